@@ -1,0 +1,104 @@
+package clock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/clock/clocktest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestMillis(t *testing.T) {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 123_999_999, time.UTC)
+	m := clock.MillisOf(at)
+	require.Equal(t, "2026-11-21T12:00:00.123Z", m.String())
+	require.Equal(t, m, clock.Reading{WallNS: at.UnixNano()}.Wall())
+	require.Equal(t, m+1500, m.Add(1500*time.Millisecond))
+	require.Equal(t, 1500*time.Millisecond, m.Add(1500*time.Millisecond).Sub(m))
+	require.Equal(t, at.Truncate(time.Millisecond), m.Time())
+}
+
+func TestJudge(t *testing.T) {
+	for name, tt := range map[string]struct {
+		move func(*clocktest.Fake)
+		want clock.Step
+	}{
+		"time passes":        {func(f *clocktest.Fake) { f.Advance(time.Hour) }, clock.Step{}},
+		"ahead":              {func(f *clocktest.Fake) { f.Step(time.Minute) }, clock.Step{By: time.Minute}},
+		"back":               {func(f *clocktest.Fake) { f.Step(-time.Minute) }, clock.Step{By: -time.Minute}},
+		"suspend":            {func(f *clocktest.Fake) { f.Suspend(time.Hour) }, clock.Step{Suspended: time.Hour}},
+		"stepped in a sleep": {func(f *clocktest.Fake) { f.Suspend(time.Hour); f.Step(time.Minute) }, clock.Step{By: time.Minute, Suspended: time.Hour}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := clocktest.New(time.Unix(1_700_000_000, 0))
+			before := f.Read()
+			f.Advance(3 * time.Second)
+			tt.move(f)
+			require.Equal(t, tt.want, clock.Judge(before, f.Read()))
+		})
+	}
+}
+
+// Every clock of this machine moves on, and none of them is judged to have stepped.
+func TestSystem(t *testing.T) {
+	clk := clock.System()
+	before := clk.Read()
+	for _, d := range []time.Duration{time.Microsecond, time.Millisecond, 25 * time.Millisecond} {
+		start := clk.Mono()
+		require.NoError(t, clk.Sleep(t.Context(), d))
+		require.GreaterOrEqual(t, clk.Mono()-start, d, "slept less than asked")
+	}
+	after := clk.Read()
+	require.Greater(t, after.Mono, before.Mono)
+	require.Greater(t, after.Boot, before.Boot)
+	step := clock.Judge(before, after)
+	require.Less(t, step.By.Abs(), time.Second)
+	require.Less(t, step.Suspended, time.Second)
+}
+
+func TestSystemSleepStopsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, clock.System().Sleep(ctx, time.Hour), context.Canceled)
+	ctx, cancel = context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, clock.System().Sleep(ctx, time.Hour), context.DeadlineExceeded)
+}
+
+func TestSleepersShareNoTimer(t *testing.T) {
+	clk := clock.System()
+	done := make(chan time.Duration)
+	for i := range 20 {
+		go func() {
+			start := clk.Mono()
+			if err := clk.Sleep(context.Background(), time.Duration(1+i%5)*time.Millisecond); err != nil {
+				t.Error(err)
+			}
+			done <- clk.Mono() - start - time.Duration(1+i%5)*time.Millisecond
+		}()
+	}
+	for range 20 {
+		require.GreaterOrEqual(t, <-done, time.Duration(0))
+	}
+}
+
+func TestSkewedIsSeenByBothOwners(t *testing.T) {
+	path := t.TempDir() + "/skew"
+	one, err := clocktest.OpenSkewed(path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, one.Close()) }()
+	two, err := clocktest.OpenSkewed(path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, two.Close()) }()
+	before := two.Read()
+	one.Set(-time.Hour)
+	require.InDelta(t, float64(-time.Hour), float64(clock.Judge(before, two.Read()).By), float64(time.Minute))
+	wall, _ := two.Wall()
+	require.Less(t, wall, before.WallNS)
+}

@@ -1,0 +1,50 @@
+package clock
+
+import (
+	"context"
+	"time"
+)
+
+// System returns the clock of this machine.
+func System() Clock { return system{} }
+
+// origin is where every monotonic reading of this process starts.
+//
+//nolint:gochecknoglobals // a constant that only the clock can give
+var origin = time.Now()
+
+type system struct{}
+
+func (system) Wall() (int64, time.Duration) {
+	now := time.Now()
+	return now.UnixNano(), now.Sub(origin)
+}
+
+func (system) Mono() time.Duration { return time.Since(origin) }
+
+func (s system) Read() Reading {
+	wallNS, mono := s.Wall()
+	return Reading{WallNS: wallNS, Mono: mono, Boot: bootTime(mono)}
+}
+
+// preciseBelow is the longest sleep that is worth a timer of the kernel's. The
+// Go runtime of an otherwise idle process sleeps in whole milliseconds, which
+// is nothing to a second and everything to a millisecond.
+const preciseBelow = 20 * time.Millisecond
+
+func (system) Sleep(ctx context.Context, d time.Duration) error {
+	if err := ctx.Err(); err != nil || d <= 0 {
+		return err
+	}
+	if d < preciseBelow && sleepPrecisely(d) {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
