@@ -1,0 +1,345 @@
+package snowflake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+)
+
+// Sentinels that Next, NextN and Check return, wrapped with the figures.
+var (
+	// ErrClockBackwards is returned while the clock is behind the last ID by
+	// more than MaxBackwardWait, or still behind after the wait.
+	ErrClockBackwards = errors.New("snowflake: clock moved backwards")
+	// ErrCeilingReached is returned when the clock has reached the ceiling
+	// and the Fence could not raise it.
+	ErrCeilingReached = errors.New("snowflake: ceiling reached")
+	// ErrStopped is returned once Stop was called.
+	ErrStopped = errors.New("snowflake: generator stopped")
+)
+
+// MaxBackwardWait is how far the clock may be behind the last ID for a caller
+// to wait for it (twice the offset, as the Java Leaf does) instead of being
+// refused.
+const MaxBackwardWait = 5 * time.Millisecond
+
+// DefaultJitter spreads the first sequence of a millisecond over 0..99, as the
+// Java Leaf does, so that IDs spread over shards at low rates.
+const DefaultJitter = 100
+
+// Fence is the bound below which IDs may be issued. Implementations are safe
+// for concurrent use.
+type Fence interface {
+	// Ceiling is the time that no issued ID reaches. It was recorded durably
+	// before Ceiling returns it. 0 refuses everything.
+	Ceiling() clock.Millis
+	// Await returns nil once the ceiling lies above t, or the reason why it
+	// doesn't: an error that wraps ErrCeilingReached or one of the fence's own.
+	Await(ctx context.Context, t clock.Millis) error
+}
+
+// Config is what a Generator needs. The zero value is not valid.
+type Config struct {
+	Layout     Layout
+	Datacenter int64 // 0..Layout.MaxDatacenter()
+	Worker     int64 // 0..Layout.MaxWorker(); no other process may hold it
+	Clock      clock.Clock
+	Fence      Fence
+	// Floor is the time below which IDs may have been issued before, by
+	// whoever held the worker ID: nothing is issued below it.
+	Floor clock.Millis
+	// Jitter: a millisecond's first sequence is random in 0..Jitter-1.
+	// 0 and 1 turn it off.
+	Jitter int
+}
+
+// Generator issues the IDs of one worker. It keeps, for any number of callers:
+//
+//	G1  state (the last time and sequence issued, in one word) only grows, and
+//	    an ID is issued only by the compare-and-swap that moved state to it:
+//	    so no two IDs are equal, whatever the clock does.
+//	G2  an ID's time t satisfies Floor <= t < Fence.Ceiling() as loaded before
+//	    that compare-and-swap: so none equals one of an earlier or later life.
+//	G3  before the first ID of a millisecond the wall clock itself was read; the
+//	    monotonic clock only tells that the millisecond isn't over. So a step
+//	    of the wall clock is seen within a millisecond under load.
+//	G4  after Stop's swap no compare-and-swap succeeds: what Stop returns is the
+//	    last time ever issued.
+//	G5  nobody sleeps holding a lock, and nobody spins: a used-up millisecond
+//	    has one sleeper, and everybody else waits for it.
+type Generator struct {
+	layout   Layout      // immutable
+	prefix   int64       // immutable: datacenter and worker, in place
+	clk      clock.Clock // immutable
+	fence    Fence       // immutable
+	jitter   uint32      // immutable, at least 1
+	seqBits  uint8       // immutable
+	seqMask  uint64      // immutable
+	timeBits uint8       // immutable: the shift of the time in an ID
+
+	_        [64]byte
+	state    atomic.Uint64 // last issued: ms since the layout's epoch << seqBits | sequence
+	_        [56]byte
+	offsetNS atomic.Int64 // wall minus monotonic clock when last looked at, less the epoch
+	refused  atomic.Uint64
+
+	mu      sync.Mutex
+	tick    chan struct{} // mu protects; closed when the sleeper of the used-up millisecond wakes
+	stopped int64         // mu protects; the last time issued, once stopped
+}
+
+// stoppedState is a state that no time reaches: compare-and-swaps from a loaded
+// state fail, and the next load tells why.
+const stoppedState = ^uint64(0)
+
+// New returns a Generator. It refuses a layout, worker or datacenter out of
+// range, and a clock or floor outside the layout's time (ErrBadLayout,
+// ErrTimeExhausted).
+func New(cfg Config) (*Generator, error) {
+	l := cfg.Layout
+	if err := l.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Clock == nil || cfg.Fence == nil {
+		return nil, errors.New("snowflake: Config needs a Clock and a Fence")
+	}
+	if cfg.Worker < 0 || cfg.Worker > l.MaxWorker() {
+		return nil, fmt.Errorf("%w %s: worker %d is outside 0..%d", ErrBadLayout, l, cfg.Worker, l.MaxWorker())
+	}
+	if cfg.Datacenter < 0 || cfg.Datacenter > l.MaxDatacenter() {
+		return nil, fmt.Errorf("%w %s: datacenter %d is outside 0..%d", ErrBadLayout, l, cfg.Datacenter, l.MaxDatacenter())
+	}
+	if cfg.Jitter < 0 || int64(cfg.Jitter) > l.MaxSequence()+1 {
+		return nil, fmt.Errorf("%w %s: sequence jitter %d is outside 0..%d", ErrBadLayout, l, cfg.Jitter, l.MaxSequence()+1)
+	}
+	if err := l.checkTime(cfg.Clock.Read().Wall()); err != nil {
+		return nil, fmt.Errorf("this machine's clock: %w", err)
+	}
+	floor := max(cfg.Floor, l.Epoch+1)
+	if err := l.checkTime(floor); err != nil {
+		return nil, fmt.Errorf("the time recorded by an earlier run: %w", err)
+	}
+	g := &Generator{
+		layout:   l,
+		prefix:   l.compose(0, cfg.Datacenter, cfg.Worker, 0),
+		clk:      cfg.Clock,
+		fence:    cfg.Fence,
+		jitter:   max(1, uint32(cfg.Jitter)), //nolint:gosec // checked above
+		seqBits:  l.SequenceBits,
+		seqMask:  uint64(l.MaxSequence()), //nolint:gosec // positive
+		timeBits: l.timeShift(),
+	}
+	// The last millisecond below the floor counts as used up (G2).
+	g.state.Store(g.word(int64(floor-l.Epoch)-1, g.seqMask))
+	g.look()
+	return g, nil
+}
+
+// Next returns an ID larger than all that the generator returned before the
+// call. It waits when the millisecond is used up, when the clock is a little
+// behind, and for the ceiling; ctx bounds the waiting. It returns
+// ErrClockBackwards, ErrCeilingReached (or the Fence's own reason),
+// ErrTimeExhausted, ErrStopped or ctx.Err(), and then no ID was used.
+func (g *Generator) Next(ctx context.Context) (int64, error) {
+	state := g.state.Load()
+	last, seq := int64(state>>g.seqBits), state&g.seqMask //nolint:gosec // below 2^60
+	if seq != g.seqMask && g.elapsed() == last && g.below(last) && g.state.CompareAndSwap(state, state+1) {
+		return g.id(last, seq+1), nil
+	}
+	r, err := g.reserve(ctx, 1)
+	if err != nil {
+		return 0, err
+	}
+	return g.id(r.time, r.first), nil
+}
+
+// NextN fills dst with growing IDs, as many of one millisecond as fit. It fails
+// as Next does, for all of dst: IDs reserved by then are given up, never reused.
+func (g *Generator) NextN(ctx context.Context, dst []int64) error {
+	for len(dst) > 0 {
+		r, err := g.reserve(ctx, uint64(len(dst)))
+		if err != nil {
+			return err
+		}
+		base := g.id(r.time, r.first)
+		for i := range dst[:r.n] {
+			dst[i] = base + int64(i)
+		}
+		dst = dst[r.n:]
+	}
+	return nil
+}
+
+// Stop ends issuing for good and returns the last time that an ID was issued
+// for, or the millisecond below Floor if none was (G4).
+func (g *Generator) Stop() clock.Millis {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if state := g.state.Swap(stoppedState); state != stoppedState {
+		g.stopped = int64(state >> g.seqBits) //nolint:gosec // below 2^60
+	}
+	return g.layout.Epoch + clock.Millis(g.stopped)
+}
+
+// Check returns nil when Next would issue an ID now, and otherwise the error
+// that it would return, without waiting. It uses no ID.
+func (g *Generator) Check() error {
+	state := g.state.Load()
+	if state == stoppedState {
+		return ErrStopped
+	}
+	now, last := g.look(), int64(state>>g.seqBits) //nolint:gosec // below 2^60
+	switch {
+	case last-now > MaxBackwardWait.Milliseconds():
+		return g.backwards(last, now)
+	case now > ones(g.layout.TimeBits):
+		return g.layout.checkTime(g.layout.Epoch + clock.Millis(now))
+	case !g.below(now):
+		return fmt.Errorf("%w: clock %s, ceiling %s", ErrCeilingReached, g.layout.Epoch+clock.Millis(now), g.fence.Ceiling())
+	}
+	return nil
+}
+
+// Refused returns how many calls were refused because of the clock.
+func (g *Generator) Refused() uint64 { return g.refused.Load() }
+
+// reservation is a run of sequences of one millisecond that belongs to one call.
+type reservation struct {
+	time  int64 // ms since the layout's epoch
+	first uint64
+	n     int
+}
+
+// reserve takes up to want sequences of one millisecond.
+func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, error) {
+	waitedBackwards := false
+	for {
+		state := g.state.Load()
+		if state == stoppedState {
+			return reservation{}, ErrStopped
+		}
+		last, seq := int64(state>>g.seqBits), state&g.seqMask //nolint:gosec // below 2^60
+		now := g.elapsed()
+		if now != last || seq == g.seqMask {
+			now = g.look() // G3
+		}
+		if now < last {
+			if err := g.awaitClock(ctx, last, now, waitedBackwards); err != nil {
+				return reservation{}, err
+			}
+			waitedBackwards = true
+			continue
+		}
+		if now == last && seq == g.seqMask {
+			if err := g.awaitTick(ctx, last+1); err != nil {
+				return reservation{}, err
+			}
+			continue
+		}
+		if now > ones(g.layout.TimeBits) {
+			return reservation{}, g.layout.checkTime(g.layout.Epoch + clock.Millis(now))
+		}
+		if !g.below(now) { // G2
+			if err := g.fence.Await(ctx, g.layout.Epoch+clock.Millis(now)); err != nil {
+				return reservation{}, err
+			}
+			continue
+		}
+		first := seq + 1
+		if now > last {
+			first = g.firstSequence(now == last+1 && seq == g.seqMask)
+		}
+		n := min(want, g.seqMask+1-first)
+		if g.state.CompareAndSwap(state, g.word(now, first+n-1)) { // G1
+			return reservation{time: now, first: first, n: int(n)}, nil //nolint:gosec // at most want
+		}
+	}
+}
+
+// firstSequence is where a new millisecond starts. One that follows on a
+// used-up one starts at 0: there the IDs are spread already, and the jitter
+// would only cost 1 % of the rate.
+func (g *Generator) firstSequence(afterFull bool) uint64 {
+	if afterFull || g.jitter == 1 {
+		return 0
+	}
+	return uint64(rand.Uint32N(g.jitter)) //nolint:gosec // spreads load, guards nothing
+}
+
+// elapsed is the time since the epoch in milliseconds as the monotonic clock
+// has moved it on from the last look at the wall clock.
+func (g *Generator) elapsed() int64 {
+	return (int64(g.clk.Mono()) + g.offsetNS.Load()) / int64(time.Millisecond)
+}
+
+// look reads the wall clock, remembers its distance from the monotonic one, and
+// returns the time since the epoch in milliseconds. A time before the epoch is
+// negative, and so behind every state.
+func (g *Generator) look() int64 {
+	wallNS, mono := g.clk.Wall()
+	sinceNS := wallNS - int64(g.layout.Epoch)*int64(time.Millisecond)
+	g.offsetNS.Store(sinceNS - int64(mono))
+	return sinceNS / int64(time.Millisecond)
+}
+
+// below tells whether the time, in ms since the epoch, lies below the ceiling.
+func (g *Generator) below(since int64) bool {
+	return clock.Millis(since)+g.layout.Epoch < g.fence.Ceiling()
+}
+
+func (g *Generator) word(since int64, seq uint64) uint64 {
+	return uint64(since)<<g.seqBits | seq //nolint:gosec // positive
+}
+
+func (g *Generator) id(since int64, seq uint64) int64 {
+	return since<<g.timeBits | g.prefix | int64(seq) //nolint:gosec // below 2^60
+}
+
+// awaitClock waits for a clock that is a little behind the last ID, once.
+func (g *Generator) awaitClock(ctx context.Context, last, now int64, waited bool) error {
+	offset := time.Duration(last-now) * time.Millisecond
+	if offset > MaxBackwardWait || waited {
+		g.refused.Add(1)
+		return g.backwards(last, now)
+	}
+	return g.clk.Sleep(ctx, 2*offset)
+}
+
+func (g *Generator) backwards(last, now int64) error {
+	return fmt.Errorf("%w: it is %d ms behind the last ID (%s); IDs resume when it has caught up",
+		ErrClockBackwards, last-now, g.layout.Epoch+clock.Millis(last))
+}
+
+// awaitTick returns when the millisecond next may have begun. The first caller
+// sleeps, without the lock, and wakes all the others (G5).
+func (g *Generator) awaitTick(ctx context.Context, next int64) error {
+	g.mu.Lock()
+	tick := g.tick
+	sleeper := tick == nil
+	if sleeper {
+		tick = make(chan struct{})
+		g.tick = tick
+	}
+	g.mu.Unlock()
+	if !sleeper {
+		select {
+		case <-tick:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	begins := time.Duration(next*int64(time.Millisecond) - g.offsetNS.Load())
+	err := g.clk.Sleep(ctx, min(begins-g.clk.Mono(), time.Millisecond))
+	g.mu.Lock()
+	g.tick = nil
+	g.mu.Unlock()
+	close(tick)
+	return err
+}

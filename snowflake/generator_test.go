@@ -1,0 +1,282 @@
+package snowflake_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/snowflake"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// noon is a moment inside the default layout.
+//
+//nolint:gochecknoglobals // a constant
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func newGenerator(t *testing.T, clk clock.Clock, change ...func(*snowflake.Config)) *snowflake.Generator {
+	t.Helper()
+	cfg := snowflake.Config{Layout: snowflake.DefaultLayout(), Worker: 7, Clock: clk, Fence: openFence{}}
+	for _, f := range change {
+		f(&cfg)
+	}
+	g, err := snowflake.New(cfg)
+	require.NoError(t, err)
+	return g
+}
+
+func next(t *testing.T, g *snowflake.Generator) snowflake.Parts {
+	t.Helper()
+	id, err := g.Next(t.Context())
+	require.NoError(t, err)
+	parts, err := snowflake.DefaultLayout().Decode(id)
+	require.NoError(t, err)
+	return parts
+}
+
+func TestNextCarriesTimeWorkerSequence(t *testing.T) {
+	clk := clocktest.New(noon)
+	g := newGenerator(t, clk)
+	require.Equal(t, snowflake.Parts{Time: clock.MillisOf(noon), Worker: 7, Sequence: 0}, next(t, g))
+	require.Equal(t, snowflake.Parts{Time: clock.MillisOf(noon), Worker: 7, Sequence: 1}, next(t, g))
+	clk.Advance(time.Millisecond)
+	require.Equal(t, snowflake.Parts{Time: clock.MillisOf(noon) + 1, Worker: 7, Sequence: 0}, next(t, g))
+}
+
+func TestDatacenterIsInPlace(t *testing.T) {
+	layout, err := snowflake.ParseLayout("41+5+5+12", snowflake.DefaultEpoch)
+	require.NoError(t, err)
+	g := newGenerator(t, clocktest.New(noon), func(c *snowflake.Config) {
+		c.Layout, c.Datacenter, c.Worker = layout, 19, 30
+	})
+	id, err := g.Next(t.Context())
+	require.NoError(t, err)
+	parts, err := layout.Decode(id)
+	require.NoError(t, err)
+	require.Equal(t, snowflake.Parts{Time: clock.MillisOf(noon), Datacenter: 19, Worker: 30}, parts)
+}
+
+func TestJitterSpreadsFirstSequences(t *testing.T) {
+	clk := clocktest.New(noon)
+	g := newGenerator(t, clk, func(c *snowflake.Config) { c.Jitter = 100 })
+	seen := map[int64]bool{}
+	for range 2000 {
+		clk.Advance(time.Millisecond)
+		seq := next(t, g).Sequence
+		require.Less(t, seq, int64(100))
+		seen[seq] = true
+	}
+	// 2000 draws from 100 miss more than 10 values about never (p < 1e-20).
+	require.Greater(t, len(seen), 90)
+}
+
+// A used-up millisecond is followed by a whole one: 4096 IDs each, no gap.
+func TestUsedUpMillisecondWaitsForTheNext(t *testing.T) {
+	clk := clocktest.New(noon).AutoAdvance()
+	g := newGenerator(t, clk, func(c *snowflake.Config) { c.Jitter = 100 })
+	first := next(t, g)
+	perMilli := map[clock.Millis]int{first.Time: 1}
+	for range 3*4096 - 1 {
+		perMilli[next(t, g).Time]++
+	}
+	require.Equal(t, int(4096-first.Sequence), perMilli[first.Time])
+	require.Equal(t, 4096, perMilli[first.Time+1])
+	require.Equal(t, 4096, perMilli[first.Time+2])
+}
+
+func TestOneSleeperWakesAll(t *testing.T) {
+	clk := clocktest.New(noon)
+	g := newGenerator(t, clk)
+	require.NoError(t, g.NextN(t.Context(), make([]int64, 4096)))
+	const callers = 50
+	var wg sync.WaitGroup
+	ids := make([]int64, callers)
+	for i := range callers {
+		wg.Go(func() {
+			id, err := g.Next(context.Background())
+			ids[i] = id
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
+	require.Never(t, func() bool { return clk.Sleepers() > 1 }, 20*time.Millisecond, time.Millisecond)
+	clk.Advance(time.Millisecond)
+	wg.Wait()
+	slices.Sort(ids)
+	require.Len(t, slices.Compact(ids), callers)
+}
+
+func TestWaitersLeaveWithTheirContext(t *testing.T) {
+	clk := clocktest.New(noon)
+	g := newGenerator(t, clk)
+	require.NoError(t, g.NextN(t.Context(), make([]int64, 4096)))
+	sleeping, cancelSleeper := context.WithCancel(t.Context())
+	sleeper, waiter := make(chan error, 1), make(chan error, 1)
+	go func() { _, err := g.Next(sleeping); sleeper <- err }()
+	require.Eventually(t, func() bool { return clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
+	go func() { _, err := g.Next(context.Background()); waiter <- err }()
+	cancelSleeper()
+	require.ErrorIs(t, <-sleeper, context.Canceled)
+	require.Eventually(t, func() bool { return clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
+	clk.Advance(time.Millisecond)
+	require.NoError(t, <-waiter)
+}
+
+func TestRollback(t *testing.T) {
+	for name, tt := range map[string]struct {
+		back    time.Duration
+		refused bool
+	}{
+		"1 ms is waited out":  {back: time.Millisecond},
+		"5 ms is waited out":  {back: 5 * time.Millisecond},
+		"6 ms is refused":     {back: 6 * time.Millisecond, refused: true},
+		"an hour is refused":  {back: time.Hour, refused: true},
+		"to 1970, is refused": {back: time.Duration(noon.UnixNano() - 1e9), refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clk := clocktest.New(noon).AutoAdvance()
+			g := newGenerator(t, clk)
+			before := next(t, g)
+			clk.Advance(time.Millisecond) // a step shows when the millisecond is over (G3)
+			start := clk.Mono()
+			clk.Step(-tt.back - time.Millisecond)
+			if !tt.refused {
+				require.Greater(t, next(t, g).Time, before.Time)
+				require.Equal(t, 2*tt.back, clk.Mono()-start, "twice the offset")
+				return
+			}
+			for range 3 {
+				_, err := g.Next(t.Context())
+				require.ErrorIs(t, err, snowflake.ErrClockBackwards)
+				require.ErrorIs(t, g.NextN(t.Context(), make([]int64, 10)), snowflake.ErrClockBackwards)
+				require.ErrorIs(t, g.Check(), snowflake.ErrClockBackwards)
+			}
+			require.Equal(t, uint64(6), g.Refused())
+			require.Equal(t, start, clk.Mono(), "a refusal waits for nothing")
+			clk.Advance(tt.back) // caught up: it comes back by itself
+			require.NoError(t, g.Check())
+			require.Equal(t, snowflake.Parts{Time: before.Time, Worker: 7, Sequence: before.Sequence + 1}, next(t, g))
+		})
+	}
+}
+
+// A clock that is still behind after the wait refuses instead of waiting on.
+func TestClockStillBehindAfterTheWait(t *testing.T) {
+	clk := clocktest.New(noon)
+	g := newGenerator(t, clk)
+	next(t, g)
+	clk.Advance(time.Millisecond)
+	clk.Step(-4 * time.Millisecond)
+	failed := make(chan error, 1)
+	go func() { _, err := g.Next(context.Background()); failed <- err }()
+	require.Eventually(t, func() bool { return clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
+	clk.Step(-6 * time.Millisecond)
+	clk.Advance(6 * time.Millisecond)
+	require.ErrorIs(t, <-failed, snowflake.ErrClockBackwards)
+}
+
+// G3: the step is seen although the hot path reads the monotonic clock only.
+func TestStepIsSeenWithinAMillisecond(t *testing.T) {
+	clk := clocktest.New(noon)
+	g := newGenerator(t, clk)
+	next(t, g)
+	clk.Step(-time.Minute)
+	next(t, g) // the millisecond isn't over on the monotonic clock
+	clk.Advance(time.Millisecond)
+	_, err := g.Next(t.Context())
+	require.ErrorIs(t, err, snowflake.ErrClockBackwards)
+}
+
+func TestCeilingIsNeverReached(t *testing.T) {
+	clk := clocktest.New(noon)
+	ceiling := clock.MillisOf(noon) + 10
+	fence := newFixedFence(ceiling)
+	g := newGenerator(t, clk, func(c *snowflake.Config) { c.Fence = fence })
+	for range 10 {
+		require.Less(t, next(t, g).Time, ceiling)
+		clk.Advance(time.Millisecond)
+	}
+	_, err := g.Next(t.Context())
+	require.ErrorIs(t, err, snowflake.ErrCeilingReached)
+	require.ErrorIs(t, g.NextN(t.Context(), make([]int64, 3)), snowflake.ErrCeilingReached)
+	require.ErrorIs(t, g.Check(), snowflake.ErrCeilingReached)
+	fence.ceiling.Add(1)
+	require.NoError(t, g.Check())
+	require.Equal(t, ceiling, next(t, g).Time)
+	fence.ceiling.Store(0) // within a millisecond that has IDs left, too
+	_, err = g.Next(t.Context())
+	require.ErrorIs(t, err, snowflake.ErrCeilingReached)
+}
+
+func TestNothingBelowTheFloor(t *testing.T) {
+	clk := clocktest.New(noon)
+	floor := clock.MillisOf(noon) + 20
+	g := newGenerator(t, clk, func(c *snowflake.Config) { c.Floor = floor })
+	_, err := g.Next(t.Context())
+	require.ErrorIs(t, err, snowflake.ErrClockBackwards)
+	clk.Advance(20 * time.Millisecond)
+	require.Equal(t, floor, next(t, g).Time)
+}
+
+func TestPastTheLastMillisecond(t *testing.T) {
+	layout := snowflake.DefaultLayout()
+	clk := clocktest.New(layout.End().Time())
+	g := newGenerator(t, clk)
+	require.Equal(t, layout.End(), next(t, g).Time)
+	clk.Advance(time.Millisecond)
+	_, err := g.Next(t.Context())
+	require.ErrorIs(t, err, snowflake.ErrTimeExhausted)
+	require.ErrorIs(t, g.NextN(t.Context(), make([]int64, 2)), snowflake.ErrTimeExhausted)
+	require.ErrorIs(t, g.Check(), snowflake.ErrTimeExhausted)
+}
+
+func TestStop(t *testing.T) {
+	clk := clocktest.New(noon)
+	g := newGenerator(t, clk)
+	require.Equal(t, snowflake.DefaultEpoch, newGenerator(t, clk).Stop(), "nothing issued: the millisecond below the floor")
+	last := next(t, g).Time
+	clk.Advance(time.Second)
+	require.Equal(t, last, g.Stop())
+	require.Equal(t, last, g.Stop(), "again")
+	_, err := g.Next(t.Context())
+	require.ErrorIs(t, err, snowflake.ErrStopped)
+	require.ErrorIs(t, g.NextN(t.Context(), make([]int64, 2)), snowflake.ErrStopped)
+	require.ErrorIs(t, g.Check(), snowflake.ErrStopped)
+}
+
+func TestNewRefuses(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*snowflake.Config)
+		want   error
+	}{
+		"zero layout":          {func(c *snowflake.Config) { c.Layout = snowflake.Layout{} }, snowflake.ErrBadLayout},
+		"worker too large":     {func(c *snowflake.Config) { c.Worker = 1024 }, snowflake.ErrBadLayout},
+		"worker negative":      {func(c *snowflake.Config) { c.Worker = -1 }, snowflake.ErrBadLayout},
+		"datacenter not there": {func(c *snowflake.Config) { c.Datacenter = 1 }, snowflake.ErrBadLayout},
+		"jitter too large":     {func(c *snowflake.Config) { c.Jitter = 4097 }, snowflake.ErrBadLayout},
+		"clock before epoch":   {func(c *snowflake.Config) { c.Clock = clocktest.New(time.Unix(0, 0)) }, snowflake.ErrTimeExhausted},
+		"clock past the end": {func(c *snowflake.Config) {
+			c.Clock = clocktest.New(snowflake.DefaultLayout().End().Time().Add(time.Millisecond))
+		}, snowflake.ErrTimeExhausted},
+		"floor past the end": {func(c *snowflake.Config) { c.Floor = snowflake.DefaultLayout().End() + 1 }, snowflake.ErrTimeExhausted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := snowflake.Config{Layout: snowflake.DefaultLayout(), Clock: clocktest.New(noon), Fence: openFence{}}
+			tt.change(&cfg)
+			_, err := snowflake.New(cfg)
+			require.ErrorIs(t, err, tt.want)
+		})
+	}
+	_, err := snowflake.New(snowflake.Config{Layout: snowflake.DefaultLayout(), Clock: clocktest.New(noon)})
+	require.ErrorContains(t, err, "Fence")
+}
