@@ -7,16 +7,11 @@ import java.util.regex.Pattern;
 
 /**
  * Checks golden.json with Java's long arithmetic: every vector composed by shift and or, and taken apart again by
- * shift and mask; those of the Java Leaf's layout and epoch with the very expression and constants of its
- * SnowflakeIDGenImpl. Run: java Golden.java golden.json
+ * shift and mask; those of the Java Leaf's layout and epoch as the Java Leaf composes them, time
+ * shifted by 22 and worker by 12. Run: java Golden.java golden.json
  */
 class Golden {
-    // As in com.sankuai.inf.leaf.snowflake.SnowflakeIDGenImpl.
-    private static final long twepoch = 1288834974657L;
-    private static final long workerIdBits = 10L;
-    private static final long sequenceBits = 12L;
-    private static final long workerIdShift = sequenceBits;
-    private static final long timestampLeftShift = sequenceBits + workerIdBits;
+    private static final long LEAF_EPOCH = 1288834974657L;
 
     private static final Pattern VECTOR = Pattern.compile(
         "\\{\"layout\": \"([0-9+]+)\", \"epoch\": (\\d+), \"timestamp\": (\\d+), "
@@ -49,11 +44,10 @@ class Golden {
             check(m, "datacenter taken out", ((id >>> (sequenceSize + workerSize)) & ~(-1L << datacenterSize)) == datacenter);
             check(m, "worker taken out", ((id >>> sequenceSize) & ~(-1L << workerSize)) == worker);
             check(m, "sequence taken out", (id & ~(-1L << sequenceSize)) == sequence);
-            if (m.group(1).equals("41+10+12") && epoch == twepoch) {
+            if (m.group(1).equals("41+10+12") && epoch == LEAF_EPOCH) {
                 leaf++;
-                long workerId = worker;
                 check(m, "composed as the Java Leaf does",
-                    (((timestamp - twepoch) << timestampLeftShift) | (workerId << workerIdShift) | sequence) == id);
+                    (((timestamp - LEAF_EPOCH) << 22) | (worker << 12) | sequence) == id);
             }
         }
         int listed = text.split("\"sequence\": ", -1).length - 1;

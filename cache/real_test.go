@@ -1,0 +1,244 @@
+package cache_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/google/renameio/v2"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/cache/cachetest"
+)
+
+// expect returns an error that says what err should have been.
+func expect(step string, err, want error) error {
+	if !errors.Is(err, want) {
+		return errors.New(step + ": got " + errText(err) + ", want " + errText(want))
+	}
+	return nil
+}
+
+func errText(err error) string {
+	if err == nil {
+		return "no error"
+	}
+	return err.Error()
+}
+
+func holds(c *cache.Cache, ts int64) error {
+	r, err := c.Load()
+	if err == nil && int64(r.Timestamp) != ts {
+		err = errors.New("wrong record")
+	}
+	return err
+}
+
+func TestFullFileSystem(t *testing.T) {
+	if !mayMount(t, "TestWriteToFullDevice") {
+		return
+	}
+	dir := t.TempDir()
+	err := onOwnThread(mountOn(dir), func() (err error) {
+		c, err := cache.Open(dir)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, c.Close()) }()
+		if err := c.Save(cachetest.Example(start)); err != nil {
+			return err
+		}
+		filler := filepath.Join(dir, "filler")
+		if err := expect("filling the disk", os.WriteFile(filler, make([]byte, 1<<20), 0o600), syscall.ENOSPC); err != nil {
+			return err
+		}
+		// The file system may have room for the inode of a temporary file,
+		// but none for what is in it.
+		for range 3 {
+			if err := expect("saving on a full disk", c.Save(cachetest.Example(start+1)), syscall.ENOSPC); err != nil {
+				return err
+			}
+			if err := holds(c, int64(start)); err != nil {
+				return err
+			}
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		if len(entries) != 4 {
+			return errors.New("temporary files were left on the full disk")
+		}
+		if err := c.Close(); err != nil {
+			return err
+		}
+		again, err := cache.Open(dir)
+		if err == nil {
+			_ = again.Close()
+		}
+		if err := expect("opening on a full disk", err, syscall.ENOSPC); err != nil {
+			return err
+		}
+		if err := os.Remove(filler); err != nil {
+			return err
+		}
+		if c, err = cache.Open(dir); err != nil {
+			return err
+		}
+		if err := holds(c, int64(start)); err != nil {
+			return err
+		}
+		return c.Save(cachetest.Example(start + 2))
+	})
+	require.NoError(t, err)
+}
+
+func TestReadOnlyFileSystem(t *testing.T) {
+	if !mayMount(t, "TestFolderWithoutPermission") {
+		return
+	}
+	dir := t.TempDir()
+	err := onOwnThread(mountOn(dir), func() error {
+		c, err := cache.Open(dir)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = c.Close() }()
+		if err := c.Save(cachetest.Example(start)); err != nil {
+			return err
+		}
+		if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+			return err
+		}
+		if err := expect("saving", c.Save(cachetest.Example(start+1)), syscall.EROFS); err != nil {
+			return err
+		}
+		if err := holds(c, int64(start)); err != nil {
+			return err
+		}
+		if err := c.Close(); err != nil {
+			return err
+		}
+		_, err = cache.Open(dir)
+		if err := expect("opening", err, syscall.EROFS); err != nil {
+			return err
+		}
+		if err := unix.Mount("", dir, "", unix.MS_REMOUNT, ""); err != nil {
+			return err
+		}
+		if c, err = cache.Open(dir); err != nil {
+			return err
+		}
+		return holds(c, int64(start))
+	})
+	require.NoError(t, err)
+}
+
+// TestFileMountedAsRecord is what a container does that is given worker.json
+// alone as a volume: it can't be replaced, and that shows at Open.
+func TestFileMountedAsRecord(t *testing.T) {
+	if !mayMount(t, "TestMessages") {
+		return
+	}
+	dir := t.TempDir()
+	c := mustOpen(t, dir)
+	require.NoError(t, c.Save(cachetest.Example(start)))
+	require.NoError(t, c.Close())
+	err := onOwnThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+			return err
+		}
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+			return err
+		}
+		return unix.Mount(c.Path(), c.Path(), "", unix.MS_BIND, "")
+	}, func() error {
+		_, err := cache.Open(dir)
+		return expect("opening", err, syscall.EBUSY)
+	})
+	require.NoError(t, err)
+	requireHolds(t, mustOpen(t, dir), cachetest.Example(start))
+}
+
+func TestFolderWithoutPermission(t *testing.T) {
+	prepare := func() error { return nil }
+	if os.Geteuid() == 0 {
+		prepare = dropFileCapabilities
+	}
+	for name, mode := range map[string]os.FileMode{"read-only": 0o500, "closed": 0} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			t.Cleanup(func() { require.NoError(t, os.Chmod(dir, 0o700)) })
+			c := mustOpen(t, dir)
+			require.NoError(t, c.Save(cachetest.Example(start)))
+			require.NoError(t, os.Chmod(dir, mode))
+			require.NoError(t, onOwnThread(prepare, func() error {
+				return expect("saving", c.Save(cachetest.Example(start+1)), syscall.EACCES)
+			}))
+			require.NoError(t, os.Chmod(dir, 0o700))
+			require.NoError(t, c.Save(cachetest.Example(start+2)), "a look that was denied is no lost lock")
+			require.NoError(t, c.Close())
+
+			require.NoError(t, os.Chmod(dir, mode))
+			require.NoError(t, onOwnThread(prepare, func() error {
+				_, err := cache.Open(dir)
+				return expect("opening", err, syscall.EACCES)
+			}))
+		})
+	}
+}
+
+func TestRecordWithoutPermission(t *testing.T) {
+	prepare := func() error { return nil }
+	if os.Geteuid() == 0 {
+		prepare = dropFileCapabilities
+	}
+	dir := t.TempDir()
+	c := mustOpen(t, dir)
+	require.NoError(t, c.Save(cachetest.Example(start)))
+	require.NoError(t, c.Close())
+	require.NoError(t, os.Chmod(c.Path(), 0))
+	require.NoError(t, onOwnThread(prepare, func() error {
+		c, err := cache.Open(dir)
+		if err != nil {
+			return err
+		}
+		_, err = c.Load()
+		return errors.Join(
+			expect("loading", err, syscall.EACCES),
+			expect("saving", c.Save(cachetest.Example(start+1)), syscall.EACCES),
+			c.Close())
+	}))
+	require.NoError(t, os.Chmod(c.Path(), 0o600))
+	requireHolds(t, mustOpen(t, dir), cachetest.Example(start))
+}
+
+// TestWriteToFullDevice needs no rights: the temporary file becomes /dev/full,
+// whose writes the kernel answers with ENOSPC.
+func TestWriteToFullDevice(t *testing.T) {
+	var full bool
+	c, err := cache.OpenHooked(t.TempDir(), func(step string, p *renameio.PendingFile) error {
+		if !full || step != cache.StepWrite {
+			return nil
+		}
+		device, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		old := p.File
+		p.File = device
+		return old.Close()
+	}, pass)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	require.NoError(t, c.Save(cachetest.Example(start)))
+	full = true
+	require.ErrorIs(t, c.Save(cachetest.Example(start+1)), syscall.ENOSPC)
+	requireHolds(t, c, cachetest.Example(start))
+	full = false
+	require.NoError(t, c.Save(cachetest.Example(start+2)))
+}

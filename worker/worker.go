@@ -1,0 +1,114 @@
+// Package worker answers "who am I": it claims a worker ID, checks the clock
+// against what was recorded, keeps the ceiling below which IDs may be issued,
+// and fences the daemon when it can no longer be sure of its identity.
+package worker
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
+)
+
+// Sentinels of a start that is refused, wrapped with what was found and what to
+// do about it.
+var (
+	// ErrClockRefused is returned by Start when the clock is behind the time
+	// that an earlier run recorded. It is never the registry's fault.
+	ErrClockRefused = errors.New("worker: clock refused")
+	// ErrHeld is returned when another process holds this node's identity.
+	ErrHeld = errors.New("worker: identity held by another process")
+	// ErrExhausted is returned when no worker ID is left in the layout.
+	ErrExhausted = errors.New("worker: no worker ID left")
+	// ErrForeign is returned when the local record belongs to another
+	// worker, layout or cluster.
+	ErrForeign = errors.New("worker: the local record is another's")
+)
+
+// ErrFenced is returned by Await once the identity was lost: nothing is issued
+// until the daemon is started again.
+var ErrFenced = errors.New("worker: fenced")
+
+// ErrClockJumped is returned by a report when the wall clock is further ahead
+// than the other clocks of the machine allow.
+var ErrClockJumped = errors.New("worker: clock jumped ahead")
+
+// Sentinels that a Cache returns, wrapped with the path and what to do.
+var (
+	// ErrNoRecord is returned by Load when no record was ever saved here.
+	ErrNoRecord = errors.New("worker: no record")
+	// ErrDamaged is returned by Load when a record is there but can't be
+	// trusted: empty, cut short, altered, or written by something else.
+	ErrDamaged = errors.New("worker: damaged record")
+	// ErrLocked is returned when another process holds the record.
+	ErrLocked = errors.New("worker: record is locked by another process")
+)
+
+// ErrNoRegistry is returned by Report when there is no registry to record
+// anything in: the daemon is standalone.
+var ErrNoRegistry = errors.New("worker: standalone, no registry")
+
+// Record is what a daemon remembers of itself across restarts.
+type Record struct {
+	Cluster   string       `json:"cluster,omitempty"` // ID of the ZooKeeper root's cluster; empty when standalone
+	Node      string       `json:"node"`              // identity, --node or ip:port
+	WorkerID  int64        `json:"worker_id"`
+	Layout    string       `json:"layout"`    // e.g. "41+10+12"
+	Epoch     clock.Millis `json:"epoch"`     // start of the layout's time, ms since the Unix epoch
+	Timestamp clock.Millis `json:"timestamp"` // the clock last reported
+	// Ceiling is the time below which IDs may have been issued. After a
+	// clean stop it lies just above the last ID, else ahead of Timestamp.
+	Ceiling clock.Millis `json:"ceiling"`
+	Owner   string       `json:"owner"`           // UUID of the process that wrote it
+	Peers   []string     `json:"peers,omitempty"` // HTTP addresses of the peers last seen
+}
+
+// Cache is the durable local memory of one daemon.
+type Cache interface {
+	// Load returns the record saved last; ErrNoRecord, ErrDamaged.
+	Load() (Record, error)
+	// Save records r durably before it returns: after a crash at any
+	// moment Load returns r or the record before it, whole. ErrLocked means
+	// that the record is no longer ours to write.
+	Save(r Record) error
+}
+
+// Registry hands out worker IDs and remembers their clocks.
+type Registry interface {
+	// Claim returns the worker ID of self.Node, with what the registry has
+	// recorded of it: Timestamp and Ceiling are 0 for a new entry. It
+	// returns ErrHeld or ErrExhausted.
+	Claim(ctx context.Context, self Record) (Record, error)
+	// Report records Timestamp and Ceiling; ErrNoRegistry when the
+	// registry keeps no record, ErrFenced when the entry is no longer ours.
+	Report(ctx context.Context, r Record) error
+	// Close releases what Claim took for the life of the process.
+	Close() error
+}
+
+// Standalone is the Registry of a daemon without ZooKeeper: its worker ID is
+// the configured one, and only the local record remembers anything.
+type Standalone struct {
+	// WorkerID is 0..the layout's highest; whoever configures it sees to it
+	// that no other daemon has the same.
+	WorkerID int64
+}
+
+var (
+	_ Registry        = Standalone{}
+	_ snowflake.Fence = (*Worker)(nil)
+)
+
+// Claim implements Registry.
+func (s Standalone) Claim(_ context.Context, self Record) (Record, error) {
+	self.WorkerID = s.WorkerID
+	self.Timestamp, self.Ceiling = 0, 0
+	return self, nil
+}
+
+// Report implements Registry.
+func (Standalone) Report(context.Context, Record) error { return ErrNoRegistry }
+
+// Close implements Registry.
+func (Standalone) Close() error { return nil }

@@ -1,0 +1,452 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/leafd/leafd/cache/cachetest"
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+//nolint:gochecknoglobals // a constant
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// events collects what a worker tells of.
+type events struct {
+	mu   sync.Mutex
+	list []worker.Event
+}
+
+func (e *events) add(ev worker.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.list = append(e.list, ev)
+}
+
+func (e *events) kinds() []worker.EventKind {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var kinds []worker.EventKind
+	for _, ev := range e.list {
+		kinds = append(kinds, ev.Kind)
+	}
+	return kinds
+}
+
+type daemon struct {
+	clk    *clocktest.Fake
+	cache  *cachetest.Mem
+	events *events
+	cfg    worker.Config
+}
+
+func newDaemon() *daemon {
+	d := &daemon{clk: clocktest.New(noon), cache: &cachetest.Mem{}, events: &events{}}
+	d.cfg = worker.Config{
+		Node: "10.0.0.5:8080", Layout: "41+10+12", Epoch: snowflake.DefaultEpoch,
+		Clock: d.clk, Cache: d.cache, Registry: worker.Standalone{WorkerID: 7},
+		ReportInterval: worker.DefaultReportInterval, CeilingLead: worker.DefaultCeilingLead,
+		MaxForwardStep: worker.DefaultMaxForwardStep, MaxWait: 30 * time.Second,
+		Notify: d.events.add,
+	}
+	return d
+}
+
+func (d *daemon) start(t *testing.T) *worker.Worker {
+	t.Helper()
+	w, err := worker.Start(t.Context(), d.cfg)
+	require.NoError(t, err)
+	return w
+}
+
+// run runs w until the test ends.
+func run(t *testing.T, w *worker.Worker) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+}
+
+// passInterval lets one report interval pass while Run waits for it.
+func (d *daemon) passInterval(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool { return d.clk.Sleepers() > 0 }, 10*time.Second, time.Millisecond)
+	d.clk.Advance(d.cfg.ReportInterval)
+}
+
+// recorded is what a run at noon leaves behind, changed by f.
+func (d *daemon) recorded(f func(*worker.Record)) {
+	r := worker.Record{
+		Node: d.cfg.Node, WorkerID: 7, Layout: d.cfg.Layout, Epoch: d.cfg.Epoch,
+		Timestamp: clock.MillisOf(noon), Ceiling: clock.MillisOf(noon), Owner: "earlier",
+	}
+	f(&r)
+	d.cache.Set(r)
+}
+
+func TestFirstStartRecordsBeforeItPublishes(t *testing.T) {
+	d := newDaemon()
+	w := d.start(t)
+	require.Equal(t, int64(7), w.ID())
+	require.Equal(t, clock.MillisOf(noon).Add(6*time.Second), w.Ceiling())
+	saves := d.cache.Saves()
+	require.Len(t, saves, 1)
+	require.Equal(t, w.Ceiling(), saves[0].Ceiling)
+	require.Equal(t, clock.MillisOf(noon), saves[0].Timestamp)
+	require.NotEmpty(t, saves[0].Owner)
+	require.Equal(t, []worker.EventKind{worker.EventFirstStart}, d.events.kinds())
+}
+
+func TestStartRefuses(t *testing.T) {
+	boom := errors.New("no such disk")
+	for name, tt := range map[string]struct {
+		prepare func(*daemon)
+		want    error
+		text    string
+	}{
+		"clock behind the recorded time": {
+			func(d *daemon) { d.recorded(func(r *worker.Record) { r.Timestamp++ }) }, worker.ErrClockRefused, "1ms behind",
+		},
+		"ceiling further ahead than a start may wait": {
+			func(d *daemon) { d.recorded(func(r *worker.Record) { r.Ceiling += 31_000 }) }, worker.ErrClockRefused, "31s from now",
+		},
+		"another worker's record": {
+			func(d *daemon) { d.recorded(func(r *worker.Record) { r.WorkerID = 8 }) }, worker.ErrForeign, "worker 8",
+		},
+		"another layout's record": {
+			func(d *daemon) { d.recorded(func(r *worker.Record) { r.Layout = "41+5+5+12" }) }, worker.ErrForeign, "41+5+5+12",
+		},
+		"another epoch's record": {
+			func(d *daemon) { d.recorded(func(r *worker.Record) { r.Epoch = 1 }) }, worker.ErrForeign, "epoch 1",
+		},
+		"damaged record": {func(d *daemon) { d.cache.FailLoad(worker.ErrDamaged) }, worker.ErrDamaged, ""},
+		"record can't be written": {
+			func(d *daemon) { d.cache.FailSave(boom) }, boom, "first ceiling",
+		},
+		"lead not longer than the interval": {
+			func(d *daemon) { d.cfg.CeilingLead = d.cfg.ReportInterval }, nil, "ceiling lead 3s",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon()
+			tt.prepare(d)
+			_, err := worker.Start(t.Context(), d.cfg)
+			require.Error(t, err)
+			if tt.want != nil {
+				require.ErrorIs(t, err, tt.want)
+			}
+			require.ErrorContains(t, err, tt.text)
+			require.Empty(t, d.cache.Saves(), "nothing is written before the guards have passed")
+		})
+	}
+}
+
+// W1: after an unclean stop the start waits for the ceiling, on any clock.
+func TestUncleanStopIsWaitedOut(t *testing.T) {
+	d := newDaemon()
+	ceiling := clock.MillisOf(noon) + 4000
+	d.recorded(func(r *worker.Record) { r.Ceiling = ceiling })
+	started := make(chan *worker.Worker, 1)
+	go func() {
+		w, err := worker.Start(context.Background(), d.cfg)
+		if err != nil {
+			t.Error(err)
+		}
+		started <- w
+	}()
+	require.Eventually(t, func() bool { return d.clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
+	// The clock steps back meanwhile: the monotonic wait is over too early.
+	d.clk.Step(-time.Nanosecond * 1_500_000)
+	d.recorded(func(r *worker.Record) { r.Timestamp -= 10; r.Ceiling = ceiling })
+	d.clk.Advance(4 * time.Second)
+	require.Eventually(t, func() bool { return d.clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
+	require.Empty(t, started)
+	d.clk.Advance(2 * time.Millisecond)
+	w := <-started
+	require.GreaterOrEqual(t, w.Floor(), ceiling)
+	require.GreaterOrEqual(t, d.clk.Millis(), ceiling)
+	require.Contains(t, d.events.kinds(), worker.EventWaiting)
+}
+
+func TestWaitForTheCeilingCanBeStopped(t *testing.T) {
+	d := newDaemon()
+	d.recorded(func(r *worker.Record) { r.Ceiling += 4000 })
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		_, err := worker.Start(ctx, d.cfg)
+		failed <- err
+	}()
+	require.Eventually(t, func() bool { return d.clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-failed, context.Canceled)
+	require.Empty(t, d.cache.Saves())
+}
+
+func TestCleanStopMakesTheNextStartInstant(t *testing.T) {
+	d := newDaemon()
+	w := d.start(t)
+	last := clock.MillisOf(noon) + 2
+	d.clk.Advance(3 * time.Millisecond)
+	require.NoError(t, w.Close(t.Context(), last))
+	require.Zero(t, w.Ceiling())
+	w = d.start(t) // would block on the fake clock if it had to wait
+	require.Equal(t, last+1, d.cache.Saves()[1].Ceiling)
+	require.Greater(t, w.Floor(), last)
+}
+
+func TestReportsRaiseTheCeiling(t *testing.T) {
+	d := newDaemon()
+	w := d.start(t)
+	run(t, w)
+	for i := range 3 {
+		before := w.Ceiling()
+		d.passInterval(t)
+		require.Eventually(t, func() bool { return w.Ceiling() == before+3000 }, 10*time.Second, time.Millisecond, "report %d", i)
+		require.Equal(t, w.Ceiling(), d.cache.Saves()[i+1].Ceiling)
+	}
+}
+
+// C1: a record that isn't durable yet isn't published, and one that fails never is.
+func TestCeilingIsPublishedOnlyOnceRecorded(t *testing.T) {
+	d := newDaemon()
+	w := d.start(t)
+	run(t, w)
+	before := w.Ceiling()
+	hold := d.cache.Block()
+	d.passInterval(t)
+	<-hold.Entered()
+	require.Equal(t, before, w.Ceiling())
+	hold.Release()
+	require.Eventually(t, func() bool { return w.Ceiling() == before+3000 }, 10*time.Second, time.Millisecond)
+
+	boom := errors.New("disk full")
+	d.cache.FailSave(boom)
+	d.clk.Advance(time.Minute)
+	for range 3 {
+		require.ErrorIs(t, w.Await(t.Context(), d.clk.Millis()), snowflake.ErrCeilingReached)
+		require.ErrorIs(t, w.Await(t.Context(), d.clk.Millis()), boom)
+		require.ErrorIs(t, w.Check(), boom)
+	}
+	require.Equal(t, before+3000, w.Ceiling())
+	d.cache.FailSave(nil)
+	require.Eventually(t, func() bool {
+		d.clk.Advance(time.Second) // a failed report isn't tried again at once
+		return w.Await(t.Context(), d.clk.Millis()) == nil
+	}, 10*time.Second, time.Millisecond)
+	require.NoError(t, w.Check())
+	require.Eventually(t, func() bool {
+		kinds := d.events.kinds()
+		return kinds[len(kinds)-1] == worker.EventReportRecovered
+	}, 10*time.Second, time.Millisecond)
+	require.Equal(t, []worker.EventKind{worker.EventFirstStart, worker.EventReportFailing, worker.EventReportRecovered}, d.events.kinds(), "once each")
+}
+
+// Await gets a caller past the ceiling without a refusal where the report that
+// raises it just hasn't been made: after a suspend, say.
+func TestAwaitAsksForAReport(t *testing.T) {
+	for name, move := range map[string]func(*daemon){
+		"time passed unseen": func(d *daemon) { d.clk.Advance(2 * time.Minute) },
+		"suspended":          func(d *daemon) { d.clk.Suspend(time.Hour) },
+		"a step that is let": func(d *daemon) { d.clk.Step(10 * time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon()
+			w := d.start(t)
+			run(t, w)
+			move(d)
+			require.GreaterOrEqual(t, d.clk.Millis(), w.Ceiling())
+			require.NoError(t, w.Await(t.Context(), d.clk.Millis()))
+			require.Greater(t, w.Ceiling(), d.clk.Millis())
+		})
+	}
+}
+
+// C3: a clock that jumped is refused and never recorded, and it all comes back
+// once it is right.
+func TestJumpAheadIsNeverRecorded(t *testing.T) {
+	d := newDaemon()
+	w := d.start(t)
+	run(t, w)
+	years := 3 * 365 * 24 * time.Hour
+	d.clk.Step(years)
+	require.ErrorIs(t, w.Await(t.Context(), d.clk.Millis()), worker.ErrClockJumped)
+	require.ErrorIs(t, w.Check(), snowflake.ErrCeilingReached)
+	d.clk.Advance(time.Second)
+	require.ErrorIs(t, w.Await(t.Context(), d.clk.Millis()), worker.ErrClockJumped)
+	d.clk.Step(-years)
+	require.Eventually(t, func() bool {
+		d.clk.Advance(7 * time.Second)
+		return w.Await(t.Context(), d.clk.Millis()) == nil
+	}, 10*time.Second, time.Millisecond)
+	for _, r := range d.cache.Saves() {
+		require.Less(t, r.Ceiling, clock.MillisOf(noon.Add(24*time.Hour)))
+	}
+	require.Contains(t, d.events.kinds(), worker.EventClockJumped)
+}
+
+// Found on the real daemon: the write of Run's last report is still under way
+// when the stop comes to record the true ceiling.
+func TestStopWaitsForTheReportUnderWay(t *testing.T) {
+	d := newDaemon()
+	w := d.start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	hold := d.cache.Block()
+	d.passInterval(t)
+	<-hold.Entered()
+	cancel()
+	require.NoError(t, <-done)
+	closed := make(chan error, 1)
+	go func() { closed <- w.Close(context.Background(), clock.MillisOf(noon)) }()
+	require.Never(t, func() bool { return len(closed) > 0 }, 20*time.Millisecond, time.Millisecond)
+	hold.Release()
+	require.NoError(t, <-closed)
+	saves := d.cache.Saves()
+	require.Equal(t, clock.MillisOf(noon)+1, saves[len(saves)-1].Ceiling)
+}
+
+func TestStopIsNotHeldUpByAHangingDisk(t *testing.T) {
+	d := newDaemon()
+	w := d.start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	hold := d.cache.Block()
+	defer hold.Release()
+	d.passInterval(t)
+	<-hold.Entered()
+	cancel()
+	require.NoError(t, <-done)
+	require.ErrorIs(t, w.Close(ctx, clock.MillisOf(noon)), context.Canceled)
+}
+
+func TestStopDuringAJumpRecordsNoneOfIt(t *testing.T) {
+	d := newDaemon()
+	w := d.start(t)
+	d.clk.Step(365 * 24 * time.Hour)
+	require.NoError(t, w.Close(t.Context(), clock.MillisOf(noon)))
+	d.clk.Step(-365 * 24 * time.Hour)
+	d.clk.Advance(time.Millisecond)
+	d.start(t)
+}
+
+// C4: a clock that is set back leaves the recorded time where it was.
+func TestRecordedTimeNeverFalls(t *testing.T) {
+	d := newDaemon()
+	w := d.start(t)
+	run(t, w)
+	d.clk.Step(-time.Minute)
+	for range 3 {
+		n := len(d.cache.Saves())
+		d.passInterval(t)
+		require.Eventually(t, func() bool { return len(d.cache.Saves()) > n }, 10*time.Second, time.Millisecond)
+	}
+	for _, r := range d.cache.Saves() {
+		require.GreaterOrEqual(t, r.Timestamp, clock.MillisOf(noon))
+		require.GreaterOrEqual(t, r.Ceiling, clock.MillisOf(noon)+6000)
+	}
+}
+
+func TestLosingTheFolderFences(t *testing.T) {
+	d := newDaemon()
+	w := d.start(t)
+	run(t, w)
+	d.cache.FailSave(worker.ErrLocked)
+	d.passInterval(t)
+	require.Eventually(t, func() bool { return w.Ceiling() == 0 }, 10*time.Second, time.Millisecond)
+	require.ErrorIs(t, w.Await(t.Context(), 1), worker.ErrFenced)
+	require.ErrorIs(t, w.Check(), worker.ErrFenced)
+	d.cache.FailSave(nil) // for good: nobody knows what the other one issued
+	saves := len(d.cache.Saves())
+	d.passInterval(t)
+	require.Never(t, func() bool { return w.Ceiling() != 0 }, 30*time.Millisecond, time.Millisecond)
+	require.ErrorIs(t, w.Close(t.Context(), clock.MillisOf(noon)), worker.ErrFenced)
+	require.Len(t, d.cache.Saves(), saves, "the record may be another's")
+	require.Equal(t, []worker.EventKind{worker.EventFirstStart, worker.EventFenced}, d.events.kinds())
+}
+
+// A disk that hangs costs the callers IDs at the ceiling, and nobody hangs with it.
+func TestHangingDiskEndsAtTheCeiling(t *testing.T) {
+	d := newDaemon()
+	d.cfg.ReportInterval = 20 * time.Millisecond // bounds the hanging write
+	w := d.start(t)
+	run(t, w)
+	hold := d.cache.Block()
+	defer hold.Release()
+	d.clk.Advance(time.Minute)
+	err := w.Await(t.Context(), d.clk.Millis())
+	require.ErrorIs(t, err, snowflake.ErrCeilingReached)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// scripted is an Issuer that says what the test wants.
+type scripted struct {
+	mu      sync.Mutex
+	err     error
+	refused uint64
+}
+
+func (s *scripted) set(err error, refused uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err, s.refused = err, refused
+}
+
+func (s *scripted) Check() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+func (s *scripted) Refused() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}
+
+func TestWatchTellsOfEachChangeOnce(t *testing.T) {
+	d := newDaemon()
+	w := d.start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	issuer := &scripted{}
+	go func() { done <- w.Watch(ctx, issuer) }()
+	look := func() {
+		require.Eventually(t, func() bool { return d.clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
+		sleeps := d.clk.Sleeps()
+		d.clk.Advance(50 * time.Millisecond)
+		require.Eventually(t, func() bool { return d.clk.Sleeps() > sleeps }, 10*time.Second, time.Millisecond)
+	}
+	look()
+	issuer.set(snowflake.ErrClockBackwards, 3)
+	look()
+	look()
+	issuer.set(nil, 5)
+	look()
+	issuer.set(nil, 9) // came and went between two looks
+	look()
+	issuer.set(snowflake.ErrTimeExhausted, 9)
+	look()
+	cancel()
+	require.NoError(t, <-done)
+	require.Equal(t, []worker.EventKind{
+		worker.EventFirstStart, worker.EventClockBehind, worker.EventResumed, worker.EventClockRefused, worker.EventStalled,
+	}, d.events.kinds())
+}
