@@ -13,6 +13,10 @@ func System() Clock { return system{} }
 //nolint:gochecknoglobals // a constant that only the clock can give
 var origin = time.Now()
 
+// MonoOf returns what the system clock's Mono was when t was taken from
+// time.Now, for callers that have such a t at hand.
+func MonoOf(t time.Time) time.Duration { return t.Sub(origin) }
+
 type system struct{}
 
 func (system) Wall() (int64, time.Duration) {

@@ -18,8 +18,6 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // noon is a moment inside the default layout.
-//
-//nolint:gochecknoglobals // a constant
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func newGenerator(t *testing.T, clk clock.Clock, change ...func(*snowflake.Config)) *snowflake.Generator {
@@ -279,4 +277,23 @@ func TestNewRefuses(t *testing.T) {
 	}
 	_, err := snowflake.New(snowflake.Config{Layout: snowflake.DefaultLayout(), Clock: clocktest.New(noon)})
 	require.ErrorContains(t, err, "Fence")
+}
+
+// A reading of the clock that is too old, or of another clock, costs another
+// look and nothing else.
+func TestNextAtWithAnyReading(t *testing.T) {
+	clk := clocktest.New(noon)
+	g := newGenerator(t, clk)
+	stale := clk.Mono()
+	last := int64(-1)
+	for _, mono := range []time.Duration{stale, 0, -time.Hour, time.Hour, stale} {
+		clk.Advance(time.Millisecond)
+		id, err := g.NextAt(t.Context(), mono)
+		require.NoError(t, err)
+		require.Greater(t, id, last)
+		last = id
+		parts, err := snowflake.DefaultLayout().Decode(id)
+		require.NoError(t, err)
+		require.Equal(t, clk.Millis(), parts.Time)
+	}
 }

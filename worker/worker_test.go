@@ -19,7 +19,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-//nolint:gochecknoglobals // a constant
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // events collects what a worker tells of.

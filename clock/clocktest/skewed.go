@@ -40,7 +40,7 @@ func OpenSkewed(path string) (*Skewed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("clocktest: map %s: %w", path, err)
 	}
-	offset := (*atomic.Int64)(unsafe.Pointer(&mapped[0])) //nolint:gosec // a page is aligned, and eight bytes of it are ours
+	offset := (*atomic.Int64)(unsafe.Pointer(&mapped[0])) // a page is aligned, and its first eight bytes are ours
 	return &Skewed{Clock: clock.System(), offsetNS: offset, mapped: mapped}, nil
 }
 
