@@ -1,0 +1,116 @@
+package segment
+
+import "sync"
+
+// Kind says what changed.
+type Kind uint8
+
+// The kinds of events. Each is told once per change, not per retry.
+const (
+	// KindLoaded: the tags were read for the first time; Count has how many.
+	KindLoaded Kind = iota + 1
+	// KindTagAdded: a row of leaf_alloc is new.
+	KindTagAdded
+	// KindTagRemoved: a row of leaf_alloc is gone.
+	KindTagRemoved
+	// KindLoadFailed: the tags can't be read; the known ones are served on.
+	KindLoadFailed
+	// KindLoadRecovered: the tags can be read again; Count has how many.
+	KindLoadRecovered
+	// KindFetchFailed: no range of Tag can be fetched; it is served from
+	// memory while that lasts, and tried again. Worth an alarm if it stays.
+	KindFetchFailed
+	// KindRegressed: as KindFetchFailed, because max_id lies below High.
+	// Worth an alarm: the table was restored or set back, and stays refused
+	// until max_id is raised to High at least.
+	KindRegressed
+	// KindBadRow: as KindFetchFailed, because the row can't be used.
+	// Worth an alarm: somebody must mend step or max_id.
+	KindBadRow
+	// KindMarkFailed: as KindFetchFailed, because the local mark of Tag
+	// can't be read or written. Worth an alarm.
+	KindMarkFailed
+	// KindFetchRecovered: a range of Tag was fetched again; Count has how
+	// many attempts had failed.
+	KindFetchRecovered
+)
+
+// isRefusal reports whether the row is at fault, so that trying again is of no
+// use before somebody mends it.
+func (k Kind) isRefusal() bool { return k == KindRegressed || k == KindBadRow }
+
+// String returns the kind in words, as for a log field.
+func (k Kind) String() string {
+	switch k {
+	case KindLoaded:
+		return "loaded"
+	case KindTagAdded:
+		return "tag added"
+	case KindTagRemoved:
+		return "tag removed"
+	case KindLoadFailed:
+		return "load failed"
+	case KindLoadRecovered:
+		return "load recovered"
+	case KindFetchFailed:
+		return "fetch failed"
+	case KindRegressed:
+		return "max_id regressed"
+	case KindBadRow:
+		return "bad row"
+	case KindMarkFailed:
+		return "mark failed"
+	case KindFetchRecovered:
+		return "fetch recovered"
+	default:
+		return "unknown"
+	}
+}
+
+// Event is a change of a service's state.
+type Event struct {
+	Kind  Kind
+	Tag   string // empty for the load events
+	Err   error  // the cause of the …Failed kinds, KindRegressed and KindBadRow
+	High  int64  // the highest value seen for Tag
+	Count int64  // see the kinds
+}
+
+// events passes events on in order, one at a time, with no lock held.
+type events struct {
+	notify func(Event) // immutable; nil: nobody listens
+
+	mu      sync.Mutex
+	waiting []Event // mu protects
+	passing bool    // mu protects; somebody is in flush
+}
+
+// add keeps e for the next flush. It may be called with any lock held.
+func (e *events) add(ev Event) {
+	if e.notify == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.waiting = append(e.waiting, ev)
+}
+
+// flush passes on what waits, unless somebody is at it already, who then does.
+func (e *events) flush() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.passing {
+		return
+	}
+	e.passing = true
+	for len(e.waiting) > 0 {
+		batch := e.waiting
+		e.waiting = nil
+		e.mu.Unlock()
+		for _, ev := range batch {
+			e.notify(ev)
+		}
+		e.mu.Lock()
+	}
+	e.passing = false
+}

@@ -1,0 +1,125 @@
+package segment_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(mariadbtest.StopAfter(m)) }
+
+// patience bounds every wait on a condition; only a broken program reaches it.
+const patience = 30 * time.Second
+
+// eventually waits until ok.
+func eventually(tb testing.TB, ok func() bool, what string) {
+	tb.Helper()
+	require.Eventually(tb, ok, patience, time.Millisecond, what)
+}
+
+// newService returns a service that doesn't run yet.
+func newService(tb testing.TB, cfg segment.Config) *segment.Service {
+	tb.Helper()
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System()
+	}
+	svc, err := segment.New(cfg)
+	require.NoError(tb, err)
+	return svc
+}
+
+// run runs svc until the test ends or stop is called; stop returns when Run has.
+func run(tb testing.TB, svc *segment.Service) (stop func()) {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- svc.Run(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			require.NoError(tb, <-done)
+		})
+	}
+	tb.Cleanup(stop)
+	return stop
+}
+
+// start returns a service that runs, its tags read.
+func start(tb testing.TB, cfg segment.Config) *segment.Service {
+	tb.Helper()
+	svc := newService(tb, cfg)
+	run(tb, svc)
+	eventually(tb, svc.Loaded, "tags read")
+	return svc
+}
+
+func lookup(tb testing.TB, svc *segment.Service, name string) *segment.Tag {
+	tb.Helper()
+	tag, err := svc.Lookup([]byte(name))
+	require.NoError(tb, err)
+	return tag
+}
+
+func next(tb testing.TB, tag *segment.Tag) int64 {
+	tb.Helper()
+	id, err := tag.Next(context.Background())
+	require.NoError(tb, err)
+	return id
+}
+
+// status returns the state of one tag.
+func status(tb testing.TB, svc *segment.Service, name string) segment.Status {
+	tb.Helper()
+	return lookup(tb, svc, name).Status()
+}
+
+// fakeClock stands still at a fixed moment until it is moved.
+func fakeClock() *clocktest.Fake { return clocktest.New(time.Unix(1_700_000_000, 0)) }
+
+// recorder keeps the events that a service tells of.
+type recorder struct {
+	mu     sync.Mutex
+	events []segment.Event
+}
+
+func (r *recorder) notify(e segment.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+}
+
+// of returns the events of one kind and tag, in order.
+func (r *recorder) of(kind segment.Kind, tag string) []segment.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found []segment.Event
+	for _, e := range r.events {
+		if e.Kind == kind && e.Tag == tag {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// kinds returns the kinds told of for tag, in order.
+func (r *recorder) kinds(tag string) []segment.Kind {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found []segment.Kind
+	for _, e := range r.events {
+		if e.Tag == tag {
+			found = append(found, e.Kind)
+		}
+	}
+	return found
+}

@@ -1,0 +1,236 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/segmenttest"
+)
+
+var errDown = errors.New("connection refused")
+
+func TestNextGivesTheTablesRangesInOrder(t *testing.T) {
+	store := segmenttest.NewStore()
+	store.Set("order", 1, 3)
+	tag := lookup(t, start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks()}), "order")
+	for want := int64(1); want <= 50; want++ {
+		require.Equal(t, want, next(t, tag))
+	}
+}
+
+func TestPrefetchAtATenth(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		step int64
+		at   int // the ID, counted from 1, that starts the second fetch
+	}{
+		{"one", 1, 1},
+		{"ten", 10, 1},
+		{"eleven", 11, 2},
+		{"hundred", 100, 10},
+		{"thousand", 1000, 100},
+	} {
+		for _, batch := range []bool{false, true} {
+			t.Run(tc.name, func(t *testing.T) {
+				store := segmenttest.NewStore()
+				store.Set("order", 0, tc.step)
+				svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fakeClock()})
+				tag := lookup(t, svc, "order")
+				if batch {
+					require.NoError(t, tag.NextN(t.Context(), make([]int64, tc.at)))
+				} else {
+					for range tc.at - 1 {
+						next(t, tag)
+					}
+					if tc.at > 1 { // with nothing wanted, nothing is fetched
+						st := tag.Status()
+						require.False(t, st.Fetching || st.Next.Ready)
+						require.Equal(t, 1, store.Fetches("order"))
+					}
+					next(t, tag)
+				}
+				// A range of one is used up by then: the second one is current.
+				eventually(t, func() bool { return max(tag.Status().Next.Lo, tag.Status().Current.Lo) == tc.step }, "next range")
+				require.Equal(t, 2, store.Fetches("order"))
+			})
+		}
+	}
+}
+
+func TestThousandCallersOnStep100(t *testing.T) {
+	store := segmenttest.NewStore()
+	store.Set("order", 0, 100)
+	var inFlight, most atomic.Int64
+	store.Before(func(_ context.Context, op segmenttest.Op, _ string) error {
+		if op == segmenttest.OpFetch {
+			now := inFlight.Add(1)
+			for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+			}
+		}
+		return nil
+	})
+	store.After(func(context.Context, segmenttest.Op, string) error { inFlight.Add(-1); return nil })
+	// The clock stands still, so that no budget ends: what fails, fails for a
+	// reason.
+	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fakeClock()})
+	inFlight.Store(0)
+	requireUnique(t, 1000, 5, lookup(t, svc, "order"))
+	require.EqualValues(t, 1, most.Load(), "S4: one fetch in flight")
+	eventually(t, func() bool { return svc.Alarms() == 0 }, "requests that are served leave no alarm")
+}
+
+// requireUnique lets callers take IDs from tags at once, each alternately
+// single and in a batch of three, and requires that all get them, growing, and
+// none twice.
+func requireUnique(t *testing.T, callers, each int, tags ...*segment.Tag) {
+	t.Helper()
+	all := make([][]int64, callers)
+	errs := make([]error, callers)
+	var wg sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range callers {
+		tag := tags[i%len(tags)]
+		wg.Go(func() {
+			<-begin
+			for range each {
+				ids := make([]int64, 4)
+				ids[0], errs[i] = tag.Next(context.Background())
+				if errs[i] == nil {
+					errs[i] = tag.NextN(context.Background(), ids[1:])
+				}
+				if errs[i] != nil {
+					return
+				}
+				all[i] = append(all[i], ids...)
+			}
+		})
+	}
+	close(begin)
+	wg.Wait()
+	seen := make(map[int64]bool)
+	for i, ids := range all {
+		require.NoError(t, errs[i])
+		last := int64(-1)
+		for _, id := range ids {
+			require.Greater(t, id, last, "a caller's IDs grow")
+			require.False(t, seen[id], "ID %d twice", id)
+			seen[id], last = true, id
+		}
+	}
+	require.Len(t, seen, callers*each*4)
+}
+
+func TestNextNLargerThanASegment(t *testing.T) {
+	store := segmenttest.NewStore()
+	store.Set("order", 7, 10)
+	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks()})
+	tag := lookup(t, svc, "order")
+	require.NoError(t, tag.NextN(t.Context(), nil))
+	require.Zero(t, store.Fetches("order"), "no ID wanted, none fetched")
+	dst := make([]int64, 100_000)
+	require.NoError(t, tag.NextN(t.Context(), dst))
+	for i, id := range dst {
+		require.EqualValues(t, 7+i, id)
+	}
+	require.Less(t, store.Fetches("order"), 30, "the step grows with the demand")
+}
+
+func TestNextNIsAllOrNothing(t *testing.T) {
+	store := segmenttest.NewStore()
+	store.Set("order", 0, 10)
+	fake := fakeClock()
+	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake})
+	tag := lookup(t, svc, "order")
+	next(t, tag)
+	eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
+	store.Fail(errDown)
+	dst := make([]int64, 30)
+	result := make(chan error, 1)
+	go func() { result <- tag.NextN(context.Background(), dst) }()
+	err := advanceUntil(t, fake, result)
+	require.ErrorIs(t, err, segment.ErrUnavailable)
+	require.ErrorIs(t, err, errDown)
+	require.Equal(t, make([]int64, 30), dst)
+	store.Fail(nil)
+	eventually(t, func() bool {
+		fake.Advance(10 * time.Millisecond)
+		return tag.Status().Current.Ready
+	}, "full again")
+	require.GreaterOrEqual(t, next(t, tag), int64(20), "what the failed call took is lost, not given again")
+}
+
+// advanceUntil moves fake in small steps until something arrives.
+func advanceUntil(t *testing.T, fake interface{ Advance(time.Duration) }, result <-chan error) error {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		select {
+		case err := <-result:
+			return err
+		case <-deadline:
+			require.FailNow(t, "no result")
+		case <-time.After(time.Millisecond):
+			fake.Advance(10 * time.Millisecond)
+		}
+	}
+}
+
+// eventuallyServes asks until an ID comes.
+func eventuallyServes(tb testing.TB, tag *segment.Tag) {
+	tb.Helper()
+	eventually(tb, func() bool {
+		_, err := tag.Next(context.Background())
+		return err == nil
+	}, "an ID")
+}
+
+func TestHotPathAllocatesNothing(t *testing.T) {
+	store := segmenttest.NewStore()
+	store.Set("order", 0, math.MaxInt64/2)
+	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks()})
+	next(t, lookup(t, svc, "order"))
+	key, ctx, dst := []byte("order"), context.Background(), make([]int64, 100)
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		tag, err := svc.Lookup(key)
+		if err != nil {
+			panic(err)
+		}
+		if _, err := tag.Next(ctx); err != nil {
+			panic(err)
+		}
+		if err := tag.NextN(ctx, dst); err != nil {
+			panic(err)
+		}
+	}))
+	require.Equal(t, 1, store.Fetches("order"))
+}
+
+func TestRangeAtTheEndOfInt64(t *testing.T) {
+	store, rec := segmenttest.NewStore(), &recorder{}
+	const step = 100
+	store.Set("order", math.MaxInt64-3*step-50, step)
+	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Notify: rec.notify})
+	tag := lookup(t, svc, "order")
+	// Three times the table's step fits, but after two of them not the doubled
+	// step that the demand would have.
+	want := int64(math.MaxInt64 - 3*step - 50)
+	for range 3 * step {
+		require.Equal(t, want, next(t, tag))
+		want++
+	}
+	for range 1000 { // overshooting must not wrap into a repeat
+		_, err := tag.Next(t.Context())
+		require.ErrorIs(t, err, segment.ErrUnavailable)
+	}
+	eventually(t, func() bool { return len(rec.of(segment.KindBadRow, "order")) == 1 }, "event")
+	row, _ := store.Row("order")
+	require.EqualValues(t, math.MaxInt64-50, row.MaxID, "nothing taken by the refused fetches")
+}

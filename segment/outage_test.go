@@ -1,0 +1,284 @@
+package segment_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/segmenttest"
+)
+
+func failRaise(_ context.Context, op segmenttest.Op, _ string) error {
+	if op == segmenttest.OpRaise {
+		return errDown
+	}
+	return nil
+}
+
+func TestDatabaseGoneAndBack(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		down func(*segmenttest.Store) (up func())
+	}{
+		{"killed", func(s *segmenttest.Store) func() { s.Fail(errDown); return func() { s.Fail(nil) } }},
+		{"hung", func(s *segmenttest.Store) func() { return s.Hang() }},
+		{"replies lost", func(s *segmenttest.Store) func() {
+			s.After(func(context.Context, segmenttest.Op, string) error { return errDown })
+			return func() { s.After(nil) }
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
+			names := []string{"a", "b", "c"}
+			for _, name := range names {
+				store.Set(name, 0, 100)
+			}
+			svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake, Notify: rec.notify})
+			last := make(map[string]int64)
+			for _, name := range names {
+				for range 20 {
+					last[name] = next(t, lookup(t, svc, name))
+				}
+				eventually(t, func() bool { return status(t, svc, name).Next.Ready }, "both ranges")
+			}
+
+			up := tc.down(store)
+			for _, name := range names {
+				tag := lookup(t, svc, name)
+				require.EqualValues(t, 199, drain(t, tag), "memory serves on")
+				result := make(chan error, 1)
+				go func() { _, err := tag.Next(context.Background()); result <- err }()
+				require.ErrorIs(t, advanceUntil(t, fake, result), segment.ErrUnavailable)
+			}
+			for _, name := range names {
+				eventually(t, func() bool {
+					fake.Advance(100 * time.Millisecond)
+					return len(rec.of(segment.KindFetchFailed, name)) == 1
+				}, "event")
+			}
+			// The tags are still known although passes fail as well.
+			fake.Advance(2 * segment.DefaultRefresh)
+			eventually(t, func() bool {
+				fake.Advance(100 * time.Millisecond)
+				return len(rec.of(segment.KindLoadFailed, "")) == 1
+			}, "event")
+
+			up()
+			for _, name := range names {
+				eventually(t, func() bool {
+					fake.Advance(100 * time.Millisecond)
+					return status(t, svc, name).Current.Ready
+				}, "full again without a request")
+				require.GreaterOrEqual(t, next(t, lookup(t, svc, name)), int64(200))
+				eventually(t, func() bool { return len(rec.kinds(name)) == 2 }, "events")
+				require.Equal(t, []segment.Kind{segment.KindFetchFailed, segment.KindFetchRecovered}, rec.kinds(name))
+			}
+			eventually(t, func() bool {
+				fake.Advance(100 * time.Millisecond)
+				return len(rec.of(segment.KindLoadRecovered, "")) == 1
+			}, "event")
+		})
+	}
+}
+
+func TestFailsAtOnceWhileBackingOff(t *testing.T) {
+	store, fake := segmenttest.NewStore(), fakeClock()
+	store.Set("order", 0, 10)
+	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake})
+	tag := lookup(t, svc, "order")
+	store.Fail(errDown)
+	result := make(chan error, 1)
+	go func() { _, err := tag.Next(t.Context()); result <- err }()
+	require.ErrorIs(t, advanceUntil(t, fake, result), errDown)
+	eventually(t, func() bool {
+		fake.Advance(time.Second)
+		return store.Fetches("order") > 12
+	}, "retries go on without requests, at the longest pause")
+	eventually(t, func() bool { return svc.Alarms() == 1 }, "only the retry's alarm is set")
+	// The clock stands still: a request that waited would wait for ever.
+	for range 100 {
+		_, err := tag.Next(t.Context())
+		require.ErrorIs(t, err, segment.ErrUnavailable)
+		require.ErrorIs(t, err, errDown)
+	}
+}
+
+// A tag that is asked for doesn't sit out the long pause that an outage has
+// come to: it is full again a moment after the database is back.
+func TestAskedForTagIsFullSoonAfterAnOutage(t *testing.T) {
+	store, fake := segmenttest.NewStore(), fakeClock()
+	store.Set("a", 0, 100)
+	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake})
+	store.Fail(errDown)
+	tag := lookup(t, svc, "a")
+	result := make(chan error, 1)
+	go func() { _, err := tag.Next(context.Background()); result <- err }()
+	require.ErrorIs(t, advanceUntil(t, fake, result), segment.ErrUnavailable)
+	eventually(t, func() bool { // until the pauses are seconds
+		fake.Advance(100 * time.Millisecond)
+		return status(t, svc, "a").Failures >= 12
+	}, "failures")
+	store.Fail(nil)
+	asked := fake.Mono()
+	eventually(t, func() bool {
+		_, err := tag.Next(context.Background())
+		if err == nil {
+			return true
+		}
+		require.ErrorIs(t, err, segment.ErrUnavailable)
+		if fake.Mono()-asked < 300*time.Millisecond {
+			fake.Advance(50 * time.Millisecond)
+		}
+		return false
+	}, "an ID")
+}
+
+func TestManyTagsDownAtOnce(t *testing.T) {
+	const tags = 2000
+	store, fake := segmenttest.NewStore(), fakeClock()
+	name := func(i int) string { return fmt.Sprintf("tag-%04d", i) }
+	for i := range tags {
+		store.Set(name(i), 0, 10)
+	}
+	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake})
+	release := store.Hang()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{}, tags)
+	for _, tag := range svc.Tags() {
+		go func() {
+			_, _ = tag.Next(ctx) // fails: the database is gone
+			done <- struct{}{}
+		}()
+	}
+	eventually(t, func() bool {
+		waiting := 0
+		for _, tag := range svc.Tags() {
+			waiting += tag.Waiters()
+		}
+		return waiting == tags && store.Hung() >= segment.MaxFetchers
+	}, "all wait")
+	require.Equal(t, segment.MaxFetchers, store.Hung(), "the database is not stormed")
+	store.Fail(errDown)
+	release()
+	eventually(t, func() bool {
+		fake.Advance(10 * time.Millisecond)
+		for _, tag := range svc.Tags() {
+			if tag.Status().Failures == 0 {
+				return false
+			}
+		}
+		return true
+	}, "all back off")
+	cancel()
+	for range tags {
+		<-done
+	}
+	store.Fail(nil)
+	eventually(t, func() bool {
+		fake.Advance(time.Second)
+		for _, tag := range svc.Tags() {
+			if !tag.Status().Current.Ready {
+				return false
+			}
+		}
+		return true
+	}, "all full")
+	eventually(t, func() bool { return svc.Alarms() == 0 }, "tags at rest have no alarm")
+}
+
+func TestHungPassIsGivenUp(t *testing.T) {
+	store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
+	store.Set("order", 0, 10)
+	release := store.Hang()
+	svc := newService(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake, Notify: rec.notify})
+	run(t, svc)
+	eventually(t, func() bool { return store.Hung() == 1 && svc.Alarms() == 1 }, "hung")
+	fake.Advance(segment.DefaultFetchTimeout)
+	eventually(t, func() bool { return len(rec.of(segment.KindLoadFailed, "")) == 1 }, "event")
+	release()
+	eventually(t, func() bool {
+		fake.Advance(10 * time.Millisecond)
+		return svc.Loaded()
+	}, "loaded")
+}
+
+func TestStop(t *testing.T) {
+	leaks := goleak.IgnoreCurrent()
+	store, rec := segmenttest.NewStore(), &recorder{}
+	store.Set("hung", 0, 10)
+	store.Set("full", 0, 10)
+	svc := newService(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Notify: rec.notify, Clock: fakeClock()})
+	_, err := svc.Lookup([]byte("full"))
+	require.ErrorIs(t, err, segment.ErrUnavailable)
+	require.NoError(t, svc.Reload(t.Context()))
+	_, err = lookup(t, svc, "full").Next(t.Context())
+	require.ErrorIs(t, err, segment.ErrUnavailable, "before Run nothing is waited for")
+	stop := run(t, svc)
+	eventually(t, func() bool { _, err := lookup(t, svc, "full").Next(t.Context()); return err == nil }, "running")
+	eventually(t, func() bool { return status(t, svc, "full").Next.Ready }, "both ranges")
+
+	store.Hang()
+	results, hung := make(chan error, 10), lookup(t, svc, "hung")
+	for range cap(results) {
+		go func() { _, err := hung.Next(context.Background()); results <- err }()
+	}
+	eventually(t, func() bool { return lookup(t, svc, "hung").Waiters() == cap(results) }, "all wait")
+	stop()
+	for range cap(results) {
+		err := <-results
+		require.ErrorIs(t, err, segment.ErrUnavailable)
+		require.NotErrorIs(t, err, context.Canceled)
+	}
+	require.Empty(t, rec.kinds("hung"), "stopping is no failure")
+	require.NoError(t, goleak.Find(leaks))
+
+	next(t, lookup(t, svc, "full")) // what is in memory is still served
+	_, err = lookup(t, svc, "hung").Next(t.Context())
+	require.ErrorIs(t, err, segment.ErrUnavailable)
+	require.Error(t, svc.Run(t.Context()), "a service runs once")
+}
+
+func TestNotifyMayCallBack(t *testing.T) {
+	store := segmenttest.NewStore()
+	store.Set("order", 0, 10)
+	var svc *segment.Service
+	told := make(chan segment.Status, 10)
+	svc = newService(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Notify: func(e segment.Event) {
+		if e.Kind == segment.KindFetchFailed {
+			_ = svc.Reload(context.Background())
+			told <- lookup(t, svc, e.Tag).Status()
+		}
+	}})
+	run(t, svc)
+	eventually(t, svc.Loaded, "loaded")
+	store.FailNext(1, errDown)
+	next(t, lookup(t, svc, "order"))
+	require.Equal(t, "order", (<-told).Tag)
+}
+
+func TestConfigIsValidated(t *testing.T) {
+	store, marks := segmenttest.NewStore(), segmenttest.NewMarks()
+	for _, tc := range []struct {
+		name  string
+		cfg   segment.Config
+		wants string
+	}{
+		{"no store", segment.Config{Marks: marks}, "Store"},
+		{"no marks", segment.Config{Store: store}, "Marks"},
+		{"wait", segment.Config{Store: store, Marks: marks, Wait: -1}, "Wait"},
+		{"refresh", segment.Config{Store: store, Marks: marks, Refresh: -1}, "Refresh"},
+		{"fetch timeout", segment.Config{Store: store, Marks: marks, FetchTimeout: -1}, "FetchTimeout"},
+		{"max step", segment.Config{Store: store, Marks: marks, MaxStep: -1}, "MaxStep"},
+		{"short over long", segment.Config{Store: store, Marks: marks, ShortSegment: time.Hour}, "LongSegment"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := segment.New(tc.cfg)
+			require.ErrorContains(t, err, tc.wants)
+		})
+	}
+}

@@ -1,0 +1,222 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+)
+
+// ErrUnavailable is returned when a tag has no ID to give now: the tags were
+// never read, no range came within Config.Wait, the table's row is refused
+// (ErrRegressed or ErrBadRow is in the chain then), or the service is not
+// running. Trying again later is in order. The chain may hold errors of the
+// database's own contexts: test for ErrUnavailable before those of context.
+var ErrUnavailable = errors.New("segment: no IDs available")
+
+var (
+	errStopped = errors.New("the service is not running")
+	errRunning = errors.New("segment: Run was called before; make a new Service")
+)
+
+// Defaults of Config.
+const (
+	DefaultWait         = 500 * time.Millisecond
+	DefaultRefresh      = 60 * time.Second
+	DefaultFetchTimeout = 2 * time.Second
+	DefaultMaxStep      = 1_000_000
+	DefaultShortSegment = 15 * time.Minute
+	DefaultLongSegment  = 30 * time.Minute
+)
+
+// Config is what a Service is made of. Zero values of all but Store and Marks
+// stand for the defaults.
+type Config struct {
+	Store Store
+	Marks Marks
+	Clock clock.Clock // clock.System() by default
+
+	// Wait is how long a request waits for ranges, all of them together.
+	Wait time.Duration
+	// Refresh is how often the tags are read again.
+	Refresh time.Duration
+	// FetchTimeout bounds each call to Store and Marks, and the time a pass
+	// over the table may go without a row.
+	FetchTimeout time.Duration
+	// MaxStep is the largest dynamic step. A table step above it is kept.
+	MaxStep int64
+	// ShortSegment: a range that lasted less doubles the step.
+	ShortSegment time.Duration
+	// LongSegment: a range that lasted more halves the step.
+	LongSegment time.Duration
+	// Notify is told of each change of state, in order, one at a time, with
+	// no lock held, and never while an ID is waiting for it. It may be nil.
+	Notify func(Event)
+}
+
+// Service hands out IDs for every tag of a table. It is safe for concurrent use.
+type Service struct {
+	cfg    Config      // immutable
+	clock  clock.Clock // immutable
+	alarms *alarms
+	queue  *queue
+	events *events
+
+	ran      atomic.Bool
+	fetchCtx context.Context //nolint:containedctx // the life of Run; set before the queue opens
+
+	// tags is never changed once stored: readers index it without a lock.
+	tags   atomic.Pointer[map[string]*Tag]
+	tagsMu sync.Mutex
+	// former has the highest value seen for each tag that is gone, while it
+	// stays gone. tagsMu protects.
+	former  map[string]int64
+	loadErr error // tagsMu protects; of the last pass, nil when it was complete
+
+	loading chan struct{} // holds one token while a pass is under way
+	pass    uint32        // loading protects
+}
+
+// New returns a service that serves nothing until Run, or Reload, has read the
+// tags, and fetches nothing until Run runs. An error names the field at fault.
+func New(cfg Config) (*Service, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	s := &Service{
+		cfg:     cfg,
+		clock:   cfg.Clock,
+		alarms:  &alarms{clock: cfg.Clock},
+		events:  &events{notify: cfg.Notify},
+		former:  make(map[string]int64),
+		loading: make(chan struct{}, 1),
+	}
+	s.queue = &queue{work: s.attempt}
+	return s, nil
+}
+
+func (c *Config) complete() error {
+	if c.Store == nil || c.Marks == nil {
+		return errors.New("segment: Config needs a Store and Marks")
+	}
+	if c.Clock == nil {
+		c.Clock = clock.System()
+	}
+	for _, f := range []struct {
+		name  string
+		value *time.Duration
+		deflt time.Duration
+	}{
+		{"Wait", &c.Wait, DefaultWait},
+		{"Refresh", &c.Refresh, DefaultRefresh},
+		{"FetchTimeout", &c.FetchTimeout, DefaultFetchTimeout},
+		{"ShortSegment", &c.ShortSegment, DefaultShortSegment},
+		{"LongSegment", &c.LongSegment, DefaultLongSegment},
+	} {
+		if *f.value == 0 {
+			*f.value = f.deflt
+		}
+		if *f.value < 0 {
+			return fmt.Errorf("segment: Config.%s is %v, must be positive", f.name, *f.value)
+		}
+	}
+	if c.MaxStep == 0 {
+		c.MaxStep = DefaultMaxStep
+	}
+	if c.MaxStep < 0 {
+		return fmt.Errorf("segment: Config.MaxStep is %d, must be positive", c.MaxStep)
+	}
+	if c.ShortSegment > c.LongSegment {
+		return fmt.Errorf("segment: Config.ShortSegment %v is longer than LongSegment %v", c.ShortSegment, c.LongSegment)
+	}
+	return nil
+}
+
+// Run reads the tags, now and every Config.Refresh, and fetches ranges, until
+// ctx is done. It returns nil once every goroutine of the service has ended:
+// fetches in flight are cancelled with ctx. A service runs once. After that, or
+// before, tags still hand out what they hold, and wait for nothing.
+func (s *Service) Run(ctx context.Context) error {
+	if !s.ran.CompareAndSwap(false, true) {
+		return errRunning
+	}
+	var alarming sync.WaitGroup
+	alarmCtx, stopAlarms := context.WithCancel(context.WithoutCancel(ctx))
+	alarming.Go(func() { s.alarms.run(alarmCtx) })
+	s.fetchCtx = ctx
+	s.queue.start()
+
+	s.keepLoaded(ctx)
+
+	// The queue first: a request that the last alarms wake then sees that
+	// there is nothing to wait for any more.
+	s.queue.close()
+	stopAlarms()
+	s.queue.running.Wait()
+	alarming.Wait()
+	return nil
+}
+
+// Lookup returns the tag that key names, ErrUnknownTag when the table has no
+// such row, or ErrUnavailable while the table was never read. It doesn't keep
+// key, and allocates nothing when it succeeds.
+func (s *Service) Lookup(key []byte) (*Tag, error) {
+	tags := s.tags.Load()
+	if tags == nil {
+		if err := s.Ready(); err != nil {
+			return nil, err
+		}
+		tags = s.tags.Load() // the first pass ended in between
+	}
+	if t := (*tags)[string(key)]; t != nil {
+		return t, nil
+	}
+	return nil, unknownTag(string(key))
+}
+
+// Loaded reports whether the tags were ever read.
+func (s *Service) Loaded() bool { return s.tags.Load() != nil }
+
+// Ready returns nil when the tags were ever read, and ErrUnavailable with the
+// cause before.
+func (s *Service) Ready() error {
+	if s.Loaded() {
+		return nil
+	}
+	s.tagsMu.Lock()
+	defer s.tagsMu.Unlock()
+	switch {
+	case s.tags.Load() != nil:
+		return nil
+	case s.loadErr != nil:
+		return fmt.Errorf("%w: the tags could not be read yet: %w", ErrUnavailable, s.loadErr)
+	default:
+		return fmt.Errorf("%w: the tags are being read", ErrUnavailable)
+	}
+}
+
+// drop ends t, whose row a fetch has not found.
+func (s *Service) drop(t *Tag) {
+	s.tagsMu.Lock()
+	defer s.tagsMu.Unlock()
+	tags := *s.tags.Load()
+	if tags[t.name] != t {
+		return // a pass was first
+	}
+	tags = maps.Clone(tags)
+	delete(tags, t.name)
+	s.tags.Store(&tags)
+	s.buryLocked(t)
+}
+
+// buryLocked ends a tag that is no longer in the map.
+func (s *Service) buryLocked(t *Tag) {
+	high := t.remove()
+	s.former[t.name] = high
+	s.events.add(Event{Kind: KindTagRemoved, Tag: t.name, High: high})
+}

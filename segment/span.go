@@ -1,0 +1,66 @@
+package segment
+
+import "sync/atomic"
+
+// refillDivisor: the next range is fetched once 1/refillDivisor of the current
+// one is used, as in the Java Leaf.
+const refillDivisor = 10
+
+// cacheLine is the unit in which processors take memory from each other.
+const cacheLine = 64
+
+// span is a range being handed out.
+//
+// S3: lo, size and refill never change once the span is published; used only
+// grows. An offset belongs to the one caller whose add moved used across it,
+// and counts only if it lies below size. size is at most 2^63-1, so used, which
+// is unsigned, would need another 2^63 overshooting adds to wrap.
+//
+// used has a cache line of its own: the processors that fight for it keep
+// their copies of the constants.
+type span struct {
+	lo     int64
+	size   uint64
+	refill uint64 // the offset whose caller starts the fetch of the next range
+	_      [cacheLine - 3*8]byte
+	used   atomic.Uint64
+	_      [cacheLine - 8]byte
+}
+
+// newSpan returns r as a span, nothing of it used. r is valid: checkRange.
+func newSpan(r Range) *span {
+	size := uint64(r.Hi - r.Lo) //nolint:gosec // 0 <= Lo < Hi
+	return &span{lo: r.Lo, size: size, refill: (size - 1) / refillDivisor}
+}
+
+// exhausted reports whether every offset has an owner.
+func (s *span) exhausted() bool { return s.used.Load() >= s.size }
+
+// take fills dst from the front with IDs that nobody else gets. It returns how
+// many, and whether the refill mark was among them.
+func (s *span) take(dst []int64) (n int, refill bool) {
+	if s.exhausted() {
+		return 0, false
+	}
+	want := uint64(len(dst))
+	end := s.used.Add(want)
+	first := end - want
+	if first >= s.size {
+		return 0, false
+	}
+	end = min(end, s.size)
+	dst = dst[:end-first]
+	id := s.lo + int64(first) //nolint:gosec // first < size <= 2^63-1-lo
+	for i := range dst {
+		dst[i] = id + int64(i)
+	}
+	return len(dst), first <= s.refill && s.refill < end
+}
+
+// hi is the end of the range.
+func (s *span) hi() int64 { return s.lo + int64(s.size) } //nolint:gosec // Hi fits int64
+
+// position is the first ID that nobody has.
+func (s *span) position() int64 {
+	return s.lo + int64(min(s.used.Load(), s.size)) //nolint:gosec // lo+size fits int64
+}

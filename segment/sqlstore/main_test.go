@@ -1,0 +1,13 @@
+package sqlstore_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(mariadbtest.StopAfter(m))
+}

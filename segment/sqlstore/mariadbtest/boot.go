@@ -1,0 +1,150 @@
+package mariadbtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// launch makes a server with a fresh data folder and starts it.
+func launch() (*Server, error) {
+	install, err := find("mariadb-install-db", "mysql_install_db")
+	if err != nil {
+		return nil, err
+	}
+	// A short path, not the test's own: a socket's may have 107 bytes.
+	folder, err := os.MkdirTemp("", "mariadbtest-")
+	if err != nil {
+		return nil, fmt.Errorf("mariadbtest: %w", err)
+	}
+	s := &Server{folder: folder}
+	args := append([]string{"--no-defaults"}, asUser()...)
+	args = append(args, "--datadir="+s.data(), "--auth-root-authentication-method=normal", "--skip-test-db")
+	if out, err := exec.Command(install, args...).CombinedOutput(); err != nil {
+		return nil, errors.Join(fmt.Errorf("mariadbtest: %s: %w\n%s", install, err, out), os.RemoveAll(folder))
+	}
+	// Between finding a free port and the server's listening there, another
+	// program may take it.
+	for attempt := 1; ; attempt++ {
+		if err = s.listenAnywhere(); err == nil || attempt == 5 {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.remove())
+	}
+	return s, nil
+}
+
+func (s *Server) listenAnywhere() error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("mariadbtest: %w", err)
+	}
+	address, _ := listener.Addr().(*net.TCPAddr)
+	s.port = address.Port
+	if err := listener.Close(); err != nil {
+		return fmt.Errorf("mariadbtest: %w", err)
+	}
+	if s.root != nil {
+		_ = s.root.Close()
+	}
+	if s.root, err = open(s.DSN("") + "?timeout=5s&readTimeout=30s&writeTimeout=30s"); err != nil {
+		return fmt.Errorf("mariadbtest: %w", err)
+	}
+	return s.boot()
+}
+
+// boot starts the server and waits until it answers.
+func (s *Server) boot() error {
+	binary, err := find("mariadbd", "mysqld")
+	if err != nil {
+		return err
+	}
+	args := append([]string{"--no-defaults"}, asUser()...)
+	args = append(args,
+		"--datadir="+s.data(),
+		"--socket="+filepath.Join(s.folder, "s"),
+		"--pid-file="+filepath.Join(s.folder, "pid"),
+		"--log-error="+filepath.Join(s.folder, "error.log"),
+		"--port="+strconv.Itoa(s.port),
+		"--bind-address=127.0.0.1",
+		"--skip-networking=0",
+		"--skip-name-resolve",
+		"--innodb-buffer-pool-size=16M",
+		"--key-buffer-size=1M",
+		"--max-connections=200",
+	)
+	process, err := spawn(exec.Command(binary, args...))
+	if err != nil {
+		return fmt.Errorf("mariadbtest: start %s: %w", binary, err)
+	}
+	s.process = process
+	ctx, cancel := context.WithTimeout(context.Background(), bootTimeout)
+	defer cancel()
+	for {
+		err := s.answers(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-s.process.done:
+			s.process = nil
+			return fmt.Errorf("mariadbtest: the server ended while it started:\n%s", tail(filepath.Join(s.folder, "error.log")))
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("mariadbtest: the server doesn't answer: %w", err), s.end(syscall.SIGKILL))
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// answers tells whether it is this server, and not another one on a port that
+// was free a moment ago, which answers.
+func (s *Server) answers(ctx context.Context) error {
+	var folder string
+	if err := s.root.QueryRowContext(ctx, "SELECT @@datadir").Scan(&folder); err != nil {
+		return err
+	}
+	if filepath.Clean(folder) != s.data() {
+		return fmt.Errorf("the server on %s has its data in %s", s.Addr(), folder)
+	}
+	return nil
+}
+
+func (s *Server) data() string { return filepath.Join(s.folder, "data") }
+
+// asUser returns the argument without which the server doesn't run as root.
+func asUser() []string {
+	if os.Geteuid() == 0 {
+		return []string{"--user=root"}
+	}
+	return nil
+}
+
+// find returns the path of the first of names that is installed. Servers are
+// often outside the PATH of a user.
+func find(names ...string) (string, error) {
+	folders := []string{
+		"/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin", "/usr/local/libexec",
+		"/opt/homebrew/opt/mariadb/bin", "/usr/local/opt/mariadb/bin", "/usr/local/mysql/bin",
+	}
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+		for _, folder := range folders {
+			if path, err := exec.LookPath(filepath.Join(folder, name)); err == nil {
+				return path, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("mariadbtest: %s is not installed: run make deps, or install MariaDB "+
+		"(apt-get install mariadb-server; dnf install mariadb-server; brew install mariadb)", names[0])
+}

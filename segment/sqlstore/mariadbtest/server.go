@@ -1,0 +1,250 @@
+// Package mariadbtest runs private MariaDB servers for tests: each in a folder of
+// its own, on a free port of 127.0.0.1, without a password, gone with the test.
+//
+// Most tests share one server and take a database of their own from it:
+//
+//	func TestMain(m *testing.M) { goleak.VerifyTestMain(mariadbtest.StopAfter(m)) }
+//
+//	func TestSomething(t *testing.T) {
+//		server := mariadbtest.Shared(t)
+//		dsn := server.DSN(server.NewDatabase(t))
+//		…
+//	}
+//
+// A test that stops, kills or pauses the server takes one with Start. Both skip
+// the test in -short mode.
+package mariadbtest
+
+import (
+	"database/sql"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// bootTimeout is for a machine under load: idle, it takes a tenth of a second.
+const bootTimeout = 60 * time.Second
+
+// Server is one MariaDB server. Its methods are for one goroutine at a time.
+type Server struct {
+	folder  string // Immutable: holds everything of the server
+	port    int    // kept over restarts
+	process *process
+	paused  bool
+	root    *sql.DB      // Immutable: for root, without a default database
+	names   atomic.Int64 // Atomic: databases made
+}
+
+// Start returns a server that runs for this test alone.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	skipInShort(t)
+	server, err := launch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		server.reportTo(t)
+		if err := server.remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+// shared is the one server for all tests of a test binary.
+var shared struct {
+	mu     sync.Mutex
+	server *Server
+	err    error
+}
+
+// Shared returns a server that all tests of the package use, at once if they
+// like. It runs until the runner of StopAfter ends, which TestMain has to use.
+func Shared(t testing.TB) *Server {
+	t.Helper()
+	skipInShort(t)
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.server == nil && shared.err == nil {
+		shared.server, shared.err = launch()
+	}
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	t.Cleanup(func() { shared.server.reportTo(t) })
+	return shared.server
+}
+
+// Runner is what runs tests, as testing.M does.
+type Runner interface{ Run() int }
+
+// StopAfter returns a Runner that runs m, and then stops the shared server.
+func StopAfter(m Runner) Runner { return stopAfter{m} }
+
+type stopAfter struct{ Runner }
+
+func (r stopAfter) Run() int {
+	code := r.Runner.Run()
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.server == nil {
+		return code
+	}
+	err := shared.server.remove()
+	shared.server = nil
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return max(code, 1)
+	}
+	return code
+}
+
+func skipInShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a MariaDB server")
+	}
+}
+
+// Addr returns the server's host:port; it stays over restarts.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// DSN returns the go-sql-driver DSN of a database, for root; no time-outs are in it.
+func (s *Server) DSN(database string) string { return "root@tcp(" + s.Addr() + ")/" + database }
+
+// DB returns a pool for database as root, with several statements allowed in one
+// call, closed when the test ends.
+func (s *Server) DB(t testing.TB, database string) *sql.DB {
+	t.Helper()
+	db, err := open(s.DSN(database) + "?multiStatements=true&parseTime=true&timeout=10s&readTimeout=30s&writeTimeout=30s")
+	if err != nil {
+		t.Fatalf("mariadbtest: %v", err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// open is sql.Open with a driver that keeps its errors for their caller.
+func open(dsn string) (*sql.DB, error) {
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Logger = &mysql.NopLogger{}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
+}
+
+// NewDatabase creates an empty database and returns its name. The server has to
+// be running.
+func (s *Server) NewDatabase(t testing.TB) string {
+	t.Helper()
+	name := "test" + strconv.FormatInt(s.names.Add(1), 10)
+	if _, err := s.root.ExecContext(t.Context(), "CREATE DATABASE "+name); err != nil {
+		t.Fatalf("mariadbtest: create a database: %v", err)
+	}
+	return name
+}
+
+// Stop shuts the server down in order and waits for its end.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	if err := s.end(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Kill kills the server, as a crash would, and waits for its end.
+func (s *Server) Kill(t testing.TB) {
+	t.Helper()
+	if err := s.end(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Restart starts the server again after Stop or Kill, on the same folder and
+// port, and waits until it answers.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	if s.process != nil {
+		t.Fatal("mariadbtest: Restart of a server that runs")
+	}
+	if err := s.boot(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Pause stops the server in place: connections stay open, and nothing answers.
+func (s *Server) Pause(t testing.TB) {
+	t.Helper()
+	if err := s.process.signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	s.paused = true
+}
+
+// Resume lets a paused server go on.
+func (s *Server) Resume(t testing.TB) {
+	t.Helper()
+	if err := s.process.signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	s.paused = false
+}
+
+// end ends the process with signal; nil when there is none.
+func (s *Server) end(signal syscall.Signal) error {
+	if s.process == nil {
+		return nil
+	}
+	if s.paused && signal != syscall.SIGKILL {
+		if err := s.process.signal(syscall.SIGCONT); err != nil {
+			return err
+		}
+	}
+	s.paused = false
+	err := s.process.end(signal)
+	s.process = nil
+	return err
+}
+
+// remove kills the server, whose data nobody needs any more, and removes it.
+func (s *Server) remove() error {
+	if s.root != nil {
+		_ = s.root.Close()
+	}
+	if err := s.end(syscall.SIGKILL); err != nil {
+		return err
+	}
+	return os.RemoveAll(s.folder)
+}
+
+// reportTo shows the end of the server's log when the test failed.
+func (s *Server) reportTo(t testing.TB) {
+	if t.Failed() {
+		t.Logf("end of the log of MariaDB:\n%s", tail(filepath.Join(s.folder, "error.log")))
+	}
+}
+
+// tail returns the last few kilobytes of a file.
+func tail(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	const most = 4 << 10
+	return string(text[max(0, len(text)-most):])
+}

@@ -1,0 +1,200 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// Time-outs of a DSN that names none. The driver's own are none at all: against
+// a server that was stopped in place, a query would never return.
+const (
+	defaultTimeout      = 500 * time.Millisecond // to connect
+	defaultReadTimeout  = time.Second            // for any one answer
+	defaultWriteTimeout = time.Second
+)
+
+const (
+	// defaultMaxConns bounds what one daemon asks of the server at once.
+	// Fetches are rare; more of them would only queue on rows.
+	defaultMaxConns = 8
+	maxIdleConns    = 2
+	// maxIdleTime stays below sessionWait, so that the server never closes
+	// a connection that the pool holds for good.
+	maxIdleTime = 30 * time.Second
+	// maxLifetime bounds how long a connection stays with a server after
+	// the name leads to another.
+	maxLifetime = 5 * time.Minute
+	// sessionWait, in seconds, is after how long the server gives up on a
+	// silent connection. When a daemon's host dies between reading a row
+	// and the commit, the row stays locked for everybody until then; the
+	// server's default is eight hours.
+	sessionWait = "60"
+	// lockWait, in seconds, keeps a fetch that nobody waits for any more
+	// from queueing for a row for another 50 s, the server's default.
+	lockWait = "1"
+)
+
+// MySQLOption changes how OpenMySQL works.
+type MySQLOption func(*mysqlOptions)
+
+type mysqlOptions struct {
+	maxConns int
+}
+
+// WithMaxConns bounds the connections of the pool, 1 or more; the default is 8.
+func WithMaxConns(n int) MySQLOption {
+	return func(o *mysqlOptions) { o.maxConns = max(1, n) }
+}
+
+// OpenMySQL returns the Store in the MySQL or MariaDB database that dsn names, in
+// the form of github.com/go-sql-driver/mysql. It connects to nothing yet: the
+// server may be down. An error tells of the dsn, and never repeats its password.
+//
+// Where the dsn names no time-outs it gets timeout=500ms, readTimeout=1s and
+// writeTimeout=1s; zero counts as none named. What correctness rests on is set
+// whatever the dsn says: UTF-8, UTC, strict SQL mode, rows counted as found.
+func OpenMySQL(dsn string, opts ...MySQLOption) (*Store, error) {
+	options := mysqlOptions{maxConns: defaultMaxConns}
+	for _, set := range opts {
+		set(&options)
+	}
+	cfg, err := mysqlConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	inner, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the driver refuses it", ErrBadDSN)
+	}
+	idle := min(maxIdleConns, options.maxConns)
+	db := sql.OpenDB(mysqlConnector{inner})
+	db.SetMaxOpenConns(options.maxConns)
+	db.SetMaxIdleConns(idle)
+	db.SetConnMaxIdleTime(maxIdleTime)
+	db.SetConnMaxLifetime(maxLifetime)
+	d := mysqlDialect()
+	return &Store{
+		database: &database{
+			db: db, readers: db, dialect: d, idle: idle,
+			place: "database " + cfg.DBName + " on " + cfg.Addr,
+		},
+		sql: newStatements(d),
+	}, nil
+}
+
+// mysqlConfig returns the driver's configuration for dsn.
+func mysqlConfig(dsn string) (*mysql.Config, error) {
+	cfg, err := parseDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.DBName == "" {
+		return nil, fmt.Errorf("%w: it names no database; it ends in /leaf, say", ErrBadDSN)
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	if cfg.ReadTimeout <= 0 {
+		cfg.ReadTimeout = defaultReadTimeout
+	}
+	if cfg.WriteTimeout <= 0 {
+		cfg.WriteTimeout = defaultWriteTimeout
+	}
+	cfg.Logger = &mysql.NopLogger{} // errors are returned; the default writes to stderr as well
+	cfg.ParseTime = true
+	cfg.Loc = time.UTC
+	cfg.CheckConnLiveness = true
+	// Rows are counted as found, as SQLite does. That a found row was
+	// changed as well is Fetch's to check, and it does.
+	cfg.ClientFoundRows = true
+	// One round trip a statement, not three. The driver escapes for UTF-8,
+	// which is what every connection speaks.
+	cfg.InterpolateParams = true
+	cfg.MultiStatements = false
+	cfg.AllowAllFiles = false
+	// An answer that the server is read-only is ours to handle: the driver
+	// would reduce it to "bad connection".
+	cfg.RejectReadOnly = false
+	if err := cfg.Apply(mysql.Charset("utf8mb4", "")); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadDSN, err)
+	}
+	session := map[string]string{"wait_timeout": sessionWait, "innodb_lock_wait_timeout": lockWait}
+	for name, value := range cfg.Params {
+		session[strings.ToLower(name)] = value
+	}
+	// Out of strict mode a value that doesn't fit is clipped, with a warning
+	// that nobody reads: a max_id at the end of its column stays there, and
+	// the same range is fetched again.
+	session["sql_mode"] = "'STRICT_ALL_TABLES'"
+	session["time_zone"] = "'+00:00'"
+	cfg.Params = session
+	return cfg, nil
+}
+
+func mysqlDialect() *dialect {
+	return &dialect{
+		begin:     "START TRANSACTION",
+		attempts:  3, // a stale connection of the pool, twice, then a fresh one
+		forUpdate: " FOR UPDATE",
+		matchTag:  "biz_tag = ? AND CAST(CONVERT(biz_tag USING utf8mb4) AS BINARY) = CAST(? AS BINARY)",
+		literal:   strings.NewReplacer("'", "''", `\`, `\\`),
+		judge:     judgeMySQL,
+	}
+}
+
+// mysqlConnector refuses a table without transactions. On MyISAM and Aria two
+// Java Leaf clients get one range twice, and so would a client and leafd:
+// between its UPDATE and its SELECT anybody can move max_id. Each new connection
+// looks, so a table that is altered while the daemon runs is noticed too.
+type mysqlConnector struct {
+	driver.Connector
+}
+
+// noTransactions has a row when the table's engine has no transactions.
+const noTransactions = "SELECT t.ENGINE FROM information_schema.TABLES t " +
+	"JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE " +
+	"WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME = '" + table + "' AND e.TRANSACTIONS <> 'YES'"
+
+// errEngine is returned when the table's engine has no transactions.
+var errEngine = errors.New("table " + table + " has an engine without transactions, with which two clients can get one range; " +
+	"run: ALTER TABLE " + table + " ENGINE=InnoDB")
+
+// Connect implements driver.Connector.
+func (c mysqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkEngine(ctx, conn); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+func checkEngine(ctx context.Context, conn driver.Conn) error {
+	queryer, ok := conn.(driver.QueryerContext)
+	if !ok {
+		return errors.New("the driver runs no queries") // a change of the driver, not of the server
+	}
+	rows, err := queryer.QueryContext(ctx, noTransactions, nil)
+	if err != nil {
+		return err
+	}
+	values := make([]driver.Value, len(rows.Columns()))
+	switch err := errors.Join(rows.Next(values), rows.Close()); {
+	case err == nil:
+		return errEngine
+	case errors.Is(err, io.EOF): // as it should be
+		return nil
+	default:
+		return err
+	}
+}

@@ -1,0 +1,74 @@
+package sqlstore
+
+import (
+	"database/sql/driver"
+	"errors"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// Error numbers of the server, from the MySQL and MariaDB error references.
+const (
+	erBadNull             = 1048
+	erBadDB               = 1049
+	erBadField            = 1054
+	erDupEntry            = 1062
+	erDBAccessDenied      = 1044
+	erAccessDenied        = 1045
+	erTableAccessDenied   = 1142
+	erColumnAccessDenied  = 1143
+	erNoSuchTable         = 1146
+	erLockWaitTimeout     = 1205
+	erLockDeadlock        = 1213
+	erWarnDataOutOfRange  = 1264
+	erWarnDataTruncated   = 1265
+	erCantMixCollations   = 1267
+	erOptionPrevents      = 1290
+	erTruncatedWrongValue = 1292
+	erWrongValueForField  = 1366
+	erDataTooLong         = 1406
+	erDataOutOfRange      = 1690
+	erReadOnlyTransaction = 1792
+	erReadOnlyMode        = 1836
+	erCheckViolatedMySQL  = 3819
+	erCantConvertString   = 3854
+	erCheckViolatedMaria  = 4025
+)
+
+// judgeMySQL is the dialect's judge.
+func judgeMySQL(err error) (verdict, string) {
+	if errors.Is(err, errEngine) {
+		return verdictAnswered, ""
+	}
+	if errors.Is(err, driver.ErrBadConn) {
+		return verdictAgain, ""
+	}
+	var answer *mysql.MySQLError
+	if !errors.As(err, &answer) {
+		return verdictLost, ""
+	}
+	switch answer.Number {
+	case erDupEntry:
+		return verdictDuplicate, "where the collation of biz_tag takes two tags for one (case, trailing spaces) it holds only one of them"
+	case erWarnDataOutOfRange, erDataOutOfRange:
+		return verdictBadValue, "max_id has to be BIGINT, and step at least INT"
+	case erBadNull, erWarnDataTruncated, erTruncatedWrongValue, erWrongValueForField, erDataTooLong,
+		erCheckViolatedMySQL, erCheckViolatedMaria:
+		return verdictBadValue, "see deploy/leaf_alloc.sql for the columns that leafd expects"
+	case erCantMixCollations, erCantConvertString:
+		return verdictForeign, ""
+	case erOptionPrevents, erReadOnlyTransaction, erReadOnlyMode:
+		return verdictReadOnly, "the server takes no writes: it is a replica, or a failover is under way"
+	case erNoSuchTable, erBadDB:
+		return verdictAnswered, "create it with deploy/leaf_alloc.sql"
+	case erBadField:
+		return verdictAnswered, "see deploy/leaf_alloc.sql for the columns that leafd expects"
+	case erAccessDenied, erDBAccessDenied:
+		return verdictAnswered, "check user, password and database of the DSN"
+	case erTableAccessDenied, erColumnAccessDenied:
+		return verdictAnswered, "leafd needs SELECT and UPDATE on " + table + ", and INSERT and DELETE to create and delete tags"
+	case erLockWaitTimeout, erLockDeadlock:
+		return verdictAnswered, "nothing was taken; another transaction had the row"
+	}
+	return verdictAnswered, ""
+}

@@ -1,0 +1,250 @@
+package sqlstore_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/sqlstore"
+	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+)
+
+// patience bounds what should take milliseconds, on a machine that is busy.
+const patience = 60 * time.Second
+
+func within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// requireDisjoint checks that no ID is in two ranges; gaps are in order.
+func requireDisjoint(t testing.TB, ranges []segment.Range) {
+	t.Helper()
+	slices.SortFunc(ranges, func(a, b segment.Range) int {
+		if a.Lo < b.Lo {
+			return -1
+		}
+		return 1
+	})
+	for i := 1; i < len(ranges); i++ {
+		require.GreaterOrEqual(t, ranges[i].Lo, ranges[i-1].Hi, "%v and %v overlap", ranges[i-1], ranges[i])
+	}
+}
+
+// fetcher fetches in the background from several handles until it is stopped.
+type fetcher struct {
+	mu       sync.Mutex
+	ranges   []segment.Range // mu protects
+	failures int             // mu protects
+	stop     context.CancelFunc
+	wg       sync.WaitGroup
+}
+
+func startFetcher(t testing.TB, stores ...*sqlstore.Store) *fetcher {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &fetcher{stop: cancel}
+	t.Cleanup(f.end)
+	for _, store := range stores {
+		for range 4 {
+			f.wg.Go(func() {
+				for ctx.Err() == nil {
+					r, err := store.Fetch(ctx, "leaf-segment-test", 0, 0)
+					f.mu.Lock()
+					if err == nil {
+						f.ranges = append(f.ranges, r)
+					} else {
+						f.failures++
+					}
+					f.mu.Unlock()
+				}
+			})
+		}
+	}
+	return f
+}
+
+func (f *fetcher) end() { f.stop(); f.wg.Wait() }
+
+func (f *fetcher) counts() (ranges, failures int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.ranges), f.failures
+}
+
+// awaitRanges waits for n more ranges, awaitFailures for n more failures.
+func (f *fetcher) awaitRanges(t testing.TB, n int) {
+	t.Helper()
+	before, _ := f.counts()
+	require.Eventually(t, func() bool { now, _ := f.counts(); return now >= before+n }, patience, 5*time.Millisecond)
+}
+
+func (f *fetcher) awaitFailures(t testing.TB, n int) {
+	t.Helper()
+	_, before := f.counts()
+	require.Eventually(t, func() bool { _, now := f.counts(); return now >= before+n }, patience, 5*time.Millisecond)
+}
+
+// TestMySQLServerFaults takes one server through a crash, a hang and a stop
+// while two daemons fetch with the time-outs that a daemon has.
+func TestMySQLServerFaults(t *testing.T) {
+	server := mariadbtest.Start(t)
+	database, db := newTable(t, server, javaScript, "")
+	f := startFetcher(t, openMySQL(t, server.DSN(database)), openMySQL(t, server.DSN(database)))
+	f.awaitRanges(t, 100)
+	for range 2 {
+		server.Kill(t)
+		f.awaitFailures(t, 10)
+		server.Restart(t)
+		f.awaitRanges(t, 100)
+	}
+	server.Pause(t)
+	f.awaitFailures(t, 10) // every fetch comes back, though nothing answers
+	server.Resume(t)
+	f.awaitRanges(t, 100)
+	server.Stop(t)
+	f.awaitFailures(t, 10)
+	server.Restart(t)
+	f.awaitRanges(t, 100)
+	f.end()
+	requireDisjoint(t, f.ranges)
+	require.GreaterOrEqual(t, maxIDOf(t, db, "leaf-segment-test"), f.ranges[len(f.ranges)-1].Hi,
+		"what was given out is in the table")
+}
+
+// TestMySQLHung: nothing answers, and a fetch ends with its context; without an
+// end of the context, by the time-outs.
+func TestMySQLHung(t *testing.T) {
+	server := mariadbtest.Start(t)
+	database, db := newTable(t, server, javaScript, "")
+	dsn := server.DSN(database) + "?timeout=200ms&readTimeout=200ms&writeTimeout=200ms"
+	warm, cold := openMySQL(t, dsn), openMySQL(t, dsn)
+	_, err := warm.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+	require.NoError(t, err)
+	server.Pause(t)
+	for name, store := range map[string]*sqlstore.Store{"with a connection": warm, "without a connection": cold} {
+		short := within(t, 100*time.Millisecond)
+		_, err = store.Fetch(short, "leaf-segment-test", 0, 0)
+		require.ErrorIs(t, err, context.DeadlineExceeded, name)
+		_, err = store.Fetch(t.Context(), "leaf-segment-test", 0, 0)
+		require.Error(t, err, name)
+		require.NotErrorIs(t, err, context.DeadlineExceeded, name)
+		require.Error(t, store.Each(t.Context(), func([]byte, int64, int64) error { return nil }), name)
+		_, err = store.List(t.Context())
+		require.Error(t, err, name)
+		require.Error(t, store.Delete(t.Context(), "leaf-segment-test"), name)
+	}
+	server.Resume(t)
+	for _, store := range []*sqlstore.Store{warm, cold} {
+		require.Eventually(t, func() bool {
+			_, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+			return err == nil
+		}, patience, 10*time.Millisecond)
+	}
+	require.GreaterOrEqual(t, maxIDOf(t, db, "leaf-segment-test"), int64(6001))
+}
+
+// TestMySQLNotThereYet: the daemon starts before its database.
+func TestMySQLNotThereYet(t *testing.T) {
+	server := mariadbtest.Start(t)
+	database, _ := newTable(t, server, ourScript, "")
+	server.Stop(t)
+	store := openMySQL(t, server.DSN(database))
+	_, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+	require.ErrorContains(t, err, server.Addr())
+	server.Restart(t)
+	r, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+	require.NoError(t, err)
+	require.Equal(t, segment.Range{Lo: 1, Hi: 2001, Step: 2000}, r)
+}
+
+// TestMySQLReadOnly: the server became a replica. The fetch says so, and goes
+// through as soon as it is the primary again.
+func TestMySQLReadOnly(t *testing.T) {
+	server := mariadbtest.Start(t)
+	database, db := newTable(t, server, ourScript, "")
+	execSQL(t, db, "CREATE USER 'leafd'@'127.0.0.1' IDENTIFIED BY 's3cret'; "+
+		"GRANT SELECT, INSERT, UPDATE, DELETE ON leaf_alloc TO 'leafd'@'127.0.0.1'")
+	store := openMySQL(t, "leafd:s3cret@tcp("+server.Addr()+")/"+database)
+	_, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+	require.NoError(t, err)
+	execSQL(t, db, "SET GLOBAL read_only = 1")
+	_, err = store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+	require.ErrorContains(t, err, "takes no writes")
+	require.EqualValues(t, 2001, maxIDOf(t, db, "leaf-segment-test"))
+	execSQL(t, db, "SET GLOBAL read_only = 0")
+	r, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 2001, r.Lo)
+}
+
+// TestMySQLSetUpWrong: the errors of a first start say what to do.
+func TestMySQLSetUpWrong(t *testing.T) {
+	server := mariadbtest.Shared(t)
+	empty := server.NewDatabase(t)
+	db := server.DB(t, empty)
+	reader := "reader_" + empty // users are the server's, not a database's
+	execSQL(t, db, "CREATE USER '"+reader+"'@'127.0.0.1' IDENTIFIED BY 's3cret'")
+	withTable, tableDB := newTable(t, server, ourScript, "")
+	execSQL(t, tableDB, "GRANT SELECT ON leaf_alloc TO '"+reader+"'@'127.0.0.1'")
+	for name, c := range map[string]struct{ dsn, says string }{
+		"no table":       {dsn: server.DSN(empty), says: "create it with deploy/leaf_alloc.sql"},
+		"no database":    {dsn: server.DSN("nowhere"), says: "create it with deploy/leaf_alloc.sql"},
+		"wrong password": {dsn: reader + ":wr0ng@tcp(" + server.Addr() + ")/" + withTable, says: "check user, password and database"},
+		"no such user":   {dsn: "nobody:wr0ng@tcp(" + server.Addr() + ")/" + withTable, says: "check user, password and database"},
+		"may not write":  {dsn: reader + ":s3cret@tcp(" + server.Addr() + ")/" + withTable, says: "leafd needs SELECT and UPDATE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := openMySQL(t, c.dsn+generous)
+			_, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+			require.ErrorContains(t, err, c.says)
+			require.ErrorContains(t, err, server.Addr())
+			require.NotContains(t, err.Error(), "s3cret")
+			require.NotContains(t, err.Error(), "wr0ng")
+			for _, sentinel := range []error{segment.ErrUnknownTag, segment.ErrBadRow, segment.ErrRegressed} {
+				require.NotErrorIs(t, err, sentinel)
+			}
+		})
+	}
+	require.EqualValues(t, 1, maxIDOf(t, tableDB, "leaf-segment-test"))
+}
+
+// TestMySQLOneTagLocksNoOther: a transaction on one row, held open, keeps no
+// fetch of another tag waiting, as it would if the rows were searched for and
+// not found by the primary key.
+func TestMySQLOneTagLocksNoOther(t *testing.T) {
+	for name, c := range map[string]struct{ script, before string }{
+		"our table":              {script: ourScript},
+		"Java's table in latin1": {script: javaScript, before: "ALTER DATABASE CHARACTER SET latin1; "},
+		"Java's table in utf8mb4_ci": {
+			script: javaScript, before: "ALTER DATABASE CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci; ",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := mariadbtest.Shared(t)
+			database, db := newTable(t, server, c.script, c.before)
+			execSQL(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 1, 10), ('b', 1, 10), ('c', 1, 10)")
+			tx, err := db.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, tx.Rollback()) }()
+			_, err = tx.ExecContext(t.Context(), "UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'b'")
+			require.NoError(t, err)
+			store := openMySQL(t, server.DSN(database)+generous)
+			for _, tag := range []string{"a", "c"} {
+				_, err := store.Fetch(within(t, patience), tag, 10, 0)
+				require.NoError(t, err)
+			}
+			// With the server's own bound on the wait this one is refused.
+			store = openMySQL(t, server.DSN(database)+"?readTimeout=30s&innodb_lock_wait_timeout=1")
+			_, err = store.Fetch(within(t, patience), "b", 10, 0)
+			require.ErrorContains(t, err, "nothing was taken")
+		})
+	}
+}

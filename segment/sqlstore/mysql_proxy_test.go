@@ -1,0 +1,97 @@
+package sqlstore_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+)
+
+// newProxy returns a proxy before the server.
+func newProxy(t testing.TB, server *mariadbtest.Server) *toxiproxy.Proxy {
+	t.Helper()
+	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	proxy := toxiproxy.NewProxy(api, "mariadb", "127.0.0.1:0", server.Addr())
+	require.NoError(t, proxy.Start())
+	t.Cleanup(proxy.Stop)
+	return proxy
+}
+
+func addToxic(t testing.TB, proxy *toxiproxy.Proxy, format string, args ...any) {
+	t.Helper()
+	_, err := proxy.Toxics.AddToxicJson(strings.NewReader(fmt.Sprintf(format, args...)))
+	require.NoError(t, err)
+}
+
+// TestMySQLCutAnywhere cuts the connection after every number of bytes that the
+// server answers, and so also between its commit and our learning of it. Then
+// the range is lost: it must not come to anybody, and not come again.
+func TestMySQLCutAnywhere(t *testing.T) {
+	server := mariadbtest.Shared(t)
+	database, db := newTable(t, server, javaScript, "")
+	proxy := newProxy(t, server)
+	dsn := strings.Replace(server.DSN(database), server.Addr(), proxy.Listen, 1)
+	var ranges []segment.Range
+	failures := 0
+	// The answer to a commit has 11 bytes: steps of 5 can't jump over it.
+	for bytes := 0; len(ranges) < 20; bytes += 5 {
+		require.Less(t, bytes, 1<<16, "no fetch ever got through")
+		addToxic(t, proxy, `{"name":"cut","type":"limit_data","stream":"downstream","attributes":{"bytes":%d}}`, bytes)
+		store := openMySQL(t, dsn)
+		r, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+		require.NoError(t, store.Close())
+		if err == nil {
+			ranges = append(ranges, r)
+		} else {
+			failures++
+		}
+		require.NoError(t, proxy.Toxics.RemoveToxic(t.Context(), "cut"))
+	}
+	requireDisjoint(t, ranges)
+	steps := (maxIDOf(t, db, "leaf-segment-test") - 1) / 2000
+	require.Greater(t, steps, int64(len(ranges)), "no cut of %d fell between a commit and its answer", failures)
+}
+
+// TestMySQLSlowLine: with a line that slow a fetch takes a while, and is right.
+func TestMySQLSlowLine(t *testing.T) {
+	server := mariadbtest.Shared(t)
+	database, db := newTable(t, server, javaScript, "")
+	proxy := newProxy(t, server)
+	addToxic(t, proxy, `{"type":"latency","stream":"downstream","attributes":{"latency":40,"jitter":20}}`)
+	dsn := strings.Replace(server.DSN(database), server.Addr(), proxy.Listen, 1)
+	f := startFetcher(t, openMySQL(t, dsn+generous), openMySQL(t, dsn+generous))
+	f.awaitRanges(t, 10)
+	f.end()
+	requireDisjoint(t, f.ranges)
+	require.GreaterOrEqual(t, maxIDOf(t, db, "leaf-segment-test"), f.ranges[len(f.ranges)-1].Hi)
+}
+
+// TestMySQLSilentLine: packets vanish. A fetch ends by the time-outs, and the
+// next one goes through once the line is back, over a new connection.
+func TestMySQLSilentLine(t *testing.T) {
+	server := mariadbtest.Shared(t)
+	database, db := newTable(t, server, javaScript, "")
+	proxy := newProxy(t, server)
+	dsn := strings.Replace(server.DSN(database), server.Addr(), proxy.Listen, 1)
+	store := openMySQL(t, dsn)
+	first, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+	require.NoError(t, err)
+	addToxic(t, proxy, `{"name":"silence","type":"timeout","stream":"downstream","attributes":{"timeout":0}}`)
+	_, err = store.Fetch(t.Context(), "leaf-segment-test", 0, 0)
+	require.Error(t, err)
+	require.NoError(t, proxy.Toxics.RemoveToxic(t.Context(), "silence"))
+	var second segment.Range
+	require.Eventually(t, func() bool {
+		second, err = store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+		return err == nil
+	}, patience, 10*time.Millisecond)
+	requireDisjoint(t, []segment.Range{first, second})
+	require.Equal(t, second.Hi, maxIDOf(t, db, "leaf-segment-test"))
+}

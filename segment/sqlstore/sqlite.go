@@ -1,0 +1,161 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+const (
+	// busyTimeout, in milliseconds, is how long SQLite itself waits for
+	// another process's lock. It does so deaf to the context, so it is
+	// short, and the waiting is repeated from here.
+	busyTimeout = "100"
+	// busyAttempts of busyTimeout each make 5 s for a caller whose context
+	// ends later than that, or never.
+	busyAttempts = 50
+	// readerIdleTime is after how long the reading connection is closed, and
+	// its memory free: tags are read once a minute.
+	readerIdleTime = 5 * time.Second
+)
+
+// segmentsSchema makes the table as the Java Leaf's script does, with its tag.
+// STRICT, for without it an integer that passes int64 becomes a REAL silently.
+// The columns have no CHECKs: a row that was set by hand is refused when it is
+// used, on every database alike, and the refusal says what mends it.
+const segmentsSchema = `CREATE TABLE leaf_alloc (
+  biz_tag TEXT NOT NULL PRIMARY KEY,
+  max_id INTEGER NOT NULL DEFAULT 1,
+  step INTEGER NOT NULL,
+  description TEXT DEFAULT NULL,
+  update_time TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
+) STRICT;
+INSERT INTO leaf_alloc (biz_tag, max_id, step, description)
+  VALUES ('leaf-segment-test', 1, 2000, 'Test leaf Segment Mode Get Id');`
+
+// OpenSQLite returns the Store in the SQLite file at path. Where there is no file
+// it makes one, readable for its owner alone, with the tag leaf-segment-test.
+// Several processes may use one file.
+//
+// A file that is empty, cut short, of another program or no database at all is
+// an error that names it, and is left as it is: starting over would issue every
+// ID again.
+func OpenSQLite(path string) (*Store, error) {
+	db, err := openFile(path, table, segmentsSchema)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{database: db, sql: newStatements(db.dialect)}, nil
+}
+
+func sqliteDialect() *dialect {
+	return &dialect{
+		begin:    "BEGIN IMMEDIATE",
+		attempts: busyAttempts,
+		matchTag: "biz_tag = ? AND biz_tag COLLATE BINARY = ?",
+		touch:    ", update_time = CURRENT_TIMESTAMP",
+		literal:  strings.NewReplacer("'", "''"),
+		judge:    judgeSQLite,
+	}
+}
+
+// sqliteDSN returns the driver's name for the file at path. Every commit is
+// synced: what was given out must be known after a power cut.
+func sqliteDSN(path string) (string, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	query := "_pragma=busy_timeout(" + busyTimeout + ")&_pragma=synchronous(FULL)&_pragma=cache_size(-512)"
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(absolute), RawQuery: query}).String(), nil
+}
+
+// sqliteDatabase returns the database in the file at path, unopened.
+//
+// One connection writes, so that within this process transactions queue for it
+// in order instead of polling for the file's lock; others read beside it.
+func sqliteDatabase(path string) (*database, error) {
+	dsn, err := sqliteDSN(path)
+	if err != nil {
+		return nil, err
+	}
+	connector, err := sqlite.NewConnector(dsn)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(1)
+	readers := sql.OpenDB(connector)
+	readers.SetMaxIdleConns(1)
+	readers.SetConnMaxIdleTime(readerIdleTime)
+	return &database{db: db, readers: readers, dialect: sqliteDialect(), idle: 1, place: path}, nil
+}
+
+// ready makes sure that the database can be used, and holds our table.
+func (d *database) ready(ctx context.Context, wanted string) error {
+	for attempt := 1; ; attempt++ {
+		var found int
+		err := d.db.QueryRowContext(ctx,
+			"SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?", wanted).Scan(&found)
+		switch {
+		case err != nil && d.verdict(err) == verdictAgain && attempt < d.dialect.attempts:
+			// Another process is recovering the file, or has it to itself.
+		case err != nil:
+			return err
+		case found == 0:
+			return fmt.Errorf("it is a SQLite database without table %s, so not leafd's", wanted)
+		default:
+			return d.useWAL(ctx)
+		}
+	}
+}
+
+// useWAL has the database keep a write-ahead log, so that who reads keeps nobody
+// from writing. The file remembers it, and only a file that is known as ours is
+// changed so. Without the log all is as right, though slower: while another
+// process is in the way, it waits for another start.
+func (d *database) useWAL(ctx context.Context) error {
+	_, err := d.db.ExecContext(ctx, "PRAGMA journal_mode=WAL")
+	if err != nil && d.verdict(err) == verdictAgain {
+		return nil
+	}
+	return err
+}
+
+// judgeSQLite is the dialect's judge.
+func judgeSQLite(err error) (verdict, string) {
+	var answer *sqlite.Error
+	if !errors.As(err, &answer) {
+		return verdictLost, ""
+	}
+	switch answer.Code() {
+	case sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE:
+		return verdictDuplicate, ""
+	}
+	switch answer.Code() & 0xff { // the primary code of an extended one
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return verdictAgain, "another process holds the file's lock"
+	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH:
+		return verdictBadValue, ""
+	case sqlite3.SQLITE_NOTADB:
+		return verdictLost, "the file is not a SQLite database: move it away, or put back what was there"
+	case sqlite3.SQLITE_CORRUPT:
+		return verdictLost, "the file is damaged: stop leafd and restore it from a backup, " +
+			"then set max_id above every ID ever issued"
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN:
+		return verdictReadOnly, "the file and its folder have to be writable for leafd's user"
+	case sqlite3.SQLITE_FULL:
+		return verdictAnswered, "the disk is full"
+	case sqlite3.SQLITE_IOERR:
+		return verdictLost, "reading or writing the file failed: look at the disk"
+	}
+	return verdictAnswered, ""
+}

@@ -1,0 +1,187 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/leafd/leafd/segment"
+)
+
+// Store is the table leaf_alloc in one database. OpenMySQL and OpenSQLite make
+// one. It is safe for concurrent use.
+type Store struct {
+	*database
+	sql statements // Immutable
+}
+
+// errNotMoved is returned when max_id was not moved in exactly one row, though
+// that row was just read and locked: the table's locks are none.
+var errNotMoved = errors.New("max_id did not move in exactly one row")
+
+var (
+	_ segment.Store = (*Store)(nil)
+	_ segment.Admin = (*Store)(nil)
+)
+
+// Fetch implements segment.Store. A deadlock or a lock wait that timed out is an
+// error like any other: nothing was taken, and the caller may try again.
+//
+// What holds, with any number of daemons and of Java Leaf clients (which run
+// `UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = ?` and then read
+// max_id, in one transaction) on the table:
+//  1. The row is locked when it is read, so nobody moves max_id between our
+//     reading and our commit, whatever the isolation level: a locking read sees
+//     what was committed last. On SQLite the transaction has the file's write
+//     lock from its first statement.
+//  2. max_id is moved only from the value that was read, in exactly one row. So
+//     even where a lock was no lock, two fetches can't both move it.
+//  3. What the column then holds is what was written. A narrow column that
+//     clips a value, a floating one or a trigger would otherwise hand the next
+//     fetch a range that overlaps ours.
+//  4. Whatever is refused is rolled back, and every check of the row comes
+//     before the first write.
+//  5. The range is returned only after the commit was confirmed.
+//  6. The row is that of the tag, byte for byte.
+func (s *Store) Fetch(ctx context.Context, tag string, want, floor int64) (segment.Range, error) {
+	var taken segment.Range
+	err := s.write(ctx, func(conn *sql.Conn) error {
+		row, err := s.lockRow(ctx, conn, tag)
+		if err != nil {
+			return err
+		}
+		maxID, step, err := row.values()
+		if err != nil {
+			return err
+		}
+		mend := func(column string, to int64) string { return s.dialect.mend(tag, column, to) }
+		if taken, err = reserve(maxID, step, want, floor, mend); err != nil {
+			return err
+		}
+		return s.moveMaxID(ctx, conn, tag, taken)
+	})
+	if err != nil {
+		return segment.Range{}, s.fail(ctx, err, "fetch a range of tag "+quote(tag))
+	}
+	return taken, nil
+}
+
+// lockedRow is a row that nobody else can change until the transaction ends.
+type lockedRow struct {
+	maxID, step sql.NullString
+	rows        int // how many rows have the tag, at least 1
+}
+
+// lockRow reads the row of tag and locks it; ErrUnknownTag.
+func (s *Store) lockRow(ctx context.Context, conn *sql.Conn, tag string) (lockedRow, error) {
+	var locked lockedRow
+	if !utf8.ValidString(tag) { // no column of text holds it, and each server says so in its own way
+		return locked, segment.ErrUnknownTag
+	}
+	rows, err := conn.QueryContext(ctx, s.sql.lockRow, tag, tag)
+	if err != nil && s.verdict(err) == verdictForeign {
+		return locked, fmt.Errorf("%w: %w", segment.ErrUnknownTag, err)
+	}
+	if err != nil {
+		return locked, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(&locked.maxID, &locked.step); err != nil {
+			return locked, err
+		}
+		locked.rows++
+	}
+	if err := rows.Err(); err != nil {
+		return locked, err
+	}
+	if locked.rows == 0 {
+		return locked, segment.ErrUnknownTag
+	}
+	return locked, nil
+}
+
+// values returns max_id and step; ErrBadRow.
+func (r lockedRow) values() (maxID, step int64, err error) {
+	if r.rows != 1 {
+		return 0, 0, fmt.Errorf("%w: there are %d rows of the tag; biz_tag has to be the primary key", segment.ErrBadRow, r.rows)
+	}
+	if maxID, err = integerColumn("max_id", r.maxID); err != nil {
+		return 0, 0, err
+	}
+	step, err = integerColumn("step", r.step)
+	return maxID, step, err
+}
+
+// moveMaxID writes the end of r to the row, and makes sure of it.
+func (s *Store) moveMaxID(ctx context.Context, conn *sql.Conn, tag string, r segment.Range) error {
+	result, err := conn.ExecContext(ctx, s.sql.take, r.Hi, tag, tag, r.Lo)
+	if err != nil {
+		return s.asBadRow(err)
+	}
+	moved, err := result.RowsAffected()
+	if err != nil {
+		return err
+	}
+	if moved != 1 {
+		return fmt.Errorf("%w: moving it from %d to %d changed %d rows", errNotMoved, r.Lo, r.Hi, moved)
+	}
+	var stored sql.NullString
+	if err := conn.QueryRowContext(ctx, s.sql.readBack, tag, tag).Scan(&stored); err != nil {
+		return fmt.Errorf("read max_id back: %w", err)
+	}
+	if stored.String != decimal(r.Hi) {
+		return fmt.Errorf("%w: max_id reads %.40q after %d was written; the column has to be BIGINT, and no trigger may change it",
+			segment.ErrBadRow, stored.String, r.Hi)
+	}
+	return nil
+}
+
+// asBadRow returns err as ErrBadRow when a column didn't take a value.
+func (s *Store) asBadRow(err error) error {
+	if err != nil && s.verdict(err) == verdictBadValue {
+		return fmt.Errorf("%w: %w", segment.ErrBadRow, err)
+	}
+	return err
+}
+
+// Each implements segment.Store. A max_id or step that is NULL or no integer is
+// given to fn as -1, so that one spoilt row hides no other; Fetch refuses such a
+// row. Rows whose tag is NULL are left out. A connection is held while fn runs, so
+// fn should not use the Store.
+func (s *Store) Each(ctx context.Context, fn func(tag []byte, maxID, step int64) error) error {
+	var tag, maxIDText, stepText sql.RawBytes
+	var stopped error
+	err := s.read(ctx, func(rows *sql.Rows) error {
+		if err := rows.Scan(&tag, &maxIDText, &stepText); err != nil {
+			return err
+		}
+		if tag == nil {
+			return nil
+		}
+		maxID, _ := parseInteger(maxIDText)
+		step, _ := parseInteger(stepText)
+		stopped = fn(tag, maxID, step)
+		return stopped
+	}, s.sql.each)
+	if stopped != nil {
+		return stopped
+	}
+	return s.fail(ctx, err, "read the tags")
+}
+
+// Close implements segment.Store.
+func (s *Store) Close() error { return s.close() }
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+// quote returns tag for an error message, not longer than a tag can be.
+func quote(tag string) string {
+	if len(tag) > segment.MaxTagBytes {
+		return strconv.Quote(tag[:segment.MaxTagBytes]) + "…"
+	}
+	return strconv.Quote(tag)
+}

@@ -1,0 +1,90 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Sentinels that a Store returns, wrapped with the tag and what to do about it.
+var (
+	// ErrUnknownTag is returned when the table has no row for the tag.
+	ErrUnknownTag = errors.New("segment: unknown tag")
+	// ErrTagExists is returned by Create when the table has a row for the tag.
+	ErrTagExists = errors.New("segment: tag exists already")
+	// ErrBadRow is returned when the tag's row can't be used: a step below
+	// one, a negative max_id, or a range that would pass the end of int64.
+	// The row is left as it was.
+	ErrBadRow = errors.New("segment: unusable row")
+	// ErrRegressed is returned when max_id lies below a value that was seen
+	// before: the table was restored or set back. The row is left as it was.
+	ErrRegressed = errors.New("segment: max_id went backwards")
+)
+
+// MaxTagBytes is the longest tag, in bytes; leaf_alloc declares varchar(128).
+const MaxTagBytes = 128
+
+// Row is one row of leaf_alloc, the table of the Java Leaf.
+type Row struct {
+	Tag         string    // biz_tag, 1..MaxTagBytes bytes
+	MaxID       int64     // max_id: the first ID not yet given to anybody
+	Step        int64     // step: the smallest range a fetch takes
+	Description string    // description, may be empty
+	UpdateTime  time.Time // update_time, as the database tells it
+}
+
+// Range is a half-open range of IDs [Lo, Hi) that one fetch made ours alone.
+type Range struct {
+	Lo, Hi int64
+	// Step is the table's own step at the time of the fetch (Hi-Lo may be
+	// larger: the caller asked for more).
+	Step int64
+}
+
+// Store is a table of segments that many processes share.
+//
+// Every call is bounded by its context; a call that fails with a context or
+// connection error may or may not have taken effect, and a range lost that way
+// is a gap, never a repeat.
+type Store interface {
+	// Fetch takes the next range of tag in one transaction: it adds
+	// max(want, the row's step) to max_id and returns
+	// [old max_id, new max_id).
+	//
+	// It takes nothing, and leaves the row as it was, when the row is
+	// missing (ErrUnknownTag), unusable (ErrBadRow), or when its max_id is
+	// below floor (ErrRegressed).
+	Fetch(ctx context.Context, tag string, want, floor int64) (Range, error)
+	// Each calls fn with every row, in no particular order, in one pass;
+	// the byte slice is valid only during the call. It stops at the first
+	// error of fn and returns it.
+	Each(ctx context.Context, fn func(tag []byte, maxID, step int64) error) error
+	// Close releases the store's connections.
+	Close() error
+}
+
+// Admin changes the table; a Store of leafd implements it too.
+type Admin interface {
+	// List returns all rows ordered by tag.
+	List(ctx context.Context) ([]Row, error)
+	// Create adds a row; ErrTagExists, ErrBadRow.
+	Create(ctx context.Context, r Row) error
+	// Update changes step and description where they are not nil;
+	// ErrUnknownTag, ErrBadRow.
+	Update(ctx context.Context, tag string, step *int64, description *string) error
+	// Delete removes the row; ErrUnknownTag.
+	Delete(ctx context.Context, tag string) error
+}
+
+// Marks remembers durably, on this machine, the highest end of a range that was
+// ever used for each tag, so that a table that went backwards is found out
+// after a restart too.
+type Marks interface {
+	// High returns the mark of tag; 0 when there is none.
+	High(ctx context.Context, tag string) (int64, error)
+	// Raise records high for tag durably before it returns, and never
+	// lowers a mark.
+	Raise(ctx context.Context, tag string, high int64) error
+	// Close releases the file.
+	Close() error
+}

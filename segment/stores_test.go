@@ -1,0 +1,49 @@
+package segment_test
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/leafd/leafd/segment"
+)
+
+// Each fails after some rows.
+func (s *brokenPass) Each(ctx context.Context, fn func(tag []byte, maxID, step int64) error) error {
+	rows := 0
+	return s.Store.Each(ctx, func(tag []byte, maxID, step int64) error {
+		if rows++; s.on && rows > s.after {
+			return errDown
+		}
+		return fn(tag, maxID, step)
+	})
+}
+
+// fixedRows is a table whose pass allocates nothing per row.
+type fixedRows struct{ n int }
+
+func (s *fixedRows) Fetch(context.Context, string, int64, int64) (segment.Range, error) {
+	return segment.Range{}, errDown
+}
+
+func (s *fixedRows) Each(_ context.Context, fn func(tag []byte, maxID, step int64) error) error {
+	var name []byte
+	for i := range s.n {
+		name = strconv.AppendInt(append(name[:0], "department.product.tag-"...), int64(i), 10)
+		if err := fn(name, int64(i), 100); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *fixedRows) Close() error { return nil }
+
+// lyingStore returns what it is told to, whatever floor says.
+type lyingStore struct {
+	segment.Store
+	give segment.Range
+}
+
+func (s *lyingStore) Fetch(context.Context, string, int64, int64) (segment.Range, error) {
+	return s.give, nil
+}

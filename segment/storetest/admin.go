@@ -1,0 +1,211 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment"
+)
+
+// find returns the row of tag.
+func find(t testing.TB, rows []segment.Row, tag string) segment.Row {
+	t.Helper()
+	for _, row := range rows {
+		if row.Tag == tag {
+			return row
+		}
+	}
+	require.Fail(t, "no such row", "tag %q", tag)
+	return segment.Row{}
+}
+
+func testAdmin(t *testing.T, f *harness) {
+	ctx := patient(t)
+	f.exec(t, "DELETE FROM leaf_alloc")
+	rows, err := f.store.List(ctx)
+	require.NoError(t, err)
+	require.Empty(t, rows)
+	for _, tag := range []string{"user", "order", "Zebra"} {
+		require.NoError(t, f.store.Create(ctx, segment.Row{Tag: tag, MaxID: 5, Step: 7, Description: "of " + tag}))
+	}
+	again := segment.Row{Tag: "order", MaxID: 1, Step: 9, Description: "again"}
+	require.ErrorIs(t, f.store.Create(ctx, again), segment.ErrTagExists)
+
+	step, text, empty := int64(1<<30), "new", ""
+	require.NoError(t, f.store.Update(ctx, "order", &step, nil))
+	require.NoError(t, f.store.Update(ctx, "order", &step, nil), "the same values again")
+	require.NoError(t, f.store.Update(ctx, "user", nil, &text))
+	require.NoError(t, f.store.Update(ctx, "Zebra", nil, nil))
+	require.NoError(t, f.store.Update(ctx, "Zebra", nil, &empty))
+	require.ErrorIs(t, f.store.Update(ctx, "nobody", &step, &text), segment.ErrUnknownTag)
+	require.ErrorIs(t, f.store.Update(ctx, "nobody", nil, nil), segment.ErrUnknownTag)
+
+	rows, err = f.store.List(ctx)
+	require.NoError(t, err)
+	for i := range rows {
+		rows[i].UpdateTime = time.Time{}
+	}
+	require.Equal(t, []segment.Row{
+		{Tag: "Zebra", MaxID: 5, Step: 7},
+		{Tag: "order", MaxID: 5, Step: 1 << 30, Description: "of order"},
+		{Tag: "user", MaxID: 5, Step: 7, Description: "new"},
+	}, rows, "ordered by the tags' bytes")
+
+	require.NoError(t, f.store.Delete(ctx, "order"))
+	require.ErrorIs(t, f.store.Delete(ctx, "order"), segment.ErrUnknownTag)
+	rows, err = f.store.List(ctx)
+	require.NoError(t, err)
+	require.Len(t, rows, 2)
+}
+
+func testAdminRefuses(t *testing.T, f *harness) {
+	ctx := patient(t)
+	for name, row := range map[string]segment.Row{
+		"step zero":       {MaxID: 1, Step: 0},
+		"step negative":   {MaxID: 1, Step: -1},
+		"max_id negative": {MaxID: -1, Step: 1},
+		"past the end":    {MaxID: math.MaxInt64, Step: 1},
+		"step too large":  {MaxID: 1, Step: math.MaxInt64},
+		"description":     {MaxID: 1, Step: 1, Description: "\xff"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			row.Tag = name
+			require.ErrorIs(t, f.store.Create(ctx, row), segment.ErrBadRow)
+			require.ErrorIs(t, f.store.Delete(ctx, name), segment.ErrUnknownTag, "it was not created")
+		})
+	}
+	f.add(t, "order", 100, 10)
+	for _, step := range []int64{0, -1, math.MinInt64, math.MaxInt64, math.MaxInt64 - 99} {
+		require.ErrorIs(t, f.store.Update(ctx, "order", &step, nil), segment.ErrBadRow)
+	}
+	bad := "\xff"
+	require.ErrorIs(t, f.store.Update(ctx, "order", nil, &bad), segment.ErrBadRow)
+	maxID, step := f.row(t, "order")
+	require.EqualValues(t, 100, maxID)
+	require.EqualValues(t, 10, step)
+}
+
+func testAdminMends(t *testing.T, f *harness) {
+	ctx := patient(t)
+	f.add(t, "order", 1, 0)
+	_, err := f.store.Fetch(ctx, "order", 10, 0)
+	require.ErrorIs(t, err, segment.ErrBadRow)
+	step := int64(10)
+	require.NoError(t, f.store.Update(ctx, "order", &step, nil))
+	require.Equal(t, segment.Range{Lo: 1, Hi: 11, Step: 10}, f.fetch(t, "order", 10))
+	f.add(t, "spoilt", -5, -5)
+	rows, err := f.store.List(ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, -5, find(t, rows, "spoilt").MaxID)
+	require.NoError(t, f.store.Delete(ctx, "spoilt"))
+}
+
+func testDescription(t *testing.T, f *harness) {
+	ctx := patient(t)
+	for i, text := range []string{"", " ", `'"\`, "line\nend", strings.Repeat("d", 256)} {
+		tag := "tag" + strconv.Itoa(i)
+		require.NoError(t, f.store.Create(ctx, segment.Row{Tag: tag, MaxID: 1, Step: 1, Description: text}))
+		rows, err := f.store.List(ctx)
+		require.NoError(t, err)
+		require.Equal(t, text, find(t, rows, tag).Description)
+	}
+	f.exec(t, "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('none', 1, 1, NULL)")
+	rows, err := f.store.List(ctx)
+	require.NoError(t, err)
+	require.Empty(t, find(t, rows, "none").Description)
+}
+
+// testUpdateTime: the time is the database's and in UTC. Seconds are all that
+// the column has, so a time in the past shows that it was set.
+func testUpdateTime(t *testing.T, f *harness) {
+	ctx := patient(t)
+	old := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
+	for name, change := range map[string]func() error{
+		"fetch":  func() error { _, err := f.store.Fetch(ctx, "fetch", 1, 0); return err },
+		"update": func() error { step := int64(5); return f.store.Update(ctx, "update", &step, nil) },
+	} {
+		f.add(t, name, 1, 10)
+		f.exec(t, "UPDATE leaf_alloc SET update_time = '2001-02-03 04:05:06' WHERE biz_tag = ?", name)
+		rows, err := f.store.List(ctx)
+		require.NoError(t, err)
+		require.Equal(t, old, find(t, rows, name).UpdateTime)
+		require.NoError(t, change())
+		rows, err = f.store.List(ctx)
+		require.NoError(t, err)
+		require.Greater(t, find(t, rows, name).UpdateTime.Year(), 2020, "by %s", name)
+		require.Equal(t, time.UTC, find(t, rows, name).UpdateTime.Location())
+	}
+}
+
+func testEach(t *testing.T, f *harness) {
+	f.exec(t, "DELETE FROM leaf_alloc")
+	const count = 2500
+	var values strings.Builder
+	want := map[string][2]int64{}
+	for i := range int64(count) {
+		tag := "tag-" + strconv.FormatInt(i, 10)
+		want[tag] = [2]int64{i << 20, i + 1}
+		if i > 0 {
+			values.WriteString(", ")
+		}
+		values.WriteString("('" + tag + "', " + strconv.FormatInt(i<<20, 10) + ", " + strconv.FormatInt(i+1, 10) + ")")
+	}
+	f.exec(t, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES "+values.String())
+	got := map[string][2]int64{}
+	require.NoError(t, f.store.Each(patient(t), func(tag []byte, maxID, step int64) error {
+		if _, twice := got[string(tag)]; twice {
+			return errors.New("twice: " + string(tag))
+		}
+		got[string(tag)] = [2]int64{maxID, step}
+		return nil
+	}))
+	require.Equal(t, want, got)
+}
+
+func testEachStops(t *testing.T, f *harness) {
+	for i := range 100 {
+		f.add(t, "tag-"+strconv.Itoa(i), 1, 1)
+	}
+	enough := errors.New("enough")
+	calls := 0
+	err := f.store.Each(patient(t), func([]byte, int64, int64) error {
+		if calls++; calls == 10 {
+			return enough
+		}
+		return nil
+	})
+	require.Equal(t, enough, err, "the error is returned as it is")
+	require.Equal(t, 10, calls)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = f.store.Each(ctx, func([]byte, int64, int64) error { return nil })
+	require.ErrorIs(t, err, context.Canceled)
+	f.fetch(t, "tag-1", 1)
+}
+
+func testEachEmpty(t *testing.T, f *harness) {
+	f.exec(t, "DELETE FROM leaf_alloc")
+	require.NoError(t, f.store.Each(patient(t), func(tag []byte, _, _ int64) error {
+		return errors.New("a row: " + string(tag))
+	}))
+}
+
+func testClosed(t *testing.T, f *harness) {
+	f.add(t, "order", 1, 10)
+	store := f.Open(t)
+	_, err := store.Fetch(patient(t), "order", 10, 0)
+	require.NoError(t, err)
+	require.NoError(t, store.Close())
+	_, err = store.Fetch(patient(t), "order", 10, 0)
+	require.Error(t, err)
+	require.Error(t, store.Each(patient(t), func([]byte, int64, int64) error { return nil }))
+	require.EqualValues(t, 11, f.fetch(t, "order", 10).Lo)
+}

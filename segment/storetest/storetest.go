@@ -1,0 +1,160 @@
+// Package storetest is the conformance suite of segment.Store, segment.Admin and
+// segment.Marks: what every implementation has to do alike, on the real thing.
+package storetest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment"
+)
+
+// Store is what the suite tests.
+type Store interface {
+	segment.Store
+	segment.Admin
+}
+
+// Fixture is one table leaf_alloc, made for one test.
+type Fixture struct {
+	// Open returns one more Store on the table, as another daemon would
+	// have. Its time-outs are generous; the caller closes it.
+	Open func(t testing.TB) Store
+	// DB reaches the table behind leafd's back, as a Java Leaf and an
+	// operator do. Its transactions may write from their first statement.
+	DB *sql.DB
+	// Narrow says that the table holds tags of latin1 only.
+	Narrow bool
+}
+
+// patience bounds what should take milliseconds, on a machine that is busy.
+const patience = 60 * time.Second
+
+// Run runs the suite; open returns a fresh table for each test.
+func Run(t *testing.T, open func(t *testing.T) Fixture) {
+	tests := map[string]func(t *testing.T, f *harness){
+		"fetch takes a half-open range":           testFetchRange,
+		"fetch refuses what it can't give":        testFetchRefuses,
+		"fetch refuses a regressed row":           testFetchRegressed,
+		"fetch of an unknown tag":                 testFetchUnknown,
+		"fetch with a context that has ended":     testFetchCancelled,
+		"fetch while the row is locked":           testFetchLocked,
+		"fetch from many daemons at once":         testFetchConcurrent,
+		"fetch beside Java Leaf clients":          testFetchBesideJavaLeaf,
+		"fetch of a tag that is being recreated":  testFetchRecreated,
+		"tags of all kinds":                       testOddTags,
+		"tags that look alike":                    testAlikeTags,
+		"tags that can't be":                      testBadTags,
+		"create, list, update, delete":            testAdmin,
+		"create and update refuse what can't be":  testAdminRefuses,
+		"update and delete mend a spoilt row":     testAdminMends,
+		"each gives every row once":               testEach,
+		"each stops at an error":                  testEachStops,
+		"each gives nothing of an emptied table":  testEachEmpty,
+		"close ends the store":                    testClosed,
+		"the description is kept byte for byte":   testDescription,
+		"an update tells its time":                testUpdateTime,
+		"fetch leaves step and description alone": testFetchLeavesRest,
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := &harness{Fixture: open(t)}
+			f.store = f.open(t)
+			test(t, f)
+		})
+	}
+}
+
+// harness is a Fixture with one open Store.
+type harness struct {
+	Fixture
+	store Store
+}
+
+// open returns one more Store, closed when the test ends.
+func (f *harness) open(t testing.TB) Store {
+	t.Helper()
+	store := f.Open(t)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return store
+}
+
+// context bounds a test's calls.
+func patient(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// add creates a row as an operator would.
+func (f *harness) add(t testing.TB, tag string, maxID, step int64) {
+	t.Helper()
+	f.exec(t, "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES (?, ?, ?, 'by hand')", tag, maxID, step)
+}
+
+// exec runs SQL as an operator would.
+func (f *harness) exec(t testing.TB, query string, args ...any) {
+	t.Helper()
+	_, err := f.DB.ExecContext(patient(t), query, args...)
+	require.NoError(t, err)
+}
+
+// row returns max_id and step as the database has them.
+func (f *harness) row(t testing.TB, tag string) (maxID, step int64) {
+	t.Helper()
+	err := f.DB.QueryRowContext(patient(t), "SELECT max_id, step FROM leaf_alloc WHERE biz_tag = ?", tag).Scan(&maxID, &step)
+	require.NoError(t, err)
+	return maxID, step
+}
+
+// fetch takes a range that must be there to take.
+func (f *harness) fetch(t testing.TB, tag string, want int64) segment.Range {
+	t.Helper()
+	r, err := f.store.Fetch(patient(t), tag, want, 0)
+	require.NoError(t, err)
+	return r
+}
+
+// javaFetch is what a Java Leaf does (IDAllocDaoImpl.updateMaxIdAndGetLeafAlloc):
+// it owns [max_id-step, max_id).
+func (f *harness) javaFetch(ctx context.Context, tag string) (segment.Range, error) {
+	tx, err := f.DB.BeginTx(ctx, nil)
+	if err != nil {
+		return segment.Range{}, err
+	}
+	var maxID, step int64
+	_, err = tx.ExecContext(ctx, "UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = ?", tag)
+	if err == nil {
+		err = tx.QueryRowContext(ctx, "SELECT max_id, step FROM leaf_alloc WHERE biz_tag = ?", tag).Scan(&maxID, &step)
+	}
+	if err != nil {
+		return segment.Range{}, errors.Join(err, tx.Rollback())
+	}
+	return segment.Range{Lo: maxID - step, Hi: maxID, Step: step}, tx.Commit()
+}
+
+// requireContiguous checks that ranges, in any order, cover [from, to) exactly:
+// no ID twice, none left out.
+func requireContiguous(t testing.TB, ranges []segment.Range, from, to int64) {
+	t.Helper()
+	slices.SortFunc(ranges, func(a, b segment.Range) int {
+		if a.Lo < b.Lo {
+			return -1
+		}
+		return 1
+	})
+	next := from
+	for _, r := range ranges {
+		require.Equal(t, next, r.Lo, "the range before ends at %d, this one is [%d, %d)", next, r.Lo, r.Hi)
+		require.Greater(t, r.Hi, r.Lo)
+		next = r.Hi
+	}
+	require.Equal(t, to, next, "the last range ends elsewhere than max_id")
+}

@@ -1,0 +1,190 @@
+package segment
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/leafd/leafd/clock"
+)
+
+// Tag hands out the IDs of one biz_tag. It is safe for concurrent use.
+//
+// A Tag is got from Service.Lookup and is good for a request: once its row is
+// gone it answers ErrUnknownTag for ever, also when a row of that name is back.
+//
+// A tag that was never asked for an ID has neither buffer nor goroutine nor
+// timer; a service may know a hundred thousand of them.
+type Tag struct {
+	live atomic.Pointer[span] // the current range; nil before the first and after the end
+	svc  *Service             // immutable
+	name string               // immutable
+
+	mu       sync.Mutex
+	buf      *buffer // mu protects; nil until the first use
+	observed int64   // mu protects; the highest max_id that a pass has shown
+	step     int64   // mu protects; the table's step as a pass has shown it last
+	gone     bool    // mu protects; the row is no more, nothing is published any more
+
+	seen uint32 // Service.loading protects; the pass that saw the row last
+}
+
+// state is where the fetch of a tag's next range stands.
+type state uint8
+
+const (
+	stateIdle    state = iota // nothing is wanted
+	stateQueued               // waits for a fetcher
+	stateRunning              // a fetcher has it
+	stateBackoff              // failed; an alarm puts it into the queue again
+)
+
+// buffer is what a tag needs once it is in use. Tag.mu protects all of it.
+type buffer struct {
+	next    *span         // the range after the current one
+	state   state         // S4: stateRunning is entered from stateQueued only, by one fetcher
+	urgent  bool          // queued before those that nobody waits for
+	done    chan struct{} // closed when the attempt under way ends; nil when nobody waits
+	waiters int           // requests inside waitLocked
+
+	high     int64 // S2: the mark, and the end of every range of ours
+	markRead bool  // high includes the mark
+	pending  Range // fetched and ours, but not marked yet
+
+	pace  pace
+	asked time.Duration // when the range that is being fetched was first wanted
+
+	retry    backoff.ExponentialBackOff
+	failedAt time.Duration // meaningful in stateBackoff
+	retryAt  time.Duration // meaningful in stateBackoff
+	hastened bool          // meaningful in stateBackoff; an attempt before retryAt is set
+	failing  Kind          // what the last attempt failed with; 0 when it did not
+	failures int           // attempts failed in a row
+	err      error         // of the last attempt
+
+	lastFetch    clock.Millis  // wall clock at the last published range
+	lastDuration time.Duration // how long the range before that lasted
+}
+
+// Name returns the tag's name.
+func (t *Tag) Name() string { return t.name }
+
+// Next returns the next ID.
+//
+// While the tag has IDs in memory it doesn't look at ctx. Otherwise it waits
+// for a range, at most Config.Wait, and returns ErrUnavailable when there is
+// none by then (or when it is clear that there can't be), ErrUnknownTag when
+// the tag's row is gone, or ctx's error.
+func (t *Tag) Next(ctx context.Context) (int64, error) {
+	if s := t.live.Load(); s != nil {
+		if off := s.used.Add(1) - 1; off < s.size {
+			if off == s.refill {
+				t.prefetch()
+			}
+			return s.lo + int64(off), nil //nolint:gosec // off < size
+		}
+	}
+	return t.nextSlow(ctx)
+}
+
+// NextN fills dst with IDs, each greater than the one before. They may come
+// from several ranges; Config.Wait bounds the whole call. Errors are those of
+// Next; with an error dst holds zeros, and IDs that were taken for it by then
+// are lost.
+func (t *Tag) NextN(ctx context.Context, dst []int64) error {
+	n := 0
+	if s := t.live.Load(); s != nil {
+		var refill bool
+		if n, refill = s.take(dst); refill {
+			t.prefetch()
+		}
+	}
+	if n == len(dst) {
+		return nil
+	}
+	if err := t.nextNSlow(ctx, dst[n:]); err != nil {
+		clear(dst)
+		return err
+	}
+	return nil
+}
+
+// prefetch starts the fetch of the next range. One caller in a range gets here.
+func (t *Tag) prefetch() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gone {
+		return
+	}
+	if b := t.bufferLocked(); b.next == nil {
+		t.askLocked(b, false)
+	}
+}
+
+// bufferLocked returns the tag's buffer, and makes it at the first use.
+func (t *Tag) bufferLocked() *buffer {
+	if t.buf == nil {
+		t.buf = &buffer{
+			pace: pace{table: t.step},
+			retry: backoff.ExponentialBackOff{
+				InitialInterval:     retryFirst,
+				Multiplier:          2,
+				RandomizationFactor: retryJitter,
+				MaxInterval:         retryMax,
+			},
+		}
+	}
+	return t.buf
+}
+
+// observe takes in what a pass over the table has shown. maxID was committed at
+// some moment, so that others may have used every ID below it: raising to it is
+// sound however old the pass's view is. It is never lowered.
+func (t *Tag) observe(maxID, step int64) {
+	t.mu.Lock()
+	t.observed = max(t.observed, maxID)
+	t.step = step
+	if t.buf != nil {
+		t.buf.pace.table = step
+	}
+	t.mu.Unlock()
+}
+
+// remove ends the tag and returns the highest value seen for it. Whoever waits
+// is woken, and finds it gone.
+func (t *Tag) remove() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.gone = true
+	t.live.Store(nil)
+	if t.buf == nil {
+		return t.observed
+	}
+	t.buf.next = nil
+	t.buf.wakeLocked()
+	return t.floorLocked()
+}
+
+// floorLocked is the highest value ever seen (S2).
+func (t *Tag) floorLocked() int64 {
+	if t.buf == nil {
+		return t.observed
+	}
+	return max(t.observed, t.buf.high)
+}
+
+// wakeLocked wakes everybody who waits for the attempt that ended.
+func (b *buffer) wakeLocked() {
+	if b.done != nil {
+		close(b.done)
+		b.done = nil
+	}
+}
+
+func unknownTag(name string) error {
+	return fmt.Errorf("%w: %q; add it to leaf_alloc, or correct the key", ErrUnknownTag, name)
+}

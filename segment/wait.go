@@ -1,0 +1,165 @@
+package segment
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// waiter is the waiting budget of one request: one alarm, set when the request
+// first has to wait, however many ranges it waits for.
+type waiter struct {
+	deadline time.Duration // monotonic
+	alarm    *alarm
+	expired  chan struct{}
+	over     bool // the budget is used up
+}
+
+func (w *waiter) startLocked(s *Service) error {
+	if w.alarm != nil {
+		return nil
+	}
+	w.deadline = s.clock.Mono() + s.cfg.Wait
+	expired := make(chan struct{})
+	w.expired = expired
+	w.alarm = s.alarms.add(w.deadline, func() { close(expired) })
+	if w.alarm == nil {
+		return errStopped
+	}
+	return nil
+}
+
+func (w *waiter) stop(s *Service) {
+	if w.alarm != nil {
+		s.alarms.remove(w.alarm)
+	}
+}
+
+// nextSlow is Next when the current range has nothing left.
+func (t *Tag) nextSlow(ctx context.Context) (int64, error) {
+	var one [1]int64
+	if err := t.nextNSlow(ctx, one[:]); err != nil {
+		return 0, err
+	}
+	return one[0], nil
+}
+
+// nextNSlow fills dst, waiting for ranges as needed.
+func (t *Tag) nextNSlow(ctx context.Context, dst []int64) error {
+	var w waiter
+	defer w.stop(t.svc)
+	for len(dst) > 0 {
+		s, err := t.await(ctx, &w)
+		if err != nil {
+			return err
+		}
+		n, refill := s.take(dst)
+		if refill {
+			t.prefetch()
+		}
+		dst = dst[n:]
+	}
+	return nil
+}
+
+// await returns a range that had IDs a moment ago.
+func (t *Tag) await(ctx context.Context, w *waiter) (*span, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for {
+		if t.gone {
+			return nil, unknownTag(t.name)
+		}
+		if s := t.live.Load(); s != nil && !s.exhausted() {
+			return s, nil
+		}
+		b := t.bufferLocked()
+		if s := b.next; s != nil {
+			b.next = nil
+			t.live.Store(s)
+			return s, nil
+		}
+		if err := t.waitLocked(ctx, b, w); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// waitLocked waits for the end of one attempt to fetch. It unlocks meanwhile.
+//
+// One fetch serves all who wait. They are woken after each attempt, a failed
+// one too, and go on waiting only while the next one can still be in time:
+// during an outage requests fail at once instead of piling up.
+func (t *Tag) waitLocked(ctx context.Context, b *buffer, w *waiter) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("segment: waiting for a range of %q: %w", t.name, err)
+	}
+	if !t.svc.queue.isOpen() {
+		return t.unavailable(errStopped)
+	}
+	if err := w.startLocked(t.svc); err != nil {
+		return t.unavailable(err)
+	}
+	if w.over {
+		return t.lateLocked(b)
+	}
+	t.askLocked(b, true)
+	if b.state == stateBackoff && (b.failing.isRefusal() || b.retryAt > w.deadline) {
+		t.hastenLocked(b)
+		return t.unavailable(b.err)
+	}
+	if b.done == nil {
+		b.done = make(chan struct{})
+	}
+	done := b.done
+	b.waiters++
+	t.mu.Unlock()
+	select {
+	case <-done:
+	case <-w.expired:
+		w.over = true
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	b.waiters--
+	return nil
+}
+
+// hastenLocked brings the next attempt forward, once a pause, for one who can't
+// wait for it: an empty tag that is asked for is full again a moment after the
+// database is back, and the long pauses are for tags that nobody asks for.
+func (t *Tag) hastenLocked(b *buffer) {
+	soon := b.failedAt + retryWanted
+	if b.hastened || soon >= b.retryAt {
+		return
+	}
+	b.hastened = true
+	t.svc.alarms.add(soon, t.retryNow)
+}
+
+// askLocked wants a range. urgent: somebody waits for it.
+func (t *Tag) askLocked(b *buffer, urgent bool) {
+	switch b.state {
+	case stateIdle:
+		b.asked = t.svc.clock.Mono()
+		b.state, b.urgent = stateQueued, urgent
+		t.svc.queue.push(t, urgent)
+	case stateQueued:
+		if urgent && !b.urgent {
+			b.urgent = true
+			t.svc.queue.push(t, true)
+		}
+	case stateRunning, stateBackoff:
+	}
+}
+
+func (t *Tag) lateLocked(b *buffer) error {
+	if b.err != nil {
+		return t.unavailable(fmt.Errorf("nothing within %v: %w", t.svc.cfg.Wait, b.err))
+	}
+	return t.unavailable(fmt.Errorf("the table did not answer within %v", t.svc.cfg.Wait))
+}
+
+func (t *Tag) unavailable(cause error) error {
+	return fmt.Errorf("%w: tag %q: %w", ErrUnavailable, t.name, cause)
+}

@@ -1,0 +1,87 @@
+package segment_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/segmenttest"
+)
+
+func TestContextCancelled(t *testing.T) {
+	store := segmenttest.NewStore()
+	store.Set("order", 0, 1)
+	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fakeClock()})
+	tag := lookup(t, svc, "order")
+	release := store.Hang()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { _, err := tag.Next(ctx); result <- err }()
+	eventually(t, func() bool { return tag.Waiters() == 1 }, "a waiter")
+	cancel()
+	err := <-result
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, segment.ErrUnavailable)
+	require.ErrorIs(t, tag.NextN(ctx, make([]int64, 1)), context.Canceled)
+
+	release()
+	require.Zero(t, next(t, tag), "the cancelled request's range serves the next one")
+}
+
+func TestWaitIsForTheRequestNotForTheID(t *testing.T) {
+	store := segmenttest.NewStore()
+	store.Set("order", 0, 10)
+	fake := fakeClock()
+	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake, MaxStep: 10})
+	tag := lookup(t, svc, "order")
+
+	// Each fetch takes 200 ms. A batch of three ranges would take 600.
+	store.Before(func(ctx context.Context, op segmenttest.Op, _ string) error {
+		if op == segmenttest.OpFetch {
+			return fake.Sleep(ctx, 200*time.Millisecond)
+		}
+		return nil
+	})
+	result := make(chan error, 1)
+	go func() { result <- tag.NextN(context.Background(), make([]int64, 30)) }()
+	require.ErrorIs(t, advanceUntil(t, fake, result), segment.ErrUnavailable)
+	go func() { result <- tag.NextN(context.Background(), make([]int64, 20)) }()
+	require.NoError(t, advanceUntil(t, fake, result))
+}
+
+func TestWaitExceeded(t *testing.T) {
+	store := segmenttest.NewStore()
+	store.Set("order", 0, 10)
+	fake, rec := fakeClock(), &recorder{}
+	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake, Notify: rec.notify})
+	tag := lookup(t, svc, "order")
+	release := store.Hang()
+
+	const callers = 100
+	results := make(chan error, callers)
+	for range callers {
+		go func() { _, err := tag.Next(context.Background()); results <- err }()
+	}
+	eventually(t, func() bool { return tag.Waiters() == callers && svc.Alarms() == callers+1 }, "all wait")
+	fake.Advance(segment.DefaultWait - 1)
+	require.Empty(t, results)
+	fake.Advance(1)
+	for range callers {
+		err := <-results
+		require.ErrorIs(t, err, segment.ErrUnavailable)
+		require.NotErrorIs(t, err, context.Canceled)
+	}
+	require.Equal(t, 1, store.Fetches("order"), "one fetch for all")
+
+	// The fetch itself is given up after its own time, and tried again.
+	fake.Advance(segment.DefaultFetchTimeout)
+	eventually(t, func() bool { return len(rec.of(segment.KindFetchFailed, "order")) == 1 }, "event")
+	release()
+	fake.Advance(20 * time.Millisecond)
+	eventually(t, func() bool { return len(rec.of(segment.KindFetchRecovered, "order")) == 1 }, "event")
+	require.Zero(t, next(t, tag))
+}
