@@ -1,0 +1,177 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rs/zerolog"
+	"github.com/valyala/fasthttp"
+
+	"github.com/leafd/leafd/segment"
+)
+
+const (
+	// adminTimeout bounds what one change, or one look at the table, may take.
+	adminTimeout = 5 * time.Second
+	// maxDescription is leaf_alloc's, in characters.
+	maxDescription = 256
+)
+
+// admin lets h run for the bearer of the admin token only.
+func (s *Server) admin(h func(ctx *fasthttp.RequestCtx, b *Backend) error) handler {
+	want := sha256.Sum256(s.cfg.AdminToken)
+	return func(ctx *fasthttp.RequestCtx) error {
+		if len(s.cfg.AdminToken) == 0 {
+			return errAdminOff
+		}
+		scheme, token, _ := strings.Cut(string(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)), " ")
+		// Digests are compared: the time tells nothing of the token's length.
+		got := sha256.Sum256([]byte(strings.TrimLeft(token, " ")))
+		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			s.sampled.Warn().Stringer("client", ctx.RemoteAddr()).Str("method", string(ctx.Method())).Msg("a change was refused: wrong or no admin token")
+			return errUnauthorized
+		}
+		b, err := s.ready()
+		if err != nil {
+			return err
+		}
+		if b.Segments == nil || b.Admin == nil {
+			return errModeDisabled
+		}
+		return h(ctx, b)
+	}
+}
+
+// newTag is the body of POST /api/segments.
+type newTag struct {
+	Tag         string `json:"tag"`
+	Step        *wide  `json:"step"`
+	MaxID       *wide  `json:"max_id"` // 1 when not given, as in the Java Leaf's script
+	Description string `json:"description"`
+}
+
+// createTag answers POST /api/segments.
+func (s *Server) createTag(ctx *fasthttp.RequestCtx, b *Backend) error {
+	var t newTag
+	if err := readJSON(ctx, &t); err != nil {
+		return err
+	}
+	if err := checkKey([]byte(t.Tag)); err != nil {
+		return err
+	}
+	if t.Step == nil {
+		return errBadStep.with("step is missing")
+	}
+	row := segment.Row{Tag: t.Tag, MaxID: 1, Step: int64(*t.Step), Description: t.Description}
+	if t.MaxID != nil {
+		row.MaxID = int64(*t.MaxID)
+	}
+	if row.Step < 1 || row.MaxID < 0 || row.MaxID > math.MaxInt64-row.Step {
+		return errBadStep
+	}
+	if err := checkDescription(&row.Description); err != nil {
+		return err
+	}
+	below, cancel := context.WithTimeout(s.base, adminTimeout)
+	defer cancel()
+	if err := b.Admin.Create(below, row); err != nil {
+		return s.storeError(err)
+	}
+	s.changed(below, ctx, b, "created", row.Tag, func(e *zerolog.Event) {
+		e.Int64("step", row.Step).Int64("max_id", row.MaxID)
+	})
+	return writeJSON(ctx, http.StatusCreated, struct {
+		Tag         string `json:"tag"`
+		MaxID       wide   `json:"max_id"`
+		Step        wide   `json:"step"`
+		Description string `json:"description"`
+	}{row.Tag, wide(row.MaxID), wide(row.Step), row.Description})
+}
+
+// updateTag answers PATCH /api/segments/{key}.
+func (s *Server) updateTag(ctx *fasthttp.RequestCtx, b *Backend) error {
+	key, err := pathKey(ctx)
+	if err != nil {
+		return err
+	}
+	var change struct {
+		Step        *wide   `json:"step"`
+		Description *string `json:"description"`
+	}
+	if err := readJSON(ctx, &change); err != nil {
+		return err
+	}
+	if change.Step == nil && change.Description == nil {
+		return errBadRequest.with("nothing to change: give step, description or both")
+	}
+	if change.Step != nil && *change.Step < 1 {
+		return errBadStep
+	}
+	if err := checkDescription(change.Description); err != nil {
+		return err
+	}
+	below, cancel := context.WithTimeout(s.base, adminTimeout)
+	defer cancel()
+	if err := b.Admin.Update(below, string(key), (*int64)(change.Step), change.Description); err != nil {
+		return s.storeError(err)
+	}
+	s.changed(below, ctx, b, "updated", string(key), func(e *zerolog.Event) {
+		if change.Step != nil {
+			e.Int64("step", int64(*change.Step))
+		}
+		e.Bool("description", change.Description != nil)
+	})
+	ctx.SetStatusCode(http.StatusNoContent)
+	return nil
+}
+
+// deleteTag answers DELETE /api/segments/{key}.
+func (s *Server) deleteTag(ctx *fasthttp.RequestCtx, b *Backend) error {
+	key, err := pathKey(ctx)
+	if err != nil {
+		return err
+	}
+	below, cancel := context.WithTimeout(s.base, adminTimeout)
+	defer cancel()
+	if err := b.Admin.Delete(below, string(key)); err != nil {
+		return s.storeError(err)
+	}
+	s.changed(below, ctx, b, "deleted", string(key), func(*zerolog.Event) {})
+	ctx.SetStatusCode(http.StatusNoContent)
+	return nil
+}
+
+// changed logs who changed what, and has the table read again. The change is
+// made: that the tags can't be read just now is no failure of the request, and
+// the next pass shows it.
+func (s *Server) changed(below context.Context, ctx *fasthttp.RequestCtx, b *Backend, what, tag string, add func(*zerolog.Event)) {
+	e := s.cfg.Log.Info().Stringer("client", ctx.RemoteAddr()).Str("tag", tag)
+	add(e)
+	e.Msg("tag " + what + " by HTTP")
+	if err := b.Segments.Reload(below); err != nil {
+		s.cfg.Log.Warn().Err(err).Str("tag", tag).Msg("the tags could not be read after a change; the next pass will show it")
+	}
+}
+
+func checkDescription(d *string) error {
+	if d != nil && utf8.RuneCountInString(*d) > maxDescription {
+		return errBadRequest.with("description has more than %d characters", maxDescription)
+	}
+	return nil
+}
+
+// storeError answers a failed look at the table or change of it. What the table
+// of errors doesn't know is a driver's: it is logged here, and never shown.
+func (s *Server) storeError(err error) error {
+	if e := answerTo(err); e != errInternal && e != errOverloaded {
+		return e
+	}
+	s.sampled.Error().Err(err).Msg("leaf_alloc can't be read or changed")
+	return errSegmentUnavailable.with("the table leaf_alloc can't be reached; leafd's log says how")
+}

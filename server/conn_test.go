@@ -1,0 +1,299 @@
+package server
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func newReader(c net.Conn) *bufio.Reader { return bufio.NewReader(c) }
+
+// requireClosed reads on until the server has closed c, and fails if it says
+// anything more.
+func requireClosed(t *testing.T, c net.Conn) {
+	t.Helper()
+	n, err := io.Copy(io.Discard, c)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the server left the connection open")
+	require.Zero(t, n)
+}
+
+const oneID = "GET /api/snowflake/get/x HTTP/1.1\r\nHost: x\r\n\r\n"
+
+// patient has time-outs that no test outlasts, so that the one that a test makes
+// short must be what closed the connection.
+func patient(c *Config) {
+	c.IdleTimeout, c.ReadTimeout, c.WriteTimeout = time.Hour, time.Hour, time.Hour
+}
+
+func TestSilentClientIsClosed(t *testing.T) {
+	r := start(t, func(c *Config) { patient(c); c.ReadTimeout = 50 * time.Millisecond })
+	requireClosed(t, r.dial())
+}
+
+func TestIdleClientIsClosed(t *testing.T) {
+	r := start(t, func(c *Config) { patient(c); c.IdleTimeout = 50 * time.Millisecond })
+	c := r.dial()
+	send(t, c, oneID)
+	br := newReader(c)
+	resp, err := http.ReadResponse(br, nil)
+	require.NoError(t, err)
+	require.Equal(t, 200, readAnswer(t, resp).status)
+	requireClosed(t, c)
+}
+
+// arrival is a short read time-out that a request sent at once still meets on a
+// busy machine.
+const arrival = 2 * time.Second
+
+func TestHalfSentRequestIsClosed(t *testing.T) {
+	t.Parallel()
+	r := start(t, func(c *Config) { patient(c); c.ReadTimeout = arrival })
+	for _, test := range []struct{ name, part string }{
+		{"first request", "GET /api"},
+		{"first request, headers only", "POST /api/segments HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := r.dial()
+			send(t, c, test.part)
+			resp, err := http.ReadResponse(newReader(c), nil)
+			require.NoError(t, err)
+			readAnswer(t, resp).requireError(t, 408, "request_timeout")
+			requireClosed(t, c)
+		})
+	}
+}
+
+func TestDribblingClientIsClosed(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		first string
+	}{
+		{"first request", ""},
+		{"second request", oneID},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, func(c *Config) { patient(c); c.ReadTimeout = arrival })
+			c := r.dial()
+			br := newReader(c)
+			if test.first != "" {
+				send(t, c, test.first)
+				resp, err := http.ReadResponse(br, nil)
+				require.NoError(t, err)
+				require.Equal(t, 200, readAnswer(t, resp).status)
+			}
+			stop := make(chan struct{})
+			stopped := make(chan struct{})
+			go func() { // a byte now and then, much more often than the time-out
+				defer close(stopped)
+				for _, b := range []byte("GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 1<<20)) {
+					select {
+					case <-stop:
+						return
+					case <-time.After(5 * time.Millisecond):
+					}
+					if _, err := c.Write([]byte{b}); err != nil {
+						return
+					}
+				}
+			}()
+			resp, err := http.ReadResponse(br, nil)
+			require.NoError(t, err)
+			readAnswer(t, resp).requireError(t, 408, "request_timeout")
+			close(stop)
+			<-stopped
+		})
+	}
+}
+
+func TestClientThatDoesNotReadIsClosed(t *testing.T) {
+	r := start(t, func(c *Config) { patient(c); c.WriteTimeout = 100 * time.Millisecond })
+	c := r.dial()
+	tcp, ok := c.(*net.TCPConn)
+	require.True(t, ok)
+	require.NoError(t, tcp.SetReadBuffer(4096))
+	wrote := make(chan struct{})
+	go func() { // more answers than all buffers on the way hold
+		defer close(wrote)
+		for range 1000 {
+			if _, err := io.WriteString(c, "GET /api/snowflake/get/x?n=10000 HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+				return
+			}
+		}
+	}()
+	require.Eventually(t, func() bool { return r.flake.calls.Load() > 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return r.listen.open() == 0 }, time.Minute, 5*time.Millisecond)
+	require.NoError(t, c.Close())
+	<-wrote
+}
+
+// script is a net.Conn that takes what it is told for granted, and remembers the
+// deadlines.
+type script struct {
+	net.Conn
+	reads, writes int // deadlines set
+	err           error
+}
+
+func (s *script) Read(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	return len(p), nil
+}
+func (s *script) Write(p []byte) (int, error)      { return len(p), nil }
+func (s *script) SetReadDeadline(time.Time) error  { s.reads++; return nil }
+func (s *script) SetWriteDeadline(time.Time) error { s.writes++; return nil }
+func (s *script) Close() error                     { return nil }
+
+// still returns a listener whose coarse clock the test moves.
+func still() *listener {
+	return &listener{
+		idleTimeout: 75 * time.Second, readTimeout: 10 * time.Second, writeTimeout: 10 * time.Second,
+		slack: time.Second, limit: 10, conns: make(map[*conn]struct{}), closed: make(chan struct{}), started: time.Now(),
+	}
+}
+
+func TestDeadlinesAreSetSeldom(t *testing.T) {
+	l := still()
+	s := &script{}
+	c := l.admit(s)
+	require.Equal(t, 1, s.reads, "C2: the first request has the read time-out from the accept on")
+	var buf [10]byte
+	request := func() {
+		t.Helper()
+		_, err := c.Read(buf[:])
+		require.NoError(t, err)
+		_, err = c.Write(buf[:])
+		require.NoError(t, err)
+	}
+	request()
+	require.Equal(t, 1, s.reads)
+	require.Equal(t, 1, s.writes)
+	request()
+	require.Equal(t, 2, s.reads, "C1: an idle time-out now")
+	for range 1000 {
+		request()
+	}
+	require.Equal(t, 2, s.reads, "C1: not again while it is good")
+	require.Equal(t, 1, s.writes, "C3")
+
+	l.coarse.Store(int64(900 * time.Millisecond))
+	request()
+	require.Equal(t, 2, s.reads)
+	l.coarse.Store(int64(1500 * time.Millisecond))
+	request()
+	require.Equal(t, 3, s.reads, "C1: off by more than the slack")
+	require.Equal(t, 1, s.writes)
+	l.coarse.Store(int64(6 * time.Second))
+	request()
+	require.Equal(t, 2, s.writes, "C3: less than half is left")
+
+	reads := s.reads
+	for range 100 {
+		_, err := c.Read(buf[:])
+		require.NoError(t, err)
+	}
+	require.LessOrEqual(t, s.reads, reads+2, "C2: once, however many reads a request takes")
+	require.Greater(t, s.reads, reads)
+	reads = s.reads
+	_, err := c.Write(buf[:])
+	require.NoError(t, err)
+	request()
+	require.Equal(t, reads+1, s.reads, "C1: the read time-out doesn't outlive its request")
+}
+
+func TestFirstRequestIsNotGivenMoreTime(t *testing.T) {
+	s := &script{}
+	c := still().admit(s)
+	for range 100 {
+		_, err := c.Read(make([]byte, 1))
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, s.reads)
+}
+
+func TestTimeoutOfASilentConnectionIsItsEnd(t *testing.T) {
+	s := &script{err: os.ErrDeadlineExceeded}
+	c := still().admit(s)
+	_, err := c.Read(make([]byte, 1))
+	require.Equal(t, io.EOF, err)
+
+	s.err = nil
+	_, err = c.Read(make([]byte, 1))
+	require.NoError(t, err)
+	s.err = os.ErrDeadlineExceeded
+	_, err = c.Read(make([]byte, 1))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "a request has begun: it gets an answer")
+}
+
+func TestConnIsClosedOnce(t *testing.T) {
+	l := still()
+	c := l.admit(&script{})
+	require.Equal(t, 1, l.open())
+	require.NoError(t, c.Close())
+	require.NoError(t, c.Close())
+	require.Zero(t, l.open())
+	require.IsType(t, &script{}, c.NetConn())
+}
+
+// halfCloser is a script that remembers how it was closed.
+type halfCloser struct {
+	script
+	did  []string
+	left int // bytes that the client still sends
+}
+
+func (h *halfCloser) Read(p []byte) (int, error) {
+	h.did = append(h.did, "read")
+	n := min(h.left, len(p))
+	h.left -= n
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (h *halfCloser) CloseWrite() error {
+	h.did = append(h.did, "close write")
+	return nil
+}
+
+func (h *halfCloser) Close() error {
+	h.did = append(h.did, "close")
+	return nil
+}
+
+func TestLingeringCloseTakesWhatTheClientStillSends(t *testing.T) {
+	h := &halfCloser{left: 100_000}
+	c := still().admit(h)
+	lingerOnClose(&tlsLike{c})
+	require.NoError(t, c.Close())
+	require.Zero(t, h.left)
+	require.Equal(t, "close write", h.did[0])
+	require.Equal(t, "close", h.did[len(h.did)-1])
+
+	h = &halfCloser{left: 10 * lingerBytes}
+	c = still().admit(h)
+	lingerOnClose(c)
+	require.NoError(t, c.Close())
+	require.Positive(t, h.left, "within bounds")
+
+	h = &halfCloser{left: 1}
+	require.NoError(t, still().admit(h).Close())
+	require.Equal(t, []string{"close"}, h.did)
+}
+
+// tlsLike wraps a connection as *tls.Conn does.
+type tlsLike struct{ net.Conn }
+
+func (c *tlsLike) NetConn() net.Conn { return c.Conn }

@@ -1,0 +1,89 @@
+package server
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
+)
+
+// decoded is the body of GET /api/snowflake/decode/{id}.
+type decoded struct {
+	ID         wide         `json:"id"`
+	Timestamp  clock.Millis `json:"timestamp"` // ms since the Unix epoch
+	Time       string       `json:"time"`      // the same, RFC 3339
+	Datacenter *int64       `json:"datacenter,omitempty"`
+	Worker     int64        `json:"worker"`
+	Sequence   int64        `json:"sequence"`
+	Layout     string       `json:"layout"`
+}
+
+// decode answers GET /api/snowflake/decode/{id}.
+func (s *Server) decode(ctx *fasthttp.RequestCtx) error {
+	text, _ := ctx.UserValue("id").(string)
+	id, parts, layout, err := s.takeApart(text)
+	if err != nil {
+		return err
+	}
+	d := decoded{
+		ID:        wide(id),
+		Timestamp: parts.Time,
+		Time:      parts.Time.String(),
+		Worker:    parts.Worker,
+		Sequence:  parts.Sequence,
+		Layout:    layout.String(),
+	}
+	if layout.HasDatacenter() {
+		d.Datacenter = &parts.Datacenter
+	}
+	return writeJSON(ctx, http.StatusOK, d)
+}
+
+// decodedAsJava is what the Java Leaf answers: all strings.
+type decodedAsJava struct {
+	Timestamp  string `json:"timestamp"` // ms(yyyy-MM-dd HH:mm:ss.SSS), local time
+	SequenceID string `json:"sequenceId"`
+	WorkerID   string `json:"workerId"`
+}
+
+// javaDecodeError is the Java Leaf's text for an ID that can't be decoded.
+const javaDecodeError = `,"errorMsg":"snowflake Id反解析发生异常!"`
+
+// decodeAsJava answers GET /decodeSnowflakeId as the Java Leaf does, but for the
+// status of a bad ID: 400, not 200.
+func (s *Server) decodeAsJava(ctx *fasthttp.RequestCtx) error {
+	_, parts, layout, err := s.takeApart(strings.TrimSpace(string(ctx.QueryArgs().Peek("snowflakeId"))))
+	if err != nil {
+		s.respond(ctx, answerTo(err), javaDecodeError)
+		return nil
+	}
+	ms := strconv.FormatInt(int64(parts.Time), 10)
+	return writeJSON(ctx, http.StatusOK, decodedAsJava{
+		Timestamp:  ms + "(" + parts.Time.Time().In(s.cfg.Location).Format("2006-01-02 15:04:05.000") + ")",
+		SequenceID: strconv.FormatInt(parts.Sequence, 10),
+		// The Java Leaf has no datacenter: its ten bits are the worker's.
+		WorkerID: strconv.FormatInt(parts.Datacenter<<layout.WorkerBits|parts.Worker, 10),
+	})
+}
+
+// takeApart decodes an ID in decimal. It returns errBadID, errModeDisabled,
+// errStarting or errDraining.
+func (s *Server) takeApart(text string) (int64, snowflake.Parts, snowflake.Layout, error) {
+	b, err := s.ready()
+	if err != nil {
+		return 0, snowflake.Parts{}, snowflake.Layout{}, err
+	}
+	if b.Layout == (snowflake.Layout{}) {
+		return 0, snowflake.Parts{}, snowflake.Layout{}, errModeDisabled
+	}
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || text[0] == '+' {
+		return 0, snowflake.Parts{}, snowflake.Layout{}, errBadID.with("a snowflake ID is a decimal number from 0 to 9223372036854775807")
+	}
+	parts, err := b.Layout.Decode(id)
+	return id, parts, b.Layout, err
+}

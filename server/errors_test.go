@@ -1,0 +1,177 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
+
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+)
+
+const secret = "user:password@tcp(db.internal:3306)"
+
+func TestEveryErrorOfTheGenerators(t *testing.T) {
+	r := start(t, nil)
+	wrap := func(errs ...error) error { return fmt.Errorf("%s: %w", secret, errors.Join(errs...)) }
+	for _, test := range []struct {
+		name   string
+		err    error
+		status int
+		code   string
+	}{
+		{"clock", wrap(snowflake.ErrClockBackwards), 503, "clock_backwards"},
+		{"ceiling", wrap(snowflake.ErrCeilingReached), 503, "ceiling_reached"},
+		{"ceiling, and no report in time", wrap(snowflake.ErrCeilingReached, context.DeadlineExceeded), 503, "ceiling_reached"},
+		{"fenced", wrap(worker.ErrFenced), 503, "worker_fenced"},
+		{"fenced, so no ceiling", wrap(snowflake.ErrCeilingReached, worker.ErrFenced), 503, "worker_fenced"},
+		{"stopped", wrap(snowflake.ErrStopped), 503, "draining"},
+		{"end of the layout", wrap(snowflake.ErrTimeExhausted), 500, "internal"},
+		{"no range", wrap(segment.ErrUnavailable), 503, "segment_unavailable"},
+		{"no range in time", wrap(segment.ErrUnavailable, context.Canceled), 503, "segment_unavailable"},
+		{"no range, for the row is bad", wrap(segment.ErrUnavailable, segment.ErrBadRow), 503, "segment_unavailable"},
+		{"no range, for it went backwards", wrap(segment.ErrUnavailable, segment.ErrRegressed), 503, "segment_unavailable"},
+		{"unknown", wrap(segment.ErrUnknownTag), 404, "unknown_key"},
+		{"given up", wrap(context.Canceled), 503, "draining"},
+		{"out of time", wrap(context.DeadlineExceeded), 503, "overloaded"},
+		{"unheard of", wrap(io.ErrClosedPipe), 500, "internal"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r.flake.fail(test.err)
+			r.table.mu.Lock()
+			r.table.err = test.err
+			r.table.mu.Unlock()
+			for _, path := range []string{snowflakePrefix + "x", snowflakePrefix + "x?n=500", segmentPrefix + "order", segmentPrefix + "order?n=2"} {
+				a := r.get(path, "Accept: application/json")
+				a.requireError(t, test.status, test.code)
+				require.NotContains(t, a.body, "password")
+				require.NotContains(t, a.body, "db.internal")
+			}
+		})
+	}
+	require.Contains(t, r.log.String(), "closed pipe", "an internal error is logged")
+}
+
+func TestModesSwitchedOff(t *testing.T) {
+	r := start(t, nil)
+	r.SetBackend(&Backend{})
+	for _, path := range []string{snowflakePrefix + "x", segmentPrefix + "order", "/api/snowflake/decode/1", "/api/segments", "/api/worker", "/cache", "/db"} {
+		r.get(path).requireError(t, 404, "mode_disabled")
+	}
+	require.JSONEq(t, `{"workers":[]}`, r.get("/api/workers").body)
+	r.do("POST", "/api/segments", "{}", "Authorization: Bearer "+token).requireError(t, 404, "mode_disabled")
+}
+
+func TestStarting(t *testing.T) {
+	r := startEmpty(t, nil)
+	for _, path := range []string{snowflakePrefix + "x", segmentPrefix + "order", "/api/snowflake/decode/1", "/decodeSnowflakeId?snowflakeId=1", "/api/segments", "/api/worker", "/api/workers", "/cache", "/db", "/readyz"} {
+		r.get(path).requireError(t, 503, "starting")
+	}
+	r.do("POST", "/api/segments", "{}", "Authorization: Bearer "+token).requireError(t, 503, "starting")
+	for _, path := range []string{"/", "/healthz", "/metrics", "/api/clock"} {
+		require.Equal(t, 200, r.get(path).status, path)
+	}
+	require.Regexp(t, `^\{"timestamp":[0-9]{13}\}\n$`, r.get("/api/clock").body)
+	r.SetBackend(r.newBackend())
+	require.Equal(t, 200, r.get(snowflakePrefix+"x").status)
+	require.Equal(t, 200, r.get("/readyz").status)
+}
+
+func TestRequestsThatCantBeRead(t *testing.T) {
+	r := start(t, nil)
+	for _, test := range []struct {
+		name, request string
+		status        int
+		code          string
+	}{
+		{"no HTTP", "hello\r\n\r\n", 400, "bad_request"},
+		{"no host", "GET / HTTP/1.1\r\n\r\n", 400, "bad_request"},
+		{"bad version", "GET / HTTP/7\r\nHost: x\r\n\r\n", 400, "bad_request"},
+		{"bad header", "GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n", 400, "bad_request"},
+		{"control in the target", "GET /\x01 HTTP/1.1\r\nHost: x\r\n\r\n", 400, "bad_request"},
+		{"two lengths", "POST /api/segments HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400, "bad_request"},
+		{"header too large", "GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 5000) + "\r\n\r\n", 431, "header_too_large"},
+		{"target too large", "GET /" + strings.Repeat("x", 100_000) + " HTTP/1.1\r\nHost: x\r\n\r\n", 431, "header_too_large"},
+		{"body too large", "POST /api/segments HTTP/1.1\r\nHost: x\r\nContent-Length: 65537\r\n\r\n" + strings.Repeat("x", 65537), 413, "body_too_large"},
+		{"much too large", "POST /api/segments HTTP/1.1\r\nHost: x\r\nContent-Length: 300000\r\n\r\n" + strings.Repeat("x", 300_000), 413, "body_too_large"},
+		{"chunks too large", "POST /api/segments HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n20000\r\n" + strings.Repeat("x", 0x20000) + "\r\n0\r\n\r\n", 413, "body_too_large"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := r.dial()
+			wrote := make(chan struct{})
+			go func() {
+				defer close(wrote)
+				_, _ = io.WriteString(c, test.request)
+			}()
+			resp, err := http.ReadResponse(newReader(c), nil)
+			require.NoError(t, err)
+			require.True(t, resp.Close)
+			readAnswer(t, resp).requireError(t, test.status, test.code)
+			requireClosed(t, c)
+			_ = c.Close()
+			<-wrote
+		})
+	}
+}
+
+func TestAnswerToBroken(t *testing.T) {
+	timeout := &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}
+	require.Equal(t, errRequestTimeout, answerToBroken(fmt.Errorf("headers: %w", timeout)))
+	require.Equal(t, errHeaderTooLarge, answerToBroken(fmt.Errorf("x: %w", &fasthttp.ErrSmallBuffer{})))
+	require.Equal(t, errBodyTooLarge, answerToBroken(fmt.Errorf("x: %w", fasthttp.ErrBodyTooLarge)))
+	require.Equal(t, errBadRequest, answerToBroken(io.ErrUnexpectedEOF))
+}
+
+// panicking is a Snowflake that panics.
+type panicking struct{}
+
+func (panicking) NextAt(context.Context, time.Duration) (int64, error) { panic("boom " + secret) }
+func (panicking) NextN(context.Context, []int64) error                 { panic(errors.New("boom")) }
+
+func TestPanicIsAnswered(t *testing.T) {
+	r := start(t, nil)
+	r.SetBackend(&Backend{Snowflake: panicking{}, Worker: func() WorkerInfo { panic("boom") }})
+	for _, path := range []string{snowflakePrefix + "x", snowflakePrefix + "x?n=2", "/api/worker"} {
+		a := r.get(path)
+		a.requireError(t, 500, "internal")
+		require.NotContains(t, a.body, "boom")
+	}
+	c := r.dial()
+	send(t, c, oneID)
+	resp, err := http.ReadResponse(newReader(c), nil)
+	require.NoError(t, err)
+	require.True(t, resp.Close, "what the panic left behind in the connection is unknown")
+	readAnswer(t, resp).requireError(t, 500, "internal")
+	require.Equal(t, 4, strings.Count(r.log.String(), `"stack":`))
+	require.Contains(t, r.get("/metrics").body, "leafd_http_panics_total 4")
+	require.Equal(t, 200, r.get("/healthz").status)
+}
+
+func TestErrorsAreDistinctAndCounted(t *testing.T) {
+	r := start(t, nil)
+	metrics := r.get("/metrics").body
+	for _, e := range allErrors {
+		require.Contains(t, metrics, `leafd_http_errors_total{code="`+e.code+`"}`)
+		require.NotEmpty(t, e.message)
+		if e.status == http.StatusServiceUnavailable {
+			require.Positive(t, e.retryAfter)
+		}
+	}
+	for _, tr := range translations {
+		require.Equal(t, tr.answer, answerTo(fmt.Errorf("wrapped: %w", tr.is)))
+	}
+	r.get("/nowhere")
+	r.get("/nowhere")
+	require.Contains(t, r.get("/metrics").body, `leafd_http_errors_total{code="not_found"} 2`)
+}

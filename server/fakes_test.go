@@ -1,0 +1,173 @@
+package server
+
+import (
+	"context"
+	"sort"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/segment"
+)
+
+// fakeSnowflake counts what is asked of it, and fails when told to.
+type fakeSnowflake struct {
+	calls atomic.Int64 // IDs asked for
+	last  atomic.Int64
+	err   atomic.Pointer[error]
+	block chan struct{} // NextN waits for it to close, if not nil
+	begun chan struct{} // NextN says that it is waiting
+}
+
+func (f *fakeSnowflake) fail(err error) { f.err.Store(&err) }
+
+func (f *fakeSnowflake) NextAt(context.Context, time.Duration) (int64, error) {
+	f.calls.Add(1)
+	if err := f.err.Load(); err != nil {
+		return 0, *err
+	}
+	return f.last.Add(1), nil
+}
+
+func (f *fakeSnowflake) NextN(_ context.Context, dst []int64) error {
+	f.calls.Add(int64(len(dst)))
+	if f.block != nil {
+		f.begun <- struct{}{}
+		<-f.block
+	}
+	if err := f.err.Load(); err != nil {
+		return *err
+	}
+	for i := range dst {
+		dst[i] = f.last.Add(1)
+	}
+	return nil
+}
+
+// table is leaf_alloc and its tags, in memory.
+type table struct {
+	mu      sync.Mutex
+	rows    map[string]segment.Row
+	calls   int // IDs asked for
+	reloads int
+	err     error
+}
+
+func newTable(rows ...segment.Row) *table {
+	t := &table{rows: make(map[string]segment.Row)}
+	for _, r := range rows {
+		t.rows[r.Tag] = r
+	}
+	return t
+}
+
+func (t *table) Check(key []byte) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err != nil {
+		return t.err
+	}
+	if _, ok := t.rows[string(key)]; !ok {
+		return segment.ErrUnknownTag
+	}
+	return nil
+}
+
+func (t *table) Next(ctx context.Context, key []byte) (int64, error) {
+	var one [1]int64
+	err := t.NextN(ctx, key, one[:])
+	return one[0], err
+}
+
+func (t *table) NextN(_ context.Context, key []byte, dst []int64) error {
+	if err := t.Check(key); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.calls += len(dst)
+	r := t.rows[string(key)]
+	for i := range dst {
+		dst[i] = r.MaxID
+		r.MaxID++
+	}
+	t.rows[r.Tag] = r
+	return nil
+}
+
+func (t *table) Status() []SegmentStatus {
+	rows, _ := t.List(context.Background())
+	var list []SegmentStatus
+	for _, r := range rows {
+		list = append(list, SegmentStatus{Tag: r.Tag, TableStep: r.Step, Step: r.Step, Current: &SegmentBuffer{Low: r.MaxID, High: r.MaxID + r.Step}})
+	}
+	return list
+}
+
+func (t *table) Reload(context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reloads++
+	return t.err
+}
+
+func (t *table) List(context.Context) ([]segment.Row, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err != nil {
+		return nil, t.err
+	}
+	var rows []segment.Row
+	for _, r := range t.rows {
+		rows = append(rows, r)
+	}
+	sort.Slice(rows, func(i, j int) bool { return rows[i].Tag < rows[j].Tag })
+	return rows, nil
+}
+
+func (t *table) Create(_ context.Context, r segment.Row) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err != nil {
+		return t.err
+	}
+	if _, ok := t.rows[r.Tag]; ok {
+		return segment.ErrTagExists
+	}
+	t.rows[r.Tag] = r
+	return nil
+}
+
+func (t *table) Update(_ context.Context, tag string, step *int64, description *string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r, ok := t.rows[tag]
+	if !ok {
+		return segment.ErrUnknownTag
+	}
+	if step != nil {
+		r.Step = *step
+	}
+	if description != nil {
+		r.Description = *description
+	}
+	t.rows[tag] = r
+	return nil
+}
+
+func (t *table) Delete(_ context.Context, tag string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := t.rows[tag]; !ok {
+		return segment.ErrUnknownTag
+	}
+	delete(t.rows, tag)
+	return nil
+}
+
+// openFence is a ceiling that is never reached.
+type openFence struct{}
+
+func (openFence) Ceiling() clock.Millis                     { return 1 << 60 }
+func (openFence) Await(context.Context, clock.Millis) error { return nil }

@@ -1,0 +1,79 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/valyala/fasthttp"
+)
+
+// readiness is the body of GET /readyz.
+type readiness struct {
+	Status  string        `json:"status"` // ready or not_ready
+	Code    string        `json:"code,omitempty"`
+	Message string        `json:"message,omitempty"`
+	Checks  []checkResult `json:"checks,omitempty"`
+}
+
+type checkResult struct {
+	Name    string `json:"name"`
+	OK      bool   `json:"ok"`
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// healthz answers as long as the process serves: restarting it heals nothing
+// that /readyz tells.
+func (s *Server) healthz(ctx *fasthttp.RequestCtx) error {
+	return writeJSON(ctx, http.StatusOK, readiness{Status: "ok"})
+}
+
+// readyz tells whether this daemon should get requests.
+func (s *Server) readyz(ctx *fasthttp.RequestCtx) error {
+	r, failed := s.readiness()
+	if failed == nil {
+		return writeJSON(ctx, http.StatusOK, r)
+	}
+	extra := `,"status":"not_ready"`
+	if len(r.Checks) > 0 {
+		checks, err := json.Marshal(r.Checks)
+		if err != nil {
+			return err
+		}
+		extra += `,"checks":` + string(checks)
+	}
+	s.respond(ctx, failed, extra)
+	return nil
+}
+
+// readiness returns the result of all checks, and the answer that the first
+// failing one gets; nil when ready.
+func (s *Server) readiness() (readiness, *apiError) {
+	r := readiness{Status: "ready"}
+	var failed *apiError
+	if s.draining.Load() {
+		failed = errDraining
+	}
+	b := s.backend.Load()
+	if b == nil {
+		if failed == nil {
+			failed = errStarting
+		}
+		return r, failed
+	}
+	for _, c := range b.Checks {
+		result := checkResult{Name: c.Name, OK: true}
+		if err := c.Ready(); err != nil {
+			e := answerTo(err)
+			if e == errInternal {
+				e = errNotReady.with("the check %q failed; leafd's log says how", c.Name)
+			}
+			result = checkResult{Name: c.Name, Code: e.code, Message: e.message}
+			if failed == nil {
+				failed = e
+			}
+		}
+		r.Checks = append(r.Checks, result)
+	}
+	return r, failed
+}

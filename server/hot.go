@@ -1,0 +1,251 @@
+package server
+
+import (
+	"bytes"
+	"io"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/leafd/leafd/clock"
+)
+
+var (
+	headerCacheControl = []byte(fasthttp.HeaderCacheControl) //nolint:gochecknoglobals // never written to
+	valueNoStore       = []byte("no-store")                  //nolint:gochecknoglobals // never written to
+)
+
+const (
+	contentText = "text/plain; charset=utf-8"
+	contentJSON = "application/json"
+	contentHTML = "text/html; charset=utf-8"
+
+	allowGet = "GET, HEAD, OPTIONS"
+)
+
+// handle answers every request.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	defer s.recovered(ctx)
+	if s.draining.Load() {
+		ctx.SetConnectionClose()
+	}
+	target := ctx.Request.Header.RequestURI()
+	if target[0] != '/' {
+		target = originForm(ctx)
+	}
+	m, rest := matchIDs(target)
+	if m == noMode {
+		s.slow(ctx)
+		return
+	}
+	if err := s.serveIDs(ctx, m, rest); err != nil {
+		s.fail(ctx, err)
+	}
+}
+
+// originForm returns path and query of a request target in absolute form, as
+// proxies send it.
+func originForm(ctx *fasthttp.RequestCtx) []byte {
+	target := bytes.Clone(ctx.URI().PathOriginal())
+	if q := ctx.URI().QueryString(); len(q) > 0 {
+		target = append(append(target, '?'), q...)
+	}
+	return target
+}
+
+// serveIDs answers a request for IDs. It keeps:
+//
+//	I1  an ID is asked for only once nothing of the request can be refused any
+//	    more, so that bad input consumes nothing;
+//	I2  an ID is in one response at most: none is kept, and none is given out
+//	    again when a client is gone before it has read it;
+//	I3  every response with IDs says no-store: a cached ID is a duplicate.
+func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
+	if !ctx.IsGet() && !ctx.IsHead() {
+		return s.refuseMethod(ctx, rest)
+	}
+	key, query, err := splitKey(rest)
+	if err != nil {
+		return err
+	}
+	b := s.backend.Load()
+	if b == nil {
+		return s.notStarted()
+	}
+	if (m == snowflakeMode && b.Snowflake == nil) || (m == segmentMode && b.Segments == nil) {
+		return errModeDisabled
+	}
+	n, ok := parseCount(query, s.cfg.MaxBatch)
+	if !ok {
+		return errBadCount.with("n is given once, as a number from 1 to %d", s.cfg.MaxBatch)
+	}
+	asJSON := wantsJSON(&ctx.Request.Header)
+	if ctx.IsHead() {
+		return headIDs(ctx, b, m, key, asJSON)
+	}
+	if n > 0 || asJSON {
+		return s.serveBatch(ctx, b, m, key, max(n, 1), asJSON)
+	}
+	var id int64
+	if m == snowflakeMode {
+		id, err = b.Snowflake.NextAt(s.base, clock.MonoOf(ctx.Time()))
+	} else {
+		id, err = b.Segments.Next(s.base, key)
+	}
+	if err != nil {
+		return err
+	}
+	s.metrics.issued[m].Add(1)
+	var digits [20]byte
+	// The content type is fasthttp's default: contentText.
+	ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore) // I3
+	ctx.Response.AppendBody(strconv.AppendInt(digits[:0], id, 10))
+	return nil
+}
+
+// refuseMethod answers OPTIONS, and refuses what else isn't GET or HEAD.
+func (s *Server) refuseMethod(ctx *fasthttp.RequestCtx, rest []byte) error {
+	if _, _, err := splitKey(rest); err == errNotFound { //nolint:errorlint // splitKey returns it as it is
+		return err
+	}
+	ctx.Response.Header.Set(fasthttp.HeaderAllow, allowGet)
+	if ctx.IsOptions() {
+		ctx.SetStatusCode(fasthttp.StatusNoContent)
+		return nil
+	}
+	return errMethodNotAllowed
+}
+
+// notStarted is the answer while there is no backend.
+func (s *Server) notStarted() error {
+	if s.draining.Load() {
+		return errDraining
+	}
+	return errStarting
+}
+
+// headIDs answers HEAD: the headers of a GET, and no ID used.
+func headIDs(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []byte, asJSON bool) error {
+	if m == segmentMode {
+		if err := b.Segments.Check(key); err != nil {
+			return err
+		}
+	}
+	if asJSON {
+		noStore(ctx, contentJSON)
+	} else {
+		noStore(ctx, contentText)
+	}
+	return nil
+}
+
+// noStore sets the content type, and that nobody may keep the response.
+func noStore(ctx *fasthttp.RequestCtx, contentType string) {
+	ctx.Response.Header.SetContentType(contentType)
+	ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore)
+}
+
+// inlineBytes is the size up to which a batch is copied into the response's own
+// buffer, which lives as long as its connection.
+const inlineBytes = 4 << 10
+
+// pooledBytes is the size up to which a batch's buffers are used again.
+const pooledBytes = 1 << 20
+
+// batch is the IDs of one response. It is the response's body stream where it is
+// large, so that its buffers go back to the pool once they are written, and
+// memory grows with the responses being written, not with connections.
+type batch struct {
+	pool interface{ Put(any) }
+	ids  []int64
+	text []byte
+	read int // of text
+}
+
+// serveBatch answers with n IDs, one a line or as JSON.
+func (s *Server) serveBatch(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []byte, n int, asJSON bool) error {
+	out, ok := s.batches.Get().(*batch)
+	if !ok {
+		out = new(batch)
+	}
+	out.pool = &s.batches
+	if cap(out.ids) < n {
+		out.ids = make([]int64, n)
+	}
+	out.ids = out.ids[:n]
+	var err error
+	if m == snowflakeMode {
+		err = b.Snowflake.NextN(s.base, out.ids)
+	} else {
+		err = b.Segments.NextN(s.base, key, out.ids)
+	}
+	if err != nil {
+		out.release()
+		return err
+	}
+	s.metrics.issued[m].Add(int64(n))
+	if asJSON {
+		out.json()
+		noStore(ctx, contentJSON)
+	} else {
+		out.lines()
+		noStore(ctx, contentText)
+	}
+	if len(out.text) <= inlineBytes {
+		ctx.Response.AppendBody(out.text)
+		out.release()
+		return nil
+	}
+	ctx.Response.SetBodyStream(out, len(out.text))
+	return nil
+}
+
+// lines writes the IDs, one a line.
+func (b *batch) lines() {
+	for _, id := range b.ids {
+		b.text = append(strconv.AppendInt(b.text, id, 10), '\n')
+	}
+}
+
+// json writes the IDs as strings: JavaScript's numbers end at 2^53.
+func (b *batch) json() {
+	b.text = append(b.text, `{"ids":[`...)
+	for i, id := range b.ids {
+		if i > 0 {
+			b.text = append(b.text, ',')
+		}
+		b.text = append(strconv.AppendInt(append(b.text, '"'), id, 10), '"')
+	}
+	b.text = append(b.text, ']', '}')
+}
+
+// Read is io.Reader, for fasthttp's interface; WriteTo is what it calls.
+func (b *batch) Read(p []byte) (int, error) {
+	if b.read == len(b.text) {
+		return 0, io.EOF
+	}
+	n := copy(p, b.text[b.read:])
+	b.read += n
+	return n, nil
+}
+
+// WriteTo writes what is left in one go.
+func (b *batch) WriteTo(w io.Writer) (int64, error) {
+	n, err := w.Write(b.text[b.read:])
+	b.read += n
+	return int64(n), err
+}
+
+// Close gives the buffers back. fasthttp calls it once, written or not.
+func (b *batch) Close() error {
+	b.release()
+	return nil
+}
+
+func (b *batch) release() {
+	if cap(b.text)+8*cap(b.ids) > pooledBytes {
+		return
+	}
+	b.text, b.read = b.text[:0], 0
+	b.pool.Put(b)
+}

@@ -1,0 +1,278 @@
+package server
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestIDs(t *testing.T) {
+	r := start(t, nil)
+	a := r.get("/api/snowflake/get/order")
+	require.Equal(t, answer{200, a.header, "1152921504606846977"}, a)
+	require.Equal(t, "text/plain; charset=utf-8", a.header.Get("Content-Type"))
+	require.Equal(t, "no-store", a.header.Get("Cache-Control"))
+	require.Empty(t, a.header.Get("Server"))
+	require.Empty(t, a.header.Get("Date"))
+
+	require.Equal(t, "1", r.get("/api/segment/get/order").body)
+	require.Equal(t, "2\n3\n4\n", r.get("/api/segment/get/order?n=3").body)
+	require.Equal(t, "5\n", r.get("/api/segment/get/order?n=1").body)
+	require.Equal(t, "6", r.get("/api/segment/get/order?other=1&x").body)
+	require.Equal(t, "7\n8\n", r.get("/api/segment/get/order?x=y&n=2").body)
+	require.Equal(t, "9\n10\n", r.get("/api/segment/get/order?n=%32").body)
+	require.Equal(t, "500", r.get("/api/segment/get/a%2Fb").body)
+	require.Equal(t, "501", r.get("/api/segment/get/a%2fb").body)
+
+	for _, path := range []string{"/api/segment/get/order", "/api/snowflake/get/anything"} {
+		a = r.get(path, "Accept: application/json")
+		require.Equal(t, "application/json", a.header.Get("Content-Type"))
+		require.Equal(t, "no-store", a.header.Get("Cache-Control"))
+		var ids struct{ IDs []string }
+		require.NoError(t, json.Unmarshal([]byte(a.body), &ids))
+		require.Len(t, ids.IDs, 1)
+		a = r.get(path+"?n=1000", "Accept: application/json")
+		require.NoError(t, json.Unmarshal([]byte(a.body), &ids))
+		require.Len(t, ids.IDs, 1000)
+		require.Len(t, unique(t, ids.IDs), 1000)
+	}
+	for _, n := range []int{1, 2, 200, 500, 9_999, 10_000} {
+		a = r.get("/api/snowflake/get/x?n=" + strconv.Itoa(n))
+		require.Equal(t, 200, a.status)
+		require.Equal(t, "no-store", a.header.Get("Cache-Control"))
+		require.Len(t, unique(t, strings.Split(strings.TrimSuffix(a.body, "\n"), "\n")), n)
+		require.True(t, strings.HasSuffix(a.body, "\n"))
+	}
+}
+
+// unique returns the set of ids, which must be different numbers.
+func unique(t *testing.T, ids []string) map[int64]bool {
+	t.Helper()
+	seen := make(map[int64]bool)
+	for _, s := range ids {
+		id, err := strconv.ParseInt(s, 10, 64)
+		require.NoError(t, err)
+		require.False(t, seen[id], s)
+		seen[id] = true
+	}
+	return seen
+}
+
+func TestConcurrentBatchesAreDistinct(t *testing.T) {
+	r := start(t, nil)
+	const clients, rounds = 8, 20
+	bodies := make(chan string, clients*rounds)
+	for i := range clients {
+		go func() {
+			for range rounds {
+				resp, err := r.client.Get("http://" + r.addr + "/api/snowflake/get/x?n=" + strconv.Itoa(100+i*300))
+				if err != nil {
+					bodies <- err.Error()
+					continue
+				}
+				body, err := io.ReadAll(resp.Body)
+				if err != nil {
+					bodies <- err.Error()
+				}
+				if err := resp.Body.Close(); err != nil {
+					bodies <- err.Error()
+				}
+				bodies <- string(body)
+			}
+		}()
+	}
+	var all []string
+	for range clients * rounds {
+		all = append(all, strings.Fields(<-bodies)...)
+	}
+	require.Len(t, unique(t, all), int(r.flake.calls.Load()))
+}
+
+func TestBadInputConsumesNothing(t *testing.T) {
+	r := start(t, func(c *Config) { c.MaxBatch = 50 })
+	long := strings.Repeat("k", 129)
+	for _, test := range []struct {
+		name, rest string
+		status     int
+		code       string
+	}{
+		{"zero", "order?n=0", 400, "bad_count"},
+		{"negative", "order?n=-1", 400, "bad_count"},
+		{"plus", "order?n=%2B1", 400, "bad_count"},
+		{"blank", "order?n=+1", 400, "bad_count"},
+		{"beyond the limit", "order?n=51", 400, "bad_count"},
+		{"overflow", "order?n=9223372036854775808", 400, "bad_count"},
+		{"overflow of 2^64", "order?n=18446744073709551617", 400, "bad_count"},
+		{"empty", "order?n=", 400, "bad_count"},
+		{"no value", "order?n", 400, "bad_count"},
+		{"word", "order?n=ten", 400, "bad_count"},
+		{"fraction", "order?n=1.5", 400, "bad_count"},
+		{"exponent", "order?n=1e1", 400, "bad_count"},
+		{"trailing", "order?n=1x", 400, "bad_count"},
+		{"NUL", "order?n=1%00", 400, "bad_count"},
+		{"twice", "order?n=1&n=1", 400, "bad_count"},
+		{"twice, one empty", "order?n=1&n", 400, "bad_count"},
+		{"twice, one encoded", "order?n=1&%6E=2", 400, "bad_count"},
+		{"no key", "", 400, "bad_key"},
+		{"no key, query", "?n=1", 400, "bad_key"},
+		{"long key", long, 400, "bad_key"},
+		{"long key, encoded", strings.Repeat("%6B", 129), 400, "bad_key"},
+		{"long key, much longer", strings.Repeat("k%6B", 500), 400, "bad_key"},
+		{"bad escape", "%zz", 400, "bad_key"},
+		{"cut escape", "a%2", 400, "bad_key"},
+		{"cut escape at once", "a%", 400, "bad_key"},
+		{"control", "a%0Ab", 400, "bad_key"},
+		{"NUL key", "%00", 400, "bad_key"},
+		{"DEL", "%7F", 400, "bad_key"},
+		{"C1 control", "%C2%85", 400, "bad_key"},
+		{"not UTF-8", "%FF", 400, "bad_key"},
+		{"overlong UTF-8", "%C0%AF", 400, "bad_key"},
+		{"surrogate", "%ED%A0%80", 400, "bad_key"},
+		{"another segment", "a/b", 404, "not_found"},
+		{"trailing slash", "order/", 404, "not_found"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, prefix := range []string{snowflakePrefix, segmentPrefix} {
+				for _, method := range []string{"GET", "HEAD"} {
+					a := r.rawDo(t, method, prefix+test.rest)
+					require.Equal(t, test.status, a.status)
+					if method == "GET" {
+						a.requireError(t, test.status, test.code)
+					}
+					if test.code == "bad_count" && method == "GET" {
+						require.Contains(t, a.body, "50")
+					}
+				}
+			}
+			require.Zero(t, r.used())
+		})
+	}
+	r.get("/api/segment/get/nothing").requireError(t, 404, "unknown_key")
+	r.get("/api/segment/get/nothing?n=5").requireError(t, 404, "unknown_key")
+	require.Zero(t, r.used())
+}
+
+// rawDo sends a request with a target that net/http might mend.
+func (r *running) rawDo(t *testing.T, method, target string, header ...string) answer {
+	t.Helper()
+	c := r.dial()
+	send(t, c, method+" "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+strings.Join(append(header, ""), "\r\n")+"\r\n")
+	resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: method})
+	require.NoError(t, err)
+	return readAnswer(t, resp)
+}
+
+func TestKeysAndTargets(t *testing.T) {
+	r := start(t, nil)
+	for _, test := range []struct{ name, target, want string }{
+		{"longest", segmentPrefix + strings.Repeat("k", 128), "unknown_key"},
+		{"longest, encoded", segmentPrefix + strings.Repeat("%6b", 128), "unknown_key"},
+		{"bytes beyond ASCII", segmentPrefix + "\xe8\xae\xa2", "unknown_key"},
+		{"dots are a key", segmentPrefix + "..", "unknown_key"},
+		{"plus is plus", segmentPrefix + "a+b", "unknown_key"},
+		{"fragment", segmentPrefix + "order#n=7", "1"},
+		{"query in fragment", segmentPrefix + "order#?n=7", "2"},
+		{"fragment after query", segmentPrefix + "order?n=2#x", "3\n4\n"},
+		{"absolute form", "http://somewhere.example" + segmentPrefix + "order?n=2", "5\n6\n"},
+		{"URL in the query", segmentPrefix + "order?u=http://x/", "7"},
+		{"empty query", segmentPrefix + "order?", "8"},
+		{"another case", "/API/segment/get/order", "not_found"},
+		{"no key at all", "/api/segment/get", "not_found"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a := r.rawDo(t, "GET", test.target)
+			if a.status == 200 {
+				require.Equal(t, test.want, a.body)
+			} else {
+				a.requireError(t, 404, test.want)
+			}
+		})
+	}
+	// A snowflake key needs no registration.
+	require.Equal(t, 200, r.rawDo(t, "GET", snowflakePrefix+"%E8%AE%A2%E5%8D%95").status)
+}
+
+func TestOtherMethods(t *testing.T) {
+	r := start(t, nil)
+	for _, path := range []string{"/api/snowflake/get/order", "/api/segment/get/order", "/healthz", "/api/snowflake/decode/1"} {
+		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "TRACE", "BREW"} {
+			a := r.do(method, path, "")
+			a.requireError(t, 405, "method_not_allowed")
+			require.Equal(t, "GET, HEAD, OPTIONS", a.header.Get("Allow"), method+path)
+		}
+		a := r.do("OPTIONS", path, "")
+		require.Equal(t, 204, a.status)
+		require.Equal(t, "GET, HEAD, OPTIONS", a.header.Get("Allow"))
+		require.Empty(t, a.body)
+	}
+	a := r.do("PUT", "/api/segments", "")
+	a.requireError(t, 405, "method_not_allowed")
+	require.Equal(t, "GET, HEAD, OPTIONS, POST", a.header.Get("Allow"))
+	a = r.do("GET", "/api/segments/order", "")
+	a.requireError(t, 405, "method_not_allowed")
+	require.Equal(t, "DELETE, OPTIONS, PATCH", a.header.Get("Allow"))
+	r.do("POST", "/nowhere", "").requireError(t, 404, "not_found")
+	r.do("OPTIONS", "/nowhere", "").requireError(t, 404, "not_found")
+	r.do("OPTIONS", "/api/segment/get/a/b", "").requireError(t, 404, "not_found")
+	require.Zero(t, r.used())
+}
+
+func TestHeadConsumesNothing(t *testing.T) {
+	r := start(t, nil)
+	for _, path := range []string{"/api/snowflake/get/order", "/api/segment/get/order?n=1000"} {
+		a := r.do("HEAD", path, "")
+		require.Equal(t, 200, a.status)
+		require.Equal(t, "text/plain; charset=utf-8", a.header.Get("Content-Type"))
+		require.Equal(t, "no-store", a.header.Get("Cache-Control"))
+		a = r.do("HEAD", path, "", "Accept: application/json")
+		require.Equal(t, "application/json", a.header.Get("Content-Type"))
+	}
+	require.Equal(t, 404, r.do("HEAD", "/api/segment/get/nothing", "").status)
+	require.Equal(t, 400, r.do("HEAD", "/api/segment/get/order?n=0", "").status)
+	require.Zero(t, r.used())
+	for _, path := range []string{"/", "/healthz", "/readyz", "/metrics", "/api/clock", "/api/worker", "/api/workers", "/api/segments", "/cache", "/db", "/api/snowflake/decode/1", "/decodeSnowflakeId?snowflakeId=1"} {
+		a := r.do("HEAD", path, "")
+		require.Equal(t, 200, a.status, path)
+		require.NotEmpty(t, a.header.Get("Content-Type"), path)
+		require.NotEqual(t, "0", a.header.Get("Content-Length"), path)
+	}
+}
+
+func TestPipelinedRequests(t *testing.T) {
+	r := start(t, nil)
+	c := r.dial()
+	var b strings.Builder
+	const count = 200
+	for i := range count {
+		switch i % 4 {
+		case 0, 1:
+			b.WriteString("GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\n\r\n")
+		case 2:
+			b.WriteString("GET /api/segment/get/order?n=0 HTTP/1.1\r\nHost: x\r\n\r\n")
+		case 3:
+			b.WriteString("GET /api/segment/get/order?n=400 HTTP/1.1\r\nHost: x\r\n\r\n")
+		}
+	}
+	go func() { _, _ = c.Write([]byte(b.String())) }()
+	br := bufio.NewReader(c)
+	want := int64(1)
+	for i := range count {
+		resp, err := http.ReadResponse(br, nil)
+		require.NoError(t, err, i)
+		a := readAnswer(t, resp)
+		if i%4 == 2 {
+			a.requireError(t, 400, "bad_count")
+			continue
+		}
+		for _, s := range strings.Fields(a.body) {
+			require.Equal(t, strconv.FormatInt(want, 10), s)
+			want++
+		}
+	}
+}

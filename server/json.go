@@ -1,0 +1,75 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// writeJSON answers with v.
+func writeJSON(ctx *fasthttp.RequestCtx, status int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encoding the response: %w", err)
+	}
+	ctx.SetStatusCode(status)
+	noStore(ctx, contentJSON)
+	// Raw: a copy would stay in the connection's buffer, and lists can be long.
+	ctx.Response.SetBodyRaw(append(body, '\n'))
+	return nil
+}
+
+// readJSON reads a request's body into v, and nothing that v doesn't have. It
+// returns errBadRequest.
+func readJSON(ctx *fasthttp.RequestCtx, v any) error {
+	dec := json.NewDecoder(strings.NewReader(string(ctx.PostBody())))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		var mistyped *json.UnmarshalTypeError
+		if errors.As(err, &mistyped) { // its text names types of Go
+			return errBadRequest.with("the body has a %s where it isn't expected (%q)", mistyped.Value, mistyped.Field)
+		}
+		return errBadRequest.with("the body is not the JSON object that is expected: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errBadRequest.with("the body has more than one JSON object")
+	}
+	return nil
+}
+
+// quoteJSON returns s as a JSON string.
+func quoteJSON(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil { // json.Marshal replaces what isn't UTF-8: a string has no error
+		return `""`
+	}
+	return string(b)
+}
+
+// wide is an int64 that may exceed 2^53, where JavaScript's numbers end: it is
+// written as a string, and read from a string or an integral number.
+type wide int64
+
+// MarshalJSON implements json.Marshaler.
+func (w wide) MarshalJSON() ([]byte, error) {
+	return strconv.AppendQuote(nil, strconv.FormatInt(int64(w), 10)), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (w *wide) UnmarshalJSON(b []byte) error {
+	s := string(b)
+	if len(s) >= 2 && s[0] == '"' {
+		s = s[1 : len(s)-1]
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return fmt.Errorf("%s is not a whole number of 64 bits", b)
+	}
+	*w = wide(n)
+	return nil
+}

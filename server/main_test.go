@@ -1,0 +1,196 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/snowflake"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// fasthttp's cleaner of idle workers sees the end of its server after a
+		// sleep of up to ten seconds.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+	)
+}
+
+// lockedBuffer is a log that a test reads while it is written.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// running is a Server on a port of its own, with its backend.
+type running struct {
+	*Server
+	t      testing.TB
+	addr   string
+	flake  *fakeSnowflake
+	table  *table
+	log    *lockedBuffer
+	served chan error
+	client *http.Client
+}
+
+const token = "a-secret-token"
+
+func testConfig(log io.Writer) Config {
+	return Config{
+		Base:       context.Background(),
+		Clock:      clock.System(),
+		Log:        zerolog.New(log).Level(zerolog.InfoLevel),
+		Version:    "1.2.3",
+		AdminToken: []byte(token),
+		MaxBatch:   10_000,
+		Location:   time.UTC,
+	}
+}
+
+// start serves until the test ends. change may adapt the configuration.
+func start(t testing.TB, change func(*Config)) *running {
+	t.Helper()
+	r := startEmpty(t, change)
+	r.SetBackend(r.newBackend())
+	return r
+}
+
+// startEmpty is start without a backend.
+func startEmpty(t testing.TB, change func(*Config)) *running {
+	t.Helper()
+	r := &running{t: t, log: &lockedBuffer{}, served: make(chan error, 1), flake: &fakeSnowflake{}}
+	r.table = newTable(segment.Row{Tag: "order", MaxID: 1, Step: 100}, segment.Row{Tag: "a/b", MaxID: 500, Step: 10, Description: "<script>"})
+	r.flake.last.Store(1 << 60)
+	cfg := testConfig(r.log)
+	if change != nil {
+		change(&cfg)
+	}
+	var err error
+	r.Server, err = New(cfg)
+	require.NoError(t, err)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	r.addr = ln.Addr().String()
+	go func() { r.served <- r.Serve(ln) }()
+	transport := &http.Transport{}
+	r.client = &http.Client{Transport: transport}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		require.NoError(t, r.Shutdown(ctx))
+		require.NoError(t, <-r.served)
+	})
+	return r
+}
+
+func (r *running) newBackend() *Backend {
+	return &Backend{
+		Snowflake: r.flake,
+		Layout:    snowflake.DefaultLayout(),
+		Segments:  r.table,
+		Admin:     r.table,
+		Worker: func() WorkerInfo {
+			return WorkerInfo{ID: 7, Node: "10.0.0.5:8080", Layout: "41+10+12", Epoch: snowflake.DefaultEpoch, State: "active", Ceiling: 1700000006000, Timestamp: 1700000000000, Started: time.Unix(1700000000, 0).UTC(), Version: "1.2.3"}
+		},
+	}
+}
+
+// answer is a response, read whole.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// do sends one request. header has lines "Name: value".
+func (r *running) do(method, path, body string, header ...string) answer {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), method, "http://"+r.addr+path, strings.NewReader(body))
+	require.NoError(r.t, err)
+	for _, h := range header {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Add(name, value)
+	}
+	resp, err := r.client.Do(req)
+	require.NoError(r.t, err)
+	return readAnswer(r.t, resp)
+}
+
+func (r *running) get(path string, header ...string) answer {
+	r.t.Helper()
+	return r.do(http.MethodGet, path, "", header...)
+}
+
+func readAnswer(t testing.TB, resp *http.Response) answer {
+	t.Helper()
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return answer{status: resp.StatusCode, header: resp.Header, body: string(body)}
+}
+
+// requireError fails unless a is the JSON of an error with this code.
+func (a answer) requireError(t testing.TB, status int, code string) {
+	t.Helper()
+	require.Equal(t, status, a.status, a.body)
+	require.Equal(t, "application/json", a.header.Get("Content-Type"))
+	require.Equal(t, "no-store", a.header.Get("Cache-Control"))
+	var e struct{ Code, Message string }
+	require.NoError(t, json.Unmarshal([]byte(a.body), &e), a.body)
+	require.Equal(t, code, e.Code)
+	require.NotEmpty(t, e.Message)
+	if status == http.StatusServiceUnavailable {
+		require.Regexp(t, `^[1-9][0-9]*$`, a.header.Get("Retry-After"))
+	}
+}
+
+// used returns how many IDs were asked of the backend.
+func (r *running) used() int {
+	r.table.mu.Lock()
+	defer r.table.mu.Unlock()
+	return r.table.calls + int(r.flake.calls.Load())
+}
+
+// dial opens a connection that the test reads and writes by hand. Its deadline
+// only ends a test that hangs.
+func (r *running) dial() net.Conn {
+	r.t.Helper()
+	c, err := net.Dial("tcp", r.addr)
+	require.NoError(r.t, err)
+	require.NoError(r.t, c.SetDeadline(time.Now().Add(time.Minute)))
+	r.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func send(t testing.TB, c net.Conn, s string) {
+	t.Helper()
+	_, err := io.WriteString(c, s)
+	require.NoError(t, err)
+}

@@ -1,0 +1,105 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/common/expfmt"
+	"github.com/valyala/fasthttp"
+)
+
+// paddedCount is a counter on a cache line of its own.
+type paddedCount struct {
+	_ [64]byte
+	atomic.Int64
+	_ [56]byte
+}
+
+// metrics are the server's. All label values are resolved here, so that no
+// request looks one up.
+type metrics struct {
+	issued [modes]paddedCount
+	errors map[string]prometheus.Counter // by code; immutable
+	panics prometheus.Counter
+	conns  atomic.Pointer[func() int]
+
+	gather prometheus.Gatherer
+}
+
+func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
+	m := &metrics{errors: make(map[string]prometheus.Counter), gather: reg}
+	issued := func(name string, i mode) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name:        "leafd_ids_issued_total",
+			Help:        "IDs put into responses.",
+			ConstLabels: prometheus.Labels{"mode": name},
+		}, func() float64 { return float64(m.issued[i].Load()) })
+	}
+	failed := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "leafd_http_errors_total",
+		Help: "Error responses, by the code in their body.",
+	}, []string{"code"})
+	for _, e := range allErrors {
+		m.errors[e.code] = failed.WithLabelValues(e.code)
+	}
+	m.panics = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "leafd_http_panics_total",
+		Help: "Handlers that panicked; anything but 0 is a bug.",
+	})
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name:        "leafd_build_info",
+		Help:        "1, with the build in its labels.",
+		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
+	})
+	build.Set(1)
+	conns := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "leafd_http_connections",
+		Help: "Open client connections.",
+	}, func() float64 {
+		if open := m.conns.Load(); open != nil {
+			return float64((*open)())
+		}
+		return 0
+	})
+	for _, c := range []prometheus.Collector{issued("snowflake", snowflakeMode), issued("segment", segmentMode), failed, m.panics, build, conns} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("server: metrics: %w", err)
+		}
+	}
+	// These may be there already: others register them as a matter of course.
+	for _, c := range []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
+		var there prometheus.AlreadyRegisteredError
+		if err := reg.Register(c); err != nil && !errors.As(err, &there) {
+			return nil, fmt.Errorf("server: metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// setConns makes open the number that the connections gauge shows.
+func (m *metrics) setConns(open func() int) { m.conns.Store(&open) }
+
+// serve answers GET /metrics.
+func (m *metrics) serve(ctx *fasthttp.RequestCtx) error {
+	families, err := m.gather.Gather()
+	if err != nil {
+		return fmt.Errorf("gathering metrics: %w", err)
+	}
+	format := expfmt.NegotiateAccept(http.Header{"Accept": {string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))}}, expfmt.DefaultAcceptedFormats()...)
+	var page bytes.Buffer
+	enc := expfmt.NewEncoder(&page, format)
+	for _, f := range families {
+		if err := enc.Encode(f); err != nil {
+			return fmt.Errorf("encoding metrics: %w", err)
+		}
+	}
+	ctx.Response.SetBodyRaw(page.Bytes())
+	noStore(ctx, string(format))
+	return nil
+}

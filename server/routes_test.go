@@ -1,0 +1,277 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/sqlstore"
+	"github.com/leafd/leafd/snowflake"
+)
+
+func TestDecode(t *testing.T) {
+	r := start(t, func(c *Config) { c.Location = time.FixedZone("CST", 8*3600) })
+	id, err := snowflake.DefaultLayout().Compose(snowflake.Parts{Time: 1577182350000, Worker: 1023, Sequence: 42})
+	require.NoError(t, err)
+	digits := quote(id)
+	require.JSONEq(t, `{"id":`+digits+`,"timestamp":1577182350000,"time":"2019-12-24T10:12:30.000Z","worker":1023,"sequence":42,"layout":"41+10+12"}`,
+		r.get("/api/snowflake/decode/"+strings.Trim(digits, `"`)).body)
+	a := r.get("/decodeSnowflakeId?snowflakeId=" + strings.Trim(digits, `"`))
+	require.JSONEq(t, `{"timestamp":"1577182350000(2019-12-24 18:12:30.000)","sequenceId":"42","workerId":"1023"}`, a.body)
+	require.Equal(t, "no-store", a.header.Get("Cache-Control"))
+
+	for _, bad := range []string{"x", "-1", "+1", "1.5", "9223372036854775808", "%20", "1x"} {
+		r.get("/api/snowflake/decode/"+bad).requireError(t, 400, "bad_id")
+		a := r.get("/decodeSnowflakeId?snowflakeId=" + strings.ReplaceAll(bad, "+", "%2B"))
+		a.requireError(t, 400, "bad_id")
+		require.Contains(t, a.body, `"errorMsg":"snowflake Id反解析发生异常!"`)
+	}
+	r.get("/decodeSnowflakeId").requireError(t, 400, "bad_id")
+	r.get("/api/snowflake/decode/").requireError(t, 404, "not_found")
+
+	layout, err := snowflake.ParseLayout("41+5+5+12", snowflake.DefaultEpoch)
+	require.NoError(t, err)
+	r.SetBackend(&Backend{Layout: layout})
+	require.Contains(t, r.get("/api/snowflake/decode/"+strings.Trim(digits, `"`)).body, `"datacenter":31,"worker":31,"sequence":42`)
+	require.Contains(t, r.get("/decodeSnowflakeId?snowflakeId="+strings.Trim(digits, `"`)).body, `"workerId":"1023"`, "the Java Leaf knows ten bits of worker")
+}
+
+func quote(id int64) string {
+	b, _ := wide(id).MarshalJSON()
+	return string(b)
+}
+
+func TestWorkerEndpoints(t *testing.T) {
+	r := start(t, nil)
+	const w = `{"id":7,"node":"10.0.0.5:8080","layout":"41+10+12","epoch":1288834974657,"state":"active","ceiling":1700000006000,"timestamp":1700000000000,"started":"2023-11-14T22:13:20Z","version":"1.2.3"}`
+	require.JSONEq(t, w, r.get("/api/worker").body)
+	require.JSONEq(t, `{"workers":[`+w+`]}`, r.get("/api/workers").body)
+	require.Regexp(t, `^\{"node":"10.0.0.5:8080","worker_id":7,"ceiling":1700000006000,"timestamp":[0-9]{13}\}\n$`, r.get("/api/clock").body)
+
+	b := r.newBackend()
+	b.Workers = func(context.Context) ([]WorkerInfo, error) { return []WorkerInfo{{ID: 1}, {ID: 2}}, nil }
+	r.SetBackend(b)
+	var list struct{ Workers []WorkerInfo }
+	require.NoError(t, json.Unmarshal([]byte(r.get("/api/workers").body), &list))
+	require.Len(t, list.Workers, 2)
+	b.Workers = func(context.Context) ([]WorkerInfo, error) { return nil, errors.New(secret) }
+	a := r.get("/api/workers")
+	a.requireError(t, 500, "internal")
+	require.NotContains(t, a.body, "password")
+}
+
+func TestPages(t *testing.T) {
+	r := start(t, nil)
+	require.Contains(t, r.get("/").body, "/api/snowflake/get/{key}")
+	for _, path := range []string{"/cache", "/db"} {
+		a := r.get(path)
+		require.Equal(t, 200, a.status)
+		require.Equal(t, "text/html; charset=utf-8", a.header.Get("Content-Type"))
+		require.Equal(t, "no-store", a.header.Get("Cache-Control"))
+		require.Contains(t, a.body, "<td>order</td>")
+		require.Contains(t, a.body, "<td>a/b</td>")
+		require.NotContains(t, a.body, "<script>")
+	}
+	require.Contains(t, r.get("/db").body, "&lt;script&gt;")
+	r.table.mu.Lock()
+	r.table.err = errors.New(secret)
+	r.table.mu.Unlock()
+	a := r.get("/db")
+	a.requireError(t, 503, "segment_unavailable")
+	require.NotContains(t, a.body, "password")
+	require.Contains(t, r.log.String(), "password", "this log is where the driver's error belongs")
+}
+
+func TestMetrics(t *testing.T) {
+	r := start(t, nil)
+	r.get(snowflakePrefix + "x?n=500")
+	r.get(snowflakePrefix + "x")
+	r.get(segmentPrefix + "order?n=3")
+	r.get(segmentPrefix + "order?n=0")
+	a := r.get("/metrics")
+	require.True(t, strings.HasPrefix(a.header.Get("Content-Type"), "text/plain; version=0.0.4"), a.header.Get("Content-Type"))
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(a.body))
+	require.NoError(t, err)
+	for _, name := range []string{"go_goroutines", "process_open_fds", "leafd_build_info", "leafd_http_connections"} {
+		require.Contains(t, families, name)
+	}
+	require.Contains(t, a.body, `leafd_ids_issued_total{mode="snowflake"} 501`)
+	require.Contains(t, a.body, `leafd_ids_issued_total{mode="segment"} 3`)
+	require.Contains(t, a.body, `leafd_http_errors_total{code="bad_count"} 1`)
+	require.Contains(t, a.body, `version="1.2.3"`)
+	require.Contains(t, a.body, "leafd_http_connections 1\n")
+
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector())
+	cfg := testConfig(t.Output())
+	cfg.Registry = reg
+	_, err = New(cfg)
+	require.NoError(t, err, "a registry may have the common collectors already")
+	_, err = New(cfg)
+	require.ErrorContains(t, err, "metrics", "but not a server's own")
+}
+
+func TestAdminToken(t *testing.T) {
+	r := start(t, nil)
+	const body = `{"tag":"new","step":10}`
+	for _, test := range []struct{ name, header string }{
+		{"none", "X-Nothing: x"},
+		{"empty", "Authorization: Bearer "},
+		{"wrong", "Authorization: Bearer not-the-token"},
+		{"prefix", "Authorization: Bearer a-secret-toke"},
+		{"longer", "Authorization: Bearer a-secret-tokens"},
+		{"another scheme", "Authorization: Basic " + token},
+		{"no scheme", "Authorization: " + token},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, request := range [][3]string{{"POST", "/api/segments", body}, {"PATCH", "/api/segments/order", `{"step":5}`}, {"DELETE", "/api/segments/order", ""}} {
+				a := r.do(request[0], request[1], request[2], test.header)
+				a.requireError(t, 401, "unauthorized")
+				require.Equal(t, "Bearer", a.header.Get("WWW-Authenticate"))
+			}
+		})
+	}
+	require.NotContains(t, r.log.String(), token)
+	require.NotContains(t, r.log.String(), "not-the-token")
+	require.Zero(t, r.table.reloads)
+	require.Equal(t, 201, r.do("POST", "/api/segments", body, "Authorization: bearer  "+token).status)
+
+	off := start(t, func(c *Config) { c.AdminToken = nil })
+	for _, header := range []string{"X-Nothing: x", "Authorization: Bearer ", "Authorization: Bearer " + token} {
+		a := off.do("POST", "/api/segments", body, header)
+		a.requireError(t, 401, "unauthorized")
+		require.Contains(t, a.body, "--admin-token-file")
+	}
+}
+
+func TestChangesOfTags(t *testing.T) {
+	r := start(t, nil)
+	auth := "Authorization: Bearer " + token
+	for _, test := range []struct {
+		name, method, path, body string
+		status                   int
+		code                     string
+	}{
+		{"no body", "POST", "", "", 400, "bad_request"},
+		{"not JSON", "POST", "", "tag=x", 400, "bad_request"},
+		{"an array", "POST", "", "[]", 400, "bad_request"},
+		{"two objects", "POST", "", `{"tag":"x","step":1}{}`, 400, "bad_request"},
+		{"unknown field", "POST", "", `{"tag":"x","step":1,"maxid":5}`, 400, "bad_request"},
+		{"a tag of another type", "POST", "", `{"tag":7,"step":1}`, 400, "bad_request"},
+		{"a fraction", "POST", "", `{"tag":"x","step":1.5}`, 400, "bad_request"},
+		{"a step beyond int64", "POST", "", `{"tag":"x","step":9223372036854775808}`, 400, "bad_request"},
+		{"no tag", "POST", "", `{"step":1}`, 400, "bad_key"},
+		{"a long tag", "POST", "", `{"tag":"` + strings.Repeat("x", 129) + `","step":1}`, 400, "bad_key"},
+		{"a control in the tag", "POST", "", `{"tag":"a\nb","step":1}`, 400, "bad_key"},
+		{"no step", "POST", "", `{"tag":"x"}`, 400, "bad_step"},
+		{"null step", "POST", "", `{"tag":"x","step":null}`, 400, "bad_step"},
+		{"step 0", "POST", "", `{"tag":"x","step":0}`, 400, "bad_step"},
+		{"negative step", "POST", "", `{"tag":"x","step":-5}`, 400, "bad_step"},
+		{"negative max_id", "POST", "", `{"tag":"x","step":1,"max_id":-1}`, 400, "bad_step"},
+		{"past the end", "POST", "", `{"tag":"x","step":10,"max_id":"9223372036854775800"}`, 400, "bad_step"},
+		{"a long description", "POST", "", `{"tag":"x","step":1,"description":"` + strings.Repeat("说", 257) + `"}`, 400, "bad_request"},
+		{"there already", "POST", "", `{"tag":"order","step":1}`, 409, "tag_exists"},
+		{"nothing to change", "PATCH", "/order", `{}`, 400, "bad_request"},
+		{"change of max_id", "PATCH", "/order", `{"max_id":5}`, 400, "bad_request"},
+		{"change to step 0", "PATCH", "/order", `{"step":0}`, 400, "bad_step"},
+		{"change of a tag that isn't", "PATCH", "/nothing", `{"step":5}`, 404, "unknown_key"},
+		{"change of a bad key", "PATCH", "/%FF", `{"step":5}`, 400, "bad_key"},
+		{"removal of a tag that isn't", "DELETE", "/nothing", "", 404, "unknown_key"},
+		{"removal of a bad key", "DELETE", "/%zz", "", 400, "bad_key"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := r.rawBody(t, test.method, "/api/segments"+test.path, test.body, auth)
+			c.requireError(t, test.status, test.code)
+			require.NotContains(t, c.body, "Go ")
+			require.NotContains(t, c.body, "newTag")
+		})
+	}
+	require.Zero(t, r.table.reloads, "nothing was changed")
+	require.NotContains(t, r.log.String(), "by HTTP")
+
+	a := r.do("POST", "/api/segments", `{"tag":"new","step":"10","max_id":9007199254740993,"description":"说明"}`, auth)
+	require.Equal(t, 201, a.status)
+	require.JSONEq(t, `{"tag":"new","step":"10","max_id":"9007199254740993","description":"说明"}`, a.body)
+	require.Equal(t, segment.Row{Tag: "new", MaxID: 9007199254740993, Step: 10, Description: "说明"}, r.table.rows["new"])
+	require.Equal(t, 201, r.do("POST", "/api/segments", `{"tag":"x/y","step":1}`, auth).status)
+	require.Equal(t, int64(1), r.table.rows["x/y"].MaxID)
+	require.Equal(t, 204, r.do("PATCH", "/api/segments/x%2Fy", `{"step":20,"description":""}`, auth).status)
+	require.Equal(t, int64(20), r.table.rows["x/y"].Step)
+	require.Equal(t, 204, r.do("DELETE", "/api/segments/new", "", auth).status)
+	require.NotContains(t, r.table.rows, "new")
+	require.Equal(t, 4, r.table.reloads)
+	require.Contains(t, r.get("/api/segments").body, `"tag":"x/y","table_step":"20"`)
+
+	log := r.log.String()
+	for _, what := range []string{"tag created by HTTP", "tag updated by HTTP", "tag deleted by HTTP", `"client":"127.0.0.1:`, `"tag":"x/y"`, `"step":20`} {
+		require.Contains(t, log, what)
+	}
+	require.NotContains(t, log, token)
+}
+
+// rawBody is do for a path that net/http would mend.
+func (r *running) rawBody(t *testing.T, method, target, body string, header ...string) answer {
+	t.Helper()
+	if strings.Contains(target, "%") {
+		return r.rawDo(t, method, target, header...)
+	}
+	return r.do(method, target, body, header...)
+}
+
+// TestOnTheRealThings serves both kinds of IDs from what the daemon serves them
+// from: a Generator, and a segment.Service on SQLite.
+func TestOnTheRealThings(t *testing.T) {
+	dir := t.TempDir()
+	store, err := sqlstore.OpenSQLite(filepath.Join(dir, "segments.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	marks, err := sqlstore.OpenMarks(filepath.Join(dir, "marks.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, marks.Close()) })
+	service, err := segment.New(segment.Config{Store: store, Marks: marks})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ran := make(chan error, 1)
+	go func() { ran <- service.Run(ctx) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-ran) })
+
+	r := startEmpty(t, nil)
+	generator, err := snowflake.New(snowflake.Config{Layout: snowflake.DefaultLayout(), Worker: 5, Clock: r.cfg.Clock, Fence: openFence{}})
+	require.NoError(t, err)
+	r.SetBackend(&Backend{Snowflake: generator, Layout: snowflake.DefaultLayout(), Segments: FromService(service), Admin: store})
+	require.Eventually(t, service.Loaded, time.Minute, time.Millisecond)
+
+	auth := "Authorization: Bearer " + token
+	require.Equal(t, 201, r.do("POST", "/api/segments", `{"tag":"real","step":100}`, auth).status)
+	r.do("POST", "/api/segments", `{"tag":"real","step":100}`, auth).requireError(t, 409, "tag_exists")
+	require.Equal(t, 200, r.do("HEAD", segmentPrefix+"real", "").status)
+	require.Equal(t, "1", r.get(segmentPrefix+"real").body)
+	require.Equal(t, "2\n3\n", r.get(segmentPrefix+"real?n=2").body)
+	require.Len(t, unique(t, strings.Fields(r.get(segmentPrefix+"real?n=5000").body)), 5000)
+	var list struct{ Segments []SegmentStatus }
+	require.NoError(t, json.Unmarshal([]byte(r.get("/api/segments").body), &list))
+	require.NotEmpty(t, list.Segments)
+	require.Contains(t, r.get("/cache").body, "<td>real</td>")
+	require.Contains(t, r.get("/db").body, "<td>real</td>")
+	require.Equal(t, 204, r.do("DELETE", "/api/segments/real", "", auth).status)
+	r.get(segmentPrefix+"real").requireError(t, 404, "unknown_key")
+	r.do("PATCH", "/api/segments/real", `{"step":1}`, auth).requireError(t, 404, "unknown_key")
+
+	ids := strings.Fields(r.get(snowflakePrefix + "x?n=10000").body)
+	require.Len(t, unique(t, ids), 10_000)
+	require.Contains(t, r.get("/api/snowflake/decode/"+ids[9_999]).body, `"worker":5`)
+	generator.Stop()
+	r.get(snowflakePrefix+"x").requireError(t, 503, "draining")
+}

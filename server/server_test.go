@@ -1,0 +1,297 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/snowflake"
+)
+
+func TestConfigIsChecked(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*Config)
+		want   string
+	}{
+		{"no Base", func(c *Config) { c.Base = nil }, "Base"},
+		{"no Clock", func(c *Config) { c.Clock = nil }, "Clock"},
+		{"MaxBatch", func(c *Config) { c.MaxBatch = -1 }, "MaxBatch"},
+		{"MaxConns", func(c *Config) { c.MaxConns = -1 }, "MaxConns"},
+		{"IdleTimeout", func(c *Config) { c.IdleTimeout = -1 }, "IdleTimeout"},
+		{"ReadTimeout", func(c *Config) { c.ReadTimeout = -1 }, "ReadTimeout"},
+		{"WriteTimeout", func(c *Config) { c.WriteTimeout = -1 }, "WriteTimeout"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cfg := testConfig(t.Output())
+			test.change(&cfg)
+			_, err := New(cfg)
+			require.ErrorContains(t, err, test.want)
+		})
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	r := start(t, nil)
+	require.Equal(t, answerBody{Status: "ready"}, readyz(t, r, 200))
+	require.JSONEq(t, `{"status":"ready"}`, r.get("/readyz").body)
+	require.JSONEq(t, `{"status":"ok"}`, r.get("/healthz").body)
+
+	b := r.newBackend()
+	var store, flake error
+	var mu sync.Mutex
+	check := func(name string, err *error) Check {
+		return Check{Name: name, Ready: func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			return *err
+		}}
+	}
+	b.Checks = []Check{check("store", &store), check("snowflake", &flake)}
+	r.SetBackend(b)
+	require.Len(t, readyz(t, r, 200).Checks, 2)
+
+	mu.Lock()
+	flake = snowflake.ErrClockBackwards
+	mu.Unlock()
+	body := readyz(t, r, 503)
+	require.Equal(t, "clock_backwards", body.Code)
+	require.Equal(t, "not_ready", body.Status)
+	require.True(t, body.Checks[0].OK)
+	require.False(t, body.Checks[1].OK)
+
+	mu.Lock()
+	store = errors.New(secret)
+	mu.Unlock()
+	body = readyz(t, r, 503)
+	require.Equal(t, "not_ready", body.Code, "the first one that fails")
+	require.Contains(t, body.Message, "store")
+	require.Equal(t, "clock_backwards", body.Checks[1].Code)
+	require.NotContains(t, r.get("/readyz").body, "password")
+	require.Equal(t, 200, r.get("/healthz").status)
+
+	r.Drain()
+	require.Equal(t, "draining", readyz(t, r, 503).Code)
+}
+
+type answerBody struct {
+	Status, Code, Message string
+	Checks                []checkResult
+}
+
+func readyz(t *testing.T, r *running, status int) answerBody {
+	t.Helper()
+	a := r.get("/readyz")
+	require.Equal(t, status, a.status, a.body)
+	require.Equal(t, "no-store", a.header.Get("Cache-Control"))
+	var b answerBody
+	require.NoError(t, json.Unmarshal([]byte(a.body), &b))
+	return b
+}
+
+func TestDrainServesAndClosesConnections(t *testing.T) {
+	r := start(t, nil)
+	c := r.dial()
+	br := newReader(c)
+	ask := func() (closes bool) {
+		t.Helper()
+		send(t, c, oneID)
+		resp, err := http.ReadResponse(br, nil)
+		require.NoError(t, err)
+		require.Equal(t, 200, readAnswer(t, resp).status)
+		return resp.Close
+	}
+	require.False(t, ask())
+	r.Drain()
+	require.True(t, ask())
+	requireClosed(t, c)
+	require.Equal(t, 200, r.get(segmentPrefix+"order?n=10").status)
+	r.flake.fail(snowflake.ErrStopped)
+	r.get(snowflakePrefix+"x").requireError(t, 503, "draining")
+	r.SetBackend(nil)
+	r.get(snowflakePrefix+"x").requireError(t, 503, "draining")
+}
+
+func TestShutdownFinishesWhatIsInFlight(t *testing.T) {
+	for _, n := range []string{"5", "5000"} {
+		t.Run("n="+n, func(t *testing.T) {
+			r := startEmpty(t, patient)
+			r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{})
+			r.SetBackend(r.newBackend())
+
+			idle := r.dial()
+			send(t, idle, oneID)
+			resp, err := http.ReadResponse(newReader(idle), nil)
+			require.NoError(t, err)
+			require.Equal(t, 200, readAnswer(t, resp).status)
+			silent := r.dial()
+			require.Eventually(t, func() bool { return r.listen.open() == 2 }, time.Minute, time.Millisecond)
+
+			busy := r.dial()
+			send(t, busy, "GET /api/snowflake/get/x?n="+n+" HTTP/1.1\r\nHost: x\r\n\r\n")
+			<-r.flake.begun
+			down := make(chan error, 1)
+			go func() { down <- r.Shutdown(context.Background()) }()
+			requireClosed(t, idle)
+			requireClosed(t, silent)
+			select {
+			case err := <-down:
+				require.Fail(t, "Shutdown did not wait for the request in flight", err)
+			default:
+			}
+			close(r.flake.block)
+			resp, err = http.ReadResponse(newReader(busy), nil)
+			require.NoError(t, err)
+			require.True(t, resp.Close)
+			a := readAnswer(t, resp)
+			require.Equal(t, 200, a.status)
+			require.Equal(t, n, map[int]string{5: "5", 5000: "5000"}[strings.Count(a.body, "\n")])
+			require.NoError(t, <-down)
+			_, err = net.Dial("tcp", r.addr)
+			require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		})
+	}
+}
+
+func TestShutdownGivesUpWithItsContext(t *testing.T) {
+	r := startEmpty(t, patient)
+	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{})
+	r.SetBackend(r.newBackend())
+	busy := r.dial()
+	send(t, busy, "GET /api/snowflake/get/x?n=5 HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-r.flake.begun
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, r.Shutdown(ctx), context.Canceled)
+	requireClosed(t, busy)
+	close(r.flake.block)
+	require.Eventually(t, func() bool { return r.listen.open() == 0 }, time.Minute, time.Millisecond)
+}
+
+func TestServeAndShutdownInAnyOrder(t *testing.T) {
+	ctx := context.Background()
+	listen := func() net.Listener {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		return ln
+	}
+	s, err := New(testConfig(t.Output()))
+	require.NoError(t, err)
+	require.NoError(t, s.Shutdown(ctx))
+	ln := listen()
+	require.NoError(t, s.Serve(ln))
+	_, err = ln.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+
+	for range 50 { // whichever comes first
+		s, err := New(testConfig(t.Output()))
+		require.NoError(t, err)
+		served := make(chan error, 1)
+		ln := listen()
+		go func() { served <- s.Serve(ln) }()
+		require.NoError(t, s.Shutdown(ctx))
+		require.NoError(t, <-served)
+		require.NoError(t, s.Shutdown(ctx))
+	}
+
+	r := start(t, nil)
+	require.Equal(t, 200, r.get("/healthz").status)
+	ln = listen()
+	require.ErrorContains(t, r.Serve(ln), "before")
+	_, err = ln.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+// flaky is a listener that fails as told before it accepts.
+type flaky struct {
+	net.Listener
+	mu     sync.Mutex
+	errs   []error
+	failed int
+}
+
+func (f *flaky) Accept() (net.Conn, error) {
+	f.mu.Lock()
+	if f.failed < len(f.errs) {
+		err := f.errs[f.failed]
+		f.failed++
+		f.mu.Unlock()
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", err)}
+	}
+	f.mu.Unlock()
+	return f.Listener.Accept()
+}
+
+func TestAcceptErrorsThatPassAreWaitedOut(t *testing.T) {
+	log := &lockedBuffer{}
+	s, err := New(testConfig(log))
+	require.NoError(t, err)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() {
+		served <- s.Serve(&flaky{Listener: ln, errs: []error{syscall.EMFILE, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}})
+	}()
+	resp, err := http.Get("http://" + ln.Addr().String() + "/healthz")
+	require.NoError(t, err)
+	require.Equal(t, 200, readAnswer(t, resp).status)
+	http.DefaultClient.CloseIdleConnections()
+	require.Equal(t, 1, strings.Count(log.String(), "can't accept"), "said once")
+	require.NoError(t, s.Shutdown(context.Background()))
+	require.NoError(t, <-served)
+}
+
+func TestAcceptWaitEndsWithTheListener(t *testing.T) {
+	s, err := New(testConfig(t.Output()))
+	require.NoError(t, err)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	f := &flaky{Listener: ln, errs: make([]error, 100)}
+	for i := range f.errs {
+		f.errs[i] = syscall.EMFILE
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(f) }()
+	require.Eventually(t, func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.failed > 2
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, s.Shutdown(context.Background()))
+	require.NoError(t, <-served)
+}
+
+func TestAcceptErrorThatStaysEndsServe(t *testing.T) {
+	s, err := New(testConfig(t.Output()))
+	require.NoError(t, err)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.ErrorIs(t, s.Serve(&flaky{Listener: ln, errs: []error{syscall.EINVAL}}), syscall.EINVAL)
+	require.NoError(t, s.Shutdown(context.Background()))
+}
+
+func TestConnectionsBeyondTheLimitAreRefused(t *testing.T) {
+	r := start(t, func(c *Config) { c.MaxConns = 2 })
+	first, second := r.dial(), r.dial()
+	for _, c := range []net.Conn{first, second} {
+		send(t, c, oneID)
+		resp, err := http.ReadResponse(newReader(c), nil)
+		require.NoError(t, err)
+		require.Equal(t, 200, readAnswer(t, resp).status)
+	}
+	r.get("/healthz").requireError(t, 503, "overloaded")
+	require.NoError(t, first.Close())
+	require.Eventually(t, func() bool { return r.listen.open() == 1 }, time.Minute, time.Millisecond)
+	require.Equal(t, 200, r.get("/healthz").status)
+	require.Contains(t, r.get("/metrics").body, `leafd_http_errors_total{code="overloaded"} 1`)
+}

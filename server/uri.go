@@ -1,0 +1,183 @@
+package server
+
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/leafd/leafd/segment"
+)
+
+// mode is a kind of ID.
+type mode uint8
+
+const (
+	noMode mode = iota
+	snowflakeMode
+	segmentMode
+	modes // their number
+)
+
+const (
+	snowflakePrefix = "/api/snowflake/get/"
+	segmentPrefix   = "/api/segment/get/"
+)
+
+// matchIDs returns which IDs a request target asks for, and what follows the
+// prefix: key and query.
+func matchIDs(target []byte) (mode, []byte) {
+	if len(target) >= len(snowflakePrefix) && string(target[:len(snowflakePrefix)]) == snowflakePrefix {
+		return snowflakeMode, target[len(snowflakePrefix):]
+	}
+	if len(target) >= len(segmentPrefix) && string(target[:len(segmentPrefix)]) == segmentPrefix {
+		return segmentMode, target[len(segmentPrefix):]
+	}
+	return noMode, nil
+}
+
+// plainByte marks the bytes that stand for themselves in a key: printable ASCII
+// but for % / ? and #.
+var plainByte = func() (t [256]bool) { //nolint:gochecknoglobals // never written to
+	for c := '!'; c <= '~'; c++ {
+		t[c] = c != '%' && c != '/' && c != '?' && c != '#'
+	}
+	return t
+}()
+
+// splitKey splits what follows the prefix into the decoded key and the raw
+// query. It allocates only for a key with escapes. It returns errNotFound for a
+// path with a further segment and errBadKey for a key that can't be one.
+func splitKey(rest []byte) (key, query []byte, err error) {
+	i := 0
+	for i < len(rest) && plainByte[rest[i]] {
+		i++
+	}
+	switch {
+	case i == len(rest):
+		key = rest
+	case rest[i] == '?' && bytes.IndexByte(rest[i:], '#') < 0:
+		key, query = rest[:i], rest[i+1:]
+	default:
+		return splitUnusual(rest)
+	}
+	if len(key) == 0 || len(key) > segment.MaxTagBytes {
+		return nil, nil, errBadKey
+	}
+	return key, query, nil
+}
+
+// splitUnusual is splitKey for fragments, escapes and bytes beyond ASCII.
+func splitUnusual(rest []byte) (key, query []byte, err error) {
+	rest, _, _ = bytes.Cut(rest, []byte{'#'})
+	raw, query, _ := bytes.Cut(rest, []byte{'?'})
+	if bytes.IndexByte(raw, '/') >= 0 {
+		return nil, nil, errNotFound
+	}
+	key, err = decodeKey(raw)
+	return key, query, err
+}
+
+// decodeKey undoes percent-encoding, strictly, and checks the result. It returns
+// errBadKey.
+func decodeKey(raw []byte) ([]byte, error) {
+	if len(raw) > 3*segment.MaxTagBytes {
+		return nil, errBadKey
+	}
+	key := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); i++ {
+		c := raw[i]
+		if c == '%' {
+			if i+2 >= len(raw) {
+				return nil, errBadKey
+			}
+			hi, lo := unhex(raw[i+1]), unhex(raw[i+2])
+			if hi > 15 || lo > 15 {
+				return nil, errBadKey
+			}
+			c = hi<<4 | lo
+			i += 2
+		}
+		key = append(key, c)
+	}
+	if err := checkKey(key); err != nil {
+		return nil, err
+	}
+	return key, nil
+}
+
+// checkKey returns errBadKey for what can't be a key.
+func checkKey(key []byte) error {
+	if len(key) == 0 || len(key) > segment.MaxTagBytes || !utf8.Valid(key) {
+		return errBadKey
+	}
+	if bytes.IndexFunc(key, unicode.IsControl) >= 0 {
+		return errBadKey
+	}
+	return nil
+}
+
+// unhex returns the value of a hexadecimal digit, 255 for another byte.
+func unhex(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0'
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10
+	case 'A' <= c && c <= 'F':
+		return c - 'A' + 10
+	}
+	return 255
+}
+
+// parseCount returns the value of n in a raw query, 0 when it has none; ok is
+// false unless n, if given, is given once and is a decimal number of 1..limit.
+// Other parameters are ignored.
+func parseCount(query []byte, limit int) (n int, ok bool) {
+	if len(query) == 0 {
+		return 0, true
+	}
+	if len(query) > 2 && query[0] == 'n' && query[1] == '=' {
+		if n, digits := parseDigits(query[2:], limit); digits {
+			return n, n >= 1 && n <= limit
+		}
+	}
+	return parseCountFully(query, limit)
+}
+
+// parseCountFully is parseCount for any query.
+func parseCountFully(query []byte, limit int) (n int, ok bool) {
+	args := fasthttp.AcquireArgs()
+	defer fasthttp.ReleaseArgs(args)
+	args.ParseBytes(query)
+	given := 0
+	digits := true
+	for name, value := range args.All() {
+		if string(name) == "n" {
+			given++
+			n, digits = parseDigits(value, limit)
+		}
+	}
+	if given == 0 {
+		return 0, true
+	}
+	return n, given == 1 && digits && n >= 1 && n <= limit
+}
+
+// parseDigits returns the number that b is in decimal, limit+1 for any larger
+// than limit; digits is false when b is not all digits.
+func parseDigits(b []byte, limit int) (n int, digits bool) {
+	if len(b) == 0 {
+		return 0, false
+	}
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		if n <= limit {
+			n = min(n*10+int(c-'0'), limit+1)
+		}
+	}
+	return n, true
+}

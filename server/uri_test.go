@@ -1,0 +1,190 @@
+package server
+
+import (
+	"bytes"
+	"math"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
+
+	"github.com/leafd/leafd/segment"
+)
+
+// FuzzPath compares splitKey with fasthttp's parser of a target and net/url's
+// decoding of the key.
+func FuzzPath(f *testing.F) {
+	for _, s := range []string{"", "order", "a%2Fb", "a/b", "a?n=1", "a#b?n=1", "a?n=1#b", "%zz", "%", "%2", "a+b", "%E8%AE%A2", "\xff", "..", "?", "#", "a?b=http://x/", "a://b", "%00", strings.Repeat("k", 129), strings.Repeat("%6b", 128)} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, rest []byte) {
+		target := append([]byte(segmentPrefix), rest...)
+		var oracle fasthttp.URI
+		if oracle.Parse([]byte("x"), target) != nil {
+			return // fasthttp answers it before any handler
+		}
+		m, got := matchIDs(target)
+		require.Equal(t, segmentMode, m)
+		require.Equal(t, rest, got)
+		key, query, err := splitKey(got)
+
+		raw := strings.TrimPrefix(string(oracle.PathOriginal()), segmentPrefix)
+		decoded, uerr := url.PathUnescape(raw)
+		valid := uerr == nil && decoded != "" && len(decoded) <= segment.MaxTagBytes && utf8.ValidString(decoded) && strings.IndexFunc(decoded, unicode.IsControl) < 0
+		switch {
+		case strings.Contains(raw, "/"):
+			require.Equal(t, error(errNotFound), err)
+		case !valid:
+			require.Equal(t, error(errBadKey), err)
+		default:
+			require.NoError(t, err)
+			require.Equal(t, decoded, string(key))
+			require.Equal(t, string(oracle.QueryString()), string(query))
+		}
+		n, ok := parseCount(query, DefaultMaxBatch)
+		if err == nil {
+			wantN, wantOK := countOracle(oracle.QueryArgs(), DefaultMaxBatch)
+			require.Equal(t, wantOK, ok)
+			if ok {
+				require.Equal(t, wantN, n)
+			}
+		}
+	})
+}
+
+// FuzzQuery compares parseCount with fasthttp's parser and strconv.
+func FuzzQuery(f *testing.F) {
+	for _, s := range []string{"", "n=1", "n=10000", "n=10001", "n=0", "n=-1", "n=", "n", "n=1&n=2", "x=1", "x&n=5", "%6e=5", "n=%35", "n=+5", "n=0007", "n=99999999999999999999", "n=1&", "&n=1", "n==1", "N=1", "n=1;n=2", "n=1#"} {
+		f.Add([]byte(s), 10_000)
+	}
+	f.Add([]byte("n=1"), 1)
+	f.Add([]byte("n=2147483647"), 1<<31-1)
+	f.Fuzz(func(t *testing.T, query []byte, limit int) {
+		if limit < 1 || limit > 1<<31-1 {
+			return
+		}
+		var args fasthttp.Args
+		args.ParseBytes(query)
+		wantN, wantOK := countOracle(&args, limit)
+		before := bytes.Clone(query)
+		n, ok := parseCount(query, limit)
+		require.Equal(t, before, append([]byte{}, query...))
+		require.Equal(t, wantOK, ok)
+		if ok {
+			require.Equal(t, wantN, n)
+		}
+	})
+}
+
+func countOracle(args *fasthttp.Args, limit int) (int, bool) {
+	values := args.PeekMulti("n")
+	switch {
+	case len(values) == 0:
+		return 0, true
+	case len(values) > 1, bytes.ContainsAny(values[0], "+-_"):
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(values[0]), 10, 64)
+	if err != nil || n < 1 || n > uint64(limit) {
+		return 0, false
+	}
+	return int(n), true
+}
+
+func TestMatchIDs(t *testing.T) {
+	for _, test := range []struct {
+		target string
+		want   mode
+		rest   string
+	}{
+		{"/api/snowflake/get/x", snowflakeMode, "x"},
+		{"/api/segment/get/x?n=2", segmentMode, "x?n=2"},
+		{"/api/segment/get/", segmentMode, ""},
+		{"/api/segment/get", noMode, ""},
+		{"/api/snowflake/get", noMode, ""},
+		{"/api/snowflake/gets/x", noMode, ""},
+		{"/", noMode, ""},
+		{"*", noMode, ""},
+		{"", noMode, ""},
+	} {
+		m, rest := matchIDs([]byte(test.target))
+		require.Equal(t, test.want, m, test.target)
+		require.Equal(t, test.rest, string(rest))
+	}
+}
+
+func TestWantsJSON(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		accept []string
+		want   bool
+	}{
+		{"none", nil, false},
+		{"empty", []string{""}, false},
+		{"anything", []string{"*/*"}, false},
+		{"any application", []string{"application/*"}, false},
+		{"JSON", []string{"application/json"}, true},
+		{"case", []string{"Application/JSON"}, true},
+		{"parameter", []string{"application/json; charset=utf-8"}, true},
+		{"axios", []string{"application/json, text/plain, */*"}, true},
+		{"JSON or anything", []string{"application/json,*/*"}, true},
+		{"text first, the same weight", []string{"text/plain, application/json"}, true},
+		{"text preferred", []string{"text/plain, application/json;q=0.9"}, false},
+		{"JSON preferred", []string{"text/plain;q=0.8, application/json;q=0.9"}, true},
+		{"anything preferred", []string{"application/json;q=0.5, */*"}, false},
+		{"any text preferred", []string{"application/json;q=0.5, text/*"}, false},
+		{"specific before general", []string{"text/plain;q=0.1, text/*, */*, application/json;q=0.5"}, true},
+		{"refused", []string{"application/json;q=0"}, false},
+		{"refused, long", []string{"application/json;q=0.000, */*"}, false},
+		{"smallest", []string{"application/json;q=0.001"}, true},
+		{"text refused", []string{"text/plain;q=0, application/json;q=0.1"}, true},
+		{"q of another case, spaces", []string{"application/json ; v=1 ; Q=0.3, text/plain;q=0.2"}, true},
+		{"bad q", []string{"application/json;q=high"}, false},
+		{"q above one", []string{"application/json;q=1.5"}, false},
+		{"q too long", []string{"application/json;q=0.1234"}, false},
+		{"another type", []string{"application/jsonp, text/html"}, false},
+		{"two lines", []string{"*/*;q=0.1", "application/json"}, true},
+		{"empty items", []string{",, application/json,"}, true},
+		{"browser", []string{"text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var h fasthttp.RequestHeader
+			for _, a := range test.accept {
+				h.Add("Accept", a)
+			}
+			require.Equal(t, test.want, wantsJSON(&h))
+		})
+	}
+}
+
+// FuzzAccept compares the reading of a qvalue with RFC 9110's grammar, and sees
+// that no Accept line is read twice differently.
+func FuzzAccept(f *testing.F) {
+	for _, s := range []string{"", "1", "0", "0.5", "1.000", "1.001", "0.", "0.1234", ".5", "2", "-1", "0,5", "application/json;q=0.2, */*"} {
+		f.Add(s)
+	}
+	grammar := regexp.MustCompile(`^(0(\.[0-9]{0,3})?|1(\.0{0,3})?)$`)
+	f.Fuzz(func(t *testing.T, s string) {
+		want := 0
+		if grammar.MatchString(s) {
+			q, err := strconv.ParseFloat(s, 64)
+			require.NoError(t, err)
+			want = int(math.Round(q * 1000))
+		}
+		require.Equal(t, want, thousandths([]byte(s)))
+
+		var h fasthttp.RequestHeader
+		h.Set("Accept", s)
+		plain := wantsJSON(&h)
+		require.Equal(t, plain, wantsJSON(&h))
+		if plain {
+			require.Contains(t, strings.ToLower(s), "application/json")
+		}
+	})
+}
