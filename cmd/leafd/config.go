@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
+)
+
+// Config is what a command was told, checked and complete. A field whose
+// setting the command doesn't take is zero.
+type Config struct {
+	Listen    string // host:port to serve on; port 0 takes a free one
+	Advertise string // ip:port that others reach us at; derived when not set
+	Node      string // our identity; the advertised address when not set
+	DataDir   string
+	Snowflake bool // --modes has snowflake
+	Segment   bool // --modes has segment
+
+	WorkerID       int64            // 0..Layout.MaxWorker()
+	Datacenter     int64            // 0..Layout.MaxDatacenter()
+	Layout         snowflake.Layout // of --layout and --epoch
+	SequenceJitter int              // 0..Layout.MaxSequence()+1
+	MaxBatch       int              // 1..1,000,000
+
+	MySQL          string // DSN, secret; empty: SQLite in DataDir
+	SegmentWait    time.Duration
+	SegmentRefresh time.Duration
+
+	ReportInterval time.Duration
+	CeilingLead    time.Duration // above ReportInterval
+	MaxForwardStep time.Duration
+	StartupTimeout time.Duration // above CeilingLead
+
+	AdminToken      string // what --admin-token-file holds, secret; empty: no administration over HTTP
+	IdleTimeout     time.Duration
+	ReadTimeout     time.Duration
+	WriteTimeout    time.Duration
+	DrainDelay      time.Duration
+	ShutdownTimeout time.Duration
+
+	LogLevel  string // a level of zerolog
+	LogFormat string // auto, json or console
+
+	// Warnings are to be logged once there is a log.
+	Warnings []string
+}
+
+// loadConfig reads the settings that fs has flags for, from flags, else from
+// the environment, else from the file, else from defaults. It reports all
+// mistakes at once, as a usage error, and only warns of what may be none.
+func (a *app) loadConfig(ctx context.Context, fs *pflag.FlagSet) (Config, *values, error) {
+	layers, err := a.loadLayers(fs)
+	if err != nil {
+		return Config{}, nil, asUsage(err)
+	}
+	v := layers.parse(fs)
+	cfg := Config{Warnings: layers.warnings}
+	cfg.fillPlain(v)
+	cfg.fillLayout(v)
+	cfg.checkRelations(v)
+	cfg.checkStore(v)
+	cfg.fillAddresses(ctx, v)
+	cfg.fillToken(v)
+	if len(v.problems) > 0 {
+		return Config{}, nil, asUsage(settingsError(v.problems))
+	}
+	return cfg, v, nil
+}
+
+// settingsError is every mistake in the settings, one a line.
+type settingsError []string
+
+func (e settingsError) Error() string {
+	if len(e) == 1 {
+		return "bad setting: " + e[0]
+	}
+	return fmt.Sprintf("%d bad settings:\n  %s", len(e), strings.Join(e, "\n  "))
+}
+
+// fillPlain copies what needs no look at anything else.
+func (c *Config) fillPlain(v *values) {
+	c.Listen, c.Advertise, c.Node = v.text("listen"), v.text("advertise"), v.text("node")
+	c.DataDir, c.MySQL = v.text("data-dir"), v.text("mysql")
+	c.Snowflake = slices.Contains(v.list("modes"), "snowflake")
+	c.Segment = slices.Contains(v.list("modes"), "segment")
+	c.WorkerID, c.Datacenter = v.number("worker-id"), v.number("datacenter")
+	c.MaxBatch = int(v.number("max-batch"))
+	c.SegmentWait, c.SegmentRefresh = v.duration("segment-wait"), v.duration("segment-refresh")
+	c.ReportInterval, c.CeilingLead = v.duration("report-interval"), v.duration("ceiling-lead")
+	c.MaxForwardStep, c.StartupTimeout = v.duration("max-forward-step"), v.duration("startup-timeout")
+	c.IdleTimeout, c.ReadTimeout, c.WriteTimeout = v.duration("idle-timeout"), v.duration("read-timeout"), v.duration("write-timeout")
+	c.DrainDelay, c.ShutdownTimeout = v.duration("drain-delay"), v.duration("shutdown-timeout")
+	c.LogLevel, c.LogFormat = v.text("log-level"), v.text("log-format")
+}
+
+// fillLayout reads the layout, and checks the numbers that it bounds.
+func (c *Config) fillLayout(v *values) {
+	if !v.good("layout", "epoch") {
+		return
+	}
+	layout, err := snowflake.ParseLayout(v.text("layout"), clock.Millis(v.number("epoch")))
+	if err != nil {
+		name := "layout"
+		if _, e := snowflake.ParseLayout(v.text("layout"), snowflake.DefaultEpoch); e == nil {
+			name = "epoch"
+		}
+		v.refuse(name, err.Error())
+		return
+	}
+	c.Layout = layout
+	for _, bounded := range []struct {
+		name string
+		max  int64
+	}{
+		{"worker-id", layout.MaxWorker()},
+		{"datacenter", layout.MaxDatacenter()},
+		{"sequence-jitter", layout.MaxSequence() + 1},
+	} {
+		if v.good(bounded.name) && v.number(bounded.name) > bounded.max {
+			v.refuse(bounded.name, fmt.Sprintf("want 0 to %d with the layout %s", bounded.max, layout))
+		}
+	}
+	c.SequenceJitter = int(v.number("sequence-jitter"))
+}
+
+// checkRelations checks settings against each other.
+func (c *Config) checkRelations(v *values) {
+	// A ceiling that ends before the next report is due would stop the IDs
+	// between any two of them.
+	if v.good("report-interval", "ceiling-lead") && c.CeilingLead <= c.ReportInterval {
+		v.refuse("ceiling-lead", fmt.Sprintf("want more than report-interval, which is %s", c.ReportInterval))
+	}
+	// A start after a crash waits for the old ceiling to pass.
+	if v.good("ceiling-lead", "startup-timeout") && c.StartupTimeout <= c.CeilingLead {
+		v.refuse("startup-timeout", fmt.Sprintf("want more than ceiling-lead, which is %s", c.CeilingLead))
+	}
+	if v.good("data-dir") && c.DataDir == "" {
+		v.refuse("data-dir", "want a folder")
+	}
+	if v.good("node") {
+		if why := checkNode(c.Node); why != "" {
+			v.refuse("node", why)
+		}
+	}
+}
+
+// maxNodeBytes leaves room in the name of a file or of a znode for a number.
+const maxNodeBytes = 200
+
+// checkNode says what is wrong with a node's name; "" when nothing is.
+func checkNode(node string) string {
+	if len(node) > maxNodeBytes {
+		return fmt.Sprintf("want at most %d characters", maxNodeBytes)
+	}
+	for _, r := range node {
+		if r <= ' ' || r > '~' || r == '/' {
+			return "want printable ASCII characters, no space and no slash"
+		}
+	}
+	if node == "." || node == ".." {
+		return "want a name"
+	}
+	return ""
+}
+
+// fillAddresses checks listen and advertise, and derives what was left empty.
+func (c *Config) fillAddresses(ctx context.Context, v *values) {
+	if !v.good("listen", "advertise") {
+		return
+	}
+	if why := checkListen(c.Listen); why != "" {
+		v.refuse("listen", why)
+		return
+	}
+	if c.Advertise != "" {
+		if why := checkAdvertise(c.Advertise); why != "" {
+			v.refuse("advertise", why)
+			return
+		}
+	} else {
+		advertise, warning, err := deriveAdvertise(ctx, c.Listen, net.InterfaceAddrs)
+		if err != nil {
+			v.refuse("listen", err.Error())
+			return
+		}
+		if warning != "" {
+			c.Warnings = append(c.Warnings, warning)
+		}
+		c.Advertise = advertise
+		v.derive("advertise", advertise)
+	}
+	if v.good("node") && c.Node == "" {
+		c.Node = c.Advertise
+		v.derive("node", c.Node)
+	}
+}

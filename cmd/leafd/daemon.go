@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	oklog "github.com/oklog/run"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/sqlstore"
+	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+)
+
+// Files of the data folder, beside the record and the lock of package cache.
+const (
+	segmentsFile = "segments.db" // the default segment store
+	marksFile    = "marks.db"    // the highest ID seen of each tag
+)
+
+// daemonDeps is what a daemon gets from its surroundings.
+type daemonDeps struct {
+	Clock clock.Clock
+	Log   zerolog.Logger
+}
+
+// daemon is a leafd that serves. It goes up in the order of its fields and down
+// the other way round.
+type daemon struct {
+	cfg     Config
+	clk     clock.Clock
+	log     zerolog.Logger
+	monitor *monitor
+
+	listener net.Listener
+	server   *server.Server
+	cache    *cache.Cache
+	store    segmentStore
+	marks    segment.Marks
+	segments *segment.Service
+
+	started clock.Millis
+	serving atomic.Bool // the server has something to answer with
+	closers []closer
+}
+
+// segmentStore is what both of sqlstore's databases offer.
+type segmentStore interface {
+	segment.Store
+	segment.Admin
+}
+
+// closer undoes one step of the start.
+type closer struct {
+	name string
+	fn   func(ctx context.Context) error
+}
+
+// runDaemon serves until ctx is done, and then stops cleanly. It returns nil
+// after a clean stop, and otherwise why there is no daemon: exitCode knows the
+// meaning.
+func runDaemon(ctx context.Context, cfg Config, deps daemonDeps) (err error) {
+	d := &daemon{cfg: cfg, clk: deps.Clock, log: deps.Log, started: deps.Clock.Read().Wall()}
+	defer func() { err = errors.Join(err, d.close()) }()
+	for _, warning := range cfg.Warnings {
+		d.log.Warn().Msg(warning)
+	}
+
+	// What lies below the HTTP layer outlives ctx: requests in flight when the
+	// stop begins are finished.
+	base, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	if err := d.listen(ctx, base); err != nil {
+		return err
+	}
+
+	var actors oklog.Group
+	stopping, stop := context.WithCancel(ctx)
+	defer stop()
+	actors.Add(func() error { <-stopping.Done(); return nil }, func(error) { stop() })
+	// Interrupts run in this order, one after the other: the server has
+	// answered everybody before the things that it needs are stopped.
+	actors.Add(func() error { return d.server.Serve(d.listener) }, func(error) { d.drain(ctx, giveUp) })
+	d.add(base, &actors, func(life context.Context) error { return d.bringUp(stopping, life) })
+	if err := actors.Run(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// add puts a goroutine into the group that ends with its context.
+func (d *daemon) add(base context.Context, actors *oklog.Group, execute func(context.Context) error) {
+	life, end := context.WithCancel(base)
+	actors.Add(func() error { return execute(life) }, func(error) { end() })
+}
+
+// listen takes the port first: a start that has to wait answers "starting"
+// meanwhile, and one that can't have the port has touched nothing.
+func (d *daemon) listen(ctx, base context.Context) error {
+	registry := prometheus.NewRegistry()
+	d.monitor = newMonitor(d.log, registry)
+	var err error
+	d.server, err = server.New(server.Config{
+		Base: base, Clock: d.clk, Log: d.log, Version: thisBuild().Version, AdminToken: []byte(d.cfg.AdminToken),
+		MaxBatch: d.cfg.MaxBatch, IdleTimeout: d.cfg.IdleTimeout, ReadTimeout: d.cfg.ReadTimeout, WriteTimeout: d.cfg.WriteTimeout,
+		Registry: registry,
+	})
+	if err != nil {
+		return err
+	}
+	var lc net.ListenConfig
+	d.listener, err = lc.Listen(ctx, "tcp", d.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listening on %s (--listen): %w", d.cfg.Listen, err)
+	}
+	d.log.Info().Stringer("listen", d.listener.Addr()).Str("version", thisBuild().Version).Str("data_dir", d.cfg.DataDir).Msg("leafd starts")
+	return nil
+}
+
+// bringUp opens what the data folder holds, serves segments, passes the clock
+// guards, serves snowflake IDs, and runs it all until life ends. start ends
+// when the daemon is told to stop, which a start that waits must hear.
+func (d *daemon) bringUp(start, life context.Context) error {
+	var err error
+	if d.cache, err = cache.Open(d.cfg.DataDir); err != nil {
+		return err
+	}
+	d.onClose("the data folder's lock", func(context.Context) error { return d.cache.Close() })
+
+	var actors oklog.Group
+	d.add(life, &actors, func(ctx context.Context) error { <-ctx.Done(); return nil })
+	if d.cfg.Segment {
+		if err := d.openSegments(start); err != nil {
+			return err
+		}
+		d.add(life, &actors, d.segments.Run)
+	}
+	if d.cfg.Snowflake {
+		d.serveBackend(pending{}, nil)
+		d.add(life, &actors, func(ctx context.Context) error { return d.runWorker(start, ctx) })
+	} else {
+		d.serveBackend(nil, nil)
+	}
+	return actors.Run()
+}
+
+func (d *daemon) openSegments(ctx context.Context) error {
+	marks, err := sqlstore.OpenMarks(filepath.Join(d.cfg.DataDir, marksFile))
+	if err != nil {
+		return err
+	}
+	d.onClose("the marks", func(context.Context) error { return marks.Close() })
+	d.marks = marks
+	d.store, err = openStore(ctx, d.cfg)
+	if err != nil {
+		return err
+	}
+	d.onClose("the segment store", func(context.Context) error { return d.store.Close() })
+	d.segments, err = segment.New(segment.Config{
+		Store: d.store, Marks: d.marks, Clock: d.clk,
+		Wait: d.cfg.SegmentWait, Refresh: d.cfg.SegmentRefresh, Notify: d.monitor.segment,
+	})
+	return err
+}
+
+// runWorker claims the worker ID, which may have to wait for the clock, and
+// issues snowflake IDs until ctx is done.
+func (d *daemon) runWorker(start, ctx context.Context) error {
+	layout := d.cfg.Layout
+	w, err := worker.Start(start, worker.Config{
+		Node: d.cfg.Node, Layout: layout.String(), Epoch: layout.Epoch,
+		Clock: d.clk, Cache: d.cache, Registry: worker.Standalone{WorkerID: d.cfg.WorkerID},
+		ReportInterval: d.cfg.ReportInterval, CeilingLead: d.cfg.CeilingLead,
+		MaxForwardStep: d.cfg.MaxForwardStep, MaxWait: d.cfg.StartupTimeout,
+		Notify: d.monitor.worker,
+	})
+	if err != nil {
+		if errors.Is(err, context.Canceled) && start.Err() != nil {
+			return nil //nolint:nilerr // told to stop while it waited: nothing was issued
+		}
+		if errors.Is(err, worker.ErrClockRefused) {
+			d.monitor.alarm(alarmClockRefused).Err(err).Msg("the clock was refused: leafd does not start")
+		}
+		return err
+	}
+	ids, err := snowflake.New(snowflake.Config{
+		Layout: layout, Datacenter: d.cfg.Datacenter, Worker: w.ID(), Clock: d.clk,
+		Fence: w, Floor: w.Floor(), Jitter: d.cfg.SequenceJitter,
+	})
+	if err != nil {
+		return errors.Join(err, w.Close(ctx, w.Floor()-1))
+	}
+	// The last ID is known only once none can follow it, so the generator
+	// stops before the last report, whatever else is still going on.
+	d.onClose("the last report", func(ctx context.Context) error { return w.Close(ctx, ids.Stop()) })
+
+	var actors oklog.Group
+	d.add(ctx, &actors, w.Run)
+	d.add(ctx, &actors, func(ctx context.Context) error { return w.Watch(ctx, ids) })
+	d.serveBackend(ids, w)
+	d.log.Info().Int64("worker_id", w.ID()).Str("node", d.cfg.Node).Stringer("layout", layout).
+		Stringer("ids_last_until", layout.End()).Bool("standalone", true).
+		Msg("issuing snowflake IDs; standalone: nobody checks that no other daemon has this worker ID")
+	return actors.Run()
+}
+
+// drain ends the HTTP side: not ready, requests in flight finished, connections
+// closed. What is not finished by then is given up.
+func (d *daemon) drain(ctx context.Context, giveUp func()) {
+	d.server.Drain()
+	d.log.Info().Dur("drain_delay_ms", d.cfg.DrainDelay).Msg("stopping: not ready, finishing what is in flight")
+	background := context.WithoutCancel(ctx)
+	if d.serving.Load() { // a load balancer may have seen us ready
+		_ = d.clk.Sleep(background, d.cfg.DrainDelay) // its context never ends
+	}
+	bounded, cancel := context.WithTimeout(background, d.cfg.ShutdownTimeout)
+	defer cancel()
+	if err := d.server.Shutdown(bounded); err != nil {
+		d.log.Warn().Err(err).Msg("requests in flight were given up")
+	}
+	giveUp()
+}
+
+func (d *daemon) onClose(name string, fn func(context.Context) error) {
+	d.closers = append(d.closers, closer{name: name, fn: fn})
+}
+
+// closeTimeout bounds what a stop may take after the last request.
+const closeTimeout = 5 * time.Second
+
+// close undoes the start, the last step first, each step whatever became of the
+// one before.
+func (d *daemon) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	var failed []error
+	for i := len(d.closers) - 1; i >= 0; i-- {
+		if err := d.closers[i].fn(ctx); err != nil {
+			failed = append(failed, fmt.Errorf("closing %s: %w", d.closers[i].name, err))
+		}
+	}
+	if d.listener != nil {
+		_ = d.listener.Close() // the server has closed it where it came to serve
+	}
+	d.closers = nil
+	if len(failed) == 0 {
+		d.log.Info().Msg("stopped")
+	}
+	return errors.Join(failed...)
+}

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
+)
+
+// quick makes reports frequent, so that a test sees several of them.
+func quick() []string {
+	return []string{"--report-interval", "200ms", "--ceiling-lead", "700ms"}
+}
+
+func timeOf(t *testing.T, id int64) clock.Millis {
+	t.Helper()
+	parts, err := snowflake.DefaultLayout().Decode(id)
+	require.NoError(t, err)
+	return parts.Time
+}
+
+// P1, P2: kill -9 in the middle of load, the clock set back before the next
+// start, over and over: no ID repeats, and each life's IDs lie above all before.
+func TestCrashThenRollbackRepeatsNothing(t *testing.T) {
+	m := newMachine(t)
+	var all, segments []int64
+	var offset time.Duration
+	rolledBack := 0
+	for life := range 8 {
+		l := m.start(quick()...)
+		ld := newLoad(l, "/api/snowflake/get/a", "/api/snowflake/get/b?n=700")
+		other := newLoad(l, "/api/segment/get/leaf-segment-test?n=3")
+		enough := func() bool { return ld.count() > 3000 }
+		require.Eventually(t, func() bool { return enough() || l.hasLogged("the clock was refused") }, 30*time.Second, time.Millisecond)
+		if !enough() {
+			// Set back behind the last report: exit 3, and an operator waits.
+			require.Equal(t, exitClock, l.wait())
+			require.Empty(t, ld.stop())
+			segments = append(segments, other.stop()...)
+			time.Sleep(300 * time.Millisecond)
+			continue
+		}
+		l.kill()
+		got := ld.stop()
+		segments = append(segments, other.stop()...)
+		require.Empty(t, ld.broken)
+		if len(all) > 0 {
+			require.Greater(t, slices.Min(got), slices.Max(all), "life %d", life)
+		}
+		all = append(all, got...)
+		// Into the report interval: what a plain record of the time misses.
+		offset -= time.Duration(50*(life%5)) * time.Millisecond
+		m.clk.Set(offset)
+		if m.now() <= timeOf(t, slices.Max(got)) {
+			rolledBack++
+		}
+	}
+	require.Positive(t, rolledBack, "the clock was never behind the last ID at a start: the test shows nothing")
+	requireDistinct(t, all)
+	requireDistinct(t, segments)
+}
+
+func requireDistinct(t *testing.T, ids []int64) {
+	t.Helper()
+	require.NotEmpty(t, ids)
+	slices.Sort(ids)
+	for i := 1; i < len(ids); i++ {
+		require.NotEqual(t, ids[i-1], ids[i], "repeated ID")
+	}
+}
+
+func TestCleanRestartWaitsForNothing(t *testing.T) {
+	m := newMachine(t)
+	l := m.ready("--ceiling-lead", "20s") // an unclean stop would be waited out for that long
+	first := l.mustGet("/api/snowflake/get/a").body
+	require.Equal(t, exitOK, l.stop())
+	require.True(t, l.hasLogged(`"message":"stopped"`))
+	l = m.ready("--ceiling-lead", "20s")
+	require.False(t, l.hasLogged("unclean"))
+	require.Greater(t, l.mustGet("/api/snowflake/get/a").body, first)
+	require.Equal(t, exitOK, l.stop())
+}
+
+func TestUncleanRestartAnswersStarting(t *testing.T) {
+	m := newMachine(t)
+	lead := []string{"--ceiling-lead", "4s"}
+	l := m.ready(lead...)
+	l.mustGet("/api/snowflake/get/a")
+	l.kill()
+	l = m.start(lead...)
+	l.awaitLog("unclean", "ceiling")
+	a := l.mustGet("/api/snowflake/get/a")
+	require.Equal(t, http.StatusServiceUnavailable, a.status)
+	require.Equal(t, "starting", a.code())
+	require.NotEmpty(t, a.header.Get("Retry-After"))
+	require.Equal(t, "starting", l.mustGet("/readyz").code())
+	l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK) // segments need no clock
+	require.Equal(t, "starting", l.mustGet("/api/snowflake/get/a").code())
+	require.Equal(t, http.StatusOK, l.mustGet("/healthz").status)
+	l.awaitStatus("/api/snowflake/get/a", http.StatusOK)
+	require.Equal(t, exitOK, l.stop())
+}
+
+// A stop during the wait leaves the record as it was: the next start waits on.
+func TestStopWhileWaitingKeepsTheCeiling(t *testing.T) {
+	m := newMachine(t)
+	l := m.ready("--ceiling-lead", "20s")
+	l.kill()
+	record, err := os.ReadFile(m.dataDir() + "/worker.json")
+	require.NoError(t, err)
+	l = m.start()
+	l.awaitLog("unclean")
+	require.Equal(t, exitOK, l.stop())
+	after, err := os.ReadFile(m.dataDir() + "/worker.json")
+	require.NoError(t, err)
+	require.Equal(t, string(record), string(after))
+}
+
+func TestClockBehindTheRecordIsRefused(t *testing.T) {
+	m := newMachine(t)
+	require.Equal(t, exitOK, m.ready().stop())
+	record, err := os.ReadFile(m.dataDir() + "/worker.json")
+	require.NoError(t, err)
+	m.clk.Set(-time.Hour)
+	l := m.start()
+	require.Equal(t, exitClock, l.wait())
+	require.True(t, l.hasLogged(`"alarm":"clock_refused"`))
+	require.Contains(t, l.logged(), "leafd: worker: clock refused")
+	after, err := os.ReadFile(m.dataDir() + "/worker.json")
+	require.NoError(t, err)
+	require.Equal(t, string(record), string(after), "a refusal records nothing")
+	m.clk.Set(0)
+	require.Equal(t, exitOK, m.ready().stop())
+}
+
+func TestOneDaemonAFolder(t *testing.T) {
+	m := newMachine(t)
+	first := m.ready()
+	second := m.start()
+	require.Equal(t, exitHeld, second.wait())
+	require.Equal(t, http.StatusOK, first.mustGet("/api/snowflake/get/a").status)
+	require.Equal(t, exitOK, first.stop())
+}
+
+func TestDamagedRecordIsNeverAFreshStart(t *testing.T) {
+	for name, content := range map[string]string{"empty": "", "garbage": "\x00\xff", "another program's": `{"leafd":1}`} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			require.Equal(t, exitOK, m.ready().stop())
+			path := m.dataDir() + "/worker.json"
+			require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+			l := m.start()
+			require.Equal(t, exitFailure, l.wait())
+			require.Contains(t, l.logged(), path)
+			after, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, content, string(after))
+		})
+	}
+}
+
+func TestRecordOfAnotherWorkerOrLayout(t *testing.T) {
+	for name, args := range map[string][]string{
+		"worker": {"--worker-id", "5"},
+		"layout": {"--layout", "41+5+5+12"},
+		"epoch":  {"--epoch", "1577836800000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			require.Equal(t, exitOK, m.ready().stop())
+			l := m.start(args...)
+			require.Equal(t, exitFailure, l.wait())
+			require.Contains(t, l.logged(), "the local record is another's")
+		})
+	}
+}
+
+func TestTakenPortTouchesNothing(t *testing.T) {
+	m := newMachine(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	l := m.start("--listen", ln.Addr().String())
+	require.Equal(t, exitFailure, l.wait())
+	require.Contains(t, l.logged(), ln.Addr().String())
+	require.NoDirExists(t, m.dataDir())
+}
+
+// The clock steps while the daemon runs: refused, not ready, an alarm, and all
+// of it undone once the clock has caught up; the IDs before and after differ.
+func TestClockStepsWhileRunning(t *testing.T) {
+	m := newMachine(t)
+	l := m.ready(quick()...)
+	ld := newLoad(l, "/api/snowflake/get/a")
+	require.Eventually(t, func() bool { return ld.count() > 100 }, 30*time.Second, time.Millisecond)
+	m.clk.Set(-2 * time.Second)
+	require.Equal(t, "clock_backwards", l.awaitStatus("/readyz", http.StatusServiceUnavailable).code())
+	a := l.mustGet("/api/snowflake/get/a")
+	require.Equal(t, "clock_backwards", a.code())
+	require.Equal(t, "1", a.header.Get("Retry-After"))
+	l.awaitLog(`"alarm":"clock_backwards"`)
+	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test").status)
+	l.awaitStatus("/readyz", http.StatusOK)
+	l.awaitLog("issuing again")
+	// A jump ahead is never recorded, and ends issuing at the ceiling.
+	m.clk.Set(24 * time.Hour)
+	require.Equal(t, "ceiling_reached", l.awaitStatus("/api/snowflake/get/a", http.StatusServiceUnavailable).code())
+	l.awaitLog(`"alarm":"clock_jumped"`)
+	require.Equal(t, "ceiling_reached", l.awaitStatus("/readyz", http.StatusServiceUnavailable).code())
+	m.clk.Set(0)
+	l.awaitStatus("/readyz", http.StatusOK)
+	l.awaitStatus("/api/snowflake/get/a", http.StatusOK)
+	requireDistinct(t, ld.stop())
+	require.Empty(t, ld.broken)
+	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, exitOK, m.ready(quick()...).stop(), "the jump has left nothing behind")
+}
+
+// SIGTERM under load: what was in flight is answered whole, then nothing is.
+func TestStopFinishesWhatIsInFlight(t *testing.T) {
+	m := newMachine(t)
+	l := m.ready()
+	ld := newLoad(l, "/api/snowflake/get/a?n=5000", "/api/snowflake/get/a")
+	other := newLoad(l, "/api/segment/get/leaf-segment-test?n=100")
+	require.Eventually(t, func() bool { return ld.count() > 20_000 }, 30*time.Second, time.Millisecond)
+	require.Equal(t, exitOK, l.stop())
+	got := ld.stop()
+	requireDistinct(t, got)
+	requireDistinct(t, other.stop())
+	for _, each := range []*load{ld, other} {
+		require.Empty(t, each.broken)
+		require.Empty(t, each.refused, "a stop refuses nobody that it has accepted")
+	}
+	last := timeOf(t, got[len(got)-1])
+	next := m.ready()
+	list, err := ids(next.mustGet("/api/snowflake/get/a").body)
+	require.NoError(t, err)
+	require.Greater(t, timeOf(t, list[0]), last)
+	require.Equal(t, exitOK, next.stop())
+}
+
+func TestDrainDelayIsNotReadyButServes(t *testing.T) {
+	m := newMachine(t)
+	l := m.ready("--drain-delay", "2s")
+	require.NoError(t, l.cmd.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, "draining", l.awaitStatus("/readyz", http.StatusServiceUnavailable).code())
+	require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/a").status)
+	require.Equal(t, exitOK, l.wait())
+}
+
+func TestModesThatAreOff(t *testing.T) {
+	m := newMachine(t)
+	l := m.ready("--modes", "segment")
+	require.Equal(t, "mode_disabled", l.mustGet("/api/snowflake/get/a").code())
+	require.Equal(t, exitOK, l.stop())
+	l = m.ready("--modes", "snowflake")
+	require.Equal(t, "mode_disabled", l.mustGet("/api/segment/get/leaf-segment-test").code())
+	require.Equal(t, exitOK, l.stop())
+}

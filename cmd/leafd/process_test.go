@@ -1,0 +1,315 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/clock/clocktest"
+)
+
+// skewVariable names the file with the offset of a test daemon's clock. A test
+// binary that finds it set is a leafd, not a test.
+const skewVariable = "LEAFDTEST_SKEW_FILE"
+
+// beDaemon turns this process into a leafd whose wall clock a test can step.
+// It does nothing in a test process proper.
+func beDaemon() {
+	path := os.Getenv(skewVariable)
+	if path == "" {
+		return
+	}
+	clk, err := clocktest.OpenSkewed(path)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(exitFailure)
+	}
+	os.Exit(run(context.Background(), process{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: map[string]string{}, Clock: clk,
+	}))
+}
+
+// machine is where a test's daemons live, one after the other or side by side:
+// its clock outlives them.
+type machine struct {
+	t   *testing.T
+	dir string
+	clk *clocktest.Skewed
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts real daemons")
+	}
+	m := &machine{t: t, dir: t.TempDir()}
+	var err error
+	m.clk, err = clocktest.OpenSkewed(m.skewFile())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.clk.Close()) })
+	return m
+}
+
+func (m *machine) skewFile() string { return m.dir + "/skew" }
+func (m *machine) dataDir() string  { return m.dir + "/data" }
+
+func (m *machine) now() clock.Millis { return m.clk.Read().Wall() }
+
+// leafd is one process of a daemon.
+type child struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	addr string
+	url  string
+
+	mu      sync.Mutex
+	log     bytes.Buffer  // mu protects
+	drained chan struct{} // closed when the process has closed its log
+}
+
+// freeAddress returns an address that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// start starts a daemon; it may still be starting, or fail, when start returns.
+func (m *machine) start(args ...string) *child {
+	m.t.Helper()
+	addr := freeAddress(m.t)
+	all := append([]string{"serve", "--listen", addr, "--data-dir", m.dataDir(), "--log-format", "json"}, args...)
+	l := &child{t: m.t, cmd: exec.Command(os.Args[0], all...), addr: addr, url: "http://" + addr, drained: make(chan struct{})}
+	l.cmd.Env = []string{skewVariable + "=" + m.skewFile()}
+	l.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stderr, err := l.cmd.StderrPipe()
+	require.NoError(m.t, err)
+	require.NoError(m.t, l.cmd.Start())
+	go l.keepLog(stderr)
+	m.t.Cleanup(func() {
+		if l.cmd.ProcessState == nil {
+			l.kill()
+		}
+		if m.t.Failed() {
+			m.t.Logf("log of the daemon at %s:\n%s", l.addr, l.logged())
+		}
+	})
+	return l
+}
+
+// ready starts a daemon and waits until it is ready.
+func (m *machine) ready(args ...string) *child {
+	m.t.Helper()
+	l := m.start(args...)
+	l.awaitStatus("/readyz", http.StatusOK)
+	return l
+}
+
+func (l *child) keepLog(r io.Reader) {
+	defer close(l.drained)
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		l.mu.Lock()
+		l.log.Write(append(lines.Bytes(), '\n'))
+		l.mu.Unlock()
+	}
+}
+
+func (l *child) logged() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.log.String()
+}
+
+// awaitLog waits for a line that has all of parts.
+func (l *child) awaitLog(parts ...string) {
+	l.t.Helper()
+	require.Eventually(l.t, func() bool { return l.hasLogged(parts...) }, 30*time.Second, 5*time.Millisecond, "log line with %q", parts)
+}
+
+func (l *child) hasLogged(parts ...string) bool {
+	for line := range strings.Lines(l.logged()) {
+		all := true
+		for _, part := range parts {
+			all = all && strings.Contains(line, part)
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+// kill ends the process as a power cut would.
+func (l *child) kill() {
+	_ = l.cmd.Process.Kill()
+	l.wait()
+}
+
+// stop ends the process as systemd does, and returns its exit code.
+func (l *child) stop() int {
+	l.t.Helper()
+	require.NoError(l.t, l.cmd.Process.Signal(syscall.SIGTERM))
+	return l.wait()
+}
+
+// wait returns the exit code of a process that ends by itself.
+func (l *child) wait() int {
+	<-l.drained
+	err := l.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		l.t.Errorf("waiting for leafd: %v", err)
+	}
+	return l.cmd.ProcessState.ExitCode()
+}
+
+// answer is what an HTTP request got.
+type answer struct {
+	status int
+	body   string
+	header http.Header
+}
+
+// code returns the error code of a refusal.
+func (a answer) code() string {
+	var e struct {
+		Code string `json:"code"`
+	}
+	_ = json.Unmarshal([]byte(a.body), &e) // no JSON has no code
+	return e.Code
+}
+
+func (l *child) get(path string) (answer, error) {
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Get(l.url + path)
+	if err != nil {
+		return answer{}, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	return answer{status: res.StatusCode, body: string(body), header: res.Header}, err
+}
+
+func (l *child) mustGet(path string) answer {
+	l.t.Helper()
+	a, err := l.get(path)
+	require.NoError(l.t, err)
+	return a
+}
+
+func (l *child) awaitStatus(path string, status int) answer {
+	l.t.Helper()
+	var got answer
+	require.Eventually(l.t, func() bool {
+		a, err := l.get(path)
+		got = a
+		return err == nil && a.status == status
+	}, 30*time.Second, 5*time.Millisecond, "%s with status %d", path, status)
+	return got
+}
+
+// ids returns the IDs of a response's body.
+func ids(body string) ([]int64, error) {
+	var list []int64
+	for line := range strings.Lines(body) {
+		id, err := strconv.ParseInt(strings.TrimSuffix(line, "\n"), 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, id)
+	}
+	return list, nil
+}
+
+// load asks for IDs from several clients until it is stopped.
+type load struct {
+	stopping chan struct{}
+	wg       sync.WaitGroup
+
+	mu      sync.Mutex
+	got     []int64        // mu protects; every ID received
+	refused map[string]int // mu protects; by error code
+	failed  int            // mu protects; requests without an answer
+	broken  []string       // mu protects; answers that are neither IDs nor a refusal
+}
+
+func newLoad(l *child, paths ...string) *load {
+	ld := &load{stopping: make(chan struct{}), refused: map[string]int{}}
+	for _, path := range paths {
+		for range 2 {
+			ld.wg.Go(func() { ld.client(l, path) })
+		}
+	}
+	return ld
+}
+
+func (ld *load) client(l *child, path string) {
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	for {
+		select {
+		case <-ld.stopping:
+			return
+		default:
+		}
+		res, err := client.Get(l.url + path)
+		if err != nil {
+			ld.note(func() { ld.failed++ })
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		body, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		list, perr := ids(string(body))
+		ld.note(func() {
+			switch {
+			case err != nil:
+				ld.failed++
+			case res.StatusCode == http.StatusOK && perr == nil:
+				ld.got = append(ld.got, list...)
+			case res.StatusCode == http.StatusServiceUnavailable:
+				ld.refused[answer{body: string(body)}.code()]++
+			default:
+				ld.broken = append(ld.broken, fmt.Sprintf("%d %q", res.StatusCode, body))
+			}
+		})
+	}
+}
+
+func (ld *load) note(f func()) {
+	ld.mu.Lock()
+	defer ld.mu.Unlock()
+	f()
+}
+
+func (ld *load) count() int {
+	ld.mu.Lock()
+	defer ld.mu.Unlock()
+	return len(ld.got)
+}
+
+func (ld *load) stop() []int64 {
+	close(ld.stopping)
+	ld.wg.Wait()
+	return ld.got
+}

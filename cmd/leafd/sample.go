@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// sampleHeading begins the sample file.
+const sampleHeading = `# Settings of leafd, all of them, each with its default.
+#
+# leafd serve --config FILE reads this file (or LEAFD_CONFIG=FILE). A flag of the same
+# name wins over it, and so does an environment variable: LEAFD_ and the name in
+# capitals, with _ for -, so that data-dir is LEAFD_DATA_DIR. An empty variable counts
+# as none. A name that leafd doesn't know is an error. Times are durations such as
+# 500ms, 3s, 2m or 24h. "leafd config --config FILE" checks the file and prints what
+# it comes to.
+`
+
+// sampleFile is the committed sample, made from the settings themselves.
+func sampleFile() (string, error) {
+	var b strings.Builder
+	b.WriteString(sampleHeading)
+	for _, s := range settings() {
+		if s.group != "" {
+			fmt.Fprintf(&b, "\n### %s\n", s.group)
+		}
+		b.WriteString("\n")
+		comment(&b, sentence(strings.TrimSuffix(s.usage, fmt.Sprintf(" (default %s)", s.def))))
+		if s.more != "" {
+			comment(&b, s.more)
+		}
+		line, err := yamlLine(s.name, s.yamlDefault())
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String(), nil
+}
+
+// comment writes text in lines that begin with #.
+func comment(b *strings.Builder, text string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		b.WriteString("# " + line + "\n")
+	}
+}
+
+// sentence returns usage with a capital and a full stop.
+func sentence(usage string) string {
+	first, size := utf8.DecodeRuneInString(usage)
+	return string(unicode.ToUpper(first)) + usage[size:] + "."
+}
+
+// yamlDefault is the default as the type that the file has to have.
+func (s setting) yamlDefault() any {
+	if s.kind == kindNumber {
+		if n, err := strconv.ParseInt(s.def, 10, 64); err == nil {
+			return n
+		}
+	}
+	return s.def
+}
