@@ -1,0 +1,91 @@
+# GNU make. `make` alone lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# One line each from scripts/version.sh; overridable: make build VERSION=1.2.3
+VERSION ?= $(shell scripts/version.sh version)
+COMMIT  ?= $(shell scripts/version.sh commit)
+DATE    ?= $(shell scripts/version.sh date)
+
+# Version control is stamped by our own flags, so that a tarball builds as a
+# clone does and a clone of another user's needs no git setting.
+export GOFLAGS := $(strip $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false)
+LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
+
+TEST_TIMEOUT  ?= 10m
+RACE_TIMEOUT  ?= 15m
+RACE_PACKAGES ?= ./...
+FUZZTIME      ?= 10s
+BENCH_SECONDS ?= 3
+BENCH_ROUNDS  ?= 5
+ARGS          ?=
+
+.PHONY: help
+help: ## list the targets
+	@awk 'BEGIN {FS = ":[^#]*## "} /^[a-z-]+:[^#]*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: build
+build: ## bin/leafd: static, version stamped, profile-guided where cmd/leafd/default.pgo is there
+	CGO_ENABLED=0 go build -trimpath -pgo=auto -ldflags '$(LDFLAGS)' -o bin/leafd ./cmd/leafd
+
+.PHONY: run
+run: build ## build and serve on 127.0.0.1:8080 with embedded defaults; ARGS="--listen :9090 …" adds flags
+	bin/leafd serve $(ARGS)
+
+.PHONY: deps
+deps: ## install what the tests need and the machine lacks (MariaDB)
+	@scripts/deps.sh test
+
+.PHONY: deps-race
+deps-race:
+	@scripts/deps.sh test race
+
+.PHONY: deps-bench
+deps-bench: ## install what the benchmarks need and the machine lacks (wrk)
+	@scripts/deps.sh bench
+
+.PHONY: test
+test: deps ## all tests, on servers of their own
+	cd bench && go test -count=1 -timeout=$(TEST_TIMEOUT) ./...
+	go test -count=1 -timeout=$(TEST_TIMEOUT) ./...
+
+.PHONY: race
+race: deps-race ## the tests under the race detector; RACE_PACKAGES=./segment/... for some
+	CGO_ENABLED=1 go test -race -count=1 -timeout=$(RACE_TIMEOUT) $(RACE_PACKAGES)
+
+.PHONY: lint
+lint: ## go vet, golangci-lint with gofumpt and the import rules
+	go vet ./...
+	cd bench && go vet ./...
+	linter=$$(scripts/golangci-lint.sh) && "$$linter" run ./... && cd bench && "$$linter" run ./...
+
+.PHONY: fmt
+fmt: ## rewrite the sources as the linter wants them formatted
+	linter=$$(scripts/golangci-lint.sh) && "$$linter" fmt && cd bench && "$$linter" fmt
+
+.PHONY: fuzz
+fuzz: ## every fuzz target, FUZZTIME (10s) each
+	scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench bench-http bench-gen bench-start
+bench: ## all benchmarks as ratios beside their targets; BENCH_SECONDS (3), BENCH_ROUNDS (5)
+bench-http: ## one ID, pipelined and in batches over HTTP, against a bare fasthttp server
+bench-gen: ## the generators against other libraries and an atomic add
+bench-start: ## time to the first ID, memory, 100,000 tags
+bench bench-http bench-start: deps-bench
+bench bench-http bench-gen bench-start: build
+	go -C bench build -trimpath -o ../bin/bench/ ./barehttp ./cmd/leafbench
+	go -C bench test -c -o ../bin/bench/gen.test ./gen
+	bin/bench/leafbench -leafd bin/leafd -bare bin/bench/barehttp -gen bin/bench/gen.test \
+	  -seconds $(BENCH_SECONDS) -rounds $(BENCH_ROUNDS) $(patsubst bench-%,%,$(filter bench-%,$@))
+
+.PHONY: pgo
+pgo: deps-bench ## make the profile anew that build compiles with, after a change of the request path
+	go -C bench build -trimpath -o ../bin/bench/ ./cmd/pgo
+	taskset -c 0 bin/bench/pgo -o cmd/leafd/default.pgo
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Installs the programs that tests and benchmarks run and the machine lacks:
+#
+#   deps.sh test|race|bench...
+#
+#   test   MariaDB's server; the tests start their own in temporary folders
+#   race   a C compiler, which Go's race detector links with
+#   bench  wrk, which makes the load
+#
+# It does nothing where they are found. Where there is no apt it says what is
+# missing and how to install it. No service is left running or enabled.
+set -euo pipefail
+
+export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+packages=()
+missing=()
+# need PACKAGE PROGRAM...: the Debian package that has all the programs.
+need() {
+  local package=$1 program absent=0
+  shift
+  for program; do
+    command -v "$program" >/dev/null || { missing+=("$program"); absent=1; }
+  done
+  if ((absent)); then packages+=("$package"); fi
+}
+
+for group; do
+  case "$group" in
+    test) need mariadb-server mariadbd mariadb-install-db ;;
+    race) if ! command -v "${CC:-gcc}" >/dev/null; then need gcc gcc; packages+=(libc6-dev); fi ;;
+    bench)
+      need wrk wrk
+      need util-linux taskset
+      ;;
+    *)
+      echo "usage: $0 test|race|bench..." >&2
+      exit 2
+      ;;
+  esac
+done
+if ((${#packages[@]} == 0)); then exit 0; fi
+
+if ! command -v apt-get >/dev/null; then
+  cat >&2 <<TXT
+missing: ${missing[*]}
+Install and try again:
+  Fedora, RHEL    dnf install mariadb-server gcc wrk
+  Alpine          apk add mariadb mariadb-common gcc musl-dev wrk
+  Arch            pacman -S mariadb gcc wrk
+  macOS           brew install mariadb wrk
+or \`go test -short ./...\` runs the tests that need no server.
+TXT
+  exit 1
+fi
+
+# as_root COMMAND...: without a question; nobody may be there to answer it.
+as_root() {
+  if ((EUID == 0)); then "$@"; else sudo -n -- "$@"; fi
+}
+if ((EUID != 0)) && ! sudo -n true 2>/dev/null; then
+  echo "missing: ${missing[*]}; as root: apt-get install --no-install-recommends ${packages[*]}" >&2
+  exit 1
+fi
+
+# A policy-rc.d that exits with 101 keeps packages from starting their service
+# (invoke-rc.d(8)); it stays only while we install.
+policy=/usr/sbin/policy-rc.d
+made_policy=0
+remove_policy() { if ((made_policy)); then as_root rm -f "$policy"; fi; }
+trap remove_policy EXIT
+if [[ ! -e "$policy" ]]; then
+  made_policy=1
+  as_root sh -c "printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy"
+fi
+
+install() {
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+    -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
+    install --no-install-recommends "${packages[@]}" </dev/null
+}
+echo "installing ${packages[*]} for: ${missing[*]}"
+# The lists are fetched only where they are missing or out of date.
+if ! install; then
+  as_root apt-get -q -y -o DPkg::Lock::Timeout=300 update </dev/null
+  install
+fi
+
+# Nor shall the service start with the machine: only the tests asked for it.
+if [[ -d /run/systemd/system && " ${packages[*]} " == *" mariadb-server "* ]]; then
+  as_root systemctl disable mariadb.service
+fi
+
+hash -r
+for program in "${missing[@]}"; do
+  command -v "$program" >/dev/null || { echo "installed ${packages[*]}, and $program is still missing" >&2; exit 1; }
+done
