@@ -210,6 +210,21 @@ func (l *child) get(path string) (answer, error) {
 	return answer{status: res.StatusCode, body: string(body), header: res.Header}, err
 }
 
+// send makes a request that changes something.
+func (l *child) send(method, path, token, body string) answer {
+	l.t.Helper()
+	req, err := http.NewRequestWithContext(l.t.Context(), method, l.url+path, strings.NewReader(body))
+	require.NoError(l.t, err)
+	req.Header.Set("Authorization", "Bearer "+token)
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Do(req)
+	require.NoError(l.t, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(l.t, err)
+	return answer{status: res.StatusCode, body: string(text), header: res.Header}
+}
+
 func (l *child) mustGet(path string) answer {
 	l.t.Helper()
 	a, err := l.get(path)

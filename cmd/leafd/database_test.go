@@ -1,0 +1,112 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+)
+
+// javaTable puts the Java Leaf's own table into a database.
+func javaTable(t *testing.T, db *sql.DB) {
+	t.Helper()
+	_, err := db.ExecContext(t.Context(), "CREATE TABLE `leaf_alloc` (`biz_tag` varchar(128) NOT NULL DEFAULT '', `max_id` bigint(20) NOT NULL DEFAULT '1', "+
+		"`step` int(11) NOT NULL, `description` varchar(256) DEFAULT NULL, "+
+		"`update_time` timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (`biz_tag`)) ENGINE=InnoDB")
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 1, 1000), ('b', 1, 1000)")
+	require.NoError(t, err)
+}
+
+// P4 on the real daemon: two of them on one MariaDB, which is killed and comes
+// back, and comes back older than it was.
+func TestDatabaseKilledAndSetBack(t *testing.T) {
+	one, two := newMachine(t), newMachine(t)
+	mariadb := mariadbtest.Start(t)
+	name := mariadb.NewDatabase(t)
+	db := mariadb.DB(t, name)
+	javaTable(t, db)
+	settings := []string{"--mysql", mariadb.DSN(name), "--segment-refresh", "1s"}
+	first := one.ready(settings...)
+	second := two.ready(append(settings, "--worker-id", "1")...)
+
+	got := map[string][]int64{} // by tag
+	keep := func(tag, body string) {
+		list, err := ids(body)
+		require.NoError(t, err)
+		got[tag] = append(got[tag], list...)
+	}
+	take := func(l *child, tag string, n int) {
+		keep(tag, l.awaitStatus(fmt.Sprintf("/api/segment/get/%s?n=%d", tag, n), http.StatusOK).body)
+	}
+	for range 30 {
+		take(first, "a", 50)
+		take(second, "a", 50)
+	}
+	take(first, "b", 10)
+
+	mariadb.Kill(t)
+	for range 20 {
+		require.Equal(t, http.StatusOK, first.mustGet("/api/snowflake/get/x").status, "snowflake needs no database")
+		take(first, "b", 10) // from memory
+	}
+	require.Equal(t, "segment_unavailable", first.awaitStatus("/api/segment/get/a?n=1000", http.StatusServiceUnavailable).code())
+	first.awaitLog(`"alarm":"segment_store"`)
+	require.Equal(t, http.StatusOK, first.mustGet("/readyz").status, "a database that is gone is no reason to leave")
+	mariadb.Restart(t)
+	take(first, "a", 1000)
+	take(second, "a", 1000)
+
+	// Restored from a backup: a's max_id is back where it began.
+	_, err := mariadb.DB(t, name).ExecContext(t.Context(), "UPDATE leaf_alloc SET max_id = 1 WHERE biz_tag = 'a'")
+	require.NoError(t, err)
+	for _, l := range []*child{first, second} {
+		require.Eventually(t, func() bool { // what was fetched before is good
+			a := l.mustGet("/api/segment/get/a?n=500")
+			if a.status == http.StatusOK {
+				keep("a", a.body)
+			}
+			return a.code() == "segment_unavailable"
+		}, 30*time.Second, time.Millisecond)
+		l.awaitLog(`"alarm":"segment_regressed"`, `"tag":"a"`)
+		take(l, "b", 10)
+	}
+	// The mark outlives the daemon.
+	require.Equal(t, exitOK, first.stop())
+	first = one.ready(settings...)
+	require.Equal(t, "segment_unavailable", first.awaitStatus("/api/segment/get/a", http.StatusServiceUnavailable).code())
+	var maxID int64
+	require.NoError(t, mariadb.DB(t, name).QueryRowContext(t.Context(), "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'a'").Scan(&maxID))
+	require.EqualValues(t, 1, maxID, "refused fetches move nothing")
+	_, err = mariadb.DB(t, name).ExecContext(t.Context(), "UPDATE leaf_alloc SET max_id = 10000000 WHERE biz_tag = 'a'")
+	require.NoError(t, err)
+	take(first, "a", 10)
+	take(second, "a", 10)
+
+	requireDistinct(t, got["a"])
+	requireDistinct(t, got["b"])
+	require.Equal(t, exitOK, first.stop())
+	require.Equal(t, exitOK, second.stop())
+	require.NotContains(t, first.logged()+second.logged(), "root@")
+}
+
+// Tags are changed over HTTP with the token only, and served at once.
+func TestAdminOverHTTP(t *testing.T) {
+	m := newMachine(t)
+	token := m.dir + "/token"
+	require.NoError(t, os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600))
+	l := m.ready("--admin-token-file", token)
+	require.Equal(t, http.StatusUnauthorized, l.send(http.MethodPost, "/api/segments", "wrong", `{"tag":"pay","step":10}`).status)
+	require.Equal(t, http.StatusCreated, l.send(http.MethodPost, "/api/segments", "0123456789abcdef", `{"tag":"pay","step":10}`).status)
+	require.Equal(t, "1", l.mustGet("/api/segment/get/pay").body)
+	require.Equal(t, http.StatusNoContent, l.send(http.MethodDelete, "/api/segments/pay", "0123456789abcdef", "").status)
+	require.Equal(t, "unknown_key", l.mustGet("/api/segment/get/pay").code())
+	require.NotContains(t, l.logged(), "0123456789abcdef")
+	require.Equal(t, exitOK, l.stop())
+}
