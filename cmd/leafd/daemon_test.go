@@ -224,6 +224,27 @@ func TestClockStepsWhileRunning(t *testing.T) {
 	require.Equal(t, exitOK, m.ready(quick()...).stop(), "the jump has left nothing behind")
 }
 
+// A process that was stopped past its ceiling (a debugger, a frozen container)
+// asks for a report before its next ID, and refuses nobody.
+func TestFrozenDaemonGoesOn(t *testing.T) {
+	m := newMachine(t)
+	l := m.ready(quick()...)
+	list, err := ids(l.mustGet("/api/snowflake/get/a").body)
+	require.NoError(t, err)
+	require.NoError(t, l.cmd.Process.Signal(syscall.SIGSTOP))
+	frozen := m.now()
+	require.Eventually(t, func() bool { return m.now() > frozen+1500 }, 30*time.Second, 10*time.Millisecond)
+	ld := newLoad(l, "/api/snowflake/get/a")
+	require.NoError(t, l.cmd.Process.Signal(syscall.SIGCONT))
+	require.Eventually(t, func() bool { return ld.count() > 500 }, 30*time.Second, time.Millisecond)
+	got := ld.stop()
+	require.Empty(t, ld.refused)
+	require.Zero(t, ld.failed)
+	require.Greater(t, timeOf(t, slices.Min(got)), frozen+1500)
+	requireDistinct(t, append(got, list...))
+	require.Equal(t, exitOK, l.stop())
+}
+
 // SIGTERM under load: what was in flight is answered whole, then nothing is.
 func TestStopFinishesWhatIsInFlight(t *testing.T) {
 	m := newMachine(t)
