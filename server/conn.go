@@ -47,7 +47,11 @@ type conn struct {
 	fresh   atomic.Bool // nothing was read yet
 	linger  atomic.Bool // Close gives the client time to read the answer
 	closed  atomic.Bool
+	digits  [maxDigits]byte // of the serving goroutine: the ID of the response being written
 }
+
+// maxDigits is the length of the longest int64 in decimal, with its sign.
+const maxDigits = 20
 
 // NetConn returns the connection below.
 func (c *conn) NetConn() net.Conn { return c.Conn }

@@ -96,11 +96,21 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 		return err
 	}
 	s.metrics.issued[m].Add(1)
-	var digits [20]byte
 	// The content type is fasthttp's default: contentText.
 	ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore) // I3
-	ctx.Response.AppendBody(strconv.AppendInt(digits[:0], id, 10))
+	setID(ctx, id)
 	return nil
+}
+
+// setID makes id the response's body: in memory of the connection's own, where it
+// has some, which fasthttp copies from before it reads the next request.
+func setID(ctx *fasthttp.RequestCtx, id int64) {
+	if c, ok := ctx.Conn().(*conn); ok {
+		ctx.Response.SetBodyRaw(strconv.AppendInt(c.digits[:0], id, 10))
+		return
+	}
+	var digits [maxDigits]byte
+	ctx.Response.AppendBody(strconv.AppendInt(digits[:0], id, 10))
 }
 
 // refuseMethod answers OPTIONS, and refuses what else isn't GET or HEAD.
