@@ -1,0 +1,15 @@
+package clock
+
+import "time"
+
+// Sample is one look at a peer's clock.
+type Sample struct {
+	Address string // as it was asked
+	Node    string // what the peer calls itself; empty while it starts
+	Owner   string // UUID of the peer's process; empty while it starts
+	// Offset is how far the peer's clock is ahead of ours: its time, plus half
+	// the round trip, less the time at which its answer came.
+	Offset time.Duration
+	RTT    time.Duration // round trip
+	Err    error         // why there is no offset; nil when there is
+}
