@@ -65,3 +65,18 @@ func OpenHooked(dir string, before, after Hook) (*Cache, error) {
 		},
 	})
 }
+
+// SyncFolder is the step of a Save that syncs a folder, as it is without a Hook.
+func SyncFolder(d *os.File) error { return realFiles().syncDir(d) }
+
+// OpenWatched is Open with synced told each folder after it was synced.
+func OpenWatched(dir string, synced func(d *os.File)) (*Cache, error) {
+	ops := realFiles()
+	syncDir := ops.syncDir
+	ops.syncDir = func(d *os.File) error {
+		err := syncDir(d)
+		synced(d)
+		return err
+	}
+	return open(dir, ops)
+}

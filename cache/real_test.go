@@ -38,10 +38,10 @@ func holds(c *cache.Cache, ts int64) error {
 	return err
 }
 
-func TestFullFileSystem(t *testing.T) {
-	if !mayMount(t, "TestWriteToFullDevice") {
-		return
-	}
+func TestFullFileSystem(t *testing.T) { whereMountsWork(t, fullFileSystem) }
+
+func fullFileSystem(t *testing.T) {
+	t.Helper()
 	dir := t.TempDir()
 	err := onOwnThread(mountOn(dir), func() (err error) {
 		c, err := cache.Open(dir)
@@ -97,10 +97,10 @@ func TestFullFileSystem(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestReadOnlyFileSystem(t *testing.T) {
-	if !mayMount(t, "TestFolderWithoutPermission") {
-		return
-	}
+func TestReadOnlyFileSystem(t *testing.T) { whereMountsWork(t, readOnlyFileSystem) }
+
+func readOnlyFileSystem(t *testing.T) {
+	t.Helper()
 	dir := t.TempDir()
 	err := onOwnThread(mountOn(dir), func() error {
 		c, err := cache.Open(dir)
@@ -140,10 +140,10 @@ func TestReadOnlyFileSystem(t *testing.T) {
 
 // TestFileMountedAsRecord is what a container does that is given worker.json
 // alone as a volume: it can't be replaced, and that shows at Open.
-func TestFileMountedAsRecord(t *testing.T) {
-	if !mayMount(t, "TestMessages") {
-		return
-	}
+func TestFileMountedAsRecord(t *testing.T) { whereMountsWork(t, fileMountedAsRecord) }
+
+func fileMountedAsRecord(t *testing.T) {
+	t.Helper()
 	dir := t.TempDir()
 	c := mustOpen(t, dir)
 	require.NoError(t, c.Save(cachetest.Example(start)))

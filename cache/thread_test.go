@@ -1,8 +1,12 @@
 package cache_test
 
 import (
+	"bytes"
 	"errors"
+	"os"
+	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -42,17 +46,65 @@ func mountOn(dir string) func() error {
 	}
 }
 
-// mayMount tells whether this process may mount, and says what stands in for the
-// test if it may not.
-func mayMount(t *testing.T, standIn string) bool {
+// childNamespace is set in a test binary that runs in a user namespace of its own.
+const childNamespace = "LEAFD_CACHE_TEST_NAMESPACE"
+
+// whereMountsWork runs test where it may mount: here, or, for anybody but root,
+// in another run of the test binary that is root of a user namespace of its own.
+// Where neither may be, nothing was looked at, and that is a failure.
+func whereMountsWork(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	err := onOwnThread(mountOn(t.TempDir()), func() error { return nil })
-	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
-		t.Logf("this process may not mount (%v): only %s looks at this here", err, standIn)
-		return false
+	if err == nil {
+		test(t)
+		return
 	}
+	require.True(t, errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES), "mount: %v", err)
+	if os.Getenv(childNamespace) == "" {
+		if err = runInNamespace(t); err == nil {
+			return
+		}
+	}
+	if testing.Short() {
+		t.Skipf("may not mount: %v", err)
+	}
+	t.Fatalf("may not mount (%v), so this looked at nothing: run it as root with CAP_SYS_ADMIN, or allow user namespaces "+
+		"(sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns; "+
+		"in a container: --cap-add SYS_ADMIN, and a seccomp profile that lets unshare and mount pass), or run with -short", err)
+}
+
+// runInNamespace runs t's test in a child that is root of its own user and mount
+// namespace. The error says why there is no such child; one that fails, fails t.
+func runInNamespace(t *testing.T) error {
+	t.Helper()
+	exe, err := os.Executable()
 	require.NoError(t, err)
-	return true
+	args := []string{"-test.v", "-test.count=1", "-test.run=^" + t.Name() + "$"}
+	if testing.Short() {
+		args = append(args, "-test.short")
+	}
+	child := exec.CommandContext(t.Context(), exe, args...)
+	child.Env = append(os.Environ(), childNamespace+"=1")
+	child.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
+		Pdeathsig:   syscall.SIGKILL,
+	}
+	var out bytes.Buffer
+	child.Stdout, child.Stderr = &out, &out
+	// Pdeathsig looks at the thread that starts the child, so it has to stay.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := child.Start(); err != nil {
+		return err
+	}
+	err = child.Wait()
+	require.NoError(t, err, "in a user namespace:\n%s", out.String())
+	if !strings.Contains(out.String(), "--- PASS: "+t.Name()+" ") { // skipped, or not found
+		return errors.New("nor in a user namespace: " + out.String())
+	}
+	return nil
 }
 
 // dropFileCapabilities takes from its thread what lets root pass over modes.

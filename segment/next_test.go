@@ -65,6 +65,39 @@ func TestPrefetchAtATenth(t *testing.T) {
 	}
 }
 
+// TestOneFetchForARange: once the next range is there or on its way, the rest of
+// the current one asks for nothing. A fetch too many would push it out unused.
+func TestOneFetchForARange(t *testing.T) {
+	const step = 100
+	for name, batch := range map[string]int{"single": 1, "batches": 7} {
+		t.Run(name, func(t *testing.T) {
+			store := segmenttest.NewStore()
+			store.Set("order", 0, step)
+			// The clock stands still, and the limit keeps the ranges alike.
+			svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fakeClock(), MaxStep: step})
+			tag := lookup(t, svc, "order")
+			ids := make([]int64, batch)
+			for want := int64(0); want < 10*step; {
+				if batch == 1 {
+					ids[0] = next(t, tag)
+				} else {
+					require.NoError(t, tag.NextN(t.Context(), ids))
+				}
+				for _, id := range ids {
+					require.Equal(t, want, id, "no range is left out")
+					want++
+				}
+				eventually(t, func() bool { return !tag.Status().Fetching }, "at rest")
+				begun := int((want-1)/step) + 1 // ranges, the current one included
+				if (want-1)%step >= (step-1)/10 {
+					begun++
+				}
+				require.Equal(t, begun, store.Fetches("order"), "after %d IDs", want)
+			}
+		})
+	}
+}
+
 func TestThousandCallersOnStep100(t *testing.T) {
 	store := segmenttest.NewStore()
 	store.Set("order", 0, 100)

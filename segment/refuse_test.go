@@ -47,7 +47,13 @@ func TestRefusedRowRecoversOnceMended(t *testing.T) {
 			store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
 			store.Set("order", 0, 10)
 			store.Set("other", 0, 10)
-			svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake, Notify: rec.notify})
+			// The clock is moved by seconds while fetches are under way: with a
+			// time-out of seconds they would fail for that too. And a pass would
+			// take a max_id of 1000 in the wrong row for the floor.
+			svc := start(t, segment.Config{
+				Store: store, Marks: segmenttest.NewMarks(), Clock: fake, Notify: rec.notify,
+				FetchTimeout: 1000 * time.Hour, Refresh: 1000 * time.Hour,
+			})
 			tag := lookup(t, svc, "order")
 			first := next(t, tag)
 			eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")

@@ -75,6 +75,19 @@ func TestDynamicStep(t *testing.T) {
 	}
 }
 
+// TestStepEndsAtAMillion: the limit of a service that was told of none.
+func TestStepEndsAtAMillion(t *testing.T) {
+	store := segmenttest.NewStore()
+	store.Set("order", 0, 300_000)
+	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fakeClock()})
+	tag := lookup(t, svc, "order")
+	require.NoError(t, tag.NextN(t.Context(), make([]int64, 30_000)))
+	eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
+	for _, want := range []int64{600_000, 1_000_000, 1_000_000} {
+		require.Equal(t, want, toNextFetch(t, tag))
+	}
+}
+
 // TestOutageIsNotALongSegment: the time that the database is gone says nothing
 // about the demand.
 func TestOutageIsNotALongSegment(t *testing.T) {

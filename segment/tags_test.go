@@ -1,12 +1,14 @@
 package segment_test
 
 import (
+	"context"
 	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/segmenttest"
 )
@@ -50,22 +52,48 @@ func TestFirstFetchFailingThreeTimes(t *testing.T) {
 	require.EqualValues(t, 3, rec.of(segment.KindFetchRecovered, "order")[0].Count)
 }
 
+// refreshClock lets one refresh begin for each value that is sent to refresh: a
+// pass more, while a range is being fetched, would have it given up (S2).
+type refreshClock struct {
+	*clocktest.Fake
+	refresh chan struct{}
+}
+
+func (c *refreshClock) Sleep(ctx context.Context, d time.Duration) error {
+	if d != segment.DefaultRefresh {
+		return c.Fake.Sleep(ctx, d)
+	}
+	select {
+	case <-c.refresh:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func TestTagsComeAndGo(t *testing.T) {
 	store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
 	for _, tag := range []string{"a", "b", "c"} {
 		store.Set(tag, 100, 10)
 	}
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake, Notify: rec.notify})
+	clk := &refreshClock{Fake: fake, refresh: make(chan struct{})}
+	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: clk, Notify: rec.notify})
+	eventually(t, func() bool { return len(rec.of(segment.KindLoaded, "")) == 1 }, "event")
 	require.EqualValues(t, 3, rec.of(segment.KindLoaded, "")[0].Count)
 	held := lookup(t, svc, "b")
 	require.EqualValues(t, 100, next(t, held))
+	// A fetch that finds the row gone would tell of it before the refresh.
+	eventually(t, func() bool { return held.Status().Next.Ready }, "both ranges")
 
 	// Added and deleted: seen at the next refresh, no sooner.
 	store.Set("d", 1, 10)
 	require.NoError(t, store.Delete(t.Context(), "b"))
 	require.EqualValues(t, 101, next(t, held))
-	eventually(t, func() bool { return fake.Sleepers() >= 1 }, "Run sleeps")
-	fake.Advance(segment.DefaultRefresh)
+	select {
+	case clk.refresh <- struct{}{}:
+	case <-time.After(patience):
+		require.Fail(t, "Run doesn't sleep until the next refresh")
+	}
 	eventually(t, func() bool { _, err := svc.Lookup([]byte("d")); return err == nil }, "the new tag")
 	_, err := svc.Lookup([]byte("b"))
 	require.ErrorIs(t, err, segment.ErrUnknownTag)

@@ -90,6 +90,25 @@ func TestUsedUpMillisecondWaitsForTheNext(t *testing.T) {
 	require.Equal(t, 4096, perMilli[first.Time+2])
 }
 
+// A batch that no millisecond can hold goes on in the next ones: each of its IDs
+// is composed of the time that its sequence belongs to.
+func TestBatchCrossesMilliseconds(t *testing.T) {
+	for _, jitter := range []int{0, 100} {
+		g := newGenerator(t, clocktest.New(noon).AutoAdvance(), func(c *snowflake.Config) { c.Jitter = jitter })
+		want := next(t, g)
+		ids := make([]int64, 3*4096)
+		require.NoError(t, g.NextN(t.Context(), ids))
+		for _, id := range ids {
+			if want.Sequence++; want.Sequence == 4096 {
+				want.Time, want.Sequence = want.Time+1, 0
+			}
+			parts, err := snowflake.DefaultLayout().Decode(id)
+			require.NoError(t, err)
+			require.Equal(t, want, parts)
+		}
+	}
+}
+
 func TestOneSleeperWakesAll(t *testing.T) {
 	clk := clocktest.New(noon)
 	g := newGenerator(t, clk)
@@ -224,6 +243,10 @@ func TestNothingBelowTheFloor(t *testing.T) {
 	require.ErrorIs(t, err, snowflake.ErrClockBackwards)
 	clk.Advance(20 * time.Millisecond)
 	require.Equal(t, floor, next(t, g).Time)
+
+	clk = clocktest.New(floor.Time().Add(-time.Millisecond)).AutoAdvance()
+	g = newGenerator(t, clk, func(c *snowflake.Config) { c.Floor = floor })
+	require.GreaterOrEqual(t, next(t, g).Time, floor, "the millisecond below it is waited out")
 }
 
 func TestPastTheLastMillisecond(t *testing.T) {

@@ -2,7 +2,9 @@ package snowflake_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,6 +24,18 @@ func requireDistinct(t *testing.T, ids []int64) {
 	slices.Sort(ids)
 	for i := 1; i < len(ids); i++ {
 		require.NotEqual(t, ids[i-1], ids[i], "repeated ID")
+	}
+}
+
+// requireOfWorker7 fails on an ID that another worker could issue, or at or
+// above the ceiling.
+func requireOfWorker7(t *testing.T, layout snowflake.Layout, ids []int64, ceiling clock.Millis) {
+	t.Helper()
+	for _, id := range ids {
+		parts, err := layout.Decode(id)
+		if err != nil || parts.Worker != 7 || parts.Time >= ceiling {
+			require.FailNow(t, "foreign ID", "%d: %+v, %v, ceiling %d", id, parts, err, ceiling)
+		}
 	}
 }
 
@@ -61,7 +75,9 @@ func TestUniqueUnderContention(t *testing.T) {
 	for i, ids := range got {
 		require.True(t, slices.IsSorted(ids), "caller %d: IDs must grow", i)
 	}
-	requireDistinct(t, slices.Concat(got...))
+	ids := slices.Concat(got...)
+	requireDistinct(t, ids)
+	requireOfWorker7(t, layout, ids, clock.System().Read().Wall()+1)
 }
 
 // The clock is stepped both ways under load: some calls are refused, no ID
@@ -96,39 +112,66 @@ func TestUniqueWhileTheClockSteps(t *testing.T) {
 	}
 	clk.Set(0)
 	require.Eventually(t, func() bool { return g.Check() == nil }, 10*time.Second, time.Millisecond)
+	ceiling := clk.Read().Wall() + 20
+	fence.ceiling.Store(int64(ceiling))
+	// IDs above the new ceiling were issued under the old one if the clock was
+	// ahead; Set(0) and Check came after that, so that there are none.
+	require.Eventually(t, func() bool { return errors.Is(g.Check(), snowflake.ErrCeilingReached) }, 10*time.Second, time.Millisecond)
 	cancel()
 	wg.Wait()
 	ids := slices.Concat(got...)
 	require.NotEmpty(t, ids)
 	require.Positive(t, refused.Load(), "no step was large enough: the test shows nothing")
 	requireDistinct(t, ids)
+	requireOfWorker7(t, snowflake.DefaultLayout(), ids, ceiling)
 }
 
-// G4: after Stop returned, no ID is at or above what it said, plus one.
+// hurrying is a clock that is a millisecond later at every look.
+type hurrying struct {
+	clock.Clock
+	looks atomic.Int64
+}
+
+func (h *hurrying) Mono() time.Duration { return time.Duration(h.looks.Add(1)) * time.Millisecond }
+
+func (h *hurrying) Wall() (int64, time.Duration) {
+	mono := h.Mono()
+	return noon.UnixNano() + int64(mono), mono
+}
+
+// G4: no ID lies above what Stop returned. Each ID has a millisecond of its own
+// here, so that a single one that slips past Stop shows.
 func TestStopUnderLoad(t *testing.T) {
-	for range 50 {
-		g := newGenerator(t, clock.System())
+	callers := max(1, runtime.GOMAXPROCS(0)-1) // beside us: nobody waits for a processor
+	for range 5000 {
+		g := newGenerator(t, &hurrying{Clock: clocktest.New(noon)})
 		var wg sync.WaitGroup
-		got := make([]int64, 4)
-		for i := range got {
+		var begun atomic.Int64
+		got := make([]int64, callers+1)
+		for i := range callers {
 			wg.Go(func() {
-				for {
+				for n := 0; ; n++ {
 					id, err := g.Next(context.Background())
 					if err != nil {
 						return
 					}
 					got[i] = id
+					if n == 0 {
+						begun.Add(1)
+					}
 				}
 			})
 		}
-		time.Sleep(time.Millisecond)
+		var err error
+		for begun.Load() < int64(callers) && err == nil {
+			got[callers], err = g.Next(t.Context())
+			runtime.Gosched() // or they begin only at the end of our time slice
+		}
 		last := g.Stop()
 		wg.Wait()
-		id := slices.Max(got)
-		parts, err := snowflake.DefaultLayout().Decode(id)
 		require.NoError(t, err)
-		if id != 0 {
-			require.Equal(t, last, parts.Time)
-		}
+		parts, err := snowflake.DefaultLayout().Decode(slices.Max(got))
+		require.NoError(t, err)
+		require.Equal(t, last, parts.Time)
 	}
 }

@@ -3,7 +3,6 @@ package segmenttest_test
 import (
 	"context"
 	"errors"
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,8 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestMarks runs the suite that the real ones pass. The suite of stores needs
-// SQL behind the store's back; TestFetch has what it asks of Fetch.
+// The suites that the real ones pass.
 func TestMarks(t *testing.T) {
 	storetest.RunMarks(t, func(*testing.T) func(testing.TB) segment.Marks {
 		marks := segmenttest.NewMarks()
@@ -25,41 +23,57 @@ func TestMarks(t *testing.T) {
 	})
 }
 
-func TestFetch(t *testing.T) {
-	for _, tc := range []struct {
-		name        string
-		maxID, step int64
-		want, floor int64
-		gives       segment.Range
-		err         error
-	}{
-		{"the table's step", 1, 10, 1, 0, segment.Range{Lo: 1, Hi: 11, Step: 10}, nil},
-		{"a larger one", 1, 10, 25, 1, segment.Range{Lo: 1, Hi: 26, Step: 10}, nil},
-		{"at the floor", 100, 10, 1, 100, segment.Range{Lo: 100, Hi: 110, Step: 10}, nil},
-		{"below the floor", 100, 10, 1, 101, segment.Range{}, segment.ErrRegressed},
-		{"step 0", 1, 0, 10, 0, segment.Range{}, segment.ErrBadRow},
-		{"step negative", 1, -1, 10, 0, segment.Range{}, segment.ErrBadRow},
-		{"max_id negative", -1, 10, 1, 0, segment.Range{}, segment.ErrBadRow},
-		{"to the end", math.MaxInt64 - 10, 10, 1, 0, segment.Range{Lo: math.MaxInt64 - 10, Hi: math.MaxInt64, Step: 10}, nil},
-		{"past the end", math.MaxInt64 - 9, 10, 1, 0, segment.Range{}, segment.ErrBadRow},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			store := segmenttest.NewStore()
-			store.Set("order", tc.maxID, tc.step)
-			got, err := store.Fetch(t.Context(), "order", tc.want, tc.floor)
-			row, _ := store.Row("order")
-			if tc.err != nil {
-				require.ErrorIs(t, err, tc.err)
-				require.Equal(t, tc.maxID, row.MaxID)
-				return
-			}
-			require.NoError(t, err)
-			require.Equal(t, tc.gives, got)
-			require.Equal(t, got.Hi, row.MaxID)
-		})
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(*testing.T) storetest.Fixture {
+		store := segmenttest.NewStore()
+		return storetest.Fixture{
+			Open:  func(testing.TB) storetest.Store { return store.Beside() },
+			Table: prompt{store},
+		}
+	})
+}
+
+// prompt is storetest.Table: the store without leafd's checks.
+type prompt struct{ store *segmenttest.Store }
+
+func (p prompt) Insert(_ context.Context, rows ...segment.Row) error {
+	for _, row := range rows {
+		if _, twice := p.store.Row(row.Tag); twice {
+			return errors.New("there is a row of " + row.Tag)
+		}
+		p.store.Set(row.Tag, row.MaxID, row.Step)
+		p.store.Edit(row.Tag, func(r *segment.Row) { r.Description = row.Description })
 	}
-	_, err := segmenttest.NewStore().Fetch(t.Context(), "order", 1, 0)
-	require.ErrorIs(t, err, segment.ErrUnknownTag)
+	return nil
+}
+
+func (p prompt) SetMaxID(_ context.Context, tag string, maxID int64) error {
+	return p.edit(tag, func(r *segment.Row) { r.MaxID = maxID })
+}
+
+func (p prompt) SetStep(_ context.Context, tag string, step int64) error {
+	return p.edit(tag, func(r *segment.Row) { r.Step = step })
+}
+
+func (p prompt) edit(tag string, change func(*segment.Row)) error {
+	if _, there := p.store.Row(tag); !there {
+		return errors.New("there is no row of " + tag)
+	}
+	p.store.Edit(tag, change)
+	return nil
+}
+
+func (p prompt) Row(_ context.Context, tag string) (maxID, step int64, err error) {
+	row, there := p.store.Row(tag)
+	if !there {
+		return 0, 0, errors.New("there is no row of " + tag)
+	}
+	return row.MaxID, row.Step, nil
+}
+
+func (p prompt) Clear(context.Context) error {
+	p.store.Clear()
+	return nil
 }
 
 func TestFaults(t *testing.T) {
@@ -92,20 +106,4 @@ func TestFaults(t *testing.T) {
 	release()
 	require.NoError(t, <-done)
 	require.EqualValues(t, 30, maxID())
-}
-
-func TestAdmin(t *testing.T) {
-	store, ctx := segmenttest.NewStore(), t.Context()
-	step, bad, text := int64(20), int64(0), "orders"
-	require.NoError(t, store.Create(ctx, segment.Row{Tag: "order", MaxID: 1, Step: 10}))
-	require.ErrorIs(t, store.Create(ctx, segment.Row{Tag: "order", Step: 10}), segment.ErrTagExists)
-	require.ErrorIs(t, store.Create(ctx, segment.Row{Tag: "", Step: 10}), segment.ErrBadRow)
-	require.ErrorIs(t, store.Update(ctx, "order", &bad, nil), segment.ErrBadRow)
-	require.ErrorIs(t, store.Update(ctx, "none", &step, nil), segment.ErrUnknownTag)
-	require.NoError(t, store.Update(ctx, "order", &step, &text))
-	rows, err := store.List(ctx)
-	require.NoError(t, err)
-	require.Equal(t, []segment.Row{{Tag: "order", MaxID: 1, Step: 20, Description: "orders"}}, rows)
-	require.NoError(t, store.Delete(ctx, "order"))
-	require.ErrorIs(t, store.Delete(ctx, "order"), segment.ErrUnknownTag)
 }

@@ -5,11 +5,13 @@ package segmenttest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/leafd/leafd/segment"
 )
@@ -17,10 +19,16 @@ import (
 // Store is leaf_alloc in memory.
 type Store struct {
 	Faults
+	*table
 
+	closed atomic.Bool
+}
+
+// table is what all Stores on it share.
+type table struct {
 	mu      sync.Mutex
-	rows    map[string]segment.Row
-	fetches map[string]int
+	rows    map[string]segment.Row // mu protects
+	fetches map[string]int         // mu protects
 }
 
 var (
@@ -28,20 +36,35 @@ var (
 	_ segment.Admin = (*Store)(nil)
 )
 
+// errClosed is returned by every call of a Store after Close.
+var errClosed = errors.New("segmenttest: the store was closed")
+
 // NewStore returns a table without rows.
 func NewStore() *Store {
-	return &Store{rows: make(map[string]segment.Row), fetches: make(map[string]int)}
+	return &Store{table: &table{rows: make(map[string]segment.Row), fetches: make(map[string]int)}}
+}
+
+// Beside returns one more Store on the same table, as another daemon has it: with
+// faults and a Close of its own.
+func (s *Store) Beside() *Store { return &Store{table: s.table} }
+
+// usable tells whether a call can begin.
+func (s *Store) usable(ctx context.Context) error {
+	if s.closed.Load() {
+		return errClosed
+	}
+	return ctx.Err()
 }
 
 // Set writes a row as it is told to, as somebody with a SQL prompt can.
-func (s *Store) Set(tag string, maxID, step int64) {
+func (s *table) Set(tag string, maxID, step int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rows[tag] = segment.Row{Tag: tag, MaxID: maxID, Step: step}
 }
 
 // Edit changes a row that is there, atomically.
-func (s *Store) Edit(tag string, change func(r *segment.Row)) {
+func (s *table) Edit(tag string, change func(r *segment.Row)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r, ok := s.rows[tag]; ok {
@@ -51,7 +74,7 @@ func (s *Store) Edit(tag string, change func(r *segment.Row)) {
 }
 
 // Row returns a row; no fault touches it.
-func (s *Store) Row(tag string) (segment.Row, bool) {
+func (s *table) Row(tag string) (segment.Row, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, ok := s.rows[tag]
@@ -59,14 +82,14 @@ func (s *Store) Row(tag string) (segment.Row, bool) {
 }
 
 // Clear removes all rows.
-func (s *Store) Clear() {
+func (s *table) Clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.rows)
 }
 
 // Fetches returns how many calls of Fetch for tag have begun.
-func (s *Store) Fetches(tag string) int {
+func (s *table) Fetches(tag string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.fetches[tag]
@@ -74,9 +97,12 @@ func (s *Store) Fetches(tag string) int {
 
 // Fetch implements segment.Store.
 func (s *Store) Fetch(ctx context.Context, tag string, want, floor int64) (segment.Range, error) {
-	s.mu.Lock()
+	s.table.mu.Lock()
 	s.fetches[tag]++
-	s.mu.Unlock()
+	s.table.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return segment.Range{}, err
+	}
 	if err := s.enter(ctx, OpFetch, tag); err != nil {
 		return segment.Range{}, err
 	}
@@ -90,7 +116,7 @@ func (s *Store) Fetch(ctx context.Context, tag string, want, floor int64) (segme
 	return r, nil
 }
 
-func (s *Store) take(tag string, want, floor int64) (segment.Range, error) {
+func (s *table) take(tag string, want, floor int64) (segment.Range, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	row, ok := s.rows[tag]
@@ -101,7 +127,7 @@ func (s *Store) take(tag string, want, floor int64) (segment.Range, error) {
 		return segment.Range{}, err
 	}
 	if row.MaxID < floor {
-		return segment.Range{}, fmt.Errorf("%w: %q has %d, seen before: %d; raise it to that",
+		return segment.Range{}, fmt.Errorf("%w: %q has max_id %d, seen before: %d; raise it to that",
 			segment.ErrRegressed, tag, row.MaxID, floor)
 	}
 	size := max(want, row.Step)
@@ -115,10 +141,8 @@ func (s *Store) take(tag string, want, floor int64) (segment.Range, error) {
 	return segment.Range{Lo: lo, Hi: row.MaxID, Step: row.Step}, nil
 }
 
+// validate tells whether a range can be taken from row.
 func validate(row segment.Row) error {
-	if row.Tag == "" || len(row.Tag) > segment.MaxTagBytes {
-		return fmt.Errorf("%w: tag %q must have 1 to %d bytes", segment.ErrBadRow, row.Tag, segment.MaxTagBytes)
-	}
 	if row.Step < 1 || row.MaxID < 0 {
 		return fmt.Errorf("%w: %q has max_id %d and step %d; mend it", segment.ErrBadRow, row.Tag, row.MaxID, row.Step)
 	}
@@ -127,15 +151,14 @@ func validate(row segment.Row) error {
 
 // Each implements segment.Store.
 func (s *Store) Each(ctx context.Context, fn func(tag []byte, maxID, step int64) error) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
 	if err := s.enter(ctx, OpEach, ""); err != nil {
 		return err
 	}
-	rows, err := s.List(ctx)
-	if err != nil {
-		return err
-	}
 	var name []byte
-	for _, r := range rows {
+	for _, r := range s.all() {
 		name = append(name[:0], r.Tag...)
 		if err := fn(name, r.MaxID, r.Step); err != nil {
 			return err
@@ -144,8 +167,8 @@ func (s *Store) Each(ctx context.Context, fn func(tag []byte, maxID, step int64)
 	return s.leave(ctx, OpEach, "")
 }
 
-// List implements segment.Admin.
-func (s *Store) List(context.Context) ([]segment.Row, error) {
+// all returns the rows, ordered by tag.
+func (s *table) all() []segment.Row {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rows := make([]segment.Row, 0, len(s.rows))
@@ -153,54 +176,12 @@ func (s *Store) List(context.Context) ([]segment.Row, error) {
 		rows = append(rows, r)
 	}
 	slices.SortFunc(rows, func(a, b segment.Row) int { return strings.Compare(a.Tag, b.Tag) })
-	return rows, nil
+	return rows
 }
 
-// Create implements segment.Admin.
-func (s *Store) Create(_ context.Context, r segment.Row) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := validate(r); err != nil {
-		return err
-	}
-	if _, ok := s.rows[r.Tag]; ok {
-		return fmt.Errorf("%w: %q; update it instead", segment.ErrTagExists, r.Tag)
-	}
-	s.rows[r.Tag] = r
+// Close implements segment.Store: no call of this Store does anything any more.
+// The table stays, for the Stores beside it.
+func (s *Store) Close() error {
+	s.closed.Store(true)
 	return nil
 }
-
-// Update implements segment.Admin.
-func (s *Store) Update(_ context.Context, tag string, step *int64, description *string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	row, ok := s.rows[tag]
-	if !ok {
-		return fmt.Errorf("%w: %q; create it first", segment.ErrUnknownTag, tag)
-	}
-	if step != nil {
-		row.Step = *step
-	}
-	if description != nil {
-		row.Description = *description
-	}
-	if row.Step < 1 {
-		return validate(row)
-	}
-	s.rows[tag] = row
-	return nil
-}
-
-// Delete implements segment.Admin.
-func (s *Store) Delete(_ context.Context, tag string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.rows[tag]; !ok {
-		return fmt.Errorf("%w: %q", segment.ErrUnknownTag, tag)
-	}
-	delete(s.rows, tag)
-	return nil
-}
-
-// Close implements segment.Store.
-func (s *Store) Close() error { return nil }

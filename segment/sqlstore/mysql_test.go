@@ -80,13 +80,13 @@ func TestMySQLConformance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := mariadbtest.Shared(t)
-			storetest.Run(t, func(t *testing.T) storetest.Fixture {
+			storetest.RunSQL(t, func(t *testing.T) storetest.SQLFixture {
 				database, db := newTable(t, server, c.script, c.before)
 				dsn := server.DSN(database) + generous
 				if c.isolation != "" {
 					dsn += "&tx_isolation='" + c.isolation + "'"
 				}
-				return storetest.Fixture{
+				return storetest.SQLFixture{
 					Open: func(t testing.TB) storetest.Store {
 						t.Helper()
 						store, err := sqlstore.OpenMySQL(dsn)

@@ -30,10 +30,10 @@ func openSQLite(t testing.TB, path string) *sqlstore.Store {
 }
 
 func TestSQLiteConformance(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) storetest.Fixture {
+	storetest.RunSQL(t, func(t *testing.T) storetest.SQLFixture {
 		path := filepath.Join(t.TempDir(), "segments.db")
 		openSQLite(t, path) // makes the file, for DB
-		return storetest.Fixture{
+		return storetest.SQLFixture{
 			Open: func(t testing.TB) storetest.Store {
 				t.Helper()
 				store, err := sqlstore.OpenSQLite(path)

@@ -28,7 +28,7 @@ func find(t testing.TB, rows []segment.Row, tag string) segment.Row {
 
 func testAdmin(t *testing.T, f *harness) {
 	ctx := patient(t)
-	f.exec(t, "DELETE FROM leaf_alloc")
+	f.clear(t)
 	rows, err := f.store.List(ctx)
 	require.NoError(t, err)
 	require.Empty(t, rows)
@@ -116,48 +116,18 @@ func testDescription(t *testing.T, f *harness) {
 		require.NoError(t, err)
 		require.Equal(t, text, find(t, rows, tag).Description)
 	}
-	f.exec(t, "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('none', 1, 1, NULL)")
-	rows, err := f.store.List(ctx)
-	require.NoError(t, err)
-	require.Empty(t, find(t, rows, "none").Description)
-}
-
-// testUpdateTime: the time is the database's and in UTC. Seconds are all that
-// the column has, so a time in the past shows that it was set.
-func testUpdateTime(t *testing.T, f *harness) {
-	ctx := patient(t)
-	old := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
-	for name, change := range map[string]func() error{
-		"fetch":  func() error { _, err := f.store.Fetch(ctx, "fetch", 1, 0); return err },
-		"update": func() error { step := int64(5); return f.store.Update(ctx, "update", &step, nil) },
-	} {
-		f.add(t, name, 1, 10)
-		f.exec(t, "UPDATE leaf_alloc SET update_time = '2001-02-03 04:05:06' WHERE biz_tag = ?", name)
-		rows, err := f.store.List(ctx)
-		require.NoError(t, err)
-		require.Equal(t, old, find(t, rows, name).UpdateTime)
-		require.NoError(t, change())
-		rows, err = f.store.List(ctx)
-		require.NoError(t, err)
-		require.Greater(t, find(t, rows, name).UpdateTime.Year(), 2020, "by %s", name)
-		require.Equal(t, time.UTC, find(t, rows, name).UpdateTime.Location())
-	}
 }
 
 func testEach(t *testing.T, f *harness) {
-	f.exec(t, "DELETE FROM leaf_alloc")
+	f.clear(t)
 	const count = 2500
-	var values strings.Builder
 	want := map[string][2]int64{}
+	var rows []segment.Row
 	for i := range int64(count) {
-		tag := "tag-" + strconv.FormatInt(i, 10)
-		want[tag] = [2]int64{i << 20, i + 1}
-		if i > 0 {
-			values.WriteString(", ")
-		}
-		values.WriteString("('" + tag + "', " + strconv.FormatInt(i<<20, 10) + ", " + strconv.FormatInt(i+1, 10) + ")")
+		row := segment.Row{Tag: "tag-" + strconv.FormatInt(i, 10), MaxID: i << 20, Step: i + 1}
+		rows, want[row.Tag] = append(rows, row), [2]int64{row.MaxID, row.Step}
 	}
-	f.exec(t, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES "+values.String())
+	require.NoError(t, f.Table.Insert(patient(t), rows...))
 	got := map[string][2]int64{}
 	require.NoError(t, f.store.Each(patient(t), func(tag []byte, maxID, step int64) error {
 		if _, twice := got[string(tag)]; twice {
@@ -192,7 +162,7 @@ func testEachStops(t *testing.T, f *harness) {
 }
 
 func testEachEmpty(t *testing.T, f *harness) {
-	f.exec(t, "DELETE FROM leaf_alloc")
+	f.clear(t)
 	require.NoError(t, f.store.Each(patient(t), func(tag []byte, _, _ int64) error {
 		return errors.New("a row: " + string(tag))
 	}))
