@@ -1,0 +1,131 @@
+package alarm
+
+// Code names a kind of alarm. Programs compare codes: one is never renamed, nor
+// given another meaning.
+type Code string
+
+// The codes; Codes tells what each means.
+const (
+	ClockBackwards      Code = "clock_backwards"
+	ClockJumped         Code = "clock_jumped"
+	ClockRefused        Code = "clock_refused"
+	ReportFailing       Code = "report_failing"
+	RecordFailing       Code = "record_failing"
+	WorkerFenced        Code = "worker_fenced"
+	IssuingStalled      Code = "issuing_stalled"
+	IdentityHeld        Code = "identity_held"
+	WorkersExhausted    Code = "workers_exhausted"
+	RegistryUnreachable Code = "registry_unreachable"
+	RegistryForgot      Code = "registry_forgot"
+	RegistryRestored    Code = "registry_restored"
+	PeersDisagree       Code = "peers_disagree"
+	PeersSilent         Code = "peers_silent"
+	SegmentStore        Code = "segment_store"
+	SegmentRegressed    Code = "segment_regressed"
+	SegmentBadRow       Code = "segment_bad_row"
+	SegmentMark         Code = "segment_mark"
+)
+
+// Info is what there is to know of a code.
+type Info struct {
+	Code    Code
+	Meaning string // what happened, and what it does to IDs
+	Action  string // what to do about it
+}
+
+// Codes returns all codes, those of snowflake IDs first. docs/ALARMS.md has the
+// same words.
+func Codes() []Info {
+	return []Info{
+		{
+			ClockBackwards,
+			"The clock was set back while leafd ran. Snowflake IDs are refused until it has caught up with the last one.",
+			"Nothing at once: it comes back by itself. Have NTP slew the clock instead of stepping it.",
+		},
+		{
+			ClockJumped,
+			"The clock is further ahead than the machine's other clocks allow, and no peer confirms it. IDs end at the ceiling recorded before.",
+			"Mend the clock; it goes on by itself then. If the clock is right now, restart leafd.",
+		},
+		{
+			ClockRefused,
+			"The start was refused (exit 3): the clock is behind the time recorded before, or the peers have another time. Nothing was recorded.",
+			"Mend the clock, or wait until it has caught up. Never delete the record: IDs would repeat.",
+		},
+		{
+			ReportFailing,
+			"The ceiling can be recorded neither in the data folder nor in ZooKeeper. IDs end when the clock reaches it, seconds from now.",
+			"Free or mend the disk of --data-dir; bring ZooKeeper back.",
+		},
+		{
+			RecordFailing,
+			"The data folder takes no record; ZooKeeper does, and IDs are issued on. Without ZooKeeper they end within seconds, and a start has an old record.",
+			"Free or mend the disk of --data-dir while ZooKeeper is up.",
+		},
+		{
+			WorkerFenced,
+			"Another process has this daemon's data folder or its entry in ZooKeeper, or the entry is gone. Nothing is issued any more.",
+			"Find the other process by the line's error, and see that there is one daemon of a name. Then restart this one.",
+		},
+		{
+			IssuingStalled,
+			"Snowflake IDs are refused for a reason that has no code of its own.",
+			"The line's error says which.",
+		},
+		{
+			IdentityHeld,
+			"The start was refused (exit 4): another process that lives is this node.",
+			"Stop the other one, or give this one a --node and a --data-dir of its own.",
+		},
+		{
+			WorkersExhausted,
+			"The start was refused (exit 5): every worker ID of the layout has an entry.",
+			"Release entries of hosts that are gone: leafd worker list, leafd worker release.",
+		},
+		{
+			RegistryUnreachable,
+			"ZooKeeper takes no report. A running daemon issues on by its local record; one that starts goes by its local record, or refuses without one.",
+			"Bring ZooKeeper back within the time of --reclaim-after, if that is set. Leave new daemons and changes of worker IDs until then.",
+		},
+		{
+			RegistryForgot,
+			"ZooKeeper has lost its data, or has another cluster's. This daemon put its worker ID back and issues on.",
+			"Find out who emptied it. See with leafd worker list that all daemons are there again before you start new ones.",
+		},
+		{
+			RegistryRestored,
+			"ZooKeeper was set back to an earlier state. This daemon wrote its entry anew and issues on.",
+			"Find out who restored it. A daemon that was down at that time has an old record there: start it with its data folder.",
+		},
+		{
+			PeersDisagree,
+			"Most peers that answer have another time. This daemon is not ready and leaves the list of live peers; the IDs it still issues are unique.",
+			"Compare with leafd clock check, and mend the clock that is wrong: this one, or the peers'.",
+		},
+		{
+			PeersSilent,
+			"There are peers, and none tells its clock. Whether ours is right goes unchecked.",
+			"Let the daemons reach each other's HTTP port (--advertise), and see with leafd clock check.",
+		},
+		{
+			SegmentStore,
+			"The database doesn't answer. Tags are served from memory while that lasts.",
+			"Bring the database back.",
+		},
+		{
+			SegmentRegressed,
+			"max_id of a tag lies below what this daemon has used: the table went backwards. Its ranges are refused.",
+			"Raise max_id above the highest high that any daemon's /api/segments tells.",
+		},
+		{
+			SegmentBadRow,
+			"step or max_id of a row can't be used. Its ranges are refused.",
+			"Mend the row.",
+		},
+		{
+			SegmentMark,
+			"The highest ID of a tag can't be kept in the data folder. New ranges are refused.",
+			"Free or mend the disk of --data-dir.",
+		},
+	}
+}
