@@ -103,7 +103,8 @@ func (c *Cache) Path() string { return filepath.Join(c.dir, recordName) }
 
 // Load returns the record saved last. Errors: worker.ErrNoRecord when none was
 // ever saved in this folder; worker.ErrDamaged when it is empty, cut short,
-// altered, missing though one was saved, no regular file, or not leafd's;
+// altered, missing though one was saved (worker.ErrLost too), no regular file, or
+// not leafd's;
 // ErrNewer when a newer leafd wrote it; os.ErrClosed after Close.
 func (c *Cache) Load() (worker.Record, error) {
 	c.mu.Lock()
@@ -128,7 +129,8 @@ func (c *Cache) Load() (worker.Record, error) {
 //  3. Up to the rename every failure leaves the old record in place. Only a
 //     failure after it (of the folder's sync or of the marker) leaves open
 //     which of the two a crash would bring back; both are whole.
-//  4. A record that Load refuses as found at Open is never replaced.
+//  4. A record that Load refuses as found at Open is never replaced; but one that
+//     is missing is, by one that the registry gave (it names its cluster).
 //  5. Nothing is written, and nil is never returned, once the lock file's path
 //     no longer leads to the file that we hold locked, looked at before the
 //     rename and again after it. So whoever locked a new lock file either read
@@ -149,10 +151,18 @@ func (c *Cache) Save(r worker.Record) error {
 	if c.folder == nil {
 		return c.errClosed()
 	}
-	if c.refused != nil {
+	if c.refused != nil && !replaces(c.refused, r) {
 		return fmt.Errorf("cache: not replacing the record found at start: %w", c.refused)
 	}
 	return c.write(raw)
+}
+
+// errMissing is both: without a registry, a lost record is as bad as a damaged one.
+var errMissing = fmt.Errorf("%w, %w", worker.ErrDamaged, worker.ErrLost)
+
+// replaces tells whether r may stand in for the record that was refused.
+func replaces(refused error, r worker.Record) bool {
+	return errors.Is(refused, worker.ErrLost) && r.Cluster != ""
 }
 
 // Close releases the lock and the folder. The files stay, the lock file too:
@@ -208,7 +218,7 @@ func (c *Cache) missing() error {
 	}
 	return fmt.Errorf("cache: %s is missing, but %s says that a record was saved here: %w; "+
 		"put the file back; if it is lost, and the clock is right and past every ID issued so far, "+
-		"delete %[2]s too", c.Path(), marker, worker.ErrDamaged)
+		"delete %[2]s too", c.Path(), marker, errMissing)
 }
 
 // write keeps Save's invariants 1 to 3 and 5.

@@ -128,10 +128,15 @@ func TestMissingRecordIsNoFirstStart(t *testing.T) {
 	require.ErrorIs(t, err, worker.ErrDamaged)
 	require.NotErrorIs(t, err, worker.ErrNoRecord)
 	require.ErrorContains(t, err, filepath.Join(dir, "worker.saved"))
-	require.ErrorIs(t, c.Save(cachetest.Example(start)), worker.ErrDamaged)
+	require.ErrorIs(t, err, worker.ErrLost)
+	standalone := cachetest.Example(start)
+	standalone.Cluster = ""
+	require.ErrorIs(t, c.Save(standalone), worker.ErrDamaged)
 	require.NoFileExists(t, c.Path())
+	require.NoError(t, c.Save(cachetest.Example(start)), "the registry had our entry")
 	require.NoError(t, c.Close())
 
+	require.NoError(t, os.Remove(c.Path()))
 	require.NoError(t, os.Remove(filepath.Join(dir, "worker.saved")))
 	c = mustOpen(t, dir)
 	_, err = c.Load()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -76,10 +77,12 @@ func Check(r worker.Record) error {
 		return bad("timestamp", int64(r.Timestamp), "is no time in milliseconds since 1970")
 	case r.Timestamp < r.Epoch:
 		return bad("timestamp", int64(r.Timestamp), fmt.Sprintf("lies before the epoch %d", int64(r.Epoch)))
+	case r.Registered < 0 || r.Registered > maxMillis:
+		return bad("registered", int64(r.Registered), "is no time in milliseconds since 1970")
 	case r.Ceiling < 0 || r.Ceiling > maxMillis:
 		return bad("ceiling", int64(r.Ceiling), "is no time in milliseconds since 1970")
 	}
-	texts := append([]string{r.Cluster, r.Node, r.Layout, r.Owner}, r.Peers...)
+	texts := slices.Concat([]string{r.Cluster, r.Node, r.Layout, r.Owner, r.Home}, r.Peers, r.Lineage)
 	for _, s := range texts {
 		if !utf8.ValidString(s) {
 			return bad("text", fmt.Sprintf("%q", s), "is not valid UTF-8")

@@ -204,6 +204,7 @@ func TestSamples(t *testing.T) {
 	}
 	cases := map[string]sample{
 		"good-cluster.json":               {},
+		"good-cluster-first-release.json": {},
 		"good-standalone.json":            {},
 		"damaged-empty.json":              {worker.ErrDamaged, "empty"},
 		"damaged-truncated.json":          {worker.ErrDamaged, "cut short"},

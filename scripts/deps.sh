@@ -3,7 +3,8 @@
 #
 #   deps.sh test|race|bench...
 #
-#   test   MariaDB's server; the tests start their own in temporary folders
+#   test   MariaDB's and ZooKeeper's servers, and the Java runtime of the latter;
+#          the tests start their own in temporary folders
 #   race   a C compiler, which Go's race detector links with
 #   bench  wrk, which makes the load
 #
@@ -24,10 +25,26 @@ need() {
   done
   if ((absent)); then packages+=("$package"); fi
 }
+# need_file PACKAGE FILE...: the Debian package that has all the files.
+need_file() {
+  local package=$1 file absent=0
+  shift
+  for file; do
+    [[ -e "$file" ]] || { missing+=("$file"); absent=1; }
+  done
+  if ((absent)); then packages+=("$package"); fi
+}
 
 for group; do
   case "$group" in
-    test) need mariadb-server mariadbd mariadb-install-db ;;
+    test)
+      need mariadb-server mariadbd mariadb-install-db
+      need default-jre-headless java
+      # Elsewhere ZooKeeper's own release will do: its folder lib.
+      if [[ -z "${ZOOKEEPER_LIB:-}" ]]; then
+        need_file zookeeper /usr/share/java/zookeeper.jar /usr/share/java/slf4j-simple.jar
+      fi
+      ;;
     race) if ! command -v "${CC:-gcc}" >/dev/null; then need gcc gcc; packages+=(libc6-dev); fi ;;
     bench)
       need wrk wrk
@@ -45,10 +62,12 @@ if ! command -v apt-get >/dev/null; then
   cat >&2 <<TXT
 missing: ${missing[*]}
 Install and try again:
-  Fedora, RHEL    dnf install mariadb-server gcc wrk
-  Alpine          apk add mariadb mariadb-common gcc musl-dev wrk
-  Arch            pacman -S mariadb gcc wrk
-  macOS           brew install mariadb wrk
+  Fedora, RHEL    dnf install mariadb-server java-latest-openjdk-headless gcc wrk
+  Alpine          apk add mariadb mariadb-common openjdk17-jre-headless gcc musl-dev wrk
+  Arch            pacman -S mariadb jre-openjdk-headless gcc wrk
+  macOS           brew install mariadb openjdk wrk
+  ZooKeeper       unpack a release of 3.8 or later from zookeeper.apache.org, and set
+                  ZOOKEEPER_LIB to its folder lib
 or \`go test -short ./...\` runs the tests that need no server.
 TXT
   exit 1
@@ -93,5 +112,5 @@ fi
 
 hash -r
 for program in "${missing[@]}"; do
-  command -v "$program" >/dev/null || { echo "installed ${packages[*]}, and $program is still missing" >&2; exit 1; }
+  [[ "$program" == /* && -e "$program" ]] || command -v "$program" >/dev/null || { echo "installed ${packages[*]}, and $program is still missing" >&2; exit 1; }
 done

@@ -65,6 +65,9 @@ var (
 	errStarting           = &apiError{http.StatusServiceUnavailable, "starting", "leafd is starting", 1}
 	errDraining           = &apiError{http.StatusServiceUnavailable, "draining", "leafd is stopping", 5}
 	errNotReady           = &apiError{http.StatusServiceUnavailable, "not_ready", "a check failed", 1}
+	// Nothing but readiness: IDs are issued on, they are unique all the same.
+	errClockOffset         = &apiError{http.StatusServiceUnavailable, "clock_offset", "most peers have another time than this machine's clock", 10}
+	errRegistryUnavailable = &apiError{http.StatusServiceUnavailable, "registry_unavailable", "the registry of workers can't be reached; IDs are issued without it", 3}
 )
 
 // allErrors is every answer, so that each code's counter exists from the start.
@@ -73,11 +76,12 @@ var allErrors = []*apiError{ //nolint:gochecknoglobals // never written to
 	errNotFound, errUnknownKey, errModeDisabled, errMethodNotAllowed, errRequestTimeout,
 	errTagExists, errBodyTooLarge, errHeaderTooLarge, errInternal,
 	errClockBackwards, errCeilingReached, errWorkerFenced, errSegmentUnavailable,
-	errOverloaded, errStarting, errDraining, errNotReady,
+	errOverloaded, errStarting, errDraining, errNotReady, errClockOffset, errRegistryUnavailable,
 }
 
 // translations maps the sentinels of the packages below. The first match counts:
-// a fence's reason comes before the ceiling that it wraps.
+// a fence's reason comes before the ceiling that it wraps, and the ceiling before
+// the registry that could not record it.
 var translations = []struct { //nolint:gochecknoglobals // never written to
 	is     error
 	answer *apiError
@@ -85,6 +89,8 @@ var translations = []struct { //nolint:gochecknoglobals // never written to
 	{snowflake.ErrClockBackwards, errClockBackwards},
 	{worker.ErrFenced, errWorkerFenced},
 	{snowflake.ErrCeilingReached, errCeilingReached},
+	{worker.ErrPeersDisagree, errClockOffset},
+	{worker.ErrUnreachable, errRegistryUnavailable},
 	{snowflake.ErrStopped, errDraining},
 	{snowflake.ErrTimeExhausted, errInternal},
 	{snowflake.ErrBadID, errBadID},

@@ -66,6 +66,7 @@ func (s *Server) readiness() (readiness, *apiError) {
 		if err := c.Ready(); err != nil {
 			e := answerTo(err)
 			if e == errInternal {
+				s.sampled.Error().Err(err).Str("check", c.Name).Msg("a check of /readyz failed")
 				e = errNotReady.with("the check %q failed; leafd's log says how", c.Name)
 			}
 			result = checkResult{Name: c.Name, Code: e.code, Message: e.message}

@@ -1,8 +1,9 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -10,39 +11,28 @@ import (
 	"github.com/leafd/leafd/clock"
 )
 
-// WorkerInfo tells who a daemon is.
+// WorkerInfo tells who a daemon is: itself, or an entry of the registry, which
+// knows less of it.
 type WorkerInfo struct {
 	ID        int64        `json:"id"`
 	Node      string       `json:"node"`
+	Owner     string       `json:"owner,omitempty"`   // UUID of its process; a Java Leaf has none
+	Address   string       `json:"address,omitempty"` // ip:port that it advertises
 	Layout    string       `json:"layout,omitempty"`
 	Epoch     clock.Millis `json:"epoch,omitempty"` // ms since the Unix epoch
 	State     string       `json:"state"`
-	Ceiling   clock.Millis `json:"ceiling"`   // ms; IDs may have been issued below it
-	Timestamp clock.Millis `json:"timestamp"` // ms; the clock last reported
-	Started   time.Time    `json:"started,omitzero"`
-	Version   string       `json:"version,omitempty"`
+	Live      bool         `json:"live,omitempty"` // it is among the live in the registry
+	Ceiling   clock.Millis `json:"ceiling"`        // ms; IDs may have been issued below it
+	Timestamp clock.Millis `json:"timestamp"`      // ms; the clock last reported
+	// Offset is how far its clock was ahead of ours when it was last asked; nil
+	// where it was not, or gave no answer.
+	Offset  *Milliseconds `json:"offset_ms,omitempty"`
+	Started time.Time     `json:"started,omitzero"`
+	Version string        `json:"version,omitempty"`
 }
 
-// clock answers GET /api/clock, while the daemon is starting too: peers compare
-// clocks before they have an identity.
-func (s *Server) clock(ctx *fasthttp.RequestCtx) error {
-	body := []byte{'{'}
-	if b := s.backend.Load(); b != nil && b.Worker != nil {
-		w := b.Worker()
-		body = append(body, `"node":`+quoteJSON(w.Node)+`,"worker_id":`...)
-		body = strconv.AppendInt(body, w.ID, 10)
-		body = append(body, `,"ceiling":`...)
-		body = append(strconv.AppendInt(body, int64(w.Ceiling), 10), ',')
-	}
-	body = append(body, `"timestamp":`...)
-	noStore(ctx, contentJSON)
-	// The time comes last: what a peer sees as our offset is half the round
-	// trip's error already.
-	wallNS, _ := s.cfg.Clock.Wall()
-	body = strconv.AppendInt(body, wallNS/int64(time.Millisecond), 10)
-	ctx.Response.AppendBody(append(body, '}', '\n'))
-	return nil
-}
+// registryTimeout bounds a look at the registry of workers.
+const registryTimeout = 5 * time.Second
 
 // worker answers GET /api/worker.
 func (s *Server) worker(ctx *fasthttp.RequestCtx) error {
@@ -65,11 +55,27 @@ func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
 	list := []WorkerInfo{}
 	switch {
 	case b.Workers != nil:
-		if list, err = b.Workers(s.base); err != nil {
+		if list, err = s.registered(b); err != nil {
 			return err
 		}
 	case b.Worker != nil:
 		list = append(list, b.Worker())
 	}
 	return writeJSON(ctx, http.StatusOK, map[string][]WorkerInfo{"workers": list})
+}
+
+// registered returns what the registry has; never nil without an error.
+func (s *Server) registered(b *Backend) ([]WorkerInfo, error) {
+	below, cancel := context.WithTimeout(s.base, registryTimeout)
+	defer cancel()
+	list, err := b.Workers(below)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded): // it is the registry that took too long, not too many clients
+		return nil, errRegistryUnavailable
+	case err != nil:
+		return nil, err
+	case list == nil:
+		return []WorkerInfo{}, nil
+	}
+	return list, nil
 }

@@ -17,7 +17,7 @@ GET    /api/snowflake/get/{key}           a snowflake ID; ?n=1000 for many
 GET    /api/segment/get/{key}             an ID of the tag {key}; ?n=1000 for many
 GET    /api/snowflake/decode/{id}         what a snowflake ID is made of
 GET    /decodeSnowflakeId?snowflakeId=    the same, as the Java Leaf answers
-GET    /api/clock                         this machine's clock
+GET    /api/clock                         this machine's clock, and what the peers say of it
 GET    /api/worker                        this worker
 GET    /api/workers                       all workers
 GET    /api/segments                      the tags in memory

@@ -52,25 +52,6 @@ func quote(id int64) string {
 	return string(b)
 }
 
-func TestWorkerEndpoints(t *testing.T) {
-	r := start(t, nil)
-	const w = `{"id":7,"node":"10.0.0.5:8080","layout":"41+10+12","epoch":1288834974657,"state":"active","ceiling":1700000006000,"timestamp":1700000000000,"started":"2023-11-14T22:13:20Z","version":"1.2.3"}`
-	require.JSONEq(t, w, r.get("/api/worker").body)
-	require.JSONEq(t, `{"workers":[`+w+`]}`, r.get("/api/workers").body)
-	require.Regexp(t, `^\{"node":"10.0.0.5:8080","worker_id":7,"ceiling":1700000006000,"timestamp":[0-9]{13}\}\n$`, r.get("/api/clock").body)
-
-	b := r.newBackend()
-	b.Workers = func(context.Context) ([]WorkerInfo, error) { return []WorkerInfo{{ID: 1}, {ID: 2}}, nil }
-	r.SetBackend(b)
-	var list struct{ Workers []WorkerInfo }
-	require.NoError(t, json.Unmarshal([]byte(r.get("/api/workers").body), &list))
-	require.Len(t, list.Workers, 2)
-	b.Workers = func(context.Context) ([]WorkerInfo, error) { return nil, errors.New(secret) }
-	a := r.get("/api/workers")
-	a.requireError(t, 500, "internal")
-	require.NotContains(t, a.body, "password")
-}
-
 func TestPages(t *testing.T) {
 	r := start(t, nil)
 	require.Contains(t, r.get("/").body, "/api/snowflake/get/{key}")
@@ -240,7 +221,7 @@ func TestOnTheRealThings(t *testing.T) {
 	marks, err := sqlstore.OpenMarks(filepath.Join(dir, "marks.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, marks.Close()) })
-	service, err := segment.New(segment.Config{Store: store, Marks: marks})
+	service, err := segment.New(segment.Config{Store: store, Marks: marks, Wait: time.Minute})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan error, 1)

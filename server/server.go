@@ -43,6 +43,9 @@ type Config struct {
 	Log   zerolog.Logger
 	// Version is told by GET /metrics.
 	Version string
+	// Node and Owner are what GET /api/clock calls this daemon and its process
+	// while it starts, before a Backend's Worker tells; empty is left out.
+	Node, Owner string
 	// AdminToken lets its bearer change tags; without one nobody may.
 	AdminToken []byte
 	// MaxBatch is the largest n of a request.
@@ -91,7 +94,7 @@ type Segments interface {
 type Check struct {
 	Name string
 	// Ready returns nil when the condition holds. It must not block. Only what
-	// the error table knows of its error is shown to clients.
+	// the error table knows of its error is shown to clients; the rest is logged.
 	Ready func() error
 }
 
@@ -103,9 +106,12 @@ type Backend struct {
 	Admin     segment.Admin    // nil as Segments
 	// Worker tells who this daemon is; nil where it is nobody.
 	Worker func() WorkerInfo
-	// Workers lists the cluster; nil lists this daemon alone.
+	// Workers lists the cluster; nil lists this daemon alone. It returns within
+	// its context; worker.ErrUnreachable answers 503 registry_unavailable.
 	Workers func(ctx context.Context) ([]WorkerInfo, error)
-	Checks  []Check
+	// Clock tells what the peers said of this clock; nil for a daemon alone.
+	Clock  func() ClockInfo
+	Checks []Check
 }
 
 // Server is leafd's HTTP server.

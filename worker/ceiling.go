@@ -27,37 +27,61 @@ const failedInterval = 500 * time.Millisecond
 //
 //	C1  The ceiling is recorded durably, in the local file or the registry,
 //	    before Ceiling returns it (P2).
-//	C2  The ceiling never falls, but to 0 when fenced; fenced is for good.
-//	C3  A clock that jumped ahead is never recorded: neither as timestamp nor
-//	    as ceiling, so that one bad step can't lock the worker out for years.
+//	C2  The ceiling never falls, but to 0 where nothing may be issued; fenced is
+//	    for good.
+//	C3  A clock that jumped ahead is never recorded, neither as timestamp nor as
+//	    ceiling, unless the peers have the same time: one bad step can't lock the
+//	    worker out for years.
 //	C4  The recorded timestamp never falls.
+//	C5  With ReclaimAfter, no ceiling reaches beyond half of it after the last
+//	    write that the registry took, reckoned from before that write was sent,
+//	    on the clock that counts suspend too; and once it is over the ceiling is 0.
 type Worker struct {
 	cfg           Config       // immutable
 	floor         clock.Millis // immutable once started
+	began         clock.Millis // immutable once started; the clock when issuing began
+	known         clock.Millis // immutable once started; the timestamp of what the start went by
 	local, remote recorder
+	// life ends with Close. The registry's write has it, not the report's context:
+	// it may still be under way when the local file has long taken the report.
+	life    context.Context //nolint:containedctx // see above
+	endLife context.CancelFunc
 
 	ceiling atomic.Int64  // C1: stored only after a recorder has it
 	kick    chan struct{} // asks Run for a report now
 
 	mu       sync.Mutex
 	record   Record        // mu protects; what was recorded last
-	anchor   clock.Reading // mu protects; the clocks at the last report that succeeded
+	anchor   clock.Reading // mu protects; the clocks at the last report that raised the recorded timestamp
 	lastErr  error         // mu protects; why the last report failed, nil if it did not
 	lastTry  time.Duration // mu protects; monotonic time of the last report
 	fenced   error         // mu protects; why, once fenced
 	reported chan struct{} // mu protects; closed and replaced at the end of each report
 
+	// Of the registry; see registered.go.
+	claimed   bool          // mu protects; the entry is ours
+	renewed   time.Duration // mu protects; boot-time clock before the last write that the registry took was sent
+	remoteErr error         // mu protects; why the registry's last write failed
+	localErr  error         // mu protects; why the file's last write failed
+	issuing   bool          // mu protects; as Watch saw the generator last
+	leaving   bool          // mu protects; Close has begun
+
+	// Of the peers; see peers.go.
+	peers    []string       // mu protects; addresses last known
+	samples  []clock.Sample // mu protects; what they last said
+	asked    clock.Millis   // mu protects; when
+	disagree error          // mu protects; why the peers' clocks are not ours
+	silent   bool           // mu protects; the last look had no answer
+
 	notifyMu sync.Mutex // one Notify at a time
 }
 
 func newWorker(cfg Config) *Worker {
-	return &Worker{
-		cfg:      cfg,
-		local:    newRecorder(func(_ context.Context, r Record) error { return cfg.Cache.Save(r) }),
-		remote:   newRecorder(cfg.Registry.Report),
-		kick:     make(chan struct{}, 1),
-		reported: make(chan struct{}),
-	}
+	w := &Worker{cfg: cfg, kick: make(chan struct{}, 1), reported: make(chan struct{}), issuing: true}
+	w.life, w.endLife = context.WithCancel(context.Background())
+	w.local = newRecorder(func(_ context.Context, r Record) error { return w.localDid(cfg.Cache.Save(r)) })
+	w.remote = newRecorder(w.register)
+	return w
 }
 
 // ID returns the worker ID.
@@ -99,10 +123,7 @@ func (w *Worker) Await(ctx context.Context, t clock.Millis) error {
 		if lastErr != nil && w.cfg.Clock.Mono()-lastTry < retryPause {
 			return fmt.Errorf("%w: %w", snowflake.ErrCeilingReached, lastErr)
 		}
-		select {
-		case w.kick <- struct{}{}:
-		default: // a report is asked for already
-		}
+		w.ask()
 		select {
 		case <-reported:
 		case <-ctx.Done():
@@ -111,18 +132,20 @@ func (w *Worker) Await(ctx context.Context, t clock.Millis) error {
 	}
 }
 
-// Run reports every ReportInterval, and when Await asks, until ctx is done.
+// Run reports every ReportInterval, and when Await asks, and looks at the peers
+// every PeerInterval, until ctx is done.
 func (w *Worker) Run(ctx context.Context) error {
-	var ticker sync.WaitGroup
-	defer ticker.Wait()
-	ticker.Go(func() {
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() {
 		for w.cfg.Clock.Sleep(ctx, w.interval()) == nil {
-			select {
-			case w.kick <- struct{}{}:
-			case <-ctx.Done():
-			}
+			w.endLease()
+			w.ask()
 		}
 	})
+	if w.cfg.Asker != nil {
+		beside.Go(func() { w.watchPeers(ctx) })
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -130,6 +153,14 @@ func (w *Worker) Run(ctx context.Context) error {
 		case <-w.kick:
 			w.report(ctx)
 		}
+	}
+}
+
+// ask asks Run for a report.
+func (w *Worker) ask() {
+	select {
+	case w.kick <- struct{}{}:
+	default: // one is asked for already
 	}
 }
 
@@ -148,8 +179,12 @@ func (w *Worker) report(ctx context.Context) {
 		return
 	}
 	bounded, cancel := context.WithTimeout(ctx, w.cfg.ReportInterval)
+	defer cancel()
 	err := w.extend(bounded)
-	cancel()
+	if errors.Is(err, ErrClockJumped) {
+		// The registry still has to hear that we are not among the live.
+		_ = w.recordIn(bounded, &w.remote, w.Record()) // register tells of its failures
+	}
 	if ctx.Err() != nil {
 		return // stopping: Close has the last word
 	}
@@ -164,6 +199,7 @@ func (w *Worker) report(ctx context.Context) {
 	case errors.Is(err, ErrFenced): // fence told of it
 	case errors.Is(err, ErrClockJumped) && !errors.Is(before, ErrClockJumped):
 		w.notify(Event{Kind: EventClockJumped, Err: err})
+		w.ask() // leave the live at once
 	case err != nil && !errors.Is(err, ErrClockJumped) && (before == nil || errors.Is(before, ErrClockJumped)):
 		w.notify(Event{Kind: EventReportFailing, Err: err})
 	case err == nil && before != nil:
@@ -175,14 +211,21 @@ func (w *Worker) report(ctx context.Context) {
 func (w *Worker) extend(ctx context.Context) error {
 	now := w.cfg.Clock.Read()
 	w.mu.Lock()
-	r, anchor := w.record, w.anchor
+	anchor := w.anchor
 	w.mu.Unlock()
 	if step := clock.Judge(anchor, now); step.By > w.cfg.MaxForwardStep { // C3
-		return fmt.Errorf("%w by %s between two reports (%s allowed); mend the clock, or restart if it is right now", ErrClockJumped, step.By.Round(time.Millisecond), w.cfg.MaxForwardStep)
+		if err := w.confirmJump(ctx, step); err != nil {
+			return err
+		}
+		now = w.cfg.Clock.Read()
 	}
+	w.mu.Lock()
+	r := w.record
+	r.Peers = w.peers
+	w.mu.Unlock()
 	r.Timestamp = max(r.Timestamp, now.Wall())                    // C4
 	r.Ceiling = max(r.Ceiling, now.Wall().Add(w.cfg.CeilingLead)) // C2
-	if err := w.save(ctx, r); err != nil {
+	if err := w.save(ctx, r, w.leaseShort(now)); err != nil {
 		return err
 	}
 	w.mu.Lock()
@@ -190,39 +233,73 @@ func (w *Worker) extend(ctx context.Context) error {
 	if w.fenced != nil {
 		return w.fenced
 	}
-	w.record, w.anchor = r, now
+	w.record.Timestamp, w.record.Ceiling, w.record.Peers = r.Timestamp, r.Ceiling, r.Peers
+	if now.Wall() >= r.Timestamp { // a clock that was set back, and is set right, has not jumped
+		w.anchor = now
+	}
 	w.ceiling.Store(int64(r.Ceiling))
 	return nil
 }
 
-// save returns nil as soon as the local file or the registry has r.
-func (w *Worker) save(ctx context.Context, r Record) error {
-	results := make(chan error, 2)
-	for _, to := range []*recorder{&w.local, &w.remote} {
-		go func() { results <- w.recordIn(ctx, to, r) }()
+// save returns nil as soon as the local file or the registry has r; if
+// registryOnly, as soon as the registry has.
+func (w *Worker) save(ctx context.Context, r Record, registryOnly bool) error {
+	type result struct {
+		err    error
+		counts bool
 	}
+	results := make(chan result, 2)
+	write := func(to *recorder, counts bool) {
+		if !to.begin() {
+			results <- result{errBusy, counts}
+			return
+		}
+		go func() {
+			bounded, cancel := context.WithTimeout(w.life, max(w.cfg.ReportInterval, leastReport))
+			defer cancel()
+			results <- result{w.lost(to.finish(bounded, r)), counts}
+		}()
+	}
+	write(&w.local, !registryOnly)
+	write(&w.remote, true)
 	var failed []error
 	for range 2 {
 		select {
-		case err := <-results:
-			if err == nil {
+		case got := <-results:
+			if got.err == nil && got.counts {
 				return nil
 			}
-			failed = append(failed, err)
+			failed = append(failed, got.err)
 		case <-ctx.Done():
-			return fmt.Errorf("worker: recording the ceiling took too long: %w", ctx.Err())
+			failed = append(failed, fmt.Errorf("worker: recording the ceiling took too long: %w", ctx.Err()))
+			return w.notSaved(failed, registryOnly)
 		}
 	}
+	return w.notSaved(failed, registryOnly)
+}
+
+// leastReport is the shortest time that the registry gets for a report.
+const leastReport = 3 * time.Second
+
+func (w *Worker) notSaved(failed []error, registryOnly bool) error {
 	if err := w.isFenced(); err != nil {
 		return err
 	}
-	return fmt.Errorf("worker: the ceiling could not be recorded: %w", withoutNoRegistry(failed))
+	err := withoutNoRegistry(failed)
+	if registryOnly {
+		return fmt.Errorf("%w, %s without the registry: %w", ErrLeaseOver, w.cfg.ReclaimAfter/2, err)
+	}
+	return fmt.Errorf("worker: the ceiling could not be recorded: %w", err)
 }
 
 // recordIn writes r to one place. One that is no longer ours to write fences,
 // also when the other place has r by then.
 func (w *Worker) recordIn(ctx context.Context, to *recorder, r Record) error {
-	err := to.record(ctx, r)
+	return w.lost(to.record(ctx, r))
+}
+
+// lost fences where err says that a record is no longer ours to write.
+func (w *Worker) lost(err error) error {
 	if errors.Is(err, ErrLocked) || errors.Is(err, ErrFenced) {
 		return w.fence(err)
 	}
@@ -238,13 +315,18 @@ func (w *Worker) fence(cause error) error {
 	w.mu.Lock()
 	first := w.fenced == nil
 	if first {
-		w.fenced = fmt.Errorf("%w: %w", ErrFenced, cause)
+		w.fenced = cause
+		if !errors.Is(cause, ErrFenced) {
+			w.fenced = fmt.Errorf("%w: %w", ErrFenced, cause)
+		}
 		w.ceiling.Store(0)
 	}
 	fenced := w.fenced
 	w.mu.Unlock()
 	if first {
 		w.notify(Event{Kind: EventFenced, Err: fenced})
+		// Leave the live. Not from here: a call of the registry's own told us.
+		go func() { _ = w.cfg.Registry.Close() }()
 	}
 	return fenced
 }
@@ -255,8 +337,9 @@ func (w *Worker) isFenced() error {
 	return w.fenced
 }
 
-// Check returns nil while the worker may issue, and otherwise ErrFenced or why
-// the ceiling can't be raised.
+// Check returns nil while the worker should be asked for IDs, and otherwise
+// ErrFenced, why the ceiling can't be raised, or ErrPeersDisagree: then IDs are
+// issued still, but better by others.
 func (w *Worker) Check() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -266,68 +349,5 @@ func (w *Worker) Check() error {
 	if w.lastErr != nil && w.cfg.Clock.Read().Wall() >= w.Ceiling() {
 		return fmt.Errorf("%w: %w", snowflake.ErrCeilingReached, w.lastErr)
 	}
-	return nil
-}
-
-// Close records a clean stop: last is the time of the last ID, as
-// Generator.Stop returned it. Call it after Run has returned. The next start
-// then waits for nothing. A fenced worker records nothing: the record may be
-// another's by now.
-func (w *Worker) Close(ctx context.Context, last clock.Millis) error {
-	// The last report of Run may be under way still; it must not land later.
-	settled := errors.Join(w.local.settle(ctx), w.remote.settle(ctx))
-	now := w.cfg.Clock.Read()
-	w.mu.Lock()
-	r, anchor, fenced := w.record, w.anchor, w.fenced
-	w.mu.Unlock()
-	if settled != nil {
-		return errors.Join(fmt.Errorf("worker: a clean stop could not be recorded, the next start waits for the ceiling: %w", settled), w.cfg.Registry.Close())
-	}
-	if fenced != nil {
-		return errors.Join(fenced, w.cfg.Registry.Close())
-	}
-	if clock.Judge(anchor, now).By <= w.cfg.MaxForwardStep { // C3
-		r.Timestamp = max(r.Timestamp, now.Wall())
-	}
-	r.Ceiling = max(last+1, w.floor)
-	err := withoutNoRegistry([]error{w.recordIn(ctx, &w.local, r), w.recordIn(ctx, &w.remote, r)})
-	w.mu.Lock()
-	w.record = r
-	w.ceiling.Store(0)
-	w.mu.Unlock()
-	return errors.Join(err, w.cfg.Registry.Close())
-}
-
-// recorder writes records to one place, never two at a time: a write that hangs
-// fails the ones after it instead of piling them up behind it.
-type recorder struct {
-	save func(context.Context, Record) error // immutable
-	turn chan struct{}                       // immutable; holds a token while a write is under way
-}
-
-func newRecorder(save func(context.Context, Record) error) recorder {
-	return recorder{save: save, turn: make(chan struct{}, 1)}
-}
-
-var errBusy = errors.New("worker: the write before is still under way")
-
-func (r *recorder) record(ctx context.Context, rec Record) error {
-	select {
-	case r.turn <- struct{}{}:
-	default:
-		return errBusy
-	}
-	defer func() { <-r.turn }()
-	return r.save(ctx, rec)
-}
-
-// settle waits for a write that is under way.
-func (r *recorder) settle(ctx context.Context) error {
-	select {
-	case r.turn <- struct{}{}:
-		<-r.turn
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", errBusy, ctx.Err())
-	}
+	return w.disagree
 }

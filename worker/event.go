@@ -24,12 +24,26 @@ const (
 	EventClockRefused    EventKind = "clock_refused"    // Refused calls between two looks; the clock is right again
 	EventStalled         EventKind = "stalled"          // Err is set; issuing is refused for another reason
 	EventResumed         EventKind = "resumed"          // issuing is possible again
+	EventRecordLost      EventKind = "record_lost"      // Err is set; the registry's entry replaces the local record
+	EventRenamed         EventKind = "renamed"          // Text is set; the local record is of another node name
+	EventRemoved         EventKind = "removed"          // Text is set; our entry is gone, a new one is made
+	EventOffline         EventKind = "offline"          // Err is set; the local record alone says who we are
+	EventConfirmed       EventKind = "confirmed"        // after EventOffline: the registry has confirmed it
+	EventRegistryLost    EventKind = "registry_lost"    // Err is set; it takes no report
+	EventRegistryBack    EventKind = "registry_back"    // it takes reports again
+	EventRecordFailing   EventKind = "record_failing"   // Err is set; the file takes no report, the registry may
+	EventRecordBack      EventKind = "record_back"      // it takes reports again
+	EventPeersSilent     EventKind = "peers_silent"     // Err is set; no peer told its clock
+	EventPeersDisagree   EventKind = "peers_disagree"   // Err is set; not ready
+	EventPeersAgree      EventKind = "peers_agree"      // ready again
+	EventJumpConfirmed   EventKind = "jump_confirmed"   // Text is set; the peers' clocks confirm a jump
 )
 
 // Event is one change of state.
 type Event struct {
 	Kind    EventKind
 	Err     error
+	Text    string
 	Wait    time.Duration
 	Until   clock.Millis
 	Refused uint64
@@ -76,6 +90,7 @@ func (w *Worker) Watch(ctx context.Context, issuer Issuer) error {
 			refused = now
 		}
 		current = kind
+		w.setIssuing(kind == "")
 	}
 	return nil
 }

@@ -4,122 +4,270 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
-
-	"github.com/google/uuid"
-
-	"github.com/leafd/leafd/clock"
 )
 
-// Defaults of Config; DESIGN 4 has the reasons.
-const (
-	DefaultReportInterval = 3 * time.Second
-	DefaultCeilingLead    = 6 * time.Second
-	DefaultMaxForwardStep = 10 * time.Second
-)
-
-// Config is what a Worker needs. Clock, Cache, Registry and Layout must be set.
-type Config struct {
-	Node     string // identity
-	Layout   string // as snowflake.Layout prints it
-	Epoch    clock.Millis
-	Clock    clock.Clock
-	Cache    Cache
-	Registry Registry
-	// ReportInterval is the time between two reports.
-	ReportInterval time.Duration
-	// CeilingLead is how far the ceiling lies ahead of the clock when it is
-	// recorded: longer than ReportInterval, so that one report may fail.
-	CeilingLead time.Duration
-	// MaxForwardStep is how far the wall clock may be ahead of what the
-	// monotonic and boot-time clocks allow between two reports.
-	MaxForwardStep time.Duration
-	// MaxWait bounds the wait for a recorded ceiling at the start.
-	MaxWait time.Duration
-	// Notify is told of each change of state, one call at a time; nil for none.
-	Notify func(Event)
-}
-
-// Validate names what can't work, field and value.
-func (c Config) Validate() error {
-	switch {
-	case c.Clock == nil || c.Cache == nil || c.Registry == nil || c.Layout == "":
-		return errors.New("worker: Config needs Clock, Cache, Registry and Layout")
-	case c.ReportInterval <= 0:
-		return fmt.Errorf("worker: report interval %s: want more than 0", c.ReportInterval)
-	case c.CeilingLead <= c.ReportInterval:
-		return fmt.Errorf("worker: ceiling lead %s: want more than the report interval %s, or issuing stops between two reports", c.CeilingLead, c.ReportInterval)
-	case c.MaxForwardStep < time.Second:
-		return fmt.Errorf("worker: max forward step %s: want at least 1s", c.MaxForwardStep)
-	}
-	return nil
-}
-
-// Start claims the worker ID, passes the clock guards and records the first
-// ceiling. Nothing is written before the guards have passed. It keeps:
+// Start passes the clock guards, claims the worker ID and records the first
+// ceiling. It keeps:
 //
 //	W1  Start returns only when the clock has passed the ceiling of every
 //	    earlier life, local or in the registry: no ID of theirs can repeat.
 //	W2  A record that can't be read, or isn't ours, ends the start. Only a
-//	    record that never was is taken as "nothing issued yet".
+//	    record that never was is taken as "nothing issued yet"; one that is gone
+//	    is replaced by the registry's entry, or by nothing.
 //	W3  The guards refuse with ErrClockRefused; a registry's failure is never
-//	    taken for that, nor the other way round.
+//	    taken for that, nor the other way round. No guard is left out because
+//	    the registry failed.
+//	W4  Nothing is written, here or in the registry, before the guards have
+//	    passed; and the local record names this process before the registry does,
+//	    so that a crash in between leaves no entry whose owner nobody knows.
+//	W5  Without the registry only a record that the registry has confirmed, in
+//	    the folder that it was written in, gives a worker ID. A copied folder is
+//	    another daemon's: its owners aren't ours, so that they may live, and it
+//	    puts nothing back into a registry that lost its data.
 //
-// It returns ErrClockRefused, ErrForeign, ErrDamaged, or what Cache and Registry
-// return.
+// It returns ErrClockRefused, ErrForeign, ErrDamaged, ErrHeld, ErrExhausted,
+// ErrUnreachable, or what Cache returns.
 func Start(ctx context.Context, cfg Config) (*Worker, error) {
-	if err := cfg.Validate(); err != nil {
+	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
 	w := newWorker(cfg)
-	recorded, err := cfg.Cache.Load()
-	switch {
-	case errors.Is(err, ErrNoRecord):
-		w.notify(Event{Kind: EventFirstStart})
-	case err != nil:
-		return nil, err // W2
-	default:
-		if err := w.checkOurs(recorded); err != nil {
-			return nil, err
-		}
-		if err := w.checkClock(recorded); err != nil {
-			return nil, err
-		}
-	}
-	self := Record{Node: cfg.Node, Layout: cfg.Layout, Epoch: cfg.Epoch, Cluster: recorded.Cluster, Owner: uuid.NewString(), Peers: recorded.Peers}
-	claimed, err := cfg.Registry.Claim(ctx, self)
-	if err != nil {
-		return nil, err
-	}
-	if recorded.Node != "" && recorded.WorkerID != claimed.WorkerID {
-		return nil, fmt.Errorf("%w: it is of worker %d, and this start is worker %d: give worker %d back, or take another data folder",
-			ErrForeign, recorded.WorkerID, claimed.WorkerID, recorded.WorkerID)
-	}
-	self.WorkerID, self.Cluster = claimed.WorkerID, claimed.Cluster
-	self.Timestamp = max(recorded.Timestamp, claimed.Timestamp)
-	self.Ceiling = max(recorded.Ceiling, claimed.Ceiling)
-	if err := w.passGuards(ctx, self); err != nil {
+	if err := w.start(ctx); err != nil {
+		w.endLife()
 		return nil, errors.Join(err, cfg.Registry.Close())
-	}
-	w.floor = max(self.Ceiling, self.Timestamp)
-	w.record = self
-	w.anchor = cfg.Clock.Read()
-	if err := w.extend(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("the first ceiling could not be recorded: %w", err), cfg.Registry.Close())
 	}
 	return w, nil
 }
 
-// checkOurs returns ErrForeign for a record of another layout: IDs of two
-// layouts can be equal whatever their times.
-func (w *Worker) checkOurs(r Record) error {
+// self is what the start knows of this node so far.
+type self struct {
+	Record
+	recorded bool  // there was a local record of this node
+	offline  bool  // the registry can't be reached
+	cause    error // why, when offline
+	lost     error // the local record is gone: only an entry in the registry can replace it
+}
+
+func (w *Worker) start(ctx context.Context) error {
+	me, err := w.load()
+	if err != nil {
+		return err
+	}
+	found, err := w.look(ctx, &me)
+	if err != nil {
+		return err
+	}
+	me.Timestamp = max(me.Timestamp, found.Timestamp)
+	me.Ceiling = max(me.Ceiling, found.Ceiling)
+	if err := w.checkClock(me.Record); err != nil {
+		return err
+	}
+	if err := w.askAtStart(ctx, me, found); err != nil {
+		return err
+	}
+	if err := w.passCeiling(ctx, me.Record); err != nil {
+		return err
+	}
+	if err := w.claim(ctx, &me, found); err != nil {
+		return err
+	}
+	// The number may have been another node's: its ceiling came with it.
+	if err := w.passCeiling(ctx, me.Record); err != nil {
+		return err
+	}
+	return w.begin(ctx, me)
+}
+
+// load reads the local record (W2) and returns what the start begins with.
+func (w *Worker) load() (self, error) {
+	me := self{Record: Record{
+		Node: w.cfg.Node, WorkerID: NoWorkerID, Layout: w.cfg.Layout, Epoch: w.cfg.Epoch, Owner: w.cfg.Owner, Home: w.cfg.Home,
+	}}
+	r, err := w.cfg.Cache.Load()
+	if errors.Is(err, ErrNoRecord) {
+		w.notify(Event{Kind: EventFirstStart})
+		return me, nil
+	}
+	if errors.Is(err, ErrLost) {
+		me.lost = err
+		return me, nil
+	}
+	if err != nil {
+		return me, err
+	}
 	if r.Layout != w.cfg.Layout || r.Epoch != w.cfg.Epoch {
-		return fmt.Errorf("%w: it is of layout %s with epoch %d, and this start has %s with epoch %d: "+
+		return me, fmt.Errorf("%w: it is of layout %s with epoch %d, and this start has %s with epoch %d: "+
 			"start with the recorded ones, or take another data folder and a worker ID that never issued under them",
 			ErrForeign, r.Layout, r.Epoch, w.cfg.Layout, w.cfg.Epoch)
 	}
+	if err := w.checkClock(r); err != nil {
+		return me, err
+	}
+	me.Cluster, me.WorkerID, me.Timestamp, me.Ceiling, me.Peers = r.Cluster, r.WorkerID, r.Timestamp, r.Ceiling, r.Peers
+	if r.Cluster != "" && r.Node != w.cfg.Node {
+		// Another name is another node: the registry gives it a number of its own.
+		w.notify(Event{Kind: EventRenamed, Text: fmt.Sprintf("worker %d is %q's; this daemon is %q now", r.WorkerID, r.Node, w.cfg.Node)})
+		me.WorkerID = NoWorkerID
+		return me, nil
+	}
+	me.recorded, me.Registered = true, r.Registered
+	if r.Cluster == "" {
+		return me, nil // standalone: nobody else writes about us
+	}
+	me.Home = r.Home // until the registry has confirmed us (W5)
+	if !me.copied(w.cfg.Home) {
+		me.Lineage = grow(r.Lineage, r.Owner)
+	}
+	return me, nil
+}
+
+// copied tells that the record was written in another folder than home (W5).
+func (me *self) copied(home string) bool {
+	return me.recorded && me.Home != "" && home != "" && me.Home != home
+}
+
+// maxLineage bounds Record.Lineage. One owner more is added by each start
+// without the registry; the first one is the one that it surely knows.
+const maxLineage = 256
+
+// grow adds owner to lineage.
+func grow(lineage []string, owner string) []string {
+	if owner == "" || slices.Contains(lineage, owner) {
+		return lineage
+	}
+	lineage = append(slices.Clone(lineage), owner)
+	if len(lineage) > maxLineage {
+		lineage = slices.Delete(lineage, 1, 2)
+	}
+	return lineage
+}
+
+// look asks the registry what it knows. A daemon with a record of its own goes
+// on without an answer (W5).
+func (w *Worker) look(ctx context.Context, me *self) (Found, error) {
+	patience := w.cfg.MaxWait
+	if me.recorded && me.Cluster != "" {
+		patience = min(patience, w.cfg.LookTimeout)
+	}
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	found, err := w.cfg.Registry.Look(bounded, me.Record)
+	if errors.Is(err, ErrUnreachable) && ctx.Err() == nil {
+		return Found{}, w.goOffline(me, err)
+	}
+	if err != nil {
+		return Found{}, err
+	}
+	if me.lost != nil {
+		if !found.Known { // W2
+			return Found{}, me.lost
+		}
+		w.notify(Event{Kind: EventRecordLost, Err: me.lost})
+	}
+	if found.Forgotten && me.copied(w.cfg.Home) {
+		return Found{}, fmt.Errorf("%w: the data folder is a copy of the one in which worker %d of node %q was recorded, and the registry has lost its data: "+
+			"let the daemon of the original folder put its worker ID back first, or, if it is gone for good, move this folder aside and start as a new node",
+			ErrForeign, me.WorkerID, me.Node)
+	}
+	if found.Removed {
+		w.notify(Event{Kind: EventRemoved, Text: fmt.Sprintf("worker %d of node %q is no longer in the registry", me.WorkerID, me.Node)})
+	}
+	return found, nil
+}
+
+// goOffline lets a start go on without the registry, or says why it can't.
+func (w *Worker) goOffline(me *self, cause error) error {
+	switch {
+	case me.lost != nil:
+		return fmt.Errorf("%w; and without the registry (%w) nothing can replace it", me.lost, cause)
+	case !me.recorded || me.Cluster == "":
+		return fmt.Errorf("%w; and the data folder has no worker ID of node %q that the registry has confirmed: it has to answer once", cause, me.Node)
+	case me.copied(w.cfg.Home):
+		return fmt.Errorf("%w; and the data folder is a copy of the one in which worker %d was recorded, whose daemon may live: the registry has to answer once",
+			cause, me.WorkerID)
+	case w.cfg.ReclaimAfter > 0 && w.cfg.Clock.Read().Wall().Sub(me.Registered) >= w.cfg.ReclaimAfter/2:
+		return fmt.Errorf("%w; and worker %d was last confirmed at %s: after %s, half of --reclaim-after, another node may be about to take it: the registry has to answer once",
+			cause, me.WorkerID, me.Registered, w.cfg.ReclaimAfter/2)
+	}
+	me.offline, me.cause = true, cause
+	w.notify(Event{Kind: EventOffline, Err: cause})
 	return nil
 }
+
+// claim makes the entry ours in the registry, or goes on without (W5).
+func (w *Worker) claim(ctx context.Context, me *self, found Found) error {
+	if me.offline {
+		return nil
+	}
+	if me.recorded && me.Cluster != "" {
+		if err := w.cfg.Cache.Save(me.Record); err != nil { // W4
+			return fmt.Errorf("the owner could not be recorded: %w", err)
+		}
+	}
+	claiming := me.Record
+	now := w.cfg.Clock.Read()
+	claiming.Timestamp = max(claiming.Timestamp, now.Wall())
+	bounded, cancel := context.WithTimeout(ctx, w.cfg.MaxWait)
+	defer cancel()
+	claimed, err := w.cfg.Registry.Claim(bounded, claiming)
+	if errors.Is(err, ErrUnreachable) && ctx.Err() == nil && found.oursAlone(me.Record) {
+		return w.goOffline(me, err)
+	}
+	if err != nil {
+		return err
+	}
+	me.Cluster, me.WorkerID = claimed.Cluster, claimed.WorkerID
+	me.Ceiling = max(me.Ceiling, claimed.Ceiling)
+	if claimed.Timestamp > claiming.Timestamp { // another node's number, and its clock is ahead of ours
+		me.Ceiling = max(me.Ceiling, claimed.Timestamp)
+	}
+	me.Home = w.cfg.Home
+	if me.Cluster != "" {
+		me.Registered, me.Lineage = now.Wall(), nil
+	}
+	w.mu.Lock()
+	w.claimed, w.renewed = true, now.Boot
+	w.mu.Unlock()
+	return nil
+}
+
+// oursAlone tells that what was found is an entry that this data folder wrote, and
+// that nobody else is live under our name.
+func (f Found) oursAlone(r Record) bool {
+	return f.Known && r.wrote(f.Owner) && (f.LiveOwner == "" || r.wrote(f.LiveOwner))
+}
+
+// wrote tells whether owner is this process or one that had the record before it.
+func (r Record) wrote(owner string) bool {
+	return owner == r.Owner || slices.Contains(r.Lineage, owner)
+}
+
+// begin records the first ceiling and publishes it.
+func (w *Worker) begin(ctx context.Context, me self) error {
+	now := w.cfg.Clock.Read()
+	w.mu.Lock()
+	w.floor = max(me.Ceiling, me.Timestamp)
+	w.record = me.Record
+	w.anchor = now
+	w.began = now.Wall()
+	w.known = me.Timestamp
+	if me.offline {
+		w.renewed = now.Boot - now.Wall().Sub(me.Registered)
+		w.remoteErr = me.cause
+	}
+	w.mu.Unlock()
+	bounded, cancel := context.WithTimeout(ctx, max(w.cfg.ReportInterval, firstReport))
+	defer cancel()
+	if err := w.extend(bounded); err != nil {
+		return fmt.Errorf("the first ceiling could not be recorded: %w", err)
+	}
+	return nil
+}
+
+// firstReport is the shortest time that the first report may take.
+const firstReport = 5 * time.Second
 
 // checkClock refuses a clock behind the one recorded.
 func (w *Worker) checkClock(r Record) error {
@@ -132,8 +280,8 @@ func (w *Worker) checkClock(r Record) error {
 	return nil
 }
 
-// passGuards waits until the clock has passed the recorded ceiling (W1).
-func (w *Worker) passGuards(ctx context.Context, r Record) error {
+// passCeiling waits until the clock has passed the recorded ceiling (W1).
+func (w *Worker) passCeiling(ctx context.Context, r Record) error {
 	for {
 		if err := w.checkClock(r); err != nil {
 			return err

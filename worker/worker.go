@@ -4,7 +4,6 @@
 package worker
 
 import (
-	"context"
 	"errors"
 
 	"github.com/leafd/leafd/clock"
@@ -30,6 +29,11 @@ var (
 // until the daemon is started again.
 var ErrFenced = errors.New("worker: fenced")
 
+// ErrPeersDisagree is returned by Check while most of the peers that answer have
+// another time than this daemon's clock. IDs are issued on: they are unique all
+// the same.
+var ErrPeersDisagree = errors.New("worker: the peers' clocks disagree")
+
 // ErrClockJumped is returned by a report when the wall clock is further ahead
 // than the other clocks of the machine allow.
 var ErrClockJumped = errors.New("worker: clock jumped ahead")
@@ -41,13 +45,12 @@ var (
 	// ErrDamaged is returned by Load when a record is there but can't be
 	// trusted: empty, cut short, altered, or written by something else.
 	ErrDamaged = errors.New("worker: damaged record")
+	// ErrLost is returned by Load, with ErrDamaged, when a record was saved here
+	// and is gone. A registry that has our entry can replace it.
+	ErrLost = errors.New("worker: lost record")
 	// ErrLocked is returned when another process holds the record.
 	ErrLocked = errors.New("worker: record is locked by another process")
 )
-
-// ErrNoRegistry is returned by Report when there is no registry to record
-// anything in: the daemon is standalone.
-var ErrNoRegistry = errors.New("worker: standalone, no registry")
 
 // Record is what a daemon remembers of itself across restarts.
 type Record struct {
@@ -62,6 +65,13 @@ type Record struct {
 	Ceiling clock.Millis `json:"ceiling"`
 	Owner   string       `json:"owner"`           // UUID of the process that wrote it
 	Peers   []string     `json:"peers,omitempty"` // HTTP addresses of the peers last seen
+	// Lineage lists the owners whose writes may stand in the registry: the one
+	// that last wrote there for certain, and those of this data folder since.
+	Lineage []string `json:"lineage,omitempty"`
+	// Registered is the clock at the last write that the registry took.
+	Registered clock.Millis `json:"registered,omitempty"`
+	// Home tells the data folder that the record was written in from a copy of it.
+	Home string `json:"home,omitempty"`
 }
 
 // Cache is the durable local memory of one daemon.
@@ -74,41 +84,4 @@ type Cache interface {
 	Save(r Record) error
 }
 
-// Registry hands out worker IDs and remembers their clocks.
-type Registry interface {
-	// Claim returns the worker ID of self.Node, with what the registry has
-	// recorded of it: Timestamp and Ceiling are 0 for a new entry. It
-	// returns ErrHeld or ErrExhausted.
-	Claim(ctx context.Context, self Record) (Record, error)
-	// Report records Timestamp and Ceiling; ErrNoRegistry when the
-	// registry keeps no record, ErrFenced when the entry is no longer ours.
-	Report(ctx context.Context, r Record) error
-	// Close releases what Claim took for the life of the process.
-	Close() error
-}
-
-// Standalone is the Registry of a daemon without ZooKeeper: its worker ID is
-// the configured one, and only the local record remembers anything.
-type Standalone struct {
-	// WorkerID is 0..the layout's highest; whoever configures it sees to it
-	// that no other daemon has the same.
-	WorkerID int64
-}
-
-var (
-	_ Registry        = Standalone{}
-	_ snowflake.Fence = (*Worker)(nil)
-)
-
-// Claim implements Registry.
-func (s Standalone) Claim(_ context.Context, self Record) (Record, error) {
-	self.WorkerID = s.WorkerID
-	self.Timestamp, self.Ceiling = 0, 0
-	return self, nil
-}
-
-// Report implements Registry.
-func (Standalone) Report(context.Context, Record) error { return ErrNoRegistry }
-
-// Close implements Registry.
-func (Standalone) Close() error { return nil }
+var _ snowflake.Fence = (*Worker)(nil)

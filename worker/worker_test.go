@@ -15,6 +15,7 @@ import (
 	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/worker/registrytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -53,7 +54,7 @@ type daemon struct {
 func newDaemon() *daemon {
 	d := &daemon{clk: clocktest.New(noon), cache: &cachetest.Mem{}, events: &events{}}
 	d.cfg = worker.Config{
-		Node: "10.0.0.5:8080", Layout: "41+10+12", Epoch: snowflake.DefaultEpoch,
+		Node: "10.0.0.5:8080", Owner: "this", Layout: "41+10+12", Epoch: snowflake.DefaultEpoch,
 		Clock: d.clk, Cache: d.cache, Registry: worker.Standalone{WorkerID: 7},
 		ReportInterval: worker.DefaultReportInterval, CeilingLead: worker.DefaultCeilingLead,
 		MaxForwardStep: worker.DefaultMaxForwardStep, MaxWait: 30 * time.Second,
@@ -448,4 +449,21 @@ func TestWatchTellsOfEachChangeOnce(t *testing.T) {
 	require.Equal(t, []worker.EventKind{
 		worker.EventFirstStart, worker.EventClockBehind, worker.EventResumed, worker.EventClockRefused, worker.EventStalled,
 	}, d.events.kinds())
+}
+
+// Found by the random walk's tests: a report's write that began late, when another
+// place had long taken the report, came after a newer record and lowered the ceiling.
+func TestLateWriteNeverReplacesANewerRecord(t *testing.T) {
+	for range 200 {
+		d := newDaemon()
+		d.inCluster(registrytest.Options{})
+		w := d.start(t) // the registry answers before the file is written
+		last := d.clk.Millis() + 1
+		d.clk.Advance(5 * time.Millisecond)
+		require.NoError(t, w.Close(t.Context(), last))
+		time.Sleep(50 * time.Microsecond) // for a goroutine that should not be
+		r, err := d.cache.Load()
+		require.NoError(t, err)
+		require.Equal(t, last+1, r.Ceiling)
+	}
 }

@@ -32,6 +32,10 @@ func (d *daemon) serveBackend(ids checked, w *worker.Worker) {
 	}
 	if w != nil {
 		b.Worker = func() server.WorkerInfo { return d.workerInfo(ids, w) }
+		if d.registry != nil {
+			b.Clock = func() server.ClockInfo { return clockInfo(w) }
+			b.Workers = d.newView(w).workers
+		}
 	}
 	if d.segments != nil {
 		b.Segments = server.FromService(d.segments)
@@ -57,19 +61,31 @@ func snowflakeReady(ids checked, w *worker.Worker) error {
 const (
 	stateActive     = "active"
 	stateNotIssuing = "not_issuing"
+	stateNotReady   = "not_ready" // issuing, but the peers have another time
 	stateFenced     = "fenced"
 )
 
 func (d *daemon) workerInfo(ids checked, w *worker.Worker) server.WorkerInfo {
 	r := w.Record()
 	info := server.WorkerInfo{
-		ID: r.WorkerID, Node: r.Node, Layout: r.Layout, Epoch: r.Epoch, State: stateActive,
+		ID: r.WorkerID, Node: r.Node, Owner: d.owner, Layout: r.Layout, Epoch: r.Epoch, State: stateActive,
 		Ceiling: r.Ceiling, Timestamp: r.Timestamp, Started: d.started.Time(), Version: thisBuild().Version,
 	}
 	if err := snowflakeReady(ids, w); errors.Is(err, worker.ErrFenced) {
 		info.State = stateFenced
+	} else if errors.Is(err, worker.ErrPeersDisagree) {
+		info.State = stateNotReady
 	} else if err != nil {
 		info.State = stateNotIssuing
 	}
+	if d.registry != nil {
+		info.Address = d.cfg.Advertise
+	}
 	return info
+}
+
+// clockInfo is what the peers said of our clock.
+func clockInfo(w *worker.Worker) server.ClockInfo {
+	samples, verdict, checked := w.Peers()
+	return server.ClockInfo{Checked: checked, Verdict: verdict, Samples: samples}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/zkreg"
 )
 
 // Config is what a command was told, checked and complete. A field whose
@@ -23,6 +25,14 @@ type Config struct {
 	DataDir   string
 	Snowflake bool // --modes has snowflake
 	Segment   bool // --modes has segment
+
+	ZK               []string // host:port of ZooKeeper's servers; none: standalone
+	ZKRoot           string
+	ZKForeverPath    string // empty: under ZKRoot
+	ZKSessionTimeout time.Duration
+	ZKAuth           *zkreg.Credentials // secret; nil: none
+	ZKTLS            *tls.Config        // nil: plain
+	ReclaimAfter     time.Duration      // 0: never
 
 	WorkerID       int64            // 0..Layout.MaxWorker()
 	Datacenter     int64            // 0..Layout.MaxDatacenter()
@@ -38,6 +48,8 @@ type Config struct {
 	CeilingLead    time.Duration // above ReportInterval
 	MaxForwardStep time.Duration
 	StartupTimeout time.Duration // above CeilingLead
+	ClockThreshold time.Duration
+	ClockEstimator clock.Estimator
 
 	AdminToken      string // what --admin-token-file holds, secret; empty: no administration over HTTP
 	IdleTimeout     time.Duration
@@ -45,6 +57,9 @@ type Config struct {
 	WriteTimeout    time.Duration
 	DrainDelay      time.Duration
 	ShutdownTimeout time.Duration
+
+	AlarmWebhook string // URL, secret; empty: none
+	AlarmExec    string // program; empty: none
 
 	LogLevel  string // a level of zerolog
 	LogFormat string // auto, json or console
@@ -65,6 +80,7 @@ func (a *app) loadConfig(ctx context.Context, fs *pflag.FlagSet) (Config, *value
 	cfg := Config{Warnings: layers.warnings}
 	cfg.fillPlain(v)
 	cfg.fillLayout(v)
+	cfg.fillZooKeeper(v)
 	cfg.checkRelations(v)
 	cfg.checkStore(v)
 	cfg.fillAddresses(ctx, v)
@@ -98,6 +114,8 @@ func (c *Config) fillPlain(v *values) {
 	c.MaxForwardStep, c.StartupTimeout = v.duration("max-forward-step"), v.duration("startup-timeout")
 	c.IdleTimeout, c.ReadTimeout, c.WriteTimeout = v.duration("idle-timeout"), v.duration("read-timeout"), v.duration("write-timeout")
 	c.DrainDelay, c.ShutdownTimeout = v.duration("drain-delay"), v.duration("shutdown-timeout")
+	c.ClockThreshold, c.ClockEstimator = v.duration("clock-threshold"), clock.Estimator(v.text("clock-estimator"))
+	c.AlarmWebhook, c.AlarmExec = v.text("alarm-webhook"), v.text("alarm-exec")
 	c.LogLevel, c.LogFormat = v.text("log-level"), v.text("log-format")
 }
 
@@ -141,6 +159,10 @@ func (c *Config) checkRelations(v *values) {
 	// A start after a crash waits for the old ceiling to pass.
 	if v.good("ceiling-lead", "startup-timeout") && c.StartupTimeout <= c.CeilingLead {
 		v.refuse("startup-timeout", fmt.Sprintf("want more than ceiling-lead, which is %s", c.CeilingLead))
+	}
+	// Issuing ends after half of it without ZooKeeper: two ceilings have to fit in.
+	if v.good("ceiling-lead", "reclaim-after") && c.ReclaimAfter > 0 && c.ReclaimAfter < max(time.Minute, 4*c.CeilingLead) {
+		v.refuse("reclaim-after", fmt.Sprintf("want 0s, or %s and more", short(max(time.Minute, 4*c.CeilingLead))))
 	}
 	if v.good("data-dir") && c.DataDir == "" {
 		v.refuse("data-dir", "want a folder")
@@ -191,6 +213,10 @@ func (c *Config) fillAddresses(ctx context.Context, v *values) {
 			v.refuse("listen", err.Error())
 			return
 		}
+		if why := c.noIdentity(advertise, warning != ""); why != "" {
+			v.refuse("listen", why)
+			return
+		}
 		if warning != "" {
 			c.Warnings = append(c.Warnings, warning)
 		}
@@ -201,4 +227,23 @@ func (c *Config) fillAddresses(ctx context.Context, v *values) {
 		c.Node = c.Advertise
 		v.derive("node", c.Node)
 	}
+	if c.ZKForeverPath != "" && strings.Contains(c.Node, "-") {
+		// Its reader takes what follows the first hyphen for the number, and a start fails.
+		c.Warnings = append(c.Warnings, fmt.Sprintf("node %q has a hyphen: no Java Leaf will start on %s while its entry is there; use ip:port names until all hosts have moved over", c.Node, c.ZKForeverPath))
+	}
+}
+
+// noIdentity says why a derived address can't be registered in ZooKeeper; "" when
+// it can. The peers ask it for the clock, and without --node it is who we are: the
+// same after each start, and no other machine's.
+func (c *Config) noIdentity(advertise string, onlyLoopback bool) string {
+	switch _, port, _ := net.SplitHostPort(advertise); {
+	case len(c.ZK) == 0:
+		return ""
+	case port == "0":
+		return "with zk, want a port other than 0, or set advertise: peers reach this daemon at that address"
+	case onlyLoopback && c.Node == "":
+		return "this machine has no address but loopback, which every machine has: with zk, set advertise or node"
+	}
+	return ""
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 )
 
@@ -14,9 +15,11 @@ func TestDefaults(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, Config{
 		Listen: "127.0.0.1:8080", Advertise: "127.0.0.1:8080", Node: "127.0.0.1:8080", DataDir: "leafd-data",
+		ZKRoot: "/leaf", ZKSessionTimeout: 6 * time.Second,
 		Snowflake: true, Segment: true, Layout: snowflake.DefaultLayout(), SequenceJitter: 100, MaxBatch: 10000,
 		SegmentWait: 500 * time.Millisecond, SegmentRefresh: time.Minute,
 		ReportInterval: 3 * time.Second, CeilingLead: 6 * time.Second, MaxForwardStep: 10 * time.Second, StartupTimeout: 30 * time.Second,
+		ClockThreshold: 5 * time.Second, ClockEstimator: clock.Median,
 		IdleTimeout: 75 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, ShutdownTimeout: 10 * time.Second,
 		LogLevel: "info", LogFormat: "auto",
 	}, captured(t, cli{}))

@@ -9,17 +9,19 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	oklog "github.com/oklog/run"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"github.com/leafd/leafd/alarm"
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/snowflake"
-	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
 )
 
 // Files of the data folder, beside the record and the lock of package cache.
@@ -32,12 +34,17 @@ const (
 type daemonDeps struct {
 	Clock clock.Clock
 	Log   zerolog.Logger
+	// Settle is zkreg.Config's; 0 for its default.
+	Settle time.Duration
+	// PeerInterval is worker.Config's; 0 for its default.
+	PeerInterval time.Duration
 }
 
 // daemon is a leafd that serves. It goes up in the order of its fields and down
 // the other way round.
 type daemon struct {
 	cfg     Config
+	deps    daemonDeps
 	clk     clock.Clock
 	log     zerolog.Logger
 	monitor *monitor
@@ -48,7 +55,10 @@ type daemon struct {
 	store    segmentStore
 	marks    segment.Marks
 	segments *segment.Service
+	registry *zkreg.Registry // nil while there is none; standalone there never is
 
+	owner   string // UUID of this process
+	home    string // of the data folder
 	started clock.Millis
 	serving atomic.Bool // the server has something to answer with
 	closers []closer
@@ -70,7 +80,7 @@ type closer struct {
 // after a clean stop, and otherwise why there is no daemon: exitCode knows the
 // meaning.
 func runDaemon(ctx context.Context, cfg Config, deps daemonDeps) (err error) {
-	d := &daemon{cfg: cfg, clk: deps.Clock, log: deps.Log, started: deps.Clock.Read().Wall()}
+	d := &daemon{cfg: cfg, deps: deps, clk: deps.Clock, log: deps.Log, owner: uuid.NewString(), started: deps.Clock.Read().Wall()}
 	defer func() { err = errors.Join(err, d.close()) }()
 	for _, warning := range cfg.Warnings {
 		d.log.Warn().Msg(warning)
@@ -108,11 +118,13 @@ func (d *daemon) add(base context.Context, actors *oklog.Group, execute func(con
 // meanwhile, and one that can't have the port has touched nothing.
 func (d *daemon) listen(ctx, base context.Context) error {
 	registry := prometheus.NewRegistry()
-	d.monitor = newMonitor(d.log, registry)
+	if err := d.openAlarms(ctx, registry); err != nil {
+		return err
+	}
 	var err error
 	d.server, err = server.New(server.Config{
 		Base: base, Clock: d.clk, Log: d.log, Version: thisBuild().Version, AdminToken: []byte(d.cfg.AdminToken),
-		MaxBatch: d.cfg.MaxBatch, IdleTimeout: d.cfg.IdleTimeout, ReadTimeout: d.cfg.ReadTimeout, WriteTimeout: d.cfg.WriteTimeout,
+		Node: d.cfg.Node, Owner: d.owner, MaxBatch: d.cfg.MaxBatch, IdleTimeout: d.cfg.IdleTimeout, ReadTimeout: d.cfg.ReadTimeout, WriteTimeout: d.cfg.WriteTimeout,
 		Registry: registry,
 	})
 	if err != nil {
@@ -127,6 +139,27 @@ func (d *daemon) listen(ctx, base context.Context) error {
 	return nil
 }
 
+// openAlarms opens the alarms before anything that may raise one; they are closed
+// after all of that.
+func (d *daemon) openAlarms(ctx context.Context, registry *prometheus.Registry) error {
+	alarms, err := alarm.New(alarm.Config{
+		Log: d.log, Registerer: registry, Clock: d.clk, Webhook: d.cfg.AlarmWebhook, Exec: d.cfg.AlarmExec,
+		Node: d.cfg.Node, Version: thisBuild().Version,
+	})
+	if err != nil {
+		return asUsage(err)
+	}
+	d.monitor = &monitor{log: d.log, alarms: alarms}
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- alarms.Run(life) }()
+	d.onClose("the alarms", func(context.Context) error {
+		end()
+		return <-ended // within the two seconds that deliveries get
+	})
+	return nil
+}
+
 // bringUp opens what the data folder holds, serves segments, passes the clock
 // guards, serves snowflake IDs, and runs it all until life ends. start ends
 // when the daemon is told to stop, which a start that waits must hear.
@@ -136,6 +169,9 @@ func (d *daemon) bringUp(start, life context.Context) error {
 		return err
 	}
 	d.onClose("the data folder's lock", func(context.Context) error { return d.cache.Close() })
+	if d.home, err = d.cache.Home(); err != nil {
+		return err
+	}
 
 	var actors oklog.Group
 	d.add(life, &actors, func(ctx context.Context) error { <-ctx.Done(); return nil })
@@ -176,23 +212,15 @@ func (d *daemon) openSegments(ctx context.Context) error {
 // runWorker claims the worker ID, which may have to wait for the clock, and
 // issues snowflake IDs until ctx is done.
 func (d *daemon) runWorker(start, ctx context.Context) error {
-	layout := d.cfg.Layout
-	w, err := worker.Start(start, worker.Config{
-		Node: d.cfg.Node, Layout: layout.String(), Epoch: layout.Epoch,
-		Clock: d.clk, Cache: d.cache, Registry: worker.Standalone{WorkerID: d.cfg.WorkerID},
-		ReportInterval: d.cfg.ReportInterval, CeilingLead: d.cfg.CeilingLead,
-		MaxForwardStep: d.cfg.MaxForwardStep, MaxWait: d.cfg.StartupTimeout,
-		Notify: d.monitor.worker,
-	})
+	w, err := d.startWorker(start)
 	if err != nil {
 		if errors.Is(err, context.Canceled) && start.Err() != nil {
 			return nil //nolint:nilerr // told to stop while it waited: nothing was issued
 		}
-		if errors.Is(err, worker.ErrClockRefused) {
-			d.monitor.alarm(alarmClockRefused).Err(err).Msg("the clock was refused: leafd does not start")
-		}
+		d.monitor.startFailed(err)
 		return err
 	}
+	layout := d.cfg.Layout
 	ids, err := snowflake.New(snowflake.Config{
 		Layout: layout, Datacenter: d.cfg.Datacenter, Worker: w.ID(), Clock: d.clk,
 		Fence: w, Floor: w.Floor(), Jitter: d.cfg.SequenceJitter,
@@ -208,9 +236,7 @@ func (d *daemon) runWorker(start, ctx context.Context) error {
 	d.add(ctx, &actors, w.Run)
 	d.add(ctx, &actors, func(ctx context.Context) error { return w.Watch(ctx, ids) })
 	d.serveBackend(ids, w)
-	d.log.Info().Int64("worker_id", w.ID()).Str("node", d.cfg.Node).Stringer("layout", layout).
-		Stringer("ids_last_until", layout.End()).Bool("standalone", true).
-		Msg("issuing snowflake IDs; standalone: nobody checks that no other daemon has this worker ID")
+	d.sayIssuing(w)
 	return actors.Run()
 }
 

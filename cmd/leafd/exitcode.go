@@ -13,7 +13,7 @@ const (
 	exitFailure   = 1
 	exitUsage     = 2 // bad flags, settings or arguments
 	exitClock     = 3 // the clock can't be trusted
-	exitHeld      = 4 // another process is this node, or holds its data folder
+	exitHeld      = 4 // another process is this node, or holds its data folder; or did so and fenced us
 	exitExhausted = 5 // no worker ID left
 )
 
@@ -27,7 +27,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, worker.ErrClockRefused):
 		return exitClock
-	case errors.Is(err, worker.ErrHeld), errors.Is(err, worker.ErrLocked):
+	case errors.Is(err, worker.ErrHeld), errors.Is(err, worker.ErrLocked), errors.Is(err, worker.ErrFenced):
 		return exitHeld
 	case errors.Is(err, worker.ErrExhausted):
 		return exitExhausted

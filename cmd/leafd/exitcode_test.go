@@ -24,6 +24,7 @@ func TestExitCodes(t *testing.T) {
 		{"clock", fmt.Errorf("start: %w", worker.ErrClockRefused), 3},
 		{"node held", fmt.Errorf("start: %w", worker.ErrHeld), 4},
 		{"folder locked", fmt.Errorf("start: %w", worker.ErrLocked), 4},
+		{"stopped after it was fenced", fmt.Errorf("closing: %w", worker.ErrFenced), 4},
 		{"no number left", fmt.Errorf("start: %w", worker.ErrExhausted), 5},
 		{"joined with what failed while stopping", errors.Join(worker.ErrClockRefused, errors.New("close")), 3},
 		{"usage that wraps", fmt.Errorf("x: %w", asUsage(errors.New("no"))), 2},

@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -22,6 +23,8 @@ type process struct {
 	Stderr io.Writer
 	Env    map[string]string
 	Clock  clock.Clock
+	// Settle and PeerInterval are daemonDeps'; 0 but in tests.
+	Settle, PeerInterval time.Duration
 }
 
 func main() {

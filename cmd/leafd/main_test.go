@@ -15,11 +15,12 @@ import (
 
 	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
 func TestMain(m *testing.M) {
 	beDaemon()
-	goleak.VerifyTestMain(mariadbtest.StopAfter(m))
+	goleak.VerifyTestMain(zookeepertest.StopAfter(mariadbtest.StopAfter(m)))
 }
 
 // testNow is what the clock of the tests shows.

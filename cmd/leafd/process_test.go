@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,6 +30,13 @@ import (
 // binary that finds it set is a leafd, not a test.
 const skewVariable = "LEAFDTEST_SKEW_FILE"
 
+// settleVariable is how old ZooKeeper's root has to be for a test daemon that is
+// new to it: ten seconds for each new cluster would be most of the tests' time.
+const settleVariable = "LEAFDTEST_SETTLE"
+
+// peerVariable is how often a test daemon looks at its peers' clocks.
+const peerVariable = "LEAFDTEST_PEER_INTERVAL"
+
 // beDaemon turns this process into a leafd whose wall clock a test can step.
 // It does nothing in a test process proper.
 func beDaemon() {
@@ -41,17 +49,33 @@ func beDaemon() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(exitFailure)
 	}
+	settle, err := time.ParseDuration(os.Getenv(settleVariable))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(exitFailure)
+	}
+	peers, err := time.ParseDuration(os.Getenv(peerVariable))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(exitFailure)
+	}
 	os.Exit(run(context.Background(), process{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: map[string]string{}, Clock: clk,
+		Settle: settle, PeerInterval: peers,
 	}))
 }
 
 // machine is where a test's daemons live, one after the other or side by side:
 // its clock outlives them.
 type machine struct {
-	t   *testing.T
-	dir string
-	clk *clocktest.Skewed
+	t      *testing.T
+	dir    string
+	clk    *clocktest.Skewed
+	offset time.Duration // of step, so far
+	settle time.Duration // see settleVariable
+	peers  time.Duration // see peerVariable; 0 for the default
+	addr   string        // its daemons' address; empty: a free one each time
+	zk     []string      // arguments that name its ZooKeeper; none: standalone
 }
 
 func newMachine(t *testing.T) *machine {
@@ -59,7 +83,7 @@ func newMachine(t *testing.T) *machine {
 	if testing.Short() {
 		t.Skip("starts real daemons")
 	}
-	m := &machine{t: t, dir: t.TempDir()}
+	m := &machine{t: t, dir: t.TempDir(), settle: time.Nanosecond}
 	var err error
 	m.clk, err = clocktest.OpenSkewed(m.skewFile())
 	require.NoError(t, err)
@@ -67,8 +91,19 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
+// env is what makes a process of the test binary a leafd of this machine.
+func (m *machine) env() []string {
+	return []string{skewVariable + "=" + m.skewFile(), settleVariable + "=" + m.settle.String(), peerVariable + "=" + m.peers.String()}
+}
+
 func (m *machine) skewFile() string { return m.dir + "/skew" }
 func (m *machine) dataDir() string  { return m.dir + "/data" }
+
+// step moves the machine's clock by d.
+func (m *machine) step(d time.Duration) {
+	m.offset += d
+	m.clk.Set(m.offset)
+}
 
 func (m *machine) now() clock.Millis { return m.clk.Read().Wall() }
 
@@ -96,10 +131,13 @@ func freeAddress(t *testing.T) string {
 // start starts a daemon; it may still be starting, or fail, when start returns.
 func (m *machine) start(args ...string) *child {
 	m.t.Helper()
-	addr := freeAddress(m.t)
-	all := append([]string{"serve", "--listen", addr, "--data-dir", m.dataDir(), "--log-format", "json"}, args...)
+	addr := m.addr
+	if addr == "" {
+		addr = freeAddress(m.t)
+	}
+	all := slices.Concat([]string{"serve", "--listen", addr, "--data-dir", m.dataDir(), "--log-format", "json"}, m.zk, args)
 	l := &child{t: m.t, cmd: exec.Command(os.Args[0], all...), addr: addr, url: "http://" + addr, drained: make(chan struct{})}
-	l.cmd.Env = []string{skewVariable + "=" + m.skewFile()}
+	l.cmd.Env = m.env()
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stderr, err := l.cmd.StderrPipe()
 	require.NoError(m.t, err)

@@ -48,7 +48,9 @@ func (a *app) serve(ctx context.Context, cfg Config, log zerolog.Logger) error {
 	defer signal.Stop(signals)
 
 	ended := make(chan error, 1)
-	go func() { ended <- a.daemon(ctx, cfg, daemonDeps{Clock: a.Clock, Log: log}) }()
+	go func() {
+		ended <- a.daemon(ctx, cfg, daemonDeps{Clock: a.Clock, Log: log, Settle: a.Settle, PeerInterval: a.PeerInterval})
+	}()
 	for first := true; ; first = false {
 		select {
 		case err := <-ended:

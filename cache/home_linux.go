@@ -1,0 +1,24 @@
+package cache
+
+import (
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// fileIdentity returns the inode number of the file, and its time of birth where
+// the file system keeps one.
+func fileIdentity(path string, held fs.FileInfo) string {
+	var inode uint64
+	if st, ok := held.Sys().(*syscall.Stat_t); ok {
+		inode = st.Ino
+	}
+	var x unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO|unix.STATX_BTIME, &x)
+	if err != nil || x.Ino != inode || x.Mask&unix.STATX_BTIME == 0 {
+		return fmt.Sprint(inode)
+	}
+	return fmt.Sprintf("%d %d.%09d", inode, x.Btime.Sec, x.Btime.Nsec)
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// cluster is what daemons on several machines have in common: ZooKeeper.
+type cluster struct {
+	t       *testing.T
+	servers []string
+	root    string
+}
+
+// onShared returns a cluster of its own on the ZooKeeper that the tests share.
+func onShared(t *testing.T) *cluster {
+	t.Helper()
+	s := zookeepertest.Shared(t)
+	return &cluster{t: t, servers: []string{s.Addr()}, root: s.NewRoot(t)}
+}
+
+// machine returns a machine of the cluster, with a clock, a data folder and an
+// address of its own.
+func (c *cluster) machine(args ...string) *machine {
+	c.t.Helper()
+	m := newMachine(c.t)
+	m.addr = freeAddress(c.t)
+	m.zk = append([]string{"--zk", strings.Join(c.servers, ","), "--zk-root", c.root, "--zk-session-timeout", "4s"}, args...)
+	return m
+}
+
+// info is the daemon's GET /api/worker.
+func (l *child) info() server.WorkerInfo {
+	l.t.Helper()
+	return fromJSON[server.WorkerInfo](l.t, l.mustGet("/api/worker").body)
+}
+
+// workers is the daemon's GET /api/workers.
+func (l *child) workers() []server.WorkerInfo {
+	l.t.Helper()
+	a := l.mustGet("/api/workers")
+	require.Equal(l.t, http.StatusOK, a.status, a.body)
+	return fromJSON[struct{ Workers []server.WorkerInfo }](l.t, a.body).Workers
+}
+
+// awaitLive waits until the daemon sees n live workers.
+func (l *child) awaitLive(n int) {
+	l.t.Helper()
+	require.Eventually(l.t, func() bool {
+		live := 0
+		for _, w := range l.workers() {
+			if w.Live && w.State == string(worker.StateActive) {
+				live++
+			}
+		}
+		return live == n
+	}, 30*time.Second, 50*time.Millisecond, "%d live workers", n)
+}
+
+func TestThreeDaemonsMakeACluster(t *testing.T) {
+	c := onShared(t)
+	var daemons []*child
+	for range 3 {
+		daemons = append(daemons, c.machine().start())
+	}
+	seen := map[int64]bool{}
+	for _, l := range daemons {
+		l.awaitStatus("/readyz", http.StatusOK)
+		seen[l.info().ID] = true
+	}
+	require.Equal(t, map[int64]bool{0: true, 1: true, 2: true}, seen)
+	daemons[0].awaitLive(3)
+	for _, l := range daemons {
+		require.Equal(t, exitOK, l.stop())
+		require.False(t, l.hasLogged("alarm"), l.logged())
+	}
+}

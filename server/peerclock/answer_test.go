@@ -1,0 +1,80 @@
+package peerclock
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseAnswer(t *testing.T) {
+	for _, test := range []struct {
+		name, body string
+		want       answer
+		fails      string // part of the error
+	}{
+		{"starting", `{"timestamp":1700000000000}` + "\n", answer{timestamp: 1700000000000}, ""},
+		{"whole", `{"node":"a:8080","owner":"u","worker_id":7,"ceiling":1700000006000,"timestamp":1700000000000}`, answer{"a:8080", "u", 1700000000000}, ""},
+		{"of a later version", `{"timestamp":1700000000000,"peers":[{"x":1}],"new":{}}`, answer{timestamp: 1700000000000}, ""},
+		{"the first that can be", `{"timestamp":946684800000}`, answer{timestamp: 946684800000}, ""},
+		{"the last that can be", `{"timestamp":253370764799999}`, answer{timestamp: 253370764799999}, ""},
+		{"before 2000", `{"timestamp":946684799999}`, answer{}, "946684799999"},
+		{"beyond 9998", `{"timestamp":253370764800000}`, answer{}, "253370764800000"},
+		{"in seconds", `{"timestamp":1700000000}`, answer{}, "1700000000"},
+		{"in microseconds", `{"timestamp":1700000000000000}`, answer{}, "1700000000000000"},
+		{"negative", `{"timestamp":-1700000000000}`, answer{}, "-1700000000000"},
+		{"zero", `{"timestamp":0}`, answer{}, "timestamp 0"},
+		{"beyond 64 bits", `{"timestamp":99999999999999999999}`, answer{}, "no JSON object"},
+		{"a string", `{"timestamp":"1700000000000"}`, answer{}, "no JSON object"},
+		{"a fraction", `{"timestamp":1700000000000.5}`, answer{}, "no JSON object"},
+		{"null", `{"timestamp":null}`, answer{}, "no JSON object"},
+		{"none", `{"status":"UP"}`, answer{}, `UP`},
+		{"an array", `[1700000000000]`, answer{}, "no JSON object"},
+		{"a number", `1700000000000`, answer{}, "no JSON object"},
+		{"null alone", `null`, answer{}, "no JSON object"},
+		{"nothing", ``, answer{}, "no JSON object"},
+		{"two objects", `{"timestamp":1700000000000}{}`, answer{}, "no JSON object"},
+		{"cut", `{"timestamp":1700000000000`, answer{}, "no JSON object"},
+		{"a node of another type", `{"node":7,"timestamp":1700000000000}`, answer{}, "no JSON object"},
+		{"a node with a line break", `{"node":"a\nb","timestamp":1700000000000}`, answer{}, "names"},
+		{"a node that moves the cursor", `{"node":"\u001b[2J","timestamp":1700000000000}`, answer{}, "names"},
+		{"a long node", `{"node":"` + strings.Repeat("x", 256) + `","timestamp":1700000000000}`, answer{}, "names"},
+		{"a long owner", `{"owner":"` + strings.Repeat("x", 256) + `","timestamp":1700000000000}`, answer{}, "names"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := parseAnswer([]byte(test.body))
+			require.Equal(t, test.want, got)
+			if test.fails == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorIs(t, err, ErrAnswer)
+			require.ErrorContains(t, err, test.fails)
+		})
+	}
+}
+
+func FuzzAnswer(f *testing.F) {
+	f.Add([]byte(`{"node":"a:8080","owner":"u","worker_id":7,"timestamp":1700000000000}`))
+	f.Add([]byte(`{"timestamp":1.7e12}`))
+	f.Add([]byte(`{"timestamp":null,"TIMESTAMP":1700000000000}`))
+	f.Add([]byte("\xff\x00\x1b[2J"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		a, err := parseAnswer(body)
+		if err != nil {
+			require.ErrorIs(t, err, ErrAnswer)
+			require.Equal(t, answer{}, a)
+			require.Less(t, len(err.Error()), 500)
+			for _, r := range err.Error() {
+				require.GreaterOrEqual(t, r, ' ')
+			}
+			return
+		}
+		require.True(t, plausible(a.timestamp))
+		require.LessOrEqual(t, len(a.node)+len(a.owner), 2*maxName)
+		// What it was taken from is JSON, and says so.
+		var object map[string]any
+		require.NoError(t, json.Unmarshal(body, &object))
+	})
+}

@@ -1,0 +1,182 @@
+// Package peerclock asks other leafds for their clocks: GET /api/clock, each on a
+// connection of its own, many at once.
+package peerclock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/worker"
+)
+
+// Why a peer's clock isn't known; the Err of a Sample wraps one of them, with
+// the address and what was seen there.
+var (
+	// ErrAddress is for an address that is not host:port.
+	ErrAddress = errors.New("peerclock: not an address")
+	// ErrUnreachable is for a peer that could not be connected to, or that
+	// did not answer in time.
+	ErrUnreachable = errors.New("peerclock: no answer")
+	// ErrAnswer is for an answer that can't be a leafd's.
+	ErrAnswer = errors.New("peerclock: the answer is not a leafd's clock")
+	// ErrStepped is for an answer that was measured twice, while our own clock
+	// was set or the machine slept both times.
+	ErrStepped = errors.New("peerclock: our own clock stepped meanwhile")
+)
+
+const (
+	// DefaultTimeout is what one peer gets for connection and answer.
+	DefaultTimeout = time.Second
+	// MaxTimeout is the longest Timeout: half of it is how wrong an offset can be.
+	MaxTimeout = time.Minute
+	// DefaultParallel is how many peers are asked at once. A thousand that are
+	// all silent take eight seconds so.
+	DefaultParallel = 128
+)
+
+// Config is what a Client needs. Zero values get the default.
+type Config struct {
+	// Clock is ours, which the peers' are compared with. Required.
+	Clock clock.Clock
+	// Timeout is what one peer gets for connection and answer; it is also the
+	// longest round trip that a sample may have.
+	Timeout time.Duration
+	// Parallel is how many peers are asked at once.
+	Parallel int
+}
+
+// Client asks peers. It is safe for concurrent use and holds nothing open
+// between two calls.
+type Client struct {
+	cfg Config // immutable
+}
+
+var _ worker.Asker = (*Client)(nil)
+
+// New returns a Client. It fails without a clock and for numbers out of range.
+func New(cfg Config) (*Client, error) {
+	if cfg.Clock == nil {
+		return nil, errors.New("peerclock: Config needs Clock")
+	}
+	if cfg.Timeout < 0 || cfg.Timeout > MaxTimeout || cfg.Parallel < 0 {
+		return nil, fmt.Errorf("peerclock: Timeout is %s and Parallel %d: want more than 0, Timeout at most %s, or 0 for %s and %d",
+			cfg.Timeout, cfg.Parallel, MaxTimeout, DefaultTimeout, DefaultParallel)
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if cfg.Parallel == 0 {
+		cfg.Parallel = DefaultParallel
+	}
+	return &Client{cfg: cfg}, nil
+}
+
+// Ask asks all addresses (host:port; an IPv6 one in brackets) for their clocks,
+// and returns one sample each, in the order given. It keeps:
+//
+//	A1  Every sample has an Err, or an Offset and RTT that were measured on one
+//	    exchange, during which our own clock did not step.
+//	A2  What isn't known to be a leafd's clock is an Err, never an Offset: a
+//	    proxy's page, a redirect, another service on that port.
+//	A3  The true offset is within RTT/2 (and half a millisecond, and stepTolerance)
+//	    of Offset, and RTT is at most Timeout.
+//	A4  A peer costs at most twice Timeout, 64 KiB, and a connection that is
+//	    closed before Ask returns; it can't make Ask connect to anybody else.
+//
+// When ctx ends, the peers that have not answered by then are ErrUnreachable.
+func (c *Client) Ask(ctx context.Context, addresses []string) []clock.Sample {
+	samples := make([]clock.Sample, len(addresses))
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(len(addresses), c.cfg.Parallel) {
+		all.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(addresses) {
+					return
+				}
+				samples[i] = c.ask(ctx, addresses[i])
+			}
+		})
+	}
+	all.Wait()
+	return samples
+}
+
+// ask asks one peer, and once more where our own clock spoilt the first time (A1).
+func (c *Client) ask(ctx context.Context, address string) clock.Sample {
+	host, err := checkAddress(address)
+	if err != nil {
+		return clock.Sample{Address: address, Err: err}
+	}
+	s := c.once(ctx, address, host)
+	if errors.Is(s.Err, ErrStepped) {
+		s = c.once(ctx, address, host)
+	}
+	return s
+}
+
+// stepTolerance is how far our clocks may have moved against each other during
+// an exchange. They are not read at one instant, so that they seem to have moved
+// by some milliseconds on a busy machine. It is nothing beside a threshold of
+// seconds.
+const stepTolerance = 100 * time.Millisecond
+
+// once is one exchange with one peer.
+func (c *Client) once(ctx context.Context, address, host string) clock.Sample {
+	s := clock.Sample{Address: address}
+	bounded, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	x, err := exchange(bounded, c.cfg.Clock, address, host)
+	if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			err = fmt.Errorf("%w from %s: given up: %w", ErrUnreachable, address, ctx.Err())
+		case bounded.Err() != nil:
+			err = fmt.Errorf("%w from %s within %s", ErrUnreachable, address, c.cfg.Timeout)
+		}
+		s.Err = err
+		return s
+	}
+	rtt := x.received.Mono - x.sent.Mono
+	step := clock.Judge(x.sent, x.received)
+	switch {
+	case step.By.Abs() > stepTolerance || step.Suspended > stepTolerance:
+		s.Err = fmt.Errorf("%w: by %s, after %s of sleep, while %s was asked", ErrStepped,
+			step.By.Round(time.Millisecond), step.Suspended.Round(time.Millisecond), address)
+		return s
+	case rtt > c.cfg.Timeout:
+		s.Err = fmt.Errorf("%w from %s within %s: it took %s", ErrUnreachable, address, c.cfg.Timeout, rtt.Round(time.Millisecond))
+		return s
+	}
+	a, err := parseAnswer(x.body)
+	if err != nil {
+		s.Err = fmt.Errorf("%w, from %s", err, address)
+		return s
+	}
+	s.Node, s.Owner, s.RTT = a.node, a.owner, rtt
+	s.Offset = offset(a.timestamp, x.received, rtt)
+	return s
+}
+
+// farthest is the greatest offset in milliseconds: beyond it a time.Duration
+// (292 years) has no room for it and half a round trip.
+const farthest = (1<<63 - 1 - int64(MaxTimeout)) / int64(time.Millisecond)
+
+// offset returns how far peer is ahead of our wall clock: peer + rtt/2 - received.
+//
+// Peers tell whole milliseconds, rounded down: on average they are half a
+// millisecond further. Without that half, two clocks that are equal would seem
+// to differ, always to one side.
+func offset(peer clock.Millis, received clock.Reading, rtt time.Duration) time.Duration {
+	const half = time.Millisecond / 2
+	wall := received.Wall()
+	within := received.WallNS - int64(wall)*int64(time.Millisecond)
+	apart := min(max(int64(peer-wall), -farthest), farthest)
+	return time.Duration(apart)*time.Millisecond - time.Duration(within) + half + rtt/2
+}

@@ -1,0 +1,290 @@
+package peerclock_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/peerclock"
+)
+
+func TestConfigIsChecked(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		cfg  peerclock.Config
+		want string
+	}{
+		{"no clock", peerclock.Config{}, "Clock"},
+		{"timeout", peerclock.Config{Clock: clock.System(), Timeout: -1}, "Timeout"},
+		{"long timeout", peerclock.Config{Clock: clock.System(), Timeout: peerclock.MaxTimeout + 1}, "at most 1m0s"},
+		{"parallel", peerclock.Config{Clock: clock.System(), Parallel: -1}, "Parallel"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := peerclock.New(test.cfg)
+			require.ErrorContains(t, err, test.want)
+		})
+	}
+	require.Empty(t, newClient(t, nil).Ask(t.Context(), nil))
+}
+
+// A3, against real leafds: the round trip bounds the error.
+func TestLeafdsWithOtherClocks(t *testing.T) {
+	c := newClient(t, nil)
+	for _, skew := range []time.Duration{0, 7 * time.Second, -7 * time.Second, 24 * time.Hour, -24 * 365 * time.Hour} {
+		t.Run(skew.String(), func(t *testing.T) {
+			s := askOne(t, c, startLeafd(t, "127.0.0.1", skew, nil))
+			require.NoError(t, s.Err)
+			require.Equal(t, "peer", s.Node)
+			require.Equal(t, "0b5c", s.Owner)
+			require.Positive(t, s.RTT)
+			require.InDelta(t, float64(skew), float64(s.Offset), float64(s.RTT/2+time.Millisecond), "rtt %s", s.RTT)
+		})
+	}
+}
+
+// What a leafd tells of its own peers grows with the cluster, and is not asked for.
+func TestLeafdWithManyPeers(t *testing.T) {
+	info := server.ClockInfo{Samples: make([]clock.Sample, 5000)}
+	for i := range info.Samples {
+		info.Samples[i] = clock.Sample{Address: fmt.Sprintf("10.0.%d.%d:8080", i/256, i%256), Node: "node"}
+	}
+	s := askOne(t, newClient(t, nil), startLeafd(t, "127.0.0.1", 0, &server.Backend{
+		Clock:  func() server.ClockInfo { return info },
+		Worker: func() server.WorkerInfo { return server.WorkerInfo{ID: 7, Node: "other", Owner: "u"} },
+	}))
+	require.NoError(t, s.Err)
+	require.Equal(t, "other", s.Node)
+	require.Equal(t, "u", s.Owner)
+}
+
+func TestAddresses(t *testing.T) {
+	c := newClient(t, nil)
+	four := startLeafd(t, "127.0.0.1", 0, nil)
+	_, port, err := net.SplitHostPort(four)
+	require.NoError(t, err)
+	require.NoError(t, askOne(t, c, "localhost:"+port).Err, "a name")
+	require.NoError(t, askOne(t, c, "[::ffff:127.0.0.1]:"+port).Err, "an IPv4 address in IPv6 form")
+
+	ln, err := net.Listen("tcp6", "[::1]:0")
+	if err != nil { // a machine without IPv6 has to say so, too
+		require.ErrorIs(t, askOne(t, c, "[::1]:"+port).Err, peerclock.ErrUnreachable)
+	} else {
+		require.NoError(t, ln.Close())
+		require.NoError(t, askOne(t, c, startLeafd(t, "::1", 0, nil)).Err)
+	}
+	for _, bad := range []string{
+		"", ":8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:http", "127.0.0.1:-1", "127.0.0.1:+1",
+		"::1:8080", "[::1", "http://127.0.0.1:8080", "a b:8080", "a\r\nX: y:8080", "a/b:8080", "user@host:8080", "hö:8080", "\x00:8080",
+		strings.Repeat("a", 254) + ":8080",
+	} {
+		s := askOne(t, c, bad)
+		require.ErrorIs(t, s.Err, peerclock.ErrAddress, bad)
+		require.Zero(t, s.Offset)
+		require.NotContains(t, s.Err.Error(), "\n")
+	}
+}
+
+// A2: nothing but a leafd's clock gives an offset, and the error says what is there.
+func TestWhatIsNotALeafd(t *testing.T) {
+	c := newClient(t, nil)
+	var elsewhere atomic.Int64
+	other := serve(t, func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) })
+	now := time.Now().UnixMilli()
+	page := func(kind, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = w.Write([]byte(body))
+		}
+	}
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Location", "http://"+other+"/api/clock")
+			w.WriteHeader(code)
+			_, _ = fmt.Fprintf(w, `{"timestamp":%d}`, now)
+		}
+	}
+	good := fmt.Sprintf(`{"timestamp":%d}`, now)
+	for _, test := range []struct {
+		name    string
+		handler http.HandlerFunc
+		want    string
+	}{
+		{"a page", page("text/html", "<html>"), "text/html"},
+		{"JSON that doesn't say so", page("text/plain", good), "text/plain"},
+		{"not JSON", page("application/json", "<html>"), `\"<html>\"`},
+		{"nothing", page("application/json", ""), "timestamp"},
+		{"404", status(404), "404"},
+		{"500", status(500), "500"},
+		{"204", status(204), "204"},
+		{"redirect", status(301), "301"},
+		{"redirect of a POST", status(307), "307"},
+		{"huge, length told", page("application/json", `{"timestamp":1,"x":"`+strings.Repeat("x", 1<<20)+`"}`), "64 KiB"},
+		{"huge, in chunks", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			for range 100 {
+				_, _ = w.Write([]byte(strings.Repeat(" ", 8<<10)))
+				w.(http.Flusher).Flush()
+			}
+		}, "64 KiB"},
+		{"huge header", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X", strings.Repeat("x", 100_000))
+			page("application/json", good)(w, nil)
+		}, "no HTTP response"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := askOne(t, c, serve(t, test.handler))
+			require.ErrorIs(t, s.Err, peerclock.ErrAnswer)
+			require.NotErrorIs(t, s.Err, peerclock.ErrUnreachable)
+			require.ErrorContains(t, s.Err, strings.ReplaceAll(test.want, `\"`, `"`))
+			require.Contains(t, s.Err.Error(), "127.0.0.1:")
+			require.Less(t, len(s.Err.Error()), 300)
+			require.Zero(t, s.Offset)
+			require.Zero(t, s.RTT)
+		})
+	}
+	require.Zero(t, elsewhere.Load(), "a redirect was followed")
+	require.NoError(t, askOne(t, c, serve(t, page("Application/JSON; charset=utf-8", good))).Err)
+}
+
+func TestPeersThatSpeakNoHTTP(t *testing.T) {
+	c := newClient(t, nil)
+	for _, test := range []struct {
+		name, say string
+		is        error
+	}{
+		{"closes at once", "", peerclock.ErrUnreachable},
+		{"another protocol", "SSH-2.0-OpenSSH_9.2\r\n", peerclock.ErrAnswer},
+		{"binary", "\x16\x03\x01\x00\x00\x00", peerclock.ErrAnswer},
+		{"cut in the header", "HTTP/1.1 200 OK\r\nContent-Ty", peerclock.ErrAnswer},
+		{"cut in the body", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"time", peerclock.ErrAnswer},
+		{"cut in a chunk", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n{\"time", peerclock.ErrAnswer},
+		{"for ever about to answer", strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 1000), peerclock.ErrAnswer},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := askOne(t, c, serveBytes(t, func(c net.Conn) { _, _ = c.Write([]byte(test.say)) }))
+			require.ErrorIs(t, s.Err, test.is)
+			require.Less(t, len(s.Err.Error()), 300)
+		})
+	}
+}
+
+func TestPeersThatAreSilent(t *testing.T) {
+	impatient := newClient(t, func(cfg *peerclock.Config) { cfg.Timeout = 50 * time.Millisecond })
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, closed.Close())
+	_, port, err := net.SplitHostPort(closed.Addr().String())
+	require.NoError(t, err)
+	// Accepted by the kernel, and never answered.
+	blackhole, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer blackhole.Close()
+	hold := make(chan struct{})
+	dribbles := serveBytes(t, func(c net.Conn) {
+		for {
+			if _, err := c.Write([]byte("H")); err != nil {
+				return
+			}
+			select {
+			case <-hold:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	})
+	half := serveBytes(t, func(c net.Conn) {
+		_, _ = c.Write([]byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"))
+		<-hold
+	})
+	defer close(hold)
+	leafd := startLeafd(t, "127.0.0.1", 0, nil)
+	addresses := []string{closed.Addr().String(), blackhole.Addr().String(), half, "localhost:" + port, dribbles}
+	list := impatient.Ask(t.Context(), addresses)
+	require.Len(t, list, len(addresses))
+	for i, s := range list {
+		require.Equal(t, addresses[i], s.Address)
+		if i == 4 { // no header ends in fifty bytes of H, or the time is over first
+			require.Error(t, s.Err)
+			continue
+		}
+		require.ErrorIs(t, s.Err, peerclock.ErrUnreachable, addresses[i])
+	}
+	require.ErrorContains(t, list[0].Err, "refused")
+	require.ErrorContains(t, list[1].Err, "within 50ms")
+	require.ErrorContains(t, list[1].Err, blackhole.Addr().String())
+
+	// The silent ones hold up nobody who answers.
+	patient := newClient(t, func(cfg *peerclock.Config) { cfg.Parallel = 2 })
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := make(chan []clock.Sample, 1)
+	answered := make(chan struct{}, 8)
+	counting := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"timestamp":%d}`, time.Now().UnixMilli())
+		answered <- struct{}{}
+	})
+	go func() {
+		asked <- patient.Ask(ctx, []string{blackhole.Addr().String(), counting, counting, leafd, counting})
+	}()
+	for range 3 {
+		<-answered
+	}
+	cancel()
+	list = <-asked
+	require.ErrorIs(t, list[0].Err, peerclock.ErrUnreachable)
+	require.ErrorIs(t, list[0].Err, context.Canceled)
+	require.NoError(t, list[1].Err)
+	require.NoError(t, list[2].Err)
+	require.NoError(t, list[3].Err)
+}
+
+func TestAskAfterTheEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	list := newClient(t, nil).Ask(ctx, []string{"127.0.0.1:1", startLeafd(t, "127.0.0.1", 0, nil)})
+	for _, s := range list {
+		require.ErrorIs(t, s.Err, peerclock.ErrUnreachable)
+		require.ErrorIs(t, s.Err, context.Canceled)
+	}
+}
+
+func TestManyPeers(t *testing.T) {
+	const peers, parallel = 1000, 16
+	var now atomic.Int64
+	var tooMany atomic.Bool
+	var once sync.Once
+	together := make(chan struct{}) // closed once as many as may are asked at once
+	leafd := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		n := now.Add(1)
+		defer now.Add(-1)
+		if n > parallel {
+			tooMany.Store(true)
+		}
+		if n == parallel {
+			once.Do(func() { close(together) })
+		}
+		<-together
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"timestamp":%d}`, time.Now().UnixMilli())
+	})
+	addresses := make([]string, peers)
+	for i := range addresses {
+		addresses[i] = leafd
+	}
+	c := newClient(t, func(cfg *peerclock.Config) { cfg.Parallel = parallel })
+	for _, s := range c.Ask(t.Context(), addresses) {
+		require.NoError(t, s.Err)
+	}
+	require.False(t, tooMany.Load())
+}

@@ -1,0 +1,139 @@
+package peerclock_test
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/server/peerclock"
+)
+
+// A1, on a clock that the peer moves: exact figures, our own steps, our own sleep.
+func TestOwnClockWhileAsking(t *testing.T) {
+	const base = 1_700_000_000_000
+	for _, test := range []struct {
+		name   string
+		first  func(*clocktest.Fake) // during the first exchange
+		later  func(*clocktest.Fake) // during any later one
+		asked  int64
+		offset time.Duration
+		rtt    time.Duration
+		is     error
+		text   string
+	}{
+		{"nothing", nil, nil, 1, 500 * time.Microsecond, 0, nil, ""},
+		{"a round trip", func(f *clocktest.Fake) { f.Advance(40 * time.Millisecond) }, nil, 1, -19_500 * time.Microsecond, 40 * time.Millisecond, nil, ""},
+		{"a part of a millisecond", func(f *clocktest.Fake) { f.Advance(400 * time.Microsecond) }, nil, 1, 300 * time.Microsecond, 400 * time.Microsecond, nil, ""},
+		{"a step once", func(f *clocktest.Fake) { f.Step(time.Hour) }, nil, 2, -time.Hour + 500*time.Microsecond, 0, nil, ""},
+		{"a step back once", func(f *clocktest.Fake) { f.Step(-time.Hour) }, nil, 2, time.Hour + 500*time.Microsecond, 0, nil, ""},
+		{"a suspend once", func(f *clocktest.Fake) { f.Suspend(time.Hour) }, nil, 2, -time.Hour + 500*time.Microsecond, 0, nil, ""},
+		{"steps each time", func(f *clocktest.Fake) { f.Step(time.Second) }, func(f *clocktest.Fake) { f.Step(-time.Second) }, 2, 0, 0, peerclock.ErrStepped, "-1s"},
+		{"a step, then a suspend", func(f *clocktest.Fake) { f.Step(time.Second) }, func(f *clocktest.Fake) { f.Suspend(time.Second) }, 2, 0, 0, peerclock.ErrStepped, "1s of sleep"},
+		{"what a busy machine's reading may do", func(f *clocktest.Fake) { f.Step(50 * time.Millisecond) }, nil, 1, -49_500 * time.Microsecond, 0, nil, ""},
+		{"too long a trip", func(f *clocktest.Fake) { f.Advance(time.Minute + 1) }, nil, 1, 0, 0, peerclock.ErrUnreachable, "1m0s"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			clk := clocktest.New(time.UnixMilli(base))
+			var asked atomic.Int64
+			peer := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				switch n := asked.Add(1); {
+				case n == 1 && test.first != nil:
+					test.first(clk)
+				case n > 1 && test.later != nil:
+					test.later(clk)
+				}
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = fmt.Fprintf(w, `{"timestamp":%d}`, base)
+			})
+			s := askOne(t, newClient(t, func(cfg *peerclock.Config) { cfg.Clock = clk }), peer)
+			require.Equal(t, test.asked, asked.Load())
+			require.Equal(t, test.offset, s.Offset)
+			require.Equal(t, test.rtt, s.RTT)
+			if test.is == nil {
+				require.NoError(t, s.Err)
+				return
+			}
+			require.ErrorIs(t, s.Err, test.is)
+			require.ErrorContains(t, s.Err, test.text)
+		})
+	}
+}
+
+// A peer's clock can be centuries off: the offset then is the greatest that there
+// is, and not one that wrapped around to next to nothing.
+func TestOffsetsThatDontFit(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		own, peer int64
+		want      float64 // sign
+	}{
+		{"ahead", time.Date(1800, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli(), 253370764799999, 1},
+		{"behind", time.Date(2261, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli(), 946684800000, -1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			clk := clocktest.New(time.UnixMilli(test.own))
+			peer := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				clk.Advance(30 * time.Second)
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = fmt.Fprintf(w, `{"timestamp":%d}`, test.peer)
+			})
+			s := askOne(t, newClient(t, func(cfg *peerclock.Config) { cfg.Clock = clk }), peer)
+			require.NoError(t, s.Err)
+			require.Greater(t, float64(s.Offset)*test.want, float64(250*365*24*time.Hour))
+		})
+	}
+}
+
+// interrupted is a clock whose first readings are taken with a long wait between
+// the wall clock and the boot-time clock, as on a machine with too much to do.
+type interrupted struct {
+	*clocktest.Fake
+	left atomic.Int64
+}
+
+func (c *interrupted) Read() clock.Reading {
+	r := c.Fake.Read()
+	if c.left.Add(-1) >= 0 {
+		c.Advance(time.Second)
+		r.Boot += time.Second
+	}
+	return r
+}
+
+func TestOwnClockIsReadInOneGo(t *testing.T) {
+	clk := &interrupted{Fake: clocktest.New(time.UnixMilli(1_700_000_000_000))}
+	var asked atomic.Int64
+	peer := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		clk.left.Store(3)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"timestamp":%d}`, clk.Millis())
+	})
+	s := askOne(t, newClient(t, func(cfg *peerclock.Config) { cfg.Clock = clk }), peer)
+	require.NoError(t, s.Err)
+	require.Equal(t, int64(1), asked.Load())
+	require.Equal(t, 3*time.Second, s.RTT, "waiting belongs to the round trip")
+	require.LessOrEqual(t, s.Offset.Abs(), s.RTT/2+time.Millisecond)
+}
+
+// The request is one that any HTTP server understands.
+func TestRequest(t *testing.T) {
+	requests := make(chan *http.Request, 1)
+	peer := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		requests <- r
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"timestamp":%d}`, time.Now().UnixMilli())
+	})
+	require.NoError(t, askOne(t, newClient(t, nil), peer).Err)
+	r := <-requests
+	require.Equal(t, "GET", r.Method)
+	require.Equal(t, "/api/clock?peers=no", r.RequestURI)
+	require.Equal(t, peer, r.Host)
+	require.True(t, r.Close, "the peer needs not keep the connection")
+}

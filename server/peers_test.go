@@ -1,0 +1,145 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/worker"
+)
+
+func TestWorkerEndpoints(t *testing.T) {
+	r := start(t, nil)
+	const w = `{"id":7,"node":"10.0.0.5:8080","owner":"0b5c","layout":"41+10+12","epoch":1288834974657,"state":"active","ceiling":1700000006000,"timestamp":1700000000000,"started":"2023-11-14T22:13:20Z","version":"1.2.3"}`
+	require.JSONEq(t, w, r.get("/api/worker").body)
+	require.JSONEq(t, `{"workers":[`+w+`]}`, r.get("/api/workers").body)
+
+	b := r.newBackend()
+	offset := Milliseconds(-1500 * time.Microsecond)
+	b.Workers = func(ctx context.Context) ([]WorkerInfo, error) {
+		_, bounded := ctx.Deadline()
+		require.True(t, bounded, "a registry that hangs must not hold a request for ever")
+		return []WorkerInfo{
+			{ID: 1, Node: "java:8080", State: "active", Ceiling: 5, Timestamp: 4},
+			{ID: 2, Node: "b", Owner: "u", Address: "10.0.0.6:8080", State: "active", Live: true, Offset: &offset},
+		}, nil
+	}
+	r.SetBackend(b)
+	body := r.get("/api/workers").body
+	require.JSONEq(t, `{"workers":[
+		{"id":1,"node":"java:8080","state":"active","ceiling":5,"timestamp":4},
+		{"id":2,"node":"b","owner":"u","address":"10.0.0.6:8080","state":"active","live":true,"offset_ms":-1.500,"ceiling":0,"timestamp":0}]}`, body)
+	var list struct{ Workers []WorkerInfo }
+	require.NoError(t, json.Unmarshal([]byte(body), &list), "programs of ours read what the server writes")
+	require.Equal(t, offset, *list.Workers[1].Offset)
+	require.Nil(t, list.Workers[0].Offset)
+
+	b.Workers = func(context.Context) ([]WorkerInfo, error) { return nil, nil }
+	require.JSONEq(t, `{"workers":[]}`, r.get("/api/workers").body)
+}
+
+func TestWorkersWithoutTheRegistry(t *testing.T) {
+	r := start(t, nil)
+	b := r.newBackend()
+	r.SetBackend(b)
+	for _, test := range []struct {
+		name   string
+		err    error
+		status int
+		code   string
+	}{
+		{"unreachable", fmt.Errorf("%s: %w", secret, worker.ErrUnreachable), 503, "registry_unavailable"},
+		{"unreachable in time", fmt.Errorf("%s: %w: %w", secret, worker.ErrUnreachable, context.DeadlineExceeded), 503, "registry_unavailable"},
+		{"out of time", fmt.Errorf("%s: %w", secret, context.DeadlineExceeded), 503, "registry_unavailable"},
+		{"unheard of", errors.New(secret), 500, "internal"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b.Workers = func(context.Context) ([]WorkerInfo, error) { return nil, test.err }
+			a := r.get("/api/workers")
+			a.requireError(t, test.status, test.code)
+			require.NotContains(t, a.body, "password")
+		})
+	}
+}
+
+// A peer may ask while we wait for a ceiling to pass, and a claimant asks us
+// before it has written anything.
+func TestClockFromTheFirstMoment(t *testing.T) {
+	r := startEmpty(t, nil)
+	require.Regexp(t, `^\{"timestamp":[0-9]{13}\}\n$`, r.get("/api/clock").body, "nothing is known")
+
+	named := startEmpty(t, func(c *Config) { c.Node, c.Owner = `a"b`, "0b5c" })
+	require.Regexp(t, `^\{"node":"a\\"b","owner":"0b5c","timestamp":[0-9]{13}\}\n$`, named.get("/api/clock").body)
+	named.SetBackend(&Backend{}) // segments are served, and the worker ID is not certain
+	require.Regexp(t, `^\{"node":"a\\"b","owner":"0b5c","timestamp":[0-9]{13}\}\n$`, named.get("/api/clock").body)
+	named.SetBackend(&Backend{Worker: func() WorkerInfo { return WorkerInfo{ID: 3, Ceiling: 9} }})
+	require.Regexp(t, `^\{"node":"a\\"b","owner":"0b5c","worker_id":3,"ceiling":9,"timestamp":[0-9]{13}\}\n$`, named.get("/api/clock").body)
+	named.SetBackend(named.newBackend())
+	require.Regexp(t, `^\{"node":"10.0.0.5:8080","owner":"0b5c","worker_id":7,"ceiling":1700000006000,"timestamp":[0-9]{13}\}\n$`, named.get("/api/clock").body)
+	named.Drain()
+	require.Equal(t, 200, named.get("/api/clock").status)
+}
+
+func TestClockTellsWhatPeersSay(t *testing.T) {
+	clk := clocktest.New(time.UnixMilli(1_700_000_000_000))
+	r := startEmpty(t, func(c *Config) { c.Clock = clk })
+	b := r.newBackend()
+	var info ClockInfo
+	b.Clock = func() ClockInfo {
+		clk.Advance(time.Second) // as long as looking may take, the time told is later
+		return info
+	}
+	r.SetBackend(b)
+	const self = `"node":"10.0.0.5:8080","owner":"0b5c","worker_id":7,"ceiling":1700000006000,`
+	require.Equal(t, `{`+self+`"peers":[],"timestamp":1700000001000}`+"\n", r.get("/api/clock").body, "not asked yet")
+
+	info = ClockInfo{Checked: 1_699_999_999_000, Verdict: clock.Verdict{Asked: 1}, Samples: []clock.Sample{
+		{Address: "10.0.0.6:8080", Err: errors.New(`no answer from "10.0.0.6" ` + strings.Repeat("é", 500))},
+	}}
+	body := r.get("/api/clock").body
+	require.True(t, json.Valid([]byte(body)), body)
+	require.Contains(t, body, `"checked":1699999999000,"peers":[{"address":"10.0.0.6:8080","error":"no answer from \"10.0.0.6\" éé`)
+	require.Contains(t, body, `…"}],"timestamp":1700000002000}`)
+	require.NotContains(t, body, "estimate", "nobody answered: 0 would look like agreement")
+	require.Less(t, len(body), 700)
+
+	info = ClockInfo{Checked: 1_699_999_999_000, Verdict: clock.Verdict{Offset: -412_345 * time.Nanosecond, Answered: 2, Asked: 2}, Samples: []clock.Sample{
+		{Address: "10.0.0.6:8080", Node: "b", Offset: -412_345 * time.Nanosecond, RTT: 300 * time.Microsecond},
+		{Address: "10.0.0.7:8080", Offset: 24 * time.Hour, RTT: time.Second},
+	}}
+	require.JSONEq(t, `{`+self+`"estimate_ms":-0.412,"checked":1699999999000,"peers":[
+		{"address":"10.0.0.6:8080","node":"b","offset_ms":-0.412,"rtt_ms":0.300},
+		{"address":"10.0.0.7:8080","offset_ms":86400000.000,"rtt_ms":1000.000}],"timestamp":1700000003000}`, r.get("/api/clock").body)
+	require.Equal(t, `{`+self+`"timestamp":1700000003000}`+"\n", r.get("/api/clock?peers=no").body)
+}
+
+func TestMilliseconds(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		d    time.Duration
+		want string
+	}{
+		{"nothing", 0, "0.000"},
+		{"rounded", 1_234_567, "1.235"},
+		{"behind", -7 * time.Second, "-7000.000"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b, err := json.Marshal(Milliseconds(test.d))
+			require.NoError(t, err)
+			require.Equal(t, test.want, string(b))
+			var back Milliseconds
+			require.NoError(t, json.Unmarshal(b, &back))
+			require.Equal(t, test.d.Round(time.Microsecond), time.Duration(back))
+		})
+	}
+	var m Milliseconds
+	require.ErrorContains(t, json.Unmarshal([]byte(`"1"`), &m), "milliseconds")
+}

@@ -1,0 +1,90 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+)
+
+// Defaults of Config; DESIGN 4 has the reasons.
+const (
+	DefaultReportInterval = 3 * time.Second
+	DefaultCeilingLead    = 6 * time.Second
+	DefaultMaxForwardStep = 10 * time.Second
+	DefaultClockThreshold = 5 * time.Second
+	DefaultPeerInterval   = 10 * time.Second
+	DefaultLookTimeout    = 1500 * time.Millisecond
+)
+
+// Config is what a Worker needs. Clock, Cache, Registry, Layout and Owner must be
+// set, and Asker where the Registry has peers.
+type Config struct {
+	Node     string // identity
+	Owner    string // UUID of this process
+	Home     string // the data folder, as no copy of it has; empty: not compared
+	Layout   string // as snowflake.Layout prints it
+	Epoch    clock.Millis
+	Clock    clock.Clock
+	Cache    Cache
+	Registry Registry
+	Asker    Asker // nil: peers are never asked
+	// ReportInterval is the time between two reports.
+	ReportInterval time.Duration
+	// CeilingLead is how far the ceiling lies ahead of the clock when it is
+	// recorded: longer than ReportInterval, so that one report may fail.
+	CeilingLead time.Duration
+	// MaxForwardStep is how far the wall clock may be ahead of what the
+	// monotonic and boot-time clocks allow between two reports.
+	MaxForwardStep time.Duration
+	// MaxWait bounds the wait for the registry at the start, and that for a
+	// recorded ceiling.
+	MaxWait time.Duration
+	// LookTimeout bounds the wait for the registry where a local record will do;
+	// DefaultLookTimeout if 0.
+	LookTimeout time.Duration
+	// Threshold is how far the clock may be off its peers'; DefaultClockThreshold if 0.
+	Threshold time.Duration
+	// Estimator makes one offset of the peers'; clock.Median if empty.
+	Estimator clock.Estimator
+	// PeerInterval is the time between two looks at the peers; DefaultPeerInterval if 0.
+	PeerInterval time.Duration
+	// ReclaimAfter is the age at which another node may take our entry over: issuing
+	// ends after half of it without the registry. 0: nobody may.
+	ReclaimAfter time.Duration
+	// Notify is told of each change of state, one call at a time; nil for none.
+	Notify func(Event)
+}
+
+// complete puts in the defaults, or names what can't work, field and value.
+func (c *Config) complete() error {
+	for _, d := range []struct {
+		field  *time.Duration
+		ifZero time.Duration
+	}{{&c.LookTimeout, DefaultLookTimeout}, {&c.Threshold, DefaultClockThreshold}, {&c.PeerInterval, DefaultPeerInterval}} {
+		if *d.field == 0 {
+			*d.field = d.ifZero
+		}
+	}
+	if c.Estimator == "" {
+		c.Estimator = clock.Median
+	}
+	switch {
+	case c.Clock == nil || c.Cache == nil || c.Registry == nil || c.Layout == "" || c.Owner == "":
+		return errors.New("worker: Config needs Clock, Cache, Registry, Layout and Owner")
+	case c.ReportInterval <= 0:
+		return fmt.Errorf("worker: report interval %s: want more than 0", c.ReportInterval)
+	case c.CeilingLead <= c.ReportInterval:
+		return fmt.Errorf("worker: ceiling lead %s: want more than the report interval %s, or issuing stops between two reports", c.CeilingLead, c.ReportInterval)
+	case c.MaxForwardStep < time.Second:
+		return fmt.Errorf("worker: max forward step %s: want at least 1s", c.MaxForwardStep)
+	case c.MaxWait <= 0:
+		return fmt.Errorf("worker: max wait %s: want more than 0", c.MaxWait)
+	case c.Threshold <= 0 || c.PeerInterval <= 0 || c.LookTimeout <= 0:
+		return fmt.Errorf("worker: threshold %s, peer interval %s and look timeout %s: want more than 0", c.Threshold, c.PeerInterval, c.LookTimeout)
+	case c.ReclaimAfter < 0, c.ReclaimAfter > 0 && c.ReclaimAfter/2 < 2*c.CeilingLead:
+		return fmt.Errorf("worker: reclaim after %s: want 0, or four times the ceiling lead %s and more, or issuing ends between two reports", c.ReclaimAfter, c.CeilingLead)
+	}
+	return nil
+}

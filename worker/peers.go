@@ -1,0 +1,212 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+)
+
+// askAtStart compares the clock with the peers' before anything is written, and
+// sees that whoever wrote our entry last, from elsewhere, does not live. It keeps:
+//
+//	A1  A clock that the peers together put beyond the threshold is refused.
+//	A2  Silence is a warning, never a refusal: a cluster has to start again after
+//	    it was down as a whole.
+//	A3  A process that answers at our entry's address as the entry's owner, or as
+//	    this node, is alive, whatever the registry thinks of its session: ErrHeld.
+//	    It may have started without the registry, its owner unknown there.
+func (w *Worker) askAtStart(ctx context.Context, me self, found Found) error {
+	if w.cfg.Asker == nil {
+		return nil
+	}
+	addresses := addressesOf(found.Peers)
+	if me.offline {
+		addresses = me.Peers
+	}
+	w.mu.Lock()
+	w.peers = addresses
+	w.mu.Unlock()
+	elsewhere := found.Known && found.Owner != "" && found.Address != "" && !me.wrote(found.Owner)
+	asked := slices.Clone(addresses)
+	if elsewhere {
+		asked = append(asked, found.Address)
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	samples := w.cfg.Asker.Ask(ctx, asked)
+	if ctx.Err() != nil {
+		return fmt.Errorf("worker: stopped while asking the peers for their clocks: %w", ctx.Err())
+	}
+	if elsewhere {
+		other := samples[len(addresses)]
+		if other.Err == nil && other.Owner != w.cfg.Owner && (other.Owner == found.Owner || other.Node == me.Node) {
+			return fmt.Errorf("%w: a process that is node %q (owner %s) answers at %s, where worker %d was last reported from: stop it first",
+				ErrHeld, me.Node, other.Owner, found.Address, found.WorkerID)
+		}
+		samples = samples[:len(addresses)]
+	}
+	verdict := clock.Estimate(samples, w.cfg.Estimator)
+	w.mu.Lock()
+	w.samples, w.asked, w.silent = samples, w.cfg.Clock.Read().Wall(), verdict.Asked > 0 && verdict.Answered == 0
+	w.mu.Unlock()
+	if verdict.Beyond(w.cfg.Threshold) { // A1
+		return fmt.Errorf("%w: it is %s, %d of %d peers answered (%s); up to %s is allowed. Mend the clock (NTP); if the peers' are wrong, theirs",
+			ErrClockRefused, aheadOrBehind(-verdict.Offset), verdict.Answered, verdict.Asked, offsets(samples), w.cfg.Threshold)
+	}
+	if verdict.Asked > 0 && verdict.Answered == 0 { // A2
+		w.notify(Event{Kind: EventPeersSilent, Err: silence(samples)})
+	}
+	return nil
+}
+
+func addressesOf(peers []Peer) []string {
+	addresses := make([]string, 0, len(peers))
+	for _, p := range peers {
+		addresses = append(addresses, p.Address)
+	}
+	slices.Sort(addresses)
+	return slices.Compact(addresses)
+}
+
+// aheadOrBehind says how far our clock is off.
+func aheadOrBehind(d time.Duration) string {
+	if d < 0 {
+		return fmt.Sprintf("%s behind the peers' clocks", (-d).Round(time.Millisecond))
+	}
+	return fmt.Sprintf("%s ahead of the peers' clocks", d.Round(time.Millisecond))
+}
+
+// maxNamed bounds how many peers an error names.
+const maxNamed = 5
+
+// offsets lists what the peers said.
+func offsets(samples []clock.Sample) string {
+	var text string
+	named := 0
+	for _, s := range samples {
+		if s.Err != nil {
+			continue
+		}
+		if named++; named > maxNamed {
+			return text + ", …"
+		}
+		if text != "" {
+			text += ", "
+		}
+		text += fmt.Sprintf("%s %+dms", s.Address, s.Offset.Milliseconds())
+	}
+	return text
+}
+
+// silence says why no peer answered.
+func silence(samples []clock.Sample) error {
+	var errs []error
+	for _, s := range samples {
+		if len(errs) == maxNamed {
+			break
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", s.Address, s.Err))
+	}
+	return errors.Join(errs...)
+}
+
+// watchPeers looks at the peers every PeerInterval until ctx is done.
+func (w *Worker) watchPeers(ctx context.Context) {
+	for w.cfg.Clock.Sleep(ctx, w.cfg.PeerInterval) == nil {
+		w.lookAtPeers(ctx)
+	}
+}
+
+// peersTimeout bounds the question who the peers are.
+const peersTimeout = 2 * time.Second
+
+// lookAtPeers compares the clock with the peers': where more than half of those that
+// answer are beyond the threshold, this daemon is not ready and not among the live.
+func (w *Worker) lookAtPeers(ctx context.Context) {
+	samples := w.askPeers(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	verdict := clock.Estimate(samples, w.cfg.Estimator)
+	var disagree error
+	if clock.Majority(samples, w.cfg.Threshold) {
+		disagree = fmt.Errorf("%w: this clock is %s, %d of %d peers answered (%s); up to %s is allowed",
+			ErrPeersDisagree, aheadOrBehind(-verdict.Offset), verdict.Answered, verdict.Asked, offsets(samples), w.cfg.Threshold)
+	}
+	silent := verdict.Asked > 0 && verdict.Answered == 0
+	w.mu.Lock()
+	before, silentBefore := w.disagree, w.silent
+	w.disagree, w.silent, w.samples, w.asked = disagree, silent, samples, w.cfg.Clock.Read().Wall()
+	w.mu.Unlock()
+	switch {
+	case disagree != nil && before == nil:
+		w.notify(Event{Kind: EventPeersDisagree, Err: disagree})
+		w.ask()
+	case disagree == nil && before != nil:
+		w.notify(Event{Kind: EventPeersAgree})
+		w.ask()
+	}
+	if silent && !silentBefore {
+		w.notify(Event{Kind: EventPeersSilent, Err: silence(samples)})
+	}
+}
+
+// askPeers asks the peers for their clocks, and the registry who they are; when it
+// doesn't say, those that it named last.
+func (w *Worker) askPeers(ctx context.Context) []clock.Sample {
+	bounded, cancel := context.WithTimeout(ctx, peersTimeout)
+	peers, err := w.cfg.Registry.Peers(bounded)
+	cancel()
+	w.mu.Lock()
+	if err == nil {
+		w.peers = addressesOf(peers)
+	}
+	addresses := w.peers
+	w.mu.Unlock()
+	if len(addresses) == 0 {
+		return nil
+	}
+	samples := w.cfg.Asker.Ask(ctx, addresses)
+	// Two nodes may have one address, ours: what we say ourselves is no second opinion.
+	return slices.DeleteFunc(samples, func(s clock.Sample) bool { return s.Owner == w.cfg.Owner })
+}
+
+// confirmJump returns nil when more than half of the peers that answer have the time
+// that our clock jumped to, and else ErrClockJumped (C3). It takes as long as the
+// peers do: nothing is issued beyond the ceiling meanwhile.
+func (w *Worker) confirmJump(ctx context.Context, step clock.Step) error {
+	jumped := fmt.Errorf("%w by %s between two reports (%s allowed)", ErrClockJumped, step.By.Round(time.Millisecond), w.cfg.MaxForwardStep)
+	if w.cfg.Asker == nil {
+		return fmt.Errorf("%w; mend the clock, or restart if it is right now", jumped)
+	}
+	samples := w.askPeers(ctx)
+	verdict := clock.Estimate(samples, w.cfg.Estimator)
+	agree := 0
+	for _, s := range samples {
+		if s.Err == nil && s.Offset.Abs() < w.cfg.Threshold {
+			agree++
+		}
+	}
+	switch {
+	case verdict.Answered == 0:
+		return fmt.Errorf("%w, and no peer says what time it is; mend the clock, or restart if it is right now", jumped)
+	case 2*agree <= verdict.Answered: // a tie confirms nothing
+		return fmt.Errorf("%w, and only %d of %d peers have the same time (%s); mend the clock", jumped, agree, verdict.Answered, offsets(samples))
+	}
+	w.notify(Event{Kind: EventJumpConfirmed, Text: fmt.Sprintf("by %s; %d peers have the same time (%s)", step.By.Round(time.Millisecond), agree, offsets(samples))})
+	return nil
+}
+
+// Peers returns what the peers said of their clocks when they were last asked, what
+// that amounts to, and when that was, 0 for never.
+func (w *Worker) Peers() ([]clock.Sample, clock.Verdict, clock.Millis) {
+	w.mu.Lock()
+	samples, asked := slices.Clone(w.samples), w.asked
+	w.mu.Unlock()
+	return samples, clock.Estimate(samples, w.cfg.Estimator), asked
+}

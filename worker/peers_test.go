@@ -1,0 +1,212 @@
+package worker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/worker/registrytest"
+)
+
+const second = time.Second
+
+// A1, A2: what the peers say decides on a start, and silence doesn't.
+func TestPeersAtTheStart(t *testing.T) {
+	for name, tt := range map[string]struct {
+		offsets   map[string]time.Duration
+		estimator clock.Estimator
+		refused   string
+		event     worker.EventKind
+	}{
+		"all agree":              {offsets: map[string]time.Duration{"a:1": 0, "b:1": 2 * second, "c:1": -3 * second}},
+		"behind all":             {offsets: map[string]time.Duration{"a:1": 5 * second, "b:1": 6 * second, "c:1": 7 * second}, refused: "6s behind the peers' clocks, 3 of 3"},
+		"ahead of all":           {offsets: map[string]time.Duration{"a:1": -time.Hour, "b:1": -time.Hour, "c:1": -time.Hour}, refused: "1h0m0s ahead of the peers' clocks"},
+		"just within":            {offsets: map[string]time.Duration{"a:1": 5*second - time.Millisecond, "b:1": 5*second - time.Millisecond}},
+		"one wrong":              {offsets: map[string]time.Duration{"a:1": 0, "b:1": time.Hour, "c:1": second}},
+		"one wrong of two":       {offsets: map[string]time.Duration{"a:1": 0, "b:1": time.Hour}},
+		"one wrong, by the mean": {offsets: map[string]time.Duration{"a:1": 0, "b:1": time.Hour, "c:1": second}, estimator: clock.Mean, refused: "20m0.333s behind"},
+		"only one answers":       {offsets: map[string]time.Duration{"b:1": time.Hour}, refused: "1 of 3 peers answered"},
+		"silence":                {event: worker.EventPeersSilent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon()
+			model, _ := d.inCluster(registrytest.Options{})
+			for _, peer := range []string{"a:1", "b:1", "c:1"} {
+				if _, known := tt.offsets[peer]; !known && len(tt.offsets) == 2 {
+					continue
+				}
+				model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
+			}
+			d.cfg.Asker, d.cfg.Estimator = &peersSay{offsets: tt.offsets}, tt.estimator
+			w, err := worker.Start(t.Context(), d.cfg)
+			if tt.refused != "" {
+				require.ErrorIs(t, err, worker.ErrClockRefused)
+				require.ErrorContains(t, err, tt.refused)
+				require.Empty(t, d.cache.Saves())
+				entries, err := model.Directory().Entries(t.Context())
+				require.NoError(t, err)
+				require.Empty(t, entries, "a wrong clock is never recorded")
+				return
+			}
+			require.NoError(t, err)
+			if tt.event != "" {
+				require.Contains(t, d.events.kinds(), tt.event)
+			} else {
+				require.NotContains(t, d.events.kinds(), worker.EventPeersSilent)
+			}
+			samples, verdict, asked := w.Peers()
+			require.Len(t, samples, verdict.Asked)
+			require.Equal(t, d.clk.Millis(), asked)
+		})
+	}
+}
+
+// Without the registry those are asked that the local record names.
+func TestRecordedPeersAreAskedWithoutTheRegistry(t *testing.T) {
+	d := newDaemon()
+	model, _ := d.inCluster(registrytest.Options{})
+	model.PlantLive(worker.Peer{Node: "a:1", Address: "a:1", Owner: "a"})
+	d.cfg.Asker = &peersSay{offsets: map[string]time.Duration{"a:1": 0}}
+	w := d.start(t)
+	require.Equal(t, []string{"a:1"}, w.Record().Peers)
+	require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
+	d.clk.Advance(second)
+	model.Down()
+	d.join(model, registrytest.Options{})
+	d.cfg.Asker = &peersSay{offsets: map[string]time.Duration{"a:1": time.Hour}}
+	_, err := worker.Start(t.Context(), d.cfg)
+	require.ErrorIs(t, err, worker.ErrClockRefused)
+	require.NotErrorIs(t, err, worker.ErrUnreachable, "W3")
+}
+
+// A3: whoever answers as this node lives.
+func TestWhoAnswersAsThisNodeLives(t *testing.T) {
+	for name, tt := range map[string]struct {
+		owner string
+		held  bool
+	}{
+		"the entry's owner":                    {"first", true},
+		"one that started without ZooKeeper":   {"second", true},
+		"nobody":                               {"", false},
+		"ourselves: the address is ours again": {"ourselves", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon()
+			model, first := d.inCluster(registrytest.Options{})
+			d.cfg.Owner = "first"
+			w := d.start(t)
+			ceiling := w.Ceiling()
+			require.Eventually(t, func() bool { // the report that the file took first
+				entries, err := model.Directory().Entries(t.Context())
+				return err == nil && entries[0].Ceiling == ceiling
+			}, 10*time.Second, time.Millisecond)
+			first.Kill()
+			model.Expire(d.cfg.Node)
+			d.clk.Advance(ceiling.Sub(d.clk.Millis()))
+			d.cache.FailLoad(worker.ErrNoRecord) // on another machine
+			d.join(model, registrytest.Options{})
+			d.cfg.Owner = "ourselves"
+			d.cfg.Asker = &peersSay{owners: map[string]string{d.cfg.Node: tt.owner}}
+			_, err := worker.Start(t.Context(), d.cfg)
+			if tt.held {
+				require.ErrorIs(t, err, worker.ErrHeld)
+				return
+			}
+			require.NoError(t, err)
+		})
+	}
+}
+
+// A majority of peers with another time makes a daemon unready, until they agree.
+func TestPeersDisagreeWhileRunning(t *testing.T) {
+	d := newDaemon()
+	model, _ := d.inCluster(registrytest.Options{})
+	for _, peer := range []string{"a:1", "b:1", "c:1"} {
+		model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
+	}
+	peers := &peersSay{}
+	d.cfg.Asker = peers
+	say := func(a, b, c time.Duration) { peers.set(map[string]time.Duration{"a:1": a, "b:1": b, "c:1": c}) }
+	say(0, 0, 0)
+	w := d.start(t)
+	run(t, w)
+	becomes := func(ready bool) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			d.clk.Advance(500 * time.Millisecond)
+			among := len(liveNodes(t, model)) // the planted ones have no entry
+			return (w.Check() == nil) == ready && (among == 1) == ready
+		}, 20*time.Second, time.Millisecond)
+	}
+	becomes(true)
+	say(time.Hour, 6*second, 0)
+	becomes(false)
+	require.ErrorIs(t, w.Check(), worker.ErrPeersDisagree)
+	require.NoError(t, w.Await(t.Context(), d.clk.Millis()), "IDs are issued on")
+	say(time.Hour, second, 0) // one wrong peer is no majority
+	becomes(true)
+	peers.set(nil)
+	require.Eventually(t, func() bool {
+		d.clk.Advance(500 * time.Millisecond)
+		kinds := d.events.kinds()
+		return kinds[len(kinds)-1] == worker.EventPeersSilent
+	}, 20*time.Second, time.Millisecond)
+	require.NoError(t, w.Check(), "silence is no disagreement")
+}
+
+// C3: a jump goes on only where the peers have the new time.
+func TestJumpIsConfirmedByThePeers(t *testing.T) {
+	const jump = time.Hour
+	for name, tt := range map[string]struct {
+		peers map[string]time.Duration // after the jump
+		goes  bool
+	}{
+		"they jumped too": {map[string]time.Duration{"a:1": 0, "b:1": second}, true},
+		"they did not":    {map[string]time.Duration{"a:1": -jump, "b:1": -jump}, false},
+		"they are silent": {nil, false},
+		"one of two did":  {map[string]time.Duration{"a:1": 0, "b:1": -jump}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon()
+			model, _ := d.inCluster(registrytest.Options{})
+			for _, peer := range []string{"a:1", "b:1"} {
+				model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
+			}
+			peers := &peersSay{offsets: map[string]time.Duration{"a:1": 0, "b:1": 0}}
+			d.cfg.Asker = peers
+			w := d.start(t)
+			run(t, w)
+			before := d.clk.Millis()
+			peers.set(tt.peers)
+			d.clk.Step(jump)
+			err := w.Await(t.Context(), d.clk.Millis())
+			if tt.goes {
+				require.NoError(t, err)
+				require.Greater(t, w.Ceiling(), d.clk.Millis())
+				require.Contains(t, d.events.kinds(), worker.EventJumpConfirmed)
+				return
+			}
+			require.ErrorIs(t, err, worker.ErrClockJumped)
+			require.Eventually(t, func() bool {
+				d.clk.Advance(100 * time.Millisecond)
+				return len(liveNodes(t, model)) == 0
+			}, 20*time.Second, time.Millisecond, "out of the live")
+			entries, err := model.Directory().Entries(t.Context())
+			require.NoError(t, err)
+			for _, e := range entries {
+				require.Less(t, e.Ceiling, before.Add(time.Minute))
+			}
+			for _, r := range d.cache.Saves() {
+				require.Less(t, r.Ceiling, before.Add(time.Minute))
+			}
+			d.clk.Step(-jump)
+			require.Eventually(t, func() bool {
+				d.clk.Advance(second)
+				return w.Await(t.Context(), d.clk.Millis()) == nil && len(liveNodes(t, model)) == 1
+			}, 20*time.Second, time.Millisecond, "comes back by itself")
+		})
+	}
+}

@@ -1,0 +1,57 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// recorder writes records to one place, never two at a time: a write that hangs
+// fails the ones after it instead of piling them up behind it.
+type recorder struct {
+	save func(context.Context, Record) error // immutable
+	turn chan struct{}                       // immutable; holds a token while a write is under way
+}
+
+func newRecorder(save func(context.Context, Record) error) recorder {
+	return recorder{save: save, turn: make(chan struct{}, 1)}
+}
+
+var errBusy = errors.New("worker: the write before is still under way")
+
+// record writes rec.
+func (r *recorder) record(ctx context.Context, rec Record) error {
+	if !r.begin() {
+		return errBusy
+	}
+	return r.finish(ctx, rec)
+}
+
+// begin takes the turn, or says that somebody has it. It is taken by who decided to
+// write, at once: a goroutine that takes it later may come after a newer record, and
+// put an older one over it.
+func (r *recorder) begin() bool {
+	select {
+	case r.turn <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// finish writes rec, once begin has taken the turn.
+func (r *recorder) finish(ctx context.Context, rec Record) error {
+	defer func() { <-r.turn }()
+	return r.save(ctx, rec)
+}
+
+// settle waits for a write that is under way.
+func (r *recorder) settle(ctx context.Context) error {
+	select {
+	case r.turn <- struct{}{}:
+		<-r.turn
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", errBusy, ctx.Err())
+	}
+}

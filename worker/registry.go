@@ -1,0 +1,134 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+)
+
+// Sentinels that a Registry returns besides ErrHeld, ErrExhausted, ErrForeign
+// and ErrFenced, wrapped with what was found and what to do about it.
+var (
+	// ErrNoRegistry is returned by Report when there is no registry to record
+	// anything in: the daemon is standalone.
+	ErrNoRegistry = errors.New("worker: standalone, no registry")
+	// ErrUnreachable is returned when the registry gave no answer in time. A
+	// write may have been done all the same.
+	ErrUnreachable = errors.New("worker: registry unreachable")
+	// ErrInUse is returned by Release for an entry that is live or reported
+	// lately.
+	ErrInUse = errors.New("worker: entry in use")
+	// ErrNoEntry is returned by Release for a worker ID that nobody has.
+	ErrNoEntry = errors.New("worker: no such entry")
+)
+
+// Registry hands out worker IDs and remembers their clocks. A Registry serves one
+// daemon, for one run of it; its methods are called one at a time, but Peers and
+// Close, which may be called at any time. Each returns within its context.
+type Registry interface {
+	// Look reads what the registry knows of self.Node and who is live, and
+	// writes nothing. It waits for the registry until ctx is done. self is the
+	// local record with the owner of this process; a daemon without a record
+	// has no Cluster in it, and WorkerID NoWorkerID.
+	// ErrUnreachable, ErrForeign (the registry is for another layout or epoch).
+	Look(ctx context.Context, self Record) (Found, error)
+	// Claim makes what the last Look found ours, or a new entry where it found
+	// none, and enters the node among the live, in one transaction. It writes
+	// self's Owner, Timestamp and Ceiling. It returns self with the WorkerID and
+	// the Cluster, and with the Timestamp and Ceiling of that worker ID as they
+	// were before, where they are higher: they belong to whoever had the ID.
+	// ErrHeld (another process is this node, or changed its entry since the
+	// Look), ErrExhausted, ErrUnreachable, ErrForeign.
+	Claim(ctx context.Context, self Record) (Record, error)
+	// Report records Timestamp and Ceiling, and sees to it that the node is
+	// among the live or not, as live says. It returns r as recorded: Cluster
+	// is another one after the registry lost its data and was told anew.
+	// ErrNoRegistry, ErrUnreachable, ErrFenced (the entry is no longer ours).
+	Report(ctx context.Context, r Record, live bool) (Record, error)
+	// Peers returns the live nodes except this one. ErrUnreachable.
+	Peers(ctx context.Context) ([]Peer, error)
+	// Close takes the node out of the live and ends the session. It is safe to
+	// call more than once.
+	Close() error
+}
+
+// NoWorkerID is the WorkerID of a daemon that has none yet.
+const NoWorkerID = -1
+
+// Found is what Look found. The zero value is an empty registry.
+type Found struct {
+	Cluster string // ID of the cluster; empty when there is no root yet
+	// Known tells that the node has an entry; the fields up to Address are of
+	// it. Ceiling is never below what the entry's writer may have issued, also
+	// for entries that record none (the Java Leaf's).
+	Known     bool
+	WorkerID  int64
+	Timestamp clock.Millis
+	Ceiling   clock.Millis
+	Owner     string // process that wrote it; empty for the Java Leaf's
+	Address   string // ip:port that its owner advertised
+	// LiveOwner is the process that is live under this node's name; empty for
+	// none. It may be dead for less than the session timeout.
+	LiveOwner string
+	// Forgotten tells that the registry lost its data: it has another cluster
+	// than self, or none, and no entry of the node.
+	Forgotten bool
+	// Removed tells that self had an entry in this very cluster, and it is gone.
+	Removed bool
+	Peers   []Peer // the live nodes but this one
+}
+
+// Peer is a live node.
+type Peer struct {
+	Node    string
+	Address string // ip:port of its HTTP server
+	Owner   string // UUID of its process
+}
+
+// EntryState is what an entry says of itself.
+type EntryState string
+
+// The states of an entry.
+const (
+	StateActive   EntryState = "active"   // a node's, whether it runs or not
+	StateReleased EntryState = "released" // anybody's to take over
+	StateClaiming EntryState = "claiming" // nobody issues under it yet
+)
+
+// Entry is one worker ID in the registry.
+type Entry struct {
+	WorkerID     int64
+	Node         string
+	Address      string
+	State        EntryState
+	Live         bool          // it is among the live
+	Timestamp    clock.Millis  // the clock last reported
+	Ceiling      clock.Millis  // IDs may have been issued below it
+	Owner        string        // process that wrote it; empty for the Java Leaf's
+	ReclaimAfter time.Duration // as the owner had it; 0: never reclaimed
+}
+
+// Directory is a Registry as seen by those who look after it, without an
+// identity of their own.
+type Directory interface {
+	// Entries returns all entries, ordered by worker ID. ErrUnreachable.
+	Entries(ctx context.Context) ([]Entry, error)
+	// Release marks the entry of workerID released and returns it as it is
+	// then. ErrNoEntry; ErrInUse when it is live, or was reported within
+	// ReleaseAge, and force isn't given.
+	Release(ctx context.Context, workerID int64, force bool) (Entry, error)
+	Close() error
+}
+
+// ReleaseAge is how long an entry must have been without a report to be released
+// without force.
+const ReleaseAge = 24 * time.Hour
+
+// Asker asks peers for their clocks.
+type Asker interface {
+	// Ask asks all addresses at once, a second or so each, and returns one
+	// sample each in the order given.
+	Ask(ctx context.Context, addresses []string) []clock.Sample
+}

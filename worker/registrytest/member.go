@@ -1,0 +1,264 @@
+package registrytest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+)
+
+// Member is one daemon's worker.Registry in a Model.
+type Member struct {
+	m             *Model // immutable
+	node, address string // immutable
+	opts          Options
+	session       *session // m.mu protects what it points to
+
+	writes int          // m.mu protects; so far
+	lose   map[int]bool // m.mu protects; of which write the answer gets lost, and whether it is done
+
+	since *modelSighting
+	held  *modelHolding
+}
+
+var _ worker.Registry = (*Member)(nil)
+
+// modelSighting is what Look saw.
+type modelSighting struct {
+	cluster          string
+	name             string // of our entry; "" for none
+	created, version int64  // of our entry
+	ceiling, stamp   clock.Millis
+	at               clock.Reading // since when the entry stands so, over all looks
+	live             int64         // creation of who was live under our name
+	liveSince        time.Duration // monotonic; since when, over all looks
+}
+
+func (s *modelSighting) goesOnFrom(before *modelSighting) {
+	s.liveSince = s.at.Mono
+	if before == nil {
+		return
+	}
+	if s.live != 0 && s.live == before.live {
+		s.liveSince = before.liveSince
+	}
+	if s.name == before.name && s.created == before.created && s.version == before.version {
+		s.at = before.at
+	}
+}
+
+// modelHolding is our entry as last confirmed.
+type modelHolding struct {
+	name, cluster    string
+	created, version int64
+	sent             []worker.Entry
+}
+
+// Open enters a daemon.
+func (m *Model) Open(node, address string, opts Options) *Member {
+	if opts.Layout == (snowflake.Layout{}) {
+		opts.Layout = snowflake.DefaultLayout()
+	}
+	if opts.SessionTimeout == 0 {
+		opts.SessionTimeout = sessionTimeout
+	}
+	return &Member{m: m, node: node, address: address, opts: opts, session: &session{timeout: opts.SessionTimeout}}
+}
+
+// LoseAnswer has the n-th write from now (1 is the next) done, or not done, with
+// ErrUnreachable for an answer. With 0 all answers come again.
+func (r *Member) LoseAnswer(n int, done bool) {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	if n == 0 || r.lose == nil {
+		r.lose = map[int]bool{}
+	}
+	r.lose[r.writes+n] = done
+}
+
+// Kill ends the daemon as kill -9 does: it stays live for its session timeout.
+func (r *Member) Kill() {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	r.session.ends = r.m.clk.Mono() + r.session.timeout
+}
+
+// Close implements worker.Registry.
+func (r *Member) Close() error {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	if l := r.m.live[r.node]; l != nil && l.session == r.session && !r.m.down && r.session.ends == 0 {
+		delete(r.m.live, r.node)
+	}
+	if r.session.ends == 0 {
+		r.session.ends = r.m.clk.Mono() + r.session.timeout
+	}
+	return nil
+}
+
+// reachLocked returns ErrUnreachable while there is nothing to reach.
+func (r *Member) reachLocked(ctx context.Context) error {
+	if r.m.down || ctx.Err() != nil {
+		return fmt.Errorf("%w: model", worker.ErrUnreachable)
+	}
+	r.m.expireLocked()
+	return nil
+}
+
+// writeLocked does write, but for its answer, or not at all, where a test says so.
+func (r *Member) writeLocked(write func()) error {
+	r.writes++
+	done, lost := r.lose[r.writes]
+	if !lost || done {
+		write()
+	}
+	if lost {
+		return fmt.Errorf("%w: model: the answer was lost", worker.ErrUnreachable)
+	}
+	return nil
+}
+
+// Peers implements worker.Registry.
+func (r *Member) Peers(ctx context.Context) ([]worker.Peer, error) {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	if err := r.reachLocked(ctx); err != nil {
+		return nil, err
+	}
+	return r.m.peersLocked(r.node), nil
+}
+
+// mineLocked chooses our entry, and the claim that was never finished.
+func (r *Member) mineLocked(recorded int64) (mine, claiming *modelEntry) {
+	rank := func(e *modelEntry) int {
+		switch {
+		case e.WorkerID == recorded:
+			return 3
+		case e.State == worker.StateActive:
+			return 2
+		}
+		return 1
+	}
+	for _, e := range r.m.orderedLocked() {
+		switch {
+		case e.Node != r.node || e.WorkerID > r.opts.Layout.MaxWorker():
+		case e.State == worker.StateClaiming && claiming == nil:
+			claiming = e
+		case e.State == worker.StateClaiming:
+		case mine == nil || rank(e) > rank(mine):
+			mine = e
+		}
+	}
+	return mine, claiming
+}
+
+// Look implements worker.Registry.
+func (r *Member) Look(ctx context.Context, self worker.Record) (worker.Found, error) {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	if err := r.reachLocked(ctx); err != nil {
+		return worker.Found{}, err
+	}
+	if err := r.m.checkLocked(r.opts.Layout); err != nil {
+		return worker.Found{}, err
+	}
+	cluster := r.m.clusterLocked()
+	before := r.since
+	r.since = &modelSighting{cluster: cluster, at: r.m.clk.Read()}
+	defer func() { r.since.goesOnFrom(before) }()
+	found := worker.Found{Cluster: cluster, WorkerID: worker.NoWorkerID, Peers: r.m.peersLocked(r.node)}
+	if l := r.m.live[r.node]; l != nil {
+		found.LiveOwner, r.since.live = l.Owner, l.created
+	}
+	mine, _ := r.mineLocked(self.WorkerID)
+	if mine == nil {
+		found.Forgotten = self.Cluster != "" && cluster != self.Cluster
+		found.Removed = self.WorkerID >= 0 && self.Cluster != "" && cluster == self.Cluster
+		return found, nil
+	}
+	r.since.name, r.since.created, r.since.version = nameOf(mine.Node, mine.WorkerID), mine.created, mine.version
+	r.since.ceiling, r.since.stamp = mine.Ceiling, mine.Timestamp
+	found.Known, found.WorkerID, found.Timestamp, found.Ceiling = true, mine.WorkerID, mine.Timestamp, mine.Ceiling
+	found.Owner, found.Address = mine.Owner, mine.Address
+	return found, nil
+}
+
+// Report implements worker.Registry.
+func (r *Member) Report(ctx context.Context, rec worker.Record, live bool) (worker.Record, error) {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	if err := r.reachLocked(ctx); err != nil {
+		return rec, err
+	}
+	h := r.held
+	if h == nil {
+		return rec, fmt.Errorf("%w: nothing was claimed there yet", worker.ErrUnreachable)
+	}
+	data := r.entryOf(rec, worker.StateActive)
+	e := r.m.entries[h.name]
+	if e == nil {
+		if err := r.mayPutBackLocked(rec); err != nil {
+			return rec, err
+		}
+	} else if (e.created != h.created || e.version != h.version) && !slices.Contains(h.sent, e.Entry) {
+		return rec, fmt.Errorf("%w: entry %s was changed by owner %s at %s", worker.ErrFenced, h.name, e.Owner, e.Address)
+	}
+	h.sent = append(h.sent, data)
+	err := r.writeLocked(func() {
+		if e == nil {
+			e = r.m.createLocked(data)
+		} else {
+			e.Entry = data
+			r.m.touchLocked(e)
+		}
+	})
+	if err != nil {
+		return rec, err
+	}
+	h.created, h.version, h.cluster, h.sent = e.created, e.version, r.m.clusterLocked(), nil
+	rec.Cluster = h.cluster
+	l := r.m.live[r.node]
+	switch {
+	case live && l != nil && l.Owner != rec.Owner && !slices.Contains(rec.Lineage, l.Owner):
+		return rec, fmt.Errorf("%w: another process is live as node %s: at %s, owner %s", worker.ErrFenced, r.node, l.Address, l.Owner)
+	case live && (l == nil || l.session != r.session):
+		r.m.enterLocked(worker.Peer{Node: r.node, Address: r.address, Owner: rec.Owner}, r.session)
+	case !live && l != nil && l.session == r.session:
+		delete(r.m.live, r.node)
+	}
+	return rec, nil
+}
+
+// mayPutBackLocked says why our number can't be put back.
+func (r *Member) mayPutBackLocked(rec worker.Record) error {
+	h := r.held
+	if err := r.m.ensureLocked(r.opts.Layout); err != nil {
+		return fmt.Errorf("%w: %w", worker.ErrFenced, err)
+	}
+	if r.m.root.cluster == h.cluster {
+		return fmt.Errorf("%w: entry %s was removed, and its cluster %s stands", worker.ErrFenced, h.name, h.cluster)
+	}
+	if other := r.m.othersLocked(r.node, rec.WorkerID); other != nil {
+		return fmt.Errorf("%w: the registry lost its data, and worker %d is node %s now", worker.ErrFenced, rec.WorkerID, other.Node)
+	}
+	return nil
+}
+
+func (r *Member) entryOf(rec worker.Record, state worker.EntryState) worker.Entry {
+	return worker.Entry{
+		WorkerID: rec.WorkerID, Node: r.node, Address: r.address, State: state, Timestamp: rec.Timestamp,
+		Ceiling: rec.Ceiling, Owner: rec.Owner, ReclaimAfter: r.opts.ReclaimAfter,
+	}
+}
+
+// Bounds of the waits, as zkreg has them.
+const (
+	pollInterval = 200 * time.Millisecond
+	leastWatch   = 3 * time.Second
+	mostWatch    = 10 * time.Second
+	overtime     = 2 * time.Second
+)

@@ -1,0 +1,217 @@
+// Package registrytest has a registry in memory, and the suite that it and every
+// other worker.Registry pass.
+package registrytest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+)
+
+// Options are what the daemons of one registry may differ in. The zero value is
+// of an ordinary daemon at a root that needs no time to settle.
+type Options struct {
+	Layout         snowflake.Layout // the default layout when zero
+	ReclaimAfter   time.Duration
+	Settle         time.Duration
+	SessionTimeout time.Duration // 10 s when zero
+}
+
+// Model is what a tree in ZooKeeper means, in memory: the entries, the live, and
+// the rules of who may have which number. Time is an injected clock's, waits too.
+// All its methods may be called at any time by anybody.
+type Model struct {
+	clk clock.Clock // immutable
+
+	mu      sync.Mutex
+	root    *modelRoot              // mu protects; nil when there is none
+	entries map[string]*modelEntry  // mu protects; by name: node-number
+	live    map[string]*modelMember // mu protects; by node
+	next    int64                   // mu protects; the next number
+	changes int64                   // mu protects; counts everything that was created
+	down    bool                    // mu protects
+}
+
+type modelRoot struct {
+	cluster string
+	layout  snowflake.Layout
+	made    clock.Millis
+}
+
+type modelEntry struct {
+	worker.Entry
+
+	created int64 // number of the change that created it
+	version int64
+	began   clock.Millis
+	written clock.Millis
+	gap     bool // its number is none of the counter's
+}
+
+type modelMember struct {
+	worker.Peer
+
+	session *session
+	created int64
+}
+
+// session is a Registry's life in the model.
+type session struct {
+	timeout time.Duration
+	ends    time.Duration // monotonic; 0: not while its daemon lives
+}
+
+// NewModel returns an empty registry.
+func NewModel(clk clock.Clock) *Model {
+	m := &Model{clk: clk}
+	m.Wipe()
+	return m
+}
+
+// Wipe forgets everything, as a server does that starts with an empty disk.
+func (m *Model) Wipe() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.root, m.entries, m.live, m.next = nil, map[string]*modelEntry{}, map[string]*modelMember{}, 0
+}
+
+// Down makes everything unreachable, and Up reachable again. Sessions live on.
+func (m *Model) Down() { m.setDown(true) }
+
+// Up undoes Down.
+func (m *Model) Up() { m.setDown(false) }
+
+func (m *Model) setDown(down bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.down = down
+}
+
+// Expire ends the session of node's daemon.
+func (m *Model) Expire(node string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.live, node)
+}
+
+// Rewrite writes the entry of workerID as another process would.
+func (m *Model) Rewrite(workerID int64, owner string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.entries {
+		if e.WorkerID == workerID {
+			e.Owner = owner
+			m.touchLocked(e)
+		}
+	}
+}
+
+// Remove removes the entry of workerID.
+func (m *Model) Remove(workerID int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.entries, func(_ string, e *modelEntry) bool { return e.WorkerID == workerID })
+}
+
+// Plant makes e as though it had been there for long. Live is ignored.
+func (m *Model) Plant(e worker.Entry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.createLocked(e)
+}
+
+// PlantLive makes node live, by a process that never goes.
+func (m *Model) PlantLive(p worker.Peer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.enterLocked(p, &session{timeout: sessionTimeout})
+}
+
+const sessionTimeout = 10 * time.Second
+
+func nameOf(node string, workerID int64) string { return fmt.Sprintf("%s-%010d", node, workerID) }
+
+func (m *Model) createLocked(e worker.Entry) *modelEntry {
+	m.changes++
+	m.next++ // as ZooKeeper counts: every child
+	now := m.clk.Read().Wall()
+	made := &modelEntry{Entry: e, created: m.changes, began: now, written: now}
+	m.entries[nameOf(e.Node, e.WorkerID)] = made
+	return made
+}
+
+func (m *Model) touchLocked(e *modelEntry) {
+	e.version++
+	e.written = m.clk.Read().Wall()
+}
+
+func (m *Model) deleteLocked(e *modelEntry) { delete(m.entries, nameOf(e.Node, e.WorkerID)) }
+
+func (m *Model) enterLocked(p worker.Peer, s *session) {
+	m.changes++
+	m.live[p.Node] = &modelMember{Peer: p, session: s, created: m.changes}
+}
+
+// expireLocked ends the sessions whose daemons died long enough ago.
+func (m *Model) expireLocked() {
+	now := m.clk.Mono()
+	maps.DeleteFunc(m.live, func(_ string, l *modelMember) bool { return l.session.ends != 0 && now >= l.session.ends })
+}
+
+// ensureLocked makes the root where there is none.
+func (m *Model) ensureLocked(layout snowflake.Layout) error {
+	if m.root == nil {
+		m.root = &modelRoot{cluster: uuid.NewString(), layout: layout, made: m.clk.Read().Wall()}
+	}
+	return m.checkLocked(layout)
+}
+
+func (m *Model) checkLocked(layout snowflake.Layout) error {
+	if m.root != nil && m.root.layout != layout {
+		return fmt.Errorf("%w: the registry is for layout %s with epoch %d, and this start has %s with epoch %d",
+			worker.ErrForeign, m.root.layout, m.root.layout.Epoch, layout, layout.Epoch)
+	}
+	return nil
+}
+
+func (m *Model) clusterLocked() string {
+	if m.root == nil {
+		return ""
+	}
+	return m.root.cluster
+}
+
+// othersLocked returns who has the number of node's entry besides it.
+func (m *Model) othersLocked(node string, workerID int64) *modelEntry {
+	for _, e := range m.orderedLocked() {
+		if e.WorkerID == workerID && e.Node != node && e.State != worker.StateClaiming {
+			return e
+		}
+	}
+	return nil
+}
+
+func (m *Model) orderedLocked() []*modelEntry {
+	return slices.SortedFunc(maps.Values(m.entries), func(a, b *modelEntry) int {
+		return cmp.Or(cmp.Compare(a.WorkerID, b.WorkerID), cmp.Compare(a.Node, b.Node))
+	})
+}
+
+func (m *Model) peersLocked(without string) []worker.Peer {
+	peers := []worker.Peer{}
+	for _, node := range slices.Sorted(maps.Keys(m.live)) {
+		if node != without {
+			peers = append(peers, m.live[node].Peer)
+		}
+	}
+	return peers
+}

@@ -1,0 +1,157 @@
+package registrytest
+
+import (
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+)
+
+// Run is what every worker.Registry and worker.Directory keeps. open returns an
+// empty World.
+func Run(t *testing.T, open func(t testing.TB) World) {
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, w World)
+	}{
+		{"an empty registry", testEmpty},
+		{"first claims at once", testFirstClaims},
+		{"own again", testOwnAgain},
+		{"own again without a record", testLostRecord},
+		{"own number beyond doubt", testSeveralOwn},
+		{"a number that two have", testTwoEntries},
+		{"an answer lost while claiming", testLostWhileClaiming},
+		{"an answer lost while reporting", testLostWhileReporting},
+		{"a claim that nobody finished", testUnfinishedClaim},
+		{"a node name for every taste", testNodeNames},
+		{"release", testRelease},
+		{"takeover has one winner", testTakeover},
+		{"the owner comes back to a released entry", testReleasedOwnerReturns},
+		{"exhaustion", testExhaustion},
+		{"exhaustion ends with a release", testExhaustionEnds},
+		{"1024 entries", testFull},
+		{"gaps once the counter is spent", testGaps},
+		{"reclaim", testReclaim},
+		{"another layout", testForeign},
+		{"a Java Leaf's entry", testJavaEntry},
+		{"held by another that lives", testHeld},
+		{"another that died goes", testOtherDied},
+		{"own dead process", testOwnDead},
+		{"copied folder, owner alive, ceiling ahead", testCopiedFolder},
+		{"copied folder, owner alive, ceiling passed", testCopiedFolderLate},
+		{"among the live", testLive},
+		{"session expired", testExpired},
+		{"rewritten: fenced", testRewritten},
+		{"removed: fenced", testRemoved},
+		{"another is live under its name: fenced", testAnotherLive},
+		{"released by force: fenced", testReleasedByForce},
+		{"removed while it was down", testRemovedWhileDown},
+		{"forgotten: put back", testForgotten},
+		{"forgotten: number taken", testForgottenTaken},
+		{"forgotten: a claimant at the same time", testForgottenRace},
+		{"forgotten while it was down", testForgottenWhileDown},
+		{"forgotten while it was down: number taken", testForgottenWhileDownTaken},
+		{"forgotten: all come back at once", testForgottenAll},
+		{"peers", testPeers},
+		{"closed twice", testClose},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
+	}
+}
+
+func testEmpty(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{})
+	require.Equal(t, worker.Found{WorkerID: worker.NoWorkerID, Peers: []worker.Peer{}}, d.look())
+	require.Empty(t, entries(t, w), "Look writes nothing")
+	_, err := w.Directory(t).Release(patient(t), 0, true)
+	require.ErrorIs(t, err, worker.ErrNoEntry)
+	_, err = d.reg.Report(patient(t), d.self, true)
+	require.ErrorIs(t, err, worker.ErrUnreachable, "nothing was claimed")
+}
+
+func testNodeNames(t *testing.T, w World) {
+	for i, node := range []string{
+		"10.0.0.5:8080", "[2001:db8::1]:8080", "order-service-1", "host-0000000003", "a/b", "..", ".", "100%", "%2F", "наш узел", "a b\tc", "\xff\x00",
+	} {
+		d := fresh(t, w, node, Options{}).running()
+		require.Equal(t, int64(i), d.self.WorkerID, "%q", node)
+		require.NoError(t, d.report(true))
+		e := entryOf(t, w, int64(i))
+		require.Equal(t, node, e.Node)
+		require.True(t, e.Live, "%q", node)
+		require.NoError(t, d.reg.Close())
+		d = d.again().running()
+		require.Equal(t, int64(i), d.self.WorkerID, "%q", node)
+	}
+}
+
+func testForeign(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{}).running()
+	layout, err := snowflake.ParseLayout("41+5+5+12", snowflake.DefaultEpoch)
+	require.NoError(t, err)
+	epoch := snowflake.DefaultLayout()
+	epoch.Epoch++
+	for name, layout := range map[string]snowflake.Layout{"layout": layout, "epoch": epoch} {
+		other := fresh(t, w, "b", Options{Layout: layout})
+		_, err := other.reg.Look(patient(t), other.self)
+		require.ErrorIs(t, err, worker.ErrForeign, name)
+		require.ErrorContains(t, err, layout.String())
+		require.ErrorContains(t, err, strconv.FormatInt(int64(layout.Epoch), 10))
+		require.ErrorContains(t, err, d.self.Layout)
+	}
+	require.Len(t, entries(t, w), 1)
+}
+
+// A Java Leaf records no owner, and Directory shows it as it is.
+func testJavaEntry(t *testing.T, w World) {
+	now := w.Clock().Read().Wall()
+	w.Plant(t, worker.Entry{WorkerID: 3, Node: "10.0.0.5:8080", Address: address, State: worker.StateActive, Timestamp: now - 10, Ceiling: now + 5990})
+	d := fresh(t, w, "10.0.0.5:8080", Options{})
+	found := d.look()
+	require.True(t, found.Known)
+	require.Equal(t, now+5990, found.Ceiling)
+	require.Empty(t, found.Owner)
+	require.NoError(t, d.claimAsSeen())
+	require.Equal(t, int64(3), d.self.WorkerID)
+	require.Equal(t, now+5990, d.self.Ceiling)
+	require.Len(t, entries(t, w), 1)
+}
+
+func testPeers(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{})
+	require.Empty(t, peers(t, d), "before anything else")
+	d.running()
+	require.Empty(t, peers(t, d), "not itself")
+	fresh(t, w, "b", Options{}).running()
+	w.PlantLive(t, worker.Peer{Node: "c", Address: "10.0.0.7:1", Owner: "other"})
+	require.Equal(t, []string{"b", "c"}, peers(t, d))
+	all, err := d.reg.Peers(patient(t))
+	require.NoError(t, err)
+	require.Equal(t, worker.Peer{Node: "c", Address: "10.0.0.7:1", Owner: "other"}, all[1])
+	var group sync.WaitGroup // Peers may be called at any time
+	group.Go(func() {
+		for range 20 {
+			if _, err := d.reg.Peers(patient(t)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 5 {
+		require.NoError(t, d.report(true))
+	}
+	group.Wait()
+}
+
+func testClose(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{}).running()
+	watcher := fresh(t, w, "b", Options{})
+	require.Equal(t, []string{"a"}, peers(t, watcher))
+	require.NoError(t, errors.Join(d.reg.Close(), d.reg.Close()))
+	require.Empty(t, peers(t, watcher))
+	require.NoError(t, fresh(t, w, "c", Options{}).reg.Close(), "before anything else")
+}

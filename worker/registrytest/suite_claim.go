@@ -1,0 +1,191 @@
+package registrytest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/worker"
+)
+
+// In the Java Leaf every racer of the first start has worker 0.
+func testFirstClaims(t *testing.T, w World) {
+	const n = 16
+	daemons := make([]*daemon, n)
+	for i := range daemons {
+		daemons[i] = fresh(t, w, fmt.Sprintf("10.0.0.%d:8080", i), Options{})
+	}
+	errs := together(daemons, (*daemon).claim)
+	var ids []int64
+	for i, d := range daemons {
+		require.NoError(t, errs[i])
+		ids = append(ids, d.self.WorkerID)
+		require.Equal(t, daemons[0].self.Cluster, d.self.Cluster)
+		require.NotEmpty(t, d.self.Cluster)
+	}
+	slices.Sort(ids)
+	for i, id := range ids {
+		require.Equal(t, int64(i), id, "of %v", ids)
+	}
+	for _, e := range entries(t, w) {
+		require.Equal(t, worker.StateActive, e.State)
+		require.True(t, e.Live)
+	}
+	require.Len(t, peers(t, daemons[0]), n-1)
+}
+
+func together(daemons []*daemon, do func(*daemon) error) []error {
+	errs := make([]error, len(daemons))
+	var group sync.WaitGroup
+	for i, d := range daemons {
+		group.Go(func() { errs[i] = do(d) })
+	}
+	group.Wait()
+	return errs
+}
+
+func testOwnAgain(t *testing.T, w World) {
+	fresh(t, w, "other", Options{}).running()
+	d := fresh(t, w, "a", Options{}).running()
+	require.Equal(t, int64(1), d.self.WorkerID)
+	require.NoError(t, d.report(true))
+	recorded := d.self
+	require.NoError(t, d.reg.Close())
+
+	d = d.again()
+	d.self.Timestamp, d.self.Ceiling = 5, 6 // an older record than the registry's
+	found := d.look()
+	require.Equal(t, worker.Found{
+		Cluster: recorded.Cluster, Known: true, WorkerID: 1, Timestamp: recorded.Timestamp, Ceiling: recorded.Ceiling,
+		Owner: recorded.Owner, Address: address, Peers: found.Peers,
+	}, found)
+	require.NoError(t, d.claimAsSeen())
+	require.Equal(t, int64(1), d.self.WorkerID)
+	require.Equal(t, recorded.Cluster, d.self.Cluster)
+	require.Equal(t, recorded.Timestamp, d.self.Timestamp, "what the number brings along")
+	require.Equal(t, recorded.Ceiling, d.self.Ceiling)
+	e := entryOf(t, w, 1)
+	require.Equal(t, d.self.Owner, e.Owner)
+	require.Equal(t, recorded.Ceiling, e.Ceiling, "a ceiling never falls")
+	require.NoError(t, d.report(true))
+}
+
+func testLostRecord(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{}).running()
+	require.NoError(t, d.report(true))
+	recorded := d.self
+	require.NoError(t, d.reg.Close())
+	lost := fresh(t, w, "a", Options{})
+	lost.self.Timestamp, lost.self.Ceiling = 0, 0
+	found := lost.look()
+	require.True(t, found.Known)
+	require.False(t, found.Removed || found.Forgotten)
+	require.NoError(t, lost.claimAsSeen())
+	require.Equal(t, recorded.WorkerID, lost.self.WorkerID)
+	require.Equal(t, recorded.Ceiling, lost.self.Ceiling)
+	require.Len(t, entries(t, w), 1)
+}
+
+// Several entries have our name: Java Leafs were moved about, say.
+func testSeveralOwn(t *testing.T, w World) {
+	for id, state := range map[int64]worker.EntryState{3: worker.StateReleased, 5: worker.StateActive, 7: worker.StateActive} {
+		w.Plant(t, worker.Entry{WorkerID: id, Node: "a", Address: address, State: state, Timestamp: clock.Millis(id), Ceiling: clock.Millis(id), Owner: "old"})
+	}
+	for recorded, want := range map[int64]int64{worker.NoWorkerID: 5, 7: 7, 3: 3, 9: 5} {
+		d := fresh(t, w, "a", Options{})
+		d.self.WorkerID = recorded
+		found := d.look()
+		require.Equal(t, want, found.WorkerID, "recorded %d", recorded)
+		require.Equal(t, clock.Millis(want), found.Ceiling)
+	}
+}
+
+// Made by hand, say: it is nobody's to issue under, and a claim is none.
+func testTwoEntries(t *testing.T, w World) {
+	for id, states := range [][2]worker.EntryState{
+		{worker.StateActive, worker.StateActive},
+		{worker.StateActive, worker.StateReleased},
+		{worker.StateReleased, worker.StateActive},
+		{worker.StateActive, worker.StateClaiming},
+	} {
+		for i, state := range states {
+			node := fmt.Sprintf("%c%d", 'a'+i, id)
+			w.Plant(t, worker.Entry{WorkerID: int64(id), Node: node, Address: address, State: state, Timestamp: 1, Ceiling: 1, Owner: node})
+		}
+	}
+	for id := range 3 {
+		require.ErrorIs(t, fresh(t, w, fmt.Sprintf("a%d", id), Options{}).claim(), worker.ErrHeld, "%d", id)
+		require.ErrorIs(t, fresh(t, w, fmt.Sprintf("b%d", id), Options{}).claim(), worker.ErrHeld, "%d", id)
+	}
+	require.NoError(t, fresh(t, w, "a3", Options{}).claim())
+	d := fresh(t, w, "b3", Options{}).running()
+	require.Greater(t, d.self.WorkerID, int64(3), "the claim was of a number that is another's")
+	require.Greater(t, fresh(t, w, "new", Options{}).running().self.WorkerID, int64(3), "released, but not its to give")
+}
+
+func testLostWhileClaiming(t *testing.T, w World) {
+	w.Plant(t, worker.Entry{WorkerID: 40, Node: "gone", Address: address, State: worker.StateReleased, Owner: "old", Timestamp: 1, Ceiling: 2})
+	i := 0
+	for _, done := range []bool{true, false} {
+		for n := 1; n <= 3; n++ {
+			node := fmt.Sprintf("node-%d", i)
+			d := fresh(t, w, node, Options{})
+			d.look()
+			w.LoseAnswer(t, d.reg, n, done)
+			require.NoError(t, d.claimAsSeen())
+			w.LoseAnswer(t, d.reg, 0, true)
+			if i == 0 {
+				require.Equal(t, int64(40), d.self.WorkerID, "the released one")
+			}
+			i++
+			require.Len(t, entries(t, w), i, "lost answer %d, done %t: one entry each", n, done)
+			require.NoError(t, d.report(true))
+			require.NoError(t, d.reg.Close())
+
+			d = d.again()
+			d.look()
+			w.LoseAnswer(t, d.reg, n, done)
+			require.NoError(t, d.claimAsSeen())
+			w.LoseAnswer(t, d.reg, 0, true)
+			require.NoError(t, d.report(true))
+			require.Len(t, entries(t, w), i)
+		}
+	}
+}
+
+func testLostWhileReporting(t *testing.T, w World) {
+	for _, done := range []bool{true, false} {
+		d := fresh(t, w, fmt.Sprintf("a%t", done), Options{}).running()
+		for range 3 {
+			w.LoseAnswer(t, d.reg, 1, done)
+			require.ErrorIs(t, d.report(true), worker.ErrUnreachable)
+			require.NoError(t, d.report(true))
+		}
+		w.LoseAnswer(t, d.reg, 1, done)
+		require.ErrorIs(t, d.report(true), worker.ErrUnreachable)
+		w.LoseAnswer(t, d.reg, 1, false)
+		require.ErrorIs(t, d.report(true), worker.ErrUnreachable)
+		require.NoError(t, d.report(true))
+		require.Equal(t, d.self.Ceiling, entryOf(t, w, d.self.WorkerID).Ceiling)
+
+		// What another wrote after a lost answer is still another's.
+		w.LoseAnswer(t, d.reg, 1, done)
+		require.ErrorIs(t, d.report(true), worker.ErrUnreachable)
+		w.Rewrite(t, d.self.WorkerID, "intruder")
+		require.ErrorIs(t, d.report(true), worker.ErrFenced)
+	}
+}
+
+func testUnfinishedClaim(t *testing.T, w World) {
+	w.Plant(t, worker.Entry{WorkerID: 0, Node: "a", Address: address, State: worker.StateClaiming, Owner: "dead", Timestamp: 1, Ceiling: 1})
+	d := fresh(t, w, "a", Options{})
+	require.False(t, d.look().Known, "nothing was issued under it")
+	require.NoError(t, d.claimAsSeen())
+	require.Equal(t, int64(0), d.self.WorkerID)
+	require.Len(t, entries(t, w), 1)
+	require.Equal(t, worker.StateActive, entryOf(t, w, 0).State)
+}

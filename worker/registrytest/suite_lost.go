@@ -1,0 +1,236 @@
+package registrytest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/worker"
+)
+
+func testLive(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{}).running()
+	watcher := fresh(t, w, "b", Options{})
+	require.Equal(t, []string{"a"}, peers(t, watcher))
+	for range 2 {
+		require.NoError(t, d.report(false))
+		require.Empty(t, peers(t, watcher))
+	}
+	require.Equal(t, d.self.Ceiling, entryOf(t, w, 0).Ceiling, "it reports all the same")
+	for range 2 {
+		require.NoError(t, d.report(true))
+		require.Equal(t, []string{"a"}, peers(t, watcher))
+	}
+}
+
+func testExpired(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{SessionTimeout: time.Second}).running()
+	watcher := fresh(t, w, "b", Options{})
+	w.Expire(t, d.reg, "a")
+	require.Empty(t, peers(t, watcher))
+	require.NoError(t, d.report(true))
+	require.Equal(t, []string{"a"}, peers(t, watcher))
+}
+
+func testRewritten(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{}).running()
+	require.NoError(t, d.report(true))
+	w.Rewrite(t, 0, "intruder")
+	for range 2 {
+		err := d.report(true)
+		require.ErrorIs(t, err, worker.ErrFenced)
+		require.ErrorContains(t, err, "intruder")
+	}
+	require.Equal(t, "intruder", entryOf(t, w, 0).Owner, "a fenced daemon writes nothing")
+}
+
+func testRemoved(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{}).running()
+	w.Remove(t, 0)
+	for range 2 {
+		require.ErrorIs(t, d.report(true), worker.ErrFenced)
+	}
+	require.Empty(t, entries(t, w))
+}
+
+// Two of us: while we ran without the registry, say.
+func testAnotherLive(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{}).running()
+	w.PlantLive(t, worker.Peer{Node: "a", Address: "10.0.0.9:1", Owner: "other"})
+	require.NoError(t, d.report(false), "not live itself, it has nothing against it")
+	err := d.report(true)
+	require.ErrorIs(t, err, worker.ErrFenced)
+	require.ErrorContains(t, err, "other")
+	require.ErrorContains(t, err, "10.0.0.9:1")
+}
+
+func testReleasedByForce(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{}).running()
+	_, err := w.Directory(t).Release(patient(t), 0, true)
+	require.NoError(t, err)
+	other := fresh(t, w, "b", Options{}).running()
+	require.Equal(t, int64(0), other.self.WorkerID)
+	require.ErrorIs(t, d.report(true), worker.ErrFenced)
+	require.NoError(t, other.report(true))
+
+	_, err = w.Directory(t).Release(patient(t), 0, true)
+	require.NoError(t, err)
+	require.ErrorIs(t, other.report(true), worker.ErrFenced, "before anybody took it")
+	require.Equal(t, worker.StateReleased, entryOf(t, w, 0).State)
+}
+
+func testRemovedWhileDown(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{}).running()
+	fresh(t, w, "b", Options{}).running()
+	require.NoError(t, d.reg.Close())
+	w.Remove(t, 0)
+	again := d.again()
+	found := again.look()
+	require.True(t, found.Removed)
+	require.False(t, found.Known || found.Forgotten)
+	require.NoError(t, again.claimAsSeen())
+	require.Equal(t, int64(2), again.self.WorkerID, "a removed number is nobody's")
+
+	again.look()
+	w.Remove(t, 2)
+	again.self.Owner = "" // another process
+	require.ErrorIs(t, again.claimAsSeen(), worker.ErrHeld, "removed between Look and Claim")
+}
+
+func testForgotten(t *testing.T, w World) {
+	fresh(t, w, "other", Options{}).running()
+	d := fresh(t, w, "a", Options{}).running()
+	cluster := d.self.Cluster
+	w.Wipe(t)
+	require.NoError(t, d.report(true))
+	require.Equal(t, int64(1), d.self.WorkerID)
+	require.NotEqual(t, cluster, d.self.Cluster, "it is another cluster now")
+	e := entryOf(t, w, 1)
+	require.Equal(t, worker.StateActive, e.State)
+	require.Equal(t, d.self.Owner, e.Owner)
+	require.Equal(t, d.self.Ceiling, e.Ceiling)
+	require.Equal(t, []string{"a"}, peers(t, fresh(t, w, "watcher", Options{})))
+	require.NoError(t, d.report(true))
+	w.Remove(t, 1)
+	require.ErrorIs(t, d.report(true), worker.ErrFenced, "removed from the new cluster")
+}
+
+func testForgottenTaken(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{}).running()
+	w.Wipe(t)
+	other := fresh(t, w, "b", Options{}).running()
+	require.Equal(t, int64(0), other.self.WorkerID)
+	err := d.report(true)
+	require.ErrorIs(t, err, worker.ErrFenced)
+	require.ErrorContains(t, err, "b")
+	require.NoError(t, other.report(true))
+	require.Len(t, entries(t, w), 1)
+}
+
+// A new node starts while the survivor hasn't reported yet, and both have worker
+// 0 in mind: it is the survivor's.
+func testForgottenRace(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{}).running()
+	w.Wipe(t)
+	other := fresh(t, w, "b", Options{Settle: 2 * time.Second})
+	other.look()
+	reported := make(chan error, 1)
+	w.Clock().OnSleep(func() {
+		select {
+		case reported <- d.report(true):
+		default:
+		}
+	})
+	err := other.claimAsSeen()
+	w.Clock().OnSleep(nil)
+	require.NoError(t, err)
+	require.NotEmpty(t, reported, "it never waited")
+	require.NoError(t, <-reported)
+	require.Equal(t, int64(0), d.self.WorkerID)
+	require.NotEqual(t, int64(0), other.self.WorkerID)
+	require.Equal(t, d.self.Cluster, other.self.Cluster)
+	require.NoError(t, d.report(true))
+	require.NoError(t, other.report(true))
+	require.Len(t, entries(t, w), 2)
+}
+
+func testForgottenWhileDown(t *testing.T, w World) {
+	fresh(t, w, "other", Options{}).running()
+	d := fresh(t, w, "a", Options{}).running()
+	require.NoError(t, d.reg.Close())
+	w.Wipe(t)
+	again := d.again()
+	found := again.look()
+	require.True(t, found.Forgotten)
+	require.False(t, found.Known || found.Removed)
+	require.NoError(t, again.claimAsSeen())
+	require.Equal(t, int64(1), again.self.WorkerID)
+	require.NotEqual(t, d.self.Cluster, again.self.Cluster)
+	require.NoError(t, again.report(true))
+
+	// The other's record is of the old cluster, and there is a root again.
+	another := process(t, w, worker.Record{Node: "other", Cluster: d.self.Cluster, WorkerID: 0}, Options{})
+	require.True(t, another.look().Forgotten)
+	require.NoError(t, another.claimAsSeen())
+	require.Equal(t, int64(0), another.self.WorkerID)
+	require.Equal(t, again.self.Cluster, another.self.Cluster)
+}
+
+func testForgottenWhileDownTaken(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{}).running()
+	require.NoError(t, d.reg.Close())
+	w.Wipe(t)
+	fresh(t, w, "b", Options{}).running()
+	again := d.again()
+	require.True(t, again.look().Forgotten)
+	err := again.claimAsSeen()
+	require.ErrorIs(t, err, worker.ErrHeld)
+	require.ErrorContains(t, err, "b")
+	require.Len(t, entries(t, w), 1)
+	require.NotContains(t, peers(t, fresh(t, w, "watcher", Options{})), "a")
+}
+
+// Survivors report and newcomers claim, all at the same moment.
+func testForgottenAll(t *testing.T, w World) {
+	const n = 8
+	var all []*daemon
+	before := map[*daemon]int64{}
+	for i := range n {
+		all = append(all, fresh(t, w, fmt.Sprintf("survivor%d", i), Options{}).running())
+		before[all[i]] = all[i].self.WorkerID
+	}
+	w.Wipe(t)
+	for i := range n {
+		all = append(all, fresh(t, w, fmt.Sprintf("newcomer%d", i), Options{Settle: 2 * time.Second}))
+	}
+	var survivors sync.WaitGroup
+	survivors.Add(n)
+	w.Clock().OnSleep(survivors.Wait) // they report before the root has settled
+	defer w.Clock().OnSleep(nil)
+	errs := together(all, func(d *daemon) error {
+		if _, survivor := before[d]; survivor {
+			defer survivors.Done()
+			return d.report(true)
+		}
+		if _, err := d.reg.Look(d.t.Context(), d.self); err != nil {
+			return err
+		}
+		return d.claimAsSeen()
+	})
+	ids := map[int64]bool{}
+	for i, d := range all {
+		require.NoError(t, errs[i], d.self.Node)
+		if id, survivor := before[d]; survivor {
+			require.Equal(t, id, d.self.WorkerID)
+		}
+		require.False(t, ids[d.self.WorkerID], "worker %d twice", d.self.WorkerID)
+		ids[d.self.WorkerID] = true
+		require.Equal(t, all[0].self.Cluster, d.self.Cluster)
+	}
+	for _, d := range all {
+		require.NoError(t, d.report(true))
+	}
+}

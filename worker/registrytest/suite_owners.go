@@ -1,0 +1,249 @@
+package registrytest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+)
+
+// small has room for four workers.
+func small(t testing.TB) Options {
+	t.Helper()
+	layout, err := snowflake.ParseLayout("41+2+20", snowflake.DefaultEpoch)
+	require.NoError(t, err)
+	return Options{Layout: layout}
+}
+
+func testRelease(t *testing.T, w World) {
+	ctx := patient(t)
+	dir := w.Directory(t)
+	d := fresh(t, w, "a", Options{}).running()
+	_, err := dir.Release(ctx, 0, false)
+	require.ErrorIs(t, err, worker.ErrInUse, "it is live")
+	require.NoError(t, d.reg.Close())
+	_, err = dir.Release(ctx, 0, false)
+	require.ErrorIs(t, err, worker.ErrInUse, "it was reported lately")
+	require.Equal(t, worker.StateActive, entryOf(t, w, 0).State)
+	before := entryOf(t, w, 0)
+	released, err := dir.Release(ctx, 0, true)
+	require.NoError(t, err)
+	before.State = worker.StateReleased
+	require.Equal(t, before, released)
+	require.Equal(t, before, entryOf(t, w, 0), "all but the state stays")
+	released, err = dir.Release(ctx, 0, false)
+	require.NoError(t, err, "again")
+	require.Equal(t, before, released)
+	_, err = dir.Release(ctx, 1, true)
+	require.ErrorIs(t, err, worker.ErrNoEntry)
+}
+
+// Eight claimants, one released entry: one takes it, with its ceiling as floor.
+func testTakeover(t *testing.T, w World) {
+	now := w.Clock().Read().Wall()
+	w.Plant(t, worker.Entry{WorkerID: 0, Node: "old", Address: address, State: worker.StateReleased, Timestamp: now + 1000, Ceiling: now + 5000, Owner: "old"})
+	daemons := make([]*daemon, 8)
+	for i := range daemons {
+		daemons[i] = fresh(t, w, string(rune('a'+i)), Options{})
+		daemons[i].look()
+	}
+	errs := together(daemons, (*daemon).claimAsSeen)
+	ids := map[int64]bool{}
+	for i, d := range daemons {
+		require.NoError(t, errs[i])
+		require.False(t, ids[d.self.WorkerID], "worker %d twice", d.self.WorkerID)
+		ids[d.self.WorkerID] = true
+		if d.self.WorkerID == 0 {
+			require.Equal(t, now+5000, d.self.Ceiling)
+			require.Equal(t, now+1000, d.self.Timestamp)
+		} else {
+			require.Less(t, d.self.Ceiling, now+5000)
+		}
+	}
+	require.True(t, ids[0], "nobody took the released one")
+	require.Len(t, entries(t, w), 8)
+	require.Equal(t, now+5000, entryOf(t, w, 0).Ceiling)
+}
+
+func testReleasedOwnerReturns(t *testing.T, w World) {
+	now := w.Clock().Read().Wall()
+	w.Plant(t, worker.Entry{WorkerID: 0, Node: "a", Address: address, State: worker.StateReleased, Timestamp: now, Ceiling: now, Owner: "old"})
+	d := fresh(t, w, "a", Options{}).running()
+	require.Equal(t, int64(0), d.self.WorkerID)
+	require.Equal(t, worker.StateActive, entryOf(t, w, 0).State)
+	require.Equal(t, int64(1), fresh(t, w, "b", Options{}).running().self.WorkerID)
+}
+
+func testExhaustion(t *testing.T, w World) {
+	opts := small(t)
+	for i := range 4 {
+		require.Equal(t, int64(i), fresh(t, w, string(rune('a'+i)), opts).running().self.WorkerID)
+	}
+	before := entries(t, w)
+	for range 2 {
+		d := fresh(t, w, "one too many", opts)
+		require.ErrorIs(t, d.claim(), worker.ErrExhausted)
+		require.Equal(t, before, entries(t, w), "it left something behind")
+		require.NotContains(t, peers(t, fresh(t, w, "watcher", opts)), "one too many")
+	}
+}
+
+func testExhaustionEnds(t *testing.T, w World) {
+	opts := small(t)
+	for i := range 4 {
+		require.NoError(t, fresh(t, w, string(rune('a'+i)), opts).running().reg.Close())
+	}
+	d := fresh(t, w, "late", opts)
+	require.ErrorIs(t, d.claim(), worker.ErrExhausted)
+	_, err := w.Directory(t).Release(patient(t), 2, true)
+	require.NoError(t, err)
+	require.NoError(t, d.claim(), "the same process may try again")
+	require.Equal(t, int64(2), d.self.WorkerID)
+	require.NoError(t, d.report(true))
+}
+
+func testFull(t *testing.T, w World) {
+	now := w.Clock().Read().Wall()
+	for id := range int64(1024) {
+		e := worker.Entry{WorkerID: id, Node: "10.0.0.5:" + string(rune('a'+id%26)) + time.Duration(id).String(), Address: address, State: worker.StateActive, Timestamp: now, Ceiling: now, Owner: "other"}
+		if id < 7 {
+			e.Timestamp = now.Add(-worker.ReleaseAge)
+		}
+		w.Plant(t, e)
+	}
+	d := fresh(t, w, "one too many", Options{})
+	err := d.claim()
+	require.ErrorIs(t, err, worker.ErrExhausted)
+	require.Len(t, entries(t, w), 1024)
+}
+
+// The counter counts takeovers too: it is spent while numbers are free. They are
+// given out then, each after it has settled, and to one node.
+func testGaps(t *testing.T, w World) {
+	opts := small(t)
+	require.Equal(t, int64(0), fresh(t, w, "a", opts).running().self.WorkerID)
+	for i := range 4 {
+		d := fresh(t, w, "short-lived"+string(rune('a'+i)), opts).running()
+		require.Equal(t, int64(1), d.self.WorkerID)
+		require.NoError(t, d.reg.Close())
+		_, err := w.Directory(t).Release(patient(t), 1, true)
+		require.NoError(t, err)
+	}
+	require.Equal(t, int64(1), fresh(t, w, "b", opts).running().self.WorkerID)
+
+	opts.Settle = time.Second
+	began := w.Clock().Mono()
+	both := []*daemon{fresh(t, w, "y", opts), fresh(t, w, "z", opts)}
+	claims := make(chan error, len(both))
+	for _, d := range both {
+		go func() { claims <- d.claim() }()
+	}
+	for range both {
+		require.NoError(t, <-claims)
+	}
+	require.GreaterOrEqual(t, w.Clock().Mono()-began, opts.Settle, "not settled")
+	require.ElementsMatch(t, []int64{2, 3}, []int64{both[0].self.WorkerID, both[1].self.WorkerID})
+	require.ErrorIs(t, fresh(t, w, "one too many", opts).claim(), worker.ErrExhausted)
+	require.Len(t, entries(t, w), 4)
+}
+
+// Three conditions, and each alone is not enough: the owner allows it, nobody is
+// live, and the time is over.
+func testReclaim(t *testing.T, w World) {
+	opts := small(t)
+	opts.ReclaimAfter = w.Reclaim()
+	never := small(t)
+	fresh(t, w, "never", never).running()
+	live := fresh(t, w, "live", opts).running()
+	gone := fresh(t, w, "gone", opts).running()
+	long := fresh(t, w, "long", Options{Layout: opts.Layout, ReclaimAfter: 1000 * w.Reclaim()}).running()
+	for _, d := range []*daemon{gone, long} {
+		require.NoError(t, d.reg.Close())
+	}
+	require.Equal(t, opts.ReclaimAfter, entryOf(t, w, gone.self.WorkerID).ReclaimAfter)
+	d := fresh(t, w, "new", opts)
+	require.ErrorIs(t, d.claim(), worker.ErrExhausted, "too early")
+	w.Pass(t, w.Reclaim())
+	require.ErrorIs(t, fresh(t, w, "without", never).claim(), worker.ErrExhausted, "it must want to")
+	// one that wants to, and whose own time is longer, has to wait for that
+	patientOne := fresh(t, w, "patient", Options{Layout: opts.Layout, ReclaimAfter: 1000 * w.Reclaim()})
+	require.ErrorIs(t, patientOne.claim(), worker.ErrExhausted)
+	before := entryOf(t, w, gone.self.WorkerID)
+	require.NoError(t, d.claim())
+	require.Equal(t, gone.self.WorkerID, d.self.WorkerID)
+	require.GreaterOrEqual(t, d.self.Ceiling, before.Ceiling)
+	require.NoError(t, live.report(true), "it was left alone")
+	require.ErrorIs(t, gone.again().claim(), worker.ErrExhausted, "who comes back is a new node")
+}
+
+// A second daemon of this name on a data folder of its own.
+func testHeld(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{SessionTimeout: time.Second}).running()
+	second := fresh(t, w, "a", Options{SessionTimeout: time.Second})
+	require.Equal(t, d.self.Owner, second.look().LiveOwner)
+	err := second.claimAsSeen()
+	require.ErrorIs(t, err, worker.ErrHeld)
+	require.ErrorContains(t, err, d.self.Owner)
+	require.ErrorContains(t, err, address)
+	require.NoError(t, d.report(true), "the first one goes on")
+}
+
+func testOtherDied(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{SessionTimeout: time.Second}).running()
+	w.Kill(t, d.reg)
+	second := fresh(t, w, "a", Options{SessionTimeout: time.Second})
+	require.NoError(t, second.claim())
+	require.Equal(t, d.self.WorkerID, second.self.WorkerID)
+	require.NoError(t, second.report(true))
+}
+
+// kill -9 and started again: its own ephemeral node, which here would stand for
+// ever, doesn't hold it up.
+func testOwnDead(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{}).running()
+	require.NoError(t, d.report(false))
+	w.Kill(t, d.reg)
+	w.PlantLive(t, worker.Peer{Node: "a", Address: address, Owner: d.self.Owner})
+	again := d.again()
+	require.Equal(t, d.self.Owner, again.look().LiveOwner)
+	require.NoError(t, again.claimAsSeen())
+	require.Equal(t, d.self.WorkerID, again.self.WorkerID)
+	require.NoError(t, again.report(true))
+	all, err := fresh(t, w, "watcher", Options{}).reg.Peers(patient(t))
+	require.NoError(t, err)
+	require.Equal(t, []worker.Peer{{Node: "a", Address: address, Owner: again.self.Owner}}, all)
+}
+
+// The folder was copied with the record in it, so the live owner is of our
+// lineage. It reports while we wait for its ceiling, as the worker does.
+func testCopiedFolder(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{}).running()
+	require.NoError(t, d.report(true))
+	copied := d.again()
+	require.Greater(t, copied.look().Ceiling, w.Clock().Read().Wall())
+	require.NoError(t, d.report(true))
+	require.ErrorIs(t, copied.claimAsSeen(), worker.ErrHeld)
+	require.NoError(t, d.report(true))
+}
+
+// The ceiling had passed when the copy looked: it watches by itself.
+func testCopiedFolderLate(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{}).running()
+	copied := d.again()
+	require.LessOrEqual(t, copied.look().Ceiling, w.Clock().Read().Wall())
+	reported := make(chan error, 1000)
+	w.Clock().OnSleep(func() {
+		select {
+		case reported <- d.report(true):
+		default:
+		}
+	})
+	require.ErrorIs(t, copied.claimAsSeen(), worker.ErrHeld)
+	w.Clock().OnSleep(nil)
+	require.NotEmpty(t, reported, "it never watched")
+	require.NoError(t, <-reported)
+	require.NoError(t, d.report(true))
+}

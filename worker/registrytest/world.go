@@ -1,0 +1,196 @@
+package registrytest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+)
+
+// World is one registry, empty at first, with the means to disturb it.
+type World interface {
+	// Open enters a daemon. It is closed with the test.
+	Open(t testing.TB, node, address string, opts Options) worker.Registry
+	// Directory opens a directory, closed with the test.
+	Directory(t testing.TB) worker.Directory
+	// Clock is what every Registry here was given.
+	Clock() *Clock
+	// Pass lets d pass for the registry and for the clock.
+	Pass(t testing.TB, d time.Duration)
+	// Kill ends the daemon of r as kill -9 does.
+	Kill(t testing.TB, r worker.Registry)
+	// LoseAnswer has the n-th write of r from now (1 is the next) done, or not
+	// done, with ErrUnreachable for an answer. With 0 all answers come again.
+	LoseAnswer(t testing.TB, r worker.Registry, n int, done bool)
+	// Expire ends the session of r, which doesn't know of it.
+	Expire(t testing.TB, r worker.Registry, node string)
+	// Wipe forgets everything.
+	Wipe(t testing.TB)
+	// Plant makes an entry as though it had been there; Live is ignored.
+	Plant(t testing.TB, e worker.Entry)
+	// PlantLive makes p live for good.
+	PlantLive(t testing.TB, p worker.Peer)
+	// Rewrite writes the entry of workerID as another process would.
+	Rewrite(t testing.TB, workerID int64, owner string)
+	// Remove removes the entry of workerID.
+	Remove(t testing.TB, workerID int64)
+	// Reclaim is a time after which entries may be reclaimed, short enough for
+	// Pass to let it go by.
+	Reclaim() time.Duration
+}
+
+// Clock is a clock that tells when it is slept on.
+type Clock struct {
+	clock.Clock
+
+	mu      sync.Mutex
+	onSleep func() // mu protects
+}
+
+// OnSleep has f called before each sleep; nil for nothing.
+func (c *Clock) OnSleep(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.onSleep = f
+}
+
+// Sleep implements clock.Clock.
+func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
+	c.mu.Lock()
+	f := c.onSleep
+	c.mu.Unlock()
+	if f != nil {
+		f()
+	}
+	return c.Clock.Sleep(ctx, d)
+}
+
+// patience is for a machine under load.
+const patience = 90 * time.Second
+
+// patient bounds what must not hang.
+func patient(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// daemon is one process.
+type daemon struct {
+	t    testing.TB
+	w    World
+	reg  worker.Registry
+	self worker.Record
+	opts Options
+}
+
+const address = "10.0.0.5:8080"
+
+// process starts a process that remembers what rec says: nothing of worker ID
+// and cluster where that is of a node that was never there.
+func process(t testing.TB, w World, rec worker.Record, opts Options) *daemon {
+	t.Helper()
+	layout := opts.Layout
+	if layout == (snowflake.Layout{}) {
+		layout = snowflake.DefaultLayout()
+	}
+	if rec.Owner != "" {
+		rec.Lineage = append(append([]string{}, rec.Lineage...), rec.Owner)
+	}
+	rec.Owner = uuid.NewString()
+	rec.Layout, rec.Epoch = layout.String(), layout.Epoch
+	return &daemon{t: t, w: w, reg: w.Open(t, rec.Node, address, opts), self: rec, opts: opts}
+}
+
+// fresh starts a process of a node without a record. Its first ceiling is the
+// time of now: as after a clean stop, so that nothing waits for it.
+func fresh(t testing.TB, w World, node string, opts Options) *daemon {
+	t.Helper()
+	now := w.Clock().Read().Wall()
+	return process(t, w, worker.Record{Node: node, WorkerID: worker.NoWorkerID, Timestamp: now, Ceiling: now}, opts)
+}
+
+func (d *daemon) look() worker.Found {
+	d.t.Helper()
+	found, err := d.reg.Look(patient(d.t), d.self)
+	require.NoError(d.t, err)
+	return found
+}
+
+// claim looks and claims.
+func (d *daemon) claim() error {
+	if _, err := d.reg.Look(patient(d.t), d.self); err != nil {
+		return err
+	}
+	return d.claimAsSeen()
+}
+
+func (d *daemon) claimAsSeen() error {
+	rec, err := d.reg.Claim(patient(d.t), d.self)
+	if err == nil {
+		d.self = rec
+	}
+	return err
+}
+
+// running returns d with a number of its own.
+func (d *daemon) running() *daemon {
+	d.t.Helper()
+	require.NoError(d.t, d.claim())
+	return d
+}
+
+// report reports the time of now.
+func (d *daemon) report(live bool) error {
+	now := d.w.Clock().Read().Wall()
+	d.self.Timestamp, d.self.Ceiling = max(d.self.Timestamp, now), max(d.self.Ceiling, now+6000)
+	rec, err := d.reg.Report(patient(d.t), d.self, live)
+	if err == nil {
+		d.self = rec
+	}
+	return err
+}
+
+// again starts the node anew, in the same data folder.
+func (d *daemon) again() *daemon {
+	d.t.Helper()
+	return process(d.t, d.w, d.self, d.opts)
+}
+
+func entries(t testing.TB, w World) []worker.Entry {
+	t.Helper()
+	all, err := w.Directory(t).Entries(patient(t))
+	require.NoError(t, err)
+	return all
+}
+
+// entryOf returns the one entry of workerID.
+func entryOf(t testing.TB, w World, workerID int64) worker.Entry {
+	t.Helper()
+	var found []worker.Entry
+	for _, e := range entries(t, w) {
+		if e.WorkerID == workerID {
+			found = append(found, e)
+		}
+	}
+	require.Len(t, found, 1, "entries of worker %d", workerID)
+	return found[0]
+}
+
+func peers(t testing.TB, d *daemon) []string {
+	t.Helper()
+	all, err := d.reg.Peers(patient(t))
+	require.NoError(t, err)
+	nodes := []string{}
+	for _, p := range all {
+		nodes = append(nodes, p.Node)
+	}
+	return nodes
+}

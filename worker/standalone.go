@@ -1,0 +1,47 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+)
+
+// Standalone is the Registry of a daemon without ZooKeeper: its worker ID is
+// the configured one, and only the local record remembers anything.
+type Standalone struct {
+	// WorkerID is 0..the layout's highest; whoever configures it sees to it
+	// that no other daemon has the same.
+	WorkerID int64
+}
+
+var _ Registry = Standalone{}
+
+// Look implements Registry. ErrForeign when the local record is of another worker
+// ID, or of a registry.
+func (s Standalone) Look(_ context.Context, self Record) (Found, error) {
+	if self.Cluster != "" {
+		return Found{}, fmt.Errorf("%w: it is of ZooKeeper's cluster %s, which gave it worker %d: set --zk, or take another data folder",
+			ErrForeign, self.Cluster, self.WorkerID)
+	}
+	if self.WorkerID != NoWorkerID && self.WorkerID != s.WorkerID {
+		return Found{}, fmt.Errorf("%w: it is of worker %d, and this start is worker %d: give worker %d back, or take another data folder",
+			ErrForeign, self.WorkerID, s.WorkerID, self.WorkerID)
+	}
+	return Found{}, nil
+}
+
+// Claim implements Registry.
+func (s Standalone) Claim(_ context.Context, self Record) (Record, error) {
+	self.WorkerID = s.WorkerID
+	return self, nil
+}
+
+// Report implements Registry.
+func (Standalone) Report(_ context.Context, r Record, _ bool) (Record, error) {
+	return r, ErrNoRegistry
+}
+
+// Peers implements Registry.
+func (Standalone) Peers(context.Context) ([]Peer, error) { return nil, nil }
+
+// Close implements Registry.
+func (Standalone) Close() error { return nil }

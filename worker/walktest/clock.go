@@ -1,0 +1,51 @@
+package walktest
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+)
+
+// quick is one machine's clock: it runs speed times as fast as the real one, so
+// that seconds of waiting pass in milliseconds, and its wall clock can be stepped.
+type quick struct {
+	real   clock.Clock // immutable
+	start  clock.Reading
+	speed  int64 // immutable
+	stepNS atomic.Int64
+}
+
+var _ clock.Clock = (*quick)(nil)
+
+func newQuick(start clock.Reading, speed int) *quick {
+	return &quick{real: clock.System(), start: start, speed: int64(speed)}
+}
+
+func (q *quick) step(d time.Duration) { q.stepNS.Add(int64(d)) }
+
+// Mono implements clock.Clock.
+func (q *quick) Mono() time.Duration {
+	return q.start.Mono + time.Duration(int64(q.real.Mono()-q.start.Mono)*q.speed)
+}
+
+// Wall implements clock.Clock.
+func (q *quick) Wall() (int64, time.Duration) {
+	mono := q.Mono()
+	return q.start.WallNS + int64(mono-q.start.Mono) + q.stepNS.Load(), mono
+}
+
+// Read implements clock.Clock. Nobody suspends these machines.
+func (q *quick) Read() clock.Reading {
+	wallNS, mono := q.Wall()
+	return clock.Reading{WallNS: wallNS, Mono: mono, Boot: mono}
+}
+
+// Sleep implements clock.Clock.
+func (q *quick) Sleep(ctx context.Context, d time.Duration) error {
+	return q.real.Sleep(ctx, time.Duration(int64(d)/q.speed))
+}
+
+// Clock returns a clock for the registry, as fast as the hosts'.
+func Clock(speed int) clock.Clock { return newQuick(clock.System().Read(), speed) }

@@ -1,0 +1,156 @@
+package walktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/leafd/leafd/cache/cachetest"
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+)
+
+// host is a machine with a data folder, and at most one daemon.
+type host struct {
+	walk    *walk
+	name    string
+	clk     *quick
+	folder  *cachetest.Mem
+	home    string
+	lost    bool         // its last start was refused because another has its worker ID
+	highest clock.Millis // of the IDs that it issued under its present worker ID
+	number  int64        // that worker ID
+
+	starting chan *daemon // the start under way; nil for none
+	daemon   *daemon      // nil while none runs
+}
+
+// daemon is one life of a worker.
+type daemon struct {
+	owner    string
+	worker   *worker.Worker
+	ids      *snowflake.Generator
+	registry worker.Registry
+	kill     func() // ends the registry's session as kill -9 does
+	end      context.CancelFunc
+	ended    chan struct{}
+	err      error // why there is none
+}
+
+// start begins a life; the walk goes on meanwhile.
+func (h *host) start() {
+	h.starting = make(chan *daemon, 1)
+	folder, home := worker.Cache(h.folder), h.home
+	go func() { h.starting <- h.walk.bringUp(h.name, h.clk, folder, home) }()
+}
+
+func (w *walk) bringUp(name string, clk *quick, folder worker.Cache, home string) *daemon {
+	d := &daemon{owner: uuid.NewString(), kill: func() {}, ended: make(chan struct{})}
+	registry, kill, err := w.cfg.Open(name, clk)
+	if err != nil {
+		d.err = err
+		return d
+	}
+	if w.cfg.NoCeiling {
+		folder, registry = plainCache{folder}, plainRegistry{registry}
+	}
+	d.registry, d.kill = registry, kill
+	layout := Layout()
+	d.worker, d.err = worker.Start(w.ctx, worker.Config{
+		Node: name, Owner: d.owner, Home: home, Layout: layout.String(), Epoch: layout.Epoch,
+		Clock: clk, Cache: folder, Registry: registry, Asker: w,
+		ReportInterval: worker.DefaultReportInterval, CeilingLead: worker.DefaultCeilingLead,
+		MaxForwardStep: worker.DefaultMaxForwardStep, MaxWait: w.cfg.MaxWait, LookTimeout: w.cfg.LookTimeout,
+	})
+	if d.err != nil {
+		return d
+	}
+	d.ids, d.err = snowflake.New(snowflake.Config{
+		Layout: layout, Worker: d.worker.ID(), Clock: clk, Fence: d.worker, Floor: d.worker.Floor(),
+	})
+	if d.err != nil {
+		panic(d.err) // of the walk itself
+	}
+	var run context.Context
+	run, d.end = context.WithCancel(context.Background())
+	go func() {
+		defer close(d.ended)
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			_ = d.worker.Watch(run, d.ids) // ends with run
+		}()
+		_ = d.worker.Run(run) // ends with run
+		<-watched
+	}()
+	return d
+}
+
+// settle takes in a start that is through. True when the host is not starting.
+func (h *host) settle() bool {
+	select {
+	case d := <-h.starting:
+		h.starting = nil
+		if d.err != nil {
+			h.walk.Refused++
+			h.lost = errors.Is(d.err, worker.ErrHeld)
+			return true
+		}
+		h.walk.Lives++
+		h.lost = false
+		h.daemon = d
+		h.walk.answers(h.name, d.owner)
+		if id := d.worker.ID(); id != h.number {
+			h.number, h.highest = id, 0
+		}
+		return true
+	default:
+		return h.starting == nil
+	}
+}
+
+// crash ends the daemon as kill -9 does: nothing is recorded.
+func (h *host) crash() {
+	h.walk.answers(h.name, "")
+	h.daemon.ids.Stop() // nobody gets an ID of a dead process
+	h.daemon.kill()
+	h.daemon.end()
+	<-h.daemon.ended
+	h.daemon = nil
+}
+
+// stop ends the daemon cleanly.
+func (h *host) stop(ctx context.Context) {
+	h.walk.answers(h.name, "")
+	h.daemon.end()
+	<-h.daemon.ended
+	_ = h.daemon.worker.Close(ctx, h.daemon.ids.Stop()) // a fenced one says so
+	h.daemon = nil
+}
+
+// issue takes n IDs, all or none.
+func (h *host) issue(ctx context.Context, n int) error {
+	batch := make([]int64, n)
+	if err := h.daemon.ids.NextN(ctx, batch); err != nil {
+		h.walk.Unissued++
+		return nil //nolint:nilerr // refused is what it is there for
+	}
+	for _, id := range batch {
+		if other, again := h.walk.issued[id]; again {
+			h.walk.Repeats++
+			if !h.walk.cfg.NoCeiling {
+				return fmt.Errorf("ID %d was issued by %s and by %s", id, other, h.name)
+			}
+		}
+		h.walk.issued[id] = h.name
+	}
+	parts, err := Layout().Decode(batch[n-1])
+	if err != nil {
+		return err
+	}
+	h.highest = max(h.highest, parts.Time)
+	return nil
+}

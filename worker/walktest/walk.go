@@ -1,0 +1,323 @@
+// Package walktest walks at random through what befalls a cluster of workers
+// (crashes, restarts, clock steps, lost files, copied files, a registry that is down,
+// forgets, or loses its sessions) and looks for an ID that was issued twice.
+package walktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cache/cachetest"
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+)
+
+// Config is one walk.
+type Config struct {
+	Seed  uint64
+	Steps int
+	Speed int // how much faster than the real one the hosts' clocks run
+	// Open opens the registry of a daemon that starts, and says how its process
+	// dies. Settle and session timeouts are its own.
+	Open func(node string, clk clock.Clock) (r worker.Registry, kill func(), err error)
+	// Directory looks after the registry.
+	Directory worker.Directory
+	// Down and Up take the registry away and give it back; Wipe makes it forget all;
+	// Expire ends a node's session.
+	Down, Up, Wipe func()
+	Expire         func(node string)
+	// NoCeiling leaves the ceiling out of what is remembered: the walk has to find
+	// repeats then.
+	NoCeiling            bool
+	MaxWait, LookTimeout time.Duration
+}
+
+// Layout has few IDs in a millisecond, so that a short walk uses many of them up.
+func Layout() snowflake.Layout {
+	l, err := snowflake.ParseLayout("41+10+2", snowflake.DefaultEpoch)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+// Result is what a walk came by.
+type Result struct {
+	Issued   int // IDs
+	Unissued int // calls that were refused
+	Repeats  int // IDs that were issued before
+	Lives    int // starts that went well
+	Refused  int // starts that did not
+	Done     map[string]int
+}
+
+const hosts = 4
+
+type walk struct {
+	Result
+
+	cfg    Config
+	t      *testing.T
+	ctx    context.Context //nolint:containedctx // of the walk as a whole
+	rnd    *rand.Rand
+	origin clock.Reading
+	hosts  []*host
+	named  int
+	down   bool
+	issued map[int64]string
+	// history is what was done to whom.
+	history []string
+
+	mu    sync.Mutex
+	alive map[string]string // mu protects; who answers, by node
+}
+
+// Run walks, and fails at the first repeated ID, but with NoCeiling. What it leaves
+// out is what nobody promises: losing both memories of a worker (its file while the
+// registry is behind, or the registry while the file is gone), a released worker's
+// folder that comes back, and a start without the registry after the registry lost its
+// data while that daemon was down: its number may be a new node's.
+func Run(t *testing.T, cfg Config) Result {
+	t.Helper()
+	w := &walk{
+		cfg: cfg, t: t, ctx: t.Context(), rnd: rand.New(rand.NewPCG(cfg.Seed, 1)),
+		origin: clock.System().Read(), issued: map[int64]string{},
+		alive: map[string]string{},
+	}
+	w.Done = map[string]int{}
+	for range hosts {
+		w.hosts = append(w.hosts, w.newHost())
+	}
+	defer w.end()
+	for _, h := range w.hosts { // a new registry takes its time
+		h.start()
+	}
+	for _, h := range w.hosts {
+		for !h.settle() {
+			w.pause(100 * time.Millisecond)
+		}
+	}
+	for step := range cfg.Steps {
+		for _, h := range w.hosts {
+			if h.settle() && h.daemon != nil {
+				require.NoError(t, h.issue(w.ctx, 1+w.rnd.IntN(60)), "seed %d, step %d; before: %v", cfg.Seed, step, w.history[max(0, len(w.history)-60):])
+			}
+		}
+		w.act(w.hosts[w.rnd.IntN(len(w.hosts))])
+		w.pause(time.Duration(w.rnd.IntN(400)) * time.Millisecond)
+	}
+	w.Issued = len(w.issued)
+	return w.Result
+}
+
+func (w *walk) newHost() *host {
+	w.named++
+	return &host{
+		walk: w, name: fmt.Sprintf("10.0.0.%d:8080", w.named), clk: newQuick(w.origin, w.cfg.Speed),
+		folder: &cachetest.Mem{}, home: fmt.Sprintf("home-%d", w.named), number: worker.NoWorkerID,
+	}
+}
+
+// pause lets d pass on the hosts' clocks.
+func (w *walk) pause(d time.Duration) {
+	_ = clock.System().Sleep(w.ctx, d/time.Duration(w.cfg.Speed)) // a walk that ends, ends at its next step
+}
+
+func (w *walk) end() {
+	if w.down {
+		w.cfg.Up()
+	}
+	for _, h := range w.hosts {
+		if h.starting != nil {
+			d := <-h.starting
+			h.starting = nil
+			if d.err == nil {
+				h.daemon = d
+			}
+		}
+		if h.daemon != nil {
+			h.stop(context.WithoutCancel(w.ctx))
+		}
+	}
+}
+
+// act does one thing to h, or to the registry.
+func (w *walk) act(h *host) {
+	if h.starting != nil {
+		return
+	}
+	what := ""
+	switch n := w.rnd.IntN(100); {
+	case h.daemon == nil:
+		what = w.actStopped(h, n)
+	case n < 12:
+		what = "crash"
+		h.crash()
+	case n < 18:
+		what = "clean stop"
+		h.stop(w.ctx)
+	case n < 30:
+		what = "step"
+		h.clk.step(time.Duration(w.rnd.IntN(8000)-4000) * time.Millisecond)
+	case n < 33:
+		what = "jump"
+		h.clk.step(time.Minute)
+		w.pause(5 * time.Second)
+		h.clk.step(-time.Minute)
+	case n < 38 && w.down:
+		what, w.down = "up", false
+		w.cfg.Up()
+	case n < 42 && !w.down && w.allKnown():
+		what, w.down = "down", true
+		w.cfg.Down()
+	case n < 44 && !w.down:
+		what = "expire"
+		w.cfg.Expire(h.name)
+	case n < 46 && !w.down && w.allRemember():
+		what = "wipe"
+		w.cfg.Wipe()
+	case n < 48 && !w.cfg.NoCeiling: // the wait for the ceiling is what finds a copy out
+		what = "copy"
+		w.startCopy(h)
+	}
+	if what != "" {
+		w.Done[what]++
+		w.history = append(w.history, what+" "+h.name)
+	}
+}
+
+// actStopped does one thing to a host without a daemon.
+func (w *walk) actStopped(h *host, n int) string {
+	switch {
+	case n < 15:
+		// Into the report interval, where a record of the time alone is blind.
+		h.clk.step(-time.Duration(w.rnd.IntN(3000)) * time.Millisecond)
+		h.start()
+		return "rollback and start"
+	case n < 18:
+		h.clk.step(time.Duration(w.rnd.IntN(2000)) * time.Millisecond)
+		return "step while stopped"
+	case n < 24 && !w.down && w.registryKnows(h):
+		h.folder = &cachetest.Mem{}
+		h.start()
+		return "lost file"
+	case n < 27 && !w.down && h.number >= 0:
+		if _, err := w.cfg.Directory.Release(w.ctx, h.number, true); err == nil {
+			w.replace(h)
+			return "release"
+		}
+		return ""
+	case n < 60 && h.lost:
+		w.replace(h) // as its operator would, who is told so
+		return "start anew"
+	default:
+		h.start()
+		return "start"
+	}
+}
+
+// replace puts a new host in the place of h.
+func (w *walk) replace(h *host) {
+	for i, other := range w.hosts {
+		if other == h {
+			w.hosts[i] = w.newHost()
+		}
+	}
+}
+
+// registryKnows tells that the registry has recorded a ceiling above all IDs of h:
+// losing the file loses nothing.
+func (w *walk) registryKnows(h *host) bool {
+	entries, err := w.cfg.Directory.Entries(w.ctx)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if e.WorkerID == h.number && e.Node == h.name {
+			return e.Ceiling > h.highest
+		}
+	}
+	return false
+}
+
+// allKnown tells that the registry has every host's entry. A host whose entry it has
+// lost may start from its file without it, while a new node has its number by then.
+func (w *walk) allKnown() bool {
+	entries, err := w.cfg.Directory.Entries(w.ctx)
+	if err != nil {
+		return false
+	}
+	for _, h := range w.hosts {
+		if h.number >= 0 && !slices.ContainsFunc(entries, func(e worker.Entry) bool { return e.WorkerID == h.number && e.Node == h.name }) {
+			return false
+		}
+	}
+	return true
+}
+
+// allRemember tells that each host that issued has its file: losing the registry
+// loses nothing. A start under way may be about to rely on the registry.
+func (w *walk) allRemember() bool {
+	for _, h := range w.hosts {
+		if r, err := h.folder.Load(); h.starting != nil || err != nil || r.Ceiling <= h.highest {
+			return false
+		}
+	}
+	return true
+}
+
+// startCopy starts another daemon on a copy of h's folder while h's lives. It must
+// not come up; if it did it would issue as h does, and the walk would find that.
+func (w *walk) startCopy(h *host) {
+	r, err := h.folder.Load()
+	if err != nil || errors.Is(h.daemon.worker.Check(), worker.ErrFenced) {
+		return // nothing to copy, or nobody that it could disturb
+	}
+	folder := &cachetest.Mem{}
+	folder.Set(r)
+	d := w.bringUp(h.name, h.clk, folder, h.home+"-copy")
+	defer d.kill()
+	switch {
+	case d.err == nil:
+		w.t.Errorf("seed %d: a daemon on a copy of %s's data folder came up beside it", w.cfg.Seed, h.name)
+		d.end()
+		<-d.ended
+	case !errors.Is(d.err, worker.ErrHeld) && !errors.Is(d.err, worker.ErrUnreachable) && !errors.Is(d.err, worker.ErrClockRefused) && !errors.Is(d.err, worker.ErrForeign):
+		w.t.Errorf("seed %d: a copy was refused for another reason: %v", w.cfg.Seed, d.err)
+	}
+}
+
+// errNobody is what an address answers whose daemon is dead.
+var errNobody = errors.New("walktest: nobody answers here")
+
+// Ask implements worker.Asker: the daemons that live answer, whatever the registry
+// thinks of them, and nobody minds what time it is.
+func (w *walk) Ask(_ context.Context, addresses []string) []clock.Sample {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	samples := make([]clock.Sample, 0, len(addresses))
+	for _, a := range addresses {
+		s := clock.Sample{Address: a, Node: a, Owner: w.alive[a]}
+		if s.Owner == "" {
+			s.Err = errNobody
+		}
+		samples = append(samples, s)
+	}
+	return samples
+}
+
+// answers notes that owner answers at the address of node; "": nobody does.
+func (w *walk) answers(node, owner string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.alive[node] = owner
+}

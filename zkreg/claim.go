@@ -1,0 +1,211 @@
+package zkreg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leafd/leafd/worker"
+)
+
+// claimRetry is the pause after an answer was lost.
+const claimRetry = 100 * time.Millisecond
+
+// errAgain says that the tree has changed since it was looked at.
+var errAgain = errors.New("zkreg: changed meanwhile")
+
+// errRebuilt says that the whole tree is another one than Look saw: the guards
+// that the caller passed were of the old one.
+var errRebuilt = fmt.Errorf("%w: it lost its data since it was looked at: look again", worker.ErrUnreachable)
+
+// claim is one call of Claim.
+type claim struct {
+	*Registry
+	self  worker.Record
+	first *sighting // what the caller's guards were about
+	seen  *sighting // what there is now
+	root  *root     // what every transaction is conditional on
+}
+
+// holding is an entry that we know for ours.
+type holding struct {
+	entryName
+	path    string
+	cluster string // where it stands
+	czxid   int64  // of the entry; 0 while not known
+	version int32  // of the entry, as last confirmed
+	root    *root
+	sent    []string // payloads sent since then whose answers never came (R3)
+}
+
+// Claim implements worker.Registry. It waits where it has to, and so may need the
+// session timeout, or Settle, and some seconds: ctx should leave it those.
+func (r *Registry) Claim(ctx context.Context, self worker.Record) (worker.Record, error) {
+	if r.seen == nil {
+		return worker.Record{}, errors.New("zkreg: Claim before Look")
+	}
+	r.setOwner(self.Owner)
+	c := &claim{Registry: r, self: self, first: r.seen, seen: r.seen}
+	rec, err := c.attempt(ctx)
+	for err != nil {
+		switch {
+		case errors.Is(err, errRebuilt), ctx.Err() != nil:
+			return worker.Record{}, withoutAgain(err)
+		case errors.Is(err, worker.ErrUnreachable):
+			if r.cfg.Clock.Sleep(ctx, claimRetry) != nil {
+				return worker.Record{}, err
+			}
+		case !errors.Is(err, errAgain):
+			return worker.Record{}, err
+		}
+		if err = c.lookAgain(ctx); err == nil {
+			rec, err = c.attempt(ctx)
+		}
+	}
+	return rec, nil
+}
+
+// withoutAgain is err for callers, who don't know errAgain.
+func withoutAgain(err error) error {
+	if errors.Is(err, errAgain) {
+		return fmt.Errorf("%w: the claim met one change after another and was not done in time: %w", worker.ErrUnreachable, err)
+	}
+	return err
+}
+
+// lookAgain sees what there is now. What the caller's guards were about must
+// stand, but for what we wrote ourselves.
+func (c *claim) lookAgain(ctx context.Context) error {
+	now, err := c.look(ctx, c.self)
+	if err != nil {
+		return err
+	}
+	before := c.first.mine
+	switch {
+	case now.mine != nil && now.mine.data.Owner == c.self.Owner: // an answer of ours that was lost
+	case before == nil && now.mine == nil:
+	case before != nil && now.mine != nil && idOf(before.stat) == idOf(now.mine.stat):
+	case now.mine == nil && now.cluster() != c.first.cluster():
+		return errRebuilt
+	case now.mine == nil:
+		return fmt.Errorf("%w: its entry %s was removed while we waited", worker.ErrHeld, before.path)
+	default:
+		return fmt.Errorf("%w: its entry %s changed while we waited: another process is this node: %s",
+			worker.ErrHeld, now.mine.path, now.mine.holder())
+	}
+	c.seen = now
+	return nil
+}
+
+// attempt claims once. errAgain where it met another state than it saw.
+func (c *claim) attempt(ctx context.Context) (worker.Record, error) {
+	var err error
+	if c.root, err = c.ensureTree(ctx); err != nil {
+		return worker.Record{}, err
+	}
+	temp, err := c.clearTemporary(ctx)
+	if err != nil {
+		return worker.Record{}, err
+	}
+	switch {
+	case c.seen.mine != nil:
+		return c.resume(ctx, temp)
+	case c.first.forgotten(c.self) && c.self.WorkerID >= 0:
+		return c.restore(ctx, temp)
+	default:
+		return c.enroll(ctx, temp)
+	}
+}
+
+// resume makes our entry this process's.
+func (c *claim) resume(ctx context.Context, temp tempPlan) (worker.Record, error) {
+	mine := c.seen.mine
+	other, err := c.othersOf(ctx, c.seen.list, mine.entryName)
+	if err != nil {
+		return worker.Record{}, err
+	}
+	if other != nil { // R1 was broken by hand, or before us
+		return worker.Record{}, fmt.Errorf("%w: worker %d has two entries: %s is another's, %s; remove the one that is wrong",
+			worker.ErrHeld, mine.number, other.path, other.holder())
+	}
+	rec := c.recordOf(*mine)
+	ops := append([]any{
+		check(c.paths.root, c.root.stat.Version),
+		setData(mine.path, encode(c.payload(rec, worker.StateActive)), mine.stat.Version), // R2
+	}, temp.ops(c.Registry, c.self.Owner, mine.number)...)
+	responses, _, err := c.transact(ctx, ops...)
+	if isConflict(err) {
+		return worker.Record{}, fmt.Errorf("%w: %w", errAgain, err)
+	}
+	if err != nil {
+		return worker.Record{}, err
+	}
+	c.hold(mine.entryName, responses[1].Stat)
+	return rec, nil
+}
+
+// restore puts our number back into a registry that lost it.
+func (c *claim) restore(ctx context.Context, temp tempPlan) (worker.Record, error) {
+	if c.self.WorkerID > c.cfg.Layout.MaxWorker() {
+		return worker.Record{}, fmt.Errorf("%w: it is of worker %d, and layout %s ends at %d", worker.ErrForeign, c.self.WorkerID, c.cfg.Layout, c.cfg.Layout.MaxWorker())
+	}
+	extra := temp.ops(c.Registry, c.self.Owner, c.self.WorkerID)
+	name := nameOf(c.cfg.Node, c.self.WorkerID)
+	for _, e := range c.seen.claiming {
+		if e.raw != name.raw {
+			extra = append(extra, deleteNode(e.path, e.stat.Version))
+		}
+	}
+	rec := c.self
+	rec.Cluster = c.root.Cluster
+	stat, err := c.occupy(ctx, c.root, name, encode(c.payload(rec, worker.StateActive)), c.mayAdopt, extra)
+	if taken := (*takenError)(nil); errors.As(err, &taken) {
+		return worker.Record{}, fmt.Errorf("%w: ZooKeeper lost its data, and worker %d, which the local record has, is %s now: move the data folder aside to start as a new node",
+			worker.ErrHeld, c.self.WorkerID, taken.by.holder())
+	}
+	if err != nil {
+		return worker.Record{}, err
+	}
+	c.hold(name, stat)
+	return rec, nil
+}
+
+// mayAdopt tells whether an entry that stands under our name and number already
+// is ours to write: of this process, or of a claim that nobody finished.
+func (c *claim) mayAdopt(e entry) bool {
+	return e.damaged == nil && (e.data.Owner == c.self.Owner || !e.occupied())
+}
+
+// recordOf is our record with what the number of e brings along.
+func (c *claim) recordOf(e entry) worker.Record {
+	rec := c.self
+	rec.WorkerID = e.number
+	rec.Cluster = c.root.Cluster
+	rec.Timestamp = max(rec.Timestamp, e.data.Timestamp)
+	rec.Ceiling = max(rec.Ceiling, e.data.Ceiling)
+	return rec
+}
+
+// hold remembers what we have; stat is nil where the entry was only created.
+func (c *claim) hold(name entryName, stat *zk.Stat) {
+	c.held = &holding{entryName: name, path: c.foreverOf(name), cluster: c.root.Cluster, root: c.root}
+	c.held.confirm(stat)
+}
+
+// confirm remembers that the entry is as stat says.
+func (h *holding) confirm(stat *zk.Stat) {
+	h.sent = nil
+	h.version = 0
+	if stat != nil {
+		h.version, h.czxid = stat.Version, stat.Czxid
+	}
+}
+
+// inLineage tells that owner is a process of our own data folder.
+func inLineage(self worker.Record, owner string) bool {
+	return owner != "" && (owner == self.Owner || slices.Contains(self.Lineage, owner))
+}

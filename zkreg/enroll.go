@@ -1,0 +1,278 @@
+package zkreg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/worker"
+)
+
+// enroll gets a node a number that it never had: a released one, else a new one.
+//
+// A new number is ZooKeeper's next, but after ZooKeeper lost its data that may be
+// one that somebody issues under and is about to put back. So the entry is first
+// a claim ("claiming"), under which nothing is issued, until the root is old
+// enough for the others to have come back, and nobody else has the number (R1).
+func (c *claim) enroll(ctx context.Context, temp tempPlan) (worker.Record, error) {
+	own, err := c.unfinished(ctx)
+	if err != nil {
+		return worker.Record{}, err
+	}
+	if own != nil {
+		if own, err = c.adopt(ctx, *own, temp); err != nil {
+			return worker.Record{}, err
+		}
+		return c.promote(ctx, *own)
+	}
+	all, err := c.readEntries(ctx, c.seen.list.names)
+	if err != nil {
+		return worker.Record{}, err
+	}
+	rec, found, err := c.takeOver(ctx, all, temp)
+	if err != nil || found {
+		return rec, err
+	}
+	if own, err = c.createNext(ctx, temp); errors.Is(err, errCounterSpent) {
+		own, err = c.createGap(ctx, all)
+	}
+	if err != nil {
+		return worker.Record{}, err
+	}
+	return c.promote(ctx, *own)
+}
+
+// errCounterSpent says that ZooKeeper's next number is beyond the layout.
+var errCounterSpent = errors.New("zkreg: counter spent")
+
+// unfinished returns the claim of our node that was never finished (R3), the
+// lowest of several; nil for none. The others are removed, and those beyond the
+// layout: nobody issued under them.
+func (c *claim) unfinished(ctx context.Context) (*entry, error) {
+	var own *entry
+	for i := range c.seen.claiming {
+		e := &c.seen.claiming[i]
+		if own == nil && e.number <= c.cfg.Layout.MaxWorker() {
+			own = e
+			continue
+		}
+		if _, _, err := c.transact(ctx, deleteNode(e.path, e.stat.Version)); isConflict(err) {
+			return nil, fmt.Errorf("%w: %w", errAgain, err)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return own, nil
+}
+
+// adopt makes an unfinished claim this process's, and enters us among the live.
+func (c *claim) adopt(ctx context.Context, own entry, temp tempPlan) (*entry, error) {
+	gap := own.data.Gap
+	own.data = c.payload(c.self, worker.StateClaiming)
+	own.data.Gap = gap
+	responses, _, err := c.transact(ctx, append([]any{
+		check(c.paths.root, c.root.stat.Version),
+		setData(own.path, encode(own.data), own.stat.Version),
+	}, temp.ops(c.Registry, c.self.Owner, worker.NoWorkerID)...)...)
+	if isConflict(err) {
+		return nil, fmt.Errorf("%w: %w", errAgain, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	own.stat = responses[1].Stat
+	return &own, nil
+}
+
+// createNext creates an entry under ZooKeeper's next number. errCounterSpent, with
+// nothing left behind, where that is beyond the layout.
+func (c *claim) createNext(ctx context.Context, temp tempPlan) (*entry, error) {
+	prefix := c.prefixOf(c.cfg.Node)
+	data := c.payload(c.self, worker.StateClaiming)
+	responses, failed, err := c.transact(ctx, append([]any{
+		check(c.paths.root, c.root.stat.Version),
+		c.createNode(prefix, encode(data), zk.FlagSequence),
+	}, temp.ops(c.Registry, c.self.Owner, worker.NoWorkerID)...)...)
+	if errors.Is(err, zk.ErrNodeExists) && failed == 1 && c.beyondLayout() {
+		return nil, errCounterSpent // the counter is stuck at its end, and we have that number
+	}
+	if isConflict(err) {
+		return nil, fmt.Errorf("%w: %w", errAgain, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	created := responses[1].String
+	number, err := strconv.ParseInt(strings.TrimPrefix(created, prefix), 10, 64)
+	if err != nil || number < 0 || number > c.cfg.Layout.MaxWorker() {
+		return nil, c.undo(ctx, created)
+	}
+	_, stat, err := c.exists(ctx, created)
+	if err != nil {
+		return nil, err
+	}
+	if stat == nil {
+		return nil, fmt.Errorf("%w: %s is gone", errAgain, created)
+	}
+	return &entry{entryName: nameOf(c.cfg.Node, number), path: created, data: data, stat: stat}, nil
+}
+
+// beyondLayout tells that our node has an entry that the layout has no room for.
+func (c *claim) beyondLayout() bool {
+	return slices.ContainsFunc(c.ownNames(c.seen.list), func(name entryName) bool { return name.number > c.cfg.Layout.MaxWorker() })
+}
+
+// undo removes what createNext made, and returns errCounterSpent.
+func (c *claim) undo(ctx context.Context, created string) error {
+	_, _, err := c.transact(ctx, deleteNode(created, 0), deleteNode(c.temporaryOf(c.cfg.Node), -1))
+	if isConflict(err) { // the session ended in between, and the ephemeral node with it
+		_, _, err = c.transact(ctx, deleteNode(created, 0))
+	}
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	return errCounterSpent
+}
+
+// createGap creates an entry under the lowest number that has none. ZooKeeper's
+// counter counts every child ever made, takeovers and put-backs too, so that it
+// passes the layout's end while most numbers are free.
+//
+// Who had the number is not known any more. If its entry was removed under a daemon
+// that runs, that daemon is fenced within a report, and what it issued ends at its
+// ceiling: both have passed when the claim has settled, for as long as after the
+// registry's loss. Numbers that were released are taken before: their ceiling is known.
+func (c *claim) createGap(ctx context.Context, all []entry) (*entry, error) {
+	temp, err := c.clearTemporary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := c.seen.list
+	if l.stat == nil { // the parent was made since
+		return nil, fmt.Errorf("%w: %s", errAgain, c.forever)
+	}
+	free := int64(0)
+	for _, name := range l.names { // ordered by number
+		if name.number == free {
+			free++
+		}
+	}
+	if free > c.cfg.Layout.MaxWorker() {
+		return nil, c.exhaustedBy(all)
+	}
+	name := nameOf(c.cfg.Node, free)
+	data := c.payload(c.self, worker.StateClaiming)
+	data.Gap = true
+	p := c.foreverOf(name)
+	_, _, err = c.transact(ctx, append([]any{
+		check(c.paths.root, c.root.stat.Version),
+		setData(c.forever, l.data, l.stat.Version), // of two that want it, one looks again
+		c.createNode(p, encode(data), 0),
+	}, temp.ops(c.Registry, c.self.Owner, worker.NoWorkerID)...)...)
+	if isConflict(err) {
+		return nil, fmt.Errorf("%w: %w", errAgain, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, stat, err := c.exists(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if stat == nil {
+		return nil, fmt.Errorf("%w: %s is gone", errAgain, p)
+	}
+	return &entry{entryName: name, path: p, data: data, stat: stat}, nil
+}
+
+// exhaustedBy returns worker.ErrExhausted with what can be done about it.
+func (c *claim) exhaustedBy(all []entry) error {
+	highest := c.cfg.Layout.MaxWorker()
+	var within, stale int64
+	now := c.cfg.Clock.Read().Wall()
+	for _, e := range all {
+		if e.number <= highest {
+			within++
+			if e.damaged == nil && now.Sub(e.data.Timestamp) >= worker.ReleaseAge {
+				stale++
+			}
+		}
+	}
+	return fmt.Errorf("%w: worker IDs 0..%d are all taken: %d entries, %d of them not reported for %s; `leafd worker list` shows them, `leafd worker release ID` frees one",
+		worker.ErrExhausted, highest, within, stale, worker.ReleaseAge)
+}
+
+// settle waits until the root is old enough: whoever had our number before
+// ZooKeeper lost its data has put it back by then. A number out of a gap settles by
+// itself. All ages are of ZooKeeper's clock.
+func (c *claim) settle(ctx context.Context, own entry) error {
+	what, since := "root "+c.paths.root, c.root.stat.Mtime
+	if own.data.Gap {
+		what, since = "entry "+own.path, max(since, own.stat.Ctime)
+	}
+	age := clock.Millis(own.stat.Mtime).Sub(clock.Millis(since))
+	left := min(c.cfg.Settle-age, c.cfg.Settle)
+	if left <= 0 {
+		return nil
+	}
+	c.notifier.raise(Event{Kind: EventSettling, Err: fmt.Errorf(
+		"%s is %s old: worker %d is not used for %s, in case that another node had it before",
+		what, max(age, 0).Round(time.Millisecond), own.number, left.Round(time.Millisecond))})
+	if err := c.cfg.Clock.Sleep(ctx, left); err != nil {
+		return fmt.Errorf("%w: %s is too young to issue under for %s, longer than the claim may take: %w", worker.ErrUnreachable, what, left, err)
+	}
+	return nil
+}
+
+// promote makes our claim active once the number is certainly ours alone.
+func (c *claim) promote(ctx context.Context, own entry) (worker.Record, error) {
+	if err := c.settle(ctx, own); err != nil {
+		return worker.Record{}, err
+	}
+	rec := c.self
+	rec.WorkerID = own.number
+	rec.Cluster = c.root.Cluster
+	for {
+		l, err := c.readNames(ctx)
+		if err != nil {
+			return worker.Record{}, err
+		}
+		if l.stat == nil {
+			return worker.Record{}, fmt.Errorf("%w: %s is gone", errAgain, c.forever)
+		}
+		other, err := c.othersOf(ctx, l, own.entryName)
+		if err != nil {
+			return worker.Record{}, err
+		}
+		if other != nil { // it was theirs first
+			if _, _, err := c.transact(ctx, deleteNode(own.path, own.stat.Version)); err != nil && !isConflict(err) {
+				return worker.Record{}, err
+			}
+			return worker.Record{}, fmt.Errorf("%w: worker %d is %s", errAgain, own.number, other.holder())
+		}
+		responses, failed, err := c.transact(ctx,
+			check(c.paths.root, c.root.stat.Version),
+			setData(c.forever, l.data, l.stat.Version), // R1
+			setData(own.path, encode(c.payload(rec, worker.StateActive)), own.stat.Version),
+			setData(c.temporaryOf(c.cfg.Node), c.temporaryPayload(c.self.Owner, own.number), -1),
+		)
+		switch {
+		case err == nil:
+			c.hold(own.entryName, responses[2].Stat)
+			return rec, nil
+		case isConflict(err) && failed == 1:
+			continue // somebody else became active: look again
+		case isConflict(err):
+			return worker.Record{}, fmt.Errorf("%w: %w", errAgain, err)
+		default:
+			return worker.Record{}, err
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package zkreg
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestNotifierKeepsOrder, and drops the oldest where nobody reads.
+func TestNotifierKeepsOrder(t *testing.T) {
+	read, first, release := make(chan Event, 3*maxEvents), make(chan struct{}), make(chan struct{})
+	n := newNotifier(func(e Event) {
+		if e.Session == 0 {
+			close(first)
+			<-release
+		}
+		read <- e
+	})
+	n.raise(Event{Session: 0})
+	<-first
+	for i := range int64(2 * maxEvents) { // none of these waits
+		n.raise(Event{Session: 1 + i})
+	}
+	close(release)
+	require.Zero(t, (<-read).Session)
+	for i := range int64(maxEvents) {
+		require.Equal(t, 1+maxEvents+i, (<-read).Session)
+	}
+	n.close()
+	n.close()
+	n.raise(Event{Session: 1})
+	require.Never(t, func() bool { return len(read) > 0 }, 50*time.Millisecond, 10*time.Millisecond)
+}
+
+// TestReaderMayClose the session that told it.
+func TestReaderMayClose(t *testing.T) {
+	opened, done := make(chan *session, 1), make(chan struct{})
+	cfg := to("127.0.0.1:1")
+	cfg.Notify = func(Event) {
+		select {
+		case s := <-opened:
+			s.close()
+			close(done)
+		case <-done:
+		}
+	}
+	s, err := openSession(cfg)
+	require.NoError(t, err)
+	opened <- s
+	<-done
+}
+
+func TestEventKindString(t *testing.T) {
+	seen := map[string]bool{}
+	for kind := EventConnected; kind <= EventServerFailed; kind++ {
+		require.NotContains(t, kind.String(), "event ")
+		seen[kind.String()] = true
+	}
+	require.Len(t, seen, 5)
+	require.Equal(t, "event 0", EventKind(0).String())
+}

@@ -1,0 +1,161 @@
+package zkreg
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// DefaultRoot is the root of a cluster where nothing else is configured.
+const DefaultRoot = "/leaf"
+
+// maxName is how many bytes a node name may take in a path, escaped.
+const maxName = 255
+
+// paths is where everything of one cluster lies.
+type paths struct {
+	root      string // data: rootData
+	forever   string // parent of the persistent entries; its data version orders claims
+	temporary string // parent of the ephemeral nodes of the live
+}
+
+// newPaths returns the paths under root; forever is empty for the usual place.
+func newPaths(root, forever string) (paths, error) {
+	if root == "" {
+		root = DefaultRoot
+	}
+	p := paths{root: root, forever: forever, temporary: root + "/leaf_temporary"}
+	if forever == "" {
+		p.forever = root + "/leaf_forever"
+	}
+	for _, s := range []string{p.root, p.forever} {
+		if err := checkPath(s); err != nil {
+			return paths{}, err
+		}
+	}
+	if p.forever == p.root || p.forever == p.temporary || strings.HasPrefix(p.forever, p.temporary+"/") {
+		return paths{}, fmt.Errorf("zkreg: path %s of the entries: want one of its own, beside root %s", p.forever, p.root)
+	}
+	return p, nil
+}
+
+// checkPath refuses what ZooKeeper would, and what can't be told from it at a glance.
+func checkPath(s string) error {
+	if len(s) < 2 || s[0] != '/' || path.Clean(s) != s || strings.HasPrefix(s+"/", "/zookeeper/") {
+		return fmt.Errorf("zkreg: path %q: want one like /leaf: absolute, no / at its end, not below /zookeeper", s)
+	}
+	for _, r := range s {
+		if r <= ' ' || r > '~' {
+			return fmt.Errorf("zkreg: path %q: want printable ASCII without spaces", s)
+		}
+	}
+	return nil
+}
+
+// parents returns every path above p, the highest first.
+func parents(p string) []string {
+	var all []string
+	for i := 1; i < len(p); i++ {
+		if p[i] == '/' {
+			all = append(all, p[:i])
+		}
+	}
+	return all
+}
+
+func (p paths) temporaryOf(node string) string  { return p.temporary + "/" + escapeNode(node) }
+func (p paths) foreverOf(name entryName) string { return p.forever + "/" + name.raw }
+
+// prefixOf is what ZooKeeper puts the sequence number behind.
+func (p paths) prefixOf(node string) string { return p.forever + "/" + escapeNode(node) + "-" }
+
+// plain tells which bytes stand for themselves in a node name: those of every
+// ip:port, [IPv6]:port and host name, and what else does no harm in a path.
+func plain(c byte) bool { return c > ' ' && c <= '~' && c != '/' && c != '%' }
+
+// escapeNode returns node as it stands in a path. Two nodes never have the same.
+func escapeNode(node string) string {
+	if node == "." || node == ".." { // means something else in a path
+		return "%2E" + node[1:]
+	}
+	var b strings.Builder
+	for i := range len(node) {
+		if c := node[i]; plain(c) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// unescapeNode undoes escapeNode. What it can't have come from is returned as it
+// stands: another program's name is still a name.
+func unescapeNode(escaped string) string {
+	var b strings.Builder
+	for i := 0; i < len(escaped); i++ {
+		if escaped[i] != '%' {
+			b.WriteByte(escaped[i])
+			continue
+		}
+		if i+2 >= len(escaped) {
+			return escaped
+		}
+		c, err := strconv.ParseUint(escaped[i+1:i+3], 16, 8)
+		if err != nil {
+			return escaped
+		}
+		b.WriteByte(byte(c))
+		i += 2
+	}
+	if node := b.String(); escapeNode(node) == escaped {
+		return node
+	}
+	return escaped
+}
+
+// checkNode says why node can't be an identity.
+func checkNode(node string) error {
+	switch {
+	case node == "":
+		return errors.New("zkreg: node name is empty: want this host's name or ip:port, the same after every restart and no other host's")
+	case len(escapeNode(node)) > maxName:
+		return fmt.Errorf("zkreg: node name %.40q… takes %d bytes in a path: want at most %d", node, len(escapeNode(node)), maxName)
+	}
+	return nil
+}
+
+// entryName is the name of an entry: a node and a worker ID.
+type entryName struct {
+	raw    string // as it stands in the tree
+	node   string // escaped
+	number int64  // 0..2147483647
+}
+
+// nameOf returns the name of node's entry with an explicit number.
+func nameOf(node string, number int64) entryName {
+	escaped := escapeNode(node)
+	return entryName{raw: fmt.Sprintf("%s-%010d", escaped, number), node: escaped, number: number}
+}
+
+// parseName takes an entry's name apart at its last dash. It returns false for
+// what is no entry. ZooKeeper prints the number with %010d: a counter that wrapped
+// is "-2147483648", ten digits behind two dashes. No such number is an entry's,
+// and those that look like one of a node "x-" are beyond every layout.
+func parseName(raw string) (entryName, bool) {
+	dash := strings.LastIndexByte(raw, '-')
+	if dash < 1 || len(raw)-dash-1 != sequenceDigits {
+		return entryName{}, false
+	}
+	number, err := strconv.ParseUint(raw[dash+1:], 10, 64)
+	if err != nil || number > math.MaxInt32 {
+		return entryName{}, false
+	}
+	return entryName{raw: raw, node: raw[:dash], number: int64(number)}, true
+}
+
+// sequenceDigits is how long ZooKeeper makes a sequence number.
+const sequenceDigits = 10

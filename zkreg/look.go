@@ -1,0 +1,194 @@
+package zkreg
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/worker"
+)
+
+// sighting is what one look found.
+type sighting struct {
+	root     *root // nil: there is none, or an empty one
+	list     list
+	mine     *entry     // ours, with a number that IDs may have been issued under; nil for none
+	claiming []entry    // ours, of a claim that was never finished
+	temp     *temporary // under our name; nil for none
+	at       clock.Reading
+}
+
+// cluster returns the ID of the cluster; empty when there is none yet.
+func (s *sighting) cluster() string {
+	if s.root == nil {
+		return ""
+	}
+	return s.root.Cluster
+}
+
+// forgotten tells that the registry lost its data since self was recorded.
+func (s *sighting) forgotten(self worker.Record) bool {
+	return s.mine == nil && self.Cluster != "" && s.cluster() != self.Cluster
+}
+
+// Look implements worker.Registry. worker.ErrDamaged for an entry of ours, or a
+// root, that can't be read.
+func (r *Registry) Look(ctx context.Context, self worker.Record) (worker.Found, error) {
+	seen, err := r.look(ctx, self)
+	if err != nil {
+		return worker.Found{}, err
+	}
+	peers, err := r.Peers(ctx)
+	if err != nil {
+		return worker.Found{}, err
+	}
+	r.watch.saw(seen)
+	r.seen = seen
+	found := worker.Found{
+		Cluster:   seen.cluster(),
+		WorkerID:  worker.NoWorkerID,
+		Forgotten: seen.forgotten(self),
+		Removed:   seen.mine == nil && self.WorkerID >= 0 && self.Cluster != "" && seen.cluster() == self.Cluster,
+		Peers:     peers,
+	}
+	if seen.mine != nil {
+		found.Known = true
+		found.WorkerID = seen.mine.number
+		found.Timestamp = seen.mine.data.Timestamp
+		found.Ceiling = seen.mine.data.Ceiling
+		found.Owner = seen.mine.data.Owner
+		found.Address = seen.mine.data.address()
+	}
+	if seen.temp != nil {
+		found.LiveOwner = seen.temp.owner()
+	}
+	return found, nil
+}
+
+// look reads what there is of our node, as new as ZooKeeper has it: our own
+// last writes too, whose answers may be lost (R3).
+func (r *Registry) look(ctx context.Context, self worker.Record) (*sighting, error) {
+	if err := r.sync(ctx, r.root); err != nil {
+		return nil, err
+	}
+	seen := &sighting{}
+	var err error
+	if seen.root, err = r.readRoot(ctx); err != nil {
+		return nil, err
+	}
+	if seen.root != nil && seen.root.Cluster == "" {
+		seen.root = nil
+	}
+	if seen.root != nil {
+		if err := seen.root.check(r.root, r.cfg.Layout); err != nil {
+			return nil, err
+		}
+	}
+	if seen.list, err = r.readNames(ctx); err != nil {
+		return nil, err
+	}
+	own, err := r.readEntries(ctx, r.ownNames(seen.list))
+	if err != nil {
+		return nil, err
+	}
+	if err := seen.choose(own, self.WorkerID, r.cfg.Layout.MaxWorker()); err != nil {
+		return nil, err
+	}
+	if seen.temp, err = r.readTemporary(ctx, escapeNode(r.cfg.Node)); err != nil {
+		return nil, err
+	}
+	seen.at = r.cfg.Clock.Read()
+	return seen, nil
+}
+
+// ownNames returns the names of our node's entries.
+func (r *Registry) ownNames(l list) []entryName {
+	var own []entryName
+	node := escapeNode(r.cfg.Node)
+	for _, name := range l.names {
+		if name.node == node {
+			own = append(own, name)
+		}
+	}
+	return own
+}
+
+// choose picks our entry of those with our name: the one that our own record
+// has, else the lowest active one, else the lowest released one. Those beyond the
+// layout are nobody's: nothing can have been issued under them.
+func (s *sighting) choose(own []entry, recorded, highest int64) error {
+	rank := func(e *entry) int {
+		switch {
+		case e.number == recorded:
+			return 3
+		case e.data.State == worker.StateActive:
+			return 2
+		default:
+			return 1
+		}
+	}
+	var unreadable error
+	for i := range own {
+		e := &own[i]
+		switch {
+		case e.number > highest && (e.damaged != nil || e.occupied()):
+		case e.damaged != nil:
+			unreadable = errors.Join(unreadable, e.damaged) // R4
+		case !e.occupied():
+			s.claiming = append(s.claiming, *e)
+		case s.mine == nil || rank(e) > rank(s.mine):
+			s.mine = e
+		}
+	}
+	return unreadable
+}
+
+// watch is for how long, and over how many looks, things stood still.
+type watch struct {
+	began      bool
+	entry      changeID
+	entrySince clock.Reading // since when our entry (or that there is none) stands
+	temp       int64         // czxid of the ephemeral node of our name; 0 for none
+	tempSince  time.Duration // monotonic time of when we first saw it
+}
+
+// changeID tells a state of a node from every other.
+type changeID struct {
+	czxid   int64
+	version int32
+}
+
+func idOf(stat *zk.Stat) changeID { return changeID{stat.Czxid, stat.Version} }
+
+func (w *watch) saw(s *sighting) {
+	var entry changeID
+	if s.mine != nil {
+		entry = idOf(s.mine.stat)
+	}
+	if !w.began || entry != w.entry {
+		w.began, w.entry, w.entrySince = true, entry, s.at
+	}
+	w.sawTemporary(s.temp, s.at.Mono)
+}
+
+func (w *watch) sawTemporary(t *temporary, now time.Duration) {
+	switch {
+	case t == nil:
+		w.temp = 0
+	case t.stat.Czxid != w.temp:
+		w.temp, w.tempSince = t.stat.Czxid, now
+	}
+}
+
+// unknownOwner stands for the owner of an ephemeral node that can't be read.
+const unknownOwner = "unknown"
+
+func (t *temporary) owner() string {
+	if t.damaged != nil || t.data.Owner == "" {
+		return unknownOwner
+	}
+	return t.data.Owner
+}

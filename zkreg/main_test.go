@@ -1,0 +1,15 @@
+package zkreg
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(zookeepertest.StopAfter(m)) }
+
+// patience is for a machine under load.
+const patience = 60 * time.Second

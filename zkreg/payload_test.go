@@ -1,0 +1,160 @@
+package zkreg
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+)
+
+const testOwner = "0b9e1c5e-6f0e-4a53-9a55-6f8f3f1d2c7a"
+
+func payloads(t testing.TB, pattern string) map[string][]byte {
+	t.Helper()
+	files, err := filepath.Glob("../testdata/zkreg/" + pattern)
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	found := map[string][]byte{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		found[strings.TrimSuffix(filepath.Base(file), ".json")] = data
+	}
+	return found
+}
+
+func TestGoodPayloads(t *testing.T) {
+	active := entryData{IP: "10.0.0.5", Port: "8080", Timestamp: 1700000000000, Ceiling: 1700000004500, Owner: testOwner, State: worker.StateActive}
+	with := func(change func(*entryData)) entryData {
+		d := active
+		change(&d)
+		return d
+	}
+	// A Java Leaf reports every 3 s, and may have issued until its next but one.
+	java := entryData{IP: "10.0.0.5", Port: "8080", Timestamp: 1700000000000, Ceiling: 1700000006000, State: worker.StateActive}
+	want := map[string]entryData{
+		"good-java":           java,
+		"good-java-unordered": java,
+		"good-active":         active,
+		"good-newer-field":    active,
+		"good-clean-stop":     with(func(d *entryData) { d.Ceiling = 1699999999001 }),
+		"good-released":       with(func(d *entryData) { d.State = worker.StateReleased }),
+		"good-claiming":       with(func(d *entryData) { d.State = worker.StateClaiming }),
+		"good-reclaim":        with(func(d *entryData) { d.ReclaimAfter = (7 * 24 * time.Hour).Milliseconds() }),
+		"good-ipv6":           with(func(d *entryData) { d.IP = "2001:db8::1" }),
+	}
+	files := payloads(t, "good-*.json")
+	require.Len(t, files, len(want))
+	for name, data := range files {
+		got, err := decodeEntry("/leaf/x", data)
+		require.NoError(t, err, name)
+		require.Equal(t, want[name], got, name)
+		if !strings.Contains(name, "java") && !strings.Contains(name, "newer") {
+			require.Equal(t, string(data), string(encode(got)), "byte for byte")
+		}
+	}
+	require.Equal(t, "[2001:db8::1]:8080", want["good-ipv6"].address())
+	require.Empty(t, entryData{}.address())
+}
+
+func TestDamagedPayloads(t *testing.T) {
+	for name, data := range payloads(t, "damaged-*.json") {
+		got, err := decodeEntry("/leaf/leaf_forever/a-0000000001", data)
+		require.ErrorIs(t, err, worker.ErrDamaged, name)
+		require.ErrorContains(t, err, "/leaf/leaf_forever/a-0000000001", name)
+		require.Zero(t, got, name)
+	}
+}
+
+// What leafd writes is read by a reader of the Java Leaf's three fields and types.
+func TestReadableByThreeFields(t *testing.T) {
+	r := &Registry{cfg: Config{Address: "[2001:db8::1]:8080", ReclaimAfter: time.Hour}}
+	data := encode(r.payload(worker.Record{Owner: testOwner, Timestamp: 5, Ceiling: 7}, worker.StateActive))
+	var fields map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(data, &fields))
+	strict := json.NewDecoder(strings.NewReader(string(encode(map[string]json.RawMessage{
+		"ip": fields["ip"], "port": fields["port"], "timestamp": fields["timestamp"],
+	}))))
+	strict.DisallowUnknownFields()
+	var endpoint struct {
+		IP        *string `json:"ip"`
+		Port      *string `json:"port"`
+		Timestamp *int64  `json:"timestamp"`
+	}
+	require.NoError(t, strict.Decode(&endpoint))
+	require.Equal(t, "2001:db8::1", *endpoint.IP)
+	require.Equal(t, "8080", *endpoint.Port)
+	require.Equal(t, int64(5), *endpoint.Timestamp)
+	require.True(t, strings.HasPrefix(string(data), `{"ip":"2001:db8::1","port":"8080","timestamp":5,`))
+}
+
+func TestRootPayload(t *testing.T) {
+	root := rootData{Cluster: "c", Epoch: snowflake.DefaultEpoch, Layout: "41+10+12"}
+	require.Equal(t, `{"cluster":"c","epoch":1288834974657,"layout":"41+10+12"}`, string(encode(root)))
+	got, err := decodeRoot("/leaf", encode(root))
+	require.NoError(t, err)
+	require.Equal(t, root, got)
+	require.NoError(t, got.check("/leaf", snowflake.DefaultLayout()))
+	for _, data := range []string{"", "null", "x", "{}", `{"cluster":"c"}`, `{"layout":"41+10+12"}`, `{"cluster":1,"layout":"41+10+12"}`, "10.0.0.5"} {
+		_, err := decodeRoot("/leaf", []byte(data))
+		require.ErrorIs(t, err, worker.ErrDamaged, data)
+		require.ErrorContains(t, err, "/leaf")
+	}
+}
+
+func TestTemporaryPayload(t *testing.T) {
+	temp := temporaryData{Owner: testOwner, Address: "10.0.0.5:8080", Node: "a", WorkerID: 7, SessionMS: 10000}
+	data := `{"owner":"` + testOwner + `","address":"10.0.0.5:8080","node":"a","worker_id":7,"session_ms":10000}`
+	require.Equal(t, data, string(encode(temp)))
+	got, err := decodeTemporary("/x", []byte(data))
+	require.NoError(t, err)
+	require.Equal(t, temp, got)
+	for _, data := range []string{"", "null", "x", "[]", `{"owner":1}`, `{"session_ms":-1}`, `{"session_ms":9999999999}`} {
+		_, err := decodeTemporary("/x", []byte(data))
+		require.ErrorIs(t, err, worker.ErrDamaged, data)
+	}
+}
+
+func FuzzPayload(f *testing.F) {
+	for _, pattern := range []string{"good-*.json", "damaged-*.json"} {
+		for _, data := range payloads(f, pattern) {
+			f.Add(data)
+		}
+	}
+	f.Add(encode(rootData{Cluster: "c", Layout: "41+10+12"}))
+	f.Add(encode(temporaryData{Owner: "o", Address: "a:1"}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if root, err := decodeRoot("/x", data); err != nil {
+			require.ErrorIs(t, err, worker.ErrDamaged)
+		} else {
+			require.NotEmpty(t, root.Cluster)
+		}
+		if _, err := decodeTemporary("/x", data); err != nil {
+			require.ErrorIs(t, err, worker.ErrDamaged)
+		}
+		d, err := decodeEntry("/x", data)
+		if err != nil {
+			require.ErrorIs(t, err, worker.ErrDamaged)
+			require.Zero(t, d)
+			return
+		}
+		require.GreaterOrEqual(t, d.Timestamp, clock.Millis(0))
+		require.LessOrEqual(t, d.Timestamp, latest)
+		require.GreaterOrEqual(t, d.Ceiling, clock.Millis(0))
+		require.LessOrEqual(t, d.Ceiling, latest.Add(javaLead))
+		require.Contains(t, []worker.EntryState{worker.StateActive, worker.StateReleased, worker.StateClaiming}, d.State)
+		if d.Ceiling <= latest { // what was read is written and read the same
+			again, err := decodeEntry("/x", encode(d))
+			require.NoError(t, err)
+			require.Equal(t, d, again)
+		}
+	})
+}

@@ -1,0 +1,228 @@
+package zkreg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// before has f called once, right before the n-th transaction of r.
+func before(r *Registry, n int, f func()) {
+	writes := 0
+	r.commit = func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+		if writes++; writes == n {
+			f()
+		}
+		return r.multi(ctx, ops...)
+	}
+}
+
+// lostWorld has a survivor with worker 0 whose entry ZooKeeper lost, and a
+// newcomer that was given 0 too, or will be.
+func lostWorld(t *testing.T) (survivor *Registry, kept worker.Record, newcomer *Registry, self worker.Record) {
+	t.Helper()
+	server := zookeepertest.Shared(t)
+	root := server.NewRoot(t)
+	survivor, kept = claimed(t, daemonConfig(server, root, "survivor"))
+	require.NoError(t, removeAll(server.Conn(t), root))
+	newcomer = openRegistry(t, daemonConfig(server, root, "newcomer"))
+	self = fresh(newcomer)
+	_, err := newcomer.Look(bounded(t, patience), self)
+	require.NoError(t, err)
+	return survivor, kept, newcomer, self
+}
+
+// R1: the survivor comes between the newcomer's last look and its promotion.
+func TestPutBackBeforePromotion(t *testing.T) {
+	survivor, kept, newcomer, self := lostWorld(t)
+	before(newcomer, 2, func() { kept = report(t, survivor, kept) })
+	rec, err := newcomer.Claim(bounded(t, patience), self)
+	require.NoError(t, err)
+	require.Equal(t, int64(0), kept.WorkerID)
+	require.NotEqual(t, int64(0), rec.WorkerID)
+	report(t, survivor, kept)
+	report(t, newcomer, rec)
+}
+
+// R1: the newcomer is promoted between the survivor's last look and its entry.
+func TestPromotionBeforePutBack(t *testing.T) {
+	survivor, kept, newcomer, self := lostWorld(t)
+	var rec worker.Record
+	before(survivor, 2, func() { // the first one finds that the entry is gone
+		var err error
+		rec, err = newcomer.Claim(bounded(t, patience), self)
+		require.NoError(t, err)
+	})
+	_, err := survivor.Report(bounded(t, patience), next(kept), true)
+	require.ErrorIs(t, err, worker.ErrFenced)
+	require.Equal(t, int64(0), rec.WorkerID)
+	report(t, newcomer, rec)
+}
+
+// R1: a restarted survivor and a running one whose numbers are the same, as two
+// clusters that become one would have it.
+func TestPutBackBeforePutBack(t *testing.T) {
+	survivor, kept, newcomer, self := lostWorld(t)
+	self.WorkerID, self.Cluster = 0, "another"
+	_, err := newcomer.Look(bounded(t, patience), self)
+	require.NoError(t, err)
+	before(newcomer, 1, func() { kept = report(t, survivor, kept) })
+	_, err = newcomer.Claim(bounded(t, patience), self)
+	require.ErrorIs(t, err, worker.ErrHeld)
+	report(t, survivor, kept)
+}
+
+// R2: the owner comes back, reports, or is released and taken, in the very moment.
+func TestClaimedInTheLastMoment(t *testing.T) {
+	server := zookeepertest.Shared(t)
+	cfg := daemonConfig(server, server.NewRoot(t), "a")
+	r, rec := claimed(t, cfg)
+	_, err := r.Report(bounded(t, patience), rec, false)
+	require.NoError(t, err)
+	second := openRegistry(t, cfg)
+	self := fresh(second)
+	_, err = second.Look(bounded(t, patience), self)
+	require.NoError(t, err)
+	before(second, 1, func() {
+		_, err := r.Report(bounded(t, patience), next(rec), false)
+		require.NoError(t, err)
+	})
+	_, err = second.Claim(bounded(t, patience), self)
+	require.ErrorIs(t, err, worker.ErrHeld)
+
+	// Both start at once: the second one to write loses.
+	first, second := openRegistry(t, cfg), openRegistry(t, cfg)
+	selves := []worker.Record{fresh(first), fresh(second)}
+	for i, r := range []*Registry{first, second} {
+		_, err = r.Look(bounded(t, patience), selves[i])
+		require.NoError(t, err)
+	}
+	before(second, 1, func() {
+		rec, err = first.Claim(bounded(t, patience), selves[0])
+		require.NoError(t, err)
+	})
+	_, err = second.Claim(bounded(t, patience), selves[1])
+	require.ErrorIs(t, err, worker.ErrHeld)
+	report(t, first, rec)
+}
+
+// Two new processes of one name start at once: one number, one winner.
+func TestTwoOfOneNameAtOnce(t *testing.T) {
+	server := zookeepertest.Shared(t)
+	cfg := daemonConfig(server, server.NewRoot(t), "a")
+	cfg.SessionTimeout = time.Second
+	first, second := openRegistry(t, cfg), openRegistry(t, cfg)
+	selves := []worker.Record{fresh(first), fresh(second)}
+	for i, r := range []*Registry{first, second} {
+		_, err := r.Look(bounded(t, patience), selves[i])
+		require.NoError(t, err)
+	}
+	var rec worker.Record
+	before(second, 1, func() {
+		var err error
+		rec, err = first.Claim(bounded(t, patience), selves[0])
+		require.NoError(t, err)
+	})
+	_, err := second.Claim(bounded(t, patience), selves[1])
+	require.ErrorIs(t, err, worker.ErrHeld)
+	require.Len(t, list1(t, cfg), 1)
+	report(t, first, rec)
+}
+
+// A released entry whose owner comes back while another takes it over.
+func TestOwnerReturnsDuringTakeover(t *testing.T) {
+	server := zookeepertest.Shared(t)
+	w := newWorld(t, server.Conn(t), server.NewRoot(t), server.Addr())
+	w.Plant(t, worker.Entry{WorkerID: 0, Node: "owner", Address: "10.0.0.5:8080", State: worker.StateReleased, Timestamp: 1, Ceiling: 2, Owner: "old"})
+	owner := openRegistry(t, w.config("owner", "10.0.0.5:8080"))
+	taker := openRegistry(t, w.config("taker", "10.0.0.6:8080"))
+	self := fresh(taker)
+	_, err := taker.Look(bounded(t, patience), self)
+	require.NoError(t, err)
+	var kept worker.Record
+	before(taker, 1, func() { kept = claim1(t, owner, fresh(owner)) })
+	rec, err := taker.Claim(bounded(t, patience), self)
+	require.NoError(t, err)
+	require.Equal(t, int64(0), kept.WorkerID)
+	require.NotEqual(t, int64(0), rec.WorkerID)
+	report(t, owner, kept)
+	report(t, taker, rec)
+}
+
+// R1 under as many as can be at once: survivors put back, newcomers claim without
+// any time to settle, and some take over. Whoever comes out active is alone.
+func TestNoNumberTwice(t *testing.T) {
+	server := zookeepertest.Shared(t)
+	conn := server.Conn(t)
+	const n = 6
+	layout, err := snowflake.ParseLayout("41+4+18", snowflake.DefaultEpoch)
+	require.NoError(t, err)
+	config := func(root, node string) Config {
+		cfg := daemonConfig(server, root, node)
+		cfg.Layout, cfg.Settle = layout, time.Nanosecond
+		return cfg
+	}
+	for round := range 5 {
+		root := server.NewRoot(t)
+		var survivors, newcomers []*Registry
+		records := make([]worker.Record, n)
+		for i := range n {
+			r, rec := claimed(t, config(root, fmt.Sprintf("survivor%d", i)))
+			survivors, records[i] = append(survivors, r), rec
+			newcomers = append(newcomers, openRegistry(t, config(root, fmt.Sprintf("newcomer%d", i))))
+		}
+		require.NoError(t, removeAll(conn, root))
+		holders := make(chan int64, 2*n)
+		var group sync.WaitGroup
+		for i := range n {
+			group.Go(func() {
+				rec, err := survivors[i].Report(bounded(t, patience), next(records[i]), true)
+				switch {
+				case err == nil:
+					holders <- rec.WorkerID
+				case !errors.Is(err, worker.ErrFenced):
+					t.Errorf("survivor: %v", err)
+				}
+			})
+			group.Go(func() {
+				self := fresh(newcomers[i])
+				_, err := newcomers[i].Look(bounded(t, patience), self)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				rec, err := newcomers[i].Claim(bounded(t, patience), self)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				holders <- rec.WorkerID
+			})
+		}
+		group.Wait()
+		close(holders)
+		seen := map[int64]bool{}
+		for id := range holders {
+			require.False(t, seen[id], "round %d: worker %d twice", round, id)
+			seen[id] = true
+		}
+		require.GreaterOrEqual(t, len(seen), n)
+		all := map[int64]bool{}
+		for _, e := range list1(t, config(root, "")) {
+			require.Equal(t, worker.StateActive, e.State)
+			require.False(t, all[e.WorkerID])
+			all[e.WorkerID] = true
+		}
+		require.Equal(t, seen, all)
+	}
+}

@@ -1,0 +1,266 @@
+// Package zkreg is worker.Registry on ZooKeeper. It alone knows go-zookeeper:
+// contexts, bounds and errors are added here. layout.go has every path and
+// payload.go every payload.
+package zkreg
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+)
+
+// DefaultSessionTimeout is Config's.
+const DefaultSessionTimeout = 6 * time.Second
+
+// settleBeyondSession is how much older than a session a root must be. After
+// ZooKeeper lost its data, servers refuse the clients that have seen more than
+// they know, until these give their sessions up: their timeout. Then each needs a
+// report's time to put its number back.
+const settleBeyondSession = 10 * time.Second
+
+// closeBudget is how long Close may take to leave the live nodes.
+const closeBudget = 2 * time.Second
+
+// Config is what a Registry needs. Servers, Node, Address, Layout and Clock
+// must be set; a Directory needs neither Node nor Address nor Layout.
+type Config struct {
+	Servers []string // host:port of each server
+	Root    string   // DefaultRoot when empty
+	// ForeverPath is where the entries are, as an existing Java Leaf cluster has
+	// them; empty for leaf_forever under Root.
+	ForeverPath string
+	Node        string // identity: the same after every restart, and nobody else's
+	Address     string // ip:port at which the peers reach this daemon
+	Layout      snowflake.Layout
+	// SessionTimeout is how long a dead daemon counts as live; 0 for the default.
+	// The server may grant another.
+	SessionTimeout time.Duration
+	Auth           *Credentials // nil: none
+	TLS            *tls.Config  // nil: plain
+	// ReclaimAfter lets entries be taken over that nobody reported for so long,
+	// where their owners allow it too; it is recorded in our own. 0: never.
+	ReclaimAfter time.Duration
+	// Settle is how old a root must be before a new worker ID is issued under; 0
+	// for 10 s more than SessionTimeout: time for those who had numbers before
+	// ZooKeeper lost its data to put them back.
+	Settle time.Duration
+	Clock  clock.Clock
+	// Notify is told of each change; nil for none. It must not block.
+	Notify func(Event)
+}
+
+// Validate names what can't work, field and value.
+func (c Config) Validate() error {
+	if err := c.validateConnection(); err != nil {
+		return err
+	}
+	if err := checkNode(c.Node); err != nil {
+		return err
+	}
+	if err := c.Layout.Validate(); err != nil {
+		return err
+	}
+	host, port, err := net.SplitHostPort(c.Address)
+	if err != nil || host == "" {
+		return fmt.Errorf("zkreg: address %q: want the ip:port at which the peers reach this daemon", c.Address)
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return fmt.Errorf("zkreg: address %q: port: want 1 to 65535", c.Address)
+	}
+	switch {
+	case c.ReclaimAfter < 0 || c.ReclaimAfter > 0 && c.ReclaimAfter < time.Minute:
+		return fmt.Errorf("zkreg: reclaim after %s: want 0 (never), or a minute and more", c.ReclaimAfter)
+	case c.Settle < 0:
+		return fmt.Errorf("zkreg: settle %s: want 0 or more", c.Settle)
+	}
+	return nil
+}
+
+func (c Config) validateConnection() error {
+	switch {
+	case c.Clock == nil:
+		return errors.New("zkreg: Config needs a Clock")
+	case len(c.Servers) == 0:
+		return errors.New("zkreg: no servers: want host:port of each")
+	case c.SessionTimeout < 0:
+		return fmt.Errorf("zkreg: session timeout %s: want 0 (%s) or more", c.SessionTimeout, DefaultSessionTimeout)
+	}
+	_, err := newPaths(c.Root, c.ForeverPath)
+	return err
+}
+
+// connect opens the session and names the paths.
+func (c *Config) connect() (tree, error) {
+	p, err := newPaths(c.Root, c.ForeverPath)
+	if err != nil {
+		return tree{}, err
+	}
+	if c.Notify == nil {
+		c.Notify = func(Event) {}
+	}
+	if c.SessionTimeout == 0 {
+		c.SessionTimeout = DefaultSessionTimeout
+	}
+	if c.Settle == 0 {
+		c.Settle = c.SessionTimeout + settleBeyondSession
+	}
+	s, err := openSession(sessionConfig{Servers: c.Servers, Timeout: c.SessionTimeout, Auth: c.Auth, TLS: c.TLS, Notify: c.Notify})
+	if err != nil {
+		return tree{}, err
+	}
+	return tree{session: s, paths: p}, nil
+}
+
+// Registry is the worker.Registry of one daemon. It keeps:
+//
+//	R1  A number is active for one node at a time. Whatever makes an entry
+//	    active under a number that it didn't have before writes the parent at
+//	    the data version at which it saw everybody else: of two that do so at
+//	    once, one fails and looks again. (A takeover deletes the entry before it.)
+//	R2  An entry is written only at the version at which we last knew it for
+//	    ours. Whoever else writes it makes our next write fail, and fences us.
+//	R3  A write whose answer was lost is looked for before anything else is
+//	    written: by our node's name, the owner that only this process has, and
+//	    the very bytes sent.
+//	R4  What can't be made out is nobody's to take and no proof of anything.
+type Registry struct {
+	tree
+
+	cfg Config // immutable
+	// commit is session.multi; a variable so that tests can lose its answers.
+	commit func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
+
+	// Used by Look, Claim and Report, one at a time.
+	seen  *sighting // of the last Look; nil before
+	watch watch     // over all of them
+	held  *holding  // what Claim made ours; nil before
+
+	mu      sync.Mutex
+	owner   string        // mu protects; of this process, "" before Claim
+	peers   []worker.Peer // mu protects; as of peersAt
+	peersAt liveState     // mu protects; zero: never read
+}
+
+var _ worker.Registry = (*Registry)(nil)
+
+// Open returns at once and connects in the background. It fails only for what
+// can never work.
+func Open(cfg Config) (*Registry, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	t, err := cfg.connect()
+	if err != nil {
+		return nil, err
+	}
+	r := &Registry{tree: t, cfg: cfg}
+	r.commit = r.multi
+	return r, nil
+}
+
+// Peers implements worker.Registry. Where nobody came or went since the last time
+// it is one read, however many there are.
+func (r *Registry) Peers(ctx context.Context) ([]worker.Peer, error) {
+	names, state, err := r.readLive(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	peers, known := r.peers, r.peersAt == state && state != (liveState{})
+	r.mu.Unlock()
+	if known {
+		return slices.Clone(peers), nil
+	}
+	if peers, err = r.readPeers(ctx, names, escapeNode(r.cfg.Node)); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.peers, r.peersAt = peers, state
+	return slices.Clone(peers), nil
+}
+
+// Close implements worker.Registry. What can't be removed in two seconds goes
+// with the session.
+func (r *Registry) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeBudget)
+	defer cancel()
+	defer r.close()
+	r.mu.Lock()
+	owner := r.owner
+	r.mu.Unlock()
+	if owner == "" || r.id() == 0 {
+		return nil
+	}
+	temp, err := r.readTemporary(ctx, escapeNode(r.cfg.Node))
+	if err != nil || temp == nil || temp.data.Owner != owner || temp.stat.EphemeralOwner != r.id() {
+		return nil // not ours, or unreachable: the session's end sees to it
+	}
+	_ = r.remove(ctx, r.temporaryOf(r.cfg.Node), temp.stat.Version) // as above
+	return nil
+}
+
+func (r *Registry) setOwner(owner string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.owner = owner
+}
+
+// payload is our entry's.
+func (r *Registry) payload(rec worker.Record, state worker.EntryState) entryData {
+	ip, port, _ := net.SplitHostPort(r.cfg.Address) // Validate saw to it
+	return entryData{
+		IP: ip, Port: port, Timestamp: rec.Timestamp, Ceiling: rec.Ceiling,
+		Owner: rec.Owner, State: state, ReclaimAfter: r.cfg.ReclaimAfter.Milliseconds(),
+	}
+}
+
+// temporaryPayload is our ephemeral node's.
+func (r *Registry) temporaryPayload(owner string, workerID int64) []byte {
+	return encode(temporaryData{
+		Owner: owner, Address: r.cfg.Address, Node: r.cfg.Node, WorkerID: workerID, SessionMS: r.timeout().Milliseconds(),
+	})
+}
+
+// transact commits ops all or none. It returns which of them failed, -1 for none
+// in particular.
+func (r *Registry) transact(ctx context.Context, ops ...any) ([]zk.MultiResponse, int, error) {
+	responses, err := r.commit(ctx, ops...)
+	if err != nil {
+		for i, response := range responses {
+			if response.Error != nil {
+				return nil, i, err
+			}
+		}
+	}
+	return responses, -1, err
+}
+
+func check(p string, version int32) any { return &zk.CheckVersionRequest{Path: p, Version: version} }
+
+func setData(p string, data []byte, version int32) any {
+	return &zk.SetDataRequest{Path: p, Data: data, Version: version}
+}
+
+func deleteNode(p string, version int32) any { return &zk.DeleteRequest{Path: p, Version: version} }
+
+func (r *Registry) createNode(p string, data []byte, flags int32) any {
+	return &zk.CreateRequest{Path: p, Data: data, Acl: r.acl(), Flags: flags}
+}
+
+// isConflict tells that a transaction met another state than it was made for.
+func isConflict(err error) bool {
+	return errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists)
+}

@@ -1,0 +1,208 @@
+package zkreg
+
+import (
+	"crypto/tls"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// daemonConfig is of a daemon under root, at a root that needs no time to settle.
+func daemonConfig(server *zookeepertest.Server, root, node string) Config {
+	return Config{
+		Servers: []string{server.Addr()}, Root: root, Node: node, Address: "10.0.0.5:8080",
+		Layout: snowflake.DefaultLayout(), SessionTimeout: 4 * time.Second, Settle: time.Nanosecond, Clock: clock.System(),
+	}
+}
+
+// openRegistry opens a registry that is closed at the end.
+func openRegistry(t testing.TB, cfg Config) *Registry {
+	t.Helper()
+	r, err := Open(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	return r
+}
+
+// fresh is the record of a process that starts without one.
+func fresh(r *Registry) worker.Record {
+	now := r.cfg.Clock.Read().Wall()
+	return worker.Record{
+		Node: r.cfg.Node, WorkerID: worker.NoWorkerID, Layout: r.cfg.Layout.String(), Epoch: r.cfg.Layout.Epoch,
+		Owner: uuid.NewString(), Timestamp: now, Ceiling: now + 6000,
+	}
+}
+
+func TestConfig(t *testing.T) {
+	good := Config{
+		Servers: []string{"127.0.0.1:1"}, Node: "a", Address: "[2001:db8::1]:8080", Layout: snowflake.DefaultLayout(), Clock: clock.System(),
+	}
+	require.NoError(t, good.Validate())
+	for name, tt := range map[string]struct {
+		change func(*Config)
+		says   string
+	}{
+		"no clock":                {func(c *Config) { c.Clock = nil }, "Clock"},
+		"no servers":              {func(c *Config) { c.Servers = nil }, "servers"},
+		"no node":                 {func(c *Config) { c.Node = "" }, "node"},
+		"long node":               {func(c *Config) { c.Node = strings.Repeat("x", 256) }, "255"},
+		"no layout":               {func(c *Config) { c.Layout = snowflake.Layout{} }, "layout"},
+		"no address":              {func(c *Config) { c.Address = "" }, "address"},
+		"address without host":    {func(c *Config) { c.Address = ":8080" }, ":8080"},
+		"address without port":    {func(c *Config) { c.Address = "10.0.0.5" }, "10.0.0.5"},
+		"port 0":                  {func(c *Config) { c.Address = "10.0.0.5:0" }, "port"},
+		"port by name":            {func(c *Config) { c.Address = "10.0.0.5:http" }, "port"},
+		"root":                    {func(c *Config) { c.Root = "leaf" }, "leaf"},
+		"forever path":            {func(c *Config) { c.ForeverPath = "/x/" }, "/x/"},
+		"negative reclaim":        {func(c *Config) { c.ReclaimAfter = -1 }, "reclaim"},
+		"reclaim after a second":  {func(c *Config) { c.ReclaimAfter = time.Second }, "reclaim"},
+		"negative settle":         {func(c *Config) { c.Settle = -1 }, "settle"},
+		"negative session":        {func(c *Config) { c.SessionTimeout = -1 }, "session"},
+		"session of a nanosecond": {func(c *Config) { c.SessionTimeout = 1 }, "session"},
+		"server without port":     {func(c *Config) { c.Servers = []string{"zk1"} }, "zk1"},
+	} {
+		cfg := good
+		tt.change(&cfg)
+		_, err := Open(cfg)
+		require.ErrorContains(t, err, tt.says, name)
+	}
+	_, err := OpenDirectory(Config{Servers: []string{"127.0.0.1:1"}})
+	require.ErrorContains(t, err, "Clock")
+	_, err = OpenDirectory(Config{Servers: []string{"zk1"}, Clock: clock.System()})
+	require.ErrorContains(t, err, "zk1")
+}
+
+// Nobody there: each method returns within its context, and says who was tried.
+func TestNobodyThere(t *testing.T) {
+	r := openRegistry(t, Config{
+		Servers: []string{"127.0.0.1:1"}, Node: "a", Address: "10.0.0.5:8080", Layout: snowflake.DefaultLayout(),
+		Clock: clock.System(), TLS: &tls.Config{MinVersion: tls.VersionTLS13},
+	})
+	self := fresh(r)
+	_, err := r.Claim(bounded(t, time.Second), self)
+	require.ErrorContains(t, err, "before Look")
+	_, err = r.Look(bounded(t, 100*time.Millisecond), self)
+	require.ErrorIs(t, err, worker.ErrUnreachable)
+	require.ErrorContains(t, err, "127.0.0.1:1")
+	_, err = r.Peers(bounded(t, 100*time.Millisecond))
+	require.ErrorIs(t, err, worker.ErrUnreachable)
+	_, err = r.Report(bounded(t, 100*time.Millisecond), self, true)
+	require.ErrorIs(t, err, worker.ErrUnreachable)
+	d := directory(t, Config{Servers: []string{"127.0.0.1:1"}, Clock: clock.System()})
+	_, err = d.Entries(bounded(t, 100*time.Millisecond))
+	require.ErrorIs(t, err, worker.ErrUnreachable)
+	_, err = d.Release(bounded(t, 100*time.Millisecond), 1, true)
+	require.ErrorIs(t, err, worker.ErrUnreachable)
+	require.NoError(t, r.Close())
+	_, err = r.Look(bounded(t, patience), self)
+	require.ErrorIs(t, err, worker.ErrUnreachable, "closed")
+}
+
+// A thousand daemons ask for their peers every ten seconds.
+func TestPeersAreReadOnce(t *testing.T) {
+	server := zookeepertest.Shared(t)
+	w := newWorld(t, server.Conn(t), server.NewRoot(t), server.Addr())
+	r := openRegistry(t, daemonConfig(server, w.p.root, "a"))
+	peersOf := func() []worker.Peer {
+		peers, err := r.Peers(bounded(t, patience))
+		require.NoError(t, err)
+		return peers
+	}
+	require.Empty(t, peersOf())
+	b, c := worker.Peer{Node: "b", Address: "b:1", Owner: "b"}, worker.Peer{Node: "c", Address: "c:1", Owner: "c"}
+	w.PlantLive(t, b)
+	require.Equal(t, []worker.Peer{b}, peersOf())
+	peersOf()[0].Node = "written over by a caller"
+	r.peers[0].Owner = "as remembered"
+	require.Equal(t, []worker.Peer{{Node: "b", Address: "b:1", Owner: "as remembered"}}, peersOf())
+	w.PlantLive(t, c)
+	require.Equal(t, []worker.Peer{b, c}, peersOf())
+	w.PlantLive(t, worker.Peer{Node: "b", Address: "b:2", Owner: "again"})
+	require.Equal(t, []worker.Peer{{Node: "b", Address: "b:2", Owner: "again"}, c}, peersOf())
+	require.NoError(t, w.conn.Delete(r.temporaryOf("b"), -1))
+	require.Equal(t, []worker.Peer{c}, peersOf())
+	require.NoError(t, removeAll(w.conn, w.p.root))
+	require.Empty(t, peersOf())
+}
+
+// Who waits for another to go says so, and gives up with its time.
+func TestHeldWithinItsTime(t *testing.T) {
+	server := zookeepertest.Shared(t)
+	cfg := daemonConfig(server, server.NewRoot(t), "a")
+	_, rec := claimed(t, cfg)
+	events := make(chan Event, 1000)
+	cfg.Notify = func(e Event) { events <- e }
+	r := openRegistry(t, cfg)
+	self := fresh(r)
+	_, err := r.Look(bounded(t, patience), self)
+	require.NoError(t, err)
+	_, err = r.Claim(bounded(t, 500*time.Millisecond), self)
+	require.ErrorIs(t, err, worker.ErrHeld)
+	require.ErrorContains(t, err, rec.Owner)
+	require.Eventually(t, func() bool {
+		select {
+		case e := <-events:
+			return e.Kind == EventWaiting && strings.Contains(e.Err.Error(), rec.Owner)
+		default:
+			return false
+		}
+	}, patience, time.Millisecond)
+}
+
+// Everything is created for our user alone.
+func TestAccess(t *testing.T) {
+	server := zookeepertest.Shared(t)
+	cfg := daemonConfig(server, server.NewRoot(t), "a")
+	cfg.Auth = &Credentials{user: "leaf", password: "secret"}
+	r, rec := claimed(t, cfg)
+	rec = report(t, r, rec)
+	require.Len(t, list1(t, cfg), 1)
+	without := cfg2(cfg, "b")
+	without.Auth = nil
+	other := openRegistry(t, without)
+	_, err := other.Look(bounded(t, patience), fresh(other))
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+	conn := server.Conn(t)
+	for _, p := range []string{r.root, r.forever, r.temporary, r.held.path, r.temporaryOf("a")} {
+		_, _, err := conn.Get(p)
+		require.ErrorIs(t, err, zk.ErrNoAuth, p)
+		_, err = conn.Set(p, nil, -1)
+		require.ErrorIs(t, err, zk.ErrNoAuth, p)
+	}
+	report(t, r, rec)
+}
+
+// Release without force wants two witnesses, as far as it can have them: the
+// time that the owner reported, and that of the last write.
+func TestReleaseAge(t *testing.T) {
+	now := clock.Millis(1_700_000_000_000)
+	day := worker.ReleaseAge
+	for name, tt := range map[string]struct {
+		reported, written time.Duration // ago
+		live, free        bool
+	}{
+		"both long ago":      {day, day, false, true},
+		"reported lately":    {day - time.Second, day, false, false},
+		"written lately":     {day, day - time.Second, false, false},
+		"live":               {day, day, true, false},
+		"reported in future": {-day, day, false, false},
+	} {
+		e := entry{entryName: nameOf("a", 7), data: entryData{Timestamp: now.Add(-tt.reported)}, stat: &zk.Stat{Mtime: int64(now.Add(-tt.written))}}
+		err := inUse(e, tt.live, now)
+		if tt.free {
+			require.NoError(t, err, name)
+		} else {
+			require.ErrorIs(t, err, worker.ErrInUse, name)
+			require.ErrorContains(t, err, "worker 7", name)
+		}
+	}
+}

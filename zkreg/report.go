@@ -1,0 +1,206 @@
+package zkreg
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leafd/leafd/worker"
+)
+
+// maxSent bounds how many payloads without an answer are remembered, half of
+// them the first and half the latest: it is the first or the last that was done.
+const maxSent = 1024
+
+// Report implements worker.Registry. The entry is written first: while it is
+// ours, the ephemeral node is a matter of form.
+func (r *Registry) Report(ctx context.Context, rec worker.Record, live bool) (worker.Record, error) {
+	if r.held == nil {
+		return rec, fmt.Errorf("%w: nothing was claimed there yet", worker.ErrUnreachable)
+	}
+	if r.held.number != rec.WorkerID {
+		return rec, fmt.Errorf("%w: worker %d is reported, and %s was claimed", worker.ErrFenced, rec.WorkerID, r.held.path)
+	}
+	for {
+		again, err := r.writeEntry(ctx, rec)
+		if err != nil {
+			return rec, err
+		}
+		if !again {
+			break
+		}
+	}
+	rec.Cluster = r.held.cluster
+	if err := r.showLive(ctx, rec, live); err != nil {
+		return rec, err
+	}
+	return rec, nil
+}
+
+// writeEntry writes the entry at the version last known, under the root last
+// known (R2). True where it has learned that these are others, and may try again.
+func (r *Registry) writeEntry(ctx context.Context, rec worker.Record) (again bool, err error) {
+	h := r.held
+	data := encode(r.payload(rec, worker.StateActive))
+	h.remember(string(data))
+	responses, failed, err := r.transact(ctx, check(r.root, h.root.stat.Version), setData(h.path, data, h.version))
+	switch {
+	case err == nil:
+		h.confirm(responses[1].Stat)
+		r.settledAnew()
+		return false, nil
+	case errors.Is(err, worker.ErrUnreachable):
+		if unsent(err) {
+			h.sent = h.sent[:len(h.sent)-1]
+		}
+		return false, err
+	case isConflict(err) && failed == 0:
+		return true, r.rereadRoot(ctx)
+	case errors.Is(err, zk.ErrBadVersion):
+		return r.reread(ctx, rec)
+	case errors.Is(err, zk.ErrNoNode):
+		return false, r.putBack(ctx, data)
+	default:
+		return false, err
+	}
+}
+
+func (h *holding) remember(payload string) {
+	if len(h.sent) >= maxSent {
+		copy(h.sent[maxSent/2:], h.sent[maxSent/2+1:])
+		h.sent = h.sent[:maxSent-1]
+	}
+	h.sent = append(h.sent, payload)
+}
+
+// rereadRoot learns what became of the root: gone, another cluster's, or another
+// layout's. worker.ErrFenced for the last.
+func (r *Registry) rereadRoot(ctx context.Context) error {
+	root, err := r.ensureTree(ctx)
+	if errors.Is(err, worker.ErrForeign) || errors.Is(err, worker.ErrDamaged) {
+		return fmt.Errorf("%w: %w", worker.ErrFenced, err)
+	}
+	if err != nil {
+		return err
+	}
+	r.held.root = root
+	return nil
+}
+
+// reread learns who wrote our entry. It was ourselves where the answer was lost,
+// or where ZooKeeper was set back to a time before our last reports; whoever else
+// it was has our number now.
+func (r *Registry) reread(ctx context.Context, rec worker.Record) (again bool, err error) {
+	h := r.held
+	if err := r.sync(ctx, h.path); err != nil {
+		return false, err
+	}
+	e, err := r.readEntry(ctx, h.entryName)
+	if errors.Is(err, zk.ErrNoNode) {
+		return true, nil // the next write says the same
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, sent := range h.sent {
+		if bytes.Equal(e.payload, []byte(sent)) { // R3
+			h.confirm(e.stat)
+			return true, nil
+		}
+	}
+	if e.damaged == nil && e.stat.Czxid == h.czxid && e.stat.Version < h.version &&
+		e.data.State == worker.StateActive && inLineage(rec, e.data.Owner) {
+		r.notifier.raise(Event{Kind: EventRestored, Err: fmt.Errorf(
+			"ZooKeeper was set back: entry %s is at version %d, and %d was written", e.path, e.stat.Version, h.version)})
+		h.confirm(e.stat)
+		return true, nil
+	}
+	return false, fmt.Errorf("%w: entry %s was changed by %s", worker.ErrFenced, e.path, e.holder())
+}
+
+// putBack enters our number again where ZooKeeper lost it with everything else.
+// Gone from the very cluster that we entered it in, it was taken from us.
+func (r *Registry) putBack(ctx context.Context, data []byte) error {
+	h := r.held
+	if err := r.rereadRoot(ctx); err != nil {
+		return err
+	}
+	if h.root.Cluster == h.cluster {
+		return fmt.Errorf("%w: entry %s was removed, and its cluster %s stands", worker.ErrFenced, h.path, h.cluster)
+	}
+	mine := func(e entry) bool {
+		for _, sent := range h.sent {
+			if bytes.Equal(e.payload, []byte(sent)) {
+				return true
+			}
+		}
+		return false
+	}
+	stat, err := r.occupy(ctx, h.root, h.entryName, data, mine, nil)
+	taken := (*takenError)(nil)
+	switch {
+	case errors.As(err, &taken):
+		return fmt.Errorf("%w: ZooKeeper lost its data, and worker %d is %s now", worker.ErrFenced, h.number, taken.by.holder())
+	case errors.Is(err, worker.ErrHeld):
+		return fmt.Errorf("%w: ZooKeeper lost its data: %w", worker.ErrFenced, err)
+	case errors.Is(err, errAgain):
+		return fmt.Errorf("%w: it is being set up anew: %w", worker.ErrUnreachable, err)
+	case err != nil:
+		return err
+	}
+	h.czxid = 0
+	h.confirm(stat)
+	r.settledAnew()
+	return nil
+}
+
+// settledAnew notes that our entry stands under the root last known, and tells where
+// that is of another cluster than before: putting the number back may have been done
+// without an answer, and then the next report is the first to know.
+func (r *Registry) settledAnew() {
+	h := r.held
+	lost := h.cluster
+	if lost == h.root.Cluster {
+		return
+	}
+	h.cluster = h.root.Cluster
+	r.notifier.raise(Event{Kind: EventForgot, Err: fmt.Errorf(
+		"ZooKeeper lost cluster %s; worker %d was put back, in cluster %s", lost, h.number, h.cluster)})
+}
+
+// showLive sees to it that our ephemeral node is there, in this session, or not.
+func (r *Registry) showLive(ctx context.Context, rec worker.Record, live bool) error {
+	for {
+		temp, err := r.readTemporary(ctx, escapeNode(r.cfg.Node))
+		if err != nil {
+			return err
+		}
+		var ops []any
+		switch {
+		case temp == nil && !live:
+			return nil
+		case temp == nil:
+			ops = tempPlan{}.ops(r, rec.Owner, rec.WorkerID)
+		case !inLineage(rec, temp.owner()) && live:
+			return fmt.Errorf("%w: another process is live as node %s: at %s, owner %s", worker.ErrFenced, r.cfg.Node, orUnknown(temp.data.Address), temp.owner())
+		case !inLineage(rec, temp.owner()):
+			return nil
+		case !live:
+			ops = []any{deleteNode(r.temporaryOf(r.cfg.Node), temp.stat.Version)}
+		case temp.data.Owner == rec.Owner && temp.stat.EphemeralOwner == r.id():
+			return nil
+		default: // of a session that ended, or of a process of ours before this one
+			ops = tempPlan{old: temp.stat}.ops(r, rec.Owner, rec.WorkerID)
+		}
+		_, _, err = r.transact(ctx, ops...)
+		if !isConflict(err) {
+			return err
+		}
+		if err := r.ensure(ctx, r.temporary); err != nil { // it is the parent that is gone, perhaps
+			return err
+		}
+	}
+}

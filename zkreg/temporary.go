@@ -1,0 +1,141 @@
+package zkreg
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leafd/leafd/worker"
+)
+
+// Bounds of the waits for an ephemeral node of our name.
+const (
+	// pollInterval is the time between two looks at it.
+	pollInterval = 200 * time.Millisecond
+	// leastWatch and mostWatch bound how long an entry is watched for a report
+	// before the process that wrote it counts as dead.
+	leastWatch = 3 * time.Second
+	mostWatch  = 10 * time.Second
+	// overtime is how much longer than its session a dead process's node may stand.
+	overtime = 2 * time.Second
+)
+
+// tempPlan is how our ephemeral node comes to be. The zero value creates it.
+type tempPlan struct {
+	old  *zk.Stat // what stands there; nil for nothing
+	keep bool     // it is this session's own: it needs new data only
+}
+
+// ops puts the plan into a transaction.
+func (p tempPlan) ops(r *Registry, owner string, workerID int64) []any {
+	path, data := r.temporaryOf(r.cfg.Node), r.temporaryPayload(owner, workerID)
+	switch {
+	case p.old == nil:
+		return []any{r.createNode(path, data, zk.FlagEphemeral)}
+	case p.keep:
+		return []any{setData(path, data, p.old.Version)}
+	default:
+		return []any{deleteNode(path, p.old.Version), r.createNode(path, data, zk.FlagEphemeral)}
+	}
+}
+
+// clearTemporary returns once nobody else is live under our name.
+//
+// A process of our own data folder is dead: we hold the folder's lock. But the
+// folder may be a copy, and its owner alive. A live owner reports, at least once
+// while we watch: its entry changes, and then we are not the only one. So its
+// ephemeral node is replaced only after the entry stood still for so long,
+// most of which the wait for its ceiling has already taken.
+//
+// Anybody else's stands until its session ends; one that stands longer is of
+// somebody who lives. worker.ErrHeld, errAgain.
+func (c *claim) clearTemporary(ctx context.Context) (tempPlan, error) {
+	told := false
+	for {
+		temp, err := c.readTemporary(ctx, escapeNode(c.cfg.Node))
+		if err != nil {
+			return tempPlan{}, err
+		}
+		if temp == nil {
+			if told { // what its owner did before it went must be seen
+				return tempPlan{}, fmt.Errorf("%w: %s went", errAgain, c.temporaryOf(c.cfg.Node))
+			}
+			return tempPlan{}, nil
+		}
+		if temp.owner() == c.self.Owner {
+			return tempPlan{old: temp.stat, keep: temp.stat.EphemeralOwner == c.id()}, nil
+		}
+		dead := inLineage(c.self, temp.owner())
+		now := c.cfg.Clock.Mono()
+		c.watch.sawTemporary(temp, now)
+		until := c.watch.tempSince + c.patienceWith(temp)
+		if dead {
+			until = c.watch.entrySince.Mono + c.watchSpan()
+		}
+		switch {
+		case now < until:
+		case dead:
+			return tempPlan{old: temp.stat}, nil
+		default:
+			return tempPlan{}, c.heldBy(temp)
+		}
+		if !told {
+			told = true
+			c.notifier.raise(Event{Kind: EventWaiting, Err: fmt.Errorf("%w, for at most %s", c.heldBy(temp), (until - now).Round(time.Millisecond))})
+		}
+		if c.cfg.Clock.Sleep(ctx, min(pollInterval, until-now)) != nil {
+			if dead { // it looks so; next time we know
+				return tempPlan{}, fmt.Errorf("%w: the claim had no time to see that owner %s of node %s is dead", worker.ErrUnreachable, temp.owner(), c.cfg.Node)
+			}
+			return tempPlan{}, fmt.Errorf("%w: it was waited for until the time was up", c.heldBy(temp))
+		}
+		if err := c.stillOurs(ctx); err != nil {
+			return tempPlan{}, err
+		}
+	}
+}
+
+// heldBy names who is live under our name.
+func (c *claim) heldBy(temp *temporary) error {
+	return fmt.Errorf("%w: node %s is live at %s, owner %s (%s)",
+		worker.ErrHeld, c.cfg.Node, orUnknown(temp.data.Address), temp.owner(), c.temporaryOf(c.cfg.Node))
+}
+
+// stillOurs returns errAgain where our entry was written since it was seen.
+func (c *claim) stillOurs(ctx context.Context) error {
+	if c.seen.mine == nil {
+		return nil
+	}
+	found, stat, err := c.exists(ctx, c.seen.mine.path)
+	if err != nil {
+		return err
+	}
+	if !found || idOf(stat) != idOf(c.seen.mine.stat) {
+		return fmt.Errorf("%w: %s", errAgain, c.seen.mine.path)
+	}
+	return nil
+}
+
+// patienceWith is how long another's ephemeral node may outlive its process.
+func (c *claim) patienceWith(temp *temporary) time.Duration {
+	session := time.Duration(temp.data.SessionMS) * time.Millisecond
+	if temp.damaged != nil || session == 0 {
+		session = c.timeout()
+	}
+	return session + overtime
+}
+
+// watchSpan is how long our entry must stand still, over all looks. A ceiling that lay ahead then has been waited for; one that had passed tells how
+// often its owner reports.
+func (c *claim) watchSpan() time.Duration {
+	mine := c.first.mine
+	if mine == nil {
+		return mostWatch
+	}
+	if mine.data.Ceiling > c.watch.entrySince.Wall() {
+		return leastWatch
+	}
+	return min(max(mine.data.Ceiling.Sub(mine.data.Timestamp), leastWatch), mostWatch)
+}

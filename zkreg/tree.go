@@ -1,0 +1,244 @@
+package zkreg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leafd/leafd/worker"
+)
+
+// readers is how many reads are under way at once where there are many to do: a
+// few less than a session lets through.
+const readers = 12
+
+// tree reads what lies under a root. It writes nothing.
+type tree struct {
+	*session // immutable
+	paths    // immutable
+}
+
+// root is the root as it was read.
+type root struct {
+	rootData
+	stat *zk.Stat
+}
+
+// entry is one persistent node as it was read.
+type entry struct {
+	entryName
+	path    string
+	data    entryData // valid where damaged is nil
+	payload []byte    // as it was read
+	stat    *zk.Stat
+	damaged error
+}
+
+// occupied tells that somebody may issue under the entry's number, or did.
+func (e entry) occupied() bool { return e.damaged != nil || e.data.State != worker.StateClaiming }
+
+func (e entry) isReleased() bool { return e.damaged == nil && e.data.State == worker.StateReleased }
+
+// holder names who has e, for messages.
+func (e entry) holder() string {
+	if e.damaged != nil {
+		return "node " + unescapeNode(e.node) + ", whose entry can't be read"
+	}
+	s := fmt.Sprintf("node %s (%s, at %s", unescapeNode(e.node), e.data.State, orUnknown(e.data.address()))
+	if e.data.Owner != "" {
+		s += ", owner " + e.data.Owner
+	}
+	return s + ")"
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "unknown"
+	}
+	return s
+}
+
+// temporary is one ephemeral node as it was read.
+type temporary struct {
+	data    temporaryData
+	stat    *zk.Stat
+	damaged error
+}
+
+func (t tree) readRoot(ctx context.Context) (*root, error) {
+	data, stat, err := t.get(ctx, t.root)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return nil, nil //nolint:nilnil // none is an answer like another
+	case err != nil:
+		return nil, err
+	case len(data) == 0: // made as somebody's parent, by hand perhaps
+		return &root{stat: stat}, nil
+	}
+	d, err := decodeRoot(t.root, data)
+	if err != nil {
+		return nil, err
+	}
+	return &root{rootData: d, stat: stat}, nil
+}
+
+// list is the entries' names, and the parent as it was then.
+type list struct {
+	names  []entryName // ordered by number
+	others int         // children that are no entries
+	data   []byte      // of the parent; kept as it is
+	stat   *zk.Stat    // of the parent; nil when there is none
+}
+
+// readNames reads the names of all entries with the data version at which they were
+// all there was. A list of a parent that isn't there is empty.
+func (t tree) readNames(ctx context.Context) (list, error) {
+	for {
+		data, before, err := t.get(ctx, t.forever)
+		if errors.Is(err, zk.ErrNoNode) {
+			return list{}, nil
+		}
+		if err != nil {
+			return list{}, err
+		}
+		children, stat, err := t.children(ctx, t.forever)
+		if errors.Is(err, zk.ErrNoNode) || err == nil && stat.Version != before.Version {
+			continue // it changed in between
+		}
+		if err != nil {
+			return list{}, err
+		}
+		l := list{data: data, stat: stat}
+		for _, child := range children {
+			if name, ok := parseName(child); ok {
+				l.names = append(l.names, name)
+			} else {
+				l.others++
+			}
+		}
+		slices.SortFunc(l.names, func(a, b entryName) int {
+			if a.number != b.number {
+				return int(a.number - b.number)
+			}
+			return slices.Compare([]byte(a.raw), []byte(b.raw))
+		})
+		return l, nil
+	}
+}
+
+// readEntry reads one entry; zk.ErrNoNode. One that can't be made out is no
+// error here: what it means depends on whose it is.
+func (t tree) readEntry(ctx context.Context, name entryName) (entry, error) {
+	e := entry{entryName: name, path: t.foreverOf(name)}
+	var err error
+	if e.payload, e.stat, err = t.get(ctx, e.path); err != nil {
+		return entry{}, err
+	}
+	e.data, e.damaged = decodeEntry(e.path, e.payload)
+	return e, nil
+}
+
+// readEntries reads many; those that are gone by now are left out.
+func (t tree) readEntries(ctx context.Context, names []entryName) ([]entry, error) {
+	return readAll(ctx, names, t.readEntry)
+}
+
+// readTemporary reads the ephemeral node of an escaped name; nil for none.
+func (t tree) readTemporary(ctx context.Context, escaped string) (*temporary, error) {
+	p := t.temporary + "/" + escaped
+	data, stat, err := t.get(ctx, p)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil //nolint:nilnil // none is an answer like another
+	}
+	if err != nil {
+		return nil, err
+	}
+	d, damaged := decodeTemporary(p, data)
+	return &temporary{data: d, stat: stat, damaged: damaged}, nil
+}
+
+// liveState is another one whenever a live node came or went. The zxid of that
+// alone would do, but for a ZooKeeper that lost its data and counts anew.
+type liveState struct{ pzxid, czxid, ctime, session int64 }
+
+// readLive returns the escaped names of all live nodes, ordered.
+func (t tree) readLive(ctx context.Context) ([]string, liveState, error) {
+	names, stat, err := t.children(ctx, t.temporary)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, liveState{}, nil
+	}
+	if err != nil {
+		return nil, liveState{}, err
+	}
+	slices.Sort(names)
+	return names, liveState{stat.Pzxid, stat.Czxid, stat.Ctime, t.id()}, nil
+}
+
+// readPeers returns those of the live nodes called names (escaped) that are there
+// still, but for the one called without. One whose payload can't be made out
+// can't be asked for its clock: it is left out.
+func (t tree) readPeers(ctx context.Context, names []string, without string) ([]worker.Peer, error) {
+	names = slices.DeleteFunc(names, func(name string) bool { return name == without })
+	live, err := readAll(ctx, names, func(ctx context.Context, name string) (temporary, error) {
+		temp, err := t.readTemporary(ctx, name)
+		if err != nil {
+			return temporary{}, err
+		}
+		if temp == nil {
+			return temporary{}, zk.ErrNoNode
+		}
+		return *temp, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	peers := make([]worker.Peer, 0, len(live))
+	for _, temp := range live {
+		if temp.damaged == nil && temp.data.Address != "" {
+			peers = append(peers, worker.Peer{Node: temp.data.Node, Address: temp.data.Address, Owner: temp.data.Owner})
+		}
+	}
+	return peers, nil
+}
+
+// readAll reads all of keys, some at a time, and leaves out those that are gone.
+// The order stays.
+func readAll[K, V any](ctx context.Context, keys []K, read func(context.Context, K) (V, error)) ([]V, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	values, errs := make([]V, len(keys)), make([]error, len(keys))
+	next := make(chan int)
+	var group sync.WaitGroup
+	for range min(readers, len(keys)) {
+		group.Go(func() {
+			for i := range next {
+				if values[i], errs[i] = read(ctx, keys[i]); errs[i] != nil && !errors.Is(errs[i], zk.ErrNoNode) {
+					cancel() // the others have no use any more
+				}
+			}
+		})
+	}
+	for i := range keys {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	found := make([]V, 0, len(keys))
+	var failed error
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			found = append(found, values[i])
+		case !errors.Is(err, zk.ErrNoNode) && (failed == nil || errors.Is(failed, context.Canceled)):
+			failed = err
+		}
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return found, nil
+}

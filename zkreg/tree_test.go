@@ -1,0 +1,234 @@
+package zkreg
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// put creates p, and what is above it.
+func put(t testing.TB, conn *zk.Conn, p string, data []byte) {
+	t.Helper()
+	ensurePath(t, conn, p[:strings.LastIndexByte(p, '/')])
+	_, err := conn.Create(p, data, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+}
+
+// The tree of a Java Leaf cluster, whose hosts move over one by one.
+func TestJavaTree(t *testing.T) {
+	server := zookeepertest.Shared(t)
+	conn := server.Conn(t)
+	root := server.NewRoot(t)
+	forever := root + "/snowflake/com.example.leaf/forever"
+	java := payloads(t, "good-java.json")["good-java"]
+	ensurePath(t, conn, forever)
+	_, err := conn.Set(forever, []byte("10.0.0.9"), -1) // what Curator leaves there
+	require.NoError(t, err)
+	for _, name := range []string{"10.0.0.4:8080-0000000002", "10.0.0.5:8080-0000000003", "10.0.0.6:8080-0000000000"} {
+		put(t, conn, forever+"/"+name, java)
+	}
+	cfg := daemonConfig(server, root+"/leaf", "10.0.0.5:8080")
+	cfg.ForeverPath = forever
+	r := openRegistry(t, cfg)
+	self := fresh(r)
+	found, err := r.Look(bounded(t, patience), self)
+	require.NoError(t, err)
+	require.Equal(t, worker.Found{
+		Known: true, WorkerID: 3, Timestamp: 1700000000000, Ceiling: 1700000006000, Address: "10.0.0.5:8080", Peers: []worker.Peer{},
+	}, found)
+	rec, err := r.Claim(bounded(t, patience), self)
+	require.NoError(t, err)
+	require.Equal(t, int64(3), rec.WorkerID)
+	report(t, r, rec)
+
+	raw, _, err := conn.Get(forever + "/10.0.0.5:8080-0000000003")
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(raw), fmt.Sprintf(`{"ip":"10.0.0.5","port":"8080","timestamp":%d,`, rec.Timestamp+3000)), "%s", raw)
+	raw, _, err = conn.Get(forever + "/10.0.0.4:8080-0000000002")
+	require.NoError(t, err)
+	require.Equal(t, java, raw, "the others' are left alone")
+
+	// A new host gets a number that none of them has.
+	cfg.Node = "10.0.0.7:8080"
+	_, rec = claimed(t, cfg)
+	require.NotContains(t, []int64{0, 2, 3}, rec.WorkerID)
+	raw, _, err = conn.Get(forever)
+	require.NoError(t, err)
+	require.Equal(t, "10.0.0.9", string(raw), "not ours to change")
+	all := list1(t, cfg)
+	require.Len(t, all, 4)
+	require.Equal(t, worker.Entry{
+		WorkerID: 2, Node: "10.0.0.4:8080", Address: "10.0.0.5:8080", State: worker.StateActive, Timestamp: 1700000000000, Ceiling: 1700000006000,
+	}, all[1])
+
+	// The root goes and the entries stay, being elsewhere.
+	_, other := claimed(t, cfg2(cfg, "10.0.0.8:8080"))
+	require.NoError(t, removeAll(conn, root+"/leaf"))
+	rec = worker.Record{Node: cfg.Node, Cluster: other.Cluster, WorkerID: rec.WorkerID, Owner: uuid.NewString(), Lineage: []string{rec.Owner}}
+	again := openRegistry(t, cfg)
+	found, err = again.Look(bounded(t, patience), rec)
+	require.NoError(t, err)
+	require.True(t, found.Known && !found.Forgotten)
+}
+
+func cfg2(cfg Config, node string) Config {
+	cfg.Node = node
+	return cfg
+}
+
+// With the entries elsewhere, a root that is lost is made anew by the next report.
+func TestRootLostAlone(t *testing.T) {
+	server := zookeepertest.Shared(t)
+	conn := server.Conn(t)
+	base := server.NewRoot(t)
+	cfg := daemonConfig(server, base+"/leaf", "a")
+	cfg.ForeverPath = base + "/forever"
+	r, rec := claimed(t, cfg)
+	cluster := rec.Cluster
+	require.NoError(t, removeAll(conn, base+"/leaf"))
+	rec = report(t, r, rec)
+	require.NotEqual(t, cluster, rec.Cluster)
+	require.Equal(t, rec.Ceiling, list1(t, cfg)[0].Ceiling)
+	require.True(t, list1(t, cfg)[0].Live)
+	rec = report(t, r, rec)
+
+	// Another layout's root in its place ends it.
+	_, err := conn.Set(base+"/leaf", encode(rootData{Cluster: "x", Epoch: 1, Layout: "41+10+12"}), -1)
+	require.NoError(t, err)
+	_, err = r.Report(bounded(t, patience), next(rec), true)
+	require.ErrorIs(t, err, worker.ErrFenced)
+	_, err = conn.Set(base+"/leaf", []byte("garbage"), -1)
+	require.NoError(t, err)
+	_, err = r.Report(bounded(t, patience), next(rec), true)
+	require.ErrorIs(t, err, worker.ErrFenced)
+	require.ErrorIs(t, err, worker.ErrDamaged)
+	_, err = r.Look(bounded(t, patience), rec)
+	require.ErrorIs(t, err, worker.ErrDamaged)
+	require.ErrorContains(t, err, base+"/leaf")
+}
+
+// Somebody tidied up.
+func TestParentOfTheLiveRemoved(t *testing.T) {
+	server := zookeepertest.Shared(t)
+	r, rec := claimed(t, daemonConfig(server, server.NewRoot(t), "a"))
+	require.NoError(t, removeAll(server.Conn(t), r.temporary))
+	report(t, r, rec)
+	require.True(t, list1(t, r.cfg)[0].Live)
+}
+
+// A root that was created empty, by hand or as another's parent, is filled once.
+func TestEmptyRoot(t *testing.T) {
+	server := zookeepertest.Shared(t)
+	root := server.NewRoot(t)
+	ensurePath(t, server.Conn(t), root)
+	below := daemonConfig(server, root+"/dc1/leaf", "a")
+	_, inner := claimed(t, below)
+	r := openRegistry(t, daemonConfig(server, root, "a"))
+	found, err := r.Look(bounded(t, patience), fresh(r))
+	require.NoError(t, err)
+	require.Empty(t, found.Cluster)
+	rec := claim1(t, r, fresh(r))
+	_, second := claimed(t, daemonConfig(server, root, "b"))
+	require.Equal(t, rec.Cluster, second.Cluster)
+	require.NotEqual(t, inner.Cluster, rec.Cluster)
+}
+
+// R4: what can't be made out ends a start, and stands in nobody else's way.
+func TestDamagedTree(t *testing.T) {
+	server := zookeepertest.Shared(t)
+	conn := server.Conn(t)
+	for name, data := range payloads(t, "damaged-*.json") {
+		t.Run(name, func(t *testing.T) {
+			cfg := daemonConfig(server, server.NewRoot(t), "a")
+			r := openRegistry(t, cfg)
+			p := r.foreverOf(nameOf("a", 0))
+			put(t, conn, p, data)
+			_, err := conn.Create(r.forever+"/not-an-entry", nil, 0, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+			self := fresh(r)
+			_, err = r.Look(bounded(t, patience), self)
+			require.ErrorIs(t, err, worker.ErrDamaged)
+			require.ErrorContains(t, err, p)
+
+			_, rec := claimed(t, cfg2(cfg, "b"))
+			require.NotEqual(t, int64(0), rec.WorkerID)
+			all := list1(t, cfg)
+			require.Len(t, all, 2)
+			require.Equal(t, worker.Entry{WorkerID: 0, Node: "a", State: StateDamaged}, all[0])
+			_, err = directory(t, cfg).Release(bounded(t, patience), 0, true)
+			require.ErrorIs(t, err, worker.ErrDamaged)
+
+			// Whoever had its number before ZooKeeper lost everything doesn't get it.
+			lost := openRegistry(t, cfg2(cfg, "c"))
+			self = fresh(lost)
+			self.WorkerID, self.Cluster = 0, "lost"
+			found, err := lost.Look(bounded(t, patience), self)
+			require.NoError(t, err)
+			require.True(t, found.Forgotten)
+			_, err = lost.Claim(bounded(t, patience), self)
+			require.ErrorIs(t, err, worker.ErrHeld)
+		})
+	}
+}
+
+func TestDamagedLive(t *testing.T) {
+	server := zookeepertest.Shared(t)
+	conn := server.Conn(t)
+	cfg := daemonConfig(server, server.NewRoot(t), "a")
+	cfg.SessionTimeout = time.Second
+	r := openRegistry(t, cfg)
+	put(t, conn, r.temporaryOf("a"), nil)
+	put(t, conn, r.temporaryOf("b"), []byte("{"))
+	self := fresh(r)
+	found, err := r.Look(bounded(t, patience), self)
+	require.NoError(t, err)
+	require.Empty(t, found.Peers, "nobody to ask")
+	require.Equal(t, unknownOwner, found.LiveOwner)
+	_, err = r.Claim(bounded(t, patience), self)
+	require.ErrorIs(t, err, worker.ErrHeld)
+	_, err = r.Claim(bounded(t, 10*time.Millisecond), self)
+	require.Error(t, err)
+}
+
+func TestThousandEntries(t *testing.T) {
+	server := zookeepertest.Shared(t)
+	w := newWorld(t, server.Conn(t), server.NewRoot(t), server.Addr())
+	now := clock.System().Read().Wall()
+	for id := range int64(1024) {
+		e := worker.Entry{WorkerID: id, Node: fmt.Sprintf("10.0.%d.%d:8080", id/256, id%256), Address: "10.0.0.5:8080", State: worker.StateActive, Timestamp: now, Ceiling: now, Owner: "other"}
+		if id%100 == 7 {
+			e.Timestamp = now.Add(-worker.ReleaseAge)
+		}
+		w.Plant(t, e)
+	}
+	all := list1(t, w.config("", ""))
+	require.Len(t, all, 1024)
+	for id, e := range all {
+		require.Equal(t, int64(id), e.WorkerID)
+	}
+	r := openRegistry(t, w.config("one too many", "10.0.0.5:8080"))
+	self := fresh(r)
+	_, err := r.Look(bounded(t, patience), self)
+	require.NoError(t, err)
+	_, err = r.Claim(bounded(t, patience), self)
+	require.ErrorIs(t, err, worker.ErrExhausted)
+	require.ErrorContains(t, err, "worker IDs 0..1023 are all taken: 1024 entries, 11 of them not reported for 24h")
+	require.ErrorContains(t, err, "leafd worker release")
+	require.Len(t, list1(t, w.config("", "")), 1024)
+
+	w.Remove(t, 5) // a removed number doesn't come back
+	_, err = r.Look(bounded(t, patience), self)
+	require.NoError(t, err)
+	_, err = r.Claim(bounded(t, patience), self)
+	require.ErrorIs(t, err, worker.ErrExhausted)
+	require.ErrorContains(t, err, "counter has passed")
+}

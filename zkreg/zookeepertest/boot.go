@@ -1,0 +1,254 @@
+package zookeepertest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Main classes of ZooKeeper.
+const (
+	standaloneMain = "org.apache.zookeeper.server.ZooKeeperServerMain"
+	quorumMain     = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+)
+
+// attempts is how often a server is started on other ports: between finding
+// free ones and the server's listening there, another program may take them.
+const attempts = 5
+
+// launch makes a server with a fresh data folder and starts it. settings, nil
+// for none, returns lines of its configuration besides the usual ones, for each
+// attempt anew.
+func launch(settings func(s *Server) ([]string, error)) (*Server, error) {
+	folder, err := os.MkdirTemp("", "zookeepertest-")
+	if err != nil {
+		return nil, fmt.Errorf("zookeepertest: %w", err)
+	}
+	s := &Server{folder: folder, main: standaloneMain}
+	for attempt := 1; ; attempt++ {
+		if err = s.listenAnywhere(settings); err == nil || attempt == attempts {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.remove())
+	}
+	return s, nil
+}
+
+func (s *Server) listenAnywhere(settings func(s *Server) ([]string, error)) error {
+	ports, err := freePorts(1)
+	if err != nil {
+		return err
+	}
+	s.port = ports[0]
+	var lines []string
+	if settings != nil {
+		if lines, err = settings(s); err != nil {
+			return err
+		}
+	}
+	if err := s.configure(lines...); err != nil {
+		return err
+	}
+	return s.boot()
+}
+
+// Ports from lowPort up to highPort are below those that systems give to outgoing
+// connections. One of these would be in the way sooner or later, when a server that
+// was stopped wants its port back.
+const (
+	lowPort  = 11000
+	highPort = 32000
+)
+
+// freePorts returns n different ports of 127.0.0.1 that nobody listens on, and that
+// stay free while their servers are stopped.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	var last error
+	for range attempts * highPort {
+		if len(ports) == n {
+			return ports, nil
+		}
+		port := lowPort + rand.IntN(highPort-lowPort)
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			last = err
+			continue
+		}
+		defer listener.Close() // all at the end, so that all differ
+		ports = append(ports, port)
+	}
+	return nil, fmt.Errorf("zookeepertest: no port is free: %w", last)
+}
+
+// configure writes the server's configuration. Session timeouts from 500 ms to
+// 40 s are granted as asked for. Nothing is preallocated and nothing purged.
+func (s *Server) configure(lines ...string) error {
+	lines = append([]string{
+		"tickTime=500",
+		"minSessionTimeout=500",
+		"maxSessionTimeout=40000",
+		"dataDir=" + s.data(),
+		"clientPort=" + strconv.Itoa(s.port),
+		"clientPortAddress=127.0.0.1",
+		"maxClientCnxns=0",
+		"admin.enableServer=false",
+		"4lw.commands.whitelist=*",
+	}, lines...)
+	if err := os.MkdirAll(s.data(), 0o700); err != nil {
+		return fmt.Errorf("zookeepertest: %w", err)
+	}
+	if err := os.WriteFile(s.config(), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		return fmt.Errorf("zookeepertest: %w", err)
+	}
+	return nil
+}
+
+// boot starts the server and waits until it serves.
+func (s *Server) boot() error {
+	if err := s.spawn(); err != nil {
+		return err
+	}
+	return s.await()
+}
+
+// spawn starts the server's process.
+func (s *Server) spawn() error {
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return fmt.Errorf("zookeepertest: java is not installed: %s", advice)
+	}
+	path, err := classPath(s.secure)
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(s.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("zookeepertest: %w", err)
+	}
+	defer log.Close() //nolint:errcheck // the child has its own
+	cmd := exec.Command(java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx128m",
+		"-Djava.io.tmpdir="+s.folder, "-XX:-UsePerfData", "-Dzookeeper.jmx.log4j.disable=true",
+		"-Dzookeeper.preAllocSize=64", // KiB of log made at once
+		"-cp", path, s.main, s.config())
+	cmd.Dir = s.folder
+	cmd.Stdout, cmd.Stderr = log, log
+	if s.process, err = spawn(cmd); err != nil {
+		s.process = nil
+		return fmt.Errorf("zookeepertest: start %s: %w", java, err)
+	}
+	return nil
+}
+
+// await waits until the server that was started serves.
+func (s *Server) await() error {
+	ctx, cancel := context.WithTimeout(context.Background(), bootTimeout)
+	defer cancel()
+	for {
+		err := s.serves(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-s.process.done:
+			s.process = nil
+			return fmt.Errorf("zookeepertest: the server ended while it started:\n%s", tail(s.log()))
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("zookeepertest: %s doesn't serve: %w\n%s", s.Addr(), err, tail(s.log())), s.end(syscall.SIGKILL))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// serves tells whether it is this server, and not another one on a port that was
+// free a moment ago, which answers, and that it has a quorum: ruok is answered
+// without one.
+func (s *Server) serves(ctx context.Context) error {
+	conf, err := s.ask(ctx, "conf")
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(conf, "dataDir="+s.data()+string(filepath.Separator)) {
+		return fmt.Errorf("the server on %s is not ours: %s", s.Addr(), conf)
+	}
+	_, err = s.mode(ctx)
+	return err
+}
+
+// mode returns standalone, leader or follower; an error from a server that
+// doesn't serve.
+func (s *Server) mode(ctx context.Context) (string, error) {
+	answer, err := s.ask(ctx, "srvr")
+	if err != nil {
+		return "", err
+	}
+	for lines := bufio.NewScanner(strings.NewReader(answer)); lines.Scan(); {
+		if mode, ok := strings.CutPrefix(lines.Text(), "Mode: "); ok {
+			return mode, nil
+		}
+	}
+	return "", fmt.Errorf("zookeepertest: %s answered: %s", s.Addr(), answer)
+}
+
+// ask sends one of ZooKeeper's four-letter words.
+func (s *Server) ask(ctx context.Context, word string) (string, error) {
+	// A server that is about to start takes connections, and may forget them.
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", s.Addr())
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close() //nolint:errcheck // all was read
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return "", err
+	}
+	if _, err := conn.Write([]byte(word)); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(conn)
+	return string(answer), err
+}
+
+const advice = "run make deps, or install ZooKeeper's Java archives and a Java runtime " +
+	"(apt-get install zookeeper default-jre-headless), or set ZOOKEEPER_LIB to the folder lib of a ZooKeeper release"
+
+// classPath returns what the server is started with: all of the folder
+// ZOOKEEPER_LIB, or what Debian installs; with TLS that needs archives of netty's
+// which its manifest doesn't name.
+func classPath(secure bool) (string, error) {
+	if folder := os.Getenv("ZOOKEEPER_LIB"); folder != "" {
+		return filepath.Join(folder, "*"), nil // Java's own pattern
+	}
+	archives := []string{"zookeeper.jar", "slf4j-simple.jar"}
+	if secure {
+		archives = append(archives, "netty-codec.jar", "netty-resolver.jar", "netty-transport-native-unix-common.jar")
+	}
+	paths := make([]string, len(archives))
+	for i, name := range archives {
+		paths[i] = filepath.Join("/usr/share/java", name)
+		if _, err := os.Stat(paths[i]); err != nil {
+			return "", fmt.Errorf("zookeepertest: %w: %s", err, advice)
+		}
+	}
+	return strings.Join(paths, string(filepath.ListSeparator)), nil
+}
+
+func (s *Server) data() string   { return filepath.Join(s.folder, "data") }
+func (s *Server) config() string { return filepath.Join(s.folder, "zoo.cfg") }
+func (s *Server) log() string    { return filepath.Join(s.folder, "log") }

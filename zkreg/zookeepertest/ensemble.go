@@ -1,0 +1,214 @@
+package zookeepertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Ensemble is several ZooKeeper servers that vote. Its methods are for one
+// goroutine at a time, but Addrs and Conn, which may be called at any time.
+type Ensemble struct {
+	// Servers are the nodes, in the order of their numbers. Those that start one
+	// (Restart, Wipe) are the Ensemble's to call: a node alone never serves.
+	Servers []*Server
+}
+
+// StartEnsemble returns an ensemble of n servers with a leader, for this test
+// alone.
+func StartEnsemble(t testing.TB, n int) *Ensemble {
+	t.Helper()
+	skipInShort(t)
+	var err error
+	for range attempts {
+		var e *Ensemble
+		if e, err = launchEnsemble(n); err == nil {
+			t.Cleanup(func() {
+				for _, s := range e.Servers {
+					s.reportTo(t)
+				}
+				if err := e.remove(); err != nil {
+					t.Error(err)
+				}
+			})
+			return e
+		}
+	}
+	t.Fatal(err)
+	return nil
+}
+
+func launchEnsemble(n int) (*Ensemble, error) {
+	ports, err := freePorts(3 * n)
+	if err != nil {
+		return nil, err
+	}
+	lines := []string{"initLimit=20", "syncLimit=10", "standaloneEnabled=false", "reconfigEnabled=false"}
+	for i := range n {
+		lines = append(lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, ports[n+i], ports[2*n+i]))
+	}
+	e := &Ensemble{}
+	for i := range n {
+		folder, err := os.MkdirTemp("", "zookeepertest-")
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("zookeepertest: %w", err), e.remove())
+		}
+		s := &Server{folder: folder, main: quorumMain, port: ports[i]}
+		e.Servers = append(e.Servers, s)
+		if err := s.configure(lines...); err != nil {
+			return nil, errors.Join(err, e.remove())
+		}
+		if err := os.WriteFile(filepath.Join(s.data(), "myid"), []byte(strconv.Itoa(i+1)), 0o600); err != nil {
+			return nil, errors.Join(fmt.Errorf("zookeepertest: %w", err), e.remove())
+		}
+	}
+	if err := e.boot(); err != nil {
+		return nil, errors.Join(err, e.remove())
+	}
+	return e, nil
+}
+
+// boot starts all nodes that don't run, and waits until all of them serve.
+func (e *Ensemble) boot() error {
+	for _, s := range e.Servers {
+		if s.process == nil {
+			if err := s.spawn(); err != nil {
+				return err
+			}
+		}
+	}
+	return e.await()
+}
+
+// await waits until all nodes that run serve, where they are a majority.
+func (e *Ensemble) await() error {
+	running := 0
+	for _, s := range e.Servers {
+		if s.running() {
+			running++
+		}
+	}
+	if 2*running <= len(e.Servers) {
+		return nil
+	}
+	for _, s := range e.Servers {
+		if s.running() {
+			if err := s.await(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// running tells whether s has a process that isn't stopped.
+func (s *Server) running() bool { return s.process != nil && !s.paused }
+
+func (e *Ensemble) remove() error {
+	var errs []error
+	for _, s := range e.Servers {
+		errs = append(errs, s.remove())
+	}
+	return errors.Join(errs...)
+}
+
+// Addrs returns the nodes' host:port; they stay over restarts.
+func (e *Ensemble) Addrs() []string {
+	addresses := make([]string, len(e.Servers))
+	for i, s := range e.Servers {
+		addresses[i] = s.Addr()
+	}
+	return addresses
+}
+
+// Conn is Server.Conn, to whichever node answers.
+func (e *Ensemble) Conn(t testing.TB) *zk.Conn {
+	t.Helper()
+	return dial(t, e.Addrs()...)
+}
+
+// Serving waits until all nodes that run serve; at once where they are no
+// majority, since none will.
+func (e *Ensemble) Serving(t testing.TB) {
+	t.Helper()
+	if err := e.await(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Leader waits for a leader among the nodes that run, and returns its index.
+func (e *Ensemble) Leader(t testing.TB) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), bootTimeout)
+	defer cancel()
+	for {
+		for i, s := range e.Servers {
+			if !s.running() {
+				continue
+			}
+			if mode, err := s.mode(ctx); err == nil && mode == "leader" {
+				return i
+			}
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatal("zookeepertest: no leader")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Kill kills node i, as a crash would, and waits for its end, not for the others.
+func (e *Ensemble) Kill(t testing.TB, i int) {
+	t.Helper()
+	e.Servers[i].Kill(t)
+}
+
+// Restart starts nodes again after Kill, on their folders and ports, and waits
+// until all that run serve, where they are a majority.
+func (e *Ensemble) Restart(t testing.TB, nodes ...int) {
+	t.Helper()
+	for _, i := range nodes {
+		if e.Servers[i].process != nil {
+			t.Fatal("zookeepertest: Restart of a server that runs")
+		}
+		if err := e.Servers[i].spawn(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.Serving(t)
+}
+
+// Pause is Server.Pause of node i.
+func (e *Ensemble) Pause(t testing.TB, i int) {
+	t.Helper()
+	e.Servers[i].Pause(t)
+}
+
+// Resume is Server.Resume of node i; it doesn't wait until the node serves again.
+func (e *Ensemble) Resume(t testing.TB, i int) {
+	t.Helper()
+	e.Servers[i].Resume(t)
+}
+
+// Wipe kills all nodes, empties their disks, and starts them again on the same
+// ports.
+func (e *Ensemble) Wipe(t testing.TB) {
+	t.Helper()
+	for _, s := range e.Servers {
+		if err := errors.Join(s.end(syscall.SIGKILL), s.empty()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.boot(); err != nil {
+		t.Fatal(err)
+	}
+}

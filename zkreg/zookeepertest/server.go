@@ -1,0 +1,286 @@
+// Package zookeepertest runs private ZooKeeper servers for tests: each in a
+// folder of its own, on free ports of 127.0.0.1, gone with the test.
+//
+// Most tests share one server and take a root of their own in it:
+//
+//	func TestMain(m *testing.M) { goleak.VerifyTestMain(zookeepertest.StopAfter(m)) }
+//
+//	func TestSomething(t *testing.T) {
+//		server := zookeepertest.Shared(t)
+//		root := server.NewRoot(t)
+//		…
+//	}
+//
+// A test that stops, kills, pauses or empties the server takes one with Start,
+// an ensemble with StartEnsemble, a server with TLS with StartTLS. NewProxy puts
+// a network that fails between a client and a server. All of them skip the test
+// in -short mode.
+package zookeepertest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// bootTimeout is for a machine under load: idle, a server takes half a second.
+const bootTimeout = 60 * time.Second
+
+// Server is one ZooKeeper server. Its methods are for one goroutine at a time,
+// but Addr, NewRoot and Conn, which may be called at any time.
+type Server struct {
+	folder  string // Immutable: holds everything of the server
+	main    string // Immutable: class of the server
+	secure  bool   // Immutable once started: it has a TLS port too
+	port    int    // kept over restarts
+	process *process
+	paused  bool
+	roots   atomic.Int64 // Atomic: roots made
+}
+
+// Start returns a standalone server that runs for this test alone.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	skipInShort(t)
+	server, err := launch(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.removeAfter(t)
+	return server
+}
+
+func (s *Server) removeAfter(t testing.TB) {
+	t.Cleanup(func() {
+		s.reportTo(t)
+		if err := s.remove(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// shared is the one server for all tests of a test binary.
+var shared struct {
+	mu     sync.Mutex
+	server *Server
+	err    error
+}
+
+// Shared returns a standalone server that all tests of the package use, at once
+// if they like. It runs until the runner of StopAfter ends, which TestMain has to
+// use.
+func Shared(t testing.TB) *Server {
+	t.Helper()
+	skipInShort(t)
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.server == nil && shared.err == nil {
+		shared.server, shared.err = launch(nil)
+	}
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	server := shared.server
+	t.Cleanup(func() { server.reportTo(t) })
+	return server
+}
+
+// Runner is what runs tests, as testing.M does.
+type Runner interface{ Run() int }
+
+// StopAfter returns a Runner that runs m, and then stops the shared server.
+func StopAfter(m Runner) Runner { return stopAfter{m} }
+
+type stopAfter struct{ Runner }
+
+func (r stopAfter) Run() int {
+	code := r.Runner.Run()
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.server == nil {
+		return code
+	}
+	err := shared.server.remove()
+	shared.server = nil
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return max(code, 1)
+	}
+	return code
+}
+
+func skipInShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a ZooKeeper server")
+	}
+}
+
+// Addr returns the server's host:port; it stays over restarts.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// NewRoot returns a path right under / that no other test was given. Nothing is
+// there yet.
+func (s *Server) NewRoot(t testing.TB) string {
+	t.Helper()
+	return "/test" + strconv.FormatInt(s.roots.Add(1), 10)
+}
+
+// Conn returns a connection of go-zookeeper's own to the server, with a session
+// of 10 s, closed when the test ends: for setting up what a test finds, and for
+// looking at what it left.
+func (s *Server) Conn(t testing.TB) *zk.Conn {
+	t.Helper()
+	return dial(t, s.Addr())
+}
+
+func dial(t testing.TB, addresses ...string) *zk.Conn {
+	t.Helper()
+	conn, events, err := zk.Connect(addresses, 10*time.Second, zk.WithLogger(silent{}))
+	if err != nil {
+		t.Fatalf("zookeepertest: connect to %v: %v", addresses, err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		for range events { // until its goroutine has ended
+		}
+	})
+	return conn
+}
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+// Stop shuts the server down in order and waits for its end.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	if err := s.end(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Kill kills the server, as a crash would, and waits for its end.
+func (s *Server) Kill(t testing.TB) {
+	t.Helper()
+	if err := s.end(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Restart starts the server again after Stop or Kill, on the same folder and
+// ports, and waits until it serves. A node of an ensemble serves only with a
+// quorum: see Ensemble.Restart.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	if s.process != nil {
+		t.Fatal("zookeepertest: Restart of a server that runs")
+	}
+	if err := s.boot(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Wipe kills the server, empties its disk, and starts it again on the same ports.
+func (s *Server) Wipe(t testing.TB) {
+	t.Helper()
+	s.Kill(t)
+	if err := s.empty(); err != nil {
+		t.Fatal(err)
+	}
+	s.Restart(t)
+}
+
+// empty removes the database; what makes the server who it is stays.
+func (s *Server) empty() error {
+	if err := os.RemoveAll(filepath.Join(s.data(), "version-2")); err != nil {
+		return fmt.Errorf("zookeepertest: %w", err)
+	}
+	return nil
+}
+
+// Pause stops the server in place: connections stay open, new ones are accepted
+// by the system, and nothing answers.
+func (s *Server) Pause(t testing.TB) {
+	t.Helper()
+	if s.process == nil {
+		t.Fatal("zookeepertest: Pause of a server that doesn't run")
+	}
+	if err := s.process.signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	s.paused = true
+	for s.listens() { // its threads stop one by one
+	}
+}
+
+// listens tells whether the server answers within a moment.
+func (s *Server) listens() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_, err := s.ask(ctx, "ruok")
+	return err == nil
+}
+
+// Resume lets a paused server go on.
+func (s *Server) Resume(t testing.TB) {
+	t.Helper()
+	if s.process == nil {
+		t.Fatal("zookeepertest: Resume of a server that doesn't run")
+	}
+	if err := s.process.signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	s.paused = false
+}
+
+// end ends the process with signal; nil when there is none.
+func (s *Server) end(signal syscall.Signal) error {
+	if s.process == nil {
+		return nil
+	}
+	if s.paused && signal != syscall.SIGKILL {
+		if err := s.process.signal(syscall.SIGCONT); err != nil {
+			return err
+		}
+	}
+	s.paused = false
+	err := s.process.end(signal)
+	s.process = nil
+	return err
+}
+
+// remove kills the server, whose data nobody needs any more, and removes it.
+func (s *Server) remove() error {
+	if err := s.end(syscall.SIGKILL); err != nil {
+		return err
+	}
+	return os.RemoveAll(s.folder)
+}
+
+// reportTo shows the end of the server's log when the test failed.
+func (s *Server) reportTo(t testing.TB) {
+	if t.Failed() {
+		t.Logf("end of the log of ZooKeeper on %s:\n%s", s.Addr(), tail(s.log()))
+	}
+}
+
+// tail returns the last few kilobytes of a file.
+func tail(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	const most = 4 << 10
+	return string(text[max(0, len(text)-most):])
+}

@@ -1,0 +1,159 @@
+package zookeepertest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(StopAfter(m)) }
+
+const patience = 60 * time.Second
+
+// create creates a node, once there is a connection.
+func create(t testing.TB, conn *zk.Conn, path string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		_, err := conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+		return err == nil || errors.Is(err, zk.ErrNodeExists)
+	}, patience, 10*time.Millisecond)
+}
+
+func requireNodes(t testing.TB, conn *zk.Conn, want ...string) {
+	t.Helper()
+	var names []string
+	require.Eventually(t, func() bool {
+		var err error
+		names, _, err = conn.Children("/")
+		return err == nil
+	}, patience, 10*time.Millisecond)
+	require.ElementsMatch(t, append(want, "zookeeper"), names)
+}
+
+// TestDataOutlivesTheProcess takes a server through every end it can have.
+func TestDataOutlivesTheProcess(t *testing.T) {
+	server := Start(t)
+	address := server.Addr()
+	var nodes []string
+	for i, end := range []func(testing.TB){server.Kill, server.Stop, server.Kill} {
+		nodes = append(nodes, fmt.Sprint("n", i))
+		create(t, server.Conn(t), "/"+nodes[i])
+		end(t)
+		end(t) // there is none any more, and that is in order
+		_, err := server.ask(t.Context(), "srvr")
+		require.Error(t, err)
+		server.Restart(t)
+		requireNodes(t, server.Conn(t), nodes...)
+		require.Equal(t, address, server.Addr())
+	}
+	server.Wipe(t)
+	requireNodes(t, server.Conn(t))
+	require.Equal(t, address, server.Addr())
+}
+
+func TestPausedServerAnswersAfterResume(t *testing.T) {
+	server := Start(t)
+	server.Pause(t)
+	answered := make(chan error, 1)
+	go func() { _, err := server.mode(t.Context()); answered <- err }()
+	require.Never(t, func() bool { return len(answered) > 0 }, 200*time.Millisecond, 50*time.Millisecond)
+	server.Resume(t)
+	require.NoError(t, <-answered)
+	server.Pause(t)
+	server.Stop(t) // of a paused one
+}
+
+func TestSharedIsOne(t *testing.T) {
+	first, second := Shared(t), Shared(t)
+	require.Same(t, first, second)
+	require.NotEqual(t, first.NewRoot(t), second.NewRoot(t))
+}
+
+// TestEnsemble loses and regains its leader, its quorum, and its data.
+func TestEnsemble(t *testing.T) {
+	e := StartEnsemble(t, 3)
+	conn := e.Conn(t)
+	create(t, conn, "/n0")
+	first := e.Leader(t)
+	e.Kill(t, first)
+	second := e.Leader(t)
+	require.NotEqual(t, first, second)
+	create(t, conn, "/n1")
+	e.Kill(t, second) // no quorum any more
+	third := 3 - first - second
+	require.Eventually(t, func() bool {
+		_, err := e.Servers[third].mode(t.Context())
+		return err != nil
+	}, patience, 10*time.Millisecond)
+	e.Restart(t, first, second)
+	for _, s := range e.Servers {
+		requireNodes(t, s.Conn(t), "n0", "n1")
+	}
+	e.Pause(t, e.Leader(t))
+	e.Leader(t)
+	create(t, e.Conn(t), "/n2")
+	for i, s := range e.Servers {
+		if s.paused {
+			e.Resume(t, i)
+		}
+	}
+	e.Serving(t)
+	e.Wipe(t)
+	requireNodes(t, e.Conn(t))
+}
+
+const childVariable = "ZOOKEEPERTEST_CHILD"
+
+// TestChild is the process that TestServerDiesWithTheTest kills.
+func TestChild(t *testing.T) {
+	server := Start(t)
+	require.Positive(t, server.process.cmd.Process.Pid)
+	if os.Getenv(childVariable) != "" {
+		fmt.Printf("server %d\n", server.process.cmd.Process.Pid)
+		<-t.Context().Done()
+	}
+}
+
+// TestServerDiesWithTheTest: a test binary that is killed, and so cleans nothing
+// up, leaves no server behind.
+func TestServerDiesWithTheTest(t *testing.T) {
+	if runtime.GOOS != "linux" || testing.Short() {
+		t.Skip("needs Linux and a ZooKeeper server")
+	}
+	binary, err := os.Executable()
+	require.NoError(t, err)
+	child := exec.CommandContext(t.Context(), binary, "-test.run=^TestChild$")
+	child.Env = append(os.Environ(), childVariable+"=1", "TMPDIR="+t.TempDir()) // which it leaves behind
+	output, err := child.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, child.Start())
+	pid := 0
+	for lines := bufio.NewScanner(output); pid == 0 && lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), "server "); ok {
+			_, err := fmt.Sscan(text, &pid)
+			require.NoError(t, err)
+		}
+	}
+	require.NotZero(t, pid, "the child told no server")
+	require.NoError(t, syscall.Kill(pid, 0), "the server runs")
+	require.NoError(t, child.Process.Kill())
+	require.Error(t, child.Wait())
+	require.Eventually(t, func() bool { return !runs(pid) }, patience, 10*time.Millisecond)
+}
+
+// runs tells whether a process runs; one that waits to be reaped doesn't.
+func runs(pid int) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(status), ") Z ")
+}
