@@ -34,8 +34,13 @@ build: ## bin/leafd: static, version stamped, profile-guided where cmd/leafd/def
 run: build ## build and serve on 127.0.0.1:8080 with embedded defaults; ARGS="--listen :9090 …" adds flags
 	bin/leafd serve $(ARGS)
 
+.PHONY: cluster
+cluster: deps build ## ZooKeeper, MariaDB and three daemons on this machine until Ctrl-C, with the lines to try
+	go build -o bin/cluster ./scripts/cluster
+	bin/cluster -- $(ARGS)
+
 .PHONY: deps
-deps: ## install what the tests need and the machine lacks (MariaDB)
+deps: ## install what the tests need and the machine lacks (MariaDB, ZooKeeper, Java)
 	@scripts/deps.sh test
 
 .PHONY: deps-race

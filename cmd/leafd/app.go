@@ -58,7 +58,7 @@ held by another process, 5 no worker ID left.`,
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.serveCmd(), a.idCmd(), a.segmentCmd(), a.configCmd(), a.versionCmd())
+	root.AddCommand(a.serveCmd(), a.workerCmd(), a.clockCmd(), a.idCmd(), a.segmentCmd(), a.configCmd(), a.versionCmd())
 	return root
 }
 

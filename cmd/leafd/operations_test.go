@@ -1,0 +1,56 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+)
+
+// TestOperationsNamesWhatThereIs: the page for those on call names no command, no
+// flag and no alarm that there isn't.
+func TestOperationsNamesWhatThereIs(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/OPERATIONS.md")
+	require.NoError(t, err)
+	text := string(page)
+	root := newApp(process{}).root()
+
+	commands := 0
+	for _, found := range regexp.MustCompile("(?m)(?:`|^    |/)leafd ((?:[a-z]+ ?)+)").FindAllStringSubmatch(text, -1) {
+		words := strings.Fields(found[1])
+		cmd, rest, err := root.Find(words)
+		require.NoError(t, err, found[0])
+		require.NotSame(t, root, cmd, found[0])
+		require.False(t, cmd.HasSubCommands() && len(rest) > 0, found[0])
+		commands++
+	}
+	require.Greater(t, commands, 20)
+
+	flags := map[string]bool{}
+	var collect func(cmd *cobra.Command)
+	collect = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { flags[f.Name] = true })
+		for _, sub := range cmd.Commands() {
+			collect(sub)
+		}
+	}
+	root.InitDefaultHelpFlag()
+	collect(root)
+	flags["help"] = true
+	for _, found := range regexp.MustCompile(`(?:^|[\s"(|`+"`"+`])--([a-z][a-z-]*)`).FindAllStringSubmatch(text, -1) {
+		require.True(t, flags[found[1]], "--%s", found[1])
+	}
+
+	alarms, err := os.ReadFile("../../docs/ALARMS.md")
+	require.NoError(t, err)
+	named := regexp.MustCompile("alarm `([a-z_]+)`").FindAllStringSubmatch(text, -1)
+	require.Greater(t, len(named), 5)
+	for _, found := range named {
+		require.Contains(t, string(alarms), "| `"+found[1]+"` |")
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// registryTest is a cluster in a real ZooKeeper, whose entries a test makes, and
+// a machine whose clock the commands have.
+type registryTest struct {
+	*machine
+
+	server *zookeepertest.Server
+	create func(path string, data []byte, flags int32)
+	root   string
+}
+
+// newRegistryTest returns one without a znode, on the server of all tests.
+func newRegistryTest(t *testing.T) *registryTest {
+	t.Helper()
+	return registryTestOn(t, zookeepertest.Shared(t))
+}
+
+func registryTestOn(t *testing.T, server *zookeepertest.Server) *registryTest {
+	t.Helper()
+	r := &registryTest{machine: newMachine(t), server: server}
+	r.root = r.server.NewRoot(t)
+	conn := r.server.Conn(t)
+	r.create = func(path string, data []byte, flags int32) {
+		t.Helper()
+		acl, _, err := conn.GetACL("/")
+		require.NoError(t, err)
+		_, err = conn.Create(path, data, flags, acl)
+		require.NoError(t, err, path)
+	}
+	return r
+}
+
+// tree makes the znodes above the entries, and returns r.
+func (r *registryTest) tree() *registryTest {
+	r.t.Helper()
+	r.create(r.root, []byte(`{"cluster":"c1","epoch":1288834974657,"layout":"41+10+12"}`), 0)
+	r.create(r.root+"/leaf_forever", nil, 0)
+	r.create(r.root+"/leaf_temporary", nil, 0)
+	return r
+}
+
+// znode is an entry as a test writes it.
+type znode struct {
+	IP        string       `json:"ip"`
+	Port      string       `json:"port"`
+	Timestamp clock.Millis `json:"timestamp"`
+	Ceiling   clock.Millis `json:"ceiling,omitempty"`
+	Owner     string       `json:"owner,omitempty"`
+	State     string       `json:"state,omitempty"`
+	Reclaim   int64        `json:"reclaim_after,omitempty"`
+}
+
+// reported is an active entry of a daemon at address that reported ago.
+func (r *registryTest) reported(address string, ago time.Duration) znode {
+	r.t.Helper()
+	ip, port, err := net.SplitHostPort(address)
+	require.NoError(r.t, err)
+	at := r.now().Add(-ago)
+	return znode{IP: ip, Port: port, Timestamp: at, Ceiling: at.Add(6 * time.Second), Owner: "owner of " + address, State: "active"}
+}
+
+// entry makes the entry of a worker ID.
+func (r *registryTest) entry(id int64, node string, z znode) {
+	r.t.Helper()
+	data, err := json.Marshal(z)
+	require.NoError(r.t, err)
+	r.create(fmt.Sprintf("%s/leaf_forever/%s-%010d", r.root, node, id), data, 0)
+}
+
+// live enters a node among the live.
+func (r *registryTest) live(node, address string) {
+	r.t.Helper()
+	const ephemeral = 1
+	r.create(r.root+"/leaf_temporary/"+node, fmt.Appendf(nil, `{"owner":"owner of %s","address":%q,"node":%q,"worker_id":0,"session_ms":10000}`, address, address, node), ephemeral)
+}
+
+// run runs a command with the machine's clock and the cluster's settings.
+func (r *registryTest) run(args ...string) outcome {
+	r.t.Helper()
+	return r.runWith(map[string]string{"LEAFD_ZK": r.server.Addr(), "LEAFD_ZK_ROOT": r.root}, args...)
+}
+
+func (r *registryTest) runWith(env map[string]string, args ...string) outcome {
+	r.t.Helper()
+	var stdout, stderr bytes.Buffer
+	a := newApp(process{Args: args, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Env: env, Clock: r.clk})
+	code := a.run(r.t.Context())
+	return outcome{code: code, stdout: stdout.String(), stderr: stderr.String()}
+}
+
+// tells waits until a daemon tells its clock: it does so while it starts.
+func (l *child) tells() *child {
+	l.t.Helper()
+	l.awaitStatus("/api/clock", 200)
+	return l
+}
+
+// field returns the value of a row of `worker show` and `worker self`.
+func field(t *testing.T, table, name string) string {
+	t.Helper()
+	for line := range strings.Lines(table) {
+		if value, found := strings.CutPrefix(line, name+"  "); found {
+			return strings.TrimSpace(value)
+		}
+	}
+	t.Fatalf("no field %q in\n%s", name, table)
+	return ""
+}

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// everyState makes an entry in each state; the live ones have real daemons, one
+// of them with a clock 8 s ahead, one with another daemon at its address.
+func everyState(t *testing.T) *registryTest {
+	t.Helper()
+	return newRegistryTest(t).tree().everyState()
+}
+
+func (r *registryTest) everyState() *registryTest {
+	t := r.t
+	t.Helper()
+	ahead := newMachine(t)
+	ahead.step(8 * time.Second)
+	right := r.start("--node", "right").tells()
+	wrong := ahead.start("--node", "wrong").tells()
+	silent := freeAddress(t)
+
+	r.entry(0, "right", r.reported(right.addr, time.Second))
+	r.live("right", right.addr)
+	r.entry(1, "wrong", r.reported(wrong.addr, time.Second))
+	r.live("wrong", wrong.addr)
+	r.entry(2, "silent", r.reported(silent, time.Second))
+	r.live("silent", silent)
+	r.entry(3, "moved", r.reported(right.addr, time.Second))
+	r.live("moved", right.addr)
+	r.entry(4, "resting", r.reported("10.0.0.4:8080", time.Hour+5*time.Minute))
+	r.entry(5, "old", r.reported("10.0.0.5:8080", 30*time.Hour))
+	free := r.reported("10.0.0.6:8080", 40*24*time.Hour)
+	free.State = "released"
+	r.entry(6, "free", free)
+	begun := r.reported("10.0.0.7:8080", time.Minute)
+	begun.State = "claiming"
+	r.entry(7, "begun", begun)
+	r.create(r.root+"/leaf_forever/broken-0000000008", []byte(`{"ip":`), 0)
+	r.entry(9, "10.0.0.9:8080", znode{IP: "10.0.0.9", Port: "8080", Timestamp: r.now()})
+	reclaimed := r.reported("10.0.0.10:8080", 2*time.Hour)
+	reclaimed.Reclaim = 3_600_000
+	r.entry(10, "lent", reclaimed)
+	r.create(r.root+"/leaf_forever/no-entry", nil, 0)
+	return r
+}
+
+func TestWorkerListJoinsTheEntries(t *testing.T) {
+	t.Parallel()
+	r := everyState(t)
+	out := r.run("worker", "list", "-o", "json")
+	list := fromJSON[jsonWorkerList](t, out.ok(t))
+	require.Equal(t, workerSummary{
+		Entries: 11, Live: 4, Active: 3, Stale: 1, Released: 1, Claiming: 1, Damaged: 1, Capacity: 1024, Left: 1014,
+	}, list.Summary)
+	states := map[string]string{}
+	for i, w := range list.Workers {
+		require.EqualValues(t, i, w.WorkerID, "by worker ID")
+		states[w.Node] = w.State
+		require.Equal(t, w.State == shownLive, w.Live)
+		if w.State == shownDamaged {
+			require.Empty(t, w.LastReport)
+			require.Nil(t, w.AgeMS)
+			continue
+		}
+		require.NotNil(t, w.AgeMS)
+		require.GreaterOrEqual(t, *w.AgeMS, int64(0))
+		require.Equal(t, w.Timestamp.String(), w.LastReport)
+		require.Equal(t, w.Timestamp.Add(6*time.Second), w.Ceiling, "of the Java Leaf's too")
+	}
+	require.Equal(t, map[string]string{
+		"right": shownLive, "wrong": shownLive, "silent": shownLive, "moved": shownLive,
+		"resting": shownActive, "old": shownStale, "free": shownReleased, "begun": shownClaiming, "broken": shownDamaged,
+		"10.0.0.9:8080": shownActive, "lent": shownActive,
+	}, states)
+	require.EqualValues(t, 3_600_000, list.Workers[10].ReclaimAfterMS)
+	require.Empty(t, list.Workers[9].Owner)
+
+	// The clocks: of the live only.
+	require.InDelta(t, 0, *list.Workers[0].SkewMS, 1000)
+	require.NotNil(t, list.Workers[0].RTTMS)
+	require.InDelta(t, 8000, *list.Workers[1].SkewMS, 1000)
+	require.Nil(t, list.Workers[2].SkewMS)
+	require.NotEmpty(t, list.Workers[2].SkewError)
+	require.Nil(t, list.Workers[3].SkewMS, "another daemon's clock")
+	require.Contains(t, list.Workers[3].SkewError, `node "right" answers there`)
+	for _, w := range list.Workers[4:] {
+		require.Nil(t, w.SkewMS)
+		require.Empty(t, w.SkewError)
+	}
+}
+
+func TestWorkerListForPeople(t *testing.T) {
+	t.Parallel()
+	r := everyState(t)
+	out := r.run("worker", "list")
+	require.Equal(t, exitOK, out.code, out.stderr)
+	for _, says := range []string{
+		"ID ", "LAST REPORT", "CEILING", "SKEW",
+		"\n11 entries, 4 live, 3 active, 1 stale, 1 released, 1 claiming, 1 damaged, 1014 left of 1024\n",
+	} {
+		require.Contains(t, out.stdout, says)
+	}
+	require.Regexp(t, `(?m)^1 +wrong +127\.0\.0\.1:\d+ +live +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\S+ ago +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\+(7|8)\.?\d*s$`, out.stdout)
+	require.Regexp(t, `(?m)^2 +silent .* no answer$`, out.stdout)
+	require.Regexp(t, `(?m)^4 +resting .* 1h05m ago .* -$`, out.stdout)
+	require.Regexp(t, `(?m)^8 +broken +damaged +- +never +- +-$`, out.stdout)
+	require.Contains(t, out.stderr, "warning: worker 2 gave no clock: 127.0.0.1:")
+	require.Contains(t, out.stderr, "warning: worker 3 gave no clock")
+	require.Equal(t, 2, strings.Count(out.stderr, "warning: "))
+
+	quiet := r.run("worker", "list", "--no-skew").ok(t)
+	require.NotContains(t, quiet, "no answer")
+	require.Regexp(t, `(?m)^1 +wrong .* -$`, quiet)
+
+	some := r.run("worker", "list", "--no-skew", "--state", "stale,released", "--state", "damaged").ok(t)
+	require.Equal(t, 1+3+1, strings.Count(some, "\n"), some)
+	require.Contains(t, some, "\n3 shown of 11 entries, 4 live")
+	none := fromJSON[jsonWorkerList](t, r.run("worker", "list", "--layout", "41+12+10", "--state", "claiming", "-o", "json").ok(t))
+	require.Len(t, none.Workers, 1)
+	require.EqualValues(t, 4096, none.Summary.Capacity)
+}
+
+func TestWorkerListOfAThousand(t *testing.T) {
+	t.Parallel()
+	r := newRegistryTest(t).tree()
+	daemon := r.start("--node", "node-0").tells()
+	for id := range int64(1000) {
+		node := fmt.Sprintf("node-%d", id)
+		switch {
+		case id < 3:
+			r.entry(id, node, r.reported(daemon.addr, time.Second))
+			r.live(node, daemon.addr)
+		case id < 15:
+			r.entry(id, node, r.reported("10.0.0.1:8080", 25*time.Hour))
+		default:
+			r.entry(id, node, r.reported("10.0.0.1:8080", time.Minute))
+		}
+	}
+	out := r.run("worker", "list", "--no-skew").ok(t)
+	require.Equal(t, 1+1000+1, strings.Count(out, "\n"))
+	require.Contains(t, out, "\n1000 entries, 3 live, 985 active, 12 stale, 24 left of 1024\n")
+	require.Equal(t, 12, strings.Count(r.run("worker", "list", "--state=stale").ok(t), " stale "))
+	list := fromJSON[jsonWorkerList](t, r.run("worker", "list", "-o", "json").ok(t))
+	require.Len(t, list.Workers, 1000)
+	require.InDelta(t, 0, *list.Workers[0].SkewMS, 1000)
+}
+
+func TestWorkerListOfAnEmptyRoot(t *testing.T) {
+	t.Parallel()
+	r := newRegistryTest(t)
+	for name, prepare := range map[string]func(){"no root": func() {}, "no entries": func() { r.tree() }} {
+		prepare()
+		require.Equal(t, fmt.Sprintf("No worker ID is given out under %s at %s yet: 1024 are left.\n", r.root, r.server.Addr()), r.run("worker", "list").ok(t), name)
+		require.JSONEq(t, `{"workers":[],"summary":{"entries":0,"live":0,"active":0,"stale":0,"released":0,"claiming":0,"damaged":0,"capacity":1024,"left":1024}}`,
+			r.run("worker", "list", "-o", "json").ok(t), name)
+		r.run("worker", "show", "7").failed(t, exitFailure, `no worker ID and no node is "7"; there is none at all`)
+	}
+}
+
+// TestWorkerCommandsOnTheJavaLeafsTree looks where an existing cluster has its entries.
+func TestWorkerCommandsOnTheJavaLeafsTree(t *testing.T) {
+	t.Parallel()
+	r := newRegistryTest(t)
+	r.create(r.root, nil, 0)
+	r.create(r.root+"/forever", nil, 0)
+	r.create(r.root+"/forever/10.0.0.5:2182-0000000003", fmt.Appendf(nil, `{"ip":"10.0.0.5","port":"2182","timestamp":%d}`, r.now()), 0)
+	show := r.run("worker", "show", "10.0.0.5:2182", "--zk-forever-path", r.root+"/forever").ok(t)
+	require.Equal(t, "3", field(t, show, "worker ID"))
+	require.Contains(t, field(t, show, "state"), "a Java Leaf's")
+	require.Contains(t, field(t, show, "owner"), "the Java Leaf wrote it")
+	require.Contains(t, r.run("worker", "list", "--zk-forever-path", r.root+"/forever").ok(t), "\n1 entry, 0 live, 1 active, 1023 left of 1024\n")
+}
+
+func TestClusterCommandsWithoutACluster(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"worker", "list"}, {"worker", "show", "7"}, {"worker", "release", "7"}, {"clock", "check"}} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "data")
+			leafd(t, args...).failed(t, exitUsage, "--zk")
+			down := append(args, "--zk", "127.0.0.1:1,127.0.0.1:2", "--timeout", "300ms")
+			leafd(t, down...).failed(t, exitFailure, "ZooKeeper at 127.0.0.1:1,127.0.0.1:2", "300ms")
+			require.NoDirExists(t, dir)
+		})
+	}
+}
+
+// TestClusterCommandsWithAHungServer: neither a hung server nor one that comes to
+// hang holds a command up for longer than it is told to wait.
+func TestClusterCommandsWithAHungServer(t *testing.T) {
+	t.Parallel()
+	r := registryTestOn(t, zookeepertest.Start(t)).tree()
+	r.server.Pause(t)
+	for _, args := range [][]string{{"worker", "list"}, {"worker", "show", "7"}, {"worker", "release", "7"}, {"clock", "check"}} {
+		r.run(append(args, "--timeout=500ms")...).failed(t, exitFailure, "ZooKeeper at "+r.server.Addr(), "within 500ms")
+	}
+	r.server.Resume(t)
+	require.Contains(t, r.run("worker", "list", "--timeout=1m").ok(t), "No worker ID is given out")
+}
+
+func TestWorkerUsage(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"unknown command", []string{"worker", "lst"}, "did you mean list?"},
+		{"unknown clock command", []string{"clock", "chek"}, "did you mean check?"},
+		{"list one", []string{"worker", "list", "7"}, `"7"`},
+		{"show none", []string{"worker", "show"}, "accepts 1 arg(s)"},
+		{"release two", []string{"worker", "release", "7", "8"}, "accepts 1 arg(s)"},
+		{"self one", []string{"worker", "self", "7"}, `"7"`},
+		{"output", []string{"worker", "list", "-o", "yaml"}, "--output"},
+		{"state", []string{"worker", "list", "--state", "staled"}, `--state is "staled" (did you mean stale?): want live,`},
+		{"timeout too short", []string{"worker", "show", "7", "--timeout=1ms"}, "--timeout is 1ms: want 100ms to 10m"},
+		{"timeout too long", []string{"clock", "check", "--timeout=1h"}, "--timeout is 1h: want 100ms to 10m"},
+		{"no number", []string{"worker", "list", "--timeout=x"}, "invalid argument"},
+		{"bad setting", []string{"worker", "list", "--zk-root=leaf"}, "--zk-root"},
+		{"bad peers", []string{"clock", "check", "--peers=nobody"}, "--peers: "},
+		{"nobody to ask", []string{"clock", "check"}, "--peers host:port"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if !strings.HasPrefix(tc.name, "nobody") && !strings.HasPrefix(tc.name, "unknown") {
+				tc.args = append(tc.args, "--zk=127.0.0.1:1")
+			}
+			leafd(t, tc.args...).failed(t, exitUsage, tc.says)
+		})
+	}
+}

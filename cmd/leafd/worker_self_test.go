@@ -1,0 +1,199 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+)
+
+// recorded puts a record into a new data folder, and returns the folder.
+func (m *machine) recorded(change func(r *worker.Record)) string {
+	m.t.Helper()
+	dir := filepath.Join(m.t.TempDir(), "data")
+	opened, err := cache.Open(dir)
+	require.NoError(m.t, err)
+	r := worker.Record{
+		Cluster: "c1", Node: "me", WorkerID: 7, Layout: "41+10+12", Epoch: snowflake.DefaultEpoch,
+		Timestamp: m.now().Add(-2 * time.Second), Ceiling: m.now().Add(time.Minute), Owner: "owner of 10.0.0.7:8080",
+		Registered: m.now().Add(-3 * time.Second), Peers: []string{"10.0.0.1:8080", "10.0.0.2:8080"},
+	}
+	if change != nil {
+		change(&r)
+	}
+	require.NoError(m.t, opened.Save(r))
+	require.NoError(m.t, opened.Close())
+	return dir
+}
+
+// snapshot returns every file of a folder with its content and its time of change.
+func snapshot(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		raw, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		require.NoError(t, err)
+		st, err := e.Info()
+		require.NoError(t, err)
+		files[e.Name()] = st.ModTime().String() + string(raw)
+	}
+	return files
+}
+
+func TestWorkerSelfByTheLocalRecord(t *testing.T) {
+	t.Parallel()
+	r := &registryTest{machine: newMachine(t)}
+	dir := r.recorded(nil)
+	before := snapshot(t, dir)
+	out := r.runWith(nil, "worker", "self", "--data-dir", dir).ok(t)
+	require.Equal(t, dir, field(t, out, "data folder"))
+	require.Equal(t, "c1", field(t, out, "cluster"))
+	require.Equal(t, "me", field(t, out, "node"))
+	require.Equal(t, "7", field(t, out, "worker ID"))
+	require.Equal(t, "41+10+12, epoch 1288834974657", field(t, out, "layout"))
+	require.Contains(t, field(t, out, "ceiling"), " (in ")
+	require.Contains(t, field(t, out, "last report to ZooKeeper"), " ago)")
+	require.Equal(t, "10.0.0.1:8080 10.0.0.2:8080", field(t, out, "peers last seen"))
+	require.NotContains(t, out, "ZooKeeper: ")
+
+	got := fromJSON[jsonSelf](t, r.runWith(nil, "worker", "self", "--data-dir", dir, "-o", "json").ok(t))
+	require.Equal(t, dir, got.DataDir)
+	require.EqualValues(t, 7, got.Record.WorkerID)
+	require.Equal(t, got.Record.Timestamp.String(), got.Record.LastReport)
+	require.GreaterOrEqual(t, got.Record.AgeMS, int64(2000))
+	require.Nil(t, got.Registry)
+	require.Empty(t, got.Verdict)
+	require.Equal(t, before, snapshot(t, dir), "the folder is left as it is")
+
+	standalone := r.recorded(func(r *worker.Record) { r.Cluster, r.Registered, r.Peers = "", 0, nil })
+	out = r.runWith(nil, "worker", "self", "--data-dir", standalone).ok(t)
+	require.Equal(t, "none: standalone", field(t, out, "cluster"))
+	require.NotContains(t, out, "peers")
+}
+
+// TestWorkerSelfWhileTheDaemonRuns: the daemon holds the folder, writes the record
+// every 3 s, and is not disturbed.
+func TestWorkerSelfWhileTheDaemonRuns(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	r := &registryTest{machine: m}
+	l := m.ready("--worker-id", "9", "--node", "busy", "--report-interval", "100ms", "--ceiling-lead", "3s")
+	for range 200 {
+		got := fromJSON[jsonSelf](t, r.runWith(nil, "worker", "self", "--data-dir", m.dataDir(), "-o", "json").ok(t))
+		require.EqualValues(t, 9, got.Record.WorkerID)
+		require.Equal(t, "busy", got.Record.Node)
+	}
+	require.Equal(t, 200, l.mustGet("/readyz").status)
+	require.Equal(t, exitOK, l.stop())
+	out := r.runWith(nil, "worker", "self", "--data-dir", m.dataDir()).ok(t)
+	require.Equal(t, "9", field(t, out, "worker ID"))
+}
+
+func TestWorkerSelfWithoutARecord(t *testing.T) {
+	t.Parallel()
+	r := &registryTest{machine: newMachine(t)}
+	self := func(dir string) outcome { return r.runWith(nil, "worker", "self", "--data-dir", dir) }
+
+	missing := filepath.Join(t.TempDir(), "data")
+	self(missing).failed(t, exitFailure, "no daemon has recorded anything there", missing, "check --data-dir")
+	require.NoDirExists(t, missing)
+	empty := t.TempDir()
+	self(empty).failed(t, exitFailure, "no daemon has recorded anything there", empty)
+	files, err := os.ReadDir(empty)
+	require.NoError(t, err)
+	require.Empty(t, files)
+
+	dir := r.recorded(nil)
+	record := filepath.Join(dir, "worker.json")
+	intact, err := os.ReadFile(record)
+	require.NoError(t, err)
+	for name, damage := range map[string]func() error{
+		"cut":      func() error { return os.WriteFile(record, intact[:100], 0o600) },
+		"empty":    func() error { return os.WriteFile(record, nil, 0o600) },
+		"large":    func() error { return os.WriteFile(record, make([]byte, cache.MaxRecordBytes+1), 0o600) },
+		"gone":     func() error { return os.Remove(record) },
+		"a folder": func() error { return os.Mkdir(record, 0o700) },
+	} {
+		require.NoError(t, os.RemoveAll(record))
+		if name != "a folder" {
+			require.NoError(t, os.WriteFile(record, intact, 0o600))
+		}
+		require.NoError(t, damage())
+		out := self(dir)
+		require.Contains(t, out.stderr, record, name)
+		out.failed(t, exitFailure, record)
+	}
+	file := writeFile(t, "data", "")
+	self(file).failed(t, exitFailure, file)
+}
+
+func TestWorkerSelfAndTheRegistry(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name    string
+		entries func(r *registryTest)
+		record  func(r *worker.Record)
+		verdict string
+		says    string
+	}{
+		{"agrees", func(r *registryTest) { r.entry(7, "me", r.reported("10.0.0.7:8080", 0)) }, nil, verdictAgrees, "agrees"},
+		{
+			"agrees with an owner before", func(r *registryTest) { r.entry(7, "me", r.reported("10.0.0.8:8080", 0)) },
+			func(r *worker.Record) { r.Lineage = []string{"x", "owner of 10.0.0.8:8080"} }, verdictAgrees, "agrees",
+		},
+		{"no entry", func(r *registryTest) { r.entry(6, "you", r.reported("10.0.0.7:8080", 0)) }, nil, verdictNoEntry, "nobody has it there"},
+		{"no root", nil, nil, verdictNoEntry, "no entry"},
+		{"another has the number", func(r *registryTest) { r.entry(7, "you", r.reported("10.0.0.7:8080", 0)) }, nil, verdictNoEntry, `node "you" has it there`},
+		{"another number", func(r *registryTest) { r.entry(8, "me", r.reported("10.0.0.7:8080", 0)) }, nil, verdictOtherWorker, "this node has worker ID 8 there, not 7"},
+		{
+			"two numbers", func(r *registryTest) {
+				r.entry(6, "me", r.reported("10.0.0.7:8080", 0))
+				r.entry(7, "me", r.reported("10.0.0.7:8080", 0))
+				r.entry(8, "me", r.reported("10.0.0.7:8080", 0))
+			}, nil, verdictAgrees, "agrees",
+		},
+		{"another process", func(r *registryTest) { r.entry(7, "me", r.reported("10.0.0.9:8080", 0)) }, nil, verdictOtherOwner, "written by another process"},
+		{
+			"released", func(r *registryTest) {
+				z := r.reported("10.0.0.7:8080", 0)
+				z.State = "released"
+				r.entry(7, "me", z)
+			}, nil, verdictReleased, "released",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRegistryTest(t)
+			if tc.entries != nil {
+				tc.entries(r.tree())
+			}
+			dir := r.recorded(tc.record)
+			out := r.run("worker", "self", "--data-dir", dir).ok(t)
+			require.Contains(t, field(t, out, "ZooKeeper"), tc.says)
+			got := fromJSON[jsonSelf](t, r.run("worker", "self", "--data-dir", dir, "-o", "json").ok(t))
+			require.Equal(t, tc.verdict, got.Verdict)
+			require.Equal(t, tc.verdict == verdictNoEntry, got.Registry == nil)
+		})
+	}
+	t.Run("ZooKeeper down", func(t *testing.T) {
+		t.Parallel()
+		r := &registryTest{machine: newMachine(t)}
+		dir := r.recorded(nil)
+		args := []string{"worker", "self", "--data-dir", dir, "--zk=127.0.0.1:1", "--timeout=300ms"}
+		out := r.runWith(nil, args...)
+		require.Equal(t, exitFailure, out.code)
+		require.Equal(t, "7", field(t, out.stdout, "worker ID"), "what is known is shown")
+		require.Contains(t, out.stderr, "ZooKeeper at 127.0.0.1:1")
+		out = r.runWith(nil, append(args, "-o", "json")...)
+		require.Equal(t, exitFailure, out.code)
+		require.Equal(t, verdictNotKnown, fromJSON[jsonSelf](t, out.stdout).Verdict)
+	})
+}
