@@ -1,0 +1,199 @@
+package main
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// clockAnswer is what a test reads of GET /api/clock.
+type clockAnswer struct {
+	Estimate *float64 `json:"estimate_ms"`
+	Peers    []struct {
+		Address string   `json:"address"`
+		Node    string   `json:"node"`
+		Offset  *float64 `json:"offset_ms"`
+		Error   string   `json:"error"`
+	} `json:"peers"`
+}
+
+// A start asks the live: a clock that is off by the threshold from their median is
+// refused before anything is written, of a new node and of one that has an entry.
+func TestPeersAtTheStart(t *testing.T) {
+	t.Parallel()
+	g := newGuards(t)
+	var peers []*child
+	for range 3 {
+		peers = append(peers, g.machine().ready(often()...))
+	}
+	known := g.machine()
+	l := known.ready(often()...)
+	id := l.info().ID
+	require.Equal(t, exitOK, l.stop())
+	known.step(6 * time.Second) // set back, its own record would refuse it
+	g.refuses(known, "ahead of the peers' clocks, 3 of 3 peers answered", often()...)
+	known.step(-6 * time.Second)
+	l = known.ready(often()...)
+	require.Equal(t, id, l.info().ID)
+	require.Equal(t, exitOK, l.stop())
+
+	for _, test := range []struct {
+		name string
+		off  time.Duration
+		says string // "" starts
+		args []string
+	}{
+		{"ahead", 6 * time.Second, "ahead of the peers' clocks", nil},
+		{"behind", -6 * time.Second, "behind the peers' clocks", nil},
+		{"days behind", -100 * time.Hour, "behind the peers' clocks", nil},
+		{"years ahead", 30000 * time.Hour, "ahead of the peers' clocks", nil},
+		{"beyond a narrow threshold", 3 * time.Second, "up to 2s is allowed", []string{"--clock-threshold", "2s"}},
+		{"ahead within the threshold", 4 * time.Second, "", nil},
+		{"behind within the threshold", -4 * time.Second, "", nil},
+		{"within a wide threshold", 8 * time.Second, "", []string{"--clock-threshold", "10s"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := g.machine()
+			m.t = t
+			m.step(test.off)
+			before := g.names()
+			check := g.run(m, append([]string{"clock", "check", "--data-dir", m.dataDir()}, test.args...)...)
+			if test.says != "" {
+				require.Equal(t, exitClock, check.code, check.stderr)
+				l := g.refuses(m, test.says, often(test.args...)...)
+				require.Nil(t, g.file(m))
+				require.Equal(t, 1, l.alarms("clock_refused"))
+				require.False(t, g.live(m))
+				return
+			}
+			require.Equal(t, exitOK, check.code, check.stderr)
+			l := m.ready(often(test.args...)...)
+			require.Zero(t, l.alarms("clock_refused"))
+			require.Equal(t, exitOK, l.stop())
+			require.Len(t, g.names(), len(before)+1)
+		})
+	}
+	for _, p := range peers {
+		require.False(t, p.clockAlarms(), p.logged())
+		require.Equal(t, exitOK, p.stop())
+	}
+}
+
+// One wrong peer among four, that doesn't know it: by the median a healthy node
+// starts; by the mean, as the Leaf article has it, it is shut out.
+func TestOneWrongPeerAndTheEstimators(t *testing.T) {
+	t.Parallel()
+	g := newGuards(t)
+	for range 3 {
+		g.machine().ready(often()...)
+	}
+	wrong, healthy := g.machine(), g.machine()
+	wrong.peers = time.Hour // it doesn't look
+	l := wrong.ready(often("--max-forward-step", "2m")...)
+	wrong.step(time.Minute)
+	require.Eventually(t, func() bool { return g.entry(wrong).Timestamp > healthy.now().Add(50*time.Second) }, 30*time.Second, time.Millisecond)
+	l.awaitStatus("/readyz", http.StatusOK)
+
+	mean := []string{"--clock-estimator", "mean"}
+	g.refuses(healthy, "behind the peers' clocks, 4 of 4 peers answered", often(mean...)...)
+	check := []string{"clock", "check", "--data-dir", healthy.dataDir()}
+	require.Equal(t, exitClock, g.run(healthy, append(check, mean...)...).code)
+	out := g.run(healthy, check...)
+	require.Equal(t, exitOK, out.code, out.stderr)
+	require.Contains(t, out.stdout, "Verdict: fine.")
+
+	ok := healthy.ready(often()...)
+	a := fromJSON[clockAnswer](t, ok.mustGet("/api/clock").body)
+	require.Len(t, a.Peers, 4)
+	require.InDelta(t, 0, *a.Estimate, 1000)
+	for _, p := range a.Peers {
+		want := 0.0
+		if p.Address == wrong.addr {
+			want = 60_000
+		}
+		require.InDelta(t, want, *p.Offset, 1000, "%+v", p)
+		require.Equal(t, p.Address, p.Node)
+	}
+	a = fromJSON[clockAnswer](t, l.mustGet("/api/clock").body)
+	require.Len(t, a.Peers, 3, "when it started")
+	require.False(t, ok.clockAlarms(), ok.logged())
+}
+
+// One wrong peer among four that looks: it is told not ready and leaves the live,
+// and goes on issuing; it is back by itself when its clock is right again.
+func TestPeersDisagreeWhileRunning(t *testing.T) {
+	t.Parallel()
+	g := newGuards(t)
+	args := often("--clock-threshold", "1s")
+	var peers []*child
+	for range 3 {
+		peers = append(peers, g.machine().ready(args...))
+	}
+	m := g.machine()
+	l := m.ready(args...)
+	peers[0].awaitLive(4)
+	ld := newLoad(l, "/api/snowflake/get/a")
+	m.step(1600 * time.Millisecond)
+	l.awaitCode("/readyz", "clock_offset")
+	l.awaitLog(`"alarm":"peers_disagree"`, "3 of 3 peers answered")
+	g.awaitAmongLive(m, false)
+	require.Equal(t, stateNotReady, l.info().State)
+	a := fromJSON[clockAnswer](t, l.mustGet("/api/clock").body)
+	require.InDelta(t, -1600, *a.Estimate, 600)
+	began := ld.count()
+	at := g.entry(m).Timestamp
+	require.Eventually(t, func() bool { return ld.count() > began+200 && g.entry(m).Timestamp > at }, 30*time.Second, time.Millisecond)
+	ld.note(func() {
+		require.Empty(t, ld.refused, "its IDs are good")
+		require.Zero(t, ld.failed)
+	})
+	for _, p := range peers {
+		p.awaitStatus("/readyz", http.StatusOK)
+		require.False(t, p.clockAlarms(), p.logged())
+	}
+	require.Equal(t, exitOK, g.machine().ready(args...).stop(), "the wrong one shuts nobody out")
+
+	m.step(-1600 * time.Millisecond)
+	l.awaitStatus("/readyz", http.StatusOK)
+	l.awaitLog("the peers have our time again")
+	g.awaitAmongLive(m, true)
+	require.Equal(t, 1, l.alarms("peers_disagree"), l.logged())
+	requireDistinct(t, ld.stop())
+	require.Empty(t, ld.broken)
+	require.Equal(t, exitOK, l.stop())
+}
+
+// With ZooKeeper down the peers of the local file are asked.
+func TestPeersOfTheFile(t *testing.T) {
+	t.Parallel()
+	g := newGuards(t)
+	var peers []string
+	for range 2 {
+		m := g.machine()
+		m.ready(often()...)
+		peers = append(peers, m.addr)
+	}
+	m, proxy := g.behindProxy()
+	l := m.ready(often()...)
+	id := l.info().ID
+	require.Eventually(t, func() bool { return len(g.record(m).Peers) == 2 }, 30*time.Second, time.Millisecond)
+	require.Equal(t, exitOK, l.stop())
+	require.ElementsMatch(t, peers, g.record(m).Peers)
+	proxy.Down(t)
+	m.step(6 * time.Second)
+	l = g.refuses(m, "ahead of the peers' clocks, 2 of 2 peers answered", often()...)
+	require.True(t, l.hasLogged("starting from the local record"), "it is ZooKeeper that is down")
+	m.step(-6 * time.Second)
+	l = m.ready(often()...)
+	require.Equal(t, id, l.info().ID)
+	require.True(t, l.hasLogged("starting from the local record"))
+	a := fromJSON[clockAnswer](t, l.mustGet("/api/clock").body)
+	require.Len(t, a.Peers, 2)
+	require.InDelta(t, 0, *a.Estimate, 1000)
+	// While it runs, too.
+	m.step(8 * time.Second)
+	l.awaitCode("/readyz", "clock_offset")
+	require.Equal(t, exitOK, l.stop())
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+)
+
+// livePayload is the payload of a live node at address.
+func livePayload(address string) string {
+	data, err := json.Marshal(map[string]any{
+		"owner": "another", "address": address, "node": address, "worker_id": 900, "session_ms": 4000,
+	})
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+// tree makes the znodes of a cluster without a daemon.
+func (g *guards) tree() {
+	g.t.Helper()
+	g.create(g.root, `{"cluster":"c1","epoch":1288834974657,"layout":"41+10+12"}`, 0)
+	g.create(g.root+"/leaf_forever", "", 0)
+	g.create(g.root+"/leaf_temporary", "", 0)
+}
+
+// seem puts a node among the live that isn't a leafd, or none any more.
+func (g *guards) seem(node, payload string) {
+	g.create(g.root+"/leaf_temporary/"+node, payload, ephemeral)
+}
+
+// wrongTime is a leafd's answer, an hour ahead.
+func wrongTime() string {
+	return fmt.Sprintf(`{"node":"x","owner":"another","timestamp":%d}`, clock.System().Read().Wall().Add(time.Hour))
+}
+
+// Who is among the live and doesn't tell its clock is no reason not to start, and
+// neither is its answer when it isn't a leafd's. Nobody at all: an alarm.
+func TestPeersThatTellNothing(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	answers := func(h http.HandlerFunc) string {
+		s := httptest.NewServer(h)
+		t.Cleanup(s.Close)
+		return strings.TrimPrefix(s.URL, "http://")
+	}
+	t.Cleanup(func() { close(release) }) // before the servers are closed
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, silent.Close()) })
+	type row struct {
+		name    string
+		address string // of the peer
+		payload string // instead, where the payload itself is bad
+		says    string
+		g       *guards
+		m       *machine
+		l       *child
+	}
+	rows := []*row{
+		{name: "gone", address: freeAddress(t), says: "connection refused"},
+		{name: "never answers", address: silent.Addr().String(), says: "within 1s"},
+		{name: "slow", says: "within 1s", address: answers(func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-release:
+			case <-r.Context().Done():
+			}
+		})},
+		{name: "a page", says: "not a leafd's clock", address: answers(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "<html>It works!</html>")
+		})},
+		{name: "an error with a time", says: "not a leafd's clock", address: answers(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadGateway)
+			_, _ = io.WriteString(w, wrongTime())
+		})},
+		{name: "a redirect to a time", says: "not a leafd's clock", address: answers(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if r.URL.Path == "/other" {
+				_, _ = io.WriteString(w, wrongTime())
+				return
+			}
+			http.Redirect(w, r, "/other", http.StatusFound)
+		})},
+		{name: "seconds", says: "not one of the years", address: answers(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"node":"x","owner":"another","timestamp":%d}`, time.Now().Unix())
+		})},
+		// Nobody to ask, so nobody is silent.
+		{name: "no address", payload: livePayload("")},
+		{name: "no payload of a leafd", payload: "\x00garbage"},
+	}
+	for _, r := range rows {
+		r.g = newGuards(t)
+		r.g.tree()
+		if r.payload == "" {
+			r.payload = livePayload(r.address)
+		}
+		r.g.seem("other", r.payload)
+		r.m = r.g.machine()
+		r.l = r.m.start(often()...)
+	}
+	for _, r := range rows {
+		r.l.awaitStatus("/readyz", http.StatusOK)
+		require.Zero(t, r.l.info().ID)
+		if r.says != "" {
+			r.l.awaitLog(`"alarm":"peers_silent"`, r.says)
+		}
+		require.Len(t, r.g.names(), 1, r.name)
+		require.Zero(t, r.l.alarms("clock_refused"), r.name)
+		require.Zero(t, r.l.alarms("peers_disagree"), r.name)
+	}
+	for _, r := range rows {
+		require.Equal(t, r.says != "", r.l.alarms("peers_silent") == 1, "%s: once, not at each look", r.name)
+		require.Equal(t, exitOK, r.l.stop())
+	}
+
+	// All of them at once beside one that answers: it alone counts.
+	g := newGuards(t)
+	g.tree()
+	for i, r := range rows {
+		g.seem(fmt.Sprintf("other%d", i), r.payload)
+	}
+	first := g.machine().ready(often()...)
+	m := g.machine()
+	m.step(6 * time.Second)
+	g.refuses(m, "1 of 8 peers answered", often()...)
+	m.step(-6 * time.Second)
+	l := m.ready(often()...)
+	require.Zero(t, l.alarms("peers_silent"))
+	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, exitOK, first.stop())
+}
+
+// Peers that were killed or stopped a moment ago still stand among the live.
+func TestPeersThatAreFrozen(t *testing.T) {
+	t.Parallel()
+	g := newGuards(t)
+	const session = "20s" // they stand for as long
+	killed, frozen := g.machine(), g.machine()
+	one, two := killed.ready(often("--zk-session-timeout", session)...), frozen.ready(often("--zk-session-timeout", session)...)
+	one.kill()
+	require.NoError(t, two.cmd.Process.Signal(syscall.SIGSTOP))
+	m := g.machine()
+	l := m.ready(often()...)
+	require.True(t, g.live(killed) && g.live(frozen))
+	require.True(t, l.hasLogged(`"alarm":"peers_silent"`, killed.addr), l.logged())
+	require.Contains(t, l.logged(), frozen.addr)
+	require.EqualValues(t, 2, l.info().ID)
+	require.Eventually(t, func() bool { return g.file(m) != nil }, 30*time.Second, time.Millisecond) // it tells whom not to ask
+	out := g.run(m, "clock", "check", "--data-dir", m.dataDir())
+	require.Equal(t, exitOK, out.code, out.stderr)
+	require.Contains(t, out.stdout+out.stderr, "none of the 2 peers told its clock")
+	// Back among those who answer, the silence is over.
+	require.NoError(t, two.cmd.Process.Signal(syscall.SIGCONT))
+	require.Eventually(t, func() bool {
+		a := fromJSON[clockAnswer](t, l.mustGet("/api/clock").body)
+		return a.Estimate != nil
+	}, 30*time.Second, 10*time.Millisecond)
+	require.Equal(t, 1, l.alarms("peers_silent"))
+	require.Equal(t, exitOK, two.stop())
+	require.Equal(t, exitOK, l.stop())
+}
