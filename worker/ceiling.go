@@ -225,25 +225,38 @@ func (w *Worker) extend(ctx context.Context) error {
 	w.mu.Unlock()
 	r.Timestamp = max(r.Timestamp, now.Wall())                    // C4
 	r.Ceiling = max(r.Ceiling, now.Wall().Add(w.cfg.CeilingLead)) // C2
-	if err := w.save(ctx, r, w.leaseShort(now)); err != nil {
+	if err := w.save(ctx, r, now); err != nil {
 		return err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.fenced != nil {
-		return w.fenced
-	}
-	w.record.Timestamp, w.record.Ceiling, w.record.Peers = r.Timestamp, r.Ceiling, r.Peers
-	if now.Wall() >= r.Timestamp { // a clock that was set back, and is set right, has not jumped
-		w.anchor = now
-	}
-	w.ceiling.Store(int64(r.Ceiling))
-	return nil
+	return w.isFenced()
 }
 
-// save returns nil as soon as the local file or the registry has r; if
-// registryOnly, as soon as the registry has.
-func (w *Worker) save(ctx context.Context, r Record, registryOnly bool) error {
+// publish makes the ceiling of r count, which local or remote has recorded by now
+// (C1). It may come long after the report gave up waiting for it, and twice.
+func (w *Worker) publish(r Record, now clock.Reading, inRegistry bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.fenced != nil, w.leaving: // C2; Close has the last word
+		return
+	case !inRegistry && w.leaseShortLocked(now): // C5
+		return
+	case !inRegistry && w.leaseOverLocked():
+		return
+	}
+	w.record.Timestamp = max(w.record.Timestamp, r.Timestamp)
+	w.record.Ceiling = max(w.record.Ceiling, r.Ceiling)
+	w.record.Peers = r.Peers
+	if now.Wall() >= w.record.Timestamp { // a clock that was set back, and is set right, has not jumped
+		w.anchor = now
+	}
+	w.ceiling.Store(max(w.ceiling.Load(), int64(r.Ceiling)))
+}
+
+// save returns nil as soon as the local file or the registry has r; where the lease is
+// short, as soon as the registry has. What takes longer than ctx counts when it is done.
+func (w *Worker) save(ctx context.Context, r Record, now clock.Reading) error {
+	registryOnly := w.leaseShort(now)
 	type result struct {
 		err    error
 		counts bool
@@ -257,7 +270,11 @@ func (w *Worker) save(ctx context.Context, r Record, registryOnly bool) error {
 		go func() {
 			bounded, cancel := context.WithTimeout(w.life, max(w.cfg.ReportInterval, leastReport))
 			defer cancel()
-			results <- result{w.lost(to.finish(bounded, r)), counts}
+			err := w.lost(to.finish(bounded, r))
+			if err == nil {
+				w.publish(r, now, to == &w.remote)
+			}
+			results <- result{err, counts}
 		}()
 	}
 	write(&w.local, !registryOnly)

@@ -145,25 +145,27 @@ func (w *Worker) confirm(ctx context.Context) error {
 	return nil
 }
 
-// leaseShort tells whether a ceiling recorded now would reach beyond the lease (C5).
+// leaseShort tells whether a ceiling recorded at now would reach beyond the lease (C5).
 func (w *Worker) leaseShort(now clock.Reading) bool {
-	if w.cfg.ReclaimAfter == 0 {
-		return false
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return now.Boot+w.cfg.CeilingLead > w.renewed+w.cfg.ReclaimAfter/2
+	return w.leaseShortLocked(now)
+}
+
+func (w *Worker) leaseShortLocked(now clock.Reading) bool {
+	return w.cfg.ReclaimAfter > 0 && now.Boot+w.cfg.CeilingLead > w.renewed+w.cfg.ReclaimAfter/2
+}
+
+func (w *Worker) leaseOverLocked() bool {
+	return w.cfg.ReclaimAfter > 0 && w.cfg.Clock.Read().Boot >= w.renewed+w.cfg.ReclaimAfter/2
 }
 
 // endLease takes the ceiling back once the lease is over (C5): a wall clock that was
 // set back after it was recorded would reach it too late.
 func (w *Worker) endLease() {
-	if w.cfg.ReclaimAfter == 0 {
-		return
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.cfg.Clock.Read().Boot >= w.renewed+w.cfg.ReclaimAfter/2 {
+	if w.leaseOverLocked() {
 		w.ceiling.Store(0)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,10 +92,12 @@ func TestLeaseEndsBeforeTheEntryCanBeTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon()
 			d.cfg.ReclaimAfter = reclaim
-			model, _ := d.inCluster(registrytest.Options{ReclaimAfter: reclaim})
+			model, member := d.inCluster(registrytest.Options{ReclaimAfter: reclaim})
+			line := &brokenLine{Registry: member}
+			d.cfg.Registry = line
 			w := d.start(t)
 			run(t, w)
-			model.Down()
+			line.broken.Store(true)
 			began := d.clk.Read().Boot
 			for d.clk.Read().Boot < began+reclaim/2 {
 				require.Eventually(t, func() bool { return d.clk.Sleepers() > 0 }, 10*time.Second, time.Millisecond)
@@ -112,7 +115,6 @@ func TestLeaseEndsBeforeTheEntryCanBeTaken(t *testing.T) {
 				d.clk.Advance(time.Second)
 				require.Zero(t, w.Ceiling())
 			}
-			model.Up()
 			if tt.taken {
 				model.Expire(d.cfg.Node)
 				other := model.Open("other:1", "other:1", registrytest.Options{ReclaimAfter: reclaim})
@@ -121,19 +123,35 @@ func TestLeaseEndsBeforeTheEntryCanBeTaken(t *testing.T) {
 				rec, err := other.Claim(t.Context(), worker.Record{Node: "other:1", WorkerID: worker.NoWorkerID, Owner: "other", Timestamp: d.clk.Millis()})
 				require.NoError(t, err)
 				require.Equal(t, w.ID(), rec.WorkerID)
-				require.Eventually(t, func() bool { d.clk.Advance(time.Second); return w.Check() != nil && w.Ceiling() == 0 }, 10*time.Second, time.Millisecond)
+				require.Zero(t, w.Ceiling())
+				line.broken.Store(false)
 				require.Eventually(t, func() bool {
 					d.clk.Advance(time.Second)
 					return errors.Is(w.Check(), worker.ErrFenced)
 				}, 10*time.Second, time.Millisecond)
 				return
 			}
+			line.broken.Store(false)
 			require.Eventually(t, func() bool {
 				d.clk.Advance(time.Second)
 				return w.Await(t.Context(), d.clk.Millis()) == nil
 			}, 10*time.Second, time.Millisecond, "comes back by itself")
 		})
 	}
+}
+
+// brokenLine is one daemon's line to the registry.
+type brokenLine struct {
+	worker.Registry
+
+	broken atomic.Bool
+}
+
+func (l *brokenLine) Report(ctx context.Context, r worker.Record, live bool) (worker.Record, error) {
+	if l.broken.Load() {
+		return r, worker.ErrUnreachable
+	}
+	return l.Registry.Report(ctx, r, live)
 }
 
 // W5, W2: what a start without an answer, or without a record, is refused for.
@@ -223,6 +241,15 @@ func TestOwnerIsRecordedBeforeTheClaim(t *testing.T) {
 		require.Equal(t, d.cfg.Owner, saves[len(saves)-1].Owner)
 	}}
 	d.start(t)
+}
+
+// W4: a worker ID that nobody could tell after a kill is issued under by nobody.
+func TestWorkerIDIsRecordedBeforeItIssues(t *testing.T) {
+	d := newDaemon()
+	d.inCluster(registrytest.Options{})
+	d.cache.FailSave(errors.New("disk full"))
+	_, err := worker.Start(t.Context(), d.cfg)
+	require.ErrorContains(t, err, "disk full")
 }
 
 type claimSpy struct {
@@ -391,4 +418,28 @@ func TestFailingFolderIsToldOfWhileTheRegistryHelps(t *testing.T) {
 	tells(worker.EventRecordFailing)
 	d.cache.FailSave(nil)
 	tells(worker.EventRecordBack)
+}
+
+// A disk that takes longer than a report may is slow, not broken: what it has written
+// counts, or issuing would end between two such reports.
+func TestSlowDiskCountsWhenItIsDone(t *testing.T) {
+	d := newDaemon()
+	d.cfg.ReportInterval = 20 * time.Millisecond // bounds the slow write
+	w := d.start(t)
+	run(t, w)
+	before := w.Ceiling()
+	hold := d.cache.Block()
+	d.clk.Advance(time.Second)
+	require.Eventually(t, func() bool {
+		d.clk.Advance(20 * time.Millisecond)
+		for _, kind := range d.events.kinds() {
+			if kind == worker.EventReportFailing {
+				return true
+			}
+		}
+		return false
+	}, 10*time.Second, time.Millisecond, "a report was given up")
+	require.Equal(t, before, w.Ceiling())
+	hold.Release()
+	require.Eventually(t, func() bool { return w.Ceiling() > before }, 10*time.Second, time.Millisecond)
 }

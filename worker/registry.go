@@ -116,7 +116,8 @@ type Directory interface {
 	// Entries returns all entries, ordered by worker ID. ErrUnreachable.
 	Entries(ctx context.Context) ([]Entry, error)
 	// Release marks the entry of workerID released and returns it as it is
-	// then. ErrNoEntry; ErrInUse when it is live, or was reported within
+	// then. Its ceiling is raised beyond the present: the daemon may have issued
+	// by its own file while it could not report. ErrNoEntry; ErrInUse when it is live, or was reported within
 	// ReleaseAge, and force isn't given.
 	Release(ctx context.Context, workerID int64, force bool) (Entry, error)
 	Close() error

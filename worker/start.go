@@ -20,8 +20,9 @@ import (
 //	    taken for that, nor the other way round. No guard is left out because
 //	    the registry failed.
 //	W4  Nothing is written, here or in the registry, before the guards have
-//	    passed; and the local record names this process before the registry does,
-//	    so that a crash in between leaves no entry whose owner nobody knows.
+//	    passed; the local record names this process before the registry does, so
+//	    that a crash in between leaves no entry whose owner nobody knows; and it
+//	    names the worker ID before anything is issued under it.
 //	W5  Without the registry only a record that the registry has confirmed, in
 //	    the folder that it was written in, gives a worker ID. A copied folder is
 //	    another daemon's: its owners aren't ours, so that they may live, and it
@@ -218,6 +219,7 @@ func (w *Worker) claim(ctx context.Context, me *self, found Found) error {
 	if err != nil {
 		return err
 	}
+	known := me.recorded && !me.copied(w.cfg.Home) && me.Cluster == claimed.Cluster && me.WorkerID == claimed.WorkerID
 	me.Cluster, me.WorkerID = claimed.Cluster, claimed.WorkerID
 	me.Ceiling = max(me.Ceiling, claimed.Ceiling)
 	if claimed.Timestamp > claiming.Timestamp { // another node's number, and its clock is ahead of ours
@@ -230,6 +232,16 @@ func (w *Worker) claim(ctx context.Context, me *self, found Found) error {
 	w.mu.Lock()
 	w.claimed, w.renewed = true, now.Boot
 	w.mu.Unlock()
+	if me.Cluster == "" || known {
+		return nil
+	}
+	// Issuing may begin once ZooKeeper has the first ceiling; killed then, the next
+	// start has to know who it was (W4).
+	first := me.Record
+	first.Timestamp = max(first.Timestamp, now.Wall())
+	if err := w.cfg.Cache.Save(first); err != nil {
+		return fmt.Errorf("worker %d was claimed and could not be recorded: %w", me.WorkerID, err)
+	}
 	return nil
 }
 

@@ -48,6 +48,7 @@ func newWorld(t testing.TB, conn *zk.Conn, root string, servers ...string) *worl
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	registrytest.Run(t, func(t testing.TB) registrytest.World {
 		return newWorld(t, server.Conn(t), server.NewRoot(t), server.Addr())
@@ -56,6 +57,7 @@ func TestConformance(t *testing.T) {
 
 // A majority of three takes each write, and a follower may lag behind.
 func TestConformanceOnAnEnsemble(t *testing.T) {
+	t.Parallel()
 	ensemble := zookeepertest.StartEnsemble(t, 3)
 	conn := ensemble.Conn(t)
 	var worlds int

@@ -104,11 +104,38 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 			return listed, err
 		}
 	}
+	if e.data.Ceiling, err = d.passed(ctx, e.data.Ceiling); err != nil {
+		return listed, err
+	}
 	if err := d.markReleased(ctx, e); err != nil {
 		return listed, err
 	}
-	listed.State = worker.StateReleased
+	listed.State, listed.Ceiling = worker.StateReleased, e.data.Ceiling
 	return listed, nil
+}
+
+// releaseLead is how far the clock of a daemon that is released may have been ahead of
+// ZooKeeper's: beyond the threshold of five seconds it would not have been issuing.
+const releaseLead = 6 * time.Second
+
+// passed returns a ceiling that no ID of a process lies above that is dead by now. The
+// recorded one may be too low: it issued on by its own file while ZooKeeper was out. The
+// time is ZooKeeper's own, which it tells with each write, one of the parent here.
+func (d *Directory) passed(ctx context.Context, ceiling clock.Millis) (clock.Millis, error) {
+	for {
+		data, stat, err := d.get(ctx, d.forever)
+		if err != nil {
+			return 0, err
+		}
+		now, err := d.set(ctx, d.forever, data, stat.Version)
+		if errors.Is(err, zk.ErrBadVersion) {
+			continue // a claim came in between
+		}
+		if err != nil {
+			return 0, err
+		}
+		return max(ceiling, clock.Millis(now.Mtime).Add(releaseLead)), nil
+	}
 }
 
 // markReleased writes e as released, unless it has changed since it was read.

@@ -118,6 +118,7 @@ func TestAnswerLostOnTheWire(t *testing.T) {
 // A server that hangs gets many reports that nobody waits for any more; none of
 // them is taken for somebody else's.
 func TestReportsThroughAHungServer(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Start(t)
 	r, rec := claimed(t, daemonConfig(server, "/leaf", "a"))
 	for range 3 {
@@ -139,6 +140,7 @@ func TestReportsThroughAHungServer(t *testing.T) {
 
 // The server comes back with an empty disk: sessions, root and entries are gone.
 func TestServerLosesItsDisk(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Start(t)
 	one, first := claimed(t, daemonConfig(server, "/leaf", "one"))
 	two, second := claimed(t, daemonConfig(server, "/leaf", "two"))
@@ -218,6 +220,7 @@ func TestServerIsSetBack(t *testing.T) {
 // own dead process's ephemeral node mustn't be taken for another's, and the
 // seconds add up.
 func TestClaimInSmallSteps(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	w := newWorld(t, server.Conn(t), server.NewRoot(t), server.Addr())
 	r, rec := claimed(t, daemonConfig(server, w.p.root, "a"))

@@ -178,6 +178,7 @@ func TestCloseEndsTheSession(t *testing.T) {
 
 // TestOneOfThreeHangs, and then the leader dies: the session goes on elsewhere.
 func TestOneOfThreeHangs(t *testing.T) {
+	t.Parallel()
 	e := zookeepertest.StartEnsemble(t, 3)
 	s := openTest(t, short(10*time.Second, e.Addrs()...))
 	ephemeral(t, s.session, "/mine")
@@ -205,6 +206,7 @@ func TestOneOfThreeHangs(t *testing.T) {
 // TestBlackhole that is shorter than the session: it goes on; and one that is
 // longer: another one is opened.
 func TestBlackhole(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	proxy, root := zookeepertest.NewProxy(t, server.Addr()), server.NewRoot(t)
 	s := openTest(t, short(2*time.Second, proxy.Addr()))
@@ -240,6 +242,7 @@ func TestBlackhole(t *testing.T) {
 // TestServerForgets: a server that lost its disk doesn't take back a session that
 // saw more than it knows. Another one is opened once that session is over (S7).
 func TestServerForgets(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Start(t)
 	s := openTest(t, short(2*time.Second, server.Addr()))
 	for i := range 5 {
@@ -258,6 +261,7 @@ func TestServerForgets(t *testing.T) {
 
 // TestEnsembleForgets, as one server does.
 func TestEnsembleForgets(t *testing.T) {
+	t.Parallel()
 	e := zookeepertest.StartEnsemble(t, 3)
 	s := openTest(t, short(3*time.Second, e.Addrs()...))
 	for i := range 5 {

@@ -14,6 +14,7 @@ import (
 
 // TestTLS: calls go through only where each side likes the other's certificate.
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	open, closed := zookeepertest.StartTLS(t, false), zookeepertest.StartTLS(t, true)
 	for name, test := range map[string]struct {
 		server string

@@ -62,6 +62,7 @@ func (n *network) set(down bool) {
 
 // The walk of package worker's tests on a real ensemble.
 func TestRandomWalkOnAnEnsemble(t *testing.T) {
+	t.Parallel()
 	const speed = 20
 	ensemble := zookeepertest.StartEnsemble(t, 3)
 	const root = "/walk"
@@ -75,7 +76,7 @@ func TestRandomWalkOnAnEnsemble(t *testing.T) {
 	net := &network{t: t, ensemble: ensemble, lines: map[*zookeepertest.Proxy]bool{}}
 
 	r := walktest.Run(t, walktest.Config{
-		Seed: 7, Steps: 1200, Speed: speed,
+		Seed: 7, Steps: 500, Speed: speed,
 		Open: func(node string, clk clock.Clock) (worker.Registry, func(), error) {
 			line := net.lay()
 			own := cfg

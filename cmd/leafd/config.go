@@ -220,6 +220,9 @@ func (c *Config) fillAddresses(ctx context.Context, v *values) {
 		if warning != "" {
 			c.Warnings = append(c.Warnings, warning)
 		}
+		if host, _, _ := net.SplitHostPort(advertise); len(c.ZK) > 0 && warning == "" && net.ParseIP(host).IsLoopback() {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("the advertised address is %s: daemons of other machines reach themselves there; set --listen or --advertise", advertise))
+		}
 		c.Advertise = advertise
 		v.derive("advertise", advertise)
 	}

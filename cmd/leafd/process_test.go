@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -119,13 +120,21 @@ type child struct {
 	drained chan struct{} // closed when the process has closed its log
 }
 
-// freeAddress returns an address that nobody listens on.
+// freeAddress returns an address that nobody listens on, below the ports that the
+// system gives to outgoing connections: with hundreds of those around, one would take
+// a port of that range while a daemon restarts.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer ln.Close()
-	return ln.Addr().String()
+	const from, below = 11000, 32000
+	for range 1000 {
+		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", from+rand.IntN(below-from)))
+		if err == nil {
+			require.NoError(t, ln.Close())
+			return ln.Addr().String()
+		}
+	}
+	require.FailNow(t, "no port is free")
+	return ""
 }
 
 // start starts a daemon; it may still be starting, or fail, when start returns.

@@ -20,9 +20,17 @@ func TestZooKeeperSettings(t *testing.T) {
 	require.Empty(t, c.Warnings)
 
 	// A Java Leaf takes what follows the first hyphen for the number.
-	c = captured(t, cli{args: []string{"--zk", "a:1", "--zk-forever-path", "/s/forever", "--node", "leaf-a"}})
+	c = captured(t, cli{args: []string{"--zk", "a:1", "--zk-forever-path", "/s/forever", "--node", "leaf-a", "--advertise", "10.0.0.5:8080"}})
 	require.Len(t, c.Warnings, 1)
 	require.Contains(t, c.Warnings[0], "hyphen")
+}
+
+// Of two machines with the default address each would be the other.
+func TestLoopbackIsNoAddressForOthers(t *testing.T) {
+	t.Parallel()
+	require.Len(t, captured(t, cli{args: []string{"--zk", "a:1"}}).Warnings, 1)
+	require.Empty(t, captured(t, cli{args: []string{"--zk", "a:1", "--advertise", "127.0.0.1:8080"}}).Warnings, "somebody means it")
+	require.Empty(t, captured(t, cli{}).Warnings)
 }
 
 func TestZooKeeperSettingsRefused(t *testing.T) {
@@ -65,7 +73,7 @@ func TestZooKeeperSettingsRefused(t *testing.T) {
 // Neither the credentials nor the webhook's URL is ever shown.
 func TestZooKeeperSecretsAreHidden(t *testing.T) {
 	t.Parallel()
-	printed := leafd(t, "config", "--zk", "a:1", "--zk-auth-file", writeFile(t, "auth", "leaf:topsecret"), "--alarm-webhook", "https://x.example/topsecret").ok(t)
+	printed := leafd(t, "config", "--zk", "a:1", "--advertise", "10.0.0.5:8080", "--zk-auth-file", writeFile(t, "auth", "leaf:topsecret"), "--alarm-webhook", "https://x.example/topsecret").ok(t)
 	require.NotContains(t, printed, "topsecret")
 	require.Contains(t, printed, "alarm-webhook")
 }

@@ -3,6 +3,7 @@ package registrytest
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/leafd/leafd/worker"
 )
@@ -54,6 +55,7 @@ func (d Directory) Release(_ context.Context, workerID int64, force bool) (worke
 				return e.Entry, fmt.Errorf("%w: worker %d", worker.ErrInUse, workerID)
 			}
 			e.State = worker.StateReleased
+			e.Ceiling = max(e.Ceiling, now.Add(releaseLead))
 			d.m.touchLocked(e)
 		}
 		released := e.Entry
@@ -62,3 +64,6 @@ func (d Directory) Release(_ context.Context, workerID int64, force bool) (worke
 	}
 	return worker.Entry{}, fmt.Errorf("%w: worker %d", worker.ErrNoEntry, workerID)
 }
+
+// releaseLead is zkreg's.
+const releaseLead = 6 * time.Second

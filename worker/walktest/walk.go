@@ -84,7 +84,7 @@ type walk struct {
 // Run walks, and fails at the first repeated ID, but with NoCeiling. What it leaves
 // out is what nobody promises: losing both memories of a worker (its file while the
 // registry is behind, or the registry while the file is gone), a released worker's
-// folder that comes back, and a start without the registry after the registry lost its
+// folder that comes back, or a worker released while the registry is behind its file, and a start without the registry after the registry lost its
 // data while that daemon was down: its number may be a new node's.
 func Run(t *testing.T, cfg Config) Result {
 	t.Helper()
@@ -210,7 +210,7 @@ func (w *walk) actStopped(h *host, n int) string {
 		h.folder = &cachetest.Mem{}
 		h.start()
 		return "lost file"
-	case n < 27 && !w.down && h.number >= 0:
+	case n < 27 && !w.down && h.number >= 0 && w.registryKnows(h):
 		if _, err := w.cfg.Directory.Release(w.ctx, h.number, true); err == nil {
 			w.replace(h)
 			return "release"

@@ -17,6 +17,7 @@ import (
 type Proxy struct {
 	proxy *toxiproxy.Proxy
 	addr  string // Immutable
+	held  func() // gives the port back that Down keeps; nil while the proxy listens
 }
 
 // NewProxy returns a proxy before the server at upstream (host:port), gone with
@@ -32,8 +33,12 @@ func NewProxy(t testing.TB, upstream string) *Proxy {
 		}
 		proxy := toxiproxy.NewProxy(api, "zookeeper", net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])), upstream)
 		if failed = proxy.Start(); failed == nil {
-			t.Cleanup(proxy.Stop)
-			return &Proxy{proxy: proxy, addr: proxy.Listen}
+			p := &Proxy{proxy: proxy, addr: proxy.Listen}
+			t.Cleanup(func() {
+				proxy.Stop()
+				p.giveBack()
+			})
+			return p
 		}
 	}
 	t.Fatalf("zookeepertest: proxy before %s: %v", upstream, failed)
@@ -43,12 +48,32 @@ func NewProxy(t testing.TB, upstream string) *Proxy {
 // Addr returns the host:port that clients connect to; it stays.
 func (p *Proxy) Addr() string { return p.addr }
 
-// Down cuts all connections, and refuses new ones.
-func (p *Proxy) Down(testing.TB) { p.proxy.Stop() }
+// Down cuts all connections, and refuses new ones. The port stays the proxy's:
+// another server that is started meanwhile can't get it.
+func (p *Proxy) Down(t testing.TB) {
+	t.Helper()
+	p.proxy.Stop()
+	if p.held != nil {
+		return
+	}
+	held, err := holdPort(p.addr)
+	if err != nil {
+		t.Fatalf("zookeepertest: keeping the port of the proxy on %s: %v", p.addr, err)
+	}
+	p.held = held
+}
+
+func (p *Proxy) giveBack() {
+	if p.held != nil {
+		p.held()
+		p.held = nil
+	}
+}
 
 // Up takes connections again after Down.
 func (p *Proxy) Up(t testing.TB) {
 	t.Helper()
+	p.giveBack()
 	if err := p.proxy.Start(); err != nil {
 		t.Fatalf("zookeepertest: proxy on %s: %v", p.addr, err)
 	}
