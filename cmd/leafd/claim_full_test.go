@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
+)
+
+// dayLater is how far the clocks of the machines here are ahead of ZooKeeper's, so
+// that entries that were only just made have not been reported for a day.
+const dayLater = 25 * time.Hour
+
+// laterMachine is a machine of the cluster a day later.
+func (c *cluster) laterMachine(args ...string) *machine {
+	c.t.Helper()
+	m := c.machine(append(frequent(), args...)...)
+	m.step(dayLater)
+	return m
+}
+
+// filled makes a root whose n entries are all that its layout has.
+func (o *onlooker) filled(layout string, n int) {
+	o.t.Helper()
+	o.create(o.root, fmt.Sprintf(`{"cluster":"c1","epoch":1288834974657,"layout":%q}`, layout), 0)
+	o.create(o.forever, "", 0)
+	o.create(o.temporary, "", 0)
+	o.each(n, func(i int) error {
+		_, err := o.make(o.old(i), jsonText(o.t, oldEntry(i)), 0)
+		return err
+	})
+}
+
+func (o *onlooker) old(i int) string { return fmt.Sprintf("%s/old-%d-%010d", o.forever, i, i) }
+
+// oldEntry is what a daemon that is gone has left.
+func oldEntry(i int) znode {
+	at := clock.MillisOf(time.Now())
+	return znode{
+		IP: "192.0.2.1", Port: fmt.Sprint(8000 + i), Timestamp: at, Ceiling: at.Add(6 * time.Second),
+		Owner: fmt.Sprintf("owner %d", i), State: "active",
+	}
+}
+
+// All worker IDs of the layout are taken: a new node fails, says what would help,
+// and leaves nothing behind. What helps then does.
+func TestWorkerIDsExhausted(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		layout     string
+		n          int
+		datacenter int64
+	}{
+		{"41+10+12", 1024, 0},
+		{"41+5+5+12", 32, 3},
+	} {
+		t.Run(tc.layout, func(t *testing.T) {
+			t.Parallel()
+			c := onShared(t)
+			o := c.watch()
+			o.filled(tc.layout, tc.n)
+			before := o.everything()
+			m := c.laterMachine("--layout", tc.layout)
+			datacenter := []string{"--datacenter", strconv.FormatInt(tc.datacenter, 10)}
+			l := m.start(datacenter...)
+			l.exits(exitExhausted)
+			l.awaitLog(`"alarm":"workers_exhausted"`)
+			require.Equal(t, before, o.everything())
+			for _, says := range []string{
+				fmt.Sprintf("worker IDs 0..%d are all taken", tc.n-1),
+				fmt.Sprintf("%d entries, %d of them not reported for 24h", tc.n, tc.n), "leafd worker list", "leafd worker release ID",
+			} {
+				require.Contains(t, l.logged(), says)
+			}
+
+			// The owner of 7 may have issued up to a time that is still to come.
+			ahead := oldEntry(7)
+			ahead.Ceiling = m.now().Add(4 * time.Second)
+			o.set(o.old(7), jsonText(t, ahead))
+			require.Contains(t, c.onMachine(m, "worker", "release", "7", "--layout", tc.layout).ok(t), "Released worker 7")
+			require.Equal(t, "released", o.must(o.old(7)).payload(t).State)
+			l = m.start(datacenter...)
+			l.awaitLog("unclean", "ceiling")
+			require.GreaterOrEqual(t, o.must(fmt.Sprintf("%s/%s-%010d", o.forever, l.addr, 7)).payload(t).Ceiling, ahead.Ceiling, "carried over")
+			l.awaitStatus("/readyz", http.StatusOK)
+			require.Equal(t, int64(7), l.info().ID)
+			layout, err := snowflake.ParseLayout(tc.layout, snowflake.DefaultEpoch)
+			require.NoError(t, err)
+			for _, id := range l.batch("/api/snowflake/get/a?n=100") {
+				parts, err := layout.Decode(id)
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, parts.Time, ahead.Ceiling)
+				require.Equal(t, int64(7), parts.Worker)
+				require.Equal(t, tc.datacenter, parts.Datacenter)
+			}
+			require.Len(t, o.entries(), tc.n)
+			require.NotContains(t, o.entries(), "old-7-0000000007")
+			require.Equal(t, exitOK, l.stop())
+		})
+	}
+}
+
+// Eight new nodes want the one released worker ID: one gets it.
+func TestEightClaimOneReleased(t *testing.T) {
+	t.Parallel()
+	c := onShared(t)
+	o := c.watch()
+	o.filled("41+5+5+12", 32)
+	released := oldEntry(7)
+	released.State = "released"
+	o.set(o.old(7), jsonText(t, released))
+	before := o.everything()
+	// Each has seen the released entry when the first of them may write.
+	together := newBarrier(8)
+	direct := c.servers[0]
+	var links []*link
+	var daemons []*child
+	for range 8 {
+		k := newLink(t, direct, 1, together.wait)
+		links = append(links, k)
+		c.servers = []string{k.addr()}
+		daemons = append(daemons, c.laterMachine("--layout", "41+5+5+12").start())
+	}
+	for _, k := range links {
+		k.happened()
+	}
+	require.Zero(t, together.missing.Load())
+	var winner *child
+	for _, l := range daemons {
+		require.Eventually(t, func() bool {
+			a, err := l.get("/readyz")
+			return err == nil && a.status == http.StatusOK || l.hasLogged(`"alarm":"workers_exhausted"`)
+		}, 30*time.Second, 5*time.Millisecond)
+		if l.hasLogged(`"alarm":"workers_exhausted"`) {
+			l.exits(exitExhausted)
+			continue
+		}
+		require.Nil(t, winner, "two of them issue")
+		winner = l
+	}
+	require.NotNil(t, winner)
+	require.Equal(t, int64(7), winner.info().ID)
+	require.Equal(t, []string{winner.addr}, o.live())
+	after := o.everything()
+	delete(after, o.temporary+"/"+winner.addr)
+	delete(after, fmt.Sprintf("%s/%s-%010d", o.forever, winner.addr, 7))
+	delete(before, o.old(7))
+	require.Equal(t, before, after)
+	require.Equal(t, exitOK, winner.stop())
+}
+
+// --reclaim-after takes only what its owner allows, and only when the clocks of
+// both the claimant and ZooKeeper say that the time has passed.
+func TestReclaimAfterTakesOnlyWhatItMay(t *testing.T) {
+	t.Parallel()
+	c := onShared(t)
+	o := c.watch()
+	o.filled("41+5+5+12", 32)
+	allowed := oldEntry(3)
+	allowed.Reclaim = time.Minute.Milliseconds()
+	o.set(o.old(3), jsonText(t, allowed)) // unreported for a day, says the claimant; since just now, says ZooKeeper
+	before := o.everything()
+	l := c.laterMachine("--layout", "41+5+5+12").start("--reclaim-after", "1m")
+	l.exits(exitExhausted)
+	require.Equal(t, before, o.everything())
+
+	other := onShared(t)
+	with, without := other.machine(), other.machine()
+	one, two := with.ready("--reclaim-after", "2m"), without.ready()
+	look := other.watch()
+	for l, reclaim := range map[*child]string{one: `"reclaim_after":120000`, two: ""} {
+		text := look.must(fmt.Sprintf("%s/%s-%010d", look.forever, l.addr, l.info().ID)).text
+		if reclaim == "" {
+			require.NotContains(t, text, "reclaim_after")
+		}
+		require.Contains(t, text, reclaim)
+	}
+	require.Equal(t, exitOK, one.stop())
+	require.Equal(t, exitOK, two.stop())
+
+	leafd(t, "serve", "--zk", "127.0.0.1:1", "--reclaim-after", "59s").failed(t, exitUsage, "reclaim-after", "1m")
+	leafd(t, "serve", "--zk", "127.0.0.1:1", "--reclaim-after", "1m", "--ceiling-lead", "20s").failed(t, exitUsage, "reclaim-after", "1m20s")
+}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// seenNode is a znode as another client of ZooKeeper sees it.
+type seenNode struct {
+	text    string
+	version int32
+	created int64 // transaction that made it
+	session int64 // that it goes with; 0: it stays
+	changed int64 // ms since 1970, by ZooKeeper's clock
+}
+
+// payload is what the znode holds.
+func (n seenNode) payload(t *testing.T) znode {
+	t.Helper()
+	return fromJSON[znode](t, n.text)
+}
+
+// onlooker is another client of ZooKeeper, which sees a cluster's tree as it is,
+// and may spoil it.
+type onlooker struct {
+	t         *testing.T
+	root      string
+	forever   string // parent of the entries
+	temporary string
+
+	get    func(path string) (node seenNode, found bool, err error)
+	names  func(path string) []string // of the children, ordered; none where there is no such path
+	make   func(path, text string, flags int32) (created string, err error)
+	write  func(path, text string) error // whatever version is there
+	remove func(path string)
+	auth   func(userPassword string)
+}
+
+// persistentSequential is the flag of ZooKeeper's protocol for a znode that gets a
+// number behind its name.
+const persistentSequential = 2
+
+func newOnlooker(t *testing.T, server *zookeepertest.Server, root string) *onlooker {
+	t.Helper()
+	conn := server.Conn(t)
+	o := &onlooker{t: t, root: root, forever: root + "/leaf_forever", temporary: root + "/leaf_temporary"}
+	o.get = func(path string) (seenNode, bool, error) {
+		found, _, err := conn.Exists(path)
+		if err != nil || !found {
+			return seenNode{}, false, err
+		}
+		data, stat, err := conn.Get(path)
+		if err != nil {
+			return seenNode{}, true, err
+		}
+		return seenNode{text: string(data), version: stat.Version, created: stat.Czxid, session: stat.EphemeralOwner, changed: stat.Mtime}, true, nil
+	}
+	o.names = func(path string) []string {
+		t.Helper()
+		if found, _, err := conn.Exists(path); err == nil && !found {
+			return nil
+		}
+		children, _, err := conn.Children(path)
+		require.NoError(t, err)
+		slices.Sort(children)
+		return children
+	}
+	open, _, err := conn.GetACL("/")
+	require.NoError(t, err)
+	o.make = func(path, text string, flags int32) (string, error) {
+		return conn.Create(path, []byte(text), flags, open)
+	}
+	o.write = func(path, text string) error {
+		_, err := conn.Set(path, []byte(text), -1)
+		return err
+	}
+	o.remove = func(path string) {
+		t.Helper()
+		require.NoError(t, conn.Delete(path, -1), path)
+	}
+	o.auth = func(userPassword string) {
+		t.Helper()
+		require.NoError(t, conn.AddAuth("digest", []byte(userPassword)))
+	}
+	return o
+}
+
+// watch is an onlooker on a cluster of onShared's.
+func (c *cluster) watch() *onlooker {
+	c.t.Helper()
+	return newOnlooker(c.t, zookeepertest.Shared(c.t), c.root)
+}
+
+// must returns a znode that has to be there.
+func (o *onlooker) must(path string) seenNode {
+	o.t.Helper()
+	node, found, err := o.get(path)
+	require.NoError(o.t, err, path)
+	require.True(o.t, found, path)
+	return node
+}
+
+func (o *onlooker) entries() []string { o.t.Helper(); return o.names(o.forever) }
+func (o *onlooker) live() []string    { o.t.Helper(); return o.names(o.temporary) }
+
+// entry is the one entry that there is.
+func (o *onlooker) entry() (path string, node seenNode) {
+	o.t.Helper()
+	names := o.entries()
+	require.Len(o.t, names, 1)
+	path = o.forever + "/" + names[0]
+	return path, o.must(path)
+}
+
+func (o *onlooker) create(path, text string, flags int32) string {
+	o.t.Helper()
+	created, err := o.make(path, text, flags)
+	require.NoError(o.t, err, path)
+	return created
+}
+
+func (o *onlooker) set(path, text string) {
+	o.t.Helper()
+	require.NoError(o.t, o.write(path, text), path)
+}
+
+// inFlight is how many requests an onlooker sends at once where there are many.
+const inFlight = 16
+
+// each calls do for 0 to n-1, some at a time.
+func (o *onlooker) each(n int, do func(i int) error) {
+	o.t.Helper()
+	errs := make([]error, n)
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(inFlight, n) {
+		group.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				errs[i] = do(int(i))
+			}
+		})
+	}
+	group.Wait()
+	require.NoError(o.t, errors.Join(errs...))
+}
+
+// everything is the data of the whole tree, by path.
+func (o *onlooker) everything() map[string]string {
+	o.t.Helper()
+	paths := []string{o.root, o.forever, o.temporary}
+	for _, parent := range []string{o.forever, o.temporary} {
+		for _, name := range o.names(parent) {
+			paths = append(paths, parent+"/"+name)
+		}
+	}
+	texts := make([]string, len(paths))
+	o.each(len(paths), func(i int) error {
+		node, found, err := o.get(paths[i])
+		if err == nil && !found {
+			err = fmt.Errorf("%s went", paths[i])
+		}
+		texts[i] = node.text
+		return err
+	})
+	all := map[string]string{}
+	for i, path := range paths {
+		all[path] = texts[i]
+	}
+	return all
+}
+
+// sessions is ZooKeeper's own list of the sessions that it holds open.
+func sessions(t *testing.T, server string) string {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", server, 10*time.Second)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	_, err = conn.Write([]byte("dump"))
+	require.NoError(t, err)
+	text, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// frequent makes reports frequent, as quick does, with a ceiling that a busy machine
+// keeps up with.
+func frequent() []string { return []string{"--report-interval", "300ms", "--ceiling-lead", "1s"} }
+
+// steady is frequent for those who must refuse nothing, however busy the machine is.
+func steady() []string { return []string{"--report-interval", "300ms", "--ceiling-lead", "4s"} }
+
+// onMachine runs a command on the cluster with a machine's clock.
+func (c *cluster) onMachine(m *machine, args ...string) outcome {
+	c.t.Helper()
+	var stdout, stderr bytes.Buffer
+	args = slices.Concat(args, []string{"--zk", strings.Join(c.servers, ","), "--zk-root", c.root})
+	code := run(c.t.Context(), process{Args: args, Stdout: &stdout, Stderr: &stderr, Clock: m.clk})
+	return outcome{code: code, stdout: stdout.String(), stderr: stderr.String()}
+}
+
+// exits waits until the process ends by itself, with that code.
+func (l *child) exits(code int, what ...any) {
+	l.t.Helper()
+	require.Eventually(l.t, func() bool {
+		select {
+		case <-l.drained:
+			return true
+		default:
+			return false
+		}
+	}, 60*time.Second, 5*time.Millisecond, what...)
+	require.Equal(l.t, code, l.wait(), what...)
+}
+
+// batch asks for n IDs and wants them.
+func (l *child) batch(path string) []int64 {
+	l.t.Helper()
+	list, err := ids(l.awaitStatus(path, 200).body)
+	require.NoError(l.t, err)
+	require.NotEmpty(l.t, list)
+	return list
+}
+
+// flows waits until a load has got n more IDs.
+func (ld *load) flows(t *testing.T, n int) {
+	t.Helper()
+	had := ld.count()
+	require.Eventually(t, func() bool { return ld.count() >= had+n }, 30*time.Second, time.Millisecond, "%d IDs more", n)
+}
+
+// unharmed requires that a load got nothing but IDs, and returns them.
+func (ld *load) unharmed(t *testing.T) []int64 {
+	t.Helper()
+	got := ld.stop()
+	require.Empty(t, ld.refused)
+	require.Zero(t, ld.failed)
+	require.Empty(t, ld.broken)
+	return got
+}
+
+// jsonText is v as a znode holds it.
+func jsonText(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(text)
+}

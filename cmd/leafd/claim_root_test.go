@@ -1,0 +1,151 @@
+package main
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// A root is for one layout and one epoch: IDs of two can be equal.
+func TestRootOfAnotherLayoutOrEpoch(t *testing.T) {
+	t.Parallel()
+	c := onShared(t)
+	o := c.watch()
+	first := c.machine().ready(frequent()...)
+	before := o.entries()
+	for name, tc := range map[string]struct{ args, says []string }{
+		"layout": {[]string{"--layout", "41+5+5+12"}, []string{"41+10+12", "41+5+5+12"}},
+		"epoch":  {[]string{"--epoch", "1577836800000"}, []string{"1288834974657", "1577836800000"}},
+	} {
+		l := c.machine(tc.args...).start()
+		l.exits(exitFailure, name)
+		for _, says := range append(tc.says, c.root, "start with the root's, or take another root") {
+			require.Contains(t, l.logged(), says, name)
+		}
+		require.NotContains(t, l.logged(), "issuing snowflake IDs", name)
+	}
+	require.Equal(t, before, o.entries())
+	require.Equal(t, []string{first.addr}, o.live())
+	require.Equal(t, exitOK, first.stop())
+}
+
+// With a layout that has datacenters, a worker ID is still one node's in the whole
+// cluster, and the datacenter stands in the IDs.
+func TestDatacentersShareARoot(t *testing.T) {
+	t.Parallel()
+	c := onShared(t)
+	layout, err := snowflake.ParseLayout("41+5+5+12", snowflake.DefaultEpoch)
+	require.NoError(t, err)
+	var daemons []*child
+	for _, datacenter := range []string{"0", "31"} {
+		daemons = append(daemons, c.machine("--layout", "41+5+5+12", "--datacenter", datacenter).ready(steady()...))
+	}
+	var loads []*load
+	for _, l := range daemons {
+		loads = append(loads, newLoad(l, "/api/snowflake/get/a?n=50"))
+	}
+	var all []int64
+	for i, ld := range loads {
+		ld.flows(t, 1000)
+		got := ld.unharmed(t)
+		for _, id := range got {
+			parts, err := layout.Decode(id)
+			require.NoError(t, err)
+			require.Equal(t, int64(31*i), parts.Datacenter)
+			require.Equal(t, int64(i), parts.Worker)
+		}
+		all = append(all, got...)
+		require.Equal(t, exitOK, daemons[i].stop())
+	}
+	requireDistinct(t, all)
+}
+
+// With --zk-auth-file nobody else reads or writes the cluster's znodes.
+func TestZnodesBehindAPassword(t *testing.T) {
+	t.Parallel()
+	c := onShared(t)
+	o := c.watch()
+	right := writeFile(t, "right", "leaf:pass:word\n")
+	first := c.machine("--zk-auth-file", right).ready(frequent()...)
+	entry := o.forever + "/" + first.addr + "-0000000000"
+	paths := []string{o.root, o.forever, entry, o.temporary, o.temporary + "/" + first.addr}
+	for _, path := range paths {
+		_, found, err := o.get(path)
+		require.True(t, found, path)
+		require.ErrorContains(t, err, "not authenticated", path)
+		_, err = o.make(path+"/x", "", 0)
+		require.Error(t, err, path)
+	}
+	o.auth("leaf:wrong")
+	_, _, err := o.get(entry)
+	require.ErrorContains(t, err, "not authenticated")
+
+	for name, tc := range map[string]struct{ args, says []string }{
+		"no password": {nil, []string{"asked without credentials", "--zk-auth-file"}},
+		"wrong one":   {[]string{"--zk-auth-file", writeFile(t, "wrong", "leaf:other")}, []string{`as user "leaf"`, "--zk-auth-file", "ACL"}},
+	} {
+		l := c.machine(tc.args...).start(frequent()...)
+		l.exits(exitFailure, name)
+		for _, says := range tc.says {
+			require.Contains(t, l.logged(), says, name)
+		}
+		require.NotContains(t, l.logged(), "leaf:other", name)
+		require.NotContains(t, l.logged(), "issuing snowflake IDs", name)
+		out := c.onMachine(newMachine(t), append([]string{"worker", "list"}, tc.args...)...)
+		out.failed(t, exitFailure, tc.says...)
+	}
+
+	second := c.machine("--zk-auth-file", right).ready(frequent()...)
+	require.Equal(t, int64(1), second.info().ID)
+	second.awaitLive(2)
+	o.auth("leaf:pass:word")
+	for _, path := range paths {
+		o.must(path)
+	}
+	require.Equal(t, exitOK, second.stop())
+	require.Equal(t, exitOK, first.stop())
+}
+
+// TLS to ZooKeeper, with certificates on both sides.
+func TestZooKeeperOverTLS(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.StartTLS(t, true)
+	c := &cluster{t: t, servers: []string{server.SecureAddr()}, root: "/leaf"}
+	o := newOnlooker(t, server.Server, c.root)
+	client := []string{"--zk-tls-cert", server.Cert, "--zk-tls-key", server.Key}
+	l := c.machine(append(client, "--zk-tls-ca", server.CA)...).ready(frequent()...)
+	require.Equal(t, []string{l.addr}, o.live())
+	l.awaitStatus("/api/snowflake/get/a", http.StatusOK)
+	list := c.onMachine(newMachine(t), append([]string{"worker", "list", "--zk-tls-ca", server.CA}, client...)...).ok(t)
+	require.Contains(t, list, l.addr)
+	require.Equal(t, exitOK, l.stop())
+
+	before := o.everything()
+	refused := map[*child]string{}
+	for _, tc := range map[string]struct {
+		addr string
+		args []string
+		says string
+	}{
+		"another authority":        {server.SecureAddr(), append(client, "--zk-tls-ca", server.OtherCA), "certificate signed by unknown authority"},
+		"the system's authorities": {server.SecureAddr(), append(client, "--zk-tls-ca", "system"), "certificate signed by unknown authority"},
+		"another name":             {server.SecureAddrByIP(), append(client, "--zk-tls-ca", server.CA), "cannot validate certificate for 127.0.0.1"},
+		"no certificate of ours":   {server.SecureAddr(), []string{"--zk-tls-ca", server.CA}, "remote error: tls"},
+		"no TLS":                   {server.SecureAddr(), nil, "--zk-tls-ca"},
+	} {
+		c.servers = []string{tc.addr}
+		refused[c.machine(slices.Clone(tc.args)...).start()] = tc.says
+	}
+	for l, says := range refused {
+		l.awaitLog("ZooKeeper: server failed", says)
+		require.Equal(t, "starting", l.mustGet("/readyz").code(), says)
+		require.Equal(t, exitOK, l.stop(), says)
+		require.NotContains(t, l.logged(), "ZooKeeper: connected", says)
+	}
+	require.Equal(t, before, o.everything(), "none of them came through")
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+)
+
+// Sixteen daemons meet an empty root at once, with the ten seconds that a new root
+// settles in production: each has a worker ID of its own, and again after a
+// restart of all, half of them by a power cut.
+func TestSixteenFirstStartsAtOnce(t *testing.T) {
+	t.Parallel()
+	c := onShared(t)
+	o := c.watch()
+	const n = 16
+	var machines []*machine
+	for range n {
+		m := c.machine("--report-interval", "1s", "--ceiling-lead", "5s")
+		m.settle = 10 * time.Second
+		machines = append(machines, m)
+	}
+	numbers := map[string]int64{} // by node
+	var all []int64
+	for life := range 2 {
+		var daemons []*child
+		for _, m := range machines {
+			daemons = append(daemons, m.start())
+		}
+		var loads []*load
+		for _, l := range daemons {
+			l.awaitStatus("/readyz", http.StatusOK)
+			loads = append(loads, newLoad(l, "/api/snowflake/get/a?n=400"))
+		}
+		for _, ld := range loads {
+			ld.flows(t, 2000)
+		}
+		var lowest []int64
+		for _, ld := range loads {
+			got := ld.unharmed(t)
+			lowest = append(lowest, slices.Min(got))
+			all = append(all, got...)
+		}
+		taken := map[int64]bool{}
+		for _, l := range daemons {
+			info := l.info()
+			require.Equal(t, l.addr, info.Node)
+			taken[info.ID] = true
+			if life == 0 {
+				numbers[info.Node] = info.ID
+				require.True(t, l.hasLogged("settling") || l.hasLogged("is not used for"), "it did not wait for the root to settle")
+			}
+			require.Equal(t, numbers[info.Node], info.ID, "another worker ID after the restart")
+		}
+		require.Len(t, taken, n)
+		for id := range taken {
+			require.Less(t, id, int64(n))
+		}
+		if life == 0 {
+			// All clocks are this machine's, ZooKeeper's too.
+			settled := clock.Millis(o.must(c.root).changed).Add(10 * time.Second)
+			require.GreaterOrEqual(t, timeOf(t, slices.Min(lowest)), settled)
+		}
+		require.Len(t, o.entries(), n)
+		for i, l := range daemons {
+			if i%2 == 0 {
+				l.kill()
+				continue
+			}
+			require.Equal(t, exitOK, l.stop())
+		}
+	}
+	requireDistinct(t, all)
+}
+
+// A node's name is its identity, whatever it is made of.
+func TestNodeNames(t *testing.T) {
+	t.Parallel()
+	c := onShared(t)
+	o := c.watch()
+	six := c.machine()
+	six.addr = loopback6(t)
+	var notHere []string
+	if six.addr == "" { // no IPv6 on this machine: it can be advertised all the same
+		six.addr = freeAddress(t)
+		_, port, err := net.SplitHostPort(six.addr)
+		require.NoError(t, err)
+		notHere = []string{"--advertise", net.JoinHostPort("::1", port)}
+	}
+	four := c.machine()
+	for _, tc := range []struct {
+		m    *machine
+		args []string
+		node string // as people know it
+		name string // as it stands in ZooKeeper
+	}{
+		{four, nil, four.addr, four.addr},
+		{six, notHere, "[::1]" + six.addr[strings.LastIndex(six.addr, ":"):], "[::1]" + six.addr[strings.LastIndex(six.addr, ":"):]},
+		{c.machine(), []string{"--node", "ids-1.example.org"}, "ids-1.example.org", "ids-1.example.org"},
+		{c.machine(), []string{"--node", "100%-0000000000"}, "100%-0000000000", "100%25-0000000000"},
+	} {
+		before := o.entries()
+		l := tc.m.ready(tc.args...)
+		id := l.info().ID
+		require.Equal(t, tc.node, l.info().Node)
+		require.Contains(t, o.live(), tc.name)
+		require.ElementsMatch(t, append(before, fmt.Sprintf("%s-%010d", tc.name, id)), o.entries())
+		payload := o.must(fmt.Sprintf("%s/%s-%010d", o.forever, tc.name, id)).payload(t)
+		require.Equal(t, l.info().Address, net.JoinHostPort(payload.IP, payload.Port))
+		require.Contains(t, c.onMachine(tc.m, "worker", "list").ok(t), tc.node)
+		require.Equal(t, exitOK, l.stop())
+		require.NotContains(t, o.live(), tc.name)
+
+		l = tc.m.ready(tc.args...)
+		require.Equal(t, id, l.info().ID)
+		require.Equal(t, exitOK, l.stop())
+	}
+	require.Len(t, o.entries(), 4)
+}
+
+// loopback6 returns a free address of ::1; empty on a machine that has none.
+func loopback6(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		return ""
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// Without an address that peers can use there is nothing to be known by.
+func TestNoUsableAddressIsAMistake(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"free port":            {"--listen", "127.0.0.1:0"},
+		"free port, with node": {"--listen", "127.0.0.1:0", "--node", "n"},
+		"advertised as 0":      {"--advertise", "127.0.0.1:0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			leafd(t, append([]string{"serve", "--zk", "127.0.0.1:1"}, args...)...).failed(t, exitUsage, "advertise")
+		})
+	}
+	require.Equal(t, "10.0.0.5:80", captured(t, cli{args: []string{"--zk", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--advertise", "10.0.0.5:80"}}).Node)
+	require.Equal(t, "127.0.0.1:0", captured(t, cli{args: []string{"--listen", "127.0.0.1:0"}}).Node, "standalone it is good enough")
+
+	cluster := Config{ZK: []string{"127.0.0.1:1"}}
+	require.Contains(t, cluster.noIdentity("127.0.0.1:80", true), "advertise", "every machine has that address")
+	require.Empty(t, cluster.noIdentity("127.0.0.1:80", false), "it was asked for")
+	require.Empty(t, (&Config{}).noIdentity("127.0.0.1:80", true))
+	cluster.Node = "ids-1"
+	require.Empty(t, cluster.noIdentity("127.0.0.1:80", true))
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// proxied puts a network of its own between a daemon and each server.
+func proxied(t *testing.T, e *zookeepertest.Ensemble) ([]*zookeepertest.Proxy, []string) {
+	t.Helper()
+	var proxies []*zookeepertest.Proxy
+	var addresses []string
+	for _, s := range e.Servers {
+		p := zookeepertest.NewProxy(t, s.Addr())
+		proxies, addresses = append(proxies, p), append(addresses, p.Addr())
+	}
+	return proxies, addresses
+}
+
+// P3 on three servers, one thing after the other, under load: the follower that a
+// daemon is connected to hangs, the leader is killed, two of three are killed, and
+// all lose their disks.
+func TestEnsembleFailsUnderLoad(t *testing.T) {
+	t.Parallel()
+	e := zookeepertest.StartEnsemble(t, 3)
+	leader := e.Leader(t)
+	follower, other := (leader+1)%3, (leader+2)%3
+	c := onServers(t, "/leaf", e.Addrs()...)
+	// The first one can reach the follower only, until that hangs.
+	proxies, addresses := proxied(t, e)
+	proxies[leader].Down(t)
+	proxies[other].Down(t)
+	near := onServers(t, "/leaf", addresses...)
+	machines := []*machine{near.host(brisk()...), c.host(brisk()...), c.host(brisk()...)}
+	daemons := []*child{machines[0].ready()}
+	for _, m := range machines[1:] {
+		daemons = append(daemons, m.ready())
+	}
+	numbers := numbersOf(t, daemons...)
+	tr := newTraffic(t, daemons...)
+	tr.flows()
+	settled := func(through int, since string) {
+		t.Helper()
+		look := c.tree(e.Servers[through])
+		for i, l := range daemons {
+			look.settled(machines[i], l)
+			require.Eventually(t, func() bool { return l.countLogged(lineBack) == l.raised()[codeLost] }, eventually, tick)
+			t.Logf("%s: alarms of worker %d: %v", since, numbers[l], l.raised())
+		}
+		tr.flows()
+	}
+
+	// A follower hangs: its daemon goes to another one.
+	elsewhere := func() int {
+		return daemons[0].countLogged("ZooKeeper: connected", addresses[leader]) + daemons[0].countLogged("ZooKeeper: connected", addresses[other])
+	}
+	require.Zero(t, elsewhere())
+	require.True(t, daemons[0].hasLogged("ZooKeeper: connected", addresses[follower]))
+	e.Pause(t, follower)
+	proxies[leader].Up(t)
+	proxies[other].Up(t)
+	require.Eventually(t, func() bool { return elsewhere() > 0 }, eventually, tick)
+	settled(leader, "follower hung")
+	e.Resume(t, follower)
+	e.Serving(t)
+
+	// The leader is killed.
+	e.Kill(t, leader)
+	require.NotEqual(t, leader, e.Leader(t))
+	settled(follower, "leader killed")
+	e.Restart(t, leader)
+
+	// No quorum.
+	before := map[*child]int{}
+	for _, l := range daemons {
+		before[l] = l.raised()[codeLost]
+	}
+	e.Kill(t, leader)
+	e.Kill(t, other)
+	for _, l := range daemons {
+		l.awaitAlarm(codeLost, before[l]+1)
+		require.Equal(t, http.StatusOK, l.mustGet("/readyz").status)
+	}
+	tr.flows()
+	for _, l := range daemons {
+		require.Equal(t, before[l]+1, l.raised()[codeLost], "once for an outage")
+	}
+	e.Restart(t, leader, other)
+	settled(follower, "two of three killed")
+	for _, l := range daemons {
+		require.Zero(t, l.raised()[codeForgot])
+	}
+
+	// Every disk is empty.
+	was := c.tree(e.Servers[0]).cluster()
+	e.Wipe(t)
+	for _, l := range daemons {
+		l.awaitAlarm(codeForgot, 1)
+	}
+	settled(leader, "all wiped")
+	requireMoved(t, c.tree(e.Servers[other]), was, machines...)
+
+	tr.unharmed(numbers)
+	for i, l := range daemons {
+		require.Equal(t, map[string]int{codeLost: l.raised()[codeLost], codeForgot: 1}, l.raised())
+		require.Equal(t, exitOK, l.stop())
+		again := machines[i].ready()
+		require.Equal(t, numbers[l], again.info().ID)
+		require.Equal(t, exitOK, again.stop())
+	}
+}
+
+// requireMoved requires that ZooKeeper names another cluster than it was, and that
+// the machines' local records have it.
+func requireMoved(t *testing.T, look *ztree, was string, machines ...*machine) {
+	t.Helper()
+	now := look.cluster()
+	require.NotEqual(t, was, now)
+	for _, m := range machines {
+		require.Eventually(t, func() bool {
+			r, err := cache.Peek(m.dataDir())
+			require.NoError(t, err)
+			return r.Cluster == now
+		}, eventually, tick, "the cluster in %s's worker.json", m.addr)
+	}
+}

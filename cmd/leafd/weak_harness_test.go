@@ -1,0 +1,274 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// brisk makes a daemon report often and lets its session end soon: what ZooKeeper
+// does to it shows within seconds. The lead is for disks that others keep busy, and
+// shorter than the outages.
+func brisk() []string {
+	return []string{"--report-interval", "500ms", "--ceiling-lead", "5s", "--zk-session-timeout", "2s"}
+}
+
+// onServers returns the cluster under a root of its own on servers.
+func onServers(t *testing.T, root string, servers ...string) *cluster {
+	t.Helper()
+	return &cluster{t: t, servers: servers, root: root}
+}
+
+// host returns a machine of the cluster whose address stays free while its daemon is
+// stopped.
+func (c *cluster) host(args ...string) *machine {
+	c.t.Helper()
+	m := c.machine(args...)
+	m.addr = freeAddress(c.t)
+	return m
+}
+
+// behind returns a host that reaches ZooKeeper through proxy alone.
+func (c *cluster) behind(proxy *zookeepertest.Proxy, args ...string) *machine {
+	c.t.Helper()
+	return c.host(append([]string{"--zk", proxy.Addr()}, args...)...)
+}
+
+// countLogged counts the lines that have all of parts.
+func (l *child) countLogged(parts ...string) int {
+	n := 0
+	for line := range strings.Lines(l.logged()) {
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// awaitCount waits for the nth line that has all of parts.
+func (l *child) awaitCount(n int, parts ...string) {
+	l.t.Helper()
+	require.Eventually(l.t, func() bool { return l.countLogged(parts...) >= n }, 60*time.Second, 5*time.Millisecond, "%d log lines with %q", n, parts)
+}
+
+// How long and how often a test looks whether something has come true.
+const (
+	eventually = 60 * time.Second
+	tick       = 10 * time.Millisecond
+)
+
+// Codes of alarms.
+const (
+	codeLost   = "registry_unreachable"
+	codeForgot = "registry_forgot"
+	codeFenced = "worker_fenced"
+)
+
+// Parts of log lines.
+const (
+	lineLost      = `"alarm":"registry_unreachable"`
+	lineFenced    = `"alarm":"worker_fenced"`
+	lineBack      = "ZooKeeper takes reports again"
+	lineConfirmed = "ZooKeeper has confirmed the local record"
+	lineUnclean   = "the last stop was unclean"
+)
+
+// raised counts the alarms that were raised, by code: in the metrics, since the log
+// folds those that come soon after each other. It leaves out what a busy machine
+// raises by itself: a disk that is late for reports that come this often, and a peer
+// that is just being restarted.
+func (l *child) raised() map[string]int {
+	l.t.Helper()
+	counts := map[string]int{}
+	for line := range strings.Lines(l.mustGet("/metrics").body) {
+		var code string
+		var n int
+		if _, err := fmt.Sscanf(line, "leafd_alarms_total{code=%q} %d", &code, &n); err == nil && n > 0 {
+			counts[code] = n
+		}
+	}
+	delete(counts, "report_failing")
+	delete(counts, "peers_silent")
+	return counts
+}
+
+// awaitAlarm waits until the alarm was raised n times.
+func (l *child) awaitAlarm(code string, n int) {
+	l.t.Helper()
+	require.Eventually(l.t, func() bool { return l.raised()[code] >= n }, eventually, tick, "alarm %s, %d times", code, n)
+}
+
+// traffic is what the clients of several daemons ask for, all the while that
+// something happens to ZooKeeper. Unlike load it pauses between requests, so that
+// the servers get the processor too, and keeps how long each answer took.
+type traffic struct {
+	t        *testing.T
+	stopping chan struct{}
+	once     sync.Once
+	wg       sync.WaitGroup
+
+	mu   sync.Mutex
+	got  map[*child][]int64         // mu protects; every ID received
+	took map[*child][]time.Duration // mu protects; of each answer
+	bad  []string                   // mu protects; what was no answer with IDs
+}
+
+// newTraffic starts three clients of each daemon.
+func newTraffic(t *testing.T, daemons ...*child) *traffic {
+	t.Helper()
+	tr := &traffic{t: t, stopping: make(chan struct{}), got: map[*child][]int64{}, took: map[*child][]time.Duration{}}
+	for _, l := range daemons {
+		for _, path := range []string{"/api/snowflake/get/order", "/api/snowflake/get/pay", "/api/snowflake/get/bulk?n=40"} {
+			tr.wg.Go(func() { tr.client(l, path) })
+		}
+	}
+	t.Cleanup(tr.halt)
+	return tr
+}
+
+// halt ends the clients.
+func (tr *traffic) halt() {
+	tr.once.Do(func() { close(tr.stopping) })
+	tr.wg.Wait()
+}
+
+func (tr *traffic) client(l *child, path string) {
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	pause := time.NewTicker(3 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		select {
+		case <-tr.stopping:
+			return
+		case <-pause.C:
+		}
+		began := clock.System().Mono()
+		list, err := requestIDs(&client, l.url+path)
+		spent := clock.System().Mono() - began
+		tr.mu.Lock()
+		tr.got[l] = append(tr.got[l], list...)
+		tr.took[l] = append(tr.took[l], spent)
+		if err != nil {
+			tr.bad = append(tr.bad, err.Error())
+		}
+		tr.mu.Unlock()
+	}
+}
+
+func requestIDs(client *http.Client, url string) ([]int64, error) {
+	res, err := client.Get(url)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %d %s", url, res.StatusCode, body)
+	}
+	return ids(string(body))
+}
+
+// flows waits until every daemon has answered a number of requests more, and
+// requires that none failed so far.
+func (tr *traffic) flows() {
+	tr.t.Helper()
+	const more = 60
+	before := tr.answered()
+	require.Eventually(tr.t, func() bool {
+		for l, n := range tr.answered() {
+			if n < before[l]+more {
+				return false
+			}
+		}
+		return true
+	}, 60*time.Second, 5*time.Millisecond, "answers to every daemon's clients")
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	require.Empty(tr.t, tr.bad[:min(len(tr.bad), 3)])
+}
+
+func (tr *traffic) answered() map[*child]int {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	n := map[*child]int{}
+	for l := range tr.took {
+		n[l] = len(tr.got[l])
+	}
+	return n
+}
+
+// highest returns the highest ID that l has issued so far.
+func (tr *traffic) highest(l *child) int64 {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return slices.Max(tr.got[l])
+}
+
+// unharmed stops the traffic and returns every ID: none twice, none of another
+// worker than its daemon is, no request failed or refused.
+func (tr *traffic) unharmed(numbers map[*child]int64) []int64 {
+	tr.t.Helper()
+	tr.halt()
+	require.Empty(tr.t, tr.bad[:min(len(tr.bad), 3)], "%d requests failed or were refused", len(tr.bad))
+	layout := snowflake.DefaultLayout()
+	var all []int64
+	var took []time.Duration
+	for l, list := range tr.got {
+		for _, id := range list { // require is slow for this many
+			if parts, err := layout.Decode(id); err != nil || parts.Worker != numbers[l] {
+				require.FailNow(tr.t, "another's ID", "%d, issued at %s, worker %d: %+v, %v", id, l.addr, numbers[l], parts, err)
+			}
+		}
+		all = append(all, list...)
+		took = append(took, tr.took[l]...)
+	}
+	requireDistinct(tr.t, all)
+	slices.Sort(took)
+	tr.t.Logf("%d IDs in %d answers; latency p50 %s, p99 %s, worst %s",
+		len(all), len(took), took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
+	return all
+}
+
+// some takes IDs from a daemon.
+func (l *child) some() []int64 {
+	l.t.Helper()
+	list, err := ids(l.awaitStatus("/api/snowflake/get/some?n=50", http.StatusOK).body)
+	require.NoError(l.t, err)
+	return list
+}
+
+// numbersOf returns the daemons' worker IDs, which must all be different.
+func numbersOf(t *testing.T, daemons ...*child) map[*child]int64 {
+	t.Helper()
+	numbers := map[*child]int64{}
+	for _, l := range daemons {
+		numbers[l] = l.info().ID
+	}
+	all := slices.Sorted(maps.Values(numbers))
+	require.Len(t, slices.Compact(all), len(daemons), "worker IDs %v", all)
+	return numbers
+}
+
+// passes waits until d has passed on the machine's clock: for what must not happen
+// in that time.
+func (m *machine) passes(d time.Duration) {
+	m.t.Helper()
+	until := m.now().Add(d)
+	require.Eventually(m.t, func() bool { return m.now() >= until }, d+60*time.Second, 10*time.Millisecond)
+}

@@ -1,0 +1,312 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// P3: daemons are started while ZooKeeper is killed, hung, or behind a network that
+// swallows everything: they serve from their local files, and are confirmed once it
+// is back. The first was stopped cleanly before; the second was killed, and waits for
+// its ceiling.
+func TestRestartWithoutZooKeeper(t *testing.T) {
+	t.Parallel()
+	s := zookeepertest.Start(t)
+	proxy := zookeepertest.NewProxy(t, s.Addr())
+	c := onServers(t, "/leaf", proxy.Addr())
+	settings := append(brisk(), "--ceiling-lead", "3s")
+	clean, crash := c.host(settings...), c.host(settings...)
+	running := map[*machine]*child{clean: clean.ready(), crash: crash.ready()}
+	was := numbersOf(t, running[clean], running[crash])
+	numbers := map[*machine]int64{clean: was[running[clean]], crash: was[running[crash]]}
+	var all []int64
+	for _, outage := range []struct {
+		name       string
+		begin, end func()
+	}{
+		{"killed", func() { s.Kill(t) }, func() { s.Restart(t) }},
+		{"hung", func() { s.Pause(t) }, func() { s.Resume(t) }},
+		{"blackholed", func() { proxy.Blackhole(t, true) }, func() { proxy.Blackhole(t, false) }},
+	} {
+		issued := running[crash].some()
+		all = slices.Concat(all, issued, running[clean].some())
+		require.Equal(t, exitOK, running[clean].stop())
+		outage.begin()
+		running[crash].kill()
+		for m := range running {
+			running[m] = m.start()
+		}
+		running[crash].awaitLog(lineUnclean)
+		require.Equal(t, "starting", running[crash].mustGet("/api/snowflake/get/a").code(), outage.name)
+		byDaemon := map[*child]int64{}
+		for m, l := range running {
+			l.awaitStatus("/readyz", http.StatusOK)
+			requireUnconfirmed(t, l, numbers[m])
+			require.Equal(t, m == crash, l.hasLogged(lineUnclean), "%s: only the killed one waits", outage.name)
+			byDaemon[l] = numbers[m]
+		}
+		next := running[crash].some()
+		require.Greater(t, slices.Min(next), slices.Max(issued), outage.name)
+		tr := newTraffic(t, running[clean], running[crash])
+		tr.flows()
+		require.Zero(t, running[clean].countLogged(lineConfirmed), "%s: it is still out", outage.name)
+		outage.end()
+		look := c.tree(s)
+		for m, l := range running {
+			l.awaitLog(lineConfirmed)
+			look.settled(m, l)
+			require.Equal(t, map[string]int{codeLost: 1}, l.raised(), outage.name)
+		}
+		tr.flows()
+		all = slices.Concat(all, next, tr.unharmed(byDaemon))
+		requireDistinct(t, all)
+	}
+	for _, l := range running {
+		require.Equal(t, exitOK, l.stop())
+	}
+}
+
+// requireUnconfirmed requires a daemon that issues by its local record alone, as
+// worker number, and has said so.
+func requireUnconfirmed(t *testing.T, l *child, number int64) {
+	t.Helper()
+	require.Equal(t, number, l.info().ID)
+	require.Equal(t, map[string]int{codeLost: 1}, l.raised())
+	require.True(t, l.hasLogged(lineLost, "starting from the local record"))
+	require.True(t, l.hasLogged("ZooKeeper has to confirm it yet"))
+}
+
+// Daemons are stopped while ZooKeeper is out: the stop is clean all the same. One is
+// started again while it is out still, below the ceiling that ZooKeeper has of it;
+// that is from before the stop, and no reason to fence. The other one is started
+// when ZooKeeper is back, and waits for that ceiling at most.
+func TestStopWithoutZooKeeper(t *testing.T) {
+	t.Parallel()
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), s.Addr())
+	look := c.tree(s)
+	proxy := zookeepertest.NewProxy(t, s.Addr())
+	early, late := c.behind(proxy, append(brisk(), "--ceiling-lead", "25s")...), c.behind(proxy, brisk()...)
+	first := []*child{early.ready(), late.ready()}
+	numbers := numbersOf(t, first...)
+	all := slices.Concat(first[0].some(), first[1].some())
+	proxy.Blackhole(t, true)
+	for _, l := range first {
+		require.NoError(t, l.cmd.Process.Signal(syscall.SIGTERM))
+	}
+	for _, l := range first {
+		require.Equal(t, exitOK, l.wait(), "a stop needs no ZooKeeper")
+		require.True(t, l.hasLogged(`"message":"stopped"`))
+	}
+	ahead := look.entry(early.addr).Top
+	again := early.ready()
+	requireUnconfirmed(t, again, numbers[first[0]])
+	require.False(t, again.hasLogged(lineUnclean))
+	issued := again.some()
+	require.Less(t, timeOf(t, slices.Max(issued)), ahead, "below the ceiling that ZooKeeper has")
+	tr := newTraffic(t, again)
+	tr.flows()
+	proxy.Blackhole(t, false)
+	back := late.ready()
+	require.Equal(t, numbers[first[1]], back.info().ID)
+	again.awaitLog(lineConfirmed)
+	look.settled(early, again)
+	look.settled(late, back)
+	tr.flows()
+	all = slices.Concat(all, issued, back.some(), tr.unharmed(map[*child]int64{again: numbers[first[0]]}))
+	requireDistinct(t, all)
+	require.Equal(t, map[string]int{codeLost: 1}, again.raised())
+	require.Equal(t, exitOK, again.stop())
+	require.Equal(t, exitOK, back.stop())
+}
+
+// While a daemon runs from its local file alone, somebody else takes what it has:
+// fenced as soon as ZooKeeper can be asked.
+func TestIdentityTakenWhileZooKeeperIsOut(t *testing.T) {
+	t.Parallel()
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), s.Addr())
+	look := c.tree(s)
+	proxy := zookeepertest.NewProxy(t, s.Addr())
+	type victim struct {
+		name string
+		take func(e zentry, node string)
+		says string
+		m    *machine
+		l    *child
+		tr   *traffic
+	}
+	rewritten := func(e zentry) []byte {
+		data, _, _, _ := look.get(e.Path)
+		return []byte(strings.Replace(string(data), e.Owner, "00000000-1111-2222-3333-444444444444", 1))
+	}
+	victims := []*victim{
+		{name: "entry rewritten", take: func(e zentry, _ string) { look.set(e.Path, rewritten(e)) }, says: "another process"},
+		{name: "entry removed", take: func(e zentry, _ string) { look.remove(e.Path) }, says: "removed"},
+		{name: "number given to another node", take: func(e zentry, _ string) {
+			data := rewritten(e)
+			look.remove(e.Path)
+			look.create(strings.Replace(e.Path, "127.0.0.1", "127.9.9.9", 1), data, 0)
+		}, says: "removed"},
+		{name: "another process is live", take: func(_ zentry, node string) {
+			look.create(c.root+"/leaf_temporary/"+node,
+				[]byte(`{"owner":"00000000-1111-2222-3333-444444444444","address":"127.0.0.1:9","node":"`+node+`","worker_id":0,"session_ms":2000}`), flagEphemeral)
+		}, says: "is live as node"},
+	}
+	for _, v := range victims {
+		v.m = c.behind(proxy, brisk()...)
+		v.l = v.m.ready()
+	}
+	for _, v := range victims {
+		require.Equal(t, exitOK, v.l.stop(), v.name)
+	}
+	proxy.Down(t)
+	for _, v := range victims {
+		v.l = v.m.start()
+	}
+	for _, v := range victims {
+		v.l.awaitStatus("/readyz", http.StatusOK)
+		require.True(t, v.l.hasLogged(lineLost), v.name)
+		v.tr = newTraffic(t, v.l)
+		v.take(look.entry(v.m.addr), v.m.addr)
+	}
+	for _, v := range victims {
+		v.tr.flows()
+		require.Zero(t, v.l.raised()[codeFenced], v.name)
+	}
+	proxy.Up(t)
+	for _, v := range victims {
+		v.l.awaitLog(lineFenced, v.says)
+		require.Equal(t, "worker_fenced", v.l.awaitStatus("/api/snowflake/get/a", http.StatusServiceUnavailable).code(), v.name)
+		require.Equal(t, "worker_fenced", v.l.mustGet("/readyz").code(), v.name)
+		require.Zero(t, v.l.countLogged(lineConfirmed), v.name)
+		owner, _, live := look.live(v.m.addr)
+		require.False(t, live && owner == v.l.info().Owner, "%s: a fenced daemon is not among the live", v.name)
+	}
+	last := victims[0].m.now()
+	for _, v := range victims {
+		v.m.passes(time.Second)
+		v.tr.halt()
+		require.LessOrEqual(t, timeOf(t, v.tr.highest(v.l)), last, "%s: no ID after it was fenced", v.name)
+		require.NotEmpty(t, v.tr.bad, v.name)
+		for _, refusal := range v.tr.bad {
+			require.Contains(t, refusal, `"worker_fenced"`, v.name)
+		}
+		require.Equal(t, exitHeld, v.l.stop(), v.name)
+	}
+}
+
+// flagEphemeral is ZooKeeper's flag of a temporary node.
+const flagEphemeral = 1
+
+// A copy of a data folder is no identity: without ZooKeeper it isn't started from,
+// while the original is.
+func TestCopyOfTheDataFolderWithoutZooKeeper(t *testing.T) {
+	t.Parallel()
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), s.Addr())
+	proxy := zookeepertest.NewProxy(t, s.Addr())
+	original := c.behind(proxy, brisk()...)
+	l := original.ready()
+	number := l.info().ID
+	require.Eventually(t, func() bool { // ZooKeeper has it first, perhaps
+		_, err := cache.Peek(original.dataDir())
+		return err == nil
+	}, eventually, tick)
+	running := c.behind(proxy, brisk()...) // copied while its daemon runs
+	require.NoError(t, l.cmd.Process.Signal(syscall.SIGSTOP))
+	require.NoError(t, os.CopyFS(running.dataDir(), os.DirFS(original.dataDir())))
+	require.NoError(t, l.cmd.Process.Signal(syscall.SIGCONT))
+	require.Equal(t, exitOK, l.stop())
+	stopped := c.behind(proxy, brisk()...) // and when it has stopped
+	require.NoError(t, os.CopyFS(stopped.dataDir(), os.DirFS(original.dataDir())))
+
+	for _, outage := range []struct {
+		name       string
+		begin, end func()
+	}{
+		{"down", func() { proxy.Down(t) }, func() { proxy.Up(t) }},
+		{"blackholed", func() { proxy.Blackhole(t, true) }, func() { proxy.Blackhole(t, false) }},
+	} {
+		outage.begin()
+		copies := []*child{
+			running.start("--node", original.addr), stopped.start("--node", original.addr),
+		}
+		for _, copied := range copies {
+			copied.awaitLog(lineLost, "does not start", "the data folder is a copy")
+			require.Equal(t, exitFailure, copied.wait(), outage.name)
+			require.NotContains(t, copied.logged(), "issuing snowflake IDs", outage.name)
+		}
+		l := original.ready()
+		require.Equal(t, number, l.info().ID)
+		outage.end()
+		l.awaitLog(lineConfirmed)
+		require.Equal(t, exitOK, l.stop())
+	}
+	// With ZooKeeper there, the original's record is a record like another: nobody is live.
+	l = stopped.ready("--node", original.addr)
+	require.Equal(t, number, l.info().ID)
+	require.Equal(t, exitOK, l.stop())
+}
+
+// Without ZooKeeper and without a record there is no identity. A start waits for
+// ZooKeeper as long as it may, and then says which servers it asked.
+func TestFirstStartWaitsForZooKeeper(t *testing.T) {
+	t.Parallel()
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), s.Addr())
+	refusing, silent, late := zookeepertest.NewProxy(t, s.Addr()), zookeepertest.NewProxy(t, s.Addr()), zookeepertest.NewProxy(t, s.Addr())
+	refusing.Down(t)
+	late.Down(t)
+	silent.Blackhole(t, true)
+	short := append(brisk(), "--ceiling-lead", "1s", "--startup-timeout", "2s")
+	patient := c.behind(late, brisk()...).start()
+	patient.awaitLog("ZooKeeper: server failed")
+	for proxy, says := range map[*zookeepertest.Proxy]string{refusing: "connection refused", silent: "no answer"} {
+		m := c.behind(proxy, short...)
+		l := m.start()
+		l.awaitStatus("/healthz", http.StatusOK)
+		require.Equal(t, "starting", l.mustGet("/api/snowflake/get/a").code())
+		l.awaitLog(lineLost, "does not start")
+		require.Equal(t, exitFailure, l.wait(), says)
+		last := l.logged()[strings.LastIndex(l.logged(), "leafd: "):]
+		for _, part := range []string{"registry unreachable", proxy.Addr(), m.addr, "it has to answer once"} {
+			require.Contains(t, last, part)
+		}
+		t.Logf("%s: %s", says, last)
+		require.NoFileExists(t, m.dataDir()+"/worker.json")
+	}
+	require.Equal(t, "starting", patient.mustGet("/readyz").code())
+	late.Up(t)
+	patient.awaitStatus("/readyz", http.StatusOK)
+	require.Empty(t, patient.raised())
+	require.Equal(t, exitOK, patient.stop())
+}
+
+// Names that don't resolve are servers that are out, for a first start too.
+func TestServersThatDontResolve(t *testing.T) {
+	t.Parallel()
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), "leafd-test-one.invalid:2181", s.Addr(), "leafd-test-two.invalid:2181")
+	m := c.host(brisk()...)
+	look := c.tree(s)
+	var all []int64
+	for range 3 { // the servers are tried in another order each time
+		l := m.ready()
+		look.settled(m, l)
+		require.Zero(t, l.info().ID)
+		all = append(all, l.some()...)
+		require.Equal(t, exitOK, l.stop())
+	}
+	requireDistinct(t, all)
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// ztree is what a cluster has in ZooKeeper, read past the daemons.
+type ztree struct {
+	t    *testing.T
+	root string
+	// get returns a znode's data, the version and the session of an ephemeral one;
+	// false for none. It waits for the server.
+	get      func(path string) (data []byte, version int32, session int64, found bool)
+	children func(path string) []string
+	set      func(path string, data []byte)
+	remove   func(path string)
+	create   func(path string, data []byte, flags int32) string
+}
+
+// tree returns a look at the cluster through s, with a connection of its own.
+func (c *cluster) tree(s *zookeepertest.Server) *ztree {
+	c.t.Helper()
+	conn := s.Conn(c.t)
+	tr := &ztree{t: c.t, root: c.root}
+	tr.get = func(path string) ([]byte, int32, int64, bool) {
+		found, _, err := conn.Exists(path)
+		require.NoError(c.t, err)
+		if !found {
+			return nil, 0, 0, false
+		}
+		data, stat, err := conn.Get(path)
+		if err != nil { // gone in between
+			found, _, err = conn.Exists(path)
+			require.NoError(c.t, err)
+			require.False(c.t, found, path)
+			return nil, 0, 0, false
+		}
+		return data, stat.Version, stat.EphemeralOwner, true
+	}
+	tr.children = func(path string) []string {
+		names, _, err := conn.Children(path)
+		require.NoError(c.t, err, path)
+		slices.Sort(names)
+		return names
+	}
+	tr.set = func(path string, data []byte) {
+		_, err := conn.Set(path, data, -1)
+		require.NoError(c.t, err, path)
+	}
+	tr.remove = func(path string) { require.NoError(c.t, conn.Delete(path, -1), path) }
+	tr.create = func(path string, data []byte, flags int32) string {
+		_, stat, err := conn.Exists("/")
+		require.NoError(c.t, err)
+		require.NotNil(c.t, stat)
+		acl, _, err := conn.GetACL("/")
+		require.NoError(c.t, err)
+		created, err := conn.Create(path, data, flags, acl)
+		require.NoError(c.t, err, path)
+		return created
+	}
+	return tr
+}
+
+// removeAll does what deleteall of ZooKeeper's own command line does: one znode
+// after the other, those below first.
+func (tr *ztree) removeAll(path string) {
+	tr.t.Helper()
+	for _, name := range tr.children(path) {
+		tr.removeAll(path + "/" + name)
+	}
+	tr.remove(path)
+}
+
+// zentry is an entry of leaf_forever, as it stands.
+type zentry struct {
+	Path   string       `json:"-"`
+	Number int64        `json:"-"`
+	IP     string       `json:"ip"`
+	Port   string       `json:"port"`
+	Time   clock.Millis `json:"timestamp"`
+	Top    clock.Millis `json:"ceiling"`
+	Owner  string       `json:"owner"`
+	State  string       `json:"state"`
+}
+
+// entries returns a node's entries.
+func (tr *ztree) entries(node string) []zentry {
+	tr.t.Helper()
+	forever := tr.root + "/leaf_forever"
+	if _, _, _, found := tr.get(forever); !found {
+		return nil
+	}
+	var list []zentry
+	for _, name := range tr.children(forever) {
+		number, mine := strings.CutPrefix(name, node+"-")
+		if !mine {
+			continue
+		}
+		data, _, _, found := tr.get(forever + "/" + name)
+		if !found {
+			continue
+		}
+		e := zentry{Path: forever + "/" + name}
+		require.NoError(tr.t, json.Unmarshal(data, &e), "%s", data)
+		_, err := fmt.Sscanf(number, "%010d", &e.Number)
+		require.NoError(tr.t, err, name)
+		list = append(list, e)
+	}
+	return list
+}
+
+// entry returns a node's only entry.
+func (tr *ztree) entry(node string) zentry {
+	tr.t.Helper()
+	list := tr.entries(node)
+	require.Len(tr.t, list, 1, "entries of %s", node)
+	return list[0]
+}
+
+// live returns the owner of a node's temporary node, and the session that it
+// belongs to; false for none.
+func (tr *ztree) live(node string) (owner string, session int64, found bool) {
+	tr.t.Helper()
+	data, _, session, found := tr.get(tr.root + "/leaf_temporary/" + node)
+	if !found {
+		return "", 0, false
+	}
+	var temp struct{ Owner string }
+	require.NoError(tr.t, json.Unmarshal(data, &temp), "%s", data)
+	return temp.Owner, session, true
+}
+
+// cluster returns the ID of the cluster.
+func (tr *ztree) cluster() string {
+	tr.t.Helper()
+	data, _, _, found := tr.get(tr.root)
+	require.True(tr.t, found, "the root")
+	var root struct{ Cluster string }
+	require.NoError(tr.t, json.Unmarshal(data, &root), "%s", data)
+	return root.Cluster
+}
+
+// settled waits until ZooKeeper has everything of a daemon as it should be: its entry
+// with a ceiling ahead of the time at which it was asked for, and its temporary node.
+func (tr *ztree) settled(m *machine, l *child) {
+	tr.t.Helper()
+	now := m.now()
+	me := l.info()
+	require.Eventually(tr.t, func() bool {
+		list := tr.entries(m.addr)
+		owner, _, live := tr.live(m.addr)
+		return len(list) == 1 && live && owner == me.Owner && list[0].Owner == me.Owner && list[0].State == string(worker.StateActive) &&
+			list[0].Time > now && list[0].Top > list[0].Time
+	}, eventually, tick, "entry and temporary node of %s", m.addr)
+	require.Equal(tr.t, me.ID, tr.entry(m.addr).Number)
+}
