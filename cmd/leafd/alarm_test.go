@@ -1,0 +1,60 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An alarm of a running daemon, and the one that it dies of, reach the webhook and
+// the program.
+func TestAlarmsReachWebhookAndProgram(t *testing.T) {
+	m := newMachine(t)
+	type notice struct{ Code, Message, Node string }
+	notices := make(chan notice, 16)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var n notice
+		if err := json.NewDecoder(r.Body).Decode(&n); err != nil {
+			t.Error(err)
+		}
+		notices <- n
+	}))
+	defer hook.Close()
+	said := filepath.Join(t.TempDir(), "said")
+	program := filepath.Join(t.TempDir(), "program")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho \"$LEAFD_ALARM_CODE\" >> "+said+"\n"), 0o700)) //nolint:gosec // it is to be run
+	reaches := func(code string) {
+		t.Helper()
+		select {
+		case n := <-notices:
+			require.Equal(t, code, n.Code)
+			require.Equal(t, "here", n.Node)
+		case <-time.After(30 * time.Second):
+			require.FailNow(t, "no webhook", code)
+		}
+		require.Eventually(t, func() bool {
+			b, err := os.ReadFile(said)
+			return err == nil && strings.HasSuffix(string(b), code+"\n")
+		}, 30*time.Second, 5*time.Millisecond)
+	}
+
+	args := []string{"--node", "here", "--alarm-webhook", hook.URL, "--alarm-exec", program}
+	l := m.ready(args...)
+	l.mustGet("/api/snowflake/get/a")
+	m.step(-time.Hour)
+	l.awaitStatus("/readyz", http.StatusServiceUnavailable)
+	reaches("clock_backwards")
+	require.Equal(t, exitOK, l.stop())
+
+	l = m.start(args...)
+	require.Equal(t, exitClock, l.wait())
+	reaches("clock_refused")
+	require.Empty(t, notices)
+}
