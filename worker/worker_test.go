@@ -393,7 +393,8 @@ func TestHangingDiskEndsAtTheCeiling(t *testing.T) {
 	d.clk.Advance(time.Minute)
 	err := w.Await(t.Context(), d.clk.Millis())
 	require.ErrorIs(t, err, snowflake.ErrCeilingReached)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	// That of the report that gave up, or of the next one that found it still at it.
+	require.Regexp(t, "took too long|still under way", err.Error())
 }
 
 // scripted is an Issuer that says what the test wants.
