@@ -29,7 +29,7 @@ func TestAlarmsReachWebhookAndProgram(t *testing.T) {
 	defer hook.Close()
 	said := filepath.Join(t.TempDir(), "said")
 	program := filepath.Join(t.TempDir(), "program")
-	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho \"$LEAFD_ALARM_CODE\" >> "+said+"\n"), 0o700)) //nolint:gosec // it is to be run
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho \"$LEAFD_ALARM_CODE\" >> "+said+"\n"), 0o700))
 	reaches := func(code string) {
 		t.Helper()
 		select {
