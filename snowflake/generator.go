@@ -71,8 +71,10 @@ type Config struct {
 //	    of the wall clock is seen within a millisecond under load.
 //	G4  after Stop's swap no compare-and-swap succeeds: what Stop returns is the
 //	    last time ever issued.
-//	G5  nobody sleeps holding a lock, and nobody spins: a used-up millisecond
-//	    has one sleeper, and everybody else waits for it.
+//	G5  nobody spins: a used-up millisecond has one sleeper, and everybody else
+//	    waits for its turn, first come, first served, and can give up. Who comes
+//	    while others wait, other than for one ID of a millisecond that has begun,
+//	    waits behind them: under a load of batches some would never get through.
 type Generator struct {
 	layout   Layout      // immutable
 	prefix   int64       // immutable: datacenter and worker, in place
@@ -89,9 +91,10 @@ type Generator struct {
 	offsetNS atomic.Int64 // wall minus monotonic clock when last looked at, less the epoch
 	refused  atomic.Uint64
 
+	turn chan struct{} // holds a token while somebody waits for a tick; who waits for it is served in order
+
 	mu      sync.Mutex
-	tick    chan struct{} // mu protects; closed when the sleeper of the used-up millisecond wakes
-	stopped int64         // mu protects; the last time issued, once stopped
+	stopped int64 // mu protects; the last time issued, once stopped
 }
 
 // stoppedState is a state that no time reaches: compare-and-swaps from a loaded
@@ -134,6 +137,7 @@ func New(cfg Config) (*Generator, error) {
 		seqBits:  l.SequenceBits,
 		seqMask:  uint64(l.MaxSequence()), //nolint:gosec // positive
 		timeBits: l.timeShift(),
+		turn:     make(chan struct{}, 1),
 	}
 	// The last millisecond below the floor counts as used up (G2).
 	g.state.Store(g.word(int64(floor-l.Epoch)-1, g.seqMask))
@@ -234,7 +238,21 @@ type reservation struct {
 // reserve takes up to want sequences of one millisecond.
 func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, error) {
 	waitedBackwards := false
+	queued := false // it is our turn
+	leave := func() {
+		if queued {
+			<-g.turn
+			queued = false
+		}
+	}
+	defer leave()
 	for {
+		if !queued && len(g.turn) > 0 { // G5
+			if err := g.queue(ctx); err != nil {
+				return reservation{}, err
+			}
+			queued = true
+		}
 		now := g.elapsed(g.clk.Mono())
 		state := g.state.Load()
 		if state == stoppedState {
@@ -245,6 +263,7 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 			now = g.look() // G3
 		}
 		if now < last {
+			leave() // the others are no better off, but each may be refused at once
 			if err := g.awaitClock(ctx, last, now, waitedBackwards); err != nil {
 				return reservation{}, err
 			}
@@ -252,7 +271,15 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 			continue
 		}
 		if now == last && seq == g.seqMask {
-			if err := g.awaitTick(ctx, last+1); err != nil {
+			if !queued {
+				if err := g.queue(ctx); err != nil {
+					return reservation{}, err
+				}
+				queued = true
+				continue // it may have begun since
+			}
+			begins := time.Duration((last+1)*int64(time.Millisecond) - g.offsetNS.Load())
+			if err := g.clk.Sleep(ctx, min(begins-g.clk.Mono(), time.Millisecond)); err != nil {
 				return reservation{}, err
 			}
 			continue
@@ -261,6 +288,7 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 			return reservation{}, g.layout.checkTime(g.layout.Epoch + clock.Millis(now))
 		}
 		if !g.below(now) { // G2
+			leave() // all wait for the same report
 			if err := g.fence.Await(ctx, g.layout.Epoch+clock.Millis(now)); err != nil {
 				return reservation{}, err
 			}
@@ -274,6 +302,17 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 		if g.state.CompareAndSwap(state, g.word(now, first+n-1)) { // G1
 			return reservation{time: now, first: first, n: int(n)}, nil //nolint:gosec // at most want
 		}
+	}
+}
+
+// queue returns once it is our turn. A channel serves those that wait to send to it in
+// the order in which they came.
+func (g *Generator) queue(ctx context.Context) error {
+	select {
+	case g.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -329,32 +368,4 @@ func (g *Generator) awaitClock(ctx context.Context, last, now int64, waited bool
 func (g *Generator) backwards(last, now int64) error {
 	return fmt.Errorf("%w: it is %d ms behind the last ID (%s); IDs resume when it has caught up",
 		ErrClockBackwards, last-now, g.layout.Epoch+clock.Millis(last))
-}
-
-// awaitTick returns when the millisecond next may have begun. The first caller
-// sleeps, without the lock, and wakes all the others (G5).
-func (g *Generator) awaitTick(ctx context.Context, next int64) error {
-	g.mu.Lock()
-	tick := g.tick
-	sleeper := tick == nil
-	if sleeper {
-		tick = make(chan struct{})
-		g.tick = tick
-	}
-	g.mu.Unlock()
-	if !sleeper {
-		select {
-		case <-tick:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	begins := time.Duration(next*int64(time.Millisecond) - g.offsetNS.Load())
-	err := g.clk.Sleep(ctx, min(begins-g.clk.Mono(), time.Millisecond))
-	g.mu.Lock()
-	g.tick = nil
-	g.mu.Unlock()
-	close(tick)
-	return err
 }
