@@ -127,6 +127,7 @@ func (s *Server) boot() error {
 
 // spawn starts the server's process.
 func (s *Server) spawn() error {
+	s.giveBack()
 	java, err := exec.LookPath("java")
 	if err != nil {
 		return fmt.Errorf("zookeepertest: java is not installed: %s", advice)

@@ -1,9 +1,25 @@
 package zookeepertest
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // dieWithParent has the system kill the child when its parent dies, however it
 // dies, and keeps the terminal's Ctrl-C from it.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+}
+
+// awaitStopped returns once all threads of the child have stopped after a SIGSTOP:
+// the signal alone leaves them some time, and answers.
+func awaitStopped(pid int) error {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			return os.NewSyscallError("waitid", err)
+		}
+	}
 }

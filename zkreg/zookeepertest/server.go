@@ -45,6 +45,7 @@ type Server struct {
 	port    int    // kept over restarts
 	process *process
 	paused  bool
+	held    func()       // gives the port back that is kept while the server is down; nil while it runs
 	roots   atomic.Int64 // Atomic: roots made
 }
 
@@ -220,6 +221,9 @@ func (s *Server) Pause(t testing.TB) {
 		t.Fatal(err)
 	}
 	s.paused = true
+	if err := awaitStopped(s.process.cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
 	for s.listens() { // its threads stop one by one
 	}
 }
@@ -257,12 +261,24 @@ func (s *Server) end(signal syscall.Signal) error {
 	s.paused = false
 	err := s.process.end(signal)
 	s.process = nil
+	if err == nil { // nobody else shall have the port when the server comes back
+		s.held, err = holdPort(s.Addr())
+	}
 	return err
+}
+
+func (s *Server) giveBack() {
+	if s.held != nil {
+		s.held()
+		s.held = nil
+	}
 }
 
 // remove kills the server, whose data nobody needs any more, and removes it.
 func (s *Server) remove() error {
-	if err := s.end(syscall.SIGKILL); err != nil {
+	err := s.end(syscall.SIGKILL)
+	s.giveBack()
+	if err != nil {
 		return err
 	}
 	return os.RemoveAll(s.folder)

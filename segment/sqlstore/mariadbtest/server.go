@@ -194,6 +194,9 @@ func (s *Server) Pause(t testing.TB) {
 		t.Fatal(err)
 	}
 	s.paused = true
+	if err := awaitStopped(s.process.cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Resume lets a paused server go on.
