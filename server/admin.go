@@ -25,15 +25,15 @@ const (
 
 // admin lets h run for the bearer of the admin token only.
 func (s *Server) admin(h func(ctx *fasthttp.RequestCtx, b *Backend) error) handler {
-	want := sha256.Sum256(s.cfg.AdminToken)
 	return func(ctx *fasthttp.RequestCtx) error {
-		if len(s.cfg.AdminToken) == 0 {
+		settings := s.live.Load()
+		if !settings.adminOn {
 			return errAdminOff
 		}
 		scheme, token, _ := strings.Cut(string(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)), " ")
 		// Digests are compared: the time tells nothing of the token's length.
 		got := sha256.Sum256([]byte(strings.TrimLeft(token, " ")))
-		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], settings.adminDigest[:]) != 1 {
 			s.sampled.Warn().Stringer("client", ctx.RemoteAddr()).Str("method", string(ctx.Method())).Msg("a change was refused: wrong or no admin token")
 			return errUnauthorized
 		}

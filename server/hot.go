@@ -75,9 +75,10 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	if (m == snowflakeMode && b.Snowflake == nil) || (m == segmentMode && b.Segments == nil) {
 		return errModeDisabled
 	}
-	n, ok := parseCount(query, s.cfg.MaxBatch)
+	maxBatch := s.live.Load().maxBatch
+	n, ok := parseCount(query, maxBatch)
 	if !ok {
-		return errBadCount.with("n is given once, as a number from 1 to %d", s.cfg.MaxBatch)
+		return errBadCount.with("n is given once, as a number from 1 to %d", maxBatch)
 	}
 	asJSON := wantsJSON(&ctx.Request.Header)
 	if ctx.IsHead() {

@@ -95,7 +95,7 @@ func TestConcurrentBatchesAreDistinct(t *testing.T) {
 }
 
 func TestBadInputConsumesNothing(t *testing.T) {
-	r := start(t, func(c *Config) { c.MaxBatch = 50 })
+	r := start(t, func(c *Config) { c.Live.MaxBatch = 50 })
 	long := strings.Repeat("k", 129)
 	for _, test := range []struct {
 		name, rest string

@@ -63,13 +63,12 @@ const token = "a-secret-token"
 
 func testConfig(log io.Writer) Config {
 	return Config{
-		Base:       context.Background(),
-		Clock:      clock.System(),
-		Log:        zerolog.New(log).Level(zerolog.InfoLevel),
-		Version:    "1.2.3",
-		AdminToken: []byte(token),
-		MaxBatch:   10_000,
-		Location:   time.UTC,
+		Base:     context.Background(),
+		Clock:    clock.System(),
+		Log:      zerolog.New(log).Level(zerolog.InfoLevel),
+		Version:  "1.2.3",
+		Live:     Live{AdminToken: []byte(token), MaxBatch: 10_000},
+		Location: time.UTC,
 	}
 }
 

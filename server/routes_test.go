@@ -129,7 +129,7 @@ func TestAdminToken(t *testing.T) {
 	require.Zero(t, r.table.reloads)
 	require.Equal(t, 201, r.do("POST", "/api/segments", body, "Authorization: bearer  "+token).status)
 
-	off := start(t, func(c *Config) { c.AdminToken = nil })
+	off := start(t, func(c *Config) { c.Live.AdminToken = nil })
 	for _, header := range []string{"X-Nothing: x", "Authorization: Bearer ", "Authorization: Bearer " + token} {
 		a := off.do("POST", "/api/segments", body, header)
 		a.requireError(t, 401, "unauthorized")

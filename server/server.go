@@ -46,10 +46,8 @@ type Config struct {
 	// Node and Owner are what GET /api/clock calls this daemon and its process
 	// while it starts, before a Backend's Worker tells; empty is left out.
 	Node, Owner string
-	// AdminToken lets its bearer change tags; without one nobody may.
-	AdminToken []byte
-	// MaxBatch is the largest n of a request.
-	MaxBatch int
+	// Live is what SetLive may change later.
+	Live Live
 	// MaxConns is how many connections may be open at once.
 	MaxConns int
 	// IdleTimeout is how long a connection may wait for its next request.
@@ -124,6 +122,7 @@ type Server struct {
 	sampled zerolog.Logger // for what could come with every request
 	batches sync.Pool      // *batch
 
+	live     atomic.Pointer[live]
 	backend  atomic.Pointer[Backend]
 	draining atomic.Bool
 
@@ -146,6 +145,9 @@ func New(cfg Config) (*Server, error) {
 		base:    cfg.Base,
 		metrics: m,
 		sampled: cfg.Log.Sample(&zerolog.BurstSampler{Burst: 5, Period: 10 * time.Second}),
+	}
+	if err := s.SetLive(cfg.Live); err != nil {
+		return nil, err
 	}
 	s.slow = s.routes()
 	s.http = &fasthttp.Server{
@@ -174,17 +176,11 @@ func (c *Config) complete() error {
 	if c.Base == nil || c.Clock == nil {
 		return errors.New("server: Config needs Base and Clock")
 	}
-	for _, n := range []struct {
-		name  string
-		value *int
-		def   int
-	}{{"MaxBatch", &c.MaxBatch, DefaultMaxBatch}, {"MaxConns", &c.MaxConns, DefaultMaxConns}} {
-		if *n.value < 0 {
-			return fmt.Errorf("server: %s is %d: want at least 1, or 0 for %d", n.name, *n.value, n.def)
-		}
-		if *n.value == 0 {
-			*n.value = n.def
-		}
+	if c.MaxConns < 0 {
+		return fmt.Errorf("server: MaxConns is %d: want at least 1, or 0 for %d", c.MaxConns, DefaultMaxConns)
+	}
+	if c.MaxConns == 0 {
+		c.MaxConns = DefaultMaxConns
 	}
 	for _, d := range []struct {
 		name  string

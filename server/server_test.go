@@ -24,7 +24,7 @@ func TestConfigIsChecked(t *testing.T) {
 	}{
 		{"no Base", func(c *Config) { c.Base = nil }, "Base"},
 		{"no Clock", func(c *Config) { c.Clock = nil }, "Clock"},
-		{"MaxBatch", func(c *Config) { c.MaxBatch = -1 }, "MaxBatch"},
+		{"MaxBatch", func(c *Config) { c.Live.MaxBatch = -1 }, "MaxBatch"},
 		{"MaxConns", func(c *Config) { c.MaxConns = -1 }, "MaxConns"},
 		{"IdleTimeout", func(c *Config) { c.IdleTimeout = -1 }, "IdleTimeout"},
 		{"ReadTimeout", func(c *Config) { c.ReadTimeout = -1 }, "ReadTimeout"},

@@ -123,8 +123,9 @@ func (d *daemon) listen(ctx, base context.Context) error {
 	}
 	var err error
 	d.server, err = server.New(server.Config{
-		Base: base, Clock: d.clk, Log: d.log, Version: thisBuild().Version, AdminToken: []byte(d.cfg.AdminToken),
-		Node: d.cfg.Node, Owner: d.owner, MaxBatch: d.cfg.MaxBatch, IdleTimeout: d.cfg.IdleTimeout, ReadTimeout: d.cfg.ReadTimeout, WriteTimeout: d.cfg.WriteTimeout,
+		Base: base, Clock: d.clk, Log: d.log, Version: thisBuild().Version,
+		Live: server.Live{AdminToken: []byte(d.cfg.AdminToken), MaxBatch: d.cfg.MaxBatch},
+		Node: d.cfg.Node, Owner: d.owner, IdleTimeout: d.cfg.IdleTimeout, ReadTimeout: d.cfg.ReadTimeout, WriteTimeout: d.cfg.WriteTimeout,
 		Registry: registry,
 	})
 	if err != nil {
