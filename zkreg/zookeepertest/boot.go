@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/leafd/leafd/proctest"
 )
 
 // Main classes of ZooKeeper.
@@ -147,7 +149,7 @@ func (s *Server) spawn() error {
 		"-cp", path, s.main, s.config())
 	cmd.Dir = s.folder
 	cmd.Stdout, cmd.Stderr = log, log
-	if s.process, err = spawn(cmd); err != nil {
+	if s.process, err = proctest.Start(cmd); err != nil {
 		s.process = nil
 		return fmt.Errorf("zookeepertest: start %s: %w", java, err)
 	}
@@ -156,7 +158,7 @@ func (s *Server) spawn() error {
 
 // await waits until the server that was started serves.
 func (s *Server) await() error {
-	ctx, cancel := context.WithTimeout(context.Background(), bootTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), proctest.Patience)
 	defer cancel()
 	for {
 		err := s.serves(ctx)
@@ -164,11 +166,11 @@ func (s *Server) await() error {
 			return nil
 		}
 		select {
-		case <-s.process.done:
+		case <-s.process.Done():
 			s.process = nil
-			return fmt.Errorf("zookeepertest: the server ended while it started:\n%s", tail(s.log()))
+			return fmt.Errorf("zookeepertest: the server ended while it started:\n%s", proctest.Tail(s.log()))
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("zookeepertest: %s doesn't serve: %w\n%s", s.Addr(), err, tail(s.log())), s.end(syscall.SIGKILL))
+			return errors.Join(fmt.Errorf("zookeepertest: %s doesn't serve: %w\n%s", s.Addr(), err, proctest.Tail(s.log())), s.end(syscall.SIGKILL))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

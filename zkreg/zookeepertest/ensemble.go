@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/leafd/leafd/proctest"
 )
 
 // Ensemble is several ZooKeeper servers that vote. Its methods are for one
@@ -110,7 +112,7 @@ func (e *Ensemble) await() error {
 }
 
 // running tells whether s has a process that isn't stopped.
-func (s *Server) running() bool { return s.process != nil && !s.paused }
+func (s *Server) running() bool { return s.process != nil && !s.process.Paused() }
 
 func (e *Ensemble) remove() error {
 	var errs []error
@@ -147,7 +149,7 @@ func (e *Ensemble) Serving(t testing.TB) {
 // Leader waits for a leader among the nodes that run, and returns its index.
 func (e *Ensemble) Leader(t testing.TB) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), bootTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
 	defer cancel()
 	for {
 		for i, s := range e.Servers {

@@ -24,17 +24,15 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
-)
 
-// bootTimeout is for a machine under load: idle, a server takes half a second.
-const bootTimeout = 60 * time.Second
+	"github.com/leafd/leafd/proctest"
+)
 
 // Server is one ZooKeeper server. Its methods are for one goroutine at a time,
 // but Addr, NewRoot and Conn, which may be called at any time.
@@ -43,8 +41,7 @@ type Server struct {
 	main    string // Immutable: class of the server
 	secure  bool   // Immutable once started: it has a TLS port too
 	port    int    // kept over restarts
-	process *process
-	paused  bool
+	process *proctest.Process
 	held    func()       // gives the port back that is kept while the server is down; nil while it runs
 	roots   atomic.Int64 // Atomic: roots made
 }
@@ -71,11 +68,9 @@ func (s *Server) removeAfter(t testing.TB) {
 }
 
 // shared is the one server for all tests of a test binary.
-var shared struct {
-	mu     sync.Mutex
-	server *Server
-	err    error
-}
+var shared = proctest.Shared[*Server]{Launch: launchPlain, Remove: (*Server).remove}
+
+func launchPlain() (*Server, error) { return launch(nil) }
 
 // Shared returns a standalone server that all tests of the package use, at once
 // if they like. It runs until the runner of StopAfter ends, which TestMain has to
@@ -83,42 +78,13 @@ var shared struct {
 func Shared(t testing.TB) *Server {
 	t.Helper()
 	skipInShort(t)
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	if shared.server == nil && shared.err == nil {
-		shared.server, shared.err = launch(nil)
-	}
-	if shared.err != nil {
-		t.Fatal(shared.err)
-	}
-	server := shared.server
+	server := shared.Get(t)
 	t.Cleanup(func() { server.reportTo(t) })
 	return server
 }
 
-// Runner is what runs tests, as testing.M does.
-type Runner interface{ Run() int }
-
 // StopAfter returns a Runner that runs m, and then stops the shared server.
-func StopAfter(m Runner) Runner { return stopAfter{m} }
-
-type stopAfter struct{ Runner }
-
-func (r stopAfter) Run() int {
-	code := r.Runner.Run()
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	if shared.server == nil {
-		return code
-	}
-	err := shared.server.remove()
-	shared.server = nil
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return max(code, 1)
-	}
-	return code
-}
+func StopAfter(m proctest.Runner) proctest.Runner { return shared.StopAfter(m) }
 
 func skipInShort(t testing.TB) {
 	t.Helper()
@@ -217,11 +183,7 @@ func (s *Server) Pause(t testing.TB) {
 	if s.process == nil {
 		t.Fatal("zookeepertest: Pause of a server that doesn't run")
 	}
-	if err := s.process.signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	s.paused = true
-	if err := awaitStopped(s.process.cmd.Process.Pid); err != nil {
+	if err := s.process.Pause(); err != nil {
 		t.Fatal(err)
 	}
 	for s.listens() { // its threads stop one by one
@@ -242,10 +204,9 @@ func (s *Server) Resume(t testing.TB) {
 	if s.process == nil {
 		t.Fatal("zookeepertest: Resume of a server that doesn't run")
 	}
-	if err := s.process.signal(syscall.SIGCONT); err != nil {
+	if err := s.process.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	s.paused = false
 }
 
 // end ends the process with signal; nil when there is none.
@@ -253,13 +214,7 @@ func (s *Server) end(signal syscall.Signal) error {
 	if s.process == nil {
 		return nil
 	}
-	if s.paused && signal != syscall.SIGKILL {
-		if err := s.process.signal(syscall.SIGCONT); err != nil {
-			return err
-		}
-	}
-	s.paused = false
-	err := s.process.end(signal)
+	err := s.process.End(signal)
 	s.process = nil
 	if err == nil { // nobody else shall have the port when the server comes back
 		s.held, err = holdPort(s.Addr())
@@ -287,16 +242,6 @@ func (s *Server) remove() error {
 // reportTo shows the end of the server's log when the test failed.
 func (s *Server) reportTo(t testing.TB) {
 	if t.Failed() {
-		t.Logf("end of the log of ZooKeeper on %s:\n%s", s.Addr(), tail(s.log()))
+		t.Logf("end of the log of ZooKeeper on %s:\n%s", s.Addr(), proctest.Tail(s.log()))
 	}
-}
-
-// tail returns the last few kilobytes of a file.
-func tail(path string) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	const most = 4 << 10
-	return string(text[max(0, len(text)-most):])
 }

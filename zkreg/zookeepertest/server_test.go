@@ -1,14 +1,8 @@
 package zookeepertest
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"runtime"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -103,62 +97,17 @@ func TestEnsemble(t *testing.T) {
 	e.Pause(t, e.Leader(t))
 	e.Leader(t)
 	for _, s := range e.Servers {
-		if !s.paused { // a plain connection to the one that hangs takes its time to leave it
+		if !s.process.Paused() { // a plain connection to the one that hangs takes its time to leave it
 			create(t, s.Conn(t), "/n2")
 			break
 		}
 	}
 	for i, s := range e.Servers {
-		if s.paused {
+		if s.process.Paused() {
 			e.Resume(t, i)
 		}
 	}
 	e.Serving(t)
 	e.Wipe(t)
 	requireNodes(t, e.Conn(t))
-}
-
-const childVariable = "ZOOKEEPERTEST_CHILD"
-
-// TestChild is the process that TestServerDiesWithTheTest kills.
-func TestChild(t *testing.T) {
-	server := Start(t)
-	require.Positive(t, server.process.cmd.Process.Pid)
-	if os.Getenv(childVariable) != "" {
-		fmt.Printf("server %d\n", server.process.cmd.Process.Pid)
-		<-t.Context().Done()
-	}
-}
-
-// TestServerDiesWithTheTest: a test binary that is killed, and so cleans nothing
-// up, leaves no server behind.
-func TestServerDiesWithTheTest(t *testing.T) {
-	if runtime.GOOS != "linux" || testing.Short() {
-		t.Skip("needs Linux and a ZooKeeper server")
-	}
-	binary, err := os.Executable()
-	require.NoError(t, err)
-	child := exec.CommandContext(t.Context(), binary, "-test.run=^TestChild$")
-	child.Env = append(os.Environ(), childVariable+"=1", "TMPDIR="+t.TempDir()) // which it leaves behind
-	output, err := child.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, child.Start())
-	pid := 0
-	for lines := bufio.NewScanner(output); pid == 0 && lines.Scan(); {
-		if text, ok := strings.CutPrefix(lines.Text(), "server "); ok {
-			_, err := fmt.Sscan(text, &pid)
-			require.NoError(t, err)
-		}
-	}
-	require.NotZero(t, pid, "the child told no server")
-	require.NoError(t, syscall.Kill(pid, 0), "the server runs")
-	require.NoError(t, child.Process.Kill())
-	require.Error(t, child.Wait())
-	require.Eventually(t, func() bool { return !runs(pid) }, patience, 10*time.Millisecond)
-}
-
-// runs tells whether a process runs; one that waits to be reaped doesn't.
-func runs(pid int) bool {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !strings.Contains(string(status), ") Z ")
 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/leafd/leafd/proctest"
 )
 
 // launch makes a server with a fresh data folder and starts it.
@@ -82,12 +84,12 @@ func (s *Server) boot() error {
 		"--key-buffer-size=1M",
 		"--max-connections=200",
 	)
-	process, err := spawn(exec.Command(binary, args...))
+	process, err := proctest.Start(exec.Command(binary, args...))
 	if err != nil {
 		return fmt.Errorf("mariadbtest: start %s: %w", binary, err)
 	}
 	s.process = process
-	ctx, cancel := context.WithTimeout(context.Background(), bootTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), proctest.Patience)
 	defer cancel()
 	for {
 		err := s.answers(ctx)
@@ -95,9 +97,9 @@ func (s *Server) boot() error {
 			return nil
 		}
 		select {
-		case <-s.process.done:
+		case <-s.process.Done():
 			s.process = nil
-			return fmt.Errorf("mariadbtest: the server ended while it started:\n%s", tail(filepath.Join(s.folder, "error.log")))
+			return fmt.Errorf("mariadbtest: the server ended while it started:\n%s", proctest.Tail(filepath.Join(s.folder, "error.log")))
 		case <-ctx.Done():
 			return errors.Join(fmt.Errorf("mariadbtest: the server doesn't answer: %w", err), s.end(syscall.SIGKILL))
 		case <-time.After(10 * time.Millisecond):

@@ -1,60 +1,12 @@
 package mariadbtest
 
 import (
-	"bufio"
-	"fmt"
-	"os"
-	"os/exec"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 
-	"github.com/stretchr/testify/require"
+	"github.com/leafd/leafd/proctest"
 )
 
-// patience bounds every wait on a condition; only a broken program reaches it.
-const patience = 60 * time.Second
-
-const childVariable = "MARIADBTEST_CHILD"
-
-// TestChild is the process that TestServerDiesWithTheTest kills.
-func TestChild(t *testing.T) {
-	server := Start(t)
-	require.Positive(t, server.process.cmd.Process.Pid)
-	if os.Getenv(childVariable) != "" {
-		fmt.Printf("server %d\n", server.process.cmd.Process.Pid)
-		<-t.Context().Done()
-	}
-}
-
-// TestServerDiesWithTheTest: a test binary that is killed, and so cleans nothing
-// up, leaves no server behind.
 func TestServerDiesWithTheTest(t *testing.T) {
 	skipInShort(t)
-	binary, err := os.Executable()
-	require.NoError(t, err)
-	child := exec.CommandContext(t.Context(), binary, "-test.run=^TestChild$")
-	child.Env = append(os.Environ(), childVariable+"=1", "TMPDIR="+t.TempDir()) // which it leaves behind
-	output, err := child.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, child.Start())
-	pid := 0
-	for lines := bufio.NewScanner(output); pid == 0 && lines.Scan(); {
-		if text, ok := strings.CutPrefix(lines.Text(), "server "); ok {
-			_, err := fmt.Sscan(text, &pid)
-			require.NoError(t, err)
-		}
-	}
-	require.NotZero(t, pid, "the child told no server")
-	require.NoError(t, syscall.Kill(pid, 0), "the server runs")
-	require.NoError(t, child.Process.Kill())
-	require.Error(t, child.Wait())
-	require.Eventually(t, func() bool { return !runs(pid) }, patience, 10*time.Millisecond)
-}
-
-// runs tells whether a process runs; one that waits to be reaped doesn't.
-func runs(pid int) bool {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !strings.Contains(string(status), ") Z ")
+	proctest.VerifyDiesWithTest(t, func(t testing.TB) int { return Start(t).process.Pid() })
 }

@@ -17,29 +17,24 @@ package mariadbtest
 
 import (
 	"database/sql"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
-)
 
-// bootTimeout is for a machine under load: idle, it takes a tenth of a second.
-const bootTimeout = 60 * time.Second
+	"github.com/leafd/leafd/proctest"
+)
 
 // Server is one MariaDB server. Its methods are for one goroutine at a time.
 type Server struct {
 	folder  string // Immutable: holds everything of the server
 	port    int    // kept over restarts
-	process *process
-	paused  bool
+	process *proctest.Process
 	root    *sql.DB      // Immutable: for root, without a default database
 	names   atomic.Int64 // Atomic: databases made
 }
@@ -62,52 +57,20 @@ func Start(t testing.TB) *Server {
 }
 
 // shared is the one server for all tests of a test binary.
-var shared struct {
-	mu     sync.Mutex
-	server *Server
-	err    error
-}
+var shared = proctest.Shared[*Server]{Launch: launch, Remove: (*Server).remove}
 
 // Shared returns a server that all tests of the package use, at once if they
 // like. It runs until the runner of StopAfter ends, which TestMain has to use.
 func Shared(t testing.TB) *Server {
 	t.Helper()
 	skipInShort(t)
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	if shared.server == nil && shared.err == nil {
-		shared.server, shared.err = launch()
-	}
-	if shared.err != nil {
-		t.Fatal(shared.err)
-	}
-	t.Cleanup(func() { shared.server.reportTo(t) })
-	return shared.server
+	server := shared.Get(t)
+	t.Cleanup(func() { server.reportTo(t) })
+	return server
 }
-
-// Runner is what runs tests, as testing.M does.
-type Runner interface{ Run() int }
 
 // StopAfter returns a Runner that runs m, and then stops the shared server.
-func StopAfter(m Runner) Runner { return stopAfter{m} }
-
-type stopAfter struct{ Runner }
-
-func (r stopAfter) Run() int {
-	code := r.Runner.Run()
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	if shared.server == nil {
-		return code
-	}
-	err := shared.server.remove()
-	shared.server = nil
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return max(code, 1)
-	}
-	return code
-}
+func StopAfter(m proctest.Runner) proctest.Runner { return shared.StopAfter(m) }
 
 func skipInShort(t testing.TB) {
 	t.Helper()
@@ -190,11 +153,7 @@ func (s *Server) Restart(t testing.TB) {
 // Pause stops the server in place: connections stay open, and nothing answers.
 func (s *Server) Pause(t testing.TB) {
 	t.Helper()
-	if err := s.process.signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	s.paused = true
-	if err := awaitStopped(s.process.cmd.Process.Pid); err != nil {
+	if err := s.process.Pause(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -202,10 +161,9 @@ func (s *Server) Pause(t testing.TB) {
 // Resume lets a paused server go on.
 func (s *Server) Resume(t testing.TB) {
 	t.Helper()
-	if err := s.process.signal(syscall.SIGCONT); err != nil {
+	if err := s.process.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	s.paused = false
 }
 
 // end ends the process with signal; nil when there is none.
@@ -213,13 +171,7 @@ func (s *Server) end(signal syscall.Signal) error {
 	if s.process == nil {
 		return nil
 	}
-	if s.paused && signal != syscall.SIGKILL {
-		if err := s.process.signal(syscall.SIGCONT); err != nil {
-			return err
-		}
-	}
-	s.paused = false
-	err := s.process.end(signal)
+	err := s.process.End(signal)
 	s.process = nil
 	return err
 }
@@ -238,16 +190,6 @@ func (s *Server) remove() error {
 // reportTo shows the end of the server's log when the test failed.
 func (s *Server) reportTo(t testing.TB) {
 	if t.Failed() {
-		t.Logf("end of the log of MariaDB:\n%s", tail(filepath.Join(s.folder, "error.log")))
+		t.Logf("end of the log of MariaDB:\n%s", proctest.Tail(filepath.Join(s.folder, "error.log")))
 	}
-}
-
-// tail returns the last few kilobytes of a file.
-func tail(path string) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	const most = 4 << 10
-	return string(text[max(0, len(text)-most):])
 }

@@ -1,4 +1,4 @@
-package mariadbtest
+package proctest
 
 import (
 	"os"

@@ -1,0 +1,12 @@
+package zookeepertest
+
+import (
+	"testing"
+
+	"github.com/leafd/leafd/proctest"
+)
+
+func TestServerDiesWithTheTest(t *testing.T) {
+	skipInShort(t)
+	proctest.VerifyDiesWithTest(t, func(t testing.TB) int { return Start(t).process.Pid() })
+}
