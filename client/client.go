@@ -1,0 +1,193 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Defaults of Config.
+const (
+	DefaultMaxAhead       = 20_000
+	DefaultMaxAge         = 10 * time.Second
+	DefaultRequestTimeout = time.Second
+)
+
+// ErrClosed is returned after Close.
+var ErrClosed = errors.New("client: closed")
+
+// Config is what a Client is made of. Zero values get the default.
+type Config struct {
+	// Addresses are the daemons' base URLs, such as http://10.0.0.5:8080. For snowflake
+	// IDs they belong to one ZooKeeper root (or differ in --worker-id), for segment IDs
+	// to one database. Required.
+	Addresses []string
+	// HTTPClient makes the requests; its Transport decides on TLS and unix sockets.
+	// Redirects are not followed, whatever it says. By default one that keeps a few
+	// connections to each daemon, and uses no proxy.
+	HTTPClient *http.Client
+	// MaxAhead is how many IDs of one source may be fetched and not handed out yet,
+	// from 2: what a crash loses at most. A batch is at most half of it.
+	MaxAhead int
+	// MaxAge is how old a snowflake ID may be when it is handed out, from RequestTimeout;
+	// negative: any age. Segment IDs don't age.
+	MaxAge time.Duration
+	// RequestTimeout is how long one daemon may take for one request before another is
+	// asked. Above the daemons' --segment-wait, or tags that wait for a range fail.
+	RequestTimeout time.Duration
+	// Failed is told of each request that failed, where it isn't nil: for logs. It is
+	// called by background goroutines, and must not block.
+	Failed func(error)
+}
+
+// Client takes IDs from daemons. It is safe for concurrent use.
+type Client struct {
+	cfg     Config // immutable, complete
+	http    *http.Client
+	ownHTTP bool
+	daemons []*daemon
+	mono    func() time.Duration // monotonic time since New; tests put their own here
+	nonce   string               // of this client's requests (K3)
+
+	life    context.Context //nolint:containedctx // until Close
+	end     context.CancelFunc
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool               // mu protects
+	sources map[string]*Source // mu protects; by path
+}
+
+// New returns a Client. It connects to nothing before the first ID is asked for.
+func New(cfg Config) (*Client, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	started := time.Now()
+	c := &Client{
+		cfg: cfg, mono: func() time.Duration { return time.Since(started) }, sources: make(map[string]*Source),
+		nonce: fmt.Sprintf("%016x", rand.Uint64()), //nolint:gosec // no secret: it tells requests apart
+	}
+	c.life, c.end = context.WithCancel(context.Background())
+	for _, address := range cfg.Addresses {
+		base, err := parseAddress(address)
+		if err != nil {
+			return nil, err
+		}
+		c.daemons = append(c.daemons, &daemon{client: c, base: base})
+	}
+	if cfg.HTTPClient == nil {
+		c.ownHTTP = true
+		c.http = &http.Client{Transport: &http.Transport{
+			MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, DisableCompression: true, ForceAttemptHTTP2: false,
+		}}
+	} else {
+		own := *cfg.HTTPClient
+		c.http = &own
+	}
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // K3
+	return c, nil
+}
+
+func (c *Config) complete() error {
+	if len(c.Addresses) == 0 {
+		return errors.New("client: Config needs Addresses, such as http://10.0.0.5:8080")
+	}
+	if c.MaxAhead == 0 {
+		c.MaxAhead = DefaultMaxAhead
+	}
+	if c.MaxAhead < 2 {
+		return fmt.Errorf("client: MaxAhead is %d: want 2 or more, or 0 for %d", c.MaxAhead, DefaultMaxAhead)
+	}
+	if c.MaxAge == 0 {
+		c.MaxAge = DefaultMaxAge
+	}
+	if c.RequestTimeout == 0 {
+		c.RequestTimeout = DefaultRequestTimeout
+	}
+	if c.RequestTimeout < 0 {
+		return fmt.Errorf("client: RequestTimeout is %s: want more than 0, or 0 for %s", c.RequestTimeout, DefaultRequestTimeout)
+	}
+	if c.MaxAge > 0 && c.MaxAge < c.RequestTimeout {
+		// What a slow request brings would be too old when it comes, for ever.
+		return fmt.Errorf("client: MaxAge is %s: want RequestTimeout (%s) or more, or less than 0 for any age", c.MaxAge, c.RequestTimeout)
+	}
+	return nil
+}
+
+// parseAddress returns a base URL without a slash at its end.
+func parseAddress(address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return "", fmt.Errorf("client: address %q: want a URL such as http://10.0.0.5:8080", address)
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// Snowflake returns the source of snowflake IDs for key, which names who asks; 1 to 128
+// bytes. The same key gives the same source.
+func (c *Client) Snowflake(key string) *Source {
+	return c.source("/api/snowflake/get/", key, c.cfg.MaxAge)
+}
+
+// Segment returns the source of the IDs of tag. The same tag gives the same source.
+func (c *Client) Segment(tag string) *Source { return c.source("/api/segment/get/", tag, -1) }
+
+func (c *Client) source(prefix, key string, maxAge time.Duration) *Source {
+	path := prefix + url.PathEscape(key)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.sources[path]
+	if s == nil {
+		s = newSource(c, path, maxAge)
+		c.sources[path] = s
+		if c.closed {
+			s.closed = true
+		}
+	}
+	return s
+}
+
+// Close ends what runs in the background and drops the IDs that were fetched ahead.
+// Callers that wait get ErrClosed, and so does every later call of Next.
+func (c *Client) Close() {
+	c.mu.Lock()
+	c.closed = true
+	sources := make([]*Source, 0, len(c.sources))
+	for _, s := range c.sources {
+		sources = append(sources, s)
+	}
+	c.mu.Unlock()
+	c.end()
+	for _, s := range sources {
+		s.close()
+	}
+	c.running.Wait()
+	if c.ownHTTP {
+		c.http.CloseIdleConnections()
+	}
+}
+
+// goRun runs fn in the background until Close. It returns false, and runs nothing, when
+// the client is closed.
+func (c *Client) goRun(fn func(ctx context.Context)) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.running.Go(func() { fn(c.life) })
+	return true
+}
+
+func (c *Client) failed(err error) {
+	if c.cfg.Failed != nil {
+		c.cfg.Failed(err)
+	}
+}

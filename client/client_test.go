@@ -1,0 +1,250 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestBadConfig(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		cfg  Config
+		want string
+	}{
+		{"nobody", Config{}, "Addresses"},
+		{"no scheme", Config{Addresses: []string{"10.0.0.5:8080"}}, `"10.0.0.5:8080"`},
+		{"a query", Config{Addresses: []string{"http://h/?a=b"}}, "want a URL"},
+		{"user and password", Config{Addresses: []string{"http://u:p@h"}}, "want a URL"},
+		{"MaxAhead", Config{Addresses: []string{"http://h"}, MaxAhead: 1}, "MaxAhead is 1"},
+		{"RequestTimeout", Config{Addresses: []string{"http://h"}, RequestTimeout: -1}, "RequestTimeout"},
+		{"MaxAge", Config{Addresses: []string{"http://h"}, MaxAge: time.Millisecond}, "MaxAge is 1ms"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := New(test.cfg)
+			require.ErrorContains(t, err, test.want)
+		})
+	}
+}
+
+func TestKeys(t *testing.T) {
+	f := newFake(t)
+	c := newClient(t, nil, f)
+	again := c.Snowflake("a")
+	require.Same(t, c.Snowflake("a"), again)
+	require.NotSame(t, c.Snowflake("a"), c.Segment("a"))
+	_, err := c.Segment("a/b ü?n=1").Next(within(t))
+	require.NoError(t, err)
+	require.Contains(t, f.requests()[0], "/api/segment/get/a%2Fb%20%C3%BC%3Fn=1?n=")
+}
+
+func TestClose(t *testing.T) {
+	f := newFake(t)
+	arrived := make(chan struct{}, 1)
+	f.do(func(_ http.ResponseWriter, r *http.Request, _ int) bool {
+		arrived <- struct{}{}
+		<-r.Context().Done() // until the client has gone
+		return true
+	})
+	c := newClient(t, func(c *Config) { c.RequestTimeout = patience; c.MaxAge = -1 }, f)
+	s := c.Snowflake("order")
+	failed := make(chan error)
+	go func() { _, err := s.Next(context.Background()); failed <- err }()
+	<-arrived
+	c.Close()
+	require.ErrorIs(t, <-failed, ErrClosed)
+	_, err := s.Next(context.Background())
+	require.ErrorIs(t, err, ErrClosed)
+	_, err = c.Snowflake("another").Next(context.Background())
+	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, s.NextN(context.Background(), make([]int64, 3)), ErrClosed)
+	c.Close() // a second time does nothing
+}
+
+// TestCloseDropsWhatIsAhead: nothing is handed out after it.
+func TestCloseDropsWhatIsAhead(t *testing.T) {
+	c := newClient(t, nil, newFake(t))
+	s := c.Snowflake("order")
+	_, err := s.Next(within(t))
+	require.NoError(t, err)
+	c.Close()
+	_, err = s.Next(within(t))
+	require.ErrorIs(t, err, ErrClosed)
+}
+
+// TestFinalAnswer is K7: a refusal that waiting doesn't change reaches the caller.
+func TestFinalAnswer(t *testing.T) {
+	f := newFake(t)
+	f.do(func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+		refuse(w, http.StatusNotFound, "unknown_key", 0)
+		return true
+	})
+	s := newClient(t, nil, f).Segment("nobody")
+	_, err := s.Next(within(t))
+	var e *Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, &Error{Address: f.URL, Status: 404, Code: "unknown_key", Message: "a message"}, e)
+	require.True(t, e.Final())
+	require.NotErrorIs(t, err, context.DeadlineExceeded, "at once")
+	require.Len(t, f.requests(), 1)
+	f.do(nil)
+	_, err = s.Next(within(t))
+	require.NoError(t, err, "once the tag is there")
+}
+
+// TestNewTag: a tag that one daemon doesn't know yet is served by the other.
+func TestNewTag(t *testing.T) {
+	knows, ignorant := newFake(t), newFake(t)
+	ignorant.do(func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+		refuse(w, http.StatusNotFound, "unknown_key", 0)
+		return true
+	})
+	for range 5 { // it begins with any of them
+		_, err := newClient(t, nil, ignorant, knows).Segment("new").Next(within(t))
+		require.NoError(t, err)
+	}
+}
+
+// TestRefusalsThatPass: the caller waits through them, and sees only its own deadline.
+func TestRefusalsThatPass(t *testing.T) {
+	for _, status := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusInternalServerError} {
+		f := newFake(t)
+		f.first(func(w http.ResponseWriter, _ int) { refuse(w, status, "clock_backwards", 0) })
+		var told failures
+		s := newClient(t, func(c *Config) { c.Failed = told.add }, f).Snowflake("order")
+		_, err := s.Next(within(t))
+		require.NoError(t, err)
+		require.Len(t, told.list(), 1)
+		require.ErrorContains(t, told.list()[0], "clock_backwards: a message")
+		require.Equal(t, int64(1), s.Stats().Failures)
+	}
+}
+
+func TestDeadlineTellsTheCause(t *testing.T) {
+	f := newFake(t)
+	f.do(func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+		refuse(w, http.StatusServiceUnavailable, "ceiling_reached", 3)
+		return true
+	})
+	c := newClient(t, nil, f)
+	ctx, cancel := context.WithCancel(within(t))
+	s := c.Snowflake("order")
+	go func() {
+		for s.Stats().Failures == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+	}()
+	_, err := s.Next(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	var e *Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, "ceiling_reached", e.Code)
+	require.Equal(t, 3*time.Second, e.RetryAfter)
+	require.False(t, e.Final())
+}
+
+// TestSmallerMaxBatch: the daemons' --max-batch is found out.
+func TestSmallerMaxBatch(t *testing.T) {
+	f := newFake(t)
+	f.max = 5
+	s := newClient(t, nil, f).Snowflake("order")
+	require.NoError(t, s.NextN(within(t), make([]int64, 100)))
+	require.LessOrEqual(t, s.Stats().Batch, 5)
+}
+
+// TestAnotherDaemon: one that is gone, hangs or talks nonsense is passed over, and taken
+// up again once it is ready.
+func TestAnotherDaemon(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		bad  func(w http.ResponseWriter, r *http.Request, n int) bool
+	}{
+		{"hangs", func(_ http.ResponseWriter, r *http.Request, _ int) bool { <-r.Context().Done(); return true }},
+		{"resets", func(_ http.ResponseWriter, _ *http.Request, _ int) bool { panic(http.ErrAbortHandler) }},
+		{"not leafd", func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+			w.WriteHeader(http.StatusBadGateway)
+			return true
+		}},
+		{"refuses", func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+			refuse(w, http.StatusServiceUnavailable, "worker_fenced", 1)
+			return true
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			good, bad := newFake(t), newFake(t)
+			bad.do(test.bad)
+			c := newClient(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond }, good, bad)
+			s := c.Snowflake("order")
+			s.requests.at = 1 // the bad one is asked first
+			_, err := s.Next(within(t))
+			require.NoError(t, err)
+			bad.do(nil)
+			good.do(func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+				refuse(w, http.StatusServiceUnavailable, "draining", 30)
+				return true
+			})
+			require.Eventually(t, func() bool {
+				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+				defer cancel()
+				_, err := s.Next(ctx)
+				bad.mu.Lock()
+				defer bad.mu.Unlock()
+				return err == nil && bad.last > 0
+			}, patience, time.Millisecond, "it is asked again once it has recovered")
+		})
+	}
+}
+
+// TestAllAway: with no daemon at all, callers wait for the first that comes back.
+func TestAllAway(t *testing.T) {
+	f := newFake(t)
+	f.do(func(http.ResponseWriter, *http.Request, int) bool { panic(http.ErrAbortHandler) })
+	c := newClient(t, func(c *Config) { c.Addresses = append(c.Addresses, deadAddress(t)) }, f)
+	s := c.Snowflake("order")
+	served := make(chan error)
+	go func() { _, err := s.Next(within(t)); served <- err }()
+	require.Eventually(t, func() bool { return s.Stats().Failures >= 4 }, patience, time.Millisecond)
+	f.do(nil)
+	require.NoError(t, <-served)
+}
+
+func TestFailuresAreNamed(t *testing.T) {
+	var told failures
+	address := deadAddress(t)
+	c := newClient(t, func(c *Config) { c.Addresses = []string{address}; c.Failed = told.add })
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err := c.Snowflake("order").Next(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, errors.Join(told.list()...), address)
+}
+
+// TestLeftAlone: a daemon that fails isn't asked over and over by those who wait.
+func TestLeftAlone(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		bad  func(w http.ResponseWriter)
+		most int
+	}{
+		{"Retry-After", func(w http.ResponseWriter) { refuse(w, http.StatusServiceUnavailable, "worker_fenced", 30) }, 1},
+		{"no Retry-After", func(w http.ResponseWriter) { refuse(w, http.StatusServiceUnavailable, "worker_fenced", 0) }, 10},
+		{"no answer", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, 10},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFake(t)
+			f.do(func(w http.ResponseWriter, _ *http.Request, _ int) bool { test.bad(w); return true })
+			s := newClient(t, nil, f).Snowflake("order")
+			ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+			defer cancel()
+			_, err := s.Next(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotEmpty(t, f.requests())
+			require.LessOrEqual(t, len(f.requests()), test.most)
+		})
+	}
+}

@@ -1,0 +1,184 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// How long a daemon that failed is left alone: the double after each failure.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = 5 * time.Second
+	// longestRetryAfter bounds what a daemon may ask for.
+	longestRetryAfter = 30 * time.Second
+)
+
+// daemon is one address.
+type daemon struct {
+	client *Client
+	base   string // URL without a slash at its end
+
+	mu       sync.Mutex
+	failures int           // mu protects; in a row
+	until    time.Duration // mu protects; it is left alone until then
+	down     bool          // mu protects; a probe runs, and other daemons come first
+}
+
+// state tells whether the daemon is down, and until when it is left alone.
+func (d *daemon) state() (down bool, until time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.down, d.until
+}
+
+// worked ends what failures have led to.
+func (d *daemon) worked() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failures, d.until, d.down = 0, 0, false
+}
+
+// broke notes that the daemon gave no answer that could be used: it comes last until it
+// answers a probe, or a request.
+func (d *daemon) broke() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.until = d.client.mono() + pause(d.failures)
+	d.failures++
+	if !d.down {
+		d.down = d.client.goRun(d.probe)
+	}
+}
+
+// pause is how long a daemon is left alone after so many failures before, spread so that
+// clients don't come back together.
+func pause(failures int) time.Duration {
+	p := min(firstPause<<min(failures, 10), lastPause)
+	return p/2 + rand.N(p/2+1) //nolint:gosec // no secret
+}
+
+// probe asks the daemon whether it is ready until it is, or somebody had an answer.
+func (d *daemon) probe(ctx context.Context) {
+	for {
+		down, until := d.state()
+		if !down {
+			return
+		}
+		wait := time.NewTimer(max(until-d.client.mono(), firstPause/2))
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return
+		case <-wait.C:
+		}
+		if d.ready(ctx) {
+			d.worked()
+			return
+		}
+		d.mu.Lock()
+		d.failures++
+		d.until = d.client.mono() + pause(d.failures)
+		d.mu.Unlock()
+	}
+}
+
+func (d *daemon) ready(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, d.client.cfg.RequestTimeout)
+	defer cancel()
+	resp, err := d.get(ctx, "/readyz")
+	if err != nil {
+		return false
+	}
+	_, err = io.CopyN(io.Discard, resp.Body, 64<<10)
+	return errors.Join(resp.Body.Close()) == nil && errors.Is(err, io.EOF) && resp.StatusCode == http.StatusOK
+}
+
+func (d *daemon) get(ctx context.Context, target string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.base+target, nil)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	req.Header.Set("Cache-Control", "no-store") // K3
+	req.Header.Set("Accept", "text/plain")
+	resp, err := d.client.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err) // names the URL
+	}
+	return resp, nil
+}
+
+// maxLine is the length of the longest ID and its newline.
+const maxLine = 20
+
+// fetch asks for n IDs; target has a query already. It returns an *Error for a refusal,
+// ErrBadResponse, and errors of the network. buffer is used for the body and returned.
+func (d *daemon) fetch(ctx context.Context, target string, n int, buffer []byte) (ids []int64, _ []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, d.client.cfg.RequestTimeout)
+	defer cancel()
+	resp, err := d.get(ctx, target)
+	if err != nil {
+		return nil, buffer, err
+	}
+	defer func() { err = errors.Join(err, resp.Body.Close()) }()
+	if resp.StatusCode != http.StatusOK {
+		return nil, buffer, d.refusal(resp)
+	}
+	if age := resp.Header.Get("Age"); age != "" {
+		return nil, buffer, fmt.Errorf("%w: %s gave a cached response (Age: %s): IDs must not be cached", ErrBadResponse, d.base, age)
+	}
+	buffer, err = readAll(resp.Body, buffer[:0], n*maxLine+1)
+	if err != nil {
+		return nil, buffer, fmt.Errorf("client: reading from %s: %w", d.base, err)
+	}
+	ids, err = parseIDs(buffer, n)
+	if err != nil {
+		return nil, buffer, fmt.Errorf("%s: %w", d.base, err)
+	}
+	return ids, buffer, nil
+}
+
+// readAll appends what r has to buffer, up to limit bytes: more is read by nobody.
+func readAll(r io.Reader, buffer []byte, limit int) ([]byte, error) {
+	for {
+		if len(buffer) == limit {
+			return buffer, nil // too long: parseIDs refuses it
+		}
+		if len(buffer) == cap(buffer) {
+			buffer = append(buffer, 0)[:len(buffer)]
+		}
+		m, err := r.Read(buffer[len(buffer):min(cap(buffer), limit)])
+		buffer = buffer[:len(buffer)+m]
+		switch {
+		case errors.Is(err, io.EOF):
+			return buffer, nil
+		case err != nil:
+			return buffer, err
+		}
+	}
+}
+
+// refusal reads a response that is no 200.
+func (d *daemon) refusal(resp *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return fmt.Errorf("client: reading from %s: %w", d.base, err)
+	}
+	e := &Error{Address: d.base, Status: resp.StatusCode}
+	var told struct{ Code, Message string }
+	if json.Unmarshal(body, &told) != nil || told.Code == "" {
+		return fmt.Errorf("%w: %s answered %s", ErrBadResponse, d.base, resp.Status)
+	}
+	e.Code, e.Message = told.Code, told.Message
+	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		e.RetryAfter = min(time.Duration(seconds)*time.Second, longestRetryAfter)
+	}
+	return e
+}

@@ -1,0 +1,195 @@
+package client
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/proctest"
+	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+)
+
+// leafd is a daemon that a test runs.
+type leafd struct {
+	t       testing.TB
+	binary  string
+	args    []string
+	URL     string
+	process *proctest.Process
+}
+
+// build returns the path of a leafd built from this tree.
+func build(t testing.TB) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds and runs leafd")
+	}
+	binary := filepath.Join(t.TempDir(), "leafd")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../cmd/leafd").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return binary
+}
+
+// startLeafd runs a daemon until the test ends, and returns once it is ready.
+func startLeafd(t testing.TB, binary string, args ...string) *leafd {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, ln.Close())
+	d := &leafd{t: t, binary: binary, URL: "http://" + ln.Addr().String()}
+	d.args = append([]string{"serve", "--listen", ln.Addr().String(), "--data-dir", t.TempDir()}, args...)
+	d.start()
+	t.Cleanup(func() { require.NoError(t, d.process.End(syscall.SIGTERM)) })
+	return d
+}
+
+func (d *leafd) start() {
+	d.t.Helper()
+	var err error
+	d.process, err = proctest.Start(exec.Command(d.binary, d.args...))
+	require.NoError(d.t, err)
+	require.Eventually(d.t, func() bool {
+		resp, err := http.Get(d.URL + "/readyz")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	}, proctest.Patience, 10*time.Millisecond)
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func (d *leafd) kill() {
+	d.t.Helper()
+	require.NoError(d.t, d.process.End(syscall.SIGKILL))
+}
+
+// collector takes IDs from sources in several goroutines until it is stopped.
+type collector struct {
+	t       *testing.T
+	callers sync.WaitGroup
+	stop    chan struct{}
+	mu      sync.Mutex
+	ids     map[string]map[int64]bool // mu protects
+}
+
+func collect(t *testing.T, sources ...*Source) *collector {
+	t.Helper()
+	c := &collector{t: t, stop: make(chan struct{}), ids: make(map[string]map[int64]bool)}
+	for _, s := range sources {
+		c.ids[s.path] = make(map[int64]bool)
+		for range 2 {
+			c.callers.Go(func() { c.take(s) })
+		}
+	}
+	return c
+}
+
+func (c *collector) take(s *Source) {
+	for {
+		select {
+		case <-c.stop:
+			return
+		default:
+		}
+		id, err := s.Next(within(c.t))
+		if err != nil {
+			c.t.Errorf("%s: %v", s.path, err)
+			return
+		}
+		c.mu.Lock()
+		if c.ids[s.path][id] {
+			c.t.Errorf("%s: %d was handed out twice", s.path, id)
+		}
+		c.ids[s.path][id] = true
+		c.mu.Unlock()
+	}
+}
+
+func (c *collector) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, ids := range c.ids {
+		n += len(ids)
+	}
+	return n
+}
+
+// more returns once n more IDs were taken.
+func (c *collector) more(n int) {
+	c.t.Helper()
+	from := c.count()
+	require.Eventually(c.t, func() bool { return c.count() >= from+n }, proctest.Patience, time.Millisecond)
+}
+
+// TestKilledDaemons: of two daemons under load, each is killed and started again in its
+// turn, and frozen once. No caller sees an error, and no ID comes twice.
+func TestKilledDaemons(t *testing.T) {
+	binary := build(t)
+	server := mariadbtest.Start(t)
+	script, err := os.ReadFile("../deploy/leaf_alloc.sql")
+	require.NoError(t, err)
+	_, err = server.DB(t, "mysql").ExecContext(t.Context(), string(script))
+	require.NoError(t, err)
+	dsn := server.DSN("leaf") // which the script makes
+	out, err := exec.CommandContext(t.Context(), binary, "segment", "create", "order", "--step", "1000", "--mysql", dsn).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	var daemons []*leafd
+	var addresses []string
+	for i := range 2 {
+		d := startLeafd(t, binary, "--mysql", dsn, "--worker-id", fmt.Sprint(i), "--report-interval", "200ms", "--ceiling-lead", "1s")
+		daemons, addresses = append(daemons, d), append(addresses, d.URL)
+	}
+	c, err := New(Config{Addresses: addresses, MaxAhead: 1000})
+	require.NoError(t, err)
+	defer c.Close()
+	load := collect(t, c.Snowflake("order"), c.Segment("order"))
+	load.more(5000)
+	for _, d := range daemons {
+		d.kill()
+		load.more(5000)
+		d.start()
+		load.more(5000)
+	}
+	require.NoError(t, daemons[0].process.Pause())
+	load.more(5000)
+	require.NoError(t, daemons[0].process.Resume())
+	load.more(5000)
+	close(load.stop)
+	load.callers.Wait()
+}
+
+// BenchmarkNext is one process against one real daemon: IDs/s is its rate.
+func BenchmarkNext(b *testing.B) {
+	c, err := New(Config{Addresses: []string{startLeafd(b, build(b)).URL}})
+	require.NoError(b, err)
+	defer c.Close()
+	s := c.Snowflake("order")
+	var before, after syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &before))
+	b.SetParallelism(4)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := s.Next(b.Context()); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+	b.StopTimer()
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &after))
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "IDs/s")
+	cpu := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
+	b.ReportMetric(float64(cpu.Nanoseconds())/float64(b.N), "cpu-ns/ID")
+}

@@ -1,0 +1,216 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+)
+
+// run fetches batches as they are wanted, until ctx is done.
+func (s *Source) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		}
+		for n := s.wanted(); n > 0; n = s.wanted() {
+			at := s.client.mono()
+			ids, err := s.requests.fetch(ctx, s, n)
+			if ctx.Err() != nil {
+				return // Close tells the waiters
+			}
+			if err == nil {
+				s.put(ids, at)
+				continue
+			}
+			if again := s.note(err, n); !again {
+				break
+			}
+			if !s.rest(ctx) {
+				return
+			}
+		}
+	}
+}
+
+// wanted returns how many IDs to fetch now; 0: none. It keeps K5: a batch is at most half
+// of MaxAhead, and is asked for only while no more than one is there, or more than one is
+// owed to those who wait.
+func (s *Source) wanted() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.queued != nil {
+		return 0
+	}
+	owed := 0
+	for _, w := range s.waiters {
+		owed += len(w.dst)
+	}
+	if owed > 0 {
+		return min(max(s.size, owed), s.limit)
+	}
+	b := s.current.Load()
+	if int64(b.left()) > int64(len(b.ids))-b.mark {
+		return 0
+	}
+	if s.promoted == 0 { // nobody has asked for an ID yet
+		return 0
+	}
+	return min(s.size, s.limit)
+}
+
+// put takes in a batch that was fetched.
+func (s *Source) put(ids []int64, at time.Duration) {
+	b := &batch{ids: ids, mark: int64(len(ids) / 2), at: at}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastErr = nil
+	s.stats.Requests++
+	s.stats.Fetched += int64(len(ids))
+	if s.closed {
+		s.stats.Dropped += int64(len(ids))
+		return
+	}
+	s.queued = b
+	s.serveLocked()
+}
+
+// note takes in that a request for n IDs failed, and tells whether to try again.
+func (s *Source) note(err error, n int) (again bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var refused *Error
+	if errors.As(err, &refused) && refused.Code == "bad_count" && n > 1 {
+		s.limit = max(n/2, 1) // the daemons' --max-batch is smaller
+		s.size = min(s.size, s.limit)
+		return true
+	}
+	s.lastErr = err
+	if !isFinal(err) {
+		return true
+	}
+	s.failLocked(err) // K7
+	return false
+}
+
+// rest waits until a daemon may be asked again.
+func (s *Source) rest(ctx context.Context) bool {
+	wait := time.NewTimer(s.requests.pause(s.client))
+	defer wait.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-wait.C:
+		return true
+	}
+}
+
+// recent is how many responses back a repetition is noticed (K3).
+const recent = 1024
+
+// requests asks the daemons on behalf of one source. It belongs to the fetcher.
+type requests struct {
+	at     int             // index of the daemon that worked last
+	until  []time.Duration // by daemon: for this source it is left alone until then
+	number uint64          // of the next request (K3)
+	buffer []byte
+	firsts [recent]int64 // of the last responses, in a ring
+	seen   map[int64]struct{}
+	ring   int
+}
+
+func (r *requests) init(c *Client) {
+	r.until = make([]time.Duration, len(c.daemons))
+	r.at = rand.N(len(c.daemons)) //nolint:gosec // no secret: clients spread over the daemons
+	r.seen = make(map[int64]struct{})
+}
+
+// fetch asks the daemons for n IDs, one after the other, the one that worked last first,
+// those that are down last, each once. It returns the last one's error: a final one where
+// no daemon did better.
+func (r *requests) fetch(ctx context.Context, s *Source, n int) ([]int64, error) {
+	c := s.client
+	var final, failed error
+	for _, wantDown := range []bool{false, true} {
+		for k := range c.daemons {
+			i := (r.at + k) % len(c.daemons)
+			d := c.daemons[i]
+			down, until := d.state()
+			if now := c.mono(); down != wantDown || until > now || r.until[i] > now {
+				continue
+			}
+			ids, err := r.ask(ctx, s, d, n)
+			if err == nil {
+				r.at, r.until[i] = i, 0
+				d.worked()
+				return ids, nil
+			}
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			s.countFailure(err)
+			var refused *Error
+			switch {
+			case !errors.As(err, &refused):
+				failed = err
+				d.broke()
+			case refused.Final():
+				final = err // another may know a tag that is new
+				d.worked()
+			default:
+				failed = err
+				d.worked()
+				r.until[i] = c.mono() + max(refused.RetryAfter, firstPause)
+			}
+		}
+	}
+	switch {
+	case failed != nil:
+		return nil, failed
+	case final != nil:
+		return nil, final
+	}
+	return nil, errNone
+}
+
+func (s *Source) countFailure(err error) {
+	s.mu.Lock()
+	s.stats.Failures++
+	s.mu.Unlock()
+	s.client.failed(err)
+}
+
+// ask makes one request of one daemon.
+func (r *requests) ask(ctx context.Context, s *Source, d *daemon, n int) ([]int64, error) {
+	target := s.path + "?n=" + strconv.Itoa(n) + "&request=" + s.client.nonce + "-" + strconv.FormatUint(r.number, 36)
+	r.number++ // K3, K4
+	ids, buffer, err := d.fetch(ctx, target, n, r.buffer)
+	r.buffer = buffer
+	if err != nil {
+		return nil, err
+	}
+	if _, repeated := r.seen[ids[0]]; repeated { // K3
+		return nil, fmt.Errorf("%w: %s repeats a response (it begins with %d): IDs must not be cached", ErrBadResponse, d.base, ids[0])
+	}
+	if len(r.seen) == recent {
+		delete(r.seen, r.firsts[r.ring])
+	}
+	r.firsts[r.ring] = ids[0]
+	r.seen[ids[0]] = struct{}{}
+	r.ring = (r.ring + 1) % recent
+	return ids, nil
+}
+
+// pause is how long until a daemon may be asked.
+func (r *requests) pause(c *Client) time.Duration {
+	next := c.mono() + lastPause
+	for i, d := range c.daemons {
+		_, until := d.state()
+		next = min(next, max(until, r.until[i]))
+	}
+	return max(next-c.mono(), time.Millisecond)
+}

@@ -1,0 +1,16 @@
+package client
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestStandardLibraryOnly: who imports client gets nothing else with it.
+func TestStandardLibraryOnly(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, []string{"github.com/leafd/leafd/client"}, strings.Fields(string(out)))
+}

@@ -1,0 +1,220 @@
+package client
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestBadResponses is K2: of a response with a fault no ID is handed out.
+func TestBadResponses(t *testing.T) {
+	lines := func(n int, change func(i int) string) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(change(i))
+		}
+		return b.String()
+	}
+	good := func(i int) string { return fmt.Sprintf("%d\n", 1_000_000+i) }
+	at := func(bad int, text string) func(int) string {
+		return func(i int) string {
+			if i == bad {
+				return text
+			}
+			return good(i)
+		}
+	}
+	for _, test := range []struct {
+		name string
+		body func(n int) string
+	}{
+		{"nothing", func(int) string { return "" }},
+		{"one too few", func(n int) string { return lines(n-1, good) }},
+		{"one too many", func(n int) string { return lines(n+1, good) }},
+		{"many too many", func(n int) string { return lines(100*n, good) }},
+		{"no last newline", func(n int) string { return strings.TrimSuffix(lines(n, good), "\n") }},
+		{"an empty line", func(n int) string { return lines(n, at(3, "\n")) }},
+		{"a word", func(n int) string { return lines(n, at(3, "id\n")) }},
+		{"negative", func(n int) string { return lines(n, at(3, "-5\n")) }},
+		{"signed", func(n int) string { return lines(n, at(3, "+1000003\n")) }},
+		{"a leading zero", func(n int) string { return lines(n, at(3, "01000003\n")) }},
+		{"beyond 64 bits", func(n int) string { return lines(n, at(n-1, "9223372036854775808\n")) }},
+		{"carriage returns", func(n int) string { return strings.ReplaceAll(lines(n, good), "\n", "\r\n") }},
+		{"the same twice", func(n int) string { return lines(n, at(3, good(2))) }},
+		{"falling", func(n int) string { return lines(n, at(3, "7\n")) }},
+		{"HTML", func(int) string { return "<html>sorry</html>" }},
+		{"JSON", func(int) string { return `{"ids":["1000000"]}` }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFake(t)
+			f.first(func(w http.ResponseWriter, n int) { _, _ = io.WriteString(w, test.body(n)) })
+			var told failures
+			s := newClient(t, func(c *Config) { c.Failed = told.add }, f).Snowflake("order")
+			for want := int64(1); want < 200; want++ {
+				id, err := s.Next(within(t))
+				require.NoError(t, err)
+				require.Equal(t, want, id, "none of the bad response's")
+			}
+			require.NotEmpty(t, told.list())
+			require.ErrorIs(t, told.list()[0], ErrBadResponse)
+			require.ErrorContains(t, told.list()[0], f.URL)
+		})
+	}
+}
+
+// TestCutOff: a response that ends early is dropped whole.
+func TestCutOff(t *testing.T) {
+	f := newFake(t)
+	f.first(func(w http.ResponseWriter, n int) {
+		body := strings.Repeat("1000000\n", n)
+		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+		_, _ = io.WriteString(w, body[:len(body)/2])
+	})
+	var told failures
+	id, err := newClient(t, func(c *Config) { c.Failed = told.add }, f).Snowflake("order").Next(within(t))
+	require.NoError(t, err)
+	require.Equal(t, int64(1), id)
+	require.ErrorIs(t, told.list()[0], io.ErrUnexpectedEOF)
+}
+
+func TestLargestAndSmallestID(t *testing.T) {
+	ids, err := parseIDs([]byte("0\n9223372036854775807\n"), 2)
+	require.NoError(t, err)
+	require.Equal(t, []int64{0, 1<<63 - 1}, ids)
+}
+
+// TestLateResponse is K4: what comes after the client has given up is never used.
+func TestLateResponse(t *testing.T) {
+	f := newFake(t)
+	late := make(chan string)
+	f.first(func(w http.ResponseWriter, n int) {
+		body := f.issue(n)
+		<-late // the client has gone on meanwhile
+		_, _ = io.WriteString(w, body)
+	})
+	var told failures
+	s := newClient(t, func(c *Config) { c.RequestTimeout = 100 * time.Millisecond; c.Failed = told.add }, f).Snowflake("order")
+	id, err := s.Next(within(t))
+	require.NoError(t, err)
+	require.Greater(t, id, int64(firstSize), "a later response's")
+	close(late)
+	require.NotEmpty(t, told.list())
+	for range 1000 {
+		next, err := s.Next(within(t))
+		require.NoError(t, err)
+		require.Greater(t, next, id)
+		id = next
+	}
+}
+
+// TestRequestsAreTheirOwn is K3: no two requests are the same to a cache.
+func TestRequestsAreTheirOwn(t *testing.T) {
+	f := newFake(t)
+	for range 3 {
+		s := newClient(t, nil, f).Snowflake("order")
+		require.NoError(t, s.NextN(within(t), make([]int64, 1000)))
+	}
+	seen := map[string]bool{}
+	for _, target := range f.requests() {
+		require.False(t, seen[target], target)
+		seen[target] = true
+		require.True(t, strings.HasSuffix(target, " no-store"), target)
+	}
+}
+
+// TestCachingProxy: one that keeps responses whatever they and the requests say.
+func TestCachingProxy(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		tellAge bool
+		query   bool // the query counts, as it should
+	}{
+		{"ignores the query", false, false},
+		{"ignores the query, tells the age", true, false},
+		{"knows the query", false, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFake(t)
+			backend, err := url.Parse(f.URL)
+			require.NoError(t, err)
+			var mu sync.Mutex
+			kept := map[string]string{}
+			through := httputil.NewSingleHostReverseProxy(backend)
+			fresh := true
+			proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				key := r.URL.Path + " " + r.URL.Query().Get("n")
+				if test.query {
+					key = r.URL.RequestURI()
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if body, ok := kept[key]; ok {
+					if test.tellAge {
+						w.Header().Set("Age", "1")
+					}
+					fresh = !fresh
+					if fresh { // every second one is let through
+						delete(kept, key)
+					}
+					_, _ = io.WriteString(w, body)
+					return
+				}
+				recorded := httptest.NewRecorder()
+				through.ServeHTTP(recorded, r)
+				kept[key] = recorded.Body.String()
+				_, _ = w.Write(recorded.Body.Bytes())
+			}))
+			defer proxy.Close()
+			var told failures
+			s := newClient(t, func(c *Config) { c.Addresses = []string{proxy.URL}; c.MaxAhead = 64; c.Failed = told.add }, f).Snowflake("order")
+			seen := map[int64]bool{}
+			for range 150 {
+				id, err := s.Next(within(t))
+				require.NoError(t, err)
+				require.False(t, seen[id], "%d twice", id)
+				seen[id] = true
+			}
+			if test.query {
+				require.Empty(t, told.list())
+			} else {
+				require.NotEmpty(t, told.list())
+				require.ErrorIs(t, told.list()[0], ErrBadResponse)
+				require.ErrorContains(t, told.list()[0], "cached")
+			}
+		})
+	}
+}
+
+// TestRedirectIsNotFollowed: it may lead to anybody.
+func TestRedirectIsNotFollowed(t *testing.T) {
+	elsewhere, f := newFake(t), newFake(t)
+	f.first(func(w http.ResponseWriter, _ int) {
+		w.Header().Set("Location", elsewhere.URL+"/api/snowflake/get/order?n=64")
+		w.WriteHeader(http.StatusFound)
+	})
+	_, err := newClient(t, nil, f).Snowflake("order").Next(within(t))
+	require.NoError(t, err)
+	require.Empty(t, elsewhere.requests())
+}
+
+// TestSomebodyElsesResponse: what a cache keeps may have been given to another client, so
+// that nothing else tells it from a fresh one.
+func TestSomebodyElsesResponse(t *testing.T) {
+	f := newFake(t)
+	f.first(func(w http.ResponseWriter, n int) {
+		w.Header().Set("Age", "0")
+		_, _ = io.WriteString(w, f.issue(n))
+	})
+	id, err := newClient(t, nil, f).Snowflake("order").Next(within(t))
+	require.NoError(t, err)
+	require.Greater(t, id, int64(firstSize))
+}

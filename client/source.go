@@ -1,0 +1,280 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// batch is the IDs of one response, which callers take from the front.
+type batch struct {
+	ids  []int64
+	mark int64         // whoever takes this one has the next batch fetched
+	at   time.Duration // client's monotonic time before the request was sent
+	next atomic.Int64  // first that nobody has; may lie beyond the end
+}
+
+// take fills dst from the batch, and returns how many it took; refill tells that the
+// batch is half used (K1).
+func (b *batch) take(dst []int64) (n int, refill bool) {
+	k := int64(len(dst))
+	end := b.next.Add(k)
+	first := end - k
+	if first >= int64(len(b.ids)) {
+		return 0, false
+	}
+	n = copy(dst, b.ids[first:])
+	return n, first <= b.mark && b.mark < end
+}
+
+// left is how many IDs nobody has.
+func (b *batch) left() int { return int(max(0, int64(len(b.ids))-b.next.Load())) }
+
+// drop takes all that is left, for nobody, and returns how many that were.
+func (b *batch) drop() int64 {
+	n := int64(len(b.ids))
+	return max(0, n-(b.next.Add(n)-n))
+}
+
+// Source gives the IDs of one key or tag. It is safe for concurrent use.
+type Source struct {
+	client *Client
+	path   string
+	maxAge time.Duration // not positive: any age
+	wake   chan struct{} // one token: the fetcher looks what is wanted
+
+	current atomic.Pointer[batch] // never nil; changed under mu
+
+	mu       sync.Mutex
+	started  bool          // mu protects; the fetcher runs
+	closed   bool          // mu protects
+	queued   *batch        // mu protects; follows on current; nil: none
+	waiters  []*waiter     // mu protects; in the order in which they came
+	size     int           // mu protects; of the next batch
+	limit    int           // mu protects; largest batch that the daemons allow
+	promoted time.Duration // mu protects; when current became it
+	lastErr  error         // mu protects; of the last request; nil when it worked
+	stats    Stats         // mu protects
+
+	requests requests // of the fetcher
+}
+
+// waiter is a call that found no ID.
+type waiter struct {
+	dst  []int64 // what is to be filled yet
+	done chan error
+}
+
+// firstSize is the size of a source's first batch.
+const firstSize = 64
+
+func newSource(c *Client, path string, maxAge time.Duration) *Source {
+	limit := c.cfg.MaxAhead / 2 // K5
+	s := &Source{client: c, path: path, maxAge: maxAge, wake: make(chan struct{}, 1), size: min(firstSize, limit), limit: limit}
+	s.current.Store(new(batch))
+	s.requests.init(c)
+	return s
+}
+
+// Next returns an ID. It waits for one as long as ctx lasts. It returns an *Error
+// where the daemons refuse the request for good, ErrClosed, or the error of ctx with
+// that of the last request in its chain.
+func (s *Source) Next(ctx context.Context) (int64, error) {
+	b := s.current.Load()
+	if s.young(b) {
+		i := b.next.Add(1) - 1
+		if i < int64(len(b.ids)) {
+			if i == b.mark {
+				s.poke()
+			}
+			return b.ids[i], nil
+		}
+	}
+	return s.waitForOne(ctx)
+}
+
+// waitForOne is apart: its array is on the heap.
+func (s *Source) waitForOne(ctx context.Context) (int64, error) {
+	var one [1]int64
+	if err := s.wait(ctx, one[:]); err != nil {
+		return 0, err
+	}
+	return one[0], nil
+}
+
+// NextN fills dst, or fails for all of it as Next does: IDs that it had taken by then
+// are used by nobody.
+func (s *Source) NextN(ctx context.Context, dst []int64) error {
+	b := s.current.Load()
+	if s.young(b) {
+		n, refill := b.take(dst)
+		if refill {
+			s.poke()
+		}
+		dst = dst[n:]
+	}
+	if len(dst) == 0 {
+		return nil
+	}
+	return s.wait(ctx, dst)
+}
+
+// young tells whether IDs of b may be handed out (K6).
+func (s *Source) young(b *batch) bool {
+	return s.maxAge <= 0 || s.client.mono()-b.at <= s.maxAge
+}
+
+// poke has the fetcher look what is wanted.
+func (s *Source) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// wait fills dst when the current batch hasn't got enough. Callers are served in the
+// order in which they come here.
+func (s *Source) wait(ctx context.Context, dst []int64) error {
+	w, err := s.enqueue(dst)
+	if err != nil || w == nil {
+		return err
+	}
+	select {
+	case err := <-w.done:
+		return err
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, other := range s.waiters {
+		if other == w {
+			s.waiters = append(s.waiters[:i], s.waiters[i+1:]...)
+			err := fmt.Errorf("client: no ID from %s in time: %w", s.path, ctx.Err())
+			if s.lastErr != nil {
+				err = fmt.Errorf("%w (the last request failed: %w)", err, s.lastErr)
+			}
+			return err
+		}
+	}
+	return <-w.done // it was served meanwhile
+}
+
+// enqueue fills dst from what is there, and returns a waiter where that isn't enough.
+func (s *Source) enqueue(dst []int64) (*waiter, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	if !s.started {
+		s.started = s.client.goRun(s.run)
+		if !s.started {
+			return nil, ErrClosed
+		}
+	}
+	w := &waiter{dst: dst, done: make(chan error, 1)}
+	s.waiters = append(s.waiters, w)
+	s.serveLocked()
+	s.poke()
+	select {
+	case err := <-w.done:
+		return nil, err
+	default:
+		return w, nil
+	}
+}
+
+// serveLocked gives the waiters what is there, first come, first served.
+func (s *Source) serveLocked() {
+	for len(s.waiters) > 0 {
+		b := s.current.Load()
+		if !s.young(b) {
+			s.stats.Dropped += b.drop()
+		}
+		w := s.waiters[0]
+		n, _ := b.take(w.dst)
+		w.dst = w.dst[n:]
+		if len(w.dst) == 0 {
+			s.waiters = s.waiters[1:]
+			w.done <- nil
+			continue
+		}
+		if s.queued == nil {
+			return
+		}
+		s.promoteLocked()
+	}
+}
+
+// quick and slow bound how long a batch lasts: one that is used up sooner doubles the
+// next, one that lasts longer halves it.
+const (
+	quick = 20 * time.Millisecond
+	slow  = 500 * time.Millisecond
+)
+
+// promoteLocked makes the queued batch the current one. What the one before still has
+// goes to nobody else: it has nothing left, or is too old.
+func (s *Source) promoteLocked() {
+	now := s.client.mono()
+	switch lasted := now - s.promoted; {
+	case s.promoted == 0:
+	case lasted < quick:
+		s.size = min(2*s.size, s.limit)
+	case lasted > slow:
+		s.size = max(s.size/2, 1)
+	}
+	s.promoted = now
+	s.current.Store(s.queued)
+	s.queued = nil
+}
+
+// Stats is what a source has done, for metrics.
+type Stats struct {
+	Ahead    int   // IDs fetched and not handed out
+	Waiting  int   // calls that wait for an ID
+	Batch    int   // size of the next batch
+	Fetched  int64 // IDs received
+	Dropped  int64 // of them, too old to be handed out, or left at Close
+	Requests int64 // answered with IDs
+	Failures int64 // requests that failed
+}
+
+// Stats returns the source's counters.
+func (s *Source) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.stats
+	st.Ahead, st.Waiting, st.Batch = s.current.Load().left(), len(s.waiters), s.size
+	if s.queued != nil {
+		st.Ahead += s.queued.left()
+	}
+	return st
+}
+
+// close ends the source: what is ahead is dropped, and nobody waits any more.
+func (s *Source) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.stats.Dropped += s.current.Load().drop()
+	if s.queued != nil {
+		s.stats.Dropped += s.queued.drop()
+		s.queued = nil
+	}
+	s.failLocked(ErrClosed)
+}
+
+// failLocked ends the calls that wait.
+func (s *Source) failLocked(err error) {
+	for _, w := range s.waiters {
+		w.done <- err
+	}
+	s.waiters = nil
+}
+
+// errNone is returned when every daemon is left alone for now.
+var errNone = errors.New("client: every daemon is left alone for now")
