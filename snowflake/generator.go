@@ -89,12 +89,14 @@ type Generator struct {
 	state    atomic.Uint64 // last issued: ms since the layout's epoch << seqBits | sequence
 	_        [56]byte
 	offsetNS atomic.Int64 // wall minus monotonic clock when last looked at, less the epoch
-	refused  atomic.Uint64
 
 	turn chan struct{} // holds a token while somebody waits for a tick; who waits for it is served in order
 
 	mu      sync.Mutex
 	stopped int64 // mu protects; the last time issued, once stopped
+
+	_      [64]byte // who is served at once reads offsetNS
+	counts counts   // of the slow paths only
 }
 
 // stoppedState is a state that no time reaches: compare-and-swaps from a loaded
@@ -225,9 +227,6 @@ func (g *Generator) Check() error {
 	return nil
 }
 
-// Refused returns how many calls were refused because of the clock.
-func (g *Generator) Refused() uint64 { return g.refused.Load() }
-
 // reservation is a run of sequences of one millisecond that belongs to one call.
 type reservation struct {
 	time  int64 // ms since the layout's epoch
@@ -256,6 +255,7 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 		now := g.elapsed(g.clk.Mono())
 		state := g.state.Load()
 		if state == stoppedState {
+			g.counts.ended.Add(1)
 			return reservation{}, ErrStopped
 		}
 		last, seq := int64(state>>g.seqBits), state&g.seqMask //nolint:gosec // below 2^60
@@ -280,16 +280,20 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 			}
 			begins := time.Duration((last+1)*int64(time.Millisecond) - g.offsetNS.Load())
 			if err := g.clk.Sleep(ctx, min(begins-g.clk.Mono(), time.Millisecond)); err != nil {
+				g.counts.givenUp.Add(1)
 				return reservation{}, err
 			}
 			continue
 		}
 		if now > ones(g.layout.TimeBits) {
+			g.counts.exhausted.Add(1)
 			return reservation{}, g.layout.checkTime(g.layout.Epoch + clock.Millis(now))
 		}
 		if !g.below(now) { // G2
 			leave() // all wait for the same report
+			g.counts.ceilingWaits.Add(1)
 			if err := g.fence.Await(ctx, g.layout.Epoch+clock.Millis(now)); err != nil {
+				g.countFenced(ctx)
 				return reservation{}, err
 			}
 			continue
@@ -308,10 +312,12 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 // queue returns once it is our turn. A channel serves those that wait to send to it in
 // the order in which they came.
 func (g *Generator) queue(ctx context.Context) error {
+	g.counts.tickWaits.Add(1)
 	select {
 	case g.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
+		g.counts.givenUp.Add(1)
 		return ctx.Err()
 	}
 }
@@ -359,10 +365,15 @@ func (g *Generator) id(since int64, seq uint64) int64 {
 func (g *Generator) awaitClock(ctx context.Context, last, now int64, waited bool) error {
 	offset := time.Duration(last-now) * time.Millisecond
 	if offset > MaxBackwardWait || waited {
-		g.refused.Add(1)
+		g.counts.backwards.Add(1)
 		return g.backwards(last, now)
 	}
-	return g.clk.Sleep(ctx, 2*offset)
+	g.counts.rollbackWaits.Add(1)
+	err := g.clk.Sleep(ctx, 2*offset)
+	if err != nil {
+		g.counts.givenUp.Add(1)
+	}
+	return err
 }
 
 func (g *Generator) backwards(last, now int64) error {

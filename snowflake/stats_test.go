@@ -1,0 +1,139 @@
+package snowflake_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/snowflake"
+)
+
+func TestStats(t *testing.T) {
+	batch := func(n int) func(t *testing.T, g *snowflake.Generator) {
+		return func(t *testing.T, g *snowflake.Generator) {
+			t.Helper()
+			require.NoError(t, g.NextN(t.Context(), make([]int64, n)))
+		}
+	}
+	refused := func(want error) func(t *testing.T, g *snowflake.Generator) {
+		return func(t *testing.T, g *snowflake.Generator) {
+			t.Helper()
+			_, err := g.Next(t.Context())
+			require.ErrorIs(t, err, want)
+			require.ErrorIs(t, g.NextN(t.Context(), make([]int64, 2)), want)
+			require.ErrorIs(t, g.Check(), want, "which counts nothing")
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		before func(clk *clocktest.Fake, fence *fixedFence, g *snowflake.Generator)
+		do     func(t *testing.T, g *snowflake.Generator)
+		want   snowflake.Stats
+	}{
+		{name: "served at once", do: batch(4096)},
+		{name: "two used-up milliseconds", do: batch(2*4096 + 1), want: snowflake.Stats{TickWaits: 2}},
+		{
+			name:   "a small rollback",
+			before: func(clk *clocktest.Fake, _ *fixedFence, _ *snowflake.Generator) { clk.Step(-4 * time.Millisecond) },
+			do:     batch(1), want: snowflake.Stats{RollbackWaits: 1},
+		},
+		{
+			name:   "a large rollback",
+			before: func(clk *clocktest.Fake, _ *fixedFence, _ *snowflake.Generator) { clk.Step(-time.Minute) },
+			do:     refused(snowflake.ErrClockBackwards), want: snowflake.Stats{RefusedBackwards: 2},
+		},
+		{
+			name:   "the ceiling",
+			before: func(_ *clocktest.Fake, fence *fixedFence, _ *snowflake.Generator) { fence.ceiling.Store(0) },
+			do:     refused(snowflake.ErrCeilingReached), want: snowflake.Stats{CeilingWaits: 2, RefusedCeiling: 2},
+		},
+		{
+			name: "the end of time",
+			before: func(clk *clocktest.Fake, _ *fixedFence, _ *snowflake.Generator) {
+				clk.Step(snowflake.DefaultLayout().End().Sub(clock.MillisOf(noon)))
+			},
+			do: refused(snowflake.ErrTimeExhausted), want: snowflake.Stats{RefusedExhausted: 2},
+		},
+		{
+			name:   "stopped",
+			before: func(_ *clocktest.Fake, _ *fixedFence, g *snowflake.Generator) { g.Stop() },
+			do:     refused(snowflake.ErrStopped), want: snowflake.Stats{RefusedStopped: 2},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			clk, fence := clocktest.New(noon).AutoAdvance(), newFixedFence(1<<60)
+			g := newGenerator(t, clk, func(c *snowflake.Config) { c.Fence = fence })
+			if tt.before != nil {
+				next(t, g)
+				clk.Advance(time.Millisecond)
+				tt.before(clk, fence, g)
+			}
+			tt.do(t, g)
+			require.Equal(t, tt.want, g.Stats())
+			require.Equal(t, tt.want.RefusedBackwards, g.Refused())
+		})
+	}
+}
+
+// A caller that gives up is counted wherever it waits.
+func TestStatsOfGivingUp(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		state func(clk *clocktest.Fake, g *snowflake.Generator) error
+		want  snowflake.Stats
+	}{
+		{
+			"for a tick",
+			func(_ *clocktest.Fake, g *snowflake.Generator) error {
+				return g.NextN(context.Background(), make([]int64, 4096))
+			},
+			snowflake.Stats{TickWaits: 1, GivenUp: 1},
+		},
+		{
+			"for the clock",
+			func(clk *clocktest.Fake, g *snowflake.Generator) error {
+				err := g.NextN(context.Background(), make([]int64, 1))
+				clk.Advance(time.Millisecond)
+				clk.Step(-4 * time.Millisecond)
+				return err
+			},
+			snowflake.Stats{RollbackWaits: 1, GivenUp: 1},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			clk := clocktest.New(noon)
+			g := newGenerator(t, clk)
+			require.NoError(t, tt.state(clk, g))
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { _, err := g.Next(ctx); ended <- err }()
+			require.Eventually(t, func() bool { return clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
+			cancel()
+			require.ErrorIs(t, <-ended, context.Canceled)
+			require.Equal(t, tt.want, g.Stats())
+		})
+	}
+}
+
+// A fence that waits with its caller: the end of that context is no refusal.
+type patientFence struct{ fixedFence }
+
+func (*patientFence) Await(ctx context.Context, _ clock.Millis) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestStatsOfGivingUpOnTheCeiling(t *testing.T) {
+	g := newGenerator(t, clocktest.New(noon), func(c *snowflake.Config) { c.Fence = &patientFence{} })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { _, err := g.Next(ctx); ended <- err }()
+	require.Eventually(t, func() bool { return g.Stats().CeilingWaits == 1 }, 10*time.Second, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.Equal(t, snowflake.Stats{CeilingWaits: 1, GivenUp: 1}, g.Stats())
+}
