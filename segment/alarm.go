@@ -3,7 +3,6 @@ package segment
 import (
 	"container/heap"
 	"context"
-	"math"
 	"sync"
 	"time"
 
@@ -74,7 +73,7 @@ func (a *alarms) run(ctx context.Context) {
 		}
 		switch {
 		case len(due) > 0:
-		case wait == forever:
+		case wait == Forever:
 			<-sleepCtx.Done()
 		default:
 			// An error means woken early or stopping: both are looked at next.
@@ -96,8 +95,6 @@ func (a *alarms) run(ctx context.Context) {
 	}
 }
 
-const forever = time.Duration(math.MaxInt64)
-
 // collect takes the alarms that are due; when there are none it says how long
 // to sleep, on a context that add ends.
 func (a *alarms) collect(ctx context.Context) ([]*alarm, time.Duration, context.Context, context.CancelFunc) {
@@ -110,9 +107,9 @@ func (a *alarms) collect(ctx context.Context) ([]*alarm, time.Duration, context.
 		due = append(due, al)
 	}
 	sleepCtx, cancel := context.WithCancel(ctx)
-	a.wake, a.until = cancel, forever
+	a.wake, a.until = cancel, Forever
 	if len(a.heap) == 0 {
-		return due, forever, sleepCtx, cancel
+		return due, Forever, sleepCtx, cancel
 	}
 	a.until = a.heap[0].at
 	return due, a.until - now, sleepCtx, cancel

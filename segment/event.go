@@ -1,6 +1,10 @@
 package segment
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/leafd/leafd/clock"
+)
 
 // Kind says what changed.
 type Kind uint8
@@ -13,6 +17,11 @@ const (
 	KindTagAdded
 	// KindTagRemoved: a row of leaf_alloc is gone.
 	KindTagRemoved
+	// KindTagChanged: the step of a row of leaf_alloc is another one, by
+	// whoever changed it; OldStep and NewStep have both. A fetch or a pass
+	// over the table has shown it. (A description isn't read, so its changes
+	// are not seen.)
+	KindTagChanged
 	// KindLoadFailed: the tags can't be read; the known ones are served on.
 	KindLoadFailed
 	// KindLoadRecovered: the tags can be read again; Count has how many.
@@ -48,6 +57,8 @@ func (k Kind) String() string {
 		return "tag added"
 	case KindTagRemoved:
 		return "tag removed"
+	case KindTagChanged:
+		return "tag changed"
 	case KindLoadFailed:
 		return "load failed"
 	case KindLoadRecovered:
@@ -74,11 +85,15 @@ type Event struct {
 	Err   error  // the cause of the …Failed kinds, KindRegressed and KindBadRow
 	High  int64  // the highest value seen for Tag
 	Count int64  // see the kinds
+
+	OldStep, NewStep int64 // of KindTagChanged
 }
 
 // events passes events on in order, one at a time, with no lock held.
 type events struct {
 	notify func(Event) // immutable; nil: nobody listens
+	clock  clock.Clock // immutable
+	told   clock.Loop  // see Turning
 
 	mu      sync.Mutex
 	waiting []Event // mu protects
@@ -108,8 +123,10 @@ func (e *events) flush() {
 		e.waiting = nil
 		e.mu.Unlock()
 		for _, ev := range batch {
+			e.told.Within(e.clock, turnGrace)
 			e.notify(ev)
 		}
+		e.told.Rest()
 		e.mu.Lock()
 	}
 	e.passing = false

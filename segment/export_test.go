@@ -1,5 +1,7 @@
 package segment
 
+import "sync"
+
 // Alarms returns how many alarms are set: waiting requests, calls under way and
 // retries have one each.
 func (s *Service) Alarms() int { return s.alarms.len() }
@@ -23,3 +25,50 @@ func (t *Tag) HasBuffer() bool {
 
 // MaxFetchers is how many fetches a service has in flight at most.
 const MaxFetchers = maxFetchers
+
+// SampleAll has the tags in use looked at now, as the service does every second,
+// and returns how many there are.
+func (s *Service) SampleAll() int { return s.sampleAll() }
+
+// LockAll takes every lock of the service and of t, and returns what gives them
+// back.
+func (s *Service) LockAll(t *Tag) (unlock func()) {
+	s.loading <- struct{}{}
+	locks := []sync.Locker{&s.tagsMu, &t.mu, &s.inUse.mu, &s.events.mu, &s.queue.mu, &s.alarms.mu}
+	for _, l := range locks {
+		l.Lock()
+	}
+	return func() {
+		for _, l := range locks {
+			l.Unlock()
+		}
+		<-s.loading
+	}
+}
+
+// Span is a range being handed out.
+type Span = span
+
+// NewSpan returns r as a span.
+func NewSpan(r Range) *Span { return newSpan(r) }
+
+// Live returns the tag's current range.
+func (t *Tag) Live() *Span { return t.live.Load() }
+
+// Take is what a batch takes from the span.
+func (s *span) Take(dst []int64) int {
+	n, _ := s.take(dst)
+	return n
+}
+
+// Close ends the span as the removal of its tag does.
+func (s *span) Close() int64 { return s.close() }
+
+// Used returns the names that Service.Used has.
+func Used(s *Service) []string {
+	var names []string
+	for st := range s.Used {
+		names = append(names, st.Tag)
+	}
+	return names
+}

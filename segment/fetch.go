@@ -32,13 +32,34 @@ func (s *Service) attempt(t *Tag) {
 	b.state, b.urgent = stateRunning, false
 	t.mu.Unlock()
 
+	began := s.clock.Mono()
 	r, kind, err := s.obtain(t, b)
-	if errors.Is(err, ErrUnknownTag) {
+	took := s.clock.Mono() - began
+	gone := errors.Is(err, ErrUnknownTag)
+	stopping := err != nil && s.fetchCtx.Err() != nil
+	if !stopping {
+		t.count(err != nil && !gone)
+	}
+	if gone {
 		s.drop(t)
 	} else {
 		t.settle(b, r, kind, err)
 	}
 	s.events.flush()
+	if s.cfg.Fetched != nil && !stopping {
+		s.cfg.Fetched(t.name, took, err)
+	}
+}
+
+// count counts an attempt.
+func (t *Tag) count(failed bool) {
+	t.mu.Lock()
+	y := t.tally
+	t.mu.Unlock()
+	y.fetches.Add(1)
+	if failed {
+		y.failures.Add(1)
+	}
 }
 
 // obtain returns a range that is ours alone, lies above all that was seen, and
@@ -187,7 +208,8 @@ func (t *Tag) publishLocked(b *buffer, r Range) {
 	b.lastDuration = b.pace.lasted(b.asked)
 	b.lastFetch = clock.Reading{WallNS: wallNS}.Wall()
 	b.pace.note(r, mono)
-	t.step = r.Step
+	b.stepAt = r.Hi
+	t.setStepLocked(r.Step)
 	b.high, b.pending = r.Hi, Range{}
 	if b.failing != 0 {
 		t.svc.events.add(Event{Kind: KindFetchRecovered, Tag: t.name, High: r.Hi, Count: int64(b.failures)})
@@ -200,7 +222,7 @@ func (t *Tag) publishLocked(b *buffer, r Range) {
 		b.next = next
 		return
 	}
-	t.live.Store(next)
+	t.replaceLocked(next)
 }
 
 func (t *Tag) failLocked(b *buffer, kind Kind, err error) {

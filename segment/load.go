@@ -26,13 +26,16 @@ func (s *Service) keepLoaded(ctx context.Context) {
 		RandomizationFactor: retryJitter,
 		MaxInterval:         loadRetryMax,
 	}
+	defer s.reading.Rest()
 	for {
-		wait := s.cfg.Refresh
+		s.reading.Rest() // the store is nobody's to promise for
+		wait := time.Duration(s.refresh.Load())
 		if err := s.Reload(ctx); err != nil {
 			wait = retry.NextBackOff() // Reload has told of err
 		} else {
 			retry.Reset()
 		}
+		s.reading.Within(s.clock, wait+turnGrace)
 		if s.clock.Sleep(ctx, wait) != nil {
 			return
 		}
@@ -124,8 +127,11 @@ func (s *Service) applyLocked(added map[string]*Tag, known int) {
 		tags, first = *p, false
 	}
 	for name, t := range added {
-		if high, was := s.former[name]; was {
-			t.observed = max(t.observed, high) // S2 outlives the row
+		if f, was := s.former[name]; was {
+			t.observed = max(t.observed, f.high) // S2 outlives the row
+			if t.tally = f.tally; t.tally != nil {
+				s.inUse.add(t)
+			}
 			delete(s.former, name)
 		}
 		if !first {

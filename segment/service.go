@@ -57,6 +57,12 @@ type Config struct {
 	// Notify is told of each change of state, in order, one at a time, with
 	// no lock held, and never while an ID is waiting for it. It may be nil.
 	Notify func(Event)
+	// Fetched is told of each attempt to get a range: the tag, how long the
+	// store and the mark took together, and the error, which is nil when the
+	// range is ours, and wraps ErrUnknownTag when the row was gone. Attempts
+	// that the end of Run broke off are not told. It is called with no lock
+	// held, from several goroutines at once, and may be nil.
+	Fetched func(tag string, took time.Duration, err error)
 }
 
 // Service hands out IDs for every tag of a table. It is safe for concurrent use.
@@ -67,19 +73,30 @@ type Service struct {
 	queue  *queue
 	events *events
 
+	waitNS  atomic.Int64 // Config.Wait, or PrepareTimes's; nanoseconds
+	refresh atomic.Int64 // Config.Refresh, or PrepareTimes's; nanoseconds
+
 	ran      atomic.Bool
 	fetchCtx context.Context //nolint:containedctx // the life of Run; set before the queue opens
+	reading  clock.Loop      // see Turning
 
 	// tags is never changed once stored: readers index it without a lock.
 	tags   atomic.Pointer[map[string]*Tag]
 	tagsMu sync.Mutex
-	// former has the highest value seen for each tag that is gone, while it
-	// stays gone. tagsMu protects.
-	former  map[string]int64
+	// former has what outlives a tag that is gone, while it stays gone.
+	// tagsMu protects.
+	former  map[string]former
 	loadErr error // tagsMu protects; of the last pass, nil when it was complete
 
 	loading chan struct{} // holds one token while a pass is under way
 	pass    uint32        // loading protects
+	inUse   inUse
+}
+
+// former is what is kept of a tag whose row is gone.
+type former struct {
+	high  int64  // the highest value seen
+	tally *tally // nil if it was never used
 }
 
 // New returns a service that serves nothing until Run, or Reload, has read the
@@ -92,13 +109,31 @@ func New(cfg Config) (*Service, error) {
 		cfg:     cfg,
 		clock:   cfg.Clock,
 		alarms:  &alarms{clock: cfg.Clock},
-		events:  &events{notify: cfg.Notify},
-		former:  make(map[string]int64),
+		events:  &events{notify: cfg.Notify, clock: cfg.Clock},
+		former:  make(map[string]former),
 		loading: make(chan struct{}, 1),
 	}
 	s.queue = &queue{work: s.attempt}
+	s.waitNS.Store(int64(cfg.Wait))
+	s.refresh.Store(int64(cfg.Refresh))
 	return s, nil
 }
+
+// PrepareTimes checks a Wait and a Refresh as of Config, which are to be more than 0,
+// and returns what puts them in force: the one for requests that begin to wait from
+// then on, the other after the pass over the table that is due.
+func (s *Service) PrepareTimes(wait, refresh time.Duration) (take func(), err error) {
+	if wait <= 0 || refresh <= 0 {
+		return nil, fmt.Errorf("segment: Wait %v and Refresh %v must be positive", wait, refresh)
+	}
+	return func() {
+		s.waitNS.Store(int64(wait))
+		s.refresh.Store(int64(refresh))
+	}, nil
+}
+
+// wait is how long a request waits for ranges.
+func (s *Service) wait() time.Duration { return time.Duration(s.waitNS.Load()) }
 
 func (c *Config) complete() error {
 	if c.Store == nil || c.Marks == nil {
@@ -148,6 +183,8 @@ func (s *Service) Run(ctx context.Context) error {
 	var alarming sync.WaitGroup
 	alarmCtx, stopAlarms := context.WithCancel(context.WithoutCancel(ctx))
 	alarming.Go(func() { s.alarms.run(alarmCtx) })
+	var sampling sync.WaitGroup
+	sampling.Go(func() { s.keepSampled(ctx) })
 	s.fetchCtx = ctx
 	s.queue.start()
 
@@ -159,6 +196,7 @@ func (s *Service) Run(ctx context.Context) error {
 	stopAlarms()
 	s.queue.running.Wait()
 	alarming.Wait()
+	sampling.Wait()
 	return nil
 }
 
@@ -217,6 +255,6 @@ func (s *Service) drop(t *Tag) {
 // buryLocked ends a tag that is no longer in the map.
 func (s *Service) buryLocked(t *Tag) {
 	high := t.remove()
-	s.former[t.name] = high
+	s.former[t.name] = former{high: high, tally: t.tally}
 	s.events.add(Event{Kind: KindTagRemoved, Tag: t.name, High: high})
 }

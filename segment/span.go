@@ -12,8 +12,8 @@ const cacheLine = 64
 // span is a range being handed out.
 //
 // S3: lo, size and refill never change once the span is published; used only
-// grows. An offset belongs to the one caller whose add moved used across it,
-// and counts only if it lies below size. size is at most 2^63-1, so used, which
+// grows, but for close, which makes it size. An offset belongs to the one caller
+// whose add moved used across it, and counts only if it lies below size. size is at most 2^63-1, so used, which
 // is unsigned, would need another 2^63 overshooting adds to wrap.
 //
 // used has a cache line of its own: the processors that fight for it keep
@@ -57,10 +57,16 @@ func (s *span) take(dst []int64) (n int, refill bool) {
 	return len(dst), first <= s.refill && s.refill < end
 }
 
+// taken is how many offsets have an owner.
+func (s *span) taken() int64 { return int64(min(s.used.Load(), s.size)) } //nolint:gosec // size fits int64
+
+// close hands out nothing more, and returns how many offsets had an owner by
+// then: those of adds before the swap lie below what it returns, those of adds
+// after it at size or above. Adding the rest of a large range instead could wrap.
+func (s *span) close() int64 { return int64(min(s.used.Swap(s.size), s.size)) } //nolint:gosec // size fits int64
+
 // hi is the end of the range.
 func (s *span) hi() int64 { return s.lo + int64(s.size) } //nolint:gosec // Hi fits int64
 
 // position is the first ID that nobody has.
-func (s *span) position() int64 {
-	return s.lo + int64(min(s.used.Load(), s.size)) //nolint:gosec // lo+size fits int64
-}
+func (s *span) position() int64 { return s.lo + s.taken() }

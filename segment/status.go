@@ -1,12 +1,16 @@
 package segment
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/leafd/leafd/clock"
 )
+
+// Forever is a Status.Remaining without end.
+const Forever = time.Duration(math.MaxInt64)
 
 // Status is a tag's state at one moment, for people to look at.
 type Status struct {
@@ -24,6 +28,19 @@ type Status struct {
 	LastDuration time.Duration // how long the range before that lasted; 0 until the second fetch
 	Failures     int           // attempts to fetch failed in a row
 	LastError    error         // of the last attempt; nil when it worked
+
+	// Issued is how many IDs were handed out under this name since the service
+	// was made, also before the row was removed and came back. It never falls.
+	Issued int64
+	// Rate is how many IDs a second are handed out at present, as an average
+	// over half a minute or so; 0 until it was measured, and while unused.
+	Rate float64
+	// Remaining is how long what is in memory lasts at Rate: 0 when nothing is
+	// left, Forever when nothing is handed out.
+	Remaining time.Duration
+	// Fetches counts attempts to fetch a range, FetchFailures those of them
+	// that failed, both as Issued does. A row found gone is no failure.
+	Fetches, FetchFailures uint64
 }
 
 // SpanStatus is a range in memory.
@@ -41,6 +58,17 @@ func (s *Service) Status() []Status {
 		all[i] = t.Status()
 	}
 	return all
+}
+
+// Used calls yield with the state of every tag that was ever used, in no
+// particular order, until yield returns false. It costs nothing for the others,
+// and no lock is held while yield runs.
+func (s *Service) Used(yield func(Status) bool) {
+	for _, t := range s.inUse.all() {
+		if st, there := t.statusIfThere(); there && !yield(st) {
+			return
+		}
+	}
 }
 
 // Tags returns the tags, ordered by name.
@@ -70,7 +98,25 @@ func (s *Service) Len() int {
 func (t *Tag) Status() Status {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.statusLocked()
+}
+
+// statusIfThere is Status, and whether the tag is there still.
+func (t *Tag) statusIfThere() (st Status, there bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gone {
+		return Status{}, false
+	}
+	return t.statusLocked(), true
+}
+
+func (t *Tag) statusLocked() Status {
 	st := Status{Tag: t.name, TableStep: t.step, Step: t.step, High: t.floorLocked(), Current: statusOf(t.live.Load())}
+	if y := t.tally; y != nil {
+		st.Issued, st.Rate = t.issuedLocked(), y.rate
+		st.Fetches, st.FetchFailures = y.fetches.Load(), y.failures.Load()
+	}
 	b := t.buf
 	if b == nil {
 		return st
@@ -80,10 +126,26 @@ func (t *Tag) Status() Status {
 		st.Step = b.pace.current()
 	}
 	st.Next = statusOf(b.next)
+	st.Remaining = remaining(st.Current.left()+st.Next.left(), st.Rate)
 	st.Fetching = b.state != stateIdle
 	st.LastFetch, st.LastDuration = b.lastFetch, b.lastDuration
 	st.Failures, st.LastError = b.failures, b.err
 	return st
+}
+
+// left is how many IDs of the range nobody has.
+func (s SpanStatus) left() int64 { return s.Hi - s.Position }
+
+// remaining is how long n IDs last at rate.
+func remaining(n int64, rate float64) time.Duration {
+	switch seconds := float64(n) / rate; {
+	case n == 0:
+		return 0
+	case rate == 0 || seconds >= Forever.Seconds():
+		return Forever
+	default:
+		return time.Duration(seconds * float64(time.Second))
+	}
 }
 
 func statusOf(s *span) SpanStatus {

@@ -28,6 +28,7 @@ type Tag struct {
 	buf      *buffer // mu protects; nil until the first use
 	observed int64   // mu protects; the highest max_id that a pass has shown
 	step     int64   // mu protects; the table's step as a pass has shown it last
+	tally    *tally  // mu protects; nil until the first use under this name
 	gone     bool    // mu protects; the row is no more, nothing is published any more
 
 	seen uint32 // Service.loading protects; the pass that saw the row last
@@ -55,8 +56,9 @@ type buffer struct {
 	markRead bool  // high includes the mark
 	pending  Range // fetched and ours, but not marked yet
 
-	pace  pace
-	asked time.Duration // when the range that is being fetched was first wanted
+	pace   pace
+	asked  time.Duration // when the range that is being fetched was first wanted
+	stepAt int64         // the end of the last range: max_id when it showed the table's step
 
 	retry    backoff.ExponentialBackOff
 	failedAt time.Duration // meaningful in stateBackoff
@@ -80,15 +82,24 @@ func (t *Tag) Name() string { return t.name }
 // none by then (or when it is clear that there can't be), ErrUnknownTag when
 // the tag's row is gone, or ctx's error.
 func (t *Tag) Next(ctx context.Context) (int64, error) {
+	if id, ok := t.Try(); ok {
+		return id, nil
+	}
+	return t.nextSlow(ctx)
+}
+
+// Try is Next where the range in memory has an ID: ok is false, and no ID was
+// used, where Next may have to wait.
+func (t *Tag) Try() (id int64, ok bool) {
 	if s := t.live.Load(); s != nil {
 		if off := s.used.Add(1) - 1; off < s.size {
 			if off == s.refill {
 				t.prefetch()
 			}
-			return s.lo + int64(off), nil //nolint:gosec // off < size
+			return s.lo + int64(off), true //nolint:gosec // off < size
 		}
 	}
-	return t.nextSlow(ctx)
+	return 0, false
 }
 
 // NextN fills dst with IDs, each greater than the one before. They may come
@@ -106,7 +117,8 @@ func (t *Tag) NextN(ctx context.Context, dst []int64) error {
 	if n == len(dst) {
 		return nil
 	}
-	if err := t.nextNSlow(ctx, dst[n:]); err != nil {
+	if got, err := t.nextNSlow(ctx, dst[n:]); err != nil {
+		t.lose(n + got)
 		clear(dst)
 		return err
 	}
@@ -138,20 +150,41 @@ func (t *Tag) bufferLocked() *buffer {
 			},
 		}
 	}
+	if t.tally == nil {
+		t.tally = new(tally)
+		t.svc.inUse.add(t)
+	}
 	return t.buf
 }
 
 // observe takes in what a pass over the table has shown. maxID was committed at
 // some moment, so that others may have used every ID below it: raising to it is
 // sound however old the pass's view is. It is never lowered.
+//
+// A step may go both ways. There a view from before our last fetch is too old:
+// its max_id tells. (That of a table that was set back is taken for one, until
+// the row is mended. The other way round a fetch whose view is older than a
+// pass's is given up for it: settle.)
 func (t *Tag) observe(maxID, step int64) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.observed = max(t.observed, maxID)
-	t.step = step
-	if t.buf != nil {
-		t.buf.pace.table = step
+	if b := t.buf; b != nil {
+		if maxID < b.stepAt {
+			return
+		}
+		b.pace.table = step
 	}
-	t.mu.Unlock()
+	t.setStepLocked(step)
+}
+
+// setStepLocked takes in the table's step, and tells of a change.
+func (t *Tag) setStepLocked(step int64) {
+	if step == t.step {
+		return
+	}
+	t.svc.events.add(Event{Kind: KindTagChanged, Tag: t.name, High: t.floorLocked(), OldStep: t.step, NewStep: step})
+	t.step = step
 }
 
 // remove ends the tag and returns the highest value seen for it. Whoever waits
@@ -160,7 +193,9 @@ func (t *Tag) remove() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.gone = true
-	t.live.Store(nil)
+	if s := t.live.Swap(nil); s != nil {
+		t.tally.done += s.close() // N1: somebody may have loaded it just before
+	}
 	if t.buf == nil {
 		return t.observed
 	}

@@ -19,7 +19,7 @@ func (w *waiter) startLocked(s *Service) error {
 	if w.alarm != nil {
 		return nil
 	}
-	w.deadline = s.clock.Mono() + s.cfg.Wait
+	w.deadline = s.clock.Mono() + s.wait()
 	expired := make(chan struct{})
 	w.expired = expired
 	w.alarm = s.alarms.add(w.deadline, func() { close(expired) })
@@ -38,28 +38,28 @@ func (w *waiter) stop(s *Service) {
 // nextSlow is Next when the current range has nothing left.
 func (t *Tag) nextSlow(ctx context.Context) (int64, error) {
 	var one [1]int64
-	if err := t.nextNSlow(ctx, one[:]); err != nil {
+	if _, err := t.nextNSlow(ctx, one[:]); err != nil {
 		return 0, err
 	}
 	return one[0], nil
 }
 
-// nextNSlow fills dst, waiting for ranges as needed.
-func (t *Tag) nextNSlow(ctx context.Context, dst []int64) error {
+// nextNSlow fills dst, waiting for ranges as needed. It returns how far it got.
+func (t *Tag) nextNSlow(ctx context.Context, dst []int64) (got int, err error) {
 	var w waiter
 	defer w.stop(t.svc)
-	for len(dst) > 0 {
+	for got < len(dst) {
 		s, err := t.await(ctx, &w)
 		if err != nil {
-			return err
+			return got, err
 		}
-		n, refill := s.take(dst)
+		n, refill := s.take(dst[got:])
 		if refill {
 			t.prefetch()
 		}
-		dst = dst[n:]
+		got += n
 	}
-	return nil
+	return got, nil
 }
 
 // await returns a range that had IDs a moment ago.
@@ -76,7 +76,7 @@ func (t *Tag) await(ctx context.Context, w *waiter) (*span, error) {
 		b := t.bufferLocked()
 		if s := b.next; s != nil {
 			b.next = nil
-			t.live.Store(s)
+			t.replaceLocked(s)
 			return s, nil
 		}
 		if err := t.waitLocked(ctx, b, w); err != nil {
@@ -155,9 +155,9 @@ func (t *Tag) askLocked(b *buffer, urgent bool) {
 
 func (t *Tag) lateLocked(b *buffer) error {
 	if b.err != nil {
-		return t.unavailable(fmt.Errorf("nothing within %v: %w", t.svc.cfg.Wait, b.err))
+		return t.unavailable(fmt.Errorf("nothing within %v: %w", t.svc.wait(), b.err))
 	}
-	return t.unavailable(fmt.Errorf("the table did not answer within %v", t.svc.cfg.Wait))
+	return t.unavailable(fmt.Errorf("the table did not answer within %v", t.svc.wait()))
 }
 
 func (t *Tag) unavailable(cause error) error {

@@ -1,0 +1,206 @@
+package segment_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/segmenttest"
+)
+
+// rates is a service whose rates are looked at when the test says so.
+func rates(t *testing.T, step int64, names ...string) (*segment.Service, *clocktest.Fake) {
+	t.Helper()
+	store, fake := segmenttest.NewStore(), fakeClock()
+	for _, name := range names {
+		store.Set(name, 0, step)
+	}
+	return start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake, Refresh: 1000 * time.Hour}), fake
+}
+
+// pass lets n IDs a second be handed out for some seconds.
+func pass(t *testing.T, svc *segment.Service, fake *clocktest.Fake, tag *segment.Tag, n, seconds int) {
+	t.Helper()
+	for range seconds {
+		if n > 0 {
+			require.NoError(t, tag.NextN(t.Context(), make([]int64, n)))
+		}
+		fake.Advance(time.Second)
+		svc.SampleAll()
+	}
+}
+
+func TestRate(t *testing.T) {
+	svc, fake := rates(t, 1_000_000, "order")
+	tag := lookup(t, svc, "order")
+	require.Zero(t, svc.SampleAll())
+	require.Zero(t, tag.Status().Rate, "unused")
+	pass(t, svc, fake, tag, 5000, 1)
+	require.Zero(t, tag.Status().Rate, "it isn't known over which time these were handed out")
+	pass(t, svc, fake, tag, 100, 1)
+	require.InDelta(t, 100, tag.Status().Rate, 1e-9, "no climbing from 0")
+	pass(t, svc, fake, tag, 100, 60)
+	require.InDelta(t, 100, tag.Status().Rate, 1e-6)
+
+	pass(t, svc, fake, tag, 1000, 30)
+	require.InDelta(t, 1000-900*0.3679, tag.Status().Rate, 1, "1/e of the difference is left after the time constant")
+	pass(t, svc, fake, tag, 1000, 300)
+	require.InDelta(t, 1000, tag.Status().Rate, 1)
+
+	// The same, however seldom it is looked at.
+	require.NoError(t, tag.NextN(t.Context(), make([]int64, 30*100)))
+	fake.Advance(30 * time.Second)
+	svc.SampleAll()
+	require.InDelta(t, 100+900*0.3679, tag.Status().Rate, 1)
+
+	pass(t, svc, fake, tag, 0, 600)
+	require.Zero(t, tag.Status().Rate, "unused again")
+	svc.SampleAll()
+	require.Zero(t, tag.Status().Rate, "no time has passed: nothing is divided by it")
+}
+
+func TestRemaining(t *testing.T) {
+	svc, fake := rates(t, 1000, "order")
+	tag := lookup(t, svc, "order")
+	require.Zero(t, tag.Status().Remaining, "nothing in memory")
+	next(t, tag)
+	require.Equal(t, segment.Forever, tag.Status().Remaining, "not known to be in use")
+	pass(t, svc, fake, tag, 19, 1)
+	pass(t, svc, fake, tag, 20, 2)
+	eventually(t, func() bool { return !tag.Status().Fetching }, "at rest")
+	st := tag.Status()
+	left := st.Current.Hi - st.Current.Position + st.Next.Hi - st.Next.Lo
+	require.InDelta(t, 20, st.Rate, 1e-9)
+	require.InDelta(t, float64(left)/20, st.Remaining.Seconds(), 1e-6)
+	pass(t, svc, fake, tag, 0, 1000)
+	require.Equal(t, segment.Forever, tag.Status().Remaining)
+}
+
+func TestNothingRemains(t *testing.T) {
+	store := segmenttest.NewStore()
+	store.Set("order", 0, 10)
+	svc := refusing(t, store)
+	tag := lookup(t, svc, "order")
+	eventuallyServes(t, tag)
+	eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
+	store.Fail(errDown)
+	require.NoError(t, tag.NextN(t.Context(), make([]int64, 19)))
+	st := tag.Status()
+	require.Zero(t, st.Remaining)
+	require.False(t, st.Current.Ready)
+}
+
+func TestRateOfAHugeRange(t *testing.T) {
+	svc, fake := rates(t, 1<<62, "order")
+	tag := lookup(t, svc, "order")
+	pass(t, svc, fake, tag, 1, 2)
+	pass(t, svc, fake, tag, 0, 100)
+	require.Positive(t, tag.Status().Rate)
+	require.Equal(t, segment.Forever, tag.Status().Remaining)
+}
+
+// The service looks by itself, on its clock.
+func TestRateIsSampled(t *testing.T) {
+	svc, fake := rates(t, 1_000_000, "order")
+	tag := lookup(t, svc, "order")
+	eventually(t, func() bool {
+		next(t, tag)
+		fake.Advance(time.Second)
+		return tag.Status().Rate > 0
+	}, "a rate")
+}
+
+func TestUsedAndTop(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e", "f"}
+	svc, fake := rates(t, 1_000_000, names...)
+	require.Empty(t, segment.Used(svc))
+	require.Equal(t, []string{"a", "b"}, tagsOf(svc.Top(2)), "in the order of names")
+	require.Nil(t, svc.Top(0))
+	require.Nil(t, svc.Top(-1))
+
+	perSecond := map[string]int{"e": 300, "b": 20, "f": 20, "d": 1}
+	for range 3 {
+		for name, n := range perSecond {
+			require.NoError(t, lookup(t, svc, name).NextN(t.Context(), make([]int64, n)))
+		}
+		fake.Advance(time.Second)
+		require.Equal(t, 4, svc.SampleAll(), "only those in use")
+	}
+	next(t, lookup(t, svc, "f"))
+	require.ElementsMatch(t, []string{"b", "d", "e", "f"}, segment.Used(svc))
+	for n, want := range [][]string{nil, {"e"}, {"e", "f"}, {"e", "f", "b"}, {"e", "f", "b", "d"}, {"e", "f", "b", "d", "a"}, {"e", "f", "b", "d", "a", "c"}} {
+		require.Equal(t, want, tagsOf(svc.Top(n)), n)
+	}
+	require.Len(t, svc.Top(1<<62), len(names))
+
+	seen := 0
+	for range svc.Used { // told to stop
+		if seen++; seen == 2 {
+			break
+		}
+	}
+	require.Equal(t, 2, seen)
+}
+
+func tagsOf(list []segment.Status) []string {
+	var names []string
+	for _, st := range list {
+		names = append(names, st.Tag)
+	}
+	return names
+}
+
+func TestUsedForgetsTagsThatAreGone(t *testing.T) {
+	store := segmenttest.NewStore()
+	store.Set("order", 0, 10)
+	store.Set("other", 0, 10)
+	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Refresh: time.Hour})
+	next(t, lookup(t, svc, "order"))
+	next(t, lookup(t, svc, "other"))
+	row, _ := store.Row("order")
+	require.NoError(t, store.Delete(t.Context(), "order"))
+	require.NoError(t, svc.Reload(t.Context()))
+	require.Equal(t, []string{"other"}, segment.Used(svc))
+	svc.SampleAll()
+	require.Equal(t, 1, svc.SampleAll())
+	store.Set("order", row.MaxID, 10)
+	require.NoError(t, svc.Reload(t.Context()))
+	require.Equal(t, 2, svc.SampleAll(), "back, its count with it")
+	require.ElementsMatch(t, []string{"other", "order"}, segment.Used(svc))
+	require.EqualValues(t, 1, lookup(t, svc, "order").Status().Issued)
+	require.False(t, lookup(t, svc, "order").HasBuffer())
+}
+
+// The first n of very many are the same as of the whole list.
+func TestTopOfMany(t *testing.T) {
+	store := segmenttest.NewStore()
+	const tags = 500
+	for i := range tags {
+		store.Set(strconv.Itoa(i), 0, 1000)
+	}
+	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fakeClock(), Refresh: 1000 * time.Hour})
+	for i := range tags / 2 {
+		require.NoError(t, lookup(t, svc, strconv.Itoa(i*2)).NextN(t.Context(), make([]int64, 1+i*7%100)))
+	}
+	eventually(t, func() bool {
+		for st := range svc.Used {
+			if st.Fetching {
+				return false
+			}
+		}
+		return true
+	}, "at rest")
+	all := svc.Top(tags)
+	require.Len(t, all, tags)
+	for i := range tags - 1 {
+		a, b := all[i], all[i+1]
+		require.True(t, a.Issued > b.Issued || a.Issued == b.Issued && a.Tag < b.Tag, "%s before %s", a.Tag, b.Tag)
+	}
+	for _, n := range []int{1, 7, 249, 250, 251, 499} {
+		require.Equal(t, all[:n], svc.Top(n), n)
+	}
+}

@@ -1,0 +1,198 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// ErrNoTable is returned by Inspector.Table where the database has no leaf_alloc
+// that the user may see.
+var ErrNoTable = errors.New("sqlstore: no table " + table)
+
+// Inspector looks at what a Store of MySQL needs, for people who set one up. It
+// writes nothing.
+type Inspector struct {
+	d *database
+}
+
+// OpenInspector returns the Inspector of the database that dsn names, and connects to
+// nothing yet. ErrBadDSN.
+func OpenInspector(dsn string) (*Inspector, error) {
+	cfg, err := mysqlConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	connector, err := mysql.NewConnector(cfg) // without mysqlConnector, which refuses what is to be looked at
+	if err != nil {
+		return nil, fmt.Errorf("%w: the driver refuses it", ErrBadDSN)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(1)
+	return &Inspector{d: &database{db: db, readers: db, dialect: mysqlDialect(), idle: 1, place: "database " + cfg.DBName + " on " + cfg.Addr}}, nil
+}
+
+// Place names the database, without user and password.
+func (i *Inspector) Place() string { return i.d.place }
+
+// Close closes its connection.
+func (i *Inspector) Close() error { return i.d.close() }
+
+// ServerFacts are what a server tells of itself.
+type ServerFacts struct {
+	Version   string
+	ReadOnly  bool // read_only, super_read_only or innodb_read_only
+	Isolation string
+}
+
+// Server connects, and asks the server about itself.
+func (i *Inspector) Server(ctx context.Context) (ServerFacts, error) {
+	var f ServerFacts
+	err := i.d.db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&f.Version)
+	if err != nil {
+		return f, i.d.fail(ctx, err, "connect")
+	}
+	err = i.d.read(ctx, func(rows *sql.Rows) error {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return err
+		}
+		switch strings.ToLower(name) {
+		case "tx_isolation", "transaction_isolation":
+			f.Isolation = value
+		default:
+			f.ReadOnly = f.ReadOnly || !strings.EqualFold(value, "OFF") && value != "0"
+		}
+		return nil
+	}, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only', 'tx_isolation', 'transaction_isolation')")
+	return f, i.d.fail(ctx, err, "read the server's variables")
+}
+
+// TableFacts are what the server tells of leaf_alloc.
+type TableFacts struct {
+	View          bool // it is no table
+	Engine        string
+	Transactional bool
+	Columns       map[string]Column // by name
+	// UniqueTag tells that a key allows each biz_tag once, and that it compares the
+	// whole of it.
+	UniqueTag bool
+	Triggers  int
+}
+
+// Column is one column of leaf_alloc.
+type Column struct {
+	Type      string // as information_schema has it: bigint, varchar
+	Length    int64  // of a text, in characters; 0 for others
+	Collation string // of a text
+}
+
+// Table reads what leaf_alloc looks like. ErrNoTable.
+func (i *Inspector) Table(ctx context.Context) (TableFacts, error) {
+	f := TableFacts{Columns: map[string]Column{}}
+	var engine, transactions sql.NullString
+	var kind string
+	const where = " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '" + table + "'"
+	err := i.d.db.QueryRowContext(ctx, "SELECT t.TABLE_TYPE, t.ENGINE, e.TRANSACTIONS FROM information_schema.TABLES t "+
+		"LEFT JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE"+strings.ReplaceAll(where, "TABLE_", "t.TABLE_")).Scan(&kind, &engine, &transactions)
+	if errors.Is(err, sql.ErrNoRows) {
+		return f, fmt.Errorf("%w in %s", ErrNoTable, i.d.place)
+	}
+	if err != nil {
+		return f, i.d.fail(ctx, err, "look for "+table)
+	}
+	f.View, f.Engine, f.Transactional = strings.Contains(kind, "VIEW"), engine.String, transactions.String == "YES"
+	err = i.d.read(ctx, func(rows *sql.Rows) error {
+		var name string
+		var c Column
+		var length sql.NullInt64
+		var collation sql.NullString
+		if err := rows.Scan(&name, &c.Type, &length, &collation); err != nil {
+			return err
+		}
+		c.Length, c.Collation = length.Int64, collation.String
+		f.Columns[strings.ToLower(name)] = c
+		return nil
+	}, "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH, COLLATION_NAME FROM information_schema.COLUMNS"+where)
+	if err == nil {
+		err = i.keys(ctx, &f, where)
+	}
+	if err == nil {
+		err = i.d.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = '"+table+"'").Scan(&f.Triggers)
+	}
+	return f, i.d.fail(ctx, err, "look at "+table)
+}
+
+// keys finds a unique key of biz_tag alone.
+func (i *Inspector) keys(ctx context.Context, f *TableFacts, where string) error {
+	columns, whole := map[string]int{}, map[string]bool{}
+	err := i.d.read(ctx, func(rows *sql.Rows) error {
+		var key, column string
+		var part sql.NullInt64
+		if err := rows.Scan(&key, &column, &part); err != nil {
+			return err
+		}
+		columns[key]++
+		whole[key] = strings.EqualFold(column, "biz_tag") && !part.Valid
+		return nil
+	}, "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS"+where+" AND NON_UNIQUE = 0")
+	for key, n := range columns {
+		f.UniqueTag = f.UniqueTag || n == 1 && whole[key]
+	}
+	return err
+}
+
+// Privileges are what the user of the DSN may do with leaf_alloc; nil where allowed.
+type Privileges struct {
+	Fetch  error // reading and taking ranges
+	Create error // of tags
+	Delete error // of tags
+	Edit   error // step and description
+}
+
+// Privileges has the server explain each statement that a Store runs, for which it
+// wants the same privileges as for running it. It runs none of them.
+func (i *Inspector) Privileges(ctx context.Context) (Privileges, error) {
+	s := newStatements(i.d.dialect)
+	var p Privileges
+	for _, each := range []struct {
+		to   *error
+		sql  string
+		args []any
+	}{
+		{&p.Fetch, s.each, nil},
+		{&p.Fetch, s.lockRow, []any{"", ""}},
+		{&p.Fetch, s.take, []any{0, "", "", 0}},
+		{&p.Create, s.insert, []any{"", 0, 1, ""}},
+		{&p.Delete, s.remove, []any{"", ""}},
+		{&p.Edit, s.update, []any{1, "", "", ""}},
+	} {
+		err := i.d.read(ctx, func(*sql.Rows) error { return nil }, "EXPLAIN "+each.sql, each.args...)
+		switch {
+		case err == nil:
+		case isDenied(err):
+			*each.to = errors.Join(*each.to, i.d.fail(ctx, err, "ask for privileges"))
+		default:
+			return p, i.d.fail(ctx, err, "ask for privileges")
+		}
+	}
+	return p, nil
+}
+
+// isDenied tells that the user may not do what it asked for.
+func isDenied(err error) bool {
+	var answer *mysql.MySQLError
+	if !errors.As(err, &answer) {
+		return false
+	}
+	switch answer.Number {
+	case erDBAccessDenied, erTableAccessDenied, erColumnAccessDenied:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,139 @@
+package sqlstore_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment/sqlstore"
+	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+)
+
+func inspect(t *testing.T, dsn string) *sqlstore.Inspector {
+	t.Helper()
+	i, err := sqlstore.OpenInspector(dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, i.Close()) })
+	return i
+}
+
+// leafTable is the CREATE TABLE of deploy/leaf_alloc.sql, as it is.
+const leafTable = `CREATE TABLE leaf_alloc (
+  biz_tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  max_id bigint NOT NULL DEFAULT 1, step bigint NOT NULL,
+  description varchar(256) CHARACTER SET utf8mb4 DEFAULT NULL,
+  update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (biz_tag)) ENGINE=InnoDB`
+
+func TestInspectorTable(t *testing.T) {
+	server := mariadbtest.Shared(t)
+	for _, tc := range []struct {
+		name, sql string
+		check     func(t *testing.T, f sqlstore.TableFacts)
+	}{
+		{"ours", leafTable, func(t *testing.T, f sqlstore.TableFacts) {
+			require.Equal(t, sqlstore.TableFacts{
+				Engine: "InnoDB", Transactional: true, UniqueTag: true,
+				Columns: map[string]sqlstore.Column{
+					"biz_tag": {Type: "varchar", Length: 128, Collation: "utf8mb4_bin"}, "max_id": {Type: "bigint"}, "step": {Type: "bigint"},
+					"description": {Type: "varchar", Length: 256, Collation: f.Columns["description"].Collation}, "update_time": {Type: "timestamp"},
+				},
+			}, f)
+		}},
+		{"without transactions", "CREATE TABLE leaf_alloc (biz_tag varchar(64) PRIMARY KEY, max_id int, step int) ENGINE=MyISAM", func(t *testing.T, f sqlstore.TableFacts) {
+			require.Equal(t, "MyISAM", f.Engine)
+			require.False(t, f.Transactional)
+			require.True(t, f.UniqueTag)
+			require.Equal(t, "int", f.Columns["max_id"].Type)
+			require.NotContains(t, f.Columns, "description")
+		}},
+		{"no key", "CREATE TABLE leaf_alloc (biz_tag varchar(64), max_id bigint, step int, KEY (biz_tag), UNIQUE (max_id))", func(t *testing.T, f sqlstore.TableFacts) {
+			require.False(t, f.UniqueTag)
+		}},
+		{"a key of a part of it", "CREATE TABLE leaf_alloc (biz_tag varchar(64), max_id bigint, step int, UNIQUE (biz_tag(8)), UNIQUE (biz_tag, max_id))", func(t *testing.T, f sqlstore.TableFacts) {
+			require.False(t, f.UniqueTag)
+		}},
+		{"a view", "CREATE TABLE t (biz_tag varchar(64), max_id bigint, step int); CREATE VIEW leaf_alloc AS SELECT * FROM t", func(t *testing.T, f sqlstore.TableFacts) {
+			require.True(t, f.View)
+		}},
+		{"a trigger", leafTable + "; CREATE TRIGGER x BEFORE UPDATE ON leaf_alloc FOR EACH ROW SET NEW.max_id = 1", func(t *testing.T, f sqlstore.TableFacts) {
+			require.Equal(t, 1, f.Triggers)
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			name := server.NewDatabase(t)
+			_, err := server.DB(t, name).ExecContext(t.Context(), tc.sql)
+			require.NoError(t, err)
+			f, err := inspect(t, server.DSN(name)).Table(within(t, patience))
+			require.NoError(t, err)
+			tc.check(t, f)
+		})
+	}
+	_, err := inspect(t, server.DSN(server.NewDatabase(t))).Table(within(t, patience))
+	require.ErrorIs(t, err, sqlstore.ErrNoTable)
+}
+
+// The statements are explained, with the privileges that they need, and change nothing.
+func TestInspectorPrivileges(t *testing.T) {
+	server := mariadbtest.Shared(t)
+	name := server.NewDatabase(t)
+	db := server.DB(t, name)
+	_, err := db.ExecContext(t.Context(), leafTable+"; INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('', 7, 10), ('a', 1, 0)")
+	require.NoError(t, err)
+	for i, tc := range []struct {
+		name, grant                 string
+		fetch, create, remove, edit bool
+	}{
+		{"all that leafd needs", "SELECT, INSERT, UPDATE, DELETE ON leaf_alloc", true, true, true, true},
+		{"ranges only", "SELECT, UPDATE ON leaf_alloc", true, false, false, true},
+		{"one column", "SELECT, UPDATE (max_id) ON leaf_alloc", true, false, false, false},
+		{"of the database", "ALL ON " + name + ".*", true, true, true, true},
+		{"reading", "SELECT ON leaf_alloc", false, false, false, false},
+		{"no reading", "INSERT ON leaf_alloc", false, true, false, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			user := fmt.Sprintf("%s_%d", name, i)
+			_, err := db.ExecContext(t.Context(), fmt.Sprintf("CREATE USER %s@'127.0.0.1' IDENTIFIED BY 'secret'; GRANT %s TO %s@'127.0.0.1'", user, tc.grant, user))
+			require.NoError(t, err)
+			i := inspect(t, user+":secret@tcp("+server.Addr()+")/"+name)
+			p, err := i.Privileges(within(t, patience))
+			require.NoError(t, err)
+			require.Equal(t, []bool{tc.fetch, tc.create, tc.remove, tc.edit}, []bool{p.Fetch == nil, p.Create == nil, p.Delete == nil, p.Edit == nil}, "%v", p)
+			if !tc.fetch {
+				require.ErrorContains(t, p.Fetch, "SELECT and UPDATE")
+			}
+		})
+	}
+	rows, err := inspect(t, server.DSN(name)).Tags(within(t, patience))
+	require.NoError(t, err)
+	require.ElementsMatch(t, []sqlstore.TagFacts{{MaxID: 7, Step: 10}, {Tag: "a", MaxID: 1}}, rows, "nothing was changed")
+}
+
+func TestInspectorServer(t *testing.T) {
+	server := mariadbtest.Start(t)
+	name := server.NewDatabase(t)
+	db := server.DB(t, name)
+	_, err := db.ExecContext(t.Context(), leafTable+"; CREATE USER plain@'127.0.0.1'; GRANT SELECT, UPDATE ON leaf_alloc TO plain@'127.0.0.1'")
+	require.NoError(t, err)
+	i := inspect(t, "plain@tcp("+server.Addr()+")/"+name)
+	f, err := i.Server(within(t, patience))
+	require.NoError(t, err)
+	require.Contains(t, f.Version, ".")
+	require.Equal(t, "REPEATABLE-READ", f.Isolation)
+	require.False(t, f.ReadOnly)
+	_, err = db.ExecContext(t.Context(), "SET GLOBAL read_only = 1")
+	require.NoError(t, err)
+	f, err = i.Server(within(t, patience))
+	require.NoError(t, err)
+	require.True(t, f.ReadOnly)
+
+	_, err = inspect(t, "plain:wrong@tcp("+server.Addr()+")/"+name).Server(within(t, patience))
+	require.ErrorContains(t, err, "check user, password and database of the DSN")
+	require.NotContains(t, err.Error(), "wrong@")
+	server.Stop(t)
+	_, err = i.Server(within(t, patience))
+	require.Error(t, err)
+	_, err = sqlstore.OpenInspector("nonsense")
+	require.ErrorIs(t, err, sqlstore.ErrBadDSN)
+}

@@ -1,0 +1,130 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"modernc.org/sqlite"
+)
+
+// ErrNoFile is returned by the inspections of SQLite files for one that is not there.
+var ErrNoFile = errors.New("sqlstore: no such file")
+
+// ErrCorrupt is returned by them for a file that SQLite finds damaged.
+var ErrCorrupt = errors.New("sqlstore: damaged SQLite file")
+
+// InspectSQLite reads the file of a Store through, as OpenSQLite would find it, and
+// writes nothing. It returns what each tag has in max_id and step, -1 for what is no
+// integer. ErrNoFile, ErrCorrupt, or why OpenSQLite would refuse it.
+func InspectSQLite(ctx context.Context, path string) (rows []TagFacts, err error) {
+	err = inspectFile(ctx, path, table, func(d *database) error {
+		s := &Store{database: d, sql: newStatements(d.dialect)}
+		return s.Each(ctx, func(tag []byte, maxID, step int64) error {
+			rows = append(rows, TagFacts{Tag: string(tag), MaxID: maxID, Step: step})
+			return nil
+		})
+	})
+	return rows, err
+}
+
+// InspectMarks is InspectSQLite for the file of Marks; it returns the mark of each tag.
+func InspectMarks(ctx context.Context, path string) (marks map[string]int64, err error) {
+	marks = map[string]int64{}
+	err = inspectFile(ctx, path, marksTable, func(d *database) error {
+		err := d.read(ctx, func(rows *sql.Rows) error {
+			var tag string
+			var high int64
+			err := rows.Scan(&tag, &high)
+			marks[tag] = high
+			return err
+		}, "SELECT biz_tag, high FROM "+marksTable)
+		return d.fail(ctx, err, "read the marks")
+	})
+	return marks, err
+}
+
+// TagFacts are what a table has of one tag.
+type TagFacts struct {
+	Tag         string
+	MaxID, Step int64
+}
+
+// Tags returns what the table of a Store of MySQL has; see InspectSQLite.
+func (i *Inspector) Tags(ctx context.Context) (rows []TagFacts, err error) {
+	s := &Store{database: i.d, sql: newStatements(i.d.dialect)}
+	err = s.Each(ctx, func(tag []byte, maxID, step int64) error {
+		rows = append(rows, TagFacts{Tag: string(tag), MaxID: maxID, Step: step})
+		return nil
+	})
+	return rows, err
+}
+
+// inspectFile checks the database at path, and calls look with it.
+func inspectFile(ctx context.Context, path, wanted string, look func(*database) error) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if log, lerr := os.Stat(path + "-wal"); lerr == nil && log.Size() > 0 {
+			return fmt.Errorf("sqlstore: open %s: the file is gone, but its log %s-wal is still there: put the file back", path, path)
+		}
+		return fmt.Errorf("%w: %s", ErrNoFile, path)
+	}
+	if err == nil && (info.IsDir() || info.Size() == 0) {
+		err = ensureFile(path, wanted, "") // which says what is wrong with it, and makes none where there is one
+	}
+	if err != nil {
+		return fmt.Errorf("sqlstore: open %s: %w", path, err)
+	}
+	d, err := readOnly(path)
+	if err != nil {
+		return fmt.Errorf("sqlstore: open %s: %w", path, err)
+	}
+	err = d.sound(ctx, wanted)
+	if err == nil {
+		err = look(d)
+	}
+	return errors.Join(err, d.close())
+}
+
+// readOnly opens the file at path so that nothing beside it is written either. Where
+// no log lies beside it nobody has it open, and it is read as it stands: SQLite would
+// make a log otherwise, even to read.
+func readOnly(path string) (*database, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	query := "mode=ro&_pragma=busy_timeout(" + busyTimeout + ")"
+	if _, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) {
+		query += "&immutable=1"
+	}
+	connector, err := sqlite.NewConnector((&url.URL{Scheme: "file", Path: filepath.ToSlash(absolute), RawQuery: query}).String())
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(1)
+	return &database{db: db, readers: db, dialect: sqliteDialect(), idle: 1, place: path}, nil
+}
+
+// sound reads the whole file, and looks for the table.
+func (d *database) sound(ctx context.Context, wanted string) error {
+	verdict := ""
+	err := d.read(ctx, func(rows *sql.Rows) error { return rows.Scan(&verdict) }, "PRAGMA quick_check(1)")
+	if err == nil && verdict != "ok" {
+		return fmt.Errorf("%w: %s: %s; restore it from a backup, then set max_id above every ID ever issued", ErrCorrupt, d.place, verdict)
+	}
+	found := 0
+	if err == nil {
+		err = d.db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?", wanted).Scan(&found)
+	}
+	if err == nil && found == 0 {
+		err = fmt.Errorf("it is a SQLite database without table %s, so not leafd's", wanted)
+	}
+	return d.fail(ctx, err, "read the database")
+}

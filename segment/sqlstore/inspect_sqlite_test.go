@@ -1,0 +1,126 @@
+package sqlstore_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment/sqlstore"
+)
+
+// contents are the files of a folder and their bytes. SQLite keeps an index of the log
+// in shared memory; it is no content.
+func contents(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	for _, e := range entries {
+		raw, err := os.ReadFile(filepath.Join(folder, e.Name()))
+		require.NoError(t, err)
+		files[e.Name()] = string(raw)
+		if filepath.Ext(e.Name()) == ".db-shm" {
+			files[e.Name()] = "present"
+		}
+	}
+	return files
+}
+
+// A store that is closed, one that is open, and what a crash has left are read alike,
+// and nothing is written in any of the cases.
+func TestInspectSQLite(t *testing.T) {
+	folder := t.TempDir()
+	path, marksPath := filepath.Join(folder, "segments.db"), filepath.Join(folder, "marks.db")
+	_, err := sqlstore.InspectSQLite(t.Context(), path)
+	require.ErrorIs(t, err, sqlstore.ErrNoFile)
+	_, err = sqlstore.InspectMarks(t.Context(), marksPath)
+	require.ErrorIs(t, err, sqlstore.ErrNoFile)
+	require.Empty(t, contents(t, folder))
+
+	store, err := sqlstore.OpenSQLite(path)
+	require.NoError(t, err)
+	marks, err := sqlstore.OpenMarks(marksPath)
+	require.NoError(t, err)
+	look := func(folder string, maxID, mark int64) {
+		t.Helper()
+		before := contents(t, folder)
+		rows, err := sqlstore.InspectSQLite(t.Context(), filepath.Join(folder, "segments.db"))
+		require.NoError(t, err)
+		require.Equal(t, []sqlstore.TagFacts{{Tag: "leaf-segment-test", MaxID: maxID, Step: 2000}}, rows)
+		seen, err := sqlstore.InspectMarks(t.Context(), filepath.Join(folder, "marks.db"))
+		require.NoError(t, err)
+		require.Equal(t, mark, seen["leaf-segment-test"])
+		require.Equal(t, before, contents(t, folder))
+	}
+	_, err = store.Fetch(t.Context(), "leaf-segment-test", 0, 0)
+	require.NoError(t, err)
+	require.NoError(t, marks.Raise(t.Context(), "leaf-segment-test", 2001))
+	look(folder, 2001, 2001)
+
+	// A crash: the files as they are while the store is open.
+	crashed := t.TempDir()
+	for name := range contents(t, folder) {
+		raw, err := os.ReadFile(filepath.Join(folder, name))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(crashed, name), raw, 0o600))
+	}
+	look(crashed, 2001, 2001)
+
+	require.NoError(t, store.Close())
+	require.NoError(t, marks.Close())
+	look(folder, 2001, 2001)
+	require.NotContains(t, contents(t, folder), "segments.db-wal")
+}
+
+func TestInspectSQLiteThatIsSpoilt(t *testing.T) {
+	good := filepath.Join(t.TempDir(), "good.db")
+	store, err := sqlstore.OpenSQLite(good)
+	require.NoError(t, err)
+	require.NoError(t, store.Close())
+	sound, err := os.ReadFile(good)
+	require.NoError(t, err)
+	spoilt := append([]byte{}, sound...)
+	for i := len(spoilt) / 2; i < len(spoilt); i++ {
+		spoilt[i] = 0xee
+	}
+	marks := filepath.Join(t.TempDir(), "marks.db")
+	m, err := sqlstore.OpenMarks(marks)
+	require.NoError(t, err)
+	require.NoError(t, m.Close())
+	foreign, err := os.ReadFile(marks)
+	require.NoError(t, err)
+	for _, tc := range []struct {
+		name    string
+		content []byte
+		log     string
+		says    string
+	}{
+		{"empty", []byte{}, "", "the file is empty"},
+		{"no database", []byte("once upon a time, there was a file that was none"), "", "not a SQLite database"},
+		{"cut short", sound[:len(sound)/2], "", ""},
+		{"overwritten", spoilt, "", ""},
+		{"another table", foreign, "", "without table leaf_alloc"},
+		{"gone, its log there", nil, "x", "its log"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "segments.db")
+			if tc.content != nil {
+				require.NoError(t, os.WriteFile(path, tc.content, 0o600))
+			}
+			if tc.log != "" {
+				require.NoError(t, os.WriteFile(path+"-wal", []byte(tc.log), 0o600))
+			}
+			before := contents(t, filepath.Dir(path))
+			_, err := sqlstore.InspectSQLite(t.Context(), path)
+			require.Error(t, err)
+			require.NotErrorIs(t, err, sqlstore.ErrNoFile)
+			require.ErrorContains(t, err, tc.says)
+			require.ErrorContains(t, err, path)
+			require.Equal(t, before, contents(t, filepath.Dir(path)))
+		})
+	}
+	_, err = sqlstore.InspectSQLite(t.Context(), t.TempDir())
+	require.ErrorContains(t, err, "it is a folder")
+}
