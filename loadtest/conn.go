@@ -1,0 +1,142 @@
+package loadtest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+// conn is a client's connection, with one request in flight at most.
+type conn struct {
+	net.Conn
+	buf   []byte
+	have  int           // bytes of buf that came
+	armed time.Duration // when the deadline was set, since the start of the run
+	used  time.Duration // when the last answer came, or the connection stood
+	read  bool          // something came for the request in flight
+	last  int64         // the last ID, of mode Snowflake
+	any   bool          // last is set
+}
+
+func newConn(c net.Conn, now time.Duration) *conn {
+	return &conn{Conn: c, buf: make([]byte, 4<<10), armed: -1, used: now}
+}
+
+// arm sets the deadline of a request anew where the one in force isn't between
+// timeout and an eighth more away: setting it each time costs a tenth of the
+// request.
+func (c *conn) arm(now, timeout time.Duration) error {
+	if c.armed >= 0 && now-c.armed < timeout/8 {
+		return nil
+	}
+	c.armed = now
+	return c.SetDeadline(time.Now().Add(timeout + timeout/8))
+}
+
+// exchange sends request and reads the answer. With an error, the answer is what
+// came of it.
+func (c *conn) exchange(request []byte) (answer, error) {
+	c.have, c.read = 0, false
+	if _, err := c.Write(request); err != nil {
+		return answer{last: true}, err
+	}
+	var body int // where it begins; 0: the head isn't whole
+	var h head
+	for {
+		if c.have == len(c.buf) {
+			c.buf = append(c.buf, make([]byte, len(c.buf))...)
+		}
+		n, err := c.Read(c.buf[c.have:])
+		c.have += n
+		c.read = c.read || n > 0
+		if body == 0 && n > 0 {
+			if i := bytes.Index(c.buf[:c.have], []byte("\r\n\r\n")); i >= 0 {
+				body = i + 4
+				if h = parseHead(c.buf[:body]); !h.plain {
+					return c.other(err)
+				}
+				if whole := body + h.length; whole > len(c.buf) {
+					c.buf = append(make([]byte, 0, whole), c.buf[:c.have]...)[:whole]
+				}
+			} else if c.have > headerLimit {
+				return answer{last: true}, fmt.Errorf("%w: no end of its head in %d bytes", errNotHTTP, c.have)
+			}
+		}
+		switch {
+		case body > 0 && c.have >= body+h.length:
+			// More than the answer: nothing was asked that could be its.
+			return answer{status: h.status, body: c.buf[body : body+h.length], whole: true, last: h.last || c.have > body+h.length}, nil
+		case err == nil:
+		case errors.Is(err, io.EOF) && c.have > 0:
+			err = io.ErrUnexpectedEOF
+			fallthrough
+		default:
+			a := answer{last: true}
+			if body > 0 {
+				a.status, a.body = h.status, c.buf[body:c.have]
+			}
+			return a, err
+		}
+	}
+}
+
+// other reads an answer that isn't in leafd's form.
+func (c *conn) other(readErr error) (answer, error) {
+	var rest io.Reader = c.Conn
+	if readErr != nil {
+		rest = failing{readErr}
+	}
+	a, err := readOther(c.buf[:c.have], rest)
+	a.last = a.last || err != nil
+	return a, err
+}
+
+// failing is a connection that has ended already.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// isNet tells errors of the connection from those of what came over it.
+func isNet(err error) bool {
+	var e net.Error
+	return errors.As(err, &e) || errors.Is(err, syscall.ECONNRESET)
+}
+
+// closedWhileIdle tells that the server closed a connection between two requests,
+// as it may: nothing of an answer came.
+func (c *conn) closedWhileIdle(err error, now time.Duration) bool {
+	const idle = time.Second
+	gone := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return gone && !c.read && now-c.used > idle
+}
+
+// transportCode names what went wrong below HTTP.
+func transportCode(err error) string {
+	var netErr net.Error
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, errHandshake):
+		return "tls_handshake"
+	case errors.As(err, &dns):
+		return "unknown_host"
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, os.ErrNotExist):
+		return "connection_refused"
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
+		return "timeout"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "connection_reset"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "broken_off"
+	case errors.Is(err, io.EOF):
+		return "connection_closed"
+	case errors.Is(err, errNotHTTP):
+		return "not_http"
+	default:
+		return "transport"
+	}
+}

@@ -1,0 +1,58 @@
+package loadtest_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestStallIsSeen: a server that stalls once keeps waiting all who had their turn
+// meanwhile, not the few whose requests it had.
+func TestStallIsSeen(t *testing.T) {
+	t.Parallel()
+	const stall = time.Second
+	answer := func(f *fake, w http.ResponseWriter, r *http.Request, nth int64) {
+		if nth > 100 && nth <= 104 { // one of each client
+			time.Sleep(stall)
+		}
+		f.growing(w, r, nth)
+	}
+	_, url := serve(t, answer)
+	cfg := config(t, url)
+	cfg.Rate, cfg.Duration = 500, 1500*time.Millisecond
+	open := run(t, cfg)
+	require.NoError(t, open.Verdict())
+	// 750 turns, 500 of them within the stall: half of those waited for half of
+	// it or more, which is a third of all.
+	require.Equal(t, int64(750), open.Due)
+	require.GreaterOrEqual(t, open.Latency.P90, stall/2)
+	require.GreaterOrEqual(t, open.Latency.Max, stall)
+
+	// The same in a closed loop: four requests of thousands.
+	_, url = serve(t, answer)
+	cfg = config(t, url)
+	cfg.Duration = 1500 * time.Millisecond
+	closed := run(t, cfg)
+	require.GreaterOrEqual(t, closed.Latency.Max, stall)
+	require.Less(t, closed.Latency.P90, stall/2)
+	require.Less(t, open.Service.P90, stall/2)
+}
+
+func TestRateMissed(t *testing.T) {
+	t.Parallel()
+	_, url := serve(t, func(f *fake, w http.ResponseWriter, r *http.Request, nth int64) {
+		time.Sleep(20 * time.Millisecond)
+		f.growing(w, r, nth)
+	})
+	cfg := config(t, url)
+	cfg.Clients, cfg.Rate, cfg.Duration = 1, 1000, time.Second
+	r := run(t, cfg)
+	require.NoError(t, r.Verdict())
+	require.Equal(t, int64(1000), r.Due)
+	require.LessOrEqual(t, r.Counts.Sent, int64(50))
+	require.Equal(t, r.Due-r.Counts.Sent, r.NotSent)
+	// The queue grew until the end: its last had waited for most of it.
+	require.Greater(t, r.Latency.Max, r.Service.P50)
+}

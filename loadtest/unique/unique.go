@@ -1,0 +1,153 @@
+// Package unique tells whether any ID was handed out twice, exactly, among as
+// many IDs as fit on a disk and in bounded memory. No filter that errs is used:
+// a billion IDs are sorted.
+//
+// While IDs come in they are only written down, in the order in which they came
+// and with where they came from: that costs a few nanoseconds an ID and little
+// memory, so that the load that is measured isn't disturbed. Check then reads
+// that journal, sorts it in pieces as large as the memory allows, writes those
+// as sorted runs, and merges the runs. Equal IDs end up side by side. Where the
+// repeated ones came from is looked up in the journal.
+//
+// It is right for any int64. IDs that grow, as leafd's do, take little room: a
+// byte each in the runs, and in the journal one to seven.
+//
+// The verdict "no ID twice" rests on these, each of which is checked while it
+// runs; what doesn't hold is an error, never a verdict:
+//
+//	U1  every ID that was added is in exactly one chunk of the journal; a chunk
+//	    that could not be written whole breaks the journal for good;
+//	U2  a chunk is read back as it was written: its length, count and checksum say so;
+//	U3  a run is read back as it was written, and grows;
+//	U4  what leaves the merge doesn't fall, and is as many IDs of the same sum as
+//	    were added: none was lost, made up or altered on the way.
+//
+// Files are temporary and have no name from the moment they are opened: they are
+// gone with the process, however it ends.
+package unique
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Errors of this package. Those of the file system are wrapped beside them.
+var (
+	// ErrStorage is returned when temporary files could not be made, written or
+	// read back: whether an ID came twice isn't known.
+	ErrStorage = errors.New("unique: temporary storage failed")
+	// ErrDamaged is returned when something is read back that was not written.
+	// Whether an ID came twice isn't known.
+	ErrDamaged = errors.New("unique: temporary data came back altered")
+	// ErrMemory is returned by New for less memory than MinMemory.
+	ErrMemory = errors.New("unique: too little memory")
+	// ErrChecked is returned by Add and Check after Check or Close was called.
+	ErrChecked = errors.New("unique: the journal is closed")
+)
+
+// MinMemory is the least memory that a check works in, in bytes.
+const MinMemory = 4 << 20
+
+// DefaultMemory sorts 25 million IDs at a time, in bytes.
+const DefaultMemory = 512 << 20
+
+// MaxFirst is how many repeated IDs a Report shows with their places.
+const MaxFirst = 10
+
+// Options say what a check may use.
+type Options struct {
+	// Dir is the folder of the temporary files; empty: os.TempDir().
+	Dir string
+	// Memory is what sorting and merging take at most, in bytes; at least
+	// MinMemory. While IDs are added each Lane takes 200 kB.
+	Memory int64
+
+	// create makes a temporary file; nil: createTemp. Tests put faults in.
+	create func(dir string) (file, error)
+	// few is how many IDs are sorted and runs merged at a time; 0: what Memory
+	// allows. Tests set it.
+	few int
+}
+
+// Place is where an ID came from: the answer to a client's request.
+type Place struct {
+	Client  int           // number of the client
+	Request int64         // number of the request among those of its client
+	At      time.Duration // when the answer came, since the start; kept in microseconds
+}
+
+// String returns p for people.
+func (p Place) String() string {
+	return fmt.Sprintf("client %d, request %d, at %.6f s", p.Client, p.Request, p.At.Seconds())
+}
+
+// Duplicate is an ID that came more than once.
+type Duplicate struct {
+	ID     int64
+	Times  int64    // how often it came, 2 or more
+	Places [2]Place // of its first two appearances, the earlier one first
+}
+
+// Report is the verdict.
+type Report struct {
+	// IDs is how many were added and compared.
+	IDs int64
+	// Repeated is how many different IDs came more than once.
+	Repeated int64
+	// Surplus is how many of the IDs should not have come: of an ID that came
+	// three times, two.
+	Surplus int64
+	// First has the smallest repeated IDs, at most MaxFirst, in growing order.
+	First []Duplicate
+	// Bytes is what the check took on disk at most.
+	Bytes int64
+}
+
+// Stage is a part of the check.
+type Stage string
+
+// The stages, in their order. Small sets are sorted only; places are looked up
+// when there are any to find.
+const (
+	StageSort   Stage = "sorting"
+	StageMerge  Stage = "merging"
+	StageLocate Stage = "looking up places"
+)
+
+// Progress is called several times a second during a check, from its goroutine:
+// done of total IDs have passed the stage.
+type Progress func(stage Stage, done, total int64)
+
+func (o Options) check() (Options, error) {
+	if o.Memory < MinMemory {
+		return o, fmt.Errorf("%w: %d bytes, at least %d are needed", ErrMemory, o.Memory, MinMemory)
+	}
+	if o.Dir == "" {
+		o.Dir = os.TempDir()
+	}
+	if o.create == nil {
+		o.create = createTemp
+	}
+	return o, nil
+}
+
+// capacity is how many IDs are sorted at a time: three quarters of the memory
+// hold them and the room that sorting needs beside them.
+func (o Options) capacity() int {
+	if o.few > 0 {
+		return o.few
+	}
+	return int(o.Memory / 4 * 3 / (2 * 8))
+}
+
+// fanIn is how many runs are merged at a time: their buffers take a quarter of
+// the memory.
+func (o Options) fanIn() int {
+	const most = 256 // file descriptors
+	if o.few > 0 {
+		return max(2, min(o.few, most))
+	}
+	return int(min(most, max(2, o.Memory/4/(runBuffer+8*runBlock)-1)))
+}
