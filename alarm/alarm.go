@@ -61,7 +61,7 @@ type Alarms struct {
 	cfg     Config                      // immutable
 	raised  map[Code]prometheus.Counter // immutable
 	counter *prometheus.CounterVec      // of raised
-	outlets []*outlet                   // immutable
+	outlets []*outlet                   // immutable: one for each kind of target, whether there is one or not
 	wake    chan struct{}               // tells Run that there is something in due
 	limits  limits                      // immutable after New; tests shorten them
 
@@ -109,33 +109,48 @@ func New(cfg Config) (*Alarms, error) {
 		Name: "leafd_alarm_deliveries_total",
 		Help: "Alarms delivered to the webhook and the program, by result: ok, failed, or dropped (queue full, or leafd was stopping).",
 	}, []string{"to", "result"})
-	to := map[string]deliverer{}
-	if cfg.Webhook != "" {
-		w, err := newWebhook(cfg)
-		if err != nil {
-			return nil, err
-		}
-		to[toWebhook] = w
-	}
-	if cfg.Exec != "" {
-		p, err := newProgram(cfg.Exec)
-		if err != nil {
-			return nil, err
-		}
-		to[toExec] = p
-	}
 	for _, name := range []string{toWebhook, toExec} {
-		o := newOutlet(name, to[name], deliveries, cfg.Log)
-		if o.to != nil {
-			a.outlets = append(a.outlets, o)
-		}
+		a.outlets = append(a.outlets, newOutlet(name, deliveries, cfg.Log))
 	}
+	take, err := a.Targets(cfg.Webhook, cfg.Exec)
+	if err != nil {
+		return nil, err
+	}
+	take()
 	for _, c := range []prometheus.Collector{a.counter, deliveries} {
 		if err := cfg.Registerer.Register(c); err != nil {
 			return nil, fmt.Errorf("alarm: metrics: %w", err)
 		}
 	}
 	return a, nil
+}
+
+// Targets checks a webhook and a program, each as in Config, and returns what makes
+// them the targets of the alarms that are raised from then on. What the targets
+// before them are trying to deliver is tried once more. ErrConfig.
+func (a *Alarms) Targets(webhook, program string) (take func(), err error) {
+	to := map[string]deliverer{}
+	if webhook != "" {
+		cfg := a.cfg
+		cfg.Webhook = webhook
+		w, err := newWebhook(cfg)
+		if err != nil {
+			return nil, err
+		}
+		to[toWebhook] = w
+	}
+	if program != "" {
+		p, err := newProgram(program)
+		if err != nil {
+			return nil, err
+		}
+		to[toExec] = p
+	}
+	return func() {
+		for _, o := range a.outlets {
+			o.set(to[o.name])
+		}
+	}, nil
 }
 
 // Raise raises an alarm. msg says what happened, in few words and the same each
@@ -189,12 +204,16 @@ func (a *Alarms) rouse() {
 // room, and have not said so yet.
 func (a *Alarms) tellLocked(s *state, n notice, now time.Duration) []*outlet {
 	s.told, s.last = true, now
-	if len(a.outlets) == 0 {
-		return nil
-	}
-	n.encode()
+	encoded := false
 	var dropped []*outlet
 	for _, o := range a.outlets {
+		if o.to.Load() == nil {
+			continue
+		}
+		if !encoded {
+			n.encode()
+			encoded = true
+		}
 		if !o.offer(n, a.ended) {
 			dropped = append(dropped, o)
 		}

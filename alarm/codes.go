@@ -24,6 +24,8 @@ const (
 	SegmentRegressed    Code = "segment_regressed"
 	SegmentBadRow       Code = "segment_bad_row"
 	SegmentMark         Code = "segment_mark"
+	CertificateRefused  Code = "certificate_refused"
+	CertificateExpiring Code = "certificate_expiring"
 )
 
 // Info is what there is to know of a code.
@@ -126,6 +128,16 @@ func Codes() []Info {
 			SegmentMark,
 			"The highest ID of a tag can't be kept in the data folder. New ranges are refused.",
 			"Free or mend the disk of --data-dir.",
+		},
+		{
+			CertificateRefused,
+			"The files of --tls-cert, --tls-key or --tls-client-ca have changed and can't be used. The certificate before is served on.",
+			"Mend the files by what the line's error says; they are taken within seconds.",
+		},
+		{
+			CertificateExpiring,
+			"The certificate of --tls-cert ends soon, or has ended. It is served on, and clients refuse it once it has ended.",
+			"Put a new certificate and its key in place of the files.",
 		},
 	}
 }

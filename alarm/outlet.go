@@ -21,25 +21,53 @@ type deliverer interface {
 	deliver(work, life context.Context, n notice) error
 }
 
+// target is where an outlet delivers to at present.
+type target struct {
+	deliverer
+
+	replaced context.Context //nolint:containedctx // ends when another is in its place
+	replace  context.CancelFunc
+}
+
+// deliver hands n to t, which tries a last time when it is replaced meanwhile: one
+// that never answers must not keep the next one waiting.
+func (t *target) deliver(work, life context.Context, n notice) error {
+	life, end := context.WithCancel(life)
+	defer end()
+	defer context.AfterFunc(t.replaced, end)()
+	return t.deliverer.deliver(work, life, n)
+}
+
 // outlet is a queue with one goroutine that empties it (R4).
 type outlet struct {
 	name                string
-	to                  deliverer
+	to                  atomic.Pointer[target] // nil: nowhere
 	queue               chan notice
 	full                atomic.Bool // said so, and none was delivered since
 	ok, failed, dropped prometheus.Counter
 	log                 zerolog.Logger
 }
 
-func newOutlet(name string, to deliverer, deliveries *prometheus.CounterVec, log zerolog.Logger) *outlet {
+func newOutlet(name string, deliveries *prometheus.CounterVec, log zerolog.Logger) *outlet {
 	return &outlet{
 		name:    name,
-		to:      to,
 		queue:   make(chan notice, queued),
 		ok:      deliveries.WithLabelValues(name, "ok"),
 		failed:  deliveries.WithLabelValues(name, "failed"),
 		dropped: deliveries.WithLabelValues(name, "dropped"),
 		log:     log,
+	}
+}
+
+// set makes to what is delivered to from the next alarm on; nil: nowhere.
+func (o *outlet) set(to deliverer) {
+	var next *target
+	if to != nil {
+		next = &target{deliverer: to}
+		next.replaced, next.replace = context.WithCancel(context.Background())
+	}
+	if before := o.to.Swap(next); before != nil {
+		before.replace()
 	}
 }
 
@@ -79,7 +107,12 @@ func (o *outlet) run(work, life context.Context) {
 			left++
 			continue
 		}
-		if err := o.to.deliver(work, life, n); err != nil {
+		to := o.to.Load()
+		if to == nil { // taken away since n was queued
+			o.dropped.Inc()
+			continue
+		}
+		if err := to.deliver(work, life, n); err != nil {
 			o.failed.Inc()
 			o.log.Warn().Err(err).Str("to", o.name).Str("code", string(n.Code)).Msg("an alarm was not delivered")
 			continue

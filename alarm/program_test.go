@@ -102,7 +102,7 @@ func TestProgramThatReadsNothing(t *testing.T) {
 func TestProgramThatHangs(t *testing.T) {
 	path, _ := script(t, `echo so far; exec sleep 1000`)
 	r := newRig(t, func(c *Config) { c.Exec = path })
-	r.outlets[0].to.(*program).timeout = 100 * time.Millisecond
+	r.outlets[1].to.Load().deliverer.(*program).timeout = 100 * time.Millisecond
 	r.start()
 	r.Raise(ClockJumped, "x")
 	eventually(t, func() bool { return strings.Contains(r.lines.String(), "killed after 100ms") })

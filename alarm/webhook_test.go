@@ -186,7 +186,7 @@ func TestWebhookSlow(t *testing.T) {
 	s := receive(t, nil)
 	s.hold = make(chan struct{})
 	r := newRig(t, func(c *Config) { c.Webhook = s.URL + secretPath })
-	r.outlets[0].to.(*webhook).timeout = 500 * time.Millisecond
+	r.outlets[0].to.Load().deliverer.(*webhook).timeout = 500 * time.Millisecond
 	r.start()
 	r.Raise(ClockJumped, "x")
 	<-s.got

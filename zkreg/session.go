@@ -58,6 +58,7 @@ type session struct {
 	gate     *gate           // Immutable
 	dialer   *dialer         // Immutable
 	notifier *notifier       // Immutable
+	account  *account        // Immutable
 	current  atomic.Int64    // Atomic: ID of the session; 0 for none
 	closing  sync.Once
 }
@@ -69,7 +70,7 @@ func openSession(cfg sessionConfig) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{cfg: cfg, gate: newGate(cfg.Auth == nil), notifier: newNotifier(cfg.Notify)}
+	s := &session{cfg: cfg, gate: newGate(cfg.Auth == nil), notifier: newNotifier(cfg.Notify), account: newAccount()}
 	hosts := newHosts(cfg.Servers, s.gate)
 	s.dialer = newDialer(cfg, hosts, s.gate, s.notifier)
 	conn, ended, err := zk.Connect(cfg.Servers, cfg.Timeout,
@@ -139,14 +140,17 @@ func (s *session) observe(e zk.Event) {
 		id := s.dialer.session()
 		s.current.Store(id)
 		if s.gate.connected() {
+			s.account.turn(SessionConnected)
 			s.notifier.raise(Event{Kind: EventConnected, Server: e.Server, Session: id})
 		}
 	case zk.StateDisconnected:
 		if s.gate.disconnected() {
+			s.account.turn(SessionDisconnected)
 			s.notifier.raise(Event{Kind: EventDisconnected, Server: e.Server, Session: s.id(), Err: s.dialer.lastLoss()})
 		}
 	case zk.StateExpired:
 		if id := s.current.Swap(0); id != 0 {
+			s.account.turn(SessionExpired)
 			s.notifier.raise(Event{Kind: EventExpired, Server: e.Server, Session: id, Err: zk.ErrSessionExpired})
 		}
 	default: // on the way to one of these
@@ -179,6 +183,7 @@ const closeWait = 5 * time.Second
 // safe to call more than once.
 func (s *session) close() {
 	s.closing.Do(func() {
+		s.account.turn(SessionClosed)
 		if !s.gate.close() {
 			s.dialer.close() // nobody to say goodbye to
 		}

@@ -28,6 +28,7 @@ func (s *session) authenticate() {
 		if err == nil && s.gate.authenticate(t) {
 			s.gate.leave(t)
 			s.dialer.authFailed(nil)
+			s.account.turn(SessionConnected)
 			s.notifier.raise(Event{Kind: EventConnected, Server: s.dialer.server(), Session: s.id()})
 			return
 		}
@@ -39,6 +40,7 @@ func (s *session) authenticate() {
 		default:
 			err = fmt.Errorf("server %s refused the credentials of user %q: %w", s.dialer.server(), s.cfg.Auth.user, err)
 			s.dialer.authFailed(err)
+			s.account.turn(SessionAuthFailed)
 			if !told {
 				told = true
 				s.notifier.raise(Event{Kind: EventAuthFailed, Server: s.dialer.server(), Session: s.id(), Err: err})

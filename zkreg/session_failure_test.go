@@ -257,6 +257,10 @@ func TestServerForgets(t *testing.T) {
 	require.Equal(t, []string{"zookeeper"}, names)
 	require.NotEqual(t, first, s.id())
 	require.Equal(t, first, s.events.await(t, EventExpired, 1).Session)
+	info := s.info()
+	require.Equal(t, SessionConnected, info.State)
+	require.Equal(t, s.id(), info.ID)
+	require.EqualValues(t, 1, info.Expiries)
 }
 
 // TestEnsembleForgets, as one server does.

@@ -1,0 +1,84 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// locksPath is where Linux lists the locks on files (proc_locks(5)).
+const locksPath = "/proc/locks"
+
+// Holder returns the process that holds the lock of the data folder dir; 0 for
+// nobody, or for one that this process can't see, in another container. It takes
+// no lock itself, not even for a moment, so that it disturbs no start. It fails with
+// errors.ErrUnsupported where the system doesn't list its locks.
+func Holder(dir string) (pid int, err error) {
+	path := filepath.Join(dir, lockName)
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, failed(path, "look at the lock file", err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.Mode().IsRegular() {
+		return 0, nil // no start takes it for a lock
+	}
+	list, err := os.ReadFile(locksPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("cache: %s: %w", locksPath, errors.ErrUnsupported)
+	}
+	if err != nil {
+		return 0, failed(locksPath, "read the list of locks", err)
+	}
+	return holderIn(string(list), st.Ino, writtenPID(path)), nil
+}
+
+// holderIn returns who holds the lock on the file numbered inode, as list has it. Its
+// device is not compared: some file systems have another there than stat tells. Of
+// several with that number it is the one that left its process ID in the file.
+func holderIn(list string, inode uint64, written int) int {
+	found := 0
+	for line := range strings.Lines(list) {
+		// 1: FLOCK  ADVISORY  WRITE 4242 08:01:131 0 EOF
+		fields := strings.Fields(line)
+		if len(fields) < 6 || fields[1] != "FLOCK" || fields[3] != "WRITE" {
+			continue
+		}
+		pid, err := strconv.Atoi(fields[4])
+		if err != nil || !strings.HasSuffix(fields[5], ":"+strconv.FormatUint(inode, 10)) {
+			continue
+		}
+		if pid == written && pid > 0 { // a lock that nobody can be told to hold has -1
+			return pid
+		}
+		found = pid
+	}
+	return max(found, 0)
+}
+
+// writtenPID returns the process ID in the lock file; 0 for none.
+func writtenPID(path string) int {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = file.Close() }() // read only
+	b, err := io.ReadAll(io.LimitReader(file, 32))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return 0
+	}
+	return pid
+}

@@ -1,0 +1,86 @@
+package zkreg
+
+import (
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/worker"
+)
+
+// FuzzPaths: two roots that are accepted put everything where ZooKeeper takes it, and
+// nothing in the place of something else.
+func FuzzPaths(f *testing.F) {
+	for _, s := range [][2]string{
+		{"", ""}, {"/leaf", "/snowflake/shop/forever"}, {"/", "/x"}, {"/leaf/", ""}, {"/a/../b", ""}, {"/a//b", ""}, {"/zookeeper/x", ""}, {"/zookeeper", ""}, {"/zookeeperx", ""}, {"/a b", ""}, {"/\u00e9", ""},
+		{"/leaf", "/leaf"}, {"/leaf", "/leaf/leaf_temporary"}, {"/leaf", "/leaf/leaf_temporary/x"}, {"/leaf", "/leaf/leaf_temporaryx"}, {"/leaf/x", "/leaf"}, {"leaf", ""}, {"/.", ""}, {"/leaf", "/leaf/./x"}, {"/\x00", ""},
+	} {
+		f.Add(s[0], s[1], "10.0.0.5:8080")
+	}
+	good := regexp.MustCompile(`^(/[!-.0-~]+)+$`)
+	f.Fuzz(func(t *testing.T, root, forever, node string) {
+		p, err := newPaths(root, forever)
+		if err != nil {
+			require.NotContains(t, err.Error(), "\n")
+			return
+		}
+		if checkNode(node) != nil {
+			return
+		}
+		entry, mark := p.foreverOf(nameOf(node, 7)), p.temporaryOf(node)
+		for _, s := range []string{p.root, p.forever, p.temporary, entry, mark, p.prefixOf(node) + "0000000007"} {
+			require.Regexp(t, good, s)
+			require.Equal(t, s, path.Clean(s))
+			require.NotContains(t, []string{"zookeeper"}, strings.Split(s, "/")[1])
+		}
+		require.Equal(t, entry, p.prefixOf(node)+"0000000007")
+		require.Equal(t, p.forever, path.Dir(entry))
+		require.Equal(t, p.temporary, path.Dir(mark))
+		all := []string{p.root, p.forever, p.temporary, entry, mark}
+		for i, one := range all {
+			require.NotContains(t, all[:i], one)
+		}
+		above := parents(entry)
+		require.Equal(t, p.forever, above[len(above)-1])
+		for i, s := range above[1:] {
+			require.Equal(t, above[i], path.Dir(s))
+		}
+	})
+}
+
+// FuzzForeverNode: every child of the forever node that is taken for an entry, with
+// whatever payload, says one thing of itself.
+func FuzzForeverNode(f *testing.F) {
+	for _, data := range payloads(f, "good-*.json") {
+		f.Add("10.0.0.5:8080-0000000007", data)
+	}
+	f.Add("a-2147483648", []byte(`{"timestamp":1,"timestamp":2}`))
+	f.Add("%2E-0000000001", []byte(`{"timestamp":1,"TIMESTAMP":null}`))
+	f.Add("x--0000000001", []byte(`{"timestamp":1,"ceiling":null,"state":""}`))
+	f.Fuzz(func(t *testing.T, raw string, data []byte) {
+		name, ok := parseName(raw)
+		if !ok {
+			return
+		}
+		node := unescapeNode(name.node)
+		if escapeNode(node) == name.node { // ours
+			require.Equal(t, raw, nameOf(node, name.number).raw)
+		} else { // another program's: it is no node's of ours
+			require.Equal(t, name.node, node)
+		}
+		d, err := decodeEntry(raw, data)
+		if err != nil {
+			require.ErrorIs(t, err, worker.ErrDamaged)
+			return
+		}
+		again, err := decodeEntry(raw, data)
+		require.NoError(t, err)
+		require.Equal(t, d, again)
+		if address := d.address(); address != "" {
+			require.True(t, strings.HasSuffix(address, ":"+d.Port))
+		}
+	})
+}

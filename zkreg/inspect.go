@@ -1,0 +1,178 @@
+package zkreg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
+
+	"github.com/leafd/leafd/worker"
+)
+
+// ServerState is how one server of an ensemble fared.
+type ServerState struct {
+	Server  string        // as configured
+	Granted time.Duration // session timeout that it granted
+	Err     error         // why it gave no session; nil where it did
+}
+
+// Servers asks each server for a session of its own, all at once, and ends it again.
+// A server without a quorum gives none. They are in the order of cfg.Servers, of which
+// alone it needs Servers and Clock. It returns within ctx, and a second.
+func Servers(ctx context.Context, cfg Config) []ServerState {
+	states := make([]ServerState, len(cfg.Servers))
+	var asking sync.WaitGroup
+	for i, server := range cfg.Servers {
+		asking.Go(func() { states[i] = askServer(ctx, cfg, server) })
+	}
+	asking.Wait()
+	return states
+}
+
+func askServer(ctx context.Context, cfg Config, server string) ServerState {
+	state := ServerState{Server: server}
+	cfg.Servers = []string{server}
+	d, err := OpenDirectory(cfg)
+	if err != nil {
+		state.Err = err
+		return state
+	}
+	defer d.close()
+	// Who may not look at "/" got an answer all the same.
+	if _, _, err := d.exists(ctx, "/"); err != nil && !aboutNode(err) {
+		state.Err = err
+		return state
+	}
+	state.Granted = d.timeout()
+	return state
+}
+
+// TrialError is returned by Trial where ZooKeeper refuses a write that a daemon needs.
+type TrialError struct {
+	Needs string // what the daemon would do
+	err   error
+}
+
+func (e *TrialError) Error() string {
+	return fmt.Sprintf("ZooKeeper refuses to let us %s: %v", e.Needs, e.err)
+}
+
+func (e *TrialError) Unwrap() error { return e.err }
+
+// neverVersion is a data version that no node has.
+const neverVersion = math.MaxInt32
+
+// Trial finds out whether everything that a daemon of cfg writes would be allowed: it
+// hands ZooKeeper one transaction that does it all, and whose last operation can't
+// succeed. The servers judge each of them in turn, by the ACLs and the credentials of
+// this connection, and then do none: nothing is written, and nobody's watch fires.
+// What is missing of the tree is "made" in it too. TrialError; worker.ErrUnreachable.
+func (d *Directory) Trial(ctx context.Context, node string) error {
+	for {
+		err := d.try(ctx, node)
+		if isConflict(err) && ctx.Err() == nil {
+			continue // somebody changed the tree meanwhile
+		}
+		return err
+	}
+}
+
+func (d *Directory) try(ctx context.Context, node string) error {
+	t := &trial{tree: d.tree}
+	for _, p := range slices.Concat(parents(d.root), []string{d.root}, parents(d.forever), []string{d.forever, d.temporary}) {
+		if err := t.make(ctx, p); err != nil {
+			return err
+		}
+	}
+	if err := t.writeIn(ctx, d.forever, escapeNode(node)); err != nil {
+		return err
+	}
+	scratch := d.temporary + "/doctor-" + uuid.NewString()
+	t.add("put a node among the live under "+d.temporary, zk.CreateRequest{Path: scratch, Flags: zk.FlagEphemeral})
+	t.add("take a node out of the live under "+d.temporary, zk.DeleteRequest{Path: scratch})
+	t.ops = append(t.ops, zk.CheckVersionRequest{Path: "/", Version: neverVersion})
+
+	responses, err := d.multi(ctx, t.ops...)
+	if err == nil {
+		return errors.New("zkreg: a transaction that can't succeed did: this is no ZooKeeper") // its "/" has had 2^31 writes
+	}
+	failed := slices.IndexFunc(responses, func(r zk.MultiResponse) bool { return r.Error != nil })
+	switch {
+	case failed == len(t.ops)-1: // all before it was allowed
+		return nil
+	case failed < 0, !errors.Is(err, zk.ErrNoAuth):
+		return err
+	}
+	return &TrialError{Needs: t.needs[failed], err: err}
+}
+
+// trial collects the operations of Trial.
+type trial struct {
+	tree
+
+	ops   []any
+	needs []string // what each is for
+	made  []string // the paths that are missing
+}
+
+func (t *trial) add(needs string, op any) { t.ops, t.needs = append(t.ops, op), append(t.needs, needs) }
+
+// make adds the creation of p where it is missing.
+func (t *trial) make(ctx context.Context, p string) error {
+	if slices.Contains(t.made, p) {
+		return nil
+	}
+	found, _, err := t.exists(ctx, p)
+	if err != nil || found {
+		return err
+	}
+	t.made = append(t.made, p)
+	t.add("create "+p, zk.CreateRequest{Path: p})
+	return nil
+}
+
+// writeIn adds what a claim and a report do: write the parent and our entry, create
+// one, and delete one that is taken over.
+func (t *trial) writeIn(ctx context.Context, parent, escaped string) error {
+	if !slices.Contains(t.made, parent) {
+		data, stat, err := t.get(ctx, parent)
+		if err != nil {
+			return err
+		}
+		t.add("write "+parent, zk.SetDataRequest{Path: parent, Data: data, Version: stat.Version})
+		l, err := t.readNames(ctx)
+		if err != nil {
+			return err
+		}
+		own := slices.DeleteFunc(l.names, func(name entryName) bool { return name.node != escaped })
+		entries, err := t.readEntries(ctx, own)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			// Without a version: its daemon may report meanwhile.
+			t.add("write our entry "+e.path, zk.SetDataRequest{Path: e.path, Data: e.payload, Version: -1})
+		}
+	}
+	scratch := parent + "/doctor-" + uuid.NewString()
+	t.add("create an entry under "+parent, zk.CreateRequest{Path: scratch})
+	t.add("delete an entry under "+parent, zk.DeleteRequest{Path: scratch})
+	return nil
+}
+
+// Self returns what the registry has of the node and layout of cfg, as a start with
+// the record self would find it, and writes nothing. See worker.Registry's Look.
+func Self(ctx context.Context, cfg Config, self worker.Record) (worker.Found, error) {
+	r, err := Open(cfg)
+	if err != nil {
+		return worker.Found{}, err
+	}
+	defer r.close()
+	return r.Look(ctx, self)
+}

@@ -1,0 +1,161 @@
+package zkreg
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+func openDirectory(t testing.TB, cfg Config) *Directory {
+	t.Helper()
+	d, err := OpenDirectory(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return d
+}
+
+// stats are p and all below it, as they are; an empty map where there is no p.
+func stats(t testing.TB, conn *zk.Conn, p string) map[string]zk.Stat {
+	t.Helper()
+	found, stat, err := conn.Exists(p)
+	require.NoError(t, err)
+	all := map[string]zk.Stat{}
+	if !found {
+		return all
+	}
+	all[p] = *stat
+	children, _, err := conn.Children(p)
+	require.NoError(t, err)
+	for _, child := range children {
+		maps.Copy(all, stats(t, conn, p+"/"+child))
+	}
+	return all
+}
+
+// Everything a daemon writes is tried, at every state of the tree, and nothing of it is done.
+func TestTrialWritesNothing(t *testing.T) {
+	server := zookeepertest.Shared(t)
+	conn := server.Conn(t)
+	cfg := daemonConfig(server, server.NewRoot(t)+"/deep/leaf", "n")
+	d := openDirectory(t, cfg)
+	try := func(says string) {
+		t.Helper()
+		before := stats(t, conn, cfg.Root[:len(cfg.Root)-len("/deep/leaf")])
+		require.NoError(t, d.Trial(bounded(t, patience), "n"), says)
+		require.Equal(t, before, stats(t, conn, cfg.Root[:len(cfg.Root)-len("/deep/leaf")]), says)
+	}
+	try("nothing is there")
+	r := openRegistry(t, cfg)
+	self := fresh(r)
+	_, err := r.Look(bounded(t, patience), self)
+	require.NoError(t, err)
+	rec, err := r.Claim(bounded(t, patience), self)
+	require.NoError(t, err)
+	before := stats(t, conn, cfg.Root)
+	require.Len(t, before, 5, "root, parents, entry and mark: %v", slices.Collect(maps.Keys(before)))
+	try("beside the running daemon")
+	_, err = r.Report(bounded(t, patience), rec, true)
+	require.NoError(t, err, "it goes on reporting: its versions are what they were")
+
+	found, err := Self(bounded(t, patience), cfg, worker.Record{Node: "n", WorkerID: worker.NoWorkerID})
+	require.NoError(t, err)
+	require.True(t, found.Known)
+	require.Equal(t, rec.WorkerID, found.WorkerID)
+	require.Equal(t, rec.Owner, found.LiveOwner)
+	require.Len(t, stats(t, conn, cfg.Root), 5)
+}
+
+// One missing right each.
+func TestTrialNamesWhatIsRefused(t *testing.T) {
+	server := zookeepertest.Shared(t)
+	conn := server.Conn(t)
+	const all, none = zk.PermAll, zk.PermRead
+	for _, tc := range []struct {
+		name                            string
+		root, forever, temporary, entry int32 // rights of everybody; 0: the node is missing
+		needs                           string
+	}{
+		{"all", all, all, all, all, ""},
+		{"all, nothing there", all, 0, 0, 0, ""},
+		{"no tree can be made", none, 0, 0, 0, "create "},
+		{"nothing below the parent", all, zk.PermRead | zk.PermWrite, all, 0, "create an entry under"},
+		{"parent not writable", all, all &^ zk.PermWrite, all, 0, "write "},
+		{"no takeover", all, all &^ zk.PermDelete, all, 0, "delete an entry under"},
+		{"our entry is another's", all, all, all, zk.PermRead, "write our entry"},
+		{"nobody may live", all, all, none, 0, "put a node among the live"},
+		{"nobody may leave", all, all, all &^ zk.PermDelete, 0, "take a node out of the live"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			root := server.NewRoot(t)
+			cfg := daemonConfig(server, root, "n")
+			node := func(p string, rights int32, data string) {
+				if rights == 0 {
+					return
+				}
+				_, err := conn.Create(p, []byte(data), 0, zk.WorldACL(zk.PermAll))
+				require.NoError(t, err)
+			}
+			restrict := func(p string, rights int32) {
+				if rights == 0 {
+					return
+				}
+				_, err := conn.SetACL(p, zk.WorldACL(rights), -1)
+				require.NoError(t, err)
+			}
+			node(root, tc.root, `{"cluster":"c","epoch":1288834974657,"layout":"41+10+12"}`)
+			node(root+"/leaf_forever", tc.forever, "")
+			node(root+"/leaf_temporary", tc.temporary, "")
+			node(root+"/leaf_forever/n-0000000003", tc.entry, `{"timestamp":1700000000000}`)
+			restrict(root+"/leaf_forever/n-0000000003", tc.entry)
+			restrict(root+"/leaf_temporary", tc.temporary)
+			restrict(root+"/leaf_forever", tc.forever)
+			restrict(root, tc.root)
+			before := stats(t, conn, root)
+			err := openDirectory(t, cfg).Trial(bounded(t, patience), "n")
+			require.Equal(t, before, stats(t, conn, root))
+			if tc.needs == "" {
+				require.NoError(t, err)
+				return
+			}
+			var refused *TrialError
+			require.ErrorAs(t, err, &refused)
+			require.Contains(t, refused.Needs, tc.needs)
+			require.ErrorContains(t, err, root)
+			require.ErrorIs(t, err, zk.ErrNoAuth)
+		})
+	}
+}
+
+// The rights are those of the credentials.
+func TestTrialWithCredentials(t *testing.T) {
+	server := zookeepertest.Shared(t)
+	conn := server.Conn(t)
+	root := server.NewRoot(t)
+	_, err := conn.Create(root, nil, 0, zk.DigestACL(zk.PermAll, "leafd", "secret"))
+	require.NoError(t, err)
+	cfg := daemonConfig(server, root, "n")
+	cfg.Auth = &credentials{"leafd", "secret"}
+	require.NoError(t, openDirectory(t, cfg).Trial(bounded(t, patience), "n"))
+	cfg.Auth = &credentials{"leafd", "wrong"}
+	require.ErrorIs(t, openDirectory(t, cfg).Trial(bounded(t, patience), "n"), zk.ErrNoAuth)
+}
+
+func TestServersOneByOne(t *testing.T) {
+	server := zookeepertest.Shared(t)
+	cfg := daemonConfig(server, server.NewRoot(t), "n")
+	proxy := zookeepertest.NewProxy(t, server.Addr())
+	proxy.Down(t)
+	cfg.Servers = append(cfg.Servers, proxy.Addr())
+	states := Servers(bounded(t, 2*cfg.SessionTimeout/4), cfg)
+	require.Len(t, states, 2)
+	require.NoError(t, states[0].Err)
+	require.Equal(t, cfg.SessionTimeout, states[0].Granted)
+	require.ErrorIs(t, states[1].Err, worker.ErrUnreachable)
+	require.Equal(t, proxy.Addr(), states[1].Server)
+}
