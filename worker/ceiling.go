@@ -47,8 +47,9 @@ type Worker struct {
 	life    context.Context //nolint:containedctx // see above
 	endLife context.CancelFunc
 
-	ceiling atomic.Int64  // C1: stored only after a recorder has it
-	kick    chan struct{} // asks Run for a report now
+	ceiling   atomic.Int64  // C1: stored only after a recorder has it
+	threshold atomic.Int64  // how far the clock may be off its peers', nanoseconds
+	kick      chan struct{} // asks Run for a report now
 
 	mu       sync.Mutex
 	record   Record        // mu protects; what was recorded last
@@ -73,13 +74,24 @@ type Worker struct {
 	disagree error          // mu protects; why the peers' clocks are not ours
 	silent   bool           // mu protects; the last look had no answer
 
+	tally tally // mu protects; see stats.go
+
 	notifyMu sync.Mutex // one Notify at a time
+
+	// See Turning.
+	reporting, watching, looking clock.Loop
 }
 
 func newWorker(cfg Config) *Worker {
 	w := &Worker{cfg: cfg, kick: make(chan struct{}, 1), reported: make(chan struct{}), issuing: true}
+	w.threshold.Store(int64(cfg.Threshold))
 	w.life, w.endLife = context.WithCancel(context.Background())
-	w.local = newRecorder(func(_ context.Context, r Record) error { return w.localDid(cfg.Cache.Save(r)) })
+	w.local = newRecorder(func(_ context.Context, r Record) error {
+		began := cfg.Clock.Read().Boot
+		err := cfg.Cache.Save(r)
+		w.countFile(began, err)
+		return w.localDid(err)
+	})
 	w.remote = newRecorder(w.register)
 	return w
 }
@@ -146,7 +158,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.cfg.Asker != nil {
 		beside.Go(func() { w.watchPeers(ctx) })
 	}
+	defer w.reporting.Rest()
 	for {
+		w.reporting.Within(w.cfg.Clock, 2*w.cfg.ReportInterval+turnGrace)
 		select {
 		case <-ctx.Done():
 			return nil

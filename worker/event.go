@@ -74,7 +74,11 @@ type Issuer interface {
 func (w *Worker) Watch(ctx context.Context, issuer Issuer) error {
 	var current EventKind
 	var refused uint64
-	for w.cfg.Clock.Sleep(ctx, watchInterval) == nil {
+	steps := stepWatch{clk: w.cfg.Clock}
+	w.noteStep(steps.look())
+	defer w.watching.Rest()
+	for w.turns(ctx, &w.watching, watchInterval) {
+		w.noteStep(steps.look())
 		err := issuer.Check()
 		kind := kindOf(err)
 		now := issuer.Refused()

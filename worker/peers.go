@@ -53,10 +53,12 @@ func (w *Worker) askAtStart(ctx context.Context, me self, found Found) error {
 	verdict := clock.Estimate(samples, w.cfg.Estimator)
 	w.mu.Lock()
 	w.samples, w.asked, w.silent = samples, w.cfg.Clock.Read().Wall(), verdict.Asked > 0 && verdict.Answered == 0
+	w.tally.askedPeers(w.cfg.Clock)
 	w.mu.Unlock()
-	if verdict.Beyond(w.cfg.Threshold) { // A1
+	threshold := w.Threshold()
+	if verdict.Beyond(threshold) { // A1
 		return fmt.Errorf("%w: it is %s, %d of %d peers answered (%s); up to %s is allowed. Mend the clock (NTP); if the peers' are wrong, theirs",
-			ErrClockRefused, aheadOrBehind(-verdict.Offset), verdict.Answered, verdict.Asked, offsets(samples), w.cfg.Threshold)
+			ErrClockRefused, aheadOrBehind(-verdict.Offset), verdict.Answered, verdict.Asked, offsets(samples), threshold)
 	}
 	if verdict.Asked > 0 && verdict.Answered == 0 { // A2
 		w.notify(Event{Kind: EventPeersSilent, Err: silence(samples)})
@@ -117,7 +119,8 @@ func silence(samples []clock.Sample) error {
 
 // watchPeers looks at the peers every PeerInterval until ctx is done.
 func (w *Worker) watchPeers(ctx context.Context) {
-	for w.cfg.Clock.Sleep(ctx, w.cfg.PeerInterval) == nil {
+	defer w.looking.Rest()
+	for w.turns(ctx, &w.looking, w.cfg.PeerInterval) {
 		w.lookAtPeers(ctx)
 	}
 }
@@ -128,20 +131,24 @@ const peersTimeout = 2 * time.Second
 // lookAtPeers compares the clock with the peers': where more than half of those that
 // answer are beyond the threshold, this daemon is not ready and not among the live.
 func (w *Worker) lookAtPeers(ctx context.Context) {
+	w.looking.Rest() // a thousand silent peers take their time
 	samples := w.askPeers(ctx)
+	w.looking.Within(w.cfg.Clock, turnGrace)
 	if ctx.Err() != nil {
 		return
 	}
 	verdict := clock.Estimate(samples, w.cfg.Estimator)
 	var disagree error
-	if clock.Majority(samples, w.cfg.Threshold) {
+	threshold := w.Threshold()
+	if clock.Majority(samples, threshold) {
 		disagree = fmt.Errorf("%w: this clock is %s, %d of %d peers answered (%s); up to %s is allowed",
-			ErrPeersDisagree, aheadOrBehind(-verdict.Offset), verdict.Answered, verdict.Asked, offsets(samples), w.cfg.Threshold)
+			ErrPeersDisagree, aheadOrBehind(-verdict.Offset), verdict.Answered, verdict.Asked, offsets(samples), threshold)
 	}
 	silent := verdict.Asked > 0 && verdict.Answered == 0
 	w.mu.Lock()
 	before, silentBefore := w.disagree, w.silent
 	w.disagree, w.silent, w.samples, w.asked = disagree, silent, samples, w.cfg.Clock.Read().Wall()
+	w.tally.askedPeers(w.cfg.Clock)
 	w.mu.Unlock()
 	switch {
 	case disagree != nil && before == nil:
@@ -184,11 +191,13 @@ func (w *Worker) confirmJump(ctx context.Context, step clock.Step) error {
 	if w.cfg.Asker == nil {
 		return fmt.Errorf("%w; mend the clock, or restart if it is right now", jumped)
 	}
+	w.reporting.Rest() // as in lookAtPeers
 	samples := w.askPeers(ctx)
+	w.reporting.Within(w.cfg.Clock, w.cfg.ReportInterval+turnGrace)
 	verdict := clock.Estimate(samples, w.cfg.Estimator)
 	agree := 0
 	for _, s := range samples {
-		if s.Err == nil && s.Offset.Abs() < w.cfg.Threshold {
+		if s.Err == nil && s.Offset.Abs() < w.Threshold() {
 			agree++
 		}
 	}
@@ -200,6 +209,18 @@ func (w *Worker) confirmJump(ctx context.Context, step clock.Step) error {
 	}
 	w.notify(Event{Kind: EventJumpConfirmed, Text: fmt.Sprintf("by %s; %d peers have the same time (%s)", step.By.Round(time.Millisecond), agree, offsets(samples))})
 	return nil
+}
+
+// Threshold is how far the clock may be off its peers'.
+func (w *Worker) Threshold() time.Duration { return time.Duration(w.threshold.Load()) }
+
+// PrepareThreshold checks d, which is to be more than 0, and returns what makes it
+// the Threshold from the next look at the peers on.
+func (w *Worker) PrepareThreshold(d time.Duration) (take func(), err error) {
+	if d <= 0 {
+		return nil, fmt.Errorf("worker: threshold %s: want more than 0", d)
+	}
+	return func() { w.threshold.Store(int64(d)) }, nil
 }
 
 // Peers returns what the peers said of their clocks when they were last asked, what

@@ -148,6 +148,18 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 	require.NoError(t, w.Await(t.Context(), d.clk.Millis()), "IDs are issued on")
 	say(time.Hour, second, 0) // one wrong peer is no majority
 	becomes(true)
+	_, err := w.PrepareThreshold(0)
+	require.ErrorContains(t, err, "want more than 0")
+	take, err := w.PrepareThreshold(500 * time.Millisecond)
+	require.NoError(t, err)
+	becomes(true)
+	take()
+	becomes(false)
+	take, err = w.PrepareThreshold(worker.DefaultClockThreshold)
+	require.NoError(t, err)
+	take()
+	becomes(true)
+	require.Equal(t, worker.DefaultClockThreshold, w.Threshold())
 	peers.set(nil)
 	require.Eventually(t, func() bool {
 		d.clk.Advance(500 * time.Millisecond)

@@ -15,6 +15,13 @@ var ErrLeaseOver = errors.New("worker: not renewed for half of reclaim-after")
 // register is the recorder of the registry: it claims the entry first where the
 // start had to do without.
 func (w *Worker) register(ctx context.Context, r Record) error {
+	sent := w.cfg.Clock.Read()
+	err := w.reportTo(ctx, r)
+	w.countRegistry(sent.Boot, err)
+	return err
+}
+
+func (w *Worker) reportTo(ctx context.Context, r Record) error {
 	if err := w.confirm(ctx); err != nil {
 		return w.registryFailed(err)
 	}

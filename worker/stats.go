@@ -1,0 +1,180 @@
+package worker
+
+import (
+	"errors"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
+)
+
+// Stats is what a Worker has done so far, and how long it may go on.
+type Stats struct {
+	// UntilCeiling is how far the ceiling lies ahead of the clock: the time until
+	// issuing ends when nothing is recorded any more. 0 once it was reached, and
+	// when fenced.
+	UntilCeiling time.Duration
+	// UntilLease is the time until issuing ends by Config.ReclaimAfter when the
+	// registry takes nothing any more; 0 once it is over. Meaningful where Leased.
+	UntilLease time.Duration
+	Leased     bool // ReclaimAfter is set
+	File       Reports
+	Registry   Reports
+	// Registered tells that the worker ID is a registry's, so that Registry counts.
+	Registered bool
+	// StepsAhead and StepsBack are how often the wall clock was seen to step, by more
+	// than MaxSlew in either direction, while Watch ran.
+	StepsAhead, StepsBack uint64
+	// PeersAsked tells that the peers were ever asked for their clocks, and PeersAge
+	// how long ago.
+	PeersAsked bool
+	PeersAge   time.Duration
+}
+
+// Reports tells of the records written to one place.
+type Reports struct {
+	Done   uint64 // writes that were taken
+	Failed uint64 // writes that were not
+	// Age is the time since the last write that was taken was begun, on the clock
+	// that counts suspend too; since the start, before the first.
+	Age time.Duration
+}
+
+// MaxSlew is how far the wall and the monotonic clock may move apart between two
+// looks at them before it counts as a step: up to that the generator waits for a
+// clock that is behind, and nobody is refused.
+const MaxSlew = snowflake.MaxBackwardWait
+
+// tally is what Stats tells of, but for what the Worker knows anyway. Worker.mu
+// protects it.
+type tally struct {
+	file, registry writes
+	ahead, back    uint64
+	peersAsked     bool
+	peersAt        time.Duration // boot-time clock at the last look
+}
+
+// askedPeers notes a look at the peers. Worker.mu is held.
+func (t *tally) askedPeers(clk clock.Clock) {
+	t.peersAsked, t.peersAt = true, clk.Read().Boot
+}
+
+// writes counts those to one place.
+type writes struct {
+	done, failed uint64
+	last         time.Duration // boot-time clock before the last one that was taken was begun
+}
+
+func (t *writes) count(began time.Duration, err error) {
+	if err != nil {
+		t.failed++
+		return
+	}
+	t.done++
+	t.last = max(t.last, began)
+}
+
+func (t writes) reports(now time.Duration) Reports {
+	return Reports{Done: t.done, Failed: t.failed, Age: max(0, now-t.last)}
+}
+
+// Stats returns what the worker has done so far. It waits for nobody.
+func (w *Worker) Stats() Stats {
+	now := w.cfg.Clock.Read()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := Stats{
+		UntilCeiling: max(0, w.Ceiling().Sub(now.Wall())),
+		Leased:       w.cfg.ReclaimAfter > 0,
+		File:         w.tally.file.reports(now.Boot),
+		Registry:     w.tally.registry.reports(now.Boot),
+		Registered:   w.record.Cluster != "",
+		StepsAhead:   w.tally.ahead,
+		StepsBack:    w.tally.back,
+		PeersAsked:   w.tally.peersAsked,
+	}
+	if s.Leased {
+		s.UntilLease = max(0, w.renewed+w.cfg.ReclaimAfter/2-now.Boot)
+	}
+	if s.Registered {
+		s.Registry.Age = max(0, now.Boot-w.renewed) // of the life before, where this one has none yet
+	}
+	if s.PeersAsked {
+		s.PeersAge = max(0, now.Boot-w.tally.peersAt)
+	}
+	return s
+}
+
+// countRegistry notes how a write to the registry went.
+func (w *Worker) countRegistry(began time.Duration, err error) {
+	if errors.Is(err, ErrNoRegistry) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tally.registry.count(began, err)
+}
+
+// countFile notes how a write to the local file went.
+func (w *Worker) countFile(began time.Duration, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tally.file.count(began, err)
+}
+
+// stepWatch sees the wall clock step.
+type stepWatch struct {
+	clk  clock.Clock
+	last clock.Reading
+	good bool // last is a reading
+}
+
+// steadyTries is how often the clocks are read for two readings that agree.
+const steadyTries = 5
+
+// steady returns a reading of clocks that were read at one moment. A thread that is
+// put aside between the clocks of one reading makes them look apart; the next
+// reading gives it away.
+func (s *stepWatch) steady() (clock.Reading, bool) {
+	earlier := s.clk.Read()
+	for range steadyTries {
+		later := s.clk.Read()
+		if clock.Judge(earlier, later).By.Abs() < MaxSlew {
+			return later, true
+		}
+		earlier = later
+	}
+	return clock.Reading{}, false
+}
+
+// look returns by how much the wall clock has stepped since the last look; 0 for
+// what may be slewing.
+func (s *stepWatch) look() time.Duration {
+	now, ok := s.steady()
+	if !ok {
+		return 0 // the next look has the rest
+	}
+	before, had := s.last, s.good
+	s.last, s.good = now, true
+	if !had {
+		return 0
+	}
+	if by := clock.Judge(before, now).By; by.Abs() > MaxSlew {
+		return by
+	}
+	return 0
+}
+
+// noteStep counts a step of the wall clock.
+func (w *Worker) noteStep(by time.Duration) {
+	if by == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if by > 0 {
+		w.tally.ahead++
+	} else {
+		w.tally.back++
+	}
+}

@@ -1,0 +1,175 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/worker/registrytest"
+)
+
+func TestStatsOfReports(t *testing.T) {
+	d := newDaemon()
+	w := d.start(t)
+	require.Equal(t, worker.Stats{UntilCeiling: 6 * time.Second, File: worker.Reports{Done: 1}}, statsWithout(w.Stats()))
+	d.clk.Advance(2 * time.Second)
+	require.Equal(t, 4*time.Second, w.Stats().UntilCeiling)
+	require.Equal(t, 2*time.Second, w.Stats().File.Age)
+	d.clk.Suspend(time.Second)
+	require.Equal(t, 3*time.Second, w.Stats().File.Age, "suspend counts")
+
+	run(t, w)
+	broken := errors.New("no space left on device")
+	d.cache.FailSave(broken)
+	d.passInterval(t)
+	require.Eventually(t, func() bool { return w.Stats().File.Failed == 1 }, 10*time.Second, time.Millisecond)
+	require.EqualValues(t, 1, w.Stats().File.Done)
+	require.Equal(t, 6*time.Second, w.Stats().File.Age, "what failed is no record")
+	require.Zero(t, w.Stats().UntilCeiling, "reached, not negative")
+
+	d.cache.FailSave(nil)
+	d.passInterval(t)
+	require.Eventually(t, func() bool { return w.Stats().File.Done == 2 && w.Stats().UntilCeiling > 0 }, 10*time.Second, time.Millisecond)
+	require.Less(t, w.Stats().File.Age, 3*time.Second)
+	d.clk.Step(-time.Hour)
+	require.Less(t, w.Stats().File.Age, 3*time.Second, "no wall clock is in it")
+}
+
+// statsWithout is s without what a daemon alone has no use for.
+func statsWithout(s worker.Stats) worker.Stats {
+	s.Registry = worker.Reports{}
+	return s
+}
+
+func TestStatsOfAFencedWorker(t *testing.T) {
+	d := newDaemon()
+	w := d.start(t)
+	run(t, w)
+	d.cache.FailSave(worker.ErrLocked)
+	d.passInterval(t)
+	require.Eventually(t, func() bool { return w.Check() != nil }, 10*time.Second, time.Millisecond)
+	require.Zero(t, w.Stats().UntilCeiling)
+}
+
+func TestStatsOfTheRegistry(t *testing.T) {
+	d := newDaemon()
+	_, member := d.inCluster(registrytest.Options{ReclaimAfter: time.Hour})
+	line := &brokenLine{Registry: member}
+	d.cfg.Registry, d.cfg.ReclaimAfter = line, time.Hour
+	w := d.start(t)
+	run(t, w)
+	require.Eventually(t, func() bool { return w.Stats().Registry.Done == 1 }, 10*time.Second, time.Millisecond)
+	s := w.Stats()
+	require.True(t, s.Registered)
+	require.Zero(t, s.Registry.Age)
+	require.True(t, s.Leased)
+	require.Equal(t, 30*time.Minute, s.UntilLease)
+	d.clk.Advance(time.Second)
+	require.Equal(t, time.Second, w.Stats().Registry.Age)
+	require.Equal(t, 30*time.Minute-time.Second, w.Stats().UntilLease)
+
+	line.broken.Store(true)
+	d.passInterval(t)
+	require.Eventually(t, func() bool { return w.Stats().Registry.Failed == 1 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, 4*time.Second, w.Stats().Registry.Age, "what failed is no record")
+	require.Eventually(t, func() bool { return w.Stats().File.Done == 2 }, 10*time.Second, time.Millisecond)
+}
+
+func TestStatsOfPeers(t *testing.T) {
+	d := newDaemon()
+	d.inCluster(registrytest.Options{})
+	d.cfg.Asker = &asker{}
+	w := d.start(t)
+	require.False(t, w.Stats().PeersAsked, "there is nobody to ask")
+	run(t, w)
+	require.Eventually(t, func() bool { return d.clk.Sleepers() == 2 }, 10*time.Second, time.Millisecond)
+	d.clk.Advance(worker.DefaultPeerInterval)
+	require.Eventually(t, func() bool { return w.Stats().PeersAsked }, 10*time.Second, time.Millisecond)
+	require.Zero(t, w.Stats().PeersAge)
+	d.clk.Advance(3 * time.Second)
+	require.Equal(t, 3*time.Second, w.Stats().PeersAge)
+}
+
+// asker finds nobody.
+type asker struct{}
+
+func (*asker) Ask(context.Context, []string) []clock.Sample { return nil }
+
+func TestStatsOfClockSteps(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		move        func(*clocktest.Fake)
+		ahead, back uint64
+	}{
+		{"none", func(c *clocktest.Fake) { c.Advance(time.Hour) }, 0, 0},
+		{"ahead", func(c *clocktest.Fake) { c.Step(time.Second) }, 1, 0},
+		{"back", func(c *clocktest.Fake) { c.Step(-time.Second) }, 0, 1},
+		{"as much as slewing", func(c *clocktest.Fake) { c.Step(worker.MaxSlew); c.Step(-2 * worker.MaxSlew) }, 0, 0},
+		{"just above", func(c *clocktest.Fake) { c.Step(worker.MaxSlew + 1) }, 1, 0},
+		{"just below", func(c *clocktest.Fake) { c.Step(-worker.MaxSlew - 1) }, 0, 1},
+		{"suspend", func(c *clocktest.Fake) { c.Suspend(time.Hour) }, 0, 0},
+		{"set back in a suspend", func(c *clocktest.Fake) { c.Suspend(time.Hour); c.Step(-2 * time.Hour) }, 0, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := newDaemon()
+			w := d.start(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- w.Watch(ctx, &scripted{}) }()
+			look := func() {
+				require.Eventually(t, func() bool { return d.clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
+				sleeps := d.clk.Sleeps()
+				d.clk.Advance(50 * time.Millisecond)
+				require.Eventually(t, func() bool { return d.clk.Sleeps() > sleeps }, 10*time.Second, time.Millisecond)
+			}
+			look()
+			test.move(d.clk)
+			look()
+			look()
+			cancel()
+			require.NoError(t, <-done)
+			require.Equal(t, test.ahead, w.Stats().StepsAhead)
+			require.Equal(t, test.back, w.Stats().StepsBack)
+		})
+	}
+}
+
+// jumpy reads its clocks at different moments half of the time, as a thread does that is
+// put aside in between.
+type jumpy struct {
+	*clocktest.Fake
+	reads int
+}
+
+func (j *jumpy) Read() clock.Reading {
+	r := j.Fake.Read()
+	switch j.reads++; j.reads % 4 {
+	case 1:
+		r.Boot += 40 * time.Millisecond
+	case 2:
+		r.Mono += 30 * time.Millisecond
+		r.Boot += 30 * time.Millisecond
+	}
+	return r
+}
+
+func TestReadingsAtDifferentMomentsAreNoSteps(t *testing.T) {
+	clk := clocktest.New(noon)
+	steps := worker.NewStepWatch(&jumpy{Fake: clk})
+	for range 100 {
+		clk.Advance(50 * time.Millisecond)
+		require.Zero(t, steps())
+	}
+	clk.Step(time.Minute)
+	var seen time.Duration
+	for range 10 {
+		seen += steps()
+	}
+	require.Equal(t, time.Minute, seen, "a real step is seen once")
+}
