@@ -1,0 +1,156 @@
+// Package doctor looks whether a daemon could start and stay well here, without
+// starting it: it runs checks side by side, each within a bound, and reports what
+// they found and what to do about it. What it knows itself is the machine: folders,
+// the kernel's clock, limits, certificates; its callers bring the rest.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Status is what a check came to.
+type Status string
+
+// The statuses of a Result.
+const (
+	OK   Status = "ok"
+	Warn Status = "warn" // a daemon starts, and somebody should look at it
+	Fail Status = "fail" // a daemon doesn't start, or won't do what it is for
+)
+
+// Result is one line of a report.
+type Result struct {
+	Check  string `json:"check"`
+	Status Status `json:"status"`
+	Found  string `json:"found"`
+	Do     string `json:"do,omitempty"` // what to do about it; empty where there is nothing to do
+	Err    error  `json:"-"`            // of a Fail, what was found as an error; nil: none that says more
+}
+
+// Check looks at one thing, and reports one Result or several.
+type Check struct {
+	Name string
+	// Limit is how long it may take. What it has reported by then stands.
+	Limit time.Duration
+	Run   func(ctx context.Context, r *Report)
+}
+
+// Report takes the results of one check. What comes after the check's limit is
+// left out.
+type Report struct {
+	mu      sync.Mutex
+	results []Result // mu protects
+	closed  bool     // mu protects
+}
+
+// OK reports what is as it should be.
+func (r *Report) OK(check, format string, args ...any) {
+	r.add(Result{Check: check, Status: OK, Found: fmt.Sprintf(format, args...)})
+}
+
+// Warn reports what somebody should look at.
+func (r *Report) Warn(check, found, do string) {
+	r.add(Result{Check: check, Status: Warn, Found: found, Do: do})
+}
+
+// Fail reports err, which keeps a daemon from its work.
+func (r *Report) Fail(check string, err error, do string) {
+	r.add(Result{Check: check, Status: Fail, Found: err.Error(), Do: do, Err: err})
+}
+
+func (r *Report) add(result Result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.results = append(r.results, result)
+	}
+}
+
+// close ends the report and returns it.
+func (r *Report) close() []Result {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	return r.results
+}
+
+// Run runs all checks at once and returns their results in the order of checks. It
+// keeps:
+//
+//	D1  It returns when the longest limit has passed at the latest, whatever hangs: a
+//	    check that a dead disk holds in the kernel is left behind.
+//	D2  A check that ran out of time is a Fail, even if it reported nothing wrong.
+//	D3  What one check does or fails to do changes no other's results.
+func Run(ctx context.Context, checks []Check) []Result {
+	all := make([][]Result, len(checks))
+	var running sync.WaitGroup
+	for i, c := range checks {
+		running.Go(func() { all[i] = c.run(ctx) })
+	}
+	running.Wait()
+	var results []Result
+	for _, of := range all {
+		results = append(results, of...)
+	}
+	return results
+}
+
+func (c Check) run(ctx context.Context) []Result {
+	ctx, cancel := context.WithTimeout(ctx, c.Limit)
+	defer cancel()
+	r := &Report{}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.Run(ctx, r)
+	}()
+	select {
+	case <-ended:
+		return r.close()
+	case <-ctx.Done():
+	}
+	// It was told to end, too: what it makes of that says more than we could.
+	grace := time.NewTimer(endGrace)
+	defer grace.Stop()
+	select {
+	case <-ended:
+	case <-grace.C:
+	}
+	results := r.close()
+	if worst, _ := Worst(results); worst != Fail { // D2
+		results = append(results, Result{
+			Check: c.Name, Status: Fail, Found: fmt.Sprintf("not finished within %s", c.Limit),
+			Do: "see what hangs there: a dead mount, or a server that takes connections and never answers",
+		})
+	}
+	return results
+}
+
+// endGrace is what a check has after its context's end.
+const endGrace = 250 * time.Millisecond
+
+// Worst returns the worst status of results, and the first Result that has it. OK,
+// and a zero Result, where there are none.
+func Worst(results []Result) (Status, Result) {
+	worst, first := OK, Result{}
+	for _, r := range results {
+		if rank(r.Status) > rank(worst) {
+			worst, first = r.Status, r
+		}
+	}
+	return worst, first
+}
+
+func rank(s Status) int {
+	switch s {
+	case Fail:
+		return 2
+	case Warn:
+		return 1
+	default:
+		return 0
+	}
+}

@@ -1,0 +1,204 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Machine looks at the machine itself. The zero value of Root is the machine's own.
+type Machine struct {
+	// Root is where /proc and /sys are looked for; tests have their own.
+	Root string
+	// Connections is how many the daemon takes at once.
+	Connections int
+	// NTP tells of the kernel's clock; nil asks the kernel.
+	NTP func() (NTP, error)
+	// Files is the limit of open files; nil asks the kernel.
+	Files func() (uint64, error)
+}
+
+// NTP is what the kernel says of how its clock is kept right.
+type NTP struct {
+	Synchronised   bool
+	EstimatedError time.Duration
+	MaxError       time.Duration
+	LeapSecond     bool // one is due
+}
+
+func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+
+// looseClock is the estimated error beyond which a clock is no longer well kept. The
+// threshold between daemons is five seconds.
+const looseClock = time.Second
+
+// Clock looks whether something keeps the kernel's clock right, and reports ntp; and
+// what the kernel takes the time from, and reports clocksource.
+func (m Machine) Clock(_ context.Context, r *Report) {
+	ask := m.NTP
+	if ask == nil {
+		ask = kernelClock
+	}
+	m.judgeNTP(r, ask)
+	m.source(r)
+}
+
+func (m Machine) judgeNTP(r *Report, ask func() (NTP, error)) {
+	ntp, err := ask()
+	keeper := m.keeper()
+	do := "run chrony or systemd-timesyncd: a clock that is set back stops IDs until it has caught up"
+	if keeper != "" {
+		do = fmt.Sprintf("%s runs here: see whether it reaches its servers (%s)", keeper, map[string]string{
+			"chronyd": "chronyc tracking", "ntpd": "ntpq -p", "systemd-timesyncd": "timedatectl timesync-status",
+		}[keeper])
+	}
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+	case err != nil:
+		r.Warn("ntp", fmt.Sprintf("the kernel doesn't tell whether its clock is synchronised: %v", err), "see on the host whether the clock is; a container may not be allowed to ask")
+	case !ntp.Synchronised:
+		r.Warn("ntp", "the kernel's clock is not synchronised", do)
+	case ntp.EstimatedError > looseClock:
+		r.Warn("ntp", fmt.Sprintf("the kernel's clock is synchronised, with an estimated error of %s", ntp.EstimatedError), do)
+	case ntp.LeapSecond:
+		r.Warn("ntp", "a leap second is due: the kernel will step its clock by a second", "have NTP smear it, or expect IDs to be refused for a second")
+	default:
+		r.OK("ntp", "the kernel's clock is synchronised, estimated error %s, at most %s", ntp.EstimatedError, ntp.MaxError)
+	}
+}
+
+// keeper returns the program that keeps the clock right here, or "".
+func (m Machine) keeper() string {
+	names, _ := filepath.Glob(filepath.Join(m.Root, "/proc/[0-9]*/comm")) // its one error is a bad pattern
+	for _, name := range names {
+		comm, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		switch strings.TrimSpace(string(comm)) {
+		case "chronyd":
+			return "chronyd"
+		case "ntpd":
+			return "ntpd"
+		case "systemd-timesyn": // cut to 15 characters
+			return "systemd-timesyncd"
+		}
+	}
+	return ""
+}
+
+// source looks at the clocksource.
+func (m Machine) source(r *Report) {
+	const folder = "/sys/devices/system/clocksource/clocksource0/"
+	current := m.text(folder + "current_clocksource")
+	switch current {
+	case "":
+	case "tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "xen", "arch_sys_counter", "timebase", "tod", "riscv_clocksource":
+		r.OK("clocksource", "%s", current)
+	default:
+		found := "the kernel takes the time from " + current + ": each look at the clock costs a microsecond or so, and each request has one"
+		if strings.Contains(" "+m.text(folder+"available_clocksource")+" ", " tsc ") {
+			r.Warn("clocksource", found, "see in the kernel's log why it does not use tsc")
+			return
+		}
+		r.Warn("clocksource", found+"; tsc was found unstable or is not there", "see in the kernel's log why, and ask who runs the hypervisor for a stable one")
+	}
+}
+
+// Limits reports files, backlog and cgroup.
+func (m Machine) Limits(_ context.Context, r *Report) {
+	ask := m.Files
+	if ask == nil {
+		ask = openFiles
+	}
+	// Beside the connections: files, ZooKeeper, the database.
+	if files, err := ask(); err == nil {
+		need := uint64(max(m.Connections, 0)) + 128
+		if files < need {
+			r.Warn("open-files", fmt.Sprintf("%d files may be open at once, and %d connections need %d", files, m.Connections, need),
+				fmt.Sprintf("LimitNOFILE=%d in the unit, or ulimit -n; connections beyond it are not accepted", need))
+		} else {
+			r.OK("open-files", "%d may be open at once", files)
+		}
+	}
+	const wanted = 1024
+	if n, err := strconv.Atoi(m.text("/proc/sys/net/core/somaxconn")); err == nil {
+		if n < wanted {
+			r.Warn("backlog", fmt.Sprintf("net.core.somaxconn is %d: that many connections may wait to be accepted", n), fmt.Sprintf("sysctl net.core.somaxconn=%d or more, for when all clients come at once", wanted))
+		} else {
+			r.OK("backlog", "net.core.somaxconn is %d", n)
+		}
+	}
+	m.cgroup(r)
+}
+
+// Least that a daemon should be given.
+const (
+	leastMemory = 128 << 20
+	leastCPU    = 0.5
+)
+
+// cgroup looks at the limits of version 2 of the control groups that bind this
+// process, and with it a daemon in the same container.
+func (m Machine) cgroup(r *Report) {
+	memory, cpu := "", ""
+	for _, folder := range m.cgroups() {
+		if n, err := strconv.ParseUint(m.text(folder+"/memory.max"), 10, 64); err == nil {
+			memory = fmt.Sprintf("%d MiB of memory", n>>20)
+			if n < leastMemory {
+				r.Warn("cgroup", "the control group has "+memory, fmt.Sprintf("allow %d MiB or more: beyond the limit the kernel ends the daemon", leastMemory>>20))
+				return
+			}
+		}
+		quota, period, _ := strings.Cut(m.text(folder+"/cpu.max"), " ")
+		q, err := strconv.ParseFloat(quota, 64)
+		p, perr := strconv.ParseFloat(period, 64)
+		if err == nil && perr == nil && p > 0 {
+			cpu = fmt.Sprintf("%.2g processors", q/p)
+			if q/p < leastCPU {
+				r.Warn("cgroup", "the control group has "+cpu, "allow half a processor or more: a daemon that is held up for long refuses IDs")
+				return
+			}
+		}
+	}
+	switch {
+	case memory != "" && cpu != "":
+		r.OK("cgroup", "%s, %s", memory, cpu)
+	case memory+cpu != "":
+		r.OK("cgroup", "%s", memory+cpu)
+	default:
+		r.OK("cgroup", "no limit of memory or processors")
+	}
+}
+
+// cgroups returns the folders of the control groups of this process, the innermost first.
+func (m Machine) cgroups() []string {
+	const mount = "/sys/fs/cgroup"
+	for line := range strings.Lines(m.text("/proc/self/cgroup") + "\n") {
+		path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		if !ok {
+			continue
+		}
+		var folders []string
+		for ; path != "/" && path != "." && path != ""; path = filepath.Dir(path) {
+			folders = append(folders, mount+path)
+		}
+		return append(folders, mount)
+	}
+	return nil
+}
+
+// text returns the content of a file of the kernel, without the line's end; "" where
+// it can't be read: another kernel has other files.
+func (m Machine) text(path string) string {
+	content, err := os.ReadFile(filepath.Join(m.Root, path))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(content))
+}

@@ -1,0 +1,116 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// made returns a root with files.
+func made(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for path, content := range files {
+		path = filepath.Join(root, path)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(content+"\n"), 0o600))
+	}
+	return root
+}
+
+// The real machine can be asked, whatever it answers.
+func TestRealMachine(t *testing.T) {
+	var m Machine
+	require.Contains(t, look(t, m.Clock), "ntp")
+	found := look(t, m.Limits)
+	for _, check := range []string{"open-files", "backlog", "cgroup"} {
+		require.Contains(t, found, check)
+	}
+}
+
+func TestKernelClock(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		ntp    NTP
+		err    error
+		runs   string // the program that keeps the clock
+		status Status
+		says   string // in what was found, or in what to do
+	}{
+		{"synchronised", NTP{Synchronised: true, EstimatedError: time.Millisecond}, nil, "", OK, "1ms"},
+		{"not synchronised", NTP{}, nil, "", Warn, "run chrony or systemd-timesyncd"},
+		{"a keeper that keeps nothing", NTP{}, nil, "chronyd", Warn, "chronyc tracking"},
+		{"another one", NTP{}, nil, "systemd-timesyn", Warn, "timedatectl timesync-status"},
+		{"a third", NTP{}, nil, "ntpd", Warn, "ntpq -p"},
+		{"loose", NTP{Synchronised: true, EstimatedError: 3 * time.Second}, nil, "chronyd", Warn, "estimated error of 3s"},
+		{"leap second", NTP{Synchronised: true, LeapSecond: true}, nil, "", Warn, "leap second"},
+		{"may not ask", NTP{}, errors.New("operation not permitted"), "", Warn, "operation not permitted"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m := Machine{Root: made(t, map[string]string{"/proc/17/comm": tc.runs}), NTP: func() (NTP, error) { return tc.ntp, tc.err }}
+			r := look(t, m.Clock)["ntp"]
+			require.Equal(t, tc.status, r.Status)
+			require.Contains(t, r.Found+" "+r.Do, tc.says)
+		})
+	}
+	silent := Machine{Root: t.TempDir(), NTP: func() (NTP, error) { return NTP{}, errors.ErrUnsupported }}
+	require.Empty(t, look(t, silent.Clock), "another system has no adjtimex, and no clocksource")
+}
+
+func TestClocksource(t *testing.T) {
+	const folder = "/sys/devices/system/clocksource/clocksource0/"
+	for _, tc := range []struct {
+		name, current, available string
+		status                   Status
+		says                     string
+	}{
+		{"tsc", "tsc", "tsc hpet acpi_pm", OK, "tsc"},
+		{"virtual", "kvm-clock", "kvm-clock tsc", OK, "kvm-clock"},
+		{"slow though tsc is there", "hpet", "tsc hpet acpi_pm", Warn, "why it does not use tsc"},
+		{"tsc unstable", "acpi_pm", "hpet acpi_pm", Warn, "unstable"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m := Machine{Root: made(t, map[string]string{folder + "current_clocksource": tc.current, folder + "available_clocksource": tc.available})}
+			r := look(t, m.Clock)["clocksource"]
+			require.Equal(t, tc.status, r.Status)
+			require.Contains(t, r.Found+r.Do, tc.says)
+		})
+	}
+}
+
+func TestLimits(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		files  map[string]string
+		open   uint64
+		check  string
+		status Status
+		says   string
+	}{
+		{"files enough", nil, 70_000, "open-files", OK, "70000"},
+		{"no limit of files", nil, math.MaxUint64, "open-files", OK, ""},
+		{"few files", nil, 1024, "open-files", Warn, "LimitNOFILE=65664"},
+		{"backlog", map[string]string{"/proc/sys/net/core/somaxconn": "4096"}, 0, "backlog", OK, "4096"},
+		{"small backlog", map[string]string{"/proc/sys/net/core/somaxconn": "128"}, 0, "backlog", Warn, "somaxconn=1024"},
+		{"no groups", nil, 0, "cgroup", OK, "no limit"},
+		{"no limit", map[string]string{"/proc/self/cgroup": "0::/a", "/sys/fs/cgroup/a/memory.max": "max", "/sys/fs/cgroup/a/cpu.max": "max 100000"}, 0, "cgroup", OK, "no limit"},
+		{"memory and processors", map[string]string{"/proc/self/cgroup": "0::/", "/sys/fs/cgroup/memory.max": "536870912", "/sys/fs/cgroup/cpu.max": "150000 100000"}, 0, "cgroup", OK, "512 MiB of memory, 1.5 processors"},
+		{"little memory, of the group above", map[string]string{"/proc/self/cgroup": "0::/a/b", "/sys/fs/cgroup/a/memory.max": "67108864"}, 0, "cgroup", Warn, "64 MiB"},
+		{"little of a processor", map[string]string{"/proc/self/cgroup": "0::/a/b", "/sys/fs/cgroup/a/b/cpu.max": "10000 100000"}, 0, "cgroup", Warn, "0.1 processors"},
+		{"groups of version 1", map[string]string{"/proc/self/cgroup": "3:memory:/a"}, 0, "cgroup", OK, "no limit"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m := Machine{Root: made(t, tc.files), Connections: 65_536, Files: func() (uint64, error) { return tc.open, nil }}
+			r, ok := look(t, func(ctx context.Context, r *Report) { m.Limits(ctx, r) })[tc.check]
+			require.True(t, ok)
+			require.Equal(t, tc.status, r.Status, r)
+			require.Contains(t, r.Found+r.Do, tc.says)
+		})
+	}
+}

@@ -1,0 +1,25 @@
+//go:build !linux
+
+package doctor
+
+import (
+	"errors"
+	"io/fs"
+)
+
+// space is what a file system tells of its room.
+type space struct {
+	kind         string
+	bytes, nodes uint64
+	hasNodes     bool
+}
+
+func spaceOf(string) (space, error) { return space{}, errors.ErrUnsupported }
+
+func writable(string) error { return nil }
+
+func ownerOf(fs.FileInfo) (uid int, known bool) { return 0, false }
+
+func kernelClock() (NTP, error) { return NTP{}, errors.ErrUnsupported }
+
+func openFiles() (uint64, error) { return 0, errors.ErrUnsupported }
