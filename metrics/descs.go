@@ -1,0 +1,66 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// described is a metric that is made at each scrape.
+type described struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+func gauge(name, help string, labels ...string) described {
+	return described{prometheus.NewDesc("leafd_"+name, help, labels, nil), prometheus.GaugeValue}
+}
+
+func counter(name, help string, labels ...string) described {
+	return described{prometheus.NewDesc("leafd_"+name, help, labels, nil), prometheus.CounterValue}
+}
+
+//nolint:gochecknoglobals // names and texts, never written to
+var (
+	descReady = gauge("ready", "1 while GET /readyz answers 200.")
+
+	descWorkerInfo  = gauge("worker_info", "1, with who this daemon is in its labels.", "worker", "node", "layout", "cluster")
+	descWorkerState = gauge("worker_state", "1 for the state that the worker is in.", "state")
+
+	descCeiling        = gauge("ceiling_distance_seconds", "Time until snowflake IDs end when nothing is recorded any more.")
+	descLease          = gauge("lease_distance_seconds", "Time until snowflake IDs end by --reclaim-after when ZooKeeper takes no report any more.")
+	descReportAge      = gauge("report_age_seconds", "Time since the clock was last recorded.", "to")
+	descReports        = counter("reports_total", "Records of the clock that were taken.", "to")
+	descReportFailures = counter("report_failures_total", "Records of the clock that failed.", "to")
+
+	descSteps      = counter("clock_steps_total", "Steps of the wall clock by more than 5 ms.", "direction")
+	descOffset     = gauge("clock_offset_seconds", "How far a peer's clock is ahead of ours; the 50 farthest.", "peer")
+	descEstimate   = gauge("clock_offset_estimate_seconds", "How far the peers' clocks together are ahead of ours.")
+	descThreshold  = gauge("clock_offset_threshold_seconds", "How far our clock may be off its peers'.")
+	descPeers      = gauge("clock_peers", "Peers at the last look, by whether they told their clock.", "answered")
+	descPeersAge   = gauge("clock_check_age_seconds", "Time since the peers were last asked for their clocks.")
+	descWaits      = counter("generator_waits_total", "Waits for a snowflake ID, by what for.", "reason")
+	descRefusals   = counter("generator_refusals_total", "Calls for snowflake IDs that got none, by why.", "reason")
+	descLayoutLeft = gauge("layout_remaining_seconds", "Time until the time bits of snowflake IDs are used up.")
+
+	descSession  = gauge("zookeeper_session_state", "1 for the state that the session with ZooKeeper is in.", "state")
+	descConnects = counter("zookeeper_connects_total", "Times that a ZooKeeper server has taken us in.")
+	descExpiries = counter("zookeeper_session_expiries_total", "Sessions that ZooKeeper has ended.")
+
+	descTags        = gauge("segment_tags", "Tags in the table.")
+	descTagsUsed    = gauge("segment_tags_used", "Tags that were asked for IDs since the start.")
+	descTagsFailing = gauge("segment_tags_failing", "Tags whose last fetch of a range failed.")
+	descTagsEmpty   = gauge("segment_tags_empty", "Tags in use that have no ID in memory.")
+	descIssued      = counter("segment_ids_issued_total", "IDs handed out by tag; the others together are tag=\"_other\".", "tag")
+	descRemaining   = gauge("segment_remaining_seconds", "How long the IDs in memory last at the present rate; the 50 tags most in danger.", "tag")
+	descStep        = gauge("segment_step", "IDs that the next fetch asks for; the same tags.", "tag")
+	descFailing     = gauge("segment_failed_attempts", "Attempts to fetch a range that failed since the last one that worked; the same tags.", "tag")
+)
+
+// all lists what is above.
+func all() []described {
+	return []described{
+		descReady, descWorkerInfo, descWorkerState,
+		descCeiling, descLease, descReportAge, descReports, descReportFailures,
+		descSteps, descOffset, descEstimate, descThreshold, descPeers, descPeersAge,
+		descWaits, descRefusals, descLayoutLeft,
+		descSession, descConnects, descExpiries,
+		descTags, descTagsUsed, descTagsFailing, descTagsEmpty, descIssued, descRemaining, descStep, descFailing,
+	}
+}

@@ -1,0 +1,341 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/segmenttest"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// fake is a daemon that says what the test wants.
+type fake struct {
+	record    worker.Record
+	stats     worker.Stats
+	samples   []clock.Sample
+	threshold time.Duration
+	generator snowflake.Stats
+	session   zkreg.SessionInfo
+	tags      []segment.Status
+	state     string
+	ready     bool
+}
+
+type (
+	fakeWorker    struct{ *fake }
+	fakeGenerator struct{ *fake }
+	fakeSession   struct{ *fake }
+	fakeSegments  struct{ *fake }
+)
+
+func (f fakeWorker) Stats() worker.Stats      { return f.stats }
+func (f fakeWorker) Record() worker.Record    { return f.record }
+func (f fakeWorker) Threshold() time.Duration { return f.threshold }
+func (f fakeWorker) Peers() ([]clock.Sample, clock.Verdict, clock.Millis) {
+	return f.samples, clock.Estimate(f.samples, clock.Median), 1
+}
+func (f fakeGenerator) Stats() snowflake.Stats   { return f.generator }
+func (f fakeSession) Session() zkreg.SessionInfo { return f.session }
+func (f fakeSegments) Len() int                  { return 2 * len(f.tags) }
+func (f fakeSegments) Used(yield func(segment.Status) bool) {
+	for _, st := range f.tags {
+		if !yield(st) {
+			return
+		}
+	}
+}
+
+var states = []string{"starting", "active", "fenced"}
+
+func newFake(t testing.TB) (*fake, *Metrics, *prometheus.Registry) {
+	t.Helper()
+	f := &fake{threshold: 5 * time.Second, state: "active"}
+	reg := prometheus.NewPedanticRegistry()
+	m, err := New(Config{Registerer: reg, Clock: clocktest.New(noon), Ready: func() bool { return f.ready }, States: states})
+	require.NoError(t, err)
+	return f, m, reg
+}
+
+func (f *fake) setAll(m *Metrics) {
+	m.SetSnowflake(Snowflake{
+		Worker: fakeWorker{f}, Generator: fakeGenerator{f}, Layout: snowflake.DefaultLayout(), State: func() string { return f.state },
+	})
+	m.SetSession(fakeSession{f})
+	m.SetSegments(fakeSegments{f})
+}
+
+// scrape returns what is shown, as "name{label=value,…}".
+func scrape(t testing.TB, reg *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	all := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			var labels []string
+			for _, l := range metric.GetLabel() {
+				labels = append(labels, l.GetName()+"="+l.GetValue())
+			}
+			name := family.GetName()
+			if len(labels) > 0 {
+				name += "{" + strings.Join(labels, ",") + "}"
+			}
+			switch {
+			case metric.GetGauge() != nil:
+				all[name] = metric.GetGauge().GetValue()
+			case metric.GetCounter() != nil:
+				all[name] = metric.GetCounter().GetValue()
+			default:
+				all[name] = float64(metric.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return all
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	reg, clk, ready := prometheus.NewRegistry(), clocktest.New(noon), func() bool { return true }
+	for _, cfg := range []Config{{}, {Clock: clk, Ready: ready}, {Registerer: reg, Ready: ready}, {Registerer: reg, Clock: clk}} {
+		_, err := New(cfg)
+		require.Error(t, err)
+	}
+	cfg := Config{Registerer: reg, Clock: clk, Ready: ready}
+	_, err := New(cfg)
+	require.NoError(t, err)
+	_, err = New(cfg)
+	require.ErrorAs(t, err, new(prometheus.AlreadyRegisteredError))
+}
+
+func TestBeforeAnythingIsThere(t *testing.T) {
+	_, _, reg := newFake(t)
+	require.Equal(t, map[string]float64{
+		"leafd_ready":                        0,
+		"leafd_worker_state{state=starting}": 1, "leafd_worker_state{state=active}": 0, "leafd_worker_state{state=fenced}": 0,
+		"leafd_segment_fetch_duration_seconds":                 0,
+		"leafd_segment_fetch_failures_total{reason=regressed}": 0,
+		"leafd_segment_fetch_failures_total{reason=bad_row}":   0,
+		"leafd_segment_fetch_failures_total{reason=other}":     0,
+	}, scrape(t, reg))
+}
+
+func TestWhatIsShown(t *testing.T) {
+	f, m, reg := newFake(t)
+	f.setAll(m)
+	f.ready = true
+	f.record = worker.Record{WorkerID: 7, Node: "a:1", Layout: "41+10+12", Cluster: "c"}
+	f.stats = worker.Stats{
+		UntilCeiling: 6 * time.Second, Leased: true, UntilLease: time.Minute, Registered: true,
+		File: worker.Reports{Done: 1, Failed: 2, Age: 3 * time.Second}, Registry: worker.Reports{Done: 4, Failed: 5, Age: 6 * time.Second},
+		StepsAhead: 7, StepsBack: 8, PeersAsked: true, PeersAge: 9 * time.Second,
+	}
+	f.samples = []clock.Sample{
+		{Address: "b:1", Offset: 250 * time.Millisecond},
+		{Address: "c:1", Err: errors.New("silent")},
+		{Address: "d:1", Offset: -time.Second},
+		{Address: "b:1", Offset: 200 * time.Millisecond}, // twice: once is shown
+	}
+	f.generator = snowflake.Stats{
+		TickWaits: 1, RollbackWaits: 2, CeilingWaits: 3,
+		RefusedBackwards: 4, RefusedCeiling: 5, RefusedExhausted: 6, RefusedStopped: 7, GivenUp: 8,
+	}
+	f.session = zkreg.SessionInfo{State: zkreg.SessionDisconnected, Connects: 3, Expiries: 2}
+	f.tags = []segment.Status{
+		{Tag: "order", Used: true, Issued: 100, Rate: 10, Remaining: 90 * time.Second, Step: 1000},
+		{Tag: "failing", Used: true, Issued: 5, Remaining: segment.Forever, Step: 2, Failures: 4},
+		{Tag: "empty", Used: true, Failures: 1},
+		{Tag: "idle", Used: true, Issued: 1, Remaining: segment.Forever},
+		{Tag: "never", Remaining: 0},
+	}
+	m.Fetched("order", time.Millisecond, nil)
+	m.Fetched("order", time.Second, fmt.Errorf("x: %w", segment.ErrRegressed))
+	m.Fetched("order", time.Second, fmt.Errorf("x: %w", segment.ErrBadRow))
+	m.Fetched("order", time.Second, fmt.Errorf("x: %w", segment.ErrUnknownTag))
+	m.Fetched("order", time.Second, errors.New("connection refused"))
+	got := scrape(t, reg)
+	for name, want := range map[string]float64{
+		"leafd_ready": 1,
+		"leafd_worker_info{cluster=c,layout=41+10+12,node=a:1,worker=7}": 1,
+		"leafd_worker_state{state=starting}":                             0, "leafd_worker_state{state=active}": 1,
+		"leafd_ceiling_distance_seconds": 6, "leafd_lease_distance_seconds": 60,
+		"leafd_report_age_seconds{to=file}": 3, "leafd_reports_total{to=file}": 1, "leafd_report_failures_total{to=file}": 2,
+		"leafd_report_age_seconds{to=zookeeper}": 6, "leafd_reports_total{to=zookeeper}": 4, "leafd_report_failures_total{to=zookeeper}": 5,
+		"leafd_clock_steps_total{direction=ahead}": 7, "leafd_clock_steps_total{direction=back}": 8,
+		"leafd_clock_check_age_seconds": 9, "leafd_clock_offset_threshold_seconds": 5,
+		"leafd_clock_offset_seconds{peer=b:1}": 0.25, "leafd_clock_offset_seconds{peer=d:1}": -1,
+		"leafd_clock_peers{answered=yes}": 3, "leafd_clock_peers{answered=no}": 1, "leafd_clock_offset_estimate_seconds": 0.2,
+		"leafd_generator_waits_total{reason=used_up}": 1, "leafd_generator_waits_total{reason=clock_behind}": 2,
+		"leafd_generator_waits_total{reason=ceiling}": 3, "leafd_generator_refusals_total{reason=clock_backwards}": 4,
+		"leafd_generator_refusals_total{reason=ceiling_reached}": 5, "leafd_generator_refusals_total{reason=time_exhausted}": 6,
+		"leafd_generator_refusals_total{reason=stopped}": 7, "leafd_generator_refusals_total{reason=given_up}": 8,
+		"leafd_zookeeper_session_state{state=disconnected}": 1, "leafd_zookeeper_session_state{state=connected}": 0,
+		"leafd_zookeeper_connects_total": 3, "leafd_zookeeper_session_expiries_total": 2,
+		"leafd_segment_tags": 10, "leafd_segment_tags_used": 5, "leafd_segment_tags_failing": 2, "leafd_segment_tags_empty": 1,
+		"leafd_segment_ids_issued_total{tag=order}": 100, "leafd_segment_ids_issued_total{tag=_other}": 0,
+		"leafd_segment_remaining_seconds{tag=order}": 90, "leafd_segment_remaining_seconds{tag=failing}": math.Inf(1),
+		"leafd_segment_remaining_seconds{tag=empty}": 0,
+		"leafd_segment_step{tag=order}":              1000, "leafd_segment_failed_attempts{tag=failing}": 4, "leafd_segment_failed_attempts{tag=order}": 0,
+		"leafd_segment_fetch_duration_seconds":                 5,
+		"leafd_segment_fetch_failures_total{reason=regressed}": 1, "leafd_segment_fetch_failures_total{reason=bad_row}": 1,
+		"leafd_segment_fetch_failures_total{reason=other}": 1,
+	} {
+		require.Contains(t, got, name)
+		require.InDelta(t, want, got[name], 1e-9, name)
+	}
+	require.NotContains(t, got, "leafd_clock_offset_seconds{peer=c:1}", "it told nothing")
+	require.NotContains(t, got, "leafd_segment_remaining_seconds{tag=idle}", "it lacks nothing")
+	require.NotContains(t, got, "leafd_segment_remaining_seconds{tag=never}")
+	years := got["leafd_layout_remaining_seconds"] / (365.25 * 86400)
+	require.InDelta(t, 53.6, years, 0.1, "41 bits of ms from November 2010 on")
+}
+
+// TestADaemonAlone has nothing of what others tell.
+func TestADaemonAlone(t *testing.T) {
+	f, m, reg := newFake(t)
+	f.setAll(m)
+	f.stats.File.Done = 1
+	got := scrape(t, reg)
+	require.Contains(t, got, "leafd_reports_total{to=file}")
+	for name := range got {
+		require.NotContains(t, name, "to=zookeeper")
+		require.NotContains(t, name, "lease")
+		require.NotContains(t, name, "clock_check_age")
+		require.NotContains(t, name, "clock_offset_estimate")
+		require.NotContains(t, name, "peer=")
+	}
+}
+
+// crowd makes f a daemon with very many tags and peers, hostile ones among them.
+func (f *fake) crowd(tags, peers int) {
+	f.tags = []segment.Status{{Tag: "\xff", Used: true, Failures: 1, Issued: 1}, {Tag: Rest, Used: true, Failures: 1, Issued: 1}}
+	for n := range tags {
+		f.tags = append(f.tags, segment.Status{
+			Tag: fmt.Sprintf("tag-%06d", n), Used: true, Issued: int64(n), Rate: float64(n % 1000), Remaining: time.Duration(n) * time.Second, Failures: n % 3,
+		})
+	}
+	f.samples = []clock.Sample{
+		{Address: "\xff:1", Offset: time.Hour},
+		{Address: strings.Repeat("x", maxAddress+1), Offset: time.Hour},
+		{Address: "far:1", Offset: time.Hour},
+		{Address: "behind:1", Offset: math.MinInt64},
+	}
+	for n := range peers {
+		f.samples = append(f.samples, clock.Sample{Address: fmt.Sprintf("10.0.%d.%d:8080", n/256, n%256), Offset: time.Duration(n) * time.Millisecond})
+	}
+}
+
+func TestBoundedWithACrowd(t *testing.T) {
+	f, m, reg := newFake(t)
+	f.setAll(m)
+	f.crowd(100_000, 1000)
+	got := scrape(t, reg)
+	count := func(prefix string) (n int) {
+		for name := range got {
+			if strings.HasPrefix(name, prefix+"{") {
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, MaxTags+1, count("leafd_segment_ids_issued_total"))
+	require.Equal(t, MaxTags, count("leafd_segment_remaining_seconds"))
+	require.Equal(t, MaxTags, count("leafd_segment_step"))
+	require.Equal(t, MaxTags, count("leafd_segment_failed_attempts"))
+	require.Equal(t, MaxPeers, count("leafd_clock_offset_seconds"))
+	require.Less(t, len(got), 350)
+	require.Contains(t, got, "leafd_clock_offset_seconds{peer=far:1}")
+	require.Contains(t, got, "leafd_clock_offset_seconds{peer=behind:1}")
+	require.Contains(t, got, "leafd_clock_offset_seconds{peer=10.0.3.231:8080}", "the farthest of the others")
+	require.Contains(t, got, "leafd_segment_remaining_seconds{tag=tag-000001}", "fails, and lasts the shortest")
+	require.NotContains(t, got, "leafd_segment_remaining_seconds{tag=tag-000000}", "lasts shorter, and lacks nothing")
+}
+
+// TestScrapesAtOnce: two Prometheuses and a curl.
+func TestScrapesAtOnce(t *testing.T) {
+	f, m, reg := newFake(t)
+	f.setAll(m)
+	f.crowd(500, 10)
+	var total int64
+	for _, st := range f.tags {
+		total += st.Issued
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 20 {
+				var all float64
+				for name, value := range scrape(t, reg) {
+					if strings.HasPrefix(name, "leafd_segment_ids_issued_total") {
+						all += value
+					}
+				}
+				if all != float64(total) {
+					t.Errorf("%v IDs in all series, and %d were issued", all, total)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkScrape(b *testing.B) {
+	for _, size := range []struct{ tags, peers int }{{10, 10}, {100_000, 1000}} {
+		b.Run(fmt.Sprintf("tags=%d/peers=%d", size.tags, size.peers), func(b *testing.B) {
+			f, m, reg := newFake(b)
+			f.setAll(m)
+			f.crowd(size.tags, size.peers)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := reg.Gather(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkScrapeOfAService is a scrape of 100,000 tags in use of a real service.
+func BenchmarkScrapeOfAService(b *testing.B) {
+	const tags = 100_000
+	store := segmenttest.NewStore()
+	for n := range tags {
+		store.Set(fmt.Sprintf("tag-%06d", n), 0, 1000)
+	}
+	_, m, reg := newFake(b)
+	svc, err := segment.New(segment.Config{Store: store, Marks: segmenttest.NewMarks(), Wait: time.Minute, Fetched: m.Fetched})
+	require.NoError(b, err)
+	ctx, stop := context.WithCancel(b.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- svc.Run(ctx) }()
+	require.Eventually(b, svc.Loaded, time.Minute, time.Millisecond)
+	for n := range tags {
+		tag, err := svc.Lookup(fmt.Appendf(nil, "tag-%06d", n))
+		require.NoError(b, err)
+		_, err = tag.Next(ctx)
+		require.NoError(b, err)
+	}
+	m.SetSegments(svc)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := reg.Gather(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	stop()
+	require.NoError(b, <-ended)
+}

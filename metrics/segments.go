@@ -1,0 +1,131 @@
+package metrics
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leafd/leafd/segment"
+)
+
+// MaxTags is how many tags have series of their own.
+const MaxTags = 50
+
+// Rest is the label of all other tags together. A tag of this very name is always
+// among them, so that the label means nothing else.
+const Rest = "_other"
+
+// showable tells whether a tag may have series of its own.
+func showable(tag string) bool {
+	return tag != Rest && len(tag) <= segment.MaxTagBytes && utf8.ValidString(tag)
+}
+
+// collectSegments makes one pass over the tags in use.
+func (m *Metrics) collectSegments(p page, s Segments) {
+	worst := best[endangered]{n: MaxTags, compare: compareDanger}
+	var used, failing, empty int
+	m.issued.begin(m.cfg.Clock.Mono())
+	for st := range s.Used {
+		used++
+		if st.Failures > 0 {
+			failing++
+		}
+		if st.Used && st.Remaining == 0 {
+			empty++
+		}
+		m.issued.see(st.Tag, st.Issued, st.Rate)
+		if inDanger(st) && showable(st.Tag) {
+			worst.offer(endangered{st.Tag, st.Remaining, st.Step, st.Failures})
+		}
+	}
+	m.issued.end(func(tag string, ids int64) { p.put(descIssued, float64(ids), tag) })
+	p.put(descTags, float64(s.Len()))
+	p.put(descTagsUsed, float64(used))
+	p.put(descTagsFailing, float64(failing))
+	p.put(descTagsEmpty, float64(empty))
+	for _, tag := range worst.all {
+		p.put(descRemaining, seconds(tag.remaining), tag.name)
+		p.put(descStep, float64(tag.step), tag.name)
+		p.put(descFailing, float64(tag.failures), tag.name)
+	}
+}
+
+// endangered is a tag that may run dry.
+type endangered struct {
+	name      string
+	remaining time.Duration
+	step      int64
+	failures  int
+}
+
+// inDanger leaves out tags that nobody asks and that lack nothing.
+func inDanger(st segment.Status) bool {
+	return st.Used && (st.Failures > 0 || st.Remaining < segment.Forever)
+}
+
+// compareDanger has the tags first whose fetches fail, and then those that last the
+// shortest: a busy tag on a small step is always short of IDs, and no news.
+func compareDanger(a, b endangered) int {
+	return cmp.Or(
+		-cmp.Compare(min(a.failures, 1), min(b.failures, 1)),
+		cmp.Compare(a.remaining, b.remaining),
+		strings.Compare(a.name, b.name),
+	)
+}
+
+func seconds(d time.Duration) float64 {
+	if d == segment.Forever {
+		return math.Inf(1)
+	}
+	return d.Seconds()
+}
+
+// fetches keeps how the attempts to fetch a range went.
+type fetches struct {
+	took   prometheus.Histogram
+	failed *prometheus.CounterVec
+}
+
+// Reasons of a failed fetch: values of the label "reason".
+const (
+	reasonRegressed = "regressed"
+	reasonBadRow    = "bad_row"
+	reasonOther     = "other"
+)
+
+func newFetches() fetches {
+	f := fetches{
+		took: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "leafd_segment_fetch_duration_seconds",
+			Help:    "Time that an attempt to fetch a range took, its mark on disk included, failed or not.",
+			Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5},
+		}),
+		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "leafd_segment_fetch_failures_total",
+			Help: "Attempts to fetch a range that failed, by why.",
+		}, []string{"reason"}),
+	}
+	for _, reason := range []string{reasonRegressed, reasonBadRow, reasonOther} {
+		f.failed.WithLabelValues(reason)
+	}
+	return f
+}
+
+// Fetched is segment.Config's: it counts an attempt to fetch a range.
+func (m *Metrics) Fetched(_ string, took time.Duration, err error) {
+	m.fetches.took.Observe(took.Seconds())
+	switch {
+	case err == nil, errors.Is(err, segment.ErrUnknownTag): // the row is gone, and so is the tag
+	case errors.Is(err, segment.ErrRegressed):
+		m.fetches.failed.WithLabelValues(reasonRegressed).Inc()
+	case errors.Is(err, segment.ErrBadRow):
+		m.fetches.failed.WithLabelValues(reasonBadRow).Inc()
+	default:
+		m.fetches.failed.WithLabelValues(reasonOther).Inc()
+	}
+}

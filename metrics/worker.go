@@ -1,0 +1,126 @@
+package metrics
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
+)
+
+// MaxPeers is how many peers have a clock_offset_seconds.
+const MaxPeers = 50
+
+// maxAddress is the longest address of a peer that becomes a label, in bytes: it is
+// what others wrote into ZooKeeper.
+const maxAddress = 256
+
+// Where the clock is recorded: values of the label "to".
+const (
+	toFile      = "file"
+	toZooKeeper = "zookeeper"
+)
+
+func (m *Metrics) collectState(p page) {
+	if len(m.cfg.States) == 0 {
+		return
+	}
+	current := m.cfg.States[0]
+	if s := m.snowflake.Load(); s != nil {
+		current = s.State()
+	}
+	for _, state := range m.cfg.States {
+		p.flag(descWorkerState, state == current, state)
+	}
+}
+
+func collectWorker(p page, w Worker) {
+	r := w.Record()
+	p.put(descWorkerInfo, 1, strconv.FormatInt(r.WorkerID, 10), r.Node, r.Layout, r.Cluster)
+	s := w.Stats()
+	p.put(descCeiling, s.UntilCeiling.Seconds())
+	if s.Leased {
+		p.put(descLease, s.UntilLease.Seconds())
+	}
+	collectReports(p, toFile, s.File)
+	if s.Registered {
+		collectReports(p, toZooKeeper, s.Registry)
+	}
+	p.put(descSteps, float64(s.StepsAhead), "ahead")
+	p.put(descSteps, float64(s.StepsBack), "back")
+	if s.PeersAsked {
+		p.put(descPeersAge, s.PeersAge.Seconds())
+	}
+}
+
+func collectReports(p page, to string, r worker.Reports) {
+	p.put(descReportAge, r.Age.Seconds(), to)
+	p.put(descReports, float64(r.Done), to)
+	p.put(descReportFailures, float64(r.Failed), to)
+}
+
+// collectPeers shows the peers whose clocks are farthest from ours.
+func collectPeers(p page, w Worker) {
+	p.put(descThreshold, w.Threshold().Seconds())
+	samples, verdict, _ := w.Peers()
+	p.put(descPeers, float64(verdict.Answered), "yes")
+	p.put(descPeers, float64(verdict.Asked-verdict.Answered), "no")
+	if verdict.Answered > 0 {
+		p.put(descEstimate, verdict.Offset.Seconds())
+	}
+	// A name is shown once: the same series twice would cost the whole page.
+	shown := make(map[string]bool, MaxPeers)
+	for _, s := range farthest(samples) {
+		if !shown[s.Address] {
+			shown[s.Address] = true
+			p.put(descOffset, s.Offset.Seconds(), s.Address)
+		}
+	}
+}
+
+// farthest returns the samples with the largest offsets to either side, of those
+// that have one and an address that can be shown.
+func farthest(samples []clock.Sample) []clock.Sample {
+	first := best[clock.Sample]{n: MaxPeers, compare: func(a, b clock.Sample) int {
+		return cmp.Or(cmp.Compare(b.Offset.Abs(), a.Offset.Abs()), strings.Compare(a.Address, b.Address))
+	}}
+	for _, s := range samples {
+		if s.Err == nil && len(s.Address) <= maxAddress && utf8.ValidString(s.Address) {
+			first.offer(s)
+		}
+	}
+	return first.all
+}
+
+func collectGenerator(p page, g Generator) {
+	s := g.Stats()
+	for _, wait := range []struct {
+		reason string
+		n      uint64
+	}{{"used_up", s.TickWaits}, {"clock_behind", s.RollbackWaits}, {"ceiling", s.CeilingWaits}} {
+		p.put(descWaits, float64(wait.n), wait.reason)
+	}
+	for _, refusal := range []struct {
+		reason string
+		n      uint64
+	}{
+		{"clock_backwards", s.RefusedBackwards},
+		{"ceiling_reached", s.RefusedCeiling},
+		{"time_exhausted", s.RefusedExhausted},
+		{"stopped", s.RefusedStopped},
+		{"given_up", s.GivenUp},
+	} {
+		p.put(descRefusals, float64(refusal.n), refusal.reason)
+	}
+}
+
+func collectSession(p page, s zkreg.SessionInfo) {
+	for _, state := range zkreg.SessionStates() {
+		p.flag(descSession, state == s.State, string(state))
+	}
+	p.put(descConnects, float64(s.Connects))
+	p.put(descExpiries, float64(s.Expiries))
+}
