@@ -39,6 +39,10 @@ cluster: deps build ## ZooKeeper, MariaDB and three daemons on this machine unti
 	go build -o bin/cluster ./scripts/cluster
 	bin/cluster -- $(ARGS)
 
+.PHONY: screenshots
+screenshots: deps ## take the pictures of docs/DASHBOARD.md anew
+	LEAFDTEST_SCREENSHOTS=$(CURDIR)/docs go test -count=1 -run '^TestDashboard$$' ./cmd/leafd
+
 .PHONY: deps
 deps: ## install what the tests need and the machine lacks (MariaDB, ZooKeeper, Java)
 	@scripts/deps.sh test
@@ -91,6 +95,10 @@ pgo: deps-bench ## make the profile anew that build compiles with, after a chang
 	go -C bench build -trimpath -o ../bin/bench/ ./cmd/pgo
 	taskset -c 0 bin/bench/pgo -o cmd/leafd/default.pgo
 
+.PHONY: deb
+deb: build ## dist/leafd_VERSION_ARCH.deb, the package for Debian 12 and its kin
+	scripts/deb.sh bin/leafd '$(VERSION)' '$(DATE)'
+
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist

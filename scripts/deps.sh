@@ -4,9 +4,9 @@
 #   deps.sh test|race|bench...
 #
 #   test   MariaDB's and ZooKeeper's servers, and the Java runtime of the latter;
-#          the tests start their own in temporary folders
+#          the tests start their own in temporary folders; promtool; Chromium
 #   race   a C compiler, which Go's race detector links with
-#   bench  wrk, which makes the load
+#   bench  wrk, which makes the load; redis-server, to compare with
 #
 # It does nothing where they are found. Where there is no apt it says what is
 # missing and how to install it. No service is left running or enabled.
@@ -40,6 +40,12 @@ for group; do
     test)
       need mariadb-server mariadbd mariadb-install-db
       need default-jre-headless java
+      need prometheus promtool
+      need systemd systemd-analyze systemd-socket-activate
+      need dpkg dpkg dpkg-deb
+      need groff-base groff
+      # Any of its names will do.
+      command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || need chromium chromium
       # Elsewhere ZooKeeper's own release will do: its folder lib.
       if [[ -z "${ZOOKEEPER_LIB:-}" ]]; then
         need_file zookeeper /usr/share/java/zookeeper.jar /usr/share/java/slf4j-simple.jar
@@ -49,6 +55,7 @@ for group; do
     bench)
       need wrk wrk
       need util-linux taskset
+      need redis-server redis-server
       ;;
     *)
       echo "usage: $0 test|race|bench..." >&2
@@ -62,10 +69,10 @@ if ! command -v apt-get >/dev/null; then
   cat >&2 <<TXT
 missing: ${missing[*]}
 Install and try again:
-  Fedora, RHEL    dnf install mariadb-server java-latest-openjdk-headless gcc wrk
-  Alpine          apk add mariadb mariadb-common openjdk17-jre-headless gcc musl-dev wrk
-  Arch            pacman -S mariadb jre-openjdk-headless gcc wrk
-  macOS           brew install mariadb openjdk wrk
+  Fedora, RHEL    dnf install mariadb-server java-latest-openjdk-headless golang-github-prometheus chromium gcc wrk redis
+  Alpine          apk add mariadb mariadb-common openjdk17-jre-headless prometheus chromium gcc musl-dev wrk redis
+  Arch            pacman -S mariadb jre-openjdk-headless prometheus chromium gcc wrk redis
+  macOS           brew install mariadb openjdk prometheus chromium wrk redis
   ZooKeeper       unpack a release of 3.8 or later from zookeeper.apache.org, and set
                   ZOOKEEPER_LIB to its folder lib
 or \`go test -short ./...\` runs the tests that need no server.
@@ -106,9 +113,11 @@ if ! install; then
 fi
 
 # Nor shall the service start with the machine: only the tests asked for it.
-if [[ -d /run/systemd/system && " ${packages[*]} " == *" mariadb-server "* ]]; then
-  as_root systemctl disable mariadb.service
-fi
+for service in mariadb-server:mariadb prometheus:prometheus redis-server:redis-server; do
+  if [[ " ${packages[*]} " == *" ${service%:*} "* ]] && command -v systemctl >/dev/null; then
+    as_root systemctl disable "${service#*:}.service"
+  fi
+done
 
 hash -r
 for program in "${missing[@]}"; do

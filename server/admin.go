@@ -10,7 +10,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
@@ -30,12 +29,8 @@ func (s *Server) admin(h func(ctx *fasthttp.RequestCtx, b *Backend) error) handl
 		if !settings.adminOn {
 			return errAdminOff
 		}
-		scheme, token, _ := strings.Cut(string(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)), " ")
-		// Digests are compared: the time tells nothing of the token's length.
-		got := sha256.Sum256([]byte(strings.TrimLeft(token, " ")))
-		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], settings.adminDigest[:]) != 1 {
-			s.sampled.Warn().Stringer("client", ctx.RemoteAddr()).Str("method", string(ctx.Method())).Msg("a change was refused: wrong or no admin token")
-			return errUnauthorized
+		if err := s.authorize(ctx, settings); err != nil {
+			return err
 		}
 		b, err := s.ready()
 		if err != nil {
@@ -46,6 +41,19 @@ func (s *Server) admin(h func(ctx *fasthttp.RequestCtx, b *Backend) error) handl
 		}
 		return h(ctx, b)
 	}
+}
+
+// authorize returns nil for a request that bears the admin token of settings,
+// which have one; else errUnauthorized.
+func (s *Server) authorize(ctx *fasthttp.RequestCtx, settings *live) error {
+	scheme, token, _ := strings.Cut(string(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)), " ")
+	// Digests are compared: the time tells nothing of the token's length.
+	got := sha256.Sum256([]byte(strings.TrimLeft(token, " ")))
+	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], settings.adminDigest[:]) != 1 {
+		s.auditRefused(ctx, "refused: wrong or no admin token")
+		return errUnauthorized
+	}
+	return nil
 }
 
 // newTag is the body of POST /api/segments.
@@ -83,15 +91,31 @@ func (s *Server) createTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	if err := b.Admin.Create(below, row); err != nil {
 		return s.storeError(err)
 	}
-	s.changed(below, ctx, b, "created", row.Tag, func(e *zerolog.Event) {
-		e.Int64("step", row.Step).Int64("max_id", row.MaxID)
-	})
-	return writeJSON(ctx, http.StatusCreated, struct {
-		Tag         string `json:"tag"`
-		MaxID       wide   `json:"max_id"`
-		Step        wide   `json:"step"`
-		Description string `json:"description"`
-	}{row.Tag, wide(row.MaxID), wide(row.Step), row.Description})
+	s.audit(ctx, "create", row.Tag, nil, rowLog(row))
+	s.reload(below, b, row.Tag)
+	return writeJSON(ctx, http.StatusCreated, shownRow(row))
+}
+
+// rowJSON is a row of leaf_alloc in a body.
+type rowJSON struct {
+	Tag         string `json:"tag"`
+	MaxID       wide   `json:"max_id"`
+	Step        wide   `json:"step"`
+	Description string `json:"description"`
+}
+
+func shownRow(r segment.Row) rowJSON {
+	return rowJSON{r.Tag, wide(r.MaxID), wide(r.Step), r.Description}
+}
+
+// changedRow answers a change that was made: 204, or the row with Accept:
+// application/json.
+func changedRow(ctx *fasthttp.RequestCtx, row segment.Row) error {
+	if wantsJSON(&ctx.Request.Header) {
+		return writeJSON(ctx, http.StatusOK, shownRow(row))
+	}
+	ctx.SetStatusCode(http.StatusNoContent)
+	return nil
 }
 
 // updateTag answers PATCH /api/segments/{key}.
@@ -118,20 +142,27 @@ func (s *Server) updateTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	}
 	below, cancel := context.WithTimeout(s.base, adminTimeout)
 	defer cancel()
+	before, err := s.findRow(below, b, key)
+	if err != nil {
+		return err
+	}
 	if err := b.Admin.Update(below, string(key), (*int64)(change.Step), change.Description); err != nil {
 		return s.storeError(err)
 	}
-	s.changed(below, ctx, b, "updated", string(key), func(e *zerolog.Event) {
-		if change.Step != nil {
-			e.Int64("step", int64(*change.Step))
-		}
-		e.Bool("description", change.Description != nil)
-	})
-	ctx.SetStatusCode(http.StatusNoContent)
-	return nil
+	after := before
+	if change.Step != nil {
+		after.Step = int64(*change.Step)
+	}
+	if change.Description != nil {
+		after.Description = *change.Description
+	}
+	s.audit(ctx, "update", string(key), rowLog(before), rowLog(after))
+	s.reload(below, b, string(key))
+	return changedRow(ctx, after)
 }
 
-// deleteTag answers DELETE /api/segments/{key}.
+// deleteTag answers DELETE /api/segments/{key}. The row that it shows is the one
+// read just before: a fetch may have moved max_id in between.
 func (s *Server) deleteTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	key, err := pathKey(ctx)
 	if err != nil {
@@ -139,21 +170,36 @@ func (s *Server) deleteTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	}
 	below, cancel := context.WithTimeout(s.base, adminTimeout)
 	defer cancel()
+	before, err := s.findRow(below, b, key)
+	if err != nil {
+		return err
+	}
 	if err := b.Admin.Delete(below, string(key)); err != nil {
 		return s.storeError(err)
 	}
-	s.changed(below, ctx, b, "deleted", string(key), func(*zerolog.Event) {})
-	ctx.SetStatusCode(http.StatusNoContent)
-	return nil
+	s.audit(ctx, "delete", string(key), rowLog(before), nil)
+	s.reload(below, b, string(key))
+	return changedRow(ctx, before)
 }
 
-// changed logs who changed what, and has the table read again. The change is
-// made: that the tags can't be read just now is no failure of the request, and
-// the next pass shows it.
-func (s *Server) changed(below context.Context, ctx *fasthttp.RequestCtx, b *Backend, what, tag string, add func(*zerolog.Event)) {
-	e := s.cfg.Log.Info().Stringer("client", ctx.RemoteAddr()).Str("tag", tag)
-	add(e)
-	e.Msg("tag " + what + " by HTTP")
+// findRow returns the row of a tag as it is now: errUnknownKey, or as storeError.
+func (s *Server) findRow(below context.Context, b *Backend, key []byte) (segment.Row, error) {
+	rows, err := b.Admin.List(below)
+	if err != nil {
+		return segment.Row{}, s.storeError(err)
+	}
+	for _, row := range rows {
+		if row.Tag == string(key) {
+			return row, nil
+		}
+	}
+	return segment.Row{}, errUnknownKey
+}
+
+// reload has the table read again after a change. The change is made: that the
+// tags can't be read just now is no failure of the request, and the next pass
+// shows it.
+func (s *Server) reload(below context.Context, b *Backend, tag string) {
 	if err := b.Segments.Reload(below); err != nil {
 		s.cfg.Log.Warn().Err(err).Str("tag", tag).Msg("the tags could not be read after a change; the next pass will show it")
 	}

@@ -40,6 +40,7 @@ const (
 // One goroutine reads and writes; Close and kill may be called by any.
 type conn struct {
 	net.Conn
+	secure  secure
 	l       *listener   // immutable
 	phase   phase       // of the serving goroutine
 	readBy  int64       // of the serving goroutine: the read deadline set, on the listener's clock
@@ -58,6 +59,11 @@ func (c *conn) NetConn() net.Conn { return c.Conn }
 
 // Read reads from the client, under the deadline that is due.
 func (c *conn) Read(p []byte) (int, error) {
+	if c.secure.tls != nil && !c.secure.done {
+		if err := c.handshake(); err != nil {
+			return 0, err
+		}
+	}
 	switch c.phase {
 	case waiting: // C1
 		c.phase = begun
@@ -74,6 +80,12 @@ func (c *conn) Read(p []byte) (int, error) {
 	case reading:
 	}
 	n, err := c.Conn.Read(p)
+	if err != nil && c.fresh.Load() && c.l.isClosed() && errors.Is(err, os.ErrDeadlineExceeded) {
+		// On a busy machine the grace may be over before it was looked at even once.
+		if err = c.SetReadDeadline(time.Now().Add(lastLook)); err == nil {
+			n, err = c.Conn.Read(p)
+		}
+	}
 	if c.fresh.Load() {
 		if n > 0 {
 			c.fresh.Store(false)
@@ -101,6 +113,11 @@ func (c *conn) Write(p []byte) (int, error) {
 func (c *conn) setRead(d time.Duration) error {
 	deadline := time.Now().Add(d)
 	c.readBy = int64(deadline.Sub(c.l.started))
+	if c.secure.tls != nil {
+		// TLS answers some of what it reads. The next Write sets its own (C3).
+		c.writeBy = 0
+		return c.SetDeadline(deadline)
+	}
 	return c.SetReadDeadline(deadline)
 }
 
@@ -113,8 +130,14 @@ func (c *conn) Close() error {
 	if c.linger.Load() {
 		c.drain()
 	}
+	if c.l.isClosed() { // T3
+		return c.raw().Close()
+	}
 	return c.Conn.Close()
 }
+
+// lastLook is how long a connection that has sent nothing is looked at once more.
+const lastLook = 10 * time.Millisecond
 
 const (
 	lingerTime  = 500 * time.Millisecond // as net/http

@@ -131,7 +131,7 @@ func TestClientThatDoesNotReadIsClosed(t *testing.T) {
 		}
 	}()
 	require.Eventually(t, func() bool { return r.flake.calls.Load() > 0 }, time.Minute, time.Millisecond)
-	require.Eventually(t, func() bool { return r.listen.open() == 0 }, time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return r.openConns() == 0 }, time.Minute, 5*time.Millisecond)
 	require.NoError(t, c.Close())
 	<-wrote
 }

@@ -81,7 +81,7 @@ func (s *Server) takeApart(text string) (int64, snowflake.Parts, snowflake.Layou
 		return 0, snowflake.Parts{}, snowflake.Layout{}, errModeDisabled
 	}
 	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || text[0] == '+' {
+	if err != nil || text[0] < '0' { // a sign, which no ID is printed with
 		return 0, snowflake.Parts{}, snowflake.Layout{}, errBadID.with("a snowflake ID is a decimal number from 0 to 9223372036854775807")
 	}
 	parts, err := b.Layout.Decode(id)

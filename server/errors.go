@@ -38,10 +38,11 @@ func (e *apiError) with(format string, args ...any) *apiError {
 var (
 	errBadKey = &apiError{http.StatusBadRequest, "bad_key", "a key is 1 to 128 bytes of UTF-8 without control characters, percent-encoded where needed", 0}
 	// The message of bad_count names the limit: Server.badCount.
-	errBadCount   = &apiError{http.StatusBadRequest, "bad_count", "n is out of range", 0}
-	errBadRequest = &apiError{http.StatusBadRequest, "bad_request", "the request is malformed", 0}
-	errBadID      = &apiError{http.StatusBadRequest, "bad_id", "not a snowflake ID of this cluster's layout", 0}
-	errBadStep    = &apiError{http.StatusBadRequest, "bad_step", "step must be at least 1, max_id at least 0, and max_id + step at most 9223372036854775807", 0}
+	errBadCount    = &apiError{http.StatusBadRequest, "bad_count", "n is out of range", 0}
+	errBadRequest  = &apiError{http.StatusBadRequest, "bad_request", "the request is malformed", 0}
+	errBadID       = &apiError{http.StatusBadRequest, "bad_id", "not a snowflake ID of this cluster's layout", 0}
+	errBadStep     = &apiError{http.StatusBadRequest, "bad_step", "step must be at least 1, max_id at least 0, and max_id + step at most 9223372036854775807", 0}
+	errTLSRequired = &apiError{http.StatusBadRequest, "tls_required", "this port speaks TLS: ask it with https://", 0}
 
 	errUnauthorized = &apiError{http.StatusUnauthorized, "unauthorized", "this needs the admin token: Authorization: Bearer <token>", 0}
 	errAdminOff     = &apiError{http.StatusUnauthorized, "unauthorized", "changes by HTTP are off until leafd is started with --admin-token-file", 0}
@@ -52,6 +53,7 @@ var (
 	errMethodNotAllowed = &apiError{http.StatusMethodNotAllowed, "method_not_allowed", "the path doesn't take this method; see Allow", 0}
 	errRequestTimeout   = &apiError{http.StatusRequestTimeout, "request_timeout", "the request did not arrive whole in time", 0}
 	errTagExists        = &apiError{http.StatusConflict, "tag_exists", "a tag of this name exists already", 0}
+	errRateLimited      = &apiError{http.StatusTooManyRequests, "rate_limited", "this key asks for more IDs than --rate-limit gives it", 1}
 	errBodyTooLarge     = &apiError{http.StatusRequestEntityTooLarge, "body_too_large", "the body is larger than 64 KiB", 0}
 	errHeaderTooLarge   = &apiError{http.StatusRequestHeaderFieldsTooLarge, "header_too_large", "request line and headers are larger than 4 KiB", 0}
 
@@ -60,6 +62,8 @@ var (
 	errClockBackwards     = &apiError{http.StatusServiceUnavailable, "clock_backwards", "this machine's clock is behind the last ID; IDs resume when it has caught up", 1}
 	errCeilingReached     = &apiError{http.StatusServiceUnavailable, "ceiling_reached", "the ceiling could not be recorded ahead of the clock", 3}
 	errWorkerFenced       = &apiError{http.StatusServiceUnavailable, "worker_fenced", "this daemon can't be sure of its worker ID and has stopped issuing", 30}
+	errTagStopped         = &apiError{http.StatusServiceUnavailable, "tag_stopped", "an operator has stopped this tag on this daemon", 30}
+	errNotRecorded        = &apiError{http.StatusInternalServerError, "not_recorded", "the tag is stopped until leafd restarts: the change could not be written to the data folder; leafd's log says why", 0}
 	errSegmentUnavailable = &apiError{http.StatusServiceUnavailable, "segment_unavailable", "no range of this tag is in memory and none could be fetched", 1}
 	errOverloaded         = &apiError{http.StatusServiceUnavailable, "overloaded", "too much is asked at once", 1}
 	errStarting           = &apiError{http.StatusServiceUnavailable, "starting", "leafd is starting", 1}
@@ -72,9 +76,9 @@ var (
 
 // allErrors is every answer, so that each code's counter exists from the start.
 var allErrors = []*apiError{ //nolint:gochecknoglobals // never written to
-	errBadKey, errBadCount, errBadRequest, errBadID, errBadStep, errUnauthorized,
+	errBadKey, errBadCount, errBadRequest, errBadID, errBadStep, errTLSRequired, errUnauthorized,
 	errNotFound, errUnknownKey, errModeDisabled, errMethodNotAllowed, errRequestTimeout,
-	errTagExists, errBodyTooLarge, errHeaderTooLarge, errInternal,
+	errTagExists, errRateLimited, errTagStopped, errNotRecorded, errBodyTooLarge, errHeaderTooLarge, errInternal,
 	errClockBackwards, errCeilingReached, errWorkerFenced, errSegmentUnavailable,
 	errOverloaded, errStarting, errDraining, errNotReady, errClockOffset, errRegistryUnavailable,
 }

@@ -80,6 +80,11 @@ func (t *table) Next(ctx context.Context, key []byte) (int64, error) {
 	return one[0], err
 }
 
+func (t *table) Try(key []byte) (int64, bool) {
+	id, err := t.Next(context.Background(), key)
+	return id, err == nil
+}
+
 func (t *table) NextN(_ context.Context, key []byte, dst []int64) error {
 	if err := t.Check(key); err != nil {
 		return err
@@ -103,6 +108,11 @@ func (t *table) Status() []SegmentStatus {
 		list = append(list, SegmentStatus{Tag: r.Tag, TableStep: r.Step, Step: r.Step, Current: &SegmentBuffer{Low: r.MaxID, High: r.MaxID + r.Step}})
 	}
 	return list
+}
+
+func (t *table) Top(n int) (list []SegmentStatus, total int) {
+	all := t.Status()
+	return all[:min(n, len(all))], len(all)
 }
 
 func (t *table) Reload(context.Context) error {

@@ -46,6 +46,12 @@ func (s *Server) readyz(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
+// Ready tells whether GET /readyz answers 200.
+func (s *Server) Ready() bool {
+	_, failed := s.readiness()
+	return failed == nil
+}
+
 // readiness returns the result of all checks, and the answer that the first
 // failing one gets; nil when ready.
 func (s *Server) readiness() (readiness, *apiError) {

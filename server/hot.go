@@ -75,14 +75,24 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	if (m == snowflakeMode && b.Snowflake == nil) || (m == segmentMode && b.Segments == nil) {
 		return errModeDisabled
 	}
-	maxBatch := s.live.Load().maxBatch
-	n, ok := parseCount(query, maxBatch)
+	settings := s.live.Load()
+	n, ok := parseCount(query, settings.maxBatch)
 	if !ok {
-		return errBadCount.with("n is given once, as a number from 1 to %d", maxBatch)
+		return errBadCount.with("n is given once, as a number from 1 to %d", settings.maxBatch)
+	}
+	if m == segmentMode {
+		if stop := b.Stops.Get(key); stop != nil {
+			return stopped(stop)
+		}
 	}
 	asJSON := wantsJSON(&ctx.Request.Header)
 	if ctx.IsHead() {
 		return headIDs(ctx, b, m, key, asJSON)
+	}
+	if settings.rates != nil {
+		if err := s.overload.charge(m, key, max(n, 1), clock.MonoOf(ctx.Time()), settings); err != nil {
+			return err
+		}
 	}
 	if n > 0 || asJSON {
 		return s.serveBatch(ctx, b, m, key, max(n, 1), asJSON)
@@ -90,16 +100,17 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	var id int64
 	if m == snowflakeMode {
 		id, err = b.Snowflake.NextAt(s.base, clock.MonoOf(ctx.Time()))
-	} else {
-		id, err = b.Segments.Next(s.base, key)
+	} else if id, ok = b.Segments.Try(key); !ok {
+		id, err = s.awaitRange(b, key, settings)
 	}
 	if err != nil {
+		s.metrics.latency.refuse(ctx, m, false)
 		return err
 	}
-	s.metrics.issued[m].Add(1)
 	// The content type is fasthttp's default: contentText.
 	ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore) // I3
 	setID(ctx, id)
+	s.metrics.latency.one(ctx, m)
 	return nil
 }
 
@@ -175,6 +186,11 @@ type batch struct {
 
 // serveBatch answers with n IDs, one a line or as JSON.
 func (s *Server) serveBatch(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []byte, n int, asJSON bool) error {
+	if err := s.overload.enter(b, m, n, s.live.Load()); err != nil {
+		s.metrics.latency.refuse(ctx, m, n > 1)
+		return err
+	}
+	defer s.overload.leave(m, n)
 	out, ok := s.batches.Get().(*batch)
 	if !ok {
 		out = new(batch)
@@ -191,16 +207,21 @@ func (s *Server) serveBatch(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []
 		err = b.Segments.NextN(s.base, key, out.ids)
 	}
 	if err != nil {
+		s.metrics.latency.refuse(ctx, m, n > 1)
 		out.release()
 		return err
 	}
-	s.metrics.issued[m].Add(int64(n))
 	if asJSON {
 		out.json()
 		noStore(ctx, contentJSON)
 	} else {
 		out.lines()
 		noStore(ctx, contentText)
+	}
+	if n == 1 {
+		s.metrics.latency.one(ctx, m)
+	} else {
+		s.metrics.latency.many(ctx, m, n)
 	}
 	if len(out.text) <= inlineBytes {
 		ctx.Response.AppendBody(out.text)

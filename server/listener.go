@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -27,14 +28,16 @@ const (
 // listener hands out conns, and knows which are open.
 type listener struct {
 	net.Listener
+	surface      Surface // immutable
 	log          zerolog.Logger
-	idleTimeout  time.Duration // immutable
-	readTimeout  time.Duration // immutable
-	writeTimeout time.Duration // immutable
-	slack        time.Duration // immutable
-	tick         time.Duration // immutable
-	limit        int           // immutable: connections open at once
-	refusal      []byte        // immutable: the whole response to one too many
+	sampled      zerolog.Logger // for what clients can cause at will
+	idleTimeout  time.Duration  // immutable
+	readTimeout  time.Duration  // immutable
+	writeTimeout time.Duration  // immutable
+	slack        time.Duration  // immutable
+	tick         time.Duration  // immutable
+	limit        int            // immutable: connections open at once
+	refusal      []byte         // immutable: the whole response to one too many
 
 	started time.Time    // immutable: the coarse clock's zero
 	coarse  atomic.Int64 // nanoseconds since started, moved by run
@@ -49,11 +52,13 @@ type listener struct {
 	ended  bool               // mu protects: stop is closed
 }
 
-func newListener(ln net.Listener, cfg *Config, refusal []byte, refused func()) *listener {
+func newListener(ln net.Listener, surface Surface, cfg *Config, refusal []byte, refused func()) *listener {
 	shortest := min(cfg.IdleTimeout, cfg.ReadTimeout, cfg.WriteTimeout)
 	l := &listener{
 		Listener:     ln,
+		surface:      surface,
 		log:          cfg.Log,
+		sampled:      sampled(cfg.Log),
 		idleTimeout:  cfg.IdleTimeout,
 		readTimeout:  cfg.ReadTimeout,
 		writeTimeout: cfg.WriteTimeout,
@@ -131,6 +136,7 @@ func passes(err error) bool {
 func (l *listener) admit(nc net.Conn) *conn {
 	c := &conn{Conn: nc, l: l}
 	c.fresh.Store(true)
+	c.secure.tls, _ = nc.(*tls.Conn)
 	if err := c.setRead(l.readTimeout); err != nil { // C2
 		_ = nc.Close()
 		return nil
@@ -138,12 +144,16 @@ func (l *listener) admit(nc net.Conn) *conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.isClosed():
+	case l.ended:
 		_ = nc.Close()
 		return nil
 	case len(l.conns) >= l.limit:
 		l.refuseLocked(nc)
 		return nil
+	case l.isClosed():
+		// It was taken just before: the next process, to which systemd hands the
+		// socket, won't see it, so its request is answered here.
+		_ = c.SetReadDeadline(time.Now().Add(freshGrace))
 	}
 	l.conns[c] = struct{}{}
 	return c
@@ -223,7 +233,7 @@ func (l *listener) end() {
 		close(l.stop)
 	}
 	for c := range l.conns {
-		_ = c.Conn.Close()
+		_ = c.raw().Close() // T3
 	}
 	l.mu.Unlock()
 	l.done.Wait()

@@ -3,6 +3,9 @@ package server
 import (
 	"crypto/sha256"
 	"fmt"
+	"time"
+
+	"github.com/leafd/leafd/server/limits"
 )
 
 // Live are the settings that may change while the server serves. Zero values get
@@ -12,6 +15,20 @@ type Live struct {
 	AdminToken []byte
 	// MaxBatch is the largest n of a request.
 	MaxBatch int
+	// MaxInflight is how many requests of each mode may wait at once: for a range
+	// of a tag, or as batches, which count once more for each thousand IDs beyond
+	// the first. More get 503 overloaded. 0 is no limit.
+	MaxInflight int
+	// QueueWait is how much of the time to come may be promised to batches of
+	// snowflake IDs for another to be let in. More get 503 overloaded. 0 is no limit.
+	QueueWait time.Duration
+	// RateLimit is how many IDs a second each key gets, up to limits.MaxRate; more
+	// get 429 rate_limited. 0 is no limit.
+	RateLimit int
+	// RateBurst is how many IDs a key gets at once, up to limits.MaxBurst; 0 for as
+	// many as RateLimit. A batch that is larger needs all of it, and is paid for
+	// afterwards.
+	RateBurst int
 }
 
 // live is Live, checked and made ready to use. It is never changed once stored.
@@ -19,17 +36,33 @@ type live struct {
 	maxBatch    int
 	adminOn     bool
 	adminDigest [sha256.Size]byte // of the token
+	maxInflight int64             // 0: no limit
+	queueWait   time.Duration     // 0: no limit
+	rate        limits.Limit
+	rates       *rateTables // nil: no limit
 }
 
 // SetLive makes l the settings from the next request on. An error names the one at
 // fault; none has changed then.
 func (s *Server) SetLive(l Live) error {
-	ready, err := l.complete()
+	take, err := s.PrepareLive(l)
 	if err != nil {
 		return err
 	}
-	s.live.Store(ready)
+	take()
 	return nil
+}
+
+// PrepareLive is SetLive in two steps: it checks l, and take makes it the settings.
+func (s *Server) PrepareLive(l Live) (take func(), err error) {
+	ready, err := l.complete()
+	if err != nil {
+		return nil, err
+	}
+	if ready.rate.On() {
+		ready.rates = s.overload.tables()
+	}
+	return func() { s.live.Store(ready) }, nil
 }
 
 func (l Live) complete() (*live, error) {
@@ -39,5 +72,23 @@ func (l Live) complete() (*live, error) {
 	if l.MaxBatch == 0 {
 		l.MaxBatch = DefaultMaxBatch
 	}
-	return &live{maxBatch: l.MaxBatch, adminOn: len(l.AdminToken) > 0, adminDigest: sha256.Sum256(l.AdminToken)}, nil
+	ready := &live{
+		maxBatch: l.MaxBatch, adminOn: len(l.AdminToken) > 0, adminDigest: sha256.Sum256(l.AdminToken),
+		maxInflight: int64(l.MaxInflight), queueWait: l.QueueWait,
+	}
+	switch {
+	case l.MaxInflight < 0:
+		return nil, fmt.Errorf("server: MaxInflight is %d: want 0 or more", l.MaxInflight)
+	case l.QueueWait < 0 || l.QueueWait > time.Hour || l.QueueWait%time.Millisecond != 0:
+		return nil, fmt.Errorf("server: QueueWait is %s: want whole milliseconds from 0 to an hour", l.QueueWait)
+	case l.RateLimit < 0 || l.RateLimit > limits.MaxRate:
+		return nil, fmt.Errorf("server: RateLimit is %d: want 0 to %d", l.RateLimit, limits.MaxRate)
+	case l.RateBurst < 0 || l.RateBurst > limits.MaxBurst:
+		return nil, fmt.Errorf("server: RateBurst is %d: want 0 to %d", l.RateBurst, limits.MaxBurst)
+	case l.RateLimit > 0 && l.RateBurst > 0:
+		ready.rate = limits.NewLimit(l.RateLimit, l.RateBurst)
+	case l.RateLimit > 0:
+		ready.rate = limits.NewLimit(l.RateLimit, l.RateLimit)
+	}
+	return ready, nil
 }

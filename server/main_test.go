@@ -96,7 +96,7 @@ func startEmpty(t testing.TB, change func(*Config)) *running {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	r.addr = ln.Addr().String()
-	go func() { r.served <- r.Serve(ln) }()
+	go func() { r.served <- r.Serve(ln, Public) }()
 	transport := &http.Transport{}
 	r.client = &http.Client{Transport: transport}
 	t.Cleanup(func() {

@@ -14,33 +14,19 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// paddedCount is a counter on a cache line of its own.
-type paddedCount struct {
-	_ [64]byte
-	atomic.Int64
-	_ [56]byte
-}
-
 // metrics are the server's. All label values are resolved here, so that no
 // request looks one up.
 type metrics struct {
-	issued [modes]paddedCount
-	errors map[string]prometheus.Counter // by code; immutable
-	panics prometheus.Counter
-	conns  atomic.Pointer[func() int]
+	latency *latency
+	errors  map[string]prometheus.Counter // by code; immutable
+	panics  prometheus.Counter
+	conns   atomic.Pointer[func() int]
 
 	gather prometheus.Gatherer
 }
 
 func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
-	m := &metrics{errors: make(map[string]prometheus.Counter), gather: reg}
-	issued := func(name string, i mode) prometheus.Collector {
-		return prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name:        "leafd_ids_issued_total",
-			Help:        "IDs put into responses.",
-			ConstLabels: prometheus.Labels{"mode": name},
-		}, func() float64 { return float64(m.issued[i].Load()) })
-	}
+	m := &metrics{latency: newLatency(), errors: make(map[string]prometheus.Counter), gather: reg}
 	failed := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "leafd_http_errors_total",
 		Help: "Error responses, by the code in their body.",
@@ -67,7 +53,7 @@ func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 		}
 		return 0
 	})
-	for _, c := range []prometheus.Collector{issued("snowflake", snowflakeMode), issued("segment", segmentMode), failed, m.panics, build, conns} {
+	for _, c := range []prometheus.Collector{newLatencyCollector(m.latency), failed, m.panics, build, conns} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("server: metrics: %w", err)
 		}

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -17,16 +18,28 @@ var templateFiles embed.FS
 
 var templates = template.Must(template.ParseFS(templateFiles, "templates/*.html")) //nolint:gochecknoglobals // never written to
 
-// cachePage answers GET /cache, a page of the Java Leaf: the tags in memory.
+// pageRows bounds a page: a browser that gets a hundred thousand rows hangs.
+const pageRows = 1000
+
+// page is what a template shows.
+type page[T SegmentStatus | segment.Row] struct {
+	Rows    []T
+	Matched int // rows whose tag has the part asked for
+	LeftOut int // of them
+}
+
+// cachePage answers GET /cache, a page of the Java Leaf: the tags in memory, in that
+// page's columns and some more. ?tag=part shows those whose names have that part.
 func (s *Server) cachePage(ctx *fasthttp.RequestCtx) error {
 	list, err := s.segmentStatus()
 	if err != nil {
 		return err
 	}
-	return writePage(ctx, "cache.html", list)
+	return writePage(ctx, "cache.html", list, func(t *SegmentStatus) string { return t.Tag })
 }
 
-// dbPage answers GET /db, a page of the Java Leaf: the rows of leaf_alloc.
+// dbPage answers GET /db, a page of the Java Leaf: the rows of leaf_alloc, in that
+// page's columns and the description. ?tag as for /cache.
 func (s *Server) dbPage(ctx *fasthttp.RequestCtx) error {
 	b, err := s.ready()
 	if err != nil {
@@ -41,17 +54,31 @@ func (s *Server) dbPage(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return s.storeError(err)
 	}
-	return writePage(ctx, "db.html", rows)
+	return writePage(ctx, "db.html", rows, func(r *segment.Row) string { return r.Tag })
 }
 
-func writePage[T SegmentStatus | segment.Row](ctx *fasthttp.RequestCtx, name string, rows []T) error {
-	var page bytes.Buffer
-	if err := templates.ExecuteTemplate(&page, name, rows); err != nil {
+func writePage[T SegmentStatus | segment.Row](ctx *fasthttp.RequestCtx, name string, rows []T, tagOf func(*T) string) error {
+	var p page[T]
+	part := strings.ToLower(string(ctx.QueryArgs().Peek("tag")))
+	for i := range rows {
+		if !strings.Contains(strings.ToLower(tagOf(&rows[i])), part) {
+			continue
+		}
+		if p.Matched++; len(p.Rows) < pageRows {
+			p.Rows = append(p.Rows, rows[i])
+		}
+	}
+	p.LeftOut = p.Matched - len(p.Rows)
+	var body bytes.Buffer
+	if err := templates.ExecuteTemplate(&body, name, &p); err != nil {
 		return fmt.Errorf("writing the page %s: %w", name, err)
 	}
-	ctx.Response.SetBodyRaw(page.Bytes())
+	ctx.Response.SetBodyRaw(body.Bytes())
 	noStore(ctx, contentHTML)
 	// The pages run nothing and load nothing, whatever a tag is named.
 	ctx.Response.Header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 	return nil
 }
+
+// Size is how many IDs the whole range has.
+func (b SegmentBuffer) Size() int64 { return b.High - b.Low }

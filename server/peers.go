@@ -40,6 +40,8 @@ type ClockInfo struct {
 	Checked clock.Millis
 	// Verdict is what they say together.
 	Verdict clock.Verdict
+	// Threshold is how far apart the clocks may be.
+	Threshold time.Duration
 	// Samples is what each one said. The text of an Err is shown to clients.
 	Samples []clock.Sample
 }

@@ -20,17 +20,19 @@ GET    /decodeSnowflakeId?snowflakeId=    the same, as the Java Leaf answers
 GET    /api/clock                         this machine's clock, and what the peers say of it
 GET    /api/worker                        this worker
 GET    /api/workers                       all workers
-GET    /api/segments                      the tags in memory
+GET    /api/segments                      the tags in memory; ?limit=N the busiest
+GET    /api/overview                      what the dashboard shows: a browser gets it at /
 POST   /api/segments                      add a tag            (admin token)
 PATCH  /api/segments/{key}                change a tag         (admin token)
 DELETE /api/segments/{key}                remove a tag         (admin token)
+POST   /api/segments/{key}/stop  /start   stop a tag on this daemon, and start it again (admin token)
 GET    /cache                             the tags in memory, for people
 GET    /db                                the table leaf_alloc, for people
 GET    /healthz  /readyz  /metrics
 `
 
-// routes returns the handler of everything off the hot path.
-func (s *Server) routes() fasthttp.RequestHandler {
+// routes returns the handler of everything off the hot path of a surface.
+func (s *Server) routes(surface Surface) fasthttp.RequestHandler {
 	r := router.New()
 	r.RedirectTrailingSlash = false
 	r.RedirectFixedPath = false
@@ -38,27 +40,40 @@ func (s *Server) routes() fasthttp.RequestHandler {
 		r.GET(path, s.wrap(h))
 		r.HEAD(path, s.wrap(h)) // fasthttp leaves the body away
 	}
-	get("/", func(ctx *fasthttp.RequestCtx) error {
-		noStore(ctx, contentText)
-		ctx.SetBodyString(endpoints)
-		return nil
-	})
+	missing := func(*fasthttp.RequestCtx) error { return errNotFound }
+	operators := surface == Admin || !s.cfg.AdminApart // what is moved off the public surface
+	change := func(method, path string, h func(ctx *fasthttp.RequestCtx, b *Backend) error) {
+		if operators {
+			r.Handle(method, path, s.wrap(s.admin(h)))
+		} else { // not 405: a GET of the path may be here all the same
+			r.Handle(method, path, s.wrap(missing))
+		}
+	}
+	get("/", s.root)
+	get("/api/overview", s.overview)
 	get("/api/snowflake/decode/{id}", s.decode)
 	get("/decodeSnowflakeId", s.decodeAsJava)
 	get("/api/clock", s.clock)
 	get("/api/worker", s.worker)
 	get("/api/workers", s.workers)
 	get("/api/segments", s.segments)
-	r.POST("/api/segments", s.wrap(s.admin(s.createTag)))
-	r.PATCH("/api/segments/{key}", s.wrap(s.admin(s.updateTag)))
-	r.DELETE("/api/segments/{key}", s.wrap(s.admin(s.deleteTag)))
+	change(http.MethodPost, "/api/segments", s.createTag)
+	change(http.MethodPatch, "/api/segments/{key}", s.updateTag)
+	change(http.MethodDelete, "/api/segments/{key}", s.deleteTag)
+	change(http.MethodPost, "/api/segments/{key}/stop", s.stopTag)
+	change(http.MethodPost, "/api/segments/{key}/start", s.startTag)
 	get("/cache", s.cachePage)
 	get("/db", s.dbPage)
 	get("/healthz", s.healthz)
 	get("/readyz", s.readyz)
-	get("/metrics", s.metrics.serve)
+	if operators {
+		get("/metrics", s.metrics.serve)
+	}
+	if surface == Admin {
+		s.pprofRoutes(r)
+	}
 
-	r.NotFound = s.wrap(func(*fasthttp.RequestCtx) error { return errNotFound })
+	r.NotFound = s.wrap(missing)
 	r.MethodNotAllowed = s.wrap(func(*fasthttp.RequestCtx) error { return errMethodNotAllowed })
 	r.GlobalOPTIONS = func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(http.StatusNoContent) }
 	return r.Handler

@@ -196,7 +196,7 @@ func TestChangesOfTags(t *testing.T) {
 	require.Contains(t, r.get("/api/segments").body, `"tag":"x/y","table_step":"20"`)
 
 	log := r.log.String()
-	for _, what := range []string{"tag created by HTTP", "tag updated by HTTP", "tag deleted by HTTP", `"client":"127.0.0.1:`, `"tag":"x/y"`, `"step":20`} {
+	for _, what := range []string{`"audit":"create"`, `"audit":"update"`, `"audit":"delete"`, `"client":"127.0.0.1:`, `"tag":"x/y"`, `"step":20`} {
 		require.Contains(t, log, what)
 	}
 	require.NotContains(t, log, token)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/stops"
 )
 
 // SegmentStatus is what a daemon holds of one tag. Numbers that may exceed 2^53
@@ -24,6 +25,18 @@ type SegmentStatus struct {
 	Fetched   clock.Millis   `json:"fetched,omitempty"` // ms; when the last range came
 	Failures  int            `json:"failures"`          // fetches failed in a row
 	Failing   string         `json:"failing,omitempty"` // how: regressed, bad_row, unavailable
+
+	Issued int64   `json:"issued,string"` // IDs handed out since this process started
+	Rate   float64 `json:"rate"`          // IDs a second at present; 0 until measured, and while unused
+	// Remaining is how many seconds what is in memory lasts at Rate, 0 when
+	// nothing is left; nil while nothing is handed out, and for a tag that was
+	// never asked for an ID.
+	Remaining *float64 `json:"remaining_s,omitempty"`
+
+	// Stopped is set where an operator has stopped the tag on this daemon, and
+	// StopReason is what was given for it.
+	Stopped    bool   `json:"stopped,omitempty"`
+	StopReason string `json:"stop_reason,omitempty"`
 }
 
 // SegmentBuffer is one range [Low, High) in memory.
@@ -52,6 +65,14 @@ func (t tags) Next(ctx context.Context, key []byte) (int64, error) {
 	return tag.Next(ctx)
 }
 
+func (t tags) Try(key []byte) (int64, bool) {
+	tag, err := t.service.Lookup(key)
+	if err != nil {
+		return 0, false
+	}
+	return tag.Try()
+}
+
 func (t tags) NextN(ctx context.Context, key []byte, dst []int64) error {
 	tag, err := t.service.Lookup(key)
 	if err != nil {
@@ -63,7 +84,14 @@ func (t tags) NextN(ctx context.Context, key []byte, dst []int64) error {
 func (t tags) Reload(ctx context.Context) error { return t.service.Reload(ctx) }
 
 func (t tags) Status() []SegmentStatus {
-	all := t.service.Status()
+	return statusesOf(t.service.Status())
+}
+
+func (t tags) Top(n int) (list []SegmentStatus, total int) {
+	return statusesOf(t.service.Top(n)), t.service.Len()
+}
+
+func statusesOf(all []segment.Status) []SegmentStatus {
 	list := make([]SegmentStatus, len(all))
 	for i, st := range all {
 		list[i] = SegmentStatus{
@@ -77,9 +105,21 @@ func (t tags) Status() []SegmentStatus {
 			Fetched:   st.LastFetch,
 			Failures:  st.Failures,
 			Failing:   failing(st.LastError),
+			Issued:    st.Issued,
+			Rate:      st.Rate,
+			Remaining: secondsLeft(st),
 		}
 	}
 	return list
+}
+
+// secondsLeft is st.Remaining for JSON, which knows no infinity.
+func secondsLeft(st segment.Status) *float64 {
+	if !st.Used || st.Remaining == segment.Forever {
+		return nil
+	}
+	seconds := st.Remaining.Seconds()
+	return &seconds
 }
 
 func bufferOf(s segment.SpanStatus) *SegmentBuffer {
@@ -102,13 +142,45 @@ func failing(err error) string {
 	return "unavailable"
 }
 
-// segments answers GET /api/segments.
+// maxLimit is the largest limit of GET /api/segments.
+const maxLimit = 1_000_000
+
+// segments answers GET /api/segments: all tags in the order of their names, or
+// with ?limit=N the N with the largest rates, and how many there are. Beside them
+// stand all that are stopped, which the table may not have.
 func (s *Server) segments(ctx *fasthttp.RequestCtx) error {
+	if ctx.QueryArgs().Has("limit") {
+		return s.topSegments(ctx)
+	}
 	list, err := s.segmentStatus()
 	if err != nil {
 		return err
 	}
-	return writeJSON(ctx, http.StatusOK, map[string][]SegmentStatus{"segments": list})
+	return writeJSON(ctx, http.StatusOK, struct {
+		Segments []SegmentStatus `json:"segments"`
+		Stopped  []stops.Stop    `json:"stopped"`
+	}{list, s.stopList()})
+}
+
+func (s *Server) topSegments(ctx *fasthttp.RequestCtx) error {
+	given := ctx.QueryArgs().PeekMulti("limit")
+	n, digits := parseDigits(given[0], maxLimit)
+	if len(given) > 1 || !digits || n < 1 || n > maxLimit {
+		return errBadRequest.with("limit is given once, as a number from 1 to %d", maxLimit)
+	}
+	b, err := s.ready()
+	if err != nil {
+		return err
+	}
+	if b.Segments == nil {
+		return errModeDisabled
+	}
+	list, total := b.Segments.Top(n)
+	return writeJSON(ctx, http.StatusOK, struct {
+		Segments []SegmentStatus `json:"segments"`
+		Total    int             `json:"total"`
+		Stopped  []stops.Stop    `json:"stopped"`
+	}{markStopped(list, b.Stops), total, b.Stops.List()})
 }
 
 // segmentStatus returns the tags in memory; never nil.
@@ -121,7 +193,7 @@ func (s *Server) segmentStatus() ([]SegmentStatus, error) {
 		return nil, errModeDisabled
 	}
 	if list := b.Segments.Status(); list != nil {
-		return list, nil
+		return markStopped(list, b.Stops), nil
 	}
 	return []SegmentStatus{}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/stops"
 	"github.com/leafd/leafd/snowflake"
 )
 
@@ -48,7 +48,10 @@ type Config struct {
 	Node, Owner string
 	// Live is what SetLive may change later.
 	Live Live
-	// MaxConns is how many connections may be open at once.
+	// AdminApart leaves changes of tags and metrics to the Admin surface; without
+	// it they are Public, and there is no Admin surface.
+	AdminApart bool
+	// MaxConns is how many connections each listener may have open at once.
 	MaxConns int
 	// IdleTimeout is how long a connection may wait for its next request.
 	IdleTimeout time.Duration
@@ -80,10 +83,16 @@ type Segments interface {
 	Check(key []byte) error
 	// Next returns an ID of the tag, and fails as Check. It keeps nothing of key.
 	Next(ctx context.Context, key []byte) (int64, error)
+	// Try returns an ID of the tag if one is in memory; ok is false, and no ID was
+	// used, where Next is to be asked. It keeps nothing of key.
+	Try(key []byte) (id int64, ok bool)
 	// NextN fills dst with IDs of the tag, or fails for all of it.
 	NextN(ctx context.Context, key []byte, dst []int64) error
 	// Status tells what is in memory, ordered by tag.
 	Status() []SegmentStatus
+	// Top is Status for the n tags with the largest rates, the largest first,
+	// and how many tags there are.
+	Top(n int) (list []SegmentStatus, total int)
 	// Reload reads the table again, so that changed tags are served at once.
 	Reload(ctx context.Context) error
 }
@@ -102,33 +111,40 @@ type Backend struct {
 	Layout    snowflake.Layout // zero: IDs can't be decoded
 	Segments  Segments         // nil: segment IDs are switched off
 	Admin     segment.Admin    // nil as Segments
+	Stops     *stops.Stops     // nil: tags can't be stopped
 	// Worker tells who this daemon is; nil where it is nobody.
 	Worker func() WorkerInfo
 	// Workers lists the cluster; nil lists this daemon alone. It returns within
 	// its context; worker.ErrUnreachable answers 503 registry_unavailable.
 	Workers func(ctx context.Context) ([]WorkerInfo, error)
 	// Clock tells what the peers said of this clock; nil for a daemon alone.
-	Clock  func() ClockInfo
+	Clock func() ClockInfo
+	// Guards tells how far this daemon is from having to stop; nil as Worker.
+	Guards func() Guards
 	Checks []Check
 }
 
 // Server is leafd's HTTP server.
 type Server struct {
-	cfg     Config // immutable
-	base    context.Context
-	http    *fasthttp.Server
-	slow    fasthttp.RequestHandler // the router
-	metrics *metrics
-	sampled zerolog.Logger // for what could come with every request
-	batches sync.Pool      // *batch
+	cfg  Config // immutable
+	base context.Context
+	slow fasthttp.RequestHandler // the router of the public surface
+	// slowAdmin is the router of the admin surface; nil without Config.AdminApart.
+	slowAdmin fasthttp.RequestHandler
+	metrics   *metrics
+	overload  *overload
+	overviews *overviews
+	dashboard *dashboard
+	sampled   zerolog.Logger // for what could come with every request
+	batches   sync.Pool      // *batch
 
 	live     atomic.Pointer[live]
 	backend  atomic.Pointer[Backend]
 	draining atomic.Bool
 
 	mu     sync.Mutex
-	listen *listener // mu protects; nil until Serve
-	down   bool      // mu protects; Shutdown was called
+	fronts []front // mu protects; one for each Serve
+	down   bool    // mu protects; Shutdown was called
 }
 
 // New returns a Server that answers 503 starting until SetBackend.
@@ -144,21 +160,43 @@ func New(cfg Config) (*Server, error) {
 		cfg:     cfg,
 		base:    cfg.Base,
 		metrics: m,
-		sampled: cfg.Log.Sample(&zerolog.BurstSampler{Burst: 5, Period: 10 * time.Second}),
+		sampled: sampled(cfg.Log),
+	}
+	if s.overload, err = newOverload(cfg.Registry, s.stoppedTags); err != nil {
+		return nil, err
 	}
 	if err := s.SetLive(cfg.Live); err != nil {
 		return nil, err
 	}
-	s.slow = s.routes()
-	s.http = &fasthttp.Server{
-		Handler:            s.handle,
+	s.overviews = newOverviews(cfg.Clock)
+	if s.dashboard, err = newDashboard(); err != nil {
+		return nil, err
+	}
+	s.slow = s.routes(Public)
+	if cfg.AdminApart {
+		s.slowAdmin = s.routes(Admin)
+	}
+	m.setConns(s.openConns)
+	return s, nil
+}
+
+// sampled returns log for what clients can cause at will: five lines, then none
+// until ten seconds have passed.
+func sampled(log zerolog.Logger) zerolog.Logger {
+	return log.Sample(&zerolog.BurstSampler{Burst: 5, Period: 10 * time.Second})
+}
+
+// newHTTP returns the HTTP server of one listener.
+func (s *Server) newHTTP(handle fasthttp.RequestHandler) *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler:            handle,
 		ErrorHandler:       s.broken,
 		HeaderReceived:     withoutHost,
-		Logger:             debugLog{cfg.Log},
+		Logger:             debugLog{s.cfg.Log},
 		MaxRequestBodySize: bodyBytes,
 		ReadBufferSize:     headerBytes,
 		// The listener refuses first, with an answer of ours.
-		Concurrency:                  cfg.MaxConns + 1024,
+		Concurrency:                  s.cfg.MaxConns + 1024,
 		CloseOnShutdown:              true,
 		DisablePreParseMultipartForm: true,
 		SecureErrorLogMessage:        true, // headers carry tokens
@@ -169,7 +207,6 @@ func New(cfg Config) (*Server, error) {
 		NoDefaultContentType: false,
 		// No time-outs here: conn has them, for an eighth less CPU.
 	}
-	return s, nil
 }
 
 func (c *Config) complete() error {
@@ -213,59 +250,6 @@ func (s *Server) SetBackend(b *Backend) { s.backend.Store(b) }
 // Drain makes GET /readyz answer 503 draining and closes each connection after
 // its next response. IDs are served on.
 func (s *Server) Drain() { s.draining.Store(true) }
-
-// Serve accepts connections from ln until Shutdown, and then returns nil; it
-// returns an error when ln fails for good. It closes ln in any case, and serves
-// once. Shutdown must be called after it either way.
-func (s *Server) Serve(ln net.Listener) error {
-	s.mu.Lock()
-	if s.down {
-		s.mu.Unlock()
-		return ln.Close()
-	}
-	if s.listen != nil {
-		s.mu.Unlock()
-		_ = ln.Close()
-		return errors.New("server: Serve was called before")
-	}
-	l := newListener(ln, &s.cfg, s.refusal(), s.metrics.errors[errOverloaded.code].Inc)
-	s.listen = l
-	s.mu.Unlock()
-	s.metrics.setConns(l.open)
-
-	err := s.http.Serve(l)
-	if cerr := l.Close(); err == nil && cerr != nil {
-		err = cerr
-	}
-	if err != nil {
-		return fmt.Errorf("server: accepting on %s: %w", ln.Addr(), err)
-	}
-	return nil
-}
-
-// Shutdown stops accepting, closes idle connections, and returns once the
-// requests in flight are answered. When ctx ends first it closes their
-// connections and returns ctx.Err().
-func (s *Server) Shutdown(ctx context.Context) error {
-	s.Drain()
-	s.mu.Lock()
-	s.down = true
-	l := s.listen
-	s.mu.Unlock()
-	if l == nil {
-		return nil
-	}
-	// fasthttp may not know of the listener yet: Serve can be that young.
-	err := l.Close()
-	if herr := s.http.ShutdownWithContext(ctx); herr != nil {
-		err = herr
-	}
-	l.end()
-	if err != nil {
-		return fmt.Errorf("server: shutdown: %w", err)
-	}
-	return nil
-}
 
 // refusal is the whole response to a connection beyond MaxConns.
 func (s *Server) refusal() []byte {

@@ -75,7 +75,7 @@ func TestShutdownFinishesWhatIsInFlight(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 200, readAnswer(t, resp).status)
 			silent := r.dial()
-			require.Eventually(t, func() bool { return r.listen.open() == 2 }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return r.openConns() == 2 }, time.Minute, time.Millisecond)
 
 			busy := r.dial()
 			send(t, busy, "GET /api/snowflake/get/x?n="+n+" HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -115,7 +115,7 @@ func TestShutdownGivesUpWithItsContext(t *testing.T) {
 	require.ErrorIs(t, r.Shutdown(ctx), context.Canceled)
 	requireClosed(t, busy)
 	close(r.flake.block)
-	require.Eventually(t, func() bool { return r.listen.open() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return r.openConns() == 0 }, time.Minute, time.Millisecond)
 }
 
 func TestServeAndShutdownInAnyOrder(t *testing.T) {
@@ -129,7 +129,7 @@ func TestServeAndShutdownInAnyOrder(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Shutdown(ctx))
 	ln := listen()
-	require.NoError(t, s.Serve(ln))
+	require.NoError(t, s.Serve(ln, Public))
 	_, err = ln.Accept()
 	require.ErrorIs(t, err, net.ErrClosed)
 
@@ -138,7 +138,7 @@ func TestServeAndShutdownInAnyOrder(t *testing.T) {
 		require.NoError(t, err)
 		served := make(chan error, 1)
 		ln := listen()
-		go func() { served <- s.Serve(ln) }()
+		go func() { served <- s.Serve(ln, Public) }()
 		require.NoError(t, s.Shutdown(ctx))
 		require.NoError(t, <-served)
 		require.NoError(t, s.Shutdown(ctx))
@@ -146,10 +146,12 @@ func TestServeAndShutdownInAnyOrder(t *testing.T) {
 
 	r := start(t, nil)
 	require.Equal(t, 200, r.get("/healthz").status)
-	ln = listen()
-	require.ErrorContains(t, r.Serve(ln), "before")
-	_, err = ln.Accept()
-	require.ErrorIs(t, err, net.ErrClosed)
+	for surface, why := range map[Surface]string{Admin: "AdminApart", 7: "surface 7"} {
+		ln = listen()
+		require.ErrorContains(t, r.Serve(ln, surface), why)
+		_, err = ln.Accept()
+		require.ErrorIs(t, err, net.ErrClosed)
+	}
 }
 
 // flaky is a listener that fails as told before it accepts.
@@ -180,7 +182,7 @@ func TestAcceptErrorsThatPassAreWaitedOut(t *testing.T) {
 	require.NoError(t, err)
 	served := make(chan error, 1)
 	go func() {
-		served <- s.Serve(&flaky{Listener: ln, errs: []error{syscall.EMFILE, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}})
+		served <- s.Serve(&flaky{Listener: ln, errs: []error{syscall.EMFILE, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}}, Public)
 	}()
 	resp, err := http.Get("http://" + ln.Addr().String() + "/healthz")
 	require.NoError(t, err)
@@ -201,7 +203,7 @@ func TestAcceptWaitEndsWithTheListener(t *testing.T) {
 		f.errs[i] = syscall.EMFILE
 	}
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(f) }()
+	go func() { served <- s.Serve(f, Public) }()
 	require.Eventually(t, func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -216,7 +218,7 @@ func TestAcceptErrorThatStaysEndsServe(t *testing.T) {
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	require.ErrorIs(t, s.Serve(&flaky{Listener: ln, errs: []error{syscall.EINVAL}}), syscall.EINVAL)
+	require.ErrorIs(t, s.Serve(&flaky{Listener: ln, errs: []error{syscall.EINVAL}}, Public), syscall.EINVAL)
 	require.NoError(t, s.Shutdown(context.Background()))
 }
 
@@ -231,7 +233,7 @@ func TestConnectionsBeyondTheLimitAreRefused(t *testing.T) {
 	}
 	r.get("/healthz").requireError(t, 503, "overloaded")
 	require.NoError(t, first.Close())
-	require.Eventually(t, func() bool { return r.listen.open() == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return r.openConns() == 1 }, time.Minute, time.Millisecond)
 	require.Equal(t, 200, r.get("/healthz").status)
 	require.Contains(t, r.get("/metrics").body, `leafd_http_errors_total{code="overloaded"} 1`)
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -14,6 +15,9 @@ const resolveTimeout = 5 * time.Second
 
 // checkListen says what is wrong with an address to listen on; "" when nothing is.
 func checkListen(listen string) string {
+	if strings.HasPrefix(listen, unixScheme) {
+		return "want host:port, where others reach this daemon; listen-unix serves on a unix socket as well"
+	}
 	_, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return "want host:port, such as 127.0.0.1:8080 or [::]:8080"
@@ -30,7 +34,7 @@ func checkAdvertise(advertise string) string {
 	switch {
 	case err != nil:
 		return "want ip:port, such as 10.0.0.5:8080 or [2001:db8::5]:8080"
-	case addr.Addr().IsUnspecified():
+	case addr.Addr().Unmap().IsUnspecified():
 		return "want the address of one machine; this is that of every one"
 	case addr.Port() == 0:
 		return "want a port from 1 to 65535"

@@ -122,6 +122,8 @@ func (m *monitor) segment(e segment.Event) {
 		m.log.Info().Str("tag", e.Tag).Msg("tag added")
 	case segment.KindTagRemoved:
 		m.log.Info().Str("tag", e.Tag).Msg("tag removed")
+	case segment.KindTagChanged:
+		m.log.Info().Str("tag", e.Tag).Int64("old_step", e.OldStep).Int64("new_step", e.NewStep).Msg("tag changed")
 	case segment.KindLoadFailed:
 		m.alarms.Raise(alarm.SegmentStore, "the segment tags can't be read: the known ones are served on", alarm.Err(e.Err))
 	case segment.KindLoadRecovered:

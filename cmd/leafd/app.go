@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,6 +18,13 @@ type app struct {
 	process
 	// daemon runs the daemon until its context is done; tests put their own here.
 	daemon func(ctx context.Context, cfg Config, deps daemonDeps) error
+	// reloading is called when a reload begins, and what it returns when it has
+	// ended, whatever came of it; tests put their own here.
+	reloading func() (done func())
+	// inherited, notify and watchdog are what systemd gave to serve, as in daemonDeps.
+	inherited map[string]net.Listener
+	notify    *notifier
+	watchdog  time.Duration
 	// started tells that a command's own code was reached: what fails before
 	// it is the command line.
 	started bool
@@ -58,7 +67,7 @@ held by another process, 5 no worker ID left.`,
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.serveCmd(), a.workerCmd(), a.clockCmd(), a.idCmd(), a.segmentCmd(), a.configCmd(), a.versionCmd())
+	root.AddCommand(a.serveCmd(), a.workerCmd(), a.clockCmd(), a.idCmd(), a.segmentCmd(), a.doctorCmd(), a.benchCmd(), a.configCmd(), a.versionCmd(), a.manCmd())
 	return root
 }
 

@@ -32,6 +32,7 @@ func (d *daemon) serveBackend(ids checked, w *worker.Worker) {
 	}
 	if w != nil {
 		b.Worker = func() server.WorkerInfo { return d.workerInfo(ids, w) }
+		b.Guards = func() server.Guards { return d.guards(w) }
 		if d.registry != nil {
 			b.Clock = func() server.ClockInfo { return clockInfo(w) }
 			b.Workers = d.newView(w).workers
@@ -39,7 +40,7 @@ func (d *daemon) serveBackend(ids checked, w *worker.Worker) {
 	}
 	if d.segments != nil {
 		b.Segments = server.FromService(d.segments)
-		b.Admin = d.store
+		b.Admin, b.Stops = d.store, d.stops
 		b.Checks = append(b.Checks, server.Check{Name: "segment", Ready: d.segments.Ready})
 	}
 	d.server.SetBackend(b)
@@ -59,6 +60,7 @@ func snowflakeReady(ids checked, w *worker.Worker) error {
 
 // The states of a worker, as GET /api/worker tells them.
 const (
+	stateStarting   = "starting" // of no daemon that answers there: metrics only
 	stateActive     = "active"
 	stateNotIssuing = "not_issuing"
 	stateNotReady   = "not_ready" // issuing, but the peers have another time
@@ -68,15 +70,8 @@ const (
 func (d *daemon) workerInfo(ids checked, w *worker.Worker) server.WorkerInfo {
 	r := w.Record()
 	info := server.WorkerInfo{
-		ID: r.WorkerID, Node: r.Node, Owner: d.owner, Layout: r.Layout, Epoch: r.Epoch, State: stateActive,
+		ID: r.WorkerID, Node: r.Node, Owner: d.owner, Layout: r.Layout, Epoch: r.Epoch, State: workerState(ids, w),
 		Ceiling: r.Ceiling, Timestamp: r.Timestamp, Started: d.started.Time(), Version: thisBuild().Version,
-	}
-	if err := snowflakeReady(ids, w); errors.Is(err, worker.ErrFenced) {
-		info.State = stateFenced
-	} else if errors.Is(err, worker.ErrPeersDisagree) {
-		info.State = stateNotReady
-	} else if err != nil {
-		info.State = stateNotIssuing
 	}
 	if d.registry != nil {
 		info.Address = d.cfg.Advertise
@@ -84,8 +79,21 @@ func (d *daemon) workerInfo(ids checked, w *worker.Worker) server.WorkerInfo {
 	return info
 }
 
+func workerState(ids checked, w *worker.Worker) string {
+	switch err := snowflakeReady(ids, w); {
+	case err == nil:
+		return stateActive
+	case errors.Is(err, worker.ErrFenced):
+		return stateFenced
+	case errors.Is(err, worker.ErrPeersDisagree):
+		return stateNotReady
+	default:
+		return stateNotIssuing
+	}
+}
+
 // clockInfo is what the peers said of our clock.
 func clockInfo(w *worker.Worker) server.ClockInfo {
 	samples, verdict, checked := w.Peers()
-	return server.ClockInfo{Checked: checked, Verdict: verdict, Samples: samples}
+	return server.ClockInfo{Checked: checked, Verdict: verdict, Threshold: w.Threshold(), Samples: samples}
 }

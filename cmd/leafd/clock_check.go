@@ -60,7 +60,7 @@ worker_id, offset_ms, rtt_ms or error, and record with node, worker_id, timestam
 		if check.peers, err = a.peersToAsk(cmd.Context(), cfg, timeout, named, check.record); err != nil {
 			return err
 		}
-		asker, err := a.asker()
+		asker, err := a.asker(cfg)
 		if err != nil {
 			return err
 		}

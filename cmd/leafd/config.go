@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io/fs"
 	"net"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -21,6 +23,13 @@ import (
 type Config struct {
 	Listen    string // host:port to serve on; port 0 takes a free one
 	Advertise string // ip:port that others reach us at; derived when not set
+
+	ListenUnix    string      // path of a unix socket to serve on too; empty: none
+	AdminListen   string      // host:port or unix:/path of the admin surface; empty: none
+	SocketMode    fs.FileMode // of unix sockets
+	TLS           server.CertificateFiles
+	TLSClientAuth string // all or admin: who needs a certificate of TLS.ClientCA
+
 	Node      string // our identity; the advertised address when not set
 	DataDir   string
 	Snowflake bool // --modes has snowflake
@@ -39,6 +48,11 @@ type Config struct {
 	Layout         snowflake.Layout // of --layout and --epoch
 	SequenceJitter int              // 0..Layout.MaxSequence()+1
 	MaxBatch       int              // 1..1,000,000
+
+	MaxInflight int           // 0: no bound
+	QueueWait   time.Duration // 0: no bound
+	RateLimit   int           // IDs a second and key; 0: no limit
+	RateBurst   int           // IDs; 0: RateLimit
 
 	MySQL          string // DSN, secret; empty: SQLite in DataDir
 	SegmentWait    time.Duration
@@ -83,7 +97,10 @@ func (a *app) loadConfig(ctx context.Context, fs *pflag.FlagSet) (Config, *value
 	cfg.fillZooKeeper(v)
 	cfg.checkRelations(v)
 	cfg.checkStore(v)
+	cfg.fillInherited(a.inherited, v)
 	cfg.fillAddresses(ctx, v)
+	cfg.fillListeners(v)
+	cfg.fillOverload(v)
 	cfg.fillToken(v)
 	if len(v.problems) > 0 {
 		return Config{}, nil, asUsage(settingsError(v.problems))

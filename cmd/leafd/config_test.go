@@ -21,6 +21,7 @@ func TestDefaults(t *testing.T) {
 		ReportInterval: 3 * time.Second, CeilingLead: 6 * time.Second, MaxForwardStep: 10 * time.Second, StartupTimeout: 30 * time.Second,
 		ClockThreshold: 5 * time.Second, ClockEstimator: clock.Median,
 		IdleTimeout: 75 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, ShutdownTimeout: 10 * time.Second,
+		SocketMode: 0o660, TLSClientAuth: clientAuthAll, MaxInflight: 10_000, QueueWait: 500 * time.Millisecond,
 		LogLevel: "info", LogFormat: "auto",
 	}, captured(t, cli{}))
 }

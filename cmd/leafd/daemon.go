@@ -17,9 +17,11 @@ import (
 	"github.com/leafd/leafd/alarm"
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/metrics"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/stops"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -38,6 +40,14 @@ type daemonDeps struct {
 	Settle time.Duration
 	// PeerInterval is worker.Config's; 0 for its default.
 	PeerInterval time.Duration
+	// Reload hands on settings that change while the daemon runs; nil: none do.
+	Reload *reloader
+	// Inherited are listening sockets that systemd passed, by name; nil: none.
+	Inherited map[string]net.Listener
+	// Notify tells systemd how the daemon is, and Watchdog is how often it wants to
+	// hear that it works; nil and 0 where there is no systemd.
+	Notify   *notifier
+	Watchdog time.Duration
 }
 
 // daemon is a leafd that serves. It goes up in the order of its fields and down
@@ -48,19 +58,25 @@ type daemon struct {
 	clk     clock.Clock
 	log     zerolog.Logger
 	monitor *monitor
+	metrics *metrics.Metrics
 
-	listener net.Listener
+	listener     net.Listener         // the public one of --listen
+	opened       []opened             // it, and all others
+	certificates *server.Certificates // nil: no TLS
+
 	server   *server.Server
 	cache    *cache.Cache
 	store    segmentStore
 	marks    segment.Marks
 	segments *segment.Service
+	stops    *stops.Stops
 	registry *zkreg.Registry // nil while there is none; standalone there never is
 
 	owner   string // UUID of this process
 	home    string // of the data folder
 	started clock.Millis
 	serving atomic.Bool // the server has something to answer with
+	super   *supervisor
 	closers []closer
 }
 
@@ -81,7 +97,12 @@ type closer struct {
 // meaning.
 func runDaemon(ctx context.Context, cfg Config, deps daemonDeps) (err error) {
 	d := &daemon{cfg: cfg, deps: deps, clk: deps.Clock, log: deps.Log, owner: uuid.NewString(), started: deps.Clock.Read().Wall()}
+	d.super = newSupervisor(deps)
+	defer d.super.begin(cfg)() // the last to end
 	defer func() { err = errors.Join(err, d.close()) }()
+	if d.deps.Reload == nil {
+		d.deps.Reload = newReloader(cfg)
+	}
 	for _, warning := range cfg.Warnings {
 		d.log.Warn().Msg(warning)
 	}
@@ -100,7 +121,7 @@ func runDaemon(ctx context.Context, cfg Config, deps daemonDeps) (err error) {
 	actors.Add(func() error { <-stopping.Done(); return nil }, func(error) { stop() })
 	// Interrupts run in this order, one after the other: the server has
 	// answered everybody before the things that it needs are stopped.
-	actors.Add(func() error { return d.server.Serve(d.listener) }, func(error) { d.drain(ctx, giveUp) })
+	d.addListeners(&actors, func() { d.drain(ctx, giveUp) })
 	d.add(base, &actors, func(life context.Context) error { return d.bringUp(stopping, life) })
 	if err := actors.Run(); err != nil {
 		return err
@@ -124,19 +145,23 @@ func (d *daemon) listen(ctx, base context.Context) error {
 	var err error
 	d.server, err = server.New(server.Config{
 		Base: base, Clock: d.clk, Log: d.log, Version: thisBuild().Version,
-		Live: server.Live{AdminToken: []byte(d.cfg.AdminToken), MaxBatch: d.cfg.MaxBatch},
+		Live: d.cfg.live(),
 		Node: d.cfg.Node, Owner: d.owner, IdleTimeout: d.cfg.IdleTimeout, ReadTimeout: d.cfg.ReadTimeout, WriteTimeout: d.cfg.WriteTimeout,
-		Registry: registry,
+		Registry: registry, AdminApart: d.adminApart(),
 	})
 	if err != nil {
 		return err
 	}
-	var lc net.ListenConfig
-	d.listener, err = lc.Listen(ctx, "tcp", d.cfg.Listen)
-	if err != nil {
-		return fmt.Errorf("listening on %s (--listen): %w", d.cfg.Listen, err)
+	if err := d.openMetrics(registry); err != nil {
+		return err
 	}
-	d.log.Info().Stringer("listen", d.listener.Addr()).Str("version", thisBuild().Version).Str("data_dir", d.cfg.DataDir).Msg("leafd starts")
+	if err := errors.Join(d.deps.Reload.join(d.takeAlarms), d.deps.Reload.join(d.takeLive)); err != nil {
+		return err
+	}
+	if err := d.openListeners(ctx); err != nil {
+		return err
+	}
+	d.super.listening(d.listener.Addr(), d.selfTLS())
 	return nil
 }
 
@@ -187,6 +212,7 @@ func (d *daemon) bringUp(start, life context.Context) error {
 		d.add(life, &actors, func(ctx context.Context) error { return d.runWorker(start, ctx) })
 	} else {
 		d.serveBackend(nil, nil)
+		d.super.issues(nil, nil, false)
 	}
 	return actors.Run()
 }
@@ -203,11 +229,22 @@ func (d *daemon) openSegments(ctx context.Context) error {
 		return err
 	}
 	d.onClose("the segment store", func(context.Context) error { return d.store.Close() })
+	// Before a tag is served: one that was stopped stays so.
+	if d.stops, err = stops.Open(d.cfg.DataDir); err != nil {
+		return err
+	}
+	d.onClose("the list of stopped tags", func(context.Context) error { return d.stops.Close() })
+	d.sayStopped()
 	d.segments, err = segment.New(segment.Config{
 		Store: d.store, Marks: d.marks, Clock: d.clk,
-		Wait: d.cfg.SegmentWait, Refresh: d.cfg.SegmentRefresh, Notify: d.monitor.segment,
+		Wait: d.cfg.SegmentWait, Refresh: d.cfg.SegmentRefresh, Notify: d.super.segment(d.monitor.segment), Fetched: d.metrics.Fetched,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	d.super.serves(d.segments, d.cfg)
+	d.metrics.SetSegments(d.segments)
+	return d.deps.Reload.join(func(cfg Config) (func(), error) { return d.segments.PrepareTimes(cfg.SegmentWait, cfg.SegmentRefresh) })
 }
 
 // runWorker claims the worker ID, which may have to wait for the clock, and
@@ -229,6 +266,9 @@ func (d *daemon) runWorker(start, ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, w.Close(ctx, w.Floor()-1))
 	}
+	if err := d.deps.Reload.join(func(cfg Config) (func(), error) { return w.PrepareThreshold(cfg.ClockThreshold) }); err != nil {
+		return errors.Join(err, w.Close(ctx, w.Floor()-1))
+	}
 	// The last ID is known only once none can follow it, so the generator
 	// stops before the last report, whatever else is still going on.
 	d.onClose("the last report", func(ctx context.Context) error { return w.Close(ctx, ids.Stop()) })
@@ -237,20 +277,24 @@ func (d *daemon) runWorker(start, ctx context.Context) error {
 	d.add(ctx, &actors, w.Run)
 	d.add(ctx, &actors, func(ctx context.Context) error { return w.Watch(ctx, ids) })
 	d.serveBackend(ids, w)
+	d.measureWorker(ids, w)
 	d.sayIssuing(w)
+	d.super.issues(ids, w, d.registry != nil)
 	return actors.Run()
 }
 
 // drain ends the HTTP side: not ready, requests in flight finished, connections
 // closed. What is not finished by then is given up.
 func (d *daemon) drain(ctx context.Context, giveUp func()) {
+	cfg := d.deps.Reload.current()
 	d.server.Drain()
-	d.log.Info().Dur("drain_delay_ms", d.cfg.DrainDelay).Msg("stopping: not ready, finishing what is in flight")
+	d.log.Info().Dur("drain_delay_ms", cfg.DrainDelay).Msg("stopping: not ready, finishing what is in flight")
+	d.super.stopping(cfg.DrainDelay + cfg.ShutdownTimeout + closeTimeout + stopSlack)
 	background := context.WithoutCancel(ctx)
 	if d.serving.Load() { // a load balancer may have seen us ready
-		_ = d.clk.Sleep(background, d.cfg.DrainDelay) // its context never ends
+		_ = d.clk.Sleep(background, cfg.DrainDelay) // its context never ends
 	}
-	bounded, cancel := context.WithTimeout(background, d.cfg.ShutdownTimeout)
+	bounded, cancel := context.WithTimeout(background, cfg.ShutdownTimeout)
 	defer cancel()
 	if err := d.server.Shutdown(bounded); err != nil {
 		d.log.Warn().Err(err).Msg("requests in flight were given up")
@@ -276,9 +320,7 @@ func (d *daemon) close() error {
 			failed = append(failed, fmt.Errorf("closing %s: %w", d.closers[i].name, err))
 		}
 	}
-	if d.listener != nil {
-		_ = d.listener.Close() // the server has closed it where it came to serve
-	}
+	d.closeListeners()
 	d.closers = nil
 	if len(failed) == 0 {
 		d.log.Info().Msg("stopped")

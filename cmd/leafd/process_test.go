@@ -77,6 +77,8 @@ type machine struct {
 	peers  time.Duration // see peerVariable; 0 for the default
 	addr   string        // its daemons' address; empty: a free one each time
 	zk     []string      // arguments that name its ZooKeeper; none: standalone
+	// prepare changes the command of a daemon before it is started; nil: nothing.
+	prepare func(*exec.Cmd)
 }
 
 func newMachine(t *testing.T) *machine {
@@ -148,6 +150,9 @@ func (m *machine) start(args ...string) *child {
 	l := &child{t: m.t, cmd: exec.Command(os.Args[0], all...), addr: addr, url: "http://" + addr, drained: make(chan struct{})}
 	l.cmd.Env = m.env()
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if m.prepare != nil {
+		m.prepare(l.cmd)
+	}
 	stderr, err := l.cmd.StderrPipe()
 	require.NoError(m.t, err)
 	require.NoError(m.t, l.cmd.Start())
@@ -306,6 +311,7 @@ func ids(body string) ([]int64, error) {
 // load asks for IDs from several clients until it is stopped.
 type load struct {
 	stopping chan struct{}
+	fresh    bool // each request has a connection of its own
 	wg       sync.WaitGroup
 
 	mu      sync.Mutex
@@ -326,7 +332,7 @@ func newLoad(l *child, paths ...string) *load {
 }
 
 func (ld *load) client(l *child, path string) {
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{}}
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: ld.fresh}}
 	defer client.CloseIdleConnections()
 	for {
 		select {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/peerclock"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
@@ -16,6 +18,21 @@ func (c Config) zkConfig() zkreg.Config {
 		Servers: c.ZK, Root: c.ZKRoot, ForeverPath: c.ZKForeverPath, SessionTimeout: c.ZKSessionTimeout,
 		Auth: c.ZKAuth, TLS: c.ZKTLS, Node: c.Node, Address: c.Advertise, Layout: c.Layout, ReclaimAfter: c.ReclaimAfter,
 	}
+}
+
+// peers is how the other daemons are asked for their clocks: in the language that
+// this one serves first, for a cluster has one mostly; over TLS alone where all have
+// to show certificates.
+func (c Config) peers(clk clock.Clock, certificates *server.Certificates) peerclock.Config {
+	asked := peerclock.Config{Clock: clk}
+	if certificates != nil {
+		verify := c.clientsNeedCert(server.Public)
+		asked.TLS, asked.Secure = certificates.Client(verify), peerclock.TLSFirst
+		if verify {
+			asked.Secure = peerclock.TLSOnly
+		}
+	}
+	return asked
 }
 
 // errNoZooKeeper is returned by commands that look at the registry.
@@ -47,7 +64,7 @@ func (d *daemon) startWorker(ctx context.Context) (*worker.Worker, error) {
 		Notify: d.monitor.worker,
 	}
 	if len(d.cfg.ZK) > 0 {
-		peers, err := peerclock.New(peerclock.Config{Clock: d.clk})
+		peers, err := peerclock.New(d.cfg.peers(d.clk, d.certificates))
 		if err != nil {
 			return nil, err
 		}
@@ -58,6 +75,7 @@ func (d *daemon) startWorker(ctx context.Context) (*worker.Worker, error) {
 			return nil, fmt.Errorf("opening the registry: %w", err)
 		}
 		cfg.Registry = d.registry
+		d.metrics.SetSession(d.registry)
 	}
 	return worker.Start(ctx, cfg)
 }

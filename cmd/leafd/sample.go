@@ -16,7 +16,8 @@ const sampleHeading = `# Settings of leafd, all of them, each with its default.
 # capitals, with _ for -, so that data-dir is LEAFD_DATA_DIR. An empty variable counts
 # as none. A name that leafd doesn't know is an error. Times are durations such as
 # 500ms, 3s, 2m or 24h. "leafd config --config FILE" checks the file and prints what
-# it comes to.
+# it comes to. SIGHUP makes a running daemon read it again: what says so is taken then, and
+# the rest at the next start.
 `
 
 // sampleFile is the committed sample, made from the settings themselves.
@@ -31,6 +32,9 @@ func sampleFile() (string, error) {
 		comment(&b, sentence(strings.TrimSuffix(s.usage, fmt.Sprintf(" (default %s)", s.def))))
 		if s.more != "" {
 			comment(&b, s.more)
+		}
+		if s.live {
+			comment(&b, "Taken at a reload (SIGHUP).")
 		}
 		line, err := yamlLine(s.name, s.yamlDefault())
 		if err != nil {

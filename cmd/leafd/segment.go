@@ -22,8 +22,12 @@ func (a *app) segmentCmd() *cobra.Command {
 		Short: "List and change the tags of segment IDs",
 		Long: `List and change the tags of segment IDs, straight in the store: the database of --mysql,
 or the SQLite file in --data-dir. No daemon need be running. Those that are see a change
-within their --segment-refresh.`,
-	}, a.segmentListCmd(), a.segmentCreateCmd(), a.segmentUpdateCmd(), a.segmentDeleteCmd())
+within their --segment-refresh.
+
+create, update and delete also go through a daemon, with --url and --admin-token-file: it
+writes into its log who changed what, and serves the change at once. stop and start are for
+running daemons alone.`,
+	}, a.segmentListCmd(), a.segmentCreateCmd(), a.segmentUpdateCmd(), a.segmentDeleteCmd(), a.segmentStopCmd(), a.segmentStartCmd())
 }
 
 // storeFlags adds the settings that say where the store is.
@@ -104,6 +108,8 @@ type jsonRow struct {
 	Step        int64  `json:"step"`
 	Description string `json:"description"`
 	UpdateTime  string `json:"update_time,omitempty"` // RFC 3339, UTC
+	// Stopped is where the tag is stopped, of the daemons that were asked.
+	Stopped []jsonStop `json:"stopped,omitempty"`
 }
 
 func rowJSON(row segment.Row) jsonRow {

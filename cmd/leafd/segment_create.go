@@ -19,15 +19,17 @@ const (
 func (a *app) segmentCreateCmd() *cobra.Command {
 	var output string
 	var row segment.Row
+	var via remote
 	cmd := &cobra.Command{
 		Use:   "create TAG",
 		Short: "Create a tag",
 		Long: `Create a tag. Its first ID is --max-id. For a tag that was there before, that has to be
 above every ID it ever gave: lower IDs would repeat.`,
-		Example: "  leafd segment create order --step 5000 --description 'order numbers'",
-		Args:    cobra.ExactArgs(1),
+		Example: `  leafd segment create order --step 5000 --description 'order numbers'
+  leafd segment create order --step 5000 --url http://127.0.0.1:8080 --admin-token-file token`,
+		Args: cobra.ExactArgs(1),
 	}
-	storeFlags(cmd)
+	changeFlags(cmd, &via)
 	cmd.Flags().Int64Var(&row.MaxID, "max-id", defaultMaxID, "first ID of the tag")
 	cmd.Flags().Int64Var(&row.Step, "step", defaultStep, "smallest range that a daemon takes, about what the tag needs in 15 minutes")
 	cmd.Flags().StringVar(&row.Description, "description", "", "what the tag is for")
@@ -37,15 +39,29 @@ above every ID it ever gave: lower IDs would repeat.`,
 		if err := checkCreate(row, output); err != nil {
 			return err
 		}
+		tell := func(row segment.Row, seen string) error {
+			if output == outputJSON {
+				return printJSON(a.Stdout, rowJSON(row))
+			}
+			_, err := fmt.Fprintf(a.Stdout, "Created tag %q: its first ID is %d, its step %d. %s\n", row.Tag, row.MaxID, row.Step, seen)
+			return printed(err)
+		}
+		daemon, err := via.changer(cmd)
+		if err != nil {
+			return err
+		}
+		if daemon != nil {
+			created, err := daemon.create(cmd.Context(), row)
+			if err != nil {
+				return err
+			}
+			return tell(created, seenByOthers)
+		}
 		return a.withStore(cmd, true, func(ctx context.Context, store segment.Admin, cfg Config) error {
 			if err := store.Create(ctx, row); err != nil {
 				return err
 			}
-			if output == outputJSON {
-				return printJSON(a.Stdout, rowJSON(row))
-			}
-			_, err := fmt.Fprintf(a.Stdout, "Created tag %q: its first ID is %d, its step %d. %s\n", row.Tag, row.MaxID, row.Step, seenBy(cfg))
-			return printed(err)
+			return tell(row, seenBy(cfg))
 		})
 	}
 	return cmd

@@ -12,6 +12,7 @@ import (
 func (a *app) segmentUpdateCmd() *cobra.Command {
 	var output, description string
 	var step int64
+	var via remote
 	cmd := &cobra.Command{
 		Use:   "update TAG",
 		Short: "Change the step or the description of a tag",
@@ -19,7 +20,7 @@ func (a *app) segmentUpdateCmd() *cobra.Command {
 repeat, and higher is what "leafd segment delete" and "create --max-id" are for.`,
 		Args: cobra.ExactArgs(1),
 	}
-	storeFlags(cmd)
+	changeFlags(cmd, &via)
 	cmd.Flags().Int64Var(&step, "step", 0, "smallest range that a daemon takes")
 	cmd.Flags().StringVar(&description, "description", "", "what the tag is for")
 	outputFlag(cmd, &output, outputText, outputJSON)
@@ -45,6 +46,24 @@ repeat, and higher is what "leafd segment delete" and "create --max-id" are for.
 		if newStep == nil && newDescription == nil {
 			return usagef("nothing to change: want --step or --description")
 		}
+		tell := func(row segment.Row, seen string) error {
+			if output == outputJSON {
+				return printJSON(a.Stdout, rowJSON(row))
+			}
+			_, err := fmt.Fprintf(a.Stdout, "Updated tag %q: its step is %d. %s\n", tag, row.Step, seen)
+			return printed(err)
+		}
+		daemon, err := via.changer(cmd)
+		if err != nil {
+			return err
+		}
+		if daemon != nil {
+			row, err := daemon.update(cmd.Context(), tag, newStep, newDescription)
+			if err != nil {
+				return err
+			}
+			return tell(row, seenByOthers)
+		}
 		return a.withStore(cmd, false, func(ctx context.Context, store segment.Admin, cfg Config) error {
 			if err := store.Update(ctx, tag, newStep, newDescription); err != nil {
 				return err
@@ -53,11 +72,7 @@ repeat, and higher is what "leafd segment delete" and "create --max-id" are for.
 			if err != nil {
 				return fmt.Errorf("updated, but then: %w", err)
 			}
-			if output == outputJSON {
-				return printJSON(a.Stdout, rowJSON(row))
-			}
-			_, err = fmt.Fprintf(a.Stdout, "Updated tag %q: its step is %d. %s\n", tag, row.Step, seenBy(cfg))
-			return printed(err)
+			return tell(row, seenBy(cfg))
 		})
 	}
 	return cmd

@@ -110,7 +110,7 @@ func TestLogger(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var b lockedBuffer
-			log, err := newLogger(&b, tc.level, tc.format)
+			log, _, err := newLogger(&b, tc.level, tc.format)
 			require.NoError(t, err)
 			log.Debug().Msg("one")
 			log.Info().Msg("two")
@@ -128,7 +128,7 @@ func TestLogger(t *testing.T) {
 			require.Contains(t, lines[len(lines)-1], "three")
 		})
 	}
-	_, err := newLogger(io.Discard, "loud", "json")
+	_, _, err := newLogger(io.Discard, "loud", "json")
 	require.Error(t, err)
 	require.Equal(t, exitUsage, exitCode(err))
 }

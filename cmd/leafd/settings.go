@@ -31,6 +31,7 @@ type setting struct {
 	more   string   // what the sample says besides
 	words  []string // the values allowed, for text and lists; nil allows any
 	secret bool     // never print it as it is
+	live   bool     // taken at SIGHUP; its field is in Config.withLive
 	// min and max bound numbers, and durations in nanoseconds, both included.
 	min, max int64
 }
@@ -44,8 +45,8 @@ const maxNumber = math.MaxInt64
 // settings returns every setting of leafd, in the order of the sample file.
 // Their groups stand in settings_groups.go.
 func settings() []setting {
-	return slices.Concat(addressSettings(), zookeeperSettings(), snowflakeSettings(), segmentSettings(),
-		clockSettings(), httpSettings(), alarmSettings(), logSettings())
+	return slices.Concat(addressSettings(), listenSettings(), zookeeperSettings(), snowflakeSettings(), segmentSettings(),
+		clockSettings(), httpSettings(), overloadSettings(), alarmSettings(), logSettings())
 }
 
 // envName is the environment variable of a setting.

@@ -114,7 +114,7 @@ func snowflakeSettings() []setting {
 			more:  "Spreads IDs over shards at low rates.",
 		},
 		{
-			name: "max-batch", kind: kindNumber, def: "10000", min: 1, max: 1_000_000,
+			name: "max-batch", kind: kindNumber, def: "10000", min: 1, max: 1_000_000, live: true,
 			usage: "most IDs that one request may ask for, 1 to 1000000; for segments too",
 		},
 	}
@@ -130,11 +130,11 @@ func segmentSettings() []setting {
 				"file readable to the daemon alone, or into the environment variable LEAFD_MYSQL.",
 		},
 		{
-			name: "segment-wait", kind: kindDuration, def: "500ms",
+			name: "segment-wait", kind: kindDuration, def: "500ms", live: true,
 			usage: "longest that a request waits for a segment to be fetched, 1ms to 1m",
 		},
 		{
-			name: "segment-refresh", kind: kindDuration, def: "60s",
+			name: "segment-refresh", kind: kindDuration, def: "60s", live: true,
 			usage: "time between looks for new and deleted tags, 1s to 24h",
 		},
 	}
@@ -163,7 +163,7 @@ func clockSettings() []setting {
 			usage: "longest that a start waits for ZooKeeper and for the recorded ceiling, above ceiling-lead, to 1h",
 		},
 		{
-			name: "clock-threshold", kind: kindDuration, def: "5s",
+			name: "clock-threshold", kind: kindDuration, def: "5s", live: true,
 			usage: "how far the clock may be off its peers', 10ms to 1h; beyond: no start, not ready",
 		},
 		{
@@ -183,7 +183,7 @@ func clockSettings() []setting {
 func httpSettings() []setting {
 	s := []setting{
 		{
-			name: "admin-token-file", group: "HTTP", kind: kindText,
+			name: "admin-token-file", group: "HTTP", kind: kindText, live: true,
 			usage: "file with the token that changes of tags over HTTP need, 16 bytes or more; empty: none allowed",
 			more:  "Make it readable to the daemon alone.",
 		},
@@ -200,12 +200,12 @@ func httpSettings() []setting {
 			usage: "longest that a client may take to accept an answer, 1s to 10m",
 		},
 		{
-			name: "drain-delay", kind: kindDuration, def: "0s",
+			name: "drain-delay", kind: kindDuration, def: "0s", live: true,
 			usage: "time between turning unready and refusing requests, at a stop, 0s to 10m",
 			more:  "Give a load balancer the time here to notice that the daemon is no longer ready.",
 		},
 		{
-			name: "shutdown-timeout", kind: kindDuration, def: "10s",
+			name: "shutdown-timeout", kind: kindDuration, def: "10s", live: true,
 			usage: "longest that requests in flight may take at a stop, 100ms to 10m",
 		},
 	}
@@ -220,12 +220,12 @@ func httpSettings() []setting {
 func alarmSettings() []setting {
 	return []setting{
 		{
-			name: "alarm-webhook", group: "Alarms", kind: kindText, secret: true,
+			name: "alarm-webhook", group: "Alarms", kind: kindText, secret: true, live: true,
 			usage: "URL that each alarm is sent to as JSON, by POST; empty: none",
 			more:  "An alarm is a line of the log too, with alarm=<code>; docs/ALARMS.md lists them.",
 		},
 		{
-			name: "alarm-exec", kind: kindText,
+			name: "alarm-exec", kind: kindText, live: true,
 			usage: "program that is run for each alarm, its JSON on standard input; empty: none",
 		},
 	}
@@ -234,7 +234,7 @@ func alarmSettings() []setting {
 func logSettings() []setting {
 	return []setting{
 		{
-			name: "log-level", group: "Log", kind: kindText, def: "info",
+			name: "log-level", group: "Log", kind: kindText, def: "info", live: true,
 			words: []string{"trace", "debug", "info", "warn", "error"},
 			usage: "least severe lines that are logged: trace, debug, info, warn or error",
 		},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/peerclock"
 	"github.com/leafd/leafd/worker"
 )
@@ -45,7 +46,7 @@ states of an entry:
 // registryFlags adds the settings that say where the registry is, and how long
 // a command may take over it.
 func registryFlags(cmd *cobra.Command, timeout *time.Duration, more ...string) {
-	names := append([]string{"layout", "epoch"}, more...)
+	names := append([]string{"layout", "epoch", "tls-cert", "tls-key", "tls-client-ca", "tls-client-auth"}, more...)
 	for _, s := range zookeeperSettings() {
 		if s.name == "zk" || strings.HasPrefix(s.name, "zk-") {
 			names = append(names, s.name)
@@ -169,7 +170,15 @@ func workerIDs(entries []worker.Entry) string {
 	return strings.Join(ids, ", ")
 }
 
-// asker asks the daemons of a cluster for their clocks.
-func (a *app) asker() (worker.Asker, error) {
-	return peerclock.New(peerclock.Config{Clock: a.Clock})
+// asker asks the daemons of a cluster for their clocks, as a daemon with these
+// settings would.
+func (a *app) asker(cfg Config) (worker.Asker, error) {
+	var certificates *server.Certificates
+	if cfg.TLS.Cert != "" {
+		var err error
+		if certificates, err = server.OpenCertificates(cfg.TLS, 0, nil); err != nil {
+			return nil, asUsage(err)
+		}
+	}
+	return peerclock.New(cfg.peers(a.Clock, certificates))
 }

@@ -48,7 +48,7 @@ left; they count all entries, whatever --state shows.`,
 			var asker worker.Asker
 			if !noSkew {
 				var err error
-				if asker, err = a.asker(); err != nil {
+				if asker, err = a.asker(cfg); err != nil {
 					return err
 				}
 			}

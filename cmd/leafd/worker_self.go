@@ -54,7 +54,7 @@ no_entry, other_worker, other_owner, released or not_known (ZooKeeper gave no an
 			return err
 		}
 		self := selfView{dir: dir, record: record, now: a.wall()}
-		asker, err := a.asker()
+		asker, err := a.asker(cfg)
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ since 1970; not there while it is live.`,
 	registryFlags(cmd, &timeout)
 	outputFlag(cmd, &output, outputText, outputJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.onCluster(cmd, timeout, output, func(ctx context.Context, dir worker.Directory, _ Config) error {
+		return a.onCluster(cmd, timeout, output, func(ctx context.Context, dir worker.Directory, cfg Config) error {
 			entries, err := dir.Entries(ctx)
 			if err != nil {
 				return err
@@ -40,7 +40,7 @@ since 1970; not there while it is live.`,
 			if err != nil {
 				return err
 			}
-			asker, err := a.asker()
+			asker, err := a.asker(cfg)
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ package peerclock
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"sync"
@@ -48,7 +49,26 @@ type Config struct {
 	Timeout time.Duration
 	// Parallel is how many peers are asked at once.
 	Parallel int
+	// TLS is how peers that serve TLS are asked; nil: with no certificate of ours,
+	// and theirs unverified, so that an answer is worth what it is in plain HTTP.
+	TLS *tls.Config
+	// Secure is whether TLS or plain HTTP is tried first, and whether the other is
+	// tried at all: while a cluster moves over to TLS there are peers of both kinds.
+	Secure Secure
 }
+
+// Secure is a choice between TLS and plain HTTP.
+type Secure uint8
+
+const (
+	// PlainFirst tries TLS where a peer doesn't speak plain HTTP.
+	PlainFirst Secure = iota
+	// TLSFirst tries plain HTTP where a peer doesn't speak TLS.
+	TLSFirst
+	// TLSOnly believes nothing that came in plain HTTP, which anybody on the way
+	// could have said.
+	TLSOnly
+)
 
 // Client asks peers. It is safe for concurrent use and holds nothing open
 // between two calls.
@@ -70,6 +90,12 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = DefaultTimeout
 	}
+	if cfg.TLS == nil {
+		if cfg.Secure == TLSOnly {
+			return nil, errors.New("peerclock: TLSOnly needs Config.TLS, which says what to believe")
+		}
+		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} //nolint:gosec // as plain HTTP: see Config.TLS
+	}
 	if cfg.Parallel == 0 {
 		cfg.Parallel = DefaultParallel
 	}
@@ -85,8 +111,11 @@ func New(cfg Config) (*Client, error) {
 //	    proxy's page, a redirect, another service on that port.
 //	A3  The true offset is within RTT/2 (and half a millisecond, and stepTolerance)
 //	    of Offset, and RTT is at most Timeout.
-//	A4  A peer costs at most twice Timeout, 64 KiB, and a connection that is
-//	    closed before Ask returns; it can't make Ask connect to anybody else.
+//	A4  A peer costs at most twice Timeout, and at any moment 64 KiB and one
+//	    connection, which is closed before Ask returns; it can't make Ask connect to
+//	    anybody else.
+//	A5  With TLSOnly nothing is sent to a peer, and nothing read, before it passed
+//	    Config.TLS.
 //
 // When ctx ends, the peers that have not answered by then are ErrUnreachable.
 func (c *Client) Ask(ctx context.Context, addresses []string) []clock.Sample {
@@ -132,7 +161,7 @@ func (c *Client) once(ctx context.Context, address, host string) clock.Sample {
 	s := clock.Sample{Address: address}
 	bounded, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
-	x, err := exchange(bounded, c.cfg.Clock, address, host)
+	x, err := c.exchange(bounded, address, host)
 	if err != nil {
 		switch {
 		case ctx.Err() != nil:

@@ -3,6 +3,7 @@ package peerclock
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -33,12 +34,45 @@ type trip struct {
 	body           []byte
 }
 
-// exchange asks one peer. The round trip begins once there is a connection: a
+// exchange asks one peer, and once more where it speaks the other language.
+func (c *Client) exchange(ctx context.Context, address, host string) (trip, error) {
+	secure := c.cfg.Secure != PlainFirst
+	x, err := c.attempt(ctx, address, host, secure)
+	if err == nil || c.cfg.Secure == TLSOnly || !errors.Is(err, errLanguage) {
+		return x, err
+	}
+	second, serr := c.attempt(ctx, address, host, !secure)
+	if ctx.Err() != nil || errors.Is(serr, errNoTLS) {
+		return trip{}, err // which was its language
+	}
+	return second, serr
+}
+
+// errLanguage marks the failures that may come from asking in plain HTTP who speaks
+// TLS, or the other way round.
+var errLanguage = errors.New("in this language")
+
+// errNoTLS marks the failures of a handshake in which the peer spoke no TLS.
+var errNoTLS = errors.New("no TLS")
+
+// marked is an error with marks that its text doesn't show.
+type marked struct {
+	error
+	marks []error
+}
+
+// Unwrap returns the error and its marks.
+func (m marked) Unwrap() []error { return append([]error{m.error}, m.marks...) }
+
+func language(err error) error { return marked{err, []error{errLanguage}} }
+
+// attempt asks one peer. The round trip begins once there is a connection: a
 // handshake that took long says nothing of the clock.
 //
 // It reads the answer with fasthttp and does without its client, which takes no
 // context, resends by itself, and counts the connecting in.
-func exchange(ctx context.Context, clk clock.Clock, address, host string) (trip, error) {
+func (c *Client) attempt(ctx context.Context, address, host string, secure bool) (trip, error) {
+	clk := c.cfg.Clock
 	var dialer net.Dialer
 	nc, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -48,23 +82,35 @@ func exchange(ctx context.Context, clk clock.Clock, address, host string) (trip,
 	// A deadline in the past ends what is under way; there is no other one.
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	c := &counted{Conn: nc}
+	spoken := nc
+	if secure {
+		over := tls.Client(nc, c.cfg.TLS)
+		if err := over.HandshakeContext(ctx); err != nil {
+			return trip{}, noTLS(err, address)
+		}
+		spoken = over
+	}
+	heard := &counted{Conn: spoken}
 
 	x := trip{sent: read(clk)}
-	if _, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: "+host+"\r\nUser-Agent: leafd\r\nAccept: application/json\r\nConnection: close\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(heard, "GET "+path+" HTTP/1.1\r\nHost: "+host+"\r\nUser-Agent: leafd\r\nAccept: application/json\r\nConnection: close\r\n\r\n"); err != nil {
 		return trip{}, fmt.Errorf("%w from %s: %w", ErrUnreachable, address, err)
 	}
 	resp := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(resp)
-	err = resp.ReadLimitBody(bufio.NewReaderSize(c, headerBytes), answerBytes)
+	err = resp.ReadLimitBody(bufio.NewReaderSize(heard, headerBytes), answerBytes)
 	// The time at the end of the answer, not at its beginning: a peer that
 	// hesitates in between makes the round trip longer, and not the offset wrong.
 	x.received = read(clk)
 	if err != nil {
-		return trip{}, c.explain(err, address)
+		return trip{}, heard.explain(err, address)
 	}
 	if resp.StatusCode() != fasthttp.StatusOK {
-		return trip{}, fmt.Errorf("%w: HTTP status %d, from %s", ErrAnswer, resp.StatusCode(), address)
+		err := fmt.Errorf("%w: HTTP status %d, from %s", ErrAnswer, resp.StatusCode(), address)
+		if resp.StatusCode() == fasthttp.StatusBadRequest { // what servers of TLS answer plain HTTP
+			err = language(err)
+		}
+		return trip{}, err
 	}
 	if kind, _, _ := strings.Cut(string(resp.Header.ContentType()), ";"); !strings.EqualFold(strings.TrimSpace(kind), "application/json") {
 		return trip{}, fmt.Errorf("%w: content type %s, from %s", ErrAnswer, quote([]byte(kind)), address)
@@ -109,13 +155,26 @@ func (c *counted) Read(p []byte) (int, error) {
 func (c *counted) explain(err error, address string) error {
 	switch {
 	case c.err != nil && !errors.Is(c.err, io.EOF):
-		return fmt.Errorf("%w from %s: %w", ErrUnreachable, address, c.err)
+		return language(fmt.Errorf("%w from %s: %w", ErrUnreachable, address, c.err))
 	case c.bytes == 0:
-		return fmt.Errorf("%w from %s: it closed the connection", ErrUnreachable, address)
+		return language(fmt.Errorf("%w from %s: it closed the connection", ErrUnreachable, address))
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		return fmt.Errorf("%w: longer than %d KiB, from %s", ErrAnswer, answerBytes>>10, address)
 	}
-	return fmt.Errorf("%w: %d bytes that are no HTTP response, or not all of one, from %s", ErrAnswer, c.bytes, address)
+	return language(fmt.Errorf("%w: %d bytes that are no HTTP response, or not all of one, from %s", ErrAnswer, c.bytes, address))
+}
+
+// noTLS is the error of a handshake that failed.
+func noTLS(err error, address string) error {
+	var record tls.RecordHeaderError
+	var network *net.OpError
+	switch {
+	case errors.As(err, &record):
+		return marked{fmt.Errorf("%w: it speaks no TLS, from %s", ErrAnswer, address), []error{errLanguage, errNoTLS}}
+	case errors.As(err, &network) && network.Op != "remote error", errors.Is(err, io.EOF):
+		return marked{fmt.Errorf("%w from %s: TLS: %w", ErrUnreachable, address, err), []error{errNoTLS}}
+	}
+	return fmt.Errorf("%w from %s: TLS: %w", ErrUnreachable, address, err)
 }
 
 // checkAddress returns address as it goes into the Host header. Everything that

@@ -128,7 +128,7 @@ func serve(ctx context.Context, dir string) (*server.Server, string, func(), err
 		return nil, "", nil, err
 	}
 	go func() {
-		if err := srv.Serve(ln); err != nil {
+		if err := srv.Serve(ln, server.Public); err != nil {
 			fmt.Fprintln(os.Stderr, "pgo:", err)
 		}
 	}()

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/webtest"
+)
+
+// hostileTag is what somebody with the right to create tags may name one.
+const hostileTag = `<script>alert(1)</script><img src=x onerror=alert(2)>`
+
+// adminSecret is the token of this file's daemons.
+const adminSecret = "let-me-in-for-a-test"
+
+// overview is the daemon's GET /api/overview.
+func (l *child) overview() server.Overview {
+	l.t.Helper()
+	a := l.mustGet("/api/overview")
+	require.Equal(l.t, http.StatusOK, a.status, a.body)
+	return fromJSON[server.Overview](l.t, a.body)
+}
+
+// dashboardViews are those that the page has to look right in.
+var dashboardViews = []webtest.View{
+	{Width: 1280, Height: 900},
+	{Width: 1280, Height: 900, Dark: true},
+	{Width: 360, Height: 740},
+	{Width: 360, Height: 740, Dark: true},
+}
+
+// The dashboard of a cluster in a real browser. With LEAFDTEST_SCREENSHOTS naming a
+// folder, the pictures of docs/DASHBOARD.md are written there.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	g := newGuards(t)
+	token := writeFile(t, "token", adminSecret+"\n")
+	var daemons []*child
+	var machines []*machine
+	for range 3 {
+		m := g.machine()
+		machines = append(machines, m)
+		daemons = append(daemons, m.start(often("--admin-token-file", token)...))
+	}
+	for _, l := range daemons {
+		l.awaitStatus("/readyz", http.StatusOK)
+	}
+	m, l := machines[0], daemons[0]
+	body, err := json.Marshal(map[string]any{"tag": hostileTag, "step": 1000})
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, l.send(http.MethodPost, "/api/segments", adminSecret, string(body)).status)
+
+	p := webtest.Open(t).Page(l.url+"/", dashboardViews[0])
+	showsTheCluster(t, p, daemons)
+	showsWhatIsIssued(t, p, l)
+	for _, view := range dashboardViews {
+		p.Look(view)
+		require.LessOrEqual(t, p.Overflow(), 0, view)
+		require.Empty(t, p.Faint(), view)
+	}
+	p.Look(dashboardViews[0])
+	require.Empty(t, p.Complaints())
+	takePictures(t, p, daemons)
+
+	showsALostDaemon(t, p, m, l)
+	require.NoError(t, noteworthy(p.Complaints()))
+	showsAGuardThatTrips(p, m) // last: a start after it would be refused until the clock has caught up
+	require.Empty(t, p.Strangers(l.addr))
+	require.Empty(t, p.Complaints())
+}
+
+func showsTheCluster(t *testing.T, p *webtest.Page, daemons []*child) {
+	t.Helper()
+	l := daemons[0]
+	p.AwaitText("#verdict", "ready")
+	p.AwaitText("#workers-note", "3 of 3 live")
+	p.AwaitText("#guards", "agree")
+	self := l.info()
+	require.Equal(t, self.Node, p.Text("#node"))
+	require.Contains(t, p.Text("#build"), fmt.Sprintf("worker %d", self.ID))
+	for _, d := range daemons {
+		row := fmt.Sprintf(`[...document.querySelectorAll("#workers tbody tr")].find((r) => r.cells[1].innerText === %q)`, d.info().Node)
+		p.Await(row + `?.cells[0].innerText === "` + fmt.Sprint(d.info().ID) + `"`)
+		if d == l {
+			p.Await(row + `.cells[2].innerText === "this daemon: active"`)
+			continue
+		}
+		p.Await(row + `.cells[2].innerText === "live"`)
+		p.Await("/ms$/.test(" + row + `.cells[4].innerText)`) // its clock's offset
+	}
+	p.Await(`document.querySelector("#clocks svg")?.getAttribute("aria-label").startsWith("Offsets of 2 of 2 peers against a threshold of 5.0 s")`)
+	require.Equal(t, 2, webtest.Eval[int](p, `document.querySelectorAll("#clocks .inside").length`))
+	guards := p.Text("#guards")
+	for _, part := range []string{"Check snowflake", "Check segment", "Fence", "the identity is ours", "Ceiling", "of 3.0 s", "Last report", "every 500 ms", "ZooKeeper", "connected", "up to 5.0 s allowed"} {
+		require.Contains(t, guards, part)
+	}
+	require.NotContains(t, guards, "fails")
+
+	p.AwaitText("#tags tbody", hostileTag)
+	require.Zero(t, webtest.Eval[int](p, `document.querySelectorAll("#tags script, #tags img").length`))
+}
+
+func showsWhatIsIssued(t *testing.T, p *webtest.Page, l *child) {
+	t.Helper()
+	p.AwaitText("#t-snowflake-sub", "0 since the start")
+	require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/order?n=1234").status)
+	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test?n=777").status)
+	require.Equal(t, http.StatusNotFound, l.mustGet("/api/segment/get/nothing").status)
+	p.AwaitText("#t-snowflake-sub", "1,234 since the start")
+	p.AwaitText("#t-segment-sub", "777 since the start")
+	row := `[...document.querySelectorAll("#tags tbody tr")].find((r) => r.cells[0].innerText === "leaf-segment-test")`
+	p.Await(row + `?.cells[6].innerText === "777"`)
+	p.Await(row + `.cells[2].innerText.includes("left")`)
+	p.Await(row + `.querySelector(".buffer i").getBoundingClientRect().width > 0`)
+	p.AwaitText("#errors tbody", "unknown_key")
+	require.Equal(t, http.StatusOK, l.send(http.MethodPost, "/api/segments/leaf-segment-test/stop", adminSecret, `{"reason":"<b>too fast</b>"}`).status)
+	p.Await(row + `.cells[1].innerText === "stopped: <b>too fast</b>"`)
+	p.AwaitText("#tags-note", "1 stopped.")
+	require.Equal(t, http.StatusOK, l.send(http.MethodPost, "/api/segments/leaf-segment-test/start", adminSecret, "").status)
+	p.Await(row + `.cells[1].innerText === "served"`)
+	p.Await(`+document.querySelector("#rate [data-series=snowflake]")?.dataset.points > 0 && document.querySelector("#rate [data-series=segment]")`)
+	p.Await(`document.querySelector("#rate svg").getAttribute("aria-label").startsWith("IDs per second over the last")`)
+}
+
+// showsAGuardThatTrips sets the clock beyond the peers' threshold, and back.
+func showsAGuardThatTrips(p *webtest.Page, m *machine) {
+	m.step(6 * time.Second)
+	p.AwaitText("#verdict", "not ready: clock_offset")
+	p.AwaitText("#guards", "disagree")
+	p.AwaitText("#t-offset", "−6.0 s")
+	p.Await(`document.querySelectorAll("#clocks .outside").length === 2`)
+	p.AwaitText("#workers tbody", "live, clock off")
+	p.AwaitText("#workers tbody", "this daemon: not ready")
+	m.step(-6 * time.Second)
+	p.Await(`document.querySelector("#verdict").innerText === "ready"`)
+	p.Await(`document.querySelectorAll("#clocks .outside").length === 0`)
+}
+
+func showsALostDaemon(t *testing.T, p *webtest.Page, m *machine, l *child) {
+	t.Helper()
+	require.False(t, webtest.Eval[bool](p, `document.body.classList.contains("stale")`))
+	require.Equal(t, exitOK, l.stop())
+	p.AwaitText("#lost", "leafd does not answer (no connection). Trying again.")
+	p.Await(`/The figures below are \d+ s old/.test(document.querySelector("#lost").innerText)`)
+	p.AwaitText("#verdict", "no answer")
+	require.True(t, webtest.Eval[bool](p, `document.body.classList.contains("stale")`))
+	require.True(t, strings.HasPrefix(webtest.Eval[string](p, `document.title`), "(no answer)"))
+	require.Contains(t, p.Text("#workers tbody"), m.addr, "what was known stays, marked as old")
+	again := m.ready(often()...)
+	p.AwaitText("#verdict", "ready")
+	p.Await(`document.querySelector("#lost").hidden && !document.body.classList.contains("stale")`)
+	p.AwaitText("#t-snowflake-sub", "0 since the start")
+	require.Equal(t, again.info().Node, p.Text("#node"))
+}
+
+// noteworthy leaves out what Chromium says of a daemon that is gone.
+func noteworthy(complaints []string) error {
+	left := slices.DeleteFunc(complaints, func(c string) bool {
+		return strings.HasPrefix(c, "log network: Failed to load resource: net::ERR_CONNECTION")
+	})
+	if len(left) > 0 {
+		return fmt.Errorf("the browser complains: %q", left)
+	}
+	return nil
+}
+
+// takePictures makes the screenshots of the documentation, of a cluster at work.
+func takePictures(t *testing.T, p *webtest.Page, daemons []*child) {
+	t.Helper()
+	folder := os.Getenv("LEAFDTEST_SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	require.Equal(t, http.StatusNoContent, daemons[0].send(http.MethodDelete, "/api/segments/"+url.PathEscape(hostileTag), adminSecret, "").status)
+	for _, tag := range []string{"order", "payment", "refund"} {
+		require.Equal(t, http.StatusCreated, daemons[0].send(http.MethodPost, "/api/segments", adminSecret, `{"tag":"`+tag+`","step":20000}`).status)
+	}
+	load := newLoad(daemons[0], "/api/snowflake/get/order", "/api/segment/get/order", "/api/segment/get/payment?n=3")
+	p.Await(`+document.querySelector("#rate [data-series=snowflake]").dataset.points >= 25`)
+	for name, view := range map[string]webtest.View{"dashboard.png": dashboardViews[0], "dashboard-dark.png": dashboardViews[1], "dashboard-phone.png": dashboardViews[2]} {
+		p.Look(view)
+		p.Screenshot(filepath.Join(folder, name))
+	}
+	p.Look(dashboardViews[0])
+	load.stop()
+}
+
+// The overview never waits for ZooKeeper: it shows the workers last seen, and says
+// how old that is.
+func TestOverviewWithoutZooKeeper(t *testing.T) {
+	t.Parallel()
+	g := newGuards(t)
+	m, proxy := g.behindProxy()
+	l := m.ready(often()...)
+	require.Eventually(t, func() bool { return l.overview().Workers.Live == 1 }, time.Minute, 20*time.Millisecond)
+	o := l.overview()
+	require.Equal(t, "connected", o.Guards.Registry)
+	require.False(t, o.Guards.RegistryFailing)
+	require.Equal(t, m.addr, o.Workers.List[0].Node)
+
+	proxy.Blackhole(t, true)
+	require.Eventually(t, func() bool {
+		o = l.overview()
+		return o.Workers.Error == "registry_unavailable" && o.Guards.RegistryFailing
+	}, time.Minute, 20*time.Millisecond)
+	require.Equal(t, 1, o.Workers.Total, "as last seen")
+	require.Positive(t, *o.Workers.Age)
+	require.Equal(t, "ready", o.Ready.Status)
+
+	proxy.Blackhole(t, false)
+	require.Eventually(t, func() bool {
+		o = l.overview()
+		return o.Workers.Error == "" && o.Guards.Registry == "connected" && !o.Guards.RegistryFailing
+	}, time.Minute, 20*time.Millisecond)
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/doctor"
+	"github.com/leafd/leafd/server"
+)
+
+// maxConnections is how many a daemon takes at once.
+const maxConnections = server.DefaultMaxConns
+
+// listen looks whether the port can be had, or which daemon has it.
+func (p *patient) listen(ctx context.Context, r *doctor.Report) {
+	ln, err := listenTCP(ctx, p.cfg.Listen)
+	switch {
+	case err == nil:
+		_ = ln.Close() // nobody has come
+		r.OK("listen", "%s can be had", p.cfg.Listen)
+	case errors.Is(err, syscall.EADDRINUSE):
+		p.whoListens(ctx, r, err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		r.Fail("listen", fmt.Errorf("%s: this machine has no such address: %w", p.cfg.Listen, err), "correct --listen, or start after the address is there (network-online.target)")
+	case errors.Is(err, syscall.EACCES):
+		r.Fail("listen", fmt.Errorf("%s: %w", p.cfg.Listen, err), "take a port of 1024 or more, or give the unit AmbientCapabilities=CAP_NET_BIND_SERVICE")
+	default:
+		r.Fail("listen", fmt.Errorf("%s: %w", p.cfg.Listen, err), "correct --listen")
+	}
+}
+
+// others looks at the listeners beside --listen.
+func (p *patient) others(ctx context.Context, r *doctor.Report) {
+	for _, l := range []struct{ check, address string }{{"admin-listen", p.cfg.AdminListen}, {"listen-unix", p.cfg.ListenUnix}} {
+		path, unix := strings.CutPrefix(l.address, unixScheme)
+		switch {
+		case l.address == "":
+		case unix || l.check == "listen-unix":
+			judgeSocket(r, l.check, path)
+		default:
+			p.judgePort(ctx, r, l.check, l.address)
+		}
+	}
+}
+
+// judgePort looks whether a port can be had that only a daemon of ours has otherwise.
+func (p *patient) judgePort(ctx context.Context, r *doctor.Report, check, address string) {
+	ln, err := listenTCP(ctx, address)
+	switch {
+	case err == nil:
+		_ = ln.Close() // nobody has come
+		r.OK(check, "%s can be had", address)
+	case errors.Is(err, syscall.EADDRINUSE) && p.running():
+		r.OK(check, "%s is held, and a daemon runs on this data folder", address)
+	default:
+		r.Fail(check, fmt.Errorf("%s: %w", address, err), "stop what has it, or correct --"+check)
+	}
+}
+
+// judgeSocket looks at the folder of a unix socket, and at what stands in its place.
+func judgeSocket(r *doctor.Report, check, path string) {
+	folder, err := os.Stat(filepath.Dir(path))
+	if err == nil && !folder.IsDir() {
+		err = fmt.Errorf("%s is no folder", filepath.Dir(path))
+	}
+	if err != nil {
+		r.Fail(check, fmt.Errorf("the socket %s has no folder to be made in: %w", path, err), "create it, or correct --"+check)
+		return
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket == 0 {
+		r.Fail(check, fmt.Errorf("%s is there, and is no socket", path), "move it away, or correct --"+check)
+		return
+	}
+	r.OK(check, "%s", path)
+}
+
+// whoListens asks whoever has the port.
+func (p *patient) whoListens(ctx context.Context, r *doctor.Report, cause error) {
+	asker, err := p.app.asker(p.cfg)
+	if err != nil {
+		r.Fail("listen", err, "")
+		return
+	}
+	holder, _ := cache.Holder(p.cfg.DataDir) // the check of the lock tells why it is not known
+	s := asker.Ask(ctx, []string{p.reachable()})[0]
+	switch {
+	case s.Err == nil && holder != 0 && s.Node == p.cfg.Node:
+		r.OK("listen", "%s is held by the daemon that runs on this data folder (node %q, process %d)", p.cfg.Listen, s.Node, holder)
+	case s.Err == nil:
+		r.Fail("listen", fmt.Errorf("%s is held by another leafd, node %q: %w", p.cfg.Listen, s.Node, cause), "stop that one, or take another --listen")
+	case holder != 0:
+		r.Warn("listen", fmt.Sprintf("%s is held, and who holds it says nothing (%v); process %d runs on this data folder", p.cfg.Listen, s.Err, holder),
+			"see whether it is that one: it may have other settings, or hang")
+	default:
+		r.Fail("listen", fmt.Errorf("%s is held by something that is no leafd: %w", p.cfg.Listen, cause), "stop it, or take another --listen; ss -ltnp tells which it is, and it may be leafd.socket of systemd")
+	}
+}
+
+// reachable is the address listened on, as one that can be connected to.
+func (p *patient) reachable() string {
+	host, port, _ := net.SplitHostPort(p.cfg.Listen) // loadConfig has checked it
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+		if err == nil && ip.Is6() {
+			host = "::1"
+		}
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// advertise looks whether the advertised address is this machine's.
+func (p *patient) advertise(_ context.Context, r *doctor.Report) {
+	addr, err := netip.ParseAddrPort(p.cfg.Advertise)
+	if err != nil {
+		r.Fail("advertise", fmt.Errorf("%s: %w", p.cfg.Advertise, err), "want ip:port")
+		return
+	}
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		r.Fail("advertise", fmt.Errorf("the machine's addresses can't be read: %w", err), "")
+		return
+	}
+	own := false
+	for _, a := range list {
+		prefix, err := netip.ParsePrefix(a.String())
+		own = own || err == nil && prefix.Addr().Unmap() == addr.Addr().Unmap()
+	}
+	derived := p.values.find("advertise").derived != ""
+	switch {
+	case addr.Addr().IsLoopback() && len(p.cfg.ZK) > 0 && !derived: // the settings warn of a derived one
+		r.Warn("advertise", fmt.Sprintf("%s is loopback: daemons of other machines reach themselves there", addr), "set --advertise to an address that the others reach")
+	case own || addr.Addr().IsLoopback():
+		r.OK("advertise", "%s is an address of this machine", addr)
+	default:
+		r.Warn("advertise", fmt.Sprintf("%s is no address of this machine", addr), "see that the others reach this daemon there, through a forwarded port, say; else correct --advertise")
+	}
+}

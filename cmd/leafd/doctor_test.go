@@ -1,0 +1,263 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/doctor"
+)
+
+// diagnosis is what leafd doctor printed for programs, and its exit code.
+type diagnosis struct {
+	jsonExamination
+
+	t    *testing.T
+	code int
+}
+
+// examine runs leafd doctor with a clock.
+func examine(t *testing.T, clk clock.Clock, args ...string) diagnosis {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), process{
+		Args: append([]string{"doctor", "-o", "json"}, args...), Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Clock: clk,
+	})
+	d := diagnosis{jsonExamination: fromJSON[jsonExamination](t, stdout.String()), t: t, code: code}
+	require.Equal(t, code, d.ExitCode, stderr.String())
+	require.Equal(t, code == exitOK, stderr.Len() == 0)
+	for _, r := range d.Results {
+		require.NotContains(t, r.Found+r.Do, "hunter2", "no password")
+	}
+	return d
+}
+
+// result requires that a check came to status, in a line that says all of says.
+func (d diagnosis) result(check string, status doctor.Status, says ...string) {
+	d.t.Helper()
+	for _, r := range d.Results {
+		if r.Check != check || r.Status != status {
+			continue
+		}
+		all := true
+		for _, s := range says {
+			all = all && strings.Contains(r.Found+" -> "+r.Do, s)
+		}
+		if all {
+			return
+		}
+	}
+	require.Fail(d.t, "no such line", "%s %s %q in %+v", status, check, says, d.Results)
+}
+
+// well requires that nothing failed but where the tests' folder happens to lie.
+func (d diagnosis) well() {
+	d.t.Helper()
+	for _, r := range d.Results {
+		if r.Check != "data-fs" {
+			require.NotEqual(d.t, doctor.Fail, r.Status, "%+v", r)
+		}
+	}
+}
+
+// doctor runs leafd doctor on the machine, for a daemon that was given address and args.
+func (m *machine) doctor(address string, args ...string) diagnosis {
+	m.t.Helper()
+	all := append([]string{"--listen", address, "--data-dir", m.dataDir()}, m.zk...)
+	return examine(m.t, m.clk, append(all, args...)...)
+}
+
+func TestDoctorBeforeTheFirstStart(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	d := examine(t, clock.System(), "--listen", freeAddress(t), "--data-dir", dir)
+	d.well()
+	d.result("settings", doctor.OK)
+	d.result("listen", doctor.OK, "can be had")
+	d.result("data-dir", doctor.OK, "leafd makes it")
+	d.result("record", doctor.OK, "first start")
+	d.result("segments", doctor.OK, "first start")
+	d.result("zookeeper", doctor.OK, "standalone")
+	require.NoDirExists(t, dir)
+
+	// For people: one line each, and how many.
+	out := leafd(t, "doctor", "--listen", freeAddress(t), "--data-dir", dir)
+	require.Contains(t, out.stdout, "OK    settings ")
+	require.Regexp(t, `\n\d+ checks: \d+ ok, \d+ warn, \d+ failed.\n$`, out.stdout)
+}
+
+func TestDoctorOfBadSettings(t *testing.T) {
+	t.Parallel()
+	d := examine(t, clock.System(), "--max-batch=0", "--segment-wait=soon", "--mysql=leaf:hunter2@x")
+	require.Equal(t, exitUsage, d.code)
+	require.Len(t, d.Results, 3, "all at once, and nothing else can be looked at")
+	for i, name := range []string{"max-batch", "segment-wait", "mysql"} {
+		require.Equal(t, doctor.Fail, d.Results[i].Status)
+		require.Contains(t, d.Results[i].Found, name)
+	}
+	missing := filepath.Join(t.TempDir(), "none.yaml")
+	d = examine(t, clock.System(), "--config", missing)
+	require.Equal(t, exitUsage, d.code)
+	d.result("settings", doctor.Fail, missing)
+	leafd(t, "doctor", "-o", "yaml").failed(t, exitUsage, "--output")
+	leafd(t, "doctor", "--timeout", "0s").failed(t, exitUsage, "--timeout")
+}
+
+func TestDoctorStrict(t *testing.T) {
+	t.Parallel()
+	args := []string{"--listen", freeAddress(t), "--data-dir", filepath.Join(t.TempDir(), "data"), "--advertise", "192.0.2.1:8080"}
+	d := examine(t, clock.System(), args...)
+	d.well()
+	d.result("advertise", doctor.Warn, "no address of this machine")
+	require.Equal(t, exitFailure, examine(t, clock.System(), append(args, "--strict")...).code)
+}
+
+// A daemon that runs is known, and isn't disturbed; a strange one, and a stranger, are
+// told from it.
+func TestDoctorAndWhoListens(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.addr = freeAddress(t)
+	l := m.ready()
+	ld := newLoad(l, "/api/snowflake/get/x")
+	before := l.info()
+	d := m.doctor(m.addr)
+	d.well()
+	d.result("listen", doctor.OK, "held by the daemon that runs on this data folder")
+	d.result("data-lock", doctor.OK, fmt.Sprintf("process %d", l.cmd.Process.Pid))
+	d.result("record", doctor.OK, "which runs")
+	d.result("segments", doctor.OK, "1 tag, and no row is spoilt")
+	d.result("marks", doctor.OK)
+	require.Equal(t, before.Owner, l.info().Owner)
+	ld.stop()
+	require.Empty(t, ld.broken)
+	require.Empty(t, ld.refused)
+	require.Zero(t, ld.failed)
+
+	other := newMachine(t)
+	d = other.doctor(m.addr)
+	require.Equal(t, exitFailure, d.code)
+	d.result("listen", doctor.Fail, "another leafd, node", m.addr)
+	require.Equal(t, exitOK, l.stop())
+
+	ln, err := net.Listen("tcp", m.addr)
+	require.NoError(t, err)
+	web := &httptest.Server{Listener: ln, Config: &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Minute}} //nolint:exhaustruct // no more is needed
+	web.Start()
+	defer web.Close()
+	d = m.doctor(m.addr)
+	d.result("listen", doctor.Fail, "no leafd")
+	d.result("data-lock", doctor.OK, "free")
+	d = m.doctor("192.0.2.1:8080")
+	d.result("listen", doctor.Fail, "no such address")
+
+	// The other listeners.
+	d = m.doctor(freeAddress(t), "--admin-listen", m.addr, "--listen-unix", m.dir+"/none/socket")
+	d.result("admin-listen", doctor.Fail, m.addr)
+	d.result("listen-unix", doctor.Fail, "no folder")
+	d = m.doctor(freeAddress(t), "--admin-listen", "unix:"+m.dir+"/admin", "--listen-unix", writeFile(t, "file", "x"))
+	d.result("admin-listen", doctor.OK, m.dir)
+	d.result("listen-unix", doctor.Fail, "is no socket")
+}
+
+func TestDoctorOfTheClockAndTheRecord(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	l := m.ready()
+	l.kill()
+	d := m.doctor(freeAddress(t))
+	d.result("record", doctor.Warn, "did not stop cleanly")
+	require.NoError(t, m.ready().cmd.Process.Kill())
+
+	m.step(-time.Hour)
+	d = m.doctor(freeAddress(t))
+	require.Equal(t, exitClock, d.code)
+	d.result("record", doctor.Fail, "behind the")
+	m.step(time.Hour)
+	d = m.doctor(freeAddress(t), "--worker-id", "3")
+	require.Equal(t, exitFailure, d.code)
+	d.result("record", doctor.Fail, "it is of worker 0")
+	d = m.doctor(freeAddress(t), "--layout", "41+5+5+12")
+	d.result("record", doctor.Fail, "41+10+12")
+	require.NoError(t, os.WriteFile(m.dataDir()+"/worker.json", []byte("{"), 0o600))
+	d = m.doctor(freeAddress(t))
+	d.result("record", doctor.Fail, "damaged")
+
+	early := clocktest.New(time.Date(2009, 1, 1, 0, 0, 0, 0, time.UTC))
+	d = examine(t, early, "--listen", freeAddress(t), "--data-dir", t.TempDir())
+	d.result("layout", doctor.Fail, "mend the clock")
+	late := clocktest.New(time.Date(2079, 1, 1, 0, 0, 0, 0, time.UTC))
+	examine(t, late, "--listen", freeAddress(t), "--data-dir", t.TempDir()).result("layout", doctor.Warn, "ends on 2080")
+}
+
+func TestDoctorOfTheSegmentFiles(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	l := m.ready()
+	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test").status)
+	require.Equal(t, exitOK, l.stop())
+	saved, err := os.ReadFile(m.dataDir() + "/segments.db")
+	require.NoError(t, err)
+	l = m.ready()
+	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test").status)
+	require.Equal(t, exitOK, l.stop())
+	m.doctor(freeAddress(t)).well()
+
+	require.NoError(t, os.WriteFile(m.dataDir()+"/segments.db", saved, 0o600)) // an old backup, put back
+	d := m.doctor(freeAddress(t))
+	require.Equal(t, exitFailure, d.code)
+	d.result("segments", doctor.Fail, "leaf-segment-test", "max_id is 2001, and IDs up to 4001 were used here")
+	require.NoError(t, os.WriteFile(m.dataDir()+"/segments.db", saved[:5000], 0o600))
+	require.NoError(t, os.Truncate(m.dataDir()+"/marks.db", 0))
+	d = m.doctor(freeAddress(t))
+	d.result("segments", doctor.Fail, "segments.db")
+	d.result("marks", doctor.Fail, "the file is empty")
+}
+
+func TestDoctorOfAlarms(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	asked := make(chan []byte, 1)
+	go func() {
+		conn, err := ln.Accept()
+		if err != nil {
+			close(asked)
+			return
+		}
+		said, _ := io.ReadAll(conn)
+		_ = conn.Close()
+		asked <- said
+	}()
+	dir := t.TempDir()
+	check := func(args ...string) diagnosis {
+		return examine(t, clock.System(), append([]string{"--listen", freeAddress(t), "--data-dir", dir}, args...)...)
+	}
+	d := check("--alarm-webhook", "http://"+ln.Addr().String()+"/hunter2", "--alarm-exec", "true")
+	d.well()
+	d.result("alarm-webhook", doctor.OK, ln.Addr().String())
+	d.result("alarm-exec", doctor.OK)
+	require.Empty(t, <-asked, "nothing was said there")
+	require.NoError(t, ln.Close())
+	d = check("--alarm-webhook", "http://"+ln.Addr().String()+"/hunter2")
+	d.well()
+	d.result("alarm-webhook", doctor.Warn, "can't be reached")
+	d = check("--alarm-webhook", "hunter2")
+	require.Equal(t, exitUsage, d.code)
+	d.result("alarm-webhook", doctor.Fail, "not an http or https URL")
+	d = check("--alarm-exec", writeFile(t, "script", "#!/bin/sh\n"))
+	require.Equal(t, exitUsage, d.code)
+	d.result("alarm-exec", doctor.Fail, "permission denied")
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/doctor"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// From before the first daemon of a cluster to beside one that runs.
+func TestDoctorOfACluster(t *testing.T) {
+	t.Parallel()
+	c := onShared(t)
+	o := c.watch()
+	m := c.machine()
+	node := []string{"--node", "one"}
+	d := m.doctor(m.addr, node...)
+	d.well()
+	d.result("zookeeper", doctor.OK, c.servers[0], "4s")
+	d.result("zk-node", doctor.OK, "nothing is at "+c.root)
+	d.result("zk-ids", doctor.OK, "1024 left of 1024")
+	d.result("zk-rights", doctor.OK, "all that a daemon writes is allowed")
+	d.result("peers", doctor.OK, "no other daemon is live")
+	_, found, err := o.get(c.root)
+	require.NoError(t, err)
+	require.False(t, found, "nothing was made")
+
+	l := m.ready(node...)
+	d = m.doctor(m.addr, node...)
+	d.well()
+	d.result("zk-node", doctor.OK, `node "one" is worker 0`, "and live")
+	d.result("listen", doctor.OK, "held by the daemon")
+
+	// Another machine that would be the same node, and one with a clock of its own.
+	twin := c.machine()
+	d = twin.doctor(twin.addr, node...)
+	require.Equal(t, exitHeld, d.code)
+	d.result("zk-node", doctor.Fail, `live as node "one", worker 0`)
+	other := c.machine()
+	d = other.doctor(other.addr)
+	d.well()
+	d.result("peers", doctor.OK, "1 peers")
+	other.step(time.Hour)
+	d = other.doctor(other.addr)
+	require.Equal(t, exitClock, d.code)
+	d.result("peers", doctor.Fail, "mend the clock")
+
+	require.Equal(t, exitOK, l.stop())
+	d = m.doctor(m.addr, node...)
+	d.well()
+	d.result("zk-node", doctor.OK, "last reported")
+	m.step(-time.Hour)
+	d = m.doctor(m.addr, node...)
+	require.Equal(t, exitClock, d.code)
+	d.result("zk-node", doctor.Fail, "recorded in ZooKeeper")
+	m.step(time.Hour)
+
+	d = m.doctor(m.addr, append(node, "--layout", "41+5+5+12")...)
+	d.result("zk-node", doctor.Fail, "is for layout 41+10+12")
+	d = m.doctor(m.addr, "--node", "renamed")
+	d.result("record", doctor.Warn, `recorded for node "one"`)
+	d = m.doctor(m.addr, "--zk-session-timeout", "1m")
+	d.result("zookeeper", doctor.Warn, "grants a session of")
+	require.NoError(t, zookeepertest.Shared(t).Conn(t).Delete(o.forever+"/one-0000000000", -1))
+	d = m.doctor(m.addr, node...)
+	d.well()
+	d.result("zk-node", doctor.Warn, "was removed")
+}
+
+func TestDoctorOfAFullCluster(t *testing.T) {
+	t.Parallel()
+	c := onShared(t)
+	c.watch().filled("41+5+5+12", 32)
+	m := c.laterMachine("--layout", "41+5+5+12")
+	d := m.doctor(m.addr)
+	require.Equal(t, exitExhausted, d.code)
+	d.result("zk-ids", doctor.Fail, "32 stale", "leafd worker release")
+	d = m.doctor(m.addr, "--reclaim-after", "1h")
+	d.well()
+	d.result("zk-ids", doctor.Warn, "0 left of 32")
+}
+
+func TestDoctorOfZooKeeperThatRefuses(t *testing.T) {
+	t.Parallel()
+	c := onShared(t)
+	m := c.machine()
+	conn := zookeepertest.Shared(t).Conn(t)
+	acl, _, err := conn.GetACL("/")
+	require.NoError(t, err)
+	acl[0].Perms = 1 // reading
+	_, err = conn.Create(c.root, nil, 0, acl)
+	require.NoError(t, err)
+	d := m.doctor(m.addr)
+	require.Equal(t, exitFailure, d.code)
+	d.result("zk-rights", doctor.Fail, "refuses to let us create "+c.root, "--zk-auth-file")
+	d.result("zookeeper", doctor.OK)
+
+	// Nobody there at all.
+	alone := newMachine(t)
+	alone.zk = []string{"--zk", freeAddress(t)}
+	d = alone.doctor(freeAddress(t), "--node", "n", "--timeout", "1s")
+	require.Equal(t, exitFailure, d.code)
+	for _, check := range []string{"zookeeper", "zk-node", "zk-rights", "peers"} {
+		d.result(check, doctor.Fail)
+	}
+	// One of two: a warning.
+	half := c.machine()
+	half.zk[1] += "," + freeAddress(t)
+	half.zk[3] = "/elsewhere" + c.root
+	d = half.doctor(half.addr, "--timeout", "4s")
+	d.result("zookeeper", doctor.Warn, "gives no session")
+	d.result("zookeeper", doctor.OK)
+}

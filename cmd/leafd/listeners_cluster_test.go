@@ -1,0 +1,154 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/server/certtest"
+)
+
+// tlsArgs gives a machine a certificate of ca, and returns the settings that name
+// it; with mutual every client needs one of ca, the other daemons too.
+func (m *machine) tlsArgs(ca *certtest.Authority, mutual bool, change ...func(*x509.Certificate)) []string {
+	m.t.Helper()
+	pair := ca.Issue(m.t, "leafd", change...)
+	args := []string{"--tls-cert", certtest.Write(m.t, m.dir, "tls.crt", pair.Cert), "--tls-key", certtest.Write(m.t, m.dir, "tls.key", pair.Key)}
+	if mutual {
+		args = append(args, "--tls-client-ca", certtest.Write(m.t, m.dir, "ca.crt", ca.PEM))
+	}
+	return args
+}
+
+// awaitPeers waits until a daemon's peers tell their clocks, n of them.
+func (l *child) awaitPeers(conf *tls.Config, n int) {
+	l.t.Helper()
+	url := "http://"
+	if conf != nil {
+		url = "https://"
+	}
+	var last string
+	require.Eventually(l.t, func() bool {
+		a, err := request(l.t, conf, url+l.addr+"/api/clock")
+		if err != nil || a.status != http.StatusOK {
+			return false
+		}
+		last = a.body
+		told := 0
+		for _, p := range fromJSON[clockAnswer](l.t, a.body).Peers {
+			if p.Offset != nil {
+				told++
+			}
+		}
+		return told == n
+	}, 30*time.Second, 20*time.Millisecond, "%d peers that tell their clocks", n)
+	require.NotContains(l.t, last, `"error"`)
+}
+
+// The guards hold where every connection needs a certificate: the daemons hear each
+// other's clocks, and one whose clock is wrong is shut out. The commands do too.
+func TestClusterWithClientCertificates(t *testing.T) {
+	t.Parallel()
+	g := newGuards(t)
+	ca := certtest.New(t, "ca")
+	conf := ca.Client(t, ca.Issue(t, "operator"))
+	var daemons []*child
+	for range 2 {
+		m := g.machine()
+		l := m.start(often(m.tlsArgs(ca, true)...)...)
+		l.awaitLog("issuing snowflake IDs")
+		daemons = append(daemons, l)
+	}
+	for _, l := range daemons {
+		l.awaitPeers(conf, 1)
+		_, err := request(t, ca.Client(t), "https://"+l.addr+"/api/clock")
+		require.ErrorContains(t, err, "certificate required")
+	}
+
+	late := g.machine()
+	late.step(6 * time.Second)
+	settings := late.tlsArgs(ca, true)
+	g.refuses(late, "ahead of the peers' clocks, 2 of 2 peers answered", often(settings...)...)
+	check := g.run(late, append([]string{"clock", "check", "--data-dir", late.dataDir()}, settings...)...)
+	require.Equal(t, exitClock, check.code, check.stderr)
+	list := g.run(late, append([]string{"worker", "list", "-o", "json"}, settings...)...)
+	require.Equal(t, exitOK, list.code, list.stderr)
+	for _, w := range fromJSON[struct{ Workers []jsonWorker }](t, list.stdout).Workers {
+		require.NotNil(t, w.SkewMS, list.stdout)
+	}
+	silent := g.run(late, "clock", "check", "--data-dir", late.dataDir())
+	require.Contains(t, silent.stderr, "none of the 2 peers told its clock")
+	require.Contains(t, silent.stdout, "certificate required", "and why")
+
+	late.step(-6 * time.Second)
+	daemons = append(daemons, late.start(often(settings...)...))
+	daemons[2].awaitLog("issuing snowflake IDs")
+	for _, l := range daemons {
+		l.awaitPeers(conf, 2)
+	}
+	for _, l := range daemons { // before the first stops, whom the others then miss
+		require.False(t, l.hasLogged("alarm"), l.logged())
+	}
+	for _, l := range daemons {
+		require.Equal(t, exitOK, l.stop())
+	}
+}
+
+// A certificate that the other daemons would refuse is found at the start, not when
+// the first clock has gone unchecked.
+func TestCertificateThatPeersRefuse(t *testing.T) {
+	t.Parallel()
+	g := newGuards(t)
+	ca := certtest.New(t, "ca")
+	m := g.machine()
+	settings := m.tlsArgs(ca, true, func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })
+	l := m.start(settings...)
+	require.Equal(t, exitUsage, l.wait())
+	require.Contains(t, l.logged(), "the other daemons have to take tls-cert as a client's")
+	require.Nil(t, g.file(m))
+}
+
+// A cluster moves over to TLS daemon by daemon: those with and those without hear
+// each other, and together shut out a wrong clock of either kind.
+func TestClusterMovesOverToTLS(t *testing.T) {
+	t.Parallel()
+	g := newGuards(t)
+	ca := certtest.New(t, "ca")
+	plain, secure := g.machine(), g.machine()
+	first := plain.ready(often()...)
+	second := secure.start(often(secure.tlsArgs(ca, false)...)...)
+	second.awaitLog("issuing snowflake IDs")
+	first.awaitPeers(nil, 1)
+	second.awaitPeers(ca.Client(t), 1)
+	for name, with := range map[string]bool{"without TLS": false, "with TLS": true} {
+		m := g.machine()
+		m.step(-6 * time.Second)
+		var settings []string
+		if with {
+			settings = m.tlsArgs(ca, false)
+		}
+		t.Log(name)
+		g.refuses(m, "behind the peers' clocks, 2 of 2 peers answered", often(settings...)...)
+		check := g.run(m, append([]string{"clock", "check", "--data-dir", m.dataDir()}, settings...)...)
+		require.Equal(t, exitClock, check.code, check.stderr)
+		require.Contains(t, check.stderr, "of 2")
+	}
+	// The first follows, on its address, with its worker ID.
+	id := first.info().ID
+	require.Equal(t, exitOK, first.stop())
+	first = plain.start(often(plain.tlsArgs(ca, false)...)...)
+	first.awaitLog("issuing snowflake IDs")
+	first.awaitPeers(ca.Client(t), 1)
+	second.awaitPeers(ca.Client(t), 1)
+	a, err := request(t, ca.Client(t), "https://"+first.addr+"/api/worker")
+	require.NoError(t, err)
+	require.Contains(t, a.body, `"id":`+decimal(id)+`,`)
+	for _, l := range []*child{first, second} {
+		require.Equal(t, exitOK, l.stop())
+	}
+	require.False(t, second.clockAlarms(), second.logged())
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/server/certtest"
+)
+
+// adminToken is what the daemons of these tests take.
+const adminToken = "sixteen-bytes-or-more"
+
+// request asks a daemon at any listener once.
+func request(t *testing.T, conf *tls.Config, url string) (answer, error) {
+	t.Helper()
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: conf}}
+	res, err := client.Get(url)
+	if err != nil {
+		return answer{}, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return answer{status: res.StatusCode, body: string(body), header: res.Header}, nil
+}
+
+// Public and admin surface, TCP and unix, on a real daemon, changed by the CLI.
+func TestListenersOfADaemon(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	public, admin := filepath.Join(m.dir, "leafd.sock"), filepath.Join(m.dir, "admin.sock")
+	token := writeFile(t, "token", adminToken+"\n")
+	args := []string{"--listen-unix", public, "--admin-listen", "unix:" + admin, "--admin-token-file", token, "--log-level", "error"}
+	l := m.ready(args...)
+
+	for path, status := range map[string]int{"/api/snowflake/get/x": 200, "/metrics": 404, "/debug/pprof/heap": 404, "/api/segments": 200} {
+		require.Equal(t, status, l.mustGet(path).status, path)
+	}
+	require.Equal(t, 404, l.send("POST", "/api/segments", adminToken, `{"tag":"x","step":1}`).status)
+	require.Len(t, strings.Fields(leafd(t, "id", "next", "-n", "5", "--url", "unix:"+public).ok(t)), 5)
+	leafd(t, "id", "next", "--url", "unix:"+admin).failed(t, exitFailure, "not_found")
+	leafd(t, "id", "next", "--url", "unix:"+admin+"2").failed(t, exitFailure, "no answer from unix:"+admin+"2", "no such file")
+	for path, mode := range map[string]os.FileMode{public: 0o660, admin: 0o660} {
+		info, err := os.Lstat(path)
+		require.NoError(t, err)
+		require.Equal(t, mode, info.Mode().Perm())
+	}
+
+	seg := func(args ...string) outcome {
+		return leafd(t, append(append([]string{"segment"}, args...), "--url", "unix:"+admin, "--admin-token-file", token)...)
+	}
+	require.Contains(t, seg("create", "a/b", "--step=500", "--max-id=1000", "--description=d").ok(t), `Created tag "a/b": its first ID is 1000, its step 500. This daemon serves it now`)
+	require.Equal(t, "1000\n", leafd(t, "id", "next", "--tag", "a/b", "--url", l.url).ok(t), "served at once")
+	row := fromJSON[jsonRow](t, seg("update", "a/b", "--step=600", "-o", "json").ok(t))
+	require.Equal(t, jsonRow{Tag: "a/b", MaxID: "1500", Step: 600, Description: "d"}, row)
+	seg("create", "a/b").failed(t, exitFailure, "HTTP 409", "tag_exists")
+	require.Contains(t, seg("delete", "a/b", "--yes").ok(t), `Deleted tag "a/b", whose max_id was 1500`)
+	seg("delete", "a/b", "--yes").failed(t, exitFailure, "HTTP 404", "unknown_key")
+	wrong := writeFile(t, "wrong", "another-token-of-16-bytes")
+	leafd(t, "segment", "create", "x", "--url", "unix:"+admin, "--admin-token-file", wrong).failed(t, exitFailure, "HTTP 401", "unauthorized")
+	leafd(t, "segment", "create", "x", "--url", l.url, "--admin-token-file", token).failed(t, exitFailure, "HTTP 404", "not_found")
+	for action, parts := range map[string][]string{
+		"create": {`"after":{"max_id":1000,"step":500,"description":"d"}`},
+		"update": {`"before":{"max_id":1500,"step":500,"description":"d"}`, `"after":{"max_id":1500,"step":600,"description":"d"}`},
+		"delete": {`"before":{"max_id":1500,"step":600,"description":"d"}`},
+	} {
+		l.awaitLog(append(parts, `"level":"info"`, `"audit":"`+action+`"`, `"tag":"a/b"`, `"surface":"admin"`, `"uid":`)...)
+	}
+
+	// A second daemon neither gets the sockets nor disturbs them.
+	other := newMachine(t)
+	second := other.start("--listen-unix", public)
+	require.Equal(t, exitFailure, second.wait())
+	require.Contains(t, second.logged(), "another process has this unix socket")
+	require.Len(t, strings.Fields(leafd(t, "id", "next", "--url", "unix:"+public).ok(t)), 1)
+	require.NoDirExists(t, other.dataDir(), "nothing was touched")
+
+	l.kill()
+	require.FileExists(t, public)
+	l = m.ready(append(args, "--socket-mode", "0600")...)
+	require.Len(t, strings.Fields(leafd(t, "id", "next", "--url", "unix:"+public).ok(t)), 1)
+	info, err := os.Lstat(public)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	idle, err := net.Dial("unix", admin)
+	require.NoError(t, err)
+	defer func() { _ = idle.Close() }()
+	require.Equal(t, exitOK, l.stop())
+	require.NoFileExists(t, public)
+	require.NoFileExists(t, admin)
+}
+
+// The sockets of systemd stand in for those of the settings, the admin one too,
+// which makes an admin surface without a setting. A stop leaves its file: it is
+// systemd's.
+func TestInheritedAdminSocket(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	path := filepath.Join(m.dir, "admin.sock")
+	passed, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	require.NoError(t, err)
+	defer func() { _ = passed.Close() }()
+	file, err := passed.File()
+	require.NoError(t, err)
+	defer func() { _ = file.Close() }()
+	m.prepare = (&socketUnit{names: []string{adminSocket}, files: []*os.File{file}}).pass
+	l := m.ready()
+	require.Equal(t, 404, l.mustGet("/metrics").status)
+	require.Equal(t, 200, l.mustGet("/api/snowflake/get/x").status)
+	leafd(t, "id", "next", "--url", "unix:"+path).failed(t, exitFailure, "not_found")
+	require.Equal(t, exitOK, l.stop())
+	require.FileExists(t, path)
+}
+
+// TLS on both TCP surfaces, with certificates of clients on the admin one; new
+// files are taken without a restart, and broken ones aren't.
+func TestTLSOfADaemon(t *testing.T) {
+	t.Parallel()
+	ca, next := certtest.New(t, "ca"), certtest.New(t, "next")
+	m := newMachine(t)
+	write := func(p certtest.Pair) (cert, key string) {
+		return certtest.Write(t, m.dir, "tls.crt", p.Cert), certtest.Write(t, m.dir, "tls.key", p.Key)
+	}
+	cert, key := write(ca.Issue(t, "one"))
+	roots := certtest.Write(t, m.dir, "ca.crt", ca.PEM)
+	clients := certtest.New(t, "clients")
+	alice := clients.Issue(t, "alice")
+	aliceCert, aliceKey := certtest.Write(t, m.dir, "alice.crt", alice.Cert), certtest.Write(t, m.dir, "alice.key", alice.Key)
+	token := writeFile(t, "token", adminToken)
+	adminAddr := freeAddress(t)
+	l := m.start("--tls-cert", cert, "--tls-key", key, "--tls-client-ca", certtest.Write(t, m.dir, "clients.crt", clients.PEM), "--tls-client-auth", "admin",
+		"--admin-listen", adminAddr, "--admin-token-file", token, "--listen-unix", filepath.Join(m.dir, "s"))
+	l.awaitLog("issuing snowflake IDs")
+	url := "https://" + l.addr
+
+	a, err := request(t, ca.Client(t), url+"/api/snowflake/get/x")
+	require.NoError(t, err)
+	require.Equal(t, 200, a.status)
+	plain := l.mustGet("/api/snowflake/get/x")
+	require.Equal(t, "tls_required", plain.code())
+	require.Len(t, strings.Fields(leafd(t, "id", "next", "-n3", "--url", url, "--ca-file", roots).ok(t)), 3)
+	leafd(t, "id", "next", "--url", url).failed(t, exitFailure, "unknown authority", "--ca-file")
+	leafd(t, "id", "next", "--url", l.url).failed(t, exitFailure, "tls_required")
+	require.Len(t, strings.Fields(leafd(t, "id", "next", "--url", "unix:"+filepath.Join(m.dir, "s")).ok(t)), 1)
+
+	create := []string{"segment", "create", "secure", "--url", "https://" + adminAddr, "--ca-file", roots, "--admin-token-file", token}
+	leafd(t, create...).failed(t, exitFailure, "certificate required")
+	leafd(t, append(create, "--cert-file", aliceCert, "--key-file", aliceKey)...).ok(t)
+	l.awaitLog(`"audit":"create"`, `"tag":"secure"`, `"certificate":"CN=alice"`)
+
+	certtest.Write(t, m.dir, "tls.key", next.Issue(t, "two").Key) // fits no certificate
+	l.awaitLog(`"alarm":"certificate_refused"`, `"level":"error"`, "tls.crt")
+	a, err = request(t, ca.Client(t), url+"/healthz")
+	require.NoError(t, err)
+	require.Equal(t, 200, a.status)
+	write(next.Issue(t, "two"))
+	l.awaitLog("are in use", `"subject":"CN=two"`)
+	a, err = request(t, next.Client(t), url+"/readyz")
+	require.NoError(t, err)
+	require.Equal(t, 200, a.status)
+	_, err = request(t, ca.Client(t), url+"/readyz")
+	require.ErrorContains(t, err, "unknown authority")
+	require.Zero(t, l.alarms("certificate_expiring"))
+
+	// Handshakes that are under way don't hold up the stop.
+	for range 5 {
+		c, err := net.Dial("tcp", l.addr)
+		require.NoError(t, err)
+		defer func() { _ = c.Close() }()
+		_, err = io.WriteString(c, "\x16\x03\x01")
+		require.NoError(t, err)
+	}
+	require.Equal(t, exitOK, l.stop())
+	require.False(t, l.hasLogged("were given up"), l.logged())
+}

@@ -1,0 +1,306 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+// What is shipped for Prometheus and Grafana.
+const (
+	alertsFile     = "../../deploy/prometheus/alerts.yml"
+	alertsTestFile = "../../deploy/prometheus/alerts_test.yml"
+	dashboardFile  = "../../deploy/grafana/leafd.json"
+	metricsDoc     = "../../docs/METRICS.md"
+)
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(content)
+}
+
+// documentedMetric is a row of docs/METRICS.md.
+type documentedMetric struct {
+	kind   string
+	labels []string
+}
+
+// documented reads the tables of docs/METRICS.md.
+func documented(t *testing.T) map[string]documentedMetric {
+	t.Helper()
+	all := map[string]documentedMetric{}
+	quoted := regexp.MustCompile("`([^`]+)`")
+	for line := range strings.Lines(readFile(t, metricsDoc)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		name := quoted.FindStringSubmatch(cells[0])
+		if !strings.HasPrefix(line, "| `") || name == nil {
+			continue
+		}
+		require.Len(t, cells, 5, "%s", line)
+		require.NotContains(t, all, name[1])
+		m := documentedMetric{kind: strings.TrimSpace(cells[1])}
+		for _, label := range quoted.FindAllStringSubmatch(cells[2], -1) {
+			m.labels = append(m.labels, label[1])
+		}
+		slices.Sort(m.labels)
+		require.NotEmpty(t, strings.TrimSpace(cells[4]), "%s means something", name[1])
+		all[name[1]] = m
+	}
+	return all
+}
+
+// checkDocumented compares the page of a daemon that has everything to tell with
+// docs/METRICS.md.
+func checkDocumented(t *testing.T, page scraped) {
+	t.Helper()
+	docs := documented(t)
+	for name, family := range page {
+		doc, found := docs[name]
+		if !found {
+			require.False(t, strings.HasPrefix(name, "leafd_"), "%s is not in docs/METRICS.md", name)
+			continue
+		}
+		require.Equal(t, strings.ToLower(family.GetType().String()), doc.kind, name)
+		require.NotEmpty(t, family.GetHelp(), name)
+		for _, m := range family.GetMetric() {
+			require.Equal(t, doc.labels, labelNames(m), name)
+		}
+	}
+	for name := range docs {
+		require.Contains(t, page, name, "docs/METRICS.md has it, and no daemon")
+	}
+}
+
+func labelNames(m *dto.Metric) []string {
+	var names []string
+	for _, l := range m.GetLabel() {
+		names = append(names, l.GetName())
+	}
+	slices.Sort(names)
+	return names
+}
+
+// ruleFile is the form of alerts.yml.
+type ruleFile struct {
+	Groups []struct {
+		Name  string `yaml:"name"`
+		Rules []rule `yaml:"rules"`
+	} `yaml:"groups"`
+}
+
+type rule struct {
+	Alert       string            `yaml:"alert"`
+	Expr        string            `yaml:"expr"`
+	Labels      map[string]string `yaml:"labels"`
+	Annotations map[string]string `yaml:"annotations"`
+}
+
+func alertRules(t *testing.T) []rule {
+	t.Helper()
+	var f ruleFile
+	require.NoError(t, yaml.Unmarshal([]byte(readFile(t, alertsFile)), &f))
+	var all []rule
+	for _, g := range f.Groups {
+		all = append(all, g.Rules...)
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
+// dashboard is what of the form of leafd.json matters here.
+type dashboard struct {
+	UID           string  `json:"uid"`
+	Title         string  `json:"title"`
+	SchemaVersion int     `json:"schemaVersion"`
+	Panels        []panel `json:"panels"`
+	Templating    struct {
+		List []struct {
+			Name  string `json:"name"`
+			Type  string `json:"type"`
+			Query any    `json:"query"`
+		} `json:"list"`
+	} `json:"templating"`
+	Annotations struct {
+		List []struct {
+			Expr string `json:"expr"`
+		} `json:"list"`
+	} `json:"annotations"`
+}
+
+type panel struct {
+	ID         int                        `json:"id"`
+	Type       string                     `json:"type"`
+	Title      string                     `json:"title"`
+	Datasource struct{ Type, UID string } `json:"datasource"`
+	GridPos    struct{ X, Y, W, H int }   `json:"gridPos"`
+	Targets    []struct {
+		Expr       string                     `json:"expr"`
+		RefID      string                     `json:"refId"`
+		Datasource struct{ Type, UID string } `json:"datasource"`
+	} `json:"targets"`
+}
+
+func readDashboard(t *testing.T) dashboard {
+	t.Helper()
+	return fromJSON[dashboard](t, readFile(t, dashboardFile))
+}
+
+// expressions are those of all panels, with what Grafana puts in for its variables.
+func (d dashboard) expressions() []string {
+	fill := strings.NewReplacer("$__rate_interval", "1m", "$job", "leafd", "$instance", ".*")
+	var all []string
+	for _, p := range d.Panels {
+		for _, target := range p.Targets {
+			all = append(all, fill.Replace(target.Expr))
+		}
+	}
+	for _, a := range d.Annotations.List {
+		if a.Expr != "" {
+			all = append(all, fill.Replace(a.Expr))
+		}
+	}
+	return all
+}
+
+// metricsIn returns the names of metrics in text, histograms by their own name.
+func metricsIn(text string) []string {
+	names := map[string]bool{}
+	for _, name := range regexp.MustCompile(`\b(?:leafd|process|go)_[a-z0-9_]+`).FindAllString(text, -1) {
+		for _, suffix := range []string{"_bucket", "_count", "_sum"} {
+			if base, cut := strings.CutSuffix(name, suffix); cut && strings.HasSuffix(base, "_seconds") {
+				name = base
+			}
+		}
+		names[name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// checkUsed looks for each metric that rules, dashboard and docs name on the page of
+// a daemon that has everything to tell.
+func checkUsed(t *testing.T, page scraped) {
+	t.Helper()
+	var texts []string
+	for _, r := range alertRules(t) {
+		texts = append(texts, r.Expr)
+	}
+	texts = append(texts, readDashboard(t).expressions()...)
+	for _, v := range readDashboard(t).Templating.List {
+		texts = append(texts, fmt.Sprint(v.Query))
+	}
+	texts = append(texts, readFile(t, alertsTestFile))
+	for _, text := range texts {
+		for _, name := range metricsIn(text) {
+			require.Contains(t, page, name, "in %s", text)
+		}
+	}
+	for _, name := range metricsIn(readFile(t, metricsDoc)) {
+		if !strings.HasSuffix(name, "_") { // `leafd_worker_…` stands for many
+			require.Contains(t, page, name, "in docs/METRICS.md")
+		}
+	}
+}
+
+func TestAlertRules(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs promtool")
+	}
+	require.Contains(t, promtool(t, "", "check", "rules", alertsFile), "SUCCESS")
+	require.Contains(t, promtool(t, "", "test", "rules", alertsTestFile), "SUCCESS")
+	tested := readFile(t, alertsTestFile)
+	seen := map[string]bool{}
+	for _, r := range alertRules(t) {
+		require.False(t, seen[r.Alert], r.Alert)
+		seen[r.Alert] = true
+		require.Contains(t, tested, fmt.Sprintf(`alertname=%q,alertstate="firing"`, r.Alert), "is never seen to fire")
+		require.Contains(t, []string{"critical", "warning"}, r.Labels["severity"], r.Alert)
+		require.NotEmpty(t, r.Annotations["summary"], r.Alert)
+		require.NotEmpty(t, r.Annotations["description"], r.Alert)
+		requireSection(t, r.Alert, r.Annotations["runbook_url"])
+	}
+}
+
+// requireSection requires that a link leads to a section of a file that is there.
+func requireSection(t *testing.T, alert, url string) {
+	t.Helper()
+	path, ours := strings.CutPrefix(url, "https://github.com/leafd/leafd/blob/main/")
+	require.True(t, ours, "%s: %q", alert, url)
+	path, anchor, _ := strings.Cut(path, "#")
+	content := readFile(t, filepath.Join("../..", path))
+	if anchor == "" {
+		return
+	}
+	drop := regexp.MustCompile(`[^a-z0-9 _-]`)
+	for line := range strings.Lines(content) {
+		heading := strings.TrimLeft(strings.TrimSpace(line), "#")
+		if heading != strings.TrimSpace(line) &&
+			strings.ReplaceAll(drop.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), ""), " ", "-") == anchor {
+			return
+		}
+	}
+	require.Fail(t, "no such section", "%s: %s", alert, url)
+}
+
+func TestDashboardOfGrafana(t *testing.T) {
+	d := readDashboard(t)
+	require.Equal(t, "leafd", d.UID)
+	require.Equal(t, "leafd", d.Title)
+	require.GreaterOrEqual(t, d.SchemaVersion, 36)
+	require.True(t, json.Valid([]byte(readFile(t, dashboardFile))))
+	require.NotContains(t, readFile(t, dashboardFile), "__inputs", "it is imported as it is")
+	require.Equal(t, "datasource", d.Templating.List[0].Type)
+	require.Equal(t, "datasource", d.Templating.List[0].Name)
+	ids := map[int]bool{}
+	taken := map[[2]int]string{}
+	for _, p := range d.Panels {
+		require.False(t, ids[p.ID], "panel %d twice", p.ID)
+		ids[p.ID] = true
+		require.NotEmpty(t, p.Title)
+		require.LessOrEqual(t, p.GridPos.X+p.GridPos.W, 24, p.Title)
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				require.Empty(t, taken[[2]int{x, y}], "%s lies on it", p.Title)
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+		if p.Type == "row" {
+			continue
+		}
+		require.Equal(t, "${datasource}", p.Datasource.UID, p.Title)
+		require.NotEmpty(t, p.Targets, p.Title)
+		refs := map[string]bool{}
+		for _, target := range p.Targets {
+			require.False(t, refs[target.RefID], p.Title)
+			refs[target.RefID] = true
+			require.Equal(t, "${datasource}", target.Datasource.UID, p.Title)
+			require.Contains(t, target.Expr, `job="$job"`, p.Title)
+		}
+	}
+}
+
+// TestDashboardQueries: promtool takes the dashboard's queries, as rules.
+func TestDashboardQueries(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs promtool")
+	}
+	rules := "groups:\n- name: dashboard\n  rules:\n"
+	expressions := readDashboard(t).expressions()
+	require.NotEmpty(t, expressions)
+	for i, expr := range expressions {
+		rules += fmt.Sprintf("  - record: query:%d\n    expr: %q\n", i, expr)
+	}
+	said := promtool(t, "", "check", "rules", writeFile(t, "rules.yml", rules))
+	require.Contains(t, said, fmt.Sprintf("SUCCESS: %d rules found", len(expressions)))
+}

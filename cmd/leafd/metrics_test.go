@@ -1,0 +1,193 @@
+package main
+
+import (
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+)
+
+// scraped are the metrics on a page, by name.
+type scraped map[string]*dto.MetricFamily
+
+func parseMetrics(t *testing.T, page string) scraped {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(page))
+	require.NoError(t, err)
+	return families
+}
+
+// value returns the sample of name with labels, given as name and value in turn.
+func (s scraped) value(name string, labels ...string) (float64, bool) {
+	for _, m := range s[name].GetMetric() {
+		has := map[string]string{}
+		for _, l := range m.GetLabel() {
+			has[l.GetName()] = l.GetValue()
+		}
+		all := true
+		for i := 0; i < len(labels); i += 2 {
+			all = all && has[labels[i]] == labels[i+1]
+		}
+		if all {
+			return m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount()), true
+		}
+	}
+	return 0, false
+}
+
+func (l *child) metrics() scraped {
+	l.t.Helper()
+	a := l.mustGet("/metrics")
+	require.Equal(l.t, http.StatusOK, a.status, a.body)
+	return parseMetrics(l.t, a.body)
+}
+
+// awaitMetric waits until a sample is what it should be.
+func (l *child) awaitMetric(good func(float64) bool, name string, labels ...string) {
+	l.t.Helper()
+	var last float64
+	var there bool
+	require.Eventually(l.t, func() bool {
+		a, err := l.get("/metrics")
+		if err != nil || a.status != http.StatusOK {
+			return false
+		}
+		last, there = parseMetrics(l.t, a.body).value(name, labels...)
+		return there && good(last)
+	}, 30*time.Second, 20*time.Millisecond, "%s%q", name, labels)
+}
+
+func above(least float64) func(float64) bool { return func(v float64) bool { return v > least } }
+func is(want float64) func(float64) bool     { return func(v float64) bool { return v == want } }
+
+// promtool runs Prometheus' own tool and returns what it says.
+func promtool(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "promtool", args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+// fullPage is a scrape of a daemon that has everything to tell: a cluster, a peer
+// that answers, a lease, and a tag in use. issued is how many IDs of the tag it gave.
+func fullPage(t *testing.T) (l *child, page string, issued int) {
+	t.Helper()
+	c := onShared(t)
+	first := c.machine("--reclaim-after", "1h")
+	first.peers = 100 * time.Millisecond
+	l = first.ready()
+	c.machine().ready()
+	require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/x?n=5").status)
+	require.Equal(t, http.StatusNotFound, l.mustGet("/api/segment/get/none").status)
+	l.awaitMetric(is(1), "leafd_clock_peers", "answered", "yes")
+	// A rate takes IDs handed out between two looks.
+	require.Eventually(t, func() bool {
+		if a, err := l.get("/api/segment/get/leaf-segment-test"); err != nil || a.status != http.StatusOK {
+			return false
+		}
+		issued++
+		a, err := l.get("/metrics")
+		return err == nil && strings.Contains(a.body, `leafd_segment_remaining_seconds{tag="leaf-segment-test"}`)
+	}, 30*time.Second, 20*time.Millisecond)
+	l.awaitMetric(above(0), "leafd_reports_total", "to", "zookeeper")
+	return l, l.mustGet("/metrics").body, issued
+}
+
+func TestMetricsOfARealDaemon(t *testing.T) {
+	l, page, issued := fullPage(t)
+	all := parseMetrics(t, page)
+	for _, test := range []struct {
+		good   func(float64) bool
+		name   string
+		labels []string
+	}{
+		{is(1), "leafd_ready", nil},
+		{is(1), "leafd_worker_state", []string{"state", "active"}},
+		{is(0), "leafd_worker_state", []string{"state", "fenced"}},
+		{is(1), "leafd_worker_info", []string{"worker", "0", "node", l.addr, "layout", "41+10+12"}},
+		{above(0), "leafd_ceiling_distance_seconds", nil},
+		{above(1700), "leafd_lease_distance_seconds", nil},
+		{above(0), "leafd_reports_total", []string{"to", "file"}},
+		{is(0), "leafd_report_failures_total", []string{"to", "zookeeper"}},
+		{is(1), "leafd_zookeeper_session_state", []string{"state", "connected"}},
+		{is(0), "leafd_zookeeper_session_expiries_total", nil},
+		{is(5), "leafd_ids_issued_total", []string{"mode", "snowflake"}},
+		{is(float64(issued)), "leafd_segment_ids_issued_total", []string{"tag", "leaf-segment-test"}},
+		{is(0), "leafd_segment_ids_issued_total", []string{"tag", "_other"}},
+		{above(0), "leafd_segment_fetch_duration_seconds", nil},
+		{above(0), "leafd_segment_step", []string{"tag", "leaf-segment-test"}},
+		{is(1), "leafd_http_errors_total", []string{"code", "unknown_key"}},
+		{above(50 * 31557600), "leafd_layout_remaining_seconds", nil},
+	} {
+		got, there := all.value(test.name, test.labels...)
+		require.True(t, there, "%s%q", test.name, test.labels)
+		require.True(t, test.good(got), "%s%q is %v", test.name, test.labels, got)
+	}
+	require.Empty(t, promtool(t, page, "check", "metrics"))
+	t.Run("documented", func(t *testing.T) { checkDocumented(t, all) })
+	t.Run("used by the rules", func(t *testing.T) { checkUsed(t, all) })
+	require.Equal(t, exitOK, l.stop())
+}
+
+// TestMetricsOfGuards: what the guards do shows.
+func TestMetricsOfGuards(t *testing.T) {
+	m := newMachine(t)
+	l := m.ready()
+	require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/x").status)
+	m.step(-2 * time.Second)
+	l.awaitMetric(is(1), "leafd_clock_steps_total", "direction", "back")
+	require.Equal(t, "clock_backwards", l.mustGet("/api/snowflake/get/x").code())
+	all := l.metrics()
+	for _, test := range []struct {
+		name   string
+		labels []string
+	}{
+		{"leafd_worker_state", []string{"state", "not_issuing"}},
+		{"leafd_generator_refusals_total", []string{"reason", "clock_backwards"}},
+		{"leafd_http_errors_total", []string{"code", "clock_backwards"}},
+		{"leafd_alarms_total", []string{"code", "clock_backwards"}},
+	} {
+		got, there := all.value(test.name, test.labels...)
+		require.True(t, there, "%s%q", test.name, test.labels)
+		require.InDelta(t, 1, got, 0, "%s%q", test.name, test.labels)
+	}
+	ready, _ := all.value("leafd_ready")
+	require.Zero(t, ready)
+	m.step(2 * time.Second)
+	l.awaitMetric(is(1), "leafd_ready")
+	l.awaitMetric(is(1), "leafd_clock_steps_total", "direction", "ahead")
+}
+
+// TestMetricsWhileStarting: what is not there yet is left out, and the rest is told.
+func TestMetricsWhileStarting(t *testing.T) {
+	m := newMachine(t)
+	m.zk = []string{"--zk", "127.0.0.1:1", "--node", "alone"}
+	l := m.start()
+	l.awaitMetric(is(1), "leafd_worker_state", "state", "starting")
+	l.awaitMetric(is(1), "leafd_zookeeper_session_state", "state", "connecting")
+	all := l.metrics()
+	ready, there := all.value("leafd_ready")
+	require.True(t, there)
+	require.Zero(t, ready)
+	require.NotContains(t, all, "leafd_ceiling_distance_seconds")
+	require.NotContains(t, all, "leafd_worker_info")
+}
+
+// TestMetricsOfSegmentsAlone has nothing of a worker.
+func TestMetricsOfSegmentsAlone(t *testing.T) {
+	l := newMachine(t).ready("--modes", "segment")
+	for name := range l.metrics() {
+		for _, part := range []string{"leafd_worker_", "leafd_ceiling", "leafd_clock_", "leafd_zookeeper_", "leafd_generator_", "leafd_report"} {
+			require.False(t, strings.HasPrefix(name, part), name)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+)
+
+// metric is the value of a metric of the daemon, named with its labels.
+func (l *child) metric(name string) string {
+	l.t.Helper()
+	for line := range strings.Lines(l.mustGet("/metrics").body) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	require.FailNow(l.t, "no such metric", name)
+	return ""
+}
+
+// More batches than the milliseconds have IDs for: some are shed, and no ID is given
+// twice or lost to those. One ID is always to be had.
+func TestQueueOfBatchesIsBounded(t *testing.T) {
+	m := newMachine(t)
+	l := m.ready("--queue-wait", "5ms") // 20,480 IDs
+	var paths []string
+	for range 4 { // two clients each
+		paths = append(paths, "/api/snowflake/get/batches?n=10000")
+	}
+	batches := newLoad(l, paths...)
+	singles := newLoad(l, "/api/snowflake/get/one")
+	require.Eventually(t, func() bool {
+		batches.mu.Lock()
+		defer batches.mu.Unlock()
+		return batches.refused["overloaded"] > 20 && len(batches.got) > 200_000
+	}, 60*time.Second, 10*time.Millisecond)
+	require.Equal(t, http.StatusOK, l.mustGet("/readyz").status)
+	all := append(batches.stop(), singles.stop()...)
+	require.Empty(t, batches.broken)
+	require.Zero(t, batches.failed)
+	require.Len(t, batches.refused, 1, "overloaded, and nothing else")
+	require.Empty(t, singles.refused)
+	require.Empty(t, singles.broken)
+	require.NotEmpty(t, singles.got)
+	seen := make(map[int64]bool, len(all))
+	for _, id := range all {
+		if seen[id] {
+			require.FailNow(t, "an ID twice", "%d", id)
+		}
+		seen[id] = true
+	}
+	require.Equal(t, "0", l.metric("leafd_snowflake_queued_ids"))
+	require.Equal(t, "0", l.metric(`leafd_http_inflight{mode="snowflake"}`))
+	require.NotEqual(t, "0", l.metric(`leafd_http_shed_total{reason="queue"}`))
+}
+
+// A row of the table that is locked: who waits for it is bounded, and nobody else
+// is refused.
+func TestWaitsForTheDatabaseAreBounded(t *testing.T) {
+	m := newMachine(t)
+	mariadb := mariadbtest.Shared(t)
+	name := mariadb.NewDatabase(t)
+	db := mariadb.DB(t, name)
+	javaTable(t, db)
+	l := m.ready("--mysql", mariadb.DSN(name)+"?innodb_lock_wait_timeout=60&readTimeout=60s", "--segment-wait", "1m", "--max-inflight", "2")
+	require.Equal(t, http.StatusOK, l.awaitStatus("/api/segment/get/b?n=5", http.StatusOK).status) // from now on in memory
+
+	tx, err := db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	defer tx.Rollback() //nolint:errcheck // committed below, if all goes well
+	_, err = tx.ExecContext(t.Context(), "SELECT * FROM leaf_alloc WHERE biz_tag = 'a' FOR UPDATE")
+	require.NoError(t, err)
+	var waiting sync.WaitGroup
+	answers := make([]answer, 2)
+	for i := range answers {
+		waiting.Go(func() {
+			resp, err := http.Get(l.url + "/api/segment/get/a")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			answers[i].status = resp.StatusCode
+			_ = resp.Body.Close()
+		})
+	}
+	require.Eventually(t, func() bool { return l.metric(`leafd_http_inflight{mode="segment"}`) == "2" }, 30*time.Second, 5*time.Millisecond)
+	a := l.mustGet("/api/segment/get/a")
+	require.Equal(t, http.StatusServiceUnavailable, a.status)
+	require.Equal(t, "overloaded", a.code())
+	require.Equal(t, "1", a.header.Get("Retry-After"))
+	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/b").status, "in memory")
+	require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/x?n=10000").status)
+	for _, path := range []string{"/healthz", "/readyz", "/api/segments"} {
+		require.Equal(t, http.StatusOK, l.mustGet(path).status, path)
+	}
+	require.NoError(t, tx.Commit())
+	waiting.Wait()
+	for _, a := range answers {
+		require.Equal(t, http.StatusOK, a.status, "who was let in is served")
+	}
+	require.Equal(t, "0", l.metric(`leafd_http_inflight{mode="segment"}`))
+	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/a").status)
+}
+
+// The rate of a key, set by the file and taken off by a reload.
+func TestRateLimitOfTheDaemon(t *testing.T) {
+	m := newMachine(t)
+	file := writeFile(t, "leafd.yaml", "rate-limit: 1\nrate-limit-burst: 1000\n")
+	l := m.ready("--config", file)
+	require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/hog?n=1000").status)
+	a := l.mustGet("/api/snowflake/get/hog?n=1000")
+	require.Equal(t, http.StatusTooManyRequests, a.status)
+	require.Equal(t, "rate_limited", a.code())
+	require.Regexp(t, `^(9[0-9][0-9]|1000)$`, a.header.Get("Retry-After"))
+	require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/other").status)
+	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test").status)
+	require.Equal(t, "1", l.metric(`leafd_rate_limited_total{mode="snowflake"}`))
+
+	require.NoError(t, os.WriteFile(file, []byte("rate-limit: 0\n"), 0o600))
+	require.NoError(t, l.cmd.Process.Signal(syscall.SIGHUP))
+	l.awaitStatus("/api/snowflake/get/hog?n=1000", http.StatusOK)
+}
+
+func TestOverloadSettings(t *testing.T) {
+	t.Parallel()
+	cfg := captured(t, cli{})
+	require.Equal(t, 10_000, cfg.MaxInflight)
+	require.Equal(t, 500*time.Millisecond, cfg.QueueWait)
+	require.Zero(t, cfg.RateLimit)
+	require.Zero(t, cfg.RateBurst)
+	cfg = captured(t, cli{args: []string{"--max-inflight=7", "--queue-wait=3ms", "--rate-limit=5"}, env: map[string]string{"LEAFD_RATE_LIMIT_BURST": "9"}})
+	live := cfg.live()
+	require.Equal(t, 7, live.MaxInflight)
+	require.Equal(t, 3*time.Millisecond, live.QueueWait)
+	require.Equal(t, 5, live.RateLimit)
+	require.Equal(t, 9, live.RateBurst)
+	for flag, says := range map[string]string{
+		"--max-inflight=-1":             "0 to 1000000",
+		"--queue-wait=2m":               "0s to 1m",
+		"--queue-wait=1500us":           "want whole milliseconds",
+		"--rate-limit=10000001":         "0 to 10000000",
+		"--rate-limit-burst=1000000000": "0 to 10000000",
+	} {
+		leafd(t, "serve", flag).failed(t, exitUsage, says)
+	}
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+	"github.com/leafd/leafd/server"
+)
+
+// What a daemon tells of the use of its tags is what its clients got, and a step
+// that somebody changes in the table is logged and followed.
+func TestUseOfTags(t *testing.T) {
+	m := newMachine(t)
+	mariadb := mariadbtest.Shared(t)
+	name := mariadb.NewDatabase(t)
+	db := mariadb.DB(t, name)
+	javaTable(t, db)
+	l := m.ready("--mysql", mariadb.DSN(name), "--segment-refresh", "1s")
+	top := func(n int) []server.SegmentStatus {
+		var list struct {
+			Segments []server.SegmentStatus
+			Total    int
+		}
+		require.NoError(t, json.Unmarshal([]byte(l.awaitStatus(fmt.Sprintf("/api/segments?limit=%d", n), http.StatusOK).body), &list))
+		require.Equal(t, 2, list.Total)
+		return list.Segments
+	}
+	taken := int64(0)
+	take := func(n int) {
+		got, err := ids(l.awaitStatus(fmt.Sprintf("/api/segment/get/b?n=%d", n), http.StatusOK).body)
+		require.NoError(t, err)
+		require.Len(t, got, n)
+		taken += int64(n)
+	}
+	require.Eventually(t, func() bool {
+		take(10)
+		return top(1)[0].Rate > 0
+	}, 30*time.Second, 50*time.Millisecond)
+	first := top(1)[0]
+	require.Equal(t, "b", first.Tag)
+	require.Equal(t, taken, first.Issued)
+	require.Positive(t, *first.Remaining)
+	metrics := l.mustGet("/metrics").body
+	require.Contains(t, metrics, fmt.Sprintf("leafd_ids_issued_total{mode=\"segment\"} %d\n", taken))
+	require.Contains(t, metrics, fmt.Sprintf("leafd_http_request_duration_seconds_count{batch=\"yes\",mode=\"segment\"} %d\n", taken/10))
+
+	_, err := db.ExecContext(t.Context(), "UPDATE leaf_alloc SET step = 30 WHERE biz_tag = 'a'")
+	require.NoError(t, err)
+	l.awaitLog(`"message":"tag changed"`, `"tag":"a"`, `"old_step":1000`, `"new_step":30`)
+	unused := top(2)[1]
+	require.Equal(t, "a", unused.Tag)
+	require.EqualValues(t, 30, unused.TableStep)
+	require.Nil(t, unused.Remaining)
+	_, err = ids(l.awaitStatus("/api/segment/get/a", http.StatusOK).body)
+	require.NoError(t, err)
+	used := top(2)[1]
+	require.EqualValues(t, 30, used.Current.High-used.Current.Low)
+	require.Equal(t, 0, l.stop())
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// socketUnit are sockets as systemd holds them for a service, whichever process of it
+// runs.
+type socketUnit struct {
+	names []string
+	files []*os.File
+}
+
+// add opens a socket as leafd.socket has it.
+func (u *socketUnit) add(t *testing.T, name, network, address string) {
+	t.Helper()
+	var conn interface{ File() (*os.File, error) }
+	if strings.HasPrefix(network, "udp") {
+		packets, err := net.ListenPacket(network, address)
+		require.NoError(t, err)
+		defer packets.Close() //nolint:errcheck // File has a descriptor of its own
+		conn = packets.(*net.UDPConn)
+	} else {
+		ln, err := net.Listen(network, address)
+		require.NoError(t, err)
+		defer ln.Close()
+		conn = ln.(interface{ File() (*os.File, error) })
+	}
+	f, err := conn.File()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	if network == "tcp" { // DeferAcceptSec=5s
+		require.NoError(t, unix.SetsockoptInt(int(f.Fd()), unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, 5))
+	}
+	u.names, u.files = append(u.names, name), append(u.files, f)
+}
+
+// pass makes a command's process inherit the sockets. It has to know its own process
+// id, which a shell knows before it becomes leafd.
+func (u *socketUnit) pass(cmd *exec.Cmd) {
+	cmd.Args = append([]string{"/bin/sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/sh"
+	cmd.Env = append(cmd.Env, "LISTEN_FDS="+strconv.Itoa(len(u.files)), "LISTEN_FDNAMES="+strings.Join(u.names, ":"))
+	cmd.ExtraFiles = u.files
+}
+
+// A daemon that is restarted again and again on a socket of systemd's, under clients
+// each of which makes a connection for each request: none is refused, none is told to
+// come again, none waits in vain. It is known by the socket's address.
+func TestRestartRefusesNobody(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	var unit socketUnit
+	addr := freeAddress(t)
+	unit.add(t, "public", "tcp", addr)
+	m.prepare = unit.pass
+	onSocket := func() *child {
+		l := m.start("--segment-wait", "30s") // with another --listen
+		l.addr, l.url = addr, "http://"+addr
+		return l
+	}
+	l := onSocket()
+	l.awaitStatus("/readyz", http.StatusOK)
+	require.Equal(t, addr, l.info().Node)
+	l.awaitLog(`"level":"warn"`, "systemd's socket listens on "+addr, "listen ignored")
+
+	ld := newFreshLoad(l, "/api/snowflake/get/order", "/api/segment/get/leaf-segment-test")
+	for range 3 {
+		before := ld.count()
+		require.Eventually(t, func() bool { return ld.count() > before+50 }, 30*time.Second, time.Millisecond)
+		require.Equal(t, exitOK, l.stop())
+		before = ld.count()
+		l = onSocket()
+		require.Eventually(t, func() bool { return ld.count() > before }, 30*time.Second, time.Millisecond)
+	}
+	got := ld.stop()
+	require.Empty(t, ld.refused, "nobody is told to come again")
+	require.Zero(t, ld.failed, "nobody is refused")
+	require.Empty(t, ld.broken)
+	snowflakes := slices.DeleteFunc(got, func(id int64) bool { return id < 1<<40 })
+	require.NotEmpty(t, snowflakes)
+	requireDistinct(t, snowflakes)
+	require.Equal(t, exitOK, l.stop())
+}
+
+// newFreshLoad is newLoad with a connection for each request.
+func newFreshLoad(l *child, paths ...string) *load {
+	ld := &load{stopping: make(chan struct{}), refused: map[string]int{}, fresh: true}
+	for _, path := range paths {
+		for range 4 {
+			ld.wg.Go(func() { ld.client(l, path) })
+		}
+	}
+	return ld
+}
+
+// While a start has to wait for longer than a moment, the socket's clients are told so.
+func TestSocketOfALongStart(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	var unit socketUnit
+	addr := freeAddress(t)
+	unit.add(t, "public", "tcp", addr)
+	m.prepare = unit.pass
+	l := m.start("--ceiling-lead", "20s")
+	l.addr, l.url = addr, "http://"+addr
+	l.awaitStatus("/readyz", http.StatusOK)
+	l.kill()
+	l = m.start("--ceiling-lead", "20s") // waits for the ceiling
+	l.addr, l.url = addr, "http://"+addr
+	require.Equal(t, "starting", l.mustGet("/api/snowflake/get/a").code())
+	require.NoError(t, l.cmd.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, exitOK, l.wait())
+}
+
+// Sockets that leafd would hold and not serve are refused, and named.
+func TestSocketsThatCantBeServed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		open func(t *testing.T, u *socketUnit)
+		want string
+	}{
+		"two of one name": {func(t *testing.T, u *socketUnit) {
+			u.add(t, "public", "tcp", "127.0.0.1:0")
+			u.add(t, "public", "tcp", "127.0.0.1:0")
+		}, `two named "public"`},
+		"a name of nothing": {func(t *testing.T, u *socketUnit) {
+			u.add(t, "public", "tcp", "127.0.0.1:0")
+			u.add(t, "metrics", "tcp", "127.0.0.1:0")
+		}, `"metrics" on 127.0.0.1:`},
+		"datagrams":     {func(t *testing.T, u *socketUnit) { u.add(t, "public", "udp", "127.0.0.1:0") }, `"public" is no listening stream socket`},
+		"a unix socket": {func(t *testing.T, u *socketUnit) { u.add(t, "public", "unix", t.TempDir()+"/s") }, "want a TCP one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			var unit socketUnit
+			c.open(t, &unit)
+			m.prepare = unit.pass
+			l := m.start()
+			require.Equal(t, exitUsage, l.wait())
+			require.Contains(t, l.logged(), c.want)
+		})
+	}
+}
+
+// The tool that systemd has for trying socket activation: it starts leafd at the first
+// connection, which is answered; a single socket needs no name.
+func TestSystemdSocketActivate(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	addr := freeAddress(t)
+	m.prepare = func(cmd *exec.Cmd) {
+		args := []string{"systemd-socket-activate", "--listen=" + addr}
+		for _, name := range m.env() {
+			args = append(args, "--setenv="+name)
+		}
+		cmd.Args = slices.Concat(args, []string{cmd.Path}, cmd.Args[1:])
+		var err error
+		cmd.Path, err = exec.LookPath(args[0])
+		require.NoError(t, err)
+	}
+	l := m.start()
+	l.addr, l.url = addr, "http://"+addr
+	l.awaitStatus("/readyz", http.StatusOK)
+	require.Equal(t, addr, l.info().Node)
+	require.Equal(t, exitOK, l.stop())
+}
+
+func TestSameAddress(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"127.0.0.1:8080", "127.0.0.1:8080", true},
+		{":8080", "[::]:8080", true},
+		{"0.0.0.0:8080", "[::]:8080", true},
+		{"0.0.0.0:8080", "[::]:8081", false},
+		{"127.0.0.1:8080", "[::]:8080", false},
+		{"10.0.0.5:8080", "10.0.0.6:8080", false},
+	} {
+		require.Equal(t, c.same, sameAddress(c.a, c.b), "%s and %s", c.a, c.b)
+	}
+}

@@ -1,0 +1,277 @@
+// Package deb_test builds the Debian package and does with it what dpkg does on a
+// machine, in an empty root of the test's own.
+package deb_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// top is the folder of the project.
+const top = "../.."
+
+// sbin is where dpkg finds its own programs, which users' paths lack.
+const sbin = ":/usr/local/sbin:/usr/sbin:/sbin"
+
+// run runs a command that has to succeed, and returns what it printed on standard
+// output; what it said besides comes with an error.
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "PATH="+os.Getenv("PATH")+sbin)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	require.NoError(t, cmd.Run(), "%s %q:\n%s%s", name, args, stdout.String(), stderr.String())
+	return stdout.String()
+}
+
+// asRoot is run with the rights that dpkg needs over the files of a root.
+func asRoot(t *testing.T, args ...string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		args = append([]string{"unshare", "--map-root-user"}, args...)
+	}
+	return run(t, args[0], args[1:]...)
+}
+
+// packages builds leafd once, and its package in each of the versions.
+func packages(t *testing.T, versions ...string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "leafd")
+	// As make has it, so that what make has built is not compiled again.
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-pgo=auto", "-buildvcs=false", "-o", binary,
+		"-ldflags", "-s -w -X main.version=v1.0.0 -X main.date=2026-11-21T10:00:00Z", "./cmd/leafd")
+	build.Dir = top
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	var list []string
+	for _, version := range versions {
+		path := strings.TrimSpace(run(t, top+"/scripts/deb.sh", binary, version, "2026-11-21T10:00:00Z", dir))
+		require.FileExists(t, path)
+		list = append(list, path)
+	}
+	return list
+}
+
+// The life of the package on one machine: installed, edited, upgraded, removed, purged.
+func TestPackage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds leafd and its package")
+	}
+	debs := packages(t, "v1.0.0", "v1.0.1")
+	require.Equal(t, "leafd_1.0.0_"+debArch()+".deb", filepath.Base(debs[0]))
+	for line := range strings.Lines(run(t, "dpkg-deb", "-c", debs[0])) {
+		require.Equal(t, "root/root", strings.Fields(line)[1], line)
+	}
+	r := newRoot(t)
+	r.dpkg("-i", debs[0])
+	require.Equal(t, "installed", r.state())
+
+	t.Run("files", func(t *testing.T) { files(t, r) })
+	t.Run("settings", func(t *testing.T) { settings(t, r) })
+	t.Run("units", func(t *testing.T) { units(t, r) })
+	t.Run("manual", func(t *testing.T) { manual(t, r) })
+
+	const edited = "data-dir: /var/lib/leafd\nworker-id: 7\n"
+	r.write("etc/leafd/leafd.yaml", edited)
+	r.write("var/lib/leafd/worker.json", "{}")
+	r.dpkg("-i", debs[1])
+	require.Contains(t, r.read("var/lib/dpkg/status"), "Version: 1.0.1")
+	require.Equal(t, edited, r.read("etc/leafd/leafd.yaml"), "an upgrade keeps what was edited")
+
+	require.NoError(t, os.Symlink("/usr/lib/systemd/system/leafd.service", r.path("etc/systemd/system/multi-user.target.wants/leafd.service")))
+	r.dpkg("-r", "leafd")
+	require.Equal(t, "config-files", r.state())
+	require.NoFileExists(t, r.path("usr/bin/leafd"))
+	require.NoFileExists(t, r.path("usr/lib/systemd/system/leafd.service"))
+	require.Equal(t, edited, r.read("etc/leafd/leafd.yaml"), "a removal keeps settings")
+
+	require.Contains(t, r.dpkg("-P", "leafd"), "/var/lib/leafd stays")
+	require.Empty(t, r.state())
+	for _, gone := range []string{"etc/leafd", "etc/default/leafd", "usr/share/doc/leafd", "etc/systemd/system/multi-user.target.wants/leafd.service"} {
+		_, err := os.Lstat(r.path(gone))
+		require.ErrorIs(t, err, fs.ErrNotExist, gone)
+	}
+	require.Equal(t, "{}", r.read("var/lib/leafd/worker.json"), "the recorded clock outlives the package")
+}
+
+func debArch() string {
+	if name, differs := map[string]string{"arm": "armhf", "386": "i386", "ppc64le": "ppc64el"}[runtime.GOARCH]; differs {
+		return name
+	}
+	return runtime.GOARCH
+}
+
+func files(t *testing.T, r *root) {
+	for name, mode := range map[string]fs.FileMode{
+		"usr/bin/leafd":                                  0o755,
+		"usr/lib/systemd/system/leafd.service":           0o644,
+		"usr/lib/systemd/system/leafd.socket":            0o644,
+		"etc/leafd/leafd.yaml":                           0o644,
+		"etc/default/leafd":                              0o600,
+		"usr/share/man/man1/leafd.1.gz":                  0o644,
+		"usr/share/man/man1/leafd-serve.1.gz":            0o644,
+		"usr/share/man/man5/leafd.yaml.5.gz":             0o644,
+		"usr/share/bash-completion/completions/leafd":    0o644,
+		"usr/share/zsh/vendor-completions/_leafd":        0o644,
+		"usr/share/fish/vendor_completions.d/leafd.fish": 0o644,
+		"usr/share/doc/leafd/copyright":                  0o644,
+		"usr/share/doc/leafd/changelog.gz":               0o644,
+		"usr/share/doc/leafd/INSTALL.md.gz":              0o644,
+		"usr/share/doc/leafd/OPERATIONS.md.gz":           0o644,
+		"usr/share/doc/leafd/examples/leaf_alloc.sql":    0o644,
+	} {
+		info, err := os.Stat(r.path(name))
+		require.NoError(t, err)
+		require.Equal(t, mode, info.Mode(), name)
+		require.Positive(t, info.Size(), name)
+	}
+	conffiles := strings.Fields(r.read("var/lib/dpkg/info/leafd.conffiles"))
+	slices.Sort(conffiles)
+	require.Equal(t, []string{"/etc/default/leafd", "/etc/leafd/leafd.yaml"}, conffiles)
+	run(t, "bash", "-n", r.path("usr/share/bash-completion/completions/leafd"))
+	require.Contains(t, r.leafd("version"), "v1.0.0")
+}
+
+// The settings are the sample's, but for the data folder, and leafd takes them.
+func settings(t *testing.T, r *root) {
+	sample := readFile(t, top+"/deploy/leafd.yaml")
+	want := strings.Replace(sample, "data-dir: leafd-data", "data-dir: /var/lib/leafd", 1)
+	require.Contains(t, sample, "data-dir: leafd-data\n")
+	require.Equal(t, want, r.read("etc/leafd/leafd.yaml"), "what is installed")
+	require.Regexp(t, `(?m)^ *data-dir +/var/lib/leafd +file`, r.leafd("config", "--config", "/etc/leafd/leafd.yaml"))
+}
+
+// What systemd reads has no mistake, and the sandbox is tight. verify tells of mistakes
+// by what it prints, not by its exit code.
+func units(t *testing.T, r *root) {
+	const folder = "usr/lib/systemd/system"
+	for _, target := range []string{
+		"basic", "multi-user", "network-online", "network", "shutdown", "sockets", "sysinit", "time-sync", "time-set",
+	} {
+		r.write(folder+"/"+target+".target", "[Unit]\nDescription="+target+"\n")
+	}
+	verify := func(units ...string) string {
+		cmd := exec.CommandContext(t.Context(), "systemd-analyze",
+			append([]string{"verify", "--man=no", "--root=" + r.dir}, units...)...)
+		cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
+		out, err := cmd.CombinedOutput()
+		require.True(t, err == nil || len(out) > 0, "%v", err)
+		return string(out)
+	}
+	require.Empty(t, verify("leafd.service", "leafd.socket"))
+
+	unit := r.read(folder + "/leafd.service")
+	r.write(folder+"/mistaken.service", strings.Replace(unit, "[Install]", "ProtectClocks=yes\n[Install]", 1))
+	require.Contains(t, verify("mistaken.service"), "ProtectClocks", "a mistake is seen")
+
+	path := filepath.Join(t.TempDir(), "leafd.service")
+	require.NoError(t, os.WriteFile(path, []byte(unit), 0o600))
+	run(t, "systemd-analyze", "security", "--no-pager", "--offline=true", "--threshold=15", path) // tenths
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(unit, "CapabilityBoundingSet=\n", "", 1)), 0o600))
+	require.Error(t, exec.CommandContext(t.Context(), "systemd-analyze", "security", "--no-pager", "--offline=true", "--threshold=15", path).Run(),
+		"a hole is seen")
+}
+
+// Every page renders without a word from groff, and says what its command is.
+func manual(t *testing.T, r *root) {
+	var all bytes.Buffer
+	pages, err := filepath.Glob(r.path("usr/share/man/man[15]/*.gz"))
+	require.NoError(t, err)
+	require.Greater(t, len(pages), 10)
+	for _, page := range pages {
+		f, err := os.Open(page)
+		require.NoError(t, err)
+		z, err := gzip.NewReader(f)
+		require.NoError(t, err)
+		text, err := io.ReadAll(z)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		require.Contains(t, string(text), ".SH NAME\n", page)
+		all.Write(text)
+	}
+	groff := exec.CommandContext(t.Context(), "groff", "-K", "utf8", "-man", "-Tutf8", "-ww", "-z")
+	groff.Stdin = &all
+	out, err := groff.CombinedOutput()
+	require.NoError(t, err)
+	require.Empty(t, string(out))
+}
+
+// On a machine that systemd runs, which the test can't be, the scripts say what they
+// ought to: nothing is started that wasn't configured.
+func TestScriptsTellSystemd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs dpkg's rights")
+	}
+	r := newRoot(t)
+	require.NoError(t, os.MkdirAll(r.path("run/systemd/system"), 0o755))
+	r.put("usr/bin/systemctl", "#!/bin/sh\necho \"$*\" >>/said\nexit 1\n", 0o755)
+	for _, script := range []string{"postinst", "prerm", "postrm"} {
+		r.write(script, readFile(t, script))
+	}
+	for _, c := range []struct {
+		args []string
+		said []string
+	}{
+		{[]string{"postinst", "configure", ""}, []string{"--system daemon-reload"}},
+		{[]string{"postinst", "configure", "1.0.0"}, []string{"--system daemon-reload", "--system try-restart leafd.service"}},
+		{[]string{"prerm", "upgrade", "1.0.1"}, nil},
+		{[]string{"postrm", "upgrade", "1.0.1"}, []string{"--system daemon-reload"}},
+		{[]string{"prerm", "remove"}, []string{"--system stop leafd.socket leafd.service"}},
+		{[]string{"postrm", "remove"}, []string{"--system daemon-reload"}},
+		{[]string{"postrm", "purge"}, []string{"--system daemon-reload"}},
+		{[]string{"postinst", "abort-upgrade", "1.0.0"}, nil},
+	} {
+		r.write("said", "")
+		asRoot(t, append([]string{"chroot", r.dir, "/bin/sh", "/" + c.args[0]}, c.args[1:]...)...)
+		require.Equal(t, strings.Join(append(c.said, ""), "\n"), r.read("said"), "%q", c.args)
+	}
+}
+
+// Whatever a build is stamped with becomes a version that Debian takes, and that grows
+// as the commits do.
+func TestVersion(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs dpkg")
+	}
+	var growing []string
+	for _, c := range []struct{ version, date, want string }{
+		{"dev", "unknown", "0~dev"},
+		{"2b2234a", "2026-11-21T10:00:00Z", "0~git20261121100000.2b2234a"},
+		{"1234567", "2026-11-21T11:00:00Z", "0~git20261121110000.1234567"},
+		{"1234567-dirty", "2026-11-21T11:00:00Z", "0~git20261121110000.1234567+dirty"},
+		{"v0.9.0-rc1", "2026-11-22T00:00:00Z", "0.9.0~rc1"},
+		{"v0.9.0-rc1-3-gabcdef0", "2026-11-22T00:00:00Z", "0.9.0~rc1+3.gabcdef0"},
+		{"v0.9.0-rc.2", "2026-11-22T00:00:00Z", "0.9.0~rc.2"},
+		{"v0.9.0", "2026-11-22T00:00:00Z", "0.9.0"},
+		{"v0.9.0-dirty", "2026-11-22T00:00:00Z", "0.9.0+dirty"},
+		{"v1.0.0", "2026-11-23T00:00:00Z", "1.0.0"},
+		{"v1.0.0-9-g1234567", "2026-11-23T00:00:00Z", "1.0.0+9.g1234567"},
+		{"v1.0.0-10-gabcdef0-dirty", "2026-11-23T00:00:00Z", "1.0.0+10.gabcdef0+dirty"},
+		{"1.0.1", "2026-11-23T00:00:00Z", "1.0.1"},
+	} {
+		got := strings.TrimSpace(run(t, top+"/scripts/deb.sh", "version", c.version, c.date))
+		require.Equal(t, c.want, got)
+		run(t, "dpkg", "--validate-version", got)
+		growing = append(growing, got)
+	}
+	for i, version := range growing[1:] {
+		run(t, "dpkg", "--compare-versions", growing[i], "lt", version)
+	}
+}

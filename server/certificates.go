@@ -1,0 +1,230 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// ErrCertificate is returned for a certificate, key or CA that can't be used; the
+// error names the file and says what is wrong with it.
+var ErrCertificate = errors.New("server: unusable certificate")
+
+// DefaultCertificateInterval is how often Certificates looks at its files.
+const DefaultCertificateInterval = 2 * time.Second
+
+const (
+	// expiryNotice is how long before the end of a certificate it is told, at most;
+	// for short-lived ones it is the last quarter of their life.
+	expiryNotice = 14 * 24 * time.Hour
+	// expiryRepeat is the time after which it is told again.
+	expiryRepeat = 24 * time.Hour
+)
+
+// CertificateFiles are PEM files.
+type CertificateFiles struct {
+	Cert, Key string // the certificate, what lies between it and its CA, and its key
+	ClientCA  string // the CAs that sign clients' certificates; empty: none
+	// Mutual makes a certificate unusable that daemons with the same ClientCA would
+	// not take, for a server's and for a client's.
+	Mutual bool
+}
+
+// CertificateEvent is what happened to a certificate.
+type CertificateEvent struct {
+	Kind    CertificateKind
+	Subject string    // of the certificate in use
+	Expires time.Time // the end of the certificate in use
+	Err     error     // of CertificateRefused
+}
+
+// CertificateKind is what a CertificateEvent tells.
+type CertificateKind uint8
+
+const (
+	// CertificateLoaded says that changed files are in use.
+	CertificateLoaded CertificateKind = iota + 1
+	// CertificateRefused says that changed files can't be used, and the ones before stay.
+	CertificateRefused
+	// CertificateExpiring says that the certificate in use ends soon.
+	CertificateExpiring
+	// CertificateExpired says that the certificate in use has ended; it is served on.
+	CertificateExpired
+)
+
+// Certificates serves what is in files, and follows them while Run runs. It keeps:
+//
+//	K1  Certificate, key and client CAs change together, or not at all: a
+//	    connection sees one state of the three files.
+//	K2  Nothing that can't be used replaces what can. Files that are being written,
+//	    or don't fit each other for a moment, are looked at again before they are
+//	    complained of.
+//	K3  A look compares contents: renames, links that are set elsewhere and clocks
+//	    that are set back hide no change.
+type Certificates struct {
+	files  CertificateFiles       // immutable
+	notify func(CertificateEvent) // immutable
+	every  time.Duration          // immutable
+	inUse  atomic.Pointer[certificateSet]
+
+	mu      sync.Mutex
+	failing string    // mu protects; what the last look complained of; "": nothing
+	told    bool      // mu protects; failing was told
+	expiry  time.Time // mu protects; when the expiry was last told
+}
+
+// certificateSet is one state of the files. It is never changed.
+type certificateSet struct {
+	sum     [sha256.Size]byte // of the files
+	pair    tls.Certificate   // with its Leaf
+	clients *x509.CertPool    // nil: none
+}
+
+// OpenCertificates reads files. notify is called from Run and Look; it must not
+// call Look. every is how often Run looks; 0 for DefaultCertificateInterval.
+// ErrCertificate; one that has expired is none: Run tells of it.
+func OpenCertificates(files CertificateFiles, every time.Duration, notify func(CertificateEvent)) (*Certificates, error) {
+	if every == 0 {
+		every = DefaultCertificateInterval
+	}
+	c := &Certificates{files: files, notify: notify, every: every}
+	texts, err := c.files.read()
+	if err != nil {
+		return nil, err
+	}
+	set, err := c.files.parse(texts)
+	if err != nil {
+		return nil, err
+	}
+	c.inUse.Store(set)
+	return c, nil
+}
+
+// Run follows the files until ctx is done, and returns nil.
+func (c *Certificates) Run(ctx context.Context) error {
+	t := time.NewTicker(c.every)
+	defer t.Stop()
+	for {
+		c.Look()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+	}
+}
+
+// Look looks at the files now.
+func (c *Certificates) Look() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	set, err := c.changedLocked()
+	switch {
+	case err != nil && err.Error() != c.failing: // K2
+		c.failing, c.told = err.Error(), false
+	case err != nil && !c.told:
+		c.told = true
+		c.notify(c.event(CertificateRefused, err))
+	case err == nil:
+		c.failing = ""
+		if set != nil {
+			c.inUse.Store(set)
+			c.expiry = time.Time{}
+			c.notify(c.event(CertificateLoaded, nil))
+		}
+	}
+	c.tellExpiryLocked(time.Now())
+}
+
+// changedLocked returns what the files hold, nil where it is in use already.
+func (c *Certificates) changedLocked() (*certificateSet, error) {
+	texts, err := c.files.read()
+	if err != nil {
+		return nil, err
+	}
+	if sumOf(texts) == c.inUse.Load().sum {
+		return nil, nil //nolint:nilnil // nothing has changed
+	}
+	set, err := c.files.parse(texts)
+	if err != nil {
+		return nil, err
+	}
+	if leaf, now := set.pair.Leaf, time.Now(); now.After(leaf.NotAfter) || now.Before(leaf.NotBefore) {
+		return nil, fmt.Errorf("%w: %s is valid from %s to %s, and not now", ErrCertificate, c.files.Cert,
+			leaf.NotBefore.UTC().Format(time.RFC3339), leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+	return set, nil
+}
+
+// tellExpiryLocked tells that the certificate ends soon, or has ended, once a day.
+func (c *Certificates) tellExpiryLocked(now time.Time) {
+	leaf := c.inUse.Load().pair.Leaf
+	notice := min(expiryNotice, leaf.NotAfter.Sub(leaf.NotBefore)/4)
+	if now.Before(leaf.NotAfter.Add(-notice)) {
+		return
+	}
+	kind := CertificateExpiring
+	if now.After(leaf.NotAfter) {
+		kind = CertificateExpired
+	}
+	ended := kind == CertificateExpired && c.expiry.Before(leaf.NotAfter)
+	if c.expiry.IsZero() || ended || now.Sub(c.expiry).Abs() >= expiryRepeat {
+		c.expiry = now
+		c.notify(c.event(kind, nil))
+	}
+}
+
+func (c *Certificates) event(kind CertificateKind, err error) CertificateEvent {
+	leaf := c.inUse.Load().pair.Leaf
+	return CertificateEvent{Kind: kind, Subject: leaf.Subject.String(), Expires: leaf.NotAfter, Err: err}
+}
+
+// read returns the contents of certificate, key and CAs.
+func (f CertificateFiles) read() (texts [3][]byte, err error) {
+	for i, path := range []string{f.Cert, f.Key, f.ClientCA} {
+		if path == "" {
+			continue
+		}
+		if texts[i], err = os.ReadFile(path); err != nil {
+			return texts, fmt.Errorf("%w: %w", ErrCertificate, err)
+		}
+	}
+	return texts, nil
+}
+
+func sumOf(texts [3][]byte) [sha256.Size]byte {
+	h := sha256.New()
+	for _, text := range texts {
+		one := sha256.Sum256(text)
+		h.Write(one[:])
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// parse checks what read returned.
+func (f CertificateFiles) parse(texts [3][]byte) (*certificateSet, error) {
+	set := &certificateSet{sum: sumOf(texts)}
+	var err error
+	if set.pair, err = tls.X509KeyPair(texts[0], texts[1]); err != nil {
+		return nil, fmt.Errorf("%w: %s with the key %s: %w", ErrCertificate, f.Cert, f.Key, err)
+	}
+	if f.ClientCA != "" {
+		set.clients = x509.NewCertPool()
+		if !set.clients.AppendCertsFromPEM(texts[2]) {
+			return nil, fmt.Errorf("%w: %s has no certificate in PEM form", ErrCertificate, f.ClientCA)
+		}
+	}
+	if f.Mutual {
+		if err := set.checkMutual(); err != nil {
+			return nil, fmt.Errorf("%w: %s by %s: %w", ErrCertificate, f.Cert, f.ClientCA, err)
+		}
+	}
+	return set, nil
+}

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+)
+
+// Server returns what a listener needs: TLS 1.2 or later, with the certificate that
+// is in use when a connection comes. With clients each one has to show a
+// certificate that a CA in use signed for clients.
+func (c *Certificates) Server(clients bool) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			set := c.inUse.Load() // K1
+			conf := &tls.Config{
+				MinVersion:   tls.VersionTLS12,
+				NextProtos:   []string{"http/1.1"},
+				Certificates: []tls.Certificate{set.pair},
+			}
+			if clients {
+				if set.clients == nil {
+					return nil, errors.New("server: clients need certificates, and there is no CA to check them with")
+				}
+				conf.ClientAuth, conf.ClientCAs = tls.RequireAndVerifyClientCert, set.clients
+				// A ticket would outlive the CA that its client was checked with.
+				conf.SessionTicketsDisabled = true
+			}
+			return conf, nil
+		},
+	}
+}
+
+// Client returns what a daemon needs that asks another for its clock: it shows our
+// certificate to whoever wants one. With verify the other's has to be signed by a
+// client CA in use; its name is not compared, for an advertised address is ip:port,
+// which certificates rarely have. Without verify any certificate will do, and the
+// answer is worth what it is over plain HTTP.
+func (c *Certificates) Client(verify bool) *tls.Config {
+	conf := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection does it, without the name
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &c.inUse.Load().pair, nil
+		},
+	}
+	if verify {
+		conf.VerifyConnection = func(state tls.ConnectionState) error {
+			return c.inUse.Load().verify(state.PeerCertificates, x509.ExtKeyUsageServerAuth)
+		}
+	}
+	return conf
+}
+
+// checkMutual returns nil when another daemon with the same client CAs takes our
+// certificate for a client's and for a server's.
+func (set *certificateSet) checkMutual() error {
+	chain := make([]*x509.Certificate, 0, len(set.pair.Certificate))
+	for _, der := range set.pair.Certificate {
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return err
+		}
+		chain = append(chain, cert)
+	}
+	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth} {
+		if err := set.verify(chain, usage); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verify returns nil when a client CA signed the first of chain for usage.
+func (set *certificateSet) verify(chain []*x509.Certificate, usage x509.ExtKeyUsage) error {
+	if len(chain) == 0 || set.clients == nil {
+		return errors.New("server: no certificate, or no CA to check it with")
+	}
+	between := x509.NewCertPool()
+	for _, cert := range chain[1:] {
+		between.AddCert(cert)
+	}
+	_, err := chain[0].Verify(x509.VerifyOptions{Roots: set.clients, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{usage}})
+	return err
+}

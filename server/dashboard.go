@@ -1,0 +1,112 @@
+package server
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+//go:embed web/page.html web/*.css web/*.js
+var webFiles embed.FS
+
+// dashboard is the page of GET / for browsers. It keeps:
+//
+//	D1  It is one response: script and style stand in it.
+//	D2  It runs nothing but its own scripts, known by their hashes, and asks nobody
+//	    but the daemon it came from: the browser holds it to both.
+//	D3  What the daemon says becomes text, never HTML: with require-trusted-types-for
+//	    the browser refuses every way to make HTML of a string.
+type dashboard struct {
+	page   []byte // immutable
+	policy string // immutable; the Content-Security-Policy
+}
+
+// newDashboard puts the page together. web/page.html names its style and scripts as
+// files, so that editors know what they are.
+func newDashboard() (*dashboard, error) {
+	page, err := webFiles.ReadFile("web/page.html")
+	if err != nil {
+		return nil, fmt.Errorf("server: dashboard: %w", err)
+	}
+	var styles, scripts []string
+	var failed error
+	part := regexp.MustCompile(`<link rel="stylesheet" href="([^"]+)">|<script src="([^"]+)"></script>`)
+	page = part.ReplaceAllFunc(page, func(match []byte) []byte {
+		names := part.FindSubmatch(match)
+		element, name, hashes := "style", string(names[1]), &styles
+		if name == "" {
+			element, name, hashes = "script", string(names[2]), &scripts
+		}
+		content, err := webFiles.ReadFile(path.Join("web", name))
+		if err != nil {
+			failed = fmt.Errorf("server: dashboard: %w", err)
+			return nil
+		}
+		*hashes = append(*hashes, hashSource(content))
+		return bytes.Join([][]byte{[]byte("<" + element + ">"), content, []byte("</" + element + ">")}, nil)
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	policy := "default-src 'none'; script-src " + strings.Join(scripts, " ") + "; style-src " + strings.Join(styles, " ") +
+		"; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+	return &dashboard{page: page, policy: policy}, nil
+}
+
+// hashSource names a script or style in a Content-Security-Policy.
+func hashSource(content []byte) string {
+	sum := sha256.Sum256(content)
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// root answers GET /: the dashboard for browsers, the list of endpoints for others.
+func (s *Server) root(ctx *fasthttp.RequestCtx) error {
+	ctx.Response.Header.Set(fasthttp.HeaderVary, fasthttp.HeaderAccept)
+	if !prefersHTML(string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))) {
+		noStore(ctx, contentText)
+		ctx.SetBodyString(endpoints)
+		return nil
+	}
+	noStore(ctx, contentHTML)
+	ctx.Response.Header.Set(fasthttp.HeaderContentSecurityPolicy, s.dashboard.policy)
+	ctx.Response.Header.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
+	ctx.Response.Header.Set(fasthttp.HeaderReferrerPolicy, "no-referrer")
+	ctx.Response.SetBodyRaw(s.dashboard.page)
+	return nil
+}
+
+// prefersHTML tells whether an Accept header names text/html, and nothing that we
+// have besides with a higher quality. Ranges such as */* don't name it: curl sends
+// them.
+func prefersHTML(accept string) bool {
+	html, plain := -1.0, -1.0
+	for entry := range strings.SplitSeq(accept, ",") {
+		kind, parameters, _ := strings.Cut(entry, ";")
+		q := 1.0
+		for p := range strings.SplitSeq(parameters, ";") {
+			name, value, _ := strings.Cut(strings.TrimSpace(p), "=")
+			if strings.EqualFold(strings.TrimSpace(name), "q") {
+				given, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+				if err != nil {
+					given = 0
+				}
+				q = given
+			}
+		}
+		switch strings.ToLower(strings.TrimSpace(kind)) {
+		case "text/html":
+			html = max(html, q)
+		case "text/plain":
+			plain = max(plain, q)
+		}
+	}
+	return html > 0 && html >= plain
+}

@@ -1,0 +1,173 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/webtest"
+	"github.com/leafd/leafd/snowflake"
+)
+
+func TestRootIsThePageForBrowsersOnly(t *testing.T) {
+	r := startEmpty(t, nil) // from the first moment on
+	for _, test := range []struct {
+		name, accept string
+		page         bool
+	}{
+		{"none", "", false},
+		{"curl", "*/*", false},
+		{"Firefox", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", true},
+		{"Chromium", "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7", true},
+		{"capitals and spaces", "Text/HTML ; Q=0.5", true},
+		{"JSON", "application/json", false},
+		{"any text", "text/*", false},
+		{"plain is preferred", "text/plain, text/html;q=0.9", false},
+		{"HTML is preferred", "text/plain;q=0.1, text/html", true},
+		{"as good", "text/plain, text/html", true},
+		{"refused", "text/html;q=0", false},
+		{"nonsense", "text/html;q=many", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a := r.get("/", "Accept: "+test.accept)
+			require.Equal(t, 200, a.status)
+			require.Equal(t, "Accept", a.header.Get("Vary"))
+			require.Equal(t, "no-store", a.header.Get("Cache-Control"))
+			if !test.page {
+				require.Equal(t, contentText, a.header.Get("Content-Type"))
+				require.Equal(t, endpoints, a.body)
+				return
+			}
+			require.Equal(t, contentHTML, a.header.Get("Content-Type"))
+			policy := a.header.Get("Content-Security-Policy")
+			for _, part := range []string{"default-src 'none';", "connect-src 'self';", "frame-ancestors 'none'", "require-trusted-types-for 'script'"} {
+				require.Contains(t, policy, part)
+			}
+			require.NotContains(t, policy, "unsafe")
+			require.NotContains(t, policy, "http")
+			require.NotContains(t, a.body, " src=")
+			require.NotContains(t, a.body, `rel="stylesheet"`)
+			require.NotRegexp(t, `\son[a-z]+=`, a.body, "a handler inside of an element")
+			require.NotRegexp(t, `\bstyle=`, a.body)
+		})
+	}
+}
+
+// crowd is a backend of a cluster and a table of the largest size.
+func (r *running) crowd(workers, tags int) *Backend {
+	rows := make([]segment.Row, tags)
+	for i := range rows {
+		rows[i] = segment.Row{Tag: fmt.Sprintf("tag-%06d", i), MaxID: int64(i), Step: 1000}
+	}
+	b := r.newBackend()
+	b.Segments = newTable(rows...)
+	dice := rand.New(rand.NewPCG(1, 2))
+	samples := make([]clock.Sample, 0, workers)
+	list := make([]WorkerInfo, 0, workers)
+	for i := range workers {
+		address := fmt.Sprintf("10.0.%d.%d:8080", i/250, i%250+1)
+		offset := time.Duration(dice.NormFloat64() * float64(time.Millisecond))
+		switch i {
+		case 17:
+			offset = -8 * time.Second
+		case 901:
+			offset = 2 * time.Hour
+		}
+		shown := Milliseconds(offset)
+		info := WorkerInfo{ID: int64(i), Node: address, Address: address, State: "active", Live: i%50 != 0, Timestamp: clock.MillisOf(time.Now())}
+		if i != 7 && info.Live {
+			info.Offset = &shown
+			s := clock.Sample{Address: address, Node: address, Offset: offset, RTT: time.Millisecond}
+			if i == 33 {
+				s.Err = errors.New("no answer")
+			}
+			samples = append(samples, s)
+		}
+		list = append(list, info)
+	}
+	b.Workers = func(context.Context) ([]WorkerInfo, error) { return list, nil }
+	b.Guards = func() Guards {
+		return Guards{
+			Ceiling: clock.MillisOf(time.Now().Add(4 * time.Second)), CeilingDistance: Milliseconds(4 * time.Second), CeilingLead: Milliseconds(6 * time.Second),
+			ReportInterval: Milliseconds(3 * time.Second), Registry: "connected", RegistryServer: "10.0.0.1:2181",
+		}
+	}
+	b.Clock = func() ClockInfo {
+		return ClockInfo{Checked: clock.MillisOf(time.Now()), Verdict: clock.Estimate(samples, clock.Median), Threshold: 5 * time.Second, Samples: samples}
+	}
+	b.Layout = snowflake.DefaultLayout()
+	return b
+}
+
+func TestDashboardOfAThousandWorkersAndAHundredThousandTags(t *testing.T) {
+	t.Parallel()
+	r := startEmpty(t, nil)
+	browser := webtest.Open(t)
+	r.SetBackend(r.crowd(1000, 100_000))
+	for _, view := range []webtest.View{{Width: 1280, Height: 900}, {Width: 360, Height: 740, Dark: true}} {
+		t.Run(view.String(), func(t *testing.T) {
+			p := browser.Page("http://"+r.addr+"/", view)
+			p.AwaitText("#workers-note", "980 of 1,000 live")
+			p.AwaitText("#tags-note", "100,000 tags")
+			p.AwaitText("#clocks-note", "Asked")
+			require.Equal(t, 25, webtest.Eval[int](p, `document.querySelectorAll("#workers tbody tr").length`))
+			require.Equal(t, 25, webtest.Eval[int](p, `document.querySelectorAll("#tags tbody tr").length`))
+			require.Less(t, webtest.Eval[int](p, `document.querySelectorAll("*").length`), 5000)
+			words := webtest.Eval[string](p, `document.querySelector("#clocks svg").getAttribute("aria-label")`)
+			require.Contains(t, words, "Offsets of 978 of 979 peers")
+			require.Contains(t, words, "2 beyond the threshold: 10.0.0.18:8080 −8.0 s, 10.0.3.152:8080 +2 h")
+			require.Contains(t, words, "no answer from 10.0.0.34:8080")
+
+			p.Click("#workers-pages button:last-child")
+			p.AwaitText("#workers-pages", "26–50 of 1,000")
+			p.AwaitText("#workers tbody", "10.0.0.26:8080")
+			p.Type("#workers-filter", "clock off")
+			p.AwaitText("#workers-note", "2 match")
+			require.Equal(t, 2, webtest.Eval[int](p, `document.querySelectorAll("#workers tbody tr").length`))
+			p.AwaitText("#workers tbody", "+2 h")
+
+			p.Type("#tags-filter", "TAG-0999")
+			p.AwaitText("#tags-note", "100 match")
+			p.AwaitText("#tags tbody", "tag-099900")
+			p.Type("#tags-filter", "77")
+			p.AwaitText("#tags-note", "1 match")
+			require.Equal(t, "tag-099977", strings.Fields(p.Text("#tags tbody"))[0])
+
+			require.LessOrEqual(t, p.Overflow(), 0)
+			require.Empty(t, p.Faint())
+			require.Empty(t, p.Complaints())
+			require.Empty(t, p.Strangers(r.addr))
+		})
+	}
+}
+
+// A page that was opened too early, and one that nobody sees.
+func TestDashboardWaitsAndPauses(t *testing.T) {
+	t.Parallel()
+	r := startEmpty(t, nil)
+	p := webtest.Open(t).Page("http://"+r.addr+"/", webtest.View{Width: 800, Height: 600})
+	p.AwaitText("#verdict", "not ready: starting")
+	p.AwaitText("#t-ceiling-sub", "no worker ID yet")
+	r.SetBackend(r.newBackend())
+	p.AwaitText("#verdict", "ready")
+	p.AwaitText("#tags tbody", "order")
+	p.AwaitText("#tags tbody", "a/b")
+
+	hide := func(hidden bool) {
+		webtest.Eval[any](p, fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %v, configurable: true}); document.dispatchEvent(new Event("visibilitychange"))`, hidden))
+	}
+	hide(true)
+	before := p.Asked()
+	require.Never(t, func() bool { return p.Asked() > before }, 2500*time.Millisecond, 50*time.Millisecond, "it asks although hidden")
+	hide(false)
+	require.Eventually(t, func() bool { return p.Asked() > before+1 }, time.Minute, 20*time.Millisecond)
+	require.Empty(t, p.Complaints())
+}

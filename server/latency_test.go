@@ -1,0 +1,216 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/snowflake"
+)
+
+func TestBucketOf(t *testing.T) {
+	last := len(latencyBounds) - 1
+	for _, tc := range []struct {
+		took time.Duration
+		want int
+	}{
+		{0, 0},
+		{-1, 0},
+		{10 * time.Microsecond, 0},
+		{10*time.Microsecond + 1, 1},
+		{time.Millisecond, 6},
+		{time.Millisecond + 1, 7},
+		{10 * time.Second, last},
+		{10*time.Second + 1, last + 1},
+		{math.MaxInt64, last + 1},
+	} {
+		require.Equal(t, tc.want, bucketOf(tc.took), tc.took)
+	}
+	for i := range last {
+		require.Less(t, latencyBounds[i], latencyBounds[i+1])
+	}
+}
+
+// scraped is what GET /metrics shows of requests for IDs, by mode and batch.
+type scraped struct {
+	issued   map[string]float64
+	requests map[string]*dto.Histogram
+}
+
+func (r *running) scrape(t testing.TB) scraped {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(r.get("/metrics").body))
+	require.NoError(t, err)
+	s := scraped{map[string]float64{}, map[string]*dto.Histogram{}}
+	labels := func(m *dto.Metric) string {
+		var values []string
+		for _, l := range m.GetLabel() {
+			values = append(values, l.GetName()+"="+l.GetValue())
+		}
+		return strings.Join(values, " ")
+	}
+	for _, m := range families["leafd_ids_issued_total"].GetMetric() {
+		s.issued[labels(m)] = m.GetCounter().GetValue()
+	}
+	for _, m := range families["leafd_http_request_duration_seconds"].GetMetric() {
+		h := m.GetHistogram()
+		s.requests[labels(m)] = h
+		require.Len(t, h.GetBucket(), len(latencyBounds)+1)
+		var below uint64
+		for i, b := range h.GetBucket() {
+			if i < len(latencyBounds) {
+				require.InDelta(t, latencyBounds[i].Seconds(), b.GetUpperBound(), 1e-12)
+			}
+			require.GreaterOrEqual(t, b.GetCumulativeCount(), below)
+			below = b.GetCumulativeCount()
+		}
+		require.Equal(t, below, h.GetSampleCount(), "the last one is +Inf")
+	}
+	return s
+}
+
+func (s scraped) counts() map[string]uint64 {
+	counts := map[string]uint64{}
+	for labels, h := range s.requests {
+		counts[labels] = h.GetSampleCount()
+	}
+	return counts
+}
+
+func TestRequestsAreCounted(t *testing.T) {
+	r := start(t, nil)
+	zero := map[string]uint64{"batch=no mode=snowflake": 0, "batch=yes mode=snowflake": 0, "batch=no mode=segment": 0, "batch=yes mode=segment": 0}
+	require.Equal(t, zero, r.scrape(t).counts(), "all are there from the start")
+
+	for range 3 {
+		require.Equal(t, 200, r.get(snowflakePrefix+"x").status)
+	}
+	require.Equal(t, 200, r.get(snowflakePrefix+"x?n=1").status)
+	require.Equal(t, 200, r.get(snowflakePrefix+"x", "Accept: application/json").status)
+	require.Equal(t, 200, r.get(snowflakePrefix+"x?n=500").status)
+	require.Equal(t, 200, r.get(segmentPrefix+"order").status)
+	require.Equal(t, 200, r.get(segmentPrefix+"order?n=20").status)
+	require.Equal(t, 200, r.get(segmentPrefix+"order?n=30", "Accept: application/json").status)
+	// Nothing is asked for.
+	require.Equal(t, 200, r.do("HEAD", snowflakePrefix+"x", "").status)
+	require.Equal(t, 400, r.get(snowflakePrefix+"x?n=0").status)
+	require.Equal(t, 405, r.do("POST", segmentPrefix+"order", "").status)
+	require.Equal(t, 200, r.get("/api/worker").status)
+	s := r.scrape(t)
+	want := map[string]uint64{"batch=no mode=snowflake": 5, "batch=yes mode=snowflake": 1, "batch=no mode=segment": 1, "batch=yes mode=segment": 2}
+	require.Equal(t, want, s.counts())
+	require.Equal(t, map[string]float64{"mode=snowflake": 505, "mode=segment": 51}, s.issued)
+	for labels, h := range s.requests {
+		require.Positive(t, h.GetSampleSum(), labels)
+	}
+
+	// A failure is a request, and no ID.
+	r.flake.fail(snowflake.ErrClockBackwards)
+	require.Equal(t, 503, r.get(snowflakePrefix+"x").status)
+	require.Equal(t, 503, r.get(snowflakePrefix+"x?n=7").status)
+	require.Equal(t, 404, r.get(segmentPrefix+"none").status)
+	s = r.scrape(t)
+	require.Equal(t, map[string]uint64{"batch=no mode=snowflake": 6, "batch=yes mode=snowflake": 2, "batch=no mode=segment": 2, "batch=yes mode=segment": 2}, s.counts())
+	require.Equal(t, map[string]float64{"mode=snowflake": 505, "mode=segment": 51}, s.issued)
+}
+
+// A request that waits stands in the bucket of how long it waited.
+func TestWaitingIsMeasured(t *testing.T) {
+	r := start(t, nil)
+	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{})
+	answered := make(chan answer, 1)
+	go func() { answered <- r.get(snowflakePrefix + "x?n=3") }()
+	<-r.flake.begun
+	time.Sleep(60 * time.Millisecond)
+	close(r.flake.block)
+	require.Equal(t, 200, (<-answered).status)
+	h := r.scrape(t).requests["batch=yes mode=snowflake"]
+	require.EqualValues(t, 1, h.GetSampleCount())
+	require.GreaterOrEqual(t, h.GetSampleSum(), 0.05)
+	for _, b := range h.GetBucket() {
+		if b.GetUpperBound() <= 0.05 {
+			require.Zero(t, b.GetCumulativeCount(), b.GetUpperBound())
+		}
+	}
+}
+
+// L2: under load no count ever falls, and in the end they are those of the callers.
+func TestCountsAreExact(t *testing.T) {
+	const callers, requests, batch = 12, 300, 5
+	r := start(t, nil)
+	var load sync.WaitGroup
+	for c := range callers {
+		conn := r.dial()
+		load.Go(func() {
+			request := fmt.Appendf(nil, "GET %sorder HTTP/1.1\r\nHost: x\r\n\r\n", segmentPrefix)
+			if c%2 == 0 {
+				request = fmt.Appendf(nil, "GET %sx?n=%d HTTP/1.1\r\nHost: x\r\n\r\n", snowflakePrefix, batch)
+			}
+			answer := make([]byte, 4096)
+			for range requests {
+				if _, err := conn.Write(request); err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := io.ReadAtLeast(conn, answer, 1); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { load.Wait(); close(done) }()
+	var last scraped
+	for over := false; !over; {
+		select {
+		case <-done:
+			over = true
+		default:
+		}
+		now := r.scrape(t)
+		for mode, n := range now.issued {
+			require.GreaterOrEqual(t, n, last.issued[mode])
+		}
+		for labels, h := range now.requests {
+			before := last.requests[labels]
+			require.GreaterOrEqual(t, h.GetSampleCount(), before.GetSampleCount())
+			require.GreaterOrEqual(t, h.GetSampleSum(), before.GetSampleSum())
+		}
+		last = now
+	}
+	const each = callers / 2 * requests
+	require.Equal(t, map[string]uint64{"batch=no mode=snowflake": 0, "batch=yes mode=snowflake": each, "batch=no mode=segment": each, "batch=yes mode=segment": 0}, last.counts())
+	require.Equal(t, map[string]float64{"mode=snowflake": each * batch, "mode=segment": each}, last.issued)
+	require.EqualValues(t, each, r.metrics.latency.issued(segmentMode))
+}
+
+// L3: as many connections as there are stripes have one each.
+func TestConnectionsHaveStripesOfTheirOwn(t *testing.T) {
+	r := start(t, nil)
+	stripes := r.metrics.latency.stripes
+	require.GreaterOrEqual(t, len(stripes), 8)
+	for range stripes {
+		c := r.dial()
+		send(t, c, "GET "+snowflakePrefix+"x HTTP/1.1\r\nHost: x\r\n\r\n")
+		_, err := io.ReadAtLeast(c, make([]byte, 4096), 1)
+		require.NoError(t, err)
+	}
+	for i := range stripes {
+		var requests uint64
+		for b := range latencyBounds {
+			requests += stripes[i].served[snowflakeMode][0].counts[b].Load()
+		}
+		require.EqualValues(t, 1, requests, i)
+	}
+}

@@ -1,0 +1,176 @@
+package server
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leafd/leafd/server/limits"
+)
+
+// maxRetryAfter is the longest Retry-After of 429, in seconds: a batch far beyond the
+// rate is paid for so slowly that its client should look again before.
+const maxRetryAfter = 3600
+
+// Why a request was shed, as leafd_http_shed_total tells.
+const (
+	shedInflight = "inflight"
+	shedQueue    = "queue"
+)
+
+// idsPerPlace is how many IDs of a batch take one of MaxInflight's places: so many of
+// them fit into memory however long they wait.
+const idsPerPlace = 1000
+
+// overload turns requests away before waiting becomes all that the daemon does.
+//
+// One ID that is there is not what overloads it: refusing it costs as much as giving
+// it out, and there are never more of those under way than processors. What piles up
+// are requests that wait: for a range of a tag while the database is slow, and batches
+// for the IDs of milliseconds to come, of which there are 4096 each. So these are
+// counted, and the others pass uncounted. It keeps:
+//
+//	O1  a request is turned away before it has asked for anything: it uses no ID.
+//	O2  what counts is what is ahead of a request, not its own size (limits.Gate, L1):
+//	    on a daemon that is not busy nothing is shed, however large.
+//	O3  MaxInflight bounds what waits, in places: one for each request, and for a batch
+//	    one more for each thousand IDs beyond the first. Each mode has its own, so that
+//	    a database that hangs takes no place from snowflake IDs. QueueWait bounds the
+//	    IDs that batches of snowflake IDs were promised and have not got: ahead of one
+//	    are no more than the layout allows in that time. A single snowflake ID is never
+//	    turned away: it waits behind that same queue at most, which its like hardly
+//	    lengthen (a thousand of them are a quarter of a millisecond), and takes no more
+//	    memory than its connection does when idle.
+//	O4  each place is given back when the request's handler is left, by whatever way:
+//	    error, panic, end of the daemon. Nothing depends on the client.
+//	O5  requests for anything but IDs never come here: health, readiness, metrics and
+//	    changes are answered however busy the daemon is.
+//	O6  the rate is charged before anything is waited for and never given back: who is
+//	    refused for another reason and asks again is charged again.
+type overload struct {
+	inflight [modes]limits.Gate         // places
+	queued   limits.Gate                // snowflake IDs of batches
+	rates    atomic.Pointer[rateTables] // nil until a rate was first set
+	shed     [2]prometheus.Counter      // inflight, queue
+	limited  [modes]prometheus.Counter
+}
+
+// newOverload returns an overload whose metrics are in reg. stopped returns how many
+// tags are stopped.
+func newOverload(reg *prometheus.Registry, stopped func() int) (*overload, error) {
+	o := &overload{}
+	shed := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "leafd_http_shed_total",
+		Help: "Requests for IDs answered with 503 overloaded: because --max-inflight others waited (inflight), or batches had more than --queue-wait to wait (queue).",
+	}, []string{"reason"})
+	o.shed = [2]prometheus.Counter{shed.WithLabelValues(shedInflight), shed.WithLabelValues(shedQueue)}
+	limited := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "leafd_rate_limited_total",
+		Help: "Requests for IDs answered with 429 rate_limited.",
+	}, []string{"mode"})
+	for m := range modes {
+		if m != noMode {
+			o.limited[m] = limited.WithLabelValues(modeNames[m])
+		}
+	}
+	gauge := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+	}
+	inflight := func(m mode) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name:        "leafd_http_inflight",
+			Help:        "Places of --max-inflight taken: requests for IDs that are batches or wait for a range, and one more for each thousand IDs beyond the first.",
+			ConstLabels: prometheus.Labels{"mode": modeNames[m]},
+		}, func() float64 { return float64(o.inflight[m].Inside()) })
+	}
+	for _, c := range []prometheus.Collector{
+		shed, limited,
+		inflight(snowflakeMode), inflight(segmentMode),
+		gauge("leafd_snowflake_queued_ids", "Snowflake IDs of batches that are being made.",
+			func() float64 { return float64(o.queued.Inside()) }),
+		gauge("leafd_segment_stopped", "Tags that are stopped on this daemon.",
+			func() float64 { return float64(stopped()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "leafd_rate_limit_forgotten_total",
+			Help: "Keys given their whole burst anew because more keys were asked for at once than are kept.",
+		}, func() float64 { return o.rates.Load().forgot() }),
+	} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("server: metrics: %w", err)
+		}
+	}
+	return o, nil
+}
+
+// rateTables are the rates of each mode's keys.
+type rateTables [modes]*limits.Rates
+
+func (t *rateTables) forgot() float64 {
+	if t == nil {
+		return 0
+	}
+	return float64(t[snowflakeMode].Forgot() + t[segmentMode].Forgot())
+}
+
+// tables returns the rates, and makes them at the first call. They outlive changes of
+// the limit: who owes, owes on.
+func (o *overload) tables() *rateTables {
+	if t := o.rates.Load(); t != nil {
+		return t
+	}
+	o.rates.CompareAndSwap(nil, &rateTables{snowflakeMode: limits.NewRates(), segmentMode: limits.NewRates()})
+	return o.rates.Load()
+}
+
+// charge counts n IDs against the key's rate, or returns errRateLimited (O6).
+func (o *overload) charge(m mode, key []byte, n int, now time.Duration, settings *live) error {
+	wait, ok := settings.rates[m].Take(key, n, now, settings.rate)
+	if ok {
+		return nil
+	}
+	o.limited[m].Inc()
+	e := *errRateLimited
+	e.retryAfter = int(min((wait+time.Second-1)/time.Second, maxRetryAfter))
+	return &e
+}
+
+// enter takes the places of a request for n IDs, or returns errOverloaded (O1). Each
+// enter that returns nil is followed by a leave of the same m and n (O4).
+func (o *overload) enter(b *Backend, m mode, n int, settings *live) error {
+	if !o.inflight[m].Enter(places(n), settings.maxInflight) { // O3
+		o.shed[0].Inc()
+		return errOverloaded.with("%d requests are waiting already", settings.maxInflight)
+	}
+	if m != snowflakeMode {
+		return nil
+	}
+	// How many IDs fit into the longest wait.
+	most := settings.queueWait.Milliseconds() * (b.Layout.MaxSequence() + 1)
+	if !o.queued.Enter(int64(n), most) { // O3
+		o.inflight[m].Leave(places(n))
+		o.shed[1].Inc()
+		return errOverloaded.with("the IDs of the next %s are promised already", settings.queueWait)
+	}
+	return nil
+}
+
+func (o *overload) leave(m mode, n int) {
+	if m == snowflakeMode {
+		o.queued.Leave(int64(n))
+	}
+	o.inflight[m].Leave(places(n))
+}
+
+// places is how many of MaxInflight a request for n IDs takes.
+func places(n int) int64 { return int64(1 + (n-1)/idsPerPlace) }
+
+// awaitRange asks for one ID of a tag that has none in memory.
+func (s *Server) awaitRange(b *Backend, key []byte, settings *live) (int64, error) {
+	if err := s.overload.enter(b, segmentMode, 1, settings); err != nil {
+		return 0, err
+	}
+	defer s.overload.leave(segmentMode, 1) // O4
+	return b.Segments.Next(s.base, key)
+}

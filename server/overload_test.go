@@ -1,0 +1,315 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/snowflake"
+)
+
+// limited is what the tests of overload have in force.
+func limited(l Live) func(*Config) {
+	return func(c *Config) {
+		l.AdminToken, l.MaxBatch = c.Live.AdminToken, c.Live.MaxBatch
+		c.Live = l
+	}
+}
+
+// starved is a table whose tags have nothing in memory: who asks waits.
+type starved struct {
+	*table
+	begun chan struct{}
+	end   chan error
+}
+
+func newStarved(t *table) *starved {
+	return &starved{table: t, begun: make(chan struct{}, 100), end: make(chan error)}
+}
+
+func (w *starved) Try([]byte) (int64, bool) { return 0, false }
+
+func (w *starved) Next(ctx context.Context, key []byte) (int64, error) {
+	w.begun <- struct{}{}
+	if err := <-w.end; err != nil {
+		return 0, err
+	}
+	return w.table.Next(ctx, key)
+}
+
+func (w *starved) NextN(ctx context.Context, key []byte, dst []int64) error {
+	w.begun <- struct{}{}
+	if err := <-w.end; err != nil {
+		return err
+	}
+	return w.table.NextN(ctx, key, dst)
+}
+
+// gauge is the value of a metric, named with its labels.
+func (r *running) gauge(name string) string {
+	r.t.Helper()
+	for line := range strings.Lines(r.get("/metrics").body) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	require.FailNow(r.t, "no such metric", name)
+	return ""
+}
+
+// inside is what the gates have counted and not given back.
+func (r *running) inside() int64 {
+	return r.overload.inflight[snowflakeMode].Inside() + r.overload.inflight[segmentMode].Inside() + r.overload.queued.Inside()
+}
+
+// background sends requests that wait, and returns their answers at the end.
+func (r *running) background(paths ...string) (answers func() []answer) {
+	list := make([]answer, len(paths))
+	var wg sync.WaitGroup
+	for i, path := range paths {
+		wg.Go(func() {
+			resp, err := r.client.Get("http://" + r.addr + path)
+			if err != nil {
+				r.t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
+				r.t.Error(err)
+			}
+			list[i] = answer{status: resp.StatusCode, header: resp.Header, body: string(body)}
+		})
+	}
+	return func() []answer {
+		wg.Wait()
+		return list
+	}
+}
+
+// O1 to O3, O5: what is ahead decides, who is shed uses nothing, and nobody else is.
+func TestBatchesBeyondMaxInflightAreShed(t *testing.T) {
+	r := start(t, limited(Live{MaxInflight: 3}))
+	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{}, 10)
+	answers := r.background(snowflakePrefix+"a?n=2", snowflakePrefix+"b?n=2000")
+	<-r.flake.begun
+	<-r.flake.begun
+	require.Equal(t, "3", r.gauge(`leafd_http_inflight{mode="snowflake"}`), "2000 IDs have two places")
+	used := r.used()
+	for _, path := range []string{snowflakePrefix + "c?n=1", snowflakePrefix + "c?n=10000"} {
+		a := r.get(path)
+		a.requireError(t, 503, "overloaded")
+		require.Equal(t, "1", a.header.Get("Retry-After"))
+	}
+	r.get(snowflakePrefix+"c", "Accept: application/json").requireError(t, 503, "overloaded")
+	require.Equal(t, used, r.used())
+	require.Equal(t, "3", r.gauge(`leafd_http_shed_total{reason="inflight"}`))
+
+	require.Equal(t, 200, r.get(snowflakePrefix+"c").status, "one ID is never shed")
+	require.Equal(t, 200, r.get(segmentPrefix+"order").status)
+	require.Equal(t, 200, r.get(segmentPrefix+"order?n=5").status, "the other mode has places of its own")
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/api/segments", "/api/worker"} {
+		require.Equal(t, 200, r.get(path).status, path)
+	}
+	require.Equal(t, 201, r.do("POST", "/api/segments", `{"tag":"new","step":5}`, "Authorization: Bearer "+token).status)
+
+	close(r.flake.block)
+	for _, a := range answers() {
+		require.Equal(t, 200, a.status)
+	}
+	require.Zero(t, r.inside())
+	r.flake.block = nil
+	require.Equal(t, 200, r.get(snowflakePrefix+"c?n=10000").status, "ten places of three, and none ahead")
+}
+
+func TestWaitsForRangesBeyondMaxInflightAreShed(t *testing.T) {
+	r := startEmpty(t, limited(Live{MaxInflight: 2}))
+	b := r.newBackend()
+	w := newStarved(r.table)
+	b.Segments = w
+	r.SetBackend(b)
+	answers := r.background(segmentPrefix+"order", segmentPrefix+"order?n=5")
+	<-w.begun
+	<-w.begun
+	r.get(segmentPrefix+"order").requireError(t, 503, "overloaded")
+	r.get(segmentPrefix+"order?n=2").requireError(t, 503, "overloaded")
+	require.Zero(t, r.used())
+	require.Equal(t, 200, r.get(snowflakePrefix+"a").status, "a database that hangs takes nothing from snowflake IDs")
+	require.Equal(t, 200, r.get(snowflakePrefix+"a?n=2000").status)
+
+	require.NoError(t, r.SetLive(Live{MaxInflight: 3})) // from the next request on
+	more := r.background(segmentPrefix + "order")
+	<-w.begun
+	r.get(segmentPrefix+"order").requireError(t, 503, "overloaded")
+	w.end <- segment.ErrUnavailable
+	w.end <- segment.ErrUnavailable
+	w.end <- segment.ErrUnavailable
+	for _, a := range append(answers(), more()...) {
+		a.requireError(t, 503, "segment_unavailable")
+	}
+	require.Zero(t, r.inside())
+	require.Zero(t, r.table.calls)
+}
+
+func TestQueueOfUsedUpMilliseconds(t *testing.T) {
+	r := start(t, limited(Live{QueueWait: 2 * time.Millisecond})) // 8192 IDs
+	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{}, 10)
+	answers := r.background(snowflakePrefix+"a?n=8000", snowflakePrefix+"a?n=10000")
+	<-r.flake.begun
+	if r.overload.queued.Inside() < 8192 { // 8000 came first, and let the other in
+		<-r.flake.begun
+	}
+	require.Eventually(t, func() bool { return r.overload.queued.Inside() >= 8192 }, 10*time.Second, time.Millisecond)
+	used := r.used()
+	a := r.get(snowflakePrefix + "b?n=1")
+	a.requireError(t, 503, "overloaded")
+	require.Contains(t, a.body, "the next 2ms are promised")
+	require.Equal(t, used, r.used())
+	require.Equal(t, 200, r.get(snowflakePrefix+"b").status, "one ID is never shed")
+	close(r.flake.block)
+	served := 0
+	for _, a := range answers() {
+		if a.status == 200 {
+			served++
+			continue
+		}
+		a.requireError(t, 503, "overloaded") // 10000 came first
+	}
+	require.Positive(t, served)
+	require.Zero(t, r.inside())
+}
+
+// O4: whatever ends a request gives its places back.
+func TestPlacesAreGivenBack(t *testing.T) {
+	r := startEmpty(t, limited(Live{MaxInflight: 1, QueueWait: time.Millisecond}))
+	for name, b := range map[string]*Backend{
+		"error": {Snowflake: &fakeSnowflake{}, Segments: brokenTags{}},
+		"panic": {Snowflake: panicking{}, Segments: brokenTags{panics: true}},
+	} {
+		if f, ok := b.Snowflake.(*fakeSnowflake); ok {
+			f.fail(snowflake.ErrClockBackwards)
+		}
+		r.SetBackend(b)
+		for _, path := range []string{snowflakePrefix + "a?n=5000", segmentPrefix + "order?n=5000", segmentPrefix + "order"} {
+			for range 3 {
+				require.NotContains(t, r.get(path).body, "overloaded", "%s %s", name, path)
+			}
+		}
+		require.Zero(t, r.inside(), name)
+	}
+
+	// The client is gone before its batch is there.
+	b := r.newBackend()
+	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{}, 1)
+	r.SetBackend(b)
+	c := r.dial()
+	send(t, c, "GET "+snowflakePrefix+"a?n=5000 HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-r.flake.begun
+	require.NoError(t, c.Close())
+	require.EqualValues(t, 5000+5, r.inside())
+	close(r.flake.block)
+	require.Eventually(t, func() bool { return r.inside() == 0 }, 10*time.Second, time.Millisecond)
+}
+
+// brokenTags is Segments that has nothing in memory and fails, one way or the other.
+type brokenTags struct{ panics bool }
+
+func (brokenTags) Check([]byte) error                    { return nil }
+func (brokenTags) Try([]byte) (int64, bool)              { return 0, false }
+func (brokenTags) Status() []SegmentStatus               { return nil }
+func (brokenTags) Top(int) (list []SegmentStatus, n int) { return nil, 0 }
+func (brokenTags) Reload(context.Context) error          { return nil }
+
+func (f brokenTags) Next(context.Context, []byte) (int64, error) {
+	return 0, f.NextN(context.Background(), nil, nil)
+}
+
+func (f brokenTags) NextN(context.Context, []byte, []int64) error {
+	if f.panics {
+		panic("boom")
+	}
+	return segment.ErrUnavailable
+}
+
+// Everything at once under load: settings, stops and limits change while clients ask.
+// No ID is given twice, each that was taken was given, and no place is lost.
+func TestOverloadUnderConcurrency(t *testing.T) {
+	r := startEmpty(t, limited(Live{MaxInflight: 2, QueueWait: time.Millisecond}))
+	b := r.newBackend()
+	b.Stops = openStops(t)
+	r.SetBackend(b)
+	var clients, changers sync.WaitGroup
+	var mu sync.Mutex
+	got := map[string]map[string]bool{"snowflake": {}, "segment": {}}
+	refused := map[string]int{}
+	var done atomic.Bool
+	for i := range 8 {
+		clients.Go(func() {
+			enough := func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return len(got["snowflake"]) > 1000 && len(got["segment"]) > 1000
+			}
+			for j := 0; j < 50 || !enough(); j++ {
+				mode := []string{"snowflake", "segment"}[(i+j)%2]
+				path := "/api/" + mode + "/get/order"
+				if j%3 > 0 {
+					path += "?n=" + strconv.Itoa(100*(j%3))
+				}
+				resp, err := r.client.Get("http://" + r.addr + path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				body, err := io.ReadAll(resp.Body)
+				_ = resp.Body.Close()
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				if resp.StatusCode == http.StatusOK {
+					for id := range strings.FieldsSeq(string(body)) {
+						if got[mode][id] {
+							t.Errorf("%s ID %s twice", mode, id)
+						}
+						got[mode][id] = true
+					}
+				} else {
+					refused[string(body[:min(len(body), 24)])]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	changers.Go(func() {
+		for i := 0; !done.Load(); i++ {
+			if err := r.SetLive(Live{MaxInflight: 1 + i%3, QueueWait: time.Duration(i%2) * time.Millisecond, RateLimit: 50_000 * (i % 2)}); err != nil {
+				t.Error(err)
+			}
+			if _, err := b.Stops.Stop("order", "", 1); err != nil {
+				t.Error(err)
+			}
+			if _, err := b.Stops.Start("order"); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Millisecond) // for some to pass
+		}
+	})
+	clients.Wait()
+	done.Store(true)
+	changers.Wait()
+	require.Zero(t, r.inside())
+	require.Equal(t, len(got["snowflake"])+len(got["segment"]), r.used(), "refusals used IDs: %v", refused)
+}
+
+var errFull = errors.New("no space left on device")

@@ -1,0 +1,231 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/valyala/fasthttp"
+
+	"github.com/leafd/leafd/clock"
+)
+
+// Bounds of GET /api/overview. What is beyond them is counted, not listed.
+const (
+	overviewTags    = 100
+	overviewWorkers = 1000
+	overviewPeers   = 1000
+)
+
+// Overview is the answer of GET /api/overview: what the dashboard shows.
+// docs/DASHBOARD.md says it for other programs.
+type Overview struct {
+	Time     clock.Millis   `json:"time"`      // ms; this daemon's clock
+	Uptime   Milliseconds   `json:"uptime_ms"` // of the process, on a clock that never steps
+	Node     string         `json:"node,omitempty"`
+	Version  string         `json:"version,omitempty"`
+	Ready    readiness      `json:"ready"`
+	Worker   *WorkerInfo    `json:"worker,omitempty"` // nil while it is nobody
+	Guards   *Guards        `json:"guards,omitempty"` // nil as Worker
+	Clock    *OverviewClock `json:"clock,omitempty"`  // nil for a daemon alone
+	Workers  WorkersView    `json:"workers"`
+	Segments *SegmentsView  `json:"segments,omitempty"` // nil where they are switched off
+	// Issued counts the IDs put into responses by this process, by mode.
+	Issued map[string]wide `json:"issued"`
+	// Errors counts its error responses, by code; codes that never were are left out.
+	Errors      map[string]uint64 `json:"errors"`
+	Connections int               `json:"connections"`
+}
+
+// Guards is how far this daemon is from having to stop issuing.
+type Guards struct {
+	Fenced bool `json:"fenced"`
+	// Ceiling is the time below which IDs may be issued, ms; 0: none may.
+	Ceiling clock.Millis `json:"ceiling"`
+	// CeilingDistance is how far the ceiling is ahead of the clock; with 0 and
+	// less, IDs wait for the next report or are refused.
+	CeilingDistance Milliseconds `json:"ceiling_distance_ms"`
+	CeilingLead     Milliseconds `json:"ceiling_lead_ms"` // what each report makes of the distance
+	// ReportAge is how long ago the clock was last recorded in the local file.
+	ReportAge      Milliseconds `json:"report_age_ms"`
+	ReportInterval Milliseconds `json:"report_interval_ms"`
+	// Registry is standalone, or the state of the session with ZooKeeper:
+	// connecting, connected, disconnected, expired, auth_failed or closed.
+	Registry       string `json:"registry"`
+	RegistryServer string `json:"registry_server,omitempty"` // host:port in use, or tried last
+	// RegistryFor is how long Registry has been so.
+	RegistryFor Milliseconds `json:"registry_for_ms"`
+	// RegistryFailing tells that the registry took no report the last time. IDs are
+	// issued on without it, for RegistryLease where that is set.
+	RegistryFailing bool          `json:"registry_failing"`
+	RegistryAge     *Milliseconds `json:"registry_age_ms,omitempty"` // since it last took one
+	RegistryLease   *Milliseconds `json:"registry_lease_ms,omitempty"`
+}
+
+// OverviewClock is what the peers say of this daemon's clock.
+type OverviewClock struct {
+	// Verdict is unchecked, alone (nobody to ask), silent (nobody answered),
+	// agree, or disagree: this daemon is not ready.
+	Verdict   string        `json:"verdict"`
+	Estimate  *Milliseconds `json:"estimate_ms,omitempty"` // nil when nobody answered
+	Threshold Milliseconds  `json:"threshold_ms"`
+	Asked     int           `json:"asked"`
+	Answered  int           `json:"answered"`
+	Checked   clock.Millis  `json:"checked,omitempty"` // ms; when they were asked; 0: not yet
+	Peers     []PeerClock   `json:"peers"`
+	LeftOut   int           `json:"left_out"` // peers beyond overviewPeers
+}
+
+// PeerClock is what one peer said: Offset and RTT, or Error.
+type PeerClock struct {
+	Address string        `json:"address"`
+	Node    string        `json:"node,omitempty"`
+	Offset  *Milliseconds `json:"offset_ms,omitempty"` // how far its clock is ahead of ours
+	RTT     *Milliseconds `json:"rtt_ms,omitempty"`
+	Error   string        `json:"error,omitempty"`
+}
+
+// WorkersView is the workers as the registry had them at the last look.
+type WorkersView struct {
+	// Age is how long ago that was; nil when it never was. A daemon alone lists
+	// itself.
+	Age     *Milliseconds `json:"age_ms,omitempty"`
+	Error   string        `json:"error,omitempty"` // code of why the last try to look failed
+	Total   int           `json:"total"`
+	Live    int           `json:"live"`
+	LeftOut int           `json:"left_out"`
+	List    []WorkerInfo  `json:"list"`
+}
+
+// SegmentsView is the tags that need looking at most: failing and stopped ones, then
+// those used most.
+type SegmentsView struct {
+	Total   int             `json:"total"`
+	Failing int             `json:"failing"` // of all
+	Stopped int             `json:"stopped"` // of all
+	Matched int             `json:"matched"` // whose names have the part asked for
+	LeftOut int             `json:"left_out"`
+	Rate    float64         `json:"rate"` // IDs a second of all tags
+	List    []SegmentStatus `json:"list"`
+}
+
+// overview answers GET /api/overview, from the first moment on. ?tag=part lists
+// tags whose names have that part, letters of either case.
+func (s *Server) overview(ctx *fasthttp.RequestCtx) error {
+	part := ctx.QueryArgs().Peek("tag")
+	if len(part) == 0 {
+		body, err := s.overviews.body(s)
+		if err != nil {
+			return err
+		}
+		ctx.SetStatusCode(http.StatusOK)
+		noStore(ctx, contentJSON)
+		ctx.Response.SetBodyRaw(body)
+		return nil
+	}
+	if err := checkKey(part); err != nil {
+		return err
+	}
+	view, tags := s.overviews.current(s)
+	if view.Segments != nil {
+		view.Segments = pickTags(tags, string(part))
+	}
+	return writeJSON(ctx, http.StatusOK, view)
+}
+
+// buildOverview looks once at everything but the tags. It asks neither registry
+// nor database.
+func (s *Server) buildOverview(b *Backend) Overview {
+	wallNS, mono := s.cfg.Clock.Wall()
+	v := Overview{
+		Time: clock.Millis(wallNS / int64(time.Millisecond)), Uptime: Milliseconds(mono - s.overviews.born),
+		Node: s.cfg.Node, Version: s.cfg.Version, Workers: WorkersView{List: []WorkerInfo{}},
+		Issued: map[string]wide{}, Errors: map[string]uint64{},
+	}
+	v.Ready = s.overallReadiness()
+	s.countInto(&v)
+	if b == nil {
+		return v
+	}
+	if b.Worker != nil {
+		w := b.Worker()
+		v.Worker = &w
+		if w.Node != "" {
+			v.Node = w.Node
+		}
+	}
+	if b.Guards != nil {
+		g := b.Guards()
+		v.Guards = &g
+	}
+	if b.Clock != nil {
+		v.Clock = overviewClock(b.Clock())
+	}
+	v.Workers = s.overviews.workers(s, b, v.Worker)
+	return v
+}
+
+// overallReadiness is the body of GET /readyz.
+func (s *Server) overallReadiness() readiness {
+	r, failed := s.readiness()
+	if failed != nil {
+		r.Status, r.Code, r.Message = "not_ready", failed.code, failed.message
+	}
+	return r
+}
+
+func overviewClock(info ClockInfo) *OverviewClock {
+	c := &OverviewClock{
+		Verdict: "agree", Threshold: Milliseconds(info.Threshold), Asked: info.Verdict.Asked, Answered: info.Verdict.Answered,
+		Checked: info.Checked, Peers: []PeerClock{}, LeftOut: max(0, len(info.Samples)-overviewPeers),
+	}
+	switch {
+	case info.Checked == 0:
+		c.Verdict = "unchecked"
+	case c.Asked == 0:
+		c.Verdict = "alone"
+	case c.Answered == 0:
+		c.Verdict = "silent"
+	case clock.Majority(info.Samples, info.Threshold):
+		c.Verdict = "disagree"
+	}
+	if c.Answered > 0 {
+		estimate := Milliseconds(info.Verdict.Offset)
+		c.Estimate = &estimate
+	}
+	for i := range min(len(info.Samples), overviewPeers) {
+		sample := &info.Samples[i]
+		p := PeerClock{Address: sample.Address, Node: sample.Node}
+		if sample.Err != nil {
+			p.Error = shorten(sample.Err.Error())
+		} else {
+			offset, rtt := Milliseconds(sample.Offset), Milliseconds(sample.RTT)
+			p.Offset, p.RTT = &offset, &rtt
+		}
+		c.Peers = append(c.Peers, p)
+	}
+	return c
+}
+
+// countInto puts in what the server has counted.
+func (s *Server) countInto(v *Overview) {
+	v.Issued["snowflake"] = wide(s.metrics.latency.issued(snowflakeMode))
+	v.Issued["segment"] = wide(s.metrics.latency.issued(segmentMode))
+	v.Connections = s.openConns()
+	for code, counter := range s.metrics.errors {
+		var m dto.Metric
+		if err := counter.Write(&m); err == nil && m.GetCounter().GetValue() > 0 {
+			v.Errors[code] = uint64(m.GetCounter().GetValue())
+		}
+	}
+}
+
+func encodeOverview(v *Overview) ([]byte, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the overview: %w", err)
+	}
+	return append(body, '\n'), nil
+}

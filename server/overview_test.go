@@ -1,0 +1,290 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/worker"
+)
+
+func (r *running) overview(query string) Overview {
+	r.t.Helper()
+	a := r.get("/api/overview" + query)
+	require.Equal(r.t, 200, a.status, a.body)
+	require.Equal(r.t, contentJSON, a.header.Get("Content-Type"))
+	require.Equal(r.t, "no-store", a.header.Get("Cache-Control"))
+	var o Overview
+	require.NoError(r.t, json.Unmarshal([]byte(a.body), &o), a.body)
+	return o
+}
+
+func TestOverviewFromTheFirstMomentOn(t *testing.T) {
+	r := startEmpty(t, func(c *Config) { c.Node = "10.0.0.5:8080" })
+	o := r.overview("")
+	require.Equal(t, "not_ready", o.Ready.Status)
+	require.Equal(t, "starting", o.Ready.Code)
+	require.Equal(t, "10.0.0.5:8080", o.Node)
+	require.Nil(t, o.Worker)
+	require.Nil(t, o.Guards)
+	require.Nil(t, o.Segments)
+	require.Empty(t, o.Workers.List)
+
+	r.SetBackend(r.newBackend())
+	o = r.overview("")
+	require.Equal(t, "ready", o.Ready.Status, "a new backend shows at once")
+	require.EqualValues(t, 7, o.Worker.ID)
+	require.Equal(t, 1, o.Workers.Live, "a daemon alone lists itself")
+	require.Equal(t, "10.0.0.5:8080", o.Workers.List[0].Node)
+	require.Equal(t, 2, o.Segments.Total)
+
+	r.SetBackend(&Backend{})
+	o = r.overview("")
+	require.Nil(t, o.Segments, "switched off")
+	require.Empty(t, o.Workers.List)
+	require.Equal(t, 404, r.get("/api/overview/x").status)
+	head := r.do("HEAD", "/api/overview", "")
+	require.Equal(t, 200, head.status)
+	require.NotEqual(t, "0", head.header.Get("Content-Length"))
+	require.Equal(t, 405, r.do("POST", "/api/overview", "").status)
+	r.get("/api/overview?tag=%01").requireError(t, 400, "bad_key")
+	require.Nil(t, r.overview("?tag=x").Segments)
+}
+
+func TestOverviewCounts(t *testing.T) {
+	r := start(t, nil)
+	r.get(snowflakePrefix + "x?n=500")
+	r.get(segmentPrefix + "order")
+	r.get(segmentPrefix+"nothing").requireError(t, 404, "unknown_key")
+	o := r.overview("")
+	require.EqualValues(t, 500, o.Issued["snowflake"])
+	require.EqualValues(t, 1, o.Issued["segment"])
+	require.Equal(t, map[string]uint64{"unknown_key": 1}, o.Errors)
+	require.Equal(t, 1, o.Connections)
+	require.Contains(t, r.get("/api/overview").body, `"issued":{"segment":"1","snowflake":"500"}`, "strings: JavaScript's numbers end at 2^53")
+}
+
+// O1: however many ask, one look serves all of them for a while.
+func TestOverviewIsShared(t *testing.T) {
+	r := startEmpty(t, nil)
+	b := r.newBackend()
+	var looks atomic.Int64
+	b.Guards = func() Guards {
+		looks.Add(1)
+		return Guards{Registry: "standalone"}
+	}
+	r.SetBackend(b)
+	r.overview("") // the share of this one may end while the others ask
+	begun := time.Now()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 50 {
+				res, err := http.Get("http://" + r.addr + "/api/overview")
+				if err == nil {
+					_ = res.Body.Close()
+				}
+			}
+		})
+	}
+	all.Wait()
+	http.DefaultClient.CloseIdleConnections()
+	require.LessOrEqual(t, looks.Load(), 2+int64(time.Since(begun)/overviewShare))
+}
+
+// O2: the registry is asked beside, and what it said last is shown meanwhile.
+func TestOverviewWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	r := startEmpty(t, nil)
+	b := r.newBackend()
+	asked, answer := make(chan struct{}, 10), make(chan error)
+	b.Workers = func(ctx context.Context) ([]WorkerInfo, error) {
+		asked <- struct{}{}
+		select {
+		case err := <-answer:
+			return []WorkerInfo{{ID: 1, Node: "a", Live: true}, {ID: 2, Node: "b"}}, err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	r.SetBackend(b)
+	o := r.overview("")
+	require.Nil(t, o.Workers.Age, "never seen")
+	<-asked
+	answer <- nil
+	require.Eventually(t, func() bool { o = r.overview(""); return o.Workers.Total == 2 }, time.Minute, 10*time.Millisecond)
+	require.Equal(t, 1, o.Workers.Live)
+	require.NotNil(t, o.Workers.Age)
+
+	require.Eventually(t, func() bool { r.overview(""); return len(asked) == 1 }, time.Minute, 10*time.Millisecond)
+	<-asked
+	o = r.overview("") // the registry hangs
+	require.Equal(t, 2, o.Workers.Total)
+	require.Empty(t, asked, "one question at a time")
+	answer <- fmt.Errorf("asking: %w", worker.ErrUnreachable)
+	require.Eventually(t, func() bool { o = r.overview(""); return o.Workers.Error != "" }, time.Minute, 10*time.Millisecond)
+	require.Equal(t, "registry_unavailable", o.Workers.Error)
+	require.Equal(t, 2, o.Workers.Total, "as last seen")
+
+	require.Eventually(t, func() bool { r.overview(""); return len(asked) == 1 }, time.Minute, 10*time.Millisecond)
+	<-asked
+	answer <- nil
+	require.Eventually(t, func() bool { o = r.overview(""); return o.Workers.Error == "" }, time.Minute, 10*time.Millisecond)
+}
+
+func TestOverviewIsBounded(t *testing.T) {
+	r := startEmpty(t, nil)
+	r.SetBackend(r.crowd(2000, 100_000))
+	var o Overview
+	require.Eventually(t, func() bool { o = r.overview(""); return o.Workers.Total > 0 }, time.Minute, 10*time.Millisecond)
+	require.Equal(t, 2000, o.Workers.Total)
+	require.Equal(t, 1960, o.Workers.Live)
+	require.Len(t, o.Workers.List, 1000)
+	require.Equal(t, 1000, o.Workers.LeftOut)
+	for _, w := range o.Workers.List {
+		require.True(t, w.Live, "the live come first")
+	}
+	require.Len(t, o.Clock.Peers, 1000)
+	require.Equal(t, 959, o.Clock.LeftOut)
+	require.Equal(t, 100_000, o.Segments.Total)
+	require.Len(t, o.Segments.List, 100)
+	require.Equal(t, 99_900, o.Segments.LeftOut)
+	require.Less(t, len(r.get("/api/overview").body), 512<<10)
+
+	o = r.overview("?tag=TAG-09999")
+	require.Equal(t, 10, o.Segments.Matched)
+	require.Zero(t, o.Segments.LeftOut)
+	require.Equal(t, "tag-099990", o.Segments.List[0].Tag)
+	require.Empty(t, r.overview("?tag=nothing").Segments.List)
+}
+
+func TestWorkersBeyondTheBound(t *testing.T) {
+	list := func(n int, live func(i int) bool) []WorkerInfo {
+		all := make([]WorkerInfo, n)
+		for i := range all {
+			all[i] = WorkerInfo{ID: int64(i), Live: live(i)}
+		}
+		return all
+	}
+	for _, test := range []struct {
+		name        string
+		all         []WorkerInfo
+		live, total int
+	}{
+		{"none", nil, 0, 0},
+		{"as many as fit", list(1000, func(i int) bool { return i < 10 }), 10, 1000},
+		{"few live", list(1500, func(i int) bool { return i >= 1400 }), 100, 1000},
+		{"all live", list(1500, func(int) bool { return true }), 1000, 1000},
+		{"none live", list(1500, func(int) bool { return false }), 0, 1000},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, leftOut := boundWorkers(test.all)
+			require.Len(t, got, test.total)
+			require.Equal(t, len(test.all)-test.total, leftOut)
+			live := 0
+			for i, w := range got {
+				if w.Live {
+					live++
+				}
+				require.True(t, i == 0 || got[i-1].ID < w.ID, "in their order")
+			}
+			require.Equal(t, test.live, live)
+		})
+	}
+}
+
+func TestTagsThatNeedLookingAtComeFirst(t *testing.T) {
+	var all []SegmentStatus
+	for i := range 500 {
+		all = append(all, SegmentStatus{Tag: fmt.Sprintf("t%03d", i), Rate: float64(i % 7)})
+	}
+	all[250].Failing, all[3].Stopped = "regressed", true
+	v := pickTags(all, "")
+	require.Len(t, v.List, overviewTags)
+	require.Equal(t, 1, v.Failing)
+	require.Equal(t, 1, v.Stopped)
+	require.Equal(t, 400, v.LeftOut)
+	var names []string
+	for _, tag := range v.List[:4] {
+		names = append(names, tag.Tag)
+	}
+	require.Equal(t, []string{"t250", "t003", "t006", "t013"}, names, "failing and stopped ones, then busy ones, then by name")
+	for i := 3; i < len(v.List); i++ {
+		require.LessOrEqual(t, compareTags(&v.List[i-1], &v.List[i]), 0)
+	}
+}
+
+func TestVerdictOnTheClock(t *testing.T) {
+	sample := func(offset time.Duration) clock.Sample { return clock.Sample{Address: "a", Offset: offset} }
+	for _, test := range []struct {
+		name    string
+		checked clock.Millis
+		samples []clock.Sample
+		want    string
+	}{
+		{"never", 0, nil, "unchecked"},
+		{"nobody", 1, nil, "alone"},
+		{"silence", 1, []clock.Sample{{Address: "a", Err: errors.New("refused")}}, "silent"},
+		{"agree", 1, []clock.Sample{sample(time.Second), sample(-time.Second)}, "agree"},
+		{"a minority is off", 1, []clock.Sample{sample(time.Hour), sample(0), sample(0)}, "agree"},
+		{"a majority is off", 1, []clock.Sample{sample(time.Hour), sample(time.Hour), sample(0)}, "disagree"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := overviewClock(ClockInfo{Checked: test.checked, Samples: test.samples, Threshold: 5 * time.Second, Verdict: clock.Estimate(test.samples, clock.Median)})
+			require.Equal(t, test.want, c.Verdict)
+			require.Equal(t, c.Answered > 0, c.Estimate != nil)
+			require.Len(t, c.Peers, len(test.samples))
+		})
+	}
+}
+
+// The list of a hundred thousand tags doesn't stay when nobody looks.
+func TestOverviewIsDropped(t *testing.T) {
+	r := start(t, nil)
+	r.overview("")
+	o := r.overviews
+	o.drop()
+	require.NotNil(t, o.tags, "somebody has just looked")
+	o.mu.Lock()
+	o.until = 0
+	o.mu.Unlock()
+	o.drop()
+	require.Nil(t, o.tags)
+	require.Nil(t, o.encoded)
+	require.Equal(t, 2, r.overview("").Segments.Total)
+}
+
+func TestPagesAreBounded(t *testing.T) {
+	r := startEmpty(t, nil)
+	rows := make([]segment.Row, 1500)
+	for i := range rows {
+		rows[i] = segment.Row{Tag: fmt.Sprintf("tag-%04d", i), MaxID: 5, Step: 100}
+	}
+	b := r.newBackend()
+	table := newTable(rows...)
+	b.Segments, b.Admin = table, table
+	r.SetBackend(b)
+	for _, path := range []string{"/cache", "/db"} {
+		a := r.get(path)
+		require.Contains(t, a.body, "<td>tag-0999</td>")
+		require.NotContains(t, a.body, "tag-1000")
+		require.Contains(t, a.body, "The first 1000 of 1500; 500 are left out.")
+		a = r.get(path + "?tag=TAG-149")
+		require.Contains(t, a.body, "<td>tag-1499</td>")
+		require.NotContains(t, a.body, "tag-1489")
+		require.NotContains(t, a.body, "left out")
+	}
+	require.Contains(t, r.get("/cache").body, `<th>name</th><th>init</th><th>next</th><th class="n">pos</th><th class="n">value0</th><th class="n">max0</th><th class="n">step0</th><th class="n">value1</th><th class="n">max1</th><th class="n">step1</th>`)
+	require.Contains(t, r.get("/db").body, `<th>tag</th><th class="n">max</th><th class="n">step</th><th>update</th>`)
+	require.Contains(t, r.get("/cache?tag=0001").body, `<td>tag-0001</td><td>true</td><td>false</td><td class="n">0</td><td class="n">0</td><td class="n">105</td><td class="n">100</td><td></td>`)
+}

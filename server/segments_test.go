@@ -1,0 +1,119 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/segmenttest"
+)
+
+// serveTags serves the tags a, b, c… of a real service, whose clock the test moves.
+func serveTags(t *testing.T, names ...string) (*running, *segmenttest.Store, *segment.Service, *clocktest.Fake) {
+	t.Helper()
+	store, fake := segmenttest.NewStore(), clocktest.New(time.Unix(1_700_000_000, 0))
+	for _, name := range names {
+		store.Set(name, 0, 1000)
+	}
+	service, err := segment.New(segment.Config{
+		Store: store, Marks: segmenttest.NewMarks(), Clock: fake, MaxStep: 1000, Wait: time.Millisecond, Refresh: 1000 * time.Hour,
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ran := make(chan error, 1)
+	go func() { ran <- service.Run(ctx) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-ran) })
+	r := startEmpty(t, nil)
+	require.Eventually(t, service.Loaded, time.Minute, time.Millisecond)
+	r.SetBackend(&Backend{Segments: FromService(service), Admin: store})
+	return r, store, service, fake
+}
+
+// segmentList is the answer of GET /api/segments as a client reads it.
+type segmentList struct {
+	Segments []map[string]any
+	Total    *int
+}
+
+func (r *running) segmentList(t *testing.T, query string) segmentList {
+	t.Helper()
+	a := r.get("/api/segments" + query)
+	require.Equal(t, 200, a.status, a.body)
+	var list segmentList
+	require.NoError(t, json.Unmarshal([]byte(a.body), &list))
+	return list
+}
+
+// warm has n IDs a second of the tag handed out until it has a rate.
+func (r *running) warm(t *testing.T, service *segment.Service, fake *clocktest.Fake, tag string, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		a := r.get(fmt.Sprintf("%s%s?n=%d", segmentPrefix, tag, n))
+		found, err := service.Lookup([]byte(tag))
+		require.NoError(t, err)
+		fake.Advance(time.Second)
+		return a.status == 200 && found.Status().Rate > 0
+	}, time.Minute, 5*time.Millisecond)
+}
+
+func TestSegmentsShowUse(t *testing.T) {
+	r, store, service, fake := serveTags(t, "a", "b")
+	list := r.segmentList(t, "")
+	require.Nil(t, list.Total)
+	require.Len(t, list.Segments, 2)
+	require.Equal(t, "0", list.Segments[0]["issued"])
+	require.EqualValues(t, 0, list.Segments[0]["rate"])
+	require.NotContains(t, list.Segments[0], "remaining_s", "never used")
+
+	r.warm(t, service, fake, "a", 3)
+	var a map[string]any
+	var st segment.Status
+	require.Eventually(t, func() bool { // the last second may be looked at just now
+		a, st = r.segmentList(t, "").Segments[0], service.Status()[0]
+		return a["rate"] == st.Rate
+	}, time.Minute, time.Millisecond)
+	require.Equal(t, fmt.Sprint(st.Issued), a["issued"])
+	require.Positive(t, st.Issued)
+	require.InDelta(t, st.Remaining.Seconds(), a["remaining_s"], 1e-6)
+
+	// Nothing is left: 0 is told, not left out.
+	store.Fail(fmt.Errorf("connection refused"))
+	require.Eventually(t, func() bool {
+		fake.Advance(time.Second) // a request in vain waits on this clock
+		return r.get(segmentPrefix+"a").status == 503
+	}, time.Minute, time.Microsecond)
+	require.EqualValues(t, 0, r.segmentList(t, "").Segments[0]["remaining_s"])
+}
+
+func TestSegmentsWithALimit(t *testing.T) {
+	r, _, service, fake := serveTags(t, "a", "b", "c", "d")
+	r.warm(t, service, fake, "c", 5)
+	names := func(query string) []string {
+		list := r.segmentList(t, query)
+		require.Equal(t, 4, *list.Total)
+		names := []string{}
+		for _, s := range list.Segments {
+			names = append(names, s["tag"].(string))
+		}
+		return names
+	}
+	require.Equal(t, []string{"c"}, names("?limit=1"))
+	require.Equal(t, []string{"c", "a", "b"}, names("?limit=3"))
+	require.Equal(t, []string{"c", "a", "b", "d"}, names("?limit=1000000"))
+	for _, bad := range []string{"", "0", "-1", "1.5", "x", "1000001", "99999999999999999999999", "1&limit=2"} {
+		r.get("/api/segments?limit="+bad).requireError(t, 400, "bad_request")
+	}
+	require.Len(t, r.segmentList(t, "?other=1").Segments, 4)
+	require.Equal(t, 200, r.do("HEAD", "/api/segments?limit=1", "").status)
+
+	r.SetBackend(&Backend{})
+	r.get("/api/segments?limit=1").requireError(t, 404, "mode_disabled")
+	starting := startEmpty(t, nil)
+	starting.get("/api/segments?limit=1").requireError(t, 503, "starting")
+}

@@ -1,0 +1,140 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Surface is what a listener answers.
+type Surface uint8
+
+const (
+	// Public is where clients ask for IDs. With Config.AdminApart it has neither
+	// metrics nor changes, which answer 404 not_found as pprof always does there.
+	Public Surface = iota
+	// Admin is where operators ask: everything but IDs, and /debug/pprof.
+	Admin
+)
+
+// String returns the name that log lines have for it.
+func (s Surface) String() string {
+	switch s {
+	case Public:
+		return "public"
+	case Admin:
+		return "admin"
+	}
+	return "surface " + strconv.Itoa(int(s))
+}
+
+// front is one listener with an HTTP server of its own, so that none waits for
+// another's connections.
+type front struct {
+	listen *listener
+	http   *fasthttp.Server
+}
+
+// Serve accepts connections from ln until Shutdown, and then returns nil; it
+// returns an error when ln fails for good. It closes ln in any case. It may be
+// called for several listeners, of either surface, each of which may have
+// Config.MaxConns connections open. A TLS listener is one whose Accept returns a
+// *tls.Conn before its handshake: that has the read time-out together with the
+// first request. Shutdown must be called after it either way.
+func (s *Server) Serve(ln net.Listener, surface Surface) error {
+	handle := s.handle
+	switch surface {
+	case Public:
+	case Admin:
+		if !s.cfg.AdminApart {
+			return errors.Join(errors.New("server: an admin listener needs Config.AdminApart"), ln.Close())
+		}
+		handle = s.handleAdmin
+	default:
+		return errors.Join(fmt.Errorf("server: no such %s", surface), ln.Close())
+	}
+	s.mu.Lock()
+	if s.down {
+		s.mu.Unlock()
+		return ln.Close()
+	}
+	f := front{
+		listen: newListener(ln, surface, &s.cfg, s.refusal(), s.metrics.errors[errOverloaded.code].Inc),
+		http:   s.newHTTP(handle),
+	}
+	s.fronts = append(s.fronts, f)
+	s.mu.Unlock()
+
+	err := f.http.Serve(f.listen)
+	if cerr := f.listen.Close(); err == nil && cerr != nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("server: accepting on %s: %w", ln.Addr(), err)
+	}
+	return nil
+}
+
+// Shutdown stops accepting, on all listeners at once, closes idle connections,
+// and returns once the requests in flight are answered. When ctx ends first it
+// closes their connections and returns ctx.Err().
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.Drain()
+	s.mu.Lock()
+	s.down = true
+	fronts := s.fronts
+	s.mu.Unlock()
+
+	failed := make([]error, len(fronts))
+	for i, f := range fronts {
+		// fasthttp may not know of the listener yet: Serve can be that young.
+		failed[i] = f.listen.Close()
+	}
+	var all sync.WaitGroup
+	for i, f := range fronts {
+		all.Go(func() {
+			if err := f.http.ShutdownWithContext(ctx); err != nil {
+				failed[i] = err
+			}
+			f.listen.end()
+		})
+	}
+	all.Wait()
+	if err := errors.Join(failed...); err != nil {
+		return fmt.Errorf("server: shutdown: %w", err)
+	}
+	return nil
+}
+
+// openConns returns how many connections are open, on all listeners together.
+func (s *Server) openConns() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, f := range s.fronts {
+		n += f.listen.open()
+	}
+	return n
+}
+
+// handleAdmin answers every request on the admin surface.
+func (s *Server) handleAdmin(ctx *fasthttp.RequestCtx) {
+	defer s.recovered(ctx)
+	if s.draining.Load() {
+		ctx.SetConnectionClose()
+	}
+	s.slowAdmin(ctx)
+}
+
+// surfaceOf returns the surface that ctx came in by; Public where it isn't known.
+func surfaceOf(ctx *fasthttp.RequestCtx) Surface {
+	if c, ok := ctx.Conn().(*conn); ok {
+		return c.l.surface
+	}
+	return Public
+}

@@ -1,0 +1,259 @@
+package server
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// also serves r on ln too.
+func (r *running) also(ln net.Listener, surface Surface) {
+	r.t.Helper()
+	served := make(chan error, 1)
+	go func() { served <- r.Serve(ln, surface) }()
+	r.t.Cleanup(func() { // before that of start, so it ends what start began
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		require.NoError(r.t, r.Shutdown(ctx))
+		require.NoError(r.t, <-served)
+	})
+}
+
+// at returns r as it is asked at another listener.
+func (r *running) at(ln net.Listener) *running {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, ln.Addr().Network(), ln.Addr().String())
+	}}
+	r.t.Cleanup(transport.CloseIdleConnections)
+	return &running{t: r.t, Server: r.Server, addr: "leafd", log: r.log, client: &http.Client{Transport: transport}, table: r.table, flake: r.flake}
+}
+
+func listenTCP(t testing.TB) net.Listener {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	return ln
+}
+
+func listenUnix(t testing.TB) net.Listener {
+	t.Helper()
+	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	require.NoError(t, err)
+	return ln
+}
+
+// startApart serves with an admin surface, and returns both.
+func startApart(t *testing.T, change func(*Config)) (public, admin *running) {
+	t.Helper()
+	public = start(t, func(c *Config) {
+		c.AdminApart = true
+		if change != nil {
+			change(c)
+		}
+	})
+	ln := listenTCP(t)
+	public.also(ln, Admin)
+	return public, public.at(ln)
+}
+
+const bearer = "Authorization: Bearer " + token
+
+// Every path, on a server alone, and on the two surfaces: what is where. A path
+// that isn't in this table is on none of them.
+func TestSurfaces(t *testing.T) {
+	alone := start(t, nil)
+	public, admin := startApart(t, nil)
+	for _, r := range []*running{alone, public} {
+		b := r.newBackend()
+		b.Stops = openStops(t)
+		r.SetBackend(b)
+	}
+	for _, test := range []struct {
+		method, path, body     string
+		alone, onPublic, onAdm int
+	}{
+		{"GET", "/api/snowflake/get/x", "", 200, 200, 404},
+		{"GET", "/api/snowflake/get/x?n=2", "", 200, 200, 404},
+		{"GET", "/api/segment/get/order", "", 200, 200, 404},
+		{"HEAD", "/api/snowflake/get/x", "", 200, 200, 404},
+		{"GET", "/api/snowflake/decode/1", "", 200, 200, 200},
+		{"GET", "/decodeSnowflakeId?snowflakeId=1", "", 200, 200, 200},
+		{"GET", "/api/clock", "", 200, 200, 200},
+		{"GET", "/api/worker", "", 200, 200, 200},
+		{"GET", "/api/workers", "", 200, 200, 200},
+		{"GET", "/api/segments", "", 200, 200, 200},
+		{"GET", "/", "", 200, 200, 200},
+		{"GET", "/cache", "", 200, 200, 200},
+		{"GET", "/db", "", 200, 200, 200},
+		{"GET", "/healthz", "", 200, 200, 200},
+		{"GET", "/readyz", "", 200, 200, 200},
+		{"GET", "/metrics", "", 200, 404, 200},
+		{"POST", "/api/segments", `{"tag":"new","step":5}`, 201, 404, 201},
+		{"PATCH", "/api/segments/order", `{"step":7}`, 204, 404, 204},
+		{"DELETE", "/api/segments/order", "", 204, 404, 204},
+		{"POST", "/api/segments/a%2Fb/stop", `{}`, 200, 404, 200},
+		{"POST", "/api/segments/a%2Fb/start", "", 200, 404, 200},
+		{"GET", "/api/overview", "", 200, 200, 200},
+		{"GET", "/debug/pprof/", "", 404, 404, 200},
+		{"GET", "/debug/pprof/heap", "", 404, 404, 200},
+		{"GET", "/debug/pprof/goroutine?debug=1", "", 404, 404, 200},
+		{"GET", "/debug/pprof/cmdline", "", 404, 404, 200},
+		{"GET", "/debug/pprof/symbol", "", 404, 404, 200},
+		{"GET", "/debug/pprof/profile?seconds=1", "", 404, 404, 200},
+		{"GET", "/debug/pprof/nothing", "", 404, 404, 404},
+		{"GET", "/debug/pprof/profile?seconds=301", "", 404, 404, 400},
+		{"GET", "/debug/pprof/trace?seconds=-1", "", 404, 404, 400},
+		{"GET", "/nothing", "", 404, 404, 404},
+		{"PUT", "/api/segments", "", 405, 405, 405},
+	} {
+		t.Run(test.method+" "+test.path, func(t *testing.T) {
+			for _, at := range []struct {
+				name   string
+				r      *running
+				status int
+			}{{"alone", alone, test.alone}, {"public", public, test.onPublic}, {"admin", admin, test.onAdm}} {
+				// An order on the public surface is no order on the admin one.
+				a := at.r.do(test.method, test.path, test.body, bearer)
+				require.Equal(t, at.status, a.status, "%s: %s", at.name, a.body)
+				if at.status == 404 && test.method != http.MethodHead {
+					a.requireError(t, 404, "not_found")
+				}
+				if strings.HasPrefix(test.path, "/debug/") {
+					require.Equal(t, "no-store", a.header.Get("Cache-Control"))
+				}
+			}
+		})
+	}
+	require.Zero(t, strings.Count(public.log.String(), "panicked"))
+}
+
+// Whatever a client says of the path, no spelling of it reaches the other surface.
+func TestSurfacesHoldForEverySpelling(t *testing.T) {
+	public, admin := startApart(t, nil)
+	for _, target := range []string{"/metrics", "//metrics", "/./metrics", "/x/../metrics", "/%6detrics", "http://x/metrics", "/debug/pprof/heap", "/debug//pprof/heap", "/debug/pprof/../pprof/heap"} {
+		c := public.dial()
+		send(t, c, "GET "+target+" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+"\r\n\r\n")
+		resp, err := http.ReadResponse(newReader(c), nil)
+		require.NoError(t, err)
+		a := readAnswer(t, resp)
+		require.Equal(t, 404, a.status, "%s: %s", target, a.body)
+	}
+	before := public.used()
+	for _, path := range []string{"/api/snowflake/get/x", "//api/snowflake/get/x", "/api/./snowflake/get/x", "/api/segment/get/order?n=5"} {
+		require.Equal(t, 404, admin.get(path).status, path)
+	}
+	require.Equal(t, before, public.used())
+}
+
+func TestProfilesNeedTheTokenWhereThereIsOne(t *testing.T) {
+	public, admin := startApart(t, nil)
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/pprof/profile?seconds=1", "/debug/pprof/trace?seconds=1", "/debug/pprof/symbol"} {
+		admin.get(path).requireError(t, 401, "unauthorized")
+		admin.get(path, bearer+"x").requireError(t, 401, "unauthorized")
+	}
+	require.Contains(t, public.log.String(), `"audit":"refused"`)
+	require.NoError(t, public.SetLive(Live{}))
+	require.Equal(t, 200, admin.get("/debug/pprof/heap").status)
+	admin.do("POST", "/api/segments", `{"tag":"new","step":5}`).requireError(t, 401, "unauthorized")
+}
+
+// A stop doesn't wait for a profile.
+func TestShutdownEndsAProfile(t *testing.T) {
+	public, admin := startApart(t, nil)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		req, err := http.NewRequest(http.MethodGet, "http://leafd/debug/pprof/trace?seconds=300", nil)
+		if err != nil {
+			return
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		resp, err := admin.client.Do(req)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+	}()
+	require.Eventually(t, func() bool {
+		return strings.Contains(admin.get("/debug/pprof/goroutine?debug=1", bearer).body, "pprof.Trace")
+	}, time.Minute, 10*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	require.NoError(t, public.Shutdown(ctx))
+	<-done
+}
+
+// Several listeners of one server: each serves, and a stop ends all of them.
+func TestSeveralListeners(t *testing.T) {
+	r := start(t, func(c *Config) { patient(c); c.AdminApart = true; c.MaxConns = 2 })
+	unix, admin := listenUnix(t), listenTCP(t)
+	r.also(unix, Public)
+	r.also(admin, Admin)
+	overUnix, overAdmin := r.at(unix), r.at(admin)
+	for range 3 {
+		require.Equal(t, 200, r.get("/api/snowflake/get/x").status)
+		require.Equal(t, 200, overUnix.get("/api/snowflake/get/x").status)
+		require.Equal(t, 200, overUnix.get("/api/segment/get/order?n=9").status)
+		require.Equal(t, 200, overAdmin.get("/readyz").status)
+	}
+	require.Contains(t, overAdmin.get("/metrics").body, "leafd_http_connections 3\n")
+
+	// A listener that is full is full alone.
+	idle := []net.Conn{r.dial(), r.dial()}
+	require.Eventually(t, func() bool { return r.get("/healthz").status == 503 || r.openConns() >= 4 }, time.Minute, time.Millisecond)
+	require.Equal(t, 200, overAdmin.get("/healthz").status)
+	require.Equal(t, 200, overUnix.get("/healthz").status)
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	require.NoError(t, r.Shutdown(ctx))
+	require.Zero(t, r.openConns())
+	for _, c := range idle {
+		requireClosed(t, c)
+	}
+	for _, ln := range []net.Listener{unix, admin} {
+		_, err := net.Dial(ln.Addr().Network(), ln.Addr().String())
+		require.Error(t, err)
+	}
+}
+
+// C1 and C2 on a unix socket.
+func TestTimeoutsOnAUnixSocket(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*Config){
+		"silent":    func(c *Config) { c.ReadTimeout = 50 * time.Millisecond },
+		"half sent": func(c *Config) { c.ReadTimeout = 100 * time.Millisecond },
+		"idle":      func(c *Config) { c.IdleTimeout = 50 * time.Millisecond },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, func(c *Config) { patient(c); change(c) })
+			ln := listenUnix(t)
+			r.also(ln, Public)
+			c, err := net.Dial("unix", ln.Addr().String())
+			require.NoError(t, err)
+			defer func() { _ = c.Close() }()
+			require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+			br := newReader(c)
+			switch name {
+			case "half sent":
+				send(t, c, "GET /api")
+				resp, err := http.ReadResponse(br, nil)
+				require.NoError(t, err)
+				readAnswer(t, resp).requireError(t, 408, "request_timeout")
+			case "idle":
+				send(t, c, oneID)
+				resp, err := http.ReadResponse(br, nil)
+				require.NoError(t, err)
+				require.Equal(t, 200, readAnswer(t, resp).status)
+			}
+			_, err = br.ReadByte()
+			require.EqualError(t, err, "EOF")
+		})
+	}
+}

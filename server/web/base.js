@@ -1,0 +1,125 @@
+"use strict";
+// What the rest of the page is written with: elements, words for numbers.
+// Whatever the daemon says is put in by textContent and attributes that hold no
+// script; nothing here, or elsewhere, makes HTML of a string.
+
+const byId = (id) => document.getElementById(id);
+
+// put changes a text only where it is another: selections and screen readers stay.
+function put(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+function setClass(element, name) {
+  if (element.className !== name) element.className = name;
+}
+
+function make(name, className, text) {
+  const element = document.createElement(name);
+  if (className) element.className = className;
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+function makeSVG(name, attributes, text) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes || {})) element.setAttribute(key, String(value));
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const short1 = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+// count writes a number, or the digits of one that JavaScript has no number for.
+function count(n) {
+  return whole.format(typeof n === "string" ? BigInt(n) : n);
+}
+
+// several writes a number of things, which end on s where they aren't one.
+function several(n, thing) {
+  return `${count(n)} ${thing}${n === 1 ? "" : "s"}`;
+}
+
+function rate(n) {
+  if (n === 0) return "0";
+  if (n < 0.1) return "<0.1";
+  return n < 10 ? n.toFixed(1) : whole.format(n);
+}
+
+function compact(n) {
+  return n < 10 ? String(Math.round(n * 10) / 10) : short1.format(n);
+}
+
+// span writes a duration in at most two units.
+function span(ms) {
+  const sign = ms < 0 ? "−" : "";
+  const a = Math.abs(ms);
+  if (a < 0.0005) return "0 ms";
+  if (a < 10) return sign + a.toFixed(a < 1 ? 3 : 2) + " ms";
+  if (a < 999.5) return sign + Math.round(a) + " ms";
+  if (a < 59950) return sign + (a / 1000).toFixed(1) + " s";
+  const units = [["d", 86400000], ["h", 3600000], ["min", 60000], ["s", 1000]];
+  for (let i = 0; i < units.length; i++) {
+    const [name, size] = units[i];
+    if (a < size) continue;
+    const big = Math.floor(a / size);
+    if (name === "d" && big >= 1000) return sign + whole.format(Math.round(big / 365)) + " years";
+    const next = units[i + 1];
+    const small = next && big < 100 ? Math.floor((a % size) / next[1]) : 0;
+    return sign + whole.format(big) + " " + name + (small ? " " + small + " " + next[0] : "");
+  }
+  return sign + Math.round(a / 1000) + " s";
+}
+
+// offset writes how far a clock is ahead or behind.
+function offset(ms) {
+  return (ms > 0 ? "+" : "") + span(ms);
+}
+
+// aged writes an age in whole seconds, so that it doesn't flicker.
+function aged(ms) {
+  return ms < 60000 ? Math.floor(ms / 1000) + " s" : span(ms);
+}
+
+function ago(ms) {
+  return ms < 1000 ? "just now" : aged(ms) + " ago";
+}
+
+function pill(kind, text) {
+  return { kind, text };
+}
+
+function putPill(cell, state) {
+  let element = cell.firstElementChild;
+  if (!element) cell.append(element = make("span"));
+  setClass(element, "pill " + state.kind);
+  put(element, state.text);
+}
+
+// putName shows a name that others chose: it can't turn the text around it.
+function putName(cell, name) {
+  let element = cell.firstElementChild;
+  if (!element) cell.append(element = make("bdi"));
+  put(element, name);
+}
+
+// fill makes a table's rows those of items. Rows are used again, so that focus,
+// selection and place stay. kinds has, for each cell, the class of it; the first
+// one is the row's header.
+function fill(table, items, kinds, show) {
+  const body = table.tBodies[0];
+  while (body.rows.length > items.length) body.deleteRow(-1);
+  items.forEach((item, i) => {
+    let row = body.rows[i];
+    if (!row) {
+      row = body.insertRow();
+      kinds.forEach((kind, k) => {
+        const cell = make(k === (kinds.header || 0) ? "th" : "td", kind);
+        if (cell.tagName === "TH") cell.scope = "row";
+        row.append(cell);
+      });
+    }
+    show(row, row.cells, item);
+  });
+}

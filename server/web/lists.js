@@ -1,0 +1,146 @@
+"use strict";
+// The long tables: workers, tags, errors. Each shows a page of at most so many rows.
+
+const perPage = 25;
+
+// pager turns the pages of one table. again draws the table anew.
+function pager(name, again) {
+  const nav = byId(name + "-pages");
+  const state = { page: 0 };
+  const back = make("button", "", "Previous"), on = make("button", "", "Next"), where = make("span");
+  back.type = on.type = "button";
+  back.addEventListener("click", () => { state.page--; again(); });
+  on.addEventListener("click", () => { state.page++; again(); });
+  nav.append(back, where, on);
+  state.cut = (items) => {
+    const pages = Math.max(1, Math.ceil(items.length / perPage));
+    state.page = Math.max(0, Math.min(state.page, pages - 1));
+    const from = state.page * perPage;
+    nav.hidden = pages === 1;
+    back.disabled = state.page === 0;
+    on.disabled = state.page === pages - 1;
+    put(where, `${count(from + 1)}–${count(Math.min(from + perPage, items.length))} of ${count(items.length)}`);
+    return items.slice(from, from + perPage);
+  };
+  return state;
+}
+
+const shown = { overview: null };
+const workersPager = pager("workers", () => showWorkers(shown.overview));
+const tagsPager = pager("tags", () => showTags(shown.overview));
+
+function workerState(w, o) {
+  const self = o.worker && w.id === o.worker.id && w.node === o.worker.node;
+  if (self) return pill(o.worker.state === "active" ? "ok" : "bad", "this daemon: " + o.worker.state.replaceAll("_", " "));
+  if (w.state === "released") return pill("", "released");
+  if (!w.live) return pill("warn", "not live");
+  if (w.offset_ms !== undefined && o.clock && Math.abs(w.offset_ms) >= o.clock.threshold_ms) return pill("bad", "live, clock off");
+  return pill("ok", "live");
+}
+
+function showWorkers(o) {
+  const v = o.workers;
+  const words = byId("workers-filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const silent = new Set(((o.clock && o.clock.peers) || []).filter((p) => p.offset_ms === undefined).map((p) => p.address));
+  const all = v.list.map((w) => ({ w, state: workerState(w, o) }));
+  const match = all.filter(({ w, state }) => {
+    const text = `${w.id} ${w.node} ${w.address || ""} ${state.text}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+  let note = v.age_ms === undefined ? "ZooKeeper has not been heard yet." : `${count(v.live)} of ${count(v.total)} live, as seen ${ago(v.age_ms)}.`;
+  if (o.guards && o.guards.registry === "standalone") note = "Standalone: this daemon alone.";
+  if (v.error) note += ` The last look failed: ${v.error}.`;
+  if (v.left_out) note += ` ${count(v.left_out)} are left out here.`;
+  if (words.length) note += ` ${count(match.length)} match the filter.`;
+  put(byId("workers-note"), note);
+  const seen = o.time - (v.age_ms || 0); // what the list says was so then
+  const threshold = o.clock ? o.clock.threshold_ms : Infinity;
+  const kinds = ["n", "", "", "n", "n", "n dim", "dim"];
+  kinds.header = 1;
+  fill(byId("workers"), workersPager.cut(match), kinds, (row, cells, { w, state }) => {
+    setClass(row, state.text.startsWith("this daemon") ? "self" : "");
+    put(cells[0], String(w.id));
+    putName(cells[1], w.node);
+    putPill(cells[2], state);
+    put(cells[3], w.timestamp ? ago(Math.max(0, seen - w.timestamp)) : "never");
+    const known = w.offset_ms !== undefined;
+    put(cells[4], known ? offset(w.offset_ms) : silent.has(w.address) && w.live ? "no answer" : "–");
+    setClass(cells[4], known && Math.abs(w.offset_ms) >= threshold ? "n off" : "n");
+    put(cells[5], w.ceiling ? offset(w.ceiling - seen) : "–");
+    putName(cells[6], w.address || "");
+  });
+}
+
+// left is how much of a buffer is there still, of how much.
+function left(b) {
+  if (!b) return { n: 0, of: 0 };
+  return { n: Number(BigInt(b.high) - BigInt(b.position)), of: Number(BigInt(b.high) - BigInt(b.low)) };
+}
+
+function putBuffers(cell, t) {
+  let box = cell.firstElementChild;
+  if (!box) {
+    cell.append(box = make("div", "buffers"));
+    const one = make("div", "buffer"), two = make("div", "buffer next");
+    one.append(make("i"));
+    two.append(make("i"));
+    box.append(one, two, make("small"));
+  }
+  const [one, two, text] = box.children;
+  const now = left(t.current), next = left(t.next);
+  one.firstChild.style.width = (now.of ? 100 * now.n / now.of : 0) + "%";
+  two.firstChild.style.width = (next.of ? 100 * next.n / next.of : 0) + "%";
+  let words = now.of ? `${count(now.n)} left` : "nothing in memory";
+  if (next.of) words += ` + ${count(next.n)}`;
+  else if (t.fetching) words += ", next on its way";
+  put(text, words);
+}
+
+function tagState(t) {
+  if (t.stopped) return pill("bad", "stopped" + (t.stop_reason ? ": " + clip(t.stop_reason, 40) : ""));
+  if (t.failing) return pill("bad", `${t.failing.replaceAll("_", " ")}, ${count(t.failures)}×`);
+  if (t.fetching) return pill("", "fetching");
+  return t.current ? pill("ok", "served") : pill("", "unused");
+}
+
+function lasts(t) {
+  if (t.remaining_s !== undefined && (t.current || t.next)) return span(t.remaining_s * 1000);
+  return t.current || t.next ? "while unused" : "–";
+}
+
+function showTags(o) {
+  byId("tags-card").hidden = !o.segments;
+  if (!o.segments) return;
+  const v = o.segments;
+  let note = `${several(v.total, "tag")}, ${rate(v.rate)} IDs/s.`;
+  if (v.failing) note += ` ${count(v.failing)} failing.`;
+  if (v.stopped) note += ` ${count(v.stopped)} stopped.`;
+  if (v.matched !== v.total) note += ` ${count(v.matched)} match the filter.`;
+  if (v.left_out) note += ` Shown are the ${count(v.list.length)} that fail, are stopped or are used most; filter for another.`;
+  put(byId("tags-note"), note);
+  fill(byId("tags"), tagsPager.cut(v.list), ["", "", "", "n", "n", "n", "n dim"], (row, cells, t) => {
+    putName(cells[0], t.tag);
+    putPill(cells[1], tagState(t));
+    putBuffers(cells[2], t);
+    put(cells[3], rate(t.rate || 0));
+    put(cells[4], lasts(t));
+    setClass(cells[4], t.remaining_s === 0 && t.rate > 0 ? "n off" : "n");
+    put(cells[5], count(t.step));
+    put(cells[6], count(t.issued || "0"));
+  });
+}
+
+function showErrors(o, before) {
+  const list = Object.entries(o.errors).sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+  const total = list.reduce((sum, [, n]) => sum + n, 0);
+  byId("errors").parentElement.hidden = list.length === 0;
+  put(byId("errors-note"), list.length ? "" : "None since the start.");
+  const seconds = before ? (o.uptime_ms - before.uptime_ms) / 1000 : 0;
+  const rows = list.length > 1 ? [["all", total], ...list] : list;
+  fill(byId("errors"), rows, ["", "n", "n"], (row, cells, [code, n]) => {
+    put(cells[0], code);
+    put(cells[1], count(n));
+    const was = !before ? n : code === "all" ? Object.values(before.errors).reduce((a, b) => a + b, 0) : before.errors[code] || 0;
+    put(cells[2], seconds > 0 ? rate((n - was) / seconds) : "–");
+  });
+}

@@ -1,0 +1,102 @@
+"use strict";
+// The head of the page, the figures and the guards.
+
+function showHead(o) {
+  put(byId("node"), o.node || "leafd");
+  const worker = o.worker ? `worker ${o.worker.id} · ` : "";
+  put(byId("build"), `${worker}${o.version || ""} · up ${span(o.uptime_ms)}`);
+  const ready = o.ready.status === "ready";
+  const verdict = byId("verdict");
+  setClass(verdict, "pill " + (ready ? "ok" : "bad"));
+  put(verdict, ready ? "ready" : "not ready: " + o.ready.code);
+}
+
+function tile(name, value, sub, kind) {
+  const element = byId("t-" + name);
+  put(element, value);
+  setClass(element, kind || "");
+  put(byId(`t-${name}-sub`), sub || "");
+}
+
+function showTiles(o, rates) {
+  const issued = (mode) => count(o.issued[mode] || "0") + " since the start";
+  tile("snowflake", rates ? rate(rates.snowflake) : "–", issued("snowflake"));
+  tile("segment", rates ? rate(rates.segment) : "–", issued("segment"));
+  const g = o.guards;
+  if (g) tile("ceiling", g.ceiling === 0 ? "none" : span(g.ceiling_distance_ms), "recorded " + ago(g.report_age_ms), g.ceiling_distance_ms > 0 ? "" : "off");
+  else tile("ceiling", "–", o.worker ? "" : "no worker ID yet");
+  const c = o.clock;
+  if (c && c.estimate_ms !== undefined) {
+    tile("offset", offset(c.estimate_ms), `${c.answered} of ${c.asked} peers answered`, c.verdict === "disagree" ? "off" : "");
+  } else {
+    tile("offset", "–", c ? verdicts[c.verdict][1] : "no peers to compare with");
+  }
+  const w = o.workers;
+  tile("workers", w.age_ms === undefined ? "–" : `${count(w.live)} of ${count(w.total)}`, workersAge(w));
+  showShortest(o.segments);
+}
+
+function showShortest(segments) {
+  if (!segments) return tile("tag", "–", "segment IDs are switched off");
+  const finite = segments.list.filter((t) => t.remaining_s !== undefined && t.rate > 0);
+  const least = finite.reduce((m, t) => !m || t.remaining_s < m.remaining_s ? t : m, null);
+  const trouble = segments.failing ? `${count(segments.failing)} of ${count(segments.total)} failing` : several(segments.total, "tag");
+  if (!least) return tile("tag", "–", trouble + (segments.failing ? "" : ", none in use"), segments.failing ? "off" : "");
+  tile("tag", span(least.remaining_s * 1000), least.tag + (segments.failing ? " · " + trouble : ""), least.remaining_s === 0 ? "off" : "");
+}
+
+function workersAge(w) {
+  if (w.error) return `${w.error}; ${w.age_ms === undefined ? "never seen" : "seen " + ago(w.age_ms)}`;
+  return w.age_ms === undefined ? "asking" : "seen " + ago(w.age_ms);
+}
+
+const verdicts = {
+  unchecked: ["", "not asked yet"], alone: ["", "nobody to ask"], silent: ["warn", "no peer answered"],
+  agree: ["ok", "agree"], disagree: ["bad", "disagree"],
+};
+
+// guardRows is what the guards' table shows: a name, a state, what there is to say.
+function guardRows(o) {
+  const rows = [];
+  const add = (name, kind, state, detail) => rows.push({ name, state: pill(kind, state), detail: detail || "" });
+  const failed = (o.ready.checks || []).find((c) => !c.ok);
+  if (o.ready.status === "ready") add("Ready", "ok", "ready", "IDs can be issued");
+  else add("Ready", "bad", "not ready", o.ready.code + ": " + o.ready.message);
+  for (const c of o.ready.checks || []) {
+    const other = c !== failed || o.ready.code !== c.code;
+    add("Check " + c.name, c.ok ? "ok" : "bad", c.ok ? "passes" : "fails", c.ok ? "" : c.code + (other ? ": " + c.message : ""));
+  }
+  if (o.worker) add("Worker ID", o.worker.state === "active" ? "ok" : "bad", o.worker.state.replaceAll("_", " "), `${o.worker.id}, layout ${o.worker.layout}`);
+  const g = o.guards;
+  if (g) guardsOfWorker(g, add);
+  if (o.clock) {
+    const c = o.clock, [kind, words] = verdicts[c.verdict];
+    const detail = c.estimate_ms === undefined ? "" : `${offset(c.estimate_ms)} by ${c.answered} of ${c.asked}; `;
+    add("Peers' clocks", kind, words, `${detail}up to ${span(c.threshold_ms)} allowed`);
+  }
+  return rows;
+}
+
+function guardsOfWorker(g, add) {
+  add("Fence", g.fenced ? "bad" : "ok", g.fenced ? "fenced" : "open", g.fenced ? "issuing has ended; see the log, restart" : "the identity is ours");
+  const near = g.ceiling_distance_ms < (g.ceiling_lead_ms - g.report_interval_ms) / 2;
+  if (g.ceiling_distance_ms > 0) add("Ceiling", near ? "warn" : "ok", near ? "near" : "ahead", `${span(g.ceiling_distance_ms)} ahead of the clock, of ${span(g.ceiling_lead_ms)}`);
+  else add("Ceiling", "bad", g.ceiling === 0 ? "none" : "reached", "no ID may be issued until it is raised");
+  const late = g.report_age_ms > 2 * g.report_interval_ms + 500;
+  add("Last report", late ? "warn" : "ok", late ? "late" : "on time", `${ago(g.report_age_ms)}, every ${span(g.report_interval_ms)}`);
+  if (g.registry === "standalone") return add("Registry", "", "standalone", "no ZooKeeper; the worker ID is configured");
+  const connected = g.registry === "connected" && !g.registry_failing;
+  const detail = [g.registry_server, `for ${span(g.registry_for_ms)}`];
+  if (g.registry_age_ms !== undefined) detail.push(`took a report ${ago(g.registry_age_ms)}`);
+  if (g.registry_lease_ms !== undefined) detail.push(`issuing may go on for ${span(g.registry_lease_ms)} without it`);
+  const state = g.registry === "connected" && g.registry_failing ? "takes no reports" : g.registry.replaceAll("_", " ");
+  add("ZooKeeper", connected ? "ok" : "warn", state, detail.filter(Boolean).join("; "));
+}
+
+function showGuards(o) {
+  fill(byId("guards"), guardRows(o), ["", "", "dim"], (row, cells, g) => {
+    put(cells[0], g.name);
+    putPill(cells[1], g.state);
+    put(cells[2], g.detail);
+  });
+}
