@@ -60,8 +60,12 @@ func FuzzDecode(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, id, back)
 		for _, beyond := range []snowflake.Parts{
-			{Time: l.End() + 1}, {Time: l.Epoch - 1}, {Time: l.Epoch, Worker: l.MaxWorker() + 1}, {Time: l.Epoch, Worker: -1},
-			{Time: l.Epoch, Sequence: l.MaxSequence() + 1}, {Time: l.Epoch, Datacenter: l.MaxDatacenter() + 1},
+			{Time: l.End() + 1},
+			{Time: l.Epoch - 1},
+			{Time: l.Epoch, Worker: l.MaxWorker() + 1},
+			{Time: l.Epoch, Worker: -1},
+			{Time: l.Epoch, Sequence: l.MaxSequence() + 1},
+			{Time: l.Epoch, Datacenter: l.MaxDatacenter() + 1},
 		} {
 			_, err := l.Compose(beyond)
 			require.Error(t, err, "%+v", beyond)

@@ -15,8 +15,26 @@ import (
 // nothing in the place of something else.
 func FuzzPaths(f *testing.F) {
 	for _, s := range [][2]string{
-		{"", ""}, {"/leaf", "/snowflake/shop/forever"}, {"/", "/x"}, {"/leaf/", ""}, {"/a/../b", ""}, {"/a//b", ""}, {"/zookeeper/x", ""}, {"/zookeeper", ""}, {"/zookeeperx", ""}, {"/a b", ""}, {"/\u00e9", ""},
-		{"/leaf", "/leaf"}, {"/leaf", "/leaf/leaf_temporary"}, {"/leaf", "/leaf/leaf_temporary/x"}, {"/leaf", "/leaf/leaf_temporaryx"}, {"/leaf/x", "/leaf"}, {"leaf", ""}, {"/.", ""}, {"/leaf", "/leaf/./x"}, {"/\x00", ""},
+		{"", ""},
+		{"/leaf", "/snowflake/shop/forever"},
+		{"/", "/x"},
+		{"/leaf/", ""},
+		{"/a/../b", ""},
+		{"/a//b", ""},
+		{"/zookeeper/x", ""},
+		{"/zookeeper", ""},
+		{"/zookeeperx", ""},
+		{"/a b", ""},
+		{"/\u00e9", ""},
+		{"/leaf", "/leaf"},
+		{"/leaf", "/leaf/leaf_temporary"},
+		{"/leaf", "/leaf/leaf_temporary/x"},
+		{"/leaf", "/leaf/leaf_temporaryx"},
+		{"/leaf/x", "/leaf"},
+		{"leaf", ""},
+		{"/.", ""},
+		{"/leaf", "/leaf/./x"},
+		{"/\x00", ""},
 	} {
 		f.Add(s[0], s[1], "10.0.0.5:8080")
 	}
