@@ -217,10 +217,12 @@ func TestFailuresAreNamed(t *testing.T) {
 	var told failures
 	address := deadAddress(t)
 	c := newClient(t, func(c *Config) { c.Addresses = []string{address}; c.Failed = told.add })
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	_, err := c.Snowflake("order").Next(ctx)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	ctx, cancel := context.WithCancel(within(t))
+	failed := make(chan error, 1)
+	go func() { _, err := c.Snowflake("order").Next(ctx); failed <- err }()
+	require.Eventually(t, func() bool { return len(told.list()) > 0 }, patience, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-failed, context.Canceled)
 	require.ErrorContains(t, errors.Join(told.list()...), address)
 }
 
@@ -229,22 +231,26 @@ func TestLeftAlone(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		bad  func(w http.ResponseWriter)
-		most int
+		rest time.Duration // between two requests, at least
 	}{
-		{"Retry-After", func(w http.ResponseWriter) { refuse(w, http.StatusServiceUnavailable, "worker_fenced", 30) }, 1},
-		{"no Retry-After", func(w http.ResponseWriter) { refuse(w, http.StatusServiceUnavailable, "worker_fenced", 0) }, 10},
-		{"no answer", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, 10},
+		{"Retry-After", func(w http.ResponseWriter) { refuse(w, http.StatusServiceUnavailable, "worker_fenced", 30) }, 30 * time.Second},
+		{"no Retry-After", func(w http.ResponseWriter) { refuse(w, http.StatusServiceUnavailable, "worker_fenced", 0) }, firstPause},
+		{"no answer", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, firstPause / 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFake(t)
 			f.do(func(w http.ResponseWriter, _ *http.Request, _ int) bool { test.bad(w); return true })
 			s := newClient(t, nil, f).Snowflake("order")
-			ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
-			defer cancel()
-			_, err := s.Next(ctx)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.NotEmpty(t, f.requests())
-			require.LessOrEqual(t, len(f.requests()), test.most)
+			ctx, cancel := context.WithCancel(within(t))
+			failed := make(chan error, 1)
+			began := time.Now()
+			go func() { _, err := s.Next(ctx); failed <- err }()
+			require.Eventually(t, func() bool { return s.Stats().Failures > 0 }, patience, time.Millisecond)
+			time.Sleep(5 * firstPause)
+			asked, took := len(f.requests()), time.Since(began)
+			cancel()
+			require.ErrorIs(t, <-failed, context.Canceled)
+			require.LessOrEqual(t, asked, 1+int(took/test.rest))
 		})
 	}
 }
