@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -126,10 +127,22 @@ func (c *child) await(limit time.Duration) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.told && c.outcome != nil {
+	if c.told && c.outcome != nil && !diedOf(c.outcome, syscall.SIGTERM) {
 		return fmt.Errorf("%s (process %d) did not stop cleanly: %w", c.name, c.pid(), c.outcome)
 	}
 	return nil
+}
+
+// diedOf tells whether a signal that we sent ended the process by itself: it takes its
+// signals before it does anything, so it had not begun yet, and has nothing to leave
+// clean.
+func diedOf(outcome error, signal syscall.Signal) bool {
+	var exit *exec.ExitError
+	if !errors.As(outcome, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == signal
 }
 
 // lines is our output: several goroutines print whole lines to it.
