@@ -6,10 +6,13 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/leafd/leafd/proctest"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(zookeepertest.StopAfter(m)) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(zookeepertest.StopAfter(m), proctest.IgnoreProxies())
+}
 
 // patience is for a machine under load.
 const patience = 60 * time.Second

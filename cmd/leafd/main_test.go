@@ -14,13 +14,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/proctest"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
 func TestMain(m *testing.M) {
 	beDaemon()
-	goleak.VerifyTestMain(zookeepertest.StopAfter(mariadbtest.StopAfter(m)))
+	goleak.VerifyTestMain(zookeepertest.StopAfter(mariadbtest.StopAfter(m)), proctest.IgnoreProxies())
 }
 
 // testNow is what the clock of the tests shows.

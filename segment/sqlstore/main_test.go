@@ -5,9 +5,10 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/leafd/leafd/proctest"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(mariadbtest.StopAfter(m))
+	goleak.VerifyTestMain(mariadbtest.StopAfter(m), proctest.IgnoreProxies())
 }

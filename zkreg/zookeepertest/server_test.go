@@ -9,9 +9,11 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/leafd/leafd/proctest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(StopAfter(m)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(StopAfter(m), proctest.IgnoreProxies()) }
 
 const patience = 60 * time.Second
 
