@@ -75,8 +75,8 @@ fmt: ## rewrite the sources as the linter wants them formatted
 	linter=$$(scripts/golangci-lint.sh) && "$$linter" fmt && cd bench && "$$linter" fmt
 
 .PHONY: fuzz
-fuzz: ## every fuzz target, FUZZTIME (10s) each
-	scripts/fuzz.sh $(FUZZTIME)
+fuzz: ## every fuzz target, FUZZTIME (10s) each; FUZZ=Accept for those with that in their name
+	scripts/fuzz.sh $(FUZZTIME) $(FUZZ)
 
 .PHONY: bench bench-http bench-gen bench-start
 bench: ## all benchmarks as ratios beside their targets; BENCH_SECONDS (3), BENCH_ROUNDS (5)

@@ -178,7 +178,7 @@ func (d *daemon) refusal(resp *http.Response) error {
 	}
 	e.Code, e.Message = told.Code, told.Message
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
-		e.RetryAfter = min(time.Duration(seconds)*time.Second, longestRetryAfter)
+		e.RetryAfter = time.Duration(min(seconds, int(longestRetryAfter/time.Second))) * time.Second
 	}
 	return e
 }

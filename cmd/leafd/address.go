@@ -36,6 +36,8 @@ func checkAdvertise(advertise string) string {
 		return "want ip:port, such as 10.0.0.5:8080 or [2001:db8::5]:8080"
 	case addr.Addr().Unmap().IsUnspecified():
 		return "want the address of one machine; this is that of every one"
+	case addr.Addr().Zone() != "":
+		return "want an address without a zone: what follows on % is a name of this machine's alone"
 	case addr.Port() == 0:
 		return "want a port from 1 to 65535"
 	default:

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sort"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"github.com/knadh/koanf/providers/posflag"
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
+	yamlv3 "go.yaml.in/yaml/v3"
 )
 
 // source is where a setting's value came from.
@@ -98,6 +101,9 @@ func (l *layers) parseFile(content []byte) error {
 		}
 		return fmt.Errorf("config file %s: %s", l.path, text)
 	}
+	if err := wholly(content); err != nil {
+		return fmt.Errorf("config file %s: %w", l.path, err)
+	}
 	known := settingNames()
 	for key := range parsed {
 		if !slices.Contains(known, key) {
@@ -108,6 +114,20 @@ func (l *layers) parseFile(content []byte) error {
 	sort.Strings(l.problems)
 	if err := l.file.Load(parsedMap(parsed), nil); err != nil {
 		return fmt.Errorf("config file %s: %w", l.path, err)
+	}
+	return nil
+}
+
+// wholly returns an error where something follows on the first YAML document, in
+// whatever way it was ended: the parser drops that silently.
+func wholly(content []byte) error {
+	documents := yamlv3.NewDecoder(bytes.NewReader(content))
+	var document yamlv3.Node
+	if err := documents.Decode(&document); errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err := documents.Decode(&document); !errors.Is(err, io.EOF) {
+		return errors.New("something follows on the end of the first YAML document, and would not be read: keep one")
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"strconv"
 
 	"github.com/coreos/go-systemd/v22/activation"
 )
@@ -15,6 +17,9 @@ const (
 	adminSocket  = "admin"
 )
 
+// maxSockets is more than any service manager passes.
+const maxSockets = 1024
+
 // errSocket is returned for sockets that leafd was started with and can't serve. One
 // that is held and not served would keep clients waiting for ever.
 var errSocket = errors.New("sockets passed by systemd (LISTEN_FDS)")
@@ -23,6 +28,10 @@ var errSocket = errors.New("sockets passed by systemd (LISTEN_FDS)")
 // by name; nil where there are none. The variables that tell of them are gone then,
 // so that programs which leafd runs don't take them for theirs, nor get the sockets.
 func inheritedSockets() (map[string]net.Listener, error) {
+	// Room for as many as it says is made before one is looked at.
+	if n, err := strconv.Atoi(os.Getenv("LISTEN_FDS")); err == nil && n > maxSockets {
+		return nil, asUsage(fmt.Errorf("%w: LISTEN_FDS is %d: leafd serves two at most", errSocket, n))
+	}
 	files := activation.Files(true)
 	if len(files) == 0 {
 		return nil, nil

@@ -41,8 +41,14 @@ func FuzzDSN(f *testing.F) {
 			return
 		}
 		require.Contains(t, []string{"", hidden}, again.Passwd)
-		require.Equal(t, cfg.Passwd == "", again.Passwd == "")
-		require.Equal(t, shown, RedactDSN(shown), "what is shown hides nothing more")
+		if cfg.User != "" { // without, the driver doesn't write the password down either
+			require.Equal(t, cfg.Passwd == "", again.Passwd == "")
+		}
+		open := cfg.Clone() // all but the secrets
+		open.Passwd, open.ConnectionAttributes, open.Params = "", "", again.Params
+		if len(cfg.Passwd) >= 6 && !strings.Contains(open.FormatDSN(), cfg.Passwd) {
+			require.NotContains(t, shown, cfg.Passwd)
+		}
 		for _, value := range again.Params {
 			require.Equal(t, hidden, value)
 		}

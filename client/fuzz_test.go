@@ -1,0 +1,112 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzParseIDs compares parseIDs with strconv: n IDs, one a line as leafd writes them,
+// each above the one before, or ErrBadResponse.
+func FuzzParseIDs(f *testing.F) {
+	for _, s := range []string{
+		"", "1\n", "1", "1\n2\n", "1\n2", "2\n1\n", "1\n1\n", "0\n", "00\n", "01\n", "-1\n", "+1\n", "9223372036854775807\n", "9223372036854775808\n", "99999999999999999999\n", "\n", "1\n\n2\n", "1\r\n", " 1\n", "1 \n", "x\n", "1\n2\n3\n",
+	} {
+		for n := range 4 {
+			f.Add([]byte(s), n)
+		}
+	}
+	f.Fuzz(func(t *testing.T, body []byte, n int) {
+		if n < 0 || n > 1<<16 {
+			return
+		}
+		var want []int64
+		ok := len(body) == 0 || body[len(body)-1] == '\n'
+		for line := range strings.Lines(string(body)) {
+			text := strings.TrimSuffix(line, "\n")
+			id, err := strconv.ParseInt(text, 10, 64)
+			ok = ok && err == nil && id >= 0 && strconv.FormatInt(id, 10) == text && (len(want) == 0 || id > want[len(want)-1])
+			want = append(want, id)
+		}
+		got, err := parseIDs(body, n)
+		require.Equal(t, ok && len(want) == n, err == nil, "%q: %v", body, err)
+		if err != nil {
+			require.ErrorIs(t, err, ErrBadResponse)
+			require.Nil(t, got)
+			require.Less(t, len(err.Error()), 1000)
+			return
+		}
+		require.Len(t, got, len(want))
+		for i := range want {
+			require.Equal(t, want[i], got[i])
+		}
+	})
+}
+
+// FuzzReadAll: no more is read than asked for, in whatever pieces it comes.
+func FuzzReadAll(f *testing.F) {
+	f.Add([]byte("123\n"), 5, uint8(1), 0)
+	f.Add([]byte("123\n456\n"), 5, uint8(3), 64)
+	f.Fuzz(func(t *testing.T, body []byte, limit int, piece uint8, room int) {
+		if limit < 1 || limit > 1<<16 || room < 0 || room > 1<<16 {
+			return
+		}
+		got, err := readAll(&pieces{data: body, size: int(piece)%7 + 1}, make([]byte, 0, room), limit)
+		require.NoError(t, err)
+		require.Equal(t, string(body[:min(len(body), limit)]), string(got))
+	})
+}
+
+// pieces is a reader of size bytes at a time.
+type pieces struct {
+	data []byte
+	size int
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	if len(p.data) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, p.data[:min(p.size, len(p.data))])
+	p.data = p.data[n:]
+	return n, nil
+}
+
+// FuzzRefusal: a response that is no 200 is a daemon's refusal with a code, and a
+// time to wait that is one; or it isn't leafd's.
+func FuzzRefusal(f *testing.F) {
+	for _, s := range []string{
+		"HTTP/1.1 503 x\r\nRetry-After: 1\r\nContent-Length: 35\r\n\r\n{\"code\":\"overloaded\",\"message\":\"m\"}", "HTTP/1.1 503 x\r\nRetry-After: 9999999999\r\n\r\n{\"code\":\"a\"}", "HTTP/1.1 404 x\r\n\r\nno such page",
+		"HTTP/1.1 503 x\r\nRetry-After: 18446744074\r\n\r\n{\"code\":\"a\"}", "HTTP/1.1 503 x\r\nRetry-After: -1\r\n\r\n{\"code\":\"a\"}", "HTTP/1.1 503 x\r\nRetry-After: Fri, 31 Dec 1999 23:59:59 GMT\r\n\r\n{\"code\":\"a\"}", "HTTP/1.1 302 x\r\n\r\n{\"code\":5}",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(raw)), nil)
+		if err != nil {
+			return
+		}
+		err = (&daemon{base: "http://d"}).refusal(resp)
+		require.NoError(t, resp.Body.Close())
+		require.Error(t, err)
+		var e *Error
+		if !errors.As(err, &e) {
+			return
+		}
+		require.NotEmpty(t, e.Code)
+		require.Equal(t, resp.StatusCode, e.Status)
+		require.GreaterOrEqual(t, e.RetryAfter, time.Duration(0))
+		require.LessOrEqual(t, e.RetryAfter, longestRetryAfter)
+		if seconds, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 64); err == nil && seconds > 0 {
+			require.Positive(t, e.RetryAfter)
+		}
+	})
+}

@@ -1,0 +1,292 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
+
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/snowflake"
+)
+
+// tape is a connection that delivers data in pieces, and keeps what it is given.
+type tape struct {
+	net.Conn
+	data  []byte
+	piece int
+	sent  bytes.Buffer
+}
+
+func (s *tape) Read(p []byte) (int, error) {
+	if len(s.data) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, s.data[:min(s.piece, len(s.data))])
+	s.data = s.data[n:]
+	return n, nil
+}
+
+func (s *tape) Write(p []byte) (int, error)    { return s.sent.Write(p) }
+func (*tape) Close() error                     { return nil }
+func (*tape) SetDeadline(time.Time) error      { return nil }
+func (*tape) SetReadDeadline(time.Time) error  { return nil }
+func (*tape) SetWriteDeadline(time.Time) error { return nil }
+func (*tape) LocalAddr() net.Addr              { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+func (*tape) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
+
+// quiet makes a server without a listener; its log goes nowhere.
+func quiet(t testing.TB) *running {
+	t.Helper()
+	r := &running{t: t, flake: &fakeSnowflake{}}
+	cfg := testConfig(io.Discard)
+	cfg.Log = zerolog.Nop()
+	var err error
+	r.Server, err = New(cfg)
+	require.NoError(t, err)
+	return r
+}
+
+// renew gives the server a new table.
+func (r *running) renew() {
+	r.flake.calls.Store(0)
+	r.table = newTable(segment.Row{Tag: "order", MaxID: 1, Step: 100}, segment.Row{Tag: "a/b", MaxID: 500, Step: 10})
+	r.SetBackend(r.newBackend())
+}
+
+// FuzzConnection: whatever a client sends, what it gets is HTTP, IDs and errors as
+// leafd writes them; each ID that was taken is in one of the answers.
+func FuzzConnection(f *testing.F) {
+	for _, s := range []string{
+		"GET /api/snowflake/get/x HTTP/1.1\r\nHost: a\r\n\r\n", "GET /api/segment/get/order?n=3 HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\nGET /api/segment/get/a%2Fb HTTP/1.1\r\n\r\n",
+		"HEAD /api/segment/get/order HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.0\r\n\r\n", "POST /api/segments HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + token + "\r\nContent-Length: 20\r\n\r\n{\"tag\":\"x\",\"step\":1}",
+		"PATCH /api/segments/order HTTP/1.1\r\nAuthorization: Bearer " + token + "\r\nTransfer-Encoding: chunked\r\n\r\na\r\n{\"step\":5}\r\n0\r\n\r\n", "DELETE /api/segments/a%2Fb HTTP/1.1\r\nAuthorization: bearer " + token + "\r\n\r\n",
+		"GET http://h/api/segment/get/order HTTP/1.1\r\nHost: h\r\n\r\n", "OPTIONS * HTTP/1.1\r\n\r\n", "GET /api/snowflake/get/x HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nx",
+		"GET /api/snowflake/get/x HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy", "GET /x HTTP/1.1\r\nX: a\r\n b\r\n\r\n", "\x16\x03\x01\x02\x00", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"GET /decodeSnowflakeId?snowflakeId=1 HTTP/1.1\r\n\r\n", "GET /api/segments?limit=1 HTTP/1.1\r\n\r\n", "GET /healthz HTTP/9.9\n\n", "GET /api/segment/get/order HTTP/1.1\r\nConnection: close\r\n\r\nGET /",
+	} {
+		f.Add([]byte(s), uint8(255))
+		f.Add([]byte(s), uint8(1))
+	}
+	r := quiet(f)
+	var methods []string
+	serving := r.newHTTP(func(ctx *fasthttp.RequestCtx) {
+		methods = append(methods, string(ctx.Method()))
+		r.handle(ctx)
+	})
+	l := newListener(&net.TCPListener{}, Public, &r.cfg, nil, func() {})
+	f.Cleanup(l.end)
+	f.Fuzz(func(t *testing.T, sent []byte, piece uint8) {
+		r.renew()
+		methods = methods[:0]
+		s := &tape{data: sent, piece: int(piece)*16 + 1}
+		c := &conn{Conn: s, l: l}
+		err := serving.ServeConn(c)
+		require.False(t, err != nil && strings.Contains(err.Error(), "panic"), err)
+
+		var got []int64
+		answers := 0
+		replies := bufio.NewReader(bytes.NewReader(s.sent.Bytes()))
+		for {
+			if _, err := replies.Peek(1); err != nil {
+				break
+			}
+			method := http.MethodGet
+			if answers < len(methods) {
+				method = methods[answers]
+			}
+			res, err := http.ReadResponse(replies, &http.Request{Method: method})
+			require.NoError(t, err, "%q", s.sent.Bytes())
+			body, err := io.ReadAll(res.Body)
+			require.NoError(t, err)
+			require.NoError(t, res.Body.Close())
+			if res.StatusCode == http.StatusContinue {
+				continue
+			}
+			answers++
+			require.NotEqual(t, http.StatusInternalServerError, res.StatusCode, "a handler panicked, or failed: %s", body)
+			if res.StatusCode >= 400 {
+				if method != http.MethodHead {
+					answer{status: res.StatusCode, header: res.Header, body: string(body)}.requireKnownError(t)
+				}
+				continue
+			}
+			got = append(got, idsIn(t, body)...)
+		}
+		require.GreaterOrEqual(t, r.used(), len(got))
+		if answers >= len(methods) { // else fasthttp dropped answers that it hadn't sent when a body broke off
+			require.Len(t, got, r.used(), "an ID was taken and not given")
+		}
+		require.LessOrEqual(t, answers, len(methods)+1)
+		for _, row := range r.table.rows {
+			require.NoError(t, checkKey([]byte(row.Tag)))
+			requireIssuable(t, row)
+		}
+	})
+}
+
+// requireKnownError fails unless a is an error of allErrors.
+func (a answer) requireKnownError(t *testing.T) {
+	t.Helper()
+	i := slices.IndexFunc(allErrors, func(e *apiError) bool {
+		return a.status == e.status && strings.HasPrefix(a.body, `{"code":"`+e.code+`",`)
+	})
+	require.GreaterOrEqual(t, i, 0, "%d %s", a.status, a.body)
+	a.requireError(t, a.status, allErrors[i].code)
+}
+
+// idsIn returns the IDs in a body; none where it has none.
+func idsIn(t *testing.T, body []byte) []int64 {
+	t.Helper()
+	texts := strings.Fields(string(body))
+	var list struct{ IDs []string }
+	if json.Unmarshal(body, &list) == nil && list.IDs != nil {
+		texts = list.IDs
+	}
+	var ids []int64
+	for _, text := range texts {
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// requireIssuable fails unless the next range of row can be issued.
+func requireIssuable(t *testing.T, row segment.Row) {
+	t.Helper()
+	end := new(big.Int).Add(big.NewInt(row.MaxID), big.NewInt(row.Step))
+	require.True(t, row.Step >= 1 && row.MaxID >= 0 && end.IsInt64(), "%+v", row)
+}
+
+// FuzzTagBodies: a body makes, or changes, the row that it spells, or none.
+func FuzzTagBodies(f *testing.F) {
+	for _, body := range []string{
+		`{"tag":"x","step":1}`, `{"tag":"x","step":"9223372036854775806"}`, `{"tag":"x","step":1,"max_id":"9223372036854775806"}`, `{"tag":"x","step":9223372036854775807,"max_id":1}`, `{"Tag":"x","STEP":2}`,
+		`{"tag":"x","step":1,"step":0}`, `{"tag":"order","step":1}`, `{"step":5}`, `{"step":"5","description":"d"}`, `{"description":""}`, `{"step":null,"description":null}`, `{"step":1e3}`, `{"step":"+1"}`,
+		`{"tag":"\ud800","step":1}`, `{"tag":"\u0000","step":1}`, `{"reason":"r","unknown":true}`, `{"step":"\u0031"}`, `null`, `[]`, `{`, `{"tag":"x","step":1}{}`, strings.Repeat("[", 5000), "\xff", `{"step":"-0"}`, `{"step":"007"}`,
+	} {
+		f.Add([]byte(body))
+	}
+	r := quiet(f)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, request := range []struct{ method, target string }{{"POST", "/api/segments"}, {"PATCH", "/api/segments/order"}} {
+			r.renew()
+			before, err := r.table.List(context.Background())
+			require.NoError(t, err)
+			var ctx fasthttp.RequestCtx
+			ctx.Init(&fasthttp.Request{}, nil, nil)
+			ctx.Request.Header.SetMethod(request.method)
+			ctx.Request.SetRequestURI(request.target)
+			ctx.Request.Header.Set("Authorization", "Bearer "+token)
+			ctx.Request.SetBodyRaw(body)
+			r.handle(&ctx)
+			after, err := r.table.List(context.Background())
+			require.NoError(t, err)
+			if status := ctx.Response.StatusCode(); status >= 400 {
+				require.Equal(t, before, after)
+				require.Less(t, status, 500)
+				got := answer{status: status, header: http.Header{}, body: string(ctx.Response.Body())}
+				got.header.Set("Content-Type", string(ctx.Response.Header.ContentType()))
+				got.header.Set("Cache-Control", string(ctx.Response.Header.Peek("Cache-Control")))
+				got.requireKnownError(t)
+				continue
+			}
+			for _, row := range after {
+				if row.Tag == "order" && request.method == "POST" || slices.Contains(before, row) {
+					continue
+				}
+				requireSpelt(t, body, row)
+			}
+		}
+	})
+}
+
+// requireSpelt compares a row that was made of body with another reading of it.
+func requireSpelt(t *testing.T, body []byte, row segment.Row) {
+	t.Helper()
+	require.NoError(t, checkKey([]byte(row.Tag)))
+	requireIssuable(t, row)
+	var spelt map[string]any
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	require.NoError(t, dec.Decode(&spelt), "a row was made of what is no object: %+v", row)
+	for name := range spelt {
+		if strings.ToLower(name) != name {
+			return // encoding/json takes these too, and the last one counts
+		}
+	}
+	want := func(name string) (n *big.Int, given bool) {
+		text := ""
+		switch v := spelt[name].(type) {
+		case nil:
+			return nil, false
+		case json.Number:
+			text = v.String()
+		case string:
+			text = v
+		}
+		n, ok := new(big.Int).SetString(text, 10)
+		require.True(t, ok, "%s is %q, and the row %+v", name, text, row)
+		return n, true
+	}
+	if n, given := want("step"); given {
+		require.Equal(t, n.String(), strconv.FormatInt(row.Step, 10))
+	}
+	if n, given := want("max_id"); given {
+		require.Equal(t, n.String(), strconv.FormatInt(row.MaxID, 10))
+	}
+	if tag, given := spelt["tag"].(string); given {
+		require.Equal(t, tag, row.Tag)
+	}
+	if description, given := spelt["description"].(string); given {
+		require.Equal(t, description, row.Description)
+	}
+}
+
+// FuzzDecodeID compares what an ID is taken apart into with arithmetic on its bits,
+// written out.
+func FuzzDecodeID(f *testing.F) {
+	for _, s := range []string{"0", "1", "-0", "-1", "+1", "007", "9223372036854775807", "9223372036854775808", "2124140238493188149", "1e3", "", " 1", "１", "0x10"} {
+		f.Add(s)
+	}
+	r := quiet(f)
+	r.renew()
+	f.Fuzz(func(t *testing.T, text string) {
+		id, parts, layout, err := r.takeApart(text)
+		n, isNumber := new(big.Int).SetString(text, 10)
+		isNumber = isNumber && strings.Trim(text, "0123456789") == ""
+		require.Equal(t, isNumber && n.IsInt64(), err == nil, "%q: %v", text, err)
+		if err != nil {
+			require.True(t, errors.Is(err, snowflake.ErrBadID) || answerTo(err).code == "bad_id", err)
+			return
+		}
+		require.Equal(t, n.String(), strconv.FormatInt(id, 10))
+		bits := strings.Repeat("0", 63-len(n.Text(2))) + n.Text(2)
+		number := func(bits string) int64 {
+			n, ok := new(big.Int).SetString(bits, 2)
+			require.True(t, ok)
+			return n.Int64()
+		}
+		require.Equal(t, number(bits[:41]), int64(parts.Time-layout.Epoch))
+		require.Equal(t, number(bits[41:51]), parts.Worker)
+		require.Equal(t, number(bits[51:]), parts.Sequence)
+	})
+}
