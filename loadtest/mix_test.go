@@ -110,8 +110,12 @@ func TestTick(t *testing.T) {
 	require.GreaterOrEqual(t, r.Latency.P90, 15*time.Millisecond)
 
 	t.Run("ended early", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
+		_, url := serve(t, func(f *fake, w http.ResponseWriter, r *http.Request, nth int64) {
+			f.growing(w, r, nth)
+			cancel() // while all others wait for their beat
+		})
 		cfg := config(t, url)
 		cfg.Rate, cfg.Tick, cfg.Duration = 1, time.Second, time.Hour
 		r := runUntil(t, ctx, cfg)

@@ -36,7 +36,9 @@ func latencyOf(h *hdrhistogram.Histogram) Latency {
 func Together(results ...*Result) Latency {
 	all, most := newHistogram(), time.Duration(0)
 	for _, r := range results {
-		all.Merge(r.latencies)
+		if r.latencies != nil { // of a Result that Run made
+			all.Merge(r.latencies)
+		}
 		most = max(most, r.Latency.Max)
 	}
 	return latencyOf(all).exactly(most)

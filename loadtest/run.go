@@ -154,7 +154,10 @@ func (r *run) load(ctx context.Context) (*Result, error) {
 	working.Wait()
 	close(done)
 	<-looking
-	unwatch()
+	if !unwatch() {
+		// It was ended, which clients see sooner than that function may run.
+		r.pace.end()
+	}
 	r.stop()
 	beating.Wait()
 	return r.result(begun), nil
