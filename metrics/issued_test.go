@@ -89,8 +89,12 @@ func TestIssuedRandomWalk(t *testing.T) {
 
 		grown := map[string]int64{}
 		var all int64
+		fresh := 0
 		for name, tag := range present {
 			grown[name] = tag.ids - known[name]
+			if _, seen := known[name]; !seen {
+				fresh++
+			}
 		}
 		for name, ids := range got {
 			if name == Rest {
@@ -106,6 +110,9 @@ func TestIssuedRandomWalk(t *testing.T) {
 			case seen:
 				require.Zero(t, ids, "T1: %s is shown from here on", name)
 				changes++
+			case ids == 0 && len(before)-1+fresh > MaxTags:
+				// All places were taken when it was looked at, and one came free in
+				// this very scrape: its IDs are among the rest already.
 			default:
 				require.Equal(t, grown[name], ids, "T1: %s was never counted elsewhere", name)
 			}

@@ -269,7 +269,7 @@ func TestFrozenDaemonGoesOn(t *testing.T) {
 // SIGTERM under load: what was in flight is answered whole, then nothing is.
 func TestStopFinishesWhatIsInFlight(t *testing.T) {
 	m := newMachine(t)
-	l := m.ready()
+	l := m.ready("--segment-wait", "10s") // a busy machine's first range is no refusal
 	ld := newLoad(l, "/api/snowflake/get/a?n=5000", "/api/snowflake/get/a")
 	other := newLoad(l, "/api/segment/get/leaf-segment-test?n=100")
 	require.Eventually(t, func() bool { return ld.count() > 20_000 }, 30*time.Second, time.Millisecond)
