@@ -316,22 +316,27 @@ type load struct {
 
 	mu      sync.Mutex
 	got     []int64        // mu protects; every ID received
+	answers []int          // mu protects; requests that are over, by client
 	refused map[string]int // mu protects; by error code
 	failed  int            // mu protects; requests without an answer
 	broken  []string       // mu protects; answers that are neither IDs nor a refusal
 }
 
 func newLoad(l *child, paths ...string) *load {
-	ld := &load{stopping: make(chan struct{}), refused: map[string]int{}}
-	for _, path := range paths {
-		for range 2 {
-			ld.wg.Go(func() { ld.client(l, path) })
-		}
+	return (&load{}).start(l, 2, paths)
+}
+
+// start begins with that many clients for each path.
+func (ld *load) start(l *child, clients int, paths []string) *load {
+	ld.stopping, ld.refused = make(chan struct{}), map[string]int{}
+	ld.answers = make([]int, clients*len(paths))
+	for me := range ld.answers {
+		ld.wg.Go(func() { ld.client(l, paths[me/clients], me) })
 	}
 	return ld
 }
 
-func (ld *load) client(l *child, path string) {
+func (ld *load) client(l *child, path string, me int) {
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: ld.fresh}}
 	defer client.CloseIdleConnections()
 	for {
@@ -350,6 +355,7 @@ func (ld *load) client(l *child, path string) {
 		_ = res.Body.Close()
 		list, perr := ids(string(body))
 		ld.note(func() {
+			ld.answers[me]++
 			switch {
 			case err != nil:
 				ld.failed++
@@ -368,6 +374,22 @@ func (ld *load) note(f func()) {
 	ld.mu.Lock()
 	defer ld.mu.Unlock()
 	f()
+}
+
+// answered returns once each client has had n answers more.
+func (ld *load) answered(t *testing.T, n int) {
+	t.Helper()
+	var began []int
+	ld.note(func() { began = slices.Clone(ld.answers) })
+	require.Eventually(t, func() bool {
+		all := true
+		ld.note(func() {
+			for i, was := range began {
+				all = all && ld.answers[i] >= was+n
+			}
+		})
+		return all
+	}, 30*time.Second, time.Millisecond)
 }
 
 func (ld *load) count() int {

@@ -97,13 +97,7 @@ func TestRestartRefusesNobody(t *testing.T) {
 
 // newFreshLoad is newLoad with a connection for each request.
 func newFreshLoad(l *child, paths ...string) *load {
-	ld := &load{stopping: make(chan struct{}), refused: map[string]int{}, fresh: true}
-	for _, path := range paths {
-		for range 4 {
-			ld.wg.Go(func() { ld.client(l, path) })
-		}
-	}
-	return ld
+	return (&load{fresh: true}).start(l, 4, paths)
 }
 
 // While a start has to wait for longer than a moment, the socket's clients are told so.
