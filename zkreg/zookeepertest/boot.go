@@ -129,7 +129,9 @@ func (s *Server) boot() error {
 
 // spawn starts the server's process.
 func (s *Server) spawn() error {
-	s.giveBack()
+	if err := s.held.share(true); err != nil {
+		return err
+	}
 	java, err := exec.LookPath("java")
 	if err != nil {
 		return fmt.Errorf("zookeepertest: java is not installed: %s", advice)

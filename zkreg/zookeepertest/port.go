@@ -6,9 +6,11 @@ import (
 	"syscall"
 )
 
-// holdPort binds addr without listening: connections are refused, and nobody else
-// gets the port, until the function that it returns is called.
-func holdPort(addr string) (func(), error) {
+// heldPort is a port that is bound and doesn't listen: connections are refused, and
+// nobody else gets it. Nil holds none.
+type heldPort struct{ fd int }
+
+func holdPort(addr string) (*heldPort, error) {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil {
 		return nil, err
@@ -18,14 +20,37 @@ func holdPort(addr string) (func(), error) {
 		return nil, os.NewSyscallError("socket", err)
 	}
 	syscall.CloseOnExec(fd)
-	// Connections of before may linger on the port.
-	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
-		_ = syscall.Close(fd)
-		return nil, os.NewSyscallError("setsockopt", err)
+	p := &heldPort{fd}
+	err = p.share(true) // connections of before may linger on the port
+	if err == nil {
+		err = os.NewSyscallError("bind", syscall.Bind(fd, &syscall.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}))
 	}
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}); err != nil {
-		_ = syscall.Close(fd)
-		return nil, os.NewSyscallError("bind", err)
+	if err == nil {
+		err = p.share(false)
 	}
-	return func() { _ = syscall.Close(fd) }, nil // the socket was only there to be in the way
+	if err != nil {
+		p.giveBack()
+		return nil, err
+	}
+	return p, nil
+}
+
+// share tells whether a server may listen on the port beside us: the one whose port it
+// is, so that there is no moment in which another could get it.
+func (p *heldPort) share(yes bool) error {
+	if p == nil {
+		return nil
+	}
+	reuse := 0
+	if yes {
+		reuse = 1
+	}
+	return os.NewSyscallError("setsockopt", syscall.SetsockoptInt(p.fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, reuse))
+}
+
+// giveBack is called when the port's server listens, or will never do so again.
+func (p *heldPort) giveBack() {
+	if p != nil {
+		_ = syscall.Close(p.fd) // the socket was only there to be in the way
+	}
 }

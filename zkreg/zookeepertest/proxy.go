@@ -16,8 +16,8 @@ import (
 // to Addr and a server. Its methods are for one goroutine at a time, but Addr.
 type Proxy struct {
 	proxy *toxiproxy.Proxy
-	addr  string // Immutable
-	held  func() // gives the port back that Down keeps; nil while the proxy listens
+	addr  string    // Immutable
+	held  *heldPort // nil before the first Down
 }
 
 // NewProxy returns a proxy before the server at upstream (host:port), gone with
@@ -36,7 +36,7 @@ func NewProxy(t testing.TB, upstream string) *Proxy {
 			p := &Proxy{proxy: proxy, addr: proxy.Listen}
 			t.Cleanup(func() {
 				proxy.Stop()
-				p.giveBack()
+				p.held.giveBack()
 			})
 			return p
 		}
@@ -53,28 +53,23 @@ func (p *Proxy) Addr() string { return p.addr }
 func (p *Proxy) Down(t testing.TB) {
 	t.Helper()
 	p.proxy.Stop()
-	if p.held != nil {
-		return
+	err := p.held.share(false)
+	if p.held == nil {
+		p.held, err = holdPort(p.addr)
 	}
-	held, err := holdPort(p.addr)
 	if err != nil {
 		t.Fatalf("zookeepertest: keeping the port of the proxy on %s: %v", p.addr, err)
-	}
-	p.held = held
-}
-
-func (p *Proxy) giveBack() {
-	if p.held != nil {
-		p.held()
-		p.held = nil
 	}
 }
 
 // Up takes connections again after Down.
 func (p *Proxy) Up(t testing.TB) {
 	t.Helper()
-	p.giveBack()
-	if err := p.proxy.Start(); err != nil {
+	err := p.held.share(true)
+	if err == nil {
+		err = p.proxy.Start()
+	}
+	if err != nil {
 		t.Fatalf("zookeepertest: proxy on %s: %v", p.addr, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -46,6 +47,8 @@ func TestProxy(t *testing.T) {
 	p.Down(t)
 	_, err := through()
 	require.ErrorContains(t, err, "refused")
+	_, err = net.Listen("tcp", p.Addr())
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	p.Up(t)
 	serves()
 	p.Cut(t)

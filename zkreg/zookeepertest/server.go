@@ -42,7 +42,7 @@ type Server struct {
 	secure  bool   // Immutable once started: it has a TLS port too
 	port    int    // kept over restarts
 	process *proctest.Process
-	held    func()       // gives the port back that is kept while the server is down; nil while it runs
+	held    *heldPort    // nil before the server has ended once
 	roots   atomic.Int64 // Atomic: roots made
 }
 
@@ -216,23 +216,20 @@ func (s *Server) end(signal syscall.Signal) error {
 	}
 	err := s.process.End(signal)
 	s.process = nil
-	if err == nil { // nobody else shall have the port when the server comes back
-		s.held, err = holdPort(s.Addr())
+	if err != nil {
+		return err
 	}
-	return err
-}
-
-func (s *Server) giveBack() {
 	if s.held != nil {
-		s.held()
-		s.held = nil
+		return s.held.share(false)
 	}
+	s.held, err = holdPort(s.Addr()) // nobody else shall have it when the server comes back
+	return err
 }
 
 // remove kills the server, whose data nobody needs any more, and removes it.
 func (s *Server) remove() error {
 	err := s.end(syscall.SIGKILL)
-	s.giveBack()
+	s.held.giveBack()
 	if err != nil {
 		return err
 	}
