@@ -36,6 +36,10 @@ const failedInterval = 500 * time.Millisecond
 //	C5  With ReclaimAfter, no ceiling reaches beyond half of it after the last
 //	    write that the registry took, reckoned from before that write was sent,
 //	    on the clock that counts suspend too; and once it is over the ceiling is 0.
+//	C6  A ceiling that the registry doesn't have counts on the local file's word only
+//	    once the registry has been asked in vain for a while, by a process that ran
+//	    all the time: one that stood still, and was replaced meanwhile, hears of it
+//	    before it issues beyond what the registry had for the other to start from.
 type Worker struct {
 	cfg           Config       // immutable
 	floor         clock.Millis // immutable once started
@@ -55,6 +59,7 @@ type Worker struct {
 	record   Record        // mu protects; what was recorded last
 	anchor   clock.Reading // mu protects; the clocks at the last report that raised the recorded timestamp
 	lastErr  error         // mu protects; why the last report failed, nil if it did not
+	told     error         // mu protects; the same, where it was told of: see hindered
 	lastTry  time.Duration // mu protects; monotonic time of the last report
 	fenced   error         // mu protects; why, once fenced
 	reported chan struct{} // mu protects; closed and replaced at the end of each report
@@ -66,6 +71,10 @@ type Worker struct {
 	localErr  error         // mu protects; why the file's last write failed
 	issuing   bool          // mu protects; as Watch saw the generator last
 	leaving   bool          // mu protects; Close has begun
+
+	// Of hearing it; see hearing.go.
+	ran      time.Duration // mu protects; boot-time clock at the last report
+	heardOut time.Duration // mu protects; boot-time clock from which on the file's word counts, 0 while the registry takes our reports
 
 	// Of the peers; see peers.go.
 	peers    []string       // mu protects; addresses last known
@@ -165,6 +174,10 @@ func (w *Worker) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-w.kick:
+		}
+		w.report(ctx)
+		for w.askAgain() && w.pauseAsking(ctx) == nil {
+			w.reporting.Within(w.cfg.Clock, 2*w.cfg.ReportInterval+turnGrace)
 			w.report(ctx)
 		}
 	}
@@ -202,10 +215,14 @@ func (w *Worker) report(ctx context.Context) {
 	if ctx.Err() != nil {
 		return // stopping: Close has the last word
 	}
+	hindered := w.hindered(err)
 	w.mu.Lock()
-	before := w.lastErr
 	w.lastErr = err
 	w.lastTry = w.cfg.Clock.Mono()
+	before := w.told
+	if hindered || err == nil {
+		w.told = err
+	}
 	close(w.reported)
 	w.reported = make(chan struct{})
 	w.mu.Unlock()
@@ -214,7 +231,7 @@ func (w *Worker) report(ctx context.Context) {
 	case errors.Is(err, ErrClockJumped) && !errors.Is(before, ErrClockJumped):
 		w.notify(Event{Kind: EventClockJumped, Err: err})
 		w.ask() // leave the live at once
-	case err != nil && !errors.Is(err, ErrClockJumped) && (before == nil || errors.Is(before, ErrClockJumped)):
+	case hindered && !errors.Is(err, ErrClockJumped) && (before == nil || errors.Is(before, ErrClockJumped)):
 		w.notify(Event{Kind: EventReportFailing, Err: err})
 	case err == nil && before != nil:
 		w.notify(Event{Kind: EventReportRecovered})
@@ -268,9 +285,16 @@ func (w *Worker) publish(r Record, now clock.Reading, inRegistry bool) {
 }
 
 // save returns nil as soon as the local file or the registry has r; where the lease is
-// short, as soon as the registry has. What takes longer than ctx counts when it is done.
+// short, or the registry is unheard, as soon as the registry has. What takes longer than
+// ctx counts when it is done.
 func (w *Worker) save(ctx context.Context, r Record, now clock.Reading) error {
-	registryOnly := w.leaseShort(now)
+	leaseShort, unheard := w.leaseShort(now), w.unheard(now)
+	registryOnly := leaseShort || unheard
+	if unheard { // to be asked again in time
+		bounded, cancel := context.WithTimeout(ctx, min(w.hearing(now), w.cfg.ReportInterval))
+		defer cancel()
+		ctx = bounded
+	}
 	type result struct {
 		err    error
 		counts bool
@@ -285,7 +309,7 @@ func (w *Worker) save(ctx context.Context, r Record, now clock.Reading) error {
 			bounded, cancel := context.WithTimeout(w.life, max(w.cfg.ReportInterval, leastReport))
 			defer cancel()
 			err := w.lost(to.finish(bounded, r))
-			if err == nil {
+			if err == nil && counts {
 				w.publish(r, now, to == &w.remote)
 			}
 			results <- result{err, counts}
@@ -303,22 +327,25 @@ func (w *Worker) save(ctx context.Context, r Record, now clock.Reading) error {
 			failed = append(failed, got.err)
 		case <-ctx.Done():
 			failed = append(failed, fmt.Errorf("worker: recording the ceiling took too long: %w", ctx.Err()))
-			return w.notSaved(failed, registryOnly)
+			return w.notSaved(failed, leaseShort, unheard)
 		}
 	}
-	return w.notSaved(failed, registryOnly)
+	return w.notSaved(failed, leaseShort, unheard)
 }
 
 // leastReport is the shortest time that the registry gets for a report.
 const leastReport = 3 * time.Second
 
-func (w *Worker) notSaved(failed []error, registryOnly bool) error {
+func (w *Worker) notSaved(failed []error, leaseShort, unheard bool) error {
 	if err := w.isFenced(); err != nil {
 		return err
 	}
 	err := withoutNoRegistry(failed)
-	if registryOnly {
+	switch {
+	case leaseShort:
 		return fmt.Errorf("%w, %s without the registry: %w", ErrLeaseOver, w.cfg.ReclaimAfter/2, err)
+	case unheard:
+		return fmt.Errorf("%w: %w", errUnheard, err)
 	}
 	return fmt.Errorf("worker: the ceiling could not be recorded: %w", err)
 }

@@ -42,6 +42,7 @@ func (w *Worker) registryTook(sent clock.Reading, cluster string) {
 	w.mu.Lock()
 	before := w.remoteErr
 	w.remoteErr = nil
+	w.heardOut = 0
 	w.renewed = sent.Boot
 	w.record.Registered, w.record.Cluster = sent.Wall(), cluster
 	w.record.Lineage, w.record.Home = nil, w.cfg.Home

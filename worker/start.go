@@ -265,17 +265,31 @@ func (w *Worker) begin(ctx context.Context, me self) error {
 	w.anchor = now
 	w.began = now.Wall()
 	w.known = me.Timestamp
+	w.ran = now.Boot
 	if me.offline {
+		w.heardOut = max(now.Boot, 1) // look heard it out
 		w.renewed = now.Boot - now.Wall().Sub(me.Registered)
 		w.remoteErr = me.cause
 	}
 	w.mu.Unlock()
+	for {
+		err := w.first(ctx)
+		if err == nil || w.Ceiling() > 0 { // the registry may have taken longer than a report has
+			return nil
+		}
+		if errors.Is(err, errUnheard) {
+			err = w.pauseAsking(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("the first ceiling could not be recorded: %w", err)
+		}
+	}
+}
+
+func (w *Worker) first(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, max(w.cfg.ReportInterval, firstReport))
 	defer cancel()
-	if err := w.extend(bounded); err != nil {
-		return fmt.Errorf("the first ceiling could not be recorded: %w", err)
-	}
-	return nil
+	return w.extend(bounded)
 }
 
 // firstReport is the shortest time that the first report may take.

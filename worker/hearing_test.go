@@ -1,0 +1,125 @@
+package worker_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/worker/registrytest"
+)
+
+// passAndReport lets dt pass, and returns once the file has a report of then that the
+// worker has dealt with: it sleeps, or the ceiling has risen.
+func (d *daemon) passAndReport(t *testing.T, w *worker.Worker, dt time.Duration) {
+	t.Helper()
+	require.Eventually(t, func() bool { return d.clk.Sleepers() > 0 }, 10*time.Second, time.Millisecond)
+	saves, before := len(d.cache.Saves()), w.Ceiling()
+	d.clk.Advance(dt)
+	require.Eventually(t, func() bool {
+		return len(d.cache.Saves()) > saves && (d.clk.Sleepers() > 1 || w.Ceiling() > before)
+	}, 10*time.Second, time.Millisecond)
+}
+
+// C6: a process that stood still beyond its ceiling issues nothing on the file's word
+// before the registry could say who took its place.
+func TestStoodStillAndReplaced(t *testing.T) {
+	d := newDaemon()
+	model, _ := d.inCluster(registrytest.Options{})
+	w := d.start(t)
+	run(t, w)
+	before := w.Ceiling()
+	model.Rewrite(w.ID(), "another") // started elsewhere meanwhile
+	model.Down()                     // the connection is dead after so long, and has to be made anew
+	d.passAndReport(t, w, time.Minute)
+	require.Equal(t, before, w.Ceiling(), "the file has a higher one, and that is not enough")
+	require.ErrorIs(t, w.Check(), snowflake.ErrCeilingReached)
+
+	model.Up()
+	require.Eventually(t, func() bool {
+		d.clk.Advance(500 * time.Millisecond)
+		return w.Ceiling() == 0
+	}, 10*time.Second, time.Millisecond)
+	require.ErrorIs(t, w.Await(t.Context(), d.clk.Millis()), worker.ErrFenced)
+}
+
+// P3: a registry that fails while the process runs is given up before the ceiling is
+// reached, and then not waited for any more. One that stays away from a process that
+// stood still holds it up for seconds, not for good.
+func TestOutageOfTheRegistryRefusesNobody(t *testing.T) {
+	d := newDaemon()
+	model, _ := d.inCluster(registrytest.Options{})
+	w := d.start(t)
+	run(t, w)
+	before := w.Ceiling()
+	model.Down()
+	d.passAndReport(t, w, d.cfg.ReportInterval)
+	require.Equal(t, before, w.Ceiling(), "the registry is asked for a while first")
+	require.NoError(t, w.Check())
+	for w.Ceiling() == before {
+		d.passAndReport(t, w, 500*time.Millisecond)
+		require.Less(t, d.clk.Millis(), before, "issuing goes on")
+	}
+	require.NotContains(t, d.events.kinds(), worker.EventReportFailing, "nobody noticed")
+	for range 5 {
+		before = w.Ceiling()
+		require.Eventually(t, func() bool {
+			d.clk.Advance(500 * time.Millisecond)
+			return w.Ceiling() > before
+		}, 10*time.Second, 10*time.Millisecond)
+	}
+
+	before = w.Ceiling()
+	d.passAndReport(t, w, time.Minute)
+	began := d.clk.Millis()
+	require.Equal(t, before, w.Ceiling(), "it stood still")
+	require.ErrorIs(t, w.Check(), snowflake.ErrCeilingReached)
+	for w.Ceiling() == before {
+		d.passAndReport(t, w, 500*time.Millisecond)
+	}
+	require.GreaterOrEqual(t, d.clk.Millis(), began.Add(3*time.Second))
+	require.Less(t, d.clk.Millis(), began.Add(5*time.Second))
+	require.Eventually(t, func() bool { return w.Check() == nil }, 10*time.Second, time.Millisecond)
+	require.Contains(t, d.events.kinds(), worker.EventReportFailing)
+}
+
+// A registry that is silent holds a report up, and the next one no more.
+func TestSilentRegistryIsHeardOut(t *testing.T) {
+	d := newDaemon()
+	_, member := d.inCluster(registrytest.Options{})
+	silent := &silentRegistry{Registry: member, until: make(chan struct{})}
+	d.cfg.Registry = silent
+	w := d.start(t)
+	run(t, w)
+	before := w.Ceiling()
+	silent.on.Store(true)
+	defer close(silent.until)
+	d.passAndReport(t, w, d.cfg.ReportInterval)
+	require.Equal(t, before, w.Ceiling())
+	for w.Ceiling() == before {
+		d.passAndReport(t, w, 500*time.Millisecond)
+		require.Less(t, d.clk.Millis(), before, "issuing goes on")
+	}
+	require.Greater(t, w.Ceiling(), before)
+	require.GreaterOrEqual(t, d.clk.Millis(), clock.MillisOf(noon).Add(d.cfg.ReportInterval+(d.cfg.CeilingLead-d.cfg.ReportInterval)/2))
+}
+
+// silentRegistry takes reports and, once it is on, answers none.
+type silentRegistry struct {
+	worker.Registry
+
+	on    atomic.Bool
+	until chan struct{} // closed: it answers those too
+}
+
+func (s *silentRegistry) Report(ctx context.Context, r worker.Record, live bool) (worker.Record, error) {
+	if s.on.Load() {
+		<-s.until
+	}
+	return s.Registry.Report(ctx, r, live)
+}
