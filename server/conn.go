@@ -49,6 +49,8 @@ type conn struct {
 	linger  atomic.Bool // Close gives the client time to read the answer
 	closed  atomic.Bool
 	digits  [maxDigits]byte // of the serving goroutine: the ID of the response being written
+	// answered counts a request for IDs when its response is written.
+	answered answered
 }
 
 // maxDigits is the length of the longest int64 in decimal, with its sign.
@@ -100,6 +102,7 @@ func (c *conn) Read(p []byte) (int, error) {
 // Write writes to the client, with at least half the write time-out left.
 func (c *conn) Write(p []byte) (int, error) {
 	c.phase = waiting
+	c.answered.written()
 	if c.writeBy-c.l.coarse.Load() < int64(c.l.writeTimeout/2) { // C3
 		deadline := time.Now().Add(c.l.writeTimeout)
 		if err := c.SetWriteDeadline(deadline); err != nil {

@@ -53,11 +53,14 @@ type stripe struct {
 //
 //	L1  counting takes no lock and no memory, and a scrape keeps none of it from
 //	    going on;
-//	L2  a request is counted once, when its response is ready, and nothing is
-//	    sampled: counts and sums are exact once nothing is in flight, and no
-//	    count ever falls;
+//	L2  a request is counted once, when its response is handed to the connection,
+//	    and nothing is sampled: counts and sums are exact once nothing is in
+//	    flight, and no count ever falls. A response that its connection was gone
+//	    before is none;
 //	L3  connections share a stripe only where there are more of them than
-//	    stripes, so that processors seldom take the counters from each other.
+//	    stripes, so that processors seldom take the counters from each other;
+//	L4  the clock is read once for all the responses that are written at once: of
+//	    requests that came in one packet, one ends where the next begins.
 type latency struct {
 	stripes []stripe // immutable; a power of two of them
 	mask    uint64   // immutable: their number less one
@@ -78,19 +81,52 @@ func (l *latency) of(ctx *fasthttp.RequestCtx) *stripe {
 
 // one counts a request for one ID that is answered.
 func (l *latency) one(ctx *fasthttp.RequestCtx, m mode) {
-	l.of(ctx).served[m][0].add(ctx)
+	count(ctx, &l.of(ctx).served[m][0])
 }
 
 // many counts a request for n IDs at once that is answered.
 func (l *latency) many(ctx *fasthttp.RequestCtx, m mode, n int) {
 	t := &l.of(ctx).served[m][1]
 	t.batch.Add(int64(n))
-	t.add(ctx)
+	count(ctx, t)
 }
 
 // refuse counts a request for which IDs were asked for, and not had.
 func (l *latency) refuse(ctx *fasthttp.RequestCtx, m mode, batch bool) {
-	l.of(ctx).failed[m][index(batch)].add(ctx)
+	count(ctx, &l.of(ctx).failed[m][index(batch)])
+}
+
+// count counts a request in t, from when it was read: now, or, where its connection
+// tells us, when the response is written.
+func count(ctx *fasthttp.RequestCtx, t *timings) {
+	if c, ok := ctx.Conn().(*conn); ok {
+		c.answered.next(t, ctx.Time())
+		return
+	}
+	t.add(time.Since(ctx.Time()))
+}
+
+// answered is a request of a connection whose response is not written yet (L4). It is
+// of the goroutine that serves the connection.
+type answered struct {
+	in    *timings // nil: there is none
+	began time.Time
+}
+
+// next puts a request that was read at began into the place of the one before.
+func (a *answered) next(in *timings, began time.Time) {
+	if a.in != nil {
+		a.in.add(began.Sub(a.began))
+	}
+	a.in, a.began = in, began
+}
+
+// written is called when the responses are.
+func (a *answered) written() {
+	if a.in != nil {
+		a.in.add(time.Since(a.began))
+		a.in = nil
+	}
 }
 
 func index(batch bool) int {
@@ -100,9 +136,8 @@ func index(batch bool) int {
 	return 0
 }
 
-// add counts a request from when it was read to now.
-func (t *timings) add(ctx *fasthttp.RequestCtx) {
-	took := time.Since(ctx.Time())
+// add counts a request that took this long.
+func (t *timings) add(took time.Duration) {
 	t.counts[bucketOf(took)].Add(1)
 	t.sumNS.Add(int64(took))
 }
@@ -168,7 +203,7 @@ func newLatencyCollector(l *latency) latencyCollector {
 	return latencyCollector{
 		latency: l,
 		desc: prometheus.NewDesc("leafd_http_request_duration_seconds",
-			"Requests for IDs, from when each was read until its response was ready, whether it has IDs or an error. Those that are refused before an ID is asked for (bad key or count, limits) are not among them.",
+			"Requests for IDs, from when each was read until its response was written, or the next of its connection was read, whether it has IDs or an error. Those that are refused before an ID is asked for (bad key or count, limits) are not among them.",
 			[]string{"mode", "batch"}, nil),
 		issued: prometheus.NewDesc("leafd_ids_issued_total", "IDs put into responses.", []string{"mode"}, nil),
 	}
