@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/proctest"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
@@ -24,7 +24,7 @@ const aliveWithin = 30 * time.Second
 
 // servers are the private servers of tests, run outside of one.
 type servers struct {
-	host      *host
+	host      *proctest.Outside
 	zookeeper *zookeepertest.Server
 	mariadb   *mariadbtest.Server
 	db        *sql.DB
@@ -38,8 +38,8 @@ func startServers(ctx context.Context, script string) (*servers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the script of the table: %w; run this in leafd's source folder", err)
 	}
-	s := &servers{host: &host{ctx: ctx}}
-	err = s.host.do(func(t testing.TB) {
+	s := &servers{host: proctest.NewOutside(ctx)}
+	err = s.host.Do(func(t testing.TB) {
 		s.zookeeper = zookeepertest.Start(t)
 		s.mariadb = mariadbtest.Start(t)
 		if _, err := s.mariadb.DB(t, "").ExecContext(ctx, string(statements)); err != nil {
@@ -49,7 +49,7 @@ func startServers(ctx context.Context, script string) (*servers, error) {
 		s.mysql = s.mariadb.DSN(database)
 	})
 	if err != nil {
-		return nil, errors.Join(err, s.host.cleanup())
+		return nil, errors.Join(err, s.host.End())
 	}
 	return s, nil
 }
@@ -92,74 +92,10 @@ func ruok(ctx context.Context, address string) error {
 
 // stop shuts both down in order, and removes their folders.
 func (s *servers) stop() error {
-	stopped := s.host.do(func(t testing.TB) {
+	stopped := s.host.Do(func(t testing.TB) {
 		_ = s.db.Close() // it would hold the server up
 		s.mariadb.Stop(t)
 		s.zookeeper.Stop(t)
 	})
-	return errors.Join(stopped, s.host.cleanup())
+	return errors.Join(stopped, s.host.End())
 }
-
-// host stands in for the test that the servers' packages want: it keeps what a
-// failed one would say, and what is to be done at its end. What of testing.TB
-// isn't here they don't use: a call of it panics.
-type host struct {
-	testing.TB
-
-	ctx      context.Context //nolint:containedctx // testing.TB hands it out by a method
-	failed   []error
-	cleanups []func()
-}
-
-// do calls fn, which may end by Fatal, and returns what failed.
-func (h *host) do(fn func(t testing.TB)) error {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		fn(h)
-	}()
-	<-ended
-	return h.failure()
-}
-
-func (h *host) failure() error {
-	err := errors.Join(h.failed...)
-	h.failed = nil
-	return err
-}
-
-// cleanup does what is to be done at the end, last in, first out.
-func (h *host) cleanup() error {
-	for len(h.cleanups) > 0 {
-		last := len(h.cleanups) - 1
-		fn := h.cleanups[last]
-		h.cleanups = h.cleanups[:last]
-		fn()
-	}
-	return h.failure()
-}
-
-// What follows implements testing.TB.
-
-func (h *host) Helper() {}
-
-func (h *host) Context() context.Context { return h.ctx }
-
-func (h *host) Cleanup(fn func()) { h.cleanups = append(h.cleanups, fn) }
-
-func (h *host) Failed() bool { return len(h.failed) > 0 }
-
-func (h *host) Log(...any) {}
-
-func (h *host) Logf(string, ...any) {}
-
-func (h *host) Error(args ...any) { h.failed = append(h.failed, errors.New(fmt.Sprint(args...))) }
-
-func (h *host) Errorf(format string, args ...any) { h.Error(fmt.Sprintf(format, args...)) }
-
-func (h *host) Fatal(args ...any) {
-	h.Error(args...)
-	runtime.Goexit()
-}
-
-func (h *host) Fatalf(format string, args ...any) { h.Fatal(fmt.Sprintf(format, args...)) }
