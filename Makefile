@@ -52,7 +52,7 @@ deps-race:
 	@scripts/deps.sh test race
 
 .PHONY: deps-bench
-deps-bench: ## install what the benchmarks need and the machine lacks (wrk)
+deps-bench: ## install what the benchmarks need and the machine lacks (wrk, redis-server)
 	@scripts/deps.sh bench
 
 .PHONY: test
@@ -78,17 +78,21 @@ fmt: ## rewrite the sources as the linter wants them formatted
 fuzz: ## every fuzz target, FUZZTIME (10s) each; FUZZ=Accept for those with that in their name
 	scripts/fuzz.sh $(FUZZTIME) $(FUZZ)
 
-.PHONY: bench bench-http bench-gen bench-start
-bench: ## all benchmarks as ratios beside their targets; BENCH_SECONDS (3), BENCH_ROUNDS (5)
+.PHONY: bench bench-report bench-http bench-redis bench-cost bench-gen bench-start
+bench: ## all benchmarks as ratios beside their targets, 12 minutes; BENCH_SECONDS (3), BENCH_ROUNDS (5)
+bench-report: ## the same, and the tables of docs/BENCHMARKS.md anew
 bench-http: ## one ID, pipelined and in batches over HTTP, against a bare fasthttp server
+bench-redis: ## segment and snowflake IDs against INCR of redis-server, by CPU time per ID
+bench-cost: ## cost against clients, tags and batch size
 bench-gen: ## the generators against other libraries and an atomic add
 bench-start: ## time to the first ID, memory, 100,000 tags
-bench bench-http bench-start: deps-bench
-bench bench-http bench-gen bench-start: build
-	go -C bench build -trimpath -o ../bin/bench/ ./barehttp ./cmd/leafbench
+bench bench-report bench-http bench-redis bench-cost bench-start: deps-bench
+bench-report: BENCH_FLAGS += -doc docs/BENCHMARKS.md
+bench bench-report bench-http bench-redis bench-cost bench-gen bench-start: build
+	go -C bench build -trimpath -o ../bin/bench/ ./barehttp ./cmd/leafbench ./cmd/rawload
 	go -C bench test -c -o ../bin/bench/gen.test ./gen
-	bin/bench/leafbench -leafd bin/leafd -bare bin/bench/barehttp -gen bin/bench/gen.test \
-	  -seconds $(BENCH_SECONDS) -rounds $(BENCH_ROUNDS) $(patsubst bench-%,%,$(filter bench-%,$@))
+	bin/bench/leafbench -leafd bin/leafd -bare bin/bench/barehttp -gen bin/bench/gen.test -raw bin/bench/rawload \
+	  -benchstat bin/bench/$@.txt -seconds $(BENCH_SECONDS) -rounds $(BENCH_ROUNDS) $(BENCH_FLAGS) $(patsubst bench-%,%,$(filter-out bench-report,$(filter bench-%,$@)))
 
 .PHONY: pgo
 pgo: deps-bench ## make the profile anew that build compiles with, after a change of the request path

@@ -39,6 +39,9 @@ func runGen(ctx context.Context, o options) error {
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
 		}
+		if err := o.lines.copy(out); err != nil {
+			return err
+		}
 		if err := readBenchmarks(out, all); err != nil {
 			return err
 		}
@@ -73,7 +76,7 @@ func genTable(o options, part genPart, all map[string]map[string][]float64) erro
 		}
 		rows = append(rows, []string{line.name, line.target.Beside("%.1f", figures.Median(figure["ns/op"])), cpus, ratio})
 	}
-	return figures.Table(o.out, part.heading, rows)
+	return o.table(part.heading, rows)
 }
 
 // readBenchmarks adds what a benchmark binary printed, e.g.

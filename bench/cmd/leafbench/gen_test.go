@@ -35,7 +35,7 @@ func TestReadBenchmarksRefuses(t *testing.T) {
 func TestChoose(t *testing.T) {
 	every, err := choose(nil)
 	require.NoError(t, err)
-	require.Len(t, every, 3)
+	require.Len(t, every, 5)
 	one, err := choose([]string{"start"})
 	require.NoError(t, err)
 	require.Len(t, one, 1)

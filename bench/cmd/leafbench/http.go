@@ -59,40 +59,40 @@ func runHTTP(ctx context.Context, o options) (err error) {
 func singles(ctx context.Context, o options, w *wrk.Client, leafd, bare, bare2 *server) error {
 	rows := [][]string{{"", "leafd req/s", "bare req/s", "ratio", "leafd CPU/req", "bare CPU/req", "ratio"}}
 	for _, c := range []struct {
-		name           string
+		name, bench    string
 		on             *server
 		path           string
 		depth          int
 		perSecond, cpu figures.Target
 	}{
-		{"A/A: bare against itself", bare2, snowflakePath, 1, figures.Target{}, figures.Target{}},
-		{"snowflake, one ID", leafd, snowflakePath, 1, figures.AtLeast(0.97), figures.AtMost(1.05)},
-		{"segment, one ID", leafd, segmentPath, 1, figures.AtLeast(0.97), figures.AtMost(1.05)},
-		{"A/A, 16 deep", bare2, snowflakePath, pipelineDepth, figures.Target{}, figures.Target{}},
-		{"snowflake, 16 deep", leafd, snowflakePath, pipelineDepth, figures.AtLeast(0.95), figures.Target{}},
-		{"segment, 16 deep", leafd, segmentPath, pipelineDepth, figures.AtLeast(0.95), figures.Target{}},
+		{"A/A: bare against itself", "HTTP/AA", bare2, snowflakePath, 1, figures.Target{}, figures.Target{}},
+		{"snowflake, one ID", "HTTP/snowflake", leafd, snowflakePath, 1, figures.AtLeast(0.97), figures.AtMost(1.05)},
+		{"segment, one ID", "HTTP/segment", leafd, segmentPath, 1, figures.AtLeast(0.97), figures.AtMost(1.05)},
+		{"A/A, 16 deep", "HTTP/AA/deep=16", bare2, snowflakePath, pipelineDepth, figures.Target{}, figures.Target{}},
+		{"snowflake, 16 deep", "HTTP/snowflake/deep=16", leafd, snowflakePath, pipelineDepth, figures.AtLeast(0.95), figures.Target{}},
+		{"segment, 16 deep", "HTTP/segment/deep=16", leafd, segmentPath, pipelineDepth, figures.AtLeast(0.95), figures.Target{}},
 	} {
 		o.note("http: %s", c.name)
-		s, err := o.loads(ctx, w, load{c.on, c.path, c.depth}, load{bare, c.path, c.depth})
+		s, err := o.loads(ctx, w, load{name: c.bench, on: c.on, path: c.path, depth: c.depth}, load{name: c.bench + "/bare", on: bare, path: c.path, depth: c.depth})
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 		rows = append(rows, compared(c.name, s[0], s[1], c.perSecond, c.cpu))
 	}
-	return figures.Table(o.out, fmt.Sprintf("HTTP, server on one CPU, wrk on another, %d connections; ratios are medians of alternating pairs", wrk.Connections), rows)
+	return o.table(fmt.Sprintf("HTTP, server on one CPU, wrk on another, %d connections; ratios are medians of alternating pairs", wrk.Connections), rows)
 }
 
 // batches measures requests for many IDs; a bare server has no like of it.
 func batches(ctx context.Context, o options, w *wrk.Client, leafd *server) error {
 	rows := [][]string{{"", "IDs/s", "server's CPU", "of the layout's 4,096,000/s"}}
 	for _, c := range []struct {
-		name, path string
-		ids, cores figures.Target
-		ofLimit    figures.Target
-		limited    bool
+		name, bench, path string
+		ids, cores        figures.Target
+		ofLimit           figures.Target
+		limited           bool
 	}{
-		{"snowflake, n=1000", snowflakePath, figures.Target{}, figures.AtMost(0.40), figures.AtLeast(0.98), true},
-		{"segment, n=1000", segmentPath, figures.AtLeast(25), figures.Target{}, figures.Target{}, false},
+		{"snowflake, n=1000", "HTTP/snowflake/n=1000", snowflakePath, figures.Target{}, figures.AtMost(0.40), figures.AtLeast(0.98), true},
+		{"segment, n=1000", "HTTP/segment/n=1000", segmentPath, figures.AtLeast(25), figures.Target{}, figures.Target{}, false},
 	} {
 		o.note("http: %s", c.name)
 		path := fmt.Sprintf("%s?n=%d", c.path, batch)
@@ -103,7 +103,7 @@ func batches(ctx context.Context, o options, w *wrk.Client, leafd *server) error
 		if lines := len(strings.Fields(body)); lines != batch {
 			return fmt.Errorf("%s: %d IDs, want %d", path, lines, batch)
 		}
-		s, err := o.loads(ctx, w, load{leafd, path, 1})
+		s, err := o.loads(ctx, w, load{name: c.bench, on: leafd, path: path, depth: 1, ids: batch})
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
@@ -114,5 +114,5 @@ func batches(ctx context.Context, o options, w *wrk.Client, leafd *server) error
 		}
 		rows = append(rows, []string{c.name, c.ids.Beside("%.2f M", ids/1e6), c.cores.Beside("%.2f", figures.Median(s[0].cores)), share})
 	}
-	return figures.Table(o.out, "Batches", rows)
+	return o.table("Batches", rows)
 }

@@ -1,6 +1,6 @@
 // Command leafbench measures leafd and prints the figures beside their targets:
 //
-//	leafbench [flags] http|start|gen...
+//	leafbench [flags] gen|http|redis|cost|start...
 //
 // Every figure is the median of several rounds, and where two things are
 // compared their rounds alternate, so that both meet the same machine. It
@@ -9,6 +9,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -17,20 +18,33 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/leafd/leafd/bench/internal/figures"
 )
 
 // options are the same for every section.
 type options struct {
 	leafd, bare, gen     string
+	raw, redis           string
+	benchstat, doc       string
 	seconds, rounds      int
 	serverCPU, clientCPU int
 	tags                 int
 
 	dir string // temporary, removed at the end
 	out io.Writer
+	// lines takes every round's figures in the form of Go's benchmarks.
+	lines *lines
+	// markdown takes the tables once more, for the report.
+	markdown *bytes.Buffer
+}
+
+// table prints rows under a heading, for people and for the report.
+func (o options) table(heading string, rows [][]string) error {
+	figures.Markdown(o.markdown, heading, rows)
+	return figures.Table(o.out, heading, rows)
 }
 
 func (o options) duration() time.Duration { return time.Duration(o.seconds) * time.Second }
@@ -45,7 +59,7 @@ type section struct {
 }
 
 func sections() []section {
-	return []section{{"gen", runGen}, {"http", runHTTP}, {"start", runStart}}
+	return []section{{"gen", runGen}, {"http", runHTTP}, {"redis", runRedis}, {"cost", runCost}, {"start", runStart}}
 }
 
 func main() { os.Exit(run()) }
@@ -55,6 +69,10 @@ func run() int {
 	flag.StringVar(&o.leafd, "leafd", "bin/leafd", "the leafd `binary`")
 	flag.StringVar(&o.bare, "bare", "bin/barehttp", "the bare server's `binary`")
 	flag.StringVar(&o.gen, "gen", "bin/gen.test", "the generator benchmarks' `binary`")
+	flag.StringVar(&o.raw, "raw", "bin/rawload", "rawload's `binary`")
+	flag.StringVar(&o.redis, "redis", "redis-server", "Redis' `binary`")
+	flag.StringVar(&o.benchstat, "benchstat", "", "`file` for every round's figures, for benchstat; empty: none")
+	flag.StringVar(&o.doc, "doc", "", "Markdown `file` whose tables to replace; empty: none")
 	flag.IntVar(&o.seconds, "seconds", 3, "length of a round in `seconds`")
 	flag.IntVar(&o.rounds, "rounds", 5, "`number` of rounds a figure is the median of")
 	flag.IntVar(&o.serverCPU, "server-cpu", 0, "`CPU` of the server")
@@ -82,15 +100,18 @@ func measure(o options, names []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
-	o.out = os.Stdout
-	for _, path := range []*string{&o.leafd, &o.bare, &o.gen} {
+	o.out, o.markdown = os.Stdout, new(bytes.Buffer)
+	if o.lines, err = newLines(o.benchstat); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.lines.close()) }()
+	for _, path := range []*string{&o.leafd, &o.bare, &o.gen, &o.raw} {
 		if *path, err = filepath.Abs(*path); err != nil {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(o.out, "leafd benchmarks: %s, %d CPUs, medians of %d rounds of %d s%s\n",
-		runtime.Version(), runtime.NumCPU(), o.rounds, o.seconds, busy())
-	if err != nil {
+	began := machine(ctx, o)
+	if _, err = fmt.Fprintln(o.out, began); err != nil {
 		return err
 	}
 	for _, s := range chosen {
@@ -98,20 +119,10 @@ func measure(o options, names []string) (err error) {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
-	return nil
-}
-
-// busy is a warning where others use the machine's CPUs too, and "" where not.
-func busy() string {
-	loadavg, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return ""
+	if o.doc == "" {
+		return nil
 	}
-	var minute float64
-	if n, err := fmt.Sscan(string(loadavg), &minute); n != 1 || err != nil || minute < 0.5 {
-		return ""
-	}
-	return fmt.Sprintf("\nThe machine is in use (load average %.1f): on an idle one the figures are better and steadier.", minute)
+	return replaceTables(o.doc, began+"\n"+o.markdown.String())
 }
 
 // choose returns the sections named, all of them when none is.
@@ -128,7 +139,7 @@ func choose(names []string) ([]section, error) {
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("no section %q: want gen, http or start", name)
+			return nil, fmt.Errorf("no section %q: want gen, http, redis, cost or start", name)
 		}
 	}
 	return chosen, nil

@@ -10,9 +10,29 @@ import (
 
 // load is what one server is asked for.
 type load struct {
+	name  string // of the benchmark, for benchstat; empty: none
 	on    *server
 	path  string
 	depth int // requests in one write
+	ids   int // IDs a request brings; 0: one
+	// raw is the protocol that rawload asks in; empty: wrk asks.
+	raw   string
+	conns int // of rawload; 0: wrk.Connections
+}
+
+func (l load) connections() int {
+	if l.conns == 0 {
+		return wrk.Connections
+	}
+	return l.conns
+}
+
+// run puts the load on once.
+func (l load) run(ctx context.Context, o options, w *wrk.Client, d time.Duration) (wrk.Result, error) {
+	if l.raw != "" {
+		return o.rawload(ctx, l, d)
+	}
+	return w.Run(ctx, l.on.base+l.path, d, l.depth)
 }
 
 // samples are the figures of a load, one of each a round.
@@ -20,7 +40,7 @@ type samples struct {
 	perSecond []float64 // requests answered
 	cpu       []float64 // microseconds of CPU that the server used a request
 	cores     []float64 // CPUs that the server kept busy
-	p50       []float64 // microseconds
+	p50, p99  []float64 // microseconds
 }
 
 // warmUp is how long each load runs before the first round: connections, the
@@ -32,7 +52,7 @@ const warmUp = time.Second
 // first, and both meet the same drift of the machine.
 func (o options) loads(ctx context.Context, w *wrk.Client, all ...load) ([]samples, error) {
 	for _, l := range all {
-		if _, err := w.Run(ctx, l.on.base+l.path, warmUp, l.depth); err != nil {
+		if _, err := l.run(ctx, o, w, warmUp); err != nil {
 			return nil, err
 		}
 	}
@@ -42,7 +62,7 @@ func (o options) loads(ctx context.Context, w *wrk.Client, all ...load) ([]sampl
 			if round%2 == 1 {
 				i = len(all) - 1 - i
 			}
-			if err := results[i].add(ctx, w, all[i], o.duration()); err != nil {
+			if err := results[i].add(ctx, o, w, all[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -50,12 +70,12 @@ func (o options) loads(ctx context.Context, w *wrk.Client, all ...load) ([]sampl
 	return results, nil
 }
 
-func (s *samples) add(ctx context.Context, w *wrk.Client, l load, d time.Duration) error {
+func (s *samples) add(ctx context.Context, o options, w *wrk.Client, l load) error {
 	before, err := l.on.CPU()
 	if err != nil {
 		return err
 	}
-	result, err := w.Run(ctx, l.on.base+l.path, d, l.depth)
+	result, err := l.run(ctx, o, w, o.duration())
 	if err != nil {
 		return err
 	}
@@ -68,7 +88,8 @@ func (s *samples) add(ctx context.Context, w *wrk.Client, l load, d time.Duratio
 	s.cpu = append(s.cpu, float64(used.Nanoseconds())/1000/result.Requests)
 	s.cores = append(s.cores, used.Seconds()/result.Elapsed.Seconds())
 	s.p50 = append(s.p50, float64(result.P50.Microseconds()))
-	return nil
+	s.p99 = append(s.p99, float64(result.P99.Microseconds()))
+	return o.lines.load(l, result, used)
 }
 
 // compared is a table row of a pair: a against its yardstick b.

@@ -39,8 +39,15 @@ func (o options) startOnce(ctx context.Context, dir, path string) (up startUp, e
 		return up, err
 	}
 	up.ready = float64(ready.Microseconds()) / 1000
-	up.rss, err = s.RSS()
-	return up, err
+	if up.rss, err = s.RSS(); err != nil {
+		return up, err
+	}
+	return up, nil
+}
+
+// line writes a start for benchstat.
+func (up startUp) line(o options, name string) error {
+	return o.lines.line(name, 1, "%.0f ns/op\t%.0f resident-bytes", up.ready*1e6, up.rss)
 }
 
 // defaults measures a start on embedded defaults.
@@ -62,8 +69,11 @@ func defaults(ctx context.Context, o options) error {
 			return err
 		}
 		ready, rss = append(ready, up.ready), append(rss, up.rss)
+		if err := up.line(o, "Start"); err != nil {
+			return err
+		}
 	}
-	return figures.Table(o.out, "Start on embedded defaults, from before exec to the first ID over HTTP", [][]string{
+	return o.table("Start on embedded defaults, from before exec to the first ID over HTTP", [][]string{
 		{"first start, empty data folder", fmt.Sprintf("%.1f ms", first.ready)},
 		{"after a clean stop", figures.AtMost(100).Beside("%.1f ms", figures.Median(ready))},
 		{"resident then", figures.AtMost(30).Beside("%.1f MB", figures.Median(rss)/1e6)},
@@ -94,9 +104,12 @@ func manyTags(ctx context.Context, o options) error {
 			return err
 		}
 		manyRSS, ready = append(manyRSS, up.rss), append(ready, up.ready)
+		if err := up.line(o, fmt.Sprintf("Start/tags=%d", o.tags)); err != nil {
+			return err
+		}
 	}
 	perTag := (figures.Median(manyRSS) - figures.Median(oneRSS)) / float64(o.tags-1)
-	err := figures.Table(o.out, fmt.Sprintf("%d tags in SQLite", o.tags), [][]string{
+	err := o.table(fmt.Sprintf("%d tags in SQLite", o.tags), [][]string{
 		{"start to the first ID of the last tag", figures.AtMost(2000).Beside("%.0f ms", figures.Median(ready))},
 		{"resident then", mega(figures.Median(manyRSS))},
 		{"resident with 1 tag", mega(figures.Median(oneRSS))},
@@ -127,11 +140,11 @@ func tagsLatency(ctx context.Context, o options, one, many string) (err error) {
 		}
 	}
 	o.note("start: latency with 1 and %d tags", o.tags)
-	s, err := o.loads(ctx, w, load{servers[0], segmentPath, 1}, load{servers[1], segmentPath, 1})
+	s, err := o.loads(ctx, w, load{name: "Tags/many", on: servers[0], path: segmentPath, depth: 1}, load{name: "Tags/one", on: servers[1], path: segmentPath, depth: 1})
 	if err != nil {
 		return err
 	}
-	return figures.Table(o.out, fmt.Sprintf("Requests for one ID, %d tags against 1", o.tags), [][]string{
+	return o.table(fmt.Sprintf("Requests for one ID, %d tags against 1", o.tags), [][]string{
 		{"", fmt.Sprintf("%d tags", o.tags), "1 tag", "ratio"},
 		{"median latency", micros(figures.Median(s[0].p50)), micros(figures.Median(s[1].p50)), fmt.Sprintf("%.3f", figures.MedianRatio(s[0].p50, s[1].p50))},
 		{"CPU/request", micros(figures.Median(s[0].cpu)), micros(figures.Median(s[1].cpu)), figures.AtMost(1.05).Beside("%.3f", figures.MedianRatio(s[0].cpu, s[1].cpu))},

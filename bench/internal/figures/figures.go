@@ -3,6 +3,7 @@
 package figures
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -81,4 +82,34 @@ func Table(w io.Writer, heading string, rows [][]string) error {
 		}
 	}
 	return table.Flush()
+}
+
+// Markdown writes rows as a table of Markdown; the first is its heading where it
+// begins with an empty cell.
+func Markdown(b *bytes.Buffer, heading string, rows [][]string) {
+	fmt.Fprintf(b, "\n### %s\n\n", heading)
+	width := 0
+	for _, row := range rows {
+		width = max(width, len(row))
+	}
+	line := func(row []string) {
+		for i := range width {
+			cell := ""
+			if i < len(row) {
+				cell = strings.ReplaceAll(row[i], "|", "\\|")
+			}
+			fmt.Fprintf(b, "| %s ", cell)
+		}
+		b.WriteString("|\n")
+	}
+	if len(rows) > 0 && len(rows[0]) > 0 && rows[0][0] == "" {
+		line(rows[0])
+		rows = rows[1:]
+	} else {
+		line(nil)
+	}
+	b.WriteString(strings.Repeat("| --- ", width) + "|\n")
+	for _, row := range rows {
+		line(row)
+	}
 }

@@ -1,6 +1,7 @@
 package figures_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -59,4 +60,13 @@ func TestTable(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, figures.Table(&out, "Speed", [][]string{{"what", "ns"}, {"a longer name", "7"}}))
 	require.Equal(t, "\nSpeed\n  what            ns\n  a longer name   7\n", out.String())
+}
+
+func TestMarkdown(t *testing.T) {
+	var b bytes.Buffer
+	figures.Markdown(&b, "Speed", [][]string{{"", "ns"}, {"a|b", "7"}, {"short"}})
+	require.Equal(t, "\n### Speed\n\n|  | ns |\n| --- | --- |\n| a\\|b | 7 |\n| short |  |\n", b.String())
+	b.Reset()
+	figures.Markdown(&b, "Start", [][]string{{"first", "7 ms"}})
+	require.Equal(t, "\n### Start\n\n|  |  |\n| --- | --- |\n| first | 7 ms |\n", b.String())
 }

@@ -67,15 +67,15 @@ func (c *Client) Run(ctx context.Context, url string, d time.Duration, depth int
 	if err != nil {
 		return Result{}, fmt.Errorf("wrk %s: %w: %s", url, err, bytes.TrimSpace(out))
 	}
-	result, err := parse(out)
+	result, err := Parse(out)
 	if err != nil {
 		return Result{}, fmt.Errorf("wrk %s: %w", url, err)
 	}
 	return result, nil
 }
 
-// parse finds the line that report.lua wrote.
-func parse(out []byte) (Result, error) {
+// Parse finds the line that report.lua wrote, or rawload.
+func Parse(out []byte) (Result, error) {
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	for lines.Scan() {
 		figures, ok := bytes.CutPrefix(lines.Bytes(), []byte("leafbench "))

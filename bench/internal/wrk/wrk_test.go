@@ -14,7 +14,7 @@ Requests/sec: 210000.11
 leafbench `
 
 func TestParse(t *testing.T) {
-	r, err := parse([]byte(output + `{"requests":420000,"micros":2000000,"p50":300,"p99":900,"connect":0,"read":0,"write":0,"timeout":0,"status":0}` + "\n"))
+	r, err := Parse([]byte(output + `{"requests":420000,"micros":2000000,"p50":300,"p99":900,"connect":0,"read":0,"write":0,"timeout":0,"status":0}` + "\n"))
 	require.NoError(t, err)
 	require.Equal(t, Result{Requests: 420000, Elapsed: 2 * time.Second, P50: 300 * time.Microsecond, P99: 900 * time.Microsecond}, r)
 	require.InDelta(t, 210000, r.PerSecond(), 1e-6)
@@ -32,7 +32,7 @@ func TestParseRefuses(t *testing.T) {
 		"no figures":        {"unable to connect\n", "unable to connect", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := parse([]byte(tc.out))
+			_, err := Parse([]byte(tc.out))
 			require.ErrorContains(t, err, tc.want)
 			if tc.refused {
 				require.ErrorIs(t, err, ErrRefused)
