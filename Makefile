@@ -18,6 +18,9 @@ TEST_TIMEOUT  ?= 10m
 RACE_TIMEOUT  ?= 15m
 RACE_PACKAGES ?= ./...
 FUZZTIME      ?= 10s
+SOAK_DURATION ?= 1h
+SOAK_RATE     ?= 50000
+SOAK_SEED     ?= 1
 BENCH_SECONDS ?= 3
 BENCH_ROUNDS  ?= 5
 ARGS          ?=
@@ -93,6 +96,12 @@ bench bench-report bench-http bench-redis bench-cost bench-gen bench-start: buil
 	go -C bench test -c -o ../bin/bench/gen.test ./gen
 	bin/bench/leafbench -leafd bin/leafd -bare bin/bench/barehttp -gen bin/bench/gen.test -raw bin/bench/rawload \
 	  -benchstat bin/bench/$@.txt -seconds $(BENCH_SECONDS) -rounds $(BENCH_ROUNDS) $(BENCH_FLAGS) $(patsubst bench-%,%,$(filter-out bench-report,$(filter bench-%,$@)))
+
+.PHONY: soak
+soak: deps build ## SOAK_DURATION (1h) of SOAK_RATE (50000/s, or half) with a MariaDB restart: latency, leaks, IDs; SOAK_SEED
+	go build -o bin/soak ./soak
+	go -C bench build -o ../bin/bench/ ./barehttp
+	bin/soak -bare bin/bench/barehttp -duration $(SOAK_DURATION) -rate $(SOAK_RATE) -seed $(SOAK_SEED) $(ARGS)
 
 .PHONY: pgo
 pgo: deps-bench ## make the profile anew that build compiles with, after a change of the request path
