@@ -21,6 +21,9 @@ FUZZTIME      ?= 10s
 SOAK_DURATION ?= 1h
 SOAK_RATE     ?= 50000
 SOAK_SEED     ?= 1
+CHAOS_DURATION ?= 10m
+CHAOS_SEED    ?= 0
+CHAOS_MIX     ?=
 BENCH_SECONDS ?= 3
 BENCH_ROUNDS  ?= 5
 ARGS          ?=
@@ -102,6 +105,15 @@ soak: deps build ## SOAK_DURATION (1h) of SOAK_RATE (50000/s, or half) with a Ma
 	go build -o bin/soak ./soak
 	go -C bench build -o ../bin/bench/ ./barehttp
 	bin/soak -bare bin/bench/barehttp -duration $(SOAK_DURATION) -rate $(SOAK_RATE) -seed $(SOAK_SEED) $(ARGS)
+
+.PHONY: chaos chaos-mutants chaos-build
+chaos: chaos-build ## torment a cluster and check every ID, docs/PROOF.md; CHAOS_SEED (the time), CHAOS_DURATION (10m), CHAOS_MIX
+	bin/chaos run -seed '$(CHAOS_SEED)' -duration '$(CHAOS_DURATION)' -mix '$(CHAOS_MIX)' $(ARGS)
+chaos-mutants: chaos-build ## the same with one guard taken out each: all have to be found; ARGS="floor lock" for some
+	bin/chaos mutants $(ARGS)
+chaos-build: deps
+	go build -tags chaos -pgo=off -o bin/leafd-chaos ./cmd/leafd
+	go build -o bin/chaos ./chaos/cmd/chaos
 
 .PHONY: pgo
 pgo: deps-bench ## make the profile anew that build compiles with, after a change of the request path

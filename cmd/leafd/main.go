@@ -37,7 +37,7 @@ func main() {
 		Stdout: os.Stdout,
 		Stderr: os.Stderr,
 		Env:    environ(os.Environ()),
-		Clock:  clock.System(),
+		Clock:  hostClock(),
 	}))
 }
 

@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// network is what lies between one daemon and the others: a proxy before each
+// server, and one before the daemon itself, at the address that it advertises.
+type network struct {
+	zk    []*zookeepertest.Proxy
+	sql   *zookeepertest.Proxy
+	peers *zookeepertest.Proxy
+	dsn   string
+}
+
+func newNetwork(t testing.TB, c *Cluster, addr string) *network {
+	t.Helper()
+	n := &network{sql: zookeepertest.NewProxy(t, c.mariadb.Addr()), peers: zookeepertest.NewProxy(t, addr)}
+	for _, server := range c.zk.Addrs() {
+		n.zk = append(n.zk, zookeepertest.NewProxy(t, server))
+	}
+	n.dsn = strings.Replace(c.dsn, c.mariadb.Addr(), n.sql.Addr(), 1)
+	return n
+}
+
+func (n *network) zkAddrs() []string {
+	var addrs []string
+	for _, p := range n.zk {
+		addrs = append(addrs, p.Addr())
+	}
+	return addrs
+}
+
+// freeAddress returns an address below the ports that the system gives to outgoing
+// connections: with thousands of those around, one would take it while its daemon
+// is down.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	const from, below = 11000, 32000
+	for range 1000 {
+		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", from+rand.IntN(below-from))) //nolint:gosec,noctx // a port, at once
+		if err != nil {
+			continue
+		}
+		addr := ln.Addr().String()
+		if err := ln.Close(); err != nil {
+			t.Fatalf("cluster: %v", err)
+		}
+		return addr
+	}
+	t.Fatal("cluster: no port is free")
+	return ""
+}

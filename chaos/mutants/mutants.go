@@ -1,0 +1,130 @@
+// Package mutants has leafd with one guard taken out each. A check that finds
+// nothing wrong with leafd has to find each of these wrong.
+package mutants
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Mutant is leafd with one guard taken out.
+type Mutant struct {
+	Name  string
+	Guard string // what is taken out, and where it stands
+	Seed  uint64 // of a run that finds it
+	Mix   string // what that run does
+	Edits []Edit
+}
+
+// Edit replaces Old, which File has exactly once, by New.
+type Edit struct{ File, Old, New string }
+
+// All returns the mutants.
+func All() []Mutant {
+	return []Mutant{
+		{
+			Name: "ceiling", Guard: "W1: a start waits for the recorded ceiling, and issues above it (worker/start.go)",
+			Seed: 1, Mix: "kill -9, clock back, restart",
+			Edits: []Edit{
+				{"worker/start.go", "left := r.Ceiling.Sub(w.cfg.Clock.Read().Wall())", "left := r.Timestamp.Sub(w.cfg.Clock.Read().Wall())"},
+				{"worker/start.go", "w.floor = max(me.Ceiling, me.Timestamp)", "w.floor = me.Timestamp"},
+			},
+		},
+		{
+			Name: "floor", Guard: "G2: a generator begins above the ceiling of the life before (cmd/leafd/daemon.go)",
+			Seed: 1, Mix: "clock back at the end of a start",
+			Edits: []Edit{{"cmd/leafd/daemon.go", "Floor: w.Floor(), Jitter:", "Floor: 0, Jitter:"}},
+		},
+		{
+			Name: "clock", Guard: "G1: a clock behind the last ID is refused (snowflake/generator.go)",
+			Seed: 1, Mix: "clock back",
+			Edits: []Edit{{"snowflake/generator.go", "		if now < last {", "		if now < last && state == stoppedState {"}},
+		},
+		{
+			Name: "sequence", Guard: "G1: a batch ends with its millisecond's sequence (snowflake/generator.go)",
+			Seed: 1, Mix: "clean stop",
+			Edits: []Edit{{"snowflake/generator.go", "n := min(want, g.seqMask+1-first)", "n := want"}},
+		},
+		{
+			Name: "conditional write", Guard: "R2: the entry is written at the version last known (zkreg/report.go)",
+			Seed: 1, Mix: "frozen, started elsewhere",
+			Edits: []Edit{{"zkreg/report.go", "setData(h.path, data, h.version))", "setData(h.path, data, -1))"}},
+		},
+		{
+			Name: "fence", Guard: "C2: who is fenced issues no more (worker/ceiling.go)",
+			Seed: 1, Mix: "frozen, started elsewhere",
+			Edits: []Edit{
+				{"worker/ceiling.go", "		return w.fence(err)\n", "		return nil\n"},
+			},
+		},
+		{
+			Name: "registry first", Guard: "C6: after standing still the registry is asked first (worker/hearing.go)",
+			Seed: 1, Mix: "frozen, started elsewhere",
+			Edits: []Edit{{"worker/hearing.go", "return now.Boot < w.heardOut", "return false"}},
+		},
+		{
+			Name: "lock", Guard: "the lock of the data folder (cache/lock.go)",
+			Seed: 1, Mix: "started twice",
+			Edits: []Edit{{"cache/lock.go", "	if !got {", "	if !got && lock == nil {"}},
+		},
+		{
+			Name: "settle", Guard: "R1: a new number under a young root settles first (zkreg/enroll.go)",
+			Seed: 1, Mix: "ZooKeeper emptied, a new daemon joins",
+			Edits: []Edit{{"zkreg/enroll.go", "left := min(c.cfg.Settle-age, c.cfg.Settle)", "left := min(c.cfg.Settle-age, 0)"}},
+		},
+		{
+			Name: "max_id", Guard: "S2: no range below what was seen (segment/tag.go)",
+			Seed: 1, Mix: "max_id set back",
+			Edits: []Edit{{"segment/tag.go", "	return max(t.observed, t.buf.high)\n", "	return min(0, t.observed)\n"}},
+		},
+		{
+			Name: "marks", Guard: "S2: what was seen is remembered over a restart (segment/fetch.go)",
+			Seed: 1, Mix: "max_id set back",
+			Edits: []Edit{{"segment/fetch.go", "return s.cfg.Marks.Raise(ctx, t.name, r.Hi)", "return s.cfg.Marks.Raise(ctx, t.name, 0)"}},
+		},
+	}
+}
+
+// Overlay writes the files of m, as they are in the checkout at root but for the
+// edits, into folder, and returns the path of what go build takes with -overlay.
+func (m Mutant) Overlay(root, folder string) (string, error) {
+	texts := map[string]string{}
+	for _, e := range m.Edits {
+		text, ok := texts[e.File]
+		if !ok {
+			b, err := os.ReadFile(filepath.Join(root, e.File))
+			if err != nil {
+				return "", fmt.Errorf("mutants: %w", err)
+			}
+			text = string(b)
+		}
+		if n := strings.Count(text, e.Old); n != 1 {
+			return "", fmt.Errorf("mutants: %q of mutant %q is %d times in %s: adapt it to what the guard looks like now", e.Old, m.Name, n, e.File)
+		}
+		texts[e.File] = strings.Replace(text, e.Old, e.New, 1)
+	}
+	replace := map[string]string{}
+	for file, text := range texts {
+		from, err := filepath.Abs(filepath.Join(root, file))
+		if err != nil {
+			return "", fmt.Errorf("mutants: %w", err)
+		}
+		to := filepath.Join(folder, strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
+			return "", fmt.Errorf("mutants: %w", err)
+		}
+		replace[from] = to
+	}
+	b, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", fmt.Errorf("mutants: %w", err)
+	}
+	path := filepath.Join(folder, "overlay.json")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		return "", fmt.Errorf("mutants: %w", err)
+	}
+	return path, nil
+}
