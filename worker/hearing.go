@@ -57,6 +57,8 @@ func (w *Worker) askAgain() bool {
 	return w.fenced == nil && errors.Is(w.lastErr, errUnheard)
 }
 
+// pauseAsking waits until the registry may be asked again: soon enough to have asked it
+// in vain before the ceiling is reached.
 func (w *Worker) pauseAsking(ctx context.Context) error {
-	return w.cfg.Clock.Sleep(ctx, min(failedInterval, w.cfg.ReportInterval))
+	return w.cfg.Clock.Sleep(ctx, min(failedInterval, w.cfg.ReportInterval, w.hearing(w.cfg.Clock.Read())/2))
 }
