@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
+	"sync"
 	"syscall"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/leafd/leafd/proctest"
 )
 
-// measureBare puts the same rate of single requests on a server that only answers: what
+// measureBare puts the single requests of the same mix and rate on a server that only answers: what
 // the machine, its network and the load itself add to latencies is in its figures too.
 func (f *figures) measureBare(ctx context.Context, o options, say func(string, ...any)) (err error) {
 	if o.bare == "" {
@@ -33,14 +34,23 @@ func (f *figures) measureBare(ctx context.Context, o options, say func(string, .
 	}
 	d := min(10*time.Second, o.duration/6)
 	say("the same rate for %s on a server that only answers", d)
-	r, err := loadtest.Run(ctx, loadtest.Config{
-		URLs: []string{"http://" + address}, Mode: loadtest.Snowflake, Keys: []string{"soak"}, Batch: 1,
-		Rate: f.rate, Tick: o.tick, Clients: o.clients, Duration: d, Timeout: timeout,
-	})
-	if err != nil {
+	streams := singles(mix(f.rate, o.outage))
+	results := make([]*loadtest.Result, len(streams))
+	errs := make([]error, len(streams))
+	var wg sync.WaitGroup
+	for i, s := range streams {
+		wg.Go(func() {
+			results[i], errs[i] = loadtest.Run(ctx, loadtest.Config{
+				URLs: []string{"http://" + address}, Mode: s.mode, Keys: s.keys, Batch: 1, Rate: f.rate * s.share,
+				Tick: o.tick, Clients: s.clients(o.clients), Duration: d, Timeout: timeout,
+			})
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("%s: %w", o.bare, err)
 	}
-	f.bare = append(f.bare, r.Latency.P999)
+	f.bare = append(f.bare, loadtest.Together(results...).P999)
 	return nil
 }
 

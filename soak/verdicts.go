@@ -65,6 +65,11 @@ func (f *figures) missed(o options) int {
 func (f *figures) latency(o options) verdict {
 	all := loadtest.Together(f.results...)
 	says := fmt.Sprintf("%s, at most %s; p50 %s, p99 %s, p99.99 %s, max %s", short(all.P999), short(o.p999), short(all.P50), short(all.P99), short(all.P9999), short(all.Max))
+	var service time.Duration
+	for _, r := range f.results {
+		service = max(service, r.Service.P999)
+	}
+	says += fmt.Sprintf("; from when they were sent, p99.9 %s at most", short(service))
 	if len(f.bare) == 2 {
 		says += fmt.Sprintf("; p99.9 of a server that only answers: %s before, %s after", short(f.bare[0]), short(f.bare[1]))
 	}
