@@ -1,6 +1,7 @@
 package mutants
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -30,7 +31,7 @@ func TestEachMutantBuilds(t *testing.T) {
 			if testing.Short() {
 				return
 			}
-			args := []string{"vet", "-overlay", overlay}
+			args := []string{"build", "-o", os.DevNull, "-overlay", overlay}
 			seen := map[string]bool{}
 			for _, e := range m.Edits {
 				if dir := "../../" + filepath.Dir(e.File); !seen[dir] {
@@ -38,7 +39,6 @@ func TestEachMutantBuilds(t *testing.T) {
 					args = append(args, dir)
 				}
 			}
-			args[0] = "build"
 			out, err := exec.Command("go", args...).CombinedOutput()
 			require.NoError(t, err, "%s", out)
 		})
