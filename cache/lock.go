@@ -3,12 +3,9 @@ package cache
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/gofrs/flock"
@@ -127,12 +124,8 @@ func holder(f *folder) string {
 		return ""
 	}
 	defer func() { _ = file.Close() }() // read only
-	b, err := io.ReadAll(io.LimitReader(file, 32))
-	if err != nil {
-		return ""
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
-	if err != nil || pid <= 0 {
+	pid := pidIn(file)
+	if pid == 0 {
 		return ""
 	}
 	return fmt.Sprintf(" by process %d", pid)
