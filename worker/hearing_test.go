@@ -123,3 +123,64 @@ func (s *silentRegistry) Report(ctx context.Context, r worker.Record, live bool)
 	}
 	return s.Registry.Report(ctx, r, live)
 }
+
+// W6: a process that issued on its file's word, stands still, and is replaced through a
+// registry that never had its ceiling, keeps what is below that to itself: who
+// replaces it begins above.
+func TestReplacedWhileItsCeilingWasInItsFileAlone(t *testing.T) {
+	d := newDaemon()
+	model, _ := d.inCluster(registrytest.Options{})
+	w := d.start(t)
+	ctx, freeze := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- w.Run(ctx) }()
+	known := w.Ceiling()
+	model.Down()
+	d.passAndReport(t, w, d.cfg.ReportInterval)
+	for w.Ceiling() == known {
+		d.passAndReport(t, w, 500*time.Millisecond)
+	}
+	for w.Ceiling() < known.Add(d.cfg.ReportInterval) { // and beyond what the registry has
+		d.passAndReport(t, w, d.cfg.ReportInterval)
+	}
+	freeze()
+	require.NoError(t, <-ran)
+	require.Greater(t, w.Ceiling(), d.clk.Millis(), "it would issue at once when it thaws")
+	model.Up()
+	model.Expire(d.cfg.Node)
+
+	successor := func(ctx context.Context, owner string) chan error {
+		other := newDaemon()
+		other.clk, other.cfg.Clock, other.cfg.Owner, other.cfg.Home = d.clk, d.clk, owner, "home of "+owner
+		other.cfg.Registry = model.Open(d.cfg.Node, owner+":1", registrytest.Options{})
+		started := make(chan error, 1)
+		go func() {
+			_, err := worker.Start(ctx, other.cfg)
+			started <- err
+		}()
+		return started
+	}
+	dies, kill := context.WithCancel(t.Context())
+	killed := successor(dies, "killed")
+	require.Eventually(t, func() bool {
+		d.clk.Advance(100 * time.Millisecond)
+		entries, err := model.Directory().Entries(t.Context())
+		return err == nil && entries[0].Owner == "killed"
+	}, 10*time.Second, 5*time.Millisecond)
+	kill() // with the claim done, and nothing in a file that the next one would have
+	require.Error(t, <-killed)
+	require.Less(t, d.clk.Millis(), w.Ceiling())
+
+	started := successor(t.Context(), "last")
+	require.Eventually(t, func() bool {
+		select {
+		case err := <-started:
+			require.NoError(t, err)
+			return true
+		default:
+			d.clk.Advance(100 * time.Millisecond)
+			return false
+		}
+	}, 10*time.Second, 5*time.Millisecond)
+	require.GreaterOrEqual(t, d.clk.Millis(), w.Ceiling().Add(worker.DefaultClockThreshold), "its clock may be behind the other's")
+}

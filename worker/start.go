@@ -27,6 +27,11 @@ import (
 //	    the folder that it was written in, gives a worker ID. A copied folder is
 //	    another daemon's: its owners aren't ours, so that they may live, and it
 //	    puts nothing back into a registry that lost its data.
+//	W6  An entry that another process wrote last, and did not leave cleanly, gives IDs
+//	    only a ceiling lead and a threshold after the claim: that process may stand
+//	    still with a ceiling that its file has and the registry never had, as after
+//	    an outage, by a clock as far ahead as peers accept. It can't raise it any
+//	    more without hearing of the claim (C6).
 //
 // It returns ErrClockRefused, ErrForeign, ErrDamaged, ErrHeld, ErrExhausted,
 // ErrUnreachable, or what Cache returns.
@@ -210,6 +215,10 @@ func (w *Worker) claim(ctx context.Context, me *self, found Found) error {
 	claiming := me.Record
 	now := w.cfg.Clock.Read()
 	claiming.Timestamp = max(claiming.Timestamp, now.Wall())
+	leftOpen := found.leftOpen(me.Record)
+	if leftOpen { // W6: killed from here on, whoever starts next waits as well
+		claiming.Ceiling = max(claiming.Ceiling, now.Wall().Add(w.unheardOf()))
+	}
 	bounded, cancel := context.WithTimeout(ctx, w.cfg.MaxWait)
 	defer cancel()
 	claimed, err := w.cfg.Registry.Claim(bounded, claiming)
@@ -224,6 +233,9 @@ func (w *Worker) claim(ctx context.Context, me *self, found Found) error {
 	me.Ceiling = max(me.Ceiling, claimed.Ceiling)
 	if claimed.Timestamp > claiming.Timestamp { // another node's number, and its clock is ahead of ours
 		me.Ceiling = max(me.Ceiling, claimed.Timestamp)
+	}
+	if leftOpen { // W6: the claim may have waited for the other's session to end
+		me.Ceiling = max(me.Ceiling, w.cfg.Clock.Read().Wall().Add(w.unheardOf()))
 	}
 	me.Home = w.cfg.Home
 	if me.Cluster != "" {
@@ -250,6 +262,16 @@ func (w *Worker) claim(ctx context.Context, me *self, found Found) error {
 func (f Found) oursAlone(r Record) bool {
 	return f.Known && r.wrote(f.Owner) && (f.LiveOwner == "" || r.wrote(f.LiveOwner))
 }
+
+// leftOpen tells that what was found is an entry that a process outside of r's lineage
+// wrote, not as its last word: a clean stop's ceiling is that of the last ID.
+func (f Found) leftOpen(r Record) bool {
+	return f.Known && f.Owner != "" && !r.wrote(f.Owner) && f.Ceiling > f.Timestamp.Add(time.Millisecond)
+}
+
+// unheardOf is how far ahead of our clock another process may hold a ceiling that the
+// registry never had (W6).
+func (w *Worker) unheardOf() time.Duration { return w.cfg.CeilingLead + w.Threshold() }
 
 // wrote tells whether owner is this process or one that had the record before it.
 func (r Record) wrote(owner string) bool {
