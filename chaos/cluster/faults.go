@@ -132,6 +132,7 @@ func (c *Cluster) deeds() map[nemesis.Kind]deed {
 		nemesis.FolderCopied:  c.folderCopied,
 		nemesis.FolderCloned:  c.folderCloned,
 		nemesis.Takeover:      c.takeover,
+		nemesis.CutTakeover:   c.takeoverAfterCut,
 		nemesis.DoubleStart:   c.doubleStart,
 		nemesis.DiskFull:      c.diskFull,
 		nemesis.Release:       c.released,

@@ -193,6 +193,41 @@ func (c *Cluster) takeover(f nemesis.Fault) (mend, error) {
 	return finish, nil
 }
 
+// takeoverAfterCut keeps a daemon from ZooKeeper until it issues on its file's word
+// alone, freezes it, and starts another one of its name elsewhere, by a clock that is
+// behind, as soon as ZooKeeper can be reached again. The first one thaws while the second starts: what
+// its file allowed may not have passed yet.
+func (c *Cluster) takeoverAfterCut(f nemesis.Fault) (mend, error) {
+	s := c.slots[f.Daemon]
+	heal, err := c.onZooKeeper(cutOff)(f)
+	if err != nil {
+		return nil, err
+	}
+	alone := sessionTimeout + reportInterval + between(0, reportInterval, f.Dice[0])
+	err = errors.Join(c.sleep(alone), s.pause(), heal())
+	if err != nil {
+		return s.resume, err
+	}
+	x := c.extra("")
+	x.node = s.node
+	c.step(x.host, between(-clockThreshold*8/10, 0, f.Dice[1]))
+	l, err := x.startOnce()
+	if err != nil {
+		return s.resume, err
+	}
+	// Its own guard would have it ready in 10 s; without, it is in one.
+	took := c.awaitReady(x, l, between(time.Second, 3*time.Second, f.Dice[2]))
+	c.note("the second %s was ready before the first one thawed: %v", s.node, took)
+	if err := s.resume(); err != nil {
+		return nil, err
+	}
+	if !took {
+		took = c.awaitReady(x, l, 40*time.Second)
+		c.note("the second %s took over: %v", s.node, took)
+	}
+	return func() error { return c.discard(x) }, nil
+}
+
 // discard ends the extra daemon for good, as a machine that is switched off.
 func (c *Cluster) discard(x *slot) error {
 	err := x.kill()

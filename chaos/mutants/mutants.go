@@ -66,6 +66,11 @@ func All() []Mutant {
 			Edits: []Edit{{"worker/hearing.go", "return now.Boot < w.heardOut", "return false"}},
 		},
 		{
+			Name: "unheard ceiling", Guard: "W6: who replaces another waits for what only the other's file has (worker/start.go)",
+			Seed: 1, Mix: "cut off, frozen, started elsewhere",
+			Edits: []Edit{{"worker/start.go", "func (w *Worker) unheardOf() time.Duration { return w.cfg.CeilingLead + w.Threshold() }", "func (w *Worker) unheardOf() time.Duration { return min(0, w.Threshold()) }"}},
+		},
+		{
 			Name: "lock", Guard: "the lock of the data folder (cache/lock.go)",
 			Seed: 1, Mix: "started twice",
 			Edits: []Edit{{"cache/lock.go", "	if !got {", "	if !got && lock == nil {"}},

@@ -29,6 +29,7 @@ const (
 	FolderCopied  Kind = "data folder copied, same name"
 	FolderCloned  Kind = "data folder copied, other name"
 	Takeover      Kind = "frozen, started elsewhere"
+	CutTakeover   Kind = "cut off, frozen, started elsewhere"
 	DoubleStart   Kind = "started twice"
 	DiskFull      Kind = "disk full"
 	Release       Kind = "worker released"
@@ -116,6 +117,7 @@ func traits() []trait {
 		{FolderCopied, 2, oneDaemon, true, 3 * s, 8 * s, []string{process, disk}},
 		{FolderCloned, 1, oneDaemon, true, 16 * s, 17 * s, []string{process, disk}},
 		{Takeover, 3, oneDaemon, true, 1 * s, 3 * s, []string{process, clocks, disk}},
+		{CutTakeover, 2, oneDaemon, true, 0, 500 * ms, []string{process, clocks, disk, netZK}},
 		{DoubleStart, 2, oneDaemon, false, 6 * s, 8 * s, []string{process, disk, netZK, spare}},
 		// One memory is enough, so the other is left alone.
 		{DiskFull, 2, oneDaemon, false, 3 * s, 8 * s, []string{process, disk, netZK, ensemble}},
