@@ -25,7 +25,7 @@ var (
 // answer is a response, or the part of it that came.
 type answer struct {
 	status int    // 0: not even the head came whole
-	body   []byte // until the next request on this connection
+	body   []byte // until the next is read on this connection
 	whole  bool
 	last   bool // the connection can't be used again
 }
@@ -100,28 +100,32 @@ func parseLength(b []byte) (n int, ok bool) {
 	return n, n <= bodyLimit
 }
 
-// readOther reads any response there is, of which before came already.
-func readOther(before []byte, r io.Reader) (answer, error) {
-	br := bufio.NewReader(io.MultiReader(bytes.NewReader(bytes.Clone(before)), r))
+// readOther reads any response there is, of which before came already, and returns
+// what came after it.
+func readOther(before []byte, r io.Reader) (a answer, rest []byte, err error) {
+	came := bytes.NewReader(bytes.Clone(before))
+	br := bufio.NewReader(io.MultiReader(came, r))
 	for {
 		res, err := http.ReadResponse(br, nil)
 		if err != nil {
 			if errors.Is(err, io.ErrUnexpectedEOF) || isNet(err) {
-				return answer{}, err
+				return answer{}, nil, err
 			}
-			return answer{}, fmt.Errorf("%w: %w", errNotHTTP, err)
+			return answer{}, nil, fmt.Errorf("%w: %w", errNotHTTP, err)
 		}
 		body, err := io.ReadAll(io.LimitReader(res.Body, bodyLimit+1))
 		_ = res.Body.Close()
 		if res.StatusCode < http.StatusOK && res.StatusCode != http.StatusSwitchingProtocols {
 			continue // an interim response: the real one follows
 		}
-		a := answer{status: res.StatusCode, body: body, whole: err == nil, last: res.Close || br.Buffered() > 0}
+		a := answer{status: res.StatusCode, body: body, whole: err == nil, last: res.Close}
 		if err == nil && len(body) > bodyLimit {
 			a.whole = false
 			err = fmt.Errorf("%w: a body of more than %d bytes", errNotHTTP, bodyLimit)
 		}
-		return a, err
+		rest, _ = br.Peek(br.Buffered()) // there are as many
+		rest = append(bytes.Clone(rest), before[len(before)-came.Len():]...)
+		return a, rest, err
 	}
 }
 

@@ -3,6 +3,7 @@ package loadtest
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -14,13 +15,31 @@ type client struct {
 	run     *run
 	number  int
 	target  int // index
-	request []byte
-	journal int // index
 	rec     *recorder
 	conn    *conn // nil: none
 	asked   int64 // requests so far
 	refused int   // connections in a row that could not be made
+	turns   []time.Duration
+	text    []byte
 	ids     []int64
+}
+
+// key is the index of the key that the client asks for n requests after the last one.
+func (c *client) key(n int) int {
+	begin := int64(c.number / len(c.run.targets)) // each key of each daemon, where there are clients enough
+	return int((begin + c.asked + int64(n)) % int64(len(c.run.cfg.Keys)))
+}
+
+// requests are the bytes of the next n requests.
+func (c *client) requests(n int) []byte {
+	if n == 1 {
+		return c.run.requests[c.target][c.key(0)]
+	}
+	c.text = c.text[:0]
+	for i := range n {
+		c.text = append(c.text, c.run.requests[c.target][c.key(i)]...)
+	}
+	return c.text
 }
 
 // connect makes a connection.
@@ -50,11 +69,11 @@ func (c *client) disconnect() {
 func (c *client) loop(ctx context.Context) {
 	defer c.disconnect()
 	for {
-		turn, ok := c.run.pace.next(ctx)
-		if !ok {
+		var ok bool
+		if c.turns, ok = c.run.pace.next(ctx, c.turns[:0], max(1, c.run.cfg.Pipeline)); !ok {
 			return
 		}
-		c.turn(ctx, turn)
+		c.burst(ctx)
 		if c.refused > 0 && c.run.cfg.Rate == 0 {
 			// Nothing else holds a closed loop back from asking a dead
 			// port a hundred thousand times a second.
@@ -66,34 +85,61 @@ func (c *client) loop(ctx context.Context) {
 	}
 }
 
-// turn sends one request and records its outcome.
-func (c *client) turn(ctx context.Context, turn time.Duration) {
-	o := outcome{turn: turn, sent: c.run.pace.now()}
-	c.asked++
+// burst sends the requests of c.turns together and records what became of each.
+func (c *client) burst(ctx context.Context) {
+	o := c.open(ctx, c.requests(len(c.turns)))
+	for i, turn := range c.turns {
+		if i > 0 {
+			o = c.follow(o, i)
+		}
+		o.turn = turn
+		c.note(&o)
+	}
+	if c.conn != nil && !o.ended {
+		c.conn.used = o.done
+	}
+	if o.ended || o.err != nil || o.last {
+		c.disconnect()
+	}
+}
+
+// open sends requests, on a new connection where there is none or it was closed
+// meanwhile, and reads the first answer.
+func (c *client) open(ctx context.Context, requests []byte) outcome {
+	o := outcome{sent: c.run.pace.now()}
 	if c.conn == nil {
 		if o.err = c.connect(ctx); o.err != nil {
 			c.unconnected(&o)
-			c.note(&o)
-			return
+			return o
 		}
 	}
-	c.ask(&o)
+	c.ask(&o, requests)
 	if o.err != nil && c.conn.closedWhileIdle(o.err, o.sent) {
 		c.disconnect()
 		o.reconnected = 1
 		if o.err = c.connect(ctx); o.err != nil {
 			c.unconnected(&o)
 		} else {
-			c.ask(&o)
+			c.ask(&o, requests)
 		}
 	}
-	if c.conn != nil && !o.ended {
-		c.conn.used = o.done
+	return o
+}
+
+// follow returns the outcome of request i of a burst, of which last was the one before:
+// on a connection that broke, or that the daemon wanted to end with that, there is no
+// more to come.
+func (c *client) follow(last outcome, i int) outcome {
+	o := outcome{sent: last.sent, done: last.done, err: last.err, unsent: last.unsent, ended: last.ended}
+	switch {
+	case o.ended || o.err != nil:
+	case last.last:
+		o.err, o.last = io.EOF, true
+	default:
+		o.answer, o.err = c.conn.receive(i < len(c.turns)-1)
+		o.done = c.run.pace.now()
 	}
-	c.note(&o)
-	if o.ended || o.err != nil || o.last {
-		c.disconnect()
-	}
+	return o
 }
 
 // unconnected completes the outcome of a request that found no connection: of one
@@ -114,15 +160,17 @@ type outcome struct {
 	reconnected int64
 }
 
-// ask sends the request on the connection there is.
-func (c *client) ask(o *outcome) {
+// ask sends requests on the connection there is, and reads the first answer.
+func (c *client) ask(o *outcome, requests []byte) {
 	p := c.run.pace
 	if o.err = c.conn.arm(o.sent, c.run.cfg.Timeout); o.err == nil {
 		// Once sending is ended, deadlines are the run's.
 		if o.ended = p.ended.Load() > 0; o.ended {
 			return
 		}
-		o.answer, o.err = c.conn.exchange(c.request)
+		if o.err = c.conn.send(requests); o.err == nil {
+			o.answer, o.err = c.conn.receive(len(c.turns) > 1)
+		}
 	}
 	o.done = p.now()
 }
@@ -132,6 +180,8 @@ func (c *client) note(o *outcome) {
 	if o.ended {
 		return
 	}
+	journal := c.key(0) % max(1, len(c.rec.lanes))
+	c.asked++
 	place := unique.Place{Client: c.run.cfg.FirstClient + c.number, Request: c.asked, At: o.done}
 	ids, good := c.ids[:0], true
 	if o.status == http.StatusOK {
@@ -149,7 +199,7 @@ func (c *client) note(o *outcome) {
 	counts.IDs += int64(len(ids))
 	c.checkGrowingLocked(place, ids)
 	if len(ids) > 0 && len(r.lanes) > 0 {
-		if err := r.lanes[c.journal].Add(place, ids); err != nil {
+		if err := r.lanes[journal].Add(place, ids); err != nil {
 			c.run.abort(err)
 		}
 	}

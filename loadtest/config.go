@@ -46,6 +46,9 @@ const (
 	MaxBatch   = 1_000_000
 	MaxRate    = 10_000_000 // requests a second
 	MaxKeys    = 64
+	// MaxPipeline bounds Pipeline: a server need not read on while its answers
+	// aren't read, so that as many requests have to fit into the buffers between.
+	MaxPipeline = 256
 )
 
 // Config says what to ask, how often, and what to check.
@@ -56,7 +59,7 @@ type Config struct {
 	URLs []string
 	// Mode is the kind of IDs.
 	Mode Mode
-	// Keys are the keys, or tags, that clients ask for in turn; 1 to MaxKeys.
+	// Keys are the keys, or tags, that each client asks for in turn; 1 to MaxKeys.
 	Keys []string
 	// Batch is how many IDs a request asks for, 1 to MaxBatch.
 	Batch int
@@ -67,9 +70,12 @@ type Config struct {
 	// less than the timer that each has of its own otherwise, and latencies count
 	// from the turns all the same: they become longer by up to a Tick.
 	Tick time.Duration
-	// Clients is how many connections there are, each with one request in
-	// flight, 1 to MaxClients.
+	// Clients is how many connections there are, 1 to MaxClients.
 	Clients int
+	// Pipeline is how many requests a client sends together at most, 0 to
+	// MaxPipeline; it waits for all of their answers before it sends more, and 0 is
+	// 1. Of an open loop they are those whose turn has come.
+	Pipeline int
 	// Duration is how long requests are sent.
 	Duration time.Duration
 	// Timeout is how long an answer may take; up to an eighth more.
@@ -112,8 +118,10 @@ func (c Config) check() error {
 		return bad("tick is %s: want 0 to 1s", c.Tick)
 	case c.Clients < 1 || c.Clients > MaxClients:
 		return bad("%d clients: want 1 to %d", c.Clients, MaxClients)
-	case c.Clients < len(c.URLs) || c.Clients < len(c.Keys):
-		return bad("%d clients for %d URLs and %d keys: want one for each at least", c.Clients, len(c.URLs), len(c.Keys))
+	case c.Clients < len(c.URLs):
+		return bad("%d clients for %d URLs: want one for each at least", c.Clients, len(c.URLs))
+	case c.Pipeline < 0 || c.Pipeline > MaxPipeline:
+		return bad("%d requests together: want 1 to %d", c.Pipeline, MaxPipeline)
 	case c.Check != nil && len(c.Journals) > 0:
 		return bad("both a check and journals")
 	case len(c.Journals) > 0 && len(c.Journals) != c.sets():

@@ -11,14 +11,15 @@ import (
 	"time"
 )
 
-// conn is a client's connection, with one request in flight at most.
+// conn is a client's connection. Answers come in the order of the requests.
 type conn struct {
 	net.Conn
 	buf   []byte
+	from  int           // where in buf the next answer begins
 	have  int           // bytes of buf that came
 	armed time.Duration // when the deadline was set, since the start of the run
 	used  time.Duration // when the last answer came, or the connection stood
-	read  bool          // something came for the request in flight
+	read  bool          // something came since the last write
 	last  int64         // the last ID, of mode Snowflake
 	any   bool          // last is set
 }
@@ -38,61 +39,79 @@ func (c *conn) arm(now, timeout time.Duration) error {
 	return c.SetDeadline(time.Now().Add(timeout + timeout/8))
 }
 
-// exchange sends request and reads the answer. With an error, the answer is what
-// came of it.
-func (c *conn) exchange(request []byte) (answer, error) {
-	c.have, c.read = 0, false
-	if _, err := c.Write(request); err != nil {
-		return answer{last: true}, err
-	}
+// send writes requests, of which no answer is outstanding.
+func (c *conn) send(requests []byte) error {
+	c.from, c.have, c.read = 0, 0, false
+	_, err := c.Write(requests)
+	return err
+}
+
+// receive reads the next answer; more tells that others were asked for after it. With
+// an error, the answer is what came of it.
+func (c *conn) receive(more bool) (answer, error) {
 	var body int // where it begins; 0: the head isn't whole
 	var h head
+	var err error
 	for {
-		if c.have == len(c.buf) {
-			c.buf = append(c.buf, make([]byte, len(c.buf))...)
-		}
-		n, err := c.Read(c.buf[c.have:])
-		c.have += n
-		c.read = c.read || n > 0
-		if body == 0 && n > 0 {
-			if i := bytes.Index(c.buf[:c.have], []byte("\r\n\r\n")); i >= 0 {
+		got := c.buf[c.from:c.have]
+		if body == 0 && len(got) > 0 {
+			if i := bytes.Index(got, []byte("\r\n\r\n")); i >= 0 {
 				body = i + 4
-				if h = parseHead(c.buf[:body]); !h.plain {
-					return c.other(err)
+				if h = parseHead(got[:body]); !h.plain {
+					return c.other(err, more)
 				}
-				if whole := body + h.length; whole > len(c.buf) {
-					c.buf = append(make([]byte, 0, whole), c.buf[:c.have]...)[:whole]
-				}
-			} else if c.have > headerLimit {
-				return answer{last: true}, fmt.Errorf("%w: no end of its head in %d bytes", errNotHTTP, c.have)
+			} else if len(got) > headerLimit {
+				return answer{last: true}, fmt.Errorf("%w: no end of its head in %d bytes", errNotHTTP, len(got))
 			}
 		}
 		switch {
-		case body > 0 && c.have >= body+h.length:
-			// More than the answer: nothing was asked that could be its.
-			return answer{status: h.status, body: c.buf[body : body+h.length], whole: true, last: h.last || c.have > body+h.length}, nil
+		case body > 0 && len(got) >= body+h.length:
+			c.from += body + h.length
+			// More than the answers: nothing was asked that could be its.
+			return answer{status: h.status, body: got[body : body+h.length], whole: true, last: h.last || !more && c.from < c.have}, nil
 		case err == nil:
-		case errors.Is(err, io.EOF) && c.have > 0:
+		case errors.Is(err, io.EOF) && len(got) > 0:
 			err = io.ErrUnexpectedEOF
 			fallthrough
 		default:
 			a := answer{last: true}
 			if body > 0 {
-				a.status, a.body = h.status, c.buf[body:c.have]
+				a.status, a.body = h.status, got[body:]
 			}
 			return a, err
 		}
+		c.room(body + h.length)
+		var n int
+		n, err = c.Read(c.buf[c.have:])
+		c.have += n
+		c.read = c.read || n > 0
+	}
+}
+
+// room makes buf have some for more of the next answer, of whole bytes if that is
+// known already.
+func (c *conn) room(whole int) {
+	if c.from > 0 {
+		c.have = copy(c.buf, c.buf[c.from:c.have])
+		c.from = 0
+	}
+	if want := max(whole, c.have+1); want > len(c.buf) {
+		c.buf = append(make([]byte, 0, max(want, 2*len(c.buf))), c.buf[:c.have]...)
+		c.buf = c.buf[:cap(c.buf)]
 	}
 }
 
 // other reads an answer that isn't in leafd's form.
-func (c *conn) other(readErr error) (answer, error) {
-	var rest io.Reader = c.Conn
+func (c *conn) other(readErr error, more bool) (answer, error) {
+	var coming io.Reader = c.Conn
 	if readErr != nil {
-		rest = failing{readErr}
+		coming = failing{readErr}
 	}
-	a, err := readOther(c.buf[:c.have], rest)
-	a.last = a.last || err != nil
+	a, rest, err := readOther(c.buf[c.from:c.have], coming)
+	a.last = a.last || err != nil || !more && len(rest) > 0
+	c.from, c.have = 0, 0
+	c.room(len(rest))
+	c.have = copy(c.buf, rest)
 	return a, err
 }
 

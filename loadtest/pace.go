@@ -53,28 +53,50 @@ func (p *pace) due(now time.Duration) int64 {
 // Its latency counts from when it was sent, then.
 const tooEarly = 20 * time.Microsecond
 
-// next waits for a client's next turn, and returns it; at once when it has passed
+// turn is when request k has its turn, in an open loop.
+func (p *pace) turn(k int64) time.Duration {
+	return time.Duration(float64(k) / p.rate * float64(time.Second))
+}
+
+// next waits for a client's next turn, and appends it to list with those that have
+// come by then and nobody has, up to most. It doesn't wait for one that has passed
 // already. false: there is none any more.
-func (p *pace) next(ctx context.Context) (turn time.Duration, ok bool) {
+func (p *pace) next(ctx context.Context, list []time.Duration, most int) ([]time.Duration, bool) {
 	now := p.now()
 	if p.over(now) {
-		return 0, false
+		return nil, false
 	}
 	if p.rate == 0 {
-		return now, true
-	}
-	k := p.turns.Add(1) - 1
-	turn = time.Duration(float64(k) / p.rate * float64(time.Second))
-	if turn >= p.duration {
-		return 0, false
-	}
-	if p.tick != nil {
-		if turn > now && !p.tick.wait(ctx, turn) {
-			return 0, false
+		for range most {
+			list = append(list, now)
 		}
-		return turn, !p.over(p.now())
+		return list, true
 	}
-	for wait := turn - now; wait > tooEarly; wait = turn - p.now() {
+	turn := p.turn(p.turns.Add(1) - 1)
+	if turn >= p.duration || !p.await(ctx, turn) {
+		return nil, false
+	}
+	list = append(list, turn)
+	now = p.now()
+	for len(list) < most {
+		k := p.turns.Load()
+		turn := p.turn(k)
+		if turn > now || turn >= p.duration {
+			break
+		}
+		if p.turns.CompareAndSwap(k, k+1) {
+			list = append(list, turn)
+		}
+	}
+	return list, !p.over(now)
+}
+
+// await waits for a turn; false: ctx ended first.
+func (p *pace) await(ctx context.Context, turn time.Duration) bool {
+	if p.tick != nil {
+		return turn <= p.now() || p.tick.wait(ctx, turn)
+	}
+	for wait := turn - p.now(); wait > tooEarly; wait = turn - p.now() {
 		// The end of a long wait is slept by itself: the clock is exact for
 		// short ones only.
 		const exact = 20 * time.Millisecond
@@ -82,8 +104,8 @@ func (p *pace) next(ctx context.Context) (turn time.Duration, ok bool) {
 			wait -= exact / 2
 		}
 		if p.clk.Sleep(ctx, wait) != nil {
-			return 0, false
+			return false
 		}
 	}
-	return turn, !p.over(p.now())
+	return true
 }

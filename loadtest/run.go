@@ -24,6 +24,7 @@ const dialsAtOnce = 64
 type run struct {
 	cfg      Config
 	targets  []target
+	requests [][][]byte // by target and key
 	pace     *pace
 	conns    connSet
 	recs     []*recorder
@@ -102,20 +103,16 @@ func (r *run) clients() []*client {
 	for range min(r.cfg.Clients, 4*runtime.GOMAXPROCS(0)) {
 		r.recs = append(r.recs, newRecorder(r.cfg.Rate > 0, len(r.targets), r.journals))
 	}
+	for _, t := range r.targets {
+		var texts [][]byte
+		for _, key := range r.cfg.Keys {
+			texts = append(texts, t.request(r.cfg.Mode, key, r.cfg.Batch))
+		}
+		r.requests = append(r.requests, texts)
+	}
 	list := make([]*client, r.cfg.Clients)
 	for i := range list {
-		// Each key is asked of each daemon, where there are clients enough.
-		t := i % len(r.targets)
-		key := i / len(r.targets) % len(r.cfg.Keys)
-		if r.cfg.Clients < len(r.targets)*len(r.cfg.Keys) {
-			key = i % len(r.cfg.Keys)
-		}
-		c := &client{run: r, number: i, target: t, rec: r.recs[i%len(r.recs)]}
-		c.request = r.targets[t].request(r.cfg.Mode, r.cfg.Keys[key], r.cfg.Batch)
-		if len(r.journals) > 1 {
-			c.journal = key
-		}
-		list[i] = c
+		list[i] = &client{run: r, number: i, target: i % len(r.targets), rec: r.recs[i%len(r.recs)]}
 	}
 	return list
 }

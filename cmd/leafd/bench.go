@@ -22,6 +22,7 @@ type benchFlags struct {
 	urls, keys         []string
 	mode               string
 	batch, clients     int
+	pipeline           int
 	rate               float64
 	duration, timeout  time.Duration
 	unique, growing    bool
@@ -63,7 +64,8 @@ check could not be made, or no request brought an ID. docs/BENCH.md explains the
 	fs.StringArrayVar(&flags.keys, "key", []string{"leafd"}, "key of the IDs, with --mode segment the tag; repeat it for more")
 	fs.IntVarP(&flags.batch, "batch", "n", 1, "IDs a request, at most the daemon's --max-batch")
 	fs.Float64Var(&flags.rate, "rate", 0, "requests a second, all clients together; 0: as many as are answered")
-	fs.IntVar(&flags.clients, "clients", 64, "connections, each with one request in flight")
+	fs.IntVar(&flags.clients, "clients", 64, "connections")
+	fs.IntVar(&flags.pipeline, "pipeline", 1, "requests that a client sends together; with --rate those whose turn has come, at most so many")
 	fs.DurationVar(&flags.duration, "duration", 10*time.Second, "how long requests are sent")
 	fs.DurationVar(&flags.timeout, "timeout", 10*time.Second, "how long an answer may take")
 	fs.BoolVar(&flags.unique, "check-unique", false, "check that no ID comes twice, and that those of a connection grow")
@@ -88,12 +90,14 @@ check could not be made, or no request brought an ID. docs/BENCH.md explains the
 func (f benchFlags) config() (loadtest.Config, error) {
 	cfg := loadtest.Config{
 		URLs: f.urls, Mode: loadtest.Mode(f.mode), Keys: f.keys, Batch: f.batch, Rate: f.rate,
-		Clients: f.clients, Duration: f.duration, Timeout: f.timeout, Growing: f.unique && f.growing,
+		Clients: f.clients, Pipeline: f.pipeline, Duration: f.duration, Timeout: f.timeout, Growing: f.unique && f.growing,
 	}
 	if err := checkOutput(f.output, outputText, outputJSON); err != nil {
 		return cfg, err
 	}
 	switch {
+	case f.pipeline < 1:
+		return cfg, usagef("--pipeline is %d: want 1 to %d", f.pipeline, loadtest.MaxPipeline)
 	case cfg.Mode == loadtest.Segment && !f.keysSet:
 		return cfg, usagef("--mode segment needs --key: the tag to get IDs of; leafd segment list shows them")
 	case f.memorySet && !f.unique:

@@ -15,6 +15,7 @@ type jsonBench struct {
 	Keys       []string `json:"keys"`
 	Batch      int      `json:"batch"`
 	Clients    int      `json:"clients"`
+	Pipeline   int      `json:"pipeline"`
 	Rate       float64  `json:"rate"` // 0: a closed loop
 	Begun      string   `json:"begun"`
 	WindowS    float64  `json:"window_s"`
@@ -103,7 +104,7 @@ type jsonDuplicate struct {
 
 func benchJSON(cfg loadtest.Config, r *loadtest.Result) jsonBench {
 	j := jsonBench{
-		URLs: cfg.URLs, Mode: string(cfg.Mode), Keys: cfg.Keys, Batch: cfg.Batch, Clients: cfg.Clients, Rate: cfg.Rate,
+		URLs: cfg.URLs, Mode: string(cfg.Mode), Keys: cfg.Keys, Batch: cfg.Batch, Clients: cfg.Clients, Pipeline: cfg.Pipeline, Rate: cfg.Rate,
 		Begun: r.Begun.UTC().Format(time.RFC3339Nano), WindowS: r.Window.Seconds(), ElapsedS: r.Elapsed.Seconds(), EndedEarly: r.EndedEarly,
 		jsonCounts:        countsJSON(r.Counts),
 		RequestsPerSecond: float64(r.Counts.Answered) / r.Elapsed.Seconds(), IDsPerSecond: float64(r.Counts.IDs) / r.Elapsed.Seconds(),

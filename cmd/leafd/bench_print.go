@@ -66,6 +66,10 @@ func benchRows(cfg loadtest.Config, r *loadtest.Result) [][]string {
 	if cfg.Rate > 0 {
 		loop = fmt.Sprintf("in an open loop of %g requests/s", cfg.Rate)
 	}
+	together := ""
+	if cfg.Pipeline > 1 {
+		together = fmt.Sprintf(" with up to %d requests together", cfg.Pipeline)
+	}
 	early := ""
 	if r.EndedEarly {
 		early = fmt.Sprintf(", ended early: %s were asked for", cfg.Duration)
@@ -74,7 +78,7 @@ func benchRows(cfg loadtest.Config, r *loadtest.Result) [][]string {
 	rows := [][]string{
 		{"FIELD", "VALUE"},
 		{"daemons", strings.Join(cfg.URLs, " ")},
-		{"load", fmt.Sprintf("%s IDs of %s, %d a request, %d clients %s, %.1f s%s", cfg.Mode, strings.Join(cfg.Keys, " "), cfg.Batch, cfg.Clients, loop, r.Window.Seconds(), early)},
+		{"load", fmt.Sprintf("%s IDs of %s, %d a request, %d clients%s %s, %.1f s%s", cfg.Mode, strings.Join(cfg.Keys, " "), cfg.Batch, cfg.Clients, together, loop, r.Window.Seconds(), early)},
 		{"requests", fmt.Sprintf("%d: %d answered with IDs, %d failed (%s)", c.Sent, c.Answered, c.Failed, percent(c.Failed, c.Sent))},
 		{"requests/s", perSecond(c.Answered, r.Elapsed)},
 		{"IDs", decimal(c.IDs)},

@@ -51,6 +51,10 @@ func TestBenchOfARealDaemon(t *testing.T) {
 			require.Equal(t, j.Due, j.Sent+j.NotSent)
 			require.NotNil(t, j.Service)
 		}},
+		{"pipelined", []string{"--pipeline", "16", "--clients", "4"}, func(t *testing.T, j jsonBench) {
+			require.Equal(t, 16, j.Pipeline)
+			require.Zero(t, j.Sent%16)
+		}},
 		{"segment IDs", []string{"--mode", "segment", "--key", "leaf-segment-test", "-n", "20", "--rate", "100"}, func(t *testing.T, j jsonBench) {
 			require.Equal(t, "leaf-segment-test", j.Unique.Sets[0].Key)
 		}},
@@ -207,6 +211,7 @@ func TestBenchUsage(t *testing.T) {
 		{"batch", []string{"-n", "0"}, "0 IDs a request"},
 		{"rate", []string{"--rate", "-1"}, "rate is -1"},
 		{"clients", []string{"--clients", "0"}, "0 clients"},
+		{"pipeline", []string{"--pipeline", "0"}, "--pipeline is 0: want 1 to 256"},
 		{"duration", []string{"--duration", "0"}, "duration is 0s"},
 		{"memory", []string{"--check-unique", "--unique-memory", "1"}, "--unique-memory is 1: want 4"},
 		{"memory for nothing", []string{"--unique-memory", "64"}, "are for --check-unique"},
