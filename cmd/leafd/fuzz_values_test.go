@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -75,6 +77,9 @@ func FuzzSources(f *testing.F) {
 		}
 		line, err := yaml.Marshal(map[string]string{s.name: text})
 		require.NoError(t, err)
+		if yaml.Unmarshal(line, &map[string]string{}) != nil { // of a tab and a line end it writes what it can't read
+			line = fmt.Appendf(nil, "%s: %s", s.name, jsonString(t, text))
+		}
 		if !bytes.Contains(line, []byte("!!binary")) {
 			written, problems := load(nil, string(line))
 			require.Equal(t, fromFile, written.source)
@@ -82,6 +87,14 @@ func FuzzSources(f *testing.F) {
 			require.Equal(t, flag.parsed, written.parsed, "%q", line)
 		}
 	})
+}
+
+// jsonString is text as JSON has it, and so YAML.
+func jsonString(t *testing.T, text string) []byte {
+	t.Helper()
+	quoted, err := json.Marshal(text)
+	require.NoError(t, err)
+	return quoted
 }
 
 // requireValue compares what was made of text with another reading of it.
