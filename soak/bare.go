@@ -20,7 +20,7 @@ func (f *figures) measureBare(ctx context.Context, o options, say func(string, .
 	if o.bare == "" {
 		return nil
 	}
-	address, err := freeAddress()
+	address, err := proctest.FreeAddress()
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -45,7 +44,7 @@ func startDaemon(ctx context.Context, program, folder, dsn string) (*daemon, err
 }
 
 func startOnce(ctx context.Context, program, folder, dsn string) (_ *daemon, err error) {
-	address, err := freeAddress()
+	address, err := proctest.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -144,13 +143,4 @@ func (d *daemon) stop() error {
 		return fmt.Errorf("the daemon's stop was not clean (%s); its log ends with\n%s", d.cmd.ProcessState, proctest.Tail(d.log))
 	}
 	return nil
-}
-
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // nothing to wait for
-	if err != nil {
-		return "", fmt.Errorf("a free port: %w", err)
-	}
-	address := listener.Addr().String()
-	return address, listener.Close()
 }

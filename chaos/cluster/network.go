@@ -1,9 +1,6 @@
 package cluster
 
 import (
-	"fmt"
-	"math/rand/v2"
-	"net"
 	"strings"
 	"testing"
 
@@ -35,25 +32,4 @@ func (n *network) zkAddrs() []string {
 		addrs = append(addrs, p.Addr())
 	}
 	return addrs
-}
-
-// freeAddress returns an address below the ports that the system gives to outgoing
-// connections: with thousands of those around, one would take it while its daemon
-// is down.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	const from, below = 11000, 32000
-	for range 1000 {
-		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", from+rand.IntN(below-from))) //nolint:gosec,noctx // a port, at once
-		if err != nil {
-			continue
-		}
-		addr := ln.Addr().String()
-		if err := ln.Close(); err != nil {
-			t.Fatalf("cluster: %v", err)
-		}
-		return addr
-	}
-	t.Fatal("cluster: no port is free")
-	return ""
 }

@@ -90,8 +90,10 @@ func (c *Cluster) newSlot(name string, number int, whole bool) (*slot, error) {
 		return nil, errors.Join(err, s.release())
 	}
 	s.host = &host{number: number, clk: clk, path: path}
+	if s.addr, err = proctest.FreeAddress(); err != nil {
+		return nil, errors.Join(err, s.release())
+	}
 	err = c.do(func(t testing.TB) {
-		s.addr = freeAddress(t)
 		s.zk, s.mysql, s.advert = c.zk.Addrs(), c.dsn, s.addr
 		if whole {
 			s.network = newNetwork(t, c, s.addr)

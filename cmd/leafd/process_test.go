@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -25,6 +23,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/proctest"
 )
 
 // skewVariable names the file with the offset of a test daemon's clock. A test
@@ -122,21 +121,12 @@ type child struct {
 	drained chan struct{} // closed when the process has closed its log
 }
 
-// freeAddress returns an address that nobody listens on, below the ports that the
-// system gives to outgoing connections: with hundreds of those around, one would take
-// a port of that range while a daemon restarts.
+// freeAddress returns an address that nobody listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	const from, below = 11000, 32000
-	for range 1000 {
-		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", from+rand.IntN(below-from)))
-		if err == nil {
-			require.NoError(t, ln.Close())
-			return ln.Addr().String()
-		}
-	}
-	require.FailNow(t, "no port is free")
-	return ""
+	addr, err := proctest.FreeAddress()
+	require.NoError(t, err)
+	return addr
 }
 
 // start starts a daemon; it may still be starting, or fail, when start returns.

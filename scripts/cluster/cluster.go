@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leafd/leafd/proctest"
 )
 
 const (
@@ -94,7 +95,7 @@ func (c *cluster) start(ctx context.Context) error {
 }
 
 func (c *cluster) startDaemon(number int) (*daemon, error) {
-	address, err := freeAddress()
+	address, err := proctest.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -242,13 +243,4 @@ func (c *cluster) stop() error {
 		c.out.say("stopped; nothing is left behind")
 	}
 	return err
-}
-
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // nothing to wait for
-	if err != nil {
-		return "", fmt.Errorf("a free port: %w", err)
-	}
-	address := listener.Addr().String()
-	return address, listener.Close()
 }
