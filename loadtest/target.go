@@ -54,6 +54,9 @@ func parseTarget(raw string, config *tls.Config) (target, error) {
 		return target{}, bad
 	}
 	t.address = net.JoinHostPort(u.Hostname(), port)
+	if _, _, err := net.SplitHostPort(t.address); err != nil {
+		return target{}, bad // of a bracket, which net/url takes
+	}
 	return t, nil
 }
 

@@ -14,7 +14,7 @@ func FreeAddress() (string, error) {
 	const from, below = 11000, 32000
 	var last error
 	for range 1000 {
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", from+rand.IntN(below-from))) //nolint:noctx // at once
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", from+rand.IntN(below-from)))
 		if err != nil {
 			last = err
 			continue
