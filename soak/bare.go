@@ -42,7 +42,7 @@ func (f *figures) measureBare(ctx context.Context, o options, say func(string, .
 		wg.Go(func() {
 			results[i], errs[i] = loadtest.Run(ctx, loadtest.Config{
 				URLs: []string{"http://" + address}, Mode: s.mode, Keys: s.keys, Batch: 1, Rate: f.rate * s.share,
-				Tick: o.tick, Clients: s.clients(o.clients), Duration: d, Timeout: timeout,
+				Tick: o.tick, Clients: s.clients(o.clients), Pipeline: o.pipeline, Duration: d, Timeout: timeout,
 			})
 		})
 	}

@@ -38,7 +38,7 @@ func (s stream) sets() []string {
 }
 
 func (s stream) clients(all int) int {
-	return max(len(s.keys), int(math.Ceil(s.share*float64(all))))
+	return int(math.Ceil(s.share * float64(all)))
 }
 
 // mix is what is asked for at a rate. The hot tag gets as much as its ranges, when

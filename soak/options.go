@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/leafd/leafd/loadtest"
 )
 
 // half is the rate that is half of what the daemon takes.
@@ -17,7 +19,7 @@ const (
 	minDuration = 2 * time.Second
 	maxDuration = 30 * 24 * time.Hour
 	maxRate     = 1_000_000
-	minClients  = 32 // one for each tag of a stream, and some for the others
+	minClients  = 5 // one for each stream
 	maxClients  = 10_000
 )
 
@@ -32,6 +34,7 @@ type options struct {
 	rate     float64       // requests a second; 0: half of the capacity
 	outage   time.Duration // how long the database is away; a tenth of duration at most
 	clients  int           // connections
+	pipeline int           // requests that are sent together on one at most
 	tick     time.Duration // see loadtest.Config.Tick
 	p999     time.Duration // what 99.9 % of the requests may take
 	seed     uint64
@@ -51,8 +54,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.DurationVar(&o.duration, "duration", time.Hour, "how long the load lasts")
 	fs.StringVar(&rate, "rate", "50000", "requests a second, or half: half of what a closed loop reaches before")
 	fs.DurationVar(&o.outage, "outage", 20*time.Second, "how long the database is away, at most a tenth of the duration")
-	fs.IntVar(&o.clients, "clients", 64, "connections")
-	fs.DurationVar(&o.tick, "tick", 200*time.Microsecond, "requests are sent together at its multiples, and their latency counts from their own turns; 0: each at its turn, which costs both sides more")
+	fs.IntVar(&o.clients, "clients", minClients, "connections")
+	fs.IntVar(&o.pipeline, "pipeline", 128, "requests of a connection that are sent together, of those whose turn has come, at most")
+	fs.DurationVar(&o.tick, "tick", 0, "requests are sent together at its multiples, and their latency counts from their own turns: for many connections, which cost both sides more with a timer each")
 	fs.DurationVar(&o.p999, "p999", time.Millisecond, "what 99.9 % of the requests may take")
 	fs.Uint64Var(&o.seed, "seed", 1, "of what is left to chance: steps of the tags, when and how the database is stopped")
 	if err := fs.Parse(args); err != nil {
@@ -82,6 +86,8 @@ func (o *options) check(rate string, rest []string) error {
 		return fmt.Errorf("-outage is %s: want more than 0", o.outage)
 	case o.clients < minClients || o.clients > maxClients:
 		return fmt.Errorf("-clients is %d: want %d to %d", o.clients, minClients, maxClients)
+	case o.pipeline < 1 || o.pipeline > loadtest.MaxPipeline:
+		return fmt.Errorf("-pipeline is %d: want 1 to %d", o.pipeline, loadtest.MaxPipeline)
 	case o.tick < 0 || o.tick > time.Second:
 		return fmt.Errorf("-tick is %s: want 0 to 1s", o.tick)
 	case o.p999 <= 0:
