@@ -184,3 +184,35 @@ func TestReplacedWhileItsCeilingWasInItsFileAlone(t *testing.T) {
 	}, 10*time.Second, 5*time.Millisecond)
 	require.GreaterOrEqual(t, d.clk.Millis(), w.Ceiling().Add(worker.DefaultClockThreshold), "its clock may be behind the other's")
 }
+
+// W6: nor is an entry taken for a clean stop's that a process has claimed after one,
+// and never reported to.
+func TestReplacedBeforeItsFirstReportWasHeard(t *testing.T) {
+	d := newDaemon()
+	model, _ := d.inCluster(registrytest.Options{})
+	w := d.start(t)
+	require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
+	d.clk.AutoAdvance()
+	elsewhere := func(owner string) *daemon {
+		model.Expire(d.cfg.Node)
+		other := newDaemon()
+		other.clk, other.cfg.Clock, other.cfg.Owner, other.cfg.Home = d.clk, d.clk, owner, "home of "+owner
+		other.cfg.Registry = model.Open(d.cfg.Node, owner+":1", registrytest.Options{})
+		return other
+	}
+	second := elsewhere("second")
+	before := d.clk.Millis()
+	second.cfg.Registry = unreported{second.cfg.Registry}
+	alone := second.start(t)
+	require.Less(t, d.clk.Millis().Sub(before), second.cfg.CeilingLead, "it waits for nothing but the registry's word")
+
+	elsewhere("third").start(t)
+	require.GreaterOrEqual(t, d.clk.Millis(), alone.Ceiling())
+}
+
+// unreported is a registry that is out of reach for reports.
+type unreported struct{ worker.Registry }
+
+func (unreported) Report(context.Context, worker.Record, bool) (worker.Record, error) {
+	return worker.Record{}, worker.ErrUnreachable
+}

@@ -214,7 +214,9 @@ func (w *Worker) claim(ctx context.Context, me *self, found Found) error {
 	}
 	claiming := me.Record
 	now := w.cfg.Clock.Read()
-	claiming.Timestamp = max(claiming.Timestamp, now.Wall())
+	// Not left cleanly by this process either, until that says so (W6).
+	claiming.Timestamp = max(claiming.Timestamp, now.Wall().Add(-2*cleanly))
+	claiming.Ceiling = max(claiming.Ceiling, claiming.Timestamp.Add(2*cleanly))
 	leftOpen := found.leftOpen(me.Record)
 	if leftOpen { // W6: killed from here on, whoever starts next waits as well
 		claiming.Ceiling = max(claiming.Ceiling, now.Wall().Add(w.unheardOf()))
@@ -230,7 +232,9 @@ func (w *Worker) claim(ctx context.Context, me *self, found Found) error {
 	}
 	known := me.recorded && !me.copied(w.cfg.Home) && me.Cluster == claimed.Cluster && me.WorkerID == claimed.WorkerID
 	me.Cluster, me.WorkerID = claimed.Cluster, claimed.WorkerID
-	me.Ceiling = max(me.Ceiling, claimed.Ceiling)
+	if me.Cluster != "" {
+		me.Ceiling = max(me.Ceiling, claimed.Ceiling)
+	}
 	if claimed.Timestamp > claiming.Timestamp { // another node's number, and its clock is ahead of ours
 		me.Ceiling = max(me.Ceiling, claimed.Timestamp)
 	}
@@ -263,10 +267,14 @@ func (f Found) oursAlone(r Record) bool {
 	return f.Known && r.wrote(f.Owner) && (f.LiveOwner == "" || r.wrote(f.LiveOwner))
 }
 
+// cleanly is how far a ceiling is beyond the timestamp after a clean stop, at most:
+// it is that of the last ID then.
+const cleanly = time.Millisecond
+
 // leftOpen tells that what was found is an entry that a process outside of r's lineage
-// wrote, not as its last word: a clean stop's ceiling is that of the last ID.
+// wrote, not as its last word.
 func (f Found) leftOpen(r Record) bool {
-	return f.Known && f.Owner != "" && !r.wrote(f.Owner) && f.Ceiling > f.Timestamp.Add(time.Millisecond)
+	return f.Known && f.Owner != "" && !r.wrote(f.Owner) && f.Ceiling > f.Timestamp.Add(cleanly)
 }
 
 // unheardOf is how far ahead of our clock another process may hold a ceiling that the
