@@ -27,9 +27,9 @@ type Process struct {
 
 // Start starts cmd. The system ties a child to the thread that started it
 // (PR_SET_PDEATHSIG, prctl(2)), so a goroutine keeps that thread for as long as
-// the child lives.
+// the child lives. What cmd.SysProcAttr has besides stays.
 func Start(cmd *exec.Cmd) (*Process, error) {
-	cmd.SysProcAttr = dieWithParent()
+	cmd.SysProcAttr = dieWithParent(cmd.SysProcAttr)
 	p := &Process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {

@@ -9,8 +9,13 @@ import (
 
 // dieWithParent has the system kill the child when its parent dies, however it
 // dies, and keeps the terminal's Ctrl-C from it.
-func dieWithParent() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+func dieWithParent(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
+	var with syscall.SysProcAttr
+	if attr != nil {
+		with = *attr
+	}
+	with.Pdeathsig, with.Setpgid = syscall.SIGKILL, true
+	return &with
 }
 
 // awaitStopped returns once all threads of the child have stopped after a SIGSTOP:

@@ -4,7 +4,8 @@
 #   deps.sh test|race|bench...
 #
 #   test   MariaDB's and ZooKeeper's servers, and the Java runtime of the latter;
-#          the tests start their own in temporary folders; promtool; Chromium
+#          the tests start their own in temporary folders; promtool; Chromium;
+#          what gives each daemon of a chaos run a network
 #   race   a C compiler, which Go's race detector links with
 #   bench  wrk, which makes the load; redis-server, to compare with
 #
@@ -44,6 +45,8 @@ for group; do
       need systemd systemd-analyze systemd-socket-activate
       need dpkg dpkg dpkg-deb
       need groff-base groff
+      need iproute2 ip tc
+      need util-linux nsenter
       # Any of its names will do.
       command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || need chromium chromium
       # Elsewhere ZooKeeper's own release will do: its folder lib.

@@ -25,14 +25,17 @@ import (
 
 // Config is one run.
 type Config struct {
-	Leafd   string // the program, built with the tag chaos
-	SQL     string // the script that makes the table
-	Folder  string // an empty one, for everything
-	Small   bool   // daemons' disks are small: file systems may be mounted
-	History string // path of the history to write
-	Seed    uint64 // told in the history
-	Pause   time.Duration
-	Out     io.Writer // a line for each fault
+	Leafd  string // the program, built with the tag chaos
+	SQL    string // the script that makes the table
+	Folder string // an empty one, for everything
+	Small  bool   // daemons' disks are small: file systems may be mounted
+	// Networks: each daemon has a machine of its own to the network. SettleIn has said
+	// that this can be.
+	Networks bool
+	History  string // path of the history to write
+	Seed     uint64 // told in the history
+	Pause    time.Duration
+	Out      io.Writer // a line for each fault
 	// Within bounds the time after a fault until everybody serves again.
 	Within time.Duration
 }

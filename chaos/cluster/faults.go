@@ -137,6 +137,9 @@ func (c *Cluster) deeds() map[nemesis.Kind]deed {
 		nemesis.DiskFull:      c.diskFull,
 		nemesis.Release:       c.released,
 
+		nemesis.HostCut:         c.cutHost(true, true),
+		nemesis.HostDeaf:        c.cutHost(true, false),
+		nemesis.HostMute:        c.cutHost(false, true),
 		nemesis.ZooKeeperCut:    c.onZooKeeper(cutOff),
 		nemesis.ZooKeeperSilent: c.onZooKeeper(silent),
 		nemesis.ZooKeeperDeaf:   c.onZooKeeper(deaf),

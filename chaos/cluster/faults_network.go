@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -41,6 +42,26 @@ func (c *Cluster) onDatabase(do harm) deed {
 
 func (c *Cluster) onPeers(do harm) deed {
 	return c.onNetwork(do, func(n *network) []*zookeepertest.Proxy { return []*zookeepertest.Proxy{n.peers} })
+}
+
+// cutHost loses what is sent to machines, what they send, or both, clients' packets
+// too. Where daemons have no machines of their own, all but the clients are silent.
+func (c *Cluster) cutHost(toIt, fromIt bool) deed {
+	return func(f nemesis.Fault) (mend, error) {
+		if !c.cfg.Networks {
+			return c.onNetwork(silent, func(n *network) []*zookeepertest.Proxy {
+				return append([]*zookeepertest.Proxy{n.sql, n.peers}, n.zk...)
+			})(f)
+		}
+		turn := func(on bool) error {
+			var failed []error
+			for _, s := range c.of(f) {
+				failed = append(failed, s.far.lose(on && toIt, on && fromIt))
+			}
+			return errors.Join(failed...)
+		}
+		return func() error { return turn(false) }, turn(true)
+	}
 }
 
 // onNetwork does harm to proxies of the daemons that a fault befalls.

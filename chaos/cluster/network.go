@@ -16,11 +16,15 @@ type network struct {
 	dsn   string
 }
 
-func newNetwork(t testing.TB, c *Cluster, addr string) *network {
+func newNetwork(t testing.TB, c *Cluster, s *slot) *network {
 	t.Helper()
-	n := &network{sql: zookeepertest.NewProxy(t, c.mariadb.Addr()), peers: zookeepertest.NewProxy(t, addr)}
+	ip := "127.0.0.1"
+	if s.far != nil {
+		ip = s.far.near
+	}
+	n := &network{sql: zookeepertest.NewProxyAt(t, ip, c.mariadb.Addr()), peers: zookeepertest.NewProxyAt(t, ip, s.addr)}
 	for _, server := range c.zk.Addrs() {
-		n.zk = append(n.zk, zookeepertest.NewProxy(t, server))
+		n.zk = append(n.zk, zookeepertest.NewProxyAt(t, ip, server))
 	}
 	n.dsn = strings.Replace(c.dsn, c.mariadb.Addr(), n.sql.Addr(), 1)
 	return n

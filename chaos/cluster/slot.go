@@ -43,6 +43,7 @@ type slot struct {
 	mysql   string
 	advert  string
 	network *network // nil: none of its own
+	far     *farHost // nil: it runs on ours
 
 	life atomic.Pointer[life]
 
@@ -90,17 +91,33 @@ func (c *Cluster) newSlot(name string, number int, whole bool) (*slot, error) {
 		return nil, errors.Join(err, s.release())
 	}
 	s.host = &host{number: number, clk: clk, path: path}
-	if s.addr, err = proctest.FreeAddress(); err != nil {
+	if err := s.place(whole); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
 	err = c.do(func(t testing.TB) {
 		s.zk, s.mysql, s.advert = c.zk.Addrs(), c.dsn, s.addr
 		if whole {
-			s.network = newNetwork(t, c, s.addr)
+			s.network = newNetwork(t, c, s)
 			s.zk, s.mysql, s.advert = s.network.zkAddrs(), s.network.dsn, s.network.peers.Addr()
 		}
 	})
 	return s, err
+}
+
+// place gives the slot an address, and one that is whole a machine where that may be.
+func (s *slot) place(whole bool) (err error) {
+	ip := "127.0.0.1"
+	if s.c.cfg.Networks {
+		ip = home
+		if whole {
+			if s.far, err = newFarHost(s.host.number); err != nil {
+				return err
+			}
+			ip = s.far.addr
+		}
+	}
+	s.addr, err = freeAddress(ip)
+	return err
 }
 
 // startUp starts the daemon and keeps it up.
@@ -176,12 +193,18 @@ func (s *slot) spawn() (*life, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	defer out.Close()                                                                                          //nolint:errcheck // the child has its own
-	cmd := exec.Command(s.c.cfg.Leafd, "serve", "--listen", s.addr, "--advertise", s.advert, "--node", s.node, //nolint:noctx // it is ended by signals
+	defer out.Close() //nolint:errcheck // the child has its own
+	command := []string{
+		s.c.cfg.Leafd, "serve", "--listen", s.addr, "--advertise", s.advert, "--node", s.node,
 		"--data-dir", s.folder, "--zk", strings.Join(s.zk, ","), "--log-format", "json",
 		"--report-interval", reportInterval.String(), "--ceiling-lead", ceilingLead.String(),
 		"--zk-session-timeout", sessionTimeout.String(), "--max-forward-step", maxForwardStep.String(),
-		"--segment-refresh", "2s", "--shutdown-timeout", "2s")
+		"--segment-refresh", "2s", "--shutdown-timeout", "2s",
+	}
+	if s.far != nil {
+		command = s.far.inside(command...)
+	}
+	cmd := exec.Command(command[0], command[1:]...) //nolint:noctx // it is ended by signals
 	cmd.Env = []string{"LEAFD_MYSQL=" + s.mysql, "CHAOS_CLOCK=" + s.host.path, "PATH=" + os.Getenv("PATH"), "HOME=" + s.c.cfg.Folder}
 	if run := os.Getenv("LEAFD_CI_RUN"); run != "" {
 		cmd.Env = append(cmd.Env, "LEAFD_CI_RUN="+run)
@@ -250,11 +273,16 @@ func (s *slot) shutDown() error {
 
 // release gives back what the machine lent.
 func (s *slot) release() error {
-	if !s.small {
-		return nil
+	var failed []error
+	if s.far != nil {
+		failed = append(failed, s.far.end())
+		s.far = nil
 	}
-	s.small = false
-	return os.NewSyscallError("umount", unix.Unmount(s.c.path(s.name), unix.MNT_DETACH))
+	if s.small {
+		failed = append(failed, os.NewSyscallError("umount", unix.Unmount(s.c.path(s.name), unix.MNT_DETACH)))
+		s.small = false
+	}
+	return errors.Join(failed...)
 }
 
 // broken ends a run that can't go on.

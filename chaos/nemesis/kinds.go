@@ -37,6 +37,9 @@ const (
 
 // What befalls the network between a daemon, or all of them, and others.
 const (
+	HostCut         Kind = "cut off from everybody" // and from clients
+	HostDeaf        Kind = "hears nobody"
+	HostMute        Kind = "heard by nobody"
 	ZooKeeperCut    Kind = "cut off from ZooKeeper"
 	ZooKeeperSilent Kind = "ZooKeeper's packets lost"
 	ZooKeeperDeaf   Kind = "ZooKeeper's answers lost"
@@ -123,6 +126,9 @@ func traits() []trait {
 		{DiskFull, 2, oneDaemon, false, 3 * s, 8 * s, []string{process, disk, netZK, ensemble}},
 		{Release, 1, oneDaemon, true, 0, 1 * s, []string{process, disk}},
 
+		{HostCut, 3, someDaemons, false, 500 * ms, 6 * s, []string{netZK, netSQL, netPeers}},
+		{HostDeaf, 2, someDaemons, false, 500 * ms, 6 * s, []string{netZK, netSQL, netPeers}},
+		{HostMute, 2, someDaemons, false, 500 * ms, 6 * s, []string{netZK, netSQL, netPeers}},
 		{ZooKeeperCut, 3, someDaemons, false, 500 * ms, 6 * s, []string{netZK}},
 		{ZooKeeperSilent, 2, someDaemons, false, 1 * s, 6 * s, []string{netZK}},
 		{ZooKeeperDeaf, 2, someDaemons, false, 1 * s, 6 * s, []string{netZK}},

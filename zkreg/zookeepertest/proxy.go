@@ -24,6 +24,12 @@ type Proxy struct {
 // the test.
 func NewProxy(t testing.TB, upstream string) *Proxy {
 	t.Helper()
+	return NewProxyAt(t, "127.0.0.1", upstream)
+}
+
+// NewProxyAt is NewProxy at another IPv4 address of this machine.
+func NewProxyAt(t testing.TB, ip, upstream string) *Proxy {
+	t.Helper()
 	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	var failed error
 	for range attempts {
@@ -31,7 +37,7 @@ func NewProxy(t testing.TB, upstream string) *Proxy {
 		if err != nil {
 			t.Fatal(err)
 		}
-		proxy := toxiproxy.NewProxy(api, "zookeeper", net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])), upstream)
+		proxy := toxiproxy.NewProxy(api, "zookeeper", net.JoinHostPort(ip, strconv.Itoa(ports[0])), upstream)
 		if failed = proxy.Start(); failed == nil {
 			p := &Proxy{proxy: proxy, addr: proxy.Listen}
 			t.Cleanup(func() {

@@ -19,6 +19,8 @@ import (
 	"os/signal"
 	"syscall"
 	"testing"
+
+	"github.com/leafd/leafd/chaos/cluster"
 )
 
 const (
@@ -35,7 +37,7 @@ var (
 )
 
 func main() {
-	if code, again := ownMounts(); again {
+	if code, again := isolate(); again {
 		os.Exit(code)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -69,6 +71,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, rest, err := parseOptions(args[0], args[1:], stderr)
 	if err != nil {
 		return err
+	}
+	if owns(ownNetwork) {
+		if o.networks, err = cluster.SettleIn(); err != nil {
+			return err
+		}
 	}
 	switch args[0] {
 	case "run":

@@ -23,6 +23,7 @@ type options struct {
 	within   time.Duration
 	history  string
 	keep     bool
+	networks bool // daemons may have networks of their own
 }
 
 // shortRun is where a run is short: its faults are held for less, so that it has

@@ -53,7 +53,7 @@ func torment(ctx context.Context, o options, stdout io.Writer) (got outcome, err
 		return got, err
 	}
 	c, err := cluster.Start(ctx, cluster.Config{
-		Leafd: o.leafd, SQL: o.sql, Folder: folder, Small: mayMount(), History: path, Seed: o.seed,
+		Leafd: o.leafd, SQL: o.sql, Folder: folder, Small: mayMount(), Networks: o.networks, History: path, Seed: o.seed,
 		Pause: o.pause, Out: stdout, Within: o.within,
 	})
 	if err != nil {
