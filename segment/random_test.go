@@ -193,15 +193,25 @@ func (w *world) disturb() {
 	pause()
 }
 
-// regress sets a tag back for a while, to below what every daemon has used, so
+// remembers is the mark that the daemon has after a crash, or would have if it were
+// not forgetful. It may be below what it was about to use: a range whose mark can't be
+// recorded is not used, and forgotten.
+func (d *daemon) remembers(tag string) int64 {
+	if d.forgetful {
+		return d.used.Mark(tag)
+	}
+	return d.marks.Mark(tag)
+}
+
+// regress sets a tag back for a while, to below what every daemon remembers, so
 // that each of them can tell; a daemon restarts meanwhile. Set back to between
 // two daemons' marks, the lower one can't tell, and no design without a second
 // shared store could.
 func (w *world) regress(d *daemon) {
 	tag := w.tags[w.rng.IntN(len(w.tags))]
-	lowest := w.daemons[0].used.Mark(tag)
+	lowest := w.daemons[0].remembers(tag)
 	for _, other := range w.daemons {
-		lowest = min(lowest, other.used.Mark(tag))
+		lowest = min(lowest, other.remembers(tag))
 	}
 	if lowest == 0 {
 		return
