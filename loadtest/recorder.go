@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -94,6 +95,9 @@ type recorder struct {
 	wrong    faults                  // mu protects; answers that were not the IDs asked for
 	lanes    []*unique.Lane          // mu protects; by journal; none: no check
 	_        [64]byte                // the next recorder's lock is in another cache line
+
+	// Of the goroutine that looks: empty, to be put in the place of those above.
+	spareLatency, spareService *hdrhistogram.Histogram
 }
 
 type faults struct {
@@ -116,9 +120,9 @@ func (f *faults) merge(o faults) {
 }
 
 func newRecorder(open bool, targets int, journals []*unique.Journal) *recorder {
-	r := &recorder{latency: newHistogram(), failures: map[failureKey]*Failure{}, targets: make([]Counts, targets)}
+	r := &recorder{latency: newHistogram(), spareLatency: newHistogram(), failures: map[failureKey]*Failure{}, targets: make([]Counts, targets)}
 	if open {
-		r.service = newHistogram()
+		r.service, r.spareService = newHistogram(), newHistogram()
 	}
 	for _, j := range journals {
 		r.lanes = append(r.lanes, j.Lane())
@@ -164,15 +168,25 @@ func (r *recorder) failedLocked(status int, code string, example func() string) 
 // which may be nil, and returns the counts so far.
 func (r *recorder) look(latency, service *hdrhistogram.Histogram) (counts Counts, slowest, last time.Duration) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	latency.Merge(r.latency)
-	r.latency.Reset()
-	if r.service != nil {
-		service.Merge(r.service)
-		r.service.Reset()
-	}
+	r.latency, r.spareLatency = r.spareLatency, r.latency
+	r.service, r.spareService = r.spareService, r.service
 	for _, c := range r.targets {
 		counts.add(c)
 	}
-	return counts, r.slowest, r.last
+	slowest, last = r.slowest, r.last
+	r.mu.Unlock()
+	move(latency, r.spareLatency)
+	move(service, r.spareService)
+	return counts, slowest, last
+}
+
+// move moves what was recorded in from into to. That is half a millisecond of work,
+// and there are many of them: who waits for the CPU goes between.
+func move(to, from *hdrhistogram.Histogram) {
+	if from == nil {
+		return
+	}
+	to.Merge(from)
+	from.Reset()
+	runtime.Gosched()
 }

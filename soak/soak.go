@@ -160,7 +160,7 @@ func (f *figures) takeAway(ctx context.Context, o options, d *daemon, db *databa
 
 // sampling takes samples until the load has ended, and returns its error.
 func (f *figures) sampling(ctx context.Context, o options, d *daemon, l *load, loaded <-chan error, say func(string, ...any)) error {
-	time.Sleep(o.every() / 10) // each sample finds what the streams told just before
+	time.Sleep(min(time.Second, o.every()/10)) // each sample finds what the streams told just before
 	ticker := time.NewTicker(o.every())
 	defer ticker.Stop()
 	told := time.Duration(0)

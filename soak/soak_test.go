@@ -286,11 +286,11 @@ func TestOptions(t *testing.T) {
 	o, err := parse([]string{"-duration", "1m"}, os.Stderr)
 	require.NoError(t, err)
 	require.Equal(t, 6*time.Second, o.outage, "a tenth at most")
-	require.Equal(t, 600*time.Millisecond, o.every())
+	require.Equal(t, time.Second, o.every())
 	o, err = parse([]string{"-rate", half}, os.Stderr)
 	require.NoError(t, err)
 	require.Zero(t, o.rate)
-	require.Equal(t, 10*time.Second, o.every())
+	require.Equal(t, time.Minute, o.every())
 }
 
 func TestParseSampleRefuses(t *testing.T) {
