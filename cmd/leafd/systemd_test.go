@@ -168,7 +168,7 @@ func TestServeTellsSystemd(t *testing.T) {
 	at := sd.await(0, "EXTEND_TIMEOUT_USEC=120000000")
 	sd.await(at, "STATUS=worker 0 (here) issues; clock ok; standalone; ")
 	at = sd.await(at, "READY=1")
-	require.Equal(t, 200, l.mustGet("/readyz").status, "READY=1 is true")
+	require.Equal(t, 200, l.mustGet("/api/snowflake/get/a").status, "READY=1 is true: IDs are issued; the tags may still be loading")
 	at = sd.await(at, "WATCHDOG=1")
 	at = sd.await(at, "WATCHDOG=1")
 	sd.await(0, "STATUS=worker 0 (here) issues; clock ok; standalone; 1 tags, SQLite ok")
