@@ -216,3 +216,20 @@ type unreported struct{ worker.Registry }
 func (unreported) Report(context.Context, worker.Record, bool) (worker.Record, error) {
 	return worker.Record{}, worker.ErrUnreachable
 }
+
+// W6, and a start that may not take as long: with a new folder each time, as in a
+// container without a volume, it begins all the same.
+func TestReplacedByAStartThatMayNotTakeLong(t *testing.T) {
+	d := newDaemon()
+	model, _ := d.inCluster(registrytest.Options{})
+	d.start(t) // and killed
+	d.clk.AutoAdvance()
+	model.Expire(d.cfg.Node)
+	other := newDaemon()
+	other.clk, other.cfg.Clock, other.cfg.Owner, other.cfg.Home = d.clk, d.clk, "other", "elsewhere"
+	other.cfg.MaxWait = other.cfg.CeilingLead + time.Second
+	other.cfg.Registry = model.Open(d.cfg.Node, "elsewhere:1", registrytest.Options{})
+	before := d.clk.Millis()
+	other.start(t)
+	require.GreaterOrEqual(t, d.clk.Millis(), before.Add(other.cfg.CeilingLead+worker.DefaultClockThreshold))
+}

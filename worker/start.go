@@ -73,14 +73,16 @@ func (w *Worker) start(ctx context.Context) error {
 	if err := w.askAtStart(ctx, me, found); err != nil {
 		return err
 	}
-	if err := w.passCeiling(ctx, me.Record); err != nil {
+	if err := w.passCeiling(ctx, me.Record, w.cfg.MaxWait); err != nil {
 		return err
 	}
 	if err := w.claim(ctx, &me, found); err != nil {
 		return err
 	}
-	// The number may have been another node's: its ceiling came with it.
-	if err := w.passCeiling(ctx, me.Record); err != nil {
+	// The number may have been another node's: its ceiling came with it. The wait of W6
+	// is not refused for its length: where each start has a new folder, as in a
+	// container without a volume, the next one would have to wait as long again.
+	if err := w.passCeiling(ctx, me.Record, max(w.cfg.MaxWait, w.unheardOf())); err != nil {
 		return err
 	}
 	return w.begin(ctx, me)
@@ -336,8 +338,9 @@ func (w *Worker) checkClock(r Record) error {
 	return nil
 }
 
-// passCeiling waits until the clock has passed the recorded ceiling (W1).
-func (w *Worker) passCeiling(ctx context.Context, r Record) error {
+// passCeiling waits until the clock has passed the recorded ceiling (W1), but not for
+// longer than most.
+func (w *Worker) passCeiling(ctx context.Context, r Record, most time.Duration) error {
 	for {
 		if err := w.checkClock(r); err != nil {
 			return err
@@ -346,9 +349,9 @@ func (w *Worker) passCeiling(ctx context.Context, r Record) error {
 		if left <= 0 {
 			return nil
 		}
-		if w.cfg.MaxWait > 0 && left > w.cfg.MaxWait {
+		if w.cfg.MaxWait > 0 && left > most {
 			return fmt.Errorf("%w: the last stop was unclean and IDs may have been issued up to %s, %s from now; that is more than the %s a start may wait: start again later, or allow it more",
-				ErrClockRefused, r.Ceiling, left, w.cfg.MaxWait)
+				ErrClockRefused, r.Ceiling, left, most)
 		}
 		w.notify(Event{Kind: EventWaiting, Wait: left, Until: r.Ceiling})
 		if err := w.cfg.Clock.Sleep(ctx, left); err != nil {

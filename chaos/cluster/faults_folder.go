@@ -195,8 +195,8 @@ func (c *Cluster) takeover(f nemesis.Fault) (mend, error) {
 
 // takeoverAfterCut keeps a daemon from ZooKeeper until it issues on its file's word
 // alone, freezes it, and starts another one of its name elsewhere, by a clock that is
-// behind, as soon as ZooKeeper can be reached again. The first one thaws while the second starts: what
-// its file allowed may not have passed yet.
+// behind, as soon as ZooKeeper can be reached again. The first one thaws while the
+// second starts: what its file allowed may not have passed yet.
 func (c *Cluster) takeoverAfterCut(f nemesis.Fault) (mend, error) {
 	s := c.slots[f.Daemon]
 	heal, err := c.onZooKeeper(cutOff)(f)

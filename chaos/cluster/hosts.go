@@ -14,8 +14,8 @@ import (
 	"github.com/leafd/leafd/proctest"
 )
 
-// Addresses of the run's networks, which is nobody else's: home is ours in all of
-// them, and machine n is at 10.77.n.2, with us at the other end of its line.
+// home is our address in the run's network, which nobody else sees. Machine n is at
+// 10.77.n.2, with us at 10.77.n.1, the other end of its line.
 const home = "10.77.0.1"
 
 // farHost is the machine of a daemon: a network namespace, and a line to ours (a pair
@@ -38,7 +38,7 @@ func MissingForNetworks() string {
 }
 
 // SettleIn makes this process's network, a new one of its own, work, and tells whether
-// machines can be joined to it. An error of the loopback device is one of err.
+// machines can be joined to it. It returns an error where not even loopback works.
 func SettleIn() (machines bool, err error) {
 	err = run([][]string{
 		{"ip", "link", "set", "lo", "up"},
