@@ -52,21 +52,41 @@ func startDatabase(script string, steps map[string]int64) (*database, error) {
 	return d, nil
 }
 
+// absence is how long the database is away: at least, and then until somebody has
+// felt it, at most.
+type absence struct {
+	least, most time.Duration
+	felt        func() bool // asked every feltEvery
+}
+
+// feltEvery is rare, because asking costs the load some milliseconds.
+const feltEvery = 2 * time.Second
+
 // away stops the server for a time, in order or as by a crash, and starts it again,
 // also when ctx ends meanwhile.
-func (d *database) away(ctx context.Context, outage time.Duration, kill bool) error {
+func (d *database) away(ctx context.Context, a absence, kill bool) error {
 	return d.host.Do(func(t testing.TB) {
 		if kill {
 			d.server.Kill(t)
 		} else {
 			d.server.Stop(t)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(outage):
-		}
+		a.wait(ctx)
 		d.server.Restart(t)
 	})
+}
+
+func (a absence) wait(ctx context.Context) {
+	for waited, step := time.Duration(0), a.least; ; step = min(feltEvery, a.most-waited) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(step):
+		}
+		if waited += step; waited >= a.most || a.felt() {
+			return
+		}
+	}
 }
 
 // stop ends the server and removes its folder.

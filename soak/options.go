@@ -32,7 +32,7 @@ type options struct {
 	samples  string        // file to write the samples to; empty: none
 	duration time.Duration // of the load
 	rate     float64       // requests a second; 0: half of the capacity
-	outage   time.Duration // how long the database is away; a tenth of duration at most
+	outage   time.Duration // how long the database is away at least; a tenth of duration at most
 	clients  int           // connections
 	pipeline int           // requests that are sent together on one at most
 	tick     time.Duration // see loadtest.Config.Tick
@@ -53,7 +53,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.StringVar(&o.samples, "samples", "", "`file` to write the samples to, tab-separated")
 	fs.DurationVar(&o.duration, "duration", time.Hour, "how long the load lasts")
 	fs.StringVar(&rate, "rate", "50000", "requests a second, or half: half of what a closed loop reaches before")
-	fs.DurationVar(&o.outage, "outage", 20*time.Second, "how long the database is away, at most a tenth of the duration")
+	fs.DurationVar(&o.outage, "outage", 20*time.Second, "how long the database is away, and then until the daemon has felt it; at most a tenth of the duration")
 	fs.IntVar(&o.clients, "clients", minClients, "connections")
 	fs.IntVar(&o.pipeline, "pipeline", 128, "requests of a connection that are sent together, of those whose turn has come, at most")
 	fs.DurationVar(&o.tick, "tick", 0, "requests are sent together at its multiples, and their latency counts from their own turns: for many connections, which cost both sides more with a timer each")

@@ -29,6 +29,7 @@ type sample struct {
 	failed     float64 // of them
 	failing    float64 // tags whose last fetch failed
 	panics     float64
+	stolen     float64 // seconds that the host took of the CPUs since the load began
 	look       look
 }
 
@@ -101,13 +102,13 @@ func secondHalf(samples []sample, duration time.Duration, of func(sample) float6
 
 // writeSamples writes a line for each sample.
 func writeSamples(w io.Writer, samples []sample) error {
-	if _, err := fmt.Fprintln(w, "seconds\trss_bytes\theap_inuse_bytes\tgoroutines\tfds\tcpu_seconds\tgc_pauses\tgc_paused_seconds\tfetches\tfetches_failed\ttags_failing\trequests_per_s\trequests_failed\tworst_p999_us\tslowest_us"); err != nil {
+	if _, err := fmt.Fprintln(w, "seconds\trss_bytes\theap_inuse_bytes\tgoroutines\tfds\tcpu_seconds\tgc_pauses\tgc_paused_seconds\tfetches\tfetches_failed\ttags_failing\trequests_per_s\trequests_failed\tworst_p999_us\tslowest_us\tstolen_seconds"); err != nil {
 		return err
 	}
 	for _, s := range samples {
-		_, err := fmt.Fprintf(w, "%.3f\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f\t%.0f\t%.6f\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t%d\t%d\n",
+		_, err := fmt.Fprintf(w, "%.3f\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f\t%.0f\t%.6f\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t%d\t%d\t%.2f\n",
 			s.at.Seconds(), s.rss, s.heap, s.goroutines, s.fds, s.cpu, s.pauses, s.paused, s.fetches, s.failed, s.failing,
-			s.look.perSecond, s.look.failed, s.look.worst.Microseconds(), s.look.slowest.Microseconds())
+			s.look.perSecond, s.look.failed, s.look.worst.Microseconds(), s.look.slowest.Microseconds(), s.stolen)
 		if err != nil {
 			return err
 		}

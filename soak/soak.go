@@ -29,6 +29,7 @@ type figures struct {
 	atDown   sample        // before the outage
 	sets     []setVerdict  // of the IDs
 	load1    string        // load average of the machine before
+	hostTook string        // from the CPUs while the load ran
 }
 
 // soak runs it all. Whatever happens, all that was started is stopped: the load
@@ -121,7 +122,8 @@ func (f *figures) underLoad(ctx context.Context, o options, d *daemon, db *datab
 	say("%.0f requests/s for %s; the database is away from %s on, for %s", f.rate, o.duration, f.plan.from.Round(time.Millisecond), o.outage)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	f.begun = time.Now()
+	h := watchHost("/proc")
+	f.begun = h.begun
 	loaded := make(chan error, 1)
 	go func() {
 		var err error
@@ -131,7 +133,8 @@ func (f *figures) underLoad(ctx context.Context, o options, d *daemon, db *datab
 	outage := make(chan error, 1)
 	go func() { outage <- f.takeAway(ctx, o, d, db) }()
 
-	err := f.sampling(ctx, o, d, l, loaded, say)
+	err := f.sampling(ctx, o, d, l, h, loaded, say)
+	f.hostTook = h.says()
 	if err != nil {
 		cancel()
 		err = errors.Join(err, <-loaded)
@@ -139,7 +142,9 @@ func (f *figures) underLoad(ctx context.Context, o options, d *daemon, db *datab
 	return errors.Join(err, <-outage)
 }
 
-// takeAway has the database away at the time planned.
+// takeAway has the database away at the time planned, until the daemon has felt it:
+// the ranges of a long soak outlast the outage, and only when one is a tenth used is
+// the next one wanted.
 func (f *figures) takeAway(ctx context.Context, o options, d *daemon, db *database) error {
 	timer := time.NewTimer(f.plan.from)
 	defer timer.Stop()
@@ -153,13 +158,17 @@ func (f *figures) takeAway(ctx context.Context, o options, d *daemon, db *databa
 		return err
 	}
 	f.downAt = time.Since(f.begun)
-	err = db.away(ctx, o.outage, f.plan.kill)
+	felt := func() bool {
+		now, err := d.scrape(ctx, time.Since(f.begun))
+		return err == nil && now.failed > f.atDown.failed
+	}
+	err = db.away(ctx, absence{least: o.outage, most: o.duration / 10, felt: felt}, f.plan.kill)
 	f.upAt = time.Since(f.begun)
 	return err
 }
 
 // sampling takes samples until the load has ended, and returns its error.
-func (f *figures) sampling(ctx context.Context, o options, d *daemon, l *load, loaded <-chan error, say func(string, ...any)) error {
+func (f *figures) sampling(ctx context.Context, o options, d *daemon, l *load, h host, loaded <-chan error, say func(string, ...any)) error {
 	time.Sleep(min(time.Second, o.every()/10)) // each sample finds what the streams told just before
 	ticker := time.NewTicker(o.every())
 	defer ticker.Stop()
@@ -176,7 +185,7 @@ func (f *figures) sampling(ctx context.Context, o options, d *daemon, l *load, l
 		if err != nil {
 			return err
 		}
-		s.look = l.look()
+		s.look, s.stolen = l.look(), h.took()
 		f.samples = append(f.samples, s)
 		if s.at-told < min(10*time.Second, o.duration/5) {
 			continue

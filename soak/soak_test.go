@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -61,6 +63,8 @@ func TestSoak(t *testing.T) {
 	require.Len(t, f.bare, 2)
 	require.Positive(t, min(f.bare[0], f.bare[1]))
 	require.Contains(t, out.String(), "of a server that only answers")
+	require.Contains(t, out.String(), f.hostTook)
+	require.Contains(t, f.hostTook, "the CPUs' time")
 	require.Len(t, f.results, 5)
 	for i, r := range f.results {
 		require.Positive(t, r.Counts.Answered, f.streams[i].name)
@@ -88,7 +92,7 @@ func TestSoak(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	require.Len(t, lines, 1+len(f.samples))
 	for _, l := range lines {
-		require.Len(t, strings.Split(l, "\t"), 15)
+		require.Len(t, strings.Split(l, "\t"), 16)
 	}
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
 	require.NoError(t, err)
@@ -187,6 +191,7 @@ func TestVerdicts(t *testing.T) {
 		"a descriptor a minute":   {func(f *figures) { grow(f, func(s *sample, _ float64) { s.fds += s.at.Minutes() }) }, "descriptors flat"},
 		"no restart":              {func(f *figures) { f.upAt = 0 }, "ranges fetched through the restart"},
 		"no range since":          {func(f *figures) { grow(f, func(s *sample, _ float64) { s.fetches, s.failed = 120, 20 }) }, "ranges fetched through the restart"},
+		"an outage not felt":      {func(f *figures) { grow(f, func(s *sample, _ float64) { s.failed = 0 }) }, "ranges fetched through the restart"},
 		"a tag that goes on fail": {func(f *figures) { f.samples[len(f.samples)-1].failing = 1 }, "ranges fetched through the restart"},
 		"a panic":                 {func(f *figures) { f.samples[len(f.samples)-1].panics = 1 }, "ran its time, without a panic"},
 		"ended early":             {func(f *figures) { f.results[3].EndedEarly = true }, "ran its time, without a panic"},
@@ -257,6 +262,29 @@ func TestPlan(t *testing.T) {
 	}
 	require.Positive(t, kills)
 	require.Less(t, kills, 50)
+}
+
+// TestAbsence: the database is away until somebody has felt it, and no longer than it may.
+func TestAbsence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		a := absence{least: 20 * time.Second, most: time.Minute, felt: func() bool { return time.Since(begun) > 25*time.Second }}
+		a.wait(t.Context())
+		require.Equal(t, 26*time.Second, time.Since(begun))
+		begun = time.Now()
+		a.felt = func() bool { return true }
+		a.wait(t.Context())
+		require.Equal(t, 20*time.Second, time.Since(begun), "no shorter")
+		begun = time.Now()
+		a.felt = func() bool { return false }
+		a.wait(t.Context())
+		require.Equal(t, time.Minute, time.Since(begun), "nobody")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begun = time.Now()
+		a.wait(ctx)
+		require.Equal(t, time.Second, time.Since(begun), "the soak is ended")
+	})
 }
 
 func TestOptions(t *testing.T) {

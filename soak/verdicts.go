@@ -70,6 +70,9 @@ func (f *figures) latency(o options) verdict {
 		service = max(service, r.Service.P999)
 	}
 	says += fmt.Sprintf("; from when they were sent, p99.9 %s at most", short(service))
+	if f.hostTook != "" {
+		says += "; " + f.hostTook
+	}
 	if len(f.bare) == 2 {
 		says += fmt.Sprintf("; p99.9 of a server that only answers: %s before, %s after", short(f.bare[0]), short(f.bare[1]))
 	}
@@ -172,7 +175,7 @@ func (f *figures) outage() verdict {
 		}
 	}
 	after := (last.fetches - last.failed) - (f.atDown.fetches - f.atDown.failed)
-	v.kept = last.failing == 0 && after > 0
+	v.kept = last.failing == 0 && after > 0 && failed > 0
 	v.says = fmt.Sprintf("database %s at %s, back at %s; ranges: %.0f before, %.0f since; %.0f attempts failed, %.0f tags failing just after the restart, %.0f in the end",
 		how, short(f.downAt), short(f.upAt), f.atDown.fetches-f.atDown.failed, after, failed, before.failing, last.failing)
 	return v
