@@ -233,3 +233,80 @@ func TestReplacedByAStartThatMayNotTakeLong(t *testing.T) {
 	other.start(t)
 	require.GreaterOrEqual(t, d.clk.Millis(), before.Add(other.cfg.CeilingLead+worker.DefaultClockThreshold))
 }
+
+// W6: the wait outlives a kill also where the folder knew the number before, and the
+// next start has nothing but the folder to go by.
+func TestReplacedByAFolderThatKnewItsNumber(t *testing.T) {
+	d := newDaemon()
+	model, _ := d.inCluster(registrytest.Options{})
+	require.NoError(t, d.start(t).Close(t.Context(), d.clk.Millis()))
+	model.Expire(d.cfg.Node)
+
+	moved := newDaemon()
+	moved.clk, moved.cfg.Clock, moved.cfg.Owner, moved.cfg.Home = d.clk, d.clk, "moved", "elsewhere"
+	moved.cfg.Registry = model.Open(d.cfg.Node, "moved:1", registrytest.Options{})
+	var w *worker.Worker
+	begun := make(chan error, 1)
+	go func() {
+		var err error
+		w, err = worker.Start(t.Context(), moved.cfg)
+		begun <- err
+	}()
+	require.Eventually(t, func() bool {
+		d.clk.Advance(time.Millisecond)
+		return len(begun) > 0
+	}, 10*time.Second, time.Millisecond)
+	require.NoError(t, <-begun)
+	ctx, freeze := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- w.Run(ctx) }()
+	known := w.Ceiling()
+	model.Down()
+	moved.passAndReport(t, w, d.cfg.ReportInterval)
+	for w.Ceiling() == known {
+		moved.passAndReport(t, w, 500*time.Millisecond)
+	}
+	for w.Ceiling() < known.Add(d.cfg.ReportInterval) {
+		moved.passAndReport(t, w, d.cfg.ReportInterval)
+	}
+	freeze()
+	require.NoError(t, <-ran)
+	require.Greater(t, w.Ceiling(), d.clk.Millis(), "it would issue at once when it thaws")
+	model.Up()
+	model.Expire(d.cfg.Node)
+
+	back := func(ctx context.Context, owner string) chan error {
+		cfg := d.cfg
+		cfg.Owner, cfg.Registry = owner, model.Open(d.cfg.Node, owner+":1", registrytest.Options{})
+		started := make(chan error, 1)
+		go func() {
+			_, err := worker.Start(ctx, cfg)
+			started <- err
+		}()
+		return started
+	}
+	dies, kill := context.WithCancel(t.Context())
+	killed := back(dies, "killed")
+	require.Eventually(t, func() bool {
+		d.clk.Advance(100 * time.Millisecond)
+		entries, err := model.Directory().Entries(t.Context())
+		return err == nil && entries[0].Owner == "killed"
+	}, 10*time.Second, 5*time.Millisecond)
+	kill()
+	require.Error(t, <-killed)
+	require.Less(t, d.clk.Millis(), w.Ceiling())
+
+	model.Down()
+	started := back(t.Context(), "last")
+	require.Eventually(t, func() bool {
+		select {
+		case err := <-started:
+			require.NoError(t, err)
+			return true
+		default:
+			d.clk.Advance(100 * time.Millisecond)
+			return false
+		}
+	}, 20*time.Second, 5*time.Millisecond)
+	require.GreaterOrEqual(t, d.clk.Millis(), w.Ceiling().Add(worker.DefaultClockThreshold))
+}

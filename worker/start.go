@@ -250,7 +250,9 @@ func (w *Worker) claim(ctx context.Context, me *self, found Found) error {
 	w.mu.Lock()
 	w.claimed, w.renewed = true, now.Boot
 	w.mu.Unlock()
-	if me.Cluster == "" || known {
+	// A folder that knew the number has all of this but the wait of W6: killed in it, and
+	// started with the registry away, it would have nothing else to wait by.
+	if me.Cluster == "" || known && !leftOpen {
 		return nil
 	}
 	// Issuing may begin once ZooKeeper has the first ceiling; killed then, the next
