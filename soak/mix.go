@@ -95,7 +95,7 @@ func newPlan(o options) plan {
 	for _, tag := range quiet() {
 		p.steps[tag] = 50 + rng.Int64N(150)
 	}
-	earliest, latest := o.duration/3, o.duration*45/100-o.outage
+	earliest, latest := o.duration/3, o.duration*45/100-o.longestOutage()
 	p.from = earliest
 	if latest > earliest {
 		p.from += time.Duration(rng.Int64N(int64(latest - earliest)))

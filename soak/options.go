@@ -96,7 +96,7 @@ func (o *options) check(rate string, rest []string) error {
 	// A tag that has doubled its step all the while holds about as much as it has
 	// given out. With the outage beginning after a third of the time, that is
 	// enough for a tenth of it.
-	o.outage = min(o.outage, o.duration/10)
+	o.outage = min(o.outage, o.longestOutage())
 	return nil
 }
 
@@ -107,3 +107,7 @@ func (o *options) check(rate string, rest []string) error {
 func (o *options) every() time.Duration {
 	return max(50*time.Millisecond, min(time.Minute, o.duration/60))
 }
+
+// longestOutage is how long the database is away at most, where the daemon doesn't
+// feel it.
+func (o *options) longestOutage() time.Duration { return o.duration / 10 }

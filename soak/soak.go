@@ -119,7 +119,7 @@ func (f *figures) measureCapacity(ctx context.Context, o options, l *load, say f
 // underLoad puts the load on, takes samples, and has the database away meanwhile.
 func (f *figures) underLoad(ctx context.Context, o options, d *daemon, db *database, l *load, say func(string, ...any)) error {
 	f.streams = mix(f.rate, o.outage)
-	say("%.0f requests/s for %s; the database is away from %s on, for %s", f.rate, o.duration, f.plan.from.Round(time.Millisecond), o.outage)
+	say("%.0f requests/s for %s; the database is away from %s on, for %s at least", f.rate, o.duration, f.plan.from.Round(time.Millisecond), o.outage)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	h := watchHost("/proc")
@@ -162,7 +162,7 @@ func (f *figures) takeAway(ctx context.Context, o options, d *daemon, db *databa
 		now, err := d.scrape(ctx, time.Since(f.begun))
 		return err == nil && now.failed > f.atDown.failed
 	}
-	err = db.away(ctx, absence{least: o.outage, most: o.duration / 10, felt: felt}, f.plan.kill)
+	err = db.away(ctx, absence{least: o.outage, most: o.longestOutage(), felt: felt}, f.plan.kill)
 	f.upAt = time.Since(f.begun)
 	return err
 }

@@ -255,6 +255,8 @@ func TestPlan(t *testing.T) {
 		p := newPlan(o)
 		require.GreaterOrEqual(t, p.from, o.duration/3)
 		require.LessOrEqual(t, p.from+o.outage, o.duration/2)
+		hour := options{duration: time.Hour, outage: 20 * time.Second, seed: seed}
+		require.LessOrEqual(t, newPlan(hour).from+hour.longestOutage(), hour.duration/2, "nor when it is felt late")
 		require.Equal(t, p, newPlan(o), "a seed is a plan")
 		if p.kill {
 			kills++
