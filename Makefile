@@ -42,7 +42,7 @@ run: build ## build and serve on 127.0.0.1:8080 with embedded defaults; ARGS="--
 
 .PHONY: cluster
 cluster: deps build ## ZooKeeper, MariaDB and three daemons on this machine until Ctrl-C, with the lines to try
-	go build -o bin/cluster ./scripts/cluster
+	go build -o bin/cluster ./test/devcluster
 	bin/cluster -- $(ARGS)
 
 .PHONY: screenshots
@@ -63,7 +63,7 @@ deps-bench: ## install what the benchmarks need and the machine lacks (wrk, redi
 
 .PHONY: test
 test: deps ## all tests, on servers of their own
-	cd bench && go test -count=1 -timeout=$(TEST_TIMEOUT) ./...
+	cd test/bench && go test -count=1 -timeout=$(TEST_TIMEOUT) ./...
 	go test -count=1 -timeout=$(TEST_TIMEOUT) ./...
 
 .PHONY: race
@@ -73,12 +73,12 @@ race: deps-race ## the tests under the race detector; RACE_PACKAGES=./segment/..
 .PHONY: lint
 lint: ## go vet, golangci-lint with gofumpt and the import rules
 	go vet ./...
-	cd bench && go vet ./...
-	linter=$$(scripts/golangci-lint.sh) && "$$linter" run ./... && cd bench && "$$linter" run ./...
+	cd test/bench && go vet ./...
+	linter=$$(scripts/golangci-lint.sh) && "$$linter" run ./... && cd test/bench && "$$linter" run ./...
 
 .PHONY: fmt
 fmt: ## rewrite the sources as the linter wants them formatted
-	linter=$$(scripts/golangci-lint.sh) && "$$linter" fmt && cd bench && "$$linter" fmt
+	linter=$$(scripts/golangci-lint.sh) && "$$linter" fmt && cd test/bench && "$$linter" fmt
 
 .PHONY: fuzz
 fuzz: ## every fuzz target, FUZZTIME (10s) each; FUZZ=Accept for those with that in their name
@@ -102,7 +102,7 @@ bench bench-report bench-http bench-redis bench-cost bench-gen bench-start: buil
 
 .PHONY: soak
 soak: deps build ## SOAK_DURATION (1h) of SOAK_RATE (50000/s, or half) with a MariaDB restart: latency, leaks, IDs; SOAK_SEED
-	go build -o bin/soak ./soak
+	go build -o bin/soak ./test/soak
 	go -C bench build -o ../bin/bench/ ./barehttp
 	bin/soak -bare bin/bench/barehttp -duration $(SOAK_DURATION) -rate $(SOAK_RATE) -seed $(SOAK_SEED) $(ARGS)
 
@@ -113,7 +113,7 @@ chaos-mutants: chaos-build ## the same with one guard taken out each: all have t
 	bin/chaos mutants $(ARGS)
 chaos-build: deps
 	go build -tags chaos -pgo=off -o bin/leafd-chaos ./cmd/leafd
-	go build -o bin/chaos ./chaos/cmd/chaos
+	go build -o bin/chaos ./test/chaos/cmd/chaos
 
 .PHONY: pgo
 pgo: deps-bench ## make the profile anew that build compiles with, after a change of the request path

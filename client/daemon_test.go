@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/proctest"
+	"github.com/leafd/leafd/internal/proctest"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 )
 

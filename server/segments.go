@@ -9,7 +9,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/server/stops"
+	"github.com/leafd/leafd/server/pause"
 )
 
 // SegmentStatus is what a daemon holds of one tag. Numbers that may exceed 2^53
@@ -158,7 +158,7 @@ func (s *Server) segments(ctx *fasthttp.RequestCtx) error {
 	}
 	return writeJSON(ctx, http.StatusOK, struct {
 		Segments []SegmentStatus `json:"segments"`
-		Stopped  []stops.Stop    `json:"stopped"`
+		Stopped  []pause.Stop    `json:"stopped"`
 	}{list, s.stopList()})
 }
 
@@ -179,7 +179,7 @@ func (s *Server) topSegments(ctx *fasthttp.RequestCtx) error {
 	return writeJSON(ctx, http.StatusOK, struct {
 		Segments []SegmentStatus `json:"segments"`
 		Total    int             `json:"total"`
-		Stopped  []stops.Stop    `json:"stopped"`
+		Stopped  []pause.Stop    `json:"stopped"`
 	}{markStopped(list, b.Stops), total, b.Stops.List()})
 }
 

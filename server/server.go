@@ -15,7 +15,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/server/stops"
+	"github.com/leafd/leafd/server/pause"
 	"github.com/leafd/leafd/snowflake"
 )
 
@@ -111,7 +111,7 @@ type Backend struct {
 	Layout    snowflake.Layout // zero: IDs can't be decoded
 	Segments  Segments         // nil: segment IDs are switched off
 	Admin     segment.Admin    // nil as Segments
-	Stops     *stops.Stops     // nil: tags can't be stopped
+	Stops     *pause.Stops     // nil: tags can't be stopped
 	// Worker tells who this daemon is; nil where it is nobody.
 	Worker func() WorkerInfo
 	// Workers lists the cluster; nil lists this daemon alone. It returns within

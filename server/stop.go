@@ -12,7 +12,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/server/stops"
+	"github.com/leafd/leafd/server/pause"
 )
 
 // Stopping a tag is for the hour in which one caller's loop empties it, or its IDs
@@ -22,7 +22,7 @@ import (
 
 // stopped returns the answer to a request for a stopped tag. The reason is shown to
 // whoever asks: the operator who gave it was told so.
-func stopped(s *stops.Stop) error {
+func stopped(s *pause.Stop) error {
 	if s.Reason == "" {
 		return errTagStopped
 	}
@@ -38,15 +38,15 @@ func (s *Server) stoppedTags() int {
 }
 
 // stopList returns the stopped tags, ordered by name; never nil.
-func (s *Server) stopList() []stops.Stop {
+func (s *Server) stopList() []pause.Stop {
 	if b := s.backend.Load(); b != nil {
 		return b.Stops.List()
 	}
-	return []stops.Stop{}
+	return []pause.Stop{}
 }
 
 // markStopped marks the tags of list that are stopped, and returns list.
-func markStopped(list []SegmentStatus, all *stops.Stops) []SegmentStatus {
+func markStopped(list []SegmentStatus, all *pause.Stops) []SegmentStatus {
 	if all.Len() == 0 {
 		return list
 	}
@@ -93,8 +93,8 @@ func (s *Server) stopTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 		}
 	}
 	now, err := b.Stops.Stop(string(key), body.Reason, s.cfg.Clock.Read().Wall())
-	if err != nil && !errors.Is(err, stops.ErrNotRecorded) {
-		return errBadRequest.with("%d tags are stopped already: start some of them", stops.Max)
+	if err != nil && !errors.Is(err, pause.ErrNotRecorded) {
+		return errBadRequest.with("%d tags are stopped already: start some of them", pause.Max)
 	}
 	s.audit(ctx, "stop", string(key), stopLog(before), stopLog(&now))
 	if err != nil {
@@ -151,8 +151,8 @@ func (s *Server) notRecorded(err error, tag string) error {
 
 // checkReason returns errBadRequest for what can't be a reason.
 func checkReason(reason string) error {
-	if utf8.RuneCountInString(reason) > stops.MaxReason {
-		return errBadRequest.with("reason has more than %d characters", stops.MaxReason)
+	if utf8.RuneCountInString(reason) > pause.MaxReason {
+		return errBadRequest.with("reason has more than %d characters", pause.MaxReason)
 	}
 	for _, r := range reason {
 		if unicode.IsControl(r) {
@@ -163,7 +163,7 @@ func checkReason(reason string) error {
 }
 
 // stopLog returns a stop for the log; nil for none.
-func stopLog(s *stops.Stop) zerolog.LogObjectMarshaler {
+func stopLog(s *pause.Stop) zerolog.LogObjectMarshaler {
 	if s == nil {
 		return nil
 	}
@@ -171,7 +171,7 @@ func stopLog(s *stops.Stop) zerolog.LogObjectMarshaler {
 }
 
 // stopFields is a stop in the log.
-type stopFields stops.Stop
+type stopFields pause.Stop
 
 // MarshalZerologObject implements zerolog.LogObjectMarshaler.
 func (f stopFields) MarshalZerologObject(e *zerolog.Event) {

@@ -11,17 +11,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/server/stops"
+	"github.com/leafd/leafd/server/pause"
 )
 
-func openStops(t testing.TB) *stops.Stops {
+func openStops(t testing.TB) *pause.Stops {
 	t.Helper()
 	return openStopsIn(t, t.TempDir())
 }
 
-func openStopsIn(t testing.TB, dir string) *stops.Stops {
+func openStopsIn(t testing.TB, dir string) *pause.Stops {
 	t.Helper()
-	s, err := stops.Open(dir)
+	s, err := pause.Open(dir)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s

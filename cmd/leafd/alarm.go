@@ -6,7 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/leafd/leafd/alarm"
+	"github.com/leafd/leafd/cmd/leafd/internal/alarm"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leafd/leafd/loadtest"
-	"github.com/leafd/leafd/loadtest/unique"
+	"github.com/leafd/leafd/client/loadtest"
+	"github.com/leafd/leafd/client/loadtest/unique"
 )
 
 // benchFlags are the flags of `bench`.

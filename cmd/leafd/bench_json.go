@@ -3,8 +3,8 @@ package main
 import (
 	"time"
 
-	"github.com/leafd/leafd/loadtest"
-	"github.com/leafd/leafd/loadtest/unique"
+	"github.com/leafd/leafd/client/loadtest"
+	"github.com/leafd/leafd/client/loadtest/unique"
 )
 
 // jsonBench is what a load showed, for programs. Latencies are in microseconds;

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leafd/leafd/loadtest"
+	"github.com/leafd/leafd/client/loadtest"
 )
 
 // printBench writes what a load showed, for people.

@@ -5,8 +5,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/leafd/leafd/loadtest"
-	"github.com/leafd/leafd/loadtest/unique"
+	"github.com/leafd/leafd/client/loadtest"
+	"github.com/leafd/leafd/client/loadtest/unique"
 )
 
 // How often progress is told: to a person who watches, and to a log.

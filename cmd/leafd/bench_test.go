@@ -19,8 +19,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/loadtest"
-	"github.com/leafd/leafd/loadtest/unique"
+	"github.com/leafd/leafd/client/loadtest"
+	"github.com/leafd/leafd/client/loadtest/unique"
 )
 
 // benched runs bench with -o json and returns what it printed.

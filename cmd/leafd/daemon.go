@@ -14,14 +14,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"github.com/leafd/leafd/alarm"
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/metrics"
+	"github.com/leafd/leafd/cmd/leafd/internal/alarm"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/server"
-	"github.com/leafd/leafd/server/stops"
+	"github.com/leafd/leafd/server/metrics"
+	"github.com/leafd/leafd/server/pause"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -69,7 +69,7 @@ type daemon struct {
 	store    segmentStore
 	marks    segment.Marks
 	segments *segment.Service
-	stops    *stops.Stops
+	stops    *pause.Stops
 	registry *zkreg.Registry // nil while there is none; standalone there never is
 
 	owner   string // UUID of this process
@@ -230,7 +230,7 @@ func (d *daemon) openSegments(ctx context.Context) error {
 	}
 	d.onClose("the segment store", func(context.Context) error { return d.store.Close() })
 	// Before a tag is served: one that was stopped stays so.
-	if d.stops, err = stops.Open(d.cfg.DataDir); err != nil {
+	if d.stops, err = pause.Open(d.cfg.DataDir); err != nil {
 		return err
 	}
 	d.onClose("the list of stopped tags", func(context.Context) error { return d.stops.Close() })

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leafd/leafd/doctor"
+	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
 )
 
 func (a *app) doctorCmd() *cobra.Command {

@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/leafd/leafd/cache"
-	"github.com/leafd/leafd/doctor"
+	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
 	"github.com/leafd/leafd/server"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/cache"
-	"github.com/leafd/leafd/doctor"
+	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
 	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/worker"
 )

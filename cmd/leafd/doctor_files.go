@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"os/exec"
 
-	"github.com/leafd/leafd/doctor"
+	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
 )
 
 // alarms looks whether alarms would arrive. None is sent.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leafd/leafd/doctor"
+	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
 	"github.com/leafd/leafd/segment/sqlstore"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/doctor"
+	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/clock/clocktest"
-	"github.com/leafd/leafd/doctor"
+	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
 )
 
 // diagnosis is what leafd doctor printed for programs, and its exit code.

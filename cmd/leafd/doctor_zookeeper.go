@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leafd/leafd/doctor"
+	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/doctor"
+	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	oklog "github.com/oklog/run"
 
-	"github.com/leafd/leafd/alarm"
+	"github.com/leafd/leafd/cmd/leafd/internal/alarm"
 	"github.com/leafd/leafd/server"
 )
 

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leafd/leafd/clock/clocktest"
-	"github.com/leafd/leafd/proctest"
+	"github.com/leafd/leafd/internal/proctest"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )

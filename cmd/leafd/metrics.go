@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/leafd/leafd/metrics"
+	"github.com/leafd/leafd/server/metrics"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 )

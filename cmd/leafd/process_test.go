@@ -23,7 +23,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/clock/clocktest"
-	"github.com/leafd/leafd/proctest"
+	"github.com/leafd/leafd/internal/proctest"
 )
 
 // skewVariable names the file with the offset of a test daemon's clock. A test

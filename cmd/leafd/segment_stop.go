@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/server/stops"
+	"github.com/leafd/leafd/server/pause"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -98,8 +98,8 @@ func (a *app) segmentStartCmd() *cobra.Command {
 }
 
 func checkReason(reason string) string {
-	if !utf8.ValidString(reason) || utf8.RuneCountInString(reason) > stops.MaxReason || strings.ContainsFunc(reason, unicode.IsControl) {
-		return fmt.Sprintf("want at most %d characters, no control characters", stops.MaxReason)
+	if !utf8.ValidString(reason) || utf8.RuneCountInString(reason) > pause.MaxReason || strings.ContainsFunc(reason, unicode.IsControl) {
+		return fmt.Sprintf("want at most %d characters, no control characters", pause.MaxReason)
 	}
 	return ""
 }

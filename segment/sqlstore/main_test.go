@@ -5,7 +5,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leafd/leafd/proctest"
+	"github.com/leafd/leafd/internal/proctest"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 )
 

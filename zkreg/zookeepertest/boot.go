@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leafd/leafd/proctest"
+	"github.com/leafd/leafd/internal/proctest"
 )
 
 // Main classes of ZooKeeper.

@@ -3,7 +3,7 @@ package zookeepertest
 import (
 	"testing"
 
-	"github.com/leafd/leafd/proctest"
+	"github.com/leafd/leafd/internal/proctest"
 )
 
 func TestServerDiesWithTheTest(t *testing.T) {

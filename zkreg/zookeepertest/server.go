@@ -31,7 +31,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/leafd/leafd/proctest"
+	"github.com/leafd/leafd/internal/proctest"
 )
 
 // Server is one ZooKeeper server. Its methods are for one goroutine at a time,

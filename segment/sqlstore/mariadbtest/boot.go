@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leafd/leafd/proctest"
+	"github.com/leafd/leafd/internal/proctest"
 )
 
 // launch makes a server with a fresh data folder and starts it.

@@ -27,7 +27,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/leafd/leafd/proctest"
+	"github.com/leafd/leafd/internal/proctest"
 )
 
 // Server is one MariaDB server. Its methods are for one goroutine at a time.

@@ -1,0 +1,261 @@
+package loadtest_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/client/loadtest"
+)
+
+func decimal(id int64) string { return strconv.FormatInt(id, 10) }
+
+func TestRepeatedID(t *testing.T) {
+	t.Parallel()
+	_, url := serve(t, func(f *fake, w http.ResponseWriter, r *http.Request, nth int64) {
+		if nth == 10 {
+			// What the first request got: of another connection, or of this one.
+			_, _ = io.WriteString(w, "1\n2\n3")
+			return
+		}
+		f.growing(w, r, nth)
+	})
+	cfg := config(t, url)
+	cfg.Batch, cfg.Growing, cfg.Duration = 3, false, 500*time.Millisecond
+	r := run(t, cfg)
+	err := r.Verdict()
+	require.ErrorIs(t, err, loadtest.ErrRepeated)
+	require.NotErrorIs(t, err, loadtest.ErrNotGrowing)
+	require.NotErrorIs(t, err, loadtest.ErrWrongAnswer)
+	set := r.Unique[0]
+	require.Equal(t, int64(3), r.Surplus())
+	require.Equal(t, int64(3), set.Repeated)
+	require.Len(t, set.First, 3)
+	for i, d := range set.First {
+		require.Equal(t, int64(i+1), d.ID)
+		require.Equal(t, int64(2), d.Times)
+		require.Equal(t, int64(1), d.Places[0].Request, "the first request of its client")
+		require.Greater(t, d.Places[1].At, d.Places[0].At)
+	}
+}
+
+func TestIDsThatDoNotGrow(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name    string
+		answer  func(f *fake, w http.ResponseWriter, r *http.Request, nth int64)
+		batch   int
+		growing bool
+		mode    loadtest.Mode
+		want    func(answers int64) int64
+	}{
+		{"across answers", falling, 1, true, loadtest.Snowflake, butOne},
+		{"across answers, not asked", falling, 1, false, loadtest.Snowflake, none},
+		{"across answers of segment IDs", falling, 1, true, loadtest.Segment, none},
+		{"within an answer, whatever is asked", swapped, 4, false, loadtest.Segment, all},
+		{"a repetition doesn't grow either", same, 1, true, loadtest.Snowflake, butOne},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			_, url := serve(t, tc.answer)
+			cfg := config(t, url)
+			// Ten requests, or a few less, of one connection.
+			cfg.Clients, cfg.Rate, cfg.Batch, cfg.Growing, cfg.Mode, cfg.Check = 1, 50, tc.batch, tc.growing, tc.mode, nil
+			r := run(t, cfg)
+			require.Equal(t, r.Counts.Sent, r.Counts.Answered)
+			want := tc.want(r.Counts.Answered)
+			require.Equal(t, want, r.NotGrowing)
+			if want == 0 {
+				require.NoError(t, r.Verdict())
+				return
+			}
+			require.ErrorIs(t, r.Verdict(), loadtest.ErrNotGrowing)
+			require.Len(t, r.FirstNotGrowing, int(want))
+			require.Contains(t, r.FirstNotGrowing[0].What, " after ")
+		})
+	}
+}
+
+func none(int64) int64           { return 0 }
+func all(answers int64) int64    { return answers }
+func butOne(answers int64) int64 { return answers - 1 }
+
+func falling(_ *fake, w http.ResponseWriter, _ *http.Request, nth int64) {
+	_, _ = io.WriteString(w, decimal(math.MaxInt64-nth))
+}
+
+func same(_ *fake, w http.ResponseWriter, _ *http.Request, _ int64) { _, _ = io.WriteString(w, "7") }
+
+func swapped(_ *fake, w http.ResponseWriter, _ *http.Request, nth int64) {
+	_, _ = fmt.Fprintf(w, "%d\n%d\n%d\n%d\n", nth*10, nth*10+2, nth*10+1, nth*10+3)
+}
+
+func TestWrongAnswers(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{
+		"", "1", "1\n2", "1\n2\n3\n4", "1\n2\nx", "-1\n2\n3", "1\n\n2", "<html>", "1\r\n2\r\n3", "01\n2\n3", "1\n2\n9223372036854775808", "1\n2\n18446744073709551617", "1\n2\n3.0", `{"ids":["1","2","3"]}`,
+	} {
+		t.Run(body, func(t *testing.T) {
+			t.Parallel()
+			_, url := serve(t, func(_ *fake, w http.ResponseWriter, _ *http.Request, _ int64) { _, _ = io.WriteString(w, body) })
+			cfg := config(t, url)
+			cfg.Batch, cfg.Clients, cfg.Rate = 3, 1, 10
+			r := run(t, cfg)
+			require.ErrorIs(t, r.Verdict(), loadtest.ErrWrongAnswer)
+			require.ErrorIs(t, r.Verdict(), loadtest.ErrFailed)
+			require.Equal(t, r.Counts.Sent, r.Wrong)
+			require.Equal(t, loadtest.Failure{Status: 200, Code: "wrong_answer", Count: r.Wrong, Example: r.Failures[0].Example}, r.Failures[0])
+			require.Contains(t, r.FirstWrong[0].What, "IDs for 3 asked")
+		})
+	}
+}
+
+// TestBrokenAnswer: IDs that came whole are compared; one that did not is no ID.
+func TestBrokenAnswer(t *testing.T) {
+	t.Parallel()
+	url := raw(t, func(nth int) string {
+		switch nth {
+		case 0:
+			return response(6, "11\n12\n")
+		case 1:
+			return response(6, "21\n1") // would be 12, or 13
+		case 2:
+			return response(6, "11\n3") // 11 again
+		case 3:
+			return "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n31\n\r\n3\r\n12"
+		case 4:
+			return "HTTP/1.1 200 OK\r\nContent-Le"
+		default:
+			return ""
+		}
+	})
+	cfg := config(t, url)
+	cfg.Batch, cfg.Clients, cfg.Rate = 2, 1, 30
+	cfg.Duration = 3 * time.Second // enough for five requests on any machine
+	r := run(t, cfg)
+	require.Equal(t, int64(1), r.Counts.Answered)
+	require.Equal(t, int64(5), r.Counts.IDs) // 11 12, 21, 11, 31
+	require.Equal(t, int64(1), r.Unique[0].Surplus)
+	require.Equal(t, int64(11), r.Unique[0].First[0].ID)
+	// The second found the connection closed; the third had 21.
+	require.Equal(t, []int64{1, 4}, []int64{r.Unique[0].First[0].Places[0].Request, r.Unique[0].First[0].Places[1].Request})
+	// One each of three answers, both of two and more.
+	require.Equal(t, (r.Counts.Sent-1)*2-3, r.Counts.Unknown)
+	var broken int64
+	for _, f := range r.Failures {
+		if f.Code == "broken_off" {
+			broken = f.Count
+		}
+	}
+	require.GreaterOrEqual(t, broken, int64(4))
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	f, url := serve(t, func(f *fake, w http.ResponseWriter, r *http.Request, nth int64) {
+		switch nth % 5 {
+		case 0:
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, `{"code":"overloaded","message":"too much"}`)
+		case 1:
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = io.WriteString(w, `{"code":"rate_limited","message":"too much"}`)
+		case 2:
+			w.WriteHeader(http.StatusBadGateway)
+			_, _ = io.WriteString(w, "<html>\x1b[2J")
+		case 3:
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			f.growing(w, r, nth)
+		}
+	})
+	cfg := config(t, url)
+	r := run(t, cfg)
+	require.NoError(t, r.Verdict(), "a refusal is a figure")
+	nth := func(rest int64) int64 { return (f.requests.Load() + 5 - rest) / 5 }
+	require.Equal(t, f.given.Load(), r.Counts.Answered)
+	require.Equal(t, f.requests.Load()-f.given.Load(), r.Counts.Failed)
+	require.Zero(t, r.Counts.Unknown)
+	require.ElementsMatch(t, []loadtest.Failure{
+		{Status: 204, Count: nth(3), Example: ""},
+		{Status: 429, Code: "rate_limited", Count: nth(1), Example: `{"code":"rate_limited","message":"too much"}`},
+		{Status: 502, Count: nth(2), Example: "<html>\x1b[2J"},
+		{Status: 503, Code: "overloaded", Count: f.requests.Load() / 5, Example: `{"code":"overloaded","message":"too much"}`},
+	}, r.Failures)
+}
+
+func TestEverythingFails(t *testing.T) {
+	t.Parallel()
+	_, url := serve(t, func(_ *fake, w http.ResponseWriter, _ *http.Request, _ int64) {
+		w.WriteHeader(http.StatusNotFound)
+	})
+	r := run(t, config(t, url))
+	require.ErrorIs(t, r.Verdict(), loadtest.ErrFailed)
+	require.Equal(t, loadtest.Latency{}, r.Latency)
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	dead := "http://" + ln.Addr().String()
+	require.NoError(t, ln.Close())
+	_, err = loadtest.Run(t.Context(), config(t, dead))
+	require.ErrorIs(t, err, loadtest.ErrUnreachable)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+
+	// One of two is a figure. A closed loop doesn't ask a dead port without end.
+	_, url := serve(t, nil)
+	r := run(t, config(t, dead, url))
+	require.NoError(t, r.Verdict())
+	require.Equal(t, "connection_refused", r.Failures[0].Code)
+	require.Less(t, r.Targets[0].Failed, int64(200))
+	require.Zero(t, r.Counts.Unknown)
+}
+
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	url, release := hanging(t)
+	defer release()
+	cfg := config(t, url)
+	cfg.Timeout, cfg.Duration = 300*time.Millisecond, 500*time.Millisecond
+	r := run(t, cfg)
+	require.ErrorIs(t, r.Verdict(), loadtest.ErrFailed)
+	require.Equal(t, "timeout", r.Failures[0].Code)
+	require.Equal(t, r.Counts.Sent, r.Counts.Unknown)
+}
+
+func TestEndedWhileTheServerHangs(t *testing.T) {
+	t.Parallel()
+	url, release := hanging(t)
+	defer release()
+	cfg := config(t, url)
+	cfg.Duration = time.Hour
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	r := runUntil(t, ctx, cfg)
+	require.True(t, r.EndedEarly)
+	require.Equal(t, int64(4), r.Counts.Unfinished)
+	require.Equal(t, int64(4), r.Counts.Unknown)
+	require.Zero(t, r.Counts.Failed)
+	require.ErrorIs(t, r.Verdict(), loadtest.ErrFailed)
+}
+
+// hanging starts a server that answers nobody until it is released.
+func hanging(t *testing.T) (url string, release func()) {
+	t.Helper()
+	gate := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-gate }))
+	t.Cleanup(server.Close)
+	return server.URL, func() { close(gate) }
+}

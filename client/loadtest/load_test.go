@@ -1,0 +1,261 @@
+package loadtest_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/client/loadtest"
+)
+
+func TestHealthyServer(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		change func(c *loadtest.Config)
+	}{
+		{"closed loop", func(*loadtest.Config) {}},
+		{"batches", func(c *loadtest.Config) { c.Batch = 1000 }},
+		{"open loop", func(c *loadtest.Config) { c.Rate = 500 }},
+		{"segment", func(c *loadtest.Config) { c.Mode = loadtest.Segment }},
+		{"more clients than recorders", func(c *loadtest.Config) { c.Clients = 40 }},
+		{"no checks", func(c *loadtest.Config) { c.Check, c.Growing = nil, false }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			f, url := serve(t, nil)
+			cfg := config(t, url)
+			tc.change(&cfg)
+			r := run(t, cfg)
+			require.NoError(t, r.Verdict())
+			require.Equal(t, f.requests.Load(), r.Counts.Sent)
+			require.Equal(t, f.given.Load(), r.Counts.IDs)
+			require.Equal(t, r.Counts.Answered*int64(cfg.Batch), r.Counts.IDs)
+			require.Zero(t, r.Counts.Failed+r.Counts.Unknown+r.Counts.Unfinished)
+			require.Empty(t, r.Failures)
+			require.False(t, r.EndedEarly)
+			require.Equal(t, cfg.Duration, r.Window)
+			require.GreaterOrEqual(t, r.Latency.Max, r.Latency.P9999)
+			require.GreaterOrEqual(t, r.Latency.P90, r.Latency.P50)
+			require.Positive(t, r.Latency.P50)
+			if cfg.Check != nil {
+				require.Equal(t, r.Counts.IDs, r.Unique[0].IDs)
+			}
+			if cfg.Rate > 0 {
+				require.Equal(t, int64(100), r.Due)
+				require.Equal(t, r.Due, r.Counts.Sent+r.NotSent)
+				require.Equal(t, r.Latency.Count, r.Service.Count)
+			}
+		})
+	}
+}
+
+// TestEveryFormOfAnswer: leafd's own is read in place, the others by net/http.
+func TestEveryFormOfAnswer(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		answer func(f *fake, w http.ResponseWriter, r *http.Request, nth int64)
+	}{
+		{"chunked", func(f *fake, w http.ResponseWriter, r *http.Request, nth int64) {
+			w.(http.Flusher).Flush()
+			f.growing(w, r, nth)
+		}},
+		{"connection closed after each", func(f *fake, w http.ResponseWriter, r *http.Request, nth int64) {
+			w.Header().Set("Connection", "close")
+			f.growing(w, r, nth)
+		}},
+		{"interim response first", func(f *fake, w http.ResponseWriter, r *http.Request, nth int64) {
+			w.WriteHeader(http.StatusEarlyHints)
+			f.growing(w, r, nth)
+		}},
+		{"long head", func(f *fake, w http.ResponseWriter, r *http.Request, nth int64) {
+			w.Header().Set("X-Long", strings.Repeat("x", 20_000))
+			f.growing(w, r, nth)
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			f, url := serve(t, tc.answer)
+			cfg := config(t, url+"/")
+			cfg.Batch = 3000
+			r := run(t, cfg)
+			require.NoError(t, r.Verdict())
+			require.Empty(t, r.Failures)
+			require.Equal(t, f.given.Load(), r.Counts.IDs)
+		})
+	}
+	t.Run("HTTP/1.0", func(t *testing.T) {
+		t.Parallel()
+		url := raw(t, func(nth int) string { return "HTTP/1.0 200 OK\r\n\r\n" + strings.Repeat("1", nth%18+1) })
+		cfg := config(t, url)
+		cfg.Check = nil
+		r := run(t, cfg)
+		require.NoError(t, r.Verdict())
+		require.Empty(t, r.Failures)
+	})
+}
+
+func TestUnixSocketAndTLS(t *testing.T) {
+	t.Parallel()
+	t.Run("unix", func(t *testing.T) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "s")
+		ln, err := net.Listen("unix", path)
+		require.NoError(t, err)
+		f := &fake{}
+		f.answer = f.growing
+		server := &httptest.Server{Listener: ln, Config: &http.Server{Handler: f, ReadHeaderTimeout: time.Minute}}
+		server.Start()
+		t.Cleanup(server.Close)
+		r := run(t, config(t, "unix:"+path))
+		require.NoError(t, r.Verdict())
+		require.Equal(t, f.given.Load(), r.Counts.IDs)
+		require.NoError(t, run(t, config(t, "unix://"+path)).Verdict())
+	})
+	t.Run("https", func(t *testing.T) {
+		t.Parallel()
+		f := &fake{}
+		f.answer = f.growing
+		server := httptest.NewUnstartedServer(f)
+		server.Config.ErrorLog = log.New(io.Discard, "", 0)
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		cfg := config(t, server.URL)
+		cfg.TLS = &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
+		_, err := loadtest.Run(t.Context(), cfg)
+		require.ErrorIs(t, err, loadtest.ErrUnreachable)
+		require.ErrorContains(t, err, "certificate")
+		cfg.TLS.RootCAs.AddCert(server.Certificate())
+		r := run(t, cfg)
+		require.NoError(t, r.Verdict())
+		require.Equal(t, f.given.Load(), r.Counts.IDs)
+	})
+}
+
+func TestSeveralDaemonsAndTags(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	next := map[string]int64{}
+	answer := func(_ *fake, w http.ResponseWriter, r *http.Request, _ int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		next[r.URL.Path]++
+		_, _ = io.WriteString(w, decimal(next[r.URL.Path]))
+	}
+	a, urlA := serve(t, answer)
+	b, urlB := serve(t, answer)
+	cfg := config(t, urlA, urlB)
+	cfg.Mode, cfg.Keys, cfg.Clients = loadtest.Segment, []string{"x", "y/ä"}, 8
+	r := run(t, cfg)
+	// The tags have the same IDs: that is no repetition.
+	require.NoError(t, r.Verdict())
+	require.Len(t, next, 2)
+	require.Equal(t, next["/api/segment/get/x"], r.Unique[0].IDs)
+	require.Equal(t, "x", r.Unique[0].Key)
+	require.Equal(t, next["/api/segment/get/y/ä"], r.Unique[1].IDs)
+	require.Equal(t, a.requests.Load(), r.Targets[0].Sent)
+	require.Equal(t, b.requests.Load(), r.Targets[1].Sent)
+	require.Positive(t, r.Targets[0].IDs)
+	require.Positive(t, r.Targets[1].IDs)
+
+	// Snowflake IDs must differ whatever the key and the daemon.
+	clear(next)
+	cfg = config(t, urlA, urlB)
+	cfg.Keys, cfg.Clients = []string{"x", "y"}, 8
+	r = run(t, cfg)
+	require.ErrorIs(t, r.Verdict(), loadtest.ErrRepeated)
+	require.Len(t, r.Unique, 1)
+	require.Equal(t, min(next["/api/snowflake/get/x"], next["/api/snowflake/get/y"]), r.Unique[0].Repeated)
+}
+
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	f, url := serve(t, nil)
+	cfg := config(t, url)
+	var looks []loadtest.Progress
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cfg.Duration, cfg.Every, cfg.Rate = time.Minute, 20*time.Millisecond, 1000
+	cfg.Progress = func(p loadtest.Progress) {
+		if looks = append(looks, p); len(looks) == 10 {
+			cancel()
+		}
+	}
+	r := runUntil(t, ctx, cfg)
+	require.NoError(t, r.Verdict())
+	require.True(t, r.EndedEarly)
+	require.Less(t, r.Window, cfg.Duration)
+	require.Equal(t, f.requests.Load(), r.Counts.Sent)
+	var sum, latencies int64
+	for _, p := range looks {
+		sum += p.Since.Sent
+		latencies += p.Latency.Count
+		require.Equal(t, sum, p.Total.Sent)
+		require.Positive(t, p.Interval)
+	}
+	require.LessOrEqual(t, sum, r.Counts.Sent)
+	require.LessOrEqual(t, latencies, r.Latency.Count)
+	require.Positive(t, latencies)
+}
+
+// TestIdleConnectionClosedByTheServer: it may close one between two requests.
+func TestIdleConnectionClosedByTheServer(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	f.answer = f.growing
+	server := httptest.NewUnstartedServer(f)
+	server.Config.IdleTimeout = 100 * time.Millisecond
+	server.Start()
+	t.Cleanup(server.Close)
+	cfg := config(t, server.URL)
+	cfg.Clients, cfg.Rate, cfg.Duration = 1, 0.7, 2*time.Second
+	r := run(t, cfg)
+	require.NoError(t, r.Verdict())
+	require.Empty(t, r.Failures)
+	require.Equal(t, int64(2), r.Counts.Answered)
+	require.Equal(t, int64(1), r.Counts.Reconnected)
+}
+
+func TestServerGoesAndComesBack(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	_, url := serve(t, func(f *fake, w http.ResponseWriter, r *http.Request, nth int64) {
+		down.Store(nth >= 10 && nth < 20)
+		if down.Load() {
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				_ = c.Close()
+			}
+			return
+		}
+		f.growing(w, r, nth)
+	})
+	cfg := config(t, url)
+	cfg.Duration = time.Second
+	r := run(t, cfg)
+	require.NoError(t, r.Verdict())
+	require.Equal(t, int64(10), r.Counts.Failed)
+	require.Equal(t, int64(10), r.Counts.Unknown)
+	var failed int64
+	for _, f := range r.Failures {
+		require.Zero(t, f.Status)
+		require.Contains(t, []string{"connection_closed", "connection_reset"}, f.Code)
+		failed += f.Count
+	}
+	require.Equal(t, int64(10), failed)
+	require.Greater(t, r.Counts.Answered, int64(10))
+}

@@ -1,0 +1,136 @@
+// Command pgo makes the profile that `make build` compiles leafd with: the
+// daemon's request path, in this process, under wrk, one ID at a time,
+// pipelined and in batches. It prints nothing but errors.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/sqlstore"
+	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/bench/internal/wrk"
+)
+
+func main() {
+	out := flag.String("o", "default.pgo", "profile to write")
+	each := flag.Duration("each", 5*time.Second, "time per kind of load")
+	flag.Parse()
+	if err := run(context.Background(), *out, *each); err != nil {
+		fmt.Fprintln(os.Stderr, "pgo:", err)
+		os.Exit(1)
+	}
+}
+
+// open is a ceiling that is never reached: the real one costs the same load.
+type open struct{}
+
+func (open) Ceiling() clock.Millis                     { return math.MaxInt64 }
+func (open) Await(context.Context, clock.Millis) error { return nil }
+
+func run(ctx context.Context, out string, each time.Duration) (err error) {
+	runtime.GOMAXPROCS(1)
+	dir, err := os.MkdirTemp("", "pgo-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	client, err := wrk.New(dir, 1)
+	if err != nil {
+		return err
+	}
+	srv, addr, stop, err := serve(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, srv.Shutdown(ctx)); stop() }()
+
+	var profile bytes.Buffer
+	if err := pprof.StartCPUProfile(&profile); err != nil {
+		return err
+	}
+	for _, load := range []struct {
+		path  string
+		depth int
+	}{
+		{"/api/snowflake/get/order", 1},
+		{"/api/segment/get/leaf-segment-test", 1},
+		{"/api/snowflake/get/order", 16},
+		{"/api/segment/get/leaf-segment-test", 16},
+		{"/api/segment/get/leaf-segment-test?n=1000", 1},
+	} {
+		if _, err := client.Run(ctx, "http://"+addr+load.path, each, load.depth); err != nil {
+			pprof.StopCPUProfile()
+			return err
+		}
+	}
+	pprof.StopCPUProfile()
+	return os.WriteFile(out, profile.Bytes(), 0o644) //nolint:gosec // no secret
+}
+
+// serve starts the server with real generators, on a store in dir.
+func serve(ctx context.Context, dir string) (*server.Server, string, func(), error) {
+	ids, err := snowflake.New(snowflake.Config{
+		Layout: snowflake.DefaultLayout(), Worker: 1, Clock: clock.System(), Fence: open{}, Jitter: snowflake.DefaultJitter,
+	})
+	if err != nil {
+		return nil, "", nil, err
+	}
+	store, err := sqlstore.OpenSQLite(filepath.Join(dir, "segments.db"))
+	if err != nil {
+		return nil, "", nil, err
+	}
+	marks, err := sqlstore.OpenMarks(filepath.Join(dir, "marks.db"))
+	if err != nil {
+		return nil, "", nil, errors.Join(err, store.Close())
+	}
+	segments, err := segment.New(segment.Config{Store: store, Marks: marks, Clock: clock.System()})
+	if err != nil {
+		return nil, "", nil, errors.Join(err, marks.Close(), store.Close())
+	}
+	life, end := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = segments.Run(life) }() // nil: it ends with life
+	stop := func() {
+		end()
+		<-ended
+		if err := errors.Join(marks.Close(), store.Close()); err != nil {
+			fmt.Fprintln(os.Stderr, "pgo:", err)
+		}
+	}
+	if err := segments.Reload(ctx); err != nil {
+		stop()
+		return nil, "", nil, err
+	}
+	srv, err := server.New(server.Config{Base: life, Clock: clock.System()})
+	if err != nil {
+		stop()
+		return nil, "", nil, err
+	}
+	srv.SetBackend(&server.Backend{Snowflake: ids, Layout: snowflake.DefaultLayout(), Segments: server.FromService(segments), Admin: store})
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		stop()
+		return nil, "", nil, err
+	}
+	go func() {
+		if err := srv.Serve(ln, server.Public); err != nil {
+			fmt.Fprintln(os.Stderr, "pgo:", err)
+		}
+	}()
+	return srv, ln.Addr().String(), stop, nil
+}

@@ -1,0 +1,224 @@
+package cluster
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/leafd/leafd/test/chaos/nemesis"
+)
+
+// server chooses the ensemble's leader, or a follower.
+func (c *Cluster) server(t testing.TB, leader bool, die float64) int {
+	i := c.zk.Leader(t)
+	if leader {
+		return i
+	}
+	return (i + 1 + int(2*die)) % len(c.zk.Servers)
+}
+
+func (c *Cluster) serverKilled(leader bool) deed {
+	return func(f nemesis.Fault) (mend, error) {
+		var i int
+		err := c.do(func(t testing.TB) {
+			i = c.server(t, leader, f.Dice[0])
+			c.zk.Kill(t, i)
+		})
+		return func() error { return c.do(func(t testing.TB) { c.zk.Restart(t, i) }) }, err
+	}
+}
+
+// serversKilled kills n, the leader among them.
+func (c *Cluster) serversKilled(n int) deed {
+	return func(nemesis.Fault) (mend, error) {
+		var killed []int
+		err := c.do(func(t testing.TB) {
+			leader := c.zk.Leader(t)
+			for i := range n {
+				at := (leader + i) % len(c.zk.Servers)
+				c.zk.Kill(t, at)
+				killed = append(killed, at)
+			}
+		})
+		return func() error { return c.do(func(t testing.TB) { c.zk.Restart(t, killed...) }) }, err
+	}
+}
+
+func (c *Cluster) serverFrozen(leader bool) deed {
+	return func(f nemesis.Fault) (mend, error) {
+		var i int
+		err := c.do(func(t testing.TB) {
+			i = c.server(t, leader, f.Dice[0])
+			c.zk.Pause(t, i)
+		})
+		return func() error {
+			return c.do(func(t testing.TB) {
+				c.zk.Resume(t, i)
+				c.zk.Serving(t)
+			})
+		}, err
+	}
+}
+
+func (c *Cluster) emptied(nemesis.Fault) (mend, error) {
+	return nil, c.do(func(t testing.TB) { c.zk.Wipe(t) })
+}
+
+// emptiedNewcomer has a new daemon join an ensemble that has just lost everything,
+// before those that have worker IDs are back.
+func (c *Cluster) emptiedNewcomer(nemesis.Fault) (mend, error) {
+	x := c.extra("newcomer")
+	if err := c.do(func(t testing.TB) { c.zk.Wipe(t) }); err != nil {
+		return nil, err
+	}
+	if _, err := x.startOnce(); err != nil {
+		return nil, err
+	}
+	return func() error { return c.retire(x) }, nil
+}
+
+func (c *Cluster) databaseKilled(nemesis.Fault) (mend, error) {
+	err := c.do(func(t testing.TB) { c.mariadb.Kill(t) })
+	return func() error { return c.do(func(t testing.TB) { c.mariadb.Restart(t) }) }, err
+}
+
+func (c *Cluster) databaseFrozen(nemesis.Fault) (mend, error) {
+	err := c.do(func(t testing.TB) { c.mariadb.Pause(t) })
+	return func() error { return c.do(func(t testing.TB) { c.mariadb.Resume(t) }) }, err
+}
+
+// databaseLocked locks the whole table, as an ALTER TABLE or a dump would.
+func (c *Cluster) databaseLocked(nemesis.Fault) (mend, error) {
+	ctx := context.WithoutCancel(c.ctx)
+	conn, err := c.db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.ExecContext(ctx, "LOCK TABLES leaf_alloc WRITE"); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return func() error {
+		_, err := conn.ExecContext(ctx, "UNLOCK TABLES")
+		return errors.Join(err, conn.Close())
+	}, nil
+}
+
+// databaseSetBack sets max_id back in every tag, below what every daemon has used:
+// what one of them took since another looked last is nobody's to guard but the
+// operator's, docs/OPERATIONS.md says. It is mended as written there.
+func (c *Cluster) databaseSetBack(f nemesis.Fault) (mend, error) {
+	ctx := context.WithoutCancel(c.ctx)
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end) && !c.allUsed(); {
+		if err := c.sleep(pollPause); err != nil {
+			return nil, err
+		}
+	}
+	set := 0
+	for tag := range tags() {
+		to := c.usedByAll(tag)
+		if to <= 1 {
+			continue // a daemon's folder has not used it yet: its marks know nothing
+		}
+		to = 1 + int64(float64(to-1)*f.Dice[0])
+		err := c.inTable(ctx, func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, "UPDATE leaf_alloc SET max_id = ? WHERE biz_tag = ? AND max_id > ?", to, tag, to)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		set++
+	}
+	c.note("max_id of %d tags was set back", set)
+	if f.Dice[1] < 0.7 && set == len(tags()) { // the marks are what is left of the memory then
+		s := c.slots[int(f.Dice[2]*Daemons)]
+		c.note("%s is restarted", s.name)
+		if err := s.kill(); err != nil {
+			return nil, err
+		}
+		s.idle()
+		if err := s.startUp(); err != nil {
+			return nil, err
+		}
+	}
+	return c.raiseAgain, nil
+}
+
+// allUsed tells whether every daemon's folder has used every tag.
+func (c *Cluster) allUsed() bool {
+	for tag := range tags() {
+		if c.usedByAll(tag) <= 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// usedByAll is the highest ID of tag that every daemon's folder has gone beyond: the
+// lowest of what clients got from each.
+func (c *Cluster) usedByAll(tag string) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lowest := int64(-1)
+	for _, s := range c.slots {
+		if used := c.highest[s.folder+"|"+tag]; lowest < 0 || used < lowest {
+			lowest = used
+		}
+	}
+	return lowest
+}
+
+// raiseAgain is what docs/OPERATIONS.md says to do about a table that went back.
+func (c *Cluster) raiseAgain() error {
+	const margin = 1_000_000
+	ctx := context.WithoutCancel(c.ctx)
+	highest := map[string]int64{}
+	for _, s := range c.slots {
+		var list struct {
+			Segments []struct {
+				Tag  string
+				High int64 `json:",string"`
+			}
+		}
+		if _, err := get(ctx, "http://"+s.addr+"/api/segments", &list); err != nil {
+			c.note("operator: %s does not tell its segments; the margin is for that", s.name)
+			continue
+		}
+		for _, seg := range list.Segments {
+			highest[seg.Tag] = max(highest[seg.Tag], seg.High)
+		}
+	}
+	for tag := range tags() {
+		err := c.inTable(ctx, func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, "UPDATE leaf_alloc SET max_id = ? WHERE biz_tag = ? AND max_id < ?", highest[tag]+margin, tag, highest[tag]+margin)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	c.note("operator: max_id raised %d above the highest of all daemons", margin)
+	return nil
+}
+
+// inTable runs a transaction, again where a daemon was in its way.
+func (c *Cluster) inTable(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	var err error
+	for range 20 {
+		var tx *sql.Tx
+		if tx, err = c.db.BeginTx(ctx, nil); err == nil {
+			if err = fn(tx); err == nil {
+				err = tx.Commit()
+			} else {
+				err = errors.Join(err, tx.Rollback())
+			}
+		}
+		if err == nil {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return err
+}

@@ -1,0 +1,197 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/leafd/leafd/test/chaos/checker"
+	"github.com/leafd/leafd/test/chaos/history"
+)
+
+// pollPause is the time between two looks at a daemon.
+const pollPause = 50 * time.Millisecond
+
+// get asks for something other than IDs.
+func get(ctx context.Context, url string, into any) (status int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, clientTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return 0, err
+	}
+	return res.StatusCode, json.Unmarshal(body, into)
+}
+
+// identity is what GET /api/worker says, and an entry of GET /api/workers.
+type identity struct {
+	ID      int64  `json:"id"`
+	Node    string `json:"node"`
+	State   string `json:"state"`
+	Ceiling int64  `json:"ceiling"`
+	Live    bool   `json:"live"`
+}
+
+// askIdentity writes down which worker l says that it is, once it says so.
+func (s *slot) askIdentity(l *life) {
+	for !l.over() && s.c.ctx.Err() == nil {
+		var me identity
+		status, err := get(s.c.ctx, "http://"+s.addr+"/api/worker", &me)
+		if err == nil && status == http.StatusOK && s.life.Load() == l && !l.over() {
+			s.c.record(&history.Record{Kind: history.KindWorker, At: s.c.now(), Process: l.number, Daemon: s.name, Worker: me.ID, Text: me.Node})
+			return
+		}
+		if s.c.sleep(pollPause) != nil {
+			return
+		}
+	}
+}
+
+// Serving waits until every daemon serves again, and ZooKeeper knows all that it
+// needs. What an operator would have to do for that is done: a fenced daemon is
+// restarted. A daemon that isn't back in time is a violation; fault is what it is
+// blamed on.
+func (c *Cluster) Serving(fault int) error {
+	deadline := time.Now().Add(c.cfg.Within)
+	for _, s := range c.slots {
+		for {
+			why := s.lacks()
+			if why == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				c.mu.Lock()
+				c.violateLocked(&checker.Violation{
+					Rule: checker.Live, At: c.now(),
+					Text: fmt.Sprintf("%s is not back %s after fault %d was mended: %v", s.name, c.cfg.Within, fault, why),
+				})
+				c.mu.Unlock()
+				return errViolation
+			}
+			if errors.Is(why, errFenced) {
+				c.note("operator: %s is fenced: restart it", s.name)
+				if err := s.restart(); err != nil {
+					return err
+				}
+			}
+			if err := c.sleep(pollPause); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+var errFenced = errors.New("fenced")
+
+// lacks returns nil when s serves everything, and ZooKeeper is told of it.
+func (s *slot) lacks() error {
+	c := s.c
+	l := s.life.Load()
+	if l == nil || l.over() {
+		return errors.New("it doesn't run: " + s.lastWords())
+	}
+	var ready struct{ Code, Message string }
+	status, err := get(c.ctx, "http://"+s.addr+"/readyz", &ready)
+	switch {
+	case err != nil:
+		return fmt.Errorf("it doesn't answer: %w", err)
+	case ready.Code == "worker_fenced":
+		return fmt.Errorf("%w: %s", errFenced, ready.Message)
+	case status != http.StatusOK:
+		return fmt.Errorf("it is not ready: %s: %s", ready.Code, ready.Message)
+	}
+	for tag := range tags() {
+		if err := s.probe(tag); err != nil {
+			return err
+		}
+	}
+	if err := s.probe(history.Snowflake); err != nil {
+		return err
+	}
+	return s.known()
+}
+
+// lastWords is the end of the log of the last process.
+func (s *slot) lastWords() string {
+	if l := s.life.Load(); l != nil {
+		return lastLine(l.log)
+	}
+	return "nothing was started"
+}
+
+// probe asks for an ID, as a client does.
+func (s *slot) probe(stream string) error {
+	cl := &client{slot: s, rnd: newDice(0), fresh: true}
+	l := s.life.Load()
+	if l == nil {
+		return errors.New("it doesn't run")
+	}
+	r := &history.Record{Kind: history.KindRequest, Process: l.number, Stream: stream, Asked: 1}
+	sent := time.Now()
+	r.At, r.Wall = int64(sent.Sub(s.c.began)), sent.UnixNano()
+	if err := cl.dial(l); err != nil {
+		return fmt.Errorf("it doesn't take connections: %w", err)
+	}
+	defer cl.close()
+	r.Conn = cl.number
+	if !cl.answered(r, sent, cl.ask(r)) {
+		return fmt.Errorf("%s: status %d %s", stream, r.Status, r.Code)
+	}
+	return nil
+}
+
+// known returns nil when ZooKeeper has the ceiling that the daemon issues under.
+func (s *slot) known() error {
+	var me identity
+	if status, err := get(s.c.ctx, "http://"+s.addr+"/api/worker", &me); err != nil || status != http.StatusOK {
+		return fmt.Errorf("/api/worker: status %d: %w", status, err)
+	}
+	entry, err := s.c.entry(s, s.node)
+	switch {
+	case err != nil:
+		return err
+	case entry.ID != me.ID || !entry.Live || entry.Ceiling < me.Ceiling:
+		return fmt.Errorf("ZooKeeper has worker %d, live %v, ceiling %d for it, and it is worker %d with the ceiling %d",
+			entry.ID, entry.Live, entry.Ceiling, me.ID, me.Ceiling)
+	}
+	return nil
+}
+
+// entry is what ZooKeeper has for node, as the daemon s sees it.
+func (c *Cluster) entry(s *slot, node string) (identity, error) {
+	var list struct{ Workers []identity }
+	if status, err := get(c.ctx, "http://"+s.addr+"/api/workers", &list); err != nil || status != http.StatusOK {
+		return identity{}, fmt.Errorf("/api/workers of %s: status %d: %w", s.name, status, err)
+	}
+	for _, e := range list.Workers {
+		if e.Node == node {
+			return e, nil
+		}
+	}
+	return identity{}, fmt.Errorf("ZooKeeper has no entry of %s", node)
+}
+
+// restart stops the daemon as an operator does, and starts it.
+func (s *slot) restart() error {
+	if err := s.end(syscall.SIGTERM); err != nil {
+		return err
+	}
+	s.idle()
+	return s.startUp()
+}

@@ -1,0 +1,329 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/test/chaos/history"
+)
+
+// host is a machine: a clock of its own.
+type host struct {
+	number int
+	clk    *clocktest.Skewed
+	path   string // of the file that steps it
+	offset time.Duration
+}
+
+// slot is a daemon: a name, an address, a folder, a network, and one process after
+// the other. While it is to be up, one that ends is started again, as a supervisor
+// would.
+type slot struct {
+	c       *Cluster
+	name    string // of the slot
+	addr    string // Immutable: where it listens
+	small   bool   // its folder is a file system of its own
+	host    *host  // of the next process
+	node    string // of the next process
+	folder  string // of the next process
+	zk      []string
+	mysql   string
+	advert  string
+	network *network // nil: none of its own
+	far     *farHost // nil: it runs on ours
+
+	life atomic.Pointer[life]
+
+	mu      sync.Mutex
+	up      bool // mu protects: it is to run
+	running bool // mu protects: a supervisor looks after it
+	wg      sync.WaitGroup
+}
+
+// life is one process of a slot.
+type life struct {
+	number  int
+	process *proctest.Process
+	log     string
+	folder  string
+}
+
+// over tells that the process has ended.
+func (l *life) over() bool {
+	select {
+	case <-l.process.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// smallDisk is a daemon's disk, in bytes.
+const smallDisk = 8 << 20
+
+func (c *Cluster) newSlot(name string, number int, whole bool) (*slot, error) {
+	s := &slot{c: c, name: name, node: name, folder: c.path(name, "data")}
+	if err := os.MkdirAll(c.path(name), 0o700); err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	if whole && c.cfg.Small {
+		if err := unix.Mount("leafd", c.path(name), "tmpfs", 0, fmt.Sprintf("size=%d", smallDisk)); err != nil {
+			return nil, fmt.Errorf("cluster: a small disk for %s: %w", name, err)
+		}
+		s.small = true
+	}
+	path := c.path(name + ".clock")
+	clk, err := clocktest.OpenSkewed(path)
+	if err != nil {
+		return nil, errors.Join(err, s.release())
+	}
+	s.host = &host{number: number, clk: clk, path: path}
+	if err := s.place(whole); err != nil {
+		return nil, errors.Join(err, s.release())
+	}
+	err = c.do(func(t testing.TB) {
+		s.zk, s.mysql, s.advert = c.zk.Addrs(), c.dsn, s.addr
+		if whole {
+			s.network = newNetwork(t, c, s)
+			s.zk, s.mysql, s.advert = s.network.zkAddrs(), s.network.dsn, s.network.peers.Addr()
+		}
+	})
+	return s, err
+}
+
+// place gives the slot an address, and one that is whole a machine where that may be.
+func (s *slot) place(whole bool) (err error) {
+	ip := "127.0.0.1"
+	if s.c.cfg.Networks {
+		ip = home
+		if whole {
+			if s.far, err = newFarHost(s.host.number); err != nil {
+				return err
+			}
+			ip = s.far.addr
+		}
+	}
+	s.addr, err = freeAddress(ip)
+	return err
+}
+
+// startUp starts the daemon and keeps it up.
+func (s *slot) startUp() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.up = true
+	if s.running {
+		return nil
+	}
+	l, err := s.spawn()
+	if err != nil {
+		return err
+	}
+	s.running = true
+	s.wg.Go(func() { s.supervise(l) })
+	return nil
+}
+
+// startOnce starts a process that is not started again.
+func (s *slot) startOnce() (*life, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.spawn()
+}
+
+// restartPause is what a supervisor waits before it starts what has ended.
+const restartPause = 300 * time.Millisecond
+
+func (s *slot) supervise(l *life) {
+	for {
+		<-l.process.Done()
+		s.mu.Lock()
+		up := s.up
+		if !up {
+			s.running = false
+		}
+		s.mu.Unlock()
+		if !up {
+			return
+		}
+		time.Sleep(restartPause)
+		s.mu.Lock()
+		if !s.up {
+			s.running = false
+			s.mu.Unlock()
+			return
+		}
+		next, err := s.spawn()
+		if err != nil {
+			s.running = false
+			s.mu.Unlock()
+			s.c.broken(err)
+			return
+		}
+		s.mu.Unlock()
+		l = next
+	}
+}
+
+// spawn starts a process. Its life is told before it can listen, so that no answer
+// of it can be taken for one of the life before.
+func (s *slot) spawn() (*life, error) {
+	s.c.mu.Lock()
+	s.c.processes++
+	l := &life{number: s.c.processes, folder: s.folder}
+	s.c.mu.Unlock()
+	l.log = s.c.path("logs", fmt.Sprintf("%s-%d.log", s.name, l.number))
+	if err := os.MkdirAll(filepath.Dir(l.log), 0o700); err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	out, err := os.Create(l.log)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	defer out.Close() //nolint:errcheck // the child has its own
+	command := []string{
+		s.c.cfg.Leafd, "serve", "--listen", s.addr, "--advertise", s.advert, "--node", s.node,
+		"--data-dir", s.folder, "--zk", strings.Join(s.zk, ","), "--log-format", "json",
+		"--report-interval", reportInterval.String(), "--ceiling-lead", ceilingLead.String(),
+		"--zk-session-timeout", sessionTimeout.String(), "--max-forward-step", maxForwardStep.String(),
+		"--segment-refresh", "2s", "--shutdown-timeout", "2s",
+	}
+	if s.far != nil {
+		command = s.far.inside(command...)
+	}
+	cmd := exec.Command(command[0], command[1:]...) //nolint:noctx // it is ended by signals
+	cmd.Env = []string{"LEAFD_MYSQL=" + s.mysql, "CHAOS_CLOCK=" + s.host.path, "PATH=" + os.Getenv("PATH"), "HOME=" + s.c.cfg.Folder}
+	if run := os.Getenv("LEAFD_CI_RUN"); run != "" {
+		cmd.Env = append(cmd.Env, "LEAFD_CI_RUN="+run)
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	s.c.record(&history.Record{Kind: history.KindLife, At: s.c.now(), Process: l.number, Daemon: s.name, Host: s.host.number, Text: s.node})
+	s.life.Store(nil) // whoever dials now belongs to nobody
+	if l.process, err = proctest.Start(cmd); err != nil {
+		return nil, fmt.Errorf("cluster: start %s: %w", s.name, err)
+	}
+	s.life.Store(l)
+	s.wg.Go(func() {
+		<-l.process.Done()
+		s.c.record(&history.Record{Kind: history.KindEnd, At: s.c.now(), Process: l.number, Daemon: s.name, Text: lastLine(l.log)})
+	})
+	s.wg.Go(func() { s.askIdentity(l) })
+	return l, nil
+}
+
+// lastLine is what a daemon said last, cut to a length for people.
+func lastLine(path string) string {
+	text := strings.TrimSpace(proctest.Tail(path))
+	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
+		text = text[i+1:]
+	}
+	const most = 300
+	return text[:min(len(text), most)]
+}
+
+// end ends the present process with signal, and doesn't start another.
+func (s *slot) end(signal syscall.Signal) error {
+	s.mu.Lock()
+	s.up = false
+	s.mu.Unlock()
+	l := s.life.Load()
+	if l == nil {
+		return nil
+	}
+	return l.process.End(signal)
+}
+
+// kill ends the process as a power cut would.
+func (s *slot) kill() error { return s.end(syscall.SIGKILL) }
+
+// idle waits until no supervisor is left that may start something.
+func (s *slot) idle() { s.wg.Wait() }
+
+func (s *slot) pause() error  { return s.signalled((*proctest.Process).Pause) }
+func (s *slot) resume() error { return s.signalled((*proctest.Process).Resume) }
+
+// signalled does nothing where there is no process, or none any more.
+func (s *slot) signalled(do func(*proctest.Process) error) error {
+	l := s.life.Load()
+	if l == nil || l.over() {
+		return nil
+	}
+	return do(l.process)
+}
+
+// shutDown ends the process for good.
+func (s *slot) shutDown() error {
+	err := s.kill()
+	s.idle()
+	return errors.Join(err, s.host.clk.Close())
+}
+
+// release gives back what the machine lent.
+func (s *slot) release() error {
+	var failed []error
+	if s.far != nil {
+		failed = append(failed, s.far.end())
+		s.far = nil
+	}
+	if s.small {
+		failed = append(failed, os.NewSyscallError("umount", unix.Unmount(s.c.path(s.name), unix.MNT_DETACH)))
+		s.small = false
+	}
+	return errors.Join(failed...)
+}
+
+// broken ends a run that can't go on.
+func (c *Cluster) broken(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed = errors.Join(c.failed, err)
+	c.fail(err)
+}
+
+// step moves the clock of h to be off by offset. It is told before it is done, and
+// once it is done.
+func (c *Cluster) step(h *host, offset time.Duration) {
+	const underWay = int64(time.Hour)
+	r := history.Record{Kind: history.KindClock, At: c.now(), Took: underWay, Host: h.number, From: int64(h.offset), To: int64(offset)}
+	c.record(&r)
+	h.clk.Set(offset)
+	h.offset = offset
+	done := r
+	done.Took = c.now() - r.At
+	c.record(&done)
+}
+
+// drift moves it there little by little within d, and returns when it is there.
+func (c *Cluster) drift(h *host, offset, d time.Duration) error {
+	const underWay, every = int64(time.Hour), 10 * time.Millisecond
+	r := history.Record{Kind: history.KindClock, At: c.now(), Took: underWay, Host: h.number, From: int64(h.offset), To: int64(offset)}
+	c.record(&r)
+	from, began := h.offset, time.Now()
+	var err error
+	for gone := time.Duration(0); gone < d && err == nil; gone = time.Since(began) {
+		h.offset = from + time.Duration(float64(offset-from)*float64(gone)/float64(d))
+		h.clk.Set(h.offset)
+		err = c.sleep(every)
+	}
+	if err == nil {
+		h.offset = offset
+		h.clk.Set(offset)
+	}
+	done := r
+	done.To, done.Took = int64(h.offset), c.now()-r.At
+	c.record(&done)
+	return err
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leafd/leafd/test/chaos/mutants"
+	"github.com/leafd/leafd/test/chaos/nemesis"
+)
+
+// errSurvived tells that a guard can be taken out and nobody notices.
+var errSurvived = errors.New("mutants that nothing found")
+
+// mutantTime is how long a mutant is looked for.
+const mutantTime = 150 * time.Second
+
+// runMutants is the command mutants: names are those to run; none: all.
+func runMutants(ctx context.Context, o options, names []string, stdout io.Writer) error {
+	var survived []string
+	rows := []string{"| guard taken out | faults | seed | found by | after |", "| --- | --- | --- | --- | --- |"}
+	for _, m := range mutants.All() {
+		if len(names) > 0 && !slices.Contains(names, m.Name) {
+			continue
+		}
+		row, found, err := runMutant(ctx, o, m, stdout)
+		if err != nil {
+			return fmt.Errorf("mutant %s: %w", m.Name, err)
+		}
+		if !found {
+			survived = append(survived, m.Name)
+		}
+		rows = append(rows, row)
+	}
+	fmt.Fprintf(stdout, "\n%s\n", strings.Join(rows, "\n")) //nolint:errcheck // nobody is left to tell
+	if len(survived) > 0 {
+		return fmt.Errorf("%w: %w: %q", errViolation, errSurvived, survived)
+	}
+	return nil
+}
+
+func runMutant(ctx context.Context, o options, m mutants.Mutant, stdout io.Writer) (row string, found bool, err error) {
+	folder, err := os.MkdirTemp("", "mutant-")
+	if err != nil {
+		return "", false, err
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // a temporary folder
+	overlay, err := m.Overlay(".", folder)
+	if err != nil {
+		return "", false, err
+	}
+	o.leafd = filepath.Join(folder, "leafd")
+	out, err := exec.CommandContext(ctx, "go", "build", "-tags", "chaos", "-pgo=off", "-overlay", overlay, "-o", o.leafd, "./cmd/leafd").CombinedOutput()
+	if err != nil {
+		return "", false, fmt.Errorf("go build: %w: %s", err, out)
+	}
+	if o.mixText == "" {
+		o.mixText = m.Mix
+		if o.mix, err = nemesis.ParseMix(m.Mix); err != nil {
+			return "", false, err
+		}
+	}
+	o.seed, o.duration, o.keep = m.Seed, mutantTime, false
+	var lines bytes.Buffer
+	got, err := torment(ctx, o, &lines)
+	if err != nil {
+		return "", false, fmt.Errorf("%w\n%s", err, lines.String())
+	}
+	if got.violation == nil {
+		fmt.Fprintf(stdout, "%s: NOT found in %s\n%s\n", m.Name, got.found.Round(time.Second), lines.String()) //nolint:errcheck // nobody is left to tell
+		return fmt.Sprintf("| %s | %s | %d | nothing | |", m.Guard, m.Mix, m.Seed), false, nil
+	}
+	fmt.Fprintf(stdout, "%s: found after %.1f s: %v\n", m.Name, got.found.Seconds(), got.violation) //nolint:errcheck // nobody is left to tell
+	return fmt.Sprintf("| %s | %s | %d | %s | %.1f s |", m.Guard, m.Mix, m.Seed, got.violation.Rule, got.found.Seconds()), true, nil
+}

@@ -1,0 +1,59 @@
+package mutants
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/leafd/leafd/test/chaos/nemesis"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A mutant that no longer fits the source, or doesn't build, would be found by
+// nobody, and nobody would know.
+func TestEachMutantBuilds(t *testing.T) {
+	names := map[string]bool{}
+	for _, m := range All() {
+		t.Run(m.Name, func(t *testing.T) {
+			require.False(t, names[m.Name])
+			names[m.Name] = true
+			mix, err := nemesis.ParseMix(m.Mix)
+			require.NoError(t, err)
+			_, err = nemesis.New(m.Seed, 4, mix, true)
+			require.NoError(t, err)
+			overlay, err := m.Overlay("../..", t.TempDir())
+			require.NoError(t, err)
+			if testing.Short() {
+				return
+			}
+			args := []string{"build", "-o", os.DevNull, "-overlay", overlay}
+			seen := map[string]bool{}
+			for _, e := range m.Edits {
+				if dir := "../../" + filepath.Dir(e.File); !seen[dir] {
+					seen[dir] = true
+					args = append(args, dir)
+				}
+			}
+			out, err := exec.Command("go", args...).CombinedOutput()
+			require.NoError(t, err, "%s", out)
+		})
+	}
+}
+
+func TestEditThatNoLongerFits(t *testing.T) {
+	for name, m := range map[string]Mutant{
+		"gone":     {Name: "x", Edits: []Edit{{"go.mod", "nothing like this", ""}}},
+		"no file":  {Name: "x", Edits: []Edit{{"nowhere.go", "a", ""}}},
+		"too many": {Name: "x", Edits: []Edit{{"go.mod", "github.com/", ""}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := m.Overlay("../..", t.TempDir())
+			require.Error(t, err)
+		})
+	}
+}
