@@ -14,8 +14,16 @@ DATE    ?= $(shell scripts/version.sh date)
 export GOFLAGS := $(strip $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false)
 LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
 
-TEST_TIMEOUT  ?= 10m
-RACE_TIMEOUT  ?= 15m
+# What `make test` leaves to `make test-all`: browsers, builds of leafd with its profile
+# or as a mutant, whole rigs, and what keeps three daemons and ZooKeeper under load for
+# more than a quarter of a minute. A test that is not named here is run by `make test`.
+LONG_TESTS    := TestDashboard|TestDashboardOfAThousandWorkersAndAHundredThousandTags|TestDashboardWaitsAndPauses|TestPackage|TestEachMutantBuilds|TestSoak|TestClusterRunsUntilItIsInterrupted|TestClusterEndsWhenAPartDies
+LONG_TESTS    := $(LONG_TESTS)|TestZooKeeperLosesItsDataUnderLoad|TestZooKeeperNetworkFailsUnderLoad|TestZooKeeperServerIsOutUnderLoad|TestEnsembleFailsUnderLoad
+LONG_TESTS    := $(LONG_TESTS)|TestRestartWithoutZooKeeper|TestCrashThenRollbackRepeatsNothing|TestSixteenFirstStartsAtOnce|TestMalformedRequests|TestOutagesDontStarveTheWatchdog|TestRandomWalkOnAnEnsemble
+LONG_PACKAGES := ./cmd/... ./server ./zkreg ./deploy/deb ./test/...
+TEST_TIMEOUT  ?= 15m
+TEST_TMPDIR   ?= $(shell scripts/tmpdir.sh)
+RACE_TIMEOUT  ?= 25m
 RACE_PACKAGES ?= ./...
 FUZZTIME      ?= 10s
 SOAK_DURATION ?= 1h
@@ -46,7 +54,7 @@ cluster: deps build ## ZooKeeper, MariaDB and three daemons on this machine unti
 	bin/cluster -- $(ARGS)
 
 .PHONY: screenshots
-screenshots: deps ## take the pictures of docs/DASHBOARD.md anew
+screenshots: deps ## take the pictures of docs/DASHBOARD.md again
 	LEAFDTEST_SCREENSHOTS=$(CURDIR)/docs go test -count=1 -run '^TestDashboard$$' ./cmd/leafd
 
 .PHONY: deps
@@ -62,13 +70,17 @@ deps-bench: ## install what the benchmarks need and the machine lacks (wrk, redi
 	@scripts/deps.sh bench
 
 .PHONY: test
-test: deps ## all tests, on servers of their own
+test: deps ## the tests, on servers of their own, but for those that take minutes
 	cd test/bench && go test -count=1 -timeout=$(TEST_TIMEOUT) ./...
-	go test -count=1 -timeout=$(TEST_TIMEOUT) ./...
+	TMPDIR=$(TEST_TMPDIR) go test -count=1 -timeout=$(TEST_TIMEOUT) -skip='^($(LONG_TESTS))$$' ./...
+
+.PHONY: test-all
+test-all: test ## all tests
+	TMPDIR=$(TEST_TMPDIR) go test -count=1 -timeout=$(TEST_TIMEOUT) -run='^($(LONG_TESTS))$$' $(LONG_PACKAGES)
 
 .PHONY: race
 race: deps-race ## the tests under the race detector; RACE_PACKAGES=./segment/... for some
-	CGO_ENABLED=1 go test -race -count=1 -timeout=$(RACE_TIMEOUT) $(RACE_PACKAGES)
+	TMPDIR=$(TEST_TMPDIR) CGO_ENABLED=1 go test -race -count=1 -timeout=$(RACE_TIMEOUT) $(RACE_PACKAGES)
 
 .PHONY: lint
 lint: ## go vet, golangci-lint with gofumpt and the import rules
@@ -86,28 +98,28 @@ fuzz: ## every fuzz target, FUZZTIME (10s) each; FUZZ=Accept for those with that
 
 .PHONY: bench bench-report bench-http bench-redis bench-cost bench-gen bench-start
 bench: ## all benchmarks as ratios beside their targets, 12 minutes; BENCH_SECONDS (3), BENCH_ROUNDS (5)
-bench-report: ## the same, and the tables of docs/BENCHMARKS.md anew
+bench-report: ## the same, and the tables of docs/evidence/BENCHMARKS.md again
 bench-http: ## one ID, pipelined and in batches over HTTP, against a bare fasthttp server
 bench-redis: ## segment and snowflake IDs against INCR of redis-server, by CPU time per ID
 bench-cost: ## cost against clients, tags and batch size
 bench-gen: ## the generators against other libraries and an atomic add
 bench-start: ## time to the first ID, memory, 100,000 tags
 bench bench-report bench-http bench-redis bench-cost bench-start: deps-bench
-bench-report: BENCH_FLAGS += -doc docs/BENCHMARKS.md
+bench-report: BENCH_FLAGS += -doc docs/evidence/BENCHMARKS.md
 bench bench-report bench-http bench-redis bench-cost bench-gen bench-start: build
-	go -C bench build -trimpath -o ../bin/bench/ ./barehttp ./cmd/leafbench ./cmd/rawload
-	go -C bench test -c -o ../bin/bench/gen.test ./gen
+	go -C test/bench build -trimpath -o ../../bin/bench/ ./barehttp ./cmd/leafbench ./cmd/rawload
+	go -C test/bench test -c -o ../../bin/bench/gen.test ./gen
 	bin/bench/leafbench -leafd bin/leafd -bare bin/bench/barehttp -gen bin/bench/gen.test -raw bin/bench/rawload \
 	  -benchstat bin/bench/$@.txt -seconds $(BENCH_SECONDS) -rounds $(BENCH_ROUNDS) $(BENCH_FLAGS) $(patsubst bench-%,%,$(filter-out bench-report,$(filter bench-%,$@)))
 
 .PHONY: soak
 soak: deps build ## SOAK_DURATION (1h) of SOAK_RATE (50000/s, or half) with a MariaDB restart: latency, leaks, IDs; SOAK_SEED
 	go build -o bin/soak ./test/soak
-	go -C bench build -o ../bin/bench/ ./barehttp
+	go -C test/bench build -o ../../bin/bench/ ./barehttp
 	bin/soak -bare bin/bench/barehttp -duration $(SOAK_DURATION) -rate $(SOAK_RATE) -seed $(SOAK_SEED) $(ARGS)
 
 .PHONY: chaos chaos-mutants chaos-build
-chaos: chaos-build ## torment a cluster and check every ID, docs/PROOF.md; CHAOS_SEED (the time), CHAOS_DURATION (10m), CHAOS_MIX
+chaos: chaos-build ## torment a cluster and check every ID, docs/evidence/PROOF.md; CHAOS_SEED (the time), CHAOS_DURATION (10m), CHAOS_MIX
 	bin/chaos run -seed '$(CHAOS_SEED)' -duration '$(CHAOS_DURATION)' -mix '$(CHAOS_MIX)' $(ARGS)
 chaos-mutants: chaos-build ## the same with one guard taken out each: all have to be found; ARGS="floor lock" for some
 	bin/chaos mutants $(ARGS)
@@ -116,8 +128,8 @@ chaos-build: deps
 	go build -o bin/chaos ./test/chaos/cmd/chaos
 
 .PHONY: pgo
-pgo: deps-bench ## make the profile anew that build compiles with, after a change of the request path
-	go -C bench build -trimpath -o ../bin/bench/ ./cmd/pgo
+pgo: deps-bench ## make the profile again that build compiles with, after a change of the request path
+	go -C test/bench build -trimpath -o ../../bin/bench/ ./cmd/pgo
 	taskset -c 0 bin/bench/pgo -o cmd/leafd/default.pgo
 
 .PHONY: deb

@@ -1,7 +1,7 @@
-// Package cache keeps a daemon's own record in a file of its data folder: the
+// Package cache keeps a daemon's own record in a file of its data directory: the
 // worker.Cache that survives a crash, a full disk and a careless hand.
 //
-// The folder holds three files of this package:
+// The directory holds three files of this package:
 //
 //	leafd.lock     locked (flock) for the life of the process; its text, the
 //	               process ID of the holder, only serves messages
@@ -9,7 +9,7 @@
 //	worker.saved   says that a record was saved here once, so that a record
 //	               that has gone missing is not taken for a first start
 //
-// The folder belongs on a local file system. On NFS, flock depends on the
+// The directory belongs on a local file system. On NFS, flock depends on the
 // server's lock service, which can forget a lock after a lost connection
 // without telling its holder; nothing here can see that.
 package cache
@@ -25,7 +25,7 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// Names of the files in the data folder.
+// Names of the files in the data directory.
 const (
 	lockName   = "leafd.lock"
 	recordName = "worker.json"
@@ -39,26 +39,26 @@ const markerText = "A leafd daemon has saved its record in worker.json beside th
 
 var _ worker.Cache = (*Cache)(nil)
 
-// Cache is a worker.Cache in a data folder that it holds locked. Its methods
+// Cache is a worker.Cache in a data directory that it holds locked. Its methods
 // are safe for concurrent use. Make one with Open.
 type Cache struct {
 	dir   string // Immutable; absolute
 	files fileOps
 
-	mu      sync.Mutex // protects all below, and lets one Save run at a time
-	folder  *folder    // nil once closed
-	lock    *folderLock
-	marked  bool  // the marker is known to be durable
-	refused error // why the record found at Open must not be replaced, or nil
+	mu        sync.Mutex // protects all below, and lets one Save run at a time
+	directory *directory // nil once closed
+	lock      *directoryLock
+	marked    bool  // the marker is known to be durable
+	refused   error // why the record found at Open must not be replaced, or nil
 }
 
-// Open locks the data folder dir, which it creates with mode 0700 if it is
+// Open locks the data directory dir, which it creates with mode 0700 if it is
 // missing (its parent must exist: a missing parent is more often a volume that
 // is not mounted than a wish for a new one), removes what a crash left behind,
 // and proves that a record can be written there: one that is found is written
 // again as it is.
 //
-// It returns worker.ErrLocked at once when another process holds the folder.
+// It returns worker.ErrLocked at once when another process holds the directory.
 // A record that can't be trusted is no error here but of Load, and Save then
 // refuses to replace it. The caller must Close what it got.
 func Open(dir string) (*Cache, error) { return open(dir, realFiles()) }
@@ -66,7 +66,7 @@ func Open(dir string) (*Cache, error) { return open(dir, realFiles()) }
 func open(dir string, files fileOps) (*Cache, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, fmt.Errorf("cache: data folder %q: %w; name it by an absolute path", dir, err)
+		return nil, fmt.Errorf("cache: data directory %q: %w; name it by an absolute path", dir, err)
 	}
 	c := &Cache{dir: abs, files: files}
 	if err := c.start(); err != nil {
@@ -77,13 +77,13 @@ func open(dir string, files fileOps) (*Cache, error) {
 
 // start does what Open promises; after an error, Close releases what it took.
 func (c *Cache) start() (err error) {
-	if c.folder, err = openFolder(c.dir, c.files); err != nil {
+	if c.directory, err = openDirectory(c.dir, c.files); err != nil {
 		return err
 	}
-	if c.lock, err = lockFolder(c.folder); err != nil {
+	if c.lock, err = lockDirectory(c.directory); err != nil {
 		return err
 	}
-	if err := c.folder.removeLeftovers(); err != nil {
+	if err := c.directory.removeLeftovers(); err != nil {
 		return err
 	}
 	raw, _, err := c.read()
@@ -91,10 +91,10 @@ func (c *Cache) start() (err error) {
 	case err == nil:
 		return c.write(raw)
 	case errors.Is(err, worker.ErrNoRecord):
-		return c.folder.probe()
+		return c.directory.probe()
 	default:
 		c.refused = err
-		return c.folder.probe()
+		return c.directory.probe()
 	}
 }
 
@@ -102,14 +102,14 @@ func (c *Cache) start() (err error) {
 func (c *Cache) Path() string { return filepath.Join(c.dir, recordName) }
 
 // Load returns the record saved last. Errors: worker.ErrNoRecord when none was
-// ever saved in this folder; worker.ErrDamaged when it is empty, cut short,
+// ever saved in this directory; worker.ErrDamaged when it is empty, cut short,
 // altered, missing though one was saved (worker.ErrLost too), no regular file, or
 // not leafd's;
 // ErrNewer when a newer leafd wrote it; os.ErrClosed after Close.
 func (c *Cache) Load() (worker.Record, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.folder == nil {
+	if c.directory == nil {
 		return worker.Record{}, c.errClosed()
 	}
 	_, r, err := c.read()
@@ -124,10 +124,10 @@ func (c *Cache) Load() (worker.Record, error) {
 //
 //  1. The record file is only ever replaced by rename, with a file whose bytes
 //     were synced before: at any moment it is a whole record or it is not there.
-//  2. nil is returned only after the folder was synced too, so that the new
+//  2. nil is returned only after the directory was synced too, so that the new
 //     record, and the marker that one exists, outlive a power cut.
 //  3. Up to the rename every failure leaves the old record in place. Only a
-//     failure after it (of the folder's sync or of the marker) leaves open
+//     failure after it (of the directory's sync or of the marker) leaves open
 //     which of the two a crash would bring back; both are whole.
 //  4. A record that Load refuses as found at Open is never replaced; but one that
 //     is missing is, by one that the registry gave (it names its cluster).
@@ -148,7 +148,7 @@ func (c *Cache) Save(r worker.Record) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.folder == nil {
+	if c.directory == nil {
 		return c.errClosed()
 	}
 	if c.refused != nil && !replaces(c.refused, r) {
@@ -165,7 +165,7 @@ func replaces(refused error, r worker.Record) bool {
 	return errors.Is(refused, worker.ErrLost) && r.Cluster != ""
 }
 
-// Close releases the lock and the folder. The files stay, the lock file too:
+// Close releases the lock and the directory. The files stay, the lock file too:
 // removing it would let two processes hold two lock files of one name. It may
 // be called more than once.
 func (c *Cache) Close() error {
@@ -176,9 +176,9 @@ func (c *Cache) Close() error {
 		errs = append(errs, c.lock.release())
 		c.lock = nil
 	}
-	if c.folder != nil {
-		errs = append(errs, c.folder.close())
-		c.folder = nil
+	if c.directory != nil {
+		errs = append(errs, c.directory.close())
+		c.directory = nil
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("cache: close %s: %w", c.dir, err)
@@ -192,7 +192,7 @@ func (c *Cache) errClosed() error {
 
 // read returns the record file's bytes and what they say.
 func (c *Cache) read() ([]byte, worker.Record, error) {
-	raw, err := c.folder.readRecord()
+	raw, err := c.directory.readRecord()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, worker.Record{}, c.missing()
 	}
@@ -209,7 +209,7 @@ func (c *Cache) read() ([]byte, worker.Record, error) {
 // missing tells a first start from a record that has gone.
 func (c *Cache) missing() error {
 	marker := filepath.Join(c.dir, markerName)
-	_, err := c.folder.root.Lstat(markerName)
+	_, err := c.directory.root.Lstat(markerName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("cache: %s: %w", c.Path(), worker.ErrNoRecord)
@@ -223,7 +223,7 @@ func (c *Cache) missing() error {
 
 // write keeps Save's invariants 1 to 3 and 5.
 func (c *Cache) write(raw []byte) error {
-	if err := c.folder.replace(raw, c.lock.check); err != nil {
+	if err := c.directory.replace(raw, c.lock.check); err != nil {
 		if lost := c.lock.check(); errors.Is(lost, worker.ErrLocked) {
 			return lost // which may be why
 		}
@@ -231,8 +231,8 @@ func (c *Cache) write(raw []byte) error {
 	}
 	if !c.marked {
 		// Only now: a marker that outlived a crash before the record did
-		// would make a folder that was never used look robbed.
-		if err := c.folder.mark(); err != nil {
+		// would make a directory that was never used look robbed.
+		if err := c.directory.mark(); err != nil {
 			return err
 		}
 		c.marked = true

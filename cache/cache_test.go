@@ -25,7 +25,7 @@ func TestConforms(t *testing.T) {
 	})
 }
 
-func TestOpenMakesAPrivateFolder(t *testing.T) {
+func TestOpenMakesAPrivateDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	c := mustOpen(t, dir)
 	require.NoError(t, c.Save(cachetest.Example(start)))
@@ -39,7 +39,7 @@ func TestOpenMakesAPrivateFolder(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesTheFolder(t *testing.T) {
+func TestOpenRefusesTheDirectory(t *testing.T) {
 	cases := map[string]struct {
 		make func(t *testing.T, dir string)
 		want error
@@ -58,7 +58,7 @@ func TestOpenRefusesTheFolder(t *testing.T) {
 				require.NoError(t, os.Remove(filepath.Dir(dir)))
 				require.NoError(t, os.WriteFile(filepath.Dir(dir), nil, 0o600))
 			},
-			want: syscall.ENOTDIR, says: "no folder",
+			want: syscall.ENOTDIR, says: "no directory",
 		},
 		"is a dangling link": {
 			make: func(t *testing.T, dir string) { require.NoError(t, os.Symlink("nowhere", dir)) },
@@ -87,7 +87,7 @@ func TestOpenThroughALink(t *testing.T) {
 	c := mustOpen(t, link)
 	require.NoError(t, c.Save(cachetest.Example(start)))
 	_, err := cache.Open(filepath.Join(dir, "real"))
-	require.ErrorIs(t, err, worker.ErrLocked, "one folder under two names")
+	require.ErrorIs(t, err, worker.ErrLocked, "one directory under two names")
 }
 
 func TestRelativePathSurvivesChdir(t *testing.T) {
@@ -163,7 +163,7 @@ func TestRecordThatIsNoFile(t *testing.T) {
 		make func(t *testing.T, path string)
 		says string
 	}{
-		"directory": {func(t *testing.T, path string) { require.NoError(t, os.Mkdir(path, 0o700)) }, "it is a folder"},
+		"directory": {func(t *testing.T, path string) { require.NoError(t, os.Mkdir(path, 0o700)) }, "it is a directory"},
 		"pipe":      {func(t *testing.T, path string) { require.NoError(t, syscall.Mkfifo(path, 0o600)) }, "it is a FIFO"},
 		"dead link": {func(t *testing.T, path string) { require.NoError(t, os.Symlink("nowhere", path)) }, "it is a symbolic link"},
 		"link to a good record": {func(t *testing.T, path string) {

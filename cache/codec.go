@@ -61,8 +61,8 @@ var (
 // timestamp more than 0 and not before the epoch, all times before the year
 // 10000, and all strings valid UTF-8.
 //
-// The order of timestamp and ceiling is not judged: an idle daemon that stopped
-// cleanly leaves a ceiling below its timestamp, and one whose clock was set
+// The order of timestamp and ceiling is not judged: an idle daemon leaves, after
+// a clean stop, a ceiling below its timestamp, and one whose clock was set
 // back leaves a ceiling far above it.
 func Check(r worker.Record) error {
 	bad := func(field string, value any, why string) error {
@@ -82,7 +82,7 @@ func Check(r worker.Record) error {
 	case r.Ceiling < 0 || r.Ceiling > maxMillis:
 		return bad("ceiling", int64(r.Ceiling), "is no time in milliseconds since 1970")
 	}
-	texts := slices.Concat([]string{r.Cluster, r.Node, r.Layout, r.Owner, r.Home}, r.Peers, r.Lineage)
+	texts := slices.Concat([]string{r.Cluster, r.Node, r.Layout, r.Owner, r.DirectoryID}, r.Peers, r.PriorOwners)
 	for _, s := range texts {
 		if !utf8.ValidString(s) {
 			return bad("text", fmt.Sprintf("%q", s), "is not valid UTF-8")
@@ -124,7 +124,7 @@ func frame(body []byte) []byte {
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s; do not delete it unread: it says up to which time IDs were issued. "+
 		"Put an intact copy of the newest state back; if there is none, and the clock is right and past every ID "+
-		"issued so far, move the whole data folder away", worker.ErrDamaged, fmt.Sprintf(format, args...))
+		"issued so far, move the whole data directory away", worker.ErrDamaged, fmt.Sprintf(format, args...))
 }
 
 // decode returns the record in raw, or worker.ErrDamaged or ErrNewer.

@@ -195,7 +195,7 @@ func TestSizeLimit(t *testing.T) {
 	require.ErrorContains(t, err, "larger than")
 }
 
-// TestSamples opens a data folder with each file of testdata/cache as its
+// TestSamples opens a data directory with each file of testdata/cache as its
 // record. The README there says what each is.
 func TestSamples(t *testing.T) {
 	type sample struct {

@@ -39,7 +39,7 @@ func requireSurvived(t *testing.T, dir string, acked clock.Millis) clock.Millis 
 }
 
 // TestKilledAtRandom kills a process that saves without end, over and over on
-// one folder.
+// one directory.
 func TestKilledAtRandom(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -85,7 +85,7 @@ func TestKilledAtEachStep(t *testing.T) {
 					t.Parallel()
 					dir := t.TempDir()
 					var last clock.Millis
-					for range 2 { // on a new folder, then on what that left
+					for range 2 { // on a new directory, then on what that left
 						p := startChild(t, dir, when+step+nth)
 						p.acked = last
 						p.awaitKilled(t)

@@ -49,8 +49,8 @@ func TestFileIsSyncedBeforeTheRename(t *testing.T) {
 	requireHolds(t, c, cachetest.Example(start))
 }
 
-func TestFolderIsSynced(t *testing.T) {
-	require.ErrorIs(t, cache.SyncFolder(pipe(t)), syscall.EINVAL, "it is fsync(2)")
+func TestDirectoryIsSynced(t *testing.T) {
+	require.ErrorIs(t, cache.SyncDirectory(pipe(t)), syscall.EINVAL, "it is fsync(2)")
 
 	dir := filepath.Join(t.TempDir(), "data")
 	var synced []string
@@ -67,7 +67,7 @@ func TestFolderIsSynced(t *testing.T) {
 	c, err := cache.OpenWatched(dir, func(d *os.File) { synced = append(synced, name(d)) })
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	require.Equal(t, []string{filepath.Dir(dir), dir}, synced, "the new folder's entry, then the probe's removal")
+	require.Equal(t, []string{filepath.Dir(dir), dir}, synced, "the new directory's entry, then the probe's removal")
 	synced = nil
 	require.NoError(t, c.Save(cachetest.Example(start)))
 	require.Equal(t, []string{dir, dir}, synced, "the record, then the marker")

@@ -19,7 +19,7 @@ const (
 	StepWrite   = "write"
 	StepSync    = "sync"
 	StepReplace = "replace"
-	StepSyncDir = "sync folder"
+	StepSyncDir = "sync directory"
 	StepMark    = "mark"
 )
 
@@ -66,10 +66,10 @@ func OpenHooked(dir string, before, after Hook) (*Cache, error) {
 	})
 }
 
-// SyncFolder is the step of a Save that syncs a folder, as it is without a Hook.
-func SyncFolder(d *os.File) error { return realFiles().syncDir(d) }
+// SyncDirectory is the step of a Save that syncs a directory, as it is without a Hook.
+func SyncDirectory(d *os.File) error { return realFiles().syncDir(d) }
 
-// OpenWatched is Open with synced told each folder after it was synced.
+// OpenWatched is Open with synced told each directory after it was synced.
 func OpenWatched(dir string, synced func(d *os.File)) (*Cache, error) {
 	ops := realFiles()
 	syncDir := ops.syncDir

@@ -42,7 +42,7 @@ func TestStepsOfASave(t *testing.T) {
 	require.Equal(t, saveSteps[:5], steps, "the marker is there already")
 }
 
-func TestNewFolderIsMadeDurable(t *testing.T) {
+func TestNewDirectoryIsMadeDurable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	fail := func(step string, _ *renameio.PendingFile) error {
 		if step == cache.StepSyncDir {
@@ -56,7 +56,7 @@ func TestNewFolderIsMadeDurable(t *testing.T) {
 	require.NoDirExists(t, dir, "it would look ready made to the next start")
 }
 
-// TestSaveFails makes each step fail, before and after it was done, on a folder
+// TestSaveFails makes each step fail, before and after it was done, on a directory
 // without and with a record.
 func TestSaveFails(t *testing.T) {
 	old, next := cachetest.Example(start), cachetest.Example(start+1)
@@ -162,8 +162,8 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestOpenFailsToSyncTheFolder fails the last sync of an Open, whichever it is.
-func TestOpenFailsToSyncTheFolder(t *testing.T) {
+// TestOpenFailsToSyncTheDirectory fails the last sync of an Open, whichever it is.
+func TestOpenFailsToSyncTheDirectory(t *testing.T) {
 	for _, record := range []bool{false, true} {
 		t.Run(fmt.Sprintf("record %t", record), func(t *testing.T) {
 			dir := t.TempDir()
@@ -172,7 +172,7 @@ func TestOpenFailsToSyncTheFolder(t *testing.T) {
 				require.NoError(t, c.Save(cachetest.Example(start)))
 				require.NoError(t, c.Close())
 			}
-			var temporary bool // a temporary file was made: the folder itself is synced next
+			var temporary bool // a temporary file was made: the directory itself is synced next
 			_, err := cache.OpenHooked(dir, func(step string, _ *renameio.PendingFile) error {
 				temporary = temporary || step == cache.StepCreate
 				if temporary && step == cache.StepSyncDir {
@@ -194,7 +194,7 @@ func TestOpenFailsToSyncTheFolder(t *testing.T) {
 func TestMessages(t *testing.T) {
 	for cause, says := range map[error]string{
 		syscall.ENOSPC: "free space or inodes", syscall.EDQUOT: "disk quota", syscall.EFBIG: "ulimit -f",
-		syscall.EROFS: "read-only", syscall.EBUSY: "mount the data folder", syscall.EIO: "kernel's log",
+		syscall.EROFS: "read-only", syscall.EBUSY: "mount the data directory", syscall.EIO: "kernel's log",
 		syscall.EMFILE: "ulimit -n", syscall.ENFILE: "fs.file-max",
 		syscall.EACCES: fmt.Sprintf("let user %d own", os.Geteuid()), syscall.EPERM: "lsattr",
 	} {

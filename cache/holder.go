@@ -15,7 +15,7 @@ import (
 // locksPath is where Linux lists the locks on files (proc_locks(5)).
 const locksPath = "/proc/locks"
 
-// Holder returns the process that holds the lock of the data folder dir; 0 for
+// Holder returns the process that holds the lock of the data directory dir; 0 for
 // nobody, or for one that this process can't see, in another container. It takes
 // no lock itself, not even for a moment, so that it disturbs no start. It fails with
 // errors.ErrUnsupported where the system doesn't list its locks.
@@ -32,14 +32,21 @@ func Holder(dir string) (pid int, err error) {
 	if !ok || !info.Mode().IsRegular() {
 		return 0, nil // no start takes it for a lock
 	}
-	list, err := os.ReadFile(locksPath)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, fmt.Errorf("cache: %s: %w", locksPath, errors.ErrUnsupported)
+	// The kernel hands the list out a page at a time, and an entry is missing where
+	// others before it go away meanwhile: nobody holds a lock that is in none of three.
+	for range 3 {
+		list, err := os.ReadFile(locksPath)
+		if errors.Is(err, fs.ErrNotExist) {
+			return 0, fmt.Errorf("cache: %s: %w", locksPath, errors.ErrUnsupported)
+		}
+		if err != nil {
+			return 0, failed(locksPath, "read the list of locks", err)
+		}
+		if pid = holderIn(string(list), st.Ino, writtenPID(path)); pid != 0 {
+			break
+		}
 	}
-	if err != nil {
-		return 0, failed(locksPath, "read the list of locks", err)
-	}
-	return holderIn(string(list), st.Ino, writtenPID(path)), nil
+	return pid, nil
 }
 
 // holderIn returns who holds the lock on the file numbered inode, as list has it. Its

@@ -17,20 +17,20 @@ import (
 // under its hands.
 const lockTries = 3
 
-// folderLock is the exclusive lock on a data folder. The kernel releases it
+// directoryLock is the exclusive lock on a data directory. The kernel releases it
 // when the process ends, however it ends.
 //
 // The lock is on a file, not on its name. If somebody deletes the file, another
 // process can make and lock a new one; check finds that out.
-type folderLock struct {
+type directoryLock struct {
 	path string
 	lock *flock.Flock
 	held fs.FileInfo // what we hold; its inode can't be reused while we do
 	lost error       // set for good once the path led elsewhere
 }
 
-// lockFolder locks f, or returns worker.ErrLocked at once.
-func lockFolder(f *folder) (*folderLock, error) {
+// lockDirectory locks f, or returns worker.ErrLocked at once.
+func lockDirectory(f *directory) (*directoryLock, error) {
 	path := filepath.Join(f.path, lockName)
 	for range lockTries {
 		l, err := tryLock(f, path)
@@ -48,20 +48,20 @@ func lockFolder(f *folder) (*folderLock, error) {
 			return nil, failed(path, "release the lock file", err)
 		}
 	}
-	return nil, fmt.Errorf("cache: %s: the lock file was replaced while it was locked: %w; see what else uses the folder %s",
+	return nil, fmt.Errorf("cache: %s: the lock file was replaced while it was locked: %w; see what else uses the directory %s",
 		path, worker.ErrLocked, f.path)
 }
 
-func tryLock(f *folder, path string) (*folderLock, error) {
+func tryLock(f *directory, path string) (*directoryLock, error) {
 	// Neither waiting for the other end of a FIFO, nor following a link; and
 	// read-only, so that a remount as read-only is not refused because of us.
 	lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK))
 	got, err := lock.TryLock()
 	if err != nil {
-		return nil, failed(path, "lock the data folder", err)
+		return nil, failed(path, "lock the data directory", err)
 	}
 	if !got {
-		return nil, fmt.Errorf("cache: data folder %s is in use%s: %w; stop that process, or give this one a --data-dir of its own",
+		return nil, fmt.Errorf("cache: data directory %s is in use%s: %w; stop that process, or give this one a --data-dir of its own",
 			f.path, holder(f), worker.ErrLocked)
 	}
 	held, err := lock.Stat()
@@ -69,15 +69,15 @@ func tryLock(f *folder, path string) (*folderLock, error) {
 		err = fmt.Errorf("it is a %s, no regular file; move it away", kind(held.Mode()))
 	}
 	if err != nil {
-		return nil, errors.Join(failed(path, "lock the data folder", err), lock.Close())
+		return nil, errors.Join(failed(path, "lock the data directory", err), lock.Close())
 	}
-	return &folderLock{path: path, lock: lock, held: held}, nil
+	return &directoryLock{path: path, lock: lock, held: held}, nil
 }
 
 // check returns nil while the lock file's path leads to what we hold locked,
 // and worker.ErrLocked for good once it led elsewhere: from then on another
-// process may have the folder, and may have read or written the record.
-func (l *folderLock) check() error {
+// process may have the directory, and may have read or written the record.
+func (l *directoryLock) check() error {
 	if l.lost != nil {
 		return l.lost
 	}
@@ -87,19 +87,19 @@ func (l *folderLock) check() error {
 		return nil
 	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		l.lost = fmt.Errorf("cache: %s was deleted or replaced while this process held it, "+
-			"so another one may use the folder: %w; see that no other does, then restart this one", l.path, worker.ErrLocked)
+			"so another one may use the directory: %w; see that no other does, then restart this one", l.path, worker.ErrLocked)
 		return l.lost
 	default:
 		return failed(l.path, "look at the lock file", err)
 	}
 }
 
-func (l *folderLock) release() error { return l.lock.Close() }
+func (l *directoryLock) release() error { return l.lock.Close() }
 
 // writePID leaves our process ID in the lock file for the message of the next
 // process that wants it. flock's locks belong to the open file, so closing this
 // second handle keeps the lock.
-func writePID(f *folder, held fs.FileInfo) error {
+func writePID(f *directory, held fs.FileInfo) error {
 	file, err := f.root.OpenFile(lockName, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func writePID(f *folder, held fs.FileInfo) error {
 }
 
 // holder returns " by process N" as the lock file has it, or "".
-func holder(f *folder) string {
+func holder(f *directory) string {
 	file, err := f.root.OpenFile(lockName, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return ""

@@ -77,7 +77,7 @@ func TestLockFileThatIsNoFile(t *testing.T) {
 		make func(path string) error
 		says string
 	}{
-		"directory": {func(path string) error { return os.Mkdir(path, 0o700) }, "it is a folder"},
+		"directory": {func(path string) error { return os.Mkdir(path, 0o700) }, "it is a directory"},
 		"pipe":      {func(path string) error { return syscall.Mkfifo(path, 0o600) }, "it is a FIFO"},
 		"link":      {func(path string) error { return os.Symlink("elsewhere", path) }, "it is a symbolic link"},
 	}
@@ -103,12 +103,12 @@ func TestLockFileLost(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "new"), nil, 0o600))
 			require.NoError(t, os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "leafd.lock")))
 		},
-		"folder moved away": func(t *testing.T, dir string) { require.NoError(t, os.Rename(dir, dir+".old")) },
-		"folder replaced": func(t *testing.T, dir string) {
+		"directory moved away": func(t *testing.T, dir string) { require.NoError(t, os.Rename(dir, dir+".old")) },
+		"directory replaced": func(t *testing.T, dir string) {
 			require.NoError(t, os.Rename(dir, dir+".old"))
 			require.NoError(t, mustOpen(t, dir).Save(cachetest.Example(start)))
 		},
-		"folder became a file": func(t *testing.T, dir string) {
+		"directory became a file": func(t *testing.T, dir string) {
 			require.NoError(t, os.Rename(dir, dir+".old"))
 			require.NoError(t, os.WriteFile(dir, nil, 0o600))
 		},

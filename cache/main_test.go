@@ -26,7 +26,7 @@ const start clock.Millis = 1700000000000
 // The test binary runs itself again as a process that saves without end, to be
 // killed, or that kills itself at a given step.
 const (
-	childDir  = "LEAFD_CACHE_TEST_DIR"  // data folder; set only in a child
+	childDir  = "LEAFD_CACHE_TEST_DIR"  // data directory; set only in a child
 	childStep = "LEAFD_CACHE_TEST_STEP" // "before sync 2": die before the second sync; empty: never
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// Peek returns the record in the data folder dir without taking its lock, so also
+// Peek returns the record in the data directory dir without taking its lock, so also
 // while a daemon runs: a look, nothing to build an identity on. It writes nothing.
 // worker.ErrNoRecord where there is none, worker.ErrDamaged (worker.ErrLost too where
 // one is missing), ErrNewer.

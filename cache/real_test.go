@@ -164,7 +164,7 @@ func fileMountedAsRecord(t *testing.T) {
 	requireHolds(t, mustOpen(t, dir), cachetest.Example(start))
 }
 
-func TestFolderWithoutPermission(t *testing.T) {
+func TestDirectoryWithoutPermission(t *testing.T) {
 	prepare := func() error { return nil }
 	if os.Geteuid() == 0 {
 		prepare = dropFileCapabilities

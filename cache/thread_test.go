@@ -15,7 +15,7 @@ import (
 )
 
 // Conditions that the kernel brings about, rather than a hook. Root can mount,
-// but no mode of a folder keeps it out; anybody else the other way round.
+// but no mode of a directory keeps it out; anybody else the other way round.
 
 // onOwnThread runs f on a thread that prepare may change (its mounts, its
 // capabilities) and that ends with it.

@@ -41,8 +41,8 @@ type Config struct {
 	// RequestTimeout is how long one daemon may take for one request before another is
 	// asked. Above the daemons' --segment-wait, or tags that wait for a range fail.
 	RequestTimeout time.Duration
-	// Failed is told of each request that failed, where it isn't nil: for logs. It is
-	// called by background goroutines, and must not block.
+	// Failed, where it isn't nil, is called with the error of each request that failed:
+	// for logs. Background goroutines call it, so that it must not block.
 	Failed func(error)
 }
 
@@ -53,7 +53,7 @@ type Client struct {
 	ownHTTP bool
 	daemons []*daemon
 	mono    func() time.Duration // monotonic time since New; tests put their own here
-	nonce   string               // of this client's requests (K3)
+	nonce   string               // of this client's requests (client.K3)
 
 	life    context.Context //nolint:containedctx // until Close
 	end     context.CancelFunc
@@ -91,7 +91,7 @@ func New(cfg Config) (*Client, error) {
 		own := *cfg.HTTPClient
 		c.http = &own
 	}
-	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // K3
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // client.K3
 	return c, nil
 }
 
@@ -115,7 +115,7 @@ func (c *Config) complete() error {
 		return fmt.Errorf("client: RequestTimeout is %s: want more than 0, or 0 for %s", c.RequestTimeout, DefaultRequestTimeout)
 	}
 	if c.MaxAge > 0 && c.MaxAge < c.RequestTimeout {
-		// What a slow request brings would be too old when it comes, for ever.
+		// What a slow request brings would be too old when it comes, forever.
 		return fmt.Errorf("client: MaxAge is %s: want RequestTimeout (%s) or more, or less than 0 for any age", c.MaxAge, c.RequestTimeout)
 	}
 	return nil

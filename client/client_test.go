@@ -76,7 +76,7 @@ func TestCloseDropsWhatIsAhead(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// TestFinalAnswer is K7: a refusal that waiting doesn't change reaches the caller.
+// TestFinalAnswer is client.K7: a refusal that waiting doesn't change reaches the caller.
 func TestFinalAnswer(t *testing.T) {
 	f := newFake(t)
 	f.do(func(w http.ResponseWriter, _ *http.Request, _ int) bool {
@@ -114,12 +114,12 @@ func TestRefusalsThatPass(t *testing.T) {
 	for _, status := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusInternalServerError} {
 		f := newFake(t)
 		f.first(func(w http.ResponseWriter, _ int) { refuse(w, status, "clock_backwards", 0) })
-		var told failures
-		s := newClient(t, func(c *Config) { c.Failed = told.add }, f).Snowflake("order")
+		var reported failures
+		s := newClient(t, func(c *Config) { c.Failed = reported.add }, f).Snowflake("order")
 		_, err := s.Next(within(t))
 		require.NoError(t, err)
-		require.Len(t, told.list(), 1)
-		require.ErrorContains(t, told.list()[0], "clock_backwards: a message")
+		require.Len(t, reported.list(), 1)
+		require.ErrorContains(t, reported.list()[0], "clock_backwards: a message")
 		require.Equal(t, int64(1), s.Stats().Failures)
 	}
 }
@@ -214,16 +214,16 @@ func TestAllAway(t *testing.T) {
 }
 
 func TestFailuresAreNamed(t *testing.T) {
-	var told failures
+	var reported failures
 	address := deadAddress(t)
-	c := newClient(t, func(c *Config) { c.Addresses = []string{address}; c.Failed = told.add })
+	c := newClient(t, func(c *Config) { c.Addresses = []string{address}; c.Failed = reported.add })
 	ctx, cancel := context.WithCancel(within(t))
 	failed := make(chan error, 1)
 	go func() { _, err := c.Snowflake("order").Next(ctx); failed <- err }()
-	require.Eventually(t, func() bool { return len(told.list()) > 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(reported.list()) > 0 }, patience, time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-failed, context.Canceled)
-	require.ErrorContains(t, errors.Join(told.list()...), address)
+	require.ErrorContains(t, errors.Join(reported.list()...), address)
 }
 
 // TestLeftAlone: a daemon that fails isn't asked over and over by those who wait.

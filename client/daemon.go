@@ -32,7 +32,7 @@ type daemon struct {
 	down     bool          // mu protects; a probe runs, and other daemons come first
 }
 
-// state tells whether the daemon is down, and until when it is left alone.
+// state reports whether the daemon is down, and until when it is left alone.
 func (d *daemon) state() (down bool, until time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,7 +106,7 @@ func (d *daemon) get(ctx context.Context, target string) (*http.Response, error)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	req.Header.Set("Cache-Control", "no-store") // K3
+	req.Header.Set("Cache-Control", "no-store") // client.K3
 	req.Header.Set("Accept", "text/plain")
 	resp, err := d.client.http.Do(req)
 	if err != nil {
@@ -145,7 +145,7 @@ func (d *daemon) fetch(ctx context.Context, target string, n int, buffer []byte)
 	return ids, buffer, nil
 }
 
-// readAll appends what r has to buffer, up to limit bytes: more is read by nobody.
+// readAll appends what r has to buffer, up to limit bytes; the rest isn't read.
 func readAll(r io.Reader, buffer []byte, limit int) ([]byte, error) {
 	for {
 		if len(buffer) == limit {
@@ -172,11 +172,11 @@ func (d *daemon) refusal(resp *http.Response) error {
 		return fmt.Errorf("client: reading from %s: %w", d.base, err)
 	}
 	e := &Error{Address: d.base, Status: resp.StatusCode}
-	var told struct{ Code, Message string }
-	if json.Unmarshal(body, &told) != nil || told.Code == "" {
+	var reply struct{ Code, Message string }
+	if json.Unmarshal(body, &reply) != nil || reply.Code == "" {
 		return fmt.Errorf("%w: %s answered %s", ErrBadResponse, d.base, resp.Status)
 	}
-	e.Code, e.Message = told.Code, told.Message
+	e.Code, e.Message = reply.Code, reply.Message
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
 		e.RetryAfter = time.Duration(min(seconds, int(longestRetryAfter/time.Second))) * time.Second
 	}

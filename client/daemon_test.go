@@ -1,12 +1,10 @@
 package client
 
 import (
+	"context"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -18,59 +16,33 @@ import (
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 )
 
-// leafd is a daemon that a test runs.
+// leafd is a daemon that a test runs, and may start again at the same address.
 type leafd struct {
-	t       testing.TB
-	binary  string
-	args    []string
-	URL     string
-	process *proctest.Process
-}
-
-// build returns the path of a leafd built from this tree.
-func build(t testing.TB) string {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("builds and runs leafd")
-	}
-	binary := filepath.Join(t.TempDir(), "leafd")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../cmd/leafd").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return binary
+	*proctest.Daemon
+	t   testing.TB
+	cfg proctest.Config
 }
 
 // startLeafd runs a daemon until the test ends, and returns once it is ready.
-func startLeafd(t testing.TB, binary string, args ...string) *leafd {
+func startLeafd(t testing.TB, args ...string) *leafd {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := proctest.FreeAddress()
 	require.NoError(t, err)
-	require.NoError(t, ln.Close())
-	d := &leafd{t: t, binary: binary, URL: "http://" + ln.Addr().String()}
-	d.args = append([]string{"serve", "--listen", ln.Addr().String(), "--data-dir", t.TempDir()}, args...)
+	command := append([]string{proctest.Leafd(t), "serve", "--listen", address, "--data-dir", t.TempDir()}, args...)
+	d := &leafd{t: t, cfg: proctest.Config{Command: command, Address: address}}
 	d.start()
-	t.Cleanup(func() { require.NoError(t, d.process.End(syscall.SIGTERM)) })
+	t.Cleanup(func() { require.NoError(t, d.Stop(proctest.Patience)) })
 	return d
 }
 
 func (d *leafd) start() {
 	d.t.Helper()
 	var err error
-	d.process, err = proctest.Start(exec.Command(d.binary, d.args...))
+	d.Daemon, err = proctest.StartDaemon(d.cfg)
 	require.NoError(d.t, err)
-	require.Eventually(d.t, func() bool {
-		resp, err := http.Get(d.URL + "/readyz")
-		if err != nil {
-			return false
-		}
-		defer resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
-	}, proctest.Patience, 10*time.Millisecond)
-	http.DefaultClient.CloseIdleConnections()
-}
-
-func (d *leafd) kill() {
-	d.t.Helper()
-	require.NoError(d.t, d.process.End(syscall.SIGKILL))
+	ctx, cancel := context.WithTimeout(d.t.Context(), proctest.Patience)
+	defer cancel()
+	require.NoError(d.t, d.AwaitReady(ctx))
 }
 
 // collector takes IDs from sources in several goroutines until it is stopped.
@@ -135,7 +107,7 @@ func (c *collector) more(n int) {
 // TestKilledDaemons: of two daemons under load, each is killed and started again in its
 // turn, and frozen once. No caller sees an error, and no ID comes twice.
 func TestKilledDaemons(t *testing.T) {
-	binary := build(t)
+	binary := proctest.Leafd(t)
 	server := mariadbtest.Start(t)
 	script, err := os.ReadFile("../deploy/leaf_alloc.sql")
 	require.NoError(t, err)
@@ -147,7 +119,7 @@ func TestKilledDaemons(t *testing.T) {
 	var daemons []*leafd
 	var addresses []string
 	for i := range 2 {
-		d := startLeafd(t, binary, "--mysql", dsn, "--worker-id", fmt.Sprint(i), "--report-interval", "200ms", "--ceiling-lead", "1s")
+		d := startLeafd(t, "--mysql", dsn, "--worker-id", fmt.Sprint(i), "--report-interval", "200ms", "--ceiling-lead", "1s")
 		daemons, addresses = append(daemons, d), append(addresses, d.URL)
 	}
 	c, err := New(Config{Addresses: addresses, MaxAhead: 1000})
@@ -156,14 +128,14 @@ func TestKilledDaemons(t *testing.T) {
 	load := collect(t, c.Snowflake("order"), c.Segment("order"))
 	load.more(5000)
 	for _, d := range daemons {
-		d.kill()
+		require.NoError(t, d.End(syscall.SIGKILL))
 		load.more(5000)
 		d.start()
 		load.more(5000)
 	}
-	require.NoError(t, daemons[0].process.Pause())
+	require.NoError(t, daemons[0].Pause())
 	load.more(5000)
-	require.NoError(t, daemons[0].process.Resume())
+	require.NoError(t, daemons[0].Resume())
 	load.more(5000)
 	close(load.stop)
 	load.callers.Wait()
@@ -171,7 +143,7 @@ func TestKilledDaemons(t *testing.T) {
 
 // BenchmarkNext is one process against one real daemon: IDs/s is its rate.
 func BenchmarkNext(b *testing.B) {
-	c, err := New(Config{Addresses: []string{startLeafd(b, build(b)).URL}})
+	c, err := New(Config{Addresses: []string{startLeafd(b).URL}})
 	require.NoError(b, err)
 	defer c.Close()
 	s := c.Snowflake("order")

@@ -7,22 +7,24 @@
 //
 // It keeps:
 //
-//	K1  An ID is handed out once: every ID of a response has one place in one batch,
-//	    and a place is taken by one atomic addition or under the lock.
-//	K2  No ID of a response is handed out before the response was read whole and found
-//	    good: as many IDs as were asked for, each an int64 from 0 in decimal on a line
-//	    of its own, growing. What isn't is dropped whole.
-//	K3  A response is used once: each request has a number of its own in its query, says
-//	    no-store, and follows no redirect; a response that tells an age, or begins with
-//	    an ID that a recent one began with, comes from a cache and is refused.
-//	K4  A retry is a new request. What the one before brought after all is never used.
-//	K5  At most Config.MaxAhead IDs of a source are fetched and not handed out. A crash,
-//	    or Close, loses no more than these; they are never used by anybody.
-//	K6  A snowflake ID is handed out at most Config.MaxAge after the request that brought
-//	    it was sent. Older ones are dropped.
-//	K7  A failure of the daemons reaches a caller only where waiting can't help: an answer
-//	    that means the same from every daemon (an unknown tag). All else is tried anew, at
-//	    other daemons first, for as long as the caller's context lasts.
+//	client.K1  An ID is handed out once: every ID of a response has one place in one
+//	           batch, and a place is taken by one atomic addition or under the lock.
+//	client.K2  No ID of a response is handed out before the response was read whole and
+//	           checked: as many IDs as were asked for, each an int64 from 0 in decimal on
+//	           a line of its own, growing. A response that fails this is dropped whole.
+//	client.K3  A response is used once: each request has a number of its own in its query,
+//	           says no-store, and follows no redirect; a response that has an Age header,
+//	           or begins with an ID that a recent one began with, comes from a cache and
+//	           is refused.
+//	client.K4  A retry is a new request. What the earlier one may still bring is never used.
+//	client.K5  At most Config.MaxAhead IDs of a source are fetched and not handed out. A
+//	           crash, or Close, loses no more than these; they are never used.
+//	client.K6  A snowflake ID is handed out at most Config.MaxAge after the request that
+//	           brought it was sent. Older ones are dropped.
+//	client.K7  A failure of the daemons reaches a caller only where waiting can't help: an
+//	           answer that means the same from every daemon (an unknown tag). All other
+//	           requests are tried again, at other daemons first, for as long as the
+//	           caller's context lasts.
 //
 // IDs of one source grow while one daemon gives them, in the order in which Next
 // returned where calls follow each other. IDs of several daemons interleave.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ErrBadResponse is in the chain of an error when a daemon, or what stands between,
+// ErrBadResponse is in the chain of an error when a daemon, or a proxy before it,
 // answered with something that isn't the IDs asked for.
 var ErrBadResponse = errors.New("client: not a response of leafd")
 
@@ -15,9 +15,9 @@ var ErrBadResponse = errors.New("client: not a response of leafd")
 type Error struct {
 	Address    string        // of the daemon
 	Status     int           // of HTTP
-	Code       string        // stable: unknown_key, clock_backwards, …; see leafd's README
+	Code       string        // stable: unknown_key, clock_backwards, …; see docs/API.md
 	Message    string        // for people
-	RetryAfter time.Duration // 0: not told
+	RetryAfter time.Duration // 0: the answer had none
 }
 
 // Error returns what the daemon said.

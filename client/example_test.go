@@ -77,7 +77,7 @@ func ExampleSource_NextN() {
 	// Output: [1 2 3 4 5]
 }
 
-// A tag that isn't there is told at once; all else is waited out.
+// An unknown tag is returned at once as an error; every other failure is waited out.
 func ExampleError() {
 	leafd := daemon()
 	defer leafd.Close()

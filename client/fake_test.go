@@ -16,9 +16,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/leafd/leafd/internal/proctest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(proctest.RemoveLeafdAfter(m)) }
 
 // patience bounds every wait on a condition; only a broken program reaches it.
 const patience = 30 * time.Second
@@ -107,7 +109,7 @@ func refuse(w http.ResponseWriter, status int, code string, retryAfter int) {
 	_, _ = fmt.Fprintf(w, `{"code":%q,"message":"a message"}`, code)
 }
 
-// failures collects what Config.Failed is told.
+// failures collects the errors that Config.Failed is called with.
 type failures struct {
 	mu  sync.Mutex
 	all []error

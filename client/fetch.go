@@ -21,7 +21,7 @@ func (s *Source) run(ctx context.Context) {
 			at := s.client.mono()
 			ids, err := s.requests.fetch(ctx, s, n)
 			if ctx.Err() != nil {
-				return // Close tells the waiters
+				return // Close fails the waiters
 			}
 			if err == nil {
 				s.put(ids, at)
@@ -37,7 +37,7 @@ func (s *Source) run(ctx context.Context) {
 	}
 }
 
-// wanted returns how many IDs to fetch now; 0: none. It keeps K5: a batch is at most half
+// wanted returns how many IDs to fetch now; 0: none. It keeps client.K5: a batch is at most half
 // of MaxAhead, and is asked for only while no more than one is there, or more than one is
 // owed to those who wait.
 func (s *Source) wanted() int {
@@ -63,7 +63,7 @@ func (s *Source) wanted() int {
 	return min(s.size, s.limit)
 }
 
-// put takes in a batch that was fetched.
+// put queues a batch that was fetched.
 func (s *Source) put(ids []int64, at time.Duration) {
 	b := &batch{ids: ids, mark: int64(len(ids) / 2), at: at}
 	s.mu.Lock()
@@ -79,7 +79,7 @@ func (s *Source) put(ids []int64, at time.Duration) {
 	s.serveLocked()
 }
 
-// note takes in that a request for n IDs failed, and tells whether to try again.
+// note records that a request for n IDs failed, and reports whether to try again.
 func (s *Source) note(err error, n int) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *Source) note(err error, n int) (again bool) {
 	if !isFinal(err) {
 		return true
 	}
-	s.failLocked(err) // K7
+	s.failLocked(err) // client.K7
 	return false
 }
 
@@ -109,14 +109,14 @@ func (s *Source) rest(ctx context.Context) bool {
 	}
 }
 
-// recent is how many responses back a repetition is noticed (K3).
+// recent is how many responses back a repetition is noticed (client.K3).
 const recent = 1024
 
 // requests asks the daemons on behalf of one source. It belongs to the fetcher.
 type requests struct {
 	at     int             // index of the daemon that worked last
 	until  []time.Duration // by daemon: for this source it is left alone until then
-	number uint64          // of the next request (K3)
+	number uint64          // of the next request (client.K3)
 	buffer []byte
 	firsts [recent]int64 // of the last responses, in a ring
 	seen   map[int64]struct{}
@@ -187,13 +187,13 @@ func (s *Source) countFailure(err error) {
 // ask makes one request of one daemon.
 func (r *requests) ask(ctx context.Context, s *Source, d *daemon, n int) ([]int64, error) {
 	target := s.path + "?n=" + strconv.Itoa(n) + "&request=" + s.client.nonce + "-" + strconv.FormatUint(r.number, 36)
-	r.number++ // K3, K4
+	r.number++ // client.K3, client.K4
 	ids, buffer, err := d.fetch(ctx, target, n, r.buffer)
 	r.buffer = buffer
 	if err != nil {
 		return nil, err
 	}
-	if _, repeated := r.seen[ids[0]]; repeated { // K3
+	if _, repeated := r.seen[ids[0]]; repeated { // client.K3
 		return nil, fmt.Errorf("%w: %s repeats a response (it begins with %d): IDs must not be cached", ErrBadResponse, d.base, ids[0])
 	}
 	if len(r.seen) == recent {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// parseIDs reads a response of n IDs (K2). It returns ErrBadResponse.
+// parseIDs reads a response of n IDs (client.K2). It returns ErrBadResponse.
 func parseIDs(body []byte, n int) ([]int64, error) {
 	ids := make([]int64, 0, n)
 	last := int64(0)

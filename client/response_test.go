@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBadResponses is K2: of a response with a fault no ID is handed out.
+// TestBadResponses is client.K2: of a response with a fault no ID is handed out.
 func TestBadResponses(t *testing.T) {
 	lines := func(n int, change func(i int) string) string {
 		var b strings.Builder
@@ -57,16 +57,16 @@ func TestBadResponses(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFake(t)
 			f.first(func(w http.ResponseWriter, n int) { _, _ = io.WriteString(w, test.body(n)) })
-			var told failures
-			s := newClient(t, func(c *Config) { c.Failed = told.add }, f).Snowflake("order")
+			var reported failures
+			s := newClient(t, func(c *Config) { c.Failed = reported.add }, f).Snowflake("order")
 			for want := int64(1); want < 200; want++ {
 				id, err := s.Next(within(t))
 				require.NoError(t, err)
 				require.Equal(t, want, id, "none of the bad response's")
 			}
-			require.NotEmpty(t, told.list())
-			require.ErrorIs(t, told.list()[0], ErrBadResponse)
-			require.ErrorContains(t, told.list()[0], f.URL)
+			require.NotEmpty(t, reported.list())
+			require.ErrorIs(t, reported.list()[0], ErrBadResponse)
+			require.ErrorContains(t, reported.list()[0], f.URL)
 		})
 	}
 }
@@ -79,11 +79,11 @@ func TestCutOff(t *testing.T) {
 		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 		_, _ = io.WriteString(w, body[:len(body)/2])
 	})
-	var told failures
-	id, err := newClient(t, func(c *Config) { c.Failed = told.add }, f).Snowflake("order").Next(within(t))
+	var reported failures
+	id, err := newClient(t, func(c *Config) { c.Failed = reported.add }, f).Snowflake("order").Next(within(t))
 	require.NoError(t, err)
 	require.Equal(t, int64(1), id)
-	require.ErrorIs(t, told.list()[0], io.ErrUnexpectedEOF)
+	require.ErrorIs(t, reported.list()[0], io.ErrUnexpectedEOF)
 }
 
 func TestLargestAndSmallestID(t *testing.T) {
@@ -92,7 +92,7 @@ func TestLargestAndSmallestID(t *testing.T) {
 	require.Equal(t, []int64{0, 1<<63 - 1}, ids)
 }
 
-// TestLateResponse is K4: what comes after the client has given up is never used.
+// TestLateResponse is client.K4: what comes after the client has given up is never used.
 func TestLateResponse(t *testing.T) {
 	f := newFake(t)
 	late := make(chan string)
@@ -101,13 +101,13 @@ func TestLateResponse(t *testing.T) {
 		<-late // the client has gone on meanwhile
 		_, _ = io.WriteString(w, body)
 	})
-	var told failures
-	s := newClient(t, func(c *Config) { c.RequestTimeout = 100 * time.Millisecond; c.Failed = told.add }, f).Snowflake("order")
+	var reported failures
+	s := newClient(t, func(c *Config) { c.RequestTimeout = 100 * time.Millisecond; c.Failed = reported.add }, f).Snowflake("order")
 	id, err := s.Next(within(t))
 	require.NoError(t, err)
 	require.Greater(t, id, int64(firstSize), "a later response's")
 	close(late)
-	require.NotEmpty(t, told.list())
+	require.NotEmpty(t, reported.list())
 	for range 1000 {
 		next, err := s.Next(within(t))
 		require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestLateResponse(t *testing.T) {
 	}
 }
 
-// TestRequestsAreTheirOwn is K3: no two requests are the same to a cache.
+// TestRequestsAreTheirOwn is client.K3: no two requests are the same to a cache.
 func TestRequestsAreTheirOwn(t *testing.T) {
 	f := newFake(t)
 	for range 3 {
@@ -174,8 +174,8 @@ func TestCachingProxy(t *testing.T) {
 				_, _ = w.Write(recorded.Body.Bytes())
 			}))
 			defer proxy.Close()
-			var told failures
-			s := newClient(t, func(c *Config) { c.Addresses = []string{proxy.URL}; c.MaxAhead = 64; c.Failed = told.add }, f).Snowflake("order")
+			var reported failures
+			s := newClient(t, func(c *Config) { c.Addresses = []string{proxy.URL}; c.MaxAhead = 64; c.Failed = reported.add }, f).Snowflake("order")
 			seen := map[int64]bool{}
 			for range 150 {
 				id, err := s.Next(within(t))
@@ -184,11 +184,11 @@ func TestCachingProxy(t *testing.T) {
 				seen[id] = true
 			}
 			if test.query {
-				require.Empty(t, told.list())
+				require.Empty(t, reported.list())
 			} else {
-				require.NotEmpty(t, told.list())
-				require.ErrorIs(t, told.list()[0], ErrBadResponse)
-				require.ErrorContains(t, told.list()[0], "cached")
+				require.NotEmpty(t, reported.list())
+				require.ErrorIs(t, reported.list()[0], ErrBadResponse)
+				require.ErrorContains(t, reported.list()[0], "cached")
 			}
 		})
 	}

@@ -17,8 +17,8 @@ type batch struct {
 	next atomic.Int64  // first that nobody has; may lie beyond the end
 }
 
-// take fills dst from the batch, and returns how many it took; refill tells that the
-// batch is half used (K1).
+// take fills dst from the batch, and returns how many it took; refill is true when the
+// batch is half used (client.K1).
 func (b *batch) take(dst []int64) (n int, refill bool) {
 	k := int64(len(dst))
 	end := b.next.Add(k)
@@ -44,7 +44,7 @@ type Source struct {
 	client *Client
 	path   string
 	maxAge time.Duration // not positive: any age
-	wake   chan struct{} // one token: the fetcher looks what is wanted
+	wake   chan struct{} // one token: the fetcher looks how many IDs are wanted
 
 	current atomic.Pointer[batch] // never nil; changed under mu
 
@@ -72,7 +72,7 @@ type waiter struct {
 const firstSize = 64
 
 func newSource(c *Client, path string, maxAge time.Duration) *Source {
-	limit := c.cfg.MaxAhead / 2 // K5
+	limit := c.cfg.MaxAhead / 2 // client.K5
 	s := &Source{client: c, path: path, maxAge: maxAge, wake: make(chan struct{}, 1), size: min(firstSize, limit), limit: limit}
 	s.current.Store(new(batch))
 	s.requests.init(c)
@@ -96,7 +96,7 @@ func (s *Source) Next(ctx context.Context) (int64, error) {
 	return s.waitForOne(ctx)
 }
 
-// waitForOne is apart: its array is on the heap.
+// waitForOne is a function of its own because its array is on the heap.
 func (s *Source) waitForOne(ctx context.Context) (int64, error) {
 	var one [1]int64
 	if err := s.wait(ctx, one[:]); err != nil {
@@ -122,12 +122,12 @@ func (s *Source) NextN(ctx context.Context, dst []int64) error {
 	return s.wait(ctx, dst)
 }
 
-// young tells whether IDs of b may be handed out (K6).
+// young reports whether IDs of b may be handed out (client.K6).
 func (s *Source) young(b *batch) bool {
 	return s.maxAge <= 0 || s.client.mono()-b.at <= s.maxAge
 }
 
-// poke has the fetcher look what is wanted.
+// poke wakes the fetcher, which looks how many IDs are wanted.
 func (s *Source) poke() {
 	select {
 	case s.wake <- struct{}{}:
@@ -255,7 +255,7 @@ func (s *Source) Stats() Stats {
 	return st
 }
 
-// close ends the source: what is ahead is dropped, and nobody waits any more.
+// close ends the source: the IDs fetched ahead are dropped, and the calls that wait fail.
 func (s *Source) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

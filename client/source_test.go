@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEachIDOnce is K1: singles and batches, from many goroutines.
+// TestEachIDOnce is client.K1: singles and batches, from many goroutines.
 func TestEachIDOnce(t *testing.T) {
 	f := newFake(t)
 	s := newClient(t, func(c *Config) { c.MaxAhead = 300 }, f).Snowflake("order")
@@ -61,7 +61,7 @@ func TestEachIDOnce(t *testing.T) {
 	require.Greater(t, len(seen), 20_000)
 }
 
-// TestAheadIsBounded is K5: what the daemon issued and nobody got.
+// TestAheadIsBounded is client.K5: what the daemon issued and nobody got.
 func TestAheadIsBounded(t *testing.T) {
 	for _, ahead := range []int{2, 3, 10, 1000} {
 		f := newFake(t)
@@ -98,7 +98,7 @@ func TestAheadIsBounded(t *testing.T) {
 	}
 }
 
-// TestOldOnesAreDropped is K6.
+// TestOldOnesAreDropped is client.K6.
 func TestOldOnesAreDropped(t *testing.T) {
 	f := newFake(t)
 	c := newClient(t, nil, f)
@@ -247,7 +247,7 @@ func TestNextAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// TestOneBatchManyCallers is K1 on a batch large enough for callers to meet in it.
+// TestOneBatchManyCallers is client.K1 on a batch large enough for callers to meet in it.
 func TestOneBatchManyCallers(t *testing.T) {
 	s := newClient(t, nil, newFake(t)).Segment("order")
 	const callers, each = 8, 3 * 50_000

@@ -35,7 +35,7 @@ type Reading struct {
 	// It can step both ways.
 	WallNS int64
 	// Mono is the time since an arbitrary origin, on the monotonic clock.
-	// It never steps, and it stands still while the machine is suspended.
+	// It never steps, and it stops while the machine is suspended.
 	Mono time.Duration
 	// Boot is as Mono, on the clock that also runs while the machine is suspended.
 	Boot time.Duration

@@ -50,9 +50,9 @@ func (v Verdict) Beyond(threshold time.Duration) bool {
 // Estimate returns what samples, less those with an Err, say together. An
 // Estimator that is neither of the two is taken as Median. It keeps:
 //
-//	E1  The order of samples doesn't matter.
-//	E2  The estimate lies between the lowest and the highest offset.
-//	E3  By the median, an estimate beyond a threshold has more than half of the
+//	clock.E1  The order of samples doesn't matter.
+//	clock.E2  The estimate lies between the lowest and the highest offset.
+//	clock.E3  By the median, an estimate beyond a threshold has more than half of the
 //	    answers beyond it, on the same side. So of two peers, one right and one
 //	    wrong, the wrong one can't shut a healthy daemon out.
 func Estimate(samples []Sample, e Estimator) Verdict {
@@ -76,7 +76,7 @@ func Estimate(samples []Sample, e Estimator) Verdict {
 
 // median returns the median of at least one offset, and orders them. Of an even
 // number every value between the two in the middle is a median: the one nearest
-// to zero it is, for E3.
+// to zero it is, for clock.E3.
 func median(offsets []time.Duration) time.Duration {
 	slices.Sort(offsets)
 	low, high := offsets[(len(offsets)-1)/2], offsets[len(offsets)/2]

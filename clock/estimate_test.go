@@ -106,14 +106,14 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
-// checkEstimate holds E1 to E3 against offsets, and the mean against exact
+// checkEstimate holds clock.E1 to clock.E3 against offsets, and the mean against exact
 // arithmetic.
 func checkEstimate(t *testing.T, offsets []time.Duration) {
 	t.Helper()
 	list := samples(offsets...)
 	median, mean := clock.Estimate(list, clock.Median), clock.Estimate(list, clock.Mean)
 
-	// E1: another order, with silent peers in between.
+	// clock.E1: another order, with silent peers in between.
 	shuffled := append(slices.Clone(list), clock.Sample{Err: errors.New("silent")})
 	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 	require.Equal(t, median.Offset, clock.Estimate(shuffled, clock.Median).Offset)
@@ -124,7 +124,7 @@ func checkEstimate(t *testing.T, offsets []time.Duration) {
 		return
 	}
 
-	// E2, and that the median is one: no more than half on either side of it.
+	// clock.E2, and that the median is one: no more than half on either side of it.
 	sum := new(big.Int)
 	below, above := 0, 0
 	for _, o := range offsets {
@@ -144,7 +144,7 @@ func checkEstimate(t *testing.T, offsets []time.Duration) {
 	off := new(big.Int).Sub(new(big.Int).Mul(big.NewInt(int64(mean.Offset)), big.NewInt(int64(len(offsets)))), sum)
 	require.Negative(t, off.CmpAbs(big.NewInt(int64(len(offsets)))), "the mean is exact to a nanosecond")
 
-	// E3.
+	// clock.E3.
 	for _, threshold := range []time.Duration{1, 5 * time.Second, time.Hour, median.Offset.Abs()} {
 		if threshold <= 0 || !median.Beyond(threshold) {
 			continue

@@ -3,8 +3,8 @@
 --     mysql -u root -p < leaf_alloc.sql
 --     leafd serve --mysql 'leafd:PASSWORD@tcp(db.example:3306)/leaf'
 --
--- It is the Java Leaf's table. One that the Java Leaf has made works unchanged,
--- and both daemons may run on it at once. The differences here:
+-- It is the Java Leaf's table. One that the Java Leaf has created works unchanged,
+-- and both daemons may use it at once. The differences here:
 --
 --   biz_tag  utf8mb4_bin: tags that differ in case alone are two tags, and tags
 --            in any language fit. With another collation leafd still never takes

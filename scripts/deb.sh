@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Makes dist/leafd_VERSION_ARCH.deb and prints its path:
 #
-#   deb.sh BINARY VERSION DATE [FOLDER]
+#   deb.sh BINARY VERSION DATE [DIR]
 #
 # BINARY is leafd as built for the machine that the package is for (GOARCH), VERSION
-# and DATE are scripts/version.sh's, FOLDER is dist.
+# and DATE are scripts/version.sh's, DIR is dist.
 #
 #   deb.sh version VERSION DATE
 #
@@ -39,10 +39,10 @@ if [[ "${1-}" == version && $# == 3 ]]; then
   exit 0
 fi
 if (($# != 3 && $# != 4)); then
-  echo "usage: $0 BINARY VERSION DATE [FOLDER], or $0 version VERSION DATE" >&2
+  echo "usage: $0 BINARY VERSION DATE [DIR], or $0 version VERSION DATE" >&2
   exit 2
 fi
-binary=$1 version=$2 date=$3 folder=${4:-dist}
+binary=$1 version=$2 date=$3 dir=${4:-dist}
 
 nfpm=$(scripts/nfpm.sh)
 STAGE=$(mktemp -d)
@@ -82,13 +82,14 @@ leafd ($DEB_VERSION) unstable; urgency=medium
  -- $DEB_MAINTAINER  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
 TXT
 cp README.md CHANGELOG.md docs/*.md "$STAGE/doc/"
+cp -r docs/operations docs/evidence "$STAGE/doc/"
 cp deploy/leaf_alloc.sql "$STAGE/examples/"
 for extra in deploy/prometheus/alerts.yml deploy/grafana/leafd.json; do
   if [[ -e "$extra" ]]; then cp "$extra" "$STAGE/examples/"; fi
 done
-gzip -9n "$STAGE"/man?/* "$STAGE/changelog" "$STAGE"/doc/*
+gzip -9nr "$STAGE"/man? "$STAGE/changelog" "$STAGE/doc"
 # nfpm takes the times of files as they are.
 find "$STAGE" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 
-mkdir -p "$folder"
-"$nfpm" package --config deploy/deb/nfpm.yaml --packager deb --target "$folder/" | sed -n 's/^created package: //p'
+mkdir -p "$dir"
+"$nfpm" package --config deploy/deb/nfpm.yaml --packager deb --target "$dir/" | sed -n 's/^created package: //p'

@@ -4,7 +4,7 @@
 #   deps.sh test|race|bench...
 #
 #   test   MariaDB's and ZooKeeper's servers, and the Java runtime of the latter;
-#          the tests start their own in temporary folders; promtool; Chromium;
+#          the tests start their own in temporary directories; promtool; Chromium;
 #          what gives each daemon of a chaos run a network
 #   race   a C compiler, which Go's race detector links with
 #   bench  wrk, which makes the load; redis-server, to compare with
@@ -49,7 +49,7 @@ for group; do
       need util-linux nsenter
       # Any of its names will do.
       command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || need chromium chromium
-      # Elsewhere ZooKeeper's own release will do: its folder lib.
+      # Elsewhere ZooKeeper's own release will do: its directory lib.
       if [[ -z "${ZOOKEEPER_LIB:-}" ]]; then
         need_file zookeeper /usr/share/java/zookeeper.jar /usr/share/java/slf4j-simple.jar
       fi
@@ -77,7 +77,7 @@ Install and try again:
   Arch            pacman -S mariadb jre-openjdk-headless prometheus chromium gcc wrk redis
   macOS           brew install mariadb openjdk prometheus chromium wrk redis
   ZooKeeper       unpack a release of 3.8 or later from zookeeper.apache.org, and set
-                  ZOOKEEPER_LIB to its folder lib
+                  ZOOKEEPER_LIB to its directory lib
 or \`go test -short ./...\` runs the tests that need no server.
 TXT
   exit 1

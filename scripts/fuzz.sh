@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for a while, one after the other: fuzz.sh [TIME [PATTERN]].
 # PATTERN is a regular expression for names of targets. What a target fails on is left
-# in its package's testdata/fuzz, to be mended and kept there.
+# in its package's testdata/fuzz, to be fixed and kept there.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -20,21 +20,21 @@ only_late() {
   [[ "$(sed -e '/^fuzz: /d' -e 's/ ([0-9.]*s)$//' "$work/output")" == "--- FAIL: $target"$'\n'"    context deadline exceeded"$'\n'"FAIL" ]]
 }
 
-# Each package is built once: `go test -fuzz` would link it anew for each target. An
+# Each package is built once: `go test -fuzz` would link it again for each target. An
 # input of new coverage is made smaller for a second at most; by default that takes up
 # to a minute, in which nothing else is tried.
 found=0
-while read -r folder; do
-  package=$module/$folder
+while read -r dir; do
+  package=$module/$dir
   built=
-  for target in $(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$folder"/*_test.go); do
+  for target in $(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$dir"/*_test.go); do
     if [[ ! "$target" =~ $pattern ]]; then continue; fi
-    if [[ -z "$built" ]]; then go test -c -fuzz=. -o "$work/fuzz.test" "./$folder"; built=yes; fi
+    if [[ -z "$built" ]]; then go test -c -fuzz=. -o "$work/fuzz.test" "./$dir"; built=yes; fi
     echo "== $package $target ($fuzztime)"
-    (cd "$folder" && exec "$work/fuzz.test" -test.run '^$' -test.fuzz "^${target}\$" -test.fuzztime "$fuzztime" \
+    (cd "$dir" && exec "$work/fuzz.test" -test.run '^$' -test.fuzz "^${target}\$" -test.fuzztime "$fuzztime" \
       -test.fuzzminimizetime 1s -test.fuzzcachedir "$cache/$package" </dev/null 2>&1) | tee "$work/output" || only_late
     runs=$(sed -n 's/.*execs: \([0-9]*\).*/\1/p' "$work/output" | tail -1)
-    printf '%12s  %s %s\n' "${runs:-0}" "$folder" "$target" >>"$work/summary"
+    printf '%12s  %s %s\n' "${runs:-0}" "$dir" "$target" >>"$work/summary"
     found=$((found + 1))
   done
 done < <(grep -rl --include='*_test.go' --exclude-dir=bench '^func Fuzz' . | sed 's|^\./||' | xargs -n1 dirname | sort -u)

@@ -51,7 +51,7 @@ func benchTag(b *testing.B, tags int) (*segment.Service, *segment.Tag, []byte) {
 	for i := range tags {
 		store.Set(fmt.Sprintf("tag-%06d", i), 0, math.MaxInt64/4)
 	}
-	svc := start(b, segment.Config{Store: store, Marks: segmenttest.NewMarks()})
+	svc := start(b, segment.Config{Store: store})
 	key := fmt.Appendf(nil, "tag-%06d", tags/2)
 	tag := lookup(b, svc, string(key))
 	_, err := tag.Next(b.Context())
@@ -122,7 +122,7 @@ func BenchmarkLoad100kTags(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		svc, err := segment.New(segment.Config{Store: store, Marks: segmenttest.NewMarks()})
+		svc, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater()})
 		require.NoError(b, err)
 		require.NoError(b, svc.Reload(b.Context()))
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/leafd/leafd/segment/segmenttest"
 )
 
-// steps returns the changes of step that were told of for tag.
+// steps returns the changes of tag's step of which there were events.
 func (r *recorder) steps(tag string) [][2]int64 {
 	var steps [][2]int64
 	for _, e := range r.of(segment.KindTagChanged, tag) {
@@ -25,7 +25,7 @@ func TestChangedStepIsTold(t *testing.T) {
 	store.Set("unused", 7, 10)
 	store.Set("order", 0, 10)
 	// The limit keeps ranges at the table's step.
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fakeClock(), Notify: rec.notify, MaxStep: 1})
+	svc := start(t, segment.Config{Store: store, Clock: fakeClock(), Notify: rec.notify, MaxStep: 1})
 	require.NoError(t, svc.Reload(t.Context()))
 	require.Empty(t, rec.kinds("unused"))
 
@@ -53,7 +53,7 @@ func TestChangedStepIsTold(t *testing.T) {
 	require.EqualValues(t, 500, status(t, svc, "order").TableStep)
 	require.EqualValues(t, 500, toNextFetch(t, lookup(t, svc, "order")))
 
-	// One that can't be used is told of as well, and so is its repair.
+	// A step that can't be used is an event as well, and so is its repair.
 	row, _ = store.Row("order")
 	store.Set("order", row.MaxID, 0)
 	require.NoError(t, svc.Reload(t.Context()))
@@ -89,7 +89,7 @@ func (s *latePass) Each(ctx context.Context, fn func(tag []byte, maxID, step int
 func TestOldViewOfAStepChangesNothing(t *testing.T) {
 	store, rec := &latePass{Store: segmenttest.NewStore()}, &recorder{}
 	store.Set("order", 0, 10)
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fakeClock(), Notify: rec.notify})
+	svc := start(t, segment.Config{Store: store, Clock: fakeClock(), Notify: rec.notify})
 	tag := lookup(t, svc, "order")
 	store.begun, store.proceed = make(chan struct{}), make(chan struct{})
 	reloaded := make(chan error, 1)
@@ -110,9 +110,9 @@ func TestOldViewOfAStepChangesNothing(t *testing.T) {
 // Nor does a fetch that is long under way take back what a pass has shown since:
 // the range is given up, and the one after it has the table's step.
 func TestOldFetchChangesNoStep(t *testing.T) {
-	store, marks, rec := segmenttest.NewStore(), segmenttest.NewMarks(), &recorder{}
+	store, marks, rec := segmenttest.NewStore(), segmenttest.NewHighWater(), &recorder{}
 	store.Set("order", 0, 10)
-	svc := start(t, segment.Config{Store: store, Marks: marks, Clock: fakeClock(), Notify: rec.notify})
+	svc := start(t, segment.Config{Store: store, HighWater: marks, Clock: fakeClock(), Notify: rec.notify})
 	tag := lookup(t, svc, "order")
 	raising, proceed := make(chan struct{}), make(chan struct{})
 	var once sync.Once

@@ -1,52 +1,52 @@
 // Package segment hands out small, growing 64-bit IDs, per tag, from ranges
-// that it takes out of a table many processes share.
+// that it takes out of a table that many processes share.
 //
 // It is the segment mode of Meituan's Leaf ("Leaf: Meituan's distributed ID
 // generation system", tech.meituan.com/2017/04/21/mt-leaf.html) on the Java
 // Leaf's own table leaf_alloc, so that both can run on one table at once: a
 // fetch adds a step to the row's max_id in one transaction and owns
-// [max_id-step, max_id). What the article leaves open is closed here: a table
-// that went backwards (restored, failed over to a lagging replica, set back by
-// hand) is found out, also after a restart, and its ranges are refused.
+// [max_id-step, max_id). One gap of the article is closed here: a table that went
+// backwards (restored, failed over to a lagging replica, set back by hand) is
+// detected, also after a restart, and its ranges are refused.
 //
 // A Service keeps two buffers a tag. Serving an ID is one atomic add on the
 // current range; when a tenth of it is used the next one is fetched in the
-// background, so that the database may be slow, and for a while gone, unseen.
-// A segment that lasts under 15 minutes doubles the step of the next fetch, one
-// that lasts over 30 minutes halves it, never below the table's own.
+// background, so that clients don't notice a slow database, or one that is down
+// for a while. A segment that lasts under 15 minutes doubles the step of the next
+// fetch, one that lasts over 30 minutes halves it, never below the table's own.
 //
 // # Invariants
 //
 // They are kept in span.go, fetch.go and wait.go, and tests try to break each.
 //
-//	S1  A range is used only after Marks.Raise(tag, Hi) returned nil, so that
+//	segment.S1  A range is used only after HighWater.Raise(tag, Hi) returned nil, so that
 //	    a restart knows of every ID that may have been handed out.
-//	S2  A range that starts below the highest value ever seen for its tag (the
+//	segment.S2  A range that starts below the highest value ever seen for its tag (the
 //	    mark, every range of our own, every max_id that a pass over the table
 //	    has shown) is never used. That value is the floor given to
 //	    Store.Fetch, and what comes back is checked against it again.
-//	S3  A published range never changes, and each offset into it is handed out
+//	segment.S3  A published range never changes, and each offset into it is handed out
 //	    at most once: the atomic add is on the offset, not on the ID, so that
 //	    overshooting a range near the end of int64 can't wrap into a repeat.
-//	S4  At most one fetch of a tag is in flight.
-//	S5  The hot path takes no lock, allocates nothing, and touches neither
-//	    Store, Marks nor the clock.
+//	segment.S4  At most one fetch of a tag is in flight.
+//	segment.S5  The hot path takes no lock, allocates nothing, and touches neither
+//	    Store, HighWater nor the clock.
 //
 // # Tags that go and come back
 //
 // A tag whose row is gone is unknown from the next complete pass on; what was
 // left of its range in memory is dropped (a gap). When the row comes back the
-// tag starts anew, with the highest value that was ever seen for it as floor: a
+// tag starts again, with the highest value that was ever seen for it as floor: a
 // row recreated below it is refused (ErrRegressed) until max_id is raised.
-// What was seen but never used by this process is remembered until it ends;
-// what it used is remembered by Marks for good.
+// What this process saw but never used is remembered until the process ends;
+// HighWater remembers what it used for good.
 //
 // # Figures
 //
 // Status, Used and Top tell how many IDs of a tag were handed out, at what rate,
-// and how long what is in memory lasts. They cost the hot path nothing: how far
-// a range is used stands in the range. tally.go has the invariants N1 to N3. A
-// goroutine of Run looks at the tags in use every second, for the rates.
+// and how long what is in memory lasts. They cost the hot path nothing: a range
+// itself records how far it is used. counters.go has the invariants segment.N1 to
+// segment.N3. A goroutine of Run looks at the tags in use every second, for the rates.
 //
-// The package logs nothing: Config.Notify is told of every change of state.
+// The package logs nothing: it calls Config.Notify at every change of state.
 package segment

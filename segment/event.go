@@ -17,10 +17,9 @@ const (
 	KindTagAdded
 	// KindTagRemoved: a row of leaf_alloc is gone.
 	KindTagRemoved
-	// KindTagChanged: the step of a row of leaf_alloc is another one, by
-	// whoever changed it; OldStep and NewStep have both. A fetch or a pass
-	// over the table has shown it. (A description isn't read, so its changes
-	// are not seen.)
+	// KindTagChanged: somebody changed the step of a row of leaf_alloc, from
+	// OldStep to NewStep; a fetch or a pass over the table has shown it. (A
+	// description isn't read, so its changes are not seen.)
 	KindTagChanged
 	// KindLoadFailed: the tags can't be read; the known ones are served on.
 	KindLoadFailed
@@ -34,7 +33,7 @@ const (
 	// until max_id is raised to High at least.
 	KindRegressed
 	// KindBadRow: as KindFetchFailed, because the row can't be used.
-	// Worth an alarm: somebody must mend step or max_id.
+	// Worth an alarm: somebody must fix step or max_id.
 	KindBadRow
 	// KindMarkFailed: as KindFetchFailed, because the local mark of Tag
 	// can't be read or written. Worth an alarm.
@@ -45,7 +44,7 @@ const (
 )
 
 // isRefusal reports whether the row is at fault, so that trying again is of no
-// use before somebody mends it.
+// use before somebody fixes it.
 func (k Kind) isRefusal() bool { return k == KindRegressed || k == KindBadRow }
 
 // String returns the kind in words, as for a log field.
@@ -91,16 +90,16 @@ type Event struct {
 
 // events passes events on in order, one at a time, with no lock held.
 type events struct {
-	notify func(Event) // immutable; nil: nobody listens
-	clock  clock.Clock // immutable
-	told   clock.Loop  // see Turning
+	notify func(Event)     // immutable; nil: nobody listens
+	clock  clock.Clock     // immutable
+	told   clock.Heartbeat // see Stuck
 
 	mu      sync.Mutex
 	waiting []Event // mu protects
 	passing bool    // mu protects; somebody is in flush
 }
 
-// add keeps e for the next flush. It may be called with any lock held.
+// add keeps ev for the next flush. It may be called with any lock held.
 func (e *events) add(ev Event) {
 	if e.notify == nil {
 		return
@@ -110,7 +109,7 @@ func (e *events) add(ev Event) {
 	e.waiting = append(e.waiting, ev)
 }
 
-// flush passes on what waits, unless somebody is at it already, who then does.
+// flush passes on what waits. Where another goroutine is in it, that one does.
 func (e *events) flush() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,10 +122,10 @@ func (e *events) flush() {
 		e.waiting = nil
 		e.mu.Unlock()
 		for _, ev := range batch {
-			e.told.Within(e.clock, turnGrace)
+			e.told.Expect(e.clock, turnGrace)
 			e.notify(ev)
 		}
-		e.told.Rest()
+		e.told.Pause()
 		e.mu.Lock()
 	}
 	e.passing = false

@@ -16,7 +16,7 @@ import (
 func Example() {
 	store := segmenttest.NewStore()
 	store.Set("order", 1, 2000) // biz_tag, max_id, step
-	svc, err := segment.New(segment.Config{Store: store, Marks: segmenttest.NewMarks()})
+	svc, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func Example() {
 func ExampleTag_NextN() {
 	store := segmenttest.NewStore()
 	store.Set("order", 100, 3)
-	svc, err := segment.New(segment.Config{Store: store, Marks: segmenttest.NewMarks()})
+	svc, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func ExampleTag_NextN() {
 
 // A key without a row is told apart from a service that can't say yet.
 func ExampleService_Lookup() {
-	svc, err := segment.New(segment.Config{Store: segmenttest.NewStore(), Marks: segmenttest.NewMarks()})
+	svc, err := segment.New(segment.Config{Store: segmenttest.NewStore(), HighWater: segmenttest.NewHighWater()})
 	if err != nil {
 		log.Fatal(err)
 	}

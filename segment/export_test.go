@@ -2,9 +2,9 @@ package segment
 
 import "sync"
 
-// Alarms returns how many alarms are set: waiting requests, calls under way and
+// Timers returns how many timers are set: waiting requests, calls under way and
 // retries have one each.
-func (s *Service) Alarms() int { return s.alarms.len() }
+func (s *Service) Timers() int { return s.timers.len() }
 
 // Waiters returns how many requests wait for a range of the tag.
 func (t *Tag) Waiters() int {
@@ -34,7 +34,7 @@ func (s *Service) SampleAll() int { return s.sampleAll() }
 // back.
 func (s *Service) LockAll(t *Tag) (unlock func()) {
 	s.loading <- struct{}{}
-	locks := []sync.Locker{&s.tagsMu, &t.mu, &s.inUse.mu, &s.events.mu, &s.queue.mu, &s.alarms.mu}
+	locks := []sync.Locker{&s.tagsMu, &t.mu, &s.inUse.mu, &s.events.mu, &s.queue.mu, &s.timers.mu}
 	for _, l := range locks {
 		l.Lock()
 	}

@@ -25,7 +25,7 @@ const (
 func (s *Service) attempt(t *Tag) {
 	t.mu.Lock()
 	b := t.buf
-	if t.gone || b.state != stateQueued { // S4: this entry of the queue is stale
+	if t.gone || b.state != stateQueued { // segment.S4: this entry of the queue is stale
 		t.mu.Unlock()
 		return
 	}
@@ -54,16 +54,16 @@ func (s *Service) attempt(t *Tag) {
 // count counts an attempt.
 func (t *Tag) count(failed bool) {
 	t.mu.Lock()
-	y := t.tally
+	c := t.counters
 	t.mu.Unlock()
-	y.fetches.Add(1)
+	c.fetches.Add(1)
 	if failed {
-		y.failures.Add(1)
+		c.failures.Add(1)
 	}
 }
 
 // obtain returns a range that is ours alone, lies above all that was seen, and
-// is marked (S1, S2), or what kept it from that. Only the fetcher that moved
+// is marked (segment.S1, segment.S2), or what kept it from that. Only the fetcher that moved
 // the tag to stateRunning is in here.
 func (s *Service) obtain(t *Tag, b *buffer) (Range, Kind, error) {
 	if err := s.readMark(t, b); err != nil {
@@ -71,7 +71,7 @@ func (s *Service) obtain(t *Tag, b *buffer) (Range, Kind, error) {
 	}
 	t.mu.Lock()
 	r, floor := b.pending, t.floorLocked()
-	want := b.pace.want(b.asked, &s.cfg)
+	want := b.policy.want(b.asked, &s.cfg)
 	t.mu.Unlock()
 
 	if r == (Range{}) {
@@ -85,7 +85,7 @@ func (s *Service) obtain(t *Tag, b *buffer) (Range, Kind, error) {
 		b.pending = r
 		t.mu.Unlock()
 	}
-	err := s.bounded(func(ctx context.Context) error { return s.cfg.Marks.Raise(ctx, t.name, r.Hi) })
+	err := s.bounded(func(ctx context.Context) error { return s.cfg.HighWater.Raise(ctx, t.name, r.Hi) })
 	if err != nil {
 		return Range{}, KindMarkFailed, fmt.Errorf("recording %d as the mark of %q: %w", r.Hi, t.name, err)
 	}
@@ -103,7 +103,7 @@ func (s *Service) readMark(t *Tag, b *buffer) error {
 	}
 	var high int64
 	err := s.bounded(func(ctx context.Context) (err error) {
-		high, err = s.cfg.Marks.High(ctx, t.name)
+		high, err = s.cfg.HighWater.Get(ctx, t.name)
 		return err
 	})
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Service) fetch(tag string, want, floor int64) (Range, error) {
 	return r, checkRange(tag, r, floor)
 }
 
-// checkRange is S2 once more: a store is not trusted to have kept to floor.
+// checkRange is segment.S2 once more: a store is not trusted to have kept to floor.
 func checkRange(tag string, r Range, floor int64) error {
 	if r.Lo < 0 || r.Hi <= r.Lo {
 		return fmt.Errorf("fetching a range of %q: got [%d, %d): %w", tag, r.Lo, r.Hi, ErrBadRow)
@@ -152,14 +152,14 @@ func (s *Service) bounded(do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(s.fetchCtx)
 	defer cancel()
 	var late atomic.Bool
-	al := s.alarms.add(s.clock.Mono()+s.cfg.FetchTimeout, func() {
+	deadline := s.timers.add(s.clock.Mono()+s.cfg.FetchTimeout, func() {
 		late.Store(true)
 		cancel()
 	})
-	if al == nil {
+	if deadline == nil {
 		return errStopped
 	}
-	defer s.alarms.remove(al)
+	defer s.timers.remove(deadline)
 	err := do(ctx)
 	if err != nil && late.Load() {
 		// Cut from the chain: a request must not take this for its own
@@ -193,7 +193,7 @@ func (t *Tag) settle(b *buffer, r Range, kind Kind, err error) {
 	case r.Lo < t.floorLocked():
 		// While the fetch was under way a pass has shown a higher max_id.
 		// It may be what we or others have taken since, or the table may
-		// have gone backwards in between. That can't be told: S2 gives the
+		// have gone backwards in between. That can't be told: segment.S2 gives the
 		// range up, and the next fetch has the new floor.
 		b.high, b.pending = max(b.high, r.Hi), Range{}
 		b.state, b.urgent = stateQueued, b.waiters > 0
@@ -205,9 +205,9 @@ func (t *Tag) settle(b *buffer, r Range, kind Kind, err error) {
 
 func (t *Tag) publishLocked(b *buffer, r Range) {
 	wallNS, mono := t.svc.clock.Wall()
-	b.lastDuration = b.pace.lasted(b.asked)
+	b.lastDuration = b.policy.lasted(b.asked)
 	b.lastFetch = clock.Reading{WallNS: wallNS}.Wall()
-	b.pace.note(r, mono)
+	b.policy.note(r, mono)
 	b.stepAt = r.Hi
 	t.setStepLocked(r.Step)
 	b.high, b.pending = r.Hi, Range{}
@@ -239,7 +239,7 @@ func (t *Tag) failLocked(b *buffer, kind Kind, err error) {
 	b.failedAt, b.hastened = s.clock.Mono(), false
 	b.retryAt = b.failedAt + b.retry.NextBackOff()
 	b.state = stateBackoff
-	s.alarms.add(b.retryAt, t.retryNow)
+	s.timers.add(b.retryAt, t.retryNow)
 }
 
 // retryNow queues the tag again after a failure.

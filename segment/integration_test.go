@@ -107,19 +107,19 @@ func onEach(t *testing.T, test func(t *testing.T, d database)) {
 	t.Run("SQLite", func(t *testing.T) { test(t, onSQLite(t)) })
 }
 
-func openMarks(t *testing.T, folder string) *sqlstore.Marks {
+func openMarks(t *testing.T, dir string) *sqlstore.HighWater {
 	t.Helper()
-	marks, err := sqlstore.OpenMarks(filepath.Join(folder, "marks.db"))
+	marks, err := sqlstore.OpenHighWater(filepath.Join(dir, "marks.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, marks.Close()) })
 	return marks
 }
 
-// serve starts a service on d with a data folder of its own. Its requests wait
+// serve starts a service on d with a data directory of its own. Its requests wait
 // as long as a busy test machine may need; what is to fail fails for a reason.
 func serve(t *testing.T, d database, cfg segment.Config) *segment.Service {
 	t.Helper()
-	cfg.Store, cfg.Marks = d.store(t), openMarks(t, t.TempDir())
+	cfg.Store, cfg.HighWater = d.store(t), openMarks(t, t.TempDir())
 	if cfg.Wait == 0 {
 		cfg.Wait = patience
 	}
@@ -175,8 +175,8 @@ func TestSetBackByHandOnRealDatabases(t *testing.T) {
 	onEach(t, func(t *testing.T, d database) {
 		d.exec(t, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 100), ('other', 1, 100)")
 		rec := &recorder{}
-		folder := t.TempDir()
-		svc := newService(t, segment.Config{Store: d.store(t), Marks: openMarks(t, folder), Wait: patience, Notify: rec.notify})
+		dir := t.TempDir()
+		svc := newService(t, segment.Config{Store: d.store(t), HighWater: openMarks(t, dir), Wait: patience, Notify: rec.notify})
 		stop := run(t, svc)
 		eventually(t, svc.Loaded, "loaded")
 		tag := lookup(t, svc, "order")
@@ -195,7 +195,7 @@ func TestSetBackByHandOnRealDatabases(t *testing.T) {
 
 		// A restart remembers: marks were recorded before the IDs were used.
 		stop()
-		svc = start(t, segment.Config{Store: d.store(t), Marks: openMarks(t, folder)})
+		svc = start(t, segment.Config{Store: d.store(t), HighWater: openMarks(t, dir)})
 		tag = lookup(t, svc, "order")
 		_, err := tag.Next(t.Context())
 		require.ErrorIs(t, err, segment.ErrUnavailable)
@@ -229,7 +229,7 @@ func TestSpoiltStepsOnRealDatabases(t *testing.T) {
 }
 
 func TestMariaDBKilledHungAndBack(t *testing.T) {
-	server := mariadbtest.Start(t)
+	server := mariadbtest.Shared(t)
 	d := onMariaDB(t, server)
 	names := []string{"a", "b", "c"}
 	for _, name := range names {
@@ -260,11 +260,15 @@ func TestMariaDBKilledHungAndBack(t *testing.T) {
 		for _, name := range names {
 			require.NoError(t, take(name), "memory serves on")
 			eventually(t, func() bool { return take(name) != nil }, "memory used up")
+		}
+		for _, name := range names { // the fetches of all tags fail at the same time
 			eventually(t, func() bool { return len(rec.of(segment.KindFetchFailed, name)) > round }, "event")
 		}
 		outage.up(t)
 		for _, name := range names {
 			eventually(t, func() bool { return take(name) == nil }, "back after being "+outage.name)
+		}
+		for _, name := range names {
 			eventually(t, func() bool { return len(rec.of(segment.KindFetchRecovered, name)) > round }, "event")
 		}
 	}

@@ -26,16 +26,16 @@ func (s *Service) keepLoaded(ctx context.Context) {
 		RandomizationFactor: retryJitter,
 		MaxInterval:         loadRetryMax,
 	}
-	defer s.reading.Rest()
+	defer s.reading.Pause()
 	for {
-		s.reading.Rest() // the store is nobody's to promise for
+		s.reading.Pause() // the store may take any time
 		wait := time.Duration(s.refresh.Load())
 		if err := s.Reload(ctx); err != nil {
-			wait = retry.NextBackOff() // Reload has told of err
+			wait = retry.NextBackOff() // Reload has made err an event
 		} else {
 			retry.Reset()
 		}
-		s.reading.Within(s.clock, wait+turnGrace)
+		s.reading.Expect(s.clock, wait+turnGrace)
 		if s.clock.Sleep(ctx, wait) != nil {
 			return
 		}
@@ -111,7 +111,7 @@ func (s *Service) readTags(ctx context.Context) (added map[string]*Tag, known in
 		added[t.name] = t
 		return nil
 	})
-	if err != nil && dog.bit.Load() {
+	if err != nil && dog.fired.Load() {
 		// Cut from the chain: it was cancelled by us, not by the caller.
 		err = fmt.Errorf("no row for %v: %v", s.cfg.FetchTimeout, err) //nolint:errorlint // see above
 	}
@@ -128,8 +128,8 @@ func (s *Service) applyLocked(added map[string]*Tag, known int) {
 	}
 	for name, t := range added {
 		if f, was := s.former[name]; was {
-			t.observed = max(t.observed, f.high) // S2 outlives the row
-			if t.tally = f.tally; t.tally != nil {
+			t.observed = max(t.observed, f.high) // segment.S2 outlives the row
+			if t.counters = f.counters; t.counters != nil {
 				s.inUse.add(t)
 			}
 			delete(s.former, name)
@@ -166,17 +166,17 @@ func (s *Service) applyLocked(added map[string]*Tag, known int) {
 }
 
 // watchdog cancels a pass that gets no row for Config.FetchTimeout, however
-// long the whole pass takes. Without Run there are no alarms, and the caller's
+// long the whole pass takes. Without Run there are no timers, and the caller's
 // context alone bounds the pass.
 type watchdog struct {
 	svc    *Service
 	cancel context.CancelFunc
 	rows   atomic.Int64
-	bit    atomic.Bool
+	fired  atomic.Bool
 
 	mu    sync.Mutex
 	seen  int64  // mu protects
-	alarm *alarm // mu protects
+	timer *timer // mu protects
 	done  bool   // mu protects
 }
 
@@ -187,7 +187,7 @@ func (w *watchdog) start() {
 }
 
 func (w *watchdog) setLocked() {
-	w.alarm = w.svc.alarms.add(w.svc.clock.Mono()+w.svc.cfg.FetchTimeout, w.look)
+	w.timer = w.svc.timers.add(w.svc.clock.Mono()+w.svc.cfg.FetchTimeout, w.look)
 }
 
 func (w *watchdog) look() {
@@ -201,7 +201,7 @@ func (w *watchdog) look() {
 		w.setLocked()
 		return
 	}
-	w.bit.Store(true)
+	w.fired.Store(true)
 	w.cancel()
 }
 
@@ -209,7 +209,7 @@ func (w *watchdog) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.done = true
-	if w.alarm != nil {
-		w.svc.alarms.remove(w.alarm)
+	if w.timer != nil {
+		w.svc.timers.remove(w.timer)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/segmenttest"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 )
 
@@ -26,11 +26,11 @@ func eventually(tb testing.TB, ok func() bool, what string) {
 	require.Eventually(tb, ok, patience, time.Millisecond, what)
 }
 
-// newService returns a service that doesn't run yet.
+// newService returns a service that doesn't run yet, with marks in memory if cfg has none.
 func newService(tb testing.TB, cfg segment.Config) *segment.Service {
 	tb.Helper()
-	if cfg.Clock == nil {
-		cfg.Clock = clock.System()
+	if cfg.HighWater == nil {
+		cfg.HighWater = segmenttest.NewHighWater()
 	}
 	svc, err := segment.New(cfg)
 	require.NoError(tb, err)
@@ -83,10 +83,10 @@ func status(tb testing.TB, svc *segment.Service, name string) segment.Status {
 	return lookup(tb, svc, name).Status()
 }
 
-// fakeClock stands still at a fixed moment until it is moved.
+// fakeClock stays at a fixed moment until it is moved.
 func fakeClock() *clocktest.Fake { return clocktest.New(time.Unix(1_700_000_000, 0)) }
 
-// recorder keeps the events that a service tells of.
+// recorder keeps the events of a service.
 type recorder struct {
 	mu     sync.Mutex
 	events []segment.Event
@@ -111,7 +111,7 @@ func (r *recorder) of(kind segment.Kind, tag string) []segment.Event {
 	return found
 }
 
-// kinds returns the kinds told of for tag, in order.
+// kinds returns the kinds of the events of tag, in order.
 func (r *recorder) kinds(tag string) []segment.Kind {
 	r.mu.Lock()
 	defer r.mu.Unlock()

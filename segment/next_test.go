@@ -20,7 +20,7 @@ var errDown = errors.New("connection refused")
 func TestNextGivesTheTablesRangesInOrder(t *testing.T) {
 	store := segmenttest.NewStore()
 	store.Set("order", 1, 3)
-	tag := lookup(t, start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks()}), "order")
+	tag := lookup(t, start(t, segment.Config{Store: store}), "order")
 	for want := int64(1); want <= 50; want++ {
 		require.Equal(t, want, next(t, tag))
 	}
@@ -42,7 +42,7 @@ func TestPrefetchAtATenth(t *testing.T) {
 			t.Run(tc.name, func(t *testing.T) {
 				store := segmenttest.NewStore()
 				store.Set("order", 0, tc.step)
-				svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fakeClock()})
+				svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
 				tag := lookup(t, svc, "order")
 				if batch {
 					require.NoError(t, tag.NextN(t.Context(), make([]int64, tc.at)))
@@ -73,8 +73,8 @@ func TestOneFetchForARange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := segmenttest.NewStore()
 			store.Set("order", 0, step)
-			// The clock stands still, and the limit keeps the ranges alike.
-			svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fakeClock(), MaxStep: step})
+			// The clock doesn't move, and the limit keeps the ranges alike.
+			svc := start(t, segment.Config{Store: store, Clock: fakeClock(), MaxStep: step})
 			tag := lookup(t, svc, "order")
 			ids := make([]int64, batch)
 			for want := int64(0); want < 10*step; {
@@ -111,13 +111,13 @@ func TestThousandCallersOnStep100(t *testing.T) {
 		return nil
 	})
 	store.After(func(context.Context, segmenttest.Op, string) error { inFlight.Add(-1); return nil })
-	// The clock stands still, so that no budget ends: what fails, fails for a
+	// The clock doesn't move, so that no budget ends: what fails, fails for a
 	// reason.
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fakeClock()})
+	svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
 	inFlight.Store(0)
 	requireUnique(t, 1000, 5, lookup(t, svc, "order"))
-	require.EqualValues(t, 1, most.Load(), "S4: one fetch in flight")
-	eventually(t, func() bool { return svc.Alarms() == 0 }, "requests that are served leave no alarm")
+	require.EqualValues(t, 1, most.Load(), "segment.S4: one fetch in flight")
+	eventually(t, func() bool { return svc.Timers() == 0 }, "requests that are served leave no timer")
 }
 
 // requireUnique lets callers take IDs from tags at once, each alternately
@@ -164,7 +164,7 @@ func requireUnique(t *testing.T, callers, each int, tags ...*segment.Tag) {
 func TestNextNLargerThanASegment(t *testing.T) {
 	store := segmenttest.NewStore()
 	store.Set("order", 7, 10)
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks()})
+	svc := start(t, segment.Config{Store: store})
 	tag := lookup(t, svc, "order")
 	require.NoError(t, tag.NextN(t.Context(), nil))
 	require.Zero(t, store.Fetches("order"), "no ID wanted, none fetched")
@@ -180,7 +180,7 @@ func TestNextNIsAllOrNothing(t *testing.T) {
 	store := segmenttest.NewStore()
 	store.Set("order", 0, 10)
 	fake := fakeClock()
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake})
+	svc := start(t, segment.Config{Store: store, Clock: fake})
 	tag := lookup(t, svc, "order")
 	next(t, tag)
 	eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
@@ -228,7 +228,7 @@ func eventuallyServes(tb testing.TB, tag *segment.Tag) {
 func TestHotPathAllocatesNothing(t *testing.T) {
 	store := segmenttest.NewStore()
 	store.Set("order", 0, math.MaxInt64/2)
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks()})
+	svc := start(t, segment.Config{Store: store})
 	next(t, lookup(t, svc, "order"))
 	key, ctx, dst := []byte("order"), context.Background(), make([]int64, 100)
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
@@ -250,7 +250,7 @@ func TestRangeAtTheEndOfInt64(t *testing.T) {
 	store, rec := segmenttest.NewStore(), &recorder{}
 	const step = 100
 	store.Set("order", math.MaxInt64-3*step-50, step)
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Notify: rec.notify})
+	svc := start(t, segment.Config{Store: store, Notify: rec.notify})
 	tag := lookup(t, svc, "order")
 	// Three times the table's step fits, but after two of them not the doubled
 	// step that the demand would have.

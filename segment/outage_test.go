@@ -38,7 +38,7 @@ func TestDatabaseGoneAndBack(t *testing.T) {
 			for _, name := range names {
 				store.Set(name, 0, 100)
 			}
-			svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake, Notify: rec.notify})
+			svc := start(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
 			last := make(map[string]int64)
 			for _, name := range names {
 				for range 20 {
@@ -89,7 +89,7 @@ func TestDatabaseGoneAndBack(t *testing.T) {
 func TestFailsAtOnceWhileBackingOff(t *testing.T) {
 	store, fake := segmenttest.NewStore(), fakeClock()
 	store.Set("order", 0, 10)
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake})
+	svc := start(t, segment.Config{Store: store, Clock: fake})
 	tag := lookup(t, svc, "order")
 	store.Fail(errDown)
 	result := make(chan error, 1)
@@ -99,8 +99,8 @@ func TestFailsAtOnceWhileBackingOff(t *testing.T) {
 		fake.Advance(time.Second)
 		return store.Fetches("order") > 12
 	}, "retries go on without requests, at the longest pause")
-	eventually(t, func() bool { return svc.Alarms() == 1 }, "only the retry's alarm is set")
-	// The clock stands still: a request that waited would wait for ever.
+	eventually(t, func() bool { return svc.Timers() == 1 }, "only the retry's timer is set")
+	// The clock doesn't move: a request that waited would wait for ever.
 	for range 100 {
 		_, err := tag.Next(t.Context())
 		require.ErrorIs(t, err, segment.ErrUnavailable)
@@ -113,7 +113,7 @@ func TestFailsAtOnceWhileBackingOff(t *testing.T) {
 func TestAskedForTagIsFullSoonAfterAnOutage(t *testing.T) {
 	store, fake := segmenttest.NewStore(), fakeClock()
 	store.Set("a", 0, 100)
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake})
+	svc := start(t, segment.Config{Store: store, Clock: fake})
 	store.Fail(errDown)
 	tag := lookup(t, svc, "a")
 	result := make(chan error, 1)
@@ -145,7 +145,7 @@ func TestManyTagsDownAtOnce(t *testing.T) {
 	for i := range tags {
 		store.Set(name(i), 0, 10)
 	}
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake})
+	svc := start(t, segment.Config{Store: store, Clock: fake})
 	release := store.Hang()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{}, tags)
@@ -188,16 +188,16 @@ func TestManyTagsDownAtOnce(t *testing.T) {
 		}
 		return true
 	}, "all full")
-	eventually(t, func() bool { return svc.Alarms() == 0 }, "tags at rest have no alarm")
+	eventually(t, func() bool { return svc.Timers() == 0 }, "tags at rest have no timer")
 }
 
 func TestHungPassIsGivenUp(t *testing.T) {
 	store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
 	store.Set("order", 0, 10)
 	release := store.Hang()
-	svc := newService(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake, Notify: rec.notify})
+	svc := newService(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
 	run(t, svc)
-	eventually(t, func() bool { return store.Hung() == 1 && svc.Alarms() == 1 }, "hung")
+	eventually(t, func() bool { return store.Hung() == 1 && svc.Timers() == 1 }, "hung")
 	fake.Advance(segment.DefaultFetchTimeout)
 	eventually(t, func() bool { return len(rec.of(segment.KindLoadFailed, "")) == 1 }, "event")
 	release()
@@ -212,7 +212,7 @@ func TestStop(t *testing.T) {
 	store, rec := segmenttest.NewStore(), &recorder{}
 	store.Set("hung", 0, 10)
 	store.Set("full", 0, 10)
-	svc := newService(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Notify: rec.notify, Clock: fakeClock()})
+	svc := newService(t, segment.Config{Store: store, Notify: rec.notify, Clock: fakeClock()})
 	_, err := svc.Lookup([]byte("full"))
 	require.ErrorIs(t, err, segment.ErrUnavailable)
 	require.NoError(t, svc.Reload(t.Context()))
@@ -248,7 +248,7 @@ func TestNotifyMayCallBack(t *testing.T) {
 	store.Set("order", 0, 10)
 	var svc *segment.Service
 	told := make(chan segment.Status, 10)
-	svc = newService(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Notify: func(e segment.Event) {
+	svc = newService(t, segment.Config{Store: store, Notify: func(e segment.Event) {
 		if e.Kind == segment.KindFetchFailed {
 			_ = svc.Reload(context.Background())
 			told <- lookup(t, svc, e.Tag).Status()
@@ -262,19 +262,19 @@ func TestNotifyMayCallBack(t *testing.T) {
 }
 
 func TestConfigIsValidated(t *testing.T) {
-	store, marks := segmenttest.NewStore(), segmenttest.NewMarks()
+	store, marks := segmenttest.NewStore(), segmenttest.NewHighWater()
 	for _, tc := range []struct {
 		name  string
 		cfg   segment.Config
 		wants string
 	}{
-		{"no store", segment.Config{Marks: marks}, "Store"},
+		{"no store", segment.Config{HighWater: marks}, "Store"},
 		{"no marks", segment.Config{Store: store}, "Marks"},
-		{"wait", segment.Config{Store: store, Marks: marks, Wait: -1}, "Wait"},
-		{"refresh", segment.Config{Store: store, Marks: marks, Refresh: -1}, "Refresh"},
-		{"fetch timeout", segment.Config{Store: store, Marks: marks, FetchTimeout: -1}, "FetchTimeout"},
-		{"max step", segment.Config{Store: store, Marks: marks, MaxStep: -1}, "MaxStep"},
-		{"short over long", segment.Config{Store: store, Marks: marks, ShortSegment: time.Hour}, "LongSegment"},
+		{"wait", segment.Config{Store: store, HighWater: marks, Wait: -1}, "Wait"},
+		{"refresh", segment.Config{Store: store, HighWater: marks, Refresh: -1}, "Refresh"},
+		{"fetch timeout", segment.Config{Store: store, HighWater: marks, FetchTimeout: -1}, "FetchTimeout"},
+		{"max step", segment.Config{Store: store, HighWater: marks, MaxStep: -1}, "MaxStep"},
+		{"short over long", segment.Config{Store: store, HighWater: marks, ShortSegment: time.Hour}, "LongSegment"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := segment.New(tc.cfg)

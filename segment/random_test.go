@@ -45,17 +45,17 @@ func (c *checker) found() []string {
 	return c.repeats
 }
 
-// daemon is a service with a data folder of its own, or one that lacks what the
+// daemon is a service with a data directory of its own, or one that lacks what the
 // invariants are kept with.
 type daemon struct {
 	name  string
 	store *segmenttest.Store
-	// marks is the data folder: it outlives a crash.
-	marks *segmenttest.Marks
+	// marks is the data directory: it outlives a crash.
+	marks *segmenttest.HighWater
 	// used has the highest end of a range that the service was about to
 	// use, known to the test whatever the service remembers.
-	used *segmenttest.Marks
-	// forgetful: S1 is not kept, marks are said to be raised and are not.
+	used *segmenttest.HighWater
+	// forgetful: segment.S1 is not kept, marks are said to be raised and are not.
 	forgetful bool
 
 	mu   sync.RWMutex
@@ -72,7 +72,7 @@ func (d *daemon) boot(tb testing.TB) {
 		d.stop()
 	}
 	svc := newService(tb, segment.Config{
-		Store: d.store, Marks: recordingMarks{d}, Wait: 5 * time.Millisecond, FetchTimeout: 20 * time.Millisecond,
+		Store: d.store, HighWater: recordingMarks{d}, Wait: 5 * time.Millisecond, FetchTimeout: 20 * time.Millisecond,
 		Refresh: 7 * time.Millisecond, MaxStep: 64,
 	})
 	d.svc, d.stop = svc, run(tb, svc)
@@ -92,8 +92,8 @@ func (d *daemon) next(tag string, dst []int64) error {
 // recordingMarks tells the test of each raise, before the service can use it.
 type recordingMarks struct{ d *daemon }
 
-func (m recordingMarks) High(ctx context.Context, tag string) (int64, error) {
-	return m.d.marks.High(ctx, tag)
+func (m recordingMarks) Get(ctx context.Context, tag string) (int64, error) {
+	return m.d.marks.Get(ctx, tag)
 }
 
 func (m recordingMarks) Raise(ctx context.Context, tag string, high int64) error {
@@ -130,7 +130,7 @@ func newWorld(tb testing.TB, seed uint64, forgetful bool) *world {
 	for i := range 3 {
 		d := &daemon{
 			name: fmt.Sprintf("daemon-%d", i), store: w.store,
-			marks: segmenttest.NewMarks(), used: segmenttest.NewMarks(), forgetful: forgetful,
+			marks: segmenttest.NewHighWater(), used: segmenttest.NewHighWater(), forgetful: forgetful,
 		}
 		d.boot(tb)
 		w.daemons = append(w.daemons, d)

@@ -19,7 +19,7 @@ func rates(t *testing.T, step int64, names ...string) (*segment.Service, *clockt
 	for _, name := range names {
 		store.Set(name, 0, step)
 	}
-	return start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake, Refresh: 1000 * time.Hour}), fake
+	return start(t, segment.Config{Store: store, Clock: fake, Refresh: 1000 * time.Hour}), fake
 }
 
 // pass lets n IDs a second be handed out for some seconds.
@@ -158,7 +158,7 @@ func TestUsedForgetsTagsThatAreGone(t *testing.T) {
 	store := segmenttest.NewStore()
 	store.Set("order", 0, 10)
 	store.Set("other", 0, 10)
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Refresh: time.Hour})
+	svc := start(t, segment.Config{Store: store, Refresh: time.Hour})
 	next(t, lookup(t, svc, "order"))
 	next(t, lookup(t, svc, "other"))
 	row, _ := store.Row("order")
@@ -182,7 +182,7 @@ func TestTopOfMany(t *testing.T) {
 	for i := range tags {
 		store.Set(strconv.Itoa(i), 0, 1000)
 	}
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fakeClock(), Refresh: 1000 * time.Hour})
+	svc := start(t, segment.Config{Store: store, Clock: fakeClock(), Refresh: 1000 * time.Hour})
 	for i := range tags / 2 {
 		require.NoError(t, lookup(t, svc, strconv.Itoa(i*2)).NextN(t.Context(), make([]int64, 1+i*7%100)))
 	}

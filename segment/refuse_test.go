@@ -51,7 +51,7 @@ func TestRefusedRowRecoversOnceMended(t *testing.T) {
 			// time-out of seconds they would fail for that too. And a pass would
 			// take a max_id of 1000 in the wrong row for the floor.
 			svc := start(t, segment.Config{
-				Store: store, Marks: segmenttest.NewMarks(), Clock: fake, Notify: rec.notify,
+				Store: store, HighWater: segmenttest.NewHighWater(), Clock: fake, Notify: rec.notify,
 				FetchTimeout: 1000 * time.Hour, Refresh: 1000 * time.Hour,
 			})
 			tag := lookup(t, svc, "order")
@@ -86,7 +86,7 @@ func TestRefusedRowRecoversOnceMended(t *testing.T) {
 			require.Equal(t, []segment.Kind{tc.kind}, rec.kinds("order"), "once a change, not a retry")
 			require.Equal(t, row.MaxID, rec.of(tc.kind, "order")[0].High)
 
-			// Mended: it recovers without a request.
+			// Fixed: it recovers without a request.
 			store.Set("order", row.MaxID, 10)
 			eventually(t, func() bool {
 				fake.Advance(time.Second)
@@ -100,18 +100,18 @@ func TestRefusedRowRecoversOnceMended(t *testing.T) {
 }
 
 func TestRestartRemembers(t *testing.T) {
-	store, marks := segmenttest.NewStore(), segmenttest.NewMarks()
+	store, marks := segmenttest.NewStore(), segmenttest.NewHighWater()
 	store.Set("order", 0, 10)
-	svc := newService(t, segment.Config{Store: store, Marks: marks})
+	svc := newService(t, segment.Config{Store: store, HighWater: marks})
 	stop := run(t, svc)
 	eventually(t, svc.Loaded, "loaded")
 	last := next(t, lookup(t, svc, "order"))
 	stop()
 	high := marks.Mark("order")
-	require.Greater(t, high, last, "S1: marked before it was used")
+	require.Greater(t, high, last, "segment.S1: marked before it was used")
 
 	store.Set("order", 0, 10) // restored from a backup
-	svc = start(t, segment.Config{Store: store, Marks: marks})
+	svc = start(t, segment.Config{Store: store, HighWater: marks})
 	tag := lookup(t, svc, "order")
 	_, err := tag.Next(t.Context())
 	require.ErrorIs(t, err, segment.ErrRegressed)
@@ -125,7 +125,7 @@ func TestRestartRemembers(t *testing.T) {
 func TestRegressionOfWhatOnlyAPassHasShown(t *testing.T) {
 	store := segmenttest.NewStore()
 	store.Set("order", 1000, 10) // others have used IDs up to 1000
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks()})
+	svc := start(t, segment.Config{Store: store})
 	store.Set("order", 990, 10)
 	require.NoError(t, svc.Reload(t.Context())) // a later pass lowers nothing
 	_, err := lookup(t, svc, "order").Next(t.Context())
@@ -133,9 +133,9 @@ func TestRegressionOfWhatOnlyAPassHasShown(t *testing.T) {
 }
 
 func TestUnreadableMarkIsNotZero(t *testing.T) {
-	store, marks, rec := segmenttest.NewStore(), segmenttest.NewMarks(), &recorder{}
+	store, marks, rec := segmenttest.NewStore(), segmenttest.NewHighWater(), &recorder{}
 	store.Set("order", 0, 10)
-	svc := start(t, segment.Config{Store: store, Marks: marks, Notify: rec.notify})
+	svc := start(t, segment.Config{Store: store, HighWater: marks, Notify: rec.notify})
 	marks.Fail(errDown)
 	tag := lookup(t, svc, "order")
 	_, err := tag.Next(t.Context())
@@ -148,9 +148,9 @@ func TestUnreadableMarkIsNotZero(t *testing.T) {
 }
 
 func TestMarkThatCannotBeRaised(t *testing.T) {
-	store, marks, fake, rec := segmenttest.NewStore(), segmenttest.NewMarks(), fakeClock(), &recorder{}
+	store, marks, fake, rec := segmenttest.NewStore(), segmenttest.NewHighWater(), fakeClock(), &recorder{}
 	store.Set("order", 0, 10)
-	svc := start(t, segment.Config{Store: store, Marks: marks, Clock: fake, Notify: rec.notify})
+	svc := start(t, segment.Config{Store: store, HighWater: marks, Clock: fake, Notify: rec.notify})
 	tag := lookup(t, svc, "order")
 	marks.Before(failRaise)
 	for range 20 {
@@ -159,7 +159,7 @@ func TestMarkThatCannotBeRaised(t *testing.T) {
 		require.ErrorIs(t, advanceUntil(t, fake, result), segment.ErrUnavailable)
 	}
 	require.Equal(t, 1, store.Fetches("order"), "the range is kept: a full disk doesn't eat the table")
-	require.False(t, tag.Status().Current.Ready, "S1: not used before it is marked")
+	require.False(t, tag.Status().Current.Ready, "segment.S1: not used before it is marked")
 	marks.Before(nil)
 	eventually(t, func() bool {
 		fake.Advance(time.Second)
@@ -185,7 +185,7 @@ func TestStoreIsNotTrusted(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			inner := segmenttest.NewStore()
 			inner.Set("order", 100, 10)
-			svc := start(t, segment.Config{Store: &lyingStore{inner, tc.give}, Marks: segmenttest.NewMarks()})
+			svc := start(t, segment.Config{Store: &lyingStore{inner, tc.give}})
 			_, err := lookup(t, svc, "order").Next(t.Context())
 			require.ErrorIs(t, err, segment.ErrUnavailable)
 			require.ErrorIs(t, err, tc.want)
@@ -199,7 +199,7 @@ func TestStoreIsNotTrusted(t *testing.T) {
 func TestPassDuringFetch(t *testing.T) {
 	store := segmenttest.NewStore()
 	store.Set("order", 0, 10)
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks()})
+	svc := start(t, segment.Config{Store: store})
 	tag := lookup(t, svc, "order")
 	once := false
 	store.Before(func(_ context.Context, op segmenttest.Op, _ string) error {
@@ -215,7 +215,7 @@ func TestPassDuringFetch(t *testing.T) {
 		return nil
 	})
 	_, err := tag.Next(t.Context())
-	require.ErrorIs(t, err, segment.ErrRegressed, "S2")
+	require.ErrorIs(t, err, segment.ErrRegressed, "segment.S2")
 	store.Set("order", 700, 10)
 	eventuallyServes(t, tag)
 	require.Greater(t, next(t, tag), int64(700))

@@ -15,11 +15,11 @@ import (
 	"github.com/leafd/leafd/segment/segmenttest"
 )
 
-// S5: IDs are handed out while somebody else holds every lock there is.
+// segment.S5: IDs are handed out while somebody else holds every lock there is.
 func TestHotPathTakesNoLock(t *testing.T) {
 	store := segmenttest.NewStore()
 	store.Set("order", 0, 1_000_000)
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fakeClock(), Refresh: 1000 * time.Hour})
+	svc := start(t, segment.Config{Store: store, Clock: fakeClock(), Refresh: 1000 * time.Hour})
 	tag := lookup(t, svc, "order")
 	next(t, tag)
 	unlock := svc.LockAll(tag)
@@ -55,7 +55,7 @@ func TestScrapeUsesNoID(t *testing.T) {
 	for i := range tags {
 		store.Set(fmt.Sprintf("tag-%06d", i), 0, 1000)
 	}
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), MaxStep: 1000, Wait: patience})
+	svc := start(t, segment.Config{Store: store, MaxStep: 1000, Wait: patience})
 	var stop atomic.Bool
 	var scrapes sync.WaitGroup
 	look := func(f func()) {

@@ -34,18 +34,18 @@ const (
 	DefaultLongSegment  = 30 * time.Minute
 )
 
-// Config is what a Service is made of. Zero values of all but Store and Marks
+// Config is what a Service is made of. Zero values of all but Store and HighWater
 // stand for the defaults.
 type Config struct {
-	Store Store
-	Marks Marks
-	Clock clock.Clock // clock.System() by default
+	Store     Store
+	HighWater HighWater
+	Clock     clock.Clock // clock.System() by default
 
 	// Wait is how long a request waits for ranges, all of them together.
 	Wait time.Duration
 	// Refresh is how often the tags are read again.
 	Refresh time.Duration
-	// FetchTimeout bounds each call to Store and Marks, and the time a pass
+	// FetchTimeout bounds each call to Store and HighWater, and the time a pass
 	// over the table may go without a row.
 	FetchTimeout time.Duration
 	// MaxStep is the largest dynamic step. A table step above it is kept.
@@ -54,14 +54,14 @@ type Config struct {
 	ShortSegment time.Duration
 	// LongSegment: a range that lasted more halves the step.
 	LongSegment time.Duration
-	// Notify is told of each change of state, in order, one at a time, with
+	// Notify is called at each change of state, in order, one at a time, with
 	// no lock held, and never while an ID is waiting for it. It may be nil.
 	Notify func(Event)
-	// Fetched is told of each attempt to get a range: the tag, how long the
-	// store and the mark took together, and the error, which is nil when the
-	// range is ours, and wraps ErrUnknownTag when the row was gone. Attempts
-	// that the end of Run broke off are not told. It is called with no lock
-	// held, from several goroutines at once, and may be nil.
+	// Fetched is called after each attempt to get a range that the end of Run
+	// didn't break off: with the tag, how long the store and the mark took
+	// together, and the error, which is nil when the range is ours, and wraps
+	// ErrUnknownTag when the row was gone. It is called with no lock held, from
+	// several goroutines at once, and may be nil.
 	Fetched func(tag string, took time.Duration, err error)
 }
 
@@ -69,7 +69,7 @@ type Config struct {
 type Service struct {
 	cfg    Config      // immutable
 	clock  clock.Clock // immutable
-	alarms *alarms
+	timers *timers
 	queue  *queue
 	events *events
 
@@ -78,7 +78,7 @@ type Service struct {
 
 	ran      atomic.Bool
 	fetchCtx context.Context //nolint:containedctx // the life of Run; set before the queue opens
-	reading  clock.Loop      // see Turning
+	reading  clock.Heartbeat // see Stuck
 
 	// tags is never changed once stored: readers index it without a lock.
 	tags   atomic.Pointer[map[string]*Tag]
@@ -95,8 +95,8 @@ type Service struct {
 
 // former is what is kept of a tag whose row is gone.
 type former struct {
-	high  int64  // the highest value seen
-	tally *tally // nil if it was never used
+	high     int64     // the highest value seen
+	counters *counters // nil if it was never used
 }
 
 // New returns a service that serves nothing until Run, or Reload, has read the
@@ -108,7 +108,7 @@ func New(cfg Config) (*Service, error) {
 	s := &Service{
 		cfg:     cfg,
 		clock:   cfg.Clock,
-		alarms:  &alarms{clock: cfg.Clock},
+		timers:  &timers{clock: cfg.Clock},
 		events:  &events{notify: cfg.Notify, clock: cfg.Clock},
 		former:  make(map[string]former),
 		loading: make(chan struct{}, 1),
@@ -119,10 +119,10 @@ func New(cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// PrepareTimes checks a Wait and a Refresh as of Config, which are to be more than 0,
-// and returns what puts them in force: the one for requests that begin to wait from
-// then on, the other after the pass over the table that is due.
-func (s *Service) PrepareTimes(wait, refresh time.Duration) (take func(), err error) {
+// PrepareTimes checks a Wait and a Refresh as of Config, which must be positive, and
+// returns what puts them in force: Wait for requests that begin to wait from then on,
+// Refresh after the pass over the table that is due.
+func (s *Service) PrepareTimes(wait, refresh time.Duration) (commit func(), err error) {
 	if wait <= 0 || refresh <= 0 {
 		return nil, fmt.Errorf("segment: Wait %v and Refresh %v must be positive", wait, refresh)
 	}
@@ -136,7 +136,7 @@ func (s *Service) PrepareTimes(wait, refresh time.Duration) (take func(), err er
 func (s *Service) wait() time.Duration { return time.Duration(s.waitNS.Load()) }
 
 func (c *Config) complete() error {
-	if c.Store == nil || c.Marks == nil {
+	if c.Store == nil || c.HighWater == nil {
 		return errors.New("segment: Config needs a Store and Marks")
 	}
 	if c.Clock == nil {
@@ -180,9 +180,9 @@ func (s *Service) Run(ctx context.Context) error {
 	if !s.ran.CompareAndSwap(false, true) {
 		return errRunning
 	}
-	var alarming sync.WaitGroup
-	alarmCtx, stopAlarms := context.WithCancel(context.WithoutCancel(ctx))
-	alarming.Go(func() { s.alarms.run(alarmCtx) })
+	var timing sync.WaitGroup
+	timerCtx, stopTimers := context.WithCancel(context.WithoutCancel(ctx))
+	timing.Go(func() { s.timers.run(timerCtx) })
 	var sampling sync.WaitGroup
 	sampling.Go(func() { s.keepSampled(ctx) })
 	s.fetchCtx = ctx
@@ -190,12 +190,12 @@ func (s *Service) Run(ctx context.Context) error {
 
 	s.keepLoaded(ctx)
 
-	// The queue first: a request that the last alarms wake then sees that
+	// The queue first: a request that the last timers wake then sees that
 	// there is nothing to wait for any more.
 	s.queue.close()
-	stopAlarms()
+	stopTimers()
 	s.queue.running.Wait()
-	alarming.Wait()
+	timing.Wait()
 	sampling.Wait()
 	return nil
 }
@@ -255,6 +255,6 @@ func (s *Service) drop(t *Tag) {
 // buryLocked ends a tag that is no longer in the map.
 func (s *Service) buryLocked(t *Tag) {
 	high := t.remove()
-	s.former[t.name] = former{high: high, tally: t.tally}
+	s.former[t.name] = former{high: high, counters: t.counters}
 	s.events.add(Event{Kind: KindTagRemoved, Tag: t.name, High: high})
 }

@@ -11,10 +11,11 @@ const cacheLine = 64
 
 // span is a range being handed out.
 //
-// S3: lo, size and refill never change once the span is published; used only
+// segment.S3: lo, size and refill never change once the span is published; used only
 // grows, but for close, which makes it size. An offset belongs to the one caller
-// whose add moved used across it, and counts only if it lies below size. size is at most 2^63-1, so used, which
-// is unsigned, would need another 2^63 overshooting adds to wrap.
+// whose add moved used across it, and counts only if it lies below size. size is at
+// most 2^63-1, so used, which is unsigned, would need another 2^63 overshooting adds
+// to wrap.
 //
 // used has a cache line of its own: the processors that fight for it keep
 // their copies of the constants.

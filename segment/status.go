@@ -113,17 +113,17 @@ func (t *Tag) statusIfThere() (st Status, there bool) {
 
 func (t *Tag) statusLocked() Status {
 	st := Status{Tag: t.name, TableStep: t.step, Step: t.step, High: t.floorLocked(), Current: statusOf(t.live.Load())}
-	if y := t.tally; y != nil {
-		st.Issued, st.Rate = t.issuedLocked(), y.rate
-		st.Fetches, st.FetchFailures = y.fetches.Load(), y.failures.Load()
+	if c := t.counters; c != nil {
+		st.Issued, st.Rate = t.issuedLocked(), c.rate
+		st.Fetches, st.FetchFailures = c.fetches.Load(), c.failures.Load()
 	}
 	b := t.buf
 	if b == nil {
 		return st
 	}
 	st.Used = true
-	if b.pace.known > 0 {
-		st.Step = b.pace.current()
+	if b.policy.known > 0 {
+		st.Step = b.policy.current()
 	}
 	st.Next = statusOf(b.next)
 	st.Remaining = remaining(st.Current.left()+st.Next.left(), st.Rate)

@@ -2,10 +2,10 @@ package segment
 
 import "time"
 
-// pace finds the step of a tag's next fetch, as the Java Leaf does: from how
+// stepPolicy finds the step of a tag's next fetch, as the Java Leaf does: from how
 // long the last range lasted. The first two fetches take the table's own step:
 // the second comes when a tenth of the first range is used, and so says nothing.
-type pace struct {
+type stepPolicy struct {
 	table int64 // the table's own step, as last seen
 	grown int64 // the step beyond the table's own; 0 while that is followed
 	known int   // ranges fetched, counted up to 2
@@ -13,7 +13,7 @@ type pace struct {
 }
 
 // lasted is the time from the publication of the last range to asked.
-func (p *pace) lasted(asked time.Duration) time.Duration {
+func (p *stepPolicy) lasted(asked time.Duration) time.Duration {
 	if p.known == 0 {
 		return 0
 	}
@@ -22,7 +22,7 @@ func (p *pace) lasted(asked time.Duration) time.Duration {
 
 // want is how many IDs to ask for: 1 stands for the table's own step, which the
 // store never goes below.
-func (p *pace) want(asked time.Duration, cfg *Config) int64 {
+func (p *stepPolicy) want(asked time.Duration, cfg *Config) int64 {
 	step := max(p.table, p.grown, 1)
 	if p.known >= 2 {
 		limit := max(cfg.MaxStep, p.table)
@@ -43,7 +43,7 @@ func (p *pace) want(asked time.Duration, cfg *Config) int64 {
 }
 
 // note takes in the range that was published at now.
-func (p *pace) note(r Range, now time.Duration) {
+func (p *stepPolicy) note(r Range, now time.Duration) {
 	p.table = r.Step
 	p.grown = 0
 	if size := r.Hi - r.Lo; size > r.Step {
@@ -54,4 +54,4 @@ func (p *pace) note(r Range, now time.Duration) {
 }
 
 // current is the step in force.
-func (p *pace) current() int64 { return max(p.table, p.grown) }
+func (p *stepPolicy) current() int64 { return max(p.table, p.grown) }

@@ -32,7 +32,7 @@ func TestDynamicStep(t *testing.T) {
 	store, fake := segmenttest.NewStore(), fakeClock()
 	store.Set("order", 0, 100)
 	svc := start(t, segment.Config{
-		Store: store, Marks: segmenttest.NewMarks(), Clock: fake, MaxStep: 1000, Refresh: 1000 * time.Hour,
+		Store: store, HighWater: segmenttest.NewHighWater(), Clock: fake, MaxStep: 1000, Refresh: 1000 * time.Hour,
 	})
 	tag := lookup(t, svc, "order")
 	require.NoError(t, tag.NextN(t.Context(), make([]int64, 10)))
@@ -75,11 +75,11 @@ func TestDynamicStep(t *testing.T) {
 	}
 }
 
-// TestStepEndsAtAMillion: the limit of a service that was told of none.
+// TestStepEndsAtAMillion: the limit of a service whose Config has none.
 func TestStepEndsAtAMillion(t *testing.T) {
 	store := segmenttest.NewStore()
 	store.Set("order", 0, 300_000)
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fakeClock()})
+	svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
 	tag := lookup(t, svc, "order")
 	require.NoError(t, tag.NextN(t.Context(), make([]int64, 30_000)))
 	eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
@@ -93,7 +93,7 @@ func TestStepEndsAtAMillion(t *testing.T) {
 func TestOutageIsNotALongSegment(t *testing.T) {
 	store, fake := segmenttest.NewStore(), fakeClock()
 	store.Set("order", 0, 100)
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake, Refresh: 1000 * time.Hour})
+	svc := start(t, segment.Config{Store: store, Clock: fake, Refresh: 1000 * time.Hour})
 	tag := lookup(t, svc, "order")
 	require.NoError(t, tag.NextN(t.Context(), make([]int64, 10)))
 	eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
@@ -114,7 +114,7 @@ func TestTableStepNearTheEndOfInt64(t *testing.T) {
 	store := segmenttest.NewStore()
 	const step = math.MaxInt64 / 4
 	store.Set("order", 0, step)
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks()})
+	svc := start(t, segment.Config{Store: store})
 	tag := lookup(t, svc, "order")
 	require.Zero(t, next(t, tag))
 	require.EqualValues(t, step, tag.Status().Current.Hi)

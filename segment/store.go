@@ -76,12 +76,12 @@ type Admin interface {
 	Delete(ctx context.Context, tag string) error
 }
 
-// Marks remembers durably, on this machine, the highest end of a range that was
+// HighWater remembers durably, on this machine, the highest end of a range that was
 // ever used for each tag, so that a table that went backwards is found out
 // after a restart too.
-type Marks interface {
-	// High returns the mark of tag; 0 when there is none.
-	High(ctx context.Context, tag string) (int64, error)
+type HighWater interface {
+	// Get returns the mark of tag; 0 when there is none.
+	Get(ctx context.Context, tag string) (int64, error)
 	// Raise records high for tag durably before it returns, and never
 	// lowers a mark.
 	Raise(ctx context.Context, tag string, high int64) error

@@ -25,11 +25,11 @@ type Tag struct {
 	name string               // immutable
 
 	mu       sync.Mutex
-	buf      *buffer // mu protects; nil until the first use
-	observed int64   // mu protects; the highest max_id that a pass has shown
-	step     int64   // mu protects; the table's step as a pass has shown it last
-	tally    *tally  // mu protects; nil until the first use under this name
-	gone     bool    // mu protects; the row is no more, nothing is published any more
+	buf      *buffer   // mu protects; nil until the first use
+	observed int64     // mu protects; the highest max_id that a pass has shown
+	step     int64     // mu protects; the table's step as a pass has shown it last
+	counters *counters // mu protects; nil until the first use under this name
+	gone     bool      // mu protects; the row is no more, nothing is published any more
 
 	seen uint32 // Service.loading protects; the pass that saw the row last
 }
@@ -41,22 +41,22 @@ const (
 	stateIdle    state = iota // nothing is wanted
 	stateQueued               // waits for a fetcher
 	stateRunning              // a fetcher has it
-	stateBackoff              // failed; an alarm puts it into the queue again
+	stateBackoff              // failed; a timer puts it into the queue again
 )
 
 // buffer is what a tag needs once it is in use. Tag.mu protects all of it.
 type buffer struct {
 	next    *span         // the range after the current one
-	state   state         // S4: stateRunning is entered from stateQueued only, by one fetcher
+	state   state         // segment.S4: stateRunning is entered from stateQueued only, by one fetcher
 	urgent  bool          // queued before those that nobody waits for
 	done    chan struct{} // closed when the attempt under way ends; nil when nobody waits
 	waiters int           // requests inside waitLocked
 
-	high     int64 // S2: the mark, and the end of every range of ours
+	high     int64 // segment.S2: the mark, and the end of every range of ours
 	markRead bool  // high includes the mark
 	pending  Range // fetched and ours, but not marked yet
 
-	pace   pace
+	policy stepPolicy
 	asked  time.Duration // when the range that is being fetched was first wanted
 	stepAt int64         // the end of the last range: max_id when it showed the table's step
 
@@ -141,7 +141,7 @@ func (t *Tag) prefetch() {
 func (t *Tag) bufferLocked() *buffer {
 	if t.buf == nil {
 		t.buf = &buffer{
-			pace: pace{table: t.step},
+			policy: stepPolicy{table: t.step},
 			retry: backoff.ExponentialBackOff{
 				InitialInterval:     retryFirst,
 				Multiplier:          2,
@@ -150,8 +150,8 @@ func (t *Tag) bufferLocked() *buffer {
 			},
 		}
 	}
-	if t.tally == nil {
-		t.tally = new(tally)
+	if t.counters == nil {
+		t.counters = new(counters)
 		t.svc.inUse.add(t)
 	}
 	return t.buf
@@ -161,10 +161,10 @@ func (t *Tag) bufferLocked() *buffer {
 // some moment, so that others may have used every ID below it: raising to it is
 // sound however old the pass's view is. It is never lowered.
 //
-// A step may go both ways. There a view from before our last fetch is too old:
-// its max_id tells. (That of a table that was set back is taken for one, until
-// the row is mended. The other way round a fetch whose view is older than a
-// pass's is given up for it: settle.)
+// A step may go both ways, so that a view from before our last fetch is too old for
+// it, as its max_id shows. (The view of a table that was set back is taken for an old
+// one too, until the row is fixed. In the other direction, settle gives up a fetch
+// whose view is older than a pass's.)
 func (t *Tag) observe(maxID, step int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -173,7 +173,7 @@ func (t *Tag) observe(maxID, step int64) {
 		if maxID < b.stepAt {
 			return
 		}
-		b.pace.table = step
+		b.policy.table = step
 	}
 	t.setStepLocked(step)
 }
@@ -194,7 +194,7 @@ func (t *Tag) remove() int64 {
 	defer t.mu.Unlock()
 	t.gone = true
 	if s := t.live.Swap(nil); s != nil {
-		t.tally.done += s.close() // N1: somebody may have loaded it just before
+		t.counters.done += s.close() // segment.N1: somebody may have loaded it just before
 	}
 	if t.buf == nil {
 		return t.observed
@@ -204,7 +204,7 @@ func (t *Tag) remove() int64 {
 	return t.floorLocked()
 }
 
-// floorLocked is the highest value ever seen (S2).
+// floorLocked is the highest value ever seen (segment.S2).
 func (t *Tag) floorLocked() int64 {
 	if t.buf == nil {
 		return t.observed

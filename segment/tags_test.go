@@ -14,7 +14,7 @@ import (
 )
 
 func TestUnknownTag(t *testing.T) {
-	svc := start(t, segment.Config{Store: segmenttest.NewStore(), Marks: segmenttest.NewMarks()})
+	svc := start(t, segment.Config{Store: segmenttest.NewStore()})
 	_, err := svc.Lookup([]byte("order"))
 	require.ErrorIs(t, err, segment.ErrUnknownTag)
 	require.NotErrorIs(t, err, segment.ErrUnavailable)
@@ -24,7 +24,7 @@ func TestFirstLoadFailingThreeTimes(t *testing.T) {
 	store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
 	store.Set("order", 5, 10)
 	store.FailNext(3, errDown)
-	svc := newService(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake, Notify: rec.notify})
+	svc := newService(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
 	require.ErrorIs(t, svc.Ready(), segment.ErrUnavailable)
 	run(t, svc)
 	eventually(t, func() bool { return len(rec.of(segment.KindLoadFailed, "")) == 1 }, "event")
@@ -44,7 +44,7 @@ func TestFirstLoadFailingThreeTimes(t *testing.T) {
 func TestFirstFetchFailingThreeTimes(t *testing.T) {
 	store, rec := segmenttest.NewStore(), &recorder{}
 	store.Set("order", 5, 10)
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Notify: rec.notify, Wait: patience})
+	svc := start(t, segment.Config{Store: store, Notify: rec.notify, Wait: patience})
 	store.FailNext(3, errDown)
 	require.EqualValues(t, 5, next(t, lookup(t, svc, "order")), "not a failure for the request")
 	eventually(t, func() bool { return len(rec.kinds("order")) == 2 }, "events")
@@ -53,7 +53,7 @@ func TestFirstFetchFailingThreeTimes(t *testing.T) {
 }
 
 // refreshClock lets one refresh begin for each value that is sent to refresh: a
-// pass more, while a range is being fetched, would have it given up (S2).
+// pass more, while a range is being fetched, would have it given up (segment.S2).
 type refreshClock struct {
 	*clocktest.Fake
 	refresh chan struct{}
@@ -77,7 +77,7 @@ func TestTagsComeAndGo(t *testing.T) {
 		store.Set(tag, 100, 10)
 	}
 	clk := &refreshClock{Fake: fake, refresh: make(chan struct{})}
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: clk, Notify: rec.notify})
+	svc := start(t, segment.Config{Store: store, Clock: clk, Notify: rec.notify})
 	eventually(t, func() bool { return len(rec.of(segment.KindLoaded, "")) == 1 }, "event")
 	require.EqualValues(t, 3, rec.of(segment.KindLoaded, "")[0].Count)
 	held := lookup(t, svc, "b")
@@ -125,9 +125,9 @@ func TestFailedPassRemovesNothing(t *testing.T) {
 	store, rec := segmenttest.NewStore(), &recorder{}
 	store.Set("a", 0, 10)
 	store.Set("z", 0, 10)
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fakeClock(), Notify: rec.notify})
+	svc := start(t, segment.Config{Store: store, Clock: fakeClock(), Notify: rec.notify})
 	broken := &brokenPass{Store: store, after: 1}
-	svc2 := start(t, segment.Config{Store: broken, Marks: segmenttest.NewMarks(), Clock: fakeClock(), Notify: rec.notify})
+	svc2 := start(t, segment.Config{Store: broken, Clock: fakeClock(), Notify: rec.notify})
 	broken.on = true
 	require.ErrorIs(t, svc2.Reload(t.Context()), errDown)
 	lookup(t, svc2, "z")
@@ -153,9 +153,9 @@ type brokenPass struct {
 
 func TestRecreatedTagNeverRepeats(t *testing.T) {
 	store, rec := segmenttest.NewStore(), &recorder{}
-	marks := segmenttest.NewMarks()
+	marks := segmenttest.NewHighWater()
 	store.Set("order", 0, 10)
-	svc := start(t, segment.Config{Store: store, Marks: marks, Notify: rec.notify, Wait: 20 * time.Millisecond})
+	svc := start(t, segment.Config{Store: store, HighWater: marks, Notify: rec.notify, Wait: 20 * time.Millisecond})
 	last := next(t, lookup(t, svc, "order"))
 	eventually(t, func() bool { return status(t, svc, "order").Next.Ready }, "both ranges")
 	// Another daemon takes ranges; a pass shows us.
@@ -185,7 +185,7 @@ func TestFetchFindsTheTagGone(t *testing.T) {
 	store, rec := segmenttest.NewStore(), &recorder{}
 	store.Set("order", 0, 10)
 	store.Set("other", 0, 10)
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Notify: rec.notify})
+	svc := start(t, segment.Config{Store: store, Notify: rec.notify})
 	require.NoError(t, store.Delete(t.Context(), "order"))
 	tag := lookup(t, svc, "order")
 	_, err := tag.Next(t.Context())
@@ -201,12 +201,12 @@ func TestFetchFindsTheTagGone(t *testing.T) {
 func TestUnusedTagFetchesNothing(t *testing.T) {
 	store := segmenttest.NewStore()
 	store.Set("order", 0, 10)
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fakeClock()})
+	svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
 	for range 10 {
 		require.NoError(t, svc.Reload(t.Context()))
 	}
 	require.Zero(t, store.Fetches("order"))
-	require.Zero(t, svc.Alarms())
+	require.Zero(t, svc.Timers())
 	require.False(t, lookup(t, svc, "order").HasBuffer())
 }
 
@@ -222,7 +222,7 @@ func TestBytesPerUnusedTag(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	svc := newService(t, segment.Config{Store: store, Marks: segmenttest.NewMarks()})
+	svc := newService(t, segment.Config{Store: store})
 	before := heap()
 	require.NoError(t, svc.Reload(t.Context()))
 	perTag := float64(heap()-before) / tags

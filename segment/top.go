@@ -50,7 +50,7 @@ func (p *top) add(st Status) {
 func (p *top) addUnused(t *Tag) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.tally == nil {
+	if t.counters == nil {
 		p.add(t.statusLocked())
 	}
 }

@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// waiter is the waiting budget of one request: one alarm, set when the request
+// waiter is the waiting budget of one request: one timer, set when the request
 // first has to wait, however many ranges it waits for.
 type waiter struct {
 	deadline time.Duration // monotonic
-	alarm    *alarm
+	timer    *timer
 	expired  chan struct{}
 	over     bool // the budget is used up
 }
 
 func (w *waiter) startLocked(s *Service) error {
-	if w.alarm != nil {
+	if w.timer != nil {
 		return nil
 	}
 	w.deadline = s.clock.Mono() + s.wait()
 	expired := make(chan struct{})
 	w.expired = expired
-	w.alarm = s.alarms.add(w.deadline, func() { close(expired) })
-	if w.alarm == nil {
+	w.timer = s.timers.add(w.deadline, func() { close(expired) })
+	if w.timer == nil {
 		return errStopped
 	}
 	return nil
 }
 
 func (w *waiter) stop(s *Service) {
-	if w.alarm != nil {
-		s.alarms.remove(w.alarm)
+	if w.timer != nil {
+		s.timers.remove(w.timer)
 	}
 }
 
@@ -125,8 +125,8 @@ func (t *Tag) waitLocked(ctx context.Context, b *buffer, w *waiter) error {
 	return nil
 }
 
-// hastenLocked brings the next attempt forward, once a pause, for one who can't
-// wait for it: an empty tag that is asked for is full again a moment after the
+// hastenLocked brings the next attempt forward, once a pause, for a request
+// that can't wait for it: an empty tag that is asked for is full again a moment after the
 // database is back, and the long pauses are for tags that nobody asks for.
 func (t *Tag) hastenLocked(b *buffer) {
 	soon := b.failedAt + retryWanted
@@ -134,7 +134,7 @@ func (t *Tag) hastenLocked(b *buffer) {
 		return
 	}
 	b.hastened = true
-	t.svc.alarms.add(soon, t.retryNow)
+	t.svc.timers.add(soon, t.retryNow)
 }
 
 // askLocked wants a range. urgent: somebody waits for it.

@@ -14,7 +14,7 @@ import (
 func TestContextCancelled(t *testing.T) {
 	store := segmenttest.NewStore()
 	store.Set("order", 0, 1)
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fakeClock()})
+	svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
 	tag := lookup(t, svc, "order")
 	release := store.Hang()
 
@@ -36,7 +36,7 @@ func TestWaitIsForTheRequestNotForTheID(t *testing.T) {
 	store := segmenttest.NewStore()
 	store.Set("order", 0, 10)
 	fake := fakeClock()
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake, MaxStep: 10})
+	svc := start(t, segment.Config{Store: store, Clock: fake, MaxStep: 10})
 	tag := lookup(t, svc, "order")
 
 	// Each fetch takes 200 ms. A batch of three ranges would take 600.
@@ -57,7 +57,7 @@ func TestWaitExceeded(t *testing.T) {
 	store := segmenttest.NewStore()
 	store.Set("order", 0, 10)
 	fake, rec := fakeClock(), &recorder{}
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake, Notify: rec.notify})
+	svc := start(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
 	tag := lookup(t, svc, "order")
 	release := store.Hang()
 
@@ -66,7 +66,7 @@ func TestWaitExceeded(t *testing.T) {
 	for range callers {
 		go func() { _, err := tag.Next(context.Background()); results <- err }()
 	}
-	eventually(t, func() bool { return tag.Waiters() == callers && svc.Alarms() == callers+1 }, "all wait")
+	eventually(t, func() bool { return tag.Waiters() == callers && svc.Timers() == callers+1 }, "all wait")
 	fake.Advance(segment.DefaultWait - 1)
 	require.Empty(t, results)
 	fake.Advance(1)
@@ -91,13 +91,13 @@ func TestTimesChange(t *testing.T) {
 	store := segmenttest.NewStore()
 	store.Set("order", 0, 10)
 	fake := fakeClock()
-	svc := start(t, segment.Config{Store: store, Marks: segmenttest.NewMarks(), Clock: fake})
+	svc := start(t, segment.Config{Store: store, Clock: fake})
 	tag := lookup(t, svc, "order")
 	release := store.Hang()
 	defer release()
 	early := make(chan error, 1)
 	go func() { _, err := tag.Next(context.Background()); early <- err }()
-	eventually(t, func() bool { return tag.Waiters() == 1 && svc.Alarms() == 2 }, "one waits")
+	eventually(t, func() bool { return tag.Waiters() == 1 && svc.Timers() == 2 }, "one waits")
 
 	for _, bad := range [][2]time.Duration{{0, time.Second}, {time.Second, 0}, {-1, 1}} {
 		_, err := svc.PrepareTimes(bad[0], bad[1])
@@ -108,7 +108,7 @@ func TestTimesChange(t *testing.T) {
 	take()
 	late := make(chan error, 1)
 	go func() { _, err := tag.Next(context.Background()); late <- err }()
-	eventually(t, func() bool { return tag.Waiters() == 2 && svc.Alarms() == 3 }, "two wait")
+	eventually(t, func() bool { return tag.Waiters() == 2 && svc.Timers() == 3 }, "two wait")
 	fake.Advance(100 * time.Millisecond)
 	require.ErrorIs(t, <-late, segment.ErrUnavailable)
 	require.Empty(t, early)

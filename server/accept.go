@@ -25,13 +25,13 @@ func wantsJSON(h *fasthttp.RequestHeader) bool {
 	return p.json()
 }
 
-// preference is what Accept says of the two types, in thousandths. A more
-// specific range counts before a less specific one (RFC 9110, 12.5.1).
+// preference is what Accept says about the two types, in thousandths. A specific
+// range takes precedence over a general one (RFC 9110, 12.5.1).
 type preference struct {
-	jsonQ                     int
-	jsonNamed                 bool
-	textQ, anyTextQ, anyQ     int
-	textNamed, anyText, anyed bool
+	jsonQ                       int
+	jsonNamed                   bool
+	textQ, anyTextQ, anyQ       int
+	textNamed, anyText, anyType bool
 }
 
 func (p *preference) json() bool {
@@ -41,7 +41,7 @@ func (p *preference) json() bool {
 		text = p.textQ
 	case p.anyText:
 		text = p.anyTextQ
-	case p.anyed:
+	case p.anyType:
 		text = p.anyQ
 	}
 	return p.jsonNamed && p.jsonQ > 0 && p.jsonQ >= text
@@ -63,7 +63,7 @@ func (p *preference) add(line []byte) {
 		case bytes.EqualFold(name, []byte("text/*")):
 			p.anyTextQ, p.anyText = max(p.anyTextQ, q), true
 		case bytes.Equal(name, anything):
-			p.anyQ, p.anyed = max(p.anyQ, q), true
+			p.anyQ, p.anyType = max(p.anyQ, q), true
 		}
 	}
 }

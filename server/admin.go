@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// adminTimeout bounds what one change, or one look at the table, may take.
+	// adminTimeout bounds one change or one read of the table.
 	adminTimeout = 5 * time.Second
 	// maxDescription is leaf_alloc's, in characters.
 	maxDescription = 256
 )
 
-// admin lets h run for the bearer of the admin token only.
+// admin runs h only for the bearer of the admin token.
 func (s *Server) admin(h func(ctx *fasthttp.RequestCtx, b *Backend) error) handler {
 	return func(ctx *fasthttp.RequestCtx) error {
 		settings := s.live.Load()
@@ -43,11 +43,11 @@ func (s *Server) admin(h func(ctx *fasthttp.RequestCtx, b *Backend) error) handl
 	}
 }
 
-// authorize returns nil for a request that bears the admin token of settings,
-// which have one; else errUnauthorized.
+// authorize returns nil for a request with the admin token of settings, which must
+// have one; else errUnauthorized.
 func (s *Server) authorize(ctx *fasthttp.RequestCtx, settings *live) error {
 	scheme, token, _ := strings.Cut(string(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)), " ")
-	// Digests are compared: the time tells nothing of the token's length.
+	// Digests are compared, so that the time doesn't reveal the token's length.
 	got := sha256.Sum256([]byte(strings.TrimLeft(token, " ")))
 	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], settings.adminDigest[:]) != 1 {
 		s.auditRefused(ctx, "refused: wrong or no admin token")
@@ -161,8 +161,8 @@ func (s *Server) updateTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	return changedRow(ctx, after)
 }
 
-// deleteTag answers DELETE /api/segments/{key}. The row that it shows is the one
-// read just before: a fetch may have moved max_id in between.
+// deleteTag answers DELETE /api/segments/{key}. The row in the answer is the one read
+// just before the deletion: a fetch may have moved max_id in between.
 func (s *Server) deleteTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	key, err := pathKey(ctx)
 	if err != nil {
@@ -196,9 +196,8 @@ func (s *Server) findRow(below context.Context, b *Backend, key []byte) (segment
 	return segment.Row{}, errUnknownKey
 }
 
-// reload has the table read again after a change. The change is made: that the
-// tags can't be read just now is no failure of the request, and the next pass
-// shows it.
+// reload reads the table again after a change. The change is made: if the tags can't
+// be read now, the request has still succeeded, and the next pass will show it.
 func (s *Server) reload(below context.Context, b *Backend, tag string) {
 	if err := b.Segments.Reload(below); err != nil {
 		s.cfg.Log.Warn().Err(err).Str("tag", tag).Msg("the tags could not be read after a change; the next pass will show it")
@@ -212,8 +211,8 @@ func checkDescription(d *string) error {
 	return nil
 }
 
-// storeError answers a failed look at the table or change of it. What the table
-// of errors doesn't know is a driver's: it is logged here, and never shown.
+// storeError returns the answer to a failed read or change of the table. An error that
+// translations doesn't have comes from the driver: it is logged, and never shown.
 func (s *Server) storeError(err error) error {
 	if e := answerTo(err); e != errInternal && e != errOverloaded {
 		return e

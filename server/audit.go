@@ -11,11 +11,11 @@ import (
 	"github.com/leafd/leafd/segment"
 )
 
-// audit logs a change that was made: one line with audit=<action>, whatever the
-// level of the log. before and after are what the change replaced and what it
-// made; nil is left out. Every change by HTTP goes through here.
+// audit logs a change that was made as one line with audit=<action>, whatever the log
+// level. before and after are the old and new values; nil is left out. Every change by
+// HTTP is logged here.
 func (s *Server) audit(ctx *fasthttp.RequestCtx, action, tag string, before, after zerolog.LogObjectMarshaler) {
-	// Without a level of its own no level set for the log drops it.
+	// A line without a level is not dropped by any log level.
 	e := s.cfg.Log.WithLevel(zerolog.NoLevel).Str(zerolog.LevelFieldName, zerolog.LevelInfoValue)
 	e = from(e.Str("audit", action).Str("tag", tag), ctx).Str("who", "admin token")
 	if before != nil {
@@ -27,14 +27,14 @@ func (s *Server) audit(ctx *fasthttp.RequestCtx, action, tag string, before, aft
 	e.Msg("changed by HTTP")
 }
 
-// auditRefused logs an attempt that had no right to change anything. There can be
-// thousands a second: only some are logged.
+// auditRefused logs an unauthorized attempt. There can be thousands a second, so they
+// are sampled.
 func (s *Server) auditRefused(ctx *fasthttp.RequestCtx, why string) {
 	from(s.sampled.Warn().Str("audit", "refused"), ctx).Bytes("method", ctx.Method()).Bytes("path", ctx.Path()).Msg(why)
 }
 
-// from adds who sent the request: its address, what the kernel says of the
-// process behind a unix socket, and the certificate that was verified.
+// from adds the sender of the request: the address, user and process of a unix socket's
+// peer, and the verified certificate.
 func from(e *zerolog.Event, ctx *fasthttp.RequestCtx) *zerolog.Event {
 	e = e.Stringer("client", ctx.RemoteAddr()).Stringer("surface", surfaceOf(ctx))
 	if uid, pid, ok := unixPeer(ctx.Conn()); ok {
@@ -58,8 +58,7 @@ func clientCertificate(nc net.Conn) *x509.Certificate {
 	return nil
 }
 
-// beneath returns the connection of type T that nc is, or stands on; nil if there is
-// none.
+// beneath returns the connection of type T that nc is or wraps; nil if there is none.
 func beneath[T net.Conn](nc net.Conn) *T {
 	for nc != nil {
 		if c, ok := nc.(T); ok {

@@ -112,9 +112,9 @@ func TestRefusedAttemptsAreSampled(t *testing.T) {
 // Who changed it: the process behind a unix socket, the certificate of a client.
 func TestAuditNamesTheClient(t *testing.T) {
 	ca := certtest.New(t, "ca")
-	folder := t.TempDir()
-	files := writePair(t, folder, ca.Issue(t, "leafd"))
-	files.ClientCA = certtest.Write(t, folder, "ca.crt", ca.PEM)
+	dir := t.TempDir()
+	files := writePair(t, dir, ca.Issue(t, "leafd"))
+	files.ClientCA = certtest.Write(t, dir, "ca.crt", ca.PEM)
 	certificates, err := OpenCertificates(files, 0, nil)
 	require.NoError(t, err)
 	r := start(t, func(c *Config) { c.AdminApart = true })

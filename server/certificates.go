@@ -17,27 +17,27 @@ import (
 // error names the file and says what is wrong with it.
 var ErrCertificate = errors.New("server: unusable certificate")
 
-// DefaultCertificateInterval is how often Certificates looks at its files.
+// DefaultCertificateInterval is how often Certificates checks its files.
 const DefaultCertificateInterval = 2 * time.Second
 
 const (
-	// expiryNotice is how long before the end of a certificate it is told, at most;
-	// for short-lived ones it is the last quarter of their life.
+	// expiryNotice is how long before its end a certificate is reported as expiring;
+	// a short-lived one is reported in the last quarter of its life.
 	expiryNotice = 14 * 24 * time.Hour
-	// expiryRepeat is the time after which it is told again.
+	// expiryRepeat is the time after which it is reported again.
 	expiryRepeat = 24 * time.Hour
 )
 
 // CertificateFiles are PEM files.
 type CertificateFiles struct {
-	Cert, Key string // the certificate, what lies between it and its CA, and its key
+	Cert, Key string // the certificate with its intermediates, and its key
 	ClientCA  string // the CAs that sign clients' certificates; empty: none
-	// Mutual makes a certificate unusable that daemons with the same ClientCA would
-	// not take, for a server's and for a client's.
+	// Mutual refuses a certificate that daemons with the same ClientCA would not
+	// accept both from a server and from a client.
 	Mutual bool
 }
 
-// CertificateEvent is what happened to a certificate.
+// CertificateEvent tells what happened to a certificate.
 type CertificateEvent struct {
 	Kind    CertificateKind
 	Subject string    // of the certificate in use
@@ -45,39 +45,40 @@ type CertificateEvent struct {
 	Err     error     // of CertificateRefused
 }
 
-// CertificateKind is what a CertificateEvent tells.
+// CertificateKind is the kind of a CertificateEvent.
 type CertificateKind uint8
 
 const (
 	// CertificateLoaded says that changed files are in use.
 	CertificateLoaded CertificateKind = iota + 1
-	// CertificateRefused says that changed files can't be used, and the ones before stay.
+	// CertificateRefused says that changed files can't be used; the previous ones stay.
 	CertificateRefused
 	// CertificateExpiring says that the certificate in use ends soon.
 	CertificateExpiring
-	// CertificateExpired says that the certificate in use has ended; it is served on.
+	// CertificateExpired says that the certificate in use has ended; it is still served.
 	CertificateExpired
 )
 
-// Certificates serves what is in files, and follows them while Run runs. It keeps:
+// Certificates serves the certificate of some files, and reloads it while Run runs. It
+// keeps:
 //
-//	K1  Certificate, key and client CAs change together, or not at all: a
+//	server.K1  Certificate, key and client CAs change together, or not at all: a
 //	    connection sees one state of the three files.
-//	K2  Nothing that can't be used replaces what can. Files that are being written,
-//	    or don't fit each other for a moment, are looked at again before they are
-//	    complained of.
-//	K3  A look compares contents: renames, links that are set elsewhere and clocks
-//	    that are set back hide no change.
+//	server.K2  A certificate that can't be used never replaces one that can. Files
+//	    that are being written, or don't match for a moment, are read a second time
+//	    before they are reported.
+//	server.K3  Contents are compared: a rename, a changed symbolic link or a clock
+//	    that is set back hides no change.
 type Certificates struct {
 	files  CertificateFiles       // immutable
 	notify func(CertificateEvent) // immutable
 	every  time.Duration          // immutable
 	inUse  atomic.Pointer[certificateSet]
 
-	mu      sync.Mutex
-	failing string    // mu protects; what the last look complained of; "": nothing
-	told    bool      // mu protects; failing was told
-	expiry  time.Time // mu protects; when the expiry was last told
+	mu       sync.Mutex
+	failing  string    // mu protects; the error of the last Look; "": none
+	reported bool      // mu protects; failing was reported
+	expiry   time.Time // mu protects; when the expiry was last reported
 }
 
 // certificateSet is one state of the files. It is never changed.
@@ -87,9 +88,9 @@ type certificateSet struct {
 	clients *x509.CertPool    // nil: none
 }
 
-// OpenCertificates reads files. notify is called from Run and Look; it must not
-// call Look. every is how often Run looks; 0 for DefaultCertificateInterval.
-// ErrCertificate; one that has expired is none: Run tells of it.
+// OpenCertificates reads files. notify is called from Run and Look; it must not call
+// Look. Run checks the files each interval of every; 0 is DefaultCertificateInterval.
+// It returns ErrCertificate, but not for an expired certificate: Run reports that.
 func OpenCertificates(files CertificateFiles, every time.Duration, notify func(CertificateEvent)) (*Certificates, error) {
 	if every == 0 {
 		every = DefaultCertificateInterval
@@ -121,16 +122,16 @@ func (c *Certificates) Run(ctx context.Context) error {
 	}
 }
 
-// Look looks at the files now.
+// Look checks the files now.
 func (c *Certificates) Look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	set, err := c.changedLocked()
 	switch {
-	case err != nil && err.Error() != c.failing: // K2
-		c.failing, c.told = err.Error(), false
-	case err != nil && !c.told:
-		c.told = true
+	case err != nil && err.Error() != c.failing: // server.K2
+		c.failing, c.reported = err.Error(), false
+	case err != nil && !c.reported:
+		c.reported = true
 		c.notify(c.event(CertificateRefused, err))
 	case err == nil:
 		c.failing = ""
@@ -140,10 +141,10 @@ func (c *Certificates) Look() {
 			c.notify(c.event(CertificateLoaded, nil))
 		}
 	}
-	c.tellExpiryLocked(time.Now())
+	c.reportExpiryLocked(time.Now())
 }
 
-// changedLocked returns what the files hold, nil where it is in use already.
+// changedLocked returns the content of the files; nil when it is in use already.
 func (c *Certificates) changedLocked() (*certificateSet, error) {
 	texts, err := c.files.read()
 	if err != nil {
@@ -163,8 +164,8 @@ func (c *Certificates) changedLocked() (*certificateSet, error) {
 	return set, nil
 }
 
-// tellExpiryLocked tells that the certificate ends soon, or has ended, once a day.
-func (c *Certificates) tellExpiryLocked(now time.Time) {
+// reportExpiryLocked reports once a day that the certificate ends soon, or has ended.
+func (c *Certificates) reportExpiryLocked(now time.Time) {
 	leaf := c.inUse.Load().pair.Leaf
 	notice := min(expiryNotice, leaf.NotAfter.Sub(leaf.NotBefore)/4)
 	if now.Before(leaf.NotAfter.Add(-notice)) {

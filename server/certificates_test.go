@@ -44,10 +44,10 @@ func kinds(list []CertificateEvent) []CertificateKind {
 	return all
 }
 
-// writePair writes a pair into folder, and returns where.
-func writePair(t *testing.T, folder string, p certtest.Pair) CertificateFiles {
+// writePair writes a pair into dir, and returns where.
+func writePair(t *testing.T, dir string, p certtest.Pair) CertificateFiles {
 	t.Helper()
-	return CertificateFiles{Cert: certtest.Write(t, folder, "tls.crt", p.Cert), Key: certtest.Write(t, folder, "tls.key", p.Key)}
+	return CertificateFiles{Cert: certtest.Write(t, dir, "tls.crt", p.Cert), Key: certtest.Write(t, dir, "tls.key", p.Key)}
 }
 
 // inUse returns the name in the certificate that a new connection gets.
@@ -58,7 +58,7 @@ func inUse(t *testing.T, c *Certificates) string {
 	return conf.Certificates[0].Leaf.Subject.CommonName
 }
 
-// K1, K2: only a whole and usable change is taken.
+// server.K1, server.K2: only a whole and usable change is taken.
 func TestCertificatesFollowTheirFiles(t *testing.T) {
 	ca := certtest.New(t, "ca")
 	one, two := ca.Issue(t, "one"), ca.Issue(t, "two")
@@ -113,39 +113,39 @@ func TestCertificatesFollowTheirFiles(t *testing.T) {
 	}
 }
 
-// K2: between the writing of the certificate and of the key.
+// server.K2: between the writing of the certificate and of the key.
 func TestCertificatesThatAreBeingWrittenAreNoFailure(t *testing.T) {
 	ca := certtest.New(t, "ca")
 	one, two := ca.Issue(t, "one"), ca.Issue(t, "two")
 	var events told
-	folder := t.TempDir()
-	c, err := OpenCertificates(writePair(t, folder, one), 0, events.notify)
+	dir := t.TempDir()
+	c, err := OpenCertificates(writePair(t, dir, one), 0, events.notify)
 	require.NoError(t, err)
-	certtest.Write(t, folder, "tls.crt", two.Cert)
+	certtest.Write(t, dir, "tls.crt", two.Cert)
 	c.Look()
 	require.Equal(t, "one", inUse(t, c))
-	certtest.Write(t, folder, "tls.key", two.Key)
+	certtest.Write(t, dir, "tls.key", two.Key)
 	c.Look()
 	require.Equal(t, []CertificateKind{CertificateLoaded}, kinds(events.take()))
 	require.Equal(t, "two", inUse(t, c))
 }
 
-// K3: as Kubernetes changes a secret: the files are links to a link to a folder.
+// server.K3: as Kubernetes changes a secret: the files are links to a link to a directory.
 func TestCertificatesBehindLinks(t *testing.T) {
 	ca := certtest.New(t, "ca")
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for _, name := range []string{"one", "two"} {
-		require.NoError(t, os.Mkdir(filepath.Join(folder, name), 0o700))
-		writePair(t, filepath.Join(folder, name), ca.Issue(t, name))
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+		writePair(t, filepath.Join(dir, name), ca.Issue(t, name))
 	}
 	lead := func(to string) {
-		require.NoError(t, os.Symlink(to, filepath.Join(folder, "..tmp")))
-		require.NoError(t, os.Rename(filepath.Join(folder, "..tmp"), filepath.Join(folder, "..data")))
+		require.NoError(t, os.Symlink(to, filepath.Join(dir, "..tmp")))
+		require.NoError(t, os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, "..data")))
 	}
 	lead("one")
-	files := CertificateFiles{Cert: filepath.Join(folder, "tls.crt"), Key: filepath.Join(folder, "tls.key")}
+	files := CertificateFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key")}
 	for _, name := range []string{"tls.crt", "tls.key"} {
-		require.NoError(t, os.Symlink(filepath.Join("..data", name), filepath.Join(folder, name)))
+		require.NoError(t, os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)))
 	}
 	var events told
 	c, err := OpenCertificates(files, time.Millisecond, events.notify)
@@ -194,13 +194,13 @@ func TestCertificatesTellOfTheirEnd(t *testing.T) {
 			require.WithinDuration(t, now.Add(test.to), list[0].Expires, time.Second)
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.tellExpiryLocked(now.Add(23 * time.Hour))
+			c.reportExpiryLocked(now.Add(23 * time.Hour))
 			if test.to > 23*time.Hour || test.to < 0 {
 				require.Empty(t, events.take())
 			} else {
 				require.Equal(t, []CertificateKind{CertificateExpired}, kinds(events.take()), "the end itself is news")
 			}
-			c.tellExpiryLocked(now.Add(2 * day))
+			c.reportExpiryLocked(now.Add(2 * day))
 			require.Len(t, events.take(), 1, "once a day")
 		})
 	}
@@ -239,9 +239,9 @@ func TestMutualCertificates(t *testing.T) {
 		{"by another", other, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			folder := t.TempDir()
-			files := writePair(t, folder, test.by.Issue(t, "one", func(c *x509.Certificate) { c.ExtKeyUsage = test.usage }))
-			files.ClientCA = certtest.Write(t, folder, "ca.crt", ca.PEM)
+			dir := t.TempDir()
+			files := writePair(t, dir, test.by.Issue(t, "one", func(c *x509.Certificate) { c.ExtKeyUsage = test.usage }))
+			files.ClientCA = certtest.Write(t, dir, "ca.crt", ca.PEM)
 			_, err := OpenCertificates(files, 0, nil)
 			require.NoError(t, err)
 			files.Mutual = true
@@ -252,10 +252,10 @@ func TestMutualCertificates(t *testing.T) {
 			}
 
 			var events told
-			writePair(t, folder, ca.Issue(t, "before"))
+			writePair(t, dir, ca.Issue(t, "before"))
 			c, err := OpenCertificates(files, 0, events.notify)
 			require.NoError(t, err)
-			writePair(t, folder, test.by.Issue(t, "after", func(c *x509.Certificate) { c.ExtKeyUsage = test.usage }))
+			writePair(t, dir, test.by.Issue(t, "after", func(c *x509.Certificate) { c.ExtKeyUsage = test.usage }))
 			c.Look()
 			c.Look()
 			want, kind := "after", CertificateLoaded

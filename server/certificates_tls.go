@@ -6,14 +6,14 @@ import (
 	"errors"
 )
 
-// Server returns what a listener needs: TLS 1.2 or later, with the certificate that
-// is in use when a connection comes. With clients each one has to show a
-// certificate that a CA in use signed for clients.
+// Server returns the configuration of a listener: TLS 1.2 or later, with the
+// certificate in use when a connection arrives. With clients set, each client must
+// present a certificate that a CA in use signed for clients.
 func (c *Certificates) Server(clients bool) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			set := c.inUse.Load() // K1
+			set := c.inUse.Load() // server.K1
 			conf := &tls.Config{
 				MinVersion:   tls.VersionTLS12,
 				NextProtos:   []string{"http/1.1"},
@@ -24,7 +24,7 @@ func (c *Certificates) Server(clients bool) *tls.Config {
 					return nil, errors.New("server: clients need certificates, and there is no CA to check them with")
 				}
 				conf.ClientAuth, conf.ClientCAs = tls.RequireAndVerifyClientCert, set.clients
-				// A ticket would outlive the CA that its client was checked with.
+				// A session ticket would outlive the CA that verified its client.
 				conf.SessionTicketsDisabled = true
 			}
 			return conf, nil
@@ -32,11 +32,11 @@ func (c *Certificates) Server(clients bool) *tls.Config {
 	}
 }
 
-// Client returns what a daemon needs that asks another for its clock: it shows our
-// certificate to whoever wants one. With verify the other's has to be signed by a
-// client CA in use; its name is not compared, for an advertised address is ip:port,
-// which certificates rarely have. Without verify any certificate will do, and the
-// answer is worth what it is over plain HTTP.
+// Client returns the configuration of a daemon that asks another for its clock. It
+// presents our certificate where one is requested. With verify the peer's certificate
+// must be signed by a client CA in use; its name is not compared, because an advertised
+// address is ip:port, which certificates rarely have. Without verify any certificate is
+// accepted, and the answer is worth no more than over plain HTTP.
 func (c *Certificates) Client(verify bool) *tls.Config {
 	conf := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -53,8 +53,8 @@ func (c *Certificates) Client(verify bool) *tls.Config {
 	return conf
 }
 
-// checkMutual returns nil when another daemon with the same client CAs takes our
-// certificate for a client's and for a server's.
+// checkMutual returns nil when another daemon with the same client CAs accepts our
+// certificate both as a client's and as a server's.
 func (set *certificateSet) checkMutual() error {
 	chain := make([]*x509.Certificate, 0, len(set.pair.Certificate))
 	for _, der := range set.pair.Certificate {

@@ -13,7 +13,7 @@ import (
 type phase uint8
 
 const (
-	// reading: the request has begun, and its deadline is set.
+	// reading: a request has begun, and its deadline is set.
 	reading phase = iota
 	// waiting: a response was written; the next Read waits for a request.
 	waiting
@@ -25,30 +25,30 @@ const (
 // conn is a client's connection with time-outs that cost nothing per request:
 // fasthttp's own set two deadlines a request, 11 % of the CPU. It keeps:
 //
-//	C1  A Read that waits for a request ends after the idle time-out at the
-//	    latest, and not much before: its deadline is set anew only when the one
-//	    in force is off by more than the listener's slack.
-//	C2  A request that isn't complete after its first Read gets the read
-//	    time-out, once: bytes that dribble in don't extend it. The first
-//	    request of a connection has it from the accept on. (Of a request that
-//	    follows on another in one packet the first Read is the next one: it
-//	    has the idle time-out for that.)
-//	C3  A Write ends after the write time-out at the latest, and not before
+//	server.C1  A Read that waits for a request ends after the idle time-out at the
+//	    latest, and not much earlier: its deadline is moved only when the one in
+//	    force is off by more than the listener's slack.
+//	server.C2  A request that isn't complete after its first Read gets the read
+//	    time-out, once: bytes that arrive slowly don't extend it. The first
+//	    request of a connection has it from the accept on. (A pipelined request in
+//	    the same packet as another has its first Read after that one; that Read has
+//	    the idle time-out.)
+//	server.C3  A Write ends after the write time-out at the latest, and not before
 //	    half of it (less a tick of the coarse clock).
-//	C4  A coarse clock that stands still never extends a deadline.
+//	server.C4  A coarse clock that doesn't move never extends a deadline.
 //
-// One goroutine reads and writes; Close and kill may be called by any.
+// One goroutine reads and writes; any may call Close.
 type conn struct {
 	net.Conn
 	secure  secure
 	l       *listener   // immutable
-	phase   phase       // of the serving goroutine
-	readBy  int64       // of the serving goroutine: the read deadline set, on the listener's clock
-	writeBy int64       // of the serving goroutine: the write deadline set
+	phase   phase       // the serving goroutine's
+	readBy  int64       // the serving goroutine's: the read deadline, on the listener's clock
+	writeBy int64       // the serving goroutine's: the write deadline
 	fresh   atomic.Bool // nothing was read yet
-	linger  atomic.Bool // Close gives the client time to read the answer
+	linger  atomic.Bool // Close lets the client read the answer first
 	closed  atomic.Bool
-	digits  [maxDigits]byte // of the serving goroutine: the ID of the response being written
+	digits  [maxDigits]byte // the serving goroutine's: the ID of the response being written
 	// answered counts a request for IDs when its response is written.
 	answered answered
 }
@@ -67,14 +67,14 @@ func (c *conn) Read(p []byte) (int, error) {
 		}
 	}
 	switch c.phase {
-	case waiting: // C1
+	case waiting: // server.C1
 		c.phase = begun
 		if left := c.readBy - c.l.coarse.Load(); left < int64(c.l.idleTimeout-c.l.slack) || left > int64(c.l.idleTimeout+c.l.slack) {
 			if err := c.setRead(c.l.idleTimeout); err != nil {
 				return 0, err
 			}
 		}
-	case begun: // C2
+	case begun: // server.C2
 		c.phase = reading
 		if err := c.setRead(c.l.readTimeout); err != nil {
 			return 0, err
@@ -83,8 +83,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 	n, err := c.Conn.Read(p)
 	if err != nil && c.fresh.Load() && c.l.isClosed() && errors.Is(err, os.ErrDeadlineExceeded) {
-		// On a busy machine the grace may be over before it was looked at even once.
-		if err = c.SetReadDeadline(time.Now().Add(lastLook)); err == nil {
+		// On a busy machine the grace period may end before the first read.
+		if err = c.SetReadDeadline(time.Now().Add(lastRead)); err == nil {
 			n, err = c.Conn.Read(p)
 		}
 	}
@@ -92,7 +92,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		if n > 0 {
 			c.fresh.Store(false)
 		} else if errors.Is(err, os.ErrDeadlineExceeded) {
-			// It never said anything: there is no request to answer.
+			// The client never sent anything: there is no request to answer.
 			return 0, io.EOF
 		}
 	}
@@ -103,7 +103,7 @@ func (c *conn) Read(p []byte) (int, error) {
 func (c *conn) Write(p []byte) (int, error) {
 	c.phase = waiting
 	c.answered.written()
-	if c.writeBy-c.l.coarse.Load() < int64(c.l.writeTimeout/2) { // C3
+	if c.writeBy-c.l.coarse.Load() < int64(c.l.writeTimeout/2) { // server.C3
 		deadline := time.Now().Add(c.l.writeTimeout)
 		if err := c.SetWriteDeadline(deadline); err != nil {
 			return 0, err
@@ -117,7 +117,7 @@ func (c *conn) setRead(d time.Duration) error {
 	deadline := time.Now().Add(d)
 	c.readBy = int64(deadline.Sub(c.l.started))
 	if c.secure.tls != nil {
-		// TLS answers some of what it reads. The next Write sets its own (C3).
+		// TLS answers some of what it reads. The next Write sets its own (server.C3).
 		c.writeBy = 0
 		return c.SetDeadline(deadline)
 	}
@@ -130,45 +130,35 @@ func (c *conn) Close() error {
 		return nil
 	}
 	defer c.l.forget(c)
-	if c.linger.Load() {
-		c.drain()
+	if c.linger.Load() && c.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+		drain(c.Conn)
 	}
-	if c.l.isClosed() { // T3
+	if c.l.isClosed() { // server.T3
 		return c.raw().Close()
 	}
 	return c.Conn.Close()
 }
 
-// lastLook is how long a connection that has sent nothing is looked at once more.
-const lastLook = 10 * time.Millisecond
+// lastRead bounds the last read from a connection that has sent nothing.
+const lastRead = 10 * time.Millisecond
 
 const (
 	lingerTime  = 500 * time.Millisecond // as net/http
 	lingerBytes = 1 << 20
 )
 
-// drain takes what the client is still sending, within bounds: closing with
-// unread bytes resets the connection, and the client may lose the answer.
-func (c *conn) drain() {
-	half, ok := c.Conn.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || c.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
-		return
+// drain discards what the client is still sending, up to lingerBytes and nc's read
+// deadline: closing with unread bytes resets the connection, and the client may lose
+// the answer.
+func drain(nc net.Conn) {
+	if half, ok := nc.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		_, _ = io.CopyN(io.Discard, nc, lingerBytes) // the connection is closed next, whatever the error
 	}
-	// Whatever ends it, the connection is closed next.
-	_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
 }
 
-// lingerOnClose makes c, or the conn below it, drain before it closes.
+// lingerOnClose makes nc, or the conn below it, drain before it closes.
 func lingerOnClose(nc net.Conn) {
-	for nc != nil {
-		if c, ok := nc.(*conn); ok {
-			c.linger.Store(true)
-			return
-		}
-		below, ok := nc.(interface{ NetConn() net.Conn })
-		if !ok {
-			return
-		}
-		nc = below.NetConn()
+	if c := beneath[*conn](nc); c != nil {
+		(*c).linger.Store(true)
 	}
 }

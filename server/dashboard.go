@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"path"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -19,18 +18,18 @@ var webFiles embed.FS
 
 // dashboard is the page of GET / for browsers. It keeps:
 //
-//	D1  It is one response: script and style stand in it.
-//	D2  It runs nothing but its own scripts, known by their hashes, and asks nobody
-//	    but the daemon it came from: the browser holds it to both.
-//	D3  What the daemon says becomes text, never HTML: with require-trusted-types-for
-//	    the browser refuses every way to make HTML of a string.
+//	server.D1  It is one response, with script and style inline.
+//	server.D2  It runs only its own scripts, known by their hashes, and connects only to
+//	    the daemon that served it: the browser enforces both.
+//	server.D3  What the daemon says becomes text, never HTML: with require-trusted-types-for
+//	    the browser refuses every way to turn a string into HTML.
 type dashboard struct {
 	page   []byte // immutable
 	policy string // immutable; the Content-Security-Policy
 }
 
-// newDashboard puts the page together. web/page.html names its style and scripts as
-// files, so that editors know what they are.
+// newDashboard assembles the page. web/page.html names its style and scripts as files,
+// so that editors recognize them.
 func newDashboard() (*dashboard, error) {
 	page, err := webFiles.ReadFile("web/page.html")
 	if err != nil {
@@ -61,7 +60,7 @@ func newDashboard() (*dashboard, error) {
 	return &dashboard{page: page, policy: policy}, nil
 }
 
-// hashSource names a script or style in a Content-Security-Policy.
+// hashSource identifies a script or style in a Content-Security-Policy.
 func hashSource(content []byte) string {
 	sum := sha256.Sum256(content)
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
@@ -83,24 +82,13 @@ func (s *Server) root(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// prefersHTML tells whether an Accept header names text/html, and nothing that we
-// have besides with a higher quality. Ranges such as */* don't name it: curl sends
-// them.
+// prefersHTML tells whether an Accept header names text/html, and text/plain with no
+// higher quality. Ranges such as */* don't count: curl sends them.
 func prefersHTML(accept string) bool {
-	html, plain := -1.0, -1.0
+	html, plain := -1, -1
 	for entry := range strings.SplitSeq(accept, ",") {
 		kind, parameters, _ := strings.Cut(entry, ";")
-		q := 1.0
-		for p := range strings.SplitSeq(parameters, ";") {
-			name, value, _ := strings.Cut(strings.TrimSpace(p), "=")
-			if strings.EqualFold(strings.TrimSpace(name), "q") {
-				given, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-				if err != nil {
-					given = 0
-				}
-				q = given
-			}
-		}
+		q := quality([]byte(parameters))
 		switch strings.ToLower(strings.TrimSpace(kind)) {
 		case "text/html":
 			html = max(html, q)

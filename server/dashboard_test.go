@@ -149,7 +149,7 @@ func TestDashboardOfAThousandWorkersAndAHundredThousandTags(t *testing.T) {
 	}
 }
 
-// A page that was opened too early, and one that nobody sees.
+// A page that was opened while the daemon starts, and one that is hidden.
 func TestDashboardWaitsAndPauses(t *testing.T) {
 	t.Parallel()
 	r := startEmpty(t, nil)

@@ -25,7 +25,7 @@ type decoded struct {
 // decode answers GET /api/snowflake/decode/{id}.
 func (s *Server) decode(ctx *fasthttp.RequestCtx) error {
 	text, _ := ctx.UserValue("id").(string)
-	id, parts, layout, err := s.takeApart(text)
+	id, parts, layout, err := s.decodeID(text)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ const javaDecodeError = `,"errorMsg":"snowflake Id反解析发生异常!"`
 // decodeAsJava answers GET /decodeSnowflakeId as the Java Leaf does, but for the
 // status of a bad ID: 400, not 200.
 func (s *Server) decodeAsJava(ctx *fasthttp.RequestCtx) error {
-	_, parts, layout, err := s.takeApart(strings.TrimSpace(string(ctx.QueryArgs().Peek("snowflakeId"))))
+	_, parts, layout, err := s.decodeID(strings.TrimSpace(string(ctx.QueryArgs().Peek("snowflakeId"))))
 	if err != nil {
 		s.respond(ctx, answerTo(err), javaDecodeError)
 		return nil
@@ -70,9 +70,9 @@ func (s *Server) decodeAsJava(ctx *fasthttp.RequestCtx) error {
 	})
 }
 
-// takeApart decodes an ID in decimal. It returns errBadID, errModeDisabled,
-// errStarting or errDraining.
-func (s *Server) takeApart(text string) (int64, snowflake.Parts, snowflake.Layout, error) {
+// decodeID decodes an ID in decimal. It returns errBadID, errModeDisabled, errStarting
+// or errDraining.
+func (s *Server) decodeID(text string) (int64, snowflake.Parts, snowflake.Layout, error) {
 	b, err := s.ready()
 	if err != nil {
 		return 0, snowflake.Parts{}, snowflake.Layout{}, err
@@ -81,7 +81,7 @@ func (s *Server) takeApart(text string) (int64, snowflake.Parts, snowflake.Layou
 		return 0, snowflake.Parts{}, snowflake.Layout{}, errModeDisabled
 	}
 	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || text[0] < '0' { // a sign, which no ID is printed with
+	if err != nil || text[0] < '0' { // no ID is printed with a sign
 		return 0, snowflake.Parts{}, snowflake.Layout{}, errBadID.with("a snowflake ID is a decimal number from 0 to 9223372036854775807")
 	}
 	parts, err := b.Layout.Decode(id)

@@ -11,12 +11,12 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/state"
 	"github.com/leafd/leafd/snowflake"
-	"github.com/leafd/leafd/worker"
 )
 
-// apiError is an answer that is not 2xx. Its text is written here and nowhere
-// else, so that no error of a driver or a file ever reaches a client.
+// apiError is an answer that is not 2xx. Its text is written in this package only, so
+// that no error of a driver or a file ever reaches a client.
 type apiError struct {
 	status     int
 	code       string // stable: clients compare it
@@ -34,79 +34,81 @@ func (e *apiError) with(format string, args ...any) *apiError {
 	return &c
 }
 
-// The answers. A code is a promise: add to them, never change one.
+// The answers, beside those of package state. A code is a contract: add to them, never
+// change one.
 var (
-	errBadKey = &apiError{http.StatusBadRequest, "bad_key", "a key is 1 to 128 bytes of UTF-8 without control characters, percent-encoded where needed", 0}
-	// The message of bad_count names the limit: Server.badCount.
-	errBadCount    = &apiError{http.StatusBadRequest, "bad_count", "n is out of range", 0}
-	errBadRequest  = &apiError{http.StatusBadRequest, "bad_request", "the request is malformed", 0}
-	errBadID       = &apiError{http.StatusBadRequest, "bad_id", "not a snowflake ID of this cluster's layout", 0}
-	errBadStep     = &apiError{http.StatusBadRequest, "bad_step", "step must be at least 1, max_id at least 0, and max_id + step at most 9223372036854775807", 0}
-	errTLSRequired = &apiError{http.StatusBadRequest, "tls_required", "this port speaks TLS: ask it with https://", 0}
+	errBadKey = newAnswer(http.StatusBadRequest, "bad_key", "a key is 1 to 128 bytes of UTF-8 without control characters, percent-encoded where needed", 0)
+	// serveIDs replaces the message by one with the limit.
+	errBadCount    = newAnswer(http.StatusBadRequest, "bad_count", "n is out of range", 0)
+	errBadRequest  = newAnswer(http.StatusBadRequest, "bad_request", "the request is malformed", 0)
+	errBadID       = newAnswer(http.StatusBadRequest, "bad_id", "not a snowflake ID of this cluster's layout", 0)
+	errBadStep     = newAnswer(http.StatusBadRequest, "bad_step", "step must be at least 1, max_id at least 0, and max_id + step at most 9223372036854775807", 0)
+	errTLSRequired = newAnswer(http.StatusBadRequest, "tls_required", "this port speaks TLS: ask it with https://", 0)
 
-	errUnauthorized = &apiError{http.StatusUnauthorized, "unauthorized", "this needs the admin token: Authorization: Bearer <token>", 0}
-	errAdminOff     = &apiError{http.StatusUnauthorized, "unauthorized", "changes by HTTP are off until leafd is started with --admin-token-file", 0}
+	errUnauthorized = newAnswer(http.StatusUnauthorized, "unauthorized", "this needs the admin token: Authorization: Bearer <token>", 0)
+	errAdminOff     = newAnswer(http.StatusUnauthorized, "unauthorized", "changes by HTTP are off until leafd is started with --admin-token-file", 0)
 
-	errNotFound         = &apiError{http.StatusNotFound, "not_found", "no such path; GET / lists them", 0}
-	errUnknownKey       = &apiError{http.StatusNotFound, "unknown_key", "no tag has this name", 0}
-	errModeDisabled     = &apiError{http.StatusNotFound, "mode_disabled", "this kind of ID is switched off here", 0}
-	errMethodNotAllowed = &apiError{http.StatusMethodNotAllowed, "method_not_allowed", "the path doesn't take this method; see Allow", 0}
-	errRequestTimeout   = &apiError{http.StatusRequestTimeout, "request_timeout", "the request did not arrive whole in time", 0}
-	errTagExists        = &apiError{http.StatusConflict, "tag_exists", "a tag of this name exists already", 0}
-	errRateLimited      = &apiError{http.StatusTooManyRequests, "rate_limited", "this key asks for more IDs than --rate-limit gives it", 1}
-	errBodyTooLarge     = &apiError{http.StatusRequestEntityTooLarge, "body_too_large", "the body is larger than 64 KiB", 0}
-	errHeaderTooLarge   = &apiError{http.StatusRequestHeaderFieldsTooLarge, "header_too_large", "request line and headers are larger than 4 KiB", 0}
+	errNotFound         = newAnswer(http.StatusNotFound, "not_found", "no such path; GET / lists them", 0)
+	errUnknownKey       = newAnswer(http.StatusNotFound, "unknown_key", "no tag has this name", 0)
+	errModeDisabled     = newAnswer(http.StatusNotFound, "mode_disabled", "this kind of ID is switched off here", 0)
+	errMethodNotAllowed = newAnswer(http.StatusMethodNotAllowed, "method_not_allowed", "the path doesn't take this method; see Allow", 0)
+	errRequestTimeout   = newAnswer(http.StatusRequestTimeout, "request_timeout", "the request did not arrive whole in time", 0)
+	errTagExists        = newAnswer(http.StatusConflict, "tag_exists", "a tag of this name exists already", 0)
+	errRateLimited      = newAnswer(http.StatusTooManyRequests, "rate_limited", "this key asks for more IDs than --rate-limit gives it", 1)
+	errBodyTooLarge     = newAnswer(http.StatusRequestEntityTooLarge, "body_too_large", "the body is larger than 64 KiB", 0)
+	errHeaderTooLarge   = newAnswer(http.StatusRequestHeaderFieldsTooLarge, "header_too_large", "request line and headers are larger than 4 KiB", 0)
 
-	errInternal = &apiError{http.StatusInternalServerError, "internal", "leafd failed; its log says how", 0}
+	errInternal = newAnswer(http.StatusInternalServerError, "internal", "leafd failed; its log says how", 0)
 
-	errClockBackwards     = &apiError{http.StatusServiceUnavailable, "clock_backwards", "this machine's clock is behind the last ID; IDs resume when it has caught up", 1}
-	errCeilingReached     = &apiError{http.StatusServiceUnavailable, "ceiling_reached", "the ceiling could not be recorded ahead of the clock", 3}
-	errWorkerFenced       = &apiError{http.StatusServiceUnavailable, "worker_fenced", "this daemon can't be sure of its worker ID and has stopped issuing", 30}
-	errTagStopped         = &apiError{http.StatusServiceUnavailable, "tag_stopped", "an operator has stopped this tag on this daemon", 30}
-	errNotRecorded        = &apiError{http.StatusInternalServerError, "not_recorded", "the tag is stopped until leafd restarts: the change could not be written to the data folder; leafd's log says why", 0}
-	errSegmentUnavailable = &apiError{http.StatusServiceUnavailable, "segment_unavailable", "no range of this tag is in memory and none could be fetched", 1}
-	errOverloaded         = &apiError{http.StatusServiceUnavailable, "overloaded", "too much is asked at once", 1}
-	errStarting           = &apiError{http.StatusServiceUnavailable, "starting", "leafd is starting", 1}
-	errDraining           = &apiError{http.StatusServiceUnavailable, "draining", "leafd is stopping", 5}
-	errNotReady           = &apiError{http.StatusServiceUnavailable, "not_ready", "a check failed", 1}
-	// Nothing but readiness: IDs are issued on, they are unique all the same.
-	errClockOffset         = &apiError{http.StatusServiceUnavailable, "clock_offset", "most peers have another time than this machine's clock", 10}
-	errRegistryUnavailable = &apiError{http.StatusServiceUnavailable, "registry_unavailable", "the registry of workers can't be reached; IDs are issued without it", 3}
+	errTagStopped         = newAnswer(http.StatusServiceUnavailable, "tag_stopped", "an operator has stopped this tag on this daemon", 30)
+	errNotRecorded        = newAnswer(http.StatusInternalServerError, "not_recorded", "the tag is stopped until leafd restarts: the change could not be written to the data directory; leafd's log says why", 0)
+	errSegmentUnavailable = newAnswer(http.StatusServiceUnavailable, "segment_unavailable", "no range of this tag is in memory and none could be fetched", 1)
+	errOverloaded         = newAnswer(http.StatusServiceUnavailable, "overloaded", "too much is asked at once", 1)
+	errNotReady           = newAnswer(http.StatusServiceUnavailable, "not_ready", "a check failed", 1)
+	errStarting           = stateAnswer(state.Starting)
+	errDraining           = stateAnswer(state.Stopping)
 )
 
-// allErrors is every answer, so that each code's counter exists from the start.
-var allErrors = []*apiError{ //nolint:gochecknoglobals // never written to
-	errBadKey, errBadCount, errBadRequest, errBadID, errBadStep, errTLSRequired, errUnauthorized,
-	errNotFound, errUnknownKey, errModeDisabled, errMethodNotAllowed, errRequestTimeout,
-	errTagExists, errRateLimited, errTagStopped, errNotRecorded, errBodyTooLarge, errHeaderTooLarge, errInternal,
-	errClockBackwards, errCeilingReached, errWorkerFenced, errSegmentUnavailable,
-	errOverloaded, errStarting, errDraining, errNotReady, errClockOffset, errRegistryUnavailable,
+// answers has each answer, so that each code has its counter from the start.
+var answers []*apiError //nolint:gochecknoglobals // written by newAnswer, before main
+
+func newAnswer(status int, code, message string, retryAfter int) *apiError {
+	e := &apiError{status, code, message, retryAfter}
+	answers = append(answers, e)
+	return e
 }
 
-// translations maps the sentinels of the packages below. The first match counts:
-// a fence's reason comes before the ceiling that it wraps, and the ceiling before
-// the registry that could not record it.
-var translations = []struct { //nolint:gochecknoglobals // never written to
+func stateAnswer(s state.State) *apiError {
+	return newAnswer(http.StatusServiceUnavailable, s.Code, s.Message, s.RetryAfter)
+}
+
+type translation struct {
 	is     error
 	answer *apiError
-}{
-	{snowflake.ErrClockBackwards, errClockBackwards},
-	{worker.ErrFenced, errWorkerFenced},
-	{snowflake.ErrCeilingReached, errCeilingReached},
-	{worker.ErrPeersDisagree, errClockOffset},
-	{worker.ErrUnreachable, errRegistryUnavailable},
-	{snowflake.ErrStopped, errDraining},
-	{snowflake.ErrTimeExhausted, errInternal},
-	{snowflake.ErrBadID, errBadID},
-	{segment.ErrUnknownTag, errUnknownKey},
-	{segment.ErrTagExists, errTagExists},
-	{segment.ErrUnavailable, errSegmentUnavailable},
-	{segment.ErrBadRow, errBadStep},
-	{context.Canceled, errDraining},
-	{context.DeadlineExceeded, errOverloaded},
 }
 
-// answerTo returns the answer to err: errInternal when the table has none.
+// translations maps the sentinels of the packages below to answers. The first match
+// counts; the states of the daemon come first, in their order.
+var translations = append(stateTranslations(), //nolint:gochecknoglobals // never written to
+	translation{snowflake.ErrStopped, errDraining},
+	translation{snowflake.ErrTimeExhausted, errInternal},
+	translation{snowflake.ErrBadID, errBadID},
+	translation{segment.ErrUnknownTag, errUnknownKey},
+	translation{segment.ErrTagExists, errTagExists},
+	translation{segment.ErrUnavailable, errSegmentUnavailable},
+	translation{segment.ErrBadRow, errBadStep},
+	translation{context.Canceled, errDraining},
+	translation{context.DeadlineExceeded, errOverloaded},
+)
+
+func stateTranslations() (all []translation) {
+	for _, s := range state.Answers() {
+		all = append(all, translation{s.Err, stateAnswer(s)})
+	}
+	return all
+}
+
+// answerTo returns the answer to err; errInternal when translations has none.
 func answerTo(err error) *apiError {
 	var e *apiError
 	if errors.As(err, &e) {
@@ -135,7 +137,7 @@ func answerToBroken(err error) *apiError {
 	return errBadRequest
 }
 
-// fail answers with err, counts it, and logs it where it is leafd's own fault.
+// fail answers with err, counts it, and logs it where leafd itself has failed.
 func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 	e := answerTo(err)
 	if e == errSegmentUnavailable && s.draining.Load() {
@@ -163,16 +165,27 @@ func (s *Server) respond(ctx *fasthttp.RequestCtx, e *apiError, extra string) {
 	ctx.Response.SetBodyString(e.json(extra))
 }
 
-// json returns e as a JSON object. Codes and messages are written in this
-// package: of what JSON must escape they use quotes at most.
+// json returns e as a JSON object.
 func (e *apiError) json(extra string) string {
 	return `{"code":` + strconv.Quote(e.code) + `,"message":` + quoteJSON(e.message) + extra + `}` + "\n"
 }
 
+// response returns e as a whole HTTP response, for a connection that fasthttp doesn't
+// serve.
+func (e *apiError) response() []byte {
+	again := ""
+	if e.retryAfter > 0 {
+		again = fmt.Sprintf("Retry-After: %d\r\n", e.retryAfter)
+	}
+	body := e.json("")
+	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nCache-Control: no-store\r\n%sContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+		e.status, http.StatusText(e.status), contentJSON, again, len(body), body)
+}
+
 // broken answers a request that fasthttp could not read.
 func (s *Server) broken(ctx *fasthttp.RequestCtx, err error) {
-	// The rest of the request may still be on its way: closing at once would
-	// reset the connection, and the answer would be lost with it.
+	// The rest of the request may still be in transit: closing at once would reset
+	// the connection, and the answer would be lost.
 	lingerOnClose(ctx.Conn())
 	s.respond(ctx, answerToBroken(err), "")
 }

@@ -26,20 +26,20 @@ func FuzzCertificates(f *testing.F) {
 	f.Add(one.Cert[:len(one.Cert)/2], one.Key, []byte("x"), true)
 	f.Add(append(bytes.Clone(one.Key), one.Cert...), append(bytes.Clone(one.Cert), one.Key...), ca.PEM[:50], false)
 	f.Add(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte{0x30, 0x80}}), one.Key, ca.PEM, true)
-	folder := f.TempDir()
-	paths := CertificateFiles{Cert: filepath.Join(folder, "crt"), Key: filepath.Join(folder, "key")}
+	dir := f.TempDir()
+	paths := CertificateFiles{Cert: filepath.Join(dir, "crt"), Key: filepath.Join(dir, "key")}
 	f.Fuzz(func(t *testing.T, cert, key, clients []byte, mutual bool) {
 		files := paths
 		if files.Mutual = mutual; len(clients) > 0 {
-			files.ClientCA = filepath.Join(folder, "ca")
+			files.ClientCA = filepath.Join(dir, "ca")
 		}
-		for path, text := range map[string][]byte{files.Cert: cert, files.Key: key, filepath.Join(folder, "ca"): clients} {
+		for path, text := range map[string][]byte{files.Cert: cert, files.Key: key, filepath.Join(dir, "ca"): clients} {
 			require.NoError(t, os.WriteFile(path, text, 0o600))
 		}
 		c, err := OpenCertificates(files, 0, func(CertificateEvent) {})
 		if err != nil {
 			require.ErrorIs(t, err, ErrCertificate)
-			require.ErrorContains(t, err, folder)
+			require.ErrorContains(t, err, dir)
 			return
 		}
 		set := c.inUse.Load()

@@ -140,14 +140,14 @@ func FuzzConnection(f *testing.F) {
 	})
 }
 
-// requireKnownError fails unless a is an error of allErrors.
+// requireKnownError fails unless a is an error of answers.
 func (a answer) requireKnownError(t *testing.T) {
 	t.Helper()
-	i := slices.IndexFunc(allErrors, func(e *apiError) bool {
+	i := slices.IndexFunc(answers, func(e *apiError) bool {
 		return a.status == e.status && strings.HasPrefix(a.body, `{"code":"`+e.code+`",`)
 	})
 	require.GreaterOrEqual(t, i, 0, "%d %s", a.status, a.body)
-	a.requireError(t, a.status, allErrors[i].code)
+	a.requireError(t, a.status, answers[i].code)
 }
 
 // idsIn returns the IDs in a body; none where it has none.
@@ -261,7 +261,7 @@ func requireSpelt(t *testing.T, body []byte, row segment.Row) {
 	}
 }
 
-// FuzzDecodeID compares what an ID is taken apart into with arithmetic on its bits,
+// FuzzDecodeID compares a decoded ID with arithmetic on its bits,
 // written out.
 func FuzzDecodeID(f *testing.F) {
 	for _, s := range []string{"0", "1", "-0", "-1", "+1", "007", "9223372036854775807", "9223372036854775808", "2124140238493188149", "1e3", "", " 1", "１", "0x10"} {
@@ -270,7 +270,7 @@ func FuzzDecodeID(f *testing.F) {
 	r := quiet(f)
 	r.renew()
 	f.Fuzz(func(t *testing.T, text string) {
-		id, parts, layout, err := r.takeApart(text)
+		id, parts, layout, err := r.decodeID(text)
 		n, isNumber := new(big.Int).SetString(text, 10)
 		isNumber = isNumber && strings.Trim(text, "0123456789") == ""
 		require.Equal(t, isNumber && n.IsInt64(), err == nil, "%q: %v", text, err)

@@ -22,8 +22,8 @@ type checkResult struct {
 	Message string `json:"message,omitempty"`
 }
 
-// healthz answers as long as the process serves: restarting it heals nothing
-// that /readyz tells.
+// healthz answers as long as the process serves: a restart fixes nothing that /readyz
+// reports.
 func (s *Server) healthz(ctx *fasthttp.RequestCtx) error {
 	return writeJSON(ctx, http.StatusOK, readiness{Status: "ok"})
 }
@@ -52,8 +52,8 @@ func (s *Server) Ready() bool {
 	return failed == nil
 }
 
-// readiness returns the result of all checks, and the answer that the first
-// failing one gets; nil when ready.
+// readiness returns the results of all checks, and the answer to the first failing one;
+// nil when ready.
 func (s *Server) readiness() (readiness, *apiError) {
 	r := readiness{Status: "ready"}
 	var failed *apiError

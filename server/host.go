@@ -12,9 +12,9 @@ var plainHost = func() (t [256]bool) { //nolint:gochecknoglobals // never writte
 	return t
 }()
 
-// withoutHost takes an ordinary Host out of a request for IDs before fasthttp
-// parses it together with the path: nobody asks for it there, and it costs more
-// than making the ID. Any other host stays, for fasthttp to judge.
+// withoutHost removes an ordinary Host from a request for IDs before fasthttp parses
+// it together with the path: nothing uses it there, and parsing costs more than making
+// the ID. Any other host stays, for fasthttp to validate.
 func withoutHost(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	if m, _ := matchIDs(h.RequestURI()); m == noMode {
 		return fasthttp.RequestConfig{}

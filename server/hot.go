@@ -55,11 +55,11 @@ func originForm(ctx *fasthttp.RequestCtx) []byte {
 
 // serveIDs answers a request for IDs. It keeps:
 //
-//	I1  an ID is asked for only once nothing of the request can be refused any
-//	    more, so that bad input consumes nothing;
-//	I2  an ID is in one response at most: none is kept, and none is given out
-//	    again when a client is gone before it has read it;
-//	I3  every response with IDs says no-store: a cached ID is a duplicate.
+//	server.I1  An ID is requested only once nothing in the request can be refused any
+//	    more, so that bad input consumes nothing.
+//	server.I2  An ID is in one response at most: none is kept, and none is issued
+//	    again when a client disconnects before it has read it.
+//	server.I3  Every response with IDs says no-store: a cached ID is a duplicate.
 func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	if !ctx.IsGet() && !ctx.IsHead() {
 		return s.refuseMethod(ctx, rest)
@@ -81,7 +81,7 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 		return errBadCount.with("n is given once, as a number from 1 to %d", settings.maxBatch)
 	}
 	if m == segmentMode {
-		if stop := b.Stops.Get(key); stop != nil {
+		if stop := b.Stopped.Get(key); stop != nil {
 			return stopped(stop)
 		}
 	}
@@ -108,14 +108,14 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 		return err
 	}
 	// The content type is fasthttp's default: contentText.
-	ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore) // I3
+	ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore) // server.I3
 	setID(ctx, id)
 	s.metrics.latency.one(ctx, m)
 	return nil
 }
 
-// setID makes id the response's body: in memory of the connection's own, where it
-// has some, which fasthttp copies from before it reads the next request.
+// setID makes id the response's body, in the memory of a conn: fasthttp copies from it
+// before it reads the next request.
 func setID(ctx *fasthttp.RequestCtx, id int64) {
 	if c, ok := ctx.Conn().(*conn); ok {
 		ctx.Response.SetBodyRaw(strconv.AppendInt(c.digits[:0], id, 10))
@@ -125,7 +125,7 @@ func setID(ctx *fasthttp.RequestCtx, id int64) {
 	ctx.Response.AppendBody(strconv.AppendInt(digits[:0], id, 10))
 }
 
-// refuseMethod answers OPTIONS, and refuses what else isn't GET or HEAD.
+// refuseMethod answers OPTIONS, and refuses every other method.
 func (s *Server) refuseMethod(ctx *fasthttp.RequestCtx, rest []byte) error {
 	if _, _, err := splitKey(rest); err == errNotFound { //nolint:errorlint // splitKey returns it as it is
 		return err
@@ -146,7 +146,7 @@ func (s *Server) notStarted() error {
 	return errStarting
 }
 
-// headIDs answers HEAD: the headers of a GET, and no ID used.
+// headIDs answers HEAD with the headers of a GET; it uses no ID.
 func headIDs(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []byte, asJSON bool) error {
 	if m == segmentMode {
 		if err := b.Segments.Check(key); err != nil {
@@ -161,7 +161,7 @@ func headIDs(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []byte, asJSON bo
 	return nil
 }
 
-// noStore sets the content type, and that nobody may keep the response.
+// noStore sets the content type, and forbids to cache the response.
 func noStore(ctx *fasthttp.RequestCtx, contentType string) {
 	ctx.Response.Header.SetContentType(contentType)
 	ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore)
@@ -171,12 +171,12 @@ func noStore(ctx *fasthttp.RequestCtx, contentType string) {
 // buffer, which lives as long as its connection.
 const inlineBytes = 4 << 10
 
-// pooledBytes is the size up to which a batch's buffers are used again.
+// pooledBytes is the size up to which a batch's buffers are reused.
 const pooledBytes = 1 << 20
 
-// batch is the IDs of one response. It is the response's body stream where it is
-// large, so that its buffers go back to the pool once they are written, and
-// memory grows with the responses being written, not with connections.
+// batch is the IDs of one response. A large one is the response's body stream, so that
+// its buffers return to the pool once they are written: memory grows with the responses
+// being written, not with connections.
 type batch struct {
 	pool interface{ Put(any) }
 	ids  []int64
@@ -268,7 +268,7 @@ func (b *batch) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// Close gives the buffers back. fasthttp calls it once, written or not.
+// Close releases the buffers. fasthttp calls it once, written or not.
 func (b *batch) Close() error {
 	b.release()
 	return nil

@@ -158,7 +158,7 @@ func TestBadInputConsumesNothing(t *testing.T) {
 	require.Zero(t, r.used())
 }
 
-// rawDo sends a request with a target that net/http might mend.
+// rawDo sends a request with a target that net/http might correct.
 func (r *running) rawDo(t *testing.T, method, target string, header ...string) answer {
 	t.Helper()
 	c := r.dial()

@@ -3,16 +3,18 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/worker"
 )
 
-// WorkerInfo tells who a daemon is: itself, or an entry of the registry, which
-// knows less of it.
+// WorkerInfo describes a daemon: this one, or an entry of the registry, which has fewer
+// of the fields.
 type WorkerInfo struct {
 	ID        int64        `json:"id"`
 	Node      string       `json:"node"`
@@ -21,17 +23,17 @@ type WorkerInfo struct {
 	Layout    string       `json:"layout,omitempty"`
 	Epoch     clock.Millis `json:"epoch,omitempty"` // ms since the Unix epoch
 	State     string       `json:"state"`
-	Live      bool         `json:"live,omitempty"` // it is among the live in the registry
+	Live      bool         `json:"live,omitempty"` // it is in the live set of the registry
 	Ceiling   clock.Millis `json:"ceiling"`        // ms; IDs may have been issued below it
 	Timestamp clock.Millis `json:"timestamp"`      // ms; the clock last reported
-	// Offset is how far its clock was ahead of ours when it was last asked; nil
-	// where it was not, or gave no answer.
+	// Offset is how far its clock was ahead of ours when it was last asked; nil when
+	// it was never asked, or didn't answer.
 	Offset  *Milliseconds `json:"offset_ms,omitempty"`
 	Started time.Time     `json:"started,omitzero"`
 	Version string        `json:"version,omitempty"`
 }
 
-// registryTimeout bounds a look at the registry of workers.
+// registryTimeout bounds one read of the registry of workers.
 const registryTimeout = 5 * time.Second
 
 // worker answers GET /api/worker.
@@ -64,14 +66,14 @@ func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
 	return writeJSON(ctx, http.StatusOK, map[string][]WorkerInfo{"workers": list})
 }
 
-// registered returns what the registry has; never nil without an error.
+// registered returns the workers of the registry; never nil without an error.
 func (s *Server) registered(b *Backend) ([]WorkerInfo, error) {
 	below, cancel := context.WithTimeout(s.base, registryTimeout)
 	defer cancel()
 	list, err := b.Workers(below)
 	switch {
-	case errors.Is(err, context.DeadlineExceeded): // it is the registry that took too long, not too many clients
-		return nil, errRegistryUnavailable
+	case errors.Is(err, context.DeadlineExceeded): // the registry took too long: the daemon is not overloaded
+		return nil, fmt.Errorf("%w: %w", worker.ErrUnreachable, err)
 	case err != nil:
 		return nil, err
 	case list == nil:

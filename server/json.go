@@ -24,8 +24,8 @@ func writeJSON(ctx *fasthttp.RequestCtx, status int, v any) error {
 	return nil
 }
 
-// readJSON reads a request's body into v, and nothing that v doesn't have. It
-// returns errBadRequest.
+// readJSON reads a request's body into v. It returns errBadRequest, also for a field
+// that v doesn't have.
 func readJSON(ctx *fasthttp.RequestCtx, v any) error {
 	dec := json.NewDecoder(strings.NewReader(string(ctx.PostBody())))
 	dec.DisallowUnknownFields()
@@ -51,8 +51,8 @@ func quoteJSON(s string) string {
 	return string(b)
 }
 
-// wide is an int64 that may exceed 2^53, where JavaScript's numbers end: it is
-// written as a string, and read from a string or an integral number.
+// wide is an int64 that may exceed 2^53, where JavaScript's exact integers end. It is
+// written as a string, and read from a string or a whole number.
 type wide int64
 
 // MarshalJSON implements json.Marshaler.

@@ -9,9 +9,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// latencyBounds are the upper ends of the histogram's buckets; what takes longer
-// than the last counts in one more. They are few at the short end, where an ID
-// that is in memory is answered in one or two microseconds.
+// latencyBounds are the upper bounds of the histogram's buckets; one more bucket has no
+// bound. They are few at the short end, where an ID in memory is answered in one or two
+// microseconds.
 //
 //nolint:gochecknoglobals // never written to
 var latencyBounds = [...]time.Duration{
@@ -24,8 +24,7 @@ var latencyBounds = [...]time.Duration{
 	10 * time.Second,
 }
 
-// bucketOf returns the bucket of a request that took this long. Nearly all end
-// at the first look.
+// bucketOf returns the bucket of a request that took this long: nearly always the first.
 func bucketOf(took time.Duration) int {
 	i := 0
 	for i < len(latencyBounds) && took > latencyBounds[i] {
@@ -34,36 +33,35 @@ func bucketOf(took time.Duration) int {
 	return i
 }
 
-// timings counts requests of one sort by how long they took. Sum and the buckets
-// up to a millisecond lie on one cache line: nearly every request touches no other.
+// timings counts requests of one kind by how long they took. The sum and the buckets up
+// to a millisecond share a cache line: nearly every request touches no other.
 type timings struct {
 	sumNS  atomic.Int64
 	counts [len(latencyBounds) + 1]atomic.Uint64
-	batch  atomic.Int64 // IDs in batches; single ones are as many as counts says
+	batch  atomic.Int64 // IDs in batches; counts has the number of single ones
 	_      [16]byte     // three whole cache lines
 }
 
-// stripe is what the requests of some connections are counted in. Failed ones are
-// kept apart, because the served ones are counted IDs as well.
+// stripe counts the requests of some connections. Failed ones are counted separately,
+// because the served ones count IDs as well.
 type stripe struct {
 	served, failed [modes][2]timings // by mode, and whether it is a batch
 }
 
 // latency counts the requests for IDs. It keeps:
 //
-//	L1  counting takes no lock and no memory, and a scrape keeps none of it from
-//	    going on;
-//	L2  a request is counted once, when its response is handed to the connection,
-//	    and nothing is sampled: counts and sums are exact once nothing is in
-//	    flight, and no count ever falls. A response that its connection was gone
-//	    before is none;
-//	L3  connections share a stripe only where there are more of them than
-//	    stripes, so that processors seldom take the counters from each other;
-//	L4  the clock is read once for all the responses that are written at once: of
+//	server.L1  Counting takes no lock and no memory, and a scrape never blocks it.
+//	server.L2  A request is counted once, when its response is handed to the
+//	    connection, and nothing is sampled: counts and sums are exact once nothing
+//	    is in flight, and no count ever falls. A response whose connection is closed
+//	    before is not counted.
+//	server.L3  Connections share a stripe only where there are more of them than
+//	    stripes, so that processors seldom contend for the counters.
+//	server.L4  The clock is read once for all responses that are written together: of
 //	    requests that came in one packet, one ends where the next begins.
 type latency struct {
 	stripes []stripe // immutable; a power of two of them
-	mask    uint64   // immutable: their number less one
+	mask    uint64   // immutable: the number of stripes less one
 }
 
 func newLatency() *latency {
@@ -91,13 +89,12 @@ func (l *latency) many(ctx *fasthttp.RequestCtx, m mode, n int) {
 	count(ctx, t)
 }
 
-// refuse counts a request for which IDs were asked for, and not had.
+// refuse counts a request that asked for IDs and got none.
 func (l *latency) refuse(ctx *fasthttp.RequestCtx, m mode, batch bool) {
 	count(ctx, &l.of(ctx).failed[m][index(batch)])
 }
 
-// count counts a request in t, from when it was read: now, or, where its connection
-// tells us, when the response is written.
+// count counts a request in t: now, or, on a conn, when the response is written.
 func count(ctx *fasthttp.RequestCtx, t *timings) {
 	if c, ok := ctx.Conn().(*conn); ok {
 		c.answered.next(t, ctx.Time())
@@ -106,14 +103,14 @@ func count(ctx *fasthttp.RequestCtx, t *timings) {
 	t.add(time.Since(ctx.Time()))
 }
 
-// answered is a request of a connection whose response is not written yet (L4). It is
-// of the goroutine that serves the connection.
+// answered is a request of a connection whose response is not written yet (server.L4).
+// Only the goroutine that serves the connection uses it.
 type answered struct {
-	in    *timings // nil: there is none
+	in    *timings // nil: no request
 	began time.Time
 }
 
-// next puts a request that was read at began into the place of the one before.
+// next replaces the previous request by one that was read at began.
 func (a *answered) next(in *timings, began time.Time) {
 	if a.in != nil {
 		a.in.add(began.Sub(a.began))
@@ -121,7 +118,7 @@ func (a *answered) next(in *timings, began time.Time) {
 	a.in, a.began = in, began
 }
 
-// written is called when the responses are.
+// written is called when the responses are written.
 func (a *answered) written() {
 	if a.in != nil {
 		a.in.add(time.Since(a.began))
@@ -142,7 +139,7 @@ func (t *timings) add(took time.Duration) {
 	t.sumNS.Add(int64(took))
 }
 
-// issued is how many IDs of a mode were put into responses.
+// issued returns how many IDs of a mode were put into responses.
 func (l *latency) issued(m mode) int64 {
 	var n int64
 	for i := range l.stripes {
@@ -155,14 +152,14 @@ func (l *latency) issued(m mode) int64 {
 	return n
 }
 
-// histogram is a histogram of requests as it is scraped.
+// histogram is a histogram of requests at a scrape.
 type histogram struct {
 	buckets map[float64]uint64 // by upper bound in seconds: cumulative
 	count   uint64
 	seconds float64
 }
 
-// histogram adds up the requests of one sort, failed ones among them.
+// histogram adds up the requests of one kind, failed ones included.
 func (l *latency) histogram(m mode, batch bool) histogram {
 	var counts [len(latencyBounds) + 1]uint64
 	var sumNS int64
@@ -189,8 +186,7 @@ func (l *latency) histogram(m mode, batch bool) histogram {
 //nolint:gochecknoglobals // never written to
 var modeNames = [modes]string{snowflakeMode: "snowflake", segmentMode: "segment"}
 
-// latencyCollector shows a latency to Prometheus: the histograms are made when
-// they are asked for.
+// latencyCollector exports a latency to Prometheus. It builds the histograms at the scrape.
 type latencyCollector struct {
 	latency *latency
 	desc    *prometheus.Desc

@@ -77,8 +77,8 @@ func TestLimitsAllocateNothing(t *testing.T) {
 	s := newServer(t)
 	require.NoError(t, s.SetLive(Live{MaxInflight: 10, QueueWait: time.Second, RateLimit: 10_000_000}))
 	b := *s.backend.Load()
-	b.Stops = openStops(t)
-	_, err := b.Stops.Stop("other", "", 1)
+	b.Stopped = openPaused(t)
+	_, err := b.Stopped.Stop("other", "", 1)
 	require.NoError(t, err)
 	s.SetBackend(&b)
 	for _, target := range []string{snowflakePrefix + "order", segmentPrefix + "order", snowflakePrefix + "order?n=5"} {

@@ -13,31 +13,31 @@ import (
 )
 
 const (
-	// maxTick is how often the coarse clock moves.
+	// maxTick is the longest interval at which the coarse clock moves.
 	maxTick = 100 * time.Millisecond
 	// maxSlack is how far an idle connection's deadline may be off.
 	maxSlack = time.Second
-	// freshGrace is what a connection that has sent nothing yet gets when the
-	// listener closes: its first request may be on the wire.
+	// freshGrace is how long a connection that has sent nothing yet stays open when
+	// the listener closes: its first request may be in transit.
 	freshGrace = 100 * time.Millisecond
-	// refusers is how many connections beyond the limit are answered at once;
-	// those beyond that are closed without a word.
+	// refusers is how many connections beyond the limit are answered at once; any
+	// more are closed without an answer.
 	refusers = 64
 )
 
-// listener hands out conns, and knows which are open.
+// listener accepts conns, and knows which are open.
 type listener struct {
 	net.Listener
 	surface      Surface // immutable
 	log          zerolog.Logger
-	sampled      zerolog.Logger // for what clients can cause at will
+	sampled      zerolog.Logger // for lines that clients can cause at will
 	idleTimeout  time.Duration  // immutable
 	readTimeout  time.Duration  // immutable
 	writeTimeout time.Duration  // immutable
 	slack        time.Duration  // immutable
 	tick         time.Duration  // immutable
 	limit        int            // immutable: connections open at once
-	refusal      []byte         // immutable: the whole response to one too many
+	refusal      []byte         // immutable: the whole response to a connection beyond limit
 
 	started time.Time    // immutable: the coarse clock's zero
 	coarse  atomic.Int64 // nanoseconds since started, moved by run
@@ -78,7 +78,7 @@ func newListener(ln net.Listener, surface Surface, cfg *Config, refusal []byte, 
 	return l
 }
 
-// run moves the coarse clock, so that no request asks for the time.
+// run moves the coarse clock, so that no request reads the clock.
 func (l *listener) run() {
 	defer l.done.Done()
 	t := time.NewTicker(l.tick)
@@ -93,8 +93,8 @@ func (l *listener) run() {
 	}
 }
 
-// Accept returns the next connection. Errors that pass, such as too many open
-// files, are waited out: fasthttp takes them for the end.
+// Accept returns the next connection. It waits while an error is temporary, such as too
+// many open files: fasthttp would stop serving.
 func (l *listener) Accept() (net.Conn, error) {
 	var pause time.Duration
 	for {
@@ -106,11 +106,11 @@ func (l *listener) Accept() (net.Conn, error) {
 			}
 			continue
 		}
-		if !passes(err) {
+		if !temporary(err) {
 			return nil, err
 		}
 		if pause == 0 {
-			l.log.Error().Err(err).Msg("can't accept connections; trying on (raise the limit of open files?)")
+			l.log.Error().Err(err).Msg("can't accept connections; still trying (raise the limit of open files?)")
 		}
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 		select {
@@ -121,9 +121,9 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// passes tells whether an error of accept(2) is for want of something that may
-// be there again later.
-func passes(err error) bool {
+// temporary tells whether accept(2) failed for want of a resource that may be there
+// again later.
+func temporary(err error) bool {
 	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
 		if errors.Is(err, e) {
 			return true
@@ -137,7 +137,7 @@ func (l *listener) admit(nc net.Conn) *conn {
 	c := &conn{Conn: nc, l: l}
 	c.fresh.Store(true)
 	c.secure.tls, _ = nc.(*tls.Conn)
-	if err := c.setRead(l.readTimeout); err != nil { // C2
+	if err := c.setRead(l.readTimeout); err != nil { // server.C2
 		_ = nc.Close()
 		return nil
 	}
@@ -151,15 +151,15 @@ func (l *listener) admit(nc net.Conn) *conn {
 		l.refuseLocked(nc)
 		return nil
 	case l.isClosed():
-		// It was taken just before: the next process, to which systemd hands the
-		// socket, won't see it, so its request is answered here.
+		// It was accepted just before the close: the next process, to which systemd
+		// passes the socket, won't see it, so its request is answered here.
 		_ = c.SetReadDeadline(time.Now().Add(freshGrace))
 	}
 	l.conns[c] = struct{}{}
 	return c
 }
 
-// refuseLocked answers one connection too many, in the background, and closes it.
+// refuseLocked answers a connection beyond the limit, in the background, and closes it.
 func (l *listener) refuseLocked(nc net.Conn) {
 	l.refused()
 	select {
@@ -173,8 +173,8 @@ func (l *listener) refuseLocked(nc net.Conn) {
 		defer l.done.Done()
 		defer func() { <-l.refuser }()
 		defer nc.Close() //nolint:errcheck // nothing is to be done about it
-		// Read first: an answer to a request that isn't sent yet is thrown
-		// away by clients, and one closed with bytes unread is lost.
+		// Read first: a client drops an answer to a request that it hasn't sent yet,
+		// and an answer before a close with unread bytes is lost.
 		var request [headerBytes]byte
 		if nc.SetDeadline(time.Now().Add(min(lingerTime, l.readTimeout))) != nil {
 			return
@@ -185,7 +185,7 @@ func (l *listener) refuseLocked(nc net.Conn) {
 	}()
 }
 
-// forget takes c off the list of open connections.
+// forget removes c from the open connections.
 func (l *listener) forget(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,8 +208,8 @@ func (l *listener) isClosed() bool {
 	}
 }
 
-// Close ends accepting. Connections that have sent nothing yet get a short
-// grace: fasthttp takes them for busy during their first five seconds.
+// Close stops accepting. Connections that have sent nothing yet get a short grace
+// period: fasthttp considers them busy during their first five seconds.
 func (l *listener) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -233,7 +233,7 @@ func (l *listener) end() {
 		close(l.stop)
 	}
 	for c := range l.conns {
-		_ = c.raw().Close() // T3
+		_ = c.raw().Close() // server.T3
 	}
 	l.mu.Unlock()
 	l.done.Wait()

@@ -8,30 +8,30 @@ import (
 	"github.com/leafd/leafd/server/limits"
 )
 
-// Live are the settings that may change while the server serves. Zero values get
-// the default.
+// Live has the settings that may change while the server serves. Zero values get the
+// default.
 type Live struct {
-	// AdminToken lets its bearer change tags; without one nobody may.
+	// AdminToken lets its bearer change tags; without one, nobody can change them.
 	AdminToken []byte
 	// MaxBatch is the largest n of a request.
 	MaxBatch int
-	// MaxInflight is how many requests of each mode may wait at once: for a range
-	// of a tag, or as batches, which count once more for each thousand IDs beyond
-	// the first. More get 503 overloaded. 0 is no limit.
+	// MaxInflight is how many requests of each mode may wait at once: for a range of
+	// a tag, or as batches, which count once more for each thousand IDs beyond the
+	// first thousand. More get 503 overloaded. 0 is no limit.
 	MaxInflight int
-	// QueueWait is how much of the time to come may be promised to batches of
-	// snowflake IDs for another to be let in. More get 503 overloaded. 0 is no limit.
+	// QueueWait is how far into the future the IDs of queued snowflake batches may
+	// reach for another to be accepted. More get 503 overloaded. 0 is no limit.
 	QueueWait time.Duration
 	// RateLimit is how many IDs a second each key gets, up to limits.MaxRate; more
 	// get 429 rate_limited. 0 is no limit.
 	RateLimit int
 	// RateBurst is how many IDs a key gets at once, up to limits.MaxBurst; 0 for as
-	// many as RateLimit. A batch that is larger needs all of it, and is paid for
-	// afterwards.
+	// many as RateLimit. A larger batch needs the whole burst, and its remainder is
+	// charged afterwards.
 	RateBurst int
 }
 
-// live is Live, checked and made ready to use. It is never changed once stored.
+// live is a validated Live. It is never changed once stored.
 type live struct {
 	maxBatch    int
 	adminOn     bool
@@ -42,19 +42,19 @@ type live struct {
 	rates       *rateTables // nil: no limit
 }
 
-// SetLive makes l the settings from the next request on. An error names the one at
-// fault; none has changed then.
+// SetLive makes l the settings from the next request on. An error names the invalid
+// setting; nothing has changed then.
 func (s *Server) SetLive(l Live) error {
-	take, err := s.PrepareLive(l)
+	commit, err := s.PrepareLive(l)
 	if err != nil {
 		return err
 	}
-	take()
+	commit()
 	return nil
 }
 
-// PrepareLive is SetLive in two steps: it checks l, and take makes it the settings.
-func (s *Server) PrepareLive(l Live) (take func(), err error) {
+// PrepareLive is SetLive in two steps: it validates l, and commit makes it the settings.
+func (s *Server) PrepareLive(l Live) (commit func(), err error) {
 	ready, err := l.complete()
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"io"
 	"net"
 	"net/http"
@@ -22,6 +23,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	// Parallel tests wait for time-outs, not for processors.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m,
 		// fasthttp's cleaner of idle workers sees the end of its server after a
 		// sleep of up to ten seconds.

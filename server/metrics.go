@@ -14,7 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// metrics are the server's. All label values are resolved here, so that no
+// metrics has the server's metrics. Label values are resolved in advance, so that no
 // request looks one up.
 type metrics struct {
 	latency *latency
@@ -31,7 +31,7 @@ func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 		Name: "leafd_http_errors_total",
 		Help: "Error responses, by the code in their body.",
 	}, []string{"code"})
-	for _, e := range allErrors {
+	for _, e := range answers {
 		m.errors[e.code] = failed.WithLabelValues(e.code)
 	}
 	m.panics = prometheus.NewCounter(prometheus.CounterOpts{
@@ -58,7 +58,7 @@ func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 			return nil, fmt.Errorf("server: metrics: %w", err)
 		}
 	}
-	// These may be there already: others register them as a matter of course.
+	// The caller may have registered these already.
 	for _, c := range []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
 		var there prometheus.AlreadyRegisteredError
 		if err := reg.Register(c); err != nil && !errors.As(err, &there) {
@@ -68,7 +68,7 @@ func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 	return m, nil
 }
 
-// setConns makes open the number that the connections gauge shows.
+// setConns makes open the source of the connections gauge.
 func (m *metrics) setConns(open func() int) { m.conns.Store(&open) }
 
 // serve answers GET /metrics.

@@ -10,44 +10,43 @@ import (
 	"github.com/leafd/leafd/server/limits"
 )
 
-// maxRetryAfter is the longest Retry-After of 429, in seconds: a batch far beyond the
-// rate is paid for so slowly that its client should look again before.
+// maxRetryAfter is the longest Retry-After of 429, in seconds: after a batch far beyond
+// the rate the wait can be so long that its client should try earlier.
 const maxRetryAfter = 3600
 
-// Why a request was shed, as leafd_http_shed_total tells.
+// Values of the label reason of leafd_http_shed_total.
 const (
 	shedInflight = "inflight"
 	shedQueue    = "queue"
 )
 
-// idsPerPlace is how many IDs of a batch take one of MaxInflight's places: so many of
-// them fit into memory however long they wait.
+// idsPerPlace is how many IDs of a batch take one place of MaxInflight: full of batches,
+// its places still fit into memory, however long they wait.
 const idsPerPlace = 1000
 
-// overload turns requests away before waiting becomes all that the daemon does.
+// overload sheds requests before the daemon does nothing but wait.
 //
-// One ID that is there is not what overloads it: refusing it costs as much as giving
-// it out, and there are never more of those under way than processors. What piles up
-// are requests that wait: for a range of a tag while the database is slow, and batches
-// for the IDs of milliseconds to come, of which there are 4096 each. So these are
-// counted, and the others pass uncounted. It keeps:
+// Single IDs in memory don't overload it: refusing one costs as much as issuing it, and
+// never more of them are in progress than there are processors. Requests that wait pile
+// up: those for a range of a tag while the database is slow, and batches that need the
+// IDs of future milliseconds, of which each has 4096. Only these are counted. It keeps:
 //
-//	O1  a request is turned away before it has asked for anything: it uses no ID.
-//	O2  what counts is what is ahead of a request, not its own size (limits.Gate, L1):
-//	    on a daemon that is not busy nothing is shed, however large.
-//	O3  MaxInflight bounds what waits, in places: one for each request, and for a batch
-//	    one more for each thousand IDs beyond the first. Each mode has its own, so that
-//	    a database that hangs takes no place from snowflake IDs. QueueWait bounds the
-//	    IDs that batches of snowflake IDs were promised and have not got: ahead of one
-//	    are no more than the layout allows in that time. A single snowflake ID is never
-//	    turned away: it waits behind that same queue at most, which its like hardly
-//	    lengthen (a thousand of them are a quarter of a millisecond), and takes no more
-//	    memory than its connection does when idle.
-//	O4  each place is given back when the request's handler is left, by whatever way:
-//	    error, panic, end of the daemon. Nothing depends on the client.
-//	O5  requests for anything but IDs never come here: health, readiness, metrics and
+//	server.O1  A request is shed before it has asked for anything: it uses no ID.
+//	server.O2  The load ahead of a request decides, not its own size (limits.L1): a
+//	    daemon that is not busy sheds no request, however large.
+//	server.O3  MaxInflight bounds what waits, in places: one for each request, and for
+//	    a batch one more for each thousand IDs beyond the first thousand. Each mode
+//	    has its own places, so that a database that hangs takes none from snowflake
+//	    IDs. QueueWait bounds the IDs that batches of snowflake IDs still wait for:
+//	    ahead of a batch are no more than the layout allows in that time. A single
+//	    snowflake ID is never shed: it waits behind the same queue, which other single
+//	    IDs hardly lengthen (a thousand of them are a quarter of a millisecond), and
+//	    takes no more memory than its connection does when idle.
+//	server.O4  A request gives its places back when its handler returns, also by an
+//	    error, a panic or the daemon's end. Nothing depends on the client.
+//	server.O5  Only requests for IDs are counted here: health, readiness, metrics and
 //	    changes are answered however busy the daemon is.
-//	O6  the rate is charged before anything is waited for and never given back: who is
+//	server.O6  The rate is charged before any wait and never given back: a client that is
 //	    refused for another reason and asks again is charged again.
 type overload struct {
 	inflight [modes]limits.Gate         // places
@@ -57,8 +56,8 @@ type overload struct {
 	limited  [modes]prometheus.Counter
 }
 
-// newOverload returns an overload whose metrics are in reg. stopped returns how many
-// tags are stopped.
+// newOverload returns an overload with its metrics in reg. stopped returns how many tags
+// are stopped.
 func newOverload(reg *prometheus.Registry, stopped func() int) (*overload, error) {
 	o := &overload{}
 	shed := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -94,7 +93,7 @@ func newOverload(reg *prometheus.Registry, stopped func() int) (*overload, error
 			func() float64 { return float64(stopped()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "leafd_rate_limit_forgotten_total",
-			Help: "Keys given their whole burst anew because more keys were asked for at once than are kept.",
+			Help: "Keys given their whole burst again because more keys were asked for at once than are kept.",
 		}, func() float64 { return o.rates.Load().forgot() }),
 	} {
 		if err := reg.Register(c); err != nil {
@@ -115,7 +114,7 @@ func (t *rateTables) forgot() float64 {
 }
 
 // tables returns the rates, and makes them at the first call. They outlive changes of
-// the limit: who owes, owes on.
+// the limit: a key that is over it stays so.
 func (o *overload) tables() *rateTables {
 	if t := o.rates.Load(); t != nil {
 		return t
@@ -124,7 +123,7 @@ func (o *overload) tables() *rateTables {
 	return o.rates.Load()
 }
 
-// charge counts n IDs against the key's rate, or returns errRateLimited (O6).
+// charge counts n IDs against the key's rate, or returns errRateLimited (server.O6).
 func (o *overload) charge(m mode, key []byte, n int, now time.Duration, settings *live) error {
 	wait, ok := settings.rates[m].Take(key, n, now, settings.rate)
 	if ok {
@@ -136,10 +135,10 @@ func (o *overload) charge(m mode, key []byte, n int, now time.Duration, settings
 	return &e
 }
 
-// enter takes the places of a request for n IDs, or returns errOverloaded (O1). Each
-// enter that returns nil is followed by a leave of the same m and n (O4).
+// enter takes the places of a request for n IDs, or returns errOverloaded (server.O1). Each
+// enter that returns nil is followed by a leave of the same m and n (server.O4).
 func (o *overload) enter(b *Backend, m mode, n int, settings *live) error {
-	if !o.inflight[m].Enter(places(n), settings.maxInflight) { // O3
+	if !o.inflight[m].Enter(places(n), settings.maxInflight) { // server.O3
 		o.shed[0].Inc()
 		return errOverloaded.with("%d requests are waiting already", settings.maxInflight)
 	}
@@ -148,7 +147,7 @@ func (o *overload) enter(b *Backend, m mode, n int, settings *live) error {
 	}
 	// How many IDs fit into the longest wait.
 	most := settings.queueWait.Milliseconds() * (b.Layout.MaxSequence() + 1)
-	if !o.queued.Enter(int64(n), most) { // O3
+	if !o.queued.Enter(int64(n), most) { // server.O3
 		o.inflight[m].Leave(places(n))
 		o.shed[1].Inc()
 		return errOverloaded.with("the IDs of the next %s are promised already", settings.queueWait)
@@ -163,14 +162,14 @@ func (o *overload) leave(m mode, n int) {
 	o.inflight[m].Leave(places(n))
 }
 
-// places is how many of MaxInflight a request for n IDs takes.
+// places returns how many places of MaxInflight a request for n IDs takes.
 func places(n int) int64 { return int64(1 + (n-1)/idsPerPlace) }
 
-// awaitRange asks for one ID of a tag that has none in memory.
+// awaitRange waits for one ID of a tag that has none in memory.
 func (s *Server) awaitRange(b *Backend, key []byte, settings *live) (int64, error) {
 	if err := s.overload.enter(b, segmentMode, 1, settings); err != nil {
 		return 0, err
 	}
-	defer s.overload.leave(segmentMode, 1) // O4
+	defer s.overload.leave(segmentMode, 1) // server.O4
 	return b.Segments.Next(s.base, key)
 }

@@ -26,7 +26,7 @@ func limited(l Live) func(*Config) {
 	}
 }
 
-// starved is a table whose tags have nothing in memory: who asks waits.
+// starved is a table whose tags have nothing in memory: requests wait.
 type starved struct {
 	*table
 	begun chan struct{}
@@ -97,7 +97,7 @@ func (r *running) background(paths ...string) (answers func() []answer) {
 	}
 }
 
-// O1 to O3, O5: what is ahead decides, who is shed uses nothing, and nobody else is.
+// server.O1 to server.O3, server.O5: the load ahead decides, a shed request uses nothing, and no other is shed.
 func TestBatchesBeyondMaxInflightAreShed(t *testing.T) {
 	r := start(t, limited(Live{MaxInflight: 3}))
 	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{}, 10)
@@ -189,7 +189,7 @@ func TestQueueOfUsedUpMilliseconds(t *testing.T) {
 	require.Zero(t, r.inside())
 }
 
-// O4: whatever ends a request gives its places back.
+// server.O4: whatever ends a request gives its places back.
 func TestPlacesAreGivenBack(t *testing.T) {
 	r := startEmpty(t, limited(Live{MaxInflight: 1, QueueWait: time.Millisecond}))
 	for name, b := range map[string]*Backend{
@@ -246,7 +246,7 @@ func (f brokenTags) NextN(context.Context, []byte, []int64) error {
 func TestOverloadUnderConcurrency(t *testing.T) {
 	r := startEmpty(t, limited(Live{MaxInflight: 2, QueueWait: time.Millisecond}))
 	b := r.newBackend()
-	b.Stops = openStops(t)
+	b.Stopped = openPaused(t)
 	r.SetBackend(b)
 	var clients, changers sync.WaitGroup
 	var mu sync.Mutex
@@ -296,10 +296,10 @@ func TestOverloadUnderConcurrency(t *testing.T) {
 			if err := r.SetLive(Live{MaxInflight: 1 + i%3, QueueWait: time.Duration(i%2) * time.Millisecond, RateLimit: 50_000 * (i % 2)}); err != nil {
 				t.Error(err)
 			}
-			if _, err := b.Stops.Stop("order", "", 1); err != nil {
+			if _, err := b.Stopped.Stop("order", "", 1); err != nil {
 				t.Error(err)
 			}
-			if _, err := b.Stops.Start("order"); err != nil {
+			if _, err := b.Stopped.Start("order"); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(time.Millisecond) // for some to pass

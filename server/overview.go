@@ -12,7 +12,7 @@ import (
 	"github.com/leafd/leafd/clock"
 )
 
-// Bounds of GET /api/overview. What is beyond them is counted, not listed.
+// Bounds of the lists in GET /api/overview. The rest is counted, not listed.
 const (
 	overviewTags    = 100
 	overviewWorkers = 1000
@@ -20,34 +20,34 @@ const (
 )
 
 // Overview is the answer of GET /api/overview: what the dashboard shows.
-// docs/DASHBOARD.md says it for other programs.
+// docs/DASHBOARD.md describes it for other programs.
 type Overview struct {
 	Time     clock.Millis   `json:"time"`      // ms; this daemon's clock
 	Uptime   Milliseconds   `json:"uptime_ms"` // of the process, on a clock that never steps
 	Node     string         `json:"node,omitempty"`
 	Version  string         `json:"version,omitempty"`
 	Ready    readiness      `json:"ready"`
-	Worker   *WorkerInfo    `json:"worker,omitempty"` // nil while it is nobody
+	Worker   *WorkerInfo    `json:"worker,omitempty"` // nil while it has no worker ID
 	Guards   *Guards        `json:"guards,omitempty"` // nil as Worker
 	Clock    *OverviewClock `json:"clock,omitempty"`  // nil for a daemon alone
 	Workers  WorkersView    `json:"workers"`
 	Segments *SegmentsView  `json:"segments,omitempty"` // nil where they are switched off
 	// Issued counts the IDs put into responses by this process, by mode.
 	Issued map[string]wide `json:"issued"`
-	// Errors counts its error responses, by code; codes that never were are left out.
+	// Errors counts its error responses, by code, without zeros.
 	Errors      map[string]uint64 `json:"errors"`
 	Connections int               `json:"connections"`
 }
 
-// Guards is how far this daemon is from having to stop issuing.
+// Guards tells how far this daemon is from having to stop issuing.
 type Guards struct {
 	Fenced bool `json:"fenced"`
 	// Ceiling is the time below which IDs may be issued, ms; 0: none may.
 	Ceiling clock.Millis `json:"ceiling"`
-	// CeilingDistance is how far the ceiling is ahead of the clock; with 0 and
-	// less, IDs wait for the next report or are refused.
+	// CeilingDistance is how far the ceiling is ahead of the clock; at 0 or less, IDs
+	// wait for the next report or are refused.
 	CeilingDistance Milliseconds `json:"ceiling_distance_ms"`
-	CeilingLead     Milliseconds `json:"ceiling_lead_ms"` // what each report makes of the distance
+	CeilingLead     Milliseconds `json:"ceiling_lead_ms"` // the distance right after a report
 	// ReportAge is how long ago the clock was last recorded in the local file.
 	ReportAge      Milliseconds `json:"report_age_ms"`
 	ReportInterval Milliseconds `json:"report_interval_ms"`
@@ -55,16 +55,16 @@ type Guards struct {
 	// connecting, connected, disconnected, expired, auth_failed or closed.
 	Registry       string `json:"registry"`
 	RegistryServer string `json:"registry_server,omitempty"` // host:port in use, or tried last
-	// RegistryFor is how long Registry has been so.
+	// RegistryFor is how long Registry has had this value.
 	RegistryFor Milliseconds `json:"registry_for_ms"`
-	// RegistryFailing tells that the registry took no report the last time. IDs are
-	// issued on without it, for RegistryLease where that is set.
+	// RegistryFailing tells that the last report to the registry failed. IDs are still
+	// issued without it, for RegistryLease where that is set.
 	RegistryFailing bool          `json:"registry_failing"`
-	RegistryAge     *Milliseconds `json:"registry_age_ms,omitempty"` // since it last took one
+	RegistryAge     *Milliseconds `json:"registry_age_ms,omitempty"` // since the last report that succeeded
 	RegistryLease   *Milliseconds `json:"registry_lease_ms,omitempty"`
 }
 
-// OverviewClock is what the peers say of this daemon's clock.
+// OverviewClock is what the peers say about this daemon's clock.
 type OverviewClock struct {
 	// Verdict is unchecked, alone (nobody to ask), silent (nobody answered),
 	// agree, or disagree: this daemon is not ready.
@@ -78,7 +78,7 @@ type OverviewClock struct {
 	LeftOut   int           `json:"left_out"` // peers beyond overviewPeers
 }
 
-// PeerClock is what one peer said: Offset and RTT, or Error.
+// PeerClock is the answer of one peer: Offset and RTT, or Error.
 type PeerClock struct {
 	Address string        `json:"address"`
 	Node    string        `json:"node,omitempty"`
@@ -87,32 +87,32 @@ type PeerClock struct {
 	Error   string        `json:"error,omitempty"`
 }
 
-// WorkersView is the workers as the registry had them at the last look.
+// WorkersView has the workers as they were when the registry was last read.
 type WorkersView struct {
-	// Age is how long ago that was; nil when it never was. A daemon alone lists
-	// itself.
+	// Age is how long ago that was; nil when it never was. A daemon without a
+	// registry lists itself.
 	Age     *Milliseconds `json:"age_ms,omitempty"`
-	Error   string        `json:"error,omitempty"` // code of why the last try to look failed
+	Error   string        `json:"error,omitempty"` // code of the last read's error
 	Total   int           `json:"total"`
 	Live    int           `json:"live"`
 	LeftOut int           `json:"left_out"`
 	List    []WorkerInfo  `json:"list"`
 }
 
-// SegmentsView is the tags that need looking at most: failing and stopped ones, then
-// those used most.
+// SegmentsView has the tags that need the most attention: failing and stopped ones,
+// then the busiest.
 type SegmentsView struct {
 	Total   int             `json:"total"`
 	Failing int             `json:"failing"` // of all
 	Stopped int             `json:"stopped"` // of all
-	Matched int             `json:"matched"` // whose names have the part asked for
+	Matched int             `json:"matched"` // whose names contain the part asked for
 	LeftOut int             `json:"left_out"`
 	Rate    float64         `json:"rate"` // IDs a second of all tags
 	List    []SegmentStatus `json:"list"`
 }
 
-// overview answers GET /api/overview, from the first moment on. ?tag=part lists
-// tags whose names have that part, letters of either case.
+// overview answers GET /api/overview, also while the daemon starts. ?tag=part lists
+// tags whose names contain that part, in either case.
 func (s *Server) overview(ctx *fasthttp.RequestCtx) error {
 	part := ctx.QueryArgs().Peek("tag")
 	if len(part) == 0 {
@@ -135,8 +135,7 @@ func (s *Server) overview(ctx *fasthttp.RequestCtx) error {
 	return writeJSON(ctx, http.StatusOK, view)
 }
 
-// buildOverview looks once at everything but the tags. It asks neither registry
-// nor database.
+// buildOverview collects everything but the tags. It asks neither registry nor database.
 func (s *Server) buildOverview(b *Backend) Overview {
 	wallNS, mono := s.cfg.Clock.Wall()
 	v := Overview{
@@ -209,7 +208,7 @@ func overviewClock(info ClockInfo) *OverviewClock {
 	return c
 }
 
-// countInto puts in what the server has counted.
+// countInto sets what the server has counted.
 func (s *Server) countInto(v *Overview) {
 	v.Issued["snowflake"] = wide(s.metrics.latency.issued(snowflakeMode))
 	v.Issued["segment"] = wide(s.metrics.latency.issued(segmentMode))

@@ -12,23 +12,23 @@ import (
 const (
 	// overviewShare is how long a built overview serves everybody.
 	overviewShare = time.Second
-	// tagsCost is the part of one core that looks at all tags may take: with a
-	// hundred thousand of them a look takes long, and is shared for longer.
+	// tagsCost bounds the CPU time for collecting all tags to this fraction of one
+	// core: a hundred thousand tags take long to collect, and are shared for longer.
 	tagsCost = 50
-	// overviewIdle is how long the list of tags is kept when nobody looks.
+	// overviewIdle is how long the list of tags is kept when nobody asks.
 	overviewIdle = 10 * time.Second
-	// workersAge is how old the list of workers may be before it is asked for anew.
+	// workersAge is how old the list of workers may be before it is read again.
 	workersAge = 2 * time.Second
 )
 
-// overviews is the overview that all who ask share. It keeps:
+// overviews has the overview that all requests share. It keeps:
 //
-//	O1  One build at a time; it serves everybody for a second, and its look at the
-//	    tags for tagsCost times what that took where it is longer: open dashboards,
-//	    however many, take little more than that part of a core.
-//	O2  A build waits for nothing: the registry is asked beside it, one question at
-//	    a time, bounded, and only while somebody looks.
-//	O3  Nothing that was handed out is changed afterwards.
+//	server.V1  One build at a time; it serves everybody for a second, and its list of
+//	    tags for tagsCost times as long as it took to collect, if that is longer:
+//	    any number of open dashboards takes little more than that fraction of a core.
+//	server.V2  A build waits for nothing: the registry is read in the background, one
+//	    read at a time, bounded, and only while somebody asks.
+//	server.V3  Nothing that was returned is changed afterwards.
 type overviews struct {
 	clk  clock.Clock   // immutable
 	born time.Duration // immutable; monotonic
@@ -42,24 +42,24 @@ type overviews struct {
 	tags    []SegmentStatus // mu protects; all of them
 	top     *SegmentsView   // mu protects; of tags; nil where they are switched off
 	tagsEnd time.Duration   // mu protects; monotonic; tags serves so long
-	forget  *time.Timer     // mu protects; drops all of it when nobody looks
+	forget  *time.Timer     // mu protects; drops all of it when nobody asks
 
 	lookMu  sync.Mutex
-	list    []WorkerInfo  // lookMu protects; as last seen
+	list    []WorkerInfo  // lookMu protects; as last read
 	seen    bool          // lookMu protects; list is there
 	seenAt  time.Duration // lookMu protects; monotonic time of list
-	asking  bool          // lookMu protects; a look is under way
-	askedAt time.Duration // lookMu protects; monotonic time of the last try's end
-	asked   bool          // lookMu protects; there was a try
-	failing string        // lookMu protects; code of why the last try failed
-	of      *Backend      // lookMu protects; that list belongs to
+	asking  bool          // lookMu protects; a read is in progress
+	askedAt time.Duration // lookMu protects; monotonic time of the last read's end
+	asked   bool          // lookMu protects; there was a read
+	failing string        // lookMu protects; code of the last read's error
+	of      *Backend      // lookMu protects; the source of list
 }
 
 func newOverviews(clk clock.Clock) *overviews {
 	return &overviews{clk: clk, born: clk.Mono()}
 }
 
-// body returns the encoded overview, which nobody may change.
+// body returns the encoded overview, which must not be changed.
 func (o *overviews) body(s *Server) ([]byte, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -74,7 +74,7 @@ func (o *overviews) body(s *Server) ([]byte, error) {
 	return o.encoded, nil
 }
 
-// current returns the overview and all tags, which nobody may change.
+// current returns the overview and all tags, which must not be changed.
 func (o *overviews) current(s *Server) (Overview, []SegmentStatus) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -93,11 +93,11 @@ func (o *overviews) freshenLocked(s *Server) {
 	if other || begun >= o.tagsEnd {
 		o.tags, o.top = nil, nil
 		if backend != nil && backend.Segments != nil {
-			o.tags = markStopped(backend.Segments.Status(), backend.Stops)
+			o.tags = markStopped(backend.Segments.Status(), backend.Stopped)
 			o.top = pickTags(o.tags, "")
 		}
 		now := o.clk.Mono()
-		o.tagsEnd = now + tagsCost*(now-begun) // O1
+		o.tagsEnd = now + tagsCost*(now-begun) // server.V1
 	}
 	o.view = s.buildOverview(backend)
 	o.view.Segments = o.top
@@ -109,7 +109,7 @@ func (o *overviews) freshenLocked(s *Server) {
 	o.forget = time.AfterFunc(max(overviewIdle, o.tagsEnd-begun), o.drop)
 }
 
-// drop frees what only who looks needs.
+// drop frees the overview and the tags.
 func (o *overviews) drop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -120,8 +120,8 @@ func (o *overviews) drop() {
 	o.tags, o.top = nil, nil
 }
 
-// workers returns the workers as last seen, and has them looked up anew where that
-// was long ago (O2).
+// workers returns the workers as last read, and starts another read where that was long
+// ago (server.V2).
 func (o *overviews) workers(s *Server, b *Backend, self *WorkerInfo) WorkersView {
 	if b.Workers == nil {
 		v := WorkersView{List: []WorkerInfo{}}
@@ -158,7 +158,7 @@ func (o *overviews) workers(s *Server, b *Backend, self *WorkerInfo) WorkersView
 	return v
 }
 
-// look asks the registry for the workers.
+// look reads the workers from the registry.
 func (o *overviews) look(s *Server, b *Backend) {
 	list, err := s.registered(b)
 	if errors.Is(err, context.Canceled) {
@@ -168,7 +168,7 @@ func (o *overviews) look(s *Server, b *Backend) {
 	defer o.lookMu.Unlock()
 	o.asking = false
 	if o.of != b {
-		return // another backend's by now
+		return // the backend was replaced
 	}
 	o.asked, o.askedAt, o.failing = true, o.clk.Mono(), ""
 	if err != nil {
@@ -178,8 +178,8 @@ func (o *overviews) look(s *Server, b *Backend) {
 	o.list, o.seen, o.seenAt = list, true, o.askedAt
 }
 
-// boundWorkers returns at most overviewWorkers of all, live ones first where not
-// all fit, in their order, and how many it left out.
+// boundWorkers returns at most overviewWorkers of all in their order, preferring live
+// ones, and how many it left out.
 func boundWorkers(all []WorkerInfo) ([]WorkerInfo, int) {
 	if len(all) <= overviewWorkers {
 		return append([]WorkerInfo{}, all...), 0

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// pickTags returns those of the tags whose names have part that need looking at
-// most. It keeps no more than it shows in order.
+// pickTags returns the first tags by compareTags of those whose names contain part. It
+// sorts no more than it returns.
 func pickTags(all []SegmentStatus, part string) *SegmentsView {
 	v := &SegmentsView{Total: len(all)}
 	part = strings.ToLower(part)
@@ -46,7 +46,7 @@ func compareTags(a, b *SegmentStatus) int {
 	return cmp.Or(cmp.Compare(calm(a), calm(b)), cmp.Compare(b.Rate, a.Rate), strings.Compare(a.Tag, b.Tag))
 }
 
-// calm is 1 for a tag that nothing is the matter with, else 0.
+// calm is 0 for a failing or stopped tag, else 1.
 func calm(t *SegmentStatus) int {
 	if t.Failing != "" || t.Stopped {
 		return 0

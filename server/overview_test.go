@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/worker"
 )
@@ -74,7 +75,7 @@ func TestOverviewCounts(t *testing.T) {
 	require.Contains(t, r.get("/api/overview").body, `"issued":{"segment":"1","snowflake":"500"}`, "strings: JavaScript's numbers end at 2^53")
 }
 
-// O1: however many ask, one look serves all of them for a while.
+// server.V1: however many ask, one build serves all of them for a while.
 func TestOverviewIsShared(t *testing.T) {
 	r := startEmpty(t, nil)
 	b := r.newBackend()
@@ -102,10 +103,10 @@ func TestOverviewIsShared(t *testing.T) {
 	require.LessOrEqual(t, looks.Load(), 2+int64(time.Since(begun)/overviewShare))
 }
 
-// O2: the registry is asked beside, and what it said last is shown meanwhile.
+// server.V2: the registry is read in the background, and its last answer is shown meanwhile.
 func TestOverviewWaitsForNobody(t *testing.T) {
-	t.Parallel()
-	r := startEmpty(t, nil)
+	clk := clocktest.New(time.Now())
+	r := startEmpty(t, func(c *Config) { c.Clock = clk })
 	b := r.newBackend()
 	asked, answer := make(chan struct{}, 10), make(chan error)
 	b.Workers = func(ctx context.Context) ([]WorkerInfo, error) {
@@ -122,31 +123,35 @@ func TestOverviewWaitsForNobody(t *testing.T) {
 	require.Nil(t, o.Workers.Age, "never seen")
 	<-asked
 	answer <- nil
-	require.Eventually(t, func() bool { o = r.overview(""); return o.Workers.Total == 2 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { clk.Advance(overviewShare); o = r.overview(""); return o.Workers.Total == 2 }, time.Minute, 10*time.Millisecond)
 	require.Equal(t, 1, o.Workers.Live)
 	require.NotNil(t, o.Workers.Age)
 
-	require.Eventually(t, func() bool { r.overview(""); return len(asked) == 1 }, time.Minute, 10*time.Millisecond)
+	clk.Advance(workersAge)
+	r.overview("")
 	<-asked
+	clk.Advance(overviewShare)
 	o = r.overview("") // the registry hangs
 	require.Equal(t, 2, o.Workers.Total)
 	require.Empty(t, asked, "one question at a time")
 	answer <- fmt.Errorf("asking: %w", worker.ErrUnreachable)
-	require.Eventually(t, func() bool { o = r.overview(""); return o.Workers.Error != "" }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { clk.Advance(overviewShare); o = r.overview(""); return o.Workers.Error != "" }, time.Minute, 10*time.Millisecond)
 	require.Equal(t, "registry_unavailable", o.Workers.Error)
 	require.Equal(t, 2, o.Workers.Total, "as last seen")
 
-	require.Eventually(t, func() bool { r.overview(""); return len(asked) == 1 }, time.Minute, 10*time.Millisecond)
+	clk.Advance(workersAge)
+	r.overview("")
 	<-asked
 	answer <- nil
-	require.Eventually(t, func() bool { o = r.overview(""); return o.Workers.Error == "" }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { clk.Advance(overviewShare); o = r.overview(""); return o.Workers.Error == "" }, time.Minute, 10*time.Millisecond)
 }
 
 func TestOverviewIsBounded(t *testing.T) {
-	r := startEmpty(t, nil)
+	clk := clocktest.New(time.Now())
+	r := startEmpty(t, func(c *Config) { c.Clock = clk })
 	r.SetBackend(r.crowd(2000, 100_000))
 	var o Overview
-	require.Eventually(t, func() bool { o = r.overview(""); return o.Workers.Total > 0 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { clk.Advance(overviewShare); o = r.overview(""); return o.Workers.Total > 0 }, time.Minute, 10*time.Millisecond)
 	require.Equal(t, 2000, o.Workers.Total)
 	require.Equal(t, 1960, o.Workers.Live)
 	require.Len(t, o.Workers.List, 1000)
@@ -248,7 +253,7 @@ func TestVerdictOnTheClock(t *testing.T) {
 	}
 }
 
-// The list of a hundred thousand tags doesn't stay when nobody looks.
+// The list of a hundred thousand tags is dropped when nobody asks.
 func TestOverviewIsDropped(t *testing.T) {
 	r := start(t, nil)
 	r.overview("")

@@ -24,12 +24,12 @@ const pageRows = 1000
 // page is what a template shows.
 type page[T SegmentStatus | segment.Row] struct {
 	Rows    []T
-	Matched int // rows whose tag has the part asked for
-	LeftOut int // of them
+	Matched int // rows whose tag contains the part asked for
+	LeftOut int // of these
 }
 
-// cachePage answers GET /cache, a page of the Java Leaf: the tags in memory, in that
-// page's columns and some more. ?tag=part shows those whose names have that part.
+// cachePage answers GET /cache, a page of the Java Leaf: the tags in memory, with that
+// page's columns and a few more. ?tag=part shows the tags whose names contain that part.
 func (s *Server) cachePage(ctx *fasthttp.RequestCtx) error {
 	list, err := s.segmentStatus()
 	if err != nil {
@@ -38,8 +38,8 @@ func (s *Server) cachePage(ctx *fasthttp.RequestCtx) error {
 	return writePage(ctx, "cache.html", list, func(t *SegmentStatus) string { return t.Tag })
 }
 
-// dbPage answers GET /db, a page of the Java Leaf: the rows of leaf_alloc, in that
-// page's columns and the description. ?tag as for /cache.
+// dbPage answers GET /db, a page of the Java Leaf: the rows of leaf_alloc, with that
+// page's columns and the description. ?tag is as for /cache.
 func (s *Server) dbPage(ctx *fasthttp.RequestCtx) error {
 	b, err := s.ready()
 	if err != nil {
@@ -75,10 +75,10 @@ func writePage[T SegmentStatus | segment.Row](ctx *fasthttp.RequestCtx, name str
 	}
 	ctx.Response.SetBodyRaw(body.Bytes())
 	noStore(ctx, contentHTML)
-	// The pages run nothing and load nothing, whatever a tag is named.
+	// The pages run and load nothing, whatever the name of a tag is.
 	ctx.Response.Header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 	return nil
 }
 
-// Size is how many IDs the whole range has.
+// Size returns how many IDs the whole range has.
 func (b SegmentBuffer) Size() int64 { return b.High - b.Low }

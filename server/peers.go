@@ -33,21 +33,21 @@ func (m Milliseconds) append(b []byte) []byte {
 	return strconv.AppendFloat(b, time.Duration(m).Round(time.Microsecond).Seconds()*1e3, 'f', 3, 64)
 }
 
-// ClockInfo is what the peers said of this daemon's clock when they were last
-// asked. The zero value: they were not yet.
+// ClockInfo is what the peers said about this daemon's clock when they were last asked.
+// In the zero value they were not asked yet.
 type ClockInfo struct {
 	// Checked is when they were asked, ms; 0: not yet.
 	Checked clock.Millis
-	// Verdict is what they say together.
+	// Verdict sums up their answers.
 	Verdict clock.Verdict
 	// Threshold is how far apart the clocks may be.
 	Threshold time.Duration
-	// Samples is what each one said. The text of an Err is shown to clients.
+	// Samples has each answer. The text of an Err is shown to clients.
 	Samples []clock.Sample
 }
 
-// clock answers GET /api/clock from the first moment on: peers compare clocks
-// before they have an identity.
+// clock answers GET /api/clock, also while the daemon starts: peers compare clocks before
+// they have an identity.
 //
 //	{"node":"10.0.0.5:8080","owner":"…","worker_id":7,"ceiling":1700000006000,
 //	 "estimate_ms":0.412,"checked":1700000000000,
@@ -55,9 +55,9 @@ type ClockInfo struct {
 //	          {"address":"10.0.0.7:8080","error":"…"}],
 //	 "timestamp":1700000003000}
 //
-// What isn't known is left out. ?peers=no leaves estimate_ms, checked and peers
-// out too; peers ask so: a thousand daemons would send each other a thousand lists
-// of a thousand.
+// What isn't known is left out. ?peers=no leaves out estimate_ms, checked and peers too.
+// Daemons use it to ask each other: a thousand of them would otherwise send a thousand
+// lists of a thousand.
 func (s *Server) clock(ctx *fasthttp.RequestCtx) error {
 	node, owner := s.cfg.Node, s.cfg.Owner
 	b := s.backend.Load()
@@ -82,8 +82,7 @@ func (s *Server) clock(ctx *fasthttp.RequestCtx) error {
 	}
 	body = append(body, `"timestamp":`...)
 	noStore(ctx, contentJSON)
-	// The time comes last: what a peer sees as our offset is half the round
-	// trip's error already.
+	// The time is read last: time spent after it would be an error of our offset.
 	wallNS, _ := s.cfg.Clock.Wall()
 	body = strconv.AppendInt(body, wallNS/int64(time.Millisecond), 10)
 	ctx.Response.AppendBody(append(body, '}', '\n'))

@@ -59,7 +59,7 @@ func TestWorkersWithoutTheRegistry(t *testing.T) {
 		{"unreachable", fmt.Errorf("%s: %w", secret, worker.ErrUnreachable), 503, "registry_unavailable"},
 		{"unreachable in time", fmt.Errorf("%s: %w: %w", secret, worker.ErrUnreachable, context.DeadlineExceeded), 503, "registry_unavailable"},
 		{"out of time", fmt.Errorf("%s: %w", secret, context.DeadlineExceeded), 503, "registry_unavailable"},
-		{"unheard of", errors.New(secret), 500, "internal"},
+		{"another error", errors.New(secret), 500, "internal"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b.Workers = func(context.Context) ([]WorkerInfo, error) { return nil, test.err }

@@ -14,9 +14,8 @@ import (
 // maxProfile is the longest that a profile or a trace may run.
 const maxProfile = 5 * time.Minute
 
-// pprofRoutes adds /debug/pprof to the admin surface: what a profile shows of the
-// memory, and what taking one costs, is for operators. With an admin token set
-// it needs that token.
+// pprofRoutes adds /debug/pprof to the admin surface: a profile shows memory and costs
+// time, so it is for operators. It needs the admin token where one is set.
 func (s *Server) pprofRoutes(r *router.Router) {
 	page := func(h http.HandlerFunc) fasthttp.RequestHandler {
 		adapted := fasthttpadaptor.NewFastHTTPHandler(h)
@@ -39,8 +38,8 @@ func (s *Server) pprofRoutes(r *router.Router) {
 	r.POST("/debug/pprof/symbol", page(pprof.Symbol))
 }
 
-// checkProfile refuses a profile that its asker may not have, that doesn't exist,
-// or that would run for too long.
+// checkProfile refuses a profile without authorization, one that doesn't exist, and one
+// that would run for too long.
 func (s *Server) checkProfile(ctx *fasthttp.RequestCtx) error {
 	if settings := s.live.Load(); settings.adminOn {
 		if err := s.authorize(ctx, settings); err != nil {

@@ -38,10 +38,10 @@ func (s *Server) routes(surface Surface) fasthttp.RequestHandler {
 	r.RedirectFixedPath = false
 	get := func(path string, h handler) {
 		r.GET(path, s.wrap(h))
-		r.HEAD(path, s.wrap(h)) // fasthttp leaves the body away
+		r.HEAD(path, s.wrap(h)) // fasthttp omits the body
 	}
 	missing := func(*fasthttp.RequestCtx) error { return errNotFound }
-	operators := surface == Admin || !s.cfg.AdminApart // what is moved off the public surface
+	operators := surface == Admin || !s.cfg.AdminApart // whether it has what only operators need
 	change := func(method, path string, h func(ctx *fasthttp.RequestCtx, b *Backend) error) {
 		if operators {
 			r.Handle(method, path, s.wrap(s.admin(h)))

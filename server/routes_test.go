@@ -202,7 +202,7 @@ func TestChangesOfTags(t *testing.T) {
 	require.NotContains(t, log, token)
 }
 
-// rawBody is do for a path that net/http would mend.
+// rawBody is do for a path that net/http would correct.
 func (r *running) rawBody(t *testing.T, method, target, body string, header ...string) answer {
 	t.Helper()
 	if strings.Contains(target, "%") {
@@ -218,10 +218,10 @@ func TestOnTheRealThings(t *testing.T) {
 	store, err := sqlstore.OpenSQLite(filepath.Join(dir, "segments.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	marks, err := sqlstore.OpenMarks(filepath.Join(dir, "marks.db"))
+	marks, err := sqlstore.OpenHighWater(filepath.Join(dir, "marks.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, marks.Close()) })
-	service, err := segment.New(segment.Config{Store: store, Marks: marks, Wait: time.Minute})
+	service, err := segment.New(segment.Config{Store: store, HighWater: marks, Wait: time.Minute})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan error, 1)

@@ -45,10 +45,10 @@ type secured struct {
 func startSecure(t *testing.T, clients bool, change func(*Config)) *secured {
 	t.Helper()
 	s := &secured{ca: certtest.New(t, "ca")}
-	folder := t.TempDir()
-	s.files = writePair(t, folder, s.ca.Issue(t, "leafd"))
+	dir := t.TempDir()
+	s.files = writePair(t, dir, s.ca.Issue(t, "leafd"))
 	if clients {
-		s.files.ClientCA = certtest.Write(t, folder, "ca.crt", s.ca.PEM)
+		s.files.ClientCA = certtest.Write(t, dir, "ca.crt", s.ca.PEM)
 	}
 	var err error
 	s.certificates, err = OpenCertificates(s.files, 0, func(CertificateEvent) {})
@@ -109,7 +109,7 @@ func TestServesOverTLS(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(s.log.String(), "a TLS handshake failed") }, time.Minute, time.Millisecond)
 }
 
-// T2: it is told what is wrong, and no answer is counted for what was no request.
+// server.T2: it is told what is wrong, and no answer is counted for what was no request.
 func TestPlainHTTPWhereTLSIsSpoken(t *testing.T) {
 	s := startSecure(t, false, nil)
 	for _, request := range []string{oneID, "POST /api/segments HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("x", 100_000), "DELETE /x HTTP/1.1\r\n\r\n"} {
@@ -181,7 +181,7 @@ func TestClientCertificates(t *testing.T) {
 	require.Equal(t, 1, s.used())
 }
 
-// K1: a client CA that is taken away shuts its clients out, tickets or not; who is
+// server.K1: a client CA that is taken away shuts its clients out, tickets or not; who is
 // connected stays.
 func TestClientCAChanges(t *testing.T) {
 	s := startSecure(t, true, nil)

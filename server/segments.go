@@ -12,13 +12,13 @@ import (
 	"github.com/leafd/leafd/server/pause"
 )
 
-// SegmentStatus is what a daemon holds of one tag. Numbers that may exceed 2^53
-// are strings in JSON.
+// SegmentStatus is the state of one tag in a daemon. Numbers that may exceed 2^53 are
+// strings in JSON.
 type SegmentStatus struct {
 	Tag       string         `json:"tag"`
 	TableStep int64          `json:"table_step,string"` // the row's step, as last read
 	Step      int64          `json:"step,string"`       // of the last fetch; TableStep before the first
-	High      int64          `json:"high,string"`       // the highest value seen of the row
+	High      int64          `json:"high,string"`       // the highest value seen in the row
 	Current   *SegmentBuffer `json:"current,omitempty"` // nil while there is none
 	Next      *SegmentBuffer `json:"next,omitempty"`    // nil while it isn't fetched
 	Fetching  bool           `json:"fetching"`          // a fetch is under way or due
@@ -28,13 +28,12 @@ type SegmentStatus struct {
 
 	Issued int64   `json:"issued,string"` // IDs handed out since this process started
 	Rate   float64 `json:"rate"`          // IDs a second at present; 0 until measured, and while unused
-	// Remaining is how many seconds what is in memory lasts at Rate, 0 when
-	// nothing is left; nil while nothing is handed out, and for a tag that was
-	// never asked for an ID.
+	// Remaining is how many seconds the IDs in memory last at Rate; 0 when none is
+	// left, nil while none is issued and for a tag that was never used.
 	Remaining *float64 `json:"remaining_s,omitempty"`
 
-	// Stopped is set where an operator has stopped the tag on this daemon, and
-	// StopReason is what was given for it.
+	// Stopped is set when an operator has stopped the tag on this daemon, for
+	// StopReason.
 	Stopped    bool   `json:"stopped,omitempty"`
 	StopReason string `json:"stop_reason,omitempty"`
 }
@@ -43,13 +42,13 @@ type SegmentStatus struct {
 type SegmentBuffer struct {
 	Low      int64 `json:"low,string"`
 	High     int64 `json:"high,string"`
-	Position int64 `json:"position,string"` // the first ID that nobody has; High when none is left
+	Position int64 `json:"position,string"` // the next ID; High when none is left
 }
 
-// FromService returns the tags of a service as Segments.
+// FromService returns a service as Segments.
 func FromService(s *segment.Service) Segments { return tags{s} }
 
-// tags is Segments on a service.
+// tags adapts a service to Segments.
 type tags struct{ service *segment.Service }
 
 func (t tags) Check(key []byte) error {
@@ -129,7 +128,7 @@ func bufferOf(s segment.SpanStatus) *SegmentBuffer {
 	return &SegmentBuffer{Low: s.Lo, High: s.Hi, Position: s.Position}
 }
 
-// failing names err without showing it: it is a driver's.
+// failing names err without showing it: its text is the driver's.
 func failing(err error) string {
 	switch {
 	case err == nil:
@@ -145,9 +144,9 @@ func failing(err error) string {
 // maxLimit is the largest limit of GET /api/segments.
 const maxLimit = 1_000_000
 
-// segments answers GET /api/segments: all tags in the order of their names, or
-// with ?limit=N the N with the largest rates, and how many there are. Beside them
-// stand all that are stopped, which the table may not have.
+// segments answers GET /api/segments: all tags ordered by name, or with ?limit=N the N
+// busiest and how many there are. It adds all stopped tags, even those that the table
+// doesn't have.
 func (s *Server) segments(ctx *fasthttp.RequestCtx) error {
 	if ctx.QueryArgs().Has("limit") {
 		return s.topSegments(ctx)
@@ -158,7 +157,7 @@ func (s *Server) segments(ctx *fasthttp.RequestCtx) error {
 	}
 	return writeJSON(ctx, http.StatusOK, struct {
 		Segments []SegmentStatus `json:"segments"`
-		Stopped  []pause.Stop    `json:"stopped"`
+		Stopped  []pause.Entry   `json:"stopped"`
 	}{list, s.stopList()})
 }
 
@@ -179,8 +178,8 @@ func (s *Server) topSegments(ctx *fasthttp.RequestCtx) error {
 	return writeJSON(ctx, http.StatusOK, struct {
 		Segments []SegmentStatus `json:"segments"`
 		Total    int             `json:"total"`
-		Stopped  []pause.Stop    `json:"stopped"`
-	}{markStopped(list, b.Stops), total, b.Stops.List()})
+		Stopped  []pause.Entry   `json:"stopped"`
+	}{markStopped(list, b.Stopped), total, b.Stopped.All()})
 }
 
 // segmentStatus returns the tags in memory; never nil.
@@ -193,7 +192,7 @@ func (s *Server) segmentStatus() ([]SegmentStatus, error) {
 		return nil, errModeDisabled
 	}
 	if list := b.Segments.Status(); list != nil {
-		return markStopped(list, b.Stops), nil
+		return markStopped(list, b.Stopped), nil
 	}
 	return []SegmentStatus{}, nil
 }

@@ -22,7 +22,7 @@ func serveTags(t *testing.T, names ...string) (*running, *segmenttest.Store, *se
 		store.Set(name, 0, 1000)
 	}
 	service, err := segment.New(segment.Config{
-		Store: store, Marks: segmenttest.NewMarks(), Clock: fake, MaxStep: 1000, Wait: time.Millisecond, Refresh: 1000 * time.Hour,
+		Store: store, HighWater: segmenttest.NewHighWater(), Clock: fake, MaxStep: 1000, Wait: time.Millisecond, Refresh: 1000 * time.Hour,
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())

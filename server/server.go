@@ -35,21 +35,21 @@ const (
 
 // Config is what a Server needs from the start. Zero values get the default.
 type Config struct {
-	// Base is the context of everything below the HTTP layer. It ends when
-	// requests in flight are to be given up. Required.
+	// Base is the context of everything below the HTTP layer. It ends when requests in
+	// flight are to be abandoned. Required.
 	Base context.Context //nolint:containedctx // a RequestCtx is none
-	// Clock is what GET /api/clock tells. Required.
+	// Clock is the clock of GET /api/clock. Required.
 	Clock clock.Clock
 	Log   zerolog.Logger
-	// Version is told by GET /metrics.
+	// Version is a label in GET /metrics.
 	Version string
-	// Node and Owner are what GET /api/clock calls this daemon and its process
-	// while it starts, before a Backend's Worker tells; empty is left out.
+	// Node and Owner name this daemon and its process in GET /api/clock until a
+	// Backend's Worker does; empty ones are left out.
 	Node, Owner string
-	// Live is what SetLive may change later.
+	// Live has the settings that SetLive may change later.
 	Live Live
-	// AdminApart leaves changes of tags and metrics to the Admin surface; without
-	// it they are Public, and there is no Admin surface.
+	// AdminApart moves changes of tags and metrics to the Admin surface; without it
+	// they are Public, and there is no Admin surface.
 	AdminApart bool
 	// MaxConns is how many connections each listener may have open at once.
 	MaxConns int
@@ -60,7 +60,7 @@ type Config struct {
 	ReadTimeout time.Duration
 	// WriteTimeout is how long a client may take to make room for a response.
 	WriteTimeout time.Duration
-	// Registry gets the metrics of the server and is what GET /metrics shows.
+	// Registry gets the metrics of the server; GET /metrics shows all of it.
 	Registry *prometheus.Registry
 	// Location is the time zone of GET /decodeSnowflakeId; time.Local if nil.
 	Location *time.Location
@@ -68,9 +68,9 @@ type Config struct {
 
 // Snowflake issues snowflake IDs; *snowflake.Generator is one.
 type Snowflake interface {
-	// NextAt returns an ID; mono is the system's monotonic clock as it was
-	// when the request came. It returns snowflake.ErrClockBackwards,
-	// ErrCeilingReached, ErrStopped, ErrTimeExhausted, worker.ErrFenced.
+	// NextAt returns an ID; mono is the system's monotonic clock at the arrival of the
+	// request. It returns snowflake.ErrClockBackwards, ErrCeilingReached, ErrStopped,
+	// ErrTimeExhausted, worker.ErrFenced.
 	NextAt(ctx context.Context, mono time.Duration) (int64, error)
 	// NextN fills dst with IDs, or fails for all of it.
 	NextN(ctx context.Context, dst []int64) error
@@ -81,14 +81,14 @@ type Segments interface {
 	// Check returns nil when the tag is served, without using an ID;
 	// segment.ErrUnknownTag, segment.ErrUnavailable.
 	Check(key []byte) error
-	// Next returns an ID of the tag, and fails as Check. It keeps nothing of key.
+	// Next returns an ID of the tag, and fails as Check. It doesn't retain key.
 	Next(ctx context.Context, key []byte) (int64, error)
-	// Try returns an ID of the tag if one is in memory; ok is false, and no ID was
-	// used, where Next is to be asked. It keeps nothing of key.
+	// Try returns an ID of the tag if one is in memory; otherwise ok is false, no ID
+	// was used, and the caller calls Next. It doesn't retain key.
 	Try(key []byte) (id int64, ok bool)
 	// NextN fills dst with IDs of the tag, or fails for all of it.
 	NextN(ctx context.Context, key []byte, dst []int64) error
-	// Status tells what is in memory, ordered by tag.
+	// Status returns the tags in memory, ordered by name.
 	Status() []SegmentStatus
 	// Top is Status for the n tags with the largest rates, the largest first,
 	// and how many tags there are.
@@ -100,24 +100,24 @@ type Segments interface {
 // Check is one condition of GET /readyz.
 type Check struct {
 	Name string
-	// Ready returns nil when the condition holds. It must not block. Only what
-	// the error table knows of its error is shown to clients; the rest is logged.
+	// Ready returns nil when the condition holds. It must not block. Clients see only
+	// errors that translations has; others are logged.
 	Ready func() error
 }
 
-// Backend is what the daemon serves once it knows who it is.
+// Backend is what the daemon serves once it knows its identity.
 type Backend struct {
 	Snowflake Snowflake        // nil: snowflake IDs are switched off
 	Layout    snowflake.Layout // zero: IDs can't be decoded
 	Segments  Segments         // nil: segment IDs are switched off
 	Admin     segment.Admin    // nil as Segments
-	Stops     *pause.Stops     // nil: tags can't be stopped
-	// Worker tells who this daemon is; nil where it is nobody.
+	Stopped   *pause.List      // nil: tags can't be stopped
+	// Worker describes this daemon; nil while it has no worker ID.
 	Worker func() WorkerInfo
 	// Workers lists the cluster; nil lists this daemon alone. It returns within
 	// its context; worker.ErrUnreachable answers 503 registry_unavailable.
 	Workers func(ctx context.Context) ([]WorkerInfo, error)
-	// Clock tells what the peers said of this clock; nil for a daemon alone.
+	// Clock tells what the peers said about this clock; nil without a registry.
 	Clock func() ClockInfo
 	// Guards tells how far this daemon is from having to stop; nil as Worker.
 	Guards func() Guards
@@ -135,7 +135,7 @@ type Server struct {
 	overload  *overload
 	overviews *overviews
 	dashboard *dashboard
-	sampled   zerolog.Logger // for what could come with every request
+	sampled   zerolog.Logger // for lines that every request could cause
 	batches   sync.Pool      // *batch
 
 	live     atomic.Pointer[live]
@@ -180,8 +180,8 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// sampled returns log for what clients can cause at will: five lines, then none
-// until ten seconds have passed.
+// sampled returns log for lines that clients can cause at will: five in ten seconds, and
+// no more.
 func sampled(log zerolog.Logger) zerolog.Logger {
 	return log.Sample(&zerolog.BurstSampler{Burst: 5, Period: 10 * time.Second})
 }
@@ -195,17 +195,17 @@ func (s *Server) newHTTP(handle fasthttp.RequestHandler) *fasthttp.Server {
 		Logger:             debugLog{s.cfg.Log},
 		MaxRequestBodySize: bodyBytes,
 		ReadBufferSize:     headerBytes,
-		// The listener refuses first, with an answer of ours.
+		// The listener refuses earlier, and with our own answer.
 		Concurrency:                  s.cfg.MaxConns + 1024,
 		CloseOnShutdown:              true,
 		DisablePreParseMultipartForm: true,
 		SecureErrorLogMessage:        true, // headers carry tokens
 		NoDefaultServerHeader:        true,
 		NoDefaultDate:                true,
-		// fasthttp's default content type is the one of IDs, and costs less
-		// than setting it with each.
+		// fasthttp's default content type is that of IDs, and costs less than setting
+		// it in each response.
 		NoDefaultContentType: false,
-		// No time-outs here: conn has them, for an eighth less CPU.
+		// conn has the time-outs, for an eighth less CPU.
 	}
 }
 
@@ -248,15 +248,8 @@ func (c *Config) complete() error {
 func (s *Server) SetBackend(b *Backend) { s.backend.Store(b) }
 
 // Drain makes GET /readyz answer 503 draining and closes each connection after
-// its next response. IDs are served on.
+// its next response. IDs are still served.
 func (s *Server) Drain() { s.draining.Store(true) }
-
-// refusal is the whole response to a connection beyond MaxConns.
-func (s *Server) refusal() []byte {
-	body := errOverloaded.with("%d connections are open already", s.cfg.MaxConns).json("")
-	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: %s\r\nCache-Control: no-store\r\nRetry-After: %d\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
-		contentJSON, errOverloaded.retryAfter, len(body), body)
-}
 
 // recovered turns a panic of a handler into 500 internal.
 func (s *Server) recovered(ctx *fasthttp.RequestCtx) {
@@ -270,7 +263,7 @@ func (s *Server) recovered(ctx *fasthttp.RequestCtx) {
 	s.respond(ctx, errInternal, "")
 }
 
-// debugLog takes what fasthttp says of its clients' mistakes.
+// debugLog receives fasthttp's messages about clients' mistakes.
 type debugLog struct{ log zerolog.Logger }
 
 // Printf logs at debug level.

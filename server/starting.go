@@ -1,5 +1,5 @@
 package server
 
-// ErrStarting is what a Backend's Snowflake returns until the daemon is certain
-// of its worker ID, and its Check too: they answer 503 starting.
+// ErrStarting is returned by a Backend's Snowflake and its Check until the daemon is
+// certain of its worker ID. The answer is 503 starting.
 var ErrStarting error = errStarting

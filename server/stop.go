@@ -15,14 +15,14 @@ import (
 	"github.com/leafd/leafd/server/pause"
 )
 
-// Stopping a tag is for the hour in which one caller's loop empties it, or its IDs
-// are wrong: that tag alone is refused, here and at once, and stays refused over
+// An operator stops a tag when one caller's loop exhausts it, or when its IDs are wrong:
+// that tag alone is refused, on this daemon and at once, and stays refused across
 // restarts until somebody starts it. Requests that wait for a range when the tag is
 // stopped may still get it.
 
-// stopped returns the answer to a request for a stopped tag. The reason is shown to
-// whoever asks: the operator who gave it was told so.
-func stopped(s *pause.Stop) error {
+// stopped returns the answer to a request for a stopped tag. It shows the reason to every
+// client, as the documentation tells operators.
+func stopped(s *pause.Entry) error {
 	if s.Reason == "" {
 		return errTagStopped
 	}
@@ -32,21 +32,21 @@ func stopped(s *pause.Stop) error {
 // stoppedTags returns how many tags are stopped.
 func (s *Server) stoppedTags() int {
 	if b := s.backend.Load(); b != nil {
-		return b.Stops.Len()
+		return b.Stopped.Len()
 	}
 	return 0
 }
 
 // stopList returns the stopped tags, ordered by name; never nil.
-func (s *Server) stopList() []pause.Stop {
+func (s *Server) stopList() []pause.Entry {
 	if b := s.backend.Load(); b != nil {
-		return b.Stops.List()
+		return b.Stopped.All()
 	}
-	return []pause.Stop{}
+	return []pause.Entry{}
 }
 
 // markStopped marks the tags of list that are stopped, and returns list.
-func markStopped(list []SegmentStatus, all *pause.Stops) []SegmentStatus {
+func markStopped(list []SegmentStatus, all *pause.List) []SegmentStatus {
 	if all.Len() == 0 {
 		return list
 	}
@@ -86,13 +86,13 @@ func (s *Server) stopTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	if err := checkReason(body.Reason); err != nil {
 		return err
 	}
-	before := b.Stops.Get(key)
+	before := b.Stopped.Get(key)
 	if before == nil && !body.Unknown {
 		if err := s.mustKnow(b, key); err != nil {
 			return err
 		}
 	}
-	now, err := b.Stops.Stop(string(key), body.Reason, s.cfg.Clock.Read().Wall())
+	now, err := b.Stopped.Stop(string(key), body.Reason, s.cfg.Clock.Read().Wall())
 	if err != nil && !errors.Is(err, pause.ErrNotRecorded) {
 		return errBadRequest.with("%d tags are stopped already: start some of them", pause.Max)
 	}
@@ -109,8 +109,8 @@ func (s *Server) startTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	if err != nil {
 		return err
 	}
-	before := b.Stops.Get(key)
-	was, err := b.Stops.Start(string(key))
+	before := b.Stopped.Get(key)
+	was, err := b.Stopped.Start(string(key))
 	if err != nil {
 		return s.notRecorded(err, string(key))
 	}
@@ -122,15 +122,15 @@ func (s *Server) startTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 
 // switchKey returns the tag of the path, where tags can be stopped.
 func switchKey(ctx *fasthttp.RequestCtx, b *Backend) ([]byte, error) {
-	if b.Stops == nil {
+	if b.Stopped == nil {
 		return nil, errModeDisabled
 	}
 	return pathKey(ctx)
 }
 
-// mustKnow returns errUnknownKey for a tag that the table doesn't have: a name that
-// was mistyped would look stopped while the tag that was meant runs on. While the
-// table can't be read, every name may be right.
+// mustKnow returns errUnknownKey for a tag that the table doesn't have: a mistyped name
+// would look stopped while the intended tag still runs. While the table can't be read,
+// every name is accepted.
 func (s *Server) mustKnow(b *Backend, key []byte) error {
 	if !errors.Is(b.Segments.Check(key), segment.ErrUnknownTag) {
 		return nil
@@ -143,13 +143,13 @@ func (s *Server) mustKnow(b *Backend, key []byte) error {
 	return nil
 }
 
-// notRecorded logs what the data folder said, and returns the answer.
+// notRecorded logs the error of the data directory, and returns the answer.
 func (s *Server) notRecorded(err error, tag string) error {
-	s.cfg.Log.Error().Err(err).Str("tag", tag).Msg("the tag is stopped, but the list of stopped tags could not be written: free the disk or mend the data folder, and stop or start the tag again")
+	s.cfg.Log.Error().Err(err).Str("tag", tag).Msg("the tag is stopped, but the list of stopped tags could not be written: free the disk or repair the data directory, and stop or start the tag again")
 	return errNotRecorded
 }
 
-// checkReason returns errBadRequest for what can't be a reason.
+// checkReason returns errBadRequest for an invalid reason.
 func checkReason(reason string) error {
 	if utf8.RuneCountInString(reason) > pause.MaxReason {
 		return errBadRequest.with("reason has more than %d characters", pause.MaxReason)
@@ -163,7 +163,7 @@ func checkReason(reason string) error {
 }
 
 // stopLog returns a stop for the log; nil for none.
-func stopLog(s *pause.Stop) zerolog.LogObjectMarshaler {
+func stopLog(s *pause.Entry) zerolog.LogObjectMarshaler {
 	if s == nil {
 		return nil
 	}
@@ -171,7 +171,7 @@ func stopLog(s *pause.Stop) zerolog.LogObjectMarshaler {
 }
 
 // stopFields is a stop in the log.
-type stopFields pause.Stop
+type stopFields pause.Entry
 
 // MarshalZerologObject implements zerolog.LogObjectMarshaler.
 func (f stopFields) MarshalZerologObject(e *zerolog.Event) {

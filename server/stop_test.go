@@ -14,12 +14,12 @@ import (
 	"github.com/leafd/leafd/server/pause"
 )
 
-func openStops(t testing.TB) *pause.Stops {
+func openPaused(t testing.TB) *pause.List {
 	t.Helper()
-	return openStopsIn(t, t.TempDir())
+	return openPausedIn(t, t.TempDir())
 }
 
-func openStopsIn(t testing.TB, dir string) *pause.Stops {
+func openPausedIn(t testing.TB, dir string) *pause.List {
 	t.Helper()
 	s, err := pause.Open(dir)
 	require.NoError(t, err)
@@ -32,7 +32,7 @@ func startStoppable(t testing.TB, dir string) *running {
 	t.Helper()
 	r := startEmpty(t, nil)
 	b := r.newBackend()
-	b.Stops = openStopsIn(t, dir)
+	b.Stopped = openPausedIn(t, dir)
 	r.SetBackend(b)
 	return r
 }
@@ -142,7 +142,7 @@ func TestStopOfATagThatIsNotKnown(t *testing.T) {
 	require.Equal(t, 200, r.do("POST", "/api/segments/nobody-knows/stop", "", bearer).status)
 }
 
-// Whatever the data folder does, a tag that is to stop stops.
+// A tag stops even if the data directory takes no record.
 func TestStopThatCanNotBeRecorded(t *testing.T) {
 	dir := t.TempDir() + "/data"
 	require.NoError(t, os.Mkdir(dir, 0o700))
@@ -156,7 +156,7 @@ func TestStopThatCanNotBeRecorded(t *testing.T) {
 	require.Contains(t, r.log.String(), `"audit":"stop"`)
 }
 
-// In force from the next request on: who asks after the answer to the stop gets
+// In force from the next request on: a request after the answer to the stop gets
 // nothing, whatever else is under way.
 func TestStopUnderLoad(t *testing.T) {
 	r := startStoppable(t, t.TempDir())

@@ -11,18 +11,18 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Surface is what a listener answers.
+// Surface is the set of requests that a listener answers.
 type Surface uint8
 
 const (
-	// Public is where clients ask for IDs. With Config.AdminApart it has neither
-	// metrics nor changes, which answer 404 not_found as pprof always does there.
+	// Public is for clients that ask for IDs. With Config.AdminApart it has neither
+	// metrics nor changes: they answer 404 not_found, as pprof always does there.
 	Public Surface = iota
-	// Admin is where operators ask: everything but IDs, and /debug/pprof.
+	// Admin is for operators: everything but IDs, and /debug/pprof.
 	Admin
 )
 
-// String returns the name that log lines have for it.
+// String returns the name in log lines.
 func (s Surface) String() string {
 	switch s {
 	case Public:
@@ -33,19 +33,18 @@ func (s Surface) String() string {
 	return "surface " + strconv.Itoa(int(s))
 }
 
-// front is one listener with an HTTP server of its own, so that none waits for
-// another's connections.
+// front is one listener with its own HTTP server, so that none waits for another's
+// connections.
 type front struct {
 	listen *listener
 	http   *fasthttp.Server
 }
 
-// Serve accepts connections from ln until Shutdown, and then returns nil; it
-// returns an error when ln fails for good. It closes ln in any case. It may be
-// called for several listeners, of either surface, each of which may have
-// Config.MaxConns connections open. A TLS listener is one whose Accept returns a
-// *tls.Conn before its handshake: that has the read time-out together with the
-// first request. Shutdown must be called after it either way.
+// Serve accepts connections from ln until Shutdown, and then returns nil; it returns an
+// error when ln fails permanently. It always closes ln. It may be called for several
+// listeners of either surface, each with up to Config.MaxConns open connections. Accept
+// of a TLS listener returns a *tls.Conn before its handshake, which shares the read
+// time-out with the first request. Shutdown must be called after Serve in any case.
 func (s *Server) Serve(ln net.Listener, surface Surface) error {
 	handle := s.handle
 	switch surface {
@@ -64,7 +63,7 @@ func (s *Server) Serve(ln net.Listener, surface Surface) error {
 		return ln.Close()
 	}
 	f := front{
-		listen: newListener(ln, surface, &s.cfg, s.refusal(), s.metrics.errors[errOverloaded.code].Inc),
+		listen: newListener(ln, surface, &s.cfg, errOverloaded.with("%d connections are open already", s.cfg.MaxConns).response(), s.metrics.errors[errOverloaded.code].Inc),
 		http:   s.newHTTP(handle),
 	}
 	s.fronts = append(s.fronts, f)
@@ -80,9 +79,9 @@ func (s *Server) Serve(ln net.Listener, surface Surface) error {
 	return nil
 }
 
-// Shutdown stops accepting, on all listeners at once, closes idle connections,
-// and returns once the requests in flight are answered. When ctx ends first it
-// closes their connections and returns ctx.Err().
+// Shutdown stops accepting on all listeners at once, closes idle connections, and
+// returns once the requests in flight are answered. When ctx ends first, it closes their
+// connections and returns ctx.Err().
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	s.mu.Lock()
@@ -92,7 +91,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 	failed := make([]error, len(fronts))
 	for i, f := range fronts {
-		// fasthttp may not know of the listener yet: Serve can be that young.
+		// fasthttp may not know the listener yet, if Serve has only just begun.
 		failed[i] = f.listen.Close()
 	}
 	var all sync.WaitGroup
@@ -131,7 +130,7 @@ func (s *Server) handleAdmin(ctx *fasthttp.RequestCtx) {
 	s.slowAdmin(ctx)
 }
 
-// surfaceOf returns the surface that ctx came in by; Public where it isn't known.
+// surfaceOf returns the surface of ctx; Public where it isn't known.
 func surfaceOf(ctx *fasthttp.RequestCtx) Surface {
 	if c, ok := ctx.Conn().(*conn); ok {
 		return c.l.surface

@@ -72,7 +72,7 @@ func TestSurfaces(t *testing.T) {
 	public, admin := startApart(t, nil)
 	for _, r := range []*running{alone, public} {
 		b := r.newBackend()
-		b.Stops = openStops(t)
+		b.Stopped = openPaused(t)
 		r.SetBackend(b)
 	}
 	for _, test := range []struct {
@@ -223,7 +223,7 @@ func TestSeveralListeners(t *testing.T) {
 	}
 }
 
-// C1 and C2 on a unix socket.
+// server.C1 and server.C2 on a unix socket.
 func TestTimeoutsOnAUnixSocket(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Config){

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unixPeer returns the user and the process that connected to a unix socket, as
-// the kernel noted them.
+// unixPeer returns the user and the process that connected to a unix socket, as the
+// kernel recorded them.
 func unixPeer(nc net.Conn) (uid uint32, pid int32, ok bool) {
 	c := beneath[*net.UnixConn](nc)
 	if c == nil {

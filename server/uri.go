@@ -25,8 +25,7 @@ const (
 	segmentPrefix   = "/api/segment/get/"
 )
 
-// matchIDs returns which IDs a request target asks for, and what follows the
-// prefix: key and query.
+// matchIDs returns the mode of a request for IDs, and its key and query.
 func matchIDs(target []byte) (mode, []byte) {
 	if len(target) >= len(snowflakePrefix) && string(target[:len(snowflakePrefix)]) == snowflakePrefix {
 		return snowflakeMode, target[len(snowflakePrefix):]
@@ -37,8 +36,8 @@ func matchIDs(target []byte) (mode, []byte) {
 	return noMode, nil
 }
 
-// plainByte marks the bytes that stand for themselves in a key: printable ASCII
-// but for % / ? and #.
+// plainByte marks the bytes that are literal in a key: printable ASCII except % / ?
+// and #.
 var plainByte = func() (t [256]bool) { //nolint:gochecknoglobals // never written to
 	for c := '!'; c <= '~'; c++ {
 		t[c] = c != '%' && c != '/' && c != '?' && c != '#'
@@ -46,9 +45,9 @@ var plainByte = func() (t [256]bool) { //nolint:gochecknoglobals // never writte
 	return t
 }()
 
-// splitKey splits what follows the prefix into the decoded key and the raw
-// query. It allocates only for a key with escapes. It returns errNotFound for a
-// path with a further segment and errBadKey for a key that can't be one.
+// splitKey splits the rest of matchIDs into the decoded key and the raw query. It
+// allocates only for a key with escapes. It returns errNotFound for a path with another
+// segment, and errBadKey for an invalid key.
 func splitKey(rest []byte) (key, query []byte, err error) {
 	i := 0
 	for i < len(rest) && plainByte[rest[i]] {
@@ -79,7 +78,7 @@ func splitUnusual(rest []byte) (key, query []byte, err error) {
 	return key, query, err
 }
 
-// decodeKey undoes percent-encoding, strictly, and checks the result. It returns
+// decodeKey decodes percent-encoding strictly, and checks the result. It returns
 // errBadKey.
 func decodeKey(raw []byte) ([]byte, error) {
 	if len(raw) > 3*segment.MaxTagBytes {
@@ -107,7 +106,7 @@ func decodeKey(raw []byte) ([]byte, error) {
 	return key, nil
 }
 
-// checkKey returns errBadKey for what can't be a key.
+// checkKey returns errBadKey for an invalid key.
 func checkKey(key []byte) error {
 	if len(key) == 0 || len(key) > segment.MaxTagBytes || !utf8.Valid(key) {
 		return errBadKey

@@ -14,8 +14,8 @@ import (
 	"github.com/leafd/leafd/snowflake"
 )
 
-// G5: whoever waits for a used-up millisecond is served in the order of coming, also
-// before those that come when the next one has begun. (On the real daemon 64 clients
+// snowflake.G5: whoever waits for a used-up millisecond is served in the order of coming,
+// also before those that come when the next one has begun. (On the real daemon 64 clients
 // that ask for batches all the time left some waiting for seconds.)
 func TestWaitersAreServedInOrder(t *testing.T) {
 	fake := clocktest.New(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))

@@ -61,17 +61,17 @@ type Config struct {
 
 // Generator issues the IDs of one worker. It keeps, for any number of callers:
 //
-//	G1  state (the last time and sequence issued, in one word) only grows, and
+//	snowflake.G1  state (the last time and sequence issued, in one word) only grows, and
 //	    an ID is issued only by the compare-and-swap that moved state to it:
 //	    so no two IDs are equal, whatever the clock does.
-//	G2  an ID's time t satisfies Floor <= t < Fence.Ceiling() as loaded before
+//	snowflake.G2  an ID's time t satisfies Floor <= t < Fence.Ceiling() as loaded before
 //	    that compare-and-swap: so none equals one of an earlier or later life.
-//	G3  before the first ID of a millisecond the wall clock itself was read; the
+//	snowflake.G3  before the first ID of a millisecond the wall clock itself was read; the
 //	    monotonic clock only tells that the millisecond isn't over. So a step
 //	    of the wall clock is seen within a millisecond under load.
-//	G4  after Stop's swap no compare-and-swap succeeds: what Stop returns is the
+//	snowflake.G4  after Stop's swap no compare-and-swap succeeds: what Stop returns is the
 //	    last time ever issued.
-//	G5  nobody spins: a used-up millisecond has one sleeper, and everybody else
+//	snowflake.G5  nobody spins: a used-up millisecond has one sleeper, and everybody else
 //	    waits for its turn, first come, first served, and can give up. Who comes
 //	    while others wait, other than for one ID of a millisecond that has begun,
 //	    waits behind them: under a load of batches some would never get through.
@@ -141,7 +141,7 @@ func New(cfg Config) (*Generator, error) {
 		timeBits: l.timeShift(),
 		turn:     make(chan struct{}, 1),
 	}
-	// The last millisecond below the floor counts as used up (G2).
+	// The last millisecond below the floor counts as used up (snowflake.G2).
 	g.state.Store(g.word(int64(floor-l.Epoch)-1, g.seqMask))
 	g.look()
 	return g, nil
@@ -162,13 +162,13 @@ func (g *Generator) Next(ctx context.Context) (int64, error) {
 // Config.Clock: a server that takes the time of each request anyway saves half
 // the cost of an ID. A reading that is too old costs another look, no more.
 func (g *Generator) NextAt(ctx context.Context, mono time.Duration) (int64, error) {
-	if now := g.elapsed(mono); g.below(now) { // G2
+	if now := g.elapsed(mono); g.below(now) { // snowflake.G2
 		for {
 			state := g.state.Load()
 			if int64(state>>g.seqBits) != now || state&g.seqMask == g.seqMask { //nolint:gosec // below 2^60
-				break // another millisecond: G3 wants the wall clock
+				break // another millisecond: snowflake.G3 wants the wall clock
 			}
-			if g.state.CompareAndSwap(state, state+1) { // G1
+			if g.state.CompareAndSwap(state, state+1) { // snowflake.G1
 				return g.id(now, state&g.seqMask+1), nil
 			}
 		}
@@ -198,7 +198,7 @@ func (g *Generator) NextN(ctx context.Context, dst []int64) error {
 }
 
 // Stop ends issuing for good and returns the last time that an ID was issued
-// for, or the millisecond below Floor if none was (G4).
+// for, or the millisecond below Floor if none was (snowflake.G4).
 func (g *Generator) Stop() clock.Millis {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -246,7 +246,7 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 	}
 	defer leave()
 	for {
-		if !queued && len(g.turn) > 0 { // G5
+		if !queued && len(g.turn) > 0 { // snowflake.G5
 			if err := g.queue(ctx); err != nil {
 				return reservation{}, err
 			}
@@ -260,7 +260,7 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 		}
 		last, seq := int64(state>>g.seqBits), state&g.seqMask //nolint:gosec // below 2^60
 		if now != last || seq == g.seqMask {
-			now = g.look() // G3
+			now = g.look() // snowflake.G3
 		}
 		if now < last {
 			leave() // the others are no better off, but each may be refused at once
@@ -289,7 +289,7 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 			g.counts.exhausted.Add(1)
 			return reservation{}, g.layout.checkTime(g.layout.Epoch + clock.Millis(now))
 		}
-		if !g.below(now) { // G2
+		if !g.below(now) { // snowflake.G2
 			leave() // all wait for the same report
 			g.counts.ceilingWaits.Add(1)
 			if err := g.fence.Await(ctx, g.layout.Epoch+clock.Millis(now)); err != nil {
@@ -303,7 +303,7 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 			first = g.firstSequence(now == last+1 && seq == g.seqMask)
 		}
 		n := min(want, g.seqMask+1-first)
-		if g.state.CompareAndSwap(state, g.word(now, first+n-1)) { // G1
+		if g.state.CompareAndSwap(state, g.word(now, first+n-1)) { // snowflake.G1
 			return reservation{time: now, first: first, n: int(n)}, nil //nolint:gosec // at most want
 		}
 	}

@@ -164,7 +164,7 @@ func TestRollback(t *testing.T) {
 			clk := clocktest.New(noon).AutoAdvance()
 			g := newGenerator(t, clk)
 			before := next(t, g)
-			clk.Advance(time.Millisecond) // a step shows when the millisecond is over (G3)
+			clk.Advance(time.Millisecond) // a step shows when the millisecond is over (snowflake.G3)
 			start := clk.Mono()
 			clk.Step(-tt.back - time.Millisecond)
 			if !tt.refused {
@@ -202,7 +202,7 @@ func TestClockStillBehindAfterTheWait(t *testing.T) {
 	require.ErrorIs(t, <-failed, snowflake.ErrClockBackwards)
 }
 
-// G3: the step is seen although the hot path reads the monotonic clock only.
+// snowflake.G3: the step is seen although the hot path reads the monotonic clock only.
 func TestStepIsSeenWithinAMillisecond(t *testing.T) {
 	clk := clocktest.New(noon)
 	g := newGenerator(t, clk)

@@ -19,7 +19,7 @@ const idBits = 63
 // ErrBadLayout is returned for a layout that can't carry IDs; the text says why.
 var ErrBadLayout = errors.New("snowflake: bad layout")
 
-// ErrBadID is returned by Decode for a number that no generator of the layout
+// ErrBadID is returned by Decode for a value that no generator of the layout
 // can have issued.
 var ErrBadID = errors.New("snowflake: not an ID of this layout")
 
@@ -27,8 +27,16 @@ var ErrBadID = errors.New("snowflake: not an ID of this layout")
 // before its epoch or past its last millisecond.
 var ErrTimeExhausted = errors.New("snowflake: time outside the layout")
 
-// Layout divides the 63 bits of an ID, the highest first: time, datacenter,
-// worker, sequence. The zero value is not valid.
+// Layout divides the 63 bits of an ID. The default, 41+10+12:
+//
+//	63  62                                      22 21        12 11            0
+//	+---+-----------------------------------------+------------+--------------+
+//	| 0 | time, ms since Epoch (41 bits)          | worker (10)| sequence (12)|
+//	+---+-----------------------------------------+------------+--------------+
+//
+// The highest bit is always 0, so that an ID is a positive int64. A datacenter, where
+// the layout has one, stands above the worker. A layout of fewer than 63 bits leaves the
+// highest ones 0. The zero value is not valid.
 type Layout struct {
 	Epoch          clock.Millis // the time of timestamp 0, ms since the Unix epoch
 	TimeBits       uint8        // 1..60, milliseconds since Epoch
@@ -124,7 +132,7 @@ type Parts struct {
 	Sequence   int64
 }
 
-// Decode takes id apart. It returns ErrBadID for a negative number and for one
+// Decode takes id apart. It returns ErrBadID for a negative value and for one
 // with bits above the layout's.
 func (l Layout) Decode(id int64) (Parts, error) {
 	since := id >> l.timeShift()

@@ -139,7 +139,7 @@ func (h *hurrying) Wall() (int64, time.Duration) {
 	return noon.UnixNano() + int64(mono), mono
 }
 
-// G4: no ID lies above what Stop returned. Each ID has a millisecond of its own
+// snowflake.G4: no ID lies above what Stop returned. Each ID has a millisecond of its own
 // here, so that a single one that slips past Stop shows.
 func TestStopUnderLoad(t *testing.T) {
 	callers := max(1, runtime.GOMAXPROCS(0)-1) // beside us: nobody waits for a processor

@@ -25,20 +25,20 @@ const failedInterval = 500 * time.Millisecond
 
 // Worker holds a worker ID and its ceiling. It keeps:
 //
-//	C1  The ceiling is recorded durably, in the local file or the registry,
+//	worker.C1  The ceiling is recorded durably, in the local file or the registry,
 //	    before Ceiling returns it (P2).
-//	C2  The ceiling never falls, but to 0 where nothing may be issued; fenced is
+//	worker.C2  The ceiling never falls, but to 0 where nothing may be issued; fenced is
 //	    for good.
-//	C3  A clock that jumped ahead is never recorded, neither as timestamp nor as
+//	worker.C3  A clock that jumped ahead is never recorded, neither as timestamp nor as
 //	    ceiling, unless the peers have the same time: one bad step can't lock the
 //	    worker out for years.
-//	C4  The recorded timestamp never falls.
-//	C5  With ReclaimAfter, no ceiling reaches beyond half of it after the last
-//	    write that the registry took, reckoned from before that write was sent,
+//	worker.C4  The recorded timestamp never falls.
+//	worker.C5  With ReclaimAfter, no ceiling reaches beyond half of it after the last
+//	    write that the registry acknowledged, reckoned from before that write was sent,
 //	    on the clock that counts suspend too; and once it is over the ceiling is 0.
-//	C6  A ceiling that the registry doesn't have counts on the local file's word only
+//	worker.C6  A ceiling that the registry doesn't have counts on the local file's word only
 //	    once the registry has been asked in vain for a while, by a process that ran
-//	    all the time: one that stood still, and was replaced meanwhile, hears of it
+//	    all the time: one that was suspended and replaced meanwhile learns of that
 //	    before it issues beyond what the registry had for the other to start from.
 type Worker struct {
 	cfg           Config       // immutable
@@ -51,7 +51,7 @@ type Worker struct {
 	life    context.Context //nolint:containedctx // see above
 	endLife context.CancelFunc
 
-	ceiling   atomic.Int64  // C1: stored only after a recorder has it
+	ceiling   atomic.Int64  // worker.C1: stored only after a recorder has it
 	threshold atomic.Int64  // how far the clock may be off its peers', nanoseconds
 	kick      chan struct{} // asks Run for a report now
 
@@ -59,22 +59,22 @@ type Worker struct {
 	record   Record        // mu protects; what was recorded last
 	anchor   clock.Reading // mu protects; the clocks at the last report that raised the recorded timestamp
 	lastErr  error         // mu protects; why the last report failed, nil if it did not
-	told     error         // mu protects; the same, where it was told of: see hindered
+	told     error         // mu protects; the same, where it was told of: see blocksIssuing
 	lastTry  time.Duration // mu protects; monotonic time of the last report
 	fenced   error         // mu protects; why, once fenced
 	reported chan struct{} // mu protects; closed and replaced at the end of each report
 
 	// Of the registry; see registered.go.
 	claimed   bool          // mu protects; the entry is ours
-	renewed   time.Duration // mu protects; boot-time clock before the last write that the registry took was sent
+	renewed   time.Duration // mu protects; boot-time clock before the last write that the registry acknowledged was sent
 	remoteErr error         // mu protects; why the registry's last write failed
 	localErr  error         // mu protects; why the file's last write failed
 	issuing   bool          // mu protects; as Watch saw the generator last
 	leaving   bool          // mu protects; Close has begun
 
-	// Of hearing it; see hearing.go.
-	ran      time.Duration // mu protects; boot-time clock at the last report
-	heardOut time.Duration // mu protects; boot-time clock from which on the file's word counts, 0 while the registry takes our reports
+	// Of its outages; see outage.go.
+	ran          time.Duration // mu protects; boot-time clock at the last report
+	pendingUntil time.Duration // mu protects; boot-time clock from which on the file's word counts, 0 while the registry takes our reports
 
 	// Of the peers; see peers.go.
 	peers    []string       // mu protects; addresses last known
@@ -83,12 +83,12 @@ type Worker struct {
 	disagree error          // mu protects; why the peers' clocks are not ours
 	silent   bool           // mu protects; the last look had no answer
 
-	tally tally // mu protects; see stats.go
+	counters counters // mu protects; see stats.go
 
 	notifyMu sync.Mutex // one Notify at a time
 
-	// See Turning.
-	reporting, watching, looking clock.Loop
+	// See Stuck.
+	reporting, watching, looking clock.Heartbeat
 }
 
 func newWorker(cfg Config) *Worker {
@@ -164,12 +164,12 @@ func (w *Worker) Run(ctx context.Context) error {
 			w.ask()
 		}
 	})
-	if w.cfg.Asker != nil {
+	if w.cfg.Prober != nil {
 		beside.Go(func() { w.watchPeers(ctx) })
 	}
-	defer w.reporting.Rest()
+	defer w.reporting.Pause()
 	for {
-		w.reporting.Within(w.cfg.Clock, 2*w.cfg.ReportInterval+turnGrace)
+		w.reporting.Expect(w.cfg.Clock, 2*w.cfg.ReportInterval+stuckGrace)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -177,7 +177,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 		w.report(ctx)
 		for w.askAgain() && w.pauseAsking(ctx) == nil {
-			w.reporting.Within(w.cfg.Clock, 2*w.cfg.ReportInterval+turnGrace)
+			w.reporting.Expect(w.cfg.Clock, 2*w.cfg.ReportInterval+stuckGrace)
 			w.report(ctx)
 		}
 	}
@@ -209,18 +209,18 @@ func (w *Worker) report(ctx context.Context) {
 	defer cancel()
 	err := w.extend(bounded)
 	if errors.Is(err, ErrClockJumped) {
-		// The registry still has to hear that we are not among the live.
+		// The registry still has to be told that we are not in the live set.
 		_ = w.recordIn(bounded, &w.remote, w.Record()) // register tells of its failures
 	}
 	if ctx.Err() != nil {
 		return // stopping: Close has the last word
 	}
-	hindered := w.hindered(err)
+	blocks := w.blocksIssuing(err)
 	w.mu.Lock()
 	w.lastErr = err
 	w.lastTry = w.cfg.Clock.Mono()
 	before := w.told
-	if hindered || err == nil {
+	if blocks || err == nil {
 		w.told = err
 	}
 	close(w.reported)
@@ -230,21 +230,21 @@ func (w *Worker) report(ctx context.Context) {
 	case errors.Is(err, ErrFenced): // fence told of it
 	case errors.Is(err, ErrClockJumped) && !errors.Is(before, ErrClockJumped):
 		w.notify(Event{Kind: EventClockJumped, Err: err})
-		w.ask() // leave the live at once
-	case hindered && !errors.Is(err, ErrClockJumped) && (before == nil || errors.Is(before, ErrClockJumped)):
+		w.ask() // leave the live set at once
+	case blocks && !errors.Is(err, ErrClockJumped) && (before == nil || errors.Is(before, ErrClockJumped)):
 		w.notify(Event{Kind: EventReportFailing, Err: err})
 	case err == nil && before != nil:
 		w.notify(Event{Kind: EventReportRecovered})
 	}
 }
 
-// extend records a new ceiling and publishes it (C1).
+// extend records a new ceiling and publishes it (worker.C1).
 func (w *Worker) extend(ctx context.Context) error {
 	now := w.cfg.Clock.Read()
 	w.mu.Lock()
 	anchor := w.anchor
 	w.mu.Unlock()
-	if step := clock.Judge(anchor, now); step.By > w.cfg.MaxForwardStep { // C3
+	if step := clock.Judge(anchor, now); step.By > w.cfg.MaxForwardStep { // worker.C3
 		if err := w.confirmJump(ctx, step); err != nil {
 			return err
 		}
@@ -254,8 +254,8 @@ func (w *Worker) extend(ctx context.Context) error {
 	r := w.record
 	r.Peers = w.peers
 	w.mu.Unlock()
-	r.Timestamp = max(r.Timestamp, now.Wall())                    // C4
-	r.Ceiling = max(r.Ceiling, now.Wall().Add(w.cfg.CeilingLead)) // C2
+	r.Timestamp = max(r.Timestamp, now.Wall())                    // worker.C4
+	r.Ceiling = max(r.Ceiling, now.Wall().Add(w.cfg.CeilingLead)) // worker.C2
 	if err := w.save(ctx, r, now); err != nil {
 		return err
 	}
@@ -263,14 +263,14 @@ func (w *Worker) extend(ctx context.Context) error {
 }
 
 // publish makes the ceiling of r count, which local or remote has recorded by now
-// (C1). It may come long after the report gave up waiting for it, and twice.
+// (worker.C1). It may come long after the report gave up waiting for it, and twice.
 func (w *Worker) publish(r Record, now clock.Reading, inRegistry bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.fenced != nil, w.leaving: // C2; Close has the last word
+	case w.fenced != nil, w.leaving: // worker.C2; Close has the last word
 		return
-	case !inRegistry && w.leaseShortLocked(now): // C5
+	case !inRegistry && w.leaseShortLocked(now): // worker.C5
 		return
 	case !inRegistry && w.leaseOverLocked():
 		return
@@ -285,13 +285,13 @@ func (w *Worker) publish(r Record, now clock.Reading, inRegistry bool) {
 }
 
 // save returns nil as soon as the local file or the registry has r; where the lease is
-// short, or the registry is unheard, as soon as the registry has. What takes longer than
+// short, or the outage is pending, as soon as the registry has. What takes longer than
 // ctx counts when it is done.
 func (w *Worker) save(ctx context.Context, r Record, now clock.Reading) error {
-	leaseShort, unheard := w.leaseShort(now), w.unheard(now)
-	registryOnly := leaseShort || unheard
-	if unheard { // to be asked again in time
-		bounded, cancel := context.WithTimeout(ctx, min(w.hearing(now), w.cfg.ReportInterval))
+	leaseShort, pending := w.leaseShort(now), w.pending(now)
+	registryOnly := leaseShort || pending
+	if pending { // to be asked again in time
+		bounded, cancel := context.WithTimeout(ctx, min(w.pendingFor(now), w.cfg.ReportInterval))
 		defer cancel()
 		ctx = bounded
 	}
@@ -327,16 +327,16 @@ func (w *Worker) save(ctx context.Context, r Record, now clock.Reading) error {
 			failed = append(failed, got.err)
 		case <-ctx.Done():
 			failed = append(failed, fmt.Errorf("worker: recording the ceiling took too long: %w", ctx.Err()))
-			return w.notSaved(failed, leaseShort, unheard)
+			return w.notSaved(failed, leaseShort, pending)
 		}
 	}
-	return w.notSaved(failed, leaseShort, unheard)
+	return w.notSaved(failed, leaseShort, pending)
 }
 
 // leastReport is the shortest time that the registry gets for a report.
 const leastReport = 3 * time.Second
 
-func (w *Worker) notSaved(failed []error, leaseShort, unheard bool) error {
+func (w *Worker) notSaved(failed []error, leaseShort, pending bool) error {
 	if err := w.isFenced(); err != nil {
 		return err
 	}
@@ -344,8 +344,8 @@ func (w *Worker) notSaved(failed []error, leaseShort, unheard bool) error {
 	switch {
 	case leaseShort:
 		return fmt.Errorf("%w, %s without the registry: %w", ErrLeaseOver, w.cfg.ReclaimAfter/2, err)
-	case unheard:
-		return fmt.Errorf("%w: %w", errUnheard, err)
+	case pending:
+		return fmt.Errorf("%w: %w", errPending, err)
 	}
 	return fmt.Errorf("worker: the ceiling could not be recorded: %w", err)
 }
@@ -368,7 +368,7 @@ func withoutNoRegistry(errs []error) error {
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, ErrNoRegistry) })...)
 }
 
-// fence ends issuing for good (C2).
+// fence ends issuing for good (worker.C2).
 func (w *Worker) fence(cause error) error {
 	w.mu.Lock()
 	first := w.fenced == nil
@@ -383,7 +383,7 @@ func (w *Worker) fence(cause error) error {
 	w.mu.Unlock()
 	if first {
 		w.notify(Event{Kind: EventFenced, Err: fenced})
-		// Leave the live. Not from here: a call of the registry's own told us.
+		// Leave the live set. Not from here: a call of the registry's own told us.
 		go func() { _ = w.cfg.Registry.Close() }()
 	}
 	return fenced

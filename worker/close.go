@@ -32,7 +32,7 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) error {
 	if fenced != nil {
 		return errors.Join(fenced, w.cfg.Registry.Close())
 	}
-	if clock.Judge(anchor, now).By <= w.cfg.MaxForwardStep { // C3
+	if clock.Judge(anchor, now).By <= w.cfg.MaxForwardStep { // worker.C3
 		r.Timestamp = max(r.Timestamp, now.Wall())
 	}
 	r.Ceiling = max(last+1, w.floor)

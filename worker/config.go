@@ -21,15 +21,15 @@ const (
 // Config is what a Worker needs. Clock, Cache, Registry, Layout and Owner must be
 // set, and Asker where the Registry has peers.
 type Config struct {
-	Node     string // identity
-	Owner    string // UUID of this process
-	Home     string // the data folder, as no copy of it has; empty: not compared
-	Layout   string // as snowflake.Layout prints it
-	Epoch    clock.Millis
-	Clock    clock.Clock
-	Cache    Cache
-	Registry Registry
-	Asker    Asker // nil: peers are never asked
+	Node        string // identity
+	Owner       string // UUID of this process
+	DirectoryID string // the data directory, as no copy of it has; empty: not compared
+	Layout      string // as snowflake.Layout prints it
+	Epoch       clock.Millis
+	Clock       clock.Clock
+	Cache       Cache
+	Registry    Registry
+	Prober      ClockProber // nil: peers are never asked
 	// ReportInterval is the time between two reports.
 	ReportInterval time.Duration
 	// CeilingLead is how far the ceiling lies ahead of the clock when it is

@@ -76,8 +76,8 @@ func (w *Worker) Watch(ctx context.Context, issuer Issuer) error {
 	var refused uint64
 	steps := stepWatch{clk: w.cfg.Clock}
 	w.noteStep(steps.look())
-	defer w.watching.Rest()
-	for w.turns(ctx, &w.watching, watchInterval) {
+	defer w.watching.Pause()
+	for w.beat(ctx, &w.watching, watchInterval) {
 		w.noteStep(steps.look())
 		err := issuer.Check()
 		kind := kindOf(err)

@@ -16,20 +16,20 @@ import (
 // comeback is a registry that can't be reached until it has something to say.
 type comeback struct {
 	mu    sync.Mutex
-	found *worker.Found // mu protects; nil: unreachable
+	found *worker.Lookup // mu protects; nil: unreachable
 }
 
-func (c *comeback) says(f worker.Found) {
+func (c *comeback) says(f worker.Lookup) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.found = &f
 }
 
-func (c *comeback) Look(context.Context, worker.Record) (worker.Found, error) {
+func (c *comeback) Look(context.Context, worker.Record) (worker.Lookup, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.found == nil {
-		return worker.Found{}, worker.ErrUnreachable
+		return worker.Lookup{}, worker.ErrUnreachable
 	}
 	return *c.found, nil
 }
@@ -45,7 +45,7 @@ func (c *comeback) Report(_ context.Context, r worker.Record, _ bool) (worker.Re
 func (c *comeback) Peers(context.Context) ([]worker.Peer, error) { return nil, nil }
 func (c *comeback) Close() error                                 { return nil }
 
-// A daemon that was stopped cleanly while the registry was out, and started again,
+// A daemon that had a clean stop while the registry was out, and started again,
 // finds there the ceiling of a report before that stop. Its local record is newer
 // and knows that nothing was issued up to there: no reason to fence. (It was one:
 // found on the real daemon.) An entry as new as the record, or newer, is one.
@@ -61,16 +61,16 @@ func TestCeilingInTheRegistryOlderThanTheRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon()
 			registry := &comeback{}
-			d.cfg.Registry, d.cfg.Home = registry, "here"
+			d.cfg.Registry, d.cfg.DirectoryID = registry, "here"
 			stopped := clock.MillisOf(noon.Add(-time.Second))
 			d.recorded(func(r *worker.Record) {
-				r.Cluster, r.Home, r.Timestamp, r.Ceiling = "c", "here", stopped, stopped
+				r.Cluster, r.DirectoryID, r.Timestamp, r.Ceiling = "c", "here", stopped, stopped
 			})
 			w := d.start(t)
 			require.Contains(t, d.events.kinds(), worker.EventOffline)
 			require.NotContains(t, d.events.kinds(), worker.EventWaiting)
 			run(t, w)
-			registry.says(worker.Found{
+			registry.says(worker.Lookup{
 				Cluster: "c", Known: true, WorkerID: 7, Owner: "earlier",
 				Timestamp: stopped.Add(c.reported), Ceiling: clock.MillisOf(noon.Add(5 * time.Second)),
 			})

@@ -13,14 +13,14 @@ import (
 // askAtStart compares the clock with the peers' before anything is written, and
 // sees that whoever wrote our entry last, from elsewhere, does not live. It keeps:
 //
-//	A1  A clock that the peers together put beyond the threshold is refused.
-//	A2  Silence is a warning, never a refusal: a cluster has to start again after
+//	worker.A1  A clock that the peers together put beyond the threshold is refused.
+//	worker.A2  Silence is a warning, never a refusal: a cluster has to start again after
 //	    it was down as a whole.
-//	A3  A process that answers at our entry's address as the entry's owner, or as
+//	worker.A3  A process that answers at our entry's address as the entry's owner, or as
 //	    this node, is alive, whatever the registry thinks of its session: ErrHeld.
 //	    It may have started without the registry, its owner unknown there.
-func (w *Worker) askAtStart(ctx context.Context, me self, found Found) error {
-	if w.cfg.Asker == nil {
+func (w *Worker) askAtStart(ctx context.Context, me self, found Lookup) error {
+	if w.cfg.Prober == nil {
 		return nil
 	}
 	addresses := addressesOf(found.Peers)
@@ -38,7 +38,7 @@ func (w *Worker) askAtStart(ctx context.Context, me self, found Found) error {
 	if len(asked) == 0 {
 		return nil
 	}
-	samples := w.cfg.Asker.Ask(ctx, asked)
+	samples := w.cfg.Prober.Probe(ctx, asked)
 	if ctx.Err() != nil {
 		return fmt.Errorf("worker: stopped while asking the peers for their clocks: %w", ctx.Err())
 	}
@@ -53,14 +53,14 @@ func (w *Worker) askAtStart(ctx context.Context, me self, found Found) error {
 	verdict := clock.Estimate(samples, w.cfg.Estimator)
 	w.mu.Lock()
 	w.samples, w.asked, w.silent = samples, w.cfg.Clock.Read().Wall(), verdict.Asked > 0 && verdict.Answered == 0
-	w.tally.askedPeers(w.cfg.Clock)
+	w.counters.askedPeers(w.cfg.Clock)
 	w.mu.Unlock()
 	threshold := w.Threshold()
-	if verdict.Beyond(threshold) { // A1
-		return fmt.Errorf("%w: it is %s, %d of %d peers answered (%s); up to %s is allowed. Mend the clock (NTP); if the peers' are wrong, theirs",
+	if verdict.Beyond(threshold) { // worker.A1
+		return fmt.Errorf("%w: it is %s, %d of %d peers answered (%s); up to %s is allowed. Fix the clock (NTP); if the peers' are wrong, theirs",
 			ErrClockRefused, aheadOrBehind(-verdict.Offset), verdict.Answered, verdict.Asked, offsets(samples), threshold)
 	}
-	if verdict.Asked > 0 && verdict.Answered == 0 { // A2
+	if verdict.Asked > 0 && verdict.Answered == 0 { // worker.A2
 		w.notify(Event{Kind: EventPeersSilent, Err: silence(samples)})
 	}
 	return nil
@@ -119,8 +119,8 @@ func silence(samples []clock.Sample) error {
 
 // watchPeers looks at the peers every PeerInterval until ctx is done.
 func (w *Worker) watchPeers(ctx context.Context) {
-	defer w.looking.Rest()
-	for w.turns(ctx, &w.looking, w.cfg.PeerInterval) {
+	defer w.looking.Pause()
+	for w.beat(ctx, &w.looking, w.cfg.PeerInterval) {
 		w.lookAtPeers(ctx)
 	}
 }
@@ -129,11 +129,11 @@ func (w *Worker) watchPeers(ctx context.Context) {
 const peersTimeout = 2 * time.Second
 
 // lookAtPeers compares the clock with the peers': where more than half of those that
-// answer are beyond the threshold, this daemon is not ready and not among the live.
+// answer are beyond the threshold, this daemon is not ready and not in the live set.
 func (w *Worker) lookAtPeers(ctx context.Context) {
-	w.looking.Rest() // a thousand silent peers take their time
+	w.looking.Pause() // a thousand silent peers take their time
 	samples := w.askPeers(ctx)
-	w.looking.Within(w.cfg.Clock, turnGrace)
+	w.looking.Expect(w.cfg.Clock, stuckGrace)
 	if ctx.Err() != nil {
 		return
 	}
@@ -148,7 +148,7 @@ func (w *Worker) lookAtPeers(ctx context.Context) {
 	w.mu.Lock()
 	before, silentBefore := w.disagree, w.silent
 	w.disagree, w.silent, w.samples, w.asked = disagree, silent, samples, w.cfg.Clock.Read().Wall()
-	w.tally.askedPeers(w.cfg.Clock)
+	w.counters.askedPeers(w.cfg.Clock)
 	w.mu.Unlock()
 	switch {
 	case disagree != nil && before == nil:
@@ -178,22 +178,22 @@ func (w *Worker) askPeers(ctx context.Context) []clock.Sample {
 	if len(addresses) == 0 {
 		return nil
 	}
-	samples := w.cfg.Asker.Ask(ctx, addresses)
+	samples := w.cfg.Prober.Probe(ctx, addresses)
 	// Two nodes may have one address, ours: what we say ourselves is no second opinion.
 	return slices.DeleteFunc(samples, func(s clock.Sample) bool { return s.Owner == w.cfg.Owner })
 }
 
 // confirmJump returns nil when more than half of the peers that answer have the time
-// that our clock jumped to, and else ErrClockJumped (C3). It takes as long as the
+// that our clock jumped to, and else ErrClockJumped (worker.C3). It takes as long as the
 // peers do: nothing is issued beyond the ceiling meanwhile.
 func (w *Worker) confirmJump(ctx context.Context, step clock.Step) error {
 	jumped := fmt.Errorf("%w by %s between two reports (%s allowed)", ErrClockJumped, step.By.Round(time.Millisecond), w.cfg.MaxForwardStep)
-	if w.cfg.Asker == nil {
-		return fmt.Errorf("%w; mend the clock, or restart if it is right now", jumped)
+	if w.cfg.Prober == nil {
+		return fmt.Errorf("%w; fix the clock, or restart if it is right now", jumped)
 	}
-	w.reporting.Rest() // as in lookAtPeers
+	w.reporting.Pause() // as in lookAtPeers
 	samples := w.askPeers(ctx)
-	w.reporting.Within(w.cfg.Clock, w.cfg.ReportInterval+turnGrace)
+	w.reporting.Expect(w.cfg.Clock, w.cfg.ReportInterval+stuckGrace)
 	verdict := clock.Estimate(samples, w.cfg.Estimator)
 	agree := 0
 	for _, s := range samples {
@@ -203,9 +203,9 @@ func (w *Worker) confirmJump(ctx context.Context, step clock.Step) error {
 	}
 	switch {
 	case verdict.Answered == 0:
-		return fmt.Errorf("%w, and no peer says what time it is; mend the clock, or restart if it is right now", jumped)
+		return fmt.Errorf("%w, and no peer says what time it is; fix the clock, or restart if it is right now", jumped)
 	case 2*agree <= verdict.Answered: // a tie confirms nothing
-		return fmt.Errorf("%w, and only %d of %d peers have the same time (%s); mend the clock", jumped, agree, verdict.Answered, offsets(samples))
+		return fmt.Errorf("%w, and only %d of %d peers have the same time (%s); fix the clock", jumped, agree, verdict.Answered, offsets(samples))
 	}
 	w.notify(Event{Kind: EventJumpConfirmed, Text: fmt.Sprintf("by %s; %d peers have the same time (%s)", step.By.Round(time.Millisecond), agree, offsets(samples))})
 	return nil

@@ -13,7 +13,7 @@ import (
 
 const second = time.Second
 
-// A1, A2: what the peers say decides on a start, and silence doesn't.
+// worker.A1, worker.A2: what the peers say decides on a start, and silence doesn't.
 func TestPeersAtTheStart(t *testing.T) {
 	for name, tt := range map[string]struct {
 		offsets   map[string]time.Duration
@@ -40,7 +40,7 @@ func TestPeersAtTheStart(t *testing.T) {
 				}
 				model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
 			}
-			d.cfg.Asker, d.cfg.Estimator = &peersSay{offsets: tt.offsets}, tt.estimator
+			d.cfg.Prober, d.cfg.Estimator = &peersSay{offsets: tt.offsets}, tt.estimator
 			w, err := worker.Start(t.Context(), d.cfg)
 			if tt.refused != "" {
 				require.ErrorIs(t, err, worker.ErrClockRefused)
@@ -69,20 +69,20 @@ func TestRecordedPeersAreAskedWithoutTheRegistry(t *testing.T) {
 	d := newDaemon()
 	model, _ := d.inCluster(registrytest.Options{})
 	model.PlantLive(worker.Peer{Node: "a:1", Address: "a:1", Owner: "a"})
-	d.cfg.Asker = &peersSay{offsets: map[string]time.Duration{"a:1": 0}}
+	d.cfg.Prober = &peersSay{offsets: map[string]time.Duration{"a:1": 0}}
 	w := d.start(t)
 	require.Equal(t, []string{"a:1"}, w.Record().Peers)
 	require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
 	d.clk.Advance(second)
 	model.Down()
 	d.join(model, registrytest.Options{})
-	d.cfg.Asker = &peersSay{offsets: map[string]time.Duration{"a:1": time.Hour}}
+	d.cfg.Prober = &peersSay{offsets: map[string]time.Duration{"a:1": time.Hour}}
 	_, err := worker.Start(t.Context(), d.cfg)
 	require.ErrorIs(t, err, worker.ErrClockRefused)
 	require.NotErrorIs(t, err, worker.ErrUnreachable, "W3")
 }
 
-// A3: whoever answers as this node lives.
+// worker.A3: whoever answers as this node lives.
 func TestWhoAnswersAsThisNodeLives(t *testing.T) {
 	for name, tt := range map[string]struct {
 		owner string
@@ -108,9 +108,9 @@ func TestWhoAnswersAsThisNodeLives(t *testing.T) {
 			d.clk.Advance(ceiling.Sub(d.clk.Millis()))
 			d.cache.FailLoad(worker.ErrNoRecord) // on another machine
 			d.join(model, registrytest.Options{})
-			d.clk.AutoAdvance() // W6: it waits for what the first may have had in its file alone
+			d.clk.AutoAdvance() // worker.W6: it waits for what the first may have had in its file alone
 			d.cfg.Owner = "ourselves"
-			d.cfg.Asker = &peersSay{owners: map[string]string{d.cfg.Node: tt.owner}}
+			d.cfg.Prober = &peersSay{owners: map[string]string{d.cfg.Node: tt.owner}}
 			_, err := worker.Start(t.Context(), d.cfg)
 			if tt.held {
 				require.ErrorIs(t, err, worker.ErrHeld)
@@ -129,7 +129,7 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 		model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
 	}
 	peers := &peersSay{}
-	d.cfg.Asker = peers
+	d.cfg.Prober = peers
 	say := func(a, b, c time.Duration) { peers.set(map[string]time.Duration{"a:1": a, "b:1": b, "c:1": c}) }
 	say(0, 0, 0)
 	w := d.start(t)
@@ -170,7 +170,7 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 	require.NoError(t, w.Check(), "silence is no disagreement")
 }
 
-// C3: a jump goes on only where the peers have the new time.
+// worker.C3: a jump goes on only where the peers have the new time.
 func TestJumpIsConfirmedByThePeers(t *testing.T) {
 	const jump = time.Hour
 	for name, tt := range map[string]struct {
@@ -189,7 +189,7 @@ func TestJumpIsConfirmedByThePeers(t *testing.T) {
 				model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
 			}
 			peers := &peersSay{offsets: map[string]time.Duration{"a:1": 0, "b:1": 0}}
-			d.cfg.Asker = peers
+			d.cfg.Prober = peers
 			w := d.start(t)
 			run(t, w)
 			before := d.clk.Millis()
@@ -206,7 +206,7 @@ func TestJumpIsConfirmedByThePeers(t *testing.T) {
 			require.Eventually(t, func() bool {
 				d.clk.Advance(100 * time.Millisecond)
 				return len(liveNodes(t, model)) == 0
-			}, 20*time.Second, time.Millisecond, "out of the live")
+			}, 20*time.Second, time.Millisecond, "out of the live set")
 			entries, err := model.Directory().Entries(t.Context())
 			require.NoError(t, err)
 			for _, e := range entries {

@@ -33,19 +33,19 @@ func (w *Worker) reportTo(ctx context.Context, r Record) error {
 	if err != nil {
 		return w.registryFailed(err)
 	}
-	w.registryTook(sent, got.Cluster)
+	w.registryAcked(sent, got.Cluster)
 	return nil
 }
 
-// registryTook notes that the registry has written for us.
-func (w *Worker) registryTook(sent clock.Reading, cluster string) {
+// registryAcked notes that the registry has written for us.
+func (w *Worker) registryAcked(sent clock.Reading, cluster string) {
 	w.mu.Lock()
 	before := w.remoteErr
 	w.remoteErr = nil
-	w.heardOut = 0
+	w.pendingUntil = 0
 	w.renewed = sent.Boot
 	w.record.Registered, w.record.Cluster = sent.Wall(), cluster
-	w.record.Lineage, w.record.Home = nil, w.cfg.Home
+	w.record.PriorOwners, w.record.DirectoryID = nil, w.cfg.DirectoryID
 	w.mu.Unlock()
 	if before != nil {
 		w.notify(Event{Kind: EventRegistryBack})
@@ -95,17 +95,17 @@ func (w *Worker) Registry() error {
 // confirm claims, for a worker that started from its local record alone, the entry
 // that the record says is ours. It keeps:
 //
-//	V1  An entry that somebody outside of the record's lineage has written or is
+//	worker.V1  An entry that somebody who is none of the record's prior owners has written or is
 //	    live under, that is gone, or that another worker ID stands in, was another's
 //	    while we issued: fenced.
-//	V2  A recorded ceiling above the time at which this life began to issue means
+//	worker.V2  A recorded ceiling above the time at which this life began to issue means
 //	    that our IDs may equal an earlier life's: fenced. Not so where the record
 //	    that this life began with is newer than the entry: it knows what became of
-//	    that ceiling, as after a clean stop that the registry did not hear of. A
+//	    that ceiling, as after a clean stop that the registry was not told of. A
 //	    recorded time ahead of our clock fences too: the guard that this start could
 //	    not ask would have refused.
 //
-// A registry that forgot everything is told anew: that is not somebody else's doing.
+// A registry that lost its data is told again: that is not somebody else's doing.
 func (w *Worker) confirm(ctx context.Context) error {
 	w.mu.Lock()
 	claimed, me := w.claimed, w.record
@@ -124,7 +124,7 @@ func (w *Worker) confirm(ctx context.Context) error {
 	switch {
 	case found.Removed:
 		return fmt.Errorf("%w: the entry of worker %d, node %q, was removed from the registry", ErrFenced, me.WorkerID, me.Node)
-	case !found.Known: // forgotten: Claim puts it back, or says who has the number
+	case !found.Known: // data lost: Claim puts it back, or says who has the worker ID
 	case found.WorkerID != me.WorkerID:
 		return fmt.Errorf("%w: node %q has worker %d in the registry, and issued as worker %d", ErrFenced, me.Node, found.WorkerID, me.WorkerID)
 	case !me.wrote(found.Owner):
@@ -153,7 +153,8 @@ func (w *Worker) confirm(ctx context.Context) error {
 	return nil
 }
 
-// leaseShort tells whether a ceiling recorded at now would reach beyond the lease (C5).
+// leaseShort tells whether a ceiling recorded at now would reach beyond the lease
+// (worker.C5).
 func (w *Worker) leaseShort(now clock.Reading) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,7 +169,7 @@ func (w *Worker) leaseOverLocked() bool {
 	return w.cfg.ReclaimAfter > 0 && w.cfg.Clock.Read().Boot >= w.renewed+w.cfg.ReclaimAfter/2
 }
 
-// endLease takes the ceiling back once the lease is over (C5): a wall clock that was
+// endLease takes the ceiling back once the lease is over (worker.C5): a wall clock that was
 // set back after it was recorded would reach it too late.
 func (w *Worker) endLease() {
 	w.mu.Lock()
@@ -178,8 +179,8 @@ func (w *Worker) endLease() {
 	}
 }
 
-// setIssuing notes what Watch saw of the generator: who can't issue is not among
-// the live.
+// setIssuing notes what Watch saw of the generator: who can't issue is not in
+// the live set.
 func (w *Worker) setIssuing(issuing bool) {
 	w.mu.Lock()
 	changed := w.issuing != issuing

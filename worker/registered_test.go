@@ -31,7 +31,7 @@ func (p *peersSay) set(offsets map[string]time.Duration) {
 	p.offsets = offsets
 }
 
-func (p *peersSay) Ask(_ context.Context, addresses []string) []clock.Sample {
+func (p *peersSay) Probe(_ context.Context, addresses []string) []clock.Sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, addresses...)
@@ -59,7 +59,7 @@ func (d *daemon) join(model *registrytest.Model, opts registrytest.Options) *reg
 	m := model.Open(d.cfg.Node, d.cfg.Node, opts)
 	d.cfg.Registry = m
 	d.cfg.Owner = d.cfg.Node + " " + d.clk.Millis().String()
-	d.cfg.Home = "home"
+	d.cfg.DirectoryID = "own"
 	d.cfg.LookTimeout = time.Millisecond
 	return m
 }
@@ -77,7 +77,7 @@ func liveNodes(t *testing.T, model *registrytest.Model) []string {
 	return nodes
 }
 
-// C5: the old owner has stopped before anybody can take its number.
+// worker.C5: the old owner has stopped before anybody can take its worker ID.
 func TestLeaseEndsBeforeTheEntryCanBeTaken(t *testing.T) {
 	const reclaim = time.Minute
 	for name, tt := range map[string]struct {
@@ -157,7 +157,8 @@ func (l *brokenLine) Report(ctx context.Context, r worker.Record, live bool) (wo
 	return l.Registry.Report(ctx, r, live)
 }
 
-// W5, W2: what a start without an answer, or without a record, is refused for.
+// worker.W5, worker.W2: what a start without an answer, or without a record, is refused
+// for.
 func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 	for name, tt := range map[string]struct {
 		prepare func(d *daemon, model *registrytest.Model)
@@ -170,18 +171,18 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 			m.Down()
 		}, worker.ErrUnreachable, "confirmed"},
 		"another node's record": {func(d *daemon, m *registrytest.Model) { d.cfg.Node = "10.0.0.9:8080"; m.Down() }, worker.ErrUnreachable, "10.0.0.9"},
-		"a copied folder":       {func(d *daemon, m *registrytest.Model) { d.cfg.Home = "elsewhere"; m.Down() }, worker.ErrUnreachable, "copy"},
+		"a copied directory":    {func(d *daemon, m *registrytest.Model) { d.cfg.DirectoryID = "elsewhere"; m.Down() }, worker.ErrUnreachable, "copy"},
 		"confirmed too long ago": {func(d *daemon, m *registrytest.Model) {
 			d.cfg.ReclaimAfter = time.Minute
 			d.clk.Advance(31 * time.Second)
 			m.Down()
 		}, worker.ErrUnreachable, "half of --reclaim-after"},
-		"a copied folder, and all forgotten":  {func(d *daemon, m *registrytest.Model) { d.cfg.Home = "elsewhere"; m.Wipe() }, worker.ErrForeign, "copy"},
-		"a lost record, and no answer":        {func(d *daemon, m *registrytest.Model) { d.cache.FailLoad(errLostRecord); m.Down() }, worker.ErrLost, "nothing can replace it"},
-		"a lost record, and nothing known":    {func(d *daemon, m *registrytest.Model) { d.cache.FailLoad(errLostRecord); m.Wipe() }, worker.ErrLost, ""},
-		"behind the record, and no answer":    {func(d *daemon, m *registrytest.Model) { d.clk.Step(-time.Hour); m.Down() }, worker.ErrClockRefused, "behind"},
-		"behind the registry's record alone":  {func(d *daemon, _ *registrytest.Model) { d.cache.FailLoad(worker.ErrNoRecord); d.clk.Step(-time.Hour) }, worker.ErrClockRefused, "behind"},
-		"the record is of another cluster's,": {func(d *daemon, _ *registrytest.Model) { d.cfg.Registry = worker.Standalone{} }, worker.ErrForeign, "set --zk"},
+		"a copied directory, and all data lost": {func(d *daemon, m *registrytest.Model) { d.cfg.DirectoryID = "elsewhere"; m.Wipe() }, worker.ErrForeign, "copy"},
+		"a lost record, and no answer":          {func(d *daemon, m *registrytest.Model) { d.cache.FailLoad(errLostRecord); m.Down() }, worker.ErrLost, "nothing can replace it"},
+		"a lost record, and nothing known":      {func(d *daemon, m *registrytest.Model) { d.cache.FailLoad(errLostRecord); m.Wipe() }, worker.ErrLost, ""},
+		"behind the record, and no answer":      {func(d *daemon, m *registrytest.Model) { d.clk.Step(-time.Hour); m.Down() }, worker.ErrClockRefused, "behind"},
+		"behind the registry's record alone":    {func(d *daemon, _ *registrytest.Model) { d.cache.FailLoad(worker.ErrNoRecord); d.clk.Step(-time.Hour) }, worker.ErrClockRefused, "behind"},
+		"the record is of another cluster's,":   {func(d *daemon, _ *registrytest.Model) { d.cfg.Registry = worker.Standalone{} }, worker.ErrForeign, "set --zk"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon()
@@ -231,7 +232,7 @@ func TestLostRecordIsReplacedByTheEntry(t *testing.T) {
 	require.Contains(t, d.events.kinds(), worker.EventRecordLost)
 }
 
-// W4: the local record names the owner before the registry does.
+// worker.W4: the local record names the owner before the registry does.
 func TestOwnerIsRecordedBeforeTheClaim(t *testing.T) {
 	d := newDaemon()
 	model, _ := d.inCluster(registrytest.Options{})
@@ -246,7 +247,7 @@ func TestOwnerIsRecordedBeforeTheClaim(t *testing.T) {
 	d.start(t)
 }
 
-// W4: a worker ID that nobody could tell after a kill is issued under by nobody.
+// worker.W4: a worker ID that nobody could tell after a kill is issued under by nobody.
 func TestWorkerIDIsRecordedBeforeItIssues(t *testing.T) {
 	d := newDaemon()
 	d.inCluster(registrytest.Options{})
@@ -266,7 +267,7 @@ func (s claimSpy) Claim(ctx context.Context, self worker.Record) (worker.Record,
 	return s.Registry.Claim(ctx, self)
 }
 
-// V1: what a worker that started from its file alone finds, and is fenced by.
+// worker.V1: what a worker that started from its file alone finds, and is fenced by.
 func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 	for name, tt := range map[string]struct {
 		meanwhile func(m *registrytest.Model, id int64)
@@ -275,8 +276,8 @@ func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 		"nothing happened":     {func(*registrytest.Model, int64) {}, false},
 		"rewritten by another": {func(m *registrytest.Model, id int64) { m.Rewrite(id, "somebody") }, true},
 		"removed":              {func(m *registrytest.Model, id int64) { m.Remove(id) }, true},
-		"all forgotten":        {func(m *registrytest.Model, _ int64) { m.Wipe() }, false},
-		"forgotten, and the number is another's": {func(m *registrytest.Model, _ int64) {
+		"all data lost":        {func(m *registrytest.Model, _ int64) { m.Wipe() }, false},
+		"data lost, and the worker ID is another's": {func(m *registrytest.Model, _ int64) {
 			m.Wipe()
 			other := m.Open("other:1", "other:1", registrytest.Options{})
 			_, _ = other.Look(context.Background(), worker.Record{Node: "other:1", WorkerID: worker.NoWorkerID})
@@ -317,7 +318,7 @@ func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 	}
 }
 
-// Who can't issue is not among the live, and is again once it can.
+// Who can't issue is not in the live set, and is again once it can.
 func TestNotIssuingLeavesTheLive(t *testing.T) {
 	d := newDaemon()
 	model, _ := d.inCluster(registrytest.Options{})
@@ -343,7 +344,7 @@ func TestNotIssuingLeavesTheLive(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-// W5: a copied folder's owner may live, though it has not reported for a while.
+// worker.W5: a copied directory's owner may live, though it has not reported for a while.
 func TestCopyDoesNotReplaceTheLiveOne(t *testing.T) {
 	d := newDaemon()
 	model, _ := d.inCluster(registrytest.Options{})
@@ -351,7 +352,7 @@ func TestCopyDoesNotReplaceTheLiveOne(t *testing.T) {
 	d.clk.Advance(time.Minute)
 	d.clk.AutoAdvance()
 	d.join(model, registrytest.Options{})
-	d.cfg.Home = "elsewhere"
+	d.cfg.DirectoryID = "elsewhere"
 	_, err := worker.Start(t.Context(), d.cfg)
 	require.ErrorIs(t, err, worker.ErrHeld)
 	require.Equal(t, []string{d.cfg.Node}, liveNodes(t, model))
@@ -359,7 +360,7 @@ func TestCopyDoesNotReplaceTheLiveOne(t *testing.T) {
 	require.Error(t, err, "the copy has claimed nothing")
 }
 
-// W1: a number that is taken over brings its ceiling along.
+// worker.W1: a worker ID that is taken over brings its ceiling along.
 func TestTakenOverNumberBringsItsCeiling(t *testing.T) {
 	d := newDaemon()
 	model, _ := d.inCluster(registrytest.Options{})
@@ -402,8 +403,8 @@ func TestStartDoesNotGoOfflineBesideALiveOwner(t *testing.T) {
 	}
 }
 
-// A data folder that takes nothing is told of, though ZooKeeper takes it all.
-func TestFailingFolderIsToldOfWhileTheRegistryHelps(t *testing.T) {
+// A data directory that takes nothing is told of, though ZooKeeper takes it all.
+func TestFailingDirectoryIsToldOfWhileTheRegistryHelps(t *testing.T) {
 	d := newDaemon()
 	d.inCluster(registrytest.Options{})
 	w := d.start(t)

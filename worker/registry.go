@@ -33,9 +33,9 @@ type Registry interface {
 	// local record with the owner of this process; a daemon without a record
 	// has no Cluster in it, and WorkerID NoWorkerID.
 	// ErrUnreachable, ErrForeign (the registry is for another layout or epoch).
-	Look(ctx context.Context, self Record) (Found, error)
+	Look(ctx context.Context, self Record) (Lookup, error)
 	// Claim makes what the last Look found ours, or a new entry where it found
-	// none, and enters the node among the live, in one transaction. It writes
+	// none, and enters the node into the live set, in one transaction. It writes
 	// self's Owner, Timestamp and Ceiling. It returns self with the WorkerID and
 	// the Cluster, and with the Timestamp and Ceiling of that worker ID as they
 	// were before, where they are higher: they belong to whoever had the ID.
@@ -43,13 +43,13 @@ type Registry interface {
 	// Look), ErrExhausted, ErrUnreachable, ErrForeign.
 	Claim(ctx context.Context, self Record) (Record, error)
 	// Report records Timestamp and Ceiling, and sees to it that the node is
-	// among the live or not, as live says. It returns r as recorded: Cluster
-	// is another one after the registry lost its data and was told anew.
+	// in the live set or not, as live says. It returns r as recorded: Cluster
+	// is another one after the registry lost its data and was told again.
 	// ErrNoRegistry, ErrUnreachable, ErrFenced (the entry is no longer ours).
 	Report(ctx context.Context, r Record, live bool) (Record, error)
 	// Peers returns the live nodes except this one. ErrUnreachable.
 	Peers(ctx context.Context) ([]Peer, error)
-	// Close takes the node out of the live and ends the session. It is safe to
+	// Close takes the node out of the live set and ends the session. It is safe to
 	// call more than once.
 	Close() error
 }
@@ -57,8 +57,8 @@ type Registry interface {
 // NoWorkerID is the WorkerID of a daemon that has none yet.
 const NoWorkerID = -1
 
-// Found is what Look found. The zero value is an empty registry.
-type Found struct {
+// Lookup is what Look found. The zero value is an empty registry.
+type Lookup struct {
 	Cluster string // ID of the cluster; empty when there is no root yet
 	// Known tells that the node has an entry; the fields up to Address are of
 	// it. Ceiling is never below what the entry's writer may have issued, also
@@ -72,9 +72,9 @@ type Found struct {
 	// LiveOwner is the process that is live under this node's name; empty for
 	// none. It may be dead for less than the session timeout.
 	LiveOwner string
-	// Forgotten tells that the registry lost its data: it has another cluster
+	// DataLost tells that the registry lost its data: it has another cluster
 	// than self, or none, and no entry of the node.
-	Forgotten bool
+	DataLost bool
 	// Removed tells that self had an entry in this very cluster, and it is gone.
 	Removed bool
 	Peers   []Peer // the live nodes but this one
@@ -103,7 +103,7 @@ type Entry struct {
 	Node         string
 	Address      string
 	State        EntryState
-	Live         bool          // it is among the live
+	Live         bool          // it is in the live set
 	Timestamp    clock.Millis  // the clock last reported
 	Ceiling      clock.Millis  // IDs may have been issued below it
 	Owner        string        // process that wrote it; empty for the Java Leaf's
@@ -115,10 +115,10 @@ type Entry struct {
 type Directory interface {
 	// Entries returns all entries, ordered by worker ID. ErrUnreachable.
 	Entries(ctx context.Context) ([]Entry, error)
-	// Release marks the entry of workerID released and returns it as it is
-	// then. Its ceiling is raised beyond the present: the daemon may have issued
-	// by its own file while it could not report. ErrNoEntry; ErrInUse when it is live, or was reported within
-	// ReleaseAge, and force isn't given.
+	// Release marks the entry of workerID released and returns it as it is then. Its
+	// ceiling is raised beyond the present: the daemon may have issued by its own file
+	// while it could not report. ErrNoEntry; ErrInUse when it is live, or was reported
+	// within ReleaseAge, and force isn't given.
 	Release(ctx context.Context, workerID int64, force bool) (Entry, error)
 	Close() error
 }
@@ -127,9 +127,9 @@ type Directory interface {
 // without force.
 const ReleaseAge = 24 * time.Hour
 
-// Asker asks peers for their clocks.
-type Asker interface {
-	// Ask asks all addresses at once, a second or so each, and returns one
+// ClockProber asks peers for their clocks.
+type ClockProber interface {
+	// Probe asks all addresses at once, a second or so each, and returns one
 	// sample each in the order given.
-	Ask(ctx context.Context, addresses []string) []clock.Sample
+	Probe(ctx context.Context, addresses []string) []clock.Sample
 }

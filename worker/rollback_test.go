@@ -30,7 +30,7 @@ func TestClockSetRightAfterARollbackIsNoJump(t *testing.T) {
 	require.Equal(t, d.clk.Millis(), w.Record().Timestamp)
 	require.NotContains(t, d.events.kinds(), worker.EventClockJumped)
 
-	// One that goes on beyond the right time is a jump all the same (C3).
+	// One that goes on beyond the right time is a jump all the same (worker.C3).
 	d.clk.Step(-time.Hour)
 	report()
 	right := d.clk.Millis().Add(time.Hour)

@@ -17,16 +17,16 @@ var _ Registry = Standalone{}
 
 // Look implements Registry. ErrForeign when the local record is of another worker
 // ID, or of a registry.
-func (s Standalone) Look(_ context.Context, self Record) (Found, error) {
+func (s Standalone) Look(_ context.Context, self Record) (Lookup, error) {
 	if self.Cluster != "" {
-		return Found{}, fmt.Errorf("%w: it is of ZooKeeper's cluster %s, which gave it worker %d: set --zk, or take another data folder",
+		return Lookup{}, fmt.Errorf("%w: it is of ZooKeeper's cluster %s, which gave it worker %d: set --zk, or take another data directory",
 			ErrForeign, self.Cluster, self.WorkerID)
 	}
 	if self.WorkerID != NoWorkerID && self.WorkerID != s.WorkerID {
-		return Found{}, fmt.Errorf("%w: it is of worker %d, and this start is worker %d: give worker %d back, or take another data folder",
+		return Lookup{}, fmt.Errorf("%w: it is of worker %d, and this start is worker %d: give worker %d back, or take another data directory",
 			ErrForeign, self.WorkerID, s.WorkerID, self.WorkerID)
 	}
-	return Found{}, nil
+	return Lookup{}, nil
 }
 
 // Claim implements Registry.

@@ -11,27 +11,27 @@ import (
 // Start passes the clock guards, claims the worker ID and records the first
 // ceiling. It keeps:
 //
-//	W1  Start returns only when the clock has passed the ceiling of every
+//	worker.W1  Start returns only when the clock has passed the ceiling of every
 //	    earlier life, local or in the registry: no ID of theirs can repeat.
-//	W2  A record that can't be read, or isn't ours, ends the start. Only a
+//	worker.W2  A record that can't be read, or isn't ours, ends the start. Only a
 //	    record that never was is taken as "nothing issued yet"; one that is gone
 //	    is replaced by the registry's entry, or by nothing.
-//	W3  The guards refuse with ErrClockRefused; a registry's failure is never
+//	worker.W3  The guards refuse with ErrClockRefused; a registry's failure is never
 //	    taken for that, nor the other way round. No guard is left out because
 //	    the registry failed.
-//	W4  Nothing is written, here or in the registry, before the guards have
+//	worker.W4  Nothing is written, here or in the registry, before the guards have
 //	    passed; the local record names this process before the registry does, so
 //	    that a crash in between leaves no entry whose owner nobody knows; and it
 //	    names the worker ID before anything is issued under it.
-//	W5  Without the registry only a record that the registry has confirmed, in
-//	    the folder that it was written in, gives a worker ID. A copied folder is
+//	worker.W5  Without the registry only a record that the registry has confirmed, in
+//	    the directory that it was written in, gives a worker ID. A copied directory is
 //	    another daemon's: its owners aren't ours, so that they may live, and it
 //	    puts nothing back into a registry that lost its data.
-//	W6  An entry that another process wrote last, and did not leave cleanly, gives IDs
-//	    only a ceiling lead and a threshold after the claim: that process may stand
-//	    still with a ceiling that its file has and the registry never had, as after
-//	    an outage, by a clock as far ahead as peers accept. It can't raise it any
-//	    more without hearing of the claim (C6).
+//	worker.W6  An entry that another process wrote last, and whose stop was unclean, gives IDs
+//	    only a ceiling lead and a threshold after the claim: that process may be
+//	    suspended with a ceiling that its file has and the registry never had, as
+//	    after an outage, by a clock as far ahead as peers accept. It can't raise it
+//	    any more without learning of the claim (worker.C6).
 //
 // It returns ErrClockRefused, ErrForeign, ErrDamaged, ErrHeld, ErrExhausted,
 // ErrUnreachable, or what Cache returns.
@@ -79,19 +79,19 @@ func (w *Worker) start(ctx context.Context) error {
 	if err := w.claim(ctx, &me, found); err != nil {
 		return err
 	}
-	// The number may have been another node's: its ceiling came with it. The wait of W6
-	// is not refused for its length: where each start has a new folder, as in a
-	// container without a volume, the next one would have to wait as long again.
-	if err := w.passCeiling(ctx, me.Record, max(w.cfg.MaxWait, w.unheardOf())); err != nil {
+	// The worker ID may have been another node's: its ceiling came with it. The wait of
+	// worker.W6 is not refused for its length: where each start has a new directory, as in
+	// a container without a volume, the next one would have to wait as long again.
+	if err := w.passCeiling(ctx, me.Record, max(w.cfg.MaxWait, w.localCeilingLead())); err != nil {
 		return err
 	}
 	return w.begin(ctx, me)
 }
 
-// load reads the local record (W2) and returns what the start begins with.
+// load reads the local record (worker.W2) and returns what the start begins with.
 func (w *Worker) load() (self, error) {
 	me := self{Record: Record{
-		Node: w.cfg.Node, WorkerID: NoWorkerID, Layout: w.cfg.Layout, Epoch: w.cfg.Epoch, Owner: w.cfg.Owner, Home: w.cfg.Home,
+		Node: w.cfg.Node, WorkerID: NoWorkerID, Layout: w.cfg.Layout, Epoch: w.cfg.Epoch, Owner: w.cfg.Owner, DirectoryID: w.cfg.DirectoryID,
 	}}
 	r, err := w.cfg.Cache.Load()
 	if errors.Is(err, ErrNoRecord) {
@@ -107,7 +107,7 @@ func (w *Worker) load() (self, error) {
 	}
 	if r.Layout != w.cfg.Layout || r.Epoch != w.cfg.Epoch {
 		return me, fmt.Errorf("%w: it is of layout %s with epoch %d, and this start has %s with epoch %d: "+
-			"start with the recorded ones, or take another data folder and a worker ID that never issued under them",
+			"start with the recorded ones, or take another data directory and a worker ID that never issued under them",
 			ErrForeign, r.Layout, r.Epoch, w.cfg.Layout, w.cfg.Epoch)
 	}
 	if err := w.checkClock(r); err != nil {
@@ -115,7 +115,7 @@ func (w *Worker) load() (self, error) {
 	}
 	me.Cluster, me.WorkerID, me.Timestamp, me.Ceiling, me.Peers = r.Cluster, r.WorkerID, r.Timestamp, r.Ceiling, r.Peers
 	if r.Cluster != "" && r.Node != w.cfg.Node {
-		// Another name is another node: the registry gives it a number of its own.
+		// Another name is another node: the registry gives it a worker ID of its own.
 		w.notify(Event{Kind: EventRenamed, Text: fmt.Sprintf("worker %d is %q's; this daemon is %q now", r.WorkerID, r.Node, w.cfg.Node)})
 		me.WorkerID = NoWorkerID
 		return me, nil
@@ -124,37 +124,38 @@ func (w *Worker) load() (self, error) {
 	if r.Cluster == "" {
 		return me, nil // standalone: nobody else writes about us
 	}
-	me.Home = r.Home // until the registry has confirmed us (W5)
-	if !me.copied(w.cfg.Home) {
-		me.Lineage = grow(r.Lineage, r.Owner)
+	me.DirectoryID = r.DirectoryID // until the registry has confirmed us (worker.W5)
+	if !me.copied(w.cfg.DirectoryID) {
+		me.PriorOwners = addOwner(r.PriorOwners, r.Owner)
 	}
 	return me, nil
 }
 
-// copied tells that the record was written in another folder than home (W5).
-func (me *self) copied(home string) bool {
-	return me.recorded && me.Home != "" && home != "" && me.Home != home
+// copied tells that the record was written in another directory than that of id
+// (worker.W5).
+func (me *self) copied(id string) bool {
+	return me.recorded && me.DirectoryID != "" && id != "" && me.DirectoryID != id
 }
 
-// maxLineage bounds Record.Lineage. One owner more is added by each start
+// maxPriorOwners bounds Record.PriorOwners. One owner more is added by each start
 // without the registry; the first one is the one that it surely knows.
-const maxLineage = 256
+const maxPriorOwners = 256
 
-// grow adds owner to lineage.
-func grow(lineage []string, owner string) []string {
-	if owner == "" || slices.Contains(lineage, owner) {
-		return lineage
+// addOwner adds owner to prior.
+func addOwner(prior []string, owner string) []string {
+	if owner == "" || slices.Contains(prior, owner) {
+		return prior
 	}
-	lineage = append(slices.Clone(lineage), owner)
-	if len(lineage) > maxLineage {
-		lineage = slices.Delete(lineage, 1, 2)
+	prior = append(slices.Clone(prior), owner)
+	if len(prior) > maxPriorOwners {
+		prior = slices.Delete(prior, 1, 2)
 	}
-	return lineage
+	return prior
 }
 
 // look asks the registry what it knows. A daemon with a record of its own goes
-// on without an answer (W5).
-func (w *Worker) look(ctx context.Context, me *self) (Found, error) {
+// on without an answer (worker.W5).
+func (w *Worker) look(ctx context.Context, me *self) (Lookup, error) {
 	patience := w.cfg.MaxWait
 	if me.recorded && me.Cluster != "" {
 		patience = min(patience, w.cfg.LookTimeout)
@@ -163,20 +164,20 @@ func (w *Worker) look(ctx context.Context, me *self) (Found, error) {
 	defer cancel()
 	found, err := w.cfg.Registry.Look(bounded, me.Record)
 	if errors.Is(err, ErrUnreachable) && ctx.Err() == nil {
-		return Found{}, w.goOffline(me, err)
+		return Lookup{}, w.goOffline(me, err)
 	}
 	if err != nil {
-		return Found{}, err
+		return Lookup{}, err
 	}
 	if me.lost != nil {
-		if !found.Known { // W2
-			return Found{}, me.lost
+		if !found.Known { // worker.W2
+			return Lookup{}, me.lost
 		}
 		w.notify(Event{Kind: EventRecordLost, Err: me.lost})
 	}
-	if found.Forgotten && me.copied(w.cfg.Home) {
-		return Found{}, fmt.Errorf("%w: the data folder is a copy of the one in which worker %d of node %q was recorded, and the registry has lost its data: "+
-			"let the daemon of the original folder put its worker ID back first, or, if it is gone for good, move this folder aside and start as a new node",
+	if found.DataLost && me.copied(w.cfg.DirectoryID) {
+		return Lookup{}, fmt.Errorf("%w: the data directory is a copy of the one in which worker %d of node %q was recorded, and the registry has lost its data: "+
+			"let the daemon of the original directory put its worker ID back first, or, if it is gone for good, move this directory aside and start as a new node",
 			ErrForeign, me.WorkerID, me.Node)
 	}
 	if found.Removed {
@@ -191,9 +192,9 @@ func (w *Worker) goOffline(me *self, cause error) error {
 	case me.lost != nil:
 		return fmt.Errorf("%w; and without the registry (%w) nothing can replace it", me.lost, cause)
 	case !me.recorded || me.Cluster == "":
-		return fmt.Errorf("%w; and the data folder has no worker ID of node %q that the registry has confirmed: it has to answer once", cause, me.Node)
-	case me.copied(w.cfg.Home):
-		return fmt.Errorf("%w; and the data folder is a copy of the one in which worker %d was recorded, whose daemon may live: the registry has to answer once",
+		return fmt.Errorf("%w; and the data directory has no worker ID of node %q that the registry has confirmed: it has to answer once", cause, me.Node)
+	case me.copied(w.cfg.DirectoryID):
+		return fmt.Errorf("%w; and the data directory is a copy of the one in which worker %d was recorded, whose daemon may live: the registry has to answer once",
 			cause, me.WorkerID)
 	case w.cfg.ReclaimAfter > 0 && w.cfg.Clock.Read().Wall().Sub(me.Registered) >= w.cfg.ReclaimAfter/2:
 		return fmt.Errorf("%w; and worker %d was last confirmed at %s: after %s, half of --reclaim-after, another node may be about to take it: the registry has to answer once",
@@ -204,24 +205,24 @@ func (w *Worker) goOffline(me *self, cause error) error {
 	return nil
 }
 
-// claim makes the entry ours in the registry, or goes on without (W5).
-func (w *Worker) claim(ctx context.Context, me *self, found Found) error {
+// claim makes the entry ours in the registry, or goes on without (worker.W5).
+func (w *Worker) claim(ctx context.Context, me *self, found Lookup) error {
 	if me.offline {
 		return nil
 	}
 	if me.recorded && me.Cluster != "" {
-		if err := w.cfg.Cache.Save(me.Record); err != nil { // W4
+		if err := w.cfg.Cache.Save(me.Record); err != nil { // worker.W4
 			return fmt.Errorf("the owner could not be recorded: %w", err)
 		}
 	}
 	claiming := me.Record
 	now := w.cfg.Clock.Read()
-	// Not left cleanly by this process either, until that says so (W6).
-	claiming.Timestamp = max(claiming.Timestamp, now.Wall().Add(-2*cleanly))
-	claiming.Ceiling = max(claiming.Ceiling, claiming.Timestamp.Add(2*cleanly))
-	leftOpen := found.leftOpen(me.Record)
-	if leftOpen { // W6: killed from here on, whoever starts next waits as well
-		claiming.Ceiling = max(claiming.Ceiling, now.Wall().Add(w.unheardOf()))
+	// An unclean stop by this process too, until it says otherwise (worker.W6).
+	claiming.Timestamp = max(claiming.Timestamp, now.Wall().Add(-2*cleanStopLead))
+	claiming.Ceiling = max(claiming.Ceiling, claiming.Timestamp.Add(2*cleanStopLead))
+	unclean := found.uncleanStop(me.Record)
+	if unclean { // worker.W6: killed from here on, whoever starts next waits as well
+		claiming.Ceiling = max(claiming.Ceiling, now.Wall().Add(w.localCeilingLead()))
 	}
 	bounded, cancel := context.WithTimeout(ctx, w.cfg.MaxWait)
 	defer cancel()
@@ -232,31 +233,32 @@ func (w *Worker) claim(ctx context.Context, me *self, found Found) error {
 	if err != nil {
 		return err
 	}
-	known := me.recorded && !me.copied(w.cfg.Home) && me.Cluster == claimed.Cluster && me.WorkerID == claimed.WorkerID
+	known := me.recorded && !me.copied(w.cfg.DirectoryID) && me.Cluster == claimed.Cluster && me.WorkerID == claimed.WorkerID
 	me.Cluster, me.WorkerID = claimed.Cluster, claimed.WorkerID
 	if me.Cluster != "" {
 		me.Ceiling = max(me.Ceiling, claimed.Ceiling)
 	}
-	if claimed.Timestamp > claiming.Timestamp { // another node's number, and its clock is ahead of ours
+	if claimed.Timestamp > claiming.Timestamp { // another node's worker ID, and its clock is ahead of ours
 		me.Ceiling = max(me.Ceiling, claimed.Timestamp)
 	}
-	if leftOpen { // W6: the claim may have waited for the other's session to end
-		me.Ceiling = max(me.Ceiling, w.cfg.Clock.Read().Wall().Add(w.unheardOf()))
+	if unclean { // worker.W6: the claim may have waited for the other's session to end
+		me.Ceiling = max(me.Ceiling, w.cfg.Clock.Read().Wall().Add(w.localCeilingLead()))
 	}
-	me.Home = w.cfg.Home
+	me.DirectoryID = w.cfg.DirectoryID
 	if me.Cluster != "" {
-		me.Registered, me.Lineage = now.Wall(), nil
+		me.Registered, me.PriorOwners = now.Wall(), nil
 	}
 	w.mu.Lock()
 	w.claimed, w.renewed = true, now.Boot
 	w.mu.Unlock()
-	// A folder that knew the number has all of this but the wait of W6: killed in it, and
-	// started with the registry away, it would have nothing else to wait by.
-	if me.Cluster == "" || known && !leftOpen {
+	// A directory that knew the worker ID has all of this but the wait of worker.W6:
+	// killed in it, and started with the registry away, it would have nothing else to wait
+	// by.
+	if me.Cluster == "" || known && !unclean {
 		return nil
 	}
 	// Issuing may begin once ZooKeeper has the first ceiling; killed then, the next
-	// start has to know who it was (W4).
+	// start has to know who it was (worker.W4).
 	first := me.Record
 	first.Timestamp = max(first.Timestamp, now.Wall())
 	if err := w.cfg.Cache.Save(first); err != nil {
@@ -265,29 +267,29 @@ func (w *Worker) claim(ctx context.Context, me *self, found Found) error {
 	return nil
 }
 
-// oursAlone tells that what was found is an entry that this data folder wrote, and
+// oursAlone tells that what was found is an entry that this data directory wrote, and
 // that nobody else is live under our name.
-func (f Found) oursAlone(r Record) bool {
+func (f Lookup) oursAlone(r Record) bool {
 	return f.Known && r.wrote(f.Owner) && (f.LiveOwner == "" || r.wrote(f.LiveOwner))
 }
 
-// cleanly is how far a ceiling is beyond the timestamp after a clean stop, at most:
+// cleanStopLead is how far a ceiling is beyond the timestamp after a clean stop, at most:
 // it is that of the last ID then.
-const cleanly = time.Millisecond
+const cleanStopLead = time.Millisecond
 
-// leftOpen tells that what was found is an entry that a process outside of r's lineage
-// wrote, not as its last word.
-func (f Found) leftOpen(r Record) bool {
-	return f.Known && f.Owner != "" && !r.wrote(f.Owner) && f.Ceiling > f.Timestamp.Add(cleanly)
+// uncleanStop tells that what was found is an entry that a process, none of r's prior
+// owners, wrote and not as its last word.
+func (f Lookup) uncleanStop(r Record) bool {
+	return f.Known && f.Owner != "" && !r.wrote(f.Owner) && f.Ceiling > f.Timestamp.Add(cleanStopLead)
 }
 
-// unheardOf is how far ahead of our clock another process may hold a ceiling that the
-// registry never had (W6).
-func (w *Worker) unheardOf() time.Duration { return w.cfg.CeilingLead + w.Threshold() }
+// localCeilingLead is how far ahead of our clock another process may hold a ceiling that
+// the registry never had (worker.W6).
+func (w *Worker) localCeilingLead() time.Duration { return w.cfg.CeilingLead + w.Threshold() }
 
 // wrote tells whether owner is this process or one that had the record before it.
 func (r Record) wrote(owner string) bool {
-	return owner == r.Owner || slices.Contains(r.Lineage, owner)
+	return owner == r.Owner || slices.Contains(r.PriorOwners, owner)
 }
 
 // begin records the first ceiling and publishes it.
@@ -301,7 +303,7 @@ func (w *Worker) begin(ctx context.Context, me self) error {
 	w.known = me.Timestamp
 	w.ran = now.Boot
 	if me.offline {
-		w.heardOut = max(now.Boot, 1) // look heard it out
+		w.pendingUntil = max(now.Boot, 1) // look has waited out the outage
 		w.renewed = now.Boot - now.Wall().Sub(me.Registered)
 		w.remoteErr = me.cause
 	}
@@ -311,7 +313,7 @@ func (w *Worker) begin(ctx context.Context, me self) error {
 		if err == nil || w.Ceiling() > 0 { // the registry may have taken longer than a report has
 			return nil
 		}
-		if errors.Is(err, errUnheard) {
+		if errors.Is(err, errPending) {
 			err = w.pauseAsking(ctx)
 		}
 		if err != nil {
@@ -334,14 +336,14 @@ func (w *Worker) checkClock(r Record) error {
 	now := w.cfg.Clock.Read().Wall()
 	if now < r.Timestamp {
 		return fmt.Errorf("%w: it says %s, and worker %d reported %s before: it is %s behind. "+
-			"Mend the clock (NTP), or wait until it has caught up, then start again",
+			"Fix the clock (NTP), or wait until it has caught up, then start again",
 			ErrClockRefused, now, r.WorkerID, r.Timestamp, r.Timestamp.Sub(now))
 	}
 	return nil
 }
 
-// passCeiling waits until the clock has passed the recorded ceiling (W1), but not for
-// longer than most.
+// passCeiling waits until the clock has passed the recorded ceiling (worker.W1), but not
+// for longer than most.
 func (w *Worker) passCeiling(ctx context.Context, r Record, most time.Duration) error {
 	for {
 		if err := w.checkClock(r); err != nil {

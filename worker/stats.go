@@ -45,9 +45,9 @@ type Reports struct {
 // clock that is behind, and nobody is refused.
 const MaxSlew = snowflake.MaxBackwardWait
 
-// tally is what Stats tells of, but for what the Worker knows anyway. Worker.mu
+// counters is what Stats tells of, but for what the Worker knows anyway. Worker.mu
 // protects it.
-type tally struct {
+type counters struct {
 	file, registry writes
 	ahead, back    uint64
 	peersAsked     bool
@@ -55,7 +55,7 @@ type tally struct {
 }
 
 // askedPeers notes a look at the peers. Worker.mu is held.
-func (t *tally) askedPeers(clk clock.Clock) {
+func (t *counters) askedPeers(clk clock.Clock) {
 	t.peersAsked, t.peersAt = true, clk.Read().Boot
 }
 
@@ -86,12 +86,12 @@ func (w *Worker) Stats() Stats {
 	s := Stats{
 		UntilCeiling: max(0, w.Ceiling().Sub(now.Wall())),
 		Leased:       w.cfg.ReclaimAfter > 0,
-		File:         w.tally.file.reports(now.Boot),
-		Registry:     w.tally.registry.reports(now.Boot),
+		File:         w.counters.file.reports(now.Boot),
+		Registry:     w.counters.registry.reports(now.Boot),
 		Registered:   w.record.Cluster != "",
-		StepsAhead:   w.tally.ahead,
-		StepsBack:    w.tally.back,
-		PeersAsked:   w.tally.peersAsked,
+		StepsAhead:   w.counters.ahead,
+		StepsBack:    w.counters.back,
+		PeersAsked:   w.counters.peersAsked,
 	}
 	if s.Leased {
 		s.UntilLease = max(0, w.renewed+w.cfg.ReclaimAfter/2-now.Boot)
@@ -100,7 +100,7 @@ func (w *Worker) Stats() Stats {
 		s.Registry.Age = max(0, now.Boot-w.renewed) // of the life before, where this one has none yet
 	}
 	if s.PeersAsked {
-		s.PeersAge = max(0, now.Boot-w.tally.peersAt)
+		s.PeersAge = max(0, now.Boot-w.counters.peersAt)
 	}
 	return s
 }
@@ -112,14 +112,14 @@ func (w *Worker) countRegistry(began time.Duration, err error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tally.registry.count(began, err)
+	w.counters.registry.count(began, err)
 }
 
 // countFile notes how a write to the local file went.
 func (w *Worker) countFile(began time.Duration, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tally.file.count(began, err)
+	w.counters.file.count(began, err)
 }
 
 // stepWatch sees the wall clock step.
@@ -173,8 +173,8 @@ func (w *Worker) noteStep(by time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if by > 0 {
-		w.tally.ahead++
+		w.counters.ahead++
 	} else {
-		w.tally.back++
+		w.counters.back++
 	}
 }

@@ -84,7 +84,7 @@ func TestStatsOfTheRegistry(t *testing.T) {
 func TestStatsOfPeers(t *testing.T) {
 	d := newDaemon()
 	d.inCluster(registrytest.Options{})
-	d.cfg.Asker = &asker{}
+	d.cfg.Prober = &asker{}
 	w := d.start(t)
 	require.False(t, w.Stats().PeersAsked, "there is nobody to ask")
 	run(t, w)
@@ -99,7 +99,7 @@ func TestStatsOfPeers(t *testing.T) {
 // asker finds nobody.
 type asker struct{}
 
-func (*asker) Ask(context.Context, []string) []clock.Sample { return nil }
+func (*asker) Probe(context.Context, []string) []clock.Sample { return nil }
 
 func TestStatsOfClockSteps(t *testing.T) {
 	for _, test := range []struct {

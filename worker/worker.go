@@ -65,13 +65,14 @@ type Record struct {
 	Ceiling clock.Millis `json:"ceiling"`
 	Owner   string       `json:"owner"`           // UUID of the process that wrote it
 	Peers   []string     `json:"peers,omitempty"` // HTTP addresses of the peers last seen
-	// Lineage lists the owners whose writes may stand in the registry: the one
-	// that last wrote there for certain, and those of this data folder since.
-	Lineage []string `json:"lineage,omitempty"`
-	// Registered is the clock at the last write that the registry took.
+	// PriorOwners lists the owners whose writes may stand in the registry: the one
+	// that last wrote there for certain, and those of this data directory since.
+	PriorOwners []string `json:"lineage,omitempty"`
+	// Registered is the clock at the last write that the registry acknowledged.
 	Registered clock.Millis `json:"registered,omitempty"`
-	// Home tells the data folder that the record was written in from a copy of it.
-	Home string `json:"home,omitempty"`
+	// DirectoryID tells the data directory that the record was written in from a copy of
+	// it.
+	DirectoryID string `json:"home,omitempty"`
 }
 
 // Cache is the durable local memory of one daemon.

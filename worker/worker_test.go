@@ -156,7 +156,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// W1: after an unclean stop the start waits for the ceiling, on any clock.
+// worker.W1: after an unclean stop the start waits for the ceiling, on any clock.
 func TestUncleanStopIsWaitedOut(t *testing.T) {
 	d := newDaemon()
 	ceiling := clock.MillisOf(noon) + 4000
@@ -222,7 +222,7 @@ func TestReportsRaiseTheCeiling(t *testing.T) {
 	}
 }
 
-// C1: a record that isn't durable yet isn't published, and one that fails never is.
+// worker.C1: a record that isn't durable yet isn't published, and one that fails never is.
 func TestCeilingIsPublishedOnlyOnceRecorded(t *testing.T) {
 	d := newDaemon()
 	w := d.start(t)
@@ -277,7 +277,7 @@ func TestAwaitAsksForAReport(t *testing.T) {
 	}
 }
 
-// C3: a clock that jumped is refused and never recorded, and it all comes back
+// worker.C3: a clock that jumped is refused and never recorded, and it all comes back
 // once it is right.
 func TestJumpAheadIsNeverRecorded(t *testing.T) {
 	d := newDaemon()
@@ -347,7 +347,7 @@ func TestStopDuringAJumpRecordsNoneOfIt(t *testing.T) {
 	d.start(t)
 }
 
-// C4: a clock that is set back leaves the recorded time where it was.
+// worker.C4: a clock that is set back leaves the recorded time where it was.
 func TestRecordedTimeNeverFalls(t *testing.T) {
 	d := newDaemon()
 	w := d.start(t)
@@ -364,7 +364,7 @@ func TestRecordedTimeNeverFalls(t *testing.T) {
 	}
 }
 
-func TestLosingTheFolderFences(t *testing.T) {
+func TestLosingTheDirectoryFences(t *testing.T) {
 	d := newDaemon()
 	w := d.start(t)
 	run(t, w)

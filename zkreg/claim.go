@@ -26,8 +26,8 @@ var errRebuilt = fmt.Errorf("%w: it lost its data since it was looked at: look a
 type claim struct {
 	*Registry
 	self  worker.Record
-	first *sighting // what the caller's guards were about
-	seen  *sighting // what there is now
+	first *snapshot // what the caller's guards were about
+	seen  *snapshot // what there is now
 	root  *root     // what every transaction is conditional on
 }
 
@@ -39,7 +39,7 @@ type holding struct {
 	czxid   int64  // of the entry; 0 while not known
 	version int32  // of the entry, as last confirmed
 	root    *root
-	sent    []string // payloads sent since then whose answers never came (R3)
+	sent    []string // payloads sent since then whose answers never came (zkreg.R3)
 }
 
 // Claim implements worker.Registry. It waits where it has to, and so may need the
@@ -114,7 +114,7 @@ func (c *claim) attempt(ctx context.Context) (worker.Record, error) {
 	switch {
 	case c.seen.mine != nil:
 		return c.resume(ctx, temp)
-	case c.first.forgotten(c.self) && c.self.WorkerID >= 0:
+	case c.first.dataLost(c.self) && c.self.WorkerID >= 0:
 		return c.restore(ctx, temp)
 	default:
 		return c.enroll(ctx, temp)
@@ -128,15 +128,15 @@ func (c *claim) resume(ctx context.Context, temp tempPlan) (worker.Record, error
 	if err != nil {
 		return worker.Record{}, err
 	}
-	if other != nil { // R1 was broken by hand, or before us
+	if other != nil { // zkreg.R1 was broken by hand, or before us
 		return worker.Record{}, fmt.Errorf("%w: worker %d has two entries: %s is another's, %s; remove the one that is wrong",
-			worker.ErrHeld, mine.number, other.path, other.holder())
+			worker.ErrHeld, mine.workerID, other.path, other.holder())
 	}
 	rec := c.recordOf(*mine)
 	ops := append([]any{
 		check(c.paths.root, c.root.stat.Version),
-		setData(mine.path, encode(c.payload(rec, worker.StateActive)), mine.stat.Version), // R2
-	}, temp.ops(c.Registry, c.self.Owner, mine.number)...)
+		setData(mine.path, encode(c.payload(rec, worker.StateActive)), mine.stat.Version), // zkreg.R2
+	}, temp.ops(c.Registry, c.self.Owner, mine.workerID)...)
 	responses, _, err := c.transact(ctx, ops...)
 	if isConflict(err) {
 		return worker.Record{}, fmt.Errorf("%w: %w", errAgain, err)
@@ -148,7 +148,7 @@ func (c *claim) resume(ctx context.Context, temp tempPlan) (worker.Record, error
 	return rec, nil
 }
 
-// restore puts our number back into a registry that lost it.
+// restore puts our worker ID back into a registry that lost it.
 func (c *claim) restore(ctx context.Context, temp tempPlan) (worker.Record, error) {
 	if c.self.WorkerID > c.cfg.Layout.MaxWorker() {
 		return worker.Record{}, fmt.Errorf("%w: it is of worker %d, and layout %s ends at %d", worker.ErrForeign, c.self.WorkerID, c.cfg.Layout, c.cfg.Layout.MaxWorker())
@@ -164,7 +164,7 @@ func (c *claim) restore(ctx context.Context, temp tempPlan) (worker.Record, erro
 	rec.Cluster = c.root.Cluster
 	stat, err := c.occupy(ctx, c.root, name, encode(c.payload(rec, worker.StateActive)), c.mayAdopt, extra)
 	if taken := (*takenError)(nil); errors.As(err, &taken) {
-		return worker.Record{}, fmt.Errorf("%w: ZooKeeper lost its data, and worker %d, which the local record has, is %s now: move the data folder aside to start as a new node",
+		return worker.Record{}, fmt.Errorf("%w: ZooKeeper lost its data, and worker %d, which the local record has, is %s now: move the data directory aside to start as a new node",
 			worker.ErrHeld, c.self.WorkerID, taken.by.holder())
 	}
 	if err != nil {
@@ -174,16 +174,16 @@ func (c *claim) restore(ctx context.Context, temp tempPlan) (worker.Record, erro
 	return rec, nil
 }
 
-// mayAdopt tells whether an entry that stands under our name and number already
+// mayAdopt tells whether an entry that stands under our name and worker ID already
 // is ours to write: of this process, or of a claim that nobody finished.
 func (c *claim) mayAdopt(e entry) bool {
 	return e.damaged == nil && (e.data.Owner == c.self.Owner || !e.occupied())
 }
 
-// recordOf is our record with what the number of e brings along.
+// recordOf is our record with what the worker ID of e brings along.
 func (c *claim) recordOf(e entry) worker.Record {
 	rec := c.self
-	rec.WorkerID = e.number
+	rec.WorkerID = e.workerID
 	rec.Cluster = c.root.Cluster
 	rec.Timestamp = max(rec.Timestamp, e.data.Timestamp)
 	rec.Ceiling = max(rec.Ceiling, e.data.Ceiling)
@@ -205,7 +205,7 @@ func (h *holding) confirm(stat *zk.Stat) {
 	}
 }
 
-// inLineage tells that owner is a process of our own data folder.
-func inLineage(self worker.Record, owner string) bool {
-	return owner != "" && (owner == self.Owner || slices.Contains(self.Lineage, owner))
+// inLineage tells that owner is a process of our own data directory.
+func isPriorOwner(self worker.Record, owner string) bool {
+	return owner != "" && (owner == self.Owner || slices.Contains(self.PriorOwners, owner))
 }

@@ -93,7 +93,9 @@ func (w *world) Open(t testing.TB, node, address string, opts registrytest.Optio
 	}
 	r := openRegistry(t, cfg)
 	r.cfg.ReclaimAfter = opts.ReclaimAfter // shorter than Validate lets it be
-	r.commit = func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) { return l.commit(ctx, r.multi, ops) }
+	r.commit = func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+		return l.commit(ctx, r.session.Multi, ops)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.daemons[r] = l
@@ -232,7 +234,7 @@ func (w *world) each(t testing.TB, workerID int64, f func(p string)) {
 	children, _, err := w.conn.Children(w.p.forever)
 	require.NoError(t, err)
 	for _, child := range children {
-		if name, ok := parseName(child); ok && name.number == workerID {
+		if name, ok := parseName(child); ok && name.workerID == workerID {
 			f(w.p.foreverOf(name))
 		}
 	}

@@ -13,6 +13,7 @@ import (
 // The counter's end can't be reached by creating 2^31 nodes. What the server
 // then answers can be: numbers that stick at 2147483647, or are negative.
 func TestCounterAtItsEnd(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	for name, suffix := range map[string]string{"stuck": "2147483647", "wrapped": "-2147483648", "wrapped to a small one": "-000000005"} {
 		t.Run(name, func(t *testing.T) {
@@ -24,14 +25,14 @@ func TestCounterAtItsEnd(t *testing.T) {
 						create.Flags, create.Path = 0, create.Path+suffix
 					}
 				}
-				return r.multi(ctx, ops...)
+				return r.session.Multi(ctx, ops...)
 			}
 			self := fresh(r)
 			_, err := r.Look(bounded(t, patience), self)
 			require.NoError(t, err)
 			rec, err := r.Claim(bounded(t, patience), self)
 			require.NoError(t, err)
-			require.Zero(t, rec.WorkerID, "the lowest number that is free")
+			require.Zero(t, rec.WorkerID, "the lowest worker ID that is free")
 			conn := server.Conn(t)
 			for _, p := range []string{r.forever, r.temporary} {
 				children, _, err := conn.Children(p)
@@ -48,6 +49,7 @@ func TestCounterAtItsEnd(t *testing.T) {
 }
 
 func TestStuckAtOwnNumber(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	cfg := daemonConfig(server, server.NewRoot(t), "a")
 	r := openRegistry(t, cfg)
@@ -61,7 +63,7 @@ func TestStuckAtOwnNumber(t *testing.T) {
 				create.Flags, create.Path = 0, create.Path+"2147483647"
 			}
 		}
-		return r.multi(ctx, ops...)
+		return r.session.Multi(ctx, ops...)
 	}
 	self := fresh(r)
 	found, err := r.Look(bounded(t, patience), self)

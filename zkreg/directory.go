@@ -38,9 +38,9 @@ func OpenDirectory(cfg Config) (*Directory, error) {
 
 // Entries implements worker.Directory. An entry whose payload can't be read has
 // StateDamaged, and no more than worker ID, node and Live. What has no entry's
-// name is left out. Of entries with one number, all are returned.
+// name is left out. Of entries with one worker ID, all are returned.
 func (d *Directory) Entries(ctx context.Context) ([]worker.Entry, error) {
-	if err := d.sync(ctx, d.root); err != nil {
+	if err := d.session.Sync(ctx, d.root); err != nil {
 		return nil, err
 	}
 	l, err := d.readNames(ctx)
@@ -65,7 +65,7 @@ func (d *Directory) Entries(ctx context.Context) ([]worker.Entry, error) {
 // asEntry is e as worker has it; live is ordered.
 func (e entry) asEntry(live []string) worker.Entry {
 	_, isLive := slices.BinarySearch(live, e.node)
-	listed := worker.Entry{WorkerID: e.number, Node: unescapeNode(e.node), State: StateDamaged, Live: isLive}
+	listed := worker.Entry{WorkerID: e.workerID, Node: unescapeNode(e.node), State: StateDamaged, Live: isLive}
 	if e.damaged != nil {
 		return listed
 	}
@@ -81,7 +81,7 @@ func (e entry) asEntry(live []string) worker.Entry {
 // judged: one that is reported in that moment stays. worker.ErrDamaged for one
 // that can't be read: what was issued under it is not known.
 func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (worker.Entry, error) {
-	if err := d.sync(ctx, d.root); err != nil {
+	if err := d.session.Sync(ctx, d.root); err != nil {
 		return worker.Entry{}, err
 	}
 	e, err := d.find(ctx, workerID)
@@ -123,11 +123,11 @@ const releaseLead = 6 * time.Second
 // time is ZooKeeper's own, which it tells with each write, one of the parent here.
 func (d *Directory) passed(ctx context.Context, ceiling clock.Millis) (clock.Millis, error) {
 	for {
-		data, stat, err := d.get(ctx, d.forever)
+		data, stat, err := d.session.Get(ctx, d.forever)
 		if err != nil {
 			return 0, err
 		}
-		now, err := d.set(ctx, d.forever, data, stat.Version)
+		now, err := d.session.Set(ctx, d.forever, data, stat.Version)
 		if errors.Is(err, zk.ErrBadVersion) {
 			continue // a claim came in between
 		}
@@ -141,12 +141,12 @@ func (d *Directory) passed(ctx context.Context, ceiling clock.Millis) (clock.Mil
 // markReleased writes e as released, unless it has changed since it was read.
 func (d *Directory) markReleased(ctx context.Context, e entry) error {
 	e.data.State = worker.StateReleased
-	_, err := d.set(ctx, e.path, encode(e.data), e.stat.Version)
+	_, err := d.session.Set(ctx, e.path, encode(e.data), e.stat.Version)
 	switch {
 	case errors.Is(err, zk.ErrBadVersion):
-		return fmt.Errorf("%w: worker %d (%s) was reported this very moment", worker.ErrInUse, e.number, unescapeNode(e.node))
+		return fmt.Errorf("%w: worker %d (%s) was reported this very moment", worker.ErrInUse, e.workerID, unescapeNode(e.node))
 	case errors.Is(err, zk.ErrNoNode):
-		return fmt.Errorf("%w: worker %d (%s) was removed or taken over this very moment", worker.ErrNoEntry, e.number, unescapeNode(e.node))
+		return fmt.Errorf("%w: worker %d (%s) was removed or taken over this very moment", worker.ErrNoEntry, e.workerID, unescapeNode(e.node))
 	}
 	return err
 }
@@ -156,22 +156,22 @@ func inUse(e entry, live bool, now clock.Millis) error {
 	last := max(e.data.Timestamp, clock.Millis(e.stat.Mtime))
 	switch {
 	case live:
-		return fmt.Errorf("%w: worker %d is live: %s; stop its daemon first", worker.ErrInUse, e.number, e.holder())
+		return fmt.Errorf("%w: worker %d is live: %s; stop its daemon first", worker.ErrInUse, e.workerID, e.holder())
 	case now.Sub(last) < worker.ReleaseAge:
 		return fmt.Errorf("%w: worker %d was reported %s ago, less than %s, by %s; release it with force if its daemon is certainly gone: IDs repeat if it is not",
-			worker.ErrInUse, e.number, now.Sub(last).Round(time.Second), worker.ReleaseAge, e.holder())
+			worker.ErrInUse, e.workerID, now.Sub(last).Round(time.Second), worker.ReleaseAge, e.holder())
 	}
 	return nil
 }
 
 // find returns the entry of workerID: the active one, where a claim of the same
-// number was never finished.
+// worker ID was never finished.
 func (d *Directory) find(ctx context.Context, workerID int64) (entry, error) {
 	l, err := d.readNames(ctx)
 	if err != nil {
 		return entry{}, err
 	}
-	names := slices.DeleteFunc(l.names, func(name entryName) bool { return name.number != workerID })
+	names := slices.DeleteFunc(l.names, func(name entryName) bool { return name.workerID != workerID })
 	found, err := d.readEntries(ctx, names)
 	if err != nil {
 		return entry{}, err
@@ -187,6 +187,6 @@ func (d *Directory) find(ctx context.Context, workerID int64) (entry, error) {
 
 // Close implements worker.Directory.
 func (d *Directory) Close() error {
-	d.close()
+	d.session.Close()
 	return nil
 }

@@ -13,14 +13,15 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zksession"
 )
 
-// enroll gets a node a number that it never had: a released one, else a new one.
+// enroll gets a node a worker ID that it never had: a released one, else a new one.
 //
-// A new number is ZooKeeper's next, but after ZooKeeper lost its data that may be
+// A new worker ID is ZooKeeper's next, but after ZooKeeper lost its data that may be
 // one that somebody issues under and is about to put back. So the entry is first
 // a claim ("claiming"), under which nothing is issued, until the root is old
-// enough for the others to have come back, and nobody else has the number (R1).
+// enough for the others to have come back, and nobody else has the worker ID (zkreg.R1).
 func (c *claim) enroll(ctx context.Context, temp tempPlan) (worker.Record, error) {
 	own, err := c.unfinished(ctx)
 	if err != nil {
@@ -52,14 +53,14 @@ func (c *claim) enroll(ctx context.Context, temp tempPlan) (worker.Record, error
 // errCounterSpent says that ZooKeeper's next number is beyond the layout.
 var errCounterSpent = errors.New("zkreg: counter spent")
 
-// unfinished returns the claim of our node that was never finished (R3), the
+// unfinished returns the claim of our node that was never finished (zkreg.R3), the
 // lowest of several; nil for none. The others are removed, and those beyond the
 // layout: nobody issued under them.
 func (c *claim) unfinished(ctx context.Context) (*entry, error) {
 	var own *entry
 	for i := range c.seen.claiming {
 		e := &c.seen.claiming[i]
-		if own == nil && e.number <= c.cfg.Layout.MaxWorker() {
+		if own == nil && e.workerID <= c.cfg.Layout.MaxWorker() {
 			own = e
 			continue
 		}
@@ -72,7 +73,7 @@ func (c *claim) unfinished(ctx context.Context) (*entry, error) {
 	return own, nil
 }
 
-// adopt makes an unfinished claim this process's, and enters us among the live.
+// adopt makes an unfinished claim this process's, and enters us into the live set.
 func (c *claim) adopt(ctx context.Context, own entry, temp tempPlan) (*entry, error) {
 	gap := own.data.Gap
 	own.data = c.payload(c.self, worker.StateClaiming)
@@ -114,7 +115,7 @@ func (c *claim) createNext(ctx context.Context, temp tempPlan) (*entry, error) {
 	if err != nil || number < 0 || number > c.cfg.Layout.MaxWorker() {
 		return nil, c.undo(ctx, created)
 	}
-	_, stat, err := c.exists(ctx, created)
+	_, stat, err := c.session.Exists(ctx, created)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func (c *claim) createNext(ctx context.Context, temp tempPlan) (*entry, error) {
 
 // beyondLayout tells that our node has an entry that the layout has no room for.
 func (c *claim) beyondLayout() bool {
-	return slices.ContainsFunc(c.ownNames(c.seen.list), func(name entryName) bool { return name.number > c.cfg.Layout.MaxWorker() })
+	return slices.ContainsFunc(c.ownNames(c.seen.list), func(name entryName) bool { return name.workerID > c.cfg.Layout.MaxWorker() })
 }
 
 // undo removes what createNext made, and returns errCounterSpent.
@@ -141,14 +142,14 @@ func (c *claim) undo(ctx context.Context, created string) error {
 	return errCounterSpent
 }
 
-// createGap creates an entry under the lowest number that has none. ZooKeeper's
+// createGap creates an entry under the lowest worker ID that has none. ZooKeeper's
 // counter counts every child ever made, takeovers and put-backs too, so that it
-// passes the layout's end while most numbers are free.
+// passes the layout's end while most worker IDs are free.
 //
-// Who had the number is not known any more. If its entry was removed under a daemon
+// Who had the worker ID is not known any more. If its entry was removed under a daemon
 // that runs, that daemon is fenced within a report, and what it issued ends at its
 // ceiling: both have passed when the claim has settled, for as long as after the
-// registry's loss. Numbers that were released are taken before: their ceiling is known.
+// registry's loss. Worker IDs that were released are taken before: their ceiling is known.
 func (c *claim) createGap(ctx context.Context, all []entry) (*entry, error) {
 	temp, err := c.clearTemporary(ctx)
 	if err != nil {
@@ -159,8 +160,8 @@ func (c *claim) createGap(ctx context.Context, all []entry) (*entry, error) {
 		return nil, fmt.Errorf("%w: %s", errAgain, c.forever)
 	}
 	free := int64(0)
-	for _, name := range l.names { // ordered by number
-		if name.number == free {
+	for _, name := range l.names { // ordered by worker ID
+		if name.workerID == free {
 			free++
 		}
 	}
@@ -182,7 +183,7 @@ func (c *claim) createGap(ctx context.Context, all []entry) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, stat, err := c.exists(ctx, p)
+	_, stat, err := c.session.Exists(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +199,7 @@ func (c *claim) exhaustedBy(all []entry) error {
 	var within, stale int64
 	now := c.cfg.Clock.Read().Wall()
 	for _, e := range all {
-		if e.number <= highest {
+		if e.workerID <= highest {
 			within++
 			if e.damaged == nil && now.Sub(e.data.Timestamp) >= worker.ReleaseAge {
 				stale++
@@ -209,8 +210,8 @@ func (c *claim) exhaustedBy(all []entry) error {
 		worker.ErrExhausted, highest, within, stale, worker.ReleaseAge)
 }
 
-// settle waits until the root is old enough: whoever had our number before
-// ZooKeeper lost its data has put it back by then. A number out of a gap settles by
+// settle waits until the root is old enough: whoever had our worker ID before
+// ZooKeeper lost its data has put it back by then. A worker ID out of a gap settles by
 // itself. All ages are of ZooKeeper's clock.
 func (c *claim) settle(ctx context.Context, own entry) error {
 	what, since := "root "+c.paths.root, c.root.stat.Mtime
@@ -222,22 +223,22 @@ func (c *claim) settle(ctx context.Context, own entry) error {
 	if left <= 0 {
 		return nil
 	}
-	c.notifier.raise(Event{Kind: EventSettling, Err: fmt.Errorf(
+	c.session.Raise(zksession.Event{Kind: EventSettling, Err: fmt.Errorf(
 		"%s is %s old: worker %d is not used for %s, in case that another node had it before",
-		what, max(age, 0).Round(time.Millisecond), own.number, left.Round(time.Millisecond))})
+		what, max(age, 0).Round(time.Millisecond), own.workerID, left.Round(time.Millisecond))})
 	if err := c.cfg.Clock.Sleep(ctx, left); err != nil {
 		return fmt.Errorf("%w: %s is too young to issue under for %s, longer than the claim may take: %w", worker.ErrUnreachable, what, left, err)
 	}
 	return nil
 }
 
-// promote makes our claim active once the number is certainly ours alone.
+// promote makes our claim active once the worker ID is certainly ours alone.
 func (c *claim) promote(ctx context.Context, own entry) (worker.Record, error) {
 	if err := c.settle(ctx, own); err != nil {
 		return worker.Record{}, err
 	}
 	rec := c.self
-	rec.WorkerID = own.number
+	rec.WorkerID = own.workerID
 	rec.Cluster = c.root.Cluster
 	for {
 		l, err := c.readNames(ctx)
@@ -255,13 +256,13 @@ func (c *claim) promote(ctx context.Context, own entry) (worker.Record, error) {
 			if _, _, err := c.transact(ctx, deleteNode(own.path, own.stat.Version)); err != nil && !isConflict(err) {
 				return worker.Record{}, err
 			}
-			return worker.Record{}, fmt.Errorf("%w: worker %d is %s", errAgain, own.number, other.holder())
+			return worker.Record{}, fmt.Errorf("%w: worker %d is %s", errAgain, own.workerID, other.holder())
 		}
 		responses, failed, err := c.transact(ctx,
 			check(c.paths.root, c.root.stat.Version),
-			setData(c.forever, l.data, l.stat.Version), // R1
+			setData(c.forever, l.data, l.stat.Version), // zkreg.R1
 			setData(own.path, encode(c.payload(rec, worker.StateActive)), own.stat.Version),
-			setData(c.temporaryOf(c.cfg.Node), c.temporaryPayload(c.self.Owner, own.number), -1),
+			setData(c.temporaryOf(c.cfg.Node), c.temporaryPayload(c.self.Owner, own.workerID), -1),
 		)
 		switch {
 		case err == nil:

@@ -38,13 +38,13 @@ func (r *Registry) ensureTree(ctx context.Context) (*root, error) {
 func (r *Registry) nameCluster(ctx context.Context, empty *root) error {
 	data := encode(rootData{Cluster: uuid.NewString(), Epoch: r.cfg.Layout.Epoch, Layout: r.cfg.Layout.String()})
 	if empty != nil {
-		_, err := r.set(ctx, r.root, data, empty.stat.Version)
+		_, err := r.session.Set(ctx, r.root, data, empty.stat.Version)
 		return err
 	}
 	if err := r.ensure(ctx, parents(r.root)...); err != nil {
 		return err
 	}
-	_, err := r.create(ctx, r.root, data, 0)
+	_, err := r.session.Create(ctx, r.root, data, 0)
 	return err
 }
 
@@ -52,9 +52,9 @@ func (r *Registry) nameCluster(ctx context.Context, empty *root) error {
 // there may be below something that we may not write.
 func (r *Registry) ensure(ctx context.Context, all ...string) error {
 	for _, p := range all {
-		found, _, err := r.exists(ctx, p)
+		found, _, err := r.session.Exists(ctx, p)
 		if err == nil && !found {
-			_, err = r.create(ctx, p, nil, 0)
+			_, err = r.session.Create(ctx, p, nil, 0)
 		}
 		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return err
@@ -63,18 +63,18 @@ func (r *Registry) ensure(ctx context.Context, all ...string) error {
 	return nil
 }
 
-// takenError says that another node has a number.
+// takenError says that another node has a worker ID.
 type takenError struct{ by entry }
 
 func (e *takenError) Error() string {
-	return fmt.Sprintf("zkreg: worker %d is %s", e.by.number, e.by.holder())
+	return fmt.Sprintf("zkreg: worker %d is %s", e.by.workerID, e.by.holder())
 }
 
-// othersOf returns whoever has, or may issue under, the number of name besides
+// othersOf returns whoever has, or may issue under, the worker ID of name besides
 // name itself; nil for nobody.
 func (t tree) othersOf(ctx context.Context, l list, name entryName) (*entry, error) {
 	for _, other := range l.names {
-		if other.number != name.number || other.raw == name.raw {
+		if other.workerID != name.workerID || other.raw == name.raw {
 			continue
 		}
 		e, err := t.readEntry(ctx, other)
@@ -91,14 +91,14 @@ func (t tree) othersOf(ctx context.Context, l list, name entryName) (*entry, err
 	return nil, nil //nolint:nilnil // nobody is an answer like another
 }
 
-// occupy makes name an active entry with data, under an explicit number, where
-// nobody else has that number; extra is done in the same transaction. One that
+// occupy makes name an active entry with data, under an explicit worker ID, where
+// nobody else has that worker ID; extra is done in the same transaction. One that
 // stands there already is written over where mayAdopt says so. The Stat is nil
 // where the entry was created. takenError, worker.ErrHeld, errAgain.
 //
-// A claimant that was given the same number doesn't count, and can't slip by: to
+// A claimant that was given the same worker ID doesn't count, and can't slip by: to
 // become active it must write the parent at the version at which it saw the
-// others, as we do (R1).
+// others, as we do (zkreg.R1).
 func (r *Registry) occupy(ctx context.Context, root *root, name entryName, data []byte, mayAdopt func(entry) bool, extra []any) (*zk.Stat, error) {
 	for {
 		l, err := r.readNames(ctx)
@@ -127,7 +127,7 @@ func (r *Registry) occupy(ctx context.Context, root *root, name entryName, data 
 		}
 		responses, failed, err := r.transact(ctx, append([]any{
 			check(r.root, root.stat.Version),
-			setData(r.forever, l.data, l.stat.Version), // R1
+			setData(r.forever, l.data, l.stat.Version), // zkreg.R1
 			write,
 		}, extra...)...)
 		switch {

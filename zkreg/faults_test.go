@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zksession"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
@@ -76,19 +77,20 @@ func deafAt(t *testing.T, r *Registry, proxy *zookeepertest.Proxy, n int) {
 	r.commit = func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 		writes++
 		if writes != n {
-			return r.multi(ctx, ops...)
+			return r.session.Multi(ctx, ops...)
 		}
 		proxy.Deaf(t, true)
 		short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 		defer cancel()
-		responses, err := r.multi(short, ops...)
+		responses, err := r.session.Multi(short, ops...)
 		proxy.Deaf(t, false)
 		return responses, err
 	}
 }
 
-// R3 on the wire: one entry a node, whichever answer got lost.
+// zkreg.R3 on the wire: one entry a node, whichever answer got lost.
 func TestAnswerLostOnTheWire(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	root := server.NewRoot(t)
 	for n := 1; n <= 2; n++ {
@@ -102,7 +104,7 @@ func TestAnswerLostOnTheWire(t *testing.T) {
 		deafAt(t, r, proxy, n)
 		rec, err := r.Claim(bounded(t, patience), self)
 		require.NoError(t, err)
-		require.Equal(t, int64(n-1), rec.WorkerID, "no number was wasted")
+		require.Equal(t, int64(n-1), rec.WorkerID, "no worker ID was wasted")
 		require.Len(t, list1(t, cfg), n)
 
 		deafAt(t, r, proxy, 1)
@@ -144,10 +146,10 @@ func TestServerLosesItsDisk(t *testing.T) {
 	server := zookeepertest.Start(t)
 	one, first := claimed(t, daemonConfig(server, "/leaf", "one"))
 	two, second := claimed(t, daemonConfig(server, "/leaf", "two"))
-	events := make(chan Event, 1000)
+	events := make(chan zksession.Event, 1000)
 	cfg := daemonConfig(server, "/leaf", "three")
 	cfg.Settle = 0 // the default
-	cfg.Notify = func(e Event) { events <- e }
+	cfg.Notify = func(e zksession.Event) { events <- e }
 
 	server.Wipe(t)
 	var group sync.WaitGroup
@@ -183,10 +185,11 @@ func TestServerLosesItsDisk(t *testing.T) {
 
 // ZooKeeper was set back: our own older write stands at a lower version.
 func TestServerIsSetBack(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
-	events := make(chan Event, 1000)
+	events := make(chan zksession.Event, 1000)
 	cfg := daemonConfig(server, server.NewRoot(t), "a")
-	cfg.Notify = func(e Event) { events <- e }
+	cfg.Notify = func(e zksession.Event) { events <- e }
 	r, rec := claimed(t, cfg)
 	rec = report(t, r, rec)
 	r.held.version += 5 // what was written and then lost
@@ -232,7 +235,7 @@ func TestClaimInSmallSteps(t *testing.T) {
 	w.PlantLive(t, worker.Peer{Node: "a", Address: "10.0.0.5:8080", Owner: rec.Owner}) // it never goes
 	r = openRegistry(t, daemonConfig(server, w.p.root, "a"))
 	self := fresh(r)
-	self.Lineage, self.Cluster, self.WorkerID = []string{rec.Owner}, rec.Cluster, rec.WorkerID
+	self.PriorOwners, self.Cluster, self.WorkerID = []string{rec.Owner}, rec.Cluster, rec.WorkerID
 	steps := 0
 	require.Eventually(t, func() bool {
 		steps++

@@ -85,7 +85,7 @@ func FuzzForeverNode(f *testing.F) {
 		}
 		node := unescapeNode(name.node)
 		if escapeNode(node) == name.node { // ours
-			require.Equal(t, raw, nameOf(node, name.number).raw)
+			require.Equal(t, raw, nameOf(node, name.workerID).raw)
 		} else { // another program's: it is no node's of ours
 			require.Equal(t, name.node, node)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zksession"
 )
 
 // ServerState is how one server of an ensemble fared.
@@ -43,13 +44,13 @@ func askServer(ctx context.Context, cfg Config, server string) ServerState {
 		state.Err = err
 		return state
 	}
-	defer d.close()
+	defer d.session.Close()
 	// Who may not look at "/" got an answer all the same.
-	if _, _, err := d.exists(ctx, "/"); err != nil && !aboutNode(err) {
+	if _, _, err := d.session.Exists(ctx, "/"); err != nil && !zksession.AboutNode(err) {
 		state.Err = err
 		return state
 	}
-	state.Granted = d.timeout()
+	state.Granted = d.session.Timeout()
 	return state
 }
 
@@ -94,11 +95,11 @@ func (d *Directory) try(ctx context.Context, node string) error {
 		return err
 	}
 	scratch := d.temporary + "/doctor-" + uuid.NewString()
-	t.add("put a node among the live under "+d.temporary, zk.CreateRequest{Path: scratch, Flags: zk.FlagEphemeral})
-	t.add("take a node out of the live under "+d.temporary, zk.DeleteRequest{Path: scratch})
+	t.add("put a node into the live set under "+d.temporary, zk.CreateRequest{Path: scratch, Flags: zk.FlagEphemeral})
+	t.add("take a node out of the live set under "+d.temporary, zk.DeleteRequest{Path: scratch})
 	t.ops = append(t.ops, zk.CheckVersionRequest{Path: "/", Version: neverVersion})
 
-	responses, err := d.multi(ctx, t.ops...)
+	responses, err := d.session.Multi(ctx, t.ops...)
 	if err == nil {
 		return errors.New("zkreg: a transaction that can't succeed did: this is no ZooKeeper") // its "/" has had 2^31 writes
 	}
@@ -128,7 +129,7 @@ func (t *trial) make(ctx context.Context, p string) error {
 	if slices.Contains(t.made, p) {
 		return nil
 	}
-	found, _, err := t.exists(ctx, p)
+	found, _, err := t.session.Exists(ctx, p)
 	if err != nil || found {
 		return err
 	}
@@ -141,7 +142,7 @@ func (t *trial) make(ctx context.Context, p string) error {
 // one, and delete one that is taken over.
 func (t *trial) writeIn(ctx context.Context, parent, escaped string) error {
 	if !slices.Contains(t.made, parent) {
-		data, stat, err := t.get(ctx, parent)
+		data, stat, err := t.session.Get(ctx, parent)
 		if err != nil {
 			return err
 		}
@@ -168,11 +169,11 @@ func (t *trial) writeIn(ctx context.Context, parent, escaped string) error {
 
 // Self returns what the registry has of the node and layout of cfg, as a start with
 // the record self would find it, and writes nothing. See worker.Registry's Look.
-func Self(ctx context.Context, cfg Config, self worker.Record) (worker.Found, error) {
+func Self(ctx context.Context, cfg Config, self worker.Record) (worker.Lookup, error) {
 	r, err := Open(cfg)
 	if err != nil {
-		return worker.Found{}, err
+		return worker.Lookup{}, err
 	}
-	defer r.close()
+	defer r.session.Close()
 	return r.Look(ctx, self)
 }

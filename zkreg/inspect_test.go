@@ -38,8 +38,10 @@ func stats(t testing.TB, conn *zk.Conn, p string) map[string]zk.Stat {
 	return all
 }
 
-// Everything a daemon writes is tried, at every state of the tree, and nothing of it is done.
+// Everything a daemon writes is tried, at every state of the tree, and nothing of it is
+// done.
 func TestTrialWritesNothing(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	conn := server.Conn(t)
 	cfg := daemonConfig(server, server.NewRoot(t)+"/deep/leaf", "n")
@@ -73,6 +75,7 @@ func TestTrialWritesNothing(t *testing.T) {
 
 // One missing right each.
 func TestTrialNamesWhatIsRefused(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	conn := server.Conn(t)
 	const all, none = zk.PermAll, zk.PermRead
@@ -88,8 +91,8 @@ func TestTrialNamesWhatIsRefused(t *testing.T) {
 		{"parent not writable", all, all &^ zk.PermWrite, all, 0, "write "},
 		{"no takeover", all, all &^ zk.PermDelete, all, 0, "delete an entry under"},
 		{"our entry is another's", all, all, all, zk.PermRead, "write our entry"},
-		{"nobody may live", all, all, none, 0, "put a node among the live"},
-		{"nobody may leave", all, all, all &^ zk.PermDelete, 0, "take a node out of the live"},
+		{"nobody may live", all, all, none, 0, "put a node into the live set"},
+		{"nobody may leave", all, all, all &^ zk.PermDelete, 0, "take a node out of the live set"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			root := server.NewRoot(t)
@@ -134,19 +137,21 @@ func TestTrialNamesWhatIsRefused(t *testing.T) {
 
 // The rights are those of the credentials.
 func TestTrialWithCredentials(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	conn := server.Conn(t)
 	root := server.NewRoot(t)
 	_, err := conn.Create(root, nil, 0, zk.DigestACL(zk.PermAll, "leafd", "secret"))
 	require.NoError(t, err)
 	cfg := daemonConfig(server, root, "n")
-	cfg.Auth = &credentials{"leafd", "secret"}
+	cfg.Auth = credentials(t, "leafd", "secret")
 	require.NoError(t, openDirectory(t, cfg).Trial(bounded(t, patience), "n"))
-	cfg.Auth = &credentials{"leafd", "wrong"}
+	cfg.Auth = credentials(t, "leafd", "wrong")
 	require.ErrorIs(t, openDirectory(t, cfg).Trial(bounded(t, patience), "n"), zk.ErrNoAuth)
 }
 
 func TestServersOneByOne(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	cfg := daemonConfig(server, server.NewRoot(t), "n")
 	proxy := zookeepertest.NewProxy(t, server.Addr())

@@ -1,14 +1,16 @@
 package zkreg
 
+import "github.com/leafd/leafd/zkreg/zksession"
+
 // Kinds of events about what lies in ZooKeeper; Err says it in words.
 const (
 	// EventWaiting: another process is live under our name; Claim waits for it to go.
-	EventWaiting EventKind = iota + 101
-	// EventSettling: the root is young; Claim waits before it takes a new number.
-	EventSettling
-	// EventForgot: ZooKeeper lost its data; our number was put back.
-	EventForgot
+	EventWaiting zksession.EventKind = "another process is live under our name"
+	// EventSettling: the root is young; Claim waits before it takes a new worker ID.
+	EventSettling zksession.EventKind = "waiting for the root to settle"
+	// EventDataLost: ZooKeeper lost its data; our worker ID was put back.
+	EventDataLost zksession.EventKind = "data lost"
 	// EventRestored: ZooKeeper was set back to an earlier state; our entry was
-	// written anew.
-	EventRestored
+	// written again.
+	EventRestored zksession.EventKind = "set back"
 )

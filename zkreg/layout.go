@@ -19,7 +19,7 @@ const maxName = 255
 type paths struct {
 	root      string // data: rootData
 	forever   string // parent of the persistent entries; its data version orders claims
-	temporary string // parent of the ephemeral nodes of the live
+	temporary string // parent of the ephemeral nodes of the live set
 }
 
 // newPaths returns the paths under root; forever is empty for the usual place.
@@ -130,15 +130,15 @@ func checkNode(node string) error {
 
 // entryName is the name of an entry: a node and a worker ID.
 type entryName struct {
-	raw    string // as it stands in the tree
-	node   string // escaped
-	number int64  // 0..2147483647
+	raw      string // as it stands in the tree
+	node     string // escaped
+	workerID int64  // 0..2147483647
 }
 
-// nameOf returns the name of node's entry with an explicit number.
-func nameOf(node string, number int64) entryName {
+// nameOf returns the name of node's entry with an explicit worker ID.
+func nameOf(node string, workerID int64) entryName {
 	escaped := escapeNode(node)
-	return entryName{raw: fmt.Sprintf("%s-%010d", escaped, number), node: escaped, number: number}
+	return entryName{raw: fmt.Sprintf("%s-%010d", escaped, workerID), node: escaped, workerID: workerID}
 }
 
 // parseName takes an entry's name apart at its last dash. It returns false for
@@ -154,7 +154,7 @@ func parseName(raw string) (entryName, bool) {
 	if err != nil || number > math.MaxInt32 {
 		return entryName{}, false
 	}
-	return entryName{raw: raw, node: raw[:dash], number: int64(number)}, true
+	return entryName{raw: raw, node: raw[:dash], workerID: int64(number)}, true
 }
 
 // sequenceDigits is how long ZooKeeper makes a sequence number.

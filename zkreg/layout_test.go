@@ -72,17 +72,17 @@ func TestNodeNames(t *testing.T) {
 
 func TestEntryNames(t *testing.T) {
 	for raw, want := range map[string]entryName{
-		"10.0.0.5:8080-0000000003":      {node: "10.0.0.5:8080", number: 3},
-		"[2001:db8::1]:8080-0000000000": {node: "[2001:db8::1]:8080", number: 0},
-		"order-service-1-0000001023":    {node: "order-service-1", number: 1023},
-		"a-0000000001-0000000002":       {node: "a-0000000001", number: 2},
-		"a-2147483647":                  {node: "a", number: math.MaxInt32},
+		"10.0.0.5:8080-0000000003":      {node: "10.0.0.5:8080", workerID: 3},
+		"[2001:db8::1]:8080-0000000000": {node: "[2001:db8::1]:8080", workerID: 0},
+		"order-service-1-0000001023":    {node: "order-service-1", workerID: 1023},
+		"a-0000000001-0000000002":       {node: "a-0000000001", workerID: 2},
+		"a-2147483647":                  {node: "a", workerID: math.MaxInt32},
 	} {
 		want.raw = raw
 		got, ok := parseName(raw)
 		require.True(t, ok, raw)
 		require.Equal(t, want, got)
-		require.Equal(t, raw, nameOf(unescapeNode(want.node), want.number).raw)
+		require.Equal(t, raw, nameOf(unescapeNode(want.node), want.workerID).raw)
 	}
 	negative := int32(math.MinInt32)
 	for _, raw := range []string{
@@ -109,12 +109,12 @@ func FuzzNodeName(f *testing.F) {
 		if node != "" {
 			name, ok := parseName(nameOf(node, 1023).raw)
 			require.True(t, ok)
-			require.Equal(t, entryName{raw: escaped + "-0000001023", node: escaped, number: 1023}, name)
+			require.Equal(t, entryName{raw: escaped + "-0000001023", node: escaped, workerID: 1023}, name)
 		}
 		if name, ok := parseName(node); ok { // any child of the forever node
-			require.Equal(t, node, fmt.Sprintf("%s-%010d", name.node, name.number))
-			require.LessOrEqual(t, name.number, int64(math.MaxInt32))
-			require.GreaterOrEqual(t, name.number, int64(0))
+			require.Equal(t, node, fmt.Sprintf("%s-%010d", name.node, name.workerID))
+			require.LessOrEqual(t, name.workerID, int64(math.MaxInt32))
+			require.GreaterOrEqual(t, name.workerID, int64(0))
 		}
 	})
 }

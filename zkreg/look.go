@@ -11,52 +11,52 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// sighting is what one look found.
-type sighting struct {
+// snapshot is what one look found.
+type snapshot struct {
 	root     *root // nil: there is none, or an empty one
 	list     list
-	mine     *entry     // ours, with a number that IDs may have been issued under; nil for none
+	mine     *entry     // ours, with a worker ID that IDs may have been issued under; nil for none
 	claiming []entry    // ours, of a claim that was never finished
 	temp     *temporary // under our name; nil for none
 	at       clock.Reading
 }
 
 // cluster returns the ID of the cluster; empty when there is none yet.
-func (s *sighting) cluster() string {
+func (s *snapshot) cluster() string {
 	if s.root == nil {
 		return ""
 	}
 	return s.root.Cluster
 }
 
-// forgotten tells that the registry lost its data since self was recorded.
-func (s *sighting) forgotten(self worker.Record) bool {
+// dataLost tells that the registry lost its data since self was recorded.
+func (s *snapshot) dataLost(self worker.Record) bool {
 	return s.mine == nil && self.Cluster != "" && s.cluster() != self.Cluster
 }
 
 // Look implements worker.Registry. worker.ErrDamaged for an entry of ours, or a
 // root, that can't be read.
-func (r *Registry) Look(ctx context.Context, self worker.Record) (worker.Found, error) {
+func (r *Registry) Look(ctx context.Context, self worker.Record) (worker.Lookup, error) {
 	seen, err := r.look(ctx, self)
 	if err != nil {
-		return worker.Found{}, err
+		return worker.Lookup{}, err
 	}
 	peers, err := r.Peers(ctx)
 	if err != nil {
-		return worker.Found{}, err
+		return worker.Lookup{}, err
 	}
 	r.watch.saw(seen)
 	r.seen = seen
-	found := worker.Found{
-		Cluster:   seen.cluster(),
-		WorkerID:  worker.NoWorkerID,
-		Forgotten: seen.forgotten(self),
-		Removed:   seen.mine == nil && self.WorkerID >= 0 && self.Cluster != "" && seen.cluster() == self.Cluster,
-		Peers:     peers,
+	found := worker.Lookup{
+		Cluster:  seen.cluster(),
+		WorkerID: worker.NoWorkerID,
+		DataLost: seen.dataLost(self),
+		Removed:  seen.mine == nil && self.WorkerID >= 0 && self.Cluster != "" && seen.cluster() == self.Cluster,
+		Peers:    peers,
 	}
 	if seen.mine != nil {
 		found.Known = true
-		found.WorkerID = seen.mine.number
+		found.WorkerID = seen.mine.workerID
 		found.Timestamp = seen.mine.data.Timestamp
 		found.Ceiling = seen.mine.data.Ceiling
 		found.Owner = seen.mine.data.Owner
@@ -69,12 +69,12 @@ func (r *Registry) Look(ctx context.Context, self worker.Record) (worker.Found, 
 }
 
 // look reads what there is of our node, as new as ZooKeeper has it: our own
-// last writes too, whose answers may be lost (R3).
-func (r *Registry) look(ctx context.Context, self worker.Record) (*sighting, error) {
-	if err := r.sync(ctx, r.root); err != nil {
+// last writes too, whose answers may be lost (zkreg.R3).
+func (r *Registry) look(ctx context.Context, self worker.Record) (*snapshot, error) {
+	if err := r.session.Sync(ctx, r.root); err != nil {
 		return nil, err
 	}
-	seen := &sighting{}
+	seen := &snapshot{}
 	var err error
 	if seen.root, err = r.readRoot(ctx); err != nil {
 		return nil, err
@@ -119,10 +119,10 @@ func (r *Registry) ownNames(l list) []entryName {
 // choose picks our entry of those with our name: the one that our own record
 // has, else the lowest active one, else the lowest released one. Those beyond the
 // layout are nobody's: nothing can have been issued under them.
-func (s *sighting) choose(own []entry, recorded, highest int64) error {
+func (s *snapshot) choose(own []entry, recorded, highest int64) error {
 	rank := func(e *entry) int {
 		switch {
-		case e.number == recorded:
+		case e.workerID == recorded:
 			return 3
 		case e.data.State == worker.StateActive:
 			return 2
@@ -134,9 +134,9 @@ func (s *sighting) choose(own []entry, recorded, highest int64) error {
 	for i := range own {
 		e := &own[i]
 		switch {
-		case e.number > highest && (e.damaged != nil || e.occupied()):
+		case e.workerID > highest && (e.damaged != nil || e.occupied()):
 		case e.damaged != nil:
-			unreadable = errors.Join(unreadable, e.damaged) // R4
+			unreadable = errors.Join(unreadable, e.damaged) // zkreg.R4
 		case !e.occupied():
 			s.claiming = append(s.claiming, *e)
 		case s.mine == nil || rank(e) > rank(s.mine):
@@ -146,7 +146,7 @@ func (s *sighting) choose(own []entry, recorded, highest int64) error {
 	return unreadable
 }
 
-// watch is for how long, and over how many looks, things stood still.
+// watch is for how long, and over how many looks, things did not change.
 type watch struct {
 	began      bool
 	entry      changeID
@@ -163,7 +163,7 @@ type changeID struct {
 
 func idOf(stat *zk.Stat) changeID { return changeID{stat.Czxid, stat.Version} }
 
-func (w *watch) saw(s *sighting) {
+func (w *watch) saw(s *snapshot) {
 	var entry changeID
 	if s.mine != nil {
 		entry = idOf(s.mine.stat)

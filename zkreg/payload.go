@@ -34,7 +34,7 @@ type entryData struct {
 	State     worker.EntryState `json:"state"`
 	// ReclaimAfter is in milliseconds; 0: never reclaimed.
 	ReclaimAfter int64 `json:"reclaim_after,omitempty"`
-	// Gap tells of a claim whose number is none of ZooKeeper's counter.
+	// Gap tells of a claim whose worker ID is none of ZooKeeper's counter.
 	Gap bool `json:"gap,omitempty"`
 }
 
@@ -75,7 +75,7 @@ func encode(v any) []byte {
 // damaged says that the data of p can't be trusted. It is never taken for
 // "nothing recorded": that would be to issue again what was issued before.
 func damaged(p string, data []byte, why error) error {
-	return fmt.Errorf("%w: znode %s holds %.200q: %w; mend it, or have its worker ID given up with all that was issued under it", worker.ErrDamaged, p, data, why)
+	return fmt.Errorf("%w: znode %s holds %.200q: %w; fix it, or have its worker ID given up with all that was issued under it", worker.ErrDamaged, p, data, why)
 }
 
 // decodeEntry reads the payload of the entry at p, ours or a Java Leaf's.

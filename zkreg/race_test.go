@@ -23,7 +23,7 @@ func before(r *Registry, n int, f func()) {
 		if writes++; writes == n {
 			f()
 		}
-		return r.multi(ctx, ops...)
+		return r.session.Multi(ctx, ops...)
 	}
 }
 
@@ -42,8 +42,9 @@ func lostWorld(t *testing.T) (survivor *Registry, kept worker.Record, newcomer *
 	return survivor, kept, newcomer, self
 }
 
-// R1: the survivor comes between the newcomer's last look and its promotion.
+// zkreg.R1: the survivor comes between the newcomer's last look and its promotion.
 func TestPutBackBeforePromotion(t *testing.T) {
+	t.Parallel()
 	survivor, kept, newcomer, self := lostWorld(t)
 	before(newcomer, 2, func() { kept = report(t, survivor, kept) })
 	rec, err := newcomer.Claim(bounded(t, patience), self)
@@ -54,8 +55,9 @@ func TestPutBackBeforePromotion(t *testing.T) {
 	report(t, newcomer, rec)
 }
 
-// R1: the newcomer is promoted between the survivor's last look and its entry.
+// zkreg.R1: the newcomer is promoted between the survivor's last look and its entry.
 func TestPromotionBeforePutBack(t *testing.T) {
+	t.Parallel()
 	survivor, kept, newcomer, self := lostWorld(t)
 	var rec worker.Record
 	before(survivor, 2, func() { // the first one finds that the entry is gone
@@ -69,9 +71,10 @@ func TestPromotionBeforePutBack(t *testing.T) {
 	report(t, newcomer, rec)
 }
 
-// R1: a restarted survivor and a running one whose numbers are the same, as two
+// zkreg.R1: a restarted survivor and a running one whose worker IDs are the same, as two
 // clusters that become one would have it.
 func TestPutBackBeforePutBack(t *testing.T) {
+	t.Parallel()
 	survivor, kept, newcomer, self := lostWorld(t)
 	self.WorkerID, self.Cluster = 0, "another"
 	_, err := newcomer.Look(bounded(t, patience), self)
@@ -82,8 +85,9 @@ func TestPutBackBeforePutBack(t *testing.T) {
 	report(t, survivor, kept)
 }
 
-// R2: the owner comes back, reports, or is released and taken, in the very moment.
+// zkreg.R2: the owner comes back, reports, or is released and taken, in the very moment.
 func TestClaimedInTheLastMoment(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	cfg := daemonConfig(server, server.NewRoot(t), "a")
 	r, rec := claimed(t, cfg)
@@ -116,8 +120,9 @@ func TestClaimedInTheLastMoment(t *testing.T) {
 	report(t, first, rec)
 }
 
-// Two new processes of one name start at once: one number, one winner.
+// Two new processes of one name start at once: one worker ID, one winner.
 func TestTwoOfOneNameAtOnce(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	cfg := daemonConfig(server, server.NewRoot(t), "a")
 	cfg.SessionTimeout = time.Second
@@ -141,6 +146,7 @@ func TestTwoOfOneNameAtOnce(t *testing.T) {
 
 // A released entry whose owner comes back while another takes it over.
 func TestOwnerReturnsDuringTakeover(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	w := newWorld(t, server.Conn(t), server.NewRoot(t), server.Addr())
 	w.Plant(t, worker.Entry{WorkerID: 0, Node: "owner", Address: "10.0.0.5:8080", State: worker.StateReleased, Timestamp: 1, Ceiling: 2, Owner: "old"})
@@ -159,9 +165,10 @@ func TestOwnerReturnsDuringTakeover(t *testing.T) {
 	report(t, taker, rec)
 }
 
-// R1 under as many as can be at once: survivors put back, newcomers claim without
+// zkreg.R1 under as many as can be at once: survivors put back, newcomers claim without
 // any time to settle, and some take over. Whoever comes out active is alone.
 func TestNoNumberTwice(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	conn := server.Conn(t)
 	const n = 6

@@ -18,6 +18,7 @@ import (
 // One clock that is wrong doesn't make an entry old: neither ours, against which
 // the owner's timestamp is held, nor ZooKeeper's, which dates the last write.
 func TestReclaimNeedsBothClocks(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	layout, err := snowflake.ParseLayout("41+1+21", snowflake.DefaultEpoch)
 	require.NoError(t, err)
@@ -65,6 +66,7 @@ func TestReclaimNeedsBothClocks(t *testing.T) {
 
 // Between the judgement and the write the owner reports, or another takes it over.
 func TestReleaseLosesARace(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	r, rec := claimed(t, daemonConfig(server, server.NewRoot(t), "a"))
 	d := directory(t, r.cfg)
@@ -80,6 +82,7 @@ func TestReleaseLosesARace(t *testing.T) {
 
 // An ephemeral node of an earlier session would go with that, under us.
 func TestTemporaryOfAnotherSession(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	w := newWorld(t, server.Conn(t), server.NewRoot(t), server.Addr())
 	r, rec := claimed(t, daemonConfig(server, w.p.root, "a"))
@@ -87,14 +90,14 @@ func TestTemporaryOfAnotherSession(t *testing.T) {
 	rec = report(t, r, rec)
 	_, stat, err := w.conn.Get(r.temporaryOf("a"))
 	require.NoError(t, err)
-	require.Equal(t, r.id(), stat.EphemeralOwner)
+	require.Equal(t, r.session.ID(), stat.EphemeralOwner)
 
 	// Claim does the same: an answer was lost, and the session with it.
 	w.PlantLive(t, worker.Peer{Node: "a", Address: "10.0.0.5:8080", Owner: rec.Owner})
 	rec = claim1(t, r, rec)
 	_, stat, err = w.conn.Get(r.temporaryOf("a"))
 	require.NoError(t, err)
-	require.Equal(t, r.id(), stat.EphemeralOwner)
+	require.Equal(t, r.session.ID(), stat.EphemeralOwner)
 	report(t, r, rec)
 
 	// And what is another's is left alone at the end.

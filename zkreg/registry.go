@@ -1,6 +1,5 @@
-// Package zkreg is worker.Registry on ZooKeeper. It alone knows go-zookeeper:
-// contexts, bounds and errors are added here. layout.go has every path and
-// payload.go every payload.
+// Package zkreg is worker.Registry on ZooKeeper. layout.go has every path and
+// payload.go every payload; the client is zksession's.
 package zkreg
 
 import (
@@ -19,6 +18,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zksession"
 )
 
 // DefaultSessionTimeout is Config's.
@@ -27,10 +27,10 @@ const DefaultSessionTimeout = 6 * time.Second
 // settleBeyondSession is how much older than a session a root must be. After
 // ZooKeeper lost its data, servers refuse the clients that have seen more than
 // they know, until these give their sessions up: their timeout. Then each needs a
-// report's time to put its number back.
+// report's time to put its worker ID back.
 const settleBeyondSession = 10 * time.Second
 
-// closeBudget is how long Close may take to leave the live nodes.
+// closeBudget is how long Close may take to leave the live set.
 const closeBudget = 2 * time.Second
 
 // Config is what a Registry needs. Servers, Node, Address, Layout and Clock
@@ -47,18 +47,18 @@ type Config struct {
 	// SessionTimeout is how long a dead daemon counts as live; 0 for the default.
 	// The server may grant another.
 	SessionTimeout time.Duration
-	Auth           *Credentials // nil: none
-	TLS            *tls.Config  // nil: plain
+	Auth           *zksession.Credentials // nil: none
+	TLS            *tls.Config            // nil: plain
 	// ReclaimAfter lets entries be taken over that nobody reported for so long,
 	// where their owners allow it too; it is recorded in our own. 0: never.
 	ReclaimAfter time.Duration
 	// Settle is how old a root must be before a new worker ID is issued under; 0
-	// for 10 s more than SessionTimeout: time for those who had numbers before
+	// for 10 s more than SessionTimeout: time for those who had worker IDs before
 	// ZooKeeper lost its data to put them back.
 	Settle time.Duration
 	Clock  clock.Clock
 	// Notify is told of each change; nil for none. It must not block.
-	Notify func(Event)
+	Notify func(zksession.Event)
 }
 
 // Validate names what can't work, field and value.
@@ -108,7 +108,7 @@ func (c *Config) connect() (tree, error) {
 		return tree{}, err
 	}
 	if c.Notify == nil {
-		c.Notify = func(Event) {}
+		c.Notify = func(zksession.Event) {}
 	}
 	if c.SessionTimeout == 0 {
 		c.SessionTimeout = DefaultSessionTimeout
@@ -116,7 +116,9 @@ func (c *Config) connect() (tree, error) {
 	if c.Settle == 0 {
 		c.Settle = c.SessionTimeout + settleBeyondSession
 	}
-	s, err := openSession(sessionConfig{Servers: c.Servers, Timeout: c.SessionTimeout, Auth: c.Auth, TLS: c.TLS, Notify: c.Notify})
+	s, err := zksession.Open(zksession.Config{
+		Servers: c.Servers, Timeout: c.SessionTimeout, Auth: c.Auth, TLS: c.TLS, Notify: c.Notify, Unreachable: worker.ErrUnreachable,
+	})
 	if err != nil {
 		return tree{}, err
 	}
@@ -125,25 +127,25 @@ func (c *Config) connect() (tree, error) {
 
 // Registry is the worker.Registry of one daemon. It keeps:
 //
-//	R1  A number is active for one node at a time. Whatever makes an entry
-//	    active under a number that it didn't have before writes the parent at
+//	zkreg.R1  A worker ID is active for one node at a time. Whatever makes an entry
+//	    active under a worker ID that it didn't have before writes the parent at
 //	    the data version at which it saw everybody else: of two that do so at
 //	    once, one fails and looks again. (A takeover deletes the entry before it.)
-//	R2  An entry is written only at the version at which we last knew it for
+//	zkreg.R2  An entry is written only at the version at which we last knew it for
 //	    ours. Whoever else writes it makes our next write fail, and fences us.
-//	R3  A write whose answer was lost is looked for before anything else is
+//	zkreg.R3  A write whose answer was lost is looked for before anything else is
 //	    written: by our node's name, the owner that only this process has, and
 //	    the very bytes sent.
-//	R4  What can't be made out is nobody's to take and no proof of anything.
+//	zkreg.R4  What can't be made out is nobody's to take and no proof of anything.
 type Registry struct {
 	tree
 
 	cfg Config // immutable
-	// commit is session.multi; a variable so that tests can lose its answers.
+	// commit is Session.Multi; a variable so that tests can lose its answers.
 	commit func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
 
 	// Used by Look, Claim and Report, one at a time.
-	seen  *sighting // of the last Look; nil before
+	seen  *snapshot // of the last Look; nil before
 	watch watch     // over all of them
 	held  *holding  // what Claim made ours; nil before
 
@@ -166,7 +168,7 @@ func Open(cfg Config) (*Registry, error) {
 		return nil, err
 	}
 	r := &Registry{tree: t, cfg: cfg}
-	r.commit = r.multi
+	r.commit = r.session.Multi
 	return r, nil
 }
 
@@ -192,23 +194,26 @@ func (r *Registry) Peers(ctx context.Context) ([]worker.Peer, error) {
 	return slices.Clone(peers), nil
 }
 
+// Session tells of the session with ZooKeeper, without asking any server.
+func (r *Registry) Session() zksession.Info { return r.session.Info() }
+
 // Close implements worker.Registry. What can't be removed in two seconds goes
 // with the session.
 func (r *Registry) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeBudget)
 	defer cancel()
-	defer r.close()
+	defer r.session.Close()
 	r.mu.Lock()
 	owner := r.owner
 	r.mu.Unlock()
-	if owner == "" || r.id() == 0 {
+	if owner == "" || r.session.ID() == 0 {
 		return nil
 	}
 	temp, err := r.readTemporary(ctx, escapeNode(r.cfg.Node))
-	if err != nil || temp == nil || temp.data.Owner != owner || temp.stat.EphemeralOwner != r.id() {
+	if err != nil || temp == nil || temp.data.Owner != owner || temp.stat.EphemeralOwner != r.session.ID() {
 		return nil // not ours, or unreachable: the session's end sees to it
 	}
-	_ = r.remove(ctx, r.temporaryOf(r.cfg.Node), temp.stat.Version) // as above
+	_ = r.session.Remove(ctx, r.temporaryOf(r.cfg.Node), temp.stat.Version) // as above
 	return nil
 }
 
@@ -230,7 +235,7 @@ func (r *Registry) payload(rec worker.Record, state worker.EntryState) entryData
 // temporaryPayload is our ephemeral node's.
 func (r *Registry) temporaryPayload(owner string, workerID int64) []byte {
 	return encode(temporaryData{
-		Owner: owner, Address: r.cfg.Address, Node: r.cfg.Node, WorkerID: workerID, SessionMS: r.timeout().Milliseconds(),
+		Owner: owner, Address: r.cfg.Address, Node: r.cfg.Node, WorkerID: workerID, SessionMS: r.session.Timeout().Milliseconds(),
 	})
 }
 
@@ -257,7 +262,7 @@ func setData(p string, data []byte, version int32) any {
 func deleteNode(p string, version int32) any { return &zk.DeleteRequest{Path: p, Version: version} }
 
 func (r *Registry) createNode(p string, data []byte, flags int32) any {
-	return &zk.CreateRequest{Path: p, Data: data, Acl: r.acl(), Flags: flags}
+	return &zk.CreateRequest{Path: p, Data: data, Acl: r.session.ACL(), Flags: flags}
 }
 
 // isConflict tells that a transaction met another state than it was made for.

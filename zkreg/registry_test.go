@@ -2,6 +2,8 @@ package zkreg
 
 import (
 	"crypto/tls"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zksession"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
@@ -22,6 +25,15 @@ func daemonConfig(server *zookeepertest.Server, root, node string) Config {
 		Servers: []string{server.Addr()}, Root: root, Node: node, Address: "10.0.0.5:8080",
 		Layout: snowflake.DefaultLayout(), SessionTimeout: 4 * time.Second, Settle: time.Nanosecond, Clock: clock.System(),
 	}
+}
+
+func credentials(t testing.TB, user, password string) *zksession.Credentials {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "credentials")
+	require.NoError(t, os.WriteFile(path, []byte(user+":"+password), 0o600))
+	c, _, err := zksession.ParseCredentials(path)
+	require.NoError(t, err)
+	return c
 }
 
 // openRegistry opens a registry that is closed at the end.
@@ -83,6 +95,7 @@ func TestConfig(t *testing.T) {
 
 // Nobody there: each method returns within its context, and says who was tried.
 func TestNobodyThere(t *testing.T) {
+	t.Parallel()
 	r := openRegistry(t, Config{
 		Servers: []string{"127.0.0.1:1"}, Node: "a", Address: "10.0.0.5:8080", Layout: snowflake.DefaultLayout(),
 		Clock: clock.System(), TLS: &tls.Config{MinVersion: tls.VersionTLS13},
@@ -109,6 +122,7 @@ func TestNobodyThere(t *testing.T) {
 
 // A thousand daemons ask for their peers every ten seconds.
 func TestPeersAreReadOnce(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	w := newWorld(t, server.Conn(t), server.NewRoot(t), server.Addr())
 	r := openRegistry(t, daemonConfig(server, w.p.root, "a"))
@@ -136,11 +150,12 @@ func TestPeersAreReadOnce(t *testing.T) {
 
 // Who waits for another to go says so, and gives up with its time.
 func TestHeldWithinItsTime(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	cfg := daemonConfig(server, server.NewRoot(t), "a")
 	_, rec := claimed(t, cfg)
-	events := make(chan Event, 1000)
-	cfg.Notify = func(e Event) { events <- e }
+	events := make(chan zksession.Event, 1000)
+	cfg.Notify = func(e zksession.Event) { events <- e }
 	r := openRegistry(t, cfg)
 	self := fresh(r)
 	_, err := r.Look(bounded(t, patience), self)
@@ -160,9 +175,10 @@ func TestHeldWithinItsTime(t *testing.T) {
 
 // Everything is created for our user alone.
 func TestAccess(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	cfg := daemonConfig(server, server.NewRoot(t), "a")
-	cfg.Auth = &Credentials{user: "leaf", password: "secret"}
+	cfg.Auth = credentials(t, "leaf", "secret")
 	r, rec := claimed(t, cfg)
 	rec = report(t, r, rec)
 	require.Len(t, list1(t, cfg), 1)

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zksession"
 )
 
 // maxSent bounds how many payloads without an answer are remembered, half of
@@ -21,7 +22,7 @@ func (r *Registry) Report(ctx context.Context, rec worker.Record, live bool) (wo
 	if r.held == nil {
 		return rec, fmt.Errorf("%w: nothing was claimed there yet", worker.ErrUnreachable)
 	}
-	if r.held.number != rec.WorkerID {
+	if r.held.workerID != rec.WorkerID {
 		return rec, fmt.Errorf("%w: worker %d is reported, and %s was claimed", worker.ErrFenced, rec.WorkerID, r.held.path)
 	}
 	for {
@@ -41,7 +42,7 @@ func (r *Registry) Report(ctx context.Context, rec worker.Record, live bool) (wo
 }
 
 // writeEntry writes the entry at the version last known, under the root last
-// known (R2). True where it has learned that these are others, and may try again.
+// known (zkreg.R2). True where it has learned that these are others, and may try again.
 func (r *Registry) writeEntry(ctx context.Context, rec worker.Record) (again bool, err error) {
 	h := r.held
 	data := encode(r.payload(rec, worker.StateActive))
@@ -50,10 +51,10 @@ func (r *Registry) writeEntry(ctx context.Context, rec worker.Record) (again boo
 	switch {
 	case err == nil:
 		h.confirm(responses[1].Stat)
-		r.settledAnew()
+		r.settledAgain()
 		return false, nil
 	case errors.Is(err, worker.ErrUnreachable):
-		if unsent(err) {
+		if zksession.Unsent(err) {
 			h.sent = h.sent[:len(h.sent)-1]
 		}
 		return false, err
@@ -92,10 +93,10 @@ func (r *Registry) rereadRoot(ctx context.Context) error {
 
 // reread learns who wrote our entry. It was ourselves where the answer was lost,
 // or where ZooKeeper was set back to a time before our last reports; whoever else
-// it was has our number now.
+// it was has our worker ID now.
 func (r *Registry) reread(ctx context.Context, rec worker.Record) (again bool, err error) {
 	h := r.held
-	if err := r.sync(ctx, h.path); err != nil {
+	if err := r.session.Sync(ctx, h.path); err != nil {
 		return false, err
 	}
 	e, err := r.readEntry(ctx, h.entryName)
@@ -106,14 +107,14 @@ func (r *Registry) reread(ctx context.Context, rec worker.Record) (again bool, e
 		return false, err
 	}
 	for _, sent := range h.sent {
-		if bytes.Equal(e.payload, []byte(sent)) { // R3
+		if bytes.Equal(e.payload, []byte(sent)) { // zkreg.R3
 			h.confirm(e.stat)
 			return true, nil
 		}
 	}
 	if e.damaged == nil && e.stat.Czxid == h.czxid && e.stat.Version < h.version &&
-		e.data.State == worker.StateActive && inLineage(rec, e.data.Owner) {
-		r.notifier.raise(Event{Kind: EventRestored, Err: fmt.Errorf(
+		e.data.State == worker.StateActive && isPriorOwner(rec, e.data.Owner) {
+		r.session.Raise(zksession.Event{Kind: EventRestored, Err: fmt.Errorf(
 			"ZooKeeper was set back: entry %s is at version %d, and %d was written", e.path, e.stat.Version, h.version)})
 		h.confirm(e.stat)
 		return true, nil
@@ -121,7 +122,7 @@ func (r *Registry) reread(ctx context.Context, rec worker.Record) (again bool, e
 	return false, fmt.Errorf("%w: entry %s was changed by %s", worker.ErrFenced, e.path, e.holder())
 }
 
-// putBack enters our number again where ZooKeeper lost it with everything else.
+// putBack enters our worker ID again where ZooKeeper lost it with everything else.
 // Gone from the very cluster that we entered it in, it was taken from us.
 func (r *Registry) putBack(ctx context.Context, data []byte) error {
 	h := r.held
@@ -143,32 +144,32 @@ func (r *Registry) putBack(ctx context.Context, data []byte) error {
 	taken := (*takenError)(nil)
 	switch {
 	case errors.As(err, &taken):
-		return fmt.Errorf("%w: ZooKeeper lost its data, and worker %d is %s now", worker.ErrFenced, h.number, taken.by.holder())
+		return fmt.Errorf("%w: ZooKeeper lost its data, and worker %d is %s now", worker.ErrFenced, h.workerID, taken.by.holder())
 	case errors.Is(err, worker.ErrHeld):
 		return fmt.Errorf("%w: ZooKeeper lost its data: %w", worker.ErrFenced, err)
 	case errors.Is(err, errAgain):
-		return fmt.Errorf("%w: it is being set up anew: %w", worker.ErrUnreachable, err)
+		return fmt.Errorf("%w: it is being set up again: %w", worker.ErrUnreachable, err)
 	case err != nil:
 		return err
 	}
 	h.czxid = 0
 	h.confirm(stat)
-	r.settledAnew()
+	r.settledAgain()
 	return nil
 }
 
-// settledAnew notes that our entry stands under the root last known, and tells where
-// that is of another cluster than before: putting the number back may have been done
+// settledAgain notes that our entry stands under the root last known, and tells where
+// that is of another cluster than before: putting the worker ID back may have been done
 // without an answer, and then the next report is the first to know.
-func (r *Registry) settledAnew() {
+func (r *Registry) settledAgain() {
 	h := r.held
 	lost := h.cluster
 	if lost == h.root.Cluster {
 		return
 	}
 	h.cluster = h.root.Cluster
-	r.notifier.raise(Event{Kind: EventForgot, Err: fmt.Errorf(
-		"ZooKeeper lost cluster %s; worker %d was put back, in cluster %s", lost, h.number, h.cluster)})
+	r.session.Raise(zksession.Event{Kind: EventDataLost, Err: fmt.Errorf(
+		"ZooKeeper lost cluster %s; worker %d was put back, in cluster %s", lost, h.workerID, h.cluster)})
 }
 
 // showLive sees to it that our ephemeral node is there, in this session, or not.
@@ -184,13 +185,13 @@ func (r *Registry) showLive(ctx context.Context, rec worker.Record, live bool) e
 			return nil
 		case temp == nil:
 			ops = tempPlan{}.ops(r, rec.Owner, rec.WorkerID)
-		case !inLineage(rec, temp.owner()) && live:
+		case !isPriorOwner(rec, temp.owner()) && live:
 			return fmt.Errorf("%w: another process is live as node %s: at %s, owner %s", worker.ErrFenced, r.cfg.Node, orUnknown(temp.data.Address), temp.owner())
-		case !inLineage(rec, temp.owner()):
+		case !isPriorOwner(rec, temp.owner()):
 			return nil
 		case !live:
 			ops = []any{deleteNode(r.temporaryOf(r.cfg.Node), temp.stat.Version)}
-		case temp.data.Owner == rec.Owner && temp.stat.EphemeralOwner == r.id():
+		case temp.data.Owner == rec.Owner && temp.stat.EphemeralOwner == r.session.ID():
 			return nil
 		default: // of a session that ended, or of a process of ours before this one
 			ops = tempPlan{old: temp.stat}.ops(r, rec.Owner, rec.WorkerID)

@@ -10,17 +10,17 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// takeOver gets us the lowest number that was released, or that nobody reported
+// takeOver gets us the lowest worker ID that was released, or that nobody reported
 // for long enough; false for none. The old entry goes and ours comes in one
 // transaction, at the version at which the old one was seen: of many claimants
-// one wins. Its ceiling stays: it bounds what was issued under the number.
+// one wins. Its ceiling stays: it bounds what was issued under the worker ID.
 func (c *claim) takeOver(ctx context.Context, all []entry, temp tempPlan) (worker.Record, bool, error) {
 	l := c.seen.list
 	if l.stat == nil {
 		return worker.Record{}, false, nil
 	}
 	free := slices.Clone(all)
-	free = slices.DeleteFunc(free, func(e entry) bool { return !e.isReleased() || e.number > c.cfg.Layout.MaxWorker() })
+	free = slices.DeleteFunc(free, func(e entry) bool { return !e.isReleased() || e.workerID > c.cfg.Layout.MaxWorker() })
 	if len(free) == 0 && c.cfg.ReclaimAfter > 0 {
 		var err error
 		if free, l, err = c.reclaimable(ctx, all); err != nil {
@@ -33,16 +33,16 @@ func (c *claim) takeOver(ctx context.Context, all []entry, temp tempPlan) (worke
 			return worker.Record{}, false, err
 		}
 		if other != nil {
-			continue // two have the number: it is not the released one's to give
+			continue // two have the worker ID: it is not the released one's to give
 		}
-		name := nameOf(c.cfg.Node, old.number)
+		name := nameOf(c.cfg.Node, old.workerID)
 		rec := c.recordOf(old)
 		_, _, err = c.transact(ctx, append([]any{
 			check(c.paths.root, c.root.stat.Version),
-			setData(c.forever, l.data, l.stat.Version), // R1
+			setData(c.forever, l.data, l.stat.Version), // zkreg.R1
 			deleteNode(old.path, old.stat.Version),
 			c.createNode(c.foreverOf(name), encode(c.payload(rec, worker.StateActive)), 0),
-		}, temp.ops(c.Registry, c.self.Owner, old.number)...)...)
+		}, temp.ops(c.Registry, c.self.Owner, old.workerID)...)...)
 		if isConflict(err) {
 			return worker.Record{}, false, fmt.Errorf("%w: %w", errAgain, err)
 		}
@@ -70,14 +70,14 @@ func (c *claim) reclaimable(ctx context.Context, all []entry) ([]entry, list, er
 	var stale []entry
 	for _, e := range all {
 		if e.damaged == nil && e.data.State == worker.StateActive && e.data.ReclaimAfter > 0 &&
-			e.number <= c.cfg.Layout.MaxWorker() && long(e, now.Sub(e.data.Timestamp)) {
+			e.workerID <= c.cfg.Layout.MaxWorker() && long(e, now.Sub(e.data.Timestamp)) {
 			stale = append(stale, e)
 		}
 	}
 	if len(stale) == 0 {
 		return nil, l, nil
 	}
-	stat, err := c.set(ctx, c.forever, l.data, l.stat.Version)
+	stat, err := c.session.Set(ctx, c.forever, l.data, l.stat.Version)
 	if isConflict(err) {
 		return nil, list{}, fmt.Errorf("%w: %w", errAgain, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zksession"
 )
 
 // Bounds of the waits for an ephemeral node of our name.
@@ -43,10 +44,10 @@ func (p tempPlan) ops(r *Registry, owner string, workerID int64) []any {
 
 // clearTemporary returns once nobody else is live under our name.
 //
-// A process of our own data folder is dead: we hold the folder's lock. But the
-// folder may be a copy, and its owner alive. A live owner reports, at least once
+// A process of our own data directory is dead: we hold the directory's lock. But the
+// directory may be a copy, and its owner alive. A live owner reports, at least once
 // while we watch: its entry changes, and then we are not the only one. So its
-// ephemeral node is replaced only after the entry stood still for so long,
+// ephemeral node is replaced only after the entry did not change for so long,
 // most of which the wait for its ceiling has already taken.
 //
 // Anybody else's stands until its session ends; one that stands longer is of
@@ -65,9 +66,9 @@ func (c *claim) clearTemporary(ctx context.Context) (tempPlan, error) {
 			return tempPlan{}, nil
 		}
 		if temp.owner() == c.self.Owner {
-			return tempPlan{old: temp.stat, keep: temp.stat.EphemeralOwner == c.id()}, nil
+			return tempPlan{old: temp.stat, keep: temp.stat.EphemeralOwner == c.session.ID()}, nil
 		}
-		dead := inLineage(c.self, temp.owner())
+		dead := isPriorOwner(c.self, temp.owner())
 		now := c.cfg.Clock.Mono()
 		c.watch.sawTemporary(temp, now)
 		until := c.watch.tempSince + c.patienceWith(temp)
@@ -83,7 +84,7 @@ func (c *claim) clearTemporary(ctx context.Context) (tempPlan, error) {
 		}
 		if !told {
 			told = true
-			c.notifier.raise(Event{Kind: EventWaiting, Err: fmt.Errorf("%w, for at most %s", c.heldBy(temp), (until - now).Round(time.Millisecond))})
+			c.session.Raise(zksession.Event{Kind: EventWaiting, Err: fmt.Errorf("%w, for at most %s", c.heldBy(temp), (until - now).Round(time.Millisecond))})
 		}
 		if c.cfg.Clock.Sleep(ctx, min(pollInterval, until-now)) != nil {
 			if dead { // it looks so; next time we know
@@ -108,7 +109,7 @@ func (c *claim) stillOurs(ctx context.Context) error {
 	if c.seen.mine == nil {
 		return nil
 	}
-	found, stat, err := c.exists(ctx, c.seen.mine.path)
+	found, stat, err := c.session.Exists(ctx, c.seen.mine.path)
 	if err != nil {
 		return err
 	}
@@ -122,12 +123,12 @@ func (c *claim) stillOurs(ctx context.Context) error {
 func (c *claim) patienceWith(temp *temporary) time.Duration {
 	session := time.Duration(temp.data.SessionMS) * time.Millisecond
 	if temp.damaged != nil || session == 0 {
-		session = c.timeout()
+		session = c.session.Timeout()
 	}
 	return session + overtime
 }
 
-// watchSpan is how long our entry must stand still, over all looks. A ceiling that lay ahead then has been waited for; one that had passed tells how
+// watchSpan is how long our entry must not change, over all looks. A ceiling that lay ahead then has been waited for; one that had passed tells how
 // often its owner reports.
 func (c *claim) watchSpan() time.Duration {
 	mine := c.first.mine

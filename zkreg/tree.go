@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zksession"
 )
 
 // readers is how many reads are under way at once where there are many to do: a
@@ -18,8 +19,8 @@ const readers = 12
 
 // tree reads what lies under a root. It writes nothing.
 type tree struct {
-	*session // immutable
-	paths    // immutable
+	session *zksession.Session // immutable
+	paths                      // immutable
 }
 
 // root is the root as it was read.
@@ -38,7 +39,7 @@ type entry struct {
 	damaged error
 }
 
-// occupied tells that somebody may issue under the entry's number, or did.
+// occupied tells that somebody may issue under the entry's worker ID, or did.
 func (e entry) occupied() bool { return e.damaged != nil || e.data.State != worker.StateClaiming }
 
 func (e entry) isReleased() bool { return e.damaged == nil && e.data.State == worker.StateReleased }
@@ -70,7 +71,7 @@ type temporary struct {
 }
 
 func (t tree) readRoot(ctx context.Context) (*root, error) {
-	data, stat, err := t.get(ctx, t.root)
+	data, stat, err := t.session.Get(ctx, t.root)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return nil, nil //nolint:nilnil // none is an answer like another
@@ -88,7 +89,7 @@ func (t tree) readRoot(ctx context.Context) (*root, error) {
 
 // list is the entries' names, and the parent as it was then.
 type list struct {
-	names  []entryName // ordered by number
+	names  []entryName // ordered by worker ID
 	others int         // children that are no entries
 	data   []byte      // of the parent; kept as it is
 	stat   *zk.Stat    // of the parent; nil when there is none
@@ -98,14 +99,14 @@ type list struct {
 // all there was. A list of a parent that isn't there is empty.
 func (t tree) readNames(ctx context.Context) (list, error) {
 	for {
-		data, before, err := t.get(ctx, t.forever)
+		data, before, err := t.session.Get(ctx, t.forever)
 		if errors.Is(err, zk.ErrNoNode) {
 			return list{}, nil
 		}
 		if err != nil {
 			return list{}, err
 		}
-		children, stat, err := t.children(ctx, t.forever)
+		children, stat, err := t.session.Children(ctx, t.forever)
 		if errors.Is(err, zk.ErrNoNode) || err == nil && stat.Version != before.Version {
 			continue // it changed in between
 		}
@@ -121,8 +122,8 @@ func (t tree) readNames(ctx context.Context) (list, error) {
 			}
 		}
 		slices.SortFunc(l.names, func(a, b entryName) int {
-			if a.number != b.number {
-				return int(a.number - b.number)
+			if a.workerID != b.workerID {
+				return int(a.workerID - b.workerID)
 			}
 			return slices.Compare([]byte(a.raw), []byte(b.raw))
 		})
@@ -135,7 +136,7 @@ func (t tree) readNames(ctx context.Context) (list, error) {
 func (t tree) readEntry(ctx context.Context, name entryName) (entry, error) {
 	e := entry{entryName: name, path: t.foreverOf(name)}
 	var err error
-	if e.payload, e.stat, err = t.get(ctx, e.path); err != nil {
+	if e.payload, e.stat, err = t.session.Get(ctx, e.path); err != nil {
 		return entry{}, err
 	}
 	e.data, e.damaged = decodeEntry(e.path, e.payload)
@@ -150,7 +151,7 @@ func (t tree) readEntries(ctx context.Context, names []entryName) ([]entry, erro
 // readTemporary reads the ephemeral node of an escaped name; nil for none.
 func (t tree) readTemporary(ctx context.Context, escaped string) (*temporary, error) {
 	p := t.temporary + "/" + escaped
-	data, stat, err := t.get(ctx, p)
+	data, stat, err := t.session.Get(ctx, p)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil //nolint:nilnil // none is an answer like another
 	}
@@ -162,12 +163,12 @@ func (t tree) readTemporary(ctx context.Context, escaped string) (*temporary, er
 }
 
 // liveState is another one whenever a live node came or went. The zxid of that
-// alone would do, but for a ZooKeeper that lost its data and counts anew.
+// alone would do, but for a ZooKeeper that lost its data and counts from the start again.
 type liveState struct{ pzxid, czxid, ctime, session int64 }
 
 // readLive returns the escaped names of all live nodes, ordered.
 func (t tree) readLive(ctx context.Context) ([]string, liveState, error) {
-	names, stat, err := t.children(ctx, t.temporary)
+	names, stat, err := t.session.Children(ctx, t.temporary)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, liveState{}, nil
 	}
@@ -175,7 +176,7 @@ func (t tree) readLive(ctx context.Context) ([]string, liveState, error) {
 		return nil, liveState{}, err
 	}
 	slices.Sort(names)
-	return names, liveState{stat.Pzxid, stat.Czxid, stat.Ctime, t.id()}, nil
+	return names, liveState{stat.Pzxid, stat.Czxid, stat.Ctime, t.session.ID()}, nil
 }
 
 // readPeers returns those of the live nodes called names (escaped) that are there

@@ -25,6 +25,7 @@ func put(t testing.TB, conn *zk.Conn, p string, data []byte) {
 
 // The tree of a Java Leaf cluster, whose hosts move over one by one.
 func TestJavaTree(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	conn := server.Conn(t)
 	root := server.NewRoot(t)
@@ -42,7 +43,7 @@ func TestJavaTree(t *testing.T) {
 	self := fresh(r)
 	found, err := r.Look(bounded(t, patience), self)
 	require.NoError(t, err)
-	require.Equal(t, worker.Found{
+	require.Equal(t, worker.Lookup{
 		Known: true, WorkerID: 3, Timestamp: 1700000000000, Ceiling: 1700000006000, Address: "10.0.0.5:8080", Peers: []worker.Peer{},
 	}, found)
 	rec, err := r.Claim(bounded(t, patience), self)
@@ -57,7 +58,7 @@ func TestJavaTree(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, java, raw, "the others' are left alone")
 
-	// A new host gets a number that none of them has.
+	// A new host gets a worker ID that none of them has.
 	cfg.Node = "10.0.0.7:8080"
 	_, rec = claimed(t, cfg)
 	require.NotContains(t, []int64{0, 2, 3}, rec.WorkerID)
@@ -73,11 +74,11 @@ func TestJavaTree(t *testing.T) {
 	// The root goes and the entries stay, being elsewhere.
 	_, other := claimed(t, cfg2(cfg, "10.0.0.8:8080"))
 	require.NoError(t, removeAll(conn, root+"/leaf"))
-	rec = worker.Record{Node: cfg.Node, Cluster: other.Cluster, WorkerID: rec.WorkerID, Owner: uuid.NewString(), Lineage: []string{rec.Owner}}
+	rec = worker.Record{Node: cfg.Node, Cluster: other.Cluster, WorkerID: rec.WorkerID, Owner: uuid.NewString(), PriorOwners: []string{rec.Owner}}
 	again := openRegistry(t, cfg)
 	found, err = again.Look(bounded(t, patience), rec)
 	require.NoError(t, err)
-	require.True(t, found.Known && !found.Forgotten)
+	require.True(t, found.Known && !found.DataLost)
 }
 
 func cfg2(cfg Config, node string) Config {
@@ -85,8 +86,9 @@ func cfg2(cfg Config, node string) Config {
 	return cfg
 }
 
-// With the entries elsewhere, a root that is lost is made anew by the next report.
+// With the entries elsewhere, a root that is lost is made again by the next report.
 func TestRootLostAlone(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	conn := server.Conn(t)
 	base := server.NewRoot(t)
@@ -118,6 +120,7 @@ func TestRootLostAlone(t *testing.T) {
 
 // Somebody tidied up.
 func TestParentOfTheLiveRemoved(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	r, rec := claimed(t, daemonConfig(server, server.NewRoot(t), "a"))
 	require.NoError(t, removeAll(server.Conn(t), r.temporary))
@@ -127,6 +130,7 @@ func TestParentOfTheLiveRemoved(t *testing.T) {
 
 // A root that was created empty, by hand or as another's parent, is filled once.
 func TestEmptyRoot(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	root := server.NewRoot(t)
 	ensurePath(t, server.Conn(t), root)
@@ -142,8 +146,9 @@ func TestEmptyRoot(t *testing.T) {
 	require.NotEqual(t, inner.Cluster, rec.Cluster)
 }
 
-// R4: what can't be made out ends a start, and stands in nobody else's way.
+// zkreg.R4: what can't be made out ends a start, and stands in nobody else's way.
 func TestDamagedTree(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	conn := server.Conn(t)
 	for name, data := range payloads(t, "damaged-*.json") {
@@ -167,13 +172,13 @@ func TestDamagedTree(t *testing.T) {
 			_, err = directory(t, cfg).Release(bounded(t, patience), 0, true)
 			require.ErrorIs(t, err, worker.ErrDamaged)
 
-			// Whoever had its number before ZooKeeper lost everything doesn't get it.
+			// Whoever had its worker ID before ZooKeeper lost everything doesn't get it.
 			lost := openRegistry(t, cfg2(cfg, "c"))
 			self = fresh(lost)
 			self.WorkerID, self.Cluster = 0, "lost"
 			found, err := lost.Look(bounded(t, patience), self)
 			require.NoError(t, err)
-			require.True(t, found.Forgotten)
+			require.True(t, found.DataLost)
 			_, err = lost.Claim(bounded(t, patience), self)
 			require.ErrorIs(t, err, worker.ErrHeld)
 		})
@@ -181,6 +186,7 @@ func TestDamagedTree(t *testing.T) {
 }
 
 func TestDamagedLive(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	conn := server.Conn(t)
 	cfg := daemonConfig(server, server.NewRoot(t), "a")
@@ -200,6 +206,7 @@ func TestDamagedLive(t *testing.T) {
 }
 
 func TestThousandEntries(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Shared(t)
 	w := newWorld(t, server.Conn(t), server.NewRoot(t), server.Addr())
 	now := clock.System().Read().Wall()

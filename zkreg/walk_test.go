@@ -73,10 +73,12 @@ func TestRandomWalkOnAnEnsemble(t *testing.T) {
 	directory, err := zkreg.OpenDirectory(cfg)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, directory.Close()) }()
+	var closing sync.WaitGroup
+	defer closing.Wait()
 	net := &network{t: t, ensemble: ensemble, lines: map[*zookeepertest.Proxy]bool{}}
 
 	r := walktest.Run(t, walktest.Config{
-		Seed: 7, Steps: 500, Speed: speed,
+		Seed: 7, Steps: 600, Speed: speed,
 		Open: func(node string, clk clock.Clock) (worker.Registry, func(), error) {
 			line := net.lay()
 			own := cfg
@@ -84,7 +86,8 @@ func TestRandomWalkOnAnEnsemble(t *testing.T) {
 			registry, err := zkreg.Open(own)
 			return registry, func() {
 				net.cut(line)
-				_ = registry.Close() // the line is cut: its session has to time out
+				// The line is cut: its session has to time out, and who was killed waits for nothing.
+				closing.Go(func() { _ = registry.Close() })
 			}, err
 		},
 		Directory: directory,

@@ -107,7 +107,7 @@ func (m *Mem) FailSave(err error) {
 }
 
 // FailAfterSave makes every Save return err although the record took its place,
-// as a file does whose folder can't be synced after the rename, until it is
+// as a file does whose directory can't be synced after the rename, until it is
 // called with nil.
 func (m *Mem) FailAfterSave(err error) {
 	m.mu.Lock()

@@ -21,18 +21,18 @@ type Open func(t *testing.T) (c worker.Cache, reopen func() worker.Cache)
 // Example returns a record in which no field is zero, reported at the time ts.
 func Example(ts clock.Millis) worker.Record {
 	return worker.Record{
-		Cluster:    "7f9c5a51-3c43-4a53-9b0e-0f2c6f3c2d11",
-		Node:       "10.0.0.5:8080",
-		WorkerID:   7,
-		Layout:     "41+10+12",
-		Epoch:      1288834974657,
-		Timestamp:  ts,
-		Ceiling:    ts + 6000,
-		Owner:      "0b1d3a2e-7c86-4d6a-8f0e-5a8f6f0f9f21",
-		Peers:      []string{"10.0.0.6:8080", "10.0.0.7:8080"},
-		Lineage:    []string{"6e0c1d57-2b7f-4f0e-9d4b-8d1f6f3a5c02"},
-		Registered: ts - 3000,
-		Home:       "9f86d081884c7d65",
+		Cluster:     "7f9c5a51-3c43-4a53-9b0e-0f2c6f3c2d11",
+		Node:        "10.0.0.5:8080",
+		WorkerID:    7,
+		Layout:      "41+10+12",
+		Epoch:       1288834974657,
+		Timestamp:   ts,
+		Ceiling:     ts + 6000,
+		Owner:       "0b1d3a2e-7c86-4d6a-8f0e-5a8f6f0f9f21",
+		Peers:       []string{"10.0.0.6:8080", "10.0.0.7:8080"},
+		PriorOwners: []string{"6e0c1d57-2b7f-4f0e-9d4b-8d1f6f3a5c02"},
+		Registered:  ts - 3000,
+		DirectoryID: "9f86d081884c7d65",
 	}
 }
 

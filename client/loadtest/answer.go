@@ -16,7 +16,7 @@ const (
 )
 
 var (
-	// errHandshake: the connection stood, and TLS didn't.
+	// errHandshake: the connection was made, and the TLS handshake on it failed.
 	errHandshake = errors.New("loadtest: TLS handshake")
 	// errNotHTTP: what came is no HTTP response, or has no end.
 	errNotHTTP = errors.New("loadtest: not an HTTP response")

@@ -52,7 +52,7 @@ func (c *client) connect(ctx context.Context) error {
 		return err
 	}
 	c.refused = 0
-	c.conn = newConn(raw, c.run.pace.now())
+	c.conn = newConn(raw, c.run.schedule.now())
 	c.run.conns.add(c.conn)
 	return nil
 }
@@ -60,7 +60,7 @@ func (c *client) connect(ctx context.Context) error {
 func (c *client) disconnect() {
 	if c.conn != nil {
 		c.run.conns.remove(c.conn)
-		_ = c.conn.Close() // nothing is to be told: its requests have theirs already
+		_ = c.conn.Close() // its requests have been recorded: there is nothing to report
 		c.conn = nil
 	}
 }
@@ -70,7 +70,7 @@ func (c *client) loop(ctx context.Context) {
 	defer c.disconnect()
 	for {
 		var ok bool
-		if c.turns, ok = c.run.pace.next(ctx, c.turns[:0], max(1, c.run.cfg.Pipeline)); !ok {
+		if c.turns, ok = c.run.schedule.next(ctx, c.turns[:0], max(1, c.run.cfg.Pipeline)); !ok {
 			return
 		}
 		c.burst(ctx)
@@ -78,7 +78,7 @@ func (c *client) loop(ctx context.Context) {
 			// Nothing else holds a closed loop back from asking a dead
 			// port a hundred thousand times a second.
 			wait := min(10*time.Millisecond<<min(c.refused, 10), 500*time.Millisecond)
-			if c.run.pace.clk.Sleep(ctx, wait) != nil {
+			if c.run.schedule.clk.Sleep(ctx, wait) != nil {
 				return
 			}
 		}
@@ -106,7 +106,7 @@ func (c *client) burst(ctx context.Context) {
 // open sends requests, on a new connection where there is none or it was closed
 // meanwhile, and reads the first answer.
 func (c *client) open(ctx context.Context, requests []byte) outcome {
-	o := outcome{sent: c.run.pace.now()}
+	o := outcome{sent: c.run.schedule.now()}
 	if c.conn == nil {
 		if o.err = c.connect(ctx); o.err != nil {
 			c.unconnected(&o)
@@ -137,17 +137,17 @@ func (c *client) follow(last outcome, i int) outcome {
 		o.err, o.last = io.EOF, true
 	default:
 		o.answer, o.err = c.conn.receive(i < len(c.turns)-1)
-		o.done = c.run.pace.now()
+		o.done = c.run.schedule.now()
 	}
 	return o
 }
 
-// unconnected completes the outcome of a request that found no connection: of one
-// that the end of the run kept from being made nothing is told.
+// unconnected completes the outcome of a request that found no connection. It isn't
+// recorded where the end of the run kept the connection from being made.
 func (c *client) unconnected(o *outcome) {
-	o.done = c.run.pace.now()
+	o.done = c.run.schedule.now()
 	o.unsent = true
-	o.ended = c.run.pace.ended.Load() > 0
+	o.ended = c.run.schedule.ended.Load() > 0
 }
 
 // outcome is what became of a request.
@@ -162,17 +162,17 @@ type outcome struct {
 
 // ask sends requests on the connection there is, and reads the first answer.
 func (c *client) ask(o *outcome, requests []byte) {
-	p := c.run.pace
+	s := c.run.schedule
 	if o.err = c.conn.arm(o.sent, c.run.cfg.Timeout); o.err == nil {
 		// Once sending is ended, deadlines are the run's.
-		if o.ended = p.ended.Load() > 0; o.ended {
+		if o.ended = s.ended.Load() > 0; o.ended {
 			return
 		}
 		if o.err = c.conn.send(requests); o.err == nil {
 			o.answer, o.err = c.conn.receive(len(c.turns) > 1)
 		}
 	}
-	o.done = p.now()
+	o.done = s.now()
 }
 
 // note records an outcome.
@@ -204,7 +204,7 @@ func (c *client) note(o *outcome) {
 		}
 	}
 	switch {
-	case o.err != nil && c.run.pace.ended.Load() > 0 && transportCode(o.err) == "timeout":
+	case o.err != nil && c.run.schedule.ended.Load() > 0 && transportCode(o.err) == "timeout":
 		counts.Unfinished++
 		counts.Unknown += asked - int64(len(ids))
 	case o.err != nil:
@@ -224,7 +224,7 @@ func (c *client) note(o *outcome) {
 		})
 	default:
 		counts.Answered++
-		r.tookLocked(o.turn, o.sent, o.done)
+		r.answeredLocked(o.turn, o.sent, o.done)
 	}
 }
 

@@ -18,7 +18,7 @@ type conn struct {
 	from  int           // where in buf the next answer begins
 	have  int           // bytes of buf that came
 	armed time.Duration // when the deadline was set, since the start of the run
-	used  time.Duration // when the last answer came, or the connection stood
+	used  time.Duration // when the last answer came, or the connection was made
 	read  bool          // something came since the last write
 	last  int64         // the last ID, of mode Snowflake
 	any   bool          // last is set
@@ -28,9 +28,8 @@ func newConn(c net.Conn, now time.Duration) *conn {
 	return &conn{Conn: c, buf: make([]byte, 4<<10), armed: -1, used: now}
 }
 
-// arm sets the deadline of a request anew where the one in force isn't between
-// timeout and an eighth more away: setting it each time costs a tenth of the
-// request.
+// arm sets a new deadline where the one in force isn't between timeout and an eighth
+// more away: setting it for each request would cost a tenth of the request.
 func (c *conn) arm(now, timeout time.Duration) error {
 	if c.armed >= 0 && now-c.armed < timeout/8 {
 		return nil
@@ -46,7 +45,7 @@ func (c *conn) send(requests []byte) error {
 	return err
 }
 
-// receive reads the next answer; more tells that others were asked for after it. With
+// receive reads the next answer; more says that others were asked for after it. With
 // an error, the answer is what came of it.
 func (c *conn) receive(more bool) (answer, error) {
 	var body int // where it begins; 0: the head isn't whole
@@ -120,13 +119,13 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// isNet tells errors of the connection from those of what came over it.
+// isNet reports whether err is of the connection, and not of what came over it.
 func isNet(err error) bool {
 	var e net.Error
 	return errors.As(err, &e) || errors.Is(err, syscall.ECONNRESET)
 }
 
-// closedWhileIdle tells that the server closed a connection between two requests,
+// closedWhileIdle reports whether the server closed a connection between two requests,
 // as it may: nothing of an answer came.
 func (c *conn) closedWhileIdle(err error, now time.Duration) bool {
 	const idle = time.Second

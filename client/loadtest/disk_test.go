@@ -19,7 +19,7 @@ import (
 	"github.com/leafd/leafd/client/loadtest/unique"
 )
 
-// smallDiskDir names the folder on which a run of the test binary mounts a file
+// smallDiskDir names the directory on which a run of the test binary mounts a file
 // system too small for the journal of a load.
 const smallDiskDir = "LEAFD_LOADTEST_TEST_DIR"
 

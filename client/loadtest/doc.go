@@ -1,5 +1,5 @@
 // Package loadtest asks leafd for IDs as fast as it can, or at a given rate, and
-// tells how long the answers took and whether the IDs keep leafd's promises.
+// measures how long the answers took and checks whether the IDs keep leafd's promises.
 //
 // Without a rate the loop is closed: each client asks again once it has its
 // answer. What it measures is how much the daemon takes; a daemon that stalls is
@@ -14,7 +14,7 @@
 //
 // The HTTP client is its own. net/http's costs several times what leafd's side of
 // a request does, so that on one machine it would measure itself; and fasthttp's
-// neither tells a caller which bytes of an answer that broke off had come, which
+// neither returns to a caller which bytes of an answer that broke off had come, which
 // decides what is known of its IDs, nor is it quicker than one goroutine that owns
 // one connection. Answers in the form that leafd sends are read in place; all
 // else (chunked, without a length, a proxy's) goes through net/http's parser.

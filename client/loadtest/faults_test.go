@@ -44,7 +44,8 @@ func TestRepeatedID(t *testing.T) {
 	for i, d := range set.First {
 		require.Equal(t, int64(i+1), d.ID)
 		require.Equal(t, int64(2), d.Times)
-		require.Equal(t, int64(1), d.Places[0].Request, "the first request of its client")
+		// The repeating answer may be read before the first one is: they are of two connections.
+		require.Equal(t, int64(1), min(d.Places[0].Request, d.Places[1].Request), "the first request of its client")
 		require.Greater(t, d.Places[1].At, d.Places[0].At)
 	}
 }
@@ -123,6 +124,8 @@ func TestWrongAnswers(t *testing.T) {
 // TestBrokenAnswer: IDs that came whole are compared; one that did not is no ID.
 func TestBrokenAnswer(t *testing.T) {
 	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	url := raw(t, func(nth int) string {
 		switch nth {
 		case 0:
@@ -135,14 +138,16 @@ func TestBrokenAnswer(t *testing.T) {
 			return "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n31\n\r\n3\r\n12"
 		case 4:
 			return "HTTP/1.1 200 OK\r\nContent-Le"
+		case 8:
+			cancel()
+			return ""
 		default:
 			return ""
 		}
 	})
 	cfg := config(t, url)
-	cfg.Batch, cfg.Clients, cfg.Rate = 2, 1, 30
-	cfg.Duration = 3 * time.Second // enough for five requests on any machine
-	r := run(t, cfg)
+	cfg.Batch, cfg.Clients, cfg.Rate, cfg.Duration = 2, 1, 30, time.Minute
+	r := runUntil(t, ctx, cfg)
 	require.Equal(t, int64(1), r.Counts.Answered)
 	require.Equal(t, int64(5), r.Counts.IDs) // 11 12, 21, 11, 31
 	require.Equal(t, int64(1), r.Unique[0].Surplus)

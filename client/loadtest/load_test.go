@@ -233,6 +233,8 @@ func TestIdleConnectionClosedByTheServer(t *testing.T) {
 func TestServerGoesAndComesBack(t *testing.T) {
 	t.Parallel()
 	var down atomic.Bool
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	_, url := serve(t, func(f *fake, w http.ResponseWriter, r *http.Request, nth int64) {
 		down.Store(nth >= 10 && nth < 20)
 		if down.Load() {
@@ -243,10 +245,13 @@ func TestServerGoesAndComesBack(t *testing.T) {
 			return
 		}
 		f.growing(w, r, nth)
+		if nth == 100 {
+			cancel()
+		}
 	})
 	cfg := config(t, url)
-	cfg.Duration = time.Second
-	r := run(t, cfg)
+	cfg.Duration = time.Minute
+	r := runUntil(t, ctx, cfg)
 	require.NoError(t, r.Verdict())
 	require.Equal(t, int64(10), r.Counts.Failed)
 	require.Equal(t, int64(10), r.Counts.Unknown)

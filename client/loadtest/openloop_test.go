@@ -19,25 +19,30 @@ func TestStallIsSeen(t *testing.T) {
 		}
 		f.growing(w, r, nth)
 	}
-	_, url := serve(t, answer)
-	cfg := config(t, url)
-	cfg.Rate, cfg.Duration = 500, 1500*time.Millisecond
-	open := run(t, cfg)
-	require.NoError(t, open.Verdict())
-	// 750 turns, 500 of them within the stall: half of those waited for half of
-	// it or more, which is a third of all.
-	require.Equal(t, int64(750), open.Due)
-	require.GreaterOrEqual(t, open.Latency.P90, stall/2)
-	require.GreaterOrEqual(t, open.Latency.Max, stall)
-
+	t.Run("open loop", func(t *testing.T) {
+		t.Parallel()
+		_, url := serve(t, answer)
+		cfg := config(t, url)
+		cfg.Rate, cfg.Duration = 500, 1500*time.Millisecond
+		r := run(t, cfg)
+		require.NoError(t, r.Verdict())
+		// 750 turns, 500 of them within the stall: half of those waited for half of
+		// it or more, which is a third of all.
+		require.Equal(t, int64(750), r.Due)
+		require.GreaterOrEqual(t, r.Latency.P90, stall/2)
+		require.GreaterOrEqual(t, r.Latency.Max, stall)
+		require.Less(t, r.Service.P90, stall/2)
+	})
 	// The same in a closed loop: four requests of thousands.
-	_, url = serve(t, answer)
-	cfg = config(t, url)
-	cfg.Duration = 1500 * time.Millisecond
-	closed := run(t, cfg)
-	require.GreaterOrEqual(t, closed.Latency.Max, stall)
-	require.Less(t, closed.Latency.P90, stall/2)
-	require.Less(t, open.Service.P90, stall/2)
+	t.Run("closed loop", func(t *testing.T) {
+		t.Parallel()
+		_, url := serve(t, answer)
+		cfg := config(t, url)
+		cfg.Duration = 1500 * time.Millisecond
+		r := run(t, cfg)
+		require.GreaterOrEqual(t, r.Latency.Max, stall)
+		require.Less(t, r.Latency.P90, stall/2)
+	})
 }
 
 func TestRateMissed(t *testing.T) {
@@ -47,11 +52,11 @@ func TestRateMissed(t *testing.T) {
 		f.growing(w, r, nth)
 	})
 	cfg := config(t, url)
-	cfg.Clients, cfg.Rate, cfg.Duration = 1, 1000, time.Second
+	cfg.Clients, cfg.Rate, cfg.Duration = 1, 1000, 400*time.Millisecond
 	r := run(t, cfg)
 	require.NoError(t, r.Verdict())
-	require.Equal(t, int64(1000), r.Due)
-	require.LessOrEqual(t, r.Counts.Sent, int64(50))
+	require.Equal(t, int64(400), r.Due)
+	require.LessOrEqual(t, r.Counts.Sent, int64(20))
 	require.Equal(t, r.Due-r.Counts.Sent, r.NotSent)
 	// The queue grew until the end: its last had waited for most of it.
 	require.Greater(t, r.Latency.Max, r.Service.P50)

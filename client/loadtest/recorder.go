@@ -25,7 +25,7 @@ func newHistogram() *hdrhistogram.Histogram {
 
 // Counts are sums over requests. They are taken at one moment for each recorder.
 type Counts struct {
-	// Sent is how many requests were sent, or could not be for want of a connection.
+	// Sent is how many requests were sent, or could not be because there was no connection.
 	Sent int64
 	// Answered is how many brought IDs.
 	Answered int64
@@ -38,7 +38,7 @@ type Counts struct {
 	// Unknown is how many of the IDs asked for may have been used up without
 	// having come whole: nothing is known of them.
 	Unknown int64
-	// Reconnected is how often a connection was made anew that the daemon had
+	// Reconnected is how often a connection was made again that the daemon had
 	// closed between two requests.
 	Reconnected int64
 }
@@ -136,8 +136,8 @@ func record(h *hdrhistogram.Histogram, d time.Duration) {
 	_ = h.RecordValue(min(max(int64(d), 0), latencyMost))
 }
 
-// tookLocked notes how long a request took that brought IDs; r.mu is held.
-func (r *recorder) tookLocked(turn, sent, done time.Duration) {
+// answeredLocked records how long a request took that brought IDs; r.mu is held.
+func (r *recorder) answeredLocked(turn, sent, done time.Duration) {
 	latency := done - min(turn, sent)
 	record(r.latency, latency)
 	if r.service != nil {
@@ -147,7 +147,7 @@ func (r *recorder) tookLocked(turn, sent, done time.Duration) {
 	r.last = max(r.last, done)
 }
 
-// failedLocked notes a request that failed; r.mu is held.
+// failedLocked records a request that failed; r.mu is held.
 func (r *recorder) failedLocked(status int, code string, example func() string) {
 	key := failureKey{status: status, code: code}
 	f := r.failures[key]
@@ -181,7 +181,7 @@ func (r *recorder) look(latency, service *hdrhistogram.Histogram) (counts Counts
 }
 
 // move moves what was recorded in from into to. That is half a millisecond of work,
-// and there are many of them: who waits for the CPU goes between.
+// and there are many recorders: between two of them others get the CPU.
 func move(to, from *hdrhistogram.Histogram) {
 	if from == nil {
 		return

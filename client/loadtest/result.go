@@ -68,9 +68,9 @@ type Progress struct {
 type Result struct {
 	Begun  time.Time
 	Window time.Duration // how long requests were sent
-	// Elapsed is until the last IDs came: what the rates are reckoned by.
+	// Elapsed is until the last IDs came: the rates are computed from it.
 	Elapsed time.Duration
-	// EndedEarly tells that the run was ended before its duration.
+	// EndedEarly says that the run was ended before its duration.
 	EndedEarly bool
 
 	Counts  Counts
@@ -91,7 +91,7 @@ type Result struct {
 	FirstNotGrowing, FirstWrong []Fault
 
 	// Unique has a verdict for each set of IDs that must differ, after
-	// CheckUnique; Checked tells that it is complete.
+	// CheckUnique; Checked says that it is complete.
 	Unique  []UniqueSet
 	Checked bool
 
@@ -129,7 +129,7 @@ func (r *run) watch(done <-chan struct{}) {
 		case <-ticker.C:
 		}
 		interval.Reset()
-		p := Progress{Elapsed: r.pace.now()}
+		p := Progress{Elapsed: r.schedule.now()}
 		for _, rec := range r.recs {
 			c, _, _ := rec.look(interval, r.service)
 			p.Total.add(c)
@@ -139,7 +139,7 @@ func (r *run) watch(done <-chan struct{}) {
 		p.Latency = latencyOf(interval)
 		p.Since = p.Total.minus(before.Total)
 		if r.cfg.Rate > 0 {
-			p.Behind = max(0, r.pace.due(p.Elapsed)-r.pace.turns.Load())
+			p.Behind = max(0, r.schedule.due(p.Elapsed)-r.schedule.turns.Load())
 		}
 		r.cfg.Progress(p)
 		before = p
@@ -155,7 +155,7 @@ func (c Counts) minus(o Counts) Counts {
 // result puts together what the recorders have, once all clients have ended.
 func (r *run) result(begun time.Time) *Result {
 	res := &Result{
-		Begun: begun, Window: r.pace.window(), EndedEarly: r.pace.window() < r.cfg.Duration,
+		Begun: begun, Window: r.schedule.window(), EndedEarly: r.schedule.window() < r.cfg.Duration,
 		cfg: r.cfg, journals: r.owned(), broken: r.broken(), latencies: r.latency,
 	}
 	for _, t := range r.targets {
@@ -193,7 +193,7 @@ func (r *run) result(begun time.Time) *Result {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Status, b.Status), cmp.Compare(a.Code, b.Code))
 	})
 	if r.cfg.Rate > 0 {
-		res.Due = r.pace.due(res.Window)
+		res.Due = r.schedule.due(res.Window)
 		res.NotSent = max(0, res.Due-res.Counts.Sent)
 	}
 	return res

@@ -25,15 +25,14 @@ type run struct {
 	cfg      Config
 	targets  []target
 	requests [][][]byte // by target and key
-	pace     *pace
+	schedule *schedule
 	conns    connSet
 	recs     []*recorder
 	journals []*unique.Journal
 
 	stop context.CancelFunc
-	once sync.Once
 	mu   sync.Mutex
-	err  error // mu protects: what broke the check
+	err  error // mu protects; what broke the check
 
 	// Of the goroutine that looks.
 	latency, service *hdrhistogram.Histogram
@@ -46,7 +45,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	r := &run{cfg: cfg, latency: newHistogram(), service: newHistogram()}
+	r := &run{cfg: cfg, latency: newHistogram(), service: newHistogram(), conns: connSet{conns: map[*conn]struct{}{}}}
 	for _, u := range cfg.URLs {
 		t, err := parseTarget(u, cfg.TLS)
 		if err != nil {
@@ -120,21 +119,21 @@ func (r *run) clients() []*client {
 func (r *run) load(ctx context.Context) (*Result, error) {
 	ctx, r.stop = context.WithCancel(ctx)
 	defer r.stop()
-	r.pace = newPace(r.cfg)
+	r.schedule = newSchedule(r.cfg)
 	clients := r.clients()
 	if err := r.connectAll(ctx, clients); err != nil {
 		return nil, err
 	}
 
 	begun := time.Now()
-	r.pace = newPace(r.cfg)
+	r.schedule = newSchedule(r.cfg)
 	unwatch := context.AfterFunc(ctx, func() {
-		r.pace.end()
+		r.schedule.end()
 		r.conns.hurry(time.Now().Add(grace))
 	})
 	var working, beating sync.WaitGroup
-	if tick := r.pace.tick; tick != nil {
-		beating.Go(func() { tick.run(ctx, r.pace.clk, r.pace.now) })
+	if tick := r.schedule.tick; tick != nil {
+		beating.Go(func() { tick.run(ctx, r.schedule.clk, r.schedule.now) })
 	}
 	for _, c := range clients {
 		if c.conn != nil {
@@ -153,7 +152,7 @@ func (r *run) load(ctx context.Context) (*Result, error) {
 	<-looking
 	if !unwatch() {
 		// It was ended, which clients see sooner than that function may run.
-		r.pace.end()
+		r.schedule.end()
 	}
 	r.stop()
 	beating.Wait()
@@ -185,14 +184,14 @@ func (r *run) connectAll(ctx context.Context, clients []*client) error {
 	return nil
 }
 
-// abort ends the run for want of the check that it was for.
+// abort ends the run: the check that it was for has failed.
 func (r *run) abort(err error) {
-	r.once.Do(func() {
-		r.mu.Lock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
 		r.err = err
-		r.mu.Unlock()
 		r.stop()
-	})
+	}
 }
 
 func (r *run) broken() error {
@@ -210,9 +209,6 @@ type connSet struct {
 func (s *connSet) add(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.conns == nil {
-		s.conns = map[*conn]struct{}{}
-	}
 	s.conns[c] = struct{}{}
 }
 

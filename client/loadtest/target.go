@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -20,7 +21,7 @@ type target struct {
 	tls     *tls.Config // nil: without
 }
 
-// parseTarget takes a URL apart.
+// parseTarget parses a URL.
 func parseTarget(raw string, config *tls.Config) (target, error) {
 	bad := fmt.Errorf("%w: URL %q: want http://host:port, https://host:port or unix:/path", ErrConfig, raw)
 	if path, found := strings.CutPrefix(raw, "unix:"); found {
@@ -41,14 +42,14 @@ func parseTarget(raw string, config *tls.Config) (target, error) {
 	port := u.Port()
 	switch u.Scheme {
 	case "http":
-		port = orElse(port, "80")
+		port = cmp.Or(port, "80")
 	case "https":
-		port = orElse(port, "443")
+		port = cmp.Or(port, "443")
 		if config == nil {
 			config = &tls.Config{MinVersion: tls.VersionTLS12}
 		}
 		t.tls = config.Clone()
-		t.tls.ServerName = orElse(t.tls.ServerName, u.Hostname())
+		t.tls.ServerName = cmp.Or(t.tls.ServerName, u.Hostname())
 		t.tls.NextProtos = []string{"http/1.1"}
 	default:
 		return target{}, bad
@@ -58,13 +59,6 @@ func parseTarget(raw string, config *tls.Config) (target, error) {
 		return target{}, bad // of a bracket, which net/url takes
 	}
 	return t, nil
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 // request is the bytes that ask t for n IDs.

@@ -50,7 +50,7 @@ func (t *tick) wait(ctx context.Context, turn time.Duration) bool {
 	}
 }
 
-// run beats until ctx ends; now tells the time since the start of the run.
+// run beats until ctx ends; now returns the time since the start of the run.
 func (t *tick) run(ctx context.Context, clk clock.Clock, now func() time.Duration) {
 	for {
 		beat := int64(now() / t.every)

@@ -1,6 +1,5 @@
-// Package clocktest has the clocks that can be made to do what a machine's own
-// clock can't be made to do: step both ways, sleep through a suspend, and stand
-// still.
+// Package clocktest has clocks that do what a machine's own clock can't be made to
+// do: step both ways, be suspended, and stop.
 package clocktest
 
 import (
@@ -46,7 +45,7 @@ func (f *Fake) Advance(d time.Duration) { f.move(d, d, d) }
 // Step moves the wall clock alone by d, which may be negative.
 func (f *Fake) Step(d time.Duration) { f.move(d, 0, 0) }
 
-// Suspend lets the machine sleep for d: the monotonic clock stands still.
+// Suspend lets the machine sleep for d: the monotonic clock stops.
 func (f *Fake) Suspend(d time.Duration) { f.move(d, 0, d) }
 
 func (f *Fake) move(wall, mono, boot time.Duration) {

@@ -11,11 +11,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 )
 
 // An alarm of a running daemon, and the one that it dies of, reach the webhook and
 // the program.
 func TestAlarmsReachWebhookAndProgram(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	type notice struct{ Code, Message, Node string }
 	notices := make(chan notice, 16)
@@ -51,10 +54,10 @@ func TestAlarmsReachWebhookAndProgram(t *testing.T) {
 	m.step(-time.Hour)
 	l.awaitStatus("/readyz", http.StatusServiceUnavailable)
 	reaches("clock_backwards")
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 
 	l = m.start(args...)
-	require.Equal(t, exitClock, l.wait())
+	require.Equal(t, cli.ExitClock, l.ExitCode())
 	reaches("clock_refused")
 	require.Empty(t, notices)
 }

@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 )
 
-// A second daemon of the same node, on a data folder and an address of its own or on
-// a copy of the first's data folder, doesn't start while the first lives, which
-// doesn't notice. So it is where the first's HTTP server can't be reached.
+// A second daemon of the same node, on a data directory and an address of its own or on
+// a copy of the first's data directory, doesn't start while the first lives, which
+// doesn't notice. The same holds where the first's HTTP server can't be reached.
 func TestSecondOfANodeIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -42,28 +43,28 @@ func TestSecondOfANodeIsRefused(t *testing.T) {
 
 			other, clone := c.machine("--node", "ids-1"), c.machine("--node", "ids-1")
 			require.NoError(t, os.CopyFS(clone.dataDir(), os.DirFS(m.dataDir())))
-			for name, l := range map[string]*child{"another folder": other.start(frequent()...), "a copy of its folder": clone.start(frequent()...)} {
-				l.exits(exitHeld, name)
+			for name, l := range map[string]*child{"another directory": other.start(frequent()...), "a copy of its directory": clone.start(frequent()...)} {
+				l.exits(cli.ExitHeld, name)
 				require.True(t, l.hasLogged(`"alarm":"identity_held"`), name)
-				require.Contains(t, l.logged(), tc.says, name)
-				require.Contains(t, l.logged(), owner, "%s: who holds it", name)
-				require.NotContains(t, l.logged(), "issuing snowflake IDs", name)
+				require.Contains(t, l.Log(), tc.says, name)
+				require.Contains(t, l.Log(), owner, "%s: who holds it", name)
+				require.NotContains(t, l.Log(), "issuing snowflake IDs", name)
 			}
 
 			ld.flows(t, 1000)
 			requireDistinct(t, ld.unharmed(t))
-			require.False(t, first.hasLogged("worker_fenced"), first.logged())
+			require.False(t, first.hasLogged("worker_fenced"), first.Log())
 			require.Equal(t, http.StatusOK, first.mustGet("/readyz").status)
 			_, entry := o.entry()
 			require.Equal(t, owner, entry.payload(t).Owner)
 			require.Equal(t, []string{"ids-1"}, o.live())
-			require.Equal(t, exitOK, first.stop())
+			require.Equal(t, cli.ExitOK, first.stop())
 		})
 	}
 }
 
-// A node moves to another host with a data folder of its own, and back to where the old
-// folder is: one of the two has the identity at a time, and takes up where the other ended.
+// A node moves to another host with a data directory of its own, and back to the old
+// one: one of the two has the identity at a time, and goes on where the other ended.
 func TestIdentityMovesAndComesBack(t *testing.T) {
 	t.Parallel()
 	c := onShared(t)
@@ -81,11 +82,11 @@ func TestIdentityMovesAndComesBack(t *testing.T) {
 			require.Greater(t, slices.Min(got), slices.Max(all))
 		}
 		all = append(all, got...)
-		if turn == 1 { // its own folder has been here before, too
-			rival.start(frequent()...).exits(exitHeld)
+		if turn == 1 { // its own directory has been here before, too
+			rival.start(frequent()...).exits(cli.ExitHeld)
 		}
 		all = append(all, l.batch("/api/snowflake/get/a?n=2000")...)
-		require.Equal(t, exitOK, l.stop())
+		require.Equal(t, cli.ExitOK, l.stop())
 	}
 	requireDistinct(t, all)
 	c.watch().entry() // one
@@ -117,6 +118,6 @@ func TestRestartAfterAKillNeedsNoExpiry(t *testing.T) {
 	require.Zero(t, l.info().ID)
 	got := l.batch("/api/snowflake/get/a?n=2000")
 	require.Greater(t, slices.Min(got), slices.Max(all))
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 	require.Empty(t, o.live())
 }

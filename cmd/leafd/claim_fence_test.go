@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 )
 
 // Somebody else writes or deletes the entry of a daemon that runs: it stops issuing
-// with its next report, says so, leaves the live, and doesn't write the entry again.
+// with its next report, says so, leaves the live set, and doesn't write the entry again.
 func TestEntryTouchedByOthersFences(t *testing.T) {
 	t.Parallel()
 	type victim struct {
@@ -41,39 +43,39 @@ func TestEntryTouchedByOthersFences(t *testing.T) {
 			l.awaitStatus("/readyz", http.StatusOK)
 			require.Zero(t, l.info().ID)
 			v.got = append(v.got, l.batch("/api/snowflake/get/a?n=1000")...)
-			require.Equal(t, exitOK, l.stop())
+			require.Equal(t, cli.ExitOK, l.stop())
 		}},
 		{"a higher ceiling under our name", change(func(z *znode) { z.Ceiling = z.Ceiling.Add(2 * time.Second) }), func(v *victim, l *child) {
 			l.awaitStatus("/readyz", http.StatusOK)
 			got := l.batch("/api/snowflake/get/a?n=1000")
 			require.GreaterOrEqual(t, timeOf(t, slices.Min(got)), v.did.payload(t).Ceiling)
 			v.got = append(v.got, got...)
-			require.Equal(t, exitOK, l.stop())
+			require.Equal(t, cli.ExitOK, l.stop())
 		}},
 		{"a Java Leaf's three fields", change(func(z *znode) { *z = znode{IP: z.IP, Port: z.Port, Timestamp: z.Timestamp} }), func(v *victim, l *child) {
 			l.awaitStatus("/readyz", http.StatusOK)
 			got := l.batch("/api/snowflake/get/a?n=1000")
 			require.GreaterOrEqual(t, timeOf(t, slices.Min(got)), v.did.payload(t).Timestamp.Add(6*time.Second), "what a Java Leaf may have issued past its report")
 			v.got = append(v.got, got...)
-			require.Equal(t, exitOK, l.stop())
+			require.Equal(t, cli.ExitOK, l.stop())
 		}},
 		{"released", change(func(z *znode) { z.State = "released" }), func(v *victim, l *child) {
 			l.awaitStatus("/readyz", http.StatusOK)
 			require.Zero(t, l.info().ID)
 			v.got = append(v.got, l.batch("/api/snowflake/get/a?n=1000")...)
-			require.Equal(t, exitOK, l.stop())
+			require.Equal(t, cli.ExitOK, l.stop())
 		}},
 		{"garbage", func(o *onlooker, path string) { o.set(path, "\x00garbage") }, func(v *victim, l *child) {
-			l.exits(exitFailure)
-			require.Contains(t, l.logged(), v.path)
+			l.exits(cli.ExitFailure)
+			require.Contains(t, l.Log(), v.path)
 			require.Equal(t, v.did, v.o.must(v.path), "what can't be read is never written over")
 		}},
 		{"deleted", func(o *onlooker, path string) { o.remove(path) }, func(v *victim, l *child) {
 			l.awaitStatus("/readyz", http.StatusOK)
-			require.Equal(t, int64(1), l.info().ID, "its number may be another's by now")
+			require.Equal(t, int64(1), l.info().ID, "its worker ID may be another's by now")
 			l.awaitLog("our entry is gone from ZooKeeper")
 			v.got = append(v.got, l.batch("/api/snowflake/get/a?n=1000")...)
-			require.Equal(t, exitOK, l.stop())
+			require.Equal(t, cli.ExitOK, l.stop())
 		}},
 	}
 	victims := make([]*victim, len(cases))
@@ -105,7 +107,7 @@ func TestEntryTouchedByOthersFences(t *testing.T) {
 		}
 		require.Equal(t, "fenced", v.l.info().State, tc.name)
 		require.Eventually(t, func() bool { return len(v.o.live()) == 0 }, 30*time.Second, 10*time.Millisecond, tc.name)
-		require.Equal(t, exitHeld, v.l.stop(), tc.name)
+		require.Equal(t, cli.ExitHeld, v.l.stop(), tc.name)
 		now, found, err := v.o.get(v.path)
 		require.NoError(t, err)
 		require.Equal(t, v.did, now, tc.name)

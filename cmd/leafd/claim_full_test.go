@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/snowflake"
 )
 
@@ -69,21 +70,21 @@ func TestWorkerIDsExhausted(t *testing.T) {
 			m := c.laterMachine("--layout", tc.layout)
 			datacenter := []string{"--datacenter", strconv.FormatInt(tc.datacenter, 10)}
 			l := m.start(datacenter...)
-			l.exits(exitExhausted)
+			l.exits(cli.ExitExhausted)
 			l.awaitLog(`"alarm":"workers_exhausted"`)
 			require.Equal(t, before, o.everything())
 			for _, says := range []string{
 				fmt.Sprintf("worker IDs 0..%d are all taken", tc.n-1),
 				fmt.Sprintf("%d entries, %d of them not reported for 24h", tc.n, tc.n), "leafd worker list", "leafd worker release ID",
 			} {
-				require.Contains(t, l.logged(), says)
+				require.Contains(t, l.Log(), says)
 			}
 
 			// The owner of 7 may have issued up to a time that is still to come.
 			ahead := oldEntry(7)
 			ahead.Ceiling = m.now().Add(4 * time.Second)
 			o.set(o.old(7), jsonText(t, ahead))
-			require.Contains(t, c.onMachine(m, "worker", "release", "7", "--layout", tc.layout).ok(t), "Released worker 7")
+			require.Contains(t, c.onMachine(m, "worker", "release", "7", "--layout", tc.layout).OK(t), "Released worker 7")
 			require.Equal(t, "released", o.must(o.old(7)).payload(t).State)
 			l = m.start(datacenter...)
 			l.awaitLog("unclean", "ceiling")
@@ -101,7 +102,7 @@ func TestWorkerIDsExhausted(t *testing.T) {
 			}
 			require.Len(t, o.entries(), tc.n)
 			require.NotContains(t, o.entries(), "old-7-0000000007")
-			require.Equal(t, exitOK, l.stop())
+			require.Equal(t, cli.ExitOK, l.stop())
 		})
 	}
 }
@@ -138,7 +139,7 @@ func TestEightClaimOneReleased(t *testing.T) {
 			return err == nil && a.status == http.StatusOK || l.hasLogged(`"alarm":"workers_exhausted"`)
 		}, 30*time.Second, 5*time.Millisecond)
 		if l.hasLogged(`"alarm":"workers_exhausted"`) {
-			l.exits(exitExhausted)
+			l.exits(cli.ExitExhausted)
 			continue
 		}
 		require.Nil(t, winner, "two of them issue")
@@ -152,7 +153,7 @@ func TestEightClaimOneReleased(t *testing.T) {
 	delete(after, fmt.Sprintf("%s/%s-%010d", o.forever, winner.addr, 7))
 	delete(before, o.old(7))
 	require.Equal(t, before, after)
-	require.Equal(t, exitOK, winner.stop())
+	require.Equal(t, cli.ExitOK, winner.stop())
 }
 
 // --reclaim-after takes only what its owner allows, and only when the clocks of
@@ -167,7 +168,7 @@ func TestReclaimAfterTakesOnlyWhatItMay(t *testing.T) {
 	o.set(o.old(3), jsonText(t, allowed)) // unreported for a day, says the claimant; since just now, says ZooKeeper
 	before := o.everything()
 	l := c.laterMachine("--layout", "41+5+5+12").start("--reclaim-after", "1m")
-	l.exits(exitExhausted)
+	l.exits(cli.ExitExhausted)
 	require.Equal(t, before, o.everything())
 
 	other := onShared(t)
@@ -181,9 +182,9 @@ func TestReclaimAfterTakesOnlyWhatItMay(t *testing.T) {
 		}
 		require.Contains(t, text, reclaim)
 	}
-	require.Equal(t, exitOK, one.stop())
-	require.Equal(t, exitOK, two.stop())
+	require.Equal(t, cli.ExitOK, one.stop())
+	require.Equal(t, cli.ExitOK, two.stop())
 
-	leafd(t, "serve", "--zk", "127.0.0.1:1", "--reclaim-after", "59s").failed(t, exitUsage, "reclaim-after", "1m")
-	leafd(t, "serve", "--zk", "127.0.0.1:1", "--reclaim-after", "1m", "--ceiling-lead", "20s").failed(t, exitUsage, "reclaim-after", "1m20s")
+	leafd(t, "serve", "--zk", "127.0.0.1:1", "--reclaim-after", "59s").Failed(t, cli.ExitUsage, "reclaim-after", "1m")
+	leafd(t, "serve", "--zk", "127.0.0.1:1", "--reclaim-after", "1m", "--ceiling-lead", "20s").Failed(t, cli.ExitUsage, "reclaim-after", "1m20s")
 }

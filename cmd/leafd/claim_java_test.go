@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 )
 
 // endpoint is the payload of a Java Leaf's node, all of it.
@@ -51,14 +53,14 @@ func (o *onlooker) javaTree(leafName string, addresses ...string) {
 // javaReader reads the tree as a Java Leaf at address does when it starts: the worker
 // ID of each address, by the parts of the name around its dash, and its own node's
 // three fields, each of its type.
-func (o *onlooker) javaReader(address string) (numbers map[string]int, own endpoint) {
+func (o *onlooker) javaReader(address string) (workerIDs map[string]int, own endpoint) {
 	o.t.Helper()
-	numbers = map[string]int{}
+	workerIDs = map[string]int{}
 	for _, name := range o.entries() {
 		parts := strings.Split(name, "-")
-		number, err := strconv.Atoi(parts[1])
+		workerID, err := strconv.Atoi(parts[1])
 		require.NoError(o.t, err, name)
-		numbers[parts[0]] = number
+		workerIDs[parts[0]] = workerID
 		if parts[0] != address {
 			continue
 		}
@@ -69,10 +71,10 @@ func (o *onlooker) javaReader(address string) (numbers map[string]int, own endpo
 		require.NoError(o.t, json.Unmarshal(fields["port"], &own.Port), text) // a string, in Java's spelling
 		require.NoError(o.t, json.Unmarshal(fields["timestamp"], &own.Timestamp), text)
 	}
-	return numbers, own
+	return workerIDs, own
 }
 
-// A Java Leaf cluster moves over host by host: the node keeps its number, takes up where
+// A Java Leaf cluster moves over host by host: the node keeps its worker ID, takes up where
 // the Java Leaf may have ended, and what it writes reads as a Java Leaf's.
 func TestMovingOverFromJavaLeaf(t *testing.T) {
 	t.Parallel()
@@ -97,12 +99,12 @@ func TestMovingOverFromJavaLeaf(t *testing.T) {
 	require.Equal(t, int64(3), l.info().ID)
 	l.awaitLog("unclean", "ceiling")
 	all := l.batch("/api/snowflake/get/a?n=1000")
-	reported := fromJSON[endpoint](t, before.text).Timestamp
+	reported := clitest.FromJSON[endpoint](t, before.text).Timestamp
 	require.GreaterOrEqual(t, timeOf(t, slices.Min(all)), reported.Add(6*time.Second), "a Java Leaf issues on after its last report")
 	after := o.must(path)
 	require.Equal(t, before.created, after.created, "the entry is the same one")
-	numbers, own := o.javaReader(moved.addr)
-	require.Equal(t, map[string]int{"10.0.0.1:8080": 0, "10.0.0.2:8080": 1, running.addr: 2, moved.addr: 3, "10.0.0.3:8080": 4}, numbers)
+	workerIDs, own := o.javaReader(moved.addr)
+	require.Equal(t, map[string]int{"10.0.0.1:8080": 0, "10.0.0.2:8080": 1, running.addr: 2, moved.addr: 3, "10.0.0.3:8080": 4}, workerIDs)
 	require.Equal(t, moved.addr, net.JoinHostPort(own.IP, own.Port))
 	require.Greater(t, own.Timestamp, reported)
 	require.Empty(t, o.names(o.root+"/leaf_forever"), "one place for the entries")
@@ -110,17 +112,17 @@ func TestMovingOverFromJavaLeaf(t *testing.T) {
 
 	newcomer := c.machine().ready(settings...)
 	require.Equal(t, int64(5), newcomer.info().ID)
-	numbers, _ = o.javaReader(newcomer.addr)
-	require.Equal(t, 5, numbers[newcomer.addr])
+	workerIDs, _ = o.javaReader(newcomer.addr)
+	require.Equal(t, 5, workerIDs[newcomer.addr])
 	all = append(all, newcomer.batch("/api/snowflake/get/a?n=1000")...)
 
-	early.exits(exitHeld, "its Java Leaf is not stopped yet")
+	early.exits(cli.ExitHeld, "its Java Leaf is not stopped yet")
 	last := java.stop()
 	require.Equal(t, last, o.must(java.path).text, "the Java Leaf alone wrote there")
 	l2 := running.ready(settings...)
 	require.Equal(t, int64(2), l2.info().ID)
 	got := l2.batch("/api/snowflake/get/a?n=1000")
-	require.GreaterOrEqual(t, timeOf(t, slices.Min(got)), fromJSON[endpoint](t, last).Timestamp.Add(6*time.Second))
+	require.GreaterOrEqual(t, timeOf(t, slices.Min(got)), clitest.FromJSON[endpoint](t, last).Timestamp.Add(6*time.Second))
 	all = append(all, got...)
 	requireDistinct(t, all)
 
@@ -129,13 +131,13 @@ func TestMovingOverFromJavaLeaf(t *testing.T) {
 	}
 	for _, each := range []*child{l, l2, newcomer} {
 		require.Equal(t, http.StatusOK, each.mustGet("/readyz").status)
-		require.Equal(t, exitOK, each.stop())
+		require.Equal(t, cli.ExitOK, each.stop())
 	}
 	// Where the IDs end is recorded for the next start, not guessed.
 	l = moved.ready(settings...)
 	require.Equal(t, int64(3), l.info().ID)
-	require.False(t, l.hasLogged("unclean"), l.logged())
-	require.Equal(t, exitOK, l.stop())
+	require.False(t, l.hasLogged("unclean"), l.Log())
+	require.Equal(t, cli.ExitOK, l.stop())
 }
 
 // javaLeaf reports like a Java Leaf that runs: blindly, to the node that it has.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
@@ -201,7 +202,7 @@ func (k *link) happened() (multi bool) {
 }
 
 // claimWrites is how many writes a first start makes up to its first report: root and
-// two folders, the claim, its confirmation, the report.
+// two parents, the claim, its confirmation, the report.
 const claimWrites = 6
 
 // severed returns a machine of a cluster of its own whose network fails at a write.
@@ -241,7 +242,7 @@ func TestLostWritesOfAClaim(t *testing.T) {
 		require.Equal(t, s.l.info().Owner, entry.payload(t).Owner, s.name)
 		require.Equal(t, []string{s.l.info().Node}, s.o.live(), s.name)
 		s.l.batch("/api/snowflake/get/a?n=10")
-		require.Equal(t, exitOK, s.l.stop(), s.name)
+		require.Equal(t, cli.ExitOK, s.l.stop(), s.name)
 		require.Empty(t, s.o.live(), s.name)
 		require.False(t, s.l.hasLogged("worker_fenced"), s.name)
 	}
@@ -249,7 +250,7 @@ func TestLostWritesOfAClaim(t *testing.T) {
 }
 
 // A power cut after ZooKeeper has done a write of the claim, and before the daemon
-// knows: the next start finds its number, and no second one is made.
+// knows: the next start finds its worker ID, and no second entry is made.
 func TestPowerCutInAClaim(t *testing.T) {
 	t.Parallel()
 	var watchers []*onlooker
@@ -280,6 +281,6 @@ func TestPowerCutInAClaim(t *testing.T) {
 		if i == len(daemons)-1 {
 			requireDistinct(t, append(all, got...))
 		}
-		require.Equal(t, exitOK, l.stop())
+		require.Equal(t, cli.ExitOK, l.stop())
 	}
 }

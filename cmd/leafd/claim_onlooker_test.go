@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
@@ -31,7 +33,7 @@ type seenNode struct {
 // payload is what the znode holds.
 func (n seenNode) payload(t *testing.T) znode {
 	t.Helper()
-	return fromJSON[znode](t, n.text)
+	return clitest.FromJSON[znode](t, n.text)
 }
 
 // onlooker is another client of ZooKeeper, which sees a cluster's tree as it is,
@@ -204,12 +206,12 @@ func frequent() []string { return []string{"--report-interval", "300ms", "--ceil
 func steady() []string { return []string{"--report-interval", "300ms", "--ceiling-lead", "4s"} }
 
 // onMachine runs a command on the cluster with a machine's clock.
-func (c *cluster) onMachine(m *machine, args ...string) outcome {
+func (c *cluster) onMachine(m *machine, args ...string) clitest.Outcome {
 	c.t.Helper()
 	var stdout, stderr bytes.Buffer
 	args = slices.Concat(args, []string{"--zk", strings.Join(c.servers, ","), "--zk-root", c.root})
-	code := run(c.t.Context(), process{Args: args, Stdout: &stdout, Stderr: &stderr, Clock: m.clk})
-	return outcome{code: code, stdout: stdout.String(), stderr: stderr.String()}
+	code := cli.Run(c.t.Context(), cli.Process{Args: args, Stdout: &stdout, Stderr: &stderr, Clock: m.clk})
+	return clitest.Outcome{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}
 }
 
 // exits waits until the process ends by itself, with that code.
@@ -217,13 +219,13 @@ func (l *child) exits(code int, what ...any) {
 	l.t.Helper()
 	require.Eventually(l.t, func() bool {
 		select {
-		case <-l.drained:
+		case <-l.Done():
 			return true
 		default:
 			return false
 		}
 	}, 60*time.Second, 5*time.Millisecond, what...)
-	require.Equal(l.t, code, l.wait(), what...)
+	require.Equal(l.t, code, l.ExitCode(), what...)
 }
 
 // batch asks for n IDs and wants them.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
@@ -23,15 +25,15 @@ func TestRootOfAnotherLayoutOrEpoch(t *testing.T) {
 		"epoch":  {[]string{"--epoch", "1577836800000"}, []string{"1288834974657", "1577836800000"}},
 	} {
 		l := c.machine(tc.args...).start()
-		l.exits(exitFailure, name)
+		l.exits(cli.ExitFailure, name)
 		for _, says := range append(tc.says, c.root, "start with the root's, or take another root") {
-			require.Contains(t, l.logged(), says, name)
+			require.Contains(t, l.Log(), says, name)
 		}
-		require.NotContains(t, l.logged(), "issuing snowflake IDs", name)
+		require.NotContains(t, l.Log(), "issuing snowflake IDs", name)
 	}
 	require.Equal(t, before, o.entries())
 	require.Equal(t, []string{first.addr}, o.live())
-	require.Equal(t, exitOK, first.stop())
+	require.Equal(t, cli.ExitOK, first.stop())
 }
 
 // With a layout that has datacenters, a worker ID is still one node's in the whole
@@ -60,7 +62,7 @@ func TestDatacentersShareARoot(t *testing.T) {
 			require.Equal(t, int64(i), parts.Worker)
 		}
 		all = append(all, got...)
-		require.Equal(t, exitOK, daemons[i].stop())
+		require.Equal(t, cli.ExitOK, daemons[i].stop())
 	}
 	requireDistinct(t, all)
 }
@@ -70,7 +72,7 @@ func TestZnodesBehindAPassword(t *testing.T) {
 	t.Parallel()
 	c := onShared(t)
 	o := c.watch()
-	right := writeFile(t, "right", "leaf:pass:word\n")
+	right := clitest.WriteFile(t, "right", "leaf:pass:word\n")
 	first := c.machine("--zk-auth-file", right).ready(frequent()...)
 	entry := o.forever + "/" + first.addr + "-0000000000"
 	paths := []string{o.root, o.forever, entry, o.temporary, o.temporary + "/" + first.addr}
@@ -87,17 +89,17 @@ func TestZnodesBehindAPassword(t *testing.T) {
 
 	for name, tc := range map[string]struct{ args, says []string }{
 		"no password": {nil, []string{"asked without credentials", "--zk-auth-file"}},
-		"wrong one":   {[]string{"--zk-auth-file", writeFile(t, "wrong", "leaf:other")}, []string{`as user "leaf"`, "--zk-auth-file", "ACL"}},
+		"wrong one":   {[]string{"--zk-auth-file", clitest.WriteFile(t, "wrong", "leaf:other")}, []string{`as user "leaf"`, "--zk-auth-file", "ACL"}},
 	} {
 		l := c.machine(tc.args...).start(frequent()...)
-		l.exits(exitFailure, name)
+		l.exits(cli.ExitFailure, name)
 		for _, says := range tc.says {
-			require.Contains(t, l.logged(), says, name)
+			require.Contains(t, l.Log(), says, name)
 		}
-		require.NotContains(t, l.logged(), "leaf:other", name)
-		require.NotContains(t, l.logged(), "issuing snowflake IDs", name)
+		require.NotContains(t, l.Log(), "leaf:other", name)
+		require.NotContains(t, l.Log(), "issuing snowflake IDs", name)
 		out := c.onMachine(newMachine(t), append([]string{"worker", "list"}, tc.args...)...)
-		out.failed(t, exitFailure, tc.says...)
+		out.Failed(t, cli.ExitFailure, tc.says...)
 	}
 
 	second := c.machine("--zk-auth-file", right).ready(frequent()...)
@@ -107,8 +109,8 @@ func TestZnodesBehindAPassword(t *testing.T) {
 	for _, path := range paths {
 		o.must(path)
 	}
-	require.Equal(t, exitOK, second.stop())
-	require.Equal(t, exitOK, first.stop())
+	require.Equal(t, cli.ExitOK, second.stop())
+	require.Equal(t, cli.ExitOK, first.stop())
 }
 
 // TLS to ZooKeeper, with certificates on both sides.
@@ -121,9 +123,9 @@ func TestZooKeeperOverTLS(t *testing.T) {
 	l := c.machine(append(client, "--zk-tls-ca", server.CA)...).ready(frequent()...)
 	require.Equal(t, []string{l.addr}, o.live())
 	l.awaitStatus("/api/snowflake/get/a", http.StatusOK)
-	list := c.onMachine(newMachine(t), append([]string{"worker", "list", "--zk-tls-ca", server.CA}, client...)...).ok(t)
+	list := c.onMachine(newMachine(t), append([]string{"worker", "list", "--zk-tls-ca", server.CA}, client...)...).OK(t)
 	require.Contains(t, list, l.addr)
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 
 	before := o.everything()
 	refused := map[*child]string{}
@@ -144,8 +146,8 @@ func TestZooKeeperOverTLS(t *testing.T) {
 	for l, says := range refused {
 		l.awaitLog("ZooKeeper: server failed", says)
 		require.Equal(t, "starting", l.mustGet("/readyz").code(), says)
-		require.Equal(t, exitOK, l.stop(), says)
-		require.NotContains(t, l.logged(), "ZooKeeper: connected", says)
+		require.Equal(t, cli.ExitOK, l.stop(), says)
+		require.NotContains(t, l.Log(), "ZooKeeper: connected", says)
 	}
 	require.Equal(t, before, o.everything(), "none of them came through")
 }

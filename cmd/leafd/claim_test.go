@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 )
 
 // Sixteen daemons meet an empty root at once, with the ten seconds that a new root
@@ -28,7 +29,7 @@ func TestSixteenFirstStartsAtOnce(t *testing.T) {
 		m.settle = 10 * time.Second
 		machines = append(machines, m)
 	}
-	numbers := map[string]int64{} // by node
+	workerIDs := map[string]int64{} // by node
 	var all []int64
 	for life := range 2 {
 		var daemons []*child
@@ -55,10 +56,10 @@ func TestSixteenFirstStartsAtOnce(t *testing.T) {
 			require.Equal(t, l.addr, info.Node)
 			taken[info.ID] = true
 			if life == 0 {
-				numbers[info.Node] = info.ID
+				workerIDs[info.Node] = info.ID
 				require.True(t, l.hasLogged("settling") || l.hasLogged("is not used for"), "it did not wait for the root to settle")
 			}
-			require.Equal(t, numbers[info.Node], info.ID, "another worker ID after the restart")
+			require.Equal(t, workerIDs[info.Node], info.ID, "another worker ID after the restart")
 		}
 		require.Len(t, taken, n)
 		for id := range taken {
@@ -75,7 +76,7 @@ func TestSixteenFirstStartsAtOnce(t *testing.T) {
 				l.kill()
 				continue
 			}
-			require.Equal(t, exitOK, l.stop())
+			require.Equal(t, cli.ExitOK, l.stop())
 		}
 	}
 	requireDistinct(t, all)
@@ -115,13 +116,13 @@ func TestNodeNames(t *testing.T) {
 		require.ElementsMatch(t, append(before, fmt.Sprintf("%s-%010d", tc.name, id)), o.entries())
 		payload := o.must(fmt.Sprintf("%s/%s-%010d", o.forever, tc.name, id)).payload(t)
 		require.Equal(t, l.info().Address, net.JoinHostPort(payload.IP, payload.Port))
-		require.Contains(t, c.onMachine(tc.m, "worker", "list").ok(t), tc.node)
-		require.Equal(t, exitOK, l.stop())
+		require.Contains(t, c.onMachine(tc.m, "worker", "list").OK(t), tc.node)
+		require.Equal(t, cli.ExitOK, l.stop())
 		require.NotContains(t, o.live(), tc.name)
 
 		l = tc.m.ready(tc.args...)
 		require.Equal(t, id, l.info().ID)
-		require.Equal(t, exitOK, l.stop())
+		require.Equal(t, cli.ExitOK, l.stop())
 	}
 	require.Len(t, o.entries(), 4)
 }
@@ -135,28 +136,4 @@ func loopback6(t *testing.T) string {
 	}
 	defer ln.Close()
 	return ln.Addr().String()
-}
-
-// Without an address that peers can use there is nothing to be known by.
-func TestNoUsableAddressIsAMistake(t *testing.T) {
-	t.Parallel()
-	for name, args := range map[string][]string{
-		"free port":            {"--listen", "127.0.0.1:0"},
-		"free port, with node": {"--listen", "127.0.0.1:0", "--node", "n"},
-		"advertised as 0":      {"--advertise", "127.0.0.1:0"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			leafd(t, append([]string{"serve", "--zk", "127.0.0.1:1"}, args...)...).failed(t, exitUsage, "advertise")
-		})
-	}
-	require.Equal(t, "10.0.0.5:80", captured(t, cli{args: []string{"--zk", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--advertise", "10.0.0.5:80"}}).Node)
-	require.Equal(t, "127.0.0.1:0", captured(t, cli{args: []string{"--listen", "127.0.0.1:0"}}).Node, "standalone it is good enough")
-
-	cluster := Config{ZK: []string{"127.0.0.1:1"}}
-	require.Contains(t, cluster.noIdentity("127.0.0.1:80", true), "advertise", "every machine has that address")
-	require.Empty(t, cluster.noIdentity("127.0.0.1:80", false), "it was asked for")
-	require.Empty(t, (&Config{}).noIdentity("127.0.0.1:80", true))
-	cluster.Node = "ids-1"
-	require.Empty(t, cluster.noIdentity("127.0.0.1:80", true))
 }

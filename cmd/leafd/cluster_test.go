@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
@@ -27,7 +29,7 @@ func onShared(t *testing.T) *cluster {
 	return &cluster{t: t, servers: []string{s.Addr()}, root: s.NewRoot(t)}
 }
 
-// machine returns a machine of the cluster, with a clock, a data folder and an
+// machine returns a machine of the cluster, with a clock, a data directory and an
 // address of its own.
 func (c *cluster) machine(args ...string) *machine {
 	c.t.Helper()
@@ -40,7 +42,7 @@ func (c *cluster) machine(args ...string) *machine {
 // info is the daemon's GET /api/worker.
 func (l *child) info() server.WorkerInfo {
 	l.t.Helper()
-	return fromJSON[server.WorkerInfo](l.t, l.mustGet("/api/worker").body)
+	return clitest.FromJSON[server.WorkerInfo](l.t, l.mustGet("/api/worker").body)
 }
 
 // workers is the daemon's GET /api/workers.
@@ -48,7 +50,7 @@ func (l *child) workers() []server.WorkerInfo {
 	l.t.Helper()
 	a := l.mustGet("/api/workers")
 	require.Equal(l.t, http.StatusOK, a.status, a.body)
-	return fromJSON[struct{ Workers []server.WorkerInfo }](l.t, a.body).Workers
+	return clitest.FromJSON[struct{ Workers []server.WorkerInfo }](l.t, a.body).Workers
 }
 
 // awaitLive waits until the daemon sees n live workers.
@@ -66,6 +68,7 @@ func (l *child) awaitLive(n int) {
 }
 
 func TestThreeDaemonsMakeACluster(t *testing.T) {
+	t.Parallel()
 	c := onShared(t)
 	var daemons []*child
 	for range 3 {
@@ -79,9 +82,9 @@ func TestThreeDaemonsMakeACluster(t *testing.T) {
 	require.Equal(t, map[int64]bool{0: true, 1: true, 2: true}, seen)
 	daemons[0].awaitLive(3)
 	for _, l := range daemons { // before the first stops, whom the others then miss
-		require.False(t, l.hasLogged("alarm"), l.logged())
+		require.False(t, l.hasLogged("alarm"), l.Log())
 	}
 	for _, l := range daemons {
-		require.Equal(t, exitOK, l.stop())
+		require.Equal(t, cli.ExitOK, l.stop())
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 )
@@ -32,6 +33,7 @@ func timeOf(t *testing.T, id int64) clock.Millis {
 // P1, P2: kill -9 in the middle of load, the clock set back before the next
 // start, over and over: no ID repeats, and each life's IDs lie above all before.
 func TestCrashThenRollbackRepeatsNothing(t *testing.T) {
+	underLoad(t)
 	m := newMachine(t)
 	var all, segments []int64
 	slow := []string{"--report-interval", "1s", "--ceiling-lead", "1500ms"}
@@ -77,18 +79,20 @@ func requireDistinct(t *testing.T, ids []int64) {
 }
 
 func TestCleanRestartWaitsForNothing(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	l := m.ready("--ceiling-lead", "20s") // an unclean stop would be waited out for that long
 	first := l.mustGet("/api/snowflake/get/a").body
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 	require.True(t, l.hasLogged(`"message":"stopped"`))
 	l = m.ready("--ceiling-lead", "20s")
 	require.False(t, l.hasLogged("unclean"))
 	require.Greater(t, l.mustGet("/api/snowflake/get/a").body, first)
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 }
 
 func TestUncleanRestartAnswersStarting(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	lead := []string{"--ceiling-lead", "4s"}
 	l := m.ready(lead...)
@@ -105,11 +109,12 @@ func TestUncleanRestartAnswersStarting(t *testing.T) {
 	require.Equal(t, "starting", l.mustGet("/api/snowflake/get/a").code())
 	require.Equal(t, http.StatusOK, l.mustGet("/healthz").status)
 	l.awaitStatus("/api/snowflake/get/a", http.StatusOK)
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 }
 
 // A stop during the wait leaves the record as it was: the next start waits on.
 func TestStopWhileWaitingKeepsTheCeiling(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	l := m.ready("--ceiling-lead", "20s")
 	l.kill()
@@ -117,42 +122,45 @@ func TestStopWhileWaitingKeepsTheCeiling(t *testing.T) {
 	require.NoError(t, err)
 	l = m.start()
 	l.awaitLog("unclean")
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 	after, err := os.ReadFile(m.dataDir() + "/worker.json")
 	require.NoError(t, err)
 	require.Equal(t, string(record), string(after))
 }
 
 func TestClockBehindTheRecordIsRefused(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
-	require.Equal(t, exitOK, m.ready().stop())
+	require.Equal(t, cli.ExitOK, m.ready().stop())
 	record, err := os.ReadFile(m.dataDir() + "/worker.json")
 	require.NoError(t, err)
 	m.clk.Set(-time.Hour)
 	l := m.start()
-	require.Equal(t, exitClock, l.wait())
+	require.Equal(t, cli.ExitClock, l.ExitCode())
 	require.True(t, l.hasLogged(`"alarm":"clock_refused"`))
-	require.Contains(t, l.logged(), "leafd: worker: clock refused")
+	require.Contains(t, l.Log(), "leafd: worker: clock refused")
 	after, err := os.ReadFile(m.dataDir() + "/worker.json")
 	require.NoError(t, err)
 	require.Equal(t, string(record), string(after), "a refusal records nothing")
 	m.clk.Set(0)
-	require.Equal(t, exitOK, m.ready().stop())
+	require.Equal(t, cli.ExitOK, m.ready().stop())
 }
 
-func TestOneDaemonAFolder(t *testing.T) {
+func TestOneDaemonADirectory(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	first := m.ready()
 	second := m.start()
-	require.Equal(t, exitHeld, second.wait())
+	require.Equal(t, cli.ExitHeld, second.ExitCode())
 	require.Equal(t, http.StatusOK, first.mustGet("/api/snowflake/get/a").status)
-	require.Equal(t, exitOK, first.stop())
+	require.Equal(t, cli.ExitOK, first.stop())
 }
 
 // Somebody deletes the lock file under a running daemon and starts another one
-// on the folder: the second waits out the ceiling of the first, which finds its
+// on the directory: the second waits out the ceiling of the first, which finds its
 // lock gone before it can raise it.
 func TestStolenLockFencesTheFirst(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	first := m.ready(quick()...)
 	firstLoad := newLoad(first, "/api/snowflake/get/a", "/api/snowflake/get/a?n=300")
@@ -167,20 +175,21 @@ func TestStolenLockFencesTheFirst(t *testing.T) {
 	one, two := firstLoad.stop(), secondLoad.stop()
 	require.Greater(t, slices.Min(two), slices.Max(one))
 	requireDistinct(t, append(one, two...))
-	require.Equal(t, exitHeld, first.stop(), "a fenced daemon records nothing, and says why")
-	require.Equal(t, exitOK, second.stop())
+	require.Equal(t, cli.ExitHeld, first.stop(), "a fenced daemon records nothing, and says why")
+	require.Equal(t, cli.ExitOK, second.stop())
 }
 
 func TestDamagedRecordIsNeverAFreshStart(t *testing.T) {
+	t.Parallel()
 	for name, content := range map[string]string{"empty": "", "garbage": "\x00\xff", "another program's": `{"leafd":1}`} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
-			require.Equal(t, exitOK, m.ready().stop())
+			require.Equal(t, cli.ExitOK, m.ready().stop())
 			path := m.dataDir() + "/worker.json"
 			require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 			l := m.start()
-			require.Equal(t, exitFailure, l.wait())
-			require.Contains(t, l.logged(), path)
+			require.Equal(t, cli.ExitFailure, l.ExitCode())
+			require.Contains(t, l.Log(), path)
 			after, err := os.ReadFile(path)
 			require.NoError(t, err)
 			require.Equal(t, content, string(after))
@@ -189,6 +198,7 @@ func TestDamagedRecordIsNeverAFreshStart(t *testing.T) {
 }
 
 func TestRecordOfAnotherWorkerOrLayout(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{
 		"worker": {"--worker-id", "5"},
 		"layout": {"--layout", "41+5+5+12"},
@@ -196,28 +206,30 @@ func TestRecordOfAnotherWorkerOrLayout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
-			require.Equal(t, exitOK, m.ready().stop())
+			require.Equal(t, cli.ExitOK, m.ready().stop())
 			l := m.start(args...)
-			require.Equal(t, exitFailure, l.wait())
-			require.Contains(t, l.logged(), "the local record is another's")
+			require.Equal(t, cli.ExitFailure, l.ExitCode())
+			require.Contains(t, l.Log(), "the local record is another's")
 		})
 	}
 }
 
 func TestTakenPortTouchesNothing(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer ln.Close()
 	l := m.start("--listen", ln.Addr().String())
-	require.Equal(t, exitFailure, l.wait())
-	require.Contains(t, l.logged(), ln.Addr().String())
+	require.Equal(t, cli.ExitFailure, l.ExitCode())
+	require.Contains(t, l.Log(), ln.Addr().String())
 	require.NoDirExists(t, m.dataDir())
 }
 
 // The clock steps while the daemon runs: refused, not ready, an alarm, and all
 // of it undone once the clock has caught up; the IDs before and after differ.
 func TestClockStepsWhileRunning(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	l := m.ready(quick()...)
 	ld := newLoad(l, "/api/snowflake/get/a")
@@ -241,39 +253,41 @@ func TestClockStepsWhileRunning(t *testing.T) {
 	l.awaitStatus("/api/snowflake/get/a", http.StatusOK)
 	requireDistinct(t, ld.stop())
 	require.Empty(t, ld.broken)
-	require.Equal(t, exitOK, l.stop())
-	require.Equal(t, exitOK, m.ready(quick()...).stop(), "the jump has left nothing behind")
+	require.Equal(t, cli.ExitOK, l.stop())
+	require.Equal(t, cli.ExitOK, m.ready(quick()...).stop(), "the jump has left nothing behind")
 }
 
 // A process that was stopped past its ceiling (a debugger, a frozen container)
 // asks for a report before its next ID, and refuses nobody.
 func TestFrozenDaemonGoesOn(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	l := m.ready(quick()...)
 	list, err := ids(l.mustGet("/api/snowflake/get/a").body)
 	require.NoError(t, err)
-	require.NoError(t, l.cmd.Process.Signal(syscall.SIGSTOP))
+	l.signal(syscall.SIGSTOP)
 	frozen := m.now()
 	require.Eventually(t, func() bool { return m.now() > frozen+1500 }, 30*time.Second, 10*time.Millisecond)
 	ld := newLoad(l, "/api/snowflake/get/a")
-	require.NoError(t, l.cmd.Process.Signal(syscall.SIGCONT))
+	l.signal(syscall.SIGCONT)
 	require.Eventually(t, func() bool { return ld.count() > 500 }, 30*time.Second, time.Millisecond)
 	got := ld.stop()
 	require.Empty(t, ld.refused)
 	require.Zero(t, ld.failed)
 	require.Greater(t, timeOf(t, slices.Min(got)), frozen+1500)
 	requireDistinct(t, append(got, list...))
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 }
 
 // SIGTERM under load: what was in flight is answered whole, then nothing is.
 func TestStopFinishesWhatIsInFlight(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	l := m.ready("--segment-wait", "10s") // a busy machine's first range is no refusal
 	ld := newLoad(l, "/api/snowflake/get/a?n=5000", "/api/snowflake/get/a")
 	other := newLoad(l, "/api/segment/get/leaf-segment-test?n=100")
 	require.Eventually(t, func() bool { return ld.count() > 20_000 }, 30*time.Second, time.Millisecond)
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 	got := ld.stop()
 	requireDistinct(t, got)
 	requireDistinct(t, other.stop())
@@ -286,24 +300,26 @@ func TestStopFinishesWhatIsInFlight(t *testing.T) {
 	list, err := ids(next.mustGet("/api/snowflake/get/a").body)
 	require.NoError(t, err)
 	require.Greater(t, timeOf(t, list[0]), last)
-	require.Equal(t, exitOK, next.stop())
+	require.Equal(t, cli.ExitOK, next.stop())
 }
 
 func TestDrainDelayIsNotReadyButServes(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	l := m.ready("--drain-delay", "2s")
-	require.NoError(t, l.cmd.Process.Signal(syscall.SIGTERM))
+	l.signal(syscall.SIGTERM)
 	require.Equal(t, "draining", l.awaitStatus("/readyz", http.StatusServiceUnavailable).code())
 	require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/a").status)
-	require.Equal(t, exitOK, l.wait())
+	require.Equal(t, cli.ExitOK, l.ExitCode())
 }
 
 func TestModesThatAreOff(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	l := m.ready("--modes", "segment")
 	require.Equal(t, "mode_disabled", l.mustGet("/api/snowflake/get/a").code())
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 	l = m.ready("--modes", "snowflake")
 	require.Equal(t, "mode_disabled", l.mustGet("/api/segment/get/leaf-segment-test").code())
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/webtest"
 )
@@ -29,7 +31,7 @@ func (l *child) overview() server.Overview {
 	l.t.Helper()
 	a := l.mustGet("/api/overview")
 	require.Equal(l.t, http.StatusOK, a.status, a.body)
-	return fromJSON[server.Overview](l.t, a.body)
+	return clitest.FromJSON[server.Overview](l.t, a.body)
 }
 
 // dashboardViews are those that the page has to look right in.
@@ -41,11 +43,11 @@ var dashboardViews = []webtest.View{
 }
 
 // The dashboard of a cluster in a real browser. With LEAFDTEST_SCREENSHOTS naming a
-// folder, the pictures of docs/DASHBOARD.md are written there.
+// directory, the pictures of docs/DASHBOARD.md are written there.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	g := newGuards(t)
-	token := writeFile(t, "token", adminSecret+"\n")
+	token := clitest.WriteFile(t, "token", adminSecret+"\n")
 	var daemons []*child
 	var machines []*machine
 	for range 3 {
@@ -150,7 +152,7 @@ func showsAGuardThatTrips(p *webtest.Page, m *machine) {
 func showsALostDaemon(t *testing.T, p *webtest.Page, m *machine, l *child) {
 	t.Helper()
 	require.False(t, webtest.Eval[bool](p, `document.body.classList.contains("stale")`))
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 	p.AwaitText("#lost", "leafd does not answer (no connection). Trying again.")
 	p.Await(`/The figures below are \d+ s old/.test(document.querySelector("#lost").innerText)`)
 	p.AwaitText("#verdict", "no answer")
@@ -178,8 +180,8 @@ func noteworthy(complaints []string) error {
 // takePictures makes the screenshots of the documentation, of a cluster at work.
 func takePictures(t *testing.T, p *webtest.Page, daemons []*child) {
 	t.Helper()
-	folder := os.Getenv("LEAFDTEST_SCREENSHOTS")
-	if folder == "" {
+	dir := os.Getenv("LEAFDTEST_SCREENSHOTS")
+	if dir == "" {
 		return
 	}
 	require.Equal(t, http.StatusNoContent, daemons[0].send(http.MethodDelete, "/api/segments/"+url.PathEscape(hostileTag), adminSecret, "").status)
@@ -190,7 +192,7 @@ func takePictures(t *testing.T, p *webtest.Page, daemons []*child) {
 	p.Await(`+document.querySelector("#rate [data-series=snowflake]").dataset.points >= 25`)
 	for name, view := range map[string]webtest.View{"dashboard.png": dashboardViews[0], "dashboard-dark.png": dashboardViews[1], "dashboard-phone.png": dashboardViews[2]} {
 		p.Look(view)
-		p.Screenshot(filepath.Join(folder, name))
+		p.Screenshot(filepath.Join(dir, name))
 	}
 	p.Look(dashboardViews[0])
 	load.stop()

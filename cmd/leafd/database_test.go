@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 )
 
@@ -27,6 +28,7 @@ func javaTable(t *testing.T, db *sql.DB) {
 // P4 on the real daemon: two of them on one MariaDB, which is killed and comes
 // back, and comes back older than it was.
 func TestDatabaseKilledAndSetBack(t *testing.T) {
+	t.Parallel()
 	one, two := newMachine(t), newMachine(t)
 	mariadb := mariadbtest.Start(t)
 	name := mariadb.NewDatabase(t)
@@ -78,7 +80,7 @@ func TestDatabaseKilledAndSetBack(t *testing.T) {
 		take(l, "b", 10)
 	}
 	// The mark outlives the daemon.
-	require.Equal(t, exitOK, first.stop())
+	require.Equal(t, cli.ExitOK, first.stop())
 	first = one.ready(settings...)
 	require.Equal(t, "segment_unavailable", first.awaitStatus("/api/segment/get/a", http.StatusServiceUnavailable).code())
 	var maxID int64
@@ -91,13 +93,14 @@ func TestDatabaseKilledAndSetBack(t *testing.T) {
 
 	requireDistinct(t, got["a"])
 	requireDistinct(t, got["b"])
-	require.Equal(t, exitOK, first.stop())
-	require.Equal(t, exitOK, second.stop())
-	require.NotContains(t, first.logged()+second.logged(), "root@")
+	require.Equal(t, cli.ExitOK, first.stop())
+	require.Equal(t, cli.ExitOK, second.stop())
+	require.NotContains(t, first.Log()+second.Log(), "root@")
 }
 
 // Tags are changed over HTTP with the token only, and served at once.
 func TestAdminOverHTTP(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	token := m.dir + "/token"
 	require.NoError(t, os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600))
@@ -107,6 +110,6 @@ func TestAdminOverHTTP(t *testing.T) {
 	require.Equal(t, "1", l.mustGet("/api/segment/get/pay").body)
 	require.Equal(t, http.StatusNoContent, l.send(http.MethodDelete, "/api/segments/pay", "0123456789abcdef", "").status)
 	require.Equal(t, "unknown_key", l.mustGet("/api/segment/get/pay").code())
-	require.NotContains(t, l.logged(), "0123456789abcdef")
-	require.Equal(t, exitOK, l.stop())
+	require.NotContains(t, l.Log(), "0123456789abcdef")
+	require.Equal(t, cli.ExitOK, l.stop())
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 )
@@ -67,7 +68,7 @@ func TestDoctorOfMySQL(t *testing.T) {
 				"--mysql", user+":"+password+"@tcp("+server.Addr()+")/"+database)
 			d.result(tc.check, tc.status, tc.says...)
 			if tc.status == doctor.Fail {
-				require.Equal(t, exitFailure, d.code)
+				require.Equal(t, cli.ExitFailure, d.code)
 			} else {
 				d.well()
 			}
@@ -83,7 +84,7 @@ func TestDoctorOfAServerThatIsReadOnlyOrDown(t *testing.T) {
 	require.NoError(t, err)
 	args := []string{"--listen", freeAddress(t), "--data-dir", t.TempDir(), "--mysql", server.DSN(database)}
 	d := examine(t, clock.System(), args...)
-	require.Equal(t, exitFailure, d.code)
+	require.Equal(t, cli.ExitFailure, d.code)
 	d.result("mysql", doctor.Fail, "is read-only", "primary")
 	server.Stop(t)
 	d = examine(t, clock.System(), args...)

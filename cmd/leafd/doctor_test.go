@@ -17,12 +17,14 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
 )
 
 // diagnosis is what leafd doctor printed for programs, and its exit code.
 type diagnosis struct {
-	jsonExamination
+	cli.DoctorJSON
 
 	t    *testing.T
 	code int
@@ -32,12 +34,12 @@ type diagnosis struct {
 func examine(t *testing.T, clk clock.Clock, args ...string) diagnosis {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), process{
+	code := cli.Run(t.Context(), cli.Process{
 		Args: append([]string{"doctor", "-o", "json"}, args...), Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Clock: clk,
 	})
-	d := diagnosis{jsonExamination: fromJSON[jsonExamination](t, stdout.String()), t: t, code: code}
+	d := diagnosis{DoctorJSON: clitest.FromJSON[cli.DoctorJSON](t, stdout.String()), t: t, code: code}
 	require.Equal(t, code, d.ExitCode, stderr.String())
-	require.Equal(t, code == exitOK, stderr.Len() == 0)
+	require.Equal(t, code == cli.ExitOK, stderr.Len() == 0)
 	for _, r := range d.Results {
 		require.NotContains(t, r.Found+r.Do, "hunter2", "no password")
 	}
@@ -62,7 +64,7 @@ func (d diagnosis) result(check string, status doctor.Status, says ...string) {
 	require.Fail(d.t, "no such line", "%s %s %q in %+v", status, check, says, d.Results)
 }
 
-// well requires that nothing failed but where the tests' folder happens to lie.
+// well requires that nothing failed but where the tests' directory happens to lie.
 func (d diagnosis) well() {
 	d.t.Helper()
 	for _, r := range d.Results {
@@ -86,7 +88,7 @@ func TestDoctorBeforeTheFirstStart(t *testing.T) {
 	d.well()
 	d.result("settings", doctor.OK)
 	d.result("listen", doctor.OK, "can be had")
-	d.result("data-dir", doctor.OK, "leafd makes it")
+	d.result("data-dir", doctor.OK, "leafd creates it")
 	d.result("record", doctor.OK, "first start")
 	d.result("segments", doctor.OK, "first start")
 	d.result("zookeeper", doctor.OK, "standalone")
@@ -94,14 +96,14 @@ func TestDoctorBeforeTheFirstStart(t *testing.T) {
 
 	// For people: one line each, and how many.
 	out := leafd(t, "doctor", "--listen", freeAddress(t), "--data-dir", dir)
-	require.Contains(t, out.stdout, "OK    settings ")
-	require.Regexp(t, `\n\d+ checks: \d+ ok, \d+ warn, \d+ failed.\n$`, out.stdout)
+	require.Contains(t, out.Stdout, "OK    settings ")
+	require.Regexp(t, `\n\d+ checks: \d+ ok, \d+ warn, \d+ failed.\n$`, out.Stdout)
 }
 
 func TestDoctorOfBadSettings(t *testing.T) {
 	t.Parallel()
 	d := examine(t, clock.System(), "--max-batch=0", "--segment-wait=soon", "--mysql=leaf:hunter2@x")
-	require.Equal(t, exitUsage, d.code)
+	require.Equal(t, cli.ExitUsage, d.code)
 	require.Len(t, d.Results, 3, "all at once, and nothing else can be looked at")
 	for i, name := range []string{"max-batch", "segment-wait", "mysql"} {
 		require.Equal(t, doctor.Fail, d.Results[i].Status)
@@ -109,10 +111,10 @@ func TestDoctorOfBadSettings(t *testing.T) {
 	}
 	missing := filepath.Join(t.TempDir(), "none.yaml")
 	d = examine(t, clock.System(), "--config", missing)
-	require.Equal(t, exitUsage, d.code)
+	require.Equal(t, cli.ExitUsage, d.code)
 	d.result("settings", doctor.Fail, missing)
-	leafd(t, "doctor", "-o", "yaml").failed(t, exitUsage, "--output")
-	leafd(t, "doctor", "--timeout", "0s").failed(t, exitUsage, "--timeout")
+	leafd(t, "doctor", "-o", "yaml").Failed(t, cli.ExitUsage, "--output")
+	leafd(t, "doctor", "--timeout", "0s").Failed(t, cli.ExitUsage, "--timeout")
 }
 
 func TestDoctorStrict(t *testing.T) {
@@ -121,7 +123,7 @@ func TestDoctorStrict(t *testing.T) {
 	d := examine(t, clock.System(), args...)
 	d.well()
 	d.result("advertise", doctor.Warn, "no address of this machine")
-	require.Equal(t, exitFailure, examine(t, clock.System(), append(args, "--strict")...).code)
+	require.Equal(t, cli.ExitFailure, examine(t, clock.System(), append(args, "--strict")...).code)
 }
 
 // A daemon that runs is known, and isn't disturbed; a strange one, and a stranger, are
@@ -135,8 +137,8 @@ func TestDoctorAndWhoListens(t *testing.T) {
 	before := l.info()
 	d := m.doctor(m.addr)
 	d.well()
-	d.result("listen", doctor.OK, "held by the daemon that runs on this data folder")
-	d.result("data-lock", doctor.OK, fmt.Sprintf("process %d", l.cmd.Process.Pid))
+	d.result("listen", doctor.OK, "held by the daemon that runs on this data directory")
+	d.result("data-lock", doctor.OK, fmt.Sprintf("process %d", l.Pid()))
 	d.result("record", doctor.OK, "which runs")
 	d.result("segments", doctor.OK, "1 tag, and no row is spoilt")
 	d.result("marks", doctor.OK)
@@ -148,9 +150,9 @@ func TestDoctorAndWhoListens(t *testing.T) {
 
 	other := newMachine(t)
 	d = other.doctor(m.addr)
-	require.Equal(t, exitFailure, d.code)
+	require.Equal(t, cli.ExitFailure, d.code)
 	d.result("listen", doctor.Fail, "another leafd, node", m.addr)
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 
 	ln, err := net.Listen("tcp", m.addr)
 	require.NoError(t, err)
@@ -166,8 +168,8 @@ func TestDoctorAndWhoListens(t *testing.T) {
 	// The other listeners.
 	d = m.doctor(freeAddress(t), "--admin-listen", m.addr, "--listen-unix", m.dir+"/none/socket")
 	d.result("admin-listen", doctor.Fail, m.addr)
-	d.result("listen-unix", doctor.Fail, "no folder")
-	d = m.doctor(freeAddress(t), "--admin-listen", "unix:"+m.dir+"/admin", "--listen-unix", writeFile(t, "file", "x"))
+	d.result("listen-unix", doctor.Fail, "no directory")
+	d = m.doctor(freeAddress(t), "--admin-listen", "unix:"+m.dir+"/admin", "--listen-unix", clitest.WriteFile(t, "file", "x"))
 	d.result("admin-listen", doctor.OK, m.dir)
 	d.result("listen-unix", doctor.Fail, "is no socket")
 }
@@ -178,16 +180,16 @@ func TestDoctorOfTheClockAndTheRecord(t *testing.T) {
 	l := m.ready()
 	l.kill()
 	d := m.doctor(freeAddress(t))
-	d.result("record", doctor.Warn, "did not stop cleanly")
-	require.NoError(t, m.ready().cmd.Process.Kill())
+	d.result("record", doctor.Warn, "had an unclean stop")
+	m.ready().kill()
 
 	m.step(-time.Hour)
 	d = m.doctor(freeAddress(t))
-	require.Equal(t, exitClock, d.code)
+	require.Equal(t, cli.ExitClock, d.code)
 	d.result("record", doctor.Fail, "behind the")
 	m.step(time.Hour)
 	d = m.doctor(freeAddress(t), "--worker-id", "3")
-	require.Equal(t, exitFailure, d.code)
+	require.Equal(t, cli.ExitFailure, d.code)
 	d.result("record", doctor.Fail, "it is of worker 0")
 	d = m.doctor(freeAddress(t), "--layout", "41+5+5+12")
 	d.result("record", doctor.Fail, "41+10+12")
@@ -197,7 +199,7 @@ func TestDoctorOfTheClockAndTheRecord(t *testing.T) {
 
 	early := clocktest.New(time.Date(2009, 1, 1, 0, 0, 0, 0, time.UTC))
 	d = examine(t, early, "--listen", freeAddress(t), "--data-dir", t.TempDir())
-	d.result("layout", doctor.Fail, "mend the clock")
+	d.result("layout", doctor.Fail, "fix the clock")
 	late := clocktest.New(time.Date(2079, 1, 1, 0, 0, 0, 0, time.UTC))
 	examine(t, late, "--listen", freeAddress(t), "--data-dir", t.TempDir()).result("layout", doctor.Warn, "ends on 2080")
 }
@@ -207,17 +209,17 @@ func TestDoctorOfTheSegmentFiles(t *testing.T) {
 	m := newMachine(t)
 	l := m.ready()
 	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test").status)
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 	saved, err := os.ReadFile(m.dataDir() + "/segments.db")
 	require.NoError(t, err)
 	l = m.ready()
 	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test").status)
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 	m.doctor(freeAddress(t)).well()
 
 	require.NoError(t, os.WriteFile(m.dataDir()+"/segments.db", saved, 0o600)) // an old backup, put back
 	d := m.doctor(freeAddress(t))
-	require.Equal(t, exitFailure, d.code)
+	require.Equal(t, cli.ExitFailure, d.code)
 	d.result("segments", doctor.Fail, "leaf-segment-test", "max_id is 2001, and IDs up to 4001 were used here")
 	require.NoError(t, os.WriteFile(m.dataDir()+"/segments.db", saved[:5000], 0o600))
 	require.NoError(t, os.Truncate(m.dataDir()+"/marks.db", 0))
@@ -255,9 +257,9 @@ func TestDoctorOfAlarms(t *testing.T) {
 	d.well()
 	d.result("alarm-webhook", doctor.Warn, "can't be reached")
 	d = check("--alarm-webhook", "hunter2")
-	require.Equal(t, exitUsage, d.code)
+	require.Equal(t, cli.ExitUsage, d.code)
 	d.result("alarm-webhook", doctor.Fail, "not an http or https URL")
-	d = check("--alarm-exec", writeFile(t, "script", "#!/bin/sh\n"))
-	require.Equal(t, exitUsage, d.code)
+	d = check("--alarm-exec", clitest.WriteFile(t, "script", "#!/bin/sh\n"))
+	require.Equal(t, cli.ExitUsage, d.code)
 	d.result("alarm-exec", doctor.Fail, "permission denied")
 }

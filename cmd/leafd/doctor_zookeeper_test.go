@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
@@ -37,7 +38,7 @@ func TestDoctorOfACluster(t *testing.T) {
 	// Another machine that would be the same node, and one with a clock of its own.
 	twin := c.machine()
 	d = twin.doctor(twin.addr, node...)
-	require.Equal(t, exitHeld, d.code)
+	require.Equal(t, cli.ExitHeld, d.code)
 	d.result("zk-node", doctor.Fail, `live as node "one", worker 0`)
 	other := c.machine()
 	d = other.doctor(other.addr)
@@ -45,16 +46,16 @@ func TestDoctorOfACluster(t *testing.T) {
 	d.result("peers", doctor.OK, "1 peers")
 	other.step(time.Hour)
 	d = other.doctor(other.addr)
-	require.Equal(t, exitClock, d.code)
-	d.result("peers", doctor.Fail, "mend the clock")
+	require.Equal(t, cli.ExitClock, d.code)
+	d.result("peers", doctor.Fail, "fix the clock")
 
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 	d = m.doctor(m.addr, node...)
 	d.well()
 	d.result("zk-node", doctor.OK, "last reported")
 	m.step(-time.Hour)
 	d = m.doctor(m.addr, node...)
-	require.Equal(t, exitClock, d.code)
+	require.Equal(t, cli.ExitClock, d.code)
 	d.result("zk-node", doctor.Fail, "recorded in ZooKeeper")
 	m.step(time.Hour)
 
@@ -76,7 +77,7 @@ func TestDoctorOfAFullCluster(t *testing.T) {
 	c.watch().filled("41+5+5+12", 32)
 	m := c.laterMachine("--layout", "41+5+5+12")
 	d := m.doctor(m.addr)
-	require.Equal(t, exitExhausted, d.code)
+	require.Equal(t, cli.ExitExhausted, d.code)
 	d.result("zk-ids", doctor.Fail, "32 stale", "leafd worker release")
 	d = m.doctor(m.addr, "--reclaim-after", "1h")
 	d.well()
@@ -94,7 +95,7 @@ func TestDoctorOfZooKeeperThatRefuses(t *testing.T) {
 	_, err = conn.Create(c.root, nil, 0, acl)
 	require.NoError(t, err)
 	d := m.doctor(m.addr)
-	require.Equal(t, exitFailure, d.code)
+	require.Equal(t, cli.ExitFailure, d.code)
 	d.result("zk-rights", doctor.Fail, "refuses to let us create "+c.root, "--zk-auth-file")
 	d.result("zookeeper", doctor.OK)
 
@@ -102,7 +103,7 @@ func TestDoctorOfZooKeeperThatRefuses(t *testing.T) {
 	alone := newMachine(t)
 	alone.zk = []string{"--zk", freeAddress(t)}
 	d = alone.doctor(freeAddress(t), "--node", "n", "--timeout", "1s")
-	require.Equal(t, exitFailure, d.code)
+	require.Equal(t, cli.ExitFailure, d.code)
 	for _, check := range []string{"zookeeper", "zk-node", "zk-rights", "peers"} {
 		d.result(check, doctor.Fail)
 	}

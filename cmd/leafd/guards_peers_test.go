@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 )
 
 // clockAnswer is what a test reads of GET /api/clock.
@@ -31,13 +34,13 @@ func TestPeersAtTheStart(t *testing.T) {
 	known := g.machine()
 	l := known.ready(often()...)
 	id := l.info().ID
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 	known.step(6 * time.Second) // set back, its own record would refuse it
 	g.refuses(known, "ahead of the peers' clocks, 3 of 3 peers answered", often()...)
 	known.step(-6 * time.Second)
 	l = known.ready(often()...)
 	require.Equal(t, id, l.info().ID)
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 
 	for _, test := range []struct {
 		name string
@@ -61,23 +64,23 @@ func TestPeersAtTheStart(t *testing.T) {
 			before := g.names()
 			check := g.run(m, append([]string{"clock", "check", "--data-dir", m.dataDir()}, test.args...)...)
 			if test.says != "" {
-				require.Equal(t, exitClock, check.code, check.stderr)
+				require.Equal(t, cli.ExitClock, check.Code, check.Stderr)
 				l := g.refuses(m, test.says, often(test.args...)...)
 				require.Nil(t, g.file(m))
 				require.Equal(t, 1, l.alarms("clock_refused"))
 				require.False(t, g.live(m))
 				return
 			}
-			require.Equal(t, exitOK, check.code, check.stderr)
+			require.Equal(t, cli.ExitOK, check.Code, check.Stderr)
 			l := m.ready(often(test.args...)...)
 			require.Zero(t, l.alarms("clock_refused"))
-			require.Equal(t, exitOK, l.stop())
+			require.Equal(t, cli.ExitOK, l.stop())
 			require.Len(t, g.names(), len(before)+1)
 		})
 	}
 	for _, p := range peers {
-		require.False(t, p.clockAlarms(), p.logged())
-		require.Equal(t, exitOK, p.stop())
+		require.False(t, p.clockAlarms(), p.Log())
+		require.Equal(t, cli.ExitOK, p.stop())
 	}
 }
 
@@ -99,13 +102,13 @@ func TestOneWrongPeerAndTheEstimators(t *testing.T) {
 	mean := []string{"--clock-estimator", "mean"}
 	g.refuses(healthy, "behind the peers' clocks, 4 of 4 peers answered", often(mean...)...)
 	check := []string{"clock", "check", "--data-dir", healthy.dataDir()}
-	require.Equal(t, exitClock, g.run(healthy, append(check, mean...)...).code)
+	require.Equal(t, cli.ExitClock, g.run(healthy, append(check, mean...)...).Code)
 	out := g.run(healthy, check...)
-	require.Equal(t, exitOK, out.code, out.stderr)
-	require.Contains(t, out.stdout, "Verdict: fine.")
+	require.Equal(t, cli.ExitOK, out.Code, out.Stderr)
+	require.Contains(t, out.Stdout, "Verdict: fine.")
 
 	ok := healthy.ready(often()...)
-	a := fromJSON[clockAnswer](t, ok.mustGet("/api/clock").body)
+	a := clitest.FromJSON[clockAnswer](t, ok.mustGet("/api/clock").body)
 	require.Len(t, a.Peers, 4)
 	require.InDelta(t, 0, *a.Estimate, 1000)
 	for _, p := range a.Peers {
@@ -116,9 +119,9 @@ func TestOneWrongPeerAndTheEstimators(t *testing.T) {
 		require.InDelta(t, want, *p.Offset, 1000, "%+v", p)
 		require.Equal(t, p.Address, p.Node)
 	}
-	a = fromJSON[clockAnswer](t, l.mustGet("/api/clock").body)
+	a = clitest.FromJSON[clockAnswer](t, l.mustGet("/api/clock").body)
 	require.Len(t, a.Peers, 3, "when it started")
-	require.False(t, ok.clockAlarms(), ok.logged())
+	require.False(t, ok.clockAlarms(), ok.Log())
 }
 
 // One wrong peer among four that looks: it is told not ready and leaves the live,
@@ -139,8 +142,8 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 	l.awaitCode("/readyz", "clock_offset")
 	l.awaitLog(`"alarm":"peers_disagree"`, "3 of 3 peers answered")
 	g.awaitAmongLive(m, false)
-	require.Equal(t, stateNotReady, l.info().State)
-	a := fromJSON[clockAnswer](t, l.mustGet("/api/clock").body)
+	require.Equal(t, "not_ready", l.info().State)
+	a := clitest.FromJSON[clockAnswer](t, l.mustGet("/api/clock").body)
 	require.InDelta(t, -1600, *a.Estimate, 600)
 	began := ld.count()
 	at := g.entry(m).Timestamp
@@ -151,18 +154,18 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 	})
 	for _, p := range peers {
 		p.awaitStatus("/readyz", http.StatusOK)
-		require.False(t, p.clockAlarms(), p.logged())
+		require.False(t, p.clockAlarms(), p.Log())
 	}
-	require.Equal(t, exitOK, g.machine().ready(args...).stop(), "the wrong one shuts nobody out")
+	require.Equal(t, cli.ExitOK, g.machine().ready(args...).stop(), "the wrong one shuts nobody out")
 
 	m.step(-1600 * time.Millisecond)
 	l.awaitStatus("/readyz", http.StatusOK)
 	l.awaitLog("the peers have our time again")
 	g.awaitAmongLive(m, true)
-	require.Equal(t, 1, l.alarms("peers_disagree"), l.logged())
+	require.Equal(t, 1, l.alarms("peers_disagree"), l.Log())
 	requireDistinct(t, ld.stop())
 	require.Empty(t, ld.broken)
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 }
 
 // With ZooKeeper down the peers of the local file are asked.
@@ -179,7 +182,7 @@ func TestPeersOfTheFile(t *testing.T) {
 	l := m.ready(often()...)
 	id := l.info().ID
 	require.Eventually(t, func() bool { return len(g.record(m).Peers) == 2 }, 30*time.Second, time.Millisecond)
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 	require.ElementsMatch(t, peers, g.record(m).Peers)
 	proxy.Down(t)
 	m.step(6 * time.Second)
@@ -189,11 +192,11 @@ func TestPeersOfTheFile(t *testing.T) {
 	l = m.ready(often()...)
 	require.Equal(t, id, l.info().ID)
 	require.True(t, l.hasLogged("starting from the local record"))
-	a := fromJSON[clockAnswer](t, l.mustGet("/api/clock").body)
+	a := clitest.FromJSON[clockAnswer](t, l.mustGet("/api/clock").body)
 	require.Len(t, a.Peers, 2)
 	require.InDelta(t, 0, *a.Estimate, 1000)
 	// While it runs, too.
 	m.step(8 * time.Second)
 	l.awaitCode("/readyz", "clock_offset")
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 }

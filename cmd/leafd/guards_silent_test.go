@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 )
 
 // livePayload is the payload of a live node at address.
@@ -36,7 +38,7 @@ func (g *guards) tree() {
 	g.create(g.root+"/leaf_temporary", "", 0)
 }
 
-// seem puts a node among the live that isn't a leafd, or none any more.
+// seem adds a live node that isn't a leafd, or no longer one.
 func (g *guards) seem(node, payload string) {
 	g.create(g.root+"/leaf_temporary/"+node, payload, ephemeral)
 }
@@ -46,8 +48,8 @@ func wrongTime() string {
 	return fmt.Sprintf(`{"node":"x","owner":"another","timestamp":%d}`, clock.System().Read().Wall().Add(time.Hour))
 }
 
-// Who is among the live and doesn't tell its clock is no reason not to start, and
-// neither is its answer when it isn't a leafd's. Nobody at all: an alarm.
+// A live node that doesn't answer for its clock doesn't keep a daemon from starting, nor
+// does an answer that isn't a leafd's. Where no peer answers there is an alarm.
 func TestPeersThatTellNothing(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -124,7 +126,7 @@ func TestPeersThatTellNothing(t *testing.T) {
 	}
 	for _, r := range rows {
 		require.Equal(t, r.says != "", r.l.alarms("peers_silent") == 1, "%s: once, not at each look", r.name)
-		require.Equal(t, exitOK, r.l.stop())
+		require.Equal(t, cli.ExitOK, r.l.stop())
 	}
 
 	// All of them at once beside one that answers: it alone counts.
@@ -140,11 +142,11 @@ func TestPeersThatTellNothing(t *testing.T) {
 	m.step(-6 * time.Second)
 	l := m.ready(often()...)
 	require.Zero(t, l.alarms("peers_silent"))
-	require.Equal(t, exitOK, l.stop())
-	require.Equal(t, exitOK, first.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
+	require.Equal(t, cli.ExitOK, first.stop())
 }
 
-// Peers that were killed or stopped a moment ago still stand among the live.
+// Peers that were killed or suspended a moment ago are still live in ZooKeeper.
 func TestPeersThatAreFrozen(t *testing.T) {
 	t.Parallel()
 	g := newGuards(t)
@@ -152,24 +154,24 @@ func TestPeersThatAreFrozen(t *testing.T) {
 	killed, frozen := g.machine(), g.machine()
 	one, two := killed.ready(often("--zk-session-timeout", session)...), frozen.ready(often("--zk-session-timeout", session)...)
 	one.kill()
-	require.NoError(t, two.cmd.Process.Signal(syscall.SIGSTOP))
+	two.signal(syscall.SIGSTOP)
 	m := g.machine()
 	l := m.ready(often()...)
 	require.True(t, g.live(killed) && g.live(frozen))
-	require.True(t, l.hasLogged(`"alarm":"peers_silent"`, killed.addr), l.logged())
-	require.Contains(t, l.logged(), frozen.addr)
+	require.True(t, l.hasLogged(`"alarm":"peers_silent"`, killed.addr), l.Log())
+	require.Contains(t, l.Log(), frozen.addr)
 	require.EqualValues(t, 2, l.info().ID)
 	require.Eventually(t, func() bool { return g.file(m) != nil }, 30*time.Second, time.Millisecond) // it tells whom not to ask
 	out := g.run(m, "clock", "check", "--data-dir", m.dataDir())
-	require.Equal(t, exitOK, out.code, out.stderr)
-	require.Contains(t, out.stdout+out.stderr, "none of the 2 peers told its clock")
+	require.Equal(t, cli.ExitOK, out.Code, out.Stderr)
+	require.Contains(t, out.Stdout+out.Stderr, "none of the 2 peers told its clock")
 	// Back among those who answer, the silence is over.
-	require.NoError(t, two.cmd.Process.Signal(syscall.SIGCONT))
+	two.signal(syscall.SIGCONT)
 	require.Eventually(t, func() bool {
-		a := fromJSON[clockAnswer](t, l.mustGet("/api/clock").body)
+		a := clitest.FromJSON[clockAnswer](t, l.mustGet("/api/clock").body)
 		return a.Estimate != nil
 	}, 30*time.Second, 10*time.Millisecond)
 	require.Equal(t, 1, l.alarms("peers_silent"))
-	require.Equal(t, exitOK, two.stop())
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, two.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 }

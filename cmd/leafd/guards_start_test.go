@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
@@ -27,7 +28,7 @@ func (b *behind) ran(g *guards) {
 	g.t.Helper()
 	l := b.m.ready(often()...)
 	b.id = l.info().ID
-	require.Equal(g.t, exitOK, l.stop())
+	require.Equal(g.t, cli.ExitOK, l.stop())
 }
 
 // ahead is a step that is believed, and far more than a start takes.
@@ -50,7 +51,7 @@ func TestStartBehindTheRecord(t *testing.T) {
 			b.proxy.Down(t)
 			b.m.step(ahead)
 			require.Eventually(t, func() bool { return g.record(b.m).Timestamp.Sub(g.entry(b.m).Timestamp) >= ahead }, 30*time.Second, 5*time.Millisecond)
-			require.Equal(t, exitOK, l.stop())
+			require.Equal(t, cli.ExitOK, l.stop())
 			b.proxy.Up(t)
 			b.at = g.entry(b.m).Timestamp.Add(time.Second) // ZooKeeper's record alone allows it
 			require.Greater(t, g.record(b.m).Timestamp, b.at)
@@ -92,15 +93,15 @@ func TestStartBehindTheRecord(t *testing.T) {
 			right := max(b.m.now(), g.record(b.m).Timestamp, g.entry(b.m).Timestamp)
 			g.setClock(b.m, b.at)
 			l := g.refuses(b.m, "behind", often()...)
-			require.False(t, l.hasLogged("starting from the local record"), l.logged())
-			require.Zero(t, l.alarms("registry_unreachable"), l.logged())
+			require.False(t, l.hasLogged("starting from the local record"), l.Log())
+			require.Zero(t, l.alarms("registry_unreachable"), l.Log())
 			if test.undo != nil {
 				test.undo(t, b)
 			}
 			g.setClock(b.m, right.Add(time.Second))
 			l = b.m.ready(often()...)
 			require.Equal(t, b.id, l.info().ID)
-			require.Equal(t, exitOK, l.stop())
+			require.Equal(t, cli.ExitOK, l.stop())
 		})
 	}
 }
@@ -152,7 +153,7 @@ func TestCrashThenRollbackInACluster(t *testing.T) {
 		c.setClock(c.m, c.at.Add(20*time.Millisecond))
 		begin(c)
 	}
-	// The clocks stand still until each daemon has seen its own: however slow it
+	// The clocks do not move until each daemon has seen its own: however slow it
 	// starts, the milliseconds that are used up lie ahead.
 	require.Eventually(t, func() bool {
 		started := true
@@ -178,7 +179,7 @@ func TestCrashThenRollbackInACluster(t *testing.T) {
 	down.proxy.Up(t)
 	down.l.awaitLog("ZooKeeper has confirmed the local record")
 	for _, c := range all {
-		require.Equal(t, exitOK, c.l.stop())
+		require.Equal(t, cli.ExitOK, c.l.stop())
 	}
 }
 
@@ -191,13 +192,13 @@ func TestWrongClockOfTheFirstIsBelieved(t *testing.T) {
 	wrong, healthy := g.machine(), g.machine()
 	wrong.step(time.Hour)
 	first := wrong.ready(often()...)
-	require.False(t, first.clockAlarms(), first.logged())
+	require.False(t, first.clockAlarms(), first.Log())
 	require.Greater(t, g.entry(wrong).Timestamp, healthy.now().Add(50*time.Minute))
 	g.refuses(healthy, "behind the peers' clocks", often()...)
 	require.Len(t, g.names(), 1)
-	require.Equal(t, exitOK, first.stop())
-	// Mended, it is behind its own record; the healthy one is free to start.
+	require.Equal(t, cli.ExitOK, first.stop())
+	// Fixed, it is behind its own record; the healthy one is free to start.
 	wrong.step(-time.Hour)
 	g.refuses(wrong, "behind", often()...)
-	require.Equal(t, exitOK, healthy.ready(often()...).stop())
+	require.Equal(t, cli.ExitOK, healthy.ready(often()...).stop())
 }

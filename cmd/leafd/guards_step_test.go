@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 )
 
 // A clock set back by up to 5 ms is waited out: nobody is refused, and nothing
@@ -41,9 +43,9 @@ func TestSmallRollbackIsWaitedOut(t *testing.T) {
 	require.Empty(t, ld.refused)
 	require.Zero(t, ld.failed)
 	require.Empty(t, ld.broken)
-	require.False(t, l.clockAlarms(), l.logged())
+	require.False(t, l.clockAlarms(), l.Log())
 	require.True(t, g.live(m))
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 }
 
 // A clock set back by more: refused, not ready, out of leaf_temporary, an alarm.
@@ -77,7 +79,7 @@ func TestLargeRollbackInACluster(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, refused.status)
 		require.Equal(t, "clock_backwards", refused.code())
 		require.Equal(t, "1", refused.header.Get("Retry-After"))
-		require.Equal(t, stateNotIssuing, c.l.info().State)
+		require.Equal(t, "not_issuing", c.l.info().State)
 		c.l.awaitLog(`"alarm":"clock_backwards"`)
 		c.awaitAmongLive(c.m, false)
 		c.l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
@@ -95,19 +97,19 @@ func TestLargeRollbackInACluster(t *testing.T) {
 		// Reports go on, with the clock as it is now.
 		at := c.m.now()
 		require.Eventually(t, func() bool { return c.entry(c.m).Timestamp > at }, 30*time.Second, time.Millisecond)
-		require.Equal(t, stateActive, c.l.info().State)
+		require.Equal(t, "active", c.l.info().State)
 		require.Equal(t, 1, c.l.alarms("clock_backwards"))
 		require.Zero(t, c.l.alarms("clock_jumped"), "to be set right is no jump")
-		require.Equal(t, exitOK, c.l.stop())
+		require.Equal(t, cli.ExitOK, c.l.stop())
 	}
-	require.Equal(t, exitOK, stopped.l.stop())
+	require.Equal(t, cli.ExitOK, stopped.l.stop())
 	for _, c := range all {
 		requireDistinct(t, c.ld.stop())
 		require.Empty(t, c.ld.broken)
 	}
 	stopped.refuses(stopped.m, "behind", often()...)
 	stopped.m.step(time.Hour)
-	require.Equal(t, exitOK, stopped.m.ready(often()...).stop())
+	require.Equal(t, cli.ExitOK, stopped.m.ready(often()...).stop())
 }
 
 // The clock jumps ahead beyond --max-forward-step: refused where no peer confirms
@@ -137,7 +139,7 @@ func TestJumpAheadInACluster(t *testing.T) {
 			l.awaitCode("/readyz", "ceiling_reached")
 			l.awaitLog(`"alarm":"clock_jumped"`, test.says)
 			g.awaitAmongLive(m, false)
-			require.Equal(t, stateNotIssuing, l.info().State)
+			require.Equal(t, "not_issuing", l.info().State)
 			limit := m.now().Add(-time.Hour + 5*time.Second)
 			before := g.entry(m).version
 			require.Eventually(t, func() bool { return g.entry(m).version > before }, 30*time.Second, time.Millisecond, "reports, but not of the jump")
@@ -147,14 +149,14 @@ func TestJumpAheadInACluster(t *testing.T) {
 			}
 			for _, p := range peers {
 				p.awaitStatus("/readyz", http.StatusOK)
-				require.False(t, p.clockAlarms(), p.logged())
+				require.False(t, p.clockAlarms(), p.Log())
 			}
 			m.step(-time.Hour)
 			l.awaitStatus("/readyz", http.StatusOK)
 			g.awaitAmongLive(m, true)
 			began := ld.count()
 			require.Eventually(t, func() bool { return ld.count() > began+100 }, 30*time.Second, time.Millisecond)
-			require.Equal(t, 1, l.alarms("clock_jumped"), l.logged())
+			require.Equal(t, 1, l.alarms("clock_jumped"), l.Log())
 			got := ld.stop()
 			require.Less(t, timeOf(t, slices.Max(got)), m.now().Add(time.Second))
 			requireDistinct(t, got)
@@ -163,11 +165,11 @@ func TestJumpAheadInACluster(t *testing.T) {
 			// Stopped while it is wrong, it records none of it.
 			m.step(time.Hour)
 			l.awaitCode("/api/snowflake/get/a", "ceiling_reached")
-			require.Equal(t, exitOK, l.stop())
+			require.Equal(t, cli.ExitOK, l.stop())
 			e, r := g.entry(m), g.record(m)
 			require.Less(t, max(e.Timestamp, e.Ceiling, r.Timestamp, r.Ceiling), m.now().Add(-30*time.Minute))
 			m.step(-time.Hour)
-			require.Equal(t, exitOK, m.ready(often()...).stop())
+			require.Equal(t, cli.ExitOK, m.ready(often()...).stop())
 		})
 	}
 }
@@ -194,7 +196,7 @@ func TestJumpAheadThatThePeersConfirm(t *testing.T) {
 	// All at one moment: no daemon runs while some of the clocks have jumped.
 	signal := func(s syscall.Signal) {
 		for _, l := range daemons {
-			require.NoError(t, l.cmd.Process.Signal(s))
+			l.signal(s)
 		}
 	}
 	signal(syscall.SIGSTOP)
@@ -218,11 +220,11 @@ func TestJumpAheadThatThePeersConfirm(t *testing.T) {
 		require.Empty(t, loads[i].broken)
 		require.Zero(t, loads[i].failed)
 		t.Logf("refused while the peers were asked: %v", loads[i].refused)
-		require.Zero(t, l.alarms("clock_jumped"), l.logged())
+		require.Zero(t, l.alarms("clock_jumped"), l.Log())
 		all = append(all, got...)
 	}
 	requireDistinct(t, all)
 	for _, l := range daemons {
-		require.Equal(t, exitOK, l.stop())
+		require.Equal(t, cli.ExitOK, l.stop())
 	}
 }

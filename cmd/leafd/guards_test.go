@@ -16,6 +16,8 @@ import (
 
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
@@ -187,20 +189,20 @@ func (g *guards) refuses(m *machine, says string, args ...string) *child {
 	before := look()
 	l := m.start(args...)
 	select {
-	case <-l.drained:
+	case <-l.Done():
 	case <-time.After(30 * time.Second):
-		require.FailNow(g.t, "it starts", l.logged())
+		require.FailNow(g.t, "it starts", l.Log())
 	}
-	require.Equal(g.t, exitClock, l.wait(), l.logged())
-	require.True(g.t, l.hasLogged(`"alarm":"clock_refused"`, says), "%q in:\n%s", says, l.logged())
-	require.Contains(g.t, l.logged(), "leafd: worker: clock refused")
-	require.False(g.t, l.hasLogged("issuing snowflake IDs"), l.logged())
+	require.Equal(g.t, cli.ExitClock, l.ExitCode(), l.Log())
+	require.True(g.t, l.hasLogged(`"alarm":"clock_refused"`, says), "%q in:\n%s", says, l.Log())
+	require.Contains(g.t, l.Log(), "leafd: worker: clock refused")
+	require.False(g.t, l.hasLogged("issuing snowflake IDs"), l.Log())
 	require.Equal(g.t, before, look(), "a refusal writes nothing")
 	return l
 }
 
 // run runs a command on a machine, with its clock.
-func (g *guards) run(m *machine, args ...string) outcome {
+func (g *guards) run(m *machine, args ...string) clitest.Outcome {
 	g.t.Helper()
 	cmd := exec.Command(os.Args[0], append(args, m.zk[:4]...)...)
 	cmd.Env = m.env()
@@ -210,7 +212,7 @@ func (g *guards) run(m *machine, args ...string) outcome {
 	if err := cmd.Run(); !errors.As(err, &exit) {
 		require.NoError(g.t, err)
 	}
-	return outcome{code: cmd.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
+	return clitest.Outcome{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
 }
 
 // awaitCode waits until path is refused with code.
@@ -221,7 +223,7 @@ func (l *child) awaitCode(path, code string) {
 
 // alarms returns how often an alarm was raised.
 func (l *child) alarms(code string) int {
-	return strings.Count(l.logged(), `"alarm":"`+code+`"`)
+	return strings.Count(l.Log(), `"alarm":"`+code+`"`)
 }
 
 // clockAlarms tells whether any alarm about this machine's clock was raised.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 )
 
 // hostClock is the machine's clock, off by what the file CHAOS_CLOCK says: chaos
@@ -20,7 +21,7 @@ func hostClock() clock.Clock {
 	clk, err := clocktest.OpenSkewed(path)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "leafd:", err)
-		os.Exit(exitFailure)
+		os.Exit(cli.ExitFailure)
 	}
 	return clk
 }

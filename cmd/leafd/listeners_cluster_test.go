@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/server/certtest"
 )
 
@@ -39,7 +41,7 @@ func (l *child) awaitPeers(conf *tls.Config, n int) {
 		}
 		last = a.body
 		told := 0
-		for _, p := range fromJSON[clockAnswer](l.t, a.body).Peers {
+		for _, p := range clitest.FromJSON[clockAnswer](l.t, a.body).Peers {
 			if p.Offset != nil {
 				told++
 			}
@@ -74,15 +76,15 @@ func TestClusterWithClientCertificates(t *testing.T) {
 	settings := late.tlsArgs(ca, true)
 	g.refuses(late, "ahead of the peers' clocks, 2 of 2 peers answered", often(settings...)...)
 	check := g.run(late, append([]string{"clock", "check", "--data-dir", late.dataDir()}, settings...)...)
-	require.Equal(t, exitClock, check.code, check.stderr)
+	require.Equal(t, cli.ExitClock, check.Code, check.Stderr)
 	list := g.run(late, append([]string{"worker", "list", "-o", "json"}, settings...)...)
-	require.Equal(t, exitOK, list.code, list.stderr)
-	for _, w := range fromJSON[struct{ Workers []jsonWorker }](t, list.stdout).Workers {
-		require.NotNil(t, w.SkewMS, list.stdout)
+	require.Equal(t, cli.ExitOK, list.Code, list.Stderr)
+	for _, w := range clitest.FromJSON[struct{ Workers []cli.WorkerJSON }](t, list.Stdout).Workers {
+		require.NotNil(t, w.SkewMS, list.Stdout)
 	}
 	silent := g.run(late, "clock", "check", "--data-dir", late.dataDir())
-	require.Contains(t, silent.stderr, "none of the 2 peers told its clock")
-	require.Contains(t, silent.stdout, "certificate required", "and why")
+	require.Contains(t, silent.Stderr, "none of the 2 peers told its clock")
+	require.Contains(t, silent.Stdout, "certificate required", "and why")
 
 	late.step(-6 * time.Second)
 	daemons = append(daemons, late.start(often(settings...)...))
@@ -91,10 +93,10 @@ func TestClusterWithClientCertificates(t *testing.T) {
 		l.awaitPeers(conf, 2)
 	}
 	for _, l := range daemons { // before the first stops, whom the others then miss
-		require.False(t, l.hasLogged("alarm"), l.logged())
+		require.False(t, l.hasLogged("alarm"), l.Log())
 	}
 	for _, l := range daemons {
-		require.Equal(t, exitOK, l.stop())
+		require.Equal(t, cli.ExitOK, l.stop())
 	}
 }
 
@@ -107,8 +109,8 @@ func TestCertificateThatPeersRefuse(t *testing.T) {
 	m := g.machine()
 	settings := m.tlsArgs(ca, true, func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })
 	l := m.start(settings...)
-	require.Equal(t, exitUsage, l.wait())
-	require.Contains(t, l.logged(), "the other daemons have to take tls-cert as a client's")
+	require.Equal(t, cli.ExitUsage, l.ExitCode())
+	require.Contains(t, l.Log(), "the other daemons have to take tls-cert as a client's")
 	require.Nil(t, g.file(m))
 }
 
@@ -134,21 +136,21 @@ func TestClusterMovesOverToTLS(t *testing.T) {
 		t.Log(name)
 		g.refuses(m, "behind the peers' clocks, 2 of 2 peers answered", often(settings...)...)
 		check := g.run(m, append([]string{"clock", "check", "--data-dir", m.dataDir()}, settings...)...)
-		require.Equal(t, exitClock, check.code, check.stderr)
-		require.Contains(t, check.stderr, "of 2")
+		require.Equal(t, cli.ExitClock, check.Code, check.Stderr)
+		require.Contains(t, check.Stderr, "of 2")
 	}
 	// The first follows, on its address, with its worker ID.
 	id := first.info().ID
-	require.Equal(t, exitOK, first.stop())
+	require.Equal(t, cli.ExitOK, first.stop())
 	first = plain.start(often(plain.tlsArgs(ca, false)...)...)
 	first.awaitLog("issuing snowflake IDs")
 	first.awaitPeers(ca.Client(t), 1)
 	second.awaitPeers(ca.Client(t), 1)
 	a, err := request(t, ca.Client(t), "https://"+first.addr+"/api/worker")
 	require.NoError(t, err)
-	require.Contains(t, a.body, `"id":`+decimal(id)+`,`)
+	require.Contains(t, a.body, `"id":`+cli.Decimal(id)+`,`)
 	for _, l := range []*child{first, second} {
-		require.Equal(t, exitOK, l.stop())
+		require.Equal(t, cli.ExitOK, l.stop())
 	}
-	require.False(t, second.clockAlarms(), second.logged())
+	require.False(t, second.clockAlarms(), second.Log())
 }

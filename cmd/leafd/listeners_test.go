@@ -13,11 +13,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/server/certtest"
 )
-
-// adminToken is what the daemons of these tests take.
-const adminToken = "sixteen-bytes-or-more"
 
 // request asks a daemon at any listener once.
 func request(t *testing.T, conf *tls.Config, url string) (answer, error) {
@@ -38,36 +38,36 @@ func TestListenersOfADaemon(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	public, admin := filepath.Join(m.dir, "leafd.sock"), filepath.Join(m.dir, "admin.sock")
-	token := writeFile(t, "token", adminToken+"\n")
+	token := clitest.WriteFile(t, "token", clitest.AdminToken+"\n")
 	args := []string{"--listen-unix", public, "--admin-listen", "unix:" + admin, "--admin-token-file", token, "--log-level", "error"}
 	l := m.ready(args...)
 
 	for path, status := range map[string]int{"/api/snowflake/get/x": 200, "/metrics": 404, "/debug/pprof/heap": 404, "/api/segments": 200} {
 		require.Equal(t, status, l.mustGet(path).status, path)
 	}
-	require.Equal(t, 404, l.send("POST", "/api/segments", adminToken, `{"tag":"x","step":1}`).status)
-	require.Len(t, strings.Fields(leafd(t, "id", "next", "-n", "5", "--url", "unix:"+public).ok(t)), 5)
-	leafd(t, "id", "next", "--url", "unix:"+admin).failed(t, exitFailure, "not_found")
-	leafd(t, "id", "next", "--url", "unix:"+admin+"2").failed(t, exitFailure, "no answer from unix:"+admin+"2", "no such file")
+	require.Equal(t, 404, l.send("POST", "/api/segments", clitest.AdminToken, `{"tag":"x","step":1}`).status)
+	require.Len(t, strings.Fields(leafd(t, "id", "next", "-n", "5", "--url", "unix:"+public).OK(t)), 5)
+	leafd(t, "id", "next", "--url", "unix:"+admin).Failed(t, cli.ExitFailure, "not_found")
+	leafd(t, "id", "next", "--url", "unix:"+admin+"2").Failed(t, cli.ExitFailure, "no answer from unix:"+admin+"2", "no such file")
 	for path, mode := range map[string]os.FileMode{public: 0o660, admin: 0o660} {
 		info, err := os.Lstat(path)
 		require.NoError(t, err)
 		require.Equal(t, mode, info.Mode().Perm())
 	}
 
-	seg := func(args ...string) outcome {
+	seg := func(args ...string) clitest.Outcome {
 		return leafd(t, append(append([]string{"segment"}, args...), "--url", "unix:"+admin, "--admin-token-file", token)...)
 	}
-	require.Contains(t, seg("create", "a/b", "--step=500", "--max-id=1000", "--description=d").ok(t), `Created tag "a/b": its first ID is 1000, its step 500. This daemon serves it now`)
-	require.Equal(t, "1000\n", leafd(t, "id", "next", "--tag", "a/b", "--url", l.url).ok(t), "served at once")
-	row := fromJSON[jsonRow](t, seg("update", "a/b", "--step=600", "-o", "json").ok(t))
-	require.Equal(t, jsonRow{Tag: "a/b", MaxID: "1500", Step: 600, Description: "d"}, row)
-	seg("create", "a/b").failed(t, exitFailure, "HTTP 409", "tag_exists")
-	require.Contains(t, seg("delete", "a/b", "--yes").ok(t), `Deleted tag "a/b", whose max_id was 1500`)
-	seg("delete", "a/b", "--yes").failed(t, exitFailure, "HTTP 404", "unknown_key")
-	wrong := writeFile(t, "wrong", "another-token-of-16-bytes")
-	leafd(t, "segment", "create", "x", "--url", "unix:"+admin, "--admin-token-file", wrong).failed(t, exitFailure, "HTTP 401", "unauthorized")
-	leafd(t, "segment", "create", "x", "--url", l.url, "--admin-token-file", token).failed(t, exitFailure, "HTTP 404", "not_found")
+	require.Contains(t, seg("create", "a/b", "--step=500", "--max-id=1000", "--description=d").OK(t), `Created tag "a/b": its first ID is 1000, its step 500. This daemon serves it now`)
+	require.Equal(t, "1000\n", leafd(t, "id", "next", "--tag", "a/b", "--url", l.url).OK(t), "served at once")
+	row := clitest.FromJSON[cli.SegmentJSON](t, seg("update", "a/b", "--step=600", "-o", "json").OK(t))
+	require.Equal(t, cli.SegmentJSON{Tag: "a/b", MaxID: "1500", Step: 600, Description: "d"}, row)
+	seg("create", "a/b").Failed(t, cli.ExitFailure, "HTTP 409", "tag_exists")
+	require.Contains(t, seg("delete", "a/b", "--yes").OK(t), `Deleted tag "a/b", whose max_id was 1500`)
+	seg("delete", "a/b", "--yes").Failed(t, cli.ExitFailure, "HTTP 404", "unknown_key")
+	wrong := clitest.WriteFile(t, "wrong", "another-token-of-16-bytes")
+	leafd(t, "segment", "create", "x", "--url", "unix:"+admin, "--admin-token-file", wrong).Failed(t, cli.ExitFailure, "HTTP 401", "unauthorized")
+	leafd(t, "segment", "create", "x", "--url", l.url, "--admin-token-file", token).Failed(t, cli.ExitFailure, "HTTP 404", "not_found")
 	for action, parts := range map[string][]string{
 		"create": {`"after":{"max_id":1000,"step":500,"description":"d"}`},
 		"update": {`"before":{"max_id":1500,"step":500,"description":"d"}`, `"after":{"max_id":1500,"step":600,"description":"d"}`},
@@ -79,22 +79,22 @@ func TestListenersOfADaemon(t *testing.T) {
 	// A second daemon neither gets the sockets nor disturbs them.
 	other := newMachine(t)
 	second := other.start("--listen-unix", public)
-	require.Equal(t, exitFailure, second.wait())
-	require.Contains(t, second.logged(), "another process has this unix socket")
-	require.Len(t, strings.Fields(leafd(t, "id", "next", "--url", "unix:"+public).ok(t)), 1)
+	require.Equal(t, cli.ExitFailure, second.ExitCode())
+	require.Contains(t, second.Log(), "another process has this unix socket")
+	require.Len(t, strings.Fields(leafd(t, "id", "next", "--url", "unix:"+public).OK(t)), 1)
 	require.NoDirExists(t, other.dataDir(), "nothing was touched")
 
 	l.kill()
 	require.FileExists(t, public)
 	l = m.ready(append(args, "--socket-mode", "0600")...)
-	require.Len(t, strings.Fields(leafd(t, "id", "next", "--url", "unix:"+public).ok(t)), 1)
+	require.Len(t, strings.Fields(leafd(t, "id", "next", "--url", "unix:"+public).OK(t)), 1)
 	info, err := os.Lstat(public)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	idle, err := net.Dial("unix", admin)
 	require.NoError(t, err)
 	defer func() { _ = idle.Close() }()
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 	require.NoFileExists(t, public)
 	require.NoFileExists(t, admin)
 }
@@ -112,12 +112,12 @@ func TestInheritedAdminSocket(t *testing.T) {
 	file, err := passed.File()
 	require.NoError(t, err)
 	defer func() { _ = file.Close() }()
-	m.prepare = (&socketUnit{names: []string{adminSocket}, files: []*os.File{file}}).pass
+	m.prepare = (&socketUnit{names: []string{settings.AdminSocket}, files: []*os.File{file}}).pass
 	l := m.ready()
 	require.Equal(t, 404, l.mustGet("/metrics").status)
 	require.Equal(t, 200, l.mustGet("/api/snowflake/get/x").status)
-	leafd(t, "id", "next", "--url", "unix:"+path).failed(t, exitFailure, "not_found")
-	require.Equal(t, exitOK, l.stop())
+	leafd(t, "id", "next", "--url", "unix:"+path).Failed(t, cli.ExitFailure, "not_found")
+	require.Equal(t, cli.ExitOK, l.stop())
 	require.FileExists(t, path)
 }
 
@@ -135,7 +135,7 @@ func TestTLSOfADaemon(t *testing.T) {
 	clients := certtest.New(t, "clients")
 	alice := clients.Issue(t, "alice")
 	aliceCert, aliceKey := certtest.Write(t, m.dir, "alice.crt", alice.Cert), certtest.Write(t, m.dir, "alice.key", alice.Key)
-	token := writeFile(t, "token", adminToken)
+	token := clitest.WriteFile(t, "token", clitest.AdminToken)
 	adminAddr := freeAddress(t)
 	l := m.start("--tls-cert", cert, "--tls-key", key, "--tls-client-ca", certtest.Write(t, m.dir, "clients.crt", clients.PEM), "--tls-client-auth", "admin",
 		"--admin-listen", adminAddr, "--admin-token-file", token, "--listen-unix", filepath.Join(m.dir, "s"))
@@ -147,14 +147,14 @@ func TestTLSOfADaemon(t *testing.T) {
 	require.Equal(t, 200, a.status)
 	plain := l.mustGet("/api/snowflake/get/x")
 	require.Equal(t, "tls_required", plain.code())
-	require.Len(t, strings.Fields(leafd(t, "id", "next", "-n3", "--url", url, "--ca-file", roots).ok(t)), 3)
-	leafd(t, "id", "next", "--url", url).failed(t, exitFailure, "unknown authority", "--ca-file")
-	leafd(t, "id", "next", "--url", l.url).failed(t, exitFailure, "tls_required")
-	require.Len(t, strings.Fields(leafd(t, "id", "next", "--url", "unix:"+filepath.Join(m.dir, "s")).ok(t)), 1)
+	require.Len(t, strings.Fields(leafd(t, "id", "next", "-n3", "--url", url, "--ca-file", roots).OK(t)), 3)
+	leafd(t, "id", "next", "--url", url).Failed(t, cli.ExitFailure, "unknown authority", "--ca-file")
+	leafd(t, "id", "next", "--url", l.url).Failed(t, cli.ExitFailure, "tls_required")
+	require.Len(t, strings.Fields(leafd(t, "id", "next", "--url", "unix:"+filepath.Join(m.dir, "s")).OK(t)), 1)
 
 	create := []string{"segment", "create", "secure", "--url", "https://" + adminAddr, "--ca-file", roots, "--admin-token-file", token}
-	leafd(t, create...).failed(t, exitFailure, "certificate required")
-	leafd(t, append(create, "--cert-file", aliceCert, "--key-file", aliceKey)...).ok(t)
+	leafd(t, create...).Failed(t, cli.ExitFailure, "certificate required")
+	leafd(t, append(create, "--cert-file", aliceCert, "--key-file", aliceKey)...).OK(t)
 	l.awaitLog(`"audit":"create"`, `"tag":"secure"`, `"certificate":"CN=alice"`)
 
 	certtest.Write(t, m.dir, "tls.key", next.Issue(t, "two").Key) // fits no certificate
@@ -179,6 +179,6 @@ func TestTLSOfADaemon(t *testing.T) {
 		_, err = io.WriteString(c, "\x16\x03\x01")
 		require.NoError(t, err)
 	}
-	require.Equal(t, exitOK, l.stop())
-	require.False(t, l.hasLogged("were given up"), l.logged())
+	require.Equal(t, cli.ExitOK, l.stop())
+	require.False(t, l.hasLogged("were given up"), l.Log())
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 )
 
 // Requests that are wrong, made from a grammar. All of it follows from a seed and a
@@ -22,9 +24,9 @@ import (
 type ending uint8
 
 const (
-	readAll   ending = iota // sends its end, and reads until the daemon closes
-	hangUp                  // closes without reading
-	resetting               // the same, with a reset
+	readAll     ending = iota // sends its end, and reads until the daemon closes
+	closeUnread               // closes without reading
+	resetting                 // the same, with a reset
 )
 
 // conversation is what one client sends over one connection.
@@ -97,7 +99,7 @@ func (a author) public() conversation {
 	switch {
 	case len(c.piped) > 0: // their answers have to be read
 	case a.odds(6):
-		c.end = hangUp
+		c.end = closeUnread
 	case a.odds(6):
 		c.end = resetting
 	}
@@ -264,7 +266,7 @@ func (a author) admin() conversation {
 		method, target = "POST", a.pick("/api/segments/victim/stop", "/api/segments/none/stop")
 		body = a.pick(`{`, `[]`, `{"reason":5}`, "{\"reason\":\"a\u0001\"}", `{"reason":"\n"}`, `{"unknown":"yes"}`, `{"x":1}`, "{\"reason\":\""+strings.Repeat("r", 2000)+`"}`)
 	}
-	text := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", method, target, adminToken, len(body), body)
+	text := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", method, target, clitest.AdminToken, len(body), body)
 	c := conversation{bad: []byte(text), count: 1}
 	if a.odds(8) {
 		c.bad = c.bad[:a.IntN(len(c.bad))]

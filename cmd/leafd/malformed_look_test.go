@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 )
 
 // outsider looks at a daemon from outside, and over its admin socket.
@@ -35,7 +37,7 @@ type condition struct {
 	tags        []tagRow
 }
 
-// tagRow is a tag as the table and the memory have it; good's position is apart.
+// tagRow is a tag as the table and the memory have it; good's position is left out.
 type tagRow struct {
 	Tag     string `json:"tag"`
 	Step    string `json:"table_step"`
@@ -62,7 +64,7 @@ func (o *outsider) get(path string) string {
 	}}
 	req, err := http.NewRequestWithContext(o.t.Context(), http.MethodGet, "http://localhost"+path, nil)
 	require.NoError(o.t, err)
-	req.Header.Set("Authorization", "Bearer "+adminToken)
+	req.Header.Set("Authorization", "Bearer "+clitest.AdminToken)
 	res, err := client.Do(req)
 	require.NoError(o.t, err)
 	defer res.Body.Close()

@@ -22,6 +22,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 )
 
 const (
@@ -59,11 +62,11 @@ type abuse struct {
 func TestMalformedRequests(t *testing.T) {
 	m := newMachine(t)
 	public, admin := filepath.Join(m.dir, "leafd.sock"), filepath.Join(m.dir, "admin.sock")
-	token := writeFile(t, "token", adminToken+"\n")
+	token := clitest.WriteFile(t, "token", clitest.AdminToken+"\n")
 	l := m.ready("--listen-unix", public, "--admin-listen", "unix:"+admin, "--admin-token-file", token, "--read-timeout", "2s", "--log-level", "debug")
-	operator := &outsider{t: t, pid: l.cmd.Process.Pid, socket: admin}
+	operator := &outsider{t: t, pid: l.Pid(), socket: admin}
 	for _, tag := range []string{"good", "victim"} {
-		leafd(t, "segment", "create", tag, "--step", "1000000", "--url", "unix:"+admin, "--admin-token-file", token).ok(t)
+		leafd(t, "segment", "create", tag, "--step", "1000000", "--url", "unix:"+admin, "--admin-token-file", token).OK(t)
 		require.Equal(t, http.StatusOK, l.awaitStatus("/api/segment/get/"+tag, http.StatusOK).status)
 	}
 
@@ -82,7 +85,7 @@ func TestMalformedRequests(t *testing.T) {
 		return after.connections == 0 && after.descriptors <= before.descriptors && after.goroutines <= before.goroutines
 	}, patience, 50*time.Millisecond, "before %+v, after %+v", &before, &after)
 	require.Zero(t, after.panics)
-	require.NotContains(t, l.logged(), "panic")
+	require.NotContains(t, l.Log(), "panic")
 	require.Equal(t, before.tags, after.tags, "a malformed request changed what is in memory or in the table")
 	require.Equal(t, taken, after.minus(a), "IDs went where no good request is")
 	require.Less(t, after.memory, before.memory+growth)
@@ -92,7 +95,7 @@ func TestMalformedRequests(t *testing.T) {
 	t.Logf("%d malformed requests, %d answers to them; %d connections; memory %d to %d MiB; %d goroutines; %d descriptors",
 		a.sent.Load(), a.answers.Load(), a.next.Load(), before.memory>>20, after.memory>>20, after.goroutines, after.descriptors)
 	require.Equal(t, http.StatusOK, l.mustGet("/readyz").status)
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 }
 
 func numberOf(t *testing.T, variable string, def uint64) uint64 {
@@ -150,7 +153,7 @@ func (a *abuse) hold(c conversation, where route) (err error) {
 		return err
 	}
 	defer func() { _ = nc.Close() }()
-	if tcp, ok := nc.(*net.TCPConn); ok && c.end != hangUp {
+	if tcp, ok := nc.(*net.TCPConn); ok && c.end != closeUnread {
 		// Closed by a reset, it leaves no port behind in TIME_WAIT.
 		if err := tcp.SetLinger(0); err != nil {
 			return err

@@ -14,6 +14,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 )
 
 // What is shipped for Prometheus and Grafana.
@@ -154,7 +156,7 @@ type panel struct {
 
 func readDashboard(t *testing.T) dashboard {
 	t.Helper()
-	return fromJSON[dashboard](t, readFile(t, dashboardFile))
+	return clitest.FromJSON[dashboard](t, readFile(t, dashboardFile))
 }
 
 // expressions are those of all panels, with what Grafana puts in for its variables.
@@ -214,6 +216,7 @@ func checkUsed(t *testing.T, page scraped) {
 }
 
 func TestAlertRules(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("runs promtool")
 	}
@@ -254,6 +257,7 @@ func requireSection(t *testing.T, alert, url string) {
 }
 
 func TestDashboardOfGrafana(t *testing.T) {
+	t.Parallel()
 	d := readDashboard(t)
 	require.Equal(t, "leafd", d.UID)
 	require.Equal(t, "leafd", d.Title)
@@ -292,6 +296,7 @@ func TestDashboardOfGrafana(t *testing.T) {
 
 // TestDashboardQueries: promtool takes the dashboard's queries, as rules.
 func TestDashboardQueries(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("runs promtool")
 	}
@@ -301,6 +306,6 @@ func TestDashboardQueries(t *testing.T) {
 	for i, expr := range expressions {
 		rules += fmt.Sprintf("  - record: query:%d\n    expr: %q\n", i, expr)
 	}
-	said := promtool(t, "", "check", "rules", writeFile(t, "rules.yml", rules))
+	said := promtool(t, "", "check", "rules", clitest.WriteFile(t, "rules.yml", rules))
 	require.Contains(t, said, fmt.Sprintf("SUCCESS: %d rules found", len(expressions)))
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -103,6 +105,7 @@ func fullPage(t *testing.T) (l *child, page string, issued int) {
 }
 
 func TestMetricsOfARealDaemon(t *testing.T) {
+	t.Parallel()
 	l, page, issued := fullPage(t)
 	all := parseMetrics(t, page)
 	for _, test := range []struct {
@@ -135,11 +138,12 @@ func TestMetricsOfARealDaemon(t *testing.T) {
 	require.Empty(t, promtool(t, page, "check", "metrics"))
 	t.Run("documented", func(t *testing.T) { checkDocumented(t, all) })
 	t.Run("used by the rules", func(t *testing.T) { checkUsed(t, all) })
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 }
 
 // TestMetricsOfGuards: what the guards do shows.
 func TestMetricsOfGuards(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	l := m.ready()
 	require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/x").status)
@@ -169,6 +173,7 @@ func TestMetricsOfGuards(t *testing.T) {
 
 // TestMetricsWhileStarting: what is not there yet is left out, and the rest is told.
 func TestMetricsWhileStarting(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.zk = []string{"--zk", "127.0.0.1:1", "--node", "alone"}
 	l := m.start()
@@ -184,6 +189,7 @@ func TestMetricsWhileStarting(t *testing.T) {
 
 // TestMetricsOfSegmentsAlone has nothing of a worker.
 func TestMetricsOfSegmentsAlone(t *testing.T) {
+	t.Parallel()
 	l := newMachine(t).ready("--modes", "segment")
 	for name := range l.metrics() {
 		for _, part := range []string{"leafd_worker_", "leafd_ceiling", "leafd_clock_", "leafd_zookeeper_", "leafd_generator_", "leafd_report"} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 )
 
@@ -113,7 +114,7 @@ func TestWaitsForTheDatabaseAreBounded(t *testing.T) {
 // The rate of a key, set by the file and taken off by a reload.
 func TestRateLimitOfTheDaemon(t *testing.T) {
 	m := newMachine(t)
-	file := writeFile(t, "leafd.yaml", "rate-limit: 1\nrate-limit-burst: 1000\n")
+	file := clitest.WriteFile(t, "leafd.yaml", "rate-limit: 1\nrate-limit-burst: 1000\n")
 	l := m.ready("--config", file)
 	require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/hog?n=1000").status)
 	a := l.mustGet("/api/snowflake/get/hog?n=1000")
@@ -125,30 +126,6 @@ func TestRateLimitOfTheDaemon(t *testing.T) {
 	require.Equal(t, "1", l.metric(`leafd_rate_limited_total{mode="snowflake"}`))
 
 	require.NoError(t, os.WriteFile(file, []byte("rate-limit: 0\n"), 0o600))
-	require.NoError(t, l.cmd.Process.Signal(syscall.SIGHUP))
+	l.signal(syscall.SIGHUP)
 	l.awaitStatus("/api/snowflake/get/hog?n=1000", http.StatusOK)
-}
-
-func TestOverloadSettings(t *testing.T) {
-	t.Parallel()
-	cfg := captured(t, cli{})
-	require.Equal(t, 10_000, cfg.MaxInflight)
-	require.Equal(t, 500*time.Millisecond, cfg.QueueWait)
-	require.Zero(t, cfg.RateLimit)
-	require.Zero(t, cfg.RateBurst)
-	cfg = captured(t, cli{args: []string{"--max-inflight=7", "--queue-wait=3ms", "--rate-limit=5"}, env: map[string]string{"LEAFD_RATE_LIMIT_BURST": "9"}})
-	live := cfg.live()
-	require.Equal(t, 7, live.MaxInflight)
-	require.Equal(t, 3*time.Millisecond, live.QueueWait)
-	require.Equal(t, 5, live.RateLimit)
-	require.Equal(t, 9, live.RateBurst)
-	for flag, says := range map[string]string{
-		"--max-inflight=-1":             "0 to 1000000",
-		"--queue-wait=2m":               "0s to 1m",
-		"--queue-wait=1500us":           "want whole milliseconds",
-		"--rate-limit=10000001":         "0 to 10000000",
-		"--rate-limit-burst=1000000000": "0 to 10000000",
-	} {
-		leafd(t, "serve", flag).failed(t, exitUsage, says)
-	}
 }

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,6 +20,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/internal/proctest"
 )
 
@@ -47,19 +45,19 @@ func beDaemon() {
 	clk, err := clocktest.OpenSkewed(path)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(exitFailure)
+		os.Exit(cli.ExitFailure)
 	}
 	settle, err := time.ParseDuration(os.Getenv(settleVariable))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(exitFailure)
+		os.Exit(cli.ExitFailure)
 	}
 	peers, err := time.ParseDuration(os.Getenv(peerVariable))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(exitFailure)
+		os.Exit(cli.ExitFailure)
 	}
-	os.Exit(run(context.Background(), process{
+	os.Exit(cli.Run(context.Background(), cli.Process{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: map[string]string{}, Clock: clk,
 		Settle: settle, PeerInterval: peers,
 	}))
@@ -109,16 +107,12 @@ func (m *machine) step(d time.Duration) {
 
 func (m *machine) now() clock.Millis { return m.clk.Read().Wall() }
 
-// leafd is one process of a daemon.
+// child is one process of a daemon.
 type child struct {
+	*proctest.Daemon
 	t    *testing.T
-	cmd  *exec.Cmd
 	addr string
 	url  string
-
-	mu      sync.Mutex
-	log     bytes.Buffer  // mu protects
-	drained chan struct{} // closed when the process has closed its log
 }
 
 // freeAddress returns an address that nobody listens on.
@@ -137,22 +131,13 @@ func (m *machine) start(args ...string) *child {
 		addr = freeAddress(m.t)
 	}
 	all := slices.Concat([]string{"serve", "--listen", addr, "--data-dir", m.dataDir(), "--log-format", "json"}, m.zk, args)
-	l := &child{t: m.t, cmd: exec.Command(os.Args[0], all...), addr: addr, url: "http://" + addr, drained: make(chan struct{})}
-	l.cmd.Env = m.env()
-	l.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if m.prepare != nil {
-		m.prepare(l.cmd)
-	}
-	stderr, err := l.cmd.StderrPipe()
+	d, err := proctest.StartDaemon(proctest.Config{Command: append([]string{os.Args[0]}, all...), Env: m.env(), Address: addr, Prepare: m.prepare})
 	require.NoError(m.t, err)
-	require.NoError(m.t, l.cmd.Start())
-	go l.keepLog(stderr)
+	l := &child{d, m.t, addr, d.URL}
 	m.t.Cleanup(func() {
-		if l.cmd.ProcessState == nil {
-			l.kill()
-		}
+		l.kill()
 		if m.t.Failed() {
-			m.t.Logf("log of the daemon at %s:\n%s", l.addr, l.logged())
+			m.t.Logf("log of the daemon at %s:\n%s", l.addr, l.Log())
 		}
 	})
 	return l
@@ -166,63 +151,28 @@ func (m *machine) ready(args ...string) *child {
 	return l
 }
 
-func (l *child) keepLog(r io.Reader) {
-	defer close(l.drained)
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		l.mu.Lock()
-		l.log.Write(append(lines.Bytes(), '\n'))
-		l.mu.Unlock()
-	}
-}
-
-func (l *child) logged() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.log.String()
-}
-
 // awaitLog waits for a line that has all of parts.
 func (l *child) awaitLog(parts ...string) {
 	l.t.Helper()
 	require.Eventually(l.t, func() bool { return l.hasLogged(parts...) }, 30*time.Second, 5*time.Millisecond, "log line with %q", parts)
 }
 
-func (l *child) hasLogged(parts ...string) bool {
-	for line := range strings.Lines(l.logged()) {
-		all := true
-		for _, part := range parts {
-			all = all && strings.Contains(line, part)
-		}
-		if all {
-			return true
-		}
-	}
-	return false
+func (l *child) hasLogged(parts ...string) bool { return l.Logged(parts...) > 0 }
+
+// signal sends a signal to the process.
+func (l *child) signal(s syscall.Signal) {
+	l.t.Helper()
+	require.NoError(l.t, l.Signal(s))
 }
 
 // kill ends the process as a power cut would.
-func (l *child) kill() {
-	_ = l.cmd.Process.Kill()
-	l.wait()
-}
+func (l *child) kill() { require.NoError(l.t, l.End(syscall.SIGKILL)) }
 
 // stop ends the process as systemd does, and returns its exit code.
 func (l *child) stop() int {
 	l.t.Helper()
-	require.NoError(l.t, l.cmd.Process.Signal(syscall.SIGTERM))
-	return l.wait()
-}
-
-// wait returns the exit code of a process that ends by itself.
-func (l *child) wait() int {
-	<-l.drained
-	err := l.cmd.Wait()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		l.t.Errorf("waiting for leafd: %v", err)
-	}
-	return l.cmd.ProcessState.ExitCode()
+	l.signal(syscall.SIGTERM)
+	return l.ExitCode()
 }
 
 // answer is what an HTTP request got.

@@ -16,6 +16,7 @@ import (
 // What a daemon tells of the use of its tags is what its clients got, and a step
 // that somebody changes in the table is logged and followed.
 func TestUseOfTags(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	mariadb := mariadbtest.Shared(t)
 	name := mariadb.NewDatabase(t)

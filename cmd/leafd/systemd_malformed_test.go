@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 )
 
 // Variables of a service manager that say what can't be: those that are no message
@@ -42,13 +44,13 @@ func TestMalformedSystemdVariables(t *testing.T) {
 			}
 			l := m.start()
 			if c.says != "" {
-				require.NotEqual(t, exitOK, l.wait())
-				require.Contains(t, l.logged(), c.says)
-				require.NotContains(t, l.logged(), "goroutine ")
+				require.NotEqual(t, cli.ExitOK, l.ExitCode())
+				require.Contains(t, l.Log(), c.says)
+				require.NotContains(t, l.Log(), "goroutine ")
 				return
 			}
 			l.awaitStatus("/readyz", http.StatusOK)
-			require.Equal(t, exitOK, l.stop())
+			require.Equal(t, cli.ExitOK, l.stop())
 		})
 	}
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 )
 
 // socketUnit are sockets as systemd holds them for a service, whichever process of it
@@ -80,7 +82,7 @@ func TestRestartRefusesNobody(t *testing.T) {
 	for range 3 {
 		before := ld.count()
 		require.Eventually(t, func() bool { return ld.count() > before+50 }, 30*time.Second, time.Millisecond)
-		require.Equal(t, exitOK, l.stop())
+		require.Equal(t, cli.ExitOK, l.stop())
 		before = ld.count()
 		l = onSocket()
 		require.Eventually(t, func() bool { return ld.count() > before }, 30*time.Second, time.Millisecond)
@@ -92,7 +94,7 @@ func TestRestartRefusesNobody(t *testing.T) {
 	snowflakes := slices.DeleteFunc(got, func(id int64) bool { return id < 1<<40 })
 	require.NotEmpty(t, snowflakes)
 	requireDistinct(t, snowflakes)
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 }
 
 // newFreshLoad is newLoad with a connection for each request.
@@ -115,8 +117,8 @@ func TestSocketOfALongStart(t *testing.T) {
 	l = m.start("--ceiling-lead", "20s") // waits for the ceiling
 	l.addr, l.url = addr, "http://"+addr
 	require.Equal(t, "starting", l.mustGet("/api/snowflake/get/a").code())
-	require.NoError(t, l.cmd.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, exitOK, l.wait())
+	l.signal(syscall.SIGTERM)
+	require.Equal(t, cli.ExitOK, l.ExitCode())
 }
 
 // Sockets that leafd would hold and not serve are refused, and named.
@@ -144,8 +146,8 @@ func TestSocketsThatCantBeServed(t *testing.T) {
 			c.open(t, &unit)
 			m.prepare = unit.pass
 			l := m.start()
-			require.Equal(t, exitUsage, l.wait())
-			require.Contains(t, l.logged(), c.want)
+			require.Equal(t, cli.ExitUsage, l.ExitCode())
+			require.Contains(t, l.Log(), c.want)
 		})
 	}
 }
@@ -170,22 +172,5 @@ func TestSystemdSocketActivate(t *testing.T) {
 	l.addr, l.url = addr, "http://"+addr
 	l.awaitStatus("/readyz", http.StatusOK)
 	require.Equal(t, addr, l.info().Node)
-	require.Equal(t, exitOK, l.stop())
-}
-
-func TestSameAddress(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		a, b string
-		same bool
-	}{
-		{"127.0.0.1:8080", "127.0.0.1:8080", true},
-		{":8080", "[::]:8080", true},
-		{"0.0.0.0:8080", "[::]:8080", true},
-		{"0.0.0.0:8080", "[::]:8081", false},
-		{"127.0.0.1:8080", "[::]:8080", false},
-		{"10.0.0.5:8080", "10.0.0.6:8080", false},
-	} {
-		require.Equal(t, c.same, sameAddress(c.a, c.b), "%s and %s", c.a, c.b)
-	}
+	require.Equal(t, cli.ExitOK, l.stop())
 }

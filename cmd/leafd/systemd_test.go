@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -13,79 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 )
-
-func TestNotifier(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		do   func(n *notifier)
-		want []string
-	}{
-		"ready once":                    {func(n *notifier) { n.Ready(); n.Ready() }, []string{"READY=1"}},
-		"no reload before ready":        {func(n *notifier) { n.Reloading()(); n.Ready() }, []string{"READY=1"}},
-		"ready during the first reload": {func(n *notifier) { done := n.Reloading(); n.Ready(); done() }, []string{"READY=1"}},
-		"ready after a reload":          {func(n *notifier) { n.Ready(); n.Reloading()() }, []string{"READY=1", "RELOADING=1\nMONOTONIC_USEC=", "READY=1"}},
-		"not ready after a stop": {
-			func(n *notifier) {
-				n.Ready()
-				done := n.Reloading()
-				n.Stopping(time.Second)
-				done()
-				n.Ready()
-				n.Reloading()()
-			},
-			[]string{"READY=1", "RELOADING=1\nMONOTONIC_USEC=", "STOPPING=1\nEXTEND_TIMEOUT_USEC=1000000"},
-		},
-		"never ready":                 {func(n *notifier) { n.Stopping(0); n.Ready(); n.Stopping(0) }, []string{"STOPPING=1\nEXTEND_TIMEOUT_USEC=0"}},
-		"status on change":            {func(n *notifier) { n.Status("a"); n.Status("a"); n.Status("b") }, []string{"STATUS=a", "STATUS=b"}},
-		"status is one line":          {func(n *notifier) { n.Status("a\nREADY=1") }, []string{"STATUS=a READY=1"}},
-		"a long start":                {func(n *notifier) { n.Starting(2 * time.Minute) }, []string{"EXTEND_TIMEOUT_USEC=120000000"}},
-		"nobody to tell stops nobody": {func(n *notifier) { n.send = nil; n.Ready(); n.Watchdog(); n.Status("a"); n.Reloading()() }, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var told []string
-			n := &notifier{log: zerolog.Nop(), send: func(state string) error {
-				if at := strings.Index(state, "MONOTONIC_USEC="); at >= 0 {
-					require.Regexp(t, `MONOTONIC_USEC=[1-9][0-9]+$`, state)
-					state = state[:at] + "MONOTONIC_USEC="
-				}
-				told = append(told, state)
-				return nil
-			}}
-			c.do(n)
-			require.Equal(t, c.want, told)
-		})
-	}
-}
-
-// N2: a service manager that takes nothing is a line of the log, once.
-func TestNotifierWithoutAnEar(t *testing.T) {
-	t.Parallel()
-	var log strings.Builder
-	n := &notifier{log: zerolog.New(&log), send: func(string) error { return errors.New("deaf") }}
-	n.Ready()
-	n.Watchdog()
-	n.Status("a")
-	require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
-	require.Contains(t, log.String(), "deaf")
-}
-
-// A service manager that reads nothing holds nobody up for longer than the bound.
-func TestSendToAFullSocket(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "s")
-	ln, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, ln.Close()) }()
-	for err == nil { // until its queue is full
-		err = sendTo(path, "STATUS=a")
-	}
-	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-	require.Error(t, sendTo(filepath.Join(t.TempDir(), "none"), "READY=1"))
-}
 
 // manager is systemd as a daemon sees it: a socket that it writes to.
 type manager struct {
@@ -187,13 +117,13 @@ func TestServeTellsSystemd(t *testing.T) {
 	m.step(time.Hour)
 	at = sd.await(at, "STATUS=worker 0 (here) issues; clock ok")
 
-	require.NoError(t, l.cmd.Process.Signal(syscall.SIGHUP))
+	l.signal(syscall.SIGHUP)
 	at = sd.await(at, "RELOADING=1\nMONOTONIC_USEC=")
 	at = sd.await(at, "READY=1")
-	require.NoError(t, l.cmd.Process.Signal(syscall.SIGTERM))
+	l.signal(syscall.SIGTERM)
 	at = sd.await(at, "STOPPING=1\nEXTEND_TIMEOUT_USEC=30000000")
 	sd.await(at, "STATUS=stopping")
-	require.Equal(t, exitOK, l.wait())
+	require.Equal(t, cli.ExitOK, l.ExitCode())
 }
 
 // A start that is refused was never ready, and its exit code is what systemd judges.
@@ -203,10 +133,10 @@ func TestRefusedStartIsNeverReady(t *testing.T) {
 	m.prepare = func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, sd.env(0)...) }
 	l := m.ready()
 	l.mustGet("/api/snowflake/get/a")
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, cli.ExitOK, l.stop())
 	skip := len(sd.messages())
 	m.step(-time.Hour)
-	require.Equal(t, exitClock, m.start().wait())
+	require.Equal(t, cli.ExitClock, m.start().ExitCode())
 	sd.await(skip, "STOPPING=1")
 	for _, msg := range sd.messages()[skip:] {
 		require.NotEqual(t, "READY=1", msg)
@@ -220,11 +150,7 @@ func TestAbortIsNoBadSetting(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	l := m.ready()
-	require.NoError(t, l.cmd.Process.Signal(syscall.SIGABRT))
-	l.wait()
-	status, ok := l.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	require.True(t, ok)
-	require.True(t, status.Signaled(), "%v", l.cmd.ProcessState)
-	require.Equal(t, syscall.SIGABRT, status.Signal())
-	require.Contains(t, l.logged(), "(*Worker).Run")
+	l.signal(syscall.SIGABRT)
+	require.ErrorContains(t, l.Failure(), "ended: signal: aborted")
+	require.Contains(t, l.Log(), "(*Worker).Run")
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
@@ -26,7 +27,7 @@ func proxied(t *testing.T, e *zookeepertest.Ensemble) ([]*zookeepertest.Proxy, [
 // daemon is connected to hangs, the leader is killed, two of three are killed, and
 // all lose their disks.
 func TestEnsembleFailsUnderLoad(t *testing.T) {
-	t.Parallel()
+	underLoad(t)
 	e := zookeepertest.StartEnsemble(t, 3)
 	leader := e.Leader(t)
 	follower, other := (leader+1)%3, (leader+2)%3
@@ -41,7 +42,7 @@ func TestEnsembleFailsUnderLoad(t *testing.T) {
 	for _, m := range machines[1:] {
 		daemons = append(daemons, m.ready())
 	}
-	numbers := numbersOf(t, daemons...)
+	workerIDs := workerIDsOf(t, daemons...)
 	tr := newTraffic(t, daemons...)
 	tr.flows()
 	settled := func(through int, since string) {
@@ -49,15 +50,15 @@ func TestEnsembleFailsUnderLoad(t *testing.T) {
 		look := c.tree(e.Servers[through])
 		for i, l := range daemons {
 			look.settled(machines[i], l)
-			require.Eventually(t, func() bool { return l.countLogged(lineBack) == l.raised()[codeLost] }, eventually, tick)
-			t.Logf("%s: alarms of worker %d: %v", since, numbers[l], l.raised())
+			require.Eventually(t, func() bool { return l.Logged(lineBack) == l.raised()[codeLost] }, eventually, tick)
+			t.Logf("%s: alarms of worker %d: %v", since, workerIDs[l], l.raised())
 		}
 		tr.flows()
 	}
 
 	// A follower hangs: its daemon goes to another one.
 	elsewhere := func() int {
-		return daemons[0].countLogged("ZooKeeper: connected", addresses[leader]) + daemons[0].countLogged("ZooKeeper: connected", addresses[other])
+		return daemons[0].Logged("ZooKeeper: connected", addresses[leader]) + daemons[0].Logged("ZooKeeper: connected", addresses[other])
 	}
 	require.Zero(t, elsewhere())
 	require.True(t, daemons[0].hasLogged("ZooKeeper: connected", addresses[follower]))
@@ -93,25 +94,25 @@ func TestEnsembleFailsUnderLoad(t *testing.T) {
 	e.Restart(t, leader, other)
 	settled(follower, "two of three killed")
 	for _, l := range daemons {
-		require.Zero(t, l.raised()[codeForgot])
+		require.Zero(t, l.raised()[codeDataLost])
 	}
 
 	// Every disk is empty.
 	was := c.tree(e.Servers[0]).cluster()
 	e.Wipe(t)
 	for _, l := range daemons {
-		l.awaitAlarm(codeForgot, 1)
+		l.awaitAlarm(codeDataLost, 1)
 	}
 	settled(leader, "all wiped")
 	requireMoved(t, c.tree(e.Servers[other]), was, machines...)
 
-	tr.unharmed(numbers)
+	tr.unharmed(workerIDs)
 	for i, l := range daemons {
-		require.Equal(t, map[string]int{codeLost: l.raised()[codeLost], codeForgot: 1}, l.raised())
-		require.Equal(t, exitOK, l.stop())
+		require.Equal(t, map[string]int{codeLost: l.raised()[codeLost], codeDataLost: 1}, l.raised())
+		require.Equal(t, cli.ExitOK, l.stop())
 		again := machines[i].ready()
-		require.Equal(t, numbers[l], again.info().ID)
-		require.Equal(t, exitOK, again.stop())
+		require.Equal(t, workerIDs[l], again.info().ID)
+		require.Equal(t, cli.ExitOK, again.stop())
 	}
 }
 

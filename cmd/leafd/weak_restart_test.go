@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
@@ -20,15 +22,15 @@ import (
 // is back. The first was stopped cleanly before; the second was killed, and waits for
 // its ceiling.
 func TestRestartWithoutZooKeeper(t *testing.T) {
-	t.Parallel()
+	underLoad(t)
 	s := zookeepertest.Start(t)
 	proxy := zookeepertest.NewProxy(t, s.Addr())
 	c := onServers(t, "/leaf", proxy.Addr())
 	settings := append(brisk(), "--ceiling-lead", "3s")
 	clean, crash := c.host(settings...), c.host(settings...)
 	running := map[*machine]*child{clean: clean.ready(), crash: crash.ready()}
-	was := numbersOf(t, running[clean], running[crash])
-	numbers := map[*machine]int64{clean: was[running[clean]], crash: was[running[crash]]}
+	was := workerIDsOf(t, running[clean], running[crash])
+	workerIDs := map[*machine]int64{clean: was[running[clean]], crash: was[running[crash]]}
 	var all []int64
 	for _, outage := range []struct {
 		name       string
@@ -40,7 +42,7 @@ func TestRestartWithoutZooKeeper(t *testing.T) {
 	} {
 		issued := running[crash].some()
 		all = slices.Concat(all, issued, running[clean].some())
-		require.Equal(t, exitOK, running[clean].stop())
+		require.Equal(t, cli.ExitOK, running[clean].stop())
 		outage.begin()
 		running[crash].kill()
 		for m := range running {
@@ -51,15 +53,15 @@ func TestRestartWithoutZooKeeper(t *testing.T) {
 		byDaemon := map[*child]int64{}
 		for m, l := range running {
 			l.awaitStatus("/readyz", http.StatusOK)
-			requireUnconfirmed(t, l, numbers[m])
+			requireUnconfirmed(t, l, workerIDs[m])
 			require.Equal(t, m == crash, l.hasLogged(lineUnclean), "%s: only the killed one waits", outage.name)
-			byDaemon[l] = numbers[m]
+			byDaemon[l] = workerIDs[m]
 		}
 		next := running[crash].some()
 		require.Greater(t, slices.Min(next), slices.Max(issued), outage.name)
 		tr := newTraffic(t, running[clean], running[crash])
 		tr.flows()
-		require.Zero(t, running[clean].countLogged(lineConfirmed), "%s: it is still out", outage.name)
+		require.Zero(t, running[clean].Logged(lineConfirmed), "%s: it is still out", outage.name)
 		outage.end()
 		look := c.tree(s)
 		for m, l := range running {
@@ -72,15 +74,15 @@ func TestRestartWithoutZooKeeper(t *testing.T) {
 		requireDistinct(t, all)
 	}
 	for _, l := range running {
-		require.Equal(t, exitOK, l.stop())
+		require.Equal(t, cli.ExitOK, l.stop())
 	}
 }
 
 // requireUnconfirmed requires a daemon that issues by its local record alone, as
-// worker number, and has said so.
-func requireUnconfirmed(t *testing.T, l *child, number int64) {
+// that worker, and has said so.
+func requireUnconfirmed(t *testing.T, l *child, workerID int64) {
 	t.Helper()
-	require.Equal(t, number, l.info().ID)
+	require.Equal(t, workerID, l.info().ID)
 	require.Equal(t, map[string]int{codeLost: 1}, l.raised())
 	require.True(t, l.hasLogged(lineLost, "starting from the local record"))
 	require.True(t, l.hasLogged("ZooKeeper has to confirm it yet"))
@@ -91,26 +93,26 @@ func requireUnconfirmed(t *testing.T, l *child, number int64) {
 // that is from before the stop, and no reason to fence. The other one is started
 // when ZooKeeper is back, and waits for that ceiling at most.
 func TestStopWithoutZooKeeper(t *testing.T) {
-	t.Parallel()
+	underLoad(t)
 	s := zookeepertest.Shared(t)
 	c := onServers(t, s.NewRoot(t), s.Addr())
 	look := c.tree(s)
 	proxy := zookeepertest.NewProxy(t, s.Addr())
 	early, late := c.behind(proxy, append(brisk(), "--ceiling-lead", "25s")...), c.behind(proxy, brisk()...)
 	first := []*child{early.ready(), late.ready()}
-	numbers := numbersOf(t, first...)
+	workerIDs := workerIDsOf(t, first...)
 	all := slices.Concat(first[0].some(), first[1].some())
 	proxy.Blackhole(t, true)
 	for _, l := range first {
-		require.NoError(t, l.cmd.Process.Signal(syscall.SIGTERM))
+		l.signal(syscall.SIGTERM)
 	}
 	for _, l := range first {
-		require.Equal(t, exitOK, l.wait(), "a stop needs no ZooKeeper")
+		require.Equal(t, cli.ExitOK, l.ExitCode(), "a stop needs no ZooKeeper")
 		require.True(t, l.hasLogged(`"message":"stopped"`))
 	}
 	ahead := look.entry(early.addr).Top
 	again := early.ready()
-	requireUnconfirmed(t, again, numbers[first[0]])
+	requireUnconfirmed(t, again, workerIDs[first[0]])
 	require.False(t, again.hasLogged(lineUnclean))
 	issued := again.some()
 	require.Less(t, timeOf(t, slices.Max(issued)), ahead, "below the ceiling that ZooKeeper has")
@@ -118,22 +120,22 @@ func TestStopWithoutZooKeeper(t *testing.T) {
 	tr.flows()
 	proxy.Blackhole(t, false)
 	back := late.ready()
-	require.Equal(t, numbers[first[1]], back.info().ID)
+	require.Equal(t, workerIDs[first[1]], back.info().ID)
 	again.awaitLog(lineConfirmed)
 	look.settled(early, again)
 	look.settled(late, back)
 	tr.flows()
-	all = slices.Concat(all, issued, back.some(), tr.unharmed(map[*child]int64{again: numbers[first[0]]}))
+	all = slices.Concat(all, issued, back.some(), tr.unharmed(map[*child]int64{again: workerIDs[first[0]]}))
 	requireDistinct(t, all)
 	require.Equal(t, map[string]int{codeLost: 1}, again.raised())
-	require.Equal(t, exitOK, again.stop())
-	require.Equal(t, exitOK, back.stop())
+	require.Equal(t, cli.ExitOK, again.stop())
+	require.Equal(t, cli.ExitOK, back.stop())
 }
 
 // While a daemon runs from its local file alone, somebody else takes what it has:
 // fenced as soon as ZooKeeper can be asked.
 func TestIdentityTakenWhileZooKeeperIsOut(t *testing.T) {
-	t.Parallel()
+	underLoad(t)
 	s := zookeepertest.Shared(t)
 	c := onServers(t, s.NewRoot(t), s.Addr())
 	look := c.tree(s)
@@ -153,7 +155,7 @@ func TestIdentityTakenWhileZooKeeperIsOut(t *testing.T) {
 	victims := []*victim{
 		{name: "entry rewritten", take: func(e zentry, _ string) { look.set(e.Path, rewritten(e)) }, says: "another process"},
 		{name: "entry removed", take: func(e zentry, _ string) { look.remove(e.Path) }, says: "removed"},
-		{name: "number given to another node", take: func(e zentry, _ string) {
+		{name: "worker ID given to another node", take: func(e zentry, _ string) {
 			data := rewritten(e)
 			look.remove(e.Path)
 			look.create(strings.Replace(e.Path, "127.0.0.1", "127.9.9.9", 1), data, 0)
@@ -168,7 +170,7 @@ func TestIdentityTakenWhileZooKeeperIsOut(t *testing.T) {
 		v.l = v.m.ready()
 	}
 	for _, v := range victims {
-		require.Equal(t, exitOK, v.l.stop(), v.name)
+		require.Equal(t, cli.ExitOK, v.l.stop(), v.name)
 	}
 	proxy.Down(t)
 	for _, v := range victims {
@@ -189,45 +191,46 @@ func TestIdentityTakenWhileZooKeeperIsOut(t *testing.T) {
 		v.l.awaitLog(lineFenced, v.says)
 		require.Equal(t, "worker_fenced", v.l.awaitStatus("/api/snowflake/get/a", http.StatusServiceUnavailable).code(), v.name)
 		require.Equal(t, "worker_fenced", v.l.mustGet("/readyz").code(), v.name)
-		require.Zero(t, v.l.countLogged(lineConfirmed), v.name)
+		require.Zero(t, v.l.Logged(lineConfirmed), v.name)
 		owner, _, live := look.live(v.m.addr)
-		require.False(t, live && owner == v.l.info().Owner, "%s: a fenced daemon is not among the live", v.name)
+		require.False(t, live && owner == v.l.info().Owner, "%s: a fenced daemon is not live", v.name)
 	}
 	last := victims[0].m.now()
 	for _, v := range victims {
 		v.m.passes(time.Second)
 		v.tr.halt()
 		require.LessOrEqual(t, timeOf(t, v.tr.highest(v.l)), last, "%s: no ID after it was fenced", v.name)
-		require.NotEmpty(t, v.tr.bad, v.name)
-		for _, refusal := range v.tr.bad {
+		refusals := slices.Concat(slices.Collect(maps.Values(v.tr.bad))...)
+		require.NotEmpty(t, refusals, v.name)
+		for _, refusal := range refusals {
 			require.Contains(t, refusal, `"worker_fenced"`, v.name)
 		}
-		require.Equal(t, exitHeld, v.l.stop(), v.name)
+		require.Equal(t, cli.ExitHeld, v.l.stop(), v.name)
 	}
 }
 
 // flagEphemeral is ZooKeeper's flag of a temporary node.
 const flagEphemeral = 1
 
-// A copy of a data folder is no identity: without ZooKeeper it isn't started from,
-// while the original is.
-func TestCopyOfTheDataFolderWithoutZooKeeper(t *testing.T) {
+// A copy of a data directory is no identity: without ZooKeeper a daemon starts from the
+// original, and not from the copy.
+func TestCopyOfTheDataDirectoryWithoutZooKeeper(t *testing.T) {
 	t.Parallel()
 	s := zookeepertest.Shared(t)
 	c := onServers(t, s.NewRoot(t), s.Addr())
 	proxy := zookeepertest.NewProxy(t, s.Addr())
 	original := c.behind(proxy, brisk()...)
 	l := original.ready()
-	number := l.info().ID
+	workerID := l.info().ID
 	require.Eventually(t, func() bool { // ZooKeeper has it first, perhaps
 		_, err := cache.Peek(original.dataDir())
 		return err == nil
 	}, eventually, tick)
 	running := c.behind(proxy, brisk()...) // copied while its daemon runs
-	require.NoError(t, l.cmd.Process.Signal(syscall.SIGSTOP))
+	l.signal(syscall.SIGSTOP)
 	require.NoError(t, os.CopyFS(running.dataDir(), os.DirFS(original.dataDir())))
-	require.NoError(t, l.cmd.Process.Signal(syscall.SIGCONT))
-	require.Equal(t, exitOK, l.stop())
+	l.signal(syscall.SIGCONT)
+	require.Equal(t, cli.ExitOK, l.stop())
 	stopped := c.behind(proxy, brisk()...) // and when it has stopped
 	require.NoError(t, os.CopyFS(stopped.dataDir(), os.DirFS(original.dataDir())))
 
@@ -243,20 +246,20 @@ func TestCopyOfTheDataFolderWithoutZooKeeper(t *testing.T) {
 			running.start("--node", original.addr), stopped.start("--node", original.addr),
 		}
 		for _, copied := range copies {
-			copied.awaitLog(lineLost, "does not start", "the data folder is a copy")
-			require.Equal(t, exitFailure, copied.wait(), outage.name)
-			require.NotContains(t, copied.logged(), "issuing snowflake IDs", outage.name)
+			copied.awaitLog(lineLost, "does not start", "the data directory is a copy")
+			require.Equal(t, cli.ExitFailure, copied.ExitCode(), outage.name)
+			require.NotContains(t, copied.Log(), "issuing snowflake IDs", outage.name)
 		}
 		l := original.ready()
-		require.Equal(t, number, l.info().ID)
+		require.Equal(t, workerID, l.info().ID)
 		outage.end()
 		l.awaitLog(lineConfirmed)
-		require.Equal(t, exitOK, l.stop())
+		require.Equal(t, cli.ExitOK, l.stop())
 	}
 	// With ZooKeeper there, the original's record is a record like another: nobody is live.
 	l = stopped.ready("--node", original.addr)
-	require.Equal(t, number, l.info().ID)
-	require.Equal(t, exitOK, l.stop())
+	require.Equal(t, workerID, l.info().ID)
+	require.Equal(t, cli.ExitOK, l.stop())
 }
 
 // Without ZooKeeper and without a record there is no identity. A start waits for
@@ -278,8 +281,8 @@ func TestFirstStartWaitsForZooKeeper(t *testing.T) {
 		l.awaitStatus("/healthz", http.StatusOK)
 		require.Equal(t, "starting", l.mustGet("/api/snowflake/get/a").code())
 		l.awaitLog(lineLost, "does not start")
-		require.Equal(t, exitFailure, l.wait(), says)
-		last := l.logged()[strings.LastIndex(l.logged(), "leafd: "):]
+		require.Equal(t, cli.ExitFailure, l.ExitCode(), says)
+		last := l.Log()[strings.LastIndex(l.Log(), "leafd: "):]
 		for _, part := range []string{"registry unreachable", proxy.Addr(), m.addr, "it has to answer once"} {
 			require.Contains(t, last, part)
 		}
@@ -290,7 +293,7 @@ func TestFirstStartWaitsForZooKeeper(t *testing.T) {
 	late.Up(t)
 	patient.awaitStatus("/readyz", http.StatusOK)
 	require.Empty(t, patient.raised())
-	require.Equal(t, exitOK, patient.stop())
+	require.Equal(t, cli.ExitOK, patient.stop())
 }
 
 // Names that don't resolve are servers that are out, for a first start too.
@@ -306,7 +309,7 @@ func TestServersThatDontResolve(t *testing.T) {
 		look.settled(m, l)
 		require.Zero(t, l.info().ID)
 		all = append(all, l.some()...)
-		require.Equal(t, exitOK, l.stop())
+		require.Equal(t, cli.ExitOK, l.stop())
 	}
 	requireDistinct(t, all)
 }

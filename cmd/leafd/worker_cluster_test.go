@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
@@ -83,7 +85,7 @@ func (r *registryTest) entry(id int64, node string, z znode) {
 	r.create(fmt.Sprintf("%s/leaf_forever/%s-%010d", r.root, node, id), data, 0)
 }
 
-// live enters a node among the live.
+// live makes a node live.
 func (r *registryTest) live(node, address string) {
 	r.t.Helper()
 	const ephemeral = 1
@@ -91,17 +93,16 @@ func (r *registryTest) live(node, address string) {
 }
 
 // run runs a command with the machine's clock and the cluster's settings.
-func (r *registryTest) run(args ...string) outcome {
+func (r *registryTest) run(args ...string) clitest.Outcome {
 	r.t.Helper()
 	return r.runWith(map[string]string{"LEAFD_ZK": r.server.Addr(), "LEAFD_ZK_ROOT": r.root}, args...)
 }
 
-func (r *registryTest) runWith(env map[string]string, args ...string) outcome {
+func (r *registryTest) runWith(env map[string]string, args ...string) clitest.Outcome {
 	r.t.Helper()
 	var stdout, stderr bytes.Buffer
-	a := newApp(process{Args: args, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Env: env, Clock: r.clk})
-	code := a.run(r.t.Context())
-	return outcome{code: code, stdout: stdout.String(), stderr: stderr.String()}
+	code := cli.Run(r.t.Context(), cli.Process{Args: args, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Env: env, Clock: r.clk})
+	return clitest.Outcome{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}
 }
 
 // tells waits until a daemon tells its clock: it does so while it starts.

@@ -2,13 +2,15 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
@@ -57,16 +59,16 @@ func TestWorkerListJoinsTheEntries(t *testing.T) {
 	t.Parallel()
 	r := everyState(t)
 	out := r.run("worker", "list", "-o", "json")
-	list := fromJSON[jsonWorkerList](t, out.ok(t))
-	require.Equal(t, workerSummary{
+	list := clitest.FromJSON[cli.WorkerListJSON](t, out.OK(t))
+	require.Equal(t, inspect.Summary{
 		Entries: 11, Live: 4, Active: 3, Stale: 1, Released: 1, Claiming: 1, Damaged: 1, Capacity: 1024, Left: 1014,
 	}, list.Summary)
 	states := map[string]string{}
 	for i, w := range list.Workers {
 		require.EqualValues(t, i, w.WorkerID, "by worker ID")
 		states[w.Node] = w.State
-		require.Equal(t, w.State == shownLive, w.Live)
-		if w.State == shownDamaged {
+		require.Equal(t, w.State == inspect.Live, w.Live)
+		if w.State == inspect.Damaged {
 			require.Empty(t, w.LastReport)
 			require.Nil(t, w.AgeMS)
 			continue
@@ -77,9 +79,9 @@ func TestWorkerListJoinsTheEntries(t *testing.T) {
 		require.Equal(t, w.Timestamp.Add(6*time.Second), w.Ceiling, "of the Java Leaf's too")
 	}
 	require.Equal(t, map[string]string{
-		"right": shownLive, "wrong": shownLive, "silent": shownLive, "moved": shownLive,
-		"resting": shownActive, "old": shownStale, "free": shownReleased, "begun": shownClaiming, "broken": shownDamaged,
-		"10.0.0.9:8080": shownActive, "lent": shownActive,
+		"right": inspect.Live, "wrong": inspect.Live, "silent": inspect.Live, "moved": inspect.Live,
+		"resting": inspect.Active, "old": inspect.Stale, "free": inspect.Released, "begun": inspect.Claiming, "broken": inspect.Damaged,
+		"10.0.0.9:8080": inspect.Active, "lent": inspect.Active,
 	}, states)
 	require.EqualValues(t, 3_600_000, list.Workers[10].ReclaimAfterMS)
 	require.Empty(t, list.Workers[9].Owner)
@@ -102,29 +104,29 @@ func TestWorkerListForPeople(t *testing.T) {
 	t.Parallel()
 	r := everyState(t)
 	out := r.run("worker", "list")
-	require.Equal(t, exitOK, out.code, out.stderr)
+	require.Equal(t, cli.ExitOK, out.Code, out.Stderr)
 	for _, says := range []string{
 		"ID ", "LAST REPORT", "CEILING", "SKEW",
 		"\n11 entries, 4 live, 3 active, 1 stale, 1 released, 1 claiming, 1 damaged, 1014 left of 1024\n",
 	} {
-		require.Contains(t, out.stdout, says)
+		require.Contains(t, out.Stdout, says)
 	}
-	require.Regexp(t, `(?m)^1 +wrong +127\.0\.0\.1:\d+ +live +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\S+ ago +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\+(7|8)\.?\d*s$`, out.stdout)
-	require.Regexp(t, `(?m)^2 +silent .* no answer$`, out.stdout)
-	require.Regexp(t, `(?m)^4 +resting .* 1h05m ago .* -$`, out.stdout)
-	require.Regexp(t, `(?m)^8 +broken +damaged +- +never +- +-$`, out.stdout)
-	require.Contains(t, out.stderr, "warning: worker 2 gave no clock: 127.0.0.1:")
-	require.Contains(t, out.stderr, "warning: worker 3 gave no clock")
-	require.Equal(t, 2, strings.Count(out.stderr, "warning: "))
+	require.Regexp(t, `(?m)^1 +wrong +127\.0\.0\.1:\d+ +live +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\S+ ago +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\+(7|8)\.?\d*s$`, out.Stdout)
+	require.Regexp(t, `(?m)^2 +silent .* no answer$`, out.Stdout)
+	require.Regexp(t, `(?m)^4 +resting .* 1h05m ago .* -$`, out.Stdout)
+	require.Regexp(t, `(?m)^8 +broken +damaged +- +never +- +-$`, out.Stdout)
+	require.Contains(t, out.Stderr, "warning: worker 2 gave no clock: 127.0.0.1:")
+	require.Contains(t, out.Stderr, "warning: worker 3 gave no clock")
+	require.Equal(t, 2, strings.Count(out.Stderr, "warning: "))
 
-	quiet := r.run("worker", "list", "--no-skew").ok(t)
+	quiet := r.run("worker", "list", "--no-skew").OK(t)
 	require.NotContains(t, quiet, "no answer")
 	require.Regexp(t, `(?m)^1 +wrong .* -$`, quiet)
 
-	some := r.run("worker", "list", "--no-skew", "--state", "stale,released", "--state", "damaged").ok(t)
+	some := r.run("worker", "list", "--no-skew", "--state", "stale,released", "--state", "damaged").OK(t)
 	require.Equal(t, 1+3+1, strings.Count(some, "\n"), some)
 	require.Contains(t, some, "\n3 shown of 11 entries, 4 live")
-	none := fromJSON[jsonWorkerList](t, r.run("worker", "list", "--layout", "41+12+10", "--state", "claiming", "-o", "json").ok(t))
+	none := clitest.FromJSON[cli.WorkerListJSON](t, r.run("worker", "list", "--layout", "41+12+10", "--state", "claiming", "-o", "json").OK(t))
 	require.Len(t, none.Workers, 1)
 	require.EqualValues(t, 4096, none.Summary.Capacity)
 }
@@ -145,11 +147,11 @@ func TestWorkerListOfAThousand(t *testing.T) {
 			r.entry(id, node, r.reported("10.0.0.1:8080", time.Minute))
 		}
 	}
-	out := r.run("worker", "list", "--no-skew").ok(t)
+	out := r.run("worker", "list", "--no-skew").OK(t)
 	require.Equal(t, 1+1000+1, strings.Count(out, "\n"))
 	require.Contains(t, out, "\n1000 entries, 3 live, 985 active, 12 stale, 24 left of 1024\n")
-	require.Equal(t, 12, strings.Count(r.run("worker", "list", "--state=stale").ok(t), " stale "))
-	list := fromJSON[jsonWorkerList](t, r.run("worker", "list", "-o", "json").ok(t))
+	require.Equal(t, 12, strings.Count(r.run("worker", "list", "--state=stale").OK(t), " stale "))
+	list := clitest.FromJSON[cli.WorkerListJSON](t, r.run("worker", "list", "-o", "json").OK(t))
 	require.Len(t, list.Workers, 1000)
 	require.InDelta(t, 0, *list.Workers[0].SkewMS, 1000)
 }
@@ -159,10 +161,10 @@ func TestWorkerListOfAnEmptyRoot(t *testing.T) {
 	r := newRegistryTest(t)
 	for name, prepare := range map[string]func(){"no root": func() {}, "no entries": func() { r.tree() }} {
 		prepare()
-		require.Equal(t, fmt.Sprintf("No worker ID is given out under %s at %s yet: 1024 are left.\n", r.root, r.server.Addr()), r.run("worker", "list").ok(t), name)
+		require.Equal(t, fmt.Sprintf("No worker ID is given out under %s at %s yet: 1024 are left.\n", r.root, r.server.Addr()), r.run("worker", "list").OK(t), name)
 		require.JSONEq(t, `{"workers":[],"summary":{"entries":0,"live":0,"active":0,"stale":0,"released":0,"claiming":0,"damaged":0,"capacity":1024,"left":1024}}`,
-			r.run("worker", "list", "-o", "json").ok(t), name)
-		r.run("worker", "show", "7").failed(t, exitFailure, `no worker ID and no node is "7"; there is none at all`)
+			r.run("worker", "list", "-o", "json").OK(t), name)
+		r.run("worker", "show", "7").Failed(t, cli.ExitFailure, `no worker ID and no node is "7"; there is none at all`)
 	}
 }
 
@@ -173,25 +175,11 @@ func TestWorkerCommandsOnTheJavaLeafsTree(t *testing.T) {
 	r.create(r.root, nil, 0)
 	r.create(r.root+"/forever", nil, 0)
 	r.create(r.root+"/forever/10.0.0.5:2182-0000000003", fmt.Appendf(nil, `{"ip":"10.0.0.5","port":"2182","timestamp":%d}`, r.now()), 0)
-	show := r.run("worker", "show", "10.0.0.5:2182", "--zk-forever-path", r.root+"/forever").ok(t)
+	show := r.run("worker", "show", "10.0.0.5:2182", "--zk-forever-path", r.root+"/forever").OK(t)
 	require.Equal(t, "3", field(t, show, "worker ID"))
 	require.Contains(t, field(t, show, "state"), "a Java Leaf's")
 	require.Contains(t, field(t, show, "owner"), "the Java Leaf wrote it")
-	require.Contains(t, r.run("worker", "list", "--zk-forever-path", r.root+"/forever").ok(t), "\n1 entry, 0 live, 1 active, 1023 left of 1024\n")
-}
-
-func TestClusterCommandsWithoutACluster(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{"worker", "list"}, {"worker", "show", "7"}, {"worker", "release", "7"}, {"clock", "check"}} {
-		t.Run(strings.Join(args, " "), func(t *testing.T) {
-			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "data")
-			leafd(t, args...).failed(t, exitUsage, "--zk")
-			down := append(args, "--zk", "127.0.0.1:1,127.0.0.1:2", "--timeout", "300ms")
-			leafd(t, down...).failed(t, exitFailure, "ZooKeeper at 127.0.0.1:1,127.0.0.1:2", "300ms")
-			require.NoDirExists(t, dir)
-		})
-	}
+	require.Contains(t, r.run("worker", "list", "--zk-forever-path", r.root+"/forever").OK(t), "\n1 entry, 0 live, 1 active, 1023 left of 1024\n")
 }
 
 // TestClusterCommandsWithAHungServer: neither a hung server nor one that comes to
@@ -201,40 +189,8 @@ func TestClusterCommandsWithAHungServer(t *testing.T) {
 	r := registryTestOn(t, zookeepertest.Start(t)).tree()
 	r.server.Pause(t)
 	for _, args := range [][]string{{"worker", "list"}, {"worker", "show", "7"}, {"worker", "release", "7"}, {"clock", "check"}} {
-		r.run(append(args, "--timeout=500ms")...).failed(t, exitFailure, "ZooKeeper at "+r.server.Addr(), "within 500ms")
+		r.run(append(args, "--timeout=500ms")...).Failed(t, cli.ExitFailure, "ZooKeeper at "+r.server.Addr(), "within 500ms")
 	}
 	r.server.Resume(t)
-	require.Contains(t, r.run("worker", "list", "--timeout=1m").ok(t), "No worker ID is given out")
-}
-
-func TestWorkerUsage(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		name string
-		args []string
-		says string
-	}{
-		{"unknown command", []string{"worker", "lst"}, "did you mean list?"},
-		{"unknown clock command", []string{"clock", "chek"}, "did you mean check?"},
-		{"list one", []string{"worker", "list", "7"}, `"7"`},
-		{"show none", []string{"worker", "show"}, "accepts 1 arg(s)"},
-		{"release two", []string{"worker", "release", "7", "8"}, "accepts 1 arg(s)"},
-		{"self one", []string{"worker", "self", "7"}, `"7"`},
-		{"output", []string{"worker", "list", "-o", "yaml"}, "--output"},
-		{"state", []string{"worker", "list", "--state", "staled"}, `--state is "staled" (did you mean stale?): want live,`},
-		{"timeout too short", []string{"worker", "show", "7", "--timeout=1ms"}, "--timeout is 1ms: want 100ms to 10m"},
-		{"timeout too long", []string{"clock", "check", "--timeout=1h"}, "--timeout is 1h: want 100ms to 10m"},
-		{"no number", []string{"worker", "list", "--timeout=x"}, "invalid argument"},
-		{"bad setting", []string{"worker", "list", "--zk-root=leaf"}, "--zk-root"},
-		{"bad peers", []string{"clock", "check", "--peers=nobody"}, "--peers: "},
-		{"nobody to ask", []string{"clock", "check"}, "--peers host:port"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			if !strings.HasPrefix(tc.name, "nobody") && !strings.HasPrefix(tc.name, "unknown") {
-				tc.args = append(tc.args, "--zk=127.0.0.1:1")
-			}
-			leafd(t, tc.args...).failed(t, exitUsage, tc.says)
-		})
-	}
+	require.Contains(t, r.run("worker", "list", "--timeout=1m").OK(t), "No worker ID is given out")
 }

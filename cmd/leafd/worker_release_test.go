@@ -6,6 +6,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 )
 
 // releaseTest has entries whose znodes were written a day and an hour ago, by the
@@ -26,7 +30,7 @@ func releaseTest(t *testing.T) *registryTest {
 
 func (r *registryTest) stateOf(id int) string {
 	r.t.Helper()
-	list := fromJSON[jsonWorkerList](r.t, r.run("worker", "list", "--no-skew", "-o", "json").ok(r.t))
+	list := clitest.FromJSON[cli.WorkerListJSON](r.t, r.run("worker", "list", "--no-skew", "-o", "json").OK(r.t))
 	for _, w := range list.Workers {
 		if w.WorkerID == int64(id) {
 			return w.State
@@ -39,22 +43,22 @@ func (r *registryTest) stateOf(id int) string {
 func TestWorkerRelease(t *testing.T) {
 	t.Parallel()
 	r := releaseTest(t)
-	out := r.run("worker", "release", "old").ok(t)
+	out := r.run("worker", "release", "old").OK(t)
 	require.Contains(t, out, `Released worker 4 of node "old", last reported 20`)
 	require.Contains(t, out, "The next new node takes it over and issues IDs only above that ceiling.")
-	require.Equal(t, shownReleased, r.stateOf(4))
-	require.Equal(t, "Worker 4 is released already: the next new node takes it over.\n", r.run("worker", "release", "4").ok(t))
-	require.Equal(t, "Worker 4 is released already: the next new node takes it over.\n", r.run("worker", "release", "4", "--force").ok(t))
+	require.Equal(t, inspect.Released, r.stateOf(4))
+	require.Equal(t, "Worker 4 is released already: the next new node takes it over.\n", r.run("worker", "release", "4").OK(t))
+	require.Equal(t, "Worker 4 is released already: the next new node takes it over.\n", r.run("worker", "release", "4", "--force").OK(t))
 
-	done := fromJSON[jsonReleased](t, r.run("worker", "release", "5", "-o", "json").ok(t))
+	done := clitest.FromJSON[cli.ReleasedJSON](t, r.run("worker", "release", "5", "-o", "json").OK(t))
 	require.True(t, done.Changed)
-	require.Equal(t, shownReleased, done.State)
+	require.Equal(t, inspect.Released, done.State)
 	require.Equal(t, "other", done.Node)
 	require.NotZero(t, done.Ceiling)
-	again := fromJSON[jsonReleased](t, r.run("worker", "release", "other", "-o", "json").ok(t))
+	again := clitest.FromJSON[cli.ReleasedJSON](t, r.run("worker", "release", "other", "-o", "json").OK(t))
 	require.False(t, again.Changed)
 	again.AgeMS, done.AgeMS = nil, nil
-	require.Equal(t, done.jsonWorker, again.jsonWorker)
+	require.Equal(t, done.WorkerJSON, again.WorkerJSON)
 }
 
 func TestWorkerReleaseIsRefused(t *testing.T) {
@@ -70,31 +74,31 @@ func TestWorkerReleaseIsRefused(t *testing.T) {
 		{"9", []string{`no worker ID and no node is "9"; there are 5, of the worker IDs 4 to 8`}},
 		{"restin", []string{"did you mean resting?"}},
 	} {
-		r.run("worker", "release", tc.id).failed(t, exitFailure, tc.says...)
+		r.run("worker", "release", tc.id).Failed(t, cli.ExitFailure, tc.says...)
 	}
-	require.Equal(t, shownActive, r.stateOf(6))
-	require.Equal(t, shownLive, r.stateOf(7))
+	require.Equal(t, inspect.Active, r.stateOf(6))
+	require.Equal(t, inspect.Live, r.stateOf(7))
 
 	// Written just now, whatever time the writer's clock had: a daemon whose
 	// clock was far behind may have written it.
 	r.entry(9, "behind", r.reported("10.0.0.9:8080", 48*time.Hour))
 	early := *r
 	early.machine = newMachine(t)
-	early.run("worker", "release", "9").failed(t, exitFailure, "worker 9", "--force")
-	require.Equal(t, shownStale, r.stateOf(9))
+	early.run("worker", "release", "9").Failed(t, cli.ExitFailure, "worker 9", "--force")
+	require.Equal(t, inspect.Stale, r.stateOf(9))
 }
 
 func TestWorkerReleaseByForce(t *testing.T) {
 	t.Parallel()
 	r := releaseTest(t)
-	require.Contains(t, r.run("worker", "release", "6", "--force").ok(t), "Released worker 6")
-	require.Equal(t, shownReleased, r.stateOf(6))
+	require.Contains(t, r.run("worker", "release", "6", "--force").OK(t), "Released worker 6")
+	require.Equal(t, inspect.Released, r.stateOf(6))
 
 	out := r.run("worker", "release", "7", "--force")
-	require.Equal(t, exitOK, out.code, out.stderr)
-	require.Contains(t, out.stdout, "Released worker 7")
-	require.Contains(t, out.stderr, "warning: worker 7 was live at 10.0.0.7:8080")
-	require.Equal(t, 1, strings.Count(out.stderr, "\n"))
-	require.Equal(t, shownReleased, r.stateOf(7))
-	r.run("worker", "release", "8", "--force").failed(t, exitFailure, "damaged")
+	require.Equal(t, cli.ExitOK, out.Code, out.Stderr)
+	require.Contains(t, out.Stdout, "Released worker 7")
+	require.Contains(t, out.Stderr, "warning: worker 7 was live at 10.0.0.7:8080")
+	require.Equal(t, 1, strings.Count(out.Stderr, "\n"))
+	require.Equal(t, inspect.Released, r.stateOf(7))
+	r.run("worker", "release", "8", "--force").Failed(t, cli.ExitFailure, "damaged")
 }

@@ -9,11 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 )
 
-// recorded puts a record into a new data folder, and returns the folder.
+// recorded puts a record into a new data directory, and returns the directory.
 func (m *machine) recorded(change func(r *worker.Record)) string {
 	m.t.Helper()
 	dir := filepath.Join(m.t.TempDir(), "data")
@@ -32,7 +34,7 @@ func (m *machine) recorded(change func(r *worker.Record)) string {
 	return dir
 }
 
-// snapshot returns every file of a folder with its content and its time of change.
+// snapshot returns every file of a directory with its content and its time of change.
 func snapshot(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -53,8 +55,8 @@ func TestWorkerSelfByTheLocalRecord(t *testing.T) {
 	r := &registryTest{machine: newMachine(t)}
 	dir := r.recorded(nil)
 	before := snapshot(t, dir)
-	out := r.runWith(nil, "worker", "self", "--data-dir", dir).ok(t)
-	require.Equal(t, dir, field(t, out, "data folder"))
+	out := r.runWith(nil, "worker", "self", "--data-dir", dir).OK(t)
+	require.Equal(t, dir, field(t, out, "data directory"))
 	require.Equal(t, "c1", field(t, out, "cluster"))
 	require.Equal(t, "me", field(t, out, "node"))
 	require.Equal(t, "7", field(t, out, "worker ID"))
@@ -64,22 +66,22 @@ func TestWorkerSelfByTheLocalRecord(t *testing.T) {
 	require.Equal(t, "10.0.0.1:8080 10.0.0.2:8080", field(t, out, "peers last seen"))
 	require.NotContains(t, out, "ZooKeeper: ")
 
-	got := fromJSON[jsonSelf](t, r.runWith(nil, "worker", "self", "--data-dir", dir, "-o", "json").ok(t))
+	got := clitest.FromJSON[cli.SelfJSON](t, r.runWith(nil, "worker", "self", "--data-dir", dir, "-o", "json").OK(t))
 	require.Equal(t, dir, got.DataDir)
 	require.EqualValues(t, 7, got.Record.WorkerID)
 	require.Equal(t, got.Record.Timestamp.String(), got.Record.LastReport)
 	require.GreaterOrEqual(t, got.Record.AgeMS, int64(2000))
 	require.Nil(t, got.Registry)
 	require.Empty(t, got.Verdict)
-	require.Equal(t, before, snapshot(t, dir), "the folder is left as it is")
+	require.Equal(t, before, snapshot(t, dir), "the directory is left as it is")
 
 	standalone := r.recorded(func(r *worker.Record) { r.Cluster, r.Registered, r.Peers = "", 0, nil })
-	out = r.runWith(nil, "worker", "self", "--data-dir", standalone).ok(t)
+	out = r.runWith(nil, "worker", "self", "--data-dir", standalone).OK(t)
 	require.Equal(t, "none: standalone", field(t, out, "cluster"))
 	require.NotContains(t, out, "peers")
 }
 
-// TestWorkerSelfWhileTheDaemonRuns: the daemon holds the folder, writes the record
+// TestWorkerSelfWhileTheDaemonRuns: the daemon holds the directory, writes the record
 // every 3 s, and is not disturbed.
 func TestWorkerSelfWhileTheDaemonRuns(t *testing.T) {
 	t.Parallel()
@@ -87,26 +89,26 @@ func TestWorkerSelfWhileTheDaemonRuns(t *testing.T) {
 	r := &registryTest{machine: m}
 	l := m.ready("--worker-id", "9", "--node", "busy", "--report-interval", "100ms", "--ceiling-lead", "3s")
 	for range 200 {
-		got := fromJSON[jsonSelf](t, r.runWith(nil, "worker", "self", "--data-dir", m.dataDir(), "-o", "json").ok(t))
+		got := clitest.FromJSON[cli.SelfJSON](t, r.runWith(nil, "worker", "self", "--data-dir", m.dataDir(), "-o", "json").OK(t))
 		require.EqualValues(t, 9, got.Record.WorkerID)
 		require.Equal(t, "busy", got.Record.Node)
 	}
 	require.Equal(t, 200, l.mustGet("/readyz").status)
-	require.Equal(t, exitOK, l.stop())
-	out := r.runWith(nil, "worker", "self", "--data-dir", m.dataDir()).ok(t)
+	require.Equal(t, cli.ExitOK, l.stop())
+	out := r.runWith(nil, "worker", "self", "--data-dir", m.dataDir()).OK(t)
 	require.Equal(t, "9", field(t, out, "worker ID"))
 }
 
 func TestWorkerSelfWithoutARecord(t *testing.T) {
 	t.Parallel()
 	r := &registryTest{machine: newMachine(t)}
-	self := func(dir string) outcome { return r.runWith(nil, "worker", "self", "--data-dir", dir) }
+	self := func(dir string) clitest.Outcome { return r.runWith(nil, "worker", "self", "--data-dir", dir) }
 
 	missing := filepath.Join(t.TempDir(), "data")
-	self(missing).failed(t, exitFailure, "no daemon has recorded anything there", missing, "check --data-dir")
+	self(missing).Failed(t, cli.ExitFailure, "no daemon has recorded anything there", missing, "check --data-dir")
 	require.NoDirExists(t, missing)
 	empty := t.TempDir()
-	self(empty).failed(t, exitFailure, "no daemon has recorded anything there", empty)
+	self(empty).Failed(t, cli.ExitFailure, "no daemon has recorded anything there", empty)
 	files, err := os.ReadDir(empty)
 	require.NoError(t, err)
 	require.Empty(t, files)
@@ -116,23 +118,23 @@ func TestWorkerSelfWithoutARecord(t *testing.T) {
 	intact, err := os.ReadFile(record)
 	require.NoError(t, err)
 	for name, damage := range map[string]func() error{
-		"cut":      func() error { return os.WriteFile(record, intact[:100], 0o600) },
-		"empty":    func() error { return os.WriteFile(record, nil, 0o600) },
-		"large":    func() error { return os.WriteFile(record, make([]byte, cache.MaxRecordBytes+1), 0o600) },
-		"gone":     func() error { return os.Remove(record) },
-		"a folder": func() error { return os.Mkdir(record, 0o700) },
+		"cut":         func() error { return os.WriteFile(record, intact[:100], 0o600) },
+		"empty":       func() error { return os.WriteFile(record, nil, 0o600) },
+		"large":       func() error { return os.WriteFile(record, make([]byte, cache.MaxRecordBytes+1), 0o600) },
+		"gone":        func() error { return os.Remove(record) },
+		"a directory": func() error { return os.Mkdir(record, 0o700) },
 	} {
 		require.NoError(t, os.RemoveAll(record))
-		if name != "a folder" {
+		if name != "a directory" {
 			require.NoError(t, os.WriteFile(record, intact, 0o600))
 		}
 		require.NoError(t, damage())
 		out := self(dir)
-		require.Contains(t, out.stderr, record, name)
-		out.failed(t, exitFailure, record)
+		require.Contains(t, out.Stderr, record, name)
+		out.Failed(t, cli.ExitFailure, record)
 	}
-	file := writeFile(t, "data", "")
-	self(file).failed(t, exitFailure, file)
+	file := clitest.WriteFile(t, "data", "")
+	self(file).Failed(t, cli.ExitFailure, file)
 }
 
 func TestWorkerSelfAndTheRegistry(t *testing.T) {
@@ -144,29 +146,29 @@ func TestWorkerSelfAndTheRegistry(t *testing.T) {
 		verdict string
 		says    string
 	}{
-		{"agrees", func(r *registryTest) { r.entry(7, "me", r.reported("10.0.0.7:8080", 0)) }, nil, verdictAgrees, "agrees"},
+		{"agrees", func(r *registryTest) { r.entry(7, "me", r.reported("10.0.0.7:8080", 0)) }, nil, cli.VerdictAgrees, "agrees"},
 		{
 			"agrees with an owner before", func(r *registryTest) { r.entry(7, "me", r.reported("10.0.0.8:8080", 0)) },
-			func(r *worker.Record) { r.Lineage = []string{"x", "owner of 10.0.0.8:8080"} }, verdictAgrees, "agrees",
+			func(r *worker.Record) { r.PriorOwners = []string{"x", "owner of 10.0.0.8:8080"} }, cli.VerdictAgrees, "agrees",
 		},
-		{"no entry", func(r *registryTest) { r.entry(6, "you", r.reported("10.0.0.7:8080", 0)) }, nil, verdictNoEntry, "nobody has it there"},
-		{"no root", nil, nil, verdictNoEntry, "no entry"},
-		{"another has the number", func(r *registryTest) { r.entry(7, "you", r.reported("10.0.0.7:8080", 0)) }, nil, verdictNoEntry, `node "you" has it there`},
-		{"another number", func(r *registryTest) { r.entry(8, "me", r.reported("10.0.0.7:8080", 0)) }, nil, verdictOtherWorker, "this node has worker ID 8 there, not 7"},
+		{"no entry", func(r *registryTest) { r.entry(6, "you", r.reported("10.0.0.7:8080", 0)) }, nil, cli.VerdictNoEntry, "nobody has it there"},
+		{"no root", nil, nil, cli.VerdictNoEntry, "no entry"},
+		{"another has the worker ID", func(r *registryTest) { r.entry(7, "you", r.reported("10.0.0.7:8080", 0)) }, nil, cli.VerdictNoEntry, `node "you" has it there`},
+		{"another worker ID", func(r *registryTest) { r.entry(8, "me", r.reported("10.0.0.7:8080", 0)) }, nil, cli.VerdictOtherWorker, "this node has worker ID 8 there, not 7"},
 		{
-			"two numbers", func(r *registryTest) {
+			"two worker IDs", func(r *registryTest) {
 				r.entry(6, "me", r.reported("10.0.0.7:8080", 0))
 				r.entry(7, "me", r.reported("10.0.0.7:8080", 0))
 				r.entry(8, "me", r.reported("10.0.0.7:8080", 0))
-			}, nil, verdictAgrees, "agrees",
+			}, nil, cli.VerdictAgrees, "agrees",
 		},
-		{"another process", func(r *registryTest) { r.entry(7, "me", r.reported("10.0.0.9:8080", 0)) }, nil, verdictOtherOwner, "written by another process"},
+		{"another process", func(r *registryTest) { r.entry(7, "me", r.reported("10.0.0.9:8080", 0)) }, nil, cli.VerdictOtherOwner, "written by another process"},
 		{
 			"released", func(r *registryTest) {
 				z := r.reported("10.0.0.7:8080", 0)
 				z.State = "released"
 				r.entry(7, "me", z)
-			}, nil, verdictReleased, "released",
+			}, nil, cli.VerdictReleased, "released",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -176,11 +178,11 @@ func TestWorkerSelfAndTheRegistry(t *testing.T) {
 				tc.entries(r.tree())
 			}
 			dir := r.recorded(tc.record)
-			out := r.run("worker", "self", "--data-dir", dir).ok(t)
+			out := r.run("worker", "self", "--data-dir", dir).OK(t)
 			require.Contains(t, field(t, out, "ZooKeeper"), tc.says)
-			got := fromJSON[jsonSelf](t, r.run("worker", "self", "--data-dir", dir, "-o", "json").ok(t))
+			got := clitest.FromJSON[cli.SelfJSON](t, r.run("worker", "self", "--data-dir", dir, "-o", "json").OK(t))
 			require.Equal(t, tc.verdict, got.Verdict)
-			require.Equal(t, tc.verdict == verdictNoEntry, got.Registry == nil)
+			require.Equal(t, tc.verdict == cli.VerdictNoEntry, got.Registry == nil)
 		})
 	}
 	t.Run("ZooKeeper down", func(t *testing.T) {
@@ -189,11 +191,11 @@ func TestWorkerSelfAndTheRegistry(t *testing.T) {
 		dir := r.recorded(nil)
 		args := []string{"worker", "self", "--data-dir", dir, "--zk=127.0.0.1:1", "--timeout=300ms"}
 		out := r.runWith(nil, args...)
-		require.Equal(t, exitFailure, out.code)
-		require.Equal(t, "7", field(t, out.stdout, "worker ID"), "what is known is shown")
-		require.Contains(t, out.stderr, "ZooKeeper at 127.0.0.1:1")
+		require.Equal(t, cli.ExitFailure, out.Code)
+		require.Equal(t, "7", field(t, out.Stdout, "worker ID"), "what is known is shown")
+		require.Contains(t, out.Stderr, "ZooKeeper at 127.0.0.1:1")
 		out = r.runWith(nil, append(args, "-o", "json")...)
-		require.Equal(t, exitFailure, out.code)
-		require.Equal(t, verdictNotKnown, fromJSON[jsonSelf](t, out.stdout).Verdict)
+		require.Equal(t, cli.ExitFailure, out.Code)
+		require.Equal(t, cli.VerdictNotKnown, clitest.FromJSON[cli.SelfJSON](t, out.Stdout).Verdict)
 	})
 }

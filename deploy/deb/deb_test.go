@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// top is the folder of the project.
+// top is the directory of the project.
 const top = "../.."
 
 // sbin is where dpkg finds its own programs, which users' paths lack.
@@ -134,7 +134,7 @@ func files(t *testing.T, r *root) {
 		"usr/share/doc/leafd/copyright":                  0o644,
 		"usr/share/doc/leafd/changelog.gz":               0o644,
 		"usr/share/doc/leafd/INSTALL.md.gz":              0o644,
-		"usr/share/doc/leafd/OPERATIONS.md.gz":           0o644,
+		"usr/share/doc/leafd/operations/clock.md.gz":     0o644,
 		"usr/share/doc/leafd/examples/leaf_alloc.sql":    0o644,
 	} {
 		info, err := os.Stat(r.path(name))
@@ -149,7 +149,7 @@ func files(t *testing.T, r *root) {
 	require.Contains(t, r.leafd("version"), "v1.0.0")
 }
 
-// The settings are the sample's, but for the data folder, and leafd takes them.
+// The settings are the sample's, but for the data directory, and leafd takes them.
 func settings(t *testing.T, r *root) {
 	sample := readFile(t, top+"/deploy/leafd.yaml")
 	want := strings.Replace(sample, "data-dir: leafd-data", "data-dir: /var/lib/leafd", 1)

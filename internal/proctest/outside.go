@@ -3,18 +3,16 @@ package proctest
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"runtime"
 	"testing"
 )
 
-// Outside stands in for the test that the servers' packages want, in a program
-// that is none: it keeps what a failed test would say, and what is to be done at
-// its end. What of testing.TB isn't here they don't use: a call of it panics. It is
-// for one goroutine at a time.
-//
-// The program has to call testing.Init, and flag.CommandLine.Parse, before: whether
-// tests are to be short is asked of package testing's flags.
+// Outside is the testing.TB that a program which is no test hands to the servers'
+// packages: it keeps what a failed test would print, and the cleanups. The servers'
+// packages don't call the methods of testing.TB that are missing here: those panic. It
+// is for one goroutine at a time.
 type Outside struct {
 	testing.TB
 
@@ -24,9 +22,17 @@ type Outside struct {
 }
 
 // NewOutside returns an Outside whose Context is ctx.
-func NewOutside(ctx context.Context) *Outside { return &Outside{ctx: ctx} }
+func NewOutside(ctx context.Context) *Outside {
+	if !flag.Parsed() { // testing.Short, which the servers' packages call, panics then
+		testing.Init()
+		if err := flag.CommandLine.Parse(nil); err != nil {
+			panic(err) // of no argument
+		}
+	}
+	return &Outside{ctx: ctx}
+}
 
-// Do calls fn, which may end by Fatal, and returns what failed.
+// Do calls fn, which may end by Fatal, and returns what it reported as failed.
 func (o *Outside) Do(fn func(t testing.TB)) error {
 	ended := make(chan struct{})
 	go func() {
@@ -43,7 +49,7 @@ func (o *Outside) failure() error {
 	return err
 }
 
-// End does what was to be done at the end, last in, first out.
+// End runs the cleanups, last in, first out.
 func (o *Outside) End() error {
 	for len(o.cleanups) > 0 {
 		last := len(o.cleanups) - 1

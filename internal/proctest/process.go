@@ -1,6 +1,6 @@
-// Package proctest runs the processes of servers that tests start for themselves:
-// they die with the test, are paused and ended by their process id, and are
-// shared by the tests of a package.
+// Package proctest is the one place that starts daemons and servers for tests and rigs:
+// they die with the program that started them, are paused and ended by their process
+// ID, and may be shared by the tests of a package.
 package proctest
 
 import (
@@ -18,10 +18,11 @@ import (
 const Patience = 60 * time.Second
 
 // Process is a child that dies with us. Its methods are for one goroutine at a
-// time, but Pid and Done, which may be called at any time.
+// time, but Pid, Done, Ended and Signal, which may be called at any time.
 type Process struct {
 	cmd    *exec.Cmd
 	done   chan struct{} // closed when the process has ended and was reaped
+	err    error         // of the end; valid once done is closed
 	paused bool
 }
 
@@ -38,7 +39,7 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended, its log tells
+			p.err = cmd.Wait()
 			close(p.done)
 		}
 	}()
@@ -48,18 +49,34 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Pid returns the process id.
+// Pid returns the process ID.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Done is closed when the process has ended and was reaped.
 func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Ended tells whether the process has ended and was reaped.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// ExitCode waits for the process's end; -1 stands for a signal that ended it.
+func (p *Process) ExitCode() int {
+	<-p.done
+	return p.cmd.ProcessState.ExitCode()
+}
 
 // Paused tells whether Pause was called last, and not Resume.
 func (p *Process) Paused() bool { return p.paused }
 
 // Pause stops the process in place, and returns once it stands.
 func (p *Process) Pause() error {
-	if err := p.signal(syscall.SIGSTOP); err != nil {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
 	p.paused = true
@@ -68,46 +85,48 @@ func (p *Process) Pause() error {
 
 // Resume lets a paused process go on.
 func (p *Process) Resume() error {
-	if err := p.signal(syscall.SIGCONT); err != nil {
+	if err := p.Signal(syscall.SIGCONT); err != nil {
 		return err
 	}
 	p.paused = false
 	return nil
 }
 
-func (p *Process) signal(signal syscall.Signal) error {
+// Signal sends a signal; one that comes after the process's end is no error.
+func (p *Process) Signal(signal syscall.Signal) error {
 	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("proctest: send %v to process %d: %w", signal, p.Pid(), err)
 	}
 	return nil
 }
 
-// End sends signal and waits; a paused process goes on first, and one that doesn't
-// heed the signal within Patience is killed, which is an error.
-func (p *Process) End(signal syscall.Signal) error {
+// End is EndWithin Patience.
+func (p *Process) End(signal syscall.Signal) error { return p.EndWithin(signal, Patience) }
+
+// EndWithin sends signal and waits; a paused process is resumed first, and one that
+// doesn't heed the signal within limit is killed, which is an error.
+func (p *Process) EndWithin(signal syscall.Signal, limit time.Duration) error {
+	if p.Ended() {
+		return nil
+	}
 	if p.paused && signal != syscall.SIGKILL {
 		if err := p.Resume(); err != nil {
 			return err
 		}
 	}
-	select {
-	case <-p.done: // by itself
-		return nil
-	default:
-	}
-	if err := p.signal(signal); err != nil {
+	if err := p.Signal(signal); err != nil {
 		return err
 	}
 	select {
 	case <-p.done:
 		return nil
-	case <-time.After(Patience):
+	case <-time.After(limit):
 	}
-	if err := p.signal(syscall.SIGKILL); err != nil {
+	if err := p.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
 	<-p.done
-	return fmt.Errorf("proctest: process %d (%s) didn't end on %v and was killed", p.Pid(), p.cmd.Path, signal)
+	return fmt.Errorf("proctest: process %d (%s) did not stop within %s and was killed", p.Pid(), p.cmd.Path, limit)
 }
 
 // Tail returns the last few kilobytes of a file, for a log to be shown; or why it
@@ -117,6 +136,10 @@ func Tail(path string) string {
 	if err != nil {
 		return err.Error()
 	}
+	return tail(string(text))
+}
+
+func tail(text string) string {
 	const most = 4 << 10
-	return string(text[max(0, len(text)-most):])
+	return text[max(0, len(text)-most):]
 }

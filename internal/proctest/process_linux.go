@@ -3,6 +3,7 @@ package proctest
 import (
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,4 +28,13 @@ func awaitStopped(pid int) error {
 			return os.NewSyscallError("waitid", err)
 		}
 	}
+}
+
+// threadTime is how long the calling thread has had a processor.
+func threadTime() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_THREAD, &used); err != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

@@ -8,11 +8,11 @@ import (
 // Op is a call that a fault can be put into.
 type Op string
 
-// The calls of Store and Marks.
+// The calls of Store and HighWater.
 const (
 	OpFetch Op = "fetch"
 	OpEach  Op = "each"
-	OpHigh  Op = "high"
+	OpGet   Op = "get"
 	OpRaise Op = "raise"
 )
 

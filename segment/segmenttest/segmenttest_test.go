@@ -16,10 +16,10 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The suites that the real ones pass.
-func TestMarks(t *testing.T) {
-	storetest.RunMarks(t, func(*testing.T) func(testing.TB) segment.Marks {
-		marks := segmenttest.NewMarks()
-		return func(testing.TB) segment.Marks { return marks }
+func TestHighWater(t *testing.T) {
+	storetest.RunHighWater(t, func(*testing.T) func(testing.TB) segment.HighWater {
+		marks := segmenttest.NewHighWater()
+		return func(testing.TB) segment.HighWater { return marks }
 	})
 }
 

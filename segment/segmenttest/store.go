@@ -1,4 +1,4 @@
-// Package segmenttest has a segment.Store and segment.Marks in memory that can
+// Package segmenttest has a segment.Store and segment.HighWater in memory that can
 // be made to fail, to hang, to lose replies and to go backwards: what a real
 // database does, but not when a test asks for it.
 package segmenttest
@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -123,30 +122,15 @@ func (s *table) take(tag string, want, floor int64) (segment.Range, error) {
 	if !ok {
 		return segment.Range{}, fmt.Errorf("%w: %q; create it first", segment.ErrUnknownTag, tag)
 	}
-	if err := validate(row); err != nil {
-		return segment.Range{}, err
+	r, err := segment.Reserve(row.MaxID, row.Step, want, floor, func(column string, to int64) string {
+		return fmt.Sprintf("Edit %s to %d", column, to)
+	})
+	if err != nil {
+		return segment.Range{}, fmt.Errorf("segmenttest: tag %q: %w", tag, err)
 	}
-	if row.MaxID < floor {
-		return segment.Range{}, fmt.Errorf("%w: %q has max_id %d, seen before: %d; raise it to that",
-			segment.ErrRegressed, tag, row.MaxID, floor)
-	}
-	size := max(want, row.Step)
-	if size > math.MaxInt64-row.MaxID {
-		return segment.Range{}, fmt.Errorf("%w: %q has max_id %d and %d more would pass the end of int64",
-			segment.ErrBadRow, tag, row.MaxID, size)
-	}
-	lo := row.MaxID
-	row.MaxID += size
+	row.MaxID = r.Hi
 	s.rows[tag] = row
-	return segment.Range{Lo: lo, Hi: row.MaxID, Step: row.Step}, nil
-}
-
-// validate tells whether a range can be taken from row.
-func validate(row segment.Row) error {
-	if row.Step < 1 || row.MaxID < 0 {
-		return fmt.Errorf("%w: %q has max_id %d and step %d; mend it", segment.ErrBadRow, row.Tag, row.MaxID, row.Step)
-	}
-	return nil
+	return r, nil
 }
 
 // Each implements segment.Store.

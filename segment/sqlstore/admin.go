@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/leafd/leafd/segment"
 )
@@ -57,7 +56,7 @@ func timeOf(v any) time.Time {
 // Create implements segment.Admin; the row's UpdateTime is the database's. Where
 // the table's collation takes two tags for one, the second is ErrTagExists.
 func (s *Store) Create(ctx context.Context, r segment.Row) error {
-	err := checkNew(r)
+	err := segment.CheckRow(r)
 	if err == nil {
 		err = s.write(ctx, func(conn *sql.Conn) error {
 			_, err := conn.ExecContext(ctx, s.sql.insert, r.Tag, r.MaxID, r.Step, r.Description)
@@ -83,15 +82,9 @@ func (s *Store) update(ctx context.Context, conn *sql.Conn, tag string, step *in
 	if err != nil {
 		return err
 	}
-	if step != nil {
-		// A max_id that can't be read is no reason against mending the step.
-		maxID, _ := parseInteger([]byte(row.maxID.String))
-		if err := checkStep(maxID, *step); err != nil {
-			return err
-		}
-	}
-	if description != nil && !utf8.ValidString(*description) {
-		return fmt.Errorf("%w: the description isn't UTF-8", segment.ErrBadRow)
+	maxID, _ := parseInteger([]byte(row.maxID.String)) // one that can't be read is no reason against fixing the step
+	if err := segment.CheckChange(maxID, step, description); err != nil {
+		return err
 	}
 	_, err = conn.ExecContext(ctx, s.sql.update, step, description, tag, tag)
 	return s.asBadRow(err)

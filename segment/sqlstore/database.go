@@ -22,12 +22,13 @@ type database struct {
 // write runs fn in one transaction.
 //
 // What holds, whatever fails:
-//  1. nil is returned only after the database confirmed the commit. A commit
-//     without an answer is an error, and is never repeated.
-//  2. When fn fails, nothing of the transaction stays.
-//  3. No connection goes back to the pool inside a transaction, or in doubt.
-//  4. Every step is bounded by ctx, the commit too: sql.Tx would commit
-//     without it.
+//
+//	sqlstore.W1  nil is returned only after the database confirmed the commit. A commit
+//	    without an answer is an error, and is never repeated.
+//	sqlstore.W2  When fn fails, nothing of the transaction stays.
+//	sqlstore.W3  No connection goes back to the pool inside a transaction, or in doubt.
+//	sqlstore.W4  Every step is bounded by ctx, the commit too: sql.Tx would commit
+//	    without it.
 func (d *database) write(ctx context.Context, fn func(conn *sql.Conn) error) error {
 	conn, err := d.begin(ctx)
 	if err != nil {
@@ -150,7 +151,7 @@ func (d *database) verdict(err error) verdict {
 	return v
 }
 
-// isDoubtful tells whether err leaves its connection and its like in doubt.
+// isDoubtful tells whether err leaves its connection, and others of the pool, in doubt.
 func (d *database) isDoubtful(err error) bool {
 	v := d.verdict(err)
 	return v == verdictLost || v == verdictReadOnly

@@ -50,8 +50,8 @@ type dialect struct {
 	judge func(err error) (verdict, string)
 }
 
-// mend returns the statement that sets column of tag's row, for people to run.
-func (d *dialect) mend(tag, column string, to int64) string {
+// fix returns the statement that sets column of tag's row, for people to run.
+func (d *dialect) fix(tag, column string, to int64) string {
 	return "UPDATE " + table + " SET " + column + " = " + decimal(to) +
 		" WHERE biz_tag = '" + d.literal.Replace(tag) + "'"
 }

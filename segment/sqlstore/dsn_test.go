@@ -22,8 +22,8 @@ func TestMySQLConfigDefaults(t *testing.T) {
 	require.Less(t, maxIdleTime, 60*time.Second, "the pool lets go of a connection before the server does")
 }
 
-// TestMySQLConfigForces: what the DSN says against correctness is not heeded,
-// what it says otherwise is.
+// TestMySQLConfigForces: what the DSN says against correctness is ignored,
+// what it says otherwise is not.
 func TestMySQLConfigForces(t *testing.T) {
 	cfg, err := mysqlConfig("leaf@tcp(db)/leaf?timeout=2s&readTimeout=3s&writeTimeout=4s&clientFoundRows=false&parseTime=false" +
 		"&loc=America%2FNew_York&multiStatements=true&allowAllFiles=true&checkConnLiveness=false&charset=latin1" +

@@ -64,7 +64,7 @@ func FuzzNewRow(f *testing.F) {
 	f.Add("a", int64(9223372036854775797), int64(10), "")
 	f.Add("\xff", int64(9223372036854775798), int64(10), "")
 	f.Fuzz(func(t *testing.T, tag string, maxID, step int64, description string) {
-		err := checkNew(segment.Row{Tag: tag, MaxID: maxID, Step: step, Description: description})
+		err := segment.CheckRow(segment.Row{Tag: tag, MaxID: maxID, Step: step, Description: description})
 		end := new(big.Int).Add(big.NewInt(maxID), big.NewInt(step))
 		right := tag != "" && len(tag) <= segment.MaxTagBytes && utf8.ValidString(tag) && utf8.ValidString(description) && maxID >= 0 && step >= 1 && end.IsInt64()
 		require.Equal(t, right, err == nil, "%v", err)
@@ -77,7 +77,7 @@ func FuzzNewRow(f *testing.F) {
 			require.True(t, ok)
 			require.Equal(t, n, read)
 		}
-		r, err := reserve(maxID, step, step, 0, func(string, int64) string { return "" })
+		r, err := segment.Reserve(maxID, step, step, 0, func(string, int64) string { return "" })
 		require.NoError(t, err)
 		require.Equal(t, segment.Range{Lo: maxID, Hi: end.Int64(), Step: step}, r)
 	})

@@ -23,17 +23,13 @@ type Inspector struct {
 // OpenInspector returns the Inspector of the database that dsn names, and connects to
 // nothing yet. ErrBadDSN.
 func OpenInspector(dsn string) (*Inspector, error) {
-	cfg, err := mysqlConfig(dsn)
+	cfg, connector, err := newMySQLConnector(dsn) // without mysqlConnector, which refuses what is to be looked at
 	if err != nil {
 		return nil, err
 	}
-	connector, err := mysql.NewConnector(cfg) // without mysqlConnector, which refuses what is to be looked at
-	if err != nil {
-		return nil, fmt.Errorf("%w: the driver refuses it", ErrBadDSN)
-	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(1)
-	return &Inspector{d: &database{db: db, readers: db, dialect: mysqlDialect(), idle: 1, place: "database " + cfg.DBName + " on " + cfg.Addr}}, nil
+	return &Inspector{d: &database{db: db, readers: db, dialect: mysqlDialect(), idle: 1, place: placeOf(cfg)}}, nil
 }
 
 // Place names the database, without user and password.

@@ -111,7 +111,7 @@ func TestInspectorPrivileges(t *testing.T) {
 }
 
 func TestInspectorServer(t *testing.T) {
-	server := mariadbtest.Start(t)
+	server := mariadbtest.Shared(t)
 	name := server.NewDatabase(t)
 	db := server.DB(t, name)
 	_, err := db.ExecContext(t.Context(), leafTable+"; CREATE USER plain@'127.0.0.1'; GRANT SELECT, UPDATE ON leaf_alloc TO plain@'127.0.0.1'")
@@ -122,9 +122,9 @@ func TestInspectorServer(t *testing.T) {
 	require.Contains(t, f.Version, ".")
 	require.Equal(t, "REPEATABLE-READ", f.Isolation)
 	require.False(t, f.ReadOnly)
-	_, err = db.ExecContext(t.Context(), "SET GLOBAL read_only = 1")
-	require.NoError(t, err)
+	execSQL(t, db, "SET GLOBAL read_only = 1")
 	f, err = i.Server(within(t, patience))
+	execSQL(t, db, "SET GLOBAL read_only = 0")
 	require.NoError(t, err)
 	require.True(t, f.ReadOnly)
 

@@ -6,14 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
-	"path/filepath"
-
-	"modernc.org/sqlite"
 )
 
-// ErrNoFile is returned by the inspections of SQLite files for one that is not there.
+// ErrNoFile is returned for a SQLite file that is not there, by the inspections and,
+// unless it may create one, by Open.
 var ErrNoFile = errors.New("sqlstore: no such file")
 
 // ErrCorrupt is returned by them for a file that SQLite finds damaged.
@@ -24,17 +21,14 @@ var ErrCorrupt = errors.New("sqlstore: damaged SQLite file")
 // integer. ErrNoFile, ErrCorrupt, or why OpenSQLite would refuse it.
 func InspectSQLite(ctx context.Context, path string) (rows []TagFacts, err error) {
 	err = inspectFile(ctx, path, table, func(d *database) error {
-		s := &Store{database: d, sql: newStatements(d.dialect)}
-		return s.Each(ctx, func(tag []byte, maxID, step int64) error {
-			rows = append(rows, TagFacts{Tag: string(tag), MaxID: maxID, Step: step})
-			return nil
-		})
+		rows, err = tagFacts(ctx, d)
+		return err
 	})
 	return rows, err
 }
 
-// InspectMarks is InspectSQLite for the file of Marks; it returns the mark of each tag.
-func InspectMarks(ctx context.Context, path string) (marks map[string]int64, err error) {
+// InspectHighWater is InspectSQLite for the file of HighWater; it returns the mark of each tag.
+func InspectHighWater(ctx context.Context, path string) (marks map[string]int64, err error) {
 	marks = map[string]int64{}
 	err = inspectFile(ctx, path, marksTable, func(d *database) error {
 		err := d.read(ctx, func(rows *sql.Rows) error {
@@ -56,9 +50,10 @@ type TagFacts struct {
 }
 
 // Tags returns what the table of a Store of MySQL has; see InspectSQLite.
-func (i *Inspector) Tags(ctx context.Context) (rows []TagFacts, err error) {
-	s := &Store{database: i.d, sql: newStatements(i.d.dialect)}
-	err = s.Each(ctx, func(tag []byte, maxID, step int64) error {
+func (i *Inspector) Tags(ctx context.Context) ([]TagFacts, error) { return tagFacts(ctx, i.d) }
+
+func tagFacts(ctx context.Context, d *database) (rows []TagFacts, err error) {
+	err = newStore(d).Each(ctx, func(tag []byte, maxID, step int64) error {
 		rows = append(rows, TagFacts{Tag: string(tag), MaxID: maxID, Step: step})
 		return nil
 	})
@@ -92,18 +87,14 @@ func inspectFile(ctx context.Context, path, wanted string, look func(*database) 
 }
 
 // readOnly opens the file at path so that nothing beside it is written either. Where
-// no log lies beside it nobody has it open, and it is read as it stands: SQLite would
-// make a log otherwise, even to read.
+// no log lies beside it, no process has it open, and it is opened as immutable: SQLite
+// would make a log otherwise, even to read.
 func readOnly(path string) (*database, error) {
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
-	}
 	query := "mode=ro&_pragma=busy_timeout(" + busyTimeout + ")"
 	if _, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) {
 		query += "&immutable=1"
 	}
-	connector, err := sqlite.NewConnector((&url.URL{Scheme: "file", Path: filepath.ToSlash(absolute), RawQuery: query}).String())
+	connector, err := sqliteConnector(path, query)
 	if err != nil {
 		return nil, err
 	}
@@ -119,12 +110,8 @@ func (d *database) sound(ctx context.Context, wanted string) error {
 	if err == nil && verdict != "ok" {
 		return fmt.Errorf("%w: %s: %s; restore it from a backup, then set max_id above every ID ever issued", ErrCorrupt, d.place, verdict)
 	}
-	found := 0
 	if err == nil {
-		err = d.db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?", wanted).Scan(&found)
-	}
-	if err == nil && found == 0 {
-		err = fmt.Errorf("it is a SQLite database without table %s, so not leafd's", wanted)
+		err = d.hasTable(ctx, wanted)
 	}
 	return d.fail(ctx, err, "read the database")
 }

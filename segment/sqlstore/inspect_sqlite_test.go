@@ -10,15 +10,15 @@ import (
 	"github.com/leafd/leafd/segment/sqlstore"
 )
 
-// contents are the files of a folder and their bytes. SQLite keeps an index of the log
+// contents are the files of a directory and their bytes. SQLite keeps an index of the log
 // in shared memory; it is no content.
-func contents(t *testing.T, folder string) map[string]string {
+func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	for _, e := range entries {
-		raw, err := os.ReadFile(filepath.Join(folder, e.Name()))
+		raw, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		require.NoError(t, err)
 		files[e.Name()] = string(raw)
 		if filepath.Ext(e.Name()) == ".db-shm" {
@@ -31,38 +31,38 @@ func contents(t *testing.T, folder string) map[string]string {
 // A store that is closed, one that is open, and what a crash has left are read alike,
 // and nothing is written in any of the cases.
 func TestInspectSQLite(t *testing.T) {
-	folder := t.TempDir()
-	path, marksPath := filepath.Join(folder, "segments.db"), filepath.Join(folder, "marks.db")
+	dir := t.TempDir()
+	path, marksPath := filepath.Join(dir, "segments.db"), filepath.Join(dir, "marks.db")
 	_, err := sqlstore.InspectSQLite(t.Context(), path)
 	require.ErrorIs(t, err, sqlstore.ErrNoFile)
-	_, err = sqlstore.InspectMarks(t.Context(), marksPath)
+	_, err = sqlstore.InspectHighWater(t.Context(), marksPath)
 	require.ErrorIs(t, err, sqlstore.ErrNoFile)
-	require.Empty(t, contents(t, folder))
+	require.Empty(t, contents(t, dir))
 
 	store, err := sqlstore.OpenSQLite(path)
 	require.NoError(t, err)
-	marks, err := sqlstore.OpenMarks(marksPath)
+	marks, err := sqlstore.OpenHighWater(marksPath)
 	require.NoError(t, err)
-	look := func(folder string, maxID, mark int64) {
+	look := func(dir string, maxID, mark int64) {
 		t.Helper()
-		before := contents(t, folder)
-		rows, err := sqlstore.InspectSQLite(t.Context(), filepath.Join(folder, "segments.db"))
+		before := contents(t, dir)
+		rows, err := sqlstore.InspectSQLite(t.Context(), filepath.Join(dir, "segments.db"))
 		require.NoError(t, err)
 		require.Equal(t, []sqlstore.TagFacts{{Tag: "leaf-segment-test", MaxID: maxID, Step: 2000}}, rows)
-		seen, err := sqlstore.InspectMarks(t.Context(), filepath.Join(folder, "marks.db"))
+		seen, err := sqlstore.InspectHighWater(t.Context(), filepath.Join(dir, "marks.db"))
 		require.NoError(t, err)
 		require.Equal(t, mark, seen["leaf-segment-test"])
-		require.Equal(t, before, contents(t, folder))
+		require.Equal(t, before, contents(t, dir))
 	}
 	_, err = store.Fetch(t.Context(), "leaf-segment-test", 0, 0)
 	require.NoError(t, err)
 	require.NoError(t, marks.Raise(t.Context(), "leaf-segment-test", 2001))
-	look(folder, 2001, 2001)
+	look(dir, 2001, 2001)
 
 	// A crash: the files as they are while the store is open.
 	crashed := t.TempDir()
-	for name := range contents(t, folder) {
-		raw, err := os.ReadFile(filepath.Join(folder, name))
+	for name := range contents(t, dir) {
+		raw, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(crashed, name), raw, 0o600))
 	}
@@ -70,8 +70,8 @@ func TestInspectSQLite(t *testing.T) {
 
 	require.NoError(t, store.Close())
 	require.NoError(t, marks.Close())
-	look(folder, 2001, 2001)
-	require.NotContains(t, contents(t, folder), "segments.db-wal")
+	look(dir, 2001, 2001)
+	require.NotContains(t, contents(t, dir), "segments.db-wal")
 }
 
 func TestInspectSQLiteThatIsSpoilt(t *testing.T) {
@@ -86,7 +86,7 @@ func TestInspectSQLiteThatIsSpoilt(t *testing.T) {
 		spoilt[i] = 0xee
 	}
 	marks := filepath.Join(t.TempDir(), "marks.db")
-	m, err := sqlstore.OpenMarks(marks)
+	m, err := sqlstore.OpenHighWater(marks)
 	require.NoError(t, err)
 	require.NoError(t, m.Close())
 	foreign, err := os.ReadFile(marks)
@@ -122,5 +122,5 @@ func TestInspectSQLiteThatIsSpoilt(t *testing.T) {
 		})
 	}
 	_, err = sqlstore.InspectSQLite(t.Context(), t.TempDir())
-	require.ErrorContains(t, err, "it is a folder")
+	require.ErrorContains(t, err, "it is a directory")
 }

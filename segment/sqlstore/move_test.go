@@ -10,7 +10,7 @@ import (
 	"github.com/leafd/leafd/segment"
 )
 
-// TestMoveIsOursAlone breaks the lock that Fetch's invariant 2 doesn't trust:
+// TestMoveIsOursAlone breaks the lock that sqlstore.F2 doesn't trust:
 // between our read of max_id and our write somebody else wrote.
 func TestMoveIsOursAlone(t *testing.T) {
 	ours := segment.Range{Lo: 1, Hi: 11, Step: 10}

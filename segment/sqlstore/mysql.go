@@ -13,8 +13,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// Time-outs of a DSN that names none. The driver's own are none at all: against
-// a server that was stopped in place, a query would never return.
+// Time-outs of a DSN that names none. The driver has none by default: against a
+// server that was stopped in place, a query would never return.
 const (
 	defaultTimeout      = 500 * time.Millisecond // to connect
 	defaultReadTimeout  = time.Second            // for any one answer
@@ -22,10 +22,10 @@ const (
 )
 
 const (
-	// defaultMaxConns bounds what one daemon asks of the server at once.
-	// Fetches are rare; more of them would only queue on rows.
-	defaultMaxConns = 8
-	maxIdleConns    = 2
+	// maxConns bounds what one daemon asks of the server at once. Fetches
+	// are rare; more of them would only queue on rows.
+	maxConns     = 8
+	maxIdleConns = 2
 	// maxIdleTime stays below sessionWait, so that the server never closes
 	// a connection that the pool holds for good.
 	maxIdleTime = 30 * time.Second
@@ -42,53 +42,42 @@ const (
 	lockWait = "1"
 )
 
-// MySQLOption changes how OpenMySQL works.
-type MySQLOption func(*mysqlOptions)
-
-type mysqlOptions struct {
-	maxConns int
-}
-
-// WithMaxConns bounds the connections of the pool, 1 or more; the default is 8.
-func WithMaxConns(n int) MySQLOption {
-	return func(o *mysqlOptions) { o.maxConns = max(1, n) }
-}
-
 // OpenMySQL returns the Store in the MySQL or MariaDB database that dsn names, in
 // the form of github.com/go-sql-driver/mysql. It connects to nothing yet: the
-// server may be down. An error tells of the dsn, and never repeats its password.
+// server may be down. An error says what is wrong with dsn, without its password.
 //
 // Where the dsn names no time-outs it gets timeout=500ms, readTimeout=1s and
 // writeTimeout=1s; zero counts as none named. What correctness rests on is set
 // whatever the dsn says: UTF-8, UTC, strict SQL mode, rows counted as found.
-func OpenMySQL(dsn string, opts ...MySQLOption) (*Store, error) {
-	options := mysqlOptions{maxConns: defaultMaxConns}
-	for _, set := range opts {
-		set(&options)
-	}
-	cfg, err := mysqlConfig(dsn)
+func OpenMySQL(dsn string) (*Store, error) {
+	cfg, inner, err := newMySQLConnector(dsn)
 	if err != nil {
 		return nil, err
 	}
-	inner, err := mysql.NewConnector(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("%w: the driver refuses it", ErrBadDSN)
-	}
-	idle := min(maxIdleConns, options.maxConns)
 	db := sql.OpenDB(mysqlConnector{inner})
-	db.SetMaxOpenConns(options.maxConns)
-	db.SetMaxIdleConns(idle)
+	db.SetMaxOpenConns(maxConns)
+	db.SetMaxIdleConns(maxIdleConns)
 	db.SetConnMaxIdleTime(maxIdleTime)
 	db.SetConnMaxLifetime(maxLifetime)
-	d := mysqlDialect()
-	return &Store{
-		database: &database{
-			db: db, readers: db, dialect: d, idle: idle,
-			place: "database " + cfg.DBName + " on " + cfg.Addr,
-		},
-		sql: newStatements(d),
-	}, nil
+	return newStore(&database{db: db, readers: db, dialect: mysqlDialect(), idle: maxIdleConns, place: placeOf(cfg)}), nil
 }
+
+// newMySQLConnector returns the driver's configuration for dsn, and a connector with
+// it, which has connected to nothing. ErrBadDSN.
+func newMySQLConnector(dsn string) (*mysql.Config, driver.Connector, error) {
+	cfg, err := mysqlConfig(dsn)
+	if err != nil {
+		return nil, nil, err
+	}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: the driver refuses it", ErrBadDSN)
+	}
+	return cfg, connector, nil
+}
+
+// placeOf names the database, without user and password.
+func placeOf(cfg *mysql.Config) string { return "database " + cfg.DBName + " on " + cfg.Addr }
 
 // mysqlConfig returns the driver's configuration for dsn.
 func mysqlConfig(dsn string) (*mysql.Config, error) {

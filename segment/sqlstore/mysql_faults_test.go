@@ -95,7 +95,7 @@ func (f *fetcher) awaitFailures(t testing.TB, n int) {
 // TestMySQLServerFaults takes one server through a crash, a hang and a stop
 // while two daemons fetch with the time-outs that a daemon has.
 func TestMySQLServerFaults(t *testing.T) {
-	server := mariadbtest.Start(t)
+	server := mariadbtest.Shared(t)
 	database, db := newTable(t, server, javaScript, "")
 	f := startFetcher(t, openMySQL(t, server.DSN(database)), openMySQL(t, server.DSN(database)))
 	f.awaitRanges(t, 100)
@@ -122,25 +122,29 @@ func TestMySQLServerFaults(t *testing.T) {
 // TestMySQLHung: nothing answers, and a fetch ends with its context; without an
 // end of the context, by the time-outs.
 func TestMySQLHung(t *testing.T) {
-	server := mariadbtest.Start(t)
+	server := mariadbtest.Shared(t)
 	database, db := newTable(t, server, javaScript, "")
 	dsn := server.DSN(database) + "?timeout=200ms&readTimeout=200ms&writeTimeout=200ms"
 	warm, cold := openMySQL(t, dsn), openMySQL(t, dsn)
 	_, err := warm.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
 	require.NoError(t, err)
 	server.Pause(t)
-	for name, store := range map[string]*sqlstore.Store{"with a connection": warm, "without a connection": cold} {
-		short := within(t, 100*time.Millisecond)
-		_, err = store.Fetch(short, "leaf-segment-test", 0, 0)
-		require.ErrorIs(t, err, context.DeadlineExceeded, name)
-		_, err = store.Fetch(t.Context(), "leaf-segment-test", 0, 0)
-		require.Error(t, err, name)
-		require.NotErrorIs(t, err, context.DeadlineExceeded, name)
-		require.Error(t, store.Each(t.Context(), func([]byte, int64, int64) error { return nil }), name)
-		_, err = store.List(t.Context())
-		require.Error(t, err, name)
-		require.Error(t, store.Delete(t.Context(), "leaf-segment-test"), name)
-	}
+	t.Run("meanwhile", func(t *testing.T) {
+		for name, store := range map[string]*sqlstore.Store{"with a connection": warm, "without a connection": cold} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				_, err := store.Fetch(within(t, 100*time.Millisecond), "leaf-segment-test", 0, 0)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				_, err = store.Fetch(t.Context(), "leaf-segment-test", 0, 0)
+				require.Error(t, err)
+				require.NotErrorIs(t, err, context.DeadlineExceeded)
+				require.Error(t, store.Each(t.Context(), func([]byte, int64, int64) error { return nil }))
+				_, err = store.List(t.Context())
+				require.Error(t, err)
+				require.Error(t, store.Delete(t.Context(), "leaf-segment-test"))
+			})
+		}
+	})
 	server.Resume(t)
 	for _, store := range []*sqlstore.Store{warm, cold} {
 		require.Eventually(t, func() bool {
@@ -153,7 +157,7 @@ func TestMySQLHung(t *testing.T) {
 
 // TestMySQLNotThereYet: the daemon starts before its database.
 func TestMySQLNotThereYet(t *testing.T) {
-	server := mariadbtest.Start(t)
+	server := mariadbtest.Shared(t)
 	database, _ := newTable(t, server, ourScript, "")
 	server.Stop(t)
 	store := openMySQL(t, server.DSN(database))
@@ -168,7 +172,7 @@ func TestMySQLNotThereYet(t *testing.T) {
 // TestMySQLReadOnly: the server became a replica. The fetch says so, and goes
 // through as soon as it is the primary again.
 func TestMySQLReadOnly(t *testing.T) {
-	server := mariadbtest.Start(t)
+	server := mariadbtest.Shared(t)
 	database, db := newTable(t, server, ourScript, "")
 	execSQL(t, db, "CREATE USER 'leafd'@'127.0.0.1' IDENTIFIED BY 's3cret'; "+
 		"GRANT SELECT, INSERT, UPDATE, DELETE ON leaf_alloc TO 'leafd'@'127.0.0.1'")
@@ -177,9 +181,9 @@ func TestMySQLReadOnly(t *testing.T) {
 	require.NoError(t, err)
 	execSQL(t, db, "SET GLOBAL read_only = 1")
 	_, err = store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+	execSQL(t, db, "SET GLOBAL read_only = 0")
 	require.ErrorContains(t, err, "takes no writes")
 	require.EqualValues(t, 2001, maxIDOf(t, db, "leaf-segment-test"))
-	execSQL(t, db, "SET GLOBAL read_only = 0")
 	r, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
 	require.NoError(t, err)
 	require.EqualValues(t, 2001, r.Lo)
@@ -228,6 +232,7 @@ func TestMySQLOneTagLocksNoOther(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for a second, the shortest that the server knows
 			server := mariadbtest.Shared(t)
 			database, db := newTable(t, server, c.script, c.before)
 			execSQL(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 1, 10), ('b', 1, 10), ('c', 1, 10)")

@@ -42,9 +42,9 @@ func newTable(t testing.TB, server *mariadbtest.Server, script, before string) (
 	return database, db
 }
 
-func openMySQL(t testing.TB, dsn string, opts ...sqlstore.MySQLOption) *sqlstore.Store {
+func openMySQL(t testing.TB, dsn string) *sqlstore.Store {
 	t.Helper()
-	store, err := sqlstore.OpenMySQL(dsn, opts...)
+	store, err := sqlstore.OpenMySQL(dsn)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	return store

@@ -48,7 +48,7 @@ func FuzzReserve(f *testing.F) {
 		var r segment.Range
 		maxID, step, err := row.values()
 		if err == nil {
-			r, err = reserve(maxID, step, want, floor, func(string, int64) string { return "" })
+			r, err = segment.Reserve(maxID, step, want, floor, func(string, int64) string { return "" })
 		}
 		if err != nil {
 			require.True(t, errors.Is(err, segment.ErrBadRow) || errors.Is(err, segment.ErrRegressed), "%v", err)

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
@@ -16,7 +17,7 @@ import (
 
 const (
 	// busyTimeout, in milliseconds, is how long SQLite itself waits for
-	// another process's lock. It does so deaf to the context, so it is
+	// another process's lock. It ignores the context meanwhile, so this is
 	// short, and the waiting is repeated from here.
 	busyTimeout = "100"
 	// busyAttempts of busyTimeout each make 5 s for a caller whose context
@@ -30,7 +31,7 @@ const (
 // segmentsSchema makes the table as the Java Leaf's script does, with its tag.
 // STRICT, for without it an integer that passes int64 becomes a REAL silently.
 // The columns have no CHECKs: a row that was set by hand is refused when it is
-// used, on every database alike, and the refusal says what mends it.
+// used, on every database alike, and the refusal says what fixes it.
 const segmentsSchema = `CREATE TABLE leaf_alloc (
   biz_tag TEXT NOT NULL PRIMARY KEY,
   max_id INTEGER NOT NULL DEFAULT 1,
@@ -53,7 +54,7 @@ func OpenSQLite(path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{database: db, sql: newStatements(db.dialect)}, nil
+	return newStore(db), nil
 }
 
 func sqliteDialect() *dialect {
@@ -67,15 +68,14 @@ func sqliteDialect() *dialect {
 	}
 }
 
-// sqliteDSN returns the driver's name for the file at path. Every commit is
-// synced: what was given out must be known after a power cut.
-func sqliteDSN(path string) (string, error) {
+// sqliteConnector returns a connector to the file at path; query are the settings of
+// its connections.
+func sqliteConnector(path, query string) (driver.Connector, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	query := "_pragma=busy_timeout(" + busyTimeout + ")&_pragma=synchronous(FULL)&_pragma=cache_size(-512)"
-	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(absolute), RawQuery: query}).String(), nil
+	return sqlite.NewConnector((&url.URL{Scheme: "file", Path: filepath.ToSlash(absolute), RawQuery: query}).String())
 }
 
 // sqliteDatabase returns the database in the file at path, unopened.
@@ -83,11 +83,8 @@ func sqliteDSN(path string) (string, error) {
 // One connection writes, so that within this process transactions queue for it
 // in order instead of polling for the file's lock; others read beside it.
 func sqliteDatabase(path string) (*database, error) {
-	dsn, err := sqliteDSN(path)
-	if err != nil {
-		return nil, err
-	}
-	connector, err := sqlite.NewConnector(dsn)
+	// Every commit is synced: what was given out must be known after a power cut.
+	connector, err := sqliteConnector(path, "_pragma=busy_timeout("+busyTimeout+")&_pragma=synchronous(FULL)&_pragma=cache_size(-512)")
 	if err != nil {
 		return nil, err
 	}
@@ -102,26 +99,31 @@ func sqliteDatabase(path string) (*database, error) {
 // ready makes sure that the database can be used, and holds our table.
 func (d *database) ready(ctx context.Context, wanted string) error {
 	for attempt := 1; ; attempt++ {
-		var found int
-		err := d.db.QueryRowContext(ctx,
-			"SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?", wanted).Scan(&found)
-		switch {
-		case err != nil && d.verdict(err) == verdictAgain && attempt < d.dialect.attempts:
-			// Another process is recovering the file, or has it to itself.
-		case err != nil:
-			return err
-		case found == 0:
-			return fmt.Errorf("it is a SQLite database without table %s, so not leafd's", wanted)
-		default:
+		err := d.hasTable(ctx, wanted)
+		if err == nil {
 			return d.useWAL(ctx)
+		}
+		// verdictAgain: another process is recovering the file, or has it to itself.
+		if d.verdict(err) != verdictAgain || attempt >= d.dialect.attempts {
+			return err
 		}
 	}
 }
 
-// useWAL has the database keep a write-ahead log, so that who reads keeps nobody
-// from writing. The file remembers it, and only a file that is known as ours is
-// changed so. Without the log all is as right, though slower: while another
-// process is in the way, it waits for another start.
+// hasTable returns an error for a database that isn't leafd's.
+func (d *database) hasTable(ctx context.Context, wanted string) error {
+	var found int
+	err := d.db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?", wanted).Scan(&found)
+	if err == nil && found == 0 {
+		err = fmt.Errorf("it is a SQLite database without table %s, so not leafd's", wanted)
+	}
+	return err
+}
+
+// useWAL has the database keep a write-ahead log, so that readers don't block
+// writers. The setting stays in the file, and only a file that is known to be leafd's
+// is changed. Without the log all is as correct, only slower: where another process is
+// in the way, the next start tries again.
 func (d *database) useWAL(ctx context.Context) error {
 	_, err := d.db.ExecContext(ctx, "PRAGMA journal_mode=WAL")
 	if err != nil && d.verdict(err) == verdictAgain {
@@ -151,7 +153,7 @@ func judgeSQLite(err error) (verdict, string) {
 		return verdictLost, "the file is damaged: stop leafd and restore it from a backup, " +
 			"then set max_id above every ID ever issued"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN:
-		return verdictReadOnly, "the file and its folder have to be writable for leafd's user"
+		return verdictReadOnly, "the file and its directory have to be writable for leafd's user"
 	case sqlite3.SQLITE_FULL:
 		return verdictAnswered, "the disk is full"
 	case sqlite3.SQLITE_IOERR:

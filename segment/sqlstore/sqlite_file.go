@@ -13,12 +13,13 @@ import (
 // makes it with schema where there is none.
 //
 // What holds, with several processes opening one path at once:
-//  1. A database appears under path whole, with its table and synced, or not at
-//     all. So a file without content or without the table was not left by a
-//     crash of ours, and is refused.
-//  2. A file that is there is never replaced.
-//  3. A new database never meets the write-ahead log of one that is gone:
-//     SQLite would play its pages into the new file.
+//
+//	sqlstore.O1  A database appears under path whole, with its table and synced, or not at
+//	    all. So a file without content or without the table was not left by a
+//	    crash of ours, and is refused.
+//	sqlstore.O2  A file that is there is never replaced.
+//	sqlstore.O3  A new database never meets the write-ahead log of one that is gone:
+//	    SQLite would play its pages into the new file.
 func openFile(path, wanted, schema string) (*database, error) {
 	if err := ensureFile(path, wanted, schema); err != nil {
 		return nil, fmt.Errorf("sqlstore: open %s: %w", path, err)
@@ -47,7 +48,7 @@ func ensureFile(path, wanted, schema string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
-		return errors.New("it is a folder, not a file")
+		return errors.New("it is a directory, not a file")
 	case err == nil && info.Size() == 0:
 		return errors.New("the file is empty, which leafd never leaves behind: put back what was there; " +
 			"only where no ID of it was ever used, remove it")
@@ -78,7 +79,7 @@ func createFile(path, wanted, schema string) (err error) {
 	if err := os.Link(temp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err // where the file exists now, another process was quicker
 	}
-	return syncFolder(filepath.Dir(path))
+	return syncDir(filepath.Dir(path))
 }
 
 // fill runs schema on the empty database at path, and closes it, which moves
@@ -96,11 +97,11 @@ func fill(path, schema string) error {
 	return errors.Join(err, db.close())
 }
 
-// syncFolder makes the names in a folder durable.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
+// syncDir makes the names in a directory durable.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -16,8 +16,8 @@ import (
 )
 
 func TestSQLiteNewFile(t *testing.T) {
-	folder := t.TempDir()
-	path := filepath.Join(folder, "segments.db")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "segments.db")
 	store := openSQLite(t, path)
 	rows, err := store.List(t.Context())
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestSQLiteNewFile(t *testing.T) {
 	require.EqualValues(t, 2000, rows[0].Step)
 	require.Equal(t, "Test leaf Segment Mode Get Id", rows[0].Description)
 
-	files, err := filepath.Glob(filepath.Join(folder, "*"))
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	require.NoError(t, err)
 	require.Contains(t, files, path)
 	for _, file := range files {
@@ -118,13 +118,13 @@ func TestSQLiteUnusableFile(t *testing.T) {
 			copy(content[100:4096], strings.Repeat("\xff", 4096))
 			write(t, path, content)
 		}, says: "damaged"},
-		"a folder": {make: func(t *testing.T, path string) { require.NoError(t, os.Mkdir(path, 0o700)) }, says: "a folder"},
+		"a directory": {make: func(t *testing.T, path string) { require.NoError(t, os.Mkdir(path, 0o700)) }, says: "a directory"},
 		"another program's": {make: func(t *testing.T, path string) {
 			_, err := rawSQLite(t, path).ExecContext(t.Context(), "CREATE TABLE songs (title TEXT)")
 			require.NoError(t, err)
 		}, says: "not leafd's"},
 		"marks": {make: func(t *testing.T, path string) {
-			marks, err := sqlstore.OpenMarks(path)
+			marks, err := sqlstore.OpenHighWater(path)
 			require.NoError(t, err)
 			require.NoError(t, marks.Close())
 		}, says: "not leafd's"},
@@ -133,7 +133,7 @@ func TestSQLiteUnusableFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "segments.db")
 			c.make(t, path)
-			before, _ := os.ReadFile(path) // a folder, or no file, has no content
+			before, _ := os.ReadFile(path) // a directory, or no file, has no content
 			store, err := sqlstore.OpenSQLite(path)
 			if err == nil {
 				require.NoError(t, store.Close())
@@ -147,8 +147,8 @@ func TestSQLiteUnusableFile(t *testing.T) {
 	_, err := sqlstore.OpenSQLite(filepath.Join(t.TempDir(), "nowhere", "segments.db"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "nowhere")
-	_, err = sqlstore.OpenMarks(t.TempDir())
-	require.ErrorContains(t, err, "a folder")
+	_, err = sqlstore.OpenHighWater(t.TempDir())
+	require.ErrorContains(t, err, "a directory")
 }
 
 // TestSQLiteDamagedRows: the schema is whole, the rows are not.
@@ -172,8 +172,8 @@ func TestSQLiteDamagedRows(t *testing.T) {
 // TestSQLiteOpenedAtOnce: whoever is first makes the file, and all have it.
 func TestSQLiteOpenedAtOnce(t *testing.T) {
 	for range 5 {
-		folder := t.TempDir()
-		path := filepath.Join(folder, "segments.db")
+		dir := t.TempDir()
+		path := filepath.Join(dir, "segments.db")
 		var mu sync.Mutex
 		var ranges []segment.Range // mu protects
 		var wg sync.WaitGroup
@@ -200,23 +200,23 @@ func TestSQLiteOpenedAtOnce(t *testing.T) {
 		require.Len(t, ranges, 8)
 		requireDisjoint(t, ranges)
 		require.EqualValues(t, 16001, ranges[7].Hi)
-		left, err := filepath.Glob(filepath.Join(folder, "*.new-*"))
+		left, err := filepath.Glob(filepath.Join(dir, "*.new-*"))
 		require.NoError(t, err)
 		require.Empty(t, left)
 	}
 }
 
-// TestMarksOutliveSegments: the segments' file is put back from yesterday, and
+// TestHighWaterOutlivesSegments: the segments' file is put back from yesterday, and
 // the marks tell.
-func TestMarksOutliveSegments(t *testing.T) {
-	folder := t.TempDir()
-	path := filepath.Join(folder, "segments.db")
+func TestHighWaterOutlivesSegments(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "segments.db")
 	store, err := sqlstore.OpenSQLite(path)
 	require.NoError(t, err)
 	require.NoError(t, store.Close())
 	yesterday, err := os.ReadFile(path)
 	require.NoError(t, err)
-	marks, err := sqlstore.OpenMarks(filepath.Join(folder, "marks.db"))
+	marks, err := sqlstore.OpenHighWater(filepath.Join(dir, "marks.db"))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, marks.Close()) }()
 
@@ -229,7 +229,7 @@ func TestMarksOutliveSegments(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(path, yesterday, 0o600))
 	store = openSQLite(t, path)
-	floor, err := marks.High(t.Context(), "leaf-segment-test")
+	floor, err := marks.Get(t.Context(), "leaf-segment-test")
 	require.NoError(t, err)
 	_, err = store.Fetch(t.Context(), "leaf-segment-test", 0, floor)
 	require.ErrorIs(t, err, segment.ErrRegressed)

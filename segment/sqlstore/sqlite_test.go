@@ -45,12 +45,12 @@ func TestSQLiteConformance(t *testing.T) {
 	})
 }
 
-func TestMarksConformance(t *testing.T) {
-	storetest.RunMarks(t, func(t *testing.T) func(t testing.TB) segment.Marks {
+func TestHighWaterConformance(t *testing.T) {
+	storetest.RunHighWater(t, func(t *testing.T) func(t testing.TB) segment.HighWater {
 		path := filepath.Join(t.TempDir(), "marks.db")
-		return func(t testing.TB) segment.Marks {
+		return func(t testing.TB) segment.HighWater {
 			t.Helper()
-			marks, err := sqlstore.OpenMarks(path)
+			marks, err := sqlstore.OpenHighWater(path)
 			require.NoError(t, err)
 			return marks
 		}

@@ -18,8 +18,10 @@ type Store struct {
 	sql statements // Immutable
 }
 
+func newStore(d *database) *Store { return &Store{database: d, sql: newStatements(d.dialect)} }
+
 // errNotMoved is returned when max_id was not moved in exactly one row, though
-// that row was just read and locked: the table's locks are none.
+// that row was just read and locked: the table's locks don't lock.
 var errNotMoved = errors.New("max_id did not move in exactly one row")
 
 var (
@@ -33,19 +35,20 @@ var (
 // What holds, with any number of daemons and of Java Leaf clients (which run
 // `UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = ?` and then read
 // max_id, in one transaction) on the table:
-//  1. The row is locked when it is read, so nobody moves max_id between our
-//     reading and our commit, whatever the isolation level: a locking read sees
-//     what was committed last. On SQLite the transaction has the file's write
-//     lock from its first statement.
-//  2. max_id is moved only from the value that was read, in exactly one row. So
-//     even where a lock was no lock, two fetches can't both move it.
-//  3. What the column then holds is what was written. A narrow column that
-//     clips a value, a floating one or a trigger would otherwise hand the next
-//     fetch a range that overlaps ours.
-//  4. Whatever is refused is rolled back, and every check of the row comes
-//     before the first write.
-//  5. The range is returned only after the commit was confirmed.
-//  6. The row is that of the tag, byte for byte.
+//
+//	sqlstore.F1  The row is locked when it is read, so nobody moves max_id between our
+//	    reading and our commit, whatever the isolation level: a locking read sees
+//	    what was committed last. On SQLite the transaction has the file's write
+//	    lock from its first statement.
+//	sqlstore.F2  max_id is moved only from the value that was read, in exactly one row. So
+//	    even where a lock was no lock, two fetches can't both move it.
+//	sqlstore.F3  What the column then holds is what was written. A narrow column that
+//	    clips a value, a floating one or a trigger would otherwise hand the next
+//	    fetch a range that overlaps ours.
+//	sqlstore.F4  Whatever is refused is rolled back, and every check of the row comes
+//	    before the first write.
+//	sqlstore.F5  The range is returned only after the commit was confirmed.
+//	sqlstore.F6  The row is that of the tag, byte for byte.
 func (s *Store) Fetch(ctx context.Context, tag string, want, floor int64) (segment.Range, error) {
 	var taken segment.Range
 	err := s.write(ctx, func(conn *sql.Conn) error {
@@ -57,8 +60,8 @@ func (s *Store) Fetch(ctx context.Context, tag string, want, floor int64) (segme
 		if err != nil {
 			return err
 		}
-		mend := func(column string, to int64) string { return s.dialect.mend(tag, column, to) }
-		if taken, err = reserve(maxID, step, want, floor, mend); err != nil {
+		fix := func(column string, to int64) string { return s.dialect.fix(tag, column, to) }
+		if taken, err = segment.Reserve(maxID, step, want, floor, fix); err != nil {
 			return err
 		}
 		return s.moveMaxID(ctx, conn, tag, taken)

@@ -92,7 +92,7 @@ func testAdminRefuses(t *testing.T, f *harness) {
 	require.EqualValues(t, 10, step)
 }
 
-func testAdminMends(t *testing.T, f *harness) {
+func testAdminFixes(t *testing.T, f *harness) {
 	ctx := patient(t)
 	f.add(t, "order", 1, 0)
 	_, err := f.store.Fetch(ctx, "order", 10, 0)

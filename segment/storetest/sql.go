@@ -45,7 +45,7 @@ func RunSQL(t *testing.T, open func(t *testing.T) SQLFixture) {
 	for name, test := range map[string]func(t *testing.T, f *sqlHarness){
 		"fetch while the row is locked":  testFetchLocked,
 		"fetch beside Java Leaf clients": testFetchBesideJavaLeaf,
-		"a refusal says what SQL helps":  testRegressedMend,
+		"a refusal says what SQL helps":  testRegressedFix,
 		"a description of NULL is empty": testNullDescription,
 		"an update tells its time":       testUpdateTime,
 	} {
@@ -168,8 +168,8 @@ func testFetchBesideJavaLeaf(t *testing.T, f *sqlHarness) {
 	requireContiguous(t, ranges, 1, maxID)
 }
 
-// testRegressedMend: the statement in the error is what helps.
-func testRegressedMend(t *testing.T, f *sqlHarness) {
+// testRegressedFix: the statement in the error is what helps.
+func testRegressedFix(t *testing.T, f *sqlHarness) {
 	f.add(t, "it's", 1, 10)
 	first := f.fetch(t, "it's", 10)
 	f.exec(t, "UPDATE leaf_alloc SET max_id = 3 WHERE biz_tag = ?", "it's")
@@ -177,9 +177,9 @@ func testRegressedMend(t *testing.T, f *sqlHarness) {
 	require.ErrorIs(t, err, segment.ErrRegressed)
 	require.ErrorContains(t, err, "max_id is 3,")
 	require.ErrorContains(t, err, "up to 11 were used")
-	const mend = "UPDATE leaf_alloc SET max_id = 11 WHERE biz_tag = 'it''s'"
-	require.ErrorContains(t, err, mend)
-	f.exec(t, mend)
+	const fix = "UPDATE leaf_alloc SET max_id = 11 WHERE biz_tag = 'it''s'"
+	require.ErrorContains(t, err, fix)
+	f.exec(t, fix)
 	r, err := f.store.Fetch(patient(t), "it's", 10, first.Hi)
 	require.NoError(t, err)
 	require.Equal(t, segment.Range{Lo: 11, Hi: 21, Step: 10}, r)

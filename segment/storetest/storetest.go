@@ -1,5 +1,5 @@
 // Package storetest is the conformance suite of segment.Store, segment.Admin and
-// segment.Marks: what every implementation has to do alike, on the real thing.
+// segment.HighWater: what every implementation has to do alike, on the real thing.
 package storetest
 
 import (
@@ -63,7 +63,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		"tags that can't be":                      testBadTags,
 		"create, list, update, delete":            testAdmin,
 		"create and update refuse what can't be":  testAdminRefuses,
-		"update and delete mend a spoilt row":     testAdminMends,
+		"update and delete fix a spoilt row":      testAdminFixes,
 		"each gives every row once":               testEach,
 		"each stops at an error":                  testEachStops,
 		"each gives nothing of an emptied table":  testEachEmpty,

@@ -1,4 +1,4 @@
-// Package certtest makes certificates for tests: authorities, and what they sign.
+// Package certtest makes authorities and certificates for tests.
 package certtest
 
 import (
@@ -63,8 +63,8 @@ func (a *Authority) Issue(t testing.TB, name string, change ...func(*x509.Certif
 	return Pair{Cert: a.sign(t, template, key), Key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})}
 }
 
-// Client returns how to speak with a server whose certificate this authority
-// signed, showing one of pairs.
+// Client returns the configuration of a client that trusts this authority and presents
+// one of pairs.
 func (a *Authority) Client(t testing.TB, pairs ...Pair) *tls.Config {
 	t.Helper()
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
@@ -79,10 +79,10 @@ func (a *Authority) Client(t testing.TB, pairs ...Pair) *tls.Config {
 	return conf
 }
 
-// Write writes text to a file, which is replaced whole, and returns its path.
-func Write(t testing.TB, folder, name string, text []byte) string {
+// Write replaces a file as a whole, and returns its path.
+func Write(t testing.TB, dir, name string, text []byte) string {
 	t.Helper()
-	path := filepath.Join(folder, name)
+	path := filepath.Join(dir, name)
 	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func Write(t testing.TB, folder, name string, text []byte) string {
 	return path
 }
 
-// sign returns the certificate of template and of key's owner.
+// sign returns a certificate of template for key.
 func (a *Authority) sign(t testing.TB, template *x509.Certificate, key *ecdsa.PrivateKey) []byte {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)

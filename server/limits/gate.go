@@ -1,20 +1,20 @@
-// Package limits says when a request is one too many: Gate counts what waits, and
+// Package limits decides when a request is one too many: Gate counts what waits, and
 // Rates what each key has used. Neither holds a lock while a request passes, nor
-// allocates for a key that it knows.
+// allocates for a known key.
 package limits
 
 import "sync/atomic"
 
-// Gate counts what is inside, in units of its user's, and lets nobody in once too
-// much is. It keeps:
+// Gate counts what is inside, in units that its user chooses, and admits nothing once
+// the limit is reached. It keeps:
 //
-//	L1  Enter looks at what is ahead alone, not at the size of who comes: what is
-//	    larger than the limit is served when there is room at all. So no more is
-//	    inside than the limit and the largest who came.
-//	L2  Enter counts only whom it lets in, in one step: of those who are turned
-//	    away nothing is seen by others, however many they are.
-//	L3  each Enter that let somebody in is followed by one Leave of the same size,
-//	    which is up to the caller: defer it.
+//	limits.L1  Enter considers only what is inside, not the size of the newcomer: one
+//	    that is larger than the limit is admitted when there is any room. So no more
+//	    is inside than the limit and the largest newcomer.
+//	limits.L2  Enter counts only what it admits, in one step: a refused call is never
+//	    visible to others.
+//	limits.L3  The caller follows each successful Enter by one Leave of the same size:
+//	    defer it.
 //
 // The zero value is an empty gate.
 type Gate struct {
@@ -23,14 +23,14 @@ type Gate struct {
 	_      [56]byte
 }
 
-// Enter counts size more inside, unless limit or more are; 0 and less is no limit.
+// Enter adds size, unless limit or more is inside; 0 and less is no limit.
 func (g *Gate) Enter(size, limit int64) bool {
 	for {
 		inside := g.inside.Load()
-		if limit > 0 && inside >= limit { // L1
+		if limit > 0 && inside >= limit { // limits.L1
 			return false
 		}
-		if g.inside.CompareAndSwap(inside, inside+size) { // L2
+		if g.inside.CompareAndSwap(inside, inside+size) { // limits.L2
 			return true
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 func TestGateLooksAtWhatIsAhead(t *testing.T) {
 	var g Gate
-	require.True(t, g.Enter(50, 10), "larger than the limit, and nobody ahead")
+	require.True(t, g.Enter(50, 10), "larger than the limit, and nothing ahead")
 	require.False(t, g.Enter(1, 10))
 	require.True(t, g.Enter(1, 0), "no limit")
 	require.True(t, g.Enter(1, -1), "no limit")
@@ -22,8 +22,8 @@ func TestGateLooksAtWhatIsAhead(t *testing.T) {
 	require.Zero(t, g.Inside())
 }
 
-// L1, L2: at no moment more is inside than the limit and one more who was let in at
-// the last place, and who is turned away turns nobody else away.
+// limits.L1, limits.L2: at no moment more is inside than the limit and one more that was admitted at
+// the last place, and a refused call causes no other refusal.
 func TestGateUnderLoad(t *testing.T) {
 	const limit, size, clients, rounds = 8, 3, 16, 20_000
 	var g Gate

@@ -24,21 +24,21 @@ const (
 	sets = 8192
 )
 
-// fine is the units of a nanosecond in which debts are kept, so that rounding takes
-// less than a thousandth of the highest rate. 63 bits hold 18 years of them.
+// fine is the number of units in a nanosecond. Debts are kept in these units, so that
+// rounding costs less than a thousandth of the highest rate. 63 bits hold 18 years.
 const fine = 16
 
 // retired is the debt of an account that is no longer in the table.
 const retired = math.MinInt64
 
-// Limit is a rate and a burst, made ready to use. The zero value is no limit.
+// Limit is a rate and a burst, prepared for use. The zero value is no limit.
 type Limit struct {
-	each  int64 // the time that one takes at the rate
-	burst int64 // the time that a whole burst takes
+	each  int64 // the cost of one ID, as time at the rate
+	burst int64 // the cost of a whole burst
 }
 
-// NewLimit returns the limit of rate a second, 1 to MaxRate, and of burst at once,
-// 1 to MaxBurst. Values beyond are taken for the nearest.
+// NewLimit returns the limit of rate a second, 1 to MaxRate, and of burst at once, 1 to
+// MaxBurst. Values out of range are clamped.
 func NewLimit(rate, burst int) Limit {
 	rate, burst = min(max(rate, 1), MaxRate), min(max(burst, 1), MaxBurst)
 	each := (int64(time.Second)*fine + int64(rate) - 1) / int64(rate)
@@ -50,43 +50,43 @@ func (l Limit) On() bool { return l.each > 0 }
 
 // Rates knows what each key has used of its limit. It keeps:
 //
-//	R1  in any time T, a key takes at most rate*T and one burst (or, in place of the
-//	    burst, one batch that is larger): an account is the time by which all that
-//	    was taken is paid for at the rate (GCRA, ITU-T I.371), it only grows, by one
-//	    compare-and-swap a request, and what would move it further ahead of now than
-//	    a burst is refused. A batch larger than the burst needs the whole burst
-//	    saved up, and is paid for afterwards.
-//	R2  what is refused is charged nothing, and told how long to wait: the same
-//	    request passes then, if nobody else uses the key.
-//	R3  no two keys share an account: the key itself is compared, not its hash.
-//	R4  memory is bounded: Capacity accounts, in sets of 16 by a hash that nobody
-//	    outside can foresee. A full set gives up an account that is paid for, which
-//	    is as good as none; where all 16 owe, the one that owes least, and counts it:
-//	    that key has its burst anew. Who invents keys by the million so displaces
-//	    invented keys, and not the busy one.
-//	R5  an account is charged only while it is in the table: who gives one up makes
-//	    it unusable first, and who finds it so looks again.
+//	limits.R1  In any time T, a key takes at most rate*T and one burst (or, in place of
+//	    the burst, one larger batch). An account is the time by which everything taken
+//	    is paid for at the rate (GCRA, ITU-T I.371). It only grows, by one
+//	    compare-and-swap a request; a request that would move it further ahead of now
+//	    than a burst is refused. A batch larger than the burst needs the whole burst
+//	    saved up, and its remainder is paid for afterwards.
+//	limits.R2  A refused request is charged nothing, and Take returns how long to wait:
+//	    the same request passes then, if nobody else uses the key.
+//	limits.R3  No two keys share an account: the key itself is compared, not its hash.
+//	limits.R4  Memory is bounded to Capacity accounts, in sets of 16 by a hash that
+//	    clients can't predict. A full set evicts an account without debt, which is as
+//	    good as none; where all 16 have debts, it evicts the smallest and counts the
+//	    eviction: that key has its whole burst again. So a client that invents
+//	    millions of keys displaces invented keys, and not the busy one.
+//	limits.R5  An account is charged only while it is in the table: it is marked as
+//	    retired before it is evicted, and a request that finds the mark looks again.
 //
-// The clock is the caller's, and monotonic: steps of the wall clock are nothing to it.
-// It is safe for concurrent use. Make one with NewRates.
+// The caller passes a monotonic clock, so that steps of the wall clock don't matter.
+// Rates is safe for concurrent use. Make one with NewRates.
 type Rates struct {
-	seed   maphash.Seed // R4
+	seed   maphash.Seed // limits.R4
 	table  []set        // immutable; as many as a power of two
 	forgot atomic.Uint64
 }
 
-// set is the accounts whose keys' hashes end alike, filled from the front.
+// set has the accounts of keys whose hashes have the same low bits, filled from the front.
 type set struct {
-	// hints are bits of the keys' hashes, so that a look at the others' keys is
-	// saved. One that is out of date sends a reader to add, which knows.
+	// hints are bits of the keys' hashes, so that few keys have to be compared. A
+	// reader misled by a stale one calls add, which locks.
 	hints    [ways]atomic.Uint32
-	mu       sync.Mutex // held while an account is put in or replaced, and by no one else
+	mu       sync.Mutex // held only while an account is added or replaced
 	accounts [ways]atomic.Pointer[account]
 }
 
 type account struct {
 	key  string       // immutable
-	paid atomic.Int64 // when all is paid for, in units of fine; retired once it is given up
+	paid atomic.Int64 // when everything is paid for, in units of fine; retired once evicted
 }
 
 // NewRates returns a Rates that knows no key. It takes 1.6 MB.
@@ -94,12 +94,11 @@ func NewRates() *Rates { return newRates(sets) }
 
 func newRates(sets int) *Rates { return &Rates{seed: maphash.MakeSeed(), table: make([]set, sets)} }
 
-// Forgot returns how many accounts that owed something were given up for want of
-// room.
+// Forgot returns how many accounts with a debt were evicted for want of room.
 func (r *Rates) Forgot() uint64 { return r.forgot.Load() }
 
-// Take charges n, 1 or more, to the key, or returns how long to wait for that; now is
-// a monotonic clock. It keeps nothing of key.
+// Take charges n, 1 or more, to the key, or returns how long to wait until it can; now
+// is a monotonic clock. It doesn't retain key.
 func (r *Rates) Take(key []byte, n int, now time.Duration, limit Limit) (wait time.Duration, ok bool) {
 	hash := maphash.Bytes(r.seed, key)
 	s, hint := &r.table[hash&uint64(len(r.table)-1)], hintOf(hash) //nolint:gosec // a length
@@ -109,14 +108,14 @@ func (r *Rates) Take(key []byte, n int, now time.Duration, limit Limit) (wait ti
 		if a == nil {
 			a = r.add(s, key, hint, at)
 		}
-		if owed, there := a.charge(int64(n)*limit.each, at, limit.burst); there { // R5
+		if owed, there := a.charge(int64(n)*limit.each, at, limit.burst); there { // limits.R5
 			return time.Duration((owed + fine - 1) / fine), owed == 0
 		}
 	}
 }
 
-// charge adds cost to the account, or returns by how much it is too early for that;
-// there is false when the account was given up.
+// charge adds cost to the account, or returns how much too early that is; there is false
+// when the account was evicted.
 func (a *account) charge(cost, now, burst int64) (early int64, there bool) {
 	for {
 		paid := a.paid.Load()
@@ -124,7 +123,7 @@ func (a *account) charge(cost, now, burst int64) (early int64, there bool) {
 			return 0, false
 		}
 		from := max(paid, now)
-		if early := from + min(cost, burst) - burst - now; early > 0 { // R1
+		if early := from + min(cost, burst) - burst - now; early > 0 { // limits.R1
 			return early, true
 		}
 		if a.paid.CompareAndSwap(paid, from+cost) {
@@ -133,15 +132,15 @@ func (a *account) charge(cost, now, burst int64) (early int64, there bool) {
 	}
 }
 
-// hintOf returns bits of a hash that don't choose the set, and never 0.
+// hintOf returns bits of a hash that don't select the set, and never 0.
 func hintOf(hash uint64) uint32 { return uint32(hash>>32) | 1 }
 
-// find returns the account of key; nil when it has none, or just gets one.
+// find returns the account of key; nil when it has none, or is just being added.
 func (s *set) find(key []byte, hint uint32) *account {
 	for i := range s.hints {
 		switch s.hints[i].Load() {
 		case hint:
-			if a := s.accounts[i].Load(); a != nil && a.key == string(key) { // R3
+			if a := s.accounts[i].Load(); a != nil && a.key == string(key) { // limits.R3
 				return a
 			}
 		case 0:
@@ -151,8 +150,8 @@ func (s *set) find(key []byte, hint uint32) *account {
 	return nil
 }
 
-// add puts an account for key into s, in the place of another where it is full. It
-// returns the one that is there when somebody was first.
+// add adds an account for key to s, in place of another where s is full. It returns the
+// existing one when another goroutine was faster.
 func (r *Rates) add(s *set, key []byte, hint uint32, now int64) *account {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +170,7 @@ func (r *Rates) add(s *set, key []byte, hint uint32, now int64) *account {
 			least, at = paid, i
 		}
 	}
-	if s.accounts[at].Load().paid.Swap(retired) > now { // R5
+	if s.accounts[at].Load().paid.Swap(retired) > now { // limits.R5
 		r.forgot.Add(1)
 	}
 	s.put(at, fresh, hint)

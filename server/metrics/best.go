@@ -2,7 +2,7 @@ package metrics
 
 import "slices"
 
-// best keeps the first n of many by compare, in order. No two of them may be equal.
+// best collects the first n by compare, in order. No two may be equal.
 type best[T any] struct {
 	n       int
 	compare func(a, b T) int

@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// described is a metric that is made at each scrape.
+// described is a metric that is built at each scrape.
 type described struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
@@ -53,7 +53,7 @@ var (
 	descFailing     = gauge("segment_failed_attempts", "Attempts to fetch a range that failed since the last one that worked; the same tags.", "tag")
 )
 
-// all lists what is above.
+// all lists the metrics above.
 func all() []described {
 	return []described{
 		descReady, descWorkerInfo, descWorkerState,

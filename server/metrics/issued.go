@@ -11,29 +11,29 @@ import (
 const (
 	// rankEvery is how often busier tags may take the place of shown ones.
 	rankEvery = time.Minute
-	// busier is how many times the rate of a shown tag another must have to take its
-	// place, and leastRate the least it must have, in IDs a second: tags of about one
-	// rate would change places for ever, and each change is a new series to Prometheus.
+	// A tag replaces a shown one only when its rate is busier times as high, and at
+	// least leastRate, in IDs a second: tags of similar rates would otherwise change
+	// places forever, and each change is a new series to Prometheus.
 	busier    = 2
 	leastRate = 1
 )
 
-// issued is what segment_ids_issued_total shows: MaxTags tags of their own, the
-// others together. Which they are changes; counters must not go backwards for that.
-// It keeps:
+// issued is the source of segment_ids_issued_total: MaxTags tags have their own series,
+// the rest share one. Which tags these are changes, but no counter may go backwards. It
+// keeps:
 //
-//	T1  A shown tag's series has what the tag issued since it is shown. Where no ID of
-//	    it was ever counted among the rest, it has all that it issued. While the tag
-//	    is shown its series never falls.
-//	T2  The series of the rest never falls. What was counted there stays there when a
-//	    tag is shown, and a tag that is shown no longer, or is gone, leaves what its
-//	    series had there.
-//	T3  All series together are what all tags have issued, those that are gone
-//	    included, as of the scrape.
-//	T4  There are at most MaxTags series and that of the rest.
-//	T5  A tag that is not showable is always among the rest.
+//	metrics.T1  A shown tag's series has the IDs issued since it is shown, or all of
+//	    them if none was ever counted in the rest. While the tag is shown, its series
+//	    never falls.
+//	metrics.T2  The series of the rest never falls. It keeps what was counted there
+//	    when a tag becomes shown, and gets the series of a tag that is no longer shown
+//	    or was removed.
+//	metrics.T3  The sum of all series is what all tags have issued up to the scrape,
+//	    including tags that were removed.
+//	metrics.T4  There are at most MaxTags series and that of the rest.
+//	metrics.T5  A tag that is not showable is always in the rest.
 //
-// T3 is kept by counting each tag's growth exactly once, in one of the series.
+// metrics.T3 is kept by counting each tag's growth exactly once, in one of the series.
 type issued struct {
 	mu    sync.Mutex
 	seen  map[string]int64   // mu protects; IDs of each tag ever used that are counted in some series
@@ -46,7 +46,7 @@ type issued struct {
 	hidden best[rated]   // mu protects; the busiest tags that aren't shown
 }
 
-// series is one of a tag.
+// series is the series of a tag.
 type series struct {
 	ids  int64
 	rate float64
@@ -63,7 +63,7 @@ func newIssued() *issued {
 	return &issued{seen: map[string]int64{}, shown: map[string]*series{}}
 }
 
-// begin begins a scrape, which end ends. A second one at the same time waits.
+// begin begins a scrape, which end ends. A concurrent one waits.
 func (i *issued) begin(now time.Duration) {
 	i.mu.Lock()
 	i.pass++
@@ -73,7 +73,7 @@ func (i *issued) begin(now time.Duration) {
 	}}
 }
 
-// see takes in that tag has issued total IDs so far.
+// see records that tag has issued total IDs so far.
 func (i *issued) see(tag string, total int64, rate float64) {
 	before, known := i.seen[tag]
 	grown := max(0, total-before)
@@ -111,14 +111,14 @@ func (i *issued) end(put func(tag string, ids int64)) {
 	put(Rest, i.rest)
 }
 
-// hide puts a tag among the rest (T2).
+// hide moves a tag to the rest (metrics.T2).
 func (i *issued) hide(tag string) {
 	i.rest += i.shown[tag].ids
 	delete(i.shown, tag)
 }
 
-// rank shows hidden tags where there is room, and, once every rankEvery, where they
-// are much busier than shown ones.
+// rank shows hidden tags where there is room and, each rankEvery, in place of shown ones
+// that are much less busy.
 func (i *issued) rank() {
 	due := i.now-i.ranked >= rankEvery
 	var idlest []rated
@@ -138,6 +138,6 @@ func (i *issued) rank() {
 		default:
 			return
 		}
-		i.shown[tag.name] = &series{rate: tag.rate, pass: i.pass} // T1: from here on
+		i.shown[tag.name] = &series{rate: tag.rate, pass: i.pass} // metrics.T1: from here on
 	}
 }

@@ -34,7 +34,7 @@ func (i *issued) scraped(t *testing.T, now time.Duration, tags map[string]tagged
 		all[tag] = ids
 	})
 	require.Contains(t, all, Rest)
-	require.LessOrEqual(t, len(all), MaxTags+1, "T4")
+	require.LessOrEqual(t, len(all), MaxTags+1, "metrics.T4")
 	return all
 }
 
@@ -101,20 +101,20 @@ func TestIssuedRandomWalk(t *testing.T) {
 				continue
 			}
 			require.Contains(t, present, name, "a tag that is gone is shown")
-			require.NotEqual(t, "\xff", name, "T5")
+			require.NotEqual(t, "\xff", name, "metrics.T5")
 			was, shown := before[name]
 			_, seen := known[name]
 			switch {
 			case shown:
-				require.Equal(t, was+grown[name], ids, "T1: %s", name)
+				require.Equal(t, was+grown[name], ids, "metrics.T1: %s", name)
 			case seen:
-				require.Zero(t, ids, "T1: %s is shown from here on", name)
+				require.Zero(t, ids, "metrics.T1: %s is shown from here on", name)
 				changes++
 			case ids == 0 && len(before)-1+fresh > MaxTags:
 				// All places were taken when it was looked at, and one came free in
 				// this very scrape: its IDs are among the rest already.
 			default:
-				require.Equal(t, grown[name], ids, "T1: %s was never counted elsewhere", name)
+				require.Equal(t, grown[name], ids, "metrics.T1: %s was never counted elsewhere", name)
 			}
 		}
 		for name, tag := range present {
@@ -123,8 +123,8 @@ func TestIssuedRandomWalk(t *testing.T) {
 		for _, ids := range known {
 			all += ids
 		}
-		require.GreaterOrEqual(t, got[Rest], before[Rest], "T2")
-		require.Equal(t, all, sum(got), "T3")
+		require.GreaterOrEqual(t, got[Rest], before[Rest], "metrics.T2")
+		require.Equal(t, all, sum(got), "metrics.T3")
 		before = got
 	}
 	require.Greater(t, changes, 30, "the walk changes what is shown")
@@ -173,7 +173,7 @@ func TestIssuedShowsTheBusiest(t *testing.T) {
 	require.Len(t, got, MaxTags+1)
 }
 
-// TestIssuedTagsWithoutASeries are counted all the same (T5).
+// TestIssuedTagsWithoutASeries are counted all the same (metrics.T5).
 func TestIssuedTagsWithoutASeries(t *testing.T) {
 	i := newIssued()
 	for _, name := range []string{Rest, "\xff\xfe", string(make([]byte, 129))} {
@@ -200,7 +200,7 @@ func TestIssuedOfAService(t *testing.T) {
 	store := segmenttest.NewStore()
 	store.Set("order", 0, 1000)
 	_, m, reg := newFake(t)
-	svc, err := segment.New(segment.Config{Store: store, Marks: segmenttest.NewMarks(), Wait: time.Minute, Fetched: m.Fetched})
+	svc, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater(), Wait: time.Minute, Fetched: m.Fetched})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

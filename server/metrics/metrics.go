@@ -1,8 +1,8 @@
-// Package metrics shows Prometheus what worker, zkreg, segment and snowflake know.
-// It reads them when it is scraped, and counts nothing that they don't. A scrape
-// waits for nobody: neither for ZooKeeper nor for the database nor for a lock that
-// the request path takes. What it shows is bounded, however many tags and peers
-// there are. docs/METRICS.md has every metric of the daemon.
+// Package metrics exports the state of worker, zkreg, segment and snowflake to
+// Prometheus. It reads them at the scrape, and counts nothing that they don't. A scrape
+// waits neither for ZooKeeper nor for the database nor for a lock of the request path.
+// The number of series is bounded, however many tags and peers there are.
+// docs/METRICS.md has every metric of the daemon.
 package metrics
 
 import (
@@ -18,9 +18,10 @@ import (
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
+	"github.com/leafd/leafd/zkreg/zksession"
 )
 
-// Worker tells of this daemon's worker ID; *worker.Worker is one.
+// Worker is the state of this daemon's worker ID; *worker.Worker is one.
 type Worker interface {
 	Stats() worker.Stats
 	Record() worker.Record
@@ -28,19 +29,19 @@ type Worker interface {
 	Threshold() time.Duration
 }
 
-// Generator tells of what was not served at once; *snowflake.Generator is one.
+// Generator counts the calls that were not served at once; *snowflake.Generator is one.
 type Generator interface {
 	Stats() snowflake.Stats
 }
 
-// Session tells of the session with ZooKeeper; *zkreg.Registry is one.
+// Session is the session with ZooKeeper; *zkreg.Registry is one.
 type Session interface {
-	Session() zkreg.SessionInfo
+	Session() zksession.Info
 }
 
-// Segments tells of the tags; *segment.Service is one.
+// Segments is the state of the tags; *segment.Service is one.
 type Segments interface {
-	// Len is how many tags there are.
+	// Len returns how many tags there are.
 	Len() int
 	// Used calls yield with the state of each tag that was ever used.
 	Used(yield func(segment.Status) bool)
@@ -53,7 +54,7 @@ var (
 	_ Segments  = (*segment.Service)(nil)
 )
 
-// Snowflake is what there is to tell once snowflake IDs are issued.
+// Snowflake has the sources of the metrics of snowflake IDs.
 type Snowflake struct {
 	Worker    Worker
 	Generator Generator
@@ -64,19 +65,19 @@ type Snowflake struct {
 
 // Config is what Metrics need.
 type Config struct {
-	// Registerer gets all of it. Required.
+	// Registerer gets the metrics. Required.
 	Registerer prometheus.Registerer
 	// Clock is the daemon's. Required.
 	Clock clock.Clock
 	// Ready tells whether the daemon is ready, as GET /readyz does. Required. It
 	// must not block.
 	Ready func() bool
-	// States are the states of a worker, the first of them that of a daemon that
-	// isn't there yet; none where snowflake IDs are switched off.
+	// States are the states of a worker, beginning with that of a daemon without a
+	// worker ID; none where snowflake IDs are switched off.
 	States []string
 }
 
-// Metrics are the metrics of one daemon. What is not set yet, or never, is left out.
+// Metrics are the metrics of one daemon. Sources that are not set are left out.
 type Metrics struct {
 	cfg       Config // immutable
 	snowflake atomic.Pointer[Snowflake]
@@ -100,13 +101,13 @@ func New(cfg Config) (*Metrics, error) {
 	return m, nil
 }
 
-// SetSnowflake tells of snowflake IDs from the next scrape on.
+// SetSnowflake adds snowflake IDs from the next scrape on.
 func (m *Metrics) SetSnowflake(s Snowflake) { m.snowflake.Store(&s) }
 
-// SetSession tells of the session with ZooKeeper from the next scrape on.
+// SetSession adds the session with ZooKeeper from the next scrape on.
 func (m *Metrics) SetSession(s Session) { m.session.Store(&s) }
 
-// SetSegments tells of the tags from the next scrape on.
+// SetSegments adds the tags from the next scrape on.
 func (m *Metrics) SetSegments(s Segments) { m.segments.Store(&s) }
 
 // Describe implements prometheus.Collector.
@@ -138,7 +139,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 // page is one scrape.
 type page struct{ to chan<- prometheus.Metric }
 
-// put shows value. labels are those of d, in its order, in valid UTF-8.
+// put sends value. labels are those of d, in its order, in valid UTF-8.
 func (p page) put(d described, value float64, labels ...string) {
 	p.to <- prometheus.MustNewConstMetric(d.desc, d.kind, value, labels...)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/leafd/leafd/segment/segmenttest"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg"
+	"github.com/leafd/leafd/zkreg/zksession"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -31,7 +31,7 @@ type fake struct {
 	samples   []clock.Sample
 	threshold time.Duration
 	generator snowflake.Stats
-	session   zkreg.SessionInfo
+	session   zksession.Info
 	tags      []segment.Status
 	state     string
 	ready     bool
@@ -50,9 +50,9 @@ func (f fakeWorker) Threshold() time.Duration { return f.threshold }
 func (f fakeWorker) Peers() ([]clock.Sample, clock.Verdict, clock.Millis) {
 	return f.samples, clock.Estimate(f.samples, clock.Median), 1
 }
-func (f fakeGenerator) Stats() snowflake.Stats   { return f.generator }
-func (f fakeSession) Session() zkreg.SessionInfo { return f.session }
-func (f fakeSegments) Len() int                  { return 2 * len(f.tags) }
+func (f fakeGenerator) Stats() snowflake.Stats { return f.generator }
+func (f fakeSession) Session() zksession.Info  { return f.session }
+func (f fakeSegments) Len() int                { return 2 * len(f.tags) }
 func (f fakeSegments) Used(yield func(segment.Status) bool) {
 	for _, st := range f.tags {
 		if !yield(st) {
@@ -154,7 +154,7 @@ func TestWhatIsShown(t *testing.T) {
 		TickWaits: 1, RollbackWaits: 2, CeilingWaits: 3,
 		RefusedBackwards: 4, RefusedCeiling: 5, RefusedExhausted: 6, RefusedStopped: 7, GivenUp: 8,
 	}
-	f.session = zkreg.SessionInfo{State: zkreg.SessionDisconnected, Connects: 3, Expiries: 2}
+	f.session = zksession.Info{State: zksession.Disconnected, Connects: 3, Expiries: 2}
 	f.tags = []segment.Status{
 		{Tag: "order", Used: true, Issued: 100, Rate: 10, Remaining: 90 * time.Second, Step: 1000},
 		{Tag: "failing", Used: true, Issued: 5, Remaining: segment.Forever, Step: 2, Failures: 4},
@@ -220,7 +220,7 @@ func TestADaemonAlone(t *testing.T) {
 	}
 }
 
-// crowd makes f a daemon with very many tags and peers, hostile ones among them.
+// crowd makes f a daemon with very many tags and peers, including hostile ones.
 func (f *fake) crowd(tags, peers int) {
 	f.tags = []segment.Status{{Tag: "\xff", Used: true, Failures: 1, Issued: 1}, {Tag: Rest, Used: true, Failures: 1, Issued: 1}}
 	for n := range tags {
@@ -317,7 +317,7 @@ func BenchmarkScrapeOfAService(b *testing.B) {
 		store.Set(fmt.Sprintf("tag-%06d", n), 0, 1000)
 	}
 	_, m, reg := newFake(b)
-	svc, err := segment.New(segment.Config{Store: store, Marks: segmenttest.NewMarks(), Wait: time.Minute, Fetched: m.Fetched})
+	svc, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater(), Wait: time.Minute, Fetched: m.Fetched})
 	require.NoError(b, err)
 	ctx, stop := context.WithCancel(b.Context())
 	ended := make(chan error, 1)

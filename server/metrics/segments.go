@@ -16,8 +16,8 @@ import (
 // MaxTags is how many tags have series of their own.
 const MaxTags = 50
 
-// Rest is the label of all other tags together. A tag of this very name is always
-// among them, so that the label means nothing else.
+// Rest is the label of all other tags together. A tag with this very name is always one
+// of them, so that the label is unambiguous.
 const Rest = "_other"
 
 // showable tells whether a tag may have series of its own.
@@ -63,13 +63,13 @@ type endangered struct {
 	failures  int
 }
 
-// inDanger leaves out tags that nobody asks and that lack nothing.
+// inDanger is false for tags that are unused, and for idle ones whose fetches work.
 func inDanger(st segment.Status) bool {
 	return st.Used && (st.Failures > 0 || st.Remaining < segment.Forever)
 }
 
-// compareDanger has the tags first whose fetches fail, and then those that last the
-// shortest: a busy tag on a small step is always short of IDs, and no news.
+// compareDanger orders tags whose fetches fail first, then those that last the shortest:
+// a busy tag with a small step is always short of IDs, which is normal.
 func compareDanger(a, b endangered) int {
 	return cmp.Or(
 		-cmp.Compare(min(a.failures, 1), min(b.failures, 1)),
@@ -85,7 +85,7 @@ func seconds(d time.Duration) float64 {
 	return d.Seconds()
 }
 
-// fetches keeps how the attempts to fetch a range went.
+// fetches counts the attempts to fetch a range.
 type fetches struct {
 	took   prometheus.Histogram
 	failed *prometheus.CounterVec
@@ -120,7 +120,7 @@ func newFetches() fetches {
 func (m *Metrics) Fetched(_ string, took time.Duration, err error) {
 	m.fetches.took.Observe(took.Seconds())
 	switch {
-	case err == nil, errors.Is(err, segment.ErrUnknownTag): // the row is gone, and so is the tag
+	case err == nil, errors.Is(err, segment.ErrUnknownTag): // the row was removed, and the tag with it
 	case errors.Is(err, segment.ErrRegressed):
 		m.fetches.failed.WithLabelValues(reasonRegressed).Inc()
 	case errors.Is(err, segment.ErrBadRow):

@@ -8,14 +8,14 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg"
+	"github.com/leafd/leafd/zkreg/zksession"
 )
 
 // MaxPeers is how many peers have a clock_offset_seconds.
 const MaxPeers = 50
 
-// maxAddress is the longest address of a peer that becomes a label, in bytes: it is
-// what others wrote into ZooKeeper.
+// maxAddress is the longest peer address that becomes a label, in bytes: other programs
+// may have written it into ZooKeeper.
 const maxAddress = 256
 
 // Where the clock is recorded: values of the label "to".
@@ -71,7 +71,7 @@ func collectPeers(p page, w Worker) {
 	if verdict.Answered > 0 {
 		p.put(descEstimate, verdict.Offset.Seconds())
 	}
-	// A name is shown once: the same series twice would cost the whole page.
+	// The same series twice would make the whole scrape fail.
 	shown := make(map[string]bool, MaxPeers)
 	for _, s := range farthest(samples) {
 		if !shown[s.Address] {
@@ -81,8 +81,8 @@ func collectPeers(p page, w Worker) {
 	}
 }
 
-// farthest returns the samples with the largest offsets to either side, of those
-// that have one and an address that can be shown.
+// farthest returns the samples with the largest offsets to either side. It skips those
+// without an offset or with an address that can't be a label.
 func farthest(samples []clock.Sample) []clock.Sample {
 	first := best[clock.Sample]{n: MaxPeers, compare: func(a, b clock.Sample) int {
 		return cmp.Or(cmp.Compare(b.Offset.Abs(), a.Offset.Abs()), strings.Compare(a.Address, b.Address))
@@ -117,8 +117,8 @@ func collectGenerator(p page, g Generator) {
 	}
 }
 
-func collectSession(p page, s zkreg.SessionInfo) {
-	for _, state := range zkreg.SessionStates() {
+func collectSession(p page, s zksession.Info) {
+	for _, state := range zksession.States() {
 		p.flag(descSession, state == s.State, string(state))
 	}
 	p.put(descConnects, float64(s.Connects))

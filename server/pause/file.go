@@ -20,7 +20,7 @@ import (
 	"github.com/leafd/leafd/segment"
 )
 
-// The file in the data folder, for people to read and for leafd to write.
+// The file in the data directory: people may read it, only leafd writes it.
 const (
 	fileName = "stops.json"
 	version  = 1
@@ -35,9 +35,9 @@ var leftover = regexp.MustCompile(`^\.stops\.json[0-9]+$`)
 // document is the file. The checksum is of the list as encoding/json writes it
 // without indentation.
 type document struct {
-	Leafd   int    `json:"leafd"` // version
-	SHA256  string `json:"sha256"`
-	Stopped []Stop `json:"stopped"`
+	Leafd   int     `json:"leafd"` // version
+	SHA256  string  `json:"sha256"`
+	Stopped []Entry `json:"stopped"`
 }
 
 // fileOps are the steps of a write that tests make fail.
@@ -61,19 +61,14 @@ func realFiles() fileOps {
 	}
 }
 
-// write makes tags what the next Open finds, or returns ErrNotRecorded. mu is held.
-func (s *Stops) write(tags map[string]*Stop) error {
-	list := make([]Stop, 0, len(tags))
-	for _, stop := range tags {
-		list = append(list, *stop)
-	}
-	sortList(list)
-	content, err := encode(list)
+// write records tags for the next Open, or returns ErrNotRecorded. mu is held.
+func (s *List) write(tags map[string]*Entry) error {
+	content, err := encode(sorted(tags))
 	if err == nil {
-		err = s.files.write(s.folder, content) // T3
+		err = s.files.write(s.root, content) // pause.T3
 	}
 	if err == nil {
-		err = s.files.syncDir(s.folder)
+		err = s.files.syncDir(s.root)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrNotRecorded, fileName, err)
@@ -81,7 +76,7 @@ func (s *Stops) write(tags map[string]*Stop) error {
 	return nil
 }
 
-func encode(list []Stop) ([]byte, error) {
+func encode(list []Entry) ([]byte, error) {
 	sum, err := checksum(list)
 	if err != nil {
 		return nil, err
@@ -90,7 +85,7 @@ func encode(list []Stop) ([]byte, error) {
 	return append(content, '\n'), err
 }
 
-func checksum(list []Stop) (string, error) {
+func checksum(list []Entry) (string, error) {
 	plain, err := json.Marshal(list)
 	if err != nil {
 		return "", err
@@ -99,9 +94,9 @@ func checksum(list []Stop) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// read returns the list in the folder; none where there is no file (T4).
-func read(folder *os.Root) ([]*Stop, error) {
-	st, err := folder.Lstat(fileName)
+// read returns the list in the directory; none where there is no file (pause.T4).
+func read(root *os.Root) ([]*Entry, error) {
+	st, err := root.Lstat(fileName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
@@ -110,7 +105,7 @@ func read(folder *os.Root) ([]*Stop, error) {
 	case !st.Mode().IsRegular():
 		return nil, damaged("it is no regular file")
 	}
-	f, err := folder.Open(fileName)
+	f, err := root.Open(fileName)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +118,7 @@ func read(folder *os.Root) ([]*Stop, error) {
 }
 
 // decode returns the list in content, or ErrDamaged.
-func decode(content []byte) ([]*Stop, error) {
+func decode(content []byte) ([]*Entry, error) {
 	if len(content) > maxBytes {
 		return nil, damaged("it has more than %d bytes", maxBytes)
 	}
@@ -144,14 +139,14 @@ func decode(content []byte) ([]*Stop, error) {
 		return nil, damaged("its list is not the one that its checksum is of")
 	}
 	seen := make(map[string]bool, len(doc.Stopped))
-	list := make([]*Stop, 0, len(doc.Stopped))
-	for _, stop := range doc.Stopped {
-		odd := strings.ContainsFunc(stop.Tag+stop.Reason, unicode.IsControl)
-		if stop.Tag == "" || len(stop.Tag) > segment.MaxTagBytes || odd || seen[stop.Tag] || utf8.RuneCountInString(stop.Reason) > MaxReason {
-			return nil, damaged("it has an entry that leafd never wrote, for the tag %.40q", stop.Tag)
+	list := make([]*Entry, 0, len(doc.Stopped))
+	for _, entry := range doc.Stopped {
+		odd := strings.ContainsFunc(entry.Tag+entry.Reason, unicode.IsControl)
+		if entry.Tag == "" || len(entry.Tag) > segment.MaxTagBytes || odd || seen[entry.Tag] || utf8.RuneCountInString(entry.Reason) > MaxReason {
+			return nil, damaged("it has an entry that leafd never wrote, for the tag %.40q", entry.Tag)
 		}
-		seen[stop.Tag] = true
-		list = append(list, &stop)
+		seen[entry.Tag] = true
+		list = append(list, &entry)
 	}
 	return list, nil
 }
@@ -162,10 +157,10 @@ func damaged(format string, args ...any) error {
 		"start leafd, and stop the tags again that are to be stopped", ErrDamaged, fmt.Sprintf(format, args...))
 }
 
-// removeLeftovers removes what a crash left behind. What can't be removed is in
-// nobody's way.
-func removeLeftovers(folder *os.Root) {
-	self, err := folder.Open(".")
+// removeLeftovers removes the temporary files of a crash. One that can't be removed
+// does no harm.
+func removeLeftovers(root *os.Root) {
+	self, err := root.Open(".")
 	if err != nil {
 		return
 	}
@@ -173,7 +168,7 @@ func removeLeftovers(folder *os.Root) {
 	names, _ := self.Readdirnames(-1)
 	for _, name := range names {
 		if leftover.MatchString(name) {
-			_ = folder.Remove(name)
+			_ = root.Remove(name)
 		}
 	}
 }

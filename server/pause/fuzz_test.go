@@ -21,7 +21,7 @@ func FuzzList(f *testing.F) {
 		f.Add([]byte(list))
 	}
 	f.Fuzz(func(t *testing.T, list []byte) {
-		var given []Stop
+		var given []Entry
 		if json.Unmarshal(list, &given) != nil {
 			return
 		}

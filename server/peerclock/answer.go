@@ -11,7 +11,7 @@ import (
 	"github.com/leafd/leafd/clock"
 )
 
-// answer is what a leafd says of itself and its clock.
+// answer is what a leafd says about itself and its clock.
 type answer struct {
 	node, owner string // empty while it starts
 	timestamp   clock.Millis
@@ -19,7 +19,7 @@ type answer struct {
 
 const maxName = 255 // bytes of a node's or an owner's name
 
-// parseAnswer reads the body of GET /api/clock. ErrAnswer, with what is there
+// parseAnswer reads the body of GET /api/clock. It returns ErrAnswer with what was found
 // instead: a service that isn't leafd must not be taken for a clock.
 func parseAnswer(body []byte) (answer, error) {
 	var a struct {
@@ -40,8 +40,8 @@ func parseAnswer(body []byte) (answer, error) {
 	return answer{node: a.Node, owner: a.Owner, timestamp: at}, nil
 }
 
-// plausible tells whether t can be a clock in milliseconds, be it a wrong one: a
-// time in seconds or microseconds can't.
+// plausible tells whether t can be a clock in milliseconds, even a wrong one. A time in
+// seconds or microseconds can't.
 func plausible(t clock.Millis) bool {
 	first := clock.MillisOf(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
 	end := clock.MillisOf(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -61,7 +61,7 @@ func isName(s string) bool {
 	return true
 }
 
-// quote returns the beginning of what somebody else sent, harmless to print.
+// quote returns the beginning of untrusted bytes, safe to print.
 func quote(b []byte) string {
 	const most = 64
 	if len(b) <= most {

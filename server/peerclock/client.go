@@ -15,45 +15,45 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// Why a peer's clock isn't known; the Err of a Sample wraps one of them, with
-// the address and what was seen there.
+// Sentinels of this package. The Err of a Sample wraps one of them, with the address and
+// what was received.
 var (
 	// ErrAddress is for an address that is not host:port.
 	ErrAddress = errors.New("peerclock: not an address")
-	// ErrUnreachable is for a peer that could not be connected to, or that
-	// did not answer in time.
+	// ErrUnreachable is for a peer that refused the connection or did not answer in
+	// time.
 	ErrUnreachable = errors.New("peerclock: no answer")
-	// ErrAnswer is for an answer that can't be a leafd's.
+	// ErrAnswer is for an answer that can't have come from a leafd.
 	ErrAnswer = errors.New("peerclock: the answer is not a leafd's clock")
-	// ErrStepped is for an answer that was measured twice, while our own clock
-	// was set or the machine slept both times.
+	// ErrStepped is for a peer that was asked twice: both times our own clock stepped,
+	// or the machine was suspended.
 	ErrStepped = errors.New("peerclock: our own clock stepped meanwhile")
 )
 
 const (
-	// DefaultTimeout is what one peer gets for connection and answer.
+	// DefaultTimeout bounds connection and answer of one peer.
 	DefaultTimeout = time.Second
 	// MaxTimeout is the longest Timeout: half of it is how wrong an offset can be.
 	MaxTimeout = time.Minute
-	// DefaultParallel is how many peers are asked at once. A thousand that are
-	// all silent take eight seconds so.
+	// DefaultParallel is how many peers are asked at once: a thousand silent ones
+	// take eight seconds.
 	DefaultParallel = 128
 )
 
 // Config is what a Client needs. Zero values get the default.
 type Config struct {
-	// Clock is ours, which the peers' are compared with. Required.
+	// Clock is our own, with which the peers' are compared. Required.
 	Clock clock.Clock
-	// Timeout is what one peer gets for connection and answer; it is also the
-	// longest round trip that a sample may have.
+	// Timeout bounds connection and answer of one peer; it is also the longest round
+	// trip of a sample.
 	Timeout time.Duration
 	// Parallel is how many peers are asked at once.
 	Parallel int
-	// TLS is how peers that serve TLS are asked; nil: with no certificate of ours,
-	// and theirs unverified, so that an answer is worth what it is in plain HTTP.
+	// TLS is used for peers that serve TLS. With nil we present no certificate and
+	// verify none, and an answer is worth no more than over plain HTTP.
 	TLS *tls.Config
-	// Secure is whether TLS or plain HTTP is tried first, and whether the other is
-	// tried at all: while a cluster moves over to TLS there are peers of both kinds.
+	// Secure says whether TLS or plain HTTP is tried first, and whether the other is
+	// tried at all: while a cluster migrates to TLS, it has peers of both kinds.
 	Secure Secure
 }
 
@@ -65,18 +65,18 @@ const (
 	PlainFirst Secure = iota
 	// TLSFirst tries plain HTTP where a peer doesn't speak TLS.
 	TLSFirst
-	// TLSOnly believes nothing that came in plain HTTP, which anybody on the way
-	// could have said.
+	// TLSOnly accepts no answer over plain HTTP, which anybody on the network path
+	// could have sent.
 	TLSOnly
 )
 
-// Client asks peers. It is safe for concurrent use and holds nothing open
-// between two calls.
+// Client asks peers. It is safe for concurrent use, and has no open connection between
+// two calls.
 type Client struct {
 	cfg Config // immutable
 }
 
-var _ worker.Asker = (*Client)(nil)
+var _ worker.ClockProber = (*Client)(nil)
 
 // New returns a Client. It fails without a clock and for numbers out of range.
 func New(cfg Config) (*Client, error) {
@@ -102,23 +102,23 @@ func New(cfg Config) (*Client, error) {
 	return &Client{cfg: cfg}, nil
 }
 
-// Ask asks all addresses (host:port; an IPv6 one in brackets) for their clocks,
+// Probe asks all addresses (host:port; an IPv6 one in brackets) for their clocks,
 // and returns one sample each, in the order given. It keeps:
 //
-//	A1  Every sample has an Err, or an Offset and RTT that were measured on one
-//	    exchange, during which our own clock did not step.
-//	A2  What isn't known to be a leafd's clock is an Err, never an Offset: a
-//	    proxy's page, a redirect, another service on that port.
-//	A3  The true offset is within RTT/2 (and half a millisecond, and stepTolerance)
-//	    of Offset, and RTT is at most Timeout.
-//	A4  A peer costs at most twice Timeout, and at any moment 64 KiB and one
-//	    connection, which is closed before Ask returns; it can't make Ask connect to
-//	    anybody else.
-//	A5  With TLSOnly nothing is sent to a peer, and nothing read, before it passed
-//	    Config.TLS.
+//	peerclock.A1  Every sample has either an Err, or an Offset and RTT of one exchange
+//	    during which our own clock did not step.
+//	peerclock.A2  An answer that isn't known to be a leafd's clock is an Err, never an
+//	    Offset: a proxy's page, a redirect, another service on that port.
+//	peerclock.A3  The true offset is within RTT/2 (and half a millisecond, and
+//	    stepTolerance) of Offset, and RTT is at most Timeout.
+//	peerclock.A4  A peer costs at most twice Timeout, and at any moment 64 KiB and one
+//	    connection, which is closed before Probe returns; it can't make Probe connect
+//	    to any other host.
+//	peerclock.A5  With TLSOnly nothing is sent to a peer, and nothing is read from it,
+//	    before Config.TLS has verified it.
 //
 // When ctx ends, the peers that have not answered by then are ErrUnreachable.
-func (c *Client) Ask(ctx context.Context, addresses []string) []clock.Sample {
+func (c *Client) Probe(ctx context.Context, addresses []string) []clock.Sample {
 	samples := make([]clock.Sample, len(addresses))
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -137,7 +137,7 @@ func (c *Client) Ask(ctx context.Context, addresses []string) []clock.Sample {
 	return samples
 }
 
-// ask asks one peer, and once more where our own clock spoilt the first time (A1).
+// ask asks one peer, and again if our own clock stepped the first time (peerclock.A1).
 func (c *Client) ask(ctx context.Context, address string) clock.Sample {
 	host, err := checkAddress(address)
 	if err != nil {
@@ -150,10 +150,9 @@ func (c *Client) ask(ctx context.Context, address string) clock.Sample {
 	return s
 }
 
-// stepTolerance is how far our clocks may have moved against each other during
-// an exchange. They are not read at one instant, so that they seem to have moved
-// by some milliseconds on a busy machine. It is nothing beside a threshold of
-// seconds.
+// stepTolerance is how far our clocks may have moved against each other during an
+// exchange. They are not read at the same instant, so that on a busy machine they seem to
+// have moved by some milliseconds. It is small compared to a threshold of seconds.
 const stepTolerance = 100 * time.Millisecond
 
 // once is one exchange with one peer.
@@ -193,19 +192,18 @@ func (c *Client) once(ctx context.Context, address, host string) clock.Sample {
 	return s
 }
 
-// farthest is the greatest offset in milliseconds: beyond it a time.Duration
-// (292 years) has no room for it and half a round trip.
+// farthest is the largest offset in milliseconds: together with half a round trip, a
+// larger one would overflow a time.Duration (292 years).
 const farthest = (1<<63 - 1 - int64(MaxTimeout)) / int64(time.Millisecond)
 
 // offset returns how far peer is ahead of our wall clock: peer + rtt/2 - received.
 //
-// Peers tell whole milliseconds, rounded down: on average they are half a
-// millisecond further. Without that half, two clocks that are equal would seem
-// to differ, always to one side.
+// Peers send whole milliseconds, rounded down: on average they are half a millisecond
+// further. Without that half, equal clocks would seem to differ, always to one side.
 func offset(peer clock.Millis, received clock.Reading, rtt time.Duration) time.Duration {
 	const half = time.Millisecond / 2
 	wall := received.Wall()
 	within := received.WallNS - int64(wall)*int64(time.Millisecond)
-	apart := min(max(int64(peer-wall), -farthest), farthest)
-	return time.Duration(apart)*time.Millisecond - time.Duration(within) + half + rtt/2
+	difference := min(max(int64(peer-wall), -farthest), farthest)
+	return time.Duration(difference)*time.Millisecond - time.Duration(within) + half + rtt/2
 }

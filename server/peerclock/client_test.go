@@ -34,10 +34,10 @@ func TestConfigIsChecked(t *testing.T) {
 			require.ErrorContains(t, err, test.want)
 		})
 	}
-	require.Empty(t, newClient(t, nil).Ask(t.Context(), nil))
+	require.Empty(t, newClient(t, nil).Probe(t.Context(), nil))
 }
 
-// A3, against real leafds: the round trip bounds the error.
+// peerclock.A3, against real leafds: the round trip bounds the error.
 func TestLeafdsWithOtherClocks(t *testing.T) {
 	c := newClient(t, nil)
 	for _, skew := range []time.Duration{0, 7 * time.Second, -7 * time.Second, 24 * time.Hour, -24 * 365 * time.Hour} {
@@ -94,7 +94,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// A2: nothing but a leafd's clock gives an offset, and the error says what is there.
+// peerclock.A2: nothing but a leafd's clock gives an offset, and the error says what is there.
 func TestWhatIsNotALeafd(t *testing.T) {
 	c := newClient(t, nil)
 	var elsewhere atomic.Int64
@@ -210,7 +210,7 @@ func TestPeersThatAreSilent(t *testing.T) {
 	defer close(hold)
 	leafd := startLeafd(t, "127.0.0.1", 0, nil)
 	addresses := []string{closed.Addr().String(), blackhole.Addr().String(), half, "localhost:" + port, dribbles}
-	list := impatient.Ask(t.Context(), addresses)
+	list := impatient.Probe(t.Context(), addresses)
 	require.Len(t, list, len(addresses))
 	for i, s := range list {
 		require.Equal(t, addresses[i], s.Address)
@@ -224,7 +224,7 @@ func TestPeersThatAreSilent(t *testing.T) {
 	require.ErrorContains(t, list[1].Err, "within 50ms")
 	require.ErrorContains(t, list[1].Err, blackhole.Addr().String())
 
-	// The silent ones hold up nobody who answers.
+	// Silent peers don't delay those that answer.
 	patient := newClient(t, func(cfg *peerclock.Config) { cfg.Parallel = 2 })
 	ctx, cancel := context.WithCancel(t.Context())
 	asked := make(chan []clock.Sample, 1)
@@ -235,7 +235,7 @@ func TestPeersThatAreSilent(t *testing.T) {
 		answered <- struct{}{}
 	})
 	go func() {
-		asked <- patient.Ask(ctx, []string{blackhole.Addr().String(), counting, counting, leafd, counting})
+		asked <- patient.Probe(ctx, []string{blackhole.Addr().String(), counting, counting, leafd, counting})
 	}()
 	for range 3 {
 		<-answered
@@ -252,7 +252,7 @@ func TestPeersThatAreSilent(t *testing.T) {
 func TestAskAfterTheEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	list := newClient(t, nil).Ask(ctx, []string{"127.0.0.1:1", startLeafd(t, "127.0.0.1", 0, nil)})
+	list := newClient(t, nil).Probe(ctx, []string{"127.0.0.1:1", startLeafd(t, "127.0.0.1", 0, nil)})
 	for _, s := range list {
 		require.ErrorIs(t, s.Err, peerclock.ErrUnreachable)
 		require.ErrorIs(t, s.Err, context.Canceled)
@@ -283,7 +283,7 @@ func TestManyPeers(t *testing.T) {
 		addresses[i] = leafd
 	}
 	c := newClient(t, func(cfg *peerclock.Config) { cfg.Parallel = parallel })
-	for _, s := range c.Ask(t.Context(), addresses) {
+	for _, s := range c.Probe(t.Context(), addresses) {
 		require.NoError(t, s.Err)
 	}
 	require.False(t, tooMany.Load())

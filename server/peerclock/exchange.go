@@ -23,8 +23,7 @@ const (
 	headerBytes = 4 << 10
 	// answerBytes is the longest body that is read.
 	answerBytes = 64 << 10
-	// path asks for the clock alone: the list of the peer's own peers grows
-	// with the cluster, and nobody reads it here.
+	// path leaves out the list of the peer's own peers, which grows with the cluster.
 	path = "/api/clock?peers=no"
 )
 
@@ -34,28 +33,28 @@ type trip struct {
 	body           []byte
 }
 
-// exchange asks one peer, and once more where it speaks the other language.
+// exchange asks one peer, and again where it speaks the other protocol.
 func (c *Client) exchange(ctx context.Context, address, host string) (trip, error) {
 	secure := c.cfg.Secure != PlainFirst
 	x, err := c.attempt(ctx, address, host, secure)
-	if err == nil || c.cfg.Secure == TLSOnly || !errors.Is(err, errLanguage) {
+	if err == nil || c.cfg.Secure == TLSOnly || !errors.Is(err, errProtocol) {
 		return x, err
 	}
 	second, serr := c.attempt(ctx, address, host, !secure)
 	if ctx.Err() != nil || errors.Is(serr, errNoTLS) {
-		return trip{}, err // which was its language
+		return trip{}, err // the first was the right protocol
 	}
 	return second, serr
 }
 
-// errLanguage marks the failures that may come from asking in plain HTTP who speaks
-// TLS, or the other way round.
-var errLanguage = errors.New("in this language")
+// errProtocol marks errors that may come from plain HTTP to a peer that speaks TLS, or the
+// other way round.
+var errProtocol = errors.New("in this protocol")
 
-// errNoTLS marks the failures of a handshake in which the peer spoke no TLS.
+// errNoTLS marks errors of a handshake in which the peer spoke no TLS.
 var errNoTLS = errors.New("no TLS")
 
-// marked is an error with marks that its text doesn't show.
+// marked is an error with marks that don't appear in its text.
 type marked struct {
 	error
 	marks []error
@@ -64,13 +63,13 @@ type marked struct {
 // Unwrap returns the error and its marks.
 func (m marked) Unwrap() []error { return append([]error{m.error}, m.marks...) }
 
-func language(err error) error { return marked{err, []error{errLanguage}} }
+func wrongProtocol(err error) error { return marked{err, []error{errProtocol}} }
 
-// attempt asks one peer. The round trip begins once there is a connection: a
-// handshake that took long says nothing of the clock.
+// attempt asks one peer. The round trip begins once there is a connection: a long
+// handshake says nothing about the clock.
 //
-// It reads the answer with fasthttp and does without its client, which takes no
-// context, resends by itself, and counts the connecting in.
+// It reads the answer with fasthttp, but not with fasthttp's client, which takes no
+// context, retries by itself, and includes connecting in the time.
 func (c *Client) attempt(ctx context.Context, address, host string, secure bool) (trip, error) {
 	clk := c.cfg.Clock
 	var dialer net.Dialer
@@ -79,7 +78,7 @@ func (c *Client) attempt(ctx context.Context, address, host string, secure bool)
 		return trip{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	defer nc.Close() //nolint:errcheck // nothing was written that could be lost
-	// A deadline in the past ends what is under way; there is no other one.
+	// A deadline in the past aborts reads and writes; no other deadline is set.
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	spoken := nc
@@ -90,25 +89,25 @@ func (c *Client) attempt(ctx context.Context, address, host string, secure bool)
 		}
 		spoken = over
 	}
-	heard := &counted{Conn: spoken}
+	counting := &counted{Conn: spoken}
 
 	x := trip{sent: read(clk)}
-	if _, err := io.WriteString(heard, "GET "+path+" HTTP/1.1\r\nHost: "+host+"\r\nUser-Agent: leafd\r\nAccept: application/json\r\nConnection: close\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(counting, "GET "+path+" HTTP/1.1\r\nHost: "+host+"\r\nUser-Agent: leafd\r\nAccept: application/json\r\nConnection: close\r\n\r\n"); err != nil {
 		return trip{}, fmt.Errorf("%w from %s: %w", ErrUnreachable, address, err)
 	}
 	resp := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(resp)
-	err = resp.ReadLimitBody(bufio.NewReaderSize(heard, headerBytes), answerBytes)
-	// The time at the end of the answer, not at its beginning: a peer that
-	// hesitates in between makes the round trip longer, and not the offset wrong.
+	err = resp.ReadLimitBody(bufio.NewReaderSize(counting, headerBytes), answerBytes)
+	// The time is that of the answer's end: a peer that pauses within it makes the
+	// round trip longer, but not the offset wrong.
 	x.received = read(clk)
 	if err != nil {
-		return trip{}, heard.explain(err, address)
+		return trip{}, counting.explain(err, address)
 	}
 	if resp.StatusCode() != fasthttp.StatusOK {
 		err := fmt.Errorf("%w: HTTP status %d, from %s", ErrAnswer, resp.StatusCode(), address)
-		if resp.StatusCode() == fasthttp.StatusBadRequest { // what servers of TLS answer plain HTTP
-			err = language(err)
+		if resp.StatusCode() == fasthttp.StatusBadRequest { // what TLS servers answer to plain HTTP
+			err = wrongProtocol(err)
 		}
 		return trip{}, err
 	}
@@ -122,8 +121,8 @@ func (c *Client) attempt(ctx context.Context, address, host string, secure bool)
 // wide is how long a reading of our clocks may take.
 const wide = 10 * time.Millisecond
 
-// read reads our clocks, a few times if need be. They are read one after the
-// other: where the machine has us wait in between, it looks like a suspend.
+// read reads our clocks, repeatedly if necessary. They are read one after the other: if
+// the process is descheduled in between, it looks like a suspend.
 func read(clk clock.Clock) clock.Reading {
 	r := clk.Read()
 	for range 10 {
@@ -135,7 +134,7 @@ func read(clk clock.Clock) clock.Reading {
 	return r
 }
 
-// counted remembers what a connection gave before it failed.
+// counted records how much was read from a connection, and its error.
 type counted struct {
 	net.Conn
 	bytes int
@@ -150,18 +149,18 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// explain tells a peer that is gone from one that speaks another language. The
-// text of fasthttp's error is left out: it quotes kilobytes of what was sent.
+// explain distinguishes a peer that is gone from one that speaks another protocol. It
+// leaves out the text of fasthttp's error, which quotes kilobytes of the answer.
 func (c *counted) explain(err error, address string) error {
 	switch {
 	case c.err != nil && !errors.Is(c.err, io.EOF):
-		return language(fmt.Errorf("%w from %s: %w", ErrUnreachable, address, c.err))
+		return wrongProtocol(fmt.Errorf("%w from %s: %w", ErrUnreachable, address, c.err))
 	case c.bytes == 0:
-		return language(fmt.Errorf("%w from %s: it closed the connection", ErrUnreachable, address))
+		return wrongProtocol(fmt.Errorf("%w from %s: it closed the connection", ErrUnreachable, address))
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		return fmt.Errorf("%w: longer than %d KiB, from %s", ErrAnswer, answerBytes>>10, address)
 	}
-	return language(fmt.Errorf("%w: %d bytes that are no HTTP response, or not all of one, from %s", ErrAnswer, c.bytes, address))
+	return wrongProtocol(fmt.Errorf("%w: %d bytes that are no HTTP response, or not all of one, from %s", ErrAnswer, c.bytes, address))
 }
 
 // noTLS is the error of a handshake that failed.
@@ -170,15 +169,15 @@ func noTLS(err error, address string) error {
 	var network *net.OpError
 	switch {
 	case errors.As(err, &record):
-		return marked{fmt.Errorf("%w: it speaks no TLS, from %s", ErrAnswer, address), []error{errLanguage, errNoTLS}}
+		return marked{fmt.Errorf("%w: it speaks no TLS, from %s", ErrAnswer, address), []error{errProtocol, errNoTLS}}
 	case errors.As(err, &network) && network.Op != "remote error", errors.Is(err, io.EOF):
 		return marked{fmt.Errorf("%w from %s: TLS: %w", ErrUnreachable, address, err), []error{errNoTLS}}
 	}
 	return fmt.Errorf("%w from %s: TLS: %w", ErrUnreachable, address, err)
 }
 
-// checkAddress returns address as it goes into the Host header. Everything that
-// could mean something else there, or to the resolver, is ErrAddress.
+// checkAddress returns address as it goes into the Host header. It returns ErrAddress for
+// an address that could mean something else there, or to the resolver.
 func checkAddress(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

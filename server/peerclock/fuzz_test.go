@@ -59,7 +59,7 @@ func FuzzExchange(f *testing.F) {
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		answer.Store(&sent)
 		before := clock.MillisOf(time.Now())
-		s := c.Ask(context.Background(), []string{ln.Addr().String()})[0]
+		s := c.Probe(context.Background(), []string{ln.Addr().String()})[0]
 		after := clock.MillisOf(time.Now())
 		if s.Err != nil {
 			require.True(t, errors.Is(s.Err, ErrAnswer) || errors.Is(s.Err, ErrUnreachable) || errors.Is(s.Err, ErrStepped), s.Err)

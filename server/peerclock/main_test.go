@@ -43,7 +43,7 @@ func newClient(t *testing.T, change func(*peerclock.Config)) *peerclock.Client {
 // askOne asks one peer.
 func askOne(t *testing.T, c *peerclock.Client, address string) clock.Sample {
 	t.Helper()
-	list := c.Ask(t.Context(), []string{address})
+	list := c.Probe(t.Context(), []string{address})
 	require.Len(t, list, 1)
 	require.Equal(t, address, list[0].Address)
 	return list[0]

@@ -22,10 +22,10 @@ import (
 // certificates returns those of a daemon: signed by ca, and checking others by it.
 func certificates(t *testing.T, ca *certtest.Authority, change ...func(*x509.Certificate)) *server.Certificates {
 	t.Helper()
-	pair, folder := ca.Issue(t, "leafd", change...), t.TempDir()
+	pair, dir := ca.Issue(t, "leafd", change...), t.TempDir()
 	c, err := server.OpenCertificates(server.CertificateFiles{
-		Cert: certtest.Write(t, folder, "tls.crt", pair.Cert), Key: certtest.Write(t, folder, "tls.key", pair.Key),
-		ClientCA: certtest.Write(t, folder, "ca.crt", ca.PEM),
+		Cert: certtest.Write(t, dir, "tls.crt", pair.Cert), Key: certtest.Write(t, dir, "tls.key", pair.Key),
+		ClientCA: certtest.Write(t, dir, "ca.crt", ca.PEM),
 	}, 0, nil)
 	require.NoError(t, err)
 	return c
@@ -72,14 +72,14 @@ func startWith(t *testing.T, conf *tls.Config) *counting {
 // moves over to TLS, and on to certificates of clients.
 func TestEveryKindOfPeer(t *testing.T) {
 	ca, strange := certtest.New(t, "ca"), certtest.New(t, "strange")
-	ours, theirs := certificates(t, ca), certificates(t, strange)
+	ours, foreign := certificates(t, ca), certificates(t, strange)
 	serversOnly := func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }
 	clientsOnly := func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }
 	peers := map[string]*counting{
 		"plain":            startWith(t, nil),
 		"TLS":              startWith(t, ours.Server(false)),
 		"mutual":           startWith(t, ours.Server(true)),
-		"of another CA":    startWith(t, theirs.Server(false)),
+		"of another CA":    startWith(t, foreign.Server(false)),
 		"for clients only": startWith(t, certificates(t, ca, clientsOnly).Server(false)),
 	}
 	none := map[string]int64{}
@@ -93,7 +93,7 @@ func TestEveryKindOfPeer(t *testing.T) {
 			c.TLS, c.Secure = certificates(t, ca, serversOnly).Client(false), peerclock.TLSFirst
 		}, map[string]int64{"plain": 2, "TLS": 1, "of another CA": 1, "for clients only": 1}},
 		"mutual":             {func(c *peerclock.Config) { c.TLS, c.Secure = ours.Client(true), peerclock.TLSOnly }, map[string]int64{"TLS": 1, "mutual": 1}},
-		"mutual, another CA": {func(c *peerclock.Config) { c.TLS, c.Secure = theirs.Client(true), peerclock.TLSOnly }, map[string]int64{"of another CA": 1}},
+		"mutual, another CA": {func(c *peerclock.Config) { c.TLS, c.Secure = foreign.Client(true), peerclock.TLSOnly }, map[string]int64{"of another CA": 1}},
 		"mutual, without a CA": {func(c *peerclock.Config) {
 			c.TLS, c.Secure = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "localhost"}, peerclock.TLSOnly
 		}, none},
@@ -110,14 +110,14 @@ func TestEveryKindOfPeer(t *testing.T) {
 					require.Equal(t, want, ln.accepted.Load()-before, kind)
 				} else {
 					require.Error(t, s.Err, kind)
-					require.LessOrEqual(t, ln.accepted.Load()-before, int64(2), "A4")
+					require.LessOrEqual(t, ln.accepted.Load()-before, int64(2), "peerclock.A4")
 				}
 			}
 		})
 	}
 }
 
-// A5: with TLSOnly nobody is believed, or told anything, in plain HTTP.
+// peerclock.A5: with TLSOnly nothing is accepted from a peer, or sent to it, in plain HTTP.
 func TestTLSOnlyIsOnly(t *testing.T) {
 	c := newClient(t, func(c *peerclock.Config) {
 		c.TLS, c.Secure = certificates(t, certtest.New(t, "ca")).Client(true), peerclock.TLSOnly
@@ -136,7 +136,7 @@ func TestTLSOnlyIsOnly(t *testing.T) {
 	require.ErrorContains(t, err, "TLS")
 }
 
-// A3: the handshake is no part of the round trip, and within the time-out.
+// peerclock.A3: the handshake is not part of the round trip, but of the time-out.
 func TestHandshakeIsNoRoundTrip(t *testing.T) {
 	ours := certificates(t, certtest.New(t, "ca"))
 	const pause = 300 * time.Millisecond

@@ -1,11 +1,12 @@
 "use strict";
-// What the rest of the page is written with: elements, words for numbers.
-// Whatever the daemon says is put in by textContent and attributes that hold no
-// script; nothing here, or elsewhere, makes HTML of a string.
+// Helpers for the rest of the page: elements, and words for numbers. What the daemon
+// says is set by textContent and by attributes that hold no script; no code of the page
+// turns a string into HTML.
 
 const byId = (id) => document.getElementById(id);
 
-// put changes a text only where it is another: selections and screen readers stay.
+// put changes a text only where it differs, so as not to disturb selections and screen
+// readers.
 function put(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -31,12 +32,12 @@ function makeSVG(name, attributes, text) {
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const short1 = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
-// count writes a number, or the digits of one that JavaScript has no number for.
+// count writes a number, or the digits of one beyond JavaScript's exact integers.
 function count(n) {
   return whole.format(typeof n === "string" ? BigInt(n) : n);
 }
 
-// several writes a number of things, which end on s where they aren't one.
+// several writes a number of things, in the plural unless it is one.
 function several(n, thing) {
   return `${count(n)} ${thing}${n === 1 ? "" : "s"}`;
 }
@@ -97,16 +98,15 @@ function putPill(cell, state) {
   put(element, state.text);
 }
 
-// putName shows a name that others chose: it can't turn the text around it.
+// putName shows a name that others chose; it can't change the direction of other text.
 function putName(cell, name) {
   let element = cell.firstElementChild;
   if (!element) cell.append(element = make("bdi"));
   put(element, name);
 }
 
-// fill makes a table's rows those of items. Rows are used again, so that focus,
-// selection and place stay. kinds has, for each cell, the class of it; the first
-// one is the row's header.
+// fill shows items as a table's rows. Rows are reused, so that focus, selection and
+// position stay. kinds has the class of each cell; the first cell is the row's header.
 function fill(table, items, kinds, show) {
   const body = table.tBodies[0];
   while (body.rows.length > items.length) body.deleteRow(-1);

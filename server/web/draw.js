@@ -1,8 +1,8 @@
 "use strict";
 // The pictures: the running chart of IDs per second, and the peers' clocks.
 
-// past keeps what the chart shows. When it is full, two points become one: it
-// always reaches back to when the page was opened.
+// past has the points of the chart. When it is full, two points are merged into one, so
+// that it always reaches back to when the page was opened.
 const past = { points: [], every: 1, pending: [], limit: 600 };
 
 function remember(point) {
@@ -69,8 +69,8 @@ function drawRate() {
   holder.replaceChildren(svg);
 }
 
-// squash is the scale of offsets: even around zero, logarithmic further out, so
-// that a fraction of a millisecond and an hour find room on one axis.
+// squash is the scale of offsets: linear around zero, logarithmic further out, so that a
+// fraction of a millisecond and an hour fit on one axis.
 const squash = (ms) => Math.sign(ms) * Math.log10(1 + Math.abs(ms));
 const ticks = [0, 1, 10, 100, 1000, 10000, 60000, 600000, 3600000, 86400000, 31536000000];
 const tickNames = ["0", "1 ms", "10 ms", "100 ms", "1 s", "10 s", "1 min", "10 min", "1 h", "1 d", "1 year"];
@@ -154,8 +154,8 @@ function drawRows(svg, clock, x, box) {
   });
 }
 
-// drawSwarm piles the peers up where they are, as bars where there are too many for
-// dots; names have those beyond, where there is room.
+// drawSwarm stacks the peers at their offsets, as bars where there are too many for dots.
+// Peers beyond the threshold have names where there is room.
 function drawSwarm(svg, peers, threshold, x, box) {
   const pile = 8, ground = box.top + box.body - 6, room = box.body - 14;
   const bins = new Map();

@@ -3,7 +3,7 @@
 
 const perPage = 25;
 
-// pager turns the pages of one table. again draws the table anew.
+// pager pages through one table. again redraws the table.
 function pager(name, again) {
   const nav = byId(name + "-pages");
   const state = { page: 0 };
@@ -47,13 +47,13 @@ function showWorkers(o) {
     const text = `${w.id} ${w.node} ${w.address || ""} ${state.text}`.toLowerCase();
     return words.every((word) => text.includes(word));
   });
-  let note = v.age_ms === undefined ? "ZooKeeper has not been heard yet." : `${count(v.live)} of ${count(v.total)} live, as seen ${ago(v.age_ms)}.`;
+  let note = v.age_ms === undefined ? "ZooKeeper has not answered yet." : `${count(v.live)} of ${count(v.total)} live, as seen ${ago(v.age_ms)}.`;
   if (o.guards && o.guards.registry === "standalone") note = "Standalone: this daemon alone.";
-  if (v.error) note += ` The last look failed: ${v.error}.`;
+  if (v.error) note += ` The last read failed: ${v.error}.`;
   if (v.left_out) note += ` ${count(v.left_out)} are left out here.`;
   if (words.length) note += ` ${count(match.length)} match the filter.`;
   put(byId("workers-note"), note);
-  const seen = o.time - (v.age_ms || 0); // what the list says was so then
+  const seen = o.time - (v.age_ms || 0); // the time of the list
   const threshold = o.clock ? o.clock.threshold_ms : Infinity;
   const kinds = ["n", "", "", "n", "n", "n dim", "dim"];
   kinds.header = 1;
@@ -71,7 +71,7 @@ function showWorkers(o) {
   });
 }
 
-// left is how much of a buffer is there still, of how much.
+// left returns how much of a buffer is left, and its size.
 function left(b) {
   if (!b) return { n: 0, of: 0 };
   return { n: Number(BigInt(b.high) - BigInt(b.position)), of: Number(BigInt(b.high) - BigInt(b.low)) };

@@ -1,6 +1,6 @@
 "use strict";
-// Asks the daemon every two seconds while anybody can see the page, and says so
-// when there is no answer.
+// Polls the daemon every two seconds while the page is visible, and says when there is no
+// answer.
 
 const every = 2000, soon = 400, patience = 5000, staleAfter = 5000;
 
@@ -8,9 +8,9 @@ const link = { timer: 0, abort: null, last: null, lastAt: 0, failing: "", since:
 
 function show(o) {
   const before = link.last;
-  // A process that is another, or a page that was asleep, has no rate to tell.
+  // There is no rate for another process, or after the page was suspended.
   const same = before && o.uptime_ms >= before.uptime_ms && sameOwner(o, before);
-  if (same && o.uptime_ms === before.uptime_ms) { // the daemon has one answer for all, for a second
+  if (same && o.uptime_ms === before.uptime_ms) { // the daemon gives everybody the same answer for a second
     shown.overview = o;
     showTags(o);
     return;
@@ -55,7 +55,7 @@ function drawPictures(o) {
     return;
   }
   clocks.replaceChildren();
-  put(byId("clocks-note"), o.clock ? `No peers: ${verdicts[o.clock.verdict][1]}.` : "A daemon alone has no peers to compare its clock with.");
+  put(byId("clocks-note"), o.clock ? `No peers: ${verdicts[o.clock.verdict][1]}.` : "A standalone daemon has no peers to compare its clock with.");
 }
 
 async function ask() {
@@ -69,7 +69,7 @@ async function ask() {
     const answer = await fetch("api/overview" + (part ? "?tag=" + encodeURIComponent(part) : ""), { cache: "no-store", signal: abort.signal });
     if (!answer.ok) throw new Error(`it answers ${answer.status}`);
     const o = await answer.json();
-    if (link.abort !== abort) return; // a newer question is on its way
+    if (link.abort !== abort) return; // a newer request is in progress
     link.lastAt = performance.now();
     link.failing = "";
     show(o);
@@ -88,7 +88,7 @@ async function ask() {
   }
 }
 
-// showAge says how old the page is, and marks it where it is too old.
+// showAge shows the age of the figures, and marks them when they are too old.
 function showAge() {
   const age = performance.now() - link.lastAt;
   const stale = link.failing !== "" || link.last !== null && !document.hidden && age > staleAfter + every;
@@ -98,7 +98,7 @@ function showAge() {
   const lost = byId("lost");
   lost.hidden = !stale;
   if (stale) {
-    // The age is apart: it changes each second, and an alert is read out each time.
+    // The age has its own element: it changes each second, and a changed alert is read out.
     put(byId("lost-why"), `leafd does not answer (${link.failing || "waiting"}). Trying again.`);
     put(byId("lost-age"), link.last === null ? "Nothing is known yet." : `The figures below are ${aged(Math.max(1000, age))} old.`);
     const verdict = byId("verdict");

@@ -55,7 +55,7 @@ const verdicts = {
   agree: ["ok", "agree"], disagree: ["bad", "disagree"],
 };
 
-// guardRows is what the guards' table shows: a name, a state, what there is to say.
+// guardRows returns the rows of the guards' table: name, state, detail.
 function guardRows(o) {
   const rows = [];
   const add = (name, kind, state, detail) => rows.push({ name, state: pill(kind, state), detail: detail || "" });

@@ -42,7 +42,7 @@ func Open(t testing.TB) *Browser {
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(programs[at]),
 		chromedp.DisableGPU,
-		chromedp.NoSandbox, // root has none
+		chromedp.NoSandbox, // not available to root
 		chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.Flag("force-color-profile", "srgb"),
 		chromedp.Flag("font-render-hinting", "none"),
@@ -78,7 +78,7 @@ func (v View) String() string {
 	return fmt.Sprintf("%d px, %s", v.Width, scheme)
 }
 
-// Page is one page, and what went wrong in it.
+// Page is one page, with its errors.
 type Page struct {
 	t   testing.TB
 	ctx context.Context
@@ -88,7 +88,7 @@ type Page struct {
 	asked      []string // mu protects; URLs of all requests
 }
 
-// watch notes each violation of a page's policy before it runs anything.
+// watch logs each violation of a page's policy; it runs before the page's scripts.
 const watch = `addEventListener('securitypolicyviolation', e => console.error('policy: ' + e.violatedDirective + ' ' + e.blockedURI));`
 
 // Page opens url in a new tab.
@@ -97,7 +97,7 @@ func (b *Browser) Page(url string, view View) *Page {
 	ctx, end := chromedp.NewContext(b.ctx)
 	b.t.Cleanup(end)
 	p := &Page{t: b.t, ctx: ctx}
-	chromedp.ListenTarget(ctx, p.hear)
+	chromedp.ListenTarget(ctx, p.record)
 	p.run(network.Enable(), runtime.Enable(), cdplog.Enable(), chromedp.ActionFunc(func(ctx context.Context) error {
 		_, err := page.AddScriptToEvaluateOnNewDocument(watch).Do(ctx)
 		return err
@@ -107,8 +107,8 @@ func (b *Browser) Page(url string, view View) *Page {
 	return p
 }
 
-// hear notes what the browser says of the page.
-func (p *Page) hear(event any) {
+// record records the browser's events about the page.
+func (p *Page) record(event any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch e := event.(type) {

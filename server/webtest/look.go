@@ -25,7 +25,7 @@ func (p *Page) Look(v View) {
 	)
 }
 
-// Eval returns what an expression of the page's script is.
+// Eval returns the value of an expression in the page's script.
 func Eval[T any](p *Page, expression string) T {
 	p.t.Helper()
 	var v T
@@ -83,8 +83,7 @@ func (p *Page) Overflow() int {
 //go:embed contrast.js
 var contrast string
 
-// Faint returns the texts whose contrast is below WCAG's AA: 4.5, or 3 for large
-// ones.
+// Faint returns the texts whose contrast is below WCAG's AA: 4.5, or 3 for large ones.
 func (p *Page) Faint() []string {
 	p.t.Helper()
 	return Eval[[]string](p, contrast)

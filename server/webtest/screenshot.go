@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Screenshot writes the whole page as a PNG of at most 256 colors: a third of the
-// size, and nobody sees it.
+// Screenshot writes the whole page as a PNG of at most 256 colors: a third of the size,
+// without a visible difference.
 func (p *Page) Screenshot(path string) {
 	p.t.Helper()
 	var picture []byte
@@ -52,9 +52,8 @@ func withPalette(full image.Image) *image.Paletted {
 	return small
 }
 
-// palette takes the first of the colors, which are areas, as they are, and of the rest
-// those that aren't close to one taken: what is rare and stands out, such as a red
-// mark, has to stay.
+// palette takes the first of the colors, which are areas, and of the rest those that
+// aren't close to one taken: a rare color that stands out, such as a red mark, stays.
 func palette(colors []color.Color) color.Palette {
 	const areas = 64
 	taken := color.Palette(colors[:min(len(colors), areas)])
@@ -64,15 +63,15 @@ func palette(colors []color.Color) color.Palette {
 		if len(taken) == 256 {
 			break
 		}
-		if apart(c, taken.Convert(c)) > 0x1200 {
+		if distance(c, taken.Convert(c)) > 0x1200 {
 			taken = append(taken, c)
 		}
 	}
 	return taken
 }
 
-// apart is how far two colors differ, in all three parts together.
-func apart(a, b color.Color) int {
+// distance returns how far two colors differ, in all three parts together.
+func distance(a, b color.Color) int {
 	sum := 0
 	ar, ag, ab, _ := a.RGBA()
 	br, bg, bb, _ := b.RGBA()

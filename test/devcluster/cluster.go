@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leafd/leafd/internal/proctest"
@@ -19,31 +19,26 @@ const (
 	// readyWithin bounds the start of the daemons: a new root makes its first
 	// ones wait for 20 s.
 	readyWithin = 2 * time.Minute
-	// stopWithin is how long a daemon may take over a clean stop.
-	stopWithin = 20 * time.Second
-	// pollEvery is how often readiness and the servers are asked for.
+	// pollEvery is how often the servers are asked whether they live.
 	pollEvery = 200 * time.Millisecond
-	// portTries bounds how often a daemon is started anew because its port was
-	// taken between our finding it free and its listening there.
+	// portTries bounds how often a daemon is started because its port was taken.
 	portTries = 5
 )
 
-// errPort tells that a daemon could not have its port.
-var errPort = errors.New("its port was taken")
-
 // cluster is what runs.
 type cluster struct {
-	o       options
-	out     *lines
-	folder  string
-	servers *servers
-	daemons []*daemon
+	o        options
+	out      *lines
+	dir      string
+	servers  *servers
+	daemons  []*daemon
+	watchers sync.WaitGroup
 }
 
 // daemon is one leafd.
 type daemon struct {
-	*child
-	address string
+	*proctest.Daemon
+	name string
 }
 
 // runCluster runs a cluster until ctx is done, and then stops it. It returns nil
@@ -52,32 +47,37 @@ func runCluster(ctx context.Context, o options, out *lines) (err error) {
 	if _, err := exec.LookPath(o.leafd); err != nil {
 		return fmt.Errorf("the daemon's program: %w; make build makes it", err)
 	}
-	folder, err := os.MkdirTemp("", "leafd-cluster-")
+	dir, err := os.MkdirTemp("", "leafd-cluster-")
 	if err != nil {
-		return fmt.Errorf("a folder for the daemons: %w", err)
+		return fmt.Errorf("a directory for the daemons: %w", err)
 	}
-	c := &cluster{o: o, out: out, folder: folder}
-	// Whatever happens, in this order: the daemons report to the servers while
-	// they stop.
+	c := &cluster{o: o, out: out, dir: dir}
 	defer func() { err = errors.Join(err, c.stop()) }()
-	if err := c.start(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil // told to stop meanwhile
-		}
+	run, died := context.WithCancelCause(ctx) // it ends when a part has died, too
+	defer died(nil)
+	if err = c.start(run, died); err == nil {
+		<-run.Done()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case run.Err() != nil:
+		return context.Cause(run)
+	default:
 		return err
 	}
-	return c.watch(ctx)
 }
 
-func (c *cluster) start(ctx context.Context) error {
+// start starts everything and returns once all daemons are ready. From then on died is
+// called when a part has died; a server is watched from its start on.
+func (c *cluster) start(ctx context.Context, died context.CancelCauseFunc) (err error) {
 	c.out.say("starting ZooKeeper and MariaDB")
-	var err error
 	if c.servers, err = startServers(ctx, c.o.sql); err != nil {
 		return err
 	}
+	c.watchers.Go(func() { died(c.servers.watch(ctx)) })
 	c.out.say("ZooKeeper at %s, MariaDB at %s", c.servers.zookeeper.Addr(), c.servers.mariadb.Addr())
-	// All at once, as on a first start of many machines; those whose port was
-	// taken once more.
+	// All at once, as on a first start of many machines.
 	for n := range c.o.daemons {
 		d, err := c.startDaemon(n + 1)
 		if err != nil {
@@ -91,6 +91,15 @@ func (c *cluster) start(ctx context.Context) error {
 			return err
 		}
 	}
+	for _, d := range c.daemons {
+		c.watchers.Go(func() {
+			select {
+			case <-d.Done():
+				died(d.failure())
+			case <-ctx.Done():
+			}
+		})
+	}
 	return c.tell(ctx)
 }
 
@@ -99,66 +108,36 @@ func (c *cluster) startDaemon(number int) (*daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := "leafd" + strconv.Itoa(number)
-	args := []string{
-		"serve", "--listen", address, "--data-dir", filepath.Join(c.folder, name),
+	d := &daemon{name: "leafd" + strconv.Itoa(number)}
+	command := []string{
+		c.o.leafd, "serve", "--listen", address, "--data-dir", filepath.Join(c.dir, d.name),
 		"--zk", c.servers.zookeeper.Addr(), "--log-format", "console",
 	}
-	cmd := exec.Command(c.o.leafd, append(args, c.o.serve...)...) //nolint:noctx // it is stopped by a signal, and waited for
-	// Nothing of ours: LEAFD_ variables of the user's would be settings. The
-	// database's name has no password in it, but that is how it is done.
-	cmd.Env = []string{"LEAFD_MYSQL=" + c.servers.mysql, "NO_COLOR=1"}
-	process, err := startChild(cmd, c.out, name)
+	d.Daemon, err = proctest.StartDaemon(proctest.Config{
+		Command: append(command, c.o.serve...), Address: address, Output: &named{name: d.name, out: c.out},
+		Env: []string{"LEAFD_MYSQL=" + c.servers.mysql, "NO_COLOR=1"}, // the DSN has no password, but that is how it is done
+	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", d.name, err)
 	}
-	c.out.say("%s at http://%s, process %d", name, address, process.pid())
-	return &daemon{child: process, address: address}, nil
+	c.out.say("%s at %s, process %d", d.name, d.URL, d.Pid())
+	return d, nil
 }
+
+func (d *daemon) failure() error { return fmt.Errorf("%s: %w", d.name, d.Failure()) }
 
 // awaitDaemon waits until daemon n is ready.
 func (c *cluster) awaitDaemon(ctx context.Context, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
 	for try := 1; ; try++ {
 		d := c.daemons[n]
-		err := c.ready(ctx, d)
-		if !errors.Is(err, errPort) || try == portTries {
+		err := d.AwaitReady(ctx)
+		if !errors.Is(err, proctest.ErrPortTaken) || try == portTries {
 			return err
 		}
 		c.out.say("%s: another program took its port", d.name)
 		if c.daemons[n], err = c.startDaemon(n + 1); err != nil {
-			return err
-		}
-	}
-}
-
-// ready waits until d is ready. It returns why when d, or one of the servers, has
-// died.
-func (c *cluster) ready(ctx context.Context, d *daemon) error {
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
-	defer cancel()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
-	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.address+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		if response, err := client.Do(request); err == nil {
-			_ = response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return nil
-			}
-		}
-		select {
-		case <-d.done:
-			if d.sawLine("address already in use") {
-				return errPort
-			}
-			return d.death()
-		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready after %s: its lines above say why", d.name, readyWithin)
-		case <-time.After(pollEvery):
-		}
-		if err := c.servers.alive(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
@@ -179,11 +158,11 @@ func (c *cluster) tell(ctx context.Context) error {
 func (c *cluster) examples() string {
 	var b strings.Builder
 	for _, d := range c.daemons {
-		fmt.Fprintf(&b, "curl http://%s/api/snowflake/get/order\n", d.address)
+		fmt.Fprintf(&b, "curl %s/api/snowflake/get/order\n", d.URL)
 	}
-	first := c.daemons[0].address
+	first := c.daemons[0].URL
 	for _, path := range []string{"/api/segment/get/leaf-segment-test", "/api/snowflake/get/order?n=10", "/api/worker", "/api/workers", "/readyz"} {
-		fmt.Fprintf(&b, "curl 'http://%s%s'\n", first, path)
+		fmt.Fprintf(&b, "curl '%s%s'\n", first, path)
 	}
 	fmt.Fprintf(&b, "export LEAFD_ZK=%s\n", c.servers.zookeeper.Addr())
 	fmt.Fprintf(&b, "%s worker list\n", c.o.leafd)
@@ -192,53 +171,29 @@ func (c *cluster) examples() string {
 	return b.String()
 }
 
-// watch returns nil when ctx is done, and the reason when a part has died.
-func (c *cluster) watch(ctx context.Context) error {
-	died := make(chan error, len(c.daemons))
-	over := make(chan struct{})
-	defer close(over)
-	for _, d := range c.daemons {
-		go func() {
-			select {
-			case <-d.done:
-				died <- d.death()
-			case <-over:
-			}
-		}()
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case err := <-died:
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		case <-time.After(pollEvery):
-			if err := c.servers.alive(ctx); err != nil && ctx.Err() == nil {
-				return err
-			}
-		}
-	}
-}
-
-// stop ends all that was started, the daemons all at once, and removes the
-// folder. It says what could not be done, and does the rest.
-func (c *cluster) stop() error {
+// stop ends all that was started, the daemons first and all at once, since they report
+// to the servers while they stop, and removes the directory. It says what could not be
+// done, and does the rest.
+func (c *cluster) stop() (err error) {
 	c.out.say("stopping")
-	for _, d := range c.daemons {
-		d.terminate()
+	c.watchers.Wait()
+	failed := make([]error, len(c.daemons))
+	var stopping sync.WaitGroup
+	for i, d := range c.daemons {
+		if d.Ended() {
+			continue // runCluster has returned that
+		}
+		stopping.Go(func() {
+			if err := d.Stop(c.o.stopWithin); err != nil {
+				failed[i] = fmt.Errorf("%s: %w", d.name, err)
+			}
+		})
 	}
-	var failed []error
-	for _, d := range c.daemons {
-		failed = append(failed, d.await(stopWithin))
-	}
+	stopping.Wait()
 	if c.servers != nil {
-		failed = append(failed, c.servers.stop())
+		err = c.servers.stop()
 	}
-	failed = append(failed, os.RemoveAll(c.folder))
-	err := errors.Join(failed...)
+	err = errors.Join(errors.Join(failed...), err, os.RemoveAll(c.dir))
 	if err == nil {
 		c.out.say("stopped; nothing is left behind")
 	}

@@ -1,6 +1,6 @@
 // Command cluster runs a whole leafd cluster on this machine until Ctrl-C: one
 // ZooKeeper, one MariaDB and three daemons, on free ports of 127.0.0.1, with
-// their data in temporary folders. It is for trying things out; `make cluster`
+// their data in temporary directories. It is for trying things out; `make cluster`
 // builds the daemon, installs what is missing and runs it.
 //
 // Exit codes: 0 after Ctrl-C (SIGINT, SIGTERM or SIGHUP), 1 when a part did not start, or
@@ -16,7 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"testing"
+	"time"
 )
 
 func main() {
@@ -25,10 +25,11 @@ func main() {
 
 // options is what the command line says.
 type options struct {
-	leafd   string   // the daemon's program
-	sql     string   // the script that makes the table
-	daemons int      // 1..maxDaemons
-	serve   []string // more arguments for each daemon
+	leafd      string        // the daemon's program
+	sql        string        // the script that makes the table
+	daemons    int           // 1..maxDaemons
+	stopWithin time.Duration // of a daemon
+	serve      []string      // more arguments for each daemon
 }
 
 // maxDaemons is more than a machine for trying things out can want.
@@ -41,6 +42,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	fs.StringVar(&o.leafd, "leafd", "bin/leafd", "the program to run as the daemons")
 	fs.StringVar(&o.sql, "sql", "deploy/leaf_alloc.sql", "the script that makes the table of the segments")
 	fs.IntVar(&o.daemons, "daemons", 3, "how many daemons, 1 to 64")
+	fs.DurationVar(&o.stopWithin, "stop-within", 20*time.Second, "how long a daemon may take over a clean stop before it is killed")
 	fs.Usage = func() {
 		fmt.Fprintln(stderr, "usage: cluster [flags] [-- flags of leafd serve]") //nolint:errcheck // nobody is left to tell
 		fs.PrintDefaults()
@@ -55,16 +57,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	o.serve = fs.Args()
-	// The test servers ask package testing whether tests are to be short: that
-	// wants its flags to be there, and none of them is ours to take.
-	testing.Init()
-	if err := flag.CommandLine.Parse(nil); err != nil {
-		return 2
-	}
-
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP) //nolint:forbidigo // a program of its own: it reads its signals
 	defer stop()
-	err := runCluster(ctx, o, newLines(stdout))
+	err := runCluster(ctx, o, &lines{w: stdout})
 	if err != nil {
 		fmt.Fprintln(stderr, "cluster:", err) //nolint:errcheck // nobody is left to tell
 		return 1

@@ -9,13 +9,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/leafd/leafd/internal/proctest"
 )
 
 // programVariable set makes the test binary the program, with its own arguments.
@@ -25,38 +26,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) != "" {
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 	}
-	goleak.VerifyTestMain(removeAfter{m})
-}
-
-// program builds the daemon, once for all tests.
-var program = sync.OnceValues(func() (string, error) {
-	var err error
-	if folder, err = os.MkdirTemp("", "leafd-build-"); err != nil {
-		return "", err
-	}
-	path := filepath.Join(folder, "leafd")
-	out, err := exec.Command("go", "build", "-o", path, "../../cmd/leafd").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%w\n%s", err, out)
-	}
-	return path, err
-})
-
-// folder is where program built it.
-var folder string
-
-// removeAfter runs the tests, and then removes what program built.
-type removeAfter struct{ *testing.M }
-
-func (r removeAfter) Run() int {
-	code := r.M.Run()
-	if folder != "" {
-		if err := os.RemoveAll(folder); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return max(code, 1)
-		}
-	}
-	return code
+	goleak.VerifyTestMain(proctest.RemoveLeafdAfter(m))
 }
 
 func get(t *testing.T, url string) string {
@@ -80,7 +50,7 @@ func TestClusterRunsUntilItIsInterrupted(t *testing.T) {
 	family := r.family()
 	require.Len(t, family, 5, "ZooKeeper, MariaDB and three daemons: %v", family)
 
-	out := r.output()
+	out := r.Log()
 	require.Regexp(t, `(?m)^ID +NODE +ADDRESS +STATE `, out)
 	require.Regexp(t, `(?m)^3 entries, 3 live, 1021 left of 1024$`, out)
 	require.Regexp(t, `(?m)^leafd1 \| .+`, out, "the daemons' lines have their name before them")
@@ -101,9 +71,9 @@ func TestClusterRunsUntilItIsInterrupted(t *testing.T) {
 	require.Len(t, seen, 3+10)
 
 	// The whole group, as a terminal does.
-	require.NoError(t, syscall.Kill(-r.cmd.Process.Pid, syscall.SIGINT))
-	require.Zero(t, r.wait(), r.output())
-	require.Contains(t, r.output(), "nothing is left behind")
+	require.NoError(t, syscall.Kill(-r.Pid(), syscall.SIGINT))
+	require.Zero(t, r.ExitCode(), r.Log())
+	require.Contains(t, r.Log(), "nothing is left behind")
 	r.nothingLeft(family)
 }
 
@@ -114,7 +84,7 @@ func small() []string { return []string{"-daemons=1", "--", "--zk-session-timeou
 func TestClusterEndsWhenAPartDies(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, after, says string }{
-		{"leafd", "Ctrl-C stops it", "ended by itself: signal: killed"},
+		{"leafd", "Ctrl-C stops it", "ended: signal: killed"},
 		{"mariadbd", "Ctrl-C stops it", "MariaDB at 127.0.0.1:"},
 		{"java", "waiting for the daemons", "ZooKeeper at 127.0.0.1:"},
 	} {
@@ -124,9 +94,9 @@ func TestClusterEndsWhenAPartDies(t *testing.T) {
 			r.awaitLine(tc.after)
 			family := r.family()
 			require.NoError(t, syscall.Kill(find(t, family, tc.name), syscall.SIGKILL))
-			require.Equal(t, 1, r.wait(), r.output())
-			require.Contains(t, r.output(), "\ncluster: ")
-			require.Contains(t, r.output(), tc.says)
+			require.Equal(t, 1, r.ExitCode(), r.Log())
+			require.Contains(t, r.Log(), "\ncluster: ")
+			require.Contains(t, r.Log(), tc.says)
 			r.nothingLeft(family)
 		})
 	}
@@ -139,21 +109,21 @@ func TestClusterIsInterruptedWhileItStarts(t *testing.T) {
 	r.awaitLine("waiting for the daemons")
 	family := r.family()
 	require.Len(t, family, 5, "%v", family)
-	require.NoError(t, r.cmd.Process.Signal(syscall.SIGTERM))
-	require.Zero(t, r.wait(), r.output())
+	require.NoError(t, r.Signal(syscall.SIGTERM))
+	require.Zero(t, r.ExitCode(), r.Log())
 	r.nothingLeft(family)
 }
 
 // TestClusterKillsADaemonThatDoesNotStop: it is told, waited for, and killed.
 func TestClusterKillsADaemonThatDoesNotStop(t *testing.T) {
 	t.Parallel()
-	r := start(t, small()...)
+	r := start(t, append([]string{"-stop-within=2s"}, small()...)...)
 	r.awaitLine("Ctrl-C stops it")
 	family := r.family()
 	require.NoError(t, syscall.Kill(find(t, family, "leafd"), syscall.SIGSTOP))
-	require.NoError(t, r.cmd.Process.Signal(syscall.SIGINT))
-	require.Equal(t, 1, r.wait(), r.output())
-	require.Contains(t, r.output(), "did not stop within 20s and was killed")
+	require.NoError(t, r.Signal(syscall.SIGINT))
+	require.Equal(t, 1, r.ExitCode(), r.Log())
+	require.Contains(t, r.Log(), "did not stop within 2s and was killed")
 	r.nothingLeft(family)
 }
 

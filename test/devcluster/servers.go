@@ -36,7 +36,7 @@ type servers struct {
 func startServers(ctx context.Context, script string) (*servers, error) {
 	statements, err := os.ReadFile(script)
 	if err != nil {
-		return nil, fmt.Errorf("the script of the table: %w; run this in leafd's source folder", err)
+		return nil, fmt.Errorf("the script of the table: %w; run this in leafd's source directory", err)
 	}
 	s := &servers{host: proctest.NewOutside(ctx)}
 	err = s.host.Do(func(t testing.TB) {
@@ -52,6 +52,20 @@ func startServers(ctx context.Context, script string) (*servers, error) {
 		return nil, errors.Join(err, s.host.End())
 	}
 	return s, nil
+}
+
+// watch returns an error when one of them has died, and nil when ctx is done.
+func (s *servers) watch(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pollEvery):
+		}
+		if err := s.alive(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
 }
 
 // alive returns an error when one of them has died.
@@ -90,7 +104,7 @@ func ruok(ctx context.Context, address string) error {
 	return err
 }
 
-// stop shuts both down in order, and removes their folders.
+// stop shuts both down in order, and removes their directories.
 func (s *servers) stop() error {
 	stopped := s.host.Do(func(t testing.TB) {
 		_ = s.db.Close() // it would hold the server up

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"os/exec"
 	"sync"
 	"syscall"
 	"time"
@@ -24,13 +22,15 @@ func (f *figures) measureBare(ctx context.Context, o options, say func(string, .
 	if err != nil {
 		return err
 	}
-	server, err := proctest.Start(exec.Command(o.bare, "-addr", address)) //nolint:noctx // it is ended below
+	server, err := proctest.StartDaemon(proctest.Config{Command: []string{o.bare, "-addr", address}, Address: address})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.End(syscall.SIGKILL)) }()
-	if err := awaitListener(ctx, address); err != nil {
-		return fmt.Errorf("%s: %w", o.bare, err)
+	listening, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	if err := server.AwaitListening(listening); err != nil {
+		return err
 	}
 	d := min(10*time.Second, o.duration/6)
 	say("the same rate for %s on a server that only answers", d)
@@ -41,7 +41,7 @@ func (f *figures) measureBare(ctx context.Context, o options, say func(string, .
 	for i, s := range streams {
 		wg.Go(func() {
 			results[i], errs[i] = loadtest.Run(ctx, loadtest.Config{
-				URLs: []string{"http://" + address}, Mode: s.mode, Keys: s.keys, Batch: 1, Rate: f.rate * s.share,
+				URLs: []string{server.URL}, Mode: s.mode, Keys: s.keys, Batch: 1, Rate: f.rate * s.share,
 				Tick: o.tick, Clients: s.clients(o.clients), Pipeline: o.pipeline, Duration: d, Timeout: timeout,
 			})
 		})
@@ -52,20 +52,4 @@ func (f *figures) measureBare(ctx context.Context, o options, say func(string, .
 	}
 	f.bare = append(f.bare, loadtest.Together(results...).P999)
 	return nil
-}
-
-func awaitListener(ctx context.Context, address string) error {
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
-	defer cancel()
-	for {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
-		if err == nil {
-			return conn.Close()
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("it does not listen: %w", err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
 }

@@ -27,7 +27,7 @@ type database struct {
 func startDatabase(script string, steps map[string]int64) (*database, error) {
 	statements, err := os.ReadFile(script)
 	if err != nil {
-		return nil, fmt.Errorf("the script of the table: %w; run this in leafd's source folder", err)
+		return nil, fmt.Errorf("the script of the table: %w; run this in leafd's source directory", err)
 	}
 	// Whatever ends the soak, the server is stopped in its turn.
 	ctx := context.Background()
@@ -89,7 +89,7 @@ func (a absence) wait(ctx context.Context) {
 	}
 }
 
-// stop ends the server and removes its folder.
+// stop ends the server and removes its directory.
 func (d *database) stop() error {
 	stopped := d.host.Do(func(t testing.TB) { d.server.Stop(t) })
 	return errors.Join(stopped, d.host.End())

@@ -13,7 +13,7 @@ import (
 // whoever is to answer it: where that is more than a thousandth of the time, no
 // server can keep a p99.9 that is shorter.
 type host struct {
-	proc  string // the folder /proc
+	proc  string // the directory /proc
 	begun time.Time
 	cpus  []uint64
 	// before is in seconds, NaN where it is not known, as elsewhere than on Linux.

@@ -2,7 +2,7 @@
 // told to, takes the database away in the middle, and says whether the daemon kept
 // what it promises: latency, no refusal, no ID twice, and memory, goroutines and
 // descriptors that stay where they are. `make soak` builds the daemon, installs what
-// is missing and runs it; docs/SOAK.md explains the output.
+// is missing and runs it; docs/evidence/SOAK.md explains the output.
 //
 // Exit codes: 0 when all verdicts are kept, 1 when one is missed or the soak could
 // not be made, 2 for wrong flags.
@@ -17,7 +17,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"testing"
 )
 
 func main() {
@@ -30,12 +29,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
-		return 2
-	}
-	// MariaDB's package asks package testing whether tests are to be short: that
-	// wants its flags to be there, and none of them is ours to take.
-	testing.Init()
-	if err := flag.CommandLine.Parse(nil); err != nil {
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM) //nolint:forbidigo // a program of its own: it reads its signals

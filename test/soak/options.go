@@ -49,7 +49,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.StringVar(&o.leafd, "leafd", "bin/leafd", "the daemon's `program`")
 	fs.StringVar(&o.bare, "bare", "", "`program` that answers every request with the same 19 bytes, -addr says where: what latencies the machine has of itself")
 	fs.StringVar(&o.sql, "sql", "deploy/leaf_alloc.sql", "the `script` that makes the table of the segments")
-	fs.StringVar(&o.dir, "dir", "", "`folder` for the IDs to compare, some 3 bytes each (default the system's for temporary files)")
+	fs.StringVar(&o.dir, "dir", "", "`directory` for the IDs to compare, some 3 bytes each (default the system's for temporary files)")
 	fs.StringVar(&o.samples, "samples", "", "`file` to write the samples to, tab-separated")
 	fs.DurationVar(&o.duration, "duration", time.Hour, "how long the load lasts")
 	fs.StringVar(&rate, "rate", "50000", "requests a second, or half: half of what a closed loop reaches before")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -35,12 +36,19 @@ type sample struct {
 
 // scrape takes a sample from the daemon's own metrics.
 func (d *daemon) scrape(ctx context.Context, at time.Duration) (_ sample, err error) {
-	page, err := d.get(ctx, "/metrics")
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.URL+"/metrics", nil)
+	if err != nil {
+		return sample{}, err
+	}
+	answer, err := d.http.Do(request)
 	if err != nil {
 		return sample{}, fmt.Errorf("the daemon's metrics: %w", err)
 	}
-	defer func() { err = errors.Join(err, page.Close()) }()
-	s, err := parseSample(page)
+	defer func() { err = errors.Join(err, answer.Body.Close()) }()
+	if answer.StatusCode != http.StatusOK {
+		return sample{}, fmt.Errorf("the daemon's metrics: %s", answer.Status)
+	}
+	s, err := parseSample(answer.Body)
 	s.at = at
 	return s, err
 }

@@ -42,17 +42,17 @@ func soak(ctx context.Context, o options, progress io.Writer) (_ *figures, err e
 		return nil, fmt.Errorf("the daemon's program: %w; make build makes it", err)
 	}
 	f := &figures{plan: newPlan(o), load1: loadAverage()}
-	folder, err := os.MkdirTemp("", "leafd-soak-")
+	dir, err := os.MkdirTemp("", "leafd-soak-")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	db, err := startDatabase(o.sql, f.plan.steps)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.stop()) }()
-	d, err := startDaemon(ctx, o.leafd, folder, db.dsn)
+	d, err := startDaemon(ctx, o.leafd, dir, db.dsn)
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +65,9 @@ func soak(ctx context.Context, o options, progress io.Writer) (_ *figures, err e
 		return d.stop()
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	say("the daemon is process %d at %s, its database at %s", d.process.Pid(), d.url, db.server.Addr())
+	say("the daemon is process %d at %s, its database at %s", d.Pid(), d.URL, db.server.Addr())
 
-	l, err := newLoad(o, d.url, mix(1, o.outage))
+	l, err := newLoad(o, d.URL, mix(1, o.outage))
 	if err != nil {
 		return nil, err
 	}
@@ -177,8 +177,8 @@ func (f *figures) sampling(ctx context.Context, o options, d *daemon, l *load, h
 		select {
 		case err := <-loaded:
 			return err
-		case <-d.process.Done():
-			return d.death()
+		case <-d.Done():
+			return d.Failure()
 		case <-ticker.C:
 		}
 		s, err := d.scrape(ctx, time.Since(f.begun))

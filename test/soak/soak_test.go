@@ -18,35 +18,24 @@ import (
 
 	"github.com/leafd/leafd/client/loadtest"
 	"github.com/leafd/leafd/client/loadtest/unique"
+	"github.com/leafd/leafd/internal/proctest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// program builds the daemon.
-func program(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "leafd")
-	out, err := exec.Command("go", "build", "-o", path, "../cmd/leafd").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return path
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(proctest.RemoveLeafdAfter(m)) }
 
 // TestSoak makes a whole soak of five seconds. What it finds of latency and of
 // memory is the machine's affair; that it finds it is ours. On a machine that is
 // busy enough the database may be back only after the tags were empty, or the load
 // over.
 func TestSoak(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs a daemon and MariaDB")
-	}
-	leafd, dir := program(t), t.TempDir()
+	leafd, dir := proctest.Leafd(t), t.TempDir()
 	bare := filepath.Join(dir, "barehttp")
 	built, err := exec.Command("go", "-C", "../bench", "build", "-o", bare, "./barehttp").CombinedOutput()
 	require.NoError(t, err, "%s", built)
 	t.Setenv("TMPDIR", shortTemp(t))
 	samples := filepath.Join(dir, "samples.tsv")
 	args := []string{
-		"-leafd", leafd, "-bare", bare, "-sql", "../deploy/leaf_alloc.sql", "-duration", "5s", "-rate", "half", "-clients", "32",
+		"-leafd", leafd, "-bare", bare, "-sql", "../../deploy/leaf_alloc.sql", "-duration", "5s", "-rate", "half", "-clients", "32",
 		"-outage", "300ms", "-p999", "1h", "-dir", dir, "-samples", samples, "-tick", "1ms", "-pipeline", "2",
 	}
 	o, err := parse(args, os.Stderr)
@@ -99,13 +88,13 @@ func TestSoak(t *testing.T) {
 	require.Empty(t, left, "nothing is left behind")
 }
 
-// shortTemp is a folder whose path is short: a socket's may have 107 bytes.
+// shortTemp is a directory whose path is short: a socket's may have 107 bytes.
 func shortTemp(t *testing.T) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "s")
+	dir, err := os.MkdirTemp("", "s")
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
-	return folder
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
 }
 
 type lockedBuffer struct {
@@ -134,7 +123,7 @@ func TestDaemonThatDoesNotStart(t *testing.T) {
 	t.Setenv("TMPDIR", shortTemp(t))
 	require.NoError(t, os.WriteFile(no, []byte("#!/bin/sh\necho out of luck\nexit 7\n"), 0o700))
 	var stdout, stderr bytes.Buffer
-	require.Equal(t, 1, run([]string{"-leafd", no, "-sql", "../deploy/leaf_alloc.sql"}, &stdout, &stderr))
+	require.Equal(t, 1, run([]string{"-leafd", no, "-sql", "../../deploy/leaf_alloc.sql"}, &stdout, &stderr))
 	require.Contains(t, stderr.String(), "exit status 7")
 	require.Contains(t, stderr.String(), "out of luck")
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))

@@ -60,13 +60,13 @@ func (c *modelClaim) step(ctx context.Context) (worker.Record, time.Duration, er
 	if wait, err := c.aloneLocked(); wait > 0 || err != nil {
 		return worker.Record{}, wait, err
 	}
-	forgotten := c.since.name == "" && c.self.Cluster != "" && c.since.cluster != c.self.Cluster && c.self.WorkerID >= 0
+	dataLost := c.since.name == "" && c.self.Cluster != "" && c.since.cluster != c.self.Cluster && c.self.WorkerID >= 0
 	switch {
 	case mine != nil && c.m.othersLocked(c.node, mine.WorkerID) != nil:
 		return worker.Record{}, 0, fmt.Errorf("%w: worker %d has two entries", worker.ErrHeld, mine.WorkerID)
 	case mine != nil:
 		return c.activateLocked(c.recordOf(mine.Entry), mine)
-	case forgotten:
+	case dataLost:
 		if other := c.m.othersLocked(c.node, c.self.WorkerID); other != nil {
 			return worker.Record{}, 0, fmt.Errorf("%w: worker %d, which the local record has, is node %s now", worker.ErrHeld, c.self.WorkerID, other.Node)
 		}
@@ -77,20 +77,20 @@ func (c *modelClaim) step(ctx context.Context) (worker.Record, time.Duration, er
 	if old := c.freeLocked(); old != nil {
 		return c.replaceLocked(c.recordOf(old.Entry), old)
 	}
-	number, gap := c.m.next, c.m.next > c.opts.Layout.MaxWorker()
+	workerID, gap := c.m.next, c.m.next > c.opts.Layout.MaxWorker()
 	if gap {
-		if number = c.gapLocked(); number > c.opts.Layout.MaxWorker() {
+		if workerID = c.gapLocked(); workerID > c.opts.Layout.MaxWorker() {
 			return worker.Record{}, 0, fmt.Errorf("%w: %d entries", worker.ErrExhausted, len(c.m.entries))
 		}
 	}
-	rec := c.recordOf(worker.Entry{WorkerID: number})
+	rec := c.recordOf(worker.Entry{WorkerID: workerID})
 	return worker.Record{}, 0, errors.Join(errAgain, c.writeLocked(func() {
 		c.m.createLocked(c.entryOf(rec, worker.StateClaiming)).gap = gap
 		c.enterLocked()
 	}))
 }
 
-// gapLocked returns the lowest number that has no entry.
+// gapLocked returns the lowest worker ID that has no entry.
 func (c *modelClaim) gapLocked() int64 {
 	free := int64(0)
 	for _, e := range c.m.orderedLocked() {
@@ -126,7 +126,7 @@ func (c *modelClaim) aloneLocked() (time.Duration, error) {
 	if l.created != c.live {
 		c.live, c.liveSince = l.created, now
 	}
-	dead := slices.Contains(c.self.Lineage, l.Owner)
+	dead := slices.Contains(c.self.PriorOwners, l.Owner)
 	until := c.liveSince + l.session.timeout + overtime
 	if dead {
 		until = c.since.at.Mono + c.watchSpan()
@@ -153,7 +153,7 @@ func (c *modelClaim) watchSpan() time.Duration {
 }
 
 // promoteLocked makes a claim active once the registry is old enough and nobody
-// else has the number.
+// else has the worker ID.
 func (c *modelClaim) promoteLocked(claiming *modelEntry) (worker.Record, time.Duration, error) {
 	c.enterLocked()
 	since := c.m.root.made

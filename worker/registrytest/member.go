@@ -157,26 +157,26 @@ func (r *Member) mineLocked(recorded int64) (mine, claiming *modelEntry) {
 }
 
 // Look implements worker.Registry.
-func (r *Member) Look(ctx context.Context, self worker.Record) (worker.Found, error) {
+func (r *Member) Look(ctx context.Context, self worker.Record) (worker.Lookup, error) {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
 	if err := r.reachLocked(ctx); err != nil {
-		return worker.Found{}, err
+		return worker.Lookup{}, err
 	}
 	if err := r.m.checkLocked(r.opts.Layout); err != nil {
-		return worker.Found{}, err
+		return worker.Lookup{}, err
 	}
 	cluster := r.m.clusterLocked()
 	before := r.since
 	r.since = &modelSighting{cluster: cluster, at: r.m.clk.Read()}
 	defer func() { r.since.goesOnFrom(before) }()
-	found := worker.Found{Cluster: cluster, WorkerID: worker.NoWorkerID, Peers: r.m.peersLocked(r.node)}
+	found := worker.Lookup{Cluster: cluster, WorkerID: worker.NoWorkerID, Peers: r.m.peersLocked(r.node)}
 	if l := r.m.live[r.node]; l != nil {
 		found.LiveOwner, r.since.live = l.Owner, l.created
 	}
 	mine, _ := r.mineLocked(self.WorkerID)
 	if mine == nil {
-		found.Forgotten = self.Cluster != "" && cluster != self.Cluster
+		found.DataLost = self.Cluster != "" && cluster != self.Cluster
 		found.Removed = self.WorkerID >= 0 && self.Cluster != "" && cluster == self.Cluster
 		return found, nil
 	}
@@ -223,7 +223,7 @@ func (r *Member) Report(ctx context.Context, rec worker.Record, live bool) (work
 	rec.Cluster = h.cluster
 	l := r.m.live[r.node]
 	switch {
-	case live && l != nil && l.Owner != rec.Owner && !slices.Contains(rec.Lineage, l.Owner):
+	case live && l != nil && l.Owner != rec.Owner && !slices.Contains(rec.PriorOwners, l.Owner):
 		return rec, fmt.Errorf("%w: another process is live as node %s: at %s, owner %s", worker.ErrFenced, r.node, l.Address, l.Owner)
 	case live && (l == nil || l.session != r.session):
 		r.m.enterLocked(worker.Peer{Node: r.node, Address: r.address, Owner: rec.Owner}, r.session)
@@ -233,7 +233,7 @@ func (r *Member) Report(ctx context.Context, rec worker.Record, live bool) (work
 	return rec, nil
 }
 
-// mayPutBackLocked says why our number can't be put back.
+// mayPutBackLocked says why our worker ID can't be put back.
 func (r *Member) mayPutBackLocked(rec worker.Record) error {
 	h := r.held
 	if err := r.m.ensureLocked(r.opts.Layout); err != nil {

@@ -26,8 +26,8 @@ type Options struct {
 	SessionTimeout time.Duration // 10 s when zero
 }
 
-// Model is what a tree in ZooKeeper means, in memory: the entries, the live, and
-// the rules of who may have which number. Time is an injected clock's, waits too.
+// Model is what a tree in ZooKeeper means, in memory: the entries, the live set, and
+// the rules of who may have which worker ID. Time is an injected clock's, waits too.
 // All its methods may be called at any time by anybody.
 type Model struct {
 	clk clock.Clock // immutable
@@ -36,7 +36,7 @@ type Model struct {
 	root    *modelRoot              // mu protects; nil when there is none
 	entries map[string]*modelEntry  // mu protects; by name: node-number
 	live    map[string]*modelMember // mu protects; by node
-	next    int64                   // mu protects; the next number
+	next    int64                   // mu protects; the next worker ID
 	changes int64                   // mu protects; counts everything that was created
 	down    bool                    // mu protects
 }
@@ -54,7 +54,7 @@ type modelEntry struct {
 	version int64
 	began   clock.Millis
 	written clock.Millis
-	gap     bool // its number is none of the counter's
+	gap     bool // its worker ID is none of the counter's
 }
 
 type modelMember struct {
@@ -77,7 +77,7 @@ func NewModel(clk clock.Clock) *Model {
 	return m
 }
 
-// Wipe forgets everything, as a server does that starts with an empty disk.
+// Wipe loses all data, as a server does that starts with an empty disk.
 func (m *Model) Wipe() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -190,7 +190,7 @@ func (m *Model) clusterLocked() string {
 	return m.root.cluster
 }
 
-// othersLocked returns who has the number of node's entry besides it.
+// othersLocked returns who has the worker ID of node's entry besides it.
 func (m *Model) othersLocked(node string, workerID int64) *modelEntry {
 	for _, e := range m.orderedLocked() {
 		if e.WorkerID == workerID && e.Node != node && e.State != worker.StateClaiming {

@@ -23,8 +23,8 @@ func Run(t *testing.T, open func(t testing.TB) World) {
 		{"first claims at once", testFirstClaims},
 		{"own again", testOwnAgain},
 		{"own again without a record", testLostRecord},
-		{"own number beyond doubt", testSeveralOwn},
-		{"a number that two have", testTwoEntries},
+		{"own worker ID beyond doubt", testSeveralOwn},
+		{"a worker ID that two have", testTwoEntries},
 		{"an answer lost while claiming", testLostWhileClaiming},
 		{"an answer lost while reporting", testLostWhileReporting},
 		{"a claim that nobody finished", testUnfinishedClaim},
@@ -42,31 +42,34 @@ func Run(t *testing.T, open func(t testing.TB) World) {
 		{"held by another that lives", testHeld},
 		{"another that died goes", testOtherDied},
 		{"own dead process", testOwnDead},
-		{"copied folder, owner alive, ceiling ahead", testCopiedFolder},
-		{"copied folder, owner alive, ceiling passed", testCopiedFolderLate},
-		{"among the live", testLive},
+		{"copied directory, owner alive, ceiling ahead", testCopiedDirectory},
+		{"copied directory, owner alive, ceiling passed", testCopiedDirectoryLate},
+		{"live set", testLive},
 		{"session expired", testExpired},
 		{"rewritten: fenced", testRewritten},
 		{"removed: fenced", testRemoved},
 		{"another is live under its name: fenced", testAnotherLive},
 		{"released by force: fenced", testReleasedByForce},
 		{"removed while it was down", testRemovedWhileDown},
-		{"forgotten: put back", testForgotten},
-		{"forgotten: number taken", testForgottenTaken},
-		{"forgotten: a claimant at the same time", testForgottenRace},
-		{"forgotten while it was down", testForgottenWhileDown},
-		{"forgotten while it was down: number taken", testForgottenWhileDownTaken},
-		{"forgotten: all come back at once", testForgottenAll},
+		{"data lost: put back", testDataLost},
+		{"data lost: worker ID taken", testDataLostTaken},
+		{"data lost: a claimant at the same time", testDataLostRace},
+		{"data lost while it was down", testDataLostWhileDown},
+		{"data lost while it was down: worker ID taken", testDataLostWhileDownTaken},
+		{"data lost: all come back at once", testDataLostAll},
 		{"peers", testPeers},
 		{"closed twice", testClose},
 	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel() // most of them wait for a session to end
+			test.run(t, open(t))
+		})
 	}
 }
 
 func testEmpty(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{})
-	require.Equal(t, worker.Found{WorkerID: worker.NoWorkerID, Peers: []worker.Peer{}}, d.look())
+	require.Equal(t, worker.Lookup{WorkerID: worker.NoWorkerID, Peers: []worker.Peer{}}, d.look())
 	require.Empty(t, entries(t, w), "Look writes nothing")
 	_, err := w.Directory(t).Release(patient(t), 0, true)
 	require.ErrorIs(t, err, worker.ErrNoEntry)
@@ -129,7 +132,7 @@ func testPeers(t *testing.T, w World) {
 	require.Empty(t, peers(t, d), "not itself")
 	fresh(t, w, "b", Options{}).running()
 	w.PlantLive(t, worker.Peer{Node: "c", Address: "10.0.0.7:1", Owner: "other"})
-	require.Equal(t, []string{"b", "c"}, peers(t, d))
+	requirePeers(t, d, "b", "c")
 	all, err := d.reg.Peers(patient(t))
 	require.NoError(t, err)
 	require.Equal(t, worker.Peer{Node: "c", Address: "10.0.0.7:1", Owner: "other"}, all[1])
@@ -150,8 +153,8 @@ func testPeers(t *testing.T, w World) {
 func testClose(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{}).running()
 	watcher := fresh(t, w, "b", Options{})
-	require.Equal(t, []string{"a"}, peers(t, watcher))
+	requirePeers(t, watcher, "a")
 	require.NoError(t, errors.Join(d.reg.Close(), d.reg.Close()))
-	require.Empty(t, peers(t, watcher))
+	requirePeers(t, watcher)
 	require.NoError(t, fresh(t, w, "c", Options{}).reg.Close(), "before anything else")
 }

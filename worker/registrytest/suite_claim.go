@@ -59,14 +59,14 @@ func testOwnAgain(t *testing.T, w World) {
 	d = d.again()
 	d.self.Timestamp, d.self.Ceiling = 5, 6 // an older record than the registry's
 	found := d.look()
-	require.Equal(t, worker.Found{
+	require.Equal(t, worker.Lookup{
 		Cluster: recorded.Cluster, Known: true, WorkerID: 1, Timestamp: recorded.Timestamp, Ceiling: recorded.Ceiling,
 		Owner: recorded.Owner, Address: address, Peers: found.Peers,
 	}, found)
 	require.NoError(t, d.claimAsSeen())
 	require.Equal(t, int64(1), d.self.WorkerID)
 	require.Equal(t, recorded.Cluster, d.self.Cluster)
-	require.Equal(t, recorded.Timestamp, d.self.Timestamp, "what the number brings along")
+	require.Equal(t, recorded.Timestamp, d.self.Timestamp, "what the worker ID brings along")
 	require.Equal(t, recorded.Ceiling, d.self.Ceiling)
 	e := entryOf(t, w, 1)
 	require.Equal(t, d.self.Owner, e.Owner)
@@ -83,7 +83,7 @@ func testLostRecord(t *testing.T, w World) {
 	lost.self.Timestamp, lost.self.Ceiling = 0, 0
 	found := lost.look()
 	require.True(t, found.Known)
-	require.False(t, found.Removed || found.Forgotten)
+	require.False(t, found.Removed || found.DataLost)
 	require.NoError(t, lost.claimAsSeen())
 	require.Equal(t, recorded.WorkerID, lost.self.WorkerID)
 	require.Equal(t, recorded.Ceiling, lost.self.Ceiling)
@@ -123,7 +123,7 @@ func testTwoEntries(t *testing.T, w World) {
 	}
 	require.NoError(t, fresh(t, w, "a3", Options{}).claim())
 	d := fresh(t, w, "b3", Options{}).running()
-	require.Greater(t, d.self.WorkerID, int64(3), "the claim was of a number that is another's")
+	require.Greater(t, d.self.WorkerID, int64(3), "the claim was of a worker ID that is another's")
 	require.Greater(t, fresh(t, w, "new", Options{}).running().self.WorkerID, int64(3), "released, but not its to give")
 }
 

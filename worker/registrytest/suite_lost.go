@@ -14,15 +14,15 @@ import (
 func testLive(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{}).running()
 	watcher := fresh(t, w, "b", Options{})
-	require.Equal(t, []string{"a"}, peers(t, watcher))
+	requirePeers(t, watcher, "a")
 	for range 2 {
 		require.NoError(t, d.report(false))
-		require.Empty(t, peers(t, watcher))
+		requirePeers(t, watcher)
 	}
 	require.Equal(t, d.self.Ceiling, entryOf(t, w, 0).Ceiling, "it reports all the same")
 	for range 2 {
 		require.NoError(t, d.report(true))
-		require.Equal(t, []string{"a"}, peers(t, watcher))
+		requirePeers(t, watcher, "a")
 	}
 }
 
@@ -30,9 +30,9 @@ func testExpired(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{SessionTimeout: time.Second}).running()
 	watcher := fresh(t, w, "b", Options{})
 	w.Expire(t, d.reg, "a")
-	require.Empty(t, peers(t, watcher))
+	requirePeers(t, watcher)
 	require.NoError(t, d.report(true))
-	require.Equal(t, []string{"a"}, peers(t, watcher))
+	requirePeers(t, watcher, "a")
 }
 
 func testRewritten(t *testing.T, w World) {
@@ -90,9 +90,9 @@ func testRemovedWhileDown(t *testing.T, w World) {
 	again := d.again()
 	found := again.look()
 	require.True(t, found.Removed)
-	require.False(t, found.Known || found.Forgotten)
+	require.False(t, found.Known || found.DataLost)
 	require.NoError(t, again.claimAsSeen())
-	require.Equal(t, int64(2), again.self.WorkerID, "a removed number is nobody's")
+	require.Equal(t, int64(2), again.self.WorkerID, "a removed worker ID is nobody's")
 
 	again.look()
 	w.Remove(t, 2)
@@ -100,7 +100,7 @@ func testRemovedWhileDown(t *testing.T, w World) {
 	require.ErrorIs(t, again.claimAsSeen(), worker.ErrHeld, "removed between Look and Claim")
 }
 
-func testForgotten(t *testing.T, w World) {
+func testDataLost(t *testing.T, w World) {
 	fresh(t, w, "other", Options{}).running()
 	d := fresh(t, w, "a", Options{}).running()
 	cluster := d.self.Cluster
@@ -112,13 +112,13 @@ func testForgotten(t *testing.T, w World) {
 	require.Equal(t, worker.StateActive, e.State)
 	require.Equal(t, d.self.Owner, e.Owner)
 	require.Equal(t, d.self.Ceiling, e.Ceiling)
-	require.Equal(t, []string{"a"}, peers(t, fresh(t, w, "watcher", Options{})))
+	requirePeers(t, fresh(t, w, "watcher", Options{}), "a")
 	require.NoError(t, d.report(true))
 	w.Remove(t, 1)
 	require.ErrorIs(t, d.report(true), worker.ErrFenced, "removed from the new cluster")
 }
 
-func testForgottenTaken(t *testing.T, w World) {
+func testDataLostTaken(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{}).running()
 	w.Wipe(t)
 	other := fresh(t, w, "b", Options{}).running()
@@ -132,7 +132,7 @@ func testForgottenTaken(t *testing.T, w World) {
 
 // A new node starts while the survivor hasn't reported yet, and both have worker
 // 0 in mind: it is the survivor's.
-func testForgottenRace(t *testing.T, w World) {
+func testDataLostRace(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{}).running()
 	w.Wipe(t)
 	other := fresh(t, w, "b", Options{Settle: 2 * time.Second})
@@ -157,14 +157,14 @@ func testForgottenRace(t *testing.T, w World) {
 	require.Len(t, entries(t, w), 2)
 }
 
-func testForgottenWhileDown(t *testing.T, w World) {
+func testDataLostWhileDown(t *testing.T, w World) {
 	fresh(t, w, "other", Options{}).running()
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.reg.Close())
 	w.Wipe(t)
 	again := d.again()
 	found := again.look()
-	require.True(t, found.Forgotten)
+	require.True(t, found.DataLost)
 	require.False(t, found.Known || found.Removed)
 	require.NoError(t, again.claimAsSeen())
 	require.Equal(t, int64(1), again.self.WorkerID)
@@ -173,19 +173,19 @@ func testForgottenWhileDown(t *testing.T, w World) {
 
 	// The other's record is of the old cluster, and there is a root again.
 	another := process(t, w, worker.Record{Node: "other", Cluster: d.self.Cluster, WorkerID: 0}, Options{})
-	require.True(t, another.look().Forgotten)
+	require.True(t, another.look().DataLost)
 	require.NoError(t, another.claimAsSeen())
 	require.Equal(t, int64(0), another.self.WorkerID)
 	require.Equal(t, again.self.Cluster, another.self.Cluster)
 }
 
-func testForgottenWhileDownTaken(t *testing.T, w World) {
+func testDataLostWhileDownTaken(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.reg.Close())
 	w.Wipe(t)
 	fresh(t, w, "b", Options{}).running()
 	again := d.again()
-	require.True(t, again.look().Forgotten)
+	require.True(t, again.look().DataLost)
 	err := again.claimAsSeen()
 	require.ErrorIs(t, err, worker.ErrHeld)
 	require.ErrorContains(t, err, "b")
@@ -194,7 +194,7 @@ func testForgottenWhileDownTaken(t *testing.T, w World) {
 }
 
 // Survivors report and newcomers claim, all at the same moment.
-func testForgottenAll(t *testing.T, w World) {
+func testDataLostAll(t *testing.T, w World) {
 	const n = 8
 	var all []*daemon
 	before := map[*daemon]int64{}

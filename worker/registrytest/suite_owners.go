@@ -121,7 +121,7 @@ func testFull(t *testing.T, w World) {
 	require.Len(t, entries(t, w), 1024)
 }
 
-// The counter counts takeovers too: it is spent while numbers are free. They are
+// The counter counts takeovers too: it is spent while worker IDs are free. They are
 // given out then, each after it has settled, and to one node.
 func testGaps(t *testing.T, w World) {
 	opts := small(t)
@@ -180,7 +180,7 @@ func testReclaim(t *testing.T, w World) {
 	require.ErrorIs(t, gone.again().claim(), worker.ErrExhausted, "who comes back is a new node")
 }
 
-// A second daemon of this name on a data folder of its own.
+// A second daemon of this name on a data directory of its own.
 func testHeld(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{SessionTimeout: time.Second}).running()
 	second := fresh(t, w, "a", Options{SessionTimeout: time.Second})
@@ -218,9 +218,9 @@ func testOwnDead(t *testing.T, w World) {
 	require.Equal(t, []worker.Peer{{Node: "a", Address: address, Owner: again.self.Owner}}, all)
 }
 
-// The folder was copied with the record in it, so the live owner is of our
-// lineage. It reports while we wait for its ceiling, as the worker does.
-func testCopiedFolder(t *testing.T, w World) {
+// The directory was copied with the record in it, so the live owner is of our
+// prior owners. It reports while we wait for its ceiling, as the worker does.
+func testCopiedDirectory(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.report(true))
 	copied := d.again()
@@ -231,7 +231,7 @@ func testCopiedFolder(t *testing.T, w World) {
 }
 
 // The ceiling had passed when the copy looked: it watches by itself.
-func testCopiedFolderLate(t *testing.T, w World) {
+func testCopiedDirectoryLate(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{}).running()
 	copied := d.again()
 	require.LessOrEqual(t, copied.look().Ceiling, w.Clock().Read().Wall())

@@ -2,6 +2,7 @@ package registrytest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ type World interface {
 	LoseAnswer(t testing.TB, r worker.Registry, n int, done bool)
 	// Expire ends the session of r, which doesn't know of it.
 	Expire(t testing.TB, r worker.Registry, node string)
-	// Wipe forgets everything.
+	// Wipe loses all data.
 	Wipe(t testing.TB)
 	// Plant makes an entry as though it had been there; Live is ignored.
 	Plant(t testing.TB, e worker.Entry)
@@ -102,7 +103,7 @@ func process(t testing.TB, w World, rec worker.Record, opts Options) *daemon {
 		layout = snowflake.DefaultLayout()
 	}
 	if rec.Owner != "" {
-		rec.Lineage = append(append([]string{}, rec.Lineage...), rec.Owner)
+		rec.PriorOwners = append(append([]string{}, rec.PriorOwners...), rec.Owner)
 	}
 	rec.Owner = uuid.NewString()
 	rec.Layout, rec.Epoch = layout.String(), layout.Epoch
@@ -117,7 +118,7 @@ func fresh(t testing.TB, w World, node string, opts Options) *daemon {
 	return process(t, w, worker.Record{Node: node, WorkerID: worker.NoWorkerID, Timestamp: now, Ceiling: now}, opts)
 }
 
-func (d *daemon) look() worker.Found {
+func (d *daemon) look() worker.Lookup {
 	d.t.Helper()
 	found, err := d.reg.Look(patient(d.t), d.self)
 	require.NoError(d.t, err)
@@ -140,7 +141,7 @@ func (d *daemon) claimAsSeen() error {
 	return err
 }
 
-// running returns d with a number of its own.
+// running returns d with a worker ID of its own.
 func (d *daemon) running() *daemon {
 	d.t.Helper()
 	require.NoError(d.t, d.claim())
@@ -158,7 +159,7 @@ func (d *daemon) report(live bool) error {
 	return err
 }
 
-// again starts the node anew, in the same data folder.
+// again starts the node again, in the same data directory.
 func (d *daemon) again() *daemon {
 	d.t.Helper()
 	return process(d.t, d.w, d.self, d.opts)
@@ -193,4 +194,11 @@ func peers(t testing.TB, d *daemon) []string {
 		nodes = append(nodes, p.Node)
 	}
 	return nodes
+}
+
+// requirePeers waits until d sees these nodes live: a registry of several servers may
+// answer with a state that is a moment old.
+func requirePeers(t testing.TB, d *daemon, want ...string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return slices.Equal(want, peers(t, d)) }, patience, 10*time.Millisecond, "want %v", want)
 }

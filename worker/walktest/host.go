@@ -13,16 +13,16 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// host is a machine with a data folder, and at most one daemon.
+// host is a machine with a data directory, and at most one daemon.
 type host struct {
-	walk    *walk
-	name    string
-	clk     *quick
-	folder  *cachetest.Mem
-	home    string
-	lost    bool         // its last start was refused because another has its worker ID
-	highest clock.Millis // of the IDs that it issued under its present worker ID
-	number  int64        // that worker ID
+	walk        *walk
+	name        string
+	clk         *quick
+	directory   *cachetest.Mem
+	directoryID string
+	lost        bool         // its last start was refused because another has its worker ID
+	highest     clock.Millis // of the IDs that it issued under its present worker ID
+	workerID    int64        // that worker ID
 
 	starting chan *daemon // the start under way; nil for none
 	daemon   *daemon      // nil while none runs
@@ -43,11 +43,11 @@ type daemon struct {
 // start begins a life; the walk goes on meanwhile.
 func (h *host) start() {
 	h.starting = make(chan *daemon, 1)
-	folder, home := worker.Cache(h.folder), h.home
-	go func() { h.starting <- h.walk.bringUp(h.name, h.clk, folder, home) }()
+	directory, id := worker.Cache(h.directory), h.directoryID
+	go func() { h.starting <- h.walk.bringUp(h.name, h.clk, directory, id) }()
 }
 
-func (w *walk) bringUp(name string, clk *quick, folder worker.Cache, home string) *daemon {
+func (w *walk) bringUp(name string, clk *quick, directory worker.Cache, id string) *daemon {
 	d := &daemon{owner: uuid.NewString(), kill: func() {}, ended: make(chan struct{})}
 	registry, kill, err := w.cfg.Open(name, clk)
 	if err != nil {
@@ -55,13 +55,13 @@ func (w *walk) bringUp(name string, clk *quick, folder worker.Cache, home string
 		return d
 	}
 	if w.cfg.NoCeiling {
-		folder, registry = plainCache{folder}, plainRegistry{registry}
+		directory, registry = plainCache{directory}, plainRegistry{registry}
 	}
 	d.registry, d.kill = registry, kill
 	layout := Layout()
 	d.worker, d.err = worker.Start(w.ctx, worker.Config{
-		Node: name, Owner: d.owner, Home: home, Layout: layout.String(), Epoch: layout.Epoch,
-		Clock: clk, Cache: folder, Registry: registry, Asker: w,
+		Node: name, Owner: d.owner, DirectoryID: id, Layout: layout.String(), Epoch: layout.Epoch,
+		Clock: clk, Cache: directory, Registry: registry, Prober: w,
 		ReportInterval: worker.DefaultReportInterval, CeilingLead: worker.DefaultCeilingLead,
 		MaxForwardStep: worker.DefaultMaxForwardStep, MaxWait: w.cfg.MaxWait, LookTimeout: w.cfg.LookTimeout,
 	})
@@ -103,8 +103,8 @@ func (h *host) settle() bool {
 		h.lost = false
 		h.daemon = d
 		h.walk.answers(h.name, d.owner)
-		if id := d.worker.ID(); id != h.number {
-			h.number, h.highest = id, 0
+		if id := d.worker.ID(); id != h.workerID {
+			h.workerID, h.highest = id, 0
 		}
 		return true
 	default:
@@ -122,7 +122,7 @@ func (h *host) crash() {
 	h.daemon = nil
 }
 
-// stop ends the daemon cleanly.
+// stop ends the daemon with a clean stop.
 func (h *host) stop(ctx context.Context) {
 	h.walk.answers(h.name, "")
 	h.daemon.end()

@@ -21,7 +21,7 @@ func (c plainCache) Load() (worker.Record, error) {
 type plainRegistry struct{ worker.Registry }
 
 // Look implements worker.Registry.
-func (r plainRegistry) Look(ctx context.Context, self worker.Record) (worker.Found, error) {
+func (r plainRegistry) Look(ctx context.Context, self worker.Record) (worker.Lookup, error) {
 	found, err := r.Registry.Look(ctx, self)
 	found.Ceiling = min(found.Ceiling, found.Timestamp)
 	return found, err

@@ -1,6 +1,6 @@
 // Package walktest walks at random through what befalls a cluster of workers
 // (crashes, restarts, clock steps, lost files, copied files, a registry that is down,
-// forgets, or loses its sessions) and looks for an ID that was issued twice.
+// loses its data or its sessions) and looks for an ID that was issued twice.
 package walktest
 
 import (
@@ -31,7 +31,7 @@ type Config struct {
 	Open func(node string, clk clock.Clock) (r worker.Registry, kill func(), err error)
 	// Directory looks after the registry.
 	Directory worker.Directory
-	// Down and Up take the registry away and give it back; Wipe makes it forget all;
+	// Down and Up take the registry away and give it back; Wipe makes it lose all data;
 	// Expire ends a node's session.
 	Down, Up, Wipe func()
 	Expire         func(node string)
@@ -84,8 +84,8 @@ type walk struct {
 // Run walks, and fails at the first repeated ID, but with NoCeiling. What it leaves
 // out is what nobody promises: losing both memories of a worker (its file while the
 // registry is behind, or the registry while the file is gone), a released worker's
-// folder that comes back, or a worker released while the registry is behind its file, and a start without the registry after the registry lost its
-// data while that daemon was down: its number may be a new node's.
+// directory that comes back, or a worker released while the registry is behind its file, and a start without the registry after the registry lost its
+// data while that daemon was down: its worker ID may be a new node's.
 func Run(t *testing.T, cfg Config) Result {
 	t.Helper()
 	w := &walk{
@@ -123,7 +123,7 @@ func (w *walk) newHost() *host {
 	w.named++
 	return &host{
 		walk: w, name: fmt.Sprintf("10.0.0.%d:8080", w.named), clk: newQuick(w.origin, w.cfg.Speed),
-		folder: &cachetest.Mem{}, home: fmt.Sprintf("home-%d", w.named), number: worker.NoWorkerID,
+		directory: &cachetest.Mem{}, directoryID: fmt.Sprintf("directory-%d", w.named), workerID: worker.NoWorkerID,
 	}
 }
 
@@ -207,18 +207,18 @@ func (w *walk) actStopped(h *host, n int) string {
 		h.clk.step(time.Duration(w.rnd.IntN(2000)) * time.Millisecond)
 		return "step while stopped"
 	case n < 24 && !w.down && w.registryKnows(h):
-		h.folder = &cachetest.Mem{}
+		h.directory = &cachetest.Mem{}
 		h.start()
 		return "lost file"
-	case n < 27 && !w.down && h.number >= 0 && w.registryKnows(h):
-		if _, err := w.cfg.Directory.Release(w.ctx, h.number, true); err == nil {
+	case n < 27 && !w.down && h.workerID >= 0 && w.registryKnows(h):
+		if _, err := w.cfg.Directory.Release(w.ctx, h.workerID, true); err == nil {
 			w.replace(h)
 			return "release"
 		}
 		return ""
 	case n < 60 && h.lost:
 		w.replace(h) // as its operator would, who is told so
-		return "start anew"
+		return "start as new"
 	default:
 		h.start()
 		return "start"
@@ -242,7 +242,7 @@ func (w *walk) registryKnows(h *host) bool {
 		return false
 	}
 	for _, e := range entries {
-		if e.WorkerID == h.number && e.Node == h.name {
+		if e.WorkerID == h.workerID && e.Node == h.name {
 			return e.Ceiling > h.highest
 		}
 	}
@@ -250,14 +250,14 @@ func (w *walk) registryKnows(h *host) bool {
 }
 
 // allKnown tells that the registry has every host's entry. A host whose entry it has
-// lost may start from its file without it, while a new node has its number by then.
+// lost may start from its file without it, while a new node has its worker ID by then.
 func (w *walk) allKnown() bool {
 	entries, err := w.cfg.Directory.Entries(w.ctx)
 	if err != nil {
 		return false
 	}
 	for _, h := range w.hosts {
-		if h.number >= 0 && !slices.ContainsFunc(entries, func(e worker.Entry) bool { return e.WorkerID == h.number && e.Node == h.name }) {
+		if h.workerID >= 0 && !slices.ContainsFunc(entries, func(e worker.Entry) bool { return e.WorkerID == h.workerID && e.Node == h.name }) {
 			return false
 		}
 	}
@@ -268,27 +268,27 @@ func (w *walk) allKnown() bool {
 // loses nothing. A start under way may be about to rely on the registry.
 func (w *walk) allRemember() bool {
 	for _, h := range w.hosts {
-		if r, err := h.folder.Load(); h.starting != nil || err != nil || r.Ceiling <= h.highest {
+		if r, err := h.directory.Load(); h.starting != nil || err != nil || r.Ceiling <= h.highest {
 			return false
 		}
 	}
 	return true
 }
 
-// startCopy starts another daemon on a copy of h's folder while h's lives. It must
+// startCopy starts another daemon on a copy of h's directory while h's lives. It must
 // not come up; if it did it would issue as h does, and the walk would find that.
 func (w *walk) startCopy(h *host) {
-	r, err := h.folder.Load()
+	r, err := h.directory.Load()
 	if err != nil || errors.Is(h.daemon.worker.Check(), worker.ErrFenced) {
 		return // nothing to copy, or nobody that it could disturb
 	}
-	folder := &cachetest.Mem{}
-	folder.Set(r)
-	d := w.bringUp(h.name, h.clk, folder, h.home+"-copy")
+	directory := &cachetest.Mem{}
+	directory.Set(r)
+	d := w.bringUp(h.name, h.clk, directory, h.directoryID+"-copy")
 	defer d.kill()
 	switch {
 	case d.err == nil:
-		w.t.Errorf("seed %d: a daemon on a copy of %s's data folder came up beside it", w.cfg.Seed, h.name)
+		w.t.Errorf("seed %d: a daemon on a copy of %s's data directory came up beside it", w.cfg.Seed, h.name)
 		d.end()
 		<-d.ended
 	case !errors.Is(d.err, worker.ErrHeld) && !errors.Is(d.err, worker.ErrUnreachable) && !errors.Is(d.err, worker.ErrClockRefused) && !errors.Is(d.err, worker.ErrForeign):
@@ -299,9 +299,9 @@ func (w *walk) startCopy(h *host) {
 // errNobody is what an address answers whose daemon is dead.
 var errNobody = errors.New("walktest: nobody answers here")
 
-// Ask implements worker.Asker: the daemons that live answer, whatever the registry
+// Probe implements worker.ClockProber: the daemons that live answer, whatever the registry
 // thinks of them, and nobody minds what time it is.
-func (w *walk) Ask(_ context.Context, addresses []string) []clock.Sample {
+func (w *walk) Probe(_ context.Context, addresses []string) []clock.Sample {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	samples := make([]clock.Sample, 0, len(addresses))

@@ -29,15 +29,15 @@ const (
 // free ones and the server's listening there, another program may take them.
 const attempts = 5
 
-// launch makes a server with a fresh data folder and starts it. settings, nil
+// launch makes a server with a fresh data directory and starts it. settings, nil
 // for none, returns lines of its configuration besides the usual ones, for each
-// attempt anew.
+// attempt again.
 func launch(settings func(s *Server) ([]string, error)) (*Server, error) {
-	folder, err := os.MkdirTemp("", "zookeepertest-")
+	directory, err := os.MkdirTemp("", "zookeepertest-")
 	if err != nil {
 		return nil, fmt.Errorf("zookeepertest: %w", err)
 	}
-	s := &Server{folder: folder, main: standaloneMain}
+	s := &Server{directory: directory, main: standaloneMain}
 	for attempt := 1; ; attempt++ {
 		if err = s.listenAnywhere(settings); err == nil || attempt == attempts {
 			break
@@ -146,10 +146,10 @@ func (s *Server) spawn() error {
 	}
 	defer log.Close() //nolint:errcheck // the child has its own
 	cmd := exec.Command(java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx128m",
-		"-Djava.io.tmpdir="+s.folder, "-XX:-UsePerfData", "-Dzookeeper.jmx.log4j.disable=true",
+		"-Djava.io.tmpdir="+s.directory, "-XX:-UsePerfData", "-Dzookeeper.jmx.log4j.disable=true",
 		"-Dzookeeper.preAllocSize=64", // KiB of log made at once
 		"-cp", path, s.main, s.config())
-	cmd.Dir = s.folder
+	cmd.Dir = s.directory
 	cmd.Stdout, cmd.Stderr = log, log
 	if s.process, err = proctest.Start(cmd); err != nil {
 		s.process = nil
@@ -231,14 +231,14 @@ func (s *Server) ask(ctx context.Context, word string) (string, error) {
 }
 
 const advice = "run make deps, or install ZooKeeper's Java archives and a Java runtime " +
-	"(apt-get install zookeeper default-jre-headless), or set ZOOKEEPER_LIB to the folder lib of a ZooKeeper release"
+	"(apt-get install zookeeper default-jre-headless), or set ZOOKEEPER_LIB to the directory lib of a ZooKeeper release"
 
-// classPath returns what the server is started with: all of the folder
+// classPath returns what the server is started with: all of the directory
 // ZOOKEEPER_LIB, or what Debian installs; with TLS that needs archives of netty's
 // which its manifest doesn't name.
 func classPath(secure bool) (string, error) {
-	if folder := os.Getenv("ZOOKEEPER_LIB"); folder != "" {
-		return filepath.Join(folder, "*"), nil // Java's own pattern
+	if directory := os.Getenv("ZOOKEEPER_LIB"); directory != "" {
+		return filepath.Join(directory, "*"), nil // Java's own pattern
 	}
 	archives := []string{"zookeeper.jar", "slf4j-simple.jar"}
 	if secure {
@@ -254,6 +254,6 @@ func classPath(secure bool) (string, error) {
 	return strings.Join(paths, string(filepath.ListSeparator)), nil
 }
 
-func (s *Server) data() string   { return filepath.Join(s.folder, "data") }
-func (s *Server) config() string { return filepath.Join(s.folder, "zoo.cfg") }
-func (s *Server) log() string    { return filepath.Join(s.folder, "log") }
+func (s *Server) data() string   { return filepath.Join(s.directory, "data") }
+func (s *Server) config() string { return filepath.Join(s.directory, "zoo.cfg") }
+func (s *Server) log() string    { return filepath.Join(s.directory, "log") }

@@ -59,11 +59,11 @@ func launchEnsemble(n int) (*Ensemble, error) {
 	}
 	e := &Ensemble{}
 	for i := range n {
-		folder, err := os.MkdirTemp("", "zookeepertest-")
+		directory, err := os.MkdirTemp("", "zookeepertest-")
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("zookeepertest: %w", err), e.remove())
 		}
-		s := &Server{folder: folder, main: quorumMain, port: ports[i]}
+		s := &Server{directory: directory, main: quorumMain, port: ports[i]}
 		e.Servers = append(e.Servers, s)
 		if err := s.configure(lines...); err != nil {
 			return nil, errors.Join(err, e.remove())
@@ -174,7 +174,7 @@ func (e *Ensemble) Kill(t testing.TB, i int) {
 	e.Servers[i].Kill(t)
 }
 
-// Restart starts nodes again after Kill, on their folders and ports, and waits
+// Restart starts nodes again after Kill, on their directories and ports, and waits
 // until all that run serve, where they are a majority.
 func (e *Ensemble) Restart(t testing.TB, nodes ...int) {
 	t.Helper()

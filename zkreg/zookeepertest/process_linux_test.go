@@ -7,6 +7,7 @@ import (
 )
 
 func TestServerDiesWithTheTest(t *testing.T) {
+	t.Parallel()
 	skipInShort(t)
 	proctest.VerifyDiesWithTest(t, func(t testing.TB) int { return Start(t).process.Pid() })
 }

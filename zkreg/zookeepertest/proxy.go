@@ -1,10 +1,12 @@
 package zookeepertest
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -61,7 +63,10 @@ func (p *Proxy) Down(t testing.TB) {
 	p.proxy.Stop()
 	err := p.held.share(false)
 	if p.held == nil {
-		p.held, err = holdPort(p.addr)
+		err = onceFree(func() (err error) {
+			p.held, err = holdPort(p.addr)
+			return err
+		})
 	}
 	if err != nil {
 		t.Fatalf("zookeepertest: keeping the port of the proxy on %s: %v", p.addr, err)
@@ -73,11 +78,22 @@ func (p *Proxy) Up(t testing.TB) {
 	t.Helper()
 	err := p.held.share(true)
 	if err == nil {
-		err = p.proxy.Start()
+		err = onceFree(p.proxy.Start)
 	}
 	if err != nil {
 		t.Fatalf("zookeepertest: proxy on %s: %v", p.addr, err)
 	}
+}
+
+// onceFree calls bind until the port is free. A listener that was closed lives on in a
+// process which is being forked just then, until that executes its program; nobody
+// else gets a port that is held.
+func onceFree(bind func() error) error {
+	err := bind()
+	for deadline := time.Now().Add(time.Second); errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(deadline); err = bind() {
+		time.Sleep(time.Millisecond)
+	}
+	return err
 }
 
 // Cut cuts all connections; new ones go through.

@@ -26,6 +26,7 @@ func srvr(conn net.Conn) (string, error) {
 }
 
 func TestProxy(t *testing.T) {
+	t.Parallel()
 	p := NewProxy(t, Shared(t).Addr())
 	through := func() (string, error) {
 		conn, err := net.Dial("tcp", p.Addr())
@@ -78,6 +79,7 @@ func TestProxy(t *testing.T) {
 
 // TestTLSServer speaks TLS with those who have a certificate of its authority.
 func TestTLSServer(t *testing.T) {
+	t.Parallel()
 	server := StartTLS(t, true)
 	pool := x509.NewCertPool()
 	ca, err := os.ReadFile(server.CA)

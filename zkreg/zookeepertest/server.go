@@ -1,5 +1,5 @@
 // Package zookeepertest runs private ZooKeeper servers for tests: each in a
-// folder of its own, on free ports of 127.0.0.1, gone with the test.
+// directory of its own, on free ports of 127.0.0.1, gone with the test.
 //
 // Most tests share one server and take a root of their own in it:
 //
@@ -37,13 +37,13 @@ import (
 // Server is one ZooKeeper server. Its methods are for one goroutine at a time,
 // but Addr, NewRoot and Conn, which may be called at any time.
 type Server struct {
-	folder  string // Immutable: holds everything of the server
-	main    string // Immutable: class of the server
-	secure  bool   // Immutable once started: it has a TLS port too
-	port    int    // kept over restarts
-	process *proctest.Process
-	held    *heldPort    // nil before the server has ended once
-	roots   atomic.Int64 // Atomic: roots made
+	directory string // Immutable: holds everything of the server
+	main      string // Immutable: class of the server
+	secure    bool   // Immutable once started: it has a TLS port too
+	port      int    // kept over restarts
+	process   *proctest.Process
+	held      *heldPort    // nil before the server has ended once
+	roots     atomic.Int64 // Atomic: roots made
 }
 
 // Start returns a standalone server that runs for this test alone.
@@ -145,7 +145,7 @@ func (s *Server) Kill(t testing.TB) {
 	}
 }
 
-// Restart starts the server again after Stop or Kill, on the same folder and
+// Restart starts the server again after Stop or Kill, on the same directory and
 // ports, and waits until it serves. A node of an ensemble serves only with a
 // quorum: see Ensemble.Restart.
 func (s *Server) Restart(t testing.TB) {
@@ -233,7 +233,7 @@ func (s *Server) remove() error {
 	if err != nil {
 		return err
 	}
-	return os.RemoveAll(s.folder)
+	return os.RemoveAll(s.directory)
 }
 
 // reportTo shows the end of the server's log when the test failed.

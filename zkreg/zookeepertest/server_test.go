@@ -39,6 +39,7 @@ func requireNodes(t testing.TB, conn *zk.Conn, want ...string) {
 
 // TestDataOutlivesTheProcess takes a server through every end it can have.
 func TestDataOutlivesTheProcess(t *testing.T) {
+	t.Parallel()
 	server := Start(t)
 	address := server.Addr()
 	var nodes []string
@@ -59,6 +60,7 @@ func TestDataOutlivesTheProcess(t *testing.T) {
 }
 
 func TestPausedServerAnswersAfterResume(t *testing.T) {
+	t.Parallel()
 	server := Start(t)
 	server.Pause(t)
 	answered := make(chan error, 1)
@@ -71,6 +73,7 @@ func TestPausedServerAnswersAfterResume(t *testing.T) {
 }
 
 func TestSharedIsOne(t *testing.T) {
+	t.Parallel()
 	first, second := Shared(t), Shared(t)
 	require.Same(t, first, second)
 	require.NotEqual(t, first.NewRoot(t), second.NewRoot(t))
@@ -78,6 +81,7 @@ func TestSharedIsOne(t *testing.T) {
 
 // TestEnsemble loses and regains its leader, its quorum, and its data.
 func TestEnsemble(t *testing.T) {
+	t.Parallel()
 	e := StartEnsemble(t, 3)
 	conn := e.Conn(t)
 	create(t, conn, "/n0")

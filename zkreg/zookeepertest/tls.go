@@ -87,9 +87,9 @@ type authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-func (s *TLSServer) makeFiles(folder string) error {
+func (s *TLSServer) makeFiles(directory string) error {
 	file := func(path *string, name string, blocks ...*pem.Block) error {
-		*path = filepath.Join(folder, name)
+		*path = filepath.Join(directory, name)
 		var text []byte
 		for _, block := range blocks {
 			text = append(text, pem.EncodeToMemory(block)...)

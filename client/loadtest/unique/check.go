@@ -3,10 +3,15 @@ package unique
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"math"
+	"math/bits"
 	"slices"
 )
+
+// parts is into how many equal parts a range of IDs is divided at most. Their
+// counters are 128 kB, once for each depth of compare, which is five at most.
+const parts = 1 << 14
 
 // Check compares all IDs with each other. It may be called once, when no lane is
 // in use any more; it returns ErrChecked otherwise, ErrStorage or ErrDamaged
@@ -17,192 +22,150 @@ func (j *Journal) Check(ctx context.Context, progress Progress) (Report, error) 
 		progress = func(Stage, int64, int64) {}
 	}
 	ids, sum, err := j.finish()
-	if err != nil {
+	if err != nil || ids == 0 {
 		return Report{}, err
 	}
-	c := &checker{j: j, progress: progress, ids: ids, sum: sum}
-	report, err := c.check(ctx)
-	if closed := c.close(); err == nil {
-		err = closed
+	c := &checker{j: j, progress: progress, ids: ids, room: make([]int64, min(int64(j.opts.capacity()), ids))}
+	low, high := int64(math.MaxInt64), int64(math.MinInt64)
+	for _, k := range j.chunks {
+		low, high = min(low, k.low), max(high, k.high)
 	}
-	if err != nil {
+	if err := c.compare(ctx, StageCount, low, high, ids); err != nil {
 		return Report{}, err
 	}
-	report.Bytes = j.st.peak.Load()
-	return report, nil
+	if c.report.IDs != ids || c.sum != sum {
+		return Report{}, fmt.Errorf("%w: %d IDs of sum %d were added, and %d of sum %d were compared", ErrDamaged, ids, sum, c.report.IDs, c.sum)
+	}
+	if err := c.locate(ctx, c.report.First); err != nil {
+		return Report{}, err
+	}
+	c.report.Bytes = j.size
+	return c.report, nil
 }
 
 // checker is one check.
 type checker struct {
 	j        *Journal
 	progress Progress
-	ids      int64  // added
-	sum      uint64 // of them
-
-	keys, scratch []uint64 // being collected, and room to sort them
-	// runs by how often they were merged: at fan-in of one level they become
-	// one of the next, so that few files are open.
-	levels [][]run
+	ids      int64   // added
+	room     []int64 // to sort in
+	report   Report  // so far: of the smallest IDs
+	sum      uint64  // of report.IDs IDs
 }
 
-func (c *checker) check(ctx context.Context) (Report, error) {
-	if c.ids == 0 {
-		return Report{}, nil
+// read calls f for each ID from low to high: there must be n.
+func (c *checker) read(ctx context.Context, stage Stage, low, high, n int64, f func(id int64)) error {
+	err := c.j.each(ctx, low, high, c.progressOf(stage), func(_ Place, id int64) {
+		n--
+		f(id)
+	})
+	if err == nil && n != 0 {
+		err = fmt.Errorf("%w: of the IDs from %d to %d %d are missing", ErrDamaged, low, high, n)
 	}
-	if err := c.sort(ctx); err != nil {
-		return Report{}, err
-	}
-	report, err := c.compare(ctx)
-	if err != nil || len(report.First) == 0 {
-		return report, err
-	}
-	return report, c.locate(ctx, report.First)
+	return err
 }
 
-func (c *checker) close() error {
-	var errs []error
-	for _, level := range c.levels {
-		errs = append(errs, closeRuns(level))
-	}
-	c.levels = nil
-	return errors.Join(errs...)
-}
-
-func closeRuns(runs []run) error {
-	var errs []error
-	for _, r := range runs {
-		errs = append(errs, r.spool.close())
-	}
-	return errors.Join(errs...)
-}
-
-// sort reads the journal into sorted runs; the last piece stays in memory.
-func (c *checker) sort(ctx context.Context) error {
-	capacity := int(min(int64(c.j.opts.capacity()), c.ids))
-	c.keys = make([]uint64, 0, capacity)
-	c.scratch = make([]uint64, capacity)
-	var ids []int64
-	err := c.j.each(ctx, c.ids, func(chunk []byte, done int64) error {
-		c.progress(StageSort, done, c.ids)
-		d := newDecoder(chunk)
-		for more := true; more; {
-			_, ids, more = d.entry(ids[:0])
-			for rest := ids; len(rest) > 0; {
-				n := min(len(rest), capacity-len(c.keys))
-				for _, id := range rest[:n] {
-					c.keys = append(c.keys, keyOf(id))
-				}
-				if rest = rest[n:]; len(rest) == 0 {
-					break
-				}
-				if err := c.spill(ctx); err != nil {
-					return err
-				}
-			}
+// progressOf returns the function that each calls with how many chunks it has done with.
+func (c *checker) progressOf(stage Stage) func(chunks int) {
+	return func(chunks int) {
+		done := c.report.IDs
+		if stage != StageSort {
+			done = c.ids * int64(chunks) / int64(len(c.j.chunks))
 		}
-		if d.bad {
-			return fmt.Errorf("%w: a chunk that can't be decoded", ErrDamaged)
+		c.progress(stage, done, c.ids)
+	}
+}
+
+// compare compares the IDs from low to high, of which there are n. It counts how
+// many are in each of equal parts of the range, and sorts as many parts together as
+// there is room for. A part for which there isn't is compared likewise.
+func (c *checker) compare(ctx context.Context, stage Stage, low, high, n int64) error {
+	shift := max(0, bits.Len64(uint64(high)-uint64(low))-bits.Len(parts-1))
+	part := func(id int64) uint64 { return (uint64(id) - uint64(low)) >> shift }
+	counts := make([]int64, part(high)+1)
+	err := c.read(ctx, stage, low, high, n, func(id int64) { counts[part(id)]++ })
+	var next int
+	for first := 0; err == nil && first < len(counts); first = next {
+		n := counts[first]
+		for next = first + 1; next < len(counts) && n+counts[next] <= int64(len(c.room)); next++ {
+			n += counts[next]
 		}
-		return nil
+		from, to := low+int64(first)<<shift, high
+		if next < len(counts) {
+			to = low + int64(next)<<shift - 1
+		}
+		switch {
+		case n == 0:
+		case from == to:
+			c.add(from, n)
+		case n <= int64(len(c.room)):
+			err = c.sort(ctx, from, to, shift, counts[first:next], c.room[:n])
+		default:
+			err = c.compare(ctx, StageSort, from, to, n)
+		}
+		c.progress(StageSort, c.report.IDs, c.ids)
+	}
+	return err
+}
+
+// sort sorts the IDs from low to high in room, which is for exactly that many. Each
+// part has its place there: many small parts are sorted sooner than a large one.
+func (c *checker) sort(ctx context.Context, low, high int64, shift int, counts, room []int64) error {
+	ends, end := counts, int64(0)
+	for i, n := range counts {
+		end += n
+		ends[i] = end
+	}
+	err := c.read(ctx, StageSort, low, high, end, func(id int64) {
+		if i := (uint64(id) - uint64(low)) >> shift; ends[i] > 0 {
+			ends[i]--
+			room[ends[i]] = id
+		}
 	})
 	if err != nil {
 		return err
 	}
-	c.keys, _ = sortKeys(c.keys, c.scratch)
-	c.scratch = nil
+	for _, start := range slices.Backward(ends) { // the ends have moved to the starts
+		slices.Sort(room[start:end])
+		end = start
+	}
+	var next int
+	for i := 0; i < len(room); i = next {
+		for next = i + 1; next < len(room) && room[next] == room[i]; next++ {
+		}
+		c.add(room[i], int64(next-i))
+	}
 	return nil
 }
 
-// spill writes the collected keys as a run.
-func (c *checker) spill(ctx context.Context) error {
-	sorted, rest := sortKeys(c.keys, c.scratch)
-	c.keys, c.scratch = sorted[:0], rest[:cap(sorted)]
-	return c.addRun(ctx, 0, []*source{memorySource(sorted)})
-}
-
-// addRun merges sources into a run of a level, and that level into the next one
-// when it is full.
-func (c *checker) addRun(ctx context.Context, level int, sources []*source) error {
-	w, err := c.j.st.newRun(c.j.table)
-	if err != nil {
-		return err
+// add notes that an ID, larger than those before, came some times.
+func (c *checker) add(id, times int64) {
+	r := &c.report
+	r.IDs += times
+	c.sum += uint64(id) * uint64(times)
+	if times == 1 {
+		return
 	}
-	if level == len(c.levels) {
-		c.levels = append(c.levels, nil)
+	r.Repeated++
+	r.Surplus += times - 1
+	if len(r.First) < MaxFirst {
+		r.First = append(r.First, Duplicate{ID: id, Times: times})
 	}
-	err = merge(ctx, sources, w.add)
-	r, closed := w.close()
-	c.levels[level] = append(c.levels[level], r)
-	if err = errors.Join(err, closed); err != nil {
-		return err
-	}
-	if len(c.levels[level]) < c.j.opts.fanIn() {
-		return nil
-	}
-	full := c.levels[level]
-	if err := c.addRun(ctx, level+1, c.sources(full)); err != nil {
-		return err
-	}
-	c.levels[level] = nil
-	return closeRuns(full)
-}
-
-func (c *checker) sources(runs []run) []*source {
-	list := make([]*source, len(runs))
-	for i, r := range runs {
-		list[i] = r.source(c.j.table)
-	}
-	return list
-}
-
-// compare merges everything and counts what is equal (U4).
-func (c *checker) compare(ctx context.Context) (Report, error) {
-	sources := c.sources(slices.Concat(c.levels...))
-	merging := len(sources) > 0
-	sources = append(sources, memorySource(c.keys))
-	c.keys = nil
-	var t tally
-	var told int64
-	err := merge(ctx, sources, func(keys []uint64) error {
-		t.add(keys)
-		if done := t.report.IDs; merging && done-told >= 1<<20 {
-			told = done
-			c.progress(StageMerge, done, c.ids)
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return Report{}, err
-	case t.fell || t.report.IDs != c.ids || t.sum != c.sum:
-		return Report{}, fmt.Errorf("%w: %d IDs of sum %d were added, and %d of sum %d were merged", ErrDamaged, c.ids, c.sum, t.report.IDs, t.sum)
-	}
-	return t.report, nil
 }
 
 // locate finds the places of the repeated IDs.
 func (c *checker) locate(ctx context.Context, first []Duplicate) error {
+	if len(first) == 0 {
+		return nil
+	}
 	low, high := first[0].ID, first[len(first)-1].ID // they grow
 	found := make([]int64, len(first))
-	var ids []int64
-	err := c.j.each(ctx, c.ids, func(chunk []byte, done int64) error {
-		c.progress(StageLocate, done, c.ids)
-		d := newDecoder(chunk)
-		for more := true; more; {
-			var p Place
-			p, ids, more = d.entry(ids[:0])
-			for _, id := range ids {
-				if id < low || id > high {
-					continue
-				}
-				i, ok := slices.BinarySearchFunc(first, id, func(d Duplicate, id int64) int { return cmp.Compare(d.ID, id) })
-				if ok {
-					first[i].note(p, found[i])
-					found[i]++
-				}
-			}
+	err := c.j.each(ctx, low, high, c.progressOf(StageLocate), func(p Place, id int64) {
+		i, ok := slices.BinarySearchFunc(first, id, func(d Duplicate, id int64) int { return cmp.Compare(d.ID, id) })
+		if ok {
+			first[i].note(p, found[i])
+			found[i]++
 		}
-		return nil
 	})
 	for i, d := range first {
 		if err == nil && found[i] != d.Times {

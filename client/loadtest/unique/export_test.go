@@ -15,14 +15,8 @@ func WithFile(o Options, wrap func(File) File) Options {
 // File is what a check needs of a temporary file.
 type File = file
 
-// Small returns options that sort few IDs at a time and merge few runs, so that
-// small sets take the way of large ones.
+// Small returns options that sort few IDs at a time, so that small sets take the
+// way of large ones.
 func Small(dir string, capacity int) Options {
 	return Options{Dir: dir, Memory: MinMemory, few: capacity}
-}
-
-// SortKeys is sortKeys.
-func SortKeys(keys []uint64) []uint64 {
-	sorted, _ := sortKeys(keys, make([]uint64, len(keys)))
-	return sorted
 }

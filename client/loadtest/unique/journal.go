@@ -5,31 +5,64 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
+	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
 
-// laneChunks is how many chunks a lane has: one that it fills, while the others
-// wait for the disk. A lane whose chunks all wait blocks until one is written.
-const laneChunks = 3
+// chunkBytes is when a lane hands its chunk to the writer. A chunk is longer by
+// one entry at most.
+const chunkBytes = 64 << 10
 
-// fullAhead is how many full chunks wait for the writer before lanes do.
+// fullAhead is how many chunks wait for the disk before lanes do.
 const fullAhead = 64
 
-// Journal takes IDs with their places, and tells which came twice. Only IDs that
-// must differ from each other belong into one.
+// Journal takes IDs with their places, and finds those that came twice. Only IDs that
+// must differ from each other belong in one.
 type Journal struct {
-	opts  Options      // immutable
-	table *crc32.Table // immutable
-	st    *storage     // immutable
-	spool *spool       // of the writer until it has ended
-	full  chan *chunk  // chunks to write
-	done  chan struct{}
-	fault atomic.Pointer[error] // of the writer: what broke the journal (U1)
+	opts Options      // immutable
+	file file         // immutable
+	crc  *crc32.Table // immutable
+	full chan encoder // chunks to write
+	done chan struct{}
+	err  atomic.Pointer[error] // of the writer: what broke the journal (unique.U1)
+
+	// Of the writer until done is closed.
+	chunks []chunk
+	size   int64
 
 	mu     sync.Mutex
 	lanes  []*Lane // mu protects
 	closed bool    // mu protects
+}
+
+// chunk says what the file must give back (unique.U2), and which IDs are there.
+type chunk struct {
+	offset    int64
+	length    int
+	crc       uint32
+	low, high int64
+}
+
+// file is what a journal needs of its temporary file.
+type file interface {
+	io.Writer
+	io.ReaderAt
+	io.Closer
+}
+
+// createTemp makes a file that no other process can open.
+func createTemp(dir string) (file, error) {
+	f, err := os.CreateTemp(dir, "leafd-unique-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // New makes a journal in a temporary file. Close it. It returns ErrMemory, or
@@ -39,12 +72,13 @@ func New(opts Options) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{
-		opts: opts, table: newCastagnoli(), st: &storage{opts: opts},
-		full: make(chan *chunk, fullAhead), done: make(chan struct{}),
+	f, err := opts.create(opts.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: a temporary file in %s: %w", ErrStorage, opts.Dir, err)
 	}
-	if j.spool, err = j.st.open(); err != nil {
-		return nil, err
+	j := &Journal{
+		opts: opts, file: f, crc: crc32.MakeTable(crc32.Castagnoli),
+		full: make(chan encoder, fullAhead), done: make(chan struct{}),
 	}
 	go j.write()
 	return j, nil
@@ -54,26 +88,29 @@ func New(opts Options) (*Journal, error) {
 // taking them, so that no lane waits forever.
 func (j *Journal) write() {
 	defer close(j.done)
-	for c := range j.full {
-		if j.fault.Load() == nil {
-			if err := j.spool.write(c.buf); err != nil {
-				j.fault.Store(&err)
-			}
+	for e := range j.full {
+		if j.Err() != nil {
+			continue
 		}
-		// There is room for all of a lane's chunks: this doesn't wait.
-		c.home <- c
+		n, err := j.file.Write(e.buf)
+		if err == nil && n != len(e.buf) {
+			err = io.ErrShortWrite
+		}
+		if err != nil {
+			err = fmt.Errorf("%w: writing in %s after %d bytes: %w", ErrStorage, j.opts.Dir, j.size, err)
+			j.err.Store(&err)
+			continue
+		}
+		j.chunks = append(j.chunks, chunk{
+			offset: j.size, length: n, crc: crc32.Checksum(e.buf, j.crc), low: e.low, high: e.high,
+		})
+		j.size += int64(n)
 	}
-}
-
-// chunk is memory that goes from its lane to the writer and back.
-type chunk struct {
-	buf  []byte
-	home chan *chunk
 }
 
 // Err returns what broke the journal, nil while it is whole.
 func (j *Journal) Err() error {
-	if err := j.fault.Load(); err != nil {
+	if err := j.err.Load(); err != nil {
 		return *err
 	}
 	return nil
@@ -81,13 +118,11 @@ func (j *Journal) Err() error {
 
 // Lane is one writer into a journal: for one goroutine at a time.
 type Lane struct {
-	j    *Journal
-	enc  encoder
-	now  *chunk      // its memory is enc's
-	free chan *chunk // chunks that were written
-	ids  int64       // of chunks that were given to the writer
-	sum  uint64
-	shut bool
+	j   *Journal
+	enc encoder
+	ids int64  // added
+	sum uint64 // of the IDs added, modulo 2^64
+	end bool
 }
 
 // Lane returns a new lane. It returns nil after Check or Close.
@@ -97,11 +132,7 @@ func (j *Journal) Lane() *Lane {
 	if j.closed {
 		return nil
 	}
-	l := &Lane{j: j, free: make(chan *chunk, laneChunks)}
-	for range laneChunks {
-		l.free <- &chunk{buf: make([]byte, 0, chunkBytes), home: l.free}
-	}
-	l.begin()
+	l := &Lane{j: j}
 	j.lanes = append(j.lanes, l)
 	return l
 }
@@ -109,91 +140,99 @@ func (j *Journal) Lane() *Lane {
 // Add notes that ids came from p. It waits when the disk is slower than the IDs
 // come. After an error, ErrStorage or ErrChecked, the journal has no verdict.
 func (l *Lane) Add(p Place, ids []int64) error {
-	if l.shut {
+	if l.end {
 		return ErrChecked
 	}
-	for rest := ids; len(rest) > 0; {
-		if rest = l.enc.add(p, rest); len(rest) > 0 {
+	for len(ids) > 0 {
+		part := ids[:min(len(ids), entryIDs)]
+		ids = ids[len(part):]
+		if l.enc.buf == nil {
+			l.enc.buf = make([]byte, 0, chunkBytes+4<<10)
+		}
+		l.enc.add(p, part)
+		l.ids += int64(len(part))
+		for _, id := range part {
+			l.sum += uint64(id)
+		}
+		if len(l.enc.buf) >= chunkBytes {
 			l.flush()
 		}
 	}
 	return l.j.Err()
 }
 
-// flush hands the chunk to the writer and begins another.
+// flush gives the chunk to the writer.
 func (l *Lane) flush() {
-	l.hand()
-	l.begin()
-}
-
-func (l *Lane) begin() {
-	l.now = <-l.free
-	l.enc = newEncoder(l.now.buf)
-}
-
-func (l *Lane) hand() {
-	l.ids += l.enc.ids
-	l.sum += l.enc.sum
-	l.now.buf = l.enc.seal(l.j.table)
-	l.j.full <- l.now
+	l.j.full <- l.enc
+	l.enc = encoder{}
 }
 
 // finish ends adding: every lane's rest is written. Lanes must not be in use.
 func (j *Journal) finish() (ids int64, sum uint64, err error) {
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	if j.closed {
-		j.mu.Unlock()
 		return 0, 0, ErrChecked
 	}
 	j.closed = true
-	lanes := j.lanes
-	j.mu.Unlock()
-	for _, l := range lanes {
-		l.shut = true
-		if !l.enc.empty() {
-			l.hand()
+	for _, l := range j.lanes {
+		l.end = true
+		if len(l.enc.buf) > 0 {
+			l.flush()
 		}
 		ids += l.ids
 		sum += l.sum
 	}
+	j.lanes = nil
 	close(j.full)
 	<-j.done
-	j.mu.Lock()
-	j.lanes = nil // and their chunks: the memory is for sorting now
-	j.mu.Unlock()
 	return ids, sum, j.Err()
 }
 
-// Close gives disk and memory back. Lanes must not be in use.
+// Close gives disk and memory back. It may be called again. Lanes must not be in use.
 func (j *Journal) Close() error {
-	_, _, err := j.finish()
-	if errors.Is(err, ErrChecked) || errors.Is(err, ErrStorage) {
-		err = nil // Add or Check said so
+	_, _, _ = j.finish() // what went wrong, Add or Check said
+	err := j.file.Close()
+	if errors.Is(err, os.ErrClosed) {
+		return nil
 	}
-	return errors.Join(err, j.spool.close())
+	if err != nil {
+		return fmt.Errorf("%w: closing in %s: %w", ErrStorage, j.opts.Dir, err)
+	}
+	return nil
 }
 
-// each calls f for every chunk, in the order of their coming, and checks that
-// they hold want IDs in all.
-func (j *Journal) each(ctx context.Context, want int64, f func(chunk []byte, done int64) error) error {
-	buf := make([]byte, chunkBytes)
-	var seen int64
-	for offset := int64(0); offset < j.spool.size; {
+// each calls f for every ID from low to high. It reads only chunks that can have
+// some, and calls progress with how many chunks it has done with.
+func (j *Journal) each(ctx context.Context, low, high int64, progress func(chunks int), f func(p Place, id int64)) error {
+	var buf []byte
+	within := func(p Place, id int64) {
+		if low <= id && id <= high {
+			f(p, id)
+		}
+	}
+	for i, c := range j.chunks {
+		if c.high < low || c.low > high {
+			continue
+		}
+		progress(i)
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("unique: the check was ended early: %w", err)
 		}
-		chunk, ids, err := readChunk(j.spool, offset, buf, j.table)
-		if err != nil {
-			return err
+		buf = slices.Grow(buf[:0], c.length)[:c.length]
+		n, err := j.file.ReadAt(buf, c.offset)
+		switch {
+		case n < c.length && err != nil && !errors.Is(err, io.EOF):
+			return fmt.Errorf("%w: reading in %s: %w", ErrStorage, j.opts.Dir, err)
+		case n < c.length:
+			return fmt.Errorf("%w: in %s, %d of %d bytes at %d", ErrDamaged, j.opts.Dir, n, c.length, c.offset)
+		case crc32.Checksum(buf, j.crc) != c.crc:
+			return fmt.Errorf("%w: checksum of the chunk at %d", ErrDamaged, c.offset)
 		}
-		offset += int64(len(chunk))
-		seen += ids
-		if err := f(chunk, seen); err != nil {
+		if err := decode(buf, within); err != nil {
 			return err
 		}
 	}
-	if seen != want {
-		return fmt.Errorf("%w: the journal has %d IDs, %d were added", ErrDamaged, seen, want)
-	}
+	progress(len(j.chunks))
 	return nil
 }

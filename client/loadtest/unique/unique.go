@@ -1,29 +1,35 @@
-// Package unique tells whether any ID was handed out twice, exactly, among as
+// Package unique finds out whether any ID was handed out twice, exactly, among as
 // many IDs as fit on a disk and in bounded memory. No filter that errs is used:
 // a billion IDs are sorted.
 //
-// While IDs come in they are only written down, in the order in which they came
-// and with where they came from: that costs a few nanoseconds an ID and little
-// memory, so that the load that is measured isn't disturbed. Check then reads
-// that journal, sorts it in pieces as large as the memory allows, writes those
-// as sorted runs, and merges the runs. Equal IDs end up side by side. Where the
-// repeated ones came from is looked up in the journal.
+// While IDs come in they are only written to a journal, in the order in which they
+// came and with where they came from: that costs a few nanoseconds an ID and little
+// memory, so that the load that is measured isn't disturbed. Check then divides the
+// range of all IDs into ranges of as many IDs as fit into memory, reads each of them
+// from the journal and sorts it, so that equal IDs end up side by side. The places of
+// the repeated ones are looked up in the journal.
 //
-// It is right for any int64. IDs that grow, as leafd's do, take little room: a
-// byte each in the runs, and in the journal one to seven.
+// It is right for any int64. IDs that grow, as leafd's do, take one to ten bytes each
+// in the journal, and each chunk of it is read about three times, because it is known
+// which range is in which chunk. IDs in no order are read once for each range.
+//
+// A compressed bitmap (roaring) would need no ranges, but it has no bound: it takes 4
+// bytes an ID of a busy worker, 36 of one that makes an ID a millisecond, and doesn't
+// know where an ID came from.
 //
 // The verdict "no ID twice" rests on these, each of which is checked while it
-// runs; what doesn't hold is an error, never a verdict:
+// runs; where one doesn't hold, Check returns an error and no verdict:
 //
-//	U1  every ID that was added is in exactly one chunk of the journal; a chunk
-//	    that could not be written whole breaks the journal for good;
-//	U2  a chunk is read back as it was written: its length, count and checksum say so;
-//	U3  a run is read back as it was written, and grows;
-//	U4  what leaves the merge doesn't fall, and is as many IDs of the same sum as
-//	    were added: none was lost, made up or altered on the way.
+//	unique.U1  every ID that was added is in exactly one chunk of the journal; a
+//	           chunk that could not be written whole breaks the journal for good;
+//	unique.U2  a chunk is read back as it was written: its length and checksum,
+//	           which are kept in memory, say so;
+//	unique.U3  a range is sorted with as many IDs as were counted in it;
+//	unique.U4  what was compared is as many IDs of the same sum as were added: none
+//	           was lost, made up or altered on the way.
 //
-// Files are temporary and have no name from the moment they are opened: they are
-// gone with the process, however it ends.
+// The file is temporary and has no name from the moment it is opened: it is gone
+// with the process, however it ends.
 package unique
 
 import (
@@ -35,7 +41,7 @@ import (
 
 // Errors of this package. Those of the file system are wrapped beside them.
 var (
-	// ErrStorage is returned when temporary files could not be made, written or
+	// ErrStorage is returned when the temporary file could not be made, written or
 	// read back: whether an ID came twice isn't known.
 	ErrStorage = errors.New("unique: temporary storage failed")
 	// ErrDamaged is returned when something is read back that was not written.
@@ -50,7 +56,7 @@ var (
 // MinMemory is the least memory that a check works in, in bytes.
 const MinMemory = 4 << 20
 
-// DefaultMemory sorts 25 million IDs at a time, in bytes.
+// DefaultMemory sorts 50 million IDs at a time, in bytes.
 const DefaultMemory = 512 << 20
 
 // MaxFirst is how many repeated IDs a Report shows with their places.
@@ -58,16 +64,16 @@ const MaxFirst = 10
 
 // Options say what a check may use.
 type Options struct {
-	// Dir is the folder of the temporary files; empty: os.TempDir().
+	// Dir is the directory of the temporary file; empty: os.TempDir().
 	Dir string
-	// Memory is what sorting and merging take at most, in bytes; at least
-	// MinMemory. While IDs are added each Lane takes 200 kB.
+	// Memory is what a check takes at most, in bytes; at least MinMemory. While
+	// IDs are added each Lane takes 70 kB; beside it there are some 50 bytes for
+	// each 64 kB of the journal.
 	Memory int64
 
-	// create makes a temporary file; nil: createTemp. Tests put faults in.
+	// create makes a temporary file; nil: createTemp. Tests inject faults here.
 	create func(dir string) (file, error)
-	// few is how many IDs are sorted and runs merged at a time; 0: what Memory
-	// allows. Tests set it.
+	// few is how many IDs are sorted at a time; 0: what Memory allows. Tests set it.
 	few int
 }
 
@@ -108,11 +114,10 @@ type Report struct {
 // Stage is a part of the check.
 type Stage string
 
-// The stages, in their order. Small sets are sorted only; places are looked up
-// when there are any to find.
+// The stages, in their order. Places are looked up when there are any to find.
 const (
+	StageCount  Stage = "counting"
 	StageSort   Stage = "sorting"
-	StageMerge  Stage = "merging"
 	StageLocate Stage = "looking up places"
 )
 
@@ -133,21 +138,11 @@ func (o Options) check() (Options, error) {
 	return o, nil
 }
 
-// capacity is how many IDs are sorted at a time: three quarters of the memory
-// hold them and the room that sorting needs beside them.
+// capacity is how many IDs are sorted at a time: they take three quarters of the
+// memory, and counters and buffers the rest.
 func (o Options) capacity() int {
 	if o.few > 0 {
 		return o.few
 	}
-	return int(o.Memory / 4 * 3 / (2 * 8))
-}
-
-// fanIn is how many runs are merged at a time: their buffers take a quarter of
-// the memory.
-func (o Options) fanIn() int {
-	const most = 256 // file descriptors
-	if o.few > 0 {
-		return max(2, min(o.few, most))
-	}
-	return int(min(most, max(2, o.Memory/4/(runBuffer+8*runBlock)-1)))
+	return int(o.Memory / 4 * 3 / 8)
 }

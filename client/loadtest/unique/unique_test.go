@@ -74,7 +74,7 @@ func TestAgainstAMap(t *testing.T) {
 	for seed := range uint64(3) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		for kind, next := range kinds(r) {
-			// From everything in memory to a few IDs a run, merged over and over.
+			// From everything at once to a few IDs at a time.
 			for _, capacity := range []int{0, 1000, 100, 7} {
 				t.Run(fmt.Sprintf("%s %d by %d", kind, seed, capacity), func(t *testing.T) {
 					o := unique.Small(t.TempDir(), capacity)
@@ -142,7 +142,7 @@ func TestLanesAtOnce(t *testing.T) {
 	}}}, got.First)
 	require.Equal(t, got.IDs, stages[unique.StageSort])
 	require.Equal(t, got.IDs, stages[unique.StageLocate])
-	require.Positive(t, stages[unique.StageMerge])
+	require.Equal(t, got.IDs, stages[unique.StageCount])
 }
 
 func TestBatchLargerThanAChunk(t *testing.T) {
@@ -193,7 +193,7 @@ func TestLifeOfAJournal(t *testing.T) {
 
 func TestEndedEarly(t *testing.T) {
 	t.Parallel()
-	for _, stage := range []unique.Stage{unique.StageSort, unique.StageLocate} {
+	for _, stage := range []unique.Stage{unique.StageCount, unique.StageSort, unique.StageLocate} {
 		t.Run(string(stage), func(t *testing.T) {
 			t.Parallel()
 			j := open(t, unique.Small(t.TempDir(), 1000))
@@ -224,25 +224,9 @@ func TestOptions(t *testing.T) {
 	require.ErrorContains(t, err, "/none")
 }
 
-func TestSortKeys(t *testing.T) {
-	t.Parallel()
-	r := rand.New(rand.NewPCG(3, 4))
-	for _, mask := range []uint64{math.MaxUint64, 0xff, 0xff00, 0xff << 56, 1 << 63, 0, 0xfffff} {
-		for n := range 70 {
-			keys := make([]uint64, n*n)
-			for i := range keys {
-				keys[i] = r.Uint64() & mask
-			}
-			want := slices.Clone(keys)
-			slices.Sort(want)
-			require.Equal(t, want, unique.SortKeys(keys))
-		}
-	}
-}
-
 // BenchmarkCheck adds b.N IDs with one planted duplicate, and finds it:
 //
-//	go test ./loadtest/unique -run '^$' -bench Check/snowflake -benchtime 1000000000x
+//	go test ./client/loadtest/unique -run '^$' -bench Check/snowflake -benchtime 1000000000x
 func BenchmarkCheck(b *testing.B) {
 	for _, bc := range []struct {
 		name  string

@@ -15,22 +15,21 @@ import (
 	"github.com/leafd/leafd/internal/proctest"
 )
 
-// launch makes a server with a fresh data folder and starts it.
+// launch makes a server with a fresh data directory and starts it.
 func launch() (*Server, error) {
 	install, err := find("mariadb-install-db", "mysql_install_db")
 	if err != nil {
 		return nil, err
 	}
 	// A short path, not the test's own: a socket's may have 107 bytes.
-	folder, err := os.MkdirTemp("", "mariadbtest-")
+	dir, err := os.MkdirTemp("", "mariadbtest-")
 	if err != nil {
 		return nil, fmt.Errorf("mariadbtest: %w", err)
 	}
-	s := &Server{folder: folder}
-	args := append([]string{"--no-defaults"}, asUser()...)
-	args = append(args, "--datadir="+s.data(), "--auth-root-authentication-method=normal", "--skip-test-db")
+	s := &Server{dir: dir}
+	args := append(s.common(), "--auth-root-authentication-method=normal", "--skip-test-db")
 	if out, err := exec.Command(install, args...).CombinedOutput(); err != nil {
-		return nil, errors.Join(fmt.Errorf("mariadbtest: %s: %w\n%s", install, err, out), os.RemoveAll(folder))
+		return nil, errors.Join(fmt.Errorf("mariadbtest: %s: %w\n%s", install, err, out), os.RemoveAll(dir))
 	}
 	// Between finding a free port and the server's listening there, another
 	// program may take it.
@@ -70,17 +69,14 @@ func (s *Server) boot() error {
 	if err != nil {
 		return err
 	}
-	args := append([]string{"--no-defaults"}, asUser()...)
-	args = append(args,
-		"--datadir="+s.data(),
-		"--socket="+filepath.Join(s.folder, "s"),
-		"--pid-file="+filepath.Join(s.folder, "pid"),
-		"--log-error="+filepath.Join(s.folder, "error.log"),
+	args := append(s.common(),
+		"--socket="+filepath.Join(s.dir, "s"),
+		"--pid-file="+filepath.Join(s.dir, "pid"),
+		"--log-error="+filepath.Join(s.dir, "error.log"),
 		"--port="+strconv.Itoa(s.port),
 		"--bind-address=127.0.0.1",
 		"--skip-networking=0",
 		"--skip-name-resolve",
-		"--innodb-buffer-pool-size=16M",
 		"--key-buffer-size=1M",
 		"--max-connections=200",
 	)
@@ -99,7 +95,7 @@ func (s *Server) boot() error {
 		select {
 		case <-s.process.Done():
 			s.process = nil
-			return fmt.Errorf("mariadbtest: the server ended while it started:\n%s", proctest.Tail(filepath.Join(s.folder, "error.log")))
+			return fmt.Errorf("mariadbtest: the server ended while it started:\n%s", proctest.Tail(filepath.Join(s.dir, "error.log")))
 		case <-ctx.Done():
 			return errors.Join(fmt.Errorf("mariadbtest: the server doesn't answer: %w", err), s.end(syscall.SIGKILL))
 		case <-time.After(10 * time.Millisecond):
@@ -110,30 +106,36 @@ func (s *Server) boot() error {
 // answers tells whether it is this server, and not another one on a port that
 // was free a moment ago, which answers.
 func (s *Server) answers(ctx context.Context) error {
-	var folder string
-	if err := s.root.QueryRowContext(ctx, "SELECT @@datadir").Scan(&folder); err != nil {
+	var dir string
+	if err := s.root.QueryRowContext(ctx, "SELECT @@datadir").Scan(&dir); err != nil {
 		return err
 	}
-	if filepath.Clean(folder) != s.data() {
-		return fmt.Errorf("the server on %s has its data in %s", s.Addr(), folder)
+	if filepath.Clean(dir) != s.data() {
+		return fmt.Errorf("the server on %s has its data in %s", s.Addr(), dir)
 	}
 	return nil
 }
 
-func (s *Server) data() string { return filepath.Join(s.folder, "data") }
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
-// asUser returns the argument without which the server doesn't run as root.
-func asUser() []string {
-	if os.Geteuid() == 0 {
-		return []string{"--user=root"}
+// common are the arguments of both the installation and the server. Nothing is synced
+// to the disk: tests kill the process, and never the machine, so that what the server
+// wrote stays; and the syncs were most of the seconds in which one was made.
+func (s *Server) common() []string {
+	args := []string{
+		"--no-defaults", "--datadir=" + s.data(), "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M",
+		"--loose-debug-no-sync", "--loose-innodb-flush-method=nosync",
 	}
-	return nil
+	if os.Geteuid() == 0 { // the server runs as root only when told so
+		args = append(args, "--user=root")
+	}
+	return args
 }
 
 // find returns the path of the first of names that is installed. Servers are
 // often outside the PATH of a user.
 func find(names ...string) (string, error) {
-	folders := []string{
+	dirs := []string{
 		"/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin", "/usr/local/libexec",
 		"/opt/homebrew/opt/mariadb/bin", "/usr/local/opt/mariadb/bin", "/usr/local/mysql/bin",
 	}
@@ -141,8 +143,8 @@ func find(names ...string) (string, error) {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
 		}
-		for _, folder := range folders {
-			if path, err := exec.LookPath(filepath.Join(folder, name)); err == nil {
+		for _, dir := range dirs {
+			if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
 				return path, nil
 			}
 		}

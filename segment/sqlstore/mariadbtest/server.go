@@ -1,4 +1,4 @@
-// Package mariadbtest runs private MariaDB servers for tests: each in a folder of
+// Package mariadbtest runs private MariaDB servers for tests: each in a directory of
 // its own, on a free port of 127.0.0.1, without a password, gone with the test.
 //
 // Most tests share one server and take a database of their own from it:
@@ -11,8 +11,9 @@
 //		…
 //	}
 //
-// A test that stops, kills or pauses the server takes one with Start. Both skip
-// the test in -short mode.
+// A test may stop, kill or pause the shared server as long as no other test runs in
+// parallel: after the test it runs again. Start gives a test a server of its own, at
+// the price of an installation. Both skip the test in -short mode.
 package mariadbtest
 
 import (
@@ -32,7 +33,7 @@ import (
 
 // Server is one MariaDB server. Its methods are for one goroutine at a time.
 type Server struct {
-	folder  string // Immutable: holds everything of the server
+	dir     string // Immutable: holds everything of the server
 	port    int    // kept over restarts
 	process *proctest.Process
 	root    *sql.DB      // Immutable: for root, without a default database
@@ -59,13 +60,18 @@ func Start(t testing.TB) *Server {
 // shared is the one server for all tests of a test binary.
 var shared = proctest.Shared[*Server]{Launch: launch, Remove: (*Server).remove}
 
-// Shared returns a server that all tests of the package use, at once if they
-// like. It runs until the runner of StopAfter ends, which TestMain has to use.
+// Shared returns the server that all tests of the package use. It runs until the
+// runner of StopAfter ends, which TestMain has to use.
 func Shared(t testing.TB) *Server {
 	t.Helper()
 	skipInShort(t)
 	server := shared.Get(t)
-	t.Cleanup(func() { server.reportTo(t) })
+	t.Cleanup(func() {
+		server.reportTo(t)
+		if err := server.runAgain(); err != nil {
+			t.Error(err)
+		}
+	})
 	return server
 }
 
@@ -138,7 +144,7 @@ func (s *Server) Kill(t testing.TB) {
 	}
 }
 
-// Restart starts the server again after Stop or Kill, on the same folder and
+// Restart starts the server again after Stop or Kill, on the same directory and
 // port, and waits until it answers.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
@@ -166,6 +172,17 @@ func (s *Server) Resume(t testing.TB) {
 	}
 }
 
+// runAgain starts a server that was stopped or killed, and resumes a paused one.
+func (s *Server) runAgain() error {
+	switch {
+	case s.process == nil:
+		return s.boot()
+	case s.process.Paused():
+		return s.process.Resume()
+	}
+	return nil
+}
+
 // end ends the process with signal; nil when there is none.
 func (s *Server) end(signal syscall.Signal) error {
 	if s.process == nil {
@@ -184,12 +201,12 @@ func (s *Server) remove() error {
 	if err := s.end(syscall.SIGKILL); err != nil {
 		return err
 	}
-	return os.RemoveAll(s.folder)
+	return os.RemoveAll(s.dir)
 }
 
 // reportTo shows the end of the server's log when the test failed.
 func (s *Server) reportTo(t testing.TB) {
 	if t.Failed() {
-		t.Logf("end of the log of MariaDB:\n%s", proctest.Tail(filepath.Join(s.folder, "error.log")))
+		t.Logf("end of the log of MariaDB:\n%s", proctest.Tail(filepath.Join(s.dir, "error.log")))
 	}
 }

@@ -12,7 +12,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(StopAfter(m)) }
 
 // TestDataOutlivesTheProcess takes a server through every end it can have.
 func TestDataOutlivesTheProcess(t *testing.T) {
-	server := Start(t)
+	server := Shared(t)
 	db := server.DB(t, server.NewDatabase(t))
 	_, err := db.ExecContext(t.Context(), "CREATE TABLE numbers (n INT) ENGINE=InnoDB")
 	require.NoError(t, err)
@@ -32,7 +32,7 @@ func TestDataOutlivesTheProcess(t *testing.T) {
 }
 
 func TestPausedServerAnswersAfterResume(t *testing.T) {
-	server := Start(t)
+	server := Shared(t)
 	db := server.DB(t, server.NewDatabase(t))
 	require.NoError(t, db.PingContext(t.Context()))
 	server.Pause(t)

@@ -15,7 +15,7 @@ import (
 // asked for all it can give has after a while.
 const step = segment.DefaultMaxStep
 
-// table is a Store and Marks of one tag in memory: what is measured is the way
+// table is a Store and HighWater of one tag in memory: what is measured is the way
 // of an ID out of a range, with a fetch that costs next to nothing each million.
 type table struct{ max atomic.Int64 }
 
@@ -29,15 +29,15 @@ func (t *table) Each(_ context.Context, fn func(tag []byte, maxID, step int64) e
 	return fn([]byte("bench"), t.max.Load(), step)
 }
 
-func (*table) High(context.Context, string) (int64, error) { return 0, nil }
-func (*table) Raise(context.Context, string, int64) error  { return nil }
-func (*table) Close() error                                { return nil }
+func (*table) Get(context.Context, string) (int64, error) { return 0, nil }
+func (*table) Raise(context.Context, string, int64) error { return nil }
+func (*table) Close() error                               { return nil }
 
 // segmentTag returns a tag that is served for as long as the benchmark runs.
 func segmentTag(b *testing.B) *segment.Tag {
 	b.Helper()
 	store := &table{}
-	service, err := segment.New(segment.Config{Store: store, Marks: store})
+	service, err := segment.New(segment.Config{Store: store, HighWater: store})
 	require.NoError(b, err)
 	ended := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())

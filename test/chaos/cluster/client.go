@@ -86,7 +86,7 @@ func (cl *client) once() bool {
 		if err := cl.dial(l); errors.Is(err, errChanged) {
 			return false
 		} else if err != nil {
-			if l.over() && cl.slot.name == checker.Extra {
+			if l.Ended() && cl.slot.name == checker.Extra {
 				return false // it is not there to be asked
 			}
 			return cl.answered(r, sent, fmt.Errorf("connect: %w", err))
@@ -112,7 +112,7 @@ func (cl *client) answered(r *history.Record, sent time.Time, err error) bool {
 	defer c.mu.Unlock()
 	c.recordLocked(r)
 	if r.Served() && len(r.IDs) > 0 {
-		key := cl.life.folder + "|" + r.Stream
+		key := cl.life.dir + "|" + r.Stream
 		c.highest[key] = max(c.highest[key], r.IDs[len(r.IDs)-1].Last())
 	}
 	return r.Status == http.StatusOK

@@ -1,7 +1,6 @@
 // Package cluster is what a chaos run torments: three ZooKeeper servers, MariaDB,
 // four daemons with a network of their own each, and clients who ask for IDs all
-// the while. It does what package nemesis plans, and mends it again as an operator
-// would.
+// the while. It does what package nemesis plans, and undoes it as an operator would.
 package cluster
 
 import (
@@ -25,10 +24,10 @@ import (
 
 // Config is one run.
 type Config struct {
-	Leafd  string // the program, built with the tag chaos
-	SQL    string // the script that makes the table
-	Folder string // an empty one, for everything
-	Small  bool   // daemons' disks are small: file systems may be mounted
+	Leafd string // the program, built with the tag chaos
+	SQL   string // the script that makes the table
+	Dir   string // an empty one, for everything
+	Small bool   // daemons' disks are small: file systems may be mounted
 	// Networks: each daemon has a machine of its own to the network. SettleIn has said
 	// that this can be.
 	Networks bool
@@ -83,7 +82,7 @@ type Cluster struct {
 	processes int                // mu protects: started so far
 	conns     int                // mu protects
 	faults    int                // mu protects
-	highest   map[string]int64   // mu protects: the highest ID served, by data folder and stream
+	highest   map[string]int64   // mu protects: the highest ID served, by data directory and stream
 
 	fail context.CancelCauseFunc
 }
@@ -96,7 +95,7 @@ var errViolation = errors.New("cluster: a violation was found")
 func Start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	c = &Cluster{cfg: cfg, began: time.Now(), checker: checker.New(), highest: map[string]int64{}}
 	c.ctx, c.fail = context.WithCancelCause(ctx)
-	c.outside = proctest.NewOutside(context.WithoutCancel(ctx)) // what mends has to work after the end
+	c.outside = proctest.NewOutside(context.WithoutCancel(ctx)) // the end of a fault has to work after the end of the run
 	if c.writer, err = history.Create(cfg.History); err != nil {
 		return nil, err
 	}
@@ -285,5 +284,5 @@ func (c *Cluster) Close() error {
 }
 
 func (c *Cluster) path(parts ...string) string {
-	return filepath.Join(append([]string{c.cfg.Folder}, parts...)...)
+	return filepath.Join(append([]string{c.cfg.Dir}, parts...)...)
 }

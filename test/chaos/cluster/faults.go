@@ -13,23 +13,23 @@ import (
 
 func newDice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 2)) } //nolint:gosec // loads, guards nothing
 
-// mend undoes a fault; nil where it undid itself.
-type mend func() error
+// undo ends a fault; nil where it ended by itself.
+type undo func() error
 
 // fault is one that was begun.
 type fault struct {
 	nemesis.Fault
 	number int
-	mend   mend
+	undo   undo
 }
 
-// Torment carries out one round: its faults begin and are mended in their turn, one
+// Torment carries out one round: its faults begin and end in their turn, one
 // step at a time, and then everybody has to serve again.
 func (c *Cluster) Torment(round nemesis.Round) error {
 	type event struct {
 		at    time.Duration
 		index int
-		mends bool
+		ends  bool
 	}
 	var events []event
 	for i, f := range round {
@@ -44,7 +44,7 @@ func (c *Cluster) Torment(round nemesis.Round) error {
 			return err
 		}
 		f := round[e.index]
-		if !e.mends {
+		if !e.ends {
 			b, err := c.begin(f)
 			if err != nil {
 				return err
@@ -52,9 +52,9 @@ func (c *Cluster) Torment(round nemesis.Round) error {
 			begun[e.index], last = b, b.number
 			continue
 		}
-		if b := begun[e.index]; b.mend != nil {
-			if err := b.mend(); err != nil {
-				return fmt.Errorf("cluster: mending %s: %w", f.Kind, err)
+		if b := begun[e.index]; b.undo != nil {
+			if err := b.undo(); err != nil {
+				return fmt.Errorf("cluster: ending %s: %w", f.Kind, err)
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func (c *Cluster) begin(f nemesis.Fault) (*fault, error) {
 		return nil, fmt.Errorf("cluster: nobody knows how to do %q", f.Kind)
 	}
 	var err error
-	if b.mend, err = do(f); err != nil {
+	if b.undo, err = do(f); err != nil {
 		return nil, fmt.Errorf("cluster: %s: %w", f.Kind, err)
 	}
 	return b, nil
@@ -110,32 +110,32 @@ func (c *Cluster) of(f nemesis.Fault) []*slot {
 	return c.slots[f.Daemon : f.Daemon+1]
 }
 
-// deed begins a fault and returns what mends it.
-type deed func(f nemesis.Fault) (mend, error)
+// deed begins a fault and returns what ends it.
+type deed func(f nemesis.Fault) (undo, error)
 
 // deeds is how each kind is done.
 func (c *Cluster) deeds() map[nemesis.Kind]deed {
 	return map[nemesis.Kind]deed{
-		nemesis.Kill:          c.killed,
-		nemesis.Stop:          c.stopped,
-		nemesis.Storm:         c.storm,
-		nemesis.Freeze:        c.frozen,
-		nemesis.SessionExpiry: c.frozen,
-		nemesis.Rollback:      c.rolledBack,
-		nemesis.RollbackStart: c.rolledBackAtStart,
-		nemesis.WrongStart:    c.wrongStart,
-		nemesis.ClockBack:     c.clockBack,
-		nemesis.ClockAhead:    c.clockAhead,
-		nemesis.ClockJump:     c.clockJump,
-		nemesis.ClockDrift:    c.clockDrift,
-		nemesis.FolderLost:    c.folderLost,
-		nemesis.FolderCopied:  c.folderCopied,
-		nemesis.FolderCloned:  c.folderCloned,
-		nemesis.Takeover:      c.takeover,
-		nemesis.CutTakeover:   c.takeoverAfterCut,
-		nemesis.DoubleStart:   c.doubleStart,
-		nemesis.DiskFull:      c.diskFull,
-		nemesis.Release:       c.released,
+		nemesis.Kill:            c.killed,
+		nemesis.Stop:            c.stopped,
+		nemesis.Storm:           c.storm,
+		nemesis.Freeze:          c.frozen,
+		nemesis.SessionExpiry:   c.frozen,
+		nemesis.Rollback:        c.rolledBack,
+		nemesis.RollbackStart:   c.rolledBackAtStart,
+		nemesis.WrongStart:      c.wrongStart,
+		nemesis.ClockBack:       c.clockBack,
+		nemesis.ClockAhead:      c.clockAhead,
+		nemesis.ClockJump:       c.clockJump,
+		nemesis.ClockDrift:      c.clockDrift,
+		nemesis.DirectoryLost:   c.directoryLost,
+		nemesis.DirectoryCopied: c.directoryCopied,
+		nemesis.DirectoryCloned: c.directoryCloned,
+		nemesis.Takeover:        c.takeover,
+		nemesis.CutTakeover:     c.takeoverAfterCut,
+		nemesis.DoubleStart:     c.doubleStart,
+		nemesis.DiskFull:        c.diskFull,
+		nemesis.Release:         c.released,
 
 		nemesis.HostCut:         c.cutHost(true, true),
 		nemesis.HostDeaf:        c.cutHost(true, false),

@@ -47,7 +47,7 @@ func (c *Cluster) onPeers(do harm) deed {
 // cutHost loses what is sent to machines, what they send, or both, clients' packets
 // too. Where daemons have no machines of their own, all but the clients are silent.
 func (c *Cluster) cutHost(toIt, fromIt bool) deed {
-	return func(f nemesis.Fault) (mend, error) {
+	return func(f nemesis.Fault) (undo, error) {
 		if !c.cfg.Networks {
 			return c.onNetwork(silent, func(n *network) []*zookeepertest.Proxy {
 				return append([]*zookeepertest.Proxy{n.sql, n.peers}, n.zk...)
@@ -66,7 +66,7 @@ func (c *Cluster) cutHost(toIt, fromIt bool) deed {
 
 // onNetwork does harm to proxies of the daemons that a fault befalls.
 func (c *Cluster) onNetwork(do harm, which func(n *network) []*zookeepertest.Proxy) deed {
-	return func(f nemesis.Fault) (mend, error) {
+	return func(f nemesis.Fault) (undo, error) {
 		turn := func(on bool) error {
 			return c.do(func(t testing.TB) {
 				for _, s := range c.of(f) {

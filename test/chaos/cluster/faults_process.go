@@ -12,7 +12,7 @@ func between(least, most time.Duration, die float64) time.Duration {
 	return least + time.Duration(die*float64(most-least))
 }
 
-func (c *Cluster) killed(f nemesis.Fault) (mend, error) {
+func (c *Cluster) killed(f nemesis.Fault) (undo, error) {
 	s := c.slots[f.Daemon]
 	if err := s.kill(); err != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func (c *Cluster) killed(f nemesis.Fault) (mend, error) {
 	return s.startUp, nil
 }
 
-func (c *Cluster) stopped(f nemesis.Fault) (mend, error) {
+func (c *Cluster) stopped(f nemesis.Fault) (undo, error) {
 	s := c.slots[f.Daemon]
 	if err := s.end(syscall.SIGTERM); err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (c *Cluster) stopped(f nemesis.Fault) (mend, error) {
 }
 
 // storm kills the daemon again and again, wherever its start has got to.
-func (c *Cluster) storm(f nemesis.Fault) (mend, error) {
+func (c *Cluster) storm(f nemesis.Fault) (undo, error) {
 	s := c.slots[f.Daemon]
 	rnd := newDice(uint64(f.Dice[0] * 1e9))
 	for end := time.Now().Add(f.Hold); time.Now().Before(end); {
@@ -49,7 +49,7 @@ func (c *Cluster) storm(f nemesis.Fault) (mend, error) {
 	return nil, nil
 }
 
-func (c *Cluster) frozen(f nemesis.Fault) (mend, error) {
+func (c *Cluster) frozen(f nemesis.Fault) (undo, error) {
 	s := c.slots[f.Daemon]
 	return s.resume, s.pause()
 }
@@ -57,7 +57,7 @@ func (c *Cluster) frozen(f nemesis.Fault) (mend, error) {
 // rolledBack sets the clock back while the daemon is down: into the time that it
 // issued for, and not below what it reported last, where the ceiling is the only
 // guard. ZooKeeper, which would cost the start some time, is out of reach mostly.
-func (c *Cluster) rolledBack(f nemesis.Fault) (mend, error) {
+func (c *Cluster) rolledBack(f nemesis.Fault) (undo, error) {
 	s := c.slots[f.Daemon]
 	heal := func() error { return nil }
 	var err error
@@ -84,7 +84,7 @@ func (c *Cluster) rolledBack(f nemesis.Fault) (mend, error) {
 
 // rolledBackAtStart sets the clock back in the moment in which a start has waited
 // for the ceiling, and is about to issue.
-func (c *Cluster) rolledBackAtStart(f nemesis.Fault) (mend, error) {
+func (c *Cluster) rolledBackAtStart(f nemesis.Fault) (undo, error) {
 	s := c.slots[f.Daemon]
 	back := func() error { c.step(s.host, 0); return nil }
 	s.awaitRecord(func(age time.Duration) bool { return age < reportInterval/10 })
@@ -107,7 +107,7 @@ func (c *Cluster) rolledBackAtStart(f nemesis.Fault) (mend, error) {
 }
 
 // wrongStart restarts the daemon with a clock that its peers don't have.
-func (c *Cluster) wrongStart(f nemesis.Fault) (mend, error) {
+func (c *Cluster) wrongStart(f nemesis.Fault) (undo, error) {
 	s := c.slots[f.Daemon]
 	if err := s.kill(); err != nil {
 		return nil, err
@@ -124,27 +124,27 @@ func (c *Cluster) wrongStart(f nemesis.Fault) (mend, error) {
 	return func() error { c.step(s.host, 0); return nil }, nil
 }
 
-func (c *Cluster) clockBack(f nemesis.Fault) (mend, error) {
+func (c *Cluster) clockBack(f nemesis.Fault) (undo, error) {
 	return c.stepped(f, -between(2*time.Millisecond, 3*time.Second, f.Dice[0]*f.Dice[0]))
 }
 
 // clockAhead is within what is believed at once.
-func (c *Cluster) clockAhead(f nemesis.Fault) (mend, error) {
+func (c *Cluster) clockAhead(f nemesis.Fault) (undo, error) {
 	return c.stepped(f, between(2*time.Millisecond, maxForwardStep*9/10, f.Dice[0]))
 }
 
 // clockJump is beyond it.
-func (c *Cluster) clockJump(f nemesis.Fault) (mend, error) {
+func (c *Cluster) clockJump(f nemesis.Fault) (undo, error) {
 	return c.stepped(f, between(maxForwardStep+time.Second, 4*maxForwardStep, f.Dice[0]))
 }
 
-func (c *Cluster) stepped(f nemesis.Fault, by time.Duration) (mend, error) {
+func (c *Cluster) stepped(f nemesis.Fault, by time.Duration) (undo, error) {
 	h := c.slots[f.Daemon].host
 	c.step(h, h.offset+by)
 	return func() error { c.step(h, 0); return nil }, nil
 }
 
-func (c *Cluster) clockDrift(f nemesis.Fault) (mend, error) {
+func (c *Cluster) clockDrift(f nemesis.Fault) (undo, error) {
 	h := c.slots[f.Daemon].host
 	off := between(-time.Second, time.Second, f.Dice[0])
 	ended := make(chan error, 1)

@@ -20,7 +20,7 @@ func (c *Cluster) server(t testing.TB, leader bool, die float64) int {
 }
 
 func (c *Cluster) serverKilled(leader bool) deed {
-	return func(f nemesis.Fault) (mend, error) {
+	return func(f nemesis.Fault) (undo, error) {
 		var i int
 		err := c.do(func(t testing.TB) {
 			i = c.server(t, leader, f.Dice[0])
@@ -32,7 +32,7 @@ func (c *Cluster) serverKilled(leader bool) deed {
 
 // serversKilled kills n, the leader among them.
 func (c *Cluster) serversKilled(n int) deed {
-	return func(nemesis.Fault) (mend, error) {
+	return func(nemesis.Fault) (undo, error) {
 		var killed []int
 		err := c.do(func(t testing.TB) {
 			leader := c.zk.Leader(t)
@@ -47,7 +47,7 @@ func (c *Cluster) serversKilled(n int) deed {
 }
 
 func (c *Cluster) serverFrozen(leader bool) deed {
-	return func(f nemesis.Fault) (mend, error) {
+	return func(f nemesis.Fault) (undo, error) {
 		var i int
 		err := c.do(func(t testing.TB) {
 			i = c.server(t, leader, f.Dice[0])
@@ -62,13 +62,13 @@ func (c *Cluster) serverFrozen(leader bool) deed {
 	}
 }
 
-func (c *Cluster) emptied(nemesis.Fault) (mend, error) {
+func (c *Cluster) emptied(nemesis.Fault) (undo, error) {
 	return nil, c.do(func(t testing.TB) { c.zk.Wipe(t) })
 }
 
 // emptiedNewcomer has a new daemon join an ensemble that has just lost everything,
 // before those that have worker IDs are back.
-func (c *Cluster) emptiedNewcomer(nemesis.Fault) (mend, error) {
+func (c *Cluster) emptiedNewcomer(nemesis.Fault) (undo, error) {
 	x := c.extra("newcomer")
 	if err := c.do(func(t testing.TB) { c.zk.Wipe(t) }); err != nil {
 		return nil, err
@@ -79,18 +79,18 @@ func (c *Cluster) emptiedNewcomer(nemesis.Fault) (mend, error) {
 	return func() error { return c.retire(x) }, nil
 }
 
-func (c *Cluster) databaseKilled(nemesis.Fault) (mend, error) {
+func (c *Cluster) databaseKilled(nemesis.Fault) (undo, error) {
 	err := c.do(func(t testing.TB) { c.mariadb.Kill(t) })
 	return func() error { return c.do(func(t testing.TB) { c.mariadb.Restart(t) }) }, err
 }
 
-func (c *Cluster) databaseFrozen(nemesis.Fault) (mend, error) {
+func (c *Cluster) databaseFrozen(nemesis.Fault) (undo, error) {
 	err := c.do(func(t testing.TB) { c.mariadb.Pause(t) })
 	return func() error { return c.do(func(t testing.TB) { c.mariadb.Resume(t) }) }, err
 }
 
 // databaseLocked locks the whole table, as an ALTER TABLE or a dump would.
-func (c *Cluster) databaseLocked(nemesis.Fault) (mend, error) {
+func (c *Cluster) databaseLocked(nemesis.Fault) (undo, error) {
 	ctx := context.WithoutCancel(c.ctx)
 	conn, err := c.db.Conn(ctx)
 	if err != nil {
@@ -107,8 +107,8 @@ func (c *Cluster) databaseLocked(nemesis.Fault) (mend, error) {
 
 // databaseSetBack sets max_id back in every tag, below what every daemon has used:
 // what one of them took since another looked last is nobody's to guard but the
-// operator's, docs/OPERATIONS.md says. It is mended as written there.
-func (c *Cluster) databaseSetBack(f nemesis.Fault) (mend, error) {
+// operator's, docs/operations/database.md says. It is fixed as written there.
+func (c *Cluster) databaseSetBack(f nemesis.Fault) (undo, error) {
 	ctx := context.WithoutCancel(c.ctx)
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end) && !c.allUsed(); {
 		if err := c.sleep(pollPause); err != nil {
@@ -119,7 +119,7 @@ func (c *Cluster) databaseSetBack(f nemesis.Fault) (mend, error) {
 	for tag := range tags() {
 		to := c.usedByAll(tag)
 		if to <= 1 {
-			continue // a daemon's folder has not used it yet: its marks know nothing
+			continue // a daemon's directory has not used it yet: its marks know nothing
 		}
 		to = 1 + int64(float64(to-1)*f.Dice[0])
 		err := c.inTable(ctx, func(tx *sql.Tx) error {
@@ -146,7 +146,7 @@ func (c *Cluster) databaseSetBack(f nemesis.Fault) (mend, error) {
 	return c.raiseAgain, nil
 }
 
-// allUsed tells whether every daemon's folder has used every tag.
+// allUsed tells whether every daemon's directory has used every tag.
 func (c *Cluster) allUsed() bool {
 	for tag := range tags() {
 		if c.usedByAll(tag) <= 1 {
@@ -156,21 +156,21 @@ func (c *Cluster) allUsed() bool {
 	return true
 }
 
-// usedByAll is the highest ID of tag that every daemon's folder has gone beyond: the
+// usedByAll is the highest ID of tag that every daemon's directory has gone beyond: the
 // lowest of what clients got from each.
 func (c *Cluster) usedByAll(tag string) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	lowest := int64(-1)
 	for _, s := range c.slots {
-		if used := c.highest[s.folder+"|"+tag]; lowest < 0 || used < lowest {
+		if used := c.highest[s.dir+"|"+tag]; lowest < 0 || used < lowest {
 			lowest = used
 		}
 	}
 	return lowest
 }
 
-// raiseAgain is what docs/OPERATIONS.md says to do about a table that went back.
+// raiseAgain is what docs/operations/database.md says to do about a table that went back.
 func (c *Cluster) raiseAgain() error {
 	const margin = 1_000_000
 	ctx := context.WithoutCancel(c.ctx)

@@ -49,10 +49,10 @@ type identity struct {
 
 // askIdentity writes down which worker l says that it is, once it says so.
 func (s *slot) askIdentity(l *life) {
-	for !l.over() && s.c.ctx.Err() == nil {
+	for !l.Ended() && s.c.ctx.Err() == nil {
 		var me identity
 		status, err := get(s.c.ctx, "http://"+s.addr+"/api/worker", &me)
-		if err == nil && status == http.StatusOK && s.life.Load() == l && !l.over() {
+		if err == nil && status == http.StatusOK && s.life.Load() == l && !l.Ended() {
 			s.c.record(&history.Record{Kind: history.KindWorker, At: s.c.now(), Process: l.number, Daemon: s.name, Worker: me.ID, Text: me.Node})
 			return
 		}
@@ -78,7 +78,7 @@ func (c *Cluster) Serving(fault int) error {
 				c.mu.Lock()
 				c.violateLocked(&checker.Violation{
 					Rule: checker.Live, At: c.now(),
-					Text: fmt.Sprintf("%s is not back %s after fault %d was mended: %v", s.name, c.cfg.Within, fault, why),
+					Text: fmt.Sprintf("%s is not back %s after fault %d ended: %v", s.name, c.cfg.Within, fault, why),
 				})
 				c.mu.Unlock()
 				return errViolation
@@ -103,7 +103,7 @@ var errFenced = errors.New("fenced")
 func (s *slot) lacks() error {
 	c := s.c
 	l := s.life.Load()
-	if l == nil || l.over() {
+	if l == nil || l.Ended() {
 		return errors.New("it doesn't run: " + s.lastWords())
 	}
 	var ready struct{ Code, Message string }
@@ -130,7 +130,7 @@ func (s *slot) lacks() error {
 // lastWords is the end of the log of the last process.
 func (s *slot) lastWords() string {
 	if l := s.life.Load(); l != nil {
-		return lastLine(l.log)
+		return l.lastLine()
 	}
 	return "nothing was started"
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,17 +26,17 @@ type host struct {
 	offset time.Duration
 }
 
-// slot is a daemon: a name, an address, a folder, a network, and one process after
+// slot is a daemon: a name, an address, a directory, a network, and one process after
 // the other. While it is to be up, one that ends is started again, as a supervisor
 // would.
 type slot struct {
 	c       *Cluster
 	name    string // of the slot
 	addr    string // Immutable: where it listens
-	small   bool   // its folder is a file system of its own
+	small   bool   // its directory is a file system of its own
 	host    *host  // of the next process
 	node    string // of the next process
-	folder  string // of the next process
+	dir     string // of the next process
 	zk      []string
 	mysql   string
 	advert  string
@@ -55,27 +53,16 @@ type slot struct {
 
 // life is one process of a slot.
 type life struct {
-	number  int
-	process *proctest.Process
-	log     string
-	folder  string
-}
-
-// over tells that the process has ended.
-func (l *life) over() bool {
-	select {
-	case <-l.process.Done():
-		return true
-	default:
-		return false
-	}
+	*proctest.Daemon
+	number int
+	dir    string
 }
 
 // smallDisk is a daemon's disk, in bytes.
 const smallDisk = 8 << 20
 
 func (c *Cluster) newSlot(name string, number int, whole bool) (*slot, error) {
-	s := &slot{c: c, name: name, node: name, folder: c.path(name, "data")}
+	s := &slot{c: c, name: name, node: name, dir: c.path(name, "data")}
 	if err := os.MkdirAll(c.path(name), 0o700); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
@@ -149,7 +136,7 @@ const restartPause = 300 * time.Millisecond
 
 func (s *slot) supervise(l *life) {
 	for {
-		<-l.process.Done()
+		<-l.Done()
 		s.mu.Lock()
 		up := s.up
 		if !up {
@@ -178,25 +165,23 @@ func (s *slot) supervise(l *life) {
 	}
 }
 
-// spawn starts a process. Its life is told before it can listen, so that no answer
+// spawn starts a process. Its life is recorded before it can listen, so that no answer
 // of it can be taken for one of the life before.
 func (s *slot) spawn() (*life, error) {
 	s.c.mu.Lock()
 	s.c.processes++
-	l := &life{number: s.c.processes, folder: s.folder}
+	l := &life{number: s.c.processes, dir: s.dir}
 	s.c.mu.Unlock()
-	l.log = s.c.path("logs", fmt.Sprintf("%s-%d.log", s.name, l.number))
-	if err := os.MkdirAll(filepath.Dir(l.log), 0o700); err != nil {
+	if err := os.MkdirAll(s.c.path("logs"), 0o700); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	out, err := os.Create(l.log)
+	out, err := os.Create(s.c.path("logs", fmt.Sprintf("%s-%d.log", s.name, l.number)))
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	defer out.Close() //nolint:errcheck // the child has its own
 	command := []string{
 		s.c.cfg.Leafd, "serve", "--listen", s.addr, "--advertise", s.advert, "--node", s.node,
-		"--data-dir", s.folder, "--zk", strings.Join(s.zk, ","), "--log-format", "json",
+		"--data-dir", s.dir, "--zk", strings.Join(s.zk, ","), "--log-format", "json",
 		"--report-interval", reportInterval.String(), "--ceiling-lead", ceilingLead.String(),
 		"--zk-session-timeout", sessionTimeout.String(), "--max-forward-step", maxForwardStep.String(),
 		"--segment-refresh", "2s", "--shutdown-timeout", "2s",
@@ -204,32 +189,26 @@ func (s *slot) spawn() (*life, error) {
 	if s.far != nil {
 		command = s.far.inside(command...)
 	}
-	cmd := exec.Command(command[0], command[1:]...) //nolint:noctx // it is ended by signals
-	cmd.Env = []string{"LEAFD_MYSQL=" + s.mysql, "CHAOS_CLOCK=" + s.host.path, "PATH=" + os.Getenv("PATH"), "HOME=" + s.c.cfg.Folder}
-	if run := os.Getenv("LEAFD_CI_RUN"); run != "" {
-		cmd.Env = append(cmd.Env, "LEAFD_CI_RUN="+run)
-	}
-	cmd.Stdout, cmd.Stderr = out, out
+	env := []string{"LEAFD_MYSQL=" + s.mysql, "CHAOS_CLOCK=" + s.host.path, "PATH=" + os.Getenv("PATH"), "HOME=" + s.c.cfg.Dir}
 	s.c.record(&history.Record{Kind: history.KindLife, At: s.c.now(), Process: l.number, Daemon: s.name, Host: s.host.number, Text: s.node})
-	s.life.Store(nil) // whoever dials now belongs to nobody
-	if l.process, err = proctest.Start(cmd); err != nil {
-		return nil, fmt.Errorf("cluster: start %s: %w", s.name, err)
+	s.life.Store(nil) // a connection made now belongs to neither process
+	if l.Daemon, err = proctest.StartDaemon(proctest.Config{Command: command, Env: env, Address: s.addr, Output: out}); err != nil {
+		return nil, errors.Join(fmt.Errorf("cluster: start %s: %w", s.name, err), out.Close())
 	}
 	s.life.Store(l)
 	s.wg.Go(func() {
-		<-l.process.Done()
-		s.c.record(&history.Record{Kind: history.KindEnd, At: s.c.now(), Process: l.number, Daemon: s.name, Text: lastLine(l.log)})
+		<-l.Done()
+		s.c.record(&history.Record{Kind: history.KindEnd, At: s.c.now(), Process: l.number, Daemon: s.name, Text: l.lastLine()})
+		_ = out.Close() // its lines are in memory too
 	})
 	s.wg.Go(func() { s.askIdentity(l) })
 	return l, nil
 }
 
-// lastLine is what a daemon said last, cut to a length for people.
-func lastLine(path string) string {
-	text := strings.TrimSpace(proctest.Tail(path))
-	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
-		text = text[i+1:]
-	}
+// lastLine is what a daemon printed last, cut to a length for people.
+func (l *life) lastLine() string {
+	text := strings.TrimSpace(l.Log())
+	text = text[strings.LastIndexByte(text, '\n')+1:]
 	const most = 300
 	return text[:min(len(text), most)]
 }
@@ -243,7 +222,7 @@ func (s *slot) end(signal syscall.Signal) error {
 	if l == nil {
 		return nil
 	}
-	return l.process.End(signal)
+	return l.End(signal)
 }
 
 // kill ends the process as a power cut would.
@@ -258,10 +237,10 @@ func (s *slot) resume() error { return s.signalled((*proctest.Process).Resume) }
 // signalled does nothing where there is no process, or none any more.
 func (s *slot) signalled(do func(*proctest.Process) error) error {
 	l := s.life.Load()
-	if l == nil || l.over() {
+	if l == nil || l.Ended() {
 		return nil
 	}
-	return do(l.process)
+	return do(l.Process)
 }
 
 // shutDown ends the process for good.

@@ -46,7 +46,7 @@ type Writer struct {
 	enc  *json.Encoder
 }
 
-// Create makes the file at path anew.
+// Create makes the file at path, empty.
 func Create(path string) (*Writer, error) {
 	file, err := os.Create(path)
 	if err != nil {

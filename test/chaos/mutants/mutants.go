@@ -26,7 +26,7 @@ type Edit struct{ File, Old, New string }
 func All() []Mutant {
 	return []Mutant{
 		{
-			Name: "ceiling", Guard: "W1: a start waits for the recorded ceiling, and issues above it (worker/start.go)",
+			Name: "ceiling", Guard: "worker.W1: a start waits for the recorded ceiling, and issues above it (worker/start.go)",
 			Seed: 1, Mix: "kill -9, clock back, restart",
 			Edits: []Edit{
 				{"worker/start.go", "left := r.Ceiling.Sub(w.cfg.Clock.Read().Wall())", "left := r.Timestamp.Sub(w.cfg.Clock.Read().Wall())"},
@@ -34,68 +34,68 @@ func All() []Mutant {
 			},
 		},
 		{
-			Name: "floor", Guard: "G2: a generator begins above the ceiling of the life before (cmd/leafd/daemon.go)",
+			Name: "floor", Guard: "snowflake.G2: a generator begins above the ceiling of the life before (cmd/leafd/internal/daemon/daemon.go)",
 			Seed: 1, Mix: "clock back at the end of a start",
-			Edits: []Edit{{"cmd/leafd/daemon.go", "Floor: w.Floor(), Jitter:", "Floor: 0, Jitter:"}},
+			Edits: []Edit{{"cmd/leafd/internal/daemon/daemon.go", "Floor: w.Floor(), Jitter:", "Floor: 0, Jitter:"}},
 		},
 		{
-			Name: "clock", Guard: "G1: a clock behind the last ID is refused (snowflake/generator.go)",
+			Name: "clock", Guard: "snowflake.G1: a clock behind the last ID is refused (snowflake/generator.go)",
 			Seed: 1, Mix: "clock back",
 			Edits: []Edit{{"snowflake/generator.go", "		if now < last {", "		if now < last && state == stoppedState {"}},
 		},
 		{
-			Name: "sequence", Guard: "G1: a batch ends with its millisecond's sequence (snowflake/generator.go)",
+			Name: "sequence", Guard: "snowflake.G1: a batch ends with its millisecond's sequence (snowflake/generator.go)",
 			Seed: 1, Mix: "clean stop",
 			Edits: []Edit{{"snowflake/generator.go", "n := min(want, g.seqMask+1-first)", "n := want"}},
 		},
 		{
-			Name: "conditional write", Guard: "R2: the entry is written at the version last known (zkreg/report.go)",
+			Name: "conditional write", Guard: "zkreg.R2: the entry is written at the version last known (zkreg/report.go)",
 			Seed: 1, Mix: "frozen, started elsewhere",
 			Edits: []Edit{{"zkreg/report.go", "setData(h.path, data, h.version))", "setData(h.path, data, -1))"}},
 		},
 		{
-			Name: "fence", Guard: "C2: who is fenced issues no more (worker/ceiling.go)",
+			Name: "fence", Guard: "worker.C2: a fenced daemon issues no more (worker/ceiling.go)",
 			Seed: 1, Mix: "frozen, started elsewhere",
 			Edits: []Edit{
 				{"worker/ceiling.go", "		return w.fence(err)\n", "		return nil\n"},
 			},
 		},
 		{
-			Name: "registry first", Guard: "C6: after standing still the registry is asked first (worker/hearing.go)",
+			Name: "registry first", Guard: "worker.C6: after a suspend the registry is asked first (worker/outage.go)",
 			Seed: 1, Mix: "frozen, started elsewhere",
-			Edits: []Edit{{"worker/hearing.go", "return now.Boot < w.heardOut", "return false"}},
+			Edits: []Edit{{"worker/outage.go", "return now.Boot < w.pendingUntil", "return false"}},
 		},
 		{
-			Name: "unheard ceiling", Guard: "W6: who replaces another waits for what only the other's file has (worker/start.go)",
+			Name: "unreported ceiling", Guard: "worker.W6: a daemon that replaces another waits for what only the other's file has (worker/start.go)",
 			Seed: 1, Mix: "cut off, frozen, started elsewhere",
-			Edits: []Edit{{"worker/start.go", "func (w *Worker) unheardOf() time.Duration { return w.cfg.CeilingLead + w.Threshold() }", "func (w *Worker) unheardOf() time.Duration { return min(0, w.Threshold()) }"}},
+			Edits: []Edit{{"worker/start.go", "func (w *Worker) localCeilingLead() time.Duration { return w.cfg.CeilingLead + w.Threshold() }", "func (w *Worker) localCeilingLead() time.Duration { return min(0, w.Threshold()) }"}},
 		},
 		{
-			Name: "lock", Guard: "the lock of the data folder (cache/lock.go)",
+			Name: "lock", Guard: "the lock of the data directory (cache/lock.go)",
 			Seed: 1, Mix: "started twice",
 			Edits: []Edit{{"cache/lock.go", "	if !got {", "	if !got && lock == nil {"}},
 		},
 		{
-			Name: "settle", Guard: "R1: a new number under a young root settles first (zkreg/enroll.go)",
+			Name: "settle", Guard: "zkreg.R1: a new worker ID under a young root settles first (zkreg/enroll.go)",
 			Seed: 1, Mix: "ZooKeeper emptied, a new daemon joins",
 			Edits: []Edit{{"zkreg/enroll.go", "left := min(c.cfg.Settle-age, c.cfg.Settle)", "left := min(c.cfg.Settle-age, 0)"}},
 		},
 		{
-			Name: "max_id", Guard: "S2: no range below what was seen (segment/tag.go)",
+			Name: "max_id", Guard: "segment.S2: no range below what was seen (segment/tag.go)",
 			Seed: 1, Mix: "max_id set back",
 			Edits: []Edit{{"segment/tag.go", "	return max(t.observed, t.buf.high)\n", "	return min(0, t.observed)\n"}},
 		},
 		{
-			Name: "marks", Guard: "S2: what was seen is remembered over a restart (segment/fetch.go)",
+			Name: "marks", Guard: "segment.S2: what was seen is remembered over a restart (segment/fetch.go)",
 			Seed: 1, Mix: "max_id set back",
-			Edits: []Edit{{"segment/fetch.go", "return s.cfg.Marks.Raise(ctx, t.name, r.Hi)", "return s.cfg.Marks.Raise(ctx, t.name, 0)"}},
+			Edits: []Edit{{"segment/fetch.go", "return s.cfg.HighWater.Raise(ctx, t.name, r.Hi)", "return s.cfg.HighWater.Raise(ctx, t.name, 0)"}},
 		},
 	}
 }
 
 // Overlay writes the files of m, as they are in the checkout at root but for the
-// edits, into folder, and returns the path of what go build takes with -overlay.
-func (m Mutant) Overlay(root, folder string) (string, error) {
+// edits, into dir, and returns the path of what go build takes with -overlay.
+func (m Mutant) Overlay(root, dir string) (string, error) {
 	texts := map[string]string{}
 	for _, e := range m.Edits {
 		text, ok := texts[e.File]
@@ -117,7 +117,7 @@ func (m Mutant) Overlay(root, folder string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("mutants: %w", err)
 		}
-		to := filepath.Join(folder, strings.ReplaceAll(file, "/", "_"))
+		to := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
 		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
 			return "", fmt.Errorf("mutants: %w", err)
 		}
@@ -127,7 +127,7 @@ func (m Mutant) Overlay(root, folder string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("mutants: %w", err)
 	}
-	path := filepath.Join(folder, "overlay.json")
+	path := filepath.Join(dir, "overlay.json")
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		return "", fmt.Errorf("mutants: %w", err)
 	}

@@ -13,26 +13,26 @@ type Kind string
 
 // What befalls a daemon.
 const (
-	Kill          Kind = "kill -9"
-	Stop          Kind = "clean stop"
-	Storm         Kind = "restart storm"
-	Freeze        Kind = "frozen"
-	SessionExpiry Kind = "session expired" // frozen for longer than its session
-	Rollback      Kind = "kill -9, clock back, restart"
-	RollbackStart Kind = "clock back at the end of a start"
-	WrongStart    Kind = "restart with a wrong clock"
-	ClockBack     Kind = "clock back"
-	ClockAhead    Kind = "clock ahead"
-	ClockJump     Kind = "clock jumps"
-	ClockDrift    Kind = "clock drifts"
-	FolderLost    Kind = "data folder lost"
-	FolderCopied  Kind = "data folder copied, same name"
-	FolderCloned  Kind = "data folder copied, other name"
-	Takeover      Kind = "frozen, started elsewhere"
-	CutTakeover   Kind = "cut off, frozen, started elsewhere"
-	DoubleStart   Kind = "started twice"
-	DiskFull      Kind = "disk full"
-	Release       Kind = "worker released"
+	Kill            Kind = "kill -9"
+	Stop            Kind = "clean stop"
+	Storm           Kind = "restart storm"
+	Freeze          Kind = "frozen"
+	SessionExpiry   Kind = "session expired" // frozen for longer than its session
+	Rollback        Kind = "kill -9, clock back, restart"
+	RollbackStart   Kind = "clock back at the end of a start"
+	WrongStart      Kind = "restart with a wrong clock"
+	ClockBack       Kind = "clock back"
+	ClockAhead      Kind = "clock ahead"
+	ClockJump       Kind = "clock jumps"
+	ClockDrift      Kind = "clock drifts"
+	DirectoryLost   Kind = "data directory lost"
+	DirectoryCopied Kind = "data directory copied, same name"
+	DirectoryCloned Kind = "data directory copied, other name"
+	Takeover        Kind = "frozen, started elsewhere"
+	CutTakeover     Kind = "cut off, frozen, started elsewhere"
+	DoubleStart     Kind = "started twice"
+	DiskFull        Kind = "disk full"
+	Release         Kind = "worker released"
 )
 
 // What befalls the network between a daemon, or all of them, and others.
@@ -116,9 +116,9 @@ func traits() []trait {
 		{ClockAhead, 2, oneDaemon, false, 500 * ms, 4 * s, []string{clocks}},
 		{ClockJump, 1, oneDaemon, false, 1 * s, 4 * s, []string{clocks}},
 		{ClockDrift, 2, oneDaemon, false, 3 * s, 6 * s, []string{clocks}},
-		{FolderLost, 2, oneDaemon, true, 0, 1 * s, []string{process, disk}},
-		{FolderCopied, 2, oneDaemon, true, 3 * s, 8 * s, []string{process, disk}},
-		{FolderCloned, 1, oneDaemon, true, 16 * s, 17 * s, []string{process, disk}},
+		{DirectoryLost, 2, oneDaemon, true, 0, 1 * s, []string{process, disk}},
+		{DirectoryCopied, 2, oneDaemon, true, 3 * s, 8 * s, []string{process, disk}},
+		{DirectoryCloned, 1, oneDaemon, true, 16 * s, 17 * s, []string{process, disk}},
 		{Takeover, 3, oneDaemon, true, 1 * s, 3 * s, []string{process, clocks, disk}},
 		{CutTakeover, 2, oneDaemon, true, 0, 500 * ms, []string{process, clocks, disk, netZK}},
 		{DoubleStart, 2, oneDaemon, false, 6 * s, 8 * s, []string{process, disk, netZK, spare}},

@@ -17,7 +17,7 @@ type Fault struct {
 	Kind   Kind
 	Daemon int           // 0.. ; AllDaemons; 0 where the kind befalls a server
 	Begin  time.Duration // after the round began
-	Hold   time.Duration // until it is mended
+	Hold   time.Duration // until it ends
 	// Dice decide the rest, each 0 to 1: how far a clock is stepped, say.
 	Dice [4]float64
 }
@@ -33,7 +33,7 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s%s (at %.1fs for %.1fs)", f.Kind, where, f.Begin.Seconds(), f.Hold.Seconds())
 }
 
-// Round is faults that overlap. After it all is mended.
+// Round is faults that overlap. After it all have ended.
 type Round []Fault
 
 // String is r in a line of the plan.
@@ -133,7 +133,7 @@ func (p *Planner) Next() Round {
 	return round
 }
 
-// deal takes a card off the deck; a spent deck is shuffled anew, so that each kind
+// deal takes a card off the deck; a spent deck is shuffled again, so that each kind
 // has its turn.
 func (p *Planner) deal() trait {
 	if len(p.deck) == 0 {

@@ -51,12 +51,12 @@ type Config struct {
 // Alarms raises alarms. Raise may be called from the beginning, from any
 // goroutine. It keeps:
 //
-//	R1  Raise waits for nobody: neither for a webhook nor for a program.
-//	R2  Every call of Raise is counted, and is in a log line: its own, or one
+//	alarm.R1  Raise waits for nobody: neither for a webhook nor for a program.
+//	alarm.R2  Every call of Raise is counted, and is in a log line: its own, or one
 //	    that tells how many are folded in it. The latter takes Run.
-//	R3  The first alarm of a code within a FoldWindow is told at once, whatever
+//	alarm.R3  The first alarm of a code within a FoldWindow is told at once, whatever
 //	    other codes do; the rest of the window is one line at its end.
-//	R4  What is queued for delivery is bounded. What isn't delivered is counted.
+//	alarm.R4  What is queued for delivery is bounded. What isn't delivered is counted.
 type Alarms struct {
 	cfg     Config                      // immutable
 	raised  map[Code]prometheus.Counter // immutable
@@ -165,7 +165,7 @@ func (a *Alarms) Raise(code Code, msg string, fields ...Field) {
 		s = &state{}
 		a.codes[code] = s
 	}
-	if s.told && !a.ended && now-s.last < FoldWindow { // R3
+	if s.told && !a.ended && now-s.last < FoldWindow { // alarm.R3
 		s.folded++
 		s.latest = n
 		if s.folded == 1 {
@@ -221,7 +221,7 @@ func (a *Alarms) tellLocked(s *state, n notice, now time.Duration) []*outlet {
 	return dropped
 }
 
-// log writes the line of an alarm, outside the lock: R1 holds for all others when
+// log writes the line of an alarm, outside the lock: alarm.R1 holds for all others when
 // standard error is a pipe that nobody reads.
 func (a *Alarms) log(n notice, dropped []*outlet) {
 	e := a.cfg.Log.Error().Str("alarm", string(n.Code))

@@ -67,7 +67,7 @@ func TestAlarmIsALineAndACount(t *testing.T) {
 	require.Len(t, r.told(""), 2)
 }
 
-// R3: a hundred thousand tags that fail at once.
+// alarm.R3: a hundred thousand tags that fail at once.
 func TestFolding(t *testing.T) {
 	r := newRig(t, nil)
 	stop := r.start()
@@ -154,7 +154,7 @@ func TestWindowThatIsNotOver(t *testing.T) {
 	require.Len(t, r.told(""), 2)
 }
 
-// R2 under load: what the lines tell adds up to what was raised, whoever ends a
+// alarm.R2 under load: what the lines tell adds up to what was raised, whoever ends a
 // window, and whenever Run ends.
 func TestEveryAlarmIsTold(t *testing.T) {
 	codes := []Code{SegmentStore, ClockJumped, ReportFailing}
@@ -197,7 +197,7 @@ func TestEveryAlarmIsTold(t *testing.T) {
 }
 
 func TestEveryCodeIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../docs/ALARMS.md")
+	page, err := os.ReadFile("../../../../docs/ALARMS.md")
 	require.NoError(t, err)
 	seen := map[Code]bool{}
 	for _, info := range Codes() {

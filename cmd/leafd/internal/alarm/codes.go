@@ -16,7 +16,7 @@ const (
 	IdentityHeld        Code = "identity_held"
 	WorkersExhausted    Code = "workers_exhausted"
 	RegistryUnreachable Code = "registry_unreachable"
-	RegistryForgot      Code = "registry_forgot"
+	RegistryDataLost    Code = "registry_forgot"
 	RegistryRestored    Code = "registry_restored"
 	PeersDisagree       Code = "peers_disagree"
 	PeersSilent         Code = "peers_silent"
@@ -42,32 +42,32 @@ func Codes() []Info {
 		{
 			ClockBackwards,
 			"The clock was set back while leafd ran. Snowflake IDs are refused until it has caught up with the last one.",
-			"Nothing at once: it comes back by itself. Have NTP slew the clock instead of stepping it.",
+			"Nothing at once: issuing resumes by itself. Have NTP slew the clock instead of stepping it.",
 		},
 		{
 			ClockJumped,
 			"The clock is further ahead than the machine's other clocks allow, and no peer confirms it. IDs end at the ceiling recorded before.",
-			"Mend the clock; it goes on by itself then. If the clock is right now, restart leafd.",
+			"Fix the clock; issuing resumes by itself. If the clock is right now, restart leafd.",
 		},
 		{
 			ClockRefused,
 			"The start was refused (exit 3): the clock is behind the time recorded before, or the peers have another time. Nothing was recorded.",
-			"Mend the clock, or wait until it has caught up. Never delete the record: IDs would repeat.",
+			"Fix the clock, or wait until it has caught up. Never delete the record: IDs would repeat.",
 		},
 		{
 			ReportFailing,
-			"The ceiling can be recorded neither in the data folder nor in ZooKeeper. IDs end when the clock reaches it, seconds from now.",
-			"Free or mend the disk of --data-dir; bring ZooKeeper back.",
+			"The ceiling can be recorded neither in the data directory nor in ZooKeeper. IDs end when the clock reaches it, seconds from now.",
+			"Free or fix the disk of --data-dir; bring ZooKeeper back.",
 		},
 		{
 			RecordFailing,
-			"The data folder takes no record; ZooKeeper does, and IDs are issued on. Without ZooKeeper they end within seconds, and a start has an old record.",
-			"Free or mend the disk of --data-dir while ZooKeeper is up.",
+			"The data directory takes no record; ZooKeeper does, and IDs are still issued. Without ZooKeeper they end within seconds, and a start has an old record.",
+			"Free or fix the disk of --data-dir while ZooKeeper is up.",
 		},
 		{
 			WorkerFenced,
-			"Another process has this daemon's data folder or its entry in ZooKeeper, or the entry is gone. Nothing is issued any more.",
-			"Find the other process by the line's error, and see that there is one daemon of a name. Then restart this one.",
+			"Another process has this daemon's data directory or its entry in ZooKeeper, or the entry is gone. Nothing is issued any more.",
+			"Find the other process by the line's error, and make sure that each name has one daemon. Then restart this one.",
 		},
 		{
 			IssuingStalled,
@@ -76,7 +76,7 @@ func Codes() []Info {
 		},
 		{
 			IdentityHeld,
-			"The start was refused (exit 4): another process that lives is this node.",
+			"The start was refused (exit 4): another live process is this node.",
 			"Stop the other one, or give this one a --node and a --data-dir of its own.",
 		},
 		{
@@ -86,28 +86,28 @@ func Codes() []Info {
 		},
 		{
 			RegistryUnreachable,
-			"ZooKeeper takes no report. A running daemon issues on by its local record; one that starts goes by its local record, or refuses without one.",
-			"Bring ZooKeeper back within the time of --reclaim-after, if that is set. Leave new daemons and changes of worker IDs until then.",
+			"ZooKeeper takes no report. A running daemon goes on issuing by its local record; one that starts uses its local record, or refuses without one.",
+			"Bring ZooKeeper back within the time of --reclaim-after, if that is set. Postpone new daemons and changes of worker IDs until then.",
 		},
 		{
-			RegistryForgot,
-			"ZooKeeper has lost its data, or has another cluster's. This daemon put its worker ID back and issues on.",
-			"Find out who emptied it. See with leafd worker list that all daemons are there again before you start new ones.",
+			RegistryDataLost,
+			"ZooKeeper has lost its data, or has another cluster's. This daemon put its worker ID back and goes on issuing.",
+			"Find out who emptied it. Check with leafd worker list that all daemons are there again before you start new ones.",
 		},
 		{
 			RegistryRestored,
-			"ZooKeeper was set back to an earlier state. This daemon wrote its entry anew and issues on.",
-			"Find out who restored it. A daemon that was down at that time has an old record there: start it with its data folder.",
+			"ZooKeeper was set back to an earlier state. This daemon wrote its entry again and goes on issuing.",
+			"Find out who restored it. A daemon that was down at that time has an old record there: start it with its data directory.",
 		},
 		{
 			PeersDisagree,
 			"Most peers that answer have another time. This daemon is not ready and leaves the list of live peers; the IDs it still issues are unique.",
-			"Compare with leafd clock check, and mend the clock that is wrong: this one, or the peers'.",
+			"Compare with leafd clock check, and fix the clock that is wrong: this one, or the peers'.",
 		},
 		{
 			PeersSilent,
-			"There are peers, and none tells its clock. Whether ours is right goes unchecked.",
-			"Let the daemons reach each other's HTTP port (--advertise), and see with leafd clock check.",
+			"There are peers, and none tells its clock. Nobody checks whether ours is right.",
+			"Let the daemons reach each other's HTTP port (--advertise), and verify with leafd clock check.",
 		},
 		{
 			SegmentStore,
@@ -117,26 +117,26 @@ func Codes() []Info {
 		{
 			SegmentRegressed,
 			"max_id of a tag lies below what this daemon has used: the table went backwards. Its ranges are refused.",
-			"Raise max_id above the highest high that any daemon's /api/segments tells.",
+			"Raise max_id above the highest high that any daemon's /api/segments shows.",
 		},
 		{
 			SegmentBadRow,
 			"step or max_id of a row can't be used. Its ranges are refused.",
-			"Mend the row.",
+			"Fix the row.",
 		},
 		{
 			SegmentMark,
-			"The highest ID of a tag can't be kept in the data folder. New ranges are refused.",
-			"Free or mend the disk of --data-dir.",
+			"The highest ID of a tag can't be recorded in the data directory. New ranges are refused.",
+			"Free or fix the disk of --data-dir.",
 		},
 		{
 			CertificateRefused,
-			"The files of --tls-cert, --tls-key or --tls-client-ca have changed and can't be used. The certificate before is served on.",
-			"Mend the files by what the line's error says; they are taken within seconds.",
+			"The files of --tls-cert, --tls-key or --tls-client-ca have changed and can't be used. The previous certificate is still served.",
+			"Fix the files as the line's error says; they are taken within seconds.",
 		},
 		{
 			CertificateExpiring,
-			"The certificate of --tls-cert ends soon, or has ended. It is served on, and clients refuse it once it has ended.",
+			"The certificate of --tls-cert ends soon, or has ended. It is still served, and clients refuse it once it has ended.",
 			"Put a new certificate and its key in place of the files.",
 		},
 	}

@@ -38,7 +38,7 @@ func (t *target) deliver(work, life context.Context, n notice) error {
 	return t.deliverer.deliver(work, life, n)
 }
 
-// outlet is a queue with one goroutine that empties it (R4).
+// outlet is a queue with one goroutine that empties it (alarm.R4).
 type outlet struct {
 	name                string
 	to                  atomic.Pointer[target] // nil: nowhere

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// script writes a shell script and returns its path. $DIR in it is a folder of
+// script writes a shell script and returns its path. $DIR in it is a directory of
 // the test's.
 func script(t *testing.T, text string) (path, dir string) {
 	t.Helper()

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// R4: a receiver that hangs costs the alarms that don't fit, not the daemon.
+// alarm.R4: a receiver that hangs costs the alarms that don't fit, not the daemon.
 func TestWebhookQueueOverflow(t *testing.T) {
 	s := receive(t, nil)
 	s.hold = make(chan struct{})

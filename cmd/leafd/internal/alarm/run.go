@@ -96,7 +96,7 @@ func (a *Alarms) watch(ctx context.Context) {
 }
 
 // end tells what is folded still, and ends folding and delivering. It does so in
-// one step: what was folded in between would be told by nobody (R2).
+// one step: what was folded in between would be told by nobody (alarm.R2).
 func (a *Alarms) end() {
 	var left []line
 	a.mu.Lock()

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// soonExpired is how long before its end a certificate is worth a word.
+// soonExpired is how long before its end a certificate is worth a warning.
 const soonExpired = 14 * 24 * time.Hour
 
-// Certificate reports whether the first certificate of pair, which the settings name
+// certificate reports whether the first certificate of pair, which the settings name
 // by name, is valid at now.
-func Certificate(r *Report, check, name string, pair tls.Certificate, now time.Time) {
+func certificate(r *report, check, name string, pair tls.Certificate, now time.Time) {
 	if len(pair.Certificate) == 0 {
 		r.Fail(check, fmt.Errorf("%s has no certificate", name), "name a PEM file with a certificate")
 		return
@@ -21,7 +21,7 @@ func Certificate(r *Report, check, name string, pair tls.Certificate, now time.T
 	leaf, err := x509.ParseCertificate(pair.Certificate[0])
 	switch {
 	case err != nil:
-		r.Fail(check, fmt.Errorf("%s: %w", name, err), "make the certificate anew")
+		r.Fail(check, fmt.Errorf("%s: %w", name, err), "issue the certificate again")
 	case now.After(leaf.NotAfter):
 		r.Fail(check, fmt.Errorf("%s: the certificate of %q expired on %s", name, leaf.Subject, day(leaf.NotAfter)), "renew it")
 	case now.Before(leaf.NotBefore):

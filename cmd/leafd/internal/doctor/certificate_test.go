@@ -40,7 +40,7 @@ func TestCertificate(t *testing.T) {
 		{"no certificate at all", tls.Certificate{Certificate: [][]byte{[]byte("x")}}, Fail, "c.pem"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := look(t, func(_ context.Context, r *Report) { Certificate(r, "tls", "c.pem", tc.pair, now) })["tls"]
+			r := look(t, func(_ context.Context, r *report) { certificate(r, "tls", "c.pem", tc.pair, now) })["tls"]
 			require.Equal(t, tc.status, r.Status)
 			require.Contains(t, r.Found, tc.says)
 		})

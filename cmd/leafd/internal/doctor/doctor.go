@@ -1,7 +1,6 @@
-// Package doctor looks whether a daemon could start and stay well here, without
-// starting it: it runs checks side by side, each within a bound, and reports what
-// they found and what to do about it. What it knows itself is the machine: folders,
-// the kernel's clock, limits, certificates; its callers bring the rest.
+// Package doctor finds out whether a daemon could start here and would keep working,
+// without starting it: it runs checks side by side, each within a bound, and returns
+// what they found and what to do about it.
 package doctor
 
 import (
@@ -11,13 +10,13 @@ import (
 	"time"
 )
 
-// Status is what a check came to.
+// Status is the outcome of a check.
 type Status string
 
 // The statuses of a Result.
 const (
 	OK   Status = "ok"
-	Warn Status = "warn" // a daemon starts, and somebody should look at it
+	Warn Status = "warn" // a daemon starts, and somebody should see to it
 	Fail Status = "fail" // a daemon doesn't start, or won't do what it is for
 )
 
@@ -30,38 +29,38 @@ type Result struct {
 	Err    error  `json:"-"`            // of a Fail, what was found as an error; nil: none that says more
 }
 
-// Check looks at one thing, and reports one Result or several.
-type Check struct {
-	Name string
-	// Limit is how long it may take. What it has reported by then stands.
-	Limit time.Duration
-	Run   func(ctx context.Context, r *Report)
+// check looks at one thing, and reports one Result or several.
+type check struct {
+	name string
+	// limit is how long it may take. What it has reported by then stands.
+	limit time.Duration
+	run   func(ctx context.Context, r *report)
 }
 
-// Report takes the results of one check. What comes after the check's limit is
+// report takes the results of one check. What comes after the check's limit is
 // left out.
-type Report struct {
+type report struct {
 	mu      sync.Mutex
 	results []Result // mu protects
 	closed  bool     // mu protects
 }
 
 // OK reports what is as it should be.
-func (r *Report) OK(check, format string, args ...any) {
+func (r *report) OK(check, format string, args ...any) {
 	r.add(Result{Check: check, Status: OK, Found: fmt.Sprintf(format, args...)})
 }
 
-// Warn reports what somebody should look at.
-func (r *Report) Warn(check, found, do string) {
+// Warn reports what somebody should see to.
+func (r *report) Warn(check, found, do string) {
 	r.add(Result{Check: check, Status: Warn, Found: found, Do: do})
 }
 
 // Fail reports err, which keeps a daemon from its work.
-func (r *Report) Fail(check string, err error, do string) {
+func (r *report) Fail(check string, err error, do string) {
 	r.add(Result{Check: check, Status: Fail, Found: err.Error(), Do: do, Err: err})
 }
 
-func (r *Report) add(result Result) {
+func (r *report) add(result Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.closed {
@@ -70,25 +69,25 @@ func (r *Report) add(result Result) {
 }
 
 // close ends the report and returns it.
-func (r *Report) close() []Result {
+func (r *report) close() []Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
 	return r.results
 }
 
-// Run runs all checks at once and returns their results in the order of checks. It
+// run runs all checks at once and returns their results in the order of checks. It
 // keeps:
 //
-//	D1  It returns when the longest limit has passed at the latest, whatever hangs: a
+//	doctor.D1  It returns when the longest limit has passed at the latest, whatever hangs: a
 //	    check that a dead disk holds in the kernel is left behind.
-//	D2  A check that ran out of time is a Fail, even if it reported nothing wrong.
-//	D3  What one check does or fails to do changes no other's results.
-func Run(ctx context.Context, checks []Check) []Result {
+//	doctor.D2  A check that ran out of time is a Fail, even if it reported nothing wrong.
+//	doctor.D3  What one check does or fails to do changes no other's results.
+func run(ctx context.Context, checks []check) []Result {
 	all := make([][]Result, len(checks))
 	var running sync.WaitGroup
 	for i, c := range checks {
-		running.Go(func() { all[i] = c.run(ctx) })
+		running.Go(func() { all[i] = c.results(ctx) })
 	}
 	running.Wait()
 	var results []Result
@@ -98,21 +97,21 @@ func Run(ctx context.Context, checks []Check) []Result {
 	return results
 }
 
-func (c Check) run(ctx context.Context) []Result {
-	ctx, cancel := context.WithTimeout(ctx, c.Limit)
+func (c check) results(ctx context.Context) []Result {
+	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
-	r := &Report{}
+	r := &report{}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		c.Run(ctx, r)
+		c.run(ctx, r)
 	}()
 	select {
 	case <-ended:
 		return r.close()
 	case <-ctx.Done():
 	}
-	// It was told to end, too: what it makes of that says more than we could.
+	// Its context has ended too: what it reports of that says more than we could.
 	grace := time.NewTimer(endGrace)
 	defer grace.Stop()
 	select {
@@ -120,9 +119,9 @@ func (c Check) run(ctx context.Context) []Result {
 	case <-grace.C:
 	}
 	results := r.close()
-	if worst, _ := Worst(results); worst != Fail { // D2
+	if worst, _ := Worst(results); worst != Fail { // doctor.D2
 		results = append(results, Result{
-			Check: c.Name, Status: Fail, Found: fmt.Sprintf("not finished within %s", c.Limit),
+			Check: c.name, Status: Fail, Found: fmt.Sprintf("not finished within %s", c.limit),
 			Do: "see what hangs there: a dead mount, or a server that takes connections and never answers",
 		})
 	}

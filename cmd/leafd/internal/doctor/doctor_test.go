@@ -11,21 +11,21 @@ import (
 
 func TestResultsKeepTheOrderOfTheChecks(t *testing.T) {
 	second := make(chan struct{})
-	results := Run(t.Context(), []Check{
-		{Name: "a", Limit: time.Minute, Run: func(_ context.Context, r *Report) {
+	results := run(t.Context(), []check{
+		{name: "a", limit: time.Minute, run: func(_ context.Context, r *report) {
 			<-second // they run side by side
 			r.OK("a", "%d", 1)
-			r.Warn("b", "odd", "mend it")
+			r.Warn("b", "odd", "fix it")
 		}},
-		{Name: "c", Limit: time.Minute, Run: func(_ context.Context, r *Report) {
+		{name: "c", limit: time.Minute, run: func(_ context.Context, r *report) {
 			r.Fail("c", context.Canceled, "")
 			close(second)
 		}},
-		{Name: "none", Limit: time.Minute, Run: func(context.Context, *Report) {}},
+		{name: "none", limit: time.Minute, run: func(context.Context, *report) {}},
 	})
 	require.Equal(t, []Result{
 		{Check: "a", Status: OK, Found: "1"},
-		{Check: "b", Status: Warn, Found: "odd", Do: "mend it"},
+		{Check: "b", Status: Warn, Found: "odd", Do: "fix it"},
 		{Check: "c", Status: Fail, Found: "context canceled", Err: context.Canceled},
 	}, results)
 	worst, first := Worst(results)
@@ -38,26 +38,26 @@ func TestResultsKeepTheOrderOfTheChecks(t *testing.T) {
 	require.Zero(t, first)
 }
 
-// D1, D2, D3.
+// doctor.D1, doctor.D2, doctor.D3.
 func TestCheckThatHangs(t *testing.T) {
 	dead := make(chan struct{})
 	left := make(chan struct{})
-	results := Run(t.Context(), []Check{
-		{Name: "deaf", Limit: 10 * time.Millisecond, Run: func(_ context.Context, r *Report) {
+	results := run(t.Context(), []check{
+		{name: "deaf", limit: 10 * time.Millisecond, run: func(_ context.Context, r *report) {
 			defer close(left)
 			r.OK("deaf-part", "this much was seen")
 			<-dead
 			r.OK("deaf-part", "too late")
 		}},
-		{Name: "obedient", Limit: 10 * time.Millisecond, Run: func(ctx context.Context, r *Report) {
+		{name: "obedient", limit: 10 * time.Millisecond, run: func(ctx context.Context, r *report) {
 			<-ctx.Done()
 			r.Fail("obedient-part", ctx.Err(), "")
 		}},
-		{Name: "silent", Limit: 10 * time.Millisecond, Run: func(ctx context.Context, r *Report) {
+		{name: "silent", limit: 10 * time.Millisecond, run: func(ctx context.Context, r *report) {
 			<-ctx.Done()
 			r.OK("silent-part", "what it got to")
 		}},
-		{Name: "quick", Limit: time.Minute, Run: func(_ context.Context, r *Report) { r.OK("quick", "fine") }},
+		{name: "quick", limit: time.Minute, run: func(_ context.Context, r *report) { r.OK("quick", "fine") }},
 	})
 	var got [][2]string
 	for _, r := range results {
@@ -74,6 +74,6 @@ func TestCheckThatHangs(t *testing.T) {
 
 func TestFailKeepsItsError(t *testing.T) {
 	sentinel := errors.New("x")
-	results := Run(t.Context(), []Check{{Name: "a", Limit: time.Minute, Run: func(_ context.Context, r *Report) { r.Fail("a", sentinel, "") }}})
+	results := run(t.Context(), []check{{name: "a", limit: time.Minute, run: func(_ context.Context, r *report) { r.Fail("a", sentinel, "") }}})
 	require.ErrorIs(t, results[0].Err, sentinel)
 }

@@ -11,36 +11,32 @@ import (
 	"time"
 )
 
-// Machine looks at the machine itself. The zero value of Root is the machine's own.
-type Machine struct {
-	// Root is where /proc and /sys are looked for; tests have their own.
-	Root string
-	// Connections is how many the daemon takes at once.
-	Connections int
-	// NTP tells of the kernel's clock; nil asks the kernel.
-	NTP func() (NTP, error)
-	// Files is the limit of open files; nil asks the kernel.
-	Files func() (uint64, error)
+// machine is the machine that the daemon would run on; tests make one up.
+type machine struct {
+	root        string                 // where /proc and /sys are; "" for the machine's own
+	connections int                    // how many the daemon takes at once
+	ntp         func() (ntp, error)    // the kernel's clock; nil asks the kernel
+	files       func() (uint64, error) // the limit of open files; nil asks the kernel
 }
 
-// NTP is what the kernel says of how its clock is kept right.
-type NTP struct {
-	Synchronised   bool
-	EstimatedError time.Duration
-	MaxError       time.Duration
-	LeapSecond     bool // one is due
+// ntp is the kernel's account of its clock, as adjtimex(2) has it.
+type ntp struct {
+	synchronised   bool
+	estimatedError time.Duration
+	maxError       time.Duration
+	leapSecond     bool // one is due
 }
 
 func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
-// looseClock is the estimated error beyond which a clock is no longer well kept. The
+// looseClock is the estimated error beyond which a clock is reported. The
 // threshold between daemons is five seconds.
 const looseClock = time.Second
 
-// Clock looks whether something keeps the kernel's clock right, and reports ntp; and
-// what the kernel takes the time from, and reports clocksource.
-func (m Machine) Clock(_ context.Context, r *Report) {
-	ask := m.NTP
+// clock reports ntp, whether something keeps the kernel's clock right, and clocksource,
+// what the kernel takes the time from.
+func (m machine) clock(_ context.Context, r *report) {
+	ask := m.ntp
 	if ask == nil {
 		ask = kernelClock
 	}
@@ -48,8 +44,8 @@ func (m Machine) Clock(_ context.Context, r *Report) {
 	m.source(r)
 }
 
-func (m Machine) judgeNTP(r *Report, ask func() (NTP, error)) {
-	ntp, err := ask()
+func (m machine) judgeNTP(r *report, ask func() (ntp, error)) {
+	state, err := ask()
 	keeper := m.keeper()
 	do := "run chrony or systemd-timesyncd: a clock that is set back stops IDs until it has caught up"
 	if keeper != "" {
@@ -61,20 +57,20 @@ func (m Machine) judgeNTP(r *Report, ask func() (NTP, error)) {
 	case errors.Is(err, errors.ErrUnsupported):
 	case err != nil:
 		r.Warn("ntp", fmt.Sprintf("the kernel doesn't tell whether its clock is synchronised: %v", err), "see on the host whether the clock is; a container may not be allowed to ask")
-	case !ntp.Synchronised:
+	case !state.synchronised:
 		r.Warn("ntp", "the kernel's clock is not synchronised", do)
-	case ntp.EstimatedError > looseClock:
-		r.Warn("ntp", fmt.Sprintf("the kernel's clock is synchronised, with an estimated error of %s", ntp.EstimatedError), do)
-	case ntp.LeapSecond:
+	case state.estimatedError > looseClock:
+		r.Warn("ntp", fmt.Sprintf("the kernel's clock is synchronised, with an estimated error of %s", state.estimatedError), do)
+	case state.leapSecond:
 		r.Warn("ntp", "a leap second is due: the kernel will step its clock by a second", "have NTP smear it, or expect IDs to be refused for a second")
 	default:
-		r.OK("ntp", "the kernel's clock is synchronised, estimated error %s, at most %s", ntp.EstimatedError, ntp.MaxError)
+		r.OK("ntp", "the kernel's clock is synchronised, estimated error %s, at most %s", state.estimatedError, state.maxError)
 	}
 }
 
 // keeper returns the program that keeps the clock right here, or "".
-func (m Machine) keeper() string {
-	names, _ := filepath.Glob(filepath.Join(m.Root, "/proc/[0-9]*/comm")) // its one error is a bad pattern
+func (m machine) keeper() string {
+	names, _ := filepath.Glob(filepath.Join(m.root, "/proc/[0-9]*/comm")) // its one error is a bad pattern
 	for _, name := range names {
 		comm, err := os.ReadFile(name)
 		if err != nil {
@@ -92,17 +88,16 @@ func (m Machine) keeper() string {
 	return ""
 }
 
-// source looks at the clocksource.
-func (m Machine) source(r *Report) {
-	const folder = "/sys/devices/system/clocksource/clocksource0/"
-	current := m.text(folder + "current_clocksource")
+func (m machine) source(r *report) {
+	const dir = "/sys/devices/system/clocksource/clocksource0/"
+	current := m.text(dir + "current_clocksource")
 	switch current {
 	case "":
 	case "tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "xen", "arch_sys_counter", "timebase", "tod", "riscv_clocksource":
 		r.OK("clocksource", "%s", current)
 	default:
-		found := "the kernel takes the time from " + current + ": each look at the clock costs a microsecond or so, and each request has one"
-		if strings.Contains(" "+m.text(folder+"available_clocksource")+" ", " tsc ") {
+		found := "the kernel takes the time from " + current + ": each reading of the clock costs a microsecond or so, and each request has one"
+		if strings.Contains(" "+m.text(dir+"available_clocksource")+" ", " tsc ") {
 			r.Warn("clocksource", found, "see in the kernel's log why it does not use tsc")
 			return
 		}
@@ -110,17 +105,17 @@ func (m Machine) source(r *Report) {
 	}
 }
 
-// Limits reports files, backlog and cgroup.
-func (m Machine) Limits(_ context.Context, r *Report) {
-	ask := m.Files
+// limits reports open-files, backlog and cgroup.
+func (m machine) limits(_ context.Context, r *report) {
+	ask := m.files
 	if ask == nil {
 		ask = openFiles
 	}
 	// Beside the connections: files, ZooKeeper, the database.
 	if files, err := ask(); err == nil {
-		need := uint64(max(m.Connections, 0)) + 128
+		need := uint64(max(m.connections, 0)) + 128
 		if files < need {
-			r.Warn("open-files", fmt.Sprintf("%d files may be open at once, and %d connections need %d", files, m.Connections, need),
+			r.Warn("open-files", fmt.Sprintf("%d files may be open at once, and %d connections need %d", files, m.connections, need),
 				fmt.Sprintf("LimitNOFILE=%d in the unit, or ulimit -n; connections beyond it are not accepted", need))
 		} else {
 			r.OK("open-files", "%d may be open at once", files)
@@ -143,19 +138,19 @@ const (
 	leastCPU    = 0.5
 )
 
-// cgroup looks at the limits of version 2 of the control groups that bind this
-// process, and with it a daemon in the same container.
-func (m Machine) cgroup(r *Report) {
+// cgroup checks the limits of the control groups (version 2) that bind this process,
+// and with it a daemon in the same container.
+func (m machine) cgroup(r *report) {
 	memory, cpu := "", ""
-	for _, folder := range m.cgroups() {
-		if n, err := strconv.ParseUint(m.text(folder+"/memory.max"), 10, 64); err == nil {
+	for _, dir := range m.cgroups() {
+		if n, err := strconv.ParseUint(m.text(dir+"/memory.max"), 10, 64); err == nil {
 			memory = fmt.Sprintf("%d MiB of memory", n>>20)
 			if n < leastMemory {
 				r.Warn("cgroup", "the control group has "+memory, fmt.Sprintf("allow %d MiB or more: beyond the limit the kernel ends the daemon", leastMemory>>20))
 				return
 			}
 		}
-		quota, period, _ := strings.Cut(m.text(folder+"/cpu.max"), " ")
+		quota, period, _ := strings.Cut(m.text(dir+"/cpu.max"), " ")
 		q, err := strconv.ParseFloat(quota, 64)
 		p, perr := strconv.ParseFloat(period, 64)
 		if err == nil && perr == nil && p > 0 {
@@ -176,27 +171,27 @@ func (m Machine) cgroup(r *Report) {
 	}
 }
 
-// cgroups returns the folders of the control groups of this process, the innermost first.
-func (m Machine) cgroups() []string {
+// cgroups returns the directories of the control groups of this process, the innermost first.
+func (m machine) cgroups() []string {
 	const mount = "/sys/fs/cgroup"
 	for line := range strings.Lines(m.text("/proc/self/cgroup") + "\n") {
 		path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
 		if !ok {
 			continue
 		}
-		var folders []string
+		var dirs []string
 		for ; path != "/" && path != "." && path != ""; path = filepath.Dir(path) {
-			folders = append(folders, mount+path)
+			dirs = append(dirs, mount+path)
 		}
-		return append(folders, mount)
+		return append(dirs, mount)
 	}
 	return nil
 }
 
 // text returns the content of a file of the kernel, without the line's end; "" where
 // it can't be read: another kernel has other files.
-func (m Machine) text(path string) string {
-	content, err := os.ReadFile(filepath.Join(m.Root, path))
+func (m machine) text(path string) string {
+	content, err := os.ReadFile(filepath.Join(m.root, path))
 	if err != nil {
 		return ""
 	}

@@ -26,9 +26,9 @@ func made(t *testing.T, files map[string]string) string {
 
 // The real machine can be asked, whatever it answers.
 func TestRealMachine(t *testing.T) {
-	var m Machine
-	require.Contains(t, look(t, m.Clock), "ntp")
-	found := look(t, m.Limits)
+	var m machine
+	require.Contains(t, look(t, m.clock), "ntp")
+	found := look(t, m.limits)
 	for _, check := range []string{"open-files", "backlog", "cgroup"} {
 		require.Contains(t, found, check)
 	}
@@ -37,34 +37,34 @@ func TestRealMachine(t *testing.T) {
 func TestKernelClock(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		ntp    NTP
+		state  ntp
 		err    error
 		runs   string // the program that keeps the clock
 		status Status
 		says   string // in what was found, or in what to do
 	}{
-		{"synchronised", NTP{Synchronised: true, EstimatedError: time.Millisecond}, nil, "", OK, "1ms"},
-		{"not synchronised", NTP{}, nil, "", Warn, "run chrony or systemd-timesyncd"},
-		{"a keeper that keeps nothing", NTP{}, nil, "chronyd", Warn, "chronyc tracking"},
-		{"another one", NTP{}, nil, "systemd-timesyn", Warn, "timedatectl timesync-status"},
-		{"a third", NTP{}, nil, "ntpd", Warn, "ntpq -p"},
-		{"loose", NTP{Synchronised: true, EstimatedError: 3 * time.Second}, nil, "chronyd", Warn, "estimated error of 3s"},
-		{"leap second", NTP{Synchronised: true, LeapSecond: true}, nil, "", Warn, "leap second"},
-		{"may not ask", NTP{}, errors.New("operation not permitted"), "", Warn, "operation not permitted"},
+		{"synchronised", ntp{synchronised: true, estimatedError: time.Millisecond}, nil, "", OK, "1ms"},
+		{"not synchronised", ntp{}, nil, "", Warn, "run chrony or systemd-timesyncd"},
+		{"a keeper that keeps nothing", ntp{}, nil, "chronyd", Warn, "chronyc tracking"},
+		{"another one", ntp{}, nil, "systemd-timesyn", Warn, "timedatectl timesync-status"},
+		{"a third", ntp{}, nil, "ntpd", Warn, "ntpq -p"},
+		{"loose", ntp{synchronised: true, estimatedError: 3 * time.Second}, nil, "chronyd", Warn, "estimated error of 3s"},
+		{"leap second", ntp{synchronised: true, leapSecond: true}, nil, "", Warn, "leap second"},
+		{"may not ask", ntp{}, errors.New("operation not permitted"), "", Warn, "operation not permitted"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			m := Machine{Root: made(t, map[string]string{"/proc/17/comm": tc.runs}), NTP: func() (NTP, error) { return tc.ntp, tc.err }}
-			r := look(t, m.Clock)["ntp"]
+			m := machine{root: made(t, map[string]string{"/proc/17/comm": tc.runs}), ntp: func() (ntp, error) { return tc.state, tc.err }}
+			r := look(t, m.clock)["ntp"]
 			require.Equal(t, tc.status, r.Status)
 			require.Contains(t, r.Found+" "+r.Do, tc.says)
 		})
 	}
-	silent := Machine{Root: t.TempDir(), NTP: func() (NTP, error) { return NTP{}, errors.ErrUnsupported }}
-	require.Empty(t, look(t, silent.Clock), "another system has no adjtimex, and no clocksource")
+	silent := machine{root: t.TempDir(), ntp: func() (ntp, error) { return ntp{}, errors.ErrUnsupported }}
+	require.Empty(t, look(t, silent.clock), "another system has no adjtimex, and no clocksource")
 }
 
 func TestClocksource(t *testing.T) {
-	const folder = "/sys/devices/system/clocksource/clocksource0/"
+	const dir = "/sys/devices/system/clocksource/clocksource0/"
 	for _, tc := range []struct {
 		name, current, available string
 		status                   Status
@@ -76,8 +76,8 @@ func TestClocksource(t *testing.T) {
 		{"tsc unstable", "acpi_pm", "hpet acpi_pm", Warn, "unstable"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			m := Machine{Root: made(t, map[string]string{folder + "current_clocksource": tc.current, folder + "available_clocksource": tc.available})}
-			r := look(t, m.Clock)["clocksource"]
+			m := machine{root: made(t, map[string]string{dir + "current_clocksource": tc.current, dir + "available_clocksource": tc.available})}
+			r := look(t, m.clock)["clocksource"]
 			require.Equal(t, tc.status, r.Status)
 			require.Contains(t, r.Found+r.Do, tc.says)
 		})
@@ -106,8 +106,8 @@ func TestLimits(t *testing.T) {
 		{"groups of version 1", map[string]string{"/proc/self/cgroup": "3:memory:/a"}, 0, "cgroup", OK, "no limit"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			m := Machine{Root: made(t, tc.files), Connections: 65_536, Files: func() (uint64, error) { return tc.open, nil }}
-			r, ok := look(t, func(ctx context.Context, r *Report) { m.Limits(ctx, r) })[tc.check]
+			m := machine{root: made(t, tc.files), connections: 65_536, files: func() (uint64, error) { return tc.open, nil }}
+			r, ok := look(t, func(ctx context.Context, r *report) { m.limits(ctx, r) })[tc.check]
 			require.True(t, ok)
 			require.Equal(t, tc.status, r.Status, r)
 			require.Contains(t, r.Found+r.Do, tc.says)

@@ -60,9 +60,9 @@ func spaceOf(path string) (space, error) {
 	return space{kind: kindOf(int64(s.Type)), bytes: s.Bavail * uint64(max(s.Bsize, 0)), nodes: s.Ffree, hasNodes: s.Files > 0}, nil //nolint:unconvert // its type differs by machine
 }
 
-// writable tells why the user that runs this can make nothing in the folder.
-func writable(folder string) error {
-	return unix.Faccessat(unix.AT_FDCWD, folder, unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+// writable returns why the user that runs this can create nothing in dir.
+func writable(dir string) error {
+	return unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS)
 }
 
 func ownerOf(info fs.FileInfo) (uid int, known bool) {
@@ -74,17 +74,17 @@ func ownerOf(info fs.FileInfo) (uid int, known bool) {
 }
 
 // kernelClock is what adjtimex(2) tells. Nothing is set.
-func kernelClock() (NTP, error) {
-	var t unix.Timex // Modes 0: look only
+func kernelClock() (ntp, error) {
+	var t unix.Timex // Modes 0: read only
 	state, err := unix.Adjtimex(&t)
 	if err != nil {
-		return NTP{}, err
+		return ntp{}, err
 	}
-	return NTP{
-		Synchronised:   state != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0,
-		EstimatedError: microseconds(int64(t.Esterror)), //nolint:unconvert // its type differs by machine
-		MaxError:       microseconds(int64(t.Maxerror)), //nolint:unconvert // as above
-		LeapSecond:     state == unix.TIME_INS || state == unix.TIME_DEL || t.Status&(unix.STA_INS|unix.STA_DEL) != 0,
+	return ntp{
+		synchronised:   state != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0,
+		estimatedError: microseconds(int64(t.Esterror)), //nolint:unconvert // its type differs by machine
+		maxError:       microseconds(int64(t.Maxerror)), //nolint:unconvert // as above
+		leapSecond:     state == unix.TIME_INS || state == unix.TIME_DEL || t.Status&(unix.STA_INS|unix.STA_DEL) != 0,
 	}, nil
 }
 

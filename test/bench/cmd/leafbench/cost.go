@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/leafd/leafd/test/bench/internal/figures"
+	"github.com/leafd/leafd/test/bench/internal/proc"
 	"github.com/leafd/leafd/test/bench/internal/wrk"
 )
 
@@ -27,7 +28,7 @@ func runCost(ctx context.Context, o options) error {
 
 // byLoad goes through numbers of clients and of IDs a request.
 func (o options) byLoad(ctx context.Context, w *wrk.Client) (err error) {
-	leafd, err := o.leafdServer(ctx, o.serverCPU, filepath.Join(o.dir, "cost"))
+	leafd, err := o.leafdServer(o.serverCPU, filepath.Join(o.dir, "cost"))
 	if err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func (o options) byLoad(ctx context.Context, w *wrk.Client) (err error) {
 		if err != nil {
 			return err
 		}
-		rss, err := leafd.RSS()
+		rss, err := proc.RSS(leafd.Pid())
 		if err != nil {
 			return err
 		}
@@ -113,7 +114,7 @@ func (o options) withTags(ctx context.Context, w *wrk.Client, tags int) (_ []str
 		}
 		ready, rss = append(ready, up.ready), append(rss, up.rss)
 	}
-	leafd, err := o.leafdServer(ctx, o.serverCPU, dir)
+	leafd, err := o.leafdServer(o.serverCPU, dir)
 	if err != nil {
 		return nil, err
 	}

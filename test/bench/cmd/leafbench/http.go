@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/leafd/leafd/test/bench/internal/figures"
+	"github.com/leafd/leafd/test/bench/internal/proc"
 	"github.com/leafd/leafd/test/bench/internal/wrk"
 )
 
@@ -25,13 +26,13 @@ func runHTTP(ctx context.Context, o options) (err error) {
 	var servers []*server
 	defer func() { stopAll(&err, servers...) }()
 	for range 2 {
-		bare, err := o.bareServer(ctx)
+		bare, err := o.bareServer()
 		if err != nil {
 			return err
 		}
 		servers = append(servers, bare)
 	}
-	leafd, err := o.leafdServer(ctx, o.serverCPU, filepath.Join(o.dir, "http"))
+	leafd, err := o.leafdServer(o.serverCPU, filepath.Join(o.dir, "http"))
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func runHTTP(ctx context.Context, o options) (err error) {
 	if err := batches(ctx, o, w, leafd); err != nil {
 		return err
 	}
-	rss, err := leafd.RSS()
+	rss, err := proc.RSS(leafd.Pid())
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/test/bench/internal/figures"
+	"github.com/leafd/leafd/test/bench/internal/proc"
 	"github.com/leafd/leafd/test/bench/internal/wrk"
 )
 
@@ -32,7 +33,7 @@ func (l load) run(ctx context.Context, o options, w *wrk.Client, d time.Duration
 	if l.raw != "" {
 		return o.rawload(ctx, l, d)
 	}
-	return w.Run(ctx, l.on.base+l.path, d, l.depth)
+	return w.Run(ctx, l.on.URL+l.path, d, l.depth)
 }
 
 // samples are the figures of a load, one of each a round.
@@ -71,7 +72,7 @@ func (o options) loads(ctx context.Context, w *wrk.Client, all ...load) ([]sampl
 }
 
 func (s *samples) add(ctx context.Context, o options, w *wrk.Client, l load) error {
-	before, err := l.on.CPU()
+	before, err := proc.CPU(l.on.Pid())
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (s *samples) add(ctx context.Context, o options, w *wrk.Client, l load) err
 	if err != nil {
 		return err
 	}
-	after, err := l.on.CPU()
+	after, err := proc.CPU(l.on.Pid())
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -12,19 +11,18 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/test/bench/internal/figures"
-	"github.com/leafd/leafd/test/bench/internal/proc"
 	"github.com/leafd/leafd/test/bench/internal/wrk"
 )
 
 // rawload runs rawload on the client's CPU.
 func (o options) rawload(ctx context.Context, l load, d time.Duration) (wrk.Result, error) {
 	cmd := exec.CommandContext(ctx, "taskset", "-c", strconv.Itoa(o.clientCPU), o.raw,
-		"-protocol", l.raw, "-addr", l.on.address(), "-path", l.path, "-depth", strconv.Itoa(l.depth),
+		"-protocol", l.raw, "-addr", l.on.Address, "-path", l.path, "-depth", strconv.Itoa(l.depth),
 		"-conns", strconv.Itoa(l.connections()), "-for", d.String())
 	cmd.Env = append(cmd.Environ(), "GOMAXPROCS=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return wrk.Result{}, fmt.Errorf("rawload %s: %w: %s", l.on.base, err, strings.TrimSpace(string(out)))
+		return wrk.Result{}, fmt.Errorf("rawload %s: %w: %s", l.on.URL, err, strings.TrimSpace(string(out)))
 	}
 	return wrk.Parse(out)
 }
@@ -35,46 +33,22 @@ func (o options) redisServer(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; `make deps-bench` installs it", err)
 	}
-	addr, err := proc.FreeAddr()
+	s, err := o.start(o.serverCPU, path, func(address string) []string {
+		return []string{
+			"--bind", "127.0.0.1", "--port", address[strings.LastIndexByte(address, ':')+1:], "--save", "", "--appendonly", "no",
+			"--dir", filepath.Clean(o.dir), "--maxclients", "20000",
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, err
-	}
-	s, err := o.start(ctx, o.serverCPU, addr, path, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no",
-		"--dir", filepath.Clean(o.dir), "--maxclients", "20000")
-	if err != nil {
-		return nil, err
-	}
-	if err := s.listens(ctx); err != nil {
-		return nil, errors.Join(err, s.Stop())
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	if err := s.AwaitListening(ctx); err != nil {
+		return nil, errors.Join(err, s.Stop(stopWithin))
 	}
 	return s, nil
 }
-
-// listens waits until the server takes connections.
-func (s *server) listens(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
-	defer cancel()
-	var d net.Dialer
-	for {
-		conn, err := d.DialContext(ctx, "tcp", s.address())
-		if err == nil {
-			return conn.Close()
-		}
-		select {
-		case <-s.Exited():
-			return s.Failure()
-		case <-ctx.Done():
-			return fmt.Errorf("%s: nobody listens: %w", s.base, err)
-		case <-time.After(pollEvery):
-		}
-	}
-}
-
-func (s *server) address() string { return strings.TrimPrefix(s.base, "http://") }
 
 // runRedis compares leafd with Redis' INCR, the usual other way to get numbers that
 // don't repeat, under the same load from the same program.
@@ -85,7 +59,7 @@ func runRedis(ctx context.Context, o options) (err error) {
 	}
 	servers := []*server{redis}
 	defer func() { stopAll(&err, servers...) }()
-	leafd, err := o.leafdServer(ctx, o.serverCPU, filepath.Join(o.dir, "redis"))
+	leafd, err := o.leafdServer(o.serverCPU, filepath.Join(o.dir, "redis"))
 	if err != nil {
 		return err
 	}

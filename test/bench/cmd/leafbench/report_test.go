@@ -37,7 +37,7 @@ func TestReplaceTables(t *testing.T) {
 
 // TestReportHasItsPlace: the report that `make bench` writes to takes the tables.
 func TestReportHasItsPlace(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/BENCHMARKS.md")
+	text, err := os.ReadFile("../../../../docs/evidence/BENCHMARKS.md")
 	require.NoError(t, err)
 	copied := filepath.Join(t.TempDir(), "BENCHMARKS.md")
 	require.NoError(t, os.WriteFile(copied, text, 0o600))

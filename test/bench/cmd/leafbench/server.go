@@ -7,10 +7,11 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/leafd/leafd/test/bench/internal/proc"
+	"github.com/leafd/leafd/internal/proctest"
 )
 
 const (
@@ -18,6 +19,8 @@ const (
 	anyCPU = -1
 	// readyWithin is how long a server may take to answer.
 	readyWithin = 30 * time.Second
+	// stopWithin is how long it may take to stop.
+	stopWithin = 15 * time.Second
 	// pollEvery is how often it is asked meanwhile: it bounds what the
 	// asking adds to a start-up time.
 	pollEvery = 500 * time.Microsecond
@@ -26,39 +29,42 @@ const (
 	segmentPath   = "/api/segment/get/leaf-segment-test"
 )
 
-// server is a process that answers HTTP.
+// server is a process that answers.
 type server struct {
-	*proc.Process
-	base string
+	*proctest.Daemon
+	started time.Time // just before the process was made
 }
 
 // bareServer starts the yardstick.
-func (o options) bareServer(ctx context.Context) (*server, error) {
-	addr, err := proc.FreeAddr()
-	if err != nil {
-		return nil, err
-	}
-	return o.start(ctx, o.serverCPU, addr, o.bare, "-addr", addr)
+func (o options) bareServer() (*server, error) {
+	return o.start(o.serverCPU, o.bare, func(address string) []string { return []string{"-addr", address} })
 }
 
 // leafdServer starts leafd on embedded defaults with its data in dir.
-func (o options) leafdServer(ctx context.Context, cpu int, dir string) (*server, error) {
-	addr, err := proc.FreeAddr()
-	if err != nil {
-		return nil, err
-	}
-	return o.start(ctx, cpu, addr, o.leafd, "serve", "--listen", addr, "--data-dir", dir, "--log-level", "warn")
+func (o options) leafdServer(cpu int, dir string) (*server, error) {
+	return o.start(cpu, o.leafd, func(address string) []string {
+		return []string{"serve", "--listen", address, "--data-dir", dir, "--log-level", "warn"}
+	})
 }
 
-func (o options) start(ctx context.Context, cpu int, addr string, args ...string) (*server, error) {
-	if _, err := os.Stat(args[0]); err != nil {
+// start starts program on a free address, pinned to cpu with GOMAXPROCS=1, or on anyCPU.
+func (o options) start(cpu int, program string, args func(address string) []string) (*server, error) {
+	if _, err := os.Stat(program); err != nil {
 		return nil, fmt.Errorf("%w; `make bench` builds it", err)
 	}
-	p, err := proc.Start(ctx, proc.Config{CPU: cpu, Args: args})
+	address, err := proctest.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	return &server{Process: p, base: "http://" + addr}, nil
+	command, env := append([]string{program}, args(address)...), os.Environ()
+	if cpu != anyCPU {
+		// taskset replaces itself by the server: one process, one pid.
+		command = append([]string{"taskset", "-c", strconv.Itoa(cpu)}, command...)
+		env = append(env, "GOMAXPROCS=1")
+	}
+	s := &server{started: time.Now()}
+	s.Daemon, err = proctest.StartDaemon(proctest.Config{Command: command, Env: env, Address: address})
+	return s, err
 }
 
 // answers waits until the server answers path with 200 and returns how long
@@ -66,28 +72,18 @@ func (o options) start(ctx context.Context, cpu int, addr string, args ...string
 func (s *server) answers(ctx context.Context, path string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
-	var last error
-	for {
+	var took time.Duration
+	err := s.Await(ctx, pollEvery, func(ctx context.Context) error {
 		_, err := s.get(ctx, path)
-		if err == nil {
-			return time.Since(s.Started), nil
-		}
-		if ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-s.Exited():
-			return 0, s.Failure()
-		case <-ctx.Done():
-			return 0, fmt.Errorf("%s%s: no answer: %w", s.base, path, errors.Join(ctx.Err(), last))
-		case <-time.After(pollEvery):
-		}
-	}
+		took = time.Since(s.started)
+		return err
+	})
+	return took, err
 }
 
 // get returns the body of a 200.
 func (s *server) get(ctx context.Context, path string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+path, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
 	if err != nil {
 		return "", err
 	}
@@ -115,7 +111,7 @@ var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 func stopAll(err *error, servers ...*server) {
 	for _, s := range servers {
 		if s != nil {
-			*err = errors.Join(*err, s.Stop())
+			*err = errors.Join(*err, s.Stop(stopWithin))
 		}
 	}
 }

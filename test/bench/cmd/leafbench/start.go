@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/leafd/leafd/test/bench/internal/figures"
+	"github.com/leafd/leafd/test/bench/internal/proc"
 	"github.com/leafd/leafd/test/bench/internal/wrk"
 )
 
@@ -29,7 +30,7 @@ func runStart(ctx context.Context, o options) error {
 
 // startOnce starts leafd on dir with all CPUs, takes an ID from path, and stops it.
 func (o options) startOnce(ctx context.Context, dir, path string) (up startUp, err error) {
-	s, err := o.leafdServer(ctx, anyCPU, dir)
+	s, err := o.leafdServer(anyCPU, dir)
 	if err != nil {
 		return up, err
 	}
@@ -39,7 +40,7 @@ func (o options) startOnce(ctx context.Context, dir, path string) (up startUp, e
 		return up, err
 	}
 	up.ready = float64(ready.Microseconds()) / 1000
-	if up.rss, err = s.RSS(); err != nil {
+	if up.rss, err = proc.RSS(s.Pid()); err != nil {
 		return up, err
 	}
 	return up, nil
@@ -74,7 +75,7 @@ func defaults(ctx context.Context, o options) error {
 		}
 	}
 	return o.table("Start on embedded defaults, from before exec to the first ID over HTTP", [][]string{
-		{"first start, empty data folder", fmt.Sprintf("%.1f ms", first.ready)},
+		{"first start, empty data directory", fmt.Sprintf("%.1f ms", first.ready)},
 		{"after a clean stop", figures.AtMost(100).Beside("%.1f ms", figures.Median(ready))},
 		{"resident then", figures.AtMost(30).Beside("%.1f MB", figures.Median(rss)/1e6)},
 		{"binary", mega(float64(binary.Size()))},
@@ -130,7 +131,7 @@ func tagsLatency(ctx context.Context, o options, one, many string) (err error) {
 	var servers []*server
 	defer func() { stopAll(&err, servers...) }()
 	for _, dir := range []string{many, one} {
-		s, err := o.leafdServer(ctx, o.serverCPU, dir)
+		s, err := o.leafdServer(o.serverCPU, dir)
 		if err != nil {
 			return err
 		}

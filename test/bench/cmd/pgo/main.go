@@ -93,11 +93,11 @@ func serve(ctx context.Context, dir string) (*server.Server, string, func(), err
 	if err != nil {
 		return nil, "", nil, err
 	}
-	marks, err := sqlstore.OpenMarks(filepath.Join(dir, "marks.db"))
+	marks, err := sqlstore.OpenHighWater(filepath.Join(dir, "marks.db"))
 	if err != nil {
 		return nil, "", nil, errors.Join(err, store.Close())
 	}
-	segments, err := segment.New(segment.Config{Store: store, Marks: marks, Clock: clock.System()})
+	segments, err := segment.New(segment.Config{Store: store, HighWater: marks, Clock: clock.System()})
 	if err != nil {
 		return nil, "", nil, errors.Join(err, marks.Close(), store.Close())
 	}

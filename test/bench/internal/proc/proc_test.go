@@ -1,11 +1,12 @@
 package proc
 
 import (
-	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/internal/proctest"
 )
 
 func TestParseRSS(t *testing.T) {
@@ -16,28 +17,17 @@ func TestParseRSS(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestProcessIsMeasuredAndStopped(t *testing.T) {
-	p, err := Start(t.Context(), Config{CPU: -1, Args: []string{"sh", "-c", "while :; do :; done"}})
+func TestProcessIsMeasured(t *testing.T) {
+	p, err := proctest.StartDaemon(proctest.Config{Command: []string{"sh", "-c", "while :; do :; done"}})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		cpu, err := p.CPU()
+		cpu, err := CPU(p.Pid())
 		return err == nil && cpu > 10*time.Millisecond
 	}, time.Minute, time.Millisecond, "a busy process used no CPU")
-	rss, err := p.RSS()
+	rss, err := RSS(p.Pid())
 	require.NoError(t, err)
 	require.Positive(t, rss)
-	require.NoError(t, p.Stop())
-	_, err = p.CPU()
+	require.NoError(t, p.Stop(proctest.Patience))
+	_, err = CPU(p.Pid())
 	require.ErrorContains(t, err, "has it ended?")
-}
-
-func TestFailureShowsOutput(t *testing.T) {
-	p, err := Start(t.Context(), Config{CPU: -1, Args: []string{"sh", "-c", "echo the port is taken; exit 7"}})
-	require.NoError(t, err)
-	<-p.Exited()
-	var exit *exec.ExitError
-	require.ErrorAs(t, p.Failure(), &exit)
-	require.Equal(t, 7, exit.ExitCode())
-	require.ErrorContains(t, p.Failure(), "the port is taken")
-	require.ErrorContains(t, p.Stop(), "the port is taken")
 }

@@ -5,7 +5,7 @@
 //	chaos check F  checks a history once more
 //	chaos mutants  builds leafd with one guard removed each, and looks for it
 //
-// docs/PROOF.md tells what is done and what came of it. Exit codes: 0 all kept, 1 a
+// docs/evidence/PROOF.md tells what is done and what came of it. Exit codes: 0 all kept, 1 a
 // violation was found (of mutants: one was not), 2 usage, 3 the run itself failed.
 package main
 
@@ -18,7 +18,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"testing"
 
 	"github.com/leafd/leafd/test/chaos/cluster"
 )
@@ -59,12 +58,6 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	// The test servers ask package testing whether tests are to be short: that wants
-	// its flags to be there, and none of them is ours to take.
-	testing.Init()
-	if err := flag.CommandLine.Parse(nil); err != nil {
-		return err
-	}
 	if len(args) == 0 {
 		return errUsage
 	}

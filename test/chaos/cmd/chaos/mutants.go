@@ -48,16 +48,16 @@ func runMutants(ctx context.Context, o options, names []string, stdout io.Writer
 }
 
 func runMutant(ctx context.Context, o options, m mutants.Mutant, stdout io.Writer) (row string, found bool, err error) {
-	folder, err := os.MkdirTemp("", "mutant-")
+	dir, err := os.MkdirTemp("", "mutant-")
 	if err != nil {
 		return "", false, err
 	}
-	defer os.RemoveAll(folder) //nolint:errcheck // a temporary folder
-	overlay, err := m.Overlay(".", folder)
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
+	overlay, err := m.Overlay(".", dir)
 	if err != nil {
 		return "", false, err
 	}
-	o.leafd = filepath.Join(folder, "leafd")
+	o.leafd = filepath.Join(dir, "leafd")
 	out, err := exec.CommandContext(ctx, "go", "build", "-tags", "chaos", "-pgo=off", "-overlay", overlay, "-o", o.leafd, "./cmd/leafd").CombinedOutput()
 	if err != nil {
 		return "", false, fmt.Errorf("go build: %w: %s", err, out)

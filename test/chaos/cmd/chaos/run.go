@@ -36,13 +36,13 @@ func runChaos(ctx context.Context, o options, stdout io.Writer) error {
 
 // torment runs a cluster and torments it.
 func torment(ctx context.Context, o options, stdout io.Writer) (got outcome, err error) {
-	folder, err := os.MkdirTemp("", "chaos-")
+	dir, err := os.MkdirTemp("", "chaos-")
 	if err != nil {
 		return got, err
 	}
 	path := o.history
 	if path == "" {
-		path = filepath.Join(folder, "history.gz")
+		path = filepath.Join(dir, "history.gz")
 	}
 	planner, err := o.planner(cluster.Daemons)
 	if err != nil {
@@ -53,7 +53,7 @@ func torment(ctx context.Context, o options, stdout io.Writer) (got outcome, err
 		return got, err
 	}
 	c, err := cluster.Start(ctx, cluster.Config{
-		Leafd: o.leafd, SQL: o.sql, Folder: folder, Small: mayMount(), Networks: o.networks, History: path, Seed: o.seed,
+		Leafd: o.leafd, SQL: o.sql, Dir: dir, Small: mayMount(), Networks: o.networks, History: path, Seed: o.seed,
 		Pause: o.pause, Out: stdout, Within: o.within,
 	})
 	if err != nil {
@@ -84,16 +84,16 @@ func torment(ctx context.Context, o options, stdout io.Writer) (got outcome, err
 		failed = errors.Join(failed, err)
 	}
 	if failed = errors.Join(failed, closed); violation == nil && failed != nil {
-		return got, fmt.Errorf("%w\nlogs and history are in %s", failed, folder)
+		return got, fmt.Errorf("%w\nlogs and history are in %s", failed, dir)
 	}
-	return got, conclude(o, got, c, folder, path, stdout)
+	return got, conclude(o, got, c, dir, path, stdout)
 }
 
 // conclude prints what came of it.
-func conclude(o options, got outcome, c *cluster.Cluster, folder, path string, stdout io.Writer) error {
+func conclude(o options, got outcome, c *cluster.Cluster, dir, path string, stdout io.Writer) error {
 	if got.violation != nil {
 		text, err := got.violation.Explain(path)
-		fmt.Fprintf(stdout, "\n%s\nseed %d; logs and history are in %s; chaos check %s reads it again\n", text, o.seed, folder, path) //nolint:errcheck // nobody is left to tell
+		fmt.Fprintf(stdout, "\n%s\nseed %d; logs and history are in %s; chaos check %s reads it again\n", text, o.seed, dir, path) //nolint:errcheck // nobody is left to tell
 		return err
 	}
 	fmt.Fprintf(stdout, "\n%d rounds, %d requests, %d IDs, no violation. Seed %d.\n\n", got.rounds-1, got.requests, got.ids, o.seed) //nolint:errcheck // nobody is left to tell
@@ -101,10 +101,10 @@ func conclude(o options, got outcome, c *cluster.Cluster, folder, path string, s
 		return err
 	}
 	if o.keep {
-		fmt.Fprintf(stdout, "\nlogs and history are in %s\n", folder) //nolint:errcheck // nobody is left to tell
+		fmt.Fprintf(stdout, "\nlogs and history are in %s\n", dir) //nolint:errcheck // nobody is left to tell
 		return nil
 	}
-	return os.RemoveAll(folder)
+	return os.RemoveAll(dir)
 }
 
 // tick sweeps every second and tells of the progress now and then.

@@ -1,0 +1,230 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"syscall"
+
+	"github.com/google/renameio/v2"
+)
+
+// leftover matches the temporary files of a Save, as renameio names them.
+var leftover = regexp.MustCompile(`^\.worker\.json[0-9]+$`)
+
+// probeBytes is what the probe writes: a record of the usual size.
+const probeBytes = 4096
+
+// fileOps are the steps of a Save that tests make fail.
+type fileOps struct {
+	create  func(*os.Root) (*renameio.PendingFile, error)
+	write   func(*renameio.PendingFile, []byte) error
+	sync    func(*renameio.PendingFile) error
+	replace func(*renameio.PendingFile) error
+	mark    func(*os.Root) error // create and sync the marker
+	syncDir func(*os.File) error
+}
+
+func realFiles() fileOps {
+	return fileOps{
+		create: func(root *os.Root) (*renameio.PendingFile, error) {
+			return renameio.NewPendingFile(recordName, renameio.WithRoot(root), renameio.WithStaticPermissions(0o600))
+		},
+		write: func(p *renameio.PendingFile, b []byte) error {
+			_, err := p.Write(b)
+			return err
+		},
+		sync:    func(p *renameio.PendingFile) error { return p.Sync() },
+		replace: func(p *renameio.PendingFile) error { return p.CloseAtomicallyReplace() },
+		mark:    writeMarker,
+		syncDir: func(d *os.File) error { return d.Sync() },
+	}
+}
+
+// directory is the data directory itself, wherever its path may lead later: what is
+// written goes where the lock is.
+type directory struct {
+	path  string
+	files fileOps
+	root  *os.Root
+	// self is open for the life of the directory, so that no error of writing
+	// the directory back is told to somebody else's handle alone.
+	self *os.File
+}
+
+// openDirectory opens the directory path, and creates it if it is missing.
+func openDirectory(path string, files fileOps) (*directory, error) {
+	if err := makeDirectory(path, files); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, failed(path, "open the data directory", err)
+	}
+	self, err := root.Open(".")
+	if err != nil {
+		return nil, errors.Join(failed(path, "open the data directory", err), root.Close())
+	}
+	return &directory{path: path, files: files, root: root, self: self}, nil
+}
+
+// makeDirectory creates the directory path if it is missing. A new directory is made
+// durable in its parent: one that vanished in a power cut would look like a
+// first start.
+func makeDirectory(path string, files fileOps) error {
+	mkErr := os.Mkdir(path, 0o700)
+	if mkErr != nil {
+		st, err := os.Stat(path)
+		switch {
+		case err == nil && st.IsDir():
+		case err == nil:
+			return fmt.Errorf("cache: data directory %s: %w: it is a %s; name a directory", path, syscall.ENOTDIR, kind(st.Mode()))
+		default:
+			return failed(path, "create the data directory", mkErr)
+		}
+	}
+	parent, err := os.Open(filepath.Dir(path))
+	if err == nil {
+		err = errors.Join(files.syncDir(parent), parent.Close())
+	}
+	if err != nil && mkErr == nil {
+		// The directory must not look ready made to the next start.
+		return errors.Join(failed(filepath.Dir(path), "sync the parent of the new data directory", err), os.Remove(path))
+	}
+	// The parent of a directory that was there before may be closed to us.
+	return nil
+}
+
+// readRecord returns the record file's bytes; fs.ErrNotExist when there is none,
+// worker.ErrDamaged when it is no regular file or too large.
+func (f *directory) readRecord() ([]byte, error) {
+	path := filepath.Join(f.path, recordName)
+	st, err := f.root.Lstat(recordName)
+	if err == nil && !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("cache: %s: %w", path, damaged("it is a %s, no regular file", kind(st.Mode())))
+	}
+	if err != nil {
+		return nil, failed(path, "look at the record", err)
+	}
+	// Not blocking: it may have become a FIFO since.
+	file, err := f.root.OpenFile(recordName, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, failed(path, "open the record", err)
+	}
+	defer func() { _ = file.Close() }() // read only
+	if now, err := file.Stat(); err != nil || !os.SameFile(st, now) {
+		return nil, fmt.Errorf("cache: %s: %w", path, damaged("it was replaced while it was opened (%v)", err))
+	}
+	raw, err := io.ReadAll(io.LimitReader(file, MaxRecordBytes+1))
+	if err != nil {
+		return nil, failed(path, "read the record", err)
+	}
+	return raw, nil
+}
+
+// replace makes raw the record file, in the order that Save's invariants ask
+// for. ready is asked last before the rename.
+func (f *directory) replace(raw []byte, ready func() error) error {
+	p, err := f.prepare(raw)
+	if err != nil {
+		return err
+	}
+	// After a success it does nothing; after a failure, what it can't
+	// remove the next Open will.
+	defer func() { _ = p.Cleanup() }()
+	if err := ready(); err != nil {
+		return err
+	}
+	path := filepath.Join(f.path, recordName)
+	if err := f.files.replace(p); err != nil {
+		return failed(path, "replace the record", err)
+	}
+	if err := f.files.syncDir(f.self); err != nil {
+		return failed(f.path, "sync the data directory after replacing the record", err)
+	}
+	return nil
+}
+
+// prepare returns a temporary file that holds raw, synced.
+func (f *directory) prepare(raw []byte) (*renameio.PendingFile, error) {
+	p, err := f.files.create(f.root)
+	if err != nil {
+		return nil, failed(f.path, "create a temporary file in the data directory", err)
+	}
+	step := "write a temporary file in the data directory"
+	err = f.files.write(p, raw)
+	if err == nil {
+		step = "sync a temporary file in the data directory"
+		err = f.files.sync(p)
+	}
+	if err != nil {
+		_ = p.Cleanup()
+		return nil, failed(f.path, step, err)
+	}
+	return p, nil
+}
+
+// probe finds out whether a record could be written, and leaves nothing behind.
+func (f *directory) probe() error {
+	p, err := f.prepare(make([]byte, probeBytes))
+	if err != nil {
+		return err
+	}
+	if err := p.Cleanup(); err != nil {
+		return failed(f.path, "remove a temporary file from the data directory", err)
+	}
+	if err := f.files.syncDir(f.self); err != nil {
+		return failed(f.path, "sync the data directory", err)
+	}
+	return nil
+}
+
+// mark makes the marker, durably.
+func (f *directory) mark() error {
+	err := f.files.mark(f.root)
+	if err == nil {
+		err = f.files.syncDir(f.self)
+	}
+	if err != nil {
+		return failed(filepath.Join(f.path, markerName), "write the marker", err)
+	}
+	return nil
+}
+
+// writeMarker creates and syncs the marker; one that is there is left alone,
+// whatever it is.
+func writeMarker(root *os.Root) error {
+	m, err := root.OpenFile(markerName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = m.WriteString(markerText)
+	return errors.Join(err, m.Sync(), m.Close())
+}
+
+// removeLeftovers removes the temporary files of a Save that a crash cut short,
+// and nothing else.
+func (f *directory) removeLeftovers() error {
+	entries, err := fs.ReadDir(f.root.FS(), ".")
+	if err != nil {
+		return failed(f.path, "list the data directory", err)
+	}
+	for _, e := range entries {
+		if !leftover.MatchString(e.Name()) || !e.Type().IsRegular() {
+			continue
+		}
+		if err := f.root.Remove(e.Name()); err != nil {
+			return failed(filepath.Join(f.path, e.Name()), "remove the temporary file of an earlier run", err)
+		}
+	}
+	return nil
+}
+
+func (f *directory) close() error { return errors.Join(f.self.Close(), f.root.Close()) }

@@ -1,0 +1,66 @@
+package cache_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/cache/cachetest"
+	"github.com/leafd/leafd/worker"
+)
+
+func directoryID(t *testing.T, dir string) string {
+	t.Helper()
+	c := mustOpen(t, dir)
+	h, err := c.DirectoryID()
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	_, err = c.DirectoryID()
+	require.ErrorIs(t, err, os.ErrClosed)
+	return h
+}
+
+func TestDirectoryIDTellsADirectoryFromItsCopy(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	first := directoryID(t, dir)
+	require.NotEmpty(t, first)
+	require.Equal(t, first, directoryID(t, dir), "after a restart")
+
+	moved := dir + "-moved"
+	require.NoError(t, os.Rename(dir, moved))
+	require.Equal(t, first, directoryID(t, moved))
+
+	require.NoError(t, os.CopyFS(dir, os.DirFS(moved)))
+	require.NotEqual(t, first, directoryID(t, dir), "a copy")
+	require.Equal(t, first, directoryID(t, moved))
+}
+
+func TestPeekReadsWhileADaemonRuns(t *testing.T) {
+	dir := t.TempDir()
+	_, err := cache.Peek(dir)
+	require.ErrorIs(t, err, worker.ErrNoRecord)
+	c := mustOpen(t, dir)
+	want := cachetest.Example(start)
+	require.NoError(t, c.Save(want))
+	got, err := cache.Peek(dir)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+
+	require.NoError(t, os.WriteFile(c.Path(), []byte("{"), 0o600))
+	_, err = cache.Peek(dir)
+	require.ErrorIs(t, err, worker.ErrDamaged)
+	require.NoError(t, os.Remove(c.Path()))
+	_, err = cache.Peek(dir)
+	require.ErrorIs(t, err, worker.ErrLost)
+	require.NoError(t, syscall.Mkfifo(c.Path(), 0o600))
+	_, err = cache.Peek(dir)
+	require.ErrorIs(t, err, worker.ErrDamaged, "and it doesn't hang")
+	require.NoError(t, os.Remove(c.Path()))
+	require.NoError(t, os.Mkdir(c.Path(), 0o700))
+	_, err = cache.Peek(dir)
+	require.ErrorIs(t, err, worker.ErrDamaged)
+}

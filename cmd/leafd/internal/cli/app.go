@@ -1,0 +1,167 @@
+// Package cli is leafd's command line. One file holds one command: flags ->
+// settings.Config -> one call; what is asked of a cluster stands in inspect and
+// doctor, and how it is printed stands here. Only this package reads signals.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/daemon"
+	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+)
+
+// app is one run of the program.
+type app struct {
+	Process
+	// daemon runs the daemon until its context is done; tests put their own here.
+	daemon func(ctx context.Context, cfg settings.Config, deps daemon.Deps) error
+	// reloading is called when a reload begins, and what it returns when it has
+	// ended, whatever came of it; tests put their own here.
+	reloading func() (done func())
+	// inherited, notify and watchdog are what systemd gave to serve, as in daemon.Deps.
+	inherited map[string]net.Listener
+	notify    *daemon.Notifier
+	watchdog  time.Duration
+	// started tells that a command's own code was reached: what fails before
+	// it is the command line.
+	started bool
+}
+
+func newApp(p Process) *app { return &app{Process: p, daemon: daemon.Run} }
+
+func (a *app) run(ctx context.Context) int {
+	root := a.root()
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	if !a.started {
+		err = settings.AsUsage(err)
+	}
+	a.tell(err.Error())
+	return ExitCode(err)
+}
+
+func (a *app) root() *cobra.Command {
+	root := group(&cobra.Command{
+		Use:   "leafd",
+		Short: "64-bit IDs that never repeat, from one daemon",
+		Long: `leafd hands out 64-bit IDs that never repeat: snowflake IDs, ordered by time, and
+segment IDs, small and growing. "leafd serve" runs the daemon.
+
+Settings come from flags, else from LEAFD_ environment variables (--data-dir is
+LEAFD_DATA_DIR), else from the YAML file named by --config, else from defaults.
+
+Exit codes: 0 clean, 1 failure, 2 usage, 3 the clock was refused, 4 the identity is
+held by another process, 5 no worker ID left.`,
+	})
+	root.SilenceErrors = true
+	root.SilenceUsage = true
+	root.PersistentPreRun = func(*cobra.Command, []string) { a.started = true }
+	// Never nil: cobra would read os.Args instead.
+	root.SetArgs(append([]string{}, relativeTimes(a.Args)...))
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(a.serveCmd(), a.workerCmd(), a.clockCmd(), a.idCmd(), a.segmentCmd(), a.doctorCmd(), a.benchCmd(), a.configCmd(), a.versionCmd(), a.manCmd())
+	return root
+}
+
+// group makes cmd a command that only has subcommands. Cobra alone would answer
+// an unknown subcommand with the help text and exit code 0.
+func group(cmd *cobra.Command, sub ...*cobra.Command) *cobra.Command {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		var names []string
+		for _, c := range cmd.Commands() {
+			names = append(names, c.Name())
+		}
+		return settings.Usagef("%s has no command %q%s; see %s --help", cmd.CommandPath(), args[0], settings.Hint(args[0], names, ""), cmd.CommandPath())
+	}
+	cmd.AddCommand(sub...)
+	return cmd
+}
+
+// flagError adds to an unknown flag the one that was probably meant.
+func flagError(cmd *cobra.Command, err error) error {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	text := err.Error()
+	if typed, found := strings.CutPrefix(text, "unknown flag: --"); found {
+		text += settings.Hint(typed, names, "--")
+	}
+	return settings.Usagef("%s; see %s --help", text, cmd.CommandPath())
+}
+
+// cluster is the cluster that cfg names.
+func (a *app) cluster(cfg settings.Config, timeout time.Duration) inspect.Cluster {
+	return inspect.Cluster{Cfg: cfg, Clock: a.Clock, Timeout: timeout}
+}
+
+// load reads the settings that fs has flags for.
+func (a *app) load(ctx context.Context, fs *pflag.FlagSet) (settings.Config, *settings.Values, error) {
+	return settings.Sources{Env: a.Env, Inherited: a.inherited}.Load(ctx, fs)
+}
+
+// wall is the time now.
+func (a *app) wall() clock.Millis {
+	ns, _ := a.Clock.Wall()
+	return clock.Reading{WallNS: ns}.Wall()
+}
+
+// warn prints warnings of a command that has no log.
+func (a *app) warn(warnings []string) {
+	for _, w := range warnings {
+		a.tell("warning: " + w)
+	}
+}
+
+// tell prints a line for people. A failure to print has nobody to be reported to.
+func (a *app) tell(text string) {
+	_, _ = fmt.Fprintf(a.Stderr, "leafd: %s\n", text)
+}
+
+// Environ returns the variables of an environment given as NAME=VALUE.
+func Environ(list []string) map[string]string {
+	env := make(map[string]string, len(list))
+	for _, entry := range list {
+		if name, value, ok := strings.Cut(entry, "="); ok {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// Process is what a run of leafd gets from its surroundings. main takes it from
+// the operating system, tests make it up.
+type Process struct {
+	Args   []string // without the program's name
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	Env    map[string]string
+	Clock  clock.Clock
+	Build  Build // what the linker stamped
+	// Settle and PeerInterval are daemon.Deps'; 0 but in tests.
+	Settle, PeerInterval time.Duration
+}
+
+// Run carries out one command line and returns the exit code of the process.
+// It keeps nothing in global variables, so that tests call it in parallel.
+func Run(ctx context.Context, p Process) int {
+	return newApp(p).run(ctx)
+}

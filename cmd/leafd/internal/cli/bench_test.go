@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/client/loadtest"
+	"github.com/leafd/leafd/client/loadtest/unique"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/internal/proctest"
+)
+
+func TestBenchOfAServerThatRepeats(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, Decimal(math.MaxInt64-n.Add(1)%3))
+	}))
+	t.Cleanup(server.Close)
+	out := leafd(t, "bench", "--url", server.URL, "--duration", "1s", "--rate", "30", "--clients", "1", "--check-unique")
+	require.Equal(t, ExitFailure, out.Code)
+	given := n.Load()
+	for _, s := range []string{
+		fmt.Sprintf("3 IDs came more than once, %d times too often, of %d compared", given-3, given),
+		fmt.Sprintf("9223372036854775806  %d ", (given+2)/3), "DID NOT GROW", " after ", "client 0, request 1, at ",
+	} {
+		require.Contains(t, out.Stdout, s)
+	}
+	require.Contains(t, out.Stderr, fmt.Sprintf("IDs came more than once: %d", given-3))
+	require.Contains(t, out.Stderr, "IDs did not grow: ")
+	require.NotContains(t, out.Stdout, "the IDs of each connection grew")
+}
+
+func TestBenchProgressLines(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	p := newBenchProgress(&b, loadtest.Config{Rate: 5})
+	require.Equal(t, benchEveryLog, p.every, "no terminal")
+	p.load(loadtest.Progress{
+		Elapsed: 20 * time.Second, Interval: 10 * time.Second, Since: loadtest.Counts{Sent: 50, IDs: 500, Failed: 3},
+		Latency: loadtest.Latency{P50: 310 * time.Microsecond, P99: 1234567 * time.Nanosecond, Max: 3 * time.Second}, Behind: 7,
+	})
+	require.Equal(t, "   20s          5 requests/s         50 IDs/s  p50 310 us  p99 1.23 ms max 3 s     failed 3  behind 7\n", b.String())
+	b.Reset()
+	p.every = 0
+	p.check(unique.StageSort, 1, 4)
+	p.check(unique.StageLocate, 4, 4)
+	require.Equal(t, "check: sorting, 25 % of 4 IDs\ncheck: looking up places, 100 % of 4 IDs\n", b.String())
+}
+
+func TestBenchUsage(t *testing.T) {
+	t.Parallel()
+	none := clitest.WriteFile(t, "none.pem", "x")
+	for _, tc := range []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"mode", []string{"--mode", "x"}, `mode is "x"`},
+		{"segment without a tag", []string{"--mode", "segment"}, "--mode segment needs --key"},
+		{"URL", []string{"--url", "127.0.0.1:8080"}, "want http://host:port"},
+		{"password", []string{"--url", "http://a:hunter2@b"}, "user and password"},
+		{"batch", []string{"-n", "0"}, "0 IDs a request"},
+		{"rate", []string{"--rate", "-1"}, "rate is -1"},
+		{"clients", []string{"--clients", "0"}, "0 clients"},
+		{"pipeline", []string{"--pipeline", "0"}, "--pipeline is 0: want 1 to 256"},
+		{"duration", []string{"--duration", "0"}, "duration is 0s"},
+		{"memory", []string{"--check-unique", "--unique-memory", "1"}, "--unique-memory is 1: want 4"},
+		{"memory for nothing", []string{"--unique-memory", "64"}, "are for --check-unique"},
+		{"no certificates", []string{"--ca-file", none}, "has no certificate"},
+		{"no such file", []string{"--ca-file", none + "x"}, "--ca-file: open"},
+		{"output", []string{"-o", "yaml"}, "--output"},
+		{"argument", []string{"5"}, `"5"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			out := leafd(t, append([]string{"bench"}, tc.args...)...)
+			out.Failed(t, ExitUsage, tc.says)
+			require.NotContains(t, out.Stderr, "hunter2")
+		})
+	}
+}
+
+func TestBenchWithoutServer(t *testing.T) {
+	t.Parallel()
+	addr, err := proctest.FreeAddress()
+	require.NoError(t, err)
+	leafd(t, "bench", "--url", "http://"+addr).Failed(t, ExitFailure, "no connection to http://127.0.0.1:", "connection refused")
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+)
+
+func (a *app) clockCmd() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "clock",
+		Short: "Compare this machine's clock with those of the daemons",
+	}, a.clockCheckCmd())
+}
+
+func (a *app) clockCheckCmd() *cobra.Command {
+	var output, peers string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Ask the live daemons for their clocks, and say whether a daemon would start with this one",
+		Long: `Ask every live daemon of the cluster, or those of --peers, for its clock, and compare this
+machine's with them as a daemon that starts here would: their offsets, the estimate of
+--clock-estimator, and the verdict against --clock-threshold. A positive offset is a clock
+ahead of this machine's. With a record in --data-dir, that is compared too: no daemon starts
+with a clock behind the time that it recorded. Its own daemon is not asked.
+
+Exit codes: 0 the clock is fine, or nobody answered (a warning says so); 3 it would be
+refused; 1 ZooKeeper gave no answer, and there is no --peers.
+
+-o json prints one object: verdict (fine, unknown or refused), offset_ms (the estimate; none
+without an answer), threshold_ms, estimator, asked, answered, peers with address, node,
+worker_id, offset_ms, rtt_ms or error, and record with node, worker_id, timestamp, ceiling
+(milliseconds since 1970), behind_ms (how far the clock is behind the timestamp) and wait_ms
+(how long a start would wait for the ceiling).`,
+		Example: "  leafd clock check --zk 10.0.0.1:2181 --data-dir /var/lib/leafd\n  leafd clock check --peers 10.0.0.5:8080,10.0.0.6:8080",
+		Args:    cobra.NoArgs,
+	}
+	registryFlags(cmd, &timeout, "data-dir", "clock-threshold", "clock-estimator")
+	cmd.Flags().StringVar(&peers, "peers", "", "daemons to ask instead of those in ZooKeeper, host:port[,host:port]")
+	outputFlag(cmd, &output, outputText, outputJSON)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := a.loadCluster(cmd, timeout, output)
+		if err != nil {
+			return err
+		}
+		named, why := settings.ParseServers(peers)
+		if why != "" {
+			return settings.Usagef("--peers: %s", why)
+		}
+		if len(named) == 0 && len(cfg.ZooKeeper.Servers) == 0 {
+			return settings.Usagef("nobody to ask: give --peers host:port[,host:port], or --zk host:port[,host:port]")
+		}
+		check := inspect.ClockCheck{Threshold: cfg.Clock.Threshold, Estimator: cfg.Clock.Estimator}
+		if check.Record, err = inspect.LocalRecord(cfg.DataDir); err != nil {
+			return err
+		}
+		if check.Peers, err = a.cluster(cfg, timeout).PeersToProbe(cmd.Context(), named, check.Record); err != nil {
+			return err
+		}
+		prober, err := a.cluster(cfg, timeout).Prober()
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+		defer cancel()
+		check.Probe(ctx, prober, a.wall)
+		if output == outputJSON {
+			err = printJSON(a.Stdout, clockJSON(&check))
+		} else {
+			a.warn(check.Warnings())
+			err = printClock(a.Stdout, &check)
+		}
+		return errors.Join(err, check.Refusal())
+	}
+	return cmd
+}

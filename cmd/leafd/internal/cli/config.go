@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+)
+
+func (a *app) configCmd() *cobra.Command {
+	var output string
+	var sample bool
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Print the settings that serve would run with, and where each comes from",
+		Long: `Print the settings that "leafd serve" would run with, given the same flags, the same
+environment and the same file, and where each comes from: flag, env, file or default.
+Nothing is started. Passwords are not printed.`,
+		Args: cobra.NoArgs,
+	}
+	settings.AddFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&sample, "sample", false, "print a config file with every setting explained, and its default")
+	outputFlag(cmd, &output, outputText, outputJSON, outputYAML)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := checkOutput(output, outputText, outputJSON, outputYAML); err != nil {
+			return err
+		}
+		if sample {
+			text, err := settings.Sample()
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(a.Stdout, text)
+			return printed(err)
+		}
+		cfg, values, err := a.load(cmd.Context(), cmd.Flags())
+		if err != nil {
+			return err
+		}
+		a.warn(cfg.Warnings)
+		switch output {
+		case outputJSON:
+			return printJSON(a.Stdout, values.Public())
+		case outputYAML:
+			text, err := settings.YAMLFile(values.Public())
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(a.Stdout, text)
+			return printed(err)
+		default:
+			return printSettings(a.Stdout, values.Public())
+		}
+	}
+	return cmd
+}
+
+func printSettings(w io.Writer, list []settings.Public) error {
+	rows := [][]string{{"NAME", "VALUE", "SOURCE"}}
+	for _, s := range list {
+		text := fmt.Sprint(s.Value)
+		if words, ok := s.Value.([]string); ok {
+			text = strings.Join(words, ",")
+		}
+		if text == "" {
+			text = `""`
+		}
+		rows = append(rows, []string{s.Name, text, string(s.Source)})
+	}
+	return printTable(w, rows)
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
+	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+)
+
+func (a *app) doctorCmd() *cobra.Command {
+	var output string
+	var strict bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check whether a daemon would start here and keep working, and say what to do",
+		Long: `Check whether "leafd serve", given the same flags, the same environment and the same file,
+would start here and keep working: settings, addresses, the data directory, ZooKeeper, the
+database, the clock, the machine's limits, and what alarms need. It may run before the
+first start, and beside a running daemon, which it doesn't disturb. Run it as the user that
+leafd serve runs as.
+
+Nothing is written except one small file in the data directory, which is removed again.
+Whether ZooKeeper allows what a daemon writes is found out by a transaction that can't
+succeed, and what the database allows by EXPLAIN.
+
+All checks run at once. Each line is OK, WARN (a daemon starts, and somebody should see to
+it) or FAIL, the name of the check, what was found, and behind an arrow what to do.
+
+Exit codes: 0 nothing failed; else that of the first failed check which has one of its own,
+as the daemon's would be: 2 settings, 3 the clock would be refused, 4 the identity is held by
+another process, 5 no worker ID is left; else 1. With --strict a warning is a failure, too.
+
+-o json prints one object: status (ok, warn or fail), exit_code, and results, a list of
+check, status, found and do.`,
+		Example: "  leafd doctor --config /etc/leafd/leafd.yaml\n  leafd doctor --zk 10.0.0.1:2181 -o json",
+		Args:    cobra.NoArgs,
+	}
+	settings.AddFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&strict, "strict", false, "let warnings fail, too")
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "longest that any one check may take")
+	outputFlag(cmd, &output, outputText, outputJSON)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := errors.Join(checkOutput(output, outputText, outputJSON), checkTimeout(timeout)); err != nil {
+			return settings.AsUsage(err)
+		}
+		cfg, values, err := a.load(cmd.Context(), cmd.Flags())
+		exam := examination{strict: strict, results: doctor.SettingsResults(cfg, err)}
+		if err == nil {
+			p := &doctor.Patient{Cfg: cfg, Clock: a.Clock, Values: values, Timeout: timeout}
+			exam.results = append(exam.results, p.Run(cmd.Context())...)
+		}
+		if output == outputJSON {
+			err = printJSON(a.Stdout, exam.json())
+		} else {
+			err = exam.print(a.Stdout)
+		}
+		return errors.Join(err, exam.verdict())
+	}
+	return cmd
+}
+
+// examination is the results of all checks.
+type examination struct {
+	strict  bool
+	results []doctor.Result
+}
+
+// verdict is the error that the command ends with; nil where all is well.
+func (e examination) verdict() error {
+	failed, warned := 0, 0
+	var first *doctor.Result
+	for i, r := range e.results {
+		switch r.Status {
+		case doctor.Fail:
+			failed++
+			if first == nil || ExitCode(first.Err) <= ExitFailure && ExitCode(r.Err) > ExitFailure {
+				first = &e.results[i]
+			}
+		case doctor.Warn:
+			warned++
+		default:
+		}
+	}
+	switch {
+	case first != nil && first.Err != nil:
+		return inspect.Reword(first.Err, fmt.Sprintf("%d of %d checks failed: see %s", failed, len(e.results), first.Check))
+	case first != nil:
+		return fmt.Errorf("%d of %d checks failed: see %s", failed, len(e.results), first.Check)
+	case e.strict && warned > 0:
+		return fmt.Errorf("%d of %d checks warn, and --strict lets none of them pass", warned, len(e.results))
+	}
+	return nil
+}
+
+// DoctorJSON is the examination for programs.
+type DoctorJSON struct {
+	Status   doctor.Status   `json:"status"`
+	ExitCode int             `json:"exit_code"`
+	Results  []doctor.Result `json:"results"`
+}
+
+func (e examination) json() DoctorJSON {
+	status, _ := doctor.Worst(e.results)
+	return DoctorJSON{Status: status, ExitCode: ExitCode(e.verdict()), Results: e.results}
+}
+
+func (e examination) print(w io.Writer) error {
+	count := map[doctor.Status]int{}
+	var table [][]string
+	for _, r := range e.results {
+		count[r.Status]++
+		text := r.Found
+		if r.Do != "" {
+			text += " -> " + r.Do
+		}
+		table = append(table, []string{strings.ToUpper(string(r.Status)), r.Check, strings.ReplaceAll(text, "\n", " ")})
+	}
+	if err := printTable(w, table); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%d checks: %d ok, %d warn, %d failed.\n", len(e.results), count[doctor.OK], count[doctor.Warn], count[doctor.Fail])
+	return printed(err)
+}

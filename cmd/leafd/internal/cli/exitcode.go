@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/server/state"
+)
+
+// Exit codes, part of leafd's contract.
+const (
+	ExitOK        = 0
+	ExitFailure   = 1
+	ExitUsage     = 2 // bad flags, settings or arguments
+	ExitClock     = state.ExitClock
+	ExitHeld      = state.ExitHeld
+	ExitExhausted = state.ExitExhausted
+)
+
+// ExitCode maps an error to the exit code of the process.
+func ExitCode(err error) int {
+	var usage *settings.UsageError
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &usage):
+		return ExitUsage
+	}
+	return cmp.Or(state.Exit(err), ExitFailure)
+}

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/snowflake"
+)
+
+// The IDs here were reckoned by hand. 1795255200123 ms is clitest.Now, so that its ID
+// of worker 7 and sequence 42 is (1795255200123 - 1288834974657) * 2^22 + 7 * 2^12 + 42
+// = 2124080377352974378.
+
+func TestIDDecode(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name  string
+		args  []string
+		stdin string
+		env   map[string]string
+		want  []string
+	}{
+		{
+			name: "one", args: []string{"2124080377352974378"},
+			want: []string{"ID TIME WORKER SEQUENCE", "2124080377352974378 2026-11-21T10:00:00.123Z 7 42"},
+		},
+		{
+			name: "several, zero and the largest among them", args: []string{"0", "9223372036854775807", "2124080377352974378"},
+			want: []string{
+				"ID TIME WORKER SEQUENCE", "0 2010-11-04T01:42:54.657Z 0 0",
+				"9223372036854775807 2080-07-10T17:30:30.208Z 1023 4095", "2124080377352974378 2026-11-21T10:00:00.123Z 7 42",
+			},
+		},
+		{
+			name: "standard input", args: []string{"-"}, stdin: "2124080377352974378\r\n\n  0  \n",
+			want: []string{"ID TIME WORKER SEQUENCE", "2124080377352974378 2026-11-21T10:00:00.123Z 7 42", "0 2010-11-04T01:42:54.657Z 0 0"},
+		},
+		{
+			name: "arguments around standard input, no line end", args: []string{"0", "-", "1"}, stdin: "4096",
+			want: []string{
+				"ID TIME WORKER SEQUENCE", "0 2010-11-04T01:42:54.657Z 0 0",
+				"4096 2010-11-04T01:42:54.657Z 1 0", "1 2010-11-04T01:42:54.657Z 0 1",
+			},
+		},
+		{
+			name: "empty standard input", args: []string{"-"},
+			want: []string{"ID TIME WORKER SEQUENCE"},
+		},
+		{
+			name: "datacenter", args: []string{"--layout=41+5+5+12", "2124080377352974378", "131072"},
+			want: []string{
+				"ID TIME DATACENTER WORKER SEQUENCE", "2124080377352974378 2026-11-21T10:00:00.123Z 0 7 42",
+				"131072 2010-11-04T01:42:54.657Z 1 0 0",
+			},
+		},
+		{
+			name: "layout of the environment", args: []string{"3"}, env: map[string]string{"LEAFD_LAYOUT": "61+1+1", "LEAFD_EPOCH": "1000"},
+			want: []string{"ID TIME WORKER SEQUENCE", "3 1970-01-01T00:00:01.000Z 1 1"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			out := invocation{args: append([]string{"id", "decode"}, tc.args...), stdin: tc.stdin, env: tc.env}.run(t).OK(t)
+			var got []string
+			for line := range strings.Lines(out) {
+				got = append(got, strings.Join(strings.Fields(line), " "))
+			}
+			require.Equal(t, tc.want, got)
+		})
+	}
+}
+
+func TestIDDecodeJSON(t *testing.T) {
+	t.Parallel()
+	require.JSONEq(t, `[{"id":"2124080377352974378","time":"2026-11-21T10:00:00.123Z","timestamp":1795255200123,"worker":7,"sequence":42}]`,
+		leafd(t, "id", "decode", "-o", "json", "2124080377352974378").OK(t))
+	require.JSONEq(t, `[{"id":"0","time":"2010-11-04T01:42:54.657Z","timestamp":1288834974657,"datacenter":0,"worker":0,"sequence":0}]`,
+		leafd(t, "id", "decode", "-o", "json", "--layout=41+5+5+12", "0").OK(t))
+	require.JSONEq(t, `[]`, leafd(t, "id", "decode", "-o", "json", "-").OK(t))
+}
+
+func TestIDDecodeRefuses(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, id, says string
+	}{
+		{"word", "order", `"order" is not an ID`},
+		{"empty", "", `"" is not an ID`},
+		{"sign", "+5", `"+5" is not an ID`},
+		{"hexadecimal", "0x10", `"0x10" is not an ID`},
+		{"underscore", "1_000", `"1_000" is not an ID`},
+		{"fraction", "1.0", `"1.0" is not an ID`},
+		{"beyond int64", "9223372036854775808", `"9223372036854775808" is not an ID`},
+		{"other digits", "１２", `is not an ID`},
+		{"long", strings.Repeat("9", 1000), `is not an ID`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			leafd(t, "id", "decode", "1", tc.id, "2").Failed(t, ExitUsage, tc.says)
+			if tc.id != "" {
+				invocation{args: []string{"id", "decode", "-"}, stdin: "1\n\n" + tc.id + "\n2\n"}.run(t).Failed(t, ExitUsage, tc.says, "line 3: ")
+			}
+		})
+	}
+	leafd(t, "id", "decode", "--layout=10+1+1", "4096").Failed(t, ExitUsage, `"4096": snowflake: not an ID of this layout`)
+	leafd(t, "id", "decode", "--layout=10", "4096").Failed(t, ExitUsage, `--layout is "10"`)
+	leafd(t, "id", "decode", "-5").Failed(t, ExitUsage, "-5")
+	invocation{args: []string{"id", "decode", "-"}, stdin: "1\n" + strings.Repeat("9", 1<<20)}.run(t).
+		Failed(t, ExitUsage, "line 2 of standard input is longer than any ID")
+}
+
+func TestIDAt(t *testing.T) {
+	t.Parallel()
+	layout := snowflake.DefaultLayout()
+	at := func(text string) clock.Millis {
+		parsed, err := time.Parse(time.RFC3339Nano, text)
+		require.NoError(t, err)
+		return clock.MillisOf(parsed)
+	}
+	for _, tc := range []struct {
+		name        string
+		args        []string
+		from, until string
+	}{
+		{"moment", []string{"2026-11-21T10:00:00.123Z"}, "2026-11-21T10:00:00.123Z", "2026-11-21T10:00:00.123Z"},
+		{"now", []string{"now"}, "2026-11-21T10:00:00.123Z", "2026-11-21T10:00:00.123Z"},
+		{"a day is its first millisecond", []string{"2026-11-21"}, "2026-11-21T00:00:00Z", "2026-11-21T00:00:00Z"},
+		{"a day to another", []string{"2026-11-21", "--until", "2026-11-22"}, "2026-11-21T00:00:00Z", "2026-11-22T00:00:00Z"},
+		{"the last hour", []string{"-1h", "--until", "now"}, "2026-11-21T09:00:00.123Z", "2026-11-21T10:00:00.123Z"},
+		{"flags first", []string{"--until", "-30m", "-o", "json", "-1h"}, "2026-11-21T09:00:00.123Z", "2026-11-21T09:30:00.123Z"},
+		{"equals sign", []string{"-1d", "--until=-30m"}, "2026-11-20T10:00:00.123Z", "2026-11-21T09:30:00.123Z"},
+		{"the same moment twice", []string{"now", "--until", "now"}, "2026-11-21T10:00:00.123Z", "2026-11-21T10:00:00.123Z"},
+		{"the layout's first", []string{"2010-11-04T01:42:54.657Z"}, "2010-11-04T01:42:54.657Z", "2010-11-04T01:42:54.657Z"},
+		{"the layout's last", []string{"2080-07-10T17:30:30.208Z"}, "2080-07-10T17:30:30.208Z", "2080-07-10T17:30:30.208Z"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			got := clitest.FromJSON[jsonRange](t, leafd(t, append([]string{"id", "at", "-o", "json"}, tc.args...)...).OK(t))
+			first, _, err := layout.Range(at(tc.from))
+			require.NoError(t, err)
+			_, last, err := layout.Range(at(tc.until))
+			require.NoError(t, err)
+			require.Equal(t, jsonRange{From: at(tc.from).String(), Until: at(tc.until).String(), First: Decimal(first), Last: Decimal(last)}, got)
+		})
+	}
+	out := leafd(t, "id", "at", "2026-11-21T10:00:00.123Z").OK(t)
+	require.Equal(t, []string{
+		"FIRST", "LAST", "FROM", "UNTIL",
+		"2124080377352945664", "2124080377357139967", "2026-11-21T10:00:00.123Z", "2026-11-21T10:00:00.123Z",
+	}, strings.Fields(out))
+}
+
+func TestIDAtRefuses(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		args []string
+		says []string
+	}{
+		{"no time", []string{"tomorrow"}, []string{`not a time: "tomorrow"`}},
+		{"before the epoch", []string{"2010-11-04"}, []string{"time outside the layout: 2010-11-04T00:00:00.000Z"}},
+		{"past the end", []string{"2080-07-10T17:30:30.209Z"}, []string{"time outside the layout", "2080-07-10T17:30:30.208Z"}},
+		{"until past the end", []string{"now", "--until", "2100-01-01"}, []string{"--until: snowflake: time outside the layout"}},
+		{"until before", []string{"now", "--until", "-1ms"}, []string{"--until is 2026-11-21T10:00:00.122Z, before TIME, which is 2026-11-21T10:00:00.123Z"}},
+		{"until no time", []string{"now", "--until", ""}, []string{`--until: not a time: ""`}},
+		{"nothing", nil, []string{"accepts 1 arg(s)"}},
+		{"unquoted", []string{"2026-11-21", "10:00"}, []string{"accepts 1 arg(s)"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			leafd(t, append([]string{"id", "at"}, tc.args...)...).Failed(t, ExitUsage, tc.says...)
+		})
+	}
+}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/cmd/leafd/internal/daemon"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+)
+
+// daemon.L2: the fields that WithLive copies are those of the settings marked live, each of
+// them, and no others: least of all what makes the daemon's identity.
+func TestLiveSettingsAreThoseMarked(t *testing.T) {
+	t.Parallel()
+	start := captured(t, invocation{})
+	for _, s := range settings.All() {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			other, ok := otherValue(t, s)
+			if !ok {
+				return
+			}
+			next := captured(t, invocation{args: append(needs(t, s.Name), "--"+s.Name+"="+other)})
+			before, after := settingsOnly(start), settingsOnly(start.WithLive(next))
+			require.Equal(t, s.Live, !reflect.DeepEqual(before, after), "%s=%s", s.Name, other)
+		})
+	}
+}
+
+// daemon.L5: however many signals come during a reload, one more follows it.
+func TestSignalsDuringAReload(t *testing.T) {
+	told, proceed := make(chan struct{}, 12), make(chan struct{})
+	var stderr clitest.LockedBuffer
+	a := newApp(Process{Args: []string{"serve"}, Stdout: io.Discard, Stderr: &stderr, Clock: clocktest.New(clitest.Now)})
+	a.reloading = func() func() {
+		told <- struct{}{}
+		<-proceed
+		return func() { told <- struct{}{} }
+	}
+	a.daemon = func(ctx context.Context, _ settings.Config, _ daemon.Deps) error {
+		for n := range 4 { // begin and end of the first, begin and end of the second
+			if n < 2 {
+				for range 1 + 4*n {
+					if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+						return err
+					}
+				}
+			}
+			if n == 1 {
+				close(proceed)
+			}
+			select {
+			case <-told:
+			case <-time.After(time.Minute):
+				return fmt.Errorf("reload told %d times", n)
+			}
+		}
+		return ctx.Err() // a reload ends nothing
+	}
+	require.Equal(t, ExitOK, a.run(t.Context()))
+	// A signal that the system delivers late begins another: never more than signals.
+	reloads := strings.Count(stderr.String(), "reload: no setting")
+	require.GreaterOrEqual(t, reloads, 2, stderr.String())
+	require.LessOrEqual(t, reloads, 6, stderr.String())
+}
+
+// needs are the flags without which a setting has no other value.
+func needs(t *testing.T, name string) []string {
+	t.Helper()
+	switch name {
+	case "worker-id", "datacenter":
+		return []string{"--layout", "41+5+5+12"}
+	default:
+		return nil
+	}
+}
+
+// otherValue returns a value that is not the default; false where a lone value is refused.
+func otherValue(t *testing.T, s settings.Setting) (string, bool) {
+	t.Helper()
+	switch s.Kind {
+	case settings.KindNumber:
+		switch s.Name {
+		case "worker-id", "datacenter": // a lone value is refused
+			return "", false
+		case "epoch":
+			return "1288834974000", true
+		}
+		def, err := strconv.ParseInt(s.Def, 10, 64)
+		require.NoError(t, err)
+		return strconv.FormatInt(def+1, 10), true
+	case settings.KindDuration:
+		def, err := time.ParseDuration(s.Def)
+		require.NoError(t, err)
+		if s.Name == "reclaim-after" {
+			return "1h", true
+		}
+		return (def + 100*time.Millisecond).String(), true
+	case settings.KindList:
+		return s.Words[0], true
+	default:
+	}
+	if s.Words != nil {
+		for _, word := range s.Words {
+			if word != s.Def {
+				return word, true
+			}
+		}
+	}
+	switch s.Name {
+	case "admin-token-file":
+		return clitest.WriteFile(t, "token", "0123456789abcdef"), true
+	case "alarm-webhook":
+		return "http://127.0.0.1:1/hook", true
+	case "alarm-exec":
+		return "/bin/true", true
+	case "data-dir", "node":
+		return "another", true
+	case "zk", "listen", "advertise":
+		return "127.0.0.1:2181", true
+	case "mysql":
+		return "leaf@tcp(127.0.0.1:3306)/leaf", true
+	default:
+		return "", false
+	}
+}
+
+// settingsOnly is cfg without what is no setting.
+func settingsOnly(cfg settings.Config) settings.Config {
+	cfg.Warnings = nil
+	return cfg
+}

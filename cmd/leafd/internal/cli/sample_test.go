@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+)
+
+// samplePath is the committed sample. `leafd config --sample` writes it again.
+const samplePath = "../../../../deploy/leafd.yaml"
+
+func TestSampleIsCommitted(t *testing.T) {
+	t.Parallel()
+	committed, err := os.ReadFile(samplePath)
+	require.NoError(t, err)
+	require.Equal(t, leafd(t, "config", "--sample").OK(t), string(committed), "run: go run ./cmd/leafd config --sample > deploy/leafd.yaml")
+}
+
+func TestSampleHasEverySettingAtItsDefault(t *testing.T) {
+	t.Parallel()
+	committed, err := os.ReadFile(samplePath)
+	require.NoError(t, err)
+	var keys map[string]any
+	require.NoError(t, yaml.Unmarshal(committed, &keys))
+	flags := 0
+	cmd := newApp(Process{}).serveCmd()
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Name == settings.ConfigFlag {
+			return
+		}
+		flags++
+		require.Contains(t, keys, f.Name)
+	})
+	require.Len(t, keys, flags)
+
+	require.Equal(t, captured(t, invocation{}), captured(t, invocation{args: []string{"--config", samplePath}}))
+	printed := leafd(t, "config", "--config", samplePath).OK(t)
+	require.Equal(t, flags, strings.Count(printed, " file\n"), printed)
+}
+
+func TestSampleExplainsEverySetting(t *testing.T) {
+	t.Parallel()
+	previous := ""
+	for line := range strings.Lines(leafd(t, "config", "--sample").OK(t)) {
+		if name, _, found := strings.Cut(line, ":"); found && !strings.HasPrefix(line, "#") {
+			require.True(t, strings.HasPrefix(previous, "# "), "%s has no comment", name)
+		}
+		previous = line
+	}
+}
+
+// What `leafd config -o yaml` prints is a config file with the same meaning.
+func TestYAMLIsAConfigFile(t *testing.T) {
+	t.Parallel()
+	args := []string{"--node", "true", "--modes=segment", "--drain-delay=90s", "--worker-id=5", "--data-dir", "a: #b"}
+	printed := leafd(t, append([]string{"config", "-o", "yaml"}, args...)...).OK(t)
+	require.Contains(t, printed, "worker-id: 5 # flag\n")
+	require.Contains(t, printed, "log-level: info # default\n")
+	path := clitest.WriteFile(t, "printed.yaml", printed)
+	require.Equal(t, captured(t, invocation{args: args}), captured(t, invocation{args: []string{"--config", path}}))
+}
+
+func TestConfigJSON(t *testing.T) {
+	t.Parallel()
+	type entry struct {
+		Name   string
+		Value  any
+		Source string
+	}
+	list := clitest.FromJSON[[]entry](t, leafd(t, "config", "-o", "json", "--worker-id=5", "--modes=segment").OK(t))
+	require.Len(t, list, len(settings.All()))
+	require.Contains(t, list, entry{"worker-id", float64(5), "flag"})
+	require.Contains(t, list, entry{"modes", []any{"segment"}, "flag"})
+	require.Contains(t, list, entry{"segment-refresh", "1m", "default"})
+	require.Contains(t, list, entry{"advertise", "127.0.0.1:8080", "default"})
+	leafd(t, "config", "-o", "xml").Failed(t, ExitUsage, `--output is "xml": want text, json or yaml`)
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/sqlstore"
+)
+
+// storeTimeout bounds one command's work on the store.
+const storeTimeout = 15 * time.Second
+
+func (a *app) segmentCmd() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "segment",
+		Short: "List and change the tags of segment IDs",
+		Long: `List and change the tags of segment IDs, straight in the store: the database of --mysql,
+or the SQLite file in --data-dir. No daemon need be running. Those that are see a change
+within their --segment-refresh.
+
+create, update and delete also go through a daemon, with --url and --admin-token-file: it
+writes into its log who changed what, and serves the change at once. stop and start are for
+running daemons alone.`,
+	}, a.segmentListCmd(), a.segmentCreateCmd(), a.segmentUpdateCmd(), a.segmentDeleteCmd(), a.segmentStopCmd(), a.segmentStartCmd())
+}
+
+// storeFlags adds the settings that say where the store is.
+func storeFlags(cmd *cobra.Command) {
+	settings.AddFlags(cmd.Flags(), "data-dir", "mysql", "segment-refresh")
+}
+
+// withStore calls fn with the store that cmd's settings name.
+func (a *app) withStore(cmd *cobra.Command, create bool, fn func(ctx context.Context, store segment.Admin, cfg settings.Config) error) (err error) {
+	cfg, _, err := a.load(cmd.Context(), cmd.Flags())
+	if err != nil {
+		return err
+	}
+	a.warn(cfg.Warnings)
+	ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
+	defer cancel()
+	kept := cfg.Store(create)
+	store, err := sqlstore.Open(kept)
+	if errors.Is(err, sqlstore.ErrNoFile) {
+		return fmt.Errorf("no segment store at %s: check --data-dir or --mysql; leafd serve makes one, and so does leafd segment create", kept.Path)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return fn(ctx, store, cfg)
+}
+
+// seenBy tells when running daemons notice.
+func seenBy(cfg settings.Config) string {
+	return fmt.Sprintf("Running daemons see it within their --segment-refresh (%s by these settings).", settings.Short(cfg.Segment.Refresh))
+}
+
+// checkTag refuses what can't be a tag, before the store is asked.
+func checkTag(tag string) error {
+	switch {
+	case tag == "":
+		return settings.Usagef(`tag is "": want a name`)
+	case len(tag) > segment.MaxTagBytes:
+		return settings.Usagef("tag %.20q... has %d bytes: want at most %d", tag, len(tag), segment.MaxTagBytes)
+	case !utf8.ValidString(tag):
+		return settings.Usagef("tag %q is not UTF-8", tag)
+	}
+	for _, r := range tag {
+		if unicode.IsControl(r) {
+			return settings.Usagef("tag %q has a control character", tag)
+		}
+	}
+	return nil
+}
+
+// checkStep refuses a step below one.
+func checkStep(step int64) error {
+	if step < 1 {
+		return settings.Usagef("--step is %d: want 1 or more", step)
+	}
+	return nil
+}
+
+// find returns the row of tag.
+func find(ctx context.Context, store segment.Admin, tag string) (segment.Row, error) {
+	rows, err := store.List(ctx)
+	if err != nil {
+		return segment.Row{}, err
+	}
+	for _, row := range rows {
+		if row.Tag == tag {
+			return row, nil
+		}
+	}
+	return segment.Row{}, fmt.Errorf("%w: %q; leafd segment list shows the tags", segment.ErrUnknownTag, tag)
+}
+
+// SegmentJSON is a tag for programs. max_id is a string as IDs are: JavaScript's
+// numbers lose their last digits.
+type SegmentJSON struct {
+	Tag         string `json:"tag"`
+	MaxID       string `json:"max_id"`
+	Step        int64  `json:"step"`
+	Description string `json:"description"`
+	UpdateTime  string `json:"update_time,omitempty"` // RFC 3339, UTC
+	// Stopped is where the tag is stopped, of the daemons that were asked.
+	Stopped []jsonStop `json:"stopped,omitempty"`
+}
+
+func rowJSON(row segment.Row) SegmentJSON {
+	return SegmentJSON{
+		Tag: row.Tag, MaxID: Decimal(row.MaxID), Step: row.Step, Description: row.Description,
+		UpdateTime: updated(row, time.RFC3339),
+	}
+}
+
+// updated is the row's time of change; "" where the table has none.
+func updated(row segment.Row, layout string) string {
+	if row.UpdateTime.IsZero() {
+		return ""
+	}
+	return row.UpdateTime.UTC().Format(layout)
+}

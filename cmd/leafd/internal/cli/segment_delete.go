@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/segment"
+)
+
+func (a *app) segmentDeleteCmd() *cobra.Command {
+	var output string
+	var yes bool
+	var via remote
+	cmd := &cobra.Command{
+		Use:   "delete TAG --yes",
+		Short: "Delete a tag",
+		Long: `Delete a tag. The store then no longer knows which IDs it gave: whoever creates it again
+has to start above them.`,
+		Args: cobra.ExactArgs(1),
+	}
+	changeFlags(cmd, &via)
+	cmd.Flags().BoolVar(&yes, "yes", false, "yes, delete it")
+	outputFlag(cmd, &output, outputText, outputJSON)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkOutput(output, outputText, outputJSON); err != nil {
+			return err
+		}
+		tag := args[0]
+		if err := checkTag(tag); err != nil {
+			return err
+		}
+		if !yes {
+			return settings.Usagef("tag %q is not deleted: the store would forget which IDs it gave; say --yes to do it", tag)
+		}
+		return a.changeTag(cmd, &via, false, output, tagChange{
+			through: func(ctx context.Context, d *remoteDaemon) (segment.Row, error) { return d.remove(ctx, tag) },
+			direct: func(ctx context.Context, store segment.Admin) (segment.Row, error) {
+				row, err := find(ctx, store, tag)
+				if err != nil {
+					return row, err
+				}
+				return row, store.Delete(ctx, tag)
+			},
+			// A daemon may have moved max_id between the two, so: at least.
+			sentence: func(row segment.Row) string {
+				return fmt.Sprintf("Deleted tag %q, whose max_id was %d: create it again only with --max-id well above that, or its IDs repeat.", tag, row.MaxID)
+			},
+		})
+	}
+	return cmd
+}

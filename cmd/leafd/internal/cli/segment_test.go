@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/segment/sqlstore"
+	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+)
+
+func TestSegmentCommandsOnSQLite(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	seg := func(args ...string) clitest.Outcome {
+		return leafd(t, append(append([]string{"segment"}, args...), "--data-dir", dir)...)
+	}
+	for _, args := range [][]string{{"list"}, {"update", "order", "--step=5"}, {"delete", "order", "--yes"}} {
+		seg(args...).Failed(t, ExitFailure, "no segment store at "+filepath.Join(dir, "segments.db"))
+		require.NoDirExists(t, dir, "reading a mistyped directory creates none")
+	}
+	useSegmentCommands(t, seg)
+}
+
+func TestSegmentCommandsOnMariaDB(t *testing.T) {
+	t.Parallel()
+	server := mariadbtest.Shared(t)
+	database := server.NewDatabase(t)
+	script, err := os.ReadFile("../../../../deploy/leaf_alloc.sql")
+	require.NoError(t, err)
+	// In a database of this test's own, not the one that the script makes.
+	tables := strings.NewReplacer("CREATE DATABASE IF NOT EXISTS leaf;", "", "USE leaf;", "").Replace(string(script))
+	_, err = server.DB(t, database).ExecContext(t.Context(), tables)
+	require.NoError(t, err)
+	dir := filepath.Join(t.TempDir(), "data")
+	env := map[string]string{
+		// The machine of the tests may be busy: not the daemon's own time-outs.
+		"LEAFD_MYSQL":    server.DSN(database) + "?timeout=30s&readTimeout=30s&writeTimeout=30s&innodb_lock_wait_timeout=30",
+		"LEAFD_DATA_DIR": dir,
+	}
+	useSegmentCommands(t, func(args ...string) clitest.Outcome {
+		return invocation{args: append([]string{"segment"}, args...), env: env}.run(t)
+	})
+	require.NoDirExists(t, dir, "with a database nothing is local")
+}
+
+// useSegmentCommands goes through the commands as somebody would use them.
+func useSegmentCommands(t *testing.T, seg func(args ...string) clitest.Outcome) {
+	t.Helper()
+	list := func() map[string]SegmentJSON {
+		rows := map[string]SegmentJSON{}
+		for _, row := range clitest.FromJSON[[]SegmentJSON](t, seg("list", "-o", "json").OK(t)) {
+			require.NotEmpty(t, row.UpdateTime)
+			row.UpdateTime = ""
+			rows[row.Tag] = row
+		}
+		return rows
+	}
+
+	out := seg("create", "order", "--step", "500", "--max-id=1000", "--description", "order\tnumbers").OK(t)
+	require.Contains(t, out, `Created tag "order": its first ID is 1000, its step 500.`)
+	require.Contains(t, out, "within their --segment-refresh (1m by these settings)")
+	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "1000", Step: 500, Description: "order\tnumbers"}, list()["order"])
+
+	created := clitest.FromJSON[SegmentJSON](t, seg("create", "user", "-o", "json").OK(t))
+	require.Equal(t, SegmentJSON{Tag: "user", MaxID: "1", Step: 2000}, created)
+	require.Equal(t, created, list()["user"])
+
+	table := seg("list").OK(t)
+	require.True(t, strings.HasPrefix(table, "TAG "), table)
+	require.Contains(t, table, "order?numbers")
+	require.Regexp(t, `(?m)^order +1000 +500 +\d{4}-\d\d-\d\d `, table)
+
+	require.Contains(t, seg("update", "order", "--step=700").OK(t), `Updated tag "order": its step is 700.`)
+	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "1000", Step: 700, Description: "order\tnumbers"}, list()["order"])
+	updated := clitest.FromJSON[SegmentJSON](t, seg("update", "order", "--description=", "-o", "json").OK(t))
+	require.NotEmpty(t, updated.UpdateTime)
+	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "1000", Step: 700}, list()["order"])
+
+	seg("create", "order").Failed(t, ExitFailure, "order", "exists already")
+	seg("update", "nobody", "--step=5").Failed(t, ExitFailure, "nobody", "unknown tag")
+	seg("delete", "nobody", "--yes").Failed(t, ExitFailure, "nobody", "unknown tag")
+	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "1000", Step: 700}, list()["order"])
+
+	seg("delete", "order").Failed(t, ExitUsage, `tag "order" is not deleted`, "--yes")
+	require.Contains(t, list(), "order")
+	require.Contains(t, seg("delete", "order", "--yes").OK(t), `Deleted tag "order", whose max_id was 1000`)
+	require.NotContains(t, list(), "order")
+	require.Equal(t, "user", clitest.FromJSON[SegmentJSON](t, seg("delete", "user", "--yes", "-o", "json").OK(t)).Tag)
+	require.NotContains(t, list(), "user")
+}
+
+// What the commands write is what a daemon reads.
+func TestSegmentCommandsAndDaemonShareTheStore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	leafd(t, "segment", "create", "order", "--step=500", "--max-id=1000", "--data-dir", dir).OK(t)
+	store, err := sqlstore.Open(sqlstore.Config{Path: filepath.Join(dir, settings.SegmentsFile)})
+	require.NoError(t, err)
+	taken, err := store.Fetch(t.Context(), "order", 0, 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 1000, taken.Lo)
+	require.EqualValues(t, 1500, taken.Hi)
+	// While it is open, as it is in a running daemon.
+	require.Contains(t, leafd(t, "segment", "list", "--data-dir", dir).OK(t), " 1500 ")
+	require.NoError(t, store.Close())
+}
+
+func TestSegmentStoreOfTheSettings(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	store, err := sqlstore.OpenSQLite(filepath.Join(dir, "segments.db"))
+	require.NoError(t, err)
+	require.NoError(t, store.Close())
+	file := clitest.WriteFile(t, "leafd.yaml", "data-dir: "+dir+"\nworker-id: none of this command's business\n")
+	for name, c := range map[string]invocation{
+		"flag":             {args: []string{"--data-dir", dir}},
+		"environment":      {env: map[string]string{"LEAFD_DATA_DIR": dir}},
+		"file":             {args: []string{"--config", file}},
+		"file by variable": {env: map[string]string{"LEAFD_CONFIG": file}},
+	} {
+		c.args = append([]string{"segment", "list"}, c.args...)
+		require.Contains(t, c.run(t).OK(t), "leaf-segment-test", name)
+	}
+}
+
+func TestSegmentDatabaseIsDown(t *testing.T) {
+	t.Parallel()
+	dsn := "leaf:hunter2@tcp(127.0.0.1:1)/leaf"
+	for _, args := range [][]string{
+		{"list"}, {"create", "order"}, {"update", "order", "--step=5"}, {"delete", "order", "--yes"},
+	} {
+		dir := filepath.Join(t.TempDir(), "data")
+		out := leafd(t, append(append([]string{"segment"}, args...), "--mysql", dsn, "--data-dir", dir)...)
+		out.Failed(t, ExitFailure, "127.0.0.1:1")
+		require.NotContains(t, out.Stderr, "hunter2")
+		require.NoDirExists(t, dir)
+	}
+}
+
+func TestSegmentUsage(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	for _, tc := range []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"no tag", []string{"create"}, "accepts 1 arg(s)"},
+		{"empty tag", []string{"create", ""}, `tag is ""`},
+		{"long tag", []string{"create", strings.Repeat("t", 129)}, "has 129 bytes: want at most 128"},
+		{"tag not UTF-8", []string{"create", "a\xff"}, "is not UTF-8"},
+		{"tag with a line end", []string{"create", "a\nb"}, "control character"},
+		{"step 0", []string{"create", "a", "--step=0"}, "--step is 0"},
+		{"step below 0", []string{"create", "a", "--step=-5"}, "--step is -5"},
+		{"no number", []string{"create", "a", "--step=x"}, "invalid argument"},
+		{"negative max-id", []string{"create", "a", "--max-id=-1"}, "--max-id is -1"},
+		{"range past the end", []string{"create", "a", "--max-id=9223372036854775000"}, "the last ID there is"},
+		{"nothing to update", []string{"update", "a"}, "nothing to change"},
+		{"update to step 0", []string{"update", "a", "--step=0"}, "--step is 0"},
+		{"update max-id", []string{"update", "a", "--max-id=5"}, "unknown flag"},
+		{"delete two", []string{"delete", "a", "b", "--yes"}, "accepts 1 arg(s)"},
+		{"delete all", []string{"delete", "--yes"}, "accepts 1 arg(s)"},
+		{"list one", []string{"list", "a"}, `"a"`},
+		{"output", []string{"list", "-o", "yaml"}, "--output"},
+		{"bad setting", []string{"list", "--segment-refresh=0s"}, "--segment-refresh"},
+		{"unknown command", []string{"lst"}, "did you mean list?"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			args := append([]string{"segment"}, tc.args...)
+			if tc.name != "unknown command" {
+				args = append(args, "--data-dir", dir)
+			}
+			leafd(t, args...).Failed(t, ExitUsage, tc.says)
+			_, err := os.Stat(dir)
+			require.ErrorIs(t, err, os.ErrNotExist)
+		})
+	}
+}

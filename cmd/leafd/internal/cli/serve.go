@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/daemon"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+)
+
+func (a *app) serveCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the daemon until it is told to stop",
+		Long: `Run the daemon. SIGTERM and SIGINT stop it cleanly: requests in flight are
+finished, and the last time used is recorded. A second signal ends it at once.
+
+SIGHUP reads the settings again: the file of --config and the files that settings name;
+flags and environment stay as they are. Those that "leafd config --sample" says are taken
+at a reload are in force from then on; of the others a line of the log says that they need
+a restart. With one bad setting none changes, and the log says what is wrong.`,
+		Args: cobra.NoArgs,
+	}
+	settings.AddFlags(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		// A Go program that panics, or is told to abort by a watchdog, would end with
+		// exit code 2, which says that a setting is wrong and no restart helps. So it
+		// dies of the signal.
+		debug.SetTraceback("crash")
+		var err error
+		if a.inherited, err = daemon.InheritedSockets(); err != nil {
+			return err
+		}
+		cfg, values, err := a.load(cmd.Context(), cmd.Flags())
+		if err != nil {
+			return err
+		}
+		log, level, err := daemon.NewLogger(a.Stderr, cfg.Log.Level, cfg.Log.Format)
+		if err != nil {
+			return err
+		}
+		if err := a.joinSystemd(log); err != nil {
+			return err
+		}
+		reload := daemon.NewReloader(cfg)
+		if err := reload.Join(level.Prepare); err != nil {
+			return err
+		}
+		return a.serve(cmd.Context(), cfg, &daemon.ReloadOnSIGHUP{
+			Load: func(ctx context.Context) (settings.Config, *settings.Values, error) { return a.load(ctx, cmd.Flags()) },
+			Log:  log, Reload: reload, Told: a.reloading, Values: values, Start: cfg,
+		})
+	}
+	return cmd
+}
+
+// errSecondSignal ends the process although the daemon is still stopping.
+var errSecondSignal = errors.New("ended at once by a second signal; a clean stop was under way, so the next start waits for the recorded ceiling to pass")
+
+// serve runs the daemon and stops it at the first signal. At the second it
+// returns although the daemon has not: main ends the process then.
+func (a *app) serve(ctx context.Context, cfg settings.Config, h *daemon.ReloadOnSIGHUP) error {
+	log := h.Log
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	sighup := make(chan os.Signal, 1) // daemon.L5: one more is enough, however many come
+	signal.Notify(sighup, syscall.SIGHUP)
+	defer signal.Stop(sighup)
+	go h.Run(ctx, sighup)
+	// Room for the two signals that have a meaning: none may be dropped.
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(signals)
+
+	ended := make(chan error, 1)
+	go func() {
+		ended <- a.daemon(ctx, cfg, daemon.Deps{
+			Version: a.thisBuild().Version, Clock: a.Clock, Log: log, Settle: a.Settle, PeerInterval: a.PeerInterval, Reload: h.Reload,
+			Inherited: a.inherited, Notify: a.notify, Watchdog: a.watchdog,
+		})
+	}()
+	for first := true; ; first = false {
+		select {
+		case err := <-ended:
+			return err
+		case sig := <-signals:
+			if !first {
+				return errSecondSignal
+			}
+			log.Info().Str("signal", sig.String()).Msg("stopping; a second signal ends the process at once")
+			stop()
+		}
+	}
+}
+
+// joinSystemd takes over the variables of systemd; log gets the failures to reach it.
+func (a *app) joinSystemd(log zerolog.Logger) error {
+	var err error
+	if a.notify, a.watchdog, err = daemon.SystemNotifier(log); err != nil {
+		return err
+	}
+	if a.reloading == nil {
+		a.reloading = a.notify.Reloading
+	}
+	return nil
+}

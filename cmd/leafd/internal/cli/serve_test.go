@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/cmd/leafd/internal/daemon"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+)
+
+// Signals go to the whole process, so these tests don't run in parallel.
+
+func TestSignalStopsTheDaemon(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			out := invocation{args: []string{"serve"}, daemon: func(ctx context.Context, _ settings.Config, _ daemon.Deps) error {
+				require.NoError(t, syscall.Kill(os.Getpid(), sig))
+				<-ctx.Done()
+				return nil
+			}}.run(t)
+			require.Equal(t, ExitOK, out.Code, out.Stderr)
+			require.Contains(t, out.Stderr, sig.String())
+			require.Equal(t, 1, strings.Count(out.Stderr, "\n"))
+		})
+	}
+}
+
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	released, ended := make(chan struct{}), make(chan struct{})
+	out := invocation{args: []string{"serve"}, daemon: func(ctx context.Context, _ settings.Config, _ daemon.Deps) error {
+		defer close(ended)
+		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
+		<-ctx.Done()
+		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
+		<-released // a stop that hangs
+		return nil
+	}}.run(t)
+	close(released)
+	<-ended
+	require.Equal(t, ExitFailure, out.Code)
+	require.Contains(t, out.Stderr, "\nleafd: ended at once by a second signal")
+}
+
+func TestDaemonEndsByItself(t *testing.T) {
+	out := invocation{args: []string{"serve"}, daemon: func(context.Context, settings.Config, daemon.Deps) error { return io.ErrUnexpectedEOF }}.run(t)
+	out.Failed(t, ExitFailure, "unexpected EOF")
+}
+
+func TestCallersContextStopsTheDaemon(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	a := newApp(Process{Args: []string{"serve"}, Stdout: io.Discard, Stderr: io.Discard, Clock: clocktest.New(clitest.Now)})
+	a.daemon = func(ctx context.Context, _ settings.Config, _ daemon.Deps) error {
+		cancel()
+		<-ctx.Done()
+		return nil
+	}
+	require.Equal(t, ExitOK, a.run(ctx))
+}
+
+func TestDaemonGetsTheClock(t *testing.T) {
+	fake := clocktest.New(clitest.Now)
+	var got clock.Clock
+	a := newApp(Process{Args: []string{"serve"}, Stdout: io.Discard, Stderr: io.Discard, Clock: fake})
+	a.daemon = func(_ context.Context, _ settings.Config, deps daemon.Deps) error {
+		got = deps.Clock
+		return nil
+	}
+	require.Equal(t, ExitOK, a.run(t.Context()))
+	require.Same(t, fake, got)
+}

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/certtest"
+)
+
+func TestListenSettings(t *testing.T) {
+	t.Parallel()
+	ca, dir := certtest.New(t, "ca"), t.TempDir()
+	pair := ca.Issue(t, "leafd")
+	cert, key, cas := certtest.Write(t, dir, "tls.crt", pair.Cert), certtest.Write(t, dir, "tls.key", pair.Key), certtest.Write(t, dir, "ca.crt", ca.PEM)
+	foreign := certtest.Write(t, dir, "other.crt", certtest.New(t, "other").PEM)
+	open := certtest.Write(t, dir, "open.key", pair.Key)
+	require.NoError(t, os.Chmod(open, 0o644))
+	withCert := []string{"--tls-cert", cert, "--tls-key", key}
+	for _, tc := range []struct {
+		name  string
+		args  []string
+		says  string // "" starts
+		warns string
+		want  func(t *testing.T, cfg settings.Config)
+	}{
+		{"none", nil, "", "", func(t *testing.T, cfg settings.Config) {
+			require.Empty(t, cfg.Listen.Unix+cfg.Listen.Admin+cfg.Listen.TLS.Cert)
+			require.Equal(t, os.FileMode(0o660), cfg.Listen.SocketMode)
+		}},
+		{"unix socket", []string{"--listen-unix", "/run/leafd.sock", "--socket-mode", "600"}, "", "", func(t *testing.T, cfg settings.Config) {
+			require.Equal(t, "/run/leafd.sock", cfg.Listen.Unix)
+			require.Equal(t, os.FileMode(0o600), cfg.Listen.SocketMode)
+			require.Equal(t, "127.0.0.1:8080", cfg.Listen.Advertise, "the identity is the TCP address")
+			require.Equal(t, "127.0.0.1:8080", cfg.Node)
+		}},
+		{"unix socket as an address", []string{"--listen-unix", "unix:/run/leafd.sock"}, "", "", func(t *testing.T, cfg settings.Config) {
+			require.Equal(t, "/run/leafd.sock", cfg.Listen.Unix)
+		}},
+		{"unix socket for listen", []string{"--listen", "unix:/run/leafd.sock"}, "want host:port", "", nil},
+		{"abstract socket", []string{"--listen-unix", "@leafd"}, "abstract", "", nil},
+		{"mode", []string{"--socket-mode", "rw"}, "octal", "", nil},
+		{"mode with more bits", []string{"--socket-mode", "4777"}, "octal", "", nil},
+		{"admin on TCP", []string{"--admin-listen", "127.0.0.1:8081"}, "", "", nil},
+		{"admin on TCP for everybody", []string{"--admin-listen", ":8081"}, "", "pprof", nil},
+		{"admin on unix", []string{"--admin-listen", "unix:/run/admin.sock"}, "", "", nil},
+		{"admin on the same socket", []string{"--admin-listen", "unix:/run/s", "--listen-unix", "/run/s"}, "another socket", "", nil},
+		{"admin nowhere", []string{"--admin-listen", "unix:"}, "want a path", "", nil},
+		{"admin without a port", []string{"--admin-listen", "localhost"}, "want host:port or unix:/path", "", nil},
+		{"TLS", withCert, "", "", func(t *testing.T, cfg settings.Config) {
+			require.False(t, cfg.ClientsNeedCert(server.Public) || cfg.ClientsNeedCert(server.Admin))
+		}},
+		{"TLS with an open key", []string{"--tls-cert", cert, "--tls-key", open}, "", "chmod o-r", nil},
+		{"certificate without key", []string{"--tls-cert", cert}, "want tls-key", "", nil},
+		{"key without certificate", []string{"--tls-key", key}, "want tls-cert", "", nil},
+		{"client CA without certificate", []string{"--tls-client-ca", cas}, "want tls-cert", "", nil},
+		{"certificate that is none", []string{"--tls-cert", key, "--tls-key", key}, "unusable certificate", "", nil},
+		{"certificate that is missing", []string{"--tls-cert", cert + "x", "--tls-key", key}, "no such file", "", nil},
+		{"client CA that is missing", append([]string{"--tls-client-ca", cas + "x"}, withCert...), "no such file", "", nil},
+		{"client CA", append([]string{"--tls-client-ca", cas}, withCert...), "", "", func(t *testing.T, cfg settings.Config) {
+			require.True(t, cfg.ClientsNeedCert(server.Public) && cfg.ClientsNeedCert(server.Admin))
+		}},
+		{"client CA for admin", append([]string{"--tls-client-ca", cas, "--tls-client-auth=admin", "--zk=127.0.0.1:1"}, withCert...), "", "loopback", func(t *testing.T, cfg settings.Config) {
+			require.False(t, cfg.ClientsNeedCert(server.Public))
+			require.True(t, cfg.ClientsNeedCert(server.Admin))
+		}},
+		{"client CA for nobody", append([]string{"--tls-client-ca", cas, "--tls-client-auth=none"}, withCert...), "want all or admin", "", nil},
+		{"peers that would refuse us", append([]string{"--tls-client-ca", foreign, "--zk=127.0.0.1:1"}, withCert...), "the other daemons have to take tls-cert as a client's", "", nil},
+		{"clients of another CA, and no peers", append([]string{"--tls-client-ca", foreign}, withCert...), "", "", nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if tc.says != "" {
+				invocation{args: append([]string{"serve"}, tc.args...)}.run(t).Failed(t, ExitUsage, tc.says)
+				return
+			}
+			cfg := captured(t, invocation{args: tc.args})
+			if tc.want != nil {
+				tc.want(t, cfg)
+			}
+			if tc.warns == "" {
+				require.Empty(t, cfg.Warnings)
+			} else if tc.warns != "loopback" {
+				require.Len(t, cfg.Warnings, 1)
+				require.Contains(t, cfg.Warnings[0], tc.warns)
+			}
+		})
+	}
+}
+
+func TestRemoteFlags(t *testing.T) {
+	t.Parallel()
+	ca, dir := certtest.New(t, "ca"), t.TempDir()
+	pair := ca.Issue(t, "alice")
+	cert, key, cas := certtest.Write(t, dir, "c", pair.Cert), certtest.Write(t, dir, "k", pair.Key), certtest.Write(t, dir, "ca", ca.PEM)
+	token := clitest.WriteFile(t, "token", clitest.AdminToken)
+	short := clitest.WriteFile(t, "short", "short")
+	for _, tc := range []struct {
+		name string
+		args []string
+		says []string
+	}{
+		{"another scheme", []string{"id", "next", "--url", "ftp://x"}, []string{"https://host:port or unix:/path"}},
+		{"no path", []string{"id", "next", "--url", "unix:"}, []string{"want a path"}},
+		{"a user", []string{"id", "next", "--url", "https://a:hunter2@x"}, []string{"asks for none"}},
+		{"CA for plain HTTP", []string{"id", "next", "--ca-file", cas}, []string{"https://"}},
+		{"CA that is missing", []string{"id", "next", "--url", "https://x", "--ca-file", cas + "x"}, []string{"no such file"}},
+		{"CA that is none", []string{"id", "next", "--url", "https://x", "--ca-file", key}, []string{"no certificate in PEM form"}},
+		{"certificate without key", []string{"id", "next", "--url", "https://x", "--cert-file", cert}, []string{"go together"}},
+		{"certificate that is none", []string{"id", "next", "--url", "https://x", "--cert-file", key, "--key-file", key}, []string{"--cert-file"}},
+		{"token without URL", []string{"segment", "create", "x", "--admin-token-file", token}, []string{"give --url with it"}},
+		{"empty URL", []string{"segment", "delete", "x", "--yes", "--url", ""}, []string{"give --url with it"}},
+		{"URL without token", []string{"segment", "update", "x", "--step=5", "--url", "http://127.0.0.1:1"}, []string{"--admin-token-file"}},
+		{"short token", []string{"segment", "create", "x", "--url", "http://127.0.0.1:1", "--admin-token-file", short}, []string{"has 5 bytes"}},
+		{"URL and store", []string{"segment", "create", "x", "--url", "http://127.0.0.1:1", "--admin-token-file", token, "--data-dir", dir}, []string{"exclude each other"}},
+		{"URL and database", []string{"segment", "create", "x", "--url", "http://127.0.0.1:1", "--admin-token-file", token, "--mysql", "a@tcp(b:1)/c"}, []string{"exclude each other"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			out := leafd(t, tc.args...)
+			out.Failed(t, ExitUsage, tc.says...)
+			require.NotContains(t, out.Stderr, clitest.AdminToken)
+		})
+	}
+	leafd(t, "segment", "create", "x", "--url", "http://127.0.0.1:1", "--admin-token-file", token).Failed(t, ExitFailure, "no answer from http://127.0.0.1:1")
+	url, _ := served(t, 200, `<html>`)
+	leafd(t, "segment", "create", "x", "--url", url, "--admin-token-file", token).Failed(t, ExitFailure, "not leafd's", "whether the change was made")
+	require.NoFileExists(t, filepath.Join("leafd-data", "segments.db"), "the store is left alone")
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/worker"
+)
+
+// Bounds of --timeout.
+const (
+	defaultRegistryTimeout = 10 * time.Second
+	minRegistryTimeout     = 100 * time.Millisecond
+	maxRegistryTimeout     = 10 * time.Minute
+)
+
+func (a *app) workerCmd() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "worker",
+		Short: "Show and release the worker IDs of a cluster",
+		Long: `Show and release the worker IDs of a cluster, straight in ZooKeeper: --zk and --zk-root
+name it. No daemon need be running, and none is disturbed.
+
+An entry is what ZooKeeper keeps of one worker ID: the node that has it, the clock that
+node last reported, and its ceiling, the time below which it may have issued IDs. The
+states of an entry:
+
+  live      its daemon runs, issues IDs, and is among the peers
+  active    its daemon doesn't issue just now, and reported within 24 hours; a Java Leaf's
+            entry is active while it runs, for it is never live
+  stale     as active, but not reported for 24 hours
+  released  free: the next new node takes it over
+  claiming  a first start is under way, or was cut short; nobody issues under it yet
+  damaged   what stands there can't be read; nobody is given this worker ID`,
+	}, a.workerListCmd(), a.workerShowCmd(), a.workerReleaseCmd(), a.workerSelfCmd())
+}
+
+// registryFlags adds the settings that say where the registry is, and how long
+// a command may take over it.
+func registryFlags(cmd *cobra.Command, timeout *time.Duration, more ...string) {
+	names := append([]string{"layout", "epoch", "tls-cert", "tls-key", "tls-client-ca", "tls-client-auth"}, more...)
+	for _, s := range settings.ZooKeeperSettings() {
+		if s.Name == "zk" || strings.HasPrefix(s.Name, "zk-") {
+			names = append(names, s.Name)
+		}
+	}
+	settings.AddFlags(cmd.Flags(), names...)
+	cmd.Flags().DurationVar(timeout, "timeout", defaultRegistryTimeout, "longest that ZooKeeper and the peers may take, 100ms to 10m")
+}
+
+// checkTimeout refuses what --timeout can't be.
+func checkTimeout(timeout time.Duration) error {
+	if timeout < minRegistryTimeout || timeout > maxRegistryTimeout {
+		return settings.Usagef("--timeout is %s: want %s to %s", settings.Short(timeout), settings.Short(minRegistryTimeout), settings.Short(maxRegistryTimeout))
+	}
+	return nil
+}
+
+// loadCluster reads the settings of a command about a cluster.
+func (a *app) loadCluster(cmd *cobra.Command, timeout time.Duration, output string) (settings.Config, error) {
+	if err := checkOutput(output, outputText, outputJSON); err != nil {
+		return settings.Config{}, err
+	}
+	if err := checkTimeout(timeout); err != nil {
+		return settings.Config{}, err
+	}
+	cfg, _, err := a.load(cmd.Context(), cmd.Flags())
+	if err != nil {
+		return settings.Config{}, err
+	}
+	a.warn(cfg.Warnings)
+	return cfg, nil
+}
+
+// onCluster is loadCluster and WithDirectory, for a command that needs both.
+func (a *app) onCluster(cmd *cobra.Command, timeout time.Duration, output string,
+	fn func(ctx context.Context, dir worker.Directory, cfg settings.Config) error,
+) error {
+	cfg, err := a.loadCluster(cmd, timeout, output)
+	if err != nil {
+		return err
+	}
+	return a.cluster(cfg, timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir worker.Directory) error {
+		return fn(ctx, dir, cfg)
+	})
+}
+
+// WorkerJSON is an entry for programs. Times are in milliseconds since 1970 as
+// in GET /api/worker.
+type WorkerJSON struct {
+	WorkerID       int64        `json:"worker_id"`
+	Node           string       `json:"node"`
+	Address        string       `json:"address"`
+	State          string       `json:"state"`
+	Live           bool         `json:"live"`
+	Timestamp      clock.Millis `json:"timestamp"`             // the clock last reported
+	LastReport     string       `json:"last_report,omitempty"` // the same in RFC 3339, UTC
+	AgeMS          *int64       `json:"age_ms,omitempty"`      // since then
+	Ceiling        clock.Millis `json:"ceiling"`               // IDs may have been issued below it
+	Owner          string       `json:"owner,omitempty"`
+	ReclaimAfterMS int64        `json:"reclaim_after_ms,omitempty"`
+	SkewMS         *float64     `json:"skew_ms,omitempty"`    // its clock, ahead of ours
+	RTTMS          *float64     `json:"rtt_ms,omitempty"`     // round trip of asking
+	SkewError      string       `json:"skew_error,omitempty"` // why there is no skew
+}
+
+// workerFields documents WorkerJSON in the help.
+const workerFields = `worker_id, node, address, state, live, timestamp (the clock last reported, milliseconds since
+1970), last_report (the same as text, UTC), age_ms (since then), ceiling (milliseconds since
+1970), owner (UUID of the process; none for the Java Leaf's), reclaim_after_ms, and of a live
+daemon skew_ms (its clock, ahead of this machine's) with rtt_ms, or skew_error`
+
+func workerJSON(v inspect.View) WorkerJSON {
+	j := WorkerJSON{
+		WorkerID: v.WorkerID, Node: v.Node, Address: v.Address, State: v.Shown, Live: v.Live,
+		Timestamp: v.Timestamp, Ceiling: v.Ceiling, Owner: v.Owner, ReclaimAfterMS: v.ReclaimAfter.Milliseconds(),
+	}
+	if v.Timestamp > 0 {
+		age := v.Age.Milliseconds()
+		j.LastReport, j.AgeMS = v.Timestamp.String(), &age
+	}
+	switch {
+	case v.Sample == nil:
+	case v.Sample.Err != nil:
+		j.SkewError = v.Sample.Err.Error()
+	default:
+		skew, rtt := inMS(v.Sample.Offset), inMS(v.Sample.RTT)
+		j.SkewMS, j.RTTMS = &skew, &rtt
+	}
+	return j
+}
+
+// skewCell is the cell of the table.
+func skewCell(v inspect.View) string {
+	switch {
+	case v.Sample == nil:
+		return "-"
+	case v.Sample.Err != nil:
+		return "no answer"
+	default:
+		return inspect.FormatSigned(v.Sample.Offset)
+	}
+}

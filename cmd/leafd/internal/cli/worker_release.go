@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/worker"
+)
+
+// forceRisk is what --force can cost.
+const forceRisk = "If its daemon still runs but is cut off from ZooKeeper, it goes on issuing IDs while the node that takes " +
+	"the worker ID over issues the same ones. Force only what is known to be dead"
+
+func (a *app) workerReleaseCmd() *cobra.Command {
+	var output string
+	var force bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "release ID|NODE",
+		Short: "Give the worker ID of a decommissioned node to the next new one",
+		Long: `Mark the entry of a worker ID as released, named by the worker ID or by its node: the next new
+node takes the worker ID over, and issues IDs only above the ceiling that stands there.
+
+It is refused while the daemon is live, and until 24 hours after its last report. --force
+does it all the same. ` + forceRisk + `.
+A daemon that runs and reaches ZooKeeper is fenced at its next report.
+
+Releasing what is released changes nothing, and is no error. -o json prints the entry as
+it is then, with the fields
+` + workerFields + `,
+and changed: whether it was released just now.`,
+		Example: "  leafd worker release 10.0.0.5:8080\n  leafd worker release 7 --force",
+		Args:    cobra.ExactArgs(1),
+	}
+	registryFlags(cmd, &timeout)
+	cmd.Flags().BoolVar(&force, "force", false, "release it even if it is live or reported lately; --help says what that risks")
+	outputFlag(cmd, &output, outputText, outputJSON)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.onCluster(cmd, timeout, output, func(ctx context.Context, dir worker.Directory, _ settings.Config) error {
+			done, err := releaseWorker(ctx, dir, args[0], force, a.wall)
+			if err != nil {
+				return err
+			}
+			if output == outputJSON {
+				return printJSON(a.Stdout, ReleasedJSON{WorkerJSON: workerJSON(done.after), Changed: done.changed})
+			}
+			a.warn(done.warnings)
+			_, err = fmt.Fprintln(a.Stdout, oneLine(done.sentence()))
+			return printed(err)
+		})
+	}
+	return cmd
+}
+
+// ReleasedJSON is a released entry for programs.
+type ReleasedJSON struct {
+	WorkerJSON
+	Changed bool `json:"changed"`
+}
+
+// released is what a release did.
+type released struct {
+	after    inspect.View
+	changed  bool
+	warnings []string
+}
+
+// releaseWorker releases the entry that name means. Whether it may be
+// released is decided by the registry, at that moment; only the words are ours.
+func releaseWorker(ctx context.Context, dir worker.Directory, name string, force bool, wall func() clock.Millis) (released, error) {
+	entries, err := dir.Entries(ctx)
+	if err != nil {
+		return released{}, err
+	}
+	before, err := inspect.FindEntry(entries, name)
+	if err != nil {
+		return released{}, err
+	}
+	if before.State == worker.StateReleased {
+		return released{after: inspect.ViewEntry(before, wall())}, nil
+	}
+	after, err := dir.Release(ctx, before.WorkerID, force)
+	switch {
+	case errors.Is(err, worker.ErrInUse):
+		return released{}, inUse(ctx, dir, before, err, wall())
+	case err != nil:
+		return released{}, err
+	}
+	r := released{after: inspect.ViewEntry(after, wall()), changed: true}
+	if force && before.Live {
+		r.warnings = append(r.warnings, fmt.Sprintf("worker %d was live at %s: see that its daemon has stopped, or is fenced (exit of the process, or state fenced in its /api/worker)",
+			before.WorkerID, before.Address))
+	}
+	return r, nil
+}
+
+// inUse is cause with the reason why e is not released.
+func inUse(ctx context.Context, dir worker.Directory, e worker.Entry, cause error, now clock.Millis) error {
+	// It may have become live only after we looked.
+	if entries, err := dir.Entries(ctx); err == nil {
+		for _, fresh := range entries {
+			if fresh.WorkerID == e.WorkerID {
+				e = fresh
+			}
+		}
+	}
+	who := fmt.Sprintf("worker %d of node %q is not released", e.WorkerID, e.Node)
+	force := "; --force does it now. " + forceRisk
+	switch from := inspect.ReleasableFrom(e); {
+	case e.Live:
+		return inspect.Reword(cause, fmt.Sprintf("%s: it is live at %s. Stop that daemon; 24 hours after its last report the entry may be released%s", who, e.Address, force))
+	case from > now:
+		return inspect.Reword(cause, fmt.Sprintf("%s: it reported %s, at %s. It may be released from %s on%s", who, formatRelative(e.Timestamp, now), e.Timestamp, from, force))
+	default:
+		return fmt.Errorf("%s: %w%s", who, cause, force)
+	}
+}
+
+func (r released) sentence() string {
+	e := r.after.Entry
+	if !r.changed {
+		return fmt.Sprintf("Worker %d is released already: the next new node takes it over.", e.WorkerID)
+	}
+	return fmt.Sprintf("Released worker %d of node %q, last reported %s, ceiling %s. The next new node takes it over and issues IDs only above that ceiling.",
+		e.WorkerID, e.Node, e.Timestamp, e.Ceiling)
+}

@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/worker"
+)
+
+func (a *app) workerSelfCmd() *cobra.Command {
+	var output string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "self",
+		Short: "Show who the daemon of this machine is, by its data directory and by ZooKeeper",
+		Long: `Show the local record in --data-dir: the node and worker ID of the daemon that runs, or
+last ran, on that directory, its clock and its ceiling. The daemon may run meanwhile; it is
+neither asked nor disturbed. With --zk also what ZooKeeper has of that node, and whether
+the two agree. Times are UTC.
+
+-o json prints one object: data_dir; record, with cluster, node, worker_id, layout, epoch,
+timestamp, last_report, age_ms, ceiling, registered, owner, peers; and with --zk registry,
+the entry as leafd worker show prints it, none where there is no entry, and verdict: agrees,
+no_entry, other_worker, other_owner, released or not_known (ZooKeeper gave no answer; exit 1).`,
+		Example: "  leafd worker self --data-dir /var/lib/leafd\n  leafd worker self --data-dir /var/lib/leafd --zk 10.0.0.1:2181",
+		Args:    cobra.NoArgs,
+	}
+	registryFlags(cmd, &timeout, "data-dir")
+	outputFlag(cmd, &output, outputText, outputJSON)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := a.loadCluster(cmd, timeout, output)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Abs(cfg.DataDir)
+		if err != nil {
+			return fmt.Errorf("data directory %q: %w", cfg.DataDir, err)
+		}
+		record, err := cache.Peek(dir)
+		if errors.Is(err, worker.ErrNoRecord) {
+			return fmt.Errorf("no daemon has recorded anything there: %w; check --data-dir", err)
+		}
+		if err != nil {
+			return err
+		}
+		self := selfView{dir: dir, record: record, now: a.wall()}
+		prober, err := a.cluster(cfg, timeout).Prober()
+		if err != nil {
+			return err
+		}
+		var failed error
+		if len(cfg.ZooKeeper.Servers) > 0 {
+			failed = a.cluster(cfg, timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir worker.Directory) error {
+				return self.look(ctx, dir, prober, a.wall)
+			})
+			if failed != nil {
+				self.verdict, self.words = VerdictNotKnown, "not known: ZooKeeper was not read"
+			}
+		}
+		if output == outputJSON {
+			return errors.Join(printJSON(a.Stdout, self.json()), failed)
+		}
+		return errors.Join(self.print(a.Stdout), failed)
+	}
+	return cmd
+}
+
+// What ZooKeeper says of a local record, for programs.
+const (
+	VerdictAgrees      = "agrees"
+	VerdictNoEntry     = "no_entry"
+	VerdictOtherWorker = "other_worker"
+	VerdictOtherOwner  = "other_owner"
+	VerdictReleased    = "released"
+	VerdictNotKnown    = "not_known"
+)
+
+// selfView is a local record, and what ZooKeeper says of its node.
+type selfView struct {
+	dir     string
+	record  worker.Record
+	now     clock.Millis
+	entry   *inspect.View // nil when there is none, or ZooKeeper was not read
+	verdict string        // "" when ZooKeeper is not set
+	words   string        // the same for people
+}
+
+// look reads what ZooKeeper has of the record's node.
+func (s *selfView) look(ctx context.Context, dir worker.Directory, prober worker.ClockProber, wall func() clock.Millis) error {
+	entries, err := dir.Entries(ctx)
+	if err != nil {
+		return err
+	}
+	s.now = wall()
+	var mine *worker.Entry
+	holder := "nobody has it there"
+	for i, e := range entries {
+		if e.Node == s.record.Node && (mine == nil || e.WorkerID == s.record.WorkerID) {
+			mine = &entries[i]
+		}
+		if e.WorkerID == s.record.WorkerID && e.Node != s.record.Node {
+			holder = fmt.Sprintf("node %q has it there", e.Node)
+		}
+	}
+	if mine == nil {
+		s.verdict = VerdictNoEntry
+		s.words = fmt.Sprintf("no entry of this node: worker ID %d was never taken from it, was removed, or is another's: %s", s.record.WorkerID, holder)
+		return nil
+	}
+	s.entry = &inspect.ViewEntries(ctx, []worker.Entry{*mine}, prober, s.now)[0]
+	s.verdict, s.words = s.judge(*mine, holder)
+	return nil
+}
+
+// judge compares the record with the entry of its node.
+func (s *selfView) judge(e worker.Entry, holder string) (verdict, words string) {
+	switch {
+	case e.WorkerID != s.record.WorkerID:
+		return VerdictOtherWorker, fmt.Sprintf("this node has worker ID %d there, not %d: %s", e.WorkerID, s.record.WorkerID, holder)
+	case e.State == worker.StateReleased:
+		return VerdictReleased, "released: the next new node takes it over"
+	case e.Owner != s.record.Owner && !slices.Contains(s.record.PriorOwners, e.Owner):
+		return VerdictOtherOwner, "written by another process: one with another data directory, or with a copy of this one"
+	default:
+		return VerdictAgrees, "agrees with the local record"
+	}
+}
+
+// SelfJSON is a local record for programs.
+type SelfJSON struct {
+	DataDir  string      `json:"data_dir"`
+	Record   jsonRecord  `json:"record"`
+	Registry *DetailJSON `json:"registry,omitempty"`
+	Verdict  string      `json:"verdict,omitempty"`
+}
+
+type jsonRecord struct {
+	Cluster    string       `json:"cluster,omitempty"`
+	Node       string       `json:"node"`
+	WorkerID   int64        `json:"worker_id"`
+	Layout     string       `json:"layout"`
+	Epoch      clock.Millis `json:"epoch"`
+	Timestamp  clock.Millis `json:"timestamp"`
+	LastReport string       `json:"last_report"`
+	AgeMS      int64        `json:"age_ms"`
+	Ceiling    clock.Millis `json:"ceiling"`
+	Registered clock.Millis `json:"registered,omitempty"`
+	Owner      string       `json:"owner"`
+	Peers      []string     `json:"peers,omitempty"`
+}
+
+func (s *selfView) json() SelfJSON {
+	r := s.record
+	j := SelfJSON{DataDir: s.dir, Verdict: s.verdict, Record: jsonRecord{
+		Cluster: r.Cluster, Node: r.Node, WorkerID: r.WorkerID, Layout: r.Layout, Epoch: r.Epoch,
+		Timestamp: r.Timestamp, LastReport: r.Timestamp.String(), AgeMS: s.now.Sub(r.Timestamp).Milliseconds(),
+		Ceiling: r.Ceiling, Registered: r.Registered, Owner: r.Owner, Peers: r.Peers,
+	}}
+	if s.entry != nil {
+		detail := detailJSON(*s.entry)
+		j.Registry = &detail
+	}
+	return j
+}
+
+func (s *selfView) print(w io.Writer) error {
+	r := s.record
+	cluster := r.Cluster
+	if cluster == "" {
+		cluster = "none: standalone"
+	}
+	rows := [][]string{
+		{"FIELD", "VALUE"},
+		{"data directory", s.dir},
+		{"cluster", cluster},
+		{"node", r.Node},
+		{"worker ID", Decimal(r.WorkerID)},
+		{"layout", fmt.Sprintf("%s, epoch %d", r.Layout, int64(r.Epoch))},
+		{"last record", exactly(r.Timestamp, s.now)},
+		{"ceiling", exactly(r.Ceiling, s.now)},
+		{"owner", r.Owner},
+	}
+	if r.Registered > 0 {
+		rows = append(rows, []string{"last report to ZooKeeper", exactly(r.Registered, s.now)})
+	}
+	if len(r.Peers) > 0 {
+		rows = append(rows, []string{"peers last seen", strings.Join(r.Peers, " ")})
+	}
+	if s.verdict != "" {
+		rows = append(rows, []string{"ZooKeeper", s.words})
+	}
+	if s.entry != nil {
+		for _, row := range workerRows(*s.entry, s.now) {
+			rows = append(rows, []string{"ZooKeeper: " + row[0], row[1]})
+		}
+	}
+	return printTable(w, rows)
+}

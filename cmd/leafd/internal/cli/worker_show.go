@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/worker"
+)
+
+func (a *app) workerShowCmd() *cobra.Command {
+	var output string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "show ID|NODE",
+		Short: "Show one worker ID: who has it, its clock, and whether it can be released",
+		Long: `Show all that ZooKeeper knows of one worker ID, named by the ID or by its node, and
+the clock of its daemon if that is live. Times are UTC.
+
+-o json prints one object with the fields
+` + workerFields + `,
+and releasable_from: when leafd worker release takes it without --force, in milliseconds
+since 1970; not there while it is live.`,
+		Example: "  leafd worker show 7\n  leafd worker show 10.0.0.5:8080",
+		Args:    cobra.ExactArgs(1),
+	}
+	registryFlags(cmd, &timeout)
+	outputFlag(cmd, &output, outputText, outputJSON)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.onCluster(cmd, timeout, output, func(ctx context.Context, dir worker.Directory, cfg settings.Config) error {
+			entries, err := dir.Entries(ctx)
+			if err != nil {
+				return err
+			}
+			e, err := inspect.FindEntry(entries, args[0])
+			if err != nil {
+				return err
+			}
+			prober, err := a.cluster(cfg, timeout).Prober()
+			if err != nil {
+				return err
+			}
+			now := a.wall()
+			v := inspect.ViewEntries(ctx, []worker.Entry{e}, prober, now)[0]
+			if output == outputJSON {
+				return printJSON(a.Stdout, detailJSON(v))
+			}
+			return printWorker(a.Stdout, v, now)
+		})
+	}
+	return cmd
+}
+
+// DetailJSON is one entry for programs.
+type DetailJSON struct {
+	WorkerJSON
+	ReleasableFrom *clock.Millis `json:"releasable_from,omitempty"`
+}
+
+func detailJSON(v inspect.View) DetailJSON {
+	d := DetailJSON{WorkerJSON: workerJSON(v)}
+	if from := inspect.ReleasableFrom(v.Entry); !v.Live && v.Shown != inspect.Released {
+		d.ReleasableFrom = &from
+	}
+	return d
+}
+
+// exactly is a time to the millisecond, and how far that is from now.
+func exactly(t, now clock.Millis) string {
+	if t <= 0 {
+		return "never"
+	}
+	return fmt.Sprintf("%s (%s)", t, formatRelative(t, now))
+}
+
+func printWorker(w io.Writer, v inspect.View, now clock.Millis) error {
+	return printTable(w, append([][]string{{"FIELD", "VALUE"}}, workerRows(v, now)...))
+}
+
+func workerRows(v inspect.View, now clock.Millis) [][]string {
+	rows := [][]string{
+		{"worker ID", Decimal(v.WorkerID)},
+		{"node", v.Node},
+		{"address", cmp.Or(v.Address, "-")},
+		{"state", v.Shown + ": " + meaning(v)},
+		{"last report", exactly(v.Timestamp, now)},
+		{"ceiling", exactly(v.Ceiling, now)},
+		{"owner", owner(v.Entry)},
+		{"reclaim after", reclaim(v.ReclaimAfter)},
+		{"release", releaseWords(v, now)},
+	}
+	switch {
+	case v.Sample == nil:
+	case v.Sample.Err != nil:
+		rows = append(rows, []string{"clock", "no answer: " + v.Sample.Err.Error()})
+	default:
+		rows = append(rows, []string{"clock", fmt.Sprintf("%s this machine's, round trip %s", inspect.FormatOffset(v.Sample.Offset), v.Sample.RTT.Round(100*time.Microsecond))})
+	}
+	return rows
+}
+
+func meaning(v inspect.View) string {
+	switch v.Shown {
+	case inspect.Live:
+		return "its daemon runs and issues IDs"
+	case inspect.Active:
+		if v.Owner == "" {
+			return "a Java Leaf's; it runs as long as it reports"
+		}
+		return "its daemon doesn't issue just now"
+	case inspect.Stale:
+		return "not reported for 24 hours"
+	case inspect.Released:
+		return "the next new node takes it over"
+	case inspect.Claiming:
+		return "a first start is under way, or was cut short"
+	default:
+		return "what stands in ZooKeeper can't be read"
+	}
+}
+
+func releaseWords(v inspect.View, now clock.Millis) string {
+	from := inspect.ReleasableFrom(v.Entry)
+	switch {
+	case v.Shown == inspect.Released:
+		return "done"
+	case v.Live:
+		return "not while it is live"
+	case v.Timestamp > 0 && from > now:
+		return fmt.Sprintf("from %s on (%s)", from, formatRelative(from, now))
+	default:
+		return fmt.Sprintf("possible: leafd worker release %d", v.WorkerID)
+	}
+}
+
+func owner(e worker.Entry) string {
+	if e.Owner == "" && e.State == worker.StateActive {
+		return "none: the Java Leaf wrote it"
+	}
+	return cmp.Or(e.Owner, "-")
+}
+
+func reclaim(after time.Duration) string {
+	if after == 0 {
+		return "never"
+	}
+	return settings.Short(after) + " without a report"
+}

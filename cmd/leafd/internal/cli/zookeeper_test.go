@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+)
+
+func TestZooKeeperSettings(t *testing.T) {
+	t.Parallel()
+	c := captured(t, invocation{args: []string{
+		"--zk", "10.0.0.1:2181, zk2.example:2182,[2001:db8::1]:2181", "--zk-root", "/a/b", "--zk-forever-path", "/snowflake/com.x.leaf/forever",
+		"--zk-auth-file", clitest.WriteFile(t, "auth", "leaf:secret\n"), "--zk-tls-ca", "system", "--node", "n1", "--advertise", "10.0.0.5:8080",
+	}})
+	require.Equal(t, []string{"10.0.0.1:2181", "zk2.example:2182", "[2001:db8::1]:2181"}, c.ZooKeeper.Servers)
+	require.Equal(t, "/a/b", c.ZooKeeper.Root)
+	require.Equal(t, "/snowflake/com.x.leaf/forever", c.ZooKeeper.ForeverPath)
+	require.NotNil(t, c.ZooKeeper.Auth)
+	require.NotNil(t, c.ZooKeeper.TLS)
+	require.Empty(t, c.Warnings)
+
+	// A Java Leaf takes what follows the first hyphen for the number.
+	c = captured(t, invocation{args: []string{"--zk", "a:1", "--zk-forever-path", "/s/forever", "--node", "leaf-a", "--advertise", "10.0.0.5:8080"}})
+	require.Len(t, c.Warnings, 1)
+	require.Contains(t, c.Warnings[0], "hyphen")
+}
+
+// Of two machines with the default address each would be the other.
+func TestLoopbackIsNoAddressForOthers(t *testing.T) {
+	t.Parallel()
+	require.Len(t, captured(t, invocation{args: []string{"--zk", "a:1"}}).Warnings, 1)
+	require.Empty(t, captured(t, invocation{args: []string{"--zk", "a:1", "--advertise", "127.0.0.1:8080"}}).Warnings, "somebody means it")
+	require.Empty(t, captured(t, invocation{}).Warnings)
+}
+
+func TestZooKeeperSettingsRefused(t *testing.T) {
+	t.Parallel()
+	missing := t.TempDir() + "/missing"
+	for name, tc := range map[string]struct {
+		args []string
+		says string
+	}{
+		"no port":               {[]string{"--zk", "10.0.0.1"}, `--zk is "10.0.0.1"`},
+		"port 0":                {[]string{"--zk", "10.0.0.1:0"}, "want host:port"},
+		"no host":               {[]string{"--zk", ":2181"}, "want host:port"},
+		"an empty part":         {[]string{"--zk", "a:1,,b:1"}, "want host:port"},
+		"a path in it":          {[]string{"--zk", "a:2181/leaf"}, "zk-root"},
+		"relative root":         {[]string{"--zk-root", "leaf"}, "begins with a slash"},
+		"root is the root":      {[]string{"--zk-root", "/"}, "without empty parts"},
+		"root ends in a slash":  {[]string{"--zk-root", "/leaf/"}, "without empty parts"},
+		"dots in the root":      {[]string{"--zk-root", "/a/../b"}, "parts . and .."},
+		"a space in the root":   {[]string{"--zk-root", "/a b"}, "printable"},
+		"relative forever path": {[]string{"--zk-forever-path", "x/forever"}, "begins with a slash"},
+		"no auth file":          {[]string{"--zk-auth-file", missing}, "zk-auth-file"},
+		"no CA file":            {[]string{"--zk-tls-ca", missing}, "zk-tls-ca"},
+		"a CA that is none":     {[]string{"--zk-tls-ca", clitest.WriteFile(t, "ca", "nothing")}, "PEM"},
+		"certificate alone":     {[]string{"--zk-tls-ca", "system", "--zk-tls-cert", missing}, "want zk-tls-key"},
+		"key alone":             {[]string{"--zk-tls-ca", "system", "--zk-tls-key", missing}, "want zk-tls-cert"},
+		"certificate, no TLS":   {[]string{"--zk-tls-cert", missing, "--zk-tls-key", missing}, "plain"},
+		"reclaim too soon":      {[]string{"--reclaim-after", "30s"}, "want 0s, or 1m and more"},
+		"reclaim below leads":   {[]string{"--reclaim-after", "2m", "--ceiling-lead", "1m", "--startup-timeout", "2m"}, "want 0s, or 4m and more"},
+		"threshold of nothing":  {[]string{"--clock-threshold", "0s"}, "clock-threshold"},
+		"unknown estimator":     {[]string{"--clock-estimator", "mode"}, "median or mean"},
+		"session of a moment":   {[]string{"--zk-session-timeout", "10ms"}, "zk-session-timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			invocation{args: append([]string{"serve"}, tc.args...)}.run(t).Failed(t, ExitUsage, tc.says)
+		})
+	}
+}
+
+// Neither the credentials nor the webhook's URL is ever shown.
+func TestZooKeeperSecretsAreHidden(t *testing.T) {
+	t.Parallel()
+	printed := leafd(t, "config", "--zk", "a:1", "--advertise", "10.0.0.5:8080", "--zk-auth-file", clitest.WriteFile(t, "auth", "leaf:topsecret"), "--alarm-webhook", "https://x.example/topsecret").OK(t)
+	require.NotContains(t, printed, "topsecret")
+	require.Contains(t, printed, "alarm-webhook")
+}

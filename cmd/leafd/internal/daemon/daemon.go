@@ -1,0 +1,342 @@
+// Package daemon puts the parts of leafd together: it starts them in order, stops them in
+// the reverse order, reloads settings, reports to systemd, and turns events into log
+// lines and alarms.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+
+	oklog "github.com/oklog/run"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/alarm"
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/sqlstore"
+	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/metrics"
+	"github.com/leafd/leafd/server/pause"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/zkreg"
+)
+
+// Deps is what a daemon needs beside its settings.
+type Deps struct {
+	Version string // of the program
+	Clock   clock.Clock
+	Log     zerolog.Logger
+	// Settle is zkreg.Config's; 0 for its default.
+	Settle time.Duration
+	// PeerInterval is worker.Config's; 0 for its default.
+	PeerInterval time.Duration
+	// Reload passes on settings that change while the daemon runs; nil: none do.
+	Reload *Reloader
+	// Inherited are listening sockets that systemd passed, by name; nil: none.
+	Inherited map[string]net.Listener
+	// Notify reports to systemd, and Watchdog is how long systemd waits for a sign of
+	// life; nil and 0 where there is no systemd.
+	Notify   *Notifier
+	Watchdog time.Duration
+}
+
+// daemon is a running leafd. It starts in the order of its fields and stops in the
+// reverse order.
+type daemon struct {
+	cfg     settings.Config
+	deps    Deps
+	clk     clock.Clock
+	log     zerolog.Logger
+	events  *eventLog
+	metrics *metrics.Metrics
+
+	listener     net.Listener         // that of --listen
+	opened       []opened             // all listeners, that one first
+	certificates *server.Certificates // nil: no TLS
+
+	server   *server.Server
+	cache    *cache.Cache
+	store    *sqlstore.Store
+	marks    segment.HighWater
+	segments *segment.Service
+	stops    *pause.List
+	registry *zkreg.Registry // nil while there is none; standalone there never is
+
+	owner       string // UUID of this process
+	directoryID string // of the data directory
+	started     clock.Millis
+	serving     atomic.Bool // the server has a backend
+	super       *supervisor
+	closers     []closer
+}
+
+// closer undoes one step of the start.
+type closer struct {
+	name string
+	fn   func(ctx context.Context) error
+}
+
+// Run serves until ctx is done, and then stops cleanly. It returns nil
+// after a clean stop, and otherwise an error that cli.ExitCode knows.
+func Run(ctx context.Context, cfg settings.Config, deps Deps) (err error) {
+	d := &daemon{cfg: cfg, deps: deps, clk: deps.Clock, log: deps.Log, owner: uuid.NewString(), started: deps.Clock.Read().Wall()}
+	d.super = newSupervisor(deps)
+	defer d.super.begin(cfg)() // it ends last
+	defer func() { err = errors.Join(err, d.close()) }()
+	if d.deps.Reload == nil {
+		d.deps.Reload = NewReloader(cfg)
+	}
+	for _, warning := range cfg.Warnings {
+		d.log.Warn().Msg(warning)
+	}
+
+	// The parts below the HTTP layer outlive ctx: requests in flight when the stop
+	// begins are finished.
+	base, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	if err := d.listen(ctx, base); err != nil {
+		return err
+	}
+
+	var actors oklog.Group
+	stopping, stop := context.WithCancel(ctx)
+	defer stop()
+	actors.Add(func() error { <-stopping.Done(); return nil }, func(error) { stop() })
+	// Interrupts run in this order, one after the other: the server has answered
+	// every request before the parts that it needs are stopped.
+	d.addListeners(&actors, func() { d.drain(ctx, giveUp) })
+	d.add(base, &actors, func(life context.Context) error { return d.bringUp(stopping, life) })
+	if err := actors.Run(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// add puts a goroutine into the group that ends with its context.
+func (d *daemon) add(base context.Context, actors *oklog.Group, execute func(context.Context) error) {
+	life, end := context.WithCancel(base)
+	actors.Add(func() error { return execute(life) }, func(error) { end() })
+}
+
+// listen opens the listeners first: a start that has to wait answers "starting"
+// meanwhile, and one without its port has touched nothing.
+func (d *daemon) listen(ctx, base context.Context) error {
+	registry := prometheus.NewRegistry()
+	if err := d.openAlarms(ctx, registry); err != nil {
+		return err
+	}
+	var err error
+	d.server, err = server.New(server.Config{
+		Base: base, Clock: d.clk, Log: d.log, Version: d.deps.Version,
+		Live: d.cfg.Live(),
+		Node: d.cfg.Node, Owner: d.owner, IdleTimeout: d.cfg.HTTP.IdleTimeout, ReadTimeout: d.cfg.HTTP.ReadTimeout, WriteTimeout: d.cfg.HTTP.WriteTimeout,
+		Registry: registry, AdminApart: d.hasAdmin(),
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.openMetrics(registry); err != nil {
+		return err
+	}
+	if err := errors.Join(d.deps.Reload.Join(d.prepareAlarms), d.deps.Reload.Join(d.prepareServer)); err != nil {
+		return err
+	}
+	if err := d.openListeners(ctx); err != nil {
+		return err
+	}
+	d.super.listening(d.listener.Addr(), d.selfTLS())
+	return nil
+}
+
+// openAlarms opens the alarms before anything that may raise one; they are closed
+// after all of that.
+func (d *daemon) openAlarms(ctx context.Context, registry *prometheus.Registry) error {
+	alarms, err := alarm.New(alarm.Config{
+		Log: d.log, Registerer: registry, Clock: d.clk, Webhook: d.cfg.Alarm.Webhook, Exec: d.cfg.Alarm.Exec,
+		Node: d.cfg.Node, Version: d.deps.Version,
+	})
+	if err != nil {
+		return settings.AsUsage(err)
+	}
+	d.events = &eventLog{log: d.log, alarms: alarms}
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- alarms.Run(life) }()
+	d.onClose("the alarms", func(context.Context) error {
+		end()
+		return <-ended // within the two seconds that deliveries get
+	})
+	return nil
+}
+
+// bringUp opens what the data directory holds, serves segments, passes the clock
+// guards, serves snowflake IDs, and runs it all until life ends. start ends
+// when the daemon is told to stop, which also ends the waits of a start.
+func (d *daemon) bringUp(start, life context.Context) error {
+	var err error
+	if d.cache, err = cache.Open(d.cfg.DataDir); err != nil {
+		return err
+	}
+	d.onClose("the data directory's lock", func(context.Context) error { return d.cache.Close() })
+	if d.directoryID, err = d.cache.DirectoryID(); err != nil {
+		return err
+	}
+
+	var actors oklog.Group
+	d.add(life, &actors, func(ctx context.Context) error { <-ctx.Done(); return nil })
+	if d.cfg.Segment.On {
+		if err := d.openSegments(); err != nil {
+			return err
+		}
+		d.add(life, &actors, d.segments.Run)
+	}
+	if d.cfg.Snowflake.On {
+		d.serveBackend(pending{}, nil)
+		d.add(life, &actors, func(ctx context.Context) error { return d.runWorker(start, ctx) })
+	} else {
+		d.serveBackend(nil, nil)
+		d.super.issues(nil, nil, false)
+	}
+	return actors.Run()
+}
+
+func (d *daemon) openSegments() error {
+	marks, err := sqlstore.OpenHighWater(filepath.Join(d.cfg.DataDir, settings.MarksFile))
+	if err != nil {
+		return err
+	}
+	d.onClose("the marks", func(context.Context) error { return marks.Close() })
+	d.marks = marks
+	kept := d.cfg.Store(true)
+	d.store, err = sqlstore.Open(kept)
+	if err != nil {
+		return err
+	}
+	d.onClose("the segment store", func(context.Context) error { return d.store.Close() })
+	// Before a tag is served: one that was stopped stays so.
+	if d.stops, err = pause.Open(d.cfg.DataDir); err != nil {
+		return err
+	}
+	d.onClose("the list of stopped tags", func(context.Context) error { return d.stops.Close() })
+	d.sayStopped()
+	d.segments, err = segment.New(segment.Config{
+		Store: d.store, HighWater: d.marks, Clock: d.clk,
+		Wait: d.cfg.Segment.Wait, Refresh: d.cfg.Segment.Refresh, Notify: d.super.segment(d.events.segment), Fetched: d.metrics.Fetched,
+	})
+	if err != nil {
+		return err
+	}
+	d.super.serves(d.segments, kept.Kind())
+	d.metrics.SetSegments(d.segments)
+	return d.deps.Reload.Join(func(cfg settings.Config) (func(), error) {
+		return d.segments.PrepareTimes(cfg.Segment.Wait, cfg.Segment.Refresh)
+	})
+}
+
+// mostNamed is how many stopped tags a log line names.
+const mostNamed = 20
+
+// sayStopped logs which tags are stopped at the start, in case nobody remembers.
+func (d *daemon) sayStopped() {
+	list := d.stops.All()
+	if len(list) == 0 {
+		return
+	}
+	var tags []string
+	for _, stop := range list[:min(len(list), mostNamed)] {
+		tags = append(tags, stop.Tag)
+	}
+	d.log.Warn().Int("stopped", len(list)).Strs("tags", tags).Msg("tags are stopped on this daemon, as they were when it ended: leafd segment start lets them run")
+}
+
+// runWorker claims the worker ID, which may have to wait for the clock, and
+// issues snowflake IDs until ctx is done.
+func (d *daemon) runWorker(start, ctx context.Context) error {
+	w, err := d.startWorker(start)
+	if err != nil {
+		if errors.Is(err, context.Canceled) && start.Err() != nil {
+			return nil //nolint:nilerr // stopped while it waited: nothing was issued
+		}
+		d.events.startFailed(err)
+		return err
+	}
+	layout := d.cfg.Snowflake.Layout
+	ids, err := snowflake.New(snowflake.Config{
+		Layout: layout, Datacenter: d.cfg.Snowflake.Datacenter, Worker: w.ID(), Clock: d.clk,
+		Fence: w, Floor: w.Floor(), Jitter: d.cfg.Snowflake.SequenceJitter,
+	})
+	if err != nil {
+		return errors.Join(err, w.Close(ctx, w.Floor()-1))
+	}
+	if err := d.deps.Reload.Join(func(cfg settings.Config) (func(), error) { return w.PrepareThreshold(cfg.Clock.Threshold) }); err != nil {
+		return errors.Join(err, w.Close(ctx, w.Floor()-1))
+	}
+	// The last ID is known only once none can follow it, so the generator
+	// stops before the last report, whatever else is still going on.
+	d.onClose("the last report", func(ctx context.Context) error { return w.Close(ctx, ids.Stop()) })
+
+	var actors oklog.Group
+	d.add(ctx, &actors, w.Run)
+	d.add(ctx, &actors, func(ctx context.Context) error { return w.Watch(ctx, ids) })
+	d.serveBackend(ids, w)
+	d.measureWorker(ids, w)
+	d.sayIssuing(w)
+	d.super.issues(ids, w, d.registry != nil)
+	return actors.Run()
+}
+
+// drain ends the HTTP side: not ready, requests in flight finished, connections
+// closed. Requests that are not finished in time are given up.
+func (d *daemon) drain(ctx context.Context, giveUp func()) {
+	cfg := d.deps.Reload.current()
+	d.server.Drain()
+	d.log.Info().Dur("drain_delay_ms", cfg.HTTP.DrainDelay).Msg("stopping: not ready, finishing what is in flight")
+	d.super.stopping(cfg.HTTP.DrainDelay + cfg.HTTP.ShutdownTimeout + closeTimeout + stopSlack)
+	background := context.WithoutCancel(ctx)
+	if d.serving.Load() { // a load balancer may have seen us ready
+		_ = d.clk.Sleep(background, cfg.HTTP.DrainDelay) // its context never ends
+	}
+	bounded, cancel := context.WithTimeout(background, cfg.HTTP.ShutdownTimeout)
+	defer cancel()
+	if err := d.server.Shutdown(bounded); err != nil {
+		d.log.Warn().Err(err).Msg("requests in flight were given up")
+	}
+	giveUp()
+}
+
+func (d *daemon) onClose(name string, fn func(context.Context) error) {
+	d.closers = append(d.closers, closer{name: name, fn: fn})
+}
+
+// closeTimeout bounds what a stop may take after the last request.
+const closeTimeout = 5 * time.Second
+
+// close undoes the start, the last step first. A step that fails stops none of the
+// others.
+func (d *daemon) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	var failed []error
+	for i := len(d.closers) - 1; i >= 0; i-- {
+		if err := d.closers[i].fn(ctx); err != nil {
+			failed = append(failed, fmt.Errorf("closing %s: %w", d.closers[i].name, err))
+		}
+	}
+	d.closeListeners()
+	d.closers = nil
+	if len(failed) == 0 {
+		d.log.Info().Msg("stopped")
+	}
+	return errors.Join(failed...)
+}

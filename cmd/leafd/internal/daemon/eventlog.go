@@ -1,0 +1,136 @@
+package daemon
+
+import (
+	"strconv"
+
+	"github.com/rs/zerolog"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/alarm"
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/state"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
+	"github.com/leafd/leafd/zkreg/zksession"
+)
+
+// eventLog turns the events of the packages into log lines and alarms, one for each
+// change of state.
+type eventLog struct {
+	log    zerolog.Logger
+	alarms *alarm.Alarms
+}
+
+// worker logs the events of a worker.
+func (l *eventLog) worker(e worker.Event) {
+	switch e.Kind {
+	case worker.EventFirstStart:
+		l.log.Info().Msg("no record of an earlier run: first start")
+	case worker.EventWaiting:
+		l.log.Warn().Stringer("ceiling", e.Until).Dur("wait_ms", e.Wait).Msg("the last stop was unclean: waiting until its ceiling has passed")
+	case worker.EventReportFailing:
+		l.alarms.Raise(alarm.ReportFailing, "the ceiling can't be recorded: issuing ends when the clock reaches it", alarm.Err(e.Err))
+	case worker.EventReportRecovered:
+		l.log.Info().Msg("the ceiling is recorded again")
+	case worker.EventClockJumped:
+		l.alarms.Raise(alarm.ClockJumped, "the clock jumped ahead: issuing ends at the recorded ceiling", alarm.Err(e.Err))
+	case worker.EventFenced:
+		l.alarms.Raise(alarm.WorkerFenced, "fenced: nothing is issued until a restart", alarm.Err(e.Err))
+	case worker.EventClockBehind:
+		l.alarms.Raise(alarm.ClockBackwards, "the clock is behind the last ID: issuing is refused", alarm.Err(e.Err))
+	case worker.EventClockRefused:
+		l.alarms.Raise(alarm.ClockBackwards, "the clock was behind the last ID for a moment: calls were refused", alarm.F("refused", e.Refused))
+	case worker.EventStalled:
+		l.alarms.Raise(alarm.IssuingStalled, "issuing is refused", alarm.Err(e.Err))
+	case worker.EventResumed:
+		l.log.Info().Uint64("refused", e.Refused).Msg("issuing again")
+	default:
+		l.registry(e)
+	}
+}
+
+// registry logs the events of a worker about the registry and the peers.
+func (l *eventLog) registry(e worker.Event) {
+	switch e.Kind { //nolint:exhaustive // worker has the others
+	case worker.EventRecordLost:
+		l.log.Warn().Err(e.Err).Msg("the local record is lost: ZooKeeper's entry replaces it")
+	case worker.EventRenamed:
+		l.log.Warn().Str("was", e.Text).Msg("the node has another name than the local record: it gets a worker ID of its own")
+	case worker.EventRemoved:
+		l.log.Warn().Str("was", e.Text).Msg("our entry is gone from ZooKeeper: a worker ID is claimed again")
+	case worker.EventOffline:
+		l.alarms.Raise(alarm.RegistryUnreachable, "ZooKeeper can't be reached: starting from the local record", alarm.Err(e.Err))
+	case worker.EventConfirmed:
+		l.log.Info().Msg("ZooKeeper has confirmed the local record")
+	case worker.EventRegistryLost:
+		l.alarms.Raise(alarm.RegistryUnreachable, "ZooKeeper takes no report: issuing goes on by the local record", alarm.Err(e.Err))
+	case worker.EventRegistryBack:
+		l.log.Info().Msg("ZooKeeper takes reports again")
+	case worker.EventRecordFailing:
+		l.alarms.Raise(alarm.RecordFailing, "the data directory takes no record: issuing goes on while ZooKeeper does", alarm.Err(e.Err))
+	case worker.EventRecordBack:
+		l.log.Info().Msg("the data directory takes records again")
+	case worker.EventPeersSilent:
+		l.alarms.Raise(alarm.PeersSilent, "no peer tells its clock: ours goes unchecked", alarm.Err(e.Err))
+	case worker.EventPeersDisagree:
+		l.alarms.Raise(alarm.PeersDisagree, "most peers have another time: not ready; IDs are issued on", alarm.Err(e.Err))
+	case worker.EventPeersAgree:
+		l.log.Info().Msg("the peers have our time again: ready")
+	case worker.EventJumpConfirmed:
+		l.log.Warn().Str("jump", e.Text).Msg("the clock jumped ahead, and the peers confirm it: going on")
+	}
+}
+
+// startFailed raises the alarm for a start that the guards refused.
+func (l *eventLog) startFailed(err error) {
+	if s, ok := state.RefusedStart(err); ok {
+		l.alarms.Raise(alarm.Code(s.Alarm), s.Start, alarm.Err(err))
+	}
+}
+
+// zookeeper logs the events of the connection to ZooKeeper.
+func (l *eventLog) zookeeper(e zksession.Event) {
+	switch e.Kind {
+	case zkreg.EventDataLost:
+		l.alarms.Raise(alarm.RegistryDataLost, "ZooKeeper has lost its data: our worker ID was put back", alarm.Err(e.Err))
+	case zkreg.EventRestored:
+		l.alarms.Raise(alarm.RegistryRestored, "ZooKeeper was set back to an earlier state: our entry was written again", alarm.Err(e.Err))
+	case zksession.EventDisconnected:
+		if e.Err == nil { // we closed it
+			l.log.Debug().Str("server", e.Server).Msg("ZooKeeper: disconnected")
+			return
+		}
+		l.log.Warn().Str("server", e.Server).AnErr("reason", e.Err).Msg("ZooKeeper: disconnected")
+	case zksession.EventConnected:
+		l.log.Info().Str("server", e.Server).Str("session", strconv.FormatInt(e.Session, 16)).Msg("ZooKeeper: connected")
+	default: // the worker reports it too where it matters
+		l.log.Warn().Str("server", e.Server).AnErr("reason", e.Err).Msgf("ZooKeeper: %s", e.Kind)
+	}
+}
+
+// segment logs the events of the segment service.
+func (l *eventLog) segment(e segment.Event) {
+	switch e.Kind {
+	case segment.KindLoaded:
+		l.log.Info().Int64("tags", e.Count).Msg("segment tags loaded")
+	case segment.KindTagAdded:
+		l.log.Info().Str("tag", e.Tag).Msg("tag added")
+	case segment.KindTagRemoved:
+		l.log.Info().Str("tag", e.Tag).Msg("tag removed")
+	case segment.KindTagChanged:
+		l.log.Info().Str("tag", e.Tag).Int64("old_step", e.OldStep).Int64("new_step", e.NewStep).Msg("tag changed")
+	case segment.KindLoadFailed:
+		l.alarms.Raise(alarm.SegmentStore, "the segment tags can't be read: the known ones are served on", alarm.Err(e.Err))
+	case segment.KindLoadRecovered:
+		l.log.Info().Int64("tags", e.Count).Msg("the segment tags can be read again")
+	case segment.KindFetchFailed:
+		l.alarms.Raise(alarm.SegmentStore, "no range can be fetched: the tag is served from memory while that lasts", alarm.F("tag", e.Tag), alarm.Err(e.Err))
+	case segment.KindRegressed:
+		l.alarms.Raise(alarm.SegmentRegressed, "max_id went backwards: its ranges are refused", alarm.F("tag", e.Tag), alarm.F("highest_seen", e.High), alarm.Err(e.Err))
+	case segment.KindBadRow:
+		l.alarms.Raise(alarm.SegmentBadRow, "the row can't be used: its ranges are refused", alarm.F("tag", e.Tag), alarm.Err(e.Err))
+	case segment.KindMarkFailed:
+		l.alarms.Raise(alarm.SegmentMark, "the highest ID can't be kept in the data directory: new ranges are refused", alarm.F("tag", e.Tag), alarm.Err(e.Err))
+	case segment.KindFetchRecovered:
+		l.log.Info().Str("tag", e.Tag).Int64("failures", e.Count).Msg("ranges are fetched again")
+	}
+}

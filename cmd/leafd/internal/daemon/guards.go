@@ -1,0 +1,40 @@
+package daemon
+
+import (
+	"errors"
+	"time"
+
+	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/worker"
+)
+
+// guards is how far this daemon is from having to stop issuing, as GET
+// /api/overview shows it. It makes no request.
+func (d *daemon) guards(w *worker.Worker) server.Guards {
+	stats := w.Stats()
+	ceiling := w.Ceiling()
+	g := server.Guards{
+		Fenced: errors.Is(w.Check(), worker.ErrFenced), Ceiling: ceiling,
+		CeilingLead: server.Milliseconds(d.cfg.Clock.CeilingLead), ReportInterval: server.Milliseconds(d.cfg.Clock.ReportInterval),
+		ReportAge: server.Milliseconds(stats.File.Age), Registry: "standalone",
+	}
+	if ceiling != 0 {
+		g.CeilingDistance = server.Milliseconds(ceiling.Sub(d.clk.Read().Wall()))
+	}
+	if d.registry == nil {
+		return g
+	}
+	session := d.registry.Session()
+	g.Registry, g.RegistryServer = string(session.State), session.Server
+	g.RegistryFor = server.Milliseconds(time.Since(session.Since))
+	g.RegistryFailing = w.Registry() != nil
+	if stats.Registered {
+		age := server.Milliseconds(stats.Registry.Age)
+		g.RegistryAge = &age
+	}
+	if stats.Leased {
+		lease := server.Milliseconds(stats.UntilLease)
+		g.RegistryLease = &lease
+	}
+	return g
+}

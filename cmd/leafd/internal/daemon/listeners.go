@@ -1,0 +1,140 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+
+	oklog "github.com/oklog/run"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/alarm"
+	"github.com/leafd/leafd/server"
+)
+
+// opened is a listener that the server is to serve.
+type opened struct {
+	net.Listener
+	surface server.Surface
+}
+
+// hasAdmin tells whether the admin surface has a listener of its own.
+func (d *daemon) hasAdmin() bool {
+	return d.cfg.Listen.Admin != "" || d.deps.Inherited[settings.AdminSocket] != nil
+}
+
+// openListeners opens every listener, the public one first: a daemon without one of
+// its addresses has touched nothing. close closes them, served or not.
+func (d *daemon) openListeners(ctx context.Context) error {
+	if d.cfg.Listen.TLS.Cert != "" {
+		var err error
+		if d.certificates, err = server.OpenCertificates(d.cfg.Listen.TLS, 0, d.events.certificate); err != nil {
+			return settings.AsUsage(err)
+		}
+		look := func(settings.Config) (func(), error) { return d.certificates.Look, nil }
+		if err := d.deps.Reload.Join(look); err != nil {
+			return err
+		}
+	}
+	public := d.deps.Inherited[settings.PublicSocket]
+	if public == nil {
+		var err error
+		if public, err = ListenTCP(ctx, d.cfg.Listen.Address); err != nil {
+			return fmt.Errorf("listening on %s (--listen): %w", d.cfg.Listen.Address, err)
+		}
+	}
+	d.listener = public
+	d.opened = append(d.opened, opened{d.secured(public, server.Public), server.Public})
+	line := d.log.Info().Stringer("listen", public.Addr())
+	if d.cfg.Listen.Unix != "" {
+		ln, err := listenUnix(ctx, d.cfg.Listen.Unix, d.cfg.Listen.SocketMode)
+		if err != nil {
+			return fmt.Errorf("listening on the unix socket %s (--listen-unix): %w", d.cfg.Listen.Unix, err)
+		}
+		d.opened = append(d.opened, opened{ln, server.Public})
+		line = line.Str("listen_unix", d.cfg.Listen.Unix)
+	}
+	if d.hasAdmin() {
+		ln, err := d.listenAdmin(ctx)
+		if err != nil {
+			return fmt.Errorf("listening on %s (--admin-listen): %w", d.cfg.Listen.Admin, err)
+		}
+		d.opened = append(d.opened, opened{d.secured(ln, server.Admin), server.Admin})
+		line = line.Stringer("admin_listen", ln.Addr())
+	}
+	line.Bool("tls", d.certificates != nil).Str("version", d.deps.Version).Str("data_dir", d.cfg.DataDir).Msg("leafd starts")
+	return nil
+}
+
+func (d *daemon) listenAdmin(ctx context.Context) (net.Listener, error) {
+	if ln := d.deps.Inherited[settings.AdminSocket]; ln != nil {
+		return ln, nil
+	}
+	if path, ok := strings.CutPrefix(d.cfg.Listen.Admin, settings.UnixScheme); ok {
+		return listenUnix(ctx, path, d.cfg.Listen.SocketMode)
+	}
+	return ListenTCP(ctx, d.cfg.Listen.Admin)
+}
+
+// secured puts TLS on a TCP listener where there is a certificate.
+func (d *daemon) secured(ln net.Listener, surface server.Surface) net.Listener {
+	if _, tcp := ln.Addr().(*net.TCPAddr); d.certificates == nil || !tcp {
+		return ln
+	}
+	return tls.NewListener(ln, d.certificates.Server(d.cfg.ClientsNeedCert(surface)))
+}
+
+// selfTLS is the TLS of the watchdog's requests to the public listener; nil: none.
+func (d *daemon) selfTLS() *tls.Config {
+	if d.certificates == nil {
+		return nil
+	}
+	return d.certificates.Client(false)
+}
+
+// addListeners adds the serving of all listeners to the group. The first to end has
+// drain called, once, which ends the others too.
+func (d *daemon) addListeners(actors *oklog.Group, drain func()) {
+	interrupt := func(error) { drain() }
+	for _, ln := range d.opened {
+		actors.Add(func() error {
+			if d.deps.Inherited[ln.surface.String()] != nil {
+				d.super.hold()
+			}
+			return d.server.Serve(ln.Listener, ln.surface)
+		}, interrupt)
+		interrupt = func(error) {}
+	}
+	if d.certificates != nil {
+		life, end := context.WithCancel(context.Background())
+		actors.Add(func() error { return d.certificates.Run(life) }, func(error) { end() })
+	}
+}
+
+// closeListeners closes what the server may not have come to serve.
+func (d *daemon) closeListeners() {
+	for _, ln := range d.opened {
+		_ = ln.Close() // the server has closed it where it came to serve
+	}
+	for _, ln := range d.deps.Inherited {
+		_ = ln.Close()
+	}
+}
+
+// certificate logs the events of the certificate.
+func (l *eventLog) certificate(e server.CertificateEvent) {
+	switch e.Kind {
+	case server.CertificateLoaded:
+		l.log.Info().Str("subject", e.Subject).Time("expires", e.Expires).Msg("the certificate's files have changed, and are in use")
+	case server.CertificateRefused:
+		l.alarms.Raise(alarm.CertificateRefused, "the changed certificate can't be used: the one before stays", alarm.F("subject", e.Subject), alarm.F("expires", e.Expires.UTC().Format(time.RFC3339)), alarm.Err(e.Err))
+	case server.CertificateExpiring:
+		l.alarms.Raise(alarm.CertificateExpiring, "the certificate ends soon", alarm.F("subject", e.Subject), alarm.F("expires", e.Expires.UTC().Format(time.RFC3339)))
+	case server.CertificateExpired:
+		l.alarms.Raise(alarm.CertificateExpiring, "the certificate has ended: clients refuse it", alarm.F("subject", e.Subject), alarm.F("expires", e.Expires.UTC().Format(time.RFC3339)))
+	}
+}

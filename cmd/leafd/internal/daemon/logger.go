@@ -1,0 +1,48 @@
+package daemon
+
+import (
+	"io"
+	"os"
+	"sync/atomic"
+
+	"github.com/mattn/go-isatty"
+	"github.com/rs/zerolog"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+)
+
+// LogLevel is the least severe level that is logged. Unlike a logger's own it may
+// change while the daemon runs, for every logger that was made from the first one;
+// zerolog's global level would change for whatever else runs in the process.
+type LogLevel struct{ least atomic.Int32 }
+
+// Run implements zerolog.Hook.
+func (l *LogLevel) Run(e *zerolog.Event, level zerolog.Level, _ string) {
+	if level < zerolog.Level(l.least.Load()) { //nolint:gosec // set stores levels, -1 to 7
+		e.Discard()
+	}
+}
+
+func (l *LogLevel) set(level zerolog.Level) { l.least.Store(int32(level)) }
+
+// NewLogger returns the log that level and format ask for, written to w, and the
+// level, to change it.
+func NewLogger(w io.Writer, level, format string) (zerolog.Logger, *LogLevel, error) {
+	parsed, err := zerolog.ParseLevel(level)
+	if err != nil {
+		return zerolog.Nop(), nil, settings.Usagef("log-level is %q: %w", level, err)
+	}
+	terminal := IsTerminal(w)
+	if format == "console" || format == "auto" && terminal {
+		w = zerolog.ConsoleWriter{Out: w, NoColor: !terminal, TimeFormat: "15:04:05.000"}
+	}
+	least := &LogLevel{}
+	least.set(parsed)
+	return zerolog.New(w).Hook(least).With().Timestamp().Logger(), least, nil
+}
+
+// IsTerminal tells whether w is a terminal.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}

@@ -1,0 +1,29 @@
+package daemon
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leafd/leafd/server/metrics"
+	"github.com/leafd/leafd/server/state"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+)
+
+// openMetrics registers the daemon's metrics beside those of server and alarm. Most
+// have values once the part that they measure has started.
+func (d *daemon) openMetrics(registry *prometheus.Registry) error {
+	cfg := metrics.Config{Registerer: registry, Clock: d.clk, Ready: d.server.Ready}
+	if d.cfg.Snowflake.On {
+		cfg.States = state.Workers()
+	}
+	var err error
+	d.metrics, err = metrics.New(cfg)
+	return err
+}
+
+// measureWorker shows the worker ID and the generator from now on.
+func (d *daemon) measureWorker(ids *snowflake.Generator, w *worker.Worker) {
+	d.metrics.SetSnowflake(metrics.Snowflake{
+		Worker: w, Generator: ids, Layout: d.cfg.Snowflake.Layout, State: func() string { return workerState(ids, w) },
+	})
+}

@@ -1,0 +1,94 @@
+package daemon
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rs/zerolog"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+)
+
+// prepare has a part of the daemon check the settings of cfg. commit applies them, and
+// can't fail; err says why the part refuses them. Neither may block.
+type prepare func(cfg settings.Config) (commit func(), err error)
+
+// Reloader passes settings that have changed on to the parts of the daemon. It keeps:
+//
+//	daemon.L1  All or nothing: no part changes before every setting was read and found
+//	    right, and every part has agreed.
+//	daemon.L2  Only what Config.WithLive copies ever reaches a part. Who this daemon is
+//	    (node, data directory, ZooKeeper, worker ID, layout, where it listens) stays as
+//	    at the start until the process ends.
+//	daemon.L3  No request waits for a reload: the settings that it needs are replaced in one
+//	    atomic step.
+//	daemon.L4  A part that joins after a reload gets the settings of that reload.
+//	daemon.L5  Reloads happen one after the other. A signal that comes during one makes
+//	    another after it.
+type Reloader struct {
+	cfg atomic.Pointer[settings.Config] // the start's, with all reloads since; atomic, because a stop must not wait for a reload
+
+	mu    sync.Mutex
+	parts []prepare // mu protects
+}
+
+// NewReloader returns a Reloader of a daemon that starts with cfg.
+func NewReloader(cfg settings.Config) *Reloader {
+	r := &Reloader{}
+	r.cfg.Store(&cfg)
+	return r
+}
+
+// current returns the settings as they are now.
+func (r *Reloader) current() settings.Config { return *r.cfg.Load() }
+
+// Join adds a part, which gets the settings as they are now, and those of every
+// reload to come (daemon.L4).
+func (r *Reloader) Join(part prepare) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	commit, err := part(r.current())
+	if err != nil {
+		return err
+	}
+	commit()
+	r.parts = append(r.parts, part)
+	return nil
+}
+
+// apply commits to all parts what may change of next (daemon.L1, daemon.L2).
+func (r *Reloader) apply(next settings.Config) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	merged := r.current().WithLive(next)
+	commits := make([]func(), 0, len(r.parts))
+	var refused []error
+	for _, part := range r.parts {
+		commit, err := part(merged)
+		refused = append(refused, err)
+		commits = append(commits, commit)
+	}
+	if err := errors.Join(refused...); err != nil {
+		return err
+	}
+	for _, commit := range commits {
+		commit()
+	}
+	r.cfg.Store(&merged)
+	return nil
+}
+
+// Prepare makes the log a part that reloads.
+func (l *LogLevel) Prepare(cfg settings.Config) (commit func(), err error) {
+	parsed, err := zerolog.ParseLevel(cfg.Log.Level)
+	return func() { l.set(parsed) }, err
+}
+
+func (d *daemon) prepareServer(cfg settings.Config) (commit func(), err error) {
+	return d.server.PrepareLive(cfg.Live())
+}
+
+func (d *daemon) prepareAlarms(cfg settings.Config) (commit func(), err error) {
+	return d.events.alarms.Targets(cfg.Alarm.Webhook, cfg.Alarm.Exec)
+}

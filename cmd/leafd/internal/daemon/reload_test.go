@@ -1,0 +1,98 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+)
+
+// daemon.L1: one part that refuses keeps all of them from changing.
+func TestReloadIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	r := NewReloader(settings.Config{Node: "n", Limits: settings.Limits{MaxBatch: 1}})
+	var took []int
+	var refuse error
+	record := func(cfg settings.Config) (func(), error) {
+		return func() { took = append(took, cfg.Limits.MaxBatch) }, nil
+	}
+	require.NoError(t, r.Join(record))
+	require.NoError(t, r.Join(func(settings.Config) (func(), error) { return func() {}, refuse }))
+	require.Equal(t, []int{1}, took)
+
+	refuse = io.ErrUnexpectedEOF
+	require.ErrorIs(t, r.apply(settings.Config{Limits: settings.Limits{MaxBatch: 2}}), refuse)
+	require.Equal(t, []int{1}, took)
+	require.Equal(t, 1, r.current().Limits.MaxBatch)
+
+	refuse = nil
+	require.NoError(t, r.apply(settings.Config{Node: "another", Limits: settings.Limits{MaxBatch: 3}}))
+	require.Equal(t, []int{1, 3}, took)
+	require.Equal(t, "n", r.current().Node, "daemon.L2")
+	require.NoError(t, r.Join(record))
+	require.Equal(t, []int{1, 3, 3}, took, "daemon.L4")
+	require.Error(t, r.Join(func(settings.Config) (func(), error) { return nil, errors.New("no") }))
+}
+
+// A change of the level reaches every logger, those too that others made from the first.
+func TestLogLevelChanges(t *testing.T) {
+	t.Parallel()
+	var b clitest.LockedBuffer
+	log, level, err := NewLogger(&b, "warn", "json")
+	require.NoError(t, err)
+	derived := log.With().Str("part", "one").Logger()
+	derived.Info().Msg("unseen")
+	commit, err := level.Prepare(settings.Config{Log: settings.Log{Level: "debug"}})
+	require.NoError(t, err)
+	derived.Info().Msg("unseen still")
+	commit()
+	derived.Debug().Msg("seen")
+	log.Trace().Msg("unseen")
+	require.Equal(t, 1, strings.Count(b.String(), "\n"), b.String())
+	require.Contains(t, b.String(), `"message":"seen"`)
+	_, err = level.Prepare(settings.Config{Log: settings.Log{Level: "loud"}})
+	require.Error(t, err)
+}
+
+func TestLogger(t *testing.T) {
+	for _, tc := range []struct {
+		name, level, format string
+		json                bool
+		lines               int
+	}{
+		{"auto, no terminal", "info", "auto", true, 2},
+		{"json", "debug", "json", true, 3},
+		{"console", "warn", "console", false, 1},
+		{"error", "error", "json", true, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var b clitest.LockedBuffer
+			log, _, err := NewLogger(&b, tc.level, tc.format)
+			require.NoError(t, err)
+			log.Debug().Msg("one")
+			log.Info().Msg("two")
+			log.Warn().Str("node", "n").Msg("three")
+			lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+			if tc.lines == 0 {
+				require.Empty(t, b.String())
+				return
+			}
+			require.Len(t, lines, tc.lines)
+			for _, line := range lines {
+				require.Equal(t, tc.json, json.Valid([]byte(line)), line)
+				require.NotContains(t, line, "\x1b", "no colour where there is no terminal")
+			}
+			require.Contains(t, lines[len(lines)-1], "three")
+		})
+	}
+	_, _, err := NewLogger(io.Discard, "loud", "json")
+	require.Error(t, err)
+	var usage *settings.UsageError
+	require.ErrorAs(t, err, &usage)
+}

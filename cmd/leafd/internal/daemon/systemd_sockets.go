@@ -1,0 +1,59 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+
+	"github.com/coreos/go-systemd/v22/activation"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+)
+
+// maxSockets is more than any service manager passes.
+const maxSockets = 1024
+
+// errSocket is returned for sockets that leafd was started with and can't serve: clients
+// of a socket that nobody serves would wait for ever.
+var errSocket = errors.New("sockets passed by systemd (LISTEN_FDS)")
+
+// InheritedSockets returns the listening sockets that the process was started with,
+// by name; nil where there are none. It removes the variables that name them, so that
+// programs which leafd runs get neither the variables nor the sockets.
+func InheritedSockets() (map[string]net.Listener, error) {
+	// activation allocates room for as many as the variable says.
+	if n, err := strconv.Atoi(os.Getenv("LISTEN_FDS")); err == nil && n > maxSockets {
+		return nil, settings.AsUsage(fmt.Errorf("%w: LISTEN_FDS is %d: leafd serves two at most", errSocket, n))
+	}
+	files := activation.Files(true)
+	if len(files) == 0 {
+		return nil, nil
+	}
+	sockets := make(map[string]net.Listener, len(files))
+	for _, f := range files {
+		name := f.Name()
+		// A single socket of any other name is meant for the listener that leafd always has.
+		if len(files) == 1 && name != settings.AdminSocket {
+			name = settings.PublicSocket
+		}
+		ln, err := net.FileListener(f)
+		if cerr := f.Close(); err == nil { // FileListener has a descriptor of its own
+			err = cerr
+		}
+		switch {
+		case err != nil:
+			err = fmt.Errorf("%w: %q is no listening stream socket: %w", errSocket, name, err)
+		case name != settings.PublicSocket && name != settings.AdminSocket:
+			err = fmt.Errorf("%w: %q on %s: want FileDescriptorName=%s or %s", errSocket, name, ln.Addr(), settings.PublicSocket, settings.AdminSocket)
+		case sockets[name] != nil:
+			err = fmt.Errorf("%w: there are two named %q, on %s and on %s: leafd serves one", errSocket, name, sockets[name].Addr(), ln.Addr())
+		}
+		if err != nil {
+			return nil, settings.AsUsage(err)
+		}
+		sockets[name] = ln
+	}
+	return sockets, nil
+}

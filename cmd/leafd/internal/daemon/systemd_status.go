@@ -1,0 +1,94 @@
+package daemon
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/state"
+	"github.com/leafd/leafd/worker"
+)
+
+// line is the daemon's state in one line, as `systemctl status` shows it: the worker,
+// the clock, the stores.
+func (s *supervisor) line() string {
+	s.mu.Lock()
+	now, failing := s.parts, len(s.failing)
+	s.mu.Unlock()
+	// The rest may wait for other locks, whose holders may wait for this one.
+	if now.phase == state.Stopping.Issuing {
+		return now.phase
+	}
+	var parts []string
+	switch {
+	case now.phase != "":
+		parts = append(parts, now.phase)
+	case now.work == nil:
+		parts = append(parts, "no snowflake IDs")
+	default:
+		parts = append(parts, now.worker()...)
+	}
+	if now.tags != nil {
+		parts = append(parts, now.segments(failing))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// parts are the parts that the status line names.
+type parts struct {
+	phase      string         // "" once the start is over
+	ids        checked        // nil until IDs are issued, and without snowflake IDs
+	work       *worker.Worker // as ids
+	zk         bool
+	tags       func() int // nil without segments
+	store      string     // what the tags come from
+	loadFailed bool       // the tags can't be read
+}
+
+func (p parts) worker() []string {
+	r := p.work.Record()
+	is := state.OfWorker(snowflakeReady(p.ids, p.work))
+	parts := []string{fmt.Sprintf("worker %d (%s) %s", r.WorkerID, r.Node, is.Issuing)}
+	if is.Clock != "" {
+		parts = append(parts, is.Clock)
+	}
+	switch {
+	case !p.zk:
+		parts = append(parts, "standalone")
+	case p.work.Registry() != nil:
+		parts = append(parts, "ZooKeeper OUT OF REACH")
+	default:
+		parts = append(parts, "ZooKeeper ok")
+	}
+	return parts
+}
+
+func (p parts) segments(failing int) string {
+	is := "ok"
+	switch {
+	case p.loadFailed:
+		is = "OUT OF REACH"
+	case failing > 0:
+		is = fmt.Sprintf("gives no range to %d", failing)
+	}
+	return fmt.Sprintf("%d tags, %s %s", p.tags(), p.store, is)
+}
+
+// segment notes what the status line says of the store, and passes the event on.
+func (s *supervisor) segment(next func(segment.Event)) func(segment.Event) {
+	return func(e segment.Event) {
+		s.mu.Lock()
+		switch e.Kind { //nolint:exhaustive // the others don't tell of the store
+		case segment.KindLoadFailed:
+			s.parts.loadFailed = true
+		case segment.KindLoaded, segment.KindLoadRecovered:
+			s.parts.loadFailed = false
+		case segment.KindFetchFailed, segment.KindRegressed, segment.KindBadRow, segment.KindMarkFailed:
+			s.failing[e.Tag] = struct{}{}
+		case segment.KindFetchRecovered, segment.KindTagRemoved:
+			delete(s.failing, e.Tag)
+		}
+		s.mu.Unlock()
+		next(e)
+	}
+}

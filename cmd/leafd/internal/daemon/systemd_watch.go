@@ -1,0 +1,149 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/state"
+	"github.com/leafd/leafd/worker"
+)
+
+// statusInterval is how often the status line is made; it is sent when it has changed.
+const statusInterval = time.Second
+
+// supervisor is the daemon's side of the service manager: the status line, READY=1, and
+// the watchdog's checks.
+type supervisor struct {
+	notify *Notifier // immutable
+	dog    *watchdog // immutable
+
+	issued chan struct{} // closed once IDs are issued, or the stop has begun
+	once   sync.Once     // closes issued
+
+	mu      sync.Mutex
+	loaded  func() bool         // mu protects; the tags were read; nil without segments
+	parts   parts               // mu protects
+	failing map[string]struct{} // mu protects; tags that get no range from the store
+}
+
+func newSupervisor(deps Deps) *supervisor {
+	n := deps.Notify
+	if n == nil {
+		n = &Notifier{log: deps.Log}
+	}
+	return &supervisor{
+		notify: n, dog: newWatchdog(n, deps.Log, deps.Watchdog), issued: make(chan struct{}),
+		parts: parts{phase: state.Starting.Issuing}, failing: map[string]struct{}{},
+	}
+}
+
+// startSlack is what a start may take above the waits that settings bound: the
+// data directory, the database, the peers.
+const startSlack = time.Minute
+
+// stopSlack is what a stop may take above what bounds its parts, on a slow machine.
+const stopSlack = 15 * time.Second
+
+// begin runs the supervision until end is called, which is when the daemon has come
+// down: a stop is watched like a start.
+func (s *supervisor) begin(cfg settings.Config) (end func()) {
+	// ZooKeeper and the recorded ceiling may each be waited for that long.
+	s.notify.Starting(2*cfg.Clock.StartupTimeout + startSlack)
+	ctx, cancel := context.WithCancel(context.Background())
+	var both sync.WaitGroup
+	both.Go(func() { s.dog.run(ctx) })
+	both.Go(func() { s.tellStatus(ctx) })
+	return func() {
+		cancel()
+		both.Wait()
+	}
+}
+
+// listening adds the check of the public listener.
+func (s *supervisor) listening(addr net.Addr, config *tls.Config) {
+	s.dog.add("listener", func(ctx context.Context) error { return askSelf(ctx, addr, config) })
+}
+
+// serves notes the segment service, and the kind of database behind it.
+func (s *supervisor) serves(segments *segment.Service, store string) {
+	s.dog.add("segments", segments.Stuck)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loaded, s.parts.tags, s.parts.store = segments.Loaded, segments.Len, store
+}
+
+// issues notes the worker, whose start is over: the daemon is ready. ids and w are
+// nil where snowflake IDs are switched off. The database isn't waited for: what it
+// has to give is served once it is there, and snowflake IDs don't need it.
+func (s *supervisor) issues(ids checked, w *worker.Worker, zk bool) {
+	if w != nil {
+		s.dog.add("worker", func(context.Context) error { return w.Stuck() })
+		s.dog.add("generator", func(context.Context) error {
+			_ = ids.Check() // that it returns is the point (daemon.D3)
+			_ = w.Check()
+			return nil
+		})
+	}
+	s.mu.Lock()
+	s.parts.phase, s.parts.ids, s.parts.work, s.parts.zk = "", ids, w, zk
+	s.mu.Unlock()
+	s.once.Do(func() { close(s.issued) })
+	s.notify.Status(s.line())
+	s.notify.Ready()
+}
+
+// holdBack is how long clients may wait in a socket of systemd for the start.
+const holdBack = time.Second
+
+// hold returns when IDs are issued, or holdBack is over. Clients that connect while
+// leafd is restarted wait in systemd's socket; accepted any earlier, they would get an
+// error. A start that has to wait for longer answers with that error.
+func (s *supervisor) hold() {
+	enough, cancel := context.WithTimeout(context.Background(), holdBack)
+	defer cancel()
+	select {
+	case <-s.issued:
+	case <-enough.Done():
+	}
+	s.mu.Lock()
+	loaded := s.loaded
+	s.mu.Unlock()
+	for loaded != nil && !loaded() && !s.dog.ends() && enough.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// stopping tells that the stop has begun, which takes within at most.
+func (s *supervisor) stopping(within time.Duration) {
+	s.dog.stop()
+	s.mu.Lock()
+	s.parts.phase = state.Stopping.Issuing
+	s.mu.Unlock()
+	s.once.Do(func() { close(s.issued) })
+	s.notify.Stopping(within)
+	s.notify.Status(s.line())
+}
+
+// tellStatus tells the status line on change, until ctx is done.
+func (s *supervisor) tellStatus(ctx context.Context) {
+	if s.notify.send == nil {
+		return
+	}
+	next := time.NewTicker(statusInterval)
+	defer next.Stop()
+	for {
+		if s.dog.stuck() == "" { // else line may not return, and the watchdog tells
+			s.notify.Status(s.line())
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+	}
+}

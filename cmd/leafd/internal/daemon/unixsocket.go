@@ -1,0 +1,130 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// errSocketInUse is returned for a unix socket that another process serves, or
+// may serve.
+var errSocketInUse = errors.New("another process has this unix socket; stop it, or choose another path")
+
+// unixSocket is a listener on a path. It keeps:
+//
+//	daemon.U1  A socket that a process may still serve is never removed: only one whose
+//	    connections are refused, which is what a dead process leaves behind.
+//	daemon.U2  Two daemons that start at once don't remove each other's: the
+//	    directory is locked from the check until the new socket is served.
+//	daemon.U3  At no moment may more users connect than the mode allows.
+//	daemon.U4  Close removes the path only while it is still this socket.
+type unixSocket struct {
+	net.Listener
+	path string
+	made fs.FileInfo // what stood at path when it was made
+
+	once sync.Once
+	err  error
+}
+
+// listenUnix listens on the unix socket path, which gets the permissions of mode.
+func listenUnix(ctx context.Context, path string, mode fs.FileMode) (ln net.Listener, err error) {
+	unlock, err := lockSockets(ctx, filepath.Dir(path)) // daemon.U2
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if err := removeStale(ctx, path); err != nil {
+		return nil, err
+	}
+	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		// Linux makes the file with the mode of the socket, less the umask. Where
+		// that isn't so, the chmod below is soon enough.
+		return raw.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), uint32(mode.Perm())) }) // daemon.U3
+	}}
+	below, err := lc.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if u, ok := below.(*net.UnixListener); ok {
+		u.SetUnlinkOnClose(false) // daemon.U4
+	}
+	if err = os.Chmod(path, mode.Perm()); err == nil {
+		var made fs.FileInfo
+		if made, err = os.Lstat(path); err == nil {
+			return &unixSocket{Listener: below, path: path, made: made}, nil
+		}
+	}
+	return nil, errors.Join(err, below.Close())
+}
+
+// Close removes the socket, and ends accepting; later calls do nothing.
+func (s *unixSocket) Close() error {
+	s.once.Do(func() {
+		now, err := os.Lstat(s.path)
+		switch {
+		case err == nil && os.SameFile(now, s.made): // daemon.U4
+			err = os.Remove(s.path)
+		case errors.Is(err, fs.ErrNotExist):
+			err = nil
+		}
+		s.err = errors.Join(err, s.Listener.Close())
+	})
+	return s.err
+}
+
+// removeStale removes the socket that a dead process left at path (daemon.U1).
+func removeStale(ctx context.Context, path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode()&fs.ModeSocket == 0:
+		return fmt.Errorf("%s exists and is not a socket: leafd does not remove it", path)
+	}
+	ctx, cancel := context.WithTimeout(ctx, socketProbe)
+	defer cancel()
+	var dialer net.Dialer
+	nc, err := dialer.DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		return errors.Join(errSocketInUse, nc.Close())
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return os.Remove(path)
+	default: // a full queue, no permission: somebody may be there
+		return fmt.Errorf("%w (%w)", errSocketInUse, err)
+	}
+}
+
+// lockSockets locks a directory against other daemons that create sockets in it. The
+// lock is on the directory itself: no file is left behind.
+func lockSockets(ctx context.Context, dir string) (unlock func() error, err error) {
+	const again = 10 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, 2*socketProbe)
+	defer cancel()
+	lock := flock.New(dir, flock.SetFlag(os.O_RDONLY))
+	if _, err := lock.TryLockContext(ctx, again); err != nil {
+		return nil, errors.Join(fmt.Errorf("locking the directory %s: %w", dir, err), lock.Close())
+	}
+	return lock.Close, nil
+}
+
+// ListenTCP is net.Listen.
+func ListenTCP(ctx context.Context, address string) (net.Listener, error) {
+	var lc net.ListenConfig
+	return lc.Listen(ctx, "tcp", address)
+}
+
+// socketProbe bounds the check whether a process serves a socket that is there.
+const socketProbe = 2 * time.Second

@@ -1,0 +1,87 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/worker"
+)
+
+// viewAge is how old GET /api/workers may be: ZooKeeper is asked no more often,
+// however many clients ask.
+const viewAge = 2 * time.Second
+
+// view is the cluster in GET /api/workers.
+type view struct {
+	d *daemon
+	w *worker.Worker
+
+	turn chan struct{} // holds a token while the registry is asked
+
+	mu   sync.Mutex
+	list []server.WorkerInfo // mu protects; never changed once stored
+	read time.Duration       // mu protects; monotonic time of list
+}
+
+func (d *daemon) newView(w *worker.Worker) *view {
+	return &view{d: d, w: w, turn: make(chan struct{}, 1)}
+}
+
+// workers lists the entries of the registry.
+func (v *view) workers(ctx context.Context) ([]server.WorkerInfo, error) {
+	if list := v.fresh(); list != nil {
+		return list, nil
+	}
+	select {
+	case v.turn <- struct{}{}:
+		defer func() { <-v.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if list := v.fresh(); list != nil { // the caller before us has asked
+		return list, nil
+	}
+	entries, err := v.d.registry.Entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := v.show(entries)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.list, v.read = list, v.d.clk.Mono()
+	return list, nil
+}
+
+func (v *view) fresh() []server.WorkerInfo {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.list == nil || v.d.clk.Mono()-v.read > viewAge {
+		return nil
+	}
+	return v.list
+}
+
+// show adds to the entries the offsets of the last comparison with the peers.
+func (v *view) show(entries []worker.Entry) []server.WorkerInfo {
+	samples, _, _ := v.w.Peers()
+	offsets := map[string]server.Milliseconds{}
+	for _, s := range samples {
+		if s.Err == nil {
+			offsets[s.Address] = server.Milliseconds(s.Offset)
+		}
+	}
+	list := make([]server.WorkerInfo, 0, len(entries))
+	for _, e := range entries {
+		info := server.WorkerInfo{
+			ID: e.WorkerID, Node: e.Node, Owner: e.Owner, Address: e.Address, State: string(e.State), Live: e.Live,
+			Ceiling: e.Ceiling, Timestamp: e.Timestamp,
+		}
+		if offset, known := offsets[e.Address]; known && e.Live && e.Node != v.d.cfg.Node {
+			info.Offset = &offset
+		}
+		list = append(list, info)
+	}
+	return list
+}

@@ -1,0 +1,167 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+)
+
+// The check of the own listener fails for silence and for a closed port, and for
+// nothing else (daemon.D3).
+func TestAskSelf(t *testing.T) {
+	t.Parallel()
+	accepting := func(t *testing.T, serve func(net.Conn)) net.Addr {
+		t.Helper()
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		var all sync.WaitGroup
+		all.Go(func() {
+			for {
+				conn, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				serve(conn)
+				_ = conn.Close()
+			}
+		})
+		t.Cleanup(func() { require.NoError(t, ln.Close()); all.Wait() })
+		return ln.Addr()
+	}
+	for name, c := range map[string]struct {
+		serve func(net.Conn)
+		stuck bool
+	}{
+		"answers":  {func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n") }, false},
+		"refuses":  {func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 503 Service Unavailable\r\n\r\n") }, false},
+		"hangs up": {func(net.Conn) {}, false},
+		"silent":   {func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			err := askSelf(ctx, accepting(t, c.serve), nil)
+			require.Equal(t, c.stuck, err != nil, "%v", err)
+		})
+	}
+	t.Run("closed", func(t *testing.T) {
+		t.Parallel()
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		require.NoError(t, ln.Close())
+		require.ErrorIs(t, askSelf(t.Context(), ln.Addr(), nil), syscall.ECONNREFUSED)
+	})
+	t.Run("no connection to be had", func(t *testing.T) {
+		t.Parallel()
+		require.NoError(t, own(os.NewSyscallError("socket", syscall.EMFILE)))
+		require.NoError(t, own(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EADDRNOTAVAIL)}))
+		require.Error(t, own(os.NewSyscallError("connect", syscall.ECONNREFUSED)))
+	})
+}
+
+func TestWatchdogRounds(t *testing.T) {
+	t.Parallel()
+	passes := func(context.Context) error { return nil }
+	fails := func(context.Context) error { return errors.New("stuck") }
+	for name, c := range map[string]struct {
+		checks []func(context.Context) error
+		stop   bool
+		fed    int64
+		stuck  string
+	}{
+		"all pass":            {checks: []func(context.Context) error{passes, passes}, fed: 1},
+		"one fails":           {checks: []func(context.Context) error{passes, fails}, stuck: "b: stuck"},          // daemon.D1
+		"all fail":            {checks: []func(context.Context) error{fails, fails}, stuck: "a: stuck; b: stuck"}, // daemon.D1
+		"stopping, all fail":  {checks: []func(context.Context) error{fails, fails}, stop: true, fed: 1},          // daemon.D5
+		"nothing to ask, yet": {fed: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, fed := fedBy(t, io.Discard)
+			for i, check := range c.checks {
+				w.add(string(rune('a'+i)), check)
+			}
+			if c.stop {
+				w.stop()
+			}
+			w.round(t.Context())
+			require.Equal(t, c.fed, fed.Load())
+			require.Equal(t, c.stuck, w.stuck())
+		})
+	}
+}
+
+// daemon.D2: a check that hangs fails every round until it returns, and is not asked again
+// meanwhile; the log tells of both.
+func TestWatchdogCheckThatHangs(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var log bytes.Buffer
+	w, fed := fedBy(t, lockedWriter{&mu, &log})
+	logged := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return log.String()
+	}
+	release, calls := make(chan struct{}), atomic.Int64{}
+	w.add("hangs", func(context.Context) error { calls.Add(1); <-release; return nil })
+	w.add("passes", func(context.Context) error { return nil })
+	w.round(t.Context())
+	require.Equal(t, "hangs: no answer within 20ms", w.stuck())
+	for range 3 {
+		w.round(t.Context())
+		require.Equal(t, "hangs: no answer yet", w.stuck())
+	}
+	require.EqualValues(t, 1, calls.Load())
+	require.Zero(t, fed.Load())
+	require.Eventually(t, func() bool { return strings.Contains(logged(), "a part of leafd is stuck") }, 10*time.Second, time.Millisecond)
+	close(release)
+	require.Eventually(t, func() bool { w.round(t.Context()); return fed.Load() > 0 }, 10*time.Second, time.Millisecond)
+	require.Empty(t, w.stuck())
+	require.Eventually(t, func() bool { return strings.Contains(logged(), "every part works again") }, 10*time.Second, time.Millisecond)
+	require.Equal(t, 2, strings.Count(logged(), "\n"), "one line for each change: %s", logged())
+}
+
+// Where systemd doesn't watch, nothing is checked.
+func TestWatchdogSwitchedOff(t *testing.T) {
+	t.Parallel()
+	w := newWatchdog(&Notifier{}, zerolog.Nop(), 0)
+	w.run(t.Context()) // returns at once: the context never ends
+}
+
+// fedBy returns a watchdog of short rounds, and how often it has fed.
+func fedBy(t *testing.T, log io.Writer) (*watchdog, *atomic.Int64) {
+	t.Helper()
+	fed := &atomic.Int64{}
+	n := &Notifier{log: zerolog.Nop(), send: func(state string) error {
+		if state == "WATCHDOG=1" {
+			fed.Add(1)
+		}
+		return nil
+	}}
+	return newWatchdog(n, zerolog.New(log), 60*time.Millisecond), fed
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	w  io.Writer
+}
+
+func (l lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}

@@ -1,0 +1,162 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+)
+
+// Thresholds of the warnings about the directory.
+const (
+	slowSync    = time.Second // a third of the default report interval
+	scarceBytes = 100 << 20
+	scarceNodes = 1000
+)
+
+// dataDir is the directory of a daemon's state. The daemon creates it where it is
+// missing and its parent is there.
+type dataDir struct {
+	path string
+	// only tells that nothing else remembers which IDs were issued: losing the
+	// directory at a reboot would repeat them.
+	only  bool
+	clock clock.Clock
+}
+
+// check finds out whether the directory is there or can be created, who owns it, on
+// what file system, with how much room, and whether a file in it can be written
+// durably: one is, and removed again. It reports data-dir, data-fs, data-space and
+// data-sync.
+func (d dataDir) check(_ context.Context, r *report) {
+	there := d.path
+	info, err := os.Stat(d.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		there = filepath.Dir(filepath.Clean(d.path))
+		if err := d.creatable(there); err != nil {
+			r.Fail("data-dir", err, fmt.Sprintf("create %s, owned by the user that leafd runs as, with mode 0700, or correct --data-dir", d.path))
+			return
+		}
+		r.OK("data-dir", "%s is missing: leafd creates it at its first start", d.path)
+	case err != nil:
+		r.Fail("data-dir", err, "correct --data-dir, or the rights of the directories above it")
+		return
+	case !info.IsDir():
+		r.Fail("data-dir", fmt.Errorf("%s is not a directory", d.path), "name a directory with --data-dir")
+		return
+	default:
+		d.rights(r, info)
+	}
+	d.fileSystem(r, there)
+	if there == d.path {
+		d.sync(r)
+	}
+}
+
+// creatable returns why the directory can't be created in parent.
+func (d dataDir) creatable(parent string) error {
+	info, err := os.Stat(parent)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s is missing, and so is the directory that it would be created in: %w", d.path, err)
+	case !info.IsDir():
+		return fmt.Errorf("%s can't be created: %s is not a directory", d.path, parent)
+	}
+	if err := writable(parent); err != nil {
+		return fmt.Errorf("%s is missing, and %s is not writable: %w", d.path, parent, err)
+	}
+	return nil
+}
+
+// rights checks owner and mode.
+func (d dataDir) rights(r *report, info fs.FileInfo) {
+	owner, known := ownerOf(info)
+	mode := info.Mode().Perm()
+	switch {
+	case known && owner != os.Geteuid() && os.Geteuid() == 0:
+		r.Warn("data-dir", fmt.Sprintf("%s belongs to user %d with mode %04o, and this is run as root: it finds out nothing about that user's rights", d.path, owner, mode),
+			"run leafd doctor as the user that leafd serve runs as")
+	case mode&0o022 != 0:
+		r.Warn("data-dir", fmt.Sprintf("%s can be written by others (mode %04o): they can replace the record of what was issued", d.path, mode), "chmod 0700 "+d.path)
+	default:
+		r.OK("data-dir", "%s, mode %04o", d.path, mode)
+	}
+}
+
+// fileSystem checks what the directory lies on, and the room there.
+func (d dataDir) fileSystem(r *report, path string) {
+	s, err := spaceOf(path)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return
+	}
+	if err != nil {
+		r.Fail("data-fs", fmt.Errorf("the file system of %s gives no answer: %w", path, err), "look at the mount and the kernel's log")
+		return
+	}
+	judgeFileSystem(r, path, s.kind, d.only)
+	switch {
+	case s.bytes < scarceBytes || s.nodes < scarceNodes && s.hasNodes:
+		r.Warn("data-space", fmt.Sprintf("%d MiB and %d inodes are free at %s", s.bytes>>20, s.nodes, path), "free space: a full disk takes no record, and issuing ends where ZooKeeper takes none either")
+	default:
+		r.OK("data-space", "%d MiB free", s.bytes>>20)
+	}
+}
+
+// judgeFileSystem reports data-fs.
+func judgeFileSystem(r *report, path, kind string, only bool) {
+	const local = "name a directory on a local disk with --data-dir"
+	switch kind {
+	case "nfs", "cifs", "smb", "smb2", "ceph", "fuse", "9p":
+		found := fmt.Sprintf("%s is on %s: locks and fsync there depend on others", path, kind)
+		if kind == "fuse" || kind == "9p" { // what is behind it can be anything, a local disk too
+			r.Warn("data-fs", found, local)
+			return
+		}
+		r.Fail("data-fs", errors.New(found), local)
+	case "tmpfs", "ramfs":
+		found := fmt.Sprintf("%s is on %s, which is empty after a reboot", path, kind)
+		if only {
+			r.Fail("data-fs", fmt.Errorf("%s: IDs would be issued a second time", found), local)
+			return
+		}
+		r.Warn("data-fs", found+": ZooKeeper and the database remember the most of it, but not all", local)
+	case "overlay":
+		r.Warn("data-fs", path+" is on overlay: in a container it goes when the container does", "mount a volume there")
+	default:
+		r.OK("data-fs", "%s", kind)
+	}
+}
+
+// sync writes a file durably, and removes it.
+func (d dataDir) sync(r *report) {
+	began := d.clock.Mono()
+	if err := writeDurably(d.path); err != nil {
+		r.Fail("data-sync", fmt.Errorf("no file can be written in %s: %w", d.path, err), "let the user that leafd runs as own the directory, on a file system that is mounted writable and has room")
+		return
+	}
+	took := d.clock.Mono() - began
+	if took > slowSync {
+		r.Warn("data-sync", fmt.Sprintf("writing a file durably took %s", took.Round(time.Millisecond)), "take a faster disk, or one with less to do: each report of the clock is written so")
+		return
+	}
+	r.OK("data-sync", "a file was written and synced in %s", took.Round(10*time.Microsecond))
+}
+
+func writeDurably(dir string) (err error) {
+	file, err := os.CreateTemp(dir, ".doctor-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(file.Name())) }()
+	_, err = file.Write(make([]byte, 4096))
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}

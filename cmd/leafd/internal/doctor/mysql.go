@@ -1,0 +1,134 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leafd/leafd/segment/sqlstore"
+)
+
+// mysql looks at the database of the segments.
+func (p *Patient) mysql(ctx context.Context, r *report) {
+	inspector, err := sqlstore.OpenInspector(p.Cfg.Segment.MySQL)
+	if err != nil {
+		r.Fail("mysql", err, "")
+		return
+	}
+	defer inspector.Close() //nolint:errcheck // it was only looked at
+	facts, err := inspector.Server(ctx)
+	if err != nil {
+		r.Fail("mysql", err, "look at the server, the network and --mysql; snowflake IDs need no database")
+		return
+	}
+	if facts.ReadOnly {
+		r.Fail("mysql", fmt.Errorf("%s, %s, is read-only: it is a replica, or a failover is under way", inspector.Place(), facts.Version), "point --mysql to the primary")
+	} else {
+		r.OK("mysql", "%s, version %s, isolation %s", inspector.Place(), facts.Version, facts.Isolation)
+	}
+	table, err := inspector.Table(ctx)
+	if err != nil {
+		do := ""
+		if errors.Is(err, sqlstore.ErrNoTable) {
+			do = "create it with deploy/leaf_alloc.sql, and GRANT SELECT, INSERT, UPDATE, DELETE on it to the user of --mysql, who sees no table without"
+		}
+		r.Fail("mysql-table", err, do)
+		return
+	}
+	judgeTable(r, table)
+	if p.judgePrivileges(ctx, r, inspector) {
+		rows, err := inspector.Tags(ctx)
+		if err != nil {
+			r.Fail("mysql-tags", err, "")
+			return
+		}
+		p.judgeTags(ctx, r, "mysql-tags", rows)
+	}
+}
+
+// judgeTable says whether ranges can be taken from the table, and each once.
+func judgeTable(r *report, t sqlstore.TableFacts) {
+	const check, see = "mysql-table", "see deploy/leaf_alloc.sql"
+	var wrong, odd []string
+	if t.View {
+		wrong = append(wrong, "leaf_alloc is a view")
+	} else if !t.Transactional {
+		wrong = append(wrong, fmt.Sprintf("its engine %s has no transactions, so that two clients can get one range (ALTER TABLE leaf_alloc ENGINE=InnoDB)", t.Engine))
+	}
+	if !t.UniqueTag {
+		wrong = append(wrong, "no key makes biz_tag unique (ALTER TABLE leaf_alloc ADD PRIMARY KEY (biz_tag))")
+	}
+	for _, want := range []struct {
+		name, what string
+		types      []string
+		needed     bool
+	}{
+		{"biz_tag", "a text", []string{"varchar", "char", "text", "tinytext", "varbinary", "binary"}, true},
+		{"max_id", "BIGINT", []string{"bigint"}, true},
+		{"step", "INT or BIGINT", []string{"int", "bigint", "mediumint"}, true},
+		{"description", "a text", []string{"varchar", "char", "text", "tinytext", "mediumtext", "longtext"}, false},
+		{"update_time", "TIMESTAMP or DATETIME", []string{"timestamp", "datetime"}, false},
+	} {
+		c, found := t.Columns[want.name]
+		text := fmt.Sprintf("column %s is %s: want %s", want.name, c.Type, want.what)
+		if !found {
+			text = fmt.Sprintf("column %s is missing (or hidden from the user)", want.name)
+		}
+		switch {
+		case found && slices.Contains(want.types, c.Type):
+		case want.needed:
+			wrong = append(wrong, text)
+		default:
+			odd = append(odd, text+"; leafd segment list fails")
+		}
+	}
+	if tag := t.Columns["biz_tag"]; tag.Collation != "" && !strings.HasSuffix(tag.Collation, "_bin") {
+		odd = append(odd, fmt.Sprintf("biz_tag has the collation %s, to which tags that differ in case alone are one: the table holds only one of them", tag.Collation))
+	}
+	if tag := t.Columns["biz_tag"]; tag.Length > 0 && tag.Length < 128 {
+		odd = append(odd, fmt.Sprintf("biz_tag has room for %d characters, and tags may have 128", tag.Length))
+	}
+	if t.Triggers > 0 {
+		odd = append(odd, fmt.Sprintf("the table has %d triggers: none may change max_id", t.Triggers))
+	}
+	switch {
+	case len(wrong) > 0:
+		r.Fail(check, errors.New(strings.Join(append(wrong, odd...), "; ")), see)
+	case len(odd) > 0:
+		r.Warn(check, strings.Join(odd, "; "), see)
+	default:
+		r.OK(check, "leaf_alloc has the columns and the keys that it should have, engine %s", t.Engine)
+	}
+}
+
+// judgePrivileges returns whether the tags may be read.
+func (p *Patient) judgePrivileges(ctx context.Context, r *report, inspector *sqlstore.Inspector) bool {
+	const check = "mysql-rights"
+	rights, err := inspector.Privileges(ctx)
+	if err == nil {
+		err = rights.Fetch
+	}
+	if err != nil {
+		r.Fail(check, err, "GRANT SELECT, UPDATE ON leaf_alloc TO the user of --mysql")
+		return false
+	}
+	var denied []string
+	for _, right := range []struct {
+		what string
+		err  error
+	}{{"created", rights.Create}, {"changed", rights.Edit}, {"deleted", rights.Delete}} {
+		if right.err != nil {
+			denied = append(denied, right.what)
+			err = cmp.Or(err, right.err)
+		}
+	}
+	if err != nil {
+		r.Warn(check, fmt.Sprintf("ranges can be taken, and tags can't be %s: %v", strings.Join(denied, ", "), err), "GRANT INSERT, UPDATE, DELETE, if leafd is to manage tags; else nothing")
+		return true
+	}
+	r.OK(check, "ranges can be taken; tags can be created, changed and deleted")
+	return true
+}

@@ -1,0 +1,115 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+)
+
+// SettingsResults are the results about the settings, which were read with err.
+func SettingsResults(cfg settings.Config, err error) []Result {
+	const check = "settings"
+	fix := func(text string) Result {
+		return Result{Check: check, Status: Fail, Found: text, Do: "correct it; leafd config shows what each setting comes to", Err: err}
+	}
+	var results []Result
+	if problems := settings.Errors(nil); errors.As(err, &problems) {
+		for _, problem := range problems {
+			results = append(results, fix(problem))
+		}
+		return results
+	}
+	if err != nil {
+		return append(results, fix(err.Error()))
+	}
+	for _, warning := range cfg.Warnings {
+		results = append(results, Result{Check: check, Status: Warn, Found: warning})
+	}
+	if len(results) == 0 {
+		results = append(results, Result{Check: check, Status: OK, Found: fmt.Sprintf("all %d can be used", len(settings.All()))})
+	}
+	return results
+}
+
+// Patient is a daemon that may be started one day, or runs.
+type Patient struct {
+	Cfg     settings.Config
+	Clock   clock.Clock
+	Values  *settings.Values
+	Timeout time.Duration
+}
+
+// Run runs every check that the settings call for.
+func (p *Patient) Run(ctx context.Context) []Result { return run(ctx, p.checks()) }
+
+// checks are those that the settings call for, in the order in which a start meets
+// them.
+func (p *Patient) checks() []check {
+	dir := dataDir{path: p.Cfg.DataDir, only: p.onlyMemory(), clock: p.Clock}
+	host := machine{connections: maxConnections}
+	checks := []check{
+		{name: "listen", run: p.listen},
+		{name: "listeners", run: p.others},
+		{name: "advertise", run: p.advertise},
+		{name: "data-dir", run: dir.check},
+		{name: "data-lock", run: p.lock},
+	}
+	if p.Cfg.Segment.On {
+		checks = append(checks, check{name: "marks", run: p.marks})
+		if p.Cfg.Store(false).Local() {
+			checks = append(checks, check{name: "segments", run: p.sqlite})
+		} else {
+			checks = append(checks, check{name: "mysql", run: p.mysql})
+		}
+	}
+	if p.Cfg.Snowflake.On {
+		checks = append(checks, check{name: "record", run: p.record})
+		if len(p.Cfg.ZooKeeper.Servers) > 0 {
+			checks = append(checks,
+				check{name: "zookeeper", run: p.servers},
+				check{name: "zk-node", run: p.node},
+				check{name: "zk-rights", run: p.rights},
+				check{name: "peers", run: p.peers},
+			)
+		} else {
+			checks = append(checks, check{name: "zookeeper", run: p.standalone})
+		}
+		checks = append(checks, check{name: "layout", run: p.layout})
+	}
+	checks = append(checks,
+		check{name: "ntp", run: host.clock},
+		check{name: "limits", run: host.limits},
+		check{name: "alarms", run: p.alarms},
+		check{name: "tls", run: p.certificates},
+	)
+	for i := range checks {
+		checks[i].limit = p.Timeout
+	}
+	return checks
+}
+
+// onlyMemory tells that the data directory alone remembers what was issued.
+func (p *Patient) onlyMemory() bool {
+	return p.Cfg.Snowflake.On && len(p.Cfg.ZooKeeper.Servers) == 0 || p.Cfg.Segment.On && p.Cfg.Store(false).Local()
+}
+
+// standalone reports what it means that there is no ZooKeeper.
+func (p *Patient) standalone(_ context.Context, r *report) {
+	r.OK("zookeeper", "standalone, worker ID %d: nobody checks that no other daemon has it", p.Cfg.Snowflake.WorkerID)
+}
+
+// cluster is the cluster that the settings name.
+func (p *Patient) cluster(timeout time.Duration) inspect.Cluster {
+	return inspect.Cluster{Cfg: p.Cfg, Clock: p.Clock, Timeout: timeout}
+}
+
+// wall is the time now.
+func (p *Patient) wall() clock.Millis {
+	ns, _ := p.Clock.Wall()
+	return clock.Reading{WallNS: ns}.Wall()
+}

@@ -1,0 +1,187 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
+)
+
+// zkConfig is what the settings say about ZooKeeper, with the clock.
+func (p *Patient) zkConfig() zkreg.Config {
+	zk := p.Cfg.ZKConfig()
+	zk.Clock = p.Clock
+	return zk
+}
+
+// servers asks each server of the ensemble.
+func (p *Patient) servers(ctx context.Context, r *report) {
+	bounded, cancel := context.WithTimeout(ctx, p.Timeout*3/4)
+	defer cancel()
+	states := zkreg.Servers(bounded, p.zkConfig())
+	serving := slices.ContainsFunc(states, func(s zkreg.ServerState) bool { return s.Err == nil })
+	for _, s := range states {
+		switch {
+		case s.Err != nil && serving:
+			r.Warn("zookeeper", fmt.Sprintf("%s gives no session: %v", s.Server, s.Err), "start it, or take it out of --zk: a daemon that loses another server tries this one, too")
+		case s.Err != nil:
+			r.Fail("zookeeper", fmt.Errorf("%s gives no session: %w", s.Server, s.Err), "look at ZooKeeper, the network and --zk; a daemon with a record starts without, a new one doesn't")
+		case s.Granted != p.Cfg.ZooKeeper.SessionTimeout:
+			r.Warn("zookeeper", fmt.Sprintf("%s grants a session of %s where %s is asked for", s.Server, s.Granted, p.Cfg.ZooKeeper.SessionTimeout), "its tickTime, minSessionTimeout and maxSessionTimeout bound it; set --zk-session-timeout to match")
+		default:
+			r.OK("zookeeper", "%s gives a session of %s", s.Server, s.Granted)
+		}
+	}
+}
+
+// node reads the cluster and our entry in it, as a start does.
+func (p *Patient) node(ctx context.Context, r *report) {
+	self := worker.Record{Node: p.Cfg.Node, WorkerID: worker.NoWorkerID, Layout: p.Cfg.Snowflake.Layout.String(), Epoch: p.Cfg.Snowflake.Layout.Epoch}
+	if record, err := inspect.LocalRecord(p.Cfg.DataDir); err == nil && record != nil {
+		self = *record
+		if record.Node != p.Cfg.Node {
+			self.Node, self.WorkerID = p.Cfg.Node, worker.NoWorkerID
+		}
+	}
+	bounded, cancel := context.WithTimeout(ctx, p.Timeout*3/4)
+	defer cancel()
+	found, err := zkreg.Self(bounded, p.zkConfig(), self)
+	if err != nil {
+		r.Fail("zk-node", err, "")
+		return
+	}
+	p.judgeNode(r, self, found)
+	dir, err := zkreg.OpenDirectory(p.zkConfig())
+	if err != nil {
+		r.Fail("zk-ids", err, "")
+		return
+	}
+	defer dir.Close() //nolint:errcheck // it has no error to tell
+	list, err := inspect.ListWorkers(bounded, dir, nil, p.Cfg.Snowflake.Layout, p.wall)
+	if err != nil {
+		r.Fail("zk-ids", err, "")
+		return
+	}
+	p.judgeLeft(r, list.Summary, found.Known)
+}
+
+// judgeNode says what a start would make of found.
+func (p *Patient) judgeNode(r *report, self worker.Record, found worker.Lookup) {
+	const check = "zk-node"
+	now := p.wall()
+	ours := found.LiveOwner != "" && (found.LiveOwner == self.Owner || slices.Contains(self.PriorOwners, found.LiveOwner))
+	switch {
+	case found.LiveOwner != "" && !ours:
+		r.Fail(check, fmt.Errorf("%w: a process that this data directory doesn't know is live as node %q, worker %d, at %s", worker.ErrHeld, p.Cfg.Node, found.WorkerID, cmp.Or(found.Address, "-")),
+			"stop that daemon, or give this one a --node of its own; if it has only just died, wait for --zk-session-timeout")
+	case found.Known && found.Timestamp > now:
+		r.Fail(check, fmt.Errorf("%w: it is %s behind the %s that worker %d recorded in ZooKeeper", worker.ErrClockRefused, found.Timestamp.Sub(now), found.Timestamp, found.WorkerID),
+			"fix the clock (NTP), or wait until it has caught up")
+	case found.Removed:
+		r.Warn(check, fmt.Sprintf("the entry of worker %d, node %q, was removed from ZooKeeper", self.WorkerID, p.Cfg.Node), "nothing, if that was meant: a start claims a worker ID again")
+	case found.DataLost:
+		r.Warn(check, fmt.Sprintf("ZooKeeper has another cluster than the record's %s: it lost its data, or --zk-root is another", self.Cluster), "see that --zk-root is right; a start puts the worker ID back")
+	case found.Cluster == "":
+		r.OK(check, "nothing is at %s yet: the first daemon makes it", p.Cfg.ZooKeeper.Root)
+	case !found.Known:
+		r.OK(check, "node %q is new to cluster %s", p.Cfg.Node, found.Cluster)
+	case ours && p.running():
+		r.OK(check, "node %q is worker %d of cluster %s, and live", p.Cfg.Node, found.WorkerID, found.Cluster)
+	default:
+		r.OK(check, "node %q is worker %d of cluster %s, last reported %s", p.Cfg.Node, found.WorkerID, found.Cluster, found.Timestamp)
+	}
+}
+
+// fewLeft is how many worker IDs that are left are worth a warning.
+const fewLeft = 10
+
+// judgeLeft says how many worker IDs are left for a node that is known, or new.
+func (p *Patient) judgeLeft(r *report, s inspect.Summary, known bool) {
+	const check, free = "zk-ids", "leafd worker list --state stale shows who has not reported for long, leafd worker release frees an ID"
+	switch {
+	case s.Left > 0 && s.Left > min(fewLeft, s.Capacity/10):
+		r.OK(check, "%s", s.Sentence())
+	case s.Left > 0, known, p.Cfg.ZooKeeper.ReclaimAfter > 0 && s.Stale > 0:
+		r.Warn(check, s.Sentence(), free)
+	default:
+		r.Fail(check, fmt.Errorf("%w for a new node: %s", worker.ErrExhausted, s.Sentence()), free)
+	}
+}
+
+// rights tries whether ZooKeeper allows what a daemon writes.
+func (p *Patient) rights(ctx context.Context, r *report) {
+	const check = "zk-rights"
+	dir, err := zkreg.OpenDirectory(p.zkConfig())
+	if err != nil {
+		r.Fail(check, err, "")
+		return
+	}
+	defer dir.Close() //nolint:errcheck // it has no error to tell
+	bounded, cancel := context.WithTimeout(ctx, p.Timeout*3/4)
+	defer cancel()
+	var refused *zkreg.TrialError
+	switch err := dir.Trial(bounded, p.Cfg.Node); {
+	case errors.As(err, &refused):
+		r.Fail(check, err, "let the user of --zk-auth-file do that: setAcl in ZooKeeper's shell; deleting is a right on the parent")
+	case err != nil:
+		r.Fail(check, err, "")
+	case p.Cfg.ZooKeeper.Auth == nil:
+		r.OK(check, "all that a daemon writes is allowed, to everybody: there is no --zk-auth-file")
+	default:
+		r.OK(check, "all that a daemon writes is allowed to %s", p.Cfg.ZooKeeper.Auth)
+	}
+}
+
+// peers compares the clock with the other daemons'.
+func (p *Patient) peers(ctx context.Context, r *report) {
+	const check = "peers"
+	c := inspect.ClockCheck{Threshold: p.Cfg.Clock.Threshold, Estimator: p.Cfg.Clock.Estimator}
+	prober, err := p.cluster(p.Timeout).Prober()
+	if err != nil {
+		r.Fail(check, err, "")
+		return
+	}
+	record, err := inspect.LocalRecord(p.Cfg.DataDir)
+	if err != nil {
+		record = nil // its own check says why
+	}
+	if record == nil {
+		record = &worker.Record{Node: p.Cfg.Node}
+	}
+	if c.Peers, err = p.cluster(p.Timeout/2).PeersToProbe(ctx, nil, record); err != nil {
+		r.Fail(check, err, "")
+		return
+	}
+	c.Probe(ctx, prober, p.wall)
+	switch {
+	case c.Refusal() != nil:
+		r.Fail(check, c.Refusal(), "leafd clock check shows each peer's clock")
+	case len(c.Peers) == 0:
+		r.OK(check, "no other daemon is live")
+	case c.Verdict.Answered == 0:
+		r.Warn(check, c.Warnings()[0]+": "+c.Peers[0].Sample.Err.Error(), "see that the advertised addresses can be reached from here; leafd clock check shows each of them")
+	default:
+		r.OK(check, "the clocks of %d peers are %s this one, %d were asked", c.Verdict.Answered, inspect.FormatOffset(c.Verdict.Offset), c.Verdict.Asked)
+	}
+}
+
+// layout checks that the clock lies within the layout's time.
+func (p *Patient) layout(_ context.Context, r *report) {
+	now := p.wall()
+	left := p.Cfg.Snowflake.Layout.End().Sub(now)
+	const year = 365 * 24 * time.Hour
+	switch _, _, err := p.Cfg.Snowflake.Layout.Range(now); {
+	case err != nil:
+		r.Fail("layout", err, "fix the clock; if it is right, this layout can't be used")
+	case left < 2*year:
+		r.Warn("layout", fmt.Sprintf("%s with epoch %s ends on %s", p.Cfg.Snowflake.Layout, p.Cfg.Snowflake.Layout.Epoch, p.Cfg.Snowflake.Layout.End()), "plan what comes after it: a new root, and IDs in a wider column")
+	default:
+		r.OK("layout", "%s lasts until %s", p.Cfg.Snowflake.Layout, p.Cfg.Snowflake.Layout.End().Time().Format(time.DateOnly))
+	}
+}

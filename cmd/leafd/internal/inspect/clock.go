@@ -1,0 +1,192 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/worker"
+)
+
+// LocalRecord returns the record in dir, nil when there is none.
+func LocalRecord(dir string) (*worker.Record, error) {
+	record, err := cache.Peek(dir)
+	switch {
+	case errors.Is(err, worker.ErrNoRecord):
+		return nil, nil //nolint:nilnil // no record is no error here: --data-dir has a default
+	case err != nil:
+		return nil, err
+	}
+	return &record, nil
+}
+
+// CheckedPeer is a daemon whose clock this machine's is compared with.
+type CheckedPeer struct {
+	Address  string
+	node     string // as ZooKeeper has it; "" for one of --peers
+	WorkerID int64  // worker.NoWorkerID for one of --peers
+	Sample   clock.Sample
+}
+
+// PeersToProbe returns the daemons named, else the live ones in ZooKeeper, without
+// the record's own daemon: it has this very clock, and would always agree.
+func (c Cluster) PeersToProbe(ctx context.Context, named []string, own *worker.Record) ([]CheckedPeer, error) {
+	var peers []CheckedPeer
+	if len(named) > 0 {
+		for i, address := range named {
+			if !slices.Contains(named[:i], address) {
+				peers = append(peers, CheckedPeer{Address: address, WorkerID: worker.NoWorkerID})
+			}
+		}
+		return peers, nil
+	}
+	err := c.WithDirectory(ctx, func(ctx context.Context, dir worker.Directory) error {
+		entries, err := dir.Entries(ctx)
+		for _, e := range entries {
+			if e.Live && e.Address != "" && (own == nil || e.Node != own.Node) {
+				peers = append(peers, CheckedPeer{Address: e.Address, node: e.Node, WorkerID: e.WorkerID})
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w; --peers host:port asks daemons without ZooKeeper", err)
+	}
+	return peers, nil
+}
+
+// ClockCheck compares this machine's clock with the peers' and with the local record,
+// as a start would.
+type ClockCheck struct {
+	Threshold time.Duration
+	Estimator clock.Estimator
+	Peers     []CheckedPeer
+	Record    *worker.Record // nil when there is none
+	Verdict   clock.Verdict
+	Now       clock.Millis
+}
+
+// Probe samples the peers' clocks, and makes one estimate of their samples.
+func (c *ClockCheck) Probe(ctx context.Context, prober worker.ClockProber, wall func() clock.Millis) {
+	addresses := make([]string, len(c.Peers))
+	for i, p := range c.Peers {
+		addresses[i] = p.Address
+	}
+	samples := make([]clock.Sample, 0, len(c.Peers))
+	if len(addresses) > 0 {
+		samples = prober.Probe(ctx, addresses)
+	}
+	for i := range samples {
+		if p := &c.Peers[i]; p.node != "" {
+			samples[i] = *sampleFor(samples[i], p.node)
+		}
+		c.Peers[i].Sample = samples[i]
+	}
+	c.Verdict = clock.Estimate(samples, c.Estimator)
+	c.Now = wall()
+}
+
+// Behind is how far the clock is behind the local record, 0 when it is not.
+func (c *ClockCheck) Behind() time.Duration {
+	if c.Record == nil {
+		return 0
+	}
+	return max(0, c.Record.Timestamp.Sub(c.Now))
+}
+
+// Wait is how long a start would wait for the recorded ceiling to pass.
+func (c *ClockCheck) Wait() time.Duration {
+	if c.Record == nil {
+		return 0
+	}
+	return max(0, c.Record.Ceiling.Sub(c.Now))
+}
+
+// Refusal is the error of a start with this clock, nil when a daemon would start.
+func (c *ClockCheck) Refusal() error {
+	var why []string
+	if c.Verdict.Beyond(c.Threshold) {
+		why = append(why, fmt.Sprintf("it is %s its peers' (%s of %d), and the threshold is %s: fix the clock (NTP)",
+			FormatOffset(-c.Verdict.Offset), c.Estimator, c.Verdict.Answered, settings.Short(c.Threshold)))
+	}
+	if d := c.Behind(); d > 0 {
+		why = append(why, fmt.Sprintf("it is %s behind the %s that worker %d recorded: fix the clock (NTP), or wait until it has caught up",
+			d, c.Record.Timestamp, c.Record.WorkerID))
+	}
+	if len(why) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", worker.ErrClockRefused, strings.Join(why, "; and "))
+}
+
+// Warnings says what could not be compared.
+func (c *ClockCheck) Warnings() []string {
+	switch {
+	case len(c.Peers) == 0:
+		return []string{"no other daemon is live: there is no clock to compare with"}
+	case c.Verdict.Answered == 0:
+		return []string{fmt.Sprintf("none of the %d peers told its clock: nothing was compared", len(c.Peers))}
+	}
+	return nil
+}
+
+// The verdicts on a clock, for programs.
+const (
+	Fine    = "fine"
+	Unknown = "unknown" // nobody answered
+	Refused = "refused"
+)
+
+// Word is the verdict for programs: Fine, Unknown or Refused.
+func (c *ClockCheck) Word() string {
+	switch {
+	case c.Refusal() != nil:
+		return Refused
+	case c.Verdict.Answered == 0:
+		return Unknown
+	default:
+		return Fine
+	}
+}
+
+// Name is the peer's node: as ZooKeeper has it, else as it calls itself.
+func (p CheckedPeer) Name() string {
+	if p.node != "" {
+		return p.node
+	}
+	return p.Sample.Node
+}
+
+// FormatOffset says how far a clock is off another: "8s ahead of".
+func FormatOffset(d time.Duration) string {
+	switch d = exact(d); {
+	case d > 0:
+		return d.String() + " ahead of"
+	case d < 0:
+		return (-d).String() + " behind"
+	default:
+		return "level with"
+	}
+}
+
+// FormatSigned is an offset with its sign.
+func FormatSigned(d time.Duration) string {
+	if d = exact(d); d >= 0 {
+		return "+" + d.String()
+	}
+	return d.String()
+}
+
+// exact is an offset as exact as clocks in milliseconds make it.
+func exact(d time.Duration) time.Duration {
+	if d.Abs() < 10*time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(100 * time.Millisecond)
+}

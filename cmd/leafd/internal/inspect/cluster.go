@@ -1,0 +1,88 @@
+// Package inspect looks at a cluster from outside of its daemons: who has which
+// worker ID, and what the daemons' clocks say. The commands print what it finds.
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/peerclock"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
+)
+
+// Cluster is a ZooKeeper root and its daemons, seen from outside.
+type Cluster struct {
+	Cfg     settings.Config
+	Clock   clock.Clock
+	Timeout time.Duration // longest that ZooKeeper may take
+}
+
+// errNoZooKeeper is returned where the settings name no ZooKeeper.
+var errNoZooKeeper = errors.New("no ZooKeeper: set --zk (or LEAFD_ZK, or zk in the file); a standalone daemon has no registry to look at")
+
+// openDirectory opens the registry. It connects in the background: an ensemble that
+// can't be reached is an error of the first call.
+func (c Cluster) openDirectory() (worker.Directory, error) {
+	if len(c.Cfg.ZooKeeper.Servers) == 0 {
+		return nil, settings.AsUsage(errNoZooKeeper)
+	}
+	zk := c.Cfg.ZKConfig()
+	zk.Clock = c.Clock
+	directory, err := zkreg.OpenDirectory(zk)
+	if err != nil {
+		return nil, fmt.Errorf("opening the registry: %w", err)
+	}
+	return directory, nil
+}
+
+// WithDirectory calls fn with the registry, within the time-out.
+func (c Cluster) WithDirectory(ctx context.Context, fn func(ctx context.Context, dir worker.Directory) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	dir, err := c.openDirectory()
+	if err != nil {
+		return c.noRegistry(err)
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	return c.noRegistry(fn(ctx, dir))
+}
+
+// noRegistry adds the servers to the error of a registry that doesn't answer.
+func (c Cluster) noRegistry(err error) error {
+	if !errors.Is(err, worker.ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("ZooKeeper at %s (--zk) gave no answer within %s (--timeout): %w", strings.Join(c.Cfg.ZooKeeper.Servers, ","), settings.Short(c.Timeout), err)
+}
+
+// Prober returns the prober of clocks that a daemon with these settings has.
+func (c Cluster) Prober() (worker.ClockProber, error) {
+	var certificates *server.Certificates
+	if c.Cfg.Listen.TLS.Cert != "" {
+		var err error
+		if certificates, err = server.OpenCertificates(c.Cfg.Listen.TLS, 0, nil); err != nil {
+			return nil, settings.AsUsage(err)
+		}
+	}
+	return peerclock.New(c.Cfg.Peers(c.Clock, certificates))
+}
+
+// rewordedError is an error in other words.
+type rewordedError struct {
+	err  error
+	text string
+}
+
+func (e *rewordedError) Error() string { return e.text }
+
+func (e *rewordedError) Unwrap() error { return e.err }
+
+// Reword returns an error that wraps err and says text instead.
+func Reword(err error, text string) error { return &rewordedError{err, text} }

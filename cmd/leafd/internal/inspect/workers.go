@@ -1,0 +1,228 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+)
+
+// The states of an entry as the commands show them: what the entry says of
+// itself, and for an active one whether its daemon is live.
+const (
+	Live     = "live"
+	Active   = "active"
+	Stale    = "stale"
+	Released = "released"
+	Claiming = "claiming"
+	Damaged  = "damaged"
+)
+
+// States are all states of an entry, as the commands show them.
+func States() []string {
+	return []string{Live, Active, Stale, Released, Claiming, Damaged}
+}
+
+// View is an entry as it is now.
+type View struct {
+	worker.Entry
+	Shown string        // one of States()
+	Age   time.Duration // since the last report; below 0 when that lies ahead of our clock
+	// Sample is its clock's; nil when it wasn't asked.
+	Sample *clock.Sample
+}
+
+// ViewEntry returns e as it is at now, without a sample of its clock.
+func ViewEntry(e worker.Entry, now clock.Millis) View {
+	return View{Entry: e, Shown: shownState(e, now), Age: now.Sub(e.Timestamp)}
+}
+
+func shownState(e worker.Entry, now clock.Millis) string {
+	switch {
+	case e.State == worker.StateReleased:
+		return Released
+	case e.State == worker.StateClaiming:
+		return Claiming
+	case e.State != worker.StateActive:
+		return Damaged
+	case e.Live:
+		return Live
+	case now.Sub(e.Timestamp) >= worker.ReleaseAge:
+		return Stale
+	default:
+		return Active
+	}
+}
+
+// ViewEntries returns entries as they are at now, the live ones with a sample of their
+// clock where prober isn't nil. All are asked at once.
+func ViewEntries(ctx context.Context, entries []worker.Entry, prober worker.ClockProber, now clock.Millis) []View {
+	views := make([]View, len(entries))
+	var addresses []string
+	var asked []int
+	for i, e := range entries {
+		views[i] = ViewEntry(e, now)
+		if prober != nil && e.Live && e.Address != "" {
+			addresses, asked = append(addresses, e.Address), append(asked, i)
+		}
+	}
+	if len(asked) == 0 {
+		return views
+	}
+	for i, sample := range prober.Probe(ctx, addresses) {
+		v := &views[asked[i]]
+		v.Sample = sampleFor(sample, v.Node)
+	}
+	return views
+}
+
+// sampleFor is sample as one of node's clock: a sample that another daemon gave at its
+// address is none. A daemon that starts has no name yet.
+func sampleFor(sample clock.Sample, node string) *clock.Sample {
+	if sample.Err == nil && sample.Node != "" && sample.Node != node {
+		sample.Err = fmt.Errorf("node %q answers there, not %q", sample.Node, node)
+	}
+	return &sample
+}
+
+// List is all entries of a cluster.
+type List struct {
+	Views   []View // by worker ID
+	Now     clock.Millis
+	Summary Summary
+}
+
+// Summary counts the entries, for people and for programs.
+type Summary struct {
+	Entries  int   `json:"entries"`
+	Live     int   `json:"live"`
+	Active   int   `json:"active"`
+	Stale    int   `json:"stale"`
+	Released int   `json:"released"`
+	Claiming int   `json:"claiming"`
+	Damaged  int   `json:"damaged"`
+	Capacity int64 `json:"capacity"` // worker IDs that the layout has
+	Left     int64 `json:"left"`     // worker IDs that new nodes can still get
+}
+
+// ListWorkers reads the entries. The time is taken after they were read, so
+// that no report lies ahead of it.
+func ListWorkers(ctx context.Context, dir worker.Directory, prober worker.ClockProber, layout snowflake.Layout, wall func() clock.Millis) (List, error) {
+	entries, err := dir.Entries(ctx)
+	if err != nil {
+		return List{}, err
+	}
+	now := wall()
+	l := List{Views: ViewEntries(ctx, entries, prober, now), Now: now}
+	s := &l.Summary
+	s.Entries, s.Capacity = len(entries), layout.MaxWorker()+1
+	count := map[string]*int{
+		Live: &s.Live, Active: &s.Active, Stale: &s.Stale,
+		Released: &s.Released, Claiming: &s.Claiming, Damaged: &s.Damaged,
+	}
+	taken := map[int64]bool{}
+	for _, v := range l.Views {
+		*count[v.Shown]++
+		if v.Shown != Released && v.WorkerID < s.Capacity {
+			taken[v.WorkerID] = true
+		}
+	}
+	s.Left = s.Capacity - int64(len(taken))
+	return l, nil
+}
+
+// Only returns the entries in states; all when there are none.
+func (l List) Only(states []string) []View {
+	if len(states) == 0 {
+		return l.Views
+	}
+	return slices.DeleteFunc(slices.Clone(l.Views), func(v View) bool { return !slices.Contains(states, v.Shown) })
+}
+
+// Sentence is the summary in one line. States that no entry is in are left out, except
+// live.
+func (s Summary) Sentence() string {
+	text := fmt.Sprintf("%d entries, %d live", s.Entries, s.Live)
+	if s.Entries == 1 {
+		text = fmt.Sprintf("1 entry, %d live", s.Live)
+	}
+	for _, part := range []struct {
+		n    int
+		name string
+	}{
+		{s.Active, Active},
+		{s.Stale, Stale},
+		{s.Released, Released},
+		{s.Claiming, Claiming},
+		{s.Damaged, Damaged},
+	} {
+		if part.n > 0 {
+			text += fmt.Sprintf(", %d %s", part.n, part.name)
+		}
+	}
+	return text + fmt.Sprintf(", %d left of %d", s.Left, s.Capacity)
+}
+
+// FindEntry returns the entry that name means, a worker ID or a node.
+func FindEntry(entries []worker.Entry, name string) (worker.Entry, error) {
+	var byNode []worker.Entry
+	var byID *worker.Entry
+	id, idErr := strconv.ParseInt(name, 10, 64)
+	for i, e := range entries {
+		if e.Node == name {
+			byNode = append(byNode, e)
+		}
+		// A claim of the same worker ID that was never finished comes second.
+		if idErr == nil && e.WorkerID == id && (byID == nil || byID.State == worker.StateClaiming) {
+			byID = &entries[i]
+		}
+	}
+	switch {
+	case byID != nil && len(byNode) == 0, byID != nil && len(byNode) == 1 && byNode[0].WorkerID == id:
+		return *byID, nil
+	case byID != nil:
+		return worker.Entry{}, fmt.Errorf("%q is both a worker ID, which node %q has, and a node, which has worker ID %s: "+
+			"name the entry by the other of the two", name, byID.Node, workerIDs(byNode))
+	case len(byNode) == 1:
+		return byNode[0], nil
+	case len(byNode) > 1:
+		return worker.Entry{}, fmt.Errorf("node %q has several entries, of the worker IDs %s: name the entry by its worker ID", name, workerIDs(byNode))
+	}
+	return worker.Entry{}, noEntry(entries, name, idErr == nil)
+}
+
+// noEntry says that no entry has that name, and which may have been meant.
+func noEntry(entries []worker.Entry, name string, isID bool) error {
+	var near string
+	switch {
+	case len(entries) == 0:
+		near = "; there is none at all under this root"
+	case isID:
+		near = fmt.Sprintf("; there are %d, of the worker IDs %d to %d", len(entries), entries[0].WorkerID, entries[len(entries)-1].WorkerID)
+	default:
+		var nodes []string
+		for _, e := range entries {
+			nodes = append(nodes, e.Node)
+		}
+		near = settings.Hint(name, nodes, "")
+	}
+	return Reword(worker.ErrNoEntry, fmt.Sprintf("no worker ID and no node is %q%s; leafd worker list shows all", name, near))
+}
+
+func workerIDs(entries []worker.Entry) string {
+	var ids []string
+	for _, e := range entries {
+		ids = append(ids, strconv.FormatInt(e.WorkerID, 10))
+	}
+	return strings.Join(ids, ", ")
+}
+
+// ReleasableFrom is when an entry that isn't live may be released without force.
+func ReleasableFrom(e worker.Entry) clock.Millis { return e.Timestamp.Add(worker.ReleaseAge) }

@@ -1,0 +1,90 @@
+package inspect
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/worker"
+)
+
+func TestFindEntry(t *testing.T) {
+	t.Parallel()
+	entries := []worker.Entry{
+		{WorkerID: 1, Node: "a", State: worker.StateClaiming},
+		{WorkerID: 1, Node: "b", State: worker.StateActive},
+		{WorkerID: 2, Node: "c", State: worker.StateActive},
+		{WorkerID: 3, Node: "c", State: worker.StateActive},
+		{WorkerID: 4, Node: "4", State: worker.StateActive},
+		{WorkerID: 5, Node: "6", State: worker.StateActive},
+		{WorkerID: 6, Node: "7", State: worker.StateActive},
+	}
+	for _, tc := range []struct {
+		name string
+		want int // index; -1 for an error
+		says string
+	}{
+		{"1", 1, ""}, // not the claim that was never finished
+		{"a", 0, ""},
+		{"b", 1, ""},
+		{"c", -1, "several entries, of the worker IDs 2, 3"},
+		{"3", 3, ""},
+		{"4", 4, ""}, // both name the same entry
+		{"6", -1, `"6" is both a worker ID, which node "7" has, and a node, which has worker ID 5`},
+		{"7", 6, ""}, // a node alone
+		{"5", 5, ""},
+		{"-1", -1, "there are 7"},
+		{"", -1, `""`},
+		{"99999999999999999999", -1, "no worker ID and no node"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := FindEntry(entries, tc.name)
+			if tc.want < 0 {
+				require.ErrorContains(t, err, tc.says)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, entries[tc.want], got)
+		})
+	}
+}
+
+func TestShownState(t *testing.T) {
+	t.Parallel()
+	const now = clock.Millis(1_800_000_000_000)
+	for _, tc := range []struct {
+		name  string
+		entry worker.Entry
+		want  string
+	}{
+		{"live", worker.Entry{State: worker.StateActive, Live: true, Timestamp: now}, Live},
+		{"live, though it doesn't report", worker.Entry{State: worker.StateActive, Live: true, Timestamp: 1}, Live},
+		{"active", worker.Entry{State: worker.StateActive, Timestamp: now.Add(-24*time.Hour + time.Millisecond)}, Active},
+		{"active, its clock ahead", worker.Entry{State: worker.StateActive, Timestamp: now.Add(time.Hour)}, Active},
+		{"stale", worker.Entry{State: worker.StateActive, Timestamp: now.Add(-24 * time.Hour)}, Stale},
+		{"released while it lives", worker.Entry{State: worker.StateReleased, Live: true}, Released},
+		{"claiming", worker.Entry{State: worker.StateClaiming, Live: true}, Claiming},
+		{"damaged", worker.Entry{State: "damaged", Live: true}, Damaged},
+		{"of a newer leafd", worker.Entry{State: "retired"}, Damaged},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, shownState(tc.entry, now))
+			require.Contains(t, States(), tc.want)
+		})
+	}
+}
+
+func TestOffsetsForPeople(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "+0s level with", 1300 * time.Microsecond: "+1ms 1ms ahead of", -1700 * time.Microsecond: "-2ms 2ms behind",
+		8004 * time.Millisecond: "+8.004s 8.004s ahead of", -61_234 * time.Millisecond: "-1m1.2s 1m1.2s behind",
+		400 * time.Microsecond: "+0s level with", -400 * time.Microsecond: "+0s level with",
+	} {
+		require.Equal(t, want, FormatSigned(d)+" "+FormatOffset(d), d)
+	}
+}

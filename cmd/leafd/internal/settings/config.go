@@ -1,0 +1,114 @@
+package settings
+
+import (
+	"crypto/tls"
+	"io/fs"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/zkreg/zksession"
+)
+
+// Config is what a command was told, checked and complete: a struct for each part. A
+// field whose setting the command doesn't take is zero.
+type Config struct {
+	Node    string // our name in the cluster; the advertised address when not set
+	DataDir string
+	Modes   []string // kinds of IDs to serve
+
+	Listen    Listen
+	ZooKeeper ZooKeeper
+	Snowflake Snowflake
+	Segment   Segment
+	Clock     Clock
+	HTTP      HTTP
+	Limits    Limits
+	Alarm     Alarm
+	Log       Log
+
+	// Warnings are to be logged once there is a log.
+	Warnings []string
+}
+
+// Listen is where the daemon serves.
+type Listen struct {
+	Address    string      // host:port to serve on; port 0 takes a free one
+	Advertise  string      // ip:port that others reach us at; derived when not set
+	Unix       string      // path of a unix socket to serve on too; empty: none
+	Admin      string      // host:port or unix:/path of the admin surface; empty: none
+	SocketMode fs.FileMode // of unix sockets
+	TLS        server.CertificateFiles
+	ClientAuth string // all or admin: who needs a certificate of TLS.ClientCA
+}
+
+// ZooKeeper is where worker IDs come from.
+type ZooKeeper struct {
+	Servers        []string // host:port; none: standalone
+	Root           string
+	ForeverPath    string // empty: under Root
+	SessionTimeout time.Duration
+	Auth           *zksession.Credentials // secret; nil: none
+	TLS            *tls.Config            // nil: plain
+	ReclaimAfter   time.Duration          // 0: never
+}
+
+// Snowflake is how snowflake IDs are made.
+type Snowflake struct {
+	On             bool             // Modes has snowflake
+	WorkerID       int64            // 0..Layout.MaxWorker()
+	Datacenter     int64            // 0..Layout.MaxDatacenter()
+	Layout         snowflake.Layout // of --layout and --epoch
+	SequenceJitter int              // 0..Layout.MaxSequence()+1
+}
+
+// Segment is where segment IDs come from.
+type Segment struct {
+	On      bool   // Modes has segment
+	MySQL   string // DSN, secret; empty: SQLite in DataDir
+	Wait    time.Duration
+	Refresh time.Duration
+}
+
+// Clock is when the clock is believed.
+type Clock struct {
+	ReportInterval time.Duration
+	CeilingLead    time.Duration // above ReportInterval
+	MaxForwardStep time.Duration
+	StartupTimeout time.Duration // above CeilingLead
+	Threshold      time.Duration
+	Estimator      clock.Estimator
+}
+
+// HTTP is how requests are served.
+type HTTP struct {
+	AdminTokenFile  string
+	AdminToken      string // what AdminTokenFile holds, secret; empty: no administration over HTTP
+	IdleTimeout     time.Duration
+	ReadTimeout     time.Duration
+	WriteTimeout    time.Duration
+	DrainDelay      time.Duration
+	ShutdownTimeout time.Duration
+}
+
+// Limits is how much clients may ask for.
+type Limits struct {
+	MaxBatch    int           // 1..1,000,000
+	MaxInflight int           // 0: no bound
+	QueueWait   time.Duration // whole milliseconds; 0: no bound
+	RateLimit   int           // IDs a second and key; 0: no limit
+	RateBurst   int           // IDs; 0: RateLimit
+}
+
+// Alarm is who is told of alarms beside the log.
+type Alarm struct {
+	Webhook string // URL, secret; empty: none
+	Exec    string // program; empty: none
+}
+
+// Log is what is logged, and how.
+type Log struct {
+	Level  string // a level of zerolog
+	Format string // auto, json or console
+}

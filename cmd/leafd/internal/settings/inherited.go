@@ -1,0 +1,51 @@
+package settings
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+)
+
+// Names that a socket unit gives its sockets (FileDescriptorName=).
+const (
+	PublicSocket = "public"
+	AdminSocket  = "admin"
+)
+
+// fillInherited makes the address of an inherited public socket the one that leafd
+// listens on, whatever --listen says: the socket is where clients arrive, and the
+// address that others are told is derived from it.
+func (c *Config) fillInherited(sockets map[string]net.Listener, v *Values) {
+	ln := sockets[PublicSocket]
+	if ln == nil || !v.good("listen") {
+		return
+	}
+	addr, ok := ln.Addr().(*net.TCPAddr)
+	if !ok {
+		v.refuse("listen", fmt.Sprintf("the socket %q of systemd is %s, want a TCP one: peers ask for the clock there", PublicSocket, ln.Addr()))
+		return
+	}
+	served := addr.String()
+	if v.Find("listen").source != FromDefault && !sameAddress(c.Listen.Address, served) {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("systemd's socket listens on %s, and listen is %s: the socket is served, and listen ignored", served, c.Listen.Address))
+	}
+	c.Listen.Address = served
+	v.derive("listen", served)
+}
+
+// sameAddress tells whether two addresses to listen on are one. The several ways to
+// write "every address" are.
+func sameAddress(a, b string) bool {
+	return a == b || every(a) == every(b)
+}
+
+func every(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return listen
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || (err == nil && ip.Unmap().IsUnspecified()) {
+		host = "*"
+	}
+	return net.JoinHostPort(host, port)
+}

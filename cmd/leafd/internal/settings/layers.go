@@ -1,0 +1,131 @@
+package settings
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// Source is where a setting's value came from.
+type Source string
+
+// All sources of a value.
+const (
+	FromFlag    Source = "flag"
+	FromEnv     Source = "env"
+	FromFile    Source = "file"
+	FromDefault Source = "default"
+)
+
+// layers are the sources of settings beside the flags, as read: the values have not
+// been looked at yet.
+type layers struct {
+	path     string // of the file; empty: none
+	file     map[string]any
+	env      map[string]string // by the setting's name
+	warnings []string
+	problems []string // unknown keys of the file
+}
+
+// loadLayers reads the file and the environment. It refuses a file that can't be
+// read, and notes unknown keys as problems; unknown variables are only warned of, for
+// another program's may begin with LEAFD_ too.
+func (src Sources) loadLayers(fs *pflag.FlagSet) (*layers, error) {
+	l := &layers{path: src.Env[EnvName(ConfigFlag)]}
+	if flag := fs.Lookup(ConfigFlag); flag.Changed {
+		l.path = flag.Value.String()
+	}
+	if l.path != "" {
+		content, err := os.ReadFile(l.path)
+		if err != nil {
+			return nil, fmt.Errorf("config file %s: %w", l.path, bare(err))
+		}
+		if err := l.parseFile(content); err != nil {
+			return nil, err
+		}
+	}
+	l.readEnv(src.Env)
+	return l, nil
+}
+
+// parseFile reads the content of the file. No error shows a value of it: it may be
+// the password.
+func (l *layers) parseFile(content []byte) error {
+	documents := yaml.NewDecoder(bytes.NewReader(content))
+	if err := documents.Decode(&l.file); err != nil && !errors.Is(err, io.EOF) {
+		text := err.Error()
+		if strings.Contains(text, "cannot unmarshal") {
+			text = "want lines of the form `name: value`"
+		}
+		return fmt.Errorf("config file %s: %s", l.path, text)
+	}
+	// The decoder stops at the end of the first document, however that is ended.
+	var second yaml.Node
+	switch err := documents.Decode(&second); {
+	case err == nil:
+		return fmt.Errorf("config file %s: line %d begins a second YAML document, which would not be read: keep one", l.path, second.Line)
+	case !errors.Is(err, io.EOF):
+		return fmt.Errorf("config file %s: something follows the end of the first YAML document, and would not be read: keep one", l.path)
+	}
+	known := names()
+	for _, key := range slices.Sorted(maps.Keys(l.file)) {
+		if !slices.Contains(known, key) {
+			l.problems = append(l.problems, fmt.Sprintf("config file %s: unknown key %q%s", l.path, key, Hint(key, known, "")))
+			delete(l.file, key)
+		}
+	}
+	return nil
+}
+
+// readEnv reads the variables. An empty one counts as unset: that is how systemd and
+// compose files take a variable out again.
+func (l *layers) readEnv(vars map[string]string) {
+	l.env = map[string]string{}
+	known := map[string]string{EnvName(ConfigFlag): ""}
+	for _, name := range names() {
+		known[EnvName(name)] = name
+	}
+	for _, variable := range slices.Sorted(maps.Keys(vars)) {
+		name, found := known[variable]
+		switch {
+		case !strings.HasPrefix(variable, envPrefix):
+		case !found:
+			near := slices.Sorted(maps.Keys(known))
+			l.warnings = append(l.warnings, fmt.Sprintf("unknown environment variable %s is ignored%s", variable, Hint(variable, near, "")))
+		case name != "" && vars[variable] != "":
+			l.env[name] = vars[variable]
+		}
+	}
+}
+
+// raw returns what the strongest source has for a setting: a flag, else the
+// environment, else the file, else the default.
+func (l *layers) raw(fs *pflag.FlagSet, s Setting) (any, Source) {
+	if fs.Changed(s.Name) {
+		return fs.Lookup(s.Name).Value.String(), FromFlag
+	}
+	if text, found := l.env[s.Name]; found {
+		return text, FromEnv
+	}
+	if value, found := l.file[s.Name]; found {
+		return value, FromFile
+	}
+	return s.Def, FromDefault
+}
+
+// names are the names of all settings, --config not among them.
+func names() []string {
+	var list []string
+	for _, s := range All() {
+		list = append(list, s.Name)
+	}
+	return list
+}

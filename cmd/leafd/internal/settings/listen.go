@@ -1,0 +1,119 @@
+package settings
+
+import (
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/leafd/leafd/server"
+)
+
+// Whom tls-client-auth wants a certificate of.
+const (
+	ClientAuthAll   = "all"
+	clientAuthAdmin = "admin"
+)
+
+// ClientsNeedCert tells whether a surface wants certificates of its clients.
+func (c Config) ClientsNeedCert(surface server.Surface) bool {
+	return c.Listen.TLS.ClientCA != "" && (surface == server.Admin || c.Listen.ClientAuth == ClientAuthAll)
+}
+
+// fillListeners checks the listeners beside --listen, and TLS.
+func (c *Config) fillListeners(v *Values) {
+	c.fillTLS(v)
+	if v.good("socket-mode") {
+		mode, err := strconv.ParseUint(v.Text("socket-mode"), 8, 32)
+		if err != nil || mode > 0o777 {
+			v.refuse("socket-mode", "want up to three octal digits, such as 0660")
+		}
+		c.Listen.SocketMode = fs.FileMode(mode)
+	}
+	if c.Listen.Unix = strings.TrimPrefix(c.Listen.Unix, UnixScheme); c.Listen.Unix != "" {
+		if why := CheckSocketPath(c.Listen.Unix); why != "" {
+			v.refuse("listen-unix", why)
+		}
+	}
+	if c.Listen.Admin == "" || !v.good("admin-listen") {
+		return
+	}
+	var why string
+	if path, ok := strings.CutPrefix(c.Listen.Admin, UnixScheme); ok {
+		if why = CheckSocketPath(path); why == "" && path == c.Listen.Unix {
+			why = "want another socket than listen-unix"
+		}
+	} else if why = checkListen(c.Listen.Admin); why != "" {
+		why = "want host:port or unix:/path, such as 127.0.0.1:8081"
+	}
+	if why != "" {
+		v.refuse("admin-listen", why)
+		return
+	}
+	if c.HTTP.AdminTokenFile == "" && c.Listen.TLS.ClientCA == "" && !strings.HasPrefix(c.Listen.Admin, UnixScheme) && reachable(c.Listen.Admin) {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("admin-listen is %s: other machines may reach pprof there, which shows the process's memory; set admin-token-file, or listen on 127.0.0.1", c.Listen.Admin))
+	}
+}
+
+// reachable tells whether other machines may reach a TCP address to listen on.
+func reachable(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host != "localhost" && (ip == nil || !ip.IsLoopback())
+}
+
+// fillTLS checks the certificate and what is to be done with it.
+func (c *Config) fillTLS(v *Values) {
+	if !v.good("tls-cert", "tls-key", "tls-client-ca", "tls-client-auth") {
+		return
+	}
+	switch {
+	case c.Listen.TLS.Cert != "" && c.Listen.TLS.Key == "":
+		v.refuse("tls-cert", "want tls-key with it")
+		return
+	case c.Listen.TLS.Key != "" && c.Listen.TLS.Cert == "":
+		v.refuse("tls-key", "want tls-cert with it")
+		return
+	case c.Listen.TLS.ClientCA != "" && c.Listen.TLS.Cert == "":
+		v.refuse("tls-client-ca", "want tls-cert with it: without, there is no TLS")
+		return
+	case c.Listen.TLS.Cert == "":
+		return
+	}
+	if _, err := server.OpenCertificates(c.Listen.TLS, 0, nil); err != nil {
+		v.refuse("tls-cert", err.Error())
+		return
+	}
+	if info, err := os.Stat(c.Listen.TLS.Key); err == nil && info.Mode().Perm()&0o004 != 0 {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("tls-key %s is readable to every user of this machine (mode %04o): chmod o-r", c.Listen.TLS.Key, info.Mode().Perm()))
+	}
+	// Found at the start, not when the first clock goes unchecked.
+	if c.Listen.TLS.Mutual = len(c.ZooKeeper.Servers) > 0 && c.ClientsNeedCert(server.Public); c.Listen.TLS.Mutual {
+		if _, err := server.OpenCertificates(c.Listen.TLS, 0, nil); err != nil {
+			v.refuse("tls-client-auth", fmt.Sprintf("with zk, the other daemons have to take tls-cert as a client's: %v; or set admin", err))
+		}
+	}
+}
+
+// CheckSocketPath says what is wrong with the path of a unix socket; "" when
+// nothing is.
+func CheckSocketPath(path string) string {
+	const most = 107 // sockaddr_un's, less its end
+	switch {
+	case path == "":
+		return "want a path"
+	case strings.HasPrefix(path, "@") || strings.ContainsRune(path, 0):
+		return "want a path in the file system: an abstract socket has no permissions"
+	case len(path) > most:
+		return fmt.Sprintf("the path has %d bytes: a unix socket's has at most %d", len(path), most)
+	}
+	return ""
+}
+
+// UnixScheme begins the address of a unix socket.
+const UnixScheme = "unix:"

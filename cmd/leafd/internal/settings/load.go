@@ -1,0 +1,191 @@
+package settings
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
+)
+
+// Sources are where settings come from beside the flags and the file.
+type Sources struct {
+	Env       map[string]string
+	Inherited map[string]net.Listener // listening sockets that systemd passed, by name; nil: none
+}
+
+// Load reads the settings that fs has flags for, from flags, else from
+// the environment, else from the file, else from defaults. It reports all
+// mistakes at once, as a usage error, and only warns of what may be none.
+func (src Sources) Load(ctx context.Context, fs *pflag.FlagSet) (Config, *Values, error) {
+	layers, err := src.loadLayers(fs)
+	if err != nil {
+		return Config{}, nil, AsUsage(err)
+	}
+	v := layers.parse(fs)
+	cfg := Config{Warnings: layers.warnings}
+	v.fill(&cfg)
+	cfg.Snowflake.On, cfg.Segment.On = slices.Contains(cfg.Modes, "snowflake"), slices.Contains(cfg.Modes, "segment")
+	cfg.fillLayout(v)
+	cfg.fillZooKeeper(v)
+	cfg.checkRelations(v)
+	cfg.checkStore(v)
+	cfg.fillInherited(src.Inherited, v)
+	cfg.fillAddresses(ctx, v)
+	cfg.fillListeners(v)
+	cfg.fillToken(v)
+	if len(v.problems) > 0 {
+		return Config{}, nil, AsUsage(Errors(v.problems))
+	}
+	return cfg, v, nil
+}
+
+// Errors is every mistake in the settings, one a line.
+type Errors []string
+
+func (e Errors) Error() string {
+	if len(e) == 1 {
+		return "bad setting: " + e[0]
+	}
+	return fmt.Sprintf("%d bad settings:\n  %s", len(e), strings.Join(e, "\n  "))
+}
+
+// fillLayout reads the layout, and checks the numbers that it bounds.
+func (c *Config) fillLayout(v *Values) {
+	if !v.good("layout", "epoch") {
+		return
+	}
+	layout, err := snowflake.ParseLayout(v.Text("layout"), clock.Millis(v.number("epoch")))
+	if err != nil {
+		name := "layout"
+		if _, e := snowflake.ParseLayout(v.Text("layout"), snowflake.DefaultEpoch); e == nil {
+			name = "epoch"
+		}
+		v.refuse(name, err.Error())
+		return
+	}
+	c.Snowflake.Layout = layout
+	for _, bounded := range []struct {
+		name string
+		max  int64
+	}{
+		{"worker-id", layout.MaxWorker()},
+		{"datacenter", layout.MaxDatacenter()},
+		{"sequence-jitter", layout.MaxSequence() + 1},
+	} {
+		if v.good(bounded.name) && v.number(bounded.name) > bounded.max {
+			v.refuse(bounded.name, fmt.Sprintf("want 0 to %d with the layout %s", bounded.max, layout))
+		}
+	}
+}
+
+// checkRelations checks settings against each other.
+func (c *Config) checkRelations(v *Values) {
+	// A ceiling that ends before the next report is due would stop the IDs
+	// between any two of them.
+	if v.good("report-interval", "ceiling-lead") && c.Clock.CeilingLead <= c.Clock.ReportInterval {
+		v.refuse("ceiling-lead", fmt.Sprintf("want more than report-interval, which is %s", c.Clock.ReportInterval))
+	}
+	// A start after a crash waits for the old ceiling to pass.
+	if v.good("ceiling-lead", "startup-timeout") && c.Clock.StartupTimeout <= c.Clock.CeilingLead {
+		v.refuse("startup-timeout", fmt.Sprintf("want more than ceiling-lead, which is %s", c.Clock.CeilingLead))
+	}
+	// Issuing ends after half of it without ZooKeeper: two ceilings have to fit in.
+	if v.good("ceiling-lead", "reclaim-after") && c.ZooKeeper.ReclaimAfter > 0 && c.ZooKeeper.ReclaimAfter < max(time.Minute, 4*c.Clock.CeilingLead) {
+		v.refuse("reclaim-after", fmt.Sprintf("want 0s, or %s and more", Short(max(time.Minute, 4*c.Clock.CeilingLead))))
+	}
+	if v.good("queue-wait") && c.Limits.QueueWait%time.Millisecond != 0 {
+		v.refuse("queue-wait", "want whole milliseconds")
+	}
+	if v.good("data-dir") && c.DataDir == "" {
+		v.refuse("data-dir", "want a directory")
+	}
+	if v.good("node") {
+		if why := checkNode(c.Node); why != "" {
+			v.refuse("node", why)
+		}
+	}
+}
+
+// maxNodeBytes leaves room in the name of a file or of a znode for a number.
+const maxNodeBytes = 200
+
+// checkNode says what is wrong with a node's name; "" when nothing is.
+func checkNode(node string) string {
+	if len(node) > maxNodeBytes {
+		return fmt.Sprintf("want at most %d characters", maxNodeBytes)
+	}
+	for _, r := range node {
+		if r <= ' ' || r > '~' || r == '/' {
+			return "want printable ASCII characters, no space and no slash"
+		}
+	}
+	if node == "." || node == ".." {
+		return "want a name"
+	}
+	return ""
+}
+
+// fillAddresses checks listen and advertise, and derives what was left empty.
+func (c *Config) fillAddresses(ctx context.Context, v *Values) {
+	if !v.good("listen", "advertise") {
+		return
+	}
+	if why := checkListen(c.Listen.Address); why != "" {
+		v.refuse("listen", why)
+		return
+	}
+	if c.Listen.Advertise != "" {
+		if why := checkAdvertise(c.Listen.Advertise); why != "" {
+			v.refuse("advertise", why)
+			return
+		}
+	} else {
+		advertise, warning, err := deriveAdvertise(ctx, c.Listen.Address, net.InterfaceAddrs)
+		if err != nil {
+			v.refuse("listen", err.Error())
+			return
+		}
+		if why := c.NoIdentity(advertise, warning != ""); why != "" {
+			v.refuse("listen", why)
+			return
+		}
+		if warning != "" {
+			c.Warnings = append(c.Warnings, warning)
+		}
+		if host, _, _ := net.SplitHostPort(advertise); len(c.ZooKeeper.Servers) > 0 && warning == "" && net.ParseIP(host).IsLoopback() {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("the advertised address is %s: daemons of other machines reach themselves there; set --listen or --advertise", advertise))
+		}
+		c.Listen.Advertise = advertise
+		v.derive("advertise", advertise)
+	}
+	if v.good("node") && c.Node == "" {
+		c.Node = c.Listen.Advertise
+		v.derive("node", c.Node)
+	}
+	if c.ZooKeeper.ForeverPath != "" && strings.Contains(c.Node, "-") {
+		// Its reader takes what follows the first hyphen for the worker ID, and a start fails.
+		c.Warnings = append(c.Warnings, fmt.Sprintf("node %q has a hyphen: no Java Leaf will start on %s while its entry is there; use ip:port names until all hosts have moved over", c.Node, c.ZooKeeper.ForeverPath))
+	}
+}
+
+// NoIdentity says why a derived address can't be registered in ZooKeeper; "" when
+// it can. The peers ask it for the clock, and without --node it is who we are: the
+// same after each start, and no other machine's.
+func (c *Config) NoIdentity(advertise string, onlyLoopback bool) string {
+	switch _, port, _ := net.SplitHostPort(advertise); {
+	case len(c.ZooKeeper.Servers) == 0:
+		return ""
+	case port == "0":
+		return "with zk, want a port other than 0, or set advertise: peers reach this daemon at that address"
+	case onlyLoopback && c.Node == "":
+		return "this machine has no address but loopback, which every machine has: with zk, set advertise or node"
+	}
+	return ""
+}

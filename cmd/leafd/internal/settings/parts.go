@@ -1,0 +1,54 @@
+package settings
+
+import (
+	"reflect"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/peerclock"
+	"github.com/leafd/leafd/zkreg"
+)
+
+// Live is what the HTTP server takes while it serves.
+func (c Config) Live() server.Live {
+	return server.Live{
+		AdminToken: []byte(c.HTTP.AdminToken), MaxBatch: c.Limits.MaxBatch,
+		MaxInflight: c.Limits.MaxInflight, QueueWait: c.Limits.QueueWait,
+		RateLimit: c.Limits.RateLimit, RateBurst: c.Limits.RateBurst,
+	}
+}
+
+// ZKConfig is what the settings say about ZooKeeper.
+func (c Config) ZKConfig() zkreg.Config {
+	return zkreg.Config{
+		Servers: c.ZooKeeper.Servers, Root: c.ZooKeeper.Root, ForeverPath: c.ZooKeeper.ForeverPath, SessionTimeout: c.ZooKeeper.SessionTimeout,
+		Auth: c.ZooKeeper.Auth, TLS: c.ZooKeeper.TLS, Node: c.Node, Address: c.Listen.Advertise, Layout: c.Snowflake.Layout, ReclaimAfter: c.ZooKeeper.ReclaimAfter,
+	}
+}
+
+// Peers is how the other daemons are asked for their clocks: in the language that
+// this one serves first, for a cluster has one mostly; over TLS alone where all have
+// to show certificates.
+func (c Config) Peers(clk clock.Clock, certificates *server.Certificates) peerclock.Config {
+	asked := peerclock.Config{Clock: clk}
+	if certificates != nil {
+		verify := c.ClientsNeedCert(server.Public)
+		asked.TLS, asked.Secure = certificates.Client(verify), peerclock.TLSFirst
+		if verify {
+			asked.Secure = peerclock.TLSOnly
+		}
+	}
+	return asked
+}
+
+// WithLive returns c with the values of next that a reload takes: those of the rows
+// marked Live (daemon.L2), and what their files hold.
+func (c Config) WithLive(next Config) Config {
+	for _, s := range All() {
+		if s.Live {
+			reflect.ValueOf(s.to(&c)).Elem().Set(reflect.ValueOf(s.to(&next)).Elem())
+		}
+	}
+	c.HTTP.AdminToken = next.HTTP.AdminToken
+	return c
+}

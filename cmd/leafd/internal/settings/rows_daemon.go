@@ -1,0 +1,189 @@
+package settings
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leafd/leafd/server/limits"
+)
+
+func addressSettings() []Setting {
+	return []Setting{
+		{
+			Name: "listen", Group: "Where the daemon is", Kind: kindText, Def: "127.0.0.1:8080",
+			to:    func(c *Config) any { return &c.Listen.Address },
+			Usage: "address to serve HTTP on, host:port",
+			More:  "An empty host or 0.0.0.0 is every address of the machine.",
+		},
+		{
+			Name: "advertise", Kind: kindText,
+			to:    func(c *Config) any { return &c.Listen.Advertise },
+			Usage: "address that others reach this daemon at, ip:port; empty: derived from listen",
+			More:  "Where listen is every address, that is the machine's first one that is not loopback.",
+		},
+		{
+			Name: "node", Kind: kindText,
+			to:    func(c *Config) any { return &c.Node },
+			Usage: "name that this daemon is known by, unique in its cluster; empty: the advertised address",
+			More:  "The worker ID and the recorded clock belong to this name. Set it where addresses change.",
+		},
+		{
+			Name: "data-dir", Kind: kindText, Def: "leafd-data",
+			to:    func(c *Config) any { return &c.DataDir },
+			Usage: "directory of the daemon's own state; one daemon per directory, on a local disk",
+			More:  "The recorded clock and the segment tables live here: keep it across restarts and upgrades.",
+		},
+		{
+			Name: "modes", Kind: KindList, Def: "snowflake,segment", Words: []string{"snowflake", "segment"},
+			to:    func(c *Config) any { return &c.Modes },
+			Usage: "kinds of IDs to serve: snowflake, segment or both",
+		},
+	}
+}
+
+func listenSettings() []Setting {
+	return []Setting{
+		{
+			Name: "listen-unix", Group: "More listeners, and TLS", Kind: kindText,
+			to:    func(c *Config) any { return &c.Listen.Unix },
+			Usage: "unix socket to serve HTTP on as well, a path; empty: none",
+			More:  "It answers what the address of listen does, without TLS: socket-mode says who may connect.",
+		},
+		{
+			Name: "admin-listen", Kind: kindText,
+			to:    func(c *Config) any { return &c.Listen.Admin },
+			Usage: "address of the admin surface, host:port or unix:/path; empty: none",
+			More: "It answers all but IDs, and pprof. Changes of tags and /metrics are on listen no longer then.\n" +
+				"pprof needs the admin token where there is one.",
+		},
+		{
+			Name: "socket-mode", Kind: kindText, Def: "0660",
+			// fillListeners reads it.
+			Usage: "permissions of the unix sockets, octal; whoever may write may connect",
+		},
+		{
+			Name: "tls-cert", Kind: kindText,
+			to:    func(c *Config) any { return &c.Listen.TLS.Cert },
+			Usage: "file with the certificate, and what lies between it and its CA, for listen and admin-listen; empty: no TLS",
+			More: "Certificate, key and CAs are read again when the files change. Unix sockets stay without TLS.\n" +
+				"The daemons of a cluster ask each other for their clocks over TLS then.",
+		},
+		{
+			Name: "tls-key", Kind: kindText,
+			to:    func(c *Config) any { return &c.Listen.TLS.Key },
+			Usage: "file with the key of tls-cert",
+			More:  "Make it readable to the daemon alone.",
+		},
+		{
+			Name: "tls-client-ca", Kind: kindText,
+			to:    func(c *Config) any { return &c.Listen.TLS.ClientCA },
+			Usage: "file with the certificates that sign clients'; empty: clients need none",
+		},
+		{
+			Name: "tls-client-auth", Kind: kindText, Def: ClientAuthAll, Words: []string{ClientAuthAll, clientAuthAdmin},
+			to:    func(c *Config) any { return &c.Listen.ClientAuth },
+			Usage: "who needs a certificate of tls-client-ca: all, or those of admin-listen only: admin",
+			More: "With all, daemons show each other tls-cert, which tls-client-ca has to have signed for\n" +
+				"clients and for servers, and believe no clock without one.",
+		},
+	}
+}
+
+func httpSettings() []Setting {
+	return []Setting{
+		{
+			Name: "admin-token-file", Group: "HTTP", Kind: kindText, Live: true,
+			to:    func(c *Config) any { return &c.HTTP.AdminTokenFile },
+			Usage: "file with the token that changes of tags over HTTP need, 16 bytes or more; empty: none allowed",
+			More:  "Make it readable to the daemon alone.",
+		},
+		{
+			Name: "idle-timeout", Kind: KindDuration, Def: "75s", bounds: durations(time.Second, 24*time.Hour),
+			to:    func(c *Config) any { return &c.HTTP.IdleTimeout },
+			Usage: "longest that a connection may stand idle, 1s to 24h",
+		},
+		{
+			Name: "read-timeout", Kind: KindDuration, Def: "10s", bounds: durations(time.Second, 10*time.Minute),
+			to:    func(c *Config) any { return &c.HTTP.ReadTimeout },
+			Usage: "longest that a client may take to send a request, 1s to 10m",
+		},
+		{
+			Name: "write-timeout", Kind: KindDuration, Def: "10s", bounds: durations(time.Second, 10*time.Minute),
+			to:    func(c *Config) any { return &c.HTTP.WriteTimeout },
+			Usage: "longest that a client may take to accept an answer, 1s to 10m",
+		},
+		{
+			Name: "drain-delay", Kind: KindDuration, Def: "0s", Live: true, bounds: durations(0, 10*time.Minute),
+			to:    func(c *Config) any { return &c.HTTP.DrainDelay },
+			Usage: "time between turning unready and refusing requests, at a stop, 0s to 10m",
+			More:  "Give a load balancer the time here to notice that the daemon is no longer ready.",
+		},
+		{
+			Name: "shutdown-timeout", Kind: KindDuration, Def: "10s", Live: true, bounds: durations(100*time.Millisecond, 10*time.Minute),
+			to:    func(c *Config) any { return &c.HTTP.ShutdownTimeout },
+			Usage: "longest that requests in flight may take at a stop, 100ms to 10m",
+		},
+	}
+}
+
+func overloadSettings() []Setting {
+	return []Setting{
+		{
+			Name: "max-inflight", Group: "Overload", Kind: KindNumber, Def: "10000", bounds: numbers(0, 1_000_000), Live: true,
+			to:    func(c *Config) any { return &c.Limits.MaxInflight },
+			Usage: "how many requests of each kind of ID may wait at once, to 1000000; more get 503 overloaded; 0: no bound",
+			More: "Batches count, one more for each thousand IDs beyond the first, and requests for which a tag\n" +
+				"has no ID in memory. One ID that is there is never refused, and neither is one snowflake ID.",
+		},
+		{
+			Name: "queue-wait", Kind: KindDuration, Def: "500ms", Live: true, bounds: durations(0, time.Minute),
+			to:    func(c *Config) any { return &c.Limits.QueueWait },
+			Usage: "how long batches of snowflake IDs may have to wait for their milliseconds, 1ms to 1m; beyond: 503 overloaded; 0s: no bound",
+			More:  "A millisecond has 4096 IDs: 500ms are two million that are promised and not made yet.",
+		},
+		{
+			Name: "rate-limit", Kind: KindNumber, Def: "0", bounds: numbers(0, limits.MaxRate), Live: true,
+			to:    func(c *Config) any { return &c.Limits.RateLimit },
+			Usage: fmt.Sprintf("IDs a second that each key gets from this daemon, to %d; more get 429 rate_limited; 0: no limit", limits.MaxRate),
+			More:  "The key is the last part of the path: a tag, or whatever callers for snowflake IDs put there.\nThe two kinds are counted apart.",
+		},
+		{
+			Name: "rate-limit-burst", Kind: KindNumber, Def: "0", bounds: numbers(0, limits.MaxBurst), Live: true,
+			to:    func(c *Config) any { return &c.Limits.RateBurst },
+			Usage: fmt.Sprintf("IDs that a key gets at once after a pause, to %d; 0: as many as rate-limit", limits.MaxBurst),
+			More:  "A batch that is larger needs a whole burst saved up, and is paid for afterwards at the rate.",
+		},
+	}
+}
+
+func alarmSettings() []Setting {
+	return []Setting{
+		{
+			Name: "alarm-webhook", Group: "Alarms", Kind: kindText, Secret: true, Live: true,
+			to:    func(c *Config) any { return &c.Alarm.Webhook },
+			Usage: "URL that each alarm is sent to as JSON, by POST; empty: none",
+			More:  "An alarm is a line of the log too, with alarm=<code>; docs/ALARMS.md lists them.",
+		},
+		{
+			Name: "alarm-exec", Kind: kindText, Live: true,
+			to:    func(c *Config) any { return &c.Alarm.Exec },
+			Usage: "program that is run for each alarm, its JSON on standard input; empty: none",
+		},
+	}
+}
+
+func logSettings() []Setting {
+	return []Setting{
+		{
+			Name: "log-level", Group: "Log", Kind: kindText, Def: "info", Live: true,
+			to:    func(c *Config) any { return &c.Log.Level },
+			Words: []string{"trace", "debug", "info", "warn", "error"},
+			Usage: "least severe lines that are logged: trace, debug, info, warn or error",
+		},
+		{
+			Name: "log-format", Kind: kindText, Def: "auto", Words: []string{"auto", "json", "console"},
+			to:    func(c *Config) any { return &c.Log.Format },
+			Usage: "form of the log: auto, json or console; auto is console on a terminal, else json",
+		},
+	}
+}

@@ -1,0 +1,163 @@
+package settings
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/leafd/leafd/snowflake"
+)
+
+// ZooKeeperSettings are those of the group ZooKeeper.
+func ZooKeeperSettings() []Setting {
+	return []Setting{
+		{
+			Name: "zk", Group: "ZooKeeper", Kind: kindText,
+			// fillZooKeeper reads it.
+			Usage: "ZooKeeper servers that give out worker IDs, host:port[,host:port]; empty: standalone",
+			More:  "Standalone, nobody checks that no other daemon has the same worker ID.",
+		},
+		{
+			Name: "zk-root", Kind: kindText, Def: "/leaf",
+			to:    func(c *Config) any { return &c.ZooKeeper.Root },
+			Usage: "znode of the cluster; daemons under one root never issue the same snowflake ID",
+		},
+		{
+			Name: "zk-forever-path", Kind: kindText,
+			to:    func(c *Config) any { return &c.ZooKeeper.ForeverPath },
+			Usage: "znode of the worker IDs; empty: leaf_forever under zk-root",
+			More:  "For a cluster that moves over from the Java Leaf: /snowflake/<leaf.name>/forever.",
+		},
+		{
+			Name: "zk-session-timeout", Kind: KindDuration, Def: "6s", bounds: durations(time.Second, time.Minute),
+			to:    func(c *Config) any { return &c.ZooKeeper.SessionTimeout },
+			Usage: "time after which ZooKeeper takes a silent daemon for dead, 1s to 1m",
+		},
+		{
+			Name: "zk-auth-file", Kind: kindText,
+			// fillZooKeeper reads it.
+			Usage: "file with user:password for ZooKeeper's digest scheme; empty: znodes open to everybody",
+			More:  "Make it readable to the daemon alone.",
+		},
+		{
+			Name: "zk-tls-ca", Kind: kindText,
+			// fillZooKeeper reads it.
+			Usage: "file with the certificates that sign ZooKeeper's, or system; empty: no TLS",
+		},
+		{
+			Name: "zk-tls-cert", Kind: kindText,
+			// fillZooKeeper reads it.
+			Usage: "file with our certificate for ZooKeeper, where it requires one",
+		},
+		{
+			Name: "zk-tls-key", Kind: kindText,
+			// fillZooKeeper reads it.
+			Usage: "file with the key of zk-tls-cert",
+		},
+		{
+			Name: "reclaim-after", Kind: KindDuration, Def: "0s", bounds: durations(0, 8760*time.Hour),
+			to:    func(c *Config) any { return &c.ZooKeeper.ReclaimAfter },
+			Usage: "take over worker IDs unreported for this long, 1m to 8760h; 0s: never",
+			More: "A daemon that runs with it stops issuing after half of it without ZooKeeper. Only entries\n" +
+				"of daemons that ran with it are taken over.",
+		},
+	}
+}
+
+func snowflakeSettings() []Setting {
+	return []Setting{
+		{
+			Name: "worker-id", Group: "Snowflake IDs", Kind: KindNumber, Def: "0", bounds: numbers(0, maxNumber),
+			to:    func(c *Config) any { return &c.Snowflake.WorkerID },
+			Usage: "worker ID of a standalone daemon, from 0; ZooKeeper gives others theirs (default 0)",
+			More:  "No two daemons that share a layout and an epoch may have the same one.",
+		},
+		{
+			Name: "datacenter", Kind: KindNumber, Def: "0", bounds: numbers(0, maxNumber),
+			to:    func(c *Config) any { return &c.Snowflake.Datacenter },
+			Usage: "datacenter ID, from 0, for a layout that has one (default 0)",
+		},
+		{
+			Name: "layout", Kind: kindText, Def: snowflake.DefaultLayout().String(),
+			// fillLayout reads it.
+			Usage: "bits of an ID: time+worker+sequence or time+datacenter+worker+sequence, at most 63",
+			More:  "Never change it, nor the epoch, once IDs were issued: new IDs could equal old ones.",
+		},
+		{
+			Name: "epoch", Kind: KindNumber, Def: strconv.FormatInt(int64(snowflake.DefaultEpoch), 10), bounds: numbers(0, maxNumber),
+			// fillLayout reads it.
+			Usage: "start of the layout's time, in milliseconds since 1970",
+			More:  "The default is the Java Leaf's, 2010-11-04T01:42:54.657Z.",
+		},
+		{
+			Name: "sequence-jitter", Kind: KindNumber, Def: "100", bounds: numbers(0, maxNumber),
+			to:    func(c *Config) any { return &c.Snowflake.SequenceJitter },
+			Usage: "a millisecond's first sequence is random below this; 0 or 1: always 0",
+			More:  "Spreads IDs over shards at low rates.",
+		},
+		{
+			Name: "max-batch", Kind: KindNumber, Def: "10000", bounds: numbers(1, 1_000_000), Live: true,
+			to:    func(c *Config) any { return &c.Limits.MaxBatch },
+			Usage: "most IDs that one request may ask for, 1 to 1000000; for segments too",
+		},
+	}
+}
+
+func segmentSettings() []Setting {
+	return []Setting{
+		{
+			Name: "mysql", Group: "Segment IDs", Kind: kindText, Secret: true,
+			to:    func(c *Config) any { return &c.Segment.MySQL },
+			Usage: "DSN of the MySQL or MariaDB server, user:password@tcp(host:port)/database; empty: SQLite in data-dir",
+			More: "Daemons that serve the same tags share one database. Its password is better kept out of\n" +
+				"the command line, which every user of the machine can read: put it here, and make this\n" +
+				"file readable to the daemon alone, or into the environment variable LEAFD_MYSQL.",
+		},
+		{
+			Name: "segment-wait", Kind: KindDuration, Def: "500ms", Live: true, bounds: durations(time.Millisecond, time.Minute),
+			to:    func(c *Config) any { return &c.Segment.Wait },
+			Usage: "longest that a request waits for a segment to be fetched, 1ms to 1m",
+		},
+		{
+			Name: "segment-refresh", Kind: KindDuration, Def: "60s", Live: true, bounds: durations(time.Second, 24*time.Hour),
+			to:    func(c *Config) any { return &c.Segment.Refresh },
+			Usage: "time between looks for new and deleted tags, 1s to 24h",
+		},
+	}
+}
+
+func clockSettings() []Setting {
+	return []Setting{
+		{
+			Name: "report-interval", Group: "The clock", Kind: KindDuration, Def: "3s", bounds: durations(100*time.Millisecond, time.Minute),
+			to:    func(c *Config) any { return &c.Clock.ReportInterval },
+			Usage: "time between records of the clock, 100ms to 1m",
+		},
+		{
+			Name: "ceiling-lead", Kind: KindDuration, Def: "6s", bounds: durations(100*time.Millisecond, 10*time.Minute),
+			to:    func(c *Config) any { return &c.Clock.CeilingLead },
+			Usage: "how far ahead of the clock the recorded ceiling is, above report-interval, to 10m",
+			More:  "No ID is issued past the ceiling. After a crash the next start waits until it has passed.",
+		},
+		{
+			Name: "max-forward-step", Kind: KindDuration, Def: "10s", bounds: durations(time.Second, 24*time.Hour),
+			to:    func(c *Config) any { return &c.Clock.MaxForwardStep },
+			Usage: "largest forward step of the clock that is believed at once, 1s to 24h",
+		},
+		{
+			Name: "startup-timeout", Kind: KindDuration, Def: "30s", bounds: durations(time.Second, time.Hour),
+			to:    func(c *Config) any { return &c.Clock.StartupTimeout },
+			Usage: "longest that a start waits for ZooKeeper and for the recorded ceiling, above ceiling-lead, to 1h",
+		},
+		{
+			Name: "clock-threshold", Kind: KindDuration, Def: "5s", Live: true, bounds: durations(10*time.Millisecond, time.Hour),
+			to:    func(c *Config) any { return &c.Clock.Threshold },
+			Usage: "how far the clock may be off its peers', 10ms to 1h; beyond: no start, not ready",
+		},
+		{
+			Name: "clock-estimator", Kind: kindText, Def: "median", Words: []string{"median", "mean"},
+			to:    func(c *Config) any { return &c.Clock.Estimator },
+			Usage: "how the peers' offsets make one: median, or mean as in the Leaf article",
+			More:  "With mean, one wrong peer shuts out healthy ones.",
+		},
+	}
+}

@@ -1,0 +1,69 @@
+package settings
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// sampleHeading begins the sample file.
+const sampleHeading = `# Settings of leafd, all of them, each with its default.
+#
+# leafd serve --config FILE reads this file (or LEAFD_CONFIG=FILE). A flag of the same
+# name wins over it, and so does an environment variable: LEAFD_ and the name in
+# capitals, with _ for -, so that data-dir is LEAFD_DATA_DIR. An empty variable counts
+# as none. A name that leafd doesn't know is an error. Times are durations such as
+# 500ms, 3s, 2m or 24h. "leafd config --config FILE" checks the file and prints what
+# it comes to. SIGHUP makes a running daemon read it again: what says so is taken then, and
+# the rest at the next start.
+`
+
+// Sample is the committed sample, made from the settings themselves.
+func Sample() (string, error) {
+	var b strings.Builder
+	b.WriteString(sampleHeading)
+	for _, s := range All() {
+		if s.Group != "" {
+			fmt.Fprintf(&b, "\n### %s\n", s.Group)
+		}
+		b.WriteString("\n")
+		comment(&b, Sentence(strings.TrimSuffix(s.Usage, fmt.Sprintf(" (default %s)", s.Def))))
+		if s.More != "" {
+			comment(&b, s.More)
+		}
+		if s.Live {
+			comment(&b, "Taken at a reload (SIGHUP).")
+		}
+		line, err := yamlLine(s.Name, s.yamlDefault())
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String(), nil
+}
+
+// comment writes text in lines that begin with #.
+func comment(b *strings.Builder, text string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		b.WriteString("# " + line + "\n")
+	}
+}
+
+// Sentence returns usage with a capital and a full stop.
+func Sentence(usage string) string {
+	first, size := utf8.DecodeRuneInString(usage)
+	return string(unicode.ToUpper(first)) + usage[size:] + "."
+}
+
+// yamlDefault is the default as the type that the file has to have.
+func (s Setting) yamlDefault() any {
+	if s.Kind == KindNumber {
+		if n, err := strconv.ParseInt(s.Def, 10, 64); err == nil {
+			return n
+		}
+	}
+	return s.Def
+}

@@ -1,0 +1,29 @@
+package settings
+
+import (
+	"path/filepath"
+
+	"github.com/leafd/leafd/segment/sqlstore"
+)
+
+// Files of the data directory, beside the record and the lock of package cache.
+const (
+	SegmentsFile = "segments.db" // the default segment store
+	MarksFile    = "marks.db"    // the highest ID seen of each tag
+)
+
+// redact is a DSN as it may be shown.
+func redact(dsn string) string { return sqlstore.RedactDSN(dsn) }
+
+// Store says where the segments are kept: in the database of --mysql, or else in the
+// SQLite file in the data directory, which may be made where create is true.
+func (c *Config) Store(create bool) sqlstore.Config {
+	return sqlstore.Config{DSN: c.Segment.MySQL, Path: filepath.Join(c.DataDir, SegmentsFile), Create: create}
+}
+
+// checkStore checks the DSN. A server that is down is no bad setting.
+func (c *Config) checkStore(v *Values) {
+	if err := c.Store(false).Check(); err != nil {
+		v.refuse("mysql", err.Error())
+	}
+}

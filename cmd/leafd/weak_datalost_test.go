@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// The server's disk is emptied under load. The running nodes write their entries
+// again. A new node claims first, and gets the worker ID of one of them: it doesn't
+// issue under it. A node that was down comes back later, with its own.
+func TestZooKeeperLosesItsDataUnderLoad(t *testing.T) {
+	underLoad(t)
+	s := zookeepertest.Start(t)
+	c := onServers(t, "/leaf", s.Addr())
+	gap := zookeepertest.NewProxy(t, s.Addr())
+	machines := []*machine{c.behind(gap, brisk()...), c.behind(gap, brisk()...), c.behind(gap, brisk()...)}
+	var survivors []*child
+	for i, m := range machines {
+		survivors = append(survivors, m.ready())
+		require.EqualValues(t, i, survivors[i].info().ID)
+	}
+	look := c.tree(s)
+	for range 6 { // worker IDs of entries that were removed don't come back
+		look.remove(look.create("/leaf/leaf_forever/gone-", nil, flagSequence))
+	}
+	sleeper, crashed := c.host(brisk()...), c.host(brisk()...)
+	slept, died := sleeper.ready(), crashed.ready()
+	workerIDs := workerIDsOf(t, slept, died)
+	require.EqualValues(t, 9, workerIDs[slept])
+	all := slices.Concat(slept.some(), died.some())
+	require.Equal(t, cli.ExitOK, slept.stop())
+	died.kill()
+	was := look.cluster()
+
+	for l, n := range workerIDsOf(t, survivors...) {
+		workerIDs[l] = n
+	}
+	tr := newTraffic(t, survivors...)
+	tr.flows()
+	gap.Down(t) // so that the new one is there before them, whatever the scheduler does
+	s.Wipe(t)
+	newcomer := c.host(brisk()...)
+	newcomer.settle = 10 * time.Second
+	fresh := newcomer.start()
+	look = c.tree(s)
+	var claim zentry
+	require.Eventually(t, func() bool {
+		list := look.entries(newcomer.addr)
+		if len(list) == 1 {
+			claim = list[0]
+		}
+		return len(list) == 1
+	}, eventually, tick, "the new node's claim")
+	require.Zero(t, claim.Number, "it was given a survivor's worker ID")
+	require.Equal(t, "claiming", claim.State)
+	gap.Up(t)
+	for i, l := range survivors {
+		l.awaitAlarm(codeDataLost, 1)
+		look.settled(machines[i], l)
+	}
+	require.Equal(t, "starting", fresh.mustGet("/api/snowflake/get/a").code(), "the survivors were there in time")
+	requireMoved(t, look, was, machines...)
+
+	fresh.awaitStatus("/readyz", 200)
+	workerIDs[fresh] = fresh.info().ID
+	require.GreaterOrEqual(t, workerIDs[fresh], int64(3), "a worker ID that nobody has")
+	look.settled(newcomer, fresh)
+	later := newTraffic(t, fresh)
+	later.flows()
+	tr.flows()
+
+	// Those that were down meanwhile get their worker IDs back too.
+	back, risen := sleeper.ready(), crashed.ready()
+	workerIDs[back], workerIDs[risen] = workerIDs[slept], workerIDs[died]
+	for m, l := range map[*machine]*child{sleeper: back, crashed: risen} {
+		look.settled(m, l)
+		require.Equal(t, workerIDs[l], l.info().ID)
+		requireMoved(t, look, was, m)
+	}
+	all = slices.Concat(all, back.some(), risen.some(), tr.unharmed(workerIDs), later.unharmed(workerIDs))
+	requireDistinct(t, all)
+	for _, l := range survivors {
+		require.Equal(t, 1, l.raised()[codeDataLost])
+		require.Zero(t, l.raised()[codeFenced])
+	}
+
+	// A clean restart keeps the worker ID.
+	for i, m := range machines {
+		require.Equal(t, cli.ExitOK, survivors[i].stop())
+		l := m.ready()
+		require.Equal(t, workerIDs[survivors[i]], l.info().ID)
+		all = append(all, l.some()...)
+		require.Equal(t, cli.ExitOK, l.stop())
+	}
+	requireDistinct(t, all)
+	for _, l := range []*child{fresh, back, risen} {
+		require.Equal(t, cli.ExitOK, l.stop())
+	}
+}
+
+// flagSequence is ZooKeeper's flag of a sequential node.
+const flagSequence = 2
+
+// Somebody deletes the root by hand while daemons run: the registry has lost
+// its data, and that is no reason to stop.
+func TestRootDeletedByHandUnderLoad(t *testing.T) {
+	underLoad(t)
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), s.Addr())
+	machines := []*machine{c.host(brisk()...), c.host(brisk()...), c.host(brisk()...)}
+	var daemons []*child
+	for _, m := range machines {
+		daemons = append(daemons, m.ready())
+	}
+	workerIDs := workerIDsOf(t, daemons...)
+	look := c.tree(s)
+	was := look.cluster()
+	tr := newTraffic(t, daemons...)
+	for n := range 3 {
+		tr.flows()
+		// The tree goes node by node. A report in between would find its entry
+		// removed from a cluster that is still there, which is another case (and
+		// fences): the daemons are suspended meanwhile, so that none comes.
+		for _, l := range daemons {
+			l.signal(syscall.SIGSTOP)
+		}
+		look.removeAll(c.root)
+		for _, l := range daemons {
+			l.signal(syscall.SIGCONT)
+		}
+		for i, l := range daemons {
+			l.awaitAlarm(codeDataLost, n+1)
+			look.settled(machines[i], l)
+		}
+		requireMoved(t, look, was, machines...)
+		was = look.cluster()
+	}
+	tr.flows()
+	all := tr.unharmed(workerIDs)
+	for i, l := range daemons {
+		require.Equal(t, map[string]int{codeDataLost: 3}, l.raised(), fmt.Sprint(workerIDs[l]))
+		require.Equal(t, cli.ExitOK, l.stop())
+		again := machines[i].ready()
+		require.Equal(t, workerIDs[l], again.info().ID)
+		all = append(all, again.some()...)
+		require.Equal(t, cli.ExitOK, again.stop())
+	}
+	requireDistinct(t, all)
+}

@@ -1,0 +1,184 @@
+package segment
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// How the rate of a tag is found.
+const (
+	// sampleEvery is how often the tags in use are looked at. With very many
+	// of them each look comes later, by samplePerTag for each: looking takes a
+	// fraction of a microsecond, so that it stays below 1 % of a processor.
+	sampleEvery  = time.Second
+	samplePerTag = 50 * time.Microsecond
+	// rateOver is the time constant of the average: what was issued that long
+	// ago counts 1/e of what is issued now.
+	rateOver = 30 * time.Second
+	// rateLeast is what counts as a rate, in IDs a second. An average never
+	// comes down to 0 by itself.
+	rateLeast = 0.001
+)
+
+// counters are what is counted under a tag's name while the service lives, through
+// any number of removals and returns of its row. It keeps:
+//
+//	segment.N1  The hot path counts nothing. What was handed out of a range stands in
+//	    the range: how far it is used. A range that is replaced has no offset
+//	    left, and one that is dropped is closed first, so that both are added
+//	    up exactly once, whole.
+//	segment.N2  IDs that were taken for a batch which then failed are taken off again.
+//	segment.N3  What Status has told never falls: to a collector that would be a
+//	    restart. The IDs of a batch that waits are counted already; should it
+//	    fail, the count doesn't move until as many others are handed out.
+//
+// It belongs to the tag's current Tag, whose mu protects the plain fields. A Tag
+// that is gone may still end a fetch or a batch: what these count is atomic.
+type counters struct {
+	done     int64 // IDs of the ranges before the current one
+	told     int64 // segment.N3
+	lost     atomic.Int64
+	fetches  atomic.Uint64
+	failures atomic.Uint64
+
+	rate      float64 // IDs a second
+	sampled   int64   // IDs handed out at the last look
+	sampledAt time.Duration
+	looks     uint8 // counted up to 2; a rate takes two
+}
+
+// takenLocked is how many IDs were handed out under the tag's name.
+func (t *Tag) takenLocked() int64 {
+	if t.counters == nil {
+		return 0
+	}
+	n := t.counters.done - t.counters.lost.Load()
+	if s := t.live.Load(); s != nil {
+		n += s.taken()
+	}
+	return n
+}
+
+// issuedLocked is takenLocked as Status tells it (segment.N3).
+func (t *Tag) issuedLocked() int64 {
+	if t.counters == nil {
+		return 0
+	}
+	t.counters.told = max(t.counters.told, t.takenLocked())
+	return t.counters.told
+}
+
+// replaceLocked makes next the current range. The one before is exhausted.
+func (t *Tag) replaceLocked(next *span) {
+	if s := t.live.Load(); s != nil {
+		t.counters.done += s.taken()
+	}
+	t.live.Store(next)
+}
+
+// lose takes n IDs off the count that nobody got (segment.N2).
+func (t *Tag) lose(n int) {
+	if n == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.counters.lost.Add(int64(n))
+}
+
+// sample takes a look at how far the tag has come, and reports whether it is
+// still there.
+func (t *Tag) sample(now time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gone {
+		return false
+	}
+	t.counters.look(t.takenLocked(), now)
+	return true
+}
+
+// look moves the average on to now, when taken IDs had been handed out.
+func (c *counters) look(taken int64, now time.Duration) {
+	past := now - c.sampledAt
+	if c.looks > 0 && past <= 0 {
+		return
+	}
+	present := float64(max(taken-c.sampled, 0)) / past.Seconds()
+	switch c.looks {
+	case 0:
+		c.looks = 1 // when these were handed out is not known
+	case 1:
+		c.looks = 2
+		c.rate = present
+	default:
+		c.rate += (present - c.rate) * -math.Expm1(-past.Seconds()/rateOver.Seconds())
+	}
+	if c.rate < rateLeast {
+		c.rate = 0
+	}
+	c.sampled, c.sampledAt = taken, now
+}
+
+// inUse is the list of tags that were ever used and are still there, so that
+// nothing has to look through those that never were.
+type inUse struct {
+	mu   sync.Mutex
+	tags []*Tag // mu protects; what lies below its length is never written again
+}
+
+func (u *inUse) add(t *Tag) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.tags = append(u.tags, t)
+}
+
+// all returns the list. It may have tags that are gone.
+func (u *inUse) all() []*Tag {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.tags
+}
+
+// forget takes gone out of the list. It asks no tag: a tag's lock is taken before
+// that of the list.
+func (u *inUse) forget(gone map[*Tag]bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	left := make([]*Tag, 0, len(u.tags))
+	for _, t := range u.tags {
+		if !gone[t] {
+			left = append(left, t)
+		}
+	}
+	u.tags = left
+}
+
+// keepSampled looks at the tags in use again and again until ctx is done.
+func (s *Service) keepSampled(ctx context.Context) {
+	for used := 0; s.clock.Sleep(ctx, sampleEvery+time.Duration(used)*samplePerTag) == nil; {
+		used = s.sampleAll()
+	}
+}
+
+// sampleAll looks at each tag in use, and returns how many there are.
+func (s *Service) sampleAll() int {
+	tags := s.inUse.all()
+	var gone map[*Tag]bool
+	for _, t := range tags {
+		if t.sample(s.clock.Mono()) {
+			continue
+		}
+		if gone == nil {
+			gone = make(map[*Tag]bool)
+		}
+		gone[t] = true
+	}
+	if gone != nil {
+		s.inUse.forget(gone)
+	}
+	return len(tags)
+}

@@ -1,0 +1,66 @@
+package segment
+
+import (
+	"fmt"
+	"math"
+	"unicode/utf8"
+)
+
+// Reserve returns the range that a fetch takes from a row: [maxID, maxID+n)
+// with n the larger of want and step. fix is the statement that would repair
+// a column of the row.
+//
+// What holds of a range that it returns:
+//
+//	segment.R1  0 <= Lo < Hi, without overflow.
+//	segment.R2  Hi-Lo is at least step and at least want.
+//	segment.R3  Lo is not below floor.
+func Reserve(maxID, step, want, floor int64, fix func(column string, to int64) string) (Range, error) {
+	switch {
+	case step < 1:
+		return Range{}, fmt.Errorf("%w: step is %d, below 1; fix it: %s",
+			ErrBadRow, step, fix("step", max(1, min(want, 1000))))
+	case maxID < 0:
+		return Range{}, fmt.Errorf("%w: max_id is %d, below 0; set it above every ID ever issued: %s",
+			ErrBadRow, maxID, fix("max_id", max(1, floor)))
+	case maxID < floor:
+		return Range{}, fmt.Errorf("%w: max_id is %d, but ranges up to %d were used already: the table was restored "+
+			"or set back, or a replica lagged; set it to that or above, and not below what any other daemon used: %s",
+			ErrRegressed, maxID, floor, fix("max_id", floor))
+	}
+	n := max(want, step)
+	if maxID > math.MaxInt64-n {
+		return Range{}, fmt.Errorf("%w: max_id %d and a range of %d (step %d) pass the end of int64",
+			ErrBadRow, maxID, n, step)
+	}
+	return Range{Lo: maxID, Hi: maxID + n, Step: step}, nil
+}
+
+// CheckRow returns ErrBadRow when r can't be created.
+func CheckRow(r Row) error {
+	switch {
+	case r.Tag == "":
+		return fmt.Errorf("%w: the tag is empty", ErrBadRow)
+	case len(r.Tag) > MaxTagBytes:
+		return fmt.Errorf("%w: the tag has %d bytes, above %d", ErrBadRow, len(r.Tag), MaxTagBytes)
+	case !utf8.ValidString(r.Tag):
+		return fmt.Errorf("%w: the tag isn't UTF-8", ErrBadRow)
+	case r.MaxID < 0:
+		return fmt.Errorf("%w: max_id %d is below 0", ErrBadRow, r.MaxID)
+	}
+	return CheckChange(r.MaxID, &r.Step, &r.Description)
+}
+
+// CheckChange returns ErrBadRow when a row at maxID can't get step or description; nil
+// stands for no change. A maxID below 0 is no reason against a change that fixes step.
+func CheckChange(maxID int64, step *int64, description *string) error {
+	switch {
+	case step != nil && *step < 1:
+		return fmt.Errorf("%w: step %d is below 1", ErrBadRow, *step)
+	case step != nil && maxID > math.MaxInt64-*step:
+		return fmt.Errorf("%w: max_id %d and step %d pass the end of int64", ErrBadRow, maxID, *step)
+	case description != nil && !utf8.ValidString(*description):
+		return fmt.Errorf("%w: the description isn't UTF-8", ErrBadRow)
+	}
+	return nil
+}

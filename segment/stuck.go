@@ -1,0 +1,49 @@
+package segment
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+)
+
+// turnGrace is what a loop gets above the time that its turn may take, for a
+// machine under load.
+const turnGrace = 5 * time.Second
+
+// Stuck returns an error, which names the part, when a goroutine of Run no longer
+// makes progress: it has the goroutine of all timers meet a deadline, and takes the
+// locks that a change of the tags needs. A Store or HighWater that fails or hangs is
+// no error here. It returns within ctx unless a lock is stuck, and nil where Run
+// doesn't run.
+func (s *Service) Stuck(ctx context.Context) error {
+	if !s.queue.isOpen() {
+		return nil
+	}
+	for _, loop := range []struct {
+		name string
+		*clock.Heartbeat
+	}{
+		{"the loop that reads the tags", &s.reading},
+		{"the call of Notify", &s.events.told},
+	} {
+		if late := loop.Overdue(s.clock); late > 0 {
+			return fmt.Errorf("segment: %s is %s late", loop.name, late.Round(time.Millisecond))
+		}
+	}
+	s.tagsMu.Lock()
+	s.tagsMu.Unlock() //nolint:staticcheck // that it can be had is the point
+	fired := make(chan struct{})
+	deadline := s.timers.add(s.clock.Mono(), func() { close(fired) })
+	if deadline == nil {
+		return nil // Run has ended since
+	}
+	defer s.timers.remove(deadline)
+	select {
+	case <-fired:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("segment: a deadline that is over was not met: %w", ctx.Err())
+	}
+}

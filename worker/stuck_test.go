@@ -1,0 +1,70 @@
+package worker_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/worker"
+)
+
+// Each loop that is stuck is named, and only while it is; a loop that ended isn't late.
+func TestStuck(t *testing.T) {
+	t.Run("reports", func(t *testing.T) {
+		d := newDaemon()
+		stuck, gate := make(chan struct{}), make(chan struct{})
+		release := sync.OnceFunc(func() { close(gate) })
+		defer release() // or a failure here would wait for the loop for ever
+		d.cfg.Notify = func(e worker.Event) {
+			if e.Kind == worker.EventClockJumped { // told by the loop of reports
+				close(stuck)
+				<-gate
+			}
+		}
+		w := d.start(t)
+		run(t, w)
+		d.passInterval(t)
+		require.NoError(t, w.Stuck())
+		require.Eventually(t, func() bool { return d.clk.Sleepers() > 0 }, 10*time.Second, time.Millisecond)
+		d.clk.Step(time.Hour)
+		d.passInterval(t)
+		<-stuck
+		require.NoError(t, w.Stuck(), "not late yet")
+		d.clk.Advance(time.Minute)
+		require.ErrorContains(t, w.Stuck(), "the loop that reports is ")
+		release()
+		require.Eventually(t, func() bool { return w.Stuck() == nil }, 10*time.Second, time.Millisecond)
+	})
+	t.Run("looks at the generator", func(t *testing.T) {
+		d := newDaemon()
+		w := d.start(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		looking, gate := make(chan struct{}, 1), make(chan struct{})
+		release := sync.OnceFunc(func() { close(gate) })
+		defer release()
+		go func() { ended <- w.Watch(ctx, hanging{looking, gate}) }()
+		require.Eventually(t, func() bool { return d.clk.Sleepers() > 0 }, 10*time.Second, time.Millisecond)
+		d.clk.Advance(time.Second)
+		<-looking
+		d.clk.Advance(time.Minute)
+		require.ErrorContains(t, w.Stuck(), "the loop that looks at the generator is ")
+		cancel()
+		release()
+		require.NoError(t, <-ended)
+		require.NoError(t, w.Stuck(), "it has ended")
+	})
+}
+
+// hanging is an issuer that doesn't answer until it is released.
+type hanging struct{ looking, release chan struct{} }
+
+func (h hanging) Check() error {
+	h.looking <- struct{}{}
+	<-h.release
+	return nil
+}
+func (hanging) Refused() uint64 { return 0 }

@@ -1,0 +1,150 @@
+package zksession
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+func as(cfg Config, user, password string) Config {
+	cfg.Auth = &Credentials{user, password}
+	return cfg
+}
+
+// TestDigest: what a user creates is that user's alone.
+func TestDigest(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	root := server.NewRoot(t)
+	ours := openTest(t, as(to(server.Addr()), "leafd", "se:cret"))
+	_, err := ours.Create(within(t, patience), root, []byte("a"), 0)
+	require.NoError(t, err)
+	_, err = ours.Multi(within(t, patience), zk.CreateRequest{Path: root + "/child"})
+	require.NoError(t, err)
+	acl, _, err := ours.conn.GetACL(root + "/child")
+	require.NoError(t, err)
+	require.Equal(t, zk.DigestACL(zk.PermAll, "leafd", "se:cret"), acl)
+	requireData(t, ours.Session, root, "a")
+	ours.events.await(t, EventConnected, 1)
+
+	for name, test := range map[string]struct {
+		cfg  Config
+		says string
+	}{
+		"no credentials": {to(server.Addr()), "without credentials: see --zk-auth-file"},
+		"wrong password": {as(to(server.Addr()), "leafd", "wrong"), `user "leafd"`},
+		"wrong user":     {as(to(server.Addr()), "other", "se:cret"), `user "other"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			theirs := openTest(t, test.cfg)
+			for call, do := range map[string]func() error{
+				"get":    func() error { _, _, err := theirs.Get(within(t, patience), root); return err },
+				"set":    func() error { _, err := theirs.Set(within(t, patience), root, nil, -1); return err },
+				"create": func() error { _, err := theirs.Create(within(t, patience), root+"/x", nil, 0); return err },
+				"remove": func() error { return theirs.Remove(within(t, patience), root+"/child", -1) },
+				"multi": func() error {
+					_, err := theirs.Multi(within(t, patience), zk.DeleteRequest{Path: root + "/child", Version: -1})
+					return err
+				},
+			} {
+				err := do()
+				require.ErrorIs(t, err, zk.ErrNoAuth, call)
+				require.NotErrorIs(t, err, ErrUnreachable, call)
+				require.ErrorContains(t, err, test.says, call)
+				require.NotContains(t, err.Error(), "wrong\"", call)
+			}
+		})
+	}
+	requireData(t, ours.Session, root, "a")
+}
+
+// TestNothingIsSentBeforeTheCredentials over a slow line, on a connection after
+// the first, and in a session after the first (zksession.S3).
+func TestNothingIsSentBeforeTheCredentials(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	root, observer := server.NewRoot(t), server.Conn(t)
+	_, err := observer.Create(root, nil, 0, zk.DigestACL(zk.PermAll, "leafd", "secret"))
+	require.NoError(t, err)
+	proxy := zookeepertest.NewProxy(t, server.Addr())
+	proxy.Latency(t, 100*time.Millisecond)
+	s := openTest(t, as(short(2*time.Second, proxy.Addr()), "leafd", "secret"))
+	read := func() {
+		t.Helper()
+		_, _, err := s.Get(within(t, patience), root)
+		require.NoError(t, err)
+	}
+	read()
+	proxy.Latency(t, 0)
+	for range 3 {
+		proxy.Cut(t)
+		read()
+	}
+	first := s.ID()
+	proxy.Blackhole(t, true)
+	s.events.await(t, EventDisconnected, 1)
+	ctx := within(t, 3*time.Second) // longer than the session
+	<-ctx.Done()
+	proxy.Blackhole(t, false)
+	s.events.await(t, EventExpired, 1)
+	read()
+	require.NotEqual(t, first, s.ID())
+}
+
+// TestCredentialsAreSentAgain where the connection is cut while they are on their
+// way, after any number of bytes of the answer.
+func TestCredentialsAreSentAgain(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	root := server.NewRoot(t)
+	_, err := server.Conn(t).Create(root, nil, 0, zk.DigestACL(zk.PermAll, "leafd", "secret"))
+	require.NoError(t, err)
+	for _, bytes := range []int{0, greetingBytes, greetingBytes + 10, greetingBytes + answerBytes} {
+		t.Run(strconv.Itoa(bytes), func(t *testing.T) {
+			proxy := zookeepertest.NewProxy(t, server.Addr())
+			proxy.CutAfter(t, bytes)
+			s := openTest(t, as(to(proxy.Addr()), "leafd", "secret"))
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			_, _, err := s.Get(ctx, root)
+			require.ErrorIs(t, err, ErrUnreachable)
+			proxy.CutAfter(t, -1)
+			proxy.Cut(t)
+			_, _, err = s.Get(within(t, patience), root)
+			require.NoError(t, err)
+		})
+	}
+}
+
+// Bytes of what a server sends, with the length before each.
+const (
+	greetingBytes = 4 + 37
+	answerBytes   = 4 + 16 // without a result
+)
+
+// TestCredentialsRefused by a server that asks for another kind: it is told once,
+// and calls say why they wait.
+func TestCredentialsRefused(t *testing.T) {
+	t.Parallel()
+	server := newFake(t)
+	server.refuseAuth.Store(true)
+	s := openTest(t, as(to(server.addr), "leafd", "secret"))
+	refused := s.events.await(t, EventAuthFailed, 1)
+	require.ErrorIs(t, refused.Err, zk.ErrAuthFailed)
+	require.ErrorContains(t, refused.Err, `user "leafd"`)
+	require.NotContains(t, refused.Err.Error(), "secret")
+	_, _, err := s.Get(within(t, 1500*time.Millisecond), "/x")
+	require.ErrorIs(t, err, ErrUnreachable)
+	require.ErrorIs(t, err, zk.ErrAuthFailed)
+	require.True(t, Unsent(err))
+	require.Len(t, s.events.of(EventAuthFailed), 1)
+	require.Empty(t, s.events.of(EventConnected))
+	server.refuseAuth.Store(false)
+	s.events.await(t, EventConnected, 1)
+}

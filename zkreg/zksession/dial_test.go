@@ -1,0 +1,199 @@
+package zksession
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+func TestConfigThatCanNeverWork(t *testing.T) {
+	for name, test := range map[string]struct {
+		cfg   Config
+		wants string
+	}{
+		"no servers":     {Config{}, "no servers"},
+		"no port":        {to("zk1"), `"zk1": want host:port`},
+		"no host":        {to(":2181"), "want host:port"},
+		"bare IPv6":      {to("::1"), "IPv6 address in brackets"},
+		"port 0":         {to("zk1:0"), "want a port"},
+		"port too large": {to("zk1:65536"), "want a port"},
+		"port by name":   {to("zk1:zookeeper"), "want a port"},
+		"one of two":     {to("zk1:2181", "zk2"), `"zk2"`},
+		"short timeout":  {short(time.Millisecond, "zk1:2181"), "want 100ms to 1h"},
+		"long timeout":   {short(2*time.Hour, "zk1:2181"), "want 100ms to 1h"},
+		"below zero":     {short(-1, "zk1:2181"), "want 100ms to 1h"},
+		"no user":        {as(to("zk1:2181"), "", "x"), "user is empty"},
+		"no password":    {as(to("zk1:2181"), "x", ""), "password is empty"},
+		"colon":          {as(to("zk1:2181"), "x:y", "z"), "colon"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Open(test.cfg)
+			require.ErrorContains(t, err, test.wants)
+			require.Nil(t, s)
+		})
+	}
+}
+
+// TestNameThatDoesNotResolve among several: the others do, and it is told. A server
+// is found by its name, too.
+func TestNameThatDoesNotResolve(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	_, port, err := net.SplitHostPort(server.Addr())
+	require.NoError(t, err)
+	const gone = "no-such-host.invalid:2181"
+	for range 4 { // in whichever order
+		s := openTest(t, to(gone, "127.0.0.1:1", "localhost:"+port))
+		require.NoError(t, s.Sync(within(t, patience), "/"))
+		require.Equal(t, "localhost:"+port, s.events.await(t, EventConnected, 1).Server)
+		s.Close()
+	}
+	s := openTest(t, to(gone))
+	failed := s.events.await(t, EventServerFailed, 1)
+	require.Equal(t, gone, failed.Server)
+	var dnsErr *net.DNSError
+	require.ErrorAs(t, failed.Err, &dnsErr)
+}
+
+// TestIPv6 literals, in brackets.
+func TestIPv6(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		listener, err = net.Listen("tcp", "127.0.0.1:0") // a machine without
+	}
+	require.NoError(t, err)
+	defer listener.Close()
+	s := openTest(t, to(listener.Addr().String()))
+	conn, err := listener.Accept()
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	require.Equal(t, listener.Addr().String(), s.events.await(t, EventServerFailed, 1).Server)
+}
+
+// TestNotZooKeeper: whatever answers, the daemon lives, and says what is wrong.
+func TestNotZooKeeper(t *testing.T) {
+	for name, test := range map[string]struct {
+		serve func(net.Conn)
+		wants string
+	}{
+		"hangs up":           {func(net.Conn) {}, "wants TLS"},
+		"echo":               {func(conn net.Conn) { _, _ = io.Copy(conn, conn) }, "no ZooKeeper server"},
+		"HTTP":               {say([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")), "no ZooKeeper server"},
+		"no timeout":         {say(greeting(0, 7)), "makes no sense"},
+		"negative timeout":   {say(greeting(1<<31, 7)), "makes no sense"},
+		"half a greeting":    {func(conn net.Conn) { _, _ = conn.Write(greeting(1000, 7)[:20]) }, "unexpected EOF"},
+		"short answer":       {say(append(greeting(1000, 7), 0, 0, 0, 3)), "an answer of 3 bytes"},
+		"endless answer":     {say(append(greeting(1000, 7), 0x7f, 0, 0, 0)), "an answer of 2130706432 bytes"},
+		"silent":             {func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }, "silent"},
+		"silent after hello": {say(greeting(1000, 7)), "silent"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openTest(t, short(time.Second, listen(t, test.serve)))
+			require.Eventually(t, func() bool {
+				err := s.dialer.lastFailure()
+				return err != nil && bytes.Contains([]byte(err.Error()), []byte(test.wants))
+			}, patience, time.Millisecond)
+			_, err := s.Set(within(t, 10*time.Millisecond), "/x", nil, -1)
+			require.ErrorIs(t, err, ErrUnreachable)
+		})
+	}
+}
+
+// say sends b, and then listens until the client goes.
+func say(b []byte) func(net.Conn) {
+	return func(conn net.Conn) {
+		_, _ = conn.Write(b)
+		_, _ = io.Copy(io.Discard, conn)
+	}
+}
+
+// TestReconnectsAreSpaced: a server that takes everybody in and throws them out at
+// once isn't asked more than about once a second.
+func TestReconnectsAreSpaced(t *testing.T) {
+	t.Parallel()
+	accepted := make(chan struct{}, 1000)
+	s := openTest(t, short(10*time.Second, listen(t, func(conn net.Conn) {
+		accepted <- struct{}{}
+		_, _ = conn.Write(greeting(10000, 7))
+	})))
+	s.events.await(t, EventConnected, 3)
+	require.Never(t, func() bool { return len(accepted) > 8 }, 2*time.Second, 10*time.Millisecond)
+}
+
+func TestHosts(t *testing.T) {
+	servers := []string{"a:1", "b:1", "c:1"}
+	h := newHosts(servers, newGate(true))
+	require.Equal(t, 3, h.Len())
+	require.NoError(t, h.Init(nil))
+	lap := func() (names []string, pauses []bool) {
+		for range servers {
+			name, pause := h.Next()
+			names, pauses = append(names, name), append(pauses, pause)
+		}
+		return names, pauses
+	}
+	first, pauses := lap()
+	require.ElementsMatch(t, servers, first)
+	require.Equal(t, []bool{false, false, false}, pauses)
+	require.Equal(t, 10*time.Second/6, h.patience(10*time.Second))
+	require.Equal(t, time.Second, h.patience(3*time.Second))
+	require.Equal(t, time.Second*2/3, h.patience(time.Second))
+	second, pauses := lap()
+	require.Equal(t, first, second, "the order stays")
+	require.Equal(t, []bool{true, false, false}, pauses)
+	require.Equal(t, 10*time.Second/6*2, h.patience(10*time.Second))
+	for range 5 {
+		lap()
+	}
+	require.Equal(t, 10*time.Second*2/3, h.patience(10*time.Second))
+	h.Connected()
+	require.Equal(t, 10*time.Second/6, h.patience(10*time.Second))
+	_, pauses = lap()
+	require.Equal(t, []bool{true, false, false}, pauses, "lost at once")
+	h.Connected()
+	h.fresh = h.fresh.Add(-freshWait)
+	_, pauses = lap()
+	require.Equal(t, []bool{false, false, false}, pauses)
+
+	h.gate.close()
+	_, pauses = lap()
+	require.Equal(t, []bool{true, true, true}, pauses, "go-zookeeper looks for a close then only")
+	require.Equal(t, 10*time.Second*2/3, newHosts([]string{"a:1"}, newGate(true)).patience(10*time.Second))
+	require.Equal(t, []string{"a:1", "b:1", "c:1"}, servers)
+
+	orders := map[string]bool{}
+	for range 100 {
+		orders[newHosts(servers, newGate(true)).servers[0]] = true
+	}
+	require.Len(t, orders, 3, "each is somebody's first")
+}
+
+// TestAddressesTakeTurns, for a name with several.
+func TestAddressesTakeTurns(t *testing.T) {
+	d := newDialer(to("localhost:1"), nil, nil, nil)
+	defer d.close()
+	ctx := within(t, patience)
+	first, err := d.resolve(ctx, "localhost:1", "localhost")
+	require.NoError(t, err)
+	sorted := slices.Sorted(slices.Values(first))
+	seen := map[string]bool{}
+	for range first {
+		again, err := d.resolve(ctx, "localhost:1", "localhost")
+		require.NoError(t, err)
+		require.Equal(t, sorted, slices.Sorted(slices.Values(again)))
+		seen[again[0]] = true
+	}
+	require.Len(t, seen, len(first))
+	literal, err := d.resolve(ctx, "[::1]:1", "::1")
+	require.NoError(t, err)
+	require.Equal(t, []string{"::1"}, literal)
+}

@@ -1,0 +1,85 @@
+package zksession
+
+import (
+	"sync"
+	"time"
+)
+
+// State is where a session with ZooKeeper stands.
+type State string
+
+// The states of a session.
+const (
+	Connecting   State = "connecting"   // no server has taken us in yet
+	Connected    State = "connected"    // requests go through
+	Disconnected State = "disconnected" // the connection is gone, and the session lives on for its timeout
+	Expired      State = "expired"      // the servers have ended it; a new one is being opened
+	AuthFailed   State = "auth_failed"  // the servers refuse the credentials
+	Closed       State = "closed"       // by ourselves: fenced, or stopped
+)
+
+// States returns all states.
+func States() []State {
+	return []State{Connecting, Connected, Disconnected, Expired, AuthFailed, Closed}
+}
+
+// Info tells of the session with ZooKeeper.
+type Info struct {
+	State State
+	// Server is host:port as configured: the one of the connection in use, or that
+	// was in use or tried last; empty before the first.
+	Server string
+	// ID is the session's; 0 while there is none.
+	ID int64
+	// Since is when State began. It has a monotonic reading: time.Since is right
+	// whatever the wall clock did.
+	Since time.Time
+	// Timeout is the session timeout that the servers granted, or that is asked for
+	// as long as none has answered.
+	Timeout time.Duration
+	// Connects is how often State has become Connected.
+	Connects uint64
+	// Expiries is how many sessions the servers have ended.
+	Expiries uint64
+}
+
+// Info tells of the session, without asking any server.
+func (s *Session) Info() Info {
+	i := s.account.read()
+	i.Server, i.ID, i.Timeout = s.dialer.server(), s.ID(), s.Timeout()
+	return i
+}
+
+// account keeps what Info tells.
+type account struct {
+	mu                 sync.Mutex
+	state              State     // mu protects
+	since              time.Time // mu protects
+	connects, expiries uint64    // mu protects
+}
+
+func newAccount() *account { return &account{state: Connecting, since: time.Now()} }
+
+// turn notes that the session is in state now. A closed one stays that.
+func (a *account) turn(state State) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.state == Closed {
+		return
+	}
+	switch state { //nolint:exhaustive // the others aren't counted
+	case Connected:
+		a.connects++
+	case Expired:
+		a.expiries++
+	}
+	if a.state != state {
+		a.state, a.since = state, time.Now()
+	}
+}
+
+func (a *account) read() Info {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return Info{State: a.state, Since: a.since, Connects: a.connects, Expiries: a.expiries}
+}

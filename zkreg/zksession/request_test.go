@@ -1,0 +1,202 @@
+package zksession
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// generation counts the connections that s had.
+func generation(s *Session) uint64 {
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	return s.gate.generation
+}
+
+// TestAnswerLost: the answer to a create never comes, or is cut at any place.
+func TestAnswerLost(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	root, observer := server.NewRoot(t), server.Conn(t)
+	proxy := zookeepertest.NewProxy(t, server.Addr())
+	s := openTest(t, to(proxy.Addr()))
+	_, err := s.Create(within(t, patience), root, nil, 0)
+	require.NoError(t, err)
+
+	proxy.Deaf(t, true)
+	path := root + "/lost"
+	_, err = s.Create(within(t, time.Second), path, nil, 0)
+	require.ErrorIs(t, err, ErrUnreachable)
+	require.False(t, Unsent(err))
+	require.Eventually(t, func() bool { found, _, err := observer.Exists(path); return err == nil && found }, patience, time.Millisecond)
+	proxy.Deaf(t, false)
+	found, _, err := s.Exists(within(t, patience), path)
+	require.NoError(t, err)
+	require.True(t, found)
+
+	for _, bytes := range []int{0, answerBytes - 1, answerBytes, 1000} {
+		path := root + "/n" + strconv.Itoa(bytes)
+		before := generation(s.Session)
+		proxy.CutAfter(t, greetingBytes+bytes)
+		proxy.Cut(t)
+		require.Eventually(t, func() bool { return generation(s.Session) > before }, patience, time.Millisecond)
+		_, err := s.Create(within(t, patience), path, nil, 0)
+		proxy.CutAfter(t, -1)
+		proxy.Cut(t)
+		found, _, existsErr := s.Exists(within(t, patience), path)
+		require.NoError(t, existsErr)
+		if bytes == 1000 {
+			require.NoError(t, err)
+		}
+		if err == nil {
+			require.True(t, found)
+			continue
+		}
+		require.ErrorIs(t, err, ErrUnreachable)
+		require.False(t, found && Unsent(err), "unsent and done")
+	}
+}
+
+// TestReadsAreRepeated where a connection is lost below them.
+func TestReadsAreRepeated(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	proxy := zookeepertest.NewProxy(t, server.Addr())
+	s := openTest(t, to(proxy.Addr()))
+	require.NoError(t, s.Sync(within(t, patience), "/"))
+	proxy.Deaf(t, true)
+	answer := make(chan error, 1)
+	go func() { _, _, err := s.Get(within(t, patience), "/"); answer <- err }()
+	require.Eventually(t, func() bool { return !s.gate.drained(0) }, patience, time.Millisecond)
+	proxy.Deaf(t, false) // which cuts the connection
+	require.NoError(t, <-answer)
+}
+
+// TestManyChildren and large nodes fit.
+func TestManyChildren(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	root := server.NewRoot(t)
+	s := openTest(t, to(server.Addr()))
+	_, err := s.Create(within(t, patience), root, nil, 0)
+	require.NoError(t, err)
+	const children, batch = 2000, 100
+	for range children / batch {
+		ops := make([]any, batch)
+		for i := range ops {
+			ops[i] = zk.CreateRequest{Path: root + "/a-rather-long-name-of-a-node.example.com:8080-", Flags: zk.FlagSequence}
+		}
+		_, err := s.Multi(within(t, patience), ops...)
+		require.NoError(t, err)
+	}
+	names, _, err := s.Children(within(t, patience), root)
+	require.NoError(t, err)
+	require.Len(t, names, children)
+	large := make([]byte, 1<<20-1<<10)
+	_, err = s.Set(within(t, patience), root, large, -1)
+	require.NoError(t, err)
+	data, _, err := s.Get(within(t, patience), root)
+	require.NoError(t, err)
+	require.Equal(t, large, data)
+
+	// More calls at once than may be outstanding wait for one another.
+	var wg sync.WaitGroup
+	errs := make(chan error, 200)
+	for i := range cap(errs) {
+		wg.Go(func() { _, _, err := s.Get(within(t, patience), root+"/"+names[i]); errs <- err })
+	}
+	wg.Wait()
+	for range cap(errs) {
+		require.NoError(t, <-errs)
+	}
+}
+
+// TestNothingIsSentLate: no connection is opened while a request of the one before
+// is outstanding (zksession.S2).
+func TestNothingIsSentLate(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	proxy := zookeepertest.NewProxy(t, server.Addr())
+	s := openTest(t, to(proxy.Addr()))
+	require.NoError(t, s.Sync(within(t, patience), "/"))
+	ticket, err := s.gate.enter(within(t, patience)) // a request on its way to the queue
+	require.NoError(t, err)
+	proxy.Cut(t)
+	s.events.await(t, EventDisconnected, 1)
+	require.Never(t, func() bool { return len(s.events.of(EventConnected)) > 1 }, 2*time.Second, 10*time.Millisecond)
+	s.gate.leave(ticket)
+	s.events.await(t, EventConnected, 2)
+}
+
+// TestAbandonedRequestsAreNotDoneLater: many calls with little time, over a line
+// that comes and goes. What wasn't done when the line went isn't done when it is
+// back.
+func TestAbandonedRequestsAreNotDoneLater(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	proxy := zookeepertest.NewProxy(t, server.Addr())
+	root, observer := server.NewRoot(t), server.Conn(t)
+	s := openTest(t, to(proxy.Addr()))
+	_, err := s.Create(within(t, patience), root, nil, 0)
+	require.NoError(t, err)
+	count := func() int {
+		_, stat, err := observer.Exists(root)
+		require.NoError(t, err)
+		return int(stat.NumChildren)
+	}
+	for range 4 {
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		for range maxCalls {
+			wg.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+					_, _ = s.Create(ctx, root+"/n-", nil, zk.FlagSequence)
+					cancel()
+				}
+			})
+		}
+		require.Eventually(t, func() bool { return count() > 0 }, patience, time.Millisecond)
+		proxy.Down(t)
+		s.events.await(t, EventDisconnected, 1)
+		close(stop)
+		wg.Wait()
+		_, err := observer.Sync(root)
+		require.NoError(t, err)
+		// What the server had read before the line went it may still do.
+		before := count()
+		require.Eventually(t, func() bool { b := before; before = count(); return b == before }, patience, 100*time.Millisecond)
+		proxy.Up(t)
+		require.NoError(t, s.Sync(within(t, patience), root))
+		require.Equal(t, before, count())
+	}
+}
+
+// TestRequestLeftUnanswered by a server that answers pings: it is left (zksession.S6).
+func TestRequestLeftUnanswered(t *testing.T) {
+	t.Parallel()
+	mute, other := newFake(t), newFake(t)
+	s := openTest(t, short(time.Second, mute.addr, other.addr))
+	ctx := within(t, patience)
+	_, err := s.Set(ctx, "/x", nil, -1)
+	require.ErrorIs(t, err, ErrUnreachable)
+	require.ErrorContains(t, err, "left unanswered for 1s")
+	require.NoError(t, ctx.Err(), "it ended before its context did")
+	require.False(t, Unsent(err))
+	s.events.await(t, EventConnected, 2)
+	require.NotZero(t, mute.connections.Load())
+	require.NotZero(t, other.connections.Load())
+	require.EqualValues(t, 1, mute.requests.Load()+other.requests.Load(), "a write is sent once")
+}

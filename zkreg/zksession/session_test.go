@@ -1,0 +1,197 @@
+package zksession
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// recorder keeps the events of a session.
+type recorder struct {
+	mu     sync.Mutex
+	events []Event
+}
+
+func (r *recorder) notify(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+}
+
+// of returns the events of kind so far.
+func (r *recorder) of(kind EventKind) []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var events []Event
+	for _, e := range r.events {
+		if e.Kind == kind {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// await waits for the n-th event of kind.
+func (r *recorder) await(t testing.TB, kind EventKind, n int) Event {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(r.of(kind)) >= n }, patience, 5*time.Millisecond, "%v", kind)
+	return r.of(kind)[n-1]
+}
+
+// opened is a session of a test.
+type opened struct {
+	*Session
+	events *recorder
+}
+
+// openTest opens a session that is closed with the test.
+func openTest(t testing.TB, cfg Config) opened {
+	t.Helper()
+	events := &recorder{}
+	cfg.Notify = events.notify
+	s, err := Open(cfg)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	return opened{s, events}
+}
+
+func to(servers ...string) Config { return Config{Servers: servers} }
+
+func within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// requireSame reads a node back.
+func requireData(t testing.TB, s *Session, path, want string) {
+	t.Helper()
+	data, _, err := s.Get(within(t, patience), path)
+	require.NoError(t, err)
+	require.Equal(t, want, string(data))
+}
+
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	s, root := openTest(t, to(server.Addr())), server.NewRoot(t)
+	ctx := within(t, patience)
+
+	found, stat, err := s.Exists(ctx, root)
+	require.NoError(t, err)
+	require.False(t, found)
+	require.Nil(t, stat)
+	created, err := s.Create(ctx, root, []byte("a"), 0)
+	require.NoError(t, err)
+	require.Equal(t, root, created)
+	created, err = s.Create(ctx, root+"/n-", nil, zk.FlagSequence)
+	require.NoError(t, err)
+	require.Equal(t, root+"/n-0000000000", created)
+	found, stat, err = s.Exists(ctx, root)
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Zero(t, stat.Version)
+	stat, err = s.Set(ctx, root, []byte("b"), 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, stat.Version)
+	require.NoError(t, s.Sync(ctx, root))
+	requireData(t, s.Session, root, "b")
+	names, stat, err := s.Children(ctx, root)
+	require.NoError(t, err)
+	require.Equal(t, []string{"n-0000000000"}, names)
+	require.EqualValues(t, 1, stat.NumChildren)
+	require.NoError(t, s.Remove(ctx, created, 0))
+	require.NoError(t, s.Remove(ctx, root, -1))
+	require.NotZero(t, s.ID())
+	require.Equal(t, defaultTimeout, s.Timeout())
+	connected := s.events.await(t, EventConnected, 1)
+	require.Equal(t, Event{Kind: EventConnected, Server: server.Addr(), Session: s.ID()}, connected)
+}
+
+// TestErrorsAboutNodes come through as ZooKeeper has them, and are not ErrUnreachable.
+func TestErrorsAboutNodes(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	s, root := openTest(t, to(server.Addr())), server.NewRoot(t)
+	ctx := within(t, patience)
+	_, err := s.Create(ctx, root, nil, 0)
+	require.NoError(t, err)
+	_, err = s.Create(ctx, root+"/child", nil, 0)
+	require.NoError(t, err)
+	_, err = s.Create(ctx, root+"/mine", nil, zk.FlagEphemeral)
+	require.NoError(t, err)
+	for name, test := range map[string]struct {
+		do   func() error
+		want error
+	}{
+		"get nothing":      {func() error { _, _, err := s.Get(ctx, root+"/none"); return err }, zk.ErrNoNode},
+		"children of none": {func() error { _, _, err := s.Children(ctx, root+"/none"); return err }, zk.ErrNoNode},
+		"set nothing":      {func() error { _, err := s.Set(ctx, root+"/none", nil, -1); return err }, zk.ErrNoNode},
+		"set old version":  {func() error { _, err := s.Set(ctx, root, nil, 7); return err }, zk.ErrBadVersion},
+		"create again":     {func() error { _, err := s.Create(ctx, root, nil, 0); return err }, zk.ErrNodeExists},
+		"create below none": {
+			func() error { _, err := s.Create(ctx, root+"/none/child", nil, 0); return err }, zk.ErrNoNode,
+		},
+		"create below mine": {
+			func() error { _, err := s.Create(ctx, root+"/mine/child", nil, 0); return err }, zk.ErrNoChildrenForEphemerals,
+		},
+		"remove with child": {func() error { return s.Remove(ctx, root, -1) }, zk.ErrNotEmpty},
+		"remove nothing":    {func() error { return s.Remove(ctx, root+"/none", -1) }, zk.ErrNoNode},
+		"no path":           {func() error { _, _, err := s.Get(ctx, "x"); return err }, zk.ErrInvalidPath},
+		"too large": {
+			func() error { _, err := s.Create(ctx, root+"/large", make([]byte, 2<<20), 0); return err }, zk.ErrShortBuffer,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := test.do()
+			require.ErrorIs(t, err, test.want)
+			require.NotErrorIs(t, err, ErrUnreachable)
+			require.False(t, Unsent(err))
+		})
+	}
+}
+
+func TestMulti(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	s, root := openTest(t, to(server.Addr())), server.NewRoot(t)
+	ctx := within(t, patience)
+	responses, err := s.Multi(ctx,
+		zk.CreateRequest{Path: root, Data: []byte("a")},
+		&zk.CreateRequest{Path: root + "/n-", Flags: zk.FlagSequence, Acl: s.ACL()},
+	)
+	require.NoError(t, err)
+	require.Len(t, responses, 2)
+	require.Equal(t, root+"/n-0000000000", responses[1].String)
+
+	responses, err = s.Multi(ctx,
+		zk.CheckVersionRequest{Path: root, Version: 0},
+		zk.SetDataRequest{Path: root, Data: []byte("b"), Version: 0},
+		zk.CreateRequest{Path: root, Data: []byte("a")},
+		&zk.DeleteRequest{Path: root + "/n-0000000000", Version: 9},
+	)
+	require.ErrorIs(t, err, zk.ErrNodeExists)
+	require.NotErrorIs(t, err, zk.ErrBadVersion)
+	require.ErrorContains(t, err, "operation 2: create "+root)
+	require.NotErrorIs(t, err, ErrUnreachable)
+	require.Len(t, responses, 4)
+	requireData(t, s.Session, root, "a") // none of it was done
+
+	_, err = s.Multi(ctx, &zk.CheckVersionRequest{Path: root, Version: 3})
+	require.ErrorIs(t, err, zk.ErrBadVersion)
+	responses, err = s.Multi(ctx, &zk.SetDataRequest{Path: root, Data: []byte("b"), Version: 0}, zk.DeleteRequest{Path: root + "/n-0000000000"})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, responses[0].Stat.Version)
+	_, err = s.Multi(ctx, "nonsense")
+	require.ErrorIs(t, err, zk.ErrBadArguments)
+	_, err = s.Multi(within(t, 0), zk.DeleteRequest{Path: root})
+	require.ErrorIs(t, err, ErrUnreachable)
+	require.True(t, Unsent(err))
+}

@@ -1,0 +1,45 @@
+package zksession
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// TLSFiles names the PEM files for TLS to ZooKeeper.
+type TLSFiles struct {
+	CA   string // certificates of the authorities that sign the servers'; empty: the system's
+	Cert string // our own certificate, with those that lead to the authority; empty: none
+	Key  string // its private key; with Cert, or neither
+}
+
+// NewTLS returns the TLS settings of a connection to ZooKeeper: TLS 1.2 at least,
+// and the name that a server is configured with has to be in its certificate. The
+// files are read once, here. It fails for a file that can't be read or has nothing
+// of use in it.
+func NewTLS(files TLSFiles) (*tls.Config, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	if files.CA != "" {
+		pem, err := os.ReadFile(files.CA)
+		if err != nil {
+			return nil, fmt.Errorf("zksession: certificates of the authorities: %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("zksession: certificates of the authorities: %s: want a PEM file with a certificate", files.CA)
+		}
+	}
+	if (files.Cert == "") != (files.Key == "") {
+		return nil, errors.New("zksession: want a certificate and its key, or neither")
+	}
+	if files.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+		if err != nil {
+			return nil, fmt.Errorf("zksession: certificate %s with key %s: %w", files.Cert, files.Key, err)
+		}
+		cfg.Certificates = []tls.Certificate{pair}
+	}
+	return cfg, nil
+}
