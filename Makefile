@@ -69,6 +69,10 @@ deps-race:
 deps-bench: ## install what the benchmarks need and the machine lacks (wrk, redis-server)
 	@scripts/deps.sh bench
 
+.PHONY: deps-spec
+deps-spec: ## install what the models are checked with and the machine lacks (spin, gcc)
+	@scripts/deps.sh spec
+
 .PHONY: test
 test: deps ## the tests, on servers of their own, but for those that take minutes
 	cd test/bench && go test -count=1 -timeout=$(TEST_TIMEOUT) ./...
@@ -91,6 +95,10 @@ lint: ## go vet, golangci-lint with gofumpt and the import rules
 .PHONY: fmt
 fmt: ## rewrite the sources as the linter wants them formatted
 	linter=$$(scripts/golangci-lint.sh) && "$$linter" fmt && cd test/bench && "$$linter" fmt
+
+.PHONY: spec
+spec: deps-spec ## check the models of spec/, each rule and what goes wrong without it, 3 minutes
+	spec/run.sh check
 
 .PHONY: fuzz
 fuzz: ## every fuzz target, FUZZTIME (10s) each; FUZZ=Accept for those with that in their name

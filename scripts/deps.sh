@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Installs the programs that tests and benchmarks run and the machine lacks:
+# Installs the programs that tests, models and benchmarks run and the machine lacks:
 #
-#   deps.sh test|race|bench...
+#   deps.sh test|race|spec|bench...
 #
 #   test   MariaDB's and ZooKeeper's servers, and the Java runtime of the latter;
 #          the tests start their own in temporary directories; promtool; Chromium;
 #          what gives each daemon of a chaos run a network
 #   race   a C compiler, which Go's race detector links with
+#   spec   spin, which checks the models, and the C compiler that it needs
 #   bench  wrk, which makes the load; redis-server, to compare with
 #
 # It does nothing where they are found. Where there is no apt it says what is
@@ -55,13 +56,17 @@ for group; do
       fi
       ;;
     race) if ! command -v "${CC:-gcc}" >/dev/null; then need gcc gcc; packages+=(libc6-dev); fi ;;
+    spec)
+      need spin spin
+      if ! command -v gcc >/dev/null; then need gcc gcc; packages+=(libc6-dev); fi
+      ;;
     bench)
       need wrk wrk
       need util-linux taskset
       need redis-server redis-server
       ;;
     *)
-      echo "usage: $0 test|race|bench..." >&2
+      echo "usage: $0 test|race|spec|bench..." >&2
       exit 2
       ;;
   esac
@@ -78,6 +83,7 @@ Install and try again:
   macOS           brew install mariadb openjdk prometheus chromium wrk redis
   ZooKeeper       unpack a release of 3.8 or later from zookeeper.apache.org, and set
                   ZOOKEEPER_LIB to its directory lib
+  spin            a package of that name, or github.com/nimble-code/Spin
 or \`go test -short ./...\` runs the tests that need no server.
 TXT
   exit 1

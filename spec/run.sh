@@ -1,0 +1,164 @@
+#!/usr/bin/env bash
+# Checks the models of this directory with spin, exhaustively within their bounds:
+#
+#   run.sh check [TABLE...]   each run of the tables (runs.tsv), as many at once as there are CPUs
+#   run.sh show MODEL NAME    one run, and its counterexample step by step
+#   run.sh table              each run of runs.tsv, and the tables of README.md again
+#
+# A line of a table is a run; its columns are separated by single tabs, and "-" is an
+# empty one:
+#
+#   model           NAME.pml in this directory
+#   name            of the run, unique for the model
+#   flags           macros that the model is compiled with, -DNAME or -DNAME=VALUE
+#   expected        "holds": no reachable state breaks an assertion; "repeats": one does,
+#                   and so an ID is issued twice; "loses": one of a name with "lost" does
+#   rule            the rule that is checked, or that these flags take out
+#   counterexample  in words, or for a run that holds what it covers
+#
+# A run holds only if spin has visited all reachable states, and reports no statement
+# of the model that it never came to: a run that ends at a bound, of depth or of
+# memory, fails, and so does one in which an event can never happen.
+set -euo pipefail
+export LC_ALL=C
+
+here=$(cd "$(dirname "$0")" && pwd)
+memory_mb=4096
+
+# read_line LINE: into model, name, flags, expected, rule and counterexample.
+read_line() {
+  IFS=$'\t' read -r model name flags expected rule counterexample extra <<<"$1"
+  if [[ -z "$counterexample" || -n "$extra" ]]; then
+    echo "not six columns: $1" >&2
+    exit 2
+  fi
+  if [[ "$flags" == - ]]; then flags=; fi
+}
+
+# lines TABLE...: without comments and empty lines.
+lines() { grep -hv -e '^#' -e '^$' -- "$@"; }
+
+# search DIR: the run that read_line has read, in DIR; spin's report is left in
+# DIR/report, and the counterexample in DIR/MODEL.pml.trail. The search is breadth
+# first, so a counterexample is a shortest one.
+search() {
+  local options optimize=-O2
+  # A search that is short saves more by a compiler that is.
+  if [[ "$expected" != holds ]]; then optimize=-O1; fi
+  read -ra options <<<"$flags"
+  mkdir -p "$1"
+  cp "$here/$model.pml" "$1"
+  (
+    cd "$1"
+    spin "${options[@]}" -a "$model.pml" && gcc $optimize -w -DSAFETY -DBFS -DMEMLIM="$memory_mb" -o pan pan.c && ./pan
+  ) >"$1/report" 2>&1 || true
+}
+
+# judge REPORT: prints "holds", "repeats", "loses", or why it is none of them.
+judge() {
+  if grep -q 'assertion violated.*lost' "$1"; then
+    echo loses
+  elif grep -q 'assertion violated' "$1"; then
+    echo repeats
+  elif ! grep -q ' errors: 0$' "$1" || grep -qiE 'not completed|too small|out of memory|memory limit' "$1"; then
+    grep -m1 -E '^pan:|^spin:|[Ee]rror' "$1" || tail -n 1 "$1"
+  elif grep -qE '^	.*\.pml:[0-9]+, state [0-9]+, "[^-]' "$1"; then
+    echo "never reached:$(grep -m1 -E '^	.*\.pml:[0-9]+, state [0-9]+, "[^-]' "$1")"
+  else
+    echo holds
+  fi
+}
+
+# one WORK LINE: a row on standard output and in WORK/rows; WORK/failed is left where
+# the result isn't the expected one.
+one() {
+  local dir result states seconds mark=
+  read_line "$2"
+  dir=$1/$model.$name
+  search "$dir"
+  result=$(judge "$dir/report")
+  states=$(awk '/ states, stored/ {printf "%d", $1}' "$dir/report")
+  seconds=$(awk '/elapsed time/ {printf "%.1f", $4}' "$dir/report")
+  if [[ "$result" != "$expected" ]]; then
+    mark="  FAILED: $expected was expected; spec/run.sh show $model $name"
+    touch "$1/failed"
+  fi
+  printf '%-9s %-22s %-8s %10s states %6s s  %s%s\n' "$model" "$name" "$result" "${states:-0}" "${seconds:-0.0}" "$rule" "$mark"
+  printf '%s\t%s\t%s\t%s\n' "$model" "$name" "${states:-0}" "${seconds:-0.0}" >>"$1/rows"
+  rm -rf "$dir"
+}
+
+# check WORK TABLE...
+check() {
+  local work=$1
+  shift
+  lines "$@" | tr '\n' '\0' | xargs -0 -n 1 -P "$(nproc)" "$here/run.sh" one "$work"
+  echo "$(lines "$@" | wc -l) runs in ${SECONDS}s"
+  if [[ -e "$work/failed" ]]; then exit 1; fi
+}
+
+# markdown WORK MODEL: the model's table, with the figures of WORK/rows.
+markdown() {
+  local line states seconds
+  echo '| run | rule | result | states | seconds | counterexample, or what is covered |'
+  echo '| --- | --- | --- | --- | --- | --- |'
+  while read -r line; do
+    read_line "$line"
+    if [[ "$model" != "$2" ]]; then continue; fi
+    IFS=$'\t' read -r _ _ states seconds < <(grep -P "^$model\t$name\t" "$1/rows")
+    echo "| \`$name\` | $rule | $expected | $states | $seconds | $counterexample |"
+  done < <(lines "$here/runs.tsv")
+}
+
+# tables WORK: README.md, its tables made again. Each stands between a line
+# "<!-- table MODEL -->" and a line "<!-- end -->".
+tables() {
+  local line
+  while IFS= read -r line; do
+    printf '%s\n' "$line"
+    if [[ "$line" =~ ^'<!-- table '([a-z]+)' -->'$ ]]; then
+      markdown "$1" "${BASH_REMATCH[1]}"
+      while IFS= read -r line && [[ "$line" != '<!-- end -->' ]]; do :; done
+      echo '<!-- end -->'
+    fi
+  done <"$here/README.md" >"$1/README.md"
+  cp "$1/README.md" "$here/README.md"
+}
+
+usage() {
+  sed -n '2,/^set /s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+}
+
+command=${1:-}
+if (($# > 0)); then shift; fi
+if [[ "$command" == one ]]; then
+  one "$@"
+  exit
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+case "$command" in
+  check)
+    if (($# == 0)); then set -- "$here/runs.tsv"; fi
+    check "$work" "$@"
+    ;;
+  show)
+    if (($# != 2)); then usage; fi
+    line=$(lines "$here"/*.tsv | grep -P "^\Q$1\E\t\Q$2\E\t") || { echo "no run $1 $2 in $here/*.tsv" >&2; exit 2; }
+    read_line "$line"
+    search "$work/show"
+    cat "$work/show/report"
+    if [[ -e "$work/show/$model.pml.trail" ]]; then
+      read -ra options <<<"$flags"
+      echo
+      (cd "$work/show" && spin "${options[@]}" -t -T -B "$model.pml") | grep -v '^spin: '
+    fi
+    ;;
+  table)
+    check "$work" "$here/runs.tsv"
+    tables "$work"
+    ;;
+  *) usage ;;
+esac
