@@ -47,6 +47,14 @@ func (v Verdict) Beyond(threshold time.Duration) bool {
 	return v.Answered > 0 && v.Offset.Abs() >= threshold
 }
 
+// Refuses tells whether a start is refused. With one answer nobody knows which of the two
+// clocks is wrong: a daemon that resumes, as resumes says, goes on then, so that a wrong
+// clock can't keep the other of two daemons from a restart. A new one can wait, and is
+// refused.
+func (v Verdict) Refuses(threshold time.Duration, resumes bool) bool {
+	return v.Beyond(threshold) && (v.Answered > 1 || !resumes)
+}
+
 // Estimate returns what samples, less those with an Err, say together. An
 // Estimator that is neither of the two is taken as Median. It keeps:
 //
@@ -56,14 +64,8 @@ func (v Verdict) Beyond(threshold time.Duration) bool {
 //	    answers beyond it, on the same side. So of two peers, one right and one
 //	    wrong, the wrong one can't shut a healthy daemon out.
 func Estimate(samples []Sample, e Estimator) Verdict {
-	v := Verdict{Asked: len(samples)}
-	offsets := make([]time.Duration, 0, len(samples))
-	for i := range samples {
-		if samples[i].Err == nil {
-			offsets = append(offsets, samples[i].Offset)
-		}
-	}
-	v.Answered = len(offsets)
+	offsets := offsetsOf(samples)
+	v := Verdict{Asked: len(samples), Answered: len(offsets)}
 	switch {
 	case v.Answered == 0:
 	case e == Mean:
@@ -72,6 +74,17 @@ func Estimate(samples []Sample, e Estimator) Verdict {
 		v.Offset = median(offsets)
 	}
 	return v
+}
+
+// offsetsOf returns the offsets of the samples that have one.
+func offsetsOf(samples []Sample) []time.Duration {
+	offsets := make([]time.Duration, 0, len(samples))
+	for i := range samples {
+		if samples[i].Err == nil {
+			offsets = append(offsets, samples[i].Offset)
+		}
+	}
+	return offsets
 }
 
 // median returns the median of at least one offset, and orders them. Of an even
@@ -96,19 +109,48 @@ func mean(offsets []time.Duration) time.Duration {
 	return whole + rest/n
 }
 
-// Majority tells whether more than half of the peers that answered are threshold
-// or more away from our clock, to whichever side. It is false when nobody
-// answered.
-func Majority(samples []Sample, threshold time.Duration) bool {
-	answered, beyond := 0, 0
-	for i := range samples {
-		if samples[i].Err != nil {
+// Vote is where our clock stands among the peers'.
+type Vote string
+
+// The votes. Programs compare them: GET /api/overview and the metrics have these words.
+const (
+	Agree     Vote = "agree"     // a majority has our time, or nobody answered
+	Undecided Vote = "undecided" // no majority has our time, and none has another
+	Outvoted  Vote = "disagree"  // a majority has another time
+)
+
+// VoteOf counts the votes of samples, less those with an Err, and ours. It keeps:
+//
+//	clock.E4  Each peer that answered has a vote, and so have we. A majority is more than
+//	    half of these votes, whoever is silent.
+//	clock.E5  Agree is a majority, ours included, of clocks less than threshold from ours.
+//	    Outvoted is a majority of clocks that are all threshold or more from ours, and
+//	    less than threshold from each other. Anything else is Undecided, as with one
+//	    peer, a tie, or peers that are off to either side.
+//	clock.E6  Where all see the same clocks, fewer than half of them are outvoted: two
+//	    majorities have a clock in common, so that no clock of one that outvotes another
+//	    is itself outvoted. Without the last part of Outvoted, clocks that all differ
+//	    would take every daemon out of service.
+func VoteOf(samples []Sample, threshold time.Duration) Vote {
+	offsets := offsetsOf(samples)
+	slices.Sort(offsets)
+	majority := (len(offsets)+1)/2 + 1
+	near := 1 // ours
+	for i, high := range offsets {
+		if high.Abs() < threshold {
+			near++
+		}
+		if i+1 < majority {
 			continue
 		}
-		answered++
-		if samples[i].Offset.Abs() >= threshold {
-			beyond++
+		// The low and high of a group have one sign here: their difference can't overflow.
+		low := offsets[i+1-majority]
+		if (low >= threshold || high <= -threshold) && high-low < threshold {
+			return Outvoted
 		}
 	}
-	return 2*beyond > answered
+	if near >= majority {
+		return Agree
+	}
+	return Undecided
 }

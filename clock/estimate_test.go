@@ -43,28 +43,27 @@ func TestEstimate(t *testing.T) {
 		name         string
 		offsets      []time.Duration
 		median, mean time.Duration
-		majority     bool // beyond 5 s
 	}{
-		{"nobody", nil, 0, 0, false},
-		{"one that agrees", []time.Duration{s}, s, s, false},
-		{"one ahead", []time.Duration{h}, h, h, true},
-		{"one behind", []time.Duration{-h}, -h, -h, true},
-		{"two ahead: the nearer one", []time.Duration{h, 6 * s}, 6 * s, (h + 6*s) / 2, true},
-		{"two behind: the nearer one", []time.Duration{-h, -6 * s}, -6 * s, (-h - 6*s) / 2, true},
-		{"one right, one wrong", []time.Duration{s, h}, s, (h + s) / 2, false},
-		{"one right, one wrong behind", []time.Duration{-h, s}, 0, (s - h) / 2, false},
-		{"two wrong, on either side", []time.Duration{-h, h}, 0, 0, true},
-		{"three, one wrong", []time.Duration{h, -s, s}, s, h / 3, false},
-		{"three, two wrong", []time.Duration{h, h, 0}, h, 2 * h / 3, true},
-		{"four, one wrong", []time.Duration{0, s, -h, s}, 0, (2*s - h) / 4, false},
-		{"four, two wrong", []time.Duration{s, h, 2 * s, h}, 2 * s, (3*s + 2*h) / 4, false},
-		{"four, three wrong", []time.Duration{h, h, 2 * s, h}, h, (2*s + 3*h) / 4, true},
-		{"four, all by little", []time.Duration{3, 1, 4, 2}, 2, 2, false},
-		{"as far as it goes", []time.Duration{math.MaxInt64, math.MaxInt64, math.MaxInt64}, math.MaxInt64, math.MaxInt64, true},
-		{"as far back as it goes", []time.Duration{math.MinInt64, math.MinInt64, math.MinInt64}, math.MinInt64, math.MinInt64, true},
-		{"exactly the threshold", []time.Duration{5 * s}, 5 * s, 5 * s, true},
-		{"exactly the threshold behind", []time.Duration{-5 * s}, -5 * s, -5 * s, true},
-		{"just below", []time.Duration{5*s - 1}, 5*s - 1, 5*s - 1, false},
+		{"nobody", nil, 0, 0},
+		{"one that agrees", []time.Duration{s}, s, s},
+		{"one ahead", []time.Duration{h}, h, h},
+		{"one behind", []time.Duration{-h}, -h, -h},
+		{"two ahead: the nearer one", []time.Duration{h, 6 * s}, 6 * s, (h + 6*s) / 2},
+		{"two behind: the nearer one", []time.Duration{-h, -6 * s}, -6 * s, (-h - 6*s) / 2},
+		{"one right, one wrong", []time.Duration{s, h}, s, (h + s) / 2},
+		{"one right, one wrong behind", []time.Duration{-h, s}, 0, (s - h) / 2},
+		{"two wrong, on either side", []time.Duration{-h, h}, 0, 0},
+		{"three, one wrong", []time.Duration{h, -s, s}, s, h / 3},
+		{"three, two wrong", []time.Duration{h, h, 0}, h, 2 * h / 3},
+		{"four, one wrong", []time.Duration{0, s, -h, s}, 0, (2*s - h) / 4},
+		{"four, two wrong", []time.Duration{s, h, 2 * s, h}, 2 * s, (3*s + 2*h) / 4},
+		{"four, three wrong", []time.Duration{h, h, 2 * s, h}, h, (2*s + 3*h) / 4},
+		{"four, all by little", []time.Duration{3, 1, 4, 2}, 2, 2},
+		{"as far as it goes", []time.Duration{math.MaxInt64, math.MaxInt64, math.MaxInt64}, math.MaxInt64, math.MaxInt64},
+		{"as far back as it goes", []time.Duration{math.MinInt64, math.MinInt64, math.MinInt64}, math.MinInt64, math.MinInt64},
+		{"exactly the threshold", []time.Duration{5 * s}, 5 * s, 5 * s},
+		{"exactly the threshold behind", []time.Duration{-5 * s}, -5 * s, -5 * s},
+		{"just below", []time.Duration{5*s - 1}, 5*s - 1, 5*s - 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			list := samples(test.offsets...)
@@ -74,13 +73,13 @@ func TestEstimate(t *testing.T) {
 			require.Equal(t, clock.Verdict{Offset: test.median, Answered: n, Asked: n + 1}, clock.Estimate(list, clock.Median))
 			require.Equal(t, clock.Verdict{Offset: test.mean, Answered: n, Asked: n + 1}, clock.Estimate(list, clock.Mean))
 			require.Equal(t, clock.Estimate(list, clock.Median), clock.Estimate(list, ""), "the safer one stands in for none")
-			require.Equal(t, test.majority, clock.Majority(list, 5*s))
 		})
 	}
 }
 
 func TestEstimateLeavesItsArgumentAlone(t *testing.T) {
 	list := samples(3, 1, 2)
+	clock.VoteOf(list, 1)
 	clock.Estimate(list, clock.Median)
 	clock.Estimate(list, clock.Mean)
 	require.Equal(t, samples(3, 1, 2), list)
@@ -104,6 +103,135 @@ func TestBeyond(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) { require.Equal(t, test.want, test.verdict.Beyond(threshold)) })
 	}
+}
+
+// Of two daemons the one that resumes starts, whichever clock is wrong.
+func TestRefuses(t *testing.T) {
+	const threshold = 5 * time.Second
+	for _, test := range []struct {
+		name          string
+		offsets       []time.Duration
+		new, resuming bool
+	}{
+		{"silence", nil, false, false},
+		{"one that agrees", []time.Duration{threshold - 1}, false, false},
+		{"one that does not", []time.Duration{threshold}, true, false},
+		{"one that does not, behind", []time.Duration{-threshold}, true, false},
+		{"two of two", []time.Duration{threshold, time.Hour}, true, true},
+		{"one of two", []time.Duration{0, time.Hour}, false, false},
+		{"two of three", []time.Duration{threshold, 0, time.Hour}, true, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			v := clock.Estimate(append(samples(test.offsets...), clock.Sample{Err: errors.New("silent")}), clock.Median)
+			require.Equal(t, test.new, v.Refuses(threshold, false))
+			require.Equal(t, test.resuming, v.Refuses(threshold, true))
+		})
+	}
+}
+
+// clock.E4, clock.E5.
+func TestVoteOf(t *testing.T) {
+	const s, threshold = time.Second, 5 * time.Second
+	many := func(n int, offset time.Duration, more ...time.Duration) []time.Duration {
+		return append(slices.Repeat([]time.Duration{offset}, n), more...)
+	}
+	for _, test := range []struct {
+		name    string
+		offsets []time.Duration
+		want    clock.Vote
+	}{
+		{"nobody", nil, clock.Agree},
+		{"one that agrees", many(1, s), clock.Agree},
+		{"one just below the threshold", many(1, threshold-1), clock.Agree},
+		{"one just below the threshold, behind", many(1, 1-threshold), clock.Agree},
+		{"one at the threshold: who is wrong?", many(1, threshold), clock.Undecided},
+		{"one at the threshold, behind", many(1, -threshold), clock.Undecided},
+		{"one as far as it goes", many(1, math.MaxInt64), clock.Undecided},
+		{"one as far back as it goes", many(1, math.MinInt64), clock.Undecided},
+		{"one right, one wrong", many(1, 0, 8*s), clock.Agree},
+		{"we are the wrong one of three", many(2, 8*s), clock.Outvoted},
+		{"the wrong one of three, ahead", many(2, -8*s), clock.Outvoted},
+		{"the wrong one of three, the others just within the threshold", many(1, 8*s, 13*s-1), clock.Outvoted},
+		{"all three differ, on one side", many(1, 8*s, 13*s), clock.Undecided},
+		{"all three differ, on either side", many(1, -8*s, 8*s), clock.Undecided},
+		{"at the threshold on either side", many(1, -threshold, threshold), clock.Undecided},
+		{"as far as it goes on either side", many(1, math.MinInt64, math.MaxInt64), clock.Undecided},
+		{"two as far as it goes", many(2, math.MaxInt64), clock.Outvoted},
+		{"two as far back as it goes", many(2, math.MinInt64), clock.Outvoted},
+		{"a chain: the middle one has the time of both", many(1, 4*s, 8*s), clock.Agree},
+		{"the middle of a chain", many(1, -4*s, 4*s), clock.Agree},
+		{"four, one wrong", many(2, s, -8*s), clock.Agree},
+		{"four, a tie", many(2, 8*s, 0), clock.Undecided},
+		{"four, we are wrong", many(3, 8*s), clock.Outvoted},
+		{"four, the others differ", many(2, 8*s, -8*s), clock.Undecided},
+		{"four, a majority that one of us links to it", many(2, 8*s, 4*s), clock.Undecided},
+		{"five, two wrong", many(2, 8*s, 0, s), clock.Agree},
+		{"five, three wrong alike", many(3, 8*s, 0), clock.Outvoted},
+		{"five, three wrong apart", many(2, 8*s, -8*s, 0), clock.Undecided},
+		{"a thousand peers, half of them wrong", many(500, 8*s, many(500, s)...), clock.Agree},
+		{"a thousand peers, one more wrong: 501 of 1001 votes", many(501, 8*s, many(499, s)...), clock.Outvoted},
+		{"999 peers, a tie", many(500, 8*s, many(499, s)...), clock.Undecided},
+		{"a thousand peers, wrong on either side", many(500, -8*s, many(500, 8*s)...), clock.Undecided},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			silent := clock.Sample{Err: errors.New("silent"), Offset: 8 * s}
+			list := append(samples(test.offsets...), silent, silent, silent) // their votes count nowhere
+			rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+			require.Equal(t, test.want, clock.VoteOf(list, threshold))
+		})
+	}
+}
+
+// TestVoteProperties holds VoteOf against every group of clocks that there is, and
+// clock.E6 for all daemons of a cluster.
+func TestVoteProperties(t *testing.T) {
+	const threshold = 5
+	for range 3000 {
+		clocks := make([]time.Duration, 1+rand.IntN(8))
+		for i := range clocks {
+			clocks[i] = time.Duration(rand.IntN(24))
+		}
+		outvoted := 0
+		for i := range clocks {
+			var peers []time.Duration // as daemon i sees them
+			for j := range clocks {
+				if j != i {
+					peers = append(peers, clocks[j]-clocks[i])
+				}
+			}
+			want := voteByGroups(peers, threshold)
+			require.Equal(t, want, clock.VoteOf(samples(peers...), threshold), "daemon %d of %v", i, clocks)
+			if want == clock.Outvoted {
+				outvoted++
+			}
+		}
+		require.Less(t, 2*outvoted, len(clocks), "%v", clocks)
+	}
+}
+
+// voteByGroups is clock.E5, word by word.
+func voteByGroups(peers []time.Duration, threshold time.Duration) clock.Vote {
+	near := 1
+	for _, o := range peers {
+		if o.Abs() < threshold {
+			near++
+		}
+	}
+	if 2*near > len(peers)+1 {
+		return clock.Agree
+	}
+	for group := range 1 << len(peers) {
+		var members []time.Duration
+		for i, o := range peers {
+			if group>>i&1 == 1 && o.Abs() >= threshold {
+				members = append(members, o)
+			}
+		}
+		if 2*len(members) > len(peers)+1 && slices.Max(members)-slices.Min(members) < threshold {
+			return clock.Outvoted
+		}
+	}
+	return clock.Undecided
 }
 
 // checkEstimate holds clock.E1 to clock.E3 against offsets, and the mean against exact
@@ -149,7 +277,6 @@ func checkEstimate(t *testing.T, offsets []time.Duration) {
 		if threshold <= 0 || !median.Beyond(threshold) {
 			continue
 		}
-		require.True(t, clock.Majority(list, threshold))
 		same := 0
 		for _, o := range offsets {
 			if o.Abs() >= threshold && (o > 0) == (median.Offset > 0) {

@@ -156,8 +156,14 @@ func TestDashboardWaitsAndPauses(t *testing.T) {
 	p := webtest.Open(t).Page("http://"+r.addr+"/", webtest.View{Width: 800, Height: 600})
 	p.AwaitText("#verdict", "not ready: starting")
 	p.AwaitText("#t-ceiling-sub", "no worker ID yet")
-	r.SetBackend(r.newBackend())
+	b := r.newBackend()
+	b.Clock = func() ClockInfo { // one peer, which has another time
+		samples := []clock.Sample{{Address: "10.0.0.6:8080", Offset: 8 * time.Second}}
+		return ClockInfo{Checked: clock.MillisOf(time.Now()), Verdict: clock.Estimate(samples, clock.Median), Threshold: 5 * time.Second, Samples: samples}
+	}
+	r.SetBackend(b)
 	p.AwaitText("#verdict", "ready")
+	p.AwaitText("#guards", "no majority")
 	p.AwaitText("#tags tbody", "order")
 	p.AwaitText("#tags tbody", "a/b")
 

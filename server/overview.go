@@ -66,8 +66,8 @@ type Guards struct {
 
 // OverviewClock is what the peers say about this daemon's clock.
 type OverviewClock struct {
-	// Verdict is unchecked, alone (nobody to ask), silent (nobody answered),
-	// agree, or disagree: this daemon is not ready.
+	// Verdict is unchecked, alone (nobody to ask), silent (nobody answered), or a
+	// clock.Vote. With disagree this daemon is not ready.
 	Verdict   string        `json:"verdict"`
 	Estimate  *Milliseconds `json:"estimate_ms,omitempty"` // nil when nobody answered
 	Threshold Milliseconds  `json:"threshold_ms"`
@@ -177,7 +177,7 @@ func (s *Server) overallReadiness() readiness {
 
 func overviewClock(info ClockInfo) *OverviewClock {
 	c := &OverviewClock{
-		Verdict: "agree", Threshold: Milliseconds(info.Threshold), Asked: info.Verdict.Asked, Answered: info.Verdict.Answered,
+		Verdict: string(clock.VoteOf(info.Samples, info.Threshold)), Threshold: Milliseconds(info.Threshold), Asked: info.Verdict.Asked, Answered: info.Verdict.Answered,
 		Checked: info.Checked, Peers: []PeerClock{}, LeftOut: max(0, len(info.Samples)-overviewPeers),
 	}
 	switch {
@@ -187,8 +187,6 @@ func overviewClock(info ClockInfo) *OverviewClock {
 		c.Verdict = "alone"
 	case c.Answered == 0:
 		c.Verdict = "silent"
-	case clock.Majority(info.Samples, info.Threshold):
-		c.Verdict = "disagree"
 	}
 	if c.Answered > 0 {
 		estimate := Milliseconds(info.Verdict.Offset)

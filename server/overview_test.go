@@ -242,7 +242,8 @@ func TestVerdictOnTheClock(t *testing.T) {
 		{"silence", 1, []clock.Sample{{Address: "a", Err: errors.New("refused")}}, "silent"},
 		{"agree", 1, []clock.Sample{sample(time.Second), sample(-time.Second)}, "agree"},
 		{"a minority is off", 1, []clock.Sample{sample(time.Hour), sample(0), sample(0)}, "agree"},
-		{"a majority is off", 1, []clock.Sample{sample(time.Hour), sample(time.Hour), sample(0)}, "disagree"},
+		{"one of two", 1, []clock.Sample{sample(time.Hour)}, "undecided"},
+		{"a majority is off", 1, []clock.Sample{sample(time.Hour), sample(time.Hour), sample(time.Hour), sample(0)}, "disagree"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := overviewClock(ClockInfo{Checked: test.checked, Samples: test.samples, Threshold: 5 * time.Second, Verdict: clock.Estimate(test.samples, clock.Median)})

@@ -80,7 +80,8 @@ type Worker struct {
 	peers    []string       // mu protects; addresses last known
 	samples  []clock.Sample // mu protects; what they last said
 	asked    clock.Millis   // mu protects; when
-	disagree error          // mu protects; why the peers' clocks are not ours
+	vote     clock.Vote     // mu protects; whether a majority of clocks has our time
+	disagree error          // mu protects; why, while vote is clock.Outvoted
 	silent   bool           // mu protects; the last look had no answer
 
 	counters counters // mu protects; see stats.go
@@ -92,7 +93,7 @@ type Worker struct {
 }
 
 func newWorker(cfg Config) *Worker {
-	w := &Worker{cfg: cfg, kick: make(chan struct{}, 1), reported: make(chan struct{}), issuing: true}
+	w := &Worker{cfg: cfg, kick: make(chan struct{}, 1), reported: make(chan struct{}), issuing: true, vote: clock.Agree}
 	w.threshold.Store(int64(cfg.Threshold))
 	w.life, w.endLife = context.WithCancel(context.Background())
 	w.local = newRecorder(func(_ context.Context, r Record) error {

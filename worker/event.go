@@ -35,7 +35,8 @@ const (
 	EventRecordBack      EventKind = "record_back"      // it takes reports again
 	EventPeersSilent     EventKind = "peers_silent"     // Err is set; no peer told its clock
 	EventPeersDisagree   EventKind = "peers_disagree"   // Err is set; not ready
-	EventPeersAgree      EventKind = "peers_agree"      // ready again
+	EventPeersUndecided  EventKind = "peers_undecided"  // Text is set; clocks differ, no majority; ready
+	EventPeersAgree      EventKind = "peers_agree"      // none of the two any more; ready
 	EventJumpConfirmed   EventKind = "jump_confirmed"   // Text is set; the peers' clocks confirm a jump
 )
 

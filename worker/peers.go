@@ -13,7 +13,9 @@ import (
 // askAtStart compares the clock with the peers' before anything is written, and
 // sees that whoever wrote our entry last, from elsewhere, does not live. It keeps:
 //
-//	worker.A1  A clock that the peers together put beyond the threshold is refused.
+//	worker.A1  A clock that the peers together put beyond the threshold is refused. A
+//	    daemon that resumes goes on where one single peer answered: nobody knows which of
+//	    the two clocks is wrong (clock.Verdict.Refuses).
 //	worker.A2  Silence is a warning, never a refusal: a cluster has to start again after
 //	    it was down as a whole.
 //	worker.A3  A process that answers at our entry's address as the entry's owner, or as
@@ -50,19 +52,13 @@ func (w *Worker) askAtStart(ctx context.Context, me self, found Lookup) error {
 		}
 		samples = samples[:len(addresses)]
 	}
-	verdict := clock.Estimate(samples, w.cfg.Estimator)
-	w.mu.Lock()
-	w.samples, w.asked, w.silent = samples, w.cfg.Clock.Read().Wall(), verdict.Asked > 0 && verdict.Answered == 0
-	w.counters.askedPeers(w.cfg.Clock)
-	w.mu.Unlock()
-	threshold := w.Threshold()
-	if verdict.Beyond(threshold) { // worker.A1
+	samples = w.withoutUs(samples)
+	verdict, threshold := clock.Estimate(samples, w.cfg.Estimator), w.Threshold()
+	if verdict.Refuses(threshold, me.recorded && me.Cluster != "" || found.Known) { // worker.A1
 		return fmt.Errorf("%w: it is %s, %d of %d peers answered (%s); up to %s is allowed. Fix the clock (NTP); if the peers' are wrong, theirs",
 			ErrClockRefused, aheadOrBehind(-verdict.Offset), verdict.Answered, verdict.Asked, offsets(samples), threshold)
 	}
-	if verdict.Asked > 0 && verdict.Answered == 0 { // worker.A2
-		w.notify(Event{Kind: EventPeersSilent, Err: silence(samples)})
-	}
+	w.countVotes(samples) // worker.A2
 	return nil
 }
 
@@ -128,8 +124,7 @@ func (w *Worker) watchPeers(ctx context.Context) {
 // peersTimeout bounds the question who the peers are.
 const peersTimeout = 2 * time.Second
 
-// lookAtPeers compares the clock with the peers': where more than half of those that
-// answer are beyond the threshold, this daemon is not ready and not in the live set.
+// lookAtPeers compares the clock with the peers'.
 func (w *Worker) lookAtPeers(ctx context.Context) {
 	w.looking.Pause() // a thousand silent peers take their time
 	samples := w.askPeers(ctx)
@@ -137,26 +132,39 @@ func (w *Worker) lookAtPeers(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	verdict := clock.Estimate(samples, w.cfg.Estimator)
+	w.countVotes(samples)
+}
+
+// countVotes keeps what the peers said, and tells of each change in what follows from
+// it. It keeps:
+//
+//	worker.A4  Outvoted by the peers' clocks (clock.E5), this daemon is not ready and not in
+//	    the live set. Where they disagree and no majority tells who is wrong, it goes on,
+//	    with an alarm: of two daemons neither leaves, of three the wrong one alone.
+func (w *Worker) countVotes(samples []clock.Sample) {
+	verdict, threshold := clock.Estimate(samples, w.cfg.Estimator), w.Threshold()
+	vote := clock.VoteOf(samples, threshold)
+	said := fmt.Sprintf("%d of %d peers answered (%s); up to %s is allowed", verdict.Answered, verdict.Asked, offsets(samples), threshold)
 	var disagree error
-	threshold := w.Threshold()
-	if clock.Majority(samples, threshold) {
-		disagree = fmt.Errorf("%w: this clock is %s, %d of %d peers answered (%s); up to %s is allowed",
-			ErrPeersDisagree, aheadOrBehind(-verdict.Offset), verdict.Answered, verdict.Asked, offsets(samples), threshold)
+	if vote == clock.Outvoted {
+		disagree = fmt.Errorf("%w: this clock is %s, %s", ErrPeersDisagree, aheadOrBehind(-verdict.Offset), said)
 	}
 	silent := verdict.Asked > 0 && verdict.Answered == 0
 	w.mu.Lock()
-	before, silentBefore := w.disagree, w.silent
-	w.disagree, w.silent, w.samples, w.asked = disagree, silent, samples, w.cfg.Clock.Read().Wall()
+	before, silentBefore := w.vote, w.silent
+	w.vote, w.disagree, w.silent, w.samples, w.asked = vote, disagree, silent, samples, w.cfg.Clock.Read().Wall()
 	w.counters.askedPeers(w.cfg.Clock)
 	w.mu.Unlock()
-	switch {
-	case disagree != nil && before == nil:
-		w.notify(Event{Kind: EventPeersDisagree, Err: disagree})
-		w.ask()
-	case disagree == nil && before != nil:
-		w.notify(Event{Kind: EventPeersAgree})
-		w.ask()
+	if vote != before {
+		switch vote {
+		case clock.Outvoted:
+			w.notify(Event{Kind: EventPeersDisagree, Err: disagree})
+		case clock.Undecided:
+			w.notify(Event{Kind: EventPeersUndecided, Text: said})
+		case clock.Agree:
+			w.notify(Event{Kind: EventPeersAgree})
+		}
+		w.ask() // the live set may have to change
 	}
 	if silent && !silentBefore {
 		w.notify(Event{Kind: EventPeersSilent, Err: silence(samples)})
@@ -178,8 +186,12 @@ func (w *Worker) askPeers(ctx context.Context) []clock.Sample {
 	if len(addresses) == 0 {
 		return nil
 	}
-	samples := w.cfg.Prober.Probe(ctx, addresses)
-	// Two nodes may have one address, ours: what we say ourselves is no second opinion.
+	return w.withoutUs(w.cfg.Prober.Probe(ctx, addresses))
+}
+
+// withoutUs removes what we said ourselves, which is no second opinion: another node may
+// have our address in the registry, as after a change of name.
+func (w *Worker) withoutUs(samples []clock.Sample) []clock.Sample {
 	return slices.DeleteFunc(samples, func(s clock.Sample) bool { return s.Owner == w.cfg.Owner })
 }
 
@@ -230,4 +242,11 @@ func (w *Worker) Peers() ([]clock.Sample, clock.Verdict, clock.Millis) {
 	samples, asked := slices.Clone(w.samples), w.asked
 	w.mu.Unlock()
 	return samples, clock.Estimate(samples, w.cfg.Estimator), asked
+}
+
+// Vote returns where our clock stood among the peers' when they were last asked.
+func (w *Worker) Vote() clock.Vote {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.vote
 }

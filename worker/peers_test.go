@@ -68,18 +68,94 @@ func TestPeersAtTheStart(t *testing.T) {
 func TestRecordedPeersAreAskedWithoutTheRegistry(t *testing.T) {
 	d := newDaemon()
 	model, _ := d.inCluster(registrytest.Options{})
-	model.PlantLive(worker.Peer{Node: "a:1", Address: "a:1", Owner: "a"})
+	for _, peer := range []string{"a:1", "b:1"} {
+		model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
+	}
 	d.cfg.Prober = &peersSay{offsets: map[string]time.Duration{"a:1": 0}}
 	w := d.start(t)
-	require.Equal(t, []string{"a:1"}, w.Record().Peers)
+	require.Equal(t, []string{"a:1", "b:1"}, w.Record().Peers)
 	require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
 	d.clk.Advance(second)
 	model.Down()
 	d.join(model, registrytest.Options{})
-	d.cfg.Prober = &peersSay{offsets: map[string]time.Duration{"a:1": time.Hour}}
+	d.cfg.Prober = &peersSay{offsets: map[string]time.Duration{"a:1": time.Hour, "b:1": time.Hour}}
 	_, err := worker.Start(t.Context(), d.cfg)
 	require.ErrorIs(t, err, worker.ErrClockRefused)
 	require.NotErrorIs(t, err, worker.ErrUnreachable, "W3")
+}
+
+// worker.A1: where one single peer answers and disagrees, a daemon that resumes goes on,
+// with one alarm; told again only when that has changed.
+func TestOnePeerDisagreesAtTheStart(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change  func(d *daemon, model *registrytest.Model) // before the second start
+		peers   map[string]time.Duration                   // "us:1" leads to this daemon
+		refused bool
+	}{
+		"one peer":                {nil, map[string]time.Duration{"a:1": time.Hour}, false},
+		"one peer, behind":        {nil, map[string]time.Duration{"a:1": -time.Hour}, false},
+		"two peers":               {nil, map[string]time.Duration{"a:1": time.Hour, "b:1": 2 * time.Hour}, true},
+		"without the registry":    {func(_ *daemon, model *registrytest.Model) { model.Down() }, map[string]time.Duration{"a:1": time.Hour}, false},
+		"by the registry's entry": {func(d *daemon, _ *registrytest.Model) { d.cache.FailLoad(worker.ErrNoRecord) }, map[string]time.Duration{"a:1": time.Hour}, false},
+		"another node":            {func(d *daemon, _ *registrytest.Model) { d.cfg.Node = "another:1" }, map[string]time.Duration{"a:1": time.Hour}, true},
+		"one peer, and ourselves": {nil, map[string]time.Duration{"a:1": time.Hour, "us:1": 0}, false},
+		"another node, one peer, and ourselves": {
+			func(d *daemon, _ *registrytest.Model) { d.cfg.Node = "another:1" }, map[string]time.Duration{"a:1": time.Hour, "us:1": 0}, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon()
+			model, _ := d.inCluster(registrytest.Options{})
+			for _, peer := range []string{"a:1", "b:1", "us:1"} {
+				model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
+			}
+			peers := &peersSay{offsets: map[string]time.Duration{"a:1": 0}}
+			d.cfg.Prober = peers
+			w := d.start(t)
+			id := w.ID()
+			require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
+			d.clk.Advance(second)
+			if tt.change != nil {
+				tt.change(d, model)
+			}
+			d.join(model, registrytest.Options{})
+			if _, answers := tt.peers["us:1"]; answers {
+				peers.owners = map[string]string{"us:1": d.cfg.Owner}
+			}
+			peers.set(tt.peers)
+			if tt.refused {
+				_, err := worker.Start(t.Context(), d.cfg)
+				require.ErrorIs(t, err, worker.ErrClockRefused)
+				return
+			}
+			w = d.start(t)
+			require.Equal(t, id, w.ID())
+			require.NoError(t, w.Check())
+			require.Equal(t, clock.Undecided, w.Vote())
+			run(t, w)
+			asked := func(times int) {
+				t.Helper()
+				_, _, since := w.Peers()
+				for range times {
+					require.Eventually(t, func() bool {
+						d.clk.Advance(500 * time.Millisecond)
+						_, _, at := w.Peers()
+						later := at > since
+						since = at
+						return later
+					}, 20*time.Second, time.Millisecond)
+				}
+			}
+			asked(3)
+			require.Equal(t, 1, d.events.count(worker.EventPeersUndecided))
+			peers.set(map[string]time.Duration{"a:1": 0})
+			asked(2)
+			require.Equal(t, clock.Agree, w.Vote())
+			require.Equal(t, 1, d.events.count(worker.EventPeersAgree))
+			require.Equal(t, 1, d.events.count(worker.EventPeersUndecided))
+			require.Zero(t, d.events.count(worker.EventPeersDisagree))
+		})
+	}
 }
 
 // worker.A3: whoever answers as this node lives.
@@ -121,7 +197,7 @@ func TestWhoAnswersAsThisNodeLives(t *testing.T) {
 	}
 }
 
-// A majority of peers with another time makes a daemon unready, until they agree.
+// worker.A4: a majority with another time makes a daemon unready, until it is none.
 func TestPeersDisagreeWhileRunning(t *testing.T) {
 	d := newDaemon()
 	model, _ := d.inCluster(registrytest.Options{})
@@ -143,12 +219,32 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 		}, 20*time.Second, time.Millisecond)
 	}
 	becomes(true)
-	say(time.Hour, 6*second, 0)
+	say(time.Hour, time.Hour, time.Hour-second)
 	becomes(false)
 	require.ErrorIs(t, w.Check(), worker.ErrPeersDisagree)
 	require.NoError(t, w.Await(t.Context(), d.clk.Millis()), "IDs are issued on")
+	told := func(kind worker.EventKind, times int) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			d.clk.Advance(500 * time.Millisecond)
+			return d.events.count(kind) == times
+		}, 20*time.Second, time.Millisecond)
+	}
+	say(time.Hour, time.Hour, 0) // a tie
+	becomes(true)
+	told(worker.EventPeersUndecided, 1)
+	require.Zero(t, d.events.count(worker.EventPeersAgree))
+	say(time.Hour, time.Hour, time.Hour)
+	becomes(false)
+	told(worker.EventPeersDisagree, 2)
 	say(time.Hour, second, 0) // one wrong peer is no majority
 	becomes(true)
+	told(worker.EventPeersAgree, 1)
+	say(time.Hour, -time.Hour, 2*time.Hour) // none has the time of another
+	told(worker.EventPeersUndecided, 2)
+	becomes(true)
+	say(second, second, second+second/10)
+	told(worker.EventPeersAgree, 2)
 	_, err := w.PrepareThreshold(0)
 	require.ErrorContains(t, err, "want more than 0")
 	take, err := w.PrepareThreshold(500 * time.Millisecond)

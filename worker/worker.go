@@ -29,8 +29,8 @@ var (
 // until the daemon is started again.
 var ErrFenced = errors.New("worker: fenced")
 
-// ErrPeersDisagree is returned by Check while most of the peers that answer have
-// another time than this daemon's clock. IDs are issued on: they are unique all
+// ErrPeersDisagree is returned by Check while a majority of the daemons has
+// another time than this daemon's clock (clock.Outvoted). IDs are issued on: they are unique all
 // the same.
 var ErrPeersDisagree = errors.New("worker: the peers' clocks disagree")
 

@@ -34,6 +34,16 @@ func (e *events) add(ev worker.Event) {
 	e.list = append(e.list, ev)
 }
 
+func (e *events) count(kind worker.EventKind) int {
+	n := 0
+	for _, k := range e.kinds() {
+		if k == kind {
+			n++
+		}
+	}
+	return n
+}
+
 func (e *events) kinds() []worker.EventKind {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 // clockAnswer is what a test reads of GET /api/clock.
 type clockAnswer struct {
 	Estimate *float64 `json:"estimate_ms"`
+	Checked  int64    `json:"checked"`
 	Peers    []struct {
 		Address string   `json:"address"`
 		Node    string   `json:"node"`
@@ -160,12 +162,137 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 
 	m.step(-1600 * time.Millisecond)
 	l.awaitStatus("/readyz", http.StatusOK)
-	l.awaitLog("the peers have our time again")
+	l.awaitLog("the peers' clocks no longer disagree with ours")
 	g.awaitAmongLive(m, true)
 	require.Equal(t, 1, l.alarms("peers_disagree"), l.Log())
 	requireDistinct(t, ld.stop())
 	require.Empty(t, ld.broken)
 	require.Equal(t, cli.ExitOK, l.stop())
+}
+
+// staysReady has a daemon look at its peers three times more: it is ready and live all
+// the while.
+func (g *guards) staysReady(m *machine, l *child) {
+	g.t.Helper()
+	checked := func() int64 { return clitest.FromJSON[clockAnswer](g.t, l.mustGet("/api/clock").body).Checked }
+	for range 3 {
+		last := checked()
+		require.Eventually(g.t, func() bool { return checked() != last }, 30*time.Second, 10*time.Millisecond)
+		require.Equal(g.t, http.StatusOK, l.mustGet("/readyz").status, l.Log())
+		require.True(g.t, g.live(m))
+	}
+}
+
+// Of two daemons of which one's clock steps ahead nobody knows which is wrong: both stay
+// ready, with an alarm, and each can be restarted. A new one starts with the third clock
+// that tells who is wrong, and not before.
+func TestTwoDaemonsDisagree(t *testing.T) {
+	t.Parallel()
+	g := newGuards(t)
+	right, wrong, third, sd := g.machine(), g.machine(), g.machine(), newManager(t)
+	right.prepare = func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, sd.env(0)...) }
+	rightly, wrongly := right.ready(often()...), wrong.ready(often()...)
+	rightly.awaitLive(2)
+	loads := []*load{newLoad(rightly, "/api/snowflake/get/a"), newLoad(wrongly, "/api/snowflake/get/a")}
+	wrong.step(ahead)
+	rightly.awaitLog(`"alarm":"peers_undecided"`, "1 of 1 peers answered")
+	wrongly.awaitLog(`"alarm":"peers_undecided"`, "1 of 1 peers answered")
+	sd.await(0, "STATUS=worker 0 ("+right.addr+") issues; clock NOT as some peers'; ZooKeeper ok")
+	g.staysReady(right, rightly)
+	g.staysReady(wrong, wrongly)
+	var all []int64
+	for i, l := range []*child{rightly, wrongly} {
+		require.Equal(t, 1, l.alarms("peers_undecided"), "once, not at each look")
+		require.Zero(t, l.alarms("peers_disagree"))
+		require.Equal(t, "active", l.info().State)
+		require.Contains(t, l.mustGet("/api/overview").body, `"verdict":"undecided"`)
+		require.Contains(t, l.mustGet("/metrics").body, `leafd_clock_verdict{verdict="undecided"} 1`)
+		all = append(all, loads[i].stop()...)
+		require.Empty(t, loads[i].refused)
+		require.Zero(t, loads[i].failed)
+		require.Empty(t, loads[i].broken)
+	}
+	requireDistinct(t, all)
+
+	restart := func(m *machine, l *child) *child {
+		id := l.info().ID
+		require.Equal(t, cli.ExitOK, l.stop())
+		check := g.run(m, "clock", "check", "--data-dir", m.dataDir())
+		require.Equal(t, cli.ExitOK, check.Code, check.Stderr)
+		require.Contains(t, check.Stdout, "Verdict: undecided.")
+		require.Contains(t, check.Stderr, "a daemon starts here with an alarm")
+		l = m.ready(often()...)
+		require.Equal(t, id, l.info().ID)
+		require.Equal(t, 1, l.alarms("peers_undecided"), l.Log())
+		g.staysReady(m, l)
+		require.Equal(t, 1, l.alarms("peers_undecided"), "once, not at each look")
+		return l
+	}
+	wrongly = restart(wrong, wrongly)
+	rightly = restart(right, rightly)
+
+	require.Equal(t, cli.ExitOK, rightly.stop())
+	g.refuses(third, "behind the peers' clocks, 1 of 1 peers answered", often()...)
+	require.Equal(t, cli.ExitClock, g.run(third, "clock", "check", "--data-dir", third.dataDir()).Code)
+	rightly = right.ready(often()...)
+	l := third.ready(often()...)
+	wrongly.awaitCode("/readyz", "clock_offset")
+	wrongly.awaitLog(`"alarm":"peers_disagree"`, "2 of 2 peers answered")
+	g.awaitAmongLive(wrong, false)
+	rightly.awaitLog("the peers' clocks no longer disagree with ours")
+	g.staysReady(right, rightly)
+	g.staysReady(third, l)
+	require.False(t, l.clockAlarms(), l.Log())
+	for _, l := range []*child{rightly, wrongly, l} {
+		require.Equal(t, cli.ExitOK, l.stop())
+	}
+}
+
+// Of three daemons the one that disagrees with both others is not ready, it alone. Once
+// all three differ, each may be the right one, and all are ready.
+func TestThreeDaemonsDisagree(t *testing.T) {
+	t.Parallel()
+	g := newGuards(t)
+	var machines []*machine
+	var daemons []*child
+	var loads []*load
+	for range 3 {
+		m := g.machine()
+		l := m.ready(often("--clock-threshold", "2s")...)
+		machines, daemons = append(machines, m), append(daemons, l)
+		loads = append(loads, newLoad(l, "/api/snowflake/get/a"))
+	}
+	daemons[2].awaitLive(3)
+	machines[0].step(3 * time.Second)
+	daemons[0].awaitCode("/readyz", "clock_offset")
+	daemons[0].awaitLog(`"alarm":"peers_disagree"`, "2 of 2 peers answered")
+	g.awaitAmongLive(machines[0], false)
+	for i := range 2 {
+		g.staysReady(machines[i+1], daemons[i+1])
+		require.False(t, daemons[i+1].clockAlarms(), daemons[i+1].Log())
+	}
+	require.Equal(t, "clock_offset", daemons[0].mustGet("/readyz").code())
+
+	machines[1].step(6 * time.Second)
+	for i, l := range daemons {
+		l.awaitLog(`"alarm":"peers_undecided"`)
+		l.awaitStatus("/readyz", http.StatusOK)
+		g.awaitAmongLive(machines[i], true)
+	}
+	var all []int64
+	for i, l := range daemons {
+		g.staysReady(machines[i], l)
+		all = append(all, loads[i].stop()...)
+		require.Empty(t, loads[i].refused)
+		require.Zero(t, loads[i].failed)
+		require.Empty(t, loads[i].broken)
+	}
+	require.Equal(t, 1, daemons[0].alarms("peers_disagree"))
+	require.Zero(t, daemons[1].alarms("peers_disagree")+daemons[2].alarms("peers_disagree"))
+	requireDistinct(t, all)
+	for _, l := range daemons {
+		require.Equal(t, cli.ExitOK, l.stop())
+	}
 }
 
 // With ZooKeeper down the peers of the local file are asked.

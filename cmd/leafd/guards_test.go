@@ -228,5 +228,5 @@ func (l *child) alarms(code string) int {
 
 // clockAlarms tells whether any alarm about this machine's clock was raised.
 func (l *child) clockAlarms() bool {
-	return l.alarms("clock_backwards")+l.alarms("clock_jumped")+l.alarms("clock_refused")+l.alarms("peers_disagree") > 0
+	return l.alarms("clock_backwards")+l.alarms("clock_jumped")+l.alarms("clock_refused")+l.alarms("peers_disagree")+l.alarms("peers_undecided") > 0
 }

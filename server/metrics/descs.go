@@ -34,6 +34,7 @@ var (
 	descEstimate   = gauge("clock_offset_estimate_seconds", "How far the peers' clocks together are ahead of ours.")
 	descThreshold  = gauge("clock_offset_threshold_seconds", "How far our clock may be off its peers'.")
 	descPeers      = gauge("clock_peers", "Peers at the last look, by whether they told their clock.", "answered")
+	descVerdict    = gauge("clock_verdict", "1 for where our clock stood among the peers' at the last look.", "verdict")
 	descPeersAge   = gauge("clock_check_age_seconds", "Time since the peers were last asked for their clocks.")
 	descWaits      = counter("generator_waits_total", "Waits for a snowflake ID, by what for.", "reason")
 	descRefusals   = counter("generator_refusals_total", "Calls for snowflake IDs that got none, by why.", "reason")
@@ -58,7 +59,7 @@ func all() []described {
 	return []described{
 		descReady, descWorkerInfo, descWorkerState,
 		descCeiling, descLease, descReportAge, descReports, descReportFailures,
-		descSteps, descOffset, descEstimate, descThreshold, descPeers, descPeersAge,
+		descSteps, descOffset, descEstimate, descThreshold, descPeers, descVerdict, descPeersAge,
 		descWaits, descRefusals, descLayoutLeft,
 		descSession, descConnects, descExpiries,
 		descTags, descTagsUsed, descTagsFailing, descTagsEmpty, descIssued, descRemaining, descStep, descFailing,

@@ -27,6 +27,7 @@ type Worker interface {
 	Record() worker.Record
 	Peers() ([]clock.Sample, clock.Verdict, clock.Millis)
 	Threshold() time.Duration
+	Vote() clock.Vote
 }
 
 // Generator counts the calls that were not served at once; *snowflake.Generator is one.

@@ -50,6 +50,7 @@ func (f fakeWorker) Threshold() time.Duration { return f.threshold }
 func (f fakeWorker) Peers() ([]clock.Sample, clock.Verdict, clock.Millis) {
 	return f.samples, clock.Estimate(f.samples, clock.Median), 1
 }
+func (f fakeWorker) Vote() clock.Vote          { return clock.VoteOf(f.samples, f.threshold) }
 func (f fakeGenerator) Stats() snowflake.Stats { return f.generator }
 func (f fakeSession) Session() zksession.Info  { return f.session }
 func (f fakeSegments) Len() int                { return 2 * len(f.tags) }
@@ -179,6 +180,7 @@ func TestWhatIsShown(t *testing.T) {
 		"leafd_clock_check_age_seconds": 9, "leafd_clock_offset_threshold_seconds": 5,
 		"leafd_clock_offset_seconds{peer=b:1}": 0.25, "leafd_clock_offset_seconds{peer=d:1}": -1,
 		"leafd_clock_peers{answered=yes}": 3, "leafd_clock_peers{answered=no}": 1, "leafd_clock_offset_estimate_seconds": 0.2,
+		"leafd_clock_verdict{verdict=agree}": 1, "leafd_clock_verdict{verdict=undecided}": 0, "leafd_clock_verdict{verdict=disagree}": 0,
 		"leafd_generator_waits_total{reason=used_up}": 1, "leafd_generator_waits_total{reason=clock_behind}": 2,
 		"leafd_generator_waits_total{reason=ceiling}": 3, "leafd_generator_refusals_total{reason=clock_backwards}": 4,
 		"leafd_generator_refusals_total{reason=ceiling_reached}": 5, "leafd_generator_refusals_total{reason=time_exhausted}": 6,
@@ -216,6 +218,7 @@ func TestADaemonAlone(t *testing.T) {
 		require.NotContains(t, name, "lease")
 		require.NotContains(t, name, "clock_check_age")
 		require.NotContains(t, name, "clock_offset_estimate")
+		require.NotContains(t, name, "clock_verdict")
 		require.NotContains(t, name, "peer=")
 	}
 }

@@ -70,6 +70,10 @@ func collectPeers(p page, w Worker) {
 	p.put(descPeers, float64(verdict.Asked-verdict.Answered), "no")
 	if verdict.Answered > 0 {
 		p.put(descEstimate, verdict.Offset.Seconds())
+		current := w.Vote()
+		for _, vote := range []clock.Vote{clock.Agree, clock.Undecided, clock.Outvoted} {
+			p.flag(descVerdict, vote == current, string(vote))
+		}
 	}
 	// The same series twice would make the whole scrape fail.
 	shown := make(map[string]bool, MaxPeers)

@@ -43,6 +43,8 @@ var (
 	Starting = State{Code: "starting", Message: "leafd is starting", RetryAfter: 1, Worker: "starting", Issuing: "starting"}
 	Stopping = State{Code: "draining", Message: "leafd is stopping", RetryAfter: 5, Issuing: "stopping"}
 	Active   = State{Worker: "active", Issuing: "issues", Clock: "clock ok"}
+	// Undecided is Active while no majority of clocks tells whether ours is right.
+	Undecided = State{Worker: Active.Worker, Issuing: Active.Issuing, Clock: "clock NOT as some peers'"}
 )
 
 // notIssuing is the state of a worker whose error has no row of its own.
@@ -84,7 +86,7 @@ var states = []State{ //nolint:gochecknoglobals // never written to
 	{
 		// The answer is one of /readyz only: IDs are still issued, and still unique.
 		Err:  worker.ErrPeersDisagree,
-		Code: "clock_offset", Message: "most peers have another time than this machine's clock", RetryAfter: 10,
+		Code: "clock_offset", Message: "most daemons have another time than this machine's clock", RetryAfter: 10,
 		Worker: "not_ready", Issuing: "issues, not ready", Clock: "clock NOT as the peers'",
 	},
 	{

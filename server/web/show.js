@@ -52,7 +52,7 @@ function workersAge(w) {
 
 const verdicts = {
   unchecked: ["", "not asked yet"], alone: ["", "nobody to ask"], silent: ["warn", "no peer answered"],
-  agree: ["ok", "agree"], disagree: ["bad", "disagree"],
+  agree: ["ok", "agree"], undecided: ["warn", "no majority"], disagree: ["bad", "disagree"],
 };
 
 // guardRows returns the rows of the guards' table: name, state, detail.

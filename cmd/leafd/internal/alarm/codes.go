@@ -19,6 +19,7 @@ const (
 	RegistryDataLost    Code = "registry_forgot"
 	RegistryRestored    Code = "registry_restored"
 	PeersDisagree       Code = "peers_disagree"
+	PeersUndecided      Code = "peers_undecided"
 	PeersSilent         Code = "peers_silent"
 	SegmentStore        Code = "segment_store"
 	SegmentRegressed    Code = "segment_regressed"
@@ -101,8 +102,13 @@ func Codes() []Info {
 		},
 		{
 			PeersDisagree,
-			"Most peers that answer have another time. This daemon is not ready and leaves the list of live peers; the IDs it still issues are unique.",
+			"More than half of the daemons that tell their clock, this one included, agree on another time. This daemon is not ready and leaves the list of live peers; the IDs it still issues are unique.",
 			"Compare with leafd clock check, and fix the clock that is wrong: this one, or the peers'.",
+		},
+		{
+			PeersUndecided,
+			"Peers have another time, and no majority tells which clocks are wrong: one peer alone, a tie, or clocks that all differ. This daemon stays ready, and goes on issuing.",
+			"Compare with leafd clock check on each machine, and fix the clock that is wrong.",
 		},
 		{
 			PeersSilent,

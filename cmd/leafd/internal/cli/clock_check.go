@@ -28,16 +28,18 @@ func (a *app) clockCheckCmd() *cobra.Command {
 machine's with them as a daemon that starts here would: their offsets, the estimate of
 --clock-estimator, and the verdict against --clock-threshold. A positive offset is a clock
 ahead of this machine's. With a record in --data-dir, that is compared too: no daemon starts
-with a clock behind the time that it recorded. Its own daemon is not asked.
+with a clock behind the time that it recorded. Its own daemon is not asked. Where one single
+peer answers and has another time, nobody knows which of the two is wrong: a new daemon is
+refused, one with a record of the cluster starts with an alarm.
 
-Exit codes: 0 the clock is fine, or nobody answered (a warning says so); 3 it would be
-refused; 1 ZooKeeper gave no answer, and there is no --peers.
+Exit codes: 0 the clock is fine, or nobody answered, or no majority says which clocks are wrong
+(a warning says so); 3 it would be refused; 1 ZooKeeper gave no answer, and there is no --peers.
 
--o json prints one object: verdict (fine, unknown or refused), offset_ms (the estimate; none
-without an answer), threshold_ms, estimator, asked, answered, peers with address, node,
-worker_id, offset_ms, rtt_ms or error, and record with node, worker_id, timestamp, ceiling
-(milliseconds since 1970), behind_ms (how far the clock is behind the timestamp) and wait_ms
-(how long a start would wait for the ceiling).`,
+-o json prints one object: verdict (fine, undecided, unknown or refused), offset_ms (the
+estimate; none without an answer), threshold_ms, estimator, asked, answered, peers with
+address, node, worker_id, offset_ms, rtt_ms or error, and record with node, worker_id,
+timestamp, ceiling (milliseconds since 1970), behind_ms (how far the clock is behind the
+timestamp) and wait_ms (how long a start would wait for the ceiling).`,
 		Example: "  leafd clock check --zk 10.0.0.1:2181 --data-dir /var/lib/leafd\n  leafd clock check --peers 10.0.0.5:8080,10.0.0.6:8080",
 		Args:    cobra.NoArgs,
 	}
@@ -60,6 +62,7 @@ worker_id, offset_ms, rtt_ms or error, and record with node, worker_id, timestam
 		if check.Record, err = inspect.LocalRecord(cfg.DataDir); err != nil {
 			return err
 		}
+		check.Resumes = check.Record != nil && check.Record.Cluster != ""
 		if check.Peers, err = a.cluster(cfg, timeout).PeersToProbe(cmd.Context(), named, check.Record); err != nil {
 			return err
 		}

@@ -118,13 +118,5 @@ func clockLines(c *inspect.ClockCheck) []string {
 		}
 		lines = append(lines, line)
 	}
-	switch c.Word() {
-	case inspect.Refused:
-		lines = append(lines, "Verdict: refused.")
-	case inspect.Fine:
-		lines = append(lines, "Verdict: fine.")
-	default:
-		lines = append(lines, "Verdict: unknown.")
-	}
-	return lines
+	return append(lines, "Verdict: "+c.Word()+".")
 }

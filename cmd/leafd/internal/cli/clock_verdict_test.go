@@ -20,21 +20,25 @@ func TestClockVerdict(t *testing.T) {
 		name    string
 		offsets []time.Duration
 		behind  time.Duration
+		resumes bool
 		want    string
 		says    string
 	}{
-		{"just inside", []time.Duration{5*time.Second - 1}, 0, inspect.Fine, ""},
-		{"at the threshold", []time.Duration{5 * time.Second}, 0, inspect.Refused, "it is 5s behind its peers'"},
-		{"behind us", []time.Duration{-5 * time.Second}, 0, inspect.Refused, "it is 5s ahead of its peers'"},
-		{"nobody", nil, 0, inspect.Unknown, ""},
-		{"nobody, and behind the record", nil, time.Millisecond, inspect.Refused, "it is 1ms behind"},
-		{"both", []time.Duration{time.Hour}, time.Second, inspect.Refused, "; and it is 1s behind"},
-		{"one of three", []time.Duration{0, time.Hour, time.Millisecond}, 0, inspect.Fine, ""},
+		{"just inside", []time.Duration{5*time.Second - 1}, 0, false, inspect.Fine, ""},
+		{"at the threshold", []time.Duration{5 * time.Second}, 0, false, inspect.Refused, "it is 5s behind its peers'"},
+		{"behind us", []time.Duration{-5 * time.Second}, 0, false, inspect.Refused, "it is 5s ahead of its peers'"},
+		{"nobody", nil, 0, false, inspect.Unknown, ""},
+		{"nobody, and behind the record", nil, time.Millisecond, false, inspect.Refused, "it is 1ms behind"},
+		{"both", []time.Duration{time.Hour}, time.Second, false, inspect.Refused, "; and it is 1s behind"},
+		{"one peer, and a record", []time.Duration{5 * time.Second}, 0, true, inspect.Undecided, ""},
+		{"two peers, and a record", []time.Duration{5 * time.Second, time.Hour}, 0, true, inspect.Refused, "it is 5s behind its peers'"},
+		{"peers that differ, to either side", []time.Duration{-time.Hour, time.Hour}, 0, false, inspect.Undecided, ""},
+		{"one of three", []time.Duration{0, time.Hour, time.Millisecond}, 0, false, inspect.Fine, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			const now = clock.Millis(1_800_000_000_000)
-			check := inspect.ClockCheck{Threshold: 5 * time.Second, Estimator: clock.Median}
+			check := inspect.ClockCheck{Threshold: 5 * time.Second, Estimator: clock.Median, Resumes: tc.resumes}
 			var answers asked
 			for _, offset := range tc.offsets {
 				check.Peers = append(check.Peers, inspect.CheckedPeer{Address: "10.0.0.1:8080", WorkerID: worker.NoWorkerID})
@@ -43,6 +47,7 @@ func TestClockVerdict(t *testing.T) {
 			check.Record = &worker.Record{Timestamp: now.Add(tc.behind)}
 			check.Probe(t.Context(), answers, func() clock.Millis { return now })
 			require.Equal(t, tc.want, check.Word())
+			require.Equal(t, tc.want == inspect.Undecided, strings.Contains(strings.Join(check.Warnings(), "\n"), "no majority"))
 			if tc.says == "" {
 				require.NoError(t, check.Refusal())
 				return

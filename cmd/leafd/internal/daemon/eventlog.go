@@ -72,9 +72,11 @@ func (l *eventLog) registry(e worker.Event) {
 	case worker.EventPeersSilent:
 		l.alarms.Raise(alarm.PeersSilent, "no peer tells its clock: ours goes unchecked", alarm.Err(e.Err))
 	case worker.EventPeersDisagree:
-		l.alarms.Raise(alarm.PeersDisagree, "most peers have another time: not ready; IDs are issued on", alarm.Err(e.Err))
+		l.alarms.Raise(alarm.PeersDisagree, "most daemons have another time: not ready; IDs are issued on", alarm.Err(e.Err))
+	case worker.EventPeersUndecided:
+		l.alarms.Raise(alarm.PeersUndecided, "the clocks differ, and no majority says which are wrong: going on", alarm.F("peers", e.Text))
 	case worker.EventPeersAgree:
-		l.log.Info().Msg("the peers have our time again: ready")
+		l.log.Info().Msg("the peers' clocks no longer disagree with ours: ready")
 	case worker.EventJumpConfirmed:
 		l.log.Warn().Str("jump", e.Text).Msg("the clock jumped ahead, and the peers confirm it: going on")
 	}

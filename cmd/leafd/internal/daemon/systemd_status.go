@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/state"
 	"github.com/leafd/leafd/worker"
@@ -48,6 +49,9 @@ type parts struct {
 func (p parts) worker() []string {
 	r := p.work.Record()
 	is := state.OfWorker(snowflakeReady(p.ids, p.work))
+	if is.Clock == state.Active.Clock && p.work.Vote() == clock.Undecided {
+		is = state.Undecided
+	}
 	parts := []string{fmt.Sprintf("worker %d (%s) %s", r.WorkerID, r.Node, is.Issuing)}
 	if is.Clock != "" {
 		parts = append(parts, is.Clock)

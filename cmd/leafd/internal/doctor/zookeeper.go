@@ -151,6 +151,7 @@ func (p *Patient) peers(ctx context.Context, r *report) {
 	if err != nil {
 		record = nil // its own check says why
 	}
+	c.Resumes = record != nil && record.Cluster != ""
 	if record == nil {
 		record = &worker.Record{Node: p.Cfg.Node}
 	}
@@ -166,6 +167,8 @@ func (p *Patient) peers(ctx context.Context, r *report) {
 		r.OK(check, "no other daemon is live")
 	case c.Verdict.Answered == 0:
 		r.Warn(check, c.Warnings()[0]+": "+c.Peers[0].Sample.Err.Error(), "see that the advertised addresses can be reached from here; leafd clock check shows each of them")
+	case c.Word() == inspect.Undecided:
+		r.Warn(check, c.Warnings()[0], "leafd clock check shows each peer's clock")
 	default:
 		r.OK(check, "the clocks of %d peers are %s this one, %d were asked", c.Verdict.Answered, inspect.FormatOffset(c.Verdict.Offset), c.Verdict.Asked)
 	}

@@ -68,7 +68,9 @@ type ClockCheck struct {
 	Estimator clock.Estimator
 	Peers     []CheckedPeer
 	Record    *worker.Record // nil when there is none
+	Resumes   bool           // a daemon that starts here has a worker ID already
 	Verdict   clock.Verdict
+	Vote      clock.Vote
 	Now       clock.Millis
 }
 
@@ -89,6 +91,7 @@ func (c *ClockCheck) Probe(ctx context.Context, prober worker.ClockProber, wall 
 		c.Peers[i].Sample = samples[i]
 	}
 	c.Verdict = clock.Estimate(samples, c.Estimator)
+	c.Vote = clock.VoteOf(samples, c.Threshold)
 	c.Now = wall()
 }
 
@@ -111,7 +114,7 @@ func (c *ClockCheck) Wait() time.Duration {
 // Refusal is the error of a start with this clock, nil when a daemon would start.
 func (c *ClockCheck) Refusal() error {
 	var why []string
-	if c.Verdict.Beyond(c.Threshold) {
+	if c.Verdict.Refuses(c.Threshold, c.Resumes) {
 		why = append(why, fmt.Sprintf("it is %s its peers' (%s of %d), and the threshold is %s: fix the clock (NTP)",
 			FormatOffset(-c.Verdict.Offset), c.Estimator, c.Verdict.Answered, settings.Short(c.Threshold)))
 	}
@@ -125,31 +128,36 @@ func (c *ClockCheck) Refusal() error {
 	return fmt.Errorf("%w: %s", worker.ErrClockRefused, strings.Join(why, "; and "))
 }
 
-// Warnings says what could not be compared.
+// Warnings says what could not be compared, or decided.
 func (c *ClockCheck) Warnings() []string {
 	switch {
 	case len(c.Peers) == 0:
 		return []string{"no other daemon is live: there is no clock to compare with"}
 	case c.Verdict.Answered == 0:
 		return []string{fmt.Sprintf("none of the %d peers told its clock: nothing was compared", len(c.Peers))}
+	case c.Word() == Undecided:
+		return []string{"clocks differ by the threshold or more, and no majority says which are wrong: a daemon starts here with an alarm; fix the clock that is wrong (NTP)"}
 	}
 	return nil
 }
 
 // The verdicts on a clock, for programs.
 const (
-	Fine    = "fine"
-	Unknown = "unknown" // nobody answered
-	Refused = "refused"
+	Fine      = "fine"
+	Undecided = "undecided" // no majority has this clock's time
+	Unknown   = "unknown"   // nobody answered
+	Refused   = "refused"
 )
 
-// Word is the verdict for programs: Fine, Unknown or Refused.
+// Word is the verdict for programs: one of the above.
 func (c *ClockCheck) Word() string {
 	switch {
 	case c.Refusal() != nil:
 		return Refused
 	case c.Verdict.Answered == 0:
 		return Unknown
+	case c.Vote != clock.Agree:
+		return Undecided
 	default:
 		return Fine
 	}
