@@ -5,9 +5,15 @@
 //
 //	leafd.lock     locked (flock) for the life of the process; its text, the
 //	               process ID of the holder, only serves messages
-//	worker.json    the record, readable, under a checksum; see codec.go
+//	worker.json    the record, readable, twice: each Save writes the older of two
+//	               slots over, under a checksum; see codec.go
 //	worker.saved   says that a record was saved here once, so that a record
 //	               that has gone missing is not taken for a first start
+//
+// Each Open makes worker.json anew, at the length that it keeps. A Save overwrites bytes
+// of it that are there and syncs them, so that it needs no space and succeeds on a full
+// disk, on file systems that write in place (ext4, XFS, tmpfs). Btrfs, ZFS and bcachefs
+// write each change elsewhere: there a Save may fail for want of space all the same.
 //
 // The directory belongs on a local file system. On NFS, flock depends on the
 // server's lock service, which can forget a lock after a lost connection
@@ -17,7 +23,6 @@ package cache
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -48,15 +53,15 @@ type Cache struct {
 	mu        sync.Mutex // protects all below, and lets one Save run at a time
 	directory *directory // nil once closed
 	lock      *directoryLock
-	marked    bool  // the marker is known to be durable
-	refused   error // why the record found at Open must not be replaced, or nil
+	sequence  uint64 // of the record that is known to be durable, in the file that directory has open
+	refused   error  // why the record found at Open must not be replaced, or nil
 }
 
 // Open locks the data directory dir, which it creates with mode 0700 if it is
 // missing (its parent must exist: a missing parent is more often a volume that
 // is not mounted than a wish for a new one), removes what a crash left behind,
 // and proves that a record can be written there: one that is found is written
-// again as it is.
+// again as it is, a slot that is damaged too; one of version 1 becomes version 2.
 //
 // It returns worker.ErrLocked at once when another process holds the directory.
 // A record that can't be trusted is no error here but of Load, and Save then
@@ -86,10 +91,10 @@ func (c *Cache) start() (err error) {
 	if err := c.directory.removeLeftovers(); err != nil {
 		return err
 	}
-	raw, _, err := c.read()
+	found, err := c.directory.read()
 	switch {
 	case err == nil:
-		return c.write(raw)
+		return c.replace(found)
 	case errors.Is(err, worker.ErrNoRecord):
 		return c.directory.probe()
 	default:
@@ -101,10 +106,12 @@ func (c *Cache) start() (err error) {
 // Path returns the absolute path of the record file.
 func (c *Cache) Path() string { return filepath.Join(c.dir, recordName) }
 
-// Load returns the record saved last. Errors: worker.ErrNoRecord when none was
-// ever saved in this directory; worker.ErrDamaged when it is empty, cut short,
-// altered, missing though one was saved (worker.ErrLost too), no regular file, or
-// not leafd's;
+// Load returns the record saved last. Where one of the two slots is damaged it is the
+// other's, with MaybeStale set: the one that is lost may have been the newer.
+// Errors: worker.ErrNoRecord when none was
+// ever saved in this directory; worker.ErrDamaged when the file is empty, cut short,
+// altered in both slots, missing though one was saved (worker.ErrLost too), no regular
+// file, or not leafd's;
 // ErrNewer when a newer leafd wrote it; os.ErrClosed after Close.
 func (c *Cache) Load() (worker.Record, error) {
 	c.mu.Lock()
@@ -112,37 +119,44 @@ func (c *Cache) Load() (worker.Record, error) {
 	if c.directory == nil {
 		return worker.Record{}, c.errClosed()
 	}
-	_, r, err := c.read()
+	found, err := c.directory.read()
 	if err != nil {
 		return worker.Record{}, err
 	}
 	c.refused = nil
-	return r, nil
+	return found.record, nil
 }
 
-// Save records r durably before it returns nil. Invariants:
+// Save records r durably before it returns nil; of its peers it keeps as many as have
+// room (Fit). Invariants:
 //
-//  1. The record file is only ever replaced by rename, with a file whose bytes
-//     were synced before: at any moment it is a whole record or it is not there.
-//  2. nil is returned only after the directory was synced too, so that the new
-//     record, and the marker that one exists, outlive a power cut.
-//  3. Up to the rename every failure leaves the old record in place. Only a
-//     failure after it (of the directory's sync or of the marker) leaves open
-//     which of the two a crash would bring back; both are whole.
-//  4. A record that Load refuses as found at Open is never replaced; but one that
-//     is missing is, by one that the registry gave (it names its cluster).
-//  5. Nothing is written, and nil is never returned, once the lock file's path
-//     no longer leads to the file that we hold locked, looked at before the
-//     rename and again after it. So whoever locked a new lock file either read
-//     our new record, or makes this Save fail; and as Open removes temporary
-//     files, ours can't replace what that process has saved since.
+//	cache.F1  A Save writes one slot, never the one of the last record that a Save
+//	    returned nil for: a failed Save's slot is written again by the next. So that
+//	    record is intact whatever becomes of a write, whole, in part or in any order.
+//	cache.F2  nil is returned only after the slot was synced. What a Save that failed
+//	    leaves is the record before it, or its own.
+//	cache.F3  A slot counts only as a whole, under its checksum, and of two the one with
+//	    the greater sequence number. With one alone nobody knows whether the newer was
+//	    lost: the record says so (MaybeStale), until a Save of this file has filled
+//	    the other slot.
+//	cache.F4  A new record file, at Open, at the first Save, and where somebody took the
+//	    file away, has both slots' bytes synced before it is renamed into place, and
+//	    the directory is synced after it, then the marker: at any moment the path leads
+//	    to a whole file, or to none.
+//	cache.F5  A record that Load refuses as found at Open is never replaced; but one that
+//	    is missing is, by one that the registry gave (it names its cluster).
+//	cache.F6  nil is never returned once the lock file's path no longer leads to the file
+//	    that we hold locked, looked at before the write and again after it. So whoever
+//	    locked a new lock file either read our new record, or makes this Save fail; and
+//	    as each Open makes a file of its own and removes temporary ones, a write of ours
+//	    that comes late can't reach what that process has saved since.
 //
 // Errors: ErrBadRecord for a record that Load would not accept;
 // worker.ErrLocked when the lock was lost, from then on until a new Open;
 // os.ErrClosed after Close; anything else names the path, what failed and what
 // to do.
 func (c *Cache) Save(r worker.Record) error {
-	raw, err := encode(r)
+	_, record, err := encode(r)
 	if err != nil {
 		return err
 	}
@@ -154,7 +168,34 @@ func (c *Cache) Save(r worker.Record) error {
 	if c.refused != nil && !replaces(c.refused, r) {
 		return fmt.Errorf("cache: not replacing the record found at start: %w", c.refused)
 	}
-	return c.write(raw)
+	if err := c.lock.check(); err != nil {
+		return err
+	}
+	if !c.directory.hasRecord() {
+		return c.replace(newFile(record))
+	}
+	if err := c.directory.overwrite(c.sequence+1, frame(c.sequence+1, record)); err != nil {
+		return c.orLocked(err)
+	}
+	c.sequence++
+	return c.lock.check()
+}
+
+// replace makes file the record file (cache.F4).
+func (c *Cache) replace(file content) error {
+	if err := c.directory.replace(file.raw, c.lock.check); err != nil {
+		return c.orLocked(err)
+	}
+	c.sequence = file.sequence
+	return c.lock.check()
+}
+
+// orLocked returns that the lock was lost, which may be why of err, or else err.
+func (c *Cache) orLocked(err error) error {
+	if lost := c.lock.check(); errors.Is(lost, worker.ErrLocked) {
+		return lost
+	}
+	return err
 }
 
 // errMissing is both: without a registry, a lost record is as bad as a damaged one.
@@ -188,54 +229,4 @@ func (c *Cache) Close() error {
 
 func (c *Cache) errClosed() error {
 	return fmt.Errorf("cache: %s was closed: %w", c.dir, os.ErrClosed)
-}
-
-// read returns the record file's bytes and what they say.
-func (c *Cache) read() ([]byte, worker.Record, error) {
-	raw, err := c.directory.readRecord()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, worker.Record{}, c.missing()
-	}
-	if err != nil {
-		return nil, worker.Record{}, err
-	}
-	r, err := decode(raw)
-	if err != nil {
-		return nil, worker.Record{}, fmt.Errorf("cache: %s: %w", c.Path(), err)
-	}
-	return raw, r, nil
-}
-
-// missing tells a first start from a record that has gone.
-func (c *Cache) missing() error {
-	marker := filepath.Join(c.dir, markerName)
-	_, err := c.directory.root.Lstat(markerName)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("cache: %s: %w", c.Path(), worker.ErrNoRecord)
-	case err != nil:
-		return failed(marker, "look for the marker", err)
-	}
-	return fmt.Errorf("cache: %s is missing, but %s says that a record was saved here: %w; "+
-		"put the file back; if it is lost, and the clock is right and past every ID issued so far, "+
-		"delete %[2]s too", c.Path(), marker, errMissing)
-}
-
-// write keeps Save's invariants 1 to 3 and 5.
-func (c *Cache) write(raw []byte) error {
-	if err := c.directory.replace(raw, c.lock.check); err != nil {
-		if lost := c.lock.check(); errors.Is(lost, worker.ErrLocked) {
-			return lost // which may be why
-		}
-		return err
-	}
-	if !c.marked {
-		// Only now: a marker that outlived a crash before the record did
-		// would make a directory that was never used look robbed.
-		if err := c.directory.mark(); err != nil {
-			return err
-		}
-		c.marked = true
-	}
-	return c.lock.check()
 }

@@ -3,7 +3,6 @@ package cache
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,30 +15,51 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// The record file, version 1, byte for byte; the checksum is the SHA-256 of the
-// record's own bytes, from its opening brace to its closing one:
+// The record file, version 2: one JSON document of two slots, a record each, that are
+// written in turn. A slot takes slotBytes of the file, with what stands before it and
+// behind it (padding, commas and brackets), so that no write of one touches the other:
 //
+//	{"leafd": 2, "slots": [
 //	{
-//	  "leafd": 1,
 //	  "sha256": "<64 lower-case hex digits>",
+//	  "sequence": 4,
 //	  "record": {
 //	    "node": "10.0.0.5:8080",
 //	    …
 //	  }
-//	}
+//	} <spaces>,
+//	{
+//	  "sha256": "<64 lower-case hex digits>",
+//	  "sequence": 5,
+//	  …
+//	} <spaces>
+//	]}
 //
-// The frame around checksum and record has only this one spelling, so no byte
-// of the file can change unseen. A new field of worker.Record that may be
-// absent needs omitempty; any other change of the format needs a new version.
+// A record of an even sequence number stands in the first slot, one of an odd number in
+// the second. The checksum is the SHA-256 of all from the quotation mark before sequence
+// to the closing brace of the record. A slot has only this one spelling, so no byte of it
+// can change unseen. A leafd of version 1 reads the document's version and refuses it.
+//
+// A new field of worker.Record that may be absent needs omitempty; any other change of
+// the format needs a new version.
 const (
-	version     = 1
-	frameHead   = "{\n  \"leafd\": 1,\n  \"sha256\": \""
-	frameMiddle = "\",\n  \"record\": "
-	frameTail   = "\n}\n"
-	sumHexLen   = 2 * sha256.Size
+	version = 2
+	// slotBytes is a multiple of any page of memory, sector of a disk and page of a
+	// flash chip that is usual: a write of one slot that is cut short spares the other. It
+	// holds the 256 prior owners that a record may have, and some 100 peers besides.
+	slotBytes = 16 << 10
+	fileBytes = 2 * slotBytes
+	// recordBytes is what a slot has for its record: the rest of it takes less than
+	// the difference, whatever the sequence number.
+	recordBytes = slotBytes - 256
+
+	fileHead   = "{\"leafd\": 2, \"slots\": [\n" // before the first slot
+	fileMiddle = ",\n"                           // behind it
+	fileTail   = "\n]}\n"                        // behind the second
 )
 
-// MaxRecordBytes is the largest record file that is written or read.
+// MaxRecordBytes is the largest record file that is read: one of version 1 had room for
+// any number of peers.
 const MaxRecordBytes = 1 << 20
 
 // maxMillis is the end of the year 9999: no clock shows more, and a value
@@ -52,11 +72,11 @@ var (
 	// version or with a field that this one does not know.
 	ErrNewer = errors.New("cache: record written by a newer leafd")
 	// ErrBadRecord is returned by Save for a record that Load would not
-	// accept; nothing is written.
+	// accept, or that has no room in a slot; nothing is written.
 	ErrBadRecord = errors.New("cache: unusable record")
 )
 
-// Check returns nil when r may be saved, and else ErrBadRecord, wrapped with
+// check returns nil when r may be saved, and else ErrBadRecord, wrapped with
 // the field and its value. The worker ID and the ceiling must be 0 or more, the
 // timestamp more than 0 and not before the epoch, all times before the year
 // 10000, and all strings valid UTF-8.
@@ -64,7 +84,7 @@ var (
 // The order of timestamp and ceiling is not judged: an idle daemon leaves, after
 // a clean stop, a ceiling below its timestamp, and one whose clock was set
 // back leaves a ceiling far above it.
-func Check(r worker.Record) error {
+func check(r worker.Record) error {
 	bad := func(field string, value any, why string) error {
 		return fmt.Errorf("%w: %s %v %s", ErrBadRecord, field, value, why)
 	}
@@ -91,33 +111,65 @@ func Check(r worker.Record) error {
 	return nil
 }
 
-// encode returns the file for r, or ErrBadRecord.
-func encode(r worker.Record) ([]byte, error) {
-	if err := Check(r); err != nil {
-		return nil, err
+// Fit returns r as a Save keeps it: with as many of its peers, which are there for
+// comfort, as a slot has room for. ErrBadRecord where r may not be saved, or has no room
+// without them.
+func Fit(r worker.Record) (worker.Record, error) {
+	r, _, err := encode(r)
+	return r, err
+}
+
+// encode returns r as it is kept, and its bytes.
+func encode(r worker.Record) (worker.Record, []byte, error) {
+	if err := check(r); err != nil {
+		return r, nil, err
 	}
+	body, err := marshal(r)
+	if over := len(body) - recordBytes; err == nil && over > 0 {
+		const least = len("\n      \"\",") // that a peer takes besides its address
+		for ; over > 0 && len(r.Peers) > 0; r.Peers = r.Peers[:len(r.Peers)-1] {
+			over -= least + len(r.Peers[len(r.Peers)-1])
+		}
+		body, err = marshal(r)
+	}
+	if err == nil && len(body) > recordBytes {
+		err = fmt.Errorf("it takes %d bytes without its peers, and a slot has room for %d", len(body), recordBytes)
+	}
+	if err != nil {
+		return r, nil, fmt.Errorf("%w: %w", ErrBadRecord, err)
+	}
+	return r, body, nil
+}
+
+func marshal(r worker.Record) ([]byte, error) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("  ", "  ")
-	if err := enc.Encode(r); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBadRecord, err)
-	}
-	raw := frame(bytes.TrimSuffix(body.Bytes(), []byte("\n")))
-	if len(raw) > MaxRecordBytes {
-		return nil, fmt.Errorf("%w: it takes %d bytes, the limit is %d", ErrBadRecord, len(raw), MaxRecordBytes)
-	}
-	return raw, nil
+	err := enc.Encode(r)
+	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), err
 }
 
-func frame(body []byte) []byte {
-	sum := sha256.Sum256(body)
-	raw := make([]byte, 0, len(frameHead)+sumHexLen+len(frameMiddle)+len(body)+len(frameTail))
-	raw = append(raw, frameHead...)
-	raw = hex.AppendEncode(raw, sum[:])
-	raw = append(raw, frameMiddle...)
-	raw = append(raw, body...)
-	return append(raw, frameTail...)
+// frame returns the slot of a record: slotBytes, unless the record has no room there.
+func frame(sequence uint64, record []byte) []byte {
+	head, tail := fileHead, fileMiddle
+	if sequence%2 == 1 {
+		head, tail = "", fileTail
+	}
+	checked := fmt.Appendf(nil, "\"sequence\": %d,\n  \"record\": %s", sequence, record)
+	slot := fmt.Appendf(nil, "%s{\n  \"sha256\": \"%x\",\n  %s\n}", head, sha256.Sum256(checked), checked)
+	padding := bytes.Repeat([]byte(" "), max(0, slotBytes-len(slot)-len(tail)))
+	return append(append(slot, padding...), tail...)
+}
+
+// newFile returns a file with the record in both slots.
+func newFile(record []byte) content {
+	return content{sequence: 1, raw: append(frame(0, record), frame(1, record)...)}
+}
+
+// frameFirst returns the file that a leafd of version 1 wrote for a record.
+func frameFirst(record []byte) []byte {
+	return fmt.Appendf(nil, "{\n  \"leafd\": 1,\n  \"sha256\": \"%x\",\n  \"record\": %s\n}\n", sha256.Sum256(record), record)
 }
 
 // damaged returns worker.ErrDamaged with what is wrong and what to do about it.
@@ -127,12 +179,89 @@ func damaged(format string, args ...any) error {
 		"issued so far, move the whole data directory away", worker.ErrDamaged, fmt.Sprintf(format, args...))
 }
 
-// decode returns the record in raw, or worker.ErrDamaged or ErrNewer.
-func decode(raw []byte) (worker.Record, error) {
-	body, err := unframe(raw)
-	if err != nil {
-		return worker.Record{}, err
+// content is what a record file says.
+type content struct {
+	record   worker.Record
+	sequence uint64 // of the record
+	raw      []byte // the file, in this version's format
+}
+
+// slot is a record with its sequence number, as it stands in the file.
+type slot struct {
+	Sequence uint64
+	Record   json.RawMessage
+}
+
+// decode returns what raw says, or worker.ErrDamaged or ErrNewer.
+func decode(raw []byte) (content, error) {
+	if len(raw) == 0 {
+		return content{}, damaged("the file is empty")
 	}
+	if len(raw) > MaxRecordBytes {
+		return content{}, damaged("the file is larger than %d bytes", MaxRecordBytes)
+	}
+	var whole struct {
+		Leafd  json.Number
+		Record json.RawMessage
+	}
+	broken := json.Unmarshal(raw, &whole) // as a slot may be
+	v, unnamed := whole.Leafd.Int64()
+	switch {
+	case broken == nil && v > version:
+		return content{}, fmt.Errorf("%w: its version is %d, this leafd knows %d; start the newer leafd again", ErrNewer, v, version)
+	case broken == nil && bytes.Equal(raw, frameFirst(whole.Record)):
+		return adopt(whole.Record)
+	}
+	newest, intact := newestSlot(raw)
+	switch {
+	case intact == 0 && broken != nil:
+		return content{}, damaged("the file is cut short, altered, or not leafd's (%v)", broken)
+	case intact == 0 && unnamed != nil:
+		return content{}, damaged("the file is not leafd's: it names no version")
+	case intact == 0:
+		return content{}, damaged("the file was altered: it is not what its checksum is of")
+	}
+	r, err := decodeRecord(newest.Record)
+	r.MaybeStale = err == nil && intact == 1
+	return content{record: r, sequence: newest.Sequence, raw: raw}, err
+}
+
+// newestSlot returns the newest of the intact slots of a file, and how many of them are.
+func newestSlot(raw []byte) (newest slot, intact int) {
+	if len(raw) != fileBytes {
+		return slot{}, 0
+	}
+	for place := range 2 {
+		part := raw[place*slotBytes : (place+1)*slotBytes]
+		var s slot
+		err := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(part, []byte(fileHead)))).Decode(&s)
+		if err != nil || s.Sequence%2 != uint64(place) || !bytes.Equal(part, frame(s.Sequence, s.Record)) {
+			continue
+		}
+		if intact++; s.Sequence >= newest.Sequence {
+			newest = s
+		}
+	}
+	return newest, intact
+}
+
+// adopt returns the file of this version for the record in one of version 1.
+func adopt(record []byte) (content, error) {
+	r, err := decodeRecord(record)
+	if err != nil {
+		return content{}, err
+	}
+	r, record, err = encode(r)
+	if err != nil {
+		return content{}, damaged("its record has no room in this leafd's file (%v)", err)
+	}
+	file := newFile(record)
+	file.record = r
+	return file, nil
+}
+
+// decodeRecord returns the record of an intact slot, or worker.ErrDamaged or ErrNewer.
+func decodeRecord(body []byte) (worker.Record, error) {
 	if err := checkFields(body); err != nil {
 		return worker.Record{}, err
 	}
@@ -140,51 +269,10 @@ func decode(raw []byte) (worker.Record, error) {
 	if err := json.Unmarshal(body, &r); err != nil {
 		return worker.Record{}, damaged("its record can't be read (%v)", err)
 	}
-	if err := Check(r); err != nil {
+	if err := check(r); err != nil {
 		return worker.Record{}, damaged("its checksum is right but its record is not (%v)", err)
 	}
 	return r, nil
-}
-
-// unframe checks all that surrounds the record, and returns the record's bytes.
-func unframe(raw []byte) ([]byte, error) {
-	if len(raw) == 0 {
-		return nil, damaged("the file is empty")
-	}
-	if len(raw) > MaxRecordBytes {
-		return nil, damaged("the file is larger than %d bytes", MaxRecordBytes)
-	}
-	var peek struct {
-		Leafd json.Number `json:"leafd"`
-	}
-	if err := json.Unmarshal(raw, &peek); err != nil {
-		return nil, damaged("the file is cut short, altered, or not leafd's (%v)", err)
-	}
-	v, err := peek.Leafd.Int64()
-	if err != nil {
-		return nil, damaged("the file is not leafd's: it names no version")
-	}
-	if v > version {
-		return nil, fmt.Errorf("%w: its version is %d, this leafd knows %d; start the newer leafd again", ErrNewer, v, version)
-	}
-	rest, ok := bytes.CutPrefix(raw, []byte(frameHead))
-	if !ok || len(rest) < sumHexLen {
-		return nil, damaged("its first lines were altered")
-	}
-	sum, rest := rest[:sumHexLen], rest[sumHexLen:]
-	rest, ok = bytes.CutPrefix(rest, []byte(frameMiddle))
-	if !ok {
-		return nil, damaged("its first lines were altered")
-	}
-	body, ok := bytes.CutSuffix(rest, []byte(frameTail))
-	if !ok {
-		return nil, damaged("its last lines were altered")
-	}
-	got := sha256.Sum256(body)
-	if want := hex.EncodeToString(got[:]); want != string(sum) {
-		return nil, damaged("its checksum is %.80q, its record's is %s", sum, want)
-	}
-	return body, nil
 }
 
 // checkFields sees to what encoding/json lets pass: a field that is unknown,
@@ -229,6 +317,9 @@ func recordFields() map[string]bool {
 	fields := make(map[string]bool, t.NumField())
 	for i := range t.NumField() {
 		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
 		fields[name] = !strings.Contains(options, "omitempty")
 	}
 	return fields

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,10 +38,71 @@ func refused(t *testing.T, err error) {
 func TestFormat(t *testing.T) {
 	raw, err := cache.Encode(cachetest.Example(start))
 	require.NoError(t, err)
-	want, err := os.ReadFile(filepath.Join(samples, "good-cluster.json"))
+	want, err := os.ReadFile(filepath.Join(samples, "good-slots-first-save.json"))
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(raw))
-	require.True(t, json.Valid(raw))
+	var file struct {
+		Leafd int
+		Slots []struct {
+			Sequence int
+			Record   worker.Record
+		}
+	}
+	require.NoError(t, json.Unmarshal(raw, &file), "a leafd of version 1 reads it as one document, and its version")
+	require.Equal(t, 2, file.Leafd)
+	require.Len(t, file.Slots, 2)
+	for i, slot := range file.Slots {
+		require.Equal(t, i, slot.Sequence)
+		require.Equal(t, cachetest.Example(start), slot.Record)
+	}
+}
+
+// TestVersion1IsAdopted: Open makes a file of this version of it.
+func TestVersion1IsAdopted(t *testing.T) {
+	want, err := cache.Encode(cachetest.Example(start))
+	require.NoError(t, err)
+	old, err := os.ReadFile(filepath.Join(samples, "good-cluster.json"))
+	require.NoError(t, err)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "worker.json")
+	require.NoError(t, os.WriteFile(path, old, 0o600))
+	got, err := cache.Peek(dir)
+	require.NoError(t, err)
+	require.Equal(t, cachetest.Example(start), got)
+
+	_, err = cache.OpenHooked(dir, func(step string) error {
+		if step == cache.StepReplace {
+			return syscall.EIO
+		}
+		return nil
+	}, pass)
+	require.ErrorIs(t, err, syscall.EIO)
+	raw, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(old), string(raw), "whole until the rename")
+
+	c := mustOpen(t, dir)
+	raw, err = os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(raw))
+	require.FileExists(t, filepath.Join(dir, "worker.saved"))
+	requireHolds(t, c, cachetest.Example(start))
+	require.NoError(t, c.Save(cachetest.Example(start+1)))
+	requireHolds(t, c, cachetest.Example(start+1))
+
+	huge := cachetest.Example(start)
+	huge.Peers = slices.Repeat([]string{"10.0.0.6:8080"}, 20000)
+	body, err := json.Marshal(huge)
+	require.NoError(t, err)
+	got, err = cache.Decode(cache.FrameFirst(body))
+	require.NoError(t, err)
+	require.Greater(t, len(got.Peers), 500)
+	huge.Peers, huge.Node = nil, strings.Repeat("n", cache.SlotBytes)
+	body, err = json.Marshal(huge)
+	require.NoError(t, err)
+	_, err = cache.Decode(cache.FrameFirst(body))
+	require.ErrorIs(t, err, worker.ErrDamaged)
+	require.ErrorContains(t, err, "has no room")
 }
 
 // TestEveryFieldIsKept fails when worker.Record gets a field that the file
@@ -47,7 +111,9 @@ func TestEveryFieldIsKept(t *testing.T) {
 	want := cachetest.Example(start)
 	v := reflect.ValueOf(want)
 	for i := range v.NumField() {
-		require.False(t, v.Field(i).IsZero(), v.Type().Field(i).Name)
+		if v.Type().Field(i).Tag.Get("json") != "-" {
+			require.False(t, v.Field(i).IsZero(), v.Type().Field(i).Name)
+		}
 	}
 	raw, err := cache.Encode(want)
 	require.NoError(t, err)
@@ -56,10 +122,89 @@ func TestEveryFieldIsKept(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
+// TestEveryChangeIsFoundOut: a changed slot is no slot, and a file of another length or
+// order is none either.
 func TestEveryChangeIsFoundOut(t *testing.T) {
-	raw, err := cache.Encode(cachetest.Example(start))
+	older, err := cache.EncodeSlot(4, cachetest.Example(start))
 	require.NoError(t, err)
-	t.Run("each byte changed to each other", func(t *testing.T) {
+	newer, err := cache.EncodeSlot(5, cachetest.Example(start+3000))
+	require.NoError(t, err)
+	raw := slices.Concat(older, newer)
+	text := len(bytes.TrimRight(older, " ,\n")) // what is not padding
+	interesting := func(i int) bool {
+		return i%cache.SlotBytes < text || i%97 == 0 || i%cache.SlotBytes > cache.SlotBytes-10
+	}
+	t.Run("a byte changed anywhere", func(t *testing.T) {
+		for i := range raw {
+			if !interesting(i) {
+				continue
+			}
+			for _, b := range []byte{raw[i] ^ 1, raw[i] ^ 0x20, raw[i] + 1, ' ', '9', 0} {
+				if b == raw[i] {
+					continue
+				}
+				bad := bytes.Clone(raw)
+				bad[i] = b
+				got, err := cache.Decode(bad)
+				if errors.Is(err, cache.ErrNewer) && i < len(`{"leafd": 2`) {
+					continue
+				}
+				want := cachetest.Example(start)
+				if i < cache.SlotBytes {
+					want = cachetest.Example(start + 3000)
+				}
+				want.MaybeStale = true
+				if err != nil || !reflect.DeepEqual(want, got) {
+					t.Fatalf("byte %d changed from %q to %q: %v, %+v", i, raw[i], b, err, got)
+				}
+			}
+		}
+	})
+	for name, change := range map[string]func(i int) []byte{
+		"cut short anywhere":          func(i int) []byte { return raw[:i] },
+		"its start cut off anywhere":  func(i int) []byte { return raw[i+1:] },
+		"a byte left out anywhere":    func(i int) []byte { return append(bytes.Clone(raw[:i]), raw[i+1:]...) },
+		"a space added anywhere":      func(i int) []byte { return slices.Concat(raw[:i], []byte(" "), raw[i:]) },
+		"a digit added anywhere":      func(i int) []byte { return slices.Concat(raw[:i], []byte("0"), raw[i:]) },
+		"a brace added anywhere":      func(i int) []byte { return slices.Concat(raw[:i], []byte("}"), raw[i:]) },
+		"a quotation added anywhere":  func(i int) []byte { return slices.Concat(raw[:i], []byte("\""), raw[i:]) },
+		"a line end added anywhere":   func(i int) []byte { return slices.Concat(raw[:i], []byte("\n"), raw[i:]) },
+		"a zero byte added anywhere":  func(i int) []byte { return slices.Concat(raw[:i], []byte{0}, raw[i:]) },
+		"its slots swapped":           func(int) []byte { return slices.Concat(newer, older) },
+		"one slot twice":              func(int) []byte { return slices.Concat(newer, newer) },
+		"the other slot twice":        func(int) []byte { return slices.Concat(older, older) },
+		"two files in one":            func(int) []byte { return slices.Concat(raw, raw) },
+		"a file of version 1 in half": func(int) []byte { return cache.FrameFirst([]byte(goodBody))[:200] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range raw {
+				if !interesting(i) {
+					continue
+				}
+				got, err := cache.Decode(change(i))
+				if strings.HasSuffix(name, "twice") { // one of them is where it belongs
+					require.NoError(t, err)
+					require.True(t, got.MaybeStale)
+				} else if err == nil || errors.Is(err, worker.ErrDamaged) == errors.Is(err, cache.ErrNewer) {
+					t.Fatalf("at %d: %v", i, err)
+				}
+				if !strings.Contains(name, "anywhere") {
+					return
+				}
+			}
+		})
+	}
+	t.Run("two records swapped", func(t *testing.T) {
+		at := bytes.Index(newer, []byte(`"record"`))
+		bad := bytes.Clone(raw)
+		copy(bad[cache.SlotBytes+at:], older[bytes.Index(older, []byte(`"record"`)):text])
+		got, err := cache.Decode(bad)
+		require.NoError(t, err)
+		require.True(t, got.MaybeStale)
+		require.Equal(t, start, got.Timestamp)
+	})
+	t.Run("version 1", func(t *testing.T) {
+		raw := cache.FrameFirst([]byte(goodBody))
 		for i := range raw {
 			for v := range 256 {
 				if byte(v) == raw[i] {
@@ -74,54 +219,16 @@ func TestEveryChangeIsFoundOut(t *testing.T) {
 			}
 		}
 	})
-	t.Run("cut short anywhere", func(t *testing.T) {
-		for n := range raw {
-			_, err := cache.Decode(raw[:n])
-			require.ErrorIs(t, err, worker.ErrDamaged, "first %d bytes", n)
-		}
-	})
-	t.Run("its start cut off anywhere", func(t *testing.T) {
-		for n := 1; n <= len(raw); n++ {
-			_, err := cache.Decode(raw[n:])
-			require.ErrorIs(t, err, worker.ErrDamaged, "without the first %d bytes", n)
-		}
-	})
-	t.Run("a byte added anywhere", func(t *testing.T) {
-		for n := range len(raw) + 1 {
-			for _, b := range []byte(" \n0a\"}\x00") {
-				bad := append(append(bytes.Clone(raw[:n]), b), raw[n:]...)
-				_, err := cache.Decode(bad)
-				if err == nil || errors.Is(err, worker.ErrDamaged) == errors.Is(err, cache.ErrNewer) {
-					t.Fatalf("%q added at %d: %v", b, n, err)
-				}
-			}
-		}
-	})
-	t.Run("a byte left out anywhere", func(t *testing.T) {
-		for n := range raw {
-			_, err := cache.Decode(append(bytes.Clone(raw[:n]), raw[n+1:]...))
-			require.ErrorIs(t, err, worker.ErrDamaged, "byte %d", n)
-		}
-	})
-	t.Run("two records swapped", func(t *testing.T) {
-		other, err := cache.Encode(cachetest.Example(start + 1))
-		require.NoError(t, err)
-		at := bytes.Index(raw, []byte(`"record"`))
-		_, err = cache.Decode(append(bytes.Clone(raw[:at]), other[at:]...))
-		require.ErrorIs(t, err, worker.ErrDamaged)
-	})
-	t.Run("two files in one", func(t *testing.T) {
-		_, err := cache.Decode(append(bytes.Clone(raw), raw...))
-		require.ErrorIs(t, err, worker.ErrDamaged)
-	})
 }
 
 // TestChecksumIsNotEnough decodes records under a right checksum that a Save of
-// this leafd does not write.
+// this leafd does not write; the older slot is no way out then.
 func TestChecksumIsNotEnough(t *testing.T) {
-	got, err := cache.Decode(cache.Frame([]byte(goodBody)))
-	require.NoError(t, err)
-	require.Equal(t, "n", got.Node)
+	for _, raw := range [][]byte{cache.File([]byte(goodBody)), cache.FrameFirst([]byte(goodBody))} {
+		got, err := cache.Decode(raw)
+		require.NoError(t, err)
+		require.Equal(t, "n", got.Node)
+	}
 
 	swap := func(from, to string) string {
 		require.Contains(t, goodBody, from)
@@ -148,41 +255,67 @@ func TestChecksumIsNotEnough(t *testing.T) {
 		"no object":            {`[]`, worker.ErrDamaged, "no JSON object"},
 		"empty object":         {`{}`, worker.ErrDamaged, "missing"},
 		"null record":          {`null`, worker.ErrDamaged, "no JSON object"},
-		"something behind it":  {goodBody + `,"x":1`, worker.ErrDamaged, "can't be read"},
+		"something behind it":  {goodBody + `,"x":1`, worker.ErrDamaged, "altered"},
 		"another object in it": {goodBody + "\n}\n{", worker.ErrDamaged, "cut short, altered"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, err := cache.Decode(cache.Frame([]byte(tc.body)))
-			refused(t, err)
-			require.ErrorIs(t, err, tc.want)
-			require.ErrorContains(t, err, tc.says)
-			require.Zero(t, r)
+			for _, raw := range [][]byte{cache.File([]byte(tc.body)), cache.FrameFirst([]byte(tc.body))} {
+				r, err := cache.Decode(raw)
+				refused(t, err)
+				require.ErrorIs(t, err, tc.want)
+				require.ErrorContains(t, err, tc.says)
+				require.Zero(t, r)
+			}
 		})
 	}
 }
 
-func TestSizeLimit(t *testing.T) {
+// TestRoom: what worker bounds has room, and the peers that have none are left out.
+func TestRoom(t *testing.T) {
 	r := cachetest.Example(start)
-	r.Peers = []string{strings.Repeat("x", cache.MaxRecordBytes)}
-	_, err := cache.Encode(r)
-	require.ErrorIs(t, err, cache.ErrBadRecord)
+	r.PriorOwners = slices.Repeat([]string{cachetest.Example(start).Owner}, 256)
+	r.Peers = slices.Repeat([]string{"255.255.255.255:65535"}, 1024)
+	for sequence := range uint64(2) {
+		slot, err := cache.EncodeSlot(math.MaxUint64-sequence, r)
+		require.NoError(t, err)
+		require.Len(t, slot, cache.SlotBytes)
+	}
+	kept, err := cache.Fit(r)
+	require.NoError(t, err)
+	require.Greater(t, len(kept.Peers), 100)
+	require.Len(t, r.Peers, 1024)
+	kept.Peers = append(kept.Peers, "255.255.255.255:65535")
+	again, err := cache.Fit(kept)
+	require.NoError(t, err)
+	require.Less(t, len(again.Peers), len(kept.Peers), "not one more has room")
 
+	r.Peers = nil
+	for least, most := 0, cache.SlotBytes; ; {
+		r.Node = strings.Repeat("x", (least+most)/2)
+		if _, err := cache.Fit(r); err == nil {
+			least = len(r.Node)
+		} else {
+			require.ErrorIs(t, err, cache.ErrBadRecord)
+			most = len(r.Node)
+		}
+		if most-least == 1 {
+			break
+		}
+	}
+	r.Node = r.Node[1:]
+	raw, err := cache.Encode(r)
+	require.NoError(t, err)
+	require.Len(t, raw, cache.FileBytes)
+	got, err := cache.Decode(raw)
+	require.NoError(t, err)
+	require.Equal(t, r, got)
+}
+
+func TestSizeLimit(t *testing.T) {
 	raw, err := cache.Encode(cachetest.Example(start))
 	require.NoError(t, err)
-	r.Peers = []string{""}
-	empty, err := cache.Encode(r)
-	require.NoError(t, err)
-	r.Peers = []string{strings.Repeat("x", cache.MaxRecordBytes-len(empty))}
-	largest, err := cache.Encode(r)
-	require.NoError(t, err)
-	require.Len(t, largest, cache.MaxRecordBytes)
-
-	dir := t.TempDir()
-	c := mustOpen(t, dir)
-	require.NoError(t, c.Save(r))
-	requireHolds(t, c, r)
-
+	c := mustOpen(t, t.TempDir())
 	// A huge file must not be read whole. This one takes no room on the disk.
 	require.NoError(t, os.WriteFile(c.Path(), raw, 0o600))
 	require.NoError(t, os.Truncate(c.Path(), 256<<20))
@@ -199,35 +332,52 @@ func TestSizeLimit(t *testing.T) {
 // record. The README there says what each is.
 func TestSamples(t *testing.T) {
 	type sample struct {
-		want error
-		says string
+		record worker.Record // what is loaded; zero: not compared
+		want   error
+		says   string
 	}
+	newest, older := cachetest.Example(start+3000), cachetest.Example(start)
+	newest.MaybeStale, older.MaybeStale = true, true
 	cases := map[string]sample{
 		"good-cluster.json":               {},
 		"good-cluster-first-release.json": {},
 		"good-standalone.json":            {},
-		"damaged-empty.json":              {worker.ErrDamaged, "empty"},
-		"damaged-truncated.json":          {worker.ErrDamaged, "cut short"},
-		"damaged-appended.json":           {worker.ErrDamaged, "altered"},
-		"damaged-zeros.json":              {worker.ErrDamaged, "not leafd's"},
-		"damaged-ceiling-edited.json":     {worker.ErrDamaged, "checksum"},
-		"damaged-checksum.json":           {worker.ErrDamaged, "checksum"},
-		"damaged-swapped-record.json":     {worker.ErrDamaged, "checksum"},
-		"damaged-reformatted.json":        {worker.ErrDamaged, "first lines"},
-		"damaged-crlf.json":               {worker.ErrDamaged, "first lines"},
-		"damaged-bom.json":                {worker.ErrDamaged, "cut short, altered"},
-		"damaged-merge-conflict.json":     {worker.ErrDamaged, "cut short, altered"},
-		"damaged-negative-worker.json":    {worker.ErrDamaged, "worker_id -1"},
-		"damaged-ceiling-nanosecond.json": {worker.ErrDamaged, "ceiling"},
-		"damaged-version-0.json":          {worker.ErrDamaged, "first lines"},
-		"foreign-java-leaf.properties":    {worker.ErrDamaged, "not leafd's"},
-		"foreign-java-leaf-znode.json":    {worker.ErrDamaged, "names no version"},
-		"foreign-package.json":            {worker.ErrDamaged, "names no version"},
-		"newer-version-2.json":            {cache.ErrNewer, "version is 2"},
-		"newer-field.json":                {cache.ErrNewer, `"shard"`},
+		"good-slots.json":                 {record: cachetest.Example(start + 3000)},
+		"good-slots-first-save.json":      {record: cachetest.Example(start)},
+		"torn-newer.json":                 {record: older},
+		"torn-older.json":                 {record: newest},
+		"torn-zeros.json":                 {record: older},
+		"torn-ceiling-edited.json":        {record: older},
+		"torn-swapped-record.json":        {record: older},
+		"damaged-both-torn.json":          {want: worker.ErrDamaged, says: "altered"},
+		"damaged-slots-swapped.json":      {want: worker.ErrDamaged, says: "altered"},
+		"damaged-slots-truncated.json":    {want: worker.ErrDamaged, says: "cut short"},
+		"damaged-slots-appended.json":     {want: worker.ErrDamaged, says: "altered"},
+		"damaged-slots-reformatted.json":  {want: worker.ErrDamaged, says: "altered"},
+		"damaged-slots-ceiling.json":      {want: worker.ErrDamaged, says: "ceiling"},
+		"newer-slots-field.json":          {want: cache.ErrNewer, says: `"shard"`},
+		"newer-version-3.json":            {want: cache.ErrNewer, says: "version is 3"},
+		"damaged-empty.json":              {want: worker.ErrDamaged, says: "empty"},
+		"damaged-truncated.json":          {want: worker.ErrDamaged, says: "cut short"},
+		"damaged-appended.json":           {want: worker.ErrDamaged, says: "altered"},
+		"damaged-zeros.json":              {want: worker.ErrDamaged, says: "not leafd's"},
+		"damaged-ceiling-edited.json":     {want: worker.ErrDamaged, says: "checksum"},
+		"damaged-checksum.json":           {want: worker.ErrDamaged, says: "checksum"},
+		"damaged-swapped-record.json":     {want: worker.ErrDamaged, says: "checksum"},
+		"damaged-reformatted.json":        {want: worker.ErrDamaged, says: "checksum"},
+		"damaged-crlf.json":               {want: worker.ErrDamaged, says: "checksum"},
+		"damaged-bom.json":                {want: worker.ErrDamaged, says: "cut short, altered"},
+		"damaged-merge-conflict.json":     {want: worker.ErrDamaged, says: "cut short, altered"},
+		"damaged-negative-worker.json":    {want: worker.ErrDamaged, says: "worker_id -1"},
+		"damaged-ceiling-nanosecond.json": {want: worker.ErrDamaged, says: "ceiling"},
+		"damaged-version-0.json":          {want: worker.ErrDamaged, says: "checksum"},
+		"foreign-java-leaf.properties":    {want: worker.ErrDamaged, says: "not leafd's"},
+		"foreign-java-leaf-znode.json":    {want: worker.ErrDamaged, says: "names no version"},
+		"foreign-package.json":            {want: worker.ErrDamaged, says: "names no version"},
+		"newer-field.json":                {want: cache.ErrNewer, says: `"shard"`},
 	}
 	for _, name := range names(t, samples) {
-		if name != "README.md" && name != ".gitattributes" {
+		if name != "README.md" && name != ".gitattributes" && name != "slots.py" {
 			require.Contains(t, cases, name, "sample without a case")
 		}
 	}
@@ -239,9 +389,14 @@ func TestSamples(t *testing.T) {
 			path := filepath.Join(dir, "worker.json")
 			require.NoError(t, os.WriteFile(path, raw, 0o600))
 			c := mustOpen(t, dir)
-			_, err = c.Load()
+			got, err := c.Load()
 			if tc.want == nil {
 				require.NoError(t, err)
+				if tc.record.Node != "" {
+					require.Equal(t, tc.record, got)
+				}
+				require.NoError(t, c.Save(cachetest.Example(start+6000)))
+				requireHolds(t, c, cachetest.Example(start+6000))
 				return
 			}
 			refused(t, err)

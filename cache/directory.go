@@ -11,19 +11,18 @@ import (
 	"syscall"
 
 	"github.com/google/renameio/v2"
+
+	"github.com/leafd/leafd/worker"
 )
 
-// leftover matches the temporary files of a Save, as renameio names them.
+// leftover matches the temporary files of a new record file, as renameio names them.
 var leftover = regexp.MustCompile(`^\.worker\.json[0-9]+$`)
 
-// probeBytes is what the probe writes: a record of the usual size.
-const probeBytes = 4096
-
-// fileOps are the steps of a Save that tests make fail.
+// fileOps are the steps of an Open and of a Save that tests make fail.
 type fileOps struct {
 	create  func(*os.Root) (*renameio.PendingFile, error)
-	write   func(*renameio.PendingFile, []byte) error
-	sync    func(*renameio.PendingFile) error
+	write   func(file *os.File, b []byte, offset int64) error
+	sync    func(*os.File) error
 	replace func(*renameio.PendingFile) error
 	mark    func(*os.Root) error // create and sync the marker
 	syncDir func(*os.File) error
@@ -34,11 +33,11 @@ func realFiles() fileOps {
 		create: func(root *os.Root) (*renameio.PendingFile, error) {
 			return renameio.NewPendingFile(recordName, renameio.WithRoot(root), renameio.WithStaticPermissions(0o600))
 		},
-		write: func(p *renameio.PendingFile, b []byte) error {
-			_, err := p.Write(b)
+		write: func(file *os.File, b []byte, offset int64) error {
+			_, err := file.WriteAt(b, offset)
 			return err
 		},
-		sync:    func(p *renameio.PendingFile) error { return p.Sync() },
+		sync:    syncData,
 		replace: func(p *renameio.PendingFile) error { return p.CloseAtomicallyReplace() },
 		mark:    writeMarker,
 		syncDir: func(d *os.File) error { return d.Sync() },
@@ -54,6 +53,9 @@ type directory struct {
 	// self is open for the life of the directory, so that no error of writing
 	// the directory back is told to somebody else's handle alone.
 	self *os.File
+	// record is the record file that this process made, open for the same reason; nil
+	// while there is none.
+	record *os.File
 }
 
 // openDirectory opens the directory path, and creates it if it is missing.
@@ -99,6 +101,37 @@ func makeDirectory(path string, files fileOps) error {
 	return nil
 }
 
+// read returns what the record file says.
+func (f *directory) read() (content, error) {
+	raw, err := f.readRecord()
+	if errors.Is(err, fs.ErrNotExist) {
+		return content{}, f.missing()
+	}
+	if err != nil {
+		return content{}, err
+	}
+	found, err := decode(raw)
+	if err != nil {
+		return content{}, fmt.Errorf("cache: %s: %w", filepath.Join(f.path, recordName), err)
+	}
+	return found, nil
+}
+
+// missing tells a first start from a record that has gone.
+func (f *directory) missing() error {
+	marker := filepath.Join(f.path, markerName)
+	_, err := f.root.Lstat(markerName)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("cache: %s: %w", filepath.Join(f.path, recordName), worker.ErrNoRecord)
+	case err != nil:
+		return failed(marker, "look for the marker", err)
+	}
+	return fmt.Errorf("cache: %s is missing, but %s says that a record was saved here: %w; "+
+		"put the file back; if it is lost, and the clock is right and past every ID issued so far, "+
+		"delete %[2]s too", filepath.Join(f.path, recordName), marker, errMissing)
+}
+
 // readRecord returns the record file's bytes; fs.ErrNotExist when there is none,
 // worker.ErrDamaged when it is no regular file or too large.
 func (f *directory) readRecord() ([]byte, error) {
@@ -126,8 +159,35 @@ func (f *directory) readRecord() ([]byte, error) {
 	return raw, nil
 }
 
-// replace makes raw the record file, in the order that Save's invariants ask
-// for. ready is asked last before the rename.
+// hasRecord tells whether the record file's path leads to the file that this process
+// made, with its length: else somebody deleted, replaced or cut it.
+func (f *directory) hasRecord() bool {
+	if f.record == nil {
+		return false
+	}
+	now, err := f.root.Lstat(recordName)
+	if err != nil {
+		return false
+	}
+	held, err := f.record.Stat()
+	return err == nil && os.SameFile(held, now) && held.Size() == fileBytes
+}
+
+// overwrite writes the slot of a record in its place, durably.
+func (f *directory) overwrite(sequence uint64, slot []byte) error {
+	path := filepath.Join(f.path, recordName)
+	if err := f.files.write(f.record, slot, int64(sequence%2)*slotBytes); err != nil {
+		return failed(path, "write the record", err)
+	}
+	if err := f.files.sync(f.record); err != nil {
+		return failed(path, "sync the record", err)
+	}
+	return nil
+}
+
+// replace makes a new file of raw the record file, durably, and the marker with it: a
+// marker that outlived a crash before the record did would make a directory that was
+// never used look robbed. ready is asked last before the rename.
 func (f *directory) replace(raw []byte, ready func() error) error {
 	p, err := f.prepare(raw)
 	if err != nil {
@@ -146,6 +206,18 @@ func (f *directory) replace(raw []byte, ready func() error) error {
 	if err := f.files.syncDir(f.self); err != nil {
 		return failed(f.path, "sync the data directory after replacing the record", err)
 	}
+	if err := f.mark(); err != nil {
+		return err
+	}
+	// Where it leads to another process's file by now, the lock is lost too.
+	file, err := f.root.OpenFile(recordName, os.O_RDWR|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return failed(path, "open the record", err)
+	}
+	if f.record != nil {
+		_ = f.record.Close() // the file before it, which has no name any more
+	}
+	f.record = file
 	return nil
 }
 
@@ -156,10 +228,10 @@ func (f *directory) prepare(raw []byte) (*renameio.PendingFile, error) {
 		return nil, failed(f.path, "create a temporary file in the data directory", err)
 	}
 	step := "write a temporary file in the data directory"
-	err = f.files.write(p, raw)
+	err = f.files.write(p.File, raw, 0)
 	if err == nil {
 		step = "sync a temporary file in the data directory"
-		err = f.files.sync(p)
+		err = f.files.sync(p.File)
 	}
 	if err != nil {
 		_ = p.Cleanup()
@@ -170,7 +242,7 @@ func (f *directory) prepare(raw []byte) (*renameio.PendingFile, error) {
 
 // probe finds out whether a record could be written, and leaves nothing behind.
 func (f *directory) probe() error {
-	p, err := f.prepare(make([]byte, probeBytes))
+	p, err := f.prepare(make([]byte, fileBytes))
 	if err != nil {
 		return err
 	}
@@ -209,7 +281,7 @@ func writeMarker(root *os.Root) error {
 	return errors.Join(err, m.Sync(), m.Close())
 }
 
-// removeLeftovers removes the temporary files of a Save that a crash cut short,
+// removeLeftovers removes the temporary files that a crash left behind,
 // and nothing else.
 func (f *directory) removeLeftovers() error {
 	entries, err := fs.ReadDir(f.root.FS(), ".")
@@ -227,4 +299,10 @@ func (f *directory) removeLeftovers() error {
 	return nil
 }
 
-func (f *directory) close() error { return errors.Join(f.self.Close(), f.root.Close()) }
+func (f *directory) close() error {
+	var err error
+	if f.record != nil {
+		err = f.record.Close()
+	}
+	return errors.Join(err, f.self.Close(), f.root.Close())
+}

@@ -4,14 +4,45 @@ import (
 	"os"
 
 	"github.com/google/renameio/v2"
+
+	"github.com/leafd/leafd/worker"
 )
 
 // What the tests of package cache_test need of the inside.
-var (
-	Encode = encode
-	Decode = decode
-	Frame  = frame
+const (
+	SlotBytes = slotBytes
+	FileBytes = fileBytes
 )
+
+// FrameFirst returns the file of version 1 for a record's bytes.
+var FrameFirst = frameFirst
+
+// SyncData is the step of a Save that syncs a file.
+var SyncData = syncData
+
+// File returns a file with the same record in both slots.
+func File(record []byte) []byte { return newFile(record).raw }
+
+// Encode returns a file with r in both slots.
+func Encode(r worker.Record) ([]byte, error) {
+	_, record, err := encode(r)
+	return File(record), err
+}
+
+// EncodeSlot returns the slot of r.
+func EncodeSlot(sequence uint64, r worker.Record) ([]byte, error) {
+	_, record, err := encode(r)
+	return frame(sequence, record), err
+}
+
+// Decode returns the record that a file has.
+func Decode(raw []byte) (worker.Record, error) {
+	found, err := decode(raw)
+	if err != nil {
+		return worker.Record{}, err
+	}
+	return found.record, nil
+}
 
 // Steps of a Save, as a Hook is told them, in the order they run in.
 const (
@@ -23,60 +54,66 @@ const (
 	StepMark    = "mark"
 )
 
-// Hook is told each step with the temporary file, where there is one. An error
-// that it returns is the step's.
-type Hook func(step string, p *renameio.PendingFile) error
+// Hook is told each step. An error that it returns is the step's.
+type Hook func(step string) error
 
 // OpenHooked is Open with before called instead of a step if it fails, and
 // after once a step is done.
 func OpenHooked(dir string, before, after Hook) (*Cache, error) {
 	ops := realFiles()
-	around := func(step string, p *renameio.PendingFile, do func() error) error {
-		if err := before(step, p); err != nil {
+	around := func(step string, do func() error) error {
+		if err := before(step); err != nil {
 			return err
 		}
 		if err := do(); err != nil {
 			return err
 		}
-		return after(step, p)
+		return after(step)
 	}
 	return open(dir, fileOps{
 		create: func(root *os.Root) (p *renameio.PendingFile, err error) {
-			err = around(StepCreate, nil, func() error {
+			err = around(StepCreate, func() error {
 				p, err = ops.create(root)
 				return err
 			})
 			return p, err
 		},
-		write: func(p *renameio.PendingFile, b []byte) error {
-			return around(StepWrite, p, func() error { return ops.write(p, b) })
+		write: func(f *os.File, b []byte, offset int64) error {
+			return around(StepWrite, func() error { return ops.write(f, b, offset) })
 		},
-		sync: func(p *renameio.PendingFile) error {
-			return around(StepSync, p, func() error { return ops.sync(p) })
+		sync: func(f *os.File) error {
+			return around(StepSync, func() error { return ops.sync(f) })
 		},
 		replace: func(p *renameio.PendingFile) error {
-			return around(StepReplace, p, func() error { return ops.replace(p) })
+			return around(StepReplace, func() error { return ops.replace(p) })
 		},
 		mark: func(root *os.Root) error {
-			return around(StepMark, nil, func() error { return ops.mark(root) })
+			return around(StepMark, func() error { return ops.mark(root) })
 		},
 		syncDir: func(d *os.File) error {
-			return around(StepSyncDir, nil, func() error { return ops.syncDir(d) })
+			return around(StepSyncDir, func() error { return ops.syncDir(d) })
 		},
 	})
 }
 
-// SyncDirectory is the step of a Save that syncs a directory, as it is without a Hook.
-func SyncDirectory(d *os.File) error { return realFiles().syncDir(d) }
+// Disk has the steps that touch the disk; nil ones are the real ones.
+type Disk struct {
+	Write   func(file *os.File, b []byte, offset int64) error
+	Sync    func(file *os.File) error
+	SyncDir func(dir *os.File) error
+}
 
-// OpenWatched is Open with synced told each directory after it was synced.
-func OpenWatched(dir string, synced func(d *os.File)) (*Cache, error) {
+// OpenOn is Open on a disk.
+func OpenOn(dir string, disk Disk) (*Cache, error) {
 	ops := realFiles()
-	syncDir := ops.syncDir
-	ops.syncDir = func(d *os.File) error {
-		err := syncDir(d)
-		synced(d)
-		return err
+	if disk.Write != nil {
+		ops.write = disk.Write
+	}
+	if disk.Sync != nil {
+		ops.sync = disk.Sync
+	}
+	if disk.SyncDir != nil {
+		ops.syncDir = disk.SyncDir
 	}
 	return open(dir, ops)
 }

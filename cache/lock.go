@@ -53,8 +53,7 @@ func lockDirectory(f *directory) (*directoryLock, error) {
 }
 
 func tryLock(f *directory, path string) (*directoryLock, error) {
-	// Neither waiting for the other end of a FIFO, nor following a link; and
-	// read-only, so that a remount as read-only is not refused because of us.
+	// Neither waiting for the other end of a FIFO, nor following a link.
 	lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK))
 	got, err := lock.TryLock()
 	if err != nil {

@@ -1,13 +1,13 @@
 package cache_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 
-	"github.com/google/renameio/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cache"
@@ -142,45 +142,60 @@ func TestLostLockStaysLost(t *testing.T) {
 
 // TestSecondHolder plays the race that a deleted lock file opens at each step of
 // the first holder's Save: whatever the second one reads at its start, the first
-// one must not be told that a newer record is in place.
+// one must not be told that a newer record is in place, and its write must not reach
+// what the second one has saved (cache.F6).
 func TestSecondHolder(t *testing.T) {
-	for _, step := range []string{cache.StepCreate, cache.StepWrite, cache.StepSync, cache.StepReplace, cache.StepSyncDir} {
-		for _, when := range []string{"before", "after"} {
-			t.Run(when+" "+step, func(t *testing.T) {
-				dir := t.TempDir()
-				var armed bool
-				var seen worker.Record
-				intrude := func(w string) cache.Hook {
-					return func(s string, _ *renameio.PendingFile) error {
-						if !armed || w != when || s != step {
-							return nil
+	for with, steps := range map[string][]string{"new file": firstSave, "in place": laterSave} {
+		for i, step := range steps {
+			for _, when := range []string{"before", "after"} {
+				t.Run(fmt.Sprintf("%s/%s %s %d", with, when, step, i), func(t *testing.T) {
+					dir := t.TempDir()
+					var armed bool
+					var seen worker.Record
+					at := -1
+					intrude := func(w string) cache.Hook {
+						return func(string) error {
+							if !armed || w != when {
+								return nil
+							}
+							if at++; at != i {
+								return nil
+							}
+							if err := os.Remove(filepath.Join(dir, "leafd.lock")); err != nil {
+								return err
+							}
+							second, err := cache.Open(dir)
+							if err != nil {
+								return err
+							}
+							if seen, err = second.Load(); err != nil {
+								return err
+							}
+							return errors.Join(second.Save(cachetest.Example(start+10)), second.Close())
 						}
-						armed = false
-						if err := os.Remove(filepath.Join(dir, "leafd.lock")); err != nil {
-							return err
-						}
-						second, err := cache.Open(dir)
-						if err != nil {
-							return err
-						}
-						if seen, err = second.Load(); err != nil {
-							return err
-						}
-						return second.Close()
 					}
-				}
-				first, err := cache.OpenHooked(dir, intrude("before"), intrude("after"))
-				require.NoError(t, err)
-				t.Cleanup(func() { require.NoError(t, first.Close()) })
-				require.NoError(t, first.Save(cachetest.Example(start)))
+					first, err := cache.OpenHooked(dir, intrude("before"), intrude("after"))
+					require.NoError(t, err)
+					t.Cleanup(func() { require.NoError(t, first.Close()) })
+					require.NoError(t, first.Save(cachetest.Example(start)))
+					if with == "new file" { // somebody put a copy in its place
+						raw, err := os.ReadFile(first.Path())
+						require.NoError(t, err)
+						require.NoError(t, os.Remove(first.Path()))
+						require.NoError(t, os.WriteFile(first.Path(), raw, 0o600))
+					}
 
-				armed = true
-				err = first.Save(cachetest.Example(start + 1))
-				require.False(t, armed, "the second holder came")
-				require.ErrorIs(t, err, worker.ErrLocked)
-				require.Contains(t, []worker.Record{cachetest.Example(start), cachetest.Example(start + 1)}, seen)
-				require.ErrorIs(t, first.Save(cachetest.Example(start+2)), worker.ErrLocked)
-			})
+					armed = true
+					err = first.Save(cachetest.Example(start + 1))
+					require.GreaterOrEqual(t, at, i, "the second holder came")
+					require.ErrorIs(t, err, worker.ErrLocked)
+					require.Contains(t, []worker.Record{cachetest.Example(start), cachetest.Example(start + 1)}, seen)
+					require.ErrorIs(t, first.Save(cachetest.Example(start+2)), worker.ErrLocked)
+					got, err := cache.Peek(dir)
+					require.NoError(t, err)
+					require.Equal(t, cachetest.Example(start+10), got)
+				})
+			}
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/renameio/v2"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -46,7 +45,7 @@ func TestMain(m *testing.M) {
 func child(dir, step string) error {
 	die := func(when string) cache.Hook {
 		seen := map[string]int{}
-		return func(s string, _ *renameio.PendingFile) error {
+		return func(s string) error {
 			seen[s]++
 			if step == fmt.Sprintf("%s %s %d", when, s, seen[s]) {
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)

@@ -32,7 +32,7 @@ func onOwnThread(prepare, f func() error) error {
 	return <-done
 }
 
-// mountOn returns a prepare that mounts a file system of 64 KiB on dir, seen by
+// mountOn returns a prepare that mounts a file system of 128 KiB on dir, seen by
 // its thread alone and gone with it.
 func mountOn(dir string) func() error {
 	return func() error {
@@ -42,7 +42,7 @@ func mountOn(dir string) func() error {
 		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 			return err
 		}
-		return unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,mode=0700")
+		return unix.Mount("tmpfs", dir, "tmpfs", 0, "size=128k,mode=0700")
 	}
 }
 

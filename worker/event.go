@@ -25,6 +25,7 @@ const (
 	EventStalled         EventKind = "stalled"          // Err is set; issuing is refused for another reason
 	EventResumed         EventKind = "resumed"          // issuing is possible again
 	EventRecordLost      EventKind = "record_lost"      // Err is set; the registry's entry replaces the local record
+	EventRecordStale     EventKind = "record_stale"     // Until is set; the newest local record may be lost: the start waits until then
 	EventRenamed         EventKind = "renamed"          // Text is set; the local record is of another node name
 	EventRemoved         EventKind = "removed"          // Text is set; our entry is gone, a new one is made
 	EventOffline         EventKind = "offline"          // Err is set; the local record alone says who we are

@@ -15,7 +15,9 @@ import (
 //	    earlier life, local or in the registry: no ID of theirs can repeat.
 //	worker.W2  A record that can't be read, or isn't ours, ends the start. Only a
 //	    record that never was is taken as "nothing issued yet"; one that is gone
-//	    is replaced by the registry's entry, or by nothing.
+//	    is replaced by the registry's entry, or by nothing. One that may not be the
+//	    newest (Record.MaybeStale) counts with a ceiling that is a ceiling lead later,
+//	    than its own and than now: as the newest one's may have been.
 //	worker.W3  The guards refuse with ErrClockRefused; a registry's failure is never
 //	    taken for that, nor the other way round. No guard is left out because
 //	    the registry failed.
@@ -112,6 +114,10 @@ func (w *Worker) load() (self, error) {
 	}
 	if err := w.checkClock(r); err != nil {
 		return me, err
+	}
+	if r.MaybeStale { // worker.W2
+		r.Ceiling = max(r.Ceiling, w.cfg.Clock.Read().Wall()).Add(w.cfg.CeilingLead)
+		w.notify(Event{Kind: EventRecordStale, Until: r.Ceiling})
 	}
 	me.Cluster, me.WorkerID, me.Timestamp, me.Ceiling, me.Peers = r.Cluster, r.WorkerID, r.Timestamp, r.Ceiling, r.Peers
 	if r.Cluster != "" && r.Node != w.cfg.Node {

@@ -73,6 +73,9 @@ type Record struct {
 	// DirectoryID tells the data directory that the record was written in from a copy of
 	// it.
 	DirectoryID string `json:"home,omitempty"`
+	// MaybeStale is set by Load alone, and never saved: a newer record may have been
+	// saved here, and be lost.
+	MaybeStale bool `json:"-"`
 }
 
 // Cache is the durable local memory of one daemon.

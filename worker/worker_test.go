@@ -193,6 +193,30 @@ func TestUncleanStopIsWaitedOut(t *testing.T) {
 	require.Contains(t, d.events.kinds(), worker.EventWaiting)
 }
 
+// worker.W2: the start begins a ceiling lead later where a newer record may be lost.
+func TestRecordThatMayNotBeTheNewest(t *testing.T) {
+	for name, tt := range map[string]struct{ ceiling, want time.Duration }{
+		"after a clean stop":    {-time.Hour, worker.DefaultCeilingLead},
+		"after an unclean stop": {5 * time.Second, 5*time.Second + worker.DefaultCeilingLead},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon()
+			d.recorded(func(r *worker.Record) {
+				r.MaybeStale, r.Ceiling = true, clock.MillisOf(noon).Add(tt.ceiling)
+			})
+			d.clk.AutoAdvance()
+			w := d.start(t)
+			require.GreaterOrEqual(t, w.Floor(), clock.MillisOf(noon).Add(tt.want))
+			require.GreaterOrEqual(t, d.clk.Millis(), w.Floor())
+			require.Less(t, d.clk.Millis(), w.Floor().Add(time.Second))
+			require.Equal(t, worker.EventRecordStale, d.events.kinds()[0])
+			r, err := d.cache.Load()
+			require.NoError(t, err)
+			require.False(t, r.MaybeStale)
+		})
+	}
+}
+
 func TestWaitForTheCeilingCanBeStopped(t *testing.T) {
 	d := newDaemon()
 	d.recorded(func(r *worker.Record) { r.Ceiling += 4000 })

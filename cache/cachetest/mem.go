@@ -57,9 +57,10 @@ func (m *Mem) Load() (worker.Record, error) {
 }
 
 // Save records r unless it was told to fail. It refuses what the file refuses,
-// with cache.ErrBadRecord.
+// with cache.ErrBadRecord, and keeps as many of the peers.
 func (m *Mem) Save(r worker.Record) error {
-	if err := cache.Check(r); err != nil {
+	r, err := cache.Fit(r)
+	if err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -75,6 +76,7 @@ func (m *Mem) Save(r worker.Record) error {
 		return m.saveErr
 	}
 	r = clone(r)
+	r.MaybeStale = false
 	m.record = &r
 	if m.afterErr != nil {
 		return m.afterErr
@@ -107,8 +109,7 @@ func (m *Mem) FailSave(err error) {
 }
 
 // FailAfterSave makes every Save return err although the record took its place,
-// as a file does whose directory can't be synced after the rename, until it is
-// called with nil.
+// as a file does whose sync fails, until it is called with nil.
 func (m *Mem) FailAfterSave(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

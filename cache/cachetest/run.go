@@ -18,7 +18,8 @@ import (
 // What it opens it closes when the test ends.
 type Open func(t *testing.T) (c worker.Cache, reopen func() worker.Cache)
 
-// Example returns a record in which no field is zero, reported at the time ts.
+// Example returns a record in which no field that is saved is zero, reported at the time
+// ts.
 func Example(ts clock.Millis) worker.Record {
 	return worker.Record{
 		Cluster:     "7f9c5a51-3c43-4a53-9b0e-0f2c6f3c2d11",
@@ -64,6 +65,29 @@ func Run(t *testing.T, open Open) {
 		require.Equal(t, Example(start+19), got)
 	})
 	t.Run("bad record is refused", func(t *testing.T) { runRefusals(t, open) })
+	t.Run("peers that have no room are left out", func(t *testing.T) {
+		c, reopen := open(t)
+		want := Example(start)
+		for i := range 2000 {
+			want.Peers = append(want.Peers, fmt.Sprintf("10.0.%d.%d:8080", i/256, i%256))
+		}
+		require.NoError(t, c.Save(want))
+		got, err := reopen().Load()
+		require.NoError(t, err)
+		require.Greater(t, len(got.Peers), 100)
+		require.Less(t, len(got.Peers), len(want.Peers))
+		want.Peers = want.Peers[:len(got.Peers)]
+		require.Equal(t, want, got)
+	})
+	t.Run("a saved record is the newest", func(t *testing.T) {
+		c, reopen := open(t)
+		stale := Example(start)
+		stale.MaybeStale = true
+		require.NoError(t, c.Save(stale))
+		got, err := reopen().Load()
+		require.NoError(t, err)
+		require.Equal(t, Example(start), got)
+	})
 	t.Run("nothing is shared with the caller", func(t *testing.T) {
 		c, _ := open(t)
 		r := Example(start)
@@ -131,6 +155,7 @@ func runRefusals(t *testing.T, open Open) {
 		"far negative epoch":         func(r *worker.Record) { r.Epoch = -1 << 62 },
 		"node is no text":            func(r *worker.Record) { r.Node = "a\xff" },
 		"a peer of them is no text":  func(r *worker.Record) { r.Peers[1] = "a\xff" },
+		"no room":                    func(r *worker.Record) { r.Node = strings.Repeat("n", 20000) },
 		"owner and cluster, no text": func(r *worker.Record) { r.Owner, r.Cluster = "\xff", "\xff" },
 	}
 	for name, change := range cases {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 )
@@ -67,6 +70,46 @@ func TestCrashThenRollbackRepeatsNothing(t *testing.T) {
 	}
 	requireDistinct(t, all)
 	requireDistinct(t, segments)
+}
+
+// The newest slot of the record goes bad while the daemon is down, and the clock is set
+// back to what the other one says: the start begins a ceiling lead later, and no ID repeats.
+func TestDamagedSlotRepeatsNothing(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	slow := []string{"--report-interval", "1s", "--ceiling-lead", "1500ms"}
+	l := m.ready(slow...)
+	ld := newLoad(l, "/api/snowflake/get/a", "/api/snowflake/get/b?n=2000")
+	saved := func() (r worker.Record) {
+		r, err := cache.Peek(m.dataDir())
+		require.NoError(t, err)
+		return r
+	}
+	first := saved().Timestamp
+	require.Eventually(t, func() bool { return m.now().Sub(first) > 2500*time.Millisecond }, 30*time.Second, time.Millisecond)
+	l.kill()
+	got := ld.stop()
+	require.Empty(t, ld.broken)
+
+	newest := saved()
+	path := m.dataDir() + "/worker.json"
+	raw, err := os.ReadFile(path)
+	require.NoError(t, err)
+	ceiling := fmt.Appendf(nil, `"ceiling": %d`, newest.Ceiling)
+	require.Equal(t, 1, bytes.Count(raw, ceiling))
+	require.NoError(t, os.WriteFile(path, bytes.Replace(raw, ceiling, make([]byte, len(ceiling)), 1), 0o600))
+	older := saved()
+	require.True(t, older.MaybeStale)
+	require.Less(t, older.Ceiling, newest.Ceiling)
+	m.step(older.Timestamp.Add(20 * time.Millisecond).Sub(m.now()))
+	m.doctor(freeAddress(t), slow...).result("record", doctor.Warn, "one of the two slots of worker.json is damaged")
+
+	l = m.ready(slow...)
+	require.True(t, l.hasLogged("one of the two slots of worker.json is damaged"))
+	again := l.batch("/api/snowflake/get/a?n=2000")
+	require.GreaterOrEqual(t, timeOf(t, slices.Min(again)), newest.Ceiling)
+	requireDistinct(t, append(got, again...))
+	require.False(t, saved().MaybeStale)
 }
 
 func requireDistinct(t *testing.T, ids []int64) {

@@ -27,6 +27,8 @@ func (l *eventLog) worker(e worker.Event) {
 		l.log.Info().Msg("no record of an earlier run: first start")
 	case worker.EventWaiting:
 		l.log.Warn().Stringer("ceiling", e.Until).Dur("wait_ms", e.Wait).Msg("the last stop was unclean: waiting until its ceiling has passed")
+	case worker.EventRecordStale:
+		l.log.Warn().Stringer("ceiling", e.Until).Msg("one of the two slots of worker.json is damaged: the start waits for a ceiling that the lost one may have had")
 	case worker.EventReportFailing:
 		l.alarms.Raise(alarm.ReportFailing, "the ceiling can't be recorded: issuing ends when the clock reaches it", alarm.Err(e.Err))
 	case worker.EventReportRecovered:

@@ -102,7 +102,7 @@ func (d dataDir) fileSystem(r *report, path string) {
 	judgeFileSystem(r, path, s.kind, d.only)
 	switch {
 	case s.bytes < scarceBytes || s.nodes < scarceNodes && s.hasNodes:
-		r.Warn("data-space", fmt.Sprintf("%d MiB and %d inodes are free at %s", s.bytes>>20, s.nodes, path), "free space: a full disk takes no record, and issuing ends where ZooKeeper takes none either")
+		r.Warn("data-space", fmt.Sprintf("%d MiB and %d inodes are free at %s", s.bytes>>20, s.nodes, path), "free space: a start needs some, and so does each new range of a segment")
 	default:
 		r.OK("data-space", "%d MiB free", s.bytes>>20)
 	}

@@ -1,8 +1,10 @@
 package cache
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -21,4 +23,14 @@ func fileIdentity(path string, held fs.FileInfo) string {
 		return fmt.Sprint(inode)
 	}
 	return fmt.Sprintf("%d %d.%09d", inode, x.Btime.Sec, x.Btime.Nsec)
+}
+
+// syncData returns when the data of the file are durable, and so much of its inode as it
+// takes to read them: not its time of change, which would cost a write of its own.
+func syncData(file *os.File) error {
+	for {
+		if err := unix.Fdatasync(int(file.Fd())); !errors.Is(err, unix.EINTR) {
+			return os.NewSyscallError("fdatasync", err)
+		}
+	}
 }

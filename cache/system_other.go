@@ -5,6 +5,7 @@ package cache
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"syscall"
 )
 
@@ -15,3 +16,6 @@ func fileIdentity(_ string, held fs.FileInfo) string {
 	}
 	return ""
 }
+
+// syncData returns when the file is durable.
+func syncData(file *os.File) error { return file.Sync() }
