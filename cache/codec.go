@@ -99,6 +99,8 @@ func check(r worker.Record) error {
 		return bad("timestamp", int64(r.Timestamp), fmt.Sprintf("lies before the epoch %d", int64(r.Epoch)))
 	case r.Registered < 0 || r.Registered > maxMillis:
 		return bad("registered", int64(r.Registered), "is no time in milliseconds since 1970")
+	case r.Losses < 0:
+		return bad("losses", r.Losses, "is negative")
 	case r.Ceiling < 0 || r.Ceiling > maxMillis:
 		return bad("ceiling", int64(r.Ceiling), "is no time in milliseconds since 1970")
 	}

@@ -341,6 +341,7 @@ func TestSamples(t *testing.T) {
 	cases := map[string]sample{
 		"good-cluster.json":               {},
 		"good-cluster-first-release.json": {},
+		"good-cluster-no-losses.json":     {},
 		"good-standalone.json":            {},
 		"good-slots.json":                 {record: cachetest.Example(start + 3000)},
 		"good-slots-first-save.json":      {record: cachetest.Example(start)},

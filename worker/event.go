@@ -28,6 +28,7 @@ const (
 	EventRecordStale     EventKind = "record_stale"     // Until is set; the newest local record may be lost: the start waits until then
 	EventRenamed         EventKind = "renamed"          // Text is set; the local record is of another node name
 	EventRemoved         EventKind = "removed"          // Text is set; our entry is gone, a new one is made
+	EventNoCluster       EventKind = "no_cluster"       // Err is set; there is no cluster to join yet: waiting for one
 	EventOffline         EventKind = "offline"          // Err is set; the local record alone says who we are
 	EventConfirmed       EventKind = "confirmed"        // after EventOffline: the registry has confirmed it
 	EventRegistryLost    EventKind = "registry_lost"    // Err is set; it takes no report

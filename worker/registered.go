@@ -33,18 +33,18 @@ func (w *Worker) reportTo(ctx context.Context, r Record) error {
 	if err != nil {
 		return w.registryFailed(err)
 	}
-	w.registryAcked(sent, got.Cluster)
+	w.registryAcked(sent, got)
 	return nil
 }
 
 // registryAcked notes that the registry has written for us.
-func (w *Worker) registryAcked(sent clock.Reading, cluster string) {
+func (w *Worker) registryAcked(sent clock.Reading, got Record) {
 	w.mu.Lock()
 	before := w.remoteErr
 	w.remoteErr = nil
 	w.pendingUntil = 0
 	w.renewed = sent.Boot
-	w.record.Registered, w.record.Cluster = sent.Wall(), cluster
+	w.record.Registered, w.record.Cluster, w.record.Losses = sent.Wall(), got.Cluster, got.Losses
 	w.record.PriorOwners, w.record.DirectoryID = nil, w.cfg.DirectoryID
 	w.mu.Unlock()
 	if before != nil {

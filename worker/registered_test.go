@@ -51,6 +51,7 @@ func (p *peersSay) Probe(_ context.Context, addresses []string) []clock.Sample {
 // inCluster gives d a registry in a model that shares its clock.
 func (d *daemon) inCluster(opts registrytest.Options) (*registrytest.Model, *registrytest.Member) {
 	model := registrytest.NewModel(d.clk)
+	model.Init(snowflake.DefaultLayout())
 	return model, d.join(model, opts)
 }
 
@@ -279,6 +280,7 @@ func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 		"all data lost":        {func(m *registrytest.Model, _ int64) { m.Wipe() }, false},
 		"data lost, and the worker ID is another's": {func(m *registrytest.Model, _ int64) {
 			m.Wipe()
+			m.Init(snowflake.DefaultLayout())
 			other := m.Open("other:1", "other:1", registrytest.Options{})
 			_, _ = other.Look(context.Background(), worker.Record{Node: "other:1", WorkerID: worker.NoWorkerID})
 			_, _ = other.Claim(context.Background(), worker.Record{Node: "other:1", WorkerID: worker.NoWorkerID, Owner: "other"})

@@ -17,6 +17,9 @@ var (
 	// ErrUnreachable is returned when the registry gave no answer in time. A
 	// write may have been done all the same.
 	ErrUnreachable = errors.New("worker: registry unreachable")
+	// ErrNoCluster is returned by Look where there is no cluster to join: nobody has made
+	// it, or it lost its data and waits for those who belong to it. It may be asked again.
+	ErrNoCluster = errors.New("worker: no cluster")
 	// ErrInUse is returned by Release for an entry that is live or reported
 	// lately.
 	ErrInUse = errors.New("worker: entry in use")
@@ -32,19 +35,20 @@ type Registry interface {
 	// writes nothing. It waits for the registry until ctx is done. self is the
 	// local record with the owner of this process; a daemon without a record
 	// has no Cluster in it, and WorkerID NoWorkerID.
-	// ErrUnreachable, ErrForeign (the registry is for another layout or epoch).
+	// ErrUnreachable, ErrNoCluster, ErrForeign (the registry is for another layout or
+	// epoch, or keeps its entries elsewhere).
 	Look(ctx context.Context, self Record) (Lookup, error)
 	// Claim makes what the last Look found ours, or a new entry where it found
 	// none, and enters the node into the live set, in one transaction. It writes
-	// self's Owner, Timestamp and Ceiling. It returns self with the WorkerID and
-	// the Cluster, and with the Timestamp and Ceiling of that worker ID as they
+	// self's Owner, Timestamp and Ceiling. It returns self with the WorkerID, the
+	// Cluster and its Losses, and with the Timestamp and Ceiling of that worker ID as they
 	// were before, where they are higher: they belong to whoever had the ID.
 	// ErrHeld (another process is this node, or changed its entry since the
 	// Look), ErrExhausted, ErrUnreachable, ErrForeign.
 	Claim(ctx context.Context, self Record) (Record, error)
 	// Report records Timestamp and Ceiling, and sees to it that the node is
-	// in the live set or not, as live says. It returns r as recorded: Cluster
-	// is another one after the registry lost its data and was told again.
+	// in the live set or not, as live says. It returns r as recorded: Losses, or even
+	// Cluster, is another one after the registry lost its data and was told again.
 	// ErrNoRegistry, ErrUnreachable, ErrFenced (the entry is no longer ours).
 	Report(ctx context.Context, r Record, live bool) (Record, error)
 	// Peers returns the live nodes except this one. ErrUnreachable.
@@ -73,9 +77,9 @@ type Lookup struct {
 	// none. It may be dead for less than the session timeout.
 	LiveOwner string
 	// DataLost tells that the registry lost its data: it has another cluster
-	// than self, or none, and no entry of the node.
+	// than self, or none, or one that lost its entries since, and no entry of the node.
 	DataLost bool
-	// Removed tells that self had an entry in this very cluster, and it is gone.
+	// Removed tells that self had an entry in this very cluster, and it alone is gone.
 	Removed bool
 	Peers   []Peer // the live nodes but this one
 }

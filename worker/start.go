@@ -119,7 +119,7 @@ func (w *Worker) load() (self, error) {
 		r.Ceiling = max(r.Ceiling, w.cfg.Clock.Read().Wall()).Add(w.cfg.CeilingLead)
 		w.notify(Event{Kind: EventRecordStale, Until: r.Ceiling})
 	}
-	me.Cluster, me.WorkerID, me.Timestamp, me.Ceiling, me.Peers = r.Cluster, r.WorkerID, r.Timestamp, r.Ceiling, r.Peers
+	me.Cluster, me.Losses, me.WorkerID, me.Timestamp, me.Ceiling, me.Peers = r.Cluster, r.Losses, r.WorkerID, r.Timestamp, r.Ceiling, r.Peers
 	if r.Cluster != "" && r.Node != w.cfg.Node {
 		// Another name is another node: the registry gives it a worker ID of its own.
 		w.notify(Event{Kind: EventRenamed, Text: fmt.Sprintf("worker %d is %q's; this daemon is %q now", r.WorkerID, r.Node, w.cfg.Node)})
@@ -168,9 +168,12 @@ func (w *Worker) look(ctx context.Context, me *self) (Lookup, error) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	found, err := w.cfg.Registry.Look(bounded, me.Record)
+	found, err := w.awaitCluster(bounded, me.Record)
 	if errors.Is(err, ErrUnreachable) && ctx.Err() == nil {
 		return Lookup{}, w.goOffline(me, err)
+	}
+	if errors.Is(err, ErrNoCluster) && me.lost != nil {
+		return Lookup{}, fmt.Errorf("%w; and %w", me.lost, err)
 	}
 	if err != nil {
 		return Lookup{}, err
@@ -190,6 +193,32 @@ func (w *Worker) look(ctx context.Context, me *self) (Lookup, error) {
 		w.notify(Event{Kind: EventRemoved, Text: fmt.Sprintf("worker %d of node %q is no longer in the registry", me.WorkerID, me.Node)})
 	}
 	return found, nil
+}
+
+// clusterPoll is the time between two looks for a cluster.
+const clusterPoll = 200 * time.Millisecond
+
+// awaitCluster looks until there is a cluster that this daemon may join, or ctx is done:
+// then it returns why there is none.
+func (w *Worker) awaitCluster(ctx context.Context, me Record) (Lookup, error) {
+	var none error
+	for {
+		found, err := w.cfg.Registry.Look(ctx, me)
+		switch {
+		case errors.Is(err, ErrNoCluster):
+			if none == nil {
+				w.notify(Event{Kind: EventNoCluster, Err: err})
+			}
+			none = err
+		case err == nil || none == nil || ctx.Err() == nil:
+			return found, err
+		}
+		if err := w.cfg.Clock.Sleep(ctx, clusterPoll); errors.Is(err, context.Canceled) {
+			return Lookup{}, fmt.Errorf("%w: %w", none, err)
+		} else if err != nil {
+			return Lookup{}, none
+		}
+	}
 }
 
 // goOffline lets a start go on without the registry, or says why it can't.
@@ -240,7 +269,7 @@ func (w *Worker) claim(ctx context.Context, me *self, found Lookup) error {
 		return err
 	}
 	known := me.recorded && !me.copied(w.cfg.DirectoryID) && me.Cluster == claimed.Cluster && me.WorkerID == claimed.WorkerID
-	me.Cluster, me.WorkerID = claimed.Cluster, claimed.WorkerID
+	me.Cluster, me.Losses, me.WorkerID = claimed.Cluster, claimed.Losses, claimed.WorkerID
 	if me.Cluster != "" {
 		me.Ceiling = max(me.Ceiling, claimed.Ceiling)
 	}

@@ -18,6 +18,7 @@ func walkOn(t *testing.T, seed uint64, steps int, noCeiling bool) walktest.Resul
 	const speed = 100
 	clk := walktest.Clock(speed)
 	model := registrytest.NewModel(clk)
+	model.Init(walktest.Layout())
 	return walktest.Run(t, walktest.Config{
 		Seed: seed, Steps: steps, Speed: speed, NoCeiling: noCeiling,
 		Open: func(node string, _ clock.Clock) (worker.Registry, func(), error) {

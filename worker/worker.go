@@ -73,6 +73,8 @@ type Record struct {
 	// DirectoryID tells the data directory that the record was written in from a copy of
 	// it.
 	DirectoryID string `json:"home,omitempty"`
+	// Losses is how often the registry had lost its data when it acknowledged us last.
+	Losses int64 `json:"losses,omitempty"`
 	// MaybeStale is set by Load alone, and never saved: a newer record may have been
 	// saved here, and be lost.
 	MaybeStale bool `json:"-"`

@@ -35,11 +35,11 @@ type claim struct {
 type holding struct {
 	entryName
 	path    string
-	cluster string // where it stands
-	czxid   int64  // of the entry; 0 while not known
-	version int32  // of the entry, as last confirmed
-	root    *root
-	sent    []string // payloads sent since then whose answers never came (zkreg.R3)
+	stands  generation // where it stands
+	czxid   int64      // of the entry; 0 while not known
+	version int32      // of the entry, as last confirmed
+	root    *root      // as last seen
+	sent    []string   // payloads sent since then whose answers never came (zkreg.R3)
 }
 
 // Claim implements worker.Registry. It waits where it has to, and so may need the
@@ -89,7 +89,7 @@ func (c *claim) lookAgain(ctx context.Context) error {
 	case now.mine != nil && now.mine.data.Owner == c.self.Owner: // an answer of ours that was lost
 	case before == nil && now.mine == nil:
 	case before != nil && now.mine != nil && idOf(before.stat) == idOf(now.mine.stat):
-	case now.mine == nil && now.cluster() != c.first.cluster():
+	case now.mine == nil && now.root.generation() != c.first.root.generation():
 		return errRebuilt
 	case now.mine == nil:
 		return fmt.Errorf("%w: its entry %s was removed while we waited", worker.ErrHeld, before.path)
@@ -104,8 +104,11 @@ func (c *claim) lookAgain(ctx context.Context) error {
 // attempt claims once. errAgain where it met another state than it saw.
 func (c *claim) attempt(ctx context.Context) (worker.Record, error) {
 	var err error
-	if c.root, err = c.ensureTree(ctx); err != nil {
+	if c.root, err = c.ensureTree(ctx, rootData{Cluster: c.self.Cluster, Losses: c.self.Losses}); err != nil {
 		return worker.Record{}, err
+	}
+	if !c.root.has(c.seen.list.stat) {
+		return worker.Record{}, fmt.Errorf("%w: %s was made since", errAgain, c.forever)
 	}
 	temp, err := c.clearTemporary(ctx)
 	if err != nil {
@@ -160,8 +163,7 @@ func (c *claim) restore(ctx context.Context, temp tempPlan) (worker.Record, erro
 			extra = append(extra, deleteNode(e.path, e.stat.Version))
 		}
 	}
-	rec := c.self
-	rec.Cluster = c.root.Cluster
+	rec := c.root.record(c.self)
 	stat, err := c.occupy(ctx, c.root, name, encode(c.payload(rec, worker.StateActive)), c.mayAdopt, extra)
 	if taken := (*takenError)(nil); errors.As(err, &taken) {
 		return worker.Record{}, fmt.Errorf("%w: ZooKeeper lost its data, and worker %d, which the local record has, is %s now: move the data directory aside to start as a new node",
@@ -182,9 +184,8 @@ func (c *claim) mayAdopt(e entry) bool {
 
 // recordOf is our record with what the worker ID of e brings along.
 func (c *claim) recordOf(e entry) worker.Record {
-	rec := c.self
+	rec := c.root.record(c.self)
 	rec.WorkerID = e.workerID
-	rec.Cluster = c.root.Cluster
 	rec.Timestamp = max(rec.Timestamp, e.data.Timestamp)
 	rec.Ceiling = max(rec.Ceiling, e.data.Ceiling)
 	return rec
@@ -192,7 +193,7 @@ func (c *claim) recordOf(e entry) worker.Record {
 
 // hold remembers what we have; stat is nil where the entry was only created.
 func (c *claim) hold(name entryName, stat *zk.Stat) {
-	c.held = &holding{entryName: name, path: c.foreverOf(name), cluster: c.root.Cluster, root: c.root}
+	c.held = &holding{entryName: name, path: c.foreverOf(name), stands: c.root.generation(), root: c.root}
 	c.held.confirm(stat)
 }
 

@@ -169,9 +169,21 @@ func (w *world) Expire(t testing.TB, r worker.Registry, node string) {
 	}
 }
 
+func (w *world) Init(t testing.TB, layout snowflake.Layout) {
+	t.Helper()
+	cfg := w.config("", "")
+	cfg.Layout = layout
+	initCluster(t, cfg)
+}
+
 func (w *world) Wipe(t testing.TB) {
 	t.Helper()
 	require.NoError(t, removeAll(w.conn, w.p.root))
+}
+
+func (w *world) LoseEntries(t testing.TB) {
+	t.Helper()
+	require.NoError(t, removeAll(w.conn, w.p.forever))
 }
 
 func removeAll(conn *zk.Conn, p string) error {

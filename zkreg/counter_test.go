@@ -17,7 +17,7 @@ func TestCounterAtItsEnd(t *testing.T) {
 	server := zookeepertest.Shared(t)
 	for name, suffix := range map[string]string{"stuck": "2147483647", "wrapped": "-2147483648", "wrapped to a small one": "-000000005"} {
 		t.Run(name, func(t *testing.T) {
-			cfg := daemonConfig(server, server.NewRoot(t), "a")
+			cfg := daemonConfig(server, madeRoot(t, server), "a")
 			r := openRegistry(t, cfg)
 			r.commit = func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 				for _, op := range ops {
@@ -51,7 +51,7 @@ func TestCounterAtItsEnd(t *testing.T) {
 func TestStuckAtOwnNumber(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	cfg := daemonConfig(server, server.NewRoot(t), "a")
+	cfg := daemonConfig(server, madeRoot(t, server), "a")
 	r := openRegistry(t, cfg)
 	conn := server.Conn(t)
 	ensurePath(t, conn, r.forever)

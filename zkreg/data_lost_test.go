@@ -25,7 +25,7 @@ func TestDataLostIsToldThoughTheAnswerWasLost(t *testing.T) {
 			server := zookeepertest.Shared(t)
 			var mu sync.Mutex
 			told := 0
-			cfg := daemonConfig(server, server.NewRoot(t), "a")
+			cfg := daemonConfig(server, madeRoot(t, server), "a")
 			cfg.Notify = func(e zksession.Event) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -34,7 +34,7 @@ func TestDataLostIsToldThoughTheAnswerWasLost(t *testing.T) {
 				}
 			}
 			r, rec := claimed(t, cfg)
-			before := rec.Cluster
+			before := rec
 			for _, p := range []string{"/leaf_temporary/a", "/leaf_temporary", "/leaf_forever/a-0000000000", "/leaf_forever", ""} {
 				require.NoError(t, r.session.Remove(bounded(t, patience), cfg.Root+p, -1))
 			}
@@ -57,7 +57,8 @@ func TestDataLostIsToldThoughTheAnswerWasLost(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Positive(t, puts)
-			require.NotEqual(t, before, got.Cluster)
+			require.Equal(t, before.Cluster, got.Cluster)
+			require.Equal(t, before.Losses+1, got.Losses)
 			report(t, r, got)
 			count := func() int {
 				mu.Lock()

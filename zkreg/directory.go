@@ -24,7 +24,7 @@ type Directory struct {
 var _ worker.Directory = (*Directory)(nil)
 
 // OpenDirectory returns at once and connects in the background. It fails only
-// for what can never work. Of cfg it needs Servers and Clock.
+// for what can never work. Of cfg it needs Servers and Clock, and Init its Layout.
 func OpenDirectory(cfg Config) (*Directory, error) {
 	if err := cfg.validateConnection(); err != nil {
 		return nil, err

@@ -156,9 +156,6 @@ func (c *claim) createGap(ctx context.Context, all []entry) (*entry, error) {
 		return nil, err
 	}
 	l := c.seen.list
-	if l.stat == nil { // the parent was made since
-		return nil, fmt.Errorf("%w: %s", errAgain, c.forever)
-	}
 	free := int64(0)
 	for _, name := range l.names { // ordered by worker ID
 		if name.workerID == free {
@@ -219,7 +216,7 @@ func (c *claim) settle(ctx context.Context, own entry) error {
 		what, since = "entry "+own.path, max(since, own.stat.Ctime)
 	}
 	age := clock.Millis(own.stat.Mtime).Sub(clock.Millis(since))
-	left := min(c.cfg.Settle-age, c.cfg.Settle)
+	left := min(c.settleTime()-age, c.settleTime())
 	if left <= 0 {
 		return nil
 	}
@@ -232,21 +229,26 @@ func (c *claim) settle(ctx context.Context, own entry) error {
 	return nil
 }
 
+// settleTime is how old a root must be. A server grants the sessions that it wants: ours
+// tells how long the others' are.
+func (r *Registry) settleTime() time.Duration {
+	if r.cfg.Settle > 0 {
+		return r.cfg.Settle
+	}
+	return max(r.cfg.SessionTimeout, r.session.Timeout()) + settleBeyondSession
+}
+
 // promote makes our claim active once the worker ID is certainly ours alone.
 func (c *claim) promote(ctx context.Context, own entry) (worker.Record, error) {
 	if err := c.settle(ctx, own); err != nil {
 		return worker.Record{}, err
 	}
-	rec := c.self
+	rec := c.root.record(c.self)
 	rec.WorkerID = own.workerID
-	rec.Cluster = c.root.Cluster
 	for {
-		l, err := c.readNames(ctx)
+		l, err := c.namesUnder(ctx, c.root)
 		if err != nil {
 			return worker.Record{}, err
-		}
-		if l.stat == nil {
-			return worker.Record{}, fmt.Errorf("%w: %s is gone", errAgain, c.forever)
 		}
 		other, err := c.othersOf(ctx, l, own.entryName)
 		if err != nil {

@@ -1,66 +1,154 @@
 package zkreg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/google/uuid"
 
+	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 )
 
-// ensureTree makes what is missing of the tree and returns its root. Others may
-// do the same at the same time: one of them names the cluster. worker.ErrForeign.
-func (r *Registry) ensureTree(ctx context.Context) (*root, error) {
+// ensureTree returns the root that stands, with a parent of the entries that is the one
+// it has recorded. It keeps:
+//
+//	zkreg.R5  Only an operator makes a cluster (Init). A root that is gone is made again,
+//	    as the same cluster, and a parent that is absent or another one is made or taken
+//	    in its place, by those alone who belong to the cluster: known is of the root that
+//	    they were in. Both rewrite the root, and raise Losses: its age begins again, for
+//	    newcomers settle until everybody had the time to come back.
+//
+// worker.ErrForeign; worker.ErrNoCluster for those who don't belong.
+func (r *Registry) ensureTree(ctx context.Context, known rootData) (*root, error) {
 	for {
 		found, err := r.readRoot(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if found != nil && found.Cluster != "" {
-			if err := found.check(r.root, r.cfg.Layout); err != nil {
+		if found == nil || found.Cluster == "" {
+			if known.Cluster == "" {
+				return nil, r.noRoot()
+			}
+			again := r.newRoot(r.cfg.Layout, known.Cluster)
+			again.Losses, again.Floor, again.unknown = known.Losses+1, known.Floor, known.unknown
+			again.LongestLease = max(again.LongestLease, known.LongestLease)
+			if err := r.makeRoot(ctx, found, again); err != nil && !isConflict(err) {
 				return nil, err
 			}
-			if err := r.ensure(ctx, append(parents(r.forever), r.forever, r.temporary)...); err != nil {
-				return nil, err
-			}
-			return found, nil
+			continue
 		}
-		if err := r.nameCluster(ctx, found); err != nil && !isConflict(err) {
+		if err := found.check(r.paths, r.cfg.Layout); err != nil {
+			return nil, err
+		}
+		_, parent, err := r.session.Exists(ctx, r.forever)
+		switch {
+		case err != nil:
+			return nil, err
+		case found.has(parent):
+			return found, r.ensure(ctx, r.temporary)
+		case !found.open(parent) && found.Cluster != known.Cluster:
+			return nil, r.noParent(found, parent)
+		}
+		if err := r.recordParent(ctx, found, parent); err != nil && !isConflict(err) {
 			return nil, err
 		}
 	}
 }
 
-// nameCluster makes the root, or fills an empty one.
-func (r *Registry) nameCluster(ctx context.Context, empty *root) error {
-	data := encode(rootData{Cluster: uuid.NewString(), Epoch: r.cfg.Layout.Epoch, Layout: r.cfg.Layout.String()})
+// has tells that parent is the one that the root has recorded.
+func (d rootData) has(parent *zk.Stat) bool { return parent != nil && parent.Czxid == d.ParentCzxid }
+
+// open tells that newcomers may join under parent: the recorded one, or, where none is
+// recorded yet, one that stands.
+func (d rootData) open(parent *zk.Stat) bool {
+	return d.has(parent) || parent != nil && d.ParentCzxid == 0
+}
+
+// newRoot is the root of a cluster that has lost nothing, and has no parent yet.
+func (t tree) newRoot(layout snowflake.Layout, cluster string) rootData {
+	return rootData{Cluster: cluster, Epoch: layout.Epoch, Layout: layout.String(), Forever: t.forever, LongestLease: leastLease.Milliseconds()}
+}
+
+// makeRoot makes the root, or fills an empty one.
+func (t tree) makeRoot(ctx context.Context, empty *root, d rootData) error {
 	if empty != nil {
-		_, err := r.session.Set(ctx, r.root, data, empty.stat.Version)
+		_, err := t.session.Set(ctx, t.root, encode(d), empty.stat.Version)
 		return err
 	}
-	if err := r.ensure(ctx, parents(r.root)...); err != nil {
+	if err := t.ensure(ctx, parents(t.root)...); err != nil {
 		return err
 	}
-	_, err := r.session.Create(ctx, r.root, data, 0)
+	_, err := t.session.Create(ctx, t.root, encode(d), 0)
+	return err
+}
+
+// recordParent writes into the root which parent it has; where there is none, it is made,
+// and to be recorded next time.
+func (t tree) recordParent(ctx context.Context, found *root, parent *zk.Stat) error {
+	if parent == nil {
+		return t.ensure(ctx, append(parents(t.forever), t.forever)...)
+	}
+	d := found.rootData
+	if d.ParentCzxid != 0 {
+		d.Losses++
+	}
+	d.Forever, d.ParentCzxid = t.forever, parent.Czxid
+	_, err := t.session.Set(ctx, t.root, encode(d), found.stat.Version)
 	return err
 }
 
 // ensure creates those of all that are missing, empty. It looks first: what is
 // there may be below something that we may not write.
-func (r *Registry) ensure(ctx context.Context, all ...string) error {
+func (t tree) ensure(ctx context.Context, all ...string) error {
 	for _, p := range all {
-		found, _, err := r.session.Exists(ctx, p)
+		found, _, err := t.session.Exists(ctx, p)
 		if err == nil && !found {
-			_, err = r.session.Create(ctx, p, nil, 0)
+			_, err = t.session.Create(ctx, p, nil, 0)
 		}
 		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return err
 		}
 	}
 	return nil
+}
+
+// noRoot says that there is no cluster, and how to make one.
+func (r *Registry) noRoot() error {
+	return fmt.Errorf("%w: nothing is at %s in ZooKeeper: a new ensemble, or one that lost its data. If daemons of this cluster run, or have data directories, start one of those: "+
+		"it puts the cluster back. A new cluster is made once, with: %s", worker.ErrNoCluster, r.root, r.cfg.initCommand())
+}
+
+// noParent says that the entries were lost, and how they come back.
+func (r *Registry) noParent(found *root, parent *zk.Stat) error {
+	if found.ParentCzxid == 0 {
+		return fmt.Errorf("%w: the root %s stands, and %s is not made yet: finish it with: %s", worker.ErrNoCluster, r.root, r.forever, r.cfg.initCommand())
+	}
+	what := "is gone"
+	if parent != nil {
+		what = "was removed and made again"
+	}
+	return fmt.Errorf("%w: the root %s stands, and %s with all worker IDs %s: no new one is given out until a daemon of cluster %s has put its own back. Start one of those, or, where none is left "+
+		"that runs or has its data directory, remove %s with all below it and make the cluster again with: %s",
+		worker.ErrNoCluster, r.root, r.forever, what, found.Cluster, r.root, r.cfg.initCommand())
+}
+
+// initCommand is the command that makes the cluster of c, as an operator types it.
+func (c Config) initCommand() string {
+	command := "leafd cluster init --zk " + strings.Join(c.Servers, ",") + " --zk-root " + cmp.Or(c.Root, DefaultRoot)
+	if c.ForeverPath != "" {
+		command += " --zk-forever-path " + c.ForeverPath
+	}
+	if usual := snowflake.DefaultLayout(); c.Layout != usual {
+		command += fmt.Sprintf(" --layout %s --epoch %d", c.Layout, c.Layout.Epoch)
+	}
+	if c.Auth != nil || c.TLS != nil {
+		command += " and the daemon's --zk-auth-file and --zk-tls settings"
+	}
+	return command
 }
 
 // takenError says that another node has a worker ID.
@@ -91,6 +179,16 @@ func (t tree) othersOf(ctx context.Context, l list, name entryName) (*entry, err
 	return nil, nil //nolint:nilnil // nobody is an answer like another
 }
 
+// namesUnder reads the names of all entries; errAgain where their parent is not the one
+// that root has recorded.
+func (t tree) namesUnder(ctx context.Context, root *root) (list, error) {
+	l, err := t.readNames(ctx)
+	if err == nil && !root.has(l.stat) {
+		err = fmt.Errorf("%w: %s is gone, or another one", errAgain, t.forever)
+	}
+	return l, err
+}
+
 // occupy makes name an active entry with data, under an explicit worker ID, where
 // nobody else has that worker ID; extra is done in the same transaction. One that
 // stands there already is written over where mayAdopt says so. The Stat is nil
@@ -101,12 +199,9 @@ func (t tree) othersOf(ctx context.Context, l list, name entryName) (*entry, err
 // others, as we do (zkreg.R1).
 func (r *Registry) occupy(ctx context.Context, root *root, name entryName, data []byte, mayAdopt func(entry) bool, extra []any) (*zk.Stat, error) {
 	for {
-		l, err := r.readNames(ctx)
+		l, err := r.namesUnder(ctx, root)
 		if err != nil {
 			return nil, err
-		}
-		if l.stat == nil {
-			return nil, fmt.Errorf("%w: %s is gone", errAgain, r.forever)
 		}
 		other, err := r.othersOf(ctx, l, name)
 		if err != nil {

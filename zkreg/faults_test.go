@@ -92,7 +92,7 @@ func deafAt(t *testing.T, r *Registry, proxy *zookeepertest.Proxy, n int) {
 func TestAnswerLostOnTheWire(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	root := server.NewRoot(t)
+	root := madeRoot(t, server)
 	for n := 1; n <= 2; n++ {
 		proxy := zookeepertest.NewProxy(t, server.Addr())
 		cfg := daemonConfig(server, root, fmt.Sprintf("node-%d", n))
@@ -122,6 +122,7 @@ func TestAnswerLostOnTheWire(t *testing.T) {
 func TestReportsThroughAHungServer(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Start(t)
+	initCluster(t, daemonConfig(server, "/leaf", ""))
 	r, rec := claimed(t, daemonConfig(server, "/leaf", "a"))
 	for range 3 {
 		server.Pause(t)
@@ -144,6 +145,7 @@ func TestReportsThroughAHungServer(t *testing.T) {
 func TestServerLosesItsDisk(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Start(t)
+	initCluster(t, daemonConfig(server, "/leaf", ""))
 	one, first := claimed(t, daemonConfig(server, "/leaf", "one"))
 	two, second := claimed(t, daemonConfig(server, "/leaf", "two"))
 	events := make(chan zksession.Event, 1000)
@@ -158,7 +160,11 @@ func TestServerLosesItsDisk(t *testing.T) {
 	three := openRegistry(t, cfg)
 	group.Go(func() {
 		self := fresh(three)
-		if _, lookErr = three.Look(bounded(t, patience), self); lookErr == nil {
+		_, lookErr = three.Look(bounded(t, patience), self)
+		for errors.Is(lookErr, worker.ErrNoCluster) {
+			_, lookErr = three.Look(bounded(t, patience), self)
+		}
+		if lookErr == nil {
 			third, claimErr = three.Claim(bounded(t, patience), self)
 		}
 	})
@@ -188,7 +194,7 @@ func TestServerIsSetBack(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
 	events := make(chan zksession.Event, 1000)
-	cfg := daemonConfig(server, server.NewRoot(t), "a")
+	cfg := daemonConfig(server, madeRoot(t, server), "a")
 	cfg.Notify = func(e zksession.Event) { events <- e }
 	r, rec := claimed(t, cfg)
 	rec = report(t, r, rec)
@@ -225,7 +231,7 @@ func TestServerIsSetBack(t *testing.T) {
 func TestClaimInSmallSteps(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	w := newWorld(t, server.Conn(t), server.NewRoot(t), server.Addr())
+	w := newWorld(t, server.Conn(t), madeRoot(t, server), server.Addr())
 	r, rec := claimed(t, daemonConfig(server, w.p.root, "a"))
 	rec.Timestamp -= 20_000
 	rec.Ceiling -= 20_000

@@ -73,7 +73,8 @@ const neverVersion = math.MaxInt32
 // hands ZooKeeper one transaction that does it all, and whose last operation can't
 // succeed. The servers judge each of them in turn, by the ACLs and the credentials of
 // this connection, and then do none: nothing is written, and nobody's watch fires.
-// What is missing of the tree is "made" in it too. TrialError; worker.ErrUnreachable.
+// Of the tree only the parent of the live set may be missing, and is "made" in it too.
+// TrialError; worker.ErrNoCluster; worker.ErrUnreachable.
 func (d *Directory) Trial(ctx context.Context, node string) error {
 	for {
 		err := d.try(ctx, node)
@@ -86,13 +87,18 @@ func (d *Directory) Trial(ctx context.Context, node string) error {
 
 func (d *Directory) try(ctx context.Context, node string) error {
 	t := &trial{tree: d.tree}
-	for _, p := range slices.Concat(parents(d.root), []string{d.root}, parents(d.forever), []string{d.forever, d.temporary}) {
-		if err := t.make(ctx, p); err != nil {
+	for _, p := range []string{d.root, d.forever} {
+		if err := t.write(ctx, p); err != nil {
 			return err
 		}
 	}
-	if err := t.writeIn(ctx, d.forever, escapeNode(node)); err != nil {
+	if err := t.writeEntries(ctx, escapeNode(node)); err != nil {
 		return err
+	}
+	if found, _, err := d.session.Exists(ctx, d.temporary); err != nil {
+		return err
+	} else if !found {
+		t.add("create "+d.temporary, zk.CreateRequest{Path: d.temporary})
 	}
 	scratch := d.temporary + "/doctor-" + uuid.NewString()
 	t.add("put a node into the live set under "+d.temporary, zk.CreateRequest{Path: scratch, Flags: zk.FlagEphemeral})
@@ -119,51 +125,43 @@ type trial struct {
 
 	ops   []any
 	needs []string // what each is for
-	made  []string // the paths that are missing
 }
 
 func (t *trial) add(needs string, op any) { t.ops, t.needs = append(t.ops, op), append(t.needs, needs) }
 
-// make adds the creation of p where it is missing.
-func (t *trial) make(ctx context.Context, p string) error {
-	if slices.Contains(t.made, p) {
-		return nil
+// write adds what a claim does to the parent of the entries, and who completes the root, or
+// puts entries back, to the root.
+func (t *trial) write(ctx context.Context, p string) error {
+	data, stat, err := t.session.Get(ctx, p)
+	if errors.Is(err, zk.ErrNoNode) {
+		return fmt.Errorf("%w: %s is absent: leafd cluster status says more", worker.ErrNoCluster, p)
 	}
-	found, _, err := t.session.Exists(ctx, p)
-	if err != nil || found {
+	if err != nil {
 		return err
 	}
-	t.made = append(t.made, p)
-	t.add("create "+p, zk.CreateRequest{Path: p})
+	t.add("write "+p, zk.SetDataRequest{Path: p, Data: data, Version: stat.Version})
 	return nil
 }
 
-// writeIn adds what a claim and a report do: write the parent and our entry, create
-// one, and delete one that is taken over.
-func (t *trial) writeIn(ctx context.Context, parent, escaped string) error {
-	if !slices.Contains(t.made, parent) {
-		data, stat, err := t.session.Get(ctx, parent)
-		if err != nil {
-			return err
-		}
-		t.add("write "+parent, zk.SetDataRequest{Path: parent, Data: data, Version: stat.Version})
-		l, err := t.readNames(ctx)
-		if err != nil {
-			return err
-		}
-		own := slices.DeleteFunc(l.names, func(name entryName) bool { return name.node != escaped })
-		entries, err := t.readEntries(ctx, own)
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			// Without a version: its daemon may report meanwhile.
-			t.add("write our entry "+e.path, zk.SetDataRequest{Path: e.path, Data: e.payload, Version: -1})
-		}
+// writeEntries adds what a claim and a report do: write our entry, create one, and delete
+// one that is taken over.
+func (t *trial) writeEntries(ctx context.Context, escaped string) error {
+	l, err := t.readNames(ctx)
+	if err != nil {
+		return err
 	}
-	scratch := parent + "/doctor-" + uuid.NewString()
-	t.add("create an entry under "+parent, zk.CreateRequest{Path: scratch})
-	t.add("delete an entry under "+parent, zk.DeleteRequest{Path: scratch})
+	own := slices.DeleteFunc(l.names, func(name entryName) bool { return name.node != escaped })
+	entries, err := t.readEntries(ctx, own)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		// Without a version: its daemon may report meanwhile.
+		t.add("write our entry "+e.path, zk.SetDataRequest{Path: e.path, Data: e.payload, Version: -1})
+	}
+	scratch := t.forever + "/doctor-" + uuid.NewString()
+	t.add("create an entry under "+t.forever, zk.CreateRequest{Path: scratch})
+	t.add("delete an entry under "+t.forever, zk.DeleteRequest{Path: scratch})
 	return nil
 }
 

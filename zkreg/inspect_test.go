@@ -52,7 +52,9 @@ func TestTrialWritesNothing(t *testing.T) {
 		require.NoError(t, d.Trial(bounded(t, patience), "n"), says)
 		require.Equal(t, before, stats(t, conn, cfg.Root[:len(cfg.Root)-len("/deep/leaf")]), says)
 	}
-	try("nothing is there")
+	require.ErrorIs(t, d.Trial(bounded(t, patience), "n"), worker.ErrNoCluster)
+	initCluster(t, cfg)
+	try("nobody was there")
 	r := openRegistry(t, cfg)
 	self := fresh(r)
 	_, err := r.Look(bounded(t, patience), self)
@@ -85,8 +87,9 @@ func TestTrialNamesWhatIsRefused(t *testing.T) {
 		needs                           string
 	}{
 		{"all", all, all, all, all, ""},
-		{"all, nothing there", all, 0, 0, 0, ""},
-		{"no tree can be made", none, 0, 0, 0, "create "},
+		{"all, nobody was there", all, all, 0, 0, ""},
+		{"root not writable", none, all, all, 0, "write "},
+		{"no live set can be made", zk.PermRead | zk.PermWrite, all, 0, 0, "create "},
 		{"nothing below the parent", all, zk.PermRead | zk.PermWrite, all, 0, "create an entry under"},
 		{"parent not writable", all, all &^ zk.PermWrite, all, 0, "write "},
 		{"no takeover", all, all &^ zk.PermDelete, all, 0, "delete an entry under"},
@@ -139,12 +142,10 @@ func TestTrialNamesWhatIsRefused(t *testing.T) {
 func TestTrialWithCredentials(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	conn := server.Conn(t)
 	root := server.NewRoot(t)
-	_, err := conn.Create(root, nil, 0, zk.DigestACL(zk.PermAll, "leafd", "secret"))
-	require.NoError(t, err)
 	cfg := daemonConfig(server, root, "n")
 	cfg.Auth = credentials(t, "leafd", "secret")
+	initCluster(t, cfg)
 	require.NoError(t, openDirectory(t, cfg).Trial(bounded(t, patience), "n"))
 	cfg.Auth = credentials(t, "leafd", "wrong")
 	require.ErrorIs(t, openDirectory(t, cfg).Trial(bounded(t, patience), "n"), zk.ErrNoAuth)

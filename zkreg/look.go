@@ -31,7 +31,20 @@ func (s *snapshot) cluster() string {
 
 // dataLost tells that the registry lost its data since self was recorded.
 func (s *snapshot) dataLost(self worker.Record) bool {
-	return s.mine == nil && self.Cluster != "" && s.cluster() != self.Cluster
+	return s.mine == nil && self.Cluster != "" && (s.cluster() != self.Cluster || s.root.Losses != self.Losses || !s.root.open(s.list.stat))
+}
+
+// admits returns worker.ErrNoCluster where self can only wait for others to make the
+// cluster, or to put it back (zkreg.R5).
+func (r *Registry) admits(s *snapshot, self worker.Record) error {
+	switch {
+	case s.root == nil && self.Cluster == "":
+		return r.noRoot()
+	case s.root != nil && s.root.Cluster != self.Cluster && !s.root.open(s.list.stat):
+		return r.noParent(s.root, s.list.stat)
+	default:
+		return nil
+	}
 }
 
 // Look implements worker.Registry. worker.ErrDamaged for an entry of ours, or a
@@ -39,6 +52,9 @@ func (s *snapshot) dataLost(self worker.Record) bool {
 func (r *Registry) Look(ctx context.Context, self worker.Record) (worker.Lookup, error) {
 	seen, err := r.look(ctx, self)
 	if err != nil {
+		return worker.Lookup{}, err
+	}
+	if err := r.admits(seen, self); err != nil {
 		return worker.Lookup{}, err
 	}
 	peers, err := r.Peers(ctx)
@@ -51,7 +67,7 @@ func (r *Registry) Look(ctx context.Context, self worker.Record) (worker.Lookup,
 		Cluster:  seen.cluster(),
 		WorkerID: worker.NoWorkerID,
 		DataLost: seen.dataLost(self),
-		Removed:  seen.mine == nil && self.WorkerID >= 0 && self.Cluster != "" && seen.cluster() == self.Cluster,
+		Removed:  seen.mine == nil && self.WorkerID >= 0 && self.Cluster != "" && !seen.dataLost(self),
 		Peers:    peers,
 	}
 	if seen.mine != nil {
@@ -83,7 +99,7 @@ func (r *Registry) look(ctx context.Context, self worker.Record) (*snapshot, err
 		seen.root = nil
 	}
 	if seen.root != nil {
-		if err := seen.root.check(r.root, r.cfg.Layout); err != nil {
+		if err := seen.root.check(r.paths, r.cfg.Layout); err != nil {
 			return nil, err
 		}
 	}

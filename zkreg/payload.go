@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -48,11 +50,60 @@ type temporaryData struct {
 	SessionMS int64 `json:"session_ms"`
 }
 
-// rootData names a cluster and what its IDs look like. It is written once.
+// rootData names a cluster, what its IDs look like, and where its entries are. It is
+// written when the cluster is made, and when its entries were lost.
 type rootData struct {
 	Cluster string       `json:"cluster"`
 	Epoch   clock.Millis `json:"epoch"`
 	Layout  string       `json:"layout"`
+	// Forever is the parent of the entries; empty where a former release made the root.
+	Forever string `json:"forever"`
+	// ParentCzxid is the czxid of Forever: where that has another one, or is absent, the
+	// entries were lost. 0 until somebody has recorded it, and in the root of a former release.
+	ParentCzxid int64 `json:"parent_czxid"`
+	// LongestLease is in milliseconds.
+	LongestLease int64        `json:"longest_lease"`
+	Losses       int64        `json:"losses"` // how often the entries were lost and put back
+	Floor        clock.Millis `json:"floor"`
+
+	// unknown are the fields of later releases: they stay when the root is rewritten.
+	unknown map[string]json.RawMessage
+}
+
+// leastLease is what LongestLease begins with, and never falls below.
+const leastLease = 168 * time.Hour
+
+// plainRoot is rootData without its methods.
+type plainRoot rootData
+
+// MarshalJSON implements json.Marshaler: the fields that we know, then the others.
+func (d rootData) MarshalJSON() ([]byte, error) {
+	known, err := json.Marshal(plainRoot(d))
+	if err != nil || len(d.unknown) == 0 {
+		return known, err
+	}
+	others, err := json.Marshal(d.unknown)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(known[:len(known)-1], ','), others[1:]...), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler. Fields that data doesn't have keep their
+// values.
+func (d *rootData) UnmarshalJSON(data []byte) error {
+	if err := json.Unmarshal(data, (*plainRoot)(d)); err != nil {
+		return err
+	}
+	var all, known map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(data, &all), json.Unmarshal(encode(plainRoot{}), &known)); err != nil {
+		return err
+	}
+	for name := range known {
+		maps.DeleteFunc(all, func(field string, _ json.RawMessage) bool { return strings.EqualFold(field, name) })
+	}
+	d.unknown = all
+	return nil
 }
 
 // address returns ip:port, or "" when there is none.
@@ -129,22 +180,45 @@ func decodeTemporary(p string, data []byte) (temporaryData, error) {
 
 // decodeRoot reads the data of the root at p. worker.ErrDamaged.
 func decodeRoot(p string, data []byte) (rootData, error) {
-	var d rootData
+	d := rootData{LongestLease: leastLease.Milliseconds()}
 	if err := decode(data, &d); err != nil {
 		return rootData{}, damaged(p, data, err)
 	}
-	if d.Cluster == "" || d.Layout == "" {
+	switch {
+	case d.Cluster == "" || d.Layout == "":
 		return rootData{}, damaged(p, data, errors.New("no cluster or no layout: want a root that leafd made, or a path of its own"))
+	case d.Forever != "" && checkPath(d.Forever) != nil:
+		return rootData{}, damaged(p, data, fmt.Errorf("forever: %w", checkPath(d.Forever)))
+	case d.ParentCzxid < 0 || d.ParentCzxid > 0 && d.Forever == "":
+		return rootData{}, damaged(p, data, fmt.Errorf("parent_czxid %d of forever %q: want one of a path, not negative", d.ParentCzxid, d.Forever))
+	case d.LongestLease < leastLease.Milliseconds() || d.LongestLease > int64(latest):
+		return rootData{}, damaged(p, data, fmt.Errorf("longest_lease %d: want ms, %d at least", d.LongestLease, leastLease.Milliseconds()))
+	case d.Losses < 0:
+		return rootData{}, damaged(p, data, fmt.Errorf("losses %d: want 0 or more", d.Losses))
+	case d.Floor < 0 || d.Floor > latest:
+		return rootData{}, damaged(p, data, fmt.Errorf("floor %d: want ms since 1970, before the year 10000", d.Floor))
 	}
 	return d, nil
 }
 
-// check returns worker.ErrForeign for a root of other IDs than layout's: IDs of
-// two layouts can be equal whatever their times.
-func (d rootData) check(p string, layout snowflake.Layout) error {
-	if d.Layout != layout.String() || d.Epoch != layout.Epoch {
-		return fmt.Errorf("%w: the ZooKeeper root %s is for layout %s with epoch %d, and this start has %s with epoch %d: start with the root's, or take another root",
-			worker.ErrForeign, p, d.Layout, d.Epoch, layout, layout.Epoch)
+// differs says in what d is for other daemons than those of p and layout; empty for
+// nothing. IDs of two layouts can be equal whatever their times, and two parents of the
+// entries give every worker ID twice.
+func (d rootData) differs(p paths, layout snowflake.Layout) string {
+	switch {
+	case d.Layout != layout.String() || d.Epoch != layout.Epoch:
+		return fmt.Sprintf("the ZooKeeper root %s is for layout %s with epoch %d, and the settings have %s with epoch %d", p.root, d.Layout, d.Epoch, layout, layout.Epoch)
+	case d.Forever != "" && d.Forever != p.forever:
+		return fmt.Sprintf("the ZooKeeper root %s has its entries under %s, and --zk-forever-path is %s", p.root, d.Forever, p.forever)
+	default:
+		return ""
+	}
+}
+
+// check returns worker.ErrForeign for a root of other daemons than those of p and layout.
+func (d rootData) check(p paths, layout snowflake.Layout) error {
+	if differs := d.differs(p, layout); differs != "" {
+		return fmt.Errorf("%w: %s: start with the root's, or take another root", worker.ErrForeign, differs)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package zkreg
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,13 +98,52 @@ func TestReadableByThreeFields(t *testing.T) {
 }
 
 func TestRootPayload(t *testing.T) {
-	root := rootData{Cluster: "c", Epoch: snowflake.DefaultEpoch, Layout: "41+10+12"}
-	require.Equal(t, `{"cluster":"c","epoch":1288834974657,"layout":"41+10+12"}`, string(encode(root)))
-	got, err := decodeRoot("/leaf", encode(root))
+	usual, err := newPaths("", "")
 	require.NoError(t, err)
-	require.Equal(t, root, got)
-	require.NoError(t, got.check("/leaf", snowflake.DefaultLayout()))
-	for _, data := range []string{"", "null", "x", "{}", `{"cluster":"c"}`, `{"layout":"41+10+12"}`, `{"cluster":1,"layout":"41+10+12"}`, "10.0.0.5"} {
+	root := rootData{
+		Cluster: "c", Epoch: snowflake.DefaultEpoch, Layout: "41+10+12", Forever: "/leaf/leaf_forever", ParentCzxid: 7,
+		LongestLease: 604800000, Losses: 2, Floor: 1700000000000,
+	}
+	text := `{"cluster":"c","epoch":1288834974657,"layout":"41+10+12","forever":"/leaf/leaf_forever","parent_czxid":7,"longest_lease":604800000,"losses":2,"floor":1700000000000}`
+	require.Equal(t, text, string(encode(root)))
+	got, err := decodeRoot("/leaf", []byte(text))
+	require.NoError(t, err)
+	require.Empty(t, got.unknown)
+	require.JSONEq(t, text, string(encode(got)))
+	require.NoError(t, got.check(usual, snowflake.DefaultLayout()))
+	elsewhere, err := newPaths("", "/snowflake/shop/forever")
+	require.NoError(t, err)
+	err = got.check(elsewhere, snowflake.DefaultLayout())
+	require.ErrorIs(t, err, worker.ErrForeign)
+	require.ErrorContains(t, err, "/leaf/leaf_forever")
+	require.ErrorContains(t, err, "/snowflake/shop/forever")
+
+	// One of a former release has not recorded where its entries are.
+	got, err = decodeRoot("/leaf", []byte(`{"cluster":"c","epoch":1288834974657,"layout":"41+10+12"}`))
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(got.check(usual, snowflake.DefaultLayout()), got.check(elsewhere, snowflake.DefaultLayout())))
+	require.Zero(t, got.ParentCzxid)
+	require.Equal(t, int64(604800000), got.LongestLease)
+
+	// What a later release has in it stays when it is rewritten.
+	later := `{"cluster":"c","epoch":1288834974657,"layout":"41+10+12","opened":{"by":"x"},"Losses":3}`
+	got, err = decodeRoot("/leaf", []byte(later))
+	require.NoError(t, err)
+	got.Forever, got.ParentCzxid = "/leaf/leaf_forever", 9
+	require.JSONEq(t, `{"cluster":"c","epoch":1288834974657,"layout":"41+10+12","forever":"/leaf/leaf_forever","parent_czxid":9,"longest_lease":604800000,"losses":3,"floor":0,"opened":{"by":"x"}}`,
+		string(encode(got)))
+
+	for _, data := range []string{
+		"", "null", "x", "{}", "[]", `{"cluster":"c"}`, `{"layout":"41+10+12"}`, `{"cluster":1,"layout":"41+10+12"}`, "10.0.0.5",
+		strings.Replace(text, `"forever":"/leaf/leaf_forever"`, `"forever":"leaf"`, 1),
+		strings.Replace(text, `"forever":"/leaf/leaf_forever"`, `"forever":""`, 1),
+		strings.Replace(text, `"parent_czxid":7`, `"parent_czxid":-7`, 1),
+		strings.Replace(text, "604800000", "604799999", 1),
+		strings.Replace(text, "604800000", "999999999999999", 1),
+		strings.Replace(text, `"losses":2`, `"losses":-1`, 1),
+		strings.Replace(text, "1700000000000", "-1", 1),
+		strings.Replace(text, "1700000000000", "999999999999999", 1),
+	} {
 		_, err := decodeRoot("/leaf", []byte(data))
 		require.ErrorIs(t, err, worker.ErrDamaged, data)
 		require.ErrorContains(t, err, "/leaf")

@@ -27,14 +27,15 @@ func before(r *Registry, n int, f func()) {
 	}
 }
 
-// lostWorld has a survivor with worker 0 whose entry ZooKeeper lost, and a
-// newcomer that was given 0 too, or will be.
+// lostWorld has a survivor with worker 0 whose entry ZooKeeper lost, and a newcomer
+// that was given 0 too, or will be, since an operator made the cluster again.
 func lostWorld(t *testing.T) (survivor *Registry, kept worker.Record, newcomer *Registry, self worker.Record) {
 	t.Helper()
 	server := zookeepertest.Shared(t)
-	root := server.NewRoot(t)
+	root := madeRoot(t, server)
 	survivor, kept = claimed(t, daemonConfig(server, root, "survivor"))
 	require.NoError(t, removeAll(server.Conn(t), root))
+	initCluster(t, daemonConfig(server, root, ""))
 	newcomer = openRegistry(t, daemonConfig(server, root, "newcomer"))
 	self = fresh(newcomer)
 	_, err := newcomer.Look(bounded(t, patience), self)
@@ -89,7 +90,7 @@ func TestPutBackBeforePutBack(t *testing.T) {
 func TestClaimedInTheLastMoment(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	cfg := daemonConfig(server, server.NewRoot(t), "a")
+	cfg := daemonConfig(server, madeRoot(t, server), "a")
 	r, rec := claimed(t, cfg)
 	_, err := r.Report(bounded(t, patience), rec, false)
 	require.NoError(t, err)
@@ -124,7 +125,7 @@ func TestClaimedInTheLastMoment(t *testing.T) {
 func TestTwoOfOneNameAtOnce(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	cfg := daemonConfig(server, server.NewRoot(t), "a")
+	cfg := daemonConfig(server, madeRoot(t, server), "a")
 	cfg.SessionTimeout = time.Second
 	first, second := openRegistry(t, cfg), openRegistry(t, cfg)
 	selves := []worker.Record{fresh(first), fresh(second)}
@@ -148,7 +149,7 @@ func TestTwoOfOneNameAtOnce(t *testing.T) {
 func TestOwnerReturnsDuringTakeover(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	w := newWorld(t, server.Conn(t), server.NewRoot(t), server.Addr())
+	w := newWorld(t, server.Conn(t), madeRoot(t, server), server.Addr())
 	w.Plant(t, worker.Entry{WorkerID: 0, Node: "owner", Address: "10.0.0.5:8080", State: worker.StateReleased, Timestamp: 1, Ceiling: 2, Owner: "old"})
 	owner := openRegistry(t, w.config("owner", "10.0.0.5:8080"))
 	taker := openRegistry(t, w.config("taker", "10.0.0.6:8080"))
@@ -181,6 +182,7 @@ func TestNoNumberTwice(t *testing.T) {
 	}
 	for round := range 5 {
 		root := server.NewRoot(t)
+		initCluster(t, config(root, ""))
 		var survivors, newcomers []*Registry
 		records := make([]worker.Record, n)
 		for i := range n {
@@ -204,6 +206,9 @@ func TestNoNumberTwice(t *testing.T) {
 			group.Go(func() {
 				self := fresh(newcomers[i])
 				_, err := newcomers[i].Look(bounded(t, patience), self)
+				for errors.Is(err, worker.ErrNoCluster) {
+					_, err = newcomers[i].Look(bounded(t, patience), self)
+				}
 				if err != nil {
 					t.Error(err)
 					return

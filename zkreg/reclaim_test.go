@@ -35,6 +35,7 @@ func TestReclaimNeedsBothClocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, server.Conn(t), server.NewRoot(t), server.Addr())
+			w.Init(t, layout)
 			opts := registrytest.Options{Layout: layout, ReclaimAfter: after}
 			if !tt.wait {
 				opts.ReclaimAfter = time.Minute // no machine is so slow
@@ -68,7 +69,7 @@ func TestReclaimNeedsBothClocks(t *testing.T) {
 func TestReleaseLosesARace(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	r, rec := claimed(t, daemonConfig(server, server.NewRoot(t), "a"))
+	r, rec := claimed(t, daemonConfig(server, madeRoot(t, server), "a"))
 	d := directory(t, r.cfg)
 	e, err := d.find(bounded(t, patience), 0)
 	require.NoError(t, err)
@@ -84,7 +85,7 @@ func TestReleaseLosesARace(t *testing.T) {
 func TestTemporaryOfAnotherSession(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	w := newWorld(t, server.Conn(t), server.NewRoot(t), server.Addr())
+	w := newWorld(t, server.Conn(t), madeRoot(t, server), server.Addr())
 	r, rec := claimed(t, daemonConfig(server, w.p.root, "a"))
 	w.PlantLive(t, worker.Peer{Node: "a", Address: "10.0.0.5:8080", Owner: rec.Owner})
 	rec = report(t, r, rec)

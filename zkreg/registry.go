@@ -53,8 +53,8 @@ type Config struct {
 	// where their owners allow it too; it is recorded in our own. 0: never.
 	ReclaimAfter time.Duration
 	// Settle is how old a root must be before a new worker ID is issued under; 0
-	// for 10 s more than SessionTimeout: time for those who had worker IDs before
-	// ZooKeeper lost its data to put them back.
+	// for 10 s more than the session timeout that the server grants: time for those who
+	// had worker IDs before ZooKeeper lost its data to put them back.
 	Settle time.Duration
 	Clock  clock.Clock
 	// Notify is told of each change; nil for none. It must not block.
@@ -112,9 +112,6 @@ func (c *Config) connect() (tree, error) {
 	}
 	if c.SessionTimeout == 0 {
 		c.SessionTimeout = DefaultSessionTimeout
-	}
-	if c.Settle == 0 {
-		c.Settle = c.SessionTimeout + settleBeyondSession
 	}
 	s, err := zksession.Open(zksession.Config{
 		Servers: c.Servers, Timeout: c.SessionTimeout, Auth: c.Auth, TLS: c.TLS, Notify: c.Notify, Unreachable: worker.ErrUnreachable,

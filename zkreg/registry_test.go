@@ -2,6 +2,7 @@ package zkreg
 
 import (
 	"crypto/tls"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +26,24 @@ func daemonConfig(server *zookeepertest.Server, root, node string) Config {
 		Servers: []string{server.Addr()}, Root: root, Node: node, Address: "10.0.0.5:8080",
 		Layout: snowflake.DefaultLayout(), SessionTimeout: 4 * time.Second, Settle: time.Nanosecond, Clock: clock.System(),
 	}
+}
+
+// initCluster makes the cluster of cfg, as an operator does.
+func initCluster(t testing.TB, cfg Config) InitResult {
+	t.Helper()
+	d, err := OpenDirectory(cfg)
+	require.NoError(t, err)
+	result, err := d.Init(bounded(t, patience))
+	require.NoError(t, errors.Join(err, d.Close()))
+	return result
+}
+
+// madeRoot returns a root of its own under which a cluster was made.
+func madeRoot(t testing.TB, server *zookeepertest.Server) string {
+	t.Helper()
+	root := server.NewRoot(t)
+	initCluster(t, daemonConfig(server, root, ""))
+	return root
 }
 
 func credentials(t testing.TB, user, password string) *zksession.Credentials {
@@ -124,7 +143,7 @@ func TestNobodyThere(t *testing.T) {
 func TestPeersAreReadOnce(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	w := newWorld(t, server.Conn(t), server.NewRoot(t), server.Addr())
+	w := newWorld(t, server.Conn(t), madeRoot(t, server), server.Addr())
 	r := openRegistry(t, daemonConfig(server, w.p.root, "a"))
 	peersOf := func() []worker.Peer {
 		peers, err := r.Peers(bounded(t, patience))
@@ -152,7 +171,7 @@ func TestPeersAreReadOnce(t *testing.T) {
 func TestHeldWithinItsTime(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	cfg := daemonConfig(server, server.NewRoot(t), "a")
+	cfg := daemonConfig(server, madeRoot(t, server), "a")
 	_, rec := claimed(t, cfg)
 	events := make(chan zksession.Event, 1000)
 	cfg.Notify = func(e zksession.Event) { events <- e }
@@ -179,6 +198,7 @@ func TestAccess(t *testing.T) {
 	server := zookeepertest.Shared(t)
 	cfg := daemonConfig(server, server.NewRoot(t), "a")
 	cfg.Auth = credentials(t, "leaf", "secret")
+	initCluster(t, cfg)
 	r, rec := claimed(t, cfg)
 	rec = report(t, r, rec)
 	require.Len(t, list1(t, cfg), 1)

@@ -34,7 +34,7 @@ func (r *Registry) Report(ctx context.Context, rec worker.Record, live bool) (wo
 			break
 		}
 	}
-	rec.Cluster = r.held.cluster
+	rec = r.held.root.record(rec)
 	if err := r.showLive(ctx, rec, live); err != nil {
 		return rec, err
 	}
@@ -77,10 +77,10 @@ func (h *holding) remember(payload string) {
 	h.sent = append(h.sent, payload)
 }
 
-// rereadRoot learns what became of the root: gone, another cluster's, or another
-// layout's. worker.ErrFenced for the last.
+// rereadRoot learns what became of the root: gone, and then it is put back, another
+// cluster's, or other daemons'. worker.ErrFenced for the last.
 func (r *Registry) rereadRoot(ctx context.Context) error {
-	root, err := r.ensureTree(ctx)
+	root, err := r.ensureTree(ctx, r.held.root.rootData)
 	if errors.Is(err, worker.ErrForeign) || errors.Is(err, worker.ErrDamaged) {
 		return fmt.Errorf("%w: %w", worker.ErrFenced, err)
 	}
@@ -122,15 +122,15 @@ func (r *Registry) reread(ctx context.Context, rec worker.Record) (again bool, e
 	return false, fmt.Errorf("%w: entry %s was changed by %s", worker.ErrFenced, e.path, e.holder())
 }
 
-// putBack enters our worker ID again where ZooKeeper lost it with everything else.
-// Gone from the very cluster that we entered it in, it was taken from us.
+// putBack enters our worker ID again where ZooKeeper lost it with all others. Gone from
+// where it stood last, with the others there, it was taken from us.
 func (r *Registry) putBack(ctx context.Context, data []byte) error {
 	h := r.held
 	if err := r.rereadRoot(ctx); err != nil {
 		return err
 	}
-	if h.root.Cluster == h.cluster {
-		return fmt.Errorf("%w: entry %s was removed, and its cluster %s stands", worker.ErrFenced, h.path, h.cluster)
+	if h.root.generation() == h.stands {
+		return fmt.Errorf("%w: entry %s was removed, and its cluster %s stands", worker.ErrFenced, h.path, h.root.Cluster)
 	}
 	mine := func(e entry) bool {
 		for _, sent := range h.sent {
@@ -163,13 +163,13 @@ func (r *Registry) putBack(ctx context.Context, data []byte) error {
 // without an answer, and then the next report is the first to know.
 func (r *Registry) settledAgain() {
 	h := r.held
-	lost := h.cluster
-	if lost == h.root.Cluster {
+	lost := h.stands
+	if lost == h.root.generation() {
 		return
 	}
-	h.cluster = h.root.Cluster
+	h.stands = h.root.generation()
 	r.session.Raise(zksession.Event{Kind: EventDataLost, Err: fmt.Errorf(
-		"ZooKeeper lost cluster %s; worker %d was put back, in cluster %s", lost, h.workerID, h.cluster)})
+		"ZooKeeper lost the worker IDs of cluster %s; worker %d was put back, in cluster %s", lost.cluster, h.workerID, h.stands.cluster)})
 }
 
 // showLive sees to it that our ephemeral node is there, in this session, or not.

@@ -16,9 +16,6 @@ import (
 // one wins. Its ceiling stays: it bounds what was issued under the worker ID.
 func (c *claim) takeOver(ctx context.Context, all []entry, temp tempPlan) (worker.Record, bool, error) {
 	l := c.seen.list
-	if l.stat == nil {
-		return worker.Record{}, false, nil
-	}
 	free := slices.Clone(all)
 	free = slices.DeleteFunc(free, func(e entry) bool { return !e.isReleased() || e.workerID > c.cfg.Layout.MaxWorker() })
 	if len(free) == 0 && c.cfg.ReclaimAfter > 0 {

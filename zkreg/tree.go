@@ -17,7 +17,7 @@ import (
 // few less than a session lets through.
 const readers = 12
 
-// tree reads what lies under a root. It writes nothing.
+// tree is what lies under a root, and all that daemons and commands do with it alike.
 type tree struct {
 	session *zksession.Session // immutable
 	paths                      // immutable
@@ -27,6 +27,26 @@ type tree struct {
 type root struct {
 	rootData
 	stat *zk.Stat
+}
+
+// generation tells what stands under a root before a loss from what stands there after it.
+type generation struct {
+	cluster           string
+	losses            int64
+	root, parentCzxid int64
+}
+
+func (r *root) generation() generation {
+	if r == nil {
+		return generation{}
+	}
+	return generation{r.Cluster, r.Losses, r.stat.Czxid, r.ParentCzxid}
+}
+
+// record is rec as of a daemon whose entry stands under r.
+func (r *root) record(rec worker.Record) worker.Record {
+	rec.Cluster, rec.Losses = r.Cluster, r.Losses
+	return rec
 }
 
 // entry is one persistent node as it was read.

@@ -39,12 +39,13 @@ func TestJavaTree(t *testing.T) {
 	}
 	cfg := daemonConfig(server, root+"/leaf", "10.0.0.5:8080")
 	cfg.ForeverPath = forever
+	require.Equal(t, InitMade, initCluster(t, cfg))
 	r := openRegistry(t, cfg)
 	self := fresh(r)
 	found, err := r.Look(bounded(t, patience), self)
 	require.NoError(t, err)
 	require.Equal(t, worker.Lookup{
-		Known: true, WorkerID: 3, Timestamp: 1700000000000, Ceiling: 1700000006000, Address: "10.0.0.5:8080", Peers: []worker.Peer{},
+		Cluster: found.Cluster, Known: true, WorkerID: 3, Timestamp: 1700000000000, Ceiling: 1700000006000, Address: "10.0.0.5:8080", Peers: []worker.Peer{},
 	}, found)
 	rec, err := r.Claim(bounded(t, patience), self)
 	require.NoError(t, err)
@@ -94,17 +95,19 @@ func TestRootLostAlone(t *testing.T) {
 	base := server.NewRoot(t)
 	cfg := daemonConfig(server, base+"/leaf", "a")
 	cfg.ForeverPath = base + "/forever"
+	initCluster(t, cfg)
 	r, rec := claimed(t, cfg)
 	cluster := rec.Cluster
 	require.NoError(t, removeAll(conn, base+"/leaf"))
 	rec = report(t, r, rec)
-	require.NotEqual(t, cluster, rec.Cluster)
+	require.Equal(t, cluster, rec.Cluster)
+	require.Equal(t, int64(1), rec.Losses)
 	require.Equal(t, rec.Ceiling, list1(t, cfg)[0].Ceiling)
 	require.True(t, list1(t, cfg)[0].Live)
 	rec = report(t, r, rec)
 
 	// Another layout's root in its place ends it.
-	_, err := conn.Set(base+"/leaf", encode(rootData{Cluster: "x", Epoch: 1, Layout: "41+10+12"}), -1)
+	_, err := conn.Set(base+"/leaf", []byte(`{"cluster":"x","epoch":1,"layout":"41+10+12"}`), -1)
 	require.NoError(t, err)
 	_, err = r.Report(bounded(t, patience), next(rec), true)
 	require.ErrorIs(t, err, worker.ErrFenced)
@@ -122,24 +125,26 @@ func TestRootLostAlone(t *testing.T) {
 func TestParentOfTheLiveRemoved(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	r, rec := claimed(t, daemonConfig(server, server.NewRoot(t), "a"))
+	r, rec := claimed(t, daemonConfig(server, madeRoot(t, server), "a"))
 	require.NoError(t, removeAll(server.Conn(t), r.temporary))
 	report(t, r, rec)
 	require.True(t, list1(t, r.cfg)[0].Live)
 }
 
-// A root that was created empty, by hand or as another's parent, is filled once.
+// A root that was created empty, by hand or as another's parent, is none until it is
+// filled, once.
 func TestEmptyRoot(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
 	root := server.NewRoot(t)
 	ensurePath(t, server.Conn(t), root)
-	below := daemonConfig(server, root+"/dc1/leaf", "a")
+	below, cfg := daemonConfig(server, root+"/dc1/leaf", "a"), daemonConfig(server, root, "a")
+	initCluster(t, below)
 	_, inner := claimed(t, below)
-	r := openRegistry(t, daemonConfig(server, root, "a"))
-	found, err := r.Look(bounded(t, patience), fresh(r))
-	require.NoError(t, err)
-	require.Empty(t, found.Cluster)
+	r := openRegistry(t, cfg)
+	_, err := r.Look(bounded(t, patience), fresh(r))
+	require.ErrorIs(t, err, worker.ErrNoCluster)
+	require.Equal(t, InitMade, initCluster(t, cfg))
 	rec := claim1(t, r, fresh(r))
 	_, second := claimed(t, daemonConfig(server, root, "b"))
 	require.Equal(t, rec.Cluster, second.Cluster)
@@ -153,7 +158,7 @@ func TestDamagedTree(t *testing.T) {
 	conn := server.Conn(t)
 	for name, data := range payloads(t, "damaged-*.json") {
 		t.Run(name, func(t *testing.T) {
-			cfg := daemonConfig(server, server.NewRoot(t), "a")
+			cfg := daemonConfig(server, madeRoot(t, server), "a")
 			r := openRegistry(t, cfg)
 			p := r.foreverOf(nameOf("a", 0))
 			put(t, conn, p, data)
@@ -189,7 +194,7 @@ func TestDamagedLive(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
 	conn := server.Conn(t)
-	cfg := daemonConfig(server, server.NewRoot(t), "a")
+	cfg := daemonConfig(server, madeRoot(t, server), "a")
 	cfg.SessionTimeout = time.Second
 	r := openRegistry(t, cfg)
 	put(t, conn, r.temporaryOf("a"), nil)
@@ -208,7 +213,7 @@ func TestDamagedLive(t *testing.T) {
 func TestThousandEntries(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	w := newWorld(t, server.Conn(t), server.NewRoot(t), server.Addr())
+	w := newWorld(t, server.Conn(t), madeRoot(t, server), server.Addr())
 	now := clock.System().Read().Wall()
 	for id := range int64(1024) {
 		e := worker.Entry{WorkerID: id, Node: fmt.Sprintf("10.0.%d.%d:8080", id/256, id%256), Address: "10.0.0.5:8080", State: worker.StateActive, Timestamp: now, Ceiling: now, Owner: "other"}

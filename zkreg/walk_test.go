@@ -73,6 +73,8 @@ func TestRandomWalkOnAnEnsemble(t *testing.T) {
 	directory, err := zkreg.OpenDirectory(cfg)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, directory.Close()) }()
+	_, err = directory.Init(t.Context())
+	require.NoError(t, err)
 	var closing sync.WaitGroup
 	defer closing.Wait()
 	net := &network{t: t, ensemble: ensemble, lines: map[*zookeepertest.Proxy]bool{}}

@@ -34,6 +34,7 @@ func Example(ts clock.Millis) worker.Record {
 		PriorOwners: []string{"6e0c1d57-2b7f-4f0e-9d4b-8d1f6f3a5c02"},
 		Registered:  ts - 3000,
 		DirectoryID: "9f86d081884c7d65",
+		Losses:      2,
 	}
 }
 
@@ -149,6 +150,7 @@ func runRefusals(t *testing.T, open Open) {
 		"timestamp in seconds":       func(r *worker.Record) { r.Timestamp /= 1000 },
 		"timestamp in nanoseconds":   func(r *worker.Record) { r.Timestamp *= 1e6 },
 		"negative ceiling":           func(r *worker.Record) { r.Ceiling = -1 },
+		"negative losses":            func(r *worker.Record) { r.Losses = -1 },
 		"ceiling in nanoseconds":     func(r *worker.Record) { r.Ceiling *= 1e6 },
 		"epoch past the timestamp":   func(r *worker.Record) { r.Epoch = r.Timestamp + 1 },
 		"epoch in nanoseconds":       func(r *worker.Record) { r.Epoch *= 1e6 },

@@ -29,9 +29,10 @@ func (c *cluster) laterMachine(args ...string) *machine {
 // filled makes a root whose n entries are all that its layout has.
 func (o *onlooker) filled(layout string, n int) {
 	o.t.Helper()
-	o.create(o.root, fmt.Sprintf(`{"cluster":"c1","epoch":1288834974657,"layout":%q}`, layout), 0)
+	o.create(o.root, "", 0)
 	o.create(o.forever, "", 0)
 	o.create(o.temporary, "", 0)
+	o.set(o.root, fmt.Sprintf(`{"cluster":"c1","epoch":1288834974657,"layout":%q,"forever":%q,"parent_czxid":%d}`, layout, o.forever, o.must(o.forever).created))
 	o.each(n, func(i int) error {
 		_, err := o.make(o.old(i), jsonText(o.t, oldEntry(i)), 0)
 		return err
@@ -63,7 +64,7 @@ func TestWorkerIDsExhausted(t *testing.T) {
 	} {
 		t.Run(tc.layout, func(t *testing.T) {
 			t.Parallel()
-			c := onShared(t)
+			c := unmade(t)
 			o := c.watch()
 			o.filled(tc.layout, tc.n)
 			before := o.everything()
@@ -110,7 +111,7 @@ func TestWorkerIDsExhausted(t *testing.T) {
 // Eight new nodes want the one released worker ID: one gets it.
 func TestEightClaimOneReleased(t *testing.T) {
 	t.Parallel()
-	c := onShared(t)
+	c := unmade(t)
 	o := c.watch()
 	o.filled("41+5+5+12", 32)
 	released := oldEntry(7)
@@ -160,7 +161,7 @@ func TestEightClaimOneReleased(t *testing.T) {
 // both the claimant and ZooKeeper say that the time has passed.
 func TestReclaimAfterTakesOnlyWhatItMay(t *testing.T) {
 	t.Parallel()
-	c := onShared(t)
+	c := unmade(t)
 	o := c.watch()
 	o.filled("41+5+5+12", 32)
 	allowed := oldEntry(3)

@@ -78,10 +78,11 @@ func (o *onlooker) javaReader(address string) (workerIDs map[string]int, own end
 // the Java Leaf may have ended, and what it writes reads as a Java Leaf's.
 func TestMovingOverFromJavaLeaf(t *testing.T) {
 	t.Parallel()
-	c := onShared(t)
+	c := unmade(t)
 	o := c.watch()
 	moved, running := c.machine(), c.machine()
 	o.javaTree("com.x.leaf"+strings.TrimPrefix(c.root, "/"), "10.0.0.1:8080", "10.0.0.2:8080", running.addr, moved.addr, "10.0.0.3:8080")
+	c.init("--zk-forever-path", o.forever)
 	path := fmt.Sprintf("%s/%s-%010d", o.forever, moved.addr, 3)
 	before := o.must(path)
 	foreign := []string{o.forever + "/10.0.0.1:8080-0000000000", o.forever + "/10.0.0.2:8080-0000000001", o.forever + "/10.0.0.3:8080-0000000004"}

@@ -201,9 +201,9 @@ func (k *link) happened() (multi bool) {
 	return k.multi
 }
 
-// claimWrites is how many writes a first start makes up to its first report: root and
-// two parents, the claim, its confirmation, the report.
-const claimWrites = 6
+// claimWrites is how many writes a first start makes up to its first report: the claim,
+// its confirmation, the report.
+const claimWrites = 3
 
 // severed returns a machine of a cluster of its own whose network fails at a write.
 func severed(t *testing.T, write int, what fault) (*machine, *link, *onlooker) {

@@ -25,7 +25,7 @@ func TestRootOfAnotherLayoutOrEpoch(t *testing.T) {
 		"epoch":  {[]string{"--epoch", "1577836800000"}, []string{"1288834974657", "1577836800000"}},
 	} {
 		l := c.machine(tc.args...).start()
-		l.exits(cli.ExitFailure, name)
+		l.exits(cli.ExitHeld, name)
 		for _, says := range append(tc.says, c.root, "start with the root's, or take another root") {
 			require.Contains(t, l.Log(), says, name)
 		}
@@ -40,7 +40,7 @@ func TestRootOfAnotherLayoutOrEpoch(t *testing.T) {
 // cluster, and the datacenter stands in the IDs.
 func TestDatacentersShareARoot(t *testing.T) {
 	t.Parallel()
-	c := onShared(t)
+	c := onShared(t, "--layout", "41+5+5+12")
 	layout, err := snowflake.ParseLayout("41+5+5+12", snowflake.DefaultEpoch)
 	require.NoError(t, err)
 	var daemons []*child
@@ -70,9 +70,9 @@ func TestDatacentersShareARoot(t *testing.T) {
 // With --zk-auth-file nobody else reads or writes the cluster's znodes.
 func TestZnodesBehindAPassword(t *testing.T) {
 	t.Parallel()
-	c := onShared(t)
-	o := c.watch()
 	right := clitest.WriteFile(t, "right", "leaf:pass:word\n")
+	c := onShared(t, "--zk-auth-file", right)
+	o := c.watch()
 	first := c.machine("--zk-auth-file", right).ready(frequent()...)
 	entry := o.forever + "/" + first.addr + "-0000000000"
 	paths := []string{o.root, o.forever, entry, o.temporary, o.temporary + "/" + first.addr}
@@ -120,6 +120,7 @@ func TestZooKeeperOverTLS(t *testing.T) {
 	c := &cluster{t: t, servers: []string{server.SecureAddr()}, root: "/leaf"}
 	o := newOnlooker(t, server.Server, c.root)
 	client := []string{"--zk-tls-cert", server.Cert, "--zk-tls-key", server.Key}
+	c.init(append(client, "--zk-tls-ca", server.CA)...)
 	l := c.machine(append(client, "--zk-tls-ca", server.CA)...).ready(frequent()...)
 	require.Equal(t, []string{l.addr}, o.live())
 	l.awaitStatus("/api/snowflake/get/a", http.StatusOK)

@@ -22,11 +22,26 @@ type cluster struct {
 	root    string
 }
 
-// onShared returns a cluster of its own on the ZooKeeper that the tests share.
-func onShared(t *testing.T) *cluster {
+// unmade returns a root of its own on the ZooKeeper that the tests share, under which no
+// cluster was made yet.
+func unmade(t *testing.T) *cluster {
 	t.Helper()
 	s := zookeepertest.Shared(t)
 	return &cluster{t: t, servers: []string{s.Addr()}, root: s.NewRoot(t)}
+}
+
+// onShared returns a cluster of its own on the ZooKeeper that the tests share, made with
+// args.
+func onShared(t *testing.T, args ...string) *cluster {
+	t.Helper()
+	return unmade(t).init(args...)
+}
+
+// init makes the cluster, or finds it made.
+func (c *cluster) init(args ...string) *cluster {
+	c.t.Helper()
+	c.onMachine(newMachine(c.t), append([]string{"cluster", "init"}, args...)...).OK(c.t)
+	return c
 }
 
 // machine returns a machine of the cluster, with a clock, a data directory and an

@@ -251,7 +251,7 @@ func TestRecordOfAnotherWorkerOrLayout(t *testing.T) {
 			m := newMachine(t)
 			require.Equal(t, cli.ExitOK, m.ready().stop())
 			l := m.start(args...)
-			require.Equal(t, cli.ExitFailure, l.ExitCode())
+			require.Equal(t, cli.ExitHeld, l.ExitCode())
 			require.Contains(t, l.Log(), "the local record is another's")
 		})
 	}

@@ -14,20 +14,28 @@ import (
 // From before the first daemon of a cluster to beside one that runs.
 func TestDoctorOfACluster(t *testing.T) {
 	t.Parallel()
-	c := onShared(t)
+	c := unmade(t)
 	o := c.watch()
 	m := c.machine()
 	node := []string{"--node", "one"}
 	d := m.doctor(m.addr, node...)
-	d.well()
-	d.result("zookeeper", doctor.OK, c.servers[0], "4s")
-	d.result("zk-node", doctor.OK, "nothing is at "+c.root)
-	d.result("zk-ids", doctor.OK, "1024 left of 1024")
-	d.result("zk-rights", doctor.OK, "all that a daemon writes is allowed")
-	d.result("peers", doctor.OK, "no other daemon is live")
+	require.Equal(t, cli.ExitFailure, d.code)
+	d.result("zk-node", doctor.Fail, "nothing is at "+c.root, "leafd cluster init --zk "+c.servers[0]+" --zk-root "+c.root)
+	d.result("zk-rights", doctor.Fail, c.root+" is absent")
 	_, found, err := o.get(c.root)
 	require.NoError(t, err)
 	require.False(t, found, "nothing was made")
+
+	c.init()
+	before := o.everything()
+	d = m.doctor(m.addr, node...)
+	d.well()
+	d.result("zookeeper", doctor.OK, c.servers[0], "4s")
+	d.result("zk-node", doctor.OK, `node "one" is new to cluster`)
+	d.result("zk-ids", doctor.OK, "1024 left of 1024")
+	d.result("zk-rights", doctor.OK, "all that a daemon writes is allowed")
+	d.result("peers", doctor.OK, "no other daemon is live")
+	require.Equal(t, before, o.everything(), "nothing was made")
 
 	l := m.ready(node...)
 	d = m.doctor(m.addr, node...)
@@ -73,7 +81,7 @@ func TestDoctorOfACluster(t *testing.T) {
 
 func TestDoctorOfAFullCluster(t *testing.T) {
 	t.Parallel()
-	c := onShared(t)
+	c := unmade(t)
 	c.watch().filled("41+5+5+12", 32)
 	m := c.laterMachine("--layout", "41+5+5+12")
 	d := m.doctor(m.addr)
@@ -92,11 +100,11 @@ func TestDoctorOfZooKeeperThatRefuses(t *testing.T) {
 	acl, _, err := conn.GetACL("/")
 	require.NoError(t, err)
 	acl[0].Perms = 1 // reading
-	_, err = conn.Create(c.root, nil, 0, acl)
+	_, err = conn.SetACL(c.root, acl, -1)
 	require.NoError(t, err)
 	d := m.doctor(m.addr)
 	require.Equal(t, cli.ExitFailure, d.code)
-	d.result("zk-rights", doctor.Fail, "refuses to let us create "+c.root, "--zk-auth-file")
+	d.result("zk-rights", doctor.Fail, "refuses to let us write "+c.root, "--zk-auth-file")
 	d.result("zookeeper", doctor.OK)
 
 	// Nobody there at all.

@@ -30,14 +30,6 @@ func livePayload(address string) string {
 	return string(data)
 }
 
-// tree makes the znodes of a cluster without a daemon.
-func (g *guards) tree() {
-	g.t.Helper()
-	g.create(g.root, `{"cluster":"c1","epoch":1288834974657,"layout":"41+10+12"}`, 0)
-	g.create(g.root+"/leaf_forever", "", 0)
-	g.create(g.root+"/leaf_temporary", "", 0)
-}
-
 // seem adds a live node that isn't a leafd, or no longer one.
 func (g *guards) seem(node, payload string) {
 	g.create(g.root+"/leaf_temporary/"+node, payload, ephemeral)
@@ -106,7 +98,6 @@ func TestPeersThatTellNothing(t *testing.T) {
 	}
 	for _, r := range rows {
 		r.g = newGuards(t)
-		r.g.tree()
 		if r.payload == "" {
 			r.payload = livePayload(r.address)
 		}
@@ -130,7 +121,6 @@ func TestPeersThatTellNothing(t *testing.T) {
 
 	// All of them at once beside one that answers: it alone counts.
 	g := newGuards(t)
-	g.tree()
 	for i, r := range rows {
 		g.seem(fmt.Sprintf("other%d", i), r.payload)
 	}

@@ -39,7 +39,7 @@ func brisk() []string {
 // onServers returns the cluster under a root of its own on servers.
 func onServers(t *testing.T, root string, servers ...string) *cluster {
 	t.Helper()
-	return &cluster{t: t, servers: servers, root: root}
+	return (&cluster{t: t, servers: servers, root: root}).init()
 }
 
 // host returns a machine of the cluster whose address stays free while its daemon is
@@ -129,6 +129,9 @@ type traffic struct {
 func newTraffic(t *testing.T, daemons ...*child) *traffic {
 	t.Helper()
 	tr := &traffic{t: t, stopping: make(chan struct{}), got: map[*child][]int64{}, took: map[*child][]time.Duration{}, bad: map[*child][]string{}}
+	for _, l := range daemons {
+		tr.took[l] = nil // flows waits for every one of them
+	}
 	for _, l := range daemons {
 		for _, path := range []string{"/api/snowflake/get/order", "/api/snowflake/get/pay", "/api/snowflake/get/bulk?n=40"} {
 			tr.wg.Go(func() { tr.client(l, path) })

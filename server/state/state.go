@@ -15,7 +15,7 @@ import (
 // Exit codes of a process that an error of this package's table has ended.
 const (
 	ExitClock     = 3 // the clock can't be trusted
-	ExitHeld      = 4 // another process is this node, or holds its data directory, or has fenced us
+	ExitHeld      = 4 // another process is this node, or holds its data directory, or has fenced us; or what we have is another cluster's
 	ExitExhausted = 5 // no worker ID is left
 )
 
@@ -63,6 +63,7 @@ var states = []State{ //nolint:gochecknoglobals // never written to
 		Alarm: "identity_held", Start: "another process is this node: leafd does not start",
 	},
 	{Err: worker.ErrLocked, Exit: ExitHeld},
+	{Err: worker.ErrForeign, Exit: ExitHeld},
 	{
 		Err: worker.ErrFenced, Exit: ExitHeld,
 		Code: "worker_fenced", Message: "this daemon can't be sure of its worker ID and has stopped issuing", RetryAfter: 30,

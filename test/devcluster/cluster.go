@@ -77,6 +77,9 @@ func (c *cluster) start(ctx context.Context, died context.CancelCauseFunc) (err 
 	}
 	c.watchers.Go(func() { died(c.servers.watch(ctx)) })
 	c.out.say("ZooKeeper at %s, MariaDB at %s", c.servers.zookeeper.Addr(), c.servers.mariadb.Addr())
+	if _, err := c.leafd(ctx, "cluster", "init"); err != nil {
+		return err
+	}
 	// All at once, as on a first start of many machines.
 	for n := range c.o.daemons {
 		d, err := c.startDaemon(n + 1)
@@ -145,14 +148,23 @@ func (c *cluster) awaitDaemon(ctx context.Context, n int) error {
 
 // tell prints what there is to try.
 func (c *cluster) tell(ctx context.Context) error {
-	list := exec.CommandContext(ctx, c.o.leafd, "worker", "list", "--zk", c.servers.zookeeper.Addr())
-	list.Env = []string{}
-	table, err := list.CombinedOutput()
+	table, err := c.leafd(ctx, "worker", "list")
 	if err != nil {
-		return fmt.Errorf("leafd worker list: %w\n%s", err, table)
+		return err
 	}
-	c.out.write("\n" + string(table) + "\n" + c.examples() + "\n")
+	c.out.write("\n" + table + "\n" + c.examples() + "\n")
 	return nil
+}
+
+// leafd runs a command about the cluster, and returns what it printed.
+func (c *cluster) leafd(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, c.o.leafd, append(args, "--zk", c.servers.zookeeper.Addr())...)
+	cmd.Env = []string{}
+	text, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("leafd %s: %w\n%s", strings.Join(args, " "), err, text)
+	}
+	return string(text), nil
 }
 
 func (c *cluster) examples() string {

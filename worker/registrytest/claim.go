@@ -50,7 +50,7 @@ func (c *modelClaim) step(ctx context.Context) (worker.Record, time.Duration, er
 	if err := c.reachLocked(ctx); err != nil {
 		return worker.Record{}, 0, err
 	}
-	if err := c.m.ensureLocked(c.opts.Layout); err != nil {
+	if err := c.m.ensureLocked(generation{c.self.Cluster, c.self.Losses}, c.opts.Layout); err != nil {
 		return worker.Record{}, 0, err
 	}
 	mine, claiming := c.mineLocked(c.self.WorkerID)
@@ -60,13 +60,12 @@ func (c *modelClaim) step(ctx context.Context) (worker.Record, time.Duration, er
 	if wait, err := c.aloneLocked(); wait > 0 || err != nil {
 		return worker.Record{}, wait, err
 	}
-	dataLost := c.since.name == "" && c.self.Cluster != "" && c.since.cluster != c.self.Cluster && c.self.WorkerID >= 0
 	switch {
 	case mine != nil && c.m.othersLocked(c.node, mine.WorkerID) != nil:
 		return worker.Record{}, 0, fmt.Errorf("%w: worker %d has two entries", worker.ErrHeld, mine.WorkerID)
 	case mine != nil:
 		return c.activateLocked(c.recordOf(mine.Entry), mine)
-	case dataLost:
+	case c.since.lost && c.self.WorkerID >= 0:
 		if other := c.m.othersLocked(c.node, c.self.WorkerID); other != nil {
 			return worker.Record{}, 0, fmt.Errorf("%w: worker %d, which the local record has, is node %s now", worker.ErrHeld, c.self.WorkerID, other.Node)
 		}
@@ -106,7 +105,7 @@ func (c *modelClaim) unchangedLocked(mine *modelEntry) error {
 	switch {
 	case mine == nil && c.since.name == "", mine != nil && mine.Owner == c.self.Owner:
 		return nil
-	case mine == nil && c.m.clusterLocked() != c.since.cluster:
+	case mine == nil && c.m.generationLocked() != c.since.generation:
 		return fmt.Errorf("%w: it lost its data since it was looked at", worker.ErrUnreachable)
 	case mine == nil:
 		return fmt.Errorf("%w: its entry was removed while we waited", worker.ErrHeld)
@@ -193,7 +192,7 @@ func (c *modelClaim) freeLocked() *modelEntry {
 
 func (c *modelClaim) recordOf(e worker.Entry) worker.Record {
 	rec := c.self
-	rec.WorkerID, rec.Cluster = e.WorkerID, c.m.root.cluster
+	rec.WorkerID, rec.Cluster, rec.Losses = e.WorkerID, c.m.root.cluster, c.m.root.losses
 	rec.Timestamp, rec.Ceiling = max(rec.Timestamp, e.Timestamp), max(rec.Ceiling, e.Ceiling)
 	return rec
 }
@@ -230,6 +229,6 @@ func (c *modelClaim) holdLocked(rec worker.Record, write func() *modelEntry) (wo
 	if err != nil {
 		return worker.Record{}, 0, errors.Join(errAgain, err)
 	}
-	c.held = &modelHolding{name: nameOf(e.Node, e.WorkerID), cluster: rec.Cluster, created: e.created, version: e.version}
+	c.held = &modelHolding{name: nameOf(e.Node, e.WorkerID), stands: c.m.root.generation, created: e.created, version: e.version}
 	return rec, 0, nil
 }

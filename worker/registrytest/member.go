@@ -29,7 +29,8 @@ var _ worker.Registry = (*Member)(nil)
 
 // modelSighting is what Look saw.
 type modelSighting struct {
-	cluster          string
+	generation       generation
+	lost             bool   // DataLost
 	name             string // of our entry; "" for none
 	created, version int64  // of our entry
 	ceiling, stamp   clock.Millis
@@ -53,7 +54,8 @@ func (s *modelSighting) goesOnFrom(before *modelSighting) {
 
 // modelHolding is our entry as last confirmed.
 type modelHolding struct {
-	name, cluster    string
+	name             string
+	stands           generation
 	created, version int64
 	sent             []worker.Entry
 }
@@ -166,18 +168,21 @@ func (r *Member) Look(ctx context.Context, self worker.Record) (worker.Lookup, e
 	if err := r.m.checkLocked(r.opts.Layout); err != nil {
 		return worker.Lookup{}, err
 	}
-	cluster := r.m.clusterLocked()
+	if err := r.m.admitLocked(self.Cluster); err != nil {
+		return worker.Lookup{}, err
+	}
 	before := r.since
-	r.since = &modelSighting{cluster: cluster, at: r.m.clk.Read()}
+	r.since = &modelSighting{generation: r.m.generationLocked(), at: r.m.clk.Read()}
 	defer func() { r.since.goesOnFrom(before) }()
-	found := worker.Lookup{Cluster: cluster, WorkerID: worker.NoWorkerID, Peers: r.m.peersLocked(r.node)}
+	found := worker.Lookup{Cluster: r.since.generation.cluster, WorkerID: worker.NoWorkerID, Peers: r.m.peersLocked(r.node)}
 	if l := r.m.live[r.node]; l != nil {
 		found.LiveOwner, r.since.live = l.Owner, l.created
 	}
 	mine, _ := r.mineLocked(self.WorkerID)
 	if mine == nil {
-		found.DataLost = self.Cluster != "" && cluster != self.Cluster
-		found.Removed = self.WorkerID >= 0 && self.Cluster != "" && cluster == self.Cluster
+		r.since.lost = r.m.lostLocked(self)
+		found.DataLost = r.since.lost
+		found.Removed = self.WorkerID >= 0 && self.Cluster != "" && !r.since.lost
 		return found, nil
 	}
 	r.since.name, r.since.created, r.since.version = nameOf(mine.Node, mine.WorkerID), mine.created, mine.version
@@ -219,8 +224,8 @@ func (r *Member) Report(ctx context.Context, rec worker.Record, live bool) (work
 	if err != nil {
 		return rec, err
 	}
-	h.created, h.version, h.cluster, h.sent = e.created, e.version, r.m.clusterLocked(), nil
-	rec.Cluster = h.cluster
+	h.created, h.version, h.stands, h.sent = e.created, e.version, r.m.generationLocked(), nil
+	rec.Cluster, rec.Losses = h.stands.cluster, h.stands.losses
 	l := r.m.live[r.node]
 	switch {
 	case live && l != nil && l.Owner != rec.Owner && !slices.Contains(rec.PriorOwners, l.Owner):
@@ -236,11 +241,11 @@ func (r *Member) Report(ctx context.Context, rec worker.Record, live bool) (work
 // mayPutBackLocked says why our worker ID can't be put back.
 func (r *Member) mayPutBackLocked(rec worker.Record) error {
 	h := r.held
-	if err := r.m.ensureLocked(r.opts.Layout); err != nil {
+	if err := r.m.ensureLocked(h.stands, r.opts.Layout); err != nil {
 		return fmt.Errorf("%w: %w", worker.ErrFenced, err)
 	}
-	if r.m.root.cluster == h.cluster {
-		return fmt.Errorf("%w: entry %s was removed, and its cluster %s stands", worker.ErrFenced, h.name, h.cluster)
+	if r.m.root.generation == h.stands {
+		return fmt.Errorf("%w: entry %s was removed, and its cluster %s stands", worker.ErrFenced, h.name, h.stands.cluster)
 	}
 	if other := r.m.othersLocked(r.node, rec.WorkerID); other != nil {
 		return fmt.Errorf("%w: the registry lost its data, and worker %d is node %s now", worker.ErrFenced, rec.WorkerID, other.Node)

@@ -4,6 +4,7 @@ package registrytest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,9 +43,17 @@ type Model struct {
 }
 
 type modelRoot struct {
+	generation
+
+	layout snowflake.Layout
+	made   clock.Millis // or written, when entries were lost
+	torn   bool         // the entries are lost, and nobody has put any back
+}
+
+// generation tells what stands before a loss from what stands there after it.
+type generation struct {
 	cluster string
-	layout  snowflake.Layout
-	made    clock.Millis
+	losses  int64
 }
 
 type modelEntry struct {
@@ -82,6 +91,26 @@ func (m *Model) Wipe() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.root, m.entries, m.live, m.next = nil, map[string]*modelEntry{}, map[string]*modelMember{}, 0
+}
+
+// Init makes the cluster, as an operator does.
+func (m *Model) Init(layout snowflake.Layout) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.root == nil {
+		m.makeLocked(generation{cluster: uuid.NewString()}, layout)
+	}
+}
+
+func (m *Model) makeLocked(g generation, layout snowflake.Layout) {
+	m.root = &modelRoot{generation: g, layout: layout, made: m.clk.Read().Wall()}
+}
+
+// LoseEntries loses all entries, and nothing else.
+func (m *Model) LoseEntries() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.root.torn, m.entries, m.next = true, map[string]*modelEntry{}, 0
 }
 
 // Down makes everything unreachable, and Up reachable again. Sessions live on.
@@ -167,12 +196,37 @@ func (m *Model) expireLocked() {
 	maps.DeleteFunc(m.live, func(_ string, l *modelMember) bool { return l.session.ends != 0 && now >= l.session.ends })
 }
 
-// ensureLocked makes the root where there is none.
-func (m *Model) ensureLocked(layout snowflake.Layout) error {
-	if m.root == nil {
-		m.root = &modelRoot{cluster: uuid.NewString(), layout: layout, made: m.clk.Read().Wall()}
+// ensureLocked puts the root back, as those can who belong to it.
+func (m *Model) ensureLocked(known generation, layout snowflake.Layout) error {
+	if err := errors.Join(m.admitLocked(known.cluster), m.checkLocked(layout)); err != nil {
+		return err
 	}
-	return m.checkLocked(layout)
+	if m.root == nil {
+		m.makeLocked(generation{known.cluster, known.losses + 1}, layout)
+	} else if m.root.torn {
+		m.makeLocked(generation{m.root.cluster, m.root.losses + 1}, layout)
+	}
+	return nil
+}
+
+// admitLocked refuses who can only wait for a cluster.
+func (m *Model) admitLocked(cluster string) error {
+	if m.root == nil && cluster == "" || m.root != nil && m.root.torn && m.root.cluster != cluster {
+		return fmt.Errorf("%w: leafd cluster init makes it", worker.ErrNoCluster)
+	}
+	return nil
+}
+
+// lostLocked tells that the entries were lost since self was recorded.
+func (m *Model) lostLocked(self worker.Record) bool {
+	return self.Cluster != "" && (m.generationLocked() != generation{self.Cluster, self.Losses} || m.root.torn)
+}
+
+func (m *Model) generationLocked() generation {
+	if m.root == nil {
+		return generation{}
+	}
+	return m.root.generation
 }
 
 func (m *Model) checkLocked(layout snowflake.Layout) error {
@@ -181,13 +235,6 @@ func (m *Model) checkLocked(layout snowflake.Layout) error {
 			worker.ErrForeign, m.root.layout, m.root.layout.Epoch, layout, layout.Epoch)
 	}
 	return nil
-}
-
-func (m *Model) clusterLocked() string {
-	if m.root == nil {
-		return ""
-	}
-	return m.root.cluster
 }
 
 // othersLocked returns who has the worker ID of node's entry besides it.

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/worker/registrytest"
 )
@@ -37,7 +38,9 @@ func (w *modelWorld) Directory(testing.TB) worker.Directory        { return w.m.
 func (w *modelWorld) Clock() *registrytest.Clock                   { return w.clk }
 func (w *modelWorld) Pass(_ testing.TB, d time.Duration)           { w.fake.Advance(d) }
 func (w *modelWorld) Kill(_ testing.TB, r worker.Registry)         { r.(*registrytest.Member).Kill() }
+func (w *modelWorld) Init(_ testing.TB, layout snowflake.Layout)   { w.m.Init(layout) }
 func (w *modelWorld) Wipe(testing.TB)                              { w.m.Wipe() }
+func (w *modelWorld) LoseEntries(testing.TB)                       { w.m.LoseEntries() }
 func (w *modelWorld) Plant(_ testing.TB, e worker.Entry)           { w.m.Plant(e) }
 func (w *modelWorld) PlantLive(_ testing.TB, p worker.Peer)        { w.m.PlantLive(p) }
 func (w *modelWorld) Rewrite(_ testing.TB, id int64, owner string) { w.m.Rewrite(id, owner) }
@@ -55,6 +58,7 @@ func TestModel(t *testing.T) { registrytest.Run(t, newModelWorld) }
 
 func TestModelDown(t *testing.T) {
 	w := newModelWorld(t).(*modelWorld)
+	w.m.Init(snowflake.DefaultLayout())
 	r := w.m.Open("a", "10.0.0.5:8080", registrytest.Options{})
 	self := worker.Record{Node: "a", WorkerID: worker.NoWorkerID, Owner: "me"}
 	_, err := r.Look(t.Context(), self)

@@ -12,14 +12,27 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
+// suiteTest is one test of the suite.
+type suiteTest struct {
+	name string
+	run  func(t *testing.T, w World)
+}
+
 // Run is what every worker.Registry and worker.Directory keeps. open returns an
 // empty World.
 func Run(t *testing.T, open func(t testing.TB) World) {
-	for _, test := range []struct {
-		name string
-		run  func(t *testing.T, w World)
-	}{
+	runAll(t, open, []suiteTest{ // which make the cluster themselves
 		{"an empty registry", testEmpty},
+		{"exhaustion", testExhaustion},
+		{"exhaustion ends with a release", testExhaustionEnds},
+		{"gaps once the counter is spent", testGaps},
+		{"reclaim", testReclaim},
+	})
+	runAll(t, func(t testing.TB) World {
+		w := open(t)
+		w.Init(t, snowflake.DefaultLayout())
+		return w
+	}, []suiteTest{
 		{"first claims at once", testFirstClaims},
 		{"own again", testOwnAgain},
 		{"own again without a record", testLostRecord},
@@ -32,11 +45,7 @@ func Run(t *testing.T, open func(t testing.TB) World) {
 		{"release", testRelease},
 		{"takeover has one winner", testTakeover},
 		{"the owner comes back to a released entry", testReleasedOwnerReturns},
-		{"exhaustion", testExhaustion},
-		{"exhaustion ends with a release", testExhaustionEnds},
 		{"1024 entries", testFull},
-		{"gaps once the counter is spent", testGaps},
-		{"reclaim", testReclaim},
 		{"another layout", testForeign},
 		{"a Java Leaf's entry", testJavaEntry},
 		{"held by another that lives", testHeld},
@@ -51,6 +60,8 @@ func Run(t *testing.T, open func(t testing.TB) World) {
 		{"another is live under its name: fenced", testAnotherLive},
 		{"released by force: fenced", testReleasedByForce},
 		{"removed while it was down", testRemovedWhileDown},
+		{"made twice", testMadeTwice},
+		{"entries lost while the cluster stands", testEntriesLost},
 		{"data lost: put back", testDataLost},
 		{"data lost: worker ID taken", testDataLostTaken},
 		{"data lost: a claimant at the same time", testDataLostRace},
@@ -59,7 +70,12 @@ func Run(t *testing.T, open func(t testing.TB) World) {
 		{"data lost: all come back at once", testDataLostAll},
 		{"peers", testPeers},
 		{"closed twice", testClose},
-	} {
+	})
+}
+
+func runAll(t *testing.T, open func(t testing.TB) World, tests []suiteTest) {
+	t.Helper()
+	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel() // most of them wait for a session to end
 			test.run(t, open(t))
@@ -69,12 +85,28 @@ func Run(t *testing.T, open func(t testing.TB) World) {
 
 func testEmpty(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{})
-	require.Equal(t, worker.Lookup{WorkerID: worker.NoWorkerID, Peers: []worker.Peer{}}, d.look())
+	for range 2 {
+		_, err := d.reg.Look(patient(t), d.self)
+		require.ErrorIs(t, err, worker.ErrNoCluster, "only an operator makes one")
+		require.ErrorContains(t, err, "leafd cluster init")
+	}
+	w.Init(t, snowflake.DefaultLayout())
+	found := d.look()
+	require.NotEmpty(t, found.Cluster)
+	require.Equal(t, worker.Lookup{Cluster: found.Cluster, WorkerID: worker.NoWorkerID, Peers: []worker.Peer{}}, found)
 	require.Empty(t, entries(t, w), "Look writes nothing")
 	_, err := w.Directory(t).Release(patient(t), 0, true)
 	require.ErrorIs(t, err, worker.ErrNoEntry)
 	_, err = d.reg.Report(patient(t), d.self, true)
 	require.ErrorIs(t, err, worker.ErrUnreachable, "nothing was claimed")
+}
+
+func testMadeTwice(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{}).running()
+	w.Init(t, snowflake.DefaultLayout())
+	require.NoError(t, d.report(true))
+	again := d.again()
+	require.Equal(t, d.self.Cluster, again.look().Cluster)
 }
 
 func testNodeNames(t *testing.T, w World) {

@@ -1,6 +1,7 @@
 package registrytest
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -107,7 +109,8 @@ func testDataLost(t *testing.T, w World) {
 	w.Wipe(t)
 	require.NoError(t, d.report(true))
 	require.Equal(t, int64(1), d.self.WorkerID)
-	require.NotEqual(t, cluster, d.self.Cluster, "it is another cluster now")
+	require.Equal(t, cluster, d.self.Cluster)
+	require.Equal(t, int64(1), d.self.Losses)
 	e := entryOf(t, w, 1)
 	require.Equal(t, worker.StateActive, e.State)
 	require.Equal(t, d.self.Owner, e.Owner)
@@ -115,12 +118,57 @@ func testDataLost(t *testing.T, w World) {
 	requirePeers(t, fresh(t, w, "watcher", Options{}), "a")
 	require.NoError(t, d.report(true))
 	w.Remove(t, 1)
-	require.ErrorIs(t, d.report(true), worker.ErrFenced, "removed from the new cluster")
+	require.ErrorIs(t, d.report(true), worker.ErrFenced, "removed from what was put back")
+}
+
+// The entries alone are lost: who has a worker ID puts it back, whether it runs or
+// starts, and who has none waits for them.
+func testEntriesLost(t *testing.T, w World) {
+	first, second := fresh(t, w, "a", Options{}).running(), fresh(t, w, "b", Options{}).running()
+	down := fresh(t, w, "c", Options{}).running()
+	require.NoError(t, down.reg.Close())
+	w.LoseEntries(t)
+	newcomer := fresh(t, w, "d", Options{Settle: 2 * time.Second})
+	for range 2 {
+		_, err := newcomer.reg.Look(patient(t), newcomer.self)
+		require.ErrorIs(t, err, worker.ErrNoCluster)
+	}
+	require.Empty(t, entries(t, w))
+	require.NoError(t, first.report(true))
+	newcomer.look()
+	reported := make(chan error, 1)
+	w.Clock().OnSleep(func() {
+		select {
+		case reported <- second.report(true):
+		default:
+		}
+	})
+	err := newcomer.claimAsSeen()
+	w.Clock().OnSleep(nil)
+	require.NoError(t, err)
+	require.NotEmpty(t, reported, "the newcomer never waited")
+	require.NoError(t, <-reported)
+	require.Greater(t, newcomer.self.WorkerID, int64(1), "the survivors' are theirs")
+	again := down.again()
+	require.True(t, again.look().DataLost)
+	if newcomer.self.WorkerID == down.self.WorkerID { // it came back only after the newcomer had settled
+		require.ErrorIs(t, again.claimAsSeen(), worker.ErrHeld)
+	} else {
+		require.NoError(t, again.claimAsSeen())
+		require.Equal(t, down.self.WorkerID, again.self.WorkerID)
+	}
+	for _, d := range []*daemon{first, second, newcomer} {
+		require.NoError(t, d.report(true))
+		require.Equal(t, int64(1), d.self.Losses)
+		require.Equal(t, first.self.Cluster, d.self.Cluster)
+	}
+	require.Equal(t, []int64{0, 1}, []int64{first.self.WorkerID, second.self.WorkerID})
 }
 
 func testDataLostTaken(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{}).running()
 	w.Wipe(t)
+	w.Init(t, snowflake.DefaultLayout()) // which an operator must not
 	other := fresh(t, w, "b", Options{}).running()
 	require.Equal(t, int64(0), other.self.WorkerID)
 	err := d.report(true)
@@ -135,6 +183,7 @@ func testDataLostTaken(t *testing.T, w World) {
 func testDataLostRace(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{}).running()
 	w.Wipe(t)
+	w.Init(t, snowflake.DefaultLayout())
 	other := fresh(t, w, "b", Options{Settle: 2 * time.Second})
 	other.look()
 	reported := make(chan error, 1)
@@ -168,10 +217,10 @@ func testDataLostWhileDown(t *testing.T, w World) {
 	require.False(t, found.Known || found.Removed)
 	require.NoError(t, again.claimAsSeen())
 	require.Equal(t, int64(1), again.self.WorkerID)
-	require.NotEqual(t, d.self.Cluster, again.self.Cluster)
+	require.Equal(t, d.self.Cluster, again.self.Cluster)
 	require.NoError(t, again.report(true))
 
-	// The other's record is of the old cluster, and there is a root again.
+	// The other's record is of before the loss, and there is a root again.
 	another := process(t, w, worker.Record{Node: "other", Cluster: d.self.Cluster, WorkerID: 0}, Options{})
 	require.True(t, another.look().DataLost)
 	require.NoError(t, another.claimAsSeen())
@@ -183,6 +232,7 @@ func testDataLostWhileDownTaken(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.reg.Close())
 	w.Wipe(t)
+	w.Init(t, snowflake.DefaultLayout())
 	fresh(t, w, "b", Options{}).running()
 	again := d.again()
 	require.True(t, again.look().DataLost)
@@ -215,7 +265,11 @@ func testDataLostAll(t *testing.T, w World) {
 			defer survivors.Done()
 			return d.report(true)
 		}
-		if _, err := d.reg.Look(d.t.Context(), d.self); err != nil {
+		_, err := d.reg.Look(patient(d.t), d.self)
+		for errors.Is(err, worker.ErrNoCluster) {
+			_, err = d.reg.Look(patient(d.t), d.self)
+		}
+		if err != nil {
 			return err
 		}
 		return d.claimAsSeen()

@@ -10,11 +10,12 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// small has room for four workers.
-func small(t testing.TB) Options {
+// small makes a cluster that has room for four workers.
+func small(t testing.TB, w World) Options {
 	t.Helper()
 	layout, err := snowflake.ParseLayout("41+2+20", snowflake.DefaultEpoch)
 	require.NoError(t, err)
+	w.Init(t, layout)
 	return Options{Layout: layout}
 }
 
@@ -79,7 +80,7 @@ func testReleasedOwnerReturns(t *testing.T, w World) {
 }
 
 func testExhaustion(t *testing.T, w World) {
-	opts := small(t)
+	opts := small(t, w)
 	for i := range 4 {
 		require.Equal(t, int64(i), fresh(t, w, string(rune('a'+i)), opts).running().self.WorkerID)
 	}
@@ -93,7 +94,7 @@ func testExhaustion(t *testing.T, w World) {
 }
 
 func testExhaustionEnds(t *testing.T, w World) {
-	opts := small(t)
+	opts := small(t, w)
 	for i := range 4 {
 		require.NoError(t, fresh(t, w, string(rune('a'+i)), opts).running().reg.Close())
 	}
@@ -124,7 +125,7 @@ func testFull(t *testing.T, w World) {
 // The counter counts takeovers too: it is spent while worker IDs are free. They are
 // given out then, each after it has settled, and to one node.
 func testGaps(t *testing.T, w World) {
-	opts := small(t)
+	opts := small(t, w)
 	require.Equal(t, int64(0), fresh(t, w, "a", opts).running().self.WorkerID)
 	for i := range 4 {
 		d := fresh(t, w, "short-lived"+string(rune('a'+i)), opts).running()
@@ -154,9 +155,9 @@ func testGaps(t *testing.T, w World) {
 // Three conditions, and each alone is not enough: the owner allows it, nobody is
 // live, and the time is over.
 func testReclaim(t *testing.T, w World) {
-	opts := small(t)
+	opts := small(t, w)
 	opts.ReclaimAfter = w.Reclaim()
-	never := small(t)
+	never := small(t, w)
 	fresh(t, w, "never", never).running()
 	live := fresh(t, w, "live", opts).running()
 	gone := fresh(t, w, "gone", opts).running()

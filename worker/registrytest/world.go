@@ -32,8 +32,12 @@ type World interface {
 	LoseAnswer(t testing.TB, r worker.Registry, n int, done bool)
 	// Expire ends the session of r, which doesn't know of it.
 	Expire(t testing.TB, r worker.Registry, node string)
+	// Init makes the cluster, as an operator does.
+	Init(t testing.TB, layout snowflake.Layout)
 	// Wipe loses all data.
 	Wipe(t testing.TB)
+	// LoseEntries loses all entries while the cluster stands.
+	LoseEntries(t testing.TB)
 	// Plant makes an entry as though it had been there; Live is ignored.
 	Plant(t testing.TB, e worker.Entry)
 	// PlantLive makes p live for good.

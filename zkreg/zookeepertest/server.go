@@ -46,11 +46,12 @@ type Server struct {
 	roots     atomic.Int64 // Atomic: roots made
 }
 
-// Start returns a standalone server that runs for this test alone.
-func Start(t testing.TB) *Server {
+// Start returns a standalone server that runs for this test alone. lines are of its
+// configuration, in place of the usual ones.
+func Start(t testing.TB, lines ...string) *Server {
 	t.Helper()
 	skipInShort(t)
-	server, err := launch(nil)
+	server, err := launch(func(*Server) ([]string, error) { return lines, nil })
 	if err != nil {
 		t.Fatal(err)
 	}

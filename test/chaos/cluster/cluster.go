@@ -108,6 +108,9 @@ func Start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	if err := c.startServers(); err != nil {
 		return nil, err
 	}
+	if _, err := c.leafd("cluster", "init"); err != nil {
+		return nil, err
+	}
 	if err := c.makeSlots(); err != nil {
 		return nil, err
 	}

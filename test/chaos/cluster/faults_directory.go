@@ -258,16 +258,24 @@ func (c *Cluster) retire(x *slot) error {
 
 // releaseWorker runs leafd worker release for a daemon that was stopped.
 func (c *Cluster) releaseWorker(node string) error {
+	out, err := c.leafd("worker", "release", node, "--force")
+	if err == nil {
+		c.note("operator: %s", out)
+	}
+	return err
+}
+
+// leafd runs a command about the cluster, and returns what it printed.
+func (c *Cluster) leafd(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, c.cfg.Leafd, "worker", "release", node, "--force", "--zk", strings.Join(c.zk.Addrs(), ","))
+	cmd := exec.CommandContext(ctx, c.cfg.Leafd, append(args, "--zk", strings.Join(c.zk.Addrs(), ","))...)
 	cmd.Env = []string{"HOME=" + c.cfg.Dir}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("leafd worker release %s: %w: %s", node, err, out)
+		return "", fmt.Errorf("leafd %s: %w: %s", strings.Join(args, " "), err, out)
 	}
-	c.note("operator: %s", strings.TrimSpace(string(out)))
-	return nil
+	return strings.TrimSpace(string(out)), nil
 }
 
 // released has a new daemon in the place of one that was taken away; it gets the

@@ -78,7 +78,7 @@ func All() []Mutant {
 		{
 			Name: "settle", Guard: "zkreg.R1: a new worker ID under a young root settles first (zkreg/enroll.go)",
 			Seed: 1, Mix: "ZooKeeper emptied, a new daemon joins",
-			Edits: []Edit{{"zkreg/enroll.go", "left := min(c.cfg.Settle-age, c.cfg.Settle)", "left := min(c.cfg.Settle-age, 0)"}},
+			Edits: []Edit{{"zkreg/enroll.go", "left := min(c.settleTime()-age, c.settleTime())", "left := min(c.settleTime()-age, 0)"}},
 		},
 		{
 			Name: "max_id", Guard: "segment.S2: no range below what was seen (segment/tag.go)",

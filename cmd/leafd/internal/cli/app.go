@@ -63,7 +63,7 @@ Settings come from flags, else from LEAFD_ environment variables (--data-dir is
 LEAFD_DATA_DIR), else from the YAML file named by --config, else from defaults.
 
 Exit codes: 0 clean, 1 failure, 2 usage, 3 the clock was refused, 4 the identity is
-held by another process, 5 no worker ID left.`,
+another process's, or the root or data directory another cluster's, 5 no worker ID left.`,
 	})
 	root.SilenceErrors = true
 	root.SilenceUsage = true
@@ -74,7 +74,7 @@ held by another process, 5 no worker ID left.`,
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.serveCmd(), a.workerCmd(), a.clockCmd(), a.idCmd(), a.segmentCmd(), a.doctorCmd(), a.benchCmd(), a.configCmd(), a.versionCmd(), a.manCmd())
+	root.AddCommand(a.serveCmd(), a.clusterCmd(), a.workerCmd(), a.clockCmd(), a.idCmd(), a.segmentCmd(), a.doctorCmd(), a.benchCmd(), a.configCmd(), a.versionCmd(), a.manCmd())
 	return root
 }
 

@@ -25,6 +25,8 @@ func TestExitCodes(t *testing.T) {
 		{"usage", settings.Usagef("no"), 2},
 		{"clock", fmt.Errorf("start: %w", worker.ErrClockRefused), 3},
 		{"node held", fmt.Errorf("start: %w", worker.ErrHeld), 4},
+		{"another cluster's", fmt.Errorf("start: %w", worker.ErrForeign), 4},
+		{"no cluster", fmt.Errorf("start: %w", worker.ErrNoCluster), 1},
 		{"directory locked", fmt.Errorf("start: %w", worker.ErrLocked), 4},
 		{"stopped after it was fenced", fmt.Errorf("closing: %w", worker.ErrFenced), 4},
 		{"no number left", fmt.Errorf("start: %w", worker.ErrExhausted), 5},

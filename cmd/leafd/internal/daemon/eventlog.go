@@ -59,6 +59,8 @@ func (l *eventLog) registry(e worker.Event) {
 		l.log.Warn().Str("was", e.Text).Msg("the node has another name than the local record: it gets a worker ID of its own")
 	case worker.EventRemoved:
 		l.log.Warn().Str("was", e.Text).Msg("our entry is gone from ZooKeeper: a worker ID is claimed again")
+	case worker.EventNoCluster:
+		l.log.Warn().Err(e.Err).Msg("there is no cluster to join: waiting for it")
 	case worker.EventOffline:
 		l.alarms.Raise(alarm.RegistryUnreachable, "ZooKeeper can't be reached: starting from the local record", alarm.Err(e.Err))
 	case worker.EventConfirmed:

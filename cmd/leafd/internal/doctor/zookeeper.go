@@ -86,9 +86,8 @@ func (p *Patient) judgeNode(r *report, self worker.Record, found worker.Lookup) 
 	case found.Removed:
 		r.Warn(check, fmt.Sprintf("the entry of worker %d, node %q, was removed from ZooKeeper", self.WorkerID, p.Cfg.Node), "nothing, if that was meant: a start claims a worker ID again")
 	case found.DataLost:
-		r.Warn(check, fmt.Sprintf("ZooKeeper has another cluster than the record's %s: it lost its data, or --zk-root is another", self.Cluster), "see that --zk-root is right; a start puts the worker ID back")
-	case found.Cluster == "":
-		r.OK(check, "nothing is at %s yet: the first daemon makes it", p.Cfg.ZooKeeper.Root)
+		r.Warn(check, fmt.Sprintf("ZooKeeper has no cluster, or another one than the record's %s, or one that lost its entries: it lost its data, or --zk-root is another", self.Cluster),
+			"see that --zk-root is right; a start puts the worker ID back")
 	case !found.Known:
 		r.OK(check, "node %q is new to cluster %s", p.Cfg.Node, found.Cluster)
 	case ours && p.running():

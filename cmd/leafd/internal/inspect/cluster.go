@@ -29,7 +29,7 @@ var errNoZooKeeper = errors.New("no ZooKeeper: set --zk (or LEAFD_ZK, or zk in t
 
 // openDirectory opens the registry. It connects in the background: an ensemble that
 // can't be reached is an error of the first call.
-func (c Cluster) openDirectory() (worker.Directory, error) {
+func (c Cluster) openDirectory() (*zkreg.Directory, error) {
 	if len(c.Cfg.ZooKeeper.Servers) == 0 {
 		return nil, settings.AsUsage(errNoZooKeeper)
 	}
@@ -42,8 +42,33 @@ func (c Cluster) openDirectory() (worker.Directory, error) {
 	return directory, nil
 }
 
+// Init makes the cluster, and returns what stands then.
+func (c Cluster) Init(ctx context.Context) (result zkreg.InitResult, s zkreg.Status, err error) {
+	err = c.with(ctx, func(ctx context.Context, dir *zkreg.Directory) error {
+		if result, err = dir.Init(ctx); err != nil {
+			return err
+		}
+		s, err = dir.Status(ctx)
+		return err
+	})
+	return result, s, err
+}
+
+// Status returns what stands in the root, and below it.
+func (c Cluster) Status(ctx context.Context) (s zkreg.Status, err error) {
+	err = c.with(ctx, func(ctx context.Context, dir *zkreg.Directory) error {
+		s, err = dir.Status(ctx)
+		return err
+	})
+	return s, err
+}
+
 // WithDirectory calls fn with the registry, within the time-out.
-func (c Cluster) WithDirectory(ctx context.Context, fn func(ctx context.Context, dir worker.Directory) error) (err error) {
+func (c Cluster) WithDirectory(ctx context.Context, fn func(ctx context.Context, dir worker.Directory) error) error {
+	return c.with(ctx, func(ctx context.Context, dir *zkreg.Directory) error { return fn(ctx, dir) })
+}
+
+func (c Cluster) with(ctx context.Context, fn func(ctx context.Context, dir *zkreg.Directory) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	dir, err := c.openDirectory()

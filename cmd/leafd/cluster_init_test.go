@@ -1,0 +1,258 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/zkreg"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// Nobody but an operator makes a cluster: a daemon waits for it, says once what to type,
+// and ends with the same words. One that still waits when it is made joins it.
+func TestServeWithoutACluster(t *testing.T) {
+	t.Parallel()
+	c := unmade(t)
+	o := c.watch()
+	command := fmt.Sprintf("leafd cluster init --zk %s --zk-root %s", c.servers[0], c.root)
+	hasty := c.machine(append(frequent(), "--startup-timeout", "3s")...).start()
+	waiting := c.machine(frequent()...).start()
+	hasty.exits(cli.ExitFailure)
+	lines := strings.Split(strings.TrimSpace(hasty.Log()), "\n")
+	require.Contains(t, lines[len(lines)-1], command)
+	for _, l := range []*child{hasty, waiting} {
+		l.awaitLog("there is no cluster to join", command)
+		require.Equal(t, 1, l.Logged("there is no cluster to join"), "one line")
+		require.False(t, l.hasLogged("issuing snowflake IDs"))
+	}
+	require.Equal(t, "starting", waiting.mustGet("/readyz").code())
+	_, found, err := o.get(c.root)
+	require.NoError(t, err)
+	require.False(t, found, "nothing was made")
+	c.onMachine(newMachine(t), "cluster", "status").Failed(t, cli.ExitFailure, "nothing is at "+c.root, command)
+
+	c.init()
+	waiting.awaitStatus("/readyz", 200)
+	require.Zero(t, waiting.info().ID)
+	require.Equal(t, cli.ExitOK, waiting.stop())
+
+	// One that is told to stop while it waits does so.
+	stopped := unmade(t).machine(frequent()...).start()
+	stopped.awaitLog("there is no cluster to join")
+	require.Equal(t, cli.ExitOK, stopped.stop())
+}
+
+// What cluster init and cluster status print, and that the first changes a cluster once.
+func TestClusterInitAndStatus(t *testing.T) {
+	t.Parallel()
+	c := unmade(t)
+	o := c.watch()
+	m := newMachine(t)
+	out := c.onMachine(m, "cluster", "init").OK(t)
+	require.Contains(t, out, "Made cluster ")
+	require.Contains(t, out, fmt.Sprintf(" at %s: layout 41+10+12, epoch 1288834974657, worker IDs under %s/leaf_forever.", c.root, c.root))
+	before := o.everything()
+	again := c.onMachine(m, "cluster", "init").OK(t)
+	require.Contains(t, again, "Already there: cluster ")
+	require.Contains(t, again, "Nothing was changed.")
+	again = c.onMachine(m, "cluster", "init", "-o", "json").OK(t)
+	made := clitest.FromJSON[cli.InitJSON](t, again)
+	require.Equal(t, zkreg.InitStands, made.Result)
+	require.Contains(t, out, made.Cluster)
+	for _, tc := range []struct{ args, says []string }{
+		{[]string{"--layout", "41+5+5+12"}, []string{"41+10+12", "41+5+5+12"}},
+		{[]string{"--epoch", "1577836800000"}, []string{"1288834974657", "1577836800000"}},
+		{[]string{"--zk-forever-path", "/elsewhere"}, []string{c.root + "/leaf_forever", "/elsewhere"}},
+	} {
+		c.onMachine(m, append([]string{"cluster", "init"}, tc.args...)...).Failed(t, cli.ExitFailure, tc.says...)
+	}
+	require.Equal(t, before, o.everything())
+	leafd(t, "cluster", "init").Failed(t, cli.ExitUsage, "no ZooKeeper")
+	leafd(t, "cluster", "status", "--zk", "127.0.0.1:1", "-o", "yaml").Failed(t, cli.ExitUsage, "--output")
+
+	l := c.machine().ready()
+	text := c.onMachine(m, "cluster", "status").OK(t)
+	for name, value := range map[string]string{
+		"root": c.root, "cluster": made.Cluster, "layout": "41+10+12, epoch 1288834974657", "worker IDs under": c.root + "/leaf_forever",
+		"that znode": "the one recorded", "worker IDs": "1", "live daemons": "1", "losses": "0", "floor": "-", "longest lease": "168h",
+	} {
+		require.Equal(t, value, field(t, text, name), name)
+	}
+	got := clitest.FromJSON[cli.ClusterJSON](t, c.onMachine(m, "cluster", "status", "-o", "json").OK(t))
+	require.Equal(t, cli.ClusterJSON{
+		Root: c.root, Cluster: made.Cluster, Layout: "41+10+12", Epoch: 1288834974657, Forever: c.root + "/leaf_forever",
+		ParentCzxid: o.must(o.forever).created, Parent: zkreg.ParentRecorded, LongestLeaseMS: 604800000, Entries: 1, Live: 1,
+	}, got)
+	require.Equal(t, cli.ExitOK, l.stop())
+}
+
+// initWrites is how many writes it takes to make a cluster: root, parent of the entries,
+// the root with that recorded, and the parent of the live set.
+const initWrites = 4
+
+// cluster init is cut off at each of its writes, before ZooKeeper has it and after: run
+// again it finishes what was begun.
+func TestClusterInitCutShort(t *testing.T) {
+	t.Parallel()
+	for write := 1; write <= initWrites; write++ {
+		for name, what := range map[string]fault{"request": requestLost, "answer": answerLost} {
+			c := unmade(t)
+			k := newLink(t, c.servers[0], write, func() fault { return what })
+			through := &cluster{t: t, servers: []string{k.addr()}, root: c.root}
+			cut := through.onMachine(newMachine(t), "cluster", "init", "--timeout", "10s")
+			k.happened()
+			if cut.Code != cli.ExitOK {
+				require.Equal(t, cli.ExitFailure, cut.Code, "%d %s: %s", write, name, cut.Stderr)
+			}
+			c.init()
+			got := clitest.FromJSON[cli.ClusterJSON](t, c.onMachine(newMachine(t), "cluster", "status", "-o", "json").OK(t))
+			require.Equal(t, zkreg.ParentRecorded, got.Parent, "%d %s", write, name)
+			require.Zero(t, got.Losses)
+		}
+	}
+}
+
+// ZooKeeper is emptied, and grants long sessions: a new node is there first, and one of
+// the survivors comes back late, by its session. It finds its worker ID, which the new
+// node was given meanwhile, unused. (The new node made the cluster itself, settled for the
+// session time-out that it had asked for, and issued the survivor's IDs.)
+func TestNewcomerBeforeTheSurvivors(t *testing.T) {
+	underLoad(t)
+	const granted = 12 * time.Second
+	s := zookeepertest.Start(t, fmt.Sprintf("minSessionTimeout=%d", granted.Milliseconds()))
+	c := onServers(t, "/leaf", s.Addr())
+	early, late := zookeepertest.NewProxy(t, s.Addr()), zookeepertest.NewProxy(t, s.Addr())
+	machines := []*machine{c.behind(early, brisk()...), c.behind(late, brisk()...)}
+	survivors := []*child{machines[0].ready(), machines[1].ready()}
+	workerIDs := workerIDsOf(t, survivors...)
+	was := c.tree(s).cluster()
+	tr := newTraffic(t, survivors...)
+	tr.flows()
+	early.Down(t)
+	late.Down(t)
+	s.Wipe(t)
+	newcomer := c.host(append(brisk(), "--startup-timeout", "2m")...)
+	newcomer.settle = 0 // the default
+	fresh := newcomer.start()
+	fresh.awaitLog("there is no cluster to join", "leafd cluster init --zk "+s.Addr()+" --zk-root /leaf")
+
+	early.Up(t)
+	survivors[0].awaitAlarm(codeDataLost, 1)
+	look := c.tree(s)
+	require.Equal(t, was, look.cluster())
+	var claim zentry
+	require.Eventually(t, func() bool {
+		list := look.entries(newcomer.addr)
+		if len(list) == 1 {
+			claim = list[0]
+		}
+		return len(list) == 1
+	}, eventually, tick, "the new node's claim")
+	require.Contains(t, []int64{0, 1}, claim.Number, "it was given a survivor's worker ID")
+	require.Equal(t, "claiming", claim.State)
+	newcomer.passes(granted + 2*time.Second) // by a session of 2 s it would have settled
+	require.Equal(t, "starting", fresh.mustGet("/api/snowflake/get/a").code())
+	tr.flows()
+	late.Up(t)
+	survivors[1].awaitAlarm(codeDataLost, 1)
+	fresh.awaitStatus("/readyz", 200)
+	workerIDs[fresh] = fresh.info().ID
+	require.Greater(t, workerIDs[fresh], int64(1))
+	workerIDsOf(t, fresh, survivors[0], survivors[1])
+	later := newTraffic(t, fresh)
+	later.flows()
+	tr.flows()
+	requireDistinct(t, slices.Concat(tr.unharmed(workerIDs), later.unharmed(workerIDs)))
+	requirePutBack(t, look, was, 1, append(machines, newcomer)...)
+	for _, l := range append(survivors, fresh) {
+		require.Zero(t, l.raised()[codeFenced])
+		require.Equal(t, cli.ExitOK, l.stop())
+	}
+}
+
+// The parent of the worker IDs is removed while the root stands. The running daemons put
+// it and their worker IDs back, and nobody is fenced; a new node waits for them.
+func TestEntriesRemovedUnderLoad(t *testing.T) {
+	underLoad(t)
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), s.Addr())
+	machines := []*machine{c.host(brisk()...), c.host(brisk()...)}
+	daemons := []*child{machines[0].ready(), machines[1].ready()}
+	workerIDs := workerIDsOf(t, daemons...)
+	look := c.tree(s)
+	was := look.cluster()
+	tr := newTraffic(t, daemons...)
+	for n := range 2 {
+		tr.flows()
+		for _, l := range daemons { // none of them may report while its entry alone is gone
+			l.signal(syscall.SIGSTOP)
+		}
+		look.removeAll(c.root + "/leaf_forever")
+		if n == 1 { // somebody makes it again, by hand
+			look.create(c.root+"/leaf_forever", nil, 0)
+		}
+		newcomer := c.host(brisk()...)
+		newcomer.settle = 5 * time.Second
+		fresh := newcomer.start()
+		fresh.awaitLog("there is no cluster to join", "the root "+c.root+" stands", was)
+		status := c.onMachine(newcomer, "cluster", "status").OK(t)
+		require.Contains(t, field(t, status, "that znode"), map[int]string{0: "ABSENT", 1: "ANOTHER ONE"}[n])
+		require.Equal(t, "starting", fresh.mustGet("/api/snowflake/get/a").code())
+		for _, l := range daemons {
+			l.signal(syscall.SIGCONT)
+		}
+		for i, l := range daemons {
+			l.awaitAlarm(codeDataLost, n+1)
+			look.settled(machines[i], l)
+		}
+		requirePutBack(t, look, was, int64(n+1), machines...)
+		fresh.awaitStatus("/readyz", 200)
+		workerIDs[fresh] = fresh.info().ID
+		workerIDsOf(t, append(daemons, fresh)...)
+		later := newTraffic(t, fresh)
+		later.flows()
+		requireDistinct(t, later.unharmed(workerIDs))
+		status = c.onMachine(newcomer, "cluster", "status").OK(t)
+		require.Equal(t, "the one recorded", field(t, status, "that znode"))
+		require.Equal(t, fmt.Sprint(n+1), field(t, status, "losses"))
+		require.Equal(t, cli.ExitOK, fresh.stop())
+	}
+	tr.flows()
+	tr.unharmed(workerIDs)
+	for _, l := range daemons {
+		require.Zero(t, l.raised()[codeFenced])
+		require.Equal(t, cli.ExitOK, l.stop())
+	}
+}
+
+// One host forgets --zk-forever-path: it is refused, where it gave out the worker IDs of
+// the others again, under a parent of its own.
+func TestForeverPathForgotten(t *testing.T) {
+	t.Parallel()
+	c := unmade(t)
+	o := c.watch()
+	o.forever = c.root + "-java/forever"
+	elsewhere := []string{"--zk-forever-path", o.forever}
+	c.init(elsewhere...)
+	first := c.machine(append(frequent(), elsewhere...)...).ready()
+	before := o.entries()
+	for name, args := range map[string][]string{"forgotten": nil, "mistyped": {"--zk-forever-path", o.forever + "s"}} {
+		l := c.machine(append(frequent(), args...)...).start()
+		l.exits(cli.ExitHeld, name)
+		require.Contains(t, l.Log(), o.forever, name)
+		require.Contains(t, l.Log(), append(args, "", c.root+"/leaf_forever")[1], name)
+		require.NotContains(t, l.Log(), "issuing snowflake IDs", name)
+	}
+	require.Equal(t, before, o.entries())
+	require.Equal(t, []string{first.addr}, o.live())
+	require.Contains(t, c.onMachine(newMachine(t), "cluster", "status").OK(t), o.forever, "it shows where they are, without being told")
+	require.Equal(t, cli.ExitOK, first.stop())
+}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/zkreg"
+)
+
+func (a *app) clusterCmd() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "cluster",
+		Short: "Make a cluster in ZooKeeper, and show what stands there",
+		Long: `Make a cluster in ZooKeeper, once and before its first daemon starts, and show what stands
+there. --zk and --zk-root name it.
+
+Only leafd cluster init makes one: an ensemble without data may be a new one, or one that
+lost everything, and that a person has to know. After a loss the daemons of the cluster put
+it back by themselves.`,
+	}, a.clusterInitCmd(), a.clusterStatusCmd())
+}
+
+// ClusterJSON is what stands in a root, for programs.
+type ClusterJSON struct {
+	Root           string            `json:"root"`
+	Cluster        string            `json:"cluster"`
+	Layout         string            `json:"layout"`
+	Epoch          clock.Millis      `json:"epoch"`
+	Forever        string            `json:"forever"`
+	ParentCzxid    int64             `json:"parent_czxid"`
+	Parent         zkreg.ParentState `json:"parent"`
+	LongestLeaseMS int64             `json:"longest_lease_ms"`
+	Losses         int64             `json:"losses"`
+	Floor          clock.Millis      `json:"floor"`
+	Entries        int               `json:"entries"`
+	Live           int               `json:"live"`
+}
+
+// clusterFields documents ClusterJSON in the help.
+const clusterFields = `root, cluster (its UUID), layout, epoch, forever (the znode of the worker IDs), parent_czxid
+(the transaction that made it, as the root has recorded it), parent (recorded, not_recorded,
+absent, or other: removed and made again), longest_lease_ms, losses (how often the worker IDs
+were lost and put back), floor (milliseconds since 1970, 0 for none), entries, live`
+
+func clusterJSON(cfg settings.Config, s zkreg.Status) ClusterJSON {
+	return ClusterJSON{
+		Root: cfg.ZooKeeper.Root, Cluster: s.Cluster, Layout: s.Layout, Epoch: s.Epoch, Forever: s.Forever, ParentCzxid: s.ParentCzxid, Parent: s.Parent,
+		LongestLeaseMS: s.LongestLease.Milliseconds(), Losses: s.Losses, Floor: s.Floor, Entries: s.Entries, Live: s.Live,
+	}
+}
+
+// parentWords is a parent's state for people.
+func parentWords(s zkreg.Status) string {
+	switch s.Parent {
+	case zkreg.ParentRecorded:
+		return "the one recorded"
+	case zkreg.ParentUnrecorded:
+		return "not recorded yet: leafd cluster init records it, or a daemon's start"
+	case zkreg.ParentAbsent:
+		return "ABSENT: no new worker ID is given out until a daemon of this cluster has put its own back"
+	default:
+		return fmt.Sprintf("ANOTHER ONE than the recorded, %#x: no new worker ID is given out until a daemon of this cluster has put its own back", s.ParentCzxid)
+	}
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/zkreg"
+)
+
+func (a *app) clusterInitCmd() *cobra.Command {
+	var output string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Make the cluster, once, before its first daemon starts",
+		Long: `Make the cluster under --zk-root: the root, which records --layout, --epoch and where the
+worker IDs are (--zk-forever-path), and the znodes above and below it. Run it once, with the
+settings that the daemons will have, then start these.
+
+Run again it finishes what was cut short, and changes nothing about a cluster that stands;
+one of other settings is an error. What a former release of leafd made is completed.
+
+Don't run it after ZooKeeper has lost its data, unless no daemon of the cluster is left: the
+daemons put their cluster back by themselves, and take another one for a stranger's.
+
+-o json prints one object: result (made, finished or already_there), and as leafd cluster
+status ` + clusterFields + `.`,
+		Example: "  leafd cluster init --zk 10.0.0.1:2181\n  leafd cluster init --zk 10.0.0.1:2181 --zk-root /orders --layout 41+5+5+12",
+		Args:    cobra.NoArgs,
+	}
+	registryFlags(cmd, &timeout)
+	outputFlag(cmd, &output, outputText, outputJSON)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := a.loadCluster(cmd, timeout, output)
+		if err != nil {
+			return err
+		}
+		result, s, err := a.cluster(cfg, timeout).Init(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if output == outputJSON {
+			return printJSON(a.Stdout, InitJSON{Result: result, ClusterJSON: clusterJSON(cfg, s)})
+		}
+		_, err = fmt.Fprintln(a.Stdout, oneLine(initSentence(cfg, result, s)))
+		return printed(err)
+	}
+	return cmd
+}
+
+// InitJSON is what cluster init did, for programs.
+type InitJSON struct {
+	Result zkreg.InitResult `json:"result"`
+	ClusterJSON
+}
+
+func initSentence(cfg settings.Config, result zkreg.InitResult, s zkreg.Status) string {
+	what := fmt.Sprintf("cluster %s at %s: layout %s, epoch %d, worker IDs under %s.", s.Cluster, cfg.ZooKeeper.Root, s.Layout, s.Epoch, s.Forever)
+	switch result {
+	case zkreg.InitMade:
+		return "Made " + what
+	case zkreg.InitFinished:
+		return "Completed " + what + " It was begun before, or made by a former release."
+	default:
+		return "Already there: " + what + " Nothing was changed."
+	}
+}

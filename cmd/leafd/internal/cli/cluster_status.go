@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/zkreg"
+)
+
+func (a *app) clusterStatusCmd() *cobra.Command {
+	var output string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show what stands in the root, and whether the worker IDs are the ones it knows",
+		Long: `Show what stands in the cluster's root: its UUID, layout and epoch, where the worker IDs are
+and whether that znode is the one that the root has recorded, how many worker IDs have an
+entry there, and how many daemons are live. It changes nothing.
+
+-o json prints one object with the fields
+` + clusterFields + `.`,
+		Example: "  leafd cluster status --zk 10.0.0.1:2181",
+		Args:    cobra.NoArgs,
+	}
+	registryFlags(cmd, &timeout)
+	outputFlag(cmd, &output, outputText, outputJSON)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := a.loadCluster(cmd, timeout, output)
+		if err != nil {
+			return err
+		}
+		s, err := a.cluster(cfg, timeout).Status(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if output == outputJSON {
+			return printJSON(a.Stdout, clusterJSON(cfg, s))
+		}
+		return printCluster(a.Stdout, cfg, s)
+	}
+	return cmd
+}
+
+func printCluster(w io.Writer, cfg settings.Config, s zkreg.Status) error {
+	return printTable(w, [][]string{
+		{"FIELD", "VALUE"},
+		{"root", cfg.ZooKeeper.Root},
+		{"cluster", s.Cluster},
+		{"layout", fmt.Sprintf("%s, epoch %d", s.Layout, s.Epoch)},
+		{"worker IDs under", s.Forever},
+		{"that znode", parentWords(s)},
+		{"worker IDs", Decimal(int64(s.Entries))},
+		{"live daemons", Decimal(int64(s.Live))},
+		{"losses", Decimal(s.Losses)},
+		{"floor", formatTime(s.Floor)},
+		{"longest lease", settings.Short(s.LongestLease)},
+	})
+}

@@ -1,0 +1,260 @@
+package zkreg
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zksession"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// rootOf reads the root of cfg as it stands.
+func rootOf(t testing.TB, conn *zk.Conn, cfg Config) map[string]any {
+	t.Helper()
+	data, _, err := conn.Get(cfg.Root)
+	require.NoError(t, err)
+	var fields map[string]any
+	require.NoError(t, json.Unmarshal(data, &fields))
+	return fields
+}
+
+func statusOf(t testing.TB, cfg Config) Status {
+	t.Helper()
+	s, err := directory(t, cfg).Status(bounded(t, patience))
+	require.NoError(t, err)
+	return s
+}
+
+// Whoever makes it, and however many at once: there is one cluster.
+func TestInitMakesOneCluster(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	conn := server.Conn(t)
+	cfg := daemonConfig(server, server.NewRoot(t)+"/deep/leaf", "")
+	_, err := directory(t, cfg).Status(bounded(t, patience))
+	require.ErrorIs(t, err, worker.ErrNoCluster)
+	require.ErrorContains(t, err, "leafd cluster init --zk "+server.Addr()+" --zk-root "+cfg.Root)
+	const n = 8
+	results, errs := make([]InitResult, n), make([]error, n)
+	var group sync.WaitGroup
+	for i := range n {
+		d := directory(t, cfg)
+		group.Go(func() { results[i], errs[i] = d.Init(bounded(t, patience)) })
+	}
+	group.Wait()
+	made := 0
+	for i, result := range results {
+		require.NoError(t, errs[i])
+		if result == InitMade {
+			made++
+		}
+	}
+	require.Equal(t, 1, made, "%v", results)
+	s := statusOf(t, cfg)
+	require.Equal(t, ParentRecorded, s.Parent)
+	require.Positive(t, s.ParentCzxid)
+	require.Equal(t, Status{
+		Cluster: s.Cluster, Layout: "41+10+12", Epoch: snowflake.DefaultEpoch, Forever: cfg.Root + "/leaf_forever",
+		ParentCzxid: s.ParentCzxid, Parent: ParentRecorded, LongestLease: 168 * time.Hour,
+	}, s)
+
+	before := stats(t, conn, cfg.Root)
+	require.Len(t, before, 3)
+	require.Equal(t, InitStands, initCluster(t, cfg))
+	require.Equal(t, before, stats(t, conn, cfg.Root), "nothing was changed")
+
+	// Other settings are an error that names both values.
+	other, epoch, elsewhere := cfg, cfg, cfg
+	other.Layout, err = snowflake.ParseLayout("41+5+5+12", snowflake.DefaultEpoch)
+	require.NoError(t, err)
+	epoch.Layout.Epoch = 1577836800000
+	elsewhere.ForeverPath = cfg.Root + "-java/forever"
+	for _, tt := range []struct {
+		cfg  Config
+		says []string
+	}{
+		{other, []string{"41+10+12", "41+5+5+12"}},
+		{epoch, []string{"1288834974657", "1577836800000"}},
+		{elsewhere, []string{cfg.Root + "/leaf_forever", elsewhere.ForeverPath}},
+	} {
+		_, err := directory(t, tt.cfg).Init(bounded(t, patience))
+		for _, says := range tt.says {
+			require.ErrorContains(t, err, says)
+		}
+		require.NotErrorIs(t, err, worker.ErrForeign, "a failure of the command, not a stranger's daemon")
+	}
+	require.Equal(t, before, stats(t, conn, cfg.Root))
+	_, err = directory(t, Config{Servers: cfg.Servers, Clock: cfg.Clock}).Init(bounded(t, patience))
+	require.ErrorContains(t, err, "layout")
+}
+
+// What an Init that was cut short, or a former release, has left is completed: by Init, or
+// by a daemon where there is a parent. What is not known of the root stays.
+func TestRootIsCompleted(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	conn := server.Conn(t)
+	const former = `{"cluster":"c","epoch":1288834974657,"layout":"41+10+12","note":"kept"}`
+	for _, tt := range []struct {
+		name          string
+		parent, byOne bool // byOne: a daemon completes it
+	}{
+		{"by init", true, false},
+		{"by init, without a parent", false, false},
+		{"by a daemon", true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := daemonConfig(server, server.NewRoot(t)+"/leaf", "a")
+			put(t, conn, cfg.Root, []byte(former))
+			forever := cfg.Root + "/leaf_forever"
+			r := openRegistry(t, cfg)
+			if tt.parent {
+				ensurePath(t, conn, forever)
+				require.Equal(t, ParentUnrecorded, statusOf(t, cfg).Parent)
+			} else {
+				_, err := r.Look(bounded(t, patience), fresh(r))
+				require.ErrorIs(t, err, worker.ErrNoCluster)
+				require.ErrorContains(t, err, "leafd cluster init")
+				require.Equal(t, ParentAbsent, statusOf(t, cfg).Parent)
+			}
+			_, before, err := conn.Get(cfg.Root)
+			require.NoError(t, err)
+			if tt.byOne {
+				claim1(t, r, fresh(r))
+			} else {
+				require.Equal(t, InitFinished, initCluster(t, cfg))
+			}
+			_, parent, err := conn.Exists(forever)
+			require.NoError(t, err)
+			require.Equal(t, map[string]any{
+				"cluster": "c", "epoch": 1288834974657., "layout": "41+10+12", "forever": forever, "parent_czxid": float64(parent.Czxid),
+				"longest_lease": 604800000., "losses": 0., "floor": 0., "note": "kept",
+			}, rootOf(t, conn, cfg))
+			_, after, err := conn.Get(cfg.Root)
+			require.NoError(t, err)
+			require.Equal(t, before.Version+1, after.Version, "one write")
+			require.Equal(t, InitStands, initCluster(t, cfg))
+			_, rec := claimed(t, cfg2(cfg, "b"))
+			require.Equal(t, "c", rec.Cluster)
+		})
+	}
+}
+
+// A parent that was removed, or made again by somebody else, is taken by who belongs to the
+// cluster, and the root then says so; Init leaves it alone.
+func TestParentLost(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	conn := server.Conn(t)
+	for name, again := range map[string]bool{"removed": false, "removed and made again": true} {
+		t.Run(name, func(t *testing.T) {
+			cfg := daemonConfig(server, madeRoot(t, server), "a")
+			r, rec := claimed(t, cfg)
+			require.NoError(t, removeAll(conn, r.forever))
+			state := ParentAbsent
+			if again {
+				ensurePath(t, conn, r.forever)
+				state = ParentOther
+			}
+			require.Equal(t, InitStands, initCluster(t, cfg))
+			require.Equal(t, state, statusOf(t, cfg).Parent)
+			newcomer := openRegistry(t, cfg2(cfg, "b"))
+			_, err := newcomer.Look(bounded(t, patience), fresh(newcomer))
+			require.ErrorIs(t, err, worker.ErrNoCluster)
+			require.ErrorContains(t, err, r.forever)
+			require.ErrorContains(t, err, rec.Cluster)
+
+			rec = report(t, r, rec)
+			require.Equal(t, int64(1), rec.Losses)
+			s := statusOf(t, cfg)
+			require.Equal(t, ParentRecorded, s.Parent)
+			require.Equal(t, int64(1), s.Losses)
+			require.Equal(t, []int{1, 1}, []int{s.Entries, s.Live})
+			require.NotEqual(t, rec.WorkerID, claim1(t, newcomer, fresh(newcomer)).WorkerID)
+		})
+	}
+}
+
+// A claim that is under way while the parent goes, and is made again by a survivor that
+// has not recorded it yet, ends under none of the two: the root looks as old as it was.
+func TestParentReplacedDuringAClaim(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	conn := server.Conn(t)
+	cfg := daemonConfig(server, madeRoot(t, server), "a")
+	_, rec := claimed(t, cfg)
+	newcomer := openRegistry(t, cfg2(cfg, "b"))
+	self := fresh(newcomer)
+	_, err := newcomer.Look(bounded(t, patience), self)
+	require.NoError(t, err)
+	before(newcomer, 1, func() {
+		require.NoError(t, removeAll(conn, newcomer.forever))
+		ensurePath(t, conn, newcomer.forever)
+	})
+	_, err = newcomer.Claim(bounded(t, patience), self)
+	require.ErrorIs(t, err, worker.ErrNoCluster)
+	for _, e := range list1(t, cfg) {
+		require.Equal(t, worker.StateClaiming, e.State, "worker %d, which %s has", e.WorkerID, rec.Owner)
+	}
+}
+
+// A root is old once every session that the server grants may have ended, however short
+// the one asked for.
+func TestSettlesForTheGrantedSession(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	cfg := daemonConfig(server, madeRoot(t, server), "a")
+	cfg.SessionTimeout, cfg.Settle = 100*time.Millisecond, 0
+	events := make(chan zksession.Event, 1000)
+	cfg.Notify = func(e zksession.Event) { events <- e }
+	r := openRegistry(t, cfg)
+	self := fresh(r)
+	_, err := r.Look(bounded(t, patience), self)
+	require.NoError(t, err)
+	granted := r.session.Timeout()
+	require.Greater(t, granted, cfg.SessionTimeout)
+	require.Equal(t, granted+settleBeyondSession, r.settleTime())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.Claim(ctx, self)
+		ended <- err
+	}()
+	require.Eventually(t, func() bool {
+		select {
+		case e := <-events:
+			return e.Kind == EventSettling
+		default:
+			return false
+		}
+	}, patience, time.Millisecond)
+	cancel()
+	require.Error(t, <-ended)
+}
+
+// Nothing of a cluster is made by a daemon that has no record of one, whatever it calls.
+func TestNewcomerMakesNothing(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	conn := server.Conn(t)
+	cfg := daemonConfig(server, madeRoot(t, server), "a")
+	r := openRegistry(t, cfg)
+	self := fresh(r)
+	_, err := r.Look(bounded(t, patience), self)
+	require.NoError(t, err)
+	require.NoError(t, removeAll(conn, cfg.Root)) // between Look and Claim
+	_, err = r.Claim(bounded(t, patience), self)
+	require.ErrorIs(t, err, worker.ErrNoCluster)
+	found, _, err := conn.Exists(cfg.Root)
+	require.NoError(t, err)
+	require.False(t, found)
+}
