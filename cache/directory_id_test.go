@@ -1,6 +1,8 @@
 package cache_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -63,4 +65,30 @@ func TestPeekReadsWhileADaemonRuns(t *testing.T) {
 	require.NoError(t, os.Mkdir(c.Path(), 0o700))
 	_, err = cache.Peek(dir)
 	require.ErrorIs(t, err, worker.ErrDamaged)
+}
+
+// TestPeekWhileTheFileChanges: daemons that start put a new file in the place of the old
+// one, and every look finds a whole record all the same.
+func TestPeekWhileTheFileChanges(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "worker.json")
+	raw, err := cache.Encode(cachetest.Example(start))
+	require.NoError(t, err)
+	for _, name := range []string{path, path + ".0", path + ".1"} {
+		require.NoError(t, os.WriteFile(name, raw, 0o600))
+	}
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		for i := 0; i < 20000 && err == nil; i++ {
+			err = errors.Join(os.Link(fmt.Sprint(path, ".", i%2), path+".new"), os.Rename(path+".new", path))
+		}
+		done <- err
+	}()
+	for len(done) == 0 {
+		got, err := cache.Peek(dir)
+		require.NoError(t, err)
+		require.Equal(t, cachetest.Example(start), got)
+	}
+	require.NoError(t, <-done)
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -60,6 +62,34 @@ func (c *Cluster) directoryLost(f nemesis.Fault) (undo, error) {
 		return s.startUp, nil
 	}
 	return s.startUp, s.aside()
+}
+
+// damageRecord damages a slot of the record of a daemon that is down: of the older one the
+// beginning is overwritten by a save that was cut short, or the newer one is lost.
+func (s *slot) damageRecord(cutShort bool) error {
+	path := filepath.Join(s.dir, "worker.json")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	found := regexp.MustCompile(`"sequence": (\d+)`).FindAllSubmatchIndex(raw, -1)
+	if len(found) != 2 {
+		return nil // killed in a save
+	}
+	number := func(slot []int) int {
+		n, _ := strconv.Atoi(string(raw[slot[2]:slot[3]])) // digits
+		return n
+	}
+	older, newer := found[0], found[1]
+	if number(older) > number(newer) {
+		older, newer = newer, older
+	}
+	if cutShort {
+		copy(raw[older[2]:], strconv.Itoa(number(newer)+1))
+	} else {
+		clear(raw[newer[0]:newer[1]])
+	}
+	return os.WriteFile(path, raw, 0o600) //nolint:gosec // the directory is of this run
 }
 
 // extra sets the extra daemon up as a machine of its own, named node, without a

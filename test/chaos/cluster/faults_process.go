@@ -56,7 +56,8 @@ func (c *Cluster) frozen(f nemesis.Fault) (undo, error) {
 
 // rolledBack sets the clock back while the daemon is down: into the time that it
 // issued for, and not below what it reported last, where the ceiling is the only
-// guard. ZooKeeper, which would cost the start some time, is out of reach mostly.
+// guard. ZooKeeper, which would cost the start some time, is out of reach mostly. As a power
+// cut may do, it damages the record at times.
 func (c *Cluster) rolledBack(f nemesis.Fault) (undo, error) {
 	s := c.slots[f.Daemon]
 	heal := func() error { return nil }
@@ -71,6 +72,12 @@ func (c *Cluster) rolledBack(f nemesis.Fault) (undo, error) {
 		return nil, err
 	}
 	s.idle()
+	if f.Dice[2] < 0.7 {
+		if err := s.damageRecord(f.Dice[2] < 0.4); err != nil {
+			return s.startUp, err
+		}
+		c.note("%s: a slot of its record is damaged", s.name)
+	}
 	c.step(s.host, s.host.offset-between(age*6/10, age, f.Dice[0]))
 	if err := s.startUp(); err != nil {
 		return nil, err

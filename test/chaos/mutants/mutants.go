@@ -34,6 +34,21 @@ func All() []Mutant {
 			},
 		},
 		{
+			Name: "slot checksum", Guard: "cache.F3: a slot counts only as a whole, under its checksum (cache/codec.go)",
+			Seed: 1, Mix: "kill -9, clock back, restart",
+			Edits: []Edit{{"cache/codec.go", " || !bytes.Equal(part, frame(s.Sequence, s.Record)) {", " {"}},
+		},
+		{
+			Name: "newer slot", Guard: "cache.F3: of two slots the one with the greater sequence number counts (cache/codec.go)",
+			Seed: 1, Mix: "kill -9, clock back, restart",
+			Edits: []Edit{{"cache/codec.go", "if intact++; s.Sequence >= newest.Sequence {", "if intact++; intact == 1 || s.Sequence < newest.Sequence {"}},
+		},
+		{
+			Name: "damaged slot", Guard: "worker.W2: with one slot alone a start begins a ceiling lead later (worker/start.go)",
+			Seed: 1, Mix: "kill -9, clock back, restart",
+			Edits: []Edit{{"worker/start.go", "	if r.MaybeStale { // worker.W2", "	if r.MaybeStale && r.Ceiling < 0 {"}},
+		},
+		{
 			Name: "floor", Guard: "snowflake.G2: a generator begins above the ceiling of the life before (cmd/leafd/internal/daemon/daemon.go)",
 			Seed: 1, Mix: "clock back at the end of a start",
 			Edits: []Edit{{"cmd/leafd/internal/daemon/daemon.go", "Floor: w.Floor(), Jitter:", "Floor: 0, Jitter:"}},
