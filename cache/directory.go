@@ -143,14 +143,14 @@ func (f *directory) readRecord() ([]byte, error) {
 	if err != nil {
 		return nil, failed(path, "look at the record", err)
 	}
-	// Not blocking: it may have become a FIFO since.
+	// Not blocking: it may have become a FIFO since, or another daemon's new file.
 	file, err := f.root.OpenFile(recordName, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, failed(path, "open the record", err)
 	}
 	defer func() { _ = file.Close() }() // read only
-	if now, err := file.Stat(); err != nil || !os.SameFile(st, now) {
-		return nil, fmt.Errorf("cache: %s: %w", path, damaged("it was replaced while it was opened (%v)", err))
+	if now, err := file.Stat(); err != nil || !now.Mode().IsRegular() {
+		return nil, fmt.Errorf("cache: %s: %w", path, damaged("it is no regular file any more (%v)", err))
 	}
 	raw, err := io.ReadAll(io.LimitReader(file, MaxRecordBytes+1))
 	if err != nil {

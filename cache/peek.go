@@ -10,7 +10,8 @@ import (
 )
 
 // Peek returns the record in the data directory dir without taking its lock, so also
-// while a daemon runs: a look, nothing to build an identity on. It writes nothing.
+// while a daemon runs: a look, nothing to build an identity on, and MaybeStale where a slot
+// is being written right now. It writes nothing.
 // worker.ErrNoRecord where there is none, worker.ErrDamaged (worker.ErrLost too where
 // one is missing), ErrNewer.
 func Peek(dir string) (worker.Record, error) {
@@ -22,13 +23,6 @@ func Peek(dir string) (worker.Record, error) {
 		return worker.Record{}, failed(dir, "open the data directory", err)
 	}
 	defer func() { _ = root.Close() }() // read only
-	d := directory{path: dir, root: root}
-	var found content
-	for range 3 { // a slot that is being written right now looks damaged
-		found, err = d.read()
-		if !found.record.MaybeStale && !errors.Is(err, worker.ErrDamaged) {
-			break
-		}
-	}
+	found, err := (&directory{path: dir, root: root}).read()
 	return found.record, err
 }
