@@ -75,6 +75,12 @@ func TestClusterInitAndStatus(t *testing.T) {
 		c.onMachine(m, append([]string{"cluster", "init"}, tc.args...)...).Failed(t, cli.ExitFailure, tc.says...)
 	}
 	require.Equal(t, before, o.everything())
+	former := unmade(t)
+	look := former.watch()
+	look.create(former.root, `{"cluster":"c1","epoch":1288834974657,"layout":"41+10+12"}`, 0)
+	look.create(look.forever, "", 0)
+	require.Contains(t, former.onMachine(m, "cluster", "init").OK(t), "Completed cluster c1 at "+former.root)
+	require.Contains(t, look.must(former.root).text, fmt.Sprintf(`"forever":%q,"parent_czxid":%d`, look.forever, look.must(look.forever).created))
 	leafd(t, "cluster", "init").Failed(t, cli.ExitUsage, "no ZooKeeper")
 	leafd(t, "cluster", "status", "--zk", "127.0.0.1:1", "-o", "yaml").Failed(t, cli.ExitUsage, "--output")
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -156,9 +157,26 @@ func (c *cluster) tell(ctx context.Context) error {
 	return nil
 }
 
+// clusterSettings returns those of the daemons' arguments that say which cluster they join.
+func clusterSettings(serve []string) []string {
+	var settings []string
+	for i, arg := range serve {
+		name, _, complete := strings.Cut(arg, "=")
+		if !slices.Contains([]string{"--zk-root", "--zk-forever-path", "--layout", "--epoch"}, name) {
+			continue
+		}
+		settings = append(settings, arg)
+		if !complete && i+1 < len(serve) {
+			settings = append(settings, serve[i+1])
+		}
+	}
+	return settings
+}
+
 // leafd runs a command about the cluster, and returns what it printed.
 func (c *cluster) leafd(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, c.o.leafd, append(args, "--zk", c.servers.zookeeper.Addr())...)
+	args = slices.Concat(args, []string{"--zk", c.servers.zookeeper.Addr()}, clusterSettings(c.o.serve))
+	cmd := exec.CommandContext(ctx, c.o.leafd, args...)
 	cmd.Env = []string{}
 	text, err := cmd.CombinedOutput()
 	if err != nil {

@@ -77,8 +77,10 @@ func TestClusterRunsUntilItIsInterrupted(t *testing.T) {
 	r.nothingLeft(family)
 }
 
-// small is a cluster that is up soon.
-func small() []string { return []string{"-daemons=1", "--", "--zk-session-timeout=1s"} }
+// small is a cluster that is up soon, with settings that it has to be made with.
+func small() []string {
+	return []string{"-daemons=1", "--", "--zk-session-timeout=1s", "--zk-root=/try/leaf", "--layout", "41+9+13"}
+}
 
 // TestClusterEndsWhenAPartDies kills one part of each kind in a cluster of its own.
 func TestClusterEndsWhenAPartDies(t *testing.T) {

@@ -14,7 +14,8 @@ func ZooKeeperSettings() []Setting {
 			Name: "zk", Group: "ZooKeeper", Kind: kindText,
 			// fillZooKeeper reads it.
 			Usage: "ZooKeeper servers that give out worker IDs, host:port[,host:port]; empty: standalone",
-			More:  "Standalone, nobody checks that no other daemon has the same worker ID.",
+			More: "\"leafd cluster init\" makes the cluster there, once, before the first daemon starts.\n" +
+				"Standalone, nobody checks that no other daemon has the same worker ID.",
 		},
 		{
 			Name: "zk-root", Kind: kindText, Def: "/leaf",
@@ -25,7 +26,8 @@ func ZooKeeperSettings() []Setting {
 			Name: "zk-forever-path", Kind: kindText,
 			to:    func(c *Config) any { return &c.ZooKeeper.ForeverPath },
 			Usage: "znode of the worker IDs; empty: leaf_forever under zk-root",
-			More:  "For a cluster that moves over from the Java Leaf: /snowflake/<leaf.name>/forever.",
+			More: "For a cluster that moves over from the Java Leaf: /snowflake/<leaf.name>/forever.\n" +
+				"The cluster records it: a daemon with another one is refused.",
 		},
 		{
 			Name: "zk-session-timeout", Kind: KindDuration, Def: "6s", bounds: durations(time.Second, time.Minute),
