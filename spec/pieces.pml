@@ -1,122 +1,133 @@
 /*
- * Who holds a worker ID, and how far it has issued: rules U1 to U4 of leafd, with a
- * ZooKeeper that keeps its data. README.md says what is covered and how to read it.
+ * Who holds a worker ID, and how far it has issued: rules U1 to U4, with a ZooKeeper that
+ * keeps its data. README.md says what is covered, and what each event is in leafd.
  *
  * The time line of each worker ID is cut into pieces [floor, limit), each owned by one
  * instance, which is a data directory. No (worker ID, time) may be issued twice.
  *
- * Each option of a process is one event, and happens as a whole. An event that doesn't
- * come is a crash, a frozen process or a network that is cut.
+ * Each option of a process below is one event, and happens as a whole. A crash, a frozen
+ * process and a network that is cut are events that do not come.
  *
- * Clocks: wherever a daemon reads one, every value is possible. So the limit of another
- * instance may always seem to have passed, a new limit may be any, and a daemon may
- * issue any time that the rules leave it.
+ * Clocks: wherever a daemon reads one, every value is possible. So another's limit may
+ * always seem to have passed, a new limit may be any, and a daemon may issue any time
+ * that the rules leave it.
  *
- * Versions: "current" in a process means that the version it knows is the entry's. A
- * write takes that from all other processes, and a lost answer from the writer too.
+ * Time: the model looks at one moment of one worker ID, any, and asks whether it is
+ * issued twice. Floors, limits and ceilings are only compared with times and with each
+ * other, so it suffices to know of each whether it lies beyond that moment: 1 if so. The
+ * result then is that of a time line without end. In what is printed the moment is 0.
+ *
+ * Versions: "current" tells that the process knows the version of its entry. A write
+ * takes that from all other processes, and a lost answer from the writer too.
  */
 
-#ifndef T
-#define T 2     /* times 0 to T-1 can be issued; floors, limits and ceilings go up to T */
-#endif
 #ifndef IDS
-#define IDS 1   /* worker IDs, 1 or 2 */
+#define IDS 1  /* worker IDs, 1 or 2; the moment is one of worker ID 0 */
 #endif
-#define DIRS 2  /* data directories, each on a machine of its own */
+#ifndef DIRS
+#define DIRS 2 /* data directories, 2 or 3 */
+#endif
 
-#define NONE  IDS /* no worker ID */
-#define FRESH 7   /* a life that nothing names yet */
+#define NONE   IDS  /* no worker ID */
+#define NOBODY DIRS /* no daemon */
+#define FRESH  7    /* a life that nothing names yet */
 
-/* What stands in ZooKeeper for a worker ID. One that was never given is as one with limit 0. */
+/* What stands in ZooKeeper for a worker ID. One never given is like one with limit 0. */
 typedef Entry {
-  unsigned holders : 2; /* the directories that are the entry's instance; none: a lost directory */
+  unsigned holders : 3; /* the directories that are the entry's instance; 0: it is lost */
   unsigned owner : 3;   /* the life that wrote it */
-  unsigned floor : 3;
-  unsigned limit : 3;
-  unsigned ceiling : 3;
-#ifdef M_STOPPED_LOWERED
-  bit stopped
+  bit floor;
+  bit limit;
+  bit ceiling;
+#ifdef M_STOPPED
+  bit stopped           /* its holder's last write was that of a clean stop */
 #endif
 }
+Entry entry[IDS];
 
 /* What a data directory has on its disk. */
 typedef Record {
   unsigned number : 2 = NONE;
-  unsigned floor : 3;
-  unsigned limit : 3;
-  unsigned ceiling : 3;
+  bit floor;
+  bit limit;
+  bit ceiling;
   unsigned acked : 3;   /* the last life that ZooKeeper is known to have taken */
   unsigned current : 3; /* the life that may have written since */
   bit released;
-  bit elsewhere;        /* the home it names is not where it lies */
+  bit elsewhere;        /* it names another home than the one where it lies */
   bit gone              /* the operator's word: it will never start again */
 }
+Record record[DIRS];
 
 /* What a process has in memory. */
 typedef Process {
   unsigned phase : 3;
   unsigned number : 2 = NONE;
-  unsigned floor : 3;
-  unsigned limit : 3;
-  unsigned next : 3;    /* nothing below is issued any more */
-  bit current;          /* knows the version of its entry */
+  bit floor;
+  bit limit;
+  bit next;             /* nothing below is issued any more */
+  bit current;
   bit entered           /* its life is in the record */
 }
-#define DOWN      0
-#define BOOT      1 /* has the directory's lock */
-#define ASK       2 /* has read the entry that it is about to write */
-#define RESUMED   3 /* ZooKeeper has taken its claim of its own entry */
-#define CLAIMED   4 /* ZooKeeper has taken its claim of another worker ID */
-#define RUN       5
-#define RELEASING 6 /* its file is marked released */
-
-Entry entry[IDS];
-Record record[DIRS];
 Process process[DIRS];
-byte issued[IDS];       /* a bit for each time */
-unsigned twins : 2;     /* the directories that are copies of each other */
-bit copied;
+#define IDLE      0 /* no process, or one that has not read anything yet */
+#define ASK       1 /* has read the entry that it is about to write */
+#define RESUMED   2 /* ZooKeeper has taken its claim of its own entry */
+#define CLAIMED   3 /* ZooKeeper has taken its claim of another worker ID */
+#define RUN       4
+#define RELEASING 5 /* its file is marked released */
 
-#define E entry[process[me].number]
-#define R record[me]
+bit issued;             /* the moment, under worker ID 0 */
+bit copied;
+unsigned twins : 3;     /* the directories that are copies of each other, 0 and 1 or none */
+bit lost;
+
+#ifdef LATE
+/* A write that a dead session has left in the network. */
+typedef Late {
+  bit sent;
+  unsigned number : 2 = NONE;
+  bit mine;             /* the directory is still the instance that sent it */
+  unsigned owner : 3;
+  bit floor;
+  bit limit;
+  bit ceiling
+}
+Late late[DIRS];
+#endif
+
+#define me _pid /* the daemon, and its directory */
 #define P process[me]
-#define MAX(a, b) ((a) > (b) -> (a) : (b))
+#define R record[me]
+#define E entry[process[me].number]
+#define MAX(a, b) ((a) | (b))
 #define SAME(d) ((twins >> (d) & 1) -> twins : (1 << (d)))
 #define HOLDS(d, n) (entry[n].holders >> (d) & 1)
 #if IDS == 1
+#define EACH_ID(event) event(0)
 #define HOLDS_ANY(d) HOLDS(d, 0)
 #else
+#define EACH_ID(event) event(0) event(1)
 #define HOLDS_ANY(d) (HOLDS(d, 0) || HOLDS(d, 1))
 #endif
-#ifdef M_OWNER
-#define KNOWN(d, n) true
-#else
-#define KNOWN(d, n) (entry[n].owner == record[d].acked || entry[n].owner == record[d].current)
-#endif
 
-/* An event for each value that a clock may have shown, and for an answer that comes or is lost. */
-#if T == 2
-#define EACH_TIME(event) event(0) event(1)
-#define EACH_BOUND(event) event(0) event(1) event(2)
-#define EACH_WRITE(event) event(0, 0) event(0, 1) event(1, 0) event(1, 1) event(2, 0) event(2, 1)
-#elif T == 3
-#define EACH_TIME(event) event(0) event(1) event(2)
-#define EACH_BOUND(event) event(0) event(1) event(2) event(3)
-#define EACH_WRITE(event) event(0, 0) event(0, 1) event(1, 0) event(1, 1) event(2, 0) event(2, 1) event(3, 0) event(3, 1)
+/* An event for each limit that a clock may lead to, and for an answer that comes, or is
+   lost, or a write that is taken later, if at all. */
+#define ANSWERED 0
+#define UNANSWERED 1
+#define DELAYED 2
+#ifdef LATE
+#define EACH_WRITE(event) event(0, ANSWERED) event(1, ANSWERED) event(0, UNANSWERED) event(1, UNANSWERED) event(0, DELAYED) event(1, DELAYED)
+#define MAY_SEND(outcome) (outcome != DELAYED || !late[me].sent)
 #else
-#define EACH_TIME(event) event(0) event(1) event(2) event(3)
-#define EACH_BOUND(event) event(0) event(1) event(2) event(3) event(4)
-#define EACH_WRITE(event) event(0, 0) event(0, 1) event(1, 0) event(1, 1) event(2, 0) event(2, 1) event(3, 0) event(3, 1) event(4, 0) event(4, 1)
-#endif
-#if IDS == 1
-#define EACH_ID(event) event(0)
-#else
-#define EACH_ID(event) event(0) event(1)
+#define EACH_WRITE(event) event(0, ANSWERED) event(1, ANSWERED) event(0, UNANSWERED) event(1, UNANSWERED)
+#define MAY_SEND(outcome) true
 #endif
 
 /* Scratch, 0 between events. */
 byte i, j, x;
 int names; /* three bits for the new name of each life, 0 while it has none */
+bit overflow;
 
 inline rename(life) {
   if
@@ -130,50 +141,90 @@ inline rename(life) {
   fi
 }
 
-/* Ends an event: what nothing depends on is forgotten, and the lives are numbered in
-   the order in which they stand, so that equal states look equal. */
+/* Ends an event: what nothing depends on is forgotten, and the lives of each instance
+   are numbered in the order in which they stand, so that equal states look equal. */
 inline tidy() {
-  x = 0;
   for (i : 0 .. DIRS - 1) {
     if
+    :: i == 1 && twins
+    :: else -> names = 0; x = 0
+    fi;
+    if
     :: HOLDS_ANY(i)
+#ifdef LATE
+    :: !HOLDS_ANY(i) && late[i].sent && late[i].mine
+#endif
     :: else -> record[i].acked = 0; record[i].current = 0
     fi;
     rename(record[i].acked);
-    rename(record[i].current)
-  }
-  for (i : 0 .. IDS - 1) {
+    rename(record[i].current);
+    for (j : 0 .. IDS - 1) {
+      if
+      :: entry[j].holders == 0 -> entry[j].owner = 0
+      :: HOLDS(i, j) && (entry[j].holders & ((1 << i) - 1)) == 0 -> rename(entry[j].owner)
+      :: else
+      fi
+    }
+#ifdef LATE
     if
-    :: entry[i].holders
-    :: else -> entry[i].owner = 0
+    :: late[i].mine -> rename(late[i].owner)
+    :: else -> late[i].owner = 0
     fi;
-    rename(entry[i].owner)
+#endif
+    overflow = x >= FRESH; assert(!overflow)
   }
-  i = 0; x = 0; names = 0
+  i = 0; j = 0; x = 0; names = 0
 }
 
-/* Somebody has written the entry: all other processes know an old version. */
+/* Somebody has written the entry: all others know an old version, and what was sent on
+   condition of it will be refused. */
 inline written(id, by) {
   for (j : 0 .. DIRS - 1) {
     if
     :: j != by && process[j].number == id -> process[j].current = 0
     :: else
+    fi;
+#ifdef LATE
+    if
+    :: late[j].number == id -> no_late(j)
+    :: else
     fi
+#endif
   }
   j = 0
 }
 
-inline forget(d, where) {
-  process[d].phase = where;
-  process[d].number = NONE;
-  process[d].floor = 0;
-  process[d].limit = 0;
-  process[d].next = 0;
-  process[d].current = 0;
-  process[d].entered = 0
+inline no_late(d) {
+#ifdef LATE
+  late[d].sent = 0; late[d].number = NONE; late[d].mine = 0; late[d].owner = 0; late[d].floor = 0; late[d].limit = 0; late[d].ceiling = 0
+#else
+  skip
+#endif
 }
 
-/* A new instance in directory d: after a loss, or instead of a copy that is set aside. */
+/* Daemon me has sent what is to stand in the entry of its worker ID. */
+inline send(new_limit, new_ceiling, outcome) {
+  if
+#ifdef LATE
+  :: outcome == DELAYED ->
+     late[me].sent = 1; late[me].number = P.number; late[me].mine = 1; late[me].owner = R.current;
+     late[me].floor = P.floor; late[me].limit = new_limit; late[me].ceiling = new_ceiling
+#endif
+  :: outcome != DELAYED ->
+     E.holders = SAME(me); E.owner = R.current; E.floor = P.floor; E.limit = new_limit; E.ceiling = new_ceiling;
+#ifdef M_STOPPED
+     E.stopped = 0;
+#endif
+     written(P.number, me)
+  fi
+}
+
+inline end_process(d) {
+  process[d].phase = IDLE; process[d].number = NONE; process[d].floor = 0; process[d].limit = 0;
+  process[d].next = 0; process[d].current = 0; process[d].entered = 0
+}
+
+/* Directory d begins as a new instance: it was lost, or is a copy and set aside. */
 inline new_instance(d) {
   if
   :: twins >> d & 1 -> twins = 0
@@ -181,20 +232,47 @@ inline new_instance(d) {
   fi;
   for (j : 0 .. IDS - 1) { entry[j].holders = entry[j].holders & ~(1 << d) }
   j = 0;
-  record[d].number = NONE;
-  record[d].floor = 0;
-  record[d].limit = 0;
-  record[d].ceiling = 0;
-  record[d].acked = 0;
-  record[d].current = 0;
-  record[d].released = 0;
-  record[d].elsewhere = 0
+#ifdef LATE
+  late[d].mine = 0;
+#endif
+  record[d].number = NONE; record[d].floor = 0; record[d].limit = 0; record[d].ceiling = 0;
+  record[d].acked = 0; record[d].current = 0; record[d].released = 0; record[d].elsewhere = 0
 }
 
+/* M_...: one rule taken out. */
+#ifdef M_HOME
+#define STARTS (P.phase == IDLE && !R.gone)
+#else
+#define STARTS (P.phase == IDLE && !R.gone && !R.elsewhere)
+#endif
+#ifdef M_RELEASED
+#define MAY_START_OFFLINE true
+#else
+#define MAY_START_OFFLINE (!R.released)
+#endif
+#ifdef M_OWNER
+#define KNOWN(n) true
+#elif defined(M_CURRENT_ONLY)
+#define KNOWN(n) (entry[n].owner == R.current)
+#elif defined(M_ACKED_ONLY)
+#define KNOWN(n) (entry[n].owner == R.acked)
+#else
+#define KNOWN(n) (entry[n].owner == R.acked || entry[n].owner == R.current)
+#endif
+#ifdef M_CURRENT_EARLY
+#define NEW_LIFE skip
+#else
+#define NEW_LIFE R.current = FRESH
+#endif
 #ifdef M_FILE_CEILING
 #define FILE_CEILING 0
 #else
 #define FILE_CEILING R.ceiling
+#endif
+#ifdef M_ENTRY_CEILING
+#define ENTRY_CEILING 0
+#else
+#define ENTRY_CEILING E.ceiling
 #endif
 #ifdef M_FLOOR
 #define FLOOR 0
@@ -202,14 +280,14 @@ inline new_instance(d) {
 #define FLOOR P.floor
 #endif
 #ifdef M_LIMIT
-#define BELOW_LIMIT(t) true
+#define BELOW_LIMIT true
 #else
-#define BELOW_LIMIT(t) ((t) < P.limit)
+#define BELOW_LIMIT P.limit
 #endif
 #ifdef M_CEILING
-#define BELOW_CEILING(t) true
+#define BELOW_CEILING true
 #else
-#define BELOW_CEILING(t) ((t) < R.ceiling)
+#define BELOW_CEILING R.ceiling
 #endif
 #ifdef M_LIMIT_LOWERED
 #define LOWEST_CLAIM P.floor
@@ -225,158 +303,170 @@ inline new_instance(d) {
 #else
 #define MAY_CLAIM P.current
 #endif
+#ifdef M_GIVE_UP
+#define MAY_GIVE_UP (P.phase == CLAIMED || P.phase == RESUMED)
+#else
+#define MAY_GIVE_UP (P.phase == CLAIMED)
+#endif
 #ifdef M_REPORT
 #define MAY_REPORT true
 #else
 #define MAY_REPORT P.current
 #endif
 
-#ifdef M_CURRENT_EARLY
-#define NEW_LIFE skip
+/* What is taken for granted of a copy that looks like its original:
+   ONLINE     neither starts without ZooKeeper;
+   COLD       it is made while no process runs;
+   CONNECTED  ONLINE, and the ephemeral node of one stands while it runs;
+   TOLD       what its file has is in the entry before it ends. */
+#if defined(CONNECTED) && !defined(M_EPHEMERAL)
+#define TWIN_RUNS (twins && me < 2 && process[1 - me].phase != IDLE)
 #else
-#define NEW_LIFE R.current = FRESH
+#define TWIN_RUNS false
 #endif
-#ifdef BLIND_COPY
-#define READ_OWN(n) READ_KNOWN(n, KNOWN(me, n)) \
-  :: d_step { P.phase == BOOT && HOLDS(me, n) && !KNOWN(me, n) -> \
-       printf("daemon %d finds its instance in entry %d under a life that it doesn't know: its directory is a copy, set aside\n", me, n); \
+#ifdef TOLD
+#define MAY_END (P.phase < RUN || !HOLDS(me, P.number) || R.ceiling <= E.ceiling)
+#else
+#define MAY_END true
+#endif
+#ifdef COLD
+#define MAY_COPY (P.phase == IDLE)
+#else
+#define MAY_COPY true
+#endif
+
+#define READ_OWN(n) \
+  :: d_step { STARTS && HOLDS(me, n) && (KNOWN(n) || !SETS_ASIDE) && !TWIN_RUNS -> \
+       printf("daemon %d starts, and reads its own entry of worker ID %d: [%d,%d), ceiling %d\n", me, n, entry[n].floor, entry[n].limit, entry[n].ceiling); \
+       lost = !KNOWN(n); assert(!lost); \
+       R.acked = entry[n].owner; NEW_LIFE; \
+       P.phase = ASK; P.number = n; P.floor = entry[n].floor; P.current = 1; P.entered = 1; \
+       tidy() } \
+  READ_UNKNOWN(n)
+
+/* In runs without a copy that looks like its original, no directory may be taken for a
+   copy: the assertion above. */
+#if defined(BLIND) || defined(M_HOME) || defined(LATE) && !defined(M_LATE_LIFE)
+#define SETS_ASIDE true
+#define READ_UNKNOWN(n) \
+  :: d_step { STARTS && HOLDS(me, n) && !KNOWN(n) -> \
+       printf("daemon %d starts, and finds a life that it doesn't know in its instance's entry of worker ID %d: its directory is set aside\n", me, n); \
        new_instance(me); tidy() }
 #else
-/* Where no copy looks like its original, no directory is taken for a copy. */
-bit lost;
-#define READ_OWN(n) READ_KNOWN(n, true)
-#endif
-#define READ_KNOWN(n, known) \
-  :: d_step { P.phase == BOOT && HOLDS(me, n) && known -> \
-       printf("daemon %d reads its own entry of worker ID %d: [%d,%d), ceiling %d\n", me, n, entry[n].floor, entry[n].limit, entry[n].ceiling); \
-       CHECK_LIFE(n); \
-       R.acked = entry[n].owner; NEW_LIFE; P.phase = ASK; P.number = n; P.floor = entry[n].floor; P.current = 1; P.entered = 1; tidy() }
-#ifdef BLIND_COPY
-#define CHECK_LIFE(n) skip
-#else
-#define CHECK_LIFE(n) lost = !KNOWN(me, n); assert(!lost)
+#define SETS_ASIDE false
+#define READ_UNKNOWN(n)
 #endif
 
-#define READ_OTHER(n, v) \
-       P.phase = ASK; P.number = n; P.floor = v; P.current = 1; tidy() }
+#define READ(n, v) \
+  :: d_step { STARTS && !HOLDS_ANY(me) && !TWIN_RUNS -> \
+       printf("daemon %d starts, and reads worker ID %d, free or with a limit (%d) that has passed by its clock, to take it with floor %d\n", me, n, entry[n].limit, v); \
+       P.phase = ASK; P.number = n; P.floor = v; P.current = 1; P.entered = 1 }
 #ifdef M_FLOOR_NOW
-#define TAKE(n, v) \
-  :: d_step { P.phase == BOOT && !HOLDS_ANY(me) -> \
-       printf("daemon %d reads entry %d, whose limit %d has passed by its clock, to take it with floor %d\n", me, n, entry[n].limit, v); READ_OTHER(n, v)
-#define READ_FREE(n) TAKE(n, 0) TAKE(n, 1) TAKE(n, 2)
+#define READ_OTHER(n) READ(n, 0) READ(n, 1)
 #else
-#define READ_FREE(n) \
-  :: d_step { P.phase == BOOT && !HOLDS_ANY(me) -> \
-       printf("daemon %d reads entry %d, free or with a limit that has passed by its clock, to take it with floor %d\n", me, n, entry[n].limit); READ_OTHER(n, entry[n].limit)
+#define READ_OTHER(n) READ(n, entry[n].limit)
 #endif
 
-#define CLAIM(l, answered) \
-  :: d_step { P.phase == ASK && MAY_CLAIM && l >= LOWEST_CLAIM -> \
+#define CLAIM(l, outcome) \
+  :: d_step { P.phase == ASK && MAY_CLAIM && MAY_SEND(outcome) && l >= LOWEST_CLAIM -> \
        printf("daemon %d claims worker ID %d: [%d,%d)", me, P.number, P.floor, l); \
        if \
-       :: HOLDS(me, P.number) -> x = RESUMED \
-       :: else -> x = CLAIMED; E.ceiling = P.floor; R.acked = 0; R.current = FRESH \
+       :: HOLDS(me, P.number) -> P.phase = RESUMED; P.next = MAX(FILE_CEILING, MAX(FLOOR, ENTRY_CEILING)); send(l, E.ceiling, outcome) \
+       :: else -> P.phase = CLAIMED; P.next = MAX(FILE_CEILING, FLOOR); R.acked = 0; R.current = FRESH; send(l, P.floor, outcome) \
        fi; \
-       E.holders = SAME(me); E.owner = R.current; E.floor = P.floor; E.limit = l; STOPPED(P.number, 0); \
-       written(P.number, me); \
+       P.limit = l; P.current = 1; \
        if \
-       :: answered -> printf("\n"); P.phase = x; P.limit = l; P.next = MAX(FILE_CEILING, MAX(FLOOR, E.ceiling)); P.current = 1; P.entered = 1 \
-       :: else -> printf(", and the answer is lost\n"); forget(me, BOOT) \
+       :: outcome == ANSWERED -> printf("\n") \
+       :: outcome == UNANSWERED -> printf(", and the answer is lost\n"); end_process(me) \
+       :: outcome == DELAYED -> printf(", and is cut off before that is taken\n"); end_process(me) \
        fi; \
        tidy() }
 
-#define RAISE_CEILING(c) \
-  :: d_step { P.phase == RUN && c > R.ceiling -> \
-       printf("daemon %d: ceiling %d is in its file\n", me, c); R.ceiling = c }
-
-#define ISSUE(t) \
-  :: d_step { P.phase == RUN && t >= P.next && BELOW_LIMIT(t) && BELOW_CEILING(t) -> \
-       printf("daemon %d ISSUES worker ID %d, time %d\n", me, P.number, t); \
-       assert(!(issued[P.number] >> t & 1)); \
-       issued[P.number] = issued[P.number] | (1 << t); P.next = t + 1 }
-
-#define REPORT(l, answered) \
-  :: d_step { P.phase == RUN && MAY_REPORT && l >= LOWEST_REPORT -> \
-       printf("daemon %d reports worker ID %d: [%d,%d), ceiling %d", me, P.number, P.floor, l, MAX(R.ceiling, P.floor)); \
-       E.holders = SAME(me); E.owner = R.current; E.floor = P.floor; E.limit = l; E.ceiling = MAX(R.ceiling, P.floor); STOPPED(P.number, 0); \
-       written(P.number, me); \
+#define REPORT(l, outcome) \
+  :: d_step { P.phase == RUN && MAY_REPORT && MAY_SEND(outcome) && l >= LOWEST_REPORT -> \
+       printf("daemon %d reports worker ID %d: [%d,%d), ceiling %d", me, P.number, P.floor, l, MAX(R.ceiling, P.next)); \
+       send(l, MAX(R.ceiling, P.next), outcome); \
        if \
-       :: answered -> printf("\n"); P.limit = l \
-       :: else -> printf(", and the answer is lost\n"); P.current = 0 \
+       :: outcome == ANSWERED -> printf("\n"); P.limit = l \
+       :: outcome == UNANSWERED -> printf(", and the answer is lost\n"); P.current = 0 \
+       :: outcome == DELAYED -> printf(", and is cut off before that is taken\n"); P.current = 0 \
        fi; \
        tidy() }
-
-#ifdef M_STOPPED_LOWERED
-#define STOPPED(n, v) entry[n].stopped = v
-#else
-#define STOPPED(n, v) skip
-#endif
 
 active [DIRS] proctype daemon() {
-#define me _pid
 end:
   do
-  :: d_step { P.phase == DOWN && !R.gone ->
+  /* Starts. */
 #if defined(COPY) && !defined(M_HOME)
-       if
-       :: R.elsewhere -> printf("daemon %d starts in a directory of another home: a copy, set aside\n", me); new_instance(me)
-       :: else -> printf("daemon %d starts\n", me)
-       fi;
-#else
-       printf("daemon %d starts\n", me);
+  :: d_step { P.phase == IDLE && !R.gone && R.elsewhere ->
+       printf("daemon %d starts in a directory of another home: a copy, set aside\n", me);
+       new_instance(me); tidy() }
 #endif
 #ifdef M_CURRENT_EARLY
-       R.current = FRESH;
+  :: d_step { STARTS && HOLDS_ANY(me) ->
+       printf("daemon %d starts, and crashes before it has read anything\n", me);
+       R.current = FRESH; tidy() }
 #endif
-       P.phase = BOOT; tidy() }
-
-#ifndef CONNECTED
-#ifdef M_RELEASED_OFFLINE
-#define MAY_START_OFFLINE true
-#else
-#define MAY_START_OFFLINE !R.released
+#if defined(CONNECTED) && !defined(M_EPHEMERAL)
+  :: d_step { STARTS && TWIN_RUNS ->
+       printf("daemon %d starts, and finds the ephemeral node of another process of its instance: its directory is set aside\n", me);
+       new_instance(me); tidy() }
 #endif
-  :: d_step { P.phase == BOOT && R.number != NONE && MAY_START_OFFLINE ->
+#if !defined(ONLINE) && !defined(CONNECTED)
+  :: d_step { STARTS && R.number != NONE && MAY_START_OFFLINE ->
        printf("daemon %d starts without ZooKeeper from its file: worker ID %d, [%d,%d), ceiling %d\n", me, R.number, R.floor, R.limit, R.ceiling);
        P.phase = RUN; P.number = R.number; P.floor = R.floor; P.limit = R.limit; P.next = MAX(FILE_CEILING, FLOOR) }
 #endif
-
   EACH_ID(READ_OWN)
-  EACH_ID(READ_FREE)
+  EACH_ID(READ_OTHER)
   EACH_WRITE(CLAIM)
   :: d_step { P.phase == ASK && !P.current ->
        printf("daemon %d: conflict at its claim of worker ID %d\n", me, P.number);
-       forget(me, BOOT) }
-
-  /* A claim given up is left with limit = floor; nothing was issued in it. */
-  :: d_step { P.phase == CLAIMED && P.current ->
-       printf("daemon %d gives its claim of worker ID %d up: limit %d\n", me, P.number, P.floor);
-       E.limit = P.floor; E.ceiling = P.floor; written(P.number, me); forget(me, DOWN) }
+       end_process(me) }
+  :: d_step { MAY_GIVE_UP && P.current ->
+       printf("daemon %d gives its claim of worker ID %d up, limit %d\n", me, P.number, P.floor);
+       send(P.floor, P.floor, ANSWERED); end_process(me) }
   :: d_step { (P.phase == CLAIMED || P.phase == RESUMED) ->
-       printf("daemon %d files worker ID %d, [%d,%d), and runs from %d on\n", me, P.number, P.floor, P.limit, P.next);
-       R.number = P.number; R.floor = P.floor; R.limit = P.limit; R.released = 0; R.acked = R.current; P.phase = RUN; tidy() }
+       printf("daemon %d files worker ID %d, [%d,%d), and runs\n", me, P.number, P.floor, P.limit);
+       R.number = P.number; R.floor = P.floor; R.limit = P.limit; R.released = 0; R.acked = R.current;
+       P.phase = RUN; tidy() }
 
-  EACH_BOUND(RAISE_CEILING)
-  EACH_TIME(ISSUE)
+  /* Runs. */
+  :: d_step { P.phase == RUN && !R.ceiling ->
+       printf("daemon %d files ceiling 1\n", me);
+       R.ceiling = 1 }
+  :: d_step { P.phase == RUN && P.number == 0 && P.next == 0 && BELOW_LIMIT && BELOW_CEILING ->
+       printf("daemon %d ISSUES worker ID 0, time 0\n", me);
+       assert(!issued);
+       issued = 1; P.next = 1 }
+  :: d_step { P.phase == RUN && P.next == 0 && BELOW_LIMIT && BELOW_CEILING ->
+       printf("daemon %d issues a later time\n", me);
+       P.next = 1 }
   EACH_WRITE(REPORT)
-#ifdef M_LIMIT_FILED_EARLY
-#define FILE_EARLY(l) \
-  :: d_step { P.phase == RUN && l > P.limit -> \
-       printf("daemon %d files limit %d; its report never arrives\n", me, l); R.limit = l }
-  EACH_BOUND(FILE_EARLY)
+#ifdef M_LIMIT_FILED
+  :: d_step { P.phase == RUN && !R.limit ->
+       printf("daemon %d files limit 1, and its report never arrives\n", me);
+       R.limit = 1 }
 #endif
-#ifdef M_LIMIT_USED_EARLY
-#define USE_EARLY(l) \
-  :: d_step { P.phase == RUN && l > P.limit -> \
-       printf("daemon %d sends limit %d and goes by it before the answer\n", me, l); P.limit = l }
-  EACH_BOUND(USE_EARLY)
+#ifdef M_LIMIT_SENT
+  :: d_step { P.phase == RUN && !P.limit ->
+       printf("daemon %d sends limit 1, and goes by it before the answer\n", me);
+       P.limit = 1 }
 #endif
   :: d_step { P.phase == RUN && (R.limit != P.limit || R.floor != P.floor) ->
        printf("daemon %d files its piece [%d,%d)\n", me, P.floor, P.limit);
-       R.limit = P.limit; R.floor = P.floor }
+#ifndef M_FLOOR_NOT_FILED
+       R.floor = P.floor;
+#endif
+       R.limit = P.limit }
 
-  /* After a lost answer, a conflict or a start without ZooKeeper. */
-  :: d_step { P.phase == RUN && !P.current && HOLDS(me, P.number) && KNOWN(me, P.number) ->
+  /* Reads again: after a lost answer, a conflict, or a start without ZooKeeper. */
+#ifdef M_READ_ANY
+  :: d_step { P.phase == RUN && !P.current ->
+       printf("daemon %d reads the version of entry %d again, and not what stands there\n", me, P.number);
+       P.current = 1 }
+#endif
+  :: d_step { P.phase == RUN && !P.current && HOLDS(me, P.number) && KNOWN(P.number) ->
        printf("daemon %d reads its entry again: [%d,%d)\n", me, E.floor, E.limit);
        R.acked = E.owner;
        if
@@ -384,47 +474,61 @@ end:
        :: else -> R.current = FRESH; P.entered = 1
        fi;
        P.current = 1; P.limit = E.limit;
-#ifndef M_FLOOR_LEFT
+#ifndef M_FLOOR_NOT_READ
        P.floor = E.floor; P.next = MAX(P.next, E.floor);
 #endif
        tidy() }
   :: d_step { P.phase == RUN && !P.current && !HOLDS(me, P.number) ->
-       printf("daemon %d reads entry %d, and it is another's: fenced\n", me, P.number);
-       R.number = NONE; R.floor = 0; R.limit = 0; R.released = 0; forget(me, BOOT) }
-#ifdef BLIND_COPY
-  :: d_step { P.phase == RUN && !P.current && HOLDS(me, P.number) && !KNOWN(me, P.number) ->
-       printf("daemon %d reads entry %d, and finds a life that it doesn't know: fenced, its directory set aside\n", me, P.number);
-       new_instance(me); forget(me, BOOT); tidy() }
+       printf("daemon %d reads entry %d again, and it is another's: fenced\n", me, P.number);
+       R.number = NONE; R.floor = 0; R.limit = 0; R.released = 0;
+       end_process(me) }
+#if defined(BLIND) || defined(M_HOME) || defined(LATE)
+  :: d_step { P.phase == RUN && !P.current && HOLDS(me, P.number) && !KNOWN(P.number) ->
+       printf("daemon %d reads its entry again, and finds a life that it doesn't know: fenced, its directory set aside\n", me);
+       new_instance(me); end_process(me); tidy() }
 #endif
 
-  :: d_step { P.phase == RUN ->
-       printf("daemon %d stops, its last time in its file alone\n", me);
-       R.ceiling = MAX(P.next, R.floor); forget(me, DOWN) }
+  /* Ends. */
+  :: d_step { P.phase == RUN && MAY_END ->
+       printf("daemon %d stops, ceiling %d in its file alone\n", me, MAX(P.next, R.floor));
+       R.ceiling = MAX(P.next, R.floor); end_process(me) }
   :: d_step { P.phase == RUN && P.current ->
-       printf("daemon %d stops, its last time in its file and its entry\n", me);
-       R.ceiling = MAX(P.next, R.floor); E.ceiling = R.ceiling; STOPPED(P.number, 1); written(P.number, me); forget(me, DOWN) }
-
-  /* --release-on-stop: the file first, then the entry. */
+       printf("daemon %d stops, ceiling %d in its file and its entry\n", me, MAX(P.next, R.floor));
+       R.ceiling = MAX(P.next, R.floor); send(P.limit, R.ceiling, ANSWERED);
+#ifdef M_STOPPED
+       E.stopped = 1;
+#endif
+       end_process(me); tidy() }
   :: d_step { P.phase == RUN ->
-       printf("daemon %d stops with --release-on-stop, its file marked\n", me);
+       printf("daemon %d stops with --release-on-stop, its file is marked\n", me);
        R.ceiling = P.next;
 #ifndef M_RELEASE_ORDER
        R.released = 1;
 #endif
        P.phase = RELEASING }
   :: d_step { P.phase == RELEASING && P.current ->
-       printf("daemon %d releases entry %d, limit %d\n", me, P.number, P.next);
-       E.limit = P.next; E.ceiling = P.next; written(P.number, me); forget(me, DOWN) }
-
-  :: d_step { P.phase != DOWN ->
+       printf("daemon %d releases worker ID %d, limit %d\n", me, P.number, P.next);
+       send(P.next, P.next, ANSWERED); end_process(me); tidy() }
+#ifdef LATE
+  :: d_step { P.phase == RELEASING && P.current && MAY_SEND(DELAYED) ->
+       printf("daemon %d releases worker ID %d, limit %d, and is cut off before that is taken\n", me, P.number, P.next);
+       send(P.next, P.next, DELAYED); end_process(me); tidy() }
+  :: d_step { late[me].sent ->
+       printf("what daemon %d sent is taken late: worker ID %d, [%d,%d)\n", me, late[me].number, late[me].floor, late[me].limit);
+       i = late[me].number;
+       entry[i].holders = late[me].mine << me; entry[i].owner = late[me].owner;
+       entry[i].floor = late[me].floor; entry[i].limit = late[me].limit; entry[i].ceiling = late[me].ceiling;
+       written(i, NOBODY); tidy() }
+#endif
+  :: d_step { P.phase != IDLE && MAY_END ->
        printf("daemon %d crashes\n", me);
-       forget(me, DOWN) }
-  :: d_step { P.phase == DOWN && !R.gone && R.number != NONE ->
-       printf("directory %d is lost, and an empty one in its place\n", me);
+       end_process(me) }
+  :: d_step { P.phase == IDLE && !R.gone && R.number != NONE ->
+       printf("directory %d is lost, an empty one in its place\n", me);
        new_instance(me); tidy() }
-#if defined(COPY) || defined(BLIND_COPY)
+#if defined(COPY) || defined(BLIND)
 #define other (1 - me)
-  :: d_step { !copied && R.number != NONE && process[other].phase == DOWN && !record[other].gone ->
+  :: d_step { me < 2 && !copied && MAY_COPY && R.number != NONE && process[other].phase == IDLE ->
        printf("directory %d is copied over directory %d\n", me, other);
        new_instance(other);
        record[other].number = R.number; record[other].floor = R.floor; record[other].limit = R.limit; record[other].ceiling = R.ceiling;
@@ -432,8 +536,50 @@ end:
 #ifdef COPY
        record[other].elsewhere = 1;
 #endif
-       for (j : 0 .. IDS - 1) { entry[j].holders = (HOLDS(me, j) -> entry[j].holders | (1 << other) : entry[j].holders) }
-       j = 0; copied = 1; twins = 3; tidy() }
+       for (j : 0 .. IDS - 1) { entry[j].holders = (HOLDS(me, j) -> entry[j].holders | 1 << other : entry[j].holders) }
+       copied = 1; twins = 3; tidy() }
 #endif
   od
 }
+
+#ifdef OPERATOR
+#define RELEASE(n) \
+  :: d_step { (true) -> \
+       printf("operator: worker release %d\n", n); \
+       RELEASED_LIMIT(n); written(n, NOBODY) }
+#ifdef M_STOPPED
+#define RELEASED_LIMIT(n) entry[n].limit = (entry[n].stopped -> entry[n].ceiling : entry[n].limit)
+#else
+#define RELEASED_LIMIT(n) skip
+#endif
+
+/* The operator is right: all processes of the instance are dead, none of its directories
+   will start again, and ZooKeeper's now, with what is added, lies beyond all that they
+   issued and filed. */
+#define FORCE(n, l) \
+  :: d_step { l >= entry[n].ceiling && l >= ENOUGH(n) && DEAD(n, 0) && DEAD(n, 1) && DEAD(n, DIRS - 1) -> \
+       printf("operator: worker release --force %d, limit %d\n", n, l); \
+       entry[n].limit = l; entry[n].ceiling = l; written(n, NOBODY); \
+       GONE(n, 0); GONE(n, 1); GONE(n, DIRS - 1) }
+#define DEAD(n, d) (!HOLDS(d, n) || process[d].phase == IDLE)
+#ifdef M_FORCE_CEILING
+#define ENOUGH(n) 0
+#else
+#define ENOUGH(n) ((n == 0 && issued) || FILED(n, 0) || FILED(n, 1) || FILED(n, DIRS - 1))
+#define FILED(n, d) (HOLDS(d, n) && record[d].ceiling)
+#endif
+#ifdef M_FORCE_RETURNS
+#define GONE(n, d) skip
+#else
+#define GONE(n, d) record[d].gone = record[d].gone | HOLDS(d, n)
+#endif
+#define FORCED(n) FORCE(n, 0) FORCE(n, 1)
+
+active proctype operator() {
+end:
+  do
+  EACH_ID(RELEASE)
+  EACH_ID(FORCED)
+  od
+}
+#endif

@@ -12,7 +12,8 @@
 #   name            of the run, unique for the model
 #   flags           macros that the model is compiled with, -DNAME or -DNAME=VALUE
 #   expected        "holds": no reachable state breaks an assertion; "repeats": one does,
-#                   and so an ID is issued twice; "loses": one of a name with "lost" does
+#                   and so an ID is issued twice; "loses": one of a name with "lost" does,
+#                   and so a daemon loses what is its own
 #   rule            the rule that is checked, or that these flags take out
 #   counterexample  in words, or for a run that holds what it covers
 #
@@ -50,7 +51,7 @@ search() {
   cp "$here/$model.pml" "$1"
   (
     cd "$1"
-    spin "${options[@]}" -a "$model.pml" && gcc $optimize -w -DSAFETY -DBFS -DMEMLIM="$memory_mb" -o pan pan.c && ./pan
+    spin "${options[@]}" -a "$model.pml" && gcc $optimize -w -DSAFETY -DBFS -DMEMLIM="$memory_mb" -o pan pan.c && TIMEFORMAT='CPU seconds: %U' && time ./pan
   ) >"$1/report" 2>&1 || true
 }
 
@@ -58,6 +59,8 @@ search() {
 judge() {
   if grep -q 'assertion violated.*lost' "$1"; then
     echo loses
+  elif grep -q 'assertion violated.*overflow' "$1"; then
+    echo "the model's numbers overflow"
   elif grep -q 'assertion violated' "$1"; then
     echo repeats
   elif ! grep -q ' errors: 0$' "$1" || grep -qiE 'not completed|too small|out of memory|memory limit' "$1"; then
@@ -78,7 +81,7 @@ one() {
   search "$dir"
   result=$(judge "$dir/report")
   states=$(awk '/ states, stored/ {printf "%d", $1}' "$dir/report")
-  seconds=$(awk '/elapsed time/ {printf "%.1f", $4}' "$dir/report")
+  seconds=$(awk '/^CPU seconds/ {printf "%.1f", $3}' "$dir/report")
   if [[ "$result" != "$expected" ]]; then
     mark="  FAILED: $expected was expected; spec/run.sh show $model $name"
     touch "$1/failed"
@@ -100,8 +103,8 @@ check() {
 # markdown WORK MODEL: the model's table, with the figures of WORK/rows.
 markdown() {
   local line states seconds
-  echo '| run | rule | result | states | seconds | counterexample, or what is covered |'
-  echo '| --- | --- | --- | --- | --- | --- |'
+  echo '| run | rule | result | states | CPU seconds | counterexample, or what is covered |'
+  echo '| --- | --- | --- | --: | --: | --- |'
   while read -r line; do
     read_line "$line"
     if [[ "$model" != "$2" ]]; then continue; fi
