@@ -44,6 +44,16 @@ func TestServeWithoutACluster(t *testing.T) {
 	require.Zero(t, waiting.info().ID)
 	require.Equal(t, cli.ExitOK, waiting.stop())
 
+	// So does one that finds the root without its worker IDs, which nobody puts back.
+	o.remove(o.forever + "/" + waiting.addr + "-0000000000")
+	o.remove(o.forever)
+	hasty = c.machine(append(frequent(), "--startup-timeout", "3s")...).start()
+	hasty.exits(cli.ExitFailure)
+	require.Equal(t, 1, hasty.Logged("there is no cluster to join", "the root "+c.root+" stands", o.forever))
+	_, found, err = o.get(o.forever)
+	require.NoError(t, err)
+	require.False(t, found, "nothing was made")
+
 	// One that is told to stop while it waits does so.
 	stopped := unmade(t).machine(frequent()...).start()
 	stopped.awaitLog("there is no cluster to join")
