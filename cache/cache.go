@@ -143,8 +143,8 @@ func (c *Cache) Load() (worker.Record, error) {
 //	    file away, has both slots' bytes synced before it is renamed into place, and
 //	    the directory is synced after it, then the marker: at any moment the path leads
 //	    to a whole file, or to none.
-//	cache.F5  A record that Load refuses as found at Open is never replaced; but one that
-//	    is missing is, by one that the registry gave (it names its cluster).
+//	cache.F5  A record that Load refuses as found at Open, one that is missing too, is never
+//	    replaced: only SetAside makes room for another.
 //	cache.F6  nil is never returned once the lock file's path no longer leads to the file
 //	    that we hold locked, looked at before the write and again after it. So whoever
 //	    locked a new lock file either read our new record, or makes this Save fail; and
@@ -165,7 +165,7 @@ func (c *Cache) Save(r worker.Record) error {
 	if c.directory == nil {
 		return c.errClosed()
 	}
-	if c.refused != nil && !replaces(c.refused, r) {
+	if c.refused != nil {
 		return fmt.Errorf("cache: not replacing the record found at start: %w", c.refused)
 	}
 	if err := c.lock.check(); err != nil {
@@ -198,13 +198,27 @@ func (c *Cache) orLocked(err error) error {
 	return err
 }
 
+// SetAside implements worker.Cache: the record is renamed, beside itself, with the time in
+// its new name. One that is missing has no new name. Errors: worker.ErrLocked when the
+// lock was lost; os.ErrClosed after Close.
+func (c *Cache) SetAside() (name string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.directory == nil {
+		return "", c.errClosed()
+	}
+	if err := c.lock.check(); err != nil {
+		return "", err
+	}
+	if name, err = c.directory.setAside(); err != nil {
+		return "", err
+	}
+	c.refused = nil
+	return name, nil
+}
+
 // errMissing is both: without a registry, a lost record is as bad as a damaged one.
 var errMissing = fmt.Errorf("%w, %w", worker.ErrDamaged, worker.ErrLost)
-
-// replaces tells whether r may stand in for the record that was refused.
-func replaces(refused error, r worker.Record) bool {
-	return errors.Is(refused, worker.ErrLost) && r.Cluster != ""
-}
 
 // Close releases the lock and the directory. The files stay, the lock file too:
 // removing it would let two processes hold two lock files of one name. It may

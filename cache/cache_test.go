@@ -132,8 +132,12 @@ func TestMissingRecordIsNoFirstStart(t *testing.T) {
 	standalone := cachetest.Example(start)
 	standalone.Cluster = ""
 	require.ErrorIs(t, c.Save(standalone), worker.ErrDamaged)
+	require.ErrorIs(t, c.Save(cachetest.Example(start)), worker.ErrDamaged)
 	require.NoFileExists(t, c.Path())
-	require.NoError(t, c.Save(cachetest.Example(start)), "the registry had our entry")
+	name, err := c.SetAside()
+	require.NoError(t, err)
+	require.Empty(t, name, "there is nothing to set aside")
+	require.NoError(t, c.Save(cachetest.Example(start)), "a new instance's")
 	require.NoError(t, c.Close())
 
 	require.NoError(t, os.Remove(c.Path()))
@@ -142,6 +146,31 @@ func TestMissingRecordIsNoFirstStart(t *testing.T) {
 	_, err = c.Load()
 	require.ErrorIs(t, err, worker.ErrNoRecord, "the person did what the message says")
 	require.NoError(t, c.Save(cachetest.Example(start)))
+}
+
+// What is set aside is kept, under another name, and its place is free.
+func TestSetAside(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "worker.json")
+	require.NoError(t, os.WriteFile(path, []byte("damaged"), 0o600))
+	c := mustOpen(t, dir)
+	require.ErrorIs(t, c.Save(cachetest.Example(start)), worker.ErrDamaged)
+	name, err := c.SetAside()
+	require.NoError(t, err)
+	kept, err := os.ReadFile(filepath.Join(dir, name))
+	require.NoError(t, err)
+	require.Equal(t, "damaged", string(kept))
+	require.NoError(t, c.Save(cachetest.Example(start)))
+	require.NoError(t, c.Save(cachetest.Example(start+1)))
+	requireHolds(t, c, cachetest.Example(start+1))
+	name, err = c.SetAside()
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(dir, name))
+	require.NoFileExists(t, path)
+	require.NoError(t, c.Save(cachetest.Example(start+2)))
+	require.NoError(t, c.Close())
+	_, err = c.SetAside()
+	require.ErrorIs(t, err, os.ErrClosed)
 }
 
 func TestMarkerComesBack(t *testing.T) {

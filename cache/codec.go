@@ -77,7 +77,8 @@ var (
 )
 
 // check returns nil when r may be saved, and else ErrBadRecord, wrapped with
-// the field and its value. The worker ID and the ceiling must be 0 or more, the
+// the field and its value. The worker ID must be 0 or more, or
+// worker.NoWorkerID, the ceiling 0 or more, the limit not before the floor, the
 // timestamp more than 0 and not before the epoch, all times before the year
 // 10000, and all strings valid UTF-8.
 //
@@ -89,7 +90,7 @@ func check(r worker.Record) error {
 		return fmt.Errorf("%w: %s %v %s", ErrBadRecord, field, value, why)
 	}
 	switch {
-	case r.WorkerID < 0:
+	case r.WorkerID < worker.NoWorkerID:
 		return bad("worker_id", r.WorkerID, "is negative")
 	case r.Epoch < -maxMillis || r.Epoch > maxMillis:
 		return bad("epoch", int64(r.Epoch), "is no time in milliseconds")
@@ -97,14 +98,19 @@ func check(r worker.Record) error {
 		return bad("timestamp", int64(r.Timestamp), "is no time in milliseconds since 1970")
 	case r.Timestamp < r.Epoch:
 		return bad("timestamp", int64(r.Timestamp), fmt.Sprintf("lies before the epoch %d", int64(r.Epoch)))
-	case r.Registered < 0 || r.Registered > maxMillis:
-		return bad("registered", int64(r.Registered), "is no time in milliseconds since 1970")
+	case r.Limit < r.Floor:
+		return bad("limit", int64(r.Limit), fmt.Sprintf("lies before the floor %d", int64(r.Floor)))
 	case r.Losses < 0:
 		return bad("losses", r.Losses, "is negative")
 	case r.Ceiling < 0 || r.Ceiling > maxMillis:
 		return bad("ceiling", int64(r.Ceiling), "is no time in milliseconds since 1970")
 	}
-	texts := slices.Concat([]string{r.Cluster, r.Node, r.Layout, r.Owner, r.DirectoryID}, r.Peers, r.PriorOwners)
+	for field, t := range map[string]clock.Millis{"registered": r.Registered, "born": r.Born, "floor": r.Floor, "limit": r.Limit} {
+		if t < 0 || t > maxMillis {
+			return bad(field, int64(t), "is no time in milliseconds since 1970")
+		}
+	}
+	texts := slices.Concat([]string{r.Cluster, r.Node, r.Layout, r.Owner, r.Instance, r.Acked, r.Current, r.DirectoryID}, r.Peers, r.PriorOwners)
 	for _, s := range texts {
 		if !utf8.ValidString(s) {
 			return bad("text", fmt.Sprintf("%q", s), "is not valid UTF-8")

@@ -59,7 +59,7 @@ func TestFormat(t *testing.T) {
 
 // TestVersion1IsAdopted: Open makes a file of this version of it.
 func TestVersion1IsAdopted(t *testing.T) {
-	want, err := cache.Encode(cachetest.Example(start))
+	want, err := cache.Encode(cachetest.BeforePieces(start))
 	require.NoError(t, err)
 	old, err := os.ReadFile(filepath.Join(samples, "good-cluster.json"))
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestVersion1IsAdopted(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, old, 0o600))
 	got, err := cache.Peek(dir)
 	require.NoError(t, err)
-	require.Equal(t, cachetest.Example(start), got)
+	require.Equal(t, cachetest.BeforePieces(start), got)
 
 	_, err = cache.OpenHooked(dir, func(step string) error {
 		if step == cache.StepReplace {
@@ -86,7 +86,7 @@ func TestVersion1IsAdopted(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(raw))
 	require.FileExists(t, filepath.Join(dir, "worker.saved"))
-	requireHolds(t, c, cachetest.Example(start))
+	requireHolds(t, c, cachetest.BeforePieces(start))
 	require.NoError(t, c.Save(cachetest.Example(start+1)))
 	requireHolds(t, c, cachetest.Example(start+1))
 
@@ -244,7 +244,7 @@ func TestChecksumIsNotEnough(t *testing.T) {
 		"number as text":       {swap(`1700000006000`, `"1700000006000"`), worker.ErrDamaged, "ceiling"},
 		"fraction":             {swap(`1700000006000`, `1700000006000.5`), worker.ErrDamaged, "ceiling"},
 		"past int64":           {swap(`"worker_id":1`, `"worker_id":9223372036854775808`), worker.ErrDamaged, "worker_id"},
-		"negative worker":      {swap(`"worker_id":1`, `"worker_id":-1`), worker.ErrDamaged, "worker_id -1"},
+		"negative worker":      {swap(`"worker_id":1`, `"worker_id":-2`), worker.ErrDamaged, "worker_id -2"},
 		"timestamp 0":          {swap(`1700000000000`, `0`), worker.ErrDamaged, "timestamp 0"},
 		"timestamp negative":   {swap(`1700000000000`, `-5`), worker.ErrDamaged, "timestamp -5"},
 		"ceiling negative":     {swap(`1700000006000`, `-5`), worker.ErrDamaged, "ceiling -5"},
@@ -333,14 +333,14 @@ func TestSamples(t *testing.T) {
 		want   error
 		says   string
 	}
-	newest, older := cachetest.Example(start+3000), cachetest.Example(start)
+	newest, older := cachetest.BeforePieces(start+3000), cachetest.BeforePieces(start)
 	newest.MaybeStale, older.MaybeStale = true, true
 	cases := map[string]sample{
 		"good-cluster.json":               {},
 		"good-cluster-first-release.json": {},
 		"good-cluster-no-losses.json":     {},
 		"good-standalone.json":            {},
-		"good-slots.json":                 {record: cachetest.Example(start + 3000)},
+		"good-slots.json":                 {record: cachetest.BeforePieces(start + 3000)},
 		"good-slots-first-save.json":      {record: cachetest.Example(start)},
 		"torn-newer.json":                 {record: older},
 		"torn-older.json":                 {record: newest},
@@ -366,7 +366,7 @@ func TestSamples(t *testing.T) {
 		"damaged-crlf.json":               {want: worker.ErrDamaged, says: "checksum"},
 		"damaged-bom.json":                {want: worker.ErrDamaged, says: "cut short, altered"},
 		"damaged-merge-conflict.json":     {want: worker.ErrDamaged, says: "cut short, altered"},
-		"damaged-negative-worker.json":    {want: worker.ErrDamaged, says: "worker_id -1"},
+		"damaged-negative-worker.json":    {want: worker.ErrDamaged, says: "worker_id -2"},
 		"damaged-ceiling-nanosecond.json": {want: worker.ErrDamaged, says: "ceiling"},
 		"damaged-version-0.json":          {want: worker.ErrDamaged, says: "checksum"},
 		"foreign-java-leaf.properties":    {want: worker.ErrDamaged, says: "not leafd's"},

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"syscall"
+	"time"
 
 	"github.com/google/renameio/v2"
 
@@ -238,6 +239,22 @@ func (f *directory) prepare(raw []byte) (*renameio.PendingFile, error) {
 		return nil, failed(f.path, step, err)
 	}
 	return p, nil
+}
+
+// setAside renames the record, durably, and returns its new name; "" for none.
+func (f *directory) setAside() (string, error) {
+	name := fmt.Sprintf("%s.aside-%d", recordName, time.Now().UnixMilli())
+	err := f.root.Rename(recordName, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err == nil {
+		err = f.files.syncDir(f.self)
+	}
+	if err != nil {
+		return "", failed(filepath.Join(f.path, recordName), "set the record aside", err)
+	}
+	return name, nil
 }
 
 // probe finds out whether a record could be written, and leaves nothing behind.

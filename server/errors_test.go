@@ -41,6 +41,7 @@ func TestEveryErrorOfTheGenerators(t *testing.T) {
 	}{
 		{"clock", wrap(snowflake.ErrClockBackwards), 503, "clock_backwards"},
 		{"ceiling", wrap(snowflake.ErrCeilingReached), 503, "ceiling_reached"},
+		{"ceiling, for the lease is over", wrap(snowflake.ErrCeilingReached, worker.ErrLeaseOver), 503, "ceiling_reached"},
 		{"ceiling, and no report in time", wrap(snowflake.ErrCeilingReached, context.DeadlineExceeded), 503, "ceiling_reached"},
 		{"fenced", wrap(worker.ErrFenced), 503, "worker_fenced"},
 		{"fenced, so no ceiling", wrap(snowflake.ErrCeilingReached, worker.ErrFenced), 503, "worker_fenced"},

@@ -18,14 +18,22 @@ import (
 type WorkerInfo struct {
 	ID        int64        `json:"id"`
 	Node      string       `json:"node"`
-	Owner     string       `json:"owner,omitempty"`   // UUID of its process; a Java Leaf has none
-	Address   string       `json:"address,omitempty"` // ip:port that it advertises
+	Owner     string       `json:"owner,omitempty"`    // UUID of its process; a Java Leaf has none
+	Instance  string       `json:"instance,omitempty"` // UUID of its data directory, which has the worker ID
+	Address   string       `json:"address,omitempty"`  // ip:port that it advertises
 	Layout    string       `json:"layout,omitempty"`
 	Epoch     clock.Millis `json:"epoch,omitempty"` // ms since the Unix epoch
 	State     string       `json:"state"`
 	Live      bool         `json:"live,omitempty"` // it is in the live set of the registry
 	Ceiling   clock.Millis `json:"ceiling"`        // ms; IDs may have been issued below it
 	Timestamp clock.Millis `json:"timestamp"`      // ms; the clock last reported
+	// Floor and Limit bound the times, in ms, that the instance may issue; no Limit: no
+	// end.
+	Floor clock.Millis `json:"floor,omitempty"`
+	Limit clock.Millis `json:"limit,omitempty"`
+	// FreeFrom is when a new daemon may take the worker ID, ms; nil while its daemon is
+	// live, and where that is never by itself.
+	FreeFrom *clock.Millis `json:"free_from,omitempty"`
 	// Offset is how far its clock was ahead of ours when it was last asked; nil when
 	// it was never asked, or didn't answer.
 	Offset  *Milliseconds `json:"offset_ms,omitempty"`

@@ -58,7 +58,7 @@ type Guards struct {
 	// RegistryFor is how long Registry has had this value.
 	RegistryFor Milliseconds `json:"registry_for_ms"`
 	// RegistryFailing tells that the last report to the registry failed. IDs are still
-	// issued without it, for RegistryLease where that is set.
+	// issued without it, for RegistryLease.
 	RegistryFailing bool          `json:"registry_failing"`
 	RegistryAge     *Milliseconds `json:"registry_age_ms,omitempty"` // since the last report that succeeded
 	RegistryLease   *Milliseconds `json:"registry_lease_ms,omitempty"`

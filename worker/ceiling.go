@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,33 +24,31 @@ const failedInterval = 500 * time.Millisecond
 
 // Worker holds a worker ID and its ceiling. It keeps:
 //
-//	worker.C1  The ceiling is recorded durably, in the local file or the registry,
-//	    before Ceiling returns it (P2).
+//	worker.C1  The ceiling is in the local file, synced, before Ceiling returns it (P2).
 //	worker.C2  The ceiling never falls, but to 0 where nothing may be issued; fenced is
 //	    for good.
 //	worker.C3  A clock that jumped ahead is never recorded, neither as timestamp nor as
-//	    ceiling, unless the peers have the same time: one bad step can't lock the
-//	    worker out for years.
+//	    ceiling or limit, unless the peers have the same time: one bad step can't lock
+//	    the worker out for years.
 //	worker.C4  The recorded timestamp never falls.
-//	worker.C5  With ReclaimAfter, no ceiling reaches beyond half of it after the last
-//	    write that the registry acknowledged, reckoned from before that write was sent,
-//	    on the clock that counts suspend too; and once it is over the ceiling is 0.
-//	worker.C6  A ceiling that the registry doesn't have counts on the local file's word only
-//	    once the registry has been asked in vain for a while, by a process that ran
-//	    all the time: one that was suspended and replaced meanwhile learns of that
-//	    before it issues beyond what the registry had for the other to start from.
+//	worker.U1  The ceiling never reaches beyond the limit of the piece that the registry
+//	    has acknowledged, and the first time issued is not below its floor: whatever
+//	    clocks, sessions and the network do, nobody else is given a time of ours.
+//	worker.U2  The limit never falls, but by the release of a clean stop, which is in the
+//	    file before it is in the registry.
 type Worker struct {
 	cfg           Config       // immutable
+	alone         bool         // immutable; there is no registry
 	floor         clock.Millis // immutable once started
 	began         clock.Millis // immutable once started; the clock when issuing began
 	known         clock.Millis // immutable once started; the timestamp of what the start went by
 	local, remote recorder
-	// life ends with Close. The registry's write has it, not the report's context:
-	// it may still be under way when the local file has long taken the report.
+	// life ends with Close. Writes have it, not the report's context: they may still be
+	// under way when the report has given up waiting for them.
 	life    context.Context //nolint:containedctx // see above
 	endLife context.CancelFunc
 
-	ceiling   atomic.Int64  // worker.C1: stored only after a recorder has it
+	ceiling   atomic.Int64  // worker.C1: stored only after the file has it
 	threshold atomic.Int64  // how far the clock may be off its peers', nanoseconds
 	kick      chan struct{} // asks Run for a report now
 
@@ -59,7 +56,6 @@ type Worker struct {
 	record   Record        // mu protects; what was recorded last
 	anchor   clock.Reading // mu protects; the clocks at the last report that raised the recorded timestamp
 	lastErr  error         // mu protects; why the last report failed, nil if it did not
-	told     error         // mu protects; the same, where it was told of: see blocksIssuing
 	lastTry  time.Duration // mu protects; monotonic time of the last report
 	fenced   error         // mu protects; why, once fenced
 	reported chan struct{} // mu protects; closed and replaced at the end of each report
@@ -68,13 +64,8 @@ type Worker struct {
 	claimed   bool          // mu protects; the entry is ours
 	renewed   time.Duration // mu protects; boot-time clock before the last write that the registry acknowledged was sent
 	remoteErr error         // mu protects; why the registry's last write failed
-	localErr  error         // mu protects; why the file's last write failed
 	issuing   bool          // mu protects; as Watch saw the generator last
 	leaving   bool          // mu protects; Close has begun
-
-	// Of its outages; see outage.go.
-	ran          time.Duration // mu protects; boot-time clock at the last report
-	pendingUntil time.Duration // mu protects; boot-time clock from which on the file's word counts, 0 while the registry takes our reports
 
 	// Of the peers; see peers.go.
 	peers    []string       // mu protects; addresses last known
@@ -94,13 +85,14 @@ type Worker struct {
 
 func newWorker(cfg Config) *Worker {
 	w := &Worker{cfg: cfg, kick: make(chan struct{}, 1), reported: make(chan struct{}), issuing: true, vote: clock.Agree}
+	_, w.alone = cfg.Registry.(Standalone)
 	w.threshold.Store(int64(cfg.Threshold))
 	w.life, w.endLife = context.WithCancel(context.Background())
 	w.local = newRecorder(func(_ context.Context, r Record) error {
 		began := cfg.Clock.Read().Boot
-		err := cfg.Cache.Save(r)
+		err := cfg.Cache.Save(w.withPiece(r))
 		w.countFile(began, err)
-		return w.localDid(err)
+		return err
 	})
 	w.remote = newRecorder(w.register)
 	return w
@@ -161,7 +153,6 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer beside.Wait()
 	beside.Go(func() {
 		for w.cfg.Clock.Sleep(ctx, w.interval()) == nil {
-			w.endLease()
 			w.ask()
 		}
 	})
@@ -177,10 +168,6 @@ func (w *Worker) Run(ctx context.Context) error {
 		case <-w.kick:
 		}
 		w.report(ctx)
-		for w.askAgain() && w.pauseAsking(ctx) == nil {
-			w.reporting.Expect(w.cfg.Clock, 2*w.cfg.ReportInterval+stuckGrace)
-			w.report(ctx)
-		}
 	}
 }
 
@@ -210,20 +197,15 @@ func (w *Worker) report(ctx context.Context) {
 	defer cancel()
 	err := w.extend(bounded)
 	if errors.Is(err, ErrClockJumped) {
-		// The registry still has to be told that we are not in the live set.
-		_ = w.recordIn(bounded, &w.remote, w.Record()) // register tells of its failures
+		w.tellRegistry(w.Record()) // that we are not in the live set
 	}
 	if ctx.Err() != nil {
 		return // stopping: Close has the last word
 	}
-	blocks := w.blocksIssuing(err)
 	w.mu.Lock()
+	before := w.lastErr
 	w.lastErr = err
 	w.lastTry = w.cfg.Clock.Mono()
-	before := w.told
-	if blocks || err == nil {
-		w.told = err
-	}
 	close(w.reported)
 	w.reported = make(chan struct{})
 	w.mu.Unlock()
@@ -232,7 +214,7 @@ func (w *Worker) report(ctx context.Context) {
 	case errors.Is(err, ErrClockJumped) && !errors.Is(before, ErrClockJumped):
 		w.notify(Event{Kind: EventClockJumped, Err: err})
 		w.ask() // leave the live set at once
-	case blocks && !errors.Is(err, ErrClockJumped) && (before == nil || errors.Is(before, ErrClockJumped)):
+	case err != nil && !errors.Is(err, ErrClockJumped) && (before == nil || errors.Is(before, ErrClockJumped)):
 		w.notify(Event{Kind: EventReportFailing, Err: err})
 	case err == nil && before != nil:
 		w.notify(Event{Kind: EventReportRecovered})
@@ -255,25 +237,31 @@ func (w *Worker) extend(ctx context.Context) error {
 	r := w.record
 	r.Peers = w.peers
 	w.mu.Unlock()
-	r.Timestamp = max(r.Timestamp, now.Wall())                    // worker.C4
-	r.Ceiling = max(r.Ceiling, now.Wall().Add(w.cfg.CeilingLead)) // worker.C2
+	r.Timestamp = max(r.Timestamp, now.Wall()) // worker.C4
+	ceiling := now.Wall().Add(w.cfg.CeilingLead)
+	if r.Limit > 0 {
+		ceiling = min(ceiling, r.Limit) // worker.U1
+	}
+	r.Ceiling = max(r.Ceiling, ceiling) // worker.C2
+	w.tellRegistry(r)
 	if err := w.save(ctx, r, now); err != nil {
 		return err
 	}
-	return w.isFenced()
+	if err := w.isFenced(); err != nil {
+		return err
+	}
+	if now.Wall() >= ceiling {
+		return fmt.Errorf("%w: ZooKeeper allows worker %d no time from %s on, and has taken no report since", ErrLeaseOver, r.WorkerID, r.Limit)
+	}
+	return nil
 }
 
-// publish makes the ceiling of r count, which local or remote has recorded by now
-// (worker.C1). It may come long after the report gave up waiting for it, and twice.
-func (w *Worker) publish(r Record, now clock.Reading, inRegistry bool) {
+// publish makes the ceiling of r count, which the file has by now (worker.C1). It may come
+// long after the report gave up waiting for it.
+func (w *Worker) publish(r Record, now clock.Reading) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch {
-	case w.fenced != nil, w.leaving: // worker.C2; Close has the last word
-		return
-	case !inRegistry && w.leaseShortLocked(now): // worker.C5
-		return
-	case !inRegistry && w.leaseOverLocked():
+	if w.fenced != nil || w.leaving { // worker.C2; Close has the last word
 		return
 	}
 	w.record.Timestamp = max(w.record.Timestamp, r.Timestamp)
@@ -282,73 +270,52 @@ func (w *Worker) publish(r Record, now clock.Reading, inRegistry bool) {
 	if now.Wall() >= w.record.Timestamp { // a clock that was set back, and is set right, has not jumped
 		w.anchor = now
 	}
-	w.ceiling.Store(max(w.ceiling.Load(), int64(r.Ceiling)))
+	ceiling := r.Ceiling
+	if w.record.Limit > 0 {
+		ceiling = min(ceiling, w.record.Limit) // worker.U1
+	}
+	w.ceiling.Store(max(w.ceiling.Load(), int64(ceiling)))
 }
 
-// save returns nil as soon as the local file or the registry has r; where the lease is
-// short, or the outage is pending, as soon as the registry has. What takes longer than
-// ctx counts when it is done.
+// save returns nil as soon as the file has r, and its ceiling counts. What takes longer
+// than ctx counts when it is done.
 func (w *Worker) save(ctx context.Context, r Record, now clock.Reading) error {
-	leaseShort, pending := w.leaseShort(now), w.pending(now)
-	registryOnly := leaseShort || pending
-	if pending { // to be asked again in time
-		bounded, cancel := context.WithTimeout(ctx, min(w.pendingFor(now), w.cfg.ReportInterval))
-		defer cancel()
-		ctx = bounded
+	if !w.local.begin() {
+		return fmt.Errorf("worker: the ceiling could not be recorded: %w", errBusy)
 	}
-	type result struct {
-		err    error
-		counts bool
-	}
-	results := make(chan result, 2)
-	write := func(to *recorder, counts bool) {
-		if !to.begin() {
-			results <- result{errBusy, counts}
-			return
+	saved := make(chan error, 1)
+	go func() {
+		err := w.lost(w.local.finish(w.life, r))
+		if err == nil {
+			w.publish(r, now)
 		}
-		go func() {
-			bounded, cancel := context.WithTimeout(w.life, max(w.cfg.ReportInterval, leastReport))
-			defer cancel()
-			err := w.lost(to.finish(bounded, r))
-			if err == nil && counts {
-				w.publish(r, now, to == &w.remote)
-			}
-			results <- result{err, counts}
-		}()
-	}
-	write(&w.local, !registryOnly)
-	write(&w.remote, true)
-	var failed []error
-	for range 2 {
-		select {
-		case got := <-results:
-			if got.err == nil && got.counts {
-				return nil
-			}
-			failed = append(failed, got.err)
-		case <-ctx.Done():
-			failed = append(failed, fmt.Errorf("worker: recording the ceiling took too long: %w", ctx.Err()))
-			return w.notSaved(failed, leaseShort, pending)
+		saved <- err
+	}()
+	select {
+	case err := <-saved:
+		if err != nil && w.isFenced() == nil {
+			return fmt.Errorf("worker: the ceiling could not be recorded: %w", err)
 		}
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("worker: recording the ceiling took too long: %w", ctx.Err())
 	}
-	return w.notSaved(failed, leaseShort, pending)
 }
 
 // leastReport is the shortest time that the registry gets for a report.
 const leastReport = 3 * time.Second
 
-func (w *Worker) notSaved(failed []error, leaseShort, pending bool) error {
-	if err := w.isFenced(); err != nil {
-		return err
+// tellRegistry reports r to the registry, beside whatever else is done: nothing waits for
+// it, and where the report before is still under way it is left out.
+func (w *Worker) tellRegistry(r Record) {
+	if !w.remote.begin() {
+		return
 	}
-	err := withoutNoRegistry(failed)
-	switch {
-	case leaseShort:
-		return fmt.Errorf("%w, %s without the registry: %w", ErrLeaseOver, w.cfg.ReclaimAfter/2, err)
-	case pending:
-		return fmt.Errorf("%w: %w", errPending, err)
-	}
-	return fmt.Errorf("worker: the ceiling could not be recorded: %w", err)
+	go func() {
+		bounded, cancel := context.WithTimeout(w.life, max(w.cfg.ReportInterval, leastReport))
+		defer cancel()
+		_ = w.lost(w.remote.finish(bounded, r)) // register tells of its failures
+	}()
 }
 
 // recordIn writes r to one place. One that is no longer ours to write fences,
@@ -363,10 +330,6 @@ func (w *Worker) lost(err error) error {
 		return w.fence(err)
 	}
 	return err
-}
-
-func withoutNoRegistry(errs []error) error {
-	return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, ErrNoRegistry) })...)
 }
 
 // fence ends issuing for good (worker.C2).

@@ -36,10 +36,17 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) error {
 		r.Timestamp = max(r.Timestamp, now.Wall())
 	}
 	r.Ceiling = max(last+1, w.floor)
+	if w.cfg.ReleaseOnStop && claimed && r.Cluster != "" {
+		r.Released = true // worker.U2: from here on only the registry knows
+		r.Limit = min(r.Limit, max(r.Ceiling, r.Floor))
+	}
 	err := w.recordIn(ctx, &w.local, r)
+	if err != nil && r.Released { // the file would start it again within the old limit
+		r.Released = false
+	}
 	if claimed {
 		// The local file knows; without the registry the next start waits for
-		// nothing either. But it is the one that a lost file is replaced from.
+		// nothing either.
 		bounded, cancel := context.WithTimeout(ctx, lastReport)
 		if remote := w.recordIn(bounded, &w.remote, r); !errors.Is(remote, ErrNoRegistry) && (err != nil || !errors.Is(remote, ErrUnreachable)) {
 			err = errors.Join(err, remote)

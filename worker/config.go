@@ -16,13 +16,17 @@ const (
 	DefaultClockThreshold = 5 * time.Second
 	DefaultPeerInterval   = 10 * time.Second
 	DefaultLookTimeout    = 1500 * time.Millisecond
+	DefaultLease          = 7 * 24 * time.Hour
 )
+
+// YoungLease is the longest lease of an instance that is younger than it.
+const YoungLease = 6 * time.Hour
 
 // Config is what a Worker needs. Clock, Cache, Registry, Layout and Owner must be
 // set, and Asker where the Registry has peers.
 type Config struct {
-	Node        string // identity
-	Owner       string // UUID of this process
+	Node        string // a name for people
+	Owner       string // UUID of this life (process)
 	DirectoryID string // the data directory, as no copy of it has; empty: not compared
 	Layout      string // as snowflake.Layout prints it
 	Epoch       clock.Millis
@@ -50,9 +54,12 @@ type Config struct {
 	Estimator clock.Estimator
 	// PeerInterval is the time between two looks at the peers; DefaultPeerInterval if 0.
 	PeerInterval time.Duration
-	// ReclaimAfter is the age at which another node may take our entry over: issuing
-	// ends after half of it without the registry. 0: nobody may.
-	ReclaimAfter time.Duration
+	// Lease is how far ahead the limit of our piece is set with each report: so long
+	// the daemon goes on, and starts, without the registry. A young instance gets
+	// YoungLease until it is older than that. DefaultLease if 0.
+	Lease time.Duration
+	// ReleaseOnStop gives the worker ID back at each clean stop.
+	ReleaseOnStop bool
 	// Notify is told of each change of state, one call at a time; nil for none.
 	Notify func(Event)
 }
@@ -62,7 +69,7 @@ func (c *Config) complete() error {
 	for _, d := range []struct {
 		field  *time.Duration
 		ifZero time.Duration
-	}{{&c.LookTimeout, DefaultLookTimeout}, {&c.Threshold, DefaultClockThreshold}, {&c.PeerInterval, DefaultPeerInterval}} {
+	}{{&c.LookTimeout, DefaultLookTimeout}, {&c.Threshold, DefaultClockThreshold}, {&c.PeerInterval, DefaultPeerInterval}, {&c.Lease, DefaultLease}} {
 		if *d.field == 0 {
 			*d.field = d.ifZero
 		}
@@ -83,8 +90,8 @@ func (c *Config) complete() error {
 		return fmt.Errorf("worker: max wait %s: want more than 0", c.MaxWait)
 	case c.Threshold <= 0 || c.PeerInterval <= 0 || c.LookTimeout <= 0:
 		return fmt.Errorf("worker: threshold %s, peer interval %s and look timeout %s: want more than 0", c.Threshold, c.PeerInterval, c.LookTimeout)
-	case c.ReclaimAfter < 0, c.ReclaimAfter > 0 && c.ReclaimAfter/2 < 2*c.CeilingLead:
-		return fmt.Errorf("worker: reclaim after %s: want 0, or four times the ceiling lead %s and more, or issuing ends between two reports", c.ReclaimAfter, c.CeilingLead)
+	case c.Lease < 2*c.CeilingLead:
+		return fmt.Errorf("worker: lease %s: want twice the ceiling lead %s and more, or issuing ends between two reports", c.Lease, c.CeilingLead)
 	}
 	return nil
 }

@@ -65,6 +65,7 @@ func TestCeilingInTheRegistryOlderThanTheRecord(t *testing.T) {
 			stopped := clock.MillisOf(noon.Add(-time.Second))
 			d.recorded(func(r *worker.Record) {
 				r.Cluster, r.DirectoryID, r.Timestamp, r.Ceiling = "c", "here", stopped, stopped
+				r.Instance, r.Acked, r.Current, r.Confirmed, r.Limit = "i", "earlier", "earlier", true, clock.MillisOf(noon.Add(time.Hour))
 			})
 			w := d.start(t)
 			require.Contains(t, d.events.kinds(), worker.EventOffline)

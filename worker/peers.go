@@ -10,17 +10,13 @@ import (
 	"github.com/leafd/leafd/clock"
 )
 
-// askAtStart compares the clock with the peers' before anything is written, and
-// sees that whoever wrote our entry last, from elsewhere, does not live. It keeps:
+// askAtStart compares the clock with the peers' before anything is written. It keeps:
 //
 //	worker.A1  A clock that the peers together put beyond the threshold is refused. A
 //	    daemon that resumes goes on where one single peer answered: nobody knows which of
 //	    the two clocks is wrong (clock.Verdict.Refuses).
 //	worker.A2  Silence is a warning, never a refusal: a cluster has to start again after
 //	    it was down as a whole.
-//	worker.A3  A process that answers at our entry's address as the entry's owner, or as
-//	    this node, is alive, whatever the registry thinks of its session: ErrHeld.
-//	    It may have started without the registry, its owner unknown there.
 func (w *Worker) askAtStart(ctx context.Context, me self, found Lookup) error {
 	if w.cfg.Prober == nil {
 		return nil
@@ -32,29 +28,16 @@ func (w *Worker) askAtStart(ctx context.Context, me self, found Lookup) error {
 	w.mu.Lock()
 	w.peers = addresses
 	w.mu.Unlock()
-	elsewhere := found.Known && found.Owner != "" && found.Address != "" && !me.wrote(found.Owner)
-	asked := slices.Clone(addresses)
-	if elsewhere {
-		asked = append(asked, found.Address)
-	}
-	if len(asked) == 0 {
+	if len(addresses) == 0 {
 		return nil
 	}
-	samples := w.cfg.Prober.Probe(ctx, asked)
+	samples := w.cfg.Prober.Probe(ctx, addresses)
 	if ctx.Err() != nil {
 		return fmt.Errorf("worker: stopped while asking the peers for their clocks: %w", ctx.Err())
 	}
-	if elsewhere {
-		other := samples[len(addresses)]
-		if other.Err == nil && other.Owner != w.cfg.Owner && (other.Owner == found.Owner || other.Node == me.Node) {
-			return fmt.Errorf("%w: a process that is node %q (owner %s) answers at %s, where worker %d was last reported from: stop it first",
-				ErrHeld, me.Node, other.Owner, found.Address, found.WorkerID)
-		}
-		samples = samples[:len(addresses)]
-	}
 	samples = w.withoutUs(samples)
 	verdict, threshold := clock.Estimate(samples, w.cfg.Estimator), w.Threshold()
-	if verdict.Refuses(threshold, me.recorded && me.Cluster != "" || found.Known) { // worker.A1
+	if verdict.Refuses(threshold, me.recorded && me.Cluster != "") { // worker.A1
 		return fmt.Errorf("%w: it is %s, %d of %d peers answered (%s); up to %s is allowed. Fix the clock (NTP); if the peers' are wrong, theirs",
 			ErrClockRefused, aheadOrBehind(-verdict.Offset), verdict.Answered, verdict.Asked, offsets(samples), threshold)
 	}

@@ -96,11 +96,11 @@ func TestOnePeerDisagreesAtTheStart(t *testing.T) {
 		"one peer, behind":        {nil, map[string]time.Duration{"a:1": -time.Hour}, false},
 		"two peers":               {nil, map[string]time.Duration{"a:1": time.Hour, "b:1": 2 * time.Hour}, true},
 		"without the registry":    {func(_ *daemon, model *registrytest.Model) { model.Down() }, map[string]time.Duration{"a:1": time.Hour}, false},
-		"by the registry's entry": {func(d *daemon, _ *registrytest.Model) { d.cache.FailLoad(worker.ErrNoRecord) }, map[string]time.Duration{"a:1": time.Hour}, false},
-		"another node":            {func(d *daemon, _ *registrytest.Model) { d.cfg.Node = "another:1" }, map[string]time.Duration{"a:1": time.Hour}, true},
+		"another name":            {func(d *daemon, _ *registrytest.Model) { d.cfg.Node = "another:1" }, map[string]time.Duration{"a:1": time.Hour}, false},
+		"another instance":        {func(d *daemon, _ *registrytest.Model) { d.cache.FailLoad(worker.ErrNoRecord) }, map[string]time.Duration{"a:1": time.Hour}, true},
 		"one peer, and ourselves": {nil, map[string]time.Duration{"a:1": time.Hour, "us:1": 0}, false},
-		"another node, one peer, and ourselves": {
-			func(d *daemon, _ *registrytest.Model) { d.cfg.Node = "another:1" }, map[string]time.Duration{"a:1": time.Hour, "us:1": 0}, true,
+		"another instance, one peer, and ourselves": {
+			func(d *daemon, _ *registrytest.Model) { d.cache.FailLoad(worker.ErrNoRecord) }, map[string]time.Duration{"a:1": time.Hour, "us:1": 0}, true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,45 +154,6 @@ func TestOnePeerDisagreesAtTheStart(t *testing.T) {
 			require.Equal(t, 1, d.events.count(worker.EventPeersAgree))
 			require.Equal(t, 1, d.events.count(worker.EventPeersUndecided))
 			require.Zero(t, d.events.count(worker.EventPeersDisagree))
-		})
-	}
-}
-
-// worker.A3: whoever answers as this node lives.
-func TestWhoAnswersAsThisNodeLives(t *testing.T) {
-	for name, tt := range map[string]struct {
-		owner string
-		held  bool
-	}{
-		"the entry's owner":                    {"first", true},
-		"one that started without ZooKeeper":   {"second", true},
-		"nobody":                               {"", false},
-		"ourselves: the address is ours again": {"ourselves", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := newDaemon()
-			model, first := d.inCluster(registrytest.Options{})
-			d.cfg.Owner = "first"
-			w := d.start(t)
-			ceiling := w.Ceiling()
-			require.Eventually(t, func() bool { // the report that the file took first
-				entries, err := model.Directory().Entries(t.Context())
-				return err == nil && entries[0].Ceiling == ceiling
-			}, 10*time.Second, time.Millisecond)
-			first.Kill()
-			model.Expire(d.cfg.Node)
-			d.clk.Advance(ceiling.Sub(d.clk.Millis()))
-			d.cache.FailLoad(worker.ErrNoRecord) // on another machine
-			d.join(model, registrytest.Options{})
-			d.clk.AutoAdvance() // worker.W6: it waits for what the first may have had in its file alone
-			d.cfg.Owner = "ourselves"
-			d.cfg.Prober = &peersSay{owners: map[string]string{d.cfg.Node: tt.owner}}
-			_, err := worker.Start(t.Context(), d.cfg)
-			if tt.held {
-				require.ErrorIs(t, err, worker.ErrHeld)
-				return
-			}
-			require.NoError(t, err)
 		})
 	}
 }

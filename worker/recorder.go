@@ -45,13 +45,21 @@ func (r *recorder) finish(ctx context.Context, rec Record) error {
 	return r.save(ctx, rec)
 }
 
-// settle waits for a write that is under way.
-func (r *recorder) settle(ctx context.Context) error {
+// await takes the turn once a write that is under way is done.
+func (r *recorder) await(ctx context.Context) error {
 	select {
 	case r.turn <- struct{}{}:
-		<-r.turn
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", errBusy, ctx.Err())
 	}
+}
+
+// settle waits for a write that is under way.
+func (r *recorder) settle(ctx context.Context) error {
+	err := r.await(ctx)
+	if err == nil {
+		<-r.turn
+	}
+	return err
 }

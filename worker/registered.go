@@ -8,9 +8,9 @@ import (
 	"github.com/leafd/leafd/clock"
 )
 
-// ErrLeaseOver is returned while ReclaimAfter allows no further ceiling: the
+// ErrLeaseOver is returned while the limit of our piece allows no further ceiling: the
 // registry has to take a report first.
-var ErrLeaseOver = errors.New("worker: not renewed for half of reclaim-after")
+var ErrLeaseOver = errors.New("worker: the lease is over")
 
 // register is the recorder of the registry: it claims the entry first where the
 // start had to do without.
@@ -29,6 +29,10 @@ func (w *Worker) reportTo(ctx context.Context, r Record) error {
 	w.mu.Lock()
 	live := w.issuing && !w.leaving && w.fenced == nil && w.disagree == nil && !errors.Is(w.lastErr, ErrClockJumped)
 	w.mu.Unlock()
+	r = w.withPiece(r)
+	if !r.Released {
+		r.Limit = w.limitFor(r)
+	}
 	got, err := w.cfg.Registry.Report(ctx, r, live)
 	if err != nil {
 		return w.registryFailed(err)
@@ -37,19 +41,50 @@ func (w *Worker) reportTo(ctx context.Context, r Record) error {
 	return nil
 }
 
-// registryAcked notes that the registry has written for us.
+// limitFor returns the limit that a report of r asks for (worker.U2): it never falls. It
+// is reckoned from the recorded time, which no clock that jumped ahead gets into.
+func (w *Worker) limitFor(r Record) clock.Millis {
+	lease := min(w.cfg.Lease, max(YoungLease, r.Timestamp.Sub(r.Born)))
+	return max(r.Limit, r.Timestamp.Add(lease))
+}
+
+// withPiece returns r with what our record has by now of who we are and of our piece: a
+// report that was begun before the registry answered doesn't know it.
+func (w *Worker) withPiece(r Record) Record {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	me := w.record
+	me.Owner, me.Timestamp, me.Ceiling, me.Peers, me.Released = r.Owner, r.Timestamp, r.Ceiling, r.Peers, r.Released
+	if r.Released {
+		me.Limit = r.Limit
+	}
+	return me
+}
+
+// registryAcked notes that the registry has written got for us: its piece counts from
+// now on (worker.U1), and is in the file with the next report.
 func (w *Worker) registryAcked(sent clock.Reading, got Record) {
 	w.mu.Lock()
 	before := w.remoteErr
 	w.remoteErr = nil
-	w.pendingUntil = 0
 	w.renewed = sent.Boot
-	w.record.Registered, w.record.Cluster, w.record.Losses = sent.Wall(), got.Cluster, got.Losses
+	short := w.shortLocked()
+	w.record.Registered, w.record.Cluster = sent.Wall(), got.Cluster
+	w.record.Losses = got.Losses
+	w.record.Floor, w.record.Limit = got.Floor, got.Limit
 	w.record.PriorOwners, w.record.DirectoryID = nil, w.cfg.DirectoryID
 	w.mu.Unlock()
 	if before != nil {
 		w.notify(Event{Kind: EventRegistryBack})
 	}
+	if short { // the limit, not the report, kept the ceiling low
+		w.ask()
+	}
+}
+
+// shortLocked tells that the limit of our piece keeps the ceiling low.
+func (w *Worker) shortLocked() bool {
+	return w.record.Limit > 0 && w.record.Ceiling >= w.record.Limit
 }
 
 // registryFailed tells of the first of several failures, and returns err.
@@ -67,23 +102,6 @@ func (w *Worker) registryFailed(err error) error {
 	return err
 }
 
-// localDid tells of the first of several failures of the local file, and returns err.
-// Standalone it is the report that fails, which is told of anyway.
-func (w *Worker) localDid(err error) error {
-	w.mu.Lock()
-	before, claimed := w.localErr, w.claimed && w.record.Cluster != ""
-	w.localErr = err
-	w.mu.Unlock()
-	switch {
-	case !claimed:
-	case err != nil && before == nil && !errors.Is(err, ErrLocked):
-		w.notify(Event{Kind: EventRecordFailing, Err: err})
-	case err == nil && before != nil:
-		w.notify(Event{Kind: EventRecordBack})
-	}
-	return err
-}
-
 // Registry returns nil while the registry takes our reports, and otherwise why the
 // last one failed: nothing that stops us from issuing.
 func (w *Worker) Registry() error {
@@ -93,17 +111,10 @@ func (w *Worker) Registry() error {
 }
 
 // confirm claims, for a worker that started from its local record alone, the entry
-// that the record says is ours. It keeps:
-//
-//	worker.V1  An entry that somebody who is none of the record's prior owners has written or is
-//	    live under, that is gone, or that another worker ID stands in, was another's
-//	    while we issued: fenced.
-//	worker.V2  A recorded ceiling above the time at which this life began to issue means
-//	    that our IDs may equal an earlier life's: fenced. Not so where the record
-//	    that this life began with is newer than the entry: it knows what became of
-//	    that ceiling, as after a clean stop that the registry was not told of. A
-//	    recorded time ahead of our clock fences too: the guard that this start could
-//	    not ask would have refused.
+// that the record says is ours. Where another instance has it, or a life that is none of
+// ours wrote it, we are displaced: fenced (worker.U5). A recorded ceiling above the time at
+// which this life began to issue fences too, where the entry is not older than the record
+// that this life began with: that record was an old one put back.
 //
 // A registry that lost its data is told again: that is not somebody else's doing.
 func (w *Worker) confirm(ctx context.Context) error {
@@ -120,21 +131,21 @@ func (w *Worker) confirm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := w.cfg.Clock.Read()
 	switch {
 	case found.Removed:
-		return fmt.Errorf("%w: the entry of worker %d, node %q, was removed from the registry", ErrFenced, me.WorkerID, me.Node)
+		return fmt.Errorf("%w: worker %d of node %q is no longer this data directory's in the registry", ErrFenced, me.WorkerID, me.Node)
 	case !found.Known: // data lost: Claim puts it back, or says who has the worker ID
 	case found.WorkerID != me.WorkerID:
-		return fmt.Errorf("%w: node %q has worker %d in the registry, and issued as worker %d", ErrFenced, me.Node, found.WorkerID, me.WorkerID)
-	case !me.wrote(found.Owner):
-		return fmt.Errorf("%w: another process (%s at %s) has been node %q, worker %d, since our record was written", ErrFenced, found.Owner, found.Address, me.Node, me.WorkerID)
-	case found.LiveOwner != "" && !me.wrote(found.LiveOwner):
-		return fmt.Errorf("%w: another process (%s) is live as node %q, worker %d", ErrFenced, found.LiveOwner, me.Node, me.WorkerID)
+		return fmt.Errorf("%w: this data directory has worker %d in the registry, and issued as worker %d", ErrFenced, found.WorkerID, me.WorkerID)
+	case !me.Wrote(found.Owner):
+		return fmt.Errorf("%w: another process (%s at %s) has been worker %d since our record was written: this data directory, or that one, is a copy", ErrFenced, found.Owner, found.Address, me.WorkerID)
+	case found.LiveOwner != "" && !me.Wrote(found.LiveOwner):
+		return fmt.Errorf("%w: another process (%s) is live as worker %d: this data directory, or that one, is a copy", ErrFenced, found.LiveOwner, me.WorkerID)
 	case found.Ceiling > w.began && found.Timestamp >= w.known:
 		return fmt.Errorf("%w: the registry has the ceiling %s for worker %d, and this process issued from %s on: its local record was older than that", ErrFenced, found.Ceiling, me.WorkerID, w.began)
-	case found.Timestamp > now.Wall():
-		return fmt.Errorf("%w: the registry has the time %s for worker %d, and the clock says %s", ErrFenced, found.Timestamp, me.WorkerID, now.Wall())
+	}
+	if me, err = w.nameLife(ctx, found); err != nil {
+		return err
 	}
 	// What is written is what was recorded last: the ceiling that we issue under.
 	claim, err := w.cfg.Registry.Claim(ctx, me)
@@ -148,35 +159,37 @@ func (w *Worker) confirm(ctx context.Context) error {
 	}
 	w.mu.Lock()
 	w.claimed = true
+	w.record.Cluster, w.record.Floor, w.record.Limit, w.record.PriorOwners = claim.Cluster, claim.Floor, claim.Limit, nil
 	w.mu.Unlock()
 	w.notify(Event{Kind: EventConfirmed})
 	return nil
 }
 
-// leaseShort tells whether a ceiling recorded at now would reach beyond the lease
-// (worker.C5).
-func (w *Worker) leaseShort(now clock.Reading) bool {
+// nameLife records, before this life writes the entry for the first time, that it is
+// about to (worker.U4), and returns the record to claim with.
+func (w *Worker) nameLife(ctx context.Context, found Lookup) (Record, error) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.leaseShortLocked(now)
-}
-
-func (w *Worker) leaseShortLocked(now clock.Reading) bool {
-	return w.cfg.ReclaimAfter > 0 && now.Boot+w.cfg.CeilingLead > w.renewed+w.cfg.ReclaimAfter/2
-}
-
-func (w *Worker) leaseOverLocked() bool {
-	return w.cfg.ReclaimAfter > 0 && w.cfg.Clock.Read().Boot >= w.renewed+w.cfg.ReclaimAfter/2
-}
-
-// endLease takes the ceiling back once the lease is over (worker.C5): a wall clock that was
-// set back after it was recorded would reach it too late.
-func (w *Worker) endLease() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.leaseOverLocked() {
-		w.ceiling.Store(0)
+	w.record.claimedBy(w.cfg.Owner, found)
+	w.mu.Unlock()
+	err := w.local.await(ctx) // the report's own record is often under way
+	if err == nil {
+		err = w.lost(w.local.finish(ctx, w.Record()))
 	}
+	if err != nil {
+		return Record{}, fmt.Errorf("the life that claims could not be recorded: %w", err)
+	}
+	me := w.Record()
+	me.Limit = w.limitFor(me)
+	return me, nil
+}
+
+// claimedBy notes that life owner is about to write the entry that was found, or a new
+// one.
+func (r *Record) claimedBy(owner string, found Lookup) {
+	if found.Known {
+		r.Acked = found.Owner
+	}
+	r.Current = owner
 }
 
 // setIssuing notes what Watch saw of the generator: who can't issue is not in

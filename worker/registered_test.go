@@ -78,70 +78,191 @@ func liveNodes(t *testing.T, model *registrytest.Model) []string {
 	return nodes
 }
 
-// worker.C5: the old owner has stopped before anybody can take its worker ID.
-func TestLeaseEndsBeforeTheEntryCanBeTaken(t *testing.T) {
-	const reclaim = time.Minute
-	for name, tt := range map[string]struct {
-		pass  func(d *daemon, dt time.Duration) // lets time pass without the registry
-		taken bool
-	}{
-		"on the same clock":       {func(d *daemon, dt time.Duration) { d.clk.Advance(dt) }, true},
-		"and nobody takes it":     {func(d *daemon, dt time.Duration) { d.clk.Advance(dt) }, false},
-		"the wall clock set back": {func(d *daemon, dt time.Duration) { d.clk.Advance(dt); d.clk.Step(-dt / 2) }, false},
-		"the machine asleep":      {func(d *daemon, dt time.Duration) { d.clk.Suspend(dt) }, true},
+// worker.U1, worker.U2: nothing is issued at or beyond the limit that the registry took last, whatever
+// the clocks do, and who takes the worker ID over begins there.
+func TestIssuingEndsAtTheLimit(t *testing.T) {
+	for name, pass := range map[string]func(d *daemon, dt time.Duration){
+		"time passes":             func(d *daemon, dt time.Duration) { d.clk.Advance(dt) },
+		"the machine is asleep":   func(d *daemon, dt time.Duration) { d.clk.Suspend(dt) },
+		"the wall clock set back": func(d *daemon, dt time.Duration) { d.clk.Advance(dt); d.clk.Step(-dt / 2) },
+		// A virtual machine that is paused: none of its clocks has moved when it goes on.
+		"all clocks stand still": func(d *daemon, _ time.Duration) { d.clk.Advance(100 * time.Millisecond) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon()
-			d.cfg.ReclaimAfter = reclaim
-			model, member := d.inCluster(registrytest.Options{ReclaimAfter: reclaim})
+			d.cfg.Lease = 20 * time.Second
+			layout, err := snowflake.ParseLayout("41+1+21", snowflake.DefaultEpoch)
+			require.NoError(t, err)
+			d.cfg.Layout = layout.String()
+			model := registrytest.NewModel(d.clk)
+			model.Init(layout)
+			model.Plant(worker.Entry{WorkerID: 0, Node: "java:1", Address: "java:1", State: worker.StateActive, Timestamp: 1})
+			member := d.join(model, registrytest.Options{Layout: layout}) // for the last worker ID
 			line := &brokenLine{Registry: member}
 			d.cfg.Registry = line
 			w := d.start(t)
+			require.Eventually(t, func() bool { return w.Stats().Registry.Done == 1 }, 10*time.Second, time.Millisecond)
 			run(t, w)
+			limit := w.Record().Limit
+			require.Equal(t, clock.MillisOf(noon).Add(20*time.Second), limit)
 			line.broken.Store(true)
-			began := d.clk.Read().Boot
-			for d.clk.Read().Boot < began+reclaim/2 {
+			for range 60 {
 				require.Eventually(t, func() bool { return d.clk.Sleepers() > 0 }, 10*time.Second, time.Millisecond)
-				tt.pass(d, 500*time.Millisecond)
+				pass(d, 500*time.Millisecond)
+				require.LessOrEqual(t, w.Ceiling(), limit)
 			}
-			require.Eventually(t, func() bool {
-				d.clk.Advance(500 * time.Millisecond)
-				return w.Ceiling() == 0
-			}, 10*time.Second, time.Millisecond)
-			require.Less(t, d.clk.Read().Boot, began+reclaim, "nobody could have taken the entry yet")
-			require.ErrorIs(t, w.Await(t.Context(), d.clk.Millis()), snowflake.ErrCeilingReached)
-			require.Eventually(t, func() bool { // the report under way may tell its own failure first
-				d.clk.Advance(100 * time.Millisecond)
-				return errors.Is(w.Check(), worker.ErrLeaseOver)
-			}, 10*time.Second, time.Millisecond)
-
-			for d.clk.Read().Boot < began+reclaim+reclaim/2 {
-				d.clk.Advance(time.Second)
-				require.Zero(t, w.Ceiling())
-			}
-			if tt.taken {
-				model.Expire(d.cfg.Node)
-				other := model.Open("other:1", "other:1", registrytest.Options{ReclaimAfter: reclaim})
-				_, err := other.Look(t.Context(), worker.Record{Node: "other:1", WorkerID: worker.NoWorkerID})
-				require.NoError(t, err)
-				rec, err := other.Claim(t.Context(), worker.Record{Node: "other:1", WorkerID: worker.NoWorkerID, Owner: "other", Timestamp: d.clk.Millis()})
-				require.NoError(t, err)
-				require.Equal(t, w.ID(), rec.WorkerID)
-				require.Zero(t, w.Ceiling())
-				line.broken.Store(false)
-				require.Eventually(t, func() bool {
-					d.clk.Advance(time.Second)
-					return errors.Is(w.Check(), worker.ErrFenced)
+			require.Equal(t, limit, w.Record().Limit)
+			if d.clk.Millis() >= limit {
+				require.Eventually(t, func() bool { // the report under way may tell its own failure first
+					d.clk.Advance(100 * time.Millisecond)
+					return errors.Is(w.Check(), worker.ErrLeaseOver)
 				}, 10*time.Second, time.Millisecond)
-				return
+				require.ErrorIs(t, w.Await(t.Context(), d.clk.Millis()), snowflake.ErrCeilingReached)
 			}
+
+			// Another, by a clock that is right, or was set so.
+			model.Expire(d.cfg.Node)
+			d.clk.Step(max(0, limit.Sub(d.clk.Millis())))
+			other := model.Open("other:1", "other:1", registrytest.Options{Layout: layout})
+			self := worker.Record{Node: "other:1", WorkerID: worker.NoWorkerID, Instance: "other", Owner: "other", Timestamp: d.clk.Millis(), Limit: d.clk.Millis().Add(time.Hour)}
+			_, err = other.Look(t.Context(), self)
+			require.NoError(t, err)
+			rec, err := other.Claim(t.Context(), self)
+			require.NoError(t, err)
+			require.Equal(t, w.ID(), rec.WorkerID)
+			require.GreaterOrEqual(t, rec.Floor, limit)
+			require.LessOrEqual(t, w.Ceiling(), limit)
 			line.broken.Store(false)
 			require.Eventually(t, func() bool {
 				d.clk.Advance(time.Second)
-				return w.Await(t.Context(), d.clk.Millis()) == nil
-			}, 10*time.Second, time.Millisecond, "comes back by itself")
+				require.LessOrEqual(t, w.Ceiling(), limit)
+				return errors.Is(w.Check(), worker.ErrFenced)
+			}, 10*time.Second, time.Millisecond)
 		})
 	}
+}
+
+// P3: where nobody has taken it, the registry's return is enough.
+func TestLeaseIsRenewed(t *testing.T) {
+	d := newDaemon()
+	d.cfg.Lease = 20 * time.Second
+	_, member := d.inCluster(registrytest.Options{})
+	line := &brokenLine{Registry: member}
+	d.cfg.Registry = line
+	w := d.start(t)
+	run(t, w)
+	require.Eventually(t, func() bool { return w.Stats().Registry.Done == 1 }, 10*time.Second, time.Millisecond)
+	line.broken.Store(true)
+	require.Eventually(t, func() bool {
+		d.clk.Advance(time.Second)
+		return errors.Is(w.Check(), worker.ErrLeaseOver)
+	}, 10*time.Second, time.Millisecond)
+	line.broken.Store(false)
+	require.Eventually(t, func() bool {
+		d.clk.Advance(time.Second)
+		return w.Await(t.Context(), d.clk.Millis()) == nil
+	}, 10*time.Second, time.Millisecond, "comes back by itself")
+	for _, r := range d.cache.Saves() {
+		require.LessOrEqual(t, r.Ceiling, max(r.Limit, r.Timestamp.Add(d.cfg.Lease)), "%+v", r)
+	}
+}
+
+// The lease of a young instance is short: it has nothing behind it.
+func TestYoungInstanceHasAShortLease(t *testing.T) {
+	d := newDaemon()
+	d.inCluster(registrytest.Options{})
+	w := d.start(t)
+	require.Equal(t, clock.MillisOf(noon).Add(worker.YoungLease), w.Record().Limit)
+	run(t, w)
+	for _, age := range []time.Duration{24 * time.Hour, 30 * 24 * time.Hour} {
+		d.clk.Advance(age)
+		want := d.clk.Millis().Add(min(d.clk.Millis().Sub(clock.MillisOf(noon)), worker.DefaultLease))
+		require.Eventually(t, func() bool {
+			d.clk.Advance(time.Second)
+			return w.Await(t.Context(), d.clk.Millis()) == nil && w.Record().Limit >= want
+		}, 10*time.Second, time.Millisecond, age)
+	}
+}
+
+// A registry that is out, or silent, holds up nobody: the file alone is enough up to the
+// limit.
+func TestOutageOfTheRegistryRefusesNobody(t *testing.T) {
+	d := newDaemon()
+	_, member := d.inCluster(registrytest.Options{})
+	silent := &silentRegistry{Registry: member, until: make(chan struct{})}
+	d.cfg.Registry = silent
+	w := d.start(t)
+	run(t, w)
+	silent.on.Store(true)
+	defer close(silent.until)
+	for range 100 {
+		before := w.Ceiling()
+		d.passInterval(t)
+		require.Eventually(t, func() bool { return w.Ceiling() == before.Add(d.cfg.ReportInterval) }, 10*time.Second, time.Millisecond)
+		require.NoError(t, w.Check())
+	}
+	d.clk.Suspend(time.Hour)
+	require.NoError(t, w.Await(t.Context(), d.clk.Millis()))
+	require.NotContains(t, d.events.kinds(), worker.EventReportFailing)
+}
+
+// silentRegistry takes reports and, once it is on, answers none.
+type silentRegistry struct {
+	worker.Registry
+
+	on    atomic.Bool
+	until chan struct{} // closed: it answers those too
+}
+
+func (s *silentRegistry) Report(ctx context.Context, r worker.Record, live bool) (worker.Record, error) {
+	if s.on.Load() {
+		<-s.until
+	}
+	return s.Registry.Report(ctx, r, live)
+}
+
+// With release on stop the worker ID goes back with the last time issued as its limit, and
+// the directory alone starts nothing any more.
+func TestReleaseOnStop(t *testing.T) {
+	d := newDaemon()
+	d.cfg.ReleaseOnStop = true
+	model, _ := d.inCluster(registrytest.Options{})
+	w := d.start(t)
+	last := d.clk.Millis()
+	d.clk.Advance(5 * time.Millisecond)
+	require.NoError(t, w.Close(t.Context(), last))
+	entries, err := model.Directory().Entries(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, worker.StateReleased, entries[0].State)
+	require.Equal(t, last+1, entries[0].Limit)
+	d.clk.Advance(time.Second)
+
+	d.join(model, registrytest.Options{})
+	model.Down()
+	d.cfg.MaxWait = 10 * time.Millisecond
+	_, err = worker.Start(t.Context(), d.cfg)
+	require.ErrorIs(t, err, worker.ErrUnreachable)
+	require.ErrorContains(t, err, "given back")
+	model.Up()
+	d.cfg.MaxWait = 30 * time.Second
+	d.join(model, registrytest.Options{})
+	again := d.start(t)
+	require.Equal(t, w.ID(), again.ID())
+	require.Equal(t, last+1, again.Record().Floor)
+
+	// Where ZooKeeper is not told, nobody else gets it before its limit, and it itself only by ZooKeeper.
+	model.Down()
+	d.clk.Advance(time.Second)
+	require.NoError(t, again.Close(t.Context(), d.clk.Millis()-1))
+	d.join(model, registrytest.Options{})
+	d.cfg.MaxWait = 10 * time.Millisecond
+	_, err = worker.Start(t.Context(), d.cfg)
+	require.ErrorContains(t, err, "given back")
+	model.Up()
+	entries, err = model.Directory().Entries(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, worker.StateActive, entries[0].State)
+	require.Greater(t, entries[0].Limit, d.clk.Millis())
 }
 
 // brokenLine is one daemon's line to the registry.
@@ -168,21 +289,18 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 	}{
 		"no record": {func(d *daemon, m *registrytest.Model) { d.cache.FailLoad(worker.ErrNoRecord); m.Down() }, worker.ErrUnreachable, "no worker ID"},
 		"a record that was never confirmed": {func(d *daemon, m *registrytest.Model) {
-			d.recorded(func(r *worker.Record) { r.Cluster = "" })
+			d.recorded(func(r *worker.Record) { r.Cluster, r.Instance = "c", "i" })
 			m.Down()
 		}, worker.ErrUnreachable, "confirmed"},
-		"another node's record": {func(d *daemon, m *registrytest.Model) { d.cfg.Node = "10.0.0.9:8080"; m.Down() }, worker.ErrUnreachable, "10.0.0.9"},
-		"a copied directory":    {func(d *daemon, m *registrytest.Model) { d.cfg.DirectoryID = "elsewhere"; m.Down() }, worker.ErrUnreachable, "copy"},
-		"confirmed too long ago": {func(d *daemon, m *registrytest.Model) {
-			d.cfg.ReclaimAfter = time.Minute
-			d.clk.Advance(31 * time.Second)
+		"a copied directory": {func(d *daemon, m *registrytest.Model) { d.cfg.DirectoryID = "elsewhere"; m.Down() }, worker.ErrUnreachable, "copy"},
+		"a limit that has passed": {func(d *daemon, m *registrytest.Model) {
+			d.clk.Advance(worker.YoungLease)
 			m.Down()
-		}, worker.ErrUnreachable, "half of --reclaim-after"},
-		"a copied directory, and all data lost": {func(d *daemon, m *registrytest.Model) { d.cfg.DirectoryID = "elsewhere"; m.Wipe() }, worker.ErrForeign, "copy"},
-		"a lost record, and no answer":          {func(d *daemon, m *registrytest.Model) { d.cache.FailLoad(errLostRecord); m.Down() }, worker.ErrLost, "nothing can replace it"},
-		"a lost record, and nothing known":      {func(d *daemon, m *registrytest.Model) { d.cache.FailLoad(errLostRecord); m.Wipe() }, worker.ErrLost, ""},
+		}, worker.ErrUnreachable, "another may have it now"},
+		"a copied directory, and all data lost": {func(d *daemon, m *registrytest.Model) { d.cfg.DirectoryID = "elsewhere"; m.Wipe() }, worker.ErrCopied, "copy"},
+		"a lost record, and no answer":          {func(d *daemon, m *registrytest.Model) { d.cache.FailLoad(errLostRecord); m.Down() }, worker.ErrLost, "has to answer once"},
 		"behind the record, and no answer":      {func(d *daemon, m *registrytest.Model) { d.clk.Step(-time.Hour); m.Down() }, worker.ErrClockRefused, "behind"},
-		"behind the registry's record alone":    {func(d *daemon, _ *registrytest.Model) { d.cache.FailLoad(worker.ErrNoRecord); d.clk.Step(-time.Hour) }, worker.ErrClockRefused, "behind"},
+		"behind the record":                     {func(d *daemon, _ *registrytest.Model) { d.clk.Step(-time.Hour) }, worker.ErrClockRefused, "behind"},
 		"the record is of another cluster's,":   {func(d *daemon, _ *registrytest.Model) { d.cfg.Registry = worker.Standalone{} }, worker.ErrForeign, "set --zk"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -195,10 +313,7 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 			saves := len(d.cache.Saves())
 			d.join(model, registrytest.Options{})
 			tt.prepare(d, model)
-			if m, ok := d.cfg.Registry.(*registrytest.Member); ok && d.cfg.Node != "10.0.0.5:8080" {
-				require.NotNil(t, m)
-				d.join(model, registrytest.Options{})
-			}
+			d.cfg.MaxWait = 10 * time.Millisecond
 			_, err := worker.Start(t.Context(), d.cfg)
 			require.ErrorIs(t, err, tt.want)
 			require.ErrorContains(t, err, tt.text)
@@ -209,52 +324,59 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 
 var errLostRecord = errors.Join(worker.ErrDamaged, worker.ErrLost)
 
-// The registry's entry replaces a lost record, its ceiling too.
-func TestLostRecordIsReplacedByTheEntry(t *testing.T) {
-	d := newDaemon()
-	model, first := d.inCluster(registrytest.Options{})
-	w := d.start(t)
-	ceiling := w.Ceiling()
-	id := w.ID()
-	require.Eventually(t, func() bool { // the report that the file took first
-		entries, err := model.Directory().Entries(t.Context())
-		return err == nil && entries[0].Ceiling == ceiling
-	}, 10*time.Second, time.Millisecond)
-	first.Kill()
-	d.clk.Advance(4 * time.Second)
-	model.Expire(d.cfg.Node)
-	d.cache.FailLoad(errLostRecord)
-	d.join(model, registrytest.Options{})
-	d.clk.AutoAdvance()
-	w = d.start(t)
-	require.Equal(t, id, w.ID())
-	require.GreaterOrEqual(t, w.Floor(), ceiling)
-	require.GreaterOrEqual(t, d.clk.Millis(), ceiling)
-	require.Contains(t, d.events.kinds(), worker.EventRecordLost)
+// worker.W2: what was recorded in a directory can't be gone by, and the directory is a new
+// instance: with a worker ID of its own, and the old one's left alone.
+func TestUnusableRecordIsSetAside(t *testing.T) {
+	for name, prepare := range map[string]func(d *daemon, model *registrytest.Model){
+		"lost":                func(d *daemon, _ *registrytest.Model) { d.cache.FailLoad(errLostRecord) },
+		"damaged":             func(d *daemon, _ *registrytest.Model) { d.cache.FailLoad(worker.ErrDamaged) },
+		"another directory's": func(d *daemon, _ *registrytest.Model) { d.cfg.DirectoryID = "elsewhere" },
+		// worker.U4: a copy of the directory wrote the entry, or is about to.
+		"another life in the entry": func(_ *daemon, model *registrytest.Model) { model.Rewrite(0, "a copy's") },
+		"the entry still changes": func(d *daemon, model *registrytest.Model) {
+			d.cfg.Registry = claimSpy{d.cfg.Registry, func() { model.Rewrite(0, "a copy's") }}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon()
+			model, first := d.inCluster(registrytest.Options{})
+			w := d.start(t)
+			before := w.Record()
+			first.Kill()
+			d.clk.Advance(7 * time.Second)
+			d.join(model, registrytest.Options{})
+			prepare(d, model)
+			d.clk.AutoAdvance()
+			again := d.start(t)
+			require.Equal(t, int64(1), again.ID())
+			require.NotEqual(t, before.Instance, again.Record().Instance)
+			require.Contains(t, d.events.kinds(), worker.EventRecordLost)
+			entries, err := model.Directory().Entries(t.Context())
+			require.NoError(t, err)
+			require.Len(t, entries, 2)
+			require.Equal(t, before.Instance, entries[0].Instance)
+			require.GreaterOrEqual(t, entries[0].Limit, before.Limit)
+		})
+	}
 }
 
-// worker.W4: the local record names the owner before the registry does.
-func TestOwnerIsRecordedBeforeTheClaim(t *testing.T) {
+// worker.U4: it is a life's word in the record, before the entry has it, that tells a kill in
+// between from a copy.
+func TestKilledAfterTheClaim(t *testing.T) {
 	d := newDaemon()
 	model, _ := d.inCluster(registrytest.Options{})
 	w := d.start(t)
 	require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
-	d.clk.Advance(time.Second)
-	member := d.join(model, registrytest.Options{})
-	d.cfg.Registry = claimSpy{member, func() {
-		saves := d.cache.Saves()
-		require.Equal(t, d.cfg.Owner, saves[len(saves)-1].Owner)
-	}}
-	d.start(t)
-}
-
-// worker.W4: a worker ID that nobody could tell after a kill is issued under by nobody.
-func TestWorkerIDIsRecordedBeforeItIssues(t *testing.T) {
-	d := newDaemon()
-	d.inCluster(registrytest.Options{})
-	d.cache.FailSave(errors.New("disk full"))
-	_, err := worker.Start(t.Context(), d.cfg)
-	require.ErrorContains(t, err, "disk full")
+	for life := range 4 {
+		d.clk.Advance(time.Second)
+		d.cfg.Registry = killedClaim{d.join(model, registrytest.Options{}), life%2 == 0}
+		_, err := worker.Start(t.Context(), d.cfg)
+		require.ErrorIs(t, err, errKilled)
+	}
+	d.clk.Advance(time.Minute)
+	d.join(model, registrytest.Options{})
+	require.Equal(t, w.ID(), d.start(t).ID())
+	require.NotContains(t, d.events.kinds(), worker.EventRecordLost, "its own earlier lives are no copies")
 }
 
 type claimSpy struct {
@@ -268,7 +390,35 @@ func (s claimSpy) Claim(ctx context.Context, self worker.Record) (worker.Record,
 	return s.Registry.Claim(ctx, self)
 }
 
-// worker.V1: what a worker that started from its file alone finds, and is fenced by.
+var errKilled = errors.New("killed")
+
+// killedClaim is the registry of a process that is killed in its claim, before or after
+// ZooKeeper has done it.
+type killedClaim struct {
+	worker.Registry
+
+	done bool
+}
+
+func (k killedClaim) Claim(ctx context.Context, self worker.Record) (worker.Record, error) {
+	if k.done {
+		if _, err := k.Registry.Claim(ctx, self); err != nil {
+			return worker.Record{}, err
+		}
+	}
+	return worker.Record{}, errKilled
+}
+
+// worker.W4: a worker ID that nobody could tell after a kill is issued under by nobody.
+func TestWorkerIDIsRecordedBeforeItIssues(t *testing.T) {
+	d := newDaemon()
+	d.inCluster(registrytest.Options{})
+	d.cache.FailSave(errors.New("disk full"))
+	_, err := worker.Start(t.Context(), d.cfg)
+	require.ErrorContains(t, err, "disk full")
+}
+
+// worker.U5: what a worker that started from its file alone finds, and is fenced by.
 func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 	for name, tt := range map[string]struct {
 		meanwhile func(m *registrytest.Model, id int64)
@@ -282,11 +432,12 @@ func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 			m.Wipe()
 			m.Init(snowflake.DefaultLayout())
 			other := m.Open("other:1", "other:1", registrytest.Options{})
-			_, _ = other.Look(context.Background(), worker.Record{Node: "other:1", WorkerID: worker.NoWorkerID})
-			_, _ = other.Claim(context.Background(), worker.Record{Node: "other:1", WorkerID: worker.NoWorkerID, Owner: "other"})
+			_, _ = other.Look(context.Background(), worker.Record{Node: "other:1", WorkerID: worker.NoWorkerID, Instance: "other"})
+			_, _ = other.Claim(context.Background(), worker.Record{Node: "other:1", WorkerID: worker.NoWorkerID, Instance: "other", Owner: "other"})
 		}, true},
-		"another is live under our name": {func(m *registrytest.Model, _ int64) {
-			m.PlantLive(worker.Peer{Node: "10.0.0.5:8080", Address: "10.0.0.5:8080", Owner: "somebody"})
+		"another life of our instance is live": {func(m *registrytest.Model, _ int64) {
+			entries, _ := m.Directory().Entries(context.Background())
+			m.PlantLive(worker.Peer{Node: "10.0.0.5:8080", Address: "10.0.0.5:8080", Owner: "somebody", Instance: entries[0].Instance})
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -346,36 +497,27 @@ func TestNotIssuingLeavesTheLive(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-// worker.W5: a copied directory's owner may live, though it has not reported for a while.
-func TestCopyDoesNotReplaceTheLiveOne(t *testing.T) {
+// worker.W1: a worker ID that is taken over begins where its last piece ended, and the start
+// waits for it, where nothing else is left.
+func TestTakenOverWorkerIDBringsItsFloor(t *testing.T) {
 	d := newDaemon()
-	model, _ := d.inCluster(registrytest.Options{})
-	w := d.start(t) // it lives, and hangs: nobody runs it
-	d.clk.Advance(time.Minute)
-	d.clk.AutoAdvance()
-	d.join(model, registrytest.Options{})
-	d.cfg.DirectoryID = "elsewhere"
-	_, err := worker.Start(t.Context(), d.cfg)
-	require.ErrorIs(t, err, worker.ErrHeld)
-	require.Equal(t, []string{d.cfg.Node}, liveNodes(t, model))
-	_, err = d.cfg.Registry.Report(t.Context(), w.Record(), true)
-	require.Error(t, err, "the copy has claimed nothing")
-}
-
-// worker.W1: a worker ID that is taken over brings its ceiling along.
-func TestTakenOverNumberBringsItsCeiling(t *testing.T) {
-	d := newDaemon()
-	model, _ := d.inCluster(registrytest.Options{})
-	ceiling := d.clk.Millis().Add(20 * time.Second)
+	layout, err := snowflake.ParseLayout("41+1+21", snowflake.DefaultEpoch)
+	require.NoError(t, err)
+	d.cfg.Layout = layout.String()
+	model := registrytest.NewModel(d.clk)
+	model.Init(layout)
+	d.join(model, registrytest.Options{Layout: layout})
+	limit := d.clk.Millis().Add(20 * time.Second)
+	model.Plant(worker.Entry{WorkerID: 0, Node: "java:1", Address: "java:1", State: worker.StateActive, Timestamp: 1})
 	model.Plant(worker.Entry{
-		WorkerID: 5, Node: "gone:1", Address: "gone:1", State: worker.StateReleased, Owner: "gone",
-		Timestamp: ceiling.Add(-time.Second), Ceiling: ceiling,
+		WorkerID: 1, Node: "gone:1", Address: "gone:1", State: worker.StateReleased, Owner: "gone", Instance: "gone",
+		Timestamp: limit.Add(-time.Second), Ceiling: limit - 1, Limit: limit,
 	})
 	d.clk.AutoAdvance()
 	w := d.start(t)
-	require.Equal(t, int64(5), w.ID())
-	require.GreaterOrEqual(t, w.Floor(), ceiling)
-	require.GreaterOrEqual(t, d.clk.Millis(), ceiling)
+	require.Equal(t, int64(1), w.ID())
+	require.GreaterOrEqual(t, w.Floor(), limit)
+	require.GreaterOrEqual(t, d.clk.Millis(), limit)
 }
 
 // A start whose Look found somebody else live doesn't go on alone when ZooKeeper
@@ -389,7 +531,7 @@ func TestStartDoesNotGoOfflineBesideALiveOwner(t *testing.T) {
 			require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
 			d.clk.Advance(time.Second)
 			if live != "" {
-				model.PlantLive(worker.Peer{Node: d.cfg.Node, Address: "elsewhere:1", Owner: live})
+				model.PlantLive(worker.Peer{Node: d.cfg.Node, Address: "elsewhere:1", Owner: live, Instance: w.Record().Instance})
 			}
 			member := d.join(model, registrytest.Options{})
 			d.cfg.Registry = claimSpy{member, model.Down}
@@ -403,27 +545,6 @@ func TestStartDoesNotGoOfflineBesideALiveOwner(t *testing.T) {
 			require.Contains(t, d.events.kinds(), worker.EventOffline)
 		})
 	}
-}
-
-// A data directory that takes nothing is told of, though ZooKeeper takes it all.
-func TestFailingDirectoryIsToldOfWhileTheRegistryHelps(t *testing.T) {
-	d := newDaemon()
-	d.inCluster(registrytest.Options{})
-	w := d.start(t)
-	run(t, w)
-	tells := func(kind worker.EventKind) {
-		t.Helper()
-		require.Eventually(t, func() bool {
-			d.clk.Advance(time.Second)
-			kinds := d.events.kinds()
-			return kinds[len(kinds)-1] == kind
-		}, 20*time.Second, time.Millisecond)
-		require.NoError(t, w.Await(t.Context(), d.clk.Millis()))
-	}
-	d.cache.FailSave(errors.New("disk full"))
-	tells(worker.EventRecordFailing)
-	d.cache.FailSave(nil)
-	tells(worker.EventRecordBack)
 }
 
 // A disk that takes longer than a report may is slow, not broken: what it has written

@@ -27,28 +27,30 @@ var (
 	ErrNoEntry = errors.New("worker: no such entry")
 )
 
-// Registry hands out worker IDs and remembers their clocks. A Registry serves one
-// daemon, for one run of it; its methods are called one at a time, but Peers and
-// Close, which may be called at any time. Each returns within its context.
+// Registry hands out worker IDs, and the pieces of time in which they may be used. A
+// Registry serves one daemon, for one life of it; its methods are called one at a
+// time, but Peers and Close, which may be called at any time. Each returns within its
+// context.
 type Registry interface {
-	// Look reads what the registry knows of self.Node and who is live, and
+	// Look reads what the registry knows of self.Instance and who is live, and
 	// writes nothing. It waits for the registry until ctx is done. self is the
-	// local record with the owner of this process; a daemon without a record
+	// local record with the owner of this life; a daemon without a record
 	// has no Cluster in it, and WorkerID NoWorkerID.
 	// ErrUnreachable, ErrNoCluster, ErrForeign (the registry is for another layout or
 	// epoch, or keeps its entries elsewhere).
 	Look(ctx context.Context, self Record) (Lookup, error)
-	// Claim makes what the last Look found ours, or a new entry where it found
-	// none, and enters the node into the live set, in one transaction. It writes
-	// self's Owner, Timestamp and Ceiling. It returns self with the WorkerID, the
-	// Cluster and its Losses, and with the Timestamp and Ceiling of that worker ID as they
-	// were before, where they are higher: they belong to whoever had the ID.
-	// ErrHeld (another process is this node, or changed its entry since the
-	// Look), ErrExhausted, ErrUnreachable, ErrForeign.
+	// Claim makes what the last Look found this life's, or gets another worker ID
+	// where it found none, and enters the node into the live set. It writes self's
+	// Owner, Timestamp and Ceiling, and a limit of at least self.Limit; whatever it
+	// writes is conditional on what it read. It returns self with the Cluster,
+	// its Losses, the WorkerID and the piece [Floor, Limit) that is ours now.
+	// ErrHeld (our entry changed since the Look), ErrExhausted, ErrUnreachable,
+	// ErrForeign.
 	Claim(ctx context.Context, self Record) (Record, error)
-	// Report records Timestamp and Ceiling, and sees to it that the node is
-	// in the live set or not, as live says. It returns r as recorded: Losses, or even
-	// Cluster, is another one after the registry lost its data and was told again.
+	// Report records Timestamp, Ceiling and Limit, on the condition that our entry is
+	// as we last wrote it, and sees to it that the node is in the live set or not, as
+	// live says. With r.Released it gives the worker ID back. It returns r as recorded:
+	// Losses is another one after the registry lost its data and was told again.
 	// ErrNoRegistry, ErrUnreachable, ErrFenced (the entry is no longer ours).
 	Report(ctx context.Context, r Record, live bool) (Record, error)
 	// Peers returns the live nodes except this one. ErrUnreachable.
@@ -64,17 +66,17 @@ const NoWorkerID = -1
 // Lookup is what Look found. The zero value is an empty registry.
 type Lookup struct {
 	Cluster string // ID of the cluster; empty when there is no root yet
-	// Known tells that the node has an entry; the fields up to Address are of
+	// Known tells that the instance has an entry; the fields up to Address are of
 	// it. Ceiling is never below what the entry's writer may have issued, also
 	// for entries that record none (the Java Leaf's).
 	Known     bool
 	WorkerID  int64
 	Timestamp clock.Millis
 	Ceiling   clock.Millis
-	Owner     string // process that wrote it; empty for the Java Leaf's
+	Owner     string // life that wrote it; empty for the Java Leaf's
 	Address   string // ip:port that its owner advertised
-	// LiveOwner is the process that is live under this node's name; empty for
-	// none. It may be dead for less than the session timeout.
+	// LiveOwner is the life that is live as this instance; empty for none. It may be
+	// dead for less than the session timeout.
 	LiveOwner string
 	// DataLost tells that the registry lost its data: it has another cluster
 	// than self, or none, or one that lost its entries since, and no entry of the node.
@@ -86,9 +88,10 @@ type Lookup struct {
 
 // Peer is a live node.
 type Peer struct {
-	Node    string
-	Address string // ip:port of its HTTP server
-	Owner   string // UUID of its process
+	Node     string
+	Address  string // ip:port of its HTTP server
+	Owner    string // UUID of its life
+	Instance string // its data directory; empty before there were pieces
 }
 
 // EntryState is what an entry says of itself.
@@ -107,11 +110,12 @@ type Entry struct {
 	Node         string
 	Address      string
 	State        EntryState
-	Live         bool          // it is in the live set
-	Timestamp    clock.Millis  // the clock last reported
-	Ceiling      clock.Millis  // IDs may have been issued below it
-	Owner        string        // process that wrote it; empty for the Java Leaf's
-	ReclaimAfter time.Duration // as the owner had it; 0: never reclaimed
+	Live         bool         // it is in the live set
+	Timestamp    clock.Millis // the clock last reported
+	Ceiling      clock.Millis // IDs may have been issued below it
+	Owner        string       // life that wrote it; empty for the Java Leaf's
+	Instance     string       // data directory that holds it; empty before there were pieces
+	Floor, Limit clock.Millis // the piece; Limit 0: no end
 }
 
 // Directory is a Registry as seen by those who look after it, without an
@@ -119,16 +123,17 @@ type Entry struct {
 type Directory interface {
 	// Entries returns all entries, ordered by worker ID. ErrUnreachable.
 	Entries(ctx context.Context) ([]Entry, error)
-	// Release marks the entry of workerID released and returns it as it is then. Its
-	// ceiling is raised beyond the present: the daemon may have issued by its own file
-	// while it could not report. ErrNoEntry; ErrInUse when it is live, or was reported
-	// within ReleaseAge, and force isn't given.
+	// Release marks the entry of workerID released and returns it as it is then: whoever
+	// takes it gets the limit that stands there as floor. ErrNoEntry; ErrInUse where
+	// that limit has not passed on the registry's clock. force lowers the limit to
+	// what the daemon can have issued, on the word of who asks that it is dead and
+	// its directory never starts again.
 	Release(ctx context.Context, workerID int64, force bool) (Entry, error)
 	Close() error
 }
 
-// ReleaseAge is how long an entry must have been without a report to be released
-// without force.
+// ReleaseAge is how long an entry without a limit must have been without a report to
+// be released without force.
 const ReleaseAge = 24 * time.Hour
 
 // ClockProber asks peers for their clocks.

@@ -6,34 +6,36 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // Start passes the clock guards, claims the worker ID and records the first
 // ceiling. It keeps:
 //
 //	worker.W1  Start returns only when the clock has passed the ceiling of every
-//	    earlier life, local or in the registry: no ID of theirs can repeat.
-//	worker.W2  A record that can't be read, or isn't ours, ends the start. Only a
-//	    record that never was is taken as "nothing issued yet"; one that is gone
-//	    is replaced by the registry's entry, or by nothing. One that may not be the
-//	    newest (Record.MaybeStale) counts with a ceiling that is a ceiling lead later,
-//	    than its own and than now: as the newest one's may have been.
+//	    earlier life of this directory, in its file or in the registry, and the floor
+//	    of the piece: no ID of theirs can repeat.
+//	worker.W2  A record that can't be read, or that is another directory's, is set aside, and
+//	    the directory is a new instance then, which gets a worker ID of its own. Where
+//	    no registry gives worker IDs it ends the start. One that may not be the newest
+//	    (Record.MaybeStale) counts with a ceiling that is a ceiling lead later, than its
+//	    own and than now: as the newest one's may have been.
 //	worker.W3  The guards refuse with ErrClockRefused; a registry's failure is never
 //	    taken for that, nor the other way round. No guard is left out because
 //	    the registry failed.
 //	worker.W4  Nothing is written, here or in the registry, before the guards have
-//	    passed; the local record names this process before the registry does, so
-//	    that a crash in between leaves no entry whose owner nobody knows; and it
-//	    names the worker ID before anything is issued under it.
+//	    passed, and nothing is issued before the local record has the worker ID and its
+//	    piece.
 //	worker.W5  Without the registry only a record that the registry has confirmed, in
-//	    the directory that it was written in, gives a worker ID. A copied directory is
-//	    another daemon's: its owners aren't ours, so that they may live, and it
-//	    puts nothing back into a registry that lost its data.
-//	worker.W6  An entry that another process wrote last, and whose stop was unclean, gives IDs
-//	    only a ceiling lead and a threshold after the claim: that process may be
-//	    suspended with a ceiling that its file has and the registry never had, as
-//	    after an outage, by a clock as far ahead as peers accept. It can't raise it
-//	    any more without learning of the claim (worker.C6).
+//	    the directory that it was written in, not released, with a limit ahead of the
+//	    clock, gives a worker ID.
+//	worker.U4  One life a directory, and one directory an instance. The record names the
+//	    life that the registry is known to have seen last, and the one that may have
+//	    written since; it replaces the latter, durably, only after the entry was read and
+//	    showed one of the two, and before it writes the entry itself. An entry of our
+//	    instance with any other life, or a record of another directory, means that one of
+//	    two directories is a copy: ours is set aside.
 //
 // It returns ErrClockRefused, ErrForeign, ErrDamaged, ErrHeld, ErrExhausted,
 // ErrUnreachable, or what Cache returns.
@@ -49,13 +51,13 @@ func Start(ctx context.Context, cfg Config) (*Worker, error) {
 	return w, nil
 }
 
-// self is what the start knows of this node so far.
+// self is what the start knows of this instance so far.
 type self struct {
 	Record
-	recorded bool  // there was a local record of this node
+	recorded bool  // there was a local record
 	offline  bool  // the registry can't be reached
 	cause    error // why, when offline
-	lost     error // the local record is gone: only an entry in the registry can replace it
+	unusable error // why the local record is not to be gone by, where there is one: it is set aside
 }
 
 func (w *Worker) start(ctx context.Context) error {
@@ -63,7 +65,19 @@ func (w *Worker) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := w.look(ctx, &me)
+	err = w.startAs(ctx, &me)
+	if errors.Is(err, ErrHeld) && me.recorded && !w.alone { // worker.U4: who else writes as us is a copy of us
+		me.unusable = err
+		if err := w.setAside(&me); err != nil {
+			return err
+		}
+		return w.startAs(ctx, &me)
+	}
+	return err
+}
+
+func (w *Worker) startAs(ctx context.Context, me *self) error {
+	found, err := w.look(ctx, me)
 	if err != nil {
 		return err
 	}
@@ -72,36 +86,39 @@ func (w *Worker) start(ctx context.Context) error {
 	if err := w.checkClock(me.Record); err != nil {
 		return err
 	}
-	if err := w.askAtStart(ctx, me, found); err != nil {
+	if err := w.askAtStart(ctx, *me, found); err != nil {
 		return err
 	}
-	if err := w.passCeiling(ctx, me.Record, w.cfg.MaxWait); err != nil {
+	if err := w.passCeiling(ctx, me.Record); err != nil {
 		return err
 	}
-	if err := w.claim(ctx, &me, found); err != nil {
+	if err := w.claim(ctx, me, found); err != nil {
 		return err
 	}
-	// The worker ID may have been another node's: its ceiling came with it. The wait of
-	// worker.W6 is not refused for its length: where each start has a new directory, as in
-	// a container without a volume, the next one would have to wait as long again.
-	if err := w.passCeiling(ctx, me.Record, max(w.cfg.MaxWait, w.localCeilingLead())); err != nil {
+	if err := w.passCeiling(ctx, me.Record); err != nil { // it has the floor by now
 		return err
 	}
-	return w.begin(ctx, me)
+	return w.begin(ctx, *me)
+}
+
+// fresh is a directory in which nothing was recorded: a new instance.
+func (w *Worker) fresh() self {
+	return self{Record: Record{
+		Node: w.cfg.Node, WorkerID: NoWorkerID, Layout: w.cfg.Layout, Epoch: w.cfg.Epoch, Owner: w.cfg.Owner, DirectoryID: w.cfg.DirectoryID,
+		Instance: uuid.NewString(), Born: w.cfg.Clock.Read().Wall(),
+	}}
 }
 
 // load reads the local record (worker.W2) and returns what the start begins with.
 func (w *Worker) load() (self, error) {
-	me := self{Record: Record{
-		Node: w.cfg.Node, WorkerID: NoWorkerID, Layout: w.cfg.Layout, Epoch: w.cfg.Epoch, Owner: w.cfg.Owner, DirectoryID: w.cfg.DirectoryID,
-	}}
+	me := w.fresh()
 	r, err := w.cfg.Cache.Load()
 	if errors.Is(err, ErrNoRecord) {
 		w.notify(Event{Kind: EventFirstStart})
 		return me, nil
 	}
-	if errors.Is(err, ErrLost) {
-		me.lost = err
+	if errors.Is(err, ErrDamaged) {
+		me.unusable = err
 		return me, nil
 	}
 	if err != nil {
@@ -117,53 +134,35 @@ func (w *Worker) load() (self, error) {
 	}
 	if r.MaybeStale { // worker.W2
 		r.Ceiling = max(r.Ceiling, w.cfg.Clock.Read().Wall()).Add(w.cfg.CeilingLead)
+		r.MaybeStale = false
 		w.notify(Event{Kind: EventRecordStale, Until: r.Ceiling})
 	}
-	me.Cluster, me.Losses, me.WorkerID, me.Timestamp, me.Ceiling, me.Peers = r.Cluster, r.Losses, r.WorkerID, r.Timestamp, r.Ceiling, r.Peers
-	if r.Cluster != "" && r.Node != w.cfg.Node {
-		// Another name is another node: the registry gives it a worker ID of its own.
-		w.notify(Event{Kind: EventRenamed, Text: fmt.Sprintf("worker %d is %q's; this daemon is %q now", r.WorkerID, r.Node, w.cfg.Node)})
-		me.WorkerID = NoWorkerID
+	me.recorded = true
+	if r.Cluster == "" && r.Instance == "" { // standalone: nobody else writes about us
+		me.WorkerID, me.Timestamp, me.Ceiling, me.Peers = r.WorkerID, r.Timestamp, r.Ceiling, r.Peers
 		return me, nil
 	}
-	me.recorded, me.Registered = true, r.Registered
-	if r.Cluster == "" {
-		return me, nil // standalone: nobody else writes about us
+	if r.DirectoryID != "" && w.cfg.DirectoryID != "" && r.DirectoryID != w.cfg.DirectoryID {
+		me.unusable = fmt.Errorf("%w: worker %d was recorded in another data directory, of which this one is a copy", ErrCopied, r.WorkerID)
+		return me, nil
 	}
-	me.DirectoryID = r.DirectoryID // until the registry has confirmed us (worker.W5)
-	if !me.copied(w.cfg.DirectoryID) {
-		me.PriorOwners = addOwner(r.PriorOwners, r.Owner)
+	if r.Node != w.cfg.Node {
+		w.notify(Event{Kind: EventRenamed, Text: fmt.Sprintf("worker %d was recorded as node %q; it is %q now", r.WorkerID, r.Node, w.cfg.Node)})
 	}
+	if r.Instance == "" { // of before there were pieces
+		r.Instance, r.Born = me.Instance, me.Born
+		r.PriorOwners, r.Confirmed = append(slices.Clone(r.PriorOwners), r.Owner), true
+	}
+	me.Record = r
+	me.Node, me.Owner, me.DirectoryID = w.cfg.Node, w.cfg.Owner, w.cfg.DirectoryID
 	return me, nil
-}
-
-// copied tells that the record was written in another directory than that of id
-// (worker.W5).
-func (me *self) copied(id string) bool {
-	return me.recorded && me.DirectoryID != "" && id != "" && me.DirectoryID != id
-}
-
-// maxPriorOwners bounds Record.PriorOwners. One owner more is added by each start
-// without the registry; the first one is the one that it surely knows.
-const maxPriorOwners = 256
-
-// addOwner adds owner to prior.
-func addOwner(prior []string, owner string) []string {
-	if owner == "" || slices.Contains(prior, owner) {
-		return prior
-	}
-	prior = append(slices.Clone(prior), owner)
-	if len(prior) > maxPriorOwners {
-		prior = slices.Delete(prior, 1, 2)
-	}
-	return prior
 }
 
 // look asks the registry what it knows. A daemon with a record of its own goes
 // on without an answer (worker.W5).
 func (w *Worker) look(ctx context.Context, me *self) (Lookup, error) {
 	patience := w.cfg.MaxWait
-	if me.recorded && me.Cluster != "" {
+	if w.mayGoOffline(me) == nil {
 		patience = min(patience, w.cfg.LookTimeout)
 	}
 	bounded, cancel := context.WithTimeout(ctx, patience)
@@ -172,27 +171,55 @@ func (w *Worker) look(ctx context.Context, me *self) (Lookup, error) {
 	if errors.Is(err, ErrUnreachable) && ctx.Err() == nil {
 		return Lookup{}, w.goOffline(me, err)
 	}
-	if errors.Is(err, ErrNoCluster) && me.lost != nil {
-		return Lookup{}, fmt.Errorf("%w; and %w", me.lost, err)
+	if errors.Is(err, ErrNoCluster) && me.unusable != nil {
+		return Lookup{}, fmt.Errorf("%w; and %w", me.unusable, err)
 	}
 	if err != nil {
 		return Lookup{}, err
 	}
-	if me.lost != nil {
-		if !found.Known { // worker.W2
-			return Lookup{}, me.lost
+	switch {
+	case w.alone && me.unusable != nil:
+		return Lookup{}, me.unusable
+	case me.unusable == nil && found.Known && !me.Wrote(found.Owner) && found.Owner != "":
+		me.unusable = fmt.Errorf("%w: the registry has worker %d as another life (%s, at %s) of this data directory's instance wrote it: one of the two directories is a copy",
+			ErrCopied, found.WorkerID, found.Owner, found.Address)
+	case me.unusable == nil:
+		if found.Removed && !me.Released { // given back, it may be anybody's
+			w.notify(Event{Kind: EventRemoved, Text: fmt.Sprintf("worker %d of node %q is no longer this data directory's in the registry", me.WorkerID, me.Node)})
 		}
-		w.notify(Event{Kind: EventRecordLost, Err: me.lost})
+		return found, nil
 	}
-	if found.DataLost && me.copied(w.cfg.DirectoryID) {
-		return Lookup{}, fmt.Errorf("%w: the data directory is a copy of the one in which worker %d of node %q was recorded, and the registry has lost its data: "+
-			"let the daemon of the original directory put its worker ID back first, or, if it is gone for good, move this directory aside and start as a new node",
-			ErrForeign, me.WorkerID, me.Node)
+	if err := w.setAside(me); err != nil {
+		return Lookup{}, err
 	}
-	if found.Removed {
-		w.notify(Event{Kind: EventRemoved, Text: fmt.Sprintf("worker %d of node %q is no longer in the registry", me.WorkerID, me.Node)})
+	return w.look(ctx, me)
+}
+
+// setAside makes the directory a new instance (worker.W2).
+func (w *Worker) setAside(me *self) error {
+	name, err := w.cfg.Cache.SetAside()
+	if err != nil {
+		return errors.Join(me.unusable, err)
 	}
-	return found, nil
+	w.notify(Event{Kind: EventRecordLost, Err: fmt.Errorf("%w; it was set aside as %s", me.unusable, name)})
+	*me = w.fresh()
+	return nil
+}
+
+// mayGoOffline says why the record is none to start by without the registry (worker.W5).
+func (w *Worker) mayGoOffline(me *self) error {
+	now := w.cfg.Clock.Read().Wall()
+	switch {
+	case me.unusable != nil:
+		return me.unusable
+	case !me.recorded || me.Cluster == "" || !me.Confirmed:
+		return errors.New("the data directory has no worker ID that the registry has confirmed")
+	case me.Released:
+		return fmt.Errorf("worker %d was given back at the last stop", me.WorkerID)
+	case me.Limit > 0 && now >= me.Limit:
+		return fmt.Errorf("worker %d was this data directory's up to %s: another may have it now", me.WorkerID, me.Limit)
+	}
+	return nil
 }
 
 // clusterPoll is the time between two looks for a cluster.
@@ -223,17 +250,8 @@ func (w *Worker) awaitCluster(ctx context.Context, me Record) (Lookup, error) {
 
 // goOffline lets a start go on without the registry, or says why it can't.
 func (w *Worker) goOffline(me *self, cause error) error {
-	switch {
-	case me.lost != nil:
-		return fmt.Errorf("%w; and without the registry (%w) nothing can replace it", me.lost, cause)
-	case !me.recorded || me.Cluster == "":
-		return fmt.Errorf("%w; and the data directory has no worker ID of node %q that the registry has confirmed: it has to answer once", cause, me.Node)
-	case me.copied(w.cfg.DirectoryID):
-		return fmt.Errorf("%w; and the data directory is a copy of the one in which worker %d was recorded, whose daemon may live: the registry has to answer once",
-			cause, me.WorkerID)
-	case w.cfg.ReclaimAfter > 0 && w.cfg.Clock.Read().Wall().Sub(me.Registered) >= w.cfg.ReclaimAfter/2:
-		return fmt.Errorf("%w; and worker %d was last confirmed at %s: after %s, half of --reclaim-after, another node may be about to take it: the registry has to answer once",
-			cause, me.WorkerID, me.Registered, w.cfg.ReclaimAfter/2)
+	if why := w.mayGoOffline(me); why != nil {
+		return fmt.Errorf("%w; and %w: the registry has to answer once", cause, why)
 	}
 	me.offline, me.cause = true, cause
 	w.notify(Event{Kind: EventOffline, Err: cause})
@@ -245,86 +263,43 @@ func (w *Worker) claim(ctx context.Context, me *self, found Lookup) error {
 	if me.offline {
 		return nil
 	}
-	if me.recorded && me.Cluster != "" {
-		if err := w.cfg.Cache.Save(me.Record); err != nil { // worker.W4
-			return fmt.Errorf("the owner could not be recorded: %w", err)
-		}
+	if w.alone {
+		claimed, err := w.cfg.Registry.Claim(ctx, me.Record)
+		me.WorkerID, me.Instance, me.Born = claimed.WorkerID, "", 0
+		w.mu.Lock()
+		w.claimed = true
+		w.mu.Unlock()
+		return err
+	}
+	now := w.cfg.Clock.Read()
+	me.claimedBy(w.cfg.Owner, found)
+	if !found.Known && !found.DataLost {
+		me.WorkerID, me.Confirmed, me.Floor, me.Limit = NoWorkerID, false, 0, 0
 	}
 	claiming := me.Record
-	now := w.cfg.Clock.Read()
-	// An unclean stop by this process too, until it says otherwise (worker.W6).
-	claiming.Timestamp = max(claiming.Timestamp, now.Wall().Add(-2*cleanStopLead))
-	claiming.Ceiling = max(claiming.Ceiling, claiming.Timestamp.Add(2*cleanStopLead))
-	unclean := found.uncleanStop(me.Record)
-	if unclean { // worker.W6: killed from here on, whoever starts next waits as well
-		claiming.Ceiling = max(claiming.Ceiling, now.Wall().Add(w.localCeilingLead()))
+	claiming.Timestamp = max(claiming.Timestamp, now.Wall())
+	if err := w.cfg.Cache.Save(claiming); err != nil { // worker.U4
+		return fmt.Errorf("the life that claims could not be recorded: %w", err)
 	}
+	claiming.Limit = w.limitFor(claiming)
 	bounded, cancel := context.WithTimeout(ctx, w.cfg.MaxWait)
 	defer cancel()
 	claimed, err := w.cfg.Registry.Claim(bounded, claiming)
-	if errors.Is(err, ErrUnreachable) && ctx.Err() == nil && found.oursAlone(me.Record) {
+	aloneThere := found.Known && (found.LiveOwner == "" || me.Wrote(found.LiveOwner))
+	if errors.Is(err, ErrUnreachable) && ctx.Err() == nil && aloneThere {
 		return w.goOffline(me, err)
 	}
 	if err != nil {
 		return err
 	}
-	known := me.recorded && !me.copied(w.cfg.DirectoryID) && me.Cluster == claimed.Cluster && me.WorkerID == claimed.WorkerID
-	me.Cluster, me.Losses, me.WorkerID = claimed.Cluster, claimed.Losses, claimed.WorkerID
-	if me.Cluster != "" {
-		me.Ceiling = max(me.Ceiling, claimed.Ceiling)
-	}
-	if claimed.Timestamp > claiming.Timestamp { // another node's worker ID, and its clock is ahead of ours
-		me.Ceiling = max(me.Ceiling, claimed.Timestamp)
-	}
-	if unclean { // worker.W6: the claim may have waited for the other's session to end
-		me.Ceiling = max(me.Ceiling, w.cfg.Clock.Read().Wall().Add(w.localCeilingLead()))
-	}
-	me.DirectoryID = w.cfg.DirectoryID
-	if me.Cluster != "" {
-		me.Registered, me.PriorOwners = now.Wall(), nil
-	}
+	me.Cluster, me.WorkerID, me.Floor, me.Limit = claimed.Cluster, claimed.WorkerID, claimed.Floor, claimed.Limit
+	me.Losses = claimed.Losses
+	me.Ceiling = max(me.Ceiling, me.Floor)
+	me.Confirmed, me.Released, me.Registered, me.PriorOwners = true, false, now.Wall(), nil
 	w.mu.Lock()
 	w.claimed, w.renewed = true, now.Boot
 	w.mu.Unlock()
-	// A directory that knew the worker ID has all of this but the wait of worker.W6:
-	// killed in it, and started with the registry away, it would have nothing else to wait
-	// by.
-	if me.Cluster == "" || known && !unclean {
-		return nil
-	}
-	// Issuing may begin once ZooKeeper has the first ceiling; killed then, the next
-	// start has to know who it was (worker.W4).
-	first := me.Record
-	first.Timestamp = max(first.Timestamp, now.Wall())
-	if err := w.cfg.Cache.Save(first); err != nil {
-		return fmt.Errorf("worker %d was claimed and could not be recorded: %w", me.WorkerID, err)
-	}
 	return nil
-}
-
-// oursAlone tells that what was found is an entry that this data directory wrote, and
-// that nobody else is live under our name.
-func (f Lookup) oursAlone(r Record) bool {
-	return f.Known && r.wrote(f.Owner) && (f.LiveOwner == "" || r.wrote(f.LiveOwner))
-}
-
-// cleanStopLead is how far a ceiling is beyond the timestamp after a clean stop, at most:
-// it is that of the last ID then.
-const cleanStopLead = time.Millisecond
-
-// uncleanStop tells that what was found is an entry that a process, none of r's prior
-// owners, wrote and not as its last word.
-func (f Lookup) uncleanStop(r Record) bool {
-	return f.Known && f.Owner != "" && !r.wrote(f.Owner) && f.Ceiling > f.Timestamp.Add(cleanStopLead)
-}
-
-// localCeilingLead is how far ahead of our clock another process may hold a ceiling that
-// the registry never had (worker.W6).
-func (w *Worker) localCeilingLead() time.Duration { return w.cfg.CeilingLead + w.Threshold() }
-
-// wrote tells whether owner is this process or one that had the record before it.
-func (r Record) wrote(owner string) bool {
-	return owner == r.Owner || slices.Contains(r.PriorOwners, owner)
 }
 
 // begin records the first ceiling and publishes it.
@@ -336,25 +311,15 @@ func (w *Worker) begin(ctx context.Context, me self) error {
 	w.anchor = now
 	w.began = now.Wall()
 	w.known = me.Timestamp
-	w.ran = now.Boot
 	if me.offline {
-		w.pendingUntil = max(now.Boot, 1) // look has waited out the outage
 		w.renewed = now.Boot - now.Wall().Sub(me.Registered)
 		w.remoteErr = me.cause
 	}
 	w.mu.Unlock()
-	for {
-		err := w.first(ctx)
-		if err == nil || w.Ceiling() > 0 { // the registry may have taken longer than a report has
-			return nil
-		}
-		if errors.Is(err, errPending) {
-			err = w.pauseAsking(ctx)
-		}
-		if err != nil {
-			return fmt.Errorf("the first ceiling could not be recorded: %w", err)
-		}
+	if err := w.first(ctx); err != nil {
+		return fmt.Errorf("the first ceiling could not be recorded: %w", err)
 	}
+	return nil
 }
 
 func (w *Worker) first(ctx context.Context) error {
@@ -378,8 +343,8 @@ func (w *Worker) checkClock(r Record) error {
 }
 
 // passCeiling waits until the clock has passed the recorded ceiling (worker.W1), but not
-// for longer than most.
-func (w *Worker) passCeiling(ctx context.Context, r Record, most time.Duration) error {
+// for longer than MaxWait.
+func (w *Worker) passCeiling(ctx context.Context, r Record) error {
 	for {
 		if err := w.checkClock(r); err != nil {
 			return err
@@ -388,9 +353,9 @@ func (w *Worker) passCeiling(ctx context.Context, r Record, most time.Duration) 
 		if left <= 0 {
 			return nil
 		}
-		if w.cfg.MaxWait > 0 && left > most {
+		if left > w.cfg.MaxWait {
 			return fmt.Errorf("%w: the last stop was unclean and IDs may have been issued up to %s, %s from now; that is more than the %s a start may wait: start again later, or allow it more",
-				ErrClockRefused, r.Ceiling, left, most)
+				ErrClockRefused, r.Ceiling, left, w.cfg.MaxWait)
 		}
 		w.notify(Event{Kind: EventWaiting, Wait: left, Until: r.Ceiling})
 		if err := w.cfg.Clock.Sleep(ctx, left); err != nil {

@@ -14,10 +14,10 @@ type Stats struct {
 	// issuing ends when nothing is recorded any more. 0 once it was reached, and
 	// when fenced.
 	UntilCeiling time.Duration
-	// UntilLease is the time until issuing ends by Config.ReclaimAfter when the
+	// UntilLease is the time until issuing ends at the limit of our piece when the
 	// registry takes nothing any more; 0 once it is over. Meaningful where Leased.
 	UntilLease time.Duration
-	Leased     bool // ReclaimAfter is set
+	Leased     bool // there is a limit
 	File       Reports
 	Registry   Reports
 	// Registered tells that the worker ID is a registry's, so that Registry counts.
@@ -85,7 +85,7 @@ func (w *Worker) Stats() Stats {
 	defer w.mu.Unlock()
 	s := Stats{
 		UntilCeiling: max(0, w.Ceiling().Sub(now.Wall())),
-		Leased:       w.cfg.ReclaimAfter > 0,
+		Leased:       w.record.Limit > 0,
 		File:         w.counters.file.reports(now.Boot),
 		Registry:     w.counters.registry.reports(now.Boot),
 		Registered:   w.record.Cluster != "",
@@ -94,7 +94,7 @@ func (w *Worker) Stats() Stats {
 		PeersAsked:   w.counters.peersAsked,
 	}
 	if s.Leased {
-		s.UntilLease = max(0, w.renewed+w.cfg.ReclaimAfter/2-now.Boot)
+		s.UntilLease = max(0, w.record.Limit.Sub(now.Wall()))
 	}
 	if s.Registered {
 		s.Registry.Age = max(0, now.Boot-w.renewed) // of the life before, where this one has none yet

@@ -59,9 +59,9 @@ func TestStatsOfAFencedWorker(t *testing.T) {
 
 func TestStatsOfTheRegistry(t *testing.T) {
 	d := newDaemon()
-	_, member := d.inCluster(registrytest.Options{ReclaimAfter: time.Hour})
+	_, member := d.inCluster(registrytest.Options{})
 	line := &brokenLine{Registry: member}
-	d.cfg.Registry, d.cfg.ReclaimAfter = line, time.Hour
+	d.cfg.Registry, d.cfg.Lease = line, time.Hour
 	w := d.start(t)
 	run(t, w)
 	require.Eventually(t, func() bool { return w.Stats().Registry.Done == 1 }, 10*time.Second, time.Millisecond)
@@ -69,10 +69,10 @@ func TestStatsOfTheRegistry(t *testing.T) {
 	require.True(t, s.Registered)
 	require.Zero(t, s.Registry.Age)
 	require.True(t, s.Leased)
-	require.Equal(t, 30*time.Minute, s.UntilLease)
+	require.Equal(t, time.Hour, s.UntilLease)
 	d.clk.Advance(time.Second)
 	require.Equal(t, time.Second, w.Stats().Registry.Age)
-	require.Equal(t, 30*time.Minute-time.Second, w.Stats().UntilLease)
+	require.Equal(t, time.Hour-time.Second, w.Stats().UntilLease)
 
 	line.broken.Store(true)
 	d.passInterval(t)

@@ -5,6 +5,7 @@ package worker
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
@@ -20,6 +21,9 @@ var (
 	ErrHeld = errors.New("worker: identity held by another process")
 	// ErrExhausted is returned when no worker ID is left in the layout.
 	ErrExhausted = errors.New("worker: no worker ID left")
+	// ErrCopied tells of a data directory that is a copy of another one, or that
+	// another one is a copy of. Start sets its record aside once the registry answers.
+	ErrCopied = errors.New("worker: copied data directory")
 	// ErrForeign is returned when the local record belongs to another
 	// worker, layout or cluster.
 	ErrForeign = errors.New("worker: the local record is another's")
@@ -55,18 +59,18 @@ var (
 // Record is what a daemon remembers of itself across restarts.
 type Record struct {
 	Cluster   string       `json:"cluster,omitempty"` // ID of the ZooKeeper root's cluster; empty when standalone
-	Node      string       `json:"node"`              // identity, --node or ip:port
-	WorkerID  int64        `json:"worker_id"`
-	Layout    string       `json:"layout"`    // e.g. "41+10+12"
-	Epoch     clock.Millis `json:"epoch"`     // start of the layout's time, ms since the Unix epoch
-	Timestamp clock.Millis `json:"timestamp"` // the clock last reported
+	Node      string       `json:"node"`              // a name for people, --node or ip:port
+	WorkerID  int64        `json:"worker_id"`         // NoWorkerID until one was claimed
+	Layout    string       `json:"layout"`            // e.g. "41+10+12"
+	Epoch     clock.Millis `json:"epoch"`             // start of the layout's time, ms since the Unix epoch
+	Timestamp clock.Millis `json:"timestamp"`         // the clock last reported
 	// Ceiling is the time below which IDs may have been issued. After a
 	// clean stop it lies just above the last ID, else ahead of Timestamp.
 	Ceiling clock.Millis `json:"ceiling"`
-	Owner   string       `json:"owner"`           // UUID of the process that wrote it
+	Owner   string       `json:"owner"`           // UUID of the life (process) that wrote it
 	Peers   []string     `json:"peers,omitempty"` // HTTP addresses of the peers last seen
-	// PriorOwners lists the owners whose writes may stand in the registry: the one
-	// that last wrote there for certain, and those of this data directory since.
+	// PriorOwners are the lives whose writes may stand in an entry of before there were
+	// pieces. They go with the adoption of that entry.
 	PriorOwners []string `json:"lineage,omitempty"`
 	// Registered is the clock at the last write that the registry acknowledged.
 	Registered clock.Millis `json:"registered,omitempty"`
@@ -75,9 +79,32 @@ type Record struct {
 	DirectoryID string `json:"home,omitempty"`
 	// Losses is how often the registry had lost its data when it acknowledged us last.
 	Losses int64 `json:"losses,omitempty"`
+	// Instance is a random ID that was made with the data directory. It holds the
+	// worker ID. Empty when standalone, and in a record of before there were pieces.
+	Instance string `json:"instance,omitempty"`
+	// Born is the clock when Instance was made.
+	Born clock.Millis `json:"born,omitempty"`
+	// Floor and Limit are the piece that the registry has acknowledged: times from
+	// Floor on and below Limit are ours. Limit 0: of before there were pieces, no end.
+	Floor clock.Millis `json:"floor,omitempty"`
+	Limit clock.Millis `json:"limit,omitempty"`
+	// Acked is the life whose write the entry is known to have had last, and Current
+	// the one that may have written since (worker.U4).
+	Acked   string `json:"acked,omitempty"`
+	Current string `json:"current,omitempty"`
+	// Confirmed tells that the registry gave the worker ID for good; Released that it
+	// was, or is about to be, given back: then only the registry knows.
+	Confirmed bool `json:"confirmed,omitempty"`
+	Released  bool `json:"released,omitempty"`
 	// MaybeStale is set by Load alone, and never saved: a newer record may have been
 	// saved here, and be lost.
 	MaybeStale bool `json:"-"`
+}
+
+// Wrote tells whether owner is a life of this very data directory, as far as its
+// record goes: this one, or one whose write may stand in the registry (worker.U4).
+func (r Record) Wrote(owner string) bool {
+	return owner != "" && (owner == r.Owner || owner == r.Acked || owner == r.Current || slices.Contains(r.PriorOwners, owner))
 }
 
 // Cache is the durable local memory of one daemon.
@@ -88,6 +115,9 @@ type Cache interface {
 	// moment Load returns r or the record before it, whole. ErrLocked means
 	// that the record is no longer ours to write.
 	Save(r Record) error
+	// SetAside moves the record away under another name, which it returns, so that
+	// nothing is recorded any more: it is another directory's, or can't be read.
+	SetAside() (name string, err error)
 }
 
 var _ snowflake.Fence = (*Worker)(nil)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -37,7 +36,10 @@ type holding struct {
 	path    string
 	stands  generation // where it stands
 	czxid   int64      // of the entry; 0 while not known
+	mzxid   int64      // of our last write of it; 0 while not known
+	content []byte     // of the entry, as last confirmed
 	version int32      // of the entry, as last confirmed
+	session int64      // in which it was
 	root    *root      // as last seen
 	sent    []string   // payloads sent since then whose answers never came (zkreg.R3)
 }
@@ -48,7 +50,9 @@ func (r *Registry) Claim(ctx context.Context, self worker.Record) (worker.Record
 	if r.seen == nil {
 		return worker.Record{}, errors.New("zkreg: Claim before Look")
 	}
-	r.setOwner(self.Owner)
+	r.mu.Lock()
+	r.self = self
+	r.mu.Unlock()
 	c := &claim{Registry: r, self: self, first: r.seen, seen: r.seen}
 	rec, err := c.attempt(ctx)
 	for err != nil {
@@ -135,11 +139,15 @@ func (c *claim) resume(ctx context.Context, temp tempPlan) (worker.Record, error
 		return worker.Record{}, fmt.Errorf("%w: worker %d has two entries: %s is another's, %s; remove the one that is wrong",
 			worker.ErrHeld, mine.workerID, other.path, other.holder())
 	}
-	rec := c.recordOf(*mine)
+	rec := c.self.Resume(mine.listed(liveSet{}))
+	rec.Cluster = c.root.Cluster
 	ops := append([]any{
 		check(c.paths.root, c.root.stat.Version),
 		setData(mine.path, encode(c.payload(rec, worker.StateActive)), mine.stat.Version), // zkreg.R2
-	}, temp.ops(c.Registry, c.self.Owner, mine.workerID)...)
+	}, temp.ops(c.Registry, rec, mine.workerID)...)
+	if mine.data.Limit == 0 || mine.isReleased() { // adopted, or allotted again (zkreg.R1)
+		ops = append(ops, setData(c.forever, c.seen.list.data, c.seen.list.stat.Version))
+	}
 	responses, _, err := c.transact(ctx, ops...)
 	if isConflict(err) {
 		return worker.Record{}, fmt.Errorf("%w: %w", errAgain, err)
@@ -147,7 +155,7 @@ func (c *claim) resume(ctx context.Context, temp tempPlan) (worker.Record, error
 	if err != nil {
 		return worker.Record{}, err
 	}
-	c.hold(mine.entryName, responses[1].Stat)
+	c.hold(mine.entryName, rec, responses[1].Stat)
 	return rec, nil
 }
 
@@ -156,7 +164,7 @@ func (c *claim) restore(ctx context.Context, temp tempPlan) (worker.Record, erro
 	if c.self.WorkerID > c.cfg.Layout.MaxWorker() {
 		return worker.Record{}, fmt.Errorf("%w: it is of worker %d, and layout %s ends at %d", worker.ErrForeign, c.self.WorkerID, c.cfg.Layout, c.cfg.Layout.MaxWorker())
 	}
-	extra := temp.ops(c.Registry, c.self.Owner, c.self.WorkerID)
+	extra := temp.ops(c.Registry, c.self, c.self.WorkerID)
 	name := nameOf(c.cfg.Node, c.self.WorkerID)
 	for _, e := range c.seen.claiming {
 		if e.raw != name.raw {
@@ -166,13 +174,13 @@ func (c *claim) restore(ctx context.Context, temp tempPlan) (worker.Record, erro
 	rec := c.root.record(c.self)
 	stat, err := c.occupy(ctx, c.root, name, encode(c.payload(rec, worker.StateActive)), c.mayAdopt, extra)
 	if taken := (*takenError)(nil); errors.As(err, &taken) {
-		return worker.Record{}, fmt.Errorf("%w: ZooKeeper lost its data, and worker %d, which the local record has, is %s now: move the data directory aside to start as a new node",
+		return worker.Record{}, fmt.Errorf("%w: ZooKeeper lost its data, and worker %d, which the local record has, is %s now",
 			worker.ErrHeld, c.self.WorkerID, taken.by.holder())
 	}
 	if err != nil {
 		return worker.Record{}, err
 	}
-	c.hold(name, stat)
+	c.hold(name, rec, stat)
 	return rec, nil
 }
 
@@ -182,31 +190,17 @@ func (c *claim) mayAdopt(e entry) bool {
 	return e.damaged == nil && (e.data.Owner == c.self.Owner || !e.occupied())
 }
 
-// recordOf is our record with what the worker ID of e brings along.
-func (c *claim) recordOf(e entry) worker.Record {
-	rec := c.root.record(c.self)
-	rec.WorkerID = e.workerID
-	rec.Timestamp = max(rec.Timestamp, e.data.Timestamp)
-	rec.Ceiling = max(rec.Ceiling, e.data.Ceiling)
-	return rec
-}
-
-// hold remembers what we have; stat is nil where the entry was only created.
-func (c *claim) hold(name entryName, stat *zk.Stat) {
+// hold remembers that rec is what our entry has; stat is nil where it was only created.
+func (c *claim) hold(name entryName, rec worker.Record, stat *zk.Stat) {
 	c.held = &holding{entryName: name, path: c.foreverOf(name), stands: c.root.generation(), root: c.root}
-	c.held.confirm(stat)
+	c.held.confirm(encode(c.payload(rec, worker.StateActive)), stat, c.session.ID())
 }
 
 // confirm remembers that the entry is as stat says.
-func (h *holding) confirm(stat *zk.Stat) {
+func (h *holding) confirm(content []byte, stat *zk.Stat, session int64) {
 	h.sent = nil
-	h.version = 0
+	h.content, h.version, h.session = content, 0, session
 	if stat != nil {
-		h.version, h.czxid = stat.Version, stat.Czxid
+		h.version, h.czxid, h.mzxid = stat.Version, stat.Czxid, stat.Mzxid
 	}
-}
-
-// inLineage tells that owner is a process of our own data directory.
-func isPriorOwner(self worker.Record, owner string) bool {
-	return owner != "" && (owner == self.Owner || slices.Contains(self.PriorOwners, owner))
 }

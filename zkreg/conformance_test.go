@@ -92,7 +92,6 @@ func (w *world) Open(t testing.TB, node, address string, opts registrytest.Optio
 		cfg.Settle = opts.Settle
 	}
 	r := openRegistry(t, cfg)
-	r.cfg.ReclaimAfter = opts.ReclaimAfter // shorter than Validate lets it be
 	r.commit = func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 		return l.commit(ctx, r.session.Multi, ops)
 	}
@@ -144,7 +143,7 @@ func (w *world) Directory(t testing.TB) worker.Directory {
 }
 
 func (w *world) Clock() *registrytest.Clock { return w.clk }
-func (w *world) Reclaim() time.Duration     { return 2 * time.Second }
+func (w *world) Lease() time.Duration       { return 2 * time.Second }
 
 func (w *world) Pass(t testing.TB, d time.Duration) {
 	t.Helper()
@@ -161,7 +160,7 @@ func (w *world) Expire(t testing.TB, r worker.Registry, node string) {
 	t.Helper()
 	w.Kill(t, r)
 	require.Eventually(t, func() bool {
-		found, _, err := w.conn.Exists(w.p.temporaryOf(node))
+		found, _, err := w.conn.Exists(w.p.temporary + "/" + escapeNode(node))
 		return err == nil && !found
 	}, patience, 10*time.Millisecond)
 	for _, proxy := range w.link(r).proxies {
@@ -218,7 +217,7 @@ func (w *world) Plant(t testing.TB, e worker.Entry) {
 	host, port, ok := strings.Cut(e.Address, ":")
 	require.True(t, ok)
 	data := encode(entryData{
-		IP: host, Port: port, Timestamp: e.Timestamp, Ceiling: e.Ceiling, Owner: e.Owner, State: e.State, ReclaimAfter: e.ReclaimAfter.Milliseconds(),
+		IP: host, Port: port, Timestamp: e.Timestamp, Ceiling: e.Ceiling, Owner: e.Owner, State: e.State, Instance: e.Instance, Floor: e.Floor, Limit: e.Limit,
 	})
 	if e.Owner == "" {
 		data = fmt.Appendf(nil, `{"ip":%q,"port":%q,"timestamp":%d}`, host, port, e.Timestamp)
@@ -231,11 +230,11 @@ func (w *world) Plant(t testing.TB, e worker.Entry) {
 func (w *world) PlantLive(t testing.TB, p worker.Peer) {
 	t.Helper()
 	ensurePath(t, w.conn, w.p.temporary)
-	node := w.p.temporaryOf(p.Node)
+	node := w.p.temporary + "/" + escapeNode(p.Node)
 	if err := w.conn.Delete(node, -1); !errors.Is(err, zk.ErrNoNode) {
 		require.NoError(t, err)
 	}
-	data := encode(temporaryData{Owner: p.Owner, Address: p.Address, Node: p.Node, SessionMS: 1000})
+	data := encode(temporaryData{Owner: p.Owner, Instance: p.Instance, Address: p.Address, Node: p.Node, SessionMS: 1000})
 	_, err := w.conn.Create(node, data, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -51,29 +50,33 @@ func (d *Directory) Entries(ctx context.Context) ([]worker.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	live, _, err := d.readLive(ctx)
+	live, err := d.readLiveSet(ctx)
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]worker.Entry, 0, len(all))
-	for _, e := range all {
-		entries = append(entries, e.asEntry(live))
-	}
-	return entries, nil
+	return listed(all, live), nil
 }
 
-// asEntry is e as worker has it; live is ordered.
-func (e entry) asEntry(live []string) worker.Entry {
-	_, isLive := slices.BinarySearch(live, e.node)
-	listed := worker.Entry{WorkerID: e.workerID, Node: unescapeNode(e.node), State: StateDamaged, Live: isLive}
+// listed is all as package worker has them.
+func listed(all []entry, live liveSet) []worker.Entry {
+	entries := make([]worker.Entry, 0, len(all))
+	for _, e := range all {
+		entries = append(entries, e.listed(live))
+	}
+	return entries
+}
+
+// listed is e as package worker has it.
+func (e entry) listed(live liveSet) worker.Entry {
+	listed := worker.Entry{WorkerID: e.workerID, Node: unescapeNode(e.node), State: StateDamaged, Live: live.has(e)}
 	if e.damaged != nil {
 		return listed
 	}
 	listed.Address = e.data.address()
 	listed.State = e.data.State
 	listed.Timestamp, listed.Ceiling = e.data.Timestamp, e.data.Ceiling
-	listed.Owner = e.data.Owner
-	listed.ReclaimAfter = time.Duration(e.data.ReclaimAfter) * time.Millisecond
+	listed.Owner, listed.Instance = e.data.Owner, e.data.Instance
+	listed.Floor, listed.Limit = e.data.Floor, e.data.Limit
 	return listed
 }
 
@@ -88,40 +91,34 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 	if err != nil {
 		return worker.Entry{}, err
 	}
-	live, _, err := d.readLive(ctx)
+	live, err := d.readLiveSet(ctx)
 	if err != nil {
 		return worker.Entry{}, err
 	}
-	listed := e.asEntry(live)
+	listed := e.listed(live)
 	if e.damaged != nil {
 		return listed, e.damaged
 	}
 	if listed.State == worker.StateReleased {
 		return listed, nil
 	}
-	if !force {
-		if err := inUse(e, listed.Live, d.cfg.Clock.Read().Wall()); err != nil {
-			return listed, err
-		}
-	}
-	if e.data.Ceiling, err = d.passed(ctx, e.data.Ceiling); err != nil {
+	now, err := d.now(ctx)
+	if err != nil {
 		return listed, err
 	}
-	if err := d.markReleased(ctx, e); err != nil {
+	if e.data.Limit, err = listed.Release(now, clock.Millis(e.stat.Mtime), force); err != nil {
 		return listed, err
 	}
-	listed.State, listed.Ceiling = worker.StateReleased, e.data.Ceiling
-	return listed, nil
+	e.data.State = worker.StateReleased
+	if err := d.write(ctx, e); err != nil {
+		return listed, err
+	}
+	return e.listed(live), nil
 }
 
-// releaseLead is how far the clock of a daemon that is released may have been ahead of
-// ZooKeeper's: beyond the threshold of five seconds it would not have been issuing.
-const releaseLead = 6 * time.Second
-
-// passed returns a ceiling that no ID of a process lies above that is dead by now. The
-// recorded one may be too low: it issued on by its own file while ZooKeeper was out. The
-// time is ZooKeeper's own, which it tells with each write, one of the parent here.
-func (d *Directory) passed(ctx context.Context, ceiling clock.Millis) (clock.Millis, error) {
+// now returns the time on ZooKeeper's clock, which it tells with each write, one of the
+// parent here: whose the clock of the machine that asks is, nobody knows.
+func (d *Directory) now(ctx context.Context) (clock.Millis, error) {
 	for {
 		data, stat, err := d.session.Get(ctx, d.forever)
 		if err != nil {
@@ -134,13 +131,12 @@ func (d *Directory) passed(ctx context.Context, ceiling clock.Millis) (clock.Mil
 		if err != nil {
 			return 0, err
 		}
-		return max(ceiling, clock.Millis(now.Mtime).Add(releaseLead)), nil
+		return clock.Millis(now.Mtime), nil
 	}
 }
 
-// markReleased writes e as released, unless it has changed since it was read.
-func (d *Directory) markReleased(ctx context.Context, e entry) error {
-	e.data.State = worker.StateReleased
+// write writes e, unless it has changed since it was read.
+func (d *Directory) write(ctx context.Context, e entry) error {
 	_, err := d.session.Set(ctx, e.path, encode(e.data), e.stat.Version)
 	switch {
 	case errors.Is(err, zk.ErrBadVersion):
@@ -149,19 +145,6 @@ func (d *Directory) markReleased(ctx context.Context, e entry) error {
 		return fmt.Errorf("%w: worker %d (%s) was removed or taken over this very moment", worker.ErrNoEntry, e.workerID, unescapeNode(e.node))
 	}
 	return err
-}
-
-// inUse says why e is not to be released at time now.
-func inUse(e entry, live bool, now clock.Millis) error {
-	last := max(e.data.Timestamp, clock.Millis(e.stat.Mtime))
-	switch {
-	case live:
-		return fmt.Errorf("%w: worker %d is live: %s; stop its daemon first", worker.ErrInUse, e.workerID, e.holder())
-	case now.Sub(last) < worker.ReleaseAge:
-		return fmt.Errorf("%w: worker %d was reported %s ago, less than %s, by %s; release it with force if its daemon is certainly gone: IDs repeat if it is not",
-			worker.ErrInUse, e.workerID, now.Sub(last).Round(time.Second), worker.ReleaseAge, e.holder())
-	}
-	return nil
 }
 
 // find returns the entry of workerID: the active one, where a claim of the same

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +15,7 @@ import (
 	"github.com/leafd/leafd/zkreg/zksession"
 )
 
-// enroll gets a node a worker ID that it never had: a released one, else a new one.
+// enroll gets an instance a worker ID that it never had: a released one, else a new one.
 //
 // A new worker ID is ZooKeeper's next, but after ZooKeeper lost its data that may be
 // one that somebody issues under and is about to put back. So the entry is first
@@ -37,12 +36,21 @@ func (c *claim) enroll(ctx context.Context, temp tempPlan) (worker.Record, error
 	if err != nil {
 		return worker.Record{}, err
 	}
-	rec, found, err := c.takeOver(ctx, all, temp)
+	rec, found, err := c.takeOver(ctx, givenBack(all), temp, 0)
 	if err != nil || found {
 		return rec, err
 	}
 	if own, err = c.createNext(ctx, temp); errors.Is(err, errCounterSpent) {
-		own, err = c.createGap(ctx, all)
+		own, err = c.createGap(ctx)
+	}
+	if errors.Is(err, errNoGap) {
+		if temp, err = c.clearTemporary(ctx); err != nil {
+			return worker.Record{}, err
+		}
+		if rec, found, err = c.takeOver(ctx, all, temp, worker.FreeSoon); err == nil && !found {
+			err = worker.Exhausted(listed(all, liveSet{}), c.cfg.Layout.MaxWorker())
+		}
+		return rec, err
 	}
 	if err != nil {
 		return worker.Record{}, err
@@ -50,7 +58,11 @@ func (c *claim) enroll(ctx context.Context, temp tempPlan) (worker.Record, error
 	return c.promote(ctx, *own)
 }
 
-// errCounterSpent says that ZooKeeper's next number is beyond the layout.
+// errNoGap says that every worker ID of the layout has an entry.
+var errNoGap = errors.New("zkreg: no gap")
+
+// errCounterSpent says that ZooKeeper's next number is none for us: beyond the layout, or
+// in use under our node's name.
 var errCounterSpent = errors.New("zkreg: counter spent")
 
 // unfinished returns the claim of our node that was never finished (zkreg.R3), the
@@ -81,7 +93,7 @@ func (c *claim) adopt(ctx context.Context, own entry, temp tempPlan) (*entry, er
 	responses, _, err := c.transact(ctx, append([]any{
 		check(c.paths.root, c.root.stat.Version),
 		setData(own.path, encode(own.data), own.stat.Version),
-	}, temp.ops(c.Registry, c.self.Owner, worker.NoWorkerID)...)...)
+	}, temp.ops(c.Registry, c.self, worker.NoWorkerID)...)...)
 	if isConflict(err) {
 		return nil, fmt.Errorf("%w: %w", errAgain, err)
 	}
@@ -100,9 +112,9 @@ func (c *claim) createNext(ctx context.Context, temp tempPlan) (*entry, error) {
 	responses, failed, err := c.transact(ctx, append([]any{
 		check(c.paths.root, c.root.stat.Version),
 		c.createNode(prefix, encode(data), zk.FlagSequence),
-	}, temp.ops(c.Registry, c.self.Owner, worker.NoWorkerID)...)...)
-	if errors.Is(err, zk.ErrNodeExists) && failed == 1 && c.beyondLayout() {
-		return nil, errCounterSpent // the counter is stuck at its end, and we have that number
+	}, temp.ops(c.Registry, c.self, worker.NoWorkerID)...)...)
+	if errors.Is(err, zk.ErrNodeExists) && failed == 1 {
+		return nil, errCounterSpent // the counter is stuck at a number that our node name has, put back or given to another instance
 	}
 	if isConflict(err) {
 		return nil, fmt.Errorf("%w: %w", errAgain, err)
@@ -125,14 +137,9 @@ func (c *claim) createNext(ctx context.Context, temp tempPlan) (*entry, error) {
 	return &entry{entryName: nameOf(c.cfg.Node, number), path: created, data: data, stat: stat}, nil
 }
 
-// beyondLayout tells that our node has an entry that the layout has no room for.
-func (c *claim) beyondLayout() bool {
-	return slices.ContainsFunc(c.ownNames(c.seen.list), func(name entryName) bool { return name.workerID > c.cfg.Layout.MaxWorker() })
-}
-
 // undo removes what createNext made, and returns errCounterSpent.
 func (c *claim) undo(ctx context.Context, created string) error {
-	_, _, err := c.transact(ctx, deleteNode(created, 0), deleteNode(c.temporaryOf(c.cfg.Node), -1))
+	_, _, err := c.transact(ctx, deleteNode(created, 0), deleteNode(c.livePath(), -1))
 	if isConflict(err) { // the session ended in between, and the ephemeral node with it
 		_, _, err = c.transact(ctx, deleteNode(created, 0))
 	}
@@ -150,7 +157,7 @@ func (c *claim) undo(ctx context.Context, created string) error {
 // that runs, that daemon is fenced within a report, and what it issued ends at its
 // ceiling: both have passed when the claim has settled, for as long as after the
 // registry's loss. Worker IDs that were released are taken before: their ceiling is known.
-func (c *claim) createGap(ctx context.Context, all []entry) (*entry, error) {
+func (c *claim) createGap(ctx context.Context) (*entry, error) {
 	temp, err := c.clearTemporary(ctx)
 	if err != nil {
 		return nil, err
@@ -163,7 +170,7 @@ func (c *claim) createGap(ctx context.Context, all []entry) (*entry, error) {
 		}
 	}
 	if free > c.cfg.Layout.MaxWorker() {
-		return nil, c.exhaustedBy(all)
+		return nil, errNoGap
 	}
 	name := nameOf(c.cfg.Node, free)
 	data := c.payload(c.self, worker.StateClaiming)
@@ -173,7 +180,7 @@ func (c *claim) createGap(ctx context.Context, all []entry) (*entry, error) {
 		check(c.paths.root, c.root.stat.Version),
 		setData(c.forever, l.data, l.stat.Version), // of two that want it, one looks again
 		c.createNode(p, encode(data), 0),
-	}, temp.ops(c.Registry, c.self.Owner, worker.NoWorkerID)...)...)
+	}, temp.ops(c.Registry, c.self, worker.NoWorkerID)...)...)
 	if isConflict(err) {
 		return nil, fmt.Errorf("%w: %w", errAgain, err)
 	}
@@ -188,23 +195,6 @@ func (c *claim) createGap(ctx context.Context, all []entry) (*entry, error) {
 		return nil, fmt.Errorf("%w: %s is gone", errAgain, p)
 	}
 	return &entry{entryName: name, path: p, data: data, stat: stat}, nil
-}
-
-// exhaustedBy returns worker.ErrExhausted with what can be done about it.
-func (c *claim) exhaustedBy(all []entry) error {
-	highest := c.cfg.Layout.MaxWorker()
-	var within, stale int64
-	now := c.cfg.Clock.Read().Wall()
-	for _, e := range all {
-		if e.workerID <= highest {
-			within++
-			if e.damaged == nil && now.Sub(e.data.Timestamp) >= worker.ReleaseAge {
-				stale++
-			}
-		}
-	}
-	return fmt.Errorf("%w: worker IDs 0..%d are all taken: %d entries, %d of them not reported for %s; `leafd worker list` shows them, `leafd worker release ID` frees one",
-		worker.ErrExhausted, highest, within, stale, worker.ReleaseAge)
 }
 
 // settle waits until the root is old enough: whoever had our worker ID before
@@ -243,8 +233,7 @@ func (c *claim) promote(ctx context.Context, own entry) (worker.Record, error) {
 	if err := c.settle(ctx, own); err != nil {
 		return worker.Record{}, err
 	}
-	rec := c.root.record(c.self)
-	rec.WorkerID = own.workerID
+	rec := c.root.record(c.self.Resume(own.listed(liveSet{})))
 	for {
 		l, err := c.namesUnder(ctx, c.root)
 		if err != nil {
@@ -264,11 +253,11 @@ func (c *claim) promote(ctx context.Context, own entry) (worker.Record, error) {
 			check(c.paths.root, c.root.stat.Version),
 			setData(c.forever, l.data, l.stat.Version), // zkreg.R1
 			setData(own.path, encode(c.payload(rec, worker.StateActive)), own.stat.Version),
-			setData(c.temporaryOf(c.cfg.Node), c.temporaryPayload(c.self.Owner, own.workerID), -1),
+			setData(c.livePath(), c.temporaryPayload(c.self, own.workerID), -1),
 		)
 		switch {
 		case err == nil:
-			c.hold(own.entryName, responses[2].Stat)
+			c.hold(own.entryName, rec, responses[2].Stat)
 			return rec, nil
 		case isConflict(err) && failed == 1:
 			continue // somebody else became active: look again

@@ -198,7 +198,7 @@ func TestServerIsSetBack(t *testing.T) {
 	cfg.Notify = func(e zksession.Event) { events <- e }
 	r, rec := claimed(t, cfg)
 	rec = report(t, r, rec)
-	r.held.version += 5 // what was written and then lost
+	r.held.version, r.held.mzxid, r.held.content = r.held.version+5, r.held.mzxid+5, nil // what was written and then lost
 	rec = report(t, r, rec)
 	rec = report(t, r, rec)
 	require.Equal(t, rec.Ceiling, list1(t, cfg)[0].Ceiling)
@@ -220,7 +220,7 @@ func TestServerIsSetBack(t *testing.T) {
 	data.Owner = "other"
 	_, err = conn.Set(r.held.path, encode(data), -1)
 	require.NoError(t, err)
-	r.held.version += 5
+	r.held.version, r.held.mzxid = r.held.version+5, r.held.mzxid+5
 	_, err = r.Report(bounded(t, patience), next(rec), true)
 	require.ErrorIs(t, err, worker.ErrFenced)
 }
@@ -238,10 +238,9 @@ func TestClaimInSmallSteps(t *testing.T) {
 	_, err := r.Report(bounded(t, patience), rec, false)
 	require.NoError(t, err)
 	require.NoError(t, r.Close())
-	w.PlantLive(t, worker.Peer{Node: "a", Address: "10.0.0.5:8080", Owner: rec.Owner}) // it never goes
+	w.PlantLive(t, worker.Peer{Node: "a", Address: "10.0.0.5:8080", Owner: rec.Owner, Instance: rec.Instance}) // it never goes
 	r = openRegistry(t, daemonConfig(server, w.p.root, "a"))
-	self := fresh(r)
-	self.PriorOwners, self.Cluster, self.WorkerID = []string{rec.Owner}, rec.Cluster, rec.WorkerID
+	self := nextLife(rec)
 	steps := 0
 	require.Eventually(t, func() bool {
 		steps++

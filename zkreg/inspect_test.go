@@ -67,7 +67,7 @@ func TestTrialWritesNothing(t *testing.T) {
 	_, err = r.Report(bounded(t, patience), rec, true)
 	require.NoError(t, err, "it goes on reporting: its versions are what they were")
 
-	found, err := Self(bounded(t, patience), cfg, worker.Record{Node: "n", WorkerID: worker.NoWorkerID})
+	found, err := Self(bounded(t, patience), cfg, nextLife(rec))
 	require.NoError(t, err)
 	require.True(t, found.Known)
 	require.Equal(t, rec.WorkerID, found.WorkerID)

@@ -6,6 +6,8 @@ import "github.com/leafd/leafd/zkreg/zksession"
 const (
 	// EventWaiting: another process is live under our name; Claim waits for it to go.
 	EventWaiting zksession.EventKind = "another process is live under our name"
+	// EventNameShared: another instance is live under our node's name.
+	EventNameShared zksession.EventKind = "node name shared"
 	// EventSettling: the root is young; Claim waits before it takes a new worker ID.
 	EventSettling zksession.EventKind = "waiting for the root to settle"
 	// EventDataLost: ZooKeeper lost its data; our worker ID was put back.

@@ -66,7 +66,6 @@ func parents(p string) []string {
 	return all
 }
 
-func (p paths) temporaryOf(node string) string  { return p.temporary + "/" + escapeNode(node) }
 func (p paths) foreverOf(name entryName) string { return p.forever + "/" + name.raw }
 
 // prefixOf is what ZooKeeper puts the sequence number behind.

@@ -2,7 +2,6 @@ package zkreg
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -17,7 +16,7 @@ type snapshot struct {
 	list     list
 	mine     *entry     // ours, with a worker ID that IDs may have been issued under; nil for none
 	claiming []entry    // ours, of a claim that was never finished
-	temp     *temporary // under our name; nil for none
+	temp     *temporary // of our instance; nil for none
 	at       clock.Reading
 }
 
@@ -106,39 +105,41 @@ func (r *Registry) look(ctx context.Context, self worker.Record) (*snapshot, err
 	if seen.list, err = r.readNames(ctx); err != nil {
 		return nil, err
 	}
-	own, err := r.readEntries(ctx, r.ownNames(seen.list))
+	likely, err := r.readEntries(ctx, r.likelyNames(seen.list, self))
 	if err != nil {
 		return nil, err
 	}
-	if err := seen.choose(own, self.WorkerID, r.cfg.Layout.MaxWorker()); err != nil {
+	if err := seen.choose(likely, self, r.cfg.Layout.MaxWorker()); err != nil {
 		return nil, err
 	}
-	if seen.temp, err = r.readTemporary(ctx, escapeNode(r.cfg.Node)); err != nil {
+	if seen.temp, err = r.readOwnTemporary(ctx, self); err != nil {
 		return nil, err
 	}
 	seen.at = r.cfg.Clock.Read()
 	return seen, nil
 }
 
-// ownNames returns the names of our node's entries.
-func (r *Registry) ownNames(l list) []entryName {
-	var own []entryName
+// likelyNames returns the names of the entries that may be our instance's: those of our
+// node, and those with the worker ID that our record has, whatever the node was called.
+func (r *Registry) likelyNames(l list, self worker.Record) []entryName {
+	var likely []entryName
 	node := escapeNode(r.cfg.Node)
 	for _, name := range l.names {
-		if name.node == node {
-			own = append(own, name)
+		if name.node == node || name.workerID == self.WorkerID {
+			likely = append(likely, name)
 		}
 	}
-	return own
+	return likely
 }
 
-// choose picks our entry of those with our name: the one that our own record
+// choose picks our entry of those that self's instance holds: the one that our own record
 // has, else the lowest active one, else the lowest released one. Those beyond the
-// layout are nobody's: nothing can have been issued under them.
-func (s *snapshot) choose(own []entry, recorded, highest int64) error {
+// layout are nobody's: nothing can have been issued under them. One that can't be read,
+// with our node's name and the worker ID of our record, may be ours (zkreg.R4).
+func (s *snapshot) choose(likely []entry, self worker.Record, highest int64) error {
 	rank := func(e *entry) int {
 		switch {
-		case e.workerID == recorded:
+		case e.workerID == self.WorkerID:
 			return 3
 		case e.data.State == worker.StateActive:
 			return 2
@@ -146,20 +147,19 @@ func (s *snapshot) choose(own []entry, recorded, highest int64) error {
 			return 1
 		}
 	}
-	var unreadable error
-	for i := range own {
-		e := &own[i]
+	for i := range likely {
+		e := &likely[i]
 		switch {
-		case e.workerID > highest && (e.damaged != nil || e.occupied()):
-		case e.damaged != nil:
-			unreadable = errors.Join(unreadable, e.damaged) // zkreg.R4
+		case e.damaged != nil && e.workerID == self.WorkerID && e.node == escapeNode(self.Node):
+			return e.damaged
+		case e.damaged != nil, !self.Holds(e.listed(liveSet{})), e.workerID > highest && e.occupied():
 		case !e.occupied():
 			s.claiming = append(s.claiming, *e)
 		case s.mine == nil || rank(e) > rank(s.mine):
 			s.mine = e
 		}
 	}
-	return unreadable
+	return nil
 }
 
 // watch is for how long, and over how many looks, things did not change.

@@ -28,14 +28,16 @@ const latest clock.Millis = 253402300799999
 // entryData is the payload of an entry: the Java Leaf's three fields in its
 // spelling and types (port is a string there), and ours.
 type entryData struct {
-	IP        string            `json:"ip"`
-	Port      string            `json:"port"`
-	Timestamp clock.Millis      `json:"timestamp"`
-	Ceiling   clock.Millis      `json:"ceiling"`
-	Owner     string            `json:"owner"`
-	State     worker.EntryState `json:"state"`
-	// ReclaimAfter is in milliseconds; 0: never reclaimed.
-	ReclaimAfter int64 `json:"reclaim_after,omitempty"`
+	IP        string       `json:"ip"`
+	Port      string       `json:"port"`
+	Timestamp clock.Millis `json:"timestamp"`
+	Ceiling   clock.Millis `json:"ceiling"`
+	// Floor and Limit are the piece; no limit before there were pieces.
+	Floor    clock.Millis      `json:"floor,omitempty"`
+	Limit    clock.Millis      `json:"limit,omitempty"`
+	Instance string            `json:"instance,omitempty"`
+	Owner    string            `json:"owner"`
+	State    worker.EntryState `json:"state"`
 	// Gap tells of a claim whose worker ID is none of ZooKeeper's counter.
 	Gap bool `json:"gap,omitempty"`
 }
@@ -43,6 +45,7 @@ type entryData struct {
 // temporaryData is the payload of an ephemeral node.
 type temporaryData struct {
 	Owner    string `json:"owner"`
+	Instance string `json:"instance,omitempty"`
 	Address  string `json:"address"` // ip:port
 	Node     string `json:"node"`
 	WorkerID int64  `json:"worker_id"` // -1 while it is claimed
@@ -160,8 +163,10 @@ func decodeEntry(p string, data []byte) (entryData, error) {
 		return entryData{}, damaged(p, data, fmt.Errorf("ceiling %d: want ms since 1970, before the year 10000", d.Ceiling))
 	case d.State != worker.StateActive && d.State != worker.StateReleased && d.State != worker.StateClaiming:
 		return entryData{}, damaged(p, data, fmt.Errorf("state %q: want active, released or claiming", d.State))
-	case d.ReclaimAfter < 0 || d.ReclaimAfter > int64(latest):
-		return entryData{}, damaged(p, data, fmt.Errorf("reclaim_after %d: want ms, not negative", d.ReclaimAfter))
+	case d.Floor < 0 || d.Limit < d.Floor || d.Limit > latest:
+		return entryData{}, damaged(p, data, fmt.Errorf("floor %d and limit %d: want ms since 1970, the limit not below the floor, before the year 10000", d.Floor, d.Limit))
+	case d.Instance == "" && d.Limit > 0 && d.State != worker.StateReleased:
+		return entryData{}, damaged(p, data, errors.New("a limit and no instance: nobody can tell whose it is"))
 	}
 	return d, nil
 }

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -49,8 +48,10 @@ func TestGoodPayloads(t *testing.T) {
 		"good-clean-stop":     with(func(d *entryData) { d.Ceiling = 1699999999001 }),
 		"good-released":       with(func(d *entryData) { d.State = worker.StateReleased }),
 		"good-claiming":       with(func(d *entryData) { d.State = worker.StateClaiming }),
-		"good-reclaim":        with(func(d *entryData) { d.ReclaimAfter = (7 * 24 * time.Hour).Milliseconds() }),
-		"good-ipv6":           with(func(d *entryData) { d.IP = "2001:db8::1" }),
+		"good-piece": with(func(d *entryData) {
+			d.Floor, d.Limit, d.Instance = 1699999000000, 1700604800000, "6f1f2f4a-54c1-4d0c-8a52-6b0b5f4f7e11"
+		}),
+		"good-ipv6": with(func(d *entryData) { d.IP = "2001:db8::1" }),
 	}
 	files := payloads(t, "good-*.json")
 	require.Len(t, files, len(want))
@@ -77,7 +78,7 @@ func TestDamagedPayloads(t *testing.T) {
 
 // What leafd writes is read by a reader of the Java Leaf's three fields and types.
 func TestReadableByThreeFields(t *testing.T) {
-	r := &Registry{cfg: Config{Address: "[2001:db8::1]:8080", ReclaimAfter: time.Hour}}
+	r := &Registry{cfg: Config{Address: "[2001:db8::1]:8080"}}
 	data := encode(r.payload(worker.Record{Owner: testOwner, Timestamp: 5, Ceiling: 7}, worker.StateActive))
 	var fields map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(data, &fields))

@@ -95,7 +95,7 @@ func TestClaimedInTheLastMoment(t *testing.T) {
 	_, err := r.Report(bounded(t, patience), rec, false)
 	require.NoError(t, err)
 	second := openRegistry(t, cfg)
-	self := fresh(second)
+	self := nextLife(rec)
 	_, err = second.Look(bounded(t, patience), self)
 	require.NoError(t, err)
 	before(second, 1, func() {
@@ -107,7 +107,7 @@ func TestClaimedInTheLastMoment(t *testing.T) {
 
 	// Both start at once: the second one to write loses.
 	first, second := openRegistry(t, cfg), openRegistry(t, cfg)
-	selves := []worker.Record{fresh(first), fresh(second)}
+	selves := []worker.Record{nextLife(rec), nextLife(rec)}
 	for i, r := range []*Registry{first, second} {
 		_, err = r.Look(bounded(t, patience), selves[i])
 		require.NoError(t, err)
@@ -121,14 +121,15 @@ func TestClaimedInTheLastMoment(t *testing.T) {
 	report(t, first, rec)
 }
 
-// Two new processes of one name start at once: one worker ID, one winner.
-func TestTwoOfOneNameAtOnce(t *testing.T) {
+// Two copies of a new data directory start at once: one worker ID, one winner.
+func TestTwoOfOneInstanceAtOnce(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
 	cfg := daemonConfig(server, madeRoot(t, server), "a")
 	cfg.SessionTimeout = time.Second
 	first, second := openRegistry(t, cfg), openRegistry(t, cfg)
 	selves := []worker.Record{fresh(first), fresh(second)}
+	selves[1].Instance = selves[0].Instance
 	for i, r := range []*Registry{first, second} {
 		_, err := r.Look(bounded(t, patience), selves[i])
 		require.NoError(t, err)
@@ -157,7 +158,9 @@ func TestOwnerReturnsDuringTakeover(t *testing.T) {
 	_, err := taker.Look(bounded(t, patience), self)
 	require.NoError(t, err)
 	var kept worker.Record
-	before(taker, 1, func() { kept = claim1(t, owner, fresh(owner)) })
+	back := fresh(owner)
+	back.PriorOwners = []string{"old"}
+	before(taker, 1, func() { kept = claim1(t, owner, back) })
 	rec, err := taker.Claim(bounded(t, patience), self)
 	require.NoError(t, err)
 	require.Equal(t, int64(0), kept.WorkerID)

@@ -41,7 +41,7 @@ type Config struct {
 	// ForeverPath is where the entries are, as an existing Java Leaf cluster has
 	// them; empty for leaf_forever under Root.
 	ForeverPath string
-	Node        string // identity: the same after every restart, and nobody else's
+	Node        string // a name for people
 	Address     string // ip:port at which the peers reach this daemon
 	Layout      snowflake.Layout
 	// SessionTimeout is how long a dead daemon counts as live; 0 for the default.
@@ -49,9 +49,6 @@ type Config struct {
 	SessionTimeout time.Duration
 	Auth           *zksession.Credentials // nil: none
 	TLS            *tls.Config            // nil: plain
-	// ReclaimAfter lets entries be taken over that nobody reported for so long,
-	// where their owners allow it too; it is recorded in our own. 0: never.
-	ReclaimAfter time.Duration
 	// Settle is how old a root must be before a new worker ID is issued under; 0
 	// for 10 s more than the session timeout that the server grants: time for those who
 	// had worker IDs before ZooKeeper lost its data to put them back.
@@ -80,8 +77,6 @@ func (c Config) Validate() error {
 		return fmt.Errorf("zkreg: address %q: port: want 1 to 65535", c.Address)
 	}
 	switch {
-	case c.ReclaimAfter < 0 || c.ReclaimAfter > 0 && c.ReclaimAfter < time.Minute:
-		return fmt.Errorf("zkreg: reclaim after %s: want 0 (never), or a minute and more", c.ReclaimAfter)
 	case c.Settle < 0:
 		return fmt.Errorf("zkreg: settle %s: want 0 or more", c.Settle)
 	}
@@ -128,8 +123,10 @@ func (c *Config) connect() (tree, error) {
 //	    active under a worker ID that it didn't have before writes the parent at
 //	    the data version at which it saw everybody else: of two that do so at
 //	    once, one fails and looks again. (A takeover deletes the entry before it.)
-//	zkreg.R2  An entry is written only at the version at which we last knew it for
-//	    ours. Whoever else writes it makes our next write fail, and fences us.
+//	zkreg.R2  An entry is written only at a version that was read, or written, in this
+//	    session, and at which it was exactly as we last wrote it. Whoever else writes it
+//	    makes our next write fail, and fences us; and versions that a restored ZooKeeper
+//	    counts once more are none of ours.
 //	zkreg.R3  A write whose answer was lost is looked for before anything else is
 //	    written: by our node's name, the owner that only this process has, and
 //	    the very bytes sent.
@@ -147,7 +144,8 @@ type Registry struct {
 	held  *holding  // what Claim made ours; nil before
 
 	mu      sync.Mutex
-	owner   string        // mu protects; of this process, "" before Claim
+	self    worker.Record // mu protects; who we are, as of Claim; the zero value before
+	liveAs  string        // mu protects; our escaped name in the live set
 	peers   []worker.Peer // mu protects; as of peersAt
 	peersAt liveState     // mu protects; zero: never read
 }
@@ -182,7 +180,7 @@ func (r *Registry) Peers(ctx context.Context) ([]worker.Peer, error) {
 	if known {
 		return slices.Clone(peers), nil
 	}
-	if peers, err = r.readPeers(ctx, names, escapeNode(r.cfg.Node)); err != nil {
+	if peers, err = r.readPeers(ctx, names, r.liveName()); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
@@ -201,38 +199,54 @@ func (r *Registry) Close() error {
 	defer cancel()
 	defer r.session.Close()
 	r.mu.Lock()
-	owner := r.owner
+	owner := r.self.Owner
 	r.mu.Unlock()
 	if owner == "" || r.session.ID() == 0 {
 		return nil
 	}
-	temp, err := r.readTemporary(ctx, escapeNode(r.cfg.Node))
+	temp, err := r.readTemporary(ctx, r.liveName())
 	if err != nil || temp == nil || temp.data.Owner != owner || temp.stat.EphemeralOwner != r.session.ID() {
 		return nil // not ours, or unreachable: the session's end sees to it
 	}
-	_ = r.session.Remove(ctx, r.temporaryOf(r.cfg.Node), temp.stat.Version) // as above
+	_ = r.session.Remove(ctx, r.livePath(), temp.stat.Version) // as above
 	return nil
 }
 
-func (r *Registry) setOwner(owner string) {
+// liveName is our escaped name in the live set: our node's, but where another instance has
+// that, names being labels.
+func (r *Registry) liveName() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.owner = owner
+	if r.liveAs == "" {
+		return escapeNode(r.cfg.Node)
+	}
+	return r.liveAs
+}
+
+func (r *Registry) livePath() string { return r.temporary + "/" + r.liveName() }
+
+// yieldName gives our node's name in the live set up to the instance that has it.
+func (r *Registry) yieldName(instance string, temp *temporary) {
+	r.mu.Lock()
+	r.liveAs = escapeNode(r.cfg.Node) + "~" + instance
+	r.mu.Unlock()
+	r.session.Raise(zksession.Event{Kind: EventNameShared, Err: fmt.Errorf(
+		"node %s is live at %s too, as another data directory's (owner %s): give each daemon a --node of its own", r.cfg.Node, orUnknown(temp.data.Address), temp.owner())})
 }
 
 // payload is our entry's.
 func (r *Registry) payload(rec worker.Record, state worker.EntryState) entryData {
 	ip, port, _ := net.SplitHostPort(r.cfg.Address) // Validate saw to it
 	return entryData{
-		IP: ip, Port: port, Timestamp: rec.Timestamp, Ceiling: rec.Ceiling,
-		Owner: rec.Owner, State: state, ReclaimAfter: r.cfg.ReclaimAfter.Milliseconds(),
+		IP: ip, Port: port, Timestamp: rec.Timestamp, Ceiling: rec.Ceiling, Floor: rec.Floor, Limit: rec.Limit,
+		Instance: rec.Instance, Owner: rec.Owner, State: state,
 	}
 }
 
 // temporaryPayload is our ephemeral node's.
-func (r *Registry) temporaryPayload(owner string, workerID int64) []byte {
+func (r *Registry) temporaryPayload(rec worker.Record, workerID int64) []byte {
 	return encode(temporaryData{
-		Owner: owner, Address: r.cfg.Address, Node: r.cfg.Node, WorkerID: workerID, SessionMS: r.session.Timeout().Milliseconds(),
+		Owner: rec.Owner, Instance: rec.Instance, Address: r.cfg.Address, Node: r.cfg.Node, WorkerID: workerID, SessionMS: r.session.Timeout().Milliseconds(),
 	})
 }
 

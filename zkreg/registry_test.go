@@ -69,8 +69,18 @@ func fresh(r *Registry) worker.Record {
 	now := r.cfg.Clock.Read().Wall()
 	return worker.Record{
 		Node: r.cfg.Node, WorkerID: worker.NoWorkerID, Layout: r.cfg.Layout.String(), Epoch: r.cfg.Layout.Epoch,
-		Owner: uuid.NewString(), Timestamp: now, Ceiling: now + 6000,
+		Owner: uuid.NewString(), Instance: uuid.NewString(), Timestamp: now, Ceiling: now + 6000, Limit: now.Add(worker.DefaultLease),
 	}
+}
+
+// temporaryOf is where node's daemon stands in the live set.
+func (p paths) temporaryOf(node string) string { return p.temporary + "/" + escapeNode(node) }
+
+// nextLife is a life after rec's, in the same data directory.
+func nextLife(rec worker.Record) worker.Record {
+	rec.Acked, rec.Owner = rec.Owner, uuid.NewString()
+	rec.Current = rec.Owner
+	return rec
 }
 
 func TestConfig(t *testing.T) {
@@ -94,8 +104,6 @@ func TestConfig(t *testing.T) {
 		"port by name":            {func(c *Config) { c.Address = "10.0.0.5:http" }, "port"},
 		"root":                    {func(c *Config) { c.Root = "leaf" }, "leaf"},
 		"forever path":            {func(c *Config) { c.ForeverPath = "/x/" }, "/x/"},
-		"negative reclaim":        {func(c *Config) { c.ReclaimAfter = -1 }, "reclaim"},
-		"reclaim after a second":  {func(c *Config) { c.ReclaimAfter = time.Second }, "reclaim"},
 		"negative settle":         {func(c *Config) { c.Settle = -1 }, "settle"},
 		"negative session":        {func(c *Config) { c.SessionTimeout = -1 }, "session"},
 		"session of a nanosecond": {func(c *Config) { c.SessionTimeout = 1 }, "session"},
@@ -176,7 +184,8 @@ func TestHeldWithinItsTime(t *testing.T) {
 	events := make(chan zksession.Event, 1000)
 	cfg.Notify = func(e zksession.Event) { events <- e }
 	r := openRegistry(t, cfg)
-	self := fresh(r)
+	self := rec
+	self.Owner = uuid.NewString() // a copy, whose record is older than rec's life
 	_, err := r.Look(bounded(t, patience), self)
 	require.NoError(t, err)
 	_, err = r.Claim(bounded(t, 500*time.Millisecond), self)
@@ -215,30 +224,4 @@ func TestAccess(t *testing.T) {
 		require.ErrorIs(t, err, zk.ErrNoAuth, p)
 	}
 	report(t, r, rec)
-}
-
-// Release without force wants two witnesses, as far as it can have them: the
-// time that the owner reported, and that of the last write.
-func TestReleaseAge(t *testing.T) {
-	now := clock.Millis(1_700_000_000_000)
-	day := worker.ReleaseAge
-	for name, tt := range map[string]struct {
-		reported, written time.Duration // ago
-		live, free        bool
-	}{
-		"both long ago":      {day, day, false, true},
-		"reported lately":    {day - time.Second, day, false, false},
-		"written lately":     {day, day - time.Second, false, false},
-		"live":               {day, day, true, false},
-		"reported in future": {-day, day, false, false},
-	} {
-		e := entry{entryName: nameOf("a", 7), data: entryData{Timestamp: now.Add(-tt.reported)}, stat: &zk.Stat{Mtime: int64(now.Add(-tt.written))}}
-		err := inUse(e, tt.live, now)
-		if tt.free {
-			require.NoError(t, err, name)
-		} else {
-			require.ErrorIs(t, err, worker.ErrInUse, name)
-			require.ErrorContains(t, err, "worker 7", name)
-		}
-	}
 }

@@ -45,12 +45,21 @@ func (r *Registry) Report(ctx context.Context, rec worker.Record, live bool) (wo
 // known (zkreg.R2). True where it has learned that these are others, and may try again.
 func (r *Registry) writeEntry(ctx context.Context, rec worker.Record) (again bool, err error) {
 	h := r.held
-	data := encode(r.payload(rec, worker.StateActive))
+	if h.session != r.session.ID() { // zkreg.R2
+		if err := r.reread(ctx, rec); err != nil {
+			return false, err
+		}
+	}
+	state := worker.StateActive
+	if rec.Released {
+		state = worker.StateReleased
+	}
+	data := encode(r.payload(rec, state))
 	h.remember(string(data))
 	responses, failed, err := r.transact(ctx, check(r.root, h.root.stat.Version), setData(h.path, data, h.version))
 	switch {
 	case err == nil:
-		h.confirm(responses[1].Stat)
+		h.confirm(data, responses[1].Stat, r.session.ID())
 		r.settledAgain()
 		return false, nil
 	case errors.Is(err, worker.ErrUnreachable):
@@ -61,7 +70,7 @@ func (r *Registry) writeEntry(ctx context.Context, rec worker.Record) (again boo
 	case isConflict(err) && failed == 0:
 		return true, r.rereadRoot(ctx)
 	case errors.Is(err, zk.ErrBadVersion):
-		return r.reread(ctx, rec)
+		return true, r.reread(ctx, rec)
 	case errors.Is(err, zk.ErrNoNode):
 		return false, r.putBack(ctx, data)
 	default:
@@ -91,35 +100,38 @@ func (r *Registry) rereadRoot(ctx context.Context) error {
 	return nil
 }
 
-// reread learns who wrote our entry. It was ourselves where the answer was lost,
-// or where ZooKeeper was set back to a time before our last reports; whoever else
-// it was has our worker ID now.
-func (r *Registry) reread(ctx context.Context, rec worker.Record) (again bool, err error) {
+// reread learns who wrote our entry, at a new session or after a conflict. It is as we
+// wrote it last, or as a write of ours whose answer was lost made it, or as it was before
+// our last reports where ZooKeeper was set back; whoever else wrote it has our worker ID,
+// or our data directory, now. One that is gone is the next write's to find out.
+func (r *Registry) reread(ctx context.Context, rec worker.Record) error {
 	h := r.held
+	session := r.session.ID()
 	if err := r.session.Sync(ctx, h.path); err != nil {
-		return false, err
+		return err
 	}
 	e, err := r.readEntry(ctx, h.entryName)
 	if errors.Is(err, zk.ErrNoNode) {
-		return true, nil // the next write says the same
+		h.session = session
+		return nil
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
+	ours := bytes.Equal(e.payload, h.content) && (h.mzxid == 0 || h.mzxid == e.stat.Mzxid)
 	for _, sent := range h.sent {
-		if bytes.Equal(e.payload, []byte(sent)) { // zkreg.R3
-			h.confirm(e.stat)
-			return true, nil
-		}
+		ours = ours || bytes.Equal(e.payload, []byte(sent)) // zkreg.R3
 	}
-	if e.damaged == nil && e.stat.Czxid == h.czxid && e.stat.Version < h.version &&
-		e.data.State == worker.StateActive && isPriorOwner(rec, e.data.Owner) {
+	if !ours && e.damaged == nil && e.stat.Czxid == h.czxid && e.stat.Mzxid < h.mzxid && e.data.State == worker.StateActive && rec.Holds(e.listed(liveSet{})) && rec.Wrote(e.data.Owner) {
+		ours = true
 		r.session.Raise(zksession.Event{Kind: EventRestored, Err: fmt.Errorf(
 			"ZooKeeper was set back: entry %s is at version %d, and %d was written", e.path, e.stat.Version, h.version)})
-		h.confirm(e.stat)
-		return true, nil
 	}
-	return false, fmt.Errorf("%w: entry %s was changed by %s", worker.ErrFenced, e.path, e.holder())
+	if !ours {
+		return fmt.Errorf("%w: entry %s was changed by %s", worker.ErrFenced, e.path, e.holder())
+	}
+	h.confirm(e.payload, e.stat, session)
+	return nil
 }
 
 // putBack enters our worker ID again where ZooKeeper lost it with all others. Gone from
@@ -152,8 +164,8 @@ func (r *Registry) putBack(ctx context.Context, data []byte) error {
 	case err != nil:
 		return err
 	}
-	h.czxid = 0
-	h.confirm(stat)
+	h.czxid, h.mzxid = 0, 0
+	h.confirm(data, stat, r.session.ID())
 	r.settledAgain()
 	return nil
 }
@@ -175,7 +187,7 @@ func (r *Registry) settledAgain() {
 // showLive sees to it that our ephemeral node is there, in this session, or not.
 func (r *Registry) showLive(ctx context.Context, rec worker.Record, live bool) error {
 	for {
-		temp, err := r.readTemporary(ctx, escapeNode(r.cfg.Node))
+		temp, err := r.readOwnTemporary(ctx, rec)
 		if err != nil {
 			return err
 		}
@@ -184,17 +196,17 @@ func (r *Registry) showLive(ctx context.Context, rec worker.Record, live bool) e
 		case temp == nil && !live:
 			return nil
 		case temp == nil:
-			ops = tempPlan{}.ops(r, rec.Owner, rec.WorkerID)
-		case !isPriorOwner(rec, temp.owner()) && live:
-			return fmt.Errorf("%w: another process is live as node %s: at %s, owner %s", worker.ErrFenced, r.cfg.Node, orUnknown(temp.data.Address), temp.owner())
-		case !isPriorOwner(rec, temp.owner()):
+			ops = tempPlan{}.ops(r, rec, rec.WorkerID)
+		case !rec.Wrote(temp.owner()) && live:
+			return fmt.Errorf("%w: another life of this data directory's instance is live at %s, owner %s", worker.ErrFenced, orUnknown(temp.data.Address), temp.owner())
+		case !rec.Wrote(temp.owner()):
 			return nil
 		case !live:
-			ops = []any{deleteNode(r.temporaryOf(r.cfg.Node), temp.stat.Version)}
+			ops = []any{deleteNode(r.livePath(), temp.stat.Version)}
 		case temp.data.Owner == rec.Owner && temp.stat.EphemeralOwner == r.session.ID():
 			return nil
 		default: // of a session that ended, or of a process of ours before this one
-			ops = tempPlan{old: temp.stat}.ops(r, rec.Owner, rec.WorkerID)
+			ops = tempPlan{old: temp.stat}.ops(r, rec, rec.WorkerID)
 		}
 		_, _, err = r.transact(ctx, ops...)
 		if !isConflict(err) {

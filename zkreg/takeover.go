@@ -10,20 +10,29 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// takeOver gets us the lowest worker ID that was released, or that nobody reported
-// for long enough; false for none. The old entry goes and ours comes in one
-// transaction, at the version at which the old one was seen: of many claimants
-// one wins. Its ceiling stays: it bounds what was issued under the worker ID.
-func (c *claim) takeOver(ctx context.Context, all []entry, temp tempPlan) (worker.Record, bool, error) {
-	l := c.seen.list
+// givenBack returns those of all that nobody holds: released, or of a claim that was never
+// finished. One whose limit has passed comes last, when nothing else is left.
+func givenBack(all []entry) []entry {
+	return slices.DeleteFunc(slices.Clone(all), func(e entry) bool { return e.damaged != nil || e.data.State == worker.StateActive })
+}
+
+// takeOver gets us the lowest worker ID of all that is free, or is soon; false for none. The old
+// entry goes and ours comes in one transaction, at the version at which the old one was
+// seen: of many claimants one wins. Our floor is what may have been issued under the
+// old one (worker.U2).
+func (c *claim) takeOver(ctx context.Context, all []entry, temp tempPlan, soon time.Duration) (worker.Record, bool, error) {
+	now := c.cfg.Clock.Read().Wall()
 	free := slices.Clone(all)
-	free = slices.DeleteFunc(free, func(e entry) bool { return !e.isReleased() || e.workerID > c.cfg.Layout.MaxWorker() })
-	if len(free) == 0 && c.cfg.ReclaimAfter > 0 {
+	free = slices.DeleteFunc(free, func(e entry) bool {
+		return e.damaged != nil || e.workerID > c.cfg.Layout.MaxWorker() || !e.listed(liveSet{}).Free(now.Add(soon))
+	})
+	if slices.ContainsFunc(free, func(e entry) bool { return !e.isReleased() }) {
 		var err error
-		if free, l, err = c.reclaimable(ctx, all); err != nil {
+		if free, err = c.surelyFree(ctx, free); err != nil {
 			return worker.Record{}, false, err
 		}
 	}
+	l := c.seen.list
 	for _, old := range free {
 		other, err := c.othersOf(ctx, l, old.entryName)
 		if err != nil {
@@ -33,62 +42,47 @@ func (c *claim) takeOver(ctx context.Context, all []entry, temp tempPlan) (worke
 			continue // two have the worker ID: it is not the released one's to give
 		}
 		name := nameOf(c.cfg.Node, old.workerID)
-		rec := c.recordOf(old)
-		_, _, err = c.transact(ctx, append([]any{
+		rec := c.self.Take(old.listed(liveSet{}))
+		rec.Cluster = c.root.Cluster
+		write := []any{setData(old.path, encode(c.payload(rec, worker.StateActive)), old.stat.Version)}
+		if name.raw != old.raw {
+			write = []any{deleteNode(old.path, old.stat.Version), c.createNode(c.foreverOf(name), encode(c.payload(rec, worker.StateActive)), 0)}
+		}
+		responses, _, err := c.transact(ctx, slices.Concat([]any{
 			check(c.paths.root, c.root.stat.Version),
 			setData(c.forever, l.data, l.stat.Version), // zkreg.R1
-			deleteNode(old.path, old.stat.Version),
-			c.createNode(c.foreverOf(name), encode(c.payload(rec, worker.StateActive)), 0),
-		}, temp.ops(c.Registry, c.self.Owner, old.workerID)...)...)
+		}, write, temp.ops(c.Registry, rec, old.workerID))...)
 		if isConflict(err) {
 			return worker.Record{}, false, fmt.Errorf("%w: %w", errAgain, err)
 		}
 		if err != nil {
 			return worker.Record{}, false, err
 		}
-		c.hold(name, nil)
+		c.hold(name, rec, responses[2].Stat) // none where the entry was made anew
 		return rec, true, nil
 	}
 	return worker.Record{}, false, nil
 }
 
-// reclaimable returns the active entries that nobody reported for so long that
-// both we and their owners allow them to be taken. By then an owner that runs
-// with it has fenced itself. The time must have passed by our clock, against the
-// timestamp, and by ZooKeeper's, against the time of the last write: one clock
-// that is wrong is not enough. The list is returned as it is after ZooKeeper was
-// asked for its time, which is done by writing the parent.
-func (c *claim) reclaimable(ctx context.Context, all []entry) ([]entry, list, error) {
-	l := c.seen.list
-	now := c.cfg.Clock.Read().Wall()
-	long := func(e entry, since time.Duration) bool {
-		return since >= max(c.cfg.ReclaimAfter, time.Duration(e.data.ReclaimAfter)*time.Millisecond)
-	}
-	var stale []entry
-	for _, e := range all {
-		if e.damaged == nil && e.data.State == worker.StateActive && e.data.ReclaimAfter > 0 &&
-			e.workerID <= c.cfg.Layout.MaxWorker() && long(e, now.Sub(e.data.Timestamp)) {
-			stale = append(stale, e)
-		}
-	}
-	if len(stale) == 0 {
-		return nil, l, nil
-	}
+// surelyFree returns those of free that were given back, and those whose time has passed
+// by ZooKeeper's clock too and whose holder is not live: one clock that is wrong is not
+// enough. ZooKeeper is asked for its time by writing the parent, at the version at which
+// the entries were seen.
+func (c *claim) surelyFree(ctx context.Context, free []entry) ([]entry, error) {
+	l := &c.seen.list
 	stat, err := c.session.Set(ctx, c.forever, l.data, l.stat.Version)
 	if isConflict(err) {
-		return nil, list{}, fmt.Errorf("%w: %w", errAgain, err)
+		return nil, fmt.Errorf("%w: %w", errAgain, err)
 	}
 	if err != nil {
-		return nil, list{}, err
+		return nil, err
 	}
 	l.stat = stat
-	live, _, err := c.readLive(ctx)
+	live, err := c.readLiveSet(ctx)
 	if err != nil {
-		return nil, list{}, err
+		return nil, err
 	}
-	stale = slices.DeleteFunc(stale, func(e entry) bool {
-		_, isLive := slices.BinarySearch(live, e.node)
-		return isLive || !long(e, clock.Millis(stat.Mtime).Sub(clock.Millis(e.stat.Mtime)))
-	})
-	return stale, l, nil
+	return slices.DeleteFunc(free, func(e entry) bool {
+		return !e.isReleased() && !e.listed(live).Free(clock.Millis(stat.Mtime))
+	}), nil
 }

@@ -30,8 +30,8 @@ type tempPlan struct {
 }
 
 // ops puts the plan into a transaction.
-func (p tempPlan) ops(r *Registry, owner string, workerID int64) []any {
-	path, data := r.temporaryOf(r.cfg.Node), r.temporaryPayload(owner, workerID)
+func (p tempPlan) ops(r *Registry, rec worker.Record, workerID int64) []any {
+	path, data := r.livePath(), r.temporaryPayload(rec, workerID)
 	switch {
 	case p.old == nil:
 		return []any{r.createNode(path, data, zk.FlagEphemeral)}
@@ -42,33 +42,52 @@ func (p tempPlan) ops(r *Registry, owner string, workerID int64) []any {
 	}
 }
 
-// clearTemporary returns once nobody else is live under our name.
+// readOwnTemporary reads the ephemeral node of self's instance; nil for none. Where our
+// node's name is another instance's it is that of a name of our own.
+func (r *Registry) readOwnTemporary(ctx context.Context, self worker.Record) (*temporary, error) {
+	temp, err := r.readTemporary(ctx, r.liveName())
+	if err != nil || temp == nil || temp.of(self) {
+		return temp, err
+	}
+	r.yieldName(self.Instance, temp)
+	return r.readTemporary(ctx, r.liveName())
+}
+
+// of tells whether t is of self's instance.
+func (t *temporary) of(self worker.Record) bool {
+	if t.data.Instance != "" {
+		return t.data.Instance == self.Instance
+	}
+	return self.Wrote(t.data.Owner)
+}
+
+// clearTemporary returns once no other life of our instance is live.
 //
-// A process of our own data directory is dead: we hold the directory's lock. But the
+// An earlier one of our own data directory is dead: we hold the directory's lock. But the
 // directory may be a copy, and its owner alive. A live owner reports, at least once
 // while we watch: its entry changes, and then we are not the only one. So its
 // ephemeral node is replaced only after the entry did not change for so long,
 // most of which the wait for its ceiling has already taken.
 //
-// Anybody else's stands until its session ends; one that stands longer is of
-// somebody who lives. worker.ErrHeld, errAgain.
+// One of a life that we don't know stands until its session ends; one that stands longer
+// is of a copy that lives. worker.ErrHeld, errAgain.
 func (c *claim) clearTemporary(ctx context.Context) (tempPlan, error) {
 	told := false
 	for {
-		temp, err := c.readTemporary(ctx, escapeNode(c.cfg.Node))
+		temp, err := c.readOwnTemporary(ctx, c.self)
 		if err != nil {
 			return tempPlan{}, err
 		}
 		if temp == nil {
 			if told { // what its owner did before it went must be seen
-				return tempPlan{}, fmt.Errorf("%w: %s went", errAgain, c.temporaryOf(c.cfg.Node))
+				return tempPlan{}, fmt.Errorf("%w: %s went", errAgain, c.livePath())
 			}
 			return tempPlan{}, nil
 		}
 		if temp.owner() == c.self.Owner {
 			return tempPlan{old: temp.stat, keep: temp.stat.EphemeralOwner == c.session.ID()}, nil
 		}
-		dead := isPriorOwner(c.self, temp.owner())
+		dead := c.self.Wrote(temp.owner())
 		now := c.cfg.Clock.Mono()
 		c.watch.sawTemporary(temp, now)
 		until := c.watch.tempSince + c.patienceWith(temp)
@@ -98,10 +117,10 @@ func (c *claim) clearTemporary(ctx context.Context) (tempPlan, error) {
 	}
 }
 
-// heldBy names who is live under our name.
+// heldBy names who is live as our instance.
 func (c *claim) heldBy(temp *temporary) error {
-	return fmt.Errorf("%w: node %s is live at %s, owner %s (%s)",
-		worker.ErrHeld, c.cfg.Node, orUnknown(temp.data.Address), temp.owner(), c.temporaryOf(c.cfg.Node))
+	return fmt.Errorf("%w: another life of this data directory's instance is live at %s, owner %s (%s): one of the two directories is a copy; stop one daemon",
+		worker.ErrHeld, orUnknown(temp.data.Address), temp.owner(), c.livePath())
 }
 
 // stillOurs returns errAgain where our entry was written since it was seen.

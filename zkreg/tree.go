@@ -85,6 +85,7 @@ func orUnknown(s string) string {
 
 // temporary is one ephemeral node as it was read.
 type temporary struct {
+	name    string // escaped
 	data    temporaryData
 	stat    *zk.Stat
 	damaged error
@@ -179,7 +180,7 @@ func (t tree) readTemporary(ctx context.Context, escaped string) (*temporary, er
 		return nil, err
 	}
 	d, damaged := decodeTemporary(p, data)
-	return &temporary{data: d, stat: stat, damaged: damaged}, nil
+	return &temporary{name: escaped, data: d, stat: stat, damaged: damaged}, nil
 }
 
 // liveState is another one whenever a live node came or went. The zxid of that
@@ -199,28 +200,64 @@ func (t tree) readLive(ctx context.Context) ([]string, liveState, error) {
 	return names, liveState{stat.Pzxid, stat.Czxid, stat.Ctime, t.session.ID()}, nil
 }
 
+// liveSet is who is live: by instance, and by escaped node name where the daemon is of
+// before there were pieces, or its node can't be read.
+type liveSet struct{ instances, nodes map[string]bool }
+
+// has tells whether the holder of e is live.
+func (l liveSet) has(e entry) bool {
+	if e.damaged == nil && e.data.Instance != "" {
+		return l.instances[e.data.Instance]
+	}
+	return l.nodes[e.node]
+}
+
+// readLiveSet reads who is live.
+func (t tree) readLiveSet(ctx context.Context) (liveSet, error) {
+	names, _, err := t.readLive(ctx)
+	if err != nil {
+		return liveSet{}, err
+	}
+	all, err := readAll(ctx, names, t.mustReadTemporary)
+	if err != nil {
+		return liveSet{}, err
+	}
+	live := liveSet{map[string]bool{}, map[string]bool{}}
+	for _, temp := range all {
+		if temp.damaged == nil && temp.data.Instance != "" {
+			live.instances[temp.data.Instance] = true
+		} else {
+			live.nodes[temp.name] = true
+		}
+	}
+	return live, nil
+}
+
+// mustReadTemporary is readTemporary with zk.ErrNoNode for none.
+func (t tree) mustReadTemporary(ctx context.Context, name string) (temporary, error) {
+	temp, err := t.readTemporary(ctx, name)
+	if err != nil {
+		return temporary{}, err
+	}
+	if temp == nil {
+		return temporary{}, zk.ErrNoNode
+	}
+	return *temp, nil
+}
+
 // readPeers returns those of the live nodes called names (escaped) that are there
 // still, but for the one called without. One whose payload can't be made out
 // can't be asked for its clock: it is left out.
 func (t tree) readPeers(ctx context.Context, names []string, without string) ([]worker.Peer, error) {
 	names = slices.DeleteFunc(names, func(name string) bool { return name == without })
-	live, err := readAll(ctx, names, func(ctx context.Context, name string) (temporary, error) {
-		temp, err := t.readTemporary(ctx, name)
-		if err != nil {
-			return temporary{}, err
-		}
-		if temp == nil {
-			return temporary{}, zk.ErrNoNode
-		}
-		return *temp, nil
-	})
+	live, err := readAll(ctx, names, t.mustReadTemporary)
 	if err != nil {
 		return nil, err
 	}
 	peers := make([]worker.Peer, 0, len(live))
 	for _, temp := range live {
 		if temp.damaged == nil && temp.data.Address != "" {
-			peers = append(peers, worker.Peer{Node: temp.data.Node, Address: temp.data.Address, Owner: temp.data.Owner})
+			peers = append(peers, worker.Peer{Node: temp.data.Node, Address: temp.data.Address, Owner: temp.data.Owner, Instance: temp.data.Instance})
 		}
 	}
 	return peers, nil

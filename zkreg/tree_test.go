@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
@@ -73,9 +72,8 @@ func TestJavaTree(t *testing.T) {
 	}, all[1])
 
 	// The root goes and the entries stay, being elsewhere.
-	_, other := claimed(t, cfg2(cfg, "10.0.0.8:8080"))
 	require.NoError(t, removeAll(conn, root+"/leaf"))
-	rec = worker.Record{Node: cfg.Node, Cluster: other.Cluster, WorkerID: rec.WorkerID, Owner: uuid.NewString(), PriorOwners: []string{rec.Owner}}
+	rec = nextLife(rec)
 	again := openRegistry(t, cfg)
 	found, err = again.Look(bounded(t, patience), rec)
 	require.NoError(t, err)
@@ -165,6 +163,7 @@ func TestDamagedTree(t *testing.T) {
 			_, err := conn.Create(r.forever+"/not-an-entry", nil, 0, zk.WorldACL(zk.PermAll))
 			require.NoError(t, err)
 			self := fresh(r)
+			self.WorkerID = 0 // the record says that it is ours
 			_, err = r.Look(bounded(t, patience), self)
 			require.ErrorIs(t, err, worker.ErrDamaged)
 			require.ErrorContains(t, err, p)
@@ -203,11 +202,12 @@ func TestDamagedLive(t *testing.T) {
 	found, err := r.Look(bounded(t, patience), self)
 	require.NoError(t, err)
 	require.Empty(t, found.Peers, "nobody to ask")
-	require.Equal(t, unknownOwner, found.LiveOwner)
-	_, err = r.Claim(bounded(t, patience), self)
-	require.ErrorIs(t, err, worker.ErrHeld)
-	_, err = r.Claim(bounded(t, 10*time.Millisecond), self)
-	require.Error(t, err)
+	require.Empty(t, found.LiveOwner, "it is not said to be ours")
+	rec, err := r.Claim(bounded(t, patience), self)
+	require.NoError(t, err)
+	report(t, r, rec)
+	require.Len(t, list1(t, cfg), 1)
+	require.True(t, list1(t, cfg)[0].Live)
 }
 
 func TestThousandEntries(t *testing.T) {
@@ -217,9 +217,6 @@ func TestThousandEntries(t *testing.T) {
 	now := clock.System().Read().Wall()
 	for id := range int64(1024) {
 		e := worker.Entry{WorkerID: id, Node: fmt.Sprintf("10.0.%d.%d:8080", id/256, id%256), Address: "10.0.0.5:8080", State: worker.StateActive, Timestamp: now, Ceiling: now, Owner: "other"}
-		if id%100 == 7 {
-			e.Timestamp = now.Add(-worker.ReleaseAge)
-		}
 		w.Plant(t, e)
 	}
 	all := list1(t, w.config("", ""))
@@ -233,7 +230,7 @@ func TestThousandEntries(t *testing.T) {
 	require.NoError(t, err)
 	_, err = r.Claim(bounded(t, patience), self)
 	require.ErrorIs(t, err, worker.ErrExhausted)
-	require.ErrorContains(t, err, "worker IDs 0..1023 are all taken: 1024 entries, 11 of them not reported for 24h")
+	require.ErrorContains(t, err, "worker IDs 0..1023 are all taken: 1024 entries; none of them ever comes back by itself")
 	require.ErrorContains(t, err, "leafd worker release")
 	require.Len(t, list1(t, w.config("", "")), 1024)
 

@@ -56,6 +56,17 @@ func (m *Mem) Load() (worker.Record, error) {
 	return clone(*m.record), nil
 }
 
+// SetAside implements worker.Cache.
+func (m *Mem) SetAside() (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.saveErr != nil {
+		return "", m.saveErr
+	}
+	m.record, m.loadErr = nil, nil
+	return "aside", nil
+}
+
 // Save records r unless it was told to fail. It refuses what the file refuses,
 // with cache.ErrBadRecord, and keeps as many of the peers.
 func (m *Mem) Save(r worker.Record) error {

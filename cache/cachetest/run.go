@@ -34,8 +34,24 @@ func Example(ts clock.Millis) worker.Record {
 		PriorOwners: []string{"6e0c1d57-2b7f-4f0e-9d4b-8d1f6f3a5c02"},
 		Registered:  ts - 3000,
 		DirectoryID: "9f86d081884c7d65",
+		Instance:    "6f1f2f4a-54c1-4d0c-8a52-6b0b5f4f7e11",
+		Born:        ts - 9000,
+		Floor:       ts - 9000,
+		Limit:       ts + 604800000,
+		Acked:       "6e0c1d57-2b7f-4f0e-9d4b-8d1f6f3a5c02",
+		Current:     "0b1d3a2e-7c86-4d6a-8f0e-5a8f6f0f9f21",
+		Confirmed:   true,
+		Released:    true,
 		Losses:      2,
 	}
+}
+
+// BeforePieces returns Example's record as the releases before there were pieces wrote it.
+func BeforePieces(ts clock.Millis) worker.Record {
+	r := Example(ts)
+	r.Instance, r.Born, r.Floor, r.Limit = "", 0, 0, 0
+	r.Acked, r.Current, r.Confirmed, r.Released = "", "", false, false
+	return r
 }
 
 const start clock.Millis = 1700000000000
@@ -144,7 +160,10 @@ func runRoundTrips(t *testing.T, open Open) {
 func runRefusals(t *testing.T, open Open) {
 	cases := map[string]func(*worker.Record){
 		"zero":                       func(r *worker.Record) { *r = worker.Record{} },
-		"negative worker":            func(r *worker.Record) { r.WorkerID = -1 },
+		"negative worker":            func(r *worker.Record) { r.WorkerID = -2 },
+		"limit before floor":         func(r *worker.Record) { r.Limit = r.Floor - 1 },
+		"negative floor":             func(r *worker.Record) { r.Floor = -1 },
+		"limit in nanoseconds":       func(r *worker.Record) { r.Limit *= 1e6 },
 		"no timestamp":               func(r *worker.Record) { r.Timestamp = 0 },
 		"negative timestamp":         func(r *worker.Record) { r.Timestamp = -1 },
 		"timestamp in seconds":       func(r *worker.Record) { r.Timestamp /= 1000 },

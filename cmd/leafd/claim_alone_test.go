@@ -14,82 +14,57 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 )
 
-// A second daemon of the same node, on a data directory and an address of its own or on
-// a copy of the first's data directory, doesn't start while the first lives, which
-// doesn't notice. The same holds where the first's HTTP server can't be reached.
-func TestSecondOfANodeIsRefused(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		name      string
-		reachable bool
-		says      string
-	}{
-		{"first answers", true, "answers at"},
-		{"first can't be reached", false, "identity held by another process"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			c := onShared(t)
-			o := c.watch()
-			m := c.machine("--node", "ids-1")
-			settings := steady()
-			if !tc.reachable {
-				settings = append(settings, "--advertise", freeAddress(t))
-			}
-			first := m.ready(settings...)
-			ld := newLoad(first, "/api/snowflake/get/a", "/api/snowflake/get/a?n=200")
-			ld.flows(t, 1000)
-			owner := first.info().Owner
-
-			other, clone := c.machine("--node", "ids-1"), c.machine("--node", "ids-1")
-			require.NoError(t, os.CopyFS(clone.dataDir(), os.DirFS(m.dataDir())))
-			for name, l := range map[string]*child{"another directory": other.start(frequent()...), "a copy of its directory": clone.start(frequent()...)} {
-				l.exits(cli.ExitHeld, name)
-				require.True(t, l.hasLogged(`"alarm":"identity_held"`), name)
-				require.Contains(t, l.Log(), tc.says, name)
-				require.Contains(t, l.Log(), owner, "%s: who holds it", name)
-				require.NotContains(t, l.Log(), "issuing snowflake IDs", name)
-			}
-
-			ld.flows(t, 1000)
-			requireDistinct(t, ld.unharmed(t))
-			require.False(t, first.hasLogged("worker_fenced"), first.Log())
-			require.Equal(t, http.StatusOK, first.mustGet("/readyz").status)
-			_, entry := o.entry()
-			require.Equal(t, owner, entry.payload(t).Owner)
-			require.Equal(t, []string{"ids-1"}, o.live())
-			require.Equal(t, cli.ExitOK, first.stop())
-		})
-	}
-}
-
-// A node moves to another host with a data directory of its own, and back to the old
-// one: one of the two has the identity at a time, and goes on where the other ended.
-func TestIdentityMovesAndComesBack(t *testing.T) {
+// A name is a label: daemons of one --node on directories of their own, and on a copy of a
+// directory whose daemon lives, run beside each other, each with a worker ID of its own, and
+// again after a restart of all. The first doesn't notice but for the alarm.
+func TestOneNameOnSeveralDirectories(t *testing.T) {
 	t.Parallel()
 	c := onShared(t)
-	here, there := c.machine("--node", "ids-1"), c.machine("--node", "ids-1")
+	o := c.watch()
+	m, other, clone := c.machine("--node", "ids-1"), c.machine("--node", "ids-1"), c.machine("--node", "ids-1")
+	first := m.ready(steady()...)
+	ld := newLoad(first, "/api/snowflake/get/a", "/api/snowflake/get/a?n=200")
+	ld.flows(t, 1000)
+	owner := first.info().Owner
+	require.NoError(t, os.CopyFS(clone.dataDir(), os.DirFS(m.dataDir())))
+	machines := []*machine{m, other, clone}
 	var all []int64
-	for turn := range 4 {
-		m, rival := here, there
-		if turn%2 == 1 {
-			m, rival = there, here
+	workerIDs := map[*machine]int64{}
+	for life := range 2 {
+		daemons := []*child{first, other.ready(steady()...), clone.ready(steady()...)}
+		loads := []*load{ld, newLoad(daemons[1], "/api/snowflake/get/a?n=200"), newLoad(daemons[2], "/api/snowflake/get/a?n=200")}
+		for _, ld := range loads {
+			ld.flows(t, 1000)
 		}
-		l := m.ready(frequent()...)
-		require.Zero(t, l.info().ID)
-		got := l.batch("/api/snowflake/get/a?n=2000")
-		if turn > 0 {
-			require.Greater(t, slices.Min(got), slices.Max(all))
+		taken := map[int64]bool{}
+		for i, l := range daemons {
+			id := l.info().ID
+			taken[id] = true
+			if life == 0 {
+				workerIDs[machines[i]] = id
+			}
+			require.Equal(t, workerIDs[machines[i]], id, "another worker ID after the restart")
+			require.Equal(t, http.StatusOK, l.mustGet("/readyz").status)
+			require.False(t, l.hasLogged("worker_fenced"), l.Log())
+			require.Equal(t, life == 0 && l == daemons[2], l.hasLogged(`"alarm":"record_set_aside"`, "of which this one is a copy"))
 		}
-		all = append(all, got...)
-		if turn == 1 { // its own directory has been here before, too
-			rival.start(frequent()...).exits(cli.ExitHeld)
+		require.Len(t, taken, 3)
+		require.Len(t, o.entries(), 3)
+		require.Len(t, o.live(), 3)
+		for _, l := range daemons[1:] {
+			require.True(t, l.hasLogged(`"alarm":"node_name_shared"`, owner), l.Log())
 		}
-		all = append(all, l.batch("/api/snowflake/get/a?n=2000")...)
-		require.Equal(t, cli.ExitOK, l.stop())
+		for i, ld := range loads {
+			all = append(all, ld.unharmed(t)...)
+			require.Equal(t, cli.ExitOK, daemons[i].stop())
+		}
+		require.Empty(t, o.live())
+		if life == 0 {
+			first = m.ready(steady()...)
+			owner, ld = first.info().Owner, newLoad(first, "/api/snowflake/get/a?n=200")
+		}
 	}
 	requireDistinct(t, all)
-	c.watch().entry() // one
 }
 
 // A daemon killed and started again at once finds its own temporary node, of a session

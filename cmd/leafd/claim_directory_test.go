@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
@@ -12,30 +11,29 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 )
 
-// The data directory is lost, or the record in it, after a power cut, and the clock is
-// set back into the report interval: ZooKeeper gives the same worker ID and the ceiling,
-// so that no ID repeats.
-func TestLostDirectoryIsReplacedByZooKeeper(t *testing.T) {
+// The data directory is lost, or the record in it, or that is damaged, after a power cut, and
+// the clock is set back into the report interval: the directory is a new instance, and gets
+// another worker ID, so that no ID repeats. The one before comes back by its limit.
+func TestLostDirectoryIsANewInstance(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name string
 		lose func(m *machine) error
-		says string
+		says []string
 	}{
-		{"directory", func(m *machine) error { return os.RemoveAll(m.dataDir()) }, "no record of an earlier run"},
-		{"record", func(m *machine) error { return os.Remove(m.dataDir() + "/worker.json") }, "the local record is lost"},
+		{"directory", func(m *machine) error { return os.RemoveAll(m.dataDir()) }, []string{"no record of an earlier run"}},
+		{"record", func(m *machine) error { return os.Remove(m.dataDir() + "/worker.json") }, []string{`"alarm":"record_set_aside"`}},
+		{"damaged", func(m *machine) error { return os.Truncate(m.dataDir()+"/worker.json", 100) }, []string{`"alarm":"record_set_aside"`, "it was set aside as worker.json.aside-"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			c := onShared(t)
 			o := c.watch()
 			slow := []string{"--report-interval", "2s", "--ceiling-lead", "3500ms"}
-			// Worker ID 0 is taken: a first start would get another one.
-			require.Equal(t, cli.ExitOK, c.machine().ready(slow...).stop())
 			m := c.machine("--zk-session-timeout", "1s")
 			l := m.ready(slow...)
-			require.Equal(t, int64(1), l.info().ID)
-			path := fmt.Sprintf("%s/%s-%010d", o.forever, m.addr, 1)
+			require.Zero(t, l.info().ID)
+			path := fmt.Sprintf("%s/%s-%010d", o.forever, m.addr, 0)
 			ld := newLoad(l, "/api/snowflake/get/a?n=20")
 			var reported znode
 			require.Eventually(t, func() bool {
@@ -46,20 +44,19 @@ func TestLostDirectoryIsReplacedByZooKeeper(t *testing.T) {
 			got := ld.stop()
 			require.Empty(t, ld.broken)
 			require.NoError(t, tc.lose(m))
-			entries := o.entries()
+			before := o.must(path)
 			m.step(reported.Timestamp.Add(20 * time.Millisecond).Sub(m.now()))
 
 			l = m.ready(slow...)
-			l.awaitLog(tc.says)
-			l.awaitLog("unclean", "ceiling")
+			require.True(t, l.hasLogged(tc.says...), l.Log())
 			require.Equal(t, int64(1), l.info().ID)
-			again := l.batch("/api/snowflake/get/a?n=2000")
-			require.GreaterOrEqual(t, timeOf(t, slices.Min(again)), reported.Ceiling)
-			require.Greater(t, slices.Min(again), slices.Max(got))
-			requireDistinct(t, append(got, again...))
-			require.Equal(t, entries, o.entries())
+			requireDistinct(t, append(got, l.batch("/api/snowflake/get/a?n=2000")...))
+			require.Equal(t, before, o.must(path), "the old one's entry is left as it is")
+			require.NotEqual(t, before.payload(t).Instance, l.info().Instance)
 			require.Equal(t, cli.ExitOK, l.stop())
-			require.Equal(t, cli.ExitOK, m.ready(slow...).stop(), "and it has a record again")
+			l = m.ready(slow...)
+			require.Equal(t, int64(1), l.info().ID, "and it has a record again")
+			require.Equal(t, cli.ExitOK, l.stop())
 		})
 	}
 }

@@ -39,9 +39,11 @@ func TestEntryTouchedByOthersFences(t *testing.T) {
 		after func(v *victim, l *child)
 	}{
 		{"another owner", change(func(z *znode) { z.Owner = "somebody else" }), func(v *victim, l *child) {
-			// Nobody is live under the name: it is ours again, after the other's ceiling.
+			// There is a copy of our directory.
 			l.awaitStatus("/readyz", http.StatusOK)
-			require.Zero(t, l.info().ID)
+			require.Equal(t, int64(1), l.info().ID)
+			require.True(t, l.hasLogged(`"alarm":"record_set_aside"`, "one of the two directories is a copy"))
+			require.Equal(t, v.did, v.o.must(v.path))
 			v.got = append(v.got, l.batch("/api/snowflake/get/a?n=1000")...)
 			require.Equal(t, cli.ExitOK, l.stop())
 		}},
@@ -59,9 +61,12 @@ func TestEntryTouchedByOthersFences(t *testing.T) {
 			v.got = append(v.got, got...)
 			require.Equal(t, cli.ExitOK, l.stop())
 		}},
-		{"released", change(func(z *znode) { z.State = "released" }), func(v *victim, l *child) {
+		{"released", change(func(z *znode) { z.State, z.Limit = "released", z.Ceiling.Add(2*time.Second) }), func(v *victim, l *child) {
 			l.awaitStatus("/readyz", http.StatusOK)
-			require.Zero(t, l.info().ID)
+			require.Zero(t, l.info().ID, "nobody has taken it")
+			got := l.batch("/api/snowflake/get/a?n=1000")
+			require.GreaterOrEqual(t, timeOf(t, slices.Min(got)), v.did.payload(t).Limit)
+			v.got = append(v.got, got...)
 			v.got = append(v.got, l.batch("/api/snowflake/get/a?n=1000")...)
 			require.Equal(t, cli.ExitOK, l.stop())
 		}},
@@ -73,7 +78,7 @@ func TestEntryTouchedByOthersFences(t *testing.T) {
 		{"deleted", func(o *onlooker, path string) { o.remove(path) }, func(v *victim, l *child) {
 			l.awaitStatus("/readyz", http.StatusOK)
 			require.Equal(t, int64(1), l.info().ID, "its worker ID may be another's by now")
-			l.awaitLog("our entry is gone from ZooKeeper")
+			l.awaitLog(`"alarm":"worker_id_lost"`)
 			v.got = append(v.got, l.batch("/api/snowflake/get/a?n=1000")...)
 			require.Equal(t, cli.ExitOK, l.stop())
 		}},

@@ -76,7 +76,7 @@ func TestWorkerIDsExhausted(t *testing.T) {
 			require.Equal(t, before, o.everything())
 			for _, says := range []string{
 				fmt.Sprintf("worker IDs 0..%d are all taken", tc.n-1),
-				fmt.Sprintf("%d entries, %d of them not reported for 24h", tc.n, tc.n), "leafd worker list", "leafd worker release ID",
+				fmt.Sprintf("%d entries; none of them ever comes back by itself", tc.n), "leafd worker list", "leafd worker release ID --force",
 			} {
 				require.Contains(t, l.Log(), says)
 			}
@@ -85,11 +85,13 @@ func TestWorkerIDsExhausted(t *testing.T) {
 			ahead := oldEntry(7)
 			ahead.Ceiling = m.now().Add(4 * time.Second)
 			o.set(o.old(7), jsonText(t, ahead))
-			require.Contains(t, c.onMachine(m, "worker", "release", "7", "--layout", tc.layout).OK(t), "Released worker 7")
+			release := []string{"worker", "release", "7", "--layout", tc.layout}
+			c.onMachine(m, release...).Failed(t, cli.ExitFailure, "not released", "--force")
+			require.Contains(t, c.onMachine(m, append(release, "--force")...).OK(t), "Released worker 7")
 			require.Equal(t, "released", o.must(o.old(7)).payload(t).State)
 			l = m.start(datacenter...)
 			l.awaitLog("unclean", "ceiling")
-			require.GreaterOrEqual(t, o.must(fmt.Sprintf("%s/%s-%010d", o.forever, l.addr, 7)).payload(t).Ceiling, ahead.Ceiling, "carried over")
+			require.GreaterOrEqual(t, o.must(fmt.Sprintf("%s/%s-%010d", o.forever, l.addr, 7)).payload(t).Floor, ahead.Ceiling, "carried over")
 			l.awaitStatus("/readyz", http.StatusOK)
 			require.Equal(t, int64(7), l.info().ID)
 			layout, err := snowflake.ParseLayout(tc.layout, snowflake.DefaultEpoch)
@@ -157,35 +159,35 @@ func TestEightClaimOneReleased(t *testing.T) {
 	require.Equal(t, cli.ExitOK, winner.stop())
 }
 
-// --reclaim-after takes only what its owner allows, and only when the clocks of
-// both the claimant and ZooKeeper say that the time has passed.
-func TestReclaimAfterTakesOnlyWhatItMay(t *testing.T) {
+// A worker ID comes back once its limit has passed by the clocks of both the claimant and
+// ZooKeeper, and its holder is not live.
+func TestTakenOnceItsLimitHasPassed(t *testing.T) {
 	t.Parallel()
 	c := unmade(t)
 	o := c.watch()
 	o.filled("41+5+5+12", 32)
-	allowed := oldEntry(3)
-	allowed.Reclaim = time.Minute.Milliseconds()
-	o.set(o.old(3), jsonText(t, allowed)) // unreported for a day, says the claimant; since just now, says ZooKeeper
+	held := oldEntry(3)
+	held.Instance, held.Floor, held.Limit = "i", held.Timestamp.Add(-time.Hour), held.Timestamp.Add(time.Hour)
+	o.set(o.old(3), jsonText(t, held)) // passed a day ago, says the claimant; in an hour, says ZooKeeper
 	before := o.everything()
-	l := c.laterMachine("--layout", "41+5+5+12").start("--reclaim-after", "1m")
+	m := c.laterMachine("--layout", "41+5+5+12")
+	l := m.start()
 	l.exits(cli.ExitExhausted)
+	l.awaitLog(fmt.Sprintf("the next one comes back at %s unless its daemon goes on", held.Limit))
 	require.Equal(t, before, o.everything())
 
-	other := onShared(t)
-	with, without := other.machine(), other.machine()
-	one, two := with.ready("--reclaim-after", "2m"), without.ready()
-	look := other.watch()
-	for l, reclaim := range map[*child]string{one: `"reclaim_after":120000`, two: ""} {
-		text := look.must(fmt.Sprintf("%s/%s-%010d", look.forever, l.addr, l.info().ID)).text
-		if reclaim == "" {
-			require.NotContains(t, text, "reclaim_after")
-		}
-		require.Contains(t, text, reclaim)
-	}
-	require.Equal(t, cli.ExitOK, one.stop())
-	require.Equal(t, cli.ExitOK, two.stop())
-
-	leafd(t, "serve", "--zk", "127.0.0.1:1", "--reclaim-after", "59s").Failed(t, cli.ExitUsage, "reclaim-after", "1m")
-	leafd(t, "serve", "--zk", "127.0.0.1:1", "--reclaim-after", "1m", "--ceiling-lead", "20s").Failed(t, cli.ExitUsage, "reclaim-after", "1m20s")
+	held.Limit = held.Timestamp.Add(7 * time.Second)
+	o.set(o.old(3), jsonText(t, held))
+	const ephemeral = 1
+	live := o.create(o.temporary+"/old-3", `{"owner":"owner 3","instance":"i","address":"192.0.2.1:8003","node":"old-3","worker_id":3,"session_ms":10000}`, ephemeral)
+	time.Sleep(time.Until(held.Limit.Time()))
+	m.start().exits(cli.ExitExhausted, "its holder is live")
+	o.remove(live)
+	l = m.ready()
+	require.Equal(t, int64(3), l.info().ID)
+	entry := o.must(fmt.Sprintf("%s/%s-%010d", o.forever, l.addr, 3)).payload(t)
+	require.Equal(t, held.Limit, entry.Floor)
+	require.Greater(t, entry.Limit, m.now().Add(5*time.Hour))
+	require.NotContains(t, o.entries(), "old-3-0000000003")
+	require.Equal(t, cli.ExitOK, l.stop())
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func TestDoctorOfACluster(t *testing.T) {
 	d = m.doctor(m.addr, node...)
 	d.well()
 	d.result("zookeeper", doctor.OK, c.servers[0], "4s")
-	d.result("zk-node", doctor.OK, `node "one" is new to cluster`)
+	d.result("zk-node", doctor.OK, "this data directory is new to cluster")
 	d.result("zk-ids", doctor.OK, "1024 left of 1024")
 	d.result("zk-rights", doctor.OK, "all that a daemon writes is allowed")
 	d.result("peers", doctor.OK, "no other daemon is live")
@@ -43,11 +44,15 @@ func TestDoctorOfACluster(t *testing.T) {
 	d.result("zk-node", doctor.OK, `node "one" is worker 0`, "and live")
 	d.result("listen", doctor.OK, "held by the daemon")
 
-	// Another machine that would be the same node, and one with a clock of its own.
+	// Another machine of the same name, one on a copy of the directory, and one with a clock
+	// of its own.
 	twin := c.machine()
 	d = twin.doctor(twin.addr, node...)
-	require.Equal(t, cli.ExitHeld, d.code)
-	d.result("zk-node", doctor.Fail, `live as node "one", worker 0`)
+	d.well()
+	d.result("zk-node", doctor.Warn, `another data directory's daemon is live as node "one"`)
+	d.result("zk-node", doctor.OK, "new to cluster")
+	early := c.machine()
+	require.NoError(t, os.CopyFS(early.dataDir(), os.DirFS(m.dataDir())))
 	other := c.machine()
 	d = other.doctor(other.addr)
 	d.well()
@@ -58,6 +63,10 @@ func TestDoctorOfACluster(t *testing.T) {
 	d.result("peers", doctor.Fail, "fix the clock")
 
 	require.Equal(t, cli.ExitOK, l.stop())
+	require.Equal(t, cli.ExitOK, m.ready(node...).stop())
+	d = early.doctor(early.addr, node...) // of a life before
+	require.Equal(t, cli.ExitFailure, d.code)
+	d.result("zk-node", doctor.Fail, "a process that this data directory doesn't know has been its worker 0", "sets its record aside")
 	d = m.doctor(m.addr, node...)
 	d.well()
 	d.result("zk-node", doctor.OK, "last reported")
@@ -76,20 +85,31 @@ func TestDoctorOfACluster(t *testing.T) {
 	require.NoError(t, zookeepertest.Shared(t).Conn(t).Delete(o.forever+"/one-0000000000", -1))
 	d = m.doctor(m.addr, node...)
 	d.well()
-	d.result("zk-node", doctor.Warn, "was removed")
+	d.result("zk-node", doctor.Warn, "is no longer this data directory's")
 }
 
 func TestDoctorOfAFullCluster(t *testing.T) {
 	t.Parallel()
 	c := unmade(t)
-	c.watch().filled("41+5+5+12", 32)
+	o := c.watch()
+	o.filled("41+5+5+12", 32)
 	m := c.laterMachine("--layout", "41+5+5+12")
 	d := m.doctor(m.addr)
 	require.Equal(t, cli.ExitExhausted, d.code)
 	d.result("zk-ids", doctor.Fail, "32 stale", "leafd worker release")
-	d = m.doctor(m.addr, "--reclaim-after", "1h")
+
+	// One whose limit has passed is left, and so is one that was given back.
+	over := oldEntry(3)
+	over.Limit, over.Instance = over.Ceiling, "i"
+	o.set(o.old(3), jsonText(t, over))
+	d = m.doctor(m.addr)
 	d.well()
-	d.result("zk-ids", doctor.Warn, "0 left of 32")
+	d.result("zk-ids", doctor.Warn, "31 stale, 1 expired, 1 left of 32")
+	over.State = "released"
+	o.set(o.old(3), jsonText(t, over))
+	d = m.doctor(m.addr)
+	d.well()
+	d.result("zk-ids", doctor.Warn, "31 stale, 1 released, 1 left of 32")
 }
 
 func TestDoctorOfZooKeeperThatRefuses(t *testing.T) {

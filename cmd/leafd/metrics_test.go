@@ -84,7 +84,7 @@ func promtool(t *testing.T, stdin string, args ...string) string {
 func fullPage(t *testing.T) (l *child, page string, issued int) {
 	t.Helper()
 	c := onShared(t)
-	first := c.machine("--reclaim-after", "1h")
+	first := c.machine("--lease", "1h")
 	first.peers = 100 * time.Millisecond
 	l = first.ready()
 	c.machine().ready()
@@ -118,7 +118,7 @@ func TestMetricsOfARealDaemon(t *testing.T) {
 		{is(0), "leafd_worker_state", []string{"state", "fenced"}},
 		{is(1), "leafd_worker_info", []string{"worker", "0", "node", l.addr, "layout", "41+10+12"}},
 		{above(0), "leafd_ceiling_distance_seconds", nil},
-		{above(1700), "leafd_lease_distance_seconds", nil},
+		{above(3500), "leafd_lease_distance_seconds", nil},
 		{above(0), "leafd_reports_total", []string{"to", "file"}},
 		{is(0), "leafd_report_failures_total", []string{"to", "zookeeper"}},
 		{is(1), "leafd_zookeeper_session_state", []string{"state", "connected"}},

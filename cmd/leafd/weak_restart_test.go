@@ -154,16 +154,16 @@ func TestIdentityTakenWhileZooKeeperIsOut(t *testing.T) {
 	}
 	victims := []*victim{
 		{name: "entry rewritten", take: func(e zentry, _ string) { look.set(e.Path, rewritten(e)) }, says: "another process"},
-		{name: "entry removed", take: func(e zentry, _ string) { look.remove(e.Path) }, says: "removed"},
-		{name: "worker ID given to another node", take: func(e zentry, _ string) {
-			data := rewritten(e)
+		{name: "entry removed", take: func(e zentry, _ string) { look.remove(e.Path) }, says: "no longer this data directory's"},
+		{name: "worker ID given to another instance", take: func(e zentry, _ string) {
+			data := strings.Replace(string(rewritten(e)), e.Instance, "99999999-1111-2222-3333-444444444444", 1)
 			look.remove(e.Path)
-			look.create(strings.Replace(e.Path, "127.0.0.1", "127.9.9.9", 1), data, 0)
-		}, says: "removed"},
-		{name: "another process is live", take: func(_ zentry, node string) {
+			look.create(strings.Replace(e.Path, "127.0.0.1", "127.9.9.9", 1), []byte(data), 0)
+		}, says: "no longer this data directory's"},
+		{name: "another process is live", take: func(e zentry, node string) {
 			look.create(c.root+"/leaf_temporary/"+node,
-				[]byte(`{"owner":"00000000-1111-2222-3333-444444444444","address":"127.0.0.1:9","node":"`+node+`","worker_id":0,"session_ms":2000}`), flagEphemeral)
-		}, says: "is live as node"},
+				[]byte(`{"owner":"00000000-1111-2222-3333-444444444444","instance":"`+e.Instance+`","address":"127.0.0.1:9","node":"`+node+`","worker_id":0,"session_ms":2000}`), flagEphemeral)
+		}, says: "is live as worker"},
 	}
 	for _, v := range victims {
 		v.m = c.behind(proxy, brisk()...)
@@ -226,12 +226,13 @@ func TestCopyOfTheDataDirectoryWithoutZooKeeper(t *testing.T) {
 		_, err := cache.Peek(original.dataDir())
 		return err == nil
 	}, eventually, tick)
-	running := c.behind(proxy, brisk()...) // copied while its daemon runs
+	hasty := append(brisk(), "--ceiling-lead", "1s", "--startup-timeout", "2s")
+	running := c.behind(proxy, hasty...) // copied while its daemon runs
 	l.signal(syscall.SIGSTOP)
 	require.NoError(t, os.CopyFS(running.dataDir(), os.DirFS(original.dataDir())))
 	l.signal(syscall.SIGCONT)
 	require.Equal(t, cli.ExitOK, l.stop())
-	stopped := c.behind(proxy, brisk()...) // and when it has stopped
+	stopped := c.behind(proxy, hasty...) // and when it has stopped
 	require.NoError(t, os.CopyFS(stopped.dataDir(), os.DirFS(original.dataDir())))
 
 	for _, outage := range []struct {
@@ -246,7 +247,7 @@ func TestCopyOfTheDataDirectoryWithoutZooKeeper(t *testing.T) {
 			running.start("--node", original.addr), stopped.start("--node", original.addr),
 		}
 		for _, copied := range copies {
-			copied.awaitLog(lineLost, "does not start", "the data directory is a copy")
+			copied.awaitLog(lineLost, "does not start", "of which this one is a copy")
 			require.Equal(t, cli.ExitFailure, copied.ExitCode(), outage.name)
 			require.NotContains(t, copied.Log(), "issuing snowflake IDs", outage.name)
 		}
@@ -256,9 +257,14 @@ func TestCopyOfTheDataDirectoryWithoutZooKeeper(t *testing.T) {
 		l.awaitLog(lineConfirmed)
 		require.Equal(t, cli.ExitOK, l.stop())
 	}
-	// With ZooKeeper there, the original's record is a record like another: nobody is live.
-	l = stopped.ready("--node", original.addr)
+	// With ZooKeeper there, a copy is set aside, and gets a worker ID of its own.
+	l = original.ready()
+	copied := stopped.ready("--node", original.addr)
+	require.True(t, copied.hasLogged(`"alarm":"record_set_aside"`, "of which this one is a copy", "it was set aside as worker.json.aside-"))
 	require.Equal(t, workerID, l.info().ID)
+	require.NotEqual(t, workerID, copied.info().ID)
+	requireDistinct(t, slices.Concat(l.some(), copied.some()))
+	require.Equal(t, cli.ExitOK, copied.stop())
 	require.Equal(t, cli.ExitOK, l.stop())
 }
 
@@ -283,7 +289,7 @@ func TestFirstStartWaitsForZooKeeper(t *testing.T) {
 		l.awaitLog(lineLost, "does not start")
 		require.Equal(t, cli.ExitFailure, l.ExitCode(), says)
 		last := l.Log()[strings.LastIndex(l.Log(), "leafd: "):]
-		for _, part := range []string{"registry unreachable", proxy.Addr(), m.addr, "it has to answer once"} {
+		for _, part := range []string{"registry unreachable", proxy.Addr(), "the registry has to answer once"} {
 			require.Contains(t, last, part)
 		}
 		t.Logf("%s: %s", says, last)

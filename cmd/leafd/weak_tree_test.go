@@ -91,6 +91,8 @@ type zentry struct {
 	Top    clock.Millis `json:"ceiling"`
 	Owner  string       `json:"owner"`
 	State  string       `json:"state"`
+
+	Instance string `json:"instance"`
 }
 
 // entries returns a node's entries.

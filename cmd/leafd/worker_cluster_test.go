@@ -63,18 +63,29 @@ type znode struct {
 	Port      string       `json:"port"`
 	Timestamp clock.Millis `json:"timestamp"`
 	Ceiling   clock.Millis `json:"ceiling,omitempty"`
+	Floor     clock.Millis `json:"floor,omitempty"`
+	Limit     clock.Millis `json:"limit,omitempty"`
+	Instance  string       `json:"instance,omitempty"`
 	Owner     string       `json:"owner,omitempty"`
 	State     string       `json:"state,omitempty"`
-	Reclaim   int64        `json:"reclaim_after,omitempty"`
 }
 
-// reported is an active entry of a daemon at address that reported ago.
+// reported is an active entry of a daemon at address that reported ago, of before there
+// were pieces.
 func (r *registryTest) reported(address string, ago time.Duration) znode {
 	r.t.Helper()
 	ip, port, err := net.SplitHostPort(address)
 	require.NoError(r.t, err)
 	at := r.now().Add(-ago)
 	return znode{IP: ip, Port: port, Timestamp: at, Ceiling: at.Add(6 * time.Second), Owner: "owner of " + address, State: "active"}
+}
+
+// piece is reported with a piece that ends limit from now.
+func (r *registryTest) piece(address string, ago, limit time.Duration) znode {
+	r.t.Helper()
+	z := r.reported(address, ago)
+	z.Floor, z.Limit, z.Instance = z.Timestamp.Add(-time.Hour), r.now().Add(limit), "instance of "+address
+	return z
 }
 
 // entry makes the entry of a worker ID.

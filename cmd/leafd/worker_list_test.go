@@ -48,9 +48,8 @@ func (r *registryTest) everyState() *registryTest {
 	r.entry(7, "begun", begun)
 	r.create(r.root+"/leaf_forever/broken-0000000008", []byte(`{"ip":`), 0)
 	r.entry(9, "10.0.0.9:8080", znode{IP: "10.0.0.9", Port: "8080", Timestamp: r.now()})
-	reclaimed := r.reported("10.0.0.10:8080", 2*time.Hour)
-	reclaimed.Reclaim = 3_600_000
-	r.entry(10, "lent", reclaimed)
+	r.entry(10, "over", r.piece("10.0.0.10:8080", 2*time.Hour, -time.Hour))
+	r.entry(11, "piece", r.piece("10.0.0.11:8080", 2*time.Hour, 100*time.Hour))
 	r.create(r.root+"/leaf_forever/no-entry", nil, 0)
 	return r
 }
@@ -61,7 +60,7 @@ func TestWorkerListJoinsTheEntries(t *testing.T) {
 	out := r.run("worker", "list", "-o", "json")
 	list := clitest.FromJSON[cli.WorkerListJSON](t, out.OK(t))
 	require.Equal(t, inspect.Summary{
-		Entries: 11, Live: 4, Active: 3, Stale: 1, Released: 1, Claiming: 1, Damaged: 1, Capacity: 1024, Left: 1014,
+		Entries: 12, Live: 4, Active: 3, Stale: 1, Expired: 1, Released: 1, Claiming: 1, Damaged: 1, Capacity: 1024, Left: 1015,
 	}, list.Summary)
 	states := map[string]string{}
 	for i, w := range list.Workers {
@@ -81,9 +80,17 @@ func TestWorkerListJoinsTheEntries(t *testing.T) {
 	require.Equal(t, map[string]string{
 		"right": inspect.Live, "wrong": inspect.Live, "silent": inspect.Live, "moved": inspect.Live,
 		"resting": inspect.Active, "old": inspect.Stale, "free": inspect.Released, "begun": inspect.Claiming, "broken": inspect.Damaged,
-		"10.0.0.9:8080": inspect.Active, "lent": inspect.Active,
+		"10.0.0.9:8080": inspect.Active, "over": inspect.Expired, "piece": inspect.Active,
 	}, states)
-	require.EqualValues(t, 3_600_000, list.Workers[10].ReclaimAfterMS)
+	piece := list.Workers[11]
+	require.Equal(t, "instance of 10.0.0.11:8080", piece.Instance)
+	require.Equal(t, piece.Timestamp.Add(-time.Hour), piece.Floor)
+	require.Equal(t, &piece.Limit, piece.FreeFrom)
+	require.Less(t, *list.Workers[10].FreeFrom, r.now())
+	require.Equal(t, list.Workers[6].Ceiling, *list.Workers[6].FreeFrom, "released before there were limits")
+	for _, id := range []int{0, 4, 5, 8, 9} { // live, without a limit, damaged
+		require.Nil(t, list.Workers[id].FreeFrom, id)
+	}
 	require.Empty(t, list.Workers[9].Owner)
 
 	// The clocks: of the live only.
@@ -106,15 +113,18 @@ func TestWorkerListForPeople(t *testing.T) {
 	out := r.run("worker", "list")
 	require.Equal(t, cli.ExitOK, out.Code, out.Stderr)
 	for _, says := range []string{
-		"ID ", "LAST REPORT", "CEILING", "SKEW",
-		"\n11 entries, 4 live, 3 active, 1 stale, 1 released, 1 claiming, 1 damaged, 1014 left of 1024\n",
+		"ID ", "INSTANCE", "LAST REPORT", "CEILING", "LIMIT", "FREE", "SKEW",
+		"\n12 entries, 4 live, 3 active, 1 stale, 1 expired, 1 released, 1 claiming, 1 damaged, 1015 left of 1024\n",
 	} {
 		require.Contains(t, out.Stdout, says)
 	}
-	require.Regexp(t, `(?m)^1 +wrong +127\.0\.0\.1:\d+ +live +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\S+ ago +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\+(7|8)\.?\d*s$`, out.Stdout)
+	require.Regexp(t, `(?m)^1 +wrong +127\.0\.0\.1:\d+ +live +- +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\S+ ago +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +- +- +\+(7|8)\.?\d*s$`, out.Stdout)
 	require.Regexp(t, `(?m)^2 +silent .* no answer$`, out.Stdout)
-	require.Regexp(t, `(?m)^4 +resting .* 1h05m ago .* -$`, out.Stdout)
-	require.Regexp(t, `(?m)^8 +broken +damaged +- +never +- +-$`, out.Stdout)
+	require.Regexp(t, `(?m)^4 +resting .* 1h05m ago .* never by itself +-$`, out.Stdout)
+	require.Regexp(t, `(?m)^6 +free .* free +-$`, out.Stdout)
+	require.Regexp(t, `(?m)^8 +broken +damaged +- +- +never +- +- +- +-$`, out.Stdout)
+	require.Regexp(t, `(?m)^10 +over .* expired .* free +-$`, out.Stdout)
+	require.Regexp(t, `(?m)^11 +piece +10\.0\.0\.11:8080 +active +instance +.* \d{4}-\d\d-\d\d \d\d:\d\d:\d\d +in 4d0\dh +-$`, out.Stdout)
 	require.Contains(t, out.Stderr, "warning: worker 2 gave no clock: 127.0.0.1:")
 	require.Contains(t, out.Stderr, "warning: worker 3 gave no clock")
 	require.Equal(t, 2, strings.Count(out.Stderr, "warning: "))
@@ -125,7 +135,7 @@ func TestWorkerListForPeople(t *testing.T) {
 
 	some := r.run("worker", "list", "--no-skew", "--state", "stale,released", "--state", "damaged").OK(t)
 	require.Equal(t, 1+3+1, strings.Count(some, "\n"), some)
-	require.Contains(t, some, "\n3 shown of 11 entries, 4 live")
+	require.Contains(t, some, "\n3 shown of 12 entries, 4 live")
 	none := clitest.FromJSON[cli.WorkerListJSON](t, r.run("worker", "list", "--layout", "41+12+10", "--state", "claiming", "-o", "json").OK(t))
 	require.Len(t, none.Workers, 1)
 	require.EqualValues(t, 4096, none.Summary.Capacity)
@@ -162,7 +172,7 @@ func TestWorkerListOfAnEmptyRoot(t *testing.T) {
 	for name, prepare := range map[string]func(){"no root": func() {}, "no entries": func() { r.tree() }} {
 		prepare()
 		require.Equal(t, fmt.Sprintf("No worker ID is given out under %s at %s yet: 1024 are left.\n", r.root, r.server.Addr()), r.run("worker", "list").OK(t), name)
-		require.JSONEq(t, `{"workers":[],"summary":{"entries":0,"live":0,"active":0,"stale":0,"released":0,"claiming":0,"damaged":0,"capacity":1024,"left":1024}}`,
+		require.JSONEq(t, `{"workers":[],"summary":{"entries":0,"live":0,"active":0,"stale":0,"expired":0,"released":0,"claiming":0,"damaged":0,"capacity":1024,"left":1024}}`,
 			r.run("worker", "list", "-o", "json").OK(t), name)
 		r.run("worker", "show", "7").Failed(t, cli.ExitFailure, `no worker ID and no node is "7"; there is none at all`)
 	}

@@ -12,19 +12,18 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 )
 
-// releaseTest has entries whose znodes were written a day and an hour ago, by the
-// clock of the commands.
+// releaseTest has entries whose limits have passed, and others that are their holders' yet.
+// All were written just now.
 func releaseTest(t *testing.T) *registryTest {
 	t.Helper()
 	r := newRegistryTest(t).tree()
-	r.step(25 * time.Hour)
-	old := r.reported("10.0.0.4:8080", 25*time.Hour-time.Minute)
-	r.entry(4, "old", old)
-	r.entry(5, "other", old)
-	r.entry(6, "resting", r.reported("10.0.0.6:8080", 10*time.Hour))
+	r.entry(4, "old", r.piece("10.0.0.4:8080", 25*time.Hour, -time.Minute))
+	r.entry(5, "other", r.piece("10.0.0.5:8080", 25*time.Hour, -time.Minute))
+	r.entry(6, "resting", r.piece("10.0.0.6:8080", 10*time.Hour, 14*time.Hour))
 	r.entry(7, "10.0.0.7:8080", r.reported("10.0.0.7:8080", time.Second))
 	r.live("10.0.0.7:8080", "10.0.0.7:8080")
 	r.create(r.root+"/leaf_forever/broken-0000000008", []byte(`{"ip":`), 0)
+	r.entry(9, "without", r.reported("10.0.0.9:8080", time.Hour))
 	return r
 }
 
@@ -45,20 +44,28 @@ func TestWorkerRelease(t *testing.T) {
 	r := releaseTest(t)
 	out := r.run("worker", "release", "old").OK(t)
 	require.Contains(t, out, `Released worker 4 of node "old", last reported 20`)
-	require.Contains(t, out, "The next new node takes it over and issues IDs only above that ceiling.")
+	require.Regexp(t, `A new daemon takes it, and issues IDs under it, only from 20\S+Z on\.`, out)
 	require.Equal(t, inspect.Released, r.stateOf(4))
-	require.Equal(t, "Worker 4 is released already: the next new node takes it over.\n", r.run("worker", "release", "4").OK(t))
-	require.Equal(t, "Worker 4 is released already: the next new node takes it over.\n", r.run("worker", "release", "4", "--force").OK(t))
+	require.Contains(t, r.run("worker", "release", "4").OK(t), "Worker 4 is released already: a new daemon takes it from 20")
+	require.Contains(t, r.run("worker", "release", "4", "--force").OK(t), "Worker 4 is released already")
 
+	limit := r.shown("5").Limit
 	done := clitest.FromJSON[cli.ReleasedJSON](t, r.run("worker", "release", "5", "-o", "json").OK(t))
 	require.True(t, done.Changed)
 	require.Equal(t, inspect.Released, done.State)
 	require.Equal(t, "other", done.Node)
-	require.NotZero(t, done.Ceiling)
+	require.Equal(t, limit, done.Limit, "as it stood")
+	require.Equal(t, limit, *done.FreeFrom)
 	again := clitest.FromJSON[cli.ReleasedJSON](t, r.run("worker", "release", "other", "-o", "json").OK(t))
 	require.False(t, again.Changed)
 	again.AgeMS, done.AgeMS = nil, nil
 	require.Equal(t, done.WorkerJSON, again.WorkerJSON)
+}
+
+// shown is what `worker show` has of an entry.
+func (r *registryTest) shown(name string) cli.DetailJSON {
+	r.t.Helper()
+	return clitest.FromJSON[cli.DetailJSON](r.t, r.run("worker", "show", name, "-o", "json").OK(r.t))
 }
 
 func TestWorkerReleaseIsRefused(t *testing.T) {
@@ -68,10 +75,11 @@ func TestWorkerReleaseIsRefused(t *testing.T) {
 		id   string
 		says []string
 	}{
-		{"6", []string{`worker 6 of node "resting" is not released: it reported 10h00m ago`, "It may be released from 20", "--force", "known to be dead"}},
-		{"10.0.0.7:8080", []string{`worker 7 of node "10.0.0.7:8080" is not released: it is live at 10.0.0.7:8080. Stop that daemon`, "--force", "known to be dead"}},
+		{"6", []string{`worker 6 of node "resting" is not released: its data directory has it up to 20`, "(in 1", "without a release", "--force", "your word that the daemon is dead"}},
+		{"10.0.0.7:8080", []string{`worker 7 of node "10.0.0.7:8080" is not released: it is live at 10.0.0.7:8080. Stop that daemon`, "--force", "your word that the daemon is dead"}},
 		{"8", []string{"damaged", "broken-0000000008"}},
-		{"9", []string{`no worker ID and no node is "9"; there are 5, of the worker IDs 4 to 8`}},
+		{"9", []string{`worker 9 of node "without" is not released: it reported 1h00m ago`, "It may be released from 20", "--force"}},
+		{"10", []string{`no worker ID and no node is "10"; there are 6, of the worker IDs 4 to 9`}},
 		{"restin", []string{"did you mean resting?"}},
 	} {
 		r.run("worker", "release", tc.id).Failed(t, cli.ExitFailure, tc.says...)
@@ -79,12 +87,11 @@ func TestWorkerReleaseIsRefused(t *testing.T) {
 	require.Equal(t, inspect.Active, r.stateOf(6))
 	require.Equal(t, inspect.Live, r.stateOf(7))
 
-	// Written just now, whatever time the writer's clock had: a daemon whose
-	// clock was far behind may have written it.
-	r.entry(9, "behind", r.reported("10.0.0.9:8080", 48*time.Hour))
-	early := *r
-	early.machine = newMachine(t)
-	early.run("worker", "release", "9").Failed(t, cli.ExitFailure, "worker 9", "--force")
+	// Whether the time has passed is ZooKeeper's clock's to say, not this machine's.
+	r.step(30 * 24 * time.Hour)
+	r.run("worker", "release", "6").Failed(t, cli.ExitFailure, "worker 6", "--force")
+	r.run("worker", "release", "9").Failed(t, cli.ExitFailure, "worker 9", "--force")
+	require.Equal(t, inspect.Expired, r.stateOf(6), "as this machine sees it")
 	require.Equal(t, inspect.Stale, r.stateOf(9))
 }
 
@@ -93,6 +100,10 @@ func TestWorkerReleaseByForce(t *testing.T) {
 	r := releaseTest(t)
 	require.Contains(t, r.run("worker", "release", "6", "--force").OK(t), "Released worker 6")
 	require.Equal(t, inspect.Released, r.stateOf(6))
+	// A daemon that was right about the time can't have issued later.
+	limit := r.shown("6").Limit
+	require.Greater(t, limit, r.now().Add(10*time.Second))
+	require.Less(t, limit, r.now().Add(17*time.Second))
 
 	out := r.run("worker", "release", "7", "--force")
 	require.Equal(t, cli.ExitOK, out.Code, out.Stderr)

@@ -148,13 +148,31 @@ func TestWorkerSelfAndTheRegistry(t *testing.T) {
 	}{
 		{"agrees", func(r *registryTest) { r.entry(7, "me", r.reported("10.0.0.7:8080", 0)) }, nil, cli.VerdictAgrees, "agrees"},
 		{
+			"agrees, by another name", func(r *registryTest) { r.entry(7, "you", r.piece("10.0.0.7:8080", 0, time.Hour)) },
+			func(r *worker.Record) { r.Instance = "instance of 10.0.0.7:8080" }, cli.VerdictAgrees, "agrees",
+		},
+		{
+			"agrees with the life acknowledged last", func(r *registryTest) { r.entry(7, "me", r.piece("10.0.0.7:8080", 0, time.Hour)) },
+			func(r *worker.Record) {
+				r.Instance, r.Owner, r.Acked = "instance of 10.0.0.7:8080", "new", "owner of 10.0.0.7:8080"
+			}, cli.VerdictAgrees, "agrees",
+		},
+		{
+			"a copy", func(r *registryTest) { r.entry(7, "me", r.piece("10.0.0.7:8080", 0, time.Hour)) },
+			func(r *worker.Record) { r.Instance, r.Owner = "instance of 10.0.0.7:8080", "new" }, cli.VerdictOtherOwner, "there is a copy of the directory, or this one is a copy",
+		},
+		{
+			"another of this name", func(r *registryTest) { r.entry(7, "me", r.piece("10.0.0.7:8080", 0, time.Hour)) },
+			func(r *worker.Record) { r.Instance = "i" }, cli.VerdictNoEntry, `node "me" has it there, instance instance of 10.0.0.7:8080`,
+		},
+		{
 			"agrees with an owner before", func(r *registryTest) { r.entry(7, "me", r.reported("10.0.0.8:8080", 0)) },
 			func(r *worker.Record) { r.PriorOwners = []string{"x", "owner of 10.0.0.8:8080"} }, cli.VerdictAgrees, "agrees",
 		},
 		{"no entry", func(r *registryTest) { r.entry(6, "you", r.reported("10.0.0.7:8080", 0)) }, nil, cli.VerdictNoEntry, "nobody has it there"},
 		{"no root", nil, nil, cli.VerdictNoEntry, "no entry"},
 		{"another has the worker ID", func(r *registryTest) { r.entry(7, "you", r.reported("10.0.0.7:8080", 0)) }, nil, cli.VerdictNoEntry, `node "you" has it there`},
-		{"another worker ID", func(r *registryTest) { r.entry(8, "me", r.reported("10.0.0.7:8080", 0)) }, nil, cli.VerdictOtherWorker, "this node has worker ID 8 there, not 7"},
+		{"another worker ID", func(r *registryTest) { r.entry(8, "me", r.reported("10.0.0.7:8080", 0)) }, nil, cli.VerdictOtherWorker, "this data directory has worker ID 8 there, not 7"},
 		{
 			"two worker IDs", func(r *registryTest) {
 				r.entry(6, "me", r.reported("10.0.0.7:8080", 0))
@@ -162,7 +180,7 @@ func TestWorkerSelfAndTheRegistry(t *testing.T) {
 				r.entry(8, "me", r.reported("10.0.0.7:8080", 0))
 			}, nil, cli.VerdictAgrees, "agrees",
 		},
-		{"another process", func(r *registryTest) { r.entry(7, "me", r.reported("10.0.0.9:8080", 0)) }, nil, cli.VerdictOtherOwner, "written by another process"},
+		{"another process", func(r *registryTest) { r.entry(7, "me", r.reported("10.0.0.9:8080", 0)) }, nil, cli.VerdictOtherOwner, "written by a process that this data directory doesn't know"},
 		{
 			"released", func(r *registryTest) {
 				z := r.reported("10.0.0.7:8080", 0)

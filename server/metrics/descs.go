@@ -24,7 +24,7 @@ var (
 	descWorkerState = gauge("worker_state", "1 for the state that the worker is in.", "state")
 
 	descCeiling        = gauge("ceiling_distance_seconds", "Time until snowflake IDs end when nothing is recorded any more.")
-	descLease          = gauge("lease_distance_seconds", "Time until snowflake IDs end by --reclaim-after when ZooKeeper takes no report any more.")
+	descLease          = gauge("lease_distance_seconds", "Time until snowflake IDs end when ZooKeeper takes no report any more.")
 	descReportAge      = gauge("report_age_seconds", "Time since the clock was last recorded.", "to")
 	descReports        = counter("reports_total", "Records of the clock that were taken.", "to")
 	descReportFailures = counter("report_failures_total", "Records of the clock that failed.", "to")

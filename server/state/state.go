@@ -15,7 +15,7 @@ import (
 // Exit codes of a process that an error of this package's table has ended.
 const (
 	ExitClock     = 3 // the clock can't be trusted
-	ExitHeld      = 4 // another process is this node, or holds its data directory, or has fenced us; or what we have is another cluster's
+	ExitHeld      = 4 // another process has our worker ID, or our data directory, or has fenced us; or what we have is another cluster's
 	ExitExhausted = 5 // no worker ID is left
 )
 
@@ -60,7 +60,7 @@ var states = []State{ //nolint:gochecknoglobals // never written to
 	},
 	{
 		Err: worker.ErrHeld, Exit: ExitHeld,
-		Alarm: "identity_held", Start: "another process is this node: leafd does not start",
+		Alarm: "identity_held", Start: "another process has this data directory's worker ID: leafd does not start",
 	},
 	{Err: worker.ErrLocked, Exit: ExitHeld},
 	{Err: worker.ErrForeign, Exit: ExitHeld},
@@ -79,6 +79,11 @@ var states = []State{ //nolint:gochecknoglobals // never written to
 		Worker: notIssuing.Worker, Issuing: notIssuing.Issuing, Clock: "clock BEHIND the last ID",
 	},
 	{Err: worker.ErrClockJumped, Worker: notIssuing.Worker, Issuing: notIssuing.Issuing, Clock: "clock JUMPED ahead"},
+	{
+		Err:  worker.ErrLeaseOver,
+		Code: "ceiling_reached", Message: "ZooKeeper has taken no report for the whole lease; IDs resume when it does", RetryAfter: 30,
+		Worker: notIssuing.Worker, Issuing: "REFUSES, its lease is over",
+	},
 	{
 		Err:  snowflake.ErrCeilingReached,
 		Code: "ceiling_reached", Message: "the ceiling could not be recorded ahead of the clock", RetryAfter: 3,

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -53,7 +53,7 @@ func (c *modelClaim) step(ctx context.Context) (worker.Record, time.Duration, er
 	if err := c.m.ensureLocked(generation{c.self.Cluster, c.self.Losses}, c.opts.Layout); err != nil {
 		return worker.Record{}, 0, err
 	}
-	mine, claiming := c.mineLocked(c.self.WorkerID)
+	mine, claiming := c.mineLocked(c.self)
 	if err := c.unchangedLocked(mine); err != nil {
 		return worker.Record{}, 0, err
 	}
@@ -61,31 +61,37 @@ func (c *modelClaim) step(ctx context.Context) (worker.Record, time.Duration, er
 		return worker.Record{}, wait, err
 	}
 	switch {
-	case mine != nil && c.m.othersLocked(c.node, mine.WorkerID) != nil:
+	case mine != nil && c.m.othersLocked(c.self, mine.WorkerID) != nil:
 		return worker.Record{}, 0, fmt.Errorf("%w: worker %d has two entries", worker.ErrHeld, mine.WorkerID)
 	case mine != nil:
-		return c.activateLocked(c.recordOf(mine.Entry), mine)
+		return c.activateLocked(c.self.Resume(mine.Entry), mine)
 	case c.since.lost && c.self.WorkerID >= 0:
-		if other := c.m.othersLocked(c.node, c.self.WorkerID); other != nil {
+		if other := c.m.othersLocked(c.self, c.self.WorkerID); other != nil {
 			return worker.Record{}, 0, fmt.Errorf("%w: worker %d, which the local record has, is node %s now", worker.ErrHeld, c.self.WorkerID, other.Node)
 		}
-		return c.replaceLocked(c.recordOf(worker.Entry{WorkerID: c.self.WorkerID}), claiming)
+		return c.replaceLocked(c.self, claiming)
 	case claiming != nil:
 		return c.promoteLocked(claiming)
 	}
-	if old := c.freeLocked(); old != nil {
-		return c.replaceLocked(c.recordOf(old.Entry), old)
+	now := c.m.clk.Read().Wall()
+	if old := c.freeLocked(now, false); old != nil {
+		return c.replaceLocked(c.self.Take(old.asSeenLocked(c.m)), old)
 	}
-	workerID, gap := c.m.next, c.m.next > c.opts.Layout.MaxWorker()
+	workerID := c.m.next
+	gap := workerID > c.opts.Layout.MaxWorker() || c.m.entries[nameOf(c.node, workerID)] != nil
 	if gap {
 		if workerID = c.gapLocked(); workerID > c.opts.Layout.MaxWorker() {
-			return worker.Record{}, 0, fmt.Errorf("%w: %d entries", worker.ErrExhausted, len(c.m.entries))
+			if old := c.freeLocked(now.Add(worker.FreeSoon), true); old != nil {
+				return c.replaceLocked(c.self.Take(old.Entry), old)
+			}
+			return worker.Record{}, 0, worker.Exhausted(c.m.listedLocked(), c.opts.Layout.MaxWorker())
 		}
 	}
-	rec := c.recordOf(worker.Entry{WorkerID: workerID})
+	rec := c.self
+	rec.WorkerID = workerID
 	return worker.Record{}, 0, errors.Join(errAgain, c.writeLocked(func() {
 		c.m.createLocked(c.entryOf(rec, worker.StateClaiming)).gap = gap
-		c.enterLocked()
+		c.enterLocked(rec)
 	}))
 }
 
@@ -117,7 +123,7 @@ func (c *modelClaim) unchangedLocked(mine *modelEntry) error {
 
 // aloneLocked tells how long to wait for who is live under our name.
 func (c *modelClaim) aloneLocked() (time.Duration, error) {
-	l := c.m.live[c.node]
+	l := c.liveLocked(c.self)
 	if l == nil || l.Owner == c.self.Owner {
 		return 0, nil
 	}
@@ -125,7 +131,7 @@ func (c *modelClaim) aloneLocked() (time.Duration, error) {
 	if l.created != c.live {
 		c.live, c.liveSince = l.created, now
 	}
-	dead := slices.Contains(c.self.PriorOwners, l.Owner)
+	dead := c.self.Wrote(l.Owner)
 	until := c.liveSince + l.session.timeout + overtime
 	if dead {
 		until = c.since.at.Mono + c.watchSpan()
@@ -154,7 +160,7 @@ func (c *modelClaim) watchSpan() time.Duration {
 // promoteLocked makes a claim active once the registry is old enough and nobody
 // else has the worker ID.
 func (c *modelClaim) promoteLocked(claiming *modelEntry) (worker.Record, time.Duration, error) {
-	c.enterLocked()
+	c.enterLocked(c.self)
 	since := c.m.root.made
 	if claiming.gap {
 		since = max(since, claiming.began)
@@ -163,48 +169,49 @@ func (c *modelClaim) promoteLocked(claiming *modelEntry) (worker.Record, time.Du
 		c.settled = true
 		return worker.Record{}, left, errAgain
 	}
-	if c.m.othersLocked(c.node, claiming.WorkerID) != nil {
+	if c.m.othersLocked(c.self, claiming.WorkerID) != nil {
 		c.m.deleteLocked(claiming)
 		return worker.Record{}, 0, errAgain
 	}
-	return c.activateLocked(c.recordOf(worker.Entry{WorkerID: claiming.WorkerID}), claiming)
+	return c.activateLocked(c.self.Resume(claiming.Entry), claiming)
 }
 
-// freeLocked returns the lowest entry that may be taken over.
-func (c *modelClaim) freeLocked() *modelEntry {
-	now := c.m.clk.Read().Wall()
-	var stale *modelEntry
+// asSeenLocked is e as a Directory has it.
+func (e *modelEntry) asSeenLocked(m *Model) worker.Entry {
+	seen := e.Entry
+	for _, l := range m.live {
+		seen.Live = seen.Live || l.Instance == e.Instance && (e.Instance != "" || l.Node == e.Node)
+	}
+	return seen
+}
+
+// freeLocked returns the lowest entry that may be taken over at now; one whose limit has
+// passed where nothing else is left.
+func (c *modelClaim) freeLocked(now clock.Millis, nothingElse bool) *modelEntry {
 	for _, e := range c.m.orderedLocked() {
-		if e.WorkerID > c.opts.Layout.MaxWorker() || c.m.othersLocked(e.Node, e.WorkerID) != nil {
-			continue
-		}
-		if e.State == worker.StateReleased {
+		if e.WorkerID <= c.opts.Layout.MaxWorker() && !c.self.Holds(e.Entry) && c.m.aloneLocked(e) && e.asSeenLocked(c.m).Free(now) && (nothingElse || e.State != worker.StateActive) {
 			return e
 		}
-		after := max(c.opts.ReclaimAfter, e.ReclaimAfter)
-		if stale == nil && c.opts.ReclaimAfter > 0 && e.ReclaimAfter > 0 && e.State == worker.StateActive && c.m.live[e.Node] == nil &&
-			now.Sub(e.Timestamp) >= after && now.Sub(e.written) >= after {
-			stale = e
+	}
+	return nil
+}
+
+// aloneLocked tells that no other entry has e's worker ID.
+func (m *Model) aloneLocked(e *modelEntry) bool {
+	for _, other := range m.entries {
+		if other != e && other.WorkerID == e.WorkerID && other.State != worker.StateClaiming {
+			return false
 		}
 	}
-	return stale
-}
-
-func (c *modelClaim) recordOf(e worker.Entry) worker.Record {
-	rec := c.self
-	rec.WorkerID, rec.Cluster, rec.Losses = e.WorkerID, c.m.root.cluster, c.m.root.losses
-	rec.Timestamp, rec.Ceiling = max(rec.Timestamp, e.Timestamp), max(rec.Ceiling, e.Ceiling)
-	return rec
-}
-
-func (c *modelClaim) enterLocked() {
-	c.m.enterLocked(worker.Peer{Node: c.node, Address: c.address, Owner: c.self.Owner}, c.session)
+	return true
 }
 
 // activateLocked makes e ours, and active.
 func (c *modelClaim) activateLocked(rec worker.Record, e *modelEntry) (worker.Record, time.Duration, error) {
 	return c.holdLocked(rec, func() *modelEntry {
+		node := e.Node
 		e.Entry = c.entryOf(rec, worker.StateActive)
+		e.Node = node
 		c.m.touchLocked(e)
 		return e
 	})
@@ -221,10 +228,11 @@ func (c *modelClaim) replaceLocked(rec worker.Record, old *modelEntry) (worker.R
 }
 
 func (c *modelClaim) holdLocked(rec worker.Record, write func() *modelEntry) (worker.Record, time.Duration, error) {
+	rec.Cluster = c.m.root.cluster
 	var e *modelEntry
 	err := c.writeLocked(func() {
 		e = write()
-		c.enterLocked()
+		c.enterLocked(rec)
 	})
 	if err != nil {
 		return worker.Record{}, 0, errors.Join(errAgain, err)

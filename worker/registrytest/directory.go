@@ -3,7 +3,6 @@ package registrytest
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/leafd/leafd/worker"
 )
@@ -27,13 +26,15 @@ func (d Directory) Entries(context.Context) ([]worker.Entry, error) {
 		return nil, fmt.Errorf("%w: model", worker.ErrUnreachable)
 	}
 	d.m.expireLocked()
+	return d.m.listedLocked(), nil
+}
+
+func (m *Model) listedLocked() []worker.Entry {
 	entries := []worker.Entry{}
-	for _, e := range d.m.orderedLocked() {
-		listed := e.Entry
-		listed.Live = d.m.live[e.Node] != nil
-		entries = append(entries, listed)
+	for _, e := range m.orderedLocked() {
+		entries = append(entries, e.asSeenLocked(m))
 	}
-	return entries, nil
+	return entries
 }
 
 // Release implements worker.Directory.
@@ -49,21 +50,15 @@ func (d Directory) Release(_ context.Context, workerID int64, force bool) (worke
 		if e.WorkerID != workerID {
 			continue
 		}
-		live := d.m.live[e.Node] != nil
 		if e.State != worker.StateReleased {
-			if !force && (live || now.Sub(max(e.Timestamp, e.written)) < worker.ReleaseAge) {
-				return e.Entry, fmt.Errorf("%w: worker %d", worker.ErrInUse, workerID)
+			limit, err := e.asSeenLocked(d.m).Release(now, e.written, force)
+			if err != nil {
+				return e.Entry, err
 			}
-			e.State = worker.StateReleased
-			e.Ceiling = max(e.Ceiling, now.Add(releaseLead))
+			e.State, e.Limit = worker.StateReleased, limit
 			d.m.touchLocked(e)
 		}
-		released := e.Entry
-		released.Live = live
-		return released, nil
+		return e.asSeenLocked(d.m), nil
 	}
 	return worker.Entry{}, fmt.Errorf("%w: worker %d", worker.ErrNoEntry, workerID)
 }
-
-// releaseLead is zkreg's.
-const releaseLead = 6 * time.Second

@@ -3,6 +3,7 @@ package registrytest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -93,8 +94,8 @@ func (r *Member) Kill() {
 func (r *Member) Close() error {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
-	if l := r.m.live[r.node]; l != nil && l.session == r.session && !r.m.down && r.session.ends == 0 {
-		delete(r.m.live, r.node)
+	if !r.m.down && r.session.ends == 0 {
+		maps.DeleteFunc(r.m.live, func(_ string, l *modelMember) bool { return l.session == r.session })
 	}
 	if r.session.ends == 0 {
 		r.session.ends = r.m.clk.Mono() + r.session.timeout
@@ -131,31 +132,41 @@ func (r *Member) Peers(ctx context.Context) ([]worker.Peer, error) {
 	if err := r.reachLocked(ctx); err != nil {
 		return nil, err
 	}
-	return r.m.peersLocked(r.node), nil
+	return r.m.peersLocked(r.session), nil
 }
 
 // mineLocked chooses our entry, and the claim that was never finished.
-func (r *Member) mineLocked(recorded int64) (mine, claiming *modelEntry) {
-	rank := func(e *modelEntry) int {
-		switch {
-		case e.WorkerID == recorded:
-			return 3
-		case e.State == worker.StateActive:
-			return 2
-		}
-		return 1
-	}
+func (r *Member) mineLocked(self worker.Record) (mine, claiming *modelEntry) {
 	for _, e := range r.m.orderedLocked() {
 		switch {
-		case e.Node != r.node || e.WorkerID > r.opts.Layout.MaxWorker():
+		case e.WorkerID > r.opts.Layout.MaxWorker() || !self.Holds(e.Entry):
 		case e.State == worker.StateClaiming && claiming == nil:
 			claiming = e
 		case e.State == worker.StateClaiming:
-		case mine == nil || rank(e) > rank(mine):
+		case mine == nil || e.WorkerID == self.WorkerID || mine.State == worker.StateReleased && mine.WorkerID != self.WorkerID && e.State == worker.StateActive:
 			mine = e
 		}
 	}
 	return mine, claiming
+}
+
+// liveLocked returns who is live as self's instance.
+func (r *Member) liveLocked(self worker.Record) *modelMember {
+	for _, l := range r.m.live {
+		if l.Instance != "" && l.Instance == self.Instance || l.Instance == "" && l.Node == r.node && self.Wrote(l.Owner) {
+			return l
+		}
+	}
+	return nil
+}
+
+// liveNameLocked is where we are in the live set: our node's name, but where another
+// instance has it.
+func (r *Member) liveNameLocked(self worker.Record) string {
+	if l := r.m.live[r.node]; l != nil && l.session != r.session && l != r.liveLocked(self) {
+		return r.node + "~" + self.Instance
+	}
+	return r.node
 }
 
 // Look implements worker.Registry.
@@ -174,11 +185,11 @@ func (r *Member) Look(ctx context.Context, self worker.Record) (worker.Lookup, e
 	before := r.since
 	r.since = &modelSighting{generation: r.m.generationLocked(), at: r.m.clk.Read()}
 	defer func() { r.since.goesOnFrom(before) }()
-	found := worker.Lookup{Cluster: r.since.generation.cluster, WorkerID: worker.NoWorkerID, Peers: r.m.peersLocked(r.node)}
-	if l := r.m.live[r.node]; l != nil {
+	found := worker.Lookup{Cluster: r.since.generation.cluster, WorkerID: worker.NoWorkerID, Peers: r.m.peersLocked(r.session)}
+	if l := r.liveLocked(self); l != nil {
 		found.LiveOwner, r.since.live = l.Owner, l.created
 	}
-	mine, _ := r.mineLocked(self.WorkerID)
+	mine, _ := r.mineLocked(self)
 	if mine == nil {
 		r.since.lost = r.m.lostLocked(self)
 		found.DataLost = r.since.lost
@@ -204,13 +215,19 @@ func (r *Member) Report(ctx context.Context, rec worker.Record, live bool) (work
 		return rec, fmt.Errorf("%w: nothing was claimed there yet", worker.ErrUnreachable)
 	}
 	data := r.entryOf(rec, worker.StateActive)
+	if rec.Released {
+		data.State = worker.StateReleased
+	}
 	e := r.m.entries[h.name]
 	if e == nil {
 		if err := r.mayPutBackLocked(rec); err != nil {
 			return rec, err
 		}
-	} else if (e.created != h.created || e.version != h.version) && !slices.Contains(h.sent, e.Entry) {
-		return rec, fmt.Errorf("%w: entry %s was changed by owner %s at %s", worker.ErrFenced, h.name, e.Owner, e.Address)
+	} else {
+		data.Node = e.Node
+		if (e.created != h.created || e.version != h.version) && !slices.Contains(h.sent, e.Entry) {
+			return rec, fmt.Errorf("%w: entry %s was changed by owner %s at %s", worker.ErrFenced, h.name, e.Owner, e.Address)
+		}
 	}
 	h.sent = append(h.sent, data)
 	err := r.writeLocked(func() {
@@ -226,14 +243,13 @@ func (r *Member) Report(ctx context.Context, rec worker.Record, live bool) (work
 	}
 	h.created, h.version, h.stands, h.sent = e.created, e.version, r.m.generationLocked(), nil
 	rec.Cluster, rec.Losses = h.stands.cluster, h.stands.losses
-	l := r.m.live[r.node]
-	switch {
-	case live && l != nil && l.Owner != rec.Owner && !slices.Contains(rec.PriorOwners, l.Owner):
-		return rec, fmt.Errorf("%w: another process is live as node %s: at %s, owner %s", worker.ErrFenced, r.node, l.Address, l.Owner)
+	switch l := r.liveLocked(rec); {
+	case live && l != nil && !rec.Wrote(l.Owner):
+		return rec, fmt.Errorf("%w: another life of this instance is live as node %s: at %s, owner %s", worker.ErrFenced, r.node, l.Address, l.Owner)
 	case live && (l == nil || l.session != r.session):
-		r.m.enterLocked(worker.Peer{Node: r.node, Address: r.address, Owner: rec.Owner}, r.session)
+		r.enterLocked(rec)
 	case !live && l != nil && l.session == r.session:
-		delete(r.m.live, r.node)
+		maps.DeleteFunc(r.m.live, func(_ string, l *modelMember) bool { return l.session == r.session })
 	}
 	return rec, nil
 }
@@ -247,16 +263,23 @@ func (r *Member) mayPutBackLocked(rec worker.Record) error {
 	if r.m.root.generation == h.stands {
 		return fmt.Errorf("%w: entry %s was removed, and its cluster %s stands", worker.ErrFenced, h.name, h.stands.cluster)
 	}
-	if other := r.m.othersLocked(r.node, rec.WorkerID); other != nil {
+	if other := r.m.othersLocked(rec, rec.WorkerID); other != nil {
 		return fmt.Errorf("%w: the registry lost its data, and worker %d is node %s now", worker.ErrFenced, rec.WorkerID, other.Node)
 	}
 	return nil
 }
 
+func (r *Member) enterLocked(rec worker.Record) {
+	if l := r.liveLocked(rec); l != nil {
+		maps.DeleteFunc(r.m.live, func(_ string, other *modelMember) bool { return other == l })
+	}
+	r.m.enterLocked(r.liveNameLocked(rec), worker.Peer{Node: r.node, Address: r.address, Owner: rec.Owner, Instance: rec.Instance}, r.session)
+}
+
 func (r *Member) entryOf(rec worker.Record, state worker.EntryState) worker.Entry {
 	return worker.Entry{
 		WorkerID: rec.WorkerID, Node: r.node, Address: r.address, State: state, Timestamp: rec.Timestamp,
-		Ceiling: rec.Ceiling, Owner: rec.Owner, ReclaimAfter: r.opts.ReclaimAfter,
+		Ceiling: rec.Ceiling, Owner: rec.Owner, Instance: rec.Instance, Floor: rec.Floor, Limit: rec.Limit,
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 // of an ordinary daemon at a root that needs no time to settle.
 type Options struct {
 	Layout         snowflake.Layout // the default layout when zero
-	ReclaimAfter   time.Duration
+	Lease          time.Duration    // worker.DefaultLease when zero; of the suite's daemons
 	Settle         time.Duration
 	SessionTimeout time.Duration // 10 s when zero
 }
@@ -36,7 +36,7 @@ type Model struct {
 	mu      sync.Mutex
 	root    *modelRoot              // mu protects; nil when there is none
 	entries map[string]*modelEntry  // mu protects; by name: node-number
-	live    map[string]*modelMember // mu protects; by node
+	live    map[string]*modelMember // mu protects; by node, or node~instance
 	next    int64                   // mu protects; the next worker ID
 	changes int64                   // mu protects; counts everything that was created
 	down    bool                    // mu protects
@@ -162,7 +162,7 @@ func (m *Model) Plant(e worker.Entry) {
 func (m *Model) PlantLive(p worker.Peer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.enterLocked(p, &session{timeout: sessionTimeout})
+	m.enterLocked(p.Node, p, &session{timeout: sessionTimeout})
 }
 
 const sessionTimeout = 10 * time.Second
@@ -185,9 +185,9 @@ func (m *Model) touchLocked(e *modelEntry) {
 
 func (m *Model) deleteLocked(e *modelEntry) { delete(m.entries, nameOf(e.Node, e.WorkerID)) }
 
-func (m *Model) enterLocked(p worker.Peer, s *session) {
+func (m *Model) enterLocked(name string, p worker.Peer, s *session) {
 	m.changes++
-	m.live[p.Node] = &modelMember{Peer: p, session: s, created: m.changes}
+	m.live[name] = &modelMember{Peer: p, session: s, created: m.changes}
 }
 
 // expireLocked ends the sessions whose daemons died long enough ago.
@@ -237,10 +237,10 @@ func (m *Model) checkLocked(layout snowflake.Layout) error {
 	return nil
 }
 
-// othersLocked returns who has the worker ID of node's entry besides it.
-func (m *Model) othersLocked(node string, workerID int64) *modelEntry {
+// othersLocked returns who has the worker ID besides self's instance.
+func (m *Model) othersLocked(self worker.Record, workerID int64) *modelEntry {
 	for _, e := range m.orderedLocked() {
-		if e.WorkerID == workerID && e.Node != node && e.State != worker.StateClaiming {
+		if e.WorkerID == workerID && !self.Holds(e.Entry) && e.State != worker.StateClaiming {
 			return e
 		}
 	}
@@ -253,11 +253,11 @@ func (m *Model) orderedLocked() []*modelEntry {
 	})
 }
 
-func (m *Model) peersLocked(without string) []worker.Peer {
+func (m *Model) peersLocked(without *session) []worker.Peer {
 	peers := []worker.Peer{}
-	for _, node := range slices.Sorted(maps.Keys(m.live)) {
-		if node != without {
-			peers = append(peers, m.live[node].Peer)
+	for _, name := range slices.Sorted(maps.Keys(m.live)) {
+		if l := m.live[name]; l.session != without {
+			peers = append(peers, l.Peer)
 		}
 	}
 	return peers

@@ -45,7 +45,7 @@ func (w *modelWorld) Plant(_ testing.TB, e worker.Entry)           { w.m.Plant(e
 func (w *modelWorld) PlantLive(_ testing.TB, p worker.Peer)        { w.m.PlantLive(p) }
 func (w *modelWorld) Rewrite(_ testing.TB, id int64, owner string) { w.m.Rewrite(id, owner) }
 func (w *modelWorld) Remove(_ testing.TB, id int64)                { w.m.Remove(id) }
-func (w *modelWorld) Reclaim() time.Duration                       { return time.Hour }
+func (w *modelWorld) Lease() time.Duration                         { return time.Hour }
 func (w *modelWorld) Expire(_ testing.TB, _ worker.Registry, node string) {
 	w.m.Expire(node)
 }

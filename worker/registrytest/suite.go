@@ -26,7 +26,7 @@ func Run(t *testing.T, open func(t testing.TB) World) {
 		{"exhaustion", testExhaustion},
 		{"exhaustion ends with a release", testExhaustionEnds},
 		{"gaps once the counter is spent", testGaps},
-		{"reclaim", testReclaim},
+		{"limit passed", testLimitPassed},
 	})
 	runAll(t, func(t testing.TB) World {
 		w := open(t)
@@ -36,6 +36,7 @@ func Run(t *testing.T, open func(t testing.TB) World) {
 		{"first claims at once", testFirstClaims},
 		{"own again", testOwnAgain},
 		{"own again without a record", testLostRecord},
+		{"own again under another name", testRenamed},
 		{"own worker ID beyond doubt", testSeveralOwn},
 		{"a worker ID that two have", testTwoEntries},
 		{"an answer lost while claiming", testLostWhileClaiming},
@@ -48,8 +49,8 @@ func Run(t *testing.T, open func(t testing.TB) World) {
 		{"1024 entries", testFull},
 		{"another layout", testForeign},
 		{"a Java Leaf's entry", testJavaEntry},
-		{"held by another that lives", testHeld},
-		{"another that died goes", testOtherDied},
+		{"a node name that two have", testSharedName},
+		{"an unknown life that died goes", testUnknownLifeDied},
 		{"own dead process", testOwnDead},
 		{"copied directory, owner alive, ceiling ahead", testCopiedDirectory},
 		{"copied directory, owner alive, ceiling passed", testCopiedDirectoryLate},
@@ -57,7 +58,7 @@ func Run(t *testing.T, open func(t testing.TB) World) {
 		{"session expired", testExpired},
 		{"rewritten: fenced", testRewritten},
 		{"removed: fenced", testRemoved},
-		{"another is live under its name: fenced", testAnotherLive},
+		{"another life of its instance is live: fenced", testAnotherLive},
 		{"released by force: fenced", testReleasedByForce},
 		{"removed while it was down", testRemovedWhileDown},
 		{"made twice", testMadeTwice},

@@ -74,20 +74,32 @@ func testOwnAgain(t *testing.T, w World) {
 	require.NoError(t, d.report(true))
 }
 
+// Who lost the record is another instance: what it issued under the old one nobody knows.
 func testLostRecord(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.report(true))
-	recorded := d.self
 	require.NoError(t, d.reg.Close())
 	lost := fresh(t, w, "a", Options{})
-	lost.self.Timestamp, lost.self.Ceiling = 0, 0
 	found := lost.look()
-	require.True(t, found.Known)
-	require.False(t, found.Removed || found.DataLost)
+	require.False(t, found.Known || found.Removed || found.DataLost)
 	require.NoError(t, lost.claimAsSeen())
-	require.Equal(t, recorded.WorkerID, lost.self.WorkerID)
-	require.Equal(t, recorded.Ceiling, lost.self.Ceiling)
+	require.NotEqual(t, d.self.WorkerID, lost.self.WorkerID)
+	require.Len(t, entries(t, w), 2)
+	require.NoError(t, lost.report(true))
+}
+
+// The name is a label: with another one the instance keeps its worker ID.
+func testRenamed(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{}).running()
+	require.NoError(t, d.reg.Close())
+	d.self.Node = "b"
+	renamed := d.again()
+	require.True(t, renamed.look().Known)
+	require.NoError(t, renamed.claimAsSeen())
+	require.Equal(t, d.self.WorkerID, renamed.self.WorkerID)
+	require.NoError(t, renamed.report(true))
 	require.Len(t, entries(t, w), 1)
+	require.True(t, entryOf(t, w, 0).Live)
 }
 
 // Several entries have our name: Java Leafs were moved about, say.
@@ -97,7 +109,7 @@ func testSeveralOwn(t *testing.T, w World) {
 	}
 	for recorded, want := range map[int64]int64{worker.NoWorkerID: 5, 7: 7, 3: 3, 9: 5} {
 		d := fresh(t, w, "a", Options{})
-		d.self.WorkerID = recorded
+		d.self.WorkerID, d.self.PriorOwners = recorded, []string{"old"}
 		found := d.look()
 		require.Equal(t, want, found.WorkerID, "recorded %d", recorded)
 		require.Equal(t, clock.Millis(want), found.Ceiling)
@@ -117,12 +129,17 @@ func testTwoEntries(t *testing.T, w World) {
 			w.Plant(t, worker.Entry{WorkerID: int64(id), Node: node, Address: address, State: state, Timestamp: 1, Ceiling: 1, Owner: node})
 		}
 	}
-	for id := range 3 {
-		require.ErrorIs(t, fresh(t, w, fmt.Sprintf("a%d", id), Options{}).claim(), worker.ErrHeld, "%d", id)
-		require.ErrorIs(t, fresh(t, w, fmt.Sprintf("b%d", id), Options{}).claim(), worker.ErrHeld, "%d", id)
+	before := func(node string) *daemon { // a directory of before there were pieces
+		d := fresh(t, w, node, Options{})
+		d.self.PriorOwners = []string{node}
+		return d
 	}
-	require.NoError(t, fresh(t, w, "a3", Options{}).claim())
-	d := fresh(t, w, "b3", Options{}).running()
+	for id := range 3 {
+		require.ErrorIs(t, before(fmt.Sprintf("a%d", id)).claim(), worker.ErrHeld, "%d", id)
+		require.ErrorIs(t, before(fmt.Sprintf("b%d", id)).claim(), worker.ErrHeld, "%d", id)
+	}
+	require.NoError(t, before("a3").claim())
+	d := before("b3").running()
 	require.Greater(t, d.self.WorkerID, int64(3), "the claim was of a worker ID that is another's")
 	require.Greater(t, fresh(t, w, "new", Options{}).running().self.WorkerID, int64(3), "released, but not its to give")
 }
@@ -183,9 +200,14 @@ func testLostWhileReporting(t *testing.T, w World) {
 func testUnfinishedClaim(t *testing.T, w World) {
 	w.Plant(t, worker.Entry{WorkerID: 0, Node: "a", Address: address, State: worker.StateClaiming, Owner: "dead", Timestamp: 1, Ceiling: 1})
 	d := fresh(t, w, "a", Options{})
+	d.self.PriorOwners = []string{"dead"}
 	require.False(t, d.look().Known, "nothing was issued under it")
 	require.NoError(t, d.claimAsSeen())
 	require.Equal(t, int64(0), d.self.WorkerID)
 	require.Len(t, entries(t, w), 1)
 	require.Equal(t, worker.StateActive, entryOf(t, w, 0).State)
+
+	// Nobody's: it is the next one's.
+	w.Plant(t, worker.Entry{WorkerID: 7, Node: "b", Address: address, State: worker.StateClaiming, Owner: "dead", Timestamp: 1, Ceiling: 1})
+	require.Equal(t, int64(7), fresh(t, w, "c", Options{}).running().self.WorkerID)
 }

@@ -27,13 +27,14 @@ func testRelease(t *testing.T, w World) {
 	require.ErrorIs(t, err, worker.ErrInUse, "it is live")
 	require.NoError(t, d.reg.Close())
 	_, err = dir.Release(ctx, 0, false)
-	require.ErrorIs(t, err, worker.ErrInUse, "it was reported lately")
+	require.ErrorIs(t, err, worker.ErrInUse, "its limit has not passed")
 	require.Equal(t, worker.StateActive, entryOf(t, w, 0).State)
 	before := entryOf(t, w, 0)
 	released, err := dir.Release(ctx, 0, true)
 	require.NoError(t, err)
-	require.Greater(t, released.Ceiling, before.Ceiling, "it may have issued while it could not report")
-	before.State, before.Ceiling = worker.StateReleased, released.Ceiling
+	require.Less(t, released.Limit, before.Limit)
+	require.Greater(t, released.Limit, before.Ceiling, "it may have issued while it could not report")
+	before.State, before.Limit = worker.StateReleased, released.Limit
 	require.Equal(t, before, released)
 	require.Equal(t, before, entryOf(t, w, 0), "the rest stays")
 	released, err = dir.Release(ctx, 0, false)
@@ -43,10 +44,12 @@ func testRelease(t *testing.T, w World) {
 	require.ErrorIs(t, err, worker.ErrNoEntry)
 }
 
-// Eight claimants, one released entry: one takes it, with its ceiling as floor.
+// Eight claimants, one released entry: one takes it, with its limit as floor. What lies
+// ahead of the clock is nobody's.
 func testTakeover(t *testing.T, w World) {
 	now := w.Clock().Read().Wall()
-	w.Plant(t, worker.Entry{WorkerID: 0, Node: "old", Address: address, State: worker.StateReleased, Timestamp: now + 1000, Ceiling: now + 5000, Owner: "old"})
+	w.Plant(t, worker.Entry{WorkerID: 0, Node: "old", Address: address, State: worker.StateReleased, Timestamp: now - 1000, Ceiling: now - 20, Owner: "old", Instance: "old", Limit: now - 10})
+	w.Plant(t, worker.Entry{WorkerID: 1, Node: "wrong", Address: address, State: worker.StateReleased, Timestamp: now + 3_600_000, Ceiling: now + 3_600_000, Owner: "old", Instance: "wrong", Limit: now + 3_600_000})
 	daemons := make([]*daemon, 8)
 	for i := range daemons {
 		daemons[i] = fresh(t, w, string(rune('a'+i)), Options{})
@@ -59,22 +62,27 @@ func testTakeover(t *testing.T, w World) {
 		require.False(t, ids[d.self.WorkerID], "worker %d twice", d.self.WorkerID)
 		ids[d.self.WorkerID] = true
 		if d.self.WorkerID == 0 {
-			require.Equal(t, now+5000, d.self.Ceiling)
-			require.Equal(t, now+1000, d.self.Timestamp)
+			require.Equal(t, now-10, d.self.Floor)
+			require.Equal(t, now-10, entryOf(t, w, 0).Floor)
 		} else {
-			require.Less(t, d.self.Ceiling, now+5000)
+			require.Zero(t, d.self.Floor)
 		}
+		require.Greater(t, d.self.Limit, now)
 	}
 	require.True(t, ids[0], "nobody took the released one")
-	require.Len(t, entries(t, w), 8)
-	require.Equal(t, now+5000, entryOf(t, w, 0).Ceiling)
+	require.False(t, ids[1], "a clock that was wrong has poisoned it")
+	require.Len(t, entries(t, w), 9)
 }
 
 func testReleasedOwnerReturns(t *testing.T, w World) {
-	now := w.Clock().Read().Wall()
-	w.Plant(t, worker.Entry{WorkerID: 0, Node: "a", Address: address, State: worker.StateReleased, Timestamp: now, Ceiling: now, Owner: "old"})
 	d := fresh(t, w, "a", Options{}).running()
-	require.Equal(t, int64(0), d.self.WorkerID)
+	require.NoError(t, d.release())
+	require.Equal(t, worker.StateReleased, entryOf(t, w, 0).State)
+	limit := entryOf(t, w, 0).Limit
+	require.NoError(t, d.reg.Close())
+	again := d.again().running()
+	require.Equal(t, int64(0), again.self.WorkerID)
+	require.Equal(t, limit, again.self.Floor, "somebody could have had it")
 	require.Equal(t, worker.StateActive, entryOf(t, w, 0).State)
 	require.Equal(t, int64(1), fresh(t, w, "b", Options{}).running().self.WorkerID)
 }
@@ -130,9 +138,9 @@ func testGaps(t *testing.T, w World) {
 	for i := range 4 {
 		d := fresh(t, w, "short-lived"+string(rune('a'+i)), opts).running()
 		require.Equal(t, int64(1), d.self.WorkerID)
+		require.NoError(t, d.release())
 		require.NoError(t, d.reg.Close())
-		_, err := w.Directory(t).Release(patient(t), 1, true)
-		require.NoError(t, err)
+		w.Pass(t, 10*time.Millisecond)
 	}
 	require.Equal(t, int64(1), fresh(t, w, "b", opts).running().self.WorkerID)
 
@@ -152,51 +160,58 @@ func testGaps(t *testing.T, w World) {
 	require.Len(t, entries(t, w), 4)
 }
 
-// Three conditions, and each alone is not enough: the owner allows it, nobody is
-// live, and the time is over.
-func testReclaim(t *testing.T, w World) {
+// A worker ID comes back by itself once its limit has passed and nobody is live under it.
+func testLimitPassed(t *testing.T, w World) {
 	opts := small(t, w)
-	opts.ReclaimAfter = w.Reclaim()
-	never := small(t, w)
-	fresh(t, w, "never", never).running()
-	live := fresh(t, w, "live", opts).running()
+	opts.Lease = w.Lease()
+	w.Plant(t, worker.Entry{WorkerID: 0, Node: "before there were pieces", Address: address, State: worker.StateActive, Owner: "old", Timestamp: 1, Ceiling: 1})
 	gone := fresh(t, w, "gone", opts).running()
-	long := fresh(t, w, "long", Options{Layout: opts.Layout, ReclaimAfter: 1000 * w.Reclaim()}).running()
+	w.Pass(t, time.Millisecond)
+	live := fresh(t, w, "live", opts).running()
+	long := fresh(t, w, "long", Options{Layout: opts.Layout}).running()
 	for _, d := range []*daemon{gone, long} {
 		require.NoError(t, d.reg.Close())
 	}
-	require.Equal(t, opts.ReclaimAfter, entryOf(t, w, gone.self.WorkerID).ReclaimAfter)
-	d := fresh(t, w, "new", opts)
-	require.ErrorIs(t, d.claim(), worker.ErrExhausted, "too early")
-	w.Pass(t, w.Reclaim())
-	require.ErrorIs(t, fresh(t, w, "without", never).claim(), worker.ErrExhausted, "it must want to")
-	// one that wants to, and whose own time is longer, has to wait for that
-	patientOne := fresh(t, w, "patient", Options{Layout: opts.Layout, ReclaimAfter: 1000 * w.Reclaim()})
-	require.ErrorIs(t, patientOne.claim(), worker.ErrExhausted)
 	before := entryOf(t, w, gone.self.WorkerID)
+	require.Equal(t, gone.self.Limit, before.Limit)
+	d := fresh(t, w, "new", opts)
+	err := d.claim()
+	require.ErrorIs(t, err, worker.ErrExhausted, "too early")
+	require.ErrorContains(t, err, before.Limit.String(), "it says when one comes back")
+	w.Pass(t, w.Lease())
 	require.NoError(t, d.claim())
 	require.Equal(t, gone.self.WorkerID, d.self.WorkerID)
-	require.GreaterOrEqual(t, d.self.Ceiling, before.Ceiling)
+	require.Equal(t, before.Limit, d.self.Floor)
 	require.NoError(t, live.report(true), "it was left alone")
-	require.ErrorIs(t, gone.again().claim(), worker.ErrExhausted, "who comes back is a new node")
+	require.ErrorIs(t, gone.again().claim(), worker.ErrExhausted, "who comes back is a new one")
 }
 
-// A second daemon of this name on a data directory of its own.
-func testHeld(t *testing.T, w World) {
-	d := fresh(t, w, "a", Options{SessionTimeout: time.Second}).running()
-	second := fresh(t, w, "a", Options{SessionTimeout: time.Second})
-	require.Equal(t, d.self.Owner, second.look().LiveOwner)
-	err := second.claimAsSeen()
-	require.ErrorIs(t, err, worker.ErrHeld)
-	require.ErrorContains(t, err, d.self.Owner)
-	require.ErrorContains(t, err, address)
-	require.NoError(t, d.report(true), "the first one goes on")
+// A second daemon of this name on a data directory of its own: names are labels.
+func testSharedName(t *testing.T, w World) {
+	d := fresh(t, w, "a", Options{}).running()
+	second := fresh(t, w, "a", Options{})
+	require.Empty(t, second.look().LiveOwner)
+	require.NoError(t, second.claimAsSeen())
+	require.NotEqual(t, d.self.WorkerID, second.self.WorkerID)
+	for range 2 {
+		require.NoError(t, d.report(true))
+		require.NoError(t, second.report(true))
+		requirePeers(t, fresh(t, w, "watcher", Options{}), "a", "a")
+		requirePeers(t, d, "a")
+		requirePeers(t, second, "a")
+	}
+	require.NoError(t, second.reg.Close())
+	requirePeers(t, d)
+	require.True(t, entryOf(t, w, d.self.WorkerID).Live)
+	require.False(t, entryOf(t, w, second.self.WorkerID).Live)
 }
 
-func testOtherDied(t *testing.T, w World) {
+// A life of our instance that the record doesn't know: it has to be gone.
+func testUnknownLifeDied(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{SessionTimeout: time.Second}).running()
 	w.Kill(t, d.reg)
-	second := fresh(t, w, "a", Options{SessionTimeout: time.Second})
+	second := d.again()
+	second.self.Acked = ""
 	require.NoError(t, second.claim())
 	require.Equal(t, d.self.WorkerID, second.self.WorkerID)
 	require.NoError(t, second.report(true))
@@ -208,7 +223,7 @@ func testOwnDead(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.report(false))
 	w.Kill(t, d.reg)
-	w.PlantLive(t, worker.Peer{Node: "a", Address: address, Owner: d.self.Owner})
+	w.PlantLive(t, worker.Peer{Node: "a", Address: address, Owner: d.self.Owner, Instance: d.self.Instance})
 	again := d.again()
 	require.Equal(t, d.self.Owner, again.look().LiveOwner)
 	require.NoError(t, again.claimAsSeen())
@@ -216,7 +231,7 @@ func testOwnDead(t *testing.T, w World) {
 	require.NoError(t, again.report(true))
 	all, err := fresh(t, w, "watcher", Options{}).reg.Peers(patient(t))
 	require.NoError(t, err)
-	require.Equal(t, []worker.Peer{{Node: "a", Address: address, Owner: again.self.Owner}}, all)
+	require.Equal(t, []worker.Peer{{Node: "a", Address: address, Owner: again.self.Owner, Instance: again.self.Instance}}, all)
 }
 
 // The directory was copied with the record in it, so the live owner is of our

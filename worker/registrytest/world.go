@@ -46,9 +46,8 @@ type World interface {
 	Rewrite(t testing.TB, workerID int64, owner string)
 	// Remove removes the entry of workerID.
 	Remove(t testing.TB, workerID int64)
-	// Reclaim is a time after which entries may be reclaimed, short enough for
-	// Pass to let it go by.
-	Reclaim() time.Duration
+	// Lease is a lease short enough for Pass to let it go by.
+	Lease() time.Duration
 }
 
 // Clock is a clock that tells when it is slept on.
@@ -106,10 +105,11 @@ func process(t testing.TB, w World, rec worker.Record, opts Options) *daemon {
 	if layout == (snowflake.Layout{}) {
 		layout = snowflake.DefaultLayout()
 	}
-	if rec.Owner != "" {
-		rec.PriorOwners = append(append([]string{}, rec.PriorOwners...), rec.Owner)
+	if rec.Instance == "" {
+		rec.Instance = uuid.NewString()
 	}
-	rec.Owner = uuid.NewString()
+	rec.Acked, rec.Owner = rec.Owner, uuid.NewString()
+	rec.Current = rec.Owner
 	rec.Layout, rec.Epoch = layout.String(), layout.Epoch
 	return &daemon{t: t, w: w, reg: w.Open(t, rec.Node, address, opts), self: rec, opts: opts}
 }
@@ -129,6 +129,23 @@ func (d *daemon) look() worker.Lookup {
 	return found
 }
 
+// lease is how far ahead d sets its limit.
+func (d *daemon) lease() time.Duration {
+	if d.opts.Lease > 0 {
+		return d.opts.Lease
+	}
+	return worker.DefaultLease
+}
+
+// release gives d's worker ID back, as a clean stop with release does.
+func (d *daemon) release() error {
+	d.t.Helper()
+	now := d.w.Clock().Read().Wall()
+	d.self.Released, d.self.Timestamp, d.self.Ceiling, d.self.Limit = true, now, now, now
+	_, err := d.reg.Report(patient(d.t), d.self, false)
+	return err
+}
+
 // claim looks and claims.
 func (d *daemon) claim() error {
 	if _, err := d.reg.Look(patient(d.t), d.self); err != nil {
@@ -138,6 +155,7 @@ func (d *daemon) claim() error {
 }
 
 func (d *daemon) claimAsSeen() error {
+	d.self.Released, d.self.Limit = false, max(d.self.Limit, d.w.Clock().Read().Wall().Add(d.lease()))
 	rec, err := d.reg.Claim(patient(d.t), d.self)
 	if err == nil {
 		d.self = rec
@@ -156,6 +174,7 @@ func (d *daemon) running() *daemon {
 func (d *daemon) report(live bool) error {
 	now := d.w.Clock().Read().Wall()
 	d.self.Timestamp, d.self.Ceiling = max(d.self.Timestamp, now), max(d.self.Ceiling, now+6000)
+	d.self.Limit = max(d.self.Limit, now.Add(d.lease()))
 	rec, err := d.reg.Report(patient(d.t), d.self, live)
 	if err == nil {
 		d.self = rec

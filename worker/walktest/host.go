@@ -2,8 +2,8 @@ package walktest
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -20,7 +20,6 @@ type host struct {
 	clk         *quick
 	directory   *cachetest.Mem
 	directoryID string
-	lost        bool         // its last start was refused because another has its worker ID
 	highest     clock.Millis // of the IDs that it issued under its present worker ID
 	workerID    int64        // that worker ID
 
@@ -39,6 +38,9 @@ type daemon struct {
 	ended    chan struct{}
 	err      error // why there is none
 }
+
+// lease is so short that outages outlast it.
+const lease = 40 * time.Second
 
 // start begins a life; the walk goes on meanwhile.
 func (h *host) start() {
@@ -63,7 +65,7 @@ func (w *walk) bringUp(name string, clk *quick, directory worker.Cache, id strin
 		Node: name, Owner: d.owner, DirectoryID: id, Layout: layout.String(), Epoch: layout.Epoch,
 		Clock: clk, Cache: directory, Registry: registry, Prober: w,
 		ReportInterval: worker.DefaultReportInterval, CeilingLead: worker.DefaultCeilingLead,
-		MaxForwardStep: worker.DefaultMaxForwardStep, MaxWait: w.cfg.MaxWait, LookTimeout: w.cfg.LookTimeout,
+		Lease: lease, MaxForwardStep: worker.DefaultMaxForwardStep, MaxWait: w.cfg.MaxWait, LookTimeout: w.cfg.LookTimeout,
 	})
 	if d.err != nil {
 		return d
@@ -96,11 +98,9 @@ func (h *host) settle() bool {
 		h.starting = nil
 		if d.err != nil {
 			h.walk.Refused++
-			h.lost = errors.Is(d.err, worker.ErrHeld)
 			return true
 		}
 		h.walk.Lives++
-		h.lost = false
 		h.daemon = d
 		h.walk.answers(h.name, d.owner)
 		if id := d.worker.ID(); id != h.workerID {

@@ -41,9 +41,10 @@ type Config struct {
 	MaxWait, LookTimeout time.Duration
 }
 
-// Layout has few IDs in a millisecond, so that a short walk uses many of them up.
+// Layout has few IDs in a millisecond, so that a short walk uses many of them up, and few
+// worker IDs, so that they come back.
 func Layout() snowflake.Layout {
-	l, err := snowflake.ParseLayout("41+10+2", snowflake.DefaultEpoch)
+	l, err := snowflake.ParseLayout("41+4+2", snowflake.DefaultEpoch)
 	if err != nil {
 		panic(err)
 	}
@@ -57,6 +58,7 @@ type Result struct {
 	Repeats  int // IDs that were issued before
 	Lives    int // starts that went well
 	Refused  int // starts that did not
+	Beside   int // daemons that ran beside another of their name
 	Done     map[string]int
 }
 
@@ -188,6 +190,9 @@ func (w *walk) act(h *host) {
 	case n < 48 && !w.cfg.NoCeiling: // the wait for the ceiling is what finds a copy out
 		what = "copy"
 		w.startCopy(h)
+	case n < 50:
+		what = "same name elsewhere"
+		w.startBeside(h, &cachetest.Mem{}, "elsewhere")
 	}
 	if what != "" {
 		w.Done[what]++
@@ -198,6 +203,10 @@ func (w *walk) act(h *host) {
 // actStopped does one thing to a host without a daemon.
 func (w *walk) actStopped(h *host, n int) string {
 	switch {
+	case n < 40 && w.down: // none that runs may be left to see it come back
+		w.down = false
+		w.cfg.Up()
+		return "up"
 	case n < 15:
 		// Into the report interval, where a record of the time alone is blind.
 		h.clk.step(-time.Duration(w.rnd.IntN(3000)) * time.Millisecond)
@@ -206,7 +215,7 @@ func (w *walk) actStopped(h *host, n int) string {
 	case n < 18:
 		h.clk.step(time.Duration(w.rnd.IntN(2000)) * time.Millisecond)
 		return "step while stopped"
-	case n < 24 && !w.down && w.registryKnows(h):
+	case n < 24 && !w.down:
 		h.directory = &cachetest.Mem{}
 		h.start()
 		return "lost file"
@@ -216,9 +225,6 @@ func (w *walk) actStopped(h *host, n int) string {
 			return "release"
 		}
 		return ""
-	case n < 60 && h.lost:
-		w.replace(h) // as its operator would, who is told so
-		return "start as new"
 	default:
 		h.start()
 		return "start"
@@ -234,8 +240,8 @@ func (w *walk) replace(h *host) {
 	}
 }
 
-// registryKnows tells that the registry has recorded a ceiling above all IDs of h:
-// losing the file loses nothing.
+// registryKnows tells that the registry has recorded a ceiling above all IDs of h: a
+// forced release goes by no more.
 func (w *walk) registryKnows(h *host) bool {
 	entries, err := w.cfg.Directory.Entries(w.ctx)
 	if err != nil {
@@ -275,24 +281,47 @@ func (w *walk) allRemember() bool {
 	return true
 }
 
-// startCopy starts another daemon on a copy of h's directory while h's lives. It must
-// not come up; if it did it would issue as h does, and the walk would find that.
+// startCopy starts another daemon on a copy of h's directory while h's lives, in another
+// place, or in one that looks the same, which nobody promises anything about while h is not
+// in the live set. It comes up as an instance of its own, if it does.
 func (w *walk) startCopy(h *host) {
 	r, err := h.directory.Load()
 	if err != nil || errors.Is(h.daemon.worker.Check(), worker.ErrFenced) {
 		return // nothing to copy, or nobody that it could disturb
 	}
-	directory := &cachetest.Mem{}
+	directory, home := &cachetest.Mem{}, h.directoryID
+	if w.rnd.IntN(2) == 0 || !w.isLive(h) {
+		home += "-copy"
+	}
 	directory.Set(r)
-	d := w.bringUp(h.name, h.clk, directory, h.directoryID+"-copy")
+	w.startBeside(h, directory, home)
+}
+
+// isLive tells that the registry has h's daemon in the live set, with its entry.
+func (w *walk) isLive(h *host) bool {
+	entries, err := w.cfg.Directory.Entries(w.ctx)
+	return err == nil && slices.ContainsFunc(entries, func(e worker.Entry) bool {
+		return e.WorkerID == h.workerID && e.Owner == h.daemon.owner && e.Live
+	})
+}
+
+// startBeside starts another daemon of h's name beside h's, and has it issue.
+func (w *walk) startBeside(h *host, directory worker.Cache, home string) {
+	d := w.bringUp(h.name, h.clk, directory, home)
 	defer d.kill()
-	switch {
-	case d.err == nil:
-		w.t.Errorf("seed %d: a daemon on a copy of %s's data directory came up beside it", w.cfg.Seed, h.name)
-		d.end()
-		<-d.ended
-	case !errors.Is(d.err, worker.ErrHeld) && !errors.Is(d.err, worker.ErrUnreachable) && !errors.Is(d.err, worker.ErrClockRefused) && !errors.Is(d.err, worker.ErrForeign):
-		w.t.Errorf("seed %d: a copy was refused for another reason: %v", w.cfg.Seed, d.err)
+	if d.err == nil {
+		beside := &host{walk: w, name: h.name + " beside", clk: h.clk, daemon: d}
+		for range 5 {
+			require.NoError(w.t, beside.issue(w.ctx, 1+w.rnd.IntN(60)), "seed %d; before: %v", w.cfg.Seed, w.history[max(0, len(w.history)-60):])
+			require.NoError(w.t, h.issue(w.ctx, 1+w.rnd.IntN(60)), "seed %d; before: %v", w.cfg.Seed, w.history[max(0, len(w.history)-60):])
+			w.pause(200 * time.Millisecond)
+		}
+		w.Beside++
+		beside.stop(w.ctx)
+		return
+	}
+	if !errors.Is(d.err, worker.ErrUnreachable) && !errors.Is(d.err, worker.ErrClockRefused) && !errors.Is(d.err, worker.ErrExhausted) {
+		w.t.Errorf("seed %d: a daemon beside another of its name was refused: %v", w.cfg.Seed, d.err)
 	}
 }
 

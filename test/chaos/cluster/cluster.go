@@ -200,6 +200,14 @@ func (c *Cluster) violateLocked(v *checker.Violation) {
 	c.fail(errViolation)
 }
 
+// violates ends the run at a violation that no answer shows.
+func (c *Cluster) violates(rule checker.Rule, format string, args ...any) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.violateLocked(&checker.Violation{Rule: rule, At: c.now(), Text: fmt.Sprintf(format, args...)})
+	return errViolation
+}
+
 // note writes down, and says, what the nemesis or its operator did.
 func (c *Cluster) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)

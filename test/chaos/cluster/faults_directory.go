@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leafd/leafd/test/chaos/history"
+	"github.com/leafd/leafd/test/chaos/checker"
 	"github.com/leafd/leafd/test/chaos/nemesis"
 )
 
@@ -33,34 +32,14 @@ func (s *slot) aside() error {
 	return nil
 }
 
-// remembered tells that ZooKeeper has a ceiling above every snowflake ID that
-// clients got from s: losing the directory, too, would lose both memories, which
-// leafd's documents rule out.
-func (c *Cluster) remembered(s *slot) bool {
-	const epoch, shift = 1288834974657, 22
-	other := c.slots[0]
-	if other == s {
-		other = c.slots[1]
-	}
-	entry, err := c.entry(other, s.node)
-	if err != nil {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return entry.Ceiling > c.highest[s.dir+"|"+history.Snowflake]>>shift+epoch
-}
-
+// directoryLost loses all that the daemon knew: it is a new instance, with a worker ID
+// of its own.
 func (c *Cluster) directoryLost(f nemesis.Fault) (undo, error) {
 	s := c.slots[f.Daemon]
 	if err := s.kill(); err != nil {
 		return nil, err
 	}
 	s.idle()
-	if !c.remembered(s) {
-		c.note("ZooKeeper lags behind the dir: it is kept")
-		return s.startUp, nil
-	}
 	return s.startUp, s.aside()
 }
 
@@ -129,26 +108,85 @@ func (c *Cluster) copyDir(s *slot, to string) error {
 	return nil
 }
 
-// directoryCopied starts a second daemon of the same name on a copy, while the first
-// one lives: it has to be refused.
-func (c *Cluster) directoryCopied(f nemesis.Fault) (undo, error) {
-	s := c.slots[f.Daemon]
-	x := c.extra("")
-	x.node = s.node
-	if err := c.copyDir(s, x.dir); err != nil {
-		return nil, err
+// elsewhere starts a second daemon of the name of one that is held up meanwhile, on a
+// copy of its directory or on none. The second one is an instance of its own: it gets a
+// worker ID of its own, and both issue, while the first one is held up and afterwards. A
+// second one that does not serve is a violation.
+func (c *Cluster) elsewhere(holdUp deed, copies func(die float64) bool) deed {
+	return func(f nemesis.Fault) (undo, error) {
+		s := c.slots[f.Daemon]
+		x := c.extra("")
+		x.node = s.node
+		first, err := s.me()
+		if err != nil {
+			return nil, err
+		}
+		free, err := holdUp(f)
+		if err != nil {
+			return nil, err
+		}
+		if copies(f.Dice[0]) {
+			if err := c.copyDir(s, x.dir); err != nil {
+				return free, err
+			}
+		}
+		c.step(x.host, between(0, clockThreshold*8/10, f.Dice[1]))
+		if err := c.joins(x, first); err != nil {
+			return free, err
+		}
+		return func() error {
+			if free != nil {
+				if err := free(); err != nil {
+					return err
+				}
+			}
+			if err := c.sleep(between(500*time.Millisecond, 2*time.Second, f.Dice[2])); err != nil { // both are reached
+				return err
+			}
+			return c.discard(x)
+		}, nil
 	}
-	_, err := x.startOnce()
-	return func() error { return c.discard(x) }, err
 }
 
-// directoryCloned does so under a name of its own: it gets a worker ID of its own.
-func (c *Cluster) directoryCloned(f nemesis.Fault) (undo, error) {
-	x := c.extra("clone")
-	if err := c.copyDir(c.slots[f.Daemon], x.dir); err != nil {
-		return nil, err
+// undisturbed leaves the first one alone.
+func undisturbed(nemesis.Fault) (undo, error) { return nil, nil }
+
+// Whether a second daemon has a copy of the first one's directory.
+func always(float64) bool      { return true }
+func never(float64) bool       { return false }
+func atTimes(die float64) bool { return die < 0.6 }
+
+// joins starts the extra daemon, which has to serve, under a worker ID that the daemon
+// first doesn't have.
+func (c *Cluster) joins(x *slot, first identity) error {
+	l, err := x.startOnce()
+	if err != nil {
+		return err
 	}
-	_, err := x.startOnce()
+	if !c.awaitReady(l, c.cfg.Within) {
+		return c.violates(checker.Live, "a second daemon, of the name %s, does not serve: %s", x.node, x.lastWords())
+	}
+	me, err := x.me()
+	if err != nil {
+		return err
+	}
+	if me.ID == first.ID || me.Instance == first.Instance {
+		return c.violates(checker.Alone, "two daemons are %+v and %+v", first, me)
+	}
+	c.note("worker %d is %s, and the second one is worker %d", first.ID, first.Node, me.ID)
+	return nil
+}
+
+// directoryCloned starts a daemon of another name on a copy.
+func (c *Cluster) directoryCloned(f nemesis.Fault) (undo, error) {
+	s, x := c.slots[f.Daemon], c.extra("clone")
+	first, err := s.me()
+	if err == nil {
+		err = c.copyDir(s, x.dir)
+	}
+	if err == nil {
+		err = c.joins(x, first)
+	}
 	return func() error { return c.retire(x) }, err
 }
 
@@ -177,87 +215,6 @@ func (c *Cluster) doubleStart(f nemesis.Fault) (undo, error) {
 	}, err
 }
 
-// takeover freezes a daemon and starts another one of its name elsewhere, on a copy
-// of its directory or on none. The first one thaws while the second lives, or after it
-// has gone.
-func (c *Cluster) takeover(f nemesis.Fault) (undo, error) {
-	s := c.slots[f.Daemon]
-	x := c.extra("")
-	x.node = s.node
-	if err := s.pause(); err != nil {
-		return nil, err
-	}
-	if f.Dice[0] < 0.5 || !c.remembered(s) {
-		if err := c.copyDir(s, x.dir); err != nil {
-			return s.resume, err
-		}
-	}
-	c.step(x.host, between(0, clockThreshold*8/10, f.Dice[1]))
-	l, err := x.startOnce()
-	if err != nil {
-		return s.resume, err
-	}
-	took := c.awaitReady(l, 40*time.Second)
-	c.note("the second %s took over: %v", s.node, took)
-	if err := c.sleep(time.Second); err != nil { // its clients find it
-		return s.resume, err
-	}
-	finish := func() error {
-		if f.Dice[2] < 0.4 { // both live for a moment
-			if err := s.resume(); err != nil {
-				return err
-			}
-			if err := c.sleep(between(500*time.Millisecond, 2*time.Second, f.Dice[3])); err != nil {
-				return err
-			}
-			return c.discard(x)
-		}
-		if err := c.discard(x); err != nil {
-			return err
-		}
-		if err := c.sleep(sessionTimeout + between(200*time.Millisecond, time.Second, f.Dice[3])); err != nil {
-			return err
-		}
-		return s.resume()
-	}
-	return finish, nil
-}
-
-// takeoverAfterCut keeps a daemon from ZooKeeper until it issues on its file's word
-// alone, freezes it, and starts another one of its name elsewhere, by a clock that is
-// behind, as soon as ZooKeeper can be reached again. The first one thaws while the
-// second starts: what its file allowed may not have passed yet.
-func (c *Cluster) takeoverAfterCut(f nemesis.Fault) (undo, error) {
-	s := c.slots[f.Daemon]
-	heal, err := c.onZooKeeper(cutOff)(f)
-	if err != nil {
-		return nil, err
-	}
-	alone := sessionTimeout + reportInterval + between(0, reportInterval, f.Dice[0])
-	err = errors.Join(c.sleep(alone), s.pause(), heal())
-	if err != nil {
-		return s.resume, err
-	}
-	x := c.extra("")
-	x.node = s.node
-	c.step(x.host, between(-clockThreshold*8/10, 0, f.Dice[1]))
-	l, err := x.startOnce()
-	if err != nil {
-		return s.resume, err
-	}
-	// Its own guard would have it ready in 10 s; without, it is in one.
-	took := c.awaitReady(l, between(time.Second, 3*time.Second, f.Dice[2]))
-	c.note("the second %s was ready before the first one thawed: %v", s.node, took)
-	if err := s.resume(); err != nil {
-		return nil, err
-	}
-	if !took {
-		took = c.awaitReady(l, 40*time.Second)
-		c.note("the second %s took over: %v", s.node, took)
-	}
-	return func() error { return c.discard(x) }, nil
-}
-
 // discard ends the extra daemon for good, as a machine that is switched off.
 func (c *Cluster) discard(x *slot) error {
 	err := x.kill()
@@ -267,28 +224,23 @@ func (c *Cluster) discard(x *slot) error {
 
 // retire takes the extra daemon away as docs/operations/hosts.md has it.
 func (c *Cluster) retire(x *slot) error {
-	l := x.life.Load()
-	var me identity
-	known := false
-	if l != nil && !l.Ended() {
-		status, err := get(c.ctx, "http://"+x.addr+"/api/worker", &me)
-		known = err == nil && status == http.StatusOK
-	}
+	me, unknown := x.me()
 	if err := x.end(syscall.SIGTERM); err != nil {
 		return err
 	}
 	x.idle()
-	if known {
-		if err := c.releaseWorker(x.node); err != nil {
+	if unknown == nil {
+		if err := c.releaseWorker(me.ID); err != nil {
 			return err
 		}
 	}
 	return os.RemoveAll(x.dir)
 }
 
-// releaseWorker runs leafd worker release for a daemon that was stopped.
-func (c *Cluster) releaseWorker(node string) error {
-	out, err := c.leafd("worker", "release", node, "--force")
+// releaseWorker runs leafd worker release for a daemon that was stopped, and whose
+// directory is about to go.
+func (c *Cluster) releaseWorker(id int64) error {
+	out, err := c.leafd("worker", "release", strconv.FormatInt(id, 10), "--force")
 	if err == nil {
 		c.note("operator: %s", out)
 	}
@@ -308,15 +260,18 @@ func (c *Cluster) leafd(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// released has a new daemon in the place of one that was taken away; it gets the
-// worker ID.
+// released has a new daemon in the place of one that was taken away.
 func (c *Cluster) released(f nemesis.Fault) (undo, error) {
 	s := c.slots[f.Daemon]
+	me, err := s.me()
+	if err != nil {
+		return nil, err
+	}
 	if err := s.end(syscall.SIGTERM); err != nil {
 		return nil, err
 	}
 	s.idle()
-	if err := c.releaseWorker(s.node); err != nil {
+	if err := c.releaseWorker(me.ID); err != nil {
 		return nil, err
 	}
 	if err := s.aside(); err != nil {

@@ -44,6 +44,11 @@ func (c *Cluster) onPeers(do harm) deed {
 	return c.onNetwork(do, func(n *network) []*zookeepertest.Proxy { return []*zookeepertest.Proxy{n.peers} })
 }
 
+// onRegistry keeps daemons from ZooKeeper, and their peers from them.
+func (c *Cluster) onRegistry(do harm) deed {
+	return c.onNetwork(do, func(n *network) []*zookeepertest.Proxy { return append([]*zookeepertest.Proxy{n.peers}, n.zk...) })
+}
+
 // cutHost loses what is sent to machines, what they send, or both, clients' packets
 // too. Where daemons have no machines of their own, all but the clients are silent.
 func (c *Cluster) cutHost(toIt, fromIt bool) deed {

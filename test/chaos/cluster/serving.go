@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"syscall"
 	"time"
 
@@ -40,11 +41,12 @@ func get(ctx context.Context, url string, into any) (status int, err error) {
 
 // identity is what GET /api/worker says, and an entry of GET /api/workers.
 type identity struct {
-	ID      int64  `json:"id"`
-	Node    string `json:"node"`
-	State   string `json:"state"`
-	Ceiling int64  `json:"ceiling"`
-	Live    bool   `json:"live"`
+	ID       int64  `json:"id"`
+	Node     string `json:"node"`
+	Instance string `json:"instance"`
+	State    string `json:"state"`
+	Ceiling  int64  `json:"ceiling"`
+	Live     bool   `json:"live"`
 }
 
 // askIdentity writes down which worker l says that it is, once it says so.
@@ -75,13 +77,7 @@ func (c *Cluster) Serving(fault int) error {
 				break
 			}
 			if time.Now().After(deadline) {
-				c.mu.Lock()
-				c.violateLocked(&checker.Violation{
-					Rule: checker.Live, At: c.now(),
-					Text: fmt.Sprintf("%s is not back %s after fault %d ended: %v", s.name, c.cfg.Within, fault, why),
-				})
-				c.mu.Unlock()
-				return errViolation
+				return c.violates(checker.Live, "%s is not back %s after fault %d ended: %v", s.name, c.cfg.Within, fault, why)
 			}
 			if errors.Is(why, errFenced) {
 				c.note("operator: %s is fenced: restart it", s.name)
@@ -156,35 +152,33 @@ func (s *slot) probe(stream string) error {
 	return nil
 }
 
-// known returns nil when ZooKeeper has the ceiling that the daemon issues under.
-func (s *slot) known() error {
+// me is who the daemon says it is.
+func (s *slot) me() (identity, error) {
 	var me identity
 	if status, err := get(s.c.ctx, "http://"+s.addr+"/api/worker", &me); err != nil || status != http.StatusOK {
-		return fmt.Errorf("/api/worker: status %d: %w", status, err)
+		return identity{}, fmt.Errorf("/api/worker of %s: status %d: %w", s.name, status, err)
 	}
-	entry, err := s.c.entry(s, s.node)
-	switch {
-	case err != nil:
-		return err
-	case entry.ID != me.ID || !entry.Live || entry.Ceiling < me.Ceiling:
-		return fmt.Errorf("ZooKeeper has worker %d, live %v, ceiling %d for it, and it is worker %d with the ceiling %d",
-			entry.ID, entry.Live, entry.Ceiling, me.ID, me.Ceiling)
-	}
-	return nil
+	return me, nil
 }
 
-// entry is what ZooKeeper has for node, as the daemon s sees it.
-func (c *Cluster) entry(s *slot, node string) (identity, error) {
+// known returns nil when ZooKeeper has the ceiling that the daemon issues under.
+func (s *slot) known() error {
+	me, err := s.me()
+	if err != nil {
+		return err
+	}
 	var list struct{ Workers []identity }
-	if status, err := get(c.ctx, "http://"+s.addr+"/api/workers", &list); err != nil || status != http.StatusOK {
-		return identity{}, fmt.Errorf("/api/workers of %s: status %d: %w", s.name, status, err)
+	if status, err := get(s.c.ctx, "http://"+s.addr+"/api/workers", &list); err != nil || status != http.StatusOK {
+		return fmt.Errorf("/api/workers of %s: status %d: %w", s.name, status, err)
 	}
-	for _, e := range list.Workers {
-		if e.Node == node {
-			return e, nil
-		}
+	at := slices.IndexFunc(list.Workers, func(e identity) bool { return e.ID == me.ID })
+	switch {
+	case at < 0:
+		return fmt.Errorf("ZooKeeper has no entry of worker %d, which it is", me.ID)
+	case list.Workers[at].Instance != me.Instance || !list.Workers[at].Live || list.Workers[at].Ceiling < me.Ceiling:
+		return fmt.Errorf("ZooKeeper has %+v, and it is %+v", list.Workers[at], me)
 	}
-	return identity{}, fmt.Errorf("ZooKeeper has no entry of %s", node)
+	return nil
 }
 
 // restart stops the daemon as an operator does, and starts it.

@@ -64,28 +64,6 @@ func All() []Mutant {
 			Edits: []Edit{{"snowflake/generator.go", "n := min(want, g.seqMask+1-first)", "n := want"}},
 		},
 		{
-			Name: "conditional write", Guard: "zkreg.R2: the entry is written at the version last known (zkreg/report.go)",
-			Seed: 1, Mix: "frozen, started elsewhere",
-			Edits: []Edit{{"zkreg/report.go", "setData(h.path, data, h.version))", "setData(h.path, data, -1))"}},
-		},
-		{
-			Name: "fence", Guard: "worker.C2: a fenced daemon issues no more (worker/ceiling.go)",
-			Seed: 1, Mix: "frozen, started elsewhere",
-			Edits: []Edit{
-				{"worker/ceiling.go", "		return w.fence(err)\n", "		return nil\n"},
-			},
-		},
-		{
-			Name: "registry first", Guard: "worker.C6: after a suspend the registry is asked first (worker/outage.go)",
-			Seed: 1, Mix: "frozen, started elsewhere",
-			Edits: []Edit{{"worker/outage.go", "return now.Boot < w.pendingUntil", "return false"}},
-		},
-		{
-			Name: "unreported ceiling", Guard: "worker.W6: a daemon that replaces another waits for what only the other's file has (worker/start.go)",
-			Seed: 1, Mix: "cut off, frozen, started elsewhere",
-			Edits: []Edit{{"worker/start.go", "func (w *Worker) localCeilingLead() time.Duration { return w.cfg.CeilingLead + w.Threshold() }", "func (w *Worker) localCeilingLead() time.Duration { return min(0, w.Threshold()) }"}},
-		},
-		{
 			Name: "lock", Guard: "the lock of the data directory (cache/lock.go)",
 			Seed: 1, Mix: "started twice",
 			Edits: []Edit{{"cache/lock.go", "	if !got {", "	if !got && lock == nil {"}},

@@ -28,8 +28,9 @@ const (
 	DirectoryLost   Kind = "data directory lost"
 	DirectoryCopied Kind = "data directory copied, same name"
 	DirectoryCloned Kind = "data directory copied, other name"
-	Takeover        Kind = "frozen, started elsewhere"
-	CutTakeover     Kind = "cut off, frozen, started elsewhere"
+	Elsewhere       Kind = "same name started elsewhere"
+	FrozenElsewhere Kind = "frozen, started elsewhere"
+	CutElsewhere    Kind = "cut off from ZooKeeper and peers, started elsewhere"
 	DoubleStart     Kind = "started twice"
 	DiskFull        Kind = "disk full"
 	Release         Kind = "worker released"
@@ -118,9 +119,10 @@ func traits() []trait {
 		{ClockDrift, 2, oneDaemon, false, 3 * s, 6 * s, []string{clocks}},
 		{DirectoryLost, 2, oneDaemon, true, 0, 1 * s, []string{process, disk}},
 		{DirectoryCopied, 2, oneDaemon, true, 3 * s, 8 * s, []string{process, disk}},
-		{DirectoryCloned, 1, oneDaemon, true, 16 * s, 17 * s, []string{process, disk}},
-		{Takeover, 3, oneDaemon, true, 1 * s, 3 * s, []string{process, clocks, disk}},
-		{CutTakeover, 2, oneDaemon, true, 0, 500 * ms, []string{process, clocks, disk, netZK}},
+		{DirectoryCloned, 1, oneDaemon, true, 3 * s, 8 * s, []string{process, disk}},
+		{Elsewhere, 1, oneDaemon, true, 1 * s, 3 * s, []string{process, clocks, disk}},
+		{FrozenElsewhere, 2, oneDaemon, true, 1 * s, 3 * s, []string{process, clocks, disk}},
+		{CutElsewhere, 2, oneDaemon, true, 1 * s, 3 * s, []string{process, clocks, disk, netZK, netPeers}},
 		{DoubleStart, 2, oneDaemon, false, 6 * s, 8 * s, []string{process, disk, netZK, spare}},
 		// One memory is enough, so the other is left alone.
 		{DiskFull, 2, oneDaemon, false, 3 * s, 8 * s, []string{process, disk, netZK, ensemble}},

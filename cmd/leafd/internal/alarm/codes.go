@@ -10,8 +10,11 @@ const (
 	ClockJumped         Code = "clock_jumped"
 	ClockRefused        Code = "clock_refused"
 	ReportFailing       Code = "report_failing"
-	RecordFailing       Code = "record_failing"
 	WorkerFenced        Code = "worker_fenced"
+	LeaseOver           Code = "lease_over"
+	WorkerIDLost        Code = "worker_id_lost"
+	RecordSetAside      Code = "record_set_aside"
+	NameShared          Code = "node_name_shared"
 	IssuingStalled      Code = "issuing_stalled"
 	IdentityHeld        Code = "identity_held"
 	WorkersExhausted    Code = "workers_exhausted"
@@ -57,18 +60,33 @@ func Codes() []Info {
 		},
 		{
 			ReportFailing,
-			"The ceiling can be recorded neither in the data directory nor in ZooKeeper. IDs end when the clock reaches it, seconds from now.",
-			"Free or fix the disk of --data-dir; bring ZooKeeper back.",
-		},
-		{
-			RecordFailing,
-			"The data directory takes no record; ZooKeeper does, and IDs are still issued. Without ZooKeeper they end within seconds, and a start has an old record.",
-			"Free or fix the disk of --data-dir while ZooKeeper is up.",
+			"The ceiling can't be recorded in the data directory. IDs end when the clock reaches it, seconds from now.",
+			"Free or fix the disk of --data-dir; issuing resumes by itself.",
 		},
 		{
 			WorkerFenced,
 			"Another process has this daemon's data directory or its entry in ZooKeeper, or the entry is gone. Nothing is issued any more.",
-			"Find the other process by the line's error, and make sure that each name has one daemon. Then restart this one.",
+			"Find the other process by the line's error: two daemons may run on copies of one data directory. Then restart this one; it gets another worker ID where its own is lost.",
+		},
+		{
+			LeaseOver,
+			"ZooKeeper has taken no report for the whole lease (--lease): beyond its limit the worker ID may be another's. No snowflake ID is issued.",
+			"Bring ZooKeeper back; issuing resumes by itself.",
+		},
+		{
+			WorkerIDLost,
+			"The worker ID that this data directory had is another's by now, or its entry was removed from ZooKeeper. The daemon got another one and goes on.",
+			"Nothing, where the daemon was down for longer than its lease or somebody released its worker ID. Else find out who removed the entry.",
+		},
+		{
+			RecordSetAside,
+			"The local record is damaged or lost, or of another data directory, of which this one is a copy. It was set aside as the file that the error names, and the daemon got a worker ID of its own.",
+			"Find out why. The old worker ID comes back once its limit has passed (leafd worker list). Copy no data directories.",
+		},
+		{
+			NameShared,
+			"Another data directory's daemon is live under this node's name. Both issue, each with a worker ID of its own.",
+			"Give each daemon a --node of its own.",
 		},
 		{
 			IssuingStalled,
@@ -77,18 +95,18 @@ func Codes() []Info {
 		},
 		{
 			IdentityHeld,
-			"The start was refused (exit 4): another live process is this node.",
-			"Stop the other one, or give this one a --node and a --data-dir of its own.",
+			"The start was refused (exit 4): another live process has this data directory's worker ID, from a copy of the directory.",
+			"Stop one of the two, and give it an empty --data-dir.",
 		},
 		{
 			WorkersExhausted,
-			"The start was refused (exit 5): every worker ID of the layout has an entry.",
-			"Release entries of hosts that are gone: leafd worker list, leafd worker release.",
+			"The start was refused (exit 5): every worker ID of the layout is taken. The line's error says when the next one comes back.",
+			"leafd worker list shows who has them, and until when. leafd worker release --force frees that of a host that is gone for good.",
 		},
 		{
 			RegistryUnreachable,
 			"ZooKeeper takes no report. A running daemon goes on issuing by its local record; one that starts uses its local record, or refuses without one.",
-			"Bring ZooKeeper back within the time of --reclaim-after, if that is set. Postpone new daemons and changes of worker IDs until then.",
+			"Bring ZooKeeper back before the lease is over (--lease). Postpone new daemons and changes of worker IDs until then.",
 		},
 		{
 			RegistryDataLost,

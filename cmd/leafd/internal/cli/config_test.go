@@ -18,7 +18,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, settings.Config{
 		Node: "127.0.0.1:8080", DataDir: "leafd-data", Modes: []string{"snowflake", "segment"},
 		Listen:    settings.Listen{Address: "127.0.0.1:8080", Advertise: "127.0.0.1:8080", SocketMode: 0o660, ClientAuth: settings.ClientAuthAll},
-		ZooKeeper: settings.ZooKeeper{Root: "/leaf", SessionTimeout: 6 * time.Second},
+		ZooKeeper: settings.ZooKeeper{Root: "/leaf", SessionTimeout: 6 * time.Second, Lease: 168 * time.Hour},
 		Snowflake: settings.Snowflake{On: true, Layout: snowflake.DefaultLayout(), SequenceJitter: 100},
 		Segment:   settings.Segment{On: true, Wait: 500 * time.Millisecond, Refresh: time.Minute},
 		Clock: settings.Clock{
@@ -76,6 +76,11 @@ func TestPrecedence(t *testing.T) {
 			printedFlag: "snowflake", printedByFile: "segment,snowflake",
 		},
 		{
+			name: "truth", setting: "release-on-stop", flag: "true", env: "false", file: "true",
+			fromFlag: true, fromEnv: false, inFile: true, byDefault: false,
+			read: func(c settings.Config) any { return c.ZooKeeper.ReleaseOnStop }, printedFlag: "true", printedByFile: "true",
+		},
+		{
 			name: "choice", setting: "log-level", flag: "warn", env: "error", file: "debug",
 			fromFlag: "warn", fromEnv: "error", inFile: "debug", byDefault: "info",
 			read: func(c settings.Config) any { return c.Log.Level }, printedFlag: "warn", printedByFile: "debug",
@@ -84,7 +89,7 @@ func TestPrecedence(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			file := []string{"--config", clitest.WriteFile(t, "leafd.yaml", tc.setting+": "+tc.file+"\n")}
-			flag := append([]string{"--" + tc.setting, tc.flag}, file...)
+			flag := append([]string{"--" + tc.setting + "=" + tc.flag}, file...)
 			env := map[string]string{settings.EnvName(tc.setting): tc.env}
 			for _, step := range []struct {
 				args   []string
@@ -147,6 +152,8 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		says []string
 	}{
 		{name: "unknown key", file: "max_batch: 5", says: []string{`unknown key "max_batch" (did you mean max-batch?)`, "leafd.yaml"}},
+		{name: "a key that is gone", file: "reclaim-after: 168h", says: []string{`unknown key "reclaim-after" (lease has taken its place; docs/UPGRADING.md)`}},
+		{name: "text for truth", file: `release-on-stop: "true"`, says: []string{`release-on-stop is "true": want true or false`}},
 		{name: "unknown key, unlike any", file: "zookeeper-root: 5", says: []string{`unknown key "zookeeper-root"`}},
 		{name: "the file names a file", file: "config: x", says: []string{`unknown key "config"`}},
 		{name: "key with a level", file: "listen:\n  host: a", says: []string{"leafd.yaml: listen is map[host:a]: want text"}},

@@ -104,10 +104,9 @@ func otherValue(t *testing.T, s settings.Setting) (string, bool) {
 	case settings.KindDuration:
 		def, err := time.ParseDuration(s.Def)
 		require.NoError(t, err)
-		if s.Name == "reclaim-after" {
-			return "1h", true
-		}
 		return (def + 100*time.Millisecond).String(), true
+	case settings.KindBool:
+		return "true", s.Def == "false"
 	case settings.KindList:
 		return s.Words[0], true
 	default:

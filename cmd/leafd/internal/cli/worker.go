@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -27,15 +28,17 @@ func (a *app) workerCmd() *cobra.Command {
 		Long: `Show and release the worker IDs of a cluster, straight in ZooKeeper: --zk and --zk-root
 name it. No daemon need be running, and none is disturbed.
 
-An entry is what ZooKeeper keeps of one worker ID: the node that has it, the clock that
-node last reported, and its ceiling, the time below which it may have issued IDs. The
-states of an entry:
+An entry is what ZooKeeper keeps of one worker ID: the instance (data directory) that has
+it, the name of its node, the clock last reported, its ceiling, the time below which it may
+have issued IDs, and its limit, the time beyond which it issues none unless it reports
+again. The states of an entry:
 
   live      its daemon runs, issues IDs, and is among the peers
   active    its daemon doesn't issue just now, and reported within 24 hours; a Java Leaf's
             entry is active while it runs, for it is never live
   stale     as active, but not reported for 24 hours
-  released  free: the next new node takes it over
+  expired   not live, and its limit has passed: a new daemon may take it
+  released  given back: a new daemon may take it once its limit has passed
   claiming  a first start is under way, or was cut short; nobody issues under it yet
   damaged   what stands there can't be read; nobody is given this worker ID`,
 	}, a.workerListCmd(), a.workerShowCmd(), a.workerReleaseCmd(), a.workerSelfCmd())
@@ -94,32 +97,40 @@ func (a *app) onCluster(cmd *cobra.Command, timeout time.Duration, output string
 // WorkerJSON is an entry for programs. Times are in milliseconds since 1970 as
 // in GET /api/worker.
 type WorkerJSON struct {
-	WorkerID       int64        `json:"worker_id"`
-	Node           string       `json:"node"`
-	Address        string       `json:"address"`
-	State          string       `json:"state"`
-	Live           bool         `json:"live"`
-	Timestamp      clock.Millis `json:"timestamp"`             // the clock last reported
-	LastReport     string       `json:"last_report,omitempty"` // the same in RFC 3339, UTC
-	AgeMS          *int64       `json:"age_ms,omitempty"`      // since then
-	Ceiling        clock.Millis `json:"ceiling"`               // IDs may have been issued below it
-	Owner          string       `json:"owner,omitempty"`
-	ReclaimAfterMS int64        `json:"reclaim_after_ms,omitempty"`
-	SkewMS         *float64     `json:"skew_ms,omitempty"`    // its clock, ahead of ours
-	RTTMS          *float64     `json:"rtt_ms,omitempty"`     // round trip of asking
-	SkewError      string       `json:"skew_error,omitempty"` // why there is no skew
+	WorkerID   int64         `json:"worker_id"`
+	Node       string        `json:"node"`
+	Address    string        `json:"address"`
+	State      string        `json:"state"`
+	Live       bool          `json:"live"`
+	Timestamp  clock.Millis  `json:"timestamp"`             // the clock last reported
+	LastReport string        `json:"last_report,omitempty"` // the same in RFC 3339, UTC
+	AgeMS      *int64        `json:"age_ms,omitempty"`      // since then
+	Ceiling    clock.Millis  `json:"ceiling"`               // IDs may have been issued below it
+	Floor      clock.Millis  `json:"floor,omitempty"`       // IDs are issued from it on
+	Limit      clock.Millis  `json:"limit,omitempty"`       // none is issued from it on
+	FreeFrom   *clock.Millis `json:"free_from,omitempty"`   // a new daemon may take the worker ID
+	Instance   string        `json:"instance,omitempty"`
+	Owner      string        `json:"owner,omitempty"`
+	SkewMS     *float64      `json:"skew_ms,omitempty"`    // its clock, ahead of ours
+	RTTMS      *float64      `json:"rtt_ms,omitempty"`     // round trip of asking
+	SkewError  string        `json:"skew_error,omitempty"` // why there is no skew
 }
 
 // workerFields documents WorkerJSON in the help.
 const workerFields = `worker_id, node, address, state, live, timestamp (the clock last reported, milliseconds since
-1970), last_report (the same as text, UTC), age_ms (since then), ceiling (milliseconds since
-1970), owner (UUID of the process; none for the Java Leaf's), reclaim_after_ms, and of a live
+1970), last_report (the same as text, UTC), age_ms (since then), ceiling, floor and limit
+(milliseconds since 1970; no limit: it never ends by itself), free_from (when a new daemon
+may take the worker ID; none while it is live, or without a limit), instance (UUID of the
+data directory), owner (UUID of the process; a Java Leaf's entry has neither), and of a live
 daemon skew_ms (its clock, ahead of this machine's) with rtt_ms, or skew_error`
 
 func workerJSON(v inspect.View) WorkerJSON {
 	j := WorkerJSON{
 		WorkerID: v.WorkerID, Node: v.Node, Address: v.Address, State: v.Shown, Live: v.Live,
-		Timestamp: v.Timestamp, Ceiling: v.Ceiling, Owner: v.Owner, ReclaimAfterMS: v.ReclaimAfter.Milliseconds(),
+		Timestamp: v.Timestamp, Ceiling: v.Ceiling, Floor: v.Floor, Limit: v.Limit, Instance: v.Instance, Owner: v.Owner,
+	}
+	if from, byItself := v.FreeFrom(); byItself {
+		j.FreeFrom = &from
 	}
 	if v.Timestamp > 0 {
 		age := v.Age.Milliseconds()
@@ -134,6 +145,29 @@ func workerJSON(v inspect.View) WorkerJSON {
 		j.SkewMS, j.RTTMS = &skew, &rtt
 	}
 	return j
+}
+
+// shortInstance is how much of an instance's UUID tables have.
+const shortInstance = 8
+
+// instanceCell is the cell of the table.
+func instanceCell(v inspect.View) string {
+	return cmp.Or(v.Instance[:min(len(v.Instance), shortInstance)], "-")
+}
+
+// freeCell is the cell of the table: when a new daemon may take the worker ID.
+func freeCell(v inspect.View, now clock.Millis) string {
+	from, byItself := v.FreeFrom()
+	switch {
+	case v.Live, v.Shown == inspect.Damaged:
+		return "-"
+	case !byItself:
+		return "never by itself"
+	case from <= now:
+		return "free"
+	default:
+		return formatRelative(from, now)
+	}
 }
 
 // skewCell is the cell of the table.

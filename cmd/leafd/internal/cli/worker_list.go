@@ -24,15 +24,16 @@ func (a *app) workerListCmd() *cobra.Command {
 		Use:   "list",
 		Short: "List the worker IDs, who has them, and when they last reported",
 		Long: `List the worker IDs in order: who has each, its state (leafd worker --help has them all),
-when it last reported, its ceiling, and how far the clock of each live daemon is ahead of
-this machine's. Times are UTC.
+the beginning of its instance, when it last reported, its ceiling and its limit, when a new
+daemon may take it, and how far the clock of each live daemon is ahead of this machine's.
+Times are UTC.
 
-How many are left counts the released ones and those without an entry.
+How many are left counts those that a new daemon may take now, and those without an entry.
 
 -o json prints {"workers":[...],"summary":{...}}. The fields of a worker are
 ` + workerFields + `.
-Those of the summary: entries, live, active, stale, released, claiming, damaged, capacity,
-left; they count all entries, whatever --state shows.`,
+Those of the summary: entries, live, active, stale, expired, released, claiming, damaged,
+capacity, left; they count all entries, whatever --state shows.`,
 		Example: "  leafd worker list --zk 10.0.0.1:2181\n  leafd worker list --state stale,released -o json",
 		Args:    cobra.NoArgs,
 	}
@@ -119,10 +120,11 @@ func printWorkers(w io.Writer, l inspect.List, states []string, cfg settings.Con
 	}
 	views := l.Only(states)
 	if len(views) > 0 {
-		table := [][]string{{"ID", "NODE", "ADDRESS", "STATE", "LAST REPORT", "AGE", "CEILING", "SKEW"}}
+		table := [][]string{{"ID", "NODE", "ADDRESS", "STATE", "INSTANCE", "LAST REPORT", "AGE", "CEILING", "LIMIT", "FREE", "SKEW"}}
 		for _, v := range views {
 			table = append(table, []string{
-				Decimal(v.WorkerID), v.Node, v.Address, v.Shown, formatTime(v.Timestamp), formatRelative(v.Timestamp, l.Now), formatTime(v.Ceiling), skewCell(v),
+				Decimal(v.WorkerID), v.Node, v.Address, v.Shown, instanceCell(v), formatTime(v.Timestamp), formatRelative(v.Timestamp, l.Now),
+				formatTime(v.Ceiling), formatTime(v.Limit), freeCell(v, l.Now), skewCell(v),
 			})
 		}
 		if err := printTable(w, table); err != nil {

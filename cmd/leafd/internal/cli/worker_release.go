@@ -15,8 +15,8 @@ import (
 )
 
 // forceRisk is what --force can cost.
-const forceRisk = "If its daemon still runs but is cut off from ZooKeeper, it goes on issuing IDs while the node that takes " +
-	"the worker ID over issues the same ones. Force only what is known to be dead"
+const forceRisk = "It is your word that the daemon is dead, that its data directory never starts again, and that its clock was right. " +
+	"If it still runs but is cut off from ZooKeeper, it and the daemon that takes the worker ID issue the same IDs"
 
 func (a *app) workerReleaseCmd() *cobra.Command {
 	var output string
@@ -26,10 +26,12 @@ func (a *app) workerReleaseCmd() *cobra.Command {
 		Use:   "release ID|NODE",
 		Short: "Give the worker ID of a decommissioned node to the next new one",
 		Long: `Mark the entry of a worker ID as released, named by the worker ID or by its node: the next new
-node takes the worker ID over, and issues IDs only above the ceiling that stands there.
+daemon takes the worker ID, and issues IDs only from the limit that stands there on.
 
-It is refused while the daemon is live, and until 24 hours after its last report. --force
-does it all the same. ` + forceRisk + `.
+It is refused while the daemon is live, and before the limit of the entry has passed on
+ZooKeeper's clock; without a limit, until 24 hours after the last report. --force does it all
+the same, and sets the limit to ZooKeeper's time and 16 s, or to the entry's ceiling if that
+is later. ` + forceRisk + `.
 A daemon that runs and reaches ZooKeeper is fenced at its next report.
 
 Releasing what is released changes nothing, and is no error. -o json prints the entry as
@@ -40,7 +42,7 @@ and changed: whether it was released just now.`,
 		Args:    cobra.ExactArgs(1),
 	}
 	registryFlags(cmd, &timeout)
-	cmd.Flags().BoolVar(&force, "force", false, "release it even if it is live or reported lately; --help says what that risks")
+	cmd.Flags().BoolVar(&force, "force", false, "release it even if it is live, or its limit has not passed; --help says what that risks")
 	outputFlag(cmd, &output, outputText, outputJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.onCluster(cmd, timeout, output, func(ctx context.Context, dir worker.Directory, _ settings.Config) error {
@@ -115,7 +117,9 @@ func inUse(ctx context.Context, dir worker.Directory, e worker.Entry, cause erro
 	force := "; --force does it now. " + forceRisk
 	switch from := inspect.ReleasableFrom(e); {
 	case e.Live:
-		return inspect.Reword(cause, fmt.Sprintf("%s: it is live at %s. Stop that daemon; 24 hours after its last report the entry may be released%s", who, e.Address, force))
+		return inspect.Reword(cause, fmt.Sprintf("%s: it is live at %s. Stop that daemon; once the limit of the entry has passed, a new daemon takes the worker ID%s", who, e.Address, force))
+	case e.Limit > 0 && from > now:
+		return inspect.Reword(cause, fmt.Sprintf("%s: its data directory has it up to %s (%s), whether its daemon runs or not; then a new daemon may take it without a release%s", who, from, formatRelative(from, now), force))
 	case from > now:
 		return inspect.Reword(cause, fmt.Sprintf("%s: it reported %s, at %s. It may be released from %s on%s", who, formatRelative(e.Timestamp, now), e.Timestamp, from, force))
 	default:
@@ -126,8 +130,8 @@ func inUse(ctx context.Context, dir worker.Directory, e worker.Entry, cause erro
 func (r released) sentence() string {
 	e := r.after.Entry
 	if !r.changed {
-		return fmt.Sprintf("Worker %d is released already: the next new node takes it over.", e.WorkerID)
+		return fmt.Sprintf("Worker %d is released already: a new daemon takes it from %s on.", e.WorkerID, e.Bound())
 	}
-	return fmt.Sprintf("Released worker %d of node %q, last reported %s, ceiling %s. The next new node takes it over and issues IDs only above that ceiling.",
-		e.WorkerID, e.Node, e.Timestamp, e.Ceiling)
+	return fmt.Sprintf("Released worker %d of node %q, last reported %s. A new daemon takes it, and issues IDs under it, only from %s on.",
+		e.WorkerID, e.Node, e.Timestamp, e.Bound())
 }

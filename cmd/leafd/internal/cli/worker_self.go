@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,12 +24,14 @@ func (a *app) workerSelfCmd() *cobra.Command {
 		Use:   "self",
 		Short: "Show who the daemon of this machine is, by its data directory and by ZooKeeper",
 		Long: `Show the local record in --data-dir: the node and worker ID of the daemon that runs, or
-last ran, on that directory, its clock and its ceiling. The daemon may run meanwhile; it is
-neither asked nor disturbed. With --zk also what ZooKeeper has of that node, and whether
-the two agree. Times are UTC.
+last ran, on that directory, its clock, its ceiling, and the piece of time, from floor to
+limit, in which it may issue IDs. The daemon may run meanwhile; it is neither asked nor
+disturbed. With --zk also what ZooKeeper has of that instance, and whether the two agree.
+Times are UTC.
 
 -o json prints one object: data_dir; record, with cluster, node, worker_id, layout, epoch,
-timestamp, last_report, age_ms, ceiling, registered, owner, peers; and with --zk registry,
+timestamp, last_report, age_ms, ceiling, floor, limit, registered, instance, owner, acked,
+current, confirmed, released, peers; and with --zk registry,
 the entry as leafd worker show prints it, none where there is no entry, and verdict: agrees,
 no_entry, other_worker, other_owner, released or not_known (ZooKeeper gave no answer; exit 1).`,
 		Example: "  leafd worker self --data-dir /var/lib/leafd\n  leafd worker self --data-dir /var/lib/leafd --zk 10.0.0.1:2181",
@@ -106,16 +107,20 @@ func (s *selfView) look(ctx context.Context, dir worker.Directory, prober worker
 	var mine *worker.Entry
 	holder := "nobody has it there"
 	for i, e := range entries {
-		if e.Node == s.record.Node && (mine == nil || e.WorkerID == s.record.WorkerID) {
+		ours := s.mayHold(e)
+		if ours && (mine == nil || e.WorkerID == s.record.WorkerID) {
 			mine = &entries[i]
 		}
-		if e.WorkerID == s.record.WorkerID && e.Node != s.record.Node {
+		if e.WorkerID == s.record.WorkerID && !ours {
 			holder = fmt.Sprintf("node %q has it there", e.Node)
+			if e.Instance != "" {
+				holder += ", instance " + e.Instance
+			}
 		}
 	}
 	if mine == nil {
 		s.verdict = VerdictNoEntry
-		s.words = fmt.Sprintf("no entry of this node: worker ID %d was never taken from it, was removed, or is another's: %s", s.record.WorkerID, holder)
+		s.words = fmt.Sprintf("no entry of this data directory: worker ID %d was never taken by it, was removed, or is another's: %s", s.record.WorkerID, holder)
 		return nil
 	}
 	s.entry = &inspect.ViewEntries(ctx, []worker.Entry{*mine}, prober, s.now)[0]
@@ -123,15 +128,24 @@ func (s *selfView) look(ctx context.Context, dir worker.Directory, prober worker
 	return nil
 }
 
-// judge compares the record with the entry of its node.
+// mayHold tells whether e is of the record's instance; of before there were pieces, of its
+// node.
+func (s *selfView) mayHold(e worker.Entry) bool {
+	if e.Instance == "" {
+		return e.Node == s.record.Node
+	}
+	return e.Instance == s.record.Instance
+}
+
+// judge compares the record with the entry of its instance.
 func (s *selfView) judge(e worker.Entry, holder string) (verdict, words string) {
 	switch {
 	case e.WorkerID != s.record.WorkerID:
-		return VerdictOtherWorker, fmt.Sprintf("this node has worker ID %d there, not %d: %s", e.WorkerID, s.record.WorkerID, holder)
+		return VerdictOtherWorker, fmt.Sprintf("this data directory has worker ID %d there, not %d: %s", e.WorkerID, s.record.WorkerID, holder)
 	case e.State == worker.StateReleased:
-		return VerdictReleased, "released: the next new node takes it over"
-	case e.Owner != s.record.Owner && !slices.Contains(s.record.PriorOwners, e.Owner):
-		return VerdictOtherOwner, "written by another process: one with another data directory, or with a copy of this one"
+		return VerdictReleased, fmt.Sprintf("released: a new daemon takes it from %s on", e.Bound())
+	case e.Owner != "" && !s.record.Wrote(e.Owner):
+		return VerdictOtherOwner, "written by a process that this data directory doesn't know: there is a copy of the directory, or this one is a copy"
 	default:
 		return VerdictAgrees, "agrees with the local record"
 	}
@@ -155,8 +169,15 @@ type jsonRecord struct {
 	LastReport string       `json:"last_report"`
 	AgeMS      int64        `json:"age_ms"`
 	Ceiling    clock.Millis `json:"ceiling"`
+	Floor      clock.Millis `json:"floor,omitempty"`
+	Limit      clock.Millis `json:"limit,omitempty"`
 	Registered clock.Millis `json:"registered,omitempty"`
+	Instance   string       `json:"instance,omitempty"`
 	Owner      string       `json:"owner"`
+	Acked      string       `json:"acked,omitempty"`
+	Current    string       `json:"current,omitempty"`
+	Confirmed  bool         `json:"confirmed"`
+	Released   bool         `json:"released"`
 	Peers      []string     `json:"peers,omitempty"`
 }
 
@@ -165,13 +186,32 @@ func (s *selfView) json() SelfJSON {
 	j := SelfJSON{DataDir: s.dir, Verdict: s.verdict, Record: jsonRecord{
 		Cluster: r.Cluster, Node: r.Node, WorkerID: r.WorkerID, Layout: r.Layout, Epoch: r.Epoch,
 		Timestamp: r.Timestamp, LastReport: r.Timestamp.String(), AgeMS: s.now.Sub(r.Timestamp).Milliseconds(),
-		Ceiling: r.Ceiling, Registered: r.Registered, Owner: r.Owner, Peers: r.Peers,
+		Ceiling: r.Ceiling, Floor: r.Floor, Limit: r.Limit, Registered: r.Registered, Instance: r.Instance, Owner: r.Owner,
+		Acked: r.Acked, Current: r.Current, Confirmed: r.Confirmed, Released: r.Released, Peers: r.Peers,
 	}}
 	if s.entry != nil {
 		detail := detailJSON(*s.entry)
 		j.Registry = &detail
 	}
 	return j
+}
+
+// piece says in which times the record's instance may issue IDs.
+func piece(r worker.Record, now clock.Millis) string {
+	switch {
+	case r.WorkerID == worker.NoWorkerID:
+		return "none: no worker ID was got yet"
+	case r.Released:
+		return "none: given back at the last stop"
+	case !r.Confirmed:
+		return "none: ZooKeeper has not confirmed it"
+	case r.Limit == 0:
+		return "without an end"
+	case r.Floor == 0:
+		return "up to " + exactly(r.Limit, now)
+	default:
+		return fmt.Sprintf("from %s up to %s", r.Floor, exactly(r.Limit, now))
+	}
 }
 
 func (s *selfView) print(w io.Writer) error {
@@ -190,6 +230,9 @@ func (s *selfView) print(w io.Writer) error {
 		{"last record", exactly(r.Timestamp, s.now)},
 		{"ceiling", exactly(r.Ceiling, s.now)},
 		{"owner", r.Owner},
+	}
+	if r.Instance != "" {
+		rows = append(rows, []string{"instance", r.Instance}, []string{"piece", piece(r, s.now)})
 	}
 	if r.Registered > 0 {
 		rows = append(rows, []string{"last report to ZooKeeper", exactly(r.Registered, s.now)})

@@ -92,9 +92,12 @@ func workerRows(v inspect.View, now clock.Millis) [][]string {
 		{"state", v.Shown + ": " + meaning(v)},
 		{"last report", exactly(v.Timestamp, now)},
 		{"ceiling", exactly(v.Ceiling, now)},
-		{"owner", owner(v.Entry)},
-		{"reclaim after", reclaim(v.ReclaimAfter)},
+		{"floor", exactly(v.Floor, now)},
+		{"limit", exactly(v.Limit, now)},
+		{"free", freeWords(v, now)},
 		{"release", releaseWords(v, now)},
+		{"instance", cmp.Or(v.Instance, "-")},
+		{"owner", owner(v.Entry)},
 	}
 	switch {
 	case v.Sample == nil:
@@ -117,8 +120,10 @@ func meaning(v inspect.View) string {
 		return "its daemon doesn't issue just now"
 	case inspect.Stale:
 		return "not reported for 24 hours"
+	case inspect.Expired:
+		return "its limit has passed: a new daemon may take it"
 	case inspect.Released:
-		return "the next new node takes it over"
+		return "given back: a new daemon may take it once its limit has passed"
 	case inspect.Claiming:
 		return "a first start is under way, or was cut short"
 	default:
@@ -140,16 +145,28 @@ func releaseWords(v inspect.View, now clock.Millis) string {
 	}
 }
 
+// freeWords says when a new daemon may take the worker ID.
+func freeWords(v inspect.View, now clock.Millis) string {
+	from, byItself := v.FreeFrom()
+	switch {
+	case v.Live:
+		return "not while it is live"
+	case v.Shown == inspect.Damaged:
+		return "never: nobody knows what was issued under it"
+	case !byItself:
+		return "never by itself: it has no limit"
+	case from <= now:
+		return "since " + exactly(from, now)
+	case v.Shown == inspect.Released:
+		return "from " + exactly(from, now) + " on"
+	default:
+		return "from " + exactly(from, now) + " on, unless it reports before"
+	}
+}
+
 func owner(e worker.Entry) string {
 	if e.Owner == "" && e.State == worker.StateActive {
 		return "none: the Java Leaf wrote it"
 	}
 	return cmp.Or(e.Owner, "-")
-}
-
-func reclaim(after time.Duration) string {
-	if after == 0 {
-		return "never"
-	}
-	return settings.Short(after) + " without a report"
 }

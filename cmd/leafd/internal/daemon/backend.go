@@ -61,8 +61,8 @@ func snowflakeReady(ids checked, w *worker.Worker) error {
 func (d *daemon) workerInfo(ids checked, w *worker.Worker) server.WorkerInfo {
 	r := w.Record()
 	info := server.WorkerInfo{
-		ID: r.WorkerID, Node: r.Node, Owner: d.owner, Layout: r.Layout, Epoch: r.Epoch, State: workerState(ids, w),
-		Ceiling: r.Ceiling, Timestamp: r.Timestamp, Started: d.started.Time(), Version: d.deps.Version,
+		ID: r.WorkerID, Node: r.Node, Owner: d.owner, Instance: r.Instance, Layout: r.Layout, Epoch: r.Epoch, State: workerState(ids, w),
+		Ceiling: r.Ceiling, Timestamp: r.Timestamp, Floor: r.Floor, Limit: r.Limit, Started: d.started.Time(), Version: d.deps.Version,
 	}
 	if d.registry != nil {
 		info.Address = d.cfg.Listen.Advertise

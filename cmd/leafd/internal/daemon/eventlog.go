@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"strconv"
 
 	"github.com/rs/zerolog"
@@ -26,10 +27,14 @@ func (l *eventLog) worker(e worker.Event) {
 	case worker.EventFirstStart:
 		l.log.Info().Msg("no record of an earlier run: first start")
 	case worker.EventWaiting:
-		l.log.Warn().Stringer("ceiling", e.Until).Dur("wait_ms", e.Wait).Msg("the last stop was unclean: waiting until its ceiling has passed")
+		l.log.Warn().Stringer("ceiling", e.Until).Dur("wait_ms", e.Wait).Msg("the last stop was unclean, or the worker ID was another's: waiting until its ceiling has passed")
 	case worker.EventRecordStale:
 		l.log.Warn().Stringer("ceiling", e.Until).Msg("one of the two slots of worker.json is damaged: the start waits for a ceiling that the lost one may have had")
 	case worker.EventReportFailing:
+		if errors.Is(e.Err, worker.ErrLeaseOver) {
+			l.alarms.Raise(alarm.LeaseOver, "the lease is over: issuing has ended until ZooKeeper takes a report", alarm.Err(e.Err))
+			return
+		}
 		l.alarms.Raise(alarm.ReportFailing, "the ceiling can't be recorded: issuing ends when the clock reaches it", alarm.Err(e.Err))
 	case worker.EventReportRecovered:
 		l.log.Info().Msg("the ceiling is recorded again")
@@ -54,11 +59,11 @@ func (l *eventLog) worker(e worker.Event) {
 func (l *eventLog) registry(e worker.Event) {
 	switch e.Kind { //nolint:exhaustive // worker has the others
 	case worker.EventRecordLost:
-		l.log.Warn().Err(e.Err).Msg("the local record is lost: ZooKeeper's entry replaces it")
+		l.alarms.Raise(alarm.RecordSetAside, "the local record was set aside: this data directory gets another worker ID", alarm.Err(e.Err))
 	case worker.EventRenamed:
-		l.log.Warn().Str("was", e.Text).Msg("the node has another name than the local record: it gets a worker ID of its own")
+		l.log.Warn().Str("was", e.Text).Msg("the node has another name than in the local record")
 	case worker.EventRemoved:
-		l.log.Warn().Str("was", e.Text).Msg("our entry is gone from ZooKeeper: a worker ID is claimed again")
+		l.alarms.Raise(alarm.WorkerIDLost, "our worker ID is another's, or its entry is gone: this data directory gets another one", alarm.F("was", e.Text))
 	case worker.EventNoCluster:
 		l.log.Warn().Err(e.Err).Msg("there is no cluster to join: waiting for it")
 	case worker.EventOffline:
@@ -69,10 +74,6 @@ func (l *eventLog) registry(e worker.Event) {
 		l.alarms.Raise(alarm.RegistryUnreachable, "ZooKeeper takes no report: issuing goes on by the local record", alarm.Err(e.Err))
 	case worker.EventRegistryBack:
 		l.log.Info().Msg("ZooKeeper takes reports again")
-	case worker.EventRecordFailing:
-		l.alarms.Raise(alarm.RecordFailing, "the data directory takes no record: issuing goes on while ZooKeeper does", alarm.Err(e.Err))
-	case worker.EventRecordBack:
-		l.log.Info().Msg("the data directory takes records again")
 	case worker.EventPeersSilent:
 		l.alarms.Raise(alarm.PeersSilent, "no peer tells its clock: ours goes unchecked", alarm.Err(e.Err))
 	case worker.EventPeersDisagree:
@@ -100,6 +101,8 @@ func (l *eventLog) zookeeper(e zksession.Event) {
 		l.alarms.Raise(alarm.RegistryDataLost, "ZooKeeper has lost its data: our worker ID was put back", alarm.Err(e.Err))
 	case zkreg.EventRestored:
 		l.alarms.Raise(alarm.RegistryRestored, "ZooKeeper was set back to an earlier state: our entry was written again", alarm.Err(e.Err))
+	case zkreg.EventNameShared:
+		l.alarms.Raise(alarm.NameShared, "another daemon has this node's name: both go on, each with a worker ID of its own", alarm.Err(e.Err))
 	case zksession.EventDisconnected:
 		if e.Err == nil { // we closed it
 			l.log.Debug().Str("server", e.Server).Msg("ZooKeeper: disconnected")

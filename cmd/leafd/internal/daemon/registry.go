@@ -16,7 +16,8 @@ func (d *daemon) startWorker(ctx context.Context) (*worker.Worker, error) {
 		Clock: d.clk, Cache: d.cache, Registry: worker.Standalone{WorkerID: d.cfg.Snowflake.WorkerID},
 		ReportInterval: d.cfg.Clock.ReportInterval, CeilingLead: d.cfg.Clock.CeilingLead,
 		MaxForwardStep: d.cfg.Clock.MaxForwardStep, MaxWait: d.cfg.Clock.StartupTimeout,
-		Threshold: d.cfg.Clock.Threshold, Estimator: d.cfg.Clock.Estimator, PeerInterval: d.deps.PeerInterval, ReclaimAfter: d.cfg.ZooKeeper.ReclaimAfter,
+		Threshold: d.cfg.Clock.Threshold, Estimator: d.cfg.Clock.Estimator, PeerInterval: d.deps.PeerInterval,
+		Lease: d.cfg.ZooKeeper.Lease, ReleaseOnStop: d.cfg.ZooKeeper.ReleaseOnStop,
 		Notify: d.events.worker,
 	}
 	if len(d.cfg.ZooKeeper.Servers) > 0 {

@@ -72,13 +72,17 @@ func (v *view) show(entries []worker.Entry) []server.WorkerInfo {
 			offsets[s.Address] = server.Milliseconds(s.Offset)
 		}
 	}
+	self := v.w.Record()
 	list := make([]server.WorkerInfo, 0, len(entries))
 	for _, e := range entries {
 		info := server.WorkerInfo{
-			ID: e.WorkerID, Node: e.Node, Owner: e.Owner, Address: e.Address, State: string(e.State), Live: e.Live,
-			Ceiling: e.Ceiling, Timestamp: e.Timestamp,
+			ID: e.WorkerID, Node: e.Node, Owner: e.Owner, Instance: e.Instance, Address: e.Address, State: string(e.State), Live: e.Live,
+			Ceiling: e.Ceiling, Timestamp: e.Timestamp, Floor: e.Floor, Limit: e.Limit,
 		}
-		if offset, known := offsets[e.Address]; known && e.Live && e.Node != v.d.cfg.Node {
+		if from, byItself := e.FreeFrom(); byItself {
+			info.FreeFrom = &from
+		}
+		if offset, known := offsets[e.Address]; known && e.Live && !self.Holds(e) {
 			info.Offset = &offset
 		}
 		list = append(list, info)

@@ -41,8 +41,8 @@ func (p *Patient) running() bool {
 func (p *Patient) record(ctx context.Context, r *report) {
 	record, err := inspect.LocalRecord(p.Cfg.DataDir)
 	switch {
-	case errors.Is(err, worker.ErrLost) && len(p.Cfg.ZooKeeper.Servers) > 0:
-		r.Warn("record", err.Error(), "a start takes it from ZooKeeper, where our entry is there")
+	case errors.Is(err, worker.ErrDamaged) && len(p.Cfg.ZooKeeper.Servers) > 0:
+		r.Warn("record", err.Error(), "a start sets it aside and gets another worker ID from ZooKeeper; put nothing old in its place")
 		return
 	case err != nil:
 		r.Fail("record", err, "see docs/operations/hosts.md on a damaged record")
@@ -63,8 +63,7 @@ func (p *Patient) record(ctx context.Context, r *report) {
 			return
 		}
 	} else if record.Node != p.Cfg.Node {
-		r.Warn("record", fmt.Sprintf("worker %d is recorded for node %q, and the settings make this node %q", record.WorkerID, record.Node, p.Cfg.Node), "set --node to keep the worker ID; a node of another name gets one of its own")
-		return
+		r.Warn("record", fmt.Sprintf("worker %d is recorded for node %q, and the settings make this node %q", record.WorkerID, record.Node, p.Cfg.Node), "nothing, where the name was changed on purpose: the worker ID stays")
 	}
 	p.judgeClock(r, *record)
 }

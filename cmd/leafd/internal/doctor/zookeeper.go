@@ -45,9 +45,6 @@ func (p *Patient) node(ctx context.Context, r *report) {
 	self := worker.Record{Node: p.Cfg.Node, WorkerID: worker.NoWorkerID, Layout: p.Cfg.Snowflake.Layout.String(), Epoch: p.Cfg.Snowflake.Layout.Epoch}
 	if record, err := inspect.LocalRecord(p.Cfg.DataDir); err == nil && record != nil {
 		self = *record
-		if record.Node != p.Cfg.Node {
-			self.Node, self.WorkerID = p.Cfg.Node, worker.NoWorkerID
-		}
 	}
 	bounded, cancel := context.WithTimeout(ctx, p.Timeout*3/4)
 	defer cancel()
@@ -74,22 +71,27 @@ func (p *Patient) node(ctx context.Context, r *report) {
 // judgeNode says what a start would make of found.
 func (p *Patient) judgeNode(r *report, self worker.Record, found worker.Lookup) {
 	const check = "zk-node"
+	for _, peer := range found.Peers {
+		if peer.Node == p.Cfg.Node {
+			r.Warn(check, fmt.Sprintf("another data directory's daemon is live as node %q, at %s", peer.Node, peer.Address), "give each daemon a --node of its own; both would issue, each with a worker ID of its own")
+		}
+	}
 	now := p.wall()
-	ours := found.LiveOwner != "" && (found.LiveOwner == self.Owner || slices.Contains(self.PriorOwners, found.LiveOwner))
+	ours := self.Wrote(found.LiveOwner)
 	switch {
-	case found.LiveOwner != "" && !ours:
-		r.Fail(check, fmt.Errorf("%w: a process that this data directory doesn't know is live as node %q, worker %d, at %s", worker.ErrHeld, p.Cfg.Node, found.WorkerID, cmp.Or(found.Address, "-")),
-			"stop that daemon, or give this one a --node of its own; if it has only just died, wait for --zk-session-timeout")
+	case found.LiveOwner != "" && !ours, found.Known && found.Owner != "" && !self.Wrote(found.Owner):
+		r.Fail(check, fmt.Errorf("%w: a process that this data directory doesn't know has been its worker %d, at %s: this directory, or that one, is a copy", worker.ErrCopied, found.WorkerID, cmp.Or(found.Address, "-")),
+			"start with an empty --data-dir; a start on this one sets its record aside")
 	case found.Known && found.Timestamp > now:
 		r.Fail(check, fmt.Errorf("%w: it is %s behind the %s that worker %d recorded in ZooKeeper", worker.ErrClockRefused, found.Timestamp.Sub(now), found.Timestamp, found.WorkerID),
 			"fix the clock (NTP), or wait until it has caught up")
 	case found.Removed:
-		r.Warn(check, fmt.Sprintf("the entry of worker %d, node %q, was removed from ZooKeeper", self.WorkerID, p.Cfg.Node), "nothing, if that was meant: a start claims a worker ID again")
+		r.Warn(check, fmt.Sprintf("worker %d of node %q is no longer this data directory's in ZooKeeper", self.WorkerID, p.Cfg.Node), "nothing, if that was meant: a start gets another worker ID")
 	case found.DataLost:
 		r.Warn(check, fmt.Sprintf("ZooKeeper has no cluster, or another one than the record's %s, or one that lost its entries: it lost its data, or --zk-root is another", self.Cluster),
 			"see that --zk-root is right; a start puts the worker ID back")
 	case !found.Known:
-		r.OK(check, "node %q is new to cluster %s", p.Cfg.Node, found.Cluster)
+		r.OK(check, "this data directory is new to cluster %s: a start gets a worker ID", found.Cluster)
 	case ours && p.running():
 		r.OK(check, "node %q is worker %d of cluster %s, and live", p.Cfg.Node, found.WorkerID, found.Cluster)
 	default:
@@ -100,13 +102,13 @@ func (p *Patient) judgeNode(r *report, self worker.Record, found worker.Lookup) 
 // fewLeft is how many worker IDs that are left are worth a warning.
 const fewLeft = 10
 
-// judgeLeft says how many worker IDs are left for a node that is known, or new.
+// judgeLeft says how many worker IDs are left for an instance that is known, or new.
 func (p *Patient) judgeLeft(r *report, s inspect.Summary, known bool) {
-	const check, free = "zk-ids", "leafd worker list --state stale shows who has not reported for long, leafd worker release frees an ID"
+	const check, free = "zk-ids", "leafd worker list shows who has the others, and when each comes back; leafd worker release --force frees that of a host that is gone for good"
 	switch {
 	case s.Left > 0 && s.Left > min(fewLeft, s.Capacity/10):
 		r.OK(check, "%s", s.Sentence())
-	case s.Left > 0, known, p.Cfg.ZooKeeper.ReclaimAfter > 0 && s.Stale > 0:
+	case s.Left > 0, known:
 		r.Warn(check, s.Sentence(), free)
 	default:
 		r.Fail(check, fmt.Errorf("%w for a new node: %s", worker.ErrExhausted, s.Sentence()), free)
@@ -151,9 +153,6 @@ func (p *Patient) peers(ctx context.Context, r *report) {
 		record = nil // its own check says why
 	}
 	c.Resumes = record != nil && record.Cluster != ""
-	if record == nil {
-		record = &worker.Record{Node: p.Cfg.Node}
-	}
 	if c.Peers, err = p.cluster(p.Timeout/2).PeersToProbe(ctx, nil, record); err != nil {
 		r.Fail(check, err, "")
 		return

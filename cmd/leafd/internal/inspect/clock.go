@@ -49,7 +49,7 @@ func (c Cluster) PeersToProbe(ctx context.Context, named []string, own *worker.R
 	err := c.WithDirectory(ctx, func(ctx context.Context, dir worker.Directory) error {
 		entries, err := dir.Entries(ctx)
 		for _, e := range entries {
-			if e.Live && e.Address != "" && (own == nil || e.Node != own.Node) {
+			if e.Live && e.Address != "" && (own == nil || !own.Holds(e)) {
 				peers = append(peers, CheckedPeer{Address: e.Address, node: e.Node, WorkerID: e.WorkerID})
 			}
 		}

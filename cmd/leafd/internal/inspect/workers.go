@@ -20,6 +20,7 @@ const (
 	Live     = "live"
 	Active   = "active"
 	Stale    = "stale"
+	Expired  = "expired"
 	Released = "released"
 	Claiming = "claiming"
 	Damaged  = "damaged"
@@ -27,7 +28,7 @@ const (
 
 // States are all states of an entry, as the commands show them.
 func States() []string {
-	return []string{Live, Active, Stale, Released, Claiming, Damaged}
+	return []string{Live, Active, Stale, Expired, Released, Claiming, Damaged}
 }
 
 // View is an entry as it is now.
@@ -54,6 +55,8 @@ func shownState(e worker.Entry, now clock.Millis) string {
 		return Damaged
 	case e.Live:
 		return Live
+	case e.Free(now):
+		return Expired
 	case now.Sub(e.Timestamp) >= worker.ReleaseAge:
 		return Stale
 	default:
@@ -105,6 +108,7 @@ type Summary struct {
 	Live     int   `json:"live"`
 	Active   int   `json:"active"`
 	Stale    int   `json:"stale"`
+	Expired  int   `json:"expired"`
 	Released int   `json:"released"`
 	Claiming int   `json:"claiming"`
 	Damaged  int   `json:"damaged"`
@@ -124,13 +128,13 @@ func ListWorkers(ctx context.Context, dir worker.Directory, prober worker.ClockP
 	s := &l.Summary
 	s.Entries, s.Capacity = len(entries), layout.MaxWorker()+1
 	count := map[string]*int{
-		Live: &s.Live, Active: &s.Active, Stale: &s.Stale,
+		Live: &s.Live, Active: &s.Active, Stale: &s.Stale, Expired: &s.Expired,
 		Released: &s.Released, Claiming: &s.Claiming, Damaged: &s.Damaged,
 	}
 	taken := map[int64]bool{}
 	for _, v := range l.Views {
 		*count[v.Shown]++
-		if v.Shown != Released && v.WorkerID < s.Capacity {
+		if !v.Free(now) && v.WorkerID < s.Capacity {
 			taken[v.WorkerID] = true
 		}
 	}
@@ -159,6 +163,7 @@ func (s Summary) Sentence() string {
 	}{
 		{s.Active, Active},
 		{s.Stale, Stale},
+		{s.Expired, Expired},
 		{s.Released, Released},
 		{s.Claiming, Claiming},
 		{s.Damaged, Damaged},
@@ -225,4 +230,9 @@ func workerIDs(entries []worker.Entry) string {
 }
 
 // ReleasableFrom is when an entry that isn't live may be released without force.
-func ReleasableFrom(e worker.Entry) clock.Millis { return e.Timestamp.Add(worker.ReleaseAge) }
+func ReleasableFrom(e worker.Entry) clock.Millis {
+	if e.Limit > 0 {
+		return e.Bound()
+	}
+	return e.Timestamp.Add(worker.ReleaseAge)
+}

@@ -1,12 +1,14 @@
 package inspect
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -65,6 +67,9 @@ func TestShownState(t *testing.T) {
 		{"active", worker.Entry{State: worker.StateActive, Timestamp: now.Add(-24*time.Hour + time.Millisecond)}, Active},
 		{"active, its clock ahead", worker.Entry{State: worker.StateActive, Timestamp: now.Add(time.Hour)}, Active},
 		{"stale", worker.Entry{State: worker.StateActive, Timestamp: now.Add(-24 * time.Hour)}, Stale},
+		{"expired", worker.Entry{State: worker.StateActive, Timestamp: now.Add(-time.Hour), Limit: now}, Expired},
+		{"stale, with its limit ahead", worker.Entry{State: worker.StateActive, Timestamp: now.Add(-25 * time.Hour), Limit: now + 1}, Stale},
+		{"live beyond its limit", worker.Entry{State: worker.StateActive, Live: true, Timestamp: 1, Limit: 2}, Live},
 		{"released while it lives", worker.Entry{State: worker.StateReleased, Live: true}, Released},
 		{"claiming", worker.Entry{State: worker.StateClaiming, Live: true}, Claiming},
 		{"damaged", worker.Entry{State: "damaged", Live: true}, Damaged},
@@ -77,6 +82,39 @@ func TestShownState(t *testing.T) {
 		})
 	}
 }
+
+// What is left for new daemons is what nobody has, was given back, or is past its limit.
+func TestLeft(t *testing.T) {
+	t.Parallel()
+	const now = clock.Millis(1_800_000_000_000)
+	layout, err := snowflake.ParseLayout("41+5+5+12", snowflake.DefaultEpoch)
+	require.NoError(t, err)
+	dir := entries{
+		{WorkerID: 0, State: worker.StateActive, Live: true, Timestamp: now, Limit: now.Add(time.Hour)},
+		{WorkerID: 1, State: worker.StateActive, Timestamp: now.Add(-time.Hour), Limit: now.Add(time.Hour)},
+		{WorkerID: 2, State: worker.StateActive, Timestamp: now.Add(-time.Hour), Limit: now.Add(-time.Second)},
+		{WorkerID: 3, State: worker.StateActive, Timestamp: now.Add(-100 * 24 * time.Hour)}, // of before there were pieces
+		{WorkerID: 4, State: worker.StateReleased, Timestamp: now.Add(-time.Hour), Limit: now},
+		{WorkerID: 5, State: worker.StateReleased, Timestamp: now.Add(-time.Hour), Limit: now.Add(16 * time.Second)},
+		{WorkerID: 6, State: "damaged"},
+		{WorkerID: 40, State: worker.StateActive, Timestamp: now},
+	}
+	l, err := ListWorkers(t.Context(), dir, nil, layout, func() clock.Millis { return now })
+	require.NoError(t, err)
+	require.Equal(t, Summary{Entries: 8, Live: 1, Active: 2, Stale: 1, Expired: 1, Released: 2, Damaged: 1, Capacity: 32, Left: 27}, l.Summary)
+	require.Equal(t, "8 entries, 1 live, 2 active, 1 stale, 1 expired, 2 released, 1 damaged, 27 left of 32", l.Summary.Sentence())
+}
+
+// entries is a worker.Directory that is only read.
+type entries []worker.Entry
+
+func (e entries) Entries(context.Context) ([]worker.Entry, error) { return e, nil }
+
+func (entries) Release(context.Context, int64, bool) (worker.Entry, error) {
+	return worker.Entry{}, worker.ErrNoEntry
+}
+
+func (entries) Close() error { return nil }
 
 func TestOffsetsForPeople(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,8 @@ type ZooKeeper struct {
 	SessionTimeout time.Duration
 	Auth           *zksession.Credentials // secret; nil: none
 	TLS            *tls.Config            // nil: plain
-	ReclaimAfter   time.Duration          // 0: never
+	Lease          time.Duration          // at least twice Clock.CeilingLead
+	ReleaseOnStop  bool
 }
 
 // Snowflake is how snowflake IDs are made.

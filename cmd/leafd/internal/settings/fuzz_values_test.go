@@ -100,7 +100,7 @@ func FuzzSources(f *testing.F) {
 		require.Equal(t, FromEnv, variable.source)
 		requireValue(t, s, text, variable, problems)
 		require.Equal(t, flag.Parsed, variable.Parsed)
-		if s.Kind == KindNumber || !quoted || len(text) > 1000 {
+		if s.Kind == KindNumber || s.Kind == KindBool || !quoted || len(text) > 1000 {
 			return
 		}
 		line, err := yaml.Marshal(map[string]string{s.Name: text})
@@ -194,6 +194,11 @@ func requireValue(t *testing.T, s Setting, text string, v *Value, problems []str
 			again, err := time.ParseDuration(Short(d))
 			require.NoError(t, err)
 			require.Equal(t, d, again)
+		}
+	case KindBool:
+		require.Equal(t, text == "true" || text == "false", !v.bad)
+		if !v.bad {
+			require.Equal(t, text == "true", v.Parsed)
 		}
 	case KindList:
 		if !v.bad {

@@ -96,9 +96,9 @@ func (c *Config) checkRelations(v *Values) {
 	if v.good("ceiling-lead", "startup-timeout") && c.Clock.StartupTimeout <= c.Clock.CeilingLead {
 		v.refuse("startup-timeout", fmt.Sprintf("want more than ceiling-lead, which is %s", c.Clock.CeilingLead))
 	}
-	// Issuing ends after half of it without ZooKeeper: two ceilings have to fit in.
-	if v.good("ceiling-lead", "reclaim-after") && c.ZooKeeper.ReclaimAfter > 0 && c.ZooKeeper.ReclaimAfter < max(time.Minute, 4*c.Clock.CeilingLead) {
-		v.refuse("reclaim-after", fmt.Sprintf("want 0s, or %s and more", Short(max(time.Minute, 4*c.Clock.CeilingLead))))
+	// The ceiling never reaches beyond it: with less, issuing ends between two reports.
+	if v.good("ceiling-lead", "lease") && c.ZooKeeper.Lease < 2*c.Clock.CeilingLead {
+		v.refuse("lease", fmt.Sprintf("want at least twice ceiling-lead, which is %s", Short(c.Clock.CeilingLead)))
 	}
 	if v.good("queue-wait") && c.Limits.QueueWait%time.Millisecond != 0 {
 		v.refuse("queue-wait", "want whole milliseconds")
@@ -176,8 +176,8 @@ func (c *Config) fillAddresses(ctx context.Context, v *Values) {
 }
 
 // NoIdentity says why a derived address can't be registered in ZooKeeper; "" when
-// it can. The peers ask it for the clock, and without --node it is who we are: the
-// same after each start, and no other machine's.
+// it can. The peers ask it for the clock, and without --node it is our name: it should be
+// the same after each start, and no other machine's.
 func (c *Config) NoIdentity(advertise string, onlyLoopback bool) string {
 	switch _, port, _ := net.SplitHostPort(advertise); {
 	case len(c.ZooKeeper.Servers) == 0:

@@ -11,7 +11,7 @@ import (
 // Public is a setting as it may be printed.
 type Public struct {
 	Name   string `json:"name"`
-	Value  any    `json:"value"` // a string, a number or a list of strings
+	Value  any    `json:"value"` // a string, a number, a bool or a list of strings
 	Source Source `json:"source"`
 }
 

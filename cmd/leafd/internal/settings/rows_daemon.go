@@ -25,13 +25,15 @@ func addressSettings() []Setting {
 			Name: "node", Kind: kindText,
 			to:    func(c *Config) any { return &c.Node },
 			Usage: "name that this daemon is known by, unique in its cluster; empty: the advertised address",
-			More:  "The worker ID and the recorded clock belong to this name. Set it where addresses change.",
+			More: "A name for people: the worker ID and the recorded clock belong to data-dir. Set it where addresses\n" +
+				"change.",
 		},
 		{
 			Name: "data-dir", Kind: kindText, Def: "leafd-data",
 			to:    func(c *Config) any { return &c.DataDir },
 			Usage: "directory of the daemon's own state; one daemon per directory, on a local disk",
-			More:  "The recorded clock and the segment tables live here: keep it across restarts and upgrades.",
+			More: "The worker ID, the recorded clock and the segment tables live here: keep it across restarts and\n" +
+				"upgrades, and never copy it.",
 		},
 		{
 			Name: "modes", Kind: KindList, Def: "snowflake,segment", Words: []string{"snowflake", "segment"},

@@ -56,11 +56,17 @@ func ZooKeeperSettings() []Setting {
 			Usage: "file with the key of zk-tls-cert",
 		},
 		{
-			Name: "reclaim-after", Kind: KindDuration, Def: "0s", bounds: durations(0, 8760*time.Hour),
-			to:    func(c *Config) any { return &c.ZooKeeper.ReclaimAfter },
-			Usage: "take over worker IDs unreported for this long, 1m to 8760h; 0s: never",
-			More: "A daemon that runs with it stops issuing after half of it without ZooKeeper. Only entries\n" +
-				"of daemons that ran with it are taken over.",
+			Name: "lease", Kind: KindDuration, Def: "168h", bounds: durations(time.Minute, 8760*time.Hour),
+			to:    func(c *Config) any { return &c.ZooKeeper.Lease },
+			Usage: "longest that IDs are issued without ZooKeeper, 1m to 8760h, at least twice ceiling-lead",
+			More: "A data directory that is younger has a lease as long as it has existed, of 6h at least. The\n" +
+				"worker ID of a daemon that is gone comes back once its lease is over.",
+		},
+		{
+			Name: "release-on-stop", Kind: KindBool, Def: "false",
+			to:    func(c *Config) any { return &c.ZooKeeper.ReleaseOnStop },
+			Usage: "give the worker ID back at each clean stop",
+			More:  "For daemons whose data directory does not survive: the next start needs ZooKeeper.",
 		},
 	}
 }

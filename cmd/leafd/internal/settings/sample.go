@@ -60,10 +60,13 @@ func Sentence(usage string) string {
 
 // yamlDefault is the default as the type that the file has to have.
 func (s Setting) yamlDefault() any {
-	if s.Kind == KindNumber {
+	switch s.Kind { //nolint:exhaustive // the others are text in the file
+	case KindNumber:
 		if n, err := strconv.ParseInt(s.Def, 10, 64); err == nil {
 			return n
 		}
+	case KindBool:
+		return s.Def == "true"
 	}
 	return s.Def
 }

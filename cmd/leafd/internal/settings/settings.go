@@ -18,6 +18,7 @@ const (
 	kindText     Kind = "text"
 	KindNumber   Kind = "number"
 	KindDuration Kind = "duration"
+	KindBool     Kind = "bool"
 	KindList     Kind = "list" // words, separated by commas
 )
 
@@ -71,7 +72,10 @@ const envPrefix = "LEAFD_"
 func AddFlags(fs *pflag.FlagSet, names ...string) {
 	for _, s := range All() {
 		if len(names) == 0 || slices.Contains(names, s.Name) {
-			fs.VarPF(&textValue{text: s.Def, kind: s.Kind}, s.Name, "", s.Usage)
+			flag := fs.VarPF(&textValue{text: s.Def, kind: s.Kind}, s.Name, "", s.Usage)
+			if s.Kind == KindBool {
+				flag.NoOptDefVal = "true"
+			}
 		}
 	}
 	fs.VarPF(&textValue{kind: "file"}, ConfigFlag, "", "YAML file of settings; leafd config --sample prints one")

@@ -16,7 +16,7 @@ import (
 type Value struct {
 	Setting Setting
 	source  Source
-	// Parsed is a string, int64, time.Duration or []string, by the setting's kind.
+	// Parsed is a string, int64, time.Duration, bool or []string, by the setting's kind.
 	Parsed any
 	// Derived is what stands for an empty text; "" when nothing does.
 	Derived string
@@ -154,6 +154,8 @@ func (s Setting) parse(raw any, typed bool) (any, error) {
 		return s.parseNumber(raw, typed)
 	case KindDuration:
 		return s.parseDuration(raw)
+	case KindBool:
+		return parseBool(raw, typed)
 	case KindList:
 		return s.parseList(raw)
 	default:
@@ -208,6 +210,16 @@ func (s Setting) parseNumber(raw any, typed bool) (any, error) {
 		return nil, fmt.Errorf("want a whole number, %d to %d", s.bounds.min, s.bounds.max)
 	}
 	return n, nil
+}
+
+func parseBool(raw any, typed bool) (any, error) {
+	if text, ok := raw.(string); ok && !typed && (text == "true" || text == "false") {
+		return text == "true", nil
+	}
+	if b, ok := raw.(bool); ok {
+		return b, nil
+	}
+	return nil, errors.New("want true or false")
 }
 
 func (s Setting) parseDuration(raw any) (any, error) {

@@ -5,52 +5,43 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/worker/registrytest"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
-// One clock that is wrong doesn't make an entry old: neither ours, against which
-// the owner's timestamp is held, nor ZooKeeper's, which dates the last write.
-func TestReclaimNeedsBothClocks(t *testing.T) {
+// A limit has to have passed by our clock and by ZooKeeper's: one that is wrong takes
+// nothing away from anybody.
+func TestLimitIsJudgedByBothClocks(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
 	layout, err := snowflake.ParseLayout("41+1+21", snowflake.DefaultEpoch)
 	require.NoError(t, err)
-	const after = time.Second
 	for name, tt := range map[string]struct {
-		timestamp time.Duration // from now
-		wait      bool          // until the last write is old
-		taken     bool
+		limit, off time.Duration // of now: the limit, and our clock
+		taken      bool
 	}{
-		"both long ago":       {-time.Hour, true, true},
-		"written just now":    {-time.Hour, false, false},
-		"reported in future":  {time.Hour, true, false},
-		"reported a bit late": {0, true, true},
+		"passed on both":              {-time.Second, 0, true},
+		"ahead of both":               {time.Hour, 0, false},
+		"passed on our clock alone":   {time.Hour, 2 * time.Hour, false},
+		"passed on ZooKeeper's alone": {-time.Second, -time.Hour, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, server.Conn(t), server.NewRoot(t), server.Addr())
 			w.Init(t, layout)
-			opts := registrytest.Options{Layout: layout, ReclaimAfter: after}
-			if !tt.wait {
-				opts.ReclaimAfter = time.Minute // no machine is so slow
-			}
 			now := clock.System().Read().Wall()
 			w.Plant(t, worker.Entry{
-				WorkerID: 0, Node: "gone", Address: "10.0.0.5:8080", State: worker.StateActive, Owner: "gone",
-				Timestamp: now.Add(tt.timestamp), Ceiling: now.Add(tt.timestamp), ReclaimAfter: after,
+				WorkerID: 0, Node: "gone", Address: "10.0.0.5:8080", State: worker.StateActive, Owner: "gone", Instance: "gone",
+				Timestamp: 1, Ceiling: 1, Limit: now.Add(tt.limit),
 			})
 			w.Plant(t, worker.Entry{WorkerID: 1, Node: "java", Address: "10.0.0.6:8080", State: worker.StateActive, Timestamp: 1})
-			if tt.wait {
-				w.Pass(t, after+100*time.Millisecond)
-			}
-			r := w.Open(t, "new", "10.0.0.7:8080", opts)
-			self := worker.Record{Node: "new", WorkerID: worker.NoWorkerID, Owner: uuid.NewString()}
+			cfg := w.config("new", "10.0.0.7:8080")
+			cfg.Layout, cfg.Clock = layout, offClock{clock.System(), tt.off}
+			r := openRegistry(t, cfg)
+			self := fresh(r)
 			_, err := r.Look(bounded(t, patience), self)
 			require.NoError(t, err)
 			rec, err := r.Claim(bounded(t, patience), self)
@@ -60,9 +51,22 @@ func TestReclaimNeedsBothClocks(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Equal(t, int64(0), rec.WorkerID)
-			require.Equal(t, now.Add(tt.timestamp), rec.Ceiling)
+			require.Equal(t, now.Add(tt.limit), rec.Floor)
 		})
 	}
+}
+
+// offClock is a wall clock that is wrong.
+type offClock struct {
+	clock.Clock
+
+	by time.Duration
+}
+
+func (c offClock) Read() clock.Reading {
+	r := c.Clock.Read()
+	r.WallNS += int64(c.by)
+	return r
 }
 
 // Between the judgement and the write the owner reports, or another takes it over.
@@ -74,9 +78,9 @@ func TestReleaseLosesARace(t *testing.T) {
 	e, err := d.find(bounded(t, patience), 0)
 	require.NoError(t, err)
 	rec = report(t, r, rec)
-	require.ErrorIs(t, d.markReleased(bounded(t, patience), e), worker.ErrInUse)
+	require.ErrorIs(t, d.write(bounded(t, patience), e), worker.ErrInUse)
 	require.NoError(t, server.Conn(t).Delete(e.path, -1))
-	require.ErrorIs(t, d.markReleased(bounded(t, patience), e), worker.ErrNoEntry)
+	require.ErrorIs(t, d.write(bounded(t, patience), e), worker.ErrNoEntry)
 	_, err = r.Report(bounded(t, patience), next(rec), true)
 	require.ErrorIs(t, err, worker.ErrFenced)
 }
@@ -87,14 +91,14 @@ func TestTemporaryOfAnotherSession(t *testing.T) {
 	server := zookeepertest.Shared(t)
 	w := newWorld(t, server.Conn(t), madeRoot(t, server), server.Addr())
 	r, rec := claimed(t, daemonConfig(server, w.p.root, "a"))
-	w.PlantLive(t, worker.Peer{Node: "a", Address: "10.0.0.5:8080", Owner: rec.Owner})
+	w.PlantLive(t, worker.Peer{Node: "a", Address: "10.0.0.5:8080", Owner: rec.Owner, Instance: rec.Instance})
 	rec = report(t, r, rec)
 	_, stat, err := w.conn.Get(r.temporaryOf("a"))
 	require.NoError(t, err)
 	require.Equal(t, r.session.ID(), stat.EphemeralOwner)
 
 	// Claim does the same: an answer was lost, and the session with it.
-	w.PlantLive(t, worker.Peer{Node: "a", Address: "10.0.0.5:8080", Owner: rec.Owner})
+	w.PlantLive(t, worker.Peer{Node: "a", Address: "10.0.0.5:8080", Owner: rec.Owner, Instance: rec.Instance})
 	rec = claim1(t, r, rec)
 	_, stat, err = w.conn.Get(r.temporaryOf("a"))
 	require.NoError(t, err)

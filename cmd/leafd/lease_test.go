@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// P3 for as long as the lease: without ZooKeeper IDs end at the limit that it took last, with
+// an alarm, and go on when it is back. Beyond the limit nothing starts from the file.
+func TestLeaseEndsWithoutZooKeeper(t *testing.T) {
+	t.Parallel()
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), s.Addr())
+	proxy := zookeepertest.NewProxy(t, s.Addr())
+	settings := append(brisk(), "--lease", "1m", "--ceiling-lead", "2s", "--startup-timeout", "3s", "--max-forward-step", "10m")
+	m := c.behind(proxy, settings...)
+	l := m.ready()
+	all := l.some()
+	proxy.Down(t)
+	l.awaitLog(lineLost)
+	limit := l.info().Limit
+	require.InDelta(t, 60, limit.Sub(m.now()).Seconds(), 10)
+	toLimit := func(left time.Duration) { m.step(limit.Add(-left).Sub(m.now())) }
+
+	toLimit(4 * time.Second)
+	tr := newLoad(l, "/api/snowflake/get/a?n=100")
+	tr.flows(t, 1000)
+	l.awaitLog(`"alarm":"lease_over"`)
+	for _, path := range []string{"/api/snowflake/get/a", "/readyz"} {
+		a := l.awaitStatus(path, http.StatusServiceUnavailable)
+		require.Equal(t, "ceiling_reached", a.code())
+		require.Contains(t, a.body, "for the whole lease")
+	}
+	require.Equal(t, "not_issuing", l.info().State)
+	l.awaitMetric(is(0), "leafd_lease_distance_seconds")
+	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test").status)
+	got := tr.stop()
+	require.Empty(t, tr.broken)
+	require.Less(t, timeOf(t, slices.Max(got)), limit)
+	require.Greater(t, timeOf(t, slices.Max(got)), limit.Add(-time.Second), "the whole lease is used")
+	all = append(all, got...)
+
+	proxy.Up(t)
+	l.awaitStatus("/readyz", http.StatusOK)
+	require.Zero(t, l.info().ID)
+	all = append(all, l.some()...)
+	require.Zero(t, l.alarms("worker_fenced"))
+
+	proxy.Down(t)
+	l.kill()
+	limit = recordOf(t, m).Limit
+	toLimit(-time.Second)
+	l = m.start()
+	l.exits(cli.ExitFailure)
+	require.True(t, l.hasLogged(`"alarm":"registry_unreachable"`, "another may have it now"), l.Log())
+	proxy.Up(t)
+	l = m.ready()
+	require.Zero(t, l.info().ID, "nobody took it")
+	all = append(all, l.some()...)
+	requireDistinct(t, all)
+	require.Equal(t, cli.ExitOK, l.stop())
+}
+
+// recordOf is the record in a machine's data directory.
+func recordOf(t *testing.T, m *machine) worker.Record {
+	t.Helper()
+	r, err := cache.Peek(m.dataDir())
+	require.NoError(t, err)
+	return r
+}
+
+// With --release-on-stop a clean stop gives the worker ID back: the next new daemon has it,
+// above all that was issued under it, and without ZooKeeper nothing starts from the file.
+func TestReleaseOnStop(t *testing.T) {
+	t.Parallel()
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), s.Addr())
+	o := c.watch()
+	proxy := zookeepertest.NewProxy(t, s.Addr())
+	m := c.behind(proxy, append(brisk(), "--release-on-stop", "--startup-timeout", "6s")...)
+	l := m.ready()
+	require.Zero(t, l.info().ID)
+	all := l.some()
+	require.Equal(t, cli.ExitOK, l.stop())
+	path := fmt.Sprintf("%s/%s-%010d", o.forever, m.addr, 0)
+	given := o.must(path).payload(t)
+	require.Equal(t, "released", given.State)
+	require.Greater(t, given.Limit, timeOf(t, slices.Max(all)))
+	require.Less(t, given.Limit, m.now())
+	require.True(t, recordOf(t, m).Released)
+
+	proxy.Down(t)
+	l = m.start()
+	l.exits(cli.ExitFailure)
+	require.True(t, l.hasLogged(`"alarm":"registry_unreachable"`, "given back at the last stop"), l.Log())
+	proxy.Up(t)
+
+	l = m.ready() // nobody has taken it
+	require.Zero(t, l.info().ID)
+	all = append(all, l.some()...)
+	require.Equal(t, "active", o.must(path).payload(t).State)
+	require.Equal(t, cli.ExitOK, l.stop())
+	limit := o.must(path).payload(t).Limit
+
+	next := c.machine().ready(steady()...)
+	require.Zero(t, next.info().ID)
+	require.Equal(t, limit, next.info().Floor)
+	back := m.ready()
+	require.NotZero(t, back.info().ID)
+	requireDistinct(t, slices.Concat(all, next.some(), back.some()))
+	require.Equal(t, cli.ExitOK, next.stop())
+	require.Equal(t, cli.ExitOK, back.stop())
+	require.Equal(t, "active", o.must(fmt.Sprintf("%s/%s-%010d", o.forever, next.addr, 0)).payload(t).State, "it keeps the worker ID")
+}

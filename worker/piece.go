@@ -1,0 +1,124 @@
+package worker
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+)
+
+// The time line of a worker ID is cut into pieces [floor, limit), each held by one
+// instance. What a Registry does with an entry follows from these few rules, whatever it
+// is made of; each write is conditional on the entry as it was read.
+//
+//	worker.U2  Whoever takes a worker ID over gets a floor at or above all that may have
+//	    been issued under it, so pieces are disjoint (Record.Take).
+//	worker.U6  A worker ID whose last piece reaches beyond the clock is nobody's to take: a
+//	    node whose clock was wrong must not poison it (Entry.Free).
+
+// Holds tells whether e is the entry of r's instance. One of before there were pieces is
+// where a life of this directory wrote it; and a Java Leaf's is under its node name.
+func (r Record) Holds(e Entry) bool {
+	if e.Instance != "" {
+		return e.Instance == r.Instance
+	}
+	return e.Node == r.Node && (e.Owner == "" || r.Wrote(e.Owner))
+}
+
+// Resume returns r with the worker ID of its own entry e, and its piece prolonged to r's
+// limit.
+func (r Record) Resume(e Entry) Record {
+	r.WorkerID = e.WorkerID
+	r.Timestamp, r.Ceiling = max(r.Timestamp, e.Timestamp), max(r.Ceiling, e.Ceiling)
+	r.Floor, r.Limit = max(r.Floor, e.Floor), max(r.Limit, e.Limit)
+	if e.State == StateReleased || e.Owner == "" { // given back, or a Java Leaf's: a new piece
+		r.Floor = max(r.Floor, e.Bound())
+	}
+	return r
+}
+
+// Take returns r with the worker ID of e, which was another's, and the piece above all
+// of its pieces (worker.U2).
+func (r Record) Take(e Entry) Record {
+	r.WorkerID = e.WorkerID
+	r.Floor = e.Bound()
+	r.Limit = max(r.Limit, r.Floor)
+	return r
+}
+
+// Bound returns the time below which IDs may have been issued under e, or may be yet.
+func (e Entry) Bound() clock.Millis {
+	switch {
+	case e.State == StateClaiming: // nobody issued under it
+		return e.Floor
+	case e.Limit > 0:
+		return max(e.Limit, e.Ceiling)
+	default:
+		return max(e.Ceiling, e.Timestamp)
+	}
+}
+
+// FreeFrom returns from when on another instance may take the worker ID of e; false where
+// that is never by itself, or not while its daemon is live.
+func (e Entry) FreeFrom() (clock.Millis, bool) {
+	byItself := e.State == StateReleased || !e.Live && (e.State == StateClaiming || e.Limit > 0)
+	return e.Bound(), byItself
+}
+
+// Free tells whether another instance may take the worker ID of e at now, a time that has
+// passed on its own clock and on the registry's (worker.U6).
+func (e Entry) Free(now clock.Millis) bool {
+	from, byItself := e.FreeFrom()
+	return byItself && from <= now
+}
+
+// FreeSoon is how long a start waits for a released worker ID rather than fail for want of
+// another.
+const FreeSoon = 30 * time.Second
+
+// releaseLead is how far ahead of the registry's clock a daemon that is dead by now can
+// have issued: a ceiling lead, by a clock that was off by twice the threshold at most.
+const releaseLead = DefaultCeilingLead + 2*DefaultClockThreshold
+
+// Release returns the limit that e has once it is released at now, on the registry's clock;
+// written is when it was last written. ErrInUse where it isn't free by itself, and force
+// isn't given: force lowers the limit.
+func (e Entry) Release(now, written clock.Millis, force bool) (clock.Millis, error) {
+	switch {
+	case force:
+		return max(e.Ceiling, now.Add(releaseLead)), nil
+	case e.Live:
+		return 0, fmt.Errorf("%w: worker %d is live, as node %s at %s, owner %s; stop its daemon first", ErrInUse, e.WorkerID, e.Node, e.Address, e.Owner)
+	case e.Limit > 0 && now < e.Bound():
+		return 0, fmt.Errorf("%w: worker %d is node %s's up to %s, %s from now, whether its daemon runs or not; release it with force if that is certainly gone, and its data directory never starts again: IDs repeat if it does",
+			ErrInUse, e.WorkerID, e.Node, e.Bound(), e.Bound().Sub(now).Round(time.Second))
+	case e.Limit == 0 && now.Sub(max(e.Timestamp, written)) < ReleaseAge:
+		return 0, fmt.Errorf("%w: worker %d was reported %s ago by node %s, less than %s; release it with force if its daemon is certainly gone: IDs repeat if it is not",
+			ErrInUse, e.WorkerID, now.Sub(max(e.Timestamp, written)).Round(time.Second), e.Node, ReleaseAge)
+	case e.Limit == 0:
+		return max(e.Ceiling, now.Add(releaseLead)), nil
+	}
+	return e.Limit, nil
+}
+
+// Exhausted returns ErrExhausted for a layout whose worker IDs, up to highest, all have
+// entries, with what can be done about it.
+func Exhausted(entries []Entry, highest int64) error {
+	within, next := 0, clock.Millis(math.MaxInt64)
+	for _, e := range entries {
+		if e.WorkerID > highest {
+			continue
+		}
+		within++
+		if e.State == StateReleased || e.State == StateActive && e.Limit > 0 {
+			next = min(next, e.Bound())
+		}
+	}
+	when := "none of them ever comes back by itself"
+	if next != math.MaxInt64 {
+		when = fmt.Sprintf("the next one comes back at %s unless its daemon goes on", next)
+	}
+	return fmt.Errorf("%w: worker IDs 0..%d are all taken: %d entries; %s. `leafd worker list` shows them, `leafd worker release ID --force` frees that of a daemon that is gone for good",
+		ErrExhausted, highest, within, when)
+}
