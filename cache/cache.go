@@ -3,8 +3,9 @@
 //
 // The directory holds three files of this package:
 //
-//	leafd.lock     locked (flock) for the life of the process; its text, the
-//	               process ID of the holder, only serves messages
+//	leafd.lock     locked (flock) for the life of the process; its text is the
+//	               process ID of the holder, for messages, and digests of the owners
+//	               that may have written the record
 //	worker.json    the record, readable, twice: each Save writes the older of two
 //	               slots over, under a checksum; see codec.go
 //	worker.saved   says that a record was saved here once, so that a record
@@ -54,6 +55,7 @@ type Cache struct {
 	directory *directory // nil once closed
 	lock      *directoryLock
 	sequence  uint64 // of the record that is known to be durable, in the file that directory has open
+	owner     string // of that record; empty where there is none, or it was put back
 	refused   error  // why the record found at Open must not be replaced, or nil
 }
 
@@ -94,6 +96,9 @@ func (c *Cache) start() (err error) {
 	found, err := c.directory.read()
 	switch {
 	case err == nil:
+		if c.lock.wrote(found.record.Owner) {
+			c.owner = found.record.Owner
+		}
 		return c.replace(found)
 	case errors.Is(err, worker.ErrNoRecord):
 		return c.directory.probe()
@@ -124,6 +129,7 @@ func (c *Cache) Load() (worker.Record, error) {
 		return worker.Record{}, err
 	}
 	c.refused = nil
+	found.record.Restored = !c.lock.wrote(found.record.Owner)
 	return found.record, nil
 }
 
@@ -150,6 +156,10 @@ func (c *Cache) Load() (worker.Record, error) {
 //	    locked a new lock file either read our new record, or makes this Save fail; and
 //	    as each Open makes a file of its own and removes temporary ones, a write of ours
 //	    that comes late can't reach what that process has saved since.
+//	cache.F7  The lock file names, durably and beforehand, who writes the record, and at
+//	    the first Save of a process also who wrote the one before: it may be all that is
+//	    left. So a record of anybody else was put back from a backup, and Load says so
+//	    (Restored) until the next Save.
 //
 // Errors: ErrBadRecord for a record that Load would not accept;
 // worker.ErrLocked when the lock was lost, from then on until a new Open;
@@ -171,9 +181,27 @@ func (c *Cache) Save(r worker.Record) error {
 	if err := c.lock.check(); err != nil {
 		return err
 	}
-	if !c.directory.hasRecord() {
-		return c.replace(newFile(record))
+	if r.Owner != c.owner {
+		err = c.lock.name(c.directory, r.Owner, c.owner)
+	} else if len(c.lock.lives) > 1 { // the other slot is written over now
+		err = c.lock.name(c.directory, r.Owner)
 	}
+	if err != nil {
+		return c.orLocked(err)
+	}
+	if !c.directory.hasRecord() {
+		err = c.replace(newFile(record))
+	} else {
+		err = c.overwrite(record)
+	}
+	if err == nil {
+		c.owner = r.Owner
+	}
+	return err
+}
+
+// overwrite writes the record in place (cache.F1, cache.F2).
+func (c *Cache) overwrite(record []byte) error {
 	if err := c.directory.overwrite(c.sequence+1, frame(c.sequence+1, record)); err != nil {
 		return c.orLocked(err)
 	}

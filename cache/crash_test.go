@@ -82,7 +82,7 @@ func TestKilledAtEachStep(t *testing.T) {
 		{cache.StepCreate, 1, 2},
 		{cache.StepCreate, 2, 1}, // a first Save's; there is none where there is a record
 		{cache.StepWrite, 5, 2},
-		{cache.StepSync, 5, 2},
+		{cache.StepSync, 7, 2},
 		{cache.StepReplace, 1, 2},
 		{cache.StepSyncDir, 3, 2},
 		{cache.StepSyncDir, 4, 1},

@@ -34,6 +34,7 @@ func TestSyncIsARealOne(t *testing.T) {
 // TestWhatIsSynced pins what a Save waits for (cache.F2, cache.F4).
 func TestWhatIsSynced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
+	lock := filepath.Join(dir, "leafd.lock")
 	var synced []string
 	note := func(what string) func(*os.File) error {
 		return func(f *os.File) error {
@@ -41,22 +42,23 @@ func TestWhatIsSynced(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			for _, path := range []string{dir, filepath.Dir(dir), filepath.Join(dir, "worker.json")} {
-				if is, err := os.Stat(path); err == nil && os.SameFile(st, is) {
-					what = path
+			is := what
+			for _, path := range []string{dir, filepath.Dir(dir), filepath.Join(dir, "worker.json"), lock} {
+				if other, err := os.Stat(path); err == nil && os.SameFile(st, other) {
+					is = path
 				}
 			}
-			synced = append(synced, what)
+			synced = append(synced, is)
 			return nil
 		}
 	}
 	c, err := cache.OpenOn(dir, cache.Disk{Sync: note("temporary file"), SyncDir: note("directory")})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	require.Equal(t, []string{filepath.Dir(dir), "temporary file", dir}, synced, "the new directory's entry, then the probe")
+	require.Equal(t, []string{filepath.Dir(dir), lock, "temporary file", dir}, synced, "the new directory's entry, then the probe")
 	synced = nil
 	require.NoError(t, c.Save(cachetest.Example(start)))
-	require.Equal(t, []string{"temporary file", dir, dir}, synced, "the record, before and after it is renamed, then the marker")
+	require.Equal(t, []string{lock, "temporary file", dir, dir}, synced, "who we are, the record, before and after it is renamed, then the marker")
 	synced = nil
 	require.NoError(t, c.Save(cachetest.Example(start+1)))
 	require.Equal(t, []string{c.Path()}, synced)

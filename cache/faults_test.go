@@ -19,10 +19,11 @@ import (
 
 func pass(string) error { return nil }
 
-// firstSave and laterSave are the steps of a Save.
+// firstSave and laterSave are the steps of a Save: the first of a process names it in the
+// lock file, the first of a directory makes the file.
 var (
 	firstSave = []string{
-		cache.StepCreate, cache.StepWrite, cache.StepSync, cache.StepReplace, cache.StepSyncDir, cache.StepMark, cache.StepSyncDir,
+		cache.StepSync, cache.StepCreate, cache.StepWrite, cache.StepSync, cache.StepReplace, cache.StepSyncDir, cache.StepMark, cache.StepSyncDir,
 	}
 	laterSave = []string{cache.StepWrite, cache.StepSync}
 )

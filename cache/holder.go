@@ -3,7 +3,6 @@ package cache
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -79,20 +78,6 @@ func writtenPID(path string) int {
 		return 0
 	}
 	defer func() { _ = file.Close() }() // read only
-	return pidIn(file)
-}
-
-// pidIn reads the process ID that a lock file has; 0 for none, and for more than leafd
-// writes there: cut short it would be another process's.
-func pidIn(file io.Reader) int {
-	const most = 32
-	b, err := io.ReadAll(io.LimitReader(file, most+1))
-	if err != nil || len(b) > most {
-		return 0
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
-	if err != nil || pid < 0 {
-		return 0
-	}
+	pid, _ := readLock(file)
 	return pid
 }

@@ -1,11 +1,17 @@
 package cache
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/gofrs/flock"
@@ -27,6 +33,8 @@ type directoryLock struct {
 	lock *flock.Flock
 	held fs.FileInfo // what we hold; its inode can't be reused while we do
 	lost error       // set for good once the path led elsewhere
+	// lives are the processes that may have written the record; none: not known.
+	lives []string
 }
 
 // lockDirectory locks f, or returns worker.ErrLocked at once.
@@ -39,8 +47,9 @@ func lockDirectory(f *directory) (*directoryLock, error) {
 		}
 		// It may have been deleted between our opening and our locking it.
 		if now, err := f.root.Lstat(lockName); err == nil && os.SameFile(l.held, now) && l.check() == nil {
-			if err := writePID(f, l.held); err != nil {
-				return nil, errors.Join(failed(path, "write the process ID into the lock file", err), l.release())
+			_, l.lives = lockText(f)
+			if err := l.write(f, l.lives); err != nil {
+				return nil, errors.Join(err, l.release())
 			}
 			return l, nil
 		}
@@ -95,37 +104,97 @@ func (l *directoryLock) check() error {
 
 func (l *directoryLock) release() error { return l.lock.Close() }
 
-// writePID leaves our process ID in the lock file for the message of the next
-// process that wants it. flock's locks belong to the open file, so closing this
-// second handle keeps the lock.
-func writePID(f *directory, held fs.FileInfo) error {
-	file, err := f.root.OpenFile(lockName, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
+// lockBytes is the length of the lock file's text: it is overwritten at once, and never cut.
+const lockBytes = 64
+
+// wrote tells whether the process owner may have written the record, as far as is known.
+func (l *directoryLock) wrote(owner string) bool {
+	return len(l.lives) == 0 || slices.Contains(l.lives, life(owner))
+}
+
+// name has the lock file name, durably, the processes owners as those that may have
+// written the record.
+func (l *directoryLock) name(f *directory, owners ...string) error {
+	var lives []string
+	for _, owner := range owners {
+		if owner != "" {
+			lives = append(lives, life(owner))
+		}
+	}
+	if err := l.write(f, lives); err != nil {
 		return err
 	}
+	l.lives = lives
+	return nil
+}
+
+// life is what the lock file calls a process.
+func life(owner string) string {
+	sum := sha256.Sum256([]byte(owner))
+	return hex.EncodeToString(sum[:8])
+}
+
+// write leaves our process ID in the lock file, for the message of the next process that
+// wants it, and lives. flock's locks belong to the open file, so closing this
+// second handle keeps the lock.
+func (l *directoryLock) write(f *directory, lives []string) error {
+	file, err := f.root.OpenFile(lockName, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return failed(l.path, "open the lock file", err)
+	}
 	now, err := file.Stat()
-	if err == nil && !os.SameFile(held, now) {
+	if err == nil && !os.SameFile(l.held, now) {
 		err = errors.New("it was replaced")
 	}
 	if err == nil {
-		err = file.Truncate(0)
+		text := fmt.Sprintf("%d\n%s", os.Getpid(), strings.Join(lives, "\n"))
+		_, err = fmt.Fprintf(file, "%-*s\n", lockBytes-1, text)
 	}
 	if err == nil {
-		_, err = fmt.Fprintln(file, os.Getpid())
+		err = file.Truncate(lockBytes) // of leafd before, and of others
 	}
-	return errors.Join(err, file.Close())
+	if err == nil {
+		err = f.files.sync(file)
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return failed(l.path, "write into the lock file", err)
+	}
+	return nil
+}
+
+// lockText returns what the lock file says.
+func lockText(f *directory) (pid int, lives []string) {
+	file, err := f.root.OpenFile(lockName, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return 0, nil
+	}
+	defer func() { _ = file.Close() }() // read only
+	return readLock(file)
 }
 
 // holder returns " by process N" as the lock file has it, or "".
 func holder(f *directory) string {
-	file, err := f.root.OpenFile(lockName, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = file.Close() }() // read only
-	pid := pidIn(file)
+	pid, _ := lockText(f)
 	if pid == 0 {
 		return ""
 	}
 	return fmt.Sprintf(" by process %d", pid)
+}
+
+// readLock reads the process ID that a lock file has, 0 for none, and the lives. leafd up to
+// version 1 of the record wrote the process ID alone.
+func readLock(file io.Reader) (pid int, lives []string) {
+	b, err := io.ReadAll(io.LimitReader(file, lockBytes+1))
+	if err != nil || len(b) > lockBytes {
+		return 0, nil
+	}
+	first, rest, _ := strings.Cut(string(b), "\n")
+	pid, err = strconv.Atoi(strings.TrimSpace(first))
+	if err != nil || pid < 0 {
+		return 0, nil
+	}
+	if len(b) == lockBytes {
+		lives = strings.Fields(rest)
+	}
+	return pid, lives
 }

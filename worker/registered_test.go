@@ -292,7 +292,8 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 			d.recorded(func(r *worker.Record) { r.Cluster, r.Instance = "c", "i" })
 			m.Down()
 		}, worker.ErrUnreachable, "confirmed"},
-		"a copied directory": {func(d *daemon, m *registrytest.Model) { d.cfg.DirectoryID = "elsewhere"; m.Down() }, worker.ErrUnreachable, "copy"},
+		"a record that was put back": {func(d *daemon, m *registrytest.Model) { d.putBack(t); m.Down() }, worker.ErrRestored, "may have issued since"},
+		"a copied directory":         {func(d *daemon, m *registrytest.Model) { d.cfg.DirectoryID = "elsewhere"; m.Down() }, worker.ErrUnreachable, "copy"},
 		"a limit that has passed": {func(d *daemon, m *registrytest.Model) {
 			d.clk.Advance(worker.YoungLease)
 			m.Down()
@@ -358,6 +359,34 @@ func TestUnusableRecordIsSetAside(t *testing.T) {
 			require.GreaterOrEqual(t, entries[0].Limit, before.Limit)
 		})
 	}
+}
+
+// putBack makes the record one that somebody put back.
+func (d *daemon) putBack(t *testing.T) {
+	t.Helper()
+	r, err := d.cache.Load()
+	require.NoError(t, err)
+	r.Restored = true
+	d.cache.Set(r)
+}
+
+// worker.W5: a record that was put back, and that the registry knows nothing of, is set aside.
+func TestRecordPutBackAndDataLost(t *testing.T) {
+	d := newDaemon()
+	model, _ := d.inCluster(registrytest.Options{})
+	w := d.start(t)
+	before := w.Record()
+	d.clk.Advance(time.Millisecond)
+	require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
+	d.clk.Advance(time.Second)
+	d.putBack(t)
+	model.Wipe()
+	model.Init(snowflake.DefaultLayout())
+	d.join(model, registrytest.Options{})
+	d.clk.AutoAdvance()
+	again := d.start(t)
+	require.NotEqual(t, before.Instance, again.Record().Instance)
+	require.Contains(t, d.events.kinds(), worker.EventRecordLost)
 }
 
 // worker.U4: it is a life's word in the record, before the entry has it, that tells a kill in

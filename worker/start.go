@@ -29,7 +29,8 @@ import (
 //	    piece.
 //	worker.W5  Without the registry only a record that the registry has confirmed, in
 //	    the directory that it was written in, not released, with a limit ahead of the
-//	    clock, gives a worker ID.
+//	    clock, gives a worker ID; and none that was put back (Record.Restored), which
+//	    doesn't know what was issued after it.
 //	worker.U4  One life a directory, and one directory an instance. The record names the
 //	    life that the registry is known to have seen last, and the one that may have
 //	    written since; it replaces the latter, durably, only after the entry was read and
@@ -129,6 +130,10 @@ func (w *Worker) load() (self, error) {
 			"start with the recorded ones, or take another data directory and a worker ID that never issued under them",
 			ErrForeign, r.Layout, r.Epoch, w.cfg.Layout, w.cfg.Epoch)
 	}
+	if r.Restored && r.Cluster == "" && r.Instance == "" { // worker.W5
+		return me, fmt.Errorf("%w: worker.json is older than what this data directory has issued: put the newest one back, "+
+			"or, once the clock is right and past every ID issued so far, delete leafd.lock", ErrRestored)
+	}
 	if err := w.checkClock(r); err != nil {
 		return me, err
 	}
@@ -183,6 +188,8 @@ func (w *Worker) look(ctx context.Context, me *self) (Lookup, error) {
 	case me.unusable == nil && found.Known && !me.Wrote(found.Owner) && found.Owner != "":
 		me.unusable = fmt.Errorf("%w: the registry has worker %d as another life (%s, at %s) of this data directory's instance wrote it: one of the two directories is a copy",
 			ErrCopied, found.WorkerID, found.Owner, found.Address)
+	case me.unusable == nil && me.Restored && !found.Known: // worker.W5
+		me.unusable = fmt.Errorf("%w: worker %d may have issued since, and the registry doesn't know it", ErrRestored, me.WorkerID)
 	case me.unusable == nil:
 		if found.Removed && !me.Released { // given back, it may be anybody's
 			w.notify(Event{Kind: EventRemoved, Text: fmt.Sprintf("worker %d of node %q is no longer this data directory's in the registry", me.WorkerID, me.Node)})
@@ -212,6 +219,8 @@ func (w *Worker) mayGoOffline(me *self) error {
 	switch {
 	case me.unusable != nil:
 		return me.unusable
+	case me.Restored:
+		return fmt.Errorf("%w: worker %d may have issued since", ErrRestored, me.WorkerID)
 	case !me.recorded || me.Cluster == "" || !me.Confirmed:
 		return errors.New("the data directory has no worker ID that the registry has confirmed")
 	case me.Released:

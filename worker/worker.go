@@ -52,6 +52,9 @@ var (
 	// ErrLost is returned by Load, with ErrDamaged, when a record was saved here
 	// and is gone. A registry that has our entry can replace it.
 	ErrLost = errors.New("worker: lost record")
+	// ErrRestored is returned by Start for a record that was put back, where no registry
+	// tells what was issued after it.
+	ErrRestored = errors.New("worker: restored record")
 	// ErrLocked is returned when another process holds the record.
 	ErrLocked = errors.New("worker: record is locked by another process")
 )
@@ -99,6 +102,9 @@ type Record struct {
 	// MaybeStale is set by Load alone, and never saved: a newer record may have been
 	// saved here, and be lost.
 	MaybeStale bool `json:"-"`
+	// Restored is set by Load alone, and never saved: another process has saved here after
+	// the one that wrote this record, so that somebody put it back.
+	Restored bool `json:"-"`
 }
 
 // Wrote tells whether owner is a life of this very data directory, as far as its

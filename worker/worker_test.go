@@ -144,6 +144,9 @@ func TestStartRefuses(t *testing.T) {
 		"another epoch's record": {
 			func(d *daemon) { d.recorded(func(r *worker.Record) { r.Epoch = 1 }) }, worker.ErrForeign, "epoch 1",
 		},
+		"record that was put back": {
+			func(d *daemon) { d.recorded(func(r *worker.Record) { r.Restored = true }) }, worker.ErrRestored, "delete leafd.lock",
+		},
 		"damaged record": {func(d *daemon) { d.cache.FailLoad(worker.ErrDamaged) }, worker.ErrDamaged, ""},
 		"record can't be written": {
 			func(d *daemon) { d.cache.FailSave(boom) }, boom, "first ceiling",

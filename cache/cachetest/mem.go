@@ -87,7 +87,7 @@ func (m *Mem) Save(r worker.Record) error {
 		return m.saveErr
 	}
 	r = clone(r)
-	r.MaybeStale = false
+	r.MaybeStale, r.Restored = false, false
 	m.record = &r
 	if m.afterErr != nil {
 		return m.afterErr

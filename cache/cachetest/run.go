@@ -99,7 +99,7 @@ func Run(t *testing.T, open Open) {
 	t.Run("a saved record is the newest", func(t *testing.T) {
 		c, reopen := open(t)
 		stale := Example(start)
-		stale.MaybeStale = true
+		stale.MaybeStale, stale.Restored = true, true
 		require.NoError(t, c.Save(stale))
 		got, err := reopen().Load()
 		require.NoError(t, err)

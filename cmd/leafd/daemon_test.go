@@ -112,6 +112,31 @@ func TestDamagedSlotRepeatsNothing(t *testing.T) {
 	require.False(t, saved().MaybeStale)
 }
 
+// The record of an earlier life is put back: it doesn't know what was issued after it.
+func TestRecordPutBackIsRefused(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	require.Equal(t, cli.ExitOK, m.ready().stop())
+	path := m.dataDir() + "/worker.json"
+	backup, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, cli.ExitOK, m.ready().stop())
+	newest, err := os.ReadFile(path)
+	require.NoError(t, err)
+
+	require.NoError(t, os.WriteFile(path, backup, 0o600))
+	for range 2 {
+		l := m.start()
+		require.Equal(t, cli.ExitFailure, l.ExitCode())
+		require.Contains(t, l.Log(), "restored record")
+		after, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, string(backup), string(after))
+	}
+	require.NoError(t, os.WriteFile(path, newest, 0o600))
+	require.Equal(t, cli.ExitOK, m.ready().stop())
+}
+
 func requireDistinct(t *testing.T, ids []int64) {
 	t.Helper()
 	require.NotEmpty(t, ids)
