@@ -55,9 +55,20 @@ typedef Record {
   unsigned current : 3; /* the life that may have written since */
   bit released;
   bit elsewhere;        /* it names another home than the one where it lies */
+#ifdef BACKUP
+  bit restored;         /* it is of another life than the lock */
+#endif
   bit gone              /* the operator's word: it will never start again */
 }
 Record record[DIRS];
+
+#if defined(SLOTS) || defined(BACKUP)
+/* SLOTS: what the file's other slot has, the record before the last write of it.
+   BACKUP: a copy of directory 0's file that somebody has kept. */
+Record older[DIRS];
+bit kept[DIRS];
+bit since[DIRS];        /* a life has begun since the copy was made */
+#endif
 
 /* What a process has in memory. */
 typedef Process {
@@ -158,6 +169,14 @@ inline tidy() {
     fi;
     rename(record[i].acked);
     rename(record[i].current);
+#if defined(SLOTS) || defined(BACKUP)
+    if
+    :: HOLDS_ANY(i)
+    :: else -> older[i].acked = 0; older[i].current = 0
+    fi;
+    rename(older[i].acked);
+    rename(older[i].current);
+#endif
     for (j : 0 .. IDS - 1) {
       if
       :: entry[j].holders == 0 -> entry[j].owner = 0
@@ -224,6 +243,30 @@ inline end_process(d) {
   process[d].next = 0; process[d].current = 0; process[d].entered = 0
 }
 
+#if defined(SLOTS) || defined(BACKUP)
+inline keep(d) {
+  older[d].number = record[d].number; older[d].floor = record[d].floor; older[d].limit = record[d].limit; older[d].ceiling = record[d].ceiling;
+  older[d].acked = record[d].acked; older[d].current = record[d].current; older[d].released = record[d].released;
+  kept[d] = 1
+}
+inline put_back(d) {
+  record[d].number = older[d].number; record[d].floor = older[d].floor; record[d].limit = older[d].limit; record[d].ceiling = older[d].ceiling;
+  record[d].acked = older[d].acked; record[d].current = older[d].current; record[d].released = older[d].released
+}
+#endif
+#ifdef SLOTS
+#define WRITE_SLOT keep(me)
+#else
+#define WRITE_SLOT skip
+#endif
+#ifdef BACKUP
+#define BEGIN_LIFE since[me] = kept[me]
+#define RECORD_IS_OURS R.restored = 0
+#else
+#define BEGIN_LIFE skip
+#define RECORD_IS_OURS skip
+#endif
+
 /* Directory d begins as a new instance: it was lost, or is a copy and set aside. */
 inline new_instance(d) {
   if
@@ -235,18 +278,30 @@ inline new_instance(d) {
 #ifdef LATE
   late[d].mine = 0;
 #endif
+#if defined(SLOTS) || defined(BACKUP)
+  kept[d] = 0; since[d] = 0; older[d].number = NONE; older[d].floor = 0; older[d].limit = 0; older[d].ceiling = 0;
+  older[d].acked = 0; older[d].current = 0; older[d].released = 0;
+#endif
+#ifdef BACKUP
+  record[d].restored = 0;
+#endif
   record[d].number = NONE; record[d].floor = 0; record[d].limit = 0; record[d].ceiling = 0;
   record[d].acked = 0; record[d].current = 0; record[d].released = 0; record[d].elsewhere = 0
 }
 
 /* M_...: one rule taken out. */
-#ifdef M_HOME
-#define STARTS (P.phase == IDLE && !R.gone)
+#if defined(COPY) && !defined(M_HOME)
+#define SEEN_FOREIGN R.elsewhere
+#elif defined(BACKUP) && !defined(M_RESTORED_OFFLINE) && !defined(M_RESTORED_RESUMES)
+#define SEEN_FOREIGN R.restored
 #else
-#define STARTS (P.phase == IDLE && !R.gone && !R.elsewhere)
+#define SEEN_FOREIGN false
 #endif
+#define STARTS (P.phase == IDLE && !R.gone && !SEEN_FOREIGN)
 #ifdef M_RELEASED
 #define MAY_START_OFFLINE true
+#elif defined(M_RESTORED_RESUMES)
+#define MAY_START_OFFLINE (!R.released && !R.restored)
 #else
 #define MAY_START_OFFLINE (!R.released)
 #endif
@@ -339,28 +394,28 @@ inline new_instance(d) {
   :: d_step { STARTS && HOLDS(me, n) && (KNOWN(n) || !SETS_ASIDE) && !TWIN_RUNS -> \
        printf("daemon %d starts, and reads its own entry of worker ID %d: [%d,%d), ceiling %d\n", me, n, entry[n].floor, entry[n].limit, entry[n].ceiling); \
        lost = !KNOWN(n); assert(!lost); \
-       R.acked = entry[n].owner; NEW_LIFE; \
+       WRITE_SLOT; BEGIN_LIFE; R.acked = entry[n].owner; NEW_LIFE; \
        P.phase = ASK; P.number = n; P.floor = entry[n].floor; P.current = 1; P.entered = 1; \
        tidy() } \
   READ_UNKNOWN(n)
 
-/* In runs without a copy that looks like its original, no directory may be taken for a
-   copy: the assertion above. */
-#if defined(BLIND) || defined(M_HOME) || defined(LATE) && !defined(M_LATE_LIFE)
-#define SETS_ASIDE true
+/* Elsewhere no directory may be taken for a copy: the assertion above. */
+#if defined(BLIND) || defined(M_HOME) || defined(SLOTS) || defined(M_RESTORED_OFFLINE) || defined(M_RESTORED_RESUMES) || defined(M_SAME_LIFE) \
+    || defined(LATE) && !defined(M_LATE_LIFE)
+#define SETS_ASIDE 1
 #define READ_UNKNOWN(n) \
   :: d_step { STARTS && HOLDS(me, n) && !KNOWN(n) -> \
        printf("daemon %d starts, and finds a life that it doesn't know in its instance's entry of worker ID %d: its directory is set aside\n", me, n); \
        new_instance(me); tidy() }
 #else
-#define SETS_ASIDE false
+#define SETS_ASIDE 0
 #define READ_UNKNOWN(n)
 #endif
 
 #define READ(n, v) \
   :: d_step { STARTS && !HOLDS_ANY(me) && !TWIN_RUNS -> \
        printf("daemon %d starts, and reads worker ID %d, free or with a limit (%d) that has passed by its clock, to take it with floor %d\n", me, n, entry[n].limit, v); \
-       P.phase = ASK; P.number = n; P.floor = v; P.current = 1; P.entered = 1 }
+       BEGIN_LIFE; P.phase = ASK; P.number = n; P.floor = v; P.current = 1; P.entered = 1 }
 #ifdef M_FLOOR_NOW
 #define READ_OTHER(n) READ(n, 0) READ(n, 1)
 #else
@@ -372,7 +427,7 @@ inline new_instance(d) {
        printf("daemon %d claims worker ID %d: [%d,%d)", me, P.number, P.floor, l); \
        if \
        :: HOLDS(me, P.number) -> P.phase = RESUMED; P.next = MAX(FILE_CEILING, MAX(FLOOR, ENTRY_CEILING)); send(l, E.ceiling, outcome) \
-       :: else -> P.phase = CLAIMED; P.next = MAX(FILE_CEILING, FLOOR); R.acked = 0; R.current = FRESH; send(l, P.floor, outcome) \
+       :: else -> P.phase = CLAIMED; P.next = MAX(FILE_CEILING, FLOOR); WRITE_SLOT; R.acked = 0; R.current = FRESH; send(l, P.floor, outcome) \
        fi; \
        P.limit = l; P.current = 1; \
        if \
@@ -397,9 +452,9 @@ active [DIRS] proctype daemon() {
 end:
   do
   /* Starts. */
-#if defined(COPY) && !defined(M_HOME)
-  :: d_step { P.phase == IDLE && !R.gone && R.elsewhere ->
-       printf("daemon %d starts in a directory of another home: a copy, set aside\n", me);
+#if (defined(COPY) || defined(BACKUP)) && !defined(M_HOME) && !defined(M_RESTORED_OFFLINE) && !defined(M_RESTORED_RESUMES)
+  :: d_step { P.phase == IDLE && !R.gone && SEEN_FOREIGN ->
+       printf("daemon %d starts, and finds a record of another home, or of another life than its lock's: its directory is set aside\n", me);
        new_instance(me); tidy() }
 #endif
 #ifdef M_CURRENT_EARLY
@@ -415,7 +470,7 @@ end:
 #if !defined(ONLINE) && !defined(CONNECTED)
   :: d_step { STARTS && R.number != NONE && MAY_START_OFFLINE ->
        printf("daemon %d starts without ZooKeeper from its file: worker ID %d, [%d,%d), ceiling %d\n", me, R.number, R.floor, R.limit, R.ceiling);
-       P.phase = RUN; P.number = R.number; P.floor = R.floor; P.limit = R.limit; P.next = MAX(FILE_CEILING, FLOOR) }
+       BEGIN_LIFE; P.phase = RUN; P.number = R.number; P.floor = R.floor; P.limit = R.limit; P.next = MAX(FILE_CEILING, FLOOR) }
 #endif
   EACH_ID(READ_OWN)
   EACH_ID(READ_OTHER)
@@ -428,13 +483,14 @@ end:
        send(P.floor, P.floor, ANSWERED); end_process(me) }
   :: d_step { (P.phase == CLAIMED || P.phase == RESUMED) ->
        printf("daemon %d files worker ID %d, [%d,%d), and runs\n", me, P.number, P.floor, P.limit);
+       WRITE_SLOT; RECORD_IS_OURS;
        R.number = P.number; R.floor = P.floor; R.limit = P.limit; R.released = 0; R.acked = R.current;
        P.phase = RUN; tidy() }
 
   /* Runs. */
   :: d_step { P.phase == RUN && !R.ceiling ->
        printf("daemon %d files ceiling 1\n", me);
-       R.ceiling = 1 }
+       WRITE_SLOT; R.ceiling = 1 }
   :: d_step { P.phase == RUN && P.number == 0 && P.next == 0 && BELOW_LIMIT && BELOW_CEILING ->
        printf("daemon %d ISSUES worker ID 0, time 0\n", me);
        assert(!issued);
@@ -455,6 +511,7 @@ end:
 #endif
   :: d_step { P.phase == RUN && (R.limit != P.limit || R.floor != P.floor) ->
        printf("daemon %d files its piece [%d,%d)\n", me, P.floor, P.limit);
+       WRITE_SLOT;
 #ifndef M_FLOOR_NOT_FILED
        R.floor = P.floor;
 #endif
@@ -468,7 +525,7 @@ end:
 #endif
   :: d_step { P.phase == RUN && !P.current && HOLDS(me, P.number) && KNOWN(P.number) ->
        printf("daemon %d reads its entry again: [%d,%d)\n", me, E.floor, E.limit);
-       R.acked = E.owner;
+       WRITE_SLOT; R.acked = E.owner;
        if
        :: P.entered
        :: else -> R.current = FRESH; P.entered = 1
@@ -480,9 +537,9 @@ end:
        tidy() }
   :: d_step { P.phase == RUN && !P.current && !HOLDS(me, P.number) ->
        printf("daemon %d reads entry %d again, and it is another's: fenced\n", me, P.number);
-       R.number = NONE; R.floor = 0; R.limit = 0; R.released = 0;
+       WRITE_SLOT; R.number = NONE; R.floor = 0; R.limit = 0; R.released = 0;
        end_process(me) }
-#if defined(BLIND) || defined(M_HOME) || defined(LATE)
+#if SETS_ASIDE
   :: d_step { P.phase == RUN && !P.current && HOLDS(me, P.number) && !KNOWN(P.number) ->
        printf("daemon %d reads its entry again, and finds a life that it doesn't know: fenced, its directory set aside\n", me);
        new_instance(me); end_process(me); tidy() }
@@ -491,19 +548,22 @@ end:
   /* Ends. */
   :: d_step { P.phase == RUN && MAY_END ->
        printf("daemon %d stops, ceiling %d in its file alone\n", me, MAX(P.next, R.floor));
-       R.ceiling = MAX(P.next, R.floor); end_process(me) }
+       WRITE_SLOT; R.ceiling = MAX(P.next, R.floor); end_process(me) }
   :: d_step { P.phase == RUN && P.current ->
        printf("daemon %d stops, ceiling %d in its file and its entry\n", me, MAX(P.next, R.floor));
-       R.ceiling = MAX(P.next, R.floor); send(P.limit, R.ceiling, ANSWERED);
+       WRITE_SLOT; R.ceiling = MAX(P.next, R.floor); send(P.limit, R.ceiling, ANSWERED);
 #ifdef M_STOPPED
        E.stopped = 1;
 #endif
        end_process(me); tidy() }
   :: d_step { P.phase == RUN ->
        printf("daemon %d stops with --release-on-stop, its file is marked\n", me);
-       R.ceiling = P.next;
+       WRITE_SLOT; R.ceiling = P.next;
 #ifndef M_RELEASE_ORDER
        R.released = 1;
+#endif
+#if defined(SLOTS) && !defined(M_RELEASE_ONE_SLOT)
+       keep(me);
 #endif
        P.phase = RELEASING }
   :: d_step { P.phase == RELEASING && P.current ->
@@ -526,6 +586,29 @@ end:
   :: d_step { P.phase == IDLE && !R.gone && R.number != NONE ->
        printf("directory %d is lost, an empty one in its place\n", me);
        new_instance(me); tidy() }
+#ifdef SLOTS
+#ifdef M_LEAD
+#define LEAD_LATER older[me].ceiling
+#else
+#define LEAD_LATER MAX(R.ceiling, older[me].ceiling)
+#endif
+  :: d_step { P.phase == IDLE && kept[me] ->
+       printf("directory %d: the newer slot of the file is damaged\n", me);
+       x = LEAD_LATER; put_back(me); R.ceiling = x; kept[me] = 0; tidy() }
+#endif
+#ifdef BACKUP
+  :: d_step { me == 0 && !kept[me] && R.number != NONE ->
+       printf("directory %d: somebody keeps a copy of the file\n", me);
+       keep(me); tidy() }
+#ifdef M_SAME_LIFE
+#define MAY_RESTORE kept[me]
+#else
+#define MAY_RESTORE (kept[me] && since[me])
+#endif
+  :: d_step { P.phase == IDLE && MAY_RESTORE ->
+       printf("directory %d: somebody puts the copy of the file back\n", me);
+       put_back(me); R.restored = since[me]; tidy() }
+#endif
 #if defined(COPY) || defined(BLIND)
 #define other (1 - me)
   :: d_step { me < 2 && !copied && MAY_COPY && R.number != NONE && process[other].phase == IDLE ->
