@@ -1,0 +1,405 @@
+/*
+ * The segment guard: rules V1 to V5 of leafd, which keep the ranges of one tag disjoint
+ * although the database may take commits back. README.md says what is covered.
+ *
+ * The database proposes a range [lo, hi). It is used only after a write of the tag's high
+ * mark in ZooKeeper, conditional on what was read there. No number may be used twice.
+ *
+ * Each option of a process is one event, and happens as a whole. An event that doesn't
+ * come is a frozen process, a network that is cut, or a ZooKeeper that is away. Nothing
+ * counts events, so behaviours of any length are covered; the tag has few numbers.
+ *
+ * Faults, each as often as you like, and in every run a fetch that is given up, a crash
+ * in it, and a lost answer of ZooKeeper:
+ *   LOSE      a table shows a lower value: lost commits, a backup, a failover
+ *   REPLICAS  two servers, of which each may become a copy of the other, as it is then
+ *   DELETE    the tag is deleted and made again
+ *   LOST_DIR  a daemon's directory is lost, and it begins as a brand-new one
+ *   COPIED    a brand-new daemon starts from a copy of another's directory
+ *   REST      the unused range is kept in the directory over a clean stop
+ *   ZK_LOSS   ZooKeeper shows a lower high mark: emptied, or restored from a backup
+ *   PREFER    --segment-guard prefer, and ZooKeeper is away for one daemon or for all
+ *   NO_ZK     leafd without --zk
+ * M_ takes a rule out, X_ drops an exclusion.
+ */
+
+#ifndef DAEMONS
+#define DAEMONS 2
+#endif
+#ifndef NUMBERS
+#define NUMBERS 4
+#endif
+#ifndef STEPS
+#define STEPS 1 /* the lengths of a range: 1 to STEPS */
+#endif
+
+#define IDLE    0
+#define READ    1 /* has read high */
+#define FETCHED 2 /* the transaction is committed, and the range's end is the local mark */
+#define MARKING 3 /* M_MARK_LATE: has written high, but not the local mark */
+#define KEPT    4 /* stopped cleanly, with the range unused in its directory */
+
+typedef Daemon {
+  byte phase;
+  byte seen;     /* high, as this fetch read it */
+  byte current;  /* 1: it knows the version of high; 2: of an earlier session */
+  byte lo;
+  byte hi;
+  byte mark;     /* on disk: it has used no number at or above */
+  bit behind;    /* high may be below its mark */
+  bit away       /* ZooKeeper can't be reached from here */
+}
+
+Daemon d[DAEMONS];
+byte table[2];   /* max_id in each server */
+byte high;
+byte by = DAEMONS; /* whose fetch wrote high last, if it still goes on */
+byte used;       /* a bit for each number */
+byte i;          /* 0 between the events */
+
+#define me _pid
+#define max(a, b) ((a) > (b) -> (a) : (b))
+
+#if DAEMONS == 1
+#define ANY(field, is, x) (d[0].field is x)
+#elif DAEMONS == 2
+#define ANY(field, is, x) (d[0].field is x || d[1].field is x)
+#else
+#define ANY(field, is, x) (d[0].field is x || d[1].field is x || d[2].field is x)
+#endif
+#define ANY_BEHIND ANY(behind, ==, 1)
+
+inline use() {
+  for (i : d[me].lo .. d[me].hi - 1) {
+    assert((used >> i & 1) == 0);
+    used = used | 1 << i
+  }
+  i = 0
+}
+
+/* The fetch is over. `by` names it by a counter, so a later one of the same daemon is another. */
+inline end_fetch() {
+  d[me].phase = IDLE; d[me].lo = 0; d[me].hi = 0; d[me].seen = 0; d[me].current = 0;
+#ifndef M_COUNTER
+  if :: by == me -> by = DAEMONS :: else fi
+#endif
+}
+
+/* High is written: nobody knows its version any more, the writer neither, whose answer may be lost. */
+inline write(value, who) {
+  high = value; by = who;
+  for (i : 0 .. DAEMONS - 1) {
+    if :: d[i].current == 1 -> d[i].current = 0 :: else fi
+  }
+  i = 0
+}
+
+/*
+ * A daemon whose mark may be above high raises high first. With `require` it also waits,
+ * after a loss of high marks, for all who survived it: neither its own mark nor the table
+ * knows what others have used.
+ */
+#if defined(ZK_LOSS) && !defined(PREFER) && !defined(M_WAIT)
+#define READY (!d[me].away && !ANY_BEHIND)
+#else
+#define READY (!d[me].away && !d[me].behind)
+#endif
+
+inline read_high() {
+  d_step { d[me].phase == IDLE && READY ->
+    d[me].phase = READ; d[me].seen = high; d[me].current = 1;
+    printf("%c reads high %d\n", 65 + me, high) }
+}
+
+/* V2: where a transaction begins the range. */
+#ifdef M_HIGH
+#define BEGIN(server) max(table[server], d[me].mark)
+#else
+#define BEGIN(server) max(max(table[server], d[me].mark), d[me].seen)
+#endif
+
+/* V2: the table is moved forward in the same transaction. V1: then comes the local mark. */
+inline fetch(server, length) {
+  d_step { d[me].phase == READ && BEGIN(server) + length <= NUMBERS ->
+    d[me].lo = BEGIN(server); d[me].hi = d[me].lo + length; d[me].seen = 0; d[me].phase = FETCHED;
+    table[server] = d[me].hi;
+#ifndef M_MARK_LATE
+    d[me].mark = d[me].hi;
+#endif
+    printf("%c fetches [%d,%d) from server %d\n", 65 + me, d[me].lo, d[me].hi, server) }
+}
+
+/* V1: the write is conditional on the version at which high <= lo was read, in this session. */
+#if defined(M_UNCONDITIONAL)
+#define CURRENT true
+#elif defined(M_SESSION)
+#define CURRENT (d[me].current == 1 || d[me].current == 2 && high > 0)
+#else
+#define CURRENT (d[me].current == 1)
+#endif
+
+inline write_high() {
+  d_step { d[me].phase == FETCHED && !d[me].away && CURRENT ->
+    write(d[me].hi, me);
+#ifdef M_MARK_LATE
+    d[me].phase = MARKING;
+    printf("%c writes high %d\n", 65 + me, high)
+#else
+    printf("%c writes high %d, uses [%d,%d)\n", 65 + me, high, d[me].lo, d[me].hi);
+    use(); end_fetch()
+#endif
+  }
+}
+
+inline write_high_unanswered() {
+  d_step { d[me].phase == FETCHED && !d[me].away && d[me].current == 1 ->
+    write(d[me].hi, me);
+    printf("%c writes high %d, and the answer is lost\n", 65 + me, high) }
+}
+
+/* V1: after a conflict or without an answer, whether the write has arrived or not. */
+inline read_again() {
+  d_step { d[me].phase == FETCHED && READY ->
+    if
+    :: by == me ->
+      printf("%c finds that its write has arrived, uses [%d,%d)\n", 65 + me, d[me].lo, d[me].hi);
+      use(); end_fetch()
+#ifdef M_COMPARE
+    :: else ->
+      d[me].current = 1;
+      printf("%c reads high %d again, and goes on\n", 65 + me, high)
+#else
+    :: by != me && high <= d[me].lo ->
+      d[me].current = 1;
+      printf("%c reads high %d again, and goes on\n", 65 + me, high)
+    :: else ->
+      printf("%c reads high %d again, and gives [%d,%d) up\n", 65 + me, high, d[me].lo, d[me].hi);
+      end_fetch()
+#endif
+    fi }
+}
+
+/* V4: first thing when ZooKeeper is back, and after it has lost data. */
+inline raise_high() {
+  d_step { d[me].behind && !d[me].away ->
+    d[me].behind = 0;
+#ifndef M_RAISE
+    if
+    :: high < d[me].mark -> write(d[me].mark, DAEMONS)
+    :: else
+    fi;
+#endif
+    printf("%c has raised high, which is %d, to its mark\n", 65 + me, high) }
+}
+
+/*
+ * V4: ZooKeeper is away, and the daemon goes on by its own mark alone (V3). Excluded is a
+ * table behind what others have used, or are about to: only high would tell.
+ */
+#define TABLE_BEHIND ((used >> table[0]) != 0 || ANY(hi, >, table[0]))
+#if defined(NO_ZK)
+#define UNGUARDED true
+#elif defined(X_BEHIND)
+#define UNGUARDED d[me].away
+#else
+#define UNGUARDED (d[me].away && !TABLE_BEHIND)
+#endif
+/* V3: a table behind the mark is refused. */
+#ifdef M_REFUSE
+#define REFUSED false
+#else
+#define REFUSED (table[0] < d[me].mark)
+#endif
+
+inline fetch_unguarded() {
+  d_step { d[me].phase == IDLE && table[0] < NUMBERS && UNGUARDED && !REFUSED ->
+    d[me].lo = table[0]; d[me].hi = d[me].lo + 1; table[0] = d[me].hi; d[me].mark = d[me].hi;
+#ifdef PREFER
+    d[me].behind = 1;
+#endif
+    printf("%c fetches and uses [%d,%d) without ZooKeeper\n", 65 + me, d[me].lo, d[me].hi);
+    use(); end_fetch() }
+}
+
+/* V3: marks are on disk before the numbers are used, and all of them are loaded at a start. */
+#ifdef M_LOAD
+#define FORGETS (d[me].mark > 0)
+#else
+#define FORGETS false
+#endif
+
+inline crash() {
+  d_step { d[me].phase != IDLE && d[me].phase != KEPT || FORGETS ->
+    end_fetch();
+    if :: by == me -> by = DAEMONS :: else fi;
+#ifdef M_LOAD
+    d[me].mark = 0;
+#endif
+    printf("%c crashes, or gives its fetch up\n", 65 + me) }
+}
+
+/* Excluded: a directory is lost with marks that ZooKeeper doesn't have. */
+#ifdef X_LOST_DIR
+#define MAY_BE_LOST true
+#else
+#define MAY_BE_LOST (!d[me].behind)
+#endif
+
+inline lose_directory() {
+  d_step { d[me].mark > 0 && MAY_BE_LOST ->
+    end_fetch();
+    d[me].mark = 0; d[me].behind = 0;
+    printf("%c loses its directory, and begins as a new one\n", 65 + me) }
+}
+
+inline copy_directory(from, to) {
+  d_step { d[to].phase == IDLE && d[to].mark == 0 && d[from].mark > 0 ->
+    d[to].mark = d[from].mark; d[to].behind = d[from].behind;
+#ifdef M_HOME
+    d[to].phase = d[from].phase; d[to].lo = d[from].lo; d[to].hi = d[from].hi;
+#endif
+    printf("%c starts from a copy of %c's directory\n", 65 + to, 65 + from) }
+}
+
+/* A range that no number of was used yet is kept, and taken out of the file before it is used. */
+inline stop() {
+  d_step { d[me].phase == FETCHED && d[me].current == 1 ->
+    write(d[me].hi, DAEMONS);
+    d[me].phase = KEPT; d[me].current = 0;
+    printf("%c writes high %d, stops, and keeps [%d,%d)\n", 65 + me, high, d[me].lo, d[me].hi) }
+}
+
+inline start() {
+  d_step { d[me].phase == KEPT ->
+    printf("%c starts, and uses the kept [%d,%d)\n", 65 + me, d[me].lo, d[me].hi);
+#ifdef M_TAKE_OUT
+    use()
+#else
+    use(); end_fetch()
+#endif
+  }
+}
+
+active [DAEMONS] proctype daemon() {
+end:
+  do
+#ifdef NO_ZK
+  :: fetch_unguarded()
+#else
+  :: read_high()
+  :: fetch(0, 1)
+#if STEPS > 1
+  :: fetch(0, 2)
+#endif
+#ifdef REPLICAS
+  :: fetch(1, 1)
+#endif
+  :: write_high()
+  :: write_high_unanswered()
+  :: read_again()
+#endif
+#ifdef M_MARK_LATE
+  :: d_step { d[me].phase == MARKING ->
+      d[me].mark = max(d[me].mark, d[me].hi);
+      printf("%c writes its mark %d, uses [%d,%d)\n", 65 + me, d[me].mark, d[me].lo, d[me].hi);
+      use(); end_fetch() }
+#endif
+#ifdef M_ANSWER
+  :: d_step { d[me].phase == FETCHED ->
+      printf("%c's write of high is lost, it uses [%d,%d)\n", 65 + me, d[me].lo, d[me].hi);
+      use(); end_fetch() }
+#endif
+#ifdef PREFER
+  :: fetch_unguarded()
+  :: d_step { !d[me].away -> d[me].away = 1; printf("ZooKeeper is away for %c\n", 65 + me) }
+  :: d_step { d[me].away -> d[me].away = 0; printf("ZooKeeper is back for %c\n", 65 + me) }
+#endif
+#if defined(PREFER) || defined(ZK_LOSS)
+  :: raise_high()
+#endif
+#if !defined(NO_ZK) || defined(M_LOAD)
+  :: crash()
+#endif
+#ifdef LOST_DIR
+  :: lose_directory()
+#endif
+#ifdef REST
+  :: stop()
+  :: start()
+#endif
+  od
+}
+
+/*
+ * Excluded with `prefer`: the database has lost commits, and high doesn't have their
+ * numbers, because ZooKeeper is away or has just lost its own data.
+ */
+#if defined(PREFER) && !defined(X_LOSE)
+#define MAY_LOSE !ANY_BEHIND
+#define MAY_LOSE_HIGH !TABLE_BEHIND
+#else
+#define MAY_LOSE true
+#define MAY_LOSE_HIGH true
+#endif
+
+inline lose_commit(server) {
+  d_step { table[server] > 0 && MAY_LOSE ->
+    table[server]--;
+    printf("server %d loses a commit: max_id %d\n", server, table[server]) }
+}
+
+inline replicate(from, to) {
+  d_step { table[from] != table[to] ->
+    table[to] = table[from];
+    printf("server %d becomes a copy of the other: max_id %d\n", to, table[to]) }
+}
+
+/* V5: a deleted tag's high mark stays, and the marks on disk as well. */
+inline delete_tag() {
+  d_step { table[0] > 0 ->
+    table[0] = 0;
+#ifdef M_DELETE
+    write(0, DAEMONS);
+#endif
+    printf("the tag is deleted and made again\n") }
+}
+
+/* Versions begin again, so that one read in an earlier session may come up a second time. */
+inline lose_high() {
+  d_step { high > 0 && MAY_LOSE_HIGH ->
+    high--; by = DAEMONS;
+    for (i : 0 .. DAEMONS - 1) {
+#ifdef M_SESSION
+      if :: d[i].current == 1 -> d[i].current = 2 :: else fi;
+#else
+      d[i].current = 0;
+#endif
+      d[i].behind = (d[i].mark > high)
+    }
+    i = 0;
+    printf("ZooKeeper loses data: high %d\n", high) }
+}
+
+active proctype world() {
+end:
+  do
+#ifdef LOSE
+  :: lose_commit(0)
+#endif
+#ifdef REPLICAS
+  :: lose_commit(1)
+  :: replicate(0, 1)
+  :: replicate(1, 0)
+#endif
+#ifdef DELETE
+  :: delete_tag()
+#endif
+#ifdef ZK_LOSS
+  :: lose_high()
+#endif
+#ifdef COPIED
+  :: copy_directory(0, 1)
+  :: copy_directory(1, 0)
+#endif
+  od
+}
