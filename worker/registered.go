@@ -131,6 +131,9 @@ func (w *Worker) confirm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := found.foreign(me); err != nil {
+		return fmt.Errorf("%w: %w", ErrFenced, err)
+	}
 	switch {
 	case found.Removed:
 		return fmt.Errorf("%w: worker %d of node %q is no longer this data directory's in the registry", ErrFenced, me.WorkerID, me.Node)

@@ -302,6 +302,7 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 		"a lost record, and no answer":          {func(d *daemon, m *registrytest.Model) { d.cache.FailLoad(errLostRecord); m.Down() }, worker.ErrLost, "has to answer once"},
 		"behind the record, and no answer":      {func(d *daemon, m *registrytest.Model) { d.clk.Step(-time.Hour); m.Down() }, worker.ErrClockRefused, "behind"},
 		"behind the record":                     {func(d *daemon, _ *registrytest.Model) { d.clk.Step(-time.Hour) }, worker.ErrClockRefused, "behind"},
+		"another cluster":                       {func(_ *daemon, m *registrytest.Model) { m.Wipe(); m.Init(snowflake.DefaultLayout()) }, worker.ErrForeign, "the registry has another cluster"},
 		"the record is of another cluster's,":   {func(d *daemon, _ *registrytest.Model) { d.cfg.Registry = worker.Standalone{} }, worker.ErrForeign, "set --zk"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -319,6 +320,41 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 			require.ErrorIs(t, err, tt.want)
 			require.ErrorContains(t, err, tt.text)
 			require.Len(t, d.cache.Saves(), saves, "nothing is written")
+		})
+	}
+}
+
+// worker.W6: what the registry has lost is put back by who could have started without it;
+// who could not gets another worker ID.
+func TestPutBackTakesAStandingPiece(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(r *worker.Record)
+		want   int64
+	}{
+		"limit ahead":   {func(*worker.Record) {}, 1},
+		"limit passed":  {func(r *worker.Record) { r.Limit = r.Ceiling }, 0},
+		"released":      {func(r *worker.Record) { r.Released = true }, 0},
+		"not confirmed": {func(r *worker.Record) { r.Confirmed = false }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon()
+			model, _ := d.inCluster(registrytest.Options{})
+			model.Plant(worker.Entry{WorkerID: 0, Node: "other:1", State: worker.StateActive, Owner: "other", Timestamp: 1})
+			w := d.start(t)
+			require.Equal(t, int64(1), w.ID())
+			d.clk.Advance(time.Second)
+			require.NoError(t, w.Close(t.Context(), d.clk.Millis()-1))
+			d.clk.Advance(time.Second)
+			r, err := d.cache.Load()
+			require.NoError(t, err)
+			tt.change(&r)
+			d.cache.Set(r)
+			model.Wipe()
+			d.join(model, registrytest.Options{})
+			again := d.start(t)
+			require.Equal(t, tt.want, again.ID())
+			require.Equal(t, r.Instance, again.Record().Instance)
+			require.Greater(t, again.Record().Limit, d.clk.Millis())
 		})
 	}
 }
@@ -381,7 +417,12 @@ func TestRecordPutBackAndDataLost(t *testing.T) {
 	d.clk.Advance(time.Second)
 	d.putBack(t)
 	model.Wipe()
-	model.Init(snowflake.DefaultLayout())
+	other := worker.Record{Node: "other:1", WorkerID: 5, Cluster: before.Cluster, Instance: "other", Owner: "other"}
+	survivor := model.Open(other.Node, other.Node, registrytest.Options{})
+	_, err := survivor.Look(t.Context(), other)
+	require.NoError(t, err)
+	_, err = survivor.Claim(t.Context(), other)
+	require.NoError(t, err)
 	d.join(model, registrytest.Options{})
 	d.clk.AutoAdvance()
 	again := d.start(t)
@@ -457,6 +498,7 @@ func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 		"rewritten by another": {func(m *registrytest.Model, id int64) { m.Rewrite(id, "somebody") }, true},
 		"removed":              {func(m *registrytest.Model, id int64) { m.Remove(id) }, true},
 		"all data lost":        {func(m *registrytest.Model, _ int64) { m.Wipe() }, false},
+		"another cluster":      {func(m *registrytest.Model, _ int64) { m.Wipe(); m.Init(snowflake.DefaultLayout()) }, true},
 		"data lost, and the worker ID is another's": {func(m *registrytest.Model, _ int64) {
 			m.Wipe()
 			m.Init(snowflake.DefaultLayout())

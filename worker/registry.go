@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -84,6 +85,15 @@ type Lookup struct {
 	// Removed tells that self had an entry in this very cluster, and it alone is gone.
 	Removed bool
 	Peers   []Peer // the live nodes but this one
+}
+
+// foreign returns ErrForeign where another cluster than r's was found.
+func (found Lookup) foreign(r Record) error {
+	if found.Cluster == "" || r.Cluster == "" || found.Cluster == r.Cluster {
+		return nil
+	}
+	return fmt.Errorf("%w: worker %d was recorded in cluster %s, and the registry has another cluster, %s: have the root of the former, or start with another data directory",
+		ErrForeign, r.WorkerID, r.Cluster, found.Cluster)
 }
 
 // Peer is a live node.

@@ -31,6 +31,9 @@ import (
 //	    the directory that it was written in, not released, with a limit ahead of the
 //	    clock, gives a worker ID; and none that was put back (Record.Restored), which
 //	    doesn't know what was issued after it.
+//	worker.W6  What the registry has lost is put back by who could have started without
+//	    it alone: another may have had the worker ID since. Another cluster than the
+//	    recorded one ends the start: IDs of two clusters can be equal.
 //	worker.U4  One life a directory, and one directory an instance. The record names the
 //	    life that the registry is known to have seen last, and the one that may have
 //	    written since; it replaces the latter, durably, only after the entry was read and
@@ -185,6 +188,8 @@ func (w *Worker) look(ctx context.Context, me *self) (Lookup, error) {
 	switch {
 	case w.alone && me.unusable != nil:
 		return Lookup{}, me.unusable
+	case found.foreign(me.Record) != nil:
+		return Lookup{}, found.foreign(me.Record)
 	case me.unusable == nil && found.Known && !me.Wrote(found.Owner) && found.Owner != "":
 		me.unusable = fmt.Errorf("%w: the registry has worker %d as another life (%s, at %s) of this data directory's instance wrote it: one of the two directories is a copy",
 			ErrCopied, found.WorkerID, found.Owner, found.Address)
@@ -282,7 +287,7 @@ func (w *Worker) claim(ctx context.Context, me *self, found Lookup) error {
 	}
 	now := w.cfg.Clock.Read()
 	me.claimedBy(w.cfg.Owner, found)
-	if !found.Known && !found.DataLost {
+	if !found.Known && (!found.DataLost || w.mayGoOffline(me) != nil) { // worker.W6
 		me.WorkerID, me.Confirmed, me.Floor, me.Limit = NoWorkerID, false, 0, 0
 	}
 	claiming := me.Record

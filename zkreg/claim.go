@@ -70,6 +70,9 @@ func (r *Registry) Claim(ctx context.Context, self worker.Record) (worker.Record
 			rec, err = c.attempt(ctx)
 		}
 	}
+	if c.first.dataLost(self) {
+		r.tellDataLost(self.Cluster)
+	}
 	return rec, nil
 }
 

@@ -180,8 +180,13 @@ func (r *Registry) settledAgain() {
 		return
 	}
 	h.stands = h.root.generation()
+	r.tellDataLost(lost.cluster)
+}
+
+// tellDataLost tells that the worker IDs of cluster were lost, and ours stands again.
+func (r *Registry) tellDataLost(cluster string) {
 	r.session.Raise(zksession.Event{Kind: EventDataLost, Err: fmt.Errorf(
-		"ZooKeeper lost the worker IDs of cluster %s; worker %d was put back, in cluster %s", lost.cluster, h.workerID, h.stands.cluster)})
+		"ZooKeeper lost the worker IDs of cluster %s; worker %d is ours, in cluster %s", cluster, r.held.workerID, r.held.stands.cluster)})
 }
 
 // showLive sees to it that our ephemeral node is there, in this session, or not.

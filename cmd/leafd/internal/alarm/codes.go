@@ -110,7 +110,7 @@ func Codes() []Info {
 		},
 		{
 			RegistryDataLost,
-			"ZooKeeper has lost its data, or has another cluster's. This daemon put its worker ID back and goes on issuing.",
+			"ZooKeeper has lost its data. This daemon put its worker ID back, or got another one where the limit of the old one had passed, and goes on issuing.",
 			"Find out who emptied it. Check with leafd worker list that all daemons are there again before you start new ones.",
 		},
 		{

@@ -98,7 +98,7 @@ func (l *eventLog) startFailed(err error) {
 func (l *eventLog) zookeeper(e zksession.Event) {
 	switch e.Kind {
 	case zkreg.EventDataLost:
-		l.alarms.Raise(alarm.RegistryDataLost, "ZooKeeper has lost its data: our worker ID was put back", alarm.Err(e.Err))
+		l.alarms.Raise(alarm.RegistryDataLost, "ZooKeeper has lost its data: we have entered our worker ID again", alarm.Err(e.Err))
 	case zkreg.EventRestored:
 		l.alarms.Raise(alarm.RegistryRestored, "ZooKeeper was set back to an earlier state: our entry was written again", alarm.Err(e.Err))
 	case zkreg.EventNameShared:
