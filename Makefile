@@ -20,6 +20,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.dat
 LONG_TESTS    := TestDashboard|TestDashboardOfAThousandWorkersAndAHundredThousandTags|TestDashboardWaitsAndPauses|TestPackage|TestEachMutantBuilds|TestSoak|TestClusterRunsUntilItIsInterrupted|TestClusterEndsWhenAPartDies
 LONG_TESTS    := $(LONG_TESTS)|TestZooKeeperLosesItsDataUnderLoad|TestZooKeeperNetworkFailsUnderLoad|TestZooKeeperServerIsOutUnderLoad|TestEnsembleFailsUnderLoad
 LONG_TESTS    := $(LONG_TESTS)|TestRestartWithoutZooKeeper|TestCrashThenRollbackRepeatsNothing|TestSixteenFirstStartsAtOnce|TestMalformedRequests|TestOutagesDontStarveTheWatchdog|TestRandomWalkOnAnEnsemble
+LONG_TESTS    := $(LONG_TESTS)|TestLeaseRaisedBetweenLives|TestPausedMachineOutlivesItsLease|TestFullDiskWhileZooKeeperTakesReports
 LONG_PACKAGES := ./cmd/... ./server ./zkreg ./deploy/deb ./test/...
 TEST_TIMEOUT  ?= 15m
 TEST_TMPDIR   ?= $(shell scripts/tmpdir.sh)

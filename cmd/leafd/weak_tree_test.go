@@ -89,6 +89,7 @@ type zentry struct {
 	Port   string       `json:"port"`
 	Time   clock.Millis `json:"timestamp"`
 	Top    clock.Millis `json:"ceiling"`
+	Limit  clock.Millis `json:"limit"`
 	Owner  string       `json:"owner"`
 	State  string       `json:"state"`
 

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"net/http"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// Sequences of operations that gave one worker ID to two daemons at once, while names,
+// sessions and silence decided who has it.
+
+const lineNameShared = `"alarm":"node_name_shared"`
+
+// batches are what clients take from each of two daemons that may be one worker.
+func batches(l *child) *load {
+	return newLoad(l, "/api/snowflake/get/order?n=100", "/api/snowflake/get/pay")
+}
+
+// A daemon is cut off from ZooKeeper and from its peers, and serves on. Somebody starts
+// its node name on another host, while its session lasts and again when it is over.
+func TestSameNodeElsewhereWhileCutOff(t *testing.T) {
+	underLoad(t)
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), s.Addr())
+	look := c.tree(s)
+	proxy := zookeepertest.NewProxy(t, s.Addr())
+	named := append(brisk(), "--node", "one", "--advertise", freeAddress(t)) // nobody answers there
+	original := c.behind(proxy, named...)
+	first := original.ready()
+	require.Zero(t, first.info().ID)
+	ld := batches(first)
+	ld.flows(t, 2000)
+	proxy.Blackhole(t, true)
+
+	soon := c.host(named...).ready()
+	require.True(t, soon.hasLogged(lineNameShared))
+	soonLoad := batches(soon)
+	first.awaitAlarm(codeLost, 1)
+	require.Eventually(t, func() bool {
+		owner, _, live := look.live("one")
+		return !live || owner != first.info().Owner
+	}, eventually, tick, "its session is over")
+	late := c.host(named...).ready()
+	lateLoad := batches(late)
+	workerIDsOf(t, first, soon, late)
+	for _, each := range []*load{ld, soonLoad, lateLoad} {
+		each.flows(t, 2000)
+	}
+
+	proxy.Blackhole(t, false)
+	first.awaitLog(lineBack)
+	require.Zero(t, first.info().ID, "it is who it was")
+	for _, each := range []*load{ld, soonLoad, lateLoad} {
+		each.flows(t, 2000)
+	}
+	requireDistinct(t, slices.Concat(ld.unharmed(t), soonLoad.unharmed(t), lateLoad.unharmed(t)))
+	for _, l := range []*child{first, soon, late} {
+		require.Zero(t, l.raised()[codeFenced])
+		require.Equal(t, cli.ExitOK, l.stop())
+	}
+}
+
+// A node name has moved to another directory. The old directory is started while ZooKeeper
+// is away: by its own piece, beside the daemon that has its name.
+func TestNodeNameMovedToAnotherDirectory(t *testing.T) {
+	underLoad(t)
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), s.Addr())
+	proxy := zookeepertest.NewProxy(t, s.Addr())
+	named := append(brisk(), "--node", "one")
+	old := c.behind(proxy, named...)
+	first := old.ready()
+	all := first.some()
+	require.Equal(t, cli.ExitOK, first.stop())
+	second := c.host(named...).ready()
+	secondLoad := batches(second)
+	proxy.Down(t)
+	first = old.ready()
+	requireUnconfirmed(t, first, 0)
+	firstLoad := batches(first)
+	workerIDsOf(t, first, second)
+	firstLoad.flows(t, 2000)
+	secondLoad.flows(t, 2000)
+
+	proxy.Up(t)
+	first.awaitLog(lineConfirmed)
+	first.awaitLog(lineNameShared)
+	firstLoad.flows(t, 2000)
+	secondLoad.flows(t, 2000)
+	workerIDsOf(t, first, second)
+	requireDistinct(t, slices.Concat(all, firstLoad.unharmed(t), secondLoad.unharmed(t)))
+	for _, l := range []*child{first, second} {
+		require.Zero(t, l.raised()[codeFenced])
+		require.Equal(t, cli.ExitOK, l.stop())
+	}
+}
+
+// twoWorkers is a layout of two worker IDs.
+const twoWorkers = "41+1+21"
+
+// oneLeft returns a cluster whose layout has two worker IDs, one of which is a daemon's
+// that runs.
+func oneLeft(t *testing.T) (*zookeepertest.Server, *cluster, *child) {
+	t.Helper()
+	s := zookeepertest.Shared(t)
+	layout := []string{"--layout", twoWorkers}
+	c := (&cluster{t: t, servers: []string{s.Addr()}, root: s.NewRoot(t)}).init(layout...)
+	return s, c, c.host(append(brisk(), layout...)...).ready()
+}
+
+// oneMinute is the shortest lease.
+const oneMinute = "1m"
+
+// A daemon of a short lease dies. Its next life has a long one, and no ZooKeeper: what
+// ZooKeeper has taken counts. Another node waits for that limit, and gets the worker ID.
+func TestLeaseRaisedBetweenLives(t *testing.T) {
+	t.Parallel()
+	s, c, other := oneLeft(t)
+	proxy := zookeepertest.NewProxy(t, s.Addr())
+	m, next := c.behind(proxy, append(brisk(), "--layout", twoWorkers)...), c.host(append(brisk(), "--layout", twoWorkers)...)
+	l := m.ready("--lease", oneMinute)
+	workerIDsOf(t, l, other)
+	got := l.some()
+	l.kill()
+	proxy.Down(t)
+	l = m.ready()
+	requireUnconfirmed(t, l, 1)
+	limit := c.tree(s).entry(m.addr).Limit // the file has it, or that of the report before
+	require.Less(t, limit.Sub(m.now()), time.Minute)
+	ld := batches(l)
+	ld.flows(t, 2000)
+
+	early := next.start()
+	early.exits(cli.ExitExhausted)
+	require.True(t, early.hasLogged(`"alarm":"workers_exhausted"`, limit.String()))
+	taken := next.takesAt(limit, 1)
+	l.awaitAlarm("lease_over", 1)
+	require.Equal(t, "ceiling_reached", l.awaitStatus("/api/snowflake/get/a", http.StatusServiceUnavailable).code())
+	takenLoad := batches(taken)
+	takenLoad.flows(t, 2000)
+	before, after := append(got, ld.stop()...), takenLoad.unharmed(t)
+	requireParted(t, before, after, limit)
+	require.Equal(t, cli.ExitOK, taken.stop())
+}
+
+// takesAt waits until limit has passed, and starts a daemon that gets the worker ID whose
+// limit it was.
+func (m *machine) takesAt(limit clock.Millis, workerID int64) *child {
+	m.t.Helper()
+	m.passes(limit.Sub(m.now()) + time.Second)
+	l := m.ready()
+	require.Equal(m.t, workerID, l.info().ID)
+	return l
+}
+
+// requireParted requires that all of before lie below limit, and all of after at or above it.
+func requireParted(t *testing.T, before, after []int64, limit clock.Millis) {
+	t.Helper()
+	requireDistinct(t, slices.Concat(before, after))
+	layout, err := snowflake.ParseLayout(twoWorkers, snowflake.DefaultEpoch)
+	require.NoError(t, err)
+	last, err := layout.Decode(slices.Max(before))
+	require.NoError(t, err)
+	first, err := layout.Decode(slices.Min(after))
+	require.NoError(t, err)
+	require.Less(t, last.Time, limit)
+	require.GreaterOrEqual(t, first.Time, limit)
+}
+
+// A virtual machine is paused, with all its clocks, for longer than its lease; another
+// daemon gets its worker ID. It goes on as though nothing had happened.
+func TestPausedMachineOutlivesItsLease(t *testing.T) {
+	t.Parallel()
+	s, c, other := oneLeft(t)
+	settings := append(brisk(), "--layout", twoWorkers)
+	m, next := c.host(append(settings, "--lease", oneMinute)...), c.host(settings...)
+	l := m.ready()
+	workerIDsOf(t, l, other)
+	ld := batches(l)
+	ld.flows(t, 2000)
+	l.signal(syscall.SIGSTOP)
+	paused := m.clk.Read()
+	limit := c.tree(s).entry(m.addr).Limit
+	next.start().exits(cli.ExitExhausted)
+	taken := next.takesAt(limit, 1)
+	takenLoad := batches(taken)
+	takenLoad.flows(t, 2000)
+
+	issued := ld.count()
+	m.clk.Lag(m.clk.Read().Boot - paused.Boot)
+	l.signal(syscall.SIGCONT)
+	require.Less(t, m.now(), limit)
+	l.awaitLog(lineFenced)
+	require.Equal(t, "worker_fenced", l.awaitStatus("/api/snowflake/get/a", http.StatusServiceUnavailable).code())
+	require.Greater(t, ld.count(), issued, "it has issued until it knew")
+	takenLoad.flows(t, 2000)
+	requireParted(t, ld.stop(), takenLoad.unharmed(t), limit)
+	require.Equal(t, cli.ExitHeld, l.stop())
+	require.Equal(t, cli.ExitOK, taken.stop())
+}
+
+// The record can't be written, as on a full disk of a file system that writes changes
+// elsewhere, while ZooKeeper takes the reports. Then the power fails, and the next start has
+// the clock of an earlier time, and no ZooKeeper: the ceiling in the file holds.
+func TestFullDiskWhileZooKeeperTakesReports(t *testing.T) {
+	underLoad(t)
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), s.Addr())
+	look := c.tree(s)
+	proxy := zookeepertest.NewProxy(t, s.Addr())
+	m := c.behind(proxy, brisk()...)
+	l, other := m.ready(), c.host(brisk()...).ready()
+	workerIDsOf(t, l, other)
+	otherLoad := batches(other)
+	var all []int64
+	for _, until := range []string{"a while", "the ceiling"} {
+		ld := batches(l)
+		ld.flows(t, 2000)
+		require.NoError(t, unix.Prlimit(l.Pid(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 0, Max: unix.RLIM_INFINITY}, nil))
+		l.awaitLog(`"alarm":"report_failing"`)
+		r, err := cache.Peek(m.dataDir())
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return look.entry(m.addr).Top > r.Ceiling.Add(500*time.Millisecond) }, eventually, tick, "ZooKeeper takes reports")
+		if until == "the ceiling" {
+			require.Equal(t, "ceiling_reached", l.awaitStatus("/api/snowflake/get/a", http.StatusServiceUnavailable).code())
+		}
+		l.kill()
+		got := ld.stop()
+		require.Less(t, timeOf(t, slices.Max(got)), r.Ceiling, until)
+		proxy.Down(t)
+		m.step(r.Timestamp.Add(20 * time.Millisecond).Sub(m.now()))
+		l = m.start()
+		l.awaitLog(lineUnclean)
+		again := batches(l)
+		again.flows(t, 2000)
+		l.kill()
+		more := again.stop()
+		require.GreaterOrEqual(t, timeOf(t, slices.Min(more)), r.Ceiling, until)
+		all = slices.Concat(all, got, more)
+		proxy.Up(t)
+		l = m.ready() // and waits for what ZooKeeper has
+	}
+	requireDistinct(t, slices.Concat(all, l.some(), otherLoad.unharmed(t)))
+	require.Equal(t, cli.ExitOK, l.stop())
+}
