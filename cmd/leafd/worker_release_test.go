@@ -95,6 +95,20 @@ func TestWorkerReleaseIsRefused(t *testing.T) {
 	require.Equal(t, inspect.Stale, r.stateOf(9))
 }
 
+// A machine whose clock is behind releases what has come back by ZooKeeper's clock, and by
+// force no less of a limit than ZooKeeper's clock asks for.
+func TestWorkerReleaseGoesByZooKeepersClock(t *testing.T) {
+	t.Parallel()
+	r := releaseTest(t)
+	right := r.now()
+	r.step(-30 * 24 * time.Hour)
+	limit := r.shown("4").Limit
+	require.Contains(t, r.run("worker", "release", "4").OK(t), "Released worker 4")
+	require.Equal(t, limit, r.shown("4").Limit)
+	require.Contains(t, r.run("worker", "release", "6", "--force").OK(t), "Released worker 6")
+	require.Greater(t, r.shown("6").Limit, right.Add(10*time.Second))
+}
+
 func TestWorkerReleaseByForce(t *testing.T) {
 	t.Parallel()
 	r := releaseTest(t)
