@@ -41,6 +41,9 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) error {
 		r.Limit = min(r.Limit, max(r.Ceiling, r.Floor))
 	}
 	err := w.recordIn(ctx, &w.local, r)
+	if err == nil && r.Released { // in both slots: with one of them damaged later the other must not say less
+		err = w.recordIn(ctx, &w.local, r)
+	}
 	if err != nil && r.Released { // the file would start it again within the old limit
 		r.Released = false
 	}

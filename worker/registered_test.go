@@ -231,6 +231,10 @@ func TestReleaseOnStop(t *testing.T) {
 	last := d.clk.Millis()
 	d.clk.Advance(5 * time.Millisecond)
 	require.NoError(t, w.Close(t.Context(), last))
+	saves := d.cache.Saves()
+	for _, r := range saves[len(saves)-2:] {
+		require.True(t, r.Released, "in both slots of the file, before ZooKeeper has it")
+	}
 	entries, err := model.Directory().Entries(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, worker.StateReleased, entries[0].State)
@@ -292,7 +296,7 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 			d.recorded(func(r *worker.Record) { r.Cluster, r.Instance = "c", "i" })
 			m.Down()
 		}, worker.ErrUnreachable, "confirmed"},
-		"a record that was put back": {func(d *daemon, m *registrytest.Model) { d.putBack(t); m.Down() }, worker.ErrRestored, "may have issued since"},
+		"a record that was put back": {func(d *daemon, m *registrytest.Model) { d.putBack(t); m.Down() }, worker.ErrRestored, "put the newest one back"},
 		"a copied directory":         {func(d *daemon, m *registrytest.Model) { d.cfg.DirectoryID = "elsewhere"; m.Down() }, worker.ErrUnreachable, "copy"},
 		"a limit that has passed": {func(d *daemon, m *registrytest.Model) {
 			d.clk.Advance(worker.YoungLease)
@@ -367,6 +371,7 @@ func TestUnusableRecordIsSetAside(t *testing.T) {
 	for name, prepare := range map[string]func(d *daemon, model *registrytest.Model){
 		"lost":                func(d *daemon, _ *registrytest.Model) { d.cache.FailLoad(errLostRecord) },
 		"damaged":             func(d *daemon, _ *registrytest.Model) { d.cache.FailLoad(worker.ErrDamaged) },
+		"put back":            func(d *daemon, _ *registrytest.Model) { d.putBack(t) },
 		"another directory's": func(d *daemon, _ *registrytest.Model) { d.cfg.DirectoryID = "elsewhere" },
 		// worker.U4: a copy of the directory wrote the entry, or is about to.
 		"another life in the entry": func(_ *daemon, model *registrytest.Model) { model.Rewrite(0, "a copy's") },
@@ -404,30 +409,6 @@ func (d *daemon) putBack(t *testing.T) {
 	require.NoError(t, err)
 	r.Restored = true
 	d.cache.Set(r)
-}
-
-// worker.W5: a record that was put back, and that the registry knows nothing of, is set aside.
-func TestRecordPutBackAndDataLost(t *testing.T) {
-	d := newDaemon()
-	model, _ := d.inCluster(registrytest.Options{})
-	w := d.start(t)
-	before := w.Record()
-	d.clk.Advance(time.Millisecond)
-	require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
-	d.clk.Advance(time.Second)
-	d.putBack(t)
-	model.Wipe()
-	other := worker.Record{Node: "other:1", WorkerID: 5, Cluster: before.Cluster, Instance: "other", Owner: "other"}
-	survivor := model.Open(other.Node, other.Node, registrytest.Options{})
-	_, err := survivor.Look(t.Context(), other)
-	require.NoError(t, err)
-	_, err = survivor.Claim(t.Context(), other)
-	require.NoError(t, err)
-	d.join(model, registrytest.Options{})
-	d.clk.AutoAdvance()
-	again := d.start(t)
-	require.NotEqual(t, before.Instance, again.Record().Instance)
-	require.Contains(t, d.events.kinds(), worker.EventRecordLost)
 }
 
 // worker.U4: it is a life's word in the record, before the entry has it, that tells a kill in

@@ -16,7 +16,8 @@ import (
 //	worker.W1  Start returns only when the clock has passed the ceiling of every
 //	    earlier life of this directory, in its file or in the registry, and the floor
 //	    of the piece: no ID of theirs can repeat.
-//	worker.W2  A record that can't be read, or that is another directory's, is set aside, and
+//	worker.W2  A record that can't be read, that was put back (Record.Restored) and doesn't
+//	    know what was issued after it, or that is another directory's, is set aside, and
 //	    the directory is a new instance then, which gets a worker ID of its own. Where
 //	    no registry gives worker IDs it ends the start. One that may not be the newest
 //	    (Record.MaybeStale) counts with a ceiling that is a ceiling lead later, than its
@@ -29,8 +30,7 @@ import (
 //	    piece.
 //	worker.W5  Without the registry only a record that the registry has confirmed, in
 //	    the directory that it was written in, not released, with a limit ahead of the
-//	    clock, gives a worker ID; and none that was put back (Record.Restored), which
-//	    doesn't know what was issued after it.
+//	    clock, gives a worker ID.
 //	worker.W6  What the registry has lost is put back by who could have started without
 //	    it alone: another may have had the worker ID since. Another cluster than the
 //	    recorded one ends the start: IDs of two clusters can be equal.
@@ -133,9 +133,10 @@ func (w *Worker) load() (self, error) {
 			"start with the recorded ones, or take another data directory and a worker ID that never issued under them",
 			ErrForeign, r.Layout, r.Epoch, w.cfg.Layout, w.cfg.Epoch)
 	}
-	if r.Restored && r.Cluster == "" && r.Instance == "" { // worker.W5
-		return me, fmt.Errorf("%w: worker.json is older than what this data directory has issued: put the newest one back, "+
-			"or, once the clock is right and past every ID issued so far, delete leafd.lock", ErrRestored)
+	if r.Restored { // worker.W2
+		me.unusable = fmt.Errorf("%w: worker.json is older than what this data directory has issued as worker %d: put the newest one back, "+
+			"or, once the clock is right and past every ID issued so far, delete leafd.lock", ErrRestored, r.WorkerID)
+		return me, nil
 	}
 	if err := w.checkClock(r); err != nil {
 		return me, err
@@ -193,8 +194,6 @@ func (w *Worker) look(ctx context.Context, me *self) (Lookup, error) {
 	case me.unusable == nil && found.Known && !me.Wrote(found.Owner) && found.Owner != "":
 		me.unusable = fmt.Errorf("%w: the registry has worker %d as another life (%s, at %s) of this data directory's instance wrote it: one of the two directories is a copy",
 			ErrCopied, found.WorkerID, found.Owner, found.Address)
-	case me.unusable == nil && me.Restored && !found.Known: // worker.W5
-		me.unusable = fmt.Errorf("%w: worker %d may have issued since, and the registry doesn't know it", ErrRestored, me.WorkerID)
 	case me.unusable == nil:
 		if found.Removed && !me.Released { // given back, it may be anybody's
 			w.notify(Event{Kind: EventRemoved, Text: fmt.Sprintf("worker %d of node %q is no longer this data directory's in the registry", me.WorkerID, me.Node)})
@@ -224,8 +223,6 @@ func (w *Worker) mayGoOffline(me *self) error {
 	switch {
 	case me.unusable != nil:
 		return me.unusable
-	case me.Restored:
-		return fmt.Errorf("%w: worker %d may have issued since", ErrRestored, me.WorkerID)
 	case !me.recorded || me.Cluster == "" || !me.Confirmed:
 		return errors.New("the data directory has no worker ID that the registry has confirmed")
 	case me.Released:
