@@ -44,12 +44,12 @@ func TestRandomWalkRepeatsNoID(t *testing.T) {
 // The same walk with the ceiling left out finds repeats, or it proves nothing. How
 // the goroutines interleave is not in the seed: one walk in some may miss them.
 func TestRandomWalkFindsAMissingCeiling(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(100) {
 		r := walkOn(t, seed, 500, true)
 		t.Logf("seed %d: %+v", seed, r)
 		if r.Repeats > 0 {
 			return
 		}
 	}
-	t.Fatal("twenty walks without a ceiling repeated no ID")
+	t.Fatal("a hundred walks without a ceiling repeated no ID")
 }

@@ -206,18 +206,25 @@ func TestParentReplacedDuringAClaim(t *testing.T) {
 	}
 }
 
-// A root is old once every session that the server grants may have ended, however short
-// the one asked for.
+// A root that tells of a loss is old once every session that the server grants may have
+// ended, however short the one asked for.
 func TestSettlesForTheGrantedSession(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
 	cfg := daemonConfig(server, madeRoot(t, server), "a")
+	raw, stat, err := server.Conn(t).Get(cfg.Root)
+	require.NoError(t, err)
+	root, err := decodeRoot(cfg.Root, raw)
+	require.NoError(t, err)
+	root.Losses = 1
+	_, err = server.Conn(t).Set(cfg.Root, encode(root), stat.Version)
+	require.NoError(t, err)
 	cfg.SessionTimeout, cfg.Settle = 100*time.Millisecond, 0
 	events := make(chan zksession.Event, 1000)
 	cfg.Notify = func(e zksession.Event) { events <- e }
 	r := openRegistry(t, cfg)
 	self := fresh(r)
-	_, err := r.Look(bounded(t, patience), self)
+	_, err = r.Look(bounded(t, patience), self)
 	require.NoError(t, err)
 	granted := r.session.Timeout()
 	require.Greater(t, granted, cfg.SessionTimeout)

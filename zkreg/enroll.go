@@ -197,10 +197,14 @@ func (c *claim) createGap(ctx context.Context) (*entry, error) {
 	return &entry{entryName: name, path: p, data: data, stat: stat}, nil
 }
 
-// settle waits until the root is old enough: whoever had our worker ID before
-// ZooKeeper lost its data has put it back by then. A worker ID out of a gap settles by
-// itself. All ages are of ZooKeeper's clock.
+// settle waits until a root that tells of a loss is old enough: whoever had our worker ID
+// before ZooKeeper lost its data has put it back by then. A new root has nobody to wait
+// for: only an operator makes one. A worker ID out of a gap settles by itself. All ages
+// are of ZooKeeper's clock.
 func (c *claim) settle(ctx context.Context, own entry) error {
+	if c.root.Losses == 0 && !own.data.Gap {
+		return nil
+	}
 	what, since := "root "+c.paths.root, c.root.stat.Mtime
 	if own.data.Gap {
 		what, since = "entry "+own.path, max(since, own.stat.Ctime)

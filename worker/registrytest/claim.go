@@ -165,7 +165,8 @@ func (c *modelClaim) promoteLocked(claiming *modelEntry) (worker.Record, time.Du
 	if claiming.gap {
 		since = max(since, claiming.began)
 	}
-	if left := c.opts.Settle - claiming.written.Sub(since); left > 0 && !c.settled {
+	mustSettle := c.m.root.losses > 0 || claiming.gap
+	if left := c.opts.Settle - claiming.written.Sub(since); mustSettle && left > 0 && !c.settled {
 		c.settled = true
 		return worker.Record{}, left, errAgain
 	}

@@ -174,12 +174,13 @@ func testDataLostTaken(t *testing.T, w World) {
 	require.Len(t, entries(t, w), 1)
 }
 
-// A new node starts while the survivor hasn't reported yet, and both have worker
-// 0 in mind: it is the survivor's.
+// A new node starts when one survivor has put the cluster back, and another hasn't reported
+// yet; it and the new node have worker 1 in mind: it is the survivor's.
 func testDataLostRace(t *testing.T, w World) {
+	first := fresh(t, w, "first", Options{}).running()
 	d := fresh(t, w, "a", Options{}).running()
 	w.Wipe(t)
-	w.Init(t, snowflake.DefaultLayout())
+	require.NoError(t, first.report(true))
 	other := fresh(t, w, "b", Options{Settle: 2 * time.Second})
 	other.look()
 	reported := make(chan error, 1)
@@ -194,12 +195,12 @@ func testDataLostRace(t *testing.T, w World) {
 	require.NoError(t, err)
 	require.NotEmpty(t, reported, "it never waited")
 	require.NoError(t, <-reported)
-	require.Equal(t, int64(0), d.self.WorkerID)
-	require.NotEqual(t, int64(0), other.self.WorkerID)
+	require.Equal(t, int64(1), d.self.WorkerID)
+	require.NotEqual(t, int64(1), other.self.WorkerID)
 	require.Equal(t, d.self.Cluster, other.self.Cluster)
 	require.NoError(t, d.report(true))
 	require.NoError(t, other.report(true))
-	require.Len(t, entries(t, w), 2)
+	require.Len(t, entries(t, w), 3)
 }
 
 func testDataLostWhileDown(t *testing.T, w World) {
