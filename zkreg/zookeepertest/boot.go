@@ -254,6 +254,8 @@ func classPath(secure bool) (string, error) {
 	return strings.Join(paths, string(filepath.ListSeparator)), nil
 }
 
-func (s *Server) data() string   { return filepath.Join(s.directory, "data") }
-func (s *Server) config() string { return filepath.Join(s.directory, "zoo.cfg") }
-func (s *Server) log() string    { return filepath.Join(s.directory, "log") }
+func (s *Server) data() string     { return filepath.Join(s.directory, "data") }
+func (s *Server) database() string { return filepath.Join(s.data(), "version-2") }
+func (s *Server) kept() string     { return filepath.Join(s.directory, "kept") }
+func (s *Server) config() string   { return filepath.Join(s.directory, "zoo.cfg") }
+func (s *Server) log() string      { return filepath.Join(s.directory, "log") }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -22,6 +23,8 @@ type Ensemble struct {
 	// Servers are the nodes, in the order of their numbers. Those that start one
 	// (Restart, Wipe) are the Ensemble's to call: a node alone never serves.
 	Servers []*Server
+
+	lines []string // of every node's configuration, immutable
 }
 
 // StartEnsemble returns an ensemble of n servers with a leader, for this test
@@ -57,7 +60,7 @@ func launchEnsemble(n int) (*Ensemble, error) {
 	for i := range n {
 		lines = append(lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, ports[n+i], ports[2*n+i]))
 	}
-	e := &Ensemble{}
+	e := &Ensemble{lines: lines}
 	for i := range n {
 		directory, err := os.MkdirTemp("", "zookeepertest-")
 		if err != nil {
@@ -205,8 +208,64 @@ func (e *Ensemble) Resume(t testing.TB, i int) {
 // ports.
 func (e *Ensemble) Wipe(t testing.TB) {
 	t.Helper()
+	e.rebooted(t, (*Server).empty)
+}
+
+// Reconfigure kills all nodes and starts them again with more lines of configuration
+// than StartEnsemble's, and no others; of two lines of one key the latter counts.
+func (e *Ensemble) Reconfigure(t testing.TB, lines ...string) {
+	t.Helper()
+	e.rebooted(t, func(s *Server) error { return s.configure(append(slices.Clone(e.lines), lines...)...) })
+}
+
+// Snapshot kills all nodes, keeps what they had on disk, and starts them again. The
+// function that it returns puts that back, in the same way.
+func (e *Ensemble) Snapshot(t testing.TB) (restore func(t testing.TB)) {
+	t.Helper()
+	e.rebooted(t, func(s *Server) error {
+		return errors.Join(os.RemoveAll(s.kept()), os.CopyFS(s.kept(), os.DirFS(s.database())))
+	})
+	return func(t testing.TB) {
+		t.Helper()
+		e.rebooted(t, func(s *Server) error { return errors.Join(s.empty(), os.CopyFS(s.database(), os.DirFS(s.kept()))) })
+	}
+}
+
+// Remove removes a node and its children, which have none, all at once.
+func (e *Ensemble) Remove(t testing.TB, path string) {
+	t.Helper()
+	conn, events, err := zk.Connect(e.Addrs(), 10*time.Second, zk.WithLogger(silent{}))
+	if err != nil {
+		t.Fatalf("zookeepertest: connect to %v: %v", e.Addrs(), err)
+	}
+	defer func() {
+		conn.Close()
+		for range events { // until its goroutine has ended
+		}
+	}()
+	children, _, err := conn.Children(path)
+	if err != nil {
+		t.Fatalf("zookeepertest: children of %s: %v", path, err)
+	}
+	ops := make([]any, 0, len(children)+1)
+	for _, child := range children {
+		ops = append(ops, &zk.DeleteRequest{Path: path + "/" + child, Version: -1})
+	}
+	if _, err := conn.Multi(append(ops, &zk.DeleteRequest{Path: path, Version: -1})...); err != nil {
+		t.Fatalf("zookeepertest: remove %s: %v", path, err)
+	}
+}
+
+// rebooted kills all nodes, does something to each, and starts them again.
+func (e *Ensemble) rebooted(t testing.TB, do func(s *Server) error) {
+	t.Helper()
 	for _, s := range e.Servers {
-		if err := errors.Join(s.end(syscall.SIGKILL), s.empty()); err != nil {
+		if err := s.end(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range e.Servers {
+		if err := do(s); err != nil {
 			t.Fatal(err)
 		}
 	}

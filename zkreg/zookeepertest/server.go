@@ -22,7 +22,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -171,7 +170,7 @@ func (s *Server) Wipe(t testing.TB) {
 
 // empty removes the database; what makes the server who it is stays.
 func (s *Server) empty() error {
-	if err := os.RemoveAll(filepath.Join(s.data(), "version-2")); err != nil {
+	if err := os.RemoveAll(s.database()); err != nil {
 		return fmt.Errorf("zookeepertest: %w", err)
 	}
 	return nil

@@ -114,6 +114,17 @@ func TestEnsemble(t *testing.T) {
 		}
 	}
 	e.Serving(t)
+	restore := e.Snapshot(t)
+	create(t, e.Conn(t), "/n3")
+	restore(t)
+	requireNodes(t, e.Conn(t), "n0", "n1", "n2")
+	e.Reconfigure(t, "minSessionTimeout=30000")
+	conf, err := e.Servers[0].ask(t.Context(), "conf")
+	require.NoError(t, err)
+	require.Contains(t, conf, "minSessionTimeout=30000")
+	create(t, e.Conn(t), "/n2/below")
+	e.Remove(t, "/n2")
+	requireNodes(t, e.Conn(t), "n0", "n1")
 	e.Wipe(t)
 	requireNodes(t, e.Conn(t))
 }

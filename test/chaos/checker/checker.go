@@ -9,12 +9,12 @@ import (
 	"github.com/leafd/leafd/test/chaos/history"
 )
 
-// The layout of the IDs, as the documents have it: 41 bits of milliseconds since
-// epoch, 10 of the worker, 12 of the sequence.
+// The layout of the IDs: 48 bits of milliseconds since epoch, 3 of the worker, 12 of the
+// sequence. The usual one has more of the worker; of few, each has several holders.
 const (
 	epoch        = 1288834974657
 	sequenceBits = 12
-	workerBits   = 10
+	workerBits   = 3
 )
 
 func timeOf(id int64) int64   { return id>>(sequenceBits+workerBits) + epoch }

@@ -24,7 +24,7 @@ const noon = int64(1795262400) * s
 
 // at is the snowflake ID of the worker that many milliseconds after noon.
 func at(millis, worker, sequence int64) int64 {
-	return (noon/ms+millis-1288834974657)<<22 | worker<<12 | sequence
+	return (noon/ms+millis-1288834974657)<<15 | worker<<12 | sequence
 }
 
 // life is a process that has started.

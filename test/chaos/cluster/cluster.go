@@ -51,6 +51,14 @@ const (
 	sessionTimeout = 2 * time.Second
 	maxForwardStep = 2 * time.Second
 	clockThreshold = 5 * time.Second // the default
+	lease          = time.Minute     // the least there is: worker IDs come back, and are taken, all the time
+)
+
+// layout has so few worker IDs that all are in use soon: newcomers then get one that
+// was given back, or whose limit has passed.
+const (
+	layout    = "48+3+12"
+	workerIDs = 8
 )
 
 // tags are the segments, with their steps: small ones switch ranges all the time.
@@ -108,7 +116,7 @@ func Start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	if err := c.startServers(); err != nil {
 		return nil, err
 	}
-	if _, err := c.leafd("cluster", "init"); err != nil {
+	if _, err := c.leafd("cluster", "init", "--layout", layout); err != nil {
 		return nil, err
 	}
 	if err := c.makeSlots(); err != nil {

@@ -36,12 +36,28 @@ func (s *slot) aside() error {
 // of its own.
 func (c *Cluster) directoryLost(f nemesis.Fault) (undo, error) {
 	s := c.slots[f.Daemon]
+	return s.startUp, s.loseDir()
+}
+
+// loseDir kills the daemon and takes its directory away. Its worker ID comes back with its
+// limit; where another lease was in force, an operator sees to that.
+func (s *slot) loseDir() error {
+	me, err := s.me()
+	if err != nil {
+		return err
+	}
 	if err := s.kill(); err != nil {
-		return nil, err
+		return err
 	}
 	s.idle()
-	return s.startUp, s.aside()
+	if err := s.aside(); err != nil || !me.ownLimit() {
+		return err
+	}
+	return s.c.releaseWorker(me.ID)
 }
+
+// ownLimit tells that the limit lies further ahead than the usual lease.
+func (i identity) ownLimit() bool { return time.Until(time.UnixMilli(i.Limit)) > 2*lease }
 
 // damageRecord damages a slot of the record of a daemon that is down: of the older one the
 // beginning is overwritten by a save that was cut short, or the newer one is lost.
@@ -79,7 +95,7 @@ func (c *Cluster) extra(node string) *slot {
 	turn := c.faults
 	c.mu.Unlock()
 	x.node, x.dir = fmt.Sprintf("%s-%d", node, turn), c.path(x.name, fmt.Sprint(turn))
-	x.zk, x.mysql = c.zk.Addrs(), c.dsn
+	x.zk, x.mysql, x.flags = c.zk.Addrs(), c.dsn, nil
 	c.step(x.host, 0)
 	return x
 }
@@ -131,7 +147,7 @@ func (c *Cluster) elsewhere(holdUp deed, copies func(die float64) bool) deed {
 			}
 		}
 		c.step(x.host, between(0, clockThreshold*8/10, f.Dice[1]))
-		if err := c.joins(x, first); err != nil {
+		if err := c.joinsBeside(x, first); err != nil {
 			return free, err
 		}
 		return func() error {
@@ -143,7 +159,7 @@ func (c *Cluster) elsewhere(holdUp deed, copies func(die float64) bool) deed {
 			if err := c.sleep(between(500*time.Millisecond, 2*time.Second, f.Dice[2])); err != nil { // both are reached
 				return err
 			}
-			return c.discard(x)
+			return c.retire(x, syscall.SIGKILL)
 		}, nil
 	}
 }
@@ -156,17 +172,28 @@ func always(float64) bool      { return true }
 func never(float64) bool       { return false }
 func atTimes(die float64) bool { return die < 0.6 }
 
-// joins starts the extra daemon, which has to serve, under a worker ID that the daemon
-// first doesn't have.
-func (c *Cluster) joins(x *slot, first identity) error {
-	l, err := x.startOnce()
-	if err != nil {
-		return err
+// joins starts the extra daemon, which has to serve, and returns who it is. It may have to
+// wait for a worker ID, settle in addition, and ends and is started again meanwhile.
+func (c *Cluster) joins(x *slot, settle time.Duration) (identity, error) {
+	if err := x.startUp(); err != nil {
+		return identity{}, err
 	}
-	if !c.awaitReady(l, c.cfg.Within) {
-		return c.violates(checker.Live, "a second daemon, of the name %s, does not serve: %s", x.node, x.lastWords())
+	for end := time.Now().Add(c.cfg.Within + settle); ; {
+		if l := x.life.Load(); l != nil && c.awaitReady(l, time.Second) {
+			return x.me()
+		}
+		if time.Now().After(end) {
+			return identity{}, c.violates(checker.Live, "a second daemon, of the name %s, does not serve: %s", x.node, x.lastWords())
+		}
+		if err := c.sleep(pollPause); err != nil {
+			return identity{}, err
+		}
 	}
-	me, err := x.me()
+}
+
+// joinsBeside does so while the daemon first has its worker ID: the extra one's is another.
+func (c *Cluster) joinsBeside(x *slot, first identity) error {
+	me, err := c.joins(x, 0)
 	if err != nil {
 		return err
 	}
@@ -185,9 +212,9 @@ func (c *Cluster) directoryCloned(f nemesis.Fault) (undo, error) {
 		err = c.copyDir(s, x.dir)
 	}
 	if err == nil {
-		err = c.joins(x, first)
+		err = c.joinsBeside(x, first)
 	}
-	return func() error { return c.retire(x) }, err
+	return func() error { return c.retire(x, syscall.SIGTERM) }, err
 }
 
 // doubleStart starts a second process on the directory of one that runs.
@@ -222,10 +249,11 @@ func (c *Cluster) discard(x *slot) error {
 	return errors.Join(err, os.RemoveAll(x.dir))
 }
 
-// retire takes the extra daemon away as docs/operations/hosts.md has it.
-func (c *Cluster) retire(x *slot) error {
+// retire takes the extra daemon away as docs/operations/hosts.md has it; where its machine
+// fails, without a clean stop.
+func (c *Cluster) retire(x *slot, signal syscall.Signal) error {
 	me, unknown := x.me()
-	if err := x.end(syscall.SIGTERM); err != nil {
+	if err := x.end(signal); err != nil {
 		return err
 	}
 	x.idle()
@@ -242,7 +270,7 @@ func (c *Cluster) retire(x *slot) error {
 func (c *Cluster) releaseWorker(id int64) error {
 	out, err := c.leafd("worker", "release", strconv.FormatInt(id, 10), "--force")
 	if err == nil {
-		c.note("operator: %s", out)
+		c.note("operator: %s", strings.ReplaceAll(out, "\n", "; "))
 	}
 	return err
 }

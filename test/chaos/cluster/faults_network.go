@@ -69,6 +69,15 @@ func (c *Cluster) cutHost(toIt, fromIt bool) deed {
 	}
 }
 
+// onSlot does harm to what lies between one daemon and ZooKeeper.
+func (c *Cluster) onSlot(s *slot, do harm, on bool) error {
+	return c.do(func(t testing.TB) {
+		for _, p := range s.network.zk {
+			do(t, p, on)
+		}
+	})
+}
+
 // onNetwork does harm to proxies of the daemons that a fault befalls.
 func (c *Cluster) onNetwork(do harm, which func(n *network) []*zookeepertest.Proxy) deed {
 	return func(f nemesis.Fault) (undo, error) {

@@ -90,23 +90,34 @@ func (c *Cluster) rolledBack(f nemesis.Fault) (undo, error) {
 }
 
 // rolledBackAtStart sets the clock back in the moment in which a start has waited
-// for the ceiling, and is about to issue.
+// for the ceiling, and is about to issue. Mostly it can't reach ZooKeeper, where nothing
+// else takes time in between.
 func (c *Cluster) rolledBackAtStart(f nemesis.Fault) (undo, error) {
 	s := c.slots[f.Daemon]
-	back := func() error { c.step(s.host, 0); return nil }
+	heal := func() error { return nil }
+	if f.Dice[2] < 0.7 {
+		var err error
+		if heal, err = c.onZooKeeper(cutOff)(f); err != nil {
+			return nil, err
+		}
+	}
+	back := func() error {
+		c.step(s.host, 0)
+		return heal()
+	}
 	s.awaitRecord(func(age time.Duration) bool { return age < reportInterval/10 })
 	if err := s.kill(); err != nil {
-		return nil, err
+		return back, err
 	}
 	s.idle()
 	if err := s.startUp(); err != nil {
-		return nil, err
+		return back, err
 	}
 	until, err := s.awaitWait()
 	if err != nil || until.IsZero() {
 		return back, err
 	}
-	if err := c.sleep(time.Until(until) + between(0, 100*time.Millisecond, f.Dice[0])); err != nil {
+	if err := c.sleep(time.Until(until) + between(0, 50*time.Millisecond, f.Dice[0])); err != nil {
 		return back, err
 	}
 	c.step(s.host, s.host.offset-between(ceilingLead, ceilingLead+time.Second, f.Dice[1])) // the life before issued then

@@ -46,6 +46,7 @@ type identity struct {
 	Instance string `json:"instance"`
 	State    string `json:"state"`
 	Ceiling  int64  `json:"ceiling"`
+	Limit    int64  `json:"limit"`
 	Live     bool   `json:"live"`
 }
 
@@ -161,22 +162,31 @@ func (s *slot) me() (identity, error) {
 	return me, nil
 }
 
+// entries are what ZooKeeper has, as the daemon sees it.
+func (s *slot) entries() ([]identity, error) {
+	var list struct{ Workers []identity }
+	if status, err := get(s.c.ctx, "http://"+s.addr+"/api/workers", &list); err != nil || status != http.StatusOK {
+		return nil, fmt.Errorf("/api/workers of %s: status %d: %w", s.name, status, err)
+	}
+	return list.Workers, nil
+}
+
 // known returns nil when ZooKeeper has the ceiling that the daemon issues under.
 func (s *slot) known() error {
 	me, err := s.me()
 	if err != nil {
 		return err
 	}
-	var list struct{ Workers []identity }
-	if status, err := get(s.c.ctx, "http://"+s.addr+"/api/workers", &list); err != nil || status != http.StatusOK {
-		return fmt.Errorf("/api/workers of %s: status %d: %w", s.name, status, err)
+	list, err := s.entries()
+	if err != nil {
+		return err
 	}
-	at := slices.IndexFunc(list.Workers, func(e identity) bool { return e.ID == me.ID })
+	at := slices.IndexFunc(list, func(e identity) bool { return e.ID == me.ID })
 	switch {
 	case at < 0:
 		return fmt.Errorf("ZooKeeper has no entry of worker %d, which it is", me.ID)
-	case list.Workers[at].Instance != me.Instance || !list.Workers[at].Live || list.Workers[at].Ceiling < me.Ceiling:
-		return fmt.Errorf("ZooKeeper has %+v, and it is %+v", list.Workers[at], me)
+	case list[at].Instance != me.Instance || !list[at].Live || list[at].Ceiling < me.Ceiling:
+		return fmt.Errorf("ZooKeeper has %+v, and it is %+v", list[at], me)
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ type host struct {
 	clk    *clocktest.Skewed
 	path   string // of the file that steps it
 	offset time.Duration
+	stood  time.Duration // how long all clocks of the process stood
 }
 
 // slot is a daemon: a name, an address, a directory, a network, and one process after
@@ -40,7 +41,8 @@ type slot struct {
 	zk      []string
 	mysql   string
 	advert  string
-	network *network // nil: none of its own
+	flags   []string // of the next process, besides the usual ones
+	network *network // what lies before it
 	far     *farHost // nil: it runs on ours
 
 	life atomic.Pointer[life]
@@ -83,8 +85,8 @@ func (c *Cluster) newSlot(name string, number int, whole bool) (*slot, error) {
 	}
 	err = c.do(func(t testing.TB) {
 		s.zk, s.mysql, s.advert = c.zk.Addrs(), c.dsn, s.addr
+		s.network = newNetwork(t, c, s)
 		if whole {
-			s.network = newNetwork(t, c, s)
 			s.zk, s.mysql, s.advert = s.network.zkAddrs(), s.network.dsn, s.network.peers.Addr()
 		}
 	})
@@ -115,6 +117,7 @@ func (s *slot) startUp() error {
 	if s.running {
 		return nil
 	}
+	s.host.boot()
 	l, err := s.spawn()
 	if err != nil {
 		return err
@@ -184,8 +187,9 @@ func (s *slot) spawn() (*life, error) {
 		"--data-dir", s.dir, "--zk", strings.Join(s.zk, ","), "--log-format", "json",
 		"--report-interval", reportInterval.String(), "--ceiling-lead", ceilingLead.String(),
 		"--zk-session-timeout", sessionTimeout.String(), "--max-forward-step", maxForwardStep.String(),
-		"--segment-refresh", "2s", "--shutdown-timeout", "2s",
+		"--layout", layout, "--lease", lease.String(), "--segment-refresh", "2s", "--shutdown-timeout", "2s",
 	}
+	command = append(command, s.flags...)
 	if s.far != nil {
 		command = s.far.inside(command...)
 	}
@@ -278,11 +282,26 @@ func (c *Cluster) step(h *host, offset time.Duration) {
 	const underWay = int64(time.Hour)
 	r := history.Record{Kind: history.KindClock, At: c.now(), Took: underWay, Host: h.number, From: int64(h.offset), To: int64(offset)}
 	c.record(&r)
-	h.clk.Set(offset)
+	h.clk.Set(offset + h.stood)
 	h.offset = offset
 	done := r
 	done.Took = c.now() - r.At
 	c.record(&done)
+}
+
+// stand has all clocks of h lose d, in which its process was stopped.
+func (c *Cluster) stand(h *host, d time.Duration) {
+	c.record(&history.Record{Kind: history.KindClock, At: c.now(), Host: h.number, From: int64(h.offset), To: int64(h.offset - d)})
+	h.stood += d
+	h.clk.Lag(h.stood)
+	h.offset -= d
+}
+
+// boot has h, on which nothing runs, forget how long its clocks stood.
+func (h *host) boot() {
+	h.stood = 0
+	h.clk.Lag(0)
+	h.clk.Set(h.offset)
 }
 
 // drift moves it there little by little within d, and returns when it is there.
@@ -294,12 +313,12 @@ func (c *Cluster) drift(h *host, offset, d time.Duration) error {
 	var err error
 	for gone := time.Duration(0); gone < d && err == nil; gone = time.Since(began) {
 		h.offset = from + time.Duration(float64(offset-from)*float64(gone)/float64(d))
-		h.clk.Set(h.offset)
+		h.clk.Set(h.offset + h.stood)
 		err = c.sleep(every)
 	}
 	if err == nil {
 		h.offset = offset
-		h.clk.Set(offset)
+		h.clk.Set(offset + h.stood)
 	}
 	done := r
 	done.To, done.Took = int64(h.offset), c.now()-r.At

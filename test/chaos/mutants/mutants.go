@@ -22,7 +22,16 @@ type Mutant struct {
 // Edit replaces Old, which File has exactly once, by New.
 type Edit struct{ File, Old, New string }
 
-// All returns the mutants.
+// All returns the mutants. Two guards have none:
+//
+// The watch over an entry that still changes (zkreg's clearTemporary), by which a start on
+// a copy yields to a daemon that lives, saves that daemon its worker ID, not anybody an ID:
+// without it the daemon fails at its next report, zkreg.R2, before the copy has waited for
+// the ceiling, worker.W1.
+//
+// An entry that an unknown life wrote (worker.U4) is met only by copies with the home of
+// the original and records with the life of its lock, such as block-level clones: of all
+// others "home" and "restored record" come first.
 func All() []Mutant {
 	return []Mutant{
 		{
@@ -62,6 +71,47 @@ func All() []Mutant {
 			Name: "sequence", Guard: "snowflake.G1: a batch ends with its millisecond's sequence (snowflake/generator.go)",
 			Seed: 1, Mix: "clean stop",
 			Edits: []Edit{{"snowflake/generator.go", "n := min(want, g.seqMask+1-first)", "n := want"}},
+		},
+		{
+			Name: "home", Guard: "worker.U4: a record that another directory wrote is set aside (worker/start.go)",
+			Seed: 1, Mix: "cut off from ZooKeeper and peers, started elsewhere",
+			Edits: []Edit{{"worker/start.go", "if r.DirectoryID != \"\" && ", "if r.DirectoryID == \"none\" && "}},
+		},
+		{
+			Name: "restored record", Guard: "worker.W2: a record that was put back from a backup is set aside (worker/start.go)",
+			Seed: 1, Mix: "older record put back, clock back",
+			Edits: []Edit{{"worker/start.go", "	if r.Restored { // worker.W2", "	if r.Restored && r.WorkerID < 0 {"}},
+		},
+		{
+			Name: "conditional write", Guard: "zkreg.R2: the entry is written at a version read in this session, where it was as last written (zkreg/report.go)",
+			Seed: 4, Mix: "cut off from ZooKeeper beyond its limit, replaced",
+			Edits: []Edit{
+				{"zkreg/report.go", "if h.session != r.session.ID() {", "if h.session == 0 {"},
+				{"zkreg/report.go", "setData(h.path, data, h.version))", "setData(h.path, data, -1))"},
+			},
+		},
+		{
+			Name: "limit", Guard: "worker.U1: the ceiling never reaches beyond the limit (worker/ceiling.go)",
+			Seed: 1, Mix: "cut off from ZooKeeper beyond its limit, replaced",
+			Edits: []Edit{
+				{"worker/ceiling.go", "ceiling = min(ceiling, r.Limit)", "ceiling = max(ceiling, 0)"},
+				{"worker/ceiling.go", "ceiling = min(ceiling, w.record.Limit)", "ceiling = max(ceiling, 0)"},
+			},
+		},
+		{
+			Name: "floor of a take-over", Guard: "worker.U2: whoever takes a worker ID over gets a floor at or above what may have been issued (worker/piece.go)",
+			Seed: 1, Mix: "given back at a stop, taken by a clock that is set back",
+			Edits: []Edit{{"worker/piece.go", "	r.Floor = e.Bound()\n", "	r.Floor = min(0, e.Bound())\n"}},
+		},
+		{
+			Name: "file first", Guard: "worker.C1, worker.U3: a ceiling counts once the file has it (worker/ceiling.go)",
+			Seed: 1, Mix: "record can't be written, kill -9, clock back",
+			Edits: []Edit{{"worker/ceiling.go", "		err := w.lost(w.local.finish(w.life, r))\n		if err == nil {\n			w.publish(r, now)\n		}\n", "		w.publish(r, now)\n		err := w.lost(w.local.finish(w.life, r))\n"}},
+		},
+		{
+			Name: "fence", Guard: "worker.C2, worker.U5: who lost its worker ID issues no more (worker/ceiling.go)",
+			Seed: 1, Mix: "worker released by force while it runs",
+			Edits: []Edit{{"worker/ceiling.go", "		return w.fence(err)\n", "		return nil\n"}},
 		},
 		{
 			Name: "lock", Guard: "the lock of the data directory (cache/lock.go)",

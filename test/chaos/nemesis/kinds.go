@@ -34,6 +34,14 @@ const (
 	DoubleStart     Kind = "started twice"
 	DiskFull        Kind = "disk full"
 	Release         Kind = "worker released"
+	ReleaseLive     Kind = "worker released by force while it runs"
+	HandedOver      Kind = "given back at a stop, taken by a clock that is set back"
+	Outlived        Kind = "cut off from ZooKeeper beyond its limit, replaced"
+	StoodOutlived   Kind = "all clocks stopped beyond its limit, replaced"
+	Stood           Kind = "all clocks stopped"
+	Settings        Kind = "settings changed for a life"
+	RecordRestored  Kind = "older record put back, clock back"
+	Unwritable      Kind = "record can't be written, kill -9, clock back"
 )
 
 // What befalls the network between a daemon, or all of them, and others.
@@ -61,6 +69,9 @@ const (
 	EnsembleKilled  Kind = "ZooKeeper killed whole"
 	Emptied         Kind = "ZooKeeper emptied"
 	EmptiedNewcomer Kind = "ZooKeeper emptied, a new daemon joins"
+	EmptiedLong     Kind = "ZooKeeper emptied under long sessions, a new daemon joins"
+	ForeverRemoved  Kind = "leaf_forever removed"
+	SetBack         Kind = "ZooKeeper set back to an earlier state"
 	DatabaseKilled  Kind = "MariaDB killed"
 	DatabaseFrozen  Kind = "MariaDB frozen"
 	DatabaseLocked  Kind = "segment table locked"
@@ -82,7 +93,8 @@ type trait struct {
 	weight int // cards in the deck
 	scope  scope
 	// solo: nothing else goes wrong at the time. That is where leafd's documents say
-	// that a second misfortune is one too many, or that an operator has to watch.
+	// that a second misfortune is one too many, or that an operator has to watch; and
+	// where a second daemon has to serve.
 	solo        bool
 	least, most time.Duration // how long it lasts
 	// uses are what it has for itself.
@@ -111,7 +123,7 @@ func traits() []trait {
 		{Freeze, 3, oneDaemon, false, 200 * ms, 3 * s, []string{process}},
 		{SessionExpiry, 2, oneDaemon, false, 4 * s, 7 * s, []string{process}},
 		{Rollback, 3, oneDaemon, false, 5 * s, 8 * s, []string{process, clocks, netZK}},
-		{RollbackStart, 2, oneDaemon, false, 1 * s, 3 * s, []string{process, clocks}},
+		{RollbackStart, 2, oneDaemon, false, 1 * s, 3 * s, []string{process, clocks, netZK}},
 		{WrongStart, 1, oneDaemon, false, 2 * s, 4 * s, []string{process, clocks}},
 		{ClockBack, 3, oneDaemon, false, 500 * ms, 4 * s, []string{clocks}},
 		{ClockAhead, 2, oneDaemon, false, 500 * ms, 4 * s, []string{clocks}},
@@ -124,9 +136,16 @@ func traits() []trait {
 		{FrozenElsewhere, 2, oneDaemon, true, 1 * s, 3 * s, []string{process, clocks, disk}},
 		{CutElsewhere, 2, oneDaemon, true, 1 * s, 3 * s, []string{process, clocks, disk, netZK, netPeers}},
 		{DoubleStart, 2, oneDaemon, false, 6 * s, 8 * s, []string{process, disk, netZK, spare}},
-		// One memory is enough, so the other is left alone.
-		{DiskFull, 2, oneDaemon, false, 3 * s, 8 * s, []string{process, disk, netZK, ensemble}},
+		{DiskFull, 2, oneDaemon, false, 3 * s, 60 * s, []string{process, disk}},
 		{Release, 1, oneDaemon, true, 0, 1 * s, []string{process, disk}},
+		{ReleaseLive, 1, oneDaemon, true, 1 * s, 2 * s, []string{process, clocks, disk}},
+		{HandedOver, 1, oneDaemon, true, 0, 1 * s, []string{process, clocks, disk}},
+		{Outlived, 1, oneDaemon, true, 1 * s, 3 * s, []string{process, clocks, disk, netZK, netPeers}},
+		{StoodOutlived, 1, oneDaemon, true, 1 * s, 3 * s, []string{process, clocks, disk, netZK, netPeers}},
+		{Stood, 2, oneDaemon, false, 500 * ms, 8 * s, []string{process, clocks}},
+		{Settings, 2, oneDaemon, true, 500 * ms, 4 * s, []string{process}},
+		{RecordRestored, 1, oneDaemon, true, 500 * ms, 2 * s, []string{process, clocks, disk, netZK}},
+		{Unwritable, 1, oneDaemon, true, 500 * ms, 2 * s, []string{process, clocks, disk, netZK}},
 
 		{HostCut, 3, someDaemons, false, 500 * ms, 6 * s, []string{netZK, netSQL, netPeers}},
 		{HostDeaf, 2, someDaemons, false, 500 * ms, 6 * s, []string{netZK, netSQL, netPeers}},
@@ -147,7 +166,10 @@ func traits() []trait {
 		{FollowerFrozen, 1, sharedServer, false, 1 * s, 5 * s, []string{ensemble}},
 		{EnsembleKilled, 1, sharedServer, false, 1 * s, 5 * s, []string{ensemble}},
 		{Emptied, 1, sharedServer, true, 0, 1 * s, []string{ensemble}},
-		{EmptiedNewcomer, 1, sharedServer, true, 14 * s, 16 * s, []string{ensemble}},
+		{EmptiedNewcomer, 1, sharedServer, true, 500 * ms, 2 * s, []string{ensemble}},
+		{EmptiedLong, 1, sharedServer, true, 500 * ms, 2 * s, []string{ensemble}},
+		{ForeverRemoved, 1, sharedServer, true, 500 * ms, 2 * s, []string{ensemble}},
+		{SetBack, 1, sharedServer, true, 0, 1 * s, []string{ensemble}},
 		{DatabaseKilled, 2, sharedServer, false, 0, 4 * s, []string{database}},
 		{DatabaseFrozen, 2, sharedServer, false, 1 * s, 5 * s, []string{database}},
 		{DatabaseLocked, 1, sharedServer, false, 30 * s, 30 * s, []string{database}},
