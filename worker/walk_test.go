@@ -26,7 +26,7 @@ func walkOn(t *testing.T, seed uint64, steps int, noCeiling bool) walktest.Resul
 			return m, m.Kill, nil
 		},
 		Directory: model.Directory(), Down: model.Down, Up: model.Up, Wipe: model.Wipe, Expire: model.Expire,
-		MaxWait: 30 * time.Second, LookTimeout: 20 * time.Millisecond,
+		Lease: 40 * time.Second, MaxWait: 30 * time.Second, LookTimeout: 20 * time.Millisecond,
 	})
 }
 

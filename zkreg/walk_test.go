@@ -80,7 +80,7 @@ func TestRandomWalkOnAnEnsemble(t *testing.T) {
 	net := &network{t: t, ensemble: ensemble, lines: map[*zookeepertest.Proxy]bool{}}
 
 	r := walktest.Run(t, walktest.Config{
-		Seed: 7, Steps: 600, Speed: speed,
+		Seed: 7, Steps: 1000, Speed: speed, NoneBeside: true, Lease: worker.DefaultLease,
 		Open: func(node string, clk clock.Clock) (worker.Registry, func(), error) {
 			line := net.lay()
 			own := cfg

@@ -3,7 +3,6 @@ package walktest
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -39,9 +38,6 @@ type daemon struct {
 	err      error // why there is none
 }
 
-// lease is so short that outages outlast it.
-const lease = 40 * time.Second
-
 // start begins a life; the walk goes on meanwhile.
 func (h *host) start() {
 	h.starting = make(chan *daemon, 1)
@@ -65,7 +61,7 @@ func (w *walk) bringUp(name string, clk *quick, directory worker.Cache, id strin
 		Node: name, Owner: d.owner, DirectoryID: id, Layout: layout.String(), Epoch: layout.Epoch,
 		Clock: clk, Cache: directory, Registry: registry, Prober: w,
 		ReportInterval: worker.DefaultReportInterval, CeilingLead: worker.DefaultCeilingLead,
-		Lease: lease, MaxForwardStep: worker.DefaultMaxForwardStep, MaxWait: w.cfg.MaxWait, LookTimeout: w.cfg.LookTimeout,
+		Lease: w.cfg.Lease, MaxForwardStep: worker.DefaultMaxForwardStep, MaxWait: w.cfg.MaxWait, LookTimeout: w.cfg.LookTimeout,
 	})
 	if d.err != nil {
 		return d

@@ -37,7 +37,13 @@ type Config struct {
 	Expire         func(node string)
 	// NoCeiling leaves the ceiling out of what is remembered: the walk has to find
 	// repeats then.
-	NoCeiling            bool
+	NoCeiling bool
+	// NoneBeside leaves out daemons that start beside another of their name or on a copy of
+	// its directory: where a new worker ID settles for real seconds the walk would wait
+	// for those alone.
+	NoneBeside bool
+	// Lease is the workers'; where it is short, outages outlast it.
+	Lease                time.Duration
 	MaxWait, LookTimeout time.Duration
 }
 
@@ -187,10 +193,10 @@ func (w *walk) act(h *host) {
 	case n < 46 && !w.down && w.allRemember():
 		what = "wipe"
 		w.cfg.Wipe()
-	case n < 48 && !w.cfg.NoCeiling: // the wait for the ceiling is what finds a copy out
+	case n < 48 && !w.cfg.NoCeiling && !w.cfg.NoneBeside: // the wait for the ceiling is what finds a copy out
 		what = "copy"
 		w.startCopy(h)
-	case n < 50:
+	case n < 50 && !w.cfg.NoneBeside:
 		what = "same name elsewhere"
 		w.startBeside(h, &cachetest.Mem{}, "elsewhere")
 	}
@@ -281,28 +287,18 @@ func (w *walk) allRemember() bool {
 	return true
 }
 
-// startCopy starts another daemon on a copy of h's directory while h's lives, in another
-// place, or in one that looks the same, which nobody promises anything about while h is not
-// in the live set. It comes up as an instance of its own, if it does.
+// startCopy starts another daemon on a copy of h's directory while h's lives. It comes up as
+// an instance of its own, if it does. The copy has a home of its own: one that looks the
+// same is told by the original's reports alone, which nobody promises while that is cut
+// off, nor here, where seconds are milliseconds.
 func (w *walk) startCopy(h *host) {
 	r, err := h.directory.Load()
 	if err != nil || errors.Is(h.daemon.worker.Check(), worker.ErrFenced) {
 		return // nothing to copy, or nobody that it could disturb
 	}
-	directory, home := &cachetest.Mem{}, h.directoryID
-	if w.rnd.IntN(2) == 0 || !w.isLive(h) {
-		home += "-copy"
-	}
+	directory := &cachetest.Mem{}
 	directory.Set(r)
-	w.startBeside(h, directory, home)
-}
-
-// isLive tells that the registry has h's daemon in the live set, with its entry.
-func (w *walk) isLive(h *host) bool {
-	entries, err := w.cfg.Directory.Entries(w.ctx)
-	return err == nil && slices.ContainsFunc(entries, func(e worker.Entry) bool {
-		return e.WorkerID == h.workerID && e.Owner == h.daemon.owner && e.Live
-	})
+	w.startBeside(h, directory, h.directoryID+"-copy")
 }
 
 // startBeside starts another daemon of h's name beside h's, and has it issue.
