@@ -11,7 +11,7 @@
 //	worker.saved   says that a record was saved here once, so that a record
 //	               that has gone missing is not taken for a first start
 //
-// Each Open makes worker.json anew, at the length that it keeps. A Save overwrites bytes
+// Each Open makes worker.json again, at the length that it keeps. A Save overwrites bytes
 // of it that are there and syncs them, so that it needs no space and succeeds on a full
 // disk, on file systems that write in place (ext4, XFS, tmpfs). Btrfs, ZFS and bcachefs
 // write each change elsewhere: there a Save may fail for want of space all the same.

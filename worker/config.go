@@ -23,7 +23,7 @@ const (
 const YoungLease = 6 * time.Hour
 
 // Config is what a Worker needs. Clock, Cache, Registry, Layout and Owner must be
-// set, and Asker where the Registry has peers.
+// set, and Prober where the Registry has peers.
 type Config struct {
 	Node        string // a name for people
 	Owner       string // UUID of this life (process)

@@ -58,7 +58,7 @@ func (c *claim) takeOver(ctx context.Context, all []entry, temp tempPlan, soon t
 		if err != nil {
 			return worker.Record{}, false, err
 		}
-		c.hold(name, rec, responses[2].Stat) // none where the entry was made anew
+		c.hold(name, rec, responses[2].Stat) // none where the entry was created
 		return rec, true, nil
 	}
 	return worker.Record{}, false, nil

@@ -20,7 +20,7 @@ import (
 )
 
 // tableWorker is the worker ID that the records of the start table have. ZooKeeper's next
-// one is 1 where its entry stands or stood, and 0 in a tree that was made anew.
+// one is 1 where its entry stands or stood, and 0 in a tree that was made again.
 const tableWorker = 3
 
 // startCell is one start: of a directory with a record, in a state of ZooKeeper.

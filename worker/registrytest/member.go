@@ -22,14 +22,14 @@ type Member struct {
 	writes int          // m.mu protects; so far
 	lose   map[int]bool // m.mu protects; of which write the answer gets lost, and whether it is done
 
-	since *modelSighting
+	since *modelSnapshot
 	held  *modelHolding
 }
 
 var _ worker.Registry = (*Member)(nil)
 
-// modelSighting is what Look saw.
-type modelSighting struct {
+// modelSnapshot is what Look saw.
+type modelSnapshot struct {
 	generation       generation
 	lost             bool   // DataLost
 	name             string // of our entry; "" for none
@@ -40,7 +40,7 @@ type modelSighting struct {
 	liveSince        time.Duration // monotonic; since when, over all looks
 }
 
-func (s *modelSighting) goesOnFrom(before *modelSighting) {
+func (s *modelSnapshot) goesOnFrom(before *modelSnapshot) {
 	s.liveSince = s.at.Mono
 	if before == nil {
 		return
@@ -183,7 +183,7 @@ func (r *Member) Look(ctx context.Context, self worker.Record) (worker.Lookup, e
 		return worker.Lookup{}, err
 	}
 	before := r.since
-	r.since = &modelSighting{generation: r.m.generationLocked(), at: r.m.clk.Read()}
+	r.since = &modelSnapshot{generation: r.m.generationLocked(), at: r.m.clk.Read()}
 	defer func() { r.since.goesOnFrom(before) }()
 	found := worker.Lookup{Cluster: r.since.generation.cluster, WorkerID: worker.NoWorkerID, Peers: r.m.peersLocked(r.session)}
 	if l := r.liveLocked(self); l != nil {
