@@ -142,8 +142,7 @@ func (c *claim) resume(ctx context.Context, temp tempPlan) (worker.Record, error
 		return worker.Record{}, fmt.Errorf("%w: worker %d has two entries: %s is another's, %s; remove the one that is wrong",
 			worker.ErrHeld, mine.workerID, other.path, other.holder())
 	}
-	rec := c.self.Resume(mine.listed(liveSet{}))
-	rec.Cluster = c.root.Cluster
+	rec := c.root.record(c.self.Resume(mine.listed(liveSet{})))
 	ops := append([]any{
 		check(c.paths.root, c.root.stat.Version),
 		setData(mine.path, encode(c.payload(rec, worker.StateActive)), mine.stat.Version), // zkreg.R2

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
@@ -246,6 +247,53 @@ func TestSettlesForTheGrantedSession(t *testing.T) {
 	}, patience, time.Millisecond)
 	cancel()
 	require.Error(t, <-ended)
+}
+
+// ZooKeeper that was set back, with its daemons running on, gives their worker IDs out again:
+// a new worker ID waits for their objection, but under a new root. Times are from the root's
+// creation, in seconds.
+func TestWhatSettles(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		losses           int64
+		gap              bool
+		rewritten        int64 // the root
+		created, written int64 // the claim
+		want             time.Duration
+	}{
+		"a new root":                      {created: 59, written: 59},
+		"a root that is no longer new":    {created: 60, written: 60, want: 16 * time.Second},
+		"years later":                     {created: 1e8, written: 1e8, want: 16 * time.Second},
+		"a claim that is taken up again":  {created: 100, written: 110, want: 6 * time.Second},
+		"a claim that is old":             {created: 100, written: 200},
+		"a new root that tells of a loss": {losses: 1, rewritten: 5, created: 10, written: 10, want: 16 * time.Second},
+		"a loss after the claim":          {losses: 1, rewritten: 110, created: 100, written: 120, want: 6 * time.Second},
+		"a gap, which somebody left":      {gap: true, created: 10, written: 10, want: 16 * time.Second},
+		"ZooKeeper's clock was set back":  {created: 100, written: 50, want: 16 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			slept := &sleeper{Clock: clock.System()}
+			r := openRegistry(t, Config{
+				Servers: []string{"127.0.0.1:1"}, Node: "a", Address: "10.0.0.5:8080", Layout: snowflake.DefaultLayout(), Clock: slept, Settle: 16 * time.Second,
+			})
+			c := &claim{Registry: r, root: &root{rootData: rootData{Losses: tt.losses}, stat: &zk.Stat{Mtime: tt.rewritten * 1000}}}
+			own := entry{path: "/a", data: entryData{Gap: tt.gap}, stat: &zk.Stat{Ctime: tt.created * 1000, Mtime: tt.written * 1000}}
+			require.NoError(t, c.settle(t.Context(), own))
+			require.Equal(t, tt.want, slept.total)
+		})
+	}
+}
+
+// sleeper adds up what is slept, and does not sleep.
+type sleeper struct {
+	clock.Clock
+
+	total time.Duration
+}
+
+func (s *sleeper) Sleep(_ context.Context, d time.Duration) error {
+	s.total += d
+	return nil
 }
 
 // Nothing of a cluster is made by a daemon that has no record of one, whatever it calls.

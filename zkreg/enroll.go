@@ -197,18 +197,19 @@ func (c *claim) createGap(ctx context.Context) (*entry, error) {
 	return &entry{entryName: name, path: p, data: data, stat: stat}, nil
 }
 
-// settle waits until a root that tells of a loss is old enough: whoever had our worker ID
-// before ZooKeeper lost its data has put it back by then. A new root has nobody to wait
-// for: only an operator makes one. A worker ID out of a gap settles by itself. All ages
-// are of ZooKeeper's clock.
+// youngRoot is how long a root is new: whoever has a worker ID under it has just got it.
+const youngRoot = time.Minute
+
+// settle waits until our claim is old enough: ZooKeeper may have lost its data, or have
+// been set back, and whoever has our worker ID still has shown up by then, or has learned
+// of it and issues no more. A new root that tells of no loss has nobody to wait for: only
+// an operator makes one. All ages are of ZooKeeper's clock.
 func (c *claim) settle(ctx context.Context, own entry) error {
-	if c.root.Losses == 0 && !own.data.Gap {
+	isNew := clock.Millis(own.stat.Ctime).Sub(clock.Millis(c.root.stat.Ctime)) < youngRoot
+	if isNew && c.root.Losses == 0 && !own.data.Gap {
 		return nil
 	}
-	what, since := "root "+c.paths.root, c.root.stat.Mtime
-	if own.data.Gap {
-		what, since = "entry "+own.path, max(since, own.stat.Ctime)
-	}
+	what, since := "entry "+own.path, max(c.root.stat.Mtime, own.stat.Ctime)
 	age := clock.Millis(own.stat.Mtime).Sub(clock.Millis(since))
 	left := min(c.settleTime()-age, c.settleTime())
 	if left <= 0 {

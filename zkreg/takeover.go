@@ -42,8 +42,7 @@ func (c *claim) takeOver(ctx context.Context, all []entry, temp tempPlan, soon t
 			continue // two have the worker ID: it is not the released one's to give
 		}
 		name := nameOf(c.cfg.Node, old.workerID)
-		rec := c.self.Take(old.listed(liveSet{}))
-		rec.Cluster = c.root.Cluster
+		rec := c.root.record(c.self.Take(old.listed(liveSet{})))
 		write := []any{setData(old.path, encode(c.payload(rec, worker.StateActive)), old.stat.Version)}
 		if name.raw != old.raw {
 			write = []any{deleteNode(old.path, old.stat.Version), c.createNode(c.foreverOf(name), encode(c.payload(rec, worker.StateActive)), 0)}

@@ -157,15 +157,15 @@ func (c *modelClaim) watchSpan() time.Duration {
 	}
 }
 
+// youngRoot is zkreg's.
+const youngRoot = time.Minute
+
 // promoteLocked makes a claim active once the registry is old enough and nobody
 // else has the worker ID.
 func (c *modelClaim) promoteLocked(claiming *modelEntry) (worker.Record, time.Duration, error) {
 	c.enterLocked(c.self)
-	since := c.m.root.made
-	if claiming.gap {
-		since = max(since, claiming.began)
-	}
-	mustSettle := c.m.root.losses > 0 || claiming.gap
+	since := max(c.m.root.made, claiming.began)
+	mustSettle := c.m.root.losses > 0 || claiming.gap || claiming.began.Sub(c.m.root.made) >= youngRoot
 	if left := c.opts.Settle - claiming.written.Sub(since); mustSettle && left > 0 && !c.settled {
 		c.settled = true
 		return worker.Record{}, left, errAgain
