@@ -42,7 +42,7 @@ func (r Record) Resume(e Entry) Record {
 // of its pieces (worker.U2).
 func (r Record) Take(e Entry) Record {
 	r.WorkerID = e.WorkerID
-	r.Floor = e.Bound()
+	r.Floor, _ = e.FreeFrom()
 	r.Limit = max(r.Limit, r.Floor)
 	return r
 }
@@ -60,10 +60,17 @@ func (e Entry) Bound() clock.Millis {
 }
 
 // FreeFrom returns from when on another instance may take the worker ID of e; false where
-// that is never by itself, or not while its daemon is live.
+// that is never by itself, or not while its daemon is live. A released entry without a
+// limit was written by a command of before there were pieces, which drops the limit that
+// its holder, cut off from the registry, goes on to: it lay a lease after the last report
+// at most (worker.U2).
 func (e Entry) FreeFrom() (clock.Millis, bool) {
 	byItself := e.State == StateReleased || !e.Live && (e.State == StateClaiming || e.Limit > 0)
-	return e.Bound(), byItself
+	from := e.Bound()
+	if e.State == StateReleased && e.Limit == 0 {
+		from = max(from, e.Timestamp.Add(DefaultLease))
+	}
+	return from, byItself
 }
 
 // Free tells whether another instance may take the worker ID of e at now, a time that has

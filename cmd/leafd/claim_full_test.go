@@ -117,7 +117,7 @@ func TestEightClaimOneReleased(t *testing.T) {
 	o := c.watch()
 	o.filled("41+5+5+12", 32)
 	released := oldEntry(7)
-	released.State = "released"
+	released.State, released.Instance, released.Limit = "released", "i", released.Ceiling
 	o.set(o.old(7), jsonText(t, released))
 	before := o.everything()
 	// Each has seen the released entry when the first of them may write.

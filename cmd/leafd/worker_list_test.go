@@ -11,6 +11,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
@@ -87,7 +88,7 @@ func TestWorkerListJoinsTheEntries(t *testing.T) {
 	require.Equal(t, piece.Timestamp.Add(-time.Hour), piece.Floor)
 	require.Equal(t, &piece.Limit, piece.FreeFrom)
 	require.Less(t, *list.Workers[10].FreeFrom, r.now())
-	require.Equal(t, list.Workers[6].Ceiling, *list.Workers[6].FreeFrom, "released before there were limits")
+	require.Equal(t, list.Workers[6].Timestamp.Add(worker.DefaultLease), *list.Workers[6].FreeFrom, "released by a command that knows no limits")
 	for _, id := range []int{0, 4, 5, 8, 9} { // live, without a limit, damaged
 		require.Nil(t, list.Workers[id].FreeFrom, id)
 	}

@@ -45,6 +45,7 @@ func Run(t *testing.T, open func(t testing.TB) World) {
 		{"a node name for every taste", testNodeNames},
 		{"release", testRelease},
 		{"takeover has one winner", testTakeover},
+		{"released by a command that drops the limit", testReleasedByAnOldCommand},
 		{"the owner comes back to a released entry", testReleasedOwnerReturns},
 		{"1024 entries", testFull},
 		{"another layout", testForeign},

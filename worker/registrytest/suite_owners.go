@@ -74,6 +74,20 @@ func testTakeover(t *testing.T, w World) {
 	require.Len(t, entries(t, w), 9)
 }
 
+// The command of the release before frees an entry that was not reported for a day, and drops
+// its limit, while its daemon, cut off, runs on to it: nobody gets it before a lease is over.
+func testReleasedByAnOldCommand(t *testing.T, w World) {
+	now := w.Clock().Read().Wall()
+	day := now.Add(-24 * time.Hour)
+	w.Plant(t, worker.Entry{WorkerID: 0, Node: "runs on", Address: address, State: worker.StateReleased, Timestamp: day, Ceiling: now - 1, Owner: "cut off"})
+	require.NotEqual(t, int64(0), fresh(t, w, "a", Options{}).running().self.WorkerID)
+	lease := now.Add(-worker.DefaultLease - time.Minute)
+	w.Plant(t, worker.Entry{WorkerID: 9, Node: "long gone", Address: address, State: worker.StateReleased, Timestamp: lease, Ceiling: lease, Owner: "gone"})
+	b := fresh(t, w, "b", Options{}).running()
+	require.Equal(t, int64(9), b.self.WorkerID)
+	require.Equal(t, lease.Add(worker.DefaultLease), b.self.Floor)
+}
+
 func testReleasedOwnerReturns(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.release())
