@@ -101,7 +101,7 @@ func All() []Mutant {
 		{
 			Name: "floor of a take-over", Guard: "worker.U2: whoever takes a worker ID over gets a floor at or above what may have been issued (worker/piece.go)",
 			Seed: 1, Mix: "given back at a stop, taken by a clock that is set back",
-			Edits: []Edit{{"worker/piece.go", "	r.Floor = e.Bound()\n", "	r.Floor = min(0, e.Bound())\n"}},
+			Edits: []Edit{{"worker/piece.go", "	r.Floor, _ = e.FreeFrom()\n", "	r.Floor = min(0, e.Bound())\n"}},
 		},
 		{
 			Name: "file first", Guard: "worker.C1, worker.U3: a ceiling counts once the file has it (worker/ceiling.go)",
@@ -119,7 +119,7 @@ func All() []Mutant {
 			Edits: []Edit{{"cache/lock.go", "	if !got {", "	if !got && lock == nil {"}},
 		},
 		{
-			Name: "settle", Guard: "zkreg.R1: a new worker ID under a young root settles first (zkreg/enroll.go)",
+			Name: "settle", Guard: "zkreg.R1: a new worker ID settles first (zkreg/enroll.go)",
 			Seed: 1, Mix: "ZooKeeper emptied, a new daemon joins",
 			Edits: []Edit{{"zkreg/enroll.go", "left := min(c.settleTime()-age, c.settleTime())", "left := min(c.settleTime()-age, 0)"}},
 		},
