@@ -19,6 +19,9 @@ var (
 	// ErrRegressed is returned when max_id lies below a value that was seen
 	// before: the table was restored or set back. The row is left as it was.
 	ErrRegressed = errors.New("segment: max_id went backwards")
+	// ErrReadOnly is returned when the database says that it takes no writes, as
+	// a replica and a primary that was demoted do. Nothing was changed.
+	ErrReadOnly = errors.New("segment: the database is read-only")
 )
 
 // MaxTagBytes is the longest tag, in bytes; leaf_alloc declares varchar(128).
@@ -52,8 +55,8 @@ type Store interface {
 	// [old max_id, new max_id).
 	//
 	// It takes nothing, and leaves the row as it was, when the row is
-	// missing (ErrUnknownTag), unusable (ErrBadRow), or when its max_id is
-	// below floor (ErrRegressed).
+	// missing (ErrUnknownTag), unusable (ErrBadRow), when its max_id is
+	// below floor (ErrRegressed), or the database is read-only (ErrReadOnly).
 	Fetch(ctx context.Context, tag string, want, floor int64) (Range, error)
 	// Each calls fn with every row, in no particular order, in one pass;
 	// the byte slice is valid only during the call. It stops at the first

@@ -24,7 +24,7 @@ type SegmentStatus struct {
 	Fetching  bool           `json:"fetching"`          // a fetch is under way or due
 	Fetched   clock.Millis   `json:"fetched,omitempty"` // ms; when the last range came
 	Failures  int            `json:"failures"`          // fetches failed in a row
-	Failing   string         `json:"failing,omitempty"` // how: regressed, bad_row, unavailable
+	Failing   string         `json:"failing,omitempty"` // how: regressed, bad_row, read_only, unavailable
 
 	Issued int64   `json:"issued,string"` // IDs handed out since this process started
 	Rate   float64 `json:"rate"`          // IDs a second at present; 0 until measured, and while unused
@@ -137,6 +137,8 @@ func failing(err error) string {
 		return "regressed"
 	case errors.Is(err, segment.ErrBadRow):
 		return "bad_row"
+	case errors.Is(err, segment.ErrReadOnly):
+		return "read_only"
 	}
 	return "unavailable"
 }

@@ -59,6 +59,9 @@ func (s *Store) Create(ctx context.Context, r segment.Row) error {
 	err := segment.CheckRow(r)
 	if err == nil {
 		err = s.write(ctx, func(conn *sql.Conn) error {
+			if err := s.refuseReadOnly(ctx, conn); err != nil {
+				return err
+			}
 			_, err := conn.ExecContext(ctx, s.sql.insert, r.Tag, r.MaxID, r.Step, r.Description)
 			if err != nil && s.verdict(err) == verdictDuplicate {
 				return fmt.Errorf("%w: %w", segment.ErrTagExists, err)

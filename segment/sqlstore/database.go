@@ -67,17 +67,25 @@ func (d *database) begin(ctx context.Context) (*sql.Conn, error) {
 
 // read runs a query outside a transaction and calls fn with each row.
 func (d *database) read(ctx context.Context, fn func(rows *sql.Rows) error, query string, args ...any) error {
-	var rows *sql.Rows
-	var err error
 	for attempt := 1; ; attempt++ {
-		rows, err = d.readers.QueryContext(ctx, query, args...)
-		if err == nil {
-			break
+		conn, err := d.readers.Conn(ctx)
+		if err != nil {
+			return err
 		}
+		rows, err := conn.QueryContext(ctx, query, args...)
+		if err == nil {
+			return d.readRows(conn, rows, fn)
+		}
+		d.release(conn, err)
 		if d.verdict(err) != verdictAgain || attempt >= d.dialect.attempts || ctx.Err() != nil {
 			return err
 		}
 	}
+}
+
+// readRows calls fn with each of rows, and gives conn back.
+func (d *database) readRows(conn *sql.Conn, rows *sql.Rows, fn func(rows *sql.Rows) error) error {
+	defer func() { d.release(conn, rows.Err()) }() // after Close, without which it would wait for itself
 	defer rows.Close()
 	for rows.Next() {
 		if err := fn(rows); err != nil {
@@ -85,6 +93,14 @@ func (d *database) read(ctx context.Context, fn func(rows *sql.Rows) error, quer
 		}
 	}
 	return rows.Err()
+}
+
+// release gives conn back after a query that failed with err, or didn't.
+func (d *database) release(conn *sql.Conn, err error) {
+	if err != nil && d.isDoubtful(err) {
+		d.discard(conn, err)
+	}
+	_ = conn.Close() // discard has closed it already
 }
 
 // abandon ends the transaction of conn after cause. Asking for a rollback is
@@ -119,7 +135,11 @@ func (d *database) fail(ctx context.Context, err error, doing string) error {
 	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
 		err = fmt.Errorf("%w: %w", ended, err)
 	}
-	if _, hint := d.dialect.judge(err); hint != "" {
+	v, hint := d.dialect.judge(err)
+	if v == verdictReadOnly && !errors.Is(err, segment.ErrReadOnly) {
+		err = fmt.Errorf("%w: %w", segment.ErrReadOnly, err)
+	}
+	if hint != "" {
 		return fmt.Errorf("sqlstore: %s in %s: %w; %s", doing, d.place, err, hint)
 	}
 	return fmt.Errorf("sqlstore: %s in %s: %w", doing, d.place, err)

@@ -41,6 +41,9 @@ type dialect struct {
 	// key finds the row, then byte for byte, since to the usual collations
 	// of MySQL 'Order', 'order' and 'order ' are one.
 	matchTag string
+	// readOnly is an expression that tells whether the server says of itself that
+	// it takes no writes.
+	readOnly string
 	// touch sets update_time where the table doesn't do it by itself.
 	touch string
 	// literal escapes what stands between the quotes of a string.
@@ -59,18 +62,19 @@ func (d *dialect) fix(tag, column string, to int64) string {
 // statements are the SQL of a dialect, put together once.
 type statements struct {
 	lockRow, readBack, take string
-	each, list              string
+	each, list, readOnly    string
 	insert, update, remove  string
 }
 
 func newStatements(d *dialect) statements {
 	where := " WHERE " + d.matchTag
 	return statements{
-		lockRow:  "SELECT max_id, step FROM " + table + where + d.forUpdate,
+		lockRow:  "SELECT max_id, step, " + d.readOnly + " FROM " + table + where + d.forUpdate,
 		take:     "UPDATE " + table + " SET max_id = ?" + d.touch + where + " AND max_id = ?",
-		readBack: "SELECT max_id FROM " + table + where,
+		readBack: "SELECT max_id, " + d.readOnly + " FROM " + table + where,
 		each:     "SELECT biz_tag, max_id, step FROM " + table,
 		list:     "SELECT biz_tag, max_id, step, description, update_time FROM " + table,
+		readOnly: "SELECT " + d.readOnly,
 		insert:   "INSERT INTO " + table + " (biz_tag, max_id, step, description) VALUES (?, ?, ?, ?)",
 		update: "UPDATE " + table + " SET step = COALESCE(?, step), description = COALESCE(?, description)" +
 			d.touch + where,

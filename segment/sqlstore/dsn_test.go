@@ -16,7 +16,8 @@ func TestMySQLConfigDefaults(t *testing.T) {
 	require.Equal(t, time.Second, cfg.ReadTimeout)
 	require.Equal(t, time.Second, cfg.WriteTimeout)
 	require.Equal(t, map[string]string{
-		"wait_timeout": "60", "innodb_lock_wait_timeout": "1", "sql_mode": "'STRICT_ALL_TABLES'", "time_zone": "'+00:00'",
+		"wait_timeout": "60", "lock_wait_timeout": "1", "innodb_lock_wait_timeout": "1",
+		"sql_mode": "'STRICT_ALL_TABLES'", "time_zone": "'+00:00'", "autocommit": "1",
 	}, cfg.Params)
 	require.IsType(t, &mysql.NopLogger{}, cfg.Logger)
 	require.Less(t, maxIdleTime, 60*time.Second, "the pool lets go of a connection before the server does")
@@ -27,7 +28,7 @@ func TestMySQLConfigDefaults(t *testing.T) {
 func TestMySQLConfigForces(t *testing.T) {
 	cfg, err := mysqlConfig("leaf@tcp(db)/leaf?timeout=2s&readTimeout=3s&writeTimeout=4s&clientFoundRows=false&parseTime=false" +
 		"&loc=America%2FNew_York&multiStatements=true&allowAllFiles=true&checkConnLiveness=false&charset=latin1" +
-		"&collation=gbk_chinese_ci&SQL_MODE=%27%27&time_zone=%27SYSTEM%27&Wait_Timeout=7&tx_isolation=%27READ-COMMITTED%27")
+		"&collation=gbk_chinese_ci&SQL_MODE=%27%27&time_zone=%27SYSTEM%27&Wait_Timeout=7&AutoCommit=0")
 	require.NoError(t, err)
 	require.Equal(t, []time.Duration{2 * time.Second, 3 * time.Second, 4 * time.Second},
 		[]time.Duration{cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout})
@@ -40,8 +41,8 @@ func TestMySQLConfigForces(t *testing.T) {
 	require.Empty(t, cfg.Collation)
 	require.Contains(t, cfg.FormatDSN(), "charset=utf8mb4")
 	require.Equal(t, map[string]string{
-		"wait_timeout": "7", "innodb_lock_wait_timeout": "1", "sql_mode": "'STRICT_ALL_TABLES'",
-		"time_zone": "'+00:00'", "tx_isolation": "'READ-COMMITTED'",
+		"wait_timeout": "7", "lock_wait_timeout": "1", "innodb_lock_wait_timeout": "1",
+		"sql_mode": "'STRICT_ALL_TABLES'", "time_zone": "'+00:00'", "autocommit": "1",
 	}, cfg.Params)
 }
 

@@ -61,7 +61,7 @@ func (i *Inspector) Server(ctx context.Context) (ServerFacts, error) {
 		case "tx_isolation", "transaction_isolation":
 			f.Isolation = value
 		default:
-			f.ReadOnly = f.ReadOnly || !strings.EqualFold(value, "OFF") && value != "0"
+			f.ReadOnly = f.ReadOnly || isOn(value)
 		}
 		return nil
 	}, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only', 'tx_isolation', 'transaction_isolation')")

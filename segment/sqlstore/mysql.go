@@ -37,8 +37,9 @@ const (
 	// and the commit, the row stays locked for everybody until then; the
 	// server's default is eight hours.
 	sessionWait = "60"
-	// lockWait, in seconds, keeps a fetch that nobody waits for any more
-	// from queueing for a row for another 50 s, the server's default.
+	// lockWait, in seconds, keeps a fetch that nobody waits for any more from
+	// queueing for a row for another 50 s, or for a table that is being altered
+	// for another day, the server's defaults.
 	lockWait = "1"
 )
 
@@ -48,7 +49,8 @@ const (
 //
 // Where the dsn names no time-outs it gets timeout=500ms, readTimeout=1s and
 // writeTimeout=1s; zero counts as none named. What correctness rests on is set
-// whatever the dsn says: UTF-8, UTC, strict SQL mode, rows counted as found.
+// whatever the dsn or the server says: UTF-8, UTC, strict SQL mode, autocommit, READ
+// COMMITTED, rows counted as found.
 func OpenMySQL(dsn string) (*Store, error) {
 	cfg, inner, err := newMySQLConnector(dsn)
 	if err != nil {
@@ -115,7 +117,7 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 	if err := cfg.Apply(mysql.Charset("utf8mb4", "")); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadDSN, err)
 	}
-	session := map[string]string{"wait_timeout": sessionWait, "innodb_lock_wait_timeout": lockWait}
+	session := map[string]string{"wait_timeout": sessionWait, "lock_wait_timeout": lockWait, "innodb_lock_wait_timeout": lockWait}
 	for name, value := range cfg.Params {
 		session[strings.ToLower(name)] = value
 	}
@@ -124,6 +126,8 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 	// the same range is fetched again.
 	session["sql_mode"] = "'STRICT_ALL_TABLES'"
 	session["time_zone"] = "'+00:00'"
+	// Without, a read leaves a transaction open on a pooled connection.
+	session["autocommit"] = "1"
 	cfg.Params = session
 	return cfg, nil
 }
@@ -134,12 +138,13 @@ func mysqlDialect() *dialect {
 		attempts:  3, // a stale connection of the pool, twice, then a fresh one
 		forUpdate: " FOR UPDATE",
 		matchTag:  "biz_tag = ? AND CAST(CONVERT(biz_tag USING utf8mb4) AS BINARY) = CAST(? AS BINARY)",
+		readOnly:  "@@global.read_only", // super_read_only turns it on too
 		literal:   strings.NewReplacer("'", "''", `\`, `\\`),
 		judge:     judgeMySQL,
 	}
 }
 
-// mysqlConnector refuses a table without transactions. On MyISAM and Aria two
+// mysqlConnector sets the isolation level, and refuses a table without transactions. On MyISAM and Aria two
 // Java Leaf clients get one range twice, and so would a client and leafd:
 // between its UPDATE and its SELECT anybody can move max_id. Each new connection
 // looks, so a table that is altered while the daemon runs is noticed too.
@@ -162,16 +167,36 @@ func (c mysqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkEngine(ctx, conn); err != nil {
+	err = setIsolation(ctx, conn)
+	if err == nil {
+		err = checkEngine(ctx, conn)
+	}
+	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil
 }
 
+// errDriver is returned when the driver has changed, and not the server.
+var errDriver = errors.New("the driver runs no statements")
+
+// setIsolation has each statement see what was committed last, and lock no more than
+// its row: above READ COMMITTED, the look for a tag that isn't there locks the gap, and
+// with it out everybody who creates one. A statement, since the variable's name
+// differs between servers.
+func setIsolation(ctx context.Context, conn driver.Conn) error {
+	execer, ok := conn.(driver.ExecerContext)
+	if !ok {
+		return errDriver
+	}
+	_, err := execer.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", nil)
+	return err
+}
+
 func checkEngine(ctx context.Context, conn driver.Conn) error {
 	queryer, ok := conn.(driver.QueryerContext)
 	if !ok {
-		return errors.New("the driver runs no queries") // a change of the driver, not of the server
+		return errDriver
 	}
 	rows, err := queryer.QueryContext(ctx, noTransactions, nil)
 	if err != nil {

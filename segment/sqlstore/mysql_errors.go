@@ -5,12 +5,16 @@ import (
 	"errors"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafd/leafd/segment"
 )
 
 // Error numbers of the server, from the MySQL and MariaDB error references.
 const (
+	erUnknownCommand      = 1047
 	erBadNull             = 1048
 	erBadDB               = 1049
+	erServerShutdown      = 1053
 	erBadField            = 1054
 	erDupEntry            = 1062
 	erDBAccessDenied      = 1044
@@ -27,9 +31,15 @@ const (
 	erTruncatedWrongValue = 1292
 	erWrongValueForField  = 1366
 	erDataTooLong         = 1406
+	erStatementBinlog     = 1665
 	erDataOutOfRange      = 1690
 	erReadOnlyTransaction = 1792
 	erReadOnlyMode        = 1836
+	erInnoDBReadOnly      = 1874
+	erConnectionKilled    = 1927
+	erOfflineMode         = 3032
+	erReplicationHook     = 3100
+	erRolledBackInCommit  = 3101
 	erCheckViolatedMySQL  = 3819
 	erCantConvertString   = 3854
 	erCheckViolatedMaria  = 4025
@@ -39,6 +49,10 @@ const (
 func judgeMySQL(err error) (verdict, string) {
 	if errors.Is(err, errEngine) {
 		return verdictAnswered, ""
+	}
+	const noWrites = "the server takes no writes: it is a replica, or a failover is under way"
+	if errors.Is(err, segment.ErrReadOnly) {
+		return verdictReadOnly, noWrites
 	}
 	if errors.Is(err, driver.ErrBadConn) {
 		return verdictAgain, ""
@@ -57,8 +71,14 @@ func judgeMySQL(err error) (verdict, string) {
 		return verdictBadValue, "see deploy/leaf_alloc.sql for the columns that leafd expects"
 	case erCantMixCollations, erCantConvertString:
 		return verdictForeign, ""
-	case erOptionPrevents, erReadOnlyTransaction, erReadOnlyMode:
-		return verdictReadOnly, "the server takes no writes: it is a replica, or a failover is under way"
+	case erOptionPrevents, erReadOnlyTransaction, erReadOnlyMode, erInnoDBReadOnly:
+		return verdictReadOnly, noWrites
+	case erUnknownCommand: // Galera's, of a node that is no part of the cluster
+		return verdictLost, "the node has no quorum, or is still joining its cluster"
+	case erServerShutdown, erConnectionKilled, erOfflineMode, erReplicationHook, erRolledBackInCommit:
+		return verdictLost, "the server is going down, or a failover is under way"
+	case erStatementBinlog:
+		return verdictAnswered, "leafd writes at READ COMMITTED: set binlog_format to ROW or MIXED"
 	case erNoSuchTable, erBadDB:
 		return verdictAnswered, "create it with deploy/leaf_alloc.sql"
 	case erBadField:

@@ -2,7 +2,9 @@ package sqlstore_test
 
 import (
 	"context"
+	"database/sql"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -169,24 +171,132 @@ func TestMySQLNotThereYet(t *testing.T) {
 	require.Equal(t, segment.Range{Lo: 1, Hi: 2001, Step: 2000}, r)
 }
 
-// TestMySQLReadOnly: the server became a replica. The fetch says so, and goes
-// through as soon as it is the primary again.
+// TestMySQLReadOnly: the server became a replica, and the pool still leads there. An
+// account that may write all the same gets nothing either (sqlstore.F7), whatever the
+// table of the replica has; over a new connection it goes on.
 func TestMySQLReadOnly(t *testing.T) {
 	server := mariadbtest.Shared(t)
 	database, db := newTable(t, server, ourScript, "")
-	execSQL(t, db, "CREATE USER 'leafd'@'127.0.0.1' IDENTIFIED BY 's3cret'; "+
+	db.SetMaxOpenConns(1)
+	execSQL(t, db, "CREATE USER IF NOT EXISTS 'leafd'@'127.0.0.1' IDENTIFIED BY 's3cret'; "+
 		"GRANT SELECT, INSERT, UPDATE, DELETE ON leaf_alloc TO 'leafd'@'127.0.0.1'")
-	store := openMySQL(t, "leafd:s3cret@tcp("+server.Addr()+")/"+database)
-	_, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+	for name, dsn := range map[string]string{
+		"may not write": "leafd:s3cret@tcp(" + server.Addr() + ")/" + database, "may write": server.DSN(database),
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := openMySQL(t, dsn)
+			first, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+			require.NoError(t, err)
+			before, rows := connections(t, db, database), snapshot(t, db)
+			execSQL(t, db, "SET GLOBAL read_only = 1")
+			defer execSQL(t, db, "SET GLOBAL read_only = 0")
+			step := int64(7)
+			for call, do := range map[string]func() error{
+				"fetch":                func() error { _, err := store.Fetch(t.Context(), "leaf-segment-test", 0, 0); return err },
+				"fetch without a row":  func() error { _, err := store.Fetch(t.Context(), "not there", 0, 0); return err },
+				"update":               func() error { return store.Update(t.Context(), "leaf-segment-test", &step, nil) },
+				"update without a row": func() error { return store.Update(t.Context(), "not there", &step, nil) },
+				"delete":               func() error { return store.Delete(t.Context(), "leaf-segment-test") },
+				"create":               func() error { return store.Create(t.Context(), segment.Row{Tag: "new", MaxID: 1, Step: 1}) },
+			} {
+				err := do()
+				require.ErrorIs(t, err, segment.ErrReadOnly, call)
+				require.ErrorContains(t, err, "takes no writes")
+				require.ErrorContains(t, err, server.Addr())
+				require.NotErrorIs(t, err, segment.ErrUnknownTag)
+			}
+			require.Equal(t, rows, snapshot(t, db))
+			requireGone(t, db, database, before)
+			execSQL(t, db, "SET GLOBAL read_only = 0")
+			second, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+			require.NoError(t, err)
+			require.Equal(t, first.Hi, second.Lo)
+		})
+	}
+}
+
+// connections returns the IDs of the connections to database, but that of db, which has one.
+func connections(t testing.TB, db *sql.DB, database string) (ids []int64) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = ? AND ID <> CONNECTION_ID()", database)
 	require.NoError(t, err)
-	execSQL(t, db, "SET GLOBAL read_only = 1")
-	_, err = store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
-	execSQL(t, db, "SET GLOBAL read_only = 0")
-	require.ErrorContains(t, err, "takes no writes")
-	require.EqualValues(t, 2001, maxIDOf(t, db, "leaf-segment-test"))
-	r, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
-	require.NoError(t, err)
-	require.EqualValues(t, 2001, r.Lo)
+	defer rows.Close()
+	for rows.Next() {
+		var id int64
+		require.NoError(t, rows.Scan(&id))
+		ids = append(ids, id)
+	}
+	require.NoError(t, rows.Err())
+	return ids
+}
+
+// requireGone waits until none of the connections before is left.
+func requireGone(t testing.TB, db *sql.DB, database string, before []int64) {
+	t.Helper()
+	require.NotEmpty(t, before)
+	require.Eventually(t, func() bool {
+		for _, id := range connections(t, db, database) {
+			if slices.Contains(before, id) {
+				return false
+			}
+		}
+		return true
+	}, patience, time.Millisecond)
+}
+
+// TestMySQLFailoverErrors: with these answers a connection leads nowhere any more.
+// Those behind the last ones are of the row, and the connection stays.
+func TestMySQLFailoverErrors(t *testing.T) {
+	server := mariadbtest.Shared(t)
+	for number, gone := range map[int]bool{
+		1047: true, 1053: true, 1290: true, 1836: true, 1874: true, 1927: true, 3032: true, 3100: true, 3101: true,
+		1205: false, 1213: false, 1644: false,
+	} {
+		t.Run(strconv.Itoa(number), func(t *testing.T) {
+			database, db := newTable(t, server, ourScript, "")
+			db.SetMaxOpenConns(1)
+			store := openMySQL(t, server.DSN(database)+generous)
+			_, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+			require.NoError(t, err)
+			before := connections(t, db, database)
+			execSQL(t, db, "CREATE TRIGGER fails BEFORE UPDATE ON leaf_alloc FOR EACH ROW SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = "+strconv.Itoa(number))
+			_, err = store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+			require.ErrorContains(t, err, "Error "+strconv.Itoa(number))
+			if gone {
+				requireGone(t, db, database, before)
+			} else {
+				require.Equal(t, before, connections(t, db, database))
+			}
+			execSQL(t, db, "DROP TRIGGER fails; CREATE FUNCTION fails() RETURNS INT DETERMINISTIC BEGIN "+
+				"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = "+strconv.Itoa(number)+"; RETURN 1; END; "+
+				"RENAME TABLE leaf_alloc TO t; CREATE VIEW leaf_alloc AS SELECT biz_tag, max_id, step, fails() AS description, update_time FROM t")
+			require.NoError(t, store.Each(within(t, patience), func([]byte, int64, int64) error { return nil }))
+			before = connections(t, db, database)
+			_, err = store.List(within(t, patience))
+			require.ErrorContains(t, err, "Error "+strconv.Itoa(number))
+			if gone {
+				requireGone(t, db, database, before)
+			} else {
+				require.Equal(t, before, connections(t, db, database))
+			}
+		})
+	}
+}
+
+// TestMySQLSessionsArePinned: what correctness needs holds whatever the server and the
+// DSN say. Without autocommit, a reader's connection would stay in one transaction.
+func TestMySQLSessionsArePinned(t *testing.T) {
+	server := mariadbtest.Shared(t)
+	database, db := newTable(t, server, ourScript, "")
+	execSQL(t, db, "SET GLOBAL TRANSACTION ISOLATION LEVEL SERIALIZABLE; SET GLOBAL autocommit = 0; SET GLOBAL innodb_lock_wait_timeout = 50")
+	defer execSQL(t, db, "SET GLOBAL TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET GLOBAL autocommit = 1; COMMIT")
+	store := openMySQL(t, server.DSN(database)+"?autocommit=0&readTimeout=30s")
+	// A view shows the session that looks at it: everything else would show its own.
+	execSQL(t, db, "RENAME TABLE leaf_alloc TO t; CREATE VIEW leaf_alloc AS SELECT CONCAT(VARIABLE_NAME, '=', VARIABLE_VALUE) AS biz_tag, 1 AS max_id, 1 AS step, '' AS description, NOW() AS update_time "+
+		"FROM information_schema.SESSION_VARIABLES WHERE VARIABLE_NAME IN ('autocommit', 'tx_isolation', 'innodb_lock_wait_timeout', 'lock_wait_timeout')")
+	var shown []string
+	require.NoError(t, store.Each(within(t, patience), func(tag []byte, _, _ int64) error { shown = append(shown, string(tag)); return nil }))
+	require.ElementsMatch(t, []string{"AUTOCOMMIT=ON", "TX_ISOLATION=READ-COMMITTED", "INNODB_LOCK_WAIT_TIMEOUT=1", "LOCK_WAIT_TIMEOUT=1"}, shown)
 }
 
 // TestMySQLSetUpWrong: the errors of a first start say what to do.

@@ -95,3 +95,29 @@ func TestMySQLSilentLine(t *testing.T) {
 	requireDisjoint(t, []segment.Range{first, second})
 	require.Equal(t, second.Hi, maxIDOf(t, db, "leaf-segment-test"))
 }
+
+// TestMySQLDemotedInBetween: read_only is set once max_id was moved, before the commit.
+func TestMySQLDemotedInBetween(t *testing.T) {
+	server := mariadbtest.Shared(t)
+	database, db := newTable(t, server, ourScript, "")
+	proxy := newProxy(t, server)
+	store := openMySQL(t, strings.Replace(server.DSN(database), server.Addr(), proxy.Listen, 1)+generous)
+	first, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+	require.NoError(t, err)
+	addToxic(t, proxy, `{"type":"latency","stream":"downstream","attributes":{"latency":500}}`)
+	fetched := make(chan error, 1)
+	go func() {
+		_, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+		fetched <- err
+	}()
+	execSQL(t, db, "SET GLOBAL TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
+	onlooker := server.DB(t, database)
+	execSQL(t, onlooker, "SET GLOBAL TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+	for maxIDOf(t, onlooker, "leaf-segment-test") == first.Hi {
+		require.Empty(t, fetched)
+	}
+	execSQL(t, db, "SET GLOBAL read_only = 1")
+	defer execSQL(t, db, "SET GLOBAL read_only = 0")
+	require.ErrorIs(t, <-fetched, segment.ErrReadOnly)
+	require.Equal(t, first.Hi, maxIDOf(t, db, "leaf-segment-test"))
+}

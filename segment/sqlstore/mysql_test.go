@@ -68,24 +68,17 @@ func TestMySQLConformance(t *testing.T) {
 	const wide = "ALTER DATABASE CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci; "
 	for name, c := range map[string]struct {
 		script, before string
-		isolation      string
 		narrow         bool
 	}{
 		"our table":                  {script: ourScript},
-		"our table, read committed":  {script: ourScript, isolation: "READ-COMMITTED"},
-		"our table, serializable":    {script: ourScript, isolation: "SERIALIZABLE"},
 		"Java's table in latin1":     {script: javaScript, before: "ALTER DATABASE CHARACTER SET latin1; ", narrow: true},
 		"Java's table in utf8mb4_ci": {script: javaScript, before: wide},
-		"Java's table, uncommitted":  {script: javaScript, before: wide, isolation: "READ-UNCOMMITTED"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := mariadbtest.Shared(t)
 			storetest.RunSQL(t, func(t *testing.T) storetest.SQLFixture {
 				database, db := newTable(t, server, c.script, c.before)
 				dsn := server.DSN(database) + generous
-				if c.isolation != "" {
-					dsn += "&tx_isolation='" + c.isolation + "'"
-				}
 				return storetest.SQLFixture{
 					Open: func(t testing.TB) storetest.Store {
 						t.Helper()

@@ -62,6 +62,7 @@ func sqliteDialect() *dialect {
 		begin:    "BEGIN IMMEDIATE",
 		attempts: busyAttempts,
 		matchTag: "biz_tag = ? AND biz_tag COLLATE BINARY = ?",
+		readOnly: "0", // a file that can't be written says so at the first write
 		touch:    ", update_time = CURRENT_TIMESTAMP",
 		literal:  strings.NewReplacer("'", "''"),
 		judge:    judgeSQLite,
@@ -142,6 +143,7 @@ func judgeSQLite(err error) (verdict, string) {
 	case sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE:
 		return verdictDuplicate, ""
 	}
+	const writable = "the file and its directory have to be writable for leafd's user"
 	switch answer.Code() & 0xff { // the primary code of an extended one
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return verdictAgain, "another process holds the file's lock"
@@ -152,8 +154,10 @@ func judgeSQLite(err error) (verdict, string) {
 	case sqlite3.SQLITE_CORRUPT:
 		return verdictLost, "the file is damaged: stop leafd and restore it from a backup, " +
 			"then set max_id above every ID ever issued"
-	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN:
-		return verdictReadOnly, "the file and its directory have to be writable for leafd's user"
+	case sqlite3.SQLITE_CANTOPEN:
+		return verdictLost, writable
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
+		return verdictReadOnly, writable
 	case sqlite3.SQLITE_FULL:
 		return verdictAnswered, "the disk is full"
 	case sqlite3.SQLITE_IOERR:

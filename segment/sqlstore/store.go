@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/leafd/leafd/segment"
@@ -49,6 +50,10 @@ var (
 //	    before the first write.
 //	sqlstore.F5  The range is returned only after the commit was confirmed.
 //	sqlstore.F6  The row is that of the tag, byte for byte.
+//	sqlstore.F7  Nothing is taken from a server that is read-only, though our account may
+//	    write there: of a demoted primary the commit is lost. It is asked with the
+//	    row, and again after the last write; between that and the commit it may still
+//	    be demoted.
 func (s *Store) Fetch(ctx context.Context, tag string, want, floor int64) (segment.Range, error) {
 	var taken segment.Range
 	err := s.write(ctx, func(conn *sql.Conn) error {
@@ -78,7 +83,10 @@ type lockedRow struct {
 	rows        int // how many rows have the tag, at least 1
 }
 
-// lockRow reads the row of tag and locks it; ErrUnknownTag.
+// isOn tells whether a server's variable is on, in any of the forms that servers have.
+func isOn(value string) bool { return value != "0" && !strings.EqualFold(value, "OFF") }
+
+// lockRow reads the row of tag and locks it; ErrReadOnly, ErrUnknownTag.
 func (s *Store) lockRow(ctx context.Context, conn *sql.Conn, tag string) (lockedRow, error) {
 	var locked lockedRow
 	if !utf8.ValidString(tag) { // no column of text holds it, and each server says so in its own way
@@ -93,18 +101,35 @@ func (s *Store) lockRow(ctx context.Context, conn *sql.Conn, tag string) (locked
 	}
 	defer rows.Close()
 	for rows.Next() {
-		if err := rows.Scan(&locked.maxID, &locked.step); err != nil {
+		var readOnly string
+		if err := rows.Scan(&locked.maxID, &locked.step, &readOnly); err != nil {
 			return locked, err
+		}
+		if isOn(readOnly) {
+			return locked, segment.ErrReadOnly
 		}
 		locked.rows++
 	}
 	if err := rows.Err(); err != nil {
 		return locked, err
 	}
-	if locked.rows == 0 {
-		return locked, segment.ErrUnknownTag
+	if locked.rows > 0 {
+		return locked, nil
 	}
-	return locked, nil
+	if err := s.refuseReadOnly(ctx, conn); err != nil { // what lags has no word on what there is
+		return locked, err
+	}
+	return locked, segment.ErrUnknownTag
+}
+
+// refuseReadOnly asks where no row tells; ErrReadOnly.
+func (s *Store) refuseReadOnly(ctx context.Context, conn *sql.Conn) error {
+	var readOnly string
+	err := conn.QueryRowContext(ctx, s.sql.readOnly).Scan(&readOnly)
+	if err == nil && isOn(readOnly) {
+		return segment.ErrReadOnly
+	}
+	return err
 }
 
 // values returns max_id and step; ErrBadRow.
@@ -133,8 +158,12 @@ func (s *Store) moveMaxID(ctx context.Context, conn *sql.Conn, tag string, r seg
 		return fmt.Errorf("%w: moving it from %d to %d changed %d rows", errNotMoved, r.Lo, r.Hi, moved)
 	}
 	var stored sql.NullString
-	if err := conn.QueryRowContext(ctx, s.sql.readBack, tag, tag).Scan(&stored); err != nil {
+	var readOnly string
+	if err := conn.QueryRowContext(ctx, s.sql.readBack, tag, tag).Scan(&stored, &readOnly); err != nil {
 		return fmt.Errorf("read max_id back: %w", err)
+	}
+	if isOn(readOnly) {
+		return segment.ErrReadOnly
 	}
 	if stored.String != decimal(r.Hi) {
 		return fmt.Errorf("%w: max_id reads %.40q after %d was written; the column has to be BIGINT, and no trigger may change it",

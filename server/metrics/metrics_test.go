@@ -131,6 +131,7 @@ func TestBeforeAnythingIsThere(t *testing.T) {
 		"leafd_segment_fetch_duration_seconds":                 0,
 		"leafd_segment_fetch_failures_total{reason=regressed}": 0,
 		"leafd_segment_fetch_failures_total{reason=bad_row}":   0,
+		"leafd_segment_fetch_failures_total{reason=read_only}": 0,
 		"leafd_segment_fetch_failures_total{reason=other}":     0,
 	}, scrape(t, reg))
 }
@@ -166,6 +167,7 @@ func TestWhatIsShown(t *testing.T) {
 	m.Fetched("order", time.Millisecond, nil)
 	m.Fetched("order", time.Second, fmt.Errorf("x: %w", segment.ErrRegressed))
 	m.Fetched("order", time.Second, fmt.Errorf("x: %w", segment.ErrBadRow))
+	m.Fetched("order", time.Second, fmt.Errorf("x: %w", segment.ErrReadOnly))
 	m.Fetched("order", time.Second, fmt.Errorf("x: %w", segment.ErrUnknownTag))
 	m.Fetched("order", time.Second, errors.New("connection refused"))
 	got := scrape(t, reg)
@@ -192,9 +194,9 @@ func TestWhatIsShown(t *testing.T) {
 		"leafd_segment_remaining_seconds{tag=order}": 90, "leafd_segment_remaining_seconds{tag=failing}": math.Inf(1),
 		"leafd_segment_remaining_seconds{tag=empty}": 0,
 		"leafd_segment_step{tag=order}":              1000, "leafd_segment_failed_attempts{tag=failing}": 4, "leafd_segment_failed_attempts{tag=order}": 0,
-		"leafd_segment_fetch_duration_seconds":                 5,
+		"leafd_segment_fetch_duration_seconds":                 6,
 		"leafd_segment_fetch_failures_total{reason=regressed}": 1, "leafd_segment_fetch_failures_total{reason=bad_row}": 1,
-		"leafd_segment_fetch_failures_total{reason=other}": 1,
+		"leafd_segment_fetch_failures_total{reason=read_only}": 1, "leafd_segment_fetch_failures_total{reason=other}": 1,
 	} {
 		require.Contains(t, got, name)
 		require.InDelta(t, want, got[name], 1e-9, name)

@@ -95,6 +95,7 @@ type fetches struct {
 const (
 	reasonRegressed = "regressed"
 	reasonBadRow    = "bad_row"
+	reasonReadOnly  = "read_only"
 	reasonOther     = "other"
 )
 
@@ -110,7 +111,7 @@ func newFetches() fetches {
 			Help: "Attempts to fetch a range that failed, by why.",
 		}, []string{"reason"}),
 	}
-	for _, reason := range []string{reasonRegressed, reasonBadRow, reasonOther} {
+	for _, reason := range []string{reasonRegressed, reasonBadRow, reasonReadOnly, reasonOther} {
 		f.failed.WithLabelValues(reason)
 	}
 	return f
@@ -125,6 +126,8 @@ func (m *Metrics) Fetched(_ string, took time.Duration, err error) {
 		m.fetches.failed.WithLabelValues(reasonRegressed).Inc()
 	case errors.Is(err, segment.ErrBadRow):
 		m.fetches.failed.WithLabelValues(reasonBadRow).Inc()
+	case errors.Is(err, segment.ErrReadOnly):
+		m.fetches.failed.WithLabelValues(reasonReadOnly).Inc()
 	default:
 		m.fetches.failed.WithLabelValues(reasonOther).Inc()
 	}
