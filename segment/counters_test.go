@@ -97,7 +97,7 @@ func TestIssuedNeverFalls(t *testing.T) {
 	release := store.Hang()
 	failed := make(chan error, 1)
 	go func() { failed <- tag.NextN(context.Background(), make([]int64, 50)) }()
-	eventually(t, func() bool { return tag.Waiters() == 1 && store.Hung() == 1 }, "the batch waits")
+	eventually(t, func() bool { return tag.Waiting() == 50-19 && store.Hung() == 1 }, "the batch waits")
 	require.EqualValues(t, 20, tag.Status().Issued, "one, and what the batch has so far")
 	fake.Advance(segment.DefaultWait)
 	require.ErrorIs(t, <-failed, segment.ErrUnavailable)

@@ -6,14 +6,14 @@ import "sync"
 // retries have one each.
 func (s *Service) Timers() int { return s.timers.len() }
 
-// Waiters returns how many requests wait for a range of the tag.
-func (t *Tag) Waiters() int {
+// Waiting returns how many IDs the requests lack that wait for a range of the tag.
+func (t *Tag) Waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.buf == nil {
 		return 0
 	}
-	return t.buf.waiters
+	return int(t.buf.waiting)
 }
 
 // HasBuffer reports whether the tag was ever used.

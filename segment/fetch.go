@@ -71,7 +71,7 @@ func (s *Service) obtain(t *Tag, b *buffer) (Range, Kind, error) {
 	}
 	t.mu.Lock()
 	r, floor := b.pending, t.floorLocked()
-	want := b.policy.want(b.asked, &s.cfg)
+	want := b.policy.want(b.asked, b.waiting, &s.cfg)
 	t.mu.Unlock()
 
 	if r == (Range{}) {
@@ -196,7 +196,7 @@ func (t *Tag) settle(b *buffer, r Range, kind Kind, err error) {
 		// have gone backwards in between. That can't be told: segment.S2 gives the
 		// range up, and the next fetch has the new floor.
 		b.high, b.pending = max(b.high, r.Hi), Range{}
-		b.state, b.urgent = stateQueued, b.waiters > 0
+		b.state, b.urgent = stateQueued, b.waiting > 0
 		t.svc.queue.push(t, b.urgent)
 	default:
 		t.publishLocked(b, r)
@@ -250,6 +250,6 @@ func (t *Tag) retryNow() {
 	if t.gone || b.state != stateBackoff {
 		return
 	}
-	b.state, b.urgent = stateQueued, b.waiters > 0
+	b.state, b.urgent = stateQueued, b.waiting > 0
 	t.svc.queue.push(t, b.urgent)
 }

@@ -42,7 +42,7 @@ func TestPrefetchAtATenth(t *testing.T) {
 			t.Run(tc.name, func(t *testing.T) {
 				store := segmenttest.NewStore()
 				store.Set("order", 0, tc.step)
-				svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
+				svc := start(t, segment.Config{Store: store, Clock: fakeClock(), MaxStep: tc.step})
 				tag := lookup(t, svc, "order")
 				if batch {
 					require.NoError(t, tag.NextN(t.Context(), make([]int64, tc.at)))

@@ -158,7 +158,7 @@ func TestManyTagsDownAtOnce(t *testing.T) {
 	eventually(t, func() bool {
 		waiting := 0
 		for _, tag := range svc.Tags() {
-			waiting += tag.Waiters()
+			waiting += tag.Waiting()
 		}
 		return waiting == tags && store.Hung() >= segment.MaxFetchers
 	}, "all wait")
@@ -227,7 +227,7 @@ func TestStop(t *testing.T) {
 	for range cap(results) {
 		go func() { _, err := hung.Next(context.Background()); results <- err }()
 	}
-	eventually(t, func() bool { return lookup(t, svc, "hung").Waiters() == cap(results) }, "all wait")
+	eventually(t, func() bool { return lookup(t, svc, "hung").Waiting() == cap(results) }, "all wait")
 	stop()
 	for range cap(results) {
 		err := <-results

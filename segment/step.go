@@ -2,9 +2,22 @@ package segment
 
 import "time"
 
-// stepPolicy finds the step of a tag's next fetch, as the Java Leaf does: from how
-// long the last range lasted. The first two fetches take the table's own step:
-// the second comes when a tenth of the first range is used, and so says nothing.
+// fetchesAhead is how many times what waits a fetch asks for.
+const fetchesAhead = 4
+
+// stepPolicy finds how many IDs a tag's next fetch asks for:
+//
+//	segment.D1  What the last range's time says, as in the Java Leaf: a step that lasted
+//	    less than Config.ShortSegment is doubled, one above Config.LongSegment halved,
+//	    never below the table's own. The second fetch follows the first at once,
+//	    when a tenth of its range is used, and so takes the step as it is.
+//	segment.D2  At least fetchesAhead times what requests lack that wait when the fetch
+//	    begins. They have gathered while the fetch before was under way, so that this is
+//	    what several fetches' time uses: the range outlasts the next fetch, and from
+//	    then on segment.D1 grows faster than the demand.
+//	segment.D3  No more than Config.MaxStep, or the table's own step where that is larger.
+//	segment.D4  Asking alone uses no ID: a request that gave up, or was cancelled, no longer
+//	    counts, and what was fetched for it serves the next ones.
 type stepPolicy struct {
 	table int64 // the table's own step, as last seen
 	grown int64 // the step beyond the table's own; 0 while that is followed
@@ -20,22 +33,19 @@ func (p *stepPolicy) lasted(asked time.Duration) time.Duration {
 	return asked - p.since
 }
 
-// want is how many IDs to ask for: 1 stands for the table's own step, which the
-// store never goes below.
-func (p *stepPolicy) want(asked time.Duration, cfg *Config) int64 {
+// want is how many IDs to ask for while requests lack waiting: 1 stands for the
+// table's own step, which the store never goes below.
+func (p *stepPolicy) want(asked time.Duration, waiting int64, cfg *Config) int64 {
+	limit := max(cfg.MaxStep, p.table)
 	step := max(p.table, p.grown, 1)
-	if p.known >= 2 {
-		limit := max(cfg.MaxStep, p.table)
-		switch lasted := p.lasted(asked); {
-		case lasted < cfg.ShortSegment && step > limit/2:
-			step = limit // doubling could overflow
-		case lasted < cfg.ShortSegment:
-			step *= 2
-		case lasted > cfg.LongSegment:
-			step /= 2
-		}
-		step = min(step, limit)
+	switch lasted := p.lasted(asked); {
+	case p.known < 2:
+	case lasted < cfg.ShortSegment:
+		step += min(step, limit-step)
+	case lasted > cfg.LongSegment:
+		step /= 2
 	}
+	step = min(max(step, fetchesAhead*waiting), limit)
 	if step <= p.table {
 		return 1
 	}

@@ -1,7 +1,10 @@
 package segment_test
 
 import (
+	"context"
+	"fmt"
 	"math"
+	"sync"
 	"testing"
 	"time"
 
@@ -125,4 +128,99 @@ func TestTableStepNearTheEndOfInt64(t *testing.T) {
 	require.NoError(t, tag.NextN(t.Context(), dst))
 	require.EqualValues(t, 999, dst[999])
 	require.EqualValues(t, math.MaxInt64, tag.Status().Current.Hi)
+}
+
+// segment.D2 to segment.D4: a fetch asks for what waits when it begins, several times
+// over, within the limit, and for nothing that is no longer wanted.
+func TestFetchAsksForWhatWaits(t *testing.T) {
+	for name, tc := range map[string]struct {
+		step, maxStep int64
+		callers, n    int
+		giveUp        bool
+		want          int64
+	}{
+		"one for one":                {100, 0, 1, 1, false, 100},
+		"one for many":               {100, 0, 1, 1000, false, 4000},
+		"many":                       {100, 0, 20, 1000, false, 80_000},
+		"given up":                   {100, 0, 20, 1000, true, 100},
+		"the limit":                  {100, 5000, 20, 1000, false, 5000},
+		"the limit of the table":     {100, 10, 20, 1000, false, 100},
+		"the limit when none is set": {100, 0, 300, 1000, false, 1_000_000},
+		"near the end of int64":      {math.MaxInt64 / 3, 0, 20, 1000, false, math.MaxInt64 / 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, marks := segmenttest.NewStore(), segmenttest.NewHighWater()
+			store.Set("order", 0, tc.step)
+			var sizes []int64
+			store.After(func(_ context.Context, op segmenttest.Op, tag string) error {
+				if row, _ := store.Row(tag); op == segmenttest.OpFetch {
+					sizes = append(sizes, row.MaxID)
+				}
+				return nil
+			})
+			svc := newService(t, segment.Config{Store: store, HighWater: marks, Clock: fakeClock(), MaxStep: tc.maxStep})
+			stop := run(t, svc)
+			eventually(t, svc.Loaded, "tags read")
+			tag := lookup(t, svc, "order")
+
+			release := marks.Hang() // the fetch is on its way, and asks for nothing yet
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			results := make(chan error, tc.callers)
+			for range tc.callers {
+				go func() { results <- tag.NextN(ctx, make([]int64, tc.n)) }()
+			}
+			eventually(t, func() bool { return tag.Waiting() == tc.callers*tc.n && marks.Hung() == 1 }, "all wait")
+			if tc.giveUp {
+				cancel()
+				eventually(t, func() bool { return tag.Waiting() == 0 }, "nobody waits")
+			}
+			release()
+			for range tc.callers {
+				if err := <-results; tc.giveUp {
+					require.ErrorIs(t, err, context.Canceled)
+				} else {
+					require.NoError(t, err)
+				}
+			}
+			eventually(t, func() bool { return tag.Status().Current.Hi > 0 }, "the range")
+			stop()
+			require.Equal(t, tc.want, sizes[0])
+		})
+	}
+}
+
+// A step that lasts no longer than a fetch takes grows past the demand within a few
+// fetches: a request that waits gets its IDs from the fetch under way or the next one.
+func TestNobodyIsRefusedForALargeDemand(t *testing.T) {
+	const took, callers, n = 200 * time.Millisecond, 20, 1000
+	store, fake := segmenttest.NewStore(), fakeClock()
+	store.Set("order", 0, 100)
+	store.Before(func(ctx context.Context, op segmenttest.Op, _ string) error {
+		if op == segmenttest.OpFetch {
+			return fake.Sleep(ctx, took)
+		}
+		return nil
+	})
+	svc := start(t, segment.Config{Store: store, Clock: fake, Refresh: 1000 * time.Hour})
+	tag := lookup(t, svc, "order")
+	var seen sync.Map
+	for round := range 10 {
+		results := make(chan error, callers)
+		for range callers {
+			go func() {
+				ids := make([]int64, n)
+				err := tag.NextN(context.Background(), ids)
+				for _, id := range ids {
+					if _, twice := seen.LoadOrStore(id, true); twice && err == nil {
+						err = fmt.Errorf("%d twice", id)
+					}
+				}
+				results <- err
+			}()
+		}
+		for range callers {
+			require.NoError(t, advanceUntil(t, fake, results), "round %d", round)
+		}
+	}
 }

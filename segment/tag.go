@@ -50,7 +50,7 @@ type buffer struct {
 	state   state         // segment.S4: stateRunning is entered from stateQueued only, by one fetcher
 	urgent  bool          // queued before those that nobody waits for
 	done    chan struct{} // closed when the attempt under way ends; nil when nobody waits
-	waiters int           // requests inside waitLocked
+	waiting int64         // IDs that the requests inside waitLocked lack
 
 	high     int64 // segment.S2: the mark, and the end of every range of ours
 	markRead bool  // high includes the mark

@@ -49,7 +49,7 @@ func (t *Tag) nextNSlow(ctx context.Context, dst []int64) (got int, err error) {
 	var w waiter
 	defer w.stop(t.svc)
 	for got < len(dst) {
-		s, err := t.await(ctx, &w)
+		s, err := t.await(ctx, &w, int64(len(dst)-got))
 		if err != nil {
 			return got, err
 		}
@@ -62,8 +62,8 @@ func (t *Tag) nextNSlow(ctx context.Context, dst []int64) (got int, err error) {
 	return got, nil
 }
 
-// await returns a range that had IDs a moment ago.
-func (t *Tag) await(ctx context.Context, w *waiter) (*span, error) {
+// await returns a range that had IDs a moment ago, for a request that lacks n.
+func (t *Tag) await(ctx context.Context, w *waiter, n int64) (*span, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for {
@@ -79,7 +79,7 @@ func (t *Tag) await(ctx context.Context, w *waiter) (*span, error) {
 			t.replaceLocked(s)
 			return s, nil
 		}
-		if err := t.waitLocked(ctx, b, w); err != nil {
+		if err := t.waitLocked(ctx, b, w, n); err != nil {
 			return nil, err
 		}
 	}
@@ -90,7 +90,7 @@ func (t *Tag) await(ctx context.Context, w *waiter) (*span, error) {
 // One fetch serves all who wait. They are woken after each attempt, a failed
 // one too, and go on waiting only while the next one can still be in time:
 // during an outage requests fail at once instead of piling up.
-func (t *Tag) waitLocked(ctx context.Context, b *buffer, w *waiter) error {
+func (t *Tag) waitLocked(ctx context.Context, b *buffer, w *waiter, n int64) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("segment: waiting for a range of %q: %w", t.name, err)
 	}
@@ -112,7 +112,7 @@ func (t *Tag) waitLocked(ctx context.Context, b *buffer, w *waiter) error {
 		b.done = make(chan struct{})
 	}
 	done := b.done
-	b.waiters++
+	b.waiting += n
 	t.mu.Unlock()
 	select {
 	case <-done:
@@ -121,7 +121,7 @@ func (t *Tag) waitLocked(ctx context.Context, b *buffer, w *waiter) error {
 	case <-ctx.Done():
 	}
 	t.mu.Lock()
-	b.waiters--
+	b.waiting -= n
 	return nil
 }
 

@@ -21,7 +21,7 @@ func TestContextCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() { _, err := tag.Next(ctx); result <- err }()
-	eventually(t, func() bool { return tag.Waiters() == 1 }, "a waiter")
+	eventually(t, func() bool { return tag.Waiting() == 1 }, "a waiter")
 	cancel()
 	err := <-result
 	require.ErrorIs(t, err, context.Canceled)
@@ -66,7 +66,7 @@ func TestWaitExceeded(t *testing.T) {
 	for range callers {
 		go func() { _, err := tag.Next(context.Background()); results <- err }()
 	}
-	eventually(t, func() bool { return tag.Waiters() == callers && svc.Timers() == callers+1 }, "all wait")
+	eventually(t, func() bool { return tag.Waiting() == callers && svc.Timers() == callers+1 }, "all wait")
 	fake.Advance(segment.DefaultWait - 1)
 	require.Empty(t, results)
 	fake.Advance(1)
@@ -97,7 +97,7 @@ func TestTimesChange(t *testing.T) {
 	defer release()
 	early := make(chan error, 1)
 	go func() { _, err := tag.Next(context.Background()); early <- err }()
-	eventually(t, func() bool { return tag.Waiters() == 1 && svc.Timers() == 2 }, "one waits")
+	eventually(t, func() bool { return tag.Waiting() == 1 && svc.Timers() == 2 }, "one waits")
 
 	for _, bad := range [][2]time.Duration{{0, time.Second}, {time.Second, 0}, {-1, 1}} {
 		_, err := svc.PrepareTimes(bad[0], bad[1])
@@ -108,7 +108,7 @@ func TestTimesChange(t *testing.T) {
 	take()
 	late := make(chan error, 1)
 	go func() { _, err := tag.Next(context.Background()); late <- err }()
-	eventually(t, func() bool { return tag.Waiters() == 2 && svc.Timers() == 3 }, "two wait")
+	eventually(t, func() bool { return tag.Waiting() == 2 && svc.Timers() == 3 }, "two wait")
 	fake.Advance(100 * time.Millisecond)
 	require.ErrorIs(t, <-late, segment.ErrUnavailable)
 	require.Empty(t, early)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -111,5 +112,62 @@ func TestAdminOverHTTP(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, l.send(http.MethodDelete, "/api/segments/pay", "0123456789abcdef", "").status)
 	require.Equal(t, "unknown_key", l.mustGet("/api/segment/get/pay").code())
 	require.NotContains(t, l.Log(), "0123456789abcdef")
+	require.Equal(t, cli.ExitOK, l.stop())
+}
+
+// A small step, a slow database and large batches: the demand is found within the
+// first second, and nobody is refused from then on.
+func TestLargeDemandOnASmallStep(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	mariadb := mariadbtest.Start(t)
+	name := mariadb.NewDatabase(t)
+	db := mariadb.DB(t, name)
+	javaTable(t, db)
+	for _, statement := range []string{
+		"UPDATE leaf_alloc SET step = 100",
+		"CREATE TRIGGER slow BEFORE UPDATE ON leaf_alloc FOR EACH ROW BEGIN DO SLEEP(0.2); END",
+	} {
+		_, err := db.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	l := m.ready("--mysql", mariadb.DSN(name))
+	const callers, n, early, lasts = 20, 1000, time.Second, 4 * time.Second
+	began := time.Now()
+	var mu sync.Mutex
+	var got []int64
+	var served, refusedEarly, refusedLate int
+	var calling sync.WaitGroup
+	for range callers {
+		calling.Go(func() {
+			for time.Since(began) < lasts {
+				asked := time.Since(began)
+				a, err := l.get(fmt.Sprintf("/api/segment/get/a?n=%d", n))
+				var list []int64
+				if err == nil && a.status == http.StatusOK {
+					list, err = ids(a.body)
+				}
+				mu.Lock()
+				switch {
+				case err != nil:
+					t.Error(err)
+				case a.status == http.StatusOK:
+					served++
+					got = append(got, list...)
+				case asked < early:
+					refusedEarly++
+				default:
+					refusedLate++
+				}
+				mu.Unlock()
+				time.Sleep(20 * time.Millisecond)
+			}
+		})
+	}
+	calling.Wait()
+	t.Logf("served %d, refused %d in the first second and %d later", served, refusedEarly, refusedLate)
+	require.Zero(t, refusedLate)
+	require.Greater(t, served, 10*callers)
+	requireDistinct(t, got)
 	require.Equal(t, cli.ExitOK, l.stop())
 }
