@@ -70,7 +70,8 @@ func TestIssued(t *testing.T) {
 	issued++
 	row, _ := store.Row("order")
 	left := tag.Live()
-	require.NoError(t, store.Delete(t.Context(), "order"))
+	_, err := store.Delete(t.Context(), "order")
+	require.NoError(t, err)
 	require.NoError(t, svc.Reload(t.Context()))
 	require.Zero(t, left.Take(make([]int64, 1)), "whoever has just loaded it gets nothing that would not be counted")
 	store.Set("order", row.MaxID+100, 10)
@@ -153,7 +154,9 @@ func TestIssuedIsWhatWasHandedOut(t *testing.T) {
 				}
 				store.Fail(nil)
 			default:
-				for store.Delete(context.Background(), "order") != nil || svc.Reload(context.Background()) != nil {
+				for done := false; !done; {
+					_, err := store.Delete(context.Background(), "order")
+					done = err == nil && svc.Reload(context.Background()) == nil
 				}
 				store.Set("order", round*1_000_000, 50)
 				for svc.Reload(context.Background()) != nil {
@@ -294,9 +297,10 @@ func TestFetchesAreCountedAndTold(t *testing.T) {
 	require.EqualValues(t, 1, tag.Status().FetchFailures)
 	require.NoError(t, (<-attempts).err)
 
-	require.NoError(t, store.Delete(t.Context(), "gone"))
+	_, err := store.Delete(t.Context(), "gone")
+	require.NoError(t, err)
 	held := lookup(t, svc, "gone")
-	_, err := held.Next(t.Context())
+	_, err = held.Next(t.Context())
 	require.ErrorIs(t, err, segment.ErrUnknownTag)
 	require.ErrorIs(t, (<-attempts).err, segment.ErrUnknownTag)
 	require.EqualValues(t, 1, held.Status().Fetches)

@@ -51,6 +51,17 @@ func CheckRow(r Row) error {
 	return CheckChange(r.MaxID, &r.Step, &r.Description)
 }
 
+// Changed returns r with step and description where they are not nil.
+func (r Row) Changed(step *int64, description *string) Row {
+	if step != nil {
+		r.Step = *step
+	}
+	if description != nil {
+		r.Description = *description
+	}
+	return r
+}
+
 // CheckChange returns ErrBadRow when a row at maxID can't get step or description; nil
 // stands for no change. A maxID below 0 is no reason against a change that fixes step.
 func CheckChange(maxID int64, step *int64, description *string) error {

@@ -72,11 +72,11 @@ type Admin interface {
 	List(ctx context.Context) ([]Row, error)
 	// Create adds a row; ErrTagExists, ErrBadRow.
 	Create(ctx context.Context, r Row) error
-	// Update changes step and description where they are not nil;
-	// ErrUnknownTag, ErrBadRow.
-	Update(ctx context.Context, tag string, step *int64, description *string) error
-	// Delete removes the row; ErrUnknownTag.
-	Delete(ctx context.Context, tag string) error
+	// Update changes step and description where they are not nil, and returns
+	// the row as it was; ErrUnknownTag, ErrBadRow.
+	Update(ctx context.Context, tag string, step *int64, description *string) (Row, error)
+	// Delete removes the row, and returns it as Update does; ErrUnknownTag.
+	Delete(ctx context.Context, tag string) (Row, error)
 }
 
 // HighWater remembers durably, on this machine, the highest end of a range that was

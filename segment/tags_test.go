@@ -87,7 +87,8 @@ func TestTagsComeAndGo(t *testing.T) {
 
 	// Added and deleted: seen at the next refresh, no sooner.
 	store.Set("d", 1, 10)
-	require.NoError(t, store.Delete(t.Context(), "b"))
+	_, err := store.Delete(t.Context(), "b")
+	require.NoError(t, err)
 	require.EqualValues(t, 101, next(t, held))
 	select {
 	case clk.refresh <- struct{}{}:
@@ -95,7 +96,7 @@ func TestTagsComeAndGo(t *testing.T) {
 		require.Fail(t, "Run doesn't sleep until the next refresh")
 	}
 	eventually(t, func() bool { _, err := svc.Lookup([]byte("d")); return err == nil }, "the new tag")
-	_, err := svc.Lookup([]byte("b"))
+	_, err = svc.Lookup([]byte("b"))
 	require.ErrorIs(t, err, segment.ErrUnknownTag)
 	_, err = held.Next(t.Context())
 	require.ErrorIs(t, err, segment.ErrUnknownTag, "a held Tag knows, too")
@@ -161,12 +162,13 @@ func TestRecreatedTagNeverRepeats(t *testing.T) {
 	// Another daemon takes ranges; a pass shows us.
 	store.Set("order", 500, 10)
 	require.NoError(t, svc.Reload(t.Context()))
-	require.NoError(t, store.Delete(t.Context(), "order"))
+	_, err := store.Delete(t.Context(), "order")
+	require.NoError(t, err)
 	require.NoError(t, svc.Reload(t.Context()))
 	store.Set("order", 0, 10)
 	require.NoError(t, svc.Reload(t.Context()))
 	tag := lookup(t, svc, "order")
-	_, err := tag.Next(t.Context())
+	_, err = tag.Next(t.Context())
 	require.ErrorIs(t, err, segment.ErrUnavailable)
 	require.ErrorIs(t, err, segment.ErrRegressed)
 	store.Set("order", 499, 10)
@@ -186,9 +188,10 @@ func TestFetchFindsTheTagGone(t *testing.T) {
 	store.Set("order", 0, 10)
 	store.Set("other", 0, 10)
 	svc := start(t, segment.Config{Store: store, Notify: rec.notify})
-	require.NoError(t, store.Delete(t.Context(), "order"))
+	_, err := store.Delete(t.Context(), "order")
+	require.NoError(t, err)
 	tag := lookup(t, svc, "order")
-	_, err := tag.Next(t.Context())
+	_, err = tag.Next(t.Context())
 	require.ErrorIs(t, err, segment.ErrUnknownTag)
 	_, err = svc.Lookup([]byte("order"))
 	require.ErrorIs(t, err, segment.ErrUnknownTag)

@@ -142,27 +142,17 @@ func (s *Server) updateTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	}
 	below, cancel := context.WithTimeout(s.base, adminTimeout)
 	defer cancel()
-	before, err := s.findRow(below, b, key)
+	before, err := b.Admin.Update(below, string(key), (*int64)(change.Step), change.Description)
 	if err != nil {
-		return err
-	}
-	if err := b.Admin.Update(below, string(key), (*int64)(change.Step), change.Description); err != nil {
 		return s.storeError(err)
 	}
-	after := before
-	if change.Step != nil {
-		after.Step = int64(*change.Step)
-	}
-	if change.Description != nil {
-		after.Description = *change.Description
-	}
+	after := before.Changed((*int64)(change.Step), change.Description)
 	s.audit(ctx, "update", string(key), rowLog(before), rowLog(after))
 	s.reload(below, b, string(key))
 	return changedRow(ctx, after)
 }
 
-// deleteTag answers DELETE /api/segments/{key}. The row in the answer is the one read
-// just before the deletion: a fetch may have moved max_id in between.
+// deleteTag answers DELETE /api/segments/{key}.
 func (s *Server) deleteTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	key, err := pathKey(ctx)
 	if err != nil {
@@ -170,11 +160,8 @@ func (s *Server) deleteTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	}
 	below, cancel := context.WithTimeout(s.base, adminTimeout)
 	defer cancel()
-	before, err := s.findRow(below, b, key)
+	before, err := b.Admin.Delete(below, string(key))
 	if err != nil {
-		return err
-	}
-	if err := b.Admin.Delete(below, string(key)); err != nil {
 		return s.storeError(err)
 	}
 	s.audit(ctx, "delete", string(key), rowLog(before), nil)
@@ -182,23 +169,10 @@ func (s *Server) deleteTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	return changedRow(ctx, before)
 }
 
-// findRow returns the row of a tag as it is now: errUnknownKey, or as storeError.
-func (s *Server) findRow(below context.Context, b *Backend, key []byte) (segment.Row, error) {
-	rows, err := b.Admin.List(below)
-	if err != nil {
-		return segment.Row{}, s.storeError(err)
-	}
-	for _, row := range rows {
-		if row.Tag == string(key) {
-			return row, nil
-		}
-	}
-	return segment.Row{}, errUnknownKey
-}
-
 // reload reads the table again after a change. The change is made: if the tags can't
 // be read now, the request has still succeeded, and the next pass will show it.
 func (s *Server) reload(below context.Context, b *Backend, tag string) {
+	defer s.forgetLists()
 	if err := b.Segments.Reload(below); err != nil {
 		s.cfg.Log.Warn().Err(err).Str("tag", tag).Msg("the tags could not be read after a change; the next pass will show it")
 	}

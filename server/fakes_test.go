@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"sort"
 	"sync"
@@ -149,31 +150,26 @@ func (t *table) Create(_ context.Context, r segment.Row) error {
 	return nil
 }
 
-func (t *table) Update(_ context.Context, tag string, step *int64, description *string) error {
+func (t *table) Update(_ context.Context, tag string, step *int64, description *string) (segment.Row, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r, ok := t.rows[tag]
-	if !ok {
-		return segment.ErrUnknownTag
+	if t.err != nil || !ok {
+		return r, cmp.Or(t.err, segment.ErrUnknownTag)
 	}
-	if step != nil {
-		r.Step = *step
-	}
-	if description != nil {
-		r.Description = *description
-	}
-	t.rows[tag] = r
-	return nil
+	t.rows[tag] = r.Changed(step, description)
+	return r, nil
 }
 
-func (t *table) Delete(_ context.Context, tag string) error {
+func (t *table) Delete(_ context.Context, tag string) (segment.Row, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, ok := t.rows[tag]; !ok {
-		return segment.ErrUnknownTag
+	r, ok := t.rows[tag]
+	if t.err != nil || !ok {
+		return r, cmp.Or(t.err, segment.ErrUnknownTag)
 	}
 	delete(t.rows, tag)
-	return nil
+	return r, nil
 }
 
 // openFence is a ceiling that is never reached.

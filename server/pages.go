@@ -35,7 +35,9 @@ func (s *Server) cachePage(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return writePage(ctx, "cache.html", list, func(t *SegmentStatus) string { return t.Tag })
+	return s.alone(func() error {
+		return writePage(ctx, "cache.html", list, func(t *SegmentStatus) string { return t.Tag })
+	})
 }
 
 // dbPage answers GET /db, a page of the Java Leaf: the rows of leaf_alloc, with that
@@ -48,13 +50,15 @@ func (s *Server) dbPage(ctx *fasthttp.RequestCtx) error {
 	if b.Admin == nil {
 		return errModeDisabled
 	}
-	below, cancel := context.WithTimeout(s.base, adminTimeout)
-	defer cancel()
-	rows, err := b.Admin.List(below)
+	rows, err := s.rows.get(func() ([]segment.Row, error) {
+		below, cancel := context.WithTimeout(s.base, adminTimeout)
+		defer cancel()
+		return b.Admin.List(below)
+	})
 	if err != nil {
 		return s.storeError(err)
 	}
-	return writePage(ctx, "db.html", rows, func(r *segment.Row) string { return r.Tag })
+	return s.alone(func() error { return writePage(ctx, "db.html", rows, func(r *segment.Row) string { return r.Tag }) })
 }
 
 func writePage[T SegmentStatus | segment.Row](ctx *fasthttp.RequestCtx, name string, rows []T, tagOf func(*T) string) error {

@@ -157,10 +157,12 @@ func (s *Server) segments(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(ctx, http.StatusOK, struct {
-		Segments []SegmentStatus `json:"segments"`
-		Stopped  []pause.Entry   `json:"stopped"`
-	}{list, s.stopList()})
+	return s.alone(func() error {
+		return writeJSON(ctx, http.StatusOK, struct {
+			Segments []SegmentStatus `json:"segments"`
+			Stopped  []pause.Entry   `json:"stopped"`
+		}{list, s.stopList()})
+	})
 }
 
 func (s *Server) topSegments(ctx *fasthttp.RequestCtx) error {
@@ -176,15 +178,17 @@ func (s *Server) topSegments(ctx *fasthttp.RequestCtx) error {
 	if b.Segments == nil {
 		return errModeDisabled
 	}
-	list, total := b.Segments.Top(n)
-	return writeJSON(ctx, http.StatusOK, struct {
-		Segments []SegmentStatus `json:"segments"`
-		Total    int             `json:"total"`
-		Stopped  []pause.Entry   `json:"stopped"`
-	}{markStopped(list, b.Stopped), total, b.Stopped.All()})
+	return s.alone(func() error {
+		list, total := b.Segments.Top(n)
+		return writeJSON(ctx, http.StatusOK, struct {
+			Segments []SegmentStatus `json:"segments"`
+			Total    int             `json:"total"`
+			Stopped  []pause.Entry   `json:"stopped"`
+		}{markStopped(list, b.Stopped), total, b.Stopped.All()})
+	})
 }
 
-// segmentStatus returns the tags in memory; never nil.
+// segmentStatus returns the tags in memory, which must not be changed; never nil.
 func (s *Server) segmentStatus() ([]SegmentStatus, error) {
 	b, err := s.ready()
 	if err != nil {
@@ -193,8 +197,7 @@ func (s *Server) segmentStatus() ([]SegmentStatus, error) {
 	if b.Segments == nil {
 		return nil, errModeDisabled
 	}
-	if list := b.Segments.Status(); list != nil {
-		return markStopped(list, b.Stopped), nil
-	}
-	return []SegmentStatus{}, nil
+	return s.tags.get(func() ([]SegmentStatus, error) {
+		return append([]SegmentStatus{}, markStopped(b.Segments.Status(), b.Stopped)...), nil
+	})
 }

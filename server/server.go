@@ -134,6 +134,9 @@ type Server struct {
 	metrics   *metrics
 	overload  *overload
 	overviews *overviews
+	rows      shared[[]segment.Row]   // of the table
+	tags      shared[[]SegmentStatus] // in memory
+	building  chan struct{}           // see alone
 	dashboard *dashboard
 	sampled   zerolog.Logger // for lines that every request could cause
 	batches   sync.Pool      // *batch
@@ -161,6 +164,8 @@ func New(cfg Config) (*Server, error) {
 		base:    cfg.Base,
 		metrics: m,
 		sampled: sampled(cfg.Log),
+
+		building: make(chan struct{}, 1),
 	}
 	if s.overload, err = newOverload(cfg.Registry, s.stoppedTags); err != nil {
 		return nil, err
@@ -245,7 +250,10 @@ func (c *Config) complete() error {
 }
 
 // SetBackend makes the server answer with b from the next request on.
-func (s *Server) SetBackend(b *Backend) { s.backend.Store(b) }
+func (s *Server) SetBackend(b *Backend) {
+	s.backend.Store(b)
+	s.forgetLists()
+}
 
 // Drain makes GET /readyz answer 503 draining and closes each connection after
 // its next response. IDs are still served.

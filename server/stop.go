@@ -92,6 +92,7 @@ func (s *Server) stopTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 			return err
 		}
 	}
+	defer s.forgetLists()
 	now, err := b.Stopped.Stop(string(key), body.Reason, s.cfg.Clock.Read().Wall())
 	if err != nil && !errors.Is(err, pause.ErrNotRecorded) {
 		return errBadRequest.with("%d tags are stopped already: start some of them", pause.Max)
@@ -110,6 +111,7 @@ func (s *Server) startTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 		return err
 	}
 	before := b.Stopped.Get(key)
+	defer s.forgetLists()
 	was, err := b.Stopped.Start(string(key))
 	if err != nil {
 		return s.notRecorded(err, string(key))

@@ -129,7 +129,8 @@ func (o *outsider) rest() condition {
 		last = now
 		return same && now.connections == 0
 	}, patience, 100*time.Millisecond, "the daemon comes to no rest: %+v", &last)
-	return last
+	time.Sleep(time.Second + 100*time.Millisecond) // lists are a second old at most
+	return o.look()
 }
 
 // goroutines returns how many there are, without the idle ones of fasthttp's pool: it

@@ -34,39 +34,34 @@ func (s *Store) Create(ctx context.Context, r segment.Row) error {
 }
 
 // Update implements segment.Admin.
-func (s *Store) Update(ctx context.Context, tag string, step *int64, description *string) error {
+func (s *Store) Update(ctx context.Context, tag string, step *int64, description *string) (segment.Row, error) {
 	if err := s.usable(ctx); err != nil {
-		return err
+		return segment.Row{}, err
 	}
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()
 	row, ok := s.rows[tag]
 	if !ok {
-		return fmt.Errorf("%w: %q; create it first", segment.ErrUnknownTag, tag)
+		return segment.Row{}, fmt.Errorf("%w: %q; create it first", segment.ErrUnknownTag, tag)
 	}
 	if err := segment.CheckChange(row.MaxID, step, description); err != nil {
-		return err
+		return segment.Row{}, err
 	}
-	if step != nil {
-		row.Step = *step
-	}
-	if description != nil {
-		row.Description = *description
-	}
-	s.rows[tag] = row
-	return nil
+	s.rows[tag] = row.Changed(step, description)
+	return row, nil
 }
 
 // Delete implements segment.Admin.
-func (s *Store) Delete(ctx context.Context, tag string) error {
+func (s *Store) Delete(ctx context.Context, tag string) (segment.Row, error) {
 	if err := s.usable(ctx); err != nil {
-		return err
+		return segment.Row{}, err
 	}
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()
-	if _, ok := s.rows[tag]; !ok {
-		return fmt.Errorf("%w: %q", segment.ErrUnknownTag, tag)
+	row, ok := s.rows[tag]
+	if !ok {
+		return segment.Row{}, fmt.Errorf("%w: %q", segment.ErrUnknownTag, tag)
 	}
 	delete(s.rows, tag)
-	return nil
+	return row, nil
 }

@@ -16,7 +16,7 @@ import (
 // as the zero time. Rows whose tag is NULL are left out.
 func (s *Store) List(ctx context.Context) ([]segment.Row, error) {
 	var list []segment.Row
-	err := s.read(ctx, func(rows *sql.Rows) error {
+	err := s.people.read(ctx, func(rows *sql.Rows) error {
 		var tag, maxID, step, description sql.NullString
 		var updated any
 		if err := rows.Scan(&tag, &maxID, &step, &description, &updated); err != nil {
@@ -58,7 +58,7 @@ func timeOf(v any) time.Time {
 func (s *Store) Create(ctx context.Context, r segment.Row) error {
 	err := segment.CheckRow(r)
 	if err == nil {
-		err = s.write(ctx, func(conn *sql.Conn) error {
+		err = s.people.write(ctx, func(conn *sql.Conn) error {
 			if err := s.refuseReadOnly(ctx, conn); err != nil {
 				return err
 			}
@@ -72,35 +72,40 @@ func (s *Store) Create(ctx context.Context, r segment.Row) error {
 	return s.fail(ctx, err, "create tag "+quote(r.Tag))
 }
 
-// Update implements segment.Admin.
-func (s *Store) Update(ctx context.Context, tag string, step *int64, description *string) error {
-	err := s.write(ctx, func(conn *sql.Conn) error {
-		return s.update(ctx, conn, tag, step, description)
-	})
-	return s.fail(ctx, err, "update tag "+quote(tag))
-}
-
-func (s *Store) update(ctx context.Context, conn *sql.Conn, tag string, step *int64, description *string) error {
-	row, err := s.lockRow(ctx, conn, tag)
-	if err != nil {
-		return err
-	}
-	maxID, _ := parseInteger([]byte(row.maxID.String)) // one that can't be read is no reason against fixing the step
-	if err := segment.CheckChange(maxID, step, description); err != nil {
-		return err
-	}
-	_, err = conn.ExecContext(ctx, s.sql.update, step, description, tag, tag)
-	return s.asBadRow(err)
-}
-
-// Delete implements segment.Admin. It asks nothing of the row's values.
-func (s *Store) Delete(ctx context.Context, tag string) error {
-	err := s.write(ctx, func(conn *sql.Conn) error {
-		if _, err := s.lockRow(ctx, conn, tag); err != nil {
+// Update implements segment.Admin. What can't be read of the row is -1 in it.
+func (s *Store) Update(ctx context.Context, tag string, step *int64, description *string) (segment.Row, error) {
+	return s.change(ctx, "update", tag, func(conn *sql.Conn, before segment.Row) error {
+		// A max_id that can't be read is no reason against fixing the step.
+		if err := segment.CheckChange(before.MaxID, step, description); err != nil {
 			return err
 		}
+		_, err := conn.ExecContext(ctx, s.sql.update, step, description, tag, tag)
+		return s.asBadRow(err)
+	})
+}
+
+// Delete implements segment.Admin. It asks nothing of the row's values; see Update.
+func (s *Store) Delete(ctx context.Context, tag string) (segment.Row, error) {
+	return s.change(ctx, "delete", tag, func(conn *sql.Conn, _ segment.Row) error {
 		_, err := conn.ExecContext(ctx, s.sql.remove, tag, tag)
 		return err
 	})
-	return s.fail(ctx, err, "delete tag "+quote(tag))
+}
+
+// change runs do with the locked row of tag, and returns that row.
+func (s *Store) change(ctx context.Context, doing, tag string, do func(conn *sql.Conn, before segment.Row) error) (before segment.Row, err error) {
+	err = s.people.write(ctx, func(conn *sql.Conn) error {
+		row, err := s.lockRow(ctx, conn, s.sql.lockWhole, tag)
+		if err != nil {
+			return err
+		}
+		before = segment.Row{Tag: tag, Description: row.description.String, UpdateTime: timeOf(row.updated)}
+		before.MaxID, _ = parseInteger([]byte(row.maxID.String))
+		before.Step, _ = parseInteger([]byte(row.step.String))
+		return do(conn, before)
+	})
+	if err != nil {
+		return segment.Row{}, s.fail(ctx, err, doing+" tag "+quote(tag))
+	}
+	return before, nil
 }

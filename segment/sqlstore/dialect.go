@@ -61,21 +61,25 @@ func (d *dialect) fix(tag, column string, to int64) string {
 
 // statements are the SQL of a dialect, put together once.
 type statements struct {
-	lockRow, readBack, take string
-	each, list, readOnly    string
-	insert, update, remove  string
+	lockRow, lockWhole, readBack, take string
+	each, list, readOnly               string
+	insert, update, remove             string
 }
 
 func newStatements(d *dialect) statements {
 	where := " WHERE " + d.matchTag
+	lock := func(rest string) string {
+		return "SELECT max_id, step, " + d.readOnly + ", " + rest + " FROM " + table + where + d.forUpdate
+	}
 	return statements{
-		lockRow:  "SELECT max_id, step, " + d.readOnly + " FROM " + table + where + d.forUpdate,
-		take:     "UPDATE " + table + " SET max_id = ?" + d.touch + where + " AND max_id = ?",
-		readBack: "SELECT max_id, " + d.readOnly + " FROM " + table + where,
-		each:     "SELECT biz_tag, max_id, step FROM " + table,
-		list:     "SELECT biz_tag, max_id, step, description, update_time FROM " + table,
-		readOnly: "SELECT " + d.readOnly,
-		insert:   "INSERT INTO " + table + " (biz_tag, max_id, step, description) VALUES (?, ?, ?, ?)",
+		lockRow:   lock("NULL, NULL"), // a fetch needs no such columns
+		lockWhole: lock("description, update_time"),
+		take:      "UPDATE " + table + " SET max_id = ?" + d.touch + where + " AND max_id = ?",
+		readBack:  "SELECT max_id, " + d.readOnly + " FROM " + table + where,
+		each:      "SELECT biz_tag, max_id, step FROM " + table,
+		list:      "SELECT biz_tag, max_id, step, description, update_time FROM " + table,
+		readOnly:  "SELECT " + d.readOnly,
+		insert:    "INSERT INTO " + table + " (biz_tag, max_id, step, description) VALUES (?, ?, ?, ?)",
 		update: "UPDATE " + table + " SET step = COALESCE(?, step), description = COALESCE(?, description)" +
 			d.touch + where,
 		remove: "DELETE FROM " + table + where,

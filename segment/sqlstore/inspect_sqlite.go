@@ -53,7 +53,7 @@ type TagFacts struct {
 func (i *Inspector) Tags(ctx context.Context) ([]TagFacts, error) { return tagFacts(ctx, i.d) }
 
 func tagFacts(ctx context.Context, d *database) (rows []TagFacts, err error) {
-	err = newStore(d).Each(ctx, func(tag []byte, maxID, step int64) error {
+	err = newStore(d, d).Each(ctx, func(tag []byte, maxID, step int64) error {
 		rows = append(rows, TagFacts{Tag: string(tag), MaxID: maxID, Step: step})
 		return nil
 	})

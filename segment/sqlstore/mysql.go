@@ -26,6 +26,8 @@ const (
 	// are rare; more of them would only queue on rows.
 	maxConns     = 8
 	maxIdleConns = 2
+	// peopleConns are for lists and changes of tags.
+	peopleConns = 2
 	// maxIdleTime stays below sessionWait, so that the server never closes
 	// a connection that the pool holds for good.
 	maxIdleTime = 30 * time.Second
@@ -56,12 +58,15 @@ func OpenMySQL(dsn string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := sql.OpenDB(mysqlConnector{inner})
-	db.SetMaxOpenConns(maxConns)
-	db.SetMaxIdleConns(maxIdleConns)
-	db.SetConnMaxIdleTime(maxIdleTime)
-	db.SetConnMaxLifetime(maxLifetime)
-	return newStore(&database{db: db, readers: db, dialect: mysqlDialect(), idle: maxIdleConns, place: placeOf(cfg)}), nil
+	pool := func(conns, idle int) *database {
+		db := sql.OpenDB(mysqlConnector{inner})
+		db.SetMaxOpenConns(conns)
+		db.SetMaxIdleConns(idle)
+		db.SetConnMaxIdleTime(maxIdleTime)
+		db.SetConnMaxLifetime(maxLifetime)
+		return &database{db: db, readers: db, dialect: mysqlDialect(), idle: idle, place: placeOf(cfg)}
+	}
+	return newStore(pool(maxConns, maxIdleConns), pool(peopleConns, 1)), nil
 }
 
 // newMySQLConnector returns the driver's configuration for dsn, and a connector with

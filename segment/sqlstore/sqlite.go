@@ -54,7 +54,7 @@ func OpenSQLite(path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newStore(db), nil
+	return newStore(db, db), nil // one writes at a time all the same, and reading waits for nobody
 }
 
 func sqliteDialect() *dialect {
@@ -92,6 +92,7 @@ func sqliteDatabase(path string) (*database, error) {
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(1)
 	readers := sql.OpenDB(connector)
+	readers.SetMaxOpenConns(peopleConns)
 	readers.SetMaxIdleConns(1)
 	readers.SetConnMaxIdleTime(readerIdleTime)
 	return &database{db: db, readers: readers, dialect: sqliteDialect(), idle: 1, place: path}, nil

@@ -16,10 +16,16 @@ import (
 // one. It is safe for concurrent use.
 type Store struct {
 	*database
-	sql statements // Immutable
+	// people is the same database by connections of their own, for what Admin does:
+	// however many list and change tags, fetches don't wait for them. Immutable; the
+	// very same where connections are not what one waits for.
+	people *database
+	sql    statements // Immutable
 }
 
-func newStore(d *database) *Store { return &Store{database: d, sql: newStatements(d.dialect)} }
+func newStore(d, people *database) *Store {
+	return &Store{database: d, people: people, sql: newStatements(d.dialect)}
+}
 
 // errNotMoved is returned when max_id was not moved in exactly one row, though
 // that row was just read and locked: the table's locks don't lock.
@@ -57,7 +63,7 @@ var (
 func (s *Store) Fetch(ctx context.Context, tag string, want, floor int64) (segment.Range, error) {
 	var taken segment.Range
 	err := s.write(ctx, func(conn *sql.Conn) error {
-		row, err := s.lockRow(ctx, conn, tag)
+		row, err := s.lockRow(ctx, conn, s.sql.lockRow, tag)
 		if err != nil {
 			return err
 		}
@@ -80,19 +86,22 @@ func (s *Store) Fetch(ctx context.Context, tag string, want, floor int64) (segme
 // lockedRow is a row that nobody else can change until the transaction ends.
 type lockedRow struct {
 	maxID, step sql.NullString
-	rows        int // how many rows have the tag, at least 1
+	description sql.NullString // by lockWhole
+	updated     any            // by lockWhole; for timeOf
+	rows        int            // how many rows have the tag, at least 1
 }
 
 // isOn tells whether a server's variable is on, in any of the forms that servers have.
 func isOn(value string) bool { return value != "0" && !strings.EqualFold(value, "OFF") }
 
-// lockRow reads the row of tag and locks it; ErrReadOnly, ErrUnknownTag.
-func (s *Store) lockRow(ctx context.Context, conn *sql.Conn, tag string) (lockedRow, error) {
+// lockRow reads the row of tag and locks it, by the statement lockRow or lockWhole;
+// ErrReadOnly, ErrUnknownTag.
+func (s *Store) lockRow(ctx context.Context, conn *sql.Conn, statement, tag string) (lockedRow, error) {
 	var locked lockedRow
 	if !utf8.ValidString(tag) { // no column of text holds it, and each server says so in its own way
 		return locked, segment.ErrUnknownTag
 	}
-	rows, err := conn.QueryContext(ctx, s.sql.lockRow, tag, tag)
+	rows, err := conn.QueryContext(ctx, statement, tag, tag)
 	if err != nil && s.verdict(err) == verdictForeign {
 		return locked, fmt.Errorf("%w: %w", segment.ErrUnknownTag, err)
 	}
@@ -102,7 +111,7 @@ func (s *Store) lockRow(ctx context.Context, conn *sql.Conn, tag string) (locked
 	defer rows.Close()
 	for rows.Next() {
 		var readOnly string
-		if err := rows.Scan(&locked.maxID, &locked.step, &readOnly); err != nil {
+		if err := rows.Scan(&locked.maxID, &locked.step, &readOnly, &locked.description, &locked.updated); err != nil {
 			return locked, err
 		}
 		if isOn(readOnly) {
@@ -206,7 +215,13 @@ func (s *Store) Each(ctx context.Context, fn func(tag []byte, maxID, step int64)
 }
 
 // Close implements segment.Store.
-func (s *Store) Close() error { return s.close() }
+func (s *Store) Close() error {
+	err := s.close()
+	if s.people != s.database {
+		err = errors.Join(err, s.people.close())
+	}
+	return err
+}
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 

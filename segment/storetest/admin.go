@@ -39,16 +39,28 @@ func testAdmin(t *testing.T, f *harness) {
 	require.ErrorIs(t, f.store.Create(ctx, again), segment.ErrTagExists)
 
 	step, text, empty := int64(1<<30), "new", ""
-	require.NoError(t, f.store.Update(ctx, "order", &step, nil))
-	require.NoError(t, f.store.Update(ctx, "order", &step, nil), "the same values again")
-	require.NoError(t, f.store.Update(ctx, "user", nil, &text))
-	require.NoError(t, f.store.Update(ctx, "Zebra", nil, nil))
-	require.NoError(t, f.store.Update(ctx, "Zebra", nil, &empty))
-	require.ErrorIs(t, f.store.Update(ctx, "nobody", &step, &text), segment.ErrUnknownTag)
-	require.ErrorIs(t, f.store.Update(ctx, "nobody", nil, nil), segment.ErrUnknownTag)
+	for _, c := range []struct {
+		before      segment.Row
+		step        *int64
+		description *string
+	}{
+		{segment.Row{Tag: "order", MaxID: 5, Step: 7, Description: "of order"}, &step, nil},
+		{segment.Row{Tag: "order", MaxID: 5, Step: step, Description: "of order"}, &step, nil}, // the same values again
+		{segment.Row{Tag: "user", MaxID: 5, Step: 7, Description: "of user"}, nil, &text},
+		{segment.Row{Tag: "Zebra", MaxID: 5, Step: 7, Description: "of Zebra"}, nil, nil},
+		{segment.Row{Tag: "Zebra", MaxID: 5, Step: 7, Description: "of Zebra"}, nil, &empty},
+	} {
+		before, err := f.store.Update(ctx, c.before.Tag, c.step, c.description)
+		require.NoError(t, err)
+		before.UpdateTime = time.Time{}
+		require.Equal(t, c.before, before)
+	}
+	require.ErrorIs(t, f.update(t, "nobody", &step, &text), segment.ErrUnknownTag)
+	require.ErrorIs(t, f.update(t, "nobody", nil, nil), segment.ErrUnknownTag)
 
 	rows, err = f.store.List(ctx)
 	require.NoError(t, err)
+	updated := find(t, rows, "order").UpdateTime
 	for i := range rows {
 		rows[i].UpdateTime = time.Time{}
 	}
@@ -58,8 +70,12 @@ func testAdmin(t *testing.T, f *harness) {
 		{Tag: "user", MaxID: 5, Step: 7, Description: "new"},
 	}, rows, "ordered by the tags' bytes")
 
-	require.NoError(t, f.store.Delete(ctx, "order"))
-	require.ErrorIs(t, f.store.Delete(ctx, "order"), segment.ErrUnknownTag)
+	before, err := f.store.Delete(ctx, "order")
+	require.NoError(t, err)
+	require.Equal(t, updated, before.UpdateTime)
+	before.UpdateTime = time.Time{}
+	require.Equal(t, segment.Row{Tag: "order", MaxID: 5, Step: 1 << 30, Description: "of order"}, before)
+	require.ErrorIs(t, f.remove(t, "order"), segment.ErrUnknownTag)
 	rows, err = f.store.List(ctx)
 	require.NoError(t, err)
 	require.Len(t, rows, 2)
@@ -78,15 +94,15 @@ func testAdminRefuses(t *testing.T, f *harness) {
 		t.Run(name, func(t *testing.T) {
 			row.Tag = name
 			require.ErrorIs(t, f.store.Create(ctx, row), segment.ErrBadRow)
-			require.ErrorIs(t, f.store.Delete(ctx, name), segment.ErrUnknownTag, "it was not created")
+			require.ErrorIs(t, f.remove(t, name), segment.ErrUnknownTag, "it was not created")
 		})
 	}
 	f.add(t, "order", 100, 10)
 	for _, step := range []int64{0, -1, math.MinInt64, math.MaxInt64, math.MaxInt64 - 99} {
-		require.ErrorIs(t, f.store.Update(ctx, "order", &step, nil), segment.ErrBadRow)
+		require.ErrorIs(t, f.update(t, "order", &step, nil), segment.ErrBadRow)
 	}
 	bad := "\xff"
-	require.ErrorIs(t, f.store.Update(ctx, "order", nil, &bad), segment.ErrBadRow)
+	require.ErrorIs(t, f.update(t, "order", nil, &bad), segment.ErrBadRow)
 	maxID, step := f.row(t, "order")
 	require.EqualValues(t, 100, maxID)
 	require.EqualValues(t, 10, step)
@@ -98,13 +114,13 @@ func testAdminFixes(t *testing.T, f *harness) {
 	_, err := f.store.Fetch(ctx, "order", 10, 0)
 	require.ErrorIs(t, err, segment.ErrBadRow)
 	step := int64(10)
-	require.NoError(t, f.store.Update(ctx, "order", &step, nil))
+	require.NoError(t, f.update(t, "order", &step, nil))
 	require.Equal(t, segment.Range{Lo: 1, Hi: 11, Step: 10}, f.fetch(t, "order", 10))
 	f.add(t, "spoilt", -5, -5)
 	rows, err := f.store.List(ctx)
 	require.NoError(t, err)
 	require.EqualValues(t, -5, find(t, rows, "spoilt").MaxID)
-	require.NoError(t, f.store.Delete(ctx, "spoilt"))
+	require.NoError(t, f.remove(t, "spoilt"))
 }
 
 func testDescription(t *testing.T, f *harness) {

@@ -150,7 +150,7 @@ func testFetchRecreated(t *testing.T, f *harness) {
 	go func() {
 		defer close(recreated)
 		for i := range int64(20) {
-			until(func() error { return admin.Delete(ctx, "order") }, segment.ErrUnknownTag)
+			until(func() error { _, err := admin.Delete(ctx, "order"); return err }, segment.ErrUnknownTag)
 			// Each life of the row has IDs of its own.
 			row := segment.Row{Tag: "order", MaxID: (i + 1) << 32, Step: 10}
 			until(func() error { return admin.Create(ctx, row) }, segment.ErrTagExists)

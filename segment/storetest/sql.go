@@ -199,7 +199,7 @@ func testUpdateTime(t *testing.T, f *sqlHarness) {
 	old := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
 	for name, change := range map[string]func() error{
 		"fetch":  func() error { _, err := f.store.Fetch(ctx, "fetch", 1, 0); return err },
-		"update": func() error { step := int64(5); return f.store.Update(ctx, "update", &step, nil) },
+		"update": func() error { step := int64(5); return f.update(t, "update", &step, nil) },
 	} {
 		f.add(t, name, 1, 10)
 		f.exec(t, "UPDATE leaf_alloc SET update_time = '2001-02-03 04:05:06' WHERE biz_tag = ?", name)

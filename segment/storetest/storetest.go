@@ -130,6 +130,19 @@ func (f *harness) fetch(t testing.TB, tag string, want int64) segment.Range {
 	return r
 }
 
+// update and remove return what went wrong alone.
+func (f *harness) update(t testing.TB, tag string, step *int64, description *string) error {
+	t.Helper()
+	_, err := f.store.Update(patient(t), tag, step, description)
+	return err
+}
+
+func (f *harness) remove(t testing.TB, tag string) error {
+	t.Helper()
+	_, err := f.store.Delete(patient(t), tag)
+	return err
+}
+
 // requireContiguous checks that ranges, in any order, cover [from, to) exactly:
 // no ID twice, none left out.
 func requireContiguous(t testing.TB, ranges []segment.Range, from, to int64) {

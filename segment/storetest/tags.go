@@ -47,7 +47,7 @@ func testOneTag(t *testing.T, f *harness, tag string) {
 	require.ErrorIs(t, f.store.Create(ctx, segment.Row{Tag: tag, MaxID: 1, Step: 10}), segment.ErrTagExists)
 	require.Equal(t, segment.Range{Lo: 1, Hi: 11, Step: 10}, f.fetch(t, tag, 10))
 	step := int64(20)
-	require.NoError(t, f.store.Update(ctx, tag, &step, nil))
+	require.NoError(t, f.update(t, tag, &step, nil))
 	require.Equal(t, segment.Range{Lo: 11, Hi: 31, Step: 20}, f.fetch(t, tag, 10))
 	rows, err := f.store.List(ctx)
 	require.NoError(t, err)
@@ -63,7 +63,7 @@ func testOneTag(t *testing.T, f *harness, tag string) {
 		return nil
 	}))
 	require.Equal(t, 1, seen)
-	require.NoError(t, f.store.Delete(ctx, tag))
+	require.NoError(t, f.remove(t, tag))
 	_, err = f.store.Fetch(ctx, tag, 10, 0)
 	require.ErrorIs(t, err, segment.ErrUnknownTag)
 }
@@ -82,14 +82,14 @@ func testAlikeTags(t *testing.T, f *harness) {
 			step, text := int64(99), "changed"
 			_, err := f.store.Fetch(ctx, alike, 10, 0)
 			require.ErrorIs(t, err, segment.ErrUnknownTag)
-			require.ErrorIs(t, f.store.Update(ctx, alike, &step, &text), segment.ErrUnknownTag)
-			require.ErrorIs(t, f.store.Delete(ctx, alike), segment.ErrUnknownTag)
+			require.ErrorIs(t, f.update(t, alike, &step, &text), segment.ErrUnknownTag)
+			require.ErrorIs(t, f.remove(t, alike), segment.ErrUnknownTag)
 
 			err = f.store.Create(ctx, segment.Row{Tag: alike, MaxID: 5_000_000, Step: 10})
 			if err == nil {
 				r := f.fetch(t, alike, 10)
 				require.Equal(t, segment.Range{Lo: 5_000_000, Hi: 5_000_010, Step: 10}, r)
-				require.NoError(t, f.store.Delete(ctx, alike))
+				require.NoError(t, f.remove(t, alike))
 			} else {
 				require.ErrorIs(t, err, segment.ErrTagExists)
 			}

@@ -228,7 +228,8 @@ func TestIssuedOfAService(t *testing.T) {
 	requireSeries(30, 0)
 	require.InDelta(t, 1, scrape(t, reg)["leafd_segment_fetch_duration_seconds"], 0)
 
-	require.NoError(t, store.Delete(ctx, "order"))
+	_, err = store.Delete(ctx, "order")
+	require.NoError(t, err)
 	require.NoError(t, svc.Reload(ctx))
 	requireSeries(0, 30) // 0: it is shown no longer
 	store.Set("order", 1_000_000, 1000)

@@ -38,13 +38,8 @@ has to start above them.`,
 		return a.changeTag(cmd, &via, false, output, tagChange{
 			through: func(ctx context.Context, d *remoteDaemon) (segment.Row, error) { return d.remove(ctx, tag) },
 			direct: func(ctx context.Context, store segment.Admin) (segment.Row, error) {
-				row, err := find(ctx, store, tag)
-				if err != nil {
-					return row, err
-				}
-				return row, store.Delete(ctx, tag)
+				return store.Delete(ctx, tag)
 			},
-			// A daemon may have moved max_id between the two, so: at least.
 			sentence: func(row segment.Row) string {
 				return fmt.Sprintf("Deleted tag %q, whose max_id was %d: create it again only with --max-id well above that, or its IDs repeat.", tag, row.MaxID)
 			},

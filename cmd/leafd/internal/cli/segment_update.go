@@ -52,7 +52,7 @@ repeat, and higher is what "leafd segment delete" and "create --max-id" are for.
 				return d.update(ctx, tag, newStep, newDescription)
 			},
 			direct: func(ctx context.Context, store segment.Admin) (segment.Row, error) {
-				if err := store.Update(ctx, tag, newStep, newDescription); err != nil {
+				if _, err := store.Update(ctx, tag, newStep, newDescription); err != nil {
 					return segment.Row{}, err
 				}
 				row, err := find(ctx, store, tag)

@@ -1,0 +1,144 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment"
+)
+
+// server.T1, server.T3.
+func TestSharedReading(t *testing.T) {
+	var s shared[int]
+	var reads atomic.Int64
+	release := make(chan struct{})
+	read := func() (int, error) {
+		n := int(reads.Add(1))
+		<-release
+		return n, fmt.Errorf("error %d", n)
+	}
+	var asking sync.WaitGroup
+	for range 20 {
+		asking.Go(func() {
+			got, err := s.get(read)
+			if got != 1 || err.Error() != "error 1" {
+				t.Errorf("got %d, %v", got, err)
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return reads.Load() == 1 }, time.Minute, time.Millisecond)
+	time.Sleep(listShare + 100*time.Millisecond) // however old it gets: one at a time
+	close(release)
+	asking.Wait()
+	require.Eventually(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.last == nil }, time.Minute, time.Millisecond, "kept no longer")
+	began := time.Now()
+	for {
+		got, err := s.get(read)
+		require.EqualError(t, err, fmt.Sprintf("error %d", got))
+		if got == 3 {
+			break
+		}
+		require.Equal(t, 2, got)
+		require.Less(t, time.Since(began), time.Minute)
+	}
+	require.GreaterOrEqual(t, time.Since(began), listShare)
+}
+
+// server.T2: also while a reading is under way that began before the change.
+func TestSharedReadingIsForgotten(t *testing.T) {
+	var s shared[string]
+	begun, release := make(chan struct{}), make(chan struct{})
+	old := make(chan string)
+	go func() {
+		got, _ := s.get(func() (string, error) { close(begun); <-release; return "old", nil })
+		old <- got
+	}()
+	<-begun
+	s.forget()
+	fresh := func() string {
+		got, err := s.get(func() (string, error) { return "new", nil })
+		require.NoError(t, err)
+		return got
+	}
+	require.Equal(t, "new", fresh())
+	close(release)
+	require.Equal(t, "old", <-old)
+	require.Equal(t, "new", fresh(), "the older reading does not come back")
+}
+
+func TestSharedReadingThatPanics(t *testing.T) {
+	var s shared[int]
+	begun, release := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer func() { _ = recover() }()
+		_, _ = s.get(func() (int, error) { close(begun); <-release; panic("x") })
+	}()
+	<-begun
+	waits := make(chan error)
+	go func() { _, err := s.get(nil); waits <- err }()
+	close(release)
+	require.ErrorIs(t, <-waits, errInternal)
+}
+
+// slowTable counts how often it is read, and keeps all who read it at once waiting.
+type slowTable struct {
+	segment.Admin
+	lists atomic.Int64
+}
+
+func (s *slowTable) List(ctx context.Context) ([]segment.Row, error) {
+	s.lists.Add(1)
+	time.Sleep(50 * time.Millisecond)
+	return s.Admin.List(ctx)
+}
+
+// However many ask, the table is read once; after a change, by whoever asks next.
+func TestPagesShareOneReading(t *testing.T) {
+	r := startEmpty(t, nil)
+	slow := &slowTable{Admin: r.table}
+	b := r.newBackend()
+	b.Admin = slow
+	r.SetBackend(b)
+	var asking sync.WaitGroup
+	for range 50 {
+		asking.Go(func() {
+			if a := r.get("/db"); a.status != http.StatusOK {
+				t.Error(a.status)
+			}
+		})
+	}
+	asking.Wait()
+	require.EqualValues(t, 1, slow.lists.Load())
+	require.Equal(t, http.StatusNoContent, r.do(http.MethodPatch, "/api/segments/order", `{"description":"changed just now"}`, bearer).status)
+	require.EqualValues(t, 1, slow.lists.Load(), "a change reads its row alone")
+	require.Contains(t, r.get("/db").body, "changed just now")
+	require.EqualValues(t, 2, slow.lists.Load())
+	r.table.mu.Lock()
+	r.table.err = errors.New("away")
+	r.table.mu.Unlock()
+	require.Equal(t, http.StatusOK, r.get("/db").status, "a second old at most")
+	require.Eventually(t, func() bool { return r.get("/db").status == http.StatusServiceUnavailable }, time.Minute, time.Millisecond)
+}
+
+// server.T4: nobody's turn comes while one builds, and nobody waits for ever.
+func TestListsAreBuiltOneAtATime(t *testing.T) {
+	r := start(t, nil)
+	r.building <- struct{}{}
+	for _, path := range []string{"/db", "/cache", "/api/segments", "/api/segments?limit=5"} {
+		answered := make(chan int, 1)
+		go func() { answered <- r.get(path).status }()
+		require.Never(t, func() bool { return len(answered) > 0 }, 100*time.Millisecond, 10*time.Millisecond, path)
+		<-r.building
+		require.Equal(t, http.StatusOK, <-answered, path)
+		r.building <- struct{}{}
+	}
+	r.get("/db").requireError(t, http.StatusServiceUnavailable, "overloaded")
+}
