@@ -18,8 +18,9 @@ import (
 type WorkerInfo struct {
 	ID        int64        `json:"id"`
 	Node      string       `json:"node"`
-	Owner     string       `json:"owner,omitempty"`    // UUID of its process; a Java Leaf has none
+	Owner     string       `json:"owner,omitempty"`    // UUID of its life; a Java Leaf has none
 	Instance  string       `json:"instance,omitempty"` // UUID of its data directory, which has the worker ID
+	Cluster   string       `json:"cluster,omitempty"`  // UUID of the ZooKeeper root's cluster; of this daemon only
 	Address   string       `json:"address,omitempty"`  // ip:port that it advertises
 	Layout    string       `json:"layout,omitempty"`
 	Epoch     clock.Millis `json:"epoch,omitempty"` // ms since the Unix epoch
@@ -36,9 +37,12 @@ type WorkerInfo struct {
 	FreeFrom *clock.Millis `json:"free_from,omitempty"`
 	// Offset is how far its clock was ahead of ours when it was last asked; nil when
 	// it was never asked, or didn't answer.
-	Offset  *Milliseconds `json:"offset_ms,omitempty"`
-	Started time.Time     `json:"started,omitzero"`
-	Version string        `json:"version,omitempty"`
+	Offset *Milliseconds `json:"offset_ms,omitempty"`
+	// Since is when this life began to issue, ms, of this daemon only; 0 once it was
+	// displaced.
+	Since   clock.Millis `json:"since,omitempty"`
+	Started time.Time    `json:"started,omitzero"` // of the process
+	Version string       `json:"version,omitempty"`
 }
 
 // registryTimeout bounds one read of the registry of workers.

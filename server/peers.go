@@ -50,6 +50,7 @@ type ClockInfo struct {
 // they have an identity.
 //
 //	{"node":"10.0.0.5:8080","owner":"…","worker_id":7,"ceiling":1700000006000,
+//	 "cluster":"…","since":1699990000000,
 //	 "estimate_ms":0.412,"checked":1700000000000,
 //	 "peers":[{"address":"10.0.0.6:8080","node":"…","offset_ms":0.412,"rtt_ms":0.300},
 //	          {"address":"10.0.0.7:8080","error":"…"}],
@@ -59,23 +60,25 @@ type ClockInfo struct {
 // Daemons use it to ask each other: a thousand of them would otherwise send a thousand
 // lists of a thousand.
 func (s *Server) clock(ctx *fasthttp.RequestCtx) error {
-	node, owner := s.cfg.Node, s.cfg.Owner
-	b := s.backend.Load()
+	node, b := s.cfg.Node, s.backend.Load()
 	var worker []byte
 	if b != nil && b.Worker != nil {
 		w := b.Worker()
 		if w.Node != "" {
 			node = w.Node
 		}
-		if w.Owner != "" {
-			owner = w.Owner
-		}
 		worker = strconv.AppendInt(append(worker, `"worker_id":`...), w.ID, 10)
 		worker = strconv.AppendInt(append(worker, `,"ceiling":`...), int64(w.Ceiling), 10)
-		worker = append(worker, ',')
+		worker = appendMember(append(worker, ','), "cluster", w.Cluster)
+		if w.Since != 0 {
+			worker = strconv.AppendInt(append(worker, `"since":`...), int64(w.Since), 10)
+			worker = append(worker, ',')
+		}
 	}
 	body := appendMember([]byte{'{'}, "node", node)
-	body = appendMember(body, "owner", owner)
+	if owner := s.owner.Load(); owner != nil {
+		body = appendMember(body, "owner", *owner)
+	}
 	body = append(body, worker...)
 	if b != nil && b.Clock != nil && string(ctx.QueryArgs().Peek("peers")) != "no" {
 		body = appendPeers(body, b.Clock())

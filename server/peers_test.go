@@ -18,7 +18,7 @@ import (
 
 func TestWorkerEndpoints(t *testing.T) {
 	r := start(t, nil)
-	const w = `{"id":7,"node":"10.0.0.5:8080","owner":"0b5c","layout":"41+10+12","epoch":1288834974657,"state":"active","ceiling":1700000006000,"timestamp":1700000000000,"started":"2023-11-14T22:13:20Z","version":"1.2.3"}`
+	const w = `{"id":7,"node":"10.0.0.5:8080","owner":"0b5c","cluster":"c1","layout":"41+10+12","epoch":1288834974657,"state":"active","ceiling":1700000006000,"timestamp":1700000000000,"since":1699990000000,"started":"2023-11-14T22:13:20Z","version":"1.2.3"}`
 	require.JSONEq(t, w, r.get("/api/worker").body)
 	require.JSONEq(t, `{"workers":[`+w+`]}`, r.get("/api/workers").body)
 
@@ -76,14 +76,15 @@ func TestClockFromTheFirstMoment(t *testing.T) {
 	r := startEmpty(t, nil)
 	require.Regexp(t, `^\{"timestamp":[0-9]{13}\}\n$`, r.get("/api/clock").body, "nothing is known")
 
-	named := startEmpty(t, func(c *Config) { c.Node, c.Owner = `a"b`, "0b5c" })
+	named := startEmpty(t, func(c *Config) { c.Node = `a"b` })
+	named.SetOwner("0b5c")
 	require.Regexp(t, `^\{"node":"a\\"b","owner":"0b5c","timestamp":[0-9]{13}\}\n$`, named.get("/api/clock").body)
 	named.SetBackend(&Backend{}) // segments are served, and the worker ID is not certain
 	require.Regexp(t, `^\{"node":"a\\"b","owner":"0b5c","timestamp":[0-9]{13}\}\n$`, named.get("/api/clock").body)
 	named.SetBackend(&Backend{Worker: func() WorkerInfo { return WorkerInfo{ID: 3, Ceiling: 9} }})
 	require.Regexp(t, `^\{"node":"a\\"b","owner":"0b5c","worker_id":3,"ceiling":9,"timestamp":[0-9]{13}\}\n$`, named.get("/api/clock").body)
 	named.SetBackend(named.newBackend())
-	require.Regexp(t, `^\{"node":"10.0.0.5:8080","owner":"0b5c","worker_id":7,"ceiling":1700000006000,"timestamp":[0-9]{13}\}\n$`, named.get("/api/clock").body)
+	require.Regexp(t, `^\{"node":"10.0.0.5:8080","owner":"0b5c","worker_id":7,"ceiling":1700000006000,"cluster":"c1","since":1699990000000,"timestamp":[0-9]{13}\}\n$`, named.get("/api/clock").body)
 	named.Drain()
 	require.Equal(t, 200, named.get("/api/clock").status)
 }
@@ -91,6 +92,7 @@ func TestClockFromTheFirstMoment(t *testing.T) {
 func TestClockTellsWhatPeersSay(t *testing.T) {
 	clk := clocktest.New(time.UnixMilli(1_700_000_000_000))
 	r := startEmpty(t, func(c *Config) { c.Clock = clk })
+	r.SetOwner("0b5c")
 	b := r.newBackend()
 	var info ClockInfo
 	b.Clock = func() ClockInfo {
@@ -98,7 +100,7 @@ func TestClockTellsWhatPeersSay(t *testing.T) {
 		return info
 	}
 	r.SetBackend(b)
-	const self = `"node":"10.0.0.5:8080","owner":"0b5c","worker_id":7,"ceiling":1700000006000,`
+	const self = `"node":"10.0.0.5:8080","owner":"0b5c","worker_id":7,"ceiling":1700000006000,"cluster":"c1","since":1699990000000,`
 	require.Equal(t, `{`+self+`"peers":[],"timestamp":1700000001000}`+"\n", r.get("/api/clock").body, "not asked yet")
 
 	info = ClockInfo{Checked: 1_699_999_999_000, Verdict: clock.Verdict{Asked: 1}, Samples: []clock.Sample{

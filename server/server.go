@@ -43,9 +43,9 @@ type Config struct {
 	Log   zerolog.Logger
 	// Version is a label in GET /metrics.
 	Version string
-	// Node and Owner name this daemon and its process in GET /api/clock until a
-	// Backend's Worker does; empty ones are left out.
-	Node, Owner string
+	// Node names this daemon in GET /api/clock until a Backend's Worker does; empty: it
+	// is left out.
+	Node string
 	// Live has the settings that SetLive may change later.
 	Live Live
 	// AdminApart moves changes of tags and metrics to the Admin surface; without it
@@ -143,6 +143,7 @@ type Server struct {
 
 	live     atomic.Pointer[live]
 	backend  atomic.Pointer[Backend]
+	owner    atomic.Pointer[string] // nil: not known yet
 	draining atomic.Bool
 
 	mu     sync.Mutex
@@ -254,6 +255,9 @@ func (s *Server) SetBackend(b *Backend) {
 	s.backend.Store(b)
 	s.forgetLists()
 }
+
+// SetOwner names the life of this daemon in GET /api/clock, also while it has no worker ID.
+func (s *Server) SetOwner(owner string) { s.owner.Store(&owner) }
 
 // Drain makes GET /readyz answer 503 draining and closes each connection after
 // its next response. IDs are still served.

@@ -43,8 +43,8 @@ type Worker struct {
 	began         clock.Millis // immutable once started; the clock when issuing began
 	known         clock.Millis // immutable once started; the timestamp of what the start went by
 	local, remote recorder
-	// life ends with Close. Writes have it, not the report's context: they may still be
-	// under way when the report has given up waiting for them.
+	// life ends with Close, or once fenced. Writes have it, not the report's context: they
+	// may still be under way when the report has given up waiting for them.
 	life    context.Context //nolint:containedctx // see above
 	endLife context.CancelFunc
 
@@ -105,6 +105,14 @@ func (w *Worker) ID() int64 {
 	return w.record.WorkerID
 }
 
+// Since returns the clock when this life began to issue; 0 once it was displaced.
+func (w *Worker) Since() clock.Millis {
+	if w.isFenced() != nil {
+		return 0
+	}
+	return w.began
+}
+
 // Floor returns the time below which IDs may have been issued before this start.
 func (w *Worker) Floor() clock.Millis { return w.floor }
 
@@ -147,10 +155,12 @@ func (w *Worker) Await(ctx context.Context, t clock.Millis) error {
 }
 
 // Run reports every ReportInterval, and when Await asks, and looks at the peers
-// every PeerInterval, until ctx is done.
+// every PeerInterval, until ctx is done. It returns ErrFenced once this life is displaced.
 func (w *Worker) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	defer beside.Wait()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	beside.Go(func() {
 		for w.cfg.Clock.Sleep(ctx, w.interval()) == nil {
 			w.ask()
@@ -165,6 +175,8 @@ func (w *Worker) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-w.life.Done():
+			return w.isFenced()
 		case <-w.kick:
 		}
 		w.report(ctx)
@@ -346,6 +358,7 @@ func (w *Worker) fence(cause error) error {
 	fenced := w.fenced
 	w.mu.Unlock()
 	if first {
+		w.endLife()
 		w.notify(Event{Kind: EventFenced, Err: fenced})
 		// Leave the live set. Not from here: a call of the registry's own told us.
 		go func() { _ = w.cfg.Registry.Close() }()

@@ -62,6 +62,9 @@ type Config struct {
 	ReleaseOnStop bool
 	// Notify is told of each change of state, one call at a time; nil for none.
 	Notify func(Event)
+	// Displaced is why the life before was fenced, in the same process; nil for the first.
+	// What its record says may be another's by now: the registry has to answer.
+	Displaced error
 }
 
 // complete puts in the defaults, or names what can't work, field and value.

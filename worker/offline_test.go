@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -79,14 +80,9 @@ func TestCeilingInTheRegistryOlderThanTheRecord(t *testing.T) {
 			if c.fenced {
 				want = worker.EventFenced
 			}
-			d.passInterval(t)
 			require.Eventually(t, func() bool {
-				for _, kind := range d.events.kinds() {
-					if kind == want {
-						return true
-					}
-				}
-				return false
+				d.clk.Advance(d.cfg.ReportInterval / 10)
+				return slices.Contains(d.events.kinds(), want)
 			}, 10*time.Second, time.Millisecond, "%v", d.events.kinds())
 			require.Equal(t, c.fenced, errors.Is(w.Check(), worker.ErrFenced))
 		})

@@ -30,7 +30,7 @@ import (
 //	    piece.
 //	worker.W5  Without the registry only a record that the registry has confirmed, in
 //	    the directory that it was written in, not released, with a limit ahead of the
-//	    clock, gives a worker ID.
+//	    clock, gives a worker ID; and none to a life after one that was displaced.
 //	worker.W6  What the registry has lost is put back by who could have started without
 //	    it alone: another may have had the worker ID since. Another cluster than the
 //	    recorded one ends the start: IDs of two clusters can be equal.
@@ -223,6 +223,8 @@ func (w *Worker) mayGoOffline(me *self) error {
 	switch {
 	case me.unusable != nil:
 		return me.unusable
+	case w.cfg.Displaced != nil: // worker.W5
+		return fmt.Errorf("the life before was displaced: %s", w.cfg.Displaced.Error())
 	case !me.recorded || me.Cluster == "" || !me.Confirmed:
 		return errors.New("the data directory has no worker ID that the registry has confirmed")
 	case me.Released:

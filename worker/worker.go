@@ -29,8 +29,9 @@ var (
 	ErrForeign = errors.New("worker: the local record is another's")
 )
 
-// ErrFenced is returned by Await once the identity was lost: nothing is issued
-// until the daemon is started again.
+// ErrFenced is returned by Await, and by Run, once this life was displaced: nothing is
+// issued under it any more. Whoever wants to go on starts another life, with another
+// owner (Config.Displaced).
 var ErrFenced = errors.New("worker: fenced")
 
 // ErrPeersDisagree is returned by Check while a majority of the daemons has

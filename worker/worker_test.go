@@ -80,7 +80,7 @@ func (d *daemon) start(t *testing.T) *worker.Worker {
 	return w
 }
 
-// run runs w until the test ends.
+// run runs w until the test ends, or w is fenced.
 func run(t *testing.T, w *worker.Worker) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -88,7 +88,11 @@ func run(t *testing.T, w *worker.Worker) {
 	go func() { done <- w.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		require.NoError(t, <-done)
+		if err := <-done; w.Since() != 0 {
+			require.NoError(t, err)
+		} else if err != nil { // fenced while it ran
+			require.ErrorIs(t, err, worker.ErrFenced)
+		}
 	})
 }
 
@@ -404,15 +408,19 @@ func TestRecordedTimeNeverFalls(t *testing.T) {
 func TestLosingTheDirectoryFences(t *testing.T) {
 	d := newDaemon()
 	w := d.start(t)
-	run(t, w)
+	require.Equal(t, clock.MillisOf(noon), w.Since())
+	ran := make(chan error, 1)
+	go func() { ran <- w.Run(t.Context()) }()
 	d.cache.FailSave(worker.ErrLocked)
 	d.passInterval(t)
-	require.Eventually(t, func() bool { return w.Ceiling() == 0 }, 10*time.Second, time.Millisecond)
+	require.ErrorIs(t, <-ran, worker.ErrFenced, "this life is over")
+	require.Zero(t, w.Ceiling())
+	require.Zero(t, w.Since())
 	require.ErrorIs(t, w.Await(t.Context(), 1), worker.ErrFenced)
 	require.ErrorIs(t, w.Check(), worker.ErrFenced)
 	d.cache.FailSave(nil) // for good: nobody knows what the other one issued
 	saves := len(d.cache.Saves())
-	d.passInterval(t)
+	d.clk.Advance(d.cfg.ReportInterval)
 	require.Never(t, func() bool { return w.Ceiling() != 0 }, 30*time.Millisecond, time.Millisecond)
 	require.ErrorIs(t, w.Close(t.Context(), clock.MillisOf(noon)), worker.ErrFenced)
 	require.Len(t, d.cache.Saves(), saves, "the record may be another's")

@@ -179,7 +179,8 @@ func requireParted(t *testing.T, before, after []int64, limit clock.Millis) {
 }
 
 // A virtual machine is paused, with all its clocks, for longer than its lease; another
-// daemon gets its worker ID. It goes on as though nothing had happened.
+// daemon gets its worker ID. It goes on as though nothing had happened, up to its limit,
+// learns of it, and finds no worker ID for a new life.
 func TestPausedMachineOutlivesItsLease(t *testing.T) {
 	t.Parallel()
 	s, c, other := oneLeft(t)
@@ -198,7 +199,8 @@ func TestPausedMachineOutlivesItsLease(t *testing.T) {
 	takenLoad.flows(t, 2000)
 
 	issued := ld.count()
-	m.clk.Lag(m.clk.Read().Boot - paused.Boot)
+	behind := m.clk.Read().Boot - paused.Boot
+	m.clk.Lag(behind)
 	l.signal(syscall.SIGCONT)
 	require.Less(t, m.now(), limit)
 	l.awaitLog(lineFenced)
@@ -206,8 +208,12 @@ func TestPausedMachineOutlivesItsLease(t *testing.T) {
 	require.Greater(t, ld.count(), issued, "it has issued until it knew")
 	takenLoad.flows(t, 2000)
 	requireParted(t, ld.stop(), takenLoad.unharmed(t), limit)
-	require.Equal(t, cli.ExitHeld, l.stop())
+	l.awaitLog(`"alarm":"clock_refused"`, "no new life begins")
+	m.step(behind)
+	l.awaitLog(`"alarm":"workers_exhausted"`, "no new life begins")
+	require.Equal(t, "workers_exhausted", l.mustGet("/readyz").code())
 	require.Equal(t, cli.ExitOK, taken.stop())
+	require.Equal(t, cli.ExitHeld, l.stop())
 }
 
 // The record can't be written, as on a full disk of a file system that writes changes

@@ -225,13 +225,6 @@ func (tr *traffic) answered() map[*child]int {
 	return n
 }
 
-// highest returns the highest ID that l has issued so far.
-func (tr *traffic) highest(l *child) int64 {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	return slices.Max(tr.got[l])
-}
-
 // unharmed stops the traffic and returns every ID: none twice, none of another
 // worker than its daemon is, no request failed or refused.
 func (tr *traffic) unharmed(workerIDs map[*child]int64) []int64 {

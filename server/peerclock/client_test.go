@@ -60,11 +60,11 @@ func TestLeafdWithManyPeers(t *testing.T) {
 	}
 	s := askOne(t, newClient(t, nil), startLeafd(t, "127.0.0.1", 0, &server.Backend{
 		Clock:  func() server.ClockInfo { return info },
-		Worker: func() server.WorkerInfo { return server.WorkerInfo{ID: 7, Node: "other", Owner: "u"} },
+		Worker: func() server.WorkerInfo { return server.WorkerInfo{ID: 7, Node: "other"} },
 	}))
 	require.NoError(t, s.Err)
 	require.Equal(t, "other", s.Node)
-	require.Equal(t, "u", s.Owner)
+	require.Equal(t, "0b5c", s.Owner)
 }
 
 func TestAddresses(t *testing.T) {

@@ -57,8 +57,9 @@ func startLeafd(t *testing.T, host string, skew time.Duration, b *server.Backend
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, clk.Close()) })
 	clk.Set(skew)
-	s, err := server.New(server.Config{Base: context.Background(), Clock: clk, Log: zerolog.Nop(), Node: "peer", Owner: "0b5c"})
+	s, err := server.New(server.Config{Base: context.Background(), Clock: clk, Log: zerolog.Nop(), Node: "peer"})
 	require.NoError(t, err)
+	s.SetOwner("0b5c")
 	if b != nil {
 		s.SetBackend(b)
 	}

@@ -48,8 +48,9 @@ func (c *counting) Accept() (net.Conn, error) {
 // startWith serves a real leafd's HTTP side, over TLS where conf isn't nil.
 func startWith(t *testing.T, conf *tls.Config) *counting {
 	t.Helper()
-	s, err := server.New(server.Config{Base: context.Background(), Clock: clock.System(), Log: zerolog.Nop(), Node: "peer", Owner: "0b5c"})
+	s, err := server.New(server.Config{Base: context.Background(), Clock: clock.System(), Log: zerolog.Nop(), Node: "peer"})
 	require.NoError(t, err)
+	s.SetOwner("0b5c")
 	below, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ln := &counting{Listener: below}

@@ -55,24 +55,29 @@ var notIssuing = State{Worker: "not_issuing", Issuing: "REFUSES"} //nolint:goche
 // the registry that could not record it.
 var states = []State{ //nolint:gochecknoglobals // never written to
 	{
+		Err: worker.ErrFenced, Exit: ExitHeld,
+		Code: "worker_fenced", Message: "this daemon was displaced: it has stopped issuing until it is sure of a worker ID again; the log says why", RetryAfter: 3,
+		Worker: "fenced", Issuing: "FENCED, issues nothing until a new life begins",
+	},
+	// Codes of the three that follow are answers of /readyz only: they keep a fenced daemon
+	// from beginning a new life.
+	{
 		Err: worker.ErrClockRefused, Exit: ExitClock,
-		Alarm: "clock_refused", Start: "the clock was refused: leafd does not start",
+		Code: "clock_refused", Message: "this daemon was fenced, and its clock is refused: it gets no worker ID until the clock is right", RetryAfter: 10,
+		Alarm: "clock_refused", Start: "the clock was refused",
 	},
 	{
 		Err: worker.ErrHeld, Exit: ExitHeld,
-		Alarm: "identity_held", Start: "another process has this data directory's worker ID: leafd does not start",
-	},
-	{Err: worker.ErrLocked, Exit: ExitHeld},
-	{Err: worker.ErrForeign, Exit: ExitHeld},
-	{
-		Err: worker.ErrFenced, Exit: ExitHeld,
-		Code: "worker_fenced", Message: "this daemon can't be sure of its worker ID and has stopped issuing", RetryAfter: 30,
-		Worker: "fenced", Issuing: "FENCED, issues nothing until a restart",
+		Code: "identity_held", Message: "this daemon was fenced, and another process has its worker ID", RetryAfter: 10,
+		Alarm: "identity_held", Start: "another process has this data directory's worker ID",
 	},
 	{
 		Err: worker.ErrExhausted, Exit: ExitExhausted,
-		Alarm: "workers_exhausted", Start: "no worker ID is left: leafd does not start",
+		Code: "workers_exhausted", Message: "this daemon was fenced, and no worker ID is left", RetryAfter: 30,
+		Alarm: "workers_exhausted", Start: "no worker ID is left",
 	},
+	{Err: worker.ErrLocked, Exit: ExitHeld},
+	{Err: worker.ErrForeign, Exit: ExitHeld},
 	{
 		Err:  snowflake.ErrClockBackwards,
 		Code: "clock_backwards", Message: "this machine's clock is behind the last ID; IDs resume when it has caught up", RetryAfter: 1,
@@ -98,7 +103,7 @@ var states = []State{ //nolint:gochecknoglobals // never written to
 	{
 		Err:  worker.ErrUnreachable,
 		Code: "registry_unavailable", Message: "the registry of workers can't be reached; IDs are issued without it", RetryAfter: 3,
-		Alarm: "registry_unreachable", Start: "ZooKeeper can't be reached, and the local record is not enough: leafd does not start",
+		Alarm: "registry_unreachable", Start: "ZooKeeper can't be reached, and the local record is not enough",
 	},
 }
 

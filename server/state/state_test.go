@@ -31,8 +31,8 @@ func TestFirstMatchCounts(t *testing.T) {
 	}{
 		{nil, "issues", 0, ""},
 		{errors.New("another"), "REFUSES", 0, ""},
-		{wrap(snowflake.ErrCeilingReached, worker.ErrFenced, worker.ErrUnreachable), "FENCED, issues nothing until a restart", 4, "registry_unreachable"},
-		{wrap(worker.ErrFenced, worker.ErrExhausted), "FENCED, issues nothing until a restart", 4, "workers_exhausted"},
+		{wrap(snowflake.ErrCeilingReached, worker.ErrFenced, worker.ErrUnreachable), "FENCED, issues nothing until a new life begins", 4, "registry_unreachable"},
+		{wrap(worker.ErrFenced, worker.ErrExhausted), "FENCED, issues nothing until a new life begins", 4, "workers_exhausted"},
 		{wrap(snowflake.ErrCeilingReached, worker.ErrClockJumped), "REFUSES", 0, ""},
 		{wrap(snowflake.ErrCeilingReached, worker.ErrLeaseOver), "REFUSES, its lease is over", 0, ""},
 		{wrap(snowflake.ErrCeilingReached, worker.ErrUnreachable), "REFUSES, its ceiling can't be recorded", 0, "registry_unreachable"},

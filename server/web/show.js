@@ -78,7 +78,7 @@ function guardRows(o) {
 }
 
 function guardsOfWorker(g, add) {
-  add("Fence", g.fenced ? "bad" : "ok", g.fenced ? "fenced" : "open", g.fenced ? "issuing has ended; see the log, restart" : "the identity is ours");
+  add("Fence", g.fenced ? "bad" : "ok", g.fenced ? "fenced" : "open", g.fenced ? "displaced: nothing is issued until a new life begins" : "the identity is ours");
   const near = g.ceiling_distance_ms < (g.ceiling_lead_ms - g.report_interval_ms) / 2;
   if (g.ceiling_distance_ms > 0) add("Ceiling", near ? "warn" : "ok", near ? "near" : "ahead", `${span(g.ceiling_distance_ms)} ahead of the clock, of ${span(g.ceiling_lead_ms)}`);
   else add("Ceiling", "bad", g.ceiling === 0 ? "none" : "reached", "no ID may be issued until it is raised");

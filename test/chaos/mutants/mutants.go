@@ -58,9 +58,9 @@ func All() []Mutant {
 			Edits: []Edit{{"worker/start.go", "	if r.MaybeStale { // worker.W2", "	if r.MaybeStale && r.Ceiling < 0 {"}},
 		},
 		{
-			Name: "floor", Guard: "snowflake.G2: a generator begins above the ceiling of the life before (cmd/leafd/internal/daemon/daemon.go)",
+			Name: "floor", Guard: "snowflake.G2: a generator begins above the ceiling of the life before (cmd/leafd/internal/daemon/life.go)",
 			Seed: 1, Mix: "clock back at the end of a start",
-			Edits: []Edit{{"cmd/leafd/internal/daemon/daemon.go", "Floor: w.Floor(), Jitter:", "Floor: 0, Jitter:"}},
+			Edits: []Edit{{"cmd/leafd/internal/daemon/life.go", "Floor: l.worker.Floor(), Jitter:", "Floor: 0, Jitter:"}},
 		},
 		{
 			Name: "clock", Guard: "snowflake.G1: a clock behind the last ID is refused (snowflake/generator.go)",

@@ -65,8 +65,8 @@ func Codes() []Info {
 		},
 		{
 			WorkerFenced,
-			"Another process has this daemon's data directory or its entry in ZooKeeper, or the entry is gone. Nothing is issued any more.",
-			"Find the other process by the line's error: two daemons may run on copies of one data directory. Then restart this one; it gets another worker ID where its own is lost.",
+			"The daemon was displaced: another process has its data directory or its entry in ZooKeeper, or the entry is gone. It issues nothing until, seconds later, it begins a new life in the same process, with another worker ID where its own is lost. Raised again for each try that fails.",
+			"Find the other process by the line's error: two daemons may run on copies of one data directory. Only where the log says fenced for good (the root is another cluster's, or has another layout) restart it, with the right settings.",
 		},
 		{
 			LeaseOver,

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/leafd/leafd/server"
@@ -9,34 +10,33 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// pending stands in for the generator while the worker ID is not certain.
-type pending struct{}
+// refusing stands in for the generator where there is no life that may issue.
+type refusing struct{ why error }
 
-func (pending) NextAt(context.Context, time.Duration) (int64, error) { return 0, server.ErrStarting }
-func (pending) NextN(context.Context, []int64) error                 { return server.ErrStarting }
-func (pending) Check() error                                         { return server.ErrStarting }
+// NextAt implements server.Snowflake.
+func (r refusing) NextAt(context.Context, time.Duration) (int64, error) { return 0, r.why }
 
-// checked is a source of snowflake IDs that can be asked whether it issues.
-type checked interface {
-	server.Snowflake
-	Check() error
-}
+// NextN implements server.Snowflake.
+func (r refusing) NextN(context.Context, []int64) error { return r.why }
 
-// serveBackend gives the server the parts that are ready by now. ids is nil where
-// snowflake IDs are switched off, w while the worker ID is not certain.
-func (d *daemon) serveBackend(ids checked, w *worker.Worker) {
+// serveBackend gives the server the parts that are ready by now. l is nil before the
+// first life issues, and where snowflake IDs are switched off. A life that was displaced
+// refuses whatever its generator would say (daemon.N1).
+func (d *daemon) serveBackend(l *life) {
 	b := &server.Backend{Layout: d.cfg.Snowflake.Layout}
-	if ids != nil {
-		b.Snowflake = ids
-		b.Checks = append(b.Checks, server.Check{Name: "snowflake", Ready: func() error { return snowflakeReady(ids, w) }})
-	}
-	if w != nil {
-		b.Worker = func() server.WorkerInfo { return d.workerInfo(ids, w) }
-		b.Guards = func() server.Guards { return d.guards(w) }
-		if d.registry != nil {
-			b.Clock = func() server.ClockInfo { return clockInfo(w) }
-			b.Workers = d.newView(w).workers
+	switch {
+	case l != nil:
+		b.Snowflake, b.Worker, b.Guards = l.ids, l.info, l.guards
+		b.Checks = append(b.Checks, server.Check{Name: "snowflake", Ready: l.ready})
+		if l.registry != nil {
+			b.Clock, b.Workers = l.clock, newView(l).workers
 		}
+		if why := l.worker.Check(); errors.Is(why, worker.ErrFenced) {
+			b.Snowflake = refusing{why}
+		}
+	case d.cfg.Snowflake.On:
+		b.Snowflake = refusing{server.ErrStarting}
+		b.Checks = append(b.Checks, server.Check{Name: "snowflake", Ready: func() error { return server.ErrStarting }})
 	}
 	if d.segments != nil {
 		b.Segments = server.FromService(d.segments)
@@ -47,36 +47,41 @@ func (d *daemon) serveBackend(ids checked, w *worker.Worker) {
 	d.serving.Store(true)
 }
 
-// snowflakeReady asks the worker first, which knows the reasons; the generator sees
-// the ceiling alone.
-func snowflakeReady(ids checked, w *worker.Worker) error {
-	if w != nil {
-		if err := w.Check(); err != nil {
-			return err
-		}
+// ready tells why no IDs are issued: where this life was displaced, why the next one
+// can't begin.
+func (l *life) ready() error {
+	if why := l.refused.Load(); why != nil {
+		return *why
 	}
-	return ids.Check()
+	return l.check()
 }
 
-func (d *daemon) workerInfo(ids checked, w *worker.Worker) server.WorkerInfo {
-	r := w.Record()
-	info := server.WorkerInfo{
-		ID: r.WorkerID, Node: r.Node, Owner: d.owner, Instance: r.Instance, Layout: r.Layout, Epoch: r.Epoch, State: workerState(ids, w),
-		Ceiling: r.Ceiling, Timestamp: r.Timestamp, Floor: r.Floor, Limit: r.Limit, Started: d.started.Time(), Version: d.deps.Version,
+// check asks the worker first, which knows the reasons; the generator sees the ceiling
+// alone.
+func (l *life) check() error {
+	if err := l.worker.Check(); err != nil {
+		return err
 	}
-	if d.registry != nil {
+	return l.ids.Check()
+}
+
+func (l *life) info() server.WorkerInfo {
+	r, d := l.worker.Record(), l.d
+	info := server.WorkerInfo{
+		ID: r.WorkerID, Node: r.Node, Owner: l.owner, Instance: r.Instance, Cluster: r.Cluster, Layout: r.Layout, Epoch: r.Epoch, State: l.state(),
+		Ceiling: r.Ceiling, Timestamp: r.Timestamp, Floor: r.Floor, Limit: r.Limit, Since: l.worker.Since(), Started: d.started.Time(), Version: d.deps.Version,
+	}
+	if l.registry != nil {
 		info.Address = d.cfg.Listen.Advertise
 	}
 	return info
 }
 
-// workerState is the worker's state in GET /api/worker.
-func workerState(ids checked, w *worker.Worker) string {
-	return state.OfWorker(snowflakeReady(ids, w)).Worker
-}
+// state is the worker's state in GET /api/worker.
+func (l *life) state() string { return state.OfWorker(l.check()).Worker }
 
-// clockInfo is the last comparison of our clock with the peers'.
-func clockInfo(w *worker.Worker) server.ClockInfo {
-	samples, verdict, checked := w.Peers()
-	return server.ClockInfo{Checked: checked, Verdict: verdict, Threshold: w.Threshold(), Samples: samples}
+// clock is the last comparison of our clock with the peers'.
+func (l *life) clock() server.ClockInfo {
+	samples, verdict, checked := l.worker.Peers()
+	return server.ClockInfo{Checked: checked, Verdict: verdict, Threshold: l.worker.Threshold(), Samples: samples}
 }

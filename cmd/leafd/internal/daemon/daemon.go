@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 
 	oklog "github.com/oklog/run"
@@ -28,8 +26,6 @@ import (
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/metrics"
 	"github.com/leafd/leafd/server/pause"
-	"github.com/leafd/leafd/snowflake"
-	"github.com/leafd/leafd/zkreg"
 )
 
 // Deps is what a daemon needs beside its settings.
@@ -66,19 +62,16 @@ type daemon struct {
 	certificates *server.Certificates // nil: no TLS
 
 	server   *server.Server
-	cache    *cache.Cache
+	cache    *cache.Cache // nil where the data directory isn't locked
 	store    *sqlstore.Store
 	marks    segment.HighWater
 	segments *segment.Service
 	stops    *pause.List
-	registry *zkreg.Registry // nil while there is none; standalone there never is
 
-	owner       string // UUID of this process
-	directoryID string // of the data directory
-	started     clock.Millis
-	serving     atomic.Bool // the server has a backend
-	super       *supervisor
-	closers     []closer
+	started clock.Millis
+	serving atomic.Bool // the server has a backend
+	super   *supervisor
+	closers []closer
 }
 
 // closer undoes one step of the start.
@@ -90,7 +83,7 @@ type closer struct {
 // Run serves until ctx is done, and then stops cleanly. It returns nil
 // after a clean stop, and otherwise an error that cli.ExitCode knows.
 func Run(ctx context.Context, cfg settings.Config, deps Deps) (err error) {
-	d := &daemon{cfg: cfg, deps: deps, clk: deps.Clock, log: deps.Log, owner: uuid.NewString(), started: deps.Clock.Read().Wall()}
+	d := &daemon{cfg: cfg, deps: deps, clk: deps.Clock, log: deps.Log, started: deps.Clock.Read().Wall()}
 	d.super = newSupervisor(deps)
 	defer d.super.begin(cfg)() // it ends last
 	defer func() { err = errors.Join(err, d.close()) }()
@@ -140,7 +133,7 @@ func (d *daemon) listen(ctx, base context.Context) error {
 	d.server, err = server.New(server.Config{
 		Base: base, Clock: d.clk, Log: d.log, Version: d.deps.Version,
 		Live: d.cfg.Live(),
-		Node: d.cfg.Node, Owner: d.owner, IdleTimeout: d.cfg.HTTP.IdleTimeout, ReadTimeout: d.cfg.HTTP.ReadTimeout, WriteTimeout: d.cfg.HTTP.WriteTimeout,
+		Node: d.cfg.Node, IdleTimeout: d.cfg.HTTP.IdleTimeout, ReadTimeout: d.cfg.HTTP.ReadTimeout, WriteTimeout: d.cfg.HTTP.WriteTimeout,
 		Registry: registry, AdminApart: d.hasAdmin(),
 	})
 	if err != nil {
@@ -184,14 +177,10 @@ func (d *daemon) openAlarms(ctx context.Context, registry *prometheus.Registry) 
 // guards, serves snowflake IDs, and runs it all until life ends. start ends
 // when the daemon is told to stop, which also ends the waits of a start.
 func (d *daemon) bringUp(start, life context.Context) error {
-	var err error
-	if d.cache, err = cache.Open(d.cfg.DataDir); err != nil {
+	if err := d.openCache(); err != nil {
 		return err
 	}
-	d.onClose("the data directory's lock", func(context.Context) error { return d.cache.Close() })
-	if d.directoryID, err = d.cache.DirectoryID(); err != nil {
-		return err
-	}
+	d.onClose("the data directory's lock", func(context.Context) error { return d.closeCache() })
 
 	var actors oklog.Group
 	d.add(life, &actors, func(ctx context.Context) error { <-ctx.Done(); return nil })
@@ -202,11 +191,11 @@ func (d *daemon) bringUp(start, life context.Context) error {
 		d.add(life, &actors, d.segments.Run)
 	}
 	if d.cfg.Snowflake.On {
-		d.serveBackend(pending{}, nil)
+		d.serveBackend(nil)
 		d.add(life, &actors, func(ctx context.Context) error { return d.runWorker(start, ctx) })
 	} else {
-		d.serveBackend(nil, nil)
-		d.super.issues(nil, nil, false)
+		d.serveBackend(nil)
+		d.super.issues(nil)
 	}
 	return actors.Run()
 }
@@ -258,42 +247,6 @@ func (d *daemon) sayStopped() {
 		tags = append(tags, stop.Tag)
 	}
 	d.log.Warn().Int("stopped", len(list)).Strs("tags", tags).Msg("tags are stopped on this daemon, as they were when it ended: leafd segment start lets them run")
-}
-
-// runWorker claims the worker ID, which may have to wait for the clock, and
-// issues snowflake IDs until ctx is done.
-func (d *daemon) runWorker(start, ctx context.Context) error {
-	w, err := d.startWorker(start)
-	if err != nil {
-		if errors.Is(err, context.Canceled) && start.Err() != nil {
-			return nil //nolint:nilerr // stopped while it waited: nothing was issued
-		}
-		d.events.startFailed(err)
-		return err
-	}
-	layout := d.cfg.Snowflake.Layout
-	ids, err := snowflake.New(snowflake.Config{
-		Layout: layout, Datacenter: d.cfg.Snowflake.Datacenter, Worker: w.ID(), Clock: d.clk,
-		Fence: w, Floor: w.Floor(), Jitter: d.cfg.Snowflake.SequenceJitter,
-	})
-	if err != nil {
-		return errors.Join(err, w.Close(ctx, w.Floor()-1))
-	}
-	if err := d.deps.Reload.Join(func(cfg settings.Config) (func(), error) { return w.PrepareThreshold(cfg.Clock.Threshold) }); err != nil {
-		return errors.Join(err, w.Close(ctx, w.Floor()-1))
-	}
-	// The last ID is known only once none can follow it, so the generator
-	// stops before the last report, whatever else is still going on.
-	d.onClose("the last report", func(ctx context.Context) error { return w.Close(ctx, ids.Stop()) })
-
-	var actors oklog.Group
-	d.add(ctx, &actors, w.Run)
-	d.add(ctx, &actors, func(ctx context.Context) error { return w.Watch(ctx, ids) })
-	d.serveBackend(ids, w)
-	d.measureWorker(ids, w)
-	d.sayIssuing(w)
-	d.super.issues(ids, w, d.registry != nil)
-	return actors.Run()
 }
 
 // drain ends the HTTP side: not ready, requests in flight finished, connections

@@ -41,7 +41,7 @@ func (l *eventLog) worker(e worker.Event) {
 	case worker.EventClockJumped:
 		l.alarms.Raise(alarm.ClockJumped, "the clock jumped ahead: issuing ends at the recorded ceiling", alarm.Err(e.Err))
 	case worker.EventFenced:
-		l.alarms.Raise(alarm.WorkerFenced, "fenced: nothing is issued until a restart", alarm.Err(e.Err))
+		l.alarms.Raise(alarm.WorkerFenced, "fenced: this life of the daemon is over, and nothing is issued until a new one begins", alarm.Err(e.Err))
 	case worker.EventClockBehind:
 		l.alarms.Raise(alarm.ClockBackwards, "the clock is behind the last ID: issuing is refused", alarm.Err(e.Err))
 	case worker.EventClockRefused:
@@ -87,11 +87,14 @@ func (l *eventLog) registry(e worker.Event) {
 	}
 }
 
-// startFailed raises the alarm for a start that the guards refused.
-func (l *eventLog) startFailed(err error) {
-	if s, ok := state.RefusedStart(err); ok {
-		l.alarms.Raise(alarm.Code(s.Alarm), s.Start, alarm.Err(err))
+// startFailed raises the alarm for a start that the guards refused; false where err has
+// none. so says what follows from it.
+func (l *eventLog) startFailed(err error, so string) bool {
+	s, ok := state.RefusedStart(err)
+	if ok {
+		l.alarms.Raise(alarm.Code(s.Alarm), s.Start+": "+so, alarm.Err(err))
 	}
+	return ok
 }
 
 // zookeeper logs the events of the connection to ZooKeeper.

@@ -10,7 +10,8 @@ import (
 
 // guards is how far this daemon is from having to stop issuing, as GET
 // /api/overview shows it. It makes no request.
-func (d *daemon) guards(w *worker.Worker) server.Guards {
+func (l *life) guards() server.Guards {
+	d, w := l.d, l.worker
 	stats := w.Stats()
 	ceiling := w.Ceiling()
 	g := server.Guards{
@@ -21,10 +22,10 @@ func (d *daemon) guards(w *worker.Worker) server.Guards {
 	if ceiling != 0 {
 		g.CeilingDistance = server.Milliseconds(ceiling.Sub(d.clk.Read().Wall()))
 	}
-	if d.registry == nil {
+	if l.registry == nil {
 		return g
 	}
-	session := d.registry.Session()
+	session := l.registry.Session()
 	g.Registry, g.RegistryServer = string(session.State), session.Server
 	g.RegistryFor = server.Milliseconds(time.Since(session.Since))
 	g.RegistryFailing = w.Registry() != nil

@@ -5,8 +5,6 @@ import (
 
 	"github.com/leafd/leafd/server/metrics"
 	"github.com/leafd/leafd/server/state"
-	"github.com/leafd/leafd/snowflake"
-	"github.com/leafd/leafd/worker"
 )
 
 // openMetrics registers the daemon's metrics beside those of server and alarm. Most
@@ -19,11 +17,4 @@ func (d *daemon) openMetrics(registry *prometheus.Registry) error {
 	var err error
 	d.metrics, err = metrics.New(cfg)
 	return err
-}
-
-// measureWorker shows the worker ID and the generator from now on.
-func (d *daemon) measureWorker(ids *snowflake.Generator, w *worker.Worker) {
-	d.metrics.SetSnowflake(metrics.Snowflake{
-		Worker: w, Generator: ids, Layout: d.cfg.Snowflake.Layout, State: func() string { return workerState(ids, w) },
-	})
 }

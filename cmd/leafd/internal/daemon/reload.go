@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -30,7 +32,13 @@ type Reloader struct {
 	cfg atomic.Pointer[settings.Config] // the start's, with all reloads since; atomic, because a stop must not wait for a reload
 
 	mu    sync.Mutex
-	parts []prepare // mu protects
+	parts []part // mu protects
+}
+
+// part is a prepare, for as long as joined has no error.
+type part struct {
+	prepare
+	joined func() error
 }
 
 // NewReloader returns a Reloader of a daemon that starts with cfg.
@@ -45,15 +53,19 @@ func (r *Reloader) current() settings.Config { return *r.cfg.Load() }
 
 // Join adds a part, which gets the settings as they are now, and those of every
 // reload to come (daemon.L4).
-func (r *Reloader) Join(part prepare) error {
+func (r *Reloader) Join(p prepare) error { return r.JoinUntil(context.Background(), p) }
+
+// JoinUntil is Join for a part that is gone when ctx is done.
+func (r *Reloader) JoinUntil(ctx context.Context, p prepare) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	commit, err := part(r.current())
+	commit, err := p(r.current())
 	if err != nil {
 		return err
 	}
 	commit()
-	r.parts = append(r.parts, part)
+	here := slices.DeleteFunc(r.parts, func(p part) bool { return p.joined() != nil })
+	r.parts = append(here, part{p, ctx.Err})
 	return nil
 }
 
@@ -65,7 +77,7 @@ func (r *Reloader) apply(next settings.Config) error {
 	commits := make([]func(), 0, len(r.parts))
 	var refused []error
 	for _, part := range r.parts {
-		commit, err := part(merged)
+		commit, err := part.prepare(merged)
 		refused = append(refused, err)
 		commits = append(commits, commit)
 	}

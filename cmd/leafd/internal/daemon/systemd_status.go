@@ -7,7 +7,6 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/state"
-	"github.com/leafd/leafd/worker"
 )
 
 // line is the daemon's state in one line, as `systemctl status` shows it: the worker,
@@ -24,7 +23,7 @@ func (s *supervisor) line() string {
 	switch {
 	case now.phase != "":
 		parts = append(parts, now.phase)
-	case now.work == nil:
+	case now.life == nil:
 		parts = append(parts, "no snowflake IDs")
 	default:
 		parts = append(parts, now.worker()...)
@@ -37,19 +36,18 @@ func (s *supervisor) line() string {
 
 // parts are the parts that the status line names.
 type parts struct {
-	phase      string         // "" once the start is over
-	ids        checked        // nil until IDs are issued, and without snowflake IDs
-	work       *worker.Worker // as ids
-	zk         bool
+	phase      string     // "" once the start is over
+	life       *life      // nil until IDs are issued, and without snowflake IDs
 	tags       func() int // nil without segments
 	store      string     // what the tags come from
 	loadFailed bool       // the tags can't be read
 }
 
 func (p parts) worker() []string {
-	r := p.work.Record()
-	is := state.OfWorker(snowflakeReady(p.ids, p.work))
-	if is.Clock == state.Active.Clock && p.work.Vote() == clock.Undecided {
+	w := p.life.worker
+	r := w.Record()
+	is := state.OfWorker(p.life.check())
+	if is.Clock == state.Active.Clock && w.Vote() == clock.Undecided {
 		is = state.Undecided
 	}
 	parts := []string{fmt.Sprintf("worker %d (%s) %s", r.WorkerID, r.Node, is.Issuing)}
@@ -57,9 +55,9 @@ func (p parts) worker() []string {
 		parts = append(parts, is.Clock)
 	}
 	switch {
-	case !p.zk:
+	case p.life.registry == nil:
 		parts = append(parts, "standalone")
-	case p.work.Registry() != nil:
+	case w.Registry() != nil:
 		parts = append(parts, "ZooKeeper OUT OF REACH")
 	default:
 		parts = append(parts, "ZooKeeper ok")

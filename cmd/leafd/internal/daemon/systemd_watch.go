@@ -10,7 +10,6 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/state"
-	"github.com/leafd/leafd/worker"
 )
 
 // statusInterval is how often the status line is made; it is sent when it has changed.
@@ -77,24 +76,29 @@ func (s *supervisor) serves(segments *segment.Service, store string) {
 	s.loaded, s.parts.tags, s.parts.store = segments.Loaded, segments.Len, store
 }
 
-// issues notes the worker, whose start is over: the daemon is ready. ids and w are
-// nil where snowflake IDs are switched off. The database isn't waited for: what it
+// issues notes a life, whose start is over: the daemon is ready. l is nil where
+// snowflake IDs are switched off. The database isn't waited for: what it
 // has to give is served once it is there, and snowflake IDs don't need it.
-func (s *supervisor) issues(ids checked, w *worker.Worker, zk bool) {
-	if w != nil {
-		s.dog.add("worker", func(context.Context) error { return w.Stuck() })
+func (s *supervisor) issues(l *life) {
+	if l != nil {
+		s.dog.add("worker", func(context.Context) error { return l.worker.Stuck() })
 		s.dog.add("generator", func(context.Context) error {
-			_ = ids.Check() // that it returns is the point (daemon.D3)
-			_ = w.Check()
+			_ = l.ids.Check() // that it returns is the point (daemon.D3)
+			_ = l.worker.Check()
 			return nil
 		})
 	}
 	s.mu.Lock()
-	s.parts.phase, s.parts.ids, s.parts.work, s.parts.zk = "", ids, w, zk
+	if s.parts.phase == state.Starting.Issuing {
+		s.parts.phase = ""
+	}
+	s.parts.life = l
 	s.mu.Unlock()
-	s.once.Do(func() { close(s.issued) })
 	s.notify.Status(s.line())
-	s.notify.Ready()
+	s.once.Do(func() {
+		close(s.issued)
+		s.notify.Ready()
+	})
 }
 
 // holdBack is how long clients may wait in a socket of systemd for the start.

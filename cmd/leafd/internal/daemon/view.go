@@ -15,8 +15,7 @@ const viewAge = 2 * time.Second
 
 // view is the cluster in GET /api/workers.
 type view struct {
-	d *daemon
-	w *worker.Worker
+	l *life
 
 	turn chan struct{} // holds a token while the registry is asked
 
@@ -25,9 +24,7 @@ type view struct {
 	read time.Duration       // mu protects; monotonic time of list
 }
 
-func (d *daemon) newView(w *worker.Worker) *view {
-	return &view{d: d, w: w, turn: make(chan struct{}, 1)}
-}
+func newView(l *life) *view { return &view{l: l, turn: make(chan struct{}, 1)} }
 
 // workers lists the entries of the registry.
 func (v *view) workers(ctx context.Context) ([]server.WorkerInfo, error) {
@@ -43,21 +40,21 @@ func (v *view) workers(ctx context.Context) ([]server.WorkerInfo, error) {
 	if list := v.fresh(); list != nil { // the caller before us has asked
 		return list, nil
 	}
-	entries, err := v.d.registry.Entries(ctx)
+	entries, err := v.l.registry.Entries(ctx)
 	if err != nil {
 		return nil, err
 	}
 	list := v.show(entries)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.list, v.read = list, v.d.clk.Mono()
+	v.list, v.read = list, v.l.d.clk.Mono()
 	return list, nil
 }
 
 func (v *view) fresh() []server.WorkerInfo {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.list == nil || v.d.clk.Mono()-v.read > viewAge {
+	if v.list == nil || v.l.d.clk.Mono()-v.read > viewAge {
 		return nil
 	}
 	return v.list
@@ -65,14 +62,14 @@ func (v *view) fresh() []server.WorkerInfo {
 
 // show adds to the entries the offsets of the last comparison with the peers.
 func (v *view) show(entries []worker.Entry) []server.WorkerInfo {
-	samples, _, _ := v.w.Peers()
+	samples, _, _ := v.l.worker.Peers()
 	offsets := map[string]server.Milliseconds{}
 	for _, s := range samples {
 		if s.Err == nil {
 			offsets[s.Address] = server.Milliseconds(s.Offset)
 		}
 	}
-	self := v.w.Record()
+	self := v.l.worker.Record()
 	list := make([]server.WorkerInfo, 0, len(entries))
 	for _, e := range entries {
 		info := server.WorkerInfo{

@@ -52,11 +52,13 @@ func newWatchdog(n *Notifier, log zerolog.Logger, within time.Duration) *watchdo
 	return &watchdog{notify: n, log: log, every: within / watchdogRounds, busy: map[string]chan struct{}{}}
 }
 
-// add makes a check part of every round from the next one on.
+// add makes a check part of every round from the next one on, in the place of one of
+// the same name.
 func (w *watchdog) add(name string, run func(ctx context.Context) error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.checks = append(w.checks, selfCheck{name: name, run: run})
+	others := slices.DeleteFunc(w.checks, func(c selfCheck) bool { return c.name == name })
+	w.checks = append(others, selfCheck{name: name, run: run})
 }
 
 // stop ends the checking (daemon.D5).

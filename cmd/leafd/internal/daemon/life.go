@@ -1,0 +1,239 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	oklog "github.com/oklog/run"
+
+	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/server/metrics"
+	"github.com/leafd/leafd/server/peerclock"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
+)
+
+// life is this daemon under one owner, from the claim of a worker ID on: until the process
+// stops, or until the life is displaced (worker.ErrFenced). Then the process begins another
+// one, and serves segments meanwhile. It keeps:
+//
+//	daemon.N1  A life that was displaced issues nothing and writes nothing any more. The
+//	    next one reads the data directory only once every write of it has ended, in the
+//	    file and in ZooKeeper.
+//	daemon.N2  The data directory stays locked from one life to the next. Where the lock is
+//	    what was lost, the next life begins with locking it again.
+//	daemon.N3  A life after a displaced one asks the registry who it is (worker.W5).
+//	daemon.N4  Two copies of one directory that displace each other do so ever more
+//	    slowly: each life waits twice as long as the one before, up to mostPause, until one
+//	    lasts for longLife. So does each try to begin one.
+//	daemon.N5  No life follows one that met another cluster, layout, epoch or path of the
+//	    entries (worker.ErrForeign): fenced for good.
+//	daemon.N6  Only the first life's start ends the process when it fails.
+type life struct {
+	d        *daemon
+	owner    string          // UUID
+	registry *zkreg.Registry // nil: standalone
+	worker   *worker.Worker
+	ids      *snowflake.Generator
+	// refused is why the life after this one could not begin when it was tried last.
+	refused atomic.Pointer[error]
+}
+
+// Pauses before a life that follows a displaced one (daemon.N4).
+const (
+	leastPause = time.Second
+	mostPause  = 30 * time.Second
+	longLife   = 2 * time.Minute
+)
+
+// runWorker claims the worker ID, which may have to wait for the clock, and
+// issues snowflake IDs until ctx is done, in one life after the other.
+func (d *daemon) runWorker(start, ctx context.Context) error {
+	l, err := d.beginLife(start, nil)
+	if err != nil {
+		if errors.Is(err, context.Canceled) && start.Err() != nil {
+			return nil //nolint:nilerr // stopped while it waited: nothing was issued
+		}
+		d.events.startFailed(err, "leafd does not start")
+		return err
+	}
+	// The last ID is known only once none can follow it, so the generator
+	// stops before the last report, whatever else is still going on.
+	d.onClose("the last report", func(ctx context.Context) error { return l.worker.Close(ctx, l.ids.Stop()) })
+	pause := leastPause
+	for {
+		began := d.clk.Mono()
+		why := l.serve(ctx)
+		if !errors.Is(why, worker.ErrFenced) {
+			return why
+		}
+		if d.clk.Mono()-began >= longLife {
+			pause = leastPause
+		}
+		next := d.succeed(start, l, why, &pause)
+		if next == nil {
+			<-ctx.Done()
+			return nil
+		}
+		l = next
+	}
+}
+
+// beginLife claims a worker ID for a new life; displaced is why the one before was fenced,
+// nil for the first.
+func (d *daemon) beginLife(ctx context.Context, displaced error) (*life, error) {
+	l := &life{d: d, owner: uuid.NewString()}
+	d.server.SetOwner(l.owner)
+	cfg, err := l.config()
+	if err != nil {
+		return nil, err
+	}
+	cfg.Displaced = displaced
+	if l.worker, err = worker.Start(ctx, cfg); err != nil {
+		return nil, err
+	}
+	l.ids, err = snowflake.New(snowflake.Config{
+		Layout: d.cfg.Snowflake.Layout, Datacenter: d.cfg.Snowflake.Datacenter, Worker: l.worker.ID(), Clock: d.clk,
+		Fence: l.worker, Floor: l.worker.Floor(), Jitter: d.cfg.Snowflake.SequenceJitter,
+	})
+	if err != nil {
+		return nil, errors.Join(err, l.worker.Close(ctx, l.worker.Floor()-1))
+	}
+	return l, nil
+}
+
+// config is what the life's worker needs: its ID is ZooKeeper's, or standalone the
+// configured one.
+func (l *life) config() (worker.Config, error) {
+	d := l.d
+	directoryID, err := d.cache.DirectoryID()
+	if err != nil {
+		return worker.Config{}, err
+	}
+	cfg := worker.Config{
+		Node: d.cfg.Node, Owner: l.owner, DirectoryID: directoryID, Layout: d.cfg.Snowflake.Layout.String(), Epoch: d.cfg.Snowflake.Layout.Epoch,
+		Clock: d.clk, Cache: d.cache, Registry: worker.Standalone{WorkerID: d.cfg.Snowflake.WorkerID},
+		ReportInterval: d.cfg.Clock.ReportInterval, CeilingLead: d.cfg.Clock.CeilingLead,
+		MaxForwardStep: d.cfg.Clock.MaxForwardStep, MaxWait: d.cfg.Clock.StartupTimeout,
+		Threshold: d.deps.Reload.current().Clock.Threshold, Estimator: d.cfg.Clock.Estimator, PeerInterval: d.deps.PeerInterval,
+		Lease: d.cfg.ZooKeeper.Lease, ReleaseOnStop: d.cfg.ZooKeeper.ReleaseOnStop,
+		Notify: d.events.worker,
+	}
+	if len(d.cfg.ZooKeeper.Servers) == 0 {
+		return cfg, nil
+	}
+	if cfg.Prober, err = peerclock.New(d.cfg.Peers(d.clk, d.certificates)); err != nil {
+		return cfg, err
+	}
+	zk := d.cfg.ZKConfig()
+	zk.Clock, zk.Settle, zk.Notify = d.clk, d.deps.Settle, d.events.zookeeper
+	if l.registry, err = zkreg.Open(zk); err != nil {
+		return cfg, fmt.Errorf("opening the registry: %w", err)
+	}
+	cfg.Registry = l.registry
+	d.metrics.SetSession(l.registry)
+	return cfg, nil
+}
+
+// serve issues under this life until ctx is done; worker.ErrFenced once it is displaced.
+func (l *life) serve(ctx context.Context) error {
+	d := l.d
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	err := d.deps.Reload.JoinUntil(ctx, func(cfg settings.Config) (func(), error) { return l.worker.PrepareThreshold(cfg.Clock.Threshold) })
+	if err != nil {
+		return err
+	}
+	var actors oklog.Group
+	d.add(ctx, &actors, l.worker.Run)
+	d.add(ctx, &actors, func(ctx context.Context) error { return l.worker.Watch(ctx, l.ids) })
+	d.serveBackend(l)
+	d.metrics.SetSnowflake(metrics.Snowflake{Worker: l.worker, Generator: l.ids, Layout: d.cfg.Snowflake.Layout, State: l.state})
+	l.sayIssuing()
+	d.super.issues(l)
+	return actors.Run()
+}
+
+// succeed begins the life after l, which was displaced for the reason why. It tries until
+// one issues; nil where ctx is done first, or none may follow (daemon.N5). l refuses
+// requests meanwhile.
+func (d *daemon) succeed(ctx context.Context, l *life, why error, pause *time.Duration) *life {
+	d.serveBackend(l)
+	_ = l.worker.Close(ctx, l.worker.Floor()) // daemon.N1; it returns why
+	displaced := why
+	for !errors.Is(why, worker.ErrForeign) {
+		d.log.Warn().Dur("pause_ms", *pause).Msg("a new life begins after a pause, and gets another worker ID where the old one is lost")
+		if d.clk.Sleep(ctx, *pause) != nil {
+			return nil
+		}
+		*pause = min(2**pause, mostPause)
+		next, err := d.tryLife(ctx, why, displaced)
+		if err == nil {
+			return next
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if why = err; !d.events.startFailed(err, "no new life begins") {
+			why = fmt.Errorf("%w: %w", worker.ErrFenced, err)
+			d.events.worker(worker.Event{Kind: worker.EventFenced, Err: why})
+		}
+		l.refused.Store(&why)
+	}
+	d.log.Error().Err(why).Msg("fenced for good: no snowflake ID is issued until a restart with the right settings; segments are served on")
+	return nil
+}
+
+// tryLife begins a life after a displaced one; why is what the last try, or that one, has
+// ended with.
+func (d *daemon) tryLife(ctx context.Context, why, displaced error) (*life, error) {
+	if d.cache != nil && errors.Is(why, worker.ErrLocked) { // daemon.N2
+		if err := d.closeCache(); err != nil {
+			return nil, err
+		}
+	}
+	if d.cache == nil {
+		if err := d.openCache(); err != nil {
+			return nil, err
+		}
+	}
+	return d.beginLife(ctx, displaced)
+}
+
+// openCache locks the data directory.
+func (d *daemon) openCache() (err error) {
+	d.cache, err = cache.Open(d.cfg.DataDir)
+	return err
+}
+
+// closeCache gives the data directory up.
+func (d *daemon) closeCache() error {
+	if d.cache == nil {
+		return nil
+	}
+	lost := d.cache
+	d.cache = nil
+	return lost.Close()
+}
+
+// sayIssuing logs the identity under which IDs are issued from now on.
+func (l *life) sayIssuing() {
+	r := l.worker.Record()
+	line := l.d.log.Info().Int64("worker_id", r.WorkerID).Str("node", r.Node).Stringer("layout", l.d.cfg.Snowflake.Layout).
+		Stringer("ids_last_until", l.d.cfg.Snowflake.Layout.End())
+	switch {
+	case l.registry == nil:
+		line.Bool("standalone", true).Msg("issuing snowflake IDs; standalone: nobody checks that no other daemon has this worker ID")
+	case l.worker.Registry() != nil:
+		line.Str("cluster", r.Cluster).Msg("issuing snowflake IDs, by the local record; ZooKeeper has to confirm it yet")
+	default:
+		line.Str("cluster", r.Cluster).Msg("issuing snowflake IDs")
+	}
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// A daemon that was displaced while it ran begins a new life in the same process. These
+// are the lives after each way to be displaced; daemon.N1 to daemon.N6 are named where
+// they are tested.
+
+const lineSetAside = `"alarm":"record_set_aside"`
+
+// displaced is a daemon that is about to be displaced: its identity, and what its clients ask for.
+type displaced struct {
+	*child
+	was      server.WorkerInfo
+	segments *load // served all the while
+}
+
+func toBeDisplaced(l *child) *displaced {
+	l.t.Helper()
+	d := &displaced{child: l, was: l.info()}
+	d.segments = (&load{}).start(l, 1, []string{"/api/segment/get/leaf-segment-test"})
+	return d
+}
+
+// begins waits for the new life, which has the same worker ID or another one, and returns
+// the first IDs of it. Every place that tells who the daemon is tells the new life.
+func (d *displaced) begins(same bool) []int64 {
+	t := d.t
+	t.Helper()
+	d.awaitLog(lineFenced)
+	require.Eventually(t, func() bool { return d.info().Owner != d.was.Owner }, eventually, tick)
+	d.awaitStatus("/readyz", http.StatusOK)
+	got := d.some()
+	now := d.info()
+	require.Equal(t, same, now.ID == d.was.ID)
+	require.Equal(t, "active", now.State)
+	require.Greater(t, now.Since, d.was.Since)
+	require.Equal(t, d.was.Started, now.Started, "it is the same process")
+	asked := clitest.FromJSON[server.WorkerInfo](t, d.mustGet("/api/clock").body)
+	require.Equal(t, now.Owner, asked.Owner)
+	require.Equal(t, now.Since, asked.Since)
+	require.Equal(t, now.Cluster, asked.Cluster)
+	d.awaitMetric(is(1), "leafd_worker_info", "worker", strconv.FormatInt(now.ID, 10))
+	d.awaitMetric(is(1), "leafd_worker_state", "state", "active")
+	require.GreaterOrEqual(t, d.raised()[codeFenced], 1)
+	requireDistinct(t, d.segments.unharmed(t))
+	return got
+}
+
+// The operator releases the worker ID of a daemon that is cut off, by force, and another
+// daemon gets it: nobody asks the first one meanwhile, as the operator says.
+func TestNewLifeAfterAReleaseByForce(t *testing.T) {
+	t.Parallel()
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), s.Addr())
+	look := c.tree(s)
+	proxy := zookeepertest.NewProxy(t, s.Addr())
+	m := c.behind(proxy, brisk()...)
+	first := toBeDisplaced(m.ready())
+	all := first.some()
+	proxy.Down(t)
+	require.Equal(t, cli.ExitOK, c.onMachine(m, "worker", "release", "0", "--force").Code)
+	m.passes(look.entry(m.addr).Limit.Sub(m.now()))
+	second := c.host(brisk()...).ready()
+	require.Zero(t, second.info().ID)
+	ld := batches(second)
+	ld.flows(t, 2000)
+
+	proxy.Up(t)
+	all = append(all, first.begins(false)...)
+	require.True(t, first.hasLogged(`"alarm":"worker_id_lost"`))
+	ld.flows(t, 2000)
+	requireDistinct(t, slices.Concat(all, ld.unharmed(t)))
+	require.Equal(t, cli.ExitOK, first.stop())
+	require.Equal(t, cli.ExitOK, second.stop())
+}
+
+// lookAlike returns a machine of c with a copy of m's data directory whose record says that
+// it was written there.
+func (c *cluster) lookAlike(m *machine, args ...string) *machine {
+	c.t.Helper()
+	twin := c.host(args...)
+	require.NoError(c.t, os.CopyFS(twin.dataDir(), os.DirFS(m.dataDir())))
+	dir, err := cache.Open(twin.dataDir())
+	require.NoError(c.t, err)
+	r, err := dir.Load()
+	require.NoError(c.t, err)
+	r.DirectoryID, err = dir.DirectoryID()
+	require.NoError(c.t, err)
+	require.NoError(c.t, dir.Save(r))
+	require.NoError(c.t, dir.Close())
+	return twin
+}
+
+// A copy of the data directory of a daemon that is cut off is started, as from a clone of
+// its disk, which nothing tells from the original. Once it is back, the original finds that
+// another life writes its entry: its directory is set aside, and each goes its own way.
+func TestNewLifeAfterACopyWasStarted(t *testing.T) {
+	t.Parallel()
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), s.Addr())
+	proxy := zookeepertest.NewProxy(t, s.Addr())
+	m := c.behind(proxy, brisk()...)
+	m.zk = append(m.zk, "--node", "one")
+	first := toBeDisplaced(m.ready())
+	all := first.some()
+	proxy.Down(t)
+	twin := c.lookAlike(m, append(brisk(), "--node", "one")...).ready()
+	require.Zero(t, twin.info().ID)
+	ld := batches(twin)
+	ld.flows(t, 2000)
+
+	proxy.Up(t)
+	all = append(all, first.begins(false)...)
+	require.True(t, first.hasLogged(lineSetAside, "one of the two directories is a copy"))
+	require.NotEqual(t, twin.info().Instance, first.info().Instance)
+	ld.flows(t, 2000)
+	requireDistinct(t, slices.Concat(all, ld.unharmed(t)))
+	require.Zero(t, twin.raised()[codeFenced], "they displace each other once")
+	require.Equal(t, cli.ExitOK, first.stop())
+	require.Equal(t, cli.ExitOK, twin.stop())
+}
+
+// daemon.N2: somebody deletes the lock file under a running daemon. It locks the
+// directory again; another process that has done so first keeps it for as long as it runs.
+func TestNewLifeAfterTheLockWasLost(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	first := toBeDisplaced(m.ready(quick()...))
+	all := first.some()
+	require.NoError(t, os.Remove(m.dataDir()+"/leafd.lock"))
+	all = append(all, first.begins(true)...)
+	require.NoError(t, os.Remove(m.dataDir()+"/leafd.lock"))
+	second := m.ready(quick()...)
+	all = append(all, second.some()...)
+	first.awaitAlarm(codeFenced, 3) // of it and of a try
+	require.Equal(t, "worker_fenced", first.mustGet("/readyz").code())
+	require.Equal(t, cli.ExitOK, second.stop())
+	first.awaitStatus("/readyz", http.StatusOK)
+	requireDistinct(t, append(all, first.some()...))
+	require.Equal(t, cli.ExitOK, first.stop(), "it is its own again")
+}
+
+// daemon.N6: what refuses a life after the first ends no process, and is told until it is over.
+func TestNewLifeWaitsForTheClock(t *testing.T) {
+	t.Parallel()
+	c := onShared(t)
+	o := c.watch()
+	m := c.machine(frequent()...)
+	l := toBeDisplaced(m.ready())
+	all := l.some()
+	path, _ := o.entry()
+	o.remove(path)
+	l.awaitLog(lineFenced)
+	m.step(-time.Minute)
+	l.awaitLog(`"alarm":"clock_refused"`, "no new life begins")
+	require.Equal(t, "clock_refused", l.mustGet("/readyz").code())
+	require.Equal(t, "worker_fenced", l.mustGet("/api/snowflake/get/a").code())
+	require.Equal(t, "fenced", l.info().State)
+	l.awaitAlarm("clock_refused", 2)
+	require.Empty(t, o.entries())
+	m.step(time.Minute)
+	requireDistinct(t, append(all, l.begins(false)...))
+	require.Equal(t, cli.ExitOK, l.stop())
+}
+
+// daemon.N3: ZooKeeper goes away again before the next life begins. The record alone would
+// do for a start; but what it says may be another's.
+func TestNewLifeNeedsZooKeeper(t *testing.T) {
+	t.Parallel()
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), s.Addr())
+	look := c.tree(s)
+	proxy := zookeepertest.NewProxy(t, s.Addr())
+	m := c.behind(proxy, append(brisk(), "--startup-timeout", "1s", "--ceiling-lead", "900ms")...)
+	l := toBeDisplaced(m.ready())
+	all := l.some()
+	look.remove(look.entry(m.addr).Path)
+	l.awaitLog(lineFenced)
+	proxy.Down(t)
+	l.awaitLog(lineLost, "no new life begins", "was displaced")
+	require.Equal(t, "registry_unavailable", l.mustGet("/readyz").code())
+	require.Equal(t, "worker_fenced", l.mustGet("/api/snowflake/get/a").code())
+	proxy.Up(t)
+	requireDistinct(t, append(all, l.begins(false)...))
+	require.Equal(t, cli.ExitOK, l.stop())
+}
+
+// daemon.N5: the root is another cluster's now. Nothing is issued until somebody has
+// started the daemon with what it belongs to; segments are served.
+func TestNoNewLifeInAnotherCluster(t *testing.T) {
+	t.Parallel()
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), s.Addr())
+	proxy := zookeepertest.NewProxy(t, s.Addr())
+	m := c.behind(proxy, brisk()...)
+	require.Equal(t, cli.ExitOK, m.ready().stop())
+	proxy.Down(t)
+	l := toBeDisplaced(m.ready())
+	c.tree(s).removeAll(c.root)
+	c.init()
+	proxy.Up(t)
+	l.awaitLog("fenced for good")
+	segments := l.segments.count()
+	m.passes(3 * time.Second)
+	require.Equal(t, l.was.Owner, clitest.FromJSON[server.WorkerInfo](t, l.mustGet("/api/clock").body).Owner, "no other life")
+	require.Equal(t, "worker_fenced", l.mustGet("/readyz").code())
+	require.Equal(t, map[string]int{codeFenced: 1, codeLost: 1}, l.raised())
+	require.Greater(t, l.segments.count(), segments)
+	requireDistinct(t, l.segments.unharmed(t))
+	require.Empty(t, c.watch().entries())
+	require.Equal(t, cli.ExitHeld, l.stop())
+}
