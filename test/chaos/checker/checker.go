@@ -25,7 +25,7 @@ func workerOf(id int64) int64 { return id >> sequenceBits & (1<<workerBits - 1) 
 type Checker struct {
 	sets      map[string]*set
 	processes map[int]*process
-	workers   map[int64][]*process // that issued under it
+	workers   map[int64][]*tenure // that issued under it
 	hosts     map[int]*hostClock
 	conns     map[connStream]int64 // the last ID
 	table     *Availability
@@ -36,24 +36,46 @@ type Checker struct {
 type connStream struct {
 	conn   int
 	stream string
+	in     *tenure // nil for segments
 }
 
-// process is one life of a daemon.
+// process is one process of a daemon.
 type process struct {
-	number  int
-	daemon  string
-	host    int
-	said    int64 // the worker that it says it is; -1 while unknown
-	worker  int64 // as its IDs have it; -1 before the first
-	from    int64 // the first and last time of its IDs, ms since 1970
-	until   int64
-	streams map[string]*order
+	number    int
+	daemon    string
+	host      int
+	now       *tenure // the present one
+	before    *tenure // the one that was displaced last; nil for none
+	displaced int64   // when it was seen displaced
+	streams   map[string]*order
+}
+
+// tenure is the time in which a process has one worker ID: all of it, but where it was
+// displaced in between, and began a new life.
+type tenure struct {
+	*process
+	said   int64 // the worker that it says it is; -1 while unknown
+	worker int64 // as its IDs have it; -1 before the first
+	from   int64 // the first and last time of its IDs, ms since 1970
+	until  int64
+	order  order
+}
+
+func (p *process) begin() { p.now = &tenure{process: p, said: -1, worker: -1} }
+
+// tenureOf is the one in which p gave the answer r: what was asked for before p was seen
+// displaced may have been answered before that.
+func (p *process) tenureOf(r *history.Record) *tenure {
+	if p.before != nil && r.At < p.displaced && len(r.IDs) > 0 && workerOf(r.IDs[0].Lo) == p.before.worker {
+		return p.before
+	}
+	return p.now
 }
 
 // New returns a Checker of an empty history.
 func New() *Checker {
 	return &Checker{
-		sets: map[string]*set{}, processes: map[int]*process{}, workers: map[int64][]*process{},
+		sets: map[string]*set{}, processes: map[int]*process{}, workers: map[int64][]*tenure{},
 		hosts: map[int]*hostClock{}, conns: map[connStream]int64{}, table: NewAvailability(),
 	}
 }
@@ -67,7 +89,14 @@ func (c *Checker) Add(r *history.Record) *Violation {
 	c.table.add(r)
 	switch r.Kind {
 	case history.KindLife:
-		c.processes[r.Process] = &process{number: r.Process, daemon: r.Daemon, host: r.Host, said: -1, worker: -1, streams: map[string]*order{}}
+		p := &process{number: r.Process, daemon: r.Daemon, host: r.Host, streams: map[string]*order{}}
+		p.begin()
+		c.processes[r.Process] = p
+	case history.KindDisplaced:
+		if p := c.processes[r.Process]; p != nil {
+			p.before, p.displaced = p.now, r.At
+			p.begin()
+		}
 	case history.KindWorker:
 		return c.identify(r)
 	case history.KindClock:
@@ -99,18 +128,26 @@ func (c *Checker) request(r *history.Record) *Violation {
 	if n != int64(r.Asked) {
 		return violation(Count, r, "%d IDs for %d asked", n, r.Asked)
 	}
-	if v := c.grows(p, r); v != nil {
-		return v
-	}
-	if r.Stream == history.Snowflake {
-		for _, run := range r.IDs {
-			if v := c.decoded(p, r, run); v != nil {
-				return v
-			}
+	if r.Stream != history.Snowflake {
+		if p.streams[r.Stream] == nil {
+			p.streams[r.Stream] = new(order)
 		}
-		if v := c.alone(p, r); v != nil {
+		if v := c.grows(p, p.streams[r.Stream], connStream{r.Conn, r.Stream, nil}, r); v != nil {
 			return v
 		}
+		return c.unique(r)
+	}
+	in := p.tenureOf(r)
+	if v := c.grows(p, &in.order, connStream{r.Conn, r.Stream, in}, r); v != nil {
+		return v
+	}
+	for _, run := range r.IDs {
+		if v := c.decoded(in, r, run); v != nil {
+			return v
+		}
+	}
+	if v := c.alone(in, r); v != nil {
+		return v
 	}
 	return c.unique(r)
 }
@@ -146,7 +183,7 @@ func (c *Checker) Sweep(now int64) *Violation {
 }
 
 // decoded checks what the bits of a run say.
-func (c *Checker) decoded(p *process, r *history.Record, run history.Run) *Violation {
+func (c *Checker) decoded(p *tenure, r *history.Record, run history.Run) *Violation {
 	first, last := run.Lo, run.Last()
 	if workerOf(first) != workerOf(last) || timeOf(first) != timeOf(last) {
 		// One after the other over the end of a sequence: not these layouts' IDs.
@@ -170,10 +207,10 @@ func (c *Checker) decoded(p *process, r *history.Record, run history.Run) *Viola
 	return nil
 }
 
-// alone checks that the times of p's IDs and those of every other process with the
+// alone checks that the times of p's IDs and those of every other tenure of the
 // same worker don't meet. It is what the unique IDs rest on: where they meet, two
 // equal IDs are a matter of luck.
-func (c *Checker) alone(p *process, r *history.Record) *Violation {
+func (c *Checker) alone(p *tenure, r *history.Record) *Violation {
 	for _, other := range c.workers[p.worker] {
 		if other != p && other.from <= p.until && p.from <= other.until {
 			return violation(Alone, r, "worker %d: process %d of %s issued for the times %d..%d, process %d of %s for %d..%d",
@@ -184,10 +221,10 @@ func (c *Checker) alone(p *process, r *history.Record) *Violation {
 }
 
 func (c *Checker) identify(r *history.Record) *Violation {
-	p := c.processes[r.Process]
-	if p == nil {
+	if c.processes[r.Process] == nil {
 		return nil
 	}
+	p := c.processes[r.Process].now
 	p.said = r.Worker
 	if p.worker >= 0 && p.worker != p.said {
 		return violation(Owned, r, "process %d of %s says that it is worker %d, and its IDs are of worker %d", p.number, p.daemon, p.said, p.worker)

@@ -32,6 +32,11 @@ func life(process int, daemon string) *history.Record {
 	return &history.Record{Kind: history.KindLife, Process: process, Daemon: daemon, Host: process}
 }
 
+// displaced is a process that was seen displaced.
+func displaced(process int, millis int64) *history.Record {
+	return &history.Record{Kind: history.KindDisplaced, Process: process, At: millis * ms}
+}
+
 // answer is IDs of process, on a connection of its own, asked for a millisecond
 // before they came.
 func answer(process int, stream string, millis int64, ids ...int64) *history.Record {
@@ -100,6 +105,22 @@ func TestRules(t *testing.T) {
 		{"it says another worker than before", []*history.Record{
 			life(1, "a"), answer(1, sf, 10, at(10, 0, 0)), {Kind: history.KindWorker, Process: 1, Worker: 3},
 		}, Owned},
+		{"another worker once displaced", []*history.Record{
+			life(1, "a"), on(7, answer(1, sf, 10, at(10, 1, 0))), displaced(1, 21), on(8, answer(1, sf, 21, at(15, 1, 3))), on(7, answer(1, sf, 30, at(15, 0, 0))),
+			{Kind: history.KindWorker, Process: 1, Worker: 0},
+		}, ""},
+		{"two workers once displaced", []*history.Record{
+			life(1, "a"), answer(1, sf, 10, at(10, 1, 0)), displaced(1, 20), answer(1, sf, 30, at(30, 0, 0)), answer(1, sf, 31, at(31, 1, 0)),
+		}, Owned},
+		{"the same worker once displaced, another's in between", []*history.Record{
+			life(1, "a"), life(2, "b"), answer(1, sf, 10, at(10, 0, 0)), displaced(1, 12), answer(2, sf, 20, at(20, 0, 0)), answer(1, sf, 30, at(30, 0, 0)),
+		}, ""},
+		{"the same worker once displaced, another's still", []*history.Record{
+			life(1, "a"), life(2, "b"), answer(1, sf, 10, at(10, 0, 0)), displaced(1, 12), answer(2, sf, 20, at(20, 0, 0)), answer(1, sf, 30, at(30, 0, 0)), answer(2, sf, 40, at(40, 0, 0)),
+		}, Alone},
+		{"segments of a process that was displaced", []*history.Record{
+			life(1, "a"), answer(1, "tag", 10, 5), displaced(1, 12), answer(1, "tag", 20, 4),
+		}, Growing},
 		{"over the end of a sequence", []*history.Record{
 			life(1, "a"), answer(1, sf, 10, at(10, 0, 4095), at(10, 1, 0)),
 		}, Owned},

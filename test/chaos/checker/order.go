@@ -6,7 +6,7 @@ import (
 	"github.com/leafd/leafd/test/chaos/history"
 )
 
-// order knows, for one process and stream, the greatest ID that had been received
+// order knows, for one stream of a process, or of a tenure, the greatest ID that had been received
 // at each moment: times and greatest both grow.
 type order struct {
 	times    []int64
@@ -42,13 +42,7 @@ func (o *order) note(at, id int64) {
 
 // grows checks that IDs grow: within the answer, along the connection, and beyond
 // all that its process had answered, to whomever, before the request was sent.
-func (c *Checker) grows(p *process, r *history.Record) *Violation {
-	o := p.streams[r.Stream]
-	if o == nil {
-		o = new(order)
-		p.streams[r.Stream] = o
-	}
-	key := connStream{r.Conn, r.Stream}
+func (c *Checker) grows(p *process, o *order, key connStream, r *history.Record) *Violation {
 	last, known := c.conns[key]
 	for _, run := range r.IDs {
 		if known && run.Lo <= last {

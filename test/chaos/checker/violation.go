@@ -104,7 +104,9 @@ func Describe(r *history.Record) string {
 	case history.KindEnd:
 		return fmt.Sprintf("%s process %d of %s ended: %s", at, r.Process, r.Daemon, r.Text)
 	case history.KindWorker:
-		return fmt.Sprintf("%s process %d of %s is worker %d", at, r.Process, r.Daemon, r.Worker)
+		return fmt.Sprintf("%s process %d of %s is worker %d in the life %s", at, r.Process, r.Daemon, r.Worker, r.Owner)
+	case history.KindDisplaced:
+		return fmt.Sprintf("%s process %d of %s was displaced", at, r.Process, r.Daemon)
 	case history.KindClock:
 		return fmt.Sprintf("%s clock of host %d from %+.3f s to %+.3f s", at, r.Host, time.Duration(r.From).Seconds(), time.Duration(r.To).Seconds())
 	case history.KindBegin:

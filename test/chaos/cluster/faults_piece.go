@@ -150,33 +150,30 @@ func (c *Cluster) stood(f nemesis.Fault) (undo, error) {
 	}, s.pause()
 }
 
-// releasedLive takes a worker ID from a daemon that runs, by the operator's force. It
-// reaches ZooKeeper: so it stops within a report, long before another gets the worker ID.
+// releasedLive takes a worker ID from a daemon that runs, by the operator's force, and
+// starts another once anybody may have it. The first one reaches ZooKeeper: it is displaced
+// within a report, and back in a new life before the other one comes.
 func (c *Cluster) releasedLive(f nemesis.Fault) (undo, error) {
-	s := c.slots[f.Daemon]
-	me, err := s.me()
+	const forced = 17 * time.Second // the limit is 16 s ahead then
+	me, err := c.slots[f.Daemon].me()
 	if err == nil {
 		err = c.releaseWorker(me.ID)
 	}
-	if err != nil {
-		return nil, err
-	}
-	released := me
-	for released.State != "released" && err == nil {
-		if err = c.sleep(pollPause); err == nil {
-			released, err = c.entryOf(s, me.ID)
-		}
-	}
 	if err == nil {
-		err = c.sleep(time.Until(time.UnixMilli(released.Limit)) + 100*time.Millisecond)
+		err = c.sleep(forced)
 	}
 	if err != nil {
 		return nil, err
 	}
-	x, err := c.takes(me, f.Dice[0] < 0.5)
+	x := c.extra("heir")
+	if f.Dice[0] < 0.5 {
+		x.node = me.Node
+	}
+	heir, err := c.joins(x, 0)
 	if err != nil {
 		return nil, err
 	}
+	c.note("worker %d was %s's, and %s is worker %d", me.ID, me.Node, x.node, heir.ID)
 	return func() error { return c.retire(x, syscall.SIGKILL) }, nil
 }
 

@@ -43,6 +43,7 @@ func get(ctx context.Context, url string, into any) (status int, err error) {
 type identity struct {
 	ID       int64  `json:"id"`
 	Node     string `json:"node"`
+	Owner    string `json:"owner"`
 	Instance string `json:"instance"`
 	State    string `json:"state"`
 	Ceiling  int64  `json:"ceiling"`
@@ -50,25 +51,36 @@ type identity struct {
 	Live     bool   `json:"live"`
 }
 
-// askIdentity writes down which worker l says that it is, once it says so.
+// askIdentity writes down which worker l says that it is, and each time that it says that
+// it was displaced, or is another. Displaced, it is fenced for a second at least.
 func (s *slot) askIdentity(l *life) {
-	for !l.Ended() && s.c.ctx.Err() == nil {
+	var said identity
+	for !l.Ended() && s.c.sleep(pollPause) == nil {
 		var me identity
 		status, err := get(s.c.ctx, "http://"+s.addr+"/api/worker", &me)
-		if err == nil && status == http.StatusOK && s.life.Load() == l && !l.Ended() {
-			s.c.record(&history.Record{Kind: history.KindWorker, At: s.c.now(), Process: l.number, Daemon: s.name, Worker: me.ID, Text: me.Node})
-			return
+		if err != nil || status != http.StatusOK || s.life.Load() != l || l.Ended() {
+			continue
 		}
-		if s.c.sleep(pollPause) != nil {
-			return
+		r := history.Record{At: s.c.now(), Process: l.number, Daemon: s.name, Worker: me.ID, Owner: me.Owner, Text: me.Node}
+		if said.Owner != "" && (me.State == fenced && said.State != fenced || me.Owner != said.Owner && said.State != fenced) {
+			r.Kind = history.KindDisplaced
+			displaced := r
+			s.c.record(&displaced)
 		}
+		if me.State != fenced && me.Owner != said.Owner {
+			r.Kind = history.KindWorker
+			s.c.record(&r)
+		}
+		said = me
 	}
 }
 
+// fenced is the state of a daemon that was displaced, until its next life begins.
+const fenced = "fenced"
+
 // Serving waits until every daemon serves again, and ZooKeeper knows all that it
-// needs. What an operator would have to do for that is done: a fenced daemon is
-// restarted. A daemon that isn't back in time is a violation; fault is what it is
-// blamed on.
+// needs: one that was displaced too, by itself. A daemon that isn't back in time is a
+// violation; fault is what it is blamed on.
 func (c *Cluster) Serving(fault int) error {
 	deadline := time.Now().Add(c.cfg.Within)
 	for _, s := range c.slots {
@@ -80,12 +92,6 @@ func (c *Cluster) Serving(fault int) error {
 			if time.Now().After(deadline) {
 				return c.violates(checker.Live, "%s is not back %s after fault %d ended: %v", s.name, c.cfg.Within, fault, why)
 			}
-			if errors.Is(why, errFenced) {
-				c.note("operator: %s is fenced: restart it", s.name)
-				if err := s.restart(); err != nil {
-					return err
-				}
-			}
 			if err := c.sleep(pollPause); err != nil {
 				return err
 			}
@@ -93,8 +99,6 @@ func (c *Cluster) Serving(fault int) error {
 	}
 	return nil
 }
-
-var errFenced = errors.New("fenced")
 
 // lacks returns nil when s serves everything, and ZooKeeper is told of it.
 func (s *slot) lacks() error {
@@ -108,8 +112,6 @@ func (s *slot) lacks() error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("it doesn't answer: %w", err)
-	case ready.Code == "worker_fenced":
-		return fmt.Errorf("%w: %s", errFenced, ready.Message)
 	case status != http.StatusOK:
 		return fmt.Errorf("it is not ready: %s: %s", ready.Code, ready.Message)
 	}

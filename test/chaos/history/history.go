@@ -10,15 +10,18 @@ type Kind string
 
 // Kinds of records.
 const (
-	KindRun     Kind = "run"     // the first: Text is how the run was started, Seed its seed
-	KindLife    Kind = "life"    // process Process of Daemon was started, on the clock of host Host
-	KindEnd     Kind = "end"     // that process has ended; Text says how
-	KindWorker  Kind = "worker"  // process Process says that its worker ID is Worker
-	KindClock   Kind = "clock"   // the clock of Host went from offset From to To, between At and At+Took
-	KindBegin   Kind = "begin"   // fault Fault (a number) of the kind Text began, on Targets
-	KindEnded   Kind = "ended"   // fault Fault is over and everybody serves again
-	KindNote    Kind = "note"    // Text: what the nemesis or its operator did
-	KindRequest Kind = "request" // a client's
+	KindRun    Kind = "run"    // the first: Text is how the run was started, Seed its seed
+	KindLife   Kind = "life"   // process Process of Daemon was started, on the clock of host Host
+	KindEnd    Kind = "end"    // that process has ended; Text says how
+	KindWorker Kind = "worker" // process Process says that its worker ID is Worker, in the life of Owner
+	// KindDisplaced: process Process was seen displaced: from At on it answers in another
+	// life, under whatever worker ID.
+	KindDisplaced Kind = "displaced"
+	KindClock     Kind = "clock"   // the clock of Host went from offset From to To, between At and At+Took
+	KindBegin     Kind = "begin"   // fault Fault (a number) of the kind Text began, on Targets
+	KindEnded     Kind = "ended"   // fault Fault is over and everybody serves again
+	KindNote      Kind = "note"    // Text: what the nemesis or its operator did
+	KindRequest   Kind = "request" // a client's
 )
 
 // Record is one line. Which fields count is up to Kind. Times are nanoseconds
@@ -35,6 +38,7 @@ type Record struct {
 	Daemon  string   `json:"daemon,omitempty"`
 	Host    int      `json:"host,omitempty"`
 	Worker  int64    `json:"worker,omitempty"`
+	Owner   string   `json:"owner,omitempty"`
 	From    int64    `json:"from,omitempty"`
 	To      int64    `json:"to,omitempty"`
 	Fault   int      `json:"fault,omitempty"`
