@@ -99,6 +99,25 @@ func TestDatabaseKilledAndSetBack(t *testing.T) {
 	require.NotContains(t, first.Log()+second.Log(), "root@")
 }
 
+// A start warns of what makes the database lose commits, as soon as it answers.
+func TestStartWarnsOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	mariadb := mariadbtest.Start(t)
+	name := mariadb.NewDatabase(t)
+	javaTable(t, mariadb.DB(t, name))
+	_, err := mariadb.DB(t, name).ExecContext(t.Context(), "SET GLOBAL innodb_flush_log_at_trx_commit = 2; CREATE USER leafd; GRANT SELECT, UPDATE ON leaf_alloc TO leafd")
+	require.NoError(t, err)
+	mariadb.Pause(t)
+	l := newMachine(t).start("--mysql", "leafd@tcp("+mariadb.Addr()+")/"+name, "--segment-refresh", "1s")
+	l.awaitLog(`"alarm":"segment_store"`)
+	mariadb.Resume(t)
+	l.awaitLog(`"level":"warn"`, "innodb_flush_log_at_trx_commit is 2", `"do":"SET GLOBAL`)
+	l.awaitStatus("/readyz", http.StatusOK)
+	require.False(t, l.hasLogged("may write on a server"), "this account may not")
+	require.Equal(t, cli.ExitOK, l.stop())
+	require.Equal(t, 1, l.Logged("the database: "), "once")
+}
+
 // Tags are changed over HTTP with the token only, and served at once.
 func TestAdminOverHTTP(t *testing.T) {
 	t.Parallel()

@@ -40,32 +40,69 @@ func (i *Inspector) Close() error { return i.d.close() }
 
 // ServerFacts are what a server tells of itself.
 type ServerFacts struct {
-	Version   string
-	ReadOnly  bool // read_only, super_read_only or innodb_read_only
-	Isolation string
+	Version  string
+	ReadOnly bool // read_only, super_read_only or innodb_read_only
+	// StatementBinlog: it logs statements, and so refuses what a Store writes.
+	StatementBinlog bool
+	Weak            []Weakness
 }
 
-// Server connects, and asks the server about itself.
+// Weakness is a way to lose commits, with which the ranges that they took would be
+// given out again, were it not for the marks.
+type Weakness struct {
+	Found, Do string
+}
+
+// Server connects, and asks the server about itself and about our account.
 func (i *Inspector) Server(ctx context.Context) (ServerFacts, error) {
 	var f ServerFacts
-	err := i.d.db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&f.Version)
+	var user string
+	err := i.d.db.QueryRowContext(ctx, "SELECT VERSION(), CURRENT_USER()").Scan(&f.Version, &user)
 	if err != nil {
 		return f, i.d.fail(ctx, err, "connect")
 	}
+	is := map[string]string{}
 	err = i.d.read(ctx, func(rows *sql.Rows) error {
 		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return err
+		err := rows.Scan(&name, &value)
+		is[strings.ToLower(name)] = value
+		return err
+	}, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only', "+
+		"'innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog', 'binlog_format')")
+	if err != nil {
+		return f, i.d.fail(ctx, err, "read the server's variables")
+	}
+	for _, name := range []string{"read_only", "super_read_only", "innodb_read_only"} {
+		f.ReadOnly = f.ReadOnly || is[name] != "" && isOn(is[name])
+	}
+	logs := is["log_bin"] != "" && isOn(is["log_bin"])
+	f.StatementBinlog = logs && strings.EqualFold(is["binlog_format"], "STATEMENT")
+	// MariaDB's 3 is as durable as 1.
+	if flush := is["innodb_flush_log_at_trx_commit"]; flush == "0" || flush == "2" {
+		f.weak("innodb_flush_log_at_trx_commit is "+flush+": a crash of the server's machine loses commits", "SET GLOBAL innodb_flush_log_at_trx_commit = 1, and in the server's configuration")
+	}
+	if logs && is["sync_binlog"] != "1" {
+		f.weak("sync_binlog is "+is["sync_binlog"]+": a crash of the server's machine loses commits", "SET GLOBAL sync_binlog = 1, and in the server's configuration")
+	}
+	var powers []string
+	err = i.d.read(ctx, func(rows *sql.Rows) error {
+		var grantee, privilege string
+		err := rows.Scan(&grantee, &privilege)
+		if strings.ReplaceAll(grantee, "'", "") == user { // who may see all accounts is shown all
+			powers = append(powers, privilege)
 		}
-		switch strings.ToLower(name) {
-		case "tx_isolation", "transaction_isolation":
-			f.Isolation = value
-		default:
-			f.ReadOnly = f.ReadOnly || isOn(value)
-		}
-		return nil
-	}, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only', 'tx_isolation', 'transaction_isolation')")
-	return f, i.d.fail(ctx, err, "read the server's variables")
+		return err
+	}, "SELECT GRANTEE, PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES "+
+		"WHERE PRIVILEGE_TYPE IN ('SUPER', 'READ ONLY ADMIN', 'READ_ONLY ADMIN', 'CONNECTION_ADMIN') ORDER BY PRIVILEGE_TYPE")
+	if len(powers) > 0 {
+		f.weak("our account may write on a server that is read-only ("+strings.Join(powers, ", ")+"): leafd asks before it writes, but a failover may come in between",
+			"use one with SELECT, INSERT, UPDATE and DELETE on leaf_alloc alone, as deploy/leaf_alloc.sql shows")
+	}
+	return f, i.d.fail(ctx, err, "read the account's privileges")
+}
+
+func (f *ServerFacts) weak(found, do string) {
+	f.Weak = append(f.Weak, Weakness{Found: found, Do: do})
 }
 
 // TableFacts are what the server tells of leaf_alloc.

@@ -120,8 +120,9 @@ func TestInspectorServer(t *testing.T) {
 	f, err := i.Server(within(t, patience))
 	require.NoError(t, err)
 	require.Contains(t, f.Version, ".")
-	require.Equal(t, "REPEATABLE-READ", f.Isolation)
 	require.False(t, f.ReadOnly)
+	require.False(t, f.StatementBinlog)
+	require.Empty(t, f.Weak)
 	execSQL(t, db, "SET GLOBAL read_only = 1")
 	f, err = i.Server(within(t, patience))
 	execSQL(t, db, "SET GLOBAL read_only = 0")
@@ -136,4 +137,43 @@ func TestInspectorServer(t *testing.T) {
 	require.Error(t, err)
 	_, err = sqlstore.OpenInspector("nonsense")
 	require.ErrorIs(t, err, sqlstore.ErrBadDSN)
+}
+
+// What lets a server lose commits, and what it refuses when it logs statements.
+func TestInspectorWeaknesses(t *testing.T) {
+	server := mariadbtest.Start(t, "--log-bin", "--binlog-format=STATEMENT", "--sync-binlog=1")
+	database, db := newTable(t, server, ourScript, "")
+	execSQL(t, db, "CREATE USER plain@'127.0.0.1'; GRANT SELECT, INSERT, UPDATE, DELETE ON leaf_alloc TO plain@'127.0.0.1'")
+	dsn := "plain@tcp(" + server.Addr() + ")/" + database
+	facts := func(dsn string) (sqlstore.ServerFacts, string) {
+		f, err := inspect(t, dsn).Server(within(t, patience))
+		require.NoError(t, err)
+		return f, fmt.Sprint(f.Weak)
+	}
+	f, _ := facts(dsn)
+	require.Empty(t, f.Weak)
+	require.True(t, f.StatementBinlog)
+	_, err := openMySQL(t, dsn+generous).Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+	require.ErrorContains(t, err, "set binlog_format to ROW or MIXED")
+
+	execSQL(t, db, "SET GLOBAL binlog_format = ROW; SET GLOBAL sync_binlog = 0; SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+	f, weak := facts(dsn)
+	require.False(t, f.StatementBinlog)
+	require.Len(t, f.Weak, 2)
+	require.Contains(t, weak, "innodb_flush_log_at_trx_commit is 2")
+	require.Contains(t, weak, "sync_binlog is 0")
+	_, err = openMySQL(t, dsn+generous).Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+	require.NoError(t, err)
+
+	execSQL(t, db, "SET GLOBAL sync_binlog = 1; SET GLOBAL innodb_flush_log_at_trx_commit = 1; GRANT READ ONLY ADMIN ON *.* TO plain@'127.0.0.1'; SET GLOBAL read_only = 1")
+	f, weak = facts(dsn)
+	require.True(t, f.ReadOnly)
+	require.Len(t, f.Weak, 1)
+	require.Contains(t, weak, "our account may write on a server that is read-only (READ")
+	execSQL(t, db, "REVOKE READ ONLY ADMIN ON *.* FROM plain@'127.0.0.1'")
+	f, _ = facts(dsn)
+	require.Empty(t, f.Weak)
+	f, weak = facts(server.DSN(database))
+	require.Len(t, f.Weak, 1)
+	require.Contains(t, weak, "SUPER")
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/leafd/leafd/internal/proctest"
 )
 
-// launch makes a server with a fresh data directory and starts it.
-func launch() (*Server, error) {
+// launch makes a server with a fresh data directory and starts it, with more arguments
+// than each server has.
+func launch(more ...string) (*Server, error) {
 	install, err := find("mariadb-install-db", "mysql_install_db")
 	if err != nil {
 		return nil, err
@@ -26,7 +27,7 @@ func launch() (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mariadbtest: %w", err)
 	}
-	s := &Server{dir: dir}
+	s := &Server{dir: dir, more: more}
 	args := append(s.common(), "--auth-root-authentication-method=normal", "--skip-test-db")
 	if out, err := exec.Command(install, args...).CombinedOutput(); err != nil {
 		return nil, errors.Join(fmt.Errorf("mariadbtest: %s: %w\n%s", install, err, out), os.RemoveAll(dir))
@@ -80,7 +81,7 @@ func (s *Server) boot() error {
 		"--key-buffer-size=1M",
 		"--max-connections=200",
 	)
-	process, err := proctest.Start(exec.Command(binary, args...))
+	process, err := proctest.Start(exec.Command(binary, append(args, s.more...)...))
 	if err != nil {
 		return fmt.Errorf("mariadbtest: start %s: %w", binary, err)
 	}

@@ -33,18 +33,20 @@ import (
 
 // Server is one MariaDB server. Its methods are for one goroutine at a time.
 type Server struct {
-	dir     string // Immutable: holds everything of the server
-	port    int    // kept over restarts
+	dir     string   // Immutable: holds everything of the server
+	port    int      // kept over restarts
+	more    []string // Immutable: arguments beyond each server's
 	process *proctest.Process
 	root    *sql.DB      // Immutable: for root, without a default database
 	names   atomic.Int64 // Atomic: databases made
 }
 
-// Start returns a server that runs for this test alone.
-func Start(t testing.TB) *Server {
+// Start returns a server that runs for this test alone, with these arguments beside
+// those that each server has.
+func Start(t testing.TB, more ...string) *Server {
 	t.Helper()
 	skipInShort(t)
-	server, err := launch()
+	server, err := launch(more...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +60,7 @@ func Start(t testing.TB) *Server {
 }
 
 // shared is the one server for all tests of a test binary.
-var shared = proctest.Shared[*Server]{Launch: launch, Remove: (*Server).remove}
+var shared = proctest.Shared[*Server]{Launch: func() (*Server, error) { return launch() }, Remove: (*Server).remove}
 
 // Shared returns the server that all tests of the package use. It runs until the
 // runner of StopAfter ends, which TestMain has to use.

@@ -189,6 +189,9 @@ func (d *daemon) bringUp(start, life context.Context) error {
 			return err
 		}
 		d.add(life, &actors, d.segments.Run)
+		if !d.cfg.Store(true).Local() {
+			d.add(life, &actors, d.inspectDatabase)
+		}
 	}
 	if d.cfg.Snowflake.On {
 		d.serveBackend(nil)

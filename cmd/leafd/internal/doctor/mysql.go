@@ -24,10 +24,19 @@ func (p *Patient) mysql(ctx context.Context, r *report) {
 		r.Fail("mysql", err, "look at the server, the network and --mysql; snowflake IDs need no database")
 		return
 	}
-	if facts.ReadOnly {
+	switch {
+	case facts.ReadOnly:
 		r.Fail("mysql", fmt.Errorf("%s, %s, is read-only: it is a replica, or a failover is under way", inspector.Place(), facts.Version), "point --mysql to the primary")
-	} else {
-		r.OK("mysql", "%s, version %s, isolation %s", inspector.Place(), facts.Version, facts.Isolation)
+	case facts.StatementBinlog:
+		r.Fail("mysql", fmt.Errorf("binlog_format of %s is STATEMENT, with which it refuses what leafd writes at READ COMMITTED", inspector.Place()), "set it to ROW or MIXED")
+	default:
+		r.OK("mysql", "%s, version %s", inspector.Place(), facts.Version)
+	}
+	for _, weak := range facts.Weak {
+		r.Warn("mysql-commits", weak.Found, weak.Do)
+	}
+	if len(facts.Weak) == 0 {
+		r.OK("mysql-commits", "each is on disk, and none goes to a server that is read-only")
 	}
 	table, err := inspector.Table(ctx)
 	if err != nil {

@@ -1,0 +1,36 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"github.com/leafd/leafd/segment/sqlstore"
+)
+
+// inspectTimeout bounds one look at the database server.
+const inspectTimeout = 5 * time.Second
+
+// inspectDatabase logs once, as soon as the server answers, what lets it lose commits.
+func (d *daemon) inspectDatabase(ctx context.Context) error {
+	weak, err := d.weaknesses(ctx)
+	for err != nil && d.clk.Sleep(ctx, d.cfg.Segment.Refresh) == nil { // reading the tags tells why it doesn't answer
+		weak, err = d.weaknesses(ctx)
+	}
+	for _, w := range weak {
+		d.log.Warn().Str("do", w.Do).Msg("the database: " + w.Found)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (d *daemon) weaknesses(ctx context.Context) ([]sqlstore.Weakness, error) {
+	inspector, err := sqlstore.OpenInspector(d.cfg.Segment.MySQL)
+	if err != nil {
+		return nil, err
+	}
+	defer inspector.Close() //nolint:errcheck // it was only looked at
+	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
+	defer cancel()
+	facts, err := inspector.Server(ctx)
+	return facts.Weak, err
+}
