@@ -27,6 +27,8 @@ type fileOps struct {
 	replace func(*renameio.PendingFile) error
 	mark    func(*os.Root) error // create and sync the marker
 	syncDir func(*os.File) error
+	// identity is fileIdentity: it has a blank where the file system keeps a time of birth.
+	identity func(path string, held fs.FileInfo) string
 }
 
 func realFiles() fileOps {
@@ -38,10 +40,11 @@ func realFiles() fileOps {
 			_, err := file.WriteAt(b, offset)
 			return err
 		},
-		sync:    syncData,
-		replace: func(p *renameio.PendingFile) error { return p.CloseAtomicallyReplace() },
-		mark:    writeMarker,
-		syncDir: func(d *os.File) error { return d.Sync() },
+		sync:     syncData,
+		replace:  func(p *renameio.PendingFile) error { return p.CloseAtomicallyReplace() },
+		mark:     writeMarker,
+		syncDir:  func(d *os.File) error { return d.Sync() },
+		identity: fileIdentity,
 	}
 }
 

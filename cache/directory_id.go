@@ -22,11 +22,15 @@ func (c *Cache) DirectoryID() (string, error) {
 	if c.lock == nil {
 		return "", c.errClosed()
 	}
+	return c.directoryID(), nil
+}
+
+func (c *Cache) directoryID() string {
 	file := fileIdentity(c.lock.path, c.lock.held)
 	machine, err := os.ReadFile(machineIDPath)
 	if err != nil {
 		machine = nil // not every system has one; the file's identity has to do
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "leafd home %s %s", file, bytes.TrimSpace(machine)))
-	return hex.EncodeToString(sum[:8]), nil
+	return hex.EncodeToString(sum[:8])
 }

@@ -35,6 +35,7 @@ type directoryLock struct {
 	lost error       // set for good once the path led elsewhere
 	// lives are the processes that may have written the record; none: not known.
 	lives []string
+	rest  string // names what the last process left (cache.R1); empty: nothing
 }
 
 // lockDirectory locks f, or returns worker.ErrLocked at once.
@@ -47,7 +48,7 @@ func lockDirectory(f *directory) (*directoryLock, error) {
 		}
 		// It may have been deleted between our opening and our locking it.
 		if now, err := f.root.Lstat(lockName); err == nil && os.SameFile(l.held, now) && l.check() == nil {
-			_, l.lives = lockText(f)
+			_, l.lives, l.rest = lockText(f)
 			if err := l.write(f, l.lives); err != nil {
 				return nil, errors.Join(err, l.release())
 			}
@@ -148,6 +149,9 @@ func (l *directoryLock) write(f *directory, lives []string) error {
 	}
 	if err == nil {
 		text := fmt.Sprintf("%d\n%s", os.Getpid(), strings.Join(lives, "\n"))
+		if l.rest != "" {
+			text += "\n" + restPrefix + l.rest
+		}
 		_, err = fmt.Fprintf(file, "%-*s\n", lockBytes-1, text)
 	}
 	if err == nil {
@@ -163,10 +167,10 @@ func (l *directoryLock) write(f *directory, lives []string) error {
 }
 
 // lockText returns what the lock file says.
-func lockText(f *directory) (pid int, lives []string) {
+func lockText(f *directory) (pid int, lives []string, rest string) {
 	file, err := f.root.OpenFile(lockName, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return 0, nil
+		return 0, nil, ""
 	}
 	defer func() { _ = file.Close() }() // read only
 	return readLock(file)
@@ -174,27 +178,37 @@ func lockText(f *directory) (pid int, lives []string) {
 
 // holder returns " by process N" as the lock file has it, or "".
 func holder(f *directory) string {
-	pid, _ := lockText(f)
+	pid, _, _ := lockText(f)
 	if pid == 0 {
 		return ""
 	}
 	return fmt.Sprintf(" by process %d", pid)
 }
 
-// readLock reads the process ID that a lock file has, 0 for none, and the lives. leafd up to
-// version 1 of the record wrote the process ID alone.
-func readLock(file io.Reader) (pid int, lives []string) {
+// restPrefix marks the name of a rest among the lives.
+const restPrefix = "rest:"
+
+// readLock reads the process ID that a lock file has, 0 for none, the lives, and the name of a
+// rest. leafd up to version 1 of the record wrote the process ID alone.
+func readLock(file io.Reader) (pid int, lives []string, rest string) {
 	b, err := io.ReadAll(io.LimitReader(file, lockBytes+1))
 	if err != nil || len(b) > lockBytes {
-		return 0, nil
+		return 0, nil, ""
 	}
-	first, rest, _ := strings.Cut(string(b), "\n")
+	first, others, _ := strings.Cut(string(b), "\n")
 	pid, err = strconv.Atoi(strings.TrimSpace(first))
 	if err != nil || pid < 0 {
-		return 0, nil
+		return 0, nil, ""
 	}
-	if len(b) == lockBytes {
-		lives = strings.Fields(rest)
+	if len(b) < lockBytes {
+		return pid, nil, ""
 	}
-	return pid, lives
+	for _, field := range strings.Fields(others) {
+		if name, is := strings.CutPrefix(field, restPrefix); is {
+			rest = name
+		} else {
+			lives = append(lives, field)
+		}
+	}
+	return pid, lives, rest
 }

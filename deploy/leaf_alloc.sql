@@ -28,7 +28,8 @@ CREATE TABLE IF NOT EXISTS leaf_alloc (
   max_id bigint NOT NULL DEFAULT 1,
   -- The smallest range that a daemon takes at once, 1 or more. Daemons take more
   -- while a range lasts less than 15 minutes, and where requests wait for IDs.
-  -- What is left of a range when a daemon dies is lost: a gap, never a repeat.
+  -- What is left of a range when a daemon dies (a clean stop keeps it) is lost: a
+  -- gap, never a repeat.
   step bigint NOT NULL,
   description varchar(256) CHARACTER SET utf8mb4 DEFAULT NULL,
   update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,

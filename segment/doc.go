@@ -33,6 +33,11 @@
 //	segment.S5  The hot path takes no lock, allocates nothing, and touches neither
 //	    Store, HighWater nor the clock.
 //
+// # The end of a service
+//
+// Keep returns what is left of the ranges, and Adopt has another service go on with
+// it: rest.go has the invariants segment.K1 to segment.K3.
+//
 // # Tags that go and come back
 //
 // A tag whose row is gone is unknown from the next complete pass on; what was

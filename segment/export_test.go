@@ -50,7 +50,7 @@ func (s *Service) LockAll(t *Tag) (unlock func()) {
 type Span = span
 
 // NewSpan returns r as a span.
-func NewSpan(r Range) *Span { return newSpan(r) }
+func NewSpan(r Range) *Span { return newSpan(r.Lo, r.Hi) }
 
 // Live returns the tag's current range.
 func (t *Tag) Live() *Span { return t.live.Load() }

@@ -29,6 +29,11 @@ func (s *Service) attempt(t *Tag) {
 		t.mu.Unlock()
 		return
 	}
+	if t.takeKeptLocked(b) { // segment.K3
+		b.state = stateIdle
+		t.mu.Unlock()
+		return
+	}
 	b.state, b.urgent = stateRunning, false
 	t.mu.Unlock()
 
@@ -217,7 +222,12 @@ func (t *Tag) publishLocked(b *buffer, r Range) {
 	b.failing, b.failures, b.err = 0, 0, nil
 	b.retry.Reset()
 	b.state = stateIdle
-	next := newSpan(r)
+	t.takeInLocked(b, r.Lo, r.Hi)
+}
+
+// takeInLocked publishes the range [lo, hi).
+func (t *Tag) takeInLocked(b *buffer, lo, hi int64) {
+	next := newSpan(lo, hi)
 	if s := t.live.Load(); s != nil && !s.exhausted() {
 		b.next = next
 		return

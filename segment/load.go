@@ -67,8 +67,9 @@ func (s *Service) Reload(ctx context.Context) error {
 		s.loadErr = err
 		return err
 	}
-	first := s.tags.Load() == nil
-	s.applyLocked(added, known)
+	first := !s.Loaded()
+	s.applyLocked(added, known, first)
+	s.loaded.Store(true)
 	count := int64(len(*s.tags.Load()))
 	switch {
 	case first:
@@ -120,20 +121,13 @@ func (s *Service) readTags(ctx context.Context) (added map[string]*Tag, known in
 
 // applyLocked makes the map what a complete pass has seen. The map is replaced
 // only when it changes. Since the pass began, drop may have taken tags out.
-func (s *Service) applyLocked(added map[string]*Tag, known int) {
+func (s *Service) applyLocked(added map[string]*Tag, known int, first bool) {
 	var tags map[string]*Tag
-	first := true
 	if p := s.tags.Load(); p != nil {
-		tags, first = *p, false
+		tags = *p
 	}
 	for name, t := range added {
-		if f, was := s.former[name]; was {
-			t.observed = max(t.observed, f.high) // segment.S2 outlives the row
-			if t.counters = f.counters; t.counters != nil {
-				s.inUse.add(t)
-			}
-			delete(s.former, name)
-		}
+		s.returnLocked(t)
 		if !first {
 			s.events.add(Event{Kind: KindTagAdded, Tag: name, High: t.observed})
 		}

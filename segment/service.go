@@ -80,8 +80,10 @@ type Service struct {
 	fetchCtx context.Context //nolint:containedctx // the life of Run; set before the queue opens
 	reading  clock.Heartbeat // see Stuck
 
-	// tags is never changed once stored: readers index it without a lock.
+	// tags is never changed once stored: readers index it without a lock. It may have
+	// those of Adopt before the tags were read.
 	tags   atomic.Pointer[map[string]*Tag]
+	loaded atomic.Bool // the tags were ever read
 	tagsMu sync.Mutex
 	// former has what outlives a tag that is gone, while it stays gone.
 	// tagsMu protects.
@@ -201,35 +203,51 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 // Lookup returns the tag that key names, ErrUnknownTag when the table has no
-// such row, or ErrUnavailable while the table was never read. It doesn't keep
+// such row, or ErrUnavailable while that isn't known: the table was never read. It doesn't keep
 // key, and allocates nothing when it succeeds.
 func (s *Service) Lookup(key []byte) (*Tag, error) {
-	tags := s.tags.Load()
-	if tags == nil {
-		if err := s.Ready(); err != nil {
-			return nil, err
-		}
-		tags = s.tags.Load() // the first pass ended in between
+	if t := s.tag(key); t != nil {
+		return t, nil
 	}
-	if t := (*tags)[string(key)]; t != nil {
+	if err := s.unread(); err != nil {
+		return nil, err
+	}
+	if t := s.tag(key); t != nil { // the first pass ended in between
 		return t, nil
 	}
 	return nil, unknownTag(string(key))
 }
 
-// Loaded reports whether the tags were ever read.
-func (s *Service) Loaded() bool { return s.tags.Load() != nil }
+// tag returns the tag that key names; nil where none is known.
+func (s *Service) tag(key []byte) *Tag {
+	tags := s.tags.Load()
+	if tags == nil {
+		return nil
+	}
+	return (*tags)[string(key)]
+}
 
-// Ready returns nil when the tags were ever read, and ErrUnavailable with the
-// cause before.
+// Loaded reports whether the tags were ever read.
+func (s *Service) Loaded() bool { return s.loaded.Load() }
+
+// Ready returns nil when there are tags to serve: they were ever read, or Adopt has
+// brought some; and ErrUnavailable with the cause before.
 func (s *Service) Ready() error {
+	if s.Len() > 0 {
+		return nil
+	}
+	return s.unread()
+}
+
+// unread returns ErrUnavailable while the tags were never read.
+func (s *Service) unread() error {
 	if s.Loaded() {
 		return nil
 	}
 	s.tagsMu.Lock()
 	defer s.tagsMu.Unlock()
 	switch {
-	case s.tags.Load() != nil:
+	case s.Loaded():
 		return nil
 	case s.loadErr != nil:
 		return fmt.Errorf("%w: the tags could not be read yet: %w", ErrUnavailable, s.loadErr)
@@ -250,6 +268,19 @@ func (s *Service) drop(t *Tag) {
 	delete(tags, t.name)
 	s.tags.Store(&tags)
 	s.buryLocked(t)
+}
+
+// returnLocked gives a new Tag what outlived its row, where it was gone.
+func (s *Service) returnLocked(t *Tag) {
+	f, was := s.former[t.name]
+	if !was {
+		return
+	}
+	delete(s.former, t.name)
+	t.observed = max(t.observed, f.high) // segment.S2 outlives the row
+	if t.counters = f.counters; t.counters != nil {
+		s.inUse.add(t)
+	}
 }
 
 // buryLocked ends a tag that is no longer in the map.

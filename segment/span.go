@@ -28,10 +28,10 @@ type span struct {
 	_      [cacheLine - 8]byte
 }
 
-// newSpan returns r as a span, nothing of it used. r is valid: checkRange.
-func newSpan(r Range) *span {
-	size := uint64(r.Hi - r.Lo) //nolint:gosec // 0 <= Lo < Hi
-	return &span{lo: r.Lo, size: size, refill: (size - 1) / refillDivisor}
+// newSpan returns [lo, hi) as a span, nothing of it used. It is valid: checkRange.
+func newSpan(lo, hi int64) *span {
+	size := uint64(hi - lo) //nolint:gosec // 0 <= lo < hi
+	return &span{lo: lo, size: size, refill: (size - 1) / refillDivisor}
 }
 
 // exhausted reports whether every offset has an owner.

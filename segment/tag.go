@@ -47,6 +47,7 @@ const (
 // buffer is what a tag needs once it is in use. Tag.mu protects all of it.
 type buffer struct {
 	next    *span         // the range after the current one
+	kept    [][2]int64    // segment.K3: of an earlier service, used before anything is fetched
 	state   state         // segment.S4: stateRunning is entered from stateQueued only, by one fetcher
 	urgent  bool          // queued before those that nobody waits for
 	done    chan struct{} // closed when the attempt under way ends; nil when nobody waits
@@ -193,14 +194,10 @@ func (t *Tag) remove() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.gone = true
-	if s := t.live.Swap(nil); s != nil {
-		t.counters.done += s.close() // segment.N1: somebody may have loaded it just before
+	t.endLocked()
+	if t.buf != nil {
+		t.buf.wakeLocked()
 	}
-	if t.buf == nil {
-		return t.observed
-	}
-	t.buf.next = nil
-	t.buf.wakeLocked()
 	return t.floorLocked()
 }
 

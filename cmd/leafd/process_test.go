@@ -35,6 +35,9 @@ const settleVariable = "LEAFDTEST_SETTLE"
 // peerVariable is how often a test daemon looks at its peers' clocks.
 const peerVariable = "LEAFDTEST_PEER_INTERVAL"
 
+// bootVariable names the run of a test daemon's machine; empty: the kernel's.
+const bootVariable = "LEAFDTEST_BOOT"
+
 // beDaemon turns this process into a leafd whose wall clock a test can step.
 // It does nothing in a test process proper.
 func beDaemon() {
@@ -59,7 +62,7 @@ func beDaemon() {
 	}
 	os.Exit(cli.Run(context.Background(), cli.Process{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: map[string]string{}, Clock: clk,
-		Settle: settle, PeerInterval: peers,
+		Settle: settle, PeerInterval: peers, BootID: os.Getenv(bootVariable),
 	}))
 }
 
@@ -72,6 +75,7 @@ type machine struct {
 	offset time.Duration // of step, so far
 	settle time.Duration // see settleVariable
 	peers  time.Duration // see peerVariable; 0 for the default
+	boot   string        // see bootVariable
 	addr   string        // its daemons' address; empty: a free one each time
 	zk     []string      // arguments that name its ZooKeeper; none: standalone
 	// prepare changes the command of a daemon before it is started; nil: nothing.
@@ -93,7 +97,9 @@ func newMachine(t *testing.T) *machine {
 
 // env is what makes a process of the test binary a leafd of this machine.
 func (m *machine) env() []string {
-	return []string{skewVariable + "=" + m.skewFile(), settleVariable + "=" + m.settle.String(), peerVariable + "=" + m.peers.String()}
+	return []string{
+		skewVariable + "=" + m.skewFile(), settleVariable + "=" + m.settle.String(), peerVariable + "=" + m.peers.String(), bootVariable + "=" + m.boot,
+	}
 }
 
 func (m *machine) skewFile() string { return m.dir + "/skew" }

@@ -119,6 +119,14 @@ func All() []Mutant {
 			Edits: []Edit{{"cache/lock.go", "	if !got {", "	if !got && lock == nil {"}},
 		},
 		{
+			Name: "rest", Guard: "cache.R2: what a clean stop left of ranges is taken out before it is used (cache/rest.go)",
+			Seed: 1, Mix: "clean stop=2; kill -9",
+			Edits: []Edit{
+				{"cache/rest.go", "	if named != \"\" {\n", "	if named == \"-\" {\n"},
+				{"cache/rest.go", "	if err := c.directory.removeRest(); err != nil {\n		return nil,", "	if err := c.lock.check(); err != nil {\n		return nil,"},
+			},
+		},
+		{
 			Name: "settle", Guard: "zkreg.R1: a new worker ID settles first (zkreg/enroll.go)",
 			Seed: 1, Mix: "ZooKeeper emptied, a new daemon joins",
 			Edits: []Edit{{"zkreg/enroll.go", "left := min(c.settleTime()-age, c.settleTime())", "left := min(c.settleTime()-age, 0)"}},

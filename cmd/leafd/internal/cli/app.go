@@ -158,6 +158,7 @@ type Process struct {
 	Build  Build // what the linker stamped
 	// Settle and PeerInterval are daemon.Deps'; 0 but in tests.
 	Settle, PeerInterval time.Duration
+	BootID               string // daemon.Deps'; empty but in tests
 }
 
 // Run carries out one command line and returns the exit code of the process.

@@ -26,6 +26,7 @@ import (
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/metrics"
 	"github.com/leafd/leafd/server/pause"
+	"github.com/leafd/leafd/worker"
 )
 
 // Deps is what a daemon needs beside its settings.
@@ -37,6 +38,8 @@ type Deps struct {
 	Settle time.Duration
 	// PeerInterval is worker.Config's; 0 for its default.
 	PeerInterval time.Duration
+	// BootID names this run of the machine; empty: the kernel tells it.
+	BootID string
 	// Reload passes on settings that change while the daemon runs; nil: none do.
 	Reload *Reloader
 	// Inherited are listening sockets that systemd passed, by name; nil: none.
@@ -68,10 +71,11 @@ type daemon struct {
 	segments *segment.Service
 	stops    *pause.List
 
-	started clock.Millis
-	serving atomic.Bool // the server has a backend
-	super   *supervisor
-	closers []closer
+	lastLife atomic.Pointer[worker.Worker] // nil before the first life issues
+	started  clock.Millis
+	serving  atomic.Bool // the server has a backend
+	super    *supervisor
+	closers  []closer
 }
 
 // closer undoes one step of the start.
@@ -185,7 +189,7 @@ func (d *daemon) bringUp(start, life context.Context) error {
 	var actors oklog.Group
 	d.add(life, &actors, func(ctx context.Context) error { <-ctx.Done(); return nil })
 	if d.cfg.Segment.On {
-		if err := d.openSegments(); err != nil {
+		if err := d.openSegments(start); err != nil {
 			return err
 		}
 		d.add(life, &actors, d.segments.Run)
@@ -203,7 +207,7 @@ func (d *daemon) bringUp(start, life context.Context) error {
 	return actors.Run()
 }
 
-func (d *daemon) openSegments() error {
+func (d *daemon) openSegments(ctx context.Context) error {
 	marks, err := sqlstore.OpenHighWater(filepath.Join(d.cfg.DataDir, settings.MarksFile))
 	if err != nil {
 		return err
@@ -228,6 +232,10 @@ func (d *daemon) openSegments() error {
 	})
 	if err != nil {
 		return err
+	}
+	d.onClose("what is left of the ranges", d.keepRest)
+	if !d.asksZooKeeper() {
+		d.takeRest(ctx, worker.Record{})
 	}
 	d.super.serves(d.segments, kept.Kind())
 	d.metrics.SetSegments(d.segments)

@@ -154,6 +154,7 @@ func (l *life) serve(ctx context.Context) error {
 	var actors oklog.Group
 	d.add(ctx, &actors, l.worker.Run)
 	d.add(ctx, &actors, func(ctx context.Context) error { return l.worker.Watch(ctx, l.ids) })
+	d.add(ctx, &actors, func(ctx context.Context) error { return d.begins(ctx, l.worker) })
 	d.serveBackend(l)
 	d.metrics.SetSnowflake(metrics.Snowflake{Worker: l.worker, Generator: l.ids, Layout: d.cfg.Snowflake.Layout, State: l.state})
 	l.sayIssuing()

@@ -1,0 +1,157 @@
+package cache
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// restName is the file of what a process leaves to the next one.
+const restName = "segments.rest"
+
+// ErrRestRefused is returned by TakeRest for a rest that may have been used before.
+var ErrRestRefused = errors.New("not what the last process left in this directory")
+
+// SaveRest keeps rest durably for one process that has this directory next. Invariants:
+//
+//	cache.R1  A rest counts only while the lock file names it, by a digest of its bytes,
+//	    of the file that has them (inode number and time of birth) and of the
+//	    directory (DirectoryID). It is named last, when all of that is durable.
+//	cache.R2  TakeRest returns a rest only after the lock file names none, durably. So a
+//	    rest that was used is never used again: a crash at any moment leaves one
+//	    that nobody has used, or none.
+//	cache.R3  A copy of the directory, and a file that was put back, with the lock file or
+//	    without, have another inode or were born at another time: their rest is
+//	    refused. Where the file system keeps no time of birth nothing is kept, for an
+//	    inode number may come again.
+//	cache.R4  What R3 can't tell is a file system that was set back, or cloned, as a whole.
+//	    Whoever uses a rest has to know that from elsewhere.
+func (c *Cache) SaveRest(rest []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.usable(); err != nil {
+		return err
+	}
+	name, err := c.writeRest(rest)
+	if err != nil {
+		return c.orLocked(failed(filepath.Join(c.dir, restName), "keep what is left of ranges", err))
+	}
+	c.lock.rest = name
+	if err := c.lock.write(c.directory, c.lock.lives); err != nil {
+		return c.orLocked(err)
+	}
+	return c.lock.check()
+}
+
+// usable returns an error when the directory is not ours, or not any more.
+func (c *Cache) usable() error {
+	if c.directory == nil {
+		return c.errClosed()
+	}
+	return c.lock.check()
+}
+
+// writeRest makes the file of rest, durably, and returns what the lock file calls it.
+func (c *Cache) writeRest(rest []byte) (name string, err error) {
+	f := c.directory
+	if err := f.removeRest(); err != nil {
+		return "", err
+	}
+	file, err := f.root.OpenFile(restName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := f.files.write(file, rest, 0); err != nil {
+		return "", err
+	}
+	if err := f.files.sync(file); err != nil {
+		return "", err
+	}
+	if err := f.files.syncDir(f.self); err != nil {
+		return "", err
+	}
+	return c.nameRest(file, rest)
+}
+
+// nameRest is what the lock file calls a rest in file (cache.R1).
+func (c *Cache) nameRest(file *os.File, rest []byte) (string, error) {
+	held, err := file.Stat()
+	if err != nil {
+		return "", err
+	}
+	identity := c.files.identity(filepath.Join(c.dir, restName), held)
+	if _, _, born := strings.Cut(identity, " "); !born { // cache.R3
+		return "", errors.New("the file system keeps no time of birth")
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "leafd rest %s %s %s", c.directoryID(), identity, rest))
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+// TakeRest returns what SaveRest kept last, once (cache.R2); nil where there is nothing.
+// ErrRestRefused says that there is something that can't be used; it is gone then, too.
+func (c *Cache) TakeRest() ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.usable(); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(c.dir, restName)
+	rest, name, err := c.readRest()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, failed(path, "read what is left of ranges", err)
+	}
+	named := c.lock.rest
+	if named != "" {
+		c.lock.rest = ""
+		if err := c.lock.write(c.directory, c.lock.lives); err != nil {
+			return nil, c.orLocked(err)
+		}
+	}
+	if err := c.directory.removeRest(); err != nil {
+		return nil, failed(path, "remove what is left of ranges", err)
+	}
+	switch err := c.lock.check(); {
+	case err != nil:
+		return nil, err
+	case name == "" && named == "":
+		return nil, nil
+	case name != named:
+		return nil, fmt.Errorf("cache: %s: %w: it was put back, or the directory is a copy, or a stop was cut short", path, ErrRestRefused)
+	}
+	return rest, nil
+}
+
+// readRest returns the rest in the file, and what the lock file would call it.
+func (c *Cache) readRest() (rest []byte, name string, err error) {
+	file, err := c.directory.root.OpenFile(restName, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = file.Close() }() // read only
+	if st, err := file.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil, "", errors.Join(errors.New("it is no regular file"), err)
+	}
+	if rest, err = io.ReadAll(file); err != nil {
+		return nil, "", err
+	}
+	name, err = c.nameRest(file, rest)
+	if err != nil {
+		return nil, "", nil // it was kept elsewhere
+	}
+	return rest, name, nil
+}
+
+func (f *directory) removeRest() error {
+	if err := f.root.Remove(restName); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

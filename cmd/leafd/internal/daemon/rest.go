@@ -1,0 +1,117 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/worker"
+)
+
+// rest is what one life of the daemon leaves of its ranges to the next one.
+//
+//	daemon.K1  A rest is used by one life. cache.R1 to cache.R3 tell crashes, copied
+//	    directories and files that were put back.
+//	daemon.K2  A file system that was set back or cloned as a whole, which they can't tell, is
+//	    told by ZooKeeper, where the start asked it: the entry of the same instance
+//	    showed the life that left the rest as the last one (worker.U4 sets a directory
+//	    aside that shows another one, which makes it another instance). Where it did
+//	    not say so, the machine runs since then: its boot ID is the same.
+//	daemon.K3  Where neither says so the rest is burned: a gap.
+//
+// What is relied upon is that no file system is set back or cloned while the machine runs,
+// with the boot ID kept, unless ZooKeeper has seen a life since; nor at any other time
+// with a life in between that ZooKeeper never saw.
+type rest struct {
+	Boot     string         `json:"boot"`
+	Owner    string         `json:"owner"`    // the life that left it; empty: without snowflake IDs
+	Instance string         `json:"instance"` // of the data directory; empty: standalone
+	Tags     []segment.Rest `json:"tags"`
+}
+
+// bootIDPath names this run of the kernel (random(4)).
+const bootIDPath = "/proc/sys/kernel/random/boot_id"
+
+// bootID is the same until the machine starts again; empty where nobody tells.
+func (d *daemon) bootID() string {
+	if d.deps.BootID != "" {
+		return d.deps.BootID
+	}
+	id, err := os.ReadFile(bootIDPath)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
+}
+
+// isOurs tells whether a life of the record now may use it (daemon.K2).
+func (r rest) isOurs(now worker.Record, boot string) bool {
+	if r.Instance != now.Instance {
+		return false
+	}
+	return r.Owner != "" && r.Owner == now.Acked || boot != "" && r.Boot == boot
+}
+
+// asksZooKeeper tells whether the start of a life asks ZooKeeper who it is.
+func (d *daemon) asksZooKeeper() bool {
+	return d.cfg.Snowflake.On && len(d.cfg.ZooKeeper.Servers) > 0
+}
+
+// begins notes that the life of w begins, and waits until it ends. The worker doesn't wait
+// for it: a pass over the table may be under way.
+func (d *daemon) begins(ctx context.Context, w *worker.Worker) error {
+	if first := d.lastLife.Swap(w) == nil; first && d.segments != nil && d.asksZooKeeper() {
+		d.takeRest(ctx, w.Record())
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// takeRest serves what the last life has left. now is the record that the start has ended
+// with, empty where no ZooKeeper has a say.
+func (d *daemon) takeRest(ctx context.Context, now worker.Record) {
+	kept, err := d.cache.TakeRest()
+	if err != nil || kept == nil {
+		if err != nil {
+			d.log.Warn().Err(err).Msg("what the last stop left of segments' ranges is not used")
+		}
+		return
+	}
+	var r rest
+	err = json.Unmarshal(kept, &r)
+	if err == nil && !r.isOurs(now, d.bootID()) {
+		err = errors.New("nobody tells that no life since has used it")
+	}
+	if err == nil {
+		err = d.segments.Adopt(ctx, r.Tags)
+	}
+	if err != nil {
+		d.log.Warn().Err(err).Int("tags", len(r.Tags)).Msg("what the last stop left of segments' ranges is not used")
+		return
+	}
+	d.log.Info().Int("tags", len(r.Tags)).Msg("tags go on with what the last stop left of their ranges")
+}
+
+// keepRest leaves what is left of the ranges to the next life. That it can't is no reason
+// to fail a stop.
+func (d *daemon) keepRest(context.Context) error {
+	r := rest{Boot: d.bootID(), Tags: d.segments.Keep()}
+	if len(r.Tags) == 0 || d.cache == nil {
+		return nil
+	}
+	if w := d.lastLife.Load(); w != nil {
+		now := w.Record()
+		r.Owner, r.Instance = now.Owner, now.Instance
+	}
+	kept, err := json.Marshal(r)
+	if err == nil {
+		err = d.cache.SaveRest(kept)
+	}
+	if err != nil {
+		d.log.Warn().Err(err).Int("tags", len(r.Tags)).Msg("what is left of segments' ranges can't be kept")
+	}
+	return nil
+}
