@@ -176,7 +176,8 @@ func TestAdoptIsNoRow(t *testing.T) {
 	// The floor of a tag that was gone outlives it.
 	svc := start(t, segment.Config{Store: store, HighWater: segmenttest.NewHighWater(), Clock: fakeClock()})
 	require.EqualValues(t, 200, next(t, lookup(t, svc, "order")))
-	require.NoError(t, store.Delete(t.Context(), "order"))
+	_, err := store.Delete(t.Context(), "order")
+	require.NoError(t, err)
 	require.NoError(t, svc.Reload(t.Context()))
 	require.Equal(t, 1, svc.Len())
 	require.NoError(t, svc.Adopt(t.Context(), rests))
@@ -184,7 +185,7 @@ func TestAdoptIsNoRow(t *testing.T) {
 	require.GreaterOrEqual(t, status(t, svc, "order").High, int64(300))
 	require.EqualValues(t, 2, status(t, svc, "order").Issued)
 	require.NoError(t, svc.Reload(t.Context()))
-	_, err := svc.Lookup([]byte("order"))
+	_, err = svc.Lookup([]byte("order"))
 	require.ErrorIs(t, err, segment.ErrUnknownTag)
 	require.Empty(t, svc.Keep())
 }

@@ -213,7 +213,7 @@ func TestDoctorOfTheSegmentFiles(t *testing.T) {
 	saved, err := os.ReadFile(m.dataDir() + "/segments.db")
 	require.NoError(t, err)
 	l = m.ready()
-	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test").status)
+	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test?n=2000").status, "more than the first one has left")
 	require.Equal(t, cli.ExitOK, l.stop())
 	m.doctor(freeAddress(t)).well()
 
