@@ -105,9 +105,12 @@ func (w *Worker) ID() int64 {
 	return w.record.WorkerID
 }
 
-// Since returns the clock when this life began to issue; 0 once it was displaced.
+// Since returns the clock when this life began to issue; 0 where another life may have its
+// worker ID: once it was displaced, and while its lease is over.
 func (w *Worker) Since() clock.Millis {
-	if w.isFenced() != nil {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fenced != nil || w.record.Limit > 0 && w.cfg.Clock.Read().Wall() >= w.record.Limit {
 		return 0
 	}
 	return w.began

@@ -115,6 +115,10 @@ func (w *Worker) lookAtPeers(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
+	if rival := w.errRival(ctx, w.Record(), w.began, samples); rival != nil && ctx.Err() == nil {
+		_ = w.fence(rival) // Run returns it
+		return
+	}
 	w.countVotes(samples)
 }
 

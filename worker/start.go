@@ -75,9 +75,16 @@ func (w *Worker) start(ctx context.Context) error {
 		if err := w.setAside(&me); err != nil {
 			return err
 		}
-		return w.startAs(ctx, &me)
+		err = w.startAs(ctx, &me)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	samples, _, _ := w.Peers()
+	if rival := w.errRival(ctx, me.Record, 0, samples); rival != nil { // worker.U5; our record stays: a lie must cost no worker ID
+		return fmt.Errorf("%w: %w", ErrHeld, rival)
+	}
+	return w.begin(ctx, me)
 }
 
 func (w *Worker) startAs(ctx context.Context, me *self) error {
@@ -99,10 +106,7 @@ func (w *Worker) startAs(ctx context.Context, me *self) error {
 	if err := w.claim(ctx, me, found); err != nil {
 		return err
 	}
-	if err := w.passCeiling(ctx, me.Record); err != nil { // it has the floor by now
-		return err
-	}
-	return w.begin(ctx, *me)
+	return w.passCeiling(ctx, me.Record) // it has the floor by now
 }
 
 // fresh is a directory in which nothing was recorded: a new instance.

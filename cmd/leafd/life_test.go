@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -225,4 +226,66 @@ func TestNoNewLifeInAnotherCluster(t *testing.T) {
 	requireDistinct(t, l.segments.unharmed(t))
 	require.Empty(t, c.watch().entries())
 	require.Equal(t, cli.ExitHeld, l.stop())
+}
+
+// twins returns two clusters under roots of their own that say that they are one, as on two
+// ZooKeepers of which one was made from a copy of the other: nothing in either tells, but the
+// daemons do. introduce puts a daemon into the live set of the other's.
+func twins(t *testing.T) (all [2]*cluster, introduce func(to *cluster, l *child)) {
+	t.Helper()
+	s := zookeepertest.Shared(t)
+	for i := range all {
+		all[i] = onServers(t, s.NewRoot(t), s.Addr())
+	}
+	look := all[0].tree(s)
+	uuids := make([]string, 2)
+	for i, c := range all {
+		uuids[i] = c.tree(s).cluster()
+	}
+	data, _, _, _ := look.get(all[1].root)
+	look.set(all[1].root, []byte(strings.Replace(string(data), uuids[1], uuids[0], 1)))
+	return all, func(to *cluster, l *child) {
+		t.Helper()
+		look.create(to.root+"/leaf_temporary/other", []byte(`{"owner":"`+l.info().Owner+`","address":"`+l.addr+`","node":"other","worker_id":0}`), flagEphemeral)
+	}
+}
+
+// worker.U5: two daemons have one worker ID, and see each other. The one that began later
+// ends its life, and begins no other while the first goes on. One that is only about to
+// begin is refused.
+func TestPeerWithOurWorkerID(t *testing.T) {
+	t.Parallel()
+	all, introduce := twins(t)
+	var machines [2]*machine
+	for i, c := range all {
+		machines[i] = c.host(brisk()...)
+		machines[i].peers = 100 * time.Millisecond
+	}
+	first := machines[0].ready()
+	later := toBeDisplaced(machines[1].ready())
+	require.Equal(t, first.info().ID, later.was.ID)
+	require.Equal(t, first.info().Cluster, later.was.Cluster)
+	require.Less(t, first.info().Since, later.was.Since)
+	ld := batches(first)
+	ld.flows(t, 2000)
+	introduce(all[0], later.child)
+	introduce(all[1], first)
+
+	later.awaitLog(lineFenced, "the daemon at "+first.addr, "has issued as worker 0 of the same cluster since")
+	require.Equal(t, "worker_fenced", later.mustGet("/api/snowflake/get/a").code())
+	later.awaitLog(`"alarm":"identity_held"`, "no new life begins")
+	require.Equal(t, "identity_held", later.mustGet("/readyz").code())
+	ld.flows(t, 2000)
+	require.Zero(t, first.raised()[codeFenced])
+	issued := ld.unharmed(t)
+	require.Equal(t, cli.ExitOK, first.stop())
+	issued = append(issued, later.begins(true)...)
+	requireDistinct(t, issued)
+	require.False(t, later.hasLogged(lineSetAside))
+
+	first = machines[0].start()
+	first.exits(cli.ExitHeld)
+	require.True(t, first.hasLogged(`"alarm":"identity_held"`, "the daemon at "+later.addr, "leafd does not start"))
+	require.Equal(t, cli.ExitOK, later.stop())
+	require.Equal(t, cli.ExitOK, machines[0].ready().stop(), "it has lost nothing by it")
 }

@@ -15,6 +15,9 @@ import (
 type answer struct {
 	node, owner string // empty while it starts
 	timestamp   clock.Millis
+	cluster     string
+	workerID    int64
+	since       clock.Millis // 0: it issues nothing
 }
 
 const maxName = 255 // bytes of a node's or an owner's name
@@ -23,9 +26,12 @@ const maxName = 255 // bytes of a node's or an owner's name
 // instead: a service that isn't leafd must not be taken for a clock.
 func parseAnswer(body []byte) (answer, error) {
 	var a struct {
-		Node      string `json:"node"`
-		Owner     string `json:"owner"`
-		Timestamp *int64 `json:"timestamp"`
+		Node      string       `json:"node"`
+		Owner     string       `json:"owner"`
+		Timestamp *int64       `json:"timestamp"`
+		Cluster   string       `json:"cluster"`
+		WorkerID  int64        `json:"worker_id"`
+		Since     clock.Millis `json:"since"`
 	}
 	if err := json.Unmarshal(body, &a); err != nil || a.Timestamp == nil {
 		return answer{}, fmt.Errorf("%w: %s is no JSON object with a timestamp in milliseconds", ErrAnswer, quote(body))
@@ -34,10 +40,13 @@ func parseAnswer(body []byte) (answer, error) {
 	if !plausible(at) {
 		return answer{}, fmt.Errorf("%w: its timestamp %d is not one of the years 2000 to 9998 in milliseconds", ErrAnswer, int64(at))
 	}
-	if !isName(a.Node) || !isName(a.Owner) {
+	if a.WorkerID < 0 || a.Since != 0 && !plausible(a.Since) {
+		return answer{}, fmt.Errorf("%w: worker %d since %d is nobody", ErrAnswer, a.WorkerID, int64(a.Since))
+	}
+	if !isName(a.Node) || !isName(a.Owner) || !isName(a.Cluster) {
 		return answer{}, fmt.Errorf("%w: the names in %s are too long, or not text", ErrAnswer, quote(body))
 	}
-	return answer{node: a.Node, owner: a.Owner, timestamp: at}, nil
+	return answer{node: a.Node, owner: a.Owner, timestamp: at, cluster: a.Cluster, workerID: a.WorkerID, since: a.Since}, nil
 }
 
 // plausible tells whether t can be a clock in milliseconds, even a wrong one. A time in

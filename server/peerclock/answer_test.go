@@ -15,7 +15,14 @@ func TestParseAnswer(t *testing.T) {
 		fails      string // part of the error
 	}{
 		{"starting", `{"timestamp":1700000000000}` + "\n", answer{timestamp: 1700000000000}, ""},
-		{"whole", `{"node":"a:8080","owner":"u","worker_id":7,"ceiling":1700000006000,"timestamp":1700000000000}`, answer{"a:8080", "u", 1700000000000}, ""},
+		{
+			"whole", `{"node":"a:8080","owner":"u","worker_id":7,"ceiling":1700000006000,"cluster":"c","since":1699990000000,"timestamp":1700000000000}`,
+			answer{"a:8080", "u", 1700000000000, "c", 7, 1699990000000},
+			"",
+		},
+		{"a worker that is none", `{"worker_id":-1,"timestamp":1700000000000}`, answer{}, "worker -1"},
+		{"a beginning that is none", `{"since":7,"timestamp":1700000000000}`, answer{}, "since 7"},
+		{"a long cluster", `{"cluster":"` + strings.Repeat("x", 256) + `","timestamp":1700000000000}`, answer{}, "names"},
 		{"of a later version", `{"timestamp":1700000000000,"peers":[{"x":1}],"new":{}}`, answer{timestamp: 1700000000000}, ""},
 		{"the first that can be", `{"timestamp":946684800000}`, answer{timestamp: 946684800000}, ""},
 		{"the last that can be", `{"timestamp":253370764799999}`, answer{timestamp: 253370764799999}, ""},

@@ -59,12 +59,17 @@ func TestLeafdWithManyPeers(t *testing.T) {
 		info.Samples[i] = clock.Sample{Address: fmt.Sprintf("10.0.%d.%d:8080", i/256, i%256), Node: "node"}
 	}
 	s := askOne(t, newClient(t, nil), startLeafd(t, "127.0.0.1", 0, &server.Backend{
-		Clock:  func() server.ClockInfo { return info },
-		Worker: func() server.WorkerInfo { return server.WorkerInfo{ID: 7, Node: "other"} },
+		Clock: func() server.ClockInfo { return info },
+		Worker: func() server.WorkerInfo {
+			return server.WorkerInfo{ID: 7, Node: "other", Cluster: "c", Since: 1699990000000}
+		},
 	}))
 	require.NoError(t, s.Err)
 	require.Equal(t, "other", s.Node)
 	require.Equal(t, "0b5c", s.Owner)
+	require.Equal(t, "c", s.Cluster)
+	require.Equal(t, int64(7), s.WorkerID)
+	require.Equal(t, clock.Millis(1699990000000), s.Since)
 }
 
 func TestAddresses(t *testing.T) {

@@ -68,7 +68,7 @@ func FuzzExchange(f *testing.F) {
 			require.Zero(t, s.Offset)
 			return
 		}
-		require.True(t, isName(s.Node) && isName(s.Owner))
+		require.True(t, isName(s.Node) && isName(s.Owner) && isName(s.Cluster) && s.WorkerID >= 0)
 		res, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(sent)), nil)
 		if err != nil {
 			return // read more strictly there

@@ -95,8 +95,8 @@ func Codes() []Info {
 		},
 		{
 			IdentityHeld,
-			"The start was refused (exit 4): another live process has this data directory's worker ID, from a copy of the directory.",
-			"Stop one of the two, and give it an empty --data-dir.",
+			"A life could not begin (at the start: exit 4): another live process has this data directory's worker ID, from a copy of the directory, or a peer says that it issues under it.",
+			"Stop one of the two, and give it an empty --data-dir. Where the line names a peer, find out which ZooKeeper that one belongs to: two of them have one cluster's data.",
 		},
 		{
 			WorkersExhausted,
