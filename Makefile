@@ -83,6 +83,11 @@ test: deps ## the tests, on servers of their own, but for those that take minute
 test-all: test ## all tests
 	TMPDIR=$(TEST_TMPDIR) go test -count=1 -timeout=$(TEST_TIMEOUT) -run='^($(LONG_TESTS))$$' $(LONG_PACKAGES)
 
+.PHONY: test-mysql
+test-mysql: ## the tests of the database on MySQL instead of MariaDB, Debian's package of it unpacked into bin/tools
+	export LEAFDTEST_MYSQLD=$$(scripts/mysql.sh) TMPDIR=$(TEST_TMPDIR) && \
+	  go test -count=1 -timeout=$(TEST_TIMEOUT) ./segment/... && go test -count=1 -timeout=$(TEST_TIMEOUT) -run='MySQL|Database' ./cmd/leafd
+
 .PHONY: race
 race: deps-race ## the tests under the race detector; RACE_PACKAGES=./segment/... for some
 	TMPDIR=$(TEST_TMPDIR) CGO_ENABLED=1 go test -race -count=1 -timeout=$(RACE_TIMEOUT) $(RACE_PACKAGES)

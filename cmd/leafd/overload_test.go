@@ -124,8 +124,11 @@ func TestPagesKeepNoFetchWaiting(t *testing.T) {
 	name := mariadb.NewDatabase(t)
 	db := mariadb.DB(t, name)
 	javaTable(t, db)
-	_, err := db.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO leaf_alloc (biz_tag, max_id, step, description) "+
-		"SELECT CONCAT('tag-', seq), 1, 1000, 'the tag of a test' FROM seq_1_to_%d", tags))
+	var rows []string
+	for i := range tags {
+		rows = append(rows, fmt.Sprintf("('tag-%d', 1, 1000, 'the tag of a test')", i+1))
+	}
+	_, err := db.ExecContext(t.Context(), "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES "+strings.Join(rows, ", "))
 	require.NoError(t, err)
 	for _, path := range []string{"/db", "/cache", "/api/segments", "/db?tag=9", "/api/segments?limit=10000"} {
 		t.Run(path, func(t *testing.T) {

@@ -165,12 +165,16 @@ func TestInspectorWeaknesses(t *testing.T) {
 	_, err = openMySQL(t, dsn+generous).Fetch(within(t, patience), "leaf-segment-test", 0, 0)
 	require.NoError(t, err)
 
-	execSQL(t, db, "SET GLOBAL sync_binlog = 1; SET GLOBAL innodb_flush_log_at_trx_commit = 1; GRANT READ ONLY ADMIN ON *.* TO plain@'127.0.0.1'; SET GLOBAL read_only = 1")
+	power := "READ ONLY ADMIN"
+	if server.MySQL() {
+		power = "CONNECTION_ADMIN"
+	}
+	execSQL(t, db, "SET GLOBAL sync_binlog = 1; SET GLOBAL innodb_flush_log_at_trx_commit = 1; GRANT "+power+" ON *.* TO plain@'127.0.0.1'; SET GLOBAL read_only = 1")
 	f, weak = facts(dsn)
 	require.True(t, f.ReadOnly)
 	require.Len(t, f.Weak, 1)
-	require.Contains(t, weak, "our account may write on a server that is read-only (READ")
-	execSQL(t, db, "REVOKE READ ONLY ADMIN ON *.* FROM plain@'127.0.0.1'")
+	require.Contains(t, weak, "our account may write on a server that is read-only (")
+	execSQL(t, db, "REVOKE "+power+" ON *.* FROM plain@'127.0.0.1'")
 	f, _ = facts(dsn)
 	require.Empty(t, f.Weak)
 	f, weak = facts(server.DSN(database))

@@ -15,22 +15,20 @@ import (
 	"github.com/leafd/leafd/internal/proctest"
 )
 
+// mysqldVariable names a mysqld of MySQL to run instead of MariaDB.
+const mysqldVariable = "LEAFDTEST_MYSQLD"
+
 // launch makes a server with a fresh data directory and starts it, with more arguments
 // than each server has.
 func launch(more ...string) (*Server, error) {
-	install, err := find("mariadb-install-db", "mysql_install_db")
-	if err != nil {
-		return nil, err
-	}
 	// A short path, not the test's own: a socket's may have 107 bytes.
 	dir, err := os.MkdirTemp("", "mariadbtest-")
 	if err != nil {
 		return nil, fmt.Errorf("mariadbtest: %w", err)
 	}
-	s := &Server{dir: dir, more: more}
-	args := append(s.common(), "--auth-root-authentication-method=normal", "--skip-test-db")
-	if out, err := exec.Command(install, args...).CombinedOutput(); err != nil {
-		return nil, errors.Join(fmt.Errorf("mariadbtest: %s: %w\n%s", install, err, out), os.RemoveAll(dir))
+	s := &Server{dir: dir, more: more, mysqld: os.Getenv(mysqldVariable)}
+	if err := s.install(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	// Between finding a free port and the server's listening there, another
 	// program may take it.
@@ -43,6 +41,25 @@ func launch(more ...string) (*Server, error) {
 		return nil, errors.Join(err, s.remove())
 	}
 	return s, nil
+}
+
+// install makes the data directory.
+func (s *Server) install() error {
+	install, err := find("mariadb-install-db", "mysql_install_db")
+	args := append(s.common(), "--auth-root-authentication-method=normal", "--skip-test-db")
+	if s.mysqld != "" {
+		// Its root may come by the socket alone.
+		sql := filepath.Join(s.dir, "root.sql")
+		err = os.WriteFile(sql, []byte("CREATE USER root@'127.0.0.1'; GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n"), 0o600)
+		install, args = s.mysqld, append(s.common(), "--initialize-insecure", "--init-file="+sql)
+	}
+	if err != nil {
+		return err
+	}
+	if out, err := exec.Command(install, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("mariadbtest: %s: %w\n%s", install, err, out)
+	}
+	return nil
 }
 
 func (s *Server) listenAnywhere() error {
@@ -66,9 +83,12 @@ func (s *Server) listenAnywhere() error {
 
 // boot starts the server and waits until it answers.
 func (s *Server) boot() error {
-	binary, err := find("mariadbd", "mysqld")
-	if err != nil {
-		return err
+	binary := s.mysqld
+	if binary == "" {
+		var err error
+		if binary, err = find("mariadbd", "mysqld"); err != nil {
+			return err
+		}
 	}
 	args := append(s.common(),
 		"--socket="+filepath.Join(s.dir, "s"),
@@ -124,8 +144,8 @@ func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 // wrote stays; and the syncs were most of the seconds in which one was made.
 func (s *Server) common() []string {
 	args := []string{
-		"--no-defaults", "--datadir=" + s.data(), "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M",
-		"--loose-debug-no-sync", "--loose-innodb-flush-method=nosync",
+		"--no-defaults", "--datadir=" + s.data(), "--innodb-buffer-pool-size=16M", "--loose-innodb-log-file-size=8M",
+		"--loose-debug-no-sync", "--loose-innodb-flush-method=nosync", "--skip-log-bin", "--loose-mysqlx=OFF",
 	}
 	if os.Geteuid() == 0 { // the server runs as root only when told so
 		args = append(args, "--user=root")

@@ -1,5 +1,6 @@
 // Package mariadbtest runs private MariaDB servers for tests: each in a directory of
-// its own, on a free port of 127.0.0.1, without a password, gone with the test.
+// its own, on a free port of 127.0.0.1, without a password, gone with the test. Where
+// LEAFDTEST_MYSQLD names a mysqld, as make test-mysql does, it runs that one: MySQL.
 //
 // Most tests share one server and take a database of their own from it:
 //
@@ -36,6 +37,7 @@ type Server struct {
 	dir     string   // Immutable: holds everything of the server
 	port    int      // kept over restarts
 	more    []string // Immutable: arguments beyond each server's
+	mysqld  string   // Immutable: a mysqld of MySQL; "" for MariaDB
 	process *proctest.Process
 	root    *sql.DB      // Immutable: for root, without a default database
 	names   atomic.Int64 // Atomic: databases made
@@ -86,6 +88,9 @@ func skipInShort(t testing.TB) {
 		t.Skip("needs a MariaDB server")
 	}
 }
+
+// MySQL tells that the server is MySQL, and not MariaDB.
+func (s *Server) MySQL() bool { return s.mysqld != "" }
 
 // Addr returns the server's host:port; it stays over restarts.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
