@@ -129,6 +129,13 @@ func (c *Cache) TakeRest() ([]byte, error) {
 	return rest, nil
 }
 
+// HasRest tells whether TakeRest may have something.
+func (c *Cache) HasRest() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lock != nil && c.lock.rest != ""
+}
+
 // readRest returns the rest in the file, and what the lock file would call it.
 func (c *Cache) readRest() (rest []byte, name string, err error) {
 	file, err := c.directory.root.OpenFile(restName, os.O_RDONLY|syscall.O_NONBLOCK, 0)

@@ -39,6 +39,7 @@ func TestRestIsTakenOnce(t *testing.T) {
 		keep(t, dir, rest)
 		require.NoError(t, mustOpen(t, dir).Close()) // a life that doesn't want it
 		c := mustOpen(t, dir)
+		require.True(t, c.HasRest())
 		saved := cachetest.Example(start)
 		require.NoError(t, c.Save(saved)) // it writes the lock file
 		saved.Owner = "another"
@@ -46,6 +47,7 @@ func TestRestIsTakenOnce(t *testing.T) {
 		got, err := c.TakeRest()
 		require.NoError(t, err)
 		require.Equal(t, rest, string(got))
+		require.False(t, c.HasRest())
 		for range 2 {
 			got, err = c.TakeRest()
 			require.NoError(t, err)

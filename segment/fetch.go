@@ -216,6 +216,7 @@ func (t *Tag) publishLocked(b *buffer, r Range) {
 	b.stepAt = r.Hi
 	t.setStepLocked(r.Step)
 	b.high, b.pending = r.Hi, Range{}
+	b.kept = nil // segment.K3
 	if b.failing != 0 {
 		t.svc.events.add(Event{Kind: KindFetchRecovered, Tag: t.name, High: r.Hi, Count: int64(b.failures)})
 	}

@@ -16,6 +16,7 @@ type queue struct {
 
 	mu       sync.Mutex
 	open     bool   // mu protects; between Run's begin and end
+	held     bool   // mu protects; nothing is worked on yet
 	urgent   []*Tag // mu protects; somebody waits for these
 	later    []*Tag // mu protects
 	fetchers int    // mu protects
@@ -35,10 +36,25 @@ func (q *queue) push(t *Tag, urgent bool) {
 	} else {
 		q.later = append(q.later, t)
 	}
-	if q.fetchers < maxFetchers {
+	q.fetchLocked()
+}
+
+// fetchLocked starts a fetcher more, where one may be.
+func (q *queue) fetchLocked() {
+	if q.open && !q.held && q.fetchers < maxFetchers {
 		q.fetchers++
 		q.running.Add(1)
 		go q.fetch()
+	}
+}
+
+// release has what waited worked on.
+func (q *queue) release() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.held = false
+	for range min(maxFetchers, len(q.urgent)+len(q.later)) {
+		q.fetchLocked()
 	}
 }
 

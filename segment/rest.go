@@ -24,7 +24,9 @@ type Rest struct {
 //	    (segment.S1) and above all that others had (segment.S2), and what others
 //	    have taken since is above it.
 //	segment.K3  A rest is used before anything is fetched, and takes neither Store nor
-//	    HighWater. It counts as seen, so that a later range begins above it.
+//	    HighWater. It counts as seen, so that a later range begins above it: the IDs
+//	    of a tag grow. For that a rest that comes after a range was fetched is
+//	    burned. Config.Held lets fetches wait for it.
 func (s *Service) Keep() []Rest {
 	var all []Rest
 	for _, t := range s.inUse.all() {
@@ -100,15 +102,19 @@ func (s *Service) Adopt(ctx context.Context, rests []Rest) error {
 func (t *Tag) adopt(r Rest) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.live.Load() != nil { // segment.K3
+		return
+	}
 	b := t.bufferLocked()
 	for _, lohi := range r.Ranges {
 		b.high = max(b.high, lohi[1])
 	}
 	b.kept = append(b.kept, r.Ranges...)
-	if s := t.live.Load(); b.next == nil && (s == nil || s.exhausted()) {
-		t.takeKeptLocked(b) // also before Run
-	}
+	t.takeKeptLocked(b) // also before Run
 }
+
+// Release ends Config.Held: from now on ranges are fetched.
+func (s *Service) Release() { s.queue.release() }
 
 // takeKeptLocked publishes the first of the ranges that were kept; false where there is none.
 func (t *Tag) takeKeptLocked(b *buffer) bool {

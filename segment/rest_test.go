@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -157,7 +158,51 @@ func TestAdoptLate(t *testing.T) {
 	require.EqualValues(t, 200, next(t, tag))
 	require.NoError(t, svc.Adopt(t.Context(), []segment.Rest{{Tag: "order", Step: 100, Ranges: [][2]int64{{32, 100}}}}))
 	require.NoError(t, tag.NextN(t.Context(), make([]int64, 99)))
-	require.EqualValues(t, 32, next(t, tag))
+	require.EqualValues(t, 300, next(t, tag), "IDs of a tag grow: the rest is burned")
+
+	// While the first fetch is under way: what it brings comes after the first range that is
+	// left, and instead of the second.
+	store.Set("order", 500, 100)
+	svc = start(t, segment.Config{Store: store, HighWater: marks, Clock: fakeClock(), MaxStep: 100, Wait: time.Hour})
+	tag = lookup(t, svc, "order")
+	release := store.Hang()
+	first := make(chan int64, 1)
+	go func() { id, _ := tag.Next(context.Background()); first <- id }()
+	eventually(t, func() bool { return store.Hung() == 1 }, "a fetch")
+	require.NoError(t, svc.Adopt(t.Context(), []segment.Rest{{Tag: "order", Step: 100, Ranges: [][2]int64{{90, 100}, {400, 500}}}}))
+	require.EqualValues(t, 90, <-first)
+	release()
+	eventually(t, func() bool { return tag.Status().Next.Ready }, "the fetched range")
+	require.NoError(t, tag.NextN(t.Context(), make([]int64, 9)))
+	require.EqualValues(t, 500, next(t, tag))
+}
+
+// Config.Held: requests wait for what Adopt brings, and then for the database.
+func TestHeld(t *testing.T) {
+	store := segmenttest.NewStore()
+	store.Set("order", 200, 100)
+	store.Set("other", 0, 100)
+	fake := fakeClock()
+	svc := start(t, segment.Config{Store: store, Clock: fake, Held: true})
+	order, other := lookup(t, svc, "order"), lookup(t, svc, "other")
+	got := map[*segment.Tag]chan int64{order: make(chan int64, 1), other: make(chan int64, 1)}
+	for tag, ids := range got {
+		go func() { id, _ := tag.Next(context.Background()); ids <- id }()
+	}
+	eventually(t, func() bool { return order.Waiting() == 1 && other.Waiting() == 1 }, "both wait")
+	require.NoError(t, svc.Adopt(t.Context(), []segment.Rest{{Tag: "order", Step: 100, Ranges: [][2]int64{{30, 100}}}}))
+	require.EqualValues(t, 30, <-got[order])
+	require.Empty(t, got[other])
+	require.Zero(t, store.Fetches("order")+store.Fetches("other"))
+	svc.Release()
+	require.Zero(t, <-got[other])
+	svc.Release()
+
+	held := start(t, segment.Config{Store: store, Clock: fake, Held: true})
+	failed := make(chan error, 1)
+	waits := lookup(t, held, "other")
+	go func() { _, err := waits.Next(t.Context()); failed <- err }()
+	require.ErrorIs(t, advanceUntil(t, fake, failed), segment.ErrUnavailable, "for no longer than they wait for the database")
 }
 
 // A tag whose row is gone, and rests that are none.

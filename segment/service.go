@@ -54,6 +54,9 @@ type Config struct {
 	ShortSegment time.Duration
 	// LongSegment: a range that lasted more halves the step.
 	LongSegment time.Duration
+	// Held lets fetches wait until Release, and requests for them, for what Adopt may
+	// bring.
+	Held bool
 	// Notify is called at each change of state, in order, one at a time, with
 	// no lock held, and never while an ID is waiting for it. It may be nil.
 	Notify func(Event)
@@ -115,7 +118,7 @@ func New(cfg Config) (*Service, error) {
 		former:  make(map[string]former),
 		loading: make(chan struct{}, 1),
 	}
-	s.queue = &queue{work: s.attempt}
+	s.queue = &queue{work: s.attempt, held: cfg.Held}
 	s.waitNS.Store(int64(cfg.Wait))
 	s.refresh.Store(int64(cfg.Refresh))
 	return s, nil

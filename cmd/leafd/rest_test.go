@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -171,8 +172,12 @@ func TestRestAfterTheMachineWasDown(t *testing.T) {
 	s := zookeepertest.Start(t)
 	c := onServers(t, "/leaf", s.Addr())
 	clustered, alone := c.host(), newMachine(t)
-	nextID := func(l *child) string { return l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK).body }
-	seen := map[*machine][]string{}
+	nextID := func(l *child) int {
+		id, err := strconv.Atoi(l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK).body)
+		require.NoError(t, err)
+		return id
+	}
+	last := map[*machine]int{}
 	const used, burned = "tags go on with what the last stop left", "is not used"
 	for _, life := range []struct {
 		name string
@@ -194,13 +199,17 @@ func TestRestAfterTheMachineWasDown(t *testing.T) {
 			s.Kill(t)
 		}
 		life.m.boot = life.boot
-		l := life.m.ready()
-		if life.logs != "" {
+		l := life.m.start()
+		id := nextID(l) // while it starts
+		if life.logs == "" {
+			require.Equal(t, 1, id, life.name)
+		} else {
 			l.awaitLog(life.logs)
+			require.Equal(t, life.logs == used, id == last[life.m]+1, "%s: %d after %d", life.name, id, last[life.m])
+			require.Greater(t, id, last[life.m])
 		}
-		id := nextID(l)
-		require.NotContains(t, seen[life.m], id, life.name)
-		seen[life.m] = append(seen[life.m], id)
+		last[life.m] = id
+		l.awaitStatus("/readyz", http.StatusOK)
 		require.Equal(t, life.logs == used, l.hasLogged(used), life.name)
 		require.Equal(t, life.logs == burned, l.hasLogged(burned), life.name)
 		require.Equal(t, cli.ExitOK, l.stop())

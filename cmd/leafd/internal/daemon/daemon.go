@@ -193,6 +193,7 @@ func (d *daemon) bringUp(start, life context.Context) error {
 			return err
 		}
 		d.add(life, &actors, d.segments.Run)
+		d.add(life, &actors, d.awaitRest)
 		if !d.cfg.Store(true).Local() {
 			d.add(life, &actors, d.inspectDatabase)
 		}
@@ -228,6 +229,7 @@ func (d *daemon) openSegments(ctx context.Context) error {
 	d.sayStopped()
 	d.segments, err = segment.New(segment.Config{
 		Store: d.store, HighWater: d.marks, Clock: d.clk,
+		Held: d.asksZooKeeper() && d.cache.HasRest(),
 		Wait: d.cfg.Segment.Wait, Refresh: d.cfg.Segment.Refresh, Notify: d.super.segment(d.events.segment), Fetched: d.metrics.Fetched,
 	})
 	if err != nil {

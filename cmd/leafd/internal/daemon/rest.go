@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/worker"
@@ -65,6 +66,20 @@ func (d *daemon) asksZooKeeper() bool {
 func (d *daemon) begins(ctx context.Context, w *worker.Worker) error {
 	if first := d.lastLife.Swap(w) == nil; first && d.segments != nil && d.asksZooKeeper() {
 		d.takeRest(ctx, w.Record())
+		d.segments.Release()
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// restPatience is how long fetches wait for ZooKeeper's word on a rest, which would be burned
+// by them: longer than a start takes that finds ZooKeeper away.
+const restPatience = 2 * time.Second
+
+// awaitRest ends the wait of fetches for a rest after restPatience.
+func (d *daemon) awaitRest(ctx context.Context) error {
+	if d.clk.Sleep(ctx, restPatience) == nil {
+		d.segments.Release()
 	}
 	<-ctx.Done()
 	return nil
