@@ -135,8 +135,8 @@ func Codes() []Info {
 		},
 		{
 			SegmentStore,
-			"The database doesn't answer. Tags are served from memory while that lasts.",
-			"Bring the database back.",
+			"The database doesn't answer, or is read-only. Tags are served from memory while that lasts.",
+			"Bring the database back, or lead --mysql to the primary.",
 		},
 		{
 			SegmentRegressed,
