@@ -40,8 +40,9 @@
 //
 // # Tags that go and come back
 //
-// A tag whose row is gone is unknown from the next complete pass on; what was
-// left of its range in memory is dropped (a gap). When the row comes back the
+// A tag whose row is gone is unknown once two passes over the table agree (load.go
+// has the invariants segment.T1 to segment.T3); what was left of its range in memory is
+// dropped (a gap). When the row comes back the
 // tag starts again, with the highest value that was ever seen for it as floor: a
 // row recreated below it is refused (ErrRegressed) until max_id is raised.
 // What this process saw but never used is remembered until the process ends;

@@ -15,8 +15,14 @@ const (
 	KindLoaded Kind = iota + 1
 	// KindTagAdded: a row of leaf_alloc is new.
 	KindTagAdded
-	// KindTagRemoved: a row of leaf_alloc is gone.
+	// KindTagRemoved: a row of leaf_alloc is gone: two passes over the table agree.
 	KindTagRemoved
+	// KindTagsGone: a pass has shown none of the tags; Count has how many. They are
+	// served from memory. Worth an alarm: the table was emptied, is being restored, or
+	// another one answers.
+	KindTagsGone
+	// KindTagsBack: a pass has shown tags that were there before; Count has how many.
+	KindTagsBack
 	// KindTagChanged: somebody changed the step of a row of leaf_alloc, from
 	// OldStep to NewStep; a fetch or a pass over the table has shown it. (A
 	// description isn't read, so its changes are not seen.)
@@ -35,6 +41,9 @@ const (
 	// KindBadRow: as KindFetchFailed, because the row can't be used.
 	// Worth an alarm: somebody must fix step or max_id.
 	KindBadRow
+	// KindRowMissing: as KindFetchFailed, because the table has no row of Tag. Two passes
+	// over the table tell whether it is gone.
+	KindRowMissing
 	// KindMarkFailed: as KindFetchFailed, because the local mark of Tag
 	// can't be read or written. Worth an alarm.
 	KindMarkFailed
@@ -45,7 +54,7 @@ const (
 
 // isRefusal reports whether the row is at fault, so that trying again is of no
 // use before somebody fixes it.
-func (k Kind) isRefusal() bool { return k == KindRegressed || k == KindBadRow }
+func (k Kind) isRefusal() bool { return k == KindRegressed || k == KindBadRow || k == KindRowMissing }
 
 // String returns the kind in words, as for a log field.
 func (k Kind) String() string {
@@ -56,6 +65,10 @@ func (k Kind) String() string {
 		return "tag added"
 	case KindTagRemoved:
 		return "tag removed"
+	case KindTagsGone:
+		return "all tags gone"
+	case KindTagsBack:
+		return "tags back"
 	case KindTagChanged:
 		return "tag changed"
 	case KindLoadFailed:
@@ -68,6 +81,8 @@ func (k Kind) String() string {
 		return "max_id regressed"
 	case KindBadRow:
 		return "bad row"
+	case KindRowMissing:
+		return "row missing"
 	case KindMarkFailed:
 		return "mark failed"
 	case KindFetchRecovered:

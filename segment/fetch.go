@@ -40,16 +40,15 @@ func (s *Service) attempt(t *Tag) {
 	began := s.clock.Mono()
 	r, kind, err := s.obtain(t, b)
 	took := s.clock.Mono() - began
-	gone := errors.Is(err, ErrUnknownTag)
+	if errors.Is(err, ErrUnknownTag) {
+		// Cut from the chain: a fetch doesn't say that the tag is unknown (segment.T3).
+		kind, err = KindRowMissing, fmt.Errorf("%w: %v", ErrRowMissing, err) //nolint:errorlint // see above
+	}
 	stopping := err != nil && s.fetchCtx.Err() != nil
 	if !stopping {
-		t.count(err != nil && !gone)
+		t.count(err != nil)
 	}
-	if gone {
-		s.drop(t)
-	} else {
-		t.settle(b, r, kind, err)
-	}
+	t.settle(b, r, kind, err)
 	s.events.flush()
 	if s.cfg.Fetched != nil && !stopping {
 		s.cfg.Fetched(t.name, took, err)

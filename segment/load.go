@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,8 +31,8 @@ func (s *Service) keepLoaded(ctx context.Context) {
 	for {
 		s.reading.Pause() // the store may take any time
 		wait := time.Duration(s.refresh.Load())
-		if err := s.Reload(ctx); err != nil {
-			wait = retry.NextBackOff() // Reload has made err an event
+		if err := s.read(ctx, pass{counts: true}); err != nil {
+			wait = retry.NextBackOff() // read has made err an event
 		} else {
 			retry.Reset()
 		}
@@ -42,10 +43,24 @@ func (s *Service) keepLoaded(ctx context.Context) {
 	}
 }
 
-// Reload reads the tags now, as after a change of the table by ourselves. Only
-// a complete pass changes anything but marks: rows that a failed pass did not
-// get to are not taken for gone. It returns the store's error, or ctx's.
-func (s *Service) Reload(ctx context.Context) error {
+// Reload reads the tags now, as after a change of the table by ourselves: the rows of
+// deleted were. It returns the store's error, or ctx's.
+func (s *Service) Reload(ctx context.Context, deleted ...string) error {
+	return s.read(ctx, pass{deleted: deleted})
+}
+
+// pass is one reading of the table.
+type pass struct {
+	counts  bool     // it is one of Run's (segment.T1)
+	deleted []string // tags whose rows were deleted by ourselves
+
+	added map[string]*Tag // tags that are new
+	known int             // how many of the others it has shown
+}
+
+// read makes a pass over the table. Only a complete one changes anything but marks:
+// rows that a failed pass did not get to are not taken for missing.
+func (s *Service) read(ctx context.Context, p pass) error {
 	select {
 	case s.loading <- struct{}{}:
 		defer func() { <-s.loading }()
@@ -53,7 +68,7 @@ func (s *Service) Reload(ctx context.Context) error {
 		return fmt.Errorf("segment: reading the tags: %w", ctx.Err())
 	}
 	defer s.events.flush()
-	added, known, err := s.readTags(ctx)
+	err := s.readTags(ctx, &p)
 	if ctx.Err() != nil && err != nil {
 		return fmt.Errorf("segment: reading the tags: %w", err) // the caller's doing, no change of state
 	}
@@ -68,7 +83,7 @@ func (s *Service) Reload(ctx context.Context) error {
 		return err
 	}
 	first := !s.Loaded()
-	s.applyLocked(added, known, first)
+	s.applyLocked(p)
 	s.loaded.Store(true)
 	count := int64(len(*s.tags.Load()))
 	switch {
@@ -81,9 +96,8 @@ func (s *Service) Reload(ctx context.Context) error {
 	return nil
 }
 
-// readTags makes one pass over the table. It returns the tags that are new,
-// and how many of the known ones it saw. Known tags cost no allocation.
-func (s *Service) readTags(ctx context.Context) (added map[string]*Tag, known int, err error) {
+// readTags reads the table. Known tags cost no allocation.
+func (s *Service) readTags(ctx context.Context, p *pass) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	dog := &watchdog{svc: s, cancel: cancel}
@@ -91,70 +105,96 @@ func (s *Service) readTags(ctx context.Context) (added map[string]*Tag, known in
 	defer dog.stop()
 
 	var tags map[string]*Tag
-	if p := s.tags.Load(); p != nil {
-		tags = *p
+	if known := s.tags.Load(); known != nil {
+		tags = *known
 	}
 	s.pass++
-	added = make(map[string]*Tag)
-	err = s.cfg.Store.Each(ctx, func(name []byte, maxID, step int64) error {
+	p.added = make(map[string]*Tag)
+	err := s.cfg.Store.Each(ctx, func(name []byte, maxID, step int64) error {
 		dog.rows.Add(1)
 		if t := tags[string(name)]; t != nil {
 			t.seen = s.pass
 			t.observe(maxID, step)
-			known++
+			p.known++
 			return nil
 		}
-		if t := added[string(name)]; t != nil {
+		if t := p.added[string(name)]; t != nil {
 			t.observed = max(t.observed, maxID)
 			return nil
 		}
 		t := &Tag{svc: s, name: string(name), observed: max(maxID, 0), step: step, seen: s.pass}
-		added[t.name] = t
+		p.added[t.name] = t
 		return nil
 	})
 	if err != nil && dog.fired.Load() {
 		// Cut from the chain: it was cancelled by us, not by the caller.
 		err = fmt.Errorf("no row for %v: %v", s.cfg.FetchTimeout, err) //nolint:errorlint // see above
 	}
-	return added, known, err
+	return err
 }
 
-// applyLocked makes the map what a complete pass has seen. The map is replaced
-// only when it changes. Since the pass began, drop may have taken tags out.
-func (s *Service) applyLocked(added map[string]*Tag, known int, first bool) {
+// applyLocked makes the map what a complete pass has shown; it is replaced only when it
+// changes. What takes tags away:
+//
+//	segment.T1  A tag is gone when two passes of Run, which are a Config.Refresh apart, have
+//	    not shown it, or one has not after its row was deleted by ourselves: one
+//	    pass may meet a table that is being restored, or a replica that is behind.
+//	segment.T2  A pass that shows none of the tags that there were takes none away, and
+//	    doesn't count: the table was emptied, or another one answered (KindTagsGone).
+//	segment.T3  Nothing else does: a fetch without a row has failed (KindRowMissing). Until
+//	    a tag is gone it is served from memory.
+func (s *Service) applyLocked(p pass) {
 	var tags map[string]*Tag
-	if p := s.tags.Load(); p != nil {
-		tags = *p
+	if known := s.tags.Load(); known != nil {
+		tags = *known
 	}
-	for name, t := range added {
+	for name, t := range p.added {
 		s.returnLocked(t)
-		if !first {
+		if s.Loaded() {
 			s.events.add(Event{Kind: KindTagAdded, Tag: name, High: t.observed})
 		}
 	}
-	if len(tags) == 0 {
-		s.tags.Store(&added)
-		return
-	}
-	if len(added) == 0 && known == len(tags) {
-		return
-	}
-	var missing []*Tag
-	for _, t := range tags {
-		if t.seen != s.pass {
-			missing = append(missing, t)
+	var missing, gone []*Tag
+	if p.known < len(tags) {
+		for _, t := range tags {
+			switch {
+			case t.seen == s.pass:
+			case slices.Contains(p.deleted, t.name):
+				gone = append(gone, t)
+			default:
+				missing = append(missing, t)
+			}
 		}
 	}
-	if len(added) == 0 && len(missing) == 0 {
+	// What Adopt has brought may be all gone by the first pass, and others be there.
+	allGone := len(missing) > 0 && p.known == 0 && (s.Loaded() || len(p.added) == 0)
+	if allGone != s.allGone {
+		ev := Event{Kind: KindTagsBack, Count: int64(p.known)}
+		if allGone {
+			ev = Event{Kind: KindTagsGone, Count: int64(len(missing))}
+		}
+		s.allGone = allGone
+		s.events.add(ev)
+	}
+	if p.counts && !allGone {
+		for _, t := range missing {
+			if t.seen < s.complete {
+				gone = append(gone, t)
+			}
+		}
+		s.complete = s.pass
+	}
+	if tags != nil && len(p.added) == 0 && len(gone) == 0 {
 		return
 	}
-	tags = maps.Clone(tags)
-	for _, t := range missing {
-		delete(tags, t.name)
+	next := make(map[string]*Tag, len(tags)+len(p.added))
+	maps.Copy(next, tags)
+	for _, t := range gone {
+		delete(next, t.name)
 	}
-	maps.Copy(tags, added)
-	s.tags.Store(&tags)
-	for _, t := range missing {
+	maps.Copy(next, p.added)
+	s.tags.Store(&next)
+	for _, t := range gone {
 		s.buryLocked(t)
 	}
 }

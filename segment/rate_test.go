@@ -164,7 +164,7 @@ func TestUsedForgetsTagsThatAreGone(t *testing.T) {
 	row, _ := store.Row("order")
 	_, err := store.Delete(t.Context(), "order")
 	require.NoError(t, err)
-	require.NoError(t, svc.Reload(t.Context()))
+	require.NoError(t, svc.Reload(t.Context(), "order"))
 	require.Equal(t, []string{"other"}, segment.Used(svc))
 	svc.SampleAll()
 	require.Equal(t, 1, svc.SampleAll())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +17,10 @@ import (
 // running. Trying again later is in order. The chain may hold errors of the
 // database's own contexts: test for ErrUnavailable before those of context.
 var ErrUnavailable = errors.New("segment: no IDs available")
+
+// ErrRowMissing is in the chain of a failed fetch that met no row of the tag, while the
+// passes over the table have not agreed yet that it is gone.
+var ErrRowMissing = errors.New("segment: the table shows no row of the tag")
 
 var (
 	errStopped = errors.New("the service is not running")
@@ -62,8 +65,7 @@ type Config struct {
 	Notify func(Event)
 	// Fetched is called after each attempt to get a range that the end of Run
 	// didn't break off: with the tag, how long the store and the mark took
-	// together, and the error, which is nil when the range is ours, and wraps
-	// ErrUnknownTag when the row was gone. It is called with no lock held, from
+	// together, and the error, which is nil when the range is ours. It is called with no lock held, from
 	// several goroutines at once, and may be nil.
 	Fetched func(tag string, took time.Duration, err error)
 }
@@ -94,8 +96,12 @@ type Service struct {
 	loadErr error // tagsMu protects; of the last pass, nil when it was complete
 
 	loading chan struct{} // holds one token while a pass is under way
-	pass    uint32        // loading protects
-	inUse   inUse
+	pass    uint32        // loading protects; counts the passes
+	// complete is the last of Run's passes that has shown the table (segment.T1), and
+	// allGone that the last pass has not (segment.T2). loading protects.
+	complete uint32
+	allGone  bool
+	inUse    inUse
 }
 
 // former is what is kept of a tag whose row is gone.
@@ -257,20 +263,6 @@ func (s *Service) unread() error {
 	default:
 		return fmt.Errorf("%w: the tags are being read", ErrUnavailable)
 	}
-}
-
-// drop ends t, whose row a fetch has not found.
-func (s *Service) drop(t *Tag) {
-	s.tagsMu.Lock()
-	defer s.tagsMu.Unlock()
-	tags := *s.tags.Load()
-	if tags[t.name] != t {
-		return // a pass was first
-	}
-	tags = maps.Clone(tags)
-	delete(tags, t.name)
-	s.tags.Store(&tags)
-	s.buryLocked(t)
 }
 
 // returnLocked gives a new Tag what outlived its row, where it was gone.

@@ -39,7 +39,7 @@ type Status struct {
 	// left, Forever when nothing is handed out.
 	Remaining time.Duration
 	// Fetches counts attempts to fetch a range, FetchFailures those of them
-	// that failed, both as Issued does. A row found gone is no failure.
+	// that failed, both as Issued does.
 	Fetches, FetchFailures uint64
 }
 

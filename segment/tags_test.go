@@ -3,6 +3,7 @@ package segment_test
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,6 +72,29 @@ func (c *refreshClock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// refresher returns what has Run make a pass over the table, and waits for its end.
+func refresher(t *testing.T, svc *segment.Service, store *segmenttest.Store, clk *refreshClock, tag *segment.Tag) func() {
+	t.Helper()
+	var passes atomic.Int64
+	store.After(func(_ context.Context, op segmenttest.Op, _ string) error {
+		if op == segmenttest.OpEach {
+			passes.Add(1)
+		}
+		return nil
+	})
+	return func() {
+		t.Helper()
+		before := passes.Load()
+		select {
+		case clk.refresh <- struct{}{}:
+		case <-time.After(patience):
+			require.Fail(t, "Run doesn't sleep until the next refresh")
+		}
+		eventually(t, func() bool { return passes.Load() > before }, "a pass")
+		svc.LockAll(tag)()
+	}
+}
+
 func TestTagsComeAndGo(t *testing.T) {
 	store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
 	for _, tag := range []string{"a", "b", "c"} {
@@ -85,18 +109,19 @@ func TestTagsComeAndGo(t *testing.T) {
 	// A fetch that finds the row gone would tell of it before the refresh.
 	eventually(t, func() bool { return held.Status().Next.Ready }, "both ranges")
 
-	// Added and deleted: seen at the next refresh, no sooner.
+	// Added: seen at the next refresh, no sooner. Deleted: gone when the one after it agrees.
+	refresh := refresher(t, svc, store, clk, held)
 	store.Set("d", 1, 10)
 	_, err := store.Delete(t.Context(), "b")
 	require.NoError(t, err)
 	require.EqualValues(t, 101, next(t, held))
-	select {
-	case clk.refresh <- struct{}{}:
-	case <-time.After(patience):
-		require.Fail(t, "Run doesn't sleep until the next refresh")
-	}
+	refresh()
 	eventually(t, func() bool { _, err := svc.Lookup([]byte("d")); return err == nil }, "the new tag")
-	_, err = svc.Lookup([]byte("b"))
+	require.EqualValues(t, 102, next(t, held), "one pass is none")
+	require.NoError(t, svc.Reload(t.Context()), "nor is one after a change of another tag")
+	require.EqualValues(t, 103, next(t, held))
+	refresh()
+	eventually(t, func() bool { _, err = svc.Lookup([]byte("b")); return err != nil }, "two agree")
 	require.ErrorIs(t, err, segment.ErrUnknownTag)
 	_, err = held.Next(t.Context())
 	require.ErrorIs(t, err, segment.ErrUnknownTag, "a held Tag knows, too")
@@ -107,16 +132,85 @@ func TestTagsComeAndGo(t *testing.T) {
 	require.Equal(t, []segment.Kind{segment.KindTagRemoved}, rec.kinds("b"))
 	require.Equal(t, []segment.Kind{segment.KindTagAdded}, rec.kinds("d"))
 
-	// Emptied.
-	store.Clear()
-	require.NoError(t, svc.Reload(t.Context()))
-	for _, tag := range []string{"a", "b", "c", "d"} {
-		_, err := svc.Lookup([]byte(tag))
-		require.ErrorIs(t, err, segment.ErrUnknownTag)
-	}
-	require.Zero(t, svc.Len())
+	// Missing for one pass: nothing happens.
+	row, _ := store.Row("c")
+	_, err = store.Delete(t.Context(), "c")
+	require.NoError(t, err)
+	refresh()
+	store.Set("c", row.MaxID, 10)
+	refresh()
+	_, err = store.Delete(t.Context(), "c")
+	require.NoError(t, err)
+	refresh()
+	lookup(t, svc, "c")
+	require.Empty(t, rec.kinds("c"))
 
-	// Filled again, after the emptiness.
+	// Deleted by ourselves.
+	_, err = store.Delete(t.Context(), "a")
+	require.NoError(t, err)
+	require.NoError(t, svc.Reload(t.Context(), "a", "d", "never there"))
+	_, err = svc.Lookup([]byte("a"))
+	require.ErrorIs(t, err, segment.ErrUnknownTag)
+	lookup(t, svc, "d") // it is there: somebody has made it again
+}
+
+// segment.T2: an emptied table takes nothing away, however often it is read.
+func TestAllTagsGone(t *testing.T) {
+	store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
+	for _, tag := range []string{"a", "b"} {
+		store.Set(tag, 100, 10)
+	}
+	clk := &refreshClock{Fake: fake, refresh: make(chan struct{})}
+	svc := start(t, segment.Config{Store: store, Clock: clk, Notify: rec.notify})
+	tag := lookup(t, svc, "a")
+	require.EqualValues(t, 100, next(t, tag))
+	eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
+	refresh := refresher(t, svc, store, clk, tag)
+	store.Clear()
+	for range 3 {
+		refresh()
+	}
+	require.NoError(t, svc.Reload(t.Context()))
+	require.Equal(t, 2, svc.Len())
+	for want := int64(101); want < 120; want++ {
+		require.Equal(t, want, next(t, tag), "memory serves on")
+	}
+	_, err := tag.Next(t.Context())
+	require.ErrorIs(t, err, segment.ErrRowMissing)
+	require.ErrorIs(t, err, segment.ErrUnavailable)
+	require.NotErrorIs(t, err, segment.ErrUnknownTag, "nobody knows")
+	require.Len(t, rec.of(segment.KindTagsGone, ""), 1)
+	require.EqualValues(t, 2, rec.of(segment.KindTagsGone, "")[0].Count)
+	eventually(t, func() bool { return len(rec.of(segment.KindRowMissing, "a")) == 1 }, "event")
+
+	// Another table answers: its tags are served besides.
+	store.Set("c", 1, 10)
+	refresh()
+	require.Equal(t, 3, svc.Len())
+	require.Empty(t, rec.of(segment.KindTagsBack, ""))
+	store.Clear()
+
+	// Half of it is back, and then all.
+	store.Set("a", 120, 10)
+	refresh()
+	eventually(t, func() bool { return len(rec.of(segment.KindTagsBack, "")) == 1 }, "event")
+	store.Set("b", 100, 10)
+	refresh()
+	require.Equal(t, 2, svc.Len(), "c is gone")
+	eventually(t, func() bool { return len(rec.kinds("c")) == 2 }, "events")
+	require.Equal(t, []segment.Kind{segment.KindTagAdded, segment.KindTagRemoved}, rec.kinds("c"))
+	require.Empty(t, rec.kinds("b"))
+	eventually(t, func() bool {
+		fake.Advance(100 * time.Millisecond)
+		id, err := tag.Next(t.Context())
+		return err == nil && id == 120
+	}, "the very same tag")
+
+	// The last tags, deleted by ourselves, are no emptied table.
+	store.Clear()
+	require.NoError(t, svc.Reload(t.Context(), "a", "b"))
+	require.Zero(t, svc.Len())
+	require.Len(t, rec.of(segment.KindTagsGone, ""), 1)
 	store.Set("e", 1, 10)
 	require.NoError(t, svc.Reload(t.Context()))
 	require.EqualValues(t, 1, next(t, lookup(t, svc, "e")))
@@ -164,7 +258,7 @@ func TestRecreatedTagNeverRepeats(t *testing.T) {
 	require.NoError(t, svc.Reload(t.Context()))
 	_, err := store.Delete(t.Context(), "order")
 	require.NoError(t, err)
-	require.NoError(t, svc.Reload(t.Context()))
+	require.NoError(t, svc.Reload(t.Context(), "order"))
 	store.Set("order", 0, 10)
 	require.NoError(t, svc.Reload(t.Context()))
 	tag := lookup(t, svc, "order")
@@ -183,22 +277,28 @@ func TestRecreatedTagNeverRepeats(t *testing.T) {
 	require.Greater(t, next(t, tag), max(last, int64(499)))
 }
 
-func TestFetchFindsTheTagGone(t *testing.T) {
-	store, rec := segmenttest.NewStore(), &recorder{}
+// segment.T3: a fetch that finds no row is a failed one.
+func TestFetchFindsNoRow(t *testing.T) {
+	store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
 	store.Set("order", 0, 10)
 	store.Set("other", 0, 10)
-	svc := start(t, segment.Config{Store: store, Notify: rec.notify})
+	svc := start(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
 	_, err := store.Delete(t.Context(), "order")
 	require.NoError(t, err)
 	tag := lookup(t, svc, "order")
 	_, err = tag.Next(t.Context())
-	require.ErrorIs(t, err, segment.ErrUnknownTag)
-	_, err = svc.Lookup([]byte("order"))
-	require.ErrorIs(t, err, segment.ErrUnknownTag)
-	lookup(t, svc, "other")
-	eventually(t, func() bool { return len(rec.of(segment.KindTagRemoved, "order")) == 1 }, "event")
-	require.NoError(t, svc.Reload(t.Context()))
-	require.Len(t, rec.of(segment.KindTagRemoved, "order"), 1)
+	require.ErrorIs(t, err, segment.ErrRowMissing)
+	require.NotErrorIs(t, err, segment.ErrUnknownTag)
+	require.Same(t, tag, lookup(t, svc, "order"))
+	require.Empty(t, rec.of(segment.KindTagRemoved, "order"))
+	store.Set("order", 50, 10)
+	eventually(t, func() bool {
+		fake.Advance(10 * time.Millisecond)
+		id, err := tag.Next(t.Context())
+		return err == nil && id == 50
+	}, "back")
+	eventually(t, func() bool { return len(rec.kinds("order")) == 2 }, "events")
+	require.Equal(t, []segment.Kind{segment.KindRowMissing, segment.KindFetchRecovered}, rec.kinds("order"))
 }
 
 func TestUnusedTagFetchesNothing(t *testing.T) {

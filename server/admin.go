@@ -165,15 +165,15 @@ func (s *Server) deleteTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 		return s.storeError(err)
 	}
 	s.audit(ctx, "delete", string(key), rowLog(before), nil)
-	s.reload(below, b, string(key))
+	s.reload(below, b, string(key), string(key))
 	return changedRow(ctx, before)
 }
 
 // reload reads the table again after a change. The change is made: if the tags can't
 // be read now, the request has still succeeded, and the next pass will show it.
-func (s *Server) reload(below context.Context, b *Backend, tag string) {
+func (s *Server) reload(below context.Context, b *Backend, tag string, deleted ...string) {
 	defer s.forgetLists()
-	if err := b.Segments.Reload(below); err != nil {
+	if err := b.Segments.Reload(below, deleted...); err != nil {
 		s.cfg.Log.Warn().Err(err).Str("tag", tag).Msg("the tags could not be read after a change; the next pass will show it")
 	}
 }

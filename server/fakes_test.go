@@ -116,7 +116,7 @@ func (t *table) Top(n int) (list []SegmentStatus, total int) {
 	return all[:min(n, len(all))], len(all)
 }
 
-func (t *table) Reload(context.Context) error {
+func (t *table) Reload(context.Context, ...string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.reloads++

@@ -224,11 +224,11 @@ func TestPlacesAreGivenBack(t *testing.T) {
 // brokenTags is Segments that has nothing in memory and fails, one way or the other.
 type brokenTags struct{ panics bool }
 
-func (brokenTags) Check([]byte) error                    { return nil }
-func (brokenTags) Try([]byte) (int64, bool)              { return 0, false }
-func (brokenTags) Status() []SegmentStatus               { return nil }
-func (brokenTags) Top(int) (list []SegmentStatus, n int) { return nil, 0 }
-func (brokenTags) Reload(context.Context) error          { return nil }
+func (brokenTags) Check([]byte) error                      { return nil }
+func (brokenTags) Try([]byte) (int64, bool)                { return 0, false }
+func (brokenTags) Status() []SegmentStatus                 { return nil }
+func (brokenTags) Top(int) (list []SegmentStatus, n int)   { return nil, 0 }
+func (brokenTags) Reload(context.Context, ...string) error { return nil }
 
 func (f brokenTags) Next(context.Context, []byte) (int64, error) {
 	return 0, f.NextN(context.Background(), nil, nil)

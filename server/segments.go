@@ -24,7 +24,7 @@ type SegmentStatus struct {
 	Fetching  bool           `json:"fetching"`          // a fetch is under way or due
 	Fetched   clock.Millis   `json:"fetched,omitempty"` // ms; when the last range came
 	Failures  int            `json:"failures"`          // fetches failed in a row
-	Failing   string         `json:"failing,omitempty"` // how: regressed, bad_row, read_only, unavailable
+	Failing   string         `json:"failing,omitempty"` // how: regressed, bad_row, read_only, no_row, unavailable
 
 	Issued int64   `json:"issued,string"` // IDs handed out since this process started
 	Rate   float64 `json:"rate"`          // IDs a second at present; 0 until measured, and while unused
@@ -80,7 +80,9 @@ func (t tags) NextN(ctx context.Context, key []byte, dst []int64) error {
 	return tag.NextN(ctx, dst)
 }
 
-func (t tags) Reload(ctx context.Context) error { return t.service.Reload(ctx) }
+func (t tags) Reload(ctx context.Context, deleted ...string) error {
+	return t.service.Reload(ctx, deleted...)
+}
 
 func (t tags) Status() []SegmentStatus {
 	return statusesOf(t.service.Status())
@@ -139,6 +141,8 @@ func failing(err error) string {
 		return "bad_row"
 	case errors.Is(err, segment.ErrReadOnly):
 		return "read_only"
+	case errors.Is(err, segment.ErrRowMissing):
+		return "no_row"
 	}
 	return "unavailable"
 }

@@ -93,8 +93,9 @@ type Segments interface {
 	// Top is Status for the n tags with the largest rates, the largest first,
 	// and how many tags there are.
 	Top(n int) (list []SegmentStatus, total int)
-	// Reload reads the table again, so that changed tags are served at once.
-	Reload(ctx context.Context) error
+	// Reload reads the table again, so that changed tags are served at once, and the
+	// deleted ones no more.
+	Reload(ctx context.Context, deleted ...string) error
 }
 
 // Check is one condition of GET /readyz.

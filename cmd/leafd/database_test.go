@@ -190,3 +190,42 @@ func TestLargeDemandOnASmallStep(t *testing.T) {
 	requireDistinct(t, got)
 	require.Equal(t, cli.ExitOK, l.stop())
 }
+
+// Rows that go: two passes over the table have to agree, an emptied table takes no tag
+// away, and what is in memory is served on.
+func TestTableIsEmptied(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	mariadb := mariadbtest.Start(t)
+	name := mariadb.NewDatabase(t)
+	db := mariadb.DB(t, name)
+	javaTable(t, db)
+	exec := func(statement string) {
+		t.Helper()
+		_, err := db.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	l := m.ready("--mysql", mariadb.DSN(name), "--segment-refresh", "1s")
+	require.Equal(t, "1", l.mustGet("/api/segment/get/a").body)
+	require.Equal(t, "1", l.mustGet("/api/segment/get/b").body)
+
+	// As mysqldump restores it; and the passes see every stage of that.
+	exec("CREATE TABLE saved AS SELECT * FROM leaf_alloc")
+	exec("DELETE FROM leaf_alloc")
+	l.awaitLog(`"alarm":"segment_tags_gone"`, `"tags":2`)
+	time.Sleep(3 * time.Second) // three passes
+	require.Equal(t, "2", l.mustGet("/api/segment/get/a").body)
+	require.Equal(t, http.StatusServiceUnavailable, l.mustGet("/api/segment/get/a?n=5000").status, "no row is no unknown key")
+	exec("INSERT INTO leaf_alloc (biz_tag, max_id, step) SELECT biz_tag, max_id, step FROM saved WHERE biz_tag = 'b'")
+	l.awaitLog("the table shows tags again")
+	exec("INSERT INTO leaf_alloc (biz_tag, max_id, step) SELECT biz_tag, max_id, step FROM saved WHERE biz_tag = 'a'")
+	l.awaitStatus("/api/segment/get/a?n=10", http.StatusOK)
+	require.False(t, l.hasLogged("tag removed"))
+
+	// Deleted for good, while another tag stays.
+	exec("DELETE FROM leaf_alloc WHERE biz_tag = 'a'")
+	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/a").status)
+	l.awaitLog("tag removed", `"tag":"a"`)
+	require.Equal(t, "unknown_key", l.mustGet("/api/segment/get/a").code())
+	require.Equal(t, cli.ExitOK, l.stop())
+}

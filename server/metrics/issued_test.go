@@ -230,7 +230,7 @@ func TestIssuedOfAService(t *testing.T) {
 
 	_, err = store.Delete(ctx, "order")
 	require.NoError(t, err)
-	require.NoError(t, svc.Reload(ctx))
+	require.NoError(t, svc.Reload(ctx, "order"))
 	requireSeries(0, 30) // 0: it is shown no longer
 	store.Set("order", 1_000_000, 1000)
 	require.NoError(t, svc.Reload(ctx))

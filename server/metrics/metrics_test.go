@@ -131,8 +131,8 @@ func TestBeforeAnythingIsThere(t *testing.T) {
 		"leafd_segment_fetch_duration_seconds":                 0,
 		"leafd_segment_fetch_failures_total{reason=regressed}": 0,
 		"leafd_segment_fetch_failures_total{reason=bad_row}":   0,
-		"leafd_segment_fetch_failures_total{reason=read_only}": 0,
-		"leafd_segment_fetch_failures_total{reason=other}":     0,
+		"leafd_segment_fetch_failures_total{reason=read_only}": 0, "leafd_segment_fetch_failures_total{reason=no_row}": 0,
+		"leafd_segment_fetch_failures_total{reason=other}": 0,
 	}, scrape(t, reg))
 }
 
@@ -168,7 +168,7 @@ func TestWhatIsShown(t *testing.T) {
 	m.Fetched("order", time.Second, fmt.Errorf("x: %w", segment.ErrRegressed))
 	m.Fetched("order", time.Second, fmt.Errorf("x: %w", segment.ErrBadRow))
 	m.Fetched("order", time.Second, fmt.Errorf("x: %w", segment.ErrReadOnly))
-	m.Fetched("order", time.Second, fmt.Errorf("x: %w", segment.ErrUnknownTag))
+	m.Fetched("order", time.Second, fmt.Errorf("x: %w", segment.ErrRowMissing))
 	m.Fetched("order", time.Second, errors.New("connection refused"))
 	got := scrape(t, reg)
 	for name, want := range map[string]float64{
@@ -197,6 +197,7 @@ func TestWhatIsShown(t *testing.T) {
 		"leafd_segment_fetch_duration_seconds":                 6,
 		"leafd_segment_fetch_failures_total{reason=regressed}": 1, "leafd_segment_fetch_failures_total{reason=bad_row}": 1,
 		"leafd_segment_fetch_failures_total{reason=read_only}": 1, "leafd_segment_fetch_failures_total{reason=other}": 1,
+		"leafd_segment_fetch_failures_total{reason=no_row}": 1,
 	} {
 		require.Contains(t, got, name)
 		require.InDelta(t, want, got[name], 1e-9, name)

@@ -96,6 +96,7 @@ const (
 	reasonRegressed = "regressed"
 	reasonBadRow    = "bad_row"
 	reasonReadOnly  = "read_only"
+	reasonNoRow     = "no_row"
 	reasonOther     = "other"
 )
 
@@ -111,7 +112,7 @@ func newFetches() fetches {
 			Help: "Attempts to fetch a range that failed, by why.",
 		}, []string{"reason"}),
 	}
-	for _, reason := range []string{reasonRegressed, reasonBadRow, reasonReadOnly, reasonOther} {
+	for _, reason := range []string{reasonRegressed, reasonBadRow, reasonReadOnly, reasonNoRow, reasonOther} {
 		f.failed.WithLabelValues(reason)
 	}
 	return f
@@ -121,13 +122,15 @@ func newFetches() fetches {
 func (m *Metrics) Fetched(_ string, took time.Duration, err error) {
 	m.fetches.took.Observe(took.Seconds())
 	switch {
-	case err == nil, errors.Is(err, segment.ErrUnknownTag): // the row was removed, and the tag with it
+	case err == nil:
 	case errors.Is(err, segment.ErrRegressed):
 		m.fetches.failed.WithLabelValues(reasonRegressed).Inc()
 	case errors.Is(err, segment.ErrBadRow):
 		m.fetches.failed.WithLabelValues(reasonBadRow).Inc()
 	case errors.Is(err, segment.ErrReadOnly):
 		m.fetches.failed.WithLabelValues(reasonReadOnly).Inc()
+	case errors.Is(err, segment.ErrRowMissing):
+		m.fetches.failed.WithLabelValues(reasonNoRow).Inc()
 	default:
 		m.fetches.failed.WithLabelValues(reasonOther).Inc()
 	}

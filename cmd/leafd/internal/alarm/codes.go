@@ -28,6 +28,7 @@ const (
 	SegmentRegressed    Code = "segment_regressed"
 	SegmentBadRow       Code = "segment_bad_row"
 	SegmentMark         Code = "segment_mark"
+	SegmentTagsGone     Code = "segment_tags_gone"
 	CertificateRefused  Code = "certificate_refused"
 	CertificateExpiring Code = "certificate_expiring"
 )
@@ -152,6 +153,11 @@ func Codes() []Info {
 			SegmentMark,
 			"The highest ID of a tag can't be recorded in the data directory. New ranges are refused.",
 			"Free or fix the disk of --data-dir.",
+		},
+		{
+			SegmentTagsGone,
+			"The table shows none of the tags that it had: it was emptied, is being restored, or another database answers. None is taken for deleted: they are served from memory while that lasts.",
+			"Put the rows back, above every ID ever issued, or lead --mysql to the right database. Tags deleted on purpose are unknown once a pass shows another one.",
 		},
 		{
 			CertificateRefused,

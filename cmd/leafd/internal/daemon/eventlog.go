@@ -128,6 +128,10 @@ func (l *eventLog) segment(e segment.Event) {
 		l.log.Info().Str("tag", e.Tag).Msg("tag added")
 	case segment.KindTagRemoved:
 		l.log.Info().Str("tag", e.Tag).Msg("tag removed")
+	case segment.KindTagsGone:
+		l.alarms.Raise(alarm.SegmentTagsGone, "the table shows none of the tags: they are served from memory while that lasts", alarm.F("tags", e.Count))
+	case segment.KindTagsBack:
+		l.log.Info().Int64("tags", e.Count).Msg("the table shows tags again")
 	case segment.KindTagChanged:
 		l.log.Info().Str("tag", e.Tag).Int64("old_step", e.OldStep).Int64("new_step", e.NewStep).Msg("tag changed")
 	case segment.KindLoadFailed:
@@ -140,6 +144,8 @@ func (l *eventLog) segment(e segment.Event) {
 		l.alarms.Raise(alarm.SegmentRegressed, "max_id went backwards: its ranges are refused", alarm.F("tag", e.Tag), alarm.F("highest_seen", e.High), alarm.Err(e.Err))
 	case segment.KindBadRow:
 		l.alarms.Raise(alarm.SegmentBadRow, "the row can't be used: its ranges are refused", alarm.F("tag", e.Tag), alarm.Err(e.Err))
+	case segment.KindRowMissing:
+		l.log.Warn().Str("tag", e.Tag).Err(e.Err).Msg("a fetch found no row: the tag is served from memory until two passes over the table agree that it is gone")
 	case segment.KindMarkFailed:
 		l.alarms.Raise(alarm.SegmentMark, "the highest ID can't be kept in the data directory: new ranges are refused", alarm.F("tag", e.Tag), alarm.Err(e.Err))
 	case segment.KindFetchRecovered:
