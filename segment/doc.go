@@ -6,8 +6,10 @@
 // Leaf's own table leaf_alloc, so that both can run on one table at once: a
 // fetch adds a step to the row's max_id in one transaction and owns
 // [max_id-step, max_id). One gap of the article is closed here: a table that went
-// backwards (restored, failed over to a lagging replica, set back by hand) is
-// detected, also after a restart, and its ranges are refused.
+// backwards (restored, failed over to a lagging replica, set back by hand) repeats
+// nothing. With a Guard, which all daemons on the table share, no daemon uses a range
+// that any other has used, and the table is moved forward. Without one a daemon refuses
+// what lies below the values that it has seen itself.
 //
 // A Service keeps two buffers a tag. Serving an ID is one atomic add on the
 // current range; when a tenth of it is used the next one is fetched in the
@@ -21,10 +23,11 @@
 // They are kept in span.go, fetch.go and wait.go, and tests try to break each.
 //
 //	segment.S1  A range is used only after HighWater.Raise(tag, Hi) returned nil, so that
-//	    a restart knows of every ID that may have been handed out.
+//	    a restart knows of every ID that may have been handed out; with a Guard
+//	    after its write too, segment.V1 in guarded.go.
 //	segment.S2  A range that starts below the highest value ever seen for its tag (the
 //	    mark, every range of our own, every max_id that a pass over the table
-//	    has shown) is never used. That value is the floor given to
+//	    has shown, every high mark read) is never used. That value is the floor given to
 //	    Store.Fetch, and what comes back is checked against it again.
 //	segment.S3  A published range never changes, and each offset into it is handed out
 //	    at most once: the atomic add is on the offset, not on the ID, so that
@@ -44,7 +47,8 @@
 // has the invariants segment.T1 to segment.T3); what was left of its range in memory is
 // dropped (a gap). When the row comes back the
 // tag starts again, with the highest value that was ever seen for it as floor: a
-// row recreated below it is refused (ErrRegressed) until max_id is raised.
+// row recreated below it is moved forward where there is a Guard, and refused
+// (ErrRegressed) until max_id is raised where there is none.
 // What this process saw but never used is remembered until the process ends;
 // HighWater remembers what it used for good.
 //

@@ -38,6 +38,14 @@ const (
 	// Worth an alarm: the table was restored or set back, and stays refused
 	// until max_id is raised to High at least.
 	KindRegressed
+	// KindBehind: max_id was found at Count, below what the row has shown before, by a
+	// pass or by a fetch; told once, until it is above that again. Worth an alarm: the
+	// table was restored or set back. What becomes of it KindMoved or KindRegressed
+	// tells, at the next fetch.
+	KindBehind
+	// KindMoved: a fetch has moved max_id forward to High, by Count, since it was below
+	// what is known to have been issued.
+	KindMoved
 	// KindBadRow: as KindFetchFailed, because the row can't be used.
 	// Worth an alarm: somebody must fix step or max_id.
 	KindBadRow
@@ -47,6 +55,14 @@ const (
 	// KindMarkFailed: as KindFetchFailed, because the local mark of Tag
 	// can't be read or written. Worth an alarm.
 	KindMarkFailed
+	// KindGuardAway: as KindFetchFailed, because the guard is away and required.
+	// Worth an alarm.
+	KindGuardAway
+	// KindUnguarded: the guard is away, for Err, and the first range since was
+	// fetched without it: of Tag. Worth an alarm.
+	KindUnguarded
+	// KindGuarded: the guard is back, and has what was fetched without it: Count ranges.
+	KindGuarded
 	// KindFetchRecovered: a range of Tag was fetched again; Count has how
 	// many attempts had failed.
 	KindFetchRecovered
@@ -79,6 +95,16 @@ func (k Kind) String() string {
 		return "fetch failed"
 	case KindRegressed:
 		return "max_id regressed"
+	case KindBehind:
+		return "max_id behind"
+	case KindMoved:
+		return "max_id moved forward"
+	case KindGuardAway:
+		return "guard away"
+	case KindUnguarded:
+		return "unguarded"
+	case KindGuarded:
+		return "guarded"
 	case KindBadRow:
 		return "bad row"
 	case KindRowMissing:

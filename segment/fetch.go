@@ -45,12 +45,17 @@ func (s *Service) attempt(t *Tag) {
 		kind, err = KindRowMissing, fmt.Errorf("%w: %v", ErrRowMissing, err) //nolint:errorlint // see above
 	}
 	stopping := err != nil && s.fetchCtx.Err() != nil
-	if !stopping {
+	postponed := errors.Is(err, errPostponed)
+	if !stopping && !postponed {
 		t.count(err != nil)
 	}
-	t.settle(b, r, kind, err)
+	if postponed {
+		t.postpone(b)
+	} else {
+		t.settle(b, r, kind, err)
+	}
 	s.events.flush()
-	if s.cfg.Fetched != nil && !stopping {
+	if s.cfg.Fetched != nil && !stopping && !postponed {
 		s.cfg.Fetched(t.name, took, err)
 	}
 }
@@ -70,9 +75,17 @@ func (t *Tag) count(failed bool) {
 // is marked (segment.S1, segment.S2), or what kept it from that. Only the fetcher that moved
 // the tag to stateRunning is in here.
 func (s *Service) obtain(t *Tag, b *buffer) (Range, Kind, error) {
-	if err := s.readMark(t, b); err != nil {
-		return Range{}, KindMarkFailed, err
+	if s.guarded != nil {
+		return s.obtainGuarded(t, b)
 	}
+	return s.propose(t, b, s.cfg.Store.Fetch)
+}
+
+// take is Store.Fetch or Store.FetchAbove.
+type take func(ctx context.Context, tag string, want, floor int64) (Range, error)
+
+// propose returns the range that the table gives, marked on disk (segment.S1, segment.S2).
+func (s *Service) propose(t *Tag, b *buffer, fetch take) (Range, Kind, error) {
 	t.mu.Lock()
 	r, floor := b.pending, t.floorLocked()
 	want := b.policy.want(b.asked, b.waiting, &s.cfg)
@@ -80,57 +93,63 @@ func (s *Service) obtain(t *Tag, b *buffer) (Range, Kind, error) {
 
 	if r == (Range{}) {
 		var err error
-		if r, err = s.fetch(t.name, want, floor); err != nil {
+		if r, err = s.fetch(t.name, want, floor, fetch); err != nil {
 			return Range{}, kindOf(err), err
 		}
-		// Should the mark fail now, the range is kept for the next attempt:
-		// a full disk must not eat a step of the table at every retry.
-		t.mu.Lock()
-		b.pending = r
-		t.mu.Unlock()
+		t.proposed(b, r)
+	}
+	if t.isMarked(r.Hi) {
+		return r, 0, nil
 	}
 	err := s.bounded(func(ctx context.Context) error { return s.cfg.HighWater.Raise(ctx, t.name, r.Hi) })
 	if err != nil {
 		return Range{}, KindMarkFailed, fmt.Errorf("recording %d as the mark of %q: %w", r.Hi, t.name, err)
 	}
+	t.markAs(r.Hi)
 	return r, 0, nil
 }
 
-// readMark reads the tag's mark, once. A mark that can't be read is not 0: the
-// tag isn't served.
-func (s *Service) readMark(t *Tag, b *buffer) error {
-	t.mu.Lock()
-	known := b.markRead
-	t.mu.Unlock()
-	if known {
-		return nil
-	}
-	var high int64
-	err := s.bounded(func(ctx context.Context) (err error) {
-		high, err = s.cfg.HighWater.Get(ctx, t.name)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("reading the mark of %q: %w", t.name, err)
-	}
+// proposed keeps r until it is published or given up: a full disk, or a guard that is
+// away, must not eat a step of the table at every retry.
+func (t *Tag) proposed(b *buffer, r Range) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	b.high, b.markRead = max(b.high, high), true
-	return nil
+	b.pending = r
+	if t.svc.guarded != nil {
+		b.by = t.svc.guarded.name()
+	}
+	if r.Skipped > 0 { // segment.V2
+		t.tellBehindLocked(r.Lo - r.Skipped)
+		t.behind = false
+		t.svc.events.add(Event{Kind: KindMoved, Tag: t.name, High: r.Lo, Count: r.Skipped})
+	}
+}
+
+func (t *Tag) isMarked(high int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.marked >= high
+}
+
+// markAs takes in that HighWater has high.
+func (t *Tag) markAs(high int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.marked, t.markedIn, t.again = high, t.svc.pass.Load(), false
 }
 
 // fetch takes a range from the table. Near the end of int64 a grown step may
 // not fit where the table's own does: that is tried before the row is given up.
-func (s *Service) fetch(tag string, want, floor int64) (Range, error) {
+func (s *Service) fetch(tag string, want, floor int64, fetch take) (Range, error) {
 	var r Range
-	take := func(ctx context.Context) (err error) {
-		r, err = s.cfg.Store.Fetch(ctx, tag, want, floor)
+	once := func(ctx context.Context) (err error) {
+		r, err = fetch(ctx, tag, want, floor)
 		return err
 	}
-	err := s.bounded(take)
+	err := s.bounded(once)
 	if errors.Is(err, ErrBadRow) && want > 1 {
 		want = 1
-		err = s.bounded(take)
+		err = s.bounded(once)
 	}
 	if err != nil {
 		return Range{}, fmt.Errorf("fetching a range of %q: %w", tag, err)
@@ -153,10 +172,14 @@ func checkRange(tag string, r Range, floor int64) error {
 // bounded calls do with a context that ends with Run, or Config.FetchTimeout
 // from now.
 func (s *Service) bounded(do func(ctx context.Context) error) error {
+	return s.boundedBy(s.cfg.FetchTimeout, do)
+}
+
+func (s *Service) boundedBy(limit time.Duration, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(s.fetchCtx)
 	defer cancel()
 	var late atomic.Bool
-	deadline := s.timers.add(s.clock.Mono()+s.cfg.FetchTimeout, func() {
+	deadline := s.timers.add(s.clock.Mono()+limit, func() {
 		late.Store(true)
 		cancel()
 	})
@@ -168,7 +191,11 @@ func (s *Service) bounded(do func(ctx context.Context) error) error {
 	if err != nil && late.Load() {
 		// Cut from the chain: a request must not take this for its own
 		// context's end.
-		return fmt.Errorf("no answer within %v: %v", s.cfg.FetchTimeout, err) //nolint:errorlint // see above
+		late := fmt.Errorf("no answer within %v: %v", limit, err) //nolint:errorlint // see above
+		if errors.Is(err, ErrGuardAway) {
+			return fmt.Errorf("%w: %w", ErrGuardAway, late)
+		}
+		return late
 	}
 	return err
 }
@@ -194,11 +221,11 @@ func (t *Tag) settle(b *buffer, r Range, kind Kind, err error) {
 		b.state = stateIdle
 	case err != nil:
 		t.failLocked(b, kind, err)
-	case r.Lo < t.floorLocked():
+	case t.svc.guarded == nil && r.Lo < t.observed:
 		// While the fetch was under way a pass has shown a higher max_id.
 		// It may be what we or others have taken since, or the table may
-		// have gone backwards in between. That can't be told: segment.S2 gives the
-		// range up, and the next fetch has the new floor.
+		// have gone backwards in between. That can't be told without a guard:
+		// segment.S2 gives the range up, and the next fetch has the new floor.
 		b.high, b.pending = max(b.high, r.Hi), Range{}
 		b.state, b.urgent = stateQueued, b.waiting > 0
 		t.svc.queue.push(t, b.urgent)
@@ -241,6 +268,9 @@ func (t *Tag) failLocked(b *buffer, kind Kind, err error) {
 		b.state = stateIdle
 		return
 	}
+	if kind == KindRegressed {
+		t.behind = true // it need not be told by a pass as well
+	}
 	if kind != b.failing {
 		s.events.add(Event{Kind: kind, Tag: t.name, Err: err, High: t.floorLocked()})
 	}
@@ -252,6 +282,29 @@ func (t *Tag) failLocked(b *buffer, kind Kind, err error) {
 	s.timers.add(b.retryAt, t.retryNow)
 }
 
+// postpone tries again soon: a fetch that nobody waits for waits for the guard. As soon as
+// somebody does, askLocked ends that.
+func (t *Tag) postpone(b *buffer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b.state = stateBackoff
+	b.postponed = true
+	b.failedAt, b.hastened = t.svc.clock.Mono(), true
+	b.retryAt = b.failedAt + retryWanted
+	t.svc.timers.add(b.retryAt, t.retryNow)
+	if b.waiting > 0 {
+		t.resumeLocked(b)
+	}
+	b.wakeLocked()
+}
+
+// resumeLocked queues a fetch that was put off.
+func (t *Tag) resumeLocked(b *buffer) {
+	b.postponed = false
+	b.state, b.urgent = stateQueued, true
+	t.svc.queue.push(t, true)
+}
+
 // retryNow queues the tag again after a failure.
 func (t *Tag) retryNow() {
 	t.mu.Lock()
@@ -260,6 +313,6 @@ func (t *Tag) retryNow() {
 	if t.gone || b.state != stateBackoff {
 		return
 	}
-	b.state, b.urgent = stateQueued, b.waiting > 0
+	b.state, b.urgent, b.postponed = stateQueued, b.waiting > 0, false
 	t.svc.queue.push(t, b.urgent)
 }

@@ -104,16 +104,19 @@ func (s *Service) readTags(ctx context.Context, p *pass) error {
 	dog.start()
 	defer dog.stop()
 
+	if err := s.readMarks(ctx); err != nil {
+		return err
+	}
 	var tags map[string]*Tag
 	if known := s.tags.Load(); known != nil {
 		tags = *known
 	}
-	s.pass++
+	now := s.pass.Add(1)
 	p.added = make(map[string]*Tag)
 	err := s.cfg.Store.Each(ctx, func(name []byte, maxID, step int64) error {
 		dog.rows.Add(1)
 		if t := tags[string(name)]; t != nil {
-			t.seen = s.pass
+			t.seen = now
 			t.observe(maxID, step)
 			p.known++
 			return nil
@@ -122,7 +125,7 @@ func (s *Service) readTags(ctx context.Context, p *pass) error {
 			t.observed = max(t.observed, maxID)
 			return nil
 		}
-		t := &Tag{svc: s, name: string(name), observed: max(maxID, 0), step: step, seen: s.pass}
+		t := &Tag{svc: s, name: string(name), observed: max(maxID, 0), step: step, seen: now}
 		p.added[t.name] = t
 		return nil
 	})
@@ -131,6 +134,30 @@ func (s *Service) readTags(ctx context.Context, p *pass) error {
 		err = fmt.Errorf("no row for %v: %v", s.cfg.FetchTimeout, err) //nolint:errorlint // see above
 	}
 	return err
+}
+
+// readMarks reads all local marks, once (segment.V3). Marks that can't be read are not 0:
+// nothing is served.
+func (s *Service) readMarks(ctx context.Context) error {
+	if s.marksRead {
+		return nil
+	}
+	marks := make(map[string]former)
+	err := s.cfg.HighWater.Marks(ctx, func(tag string, high int64) { marks[tag] = former{marked: high} })
+	if err != nil {
+		return fmt.Errorf("reading the marks: %w", err)
+	}
+	s.tagsMu.Lock()
+	defer s.tagsMu.Unlock()
+	s.former, s.marksRead = marks, true
+	if tags := s.tags.Load(); tags != nil { // of Adopt
+		for _, t := range *tags {
+			t.mu.Lock()
+			s.returnLocked(t)
+			t.mu.Unlock()
+		}
+	}
+	return nil
 }
 
 // applyLocked makes the map what a complete pass has shown; it is replaced only when it
@@ -150,6 +177,7 @@ func (s *Service) applyLocked(p pass) {
 	}
 	for name, t := range p.added {
 		s.returnLocked(t)
+		t.tellBehindLocked(t.observed)
 		if s.Loaded() {
 			s.events.add(Event{Kind: KindTagAdded, Tag: name, High: t.observed})
 		}
@@ -158,7 +186,7 @@ func (s *Service) applyLocked(p pass) {
 	if p.known < len(tags) {
 		for _, t := range tags {
 			switch {
-			case t.seen == s.pass:
+			case t.seen == s.pass.Load():
 			case slices.Contains(p.deleted, t.name):
 				gone = append(gone, t)
 			default:
@@ -182,7 +210,7 @@ func (s *Service) applyLocked(p pass) {
 				gone = append(gone, t)
 			}
 		}
-		s.complete = s.pass
+		s.complete = s.pass.Load()
 	}
 	if tags != nil && len(p.added) == 0 && len(gone) == 0 {
 		return

@@ -269,7 +269,7 @@ func TestConfigIsValidated(t *testing.T) {
 		wants string
 	}{
 		{"no store", segment.Config{HighWater: marks}, "Store"},
-		{"no marks", segment.Config{Store: store}, "Marks"},
+		{"no marks", segment.Config{Store: store}, "HighWater"},
 		{"wait", segment.Config{Store: store, HighWater: marks, Wait: -1}, "Wait"},
 		{"refresh", segment.Config{Store: store, HighWater: marks, Refresh: -1}, "Refresh"},
 		{"fetch timeout", segment.Config{Store: store, HighWater: marks, FetchTimeout: -1}, "FetchTimeout"},

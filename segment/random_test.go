@@ -55,6 +55,9 @@ type daemon struct {
 	// used has the highest end of a range that the service was about to
 	// use, known to the test whatever the service remembers.
 	used *segmenttest.HighWater
+	// guard is nil without a guard; with one it is required, and the daemon's directory
+	// may be lost.
+	guard *segmenttest.Guard
 	// forgetful: segment.S1 is not kept, marks are said to be raised and are not.
 	forgetful bool
 
@@ -71,10 +74,14 @@ func (d *daemon) boot(tb testing.TB) {
 	if d.stop != nil {
 		d.stop()
 	}
-	svc := newService(tb, segment.Config{
+	cfg := segment.Config{
 		Store: d.store, HighWater: recordingMarks{d}, Wait: 5 * time.Millisecond, FetchTimeout: 20 * time.Millisecond,
 		Refresh: 7 * time.Millisecond, MaxStep: 64,
-	})
+	}
+	if d.guard != nil {
+		cfg.Guard, cfg.GuardRequired = d.guard, true
+	}
+	svc := newService(tb, cfg)
 	d.svc, d.stop = svc, run(tb, svc)
 }
 
@@ -92,8 +99,8 @@ func (d *daemon) next(tag string, dst []int64) error {
 // recordingMarks tells the test of each raise, before the service can use it.
 type recordingMarks struct{ d *daemon }
 
-func (m recordingMarks) Get(ctx context.Context, tag string) (int64, error) {
-	return m.d.marks.Get(ctx, tag)
+func (m recordingMarks) Marks(ctx context.Context, fn func(string, int64)) error {
+	return m.d.marks.Marks(ctx, fn)
 }
 
 func (m recordingMarks) Raise(ctx context.Context, tag string, high int64) error {
@@ -112,16 +119,17 @@ func (m recordingMarks) Close() error { return nil }
 type world struct {
 	tb      testing.TB
 	store   *segmenttest.Store
+	guard   *segmenttest.Guard // nil: none
 	tags    []string
 	daemons []*daemon
 	check   *checker
 	rng     *rand.Rand
 }
 
-func newWorld(tb testing.TB, seed uint64, forgetful bool) *world {
+func newWorld(tb testing.TB, seed uint64, forgetful bool, guard *segmenttest.Guard) *world {
 	tb.Helper()
 	w := &world{
-		tb: tb, store: segmenttest.NewStore(), tags: []string{"order", "user"},
+		tb: tb, store: segmenttest.NewStore(), guard: guard, tags: []string{"order", "user"},
 		check: &checker{seen: make(map[string]map[int64]string)}, rng: rand.New(rand.NewPCG(seed, 0)),
 	}
 	for _, tag := range w.tags {
@@ -131,6 +139,9 @@ func newWorld(tb testing.TB, seed uint64, forgetful bool) *world {
 		d := &daemon{
 			name: fmt.Sprintf("daemon-%d", i), store: w.store,
 			marks: segmenttest.NewHighWater(), used: segmenttest.NewHighWater(), forgetful: forgetful,
+		}
+		if guard != nil {
+			d.guard = guard.Beside()
 		}
 		d.boot(tb)
 		w.daemons = append(w.daemons, d)
@@ -164,6 +175,11 @@ var errChaos = errors.New("chaos")
 func (w *world) disturb() {
 	d := w.daemons[w.rng.IntN(len(w.daemons))]
 	pause := func() { time.Sleep(time.Duration(w.rng.IntN(10)) * time.Millisecond) }
+	if w.guard != nil && w.rng.IntN(2) == 0 {
+		w.disturbGuard(d)
+		pause()
+		return
+	}
 	switch w.rng.IntN(8) {
 	case 0:
 		w.store.FailNext(1+w.rng.IntN(8), errChaos)
@@ -191,6 +207,34 @@ func (w *world) disturb() {
 		w.regress(d)
 	}
 	pause()
+}
+
+// disturbGuard does one thing that only a guard makes harmless, or that happens to one.
+func (w *world) disturbGuard(d *daemon) {
+	pause := func() { time.Sleep(time.Duration(w.rng.IntN(10)) * time.Millisecond) }
+	switch w.rng.IntN(5) {
+	case 0, 1: // commits are lost, or all of the table
+		w.store.Edit(w.tags[w.rng.IntN(len(w.tags))], func(r *segment.Row) { r.MaxID = w.rng.Int64N(r.MaxID + 1) })
+	case 2: // answers are lost
+		d.guard.After(func(_ context.Context, op segmenttest.Op, _ string) error {
+			if op == segmenttest.OpPut {
+				return errChaos
+			}
+			return nil
+		})
+		pause()
+		d.guard.After(nil)
+	case 3:
+		d.guard.Break()
+		pause()
+		d.guard.Connect()
+	case 4: // the directory is lost
+		d.mu.Lock()
+		d.stop()
+		d.stop, d.marks = nil, segmenttest.NewHighWater()
+		d.mu.Unlock()
+		d.boot(w.tb)
+	}
 }
 
 // remembers is the mark that the daemon has after a crash, or would have if it were
@@ -227,6 +271,16 @@ func (w *world) regress(d *daemon) {
 }
 
 func TestRandomFailuresRepeatNothing(t *testing.T) {
+	randomFailures(t, func() *segmenttest.Guard { return nil })
+}
+
+// With a guard the table may show any value at any time.
+func TestRandomFailuresRepeatNothingWithAGuard(t *testing.T) {
+	randomFailures(t, segmenttest.NewGuard)
+}
+
+func randomFailures(t *testing.T, guard func() *segmenttest.Guard) {
+	t.Helper()
 	steps := 200
 	if testing.Short() {
 		steps = 50
@@ -234,7 +288,7 @@ func TestRandomFailuresRepeatNothing(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, seed, false)
+			w := newWorld(t, seed, false, guard())
 			ctx, cancel := context.WithCancel(t.Context())
 			wait := w.load(ctx)
 			// The world must get on meanwhile: a run in which nobody got an ID
@@ -266,7 +320,7 @@ func TestRandomFailuresRepeatNothing(t *testing.T) {
 // TestCheckerFindsRepeatsWithoutS1 shows that the test above can fail: the same
 // world, but marks are not recorded before a range is used.
 func TestCheckerFindsRepeatsWithoutS1(t *testing.T) {
-	w := newWorld(t, 1, true)
+	w := newWorld(t, 1, true, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	wait := w.load(ctx)
 	defer wait()
@@ -281,7 +335,7 @@ func TestCheckerFindsRepeatsWithoutS1(t *testing.T) {
 // TestCheckerFindsRepeatsWithoutS2 does the same with clients that take what
 // the table gives, as a Java Leaf does.
 func TestCheckerFindsRepeatsWithoutS2(t *testing.T) {
-	w := newWorld(t, 1, false)
+	w := newWorld(t, 1, false, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	wait := w.load(ctx)
 	defer wait()
@@ -295,5 +349,23 @@ func TestCheckerFindsRepeatsWithoutS2(t *testing.T) {
 			w.check.add("plain client", "order", id)
 		}
 		w.store.Edit("order", func(r *segment.Row) { r.MaxID = max(0, r.MaxID-2*r.Step) })
+	}
+}
+
+// TestCheckerFindsRepeatsWithoutV1 does the same with a guard that lets every write pass.
+func TestCheckerFindsRepeatsWithoutV1(t *testing.T) {
+	w := newWorld(t, 1, false, segmenttest.NewGuard())
+	for _, d := range w.daemons {
+		d.guard.Agree()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	wait := w.load(ctx)
+	defer wait()
+	defer cancel()
+	deadline := time.Now().Add(patience)
+	for len(w.check.found()) == 0 {
+		require.True(t, time.Now().Before(deadline), "the checker is blind")
+		w.store.Edit("order", func(r *segment.Row) { r.MaxID = max(0, r.MaxID-2*r.Step) })
+		time.Sleep(time.Millisecond)
 	}
 }

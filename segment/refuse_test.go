@@ -135,16 +135,16 @@ func TestRegressionOfWhatOnlyAPassHasShown(t *testing.T) {
 func TestUnreadableMarkIsNotZero(t *testing.T) {
 	store, marks, rec := segmenttest.NewStore(), segmenttest.NewHighWater(), &recorder{}
 	store.Set("order", 0, 10)
-	svc := start(t, segment.Config{Store: store, HighWater: marks, Notify: rec.notify})
 	marks.Fail(errDown)
-	tag := lookup(t, svc, "order")
-	_, err := tag.Next(t.Context())
+	svc := newService(t, segment.Config{Store: store, HighWater: marks, Notify: rec.notify})
+	run(t, svc)
+	eventually(t, func() bool { return len(rec.of(segment.KindLoadFailed, "")) == 1 }, "event")
+	_, err := svc.Lookup([]byte("order"))
 	require.ErrorIs(t, err, segment.ErrUnavailable)
 	require.ErrorIs(t, err, errDown)
-	require.Zero(t, store.Fetches("order"), "nothing taken")
-	require.Equal(t, []segment.Kind{segment.KindMarkFailed}, rec.kinds("order"))
 	marks.Fail(nil)
-	eventuallyServes(t, tag)
+	eventually(t, svc.Loaded, "loaded")
+	eventuallyServes(t, lookup(t, svc, "order"))
 }
 
 func TestMarkThatCannotBeRaised(t *testing.T) {

@@ -7,33 +7,35 @@ import (
 )
 
 // Reserve returns the range that a fetch takes from a row: [maxID, maxID+n)
-// with n the larger of want and step. fix is the statement that would repair
-// a column of the row.
+// with n the larger of want and step. Where maxID is below floor and above is true the range
+// begins at floor. fix is the statement that would repair a column of the row.
 //
 // What holds of a range that it returns:
 //
 //	segment.R1  0 <= Lo < Hi, without overflow.
 //	segment.R2  Hi-Lo is at least step and at least want.
 //	segment.R3  Lo is not below floor.
-func Reserve(maxID, step, want, floor int64, fix func(column string, to int64) string) (Range, error) {
+func Reserve(maxID, step, want, floor int64, above bool, fix func(column string, to int64) string) (Range, error) {
 	switch {
 	case step < 1:
 		return Range{}, fmt.Errorf("%w: step is %d, below 1; fix it: %s",
 			ErrBadRow, step, fix("step", max(1, min(want, 1000))))
+	case maxID < 0 && floor == 0: // no number is known
+		return Range{}, fmt.Errorf("%w: max_id is %d, below 0; set it above every ID ever issued", ErrBadRow, maxID)
 	case maxID < 0:
-		return Range{}, fmt.Errorf("%w: max_id is %d, below 0; set it above every ID ever issued: %s",
-			ErrBadRow, maxID, fix("max_id", max(1, floor)))
-	case maxID < floor:
+		return Range{}, fmt.Errorf("%w: max_id is %d, below 0; set it above every ID ever issued, which is this at least: %s",
+			ErrBadRow, maxID, fix("max_id", floor))
+	case maxID < floor && !above:
 		return Range{}, fmt.Errorf("%w: max_id is %d, but ranges up to %d were used already: the table was restored "+
 			"or set back, or a replica lagged; set it to that or above, and not below what any other daemon used: %s",
 			ErrRegressed, maxID, floor, fix("max_id", floor))
 	}
-	n := max(want, step)
-	if maxID > math.MaxInt64-n {
+	n, lo := max(want, step), max(maxID, floor)
+	if lo > math.MaxInt64-n {
 		return Range{}, fmt.Errorf("%w: max_id %d and a range of %d (step %d) pass the end of int64",
-			ErrBadRow, maxID, n, step)
+			ErrBadRow, lo, n, step)
 	}
-	return Range{Lo: maxID, Hi: maxID + n, Step: step}, nil
+	return Range{Lo: lo, Hi: lo + n, Step: step, Skipped: lo - maxID}, nil
 }
 
 // CheckRow returns ErrBadRow when r can't be created.

@@ -60,6 +60,14 @@ type Config struct {
 	// Held lets fetches wait until Release, and requests for them, for what Adopt may
 	// bring.
 	Held bool
+	// Guard has the high marks of all daemons on the table; nil: there is none, and the
+	// table is believed where it isn't below what this daemon has seen.
+	Guard Guard
+	// GuardRequired: without the guard nothing is fetched.
+	GuardRequired bool
+	// RefuseRegressed: a table that went backwards is refused, not moved forward, with
+	// the guard as well.
+	RefuseRegressed bool
 	// Notify is called at each change of state, in order, one at a time, with
 	// no lock held, and never while an ID is waiting for it. It may be nil.
 	Notify func(Event)
@@ -87,16 +95,18 @@ type Service struct {
 
 	// tags is never changed once stored: readers index it without a lock. It may have
 	// those of Adopt before the tags were read.
-	tags   atomic.Pointer[map[string]*Tag]
-	loaded atomic.Bool // the tags were ever read
-	tagsMu sync.Mutex
+	tags    atomic.Pointer[map[string]*Tag]
+	loaded  atomic.Bool // the tags were ever read
+	guarded *guarded    // immutable; nil: no guard
+	tagsMu  sync.Mutex
 	// former has what outlives a tag that is gone, while it stays gone.
 	// tagsMu protects.
 	former  map[string]former
 	loadErr error // tagsMu protects; of the last pass, nil when it was complete
 
-	loading chan struct{} // holds one token while a pass is under way
-	pass    uint32        // loading protects; counts the passes
+	loading   chan struct{} // holds one token while a pass is under way
+	marksRead bool          // loading protects
+	pass      atomic.Uint32 // changed with loading held; counts the passes
 	// complete is the last of Run's passes that has shown the table (segment.T1), and
 	// allGone that the last pass has not (segment.T2). loading protects.
 	complete uint32
@@ -106,7 +116,8 @@ type Service struct {
 
 // former is what is kept of a tag whose row is gone.
 type former struct {
-	high     int64     // the highest value seen
+	high     int64     // the highest value seen; 0: its row was never seen
+	marked   int64     // the local mark
 	counters *counters // nil if it was never used
 }
 
@@ -127,6 +138,9 @@ func New(cfg Config) (*Service, error) {
 	s.queue = &queue{work: s.attempt, held: cfg.Held}
 	s.waitNS.Store(int64(cfg.Wait))
 	s.refresh.Store(int64(cfg.Refresh))
+	if cfg.Guard != nil {
+		s.guarded = newGuarded(s)
+	}
 	return s, nil
 }
 
@@ -148,7 +162,7 @@ func (s *Service) wait() time.Duration { return time.Duration(s.waitNS.Load()) }
 
 func (c *Config) complete() error {
 	if c.Store == nil || c.HighWater == nil {
-		return errors.New("segment: Config needs a Store and Marks")
+		return errors.New("segment: Config needs a Store and HighWater")
 	}
 	if c.Clock == nil {
 		c.Clock = clock.System()
@@ -194,10 +208,14 @@ func (s *Service) Run(ctx context.Context) error {
 	var timing sync.WaitGroup
 	timerCtx, stopTimers := context.WithCancel(context.WithoutCancel(ctx))
 	timing.Go(func() { s.timers.run(timerCtx) })
-	var sampling sync.WaitGroup
-	sampling.Go(func() { s.keepSampled(ctx) })
+	var beside sync.WaitGroup
+	beside.Go(func() { s.keepSampled(ctx) })
 	s.fetchCtx = ctx
 	s.queue.start()
+	if s.guarded != nil {
+		beside.Go(func() { s.keepGuarded(ctx) })
+		s.guarded.awaitStart()
+	}
 
 	s.keepLoaded(ctx)
 
@@ -207,7 +225,7 @@ func (s *Service) Run(ctx context.Context) error {
 	stopTimers()
 	s.queue.running.Wait()
 	timing.Wait()
-	sampling.Wait()
+	beside.Wait()
 	return nil
 }
 
@@ -272,8 +290,12 @@ func (s *Service) returnLocked(t *Tag) {
 		return
 	}
 	delete(s.former, t.name)
-	t.observed = max(t.observed, f.high) // segment.S2 outlives the row
-	if t.counters = f.counters; t.counters != nil {
+	t.base, t.marked, t.again = f.high, f.marked, f.high > 0 // segment.S2 outlives the row
+	if t.again && t.marked > 0 && s.guarded != nil {
+		s.guarded.raiseLater(t.name, t.marked)
+	}
+	if f.counters != nil {
+		t.counters = f.counters
 		s.inUse.add(t)
 	}
 }
@@ -281,6 +303,6 @@ func (s *Service) returnLocked(t *Tag) {
 // buryLocked ends a tag that is no longer in the map.
 func (s *Service) buryLocked(t *Tag) {
 	high := t.remove()
-	s.former[t.name] = former{high: high, counters: t.counters}
+	s.former[t.name] = former{high: high, marked: t.marked, counters: t.counters}
 	s.events.add(Event{Kind: KindTagRemoved, Tag: t.name, High: high})
 }

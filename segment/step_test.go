@@ -149,33 +149,46 @@ func TestFetchAsksForWhatWaits(t *testing.T) {
 		"near the end of int64":      {math.MaxInt64 / 3, 0, 20, 1000, false, math.MaxInt64 / 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, marks := segmenttest.NewStore(), segmenttest.NewHighWater()
+			store := segmenttest.NewStore()
 			store.Set("order", 0, tc.step)
+			for i := range segment.MaxFetchers {
+				store.Set(fmt.Sprint(i), 0, 1)
+			}
 			var sizes []int64
 			store.After(func(_ context.Context, op segmenttest.Op, tag string) error {
-				if row, _ := store.Row(tag); op == segmenttest.OpFetch {
+				if row, _ := store.Row(tag); op == segmenttest.OpFetch && tag == "order" {
 					sizes = append(sizes, row.MaxID)
 				}
 				return nil
 			})
-			svc := newService(t, segment.Config{Store: store, HighWater: marks, Clock: fakeClock(), MaxStep: tc.maxStep})
+			svc := newService(t, segment.Config{Store: store, Clock: fakeClock(), MaxStep: tc.maxStep})
 			stop := run(t, svc)
 			eventually(t, svc.Loaded, "tags read")
 			tag := lookup(t, svc, "order")
 
-			release := marks.Hang() // the fetch is on its way, and asks for nothing yet
+			release := store.Hang() // every fetcher has a tag, and that of order asks for nothing yet
+			var busy sync.WaitGroup
+			for i := range segment.MaxFetchers {
+				busy.Go(func() {
+					if _, err := lookup(t, svc, fmt.Sprint(i)).Next(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			eventually(t, func() bool { return store.Hung() == segment.MaxFetchers }, "all fetchers busy")
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			results := make(chan error, tc.callers)
 			for range tc.callers {
 				go func() { results <- tag.NextN(ctx, make([]int64, tc.n)) }()
 			}
-			eventually(t, func() bool { return tag.Waiting() == tc.callers*tc.n && marks.Hung() == 1 }, "all wait")
+			eventually(t, func() bool { return tag.Waiting() == tc.callers*tc.n }, "all wait")
 			if tc.giveUp {
 				cancel()
 				eventually(t, func() bool { return tag.Waiting() == 0 }, "nobody waits")
 			}
 			release()
+			busy.Wait()
 			for range tc.callers {
 				if err := <-results; tc.giveUp {
 					require.ErrorIs(t, err, context.Canceled)

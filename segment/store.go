@@ -42,6 +42,8 @@ type Range struct {
 	// Step is the table's own step at the time of the fetch (Hi-Lo may be
 	// larger: the caller asked for more).
 	Step int64
+	// Skipped is how far max_id lay below Lo; 0 unless FetchAbove has moved it.
+	Skipped int64
 }
 
 // Store is a table of segments that many processes share.
@@ -58,6 +60,9 @@ type Store interface {
 	// missing (ErrUnknownTag), unusable (ErrBadRow), when its max_id is
 	// below floor (ErrRegressed), or the database is read-only (ErrReadOnly).
 	Fetch(ctx context.Context, tag string, want, floor int64) (Range, error)
+	// FetchAbove is Fetch, but where max_id is below floor the range begins at
+	// floor, and max_id is left at its end.
+	FetchAbove(ctx context.Context, tag string, want, floor int64) (Range, error)
 	// Each calls fn with every row, in no particular order, in one pass;
 	// the byte slice is valid only during the call. It stops at the first
 	// error of fn and returns it.
@@ -83,8 +88,8 @@ type Admin interface {
 // ever used for each tag, so that a table that went backwards is found out
 // after a restart too.
 type HighWater interface {
-	// Get returns the mark of tag; 0 when there is none.
-	Get(ctx context.Context, tag string) (int64, error)
+	// Marks calls fn with every tag that has a mark, and the mark.
+	Marks(ctx context.Context, fn func(tag string, high int64)) error
 	// Raise records high for tag durably before it returns, and never
 	// lowers a mark.
 	Raise(ctx context.Context, tag string, high int64) error

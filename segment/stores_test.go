@@ -25,6 +25,10 @@ func (s *fixedRows) Fetch(context.Context, string, int64, int64) (segment.Range,
 	return segment.Range{}, errDown
 }
 
+func (s *fixedRows) FetchAbove(context.Context, string, int64, int64) (segment.Range, error) {
+	return segment.Range{}, errDown
+}
+
 func (s *fixedRows) Each(_ context.Context, fn func(tag []byte, maxID, step int64) error) error {
 	var name []byte
 	for i := range s.n {

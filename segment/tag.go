@@ -27,11 +27,16 @@ type Tag struct {
 	mu       sync.Mutex
 	buf      *buffer   // mu protects; nil until the first use
 	observed int64     // mu protects; the highest max_id that a pass has shown
+	marked   int64     // mu protects; the local mark
+	base     int64     // mu protects; the highest value seen before the row was gone
 	step     int64     // mu protects; the table's step as a pass has shown it last
 	counters *counters // mu protects; nil until the first use under this name
 	gone     bool      // mu protects; the row is no more, nothing is published any more
+	again    bool      // mu protects; the row was gone, and is another one that marked is not of
+	behind   bool      // mu protects; that max_id is behind was told
 
-	seen uint32 // Service.loading protects; the pass that saw the row last
+	seen     uint32 // Service.loading protects; the pass that saw the row last
+	markedIn uint32 // mu protects; the pass under way, or the last, when marked was raised
 }
 
 // state is where the fetch of a tag's next range stands.
@@ -53,9 +58,13 @@ type buffer struct {
 	done    chan struct{} // closed when the attempt under way ends; nil when nobody waits
 	waiting int64         // IDs that the requests inside waitLocked lack
 
-	high     int64 // segment.S2: the mark, and the end of every range of ours
-	markRead bool  // high includes the mark
-	pending  Range // fetched and ours, but not marked yet
+	high    int64 // segment.S2: the end of every range of ours, and the high marks read
+	pending Range // fetched, but not marked yet, or not taken by the guard
+
+	by        string   // written by the one fetcher; what names pending in the guard
+	known     HighMark // the one fetcher's; as last read or written
+	shared    bool     // the one fetcher's; others write the high mark too: read it first
+	postponed bool     // in stateBackoff for the guard alone
 
 	policy stepPolicy
 	asked  time.Duration // when the range that is being fetched was first wanted
@@ -169,6 +178,12 @@ func (t *Tag) bufferLocked() *buffer {
 func (t *Tag) observe(maxID, step int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	switch {
+	case maxID >= t.shownLocked():
+		t.behind = false
+	case t.markedIn != t.seen: // else the pass's view may be older than our fetch
+		t.tellBehindLocked(maxID)
+	}
 	t.observed = max(t.observed, maxID)
 	if b := t.buf; b != nil {
 		if maxID < b.stepAt {
@@ -177,6 +192,23 @@ func (t *Tag) observe(maxID, step int64) {
 		b.policy.table = step
 	}
 	t.setStepLocked(step)
+}
+
+// shownLocked is the highest max_id that this row is known to have shown.
+func (t *Tag) shownLocked() int64 {
+	if t.again {
+		return t.observed
+	}
+	return max(t.observed, t.marked)
+}
+
+// tellBehindLocked tells once that max_id was found below what the row has shown.
+func (t *Tag) tellBehindLocked(maxID int64) {
+	if t.gone || t.behind || maxID >= t.shownLocked() {
+		return
+	}
+	t.behind = true
+	t.svc.events.add(Event{Kind: KindBehind, Tag: t.name, High: t.floorLocked(), Count: maxID})
 }
 
 // setStepLocked takes in the table's step, and tells of a change.
@@ -203,10 +235,11 @@ func (t *Tag) remove() int64 {
 
 // floorLocked is the highest value ever seen (segment.S2).
 func (t *Tag) floorLocked() int64 {
+	high := max(t.observed, t.marked, t.base)
 	if t.buf == nil {
-		return t.observed
+		return high
 	}
-	return max(t.observed, t.buf.high)
+	return max(high, t.buf.high) // segment.S2
 }
 
 // wakeLocked wakes everybody who waits for the attempt that ended.

@@ -149,7 +149,11 @@ func (t *Tag) askLocked(b *buffer, urgent bool) {
 			b.urgent = true
 			t.svc.queue.push(t, true)
 		}
-	case stateRunning, stateBackoff:
+	case stateBackoff:
+		if urgent && b.postponed {
+			t.resumeLocked(b)
+		}
+	case stateRunning:
 	}
 }
 

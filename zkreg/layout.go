@@ -3,6 +3,7 @@ package zkreg
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"path"
 	"strconv"
@@ -20,6 +21,7 @@ type paths struct {
 	root      string // data: rootData
 	forever   string // parent of the persistent entries; its data version orders claims
 	temporary string // parent of the ephemeral nodes of the live set
+	high      string // parent of the folders of the tags' high marks; data: highRoot
 }
 
 // newPaths returns the paths under root; forever is empty for the usual place.
@@ -27,7 +29,7 @@ func newPaths(root, forever string) (paths, error) {
 	if root == "" {
 		root = DefaultRoot
 	}
-	p := paths{root: root, forever: forever, temporary: root + "/leaf_temporary"}
+	p := paths{root: root, forever: forever, temporary: root + "/leaf_temporary", high: root + "/segment_high"}
 	if forever == "" {
 		p.forever = root + "/leaf_forever"
 	}
@@ -36,7 +38,7 @@ func newPaths(root, forever string) (paths, error) {
 			return paths{}, err
 		}
 	}
-	if p.forever == p.root || p.forever == p.temporary || strings.HasPrefix(p.forever, p.temporary+"/") {
+	if p.forever == p.root || strings.HasPrefix(p.forever+"/", p.temporary+"/") || strings.HasPrefix(p.forever+"/", p.high+"/") {
 		return paths{}, fmt.Errorf("zkreg: path %s of the entries: want one of its own, beside root %s", p.forever, p.root)
 	}
 	return p, nil
@@ -64,6 +66,14 @@ func parents(p string) []string {
 		}
 	}
 	return all
+}
+
+// highOf is the high mark of a tag, in one of 256 folders: ZooKeeper gives no list of
+// children that is longer than a message.
+func (p paths) highOf(tag string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(tag))
+	return fmt.Sprintf("%s/%02x/%s", p.high, h.Sum32()%256, escapeNode(tag))
 }
 
 func (p paths) foreverOf(name entryName) string { return p.forever + "/" + name.raw }

@@ -12,10 +12,10 @@ import (
 func TestPaths(t *testing.T) {
 	p, err := newPaths("", "")
 	require.NoError(t, err)
-	require.Equal(t, paths{root: "/leaf", forever: "/leaf/leaf_forever", temporary: "/leaf/leaf_temporary"}, p)
+	require.Equal(t, paths{root: "/leaf", forever: "/leaf/leaf_forever", temporary: "/leaf/leaf_temporary", high: "/leaf/segment_high"}, p)
 	p, err = newPaths("/a/leaf", "/snowflake/com.example/forever")
 	require.NoError(t, err)
-	require.Equal(t, paths{root: "/a/leaf", forever: "/snowflake/com.example/forever", temporary: "/a/leaf/leaf_temporary"}, p)
+	require.Equal(t, paths{root: "/a/leaf", forever: "/snowflake/com.example/forever", temporary: "/a/leaf/leaf_temporary", high: "/a/leaf/segment_high"}, p)
 	require.Equal(t, []string{"/snowflake", "/snowflake/com.example"}, parents(p.forever))
 	require.Empty(t, parents("/leaf"))
 	require.Equal(t, "/a/leaf/leaf_temporary/[2001:db8::1]:8080", p.temporaryOf("[2001:db8::1]:8080"))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 )
@@ -71,6 +72,18 @@ type rootData struct {
 
 	// unknown are the fields of later releases: they stay when the root is rewritten.
 	unknown map[string]json.RawMessage
+}
+
+// highData is a tag's high mark.
+type highData struct {
+	High int64  `json:"high"`
+	By   string `json:"by"` // which fetch of which life wrote it
+}
+
+// highRoot is the data of the parent of all high marks.
+type highRoot struct {
+	// Settled: whoever knew high marks of before it was made has put them back.
+	Settled bool `json:"settled"`
 }
 
 // leastLease is what LongestLease begins with, and never falls below.
@@ -179,6 +192,32 @@ func decodeTemporary(p string, data []byte) (temporaryData, error) {
 	}
 	if d.SessionMS < 0 || d.SessionMS > int64(time.Hour/time.Millisecond) {
 		return temporaryData{}, damaged(p, data, fmt.Errorf("session_ms %d: want 0 to an hour", d.SessionMS))
+	}
+	return d, nil
+}
+
+// decodeHigh reads the high mark of a tag at p. segment.ErrGuardDamaged.
+func decodeHigh(p string, data []byte) (highData, error) {
+	var wire struct {
+		High *int64 `json:"high"`
+		By   string `json:"by"`
+	}
+	err := decode(data, &wire)
+	if err == nil && (wire.High == nil || *wire.High < 0) {
+		err = errors.New("high is missing or negative")
+	}
+	if err != nil {
+		return highData{}, fmt.Errorf(`%w: znode %s holds %.200q: %w; set it to {"high":N,"by":""}, with N not below max_id and the tag's highest "high" of all daemons' /api/segments`,
+			segment.ErrGuardDamaged, p, data, err)
+	}
+	return highData{*wire.High, wire.By}, nil
+}
+
+// decodeHighRoot reads the data of the parent of all high marks at p. segment.ErrGuardDamaged.
+func decodeHighRoot(p string, data []byte) (highRoot, error) {
+	var d highRoot
+	if err := decode(data, &d); err != nil {
+		return highRoot{}, fmt.Errorf(`%w: znode %s holds %.200q: %w; set it to {"settled":false}`, segment.ErrGuardDamaged, p, data, err)
 	}
 	return d, nil
 }

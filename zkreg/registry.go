@@ -1,4 +1,4 @@
-// Package zkreg is worker.Registry on ZooKeeper. layout.go has every path and
+// Package zkreg is worker.Registry and segment.Guard on ZooKeeper. layout.go has every path and
 // payload.go every payload; the client is zksession's.
 package zkreg
 

@@ -211,7 +211,7 @@ func severed(t *testing.T, write int, what fault) (*machine, *link, *onlooker) {
 	c := onShared(t)
 	k := newLink(t, c.servers[0], write, func() fault { return what })
 	c.servers = []string{k.addr()}
-	return c.machine(frequent()...), k, c.watch()
+	return c.machine(append(frequent(), "--modes", "snowflake")...), k, c.watch() // segments have a connection of their own
 }
 
 // The connection is cut at each write of a first start, before ZooKeeper has it or

@@ -8,12 +8,15 @@ import (
 // Op is a call that a fault can be put into.
 type Op string
 
-// The calls of Store and HighWater.
+// The calls of Store, HighWater and Guard.
 const (
 	OpFetch Op = "fetch"
 	OpEach  Op = "each"
-	OpGet   Op = "get"
+	OpMarks Op = "marks"
 	OpRaise Op = "raise"
+	OpOpen  Op = "open"
+	OpGet   Op = "get"
+	OpPut   Op = "put"
 )
 
 // Hook is called with each operation; the operation fails with what it returns.

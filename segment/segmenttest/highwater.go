@@ -3,6 +3,7 @@ package segmenttest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/leafd/leafd/segment"
@@ -22,12 +23,18 @@ var _ segment.HighWater = (*HighWater)(nil)
 // NewHighWater returns HighWater that remember nothing yet.
 func NewHighWater() *HighWater { return &HighWater{highs: make(map[string]int64)} }
 
-// Get implements segment.HighWater.
-func (m *HighWater) Get(ctx context.Context, tag string) (int64, error) {
-	if err := m.enter(ctx, OpGet, tag); err != nil {
-		return 0, err
+// Marks implements segment.HighWater.
+func (m *HighWater) Marks(ctx context.Context, fn func(tag string, high int64)) error {
+	if err := m.enter(ctx, OpMarks, ""); err != nil {
+		return err
 	}
-	return m.Mark(tag), m.leave(ctx, OpGet, tag)
+	m.mu.Lock()
+	highs := maps.Clone(m.highs)
+	m.mu.Unlock()
+	for tag, high := range highs {
+		fn(tag, high)
+	}
+	return m.leave(ctx, OpMarks, "")
 }
 
 // Raise implements segment.HighWater.

@@ -107,3 +107,35 @@ func TestFaults(t *testing.T) {
 	require.NoError(t, <-done)
 	require.EqualValues(t, 30, maxID())
 }
+
+func TestGuard(t *testing.T) {
+	storetest.RunGuard(t, func(*testing.T) storetest.GuardFixture {
+		guard := segmenttest.NewGuard()
+		var guards []*segmenttest.Guard
+		reconnect := func(g *segmenttest.Guard) {
+			g.Break()
+			g.Connect()
+		}
+		return storetest.GuardFixture{
+			Open: func(testing.TB) segment.Guard {
+				guards = append(guards, guard.Beside())
+				return guards[len(guards)-1]
+			},
+			Reconnect: func(_ testing.TB, g segment.Guard) {
+				fake, _ := g.(*segmenttest.Guard)
+				reconnect(fake)
+			},
+			Snapshot: func(testing.TB) func(testing.TB) {
+				restore := guard.Snapshot()
+				return func(testing.TB) {
+					restore()
+					for _, g := range guards {
+						reconnect(g)
+					}
+				}
+			},
+			Damage: func(_ testing.TB, tag string) { guard.Damage(tag, true) },
+			Forget: func(_ testing.TB, tag string) { guard.Forget(tag) },
+		}
+	})
+}

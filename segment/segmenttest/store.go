@@ -96,6 +96,15 @@ func (s *table) Fetches(tag string) int {
 
 // Fetch implements segment.Store.
 func (s *Store) Fetch(ctx context.Context, tag string, want, floor int64) (segment.Range, error) {
+	return s.fetch(ctx, tag, want, floor, false)
+}
+
+// FetchAbove implements segment.Store.
+func (s *Store) FetchAbove(ctx context.Context, tag string, want, floor int64) (segment.Range, error) {
+	return s.fetch(ctx, tag, want, floor, true)
+}
+
+func (s *Store) fetch(ctx context.Context, tag string, want, floor int64, above bool) (segment.Range, error) {
 	s.table.mu.Lock()
 	s.fetches[tag]++
 	s.table.mu.Unlock()
@@ -105,7 +114,7 @@ func (s *Store) Fetch(ctx context.Context, tag string, want, floor int64) (segme
 	if err := s.enter(ctx, OpFetch, tag); err != nil {
 		return segment.Range{}, err
 	}
-	r, err := s.take(tag, want, floor)
+	r, err := s.take(tag, want, floor, above)
 	if err != nil {
 		return segment.Range{}, err
 	}
@@ -115,14 +124,14 @@ func (s *Store) Fetch(ctx context.Context, tag string, want, floor int64) (segme
 	return r, nil
 }
 
-func (s *table) take(tag string, want, floor int64) (segment.Range, error) {
+func (s *table) take(tag string, want, floor int64, above bool) (segment.Range, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	row, ok := s.rows[tag]
 	if !ok {
 		return segment.Range{}, fmt.Errorf("%w: %q; create it first", segment.ErrUnknownTag, tag)
 	}
-	r, err := segment.Reserve(row.MaxID, row.Step, want, floor, func(column string, to int64) string {
+	r, err := segment.Reserve(row.MaxID, row.Step, want, floor, above, func(column string, to int64) string {
 		return fmt.Sprintf("Edit %s to %d", column, to)
 	})
 	if err != nil {

@@ -53,10 +53,11 @@ type dialect struct {
 	judge func(err error) (verdict, string)
 }
 
-// fix returns the statement that sets column of tag's row, for people to run.
+// fix returns the statement that raises column of tag's row, for people to run: by then the
+// row may be fixed, and lowering max_id would repeat IDs.
 func (d *dialect) fix(tag, column string, to int64) string {
 	return "UPDATE " + table + " SET " + column + " = " + decimal(to) +
-		" WHERE biz_tag = '" + d.literal.Replace(tag) + "'"
+		" WHERE biz_tag = '" + d.literal.Replace(tag) + "' AND " + column + " < " + decimal(to)
 }
 
 // statements are the SQL of a dialect, put together once.

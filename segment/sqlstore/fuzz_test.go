@@ -77,7 +77,7 @@ func FuzzNewRow(f *testing.F) {
 			require.True(t, ok)
 			require.Equal(t, n, read)
 		}
-		r, err := segment.Reserve(maxID, step, step, 0, func(string, int64) string { return "" })
+		r, err := segment.Reserve(maxID, step, step, 0, false, func(string, int64) string { return "" })
 		require.NoError(t, err)
 		require.Equal(t, segment.Range{Lo: maxID, Hi: end.Int64(), Step: step}, r)
 	})

@@ -16,8 +16,8 @@ const marksSchema = `CREATE TABLE leaf_marks (
 ) STRICT, WITHOUT ROWID;`
 
 const (
-	selectMark = "SELECT high FROM leaf_marks WHERE biz_tag = ?"
-	raiseMark  = "INSERT INTO leaf_marks (biz_tag, high) VALUES (?, ?) " +
+	selectMarks = "SELECT biz_tag, high FROM leaf_marks"
+	raiseMark   = "INSERT INTO leaf_marks (biz_tag, high) VALUES (?, ?) " +
 		"ON CONFLICT (biz_tag) DO UPDATE SET high = max(high, excluded.high)"
 )
 
@@ -41,14 +41,18 @@ func OpenHighWater(path string) (*HighWater, error) {
 	return &HighWater{db: db}, nil
 }
 
-// Get implements segment.HighWater.
-func (m *HighWater) Get(ctx context.Context, tag string) (int64, error) {
-	var high int64
-	err := m.db.read(ctx, func(rows *sql.Rows) error { return rows.Scan(&high) }, selectMark, tag)
-	if err != nil {
-		return 0, m.db.fail(ctx, err, "read the mark of tag "+quote(tag))
-	}
-	return high, nil
+// Marks implements segment.HighWater.
+func (m *HighWater) Marks(ctx context.Context, fn func(tag string, high int64)) error {
+	err := m.db.read(ctx, func(rows *sql.Rows) error {
+		var tag string
+		var high int64
+		if err := rows.Scan(&tag, &high); err != nil {
+			return err
+		}
+		fn(tag, high)
+		return nil
+	}, selectMarks)
+	return m.db.fail(ctx, err, "read the marks")
 }
 
 // Raise implements segment.HighWater. A negative high is an error.

@@ -61,6 +61,15 @@ var (
 //	    row, and again after the last write; between that and the commit it may still
 //	    be demoted.
 func (s *Store) Fetch(ctx context.Context, tag string, want, floor int64) (segment.Range, error) {
+	return s.fetch(ctx, tag, want, floor, false)
+}
+
+// FetchAbove implements segment.Store, as Fetch does.
+func (s *Store) FetchAbove(ctx context.Context, tag string, want, floor int64) (segment.Range, error) {
+	return s.fetch(ctx, tag, want, floor, true)
+}
+
+func (s *Store) fetch(ctx context.Context, tag string, want, floor int64, above bool) (segment.Range, error) {
 	var taken segment.Range
 	err := s.write(ctx, func(conn *sql.Conn) error {
 		row, err := s.lockRow(ctx, conn, s.sql.lockRow, tag)
@@ -72,7 +81,7 @@ func (s *Store) Fetch(ctx context.Context, tag string, want, floor int64) (segme
 			return err
 		}
 		fix := func(column string, to int64) string { return s.dialect.fix(tag, column, to) }
-		if taken, err = segment.Reserve(maxID, step, want, floor, fix); err != nil {
+		if taken, err = segment.Reserve(maxID, step, want, floor, above, fix); err != nil {
 			return err
 		}
 		return s.moveMaxID(ctx, conn, tag, taken)
@@ -155,7 +164,8 @@ func (r lockedRow) values() (maxID, step int64, err error) {
 
 // moveMaxID writes the end of r to the row, and makes sure of it.
 func (s *Store) moveMaxID(ctx context.Context, conn *sql.Conn, tag string, r segment.Range) error {
-	result, err := conn.ExecContext(ctx, s.sql.take, r.Hi, tag, tag, r.Lo)
+	from := r.Lo - r.Skipped
+	result, err := conn.ExecContext(ctx, s.sql.take, r.Hi, tag, tag, from)
 	if err != nil {
 		return s.asBadRow(err)
 	}
@@ -164,7 +174,7 @@ func (s *Store) moveMaxID(ctx context.Context, conn *sql.Conn, tag string, r seg
 		return err
 	}
 	if moved != 1 {
-		return fmt.Errorf("%w: moving it from %d to %d changed %d rows", errNotMoved, r.Lo, r.Hi, moved)
+		return fmt.Errorf("%w: moving it from %d to %d changed %d rows", errNotMoved, from, r.Hi, moved)
 	}
 	var stored sql.NullString
 	var readOnly string

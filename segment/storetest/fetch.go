@@ -90,6 +90,41 @@ func testFetchRegressed(t *testing.T, f *harness) {
 	require.Equal(t, segment.Range{Lo: 11, Hi: 21, Step: 10}, r)
 }
 
+func testFetchAbove(t *testing.T, f *harness) {
+	for name, c := range map[string]struct {
+		maxID, want, floor int64
+		lo, hi, skipped    int64
+	}{
+		"max_id is above": {maxID: 100, want: 20, floor: 99, lo: 100, hi: 120},
+		"max_id is it":    {maxID: 100, want: 1, floor: 100, lo: 100, hi: 110},
+		"below by one":    {maxID: 99, want: 1, floor: 100, lo: 100, hi: 110, skipped: 1},
+		"far below":       {maxID: 0, want: 20, floor: 1 << 60, lo: 1 << 60, hi: 1<<60 + 20, skipped: 1 << 60},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f.add(t, name, c.maxID, 10)
+			r, err := f.store.FetchAbove(patient(t), name, c.want, c.floor)
+			require.NoError(t, err)
+			require.Equal(t, segment.Range{Lo: c.lo, Hi: c.hi, Step: 10, Skipped: c.skipped}, r)
+			maxID, _ := f.row(t, name)
+			require.Equal(t, c.hi, maxID)
+			next := f.fetch(t, name, 1)
+			require.Equal(t, c.hi, next.Lo, "moved for everybody")
+		})
+	}
+	f.add(t, "end", 1, 10)
+	_, err := f.store.FetchAbove(patient(t), "end", 1, math.MaxInt64-9)
+	require.ErrorIs(t, err, segment.ErrBadRow)
+	f.add(t, "negative", -1, 10)
+	_, err = f.store.FetchAbove(patient(t), "negative", 1, 50)
+	require.ErrorIs(t, err, segment.ErrBadRow)
+	for tag, was := range map[string]int64{"end": 1, "negative": -1} {
+		maxID, _ := f.row(t, tag)
+		require.Equal(t, was, maxID, "a refusal moves nothing")
+	}
+	_, err = f.store.FetchAbove(patient(t), "unknown", 1, 50)
+	require.ErrorIs(t, err, segment.ErrUnknownTag)
+}
+
 func testFetchUnknown(t *testing.T, f *harness) {
 	f.add(t, "known", 1, 10)
 	for name, tag := range map[string]string{

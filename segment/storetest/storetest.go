@@ -54,6 +54,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		"fetch takes a half-open range":           testFetchRange,
 		"fetch refuses what it can't give":        testFetchRefuses,
 		"fetch refuses a regressed row":           testFetchRegressed,
+		"fetch above a floor":                     testFetchAbove,
 		"fetch of an unknown tag":                 testFetchUnknown,
 		"fetch with a context that has ended":     testFetchCancelled,
 		"fetch from many daemons at once":         testFetchConcurrent,

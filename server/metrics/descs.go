@@ -48,6 +48,11 @@ var (
 	descTagsUsed    = gauge("segment_tags_used", "Tags that were asked for IDs since the start.")
 	descTagsFailing = gauge("segment_tags_failing", "Tags whose last fetch of a range failed.")
 	descTagsEmpty   = gauge("segment_tags_empty", "Tags in use that have no ID in memory.")
+	descGuarded     = gauge("segment_guarded", "1 while ranges are guarded by ZooKeeper.")
+	descBehind      = gauge("segment_guard_behind_tags", "Tags whose ranges ZooKeeper has to be told of once it is back.")
+	descUnguarded   = counter("segment_unguarded_fetches_total", "Ranges that were fetched while ZooKeeper was away.")
+	descConflicts   = counter("segment_guard_conflicts_total", "Writes of a high mark that came after another daemon's.")
+	descGivenUp     = counter("segment_ranges_given_up_total", "Ranges that were fetched and not used, since ZooKeeper knew of higher ones.")
 	descIssued      = counter("segment_ids_issued_total", "IDs handed out by tag; the others together are tag=\"_other\".", "tag")
 	descRemaining   = gauge("segment_remaining_seconds", "How long the IDs in memory last at the present rate; the 50 tags most in danger.", "tag")
 	descStep        = gauge("segment_step", "IDs that the next fetch asks for; the same tags.", "tag")
@@ -62,6 +67,7 @@ func all() []described {
 		descSteps, descOffset, descEstimate, descThreshold, descPeers, descVerdict, descPeersAge,
 		descWaits, descRefusals, descLayoutLeft,
 		descSession, descConnects, descExpiries,
-		descTags, descTagsUsed, descTagsFailing, descTagsEmpty, descIssued, descRemaining, descStep, descFailing,
+		descTags, descTagsUsed, descTagsFailing, descTagsEmpty, descGuarded, descBehind, descUnguarded, descConflicts, descGivenUp,
+		descIssued, descRemaining, descStep, descFailing,
 	}
 }

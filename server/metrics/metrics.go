@@ -46,6 +46,8 @@ type Segments interface {
 	Len() int
 	// Used calls yield with the state of each tag that was ever used.
 	Used(yield func(segment.Status) bool)
+	// Guard returns where the segments stand with their guard.
+	Guard() segment.GuardStatus
 }
 
 var (

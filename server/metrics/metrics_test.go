@@ -33,6 +33,7 @@ type fake struct {
 	generator snowflake.Stats
 	session   zksession.Info
 	tags      []segment.Status
+	guard     segment.GuardStatus
 	state     string
 	ready     bool
 }
@@ -50,10 +51,11 @@ func (f fakeWorker) Threshold() time.Duration { return f.threshold }
 func (f fakeWorker) Peers() ([]clock.Sample, clock.Verdict, clock.Millis) {
 	return f.samples, clock.Estimate(f.samples, clock.Median), 1
 }
-func (f fakeWorker) Vote() clock.Vote          { return clock.VoteOf(f.samples, f.threshold) }
-func (f fakeGenerator) Stats() snowflake.Stats { return f.generator }
-func (f fakeSession) Session() zksession.Info  { return f.session }
-func (f fakeSegments) Len() int                { return 2 * len(f.tags) }
+func (f fakeWorker) Vote() clock.Vote             { return clock.VoteOf(f.samples, f.threshold) }
+func (f fakeGenerator) Stats() snowflake.Stats    { return f.generator }
+func (f fakeSession) Session() zksession.Info     { return f.session }
+func (f fakeSegments) Len() int                   { return 2 * len(f.tags) }
+func (f fakeSegments) Guard() segment.GuardStatus { return f.guard }
 func (f fakeSegments) Used(yield func(segment.Status) bool) {
 	for _, st := range f.tags {
 		if !yield(st) {
@@ -157,6 +159,7 @@ func TestWhatIsShown(t *testing.T) {
 		RefusedBackwards: 4, RefusedCeiling: 5, RefusedExhausted: 6, RefusedStopped: 7, GivenUp: 8,
 	}
 	f.session = zksession.Info{State: zksession.Disconnected, Connects: 3, Expiries: 2}
+	f.guard = segment.GuardStatus{On: true, Unguarded: 7, Conflicts: 8, GivenUp: 9, Behind: 6}
 	f.tags = []segment.Status{
 		{Tag: "order", Used: true, Issued: 100, Rate: 10, Remaining: 90 * time.Second, Step: 1000},
 		{Tag: "failing", Used: true, Issued: 5, Remaining: segment.Forever, Step: 2, Failures: 4},
@@ -189,6 +192,8 @@ func TestWhatIsShown(t *testing.T) {
 		"leafd_generator_refusals_total{reason=stopped}": 7, "leafd_generator_refusals_total{reason=given_up}": 8,
 		"leafd_zookeeper_session_state{state=disconnected}": 1, "leafd_zookeeper_session_state{state=connected}": 0,
 		"leafd_zookeeper_connects_total": 3, "leafd_zookeeper_session_expiries_total": 2,
+		"leafd_segment_guarded": 0, "leafd_segment_guard_behind_tags": 6, "leafd_segment_unguarded_fetches_total": 7,
+		"leafd_segment_guard_conflicts_total": 8, "leafd_segment_ranges_given_up_total": 9,
 		"leafd_segment_tags": 10, "leafd_segment_tags_used": 5, "leafd_segment_tags_failing": 2, "leafd_segment_tags_empty": 1,
 		"leafd_segment_ids_issued_total{tag=order}": 100, "leafd_segment_ids_issued_total{tag=_other}": 0,
 		"leafd_segment_remaining_seconds{tag=order}": 90, "leafd_segment_remaining_seconds{tag=failing}": math.Inf(1),

@@ -48,6 +48,13 @@ func (m *Metrics) collectSegments(p page, s Segments) {
 	p.put(descTagsUsed, float64(used))
 	p.put(descTagsFailing, float64(failing))
 	p.put(descTagsEmpty, float64(empty))
+	if g := s.Guard(); g.On {
+		p.flag(descGuarded, g.Guarded)
+		p.put(descBehind, float64(g.Behind))
+		p.put(descUnguarded, float64(g.Unguarded))
+		p.put(descConflicts, float64(g.Conflicts))
+		p.put(descGivenUp, float64(g.GivenUp))
+	}
 	for _, tag := range worst.all {
 		p.put(descRemaining, seconds(tag.remaining), tag.name)
 		p.put(descStep, float64(tag.step), tag.name)

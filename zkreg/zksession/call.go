@@ -53,6 +53,8 @@ type call struct {
 	path string
 	// repeatable: doing it twice is as good as once.
 	repeatable bool
+	// on is the number of the only connection that it may be sent over; 0: any.
+	on uint64
 }
 
 func (c call) String() string { return strings.TrimSpace(c.name + " " + c.path) }
@@ -64,6 +66,10 @@ func do[T any](ctx context.Context, s *Session, c call, run func(*zk.Conn) (T, e
 		t, err := s.gate.enter(ctx)
 		if err != nil {
 			return zero, s.notEntered(c, err)
+		}
+		if c.on != 0 && c.on != t.generation {
+			s.gate.leave(t)
+			return zero, s.unreachable(c, errOtherConnection, true)
 		}
 		type result struct {
 			value T
@@ -145,7 +151,7 @@ type reply[A any] struct {
 
 // Get returns the data of a node; zk.ErrNoNode where there is none.
 func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
-	r, err := do(ctx, s, call{"get", path, true}, func(conn *zk.Conn) (reply[[]byte], error) {
+	r, err := do(ctx, s, call{"get", path, true, 0}, func(conn *zk.Conn) (reply[[]byte], error) {
 		data, stat, err := conn.Get(path)
 		return reply[[]byte]{data, stat}, err
 	})
@@ -157,7 +163,7 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error
 
 // Exists returns no Stat for a node that isn't there.
 func (s *Session) Exists(ctx context.Context, path string) (bool, *zk.Stat, error) {
-	r, err := do(ctx, s, call{"exists", path, true}, func(conn *zk.Conn) (reply[bool], error) {
+	r, err := do(ctx, s, call{"exists", path, true, 0}, func(conn *zk.Conn) (reply[bool], error) {
 		found, stat, err := conn.Exists(path)
 		return reply[bool]{found, stat}, err
 	})
@@ -169,7 +175,7 @@ func (s *Session) Exists(ctx context.Context, path string) (bool, *zk.Stat, erro
 
 // Children returns the names of the children of a node, in no order.
 func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
-	r, err := do(ctx, s, call{"children", path, true}, func(conn *zk.Conn) (reply[[]string], error) {
+	r, err := do(ctx, s, call{"children", path, true, 0}, func(conn *zk.Conn) (reply[[]string], error) {
 		names, stat, err := conn.Children(path)
 		return reply[[]string]{names, stat}, err
 	})
@@ -183,7 +189,7 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat
 // one is another than the path given.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32) (string, error) {
 	data = slices.Clone(data) // an abandoned request may still be on its way out
-	created, err := do(ctx, s, call{"create", path, false}, func(conn *zk.Conn) (string, error) {
+	created, err := do(ctx, s, call{"create", path, false, 0}, func(conn *zk.Conn) (string, error) {
 		return conn.Create(path, data, flags, s.ACL())
 	})
 	if err != nil {
@@ -194,9 +200,13 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 
 // Set writes the data of a node that is at version; -1 for any.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
+	return s.set(ctx, call{"set", path, false, 0}, data, version)
+}
+
+func (s *Session) set(ctx context.Context, c call, data []byte, version int32) (*zk.Stat, error) {
 	data = slices.Clone(data)
-	stat, err := do(ctx, s, call{"set", path, false}, func(conn *zk.Conn) (*zk.Stat, error) {
-		return conn.Set(path, data, version)
+	stat, err := do(ctx, s, c, func(conn *zk.Conn) (*zk.Stat, error) {
+		return conn.Set(c.path, data, version)
 	})
 	if err != nil {
 		return nil, err
@@ -206,15 +216,25 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 
 // Remove removes a node that is at version; -1 for any.
 func (s *Session) Remove(ctx context.Context, path string, version int32) error {
-	_, err := do(ctx, s, call{"remove", path, false}, func(conn *zk.Conn) (struct{}, error) {
+	_, err := do(ctx, s, call{"remove", path, false, 0}, func(conn *zk.Conn) (struct{}, error) {
 		return struct{}{}, conn.Delete(path, version)
 	})
 	return err
 }
 
+// SetOn is Set, sent over the connection with that number or not at all: what was read
+// before a server was set back doesn't count after it, and versions begin again.
+func (s *Session) SetOn(ctx context.Context, connection uint64, path string, data []byte, version int32) (*zk.Stat, error) {
+	return s.set(ctx, call{"set", path, false, connection}, data, version)
+}
+
+// Connection is the number of the connection that is open, 0 for none. Each has another
+// one, those of one session too.
+func (s *Session) Connection() uint64 { return s.gate.connection() }
+
 // Sync makes the server that we are connected to catch up with the leader: reads
 // that follow see all that was written before.
 func (s *Session) Sync(ctx context.Context, path string) error {
-	_, err := do(ctx, s, call{"sync", path, true}, func(conn *zk.Conn) (string, error) { return conn.Sync(path) })
+	_, err := do(ctx, s, call{"sync", path, true, 0}, func(conn *zk.Conn) (string, error) { return conn.Sync(path) })
 	return err
 }

@@ -14,6 +14,8 @@ const maxCalls = 14
 var (
 	errClosed = errors.New("the session was closed")
 	errHung   = errors.New("too many requests were left unanswered")
+
+	errOtherConnection = errors.New("the connection was lost meanwhile")
 )
 
 // gate lets requests through while there is a connection that may carry them,
@@ -170,6 +172,16 @@ func (g *gate) is(generation uint64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.up && g.generation == generation
+}
+
+// connection returns the number of the connection that requests go over; 0 for none.
+func (g *gate) connection() uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.up || !g.authenticated || g.closed {
+		return 0
+	}
+	return g.generation
 }
 
 // close ends all waits; whether there was a connection.

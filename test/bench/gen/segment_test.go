@@ -25,13 +25,17 @@ func (t *table) Fetch(_ context.Context, _ string, want, _ int64) (segment.Range
 	return segment.Range{Lo: hi - n, Hi: hi, Step: step}, nil
 }
 
+func (t *table) FetchAbove(ctx context.Context, tag string, want, floor int64) (segment.Range, error) {
+	return t.Fetch(ctx, tag, want, floor)
+}
+
 func (t *table) Each(_ context.Context, fn func(tag []byte, maxID, step int64) error) error {
 	return fn([]byte("bench"), t.max.Load(), step)
 }
 
-func (*table) Get(context.Context, string) (int64, error) { return 0, nil }
-func (*table) Raise(context.Context, string, int64) error { return nil }
-func (*table) Close() error                               { return nil }
+func (*table) Marks(context.Context, func(string, int64)) error { return nil }
+func (*table) Raise(context.Context, string, int64) error       { return nil }
+func (*table) Close() error                                     { return nil }
 
 // segmentTag returns a tag that is served for as long as the benchmark runs.
 func segmentTag(b *testing.B) *segment.Tag {

@@ -111,10 +111,6 @@ func (cl *client) answered(r *history.Record, sent time.Time, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.recordLocked(r)
-	if r.Served() && len(r.IDs) > 0 {
-		key := cl.life.dir + "|" + r.Stream
-		c.highest[key] = max(c.highest[key], r.IDs[len(r.IDs)-1].Last())
-	}
 	return r.Status == http.StatusOK
 }
 

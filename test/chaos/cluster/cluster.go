@@ -90,7 +90,6 @@ type Cluster struct {
 	processes int                // mu protects: started so far
 	conns     int                // mu protects
 	faults    int                // mu protects
-	highest   map[string]int64   // mu protects: the highest ID served, by data directory and stream
 
 	fail context.CancelCauseFunc
 }
@@ -101,7 +100,7 @@ var errViolation = errors.New("cluster: a violation was found")
 // Start starts everything and returns once all daemons serve, and clients ask.
 // After an error nothing is left running.
 func Start(ctx context.Context, cfg Config) (c *Cluster, err error) {
-	c = &Cluster{cfg: cfg, began: time.Now(), checker: checker.New(), highest: map[string]int64{}}
+	c = &Cluster{cfg: cfg, began: time.Now(), checker: checker.New()}
 	c.ctx, c.fail = context.WithCancelCause(ctx)
 	c.outside = proctest.NewOutside(context.WithoutCancel(ctx)) // the end of a fault has to work after the end of the run
 	if c.writer, err = history.Create(cfg.History); err != nil {

@@ -173,5 +173,8 @@ func (c *Cluster) deeds() map[nemesis.Kind]deed {
 		nemesis.DatabaseFrozen:  c.databaseFrozen,
 		nemesis.DatabaseLocked:  c.databaseLocked,
 		nemesis.DatabaseSetBack: c.databaseSetBack,
+		nemesis.CommitsLost:     c.commitsLost,
+		nemesis.UnguardedLost:   c.unguardedLost,
+		nemesis.TagDeleted:      c.tagDeleted,
 	}
 }

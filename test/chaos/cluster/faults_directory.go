@@ -22,13 +22,6 @@ func (s *slot) aside() error {
 	if err := os.RemoveAll(s.dir); err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	for key := range s.c.highest { // its marks are gone as well
-		if strings.HasPrefix(key, s.dir+"|") {
-			delete(s.c.highest, key)
-		}
-	}
 	return nil
 }
 

@@ -18,25 +18,30 @@ import (
 // pollPause is the time between two looks at a daemon.
 const pollPause = 50 * time.Millisecond
 
-// get asks for something other than IDs.
+// get asks for something other than IDs, in JSON.
 func get(ctx context.Context, url string, into any) (status int, err error) {
+	status, body, err := fetch(ctx, url)
+	if err != nil {
+		return 0, err
+	}
+	return status, json.Unmarshal(body, into)
+}
+
+func fetch(ctx context.Context, url string) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, clientTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := client.Do(req)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		return 0, err
-	}
-	return res.StatusCode, json.Unmarshal(body, into)
+	body, err = io.ReadAll(res.Body)
+	return res.StatusCode, body, err
 }
 
 // identity is what GET /api/worker says, and an entry of GET /api/workers.

@@ -22,7 +22,7 @@ type Mutant struct {
 // Edit replaces Old, which File has exactly once, by New.
 type Edit struct{ File, Old, New string }
 
-// All returns the mutants. Two guards have none:
+// All returns the mutants. Three guards have none:
 //
 // The watch over an entry that still changes (zkreg's clearTemporary), by which a start on
 // a copy yields to a daemon that lives, saves that daemon its worker ID, not anybody an ID:
@@ -32,6 +32,10 @@ type Edit struct{ File, Old, New string }
 // An entry that an unknown life wrote (worker.U4) is met only by copies with the home of
 // the original and records with the life of its lock, such as block-level clones: of all
 // others "home" and "restored record" come first.
+//
+// The marks on disk (segment.V3) matter after a restart, for what was used without ZooKeeper,
+// until another daemon's next fetch has put the high mark above that: clients that ask all
+// the time leave no moment to lose commits in. TestGuardGetsTheMarksOfALifeBefore has it.
 func All() []Mutant {
 	return []Mutant{
 		{
@@ -132,14 +136,24 @@ func All() []Mutant {
 			Edits: []Edit{{"zkreg/enroll.go", "left := min(c.settleTime()-age, c.settleTime())", "left := min(c.settleTime()-age, 0)"}},
 		},
 		{
-			Name: "max_id", Guard: "segment.S2: no range below what was seen (segment/tag.go)",
+			Name: "high mark", Guard: "segment.V1: the high mark is written where it is as it was read (zkreg/guard.go)",
 			Seed: 1, Mix: "max_id set back",
-			Edits: []Edit{{"segment/tag.go", "	return max(t.observed, t.buf.high)\n", "	return min(0, t.observed)\n"}},
+			Edits: []Edit{{"zkreg/guard.go", "int32(seen.Version)); err == nil {", "-1); err == nil {"}},
 		},
 		{
-			Name: "marks", Guard: "segment.S2: what was seen is remembered over a restart (segment/fetch.go)",
+			Name: "high mark compared", Guard: "segment.V1: after a conflict a range below the high mark is given up (segment/guarded.go)",
 			Seed: 1, Mix: "max_id set back",
-			Edits: []Edit{{"segment/fetch.go", "return s.cfg.HighWater.Raise(ctx, t.name, r.Hi)", "return s.cfg.HighWater.Raise(ctx, t.name, 0)"}},
+			Edits: []Edit{{"segment/guarded.go", "m.High <= b.pending.Lo)", "m.High >= 0)"}},
+		},
+		{
+			Name: "moved forward", Guard: "segment.V2: a fetch moves a table that went backwards forward (segment/guarded.go)",
+			Seed: 1, Mix: "max_id set back",
+			Edits: []Edit{{"segment/guarded.go", "fetch := s.cfg.Store.FetchAbove", "fetch := s.cfg.Store.Fetch"}},
+		},
+		{
+			Name: "raised", Guard: "segment.V4: what was used without ZooKeeper is raised there once it is back (segment/guarded.go)",
+			Seed: 1, Mix: "all cut off from ZooKeeper, back, and MariaDB loses its last commits",
+			Edits: []Edit{{"segment/guarded.go", "seen.High >= m.high {", "seen.High >= 0 {"}},
 		},
 	}
 }

@@ -76,6 +76,9 @@ const (
 	DatabaseFrozen  Kind = "MariaDB frozen"
 	DatabaseLocked  Kind = "segment table locked"
 	DatabaseSetBack Kind = "max_id set back"
+	CommitsLost     Kind = "MariaDB loses its last commits"
+	UnguardedLost   Kind = "all cut off from ZooKeeper, back, and MariaDB loses its last commits"
+	TagDeleted      Kind = "tag deleted and made again"
 )
 
 // scope is whom a kind befalls.
@@ -173,7 +176,10 @@ func traits() []trait {
 		{DatabaseKilled, 2, sharedServer, false, 0, 4 * s, []string{database}},
 		{DatabaseFrozen, 2, sharedServer, false, 1 * s, 5 * s, []string{database}},
 		{DatabaseLocked, 1, sharedServer, false, 30 * s, 30 * s, []string{database}},
-		{DatabaseSetBack, 2, sharedServer, false, 3 * s, 6 * s, []string{database}},
+		{DatabaseSetBack, 2, sharedServer, true, 3 * s, 6 * s, []string{database}},
+		{CommitsLost, 2, sharedServer, true, 1 * s, 4 * s, []string{database}},
+		{UnguardedLost, 2, sharedServer, true, 3 * s, 6 * s, []string{database}},
+		{TagDeleted, 1, sharedServer, true, 1 * s, 3 * s, []string{database}},
 	}
 }
 

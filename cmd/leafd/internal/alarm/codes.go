@@ -26,6 +26,7 @@ const (
 	PeersSilent         Code = "peers_silent"
 	SegmentStore        Code = "segment_store"
 	SegmentRegressed    Code = "segment_regressed"
+	SegmentUnguarded    Code = "segment_unguarded"
 	SegmentBadRow       Code = "segment_bad_row"
 	SegmentMark         Code = "segment_mark"
 	SegmentTagsGone     Code = "segment_tags_gone"
@@ -141,8 +142,13 @@ func Codes() []Info {
 		},
 		{
 			SegmentRegressed,
-			"max_id of a tag lies below what this daemon has used: the table went backwards. Its ranges are refused.",
-			"Raise max_id above the highest high that any daemon's /api/segments shows.",
+			"max_id of a tag lies below what the table has shown before: it lost commits, was restored or set back. With ZooKeeper the next fetch moves it forward, and no ID repeats. Without, and with --segment-regressed refuse, its ranges are refused.",
+			"Find out why. Where ranges are refused, raise max_id above the highest high that any daemon's /api/segments shows.",
+		},
+		{
+			SegmentUnguarded,
+			"ZooKeeper is away, and ranges are fetched without it: a database that loses commits now repeats IDs. With --segment-guard require none is fetched, and tags are served from memory while that lasts.",
+			"Bring ZooKeeper back; what was used meanwhile is recorded there by itself.",
 		},
 		{
 			SegmentBadRow,

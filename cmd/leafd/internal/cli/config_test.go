@@ -20,7 +20,7 @@ func TestDefaults(t *testing.T) {
 		Listen:    settings.Listen{Address: "127.0.0.1:8080", Advertise: "127.0.0.1:8080", SocketMode: 0o660, ClientAuth: settings.ClientAuthAll},
 		ZooKeeper: settings.ZooKeeper{Root: "/leaf", SessionTimeout: 6 * time.Second, Lease: 168 * time.Hour},
 		Snowflake: settings.Snowflake{On: true, Layout: snowflake.DefaultLayout(), SequenceJitter: 100},
-		Segment:   settings.Segment{On: true, Wait: 500 * time.Millisecond, Refresh: time.Minute},
+		Segment:   settings.Segment{On: true, Wait: 500 * time.Millisecond, Refresh: time.Minute, Guard: "prefer", Regressed: "move"},
 		Clock: settings.Clock{
 			ReportInterval: 3 * time.Second, CeilingLead: 6 * time.Second, MaxForwardStep: 10 * time.Second, StartupTimeout: 30 * time.Second,
 			Threshold: 5 * time.Second, Estimator: clock.Median,

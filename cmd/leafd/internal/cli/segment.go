@@ -29,12 +29,12 @@ within their --segment-refresh.
 create, update and delete also go through a daemon, with --url and --admin-token-file: it
 writes into its log who changed what, and serves the change at once. stop and start are for
 running daemons alone.`,
-	}, a.segmentListCmd(), a.segmentCreateCmd(), a.segmentUpdateCmd(), a.segmentDeleteCmd(), a.segmentStopCmd(), a.segmentStartCmd())
+	}, a.segmentListCmd(), a.segmentCreateCmd(), a.segmentUpdateCmd(), a.segmentDeleteCmd(), a.segmentForgetCmd(), a.segmentStopCmd(), a.segmentStartCmd())
 }
 
-// storeFlags adds the settings that say where the store is.
-func storeFlags(cmd *cobra.Command) {
-	settings.AddFlags(cmd.Flags(), "data-dir", "mysql", "segment-refresh")
+// storeFlags adds the settings that say where the store is, and more.
+func storeFlags(cmd *cobra.Command, more ...string) {
+	settings.AddFlags(cmd.Flags(), append(more, "data-dir", "mysql", "segment-refresh")...)
 }
 
 // withStore calls fn with the store that cmd's settings name.

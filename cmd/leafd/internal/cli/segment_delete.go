@@ -17,8 +17,8 @@ func (a *app) segmentDeleteCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete TAG --yes",
 		Short: "Delete a tag",
-		Long: `Delete a tag. The store then no longer knows which IDs it gave: whoever creates it again
-has to start above them.`,
+		Long: `Delete a tag. The store then no longer knows which IDs it gave. Daemons with --zk go on
+above them where it is created again; without, whoever creates it has to start above them.`,
 		Args: cobra.ExactArgs(1),
 	}
 	changeFlags(cmd, &via)

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,12 +47,7 @@ again. The states of an entry:
 // a command may take over it.
 func registryFlags(cmd *cobra.Command, timeout *time.Duration, more ...string) {
 	names := append([]string{"layout", "epoch", "tls-cert", "tls-key", "tls-client-ca", "tls-client-auth"}, more...)
-	for _, s := range settings.ZooKeeperSettings() {
-		if s.Name == "zk" || strings.HasPrefix(s.Name, "zk-") {
-			names = append(names, s.Name)
-		}
-	}
-	settings.AddFlags(cmd.Flags(), names...)
+	settings.AddFlags(cmd.Flags(), append(names, settings.ConnectionNames()...)...)
 	cmd.Flags().DurationVar(timeout, "timeout", defaultRegistryTimeout, "longest that ZooKeeper and the peers may take, 100ms to 10m")
 }
 

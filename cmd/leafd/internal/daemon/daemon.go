@@ -27,6 +27,7 @@ import (
 	"github.com/leafd/leafd/server/metrics"
 	"github.com/leafd/leafd/server/pause"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
 )
 
 // Deps is what a daemon needs beside its settings.
@@ -227,9 +228,14 @@ func (d *daemon) openSegments(ctx context.Context) error {
 	}
 	d.onClose("the list of stopped tags", func(context.Context) error { return d.stops.Close() })
 	d.sayStopped()
+	guard, err := d.openGuard()
+	if err != nil {
+		return err
+	}
 	d.segments, err = segment.New(segment.Config{
 		Store: d.store, HighWater: d.marks, Clock: d.clk,
 		Held: d.asksZooKeeper() && d.cache.HasRest(),
+		Guard: guard, GuardRequired: d.cfg.Segment.GuardRequired(), RefuseRegressed: d.cfg.Segment.RefuseRegressed(),
 		Wait: d.cfg.Segment.Wait, Refresh: d.cfg.Segment.Refresh, Notify: d.super.segment(d.events.segment), Fetched: d.metrics.Fetched,
 	})
 	if err != nil {
@@ -244,6 +250,21 @@ func (d *daemon) openSegments(ctx context.Context) error {
 	return d.deps.Reload.Join(func(cfg settings.Config) (func(), error) {
 		return d.segments.PrepareTimes(cfg.Segment.Wait, cfg.Segment.Refresh)
 	})
+}
+
+// openGuard opens the guard of the segments in ZooKeeper; nil where there is none.
+func (d *daemon) openGuard() (segment.Guard, error) {
+	if len(d.cfg.ZooKeeper.Servers) == 0 {
+		return nil, nil //nolint:nilnil // none is meant
+	}
+	zk := d.cfg.ZKConfig()
+	zk.Clock, zk.Settle = d.clk, d.deps.Settle
+	guard, err := zkreg.OpenGuard(zk)
+	if err != nil {
+		return nil, fmt.Errorf("opening the guard of the segments: %w", err)
+	}
+	d.onClose("the guard of the segments", func(context.Context) error { return guard.Close() })
+	return guard, nil
 }
 
 // mostNamed is how many stopped tags a log line names.

@@ -140,6 +140,16 @@ func (l *eventLog) segment(e segment.Event) {
 		l.log.Info().Int64("tags", e.Count).Msg("the segment tags can be read again")
 	case segment.KindFetchFailed:
 		l.alarms.Raise(alarm.SegmentStore, "no range can be fetched: the tag is served from memory while that lasts", alarm.F("tag", e.Tag), alarm.Err(e.Err))
+	case segment.KindBehind:
+		l.alarms.Raise(alarm.SegmentRegressed, "max_id went backwards", alarm.F("tag", e.Tag), alarm.F("max_id", e.Count), alarm.F("highest_seen", e.High))
+	case segment.KindMoved:
+		l.log.Warn().Str("tag", e.Tag).Int64("by", e.Count).Int64("to", e.High).Msg("max_id was below what was issued: it was moved forward")
+	case segment.KindGuardAway:
+		l.alarms.Raise(alarm.SegmentUnguarded, "ZooKeeper is away, and required: no range is fetched", alarm.F("tag", e.Tag), alarm.Err(e.Err))
+	case segment.KindUnguarded:
+		l.alarms.Raise(alarm.SegmentUnguarded, "ZooKeeper is away: ranges are fetched without it", alarm.F("tag", e.Tag), alarm.Err(e.Err))
+	case segment.KindGuarded:
+		l.log.Info().Int64("unguarded", e.Count).Msg("ranges are guarded by ZooKeeper again")
 	case segment.KindRegressed:
 		l.alarms.Raise(alarm.SegmentRegressed, "max_id went backwards: its ranges are refused", alarm.F("tag", e.Tag), alarm.F("highest_seen", e.High), alarm.Err(e.Err))
 	case segment.KindBadRow:

@@ -85,7 +85,7 @@ func (s *supervisor) segment(next func(segment.Event)) func(segment.Event) {
 			s.parts.loadFailed = true
 		case segment.KindLoaded, segment.KindLoadRecovered:
 			s.parts.loadFailed = false
-		case segment.KindFetchFailed, segment.KindRegressed, segment.KindBadRow, segment.KindRowMissing, segment.KindMarkFailed:
+		case segment.KindFetchFailed, segment.KindRegressed, segment.KindGuardAway, segment.KindBadRow, segment.KindRowMissing, segment.KindMarkFailed:
 			s.failing[e.Tag] = struct{}{}
 		case segment.KindFetchRecovered, segment.KindTagRemoved:
 			delete(s.failing, e.Tag)

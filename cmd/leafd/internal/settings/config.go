@@ -70,7 +70,16 @@ type Segment struct {
 	MySQL   string // DSN, secret; empty: SQLite in DataDir
 	Wait    time.Duration
 	Refresh time.Duration
+
+	Guard     string // prefer or require
+	Regressed string // move or refuse
 }
+
+// GuardRequired tells that no segment is fetched without ZooKeeper.
+func (s Segment) GuardRequired() bool { return s.Guard == guardRequire }
+
+// RefuseRegressed tells that a table that went backwards is not moved forward.
+func (s Segment) RefuseRegressed() bool { return s.Regressed == regressedRefuse }
 
 // Clock is when the clock is believed.
 type Clock struct {

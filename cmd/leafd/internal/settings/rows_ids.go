@@ -2,10 +2,22 @@ package settings
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/leafd/leafd/snowflake"
 )
+
+// ConnectionNames are the settings that say how ZooKeeper is reached.
+func ConnectionNames() []string {
+	var names []string
+	for _, s := range ZooKeeperSettings() {
+		if s.Name == "zk" || strings.HasPrefix(s.Name, "zk-") {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
 
 // ZooKeeperSettings are those of the group ZooKeeper.
 func ZooKeeperSettings() []Setting {
@@ -110,6 +122,12 @@ func snowflakeSettings() []Setting {
 	}
 }
 
+// Words of segment-guard and segment-regressed.
+const (
+	guardPrefer, guardRequire      = "prefer", "require"
+	regressedMove, regressedRefuse = "move", "refuse"
+)
+
 func segmentSettings() []Setting {
 	return []Setting{
 		{
@@ -129,6 +147,20 @@ func segmentSettings() []Setting {
 			Name: "segment-refresh", Kind: KindDuration, Def: "60s", Live: true, bounds: durations(time.Second, 24*time.Hour),
 			to:    func(c *Config) any { return &c.Segment.Refresh },
 			Usage: "time between looks for new and deleted tags, 1s to 24h",
+		},
+		{
+			Name: "segment-guard", Kind: kindText, Def: guardPrefer, Words: []string{guardPrefer, guardRequire},
+			to:    func(c *Config) any { return &c.Segment.Guard },
+			Usage: "with zk, what a segment is fetched by while ZooKeeper is away: prefer goes on, require fetches none",
+			More: "ZooKeeper keeps how far each tag was issued, so that a database that lost commits, was restored or\n" +
+				"split in two repeats no ID. While it is away, prefer relies on the database and on what this daemon\n" +
+				"has seen; require serves only what is in memory.",
+		},
+		{
+			Name: "segment-regressed", Kind: kindText, Def: regressedMove, Words: []string{regressedMove, regressedRefuse},
+			to:    func(c *Config) any { return &c.Segment.Regressed },
+			Usage: "with zk, what becomes of a table that went backwards: move forward, or refuse its segments",
+			More:  "refuse is for a table that a Java Leaf shares: what that issued since, only a person can find out.",
 		},
 	}
 }

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/segment"
+)
+
+// ForgottenJSON is a tag whose high mark was removed, for programs.
+type ForgottenJSON struct {
+	Tag  string `json:"tag"`
+	High string `json:"high"` // what it was; 0 where there was none
+}
+
+func (a *app) segmentForgetCmd() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "forget TAG",
+		Short: "Remove what ZooKeeper knows of a deleted tag",
+		Long: `Remove the high mark of a deleted tag from ZooKeeper. It stays when a tag is deleted, so that
+the tag, made again, goes on above every ID that was ever issued of it. Tags that never come
+back, such as those with a date in their name, leave it behind for nothing.
+
+It is refused while the tag is in the table. Wait until running daemons have seen that it was
+deleted (--segment-refresh). Made again, the tag may repeat IDs of its former life.`,
+		Args: cobra.ExactArgs(1),
+	}
+	storeFlags(cmd, settings.ConnectionNames()...)
+	outputFlag(cmd, &output, outputText, outputJSON)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkOutput(output, outputText, outputJSON); err != nil {
+			return err
+		}
+		tag := args[0]
+		if err := checkTag(tag); err != nil {
+			return err
+		}
+		return a.withStore(cmd, false, func(ctx context.Context, store segment.Admin, cfg settings.Config) error {
+			switch _, err := find(ctx, store, tag); {
+			case err == nil:
+				return fmt.Errorf("tag %q is in the table: it is forgotten only once it is deleted, or its IDs could repeat", tag)
+			case !errors.Is(err, segment.ErrUnknownTag):
+				return err
+			}
+			high, err := a.cluster(cfg, storeTimeout).ForgetTag(ctx, tag)
+			if err != nil {
+				return err
+			}
+			if output == outputJSON {
+				return printJSON(a.Stdout, ForgottenJSON{tag, Decimal(high)})
+			}
+			said := fmt.Sprintf("Forgot tag %q, whose IDs went up to %d.", tag, high)
+			if high == 0 {
+				said = fmt.Sprintf("ZooKeeper knows nothing of a tag %q.", tag)
+			}
+			_, err = fmt.Fprintln(a.Stdout, said)
+			return printed(err)
+		})
+	}
+	return cmd
+}

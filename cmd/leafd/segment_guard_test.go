@@ -1,0 +1,148 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
+)
+
+// shop are daemons that share tables and a ZooKeeper, and every ID that they gave out.
+type shop struct {
+	*cluster
+	got  map[string]map[int64]bool // by tag
+	last int64                     // the highest of all
+}
+
+func newShop(t *testing.T) (*shop, *zookeepertest.Server) {
+	t.Helper()
+	server := zookeepertest.Start(t)
+	return &shop{cluster: onServers(t, server.NewRoot(t), server.Addr()), got: map[string]map[int64]bool{}}, server
+}
+
+// take takes n IDs of a tag. No request is refused, and no ID is there twice.
+func (s *shop) take(l *child, tag string, n int) {
+	s.t.Helper()
+	a := l.mustGet(fmt.Sprintf("/api/segment/get/%s?n=%d", tag, n))
+	require.Equal(s.t, http.StatusOK, a.status, "%s\n%s", a.body, l.Log())
+	list, err := ids(a.body)
+	require.NoError(s.t, err)
+	if s.got[tag] == nil {
+		s.got[tag] = map[int64]bool{}
+	}
+	for _, id := range list {
+		require.False(s.t, s.got[tag][id], "%d of %s comes twice", id, tag)
+		s.got[tag][id] = true
+		s.last = max(s.last, id)
+	}
+}
+
+func setMaxID(t *testing.T, db *sql.DB, tag string, maxID int64) {
+	t.Helper()
+	_, err := db.ExecContext(t.Context(), "UPDATE leaf_alloc SET max_id = ? WHERE biz_tag = ?", maxID, tag)
+	require.NoError(t, err)
+}
+
+func maxIDOf(t *testing.T, db *sql.DB, tag string) (maxID int64) {
+	t.Helper()
+	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT max_id FROM leaf_alloc WHERE biz_tag = ?", tag).Scan(&maxID))
+	return maxID
+}
+
+// P1 and P4 on real daemons: two of them, and each time a third with an empty directory, on a
+// table that forgets.
+func TestSegmentGuard(t *testing.T) {
+	t.Parallel()
+	s, server := newShop(t)
+	mariadb := mariadbtest.Start(t)
+	name, half := mariadb.NewDatabase(t), mariadb.NewDatabase(t)
+	db, halfDB := mariadb.DB(t, name), mariadb.DB(t, half)
+	javaTable(t, db)
+	javaTable(t, halfDB)
+	settings := []string{"--modes", "segment", "--mysql", mariadb.DSN(name), "--segment-refresh", "1s", "--segment-wait", "10s"}
+	a, b := s.machine().ready(settings...), s.machine().ready(settings...)
+	third := func(dsn string) *child {
+		return s.machine().ready(append(settings, "--mysql", dsn)...)
+	}
+	all := []*child{a, b}
+	go3 := func(newcomer *child) {
+		t.Helper()
+		if newcomer != nil {
+			all = append(all, newcomer)
+		}
+		for range 10 {
+			for _, l := range all {
+				s.take(l, "a", 700)
+			}
+		}
+	}
+	go3(nil)
+
+	before := maxIDOf(t, db, "a")
+	go3(nil)
+	setMaxID(t, db, "a", before) // the commits since are lost
+	go3(third(mariadb.DSN(name)))
+	require.Greater(t, maxIDOf(t, db, "a"), s.last, "moved forward by the daemons")
+
+	setMaxID(t, db, "a", 1)
+	regressed := func(l *child) int { return l.Logged(`"alarm":"segment_regressed"`, `"tag":"a"`) }
+	told := regressed(a) + regressed(b)
+	require.Eventually(t, func() bool { return regressed(a)+regressed(b) > told }, patience, 10*time.Millisecond, "told before the next request")
+	go3(third(mariadb.DSN(name)))
+
+	_, err := db.ExecContext(t.Context(), "DROP TABLE leaf_alloc")
+	require.NoError(t, err)
+	javaTable(t, db) // restored
+	go3(nil)
+
+	go3(third(mariadb.DSN(half))) // the other half of a split brain
+	require.Greater(t, maxIDOf(t, halfDB, "a"), int64(1_000))
+
+	for _, l := range all {
+		require.Equal(t, "1", l.metric("leafd_segment_guarded"))
+		require.Equal(t, "0", l.metric("leafd_segment_unguarded_fetches_total"))
+		require.LessOrEqual(t, regressed(l), 3, "one each time: %s", l.Log())
+		require.Zero(t, l.Logged(`"alarm":"segment_unguarded"`))
+	}
+
+	// segment.V5: deleted, and made again.
+	exec := func(query string) {
+		t.Helper()
+		_, err := db.ExecContext(t.Context(), query)
+		require.NoError(t, err)
+	}
+	remove := func() {
+		t.Helper()
+		exec("DELETE FROM leaf_alloc WHERE biz_tag = 'a'")
+		for _, l := range all[:4] {
+			l.awaitStatus("/api/segment/get/a", http.StatusNotFound)
+		}
+	}
+	remove()
+	last := s.last
+	exec("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 1, 1000)")
+	for _, l := range all[:4] {
+		l.awaitStatus("/api/segment/get/a", http.StatusOK)
+		s.take(l, "a", 700)
+	}
+	require.Greater(t, s.last, last)
+
+	forget := func() clitest.Outcome {
+		return leafd(t, "segment", "forget", "a", "--mysql", mariadb.DSN(name), "--zk", server.Addr(), "--zk-root", s.root)
+	}
+	forget().Failed(t, cli.ExitFailure, "is in the table")
+	remove()
+	require.Contains(t, forget().OK(t), `Forgot tag "a", whose IDs went up to`)
+	require.Contains(t, forget().OK(t), "knows nothing")
+	for _, l := range all {
+		require.Equal(t, cli.ExitOK, l.stop())
+	}
+}

@@ -1,0 +1,558 @@
+package segment
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// guardPatience is how long a fetch that somebody waits for waits for the guard, at
+	// most, where it may go on without.
+	guardPatience = 250 * time.Millisecond
+	// guardGrace is how long a fetch that nobody waits for is put off while the guard is
+	// away: an election or a restart of the guard costs no unguarded fetch.
+	guardGrace = 10 * time.Second
+	// guardStart is how long the first pass over the table waits for the guard, so that
+	// the first fetches of a daemon are guarded.
+	guardStart = 2 * time.Second
+	// guardLook is how often the connection is looked at: a look asks nobody.
+	guardLook = 100 * time.Millisecond
+	// guardAttempts bounds one attempt's races with other daemons for a tag.
+	guardAttempts = 100
+	// guardFirst and guardCompare are how many high marks are raised at once: before
+	// fetches are guarded again, and beside them.
+	guardFirst, guardCompare = 8, 4
+)
+
+// errPostponed is returned for a fetch that waits for the guard, since nobody waits for
+// the fetch.
+var errPostponed = errors.New("segment: the fetch waits for the guard")
+
+// guarded is what a service knows of its Guard. The database proposes a range, the guard
+// disposes:
+//
+//	segment.V1  A range [Lo, Hi) is used only after HighWater.Raise(tag, Hi) and then
+//	    Guard.Put(tag, …, Hi) have returned nil, the latter on the connection on which a
+//	    high mark at or below Lo was read. After a conflict, or without an answer, the
+//	    high mark is read again: where its By names this range the write has arrived;
+//	    where it is at or below Lo the write is tried again; else the range is given
+//	    up (a gap). So used ranges are disjoint whatever the table shows.
+//	segment.V2  A fetch begins at or above the high mark, the local mark and every max_id
+//	    that was seen, and leaves max_id at its end: a table that went backwards is
+//	    moved forward in the same transaction (Config.RefuseRegressed: is refused).
+//	segment.V3  All local marks are known before the first tag is served. Without the
+//	    guard a table below them, or below what a pass has shown, is refused.
+//	segment.V4  While the guard is away Config.GuardRequired fetches nothing. Otherwise
+//	    fetches go on by segment.V3: at once where a request waits, after guardGrace
+//	    where nobody does. The tags of those fetches are raised in the guard before
+//	    another fetch is guarded, and on each new connection the marks of all tags,
+//	    since the guard may have lost them. With GuardRequired a connection that is
+//	    not the first counts only Opened.Settle later, and one to a guard that has
+//	    lost everything Opened.Wait: until all the others have put theirs back too.
+//	segment.V5  A deleted tag's high mark stays: made again it goes on above it.
+type guarded struct {
+	svc   *Service // immutable
+	guard Guard    // immutable
+	life  string   // immutable; begins each By
+
+	fetch     atomic.Uint64 // numbers the ranges
+	unguarded atomic.Uint64
+	conflicts atomic.Uint64
+	givenUp   atomic.Uint64
+
+	mu      sync.Mutex
+	conn    uint64             // mu protects; the connection that fetches use; 0: away
+	since   time.Duration      // mu protects; since when it is away
+	err     error              // mu protects; why it is away
+	changed chan struct{}      // mu protects; closed when conn changes
+	wake    context.CancelFunc // mu protects; ends the sleep of keep
+	// behind has what was used without the guard, or before it had lost it: it is raised
+	// first. mu protects.
+	behind map[string]int64
+	told   bool   // mu protects; KindUnguarded was told
+	before uint64 // mu protects; unguarded when the guard went away
+}
+
+func newGuarded(s *Service) *guarded {
+	return &guarded{
+		svc: s, guard: s.cfg.Guard, life: rand.Text(), changed: make(chan struct{}), behind: make(map[string]int64),
+		since: s.clock.Mono(), err: errors.New("it was not reached yet"),
+	}
+}
+
+// name names a range in the guard, or a raise of all.
+func (g *guarded) name() string { return g.life + "/" + strconv.FormatUint(g.fetch.Add(1), 10) }
+
+// patience bounds one question to the guard.
+func (g *guarded) patience() time.Duration {
+	if g.svc.cfg.GuardRequired {
+		return g.svc.cfg.FetchTimeout
+	}
+	return min(guardPatience, g.svc.wait()/2, g.svc.cfg.FetchTimeout)
+}
+
+// ask calls do with a context that ends with the patience. An error that is none of a
+// Guard's is one of the way there.
+func (g *guarded) ask(do func(ctx context.Context) error) error {
+	return g.svc.boundedBy(g.patience(), do)
+}
+
+func (g *guarded) get(conn uint64, tag string) (m HighMark, err error) {
+	err = g.ask(func(ctx context.Context) (err error) {
+		m, err = g.guard.Get(ctx, conn, tag)
+		return err
+	})
+	return m, err
+}
+
+func (g *guarded) put(tag string, seen HighMark, high int64, by string) (m HighMark, err error) {
+	err = g.ask(func(ctx context.Context) (err error) {
+		m, err = g.guard.Put(ctx, tag, seen, high, by)
+		return err
+	})
+	if errors.Is(err, ErrGuardConflict) {
+		g.conflicts.Add(1)
+	}
+	return m, err
+}
+
+// await returns the connection that fetches use, 0 where the guard is away for longer than
+// the patience.
+func (g *guarded) await() uint64 {
+	for {
+		g.mu.Lock()
+		conn, changed := g.conn, g.changed
+		left := g.patience() - (g.svc.clock.Mono() - g.since)
+		g.mu.Unlock()
+		if conn != 0 && conn == g.guard.Connection() {
+			return conn
+		}
+		if conn != 0 {
+			g.away(conn, errors.New("the connection broke"), g.svc.clock.Mono())
+			continue
+		}
+		if left <= 0 {
+			return 0
+		}
+		g.wakeUp()
+		err := g.svc.boundedBy(left, func(ctx context.Context) error {
+			select {
+			case <-changed:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		if err != nil {
+			return 0
+		}
+	}
+}
+
+// away ends the use of conn, on which the guard didn't answer what was asked at since.
+func (g *guarded) away(conn uint64, err error, since time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.conn != conn {
+		return
+	}
+	g.conn, g.err, g.since, g.before = 0, err, since, g.unguarded.Load()
+	g.changedLocked()
+	if g.wake != nil {
+		g.wake()
+	}
+}
+
+func (g *guarded) changedLocked() {
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// goesWithout notes that the range of tag that ends at high is used without the guard.
+// False where the guard is back: then it is to be asked.
+func (g *guarded) goesWithout(tag string, high int64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.conn != 0 {
+		return false
+	}
+	g.behind[tag] = max(g.behind[tag], high)
+	g.unguarded.Add(1)
+	if !g.told {
+		g.told = true
+		g.svc.events.add(Event{Kind: KindUnguarded, Tag: tag, High: high, Err: g.err})
+	}
+	return true
+}
+
+// awayFor is how long the guard is away.
+func (g *guarded) awayFor() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.svc.clock.Mono() - g.since
+}
+
+func (g *guarded) cause() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err
+}
+
+// obtainGuarded is obtain with a guard.
+func (s *Service) obtainGuarded(t *Tag, b *buffer) (Range, Kind, error) {
+	g := s.guarded
+	for {
+		conn := g.await()
+		if conn != 0 {
+			began := s.clock.Mono()
+			r, kind, err := s.dispose(t, b, conn)
+			if !errors.Is(err, ErrGuardAway) {
+				return r, kind, err
+			}
+			g.away(conn, err, began)
+			continue
+		}
+		if s.cfg.GuardRequired {
+			return Range{}, KindGuardAway, fmt.Errorf("no range of %q is fetched without it: %w", t.name, g.cause())
+		}
+		t.mu.Lock()
+		wanted := b.waiting > 0
+		t.mu.Unlock()
+		if !wanted && g.awayFor() < guardGrace && s.fetchCtx.Err() == nil {
+			return Range{}, 0, errPostponed
+		}
+		r, kind, err := s.propose(t, b, s.cfg.Store.Fetch)
+		if err != nil || g.goesWithout(t.name, r.Hi) {
+			return r, kind, err
+		}
+	}
+}
+
+// dispose returns a range that the guard has made ours (segment.V1, segment.V2).
+func (s *Service) dispose(t *Tag, b *buffer, conn uint64) (Range, Kind, error) {
+	g := s.guarded
+	fetch := s.cfg.Store.FetchAbove
+	if s.cfg.RefuseRegressed {
+		fetch = s.cfg.Store.Fetch
+	}
+	m := b.known
+	if m.Conn != conn || b.shared { // else it is as we wrote or read it, or the write will tell
+		read, err := g.get(conn, t.name)
+		if err != nil {
+			return Range{}, KindFetchFailed, fmt.Errorf("reading the high mark of %q: %w", t.name, err)
+		}
+		b.shared = m.Conn == conn && m.Version != read.Version
+		m = read
+	}
+	for range guardAttempts {
+		b.known = m
+		t.rule(b, m)
+		r, kind, err := s.propose(t, b, fetch)
+		if err != nil {
+			return Range{}, kind, err
+		}
+		if m.By == b.by {
+			return r, 0, nil // a write without an answer has arrived
+		}
+		next, err := g.put(t.name, m, r.Hi, b.by)
+		switch {
+		case err == nil:
+			b.known = next
+			return r, 0, nil
+		case !errors.Is(err, ErrGuardConflict):
+			return Range{}, KindFetchFailed, fmt.Errorf("raising the high mark of %q to %d: %w", t.name, r.Hi, err)
+		}
+		b.shared = true
+		if m, err = g.get(conn, t.name); err != nil {
+			return Range{}, KindFetchFailed, fmt.Errorf("reading the high mark of %q: %w", t.name, err)
+		}
+		if known := b.known.High; m.High < known { // of other tags as well, perhaps
+			b.known = HighMark{}
+			return Range{}, KindFetchFailed, fmt.Errorf("%w: the high mark of %q was %d, and is %d", ErrGuardAway, t.name, known, m.High)
+		}
+	}
+	return Range{}, KindFetchFailed, fmt.Errorf("the high mark of %q changed %d times while a range was fetched", t.name, guardAttempts)
+}
+
+// rule gives the proposed range up where the high mark m forbids it, and has the next fetch
+// begin above it.
+func (t *Tag) rule(b *buffer, m HighMark) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if b.pending != (Range{}) && (m.By == b.by || m.High <= b.pending.Lo) {
+		return
+	}
+	if b.pending != (Range{}) {
+		t.svc.guarded.givenUp.Add(1)
+	}
+	b.pending = Range{}
+	b.high = max(b.high, m.High)
+}
+
+// keepGuarded looks after the connection until ctx is done: fetches use it once the high
+// marks that this daemon knows to be too low are raised (segment.V4).
+func (s *Service) keepGuarded(ctx context.Context) {
+	g := s.guarded
+	var compared, last uint64
+	for ctx.Err() == nil {
+		conn, err := g.open(ctx, &last)
+		if err == nil {
+			err = g.raiseBehind(ctx, conn)
+		}
+		switch {
+		case err != nil:
+			g.failed(err)
+		case s.Loaded() && compared != last && g.raiseAll(ctx, conn, guardCompare, ownMarks(*s.tags.Load())) == nil:
+			compared = last
+		}
+		s.events.flush()
+		g.sleep(ctx, guardLook)
+	}
+}
+
+// failed notes why the guard is away.
+func (g *guarded) failed(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.conn == 0 {
+		g.err = err
+	}
+}
+
+// open returns the connection that fetches use; one that none uses is made ready first, and
+// counted.
+func (g *guarded) open(ctx context.Context, count *uint64) (uint64, error) {
+	g.mu.Lock()
+	conn := g.conn
+	g.mu.Unlock()
+	if conn != 0 && conn == g.guard.Connection() {
+		return conn, nil
+	}
+	if conn != 0 {
+		g.away(conn, errors.New("the connection broke"), g.svc.clock.Mono())
+	}
+	var opened Opened
+	err := g.svc.bounded(func(ctx context.Context) (err error) {
+		opened, err = g.guard.Open(ctx)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	first := *count == 0
+	*count++
+	if err := g.settle(ctx, opened, first); err != nil {
+		return 0, err
+	}
+	for {
+		if err := g.raiseBehind(ctx, opened.Conn); err != nil {
+			return 0, err
+		}
+		if g.ready(opened.Conn) {
+			return opened.Conn, nil
+		}
+	}
+}
+
+// raiseBehind raises what was used without the guard.
+func (g *guarded) raiseBehind(ctx context.Context, conn uint64) error {
+	g.mu.Lock()
+	marks := make([]ownMark, 0, len(g.behind))
+	for tag, high := range g.behind {
+		marks = append(marks, ownMark{tag, high})
+	}
+	g.mu.Unlock()
+	if err := g.raiseAll(ctx, conn, guardFirst, marks); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, m := range marks {
+		if g.behind[m.tag] == m.high {
+			delete(g.behind, m.tag)
+		}
+	}
+	return nil
+}
+
+// settle waits, where the guard is required, until other daemons have put back what the
+// guard may have lost; our own marks are put back first.
+func (g *guarded) settle(ctx context.Context, opened Opened, first bool) error {
+	wait := opened.Wait
+	if !first {
+		wait = max(wait, opened.Settle)
+	}
+	if !g.svc.cfg.GuardRequired || wait <= 0 {
+		return nil
+	}
+	g.mu.Lock()
+	g.err = fmt.Errorf("it may have lost high marks: waiting %s for the daemons that know them", wait)
+	g.mu.Unlock()
+	until := g.svc.clock.Mono() + wait
+	if err := g.raiseBehind(ctx, opened.Conn); err != nil {
+		return err
+	}
+	if tags := g.svc.tags.Load(); tags != nil {
+		if err := g.raiseAll(ctx, opened.Conn, guardFirst, ownMarks(*tags)); err != nil {
+			return err
+		}
+	}
+	for g.svc.clock.Mono() < until {
+		if err := g.svc.clock.Sleep(ctx, min(guardLook, until-g.svc.clock.Mono())); err != nil {
+			return err
+		}
+		if g.guard.Connection() != opened.Conn {
+			return errors.New("the connection broke")
+		}
+	}
+	if opened.Wait == 0 {
+		return nil
+	}
+	return g.svc.bounded(func(ctx context.Context) error { // it notes that the time is over
+		_, err := g.guard.Open(ctx)
+		return err
+	})
+}
+
+// ready lets fetches use conn, unless something was used without the guard meanwhile.
+func (g *guarded) ready(conn uint64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.behind) > 0 {
+		return false
+	}
+	if g.told {
+		g.told = false
+		g.svc.events.add(Event{Kind: KindGuarded, Count: int64(g.unguarded.Load() - g.before)}) //nolint:gosec // fetches of one outage
+	}
+	g.conn, g.err = conn, nil
+	g.changedLocked()
+	return true
+}
+
+// ownMark is what this daemon has used of a tag, or may have.
+type ownMark struct {
+	tag  string
+	high int64
+}
+
+// ownMarks returns the marks of tags.
+func ownMarks(tags map[string]*Tag) []ownMark {
+	var marks []ownMark
+	for name, t := range tags {
+		t.mu.Lock()
+		if t.marked > 0 {
+			marks = append(marks, ownMark{name, t.marked})
+		}
+		t.mu.Unlock()
+	}
+	return marks
+}
+
+// raiseAll sees to it that no high mark is below marks, some at a time.
+func (g *guarded) raiseAll(ctx context.Context, conn uint64, atOnce int, marks []ownMark) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan ownMark)
+	var workers sync.WaitGroup
+	for range min(atOnce, len(marks)) {
+		workers.Go(func() {
+			for m := range next {
+				if ctx.Err() == nil {
+					if err := g.raise(conn, m); err != nil {
+						cancel(err)
+					}
+				}
+			}
+		})
+	}
+	for _, m := range marks {
+		next <- m
+	}
+	close(next)
+	workers.Wait()
+	return context.Cause(ctx)
+}
+
+// raise sees to it that the tag's high mark is not below m. One that is damaged is left to
+// the fetch of its tag, and keeps no other from being raised.
+func (g *guarded) raise(conn uint64, m ownMark) error {
+	by := g.name()
+	for {
+		seen, err := g.get(conn, m.tag)
+		if errors.Is(err, ErrGuardDamaged) || err == nil && seen.High >= m.high {
+			return nil
+		}
+		if err == nil {
+			_, err = g.put(m.tag, seen, m.high, by)
+		}
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, ErrGuardConflict) {
+			return fmt.Errorf("raising the high mark of %q to %d: %w", m.tag, m.high, err)
+		}
+	}
+}
+
+// sleep waits for d, or until somebody needs the connection.
+func (g *guarded) sleep(ctx context.Context, d time.Duration) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g.mu.Lock()
+	g.wake = cancel
+	g.mu.Unlock()
+	_ = g.svc.clock.Sleep(ctx, d) // an error means that it was woken, or is stopping
+}
+
+func (g *guarded) wakeUp() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.wake != nil {
+		g.wake()
+	}
+}
+
+// GuardStatus is where a service stands with its guard, at one moment.
+type GuardStatus struct {
+	On        bool   // there is a guard
+	Guarded   bool   // fetches use it
+	Unguarded uint64 // ranges fetched without it
+	Conflicts uint64 // writes that met another high mark than was read
+	GivenUp   uint64 // ranges that were given up for that
+	Behind    int    // tags whose high mark is to be raised once the guard is back
+}
+
+// Guard returns where the service stands with its guard.
+func (s *Service) Guard() GuardStatus {
+	g := s.guarded
+	if g == nil {
+		return GuardStatus{}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return GuardStatus{
+		On: true, Guarded: g.conn != 0, Unguarded: g.unguarded.Load(), Conflicts: g.conflicts.Load(), GivenUp: g.givenUp.Load(), Behind: len(g.behind),
+	}
+}
+
+// raiseLater has the high mark of tag raised on the next look.
+func (g *guarded) raiseLater(tag string, high int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.behind[tag] = max(g.behind[tag], high)
+}
+
+// awaitStart waits for the guard at a start.
+func (g *guarded) awaitStart() {
+	g.mu.Lock()
+	g.since = g.svc.clock.Mono() + guardStart - g.patience()
+	g.mu.Unlock()
+	g.await()
+}

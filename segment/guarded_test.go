@@ -1,0 +1,394 @@
+package segment_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/segmenttest"
+)
+
+// site is a table and a guard, and what is started on them.
+type site struct {
+	store *segmenttest.Store
+	guard *segmenttest.Guard
+}
+
+func newSite() site {
+	s := site{segmenttest.NewStore(), segmenttest.NewGuard()}
+	s.store.Set("order", 0, 10)
+	return s
+}
+
+// member is a daemon of a site.
+type member struct {
+	*segment.Service
+	*recorder
+	guard *segmenttest.Guard
+	marks *segmenttest.HighWater
+	stop  func()
+}
+
+// daemon starts a daemon with an empty directory, unless cfg has marks.
+func (s site) daemon(t *testing.T, cfg segment.Config) member {
+	t.Helper()
+	m := member{recorder: &recorder{}, guard: s.guard.Beside(), marks: segmenttest.NewHighWater()}
+	if marks, ok := cfg.HighWater.(*segmenttest.HighWater); ok {
+		m.marks = marks
+	}
+	cfg.HighWater, cfg.Guard, cfg.Notify = m.marks, m.guard, m.notify
+	if cfg.Store == nil {
+		cfg.Store = s.store
+	}
+	m.Service = newService(t, cfg)
+	m.stop = run(t, m.Service)
+	eventually(t, m.Loaded, "loaded")
+	return m
+}
+
+// take takes n IDs of order one by one, none of which seen has, and returns the last.
+func (m member) take(t *testing.T, n int, seen map[int64]bool) int64 {
+	t.Helper()
+	last := int64(-1)
+	for range n {
+		last = next(t, lookup(t, m.Service, "order"))
+		require.False(t, seen[last], "%d comes twice", last)
+		seen[last] = true
+	}
+	return last
+}
+
+func (s site) setBack(maxID int64) { s.store.Edit("order", func(r *segment.Row) { r.MaxID = maxID }) }
+
+func (s site) maxID() int64 {
+	row, _ := s.store.Row("order")
+	return row.MaxID
+}
+
+// segment.V1, segment.V2: the table forgets, and three daemons go on, one of them new.
+func TestGuardAgainstATableThatWentBack(t *testing.T) {
+	s, seen := newSite(), map[int64]bool{}
+	a, b := s.daemon(t, segment.Config{}), s.daemon(t, segment.Config{})
+	all := []member{a, b}
+	for _, back := range []int64{0, 7, 3} {
+		a.take(t, 35, seen)
+		b.take(t, 35, seen)
+		for _, m := range all {
+			eventually(t, func() bool { return !status(t, m.Service, "order").Fetching }, "both ranges")
+		}
+		before := s.maxID()
+		s.setBack(back)
+		c := s.daemon(t, segment.Config{})
+		all = append(all, c)
+		require.GreaterOrEqual(t, c.take(t, 15, seen), before, "one who knows nothing of it")
+		a.take(t, 35, seen)
+		b.take(t, 35, seen)
+		require.Greater(t, s.maxID(), before, "moved forward")
+		require.Empty(t, c.of(segment.KindBehind, "order"), "its own table has shown no more")
+		eventually(t, func() bool { return len(c.of(segment.KindMoved, "order")) > 0 }, "event")
+	}
+	for _, m := range []member{a, b} {
+		require.Empty(t, m.of(segment.KindRegressed, "order"))
+		require.Zero(t, m.Guard().Unguarded)
+	}
+}
+
+// segment.V1: both halves of a split brain.
+func TestGuardOverTwoTables(t *testing.T) {
+	s, seen := newSite(), map[int64]bool{}
+	other := segmenttest.NewStore()
+	other.Set("order", 0, 10)
+	a, b := s.daemon(t, segment.Config{}), s.daemon(t, segment.Config{Store: other})
+	for range 20 {
+		a.take(t, 7, seen)
+		b.take(t, 11, seen)
+	}
+}
+
+// segment.V2: who saw the table forget says so, once, at the pass or at the fetch.
+func TestGuardTellsOnceThatTheTableWentBack(t *testing.T) {
+	for name, look := range map[string]bool{"a pass finds it": true, "a fetch finds it": false} {
+		t.Run(name, func(t *testing.T) {
+			s, seen := newSite(), map[int64]bool{}
+			a := s.daemon(t, segment.Config{Refresh: time.Hour})
+			a.take(t, 5, seen)
+			eventually(t, func() bool { return status(t, a.Service, "order").Next.Ready }, "both ranges")
+			s.setBack(5)
+			if look {
+				require.NoError(t, a.Reload(t.Context()))
+				require.Len(t, a.of(segment.KindBehind, "order"), 1, "before any fetch")
+				require.NoError(t, a.Reload(t.Context()))
+			}
+			a.take(t, 50, seen)
+			eventually(t, func() bool { return len(a.of(segment.KindMoved, "order")) == 1 }, "event")
+			require.NoError(t, a.Reload(t.Context()))
+			behind := a.of(segment.KindBehind, "order")
+			require.Len(t, behind, 1)
+			require.EqualValues(t, 5, behind[0].Count)
+			require.EqualValues(t, 20, behind[0].High)
+			require.Len(t, a.of(segment.KindMoved, "order"), 1)
+			require.Empty(t, a.of(segment.KindRegressed, "order"))
+		})
+	}
+}
+
+// slowPass gives the rows as they were before a fetch that ends during the pass.
+type slowPass struct {
+	*segmenttest.Store
+	during func()
+}
+
+func (s *slowPass) Each(_ context.Context, fn func(tag []byte, maxID, step int64) error) error {
+	row, _ := s.Row("order")
+	if s.during != nil {
+		s.during()
+	}
+	return fn([]byte("order"), row.MaxID, row.Step)
+}
+
+func TestPassOlderThanAFetchTellsNothing(t *testing.T) {
+	s, seen := newSite(), map[int64]bool{}
+	store := &slowPass{Store: s.store}
+	a := s.daemon(t, segment.Config{Store: store, Refresh: time.Hour})
+	store.during = func() { a.take(t, 25, seen) }
+	require.NoError(t, a.Reload(t.Context()))
+	store.during = nil
+	require.NoError(t, a.Reload(t.Context()))
+	require.Empty(t, a.of(segment.KindBehind, "order"))
+	s.setBack(1)
+	require.NoError(t, a.Reload(t.Context()))
+	require.Len(t, a.of(segment.KindBehind, "order"), 1)
+}
+
+// segment.V1: the answer to the write is lost, and the write has arrived.
+func TestGuardWhoseAnswerIsLost(t *testing.T) {
+	s, seen := newSite(), map[int64]bool{}
+	a := s.daemon(t, segment.Config{Wait: patience})
+	lost := 0
+	a.guard.After(func(_ context.Context, op segmenttest.Op, _ string) error {
+		if op == segmenttest.OpPut && lost < 3 {
+			lost++
+			return errDown
+		}
+		return nil
+	})
+	require.EqualValues(t, 99, a.take(t, 100, seen), "no range is given up for it")
+	require.Equal(t, 3, lost)
+	require.Zero(t, a.Guard().Unguarded)
+}
+
+// segment.V1: others write the high mark between our reading and our write.
+func TestGuardConflicts(t *testing.T) {
+	for name, tc := range map[string]struct{ high, want int64 }{
+		"below the range":  {high: 10, want: 10},
+		"above its begin":  {high: 11, want: 20}, // where max_id is by then
+		"far ahead of all": {high: 1000, want: 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite()
+			a, b := s.daemon(t, segment.Config{}), s.guard.Beside()
+			s.setBack(10)
+			once := false
+			a.guard.Before(func(ctx context.Context, op segmenttest.Op, _ string) error {
+				if op != segmenttest.OpPut || once {
+					return nil
+				}
+				once = true
+				m, err := b.Get(ctx, b.Connection(), "order")
+				if err == nil {
+					_, err = b.Put(ctx, "order", m, tc.high, "b/1")
+				}
+				return err
+			})
+			require.Equal(t, tc.want, next(t, lookup(t, a.Service, "order")))
+			require.EqualValues(t, 1, a.Guard().Conflicts)
+			require.Equal(t, tc.high > 10, a.Guard().GivenUp == 1)
+		})
+	}
+}
+
+// segment.V4: without the guard requests are served all the same, and it has what was used
+// before another fetch is guarded.
+func TestGuardAwayAndPreferred(t *testing.T) {
+	s, seen := newSite(), map[int64]bool{}
+	a := s.daemon(t, segment.Config{})
+	a.take(t, 5, seen)
+	a.guard.Break()
+	last := a.take(t, 100, seen)
+	eventually(t, func() bool { return len(a.of(segment.KindUnguarded, "order")) == 1 }, "event")
+	require.Positive(t, a.Guard().Unguarded)
+	require.Less(t, s.guard.High("order"), last)
+	a.guard.Connect()
+	eventually(t, func() bool { return a.Guard().Guarded }, "guarded again")
+	require.Greater(t, s.guard.High("order"), last)
+	eventually(t, func() bool { return len(a.of(segment.KindGuarded, "")) == 1 }, "event")
+	require.Positive(t, a.of(segment.KindGuarded, "")[0].Count)
+	s.setBack(0)
+	b := s.daemon(t, segment.Config{})
+	b.take(t, 30, seen)
+	a.take(t, 30, seen)
+}
+
+// segment.V4: nobody waits, so the fetch waits for the guard.
+func TestGuardAwayForAMoment(t *testing.T) {
+	s, seen := newSite(), map[int64]bool{}
+	a := s.daemon(t, segment.Config{})
+	a.take(t, 1, seen)
+	eventually(t, func() bool { return status(t, a.Service, "order").Next.Ready }, "both ranges")
+	a.guard.Break()
+	a.take(t, 15, seen) // the second range is in use, and the third is wanted
+	fetched := s.store.Fetches("order")
+	time.Sleep(300 * time.Millisecond)
+	require.Equal(t, fetched, s.store.Fetches("order"))
+	require.Zero(t, a.Guard().Unguarded)
+	require.True(t, status(t, a.Service, "order").Fetching)
+	a.guard.Connect()
+	eventually(t, func() bool { return status(t, a.Service, "order").Next.Ready }, "fetched")
+	require.Zero(t, a.Guard().Unguarded)
+	require.Empty(t, a.of(segment.KindUnguarded, "order"))
+	require.Empty(t, a.of(segment.KindFetchFailed, "order"))
+	require.Zero(t, status(t, a.Service, "order").FetchFailures)
+}
+
+// segment.V4: a guard that hangs holds no request up beyond its patience.
+func TestGuardHangs(t *testing.T) {
+	s, seen := newSite(), map[int64]bool{}
+	a := s.daemon(t, segment.Config{Wait: 2 * time.Second})
+	a.take(t, 5, seen)
+	release := a.guard.Hang()
+	a.take(t, 60, seen)
+	require.Positive(t, a.Guard().Unguarded)
+	release()
+	eventually(t, func() bool { return a.Guard().Guarded }, "guarded again")
+}
+
+// segment.V3: without the guard a table behind is refused.
+func TestGuardAwayAndTheTableBehind(t *testing.T) {
+	s, seen := newSite(), map[int64]bool{}
+	a := s.daemon(t, segment.Config{})
+	a.take(t, 5, seen)
+	eventually(t, func() bool { return status(t, a.Service, "order").Next.Ready }, "both ranges")
+	a.guard.Break()
+	s.setBack(5)
+	drain(t, lookup(t, a.Service, "order"))
+	_, err := lookup(t, a.Service, "order").Next(t.Context())
+	require.ErrorIs(t, err, segment.ErrRegressed)
+	a.guard.Connect()
+	eventuallyServes(t, lookup(t, a.Service, "order"))
+	require.GreaterOrEqual(t, next(t, lookup(t, a.Service, "order")), int64(20))
+}
+
+// segment.V4: nothing is fetched without a guard that is required.
+func TestGuardAwayAndRequired(t *testing.T) {
+	s, seen := newSite(), map[int64]bool{}
+	a := s.daemon(t, segment.Config{GuardRequired: true, FetchTimeout: 50 * time.Millisecond})
+	a.take(t, 5, seen)
+	eventually(t, func() bool { return status(t, a.Service, "order").Next.Ready }, "both ranges")
+	a.guard.Break()
+	require.EqualValues(t, 19, drain(t, lookup(t, a.Service, "order")), "what is in memory is good")
+	_, err := lookup(t, a.Service, "order").Next(t.Context())
+	require.ErrorIs(t, err, segment.ErrUnavailable)
+	require.EqualValues(t, 20, s.maxID())
+	eventually(t, func() bool { return len(a.of(segment.KindGuardAway, "order")) == 1 }, "event")
+	a.guard.Connect()
+	eventuallyServes(t, lookup(t, a.Service, "order"))
+	require.EqualValues(t, 21, a.take(t, 1, seen), "no range is lost")
+}
+
+// segment.V4: after an outage others may have used what the guard has lost, and the table
+// too: whoever requires the guard waits for them.
+func TestGuardThatLostItsMarksIsWaitedFor(t *testing.T) {
+	s, seen := newSite(), map[int64]bool{}
+	cfg := segment.Config{GuardRequired: true, FetchTimeout: 100 * time.Millisecond, Wait: patience}
+	a, b := s.daemon(t, cfg), s.daemon(t, cfg)
+	for _, m := range []member{a, b} {
+		m.guard.Settle(time.Second)
+	}
+	a.take(t, 1, seen)
+	eventually(t, func() bool { return !status(t, a.Service, "order").Fetching }, "both ranges")
+	lost, behind := s.guard.Snapshot(), s.maxID()
+	b.take(t, 30, seen)
+	eventually(t, func() bool { return !status(t, b.Service, "order").Fetching }, "both ranges")
+	for _, m := range []member{a, b} {
+		m.guard.Break()
+	}
+	lost()
+	s.setBack(behind)
+	a.guard.Connect()
+	time.AfterFunc(300*time.Millisecond, b.guard.Connect)
+	a.take(t, 60, seen)
+	b.take(t, 60, seen)
+}
+
+// segment.V3, segment.V4: what an earlier life used without the guard is raised.
+func TestGuardGetsTheMarksOfALifeBefore(t *testing.T) {
+	s, seen := newSite(), map[int64]bool{}
+	a := s.daemon(t, segment.Config{})
+	a.guard.Break()
+	last := a.take(t, 50, seen)
+	a.stop()
+	require.Zero(t, s.guard.High("order"))
+	b := s.daemon(t, segment.Config{HighWater: a.marks})
+	eventually(t, func() bool { return s.guard.High("order") > last }, "raised without a request")
+	require.Greater(t, status(t, b.Service, "order").High, last, "the mark is known before the first use")
+}
+
+// The guard loses a high mark while it is connected: all that this daemon knows is raised.
+func TestGuardForgetsWhileConnected(t *testing.T) {
+	s, seen := newSite(), map[int64]bool{}
+	s.store.Set("other", 0, 10)
+	a := s.daemon(t, segment.Config{})
+	a.take(t, 25, seen)
+	next(t, lookup(t, a.Service, "other"))
+	high := s.guard.High("other")
+	require.Positive(t, high)
+	s.guard.Forget("order")
+	s.guard.Forget("other")
+	a.take(t, 50, seen)
+	eventually(t, func() bool { return s.guard.High("other") >= high }, "put back")
+	require.Zero(t, a.Guard().Unguarded)
+}
+
+func TestGuardDamaged(t *testing.T) {
+	s := newSite()
+	s.store.Set("other", 0, 10)
+	s.guard.Damage("order", true)
+	a := s.daemon(t, segment.Config{})
+	_, err := lookup(t, a.Service, "order").Next(t.Context())
+	require.ErrorIs(t, err, segment.ErrGuardDamaged)
+	require.Zero(t, s.maxID(), "nothing is taken")
+	require.Zero(t, next(t, lookup(t, a.Service, "other")))
+	require.Zero(t, a.Guard().Unguarded)
+	s.guard.Damage("order", false)
+	eventuallyServes(t, lookup(t, a.Service, "order"))
+}
+
+func TestGuardWhereARegressedTableIsRefused(t *testing.T) {
+	s, seen := newSite(), map[int64]bool{}
+	a := s.daemon(t, segment.Config{RefuseRegressed: true})
+	a.take(t, 5, seen)
+	s.setBack(3)
+	b := s.daemon(t, segment.Config{RefuseRegressed: true})
+	_, err := lookup(t, b.Service, "order").Next(t.Context())
+	require.ErrorIs(t, err, segment.ErrRegressed, "also by one who has only the guard to know it from")
+	require.EqualValues(t, 3, s.maxID())
+}
+
+// segment.V5.
+func TestGuardOfADeletedTag(t *testing.T) {
+	s, seen := newSite(), map[int64]bool{}
+	a := s.daemon(t, segment.Config{})
+	last := a.take(t, 35, seen)
+	_, err := s.store.Delete(t.Context(), "order")
+	require.NoError(t, err)
+	require.NoError(t, a.Reload(t.Context(), "order"))
+	s.store.Set("order", 1, 10)
+	require.NoError(t, a.Reload(t.Context()))
+	b := s.daemon(t, segment.Config{})
+	require.Greater(t, b.take(t, 15, seen), last)
+	a.take(t, 35, seen)
+	require.Empty(t, a.of(segment.KindBehind, "order"), "it is another row")
+}

@@ -1,0 +1,197 @@
+package zkreg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leafd/leafd/segment"
+)
+
+// Guard is the segment.Guard of one daemon. It has a session of its own: a life that
+// begins again, with another Registry, leaves it as it is, and reports never queue behind
+// its requests. Its methods may be called at any time by anybody.
+type Guard struct {
+	tree
+
+	cfg Config // immutable
+
+	mu     sync.Mutex
+	parent int64         // mu protects; czxid of the parent of all high marks; 0: never seen
+	seen   time.Duration // mu protects; monotonic; when that was seen first
+}
+
+var _ segment.Guard = (*Guard)(nil)
+
+// OpenGuard returns at once and connects in the background. It fails only for what can
+// never work. Of cfg it needs Servers and Clock.
+func OpenGuard(cfg Config) (*Guard, error) {
+	if err := cfg.validateConnection(); err != nil {
+		return nil, err
+	}
+	t, err := cfg.connect()
+	if err != nil {
+		return nil, err
+	}
+	return &Guard{tree: t, cfg: cfg}, nil
+}
+
+// Connection implements segment.Guard.
+func (g *Guard) Connection() uint64 { return g.session.Connection() }
+
+// Open implements segment.Guard. In the root of a cluster that stands, it makes the parent
+// of all high marks where that is missing: as one that has lost them, unless this is the
+// first time.
+func (g *Guard) Open(ctx context.Context) (segment.Opened, error) {
+	root, err := g.readRoot(ctx) // waits for the connection
+	switch conn := g.session.Connection(); {
+	case err != nil:
+		return segment.Opened{}, isAway(err)
+	case root == nil || root.Cluster == "":
+		return segment.Opened{}, isAway(g.noRoot())
+	case conn == 0:
+		return segment.Opened{}, isAway(errors.New("the connection broke"))
+	default:
+		wait, err := g.settling(ctx, root)
+		if err != nil {
+			return segment.Opened{}, isAway(err)
+		}
+		return segment.Opened{Conn: conn, Settle: g.settleTime(), Wait: wait}, nil
+	}
+}
+
+// noRoot says that there is no cluster, and how to make one.
+func (g *Guard) noRoot() error {
+	return fmt.Errorf("nothing is at %s in ZooKeeper; a new cluster is made once, with: %s", g.root, g.cfg.initCommand())
+}
+
+// settleTime is how long it takes until everybody has found out that ZooKeeper lost data.
+func (g *Guard) settleTime() time.Duration {
+	if g.cfg.Settle > 0 {
+		return g.cfg.Settle
+	}
+	return g.session.Timeout() + settleBeyondSession
+}
+
+// settling returns for how long others may yet put high marks back that were lost with
+// their parent.
+func (g *Guard) settling(ctx context.Context, root *root) (time.Duration, error) {
+	for {
+		data, stat, err := g.session.Get(ctx, g.high)
+		if errors.Is(err, zk.ErrNoNode) {
+			g.mu.Lock()
+			first := root.Losses == 0 && g.parent == 0
+			g.mu.Unlock()
+			if _, err := g.session.Create(ctx, g.high, encode(highRoot{Settled: first}), 0); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+				return 0, err
+			}
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		d, err := decodeHighRoot(g.high, data)
+		if err != nil {
+			return 0, err
+		}
+		now := g.cfg.Clock.Mono()
+		g.mu.Lock()
+		if g.parent != stat.Czxid {
+			g.parent, g.seen = stat.Czxid, now
+		}
+		left := g.seen + g.settleTime() - now
+		g.mu.Unlock()
+		switch {
+		case d.Settled:
+			return 0, nil
+		case left > 0:
+			return left, nil
+		}
+		if _, err := g.session.Set(ctx, g.high, encode(highRoot{Settled: true}), stat.Version); err != nil && !isConflict(err) {
+			return 0, err
+		}
+	}
+}
+
+// Get implements segment.Guard.
+func (g *Guard) Get(ctx context.Context, conn uint64, tag string) (segment.HighMark, error) {
+	if g.session.Connection() != conn {
+		return segment.HighMark{}, isAway(errors.New("the connection broke"))
+	}
+	p := g.highOf(tag)
+	data, stat, err := g.session.Get(ctx, p)
+	if errors.Is(err, zk.ErrNoNode) {
+		return segment.HighMark{Version: -1, Conn: conn}, nil
+	}
+	if err != nil {
+		return segment.HighMark{}, isAway(err)
+	}
+	d, err := decodeHigh(p, data)
+	if err != nil {
+		return segment.HighMark{}, err
+	}
+	return segment.HighMark{High: d.High, By: d.By, Version: int64(stat.Version), Conn: conn}, nil
+}
+
+// Put implements segment.Guard. Where there was no high mark it is created, and the version
+// of what was not there can't be of another time.
+func (g *Guard) Put(ctx context.Context, tag string, seen segment.HighMark, high int64, by string) (segment.HighMark, error) {
+	p, data := g.highOf(tag), encode(highData{High: high, By: by})
+	var err error
+	version := int64(0)
+	if seen.Version >= 0 {
+		var stat *zk.Stat
+		if stat, err = g.session.SetOn(ctx, seen.Conn, p, data, int32(seen.Version)); err == nil { //nolint:gosec // it was one
+			version = int64(stat.Version)
+		}
+	} else {
+		_, err = g.session.Create(ctx, p, data, 0)
+		if errors.Is(err, zk.ErrNoNode) {
+			if err = g.ensure(ctx, path.Dir(p)); err == nil {
+				_, err = g.session.Create(ctx, p, data, 0)
+			}
+		}
+	}
+	switch {
+	case errors.Is(err, zk.ErrNoNode) && seen.Version < 0:
+		return segment.HighMark{}, isAway(fmt.Errorf("all high marks are gone: %w", err)) // Open makes their parent
+	case isConflict(err):
+		return segment.HighMark{}, fmt.Errorf("%w: %w", segment.ErrGuardConflict, err)
+	case err != nil:
+		return segment.HighMark{}, isAway(err)
+	}
+	return segment.HighMark{High: high, By: by, Version: version, Conn: seen.Conn}, nil
+}
+
+// Forget removes the high mark of tag, and returns it as it was; 0 where there was none.
+func (g *Guard) Forget(ctx context.Context, tag string) (int64, error) {
+	p := g.highOf(tag)
+	data, stat, err := g.session.Get(ctx, p)
+	if errors.Is(err, zk.ErrNoNode) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	d, _ := decodeHigh(p, data) // one that is damaged is as good as any to remove
+	return d.High, g.session.Remove(ctx, p, stat.Version)
+}
+
+// Close ends the session.
+func (g *Guard) Close() error {
+	g.session.Close()
+	return nil
+}
+
+// isAway is err of a guard that can't be asked, unless it is damaged.
+func isAway(err error) error {
+	if errors.Is(err, segment.ErrGuardDamaged) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", segment.ErrGuardAway, err)
+}
