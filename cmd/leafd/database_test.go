@@ -113,9 +113,10 @@ func TestStartWarnsOfTheDatabase(t *testing.T) {
 	mariadb.Resume(t)
 	l.awaitLog(`"level":"warn"`, "innodb_flush_log_at_trx_commit is 2", `"do":"SET GLOBAL`)
 	l.awaitStatus("/readyz", http.StatusOK)
+	l.awaitLog(`"level":"warn"`, "the database: without --zk nothing guards its ranges")
 	require.False(t, l.hasLogged("may write on a server"), "this account may not")
 	require.Equal(t, cli.ExitOK, l.stop())
-	require.Equal(t, 1, l.Logged("the database: "), "once")
+	require.Equal(t, 2, l.Logged("the database: "), "each once")
 }
 
 // Tags are changed over HTTP with the token only, and served at once.

@@ -234,7 +234,7 @@ func (d *daemon) openSegments(ctx context.Context) error {
 	}
 	d.segments, err = segment.New(segment.Config{
 		Store: d.store, HighWater: d.marks, Clock: d.clk,
-		Held: d.asksZooKeeper() && d.cache.HasRest(),
+		Held:  d.asksZooKeeper() && d.cache.HasRest(),
 		Guard: guard, GuardRequired: d.cfg.Segment.GuardRequired(), RefuseRegressed: d.cfg.Segment.RefuseRegressed(),
 		Wait: d.cfg.Segment.Wait, Refresh: d.cfg.Segment.Refresh, Notify: d.super.segment(d.events.segment), Fetched: d.metrics.Fetched,
 	})

@@ -16,7 +16,7 @@ func (d *daemon) inspectDatabase(ctx context.Context) error {
 	for err != nil && d.clk.Sleep(ctx, d.cfg.Segment.Refresh) == nil { // reading the tags tells why it doesn't answer
 		weak, err = d.weaknesses(ctx)
 	}
-	for _, w := range weak {
+	for _, w := range append(d.cfg.Unguarded(), weak...) {
 		d.log.Warn().Str("do", w.Do).Msg("the database: " + w.Found)
 	}
 	<-ctx.Done()

@@ -32,10 +32,11 @@ func (p *Patient) mysql(ctx context.Context, r *report) {
 	default:
 		r.OK("mysql", "%s, version %s", inspector.Place(), facts.Version)
 	}
-	for _, weak := range facts.Weak {
+	all := append(p.Cfg.Unguarded(), facts.Weak...)
+	for _, weak := range all {
 		r.Warn("mysql-commits", weak.Found, weak.Do)
 	}
-	if len(facts.Weak) == 0 {
+	if len(all) == 0 {
 		r.OK("mysql-commits", "each is on disk, and none goes to a server that is read-only")
 	}
 	table, err := inspector.Table(ctx)

@@ -21,6 +21,18 @@ func (c *Config) Store(create bool) sqlstore.Config {
 	return sqlstore.Config{DSN: c.Segment.MySQL, Path: filepath.Join(c.DataDir, SegmentsFile), Create: create}
 }
 
+// Unguarded is what to tell of a daemon that shares its segments, and has no ZooKeeper to
+// guard them: a Weakness of the database that nothing makes up for. Nil where it is none.
+func (c *Config) Unguarded() []sqlstore.Weakness {
+	if !c.Segment.On || c.Store(false).Local() || len(c.ZooKeeper.Servers) > 0 {
+		return nil
+	}
+	return []sqlstore.Weakness{{
+		Found: "without --zk nothing guards its ranges: where it loses commits, daemons repeat each other's IDs",
+		Do:    "name the ensemble with --zk, unless this daemon is the only one on this database",
+	}}
+}
+
 // checkStore checks the DSN. A server that is down is no bad setting.
 func (c *Config) checkStore(v *Values) {
 	if err := c.Store(false).Check(); err != nil {
