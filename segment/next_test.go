@@ -197,7 +197,7 @@ func TestNextNIsAllOrNothing(t *testing.T) {
 		fake.Advance(10 * time.Millisecond)
 		return tag.Status().Current.Ready
 	}, "full again")
-	require.GreaterOrEqual(t, next(t, tag), int64(20), "what the failed call took is lost, not given again")
+	require.GreaterOrEqual(t, next(t, tag), int64(10), "what the failed call took is lost, not given again")
 }
 
 // advanceUntil moves fake in small steps until something arrives.

@@ -35,12 +35,18 @@ func newSpan(lo, hi int64) *span {
 }
 
 // exhausted reports whether every offset has an owner.
-func (s *span) exhausted() bool { return s.used.Load() >= s.size }
+func (s *span) exhausted() bool { return !s.has(1) }
 
-// take fills dst from the front with IDs that nobody else gets. It returns how
-// many, and whether the refill mark was among them.
-func (s *span) take(dst []int64) (n int, refill bool) {
-	if s.exhausted() {
+// has reports whether n offsets, 1 at least, have no owner.
+func (s *span) has(n int) bool {
+	used := s.used.Load()
+	return used < s.size && s.size-used >= uint64(n) //nolint:gosec // n > 0
+}
+
+// take fills dst from the front with IDs that nobody else gets, unless fewer than least
+// seem to be left. It returns how many, and whether the refill mark was among them.
+func (s *span) take(dst []int64, least int) (n int, refill bool) {
+	if !s.has(least) {
 		return 0, false
 	}
 	want := uint64(len(dst))

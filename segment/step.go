@@ -17,7 +17,8 @@ const fetchesAhead = 4
 //	    then on segment.D1 grows faster than the demand.
 //	segment.D3  No more than Config.MaxStep, or the table's own step where that is larger.
 //	segment.D4  Asking alone uses no ID: a request that gave up, or was cancelled, no longer
-//	    counts, and what was fetched for it serves the next ones.
+//	    counts, and what was fetched for it serves the next ones. One that can't be had
+//	    whole leaves what is there (Tag.await).
 type stepPolicy struct {
 	table int64 // the table's own step, as last seen
 	grown int64 // the step beyond the table's own; 0 while that is followed

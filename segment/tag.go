@@ -115,12 +115,12 @@ func (t *Tag) Try() (id int64, ok bool) {
 // NextN fills dst with IDs, each greater than the one before. They may come
 // from several ranges; Config.Wait bounds the whole call. Errors are those of
 // Next; with an error dst holds zeros, and IDs that were taken for it by then
-// are lost.
+// are lost: none, where only the current range was there, and it has not enough.
 func (t *Tag) NextN(ctx context.Context, dst []int64) error {
 	n := 0
 	if s := t.live.Load(); s != nil {
 		var refill bool
-		if n, refill = s.take(dst); refill {
+		if n, refill = s.take(dst, len(dst)); refill {
 			t.prefetch()
 		}
 	}

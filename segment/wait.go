@@ -49,11 +49,11 @@ func (t *Tag) nextNSlow(ctx context.Context, dst []int64) (got int, err error) {
 	var w waiter
 	defer w.stop(t.svc)
 	for got < len(dst) {
-		s, err := t.await(ctx, &w, int64(len(dst)-got))
+		s, err := t.await(ctx, &w, len(dst)-got)
 		if err != nil {
 			return got, err
 		}
-		n, refill := s.take(dst[got:])
+		n, refill := s.take(dst[got:], 1)
 		if refill {
 			t.prefetch()
 		}
@@ -62,24 +62,25 @@ func (t *Tag) nextNSlow(ctx context.Context, dst []int64) (got int, err error) {
 	return got, nil
 }
 
-// await returns a range that had IDs a moment ago, for a request that lacks n.
-func (t *Tag) await(ctx context.Context, w *waiter, n int64) (*span, error) {
+// await returns a range that had IDs a moment ago, for a request that lacks n. It had all
+// of them, or waiting brings no more: the one after it is there. So a large batch doesn't
+// use up, for nothing, what small ones could have while no range can be fetched.
+func (t *Tag) await(ctx context.Context, w *waiter, n int) (*span, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for {
 		if t.gone {
 			return nil, unknownTag(t.name)
 		}
-		if s := t.live.Load(); s != nil && !s.exhausted() {
-			return s, nil
-		}
-		b := t.bufferLocked()
-		if s := b.next; s != nil {
-			b.next = nil
+		b, s := t.bufferLocked(), t.live.Load()
+		if b.next != nil && (s == nil || s.exhausted()) {
+			s, b.next = b.next, nil
 			t.replaceLocked(s)
+		}
+		if s != nil && (s.has(n) || b.next != nil) {
 			return s, nil
 		}
-		if err := t.waitLocked(ctx, b, w, n); err != nil {
+		if err := t.waitLocked(ctx, b, w, int64(n)); err != nil {
 			return nil, err
 		}
 	}

@@ -213,7 +213,8 @@ func TestDoctorOfTheSegmentFiles(t *testing.T) {
 	saved, err := os.ReadFile(m.dataDir() + "/segments.db")
 	require.NoError(t, err)
 	l = m.ready()
-	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test?n=2000").status, "more than the first one has left")
+	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test?n=1999").status, "what the first one has left")
+	require.Equal(t, "2001", l.mustGet("/api/segment/get/leaf-segment-test").body)
 	require.Equal(t, cli.ExitOK, l.stop())
 	m.doctor(freeAddress(t)).well()
 
