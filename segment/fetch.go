@@ -29,11 +29,6 @@ func (s *Service) attempt(t *Tag) {
 		t.mu.Unlock()
 		return
 	}
-	if t.takeKeptLocked(b) { // segment.K3
-		b.state = stateIdle
-		t.mu.Unlock()
-		return
-	}
 	b.state, b.urgent = stateRunning, false
 	t.mu.Unlock()
 
@@ -242,7 +237,6 @@ func (t *Tag) publishLocked(b *buffer, r Range) {
 	b.stepAt = r.Hi
 	t.setStepLocked(r.Step)
 	b.high, b.pending = r.Hi, Range{}
-	b.kept = nil // segment.K3
 	if b.failing != 0 {
 		t.svc.events.add(Event{Kind: KindFetchRecovered, Tag: t.name, High: r.Hi, Count: int64(b.failures)})
 	}

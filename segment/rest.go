@@ -52,20 +52,17 @@ func (t *Tag) endLocked() (left [][2]int64) {
 			left = append(left, [2]int64{s.lo + used, s.hi()})
 		}
 	}
-	if b := t.buf; b != nil {
-		if b.next != nil {
-			left = append(left, [2]int64{b.next.lo, b.next.hi()})
-		}
-		left = append(left, b.kept...)
-		b.next, b.kept = nil, nil
+	if b := t.buf; b != nil && b.next != nil {
+		left = append(left, [2]int64{b.next.lo, b.next.hi()})
+		b.next = nil
 	}
 	return left
 }
 
 // Adopt serves what a Keep has returned (segment.K2), also while the tags were not read
 // yet. A tag without a row is served until a pass over the table has found that out.
-// It waits for a pass that is under way, and returns ctx's error then; Ranges that are
-// none are an error before any rest is served.
+// It waits for a pass that is under way, or ctx. A range that is none is
+// an error before any rest is served.
 func (s *Service) Adopt(ctx context.Context, rests []Rest) error {
 	for _, r := range rests {
 		for _, lohi := range r.Ranges {
@@ -108,21 +105,13 @@ func (t *Tag) adopt(r Rest) {
 	b := t.bufferLocked()
 	for _, lohi := range r.Ranges {
 		b.high = max(b.high, lohi[1])
+		t.takeInLocked(b, lohi[0], lohi[1])
 	}
-	b.kept = append(b.kept, r.Ranges...)
-	t.takeKeptLocked(b) // also before Run
+	if b.state != stateRunning { // else what it brings takes the place of the second range
+		b.state = stateIdle
+	}
+	b.wakeLocked()
 }
 
 // Release ends Config.Held: from now on ranges are fetched.
 func (s *Service) Release() { s.queue.release() }
-
-// takeKeptLocked publishes the first of the ranges that were kept; false where there is none.
-func (t *Tag) takeKeptLocked(b *buffer) bool {
-	if len(b.kept) == 0 {
-		return false
-	}
-	t.takeInLocked(b, b.kept[0][0], b.kept[0][1])
-	b.kept = b.kept[1:]
-	b.wakeLocked()
-	return true
-}

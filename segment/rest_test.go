@@ -171,8 +171,9 @@ func TestAdoptLate(t *testing.T) {
 	eventually(t, func() bool { return store.Hung() == 1 }, "a fetch")
 	require.NoError(t, svc.Adopt(t.Context(), []segment.Rest{{Tag: "order", Step: 100, Ranges: [][2]int64{{90, 100}, {400, 500}}}}))
 	require.EqualValues(t, 90, <-first)
+	require.EqualValues(t, 400, tag.Status().Next.Lo)
 	release()
-	eventually(t, func() bool { return tag.Status().Next.Ready }, "the fetched range")
+	eventually(t, func() bool { return tag.Status().Next.Lo == 500 }, "the fetched range")
 	require.NoError(t, tag.NextN(t.Context(), make([]int64, 9)))
 	require.EqualValues(t, 500, next(t, tag))
 }

@@ -52,7 +52,6 @@ const (
 // buffer is what a tag needs once it is in use. Tag.mu protects all of it.
 type buffer struct {
 	next    *span         // the range after the current one
-	kept    [][2]int64    // segment.K3: of an earlier service, used before anything is fetched
 	state   state         // segment.S4: stateRunning is entered from stateQueued only, by one fetcher
 	urgent  bool          // queued before those that nobody waits for
 	done    chan struct{} // closed when the attempt under way ends; nil when nobody waits
