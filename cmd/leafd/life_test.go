@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"slices"
@@ -155,6 +156,26 @@ func TestNewLifeAfterTheLockWasLost(t *testing.T) {
 	first.awaitStatus("/readyz", http.StatusOK)
 	requireDistinct(t, append(all, first.some()...))
 	require.Equal(t, cli.ExitOK, first.stop(), "it is its own again")
+}
+
+// daemon.N4: whoever is displaced again and again is so ever more slowly.
+func TestNewLivesWaitEverLonger(t *testing.T) {
+	t.Parallel()
+	c := onShared(t)
+	o := c.watch()
+	l := c.machine(frequent()...).ready()
+	was := l.info()
+	for _, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		path, _ := o.entry()
+		o.remove(path)
+		require.Eventually(t, func() bool { now := l.info(); return now.Owner != was.Owner && now.State == "active" }, eventually, tick)
+		l.awaitLog(fmt.Sprintf(`"pause_ms":%d`, pause.Milliseconds()))
+		now := l.info()
+		require.GreaterOrEqual(t, now.Since.Sub(was.Since), pause)
+		was = now
+	}
+	require.Equal(t, 3, l.raised()[codeFenced])
+	require.Equal(t, cli.ExitOK, l.stop())
 }
 
 // daemon.N6: what refuses a life after the first ends no process, and is told until it is over.

@@ -152,29 +152,53 @@ func (c *Cluster) stood(f nemesis.Fault) (undo, error) {
 
 // releasedLive takes a worker ID from a daemon that runs, by the operator's force, and
 // starts another once anybody may have it. The first one reaches ZooKeeper: it is displaced
-// within a report, and back in a new life before the other one comes.
+// within a report, and back in a new life before the other one comes; or it is cut off from
+// ZooKeeper again in between, and must not go back to what its record says.
 func (c *Cluster) releasedLive(f nemesis.Fault) (undo, error) {
 	const forced = 17 * time.Second // the limit is 16 s ahead then
+	sameName, cut := f.Dice[0] < 0.5, f.Dice[1] < 0.5
 	me, err := c.slots[f.Daemon].me()
 	if err == nil {
-		err = c.releaseWorker(me.ID)
+		if err = c.releaseWorker(me.ID); err != nil { // a report came in between
+			err = c.releaseWorker(me.ID)
+		}
+	}
+	heal := func() error { return nil }
+	if err == nil && cut {
+		heal, err = c.cutOnceFenced(f)
 	}
 	if err == nil {
 		err = c.sleep(forced)
 	}
 	if err != nil {
-		return nil, err
+		return heal, err
 	}
-	x := c.extra("heir")
-	if f.Dice[0] < 0.5 {
-		x.node = me.Node
+	var x *slot
+	if cut {
+		x, err = c.takes(me, sameName)
+	} else {
+		if x = c.extra("heir"); sameName {
+			x.node = me.Node
+		}
+		_, err = c.joins(x, 0)
 	}
-	heir, err := c.joins(x, 0)
 	if err != nil {
-		return nil, err
+		return heal, err
 	}
-	c.note("worker %d was %s's, and %s is worker %d", me.ID, me.Node, x.node, heir.ID)
-	return func() error { return c.retire(x, syscall.SIGKILL) }, nil
+	return func() error { return errors.Join(heal(), c.retire(x, syscall.SIGKILL)) }, nil
+}
+
+// cutOnceFenced cuts a daemon off from ZooKeeper between two lives.
+func (c *Cluster) cutOnceFenced(f nemesis.Fault) (undo, error) {
+	for end := time.Now().Add(2 * reportInterval); time.Now().Before(end); {
+		if me, err := c.slots[f.Daemon].me(); err != nil || me.State == fenced {
+			break
+		}
+		if err := c.sleep(pollPause); err != nil {
+			return nil, err
+		}
+	}
+	return c.onZooKeeper(cutOff)(f)
 }
 
 // handedOver has a daemon give its worker ID back at a clean stop. Another takes it at

@@ -114,8 +114,13 @@ func All() []Mutant {
 		},
 		{
 			Name: "fence", Guard: "worker.C2, worker.U5: who lost its worker ID issues no more (worker/ceiling.go)",
-			Seed: 1, Mix: "worker released by force while it runs",
+			Seed: 4, Mix: "worker released by force while it runs",
 			Edits: []Edit{{"worker/ceiling.go", "		return w.fence(err)\n", "		return nil\n"}},
+		},
+		{
+			Name: "displaced", Guard: "worker.W5, daemon.N3: a life after one that was displaced asks ZooKeeper who it is (worker/start.go)",
+			Seed: 4, Mix: "worker released by force while it runs",
+			Edits: []Edit{{"worker/start.go", "	case w.cfg.Displaced != nil: // worker.W5", "	case w.cfg.Displaced != nil && me.WorkerID < 0:"}},
 		},
 		{
 			Name: "lock", Guard: "the lock of the data directory (cache/lock.go)",

@@ -141,7 +141,7 @@ func traits() []trait {
 		{DoubleStart, 2, oneDaemon, false, 6 * s, 8 * s, []string{process, disk, netZK, spare}},
 		{DiskFull, 2, oneDaemon, false, 3 * s, 60 * s, []string{process, disk}},
 		{Release, 1, oneDaemon, true, 0, 1 * s, []string{process, disk}},
-		{ReleaseLive, 1, oneDaemon, true, 1 * s, 2 * s, []string{process, clocks, disk}},
+		{ReleaseLive, 1, oneDaemon, true, 1 * s, 2 * s, []string{process, clocks, disk, netZK}},
 		{HandedOver, 1, oneDaemon, true, 0, 1 * s, []string{process, clocks, disk}},
 		{Outlived, 1, oneDaemon, true, 1 * s, 3 * s, []string{process, clocks, disk, netZK, netPeers}},
 		{StoodOutlived, 1, oneDaemon, true, 1 * s, 3 * s, []string{process, clocks, disk, netZK, netPeers}},

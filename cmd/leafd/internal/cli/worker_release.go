@@ -32,7 +32,7 @@ It is refused while the daemon is live, and before the limit of the entry has pa
 ZooKeeper's clock; without a limit, until 24 hours after the last report. --force does it all
 the same, and sets the limit to ZooKeeper's time and 16 s, or to the entry's ceiling if that
 is later. ` + forceRisk + `.
-A daemon that runs and reaches ZooKeeper is fenced at its next report.
+A daemon that runs and reaches ZooKeeper is displaced at its next report, and begins a new life.
 
 Releasing what is released changes nothing, and is no error. -o json prints the entry as
 it is then, with the fields
@@ -97,7 +97,7 @@ func releaseWorker(ctx context.Context, dir worker.Directory, name string, force
 	}
 	r := released{after: inspect.ViewEntry(after, wall()), changed: true}
 	if force && before.Live {
-		r.warnings = append(r.warnings, fmt.Sprintf("worker %d was live at %s: see that its daemon has stopped, or is fenced (exit of the process, or state fenced in its /api/worker)",
+		r.warnings = append(r.warnings, fmt.Sprintf("worker %d was live at %s: see that its daemon has stopped, or has begun a new life (another owner in its /api/worker)",
 			before.WorkerID, before.Address))
 	}
 	return r, nil
