@@ -32,8 +32,9 @@ type displaced struct {
 	segments *load // served all the while
 }
 
-func toBeDisplaced(l *child) *displaced {
-	l.t.Helper()
+func toBeDisplaced(m *machine, args ...string) *displaced {
+	m.t.Helper()
+	l := m.ready(append(args, "--segment-wait", "10s")...) // a busy machine's range is no refusal
 	d := &displaced{child: l, was: l.info()}
 	d.segments = (&load{}).start(l, 1, []string{"/api/segment/get/leaf-segment-test"})
 	return d
@@ -73,7 +74,7 @@ func TestNewLifeAfterAReleaseByForce(t *testing.T) {
 	look := c.tree(s)
 	proxy := zookeepertest.NewProxy(t, s.Addr())
 	m := c.behind(proxy, brisk()...)
-	first := toBeDisplaced(m.ready())
+	first := toBeDisplaced(m)
 	all := first.some()
 	proxy.Down(t)
 	require.Equal(t, cli.ExitOK, c.onMachine(m, "worker", "release", "0", "--force").Code)
@@ -119,7 +120,7 @@ func TestNewLifeAfterACopyWasStarted(t *testing.T) {
 	proxy := zookeepertest.NewProxy(t, s.Addr())
 	m := c.behind(proxy, brisk()...)
 	m.zk = append(m.zk, "--node", "one")
-	first := toBeDisplaced(m.ready())
+	first := toBeDisplaced(m)
 	all := first.some()
 	proxy.Down(t)
 	twin := c.lookAlike(m, append(brisk(), "--node", "one")...).ready()
@@ -143,7 +144,7 @@ func TestNewLifeAfterACopyWasStarted(t *testing.T) {
 func TestNewLifeAfterTheLockWasLost(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	first := toBeDisplaced(m.ready(quick()...))
+	first := toBeDisplaced(m, quick()...)
 	all := first.some()
 	require.NoError(t, os.Remove(m.dataDir()+"/leafd.lock"))
 	all = append(all, first.begins(true)...)
@@ -184,7 +185,7 @@ func TestNewLifeWaitsForTheClock(t *testing.T) {
 	c := onShared(t)
 	o := c.watch()
 	m := c.machine(frequent()...)
-	l := toBeDisplaced(m.ready())
+	l := toBeDisplaced(m)
 	all := l.some()
 	path, _ := o.entry()
 	o.remove(path)
@@ -210,7 +211,7 @@ func TestNewLifeNeedsZooKeeper(t *testing.T) {
 	look := c.tree(s)
 	proxy := zookeepertest.NewProxy(t, s.Addr())
 	m := c.behind(proxy, append(brisk(), "--startup-timeout", "1s", "--ceiling-lead", "900ms")...)
-	l := toBeDisplaced(m.ready())
+	l := toBeDisplaced(m)
 	all := l.some()
 	look.remove(look.entry(m.addr).Path)
 	l.awaitLog(lineFenced)
@@ -233,7 +234,7 @@ func TestNoNewLifeInAnotherCluster(t *testing.T) {
 	m := c.behind(proxy, brisk()...)
 	require.Equal(t, cli.ExitOK, m.ready().stop())
 	proxy.Down(t)
-	l := toBeDisplaced(m.ready())
+	l := toBeDisplaced(m)
 	c.tree(s).removeAll(c.root)
 	c.init()
 	proxy.Up(t)
@@ -242,7 +243,7 @@ func TestNoNewLifeInAnotherCluster(t *testing.T) {
 	m.passes(3 * time.Second)
 	require.Equal(t, l.was.Owner, clitest.FromJSON[server.WorkerInfo](t, l.mustGet("/api/clock").body).Owner, "no other life")
 	require.Equal(t, "worker_fenced", l.mustGet("/readyz").code())
-	require.Equal(t, map[string]int{codeFenced: 1, codeLost: 1}, l.raised())
+	require.Equal(t, 1, l.raised()[codeFenced])
 	require.Greater(t, l.segments.count(), segments)
 	requireDistinct(t, l.segments.unharmed(t))
 	require.Empty(t, c.watch().entries())
@@ -283,7 +284,7 @@ func TestPeerWithOurWorkerID(t *testing.T) {
 		machines[i].peers = 100 * time.Millisecond
 	}
 	first := machines[0].ready()
-	later := toBeDisplaced(machines[1].ready())
+	later := toBeDisplaced(machines[1])
 	require.Equal(t, first.info().ID, later.was.ID)
 	require.Equal(t, first.info().Cluster, later.was.Cluster)
 	require.Less(t, first.info().Since, later.was.Since)
