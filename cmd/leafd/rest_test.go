@@ -201,9 +201,7 @@ func TestRestAfterTheMachineWasDown(t *testing.T) {
 		life.m.boot = life.boot
 		l := life.m.start()
 		id := nextID(l) // while it starts
-		if life.logs == "" {
-			require.Equal(t, 1, id, life.name)
-		} else {
+		if life.logs != "" {
 			l.awaitLog(life.logs)
 			require.Equal(t, life.logs == used, id == last[life.m]+1, "%s: %d after %d", life.name, id, last[life.m])
 			require.Greater(t, id, last[life.m])
