@@ -13,8 +13,8 @@ import (
 
 const (
 	// guardPatience is how long a fetch that somebody waits for waits for the guard, at
-	// most, where it may go on without.
-	guardPatience = 250 * time.Millisecond
+	// most, where it may go on without: less than Config.Wait, for the fetch has to follow.
+	guardPatience = 400 * time.Millisecond
 	// guardGrace is how long a fetch that nobody waits for is put off while the guard is
 	// away: an election or a restart of the guard costs no unguarded fetch.
 	guardGrace = 10 * time.Second
@@ -25,8 +25,8 @@ const (
 	guardLook = 100 * time.Millisecond
 	// guardAttempts bounds one attempt's races with other daemons for a tag.
 	guardAttempts = 100
-	// guardFirst and guardCompare are how many high marks are raised at once: before
-	// fetches are guarded again, and beside them.
+	// guardFirst and guardCompare are how many high marks are raised at once: those that
+	// are known to be too low, and the others.
 	guardFirst, guardCompare = 8, 4
 )
 
@@ -41,8 +41,8 @@ var errPostponed = errors.New("segment: the fetch waits for the guard")
 //	    Guard.Put(tag, …, Hi) have returned nil, the latter on the connection on which a
 //	    high mark at or below Lo was read. After a conflict, or without an answer, the
 //	    high mark is read again: where its By names this range the write has arrived;
-//	    where it is at or below Lo the write is tried again; else the range is given
-//	    up (a gap). So used ranges are disjoint whatever the table shows.
+//	    where it is at or below Lo, and the range was fetched on this connection, the
+//	    write is tried again; else the range is given up (a gap). So used ranges are disjoint whatever the table shows.
 //	segment.V2  A fetch begins at or above the high mark, the local mark and every max_id
 //	    that was seen, and leaves max_id at its end: a table that went backwards is
 //	    moved forward in the same transaction (Config.RefuseRegressed: is refused).
@@ -50,9 +50,9 @@ var errPostponed = errors.New("segment: the fetch waits for the guard")
 //	    guard a table below them, or below what a pass has shown, is refused.
 //	segment.V4  While the guard is away Config.GuardRequired fetches nothing. Otherwise
 //	    fetches go on by segment.V3: at once where a request waits, after guardGrace
-//	    where nobody does. The tags of those fetches are raised in the guard before
-//	    another fetch is guarded, and on each new connection the marks of all tags,
-//	    since the guard may have lost them. With GuardRequired a connection that is
+//	    where nobody does. The tags of those fetches are raised in the guard first thing
+//	    when it is back, and on each new connection the marks of all tags, since the
+//	    guard may have lost them; a fetch raises its own tag by itself. With GuardRequired a connection that is
 //	    not the first counts only Opened.Settle later, and one to a guard that has
 //	    lost everything Opened.Wait: until all the others have put theirs back too.
 //	segment.V5  A deleted tag's high mark stays: made again it goes on above it.
@@ -94,7 +94,7 @@ func (g *guarded) patience() time.Duration {
 	if g.svc.cfg.GuardRequired {
 		return g.svc.cfg.FetchTimeout
 	}
-	return min(guardPatience, g.svc.wait()/2, g.svc.cfg.FetchTimeout)
+	return min(guardPatience, g.svc.wait()*3/4, g.svc.cfg.FetchTimeout)
 }
 
 // ask calls do with a context that ends with the patience. An error that is none of a
@@ -281,22 +281,23 @@ func (s *Service) dispose(t *Tag, b *buffer, conn uint64) (Range, Kind, error) {
 }
 
 // rule gives the proposed range up where the high mark m forbids it, and has the next fetch
-// begin above it.
+// begin above it. One that was proposed on an earlier connection is given up as well: since
+// then the guard may have lost the high mark that forbids it.
 func (t *Tag) rule(b *buffer, m HighMark) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if b.pending != (Range{}) && (m.By == b.by || m.High <= b.pending.Lo) {
+	if b.pending != (Range{}) && (m.By == b.by || m.High <= b.pending.Lo && m.Conn == b.proposedOn) {
 		return
 	}
 	if b.pending != (Range{}) {
 		t.svc.guarded.givenUp.Add(1)
 	}
-	b.pending = Range{}
+	b.pending, b.proposedOn = Range{}, m.Conn
 	b.high = max(b.high, m.High)
 }
 
-// keepGuarded looks after the connection until ctx is done: fetches use it once the high
-// marks that this daemon knows to be too low are raised (segment.V4).
+// keepGuarded looks after the connection until ctx is done, and first thing raises the high
+// marks that this daemon knows to be too low (segment.V4).
 func (s *Service) keepGuarded(ctx context.Context) {
 	g := s.guarded
 	var compared, last uint64
@@ -325,7 +326,7 @@ func (g *guarded) failed(err error) {
 	}
 }
 
-// open returns the connection that fetches use; one that none uses is made ready first, and
+// open returns the connection that fetches use from now on; one that they didn't use is
 // counted.
 func (g *guarded) open(ctx context.Context, count *uint64) (uint64, error) {
 	g.mu.Lock()
@@ -350,14 +351,11 @@ func (g *guarded) open(ctx context.Context, count *uint64) (uint64, error) {
 	if err := g.settle(ctx, opened, first); err != nil {
 		return 0, err
 	}
-	for {
-		if err := g.raiseBehind(ctx, opened.Conn); err != nil {
-			return 0, err
-		}
-		if g.ready(opened.Conn) {
-			return opened.Conn, nil
-		}
-	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.conn, g.err = opened.Conn, nil
+	g.changedLocked()
+	return opened.Conn, nil
 }
 
 // raiseBehind raises what was used without the guard.
@@ -377,6 +375,10 @@ func (g *guarded) raiseBehind(ctx context.Context, conn uint64) error {
 		if g.behind[m.tag] == m.high {
 			delete(g.behind, m.tag)
 		}
+	}
+	if len(g.behind) == 0 && g.told {
+		g.told = false
+		g.svc.events.add(Event{Kind: KindGuarded, Count: int64(g.unguarded.Load() - g.before)}) //nolint:gosec // fetches of one outage
 	}
 	return nil
 }
@@ -420,22 +422,6 @@ func (g *guarded) settle(ctx context.Context, opened Opened, first bool) error {
 	})
 }
 
-// ready lets fetches use conn, unless something was used without the guard meanwhile.
-func (g *guarded) ready(conn uint64) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.behind) > 0 {
-		return false
-	}
-	if g.told {
-		g.told = false
-		g.svc.events.add(Event{Kind: KindGuarded, Count: int64(g.unguarded.Load() - g.before)}) //nolint:gosec // fetches of one outage
-	}
-	g.conn, g.err = conn, nil
-	g.changedLocked()
-	return true
-}
-
 // ownMark is what this daemon has used of a tag, or may have.
 type ownMark struct {
 	tag  string
@@ -447,10 +433,14 @@ func ownMarks(tags map[string]*Tag) []ownMark {
 	var marks []ownMark
 	for name, t := range tags {
 		t.mu.Lock()
-		if t.marked > 0 {
-			marks = append(marks, ownMark{name, t.marked})
+		high := t.marked
+		if b := t.buf; b != nil && b.pending != (Range{}) {
+			high = min(high, b.pending.Lo) // its fetch raises it, or gives it up
 		}
 		t.mu.Unlock()
+		if high > 0 {
+			marks = append(marks, ownMark{name, high})
+		}
 	}
 	return marks
 }

@@ -222,7 +222,7 @@ func TestGuardAwayAndPreferred(t *testing.T) {
 	require.Positive(t, a.Guard().Unguarded)
 	require.Less(t, s.guard.High("order"), last)
 	a.guard.Connect()
-	eventually(t, func() bool { return a.Guard().Guarded }, "guarded again")
+	eventually(t, func() bool { return a.Guard().Guarded && a.Guard().Behind == 0 }, "guarded again")
 	require.Greater(t, s.guard.High("order"), last)
 	eventually(t, func() bool { return len(a.of(segment.KindGuarded, "")) == 1 }, "event")
 	require.Positive(t, a.of(segment.KindGuarded, "")[0].Count)

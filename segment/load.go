@@ -215,6 +215,10 @@ func (s *Service) applyLocked(p pass) {
 	if tags != nil && len(p.added) == 0 && len(gone) == 0 {
 		return
 	}
+	if tags == nil {
+		s.tags.Store(&p.added)
+		return
+	}
 	next := make(map[string]*Tag, len(tags)+len(p.added))
 	maps.Copy(next, tags)
 	for _, t := range gone {

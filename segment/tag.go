@@ -60,10 +60,11 @@ type buffer struct {
 	high    int64 // segment.S2: the end of every range of ours, and the high marks read
 	pending Range // fetched, but not marked yet, or not taken by the guard
 
-	by        string   // written by the one fetcher; what names pending in the guard
-	known     HighMark // the one fetcher's; as last read or written
-	shared    bool     // the one fetcher's; others write the high mark too: read it first
-	postponed bool     // in stateBackoff for the guard alone
+	by         string   // the one fetcher's; what names pending in the guard
+	proposedOn uint64   // the one fetcher's; the connection on which pending was fetched
+	known      HighMark // the one fetcher's; as last read or written
+	shared     bool     // the one fetcher's; others write the high mark too: read it first
+	postponed  bool     // in stateBackoff for the guard alone
 
 	policy stepPolicy
 	asked  time.Duration // when the range that is being fetched was first wanted

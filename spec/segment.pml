@@ -95,14 +95,14 @@ inline write(value, who) {
 }
 
 /*
- * A daemon whose mark may be above high raises high first. With `require` it also waits,
- * after a loss of high marks, for all who survived it: neither its own mark nor the table
- * knows what others have used.
+ * With `require` a daemon waits, after a loss of high marks, for all who survived it: neither
+ * its own mark nor the table knows what others have used. With `prefer` it waits for nothing:
+ * a fetch begins at or above its own mark, and so raises high above that.
  */
 #if defined(ZK_LOSS) && !defined(PREFER) && !defined(M_WAIT)
 #define READY (!d[me].away && !ANY_BEHIND)
 #else
-#define READY (!d[me].away && !d[me].behind)
+#define READY (!d[me].away)
 #endif
 
 inline read_high() {
@@ -141,6 +141,7 @@ inline fetch(server, length) {
 inline write_high() {
   d_step { d[me].phase == FETCHED && !d[me].away && CURRENT ->
     write(d[me].hi, me);
+    d[me].behind = 0;
 #ifdef M_MARK_LATE
     d[me].phase = MARKING;
     printf("%c writes high %d\n", 65 + me, high)
@@ -157,7 +158,15 @@ inline write_high_unanswered() {
     printf("%c writes high %d, and the answer is lost\n", 65 + me, high) }
 }
 
-/* V1: after a conflict or without an answer, whether the write has arrived or not. */
+/*
+ * V1: after a conflict or without an answer, whether the write has arrived or not. A range of
+ * before a loss is given up: its daemon knows no better than high.
+ */
+#ifdef M_PROPOSED
+#define OF_BEFORE false
+#else
+#define OF_BEFORE d[me].behind
+#endif
 inline read_again() {
   d_step { d[me].phase == FETCHED && READY ->
     if
@@ -169,7 +178,7 @@ inline read_again() {
       d[me].current = 1;
       printf("%c reads high %d again, and goes on\n", 65 + me, high)
 #else
-    :: by != me && high <= d[me].lo ->
+    :: by != me && high <= d[me].lo && !OF_BEFORE ->
       d[me].current = 1;
       printf("%c reads high %d again, and goes on\n", 65 + me, high)
     :: else ->

@@ -82,3 +82,106 @@ func TestGuard(t *testing.T) {
 		}
 	})
 }
+
+func TestGuardWithoutACluster(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	g := openGuard(t, guardConfig(server.NewRoot(t), server.Addr()))
+	_, err := g.Open(bounded(t, patience))
+	require.ErrorIs(t, err, segment.ErrGuardAway)
+	require.ErrorContains(t, err, "leafd cluster init")
+}
+
+// Where all high marks are gone, everybody waits for those who know them; but not where there
+// were never any.
+func TestGuardThatLostAllHighMarks(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	root := madeRoot(t, server)
+	conn := server.Conn(t)
+	cfg := guardConfig(root, server.Addr())
+	cfg.Settle = time.Second
+	open := func(g *Guard) segment.Opened {
+		t.Helper()
+		o, err := g.Open(bounded(t, patience))
+		require.NoError(t, err)
+		require.Equal(t, time.Second, o.Settle)
+		return o
+	}
+	lost := func() {
+		t.Helper()
+		require.NoError(t, conn.Delete(root+"/segment_high/"+"97/order", -1))
+		require.NoError(t, conn.Delete(root+"/segment_high/97", -1))
+		require.NoError(t, conn.Delete(root+"/segment_high", -1))
+	}
+	a, b := openGuard(t, cfg), openGuard(t, cfg)
+	require.Zero(t, open(a).Wait)
+	require.Zero(t, open(b).Wait)
+	m, err := a.Put(bounded(t, patience), "order", segment.HighMark{Version: -1, Conn: a.Connection()}, 5, "a/1")
+	require.NoError(t, err)
+
+	lost()
+	_, err = a.Put(bounded(t, patience), "order", m, 7, "a/2")
+	require.ErrorIs(t, err, segment.ErrGuardConflict)
+	_, err = a.Put(bounded(t, patience), "order", segment.HighMark{Version: -1, Conn: a.Connection()}, 7, "a/2")
+	require.ErrorIs(t, err, segment.ErrGuardAway, "only Open makes their parent")
+	require.Positive(t, open(a).Wait, "it has seen them")
+	newcomer := openGuard(t, cfg)
+	require.Positive(t, open(newcomer).Wait)
+	_, err = a.Put(bounded(t, patience), "order", segment.HighMark{Version: -1, Conn: a.Connection()}, 5, "a/3")
+	require.NoError(t, err, "meanwhile they are put back")
+	require.Eventually(t, func() bool { return open(a).Wait == 0 }, patience, 10*time.Millisecond)
+	require.Zero(t, open(newcomer).Wait)
+	require.Zero(t, open(openGuard(t, cfg)).Wait, "the time is over for everybody")
+
+	// All of ZooKeeper was lost, and a worker has put the root back.
+	lost()
+	data, stat, err := conn.Get(root)
+	require.NoError(t, err)
+	d, err := decodeRoot(root, data)
+	require.NoError(t, err)
+	d.Losses++
+	_, err = conn.Set(root, encode(d), stat.Version)
+	require.NoError(t, err)
+	require.Positive(t, open(openGuard(t, cfg)).Wait)
+
+	_, err = conn.Set(root+"/segment_high", []byte("{"), -1)
+	require.NoError(t, err)
+	_, err = a.Open(bounded(t, patience))
+	require.ErrorIs(t, err, segment.ErrGuardDamaged)
+	require.ErrorContains(t, err, root+"/segment_high")
+}
+
+func TestHighOf(t *testing.T) {
+	p, err := newPaths("", "")
+	require.NoError(t, err)
+	for tag, want := range map[string]string{
+		"order": "/leaf/segment_high/97/order", "a/b": "/leaf/segment_high/", "..": "/leaf/segment_high/",
+	} {
+		require.Contains(t, p.highOf(tag), want)
+	}
+	require.NotContains(t, p.highOf("a/b"), "a/b")
+	require.NotContains(t, p.highOf(".."), "/..")
+	_, err = newPaths("", "/leaf/segment_high/x")
+	require.Error(t, err)
+}
+
+// What can't be made out is no high mark, and never 0.
+func FuzzDecodeHigh(f *testing.F) {
+	for _, seed := range []string{`{"high":5001,"by":"life/1"}`, `{"high":0,"by":""}`, `{"by":"x"}`, `{"high":-1}`, `{"high":1e3}`, `{"high":"5"}`, "null", "", "{", `{"high":9223372036854775808}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, err := decodeHigh("/leaf/segment_high/97/order", data)
+		if err != nil {
+			require.ErrorIs(t, err, segment.ErrGuardDamaged)
+			require.ErrorContains(t, err, "/leaf/segment_high/97/order")
+			require.Zero(t, d)
+			return
+		}
+		require.GreaterOrEqual(t, d.High, int64(0))
+		again, err := decodeHigh("p", encode(d))
+		require.NoError(t, err)
+		require.Equal(t, d.High, again.High)
+	})
+}

@@ -67,7 +67,8 @@ func TestSegmentGuard(t *testing.T) {
 	db, halfDB := mariadb.DB(t, name), mariadb.DB(t, half)
 	javaTable(t, db)
 	javaTable(t, halfDB)
-	settings := []string{"--modes", "segment", "--mysql", mariadb.DSN(name), "--segment-refresh", "1s", "--segment-wait", "10s"}
+	// Required, for on a busy machine ZooKeeper may seem to be away for a moment.
+	settings := []string{"--modes", "segment", "--mysql", mariadb.DSN(name), "--segment-refresh", "1s", "--segment-wait", "10s", "--segment-guard", "require"}
 	a, b := s.machine().ready(settings...), s.machine().ready(settings...)
 	third := func(dsn string) *child {
 		return s.machine().ready(append(settings, "--mysql", dsn)...)
@@ -143,6 +144,53 @@ func TestSegmentGuard(t *testing.T) {
 	require.Contains(t, forget().OK(t), `Forgot tag "a", whose IDs went up to`)
 	require.Contains(t, forget().OK(t), "knows nothing")
 	for _, l := range all {
+		require.Equal(t, cli.ExitOK, l.stop())
+	}
+}
+
+// ZooKeeper away: one daemon goes on, the other one needs it. Back, it has what was used
+// meanwhile, and the database may forget.
+func TestSegmentGuardWithoutZooKeeper(t *testing.T) {
+	t.Parallel()
+	s, server := newShop(t)
+	mariadb := mariadbtest.Start(t)
+	name := mariadb.NewDatabase(t)
+	db := mariadb.DB(t, name)
+	javaTable(t, db)
+	settings := []string{"--modes", "segment", "--mysql", mariadb.DSN(name), "--segment-refresh", "1s"}
+	a := s.machine().ready(settings...)
+	b := s.machine().ready(append(settings, "--segment-guard", "require")...)
+	s.take(a, "a", 500)
+	s.take(b, "b", 500)
+	was := maxIDOf(t, db, "a")
+	server.Kill(t)
+	require.Eventually(t, func() bool {
+		return a.metric("leafd_segment_guarded") == "0" && b.metric("leafd_segment_guarded") == "0"
+	}, patience, 10*time.Millisecond)
+	for range 30 {
+		s.take(a, "a", 500)
+	}
+	a.awaitLog(`"alarm":"segment_unguarded"`, `"tag":"a"`)
+	require.NotEqual(t, "0", a.metric("leafd_segment_unguarded_fetches_total"))
+	before := maxIDOf(t, db, "b")
+	require.Equal(t, "segment_unavailable", b.awaitStatus("/api/segment/get/b?n=10000", http.StatusServiceUnavailable).code())
+	b.awaitLog(`"alarm":"segment_unguarded"`, `"tag":"b"`)
+	require.Equal(t, before, maxIDOf(t, db, "b"), "nothing is fetched")
+
+	server.Restart(t)
+	for _, l := range []*child{a, b} {
+		require.Eventually(t, func() bool {
+			return l.metric("leafd_segment_guarded") == "1" && l.metric("leafd_segment_guard_behind_tags") == "0"
+		}, 2*patience, 10*time.Millisecond, "it waits for a session time-out and 10 s where it is required")
+	}
+	s.take(b, "b", 10)
+	setMaxID(t, db, "a", was)
+	c := s.machine().ready(settings...)
+	for range 10 {
+		s.take(c, "a", 500)
+		s.take(a, "a", 500)
+	}
+	for _, l := range []*child{a, b, c} {
 		require.Equal(t, cli.ExitOK, l.stop())
 	}
 }

@@ -148,7 +148,7 @@ func All() []Mutant {
 		{
 			Name: "high mark compared", Guard: "segment.V1: after a conflict a range below the high mark is given up (segment/guarded.go)",
 			Seed: 1, Mix: "max_id set back",
-			Edits: []Edit{{"segment/guarded.go", "m.High <= b.pending.Lo)", "m.High >= 0)"}},
+			Edits: []Edit{{"segment/guarded.go", "m.High <= b.pending.Lo && ", "m.High >= 0 && "}},
 		},
 		{
 			Name: "moved forward", Guard: "segment.V2: a fetch moves a table that went backwards forward (segment/guarded.go)",
