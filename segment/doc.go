@@ -16,7 +16,7 @@
 // background, so that clients don't notice a slow database, or one that is down
 // for a while. A segment that lasts under 15 minutes doubles the step of the next
 // fetch, one that lasts over 30 minutes halves it, never below the table's own; and
-// a fetch asks for several times what requests wait for (segment.D1 to segment.D4).
+// a fetch asks for several times what requests wait for (segment.D1 to segment.D5).
 //
 // # Invariants
 //

@@ -37,6 +37,9 @@ const (
 	DefaultLongSegment  = 30 * time.Minute
 )
 
+// MaxReserve is the largest Config.Reserve.
+const MaxReserve = 100
+
 // Config is what a Service is made of. Zero values of all but Store and HighWater
 // stand for the defaults.
 type Config struct {
@@ -53,6 +56,9 @@ type Config struct {
 	FetchTimeout time.Duration
 	// MaxStep is the largest dynamic step. A table step above it is kept.
 	MaxStep int64
+	// Reserve is how many more steps each range has, 0 to MaxReserve: so much longer the
+	// ranges in memory last.
+	Reserve int64
 	// ShortSegment: a range that lasted less doubles the step.
 	ShortSegment time.Duration
 	// LongSegment: a range that lasted more halves the step.
@@ -190,6 +196,9 @@ func (c *Config) complete() error {
 	}
 	if c.MaxStep < 0 {
 		return fmt.Errorf("segment: Config.MaxStep is %d, must be positive", c.MaxStep)
+	}
+	if c.Reserve < 0 || c.Reserve > MaxReserve {
+		return fmt.Errorf("segment: Config.Reserve is %d, must be 0 to %d", c.Reserve, MaxReserve)
 	}
 	if c.ShortSegment > c.LongSegment {
 		return fmt.Errorf("segment: Config.ShortSegment %v is longer than LongSegment %v", c.ShortSegment, c.LongSegment)

@@ -1,6 +1,9 @@
 package segment
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // fetchesAhead is how many times what waits a fetch asks for.
 const fetchesAhead = 4
@@ -19,7 +22,11 @@ const fetchesAhead = 4
 //	segment.D4  Asking alone uses no ID: a request that gave up, or was cancelled, no longer
 //	    counts, and what was fetched for it serves the next ones. One that can't be had
 //	    whole leaves what is there (Tag.await).
+//	segment.D5  Config.Reserve is how many more steps each range has: it lasts as many times
+//	    longer, and D1 to D3 go by one step of it. Where so many pass the end of
+//	    int64 it has one.
 type stepPolicy struct {
+	steps int64 // in a range: Config.Reserve and one
 	table int64 // the table's own step, as last seen
 	grown int64 // the step beyond the table's own; 0 while that is followed
 	known int   // ranges fetched, counted up to 2
@@ -39,7 +46,7 @@ func (p *stepPolicy) lasted(asked time.Duration) time.Duration {
 func (p *stepPolicy) want(asked time.Duration, waiting int64, cfg *Config) int64 {
 	limit := max(cfg.MaxStep, p.table)
 	step := max(p.table, p.grown, 1)
-	switch lasted := p.lasted(asked); {
+	switch lasted := p.lasted(asked) / time.Duration(p.steps); {
 	case p.known < 2:
 	case lasted < cfg.ShortSegment:
 		step += min(step, limit-step)
@@ -47,17 +54,21 @@ func (p *stepPolicy) want(asked time.Duration, waiting int64, cfg *Config) int64
 		step /= 2
 	}
 	step = min(max(step, fetchesAhead*waiting), limit)
-	if step <= p.table {
+	switch whole := max(step, p.table); {
+	case p.steps > 1 && whole <= math.MaxInt64/p.steps:
+		return whole * p.steps
+	case step <= p.table:
 		return 1
+	default:
+		return step
 	}
-	return step
 }
 
 // note takes in the range that was published at now.
 func (p *stepPolicy) note(r Range, now time.Duration) {
 	p.table = r.Step
 	p.grown = 0
-	if size := r.Hi - r.Lo; size > r.Step {
+	if size := (r.Hi - r.Lo) / p.steps; size > r.Step {
 		p.grown = size
 	}
 	p.known = min(p.known+1, 2)

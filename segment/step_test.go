@@ -237,3 +237,33 @@ func TestNobodyIsRefusedForALargeDemand(t *testing.T) {
 		}
 	}
 }
+
+// segment.D5: each range has so many more steps, and lasts as many times longer.
+func TestReserve(t *testing.T) {
+	store, fake := segmenttest.NewStore(), fakeClock()
+	store.Set("order", 0, 100)
+	store.Set("end", 0, math.MaxInt64/4)
+	svc := start(t, segment.Config{Store: store, Clock: fake, MaxStep: 250, Reserve: 4, Refresh: 1000 * time.Hour})
+	tag := lookup(t, svc, "order")
+	require.Zero(t, next(t, tag))
+	require.EqualValues(t, 500, tag.Status().Current.Hi)
+	require.NoError(t, tag.NextN(t.Context(), make([]int64, 50)))
+	eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
+	for _, step := range []struct {
+		lasted time.Duration
+		want   int64
+	}{
+		{14 * time.Minute, 200},
+		{20 * time.Minute, 200},
+		{14 * time.Minute, 250}, // MaxStep
+		{31 * time.Minute, 125},
+		{31 * time.Minute, 100}, // the table's own
+	} {
+		fake.Advance(5 * step.lasted)
+		require.Equal(t, 5*step.want, toNextFetch(t, tag))
+		require.Equal(t, step.want, tag.Status().Step)
+	}
+	end := lookup(t, svc, "end")
+	require.Zero(t, next(t, end))
+	require.EqualValues(t, math.MaxInt64/4, end.Status().Current.Hi, "one step where so many don't fit")
+}

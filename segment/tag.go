@@ -151,7 +151,7 @@ func (t *Tag) prefetch() {
 func (t *Tag) bufferLocked() *buffer {
 	if t.buf == nil {
 		t.buf = &buffer{
-			policy: stepPolicy{table: t.step},
+			policy: stepPolicy{table: t.step, steps: 1 + t.svc.cfg.Reserve},
 			retry: backoff.ExponentialBackOff{
 				InitialInterval:     retryFirst,
 				Multiplier:          2,

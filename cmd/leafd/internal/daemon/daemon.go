@@ -232,8 +232,13 @@ func (d *daemon) openSegments(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	reserve := int64(0)
+	if guard != nil && d.cfg.Segment.GuardRequired() {
+		reserve = d.cfg.Segment.Reserve
+	}
 	d.segments, err = segment.New(segment.Config{
-		Store: d.store, HighWater: d.marks, Clock: d.clk,
+		Reserve: reserve,
+		Store:   d.store, HighWater: d.marks, Clock: d.clk,
 		Held:  d.asksZooKeeper() && d.cache.HasRest(),
 		Guard: guard, GuardRequired: d.cfg.Segment.GuardRequired(), RefuseRegressed: d.cfg.Segment.RefuseRegressed(),
 		Wait: d.cfg.Segment.Wait, Refresh: d.cfg.Segment.Refresh, Notify: d.super.segment(d.events.segment), Fetched: d.metrics.Fetched,

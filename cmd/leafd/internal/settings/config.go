@@ -72,6 +72,7 @@ type Segment struct {
 	Refresh time.Duration
 
 	Guard     string // prefer or require
+	Reserve   int64  // more steps in each segment, where Guard is require
 	Regressed string // move or refuse
 }
 

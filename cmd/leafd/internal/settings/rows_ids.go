@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/snowflake"
 )
 
@@ -155,6 +156,12 @@ func segmentSettings() []Setting {
 			More: "ZooKeeper keeps how far each tag was issued, so that a database that lost commits, was restored or\n" +
 				"split in two repeats no ID. While it is away, prefer relies on the database and on what this daemon\n" +
 				"has seen; require serves only what is in memory.",
+		},
+		{
+			Name: "segment-reserve", Kind: KindNumber, Def: "0", bounds: numbers(0, segment.MaxReserve),
+			to:    func(c *Config) any { return &c.Segment.Reserve },
+			Usage: "with segment-guard require, how many more steps each segment has, 0 to 100 (default 0)",
+			More:  "So much longer a tag lasts without ZooKeeper; a crash burns as much more.",
 		},
 		{
 			Name: "segment-regressed", Kind: kindText, Def: regressedMove, Words: []string{regressedMove, regressedRefuse},
