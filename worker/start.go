@@ -59,6 +59,7 @@ func Start(ctx context.Context, cfg Config) (*Worker, error) {
 type self struct {
 	Record
 	recorded bool  // there was a local record
+	ofJava   bool  // the entry found is a Java Leaf's: whoever writes it is no copy of us
 	offline  bool  // the registry can't be reached
 	cause    error // why, when offline
 	unusable error // why the local record is not to be gone by, where there is one: it is set aside
@@ -70,7 +71,7 @@ func (w *Worker) start(ctx context.Context) error {
 		return err
 	}
 	err = w.startAs(ctx, &me)
-	if errors.Is(err, ErrHeld) && me.recorded && !w.alone { // worker.U4: who else writes as us is a copy of us
+	if errors.Is(err, ErrHeld) && me.recorded && !me.ofJava && !w.alone { // worker.U4: who else writes as us is a copy of us
 		me.unusable = err
 		if err := w.setAside(&me); err != nil {
 			return err
@@ -92,6 +93,7 @@ func (w *Worker) startAs(ctx context.Context, me *self) error {
 	if err != nil {
 		return err
 	}
+	me.ofJava = found.Known && found.Owner == ""
 	me.Timestamp = max(me.Timestamp, found.Timestamp)
 	me.Ceiling = max(me.Ceiling, found.Ceiling)
 	if err := w.checkClock(me.Record); err != nil {
