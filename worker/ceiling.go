@@ -41,7 +41,6 @@ type Worker struct {
 	alone         bool         // immutable; there is no registry
 	floor         clock.Millis // immutable once started
 	began         clock.Millis // immutable once started; the clock when issuing began
-	known         clock.Millis // immutable once started; the timestamp of what the start went by
 	local, remote recorder
 	// life ends with Close, or once fenced. Writes have it, not the report's context: they
 	// may still be under way when the report has given up waiting for them.
@@ -62,6 +61,7 @@ type Worker struct {
 
 	// Of the registry; see registered.go.
 	claimed   bool          // mu protects; the entry is ours
+	longest   time.Duration // mu protects; the longest lease of all, as the file has it
 	renewed   time.Duration // mu protects; boot-time clock before the last write that the registry acknowledged was sent
 	remoteErr error         // mu protects; why the registry's last write failed
 	issuing   bool          // mu protects; as Watch saw the generator last
@@ -265,8 +265,8 @@ func (w *Worker) extend(ctx context.Context) error {
 	if err := w.isFenced(); err != nil {
 		return err
 	}
-	if now.Wall() >= ceiling {
-		return fmt.Errorf("%w: ZooKeeper allows worker %d no time from %s on, and has taken no report since", ErrLeaseOver, r.WorkerID, r.Limit)
+	if now.Wall() >= ceiling { // worker.U7: the next life begins a new piece
+		return w.fence(fmt.Errorf("%w: worker %d was ours up to %s, and ZooKeeper took no report that prolongs it", ErrLeaseOver, r.WorkerID, r.Limit))
 	}
 	return nil
 }
@@ -282,6 +282,7 @@ func (w *Worker) publish(r Record, now clock.Reading) {
 	w.record.Timestamp = max(w.record.Timestamp, r.Timestamp)
 	w.record.Ceiling = max(w.record.Ceiling, r.Ceiling)
 	w.record.Peers = r.Peers
+	w.longest = r.LongestLease
 	if now.Wall() >= w.record.Timestamp { // a clock that was set back, and is set right, has not jumped
 		w.anchor = now
 	}

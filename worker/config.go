@@ -93,6 +93,8 @@ func (c *Config) complete() error {
 		return fmt.Errorf("worker: max wait %s: want more than 0", c.MaxWait)
 	case c.Threshold <= 0 || c.PeerInterval <= 0 || c.LookTimeout <= 0:
 		return fmt.Errorf("worker: threshold %s, peer interval %s and look timeout %s: want more than 0", c.Threshold, c.PeerInterval, c.LookTimeout)
+	case c.Lease < 2*c.Threshold+c.CeilingLead:
+		return fmt.Errorf("worker: lease %s: want twice the clock threshold %s and the ceiling lead %s, and more, or no report prolongs it", c.Lease, c.Threshold, c.CeilingLead)
 	case c.Lease < 2*c.CeilingLead:
 		return fmt.Errorf("worker: lease %s: want twice the ceiling lead %s and more, or issuing ends between two reports", c.Lease, c.CeilingLead)
 	}

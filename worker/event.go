@@ -27,7 +27,7 @@ const (
 	EventRecordLost      EventKind = "record_lost"      // Err is set; the local record was set aside, and this is a new instance
 	EventRecordStale     EventKind = "record_stale"     // Until is set; the newest local record may be lost: the start waits until then
 	EventRenamed         EventKind = "renamed"          // Text is set; the local record is of another node name
-	EventRemoved         EventKind = "removed"          // Text is set; our worker ID is another's, or gone: we get a new one
+	EventRemoved         EventKind = "removed"          // Text is set; our worker ID is another's: we have got a new one
 	EventNoCluster       EventKind = "no_cluster"       // Err is set; there is no cluster to join yet: waiting for one
 	EventOffline         EventKind = "offline"          // Err is set; the local record alone says who we are
 	EventConfirmed       EventKind = "confirmed"        // after EventOffline: the registry has confirmed it

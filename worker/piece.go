@@ -13,7 +13,11 @@ import (
 // is made of; each write is conditional on the entry as it was read.
 //
 //	worker.U2  Whoever takes a worker ID over gets a floor at or above all that may have
-//	    been issued under it, so pieces are disjoint (Record.Take).
+//	    been issued under it, so pieces are disjoint.
+//	worker.U7  A piece is prolonged, resumed and put back only while it goes on for more
+//	    than twice the clocks' threshold. Nobody else has the worker ID then, by whatever
+//	    clock, even where the registry was set back to a state in which it stands as ours.
+//	    Once it has ended, a new one begins at its end, like anybody's (Record.Reaches).
 //	worker.U6  A worker ID whose last piece reaches beyond the clock is nobody's to take: a
 //	    node whose clock was wrong must not poison it (Entry.Free).
 
@@ -26,24 +30,20 @@ func (r Record) Holds(e Entry) bool {
 	return e.Node == r.Node && (e.Owner == "" || r.Wrote(e.Owner))
 }
 
-// Resume returns r with the worker ID of its own entry e, and its piece prolonged to r's
-// limit.
-func (r Record) Resume(e Entry) Record {
-	r.WorkerID = e.WorkerID
-	r.Timestamp, r.Ceiling = max(r.Timestamp, e.Timestamp), max(r.Ceiling, e.Ceiling)
-	r.Floor, r.Limit = max(r.Floor, e.Floor), max(r.Limit, e.Limit)
-	if e.State == StateReleased || e.Owner == "" { // given back, or a Java Leaf's: a new piece
-		r.Floor = max(r.Floor, e.Bound())
-	}
-	return r
+// Reaches tells whether r's piece, as the registry has acknowledged it, goes on for more
+// than margin from now (worker.U7).
+func (r Record) Reaches(now clock.Millis, margin time.Duration) bool {
+	return r.WorkerID >= 0 && r.Confirmed && !r.Released && (r.Limit == 0 || now.Add(margin) < r.Limit)
 }
 
-// Take returns r with the worker ID of e, which was another's, and the piece above all
-// of its pieces (worker.U2).
-func (r Record) Take(e Entry) Record {
-	r.WorkerID = e.WorkerID
-	r.Floor, _ = e.FreeFrom()
-	r.Limit = max(r.Limit, r.Floor)
+// Resume returns r with the worker ID of its own entry e, and the piece that the two tell.
+func (r Record) Resume(e Entry) Record {
+	r.WorkerID, r.Confirmed, r.Released = e.WorkerID, true, e.State != StateActive
+	r.Timestamp, r.Ceiling = max(r.Timestamp, e.Timestamp), max(r.Ceiling, e.Ceiling)
+	r.Floor, r.Limit = max(r.Floor, e.Floor), max(r.Limit, e.Limit)
+	if e.Owner == "" { // a Java Leaf's: a new piece
+		r.Floor = max(r.Floor, e.Bound())
+	}
 	return r
 }
 
@@ -84,17 +84,15 @@ func (e Entry) Free(now clock.Millis) bool {
 // another.
 const FreeSoon = 30 * time.Second
 
-// releaseLead is how far ahead of the registry's clock a daemon that is dead by now can
-// have issued: a ceiling lead, by a clock that was off by twice the threshold at most.
-const releaseLead = DefaultCeilingLead + 2*DefaultClockThreshold
-
 // Release returns the limit that e has once it is released at now, on the registry's clock;
 // written is when it was last written. ErrInUse where it isn't free by itself, and force
-// isn't given: force lowers the limit.
-func (e Entry) Release(now, written clock.Millis, force bool) (clock.Millis, error) {
+// isn't given: force lowers the limit. lead is how far ahead of the registry's clock a
+// daemon that is dead by now can have issued: a ceiling lead, by a clock that was off by
+// twice the threshold at most.
+func (e Entry) Release(now, written clock.Millis, lead time.Duration, force bool) (clock.Millis, error) {
 	switch {
 	case force:
-		return max(e.Ceiling, now.Add(releaseLead)), nil
+		return max(e.Ceiling, now.Add(lead)), nil
 	case e.Live:
 		return 0, fmt.Errorf("%w: worker %d is live, as node %s at %s, owner %s; stop its daemon first", ErrInUse, e.WorkerID, e.Node, e.Address, e.Owner)
 	case e.Limit > 0 && now < e.Bound():
@@ -104,7 +102,7 @@ func (e Entry) Release(now, written clock.Millis, force bool) (clock.Millis, err
 		return 0, fmt.Errorf("%w: worker %d was reported %s ago by node %s, less than %s; release it with force if its daemon is certainly gone: IDs repeat if it is not",
 			ErrInUse, e.WorkerID, now.Sub(max(e.Timestamp, written)).Round(time.Second), e.Node, ReleaseAge)
 	case e.Limit == 0:
-		return max(e.Ceiling, now.Add(releaseLead)), nil
+		return max(e.Ceiling, now.Add(lead)), nil
 	}
 	return e.Limit, nil
 }

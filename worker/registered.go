@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/leafd/leafd/clock"
 )
@@ -31,7 +32,10 @@ func (w *Worker) reportTo(ctx context.Context, r Record) error {
 	w.mu.Unlock()
 	r = w.withPiece(r)
 	if !r.Released {
-		r.Limit = w.limitFor(r)
+		if err := w.tooLate(r); err != nil {
+			return w.registryFailed(err)
+		}
+		r.Limit = max(r.Limit, r.Timestamp.Add(w.leaseOf(r))) // no clock that jumped ahead gets into the recorded time
 	}
 	got, err := w.cfg.Registry.Report(ctx, r, live)
 	if err != nil {
@@ -41,11 +45,21 @@ func (w *Worker) reportTo(ctx context.Context, r Record) error {
 	return nil
 }
 
-// limitFor returns the limit that a report of r asks for (worker.U2): it never falls. It
-// is reckoned from the recorded time, which no clock that jumped ahead gets into.
-func (w *Worker) limitFor(r Record) clock.Millis {
-	lease := min(w.cfg.Lease, max(YoungLease, r.Timestamp.Sub(r.Born)))
-	return max(r.Limit, r.Timestamp.Add(lease))
+// leaseOf returns for how long a piece of r's goes on from now on. A lease that is longer than
+// usual is used only once the file, too, says that there are such leases: who puts back a
+// registry that lost its data must know.
+func (w *Worker) leaseOf(r Record) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return min(w.cfg.Lease, max(DefaultLease, w.longest), max(YoungLease, r.Timestamp.Sub(r.Born)))
+}
+
+// tooLate returns ErrLeaseOver where the piece of r is not to be prolonged (worker.U7).
+func (w *Worker) tooLate(r Record) error {
+	if w.alone || r.Reaches(r.Timestamp, 2*w.cfg.Threshold) {
+		return nil
+	}
+	return fmt.Errorf("%w: worker %d is ours up to %s, too soon for a report to prolong it: a new piece begins then", ErrLeaseOver, r.WorkerID, r.Limit)
 }
 
 // withPiece returns r with what our record has by now of who we are and of our piece: a
@@ -70,7 +84,7 @@ func (w *Worker) registryAcked(sent clock.Reading, got Record) {
 	w.renewed = sent.Boot
 	short := w.shortLocked()
 	w.record.Registered, w.record.Cluster = sent.Wall(), got.Cluster
-	w.record.Losses = got.Losses
+	w.record.Losses, w.record.Change, w.record.LongestLease = got.Losses, got.Change, got.LongestLease
 	w.record.Floor, w.record.Limit = got.Floor, got.Limit
 	w.record.PriorOwners, w.record.DirectoryID = nil, w.cfg.DirectoryID
 	w.mu.Unlock()
@@ -112,17 +126,17 @@ func (w *Worker) Registry() error {
 
 // confirm claims, for a worker that started from its local record alone, the entry
 // that the record says is ours. Where another instance has it, or a life that is none of
-// ours wrote it, we are displaced: fenced (worker.U5). A recorded ceiling above the time at
-// which this life began to issue fences too, where the entry is not older than the record
-// that this life began with: that record was an old one put back.
-//
-// A registry that lost its data is told again: that is not somebody else's doing.
+// ours wrote it, we are displaced: fenced (worker.U5). A registry that lost it is told again.
 func (w *Worker) confirm(ctx context.Context) error {
 	w.mu.Lock()
 	claimed, me := w.claimed, w.record
 	w.mu.Unlock()
 	if claimed {
 		return nil
+	}
+	me.Timestamp = max(me.Timestamp, w.cfg.Clock.Read().Wall())
+	if err := w.tooLate(me); err != nil {
+		return err
 	}
 	found, err := w.cfg.Registry.Look(ctx, me)
 	if errors.Is(err, ErrForeign) {
@@ -135,25 +149,21 @@ func (w *Worker) confirm(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrFenced, err)
 	}
 	switch {
-	case found.Removed:
-		return fmt.Errorf("%w: worker %d of node %q is no longer this data directory's in the registry", ErrFenced, me.WorkerID, me.Node)
-	case !found.Known: // data lost: Claim puts it back, or says who has the worker ID
+	case !found.Known: // Claim puts it back, or says who has the worker ID
 	case found.WorkerID != me.WorkerID:
 		return fmt.Errorf("%w: this data directory has worker %d in the registry, and issued as worker %d", ErrFenced, found.WorkerID, me.WorkerID)
 	case !me.Wrote(found.Owner):
 		return fmt.Errorf("%w: another process (%s at %s) has been worker %d since our record was written: this data directory, or that one, is a copy", ErrFenced, found.Owner, found.Address, me.WorkerID)
 	case found.LiveOwner != "" && !me.Wrote(found.LiveOwner):
 		return fmt.Errorf("%w: another process (%s) is live as worker %d: this data directory, or that one, is a copy", ErrFenced, found.LiveOwner, me.WorkerID)
-	case found.Ceiling > w.began && found.Timestamp >= w.known:
-		return fmt.Errorf("%w: the registry has the ceiling %s for worker %d, and this process issued from %s on: its local record was older than that", ErrFenced, found.Ceiling, me.WorkerID, w.began)
 	}
 	if me, err = w.nameLife(ctx, found); err != nil {
 		return err
 	}
 	// What is written is what was recorded last: the ceiling that we issue under.
-	claim, err := w.cfg.Registry.Claim(ctx, me)
+	claim, err := w.cfg.Registry.Claim(ctx, me, w.leaseOf(me))
 	switch {
-	case errors.Is(err, ErrHeld), errors.Is(err, ErrForeign), errors.Is(err, ErrExhausted):
+	case errors.Is(err, ErrHeld), errors.Is(err, ErrTaken), errors.Is(err, ErrForeign):
 		return fmt.Errorf("%w: %w", ErrFenced, err)
 	case err != nil:
 		return err
@@ -163,6 +173,7 @@ func (w *Worker) confirm(ctx context.Context) error {
 	w.mu.Lock()
 	w.claimed = true
 	w.record.Cluster, w.record.Floor, w.record.Limit, w.record.PriorOwners = claim.Cluster, claim.Floor, claim.Limit, nil
+	w.record.Losses, w.record.Change, w.record.LongestLease = claim.Losses, claim.Change, claim.LongestLease
 	w.mu.Unlock()
 	w.notify(Event{Kind: EventConfirmed})
 	return nil
@@ -181,9 +192,7 @@ func (w *Worker) nameLife(ctx context.Context, found Lookup) (Record, error) {
 	if err != nil {
 		return Record{}, fmt.Errorf("the life that claims could not be recorded: %w", err)
 	}
-	me := w.Record()
-	me.Limit = w.limitFor(me)
-	return me, nil
+	return w.Record(), nil
 }
 
 // claimedBy notes that life owner is about to write the entry that was found, or a new

@@ -21,6 +21,8 @@ var (
 	// ErrNoCluster is returned by Look where there is no cluster to join: nobody has made
 	// it, or it lost its data and waits for those who belong to it. It may be asked again.
 	ErrNoCluster = errors.New("worker: no cluster")
+	// ErrTaken is returned by Claim where another instance has the worker ID that self has.
+	ErrTaken = errors.New("worker: worker ID taken")
 	// ErrInUse is returned by Release for an entry that is live or reported
 	// lately.
 	ErrInUse = errors.New("worker: entry in use")
@@ -40,19 +42,22 @@ type Registry interface {
 	// ErrUnreachable, ErrNoCluster, ErrForeign (the registry is for another layout or
 	// epoch, or keeps its entries elsewhere).
 	Look(ctx context.Context, self Record) (Lookup, error)
-	// Claim makes what the last Look found this life's, or gets another worker ID
-	// where it found none, and enters the node into the live set. It writes self's
-	// Owner, Timestamp and Ceiling, and a limit of at least self.Limit; whatever it
-	// writes is conditional on what it read. It returns self with the Cluster,
-	// its Losses, the WorkerID and the piece [Floor, Limit) that is ours now.
-	// ErrHeld (our entry changed since the Look), ErrExhausted, ErrUnreachable,
-	// ErrForeign.
-	Claim(ctx context.Context, self Record) (Record, error)
+	// Claim makes the piece that self has, or what the last Look found, this life's: also
+	// where the registry lost it, then it is put back. Where that piece does not go on for
+	// long (Record.Reaches) a new one begins, under the same worker ID or another. It
+	// enters the node into the live set, writes self's Owner, Timestamp and Ceiling, and
+	// has the piece go on for lease from then on; whatever it writes is conditional on what it read. It
+	// returns self, confirmed, with the Cluster and what it counts, the WorkerID and the
+	// piece [Floor, Limit) that is ours now.
+	// ErrHeld (our entry changed since the Look), ErrTaken, ErrExhausted, ErrUnreachable, ErrForeign, and ErrNoCluster while no worker ID is
+	// given out, since the registry lost its data.
+	Claim(ctx context.Context, self Record, lease time.Duration) (Record, error)
 	// Report records Timestamp, Ceiling and Limit, on the condition that our entry is
 	// as we last wrote it, and sees to it that the node is in the live set or not, as
-	// live says. With r.Released it gives the worker ID back. It returns r as recorded:
-	// Losses is another one after the registry lost its data and was told again.
-	// ErrNoRegistry, ErrUnreachable, ErrFenced (the entry is no longer ours).
+	// live says. With r.Released it gives the worker ID back. An entry that the registry
+	// lost is put back. It returns r as recorded, with what the cluster counts.
+	// ErrNoRegistry, ErrUnreachable, ErrFenced (the entry is no longer ours), ErrLeaseOver
+	// (it was lost, and its piece ends too soon to be put back).
 	Report(ctx context.Context, r Record, live bool) (Record, error)
 	// Peers returns the live nodes except this one. ErrUnreachable.
 	Peers(ctx context.Context) ([]Peer, error)
@@ -79,12 +84,10 @@ type Lookup struct {
 	// LiveOwner is the life that is live as this instance; empty for none. It may be
 	// dead for less than the session timeout.
 	LiveOwner string
-	// DataLost tells that the registry lost its data: it has another cluster
-	// than self, or none, or one that lost its entries since, and no entry of the node.
-	DataLost bool
-	// Removed tells that self had an entry in this very cluster, and it alone is gone.
-	Removed bool
-	Peers   []Peer // the live nodes but this one
+	// Lost tells that the registry lost its data: what it acknowledged to self is absent,
+	// or older.
+	Lost  bool
+	Peers []Peer // the live nodes but this one
 }
 
 // foreign returns ErrForeign where another cluster than r's was found.

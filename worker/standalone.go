@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // Standalone is the Registry of a daemon without ZooKeeper: its worker ID is
@@ -30,7 +31,7 @@ func (s Standalone) Look(_ context.Context, self Record) (Lookup, error) {
 }
 
 // Claim implements Registry.
-func (s Standalone) Claim(_ context.Context, self Record) (Record, error) {
+func (s Standalone) Claim(_ context.Context, self Record, _ time.Duration) (Record, error) {
 	self.WorkerID = s.WorkerID
 	return self, nil
 }

@@ -31,9 +31,8 @@ import (
 //	worker.W5  Without the registry only a record that the registry has confirmed, in
 //	    the directory that it was written in, not released, with a limit ahead of the
 //	    clock, gives a worker ID; and none to a life after one that was displaced.
-//	worker.W6  What the registry has lost is put back by who could have started without
-//	    it alone: another may have had the worker ID since. Another cluster than the
-//	    recorded one ends the start: IDs of two clusters can be equal.
+//	worker.W6  Another cluster than the recorded one ends the start: IDs of two clusters
+//	    can be equal.
 //	worker.U4  One life a directory, and one directory an instance. The record names the
 //	    life that the registry is known to have seen last, and the one that may have
 //	    written since; it replaces the latter, durably, only after the entry was read and
@@ -201,9 +200,6 @@ func (w *Worker) look(ctx context.Context, me *self) (Lookup, error) {
 		me.unusable = fmt.Errorf("%w: the registry has worker %d as another life (%s, at %s) of this data directory's instance wrote it: one of the two directories is a copy",
 			ErrCopied, found.WorkerID, found.Owner, found.Address)
 	case me.unusable == nil:
-		if found.Removed && !me.Released { // given back, it may be anybody's
-			w.notify(Event{Kind: EventRemoved, Text: fmt.Sprintf("worker %d of node %q is no longer this data directory's in the registry", me.WorkerID, me.Node)})
-		}
 		return found, nil
 	}
 	if err := w.setAside(me); err != nil {
@@ -283,7 +279,7 @@ func (w *Worker) claim(ctx context.Context, me *self, found Lookup) error {
 		return nil
 	}
 	if w.alone {
-		claimed, err := w.cfg.Registry.Claim(ctx, me.Record)
+		claimed, err := w.cfg.Registry.Claim(ctx, me.Record, 0)
 		me.WorkerID, me.Instance, me.Born = claimed.WorkerID, "", 0
 		w.mu.Lock()
 		w.claimed = true
@@ -292,18 +288,21 @@ func (w *Worker) claim(ctx context.Context, me *self, found Lookup) error {
 	}
 	now := w.cfg.Clock.Read()
 	me.claimedBy(w.cfg.Owner, found)
-	if !found.Known && (!found.DataLost || w.mayGoOffline(me) != nil) { // worker.W6
-		me.WorkerID, me.Confirmed, me.Floor, me.Limit = NoWorkerID, false, 0, 0
-	}
+	w.mu.Lock()
+	w.longest = me.LongestLease
+	w.mu.Unlock()
 	claiming := me.Record
 	claiming.Timestamp = max(claiming.Timestamp, now.Wall())
 	if err := w.cfg.Cache.Save(claiming); err != nil { // worker.U4
 		return fmt.Errorf("the life that claims could not be recorded: %w", err)
 	}
-	claiming.Limit = w.limitFor(claiming)
 	bounded, cancel := context.WithTimeout(ctx, w.cfg.MaxWait)
 	defer cancel()
-	claimed, err := w.cfg.Registry.Claim(bounded, claiming)
+	claimed, err := w.cfg.Registry.Claim(bounded, claiming, w.leaseOf(claiming))
+	if errors.Is(err, ErrTaken) {
+		claiming.WorkerID, claiming.Confirmed, claiming.Floor, claiming.Limit = NoWorkerID, false, 0, 0
+		claimed, err = w.cfg.Registry.Claim(bounded, claiming, w.leaseOf(claiming))
+	}
 	aloneThere := found.Known && (found.LiveOwner == "" || me.Wrote(found.LiveOwner))
 	if errors.Is(err, ErrUnreachable) && ctx.Err() == nil && aloneThere {
 		return w.goOffline(me, err)
@@ -311,10 +310,13 @@ func (w *Worker) claim(ctx context.Context, me *self, found Lookup) error {
 	if err != nil {
 		return err
 	}
-	me.Cluster, me.WorkerID, me.Floor, me.Limit = claimed.Cluster, claimed.WorkerID, claimed.Floor, claimed.Limit
-	me.Losses = claimed.Losses
-	me.Ceiling = max(me.Ceiling, me.Floor)
-	me.Confirmed, me.Released, me.Registered, me.PriorOwners = true, false, now.Wall(), nil
+	if me.Confirmed && !me.Released && me.WorkerID != claimed.WorkerID { // given back, it may be anybody's
+		w.notify(Event{Kind: EventRemoved, Text: fmt.Sprintf("worker %d of node %q is no longer this data directory's in the registry; it is worker %d now", me.WorkerID, me.Node, claimed.WorkerID)})
+	}
+	timestamp := me.Timestamp
+	me.Record = claimed
+	me.Timestamp, me.Ceiling = timestamp, max(me.Ceiling, me.Floor)
+	me.Registered, me.PriorOwners = now.Wall(), nil
 	w.mu.Lock()
 	w.claimed, w.renewed = true, now.Boot
 	w.mu.Unlock()
@@ -329,7 +331,6 @@ func (w *Worker) begin(ctx context.Context, me self) error {
 	w.record = me.Record
 	w.anchor = now
 	w.began = now.Wall()
-	w.known = me.Timestamp
 	if me.offline {
 		w.renewed = now.Boot - now.Wall().Sub(me.Registered)
 		w.remoteErr = me.cause

@@ -18,6 +18,7 @@ func walkOn(t *testing.T, seed uint64, steps int, noCeiling bool) walktest.Resul
 	const speed = 100
 	clk := walktest.Clock(speed)
 	model := registrytest.NewModel(clk)
+	model.Least = 40 * time.Second
 	model.Init(walktest.Layout())
 	return walktest.Run(t, walktest.Config{
 		Seed: seed, Steps: steps, Speed: speed, NoCeiling: noCeiling,
@@ -26,7 +27,7 @@ func walkOn(t *testing.T, seed uint64, steps int, noCeiling bool) walktest.Resul
 			return m, m.Kill, nil
 		},
 		Directory: model.Directory(), Down: model.Down, Up: model.Up, Wipe: model.Wipe, Expire: model.Expire,
-		Lease: 40 * time.Second, MaxWait: 30 * time.Second, LookTimeout: 20 * time.Millisecond,
+		Lease: model.Least, MaxWait: 30 * time.Second, LookTimeout: 20 * time.Millisecond,
 	})
 }
 

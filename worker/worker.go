@@ -6,6 +6,7 @@ package worker
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
@@ -81,8 +82,12 @@ type Record struct {
 	// DirectoryID tells the data directory that the record was written in from a copy of
 	// it.
 	DirectoryID string `json:"home,omitempty"`
-	// Losses is how often the registry had lost its data when it acknowledged us last.
-	Losses int64 `json:"losses,omitempty"`
+	// Losses is how often the registry had lost its data when it acknowledged us last,
+	// Change what it counted then (it grows with each write, until data is lost), and
+	// LongestLease the longest lease that any daemon has had since it was made.
+	Losses       int64         `json:"losses,omitempty"`
+	Change       int64         `json:"change,omitempty"`
+	LongestLease time.Duration `json:"longest_lease,omitempty"`
 	// Instance is a random ID that was made with the data directory. It holds the
 	// worker ID. Empty when standalone, and in a record of before there were pieces.
 	Instance string `json:"instance,omitempty"`

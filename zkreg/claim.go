@@ -4,74 +4,71 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zksession"
 )
 
-// claimRetry is the pause after an answer was lost.
-const claimRetry = 100 * time.Millisecond
+// Pauses of a claim.
+const (
+	claimRetry = 100 * time.Millisecond // after an answer was lost
+	closedPoll = time.Second            // while no worker ID is given out
+)
 
 // errAgain says that the tree has changed since it was looked at.
 var errAgain = errors.New("zkreg: changed meanwhile")
 
-// errRebuilt says that the whole tree is another one than Look saw: the guards
-// that the caller passed were of the old one.
-var errRebuilt = fmt.Errorf("%w: it lost its data since it was looked at: look again", worker.ErrUnreachable)
-
 // claim is one call of Claim.
 type claim struct {
 	*Registry
-	self  worker.Record
-	first *snapshot // what the caller's guards were about
-	seen  *snapshot // what there is now
-	root  *root     // what every transaction is conditional on
-}
-
-// holding is an entry that we know for ours.
-type holding struct {
-	entryName
-	path    string
-	stands  generation // where it stands
-	czxid   int64      // of the entry; 0 while not known
-	mzxid   int64      // of our last write of it; 0 while not known
-	content []byte     // of the entry, as last confirmed
-	version int32      // of the entry, as last confirmed
-	session int64      // in which it was
-	root    *root      // as last seen
-	sent    []string   // payloads sent since then whose answers never came (zkreg.R3)
+	self    worker.Record
+	lease   time.Duration // for how long our piece is to go on
+	first   *snapshot     // what the caller's guards were about
+	seen    *snapshot     // what there is now
+	root    *root         // what every transaction is conditional on
+	settled settling      // what has settled
+	told    []zksession.EventKind
 }
 
 // Claim implements worker.Registry. It waits where it has to, and so may need the
 // session timeout, or Settle, and some seconds: ctx should leave it those.
-func (r *Registry) Claim(ctx context.Context, self worker.Record) (worker.Record, error) {
+func (r *Registry) Claim(ctx context.Context, self worker.Record, lease time.Duration) (worker.Record, error) {
 	if r.seen == nil {
 		return worker.Record{}, errors.New("zkreg: Claim before Look")
 	}
 	r.mu.Lock()
 	r.self = self
 	r.mu.Unlock()
-	c := &claim{Registry: r, self: self, first: r.seen, seen: r.seen}
+	c := &claim{Registry: r, self: self, lease: lease, first: r.seen, seen: r.seen}
 	rec, err := c.attempt(ctx)
+	var closed error
 	for err != nil {
+		pause := time.Duration(0)
 		switch {
-		case errors.Is(err, errRebuilt), ctx.Err() != nil:
+		case ctx.Err() != nil && closed != nil:
+			return worker.Record{}, closed
+		case ctx.Err() != nil:
 			return worker.Record{}, withoutAgain(err)
 		case errors.Is(err, worker.ErrUnreachable):
-			if r.cfg.Clock.Sleep(ctx, claimRetry) != nil {
-				return worker.Record{}, err
-			}
+			pause = claimRetry
+		case errors.Is(err, worker.ErrNoCluster) && c.root != nil: // zkreg.R7
+			pause, closed = closedPoll, err
+			c.raise(EventClosed, err)
 		case !errors.Is(err, errAgain):
 			return worker.Record{}, err
 		}
-		if err = c.lookAgain(ctx); err == nil {
+		if pause > 0 && r.cfg.Clock.Sleep(ctx, pause) != nil {
+			continue
+		}
+		if again := c.lookAgain(ctx); again != nil {
+			err = again
+		} else {
 			rec, err = c.attempt(ctx)
 		}
-	}
-	if c.first.dataLost(self) {
-		r.tellDataLost(self.Cluster)
 	}
 	return rec, nil
 }
@@ -84,8 +81,8 @@ func withoutAgain(err error) error {
 	return err
 }
 
-// lookAgain sees what there is now. What the caller's guards were about must
-// stand, but for what we wrote ourselves.
+// lookAgain sees what there is now. Our entry must be as it was when the caller's guards
+// were about it, but for what we wrote ourselves, and what ZooKeeper lost.
 func (c *claim) lookAgain(ctx context.Context) error {
 	now, err := c.look(ctx, c.self)
 	if err != nil {
@@ -93,15 +90,11 @@ func (c *claim) lookAgain(ctx context.Context) error {
 	}
 	before := c.first.mine
 	switch {
-	case now.mine != nil && now.mine.data.Owner == c.self.Owner: // an answer of ours that was lost
-	case before == nil && now.mine == nil:
-	case before != nil && now.mine != nil && idOf(before.stat) == idOf(now.mine.stat):
-	case now.mine == nil && now.root.generation() != c.first.root.generation():
-		return errRebuilt
 	case now.mine == nil:
-		return fmt.Errorf("%w: its entry %s was removed while we waited", worker.ErrHeld, before.path)
+	case now.mine.data.Owner == c.self.Owner: // an answer of ours that was lost
+	case before != nil && idOf(before.stat) == idOf(now.mine.stat):
 	default:
-		return fmt.Errorf("%w: its entry %s changed while we waited: another process is this node: %s",
+		return fmt.Errorf("%w: its entry %s changed while we waited: another process is this data directory's instance: %s",
 			worker.ErrHeld, now.mine.path, now.mine.holder())
 	}
 	c.seen = now
@@ -111,8 +104,18 @@ func (c *claim) lookAgain(ctx context.Context) error {
 // attempt claims once. errAgain where it met another state than it saw.
 func (c *claim) attempt(ctx context.Context) (worker.Record, error) {
 	var err error
-	if c.root, err = c.ensureTree(ctx, rootData{Cluster: c.self.Cluster, Losses: c.self.Losses}); err != nil {
+	known := rootData{Cluster: c.self.Cluster, Losses: c.self.Losses, LongestLease: c.self.LongestLease.Milliseconds()}
+	if c.root, err = c.ensureTree(ctx, known); err != nil {
 		return worker.Record{}, err
+	}
+	lost := c.seen.lost(c.self)
+	if lost || c.seen.root == nil || c.seen.root.whole() && !c.seen.root.has(c.seen.list.stat) {
+		c.raise(EventDataLost, dataLost(c.self, c.root))
+	}
+	if lost {
+		if c.root, err = c.noteLoss(ctx, c.root, c.self); err != nil {
+			return worker.Record{}, err
+		}
 	}
 	if !c.root.has(c.seen.list.stat) {
 		return worker.Record{}, fmt.Errorf("%w: %s was made since", errAgain, c.forever)
@@ -121,18 +124,21 @@ func (c *claim) attempt(ctx context.Context) (worker.Record, error) {
 	if err != nil {
 		return worker.Record{}, err
 	}
+	now, mine := c.cfg.Clock.Read().Wall(), c.seen.mine
+	reaches := c.self.Reaches(now, c.cfg.margin())
 	switch {
-	case c.seen.mine != nil:
-		return c.resume(ctx, temp)
-	case c.first.dataLost(c.self) && c.self.WorkerID >= 0:
+	case mine != nil && (!reaches || !lost && mine.workerID == c.self.WorkerID):
+		if rec := c.self.Resume(mine.listed(liveSet{})); rec.Reaches(now, c.cfg.margin()) {
+			return c.resume(ctx, rec, temp)
+		}
+	case reaches:
 		return c.restore(ctx, temp)
-	default:
-		return c.enroll(ctx, temp)
 	}
+	return c.enroll(ctx, temp)
 }
 
-// resume makes our entry this process's.
-func (c *claim) resume(ctx context.Context, temp tempPlan) (worker.Record, error) {
+// resume makes our entry this life's, with its piece as rec has it, prolonged.
+func (c *claim) resume(ctx context.Context, rec worker.Record, temp tempPlan) (worker.Record, error) {
 	mine := c.seen.mine
 	other, err := c.othersOf(ctx, c.seen.list, mine.entryName)
 	if err != nil {
@@ -142,67 +148,114 @@ func (c *claim) resume(ctx context.Context, temp tempPlan) (worker.Record, error
 		return worker.Record{}, fmt.Errorf("%w: worker %d has two entries: %s is another's, %s; remove the one that is wrong",
 			worker.ErrHeld, mine.workerID, other.path, other.holder())
 	}
-	rec := c.root.record(c.self.Resume(mine.listed(liveSet{})))
+	rec = c.root.record(rec)
+	rec.Limit = max(rec.Limit, c.cfg.Clock.Read().Wall().Add(c.lease))
 	ops := append([]any{
 		check(c.paths.root, c.root.stat.Version),
 		setData(mine.path, encode(c.payload(rec, worker.StateActive)), mine.stat.Version), // zkreg.R2
 	}, temp.ops(c.Registry, rec, mine.workerID)...)
-	if mine.data.Limit == 0 || mine.isReleased() { // adopted, or allotted again (zkreg.R1)
+	if mine.data.Limit == 0 { // of before there were pieces (zkreg.R1)
 		ops = append(ops, setData(c.forever, c.seen.list.data, c.seen.list.stat.Version))
 	}
 	responses, _, err := c.transact(ctx, ops...)
-	if isConflict(err) {
-		return worker.Record{}, fmt.Errorf("%w: %w", errAgain, err)
-	}
 	if err != nil {
-		return worker.Record{}, err
+		return worker.Record{}, changed(err)
 	}
-	c.hold(mine.entryName, rec, responses[1].Stat)
-	return rec, nil
+	return c.hold(mine.entryName, rec, responses[1].Stat), nil
 }
 
-// restore puts our worker ID back into a registry that lost it.
+// restore puts our entry back, and prolongs its piece.
 func (c *claim) restore(ctx context.Context, temp tempPlan) (worker.Record, error) {
 	if c.self.WorkerID > c.cfg.Layout.MaxWorker() {
 		return worker.Record{}, fmt.Errorf("%w: it is of worker %d, and layout %s ends at %d", worker.ErrForeign, c.self.WorkerID, c.cfg.Layout, c.cfg.Layout.MaxWorker())
 	}
-	extra := temp.ops(c.Registry, c.self, c.self.WorkerID)
-	name := nameOf(c.cfg.Node, c.self.WorkerID)
-	for _, e := range c.seen.claiming {
-		if e.raw != name.raw {
-			extra = append(extra, deleteNode(e.path, e.stat.Version))
-		}
-	}
 	rec := c.root.record(c.self)
-	stat, err := c.occupy(ctx, c.root, name, encode(c.payload(rec, worker.StateActive)), c.mayAdopt, extra)
-	if taken := (*takenError)(nil); errors.As(err, &taken) {
-		return worker.Record{}, fmt.Errorf("%w: ZooKeeper lost its data, and worker %d, which the local record has, is %s now",
-			worker.ErrHeld, c.self.WorkerID, taken.by.holder())
-	}
+	rec.Limit = max(rec.Limit, c.cfg.Clock.Read().Wall().Add(c.lease))
+	name, stat, err := c.place(ctx, c.root, c.self, encode(c.payload(rec, worker.StateActive)), temp.ops(c.Registry, rec, rec.WorkerID))
 	if err != nil {
 		return worker.Record{}, err
 	}
-	c.hold(name, rec, stat)
-	return rec, nil
+	return c.hold(name, rec, stat), nil
 }
 
-// mayAdopt tells whether an entry that stands under our name and worker ID already
-// is ours to write: of this process, or of a claim that nobody finished.
-func (c *claim) mayAdopt(e entry) bool {
-	return e.damaged == nil && (e.data.Owner == c.self.Owner || !e.occupied())
-}
-
-// hold remembers that rec is what our entry has; stat is nil where it was only created.
-func (c *claim) hold(name entryName, rec worker.Record, stat *zk.Stat) {
-	c.held = &holding{entryName: name, path: c.foreverOf(name), stands: c.root.generation(), root: c.root}
-	c.held.confirm(encode(c.payload(rec, worker.StateActive)), stat, c.session.ID())
-}
-
-// confirm remembers that the entry is as stat says.
-func (h *holding) confirm(content []byte, stat *zk.Stat, session int64) {
-	h.sent = nil
-	h.content, h.version, h.session = content, 0, session
-	if stat != nil {
-		h.version, h.czxid, h.mzxid = stat.Version, stat.Czxid, stat.Mzxid
+// place makes our entry stand with data in place of all that has self's worker ID, where
+// that yields: a claim, under which nothing was issued, ours, and after a loss a piece
+// that ends before the one that ZooKeeper has acknowledged to self. The Stat is nil where
+// the entry was created. worker.ErrHeld, worker.ErrTaken, errAgain.
+//
+// A claimant of the same worker ID can't slip by: to become active it must write the
+// parent at the version at which it saw the others, as we do (zkreg.R1).
+func (r *Registry) place(ctx context.Context, root *root, self worker.Record, data []byte, extra []any) (entryName, *zk.Stat, error) {
+	name := nameOf(r.cfg.Node, self.WorkerID)
+	for {
+		l, err := r.namesUnder(ctx, root)
+		if err != nil {
+			return name, nil, err
+		}
+		write, ops := r.createNode(r.foreverOf(name), data, 0), []any{}
+		for _, other := range l.names {
+			if other.workerID != self.WorkerID {
+				continue
+			}
+			e, err := r.readEntry(ctx, other)
+			if errors.Is(err, zk.ErrNoNode) {
+				continue
+			}
+			if err != nil {
+				return name, nil, err
+			}
+			if !e.yieldsTo(self, root) && e.damaged == nil && self.Holds(e.listed(liveSet{})) {
+				return name, nil, fmt.Errorf("%w: another life wrote worker %d: %s", worker.ErrHeld, self.WorkerID, e.holder())
+			}
+			if !e.yieldsTo(self, root) {
+				return name, nil, fmt.Errorf("%w: worker %d, which the local record has, is %s now", worker.ErrTaken, self.WorkerID, e.holder())
+			}
+			if other.raw == name.raw {
+				write = setData(e.path, data, e.stat.Version)
+			} else {
+				ops = append(ops, deleteNode(e.path, e.stat.Version))
+			}
+		}
+		responses, failed, err := r.transact(ctx, slices.Concat([]any{check(r.root, root.stat.Version), setData(r.forever, l.data, l.stat.Version), write}, ops, extra)...)
+		switch {
+		case err == nil:
+			return name, responses[2].Stat, nil
+		case isConflict(err) && failed > 0 && failed < 3+len(ops):
+			continue
+		default:
+			return name, nil, changed(err)
+		}
 	}
+}
+
+// yieldsTo tells that self, of which root shows that it was lost, may write over e.
+func (e entry) yieldsTo(self worker.Record, root *root) bool {
+	switch listed := e.listed(liveSet{}); {
+	case e.damaged != nil:
+		return false
+	case !e.occupied():
+		return true
+	case self.Holds(listed):
+		return self.Wrote(listed.Owner)
+	default:
+		return root.Losses > self.Losses && listed.Limit > 0 && listed.Limit < self.Limit
+	}
+}
+
+// changed is err, of a transaction, as errAgain where it met another state.
+func changed(err error) error {
+	if isConflict(err) {
+		return fmt.Errorf("%w: %w", errAgain, err)
+	}
+	return err
+}
+
+// hold remembers that rec is what our entry has, and returns it; stat is nil where it was
+// only created.
+func (c *claim) hold(name entryName, rec worker.Record, stat *zk.Stat) worker.Record {
+	rec.Released = false
+	c.held = &holding{entryName: name, path: c.foreverOf(name), root: c.root}
+	c.held.confirm(encode(c.payload(rec, worker.StateActive)), rec.Limit, stat, c.session.Connection())
+	rec.Change = c.held.mzxid
+	return rec
 }

@@ -1,11 +1,13 @@
 package zkreg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 
 	"github.com/leafd/leafd/clock"
@@ -31,39 +33,91 @@ func (d *Directory) Init(ctx context.Context) (InitResult, error) {
 	if err := d.cfg.Layout.Validate(); err != nil {
 		return "", err
 	}
-	result := InitStands
+	var result InitResult
 	for {
-		if err := d.session.Sync(ctx, d.root); err != nil {
-			return "", err
-		}
-		found, err := d.readRoot(ctx)
+		found, err := d.readRootNow(ctx)
 		if err != nil {
 			return "", err
 		}
 		switch {
-		case found == nil || found.Cluster == "":
-			if err = d.makeRoot(ctx, found, d.newRoot(d.cfg.Layout, uuid.NewString())); err == nil {
+		case found == nil:
+			if err = d.makeRoot(ctx, d.newRoot(d.cfg.Layout, uuid.NewString())); err == nil {
 				result = InitMade
 			}
 		case found.differs(d.paths, d.cfg.Layout) != "":
 			return "", errors.New("zkreg: a cluster stands, of other daemons: " + found.differs(d.paths, d.cfg.Layout))
-		case found.ParentCzxid != 0 && result == InitStands:
-			return result, nil
-		case found.ParentCzxid != 0:
+		case found.whole() && result == "":
+			return InitStands, nil
+		case found.whole():
 			return result, d.ensure(ctx, d.temporary)
 		default:
-			if result == InitStands {
-				result = InitFinished
-			}
-			_, parent, err2 := d.session.Exists(ctx, d.forever)
-			if err = err2; err == nil {
-				err = d.recordParent(ctx, found, parent)
-			}
+			result = cmp.Or(result, InitFinished)
+			_, err = d.mend(ctx, found, d.cfg, true)
 		}
 		if err != nil && !isConflict(err) {
 			return "", err
 		}
 	}
+}
+
+// readRootNow reads the root as new as ZooKeeper has it; nil for none.
+func (d *Directory) readRootNow(ctx context.Context) (*root, error) {
+	if err := d.session.Sync(ctx, d.root); err != nil {
+		return nil, err
+	}
+	return d.readRoot(ctx)
+}
+
+// Recover notes a loss, on the word of who asks that ZooKeeper was set back to an earlier
+// state: no worker ID is given out until every piece that can have been lost has ended
+// (zkreg.R6). worker.ErrNoCluster, worker.ErrDamaged.
+func (d *Directory) Recover(ctx context.Context) (Status, error) {
+	return d.rewriteRoot(ctx, func(data *rootData, _ clock.Millis) { data.note(0) })
+}
+
+// Open has worker IDs given out again from twice the threshold after now on, on the word of
+// who asks that every daemon that had one is back, or dead and never starts again.
+// worker.ErrNoCluster, worker.ErrDamaged.
+func (d *Directory) Open(ctx context.Context) (Status, error) {
+	return d.rewriteRoot(ctx, func(data *rootData, now clock.Millis) {
+		data.Floor = min(data.Floor, now.Add(d.cfg.margin()+time.Millisecond))
+	})
+}
+
+// rewriteRoot changes the root, once it is whole, at a time of ZooKeeper's clock, which
+// it tells with each write; and makes it whole again.
+func (d *Directory) rewriteRoot(ctx context.Context, change func(data *rootData, now clock.Millis)) (Status, error) {
+	changed := false
+	for {
+		found, err := d.readRootNow(ctx)
+		if err != nil {
+			return Status{}, err
+		}
+		if found == nil {
+			return Status{}, d.noCluster()
+		}
+		t := d.tree
+		t.forever = cmp.Or(found.Forever, t.forever)
+		whole, err := t.mend(ctx, found, d.cfg, true)
+		if whole && changed {
+			return d.Status(ctx)
+		}
+		if whole {
+			var stat *zk.Stat
+			if stat, err = d.session.Set(ctx, d.root, encode(found.rootData), found.stat.Version); err == nil {
+				change(&found.rootData, clock.Millis(stat.Mtime))
+				_, err = d.session.Set(ctx, d.root, encode(found.rootData), stat.Version)
+				changed = err == nil
+			}
+		}
+		if err != nil && !isConflict(err) {
+			return Status{}, err
+		}
+	}
+}
+
+func (d *Directory) noCluster() error {
+	return fmt.Errorf("%w: nothing is at %s in ZooKeeper; a cluster is made with: %s", worker.ErrNoCluster, d.root, d.cfg.command("init"))
 }
 
 // ParentState is what became of the parent of the entries.
@@ -86,28 +140,23 @@ type Status struct {
 	ParentCzxid  int64  // as recorded; 0 for none
 	Parent       ParentState
 	LongestLease time.Duration
-	Losses       int64        // how often the entries were lost and put back
-	Floor        clock.Millis // 0: none
+	Losses       int64        // how often a loss was noted
+	Floor        clock.Millis // no worker ID is given out below it; 0: there was no loss
 	Entries      int
 	Live         int
 }
 
 // Status returns what stands in the root. worker.ErrNoCluster; worker.ErrDamaged.
 func (d *Directory) Status(ctx context.Context) (Status, error) {
-	if err := d.session.Sync(ctx, d.root); err != nil {
-		return Status{}, err
-	}
-	found, err := d.readRoot(ctx)
+	found, err := d.readRootNow(ctx)
 	if err != nil {
 		return Status{}, err
 	}
-	if found == nil || found.Cluster == "" {
-		return Status{}, fmt.Errorf("%w: nothing is at %s in ZooKeeper; a cluster is made with: %s", worker.ErrNoCluster, d.root, d.cfg.initCommand())
+	if found == nil {
+		return Status{}, d.noCluster()
 	}
 	t := d.tree
-	if found.Forever != "" {
-		t.forever = found.Forever
-	}
+	t.forever = cmp.Or(found.Forever, t.forever)
 	l, err := t.readNames(ctx)
 	if err != nil {
 		return Status{}, err

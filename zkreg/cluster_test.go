@@ -168,20 +168,52 @@ func TestParentLost(t *testing.T) {
 			require.Equal(t, InitStands, initCluster(t, cfg))
 			require.Equal(t, state, statusOf(t, cfg).Parent)
 			newcomer := openRegistry(t, cfg2(cfg, "b"))
-			_, err := newcomer.Look(bounded(t, patience), fresh(newcomer))
+			self := fresh(newcomer)
+			_, err := newcomer.Look(bounded(t, patience), self)
+			require.NoError(t, err)
+			_, err = newcomer.Claim(bounded(t, 5*time.Second), self, worker.DefaultLease)
 			require.ErrorIs(t, err, worker.ErrNoCluster)
-			require.ErrorContains(t, err, r.forever)
+			require.ErrorContains(t, err, "leafd cluster open")
 			require.ErrorContains(t, err, rec.Cluster)
+			s := statusOf(t, cfg)
+			require.Equal(t, ParentRecorded, s.Parent, "anybody, newcomers too, notes the loss")
+			require.Equal(t, int64(1), s.Losses)
+			require.WithinDuration(t, time.Now().Add(168*time.Hour), s.Floor.Time(), time.Minute)
 
 			rec = report(t, r, rec)
 			require.Equal(t, int64(1), rec.Losses)
-			s := statusOf(t, cfg)
-			require.Equal(t, ParentRecorded, s.Parent)
+			s = statusOf(t, cfg)
 			require.Equal(t, int64(1), s.Losses)
 			require.Equal(t, []int{1, 1}, []int{s.Entries, s.Live})
-			require.NotEqual(t, rec.WorkerID, claim1(t, newcomer, fresh(newcomer)).WorkerID)
+			s = openCluster(t, cfg)
+			require.WithinDuration(t, time.Now(), s.Floor.Time(), time.Minute)
+			require.NotEqual(t, rec.WorkerID, claim1(t, newcomer, self).WorkerID)
 		})
 	}
+}
+
+// After a backup was put back nobody gets a worker ID until every lost piece has ended.
+func TestRecover(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	cfg := daemonConfig(server, madeRoot(t, server), "a")
+	r, rec := claimed(t, cfg)
+	s, err := directory(t, cfg).Recover(bounded(t, patience))
+	require.NoError(t, err)
+	require.Equal(t, ParentRecorded, s.Parent)
+	require.Equal(t, int64(1), s.Losses)
+	require.WithinDuration(t, time.Now().Add(168*time.Hour), s.Floor.Time(), time.Minute)
+	rec = report(t, r, rec)
+	require.Equal(t, int64(1), rec.Losses, "the holder goes on")
+	newcomer := openRegistry(t, cfg2(cfg, "b"))
+	self := fresh(newcomer)
+	_, err = newcomer.Look(bounded(t, patience), self)
+	require.NoError(t, err)
+	_, err = newcomer.Claim(bounded(t, 5*time.Second), self, worker.DefaultLease)
+	require.ErrorIs(t, err, worker.ErrNoCluster)
+	floor := openCluster(t, cfg).Floor
+	require.GreaterOrEqual(t, claim1(t, newcomer, self).Floor, floor)
+	require.Equal(t, floor, openCluster(t, cfg).Floor, "open has nothing left to do")
 }
 
 // A claim that is under way while the parent goes, and is made again by a survivor that
@@ -200,7 +232,7 @@ func TestParentReplacedDuringAClaim(t *testing.T) {
 		require.NoError(t, removeAll(conn, newcomer.forever))
 		ensurePath(t, conn, newcomer.forever)
 	})
-	_, err = newcomer.Claim(bounded(t, patience), self)
+	_, err = newcomer.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.ErrorIs(t, err, worker.ErrNoCluster)
 	for _, e := range list1(t, cfg) {
 		require.Equal(t, worker.StateClaiming, e.State, "worker %d, which %s has", e.WorkerID, rec.Owner)
@@ -234,7 +266,7 @@ func TestSettlesForTheGrantedSession(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := r.Claim(ctx, self)
+		_, err := r.Claim(ctx, self, worker.DefaultLease)
 		ended <- err
 	}()
 	require.Eventually(t, func() bool {
@@ -255,31 +287,37 @@ func TestSettlesForTheGrantedSession(t *testing.T) {
 func TestWhatSettles(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		losses           int64
-		gap              bool
-		rewritten        int64 // the root
-		created, written int64 // the claim
-		want             time.Duration
+		losses, claimed int64
+		settled         bool // already, and something has changed since
+		want            time.Duration
 	}{
-		"a new root":                      {created: 59, written: 59},
-		"a root that is no longer new":    {created: 60, written: 60, want: 16 * time.Second},
-		"years later":                     {created: 1e8, written: 1e8, want: 16 * time.Second},
-		"a claim that is taken up again":  {created: 100, written: 110, want: 6 * time.Second},
-		"a claim that is old":             {created: 100, written: 200},
-		"a new root that tells of a loss": {losses: 1, rewritten: 5, created: 10, written: 10, want: 16 * time.Second},
-		"a loss after the claim":          {losses: 1, rewritten: 110, created: 100, written: 120, want: 6 * time.Second},
-		"a gap, which somebody left":      {gap: true, created: 10, written: 10, want: 16 * time.Second},
-		"ZooKeeper's clock was set back":  {created: 100, written: 50, want: 16 * time.Second},
+		"a new root":                      {claimed: 59},
+		"a root that is no longer new":    {claimed: 60, want: 16 * time.Second},
+		"years later":                     {claimed: 1e8, want: 16 * time.Second},
+		"a new root that tells of a loss": {losses: 1, claimed: 10, want: 16 * time.Second},
+		"it has settled":                  {claimed: 100, settled: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			slept := &sleeper{Clock: clock.System()}
 			r := openRegistry(t, Config{
 				Servers: []string{"127.0.0.1:1"}, Node: "a", Address: "10.0.0.5:8080", Layout: snowflake.DefaultLayout(), Clock: slept, Settle: 16 * time.Second,
 			})
-			c := &claim{Registry: r, root: &root{rootData: rootData{Losses: tt.losses}, stat: &zk.Stat{Mtime: tt.rewritten * 1000}}}
-			own := entry{path: "/a", data: entryData{Gap: tt.gap}, stat: &zk.Stat{Ctime: tt.created * 1000, Mtime: tt.written * 1000}}
+			c := &claim{Registry: r, root: &root{rootData: rootData{Losses: tt.losses}, stat: &zk.Stat{}}}
+			own := entry{path: "/a", stat: &zk.Stat{Mtime: tt.claimed * 1000, Mzxid: 7}}
+			if tt.settled {
+				c.settled = settlingOf(own, c)
+			}
 			require.NoError(t, c.settle(t.Context(), own))
 			require.Equal(t, tt.want, slept.total)
+			if tt.want > 0 { // whatever changes, it settles again
+				require.NoError(t, c.settle(t.Context(), own))
+				require.Equal(t, tt.want, slept.total)
+				own.stat.Mzxid++
+				require.NoError(t, c.settle(t.Context(), own))
+				c.root.stat.Version++
+				require.NoError(t, c.settle(t.Context(), own))
+				require.Equal(t, 3*tt.want, slept.total)
+			}
 		})
 	}
 }
@@ -307,7 +345,7 @@ func TestNewcomerMakesNothing(t *testing.T) {
 	_, err := r.Look(bounded(t, patience), self)
 	require.NoError(t, err)
 	require.NoError(t, removeAll(conn, cfg.Root)) // between Look and Claim
-	_, err = r.Claim(bounded(t, patience), self)
+	_, err = r.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.ErrorIs(t, err, worker.ErrNoCluster)
 	found, _, err := conn.Exists(cfg.Root)
 	require.NoError(t, err)

@@ -70,7 +70,7 @@ func TestConformanceOnAnEnsemble(t *testing.T) {
 func (w *world) config(node, address string) Config {
 	return Config{
 		Servers: w.servers, Root: w.p.root, Node: node, Address: address, Layout: snowflake.DefaultLayout(),
-		Settle: time.Nanosecond, Clock: w.clk,
+		Settle: time.Nanosecond, Clock: w.clk, Threshold: registrytest.Threshold,
 	}
 }
 
@@ -84,7 +84,7 @@ func (w *world) Open(t testing.TB, node, address string, opts registrytest.Optio
 		l.proxies = append(l.proxies, proxy)
 		cfg.Servers = append(cfg.Servers, proxy.Addr())
 	}
-	cfg.SessionTimeout = opts.SessionTimeout
+	cfg.SessionTimeout, cfg.Lease = opts.SessionTimeout, opts.Lease
 	if opts.Layout != (snowflake.Layout{}) {
 		cfg.Layout = opts.Layout
 	}
@@ -173,6 +173,17 @@ func (w *world) Init(t testing.TB, layout snowflake.Layout) {
 	cfg := w.config("", "")
 	cfg.Layout = layout
 	initCluster(t, cfg)
+}
+
+func (w *world) OpenCluster(t testing.TB) {
+	d, err := OpenDirectory(w.config("", ""))
+	if err == nil {
+		_, err = d.Open(bounded(t, patience))
+		err = errors.Join(err, d.Close())
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func (w *world) Wipe(t testing.TB) {

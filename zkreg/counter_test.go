@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
@@ -30,7 +31,7 @@ func TestCounterAtItsEnd(t *testing.T) {
 			self := fresh(r)
 			_, err := r.Look(bounded(t, patience), self)
 			require.NoError(t, err)
-			rec, err := r.Claim(bounded(t, patience), self)
+			rec, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
 			require.NoError(t, err)
 			require.Zero(t, rec.WorkerID, "the lowest worker ID that is free")
 			conn := server.Conn(t)
@@ -69,7 +70,7 @@ func TestStuckAtOwnNumber(t *testing.T) {
 	found, err := r.Look(bounded(t, patience), self)
 	require.NoError(t, err)
 	require.False(t, found.Known)
-	rec, err := r.Claim(bounded(t, patience), self)
+	rec, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.NoError(t, err)
 	require.Zero(t, rec.WorkerID)
 }

@@ -1,6 +1,7 @@
 package zkreg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,7 +107,7 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 	if err != nil {
 		return listed, err
 	}
-	if e.data.Limit, err = listed.Release(now, clock.Millis(e.stat.Mtime), force); err != nil {
+	if e.data.Limit, err = listed.Release(now, clock.Millis(e.stat.Mtime), cmp.Or(d.cfg.Lead, worker.DefaultCeilingLead)+d.cfg.margin(), force); err != nil {
 		return listed, err
 	}
 	e.data.State = worker.StateReleased

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,216 +16,236 @@ import (
 	"github.com/leafd/leafd/zkreg/zksession"
 )
 
-// enroll gets an instance a worker ID that it never had: a released one, else a new one.
-//
-// A new worker ID is ZooKeeper's next, but after ZooKeeper lost its data that may be
-// one that somebody issues under and is about to put back. So the entry is first
-// a claim ("claiming"), under which nothing is issued, until the root is old
-// enough for the others to have come back, and nobody else has the worker ID (zkreg.R1).
+// enroll gets an instance a worker ID whose piece begins now: its own again, where that has
+// ended, or another. The entry is a claim first ("claiming", with limit = floor), under
+// which nothing is issued, until it has settled and nobody else has the worker ID.
 func (c *claim) enroll(ctx context.Context, temp tempPlan) (worker.Record, error) {
-	own, err := c.unfinished(ctx)
+	own, err := c.begin(ctx, temp)
+	if err == nil {
+		err = c.settle(ctx, own)
+	}
 	if err != nil {
 		return worker.Record{}, err
 	}
-	if own != nil {
-		if own, err = c.adopt(ctx, *own, temp); err != nil {
-			return worker.Record{}, err
+	return c.promote(ctx, own)
+}
+
+// begin claims the first of these that there is: a claim of ours that was never finished
+// (zkreg.R3), a worker ID of ours, one that was given back, ZooKeeper's next, the lowest
+// without an entry, one whose limit has passed, and one that was given back and is free
+// soon.
+func (c *claim) begin(ctx context.Context, temp tempPlan) (entry, error) {
+	if len(c.seen.claiming) > 0 {
+		if own := c.seen.claiming[0]; c.settled == settlingOf(own, c) {
+			return own, nil
 		}
-		return c.promote(ctx, *own)
+	}
+	var zkNow clock.Millis
+	if c.root.Floor > 0 { // zkreg.R7
+		var err error
+		if zkNow, err = c.now(ctx); err != nil {
+			return entry{}, err
+		}
+		if zkNow < c.root.Floor {
+			return entry{}, c.closed(c.root)
+		}
+	}
+	for _, own := range c.seen.claiming {
+		if own.workerID <= c.cfg.Layout.MaxWorker() {
+			return c.claimEntry(ctx, temp, own)
+		}
+	}
+	now := c.cfg.Clock.Read().Wall()
+	if mine := c.seen.mine; mine != nil && c.alone(*mine) && c.floorOf(*mine) <= now.Add(worker.FreeSoon) {
+		return c.claimEntry(ctx, temp, *mine)
 	}
 	all, err := c.readEntries(ctx, c.seen.list.names)
 	if err != nil {
-		return worker.Record{}, err
+		return entry{}, err
 	}
-	rec, found, err := c.takeOver(ctx, givenBack(all), temp, 0)
-	if err != nil || found {
-		return rec, err
-	}
-	if own, err = c.createNext(ctx, temp); errors.Is(err, errCounterSpent) {
-		own, err = c.createGap(ctx)
-	}
-	if errors.Is(err, errNoGap) {
-		if temp, err = c.clearTemporary(ctx); err != nil {
-			return worker.Record{}, err
-		}
-		if rec, found, err = c.takeOver(ctx, all, temp, worker.FreeSoon); err == nil && !found {
-			err = worker.Exhausted(listed(all, liveSet{}), c.cfg.Layout.MaxWorker())
-		}
-		return rec, err
-	}
-	if err != nil {
-		return worker.Record{}, err
-	}
-	return c.promote(ctx, *own)
-}
-
-// errNoGap says that every worker ID of the layout has an entry.
-var errNoGap = errors.New("zkreg: no gap")
-
-// errCounterSpent says that ZooKeeper's next number is none for us: beyond the layout, or
-// in use under our node's name.
-var errCounterSpent = errors.New("zkreg: counter spent")
-
-// unfinished returns the claim of our node that was never finished (zkreg.R3), the
-// lowest of several; nil for none. The others are removed, and those beyond the
-// layout: nobody issued under them.
-func (c *claim) unfinished(ctx context.Context) (*entry, error) {
-	var own *entry
-	for i := range c.seen.claiming {
-		e := &c.seen.claiming[i]
-		if own == nil && e.workerID <= c.cfg.Layout.MaxWorker() {
-			own = e
-			continue
-		}
-		if _, _, err := c.transact(ctx, deleteNode(e.path, e.stat.Version)); isConflict(err) {
-			return nil, fmt.Errorf("%w: %w", errAgain, err)
-		} else if err != nil {
-			return nil, err
+	all = slices.DeleteFunc(all, func(e entry) bool { return e.damaged != nil || e.workerID > c.cfg.Layout.MaxWorker() })
+	live := liveSet{}
+	if slices.ContainsFunc(all, func(e entry) bool { return !e.occupied() }) { // whose claimant may be live
+		if live, err = c.readLiveSet(ctx); err != nil {
+			return entry{}, err
 		}
 	}
-	return own, nil
-}
-
-// adopt makes an unfinished claim this process's, and enters us into the live set.
-func (c *claim) adopt(ctx context.Context, own entry, temp tempPlan) (*entry, error) {
-	gap := own.data.Gap
-	own.data = c.payload(c.self, worker.StateClaiming)
-	own.data.Gap = gap
-	responses, _, err := c.transact(ctx, append([]any{
-		check(c.paths.root, c.root.stat.Version),
-		setData(own.path, encode(own.data), own.stat.Version),
-	}, temp.ops(c.Registry, c.self, worker.NoWorkerID)...)...)
-	if isConflict(err) {
-		return nil, fmt.Errorf("%w: %w", errAgain, err)
+	for _, e := range all {
+		if e.data.State != worker.StateActive && e.listed(live).Free(now) && c.alone(e) {
+			return c.claimEntry(ctx, temp, e)
+		}
 	}
-	if err != nil {
-		return nil, err
+	if own, err := c.claimNext(ctx, temp); !errors.Is(err, errCounterSpent) {
+		return own, err
 	}
-	own.stat = responses[1].Stat
-	return &own, nil
-}
-
-// createNext creates an entry under ZooKeeper's next number. errCounterSpent, with
-// nothing left behind, where that is beyond the layout.
-func (c *claim) createNext(ctx context.Context, temp tempPlan) (*entry, error) {
-	prefix := c.prefixOf(c.cfg.Node)
-	data := c.payload(c.self, worker.StateClaiming)
-	responses, failed, err := c.transact(ctx, append([]any{
-		check(c.paths.root, c.root.stat.Version),
-		c.createNode(prefix, encode(data), zk.FlagSequence),
-	}, temp.ops(c.Registry, c.self, worker.NoWorkerID)...)...)
-	if errors.Is(err, zk.ErrNodeExists) && failed == 1 {
-		return nil, errCounterSpent // the counter is stuck at a number that our node name has, put back or given to another instance
+	if temp, err = c.clearTemporary(ctx); err != nil { // the counter's claim may have made one
+		return entry{}, err
 	}
-	if isConflict(err) {
-		return nil, fmt.Errorf("%w: %w", errAgain, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	created := responses[1].String
-	number, err := strconv.ParseInt(strings.TrimPrefix(created, prefix), 10, 64)
-	if err != nil || number < 0 || number > c.cfg.Layout.MaxWorker() {
-		return nil, c.undo(ctx, created)
-	}
-	_, stat, err := c.session.Exists(ctx, created)
-	if err != nil {
-		return nil, err
-	}
-	if stat == nil {
-		return nil, fmt.Errorf("%w: %s is gone", errAgain, created)
-	}
-	return &entry{entryName: nameOf(c.cfg.Node, number), path: created, data: data, stat: stat}, nil
-}
-
-// undo removes what createNext made, and returns errCounterSpent.
-func (c *claim) undo(ctx context.Context, created string) error {
-	_, _, err := c.transact(ctx, deleteNode(created, 0), deleteNode(c.livePath(), -1))
-	if isConflict(err) { // the session ended in between, and the ephemeral node with it
-		_, _, err = c.transact(ctx, deleteNode(created, 0))
-	}
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return err
-	}
-	return errCounterSpent
-}
-
-// createGap creates an entry under the lowest worker ID that has none. ZooKeeper's
-// counter counts every child ever made, takeovers and put-backs too, so that it
-// passes the layout's end while most worker IDs are free.
-//
-// Who had the worker ID is not known any more. If its entry was removed under a daemon
-// that runs, that daemon is fenced within a report, and what it issued ends at its
-// ceiling: both have passed when the claim has settled, for as long as after the
-// registry's loss. Worker IDs that were released are taken before: their ceiling is known.
-func (c *claim) createGap(ctx context.Context) (*entry, error) {
-	temp, err := c.clearTemporary(ctx)
-	if err != nil {
-		return nil, err
-	}
-	l := c.seen.list
 	free := int64(0)
-	for _, name := range l.names { // ordered by worker ID
+	for _, name := range c.seen.list.names { // ordered by worker ID
 		if name.workerID == free {
 			free++
 		}
 	}
-	if free > c.cfg.Layout.MaxWorker() {
-		return nil, errNoGap
+	if free <= c.cfg.Layout.MaxWorker() {
+		return c.claimEntry(ctx, temp, entry{entryName: nameOf(c.cfg.Node, free)})
 	}
-	name := nameOf(c.cfg.Node, free)
-	data := c.payload(c.self, worker.StateClaiming)
-	data.Gap = true
-	p := c.foreverOf(name)
-	_, _, err = c.transact(ctx, append([]any{
+	if zkNow, err = c.now(ctx); err != nil {
+		return entry{}, err
+	}
+	if live, err = c.readLiveSet(ctx); err != nil {
+		return entry{}, err
+	}
+	for _, e := range all {
+		listed := e.listed(live)
+		if (listed.Free(min(now, zkNow)) || e.isReleased() && listed.Free(now.Add(worker.FreeSoon))) && c.alone(e) {
+			return c.claimEntry(ctx, temp, e)
+		}
+	}
+	return entry{}, worker.Exhausted(listed(all, liveSet{}), c.cfg.Layout.MaxWorker())
+}
+
+// alone tells that no other entry has the worker ID of e: made by hand, it is nobody's.
+func (c *claim) alone(e entry) bool {
+	return !slices.ContainsFunc(c.seen.list.names, func(n entryName) bool { return n.workerID == e.workerID && n.raw != e.raw })
+}
+
+// floorOf returns where a piece of ours may begin that follows on e (worker.U2, zkreg.R7). Our
+// own piece counts, unless it was cut short: released by force.
+func (c *claim) floorOf(e entry) clock.Millis {
+	floor := c.root.Floor
+	if e.stat != nil {
+		from, _ := e.listed(liveSet{}).FreeFrom()
+		floor = max(floor, from)
+	}
+	if c.self.Confirmed && c.self.WorkerID == e.workerID && (!e.isReleased() || c.cfg.Clock.Read().Wall() >= c.self.Limit) {
+		floor = max(floor, c.self.Limit)
+	}
+	return floor
+}
+
+// now returns the time on ZooKeeper's clock, which it tells with each write: one of the
+// parent, at the version at which the entries were seen.
+func (c *claim) now(ctx context.Context) (clock.Millis, error) {
+	l := &c.seen.list
+	stat, err := c.session.Set(ctx, c.forever, l.data, l.stat.Version)
+	if err != nil {
+		return 0, changed(err)
+	}
+	l.stat = stat
+	return clock.Millis(stat.Mtime), nil
+}
+
+// claimEntry makes old, which may be anybody's, a claim of this life; without a Stat there is
+// none yet. Of many claimants one wins: all write the parent (zkreg.R1).
+func (c *claim) claimEntry(ctx context.Context, temp tempPlan, old entry) (entry, error) {
+	own := entry{entryName: nameOf(c.cfg.Node, old.workerID), data: c.claiming(c.floorOf(old))}
+	if old.stat != nil && old.data.Instance == c.self.Instance { // whatever the node was called
+		own.entryName = old.entryName
+	}
+	own.path = c.foreverOf(own.entryName)
+	ops := []any{check(c.paths.root, c.root.stat.Version), setData(c.forever, c.seen.list.data, c.seen.list.stat.Version)}
+	switch {
+	case old.stat == nil:
+		ops = append(ops, c.createNode(own.path, encode(own.data), 0))
+	case own.raw == old.raw:
+		ops = append(ops, setData(own.path, encode(own.data), old.stat.Version))
+	default:
+		ops = append(ops, c.createNode(own.path, encode(own.data), 0), deleteNode(old.path, old.stat.Version))
+	}
+	if _, _, err := c.transact(ctx, append(ops, temp.ops(c.Registry, c.self, worker.NoWorkerID)...)...); err != nil {
+		return entry{}, changed(err)
+	}
+	return c.made(ctx, own)
+}
+
+// claiming is the payload of a claim whose piece is to begin at floor.
+func (c *claim) claiming(floor clock.Millis) entryData {
+	d := c.payload(c.self, worker.StateClaiming)
+	d.Floor, d.Limit = floor, floor
+	return d
+}
+
+// made returns own as it stands.
+func (c *claim) made(ctx context.Context, own entry) (entry, error) {
+	e, err := c.readEntry(ctx, own.entryName)
+	if errors.Is(err, zk.ErrNoNode) || err == nil && e.data.Owner != c.self.Owner {
+		return entry{}, fmt.Errorf("%w: %s is not ours any more", errAgain, own.path)
+	}
+	return e, err
+}
+
+// errCounterSpent says that ZooKeeper's next number is none for us: beyond the layout, or
+// one that has an entry.
+var errCounterSpent = errors.New("zkreg: counter spent")
+
+// claimNext claims ZooKeeper's next worker ID. errCounterSpent, with nothing left behind,
+// where that is none for us: the counter counts every child ever made, takeovers and
+// put-backs too.
+func (c *claim) claimNext(ctx context.Context, temp tempPlan) (entry, error) {
+	prefix := c.prefixOf(c.cfg.Node)
+	responses, failed, err := c.transact(ctx, append([]any{
 		check(c.paths.root, c.root.stat.Version),
-		setData(c.forever, l.data, l.stat.Version), // of two that want it, one looks again
-		c.createNode(p, encode(data), 0),
+		c.createNode(prefix, encode(c.claiming(c.root.Floor)), zk.FlagSequence),
 	}, temp.ops(c.Registry, c.self, worker.NoWorkerID)...)...)
-	if isConflict(err) {
-		return nil, fmt.Errorf("%w: %w", errAgain, err)
+	if errors.Is(err, zk.ErrNodeExists) && failed == 1 {
+		return entry{}, errCounterSpent // the counter is stuck at a number that our node name has
 	}
 	if err != nil {
-		return nil, err
+		return entry{}, changed(err)
 	}
-	_, stat, err := c.session.Exists(ctx, p)
-	if err != nil {
-		return nil, err
+	created := responses[1].String
+	number, err := strconv.ParseInt(strings.TrimPrefix(created, prefix), 10, 64)
+	if err == nil && number >= 0 && number <= c.cfg.Layout.MaxWorker() && c.alone(entry{entryName: nameOf(c.cfg.Node, number)}) {
+		return c.made(ctx, entry{entryName: nameOf(c.cfg.Node, number), path: created})
 	}
-	if stat == nil {
-		return nil, fmt.Errorf("%w: %s is gone", errAgain, p)
+	// Nothing was issued under it, and who else has the number has an entry.
+	_, _, err = c.transact(ctx, deleteNode(created, 0), deleteNode(c.livePath(), -1))
+	if isConflict(err) { // the session ended in between, and the ephemeral node with it
+		_, _, err = c.transact(ctx, deleteNode(created, 0))
 	}
-	return &entry{entryName: name, path: p, data: data, stat: stat}, nil
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return entry{}, err
+	}
+	return entry{}, errCounterSpent
 }
 
 // youngRoot is how long a root is new: whoever has a worker ID under it has just got it.
 const youngRoot = time.Minute
 
-// settle waits until our claim is old enough: ZooKeeper may have lost its data, or have
-// been set back, and whoever has our worker ID still has shown up by then, or has learned
-// of it and issues no more. A new root that tells of no loss has nobody to wait for: only
-// an operator makes one. All ages are of ZooKeeper's clock.
+// settling is what a claim that settles rests on, all of it seen in one session.
+type settling struct {
+	root    int32 // version
+	entry   int64 // mzxid
+	session int64
+}
+
+func settlingOf(own entry, c *claim) settling {
+	return settling{c.root.stat.Version, own.stat.Mzxid, c.session.ID()}
+}
+
+// settle waits: ZooKeeper may have been set back to an earlier state, and whoever has our
+// worker ID since, or misses what it lost, has written the root or our entry by then. A
+// new root that tells of no loss has nobody to wait for: only an operator makes one.
 func (c *claim) settle(ctx context.Context, own entry) error {
-	isNew := clock.Millis(own.stat.Ctime).Sub(clock.Millis(c.root.stat.Ctime)) < youngRoot
-	if isNew && c.root.Losses == 0 && !own.data.Gap {
+	begun := settlingOf(own, c)
+	isNew := clock.Millis(own.stat.Mtime).Sub(clock.Millis(c.root.stat.Ctime)) < youngRoot
+	if c.settled == begun || isNew && c.root.Losses == 0 {
 		return nil
 	}
-	what, since := "entry "+own.path, max(c.root.stat.Mtime, own.stat.Ctime)
-	age := clock.Millis(own.stat.Mtime).Sub(clock.Millis(since))
-	left := min(c.settleTime()-age, c.settleTime())
-	if left <= 0 {
-		return nil
-	}
-	c.session.Raise(zksession.Event{Kind: EventSettling, Err: fmt.Errorf(
-		"%s is %s old: worker %d is not used for %s, in case that another node had it before",
-		what, max(age, 0).Round(time.Millisecond), own.workerID, left.Round(time.Millisecond))})
+	left := c.settleTime()
+	c.raise(EventSettling, fmt.Errorf("worker %d is claimed, and not used for %s, in case that another node had it before", own.workerID, left.Round(time.Millisecond)))
 	if err := c.cfg.Clock.Sleep(ctx, left); err != nil {
-		return fmt.Errorf("%w: %s is too young to issue under for %s, longer than the claim may take: %w", worker.ErrUnreachable, what, left, err)
+		return fmt.Errorf("%w: stopped while the claim of worker %d settled: %w", worker.ErrUnreachable, own.workerID, err)
 	}
+	if begun.session != c.session.ID() {
+		return fmt.Errorf("%w: the session ended while the claim of worker %d settled", errAgain, own.workerID)
+	}
+	c.settled = begun
 	return nil
 }
 
-// settleTime is how old a root must be. A server grants the sessions that it wants: ours
+// settleTime is how long a claim settles. A server grants the sessions that it wants: ours
 // tells how long the others' are.
 func (r *Registry) settleTime() time.Duration {
 	if r.cfg.Settle > 0 {
@@ -233,12 +254,11 @@ func (r *Registry) settleTime() time.Duration {
 	return max(r.cfg.SessionTimeout, r.session.Timeout()) + settleBeyondSession
 }
 
-// promote makes our claim active once the worker ID is certainly ours alone.
+// promote makes our claim active, as it and the root were when it began to settle, once the
+// worker ID is certainly ours alone.
 func (c *claim) promote(ctx context.Context, own entry) (worker.Record, error) {
-	if err := c.settle(ctx, own); err != nil {
-		return worker.Record{}, err
-	}
-	rec := c.root.record(c.self.Resume(own.listed(liveSet{})))
+	rec := c.root.record(c.self)
+	rec.WorkerID, rec.Floor, rec.Limit, rec.Released = own.workerID, own.data.Floor, max(c.cfg.Clock.Read().Wall(), own.data.Floor).Add(c.lease), false
 	for {
 		l, err := c.namesUnder(ctx, c.root)
 		if err != nil {
@@ -248,7 +268,7 @@ func (c *claim) promote(ctx context.Context, own entry) (worker.Record, error) {
 		if err != nil {
 			return worker.Record{}, err
 		}
-		if other != nil { // it was theirs first
+		if other != nil { // it was theirs first, and their entry has their limit
 			if _, _, err := c.transact(ctx, deleteNode(own.path, own.stat.Version)); err != nil && !isConflict(err) {
 				return worker.Record{}, err
 			}
@@ -262,14 +282,19 @@ func (c *claim) promote(ctx context.Context, own entry) (worker.Record, error) {
 		)
 		switch {
 		case err == nil:
-			c.hold(own.entryName, rec, responses[2].Stat)
-			return rec, nil
+			return c.hold(own.entryName, rec, responses[2].Stat), nil
 		case isConflict(err) && failed == 1:
 			continue // somebody else became active: look again
-		case isConflict(err):
-			return worker.Record{}, fmt.Errorf("%w: %w", errAgain, err)
 		default:
-			return worker.Record{}, err
+			return worker.Record{}, changed(err)
 		}
+	}
+}
+
+// raise tells of kind, once for each claim.
+func (c *claim) raise(kind zksession.EventKind, err error) {
+	if !slices.Contains(c.told, kind) {
+		c.told = append(c.told, kind)
+		c.session.Raise(zksession.Event{Kind: kind, Err: err})
 	}
 }

@@ -35,7 +35,7 @@ func claim1(t testing.TB, r *Registry, self worker.Record) worker.Record {
 	t.Helper()
 	_, err := r.Look(bounded(t, patience), self)
 	require.NoError(t, err)
-	rec, err := r.Claim(bounded(t, patience), self)
+	rec, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.NoError(t, err)
 	return rec
 }
@@ -102,7 +102,7 @@ func TestAnswerLostOnTheWire(t *testing.T) {
 		_, err := r.Look(bounded(t, patience), self)
 		require.NoError(t, err)
 		deafAt(t, r, proxy, n)
-		rec, err := r.Claim(bounded(t, patience), self)
+		rec, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
 		require.NoError(t, err)
 		require.Equal(t, int64(n-1), rec.WorkerID, "no worker ID was wasted")
 		require.Len(t, list1(t, cfg), n)
@@ -165,10 +165,11 @@ func TestServerLosesItsDisk(t *testing.T) {
 			_, lookErr = three.Look(bounded(t, patience), self)
 		}
 		if lookErr == nil {
-			third, claimErr = three.Claim(bounded(t, patience), self)
+			third, claimErr = three.Claim(bounded(t, patience), self, worker.DefaultLease)
 		}
 	})
 	first, second = report(t, one, first), report(t, two, second)
+	openCluster(t, daemonConfig(server, "/leaf", ""))
 	group.Wait()
 	require.NoError(t, errors.Join(lookErr, claimErr))
 	require.Equal(t, []int64{0, 1}, []int64{first.WorkerID, second.WorkerID})
@@ -205,7 +206,7 @@ func TestServerIsSetBack(t *testing.T) {
 	require.Eventually(t, func() bool {
 		select {
 		case e := <-events:
-			return e.Kind == EventRestored
+			return e.Kind == EventDataLost
 		default:
 			return false
 		}
@@ -246,7 +247,7 @@ func TestClaimInSmallSteps(t *testing.T) {
 		steps++
 		_, err := r.Look(bounded(t, patience), self)
 		require.NoError(t, err)
-		_, err = r.Claim(bounded(t, 500*time.Millisecond), self)
+		_, err = r.Claim(bounded(t, 500*time.Millisecond), self, worker.DefaultLease)
 		if err != nil {
 			require.ErrorIs(t, err, worker.ErrUnreachable)
 			require.NotErrorIs(t, err, worker.ErrHeld)

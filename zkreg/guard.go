@@ -67,7 +67,7 @@ func (g *Guard) Open(ctx context.Context) (segment.Opened, error) {
 
 // noRoot says that there is no cluster, and how to make one.
 func (g *Guard) noRoot() error {
-	return fmt.Errorf("nothing is at %s in ZooKeeper; a new cluster is made once, with: %s", g.root, g.cfg.initCommand())
+	return fmt.Errorf("nothing is at %s in ZooKeeper; a new cluster is made once, with: %s", g.root, g.cfg.command("init"))
 }
 
 // settleTime is how long it takes until everybody has found out that ZooKeeper lost data.

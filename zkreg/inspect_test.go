@@ -59,7 +59,7 @@ func TestTrialWritesNothing(t *testing.T) {
 	self := fresh(r)
 	_, err := r.Look(bounded(t, patience), self)
 	require.NoError(t, err)
-	rec, err := r.Claim(bounded(t, patience), self)
+	rec, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.NoError(t, err)
 	before := stats(t, conn, cfg.Root)
 	require.Len(t, before, 5, "root, parents, entry and mark: %v", slices.Collect(maps.Keys(before)))

@@ -8,11 +8,11 @@ const (
 	EventWaiting zksession.EventKind = "another process is live under our name"
 	// EventNameShared: another instance is live under our node's name.
 	EventNameShared zksession.EventKind = "node name shared"
-	// EventSettling: the root is young; Claim waits before it takes a new worker ID.
-	EventSettling zksession.EventKind = "waiting for the root to settle"
-	// EventDataLost: ZooKeeper lost its data; our worker ID was put back.
+	// EventSettling: Claim waits before it takes a new worker ID.
+	EventSettling zksession.EventKind = "waiting for a claim to settle"
+	// EventClosed: ZooKeeper lost data; Claim waits until worker IDs are given out again.
+	EventClosed zksession.EventKind = "no worker ID is given out"
+	// EventDataLost: ZooKeeper lost what it had acknowledged to us: our entry is gone, or
+	// an earlier one.
 	EventDataLost zksession.EventKind = "data lost"
-	// EventRestored: ZooKeeper was set back to an earlier state; our entry was
-	// written again.
-	EventRestored zksession.EventKind = "set back"
 )

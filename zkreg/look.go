@@ -16,34 +16,14 @@ type snapshot struct {
 	list     list
 	mine     *entry     // ours, with a worker ID that IDs may have been issued under; nil for none
 	claiming []entry    // ours, of a claim that was never finished
+	numbered *entry     // with the worker ID of our record, whoever has it; nil for none
 	temp     *temporary // of our instance; nil for none
 	at       clock.Reading
 }
 
-// cluster returns the ID of the cluster; empty when there is none yet.
-func (s *snapshot) cluster() string {
-	if s.root == nil {
-		return ""
-	}
-	return s.root.Cluster
-}
-
-// dataLost tells that the registry lost its data since self was recorded.
-func (s *snapshot) dataLost(self worker.Record) bool {
-	return s.mine == nil && self.Cluster != "" && (s.cluster() != self.Cluster || s.root.Losses != self.Losses || !s.root.open(s.list.stat))
-}
-
-// admits returns worker.ErrNoCluster where self can only wait for others to make the
-// cluster, or to put it back (zkreg.R5).
-func (r *Registry) admits(s *snapshot, self worker.Record) error {
-	switch {
-	case s.root == nil && self.Cluster == "":
-		return r.noRoot()
-	case s.root != nil && s.root.Cluster != self.Cluster && !s.root.open(s.list.stat):
-		return r.noParent(s.root, s.list.stat)
-	default:
-		return nil
-	}
+// lost is root.lost of what was seen.
+func (s *snapshot) lost(self worker.Record) bool {
+	return len(s.claiming) == 0 && s.root.lost(self, s.numbered)
 }
 
 // Look implements worker.Registry. worker.ErrDamaged for an entry of ours, or a
@@ -53,8 +33,13 @@ func (r *Registry) Look(ctx context.Context, self worker.Record) (worker.Lookup,
 	if err != nil {
 		return worker.Lookup{}, err
 	}
-	if err := r.admits(seen, self); err != nil {
-		return worker.Lookup{}, err
+	if self.Cluster == "" {
+		if seen.root == nil {
+			return worker.Lookup{}, r.noRoot()
+		}
+		if seen.root.unfinished(seen.list.stat) {
+			return worker.Lookup{}, r.unfinished(r.cfg)
+		}
 	}
 	peers, err := r.Peers(ctx)
 	if err != nil {
@@ -62,12 +47,9 @@ func (r *Registry) Look(ctx context.Context, self worker.Record) (worker.Lookup,
 	}
 	r.watch.saw(seen)
 	r.seen = seen
-	found := worker.Lookup{
-		Cluster:  seen.cluster(),
-		WorkerID: worker.NoWorkerID,
-		DataLost: seen.dataLost(self),
-		Removed:  seen.mine == nil && self.WorkerID >= 0 && self.Cluster != "" && !seen.dataLost(self),
-		Peers:    peers,
+	found := worker.Lookup{WorkerID: worker.NoWorkerID, Lost: seen.lost(self), Peers: peers}
+	if seen.root != nil {
+		found.Cluster = seen.root.Cluster
 	}
 	if seen.mine != nil {
 		found.Known = true
@@ -94,11 +76,8 @@ func (r *Registry) look(ctx context.Context, self worker.Record) (*snapshot, err
 	if seen.root, err = r.readRoot(ctx); err != nil {
 		return nil, err
 	}
-	if seen.root != nil && seen.root.Cluster == "" {
-		seen.root = nil
-	}
 	if seen.root != nil {
-		if err := seen.root.check(r.paths, r.cfg.Layout); err != nil {
+		if err := seen.root.check(r.paths, r.cfg.Layout, ""); err != nil {
 			return nil, err
 		}
 	}
@@ -149,6 +128,9 @@ func (s *snapshot) choose(likely []entry, self worker.Record, highest int64) err
 	}
 	for i := range likely {
 		e := &likely[i]
+		if e.workerID == self.WorkerID && (s.numbered == nil || e.occupied()) {
+			s.numbered = e
+		}
 		switch {
 		case e.damaged != nil && e.workerID == self.WorkerID && e.node == escapeNode(self.Node):
 			return e.damaged

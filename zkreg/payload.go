@@ -39,8 +39,6 @@ type entryData struct {
 	Instance string            `json:"instance,omitempty"`
 	Owner    string            `json:"owner"`
 	State    worker.EntryState `json:"state"`
-	// Gap tells of a claim whose worker ID is none of ZooKeeper's counter.
-	Gap bool `json:"gap,omitempty"`
 }
 
 // temporaryData is the payload of an ephemeral node.
@@ -63,11 +61,12 @@ type rootData struct {
 	// Forever is the parent of the entries; empty where a former release made the root.
 	Forever string `json:"forever"`
 	// ParentCzxid is the czxid of Forever: where that has another one, or is absent, the
-	// entries were lost. 0 until somebody has recorded it, and in the root of a former release.
+	// entries were lost. 0 until somebody has recorded it, and in the root of a former
+	// release; with Losses, what was lost is being made again.
 	ParentCzxid int64 `json:"parent_czxid"`
 	// LongestLease is in milliseconds.
 	LongestLease int64        `json:"longest_lease"`
-	Losses       int64        `json:"losses"` // how often the entries were lost and put back
+	Losses       int64        `json:"losses"` // how often a loss was noted
 	Floor        clock.Millis `json:"floor"`
 
 	// unknown are the fields of later releases: they stay when the root is rewritten.
@@ -259,8 +258,13 @@ func (d rootData) differs(p paths, layout snowflake.Layout) string {
 	}
 }
 
-// check returns worker.ErrForeign for a root of other daemons than those of p and layout.
-func (d rootData) check(p paths, layout snowflake.Layout) error {
+// check returns worker.ErrForeign for a root of other daemons than those of p and layout, or
+// of another cluster than the one that the caller knows, if any.
+func (d rootData) check(p paths, layout snowflake.Layout, cluster string) error {
+	if cluster != "" && cluster != d.Cluster {
+		return fmt.Errorf("%w: worker IDs of cluster %s are recorded here, and the ZooKeeper root %s is of another cluster, %s: have the root of the former, or start with another data directory",
+			worker.ErrForeign, cluster, p.root, d.Cluster)
+	}
 	if differs := d.differs(p, layout); differs != "" {
 		return fmt.Errorf("%w: %s: start with the root's, or take another root", worker.ErrForeign, differs)
 	}

@@ -111,10 +111,10 @@ func TestRootPayload(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, got.unknown)
 	require.JSONEq(t, text, string(encode(got)))
-	require.NoError(t, got.check(usual, snowflake.DefaultLayout()))
+	require.NoError(t, got.check(usual, snowflake.DefaultLayout(), ""))
 	elsewhere, err := newPaths("", "/snowflake/shop/forever")
 	require.NoError(t, err)
-	err = got.check(elsewhere, snowflake.DefaultLayout())
+	err = got.check(elsewhere, snowflake.DefaultLayout(), "")
 	require.ErrorIs(t, err, worker.ErrForeign)
 	require.ErrorContains(t, err, "/leaf/leaf_forever")
 	require.ErrorContains(t, err, "/snowflake/shop/forever")
@@ -122,7 +122,7 @@ func TestRootPayload(t *testing.T) {
 	// One of a former release has not recorded where its entries are.
 	got, err = decodeRoot("/leaf", []byte(`{"cluster":"c","epoch":1288834974657,"layout":"41+10+12"}`))
 	require.NoError(t, err)
-	require.NoError(t, errors.Join(got.check(usual, snowflake.DefaultLayout()), got.check(elsewhere, snowflake.DefaultLayout())))
+	require.NoError(t, errors.Join(got.check(usual, snowflake.DefaultLayout(), ""), got.check(elsewhere, snowflake.DefaultLayout(), "")))
 	require.Zero(t, got.ParentCzxid)
 	require.Equal(t, int64(604800000), got.LongestLease)
 

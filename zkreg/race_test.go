@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
@@ -28,14 +29,14 @@ func before(r *Registry, n int, f func()) {
 }
 
 // lostWorld has a survivor with worker 0 whose entry ZooKeeper lost, and a newcomer
-// that was given 0 too, or will be, since an operator made the cluster again.
+// that was given 0 too, or will be, since an operator has opened the cluster too early.
 func lostWorld(t *testing.T) (survivor *Registry, kept worker.Record, newcomer *Registry, self worker.Record) {
 	t.Helper()
 	server := zookeepertest.Shared(t)
 	root := madeRoot(t, server)
 	survivor, kept = claimed(t, daemonConfig(server, root, "survivor"))
-	require.NoError(t, removeAll(server.Conn(t), root))
-	initCluster(t, daemonConfig(server, root, ""))
+	require.NoError(t, removeAll(server.Conn(t), survivor.forever))
+	openCluster(t, daemonConfig(server, root, ""))
 	newcomer = openRegistry(t, daemonConfig(server, root, "newcomer"))
 	self = fresh(newcomer)
 	_, err := newcomer.Look(bounded(t, patience), self)
@@ -48,7 +49,7 @@ func TestPutBackBeforePromotion(t *testing.T) {
 	t.Parallel()
 	survivor, kept, newcomer, self := lostWorld(t)
 	before(newcomer, 2, func() { kept = report(t, survivor, kept) })
-	rec, err := newcomer.Claim(bounded(t, patience), self)
+	rec, err := newcomer.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.NoError(t, err)
 	require.Equal(t, int64(0), kept.WorkerID)
 	require.NotEqual(t, int64(0), rec.WorkerID)
@@ -63,7 +64,7 @@ func TestPromotionBeforePutBack(t *testing.T) {
 	var rec worker.Record
 	before(survivor, 2, func() { // the first one finds that the entry is gone
 		var err error
-		rec, err = newcomer.Claim(bounded(t, patience), self)
+		rec, err = newcomer.Claim(bounded(t, patience), self, worker.DefaultLease)
 		require.NoError(t, err)
 	})
 	_, err := survivor.Report(bounded(t, patience), next(kept), true)
@@ -72,18 +73,29 @@ func TestPromotionBeforePutBack(t *testing.T) {
 	report(t, newcomer, rec)
 }
 
-// zkreg.R1: a restarted survivor and a running one whose worker IDs are the same, as two
-// clusters that become one would have it.
+// zkreg.R1: of two who put one worker ID back, which had it one after the other, the greater
+// limit stands, whoever comes first.
 func TestPutBackBeforePutBack(t *testing.T) {
 	t.Parallel()
-	survivor, kept, newcomer, self := lostWorld(t)
-	self.WorkerID, self.Cluster = 0, "another"
-	_, err := newcomer.Look(bounded(t, patience), self)
-	require.NoError(t, err)
-	before(newcomer, 1, func() { kept = report(t, survivor, kept) })
-	_, err = newcomer.Claim(bounded(t, patience), self)
-	require.ErrorIs(t, err, worker.ErrHeld)
-	report(t, survivor, kept)
+	for name, later := range map[string]clock.Millis{"the first is the greater": -1, "the second is the greater": 1} {
+		t.Run(name, func(t *testing.T) {
+			survivor, kept, second, self := lostWorld(t)
+			self.WorkerID, self.Cluster, self.Confirmed, self.Limit = 0, kept.Cluster, true, kept.Limit+later
+			_, err := second.Look(bounded(t, patience), self)
+			require.NoError(t, err)
+			before(second, 1, func() { kept = report(t, survivor, kept) })
+			rec, err := second.Claim(bounded(t, patience), self, time.Minute)
+			if later < 0 {
+				require.ErrorIs(t, err, worker.ErrTaken)
+				report(t, survivor, kept)
+				return
+			}
+			require.NoError(t, err)
+			_, err = survivor.Report(bounded(t, patience), next(kept), true)
+			require.ErrorIs(t, err, worker.ErrFenced)
+			report(t, second, rec)
+		})
+	}
 }
 
 // zkreg.R2: the owner comes back, reports, or is released and taken, in the very moment.
@@ -102,7 +114,7 @@ func TestClaimedInTheLastMoment(t *testing.T) {
 		_, err := r.Report(bounded(t, patience), next(rec), false)
 		require.NoError(t, err)
 	})
-	_, err = second.Claim(bounded(t, patience), self)
+	_, err = second.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.ErrorIs(t, err, worker.ErrHeld)
 
 	// Both start at once: the second one to write loses.
@@ -113,10 +125,10 @@ func TestClaimedInTheLastMoment(t *testing.T) {
 		require.NoError(t, err)
 	}
 	before(second, 1, func() {
-		rec, err = first.Claim(bounded(t, patience), selves[0])
+		rec, err = first.Claim(bounded(t, patience), selves[0], worker.DefaultLease)
 		require.NoError(t, err)
 	})
-	_, err = second.Claim(bounded(t, patience), selves[1])
+	_, err = second.Claim(bounded(t, patience), selves[1], worker.DefaultLease)
 	require.ErrorIs(t, err, worker.ErrHeld)
 	report(t, first, rec)
 }
@@ -137,10 +149,10 @@ func TestTwoOfOneInstanceAtOnce(t *testing.T) {
 	var rec worker.Record
 	before(second, 1, func() {
 		var err error
-		rec, err = first.Claim(bounded(t, patience), selves[0])
+		rec, err = first.Claim(bounded(t, patience), selves[0], worker.DefaultLease)
 		require.NoError(t, err)
 	})
-	_, err := second.Claim(bounded(t, patience), selves[1])
+	_, err := second.Claim(bounded(t, patience), selves[1], worker.DefaultLease)
 	require.ErrorIs(t, err, worker.ErrHeld)
 	require.Len(t, list1(t, cfg), 1)
 	report(t, first, rec)
@@ -161,7 +173,7 @@ func TestOwnerReturnsDuringTakeover(t *testing.T) {
 	back := fresh(owner)
 	back.PriorOwners = []string{"old"}
 	before(taker, 1, func() { kept = claim1(t, owner, back) })
-	rec, err := taker.Claim(bounded(t, patience), self)
+	rec, err := taker.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.NoError(t, err)
 	require.Equal(t, int64(0), kept.WorkerID)
 	require.NotEqual(t, int64(0), rec.WorkerID)
@@ -194,8 +206,18 @@ func TestNoNumberTwice(t *testing.T) {
 			newcomers = append(newcomers, openRegistry(t, config(root, fmt.Sprintf("newcomer%d", i))))
 		}
 		require.NoError(t, removeAll(conn, root))
+		opened := directory(t, config(root, ""))
 		holders := make(chan int64, 2*n)
 		var group sync.WaitGroup
+		group.Go(func() { // too early, an operator
+			_, err := opened.Open(bounded(t, patience))
+			for errors.Is(err, worker.ErrNoCluster) {
+				_, err = opened.Open(bounded(t, patience))
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
 		for i := range n {
 			group.Go(func() {
 				rec, err := survivors[i].Report(bounded(t, patience), next(records[i]), true)
@@ -216,7 +238,7 @@ func TestNoNumberTwice(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				rec, err := newcomers[i].Claim(bounded(t, patience), self)
+				rec, err := newcomers[i].Claim(bounded(t, patience), self, worker.DefaultLease)
 				if err != nil {
 					t.Error(err)
 					return

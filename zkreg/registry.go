@@ -3,6 +3,7 @@
 package zkreg
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -24,10 +25,10 @@ import (
 // DefaultSessionTimeout is Config's.
 const DefaultSessionTimeout = 6 * time.Second
 
-// settleBeyondSession is how much older than a session a root must be. After
-// ZooKeeper lost its data, servers refuse the clients that have seen more than
-// they know, until these give their sessions up: their timeout. Then each needs a
-// report's time to put its worker ID back.
+// settleBeyondSession is how much longer than a session a claim settles. After ZooKeeper
+// lost its data, servers refuse the clients that have seen more than they know, until
+// these give their sessions up: their timeout. Then each needs a report's time to put its
+// worker ID back.
 const settleBeyondSession = 10 * time.Second
 
 // closeBudget is how long Close may take to leave the live set.
@@ -49,11 +50,18 @@ type Config struct {
 	SessionTimeout time.Duration
 	Auth           *zksession.Credentials // nil: none
 	TLS            *tls.Config            // nil: plain
-	// Settle is how old a root must be before a new worker ID is issued under; 0
-	// for 10 s more than the session timeout that the server grants: time for those who
-	// had worker IDs before ZooKeeper lost its data to put them back.
+	// Settle is how long a new worker ID is claimed before it is issued under; 0 for 10 s
+	// more than the session timeout that the server grants: time for whoever had it
+	// before ZooKeeper was set back to an earlier state to object.
 	Settle time.Duration
-	Clock  clock.Clock
+	// Lease is the daemon's; worker.DefaultLease if 0.
+	Lease time.Duration
+	// Threshold is how far apart clocks may be; worker.DefaultClockThreshold if 0.
+	Threshold time.Duration
+	// Lead is how far ahead of its clock a daemon issues at most; worker.DefaultCeilingLead
+	// if 0.
+	Lead  time.Duration
+	Clock clock.Clock
 	// Notify is told of each change; nil for none. It must not block.
 	Notify func(zksession.Event)
 }
@@ -77,10 +85,15 @@ func (c Config) Validate() error {
 		return fmt.Errorf("zkreg: address %q: port: want 1 to 65535", c.Address)
 	}
 	switch {
-	case c.Settle < 0:
-		return fmt.Errorf("zkreg: settle %s: want 0 or more", c.Settle)
+	case c.Settle < 0 || c.Lease < 0 || c.Threshold < 0 || c.Lead < 0:
+		return fmt.Errorf("zkreg: settle %s, lease %s, threshold %s, lead %s: want 0 or more", c.Settle, c.Lease, c.Threshold, c.Lead)
 	}
 	return nil
+}
+
+// margin is how far apart the clocks of two daemons, each off by the threshold, can be.
+func (c Config) margin() time.Duration {
+	return 2 * cmp.Or(c.Threshold, worker.DefaultClockThreshold)
 }
 
 func (c Config) validateConnection() error {
@@ -122,9 +135,9 @@ func (c *Config) connect() (tree, error) {
 //	zkreg.R1  A worker ID is active for one node at a time. Whatever makes an entry
 //	    active under a worker ID that it didn't have before writes the parent at
 //	    the data version at which it saw everybody else: of two that do so at
-//	    once, one fails and looks again. (A takeover deletes the entry before it.)
-//	zkreg.R2  An entry is written only at a version that was read, or written, in this
-//	    session, and at which it was exactly as we last wrote it. Whoever else writes it
+//	    once, one fails and looks again. (A claim of one that has an entry takes its place.)
+//	zkreg.R2  An entry is written only at a version that was read, or written, over this
+//	    connection, and at which it was exactly as we last wrote it. Whoever else writes it
 //	    makes our next write fail, and fences us; and versions that a restored ZooKeeper
 //	    counts once more are none of ours.
 //	zkreg.R3  A write whose answer was lost is looked for before anything else is

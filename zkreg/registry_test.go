@@ -24,7 +24,7 @@ import (
 func daemonConfig(server *zookeepertest.Server, root, node string) Config {
 	return Config{
 		Servers: []string{server.Addr()}, Root: root, Node: node, Address: "10.0.0.5:8080",
-		Layout: snowflake.DefaultLayout(), SessionTimeout: 4 * time.Second, Settle: time.Nanosecond, Clock: clock.System(),
+		Layout: snowflake.DefaultLayout(), SessionTimeout: 4 * time.Second, Settle: time.Nanosecond, Threshold: time.Millisecond, Clock: clock.System(),
 	}
 }
 
@@ -36,6 +36,14 @@ func initCluster(t testing.TB, cfg Config) InitResult {
 	result, err := d.Init(bounded(t, patience))
 	require.NoError(t, errors.Join(err, d.Close()))
 	return result
+}
+
+// openCluster has worker IDs given out again after a loss, as an operator does.
+func openCluster(t testing.TB, cfg Config) Status {
+	t.Helper()
+	s, err := directory(t, cfg).Open(bounded(t, patience))
+	require.NoError(t, err)
+	return s
 }
 
 // madeRoot returns a root of its own under which a cluster was made.
@@ -128,7 +136,7 @@ func TestNobodyThere(t *testing.T) {
 		Clock: clock.System(), TLS: &tls.Config{MinVersion: tls.VersionTLS13},
 	})
 	self := fresh(r)
-	_, err := r.Claim(bounded(t, time.Second), self)
+	_, err := r.Claim(bounded(t, time.Second), self, worker.DefaultLease)
 	require.ErrorContains(t, err, "before Look")
 	_, err = r.Look(bounded(t, 100*time.Millisecond), self)
 	require.ErrorIs(t, err, worker.ErrUnreachable)
@@ -188,7 +196,7 @@ func TestHeldWithinItsTime(t *testing.T) {
 	self.Owner = uuid.NewString() // a copy, whose record is older than rec's life
 	_, err := r.Look(bounded(t, patience), self)
 	require.NoError(t, err)
-	_, err = r.Claim(bounded(t, 500*time.Millisecond), self)
+	_, err = r.Claim(bounded(t, 500*time.Millisecond), self, worker.DefaultLease)
 	require.ErrorIs(t, err, worker.ErrHeld)
 	require.ErrorContains(t, err, rec.Owner)
 	require.Eventually(t, func() bool {

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
@@ -15,6 +17,30 @@ import (
 // maxSent bounds how many payloads without an answer are remembered, half of
 // them the first and half the latest: it is the first or the last that was done.
 const maxSent = 1024
+
+// holding is an entry that we know for ours.
+type holding struct {
+	entryName
+	path    string
+	czxid   int64        // of the entry; 0 while not known
+	mzxid   int64        // of our last write of it; 0 while not known
+	limit   clock.Millis // of our piece, as last confirmed
+	content []byte       // of the entry, as last confirmed
+	version int32        // of the entry, as last confirmed
+	conn    uint64       // over which it was (zkreg.R2)
+	root    *root        // as last seen
+	sent    []string     // payloads sent since then whose answers never came (zkreg.R3)
+	lost    int64        // the root's Losses when we told of a loss
+}
+
+// confirm remembers that the entry is as stat says.
+func (h *holding) confirm(content []byte, limit clock.Millis, stat *zk.Stat, conn uint64) {
+	h.sent = nil
+	h.content, h.limit, h.version, h.czxid, h.mzxid, h.conn = content, limit, 0, 0, 0, conn
+	if stat != nil {
+		h.version, h.czxid, h.mzxid = stat.Version, stat.Czxid, stat.Mzxid
+	}
+}
 
 // Report implements worker.Registry. The entry is written first: while it is
 // ours, the ephemeral node is a matter of form.
@@ -25,16 +51,14 @@ func (r *Registry) Report(ctx context.Context, rec worker.Record, live bool) (wo
 	if r.held.workerID != rec.WorkerID {
 		return rec, fmt.Errorf("%w: worker %d is reported, and %s was claimed", worker.ErrFenced, rec.WorkerID, r.held.path)
 	}
-	for {
-		again, err := r.writeEntry(ctx, rec)
-		if err != nil {
+	for done := false; !done; {
+		var err error
+		if done, err = r.writeEntry(ctx, rec); err != nil {
 			return rec, err
-		}
-		if !again {
-			break
 		}
 	}
 	rec = r.held.root.record(rec)
+	rec.Change = r.held.mzxid
 	if err := r.showLive(ctx, rec, live); err != nil {
 		return rec, err
 	}
@@ -42,13 +66,11 @@ func (r *Registry) Report(ctx context.Context, rec worker.Record, live bool) (wo
 }
 
 // writeEntry writes the entry at the version last known, under the root last
-// known (zkreg.R2). True where it has learned that these are others, and may try again.
-func (r *Registry) writeEntry(ctx context.Context, rec worker.Record) (again bool, err error) {
+// known (zkreg.R2). False where it has learned that these are others, and may try again.
+func (r *Registry) writeEntry(ctx context.Context, rec worker.Record) (done bool, err error) {
 	h := r.held
-	if h.session != r.session.ID() { // zkreg.R2
-		if err := r.reread(ctx, rec); err != nil {
-			return false, err
-		}
+	if h.conn != r.session.Connection() {
+		return false, r.reread(ctx, rec) // zkreg.R2
 	}
 	state := worker.StateActive
 	if rec.Released {
@@ -56,23 +78,18 @@ func (r *Registry) writeEntry(ctx context.Context, rec worker.Record) (again boo
 	}
 	data := encode(r.payload(rec, state))
 	h.remember(string(data))
-	responses, failed, err := r.transact(ctx, check(r.root, h.root.stat.Version), setData(h.path, data, h.version))
+	responses, _, err := r.transact(ctx, check(r.root, h.root.stat.Version), setData(h.path, data, h.version))
 	switch {
 	case err == nil:
-		h.confirm(data, responses[1].Stat, r.session.ID())
-		r.settledAgain()
-		return false, nil
+		h.confirm(data, rec.Limit, responses[1].Stat, r.session.Connection())
+		return true, nil
 	case errors.Is(err, worker.ErrUnreachable):
 		if zksession.Unsent(err) {
 			h.sent = h.sent[:len(h.sent)-1]
 		}
 		return false, err
-	case isConflict(err) && failed == 0:
-		return true, r.rereadRoot(ctx)
-	case errors.Is(err, zk.ErrBadVersion):
-		return true, r.reread(ctx, rec)
-	case errors.Is(err, zk.ErrNoNode):
-		return false, r.putBack(ctx, data)
+	case isConflict(err):
+		return false, r.reread(ctx, rec)
 	default:
 		return false, err
 	}
@@ -86,107 +103,106 @@ func (h *holding) remember(payload string) {
 	h.sent = append(h.sent, payload)
 }
 
-// rereadRoot learns what became of the root: gone, and then it is put back, another
-// cluster's, or other daemons'. worker.ErrFenced for the last.
-func (r *Registry) rereadRoot(ctx context.Context) error {
-	root, err := r.ensureTree(ctx, r.held.root.rootData)
+// reread learns, over a new connection or after a conflict, what became of the root and of our
+// entry. It is as we wrote it last, or as a write of ours whose answer was lost made it.
+// Where ZooKeeper lost what it had acknowledged it is put back. Whoever else wrote it has
+// our worker ID, or our data directory, now.
+func (r *Registry) reread(ctx context.Context, rec worker.Record) error {
+	h := r.held
+	conn := r.session.Connection()
+	if err := r.session.Sync(ctx, h.path); err != nil {
+		return err
+	}
+	known := h.root.rootData
+	known.Losses = max(known.Losses, rec.Losses)
+	root, err := r.ensureTree(ctx, known)
 	if errors.Is(err, worker.ErrForeign) || errors.Is(err, worker.ErrDamaged) {
 		return fmt.Errorf("%w: %w", worker.ErrFenced, err)
 	}
 	if err != nil {
 		return err
 	}
-	r.held.root = root
-	return nil
-}
-
-// reread learns who wrote our entry, at a new session or after a conflict. It is as we
-// wrote it last, or as a write of ours whose answer was lost made it, or as it was before
-// our last reports where ZooKeeper was set back; whoever else wrote it has our worker ID,
-// or our data directory, now. One that is gone is the next write's to find out.
-func (r *Registry) reread(ctx context.Context, rec worker.Record) error {
-	h := r.held
-	session := r.session.ID()
-	if err := r.session.Sync(ctx, h.path); err != nil {
-		return err
-	}
-	e, err := r.readEntry(ctx, h.entryName)
-	if errors.Is(err, zk.ErrNoNode) {
-		h.session = session
-		return nil
-	}
+	h.root = root
+	e, err := r.numbered(ctx, h.entryName)
 	if err != nil {
 		return err
+	}
+	if e == nil {
+		return r.putBack(ctx, rec)
 	}
 	ours := bytes.Equal(e.payload, h.content) && (h.mzxid == 0 || h.mzxid == e.stat.Mzxid)
 	for _, sent := range h.sent {
 		ours = ours || bytes.Equal(e.payload, []byte(sent)) // zkreg.R3
 	}
-	if !ours && e.damaged == nil && e.stat.Czxid == h.czxid && e.stat.Mzxid < h.mzxid && e.data.State == worker.StateActive && rec.Holds(e.listed(liveSet{})) && rec.Wrote(e.data.Owner) {
-		ours = true
-		r.session.Raise(zksession.Event{Kind: EventRestored, Err: fmt.Errorf(
-			"ZooKeeper was set back: entry %s is at version %d, and %d was written", e.path, e.stat.Version, h.version)})
-	}
-	if !ours {
+	acknowledged := rec
+	acknowledged.Limit, acknowledged.Change = h.limit, h.mzxid
+	switch {
+	case ours && root.Losses >= rec.Losses:
+		h.confirm(e.payload, e.data.Limit, e.stat, conn)
+		return nil
+	case root.Losses > rec.Losses, root.lost(acknowledged, e):
+		return r.putBack(ctx, rec)
+	default:
 		return fmt.Errorf("%w: entry %s was changed by %s", worker.ErrFenced, e.path, e.holder())
 	}
-	h.confirm(e.payload, e.stat, session)
-	return nil
 }
 
-// putBack enters our worker ID again where ZooKeeper lost it with all others. Gone from
-// where it stood last, with the others there, it was taken from us.
-func (r *Registry) putBack(ctx context.Context, data []byte) error {
+// numbered reads the entry called name, or else one of another with its worker ID; nil for
+// none.
+func (r *Registry) numbered(ctx context.Context, name entryName) (*entry, error) {
+	e, err := r.readEntry(ctx, name)
+	if err == nil || !errors.Is(err, zk.ErrNoNode) {
+		return &e, err
+	}
+	l, err := r.readNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := r.readEntries(ctx, slices.DeleteFunc(l.names, func(n entryName) bool { return n.workerID != name.workerID }))
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return &all[max(0, slices.IndexFunc(all, entry.occupied))], nil
+}
+
+// putBack enters our worker ID, as it was acknowledged last, where ZooKeeper lost that.
+func (r *Registry) putBack(ctx context.Context, rec worker.Record) error {
 	h := r.held
-	if err := r.rereadRoot(ctx); err != nil {
+	rec.Limit = h.limit
+	if h.lost <= rec.Losses {
+		r.session.Raise(zksession.Event{Kind: EventDataLost, Err: dataLost(rec, h.root)})
+	}
+	var err error
+	if h.root, err = r.noteLoss(ctx, h.root, rec); err != nil {
 		return err
 	}
-	if h.root.generation() == h.stands {
-		return fmt.Errorf("%w: entry %s was removed, and its cluster %s stands", worker.ErrFenced, h.path, h.root.Cluster)
+	h.lost = h.root.Losses
+	if !rec.Reaches(r.cfg.Clock.Read().Wall(), r.cfg.margin()) {
+		return fmt.Errorf("%w: %w, and its piece ends at %s: too soon to be put back", worker.ErrLeaseOver, dataLost(rec, h.root), rec.Limit)
 	}
-	mine := func(e entry) bool {
-		for _, sent := range h.sent {
-			if bytes.Equal(e.payload, []byte(sent)) {
-				return true
-			}
-		}
-		return false
-	}
-	stat, err := r.occupy(ctx, h.root, h.entryName, data, mine, nil)
-	taken := (*takenError)(nil)
+	data := encode(r.payload(rec, worker.StateActive))
+	h.remember(string(data))
+	conn := r.session.Connection()
+	name, stat, err := r.place(ctx, h.root, rec, data, nil)
 	switch {
-	case errors.As(err, &taken):
-		return fmt.Errorf("%w: ZooKeeper lost its data, and worker %d is %s now", worker.ErrFenced, h.workerID, taken.by.holder())
-	case errors.Is(err, worker.ErrHeld):
-		return fmt.Errorf("%w: ZooKeeper lost its data: %w", worker.ErrFenced, err)
+	case errors.Is(err, worker.ErrHeld), errors.Is(err, worker.ErrTaken):
+		return fmt.Errorf("%w: %w", worker.ErrFenced, err)
 	case errors.Is(err, errAgain):
-		return fmt.Errorf("%w: it is being set up again: %w", worker.ErrUnreachable, err)
+		return nil // and the next write of the entry looks again
 	case err != nil:
 		return err
 	}
-	h.czxid, h.mzxid = 0, 0
-	h.confirm(data, stat, r.session.ID())
-	r.settledAgain()
+	h.entryName, h.path = name, r.foreverOf(name)
+	h.confirm(data, rec.Limit, stat, conn)
 	return nil
 }
 
-// settledAgain notes that our entry stands under the root last known, and tells where
-// that is of another cluster than before: putting the worker ID back may have been done
-// without an answer, and then the next report is the first to know.
-func (r *Registry) settledAgain() {
-	h := r.held
-	lost := h.stands
-	if lost == h.root.generation() {
-		return
+// dataLost says what is lost, under root as it is now.
+func dataLost(rec worker.Record, root *root) error {
+	if rec.WorkerID < 0 || rec.Released {
+		return fmt.Errorf("ZooKeeper lost worker IDs of cluster %s", root.Cluster)
 	}
-	h.stands = h.root.generation()
-	r.tellDataLost(lost.cluster)
-}
-
-// tellDataLost tells that the worker IDs of cluster were lost, and ours stands again.
-func (r *Registry) tellDataLost(cluster string) {
-	r.session.Raise(zksession.Event{Kind: EventDataLost, Err: fmt.Errorf(
-		"ZooKeeper lost the worker IDs of cluster %s; worker %d is ours, in cluster %s", cluster, r.held.workerID, r.held.stands.cluster)})
+	return fmt.Errorf("ZooKeeper lost what it had acknowledged to worker %d of cluster %s", rec.WorkerID, root.Cluster)
 }
 
 // showLive sees to it that our ephemeral node is there, in this session, or not.

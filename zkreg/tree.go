@@ -23,32 +23,6 @@ type tree struct {
 	paths                      // immutable
 }
 
-// root is the root as it was read.
-type root struct {
-	rootData
-	stat *zk.Stat
-}
-
-// generation tells what stands under a root before a loss from what stands there after it.
-type generation struct {
-	cluster           string
-	losses            int64
-	root, parentCzxid int64
-}
-
-func (r *root) generation() generation {
-	if r == nil {
-		return generation{}
-	}
-	return generation{r.Cluster, r.Losses, r.stat.Czxid, r.ParentCzxid}
-}
-
-// record is rec as of a daemon whose entry stands under r.
-func (r *root) record(rec worker.Record) worker.Record {
-	rec.Cluster, rec.Losses = r.Cluster, r.Losses
-	return rec
-}
-
 // entry is one persistent node as it was read.
 type entry struct {
 	entryName
@@ -91,15 +65,14 @@ type temporary struct {
 	damaged error
 }
 
+// readRoot reads the root; nil for none, or an empty one.
 func (t tree) readRoot(ctx context.Context) (*root, error) {
 	data, stat, err := t.session.Get(ctx, t.root)
 	switch {
-	case errors.Is(err, zk.ErrNoNode):
+	case errors.Is(err, zk.ErrNoNode), err == nil && len(data) == 0:
 		return nil, nil //nolint:nilnil // none is an answer like another
 	case err != nil:
 		return nil, err
-	case len(data) == 0: // made as somebody's parent, by hand perhaps
-		return &root{stat: stat}, nil
 	}
 	d, err := decodeRoot(t.root, data)
 	if err != nil {
@@ -299,4 +272,35 @@ func readAll[K, V any](ctx context.Context, keys []K, read func(context.Context,
 		return nil, failed
 	}
 	return found, nil
+}
+
+// othersOf returns whoever has, or may issue under, the worker ID of name besides
+// name itself; nil for nobody.
+func (t tree) othersOf(ctx context.Context, l list, name entryName) (*entry, error) {
+	for _, other := range l.names {
+		if other.workerID != name.workerID || other.raw == name.raw {
+			continue
+		}
+		e, err := t.readEntry(ctx, other)
+		if errors.Is(err, zk.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if e.occupied() {
+			return &e, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // nobody is an answer like another
+}
+
+// namesUnder reads the names of all entries; errAgain where their parent is not the one
+// that root has recorded.
+func (t tree) namesUnder(ctx context.Context, root *root) (list, error) {
+	l, err := t.readNames(ctx)
+	if err == nil && !root.has(l.stat) {
+		err = fmt.Errorf("%w: %s is gone, or another one", errAgain, t.forever)
+	}
+	return l, err
 }

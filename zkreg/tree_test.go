@@ -46,7 +46,7 @@ func TestJavaTree(t *testing.T) {
 	require.Equal(t, worker.Lookup{
 		Cluster: found.Cluster, Known: true, WorkerID: 3, Timestamp: 1700000000000, Ceiling: 1700000006000, Address: "10.0.0.5:8080", Peers: []worker.Peer{},
 	}, found)
-	rec, err := r.Claim(bounded(t, patience), self)
+	rec, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.NoError(t, err)
 	require.Equal(t, int64(3), rec.WorkerID)
 	report(t, r, rec)
@@ -69,7 +69,7 @@ func TestJavaTree(t *testing.T) {
 	require.Len(t, all, 4)
 	require.Equal(t, worker.Entry{
 		WorkerID: 2, Node: "10.0.0.4:8080", Address: "10.0.0.5:8080", State: worker.StateActive, Timestamp: 1700000000000, Ceiling: 1700000006000,
-	}, all[1])
+	}, all[2])
 
 	// The root goes and the entries stay, being elsewhere.
 	require.NoError(t, removeAll(conn, root+"/leaf"))
@@ -77,7 +77,7 @@ func TestJavaTree(t *testing.T) {
 	again := openRegistry(t, cfg)
 	found, err = again.Look(bounded(t, patience), rec)
 	require.NoError(t, err)
-	require.True(t, found.Known && !found.DataLost)
+	require.True(t, found.Known && found.Lost)
 }
 
 func cfg2(cfg Config, node string) Config {
@@ -179,12 +179,12 @@ func TestDamagedTree(t *testing.T) {
 			// Whoever had its worker ID before ZooKeeper lost everything doesn't get it.
 			lost := openRegistry(t, cfg2(cfg, "c"))
 			self = fresh(lost)
-			self.WorkerID, self.Cluster = 0, "lost"
+			self.WorkerID, self.Cluster, self.Confirmed, self.Losses = 0, rec.Cluster, true, 1
 			found, err := lost.Look(bounded(t, patience), self)
 			require.NoError(t, err)
-			require.True(t, found.DataLost)
-			_, err = lost.Claim(bounded(t, patience), self)
-			require.ErrorIs(t, err, worker.ErrHeld)
+			require.True(t, found.Lost)
+			_, err = lost.Claim(bounded(t, patience), self, worker.DefaultLease)
+			require.ErrorIs(t, err, worker.ErrTaken)
 		})
 	}
 }
@@ -203,7 +203,7 @@ func TestDamagedLive(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, found.Peers, "nobody to ask")
 	require.Empty(t, found.LiveOwner, "it is not said to be ours")
-	rec, err := r.Claim(bounded(t, patience), self)
+	rec, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.NoError(t, err)
 	report(t, r, rec)
 	require.Len(t, list1(t, cfg), 1)
@@ -228,7 +228,7 @@ func TestThousandEntries(t *testing.T) {
 	self := fresh(r)
 	_, err := r.Look(bounded(t, patience), self)
 	require.NoError(t, err)
-	_, err = r.Claim(bounded(t, patience), self)
+	_, err = r.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.ErrorIs(t, err, worker.ErrExhausted)
 	require.ErrorContains(t, err, "worker IDs 0..1023 are all taken: 1024 entries; none of them ever comes back by itself")
 	require.ErrorContains(t, err, "leafd worker release")
@@ -237,7 +237,7 @@ func TestThousandEntries(t *testing.T) {
 	w.Remove(t, 5) // the counter is spent, and this one is free
 	_, err = r.Look(bounded(t, patience), self)
 	require.NoError(t, err)
-	rec, err := r.Claim(bounded(t, patience), self)
+	rec, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.NoError(t, err)
 	require.Equal(t, int64(5), rec.WorkerID)
 }

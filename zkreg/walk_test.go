@@ -99,6 +99,10 @@ func TestRandomWalkOnAnEnsemble(t *testing.T) {
 		Expire: func(node string) {
 			_ = ensemble.Conn(t).Delete(path.Join(root, "leaf_temporary", node), -1) // it may not be there
 		},
+		OpenCluster: func() {
+			_, err := directory.Open(t.Context())
+			require.NoError(t, err)
+		},
 		MaxWait: 30 * time.Second, LookTimeout: 300 * time.Millisecond,
 	})
 	t.Logf("%+v", r)

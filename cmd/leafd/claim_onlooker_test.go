@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
@@ -126,6 +127,20 @@ func (o *onlooker) entry() (path string, node seenNode) {
 	require.Len(o.t, names, 1)
 	path = o.forever + "/" + names[0]
 	return path, o.must(path)
+}
+
+// takeAway gives workerID to another instance.
+func (o *onlooker) takeAway(workerID int64) {
+	o.t.Helper()
+	for _, name := range o.entries() {
+		if strings.HasSuffix(name, fmt.Sprintf("-%010d", workerID)) {
+			path := o.forever + "/" + name
+			var fields map[string]any
+			require.NoError(o.t, json.Unmarshal([]byte(o.must(path).text), &fields))
+			fields["instance"], fields["owner"] = uuid.NewString(), uuid.NewString()
+			o.set(path, jsonText(o.t, fields))
+		}
+	}
 }
 
 func (o *onlooker) create(path, text string, flags int32) string {

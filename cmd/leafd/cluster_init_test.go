@@ -44,15 +44,20 @@ func TestServeWithoutACluster(t *testing.T) {
 	require.Zero(t, waiting.info().ID)
 	require.Equal(t, cli.ExitOK, waiting.stop())
 
-	// So does one that finds the root without its worker IDs, which nobody puts back.
+	// One that finds the root without its worker IDs notes that, and gets none until an
+	// operator says that nobody who had one is left.
 	o.remove(o.forever + "/" + waiting.addr + "-0000000000")
 	o.remove(o.forever)
 	hasty = c.machine(append(frequent(), "--startup-timeout", "3s")...).start()
 	hasty.exits(cli.ExitFailure)
-	require.Equal(t, 1, hasty.Logged("there is no cluster to join", "the root "+c.root+" stands", o.forever))
-	_, found, err = o.get(o.forever)
-	require.NoError(t, err)
-	require.False(t, found, "nothing was made")
+	open := fmt.Sprintf("leafd cluster open --zk %s --zk-root %s", c.servers[0], c.root)
+	require.Contains(t, hasty.Log(), open)
+	require.Empty(t, o.entries())
+	late := c.machine(frequent()...).start()
+	late.awaitLog("no worker ID is given out", open)
+	require.Contains(t, c.onMachine(newMachine(t), "cluster", "open", "--clock-threshold", "10ms").OK(t), "0 are back")
+	late.awaitStatus("/readyz", 200)
+	require.Equal(t, cli.ExitOK, late.stop())
 
 	// One that is told to stop while it waits does so.
 	stopped := unmade(t).machine(frequent()...).start()
@@ -137,9 +142,9 @@ func TestClusterInitCutShort(t *testing.T) {
 }
 
 // ZooKeeper is emptied, and grants long sessions: a new node is there first, and one of
-// the survivors comes back late, by its session. It finds its worker ID, which the new
-// node was given meanwhile, unused. (The new node made the cluster itself, settled for the
-// session time-out that it had asked for, and issued the survivor's IDs.)
+// the survivors comes back late, by its session. The new node gets no worker ID until an
+// operator has seen both back. (It made the cluster itself, settled for the session time-out
+// that it had asked for, and issued the survivor's IDs.)
 func TestNewcomerBeforeTheSurvivors(t *testing.T) {
 	underLoad(t)
 	const granted = 12 * time.Second
@@ -159,26 +164,18 @@ func TestNewcomerBeforeTheSurvivors(t *testing.T) {
 	newcomer.settle = 0 // the default
 	fresh := newcomer.start()
 	fresh.awaitLog("there is no cluster to join", "leafd cluster init --zk "+s.Addr()+" --zk-root /leaf")
-
 	early.Up(t)
 	survivors[0].awaitAlarm(codeDataLost, 1)
 	look := c.tree(s)
 	require.Equal(t, was, look.cluster())
-	var claim zentry
-	require.Eventually(t, func() bool {
-		list := look.entries(newcomer.addr)
-		if len(list) == 1 {
-			claim = list[0]
-		}
-		return len(list) == 1
-	}, eventually, tick, "the new node's claim")
-	require.Contains(t, []int64{0, 1}, claim.Number, "it was given a survivor's worker ID")
-	require.Equal(t, "claiming", claim.State)
-	newcomer.passes(granted + 2*time.Second) // by a session of 2 s it would have settled
+	fresh.awaitLog("no worker ID is given out", "leafd cluster open --zk "+s.Addr()+" --zk-root /leaf")
+	newcomer.passes(granted + 12*time.Second) // it would have settled
+	require.Empty(t, look.entries(newcomer.addr))
 	require.Equal(t, "starting", fresh.mustGet("/api/snowflake/get/a").code())
 	tr.flows()
 	late.Up(t)
 	survivors[1].awaitAlarm(codeDataLost, 1)
+	require.Contains(t, c.onMachine(newcomer, "cluster", "open", "--clock-threshold", "10ms").OK(t), "2 are back, 2 of their daemons live")
 	fresh.awaitStatus("/readyz", 200)
 	workerIDs[fresh] = fresh.info().ID
 	require.Greater(t, workerIDs[fresh], int64(1))
@@ -218,9 +215,7 @@ func TestEntriesRemovedUnderLoad(t *testing.T) {
 		newcomer := c.host(brisk()...)
 		newcomer.settle = 5 * time.Second
 		fresh := newcomer.start()
-		fresh.awaitLog("there is no cluster to join", "the root "+c.root+" stands", was)
-		status := c.onMachine(newcomer, "cluster", "status").OK(t)
-		require.Contains(t, field(t, status, "that znode"), map[int]string{0: "ABSENT", 1: "ANOTHER ONE"}[n])
+		fresh.awaitLog("no worker ID is given out", "leafd cluster open")
 		require.Equal(t, "starting", fresh.mustGet("/api/snowflake/get/a").code())
 		for _, l := range daemons {
 			l.signal(syscall.SIGCONT)
@@ -230,13 +225,14 @@ func TestEntriesRemovedUnderLoad(t *testing.T) {
 			look.settled(machines[i], l)
 		}
 		requirePutBack(t, look, was, int64(n+1), machines...)
+		c.onMachine(newcomer, "cluster", "open", "--clock-threshold", "10ms").OK(t)
 		fresh.awaitStatus("/readyz", 200)
 		workerIDs[fresh] = fresh.info().ID
 		workerIDsOf(t, append(daemons, fresh)...)
 		later := newTraffic(t, fresh)
 		later.flows()
 		requireDistinct(t, later.unharmed(workerIDs))
-		status = c.onMachine(newcomer, "cluster", "status").OK(t)
+		status := c.onMachine(newcomer, "cluster", "status").OK(t)
 		require.Equal(t, "the one recorded", field(t, status, "that znode"))
 		require.Equal(t, fmt.Sprint(n+1), field(t, status, "losses"))
 		require.Equal(t, cli.ExitOK, fresh.stop())

@@ -85,7 +85,7 @@ func TestDoctorOfACluster(t *testing.T) {
 	require.NoError(t, zookeepertest.Shared(t).Conn(t).Delete(o.forever+"/one-0000000000", -1))
 	d = m.doctor(m.addr, node...)
 	d.well()
-	d.result("zk-node", doctor.Warn, "is no longer this data directory's")
+	d.result("zk-node", doctor.Warn, "has lost what it acknowledged to worker 0")
 }
 
 func TestDoctorOfAFullCluster(t *testing.T) {

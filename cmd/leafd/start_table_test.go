@@ -138,6 +138,7 @@ func (s *startCell) removeRoot() {
 // started is what becomes of a start.
 type started struct {
 	exit     int      // 0: it issues
+	opened   bool     // once an operator has run cluster open, which it names
 	workerID int64    // then
 	same     bool     // it is the instance that the record is of
 	alarms   []string // all that it raises
@@ -152,9 +153,10 @@ var (
 	startsOffline     = started{workerID: tableWorker, same: true, alarms: []string{codeLost}, says: "starting from the local record"}
 	resumes           = started{workerID: tableWorker, same: true}
 	putsBack          = started{workerID: tableWorker, same: true, alarms: []string{codeDataLost}}
-	remakes           = started{workerID: 0, same: true, alarms: []string{codeDataLost}}
+	waitsForOpen      = started{opened: true, workerID: 0, same: true, alarms: []string{codeDataLost}}
 	getsAnother       = started{workerID: 1, same: true}
-	losesWorkerID     = started{workerID: 1, same: true, alarms: []string{"worker_id_lost"}}
+	losesWorkerID     = started{opened: true, workerID: 0, same: true, alarms: []string{codeDataLost, "worker_id_lost"}}
+	losesItAlone      = started{opened: true, workerID: 1, same: true, alarms: []string{codeDataLost, "worker_id_lost"}}
 )
 
 // joins is a new instance that gets workerID.
@@ -175,19 +177,19 @@ var startTable = map[string]map[string]started{
 	},
 	"limit ahead": {
 		"away": startsOffline, "no root": putsBack, "other cluster": refused,
-		"known life": resumes, "other life": setsAside(1), "entry gone": losesWorkerID, "entries lost": putsBack,
+		"known life": resumes, "other life": setsAside(1), "entry gone": putsBack, "entries lost": putsBack,
 	},
 	"limit passed": {
-		"away": waitsForZooKeeper, "no root": remakes, "other cluster": refused,
-		"known life": resumes, "other life": setsAside(1), "entry gone": losesWorkerID, "entries lost": remakes,
+		"away": waitsForZooKeeper, "no root": losesWorkerID, "other cluster": refused,
+		"known life": resumes, "other life": setsAside(1), "entry gone": losesItAlone, "entries lost": losesWorkerID,
 	},
 	"released": {
-		"away": waitsForZooKeeper, "no root": remakes, "other cluster": refused,
-		"known life": resumes, "other life": setsAside(1), "entry gone": getsAnother, "entries lost": remakes,
+		"away": waitsForZooKeeper, "no root": waitsForOpen, "other cluster": refused,
+		"known life": resumes, "other life": setsAside(1), "entry gone": getsAnother, "entries lost": waitsForOpen,
 	},
 	"unconfirmed": {
-		"away": waitsForZooKeeper, "no root": remakes, "other cluster": refused,
-		"known life": resumes, "other life": setsAside(1), "entry gone": getsAnother, "entries lost": remakes,
+		"away": waitsForZooKeeper, "no root": waitsForOpen, "other cluster": refused,
+		"known life": resumes, "other life": setsAside(1), "entry gone": getsAnother, "entries lost": waitsForOpen,
 	},
 	"other home": {
 		"away": waitsForZooKeeper, "no root": waitsForCluster, "other cluster": setsAside(0),
@@ -222,6 +224,11 @@ func (s *startCell) requireStart(want started) {
 		args = append(args, "--startup-timeout", "2s")
 	}
 	l := s.m.start(args...)
+	if want.opened {
+		l.awaitLog("leafd cluster open --zk " + s.c.servers[0] + " --zk-root " + s.c.root)
+		require.Equal(t, "starting", l.mustGet("/readyz").code())
+		s.c.onMachine(newMachine(t), "cluster", "open", "--clock-threshold", "10ms").OK(t)
+	}
 	if want.exit != cli.ExitOK {
 		l.exits(want.exit)
 	} else {

@@ -59,14 +59,7 @@ func TestZooKeeperLosesItsDataUnderLoad(t *testing.T) {
 	}
 	require.Equal(t, "starting", fresh.mustGet("/api/snowflake/get/a").code(), "the survivors were there in time")
 	requirePutBack(t, look, was, 1, machines...)
-
-	fresh.awaitStatus("/readyz", 200)
-	workerIDs[fresh] = fresh.info().ID
-	require.GreaterOrEqual(t, workerIDs[fresh], int64(3), "a worker ID that nobody has")
-	look.settled(newcomer, fresh)
-	later := newTraffic(t, fresh)
-	later.flows()
-	tr.flows()
+	fresh.awaitLog("no worker ID is given out", "leafd cluster open")
 
 	// Those that were down meanwhile get their worker IDs back too.
 	back, risen := sleeper.ready(), crashed.ready()
@@ -76,6 +69,15 @@ func TestZooKeeperLosesItsDataUnderLoad(t *testing.T) {
 		require.Equal(t, workerIDs[l], l.info().ID)
 		requirePutBack(t, look, was, 1, m)
 	}
+	require.Contains(t, c.onMachine(newcomer, "cluster", "open", "--clock-threshold", "10ms").OK(t), "are back")
+	fresh.awaitStatus("/readyz", 200)
+	workerIDs[fresh] = fresh.info().ID
+	require.GreaterOrEqual(t, workerIDs[fresh], int64(3), "a worker ID that nobody has")
+	look.settled(newcomer, fresh)
+	later := newTraffic(t, fresh)
+	later.flows()
+	tr.flows()
+
 	all = slices.Concat(all, back.some(), risen.some(), tr.unharmed(workerIDs), later.unharmed(workerIDs))
 	requireDistinct(t, all)
 	for _, l := range survivors {

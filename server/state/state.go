@@ -51,15 +51,20 @@ var (
 var notIssuing = State{Worker: "not_issuing", Issuing: "REFUSES"} //nolint:gochecknoglobals // never written to
 
 // states has the states by their errors. The first match that has the field in question
-// counts: a fence comes before the ceiling error that it wraps, and the ceiling before
+// counts: what fences comes before the fence, that before the ceiling error that it wraps, and the ceiling before
 // the registry that could not record it.
 var states = []State{ //nolint:gochecknoglobals // never written to
+	{
+		Err:  worker.ErrLeaseOver,
+		Code: "ceiling_reached", Message: "ZooKeeper has taken no report for the whole lease; IDs resume once it answers", RetryAfter: 30,
+		Worker: notIssuing.Worker, Issuing: "REFUSES, its lease is over",
+	},
 	{
 		Err: worker.ErrFenced, Exit: ExitHeld,
 		Code: "worker_fenced", Message: "this daemon was displaced: it has stopped issuing until it is sure of a worker ID again; the log says why", RetryAfter: 3,
 		Worker: "fenced", Issuing: "FENCED, issues nothing until a new life begins",
 	},
-	// Codes of the three that follow are answers of /readyz only: they keep a fenced daemon
+	// Codes of the four that follow are answers of /readyz only: they keep a fenced daemon
 	// from beginning a new life.
 	{
 		Err: worker.ErrClockRefused, Exit: ExitClock,
@@ -76,6 +81,11 @@ var states = []State{ //nolint:gochecknoglobals // never written to
 		Code: "workers_exhausted", Message: "this daemon was fenced, and no worker ID is left", RetryAfter: 30,
 		Alarm: "workers_exhausted", Start: "no worker ID is left",
 	},
+	{
+		Err:  worker.ErrNoCluster,
+		Code: "workers_closed", Message: "this daemon was fenced, and ZooKeeper lost data: no worker ID is given out until leafd cluster open", RetryAfter: 30,
+		Alarm: "workers_closed", Start: "no worker ID is given out",
+	},
 	{Err: worker.ErrLocked, Exit: ExitHeld},
 	{Err: worker.ErrForeign, Exit: ExitHeld},
 	{
@@ -84,11 +94,6 @@ var states = []State{ //nolint:gochecknoglobals // never written to
 		Worker: notIssuing.Worker, Issuing: notIssuing.Issuing, Clock: "clock BEHIND the last ID",
 	},
 	{Err: worker.ErrClockJumped, Worker: notIssuing.Worker, Issuing: notIssuing.Issuing, Clock: "clock JUMPED ahead"},
-	{
-		Err:  worker.ErrLeaseOver,
-		Code: "ceiling_reached", Message: "ZooKeeper has taken no report for the whole lease; IDs resume when it does", RetryAfter: 30,
-		Worker: notIssuing.Worker, Issuing: "REFUSES, its lease is over",
-	},
 	{
 		Err:  snowflake.ErrCeilingReached,
 		Code: "ceiling_reached", Message: "the ceiling could not be recorded ahead of the clock", RetryAfter: 3,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -15,20 +16,21 @@ type modelClaim struct {
 	*Member
 
 	self      worker.Record
+	lease     time.Duration
 	live      int64         // creation of another's membership that we wait for
 	liveSince time.Duration // monotonic
-	settled   bool
+	settled   int64         // root version and change of the claim that has settled, added
 }
 
 // errAgain: something was done, and more is to do.
 var errAgain = errors.New("registrytest: again")
 
 // Claim implements worker.Registry.
-func (r *Member) Claim(ctx context.Context, self worker.Record) (worker.Record, error) {
+func (r *Member) Claim(ctx context.Context, self worker.Record, lease time.Duration) (worker.Record, error) {
 	if r.since == nil {
 		return worker.Record{}, errors.New("registrytest: Claim before Look")
 	}
-	c := &modelClaim{Member: r, self: self, live: r.since.live, liveSince: r.since.liveSince}
+	c := &modelClaim{Member: r, self: self, lease: lease, live: r.since.live, liveSince: r.since.liveSince}
 	for {
 		rec, wait, err := c.step(ctx)
 		switch {
@@ -38,6 +40,9 @@ func (r *Member) Claim(ctx context.Context, self worker.Record) (worker.Record, 
 			return worker.Record{}, err
 		}
 		if wait > 0 && r.m.clk.Sleep(ctx, wait) != nil {
+			if errors.Is(err, worker.ErrNoCluster) {
+				return worker.Record{}, err
+			}
 			return worker.Record{}, fmt.Errorf("%w: waited until the time was up: %w", worker.ErrUnreachable, err)
 		}
 	}
@@ -50,49 +55,125 @@ func (c *modelClaim) step(ctx context.Context) (worker.Record, time.Duration, er
 	if err := c.reachLocked(ctx); err != nil {
 		return worker.Record{}, 0, err
 	}
-	if err := c.m.ensureLocked(generation{c.self.Cluster, c.self.Losses}, c.opts.Layout); err != nil {
+	if err := c.m.ensureLocked(c.self, c.opts); err != nil {
 		return worker.Record{}, 0, err
 	}
 	mine, claiming := c.mineLocked(c.self)
 	if err := c.unchangedLocked(mine); err != nil {
 		return worker.Record{}, 0, err
 	}
+	lost := claiming == nil && c.m.lostLocked(c.self)
+	if lost && c.m.root.losses <= c.self.Losses {
+		c.m.noteLocked(c.self, c.opts)
+	}
 	if wait, err := c.aloneLocked(); wait > 0 || err != nil {
 		return worker.Record{}, wait, err
 	}
-	switch {
-	case mine != nil && c.m.othersLocked(c.self, mine.WorkerID) != nil:
-		return worker.Record{}, 0, fmt.Errorf("%w: worker %d has two entries", worker.ErrHeld, mine.WorkerID)
-	case mine != nil:
-		return c.activateLocked(c.self.Resume(mine.Entry), mine)
-	case c.since.lost && c.self.WorkerID >= 0:
-		if other := c.m.othersLocked(c.self, c.self.WorkerID); other != nil {
-			return worker.Record{}, 0, fmt.Errorf("%w: worker %d, which the local record has, is node %s now", worker.ErrHeld, c.self.WorkerID, other.Node)
+	now := c.m.clk.Read().Wall()
+	reaches := c.self.Reaches(now, 2*c.opts.Threshold)
+	if mine != nil && (!reaches || !lost && mine.WorkerID == c.self.WorkerID) {
+		if rec := c.self.Resume(mine.Entry); rec.Reaches(now, 2*c.opts.Threshold) {
+			if c.m.othersLocked(c.self, mine.WorkerID) != nil {
+				return worker.Record{}, 0, fmt.Errorf("%w: worker %d has two entries", worker.ErrHeld, mine.WorkerID)
+			}
+			return c.activateLocked(rec, mine)
 		}
-		return c.replaceLocked(c.self, claiming)
-	case claiming != nil:
+	} else if reaches {
+		if err := c.clearLocked(c.self); err != nil {
+			return worker.Record{}, 0, err
+		}
+		return c.activateLocked(c.self, nil)
+	}
+	if claiming != nil && c.settled == c.settlingLocked(claiming) {
 		return c.promoteLocked(claiming)
 	}
-	now := c.m.clk.Read().Wall()
-	if old := c.freeLocked(now, false); old != nil {
-		return c.replaceLocked(c.self.Take(old.asSeenLocked(c.m)), old)
+	if now < c.m.root.floor {
+		return worker.Record{}, closedPoll, fmt.Errorf("%w: %w: no worker ID is given out before %s: leafd cluster open", errAgain, worker.ErrNoCluster, c.m.root.floor)
 	}
-	workerID := c.m.next
-	gap := workerID > c.opts.Layout.MaxWorker() || c.m.entries[nameOf(c.node, workerID)] != nil
-	if gap {
-		if workerID = c.gapLocked(); workerID > c.opts.Layout.MaxWorker() {
-			if old := c.freeLocked(now.Add(worker.FreeSoon), true); old != nil {
-				return c.replaceLocked(c.self.Take(old.Entry), old)
-			}
-			return worker.Record{}, 0, worker.Exhausted(c.m.listedLocked(), c.opts.Layout.MaxWorker())
-		}
+	workerID, old, err := c.freeLocked(now, mine, claiming)
+	if err != nil {
+		return worker.Record{}, 0, err
 	}
 	rec := c.self
-	rec.WorkerID = workerID
-	return worker.Record{}, 0, errors.Join(errAgain, c.writeLocked(func() {
-		c.m.createLocked(c.entryOf(rec, worker.StateClaiming)).gap = gap
+	rec.WorkerID, rec.Floor = workerID, c.m.root.floor
+	if old != nil {
+		from, _ := old.FreeFrom()
+		rec.Floor = max(rec.Floor, from)
+	}
+	if c.self.Confirmed && c.self.WorkerID == workerID && (old == nil || old.State != worker.StateReleased || now >= c.self.Limit) {
+		rec.Floor = max(rec.Floor, c.self.Limit)
+	}
+	rec.Limit = rec.Floor
+	var made *modelEntry
+	err = c.writeLocked(func() {
+		made = old
+		switch data := c.entryOf(rec, worker.StateClaiming); {
+		case old != nil && (old.Instance == c.self.Instance || old.Node == c.node):
+			data.Node = old.Node
+			made.Entry = data
+			c.m.touchLocked(made)
+		case old != nil:
+			c.m.deleteLocked(old)
+			fallthrough
+		default:
+			made = c.m.createLocked(data)
+		}
 		c.enterLocked(rec)
-	}))
+	})
+	if err != nil {
+		return worker.Record{}, 0, errors.Join(errAgain, err)
+	}
+	c.settled = c.settlingLocked(made)
+	if made.written.Sub(c.m.root.made) < youngRoot && c.m.root.losses == 0 {
+		return worker.Record{}, 0, errAgain
+	}
+	return worker.Record{}, c.opts.Settle, errAgain
+}
+
+// youngRoot and closedPoll are zkreg's.
+const (
+	youngRoot  = time.Minute
+	closedPoll = time.Second
+)
+
+// settlingLocked names what a claim that settles rests on.
+func (c *modelClaim) settlingLocked(claiming *modelEntry) int64 {
+	return c.m.root.version<<32 + claiming.changed
+}
+
+// freeLocked chooses a worker ID for a new piece, and the entry that it has, nil for none.
+func (c *modelClaim) freeLocked(now clock.Millis, mine, claiming *modelEntry) (int64, *modelEntry, error) {
+	highest := c.opts.Layout.MaxWorker()
+	if claiming != nil && claiming.WorkerID <= highest {
+		return claiming.WorkerID, claiming, nil
+	}
+	if mine != nil && c.m.aloneLocked(mine) {
+		from, _ := mine.FreeFrom()
+		if c.self.Confirmed && c.self.WorkerID == mine.WorkerID && (mine.State != worker.StateReleased || now >= c.self.Limit) {
+			from = max(from, c.self.Limit)
+		}
+		if from <= now.Add(worker.FreeSoon) {
+			return mine.WorkerID, mine, nil
+		}
+	}
+	all := slices.DeleteFunc(c.m.orderedLocked(), func(e *modelEntry) bool { return e.WorkerID > highest || !c.m.aloneLocked(e) })
+	for _, e := range all {
+		if e.State != worker.StateActive && e.asSeenLocked(c.m).Free(now) {
+			return e.WorkerID, e, nil
+		}
+	}
+	if next := c.m.next; next <= highest && !slices.ContainsFunc(c.m.orderedLocked(), func(e *modelEntry) bool { return e.WorkerID == next }) {
+		return next, nil, nil
+	}
+	if free := c.gapLocked(); free <= highest {
+		return free, nil, nil
+	}
+	for _, e := range all {
+		if seen := e.asSeenLocked(c.m); seen.Free(now) || e.State == worker.StateReleased && seen.Free(now.Add(worker.FreeSoon)) {
+			return e.WorkerID, e, nil
+		}
+	}
+	return 0, nil, worker.Exhausted(c.m.listedLocked(), highest)
 }
 
 // gapLocked returns the lowest worker ID that has no entry.
@@ -109,13 +190,9 @@ func (c *modelClaim) gapLocked() int64 {
 // unchangedLocked refuses an entry that another process wrote since Look.
 func (c *modelClaim) unchangedLocked(mine *modelEntry) error {
 	switch {
-	case mine == nil && c.since.name == "", mine != nil && mine.Owner == c.self.Owner:
+	case mine == nil, mine.Owner == c.self.Owner:
 		return nil
-	case mine == nil && c.m.generationLocked() != c.since.generation:
-		return fmt.Errorf("%w: it lost its data since it was looked at", worker.ErrUnreachable)
-	case mine == nil:
-		return fmt.Errorf("%w: its entry was removed while we waited", worker.ErrHeld)
-	case nameOf(mine.Node, mine.WorkerID) != c.since.name || mine.created != c.since.created || mine.version != c.since.version:
+	case nameOf(mine.Node, mine.WorkerID) != c.since.name || mine.changed != c.since.changed:
 		return fmt.Errorf("%w: its entry changed while we waited: owner %s at %s", worker.ErrHeld, mine.Owner, mine.Address)
 	}
 	return nil
@@ -157,24 +234,15 @@ func (c *modelClaim) watchSpan() time.Duration {
 	}
 }
 
-// youngRoot is zkreg's.
-const youngRoot = time.Minute
-
-// promoteLocked makes a claim active once the registry is old enough and nobody
-// else has the worker ID.
+// promoteLocked makes a claim that has settled active, where nobody else has the worker ID.
 func (c *modelClaim) promoteLocked(claiming *modelEntry) (worker.Record, time.Duration, error) {
-	c.enterLocked(c.self)
-	since := max(c.m.root.made, claiming.began)
-	mustSettle := c.m.root.losses > 0 || claiming.gap || claiming.began.Sub(c.m.root.made) >= youngRoot
-	if left := c.opts.Settle - claiming.written.Sub(since); mustSettle && left > 0 && !c.settled {
-		c.settled = true
-		return worker.Record{}, left, errAgain
-	}
 	if c.m.othersLocked(c.self, claiming.WorkerID) != nil {
 		c.m.deleteLocked(claiming)
 		return worker.Record{}, 0, errAgain
 	}
-	return c.activateLocked(c.self.Resume(claiming.Entry), claiming)
+	rec := c.self
+	rec.WorkerID, rec.Floor, rec.Limit = claiming.WorkerID, claiming.Floor, claiming.Floor
+	return c.activateLocked(rec, claiming)
 }
 
 // asSeenLocked is e as a Directory has it.
@@ -184,17 +252,6 @@ func (e *modelEntry) asSeenLocked(m *Model) worker.Entry {
 		seen.Live = seen.Live || l.Instance == e.Instance && (e.Instance != "" || l.Node == e.Node)
 	}
 	return seen
-}
-
-// freeLocked returns the lowest entry that may be taken over at now; one whose limit has
-// passed where nothing else is left.
-func (c *modelClaim) freeLocked(now clock.Millis, nothingElse bool) *modelEntry {
-	for _, e := range c.m.orderedLocked() {
-		if e.WorkerID <= c.opts.Layout.MaxWorker() && !c.self.Holds(e.Entry) && c.m.aloneLocked(e) && e.asSeenLocked(c.m).Free(now) && (nothingElse || e.State != worker.StateActive) {
-			return e
-		}
-	}
-	return nil
 }
 
 // aloneLocked tells that no other entry has e's worker ID.
@@ -207,37 +264,23 @@ func (m *Model) aloneLocked(e *modelEntry) bool {
 	return true
 }
 
-// activateLocked makes e ours, and active.
+// activateLocked makes e ours, and active, with rec's piece prolonged; nil is made.
 func (c *modelClaim) activateLocked(rec worker.Record, e *modelEntry) (worker.Record, time.Duration, error) {
-	return c.holdLocked(rec, func() *modelEntry {
-		node := e.Node
-		e.Entry = c.entryOf(rec, worker.StateActive)
-		e.Node = node
-		c.m.touchLocked(e)
-		return e
-	})
-}
-
-// replaceLocked creates an active entry of ours in the place of old; nil for none.
-func (c *modelClaim) replaceLocked(rec worker.Record, old *modelEntry) (worker.Record, time.Duration, error) {
-	return c.holdLocked(rec, func() *modelEntry {
-		if old != nil {
-			c.m.deleteLocked(old)
-		}
-		return c.m.createLocked(c.entryOf(rec, worker.StateActive))
-	})
-}
-
-func (c *modelClaim) holdLocked(rec worker.Record, write func() *modelEntry) (worker.Record, time.Duration, error) {
-	rec.Cluster = c.m.root.cluster
-	var e *modelEntry
+	rec.Limit, rec.Released = max(rec.Limit, c.m.clk.Read().Wall().Add(c.lease)), false
 	err := c.writeLocked(func() {
-		e = write()
+		if e == nil {
+			e = c.m.createLocked(c.entryOf(rec, worker.StateActive))
+		} else {
+			node := e.Node
+			e.Entry = c.entryOf(rec, worker.StateActive)
+			e.Node = node
+			c.m.touchLocked(e)
+		}
 		c.enterLocked(rec)
 	})
 	if err != nil {
 		return worker.Record{}, 0, errors.Join(errAgain, err)
 	}
-	c.held = &modelHolding{name: nameOf(e.Node, e.WorkerID), stands: c.m.root.generation, created: e.created, version: e.version}
-	return rec, 0, nil
+	c.held = &modelHolding{name: nameOf(e.Node, e.WorkerID), changed: e.changed, limit: rec.Limit}
+	return c.m.recordLocked(rec, e), 0, nil
 }

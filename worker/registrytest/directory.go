@@ -51,7 +51,7 @@ func (d Directory) Release(_ context.Context, workerID int64, force bool) (worke
 			continue
 		}
 		if e.State != worker.StateReleased {
-			limit, err := e.asSeenLocked(d.m).Release(now, e.written, force)
+			limit, err := e.asSeenLocked(d.m).Release(now, e.written, worker.DefaultCeilingLead+2*worker.DefaultClockThreshold, force)
 			if err != nil {
 				return e.Entry, err
 			}

@@ -1,6 +1,7 @@
 package registrytest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -30,14 +31,12 @@ var _ worker.Registry = (*Member)(nil)
 
 // modelSnapshot is what Look saw.
 type modelSnapshot struct {
-	generation       generation
-	lost             bool   // DataLost
-	name             string // of our entry; "" for none
-	created, version int64  // of our entry
-	ceiling, stamp   clock.Millis
-	at               clock.Reading // since when the entry stands so, over all looks
-	live             int64         // creation of who was live under our name
-	liveSince        time.Duration // monotonic; since when, over all looks
+	name           string // of our entry; "" for none
+	changed        int64  // of our entry
+	ceiling, stamp clock.Millis
+	at             clock.Reading // since when the entry stands so, over all looks
+	live           int64         // creation of who was live under our name
+	liveSince      time.Duration // monotonic; since when, over all looks
 }
 
 func (s *modelSnapshot) goesOnFrom(before *modelSnapshot) {
@@ -48,17 +47,17 @@ func (s *modelSnapshot) goesOnFrom(before *modelSnapshot) {
 	if s.live != 0 && s.live == before.live {
 		s.liveSince = before.liveSince
 	}
-	if s.name == before.name && s.created == before.created && s.version == before.version {
+	if s.name == before.name && s.changed == before.changed {
 		s.at = before.at
 	}
 }
 
 // modelHolding is our entry as last confirmed.
 type modelHolding struct {
-	name             string
-	stands           generation
-	created, version int64
-	sent             []worker.Entry
+	name    string
+	changed int64
+	limit   clock.Millis
+	sent    []worker.Entry
 }
 
 // Open enters a daemon.
@@ -69,6 +68,7 @@ func (m *Model) Open(node, address string, opts Options) *Member {
 	if opts.SessionTimeout == 0 {
 		opts.SessionTimeout = sessionTimeout
 	}
+	opts.Threshold = cmp.Or(opts.Threshold, worker.DefaultClockThreshold)
 	return &Member{m: m, node: node, address: address, opts: opts, session: &session{timeout: opts.SessionTimeout}}
 }
 
@@ -176,27 +176,28 @@ func (r *Member) Look(ctx context.Context, self worker.Record) (worker.Lookup, e
 	if err := r.reachLocked(ctx); err != nil {
 		return worker.Lookup{}, err
 	}
-	if err := r.m.checkLocked(r.opts.Layout); err != nil {
+	if err := r.m.checkLocked(r.opts.Layout, ""); err != nil {
 		return worker.Lookup{}, err
 	}
 	if err := r.m.admitLocked(self.Cluster); err != nil {
 		return worker.Lookup{}, err
 	}
 	before := r.since
-	r.since = &modelSnapshot{generation: r.m.generationLocked(), at: r.m.clk.Read()}
+	r.since = &modelSnapshot{at: r.m.clk.Read()}
 	defer func() { r.since.goesOnFrom(before) }()
-	found := worker.Lookup{Cluster: r.since.generation.cluster, WorkerID: worker.NoWorkerID, Peers: r.m.peersLocked(r.session)}
+	found := worker.Lookup{WorkerID: worker.NoWorkerID, Peers: r.m.peersLocked(r.session)}
+	if r.m.root != nil {
+		found.Cluster = r.m.root.cluster
+	}
 	if l := r.liveLocked(self); l != nil {
 		found.LiveOwner, r.since.live = l.Owner, l.created
 	}
-	mine, _ := r.mineLocked(self)
+	mine, claiming := r.mineLocked(self)
+	found.Lost = claiming == nil && r.m.lostLocked(self)
 	if mine == nil {
-		r.since.lost = r.m.lostLocked(self)
-		found.DataLost = r.since.lost
-		found.Removed = self.WorkerID >= 0 && self.Cluster != "" && !r.since.lost
 		return found, nil
 	}
-	r.since.name, r.since.created, r.since.version = nameOf(mine.Node, mine.WorkerID), mine.created, mine.version
+	r.since.name, r.since.changed = nameOf(mine.Node, mine.WorkerID), mine.changed
 	r.since.ceiling, r.since.stamp = mine.Ceiling, mine.Timestamp
 	found.Known, found.WorkerID, found.Timestamp, found.Ceiling = true, mine.WorkerID, mine.Timestamp, mine.Ceiling
 	found.Owner, found.Address = mine.Owner, mine.Address
@@ -214,35 +215,37 @@ func (r *Member) Report(ctx context.Context, rec worker.Record, live bool) (work
 	if h == nil {
 		return rec, fmt.Errorf("%w: nothing was claimed there yet", worker.ErrUnreachable)
 	}
+	known := rec
+	known.Limit = h.limit
+	if err := r.m.ensureLocked(known, r.opts); err != nil {
+		return rec, fmt.Errorf("%w: %w", worker.ErrFenced, err)
+	}
 	data := r.entryOf(rec, worker.StateActive)
 	if rec.Released {
 		data.State = worker.StateReleased
 	}
 	e := r.m.entries[h.name]
-	if e == nil {
-		if err := r.mayPutBackLocked(rec); err != nil {
+	sent := e != nil && slices.Contains(h.sent, e.Entry)
+	if e != nil && e.changed != h.changed && !sent && r.m.root.losses <= rec.Losses && e.changed > h.changed {
+		return rec, fmt.Errorf("%w: entry %s was changed by owner %s at %s", worker.ErrFenced, h.name, e.Owner, e.Address)
+	}
+	if e == nil || e.changed != h.changed && !sent {
+		var err error
+		if e, err = r.putBackLocked(known); err != nil {
 			return rec, err
 		}
-	} else {
-		data.Node = e.Node
-		if (e.created != h.created || e.version != h.version) && !slices.Contains(h.sent, e.Entry) {
-			return rec, fmt.Errorf("%w: entry %s was changed by owner %s at %s", worker.ErrFenced, h.name, e.Owner, e.Address)
-		}
 	}
+	data.Node = e.Node
 	h.sent = append(h.sent, data)
 	err := r.writeLocked(func() {
-		if e == nil {
-			e = r.m.createLocked(data)
-		} else {
-			e.Entry = data
-			r.m.touchLocked(e)
-		}
+		e.Entry = data
+		r.m.touchLocked(e)
 	})
 	if err != nil {
 		return rec, err
 	}
-	h.created, h.version, h.stands, h.sent = e.created, e.version, r.m.generationLocked(), nil
-	rec.Cluster, rec.Losses = h.stands.cluster, h.stands.losses
+	h.changed, h.limit, h.sent = e.changed, rec.Limit, nil
+	rec = r.m.recordLocked(rec, e)
 	switch l := r.liveLocked(rec); {
 	case live && l != nil && !rec.Wrote(l.Owner):
 		return rec, fmt.Errorf("%w: another life of this instance is live as node %s: at %s, owner %s", worker.ErrFenced, r.node, l.Address, l.Owner)
@@ -254,17 +257,31 @@ func (r *Member) Report(ctx context.Context, rec worker.Record, live bool) (work
 	return rec, nil
 }
 
-// mayPutBackLocked says why our worker ID can't be put back.
-func (r *Member) mayPutBackLocked(rec worker.Record) error {
-	h := r.held
-	if err := r.m.ensureLocked(h.stands, r.opts.Layout); err != nil {
-		return fmt.Errorf("%w: %w", worker.ErrFenced, err)
+// putBackLocked enters our worker ID again, which the registry lost.
+func (r *Member) putBackLocked(known worker.Record) (*modelEntry, error) {
+	if r.m.root.losses <= known.Losses {
+		r.m.noteLocked(known, r.opts)
 	}
-	if r.m.root.generation == h.stands {
-		return fmt.Errorf("%w: entry %s was removed, and its cluster %s stands", worker.ErrFenced, h.name, h.stands.cluster)
+	if !known.Reaches(r.m.clk.Read().Wall(), 2*r.opts.Threshold) {
+		return nil, fmt.Errorf("%w: the registry lost worker %d, and its piece ends too soon", worker.ErrLeaseOver, known.WorkerID)
 	}
-	if other := r.m.othersLocked(rec, rec.WorkerID); other != nil {
-		return fmt.Errorf("%w: the registry lost its data, and worker %d is node %s now", worker.ErrFenced, rec.WorkerID, other.Node)
+	if err := r.clearLocked(known); err != nil {
+		return nil, fmt.Errorf("%w: %w", worker.ErrFenced, err)
+	}
+	return r.m.createLocked(r.entryOf(known, worker.StateActive)), nil
+}
+
+// clearLocked removes what has self's worker ID and yields to self.
+func (r *Member) clearLocked(self worker.Record) error {
+	for name, e := range r.m.entries {
+		yields := e.State == worker.StateClaiming || self.Holds(e.Entry) && self.Wrote(e.Owner) ||
+			!self.Holds(e.Entry) && r.m.root.losses > self.Losses && e.Limit > 0 && e.Limit < self.Limit
+		if e.WorkerID == self.WorkerID && !yields {
+			return fmt.Errorf("%w: the registry lost data, and worker %d is node %s now", worker.ErrTaken, self.WorkerID, e.Node)
+		}
+		if e.WorkerID == self.WorkerID {
+			delete(r.m.entries, name)
+		}
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ package registrytest
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,6 +24,7 @@ type Options struct {
 	Lease          time.Duration    // worker.DefaultLease when zero; of the suite's daemons
 	Settle         time.Duration
 	SessionTimeout time.Duration // 10 s when zero
+	Threshold      time.Duration // worker.DefaultClockThreshold when zero
 }
 
 // Model is what a tree in ZooKeeper means, in memory: the entries, the live set, and
@@ -32,38 +32,35 @@ type Options struct {
 // All its methods may be called at any time by anybody.
 type Model struct {
 	clk clock.Clock // immutable
+	// Least is what the longest lease begins with; it is not to be changed later.
+	Least time.Duration
 
 	mu      sync.Mutex
 	root    *modelRoot              // mu protects; nil when there is none
 	entries map[string]*modelEntry  // mu protects; by name: node-number
 	live    map[string]*modelMember // mu protects; by node, or node~instance
 	next    int64                   // mu protects; the next worker ID
-	changes int64                   // mu protects; counts everything that was created
+	changes int64                   // mu protects; counts every write
 	down    bool                    // mu protects
 }
 
 type modelRoot struct {
-	generation
-
-	layout snowflake.Layout
-	made   clock.Millis // or written, when entries were lost
-	torn   bool         // the entries are lost, and nobody has put any back
-}
-
-// generation tells what stands before a loss from what stands there after it.
-type generation struct {
 	cluster string
 	losses  int64
+	longest time.Duration
+	floor   clock.Millis
+	layout  snowflake.Layout
+	made    clock.Millis
+	version int64
+	torn    bool // the parent of the entries is gone
 }
 
 type modelEntry struct {
 	worker.Entry
 
 	created int64 // number of the change that created it
-	version int64
-	began   clock.Millis
+	changed int64 // number of the last change
 	written clock.Millis
-	gap     bool // its worker ID is none of the counter's
 }
 
 type modelMember struct {
@@ -81,7 +78,7 @@ type session struct {
 
 // NewModel returns an empty registry.
 func NewModel(clk clock.Clock) *Model {
-	m := &Model{clk: clk}
+	m := &Model{clk: clk, Least: worker.DefaultLease}
 	m.Wipe()
 	return m
 }
@@ -98,12 +95,20 @@ func (m *Model) Init(layout snowflake.Layout) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.root == nil {
-		m.makeLocked(generation{cluster: uuid.NewString()}, layout)
+		m.makeLocked(uuid.NewString(), layout)
 	}
 }
 
-func (m *Model) makeLocked(g generation, layout snowflake.Layout) {
-	m.root = &modelRoot{generation: g, layout: layout, made: m.clk.Read().Wall()}
+func (m *Model) makeLocked(cluster string, layout snowflake.Layout) {
+	m.root = &modelRoot{cluster: cluster, layout: layout, longest: m.Least, made: m.clk.Read().Wall()}
+}
+
+// OpenCluster has worker IDs given out again after a loss, as an operator does.
+func (m *Model) OpenCluster() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.root.floor = min(m.root.floor, m.clk.Read().Wall().Add(2*Threshold+time.Millisecond))
+	m.root.version++
 }
 
 // LoseEntries loses all entries, and nothing else.
@@ -167,19 +172,23 @@ func (m *Model) PlantLive(p worker.Peer) {
 
 const sessionTimeout = 10 * time.Second
 
+// Threshold is the clocks' in the suite, and OpenCluster's: short, to be waited for.
+const Threshold = time.Millisecond
+
 func nameOf(node string, workerID int64) string { return fmt.Sprintf("%s-%010d", node, workerID) }
 
 func (m *Model) createLocked(e worker.Entry) *modelEntry {
 	m.changes++
 	m.next++ // as ZooKeeper counts: every child
 	now := m.clk.Read().Wall()
-	made := &modelEntry{Entry: e, created: m.changes, began: now, written: now}
+	made := &modelEntry{Entry: e, created: m.changes, changed: m.changes, written: now}
 	m.entries[nameOf(e.Node, e.WorkerID)] = made
 	return made
 }
 
 func (m *Model) touchLocked(e *modelEntry) {
-	e.version++
+	m.changes++
+	e.changed = m.changes
 	e.written = m.clk.Read().Wall()
 }
 
@@ -196,40 +205,67 @@ func (m *Model) expireLocked() {
 	maps.DeleteFunc(m.live, func(_ string, l *modelMember) bool { return l.session.ends != 0 && now >= l.session.ends })
 }
 
-// ensureLocked puts the root back, as those can who belong to it.
-func (m *Model) ensureLocked(known generation, layout snowflake.Layout) error {
-	if err := errors.Join(m.admitLocked(known.cluster), m.checkLocked(layout)); err != nil {
+// ensureLocked makes the root whole, and puts it back where self belongs to it.
+func (m *Model) ensureLocked(self worker.Record, opts Options) error {
+	if err := m.admitLocked(self.Cluster); err != nil {
 		return err
 	}
 	if m.root == nil {
-		m.makeLocked(generation{known.cluster, known.losses + 1}, layout)
-	} else if m.root.torn {
-		m.makeLocked(generation{m.root.cluster, m.root.losses + 1}, layout)
+		m.makeLocked(self.Cluster, opts.Layout)
+		m.noteLocked(self, opts)
+	}
+	if err := m.checkLocked(opts.Layout, self.Cluster); err != nil {
+		return err
+	}
+	if m.root.torn {
+		m.noteLocked(worker.Record{}, opts)
+	}
+	if opts.Lease > m.root.longest {
+		m.root.longest = opts.Lease
+		m.root.version++
 	}
 	return nil
 }
 
+// noteLocked notes a loss, of which self has seen so many before.
+func (m *Model) noteLocked(self worker.Record, opts Options) {
+	m.root.torn, m.root.losses = false, max(m.root.losses, self.Losses)+1
+	m.root.version++
+	m.root.longest = max(m.root.longest, self.LongestLease)
+	m.root.floor = max(m.root.floor, m.clk.Read().Wall().Add(m.root.longest+2*opts.Threshold))
+}
+
 // admitLocked refuses who can only wait for a cluster.
 func (m *Model) admitLocked(cluster string) error {
-	if m.root == nil && cluster == "" || m.root != nil && m.root.torn && m.root.cluster != cluster {
+	if m.root == nil && cluster == "" {
 		return fmt.Errorf("%w: leafd cluster init makes it", worker.ErrNoCluster)
 	}
 	return nil
 }
 
-// lostLocked tells that the entries were lost since self was recorded.
+// lostLocked tells that what was acknowledged to self is lost.
 func (m *Model) lostLocked(self worker.Record) bool {
-	return self.Cluster != "" && (m.generationLocked() != generation{self.Cluster, self.Losses} || m.root.torn)
-}
-
-func (m *Model) generationLocked() generation {
-	if m.root == nil {
-		return generation{}
+	if self.Cluster == "" || self.WorkerID < 0 || !self.Confirmed || self.Released {
+		return false
 	}
-	return m.root.generation
+	if m.root == nil || m.root.torn || m.root.losses < self.Losses {
+		return true
+	}
+	all := m.orderedLocked()
+	i := slices.IndexFunc(all, func(e *modelEntry) bool { return e.WorkerID == self.WorkerID })
+	return i < 0 || all[i].changed < self.Change || all[i].State == worker.StateActive && self.Holds(all[i].Entry) && all[i].Limit > 0 && all[i].Limit < self.Limit
 }
 
-func (m *Model) checkLocked(layout snowflake.Layout) error {
+// recordLocked is rec as of a daemon whose entry e stands.
+func (m *Model) recordLocked(rec worker.Record, e *modelEntry) worker.Record {
+	rec.Cluster, rec.Losses, rec.LongestLease, rec.Change, rec.Confirmed = m.root.cluster, m.root.losses, m.root.longest, e.changed, true
+	return rec
+}
+
+func (m *Model) checkLocked(layout snowflake.Layout, cluster string) error {
+	if m.root != nil && cluster != "" && m.root.cluster != cluster {
+		return fmt.Errorf("%w: the registry is of cluster %s, and worker IDs of cluster %s are recorded here", worker.ErrForeign, m.root.cluster, cluster)
+	}
 	if m.root != nil && m.root.layout != layout {
 		return fmt.Errorf("%w: the registry is for layout %s with epoch %d, and this start has %s with epoch %d",
 			worker.ErrForeign, m.root.layout, m.root.layout.Epoch, layout, layout.Epoch)

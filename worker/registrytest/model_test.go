@@ -39,6 +39,7 @@ func (w *modelWorld) Clock() *registrytest.Clock                   { return w.cl
 func (w *modelWorld) Pass(_ testing.TB, d time.Duration)           { w.fake.Advance(d) }
 func (w *modelWorld) Kill(_ testing.TB, r worker.Registry)         { r.(*registrytest.Member).Kill() }
 func (w *modelWorld) Init(_ testing.TB, layout snowflake.Layout)   { w.m.Init(layout) }
+func (w *modelWorld) OpenCluster(testing.TB)                       { w.m.OpenCluster() }
 func (w *modelWorld) Wipe(testing.TB)                              { w.m.Wipe() }
 func (w *modelWorld) LoseEntries(testing.TB)                       { w.m.LoseEntries() }
 func (w *modelWorld) Plant(_ testing.TB, e worker.Entry)           { w.m.Plant(e) }
@@ -63,12 +64,12 @@ func TestModelDown(t *testing.T) {
 	self := worker.Record{Node: "a", WorkerID: worker.NoWorkerID, Owner: "me"}
 	_, err := r.Look(t.Context(), self)
 	require.NoError(t, err)
-	rec, err := r.Claim(t.Context(), self)
+	rec, err := r.Claim(t.Context(), self, worker.DefaultLease)
 	require.NoError(t, err)
 	w.m.Down()
 	_, err = r.Look(t.Context(), self)
 	require.ErrorIs(t, err, worker.ErrUnreachable)
-	_, err = r.Claim(t.Context(), self)
+	_, err = r.Claim(t.Context(), self, worker.DefaultLease)
 	require.ErrorIs(t, err, worker.ErrUnreachable)
 	_, err = r.Report(t.Context(), rec, true)
 	require.ErrorIs(t, err, worker.ErrUnreachable)

@@ -1,6 +1,7 @@
 package registrytest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -51,11 +52,28 @@ func testRewritten(t *testing.T, w World) {
 
 func testRemoved(t *testing.T, w World) {
 	d := fresh(t, w, "a", Options{}).running()
-	w.Remove(t, 0)
-	for range 2 {
-		require.ErrorIs(t, d.report(true), worker.ErrFenced)
+	for losses := range int64(2) {
+		w.Remove(t, 0)
+		require.NoError(t, d.report(true))
+		require.Equal(t, losses+1, d.self.Losses)
+		require.Equal(t, d.self.Limit, entryOf(t, w, 0).Limit)
 	}
-	require.Empty(t, entries(t, w))
+}
+
+// closed requires that d gets no worker ID until the cluster is opened, and leaves nothing.
+// It returns what d is told.
+func closed(t *testing.T, w World, d *daemon) string {
+	t.Helper()
+	before := entries(t, w)
+	d.look()
+	ctx, cancel := context.WithCancel(patient(t))
+	w.Clock().OnSleep(cancel)
+	_, err := d.reg.Claim(ctx, d.self, d.lease())
+	w.Clock().OnSleep(nil)
+	require.ErrorIs(t, err, worker.ErrNoCluster)
+	require.ErrorContains(t, err, "leafd cluster open")
+	require.Equal(t, before, entries(t, w))
+	return err.Error()
 }
 
 // Two of us: a copy of our directory that started while we ran without the registry, say.
@@ -87,15 +105,18 @@ func testRemovedWhileDown(t *testing.T, w World) {
 	w.Remove(t, 0)
 	again := d.again()
 	found := again.look()
-	require.True(t, found.Removed)
-	require.False(t, found.Known || found.DataLost)
+	require.True(t, found.Lost)
+	require.False(t, found.Known)
 	require.NoError(t, again.claimAsSeen())
-	require.Equal(t, int64(2), again.self.WorkerID, "a removed worker ID is nobody's")
+	require.Equal(t, int64(0), again.self.WorkerID)
+	require.NoError(t, again.reg.Close())
 
+	again = again.again()
 	again.look()
-	w.Remove(t, 2)
-	again.self.Owner = "" // another process
-	require.ErrorIs(t, again.claimAsSeen(), worker.ErrHeld, "removed between Look and Claim")
+	w.Remove(t, 0)
+	require.NoError(t, again.claimAsSeen(), "removed between Look and Claim")
+	require.Equal(t, int64(0), again.self.WorkerID)
+	require.Equal(t, int64(2), again.self.Losses)
 }
 
 func testDataLost(t *testing.T, w World) {
@@ -113,52 +134,47 @@ func testDataLost(t *testing.T, w World) {
 	require.Equal(t, d.self.Ceiling, e.Ceiling)
 	requirePeers(t, fresh(t, w, "watcher", Options{}), "a")
 	require.NoError(t, d.report(true))
-	w.Remove(t, 1)
-	require.ErrorIs(t, d.report(true), worker.ErrFenced, "removed from what was put back")
+	closed(t, w, fresh(t, w, "newcomer", Options{}))
 }
 
-// The entries alone are lost: who has a worker ID puts it back, whether it runs or
-// starts, and who has none waits for them.
+// The entries alone are lost: who has a worker ID puts it back, whether it runs or starts,
+// and who has none gets one when an operator says that all are back.
 func testEntriesLost(t *testing.T, w World) {
 	first, second := fresh(t, w, "a", Options{}).running(), fresh(t, w, "b", Options{}).running()
 	down := fresh(t, w, "c", Options{}).running()
 	require.NoError(t, down.reg.Close())
 	w.LoseEntries(t)
-	newcomer := fresh(t, w, "d", Options{Settle: 2 * time.Second})
-	for range 2 {
-		_, err := newcomer.reg.Look(patient(t), newcomer.self)
-		require.ErrorIs(t, err, worker.ErrNoCluster)
-	}
-	require.Empty(t, entries(t, w))
+	newcomer := fresh(t, w, "d", Options{})
+	closed(t, w, newcomer)
 	require.NoError(t, first.report(true))
-	newcomer.look()
-	reported := make(chan error, 1)
-	w.Clock().OnSleep(func() {
-		select {
-		case reported <- second.report(true):
-		default:
-		}
-	})
-	err := newcomer.claimAsSeen()
-	w.Clock().OnSleep(nil)
-	require.NoError(t, err)
-	require.NotEmpty(t, reported, "the newcomer never waited")
-	require.NoError(t, <-reported)
-	require.Greater(t, newcomer.self.WorkerID, int64(1), "the survivors' are theirs")
+	require.NoError(t, second.report(true))
 	again := down.again()
-	require.True(t, again.look().DataLost)
-	if newcomer.self.WorkerID == down.self.WorkerID { // it came back only after the newcomer had settled
-		require.ErrorIs(t, again.claimAsSeen(), worker.ErrHeld)
-	} else {
-		require.NoError(t, again.claimAsSeen())
-		require.Equal(t, down.self.WorkerID, again.self.WorkerID)
-	}
-	for _, d := range []*daemon{first, second, newcomer} {
+	require.True(t, again.look().Lost)
+	require.NoError(t, again.claimAsSeen())
+	closed(t, w, newcomer)
+	w.OpenCluster(t)
+	newcomer.running()
+	for i, d := range []*daemon{first, second, again, newcomer} {
 		require.NoError(t, d.report(true))
-		require.Equal(t, int64(1), d.self.Losses)
+		require.Equal(t, int64(i), d.self.WorkerID)
+		require.Equal(t, int64(1), d.self.Losses, "one loss, whoever finds it")
 		require.Equal(t, first.self.Cluster, d.self.Cluster)
 	}
-	require.Equal(t, []int64{0, 1}, []int64{first.self.WorkerID, second.self.WorkerID})
+	require.Positive(t, newcomer.self.Floor)
+}
+
+// The operator's command raises the lease that a loss is reckoned with, before it is used.
+func testLongerLease(t *testing.T, w World) {
+	long := Options{Lease: 3 * worker.DefaultLease}
+	short := fresh(t, w, "a", Options{}).running()
+	require.Equal(t, worker.DefaultLease, short.self.LongestLease)
+	d := fresh(t, w, "b", long).running()
+	require.Equal(t, long.Lease, d.self.LongestLease)
+	require.NoError(t, short.report(true))
+	require.Equal(t, long.Lease, short.self.LongestLease)
+	w.Wipe(t)
+	require.NoError(t, short.report(true))
+	require.Contains(t, closed(t, w, fresh(t, w, "c", Options{})), w.Clock().Read().Wall().Add(long.Lease).String()[:10])
 }
 
 func testDataLostTaken(t *testing.T, w World) {
@@ -169,38 +185,57 @@ func testDataLostTaken(t *testing.T, w World) {
 	require.Equal(t, int64(0), other.self.WorkerID)
 	err := d.report(true)
 	require.ErrorIs(t, err, worker.ErrFenced)
-	require.ErrorContains(t, err, "b")
+	require.ErrorIs(t, err, worker.ErrForeign)
 	require.NoError(t, other.report(true))
 	require.Len(t, entries(t, w), 1)
 }
 
 // A new node starts when one survivor has put the cluster back, and another hasn't reported
-// yet; it and the new node have worker 1 in mind: it is the survivor's.
+// yet, whose worker ID is the next one.
 func testDataLostRace(t *testing.T, w World) {
 	first := fresh(t, w, "first", Options{}).running()
 	d := fresh(t, w, "a", Options{}).running()
 	w.Wipe(t)
 	require.NoError(t, first.report(true))
-	other := fresh(t, w, "b", Options{Settle: 2 * time.Second})
-	other.look()
+	newcomer := fresh(t, w, "b", Options{})
+	newcomer.look()
 	reported := make(chan error, 1)
 	w.Clock().OnSleep(func() {
-		select {
-		case reported <- d.report(true):
-		default:
+		if len(reported) == 0 {
+			reported <- d.report(true)
+			w.OpenCluster(t)
 		}
 	})
-	err := other.claimAsSeen()
+	err := newcomer.claimAsSeen()
 	w.Clock().OnSleep(nil)
 	require.NoError(t, err)
 	require.NotEmpty(t, reported, "it never waited")
 	require.NoError(t, <-reported)
 	require.Equal(t, int64(1), d.self.WorkerID)
-	require.NotEqual(t, int64(1), other.self.WorkerID)
-	require.Equal(t, d.self.Cluster, other.self.Cluster)
-	require.NoError(t, d.report(true))
-	require.NoError(t, other.report(true))
+	require.Equal(t, int64(2), newcomer.self.WorkerID)
+	for _, d := range []*daemon{first, d, newcomer} {
+		require.NoError(t, d.report(true))
+	}
 	require.Len(t, entries(t, w), 3)
+}
+
+// A piece that ends before every clock agrees that it stands is not put back: it ends.
+func testDataLostLate(t *testing.T, w World) {
+	first := fresh(t, w, "first", Options{}).running()
+	opts := Options{Lease: w.Lease()}
+	runs, down := fresh(t, w, "runs", opts).running(), fresh(t, w, "down", opts).running()
+	require.NoError(t, down.reg.Close())
+	w.Wipe(t)
+	require.NoError(t, first.report(true))
+	w.Pass(t, w.Lease())
+	require.ErrorIs(t, runs.report(true), worker.ErrLeaseOver)
+	closed(t, w, down.again())
+	w.OpenCluster(t)
+	limit := down.self.Limit
+	down = down.again().running()
+	require.Greater(t, down.self.Floor, limit, "whatever it gets begins at the root's floor")
+	require.ErrorIs(t, runs.report(true), worker.ErrLeaseOver)
+	require.NoError(t, first.report(true))
 }
 
 func testDataLostWhileDown(t *testing.T, w World) {
@@ -210,33 +245,39 @@ func testDataLostWhileDown(t *testing.T, w World) {
 	w.Wipe(t)
 	again := d.again()
 	found := again.look()
-	require.True(t, found.DataLost)
-	require.False(t, found.Known || found.Removed)
+	require.True(t, found.Lost)
+	require.False(t, found.Known)
 	require.NoError(t, again.claimAsSeen())
 	require.Equal(t, int64(1), again.self.WorkerID)
 	require.Equal(t, d.self.Cluster, again.self.Cluster)
 	require.NoError(t, again.report(true))
 
 	// The other's record is of before the loss, and there is a root again.
-	another := process(t, w, worker.Record{Node: "other", Cluster: d.self.Cluster, WorkerID: 0}, Options{})
-	require.True(t, another.look().DataLost)
+	another := process(t, w, worker.Record{Node: "other", Cluster: d.self.Cluster, WorkerID: 0, Confirmed: true, Limit: d.self.Limit}, Options{})
+	require.True(t, another.look().Lost)
 	require.NoError(t, another.claimAsSeen())
 	require.Equal(t, int64(0), another.self.WorkerID)
 	require.Equal(t, again.self.Cluster, another.self.Cluster)
 }
 
+// It comes back only when a newcomer has its worker ID, on an operator's wrong word.
 func testDataLostWhileDownTaken(t *testing.T, w World) {
+	first := fresh(t, w, "first", Options{}).running()
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.reg.Close())
 	w.Wipe(t)
-	w.Init(t, snowflake.DefaultLayout())
-	fresh(t, w, "b", Options{}).running()
+	require.NoError(t, first.report(true))
+	w.OpenCluster(t)
+	w.Pass(t, 10*time.Millisecond)
+	newcomer := fresh(t, w, "b", Options{Lease: 2 * worker.DefaultLease}).running()
+	require.Equal(t, int64(1), newcomer.self.WorkerID)
 	again := d.again()
-	require.True(t, again.look().DataLost)
+	again.look()
 	err := again.claimAsSeen()
-	require.ErrorIs(t, err, worker.ErrHeld)
+	require.ErrorIs(t, err, worker.ErrTaken)
 	require.ErrorContains(t, err, "b")
-	require.Len(t, entries(t, w), 1)
+	require.NoError(t, newcomer.report(true))
+	require.Len(t, entries(t, w), 2)
 	require.NotContains(t, peers(t, fresh(t, w, "watcher", Options{})), "a")
 }
 
@@ -244,18 +285,24 @@ func testDataLostWhileDownTaken(t *testing.T, w World) {
 func testDataLostAll(t *testing.T, w World) {
 	const n = 8
 	var all []*daemon
-	before := map[*daemon]int64{}
 	for i := range n {
 		all = append(all, fresh(t, w, fmt.Sprintf("survivor%d", i), Options{}).running())
-		before[all[i]] = all[i].self.WorkerID
 	}
 	w.Wipe(t)
 	for i := range n {
-		all = append(all, fresh(t, w, fmt.Sprintf("newcomer%d", i), Options{Settle: 2 * time.Second}))
+		all = append(all, fresh(t, w, fmt.Sprintf("newcomer%d", i), Options{}))
 	}
+	before := map[*daemon]int64{}
 	var survivors sync.WaitGroup
-	survivors.Add(n)
-	w.Clock().OnSleep(survivors.Wait) // they report before the root has settled
+	for _, d := range all[:n] {
+		before[d] = d.self.WorkerID
+		survivors.Add(1)
+	}
+	go func() {
+		survivors.Wait()
+		w.OpenCluster(t)
+	}()
+	w.Clock().OnSleep(survivors.Wait)
 	defer w.Clock().OnSleep(nil)
 	errs := together(all, func(d *daemon) error {
 		if _, survivor := before[d]; survivor {

@@ -34,6 +34,8 @@ type World interface {
 	Expire(t testing.TB, r worker.Registry, node string)
 	// Init makes the cluster, as an operator does.
 	Init(t testing.TB, layout snowflake.Layout)
+	// OpenCluster has worker IDs given out again after a loss, as an operator does.
+	OpenCluster(t testing.TB)
 	// Wipe loses all data.
 	Wipe(t testing.TB)
 	// LoseEntries loses all entries while the cluster stands.
@@ -101,6 +103,7 @@ const address = "10.0.0.5:8080"
 // and cluster where that is of a node that was never there.
 func process(t testing.TB, w World, rec worker.Record, opts Options) *daemon {
 	t.Helper()
+	opts.Threshold = Threshold
 	layout := opts.Layout
 	if layout == (snowflake.Layout{}) {
 		layout = snowflake.DefaultLayout()
@@ -155,8 +158,7 @@ func (d *daemon) claim() error {
 }
 
 func (d *daemon) claimAsSeen() error {
-	d.self.Released, d.self.Limit = false, max(d.self.Limit, d.w.Clock().Read().Wall().Add(d.lease()))
-	rec, err := d.reg.Claim(patient(d.t), d.self)
+	rec, err := d.reg.Claim(patient(d.t), d.self, d.lease())
 	if err == nil {
 		d.self = rec
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/worker"
 )
 
 // quick is one machine's clock: it runs speed times as fast as the real one, so
@@ -24,6 +25,12 @@ func newQuick(start clock.Reading, speed int) *quick {
 }
 
 func (q *quick) step(d time.Duration) { q.stepNS.Add(int64(d)) }
+
+// drift steps the wall clock, and never by more than the threshold away from the others.
+func (q *quick) drift(d time.Duration) {
+	const most = int64(worker.DefaultClockThreshold)
+	q.stepNS.Store(min(max(q.stepNS.Load()+int64(d), -most), most))
+}
 
 // Mono implements clock.Clock.
 func (q *quick) Mono() time.Duration {

@@ -2,6 +2,7 @@ package walktest
 
 import (
 	"context"
+	"time"
 
 	"github.com/leafd/leafd/worker"
 )
@@ -28,8 +29,8 @@ func (r plainRegistry) Look(ctx context.Context, self worker.Record) (worker.Loo
 }
 
 // Claim implements worker.Registry.
-func (r plainRegistry) Claim(ctx context.Context, self worker.Record) (worker.Record, error) {
-	claimed, err := r.Registry.Claim(ctx, self)
+func (r plainRegistry) Claim(ctx context.Context, self worker.Record, lease time.Duration) (worker.Record, error) {
+	claimed, err := r.Registry.Claim(ctx, self, lease)
 	claimed.Ceiling = min(claimed.Ceiling, claimed.Timestamp)
 	return claimed, err
 }

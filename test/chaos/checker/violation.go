@@ -22,6 +22,7 @@ const (
 	Refused  Rule = "no ID in a refusal"
 	WellMade Rule = "answers have the documented form"
 	Live     Rule = "serving again after a fault"
+	Shut     Rule = "no new worker ID after a loss"
 )
 
 // Violation is the first thing that was wrong: a finding that is an error too.

@@ -80,7 +80,7 @@ func (cl *client) once() bool {
 		return false
 	}
 	r := &history.Record{Kind: history.KindRequest, Process: l.number, Stream: cl.pick(), Asked: cl.count()}
-	sent := time.Now()
+	sent := now()
 	r.At, r.Wall = int64(sent.Sub(cl.slot.c.began)), sent.UnixNano()
 	if cl.conn == nil {
 		if err := cl.dial(l); errors.Is(err, errChanged) {
@@ -278,4 +278,15 @@ func parse(body []byte, asJSON bool) ([]int64, error) {
 		ids = append(ids, id)
 	}
 	return ids, nil
+}
+
+// now is time.Now, but for one whose thread was held up between its readings of the wall
+// clock and of the monotonic one: checks of the IDs' times rest on both.
+func now() time.Time {
+	for {
+		a, b := time.Now(), time.Now()
+		if off := b.Sub(a) - b.Round(0).Sub(a.Round(0)); off.Abs() < time.Millisecond {
+			return b
+		}
+	}
 }

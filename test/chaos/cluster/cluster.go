@@ -70,6 +70,7 @@ func tags() map[string]int {
 type Cluster struct {
 	cfg     Config
 	began   time.Time // Immutable
+	made    time.Time // Immutable once started: since when there is a root
 	outside *proctest.Outside
 	zk      *zookeepertest.Ensemble
 	mariadb *mariadbtest.Server
@@ -118,6 +119,7 @@ func Start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	if _, err := c.leafd("cluster", "init", "--layout", layout); err != nil {
 		return nil, err
 	}
+	c.made = time.Now()
 	if err := c.makeSlots(); err != nil {
 		return nil, err
 	}

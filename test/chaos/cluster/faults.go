@@ -144,6 +144,7 @@ func (c *Cluster) deeds() map[nemesis.Kind]deed {
 		nemesis.Stood:           c.stood,
 		nemesis.Settings:        c.settingsChanged,
 		nemesis.RecordRestored:  c.restoredRecord,
+		nemesis.EntryRemoved:    c.entryRemoved,
 		nemesis.Unwritable:      c.unwritable,
 
 		nemesis.HostCut:         c.cutHost(true, true),
@@ -169,6 +170,8 @@ func (c *Cluster) deeds() map[nemesis.Kind]deed {
 		nemesis.EmptiedLong:     c.emptiedLongSessions,
 		nemesis.ForeverRemoved:  c.foreverRemoved,
 		nemesis.SetBack:         c.setBack,
+		nemesis.SetBackNewcomer: c.setBackNewcomer,
+		nemesis.SetBackReplaced: c.setBackReplaced,
 		nemesis.DatabaseKilled:  c.databaseKilled,
 		nemesis.DatabaseFrozen:  c.databaseFrozen,
 		nemesis.DatabaseLocked:  c.databaseLocked,

@@ -66,9 +66,6 @@ func (c *Cluster) outlived(holdUp deed) deed {
 		if err = c.sleep(time.Second); err == nil { // what was under way is written
 			first, err = c.entryOf(s, first.ID)
 		}
-		if err == nil {
-			err = c.sleep(time.Until(time.UnixMilli(first.Limit)) + between(200*time.Millisecond, time.Second, f.Dice[0]))
-		}
 		if err != nil {
 			return free, err
 		}
@@ -92,6 +89,7 @@ func (c *Cluster) takes(first identity, sameName bool) (*slot, error) {
 	const tries = 2 * workerIDs
 	for try := range tries {
 		x := c.extra(fmt.Sprintf("heir%d", try))
+		x.zk = x.network.zkAddrs()
 		if sameName {
 			x.node = first.Node
 		}
@@ -191,7 +189,7 @@ func (c *Cluster) releasedLive(f nemesis.Fault) (undo, error) {
 // cutOnceFenced cuts a daemon off from ZooKeeper between two lives.
 func (c *Cluster) cutOnceFenced(f nemesis.Fault) (undo, error) {
 	for end := time.Now().Add(2 * reportInterval); time.Now().Before(end); {
-		if me, err := c.slots[f.Daemon].me(); err != nil || me.State == fenced {
+		if me, err := c.slots[f.Daemon].me(); err != nil || me.over() {
 			break
 		}
 		if err := c.sleep(pollPause); err != nil {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"syscall"
 	"testing"
 	"time"
 
@@ -62,85 +60,6 @@ func (c *Cluster) serverFrozen(leader bool) deed {
 			})
 		}, err
 	}
-}
-
-func (c *Cluster) emptied(nemesis.Fault) (undo, error) { return nil, c.wipe() }
-
-// The faults in which ZooKeeper loses data have every daemon running that had a worker ID
-// there, and end when all are back: who had put nothing back when another joined would be
-// protected by the root's floor alone, a lease long, which the code doesn't have yet. And
-// nobody joins whom a ZooKeeper that was set back has forgotten.
-
-// newcomer has a new daemon join, and serve, after do, which loses ZooKeeper's data, and before those
-// that have worker IDs are back.
-func (c *Cluster) newcomer(settle time.Duration, do func() error) (undo, error) {
-	x := c.extra("newcomer")
-	if err := do(); err != nil {
-		return nil, err
-	}
-	if _, err := c.joins(x, settle); err != nil {
-		return nil, err
-	}
-	return func() error { return c.retire(x, syscall.SIGTERM) }, nil
-}
-
-func (c *Cluster) wipe() error { return c.do(func(t testing.TB) { c.zk.Wipe(t) }) }
-
-// emptiedNewcomer has a new daemon join an ensemble that has just lost everything.
-func (c *Cluster) emptiedNewcomer(nemesis.Fault) (undo, error) {
-	return c.newcomer(sessionTimeout, c.wipe)
-}
-
-// emptiedLongSessions does so where the servers grant long sessions: so long those that
-// have worker IDs are refused for what they have seen.
-func (c *Cluster) emptiedLongSessions(nemesis.Fault) (undo, error) {
-	const granted = 30 * time.Second
-	if err := c.do(func(t testing.TB) { c.zk.Reconfigure(t, fmt.Sprintf("minSessionTimeout=%d", granted.Milliseconds())) }); err != nil {
-		return nil, err
-	}
-	if err := c.Serving(c.faults); err != nil { // with long sessions
-		return nil, err
-	}
-	leave, err := c.newcomer(2*granted, c.wipe) // for the others, and then for its own claim
-	return func() error {
-		var left error
-		if leave != nil {
-			left = leave()
-		}
-		return errors.Join(left, c.Serving(c.faults), c.do(func(t testing.TB) { c.zk.Reconfigure(t) }))
-	}, err
-}
-
-// foreverRemoved removes all worker IDs from ZooKeeper, and leaves the root.
-func (c *Cluster) foreverRemoved(f nemesis.Fault) (undo, error) {
-	remove := func() error { return c.do(func(t testing.TB) { c.zk.Remove(t, "/leaf/leaf_forever") }) }
-	if f.Dice[0] < 0.5 {
-		return nil, remove()
-	}
-	return c.newcomer(sessionTimeout, remove)
-}
-
-// setBack puts an earlier state of ZooKeeper back; daemons are restarted in between, and
-// so find entries that an earlier life of theirs wrote.
-func (c *Cluster) setBack(f nemesis.Fault) (undo, error) {
-	var restore func(t testing.TB)
-	if err := c.do(func(t testing.TB) { restore = c.zk.Snapshot(t) }); err != nil {
-		return nil, err
-	}
-	if err := c.Serving(c.faults); err != nil {
-		return nil, err
-	}
-	for i := range int(f.Dice[0] * 4) { // more than once, its life is one that its record doesn't know any more
-		s := c.slots[int(f.Dice[1]*Daemons+float64(i)*f.Dice[2])%Daemons]
-		c.note("%s is restarted", s.name)
-		if err := s.restart(); err != nil {
-			return nil, err
-		}
-		if err := c.Serving(c.faults); err != nil {
-			return nil, err
-		}
-	}
-	return nil, c.do(restore)
 }
 
 func (c *Cluster) databaseKilled(nemesis.Fault) (undo, error) {

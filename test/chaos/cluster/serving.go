@@ -54,10 +54,11 @@ type identity struct {
 	Ceiling  int64  `json:"ceiling"`
 	Limit    int64  `json:"limit"`
 	Live     bool   `json:"live"`
+	Since    int64  `json:"since"`
 }
 
 // askIdentity writes down which worker l says that it is, and each time that it says that
-// it was displaced, or is another. Displaced, it is fenced for a second at least.
+// its life is over, or is another. The next one begins a second later at least.
 func (s *slot) askIdentity(l *life) {
 	var said identity
 	for !l.Ended() && s.c.sleep(pollPause) == nil {
@@ -67,12 +68,12 @@ func (s *slot) askIdentity(l *life) {
 			continue
 		}
 		r := history.Record{At: s.c.now(), Process: l.number, Daemon: s.name, Worker: me.ID, Owner: me.Owner, Text: me.Node}
-		if said.Owner != "" && (me.State == fenced && said.State != fenced || me.Owner != said.Owner && said.State != fenced) {
+		if said.Owner != "" && !said.over() && (me.over() || me.Owner != said.Owner) {
 			r.Kind = history.KindDisplaced
 			displaced := r
 			s.c.record(&displaced)
 		}
-		if me.State != fenced && me.Owner != said.Owner {
+		if !me.over() && me.Owner != said.Owner {
 			r.Kind = history.KindWorker
 			s.c.record(&r)
 		}
@@ -80,8 +81,9 @@ func (s *slot) askIdentity(l *life) {
 	}
 }
 
-// fenced is the state of a daemon that was displaced, until its next life begins.
-const fenced = "fenced"
+// over tells that a life is: it was displaced, or its lease is over. The next one begins
+// later.
+func (i identity) over() bool { return i.Since == 0 }
 
 // Serving waits until every daemon serves again, and ZooKeeper knows all that it
 // needs: one that was displaced too, by itself. A daemon that isn't back in time is a
@@ -147,7 +149,7 @@ func (s *slot) probe(stream string) error {
 		return errors.New("it doesn't run")
 	}
 	r := &history.Record{Kind: history.KindRequest, Process: l.number, Stream: stream, Asked: 1}
-	sent := time.Now()
+	sent := now()
 	r.At, r.Wall = int64(sent.Sub(s.c.began)), sent.UnixNano()
 	if err := cl.dial(l); err != nil {
 		return fmt.Errorf("it doesn't take connections: %w", err)

@@ -33,6 +33,9 @@ type Edit struct{ File, Old, New string }
 // the original and records with the life of its lock, such as block-level clones: of all
 // others "home" and "restored record" come first.
 //
+// "end of a piece" and "root's floor" take out guards that are doubled: one of each alone
+// is seen by nobody (docs/evidence/PROOF.md).
+//
 // The marks on disk (segment.V3) matter after a restart, for what was used without ZooKeeper,
 // until another daemon's next fetch has put the high mark above that: clients that ask all
 // the time leave no moment to lose commits in. TestGuardGetsTheMarksOfALifeBefore has it.
@@ -87,10 +90,10 @@ func All() []Mutant {
 			Edits: []Edit{{"worker/start.go", "	if r.Restored { // worker.W2", "	if r.Restored && r.WorkerID < 0 {"}},
 		},
 		{
-			Name: "conditional write", Guard: "zkreg.R2: the entry is written at a version read in this session, where it was as last written (zkreg/report.go)",
+			Name: "conditional write", Guard: "zkreg.R2: the entry is written at a version read over this connection, where it was as last written (zkreg/report.go)",
 			Seed: 4, Mix: "cut off from ZooKeeper beyond its limit, replaced",
 			Edits: []Edit{
-				{"zkreg/report.go", "if h.session != r.session.ID() {", "if h.session == 0 {"},
+				{"zkreg/report.go", "if h.conn != r.session.Connection() {", "if h.conn == 0 {"},
 				{"zkreg/report.go", "setData(h.path, data, h.version))", "setData(h.path, data, -1))"},
 			},
 		},
@@ -103,9 +106,14 @@ func All() []Mutant {
 			},
 		},
 		{
-			Name: "floor of a take-over", Guard: "worker.U2: whoever takes a worker ID over gets a floor at or above what may have been issued (worker/piece.go)",
+			Name: "end of a piece", Guard: "worker.U7: a piece near its end, or beyond it, is neither prolonged nor resumed nor put back (worker/piece.go)",
+			Seed: 1, Mix: "cut off beyond its limit, replaced, ZooKeeper set back",
+			Edits: []Edit{{"worker/piece.go", "now.Add(margin) < r.Limit)", "now.Add(margin) < r.Limit.Add(time.Hour))"}},
+		},
+		{
+			Name: "floor of a take-over", Guard: "worker.U2: whoever takes a worker ID over gets a floor at or above what may have been issued (zkreg/enroll.go)",
 			Seed: 1, Mix: "given back at a stop, taken by a clock that is set back",
-			Edits: []Edit{{"worker/piece.go", "	r.Floor, _ = e.FreeFrom()\n", "	r.Floor = min(0, e.Bound())\n"}},
+			Edits: []Edit{{"zkreg/enroll.go", "		floor = max(floor, from)\n", "		floor = max(floor, min(0, from))\n"}},
 		},
 		{
 			Name: "file first", Guard: "worker.C1, worker.U3: a ceiling counts once the file has it (worker/ceiling.go)",
@@ -137,8 +145,32 @@ func All() []Mutant {
 		},
 		{
 			Name: "settle", Guard: "zkreg.R1: a new worker ID settles first (zkreg/enroll.go)",
+			Seed: 1, Mix: "ZooKeeper set back, a new daemon joins",
+			Edits: []Edit{{"zkreg/enroll.go", "left := c.settleTime()", "left := min(0, c.settleTime())"}},
+		},
+		{
+			Name: "root settles", Guard: "zkreg.R1: the end of settling checks the root, where a loss may have been noted (zkreg/enroll.go)",
+			Seed: 2, Mix: "ZooKeeper set back, a new daemon joins",
+			Edits: []Edit{{"zkreg/enroll.go", "			check(c.paths.root, c.root.stat.Version),\n			setData(c.forever, l.data", "			check(c.paths.root, -1),\n			setData(c.forever, l.data"}},
+		},
+		{
+			Name: "root's floor", Guard: "zkreg.R7: nobody gets a new worker ID, or begins a piece, below the root's floor (zkreg/enroll.go)",
 			Seed: 1, Mix: "ZooKeeper emptied, a new daemon joins",
-			Edits: []Edit{{"zkreg/enroll.go", "left := min(c.settleTime()-age, c.settleTime())", "left := min(c.settleTime()-age, 0)"}},
+			Edits: []Edit{
+				{"zkreg/enroll.go", "if zkNow < c.root.Floor {", "if zkNow < 0 {"},
+				{"zkreg/enroll.go", "floor := c.root.Floor\n", "floor := min(0, c.root.Floor)\n"},
+				{"zkreg/enroll.go", "c.claiming(c.root.Floor)", "c.claiming(0)"},
+			},
+		},
+		{
+			Name: "floor raised", Guard: "zkreg.R6: a loss raises the root's floor beyond every piece that can be lost (zkreg/root.go)",
+			Seed: 1, Mix: "ZooKeeper emptied, a new daemon joins",
+			Edits: []Edit{{"zkreg/root.go", ".Add(time.Duration(d.LongestLease)*time.Millisecond+cfg.margin()))", ")"}},
+		},
+		{
+			Name: "loss noted", Guard: "zkreg.R6: who finds a loss notes it in the root (zkreg/root.go)",
+			Seed: 2, Mix: "ZooKeeper set back, a new daemon joins",
+			Edits: []Edit{{"zkreg/root.go", "if found.Losses <= self.Losses {", "if found.Losses < 0 {"}},
 		},
 		{
 			Name: "high mark", Guard: "segment.V1: the high mark is written where it is as it was read (zkreg/guard.go)",

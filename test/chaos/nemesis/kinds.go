@@ -41,6 +41,7 @@ const (
 	Stood           Kind = "all clocks stopped"
 	Settings        Kind = "settings changed for a life"
 	RecordRestored  Kind = "older record put back, clock back"
+	EntryRemoved    Kind = "entry removed while it runs"
 	Unwritable      Kind = "record can't be written, kill -9, clock back"
 )
 
@@ -72,6 +73,8 @@ const (
 	EmptiedLong     Kind = "ZooKeeper emptied under long sessions, a new daemon joins"
 	ForeverRemoved  Kind = "leaf_forever removed"
 	SetBack         Kind = "ZooKeeper set back to an earlier state"
+	SetBackNewcomer Kind = "ZooKeeper set back, a new daemon joins"
+	SetBackReplaced Kind = "cut off beyond its limit, replaced, ZooKeeper set back"
 	DatabaseKilled  Kind = "MariaDB killed"
 	DatabaseFrozen  Kind = "MariaDB frozen"
 	DatabaseLocked  Kind = "segment table locked"
@@ -148,6 +151,7 @@ func traits() []trait {
 		{Stood, 2, oneDaemon, false, 500 * ms, 8 * s, []string{process, clocks}},
 		{Settings, 2, oneDaemon, true, 500 * ms, 4 * s, []string{process}},
 		{RecordRestored, 1, oneDaemon, true, 500 * ms, 2 * s, []string{process, clocks, disk, netZK}},
+		{EntryRemoved, 1, oneDaemon, true, 0, 1 * s, []string{process, ensemble}},
 		{Unwritable, 1, oneDaemon, true, 500 * ms, 2 * s, []string{process, clocks, disk, netZK}},
 
 		{HostCut, 3, someDaemons, false, 500 * ms, 6 * s, []string{netZK, netSQL, netPeers}},
@@ -173,6 +177,8 @@ func traits() []trait {
 		{EmptiedLong, 1, sharedServer, true, 500 * ms, 2 * s, []string{ensemble}},
 		{ForeverRemoved, 1, sharedServer, true, 500 * ms, 2 * s, []string{ensemble}},
 		{SetBack, 1, sharedServer, true, 0, 1 * s, []string{ensemble}},
+		{SetBackNewcomer, 1, sharedServer, true, 0, 1 * s, []string{ensemble}},
+		{SetBackReplaced, 1, oneDaemon, true, 0, 1 * s, []string{process, clocks, disk, netZK, netPeers, ensemble}},
 		{DatabaseKilled, 2, sharedServer, false, 0, 4 * s, []string{database}},
 		{DatabaseFrozen, 2, sharedServer, false, 1 * s, 5 * s, []string{database}},
 		{DatabaseLocked, 1, sharedServer, false, 30 * s, 30 * s, []string{database}},

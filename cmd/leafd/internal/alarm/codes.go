@@ -18,9 +18,9 @@ const (
 	IssuingStalled      Code = "issuing_stalled"
 	IdentityHeld        Code = "identity_held"
 	WorkersExhausted    Code = "workers_exhausted"
+	WorkersClosed       Code = "workers_closed"
 	RegistryUnreachable Code = "registry_unreachable"
 	RegistryDataLost    Code = "registry_forgot"
-	RegistryRestored    Code = "registry_restored"
 	PeersDisagree       Code = "peers_disagree"
 	PeersUndecided      Code = "peers_undecided"
 	PeersSilent         Code = "peers_silent"
@@ -67,18 +67,18 @@ func Codes() []Info {
 		},
 		{
 			WorkerFenced,
-			"The daemon was displaced: another process has its data directory or its entry in ZooKeeper, or the entry is gone. It issues nothing until, seconds later, it begins a new life in the same process, with another worker ID where its own is lost. Raised again for each try that fails.",
+			"The daemon was displaced: another process has its data directory, its entry in ZooKeeper or its worker ID. It issues nothing until, seconds later, it begins a new life in the same process, with another worker ID where its own is lost. Raised again for each try that fails.",
 			"Find the other process by the line's error: two daemons may run on copies of one data directory. Only where the log says fenced for good (the root is another cluster's, or has another layout) restart it, with the right settings.",
 		},
 		{
 			LeaseOver,
-			"ZooKeeper has taken no report for the whole lease (--lease): beyond its limit the worker ID may be another's. No snowflake ID is issued.",
-			"Bring ZooKeeper back; issuing resumes by itself.",
+			"ZooKeeper has taken no report for the whole lease (--lease), or has lost data so late in it that the worker ID was not put back: beyond its limit it may be another's. No snowflake ID is issued until ZooKeeper answers, and a new life begins.",
+			"Bring ZooKeeper back; issuing resumes by itself. Where ZooKeeper has lost data, see registry_forgot.",
 		},
 		{
 			WorkerIDLost,
-			"The worker ID that this data directory had is another's by now, or its entry was removed from ZooKeeper. The daemon got another one and goes on.",
-			"Nothing, where the daemon was down for longer than its lease or somebody released its worker ID. Else find out who removed the entry.",
+			"The worker ID that this data directory had is another's by now. The daemon got another one and goes on.",
+			"Nothing, where the daemon was down for longer than its lease or somebody released its worker ID. Else find out who emptied ZooKeeper, or set it back.",
 		},
 		{
 			RecordSetAside,
@@ -106,19 +106,19 @@ func Codes() []Info {
 			"leafd worker list shows who has them, and until when. leafd worker release --force frees that of a host that is gone for good.",
 		},
 		{
+			WorkersClosed,
+			"The start was refused (exit 1), or a later life: there is no cluster, or ZooKeeper lost data and no worker ID is given out until every lost one has ended.",
+			"The line's error names the command that is needed: leafd cluster init for a new cluster; leafd cluster open once every daemon of before is back or gone for good.",
+		},
+		{
 			RegistryUnreachable,
 			"ZooKeeper takes no report. A running daemon goes on issuing by its local record; one that starts uses its local record, or refuses without one.",
 			"Bring ZooKeeper back before the lease is over (--lease). Postpone new daemons and changes of worker IDs until then.",
 		},
 		{
 			RegistryDataLost,
-			"ZooKeeper has lost its data. This daemon put its worker ID back, or got another one where the limit of the old one had passed, and goes on issuing.",
-			"Find out who emptied it. Check with leafd worker list that all daemons are there again before you start new ones.",
-		},
-		{
-			RegistryRestored,
-			"ZooKeeper was set back to an earlier state. This daemon wrote its entry again and goes on issuing.",
-			"Find out who restored it. A daemon that was down at that time has an old record there: start it with its data directory.",
+			"ZooKeeper has lost data, or was set back to an earlier state. This daemon puts its worker ID back while its limit lies ahead, and goes on issuing. New daemons get no worker ID until every lost one has ended.",
+			"Find out who did it. Once leafd worker list shows every daemon that is not gone for good, run leafd cluster open. After a backup was put back run leafd cluster recover at once.",
 		},
 		{
 			PeersDisagree,

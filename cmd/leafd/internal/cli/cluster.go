@@ -13,14 +13,15 @@ import (
 func (a *app) clusterCmd() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "cluster",
-		Short: "Make a cluster in ZooKeeper, and show what stands there",
-		Long: `Make a cluster in ZooKeeper, once and before its first daemon starts, and show what stands
-there. --zk and --zk-root name it.
+		Short: "Make a cluster in ZooKeeper, show what stands there, and look after it when data was lost",
+		Long: `Make a cluster in ZooKeeper, once and before its first daemon starts, show what stands there,
+and look after it when ZooKeeper has lost data. --zk and --zk-root name it.
 
 Only leafd cluster init makes one: an ensemble without data may be a new one, or one that
 lost everything, and that a person has to know. After a loss the daemons of the cluster put
-it back by themselves.`,
-	}, a.clusterInitCmd(), a.clusterStatusCmd())
+it back by themselves, and new ones get no worker ID until every lost one has ended, or until
+leafd cluster open.`,
+	}, a.clusterInitCmd(), a.clusterStatusCmd(), a.clusterOpenCmd(), a.clusterRecoverCmd())
 }
 
 // ClusterJSON is what stands in a root, for programs.
@@ -42,8 +43,9 @@ type ClusterJSON struct {
 // clusterFields documents ClusterJSON in the help.
 const clusterFields = `root, cluster (its UUID), layout, epoch, forever (the znode of the worker IDs), parent_czxid
 (the transaction that made it, as the root has recorded it), parent (recorded, not_recorded,
-absent, or other: removed and made again), longest_lease_ms, losses (how often the worker IDs
-were lost and put back), floor (milliseconds since 1970, 0 for none), entries, live`
+absent, or other: removed and made again), longest_lease_ms, losses (how often a loss of data
+was noted), floor (no worker ID is given out before it: milliseconds since 1970, 0 for none),
+entries, live`
 
 func clusterJSON(cfg settings.Config, s zkreg.Status) ClusterJSON {
 	return ClusterJSON{
@@ -60,8 +62,8 @@ func parentWords(s zkreg.Status) string {
 	case zkreg.ParentUnrecorded:
 		return "not recorded yet: leafd cluster init records it, or a daemon's start"
 	case zkreg.ParentAbsent:
-		return "ABSENT: no new worker ID is given out until a daemon of this cluster has put its own back"
+		return "ABSENT: the next daemon that comes notes the loss"
 	default:
-		return fmt.Sprintf("ANOTHER ONE than the recorded, %#x: no new worker ID is given out until a daemon of this cluster has put its own back", s.ParentCzxid)
+		return fmt.Sprintf("ANOTHER ONE than the recorded, %#x: the next daemon that comes notes the loss", s.ParentCzxid)
 	}
 }

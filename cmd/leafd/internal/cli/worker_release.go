@@ -30,8 +30,8 @@ daemon takes the worker ID, and issues IDs only from the limit that stands there
 
 It is refused while the daemon is live, and before the limit of the entry has passed on
 ZooKeeper's clock; without a limit, until 24 hours after the last report. --force does it all
-the same, and sets the limit to ZooKeeper's time and 16 s, or to the entry's ceiling if that
-is later. ` + forceRisk + `.
+the same, and sets the limit to ZooKeeper's time and --ceiling-lead and twice --clock-threshold,
+or to the entry's ceiling if that is later: give both as the daemon had them. ` + forceRisk + `.
 A daemon that runs and reaches ZooKeeper is displaced at its next report, and begins a new life.
 
 Releasing what is released changes nothing, and is no error. -o json prints the entry as
@@ -41,7 +41,7 @@ and changed: whether it was released just now.`,
 		Example: "  leafd worker release 10.0.0.5:8080\n  leafd worker release 7 --force",
 		Args:    cobra.ExactArgs(1),
 	}
-	registryFlags(cmd, &timeout)
+	registryFlags(cmd, &timeout, "ceiling-lead", "clock-threshold")
 	cmd.Flags().BoolVar(&force, "force", false, "release it even if it is live, or its limit has not passed; --help says what that risks")
 	outputFlag(cmd, &output, outputText, outputJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -60,6 +60,7 @@ func TestZooKeeperSettingsRefused(t *testing.T) {
 		"key alone":             {[]string{"--zk-tls-ca", "system", "--zk-tls-key", missing}, "want zk-tls-cert"},
 		"certificate, no TLS":   {[]string{"--zk-tls-cert", missing, "--zk-tls-key", missing}, "plain"},
 		"lease too short":       {[]string{"--lease", "59s"}, "want 1m to 8760h"},
+		"lease and thresholds":  {[]string{"--lease", "1m", "--clock-threshold", "30s"}, "--lease is 1m0s: want at least ceiling-lead and twice clock-threshold, which are 6s and 30s"},
 		"lease below two leads": {[]string{"--lease", "3m", "--ceiling-lead", "2m", "--startup-timeout", "3m"}, "--lease is 3m0s: want at least twice ceiling-lead, which is 2m"},
 		"no truth":              {[]string{"--release-on-stop=yes"}, `--release-on-stop is "yes": want true or false`},
 		"what lease replaced":   {[]string{"--reclaim-after", "168h"}, "unknown flag: --reclaim-after (lease has taken its place"},

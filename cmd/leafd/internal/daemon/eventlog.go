@@ -31,16 +31,16 @@ func (l *eventLog) worker(e worker.Event) {
 	case worker.EventRecordStale:
 		l.log.Warn().Stringer("ceiling", e.Until).Msg("one of the two slots of worker.json is damaged: the start waits for a ceiling that the lost one may have had")
 	case worker.EventReportFailing:
-		if errors.Is(e.Err, worker.ErrLeaseOver) {
-			l.alarms.Raise(alarm.LeaseOver, "the lease is over: issuing has ended until ZooKeeper takes a report", alarm.Err(e.Err))
-			return
-		}
 		l.alarms.Raise(alarm.ReportFailing, "the ceiling can't be recorded: issuing ends when the clock reaches it", alarm.Err(e.Err))
 	case worker.EventReportRecovered:
 		l.log.Info().Msg("the ceiling is recorded again")
 	case worker.EventClockJumped:
 		l.alarms.Raise(alarm.ClockJumped, "the clock jumped ahead: issuing ends at the recorded ceiling", alarm.Err(e.Err))
 	case worker.EventFenced:
+		if errors.Is(e.Err, worker.ErrLeaseOver) {
+			l.alarms.Raise(alarm.LeaseOver, "the lease is over: nothing is issued until ZooKeeper answers, and a new life begins", alarm.Err(e.Err))
+			return
+		}
 		l.alarms.Raise(alarm.WorkerFenced, "fenced: this life of the daemon is over, and nothing is issued until a new one begins", alarm.Err(e.Err))
 	case worker.EventClockBehind:
 		l.alarms.Raise(alarm.ClockBackwards, "the clock is behind the last ID: issuing is refused", alarm.Err(e.Err))
@@ -63,7 +63,7 @@ func (l *eventLog) registry(e worker.Event) {
 	case worker.EventRenamed:
 		l.log.Warn().Str("was", e.Text).Msg("the node has another name than in the local record")
 	case worker.EventRemoved:
-		l.alarms.Raise(alarm.WorkerIDLost, "our worker ID is another's, or its entry is gone: this data directory gets another one", alarm.F("was", e.Text))
+		l.alarms.Raise(alarm.WorkerIDLost, "our worker ID is another's: this data directory has got another one", alarm.F("was", e.Text))
 	case worker.EventNoCluster:
 		l.log.Warn().Err(e.Err).Msg("there is no cluster to join: waiting for it")
 	case worker.EventOffline:
@@ -101,9 +101,7 @@ func (l *eventLog) startFailed(err error, so string) bool {
 func (l *eventLog) zookeeper(e zksession.Event) {
 	switch e.Kind {
 	case zkreg.EventDataLost:
-		l.alarms.Raise(alarm.RegistryDataLost, "ZooKeeper has lost its data: we have entered our worker ID again", alarm.Err(e.Err))
-	case zkreg.EventRestored:
-		l.alarms.Raise(alarm.RegistryRestored, "ZooKeeper was set back to an earlier state: our entry was written again", alarm.Err(e.Err))
+		l.alarms.Raise(alarm.RegistryDataLost, "ZooKeeper has lost data: our worker ID is put back", alarm.Err(e.Err))
 	case zkreg.EventNameShared:
 		l.alarms.Raise(alarm.NameShared, "another daemon has this node's name: both go on, each with a worker ID of its own", alarm.Err(e.Err))
 	case zksession.EventDisconnected:

@@ -35,7 +35,7 @@ func TestEventsRaiseAlarms(t *testing.T) {
 		code  alarm.Code
 	}{
 		{worker.Event{Kind: worker.EventReportFailing, Err: worker.ErrDamaged}, alarm.ReportFailing},
-		{worker.Event{Kind: worker.EventReportFailing, Err: fmt.Errorf("x: %w", worker.ErrLeaseOver)}, alarm.LeaseOver},
+		{worker.Event{Kind: worker.EventFenced, Err: fmt.Errorf("x: %w", worker.ErrLeaseOver)}, alarm.LeaseOver},
 		{worker.Event{Kind: worker.EventRecordLost, Err: worker.ErrForeign}, alarm.RecordSetAside},
 		{worker.Event{Kind: worker.EventRemoved, Text: "worker 7"}, alarm.WorkerIDLost},
 		{worker.Event{Kind: worker.EventOffline, Err: worker.ErrUnreachable}, alarm.RegistryUnreachable},

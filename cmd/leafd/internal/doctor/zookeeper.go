@@ -85,11 +85,11 @@ func (p *Patient) judgeNode(r *report, self worker.Record, found worker.Lookup) 
 	case found.Known && found.Timestamp > now:
 		r.Fail(check, fmt.Errorf("%w: it is %s behind the %s that worker %d recorded in ZooKeeper", worker.ErrClockRefused, found.Timestamp.Sub(now), found.Timestamp, found.WorkerID),
 			"fix the clock (NTP), or wait until it has caught up")
-	case found.Removed:
+	case found.Lost:
+		r.Warn(check, fmt.Sprintf("ZooKeeper has lost what it acknowledged to worker %d of cluster %s, or --zk-root is another", self.WorkerID, self.Cluster),
+			"see that --zk-root is right; a start puts the worker ID back, up to its limit")
+	case !found.Known && self.WorkerID >= 0 && self.Cluster != "":
 		r.Warn(check, fmt.Sprintf("worker %d of node %q is no longer this data directory's in ZooKeeper", self.WorkerID, p.Cfg.Node), "nothing, if that was meant: a start gets another worker ID")
-	case found.DataLost:
-		r.Warn(check, fmt.Sprintf("ZooKeeper has no cluster, or another one than the record's %s, or one that lost its entries: it lost its data, or --zk-root is another", self.Cluster),
-			"see that --zk-root is right; a start puts the worker ID back")
 	case !found.Known:
 		r.OK(check, "this data directory is new to cluster %s: a start gets a worker ID", found.Cluster)
 	case ours && p.running():

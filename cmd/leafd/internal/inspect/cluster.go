@@ -54,10 +54,25 @@ func (c Cluster) Init(ctx context.Context) (result zkreg.InitResult, s zkreg.Sta
 	return result, s, err
 }
 
+// Recover notes that ZooKeeper was set back, and Open that every daemon is back or dead; both
+// return what stands then. See zkreg.Directory.
+func (c Cluster) Recover(ctx context.Context) (zkreg.Status, error) {
+	return c.status(ctx, (*zkreg.Directory).Recover)
+}
+
+// Open is described with Recover.
+func (c Cluster) Open(ctx context.Context) (zkreg.Status, error) {
+	return c.status(ctx, (*zkreg.Directory).Open)
+}
+
 // Status returns what stands in the root, and below it.
-func (c Cluster) Status(ctx context.Context) (s zkreg.Status, err error) {
+func (c Cluster) Status(ctx context.Context) (zkreg.Status, error) {
+	return c.status(ctx, (*zkreg.Directory).Status)
+}
+
+func (c Cluster) status(ctx context.Context, get func(*zkreg.Directory, context.Context) (zkreg.Status, error)) (s zkreg.Status, err error) {
 	err = c.with(ctx, func(ctx context.Context, dir *zkreg.Directory) error {
-		s, err = dir.Status(ctx)
+		s, err = get(dir, ctx)
 		return err
 	})
 	return s, err

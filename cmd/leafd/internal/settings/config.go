@@ -51,7 +51,7 @@ type ZooKeeper struct {
 	SessionTimeout time.Duration
 	Auth           *zksession.Credentials // secret; nil: none
 	TLS            *tls.Config            // nil: plain
-	Lease          time.Duration          // at least twice Clock.CeilingLead
+	Lease          time.Duration          // at least twice Clock.CeilingLead, and twice Clock.Threshold and a CeilingLead
 	ReleaseOnStop  bool
 }
 

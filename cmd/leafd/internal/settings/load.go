@@ -100,6 +100,10 @@ func (c *Config) checkRelations(v *Values) {
 	if v.good("ceiling-lead", "lease") && c.ZooKeeper.Lease < 2*c.Clock.CeilingLead {
 		v.refuse("lease", fmt.Sprintf("want at least twice ceiling-lead, which is %s", Short(c.Clock.CeilingLead)))
 	}
+	// A piece that ends within twice the threshold is prolonged no more (worker.U7).
+	if v.good("ceiling-lead", "lease", "clock-threshold") && c.ZooKeeper.Lease < 2*c.Clock.Threshold+c.Clock.CeilingLead {
+		v.refuse("lease", fmt.Sprintf("want at least ceiling-lead and twice clock-threshold, which are %s and %s", Short(c.Clock.CeilingLead), Short(c.Clock.Threshold)))
+	}
 	if v.good("queue-wait") && c.Limits.QueueWait%time.Millisecond != 0 {
 		v.refuse("queue-wait", "want whole milliseconds")
 	}

@@ -23,6 +23,7 @@ func (c Config) ZKConfig() zkreg.Config {
 	return zkreg.Config{
 		Servers: c.ZooKeeper.Servers, Root: c.ZooKeeper.Root, ForeverPath: c.ZooKeeper.ForeverPath, SessionTimeout: c.ZooKeeper.SessionTimeout,
 		Auth: c.ZooKeeper.Auth, TLS: c.ZooKeeper.TLS, Node: c.Node, Address: c.Listen.Advertise, Layout: c.Snowflake.Layout,
+		Lease: c.ZooKeeper.Lease, Threshold: c.Clock.Threshold, Lead: c.Clock.CeilingLead,
 	}
 }
 

@@ -72,8 +72,11 @@ func ZooKeeperSettings() []Setting {
 			Name: "lease", Kind: KindDuration, Def: "168h", bounds: durations(time.Minute, 8760*time.Hour),
 			to:    func(c *Config) any { return &c.ZooKeeper.Lease },
 			Usage: "longest that IDs are issued without ZooKeeper, 1m to 8760h, at least twice ceiling-lead",
-			More: "A data directory that is younger has a lease as long as it has existed, of 6h at least. The\n" +
-				"worker ID of a daemon that is gone comes back once its lease is over.",
+			More: "At least ceiling-lead and twice clock-threshold, too.\n" +
+				"A data directory that is younger has a lease as long as it has existed, of 6h at least. The\n" +
+				"worker ID of a daemon that is gone comes back once its lease is over. After ZooKeeper has lost\n" +
+				"data nobody gets a new worker ID for the longest lease in use, 168h at least, or until leafd\n" +
+				"cluster open.",
 		},
 		{
 			Name: "release-on-stop", Kind: KindBool, Def: "false",

@@ -21,7 +21,7 @@ import (
 var errSurvived = errors.New("mutants that nothing found")
 
 // mutantTime is how long a mutant is looked for.
-const mutantTime = 150 * time.Second
+const mutantTime = 200 * time.Second
 
 // runMutants is the command mutants: names are those to run; none: all.
 func runMutants(ctx context.Context, o options, names []string, stdout io.Writer) error {

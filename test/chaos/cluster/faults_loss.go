@@ -1,0 +1,280 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leafd/leafd/test/chaos/checker"
+	"github.com/leafd/leafd/test/chaos/nemesis"
+)
+
+// The faults of this file make ZooKeeper lose data. They end with the operator's word
+// (opened) once all that had worker IDs are back. Until then no daemon gets one that it
+// didn't have: one that is away, or whom a ZooKeeper that was set back has forgotten, goes
+// on by its file.
+
+// emptied removes everything from ZooKeeper.
+func (c *Cluster) emptied(nemesis.Fault) (undo, error) { return c.reopened, c.wipe() }
+
+func (c *Cluster) wipe() error { return c.do(func(t testing.TB) { c.zk.Wipe(t) }) }
+
+// back waits until the daemons but away serve, for a lease at most: who took longer has no
+// piece any more that could be put back, and waits for the operator like anybody new.
+func (c *Cluster) back(away *slot) error {
+	for end := time.Now().Add(lease); time.Now().Before(end); {
+		if !slices.ContainsFunc(c.slots, func(s *slot) bool { return s != away && s.lacks() != nil }) {
+			return nil
+		}
+		if err := c.sleep(pollPause); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// opened is the operator's word that every daemon is back; lost, if any, has no piece.
+func (c *Cluster) opened(lost *slot) error {
+	if err := c.back(lost); err != nil {
+		return err
+	}
+	return c.operator("open")
+}
+
+// reopened is what ends a loss after which nobody new has come.
+func (c *Cluster) reopened() error { return c.opened(nil) }
+
+// operator runs a command about the cluster.
+func (c *Cluster) operator(verb string) error {
+	out, err := c.leafd("cluster", verb)
+	if err == nil {
+		c.note("operator: %s", out)
+	}
+	return err
+}
+
+// settled is how long a new worker ID is not used, and some more: by then who would take
+// one without a right to it issues.
+const settled = sessionTimeout + 10*time.Second + 3*time.Second
+
+// newcomer has a new daemon start after lose, which loses ZooKeeper's data, and before those
+// that have worker IDs are back. One of them, if any, is away from before the loss until the
+// new one has been watched: it must not serve before the operator says so.
+func (c *Cluster) newcomer(away *slot, leave deed, settle time.Duration, lose func() error) (undo, error) {
+	x := c.extra("newcomer")
+	comeBack := undo(func() error { return nil })
+	if away != nil {
+		var err error
+		if comeBack, err = leave(nemesis.Fault{Daemon: slices.Index(c.slots, away)}); err != nil {
+			return comeBack, err
+		}
+	}
+	err := lose()
+	if err == nil {
+		err = x.startUp()
+	}
+	if err == nil {
+		err = c.back(away)
+	}
+	if err == nil {
+		err = c.shutOut(x)
+	}
+	if err = errors.Join(err, comeBack()); err != nil {
+		return nil, err
+	}
+	if err := c.opened(nil); err != nil {
+		return nil, err
+	}
+	if _, err := c.joins(x, settle); err != nil {
+		return nil, err
+	}
+	return func() error { return c.retire(x, syscall.SIGTERM) }, nil
+}
+
+// shutOut watches that x does not serve.
+func (c *Cluster) shutOut(x *slot) error {
+	const watched = settled + 7*time.Second // slow machines: its claim may have to begin again
+	for end := time.Now().Add(watched); time.Now().Before(end); {
+		if l := x.life.Load(); l != nil && c.awaitReady(l, time.Second) {
+			me, err := x.me()
+			return errors.Join(err, c.violates(checker.Shut, "%s is worker %d before the operator said that all are back", x.node, me.ID))
+		}
+		if err := c.sleep(pollPause); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// absence chooses who is away through a loss, and how: stopped, or cut off from ZooKeeper,
+// going on by its file.
+func (c *Cluster) absence(f nemesis.Fault) (away *slot, leave deed) {
+	away, leave = c.slots[int(f.Dice[1]*Daemons)], c.onZooKeeper(cutOff)
+	switch {
+	case f.Dice[2] < 0.2:
+		away = nil
+	case f.Dice[2] < 0.5:
+		leave = c.stopped
+	}
+	if away != nil {
+		c.note("%s is away", away.name)
+	}
+	return away, leave
+}
+
+// emptiedNewcomer has a new daemon start at an ensemble that has just lost everything.
+func (c *Cluster) emptiedNewcomer(f nemesis.Fault) (undo, error) {
+	away, leave := c.absence(f)
+	return c.newcomer(away, leave, settled, c.wipe)
+}
+
+// emptiedLongSessions does so where the servers grant long sessions: so long those that
+// have worker IDs are refused for what they have seen.
+func (c *Cluster) emptiedLongSessions(nemesis.Fault) (undo, error) {
+	const granted = 30 * time.Second
+	if err := c.do(func(t testing.TB) { c.zk.Reconfigure(t, fmt.Sprintf("minSessionTimeout=%d", granted.Milliseconds())) }); err != nil {
+		return nil, err
+	}
+	if err := c.Serving(c.faults); err != nil { // with long sessions
+		return nil, err
+	}
+	leave, err := c.newcomer(nil, nil, 2*granted, c.wipe) // for the others, and then for its own claim
+	return func() error {
+		var left error
+		if leave != nil {
+			left = leave()
+		}
+		return errors.Join(left, c.Serving(c.faults), c.do(func(t testing.TB) { c.zk.Reconfigure(t) }))
+	}, err
+}
+
+// foreverRemoved removes all worker IDs from ZooKeeper, and leaves the root.
+func (c *Cluster) foreverRemoved(f nemesis.Fault) (undo, error) {
+	remove := func() error { return c.do(func(t testing.TB) { c.zk.Remove(t, "/leaf/leaf_forever") }) }
+	if f.Dice[0] < 0.5 {
+		return c.reopened, remove()
+	}
+	away, leave := c.absence(f)
+	return c.newcomer(away, leave, settled, remove)
+}
+
+// entryRemoved removes the entry of a daemon that runs, which puts it back. At times a new
+// one starts at that moment.
+func (c *Cluster) entryRemoved(f nemesis.Fault) (undo, error) {
+	me, err := c.slots[f.Daemon].me()
+	if err != nil {
+		return nil, err
+	}
+	remove := func() error {
+		return c.do(func(t testing.TB) { c.zk.Remove(t, fmt.Sprintf("/leaf/leaf_forever/%s-%010d", me.Node, me.ID)) })
+	}
+	if f.Dice[0] < 0.5 {
+		return c.reopened, remove()
+	}
+	if err := c.grown(); err != nil {
+		return nil, err
+	}
+	return c.newcomer(nil, nil, settled, remove)
+}
+
+// grown waits until new worker IDs settle: in a root younger than a minute they don't.
+func (c *Cluster) grown() error { return c.sleep(time.Until(c.made.Add(time.Minute))) }
+
+// setBack puts an earlier state of ZooKeeper back; daemons are restarted in between, and
+// so find entries that an earlier life of theirs wrote.
+func (c *Cluster) setBack(f nemesis.Fault) (undo, error) {
+	restore, err := c.snapshot(nil)
+	if err != nil {
+		return nil, err
+	}
+	for i := range int(f.Dice[0] * 4) { // more than once, its life is one that its record doesn't know any more
+		s := c.slots[int(f.Dice[1]*Daemons+float64(i)*f.Dice[2])%Daemons]
+		c.note("%s is restarted", s.name)
+		if err := s.restart(); err != nil {
+			return nil, err
+		}
+		if err := c.Serving(c.faults); err != nil {
+			return nil, err
+		}
+	}
+	return c.reopened, restore()
+}
+
+// snapshot keeps what ZooKeeper has, and returns what puts that back, once all but away serve.
+func (c *Cluster) snapshot(away *slot) (restore func() error, err error) {
+	var put func(t testing.TB)
+	if err := c.do(func(t testing.TB) { put = c.zk.Snapshot(t) }); err != nil {
+		return nil, err
+	}
+	return func() error { return c.do(put) }, c.back(away)
+}
+
+// setBackNewcomer sets ZooKeeper back to a state that doesn't know of a daemon, and has a
+// new one start at once: it is offered the very worker ID that the other one got. The
+// operator says at times that this is a backup; else the others, who know better, do before
+// the new one has settled.
+func (c *Cluster) setBackNewcomer(f nemesis.Fault) (undo, error) {
+	forgotten := c.slots[int(f.Dice[1]*Daemons)] // who is away, if anybody is
+	restore, err := c.snapshot(nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(forgotten.loseDir(), forgotten.startUpReady(), c.grown()); err != nil {
+		return nil, err
+	}
+	c.note("%s has a worker ID that ZooKeeper will not know of", forgotten.name)
+	away, leave := c.absence(f)
+	return c.newcomer(away, leave, settled, func() error {
+		if err := restore(); err != nil || f.Dice[0] < 0.6 {
+			return err
+		}
+		return c.operator("recover")
+	})
+}
+
+// setBackReplaced sets ZooKeeper back to a state in which a worker ID is still that of a
+// daemon whose limit has passed since, while it was cut off, and which another has by now.
+// The first one reaches ZooKeeper before the other does.
+func (c *Cluster) setBackReplaced(f nemesis.Fault) (undo, error) {
+	s := c.slots[f.Daemon]
+	if err := s.fresh(); err != nil {
+		return nil, err
+	}
+	first, err := s.me()
+	if err != nil {
+		return nil, err
+	}
+	free, err := c.onRegistry(cutOff)(f)
+	if err != nil {
+		return nil, err
+	}
+	restore, err := c.snapshot(s)
+	if err != nil {
+		return free, err
+	}
+	x, err := c.takes(first, false)
+	if err == nil {
+		err = c.onSlot(x, cutOff, true)
+	}
+	if err == nil {
+		err = restore()
+	}
+	if err = errors.Join(err, free()); err == nil {
+		err = c.sleep(settled) // without a right to it, the first one issues by then
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := c.onSlot(x, cutOff, false); err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(lease); x.lacks() != nil && time.Now().Before(end); {
+		if err := c.sleep(pollPause); err != nil {
+			return nil, err
+		}
+	}
+	return func() error { return errors.Join(c.opened(s), c.retire(x, syscall.SIGKILL)) }, nil
+}
