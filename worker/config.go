@@ -42,7 +42,8 @@ type Config struct {
 	// MaxForwardStep is how far the wall clock may be ahead of what the
 	// monotonic and boot-time clocks allow between two reports.
 	MaxForwardStep time.Duration
-	// MaxWait bounds the wait for the registry at the start, and that for a
+	// MaxWait bounds the wait for the registry at the start (a new worker ID settles
+	// beyond it), and that for a
 	// recorded ceiling.
 	MaxWait time.Duration
 	// LookTimeout bounds the wait for the registry where a local record will do;

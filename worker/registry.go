@@ -88,6 +88,8 @@ type Lookup struct {
 	// or older.
 	Lost  bool
 	Peers []Peer // the live nodes but this one
+	// Settle is for how long Claim only watches over a worker ID that is new to us.
+	Settle time.Duration
 }
 
 // foreign returns ErrForeign where another cluster than r's was found.

@@ -296,7 +296,7 @@ func (w *Worker) claim(ctx context.Context, me *self, found Lookup) error {
 	if err := w.cfg.Cache.Save(claiming); err != nil { // worker.U4
 		return fmt.Errorf("the life that claims could not be recorded: %w", err)
 	}
-	bounded, cancel := context.WithTimeout(ctx, w.cfg.MaxWait)
+	bounded, cancel := context.WithTimeout(ctx, w.cfg.MaxWait+found.Settle)
 	defer cancel()
 	claimed, err := w.cfg.Registry.Claim(bounded, claiming, w.leaseOf(claiming))
 	if errors.Is(err, ErrTaken) {

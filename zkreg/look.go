@@ -47,7 +47,7 @@ func (r *Registry) Look(ctx context.Context, self worker.Record) (worker.Lookup,
 	}
 	r.watch.saw(seen)
 	r.seen = seen
-	found := worker.Lookup{WorkerID: worker.NoWorkerID, Lost: seen.lost(self), Peers: peers}
+	found := worker.Lookup{WorkerID: worker.NoWorkerID, Lost: seen.lost(self), Peers: peers, Settle: r.settleTime()}
 	if seen.root != nil {
 		found.Cluster = seen.root.Cluster
 	}

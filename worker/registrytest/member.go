@@ -185,7 +185,7 @@ func (r *Member) Look(ctx context.Context, self worker.Record) (worker.Lookup, e
 	before := r.since
 	r.since = &modelSnapshot{at: r.m.clk.Read()}
 	defer func() { r.since.goesOnFrom(before) }()
-	found := worker.Lookup{WorkerID: worker.NoWorkerID, Peers: r.m.peersLocked(r.session)}
+	found := worker.Lookup{WorkerID: worker.NoWorkerID, Peers: r.m.peersLocked(r.session), Settle: r.opts.Settle}
 	if r.m.root != nil {
 		found.Cluster = r.m.root.cluster
 	}

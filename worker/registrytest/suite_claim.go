@@ -61,7 +61,7 @@ func testOwnAgain(t *testing.T, w World) {
 	found := d.look()
 	require.Equal(t, worker.Lookup{
 		Cluster: recorded.Cluster, Known: true, WorkerID: 1, Timestamp: recorded.Timestamp, Ceiling: recorded.Ceiling,
-		Owner: recorded.Owner, Address: address, Peers: found.Peers,
+		Owner: recorded.Owner, Address: address, Peers: found.Peers, Settle: found.Settle,
 	}, found)
 	require.NoError(t, d.claimAsSeen())
 	require.Equal(t, int64(1), d.self.WorkerID)

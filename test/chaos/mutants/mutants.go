@@ -90,14 +90,6 @@ func All() []Mutant {
 			Edits: []Edit{{"worker/start.go", "	if r.Restored { // worker.W2", "	if r.Restored && r.WorkerID < 0 {"}},
 		},
 		{
-			Name: "conditional write", Guard: "zkreg.R2: the entry is written at a version read over this connection, where it was as last written (zkreg/report.go)",
-			Seed: 4, Mix: "cut off from ZooKeeper beyond its limit, replaced",
-			Edits: []Edit{
-				{"zkreg/report.go", "if h.conn != r.session.Connection() {", "if h.conn == 0 {"},
-				{"zkreg/report.go", "setData(h.path, data, h.version))", "setData(h.path, data, -1))"},
-			},
-		},
-		{
 			Name: "limit", Guard: "worker.U1: the ceiling never reaches beyond the limit (worker/ceiling.go)",
 			Seed: 1, Mix: "cut off from ZooKeeper beyond its limit, replaced",
 			Edits: []Edit{
