@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
@@ -93,6 +94,8 @@ func (c *claim) lookAgain(ctx context.Context) error {
 	case now.mine == nil:
 	case now.mine.data.Owner == c.self.Owner: // an answer of ours that was lost
 	case before != nil && idOf(before.stat) == idOf(now.mine.stat):
+	case now.mine.data.Owner == "":
+		return fmt.Errorf("%w: its entry %s is written by a Java Leaf that runs: stop it first", worker.ErrHeld, now.mine.path)
 	default:
 		return fmt.Errorf("%w: its entry %s changed while we waited: another process is this data directory's instance: %s",
 			worker.ErrHeld, now.mine.path, now.mine.holder())
@@ -148,6 +151,11 @@ func (c *claim) resume(ctx context.Context, rec worker.Record, temp tempPlan) (w
 		return worker.Record{}, fmt.Errorf("%w: worker %d has two entries: %s is another's, %s; remove the one that is wrong",
 			worker.ErrHeld, mine.workerID, other.path, other.holder())
 	}
+	if mine.data.Owner == "" {
+		if rec.Floor, err = c.javaFloor(ctx, rec.Floor); err != nil {
+			return worker.Record{}, err
+		}
+	}
 	rec = c.root.record(rec)
 	rec.Limit = max(rec.Limit, c.cfg.Clock.Read().Wall().Add(c.lease))
 	ops := append([]any{
@@ -162,6 +170,28 @@ func (c *claim) resume(ctx context.Context, rec worker.Record, temp tempPlan) (w
 		return worker.Record{}, changed(err)
 	}
 	return c.hold(mine.entryName, rec, responses[1].Stat), nil
+}
+
+// javaSilence is how long the entry of a Java Leaf must not have changed: it reports every 3 s.
+const javaSilence = 7 * time.Second
+
+// javaFloor returns where our piece begins that follows on a Java Leaf's entry, once that
+// has ended: beyond floor, and beyond the times that it has had by a clock of its own.
+func (c *claim) javaFloor(ctx context.Context, floor clock.Millis) (clock.Millis, error) {
+	now, err := c.now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	mine := c.seen.mine
+	left := javaSilence - now.Sub(clock.Millis(mine.stat.Mtime))
+	if left <= 0 {
+		return max(floor, now.Add(c.cfg.margin()/2)), nil
+	}
+	c.raise(EventWaiting, fmt.Errorf("entry %s is a Java Leaf's, which may run still: waiting for %s", mine.path, left))
+	if err := c.cfg.Clock.Sleep(ctx, left); err != nil {
+		return 0, fmt.Errorf("%w: stopped while the Java Leaf's entry %s was watched: %w", worker.ErrUnreachable, mine.path, err)
+	}
+	return 0, fmt.Errorf("%w: %s may have been", errAgain, mine.path)
 }
 
 // restore puts our entry back, and prolongs its piece.

@@ -52,7 +52,7 @@ func (d *Directory) Init(ctx context.Context) (InitResult, error) {
 			return result, d.ensure(ctx, d.temporary)
 		default:
 			result = cmp.Or(result, InitFinished)
-			_, err = d.mend(ctx, found, d.cfg, true)
+			_, err = d.repair(ctx, found, d.cfg, true)
 		}
 		if err != nil && !isConflict(err) {
 			return "", err
@@ -98,7 +98,7 @@ func (d *Directory) rewriteRoot(ctx context.Context, change func(data *rootData,
 		}
 		t := d.tree
 		t.forever = cmp.Or(found.Forever, t.forever)
-		whole, err := t.mend(ctx, found, d.cfg, true)
+		whole, err := t.repair(ctx, found, d.cfg, true)
 		if whole && changed {
 			return d.Status(ctx)
 		}

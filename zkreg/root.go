@@ -78,7 +78,7 @@ func (r *Registry) ensureTree(ctx context.Context, known rootData) (*root, error
 				return nil, err
 			}
 			var whole bool
-			if whole, err = r.mend(ctx, found, r.cfg, known.Cluster != ""); whole {
+			if whole, err = r.repair(ctx, found, r.cfg, known.Cluster != ""); whole {
 				return found, r.ensure(ctx, r.temporary)
 			}
 		}
@@ -88,11 +88,11 @@ func (r *Registry) ensureTree(ctx context.Context, known rootData) (*root, error
 	}
 }
 
-// mend does the next step towards a whole root; true where nothing is left to do. A root
+// repair does the next step towards a whole root; true where nothing is left to do. A root
 // that lost nothing and has no parent at all is not finished, or of a former release, and
 // then nobody knows whether it had entries: it is the operator's, or a member's.
 // worker.ErrNoCluster.
-func (t tree) mend(ctx context.Context, found *root, cfg Config, member bool) (bool, error) {
+func (t tree) repair(ctx context.Context, found *root, cfg Config, member bool) (bool, error) {
 	_, parent, err := t.session.Exists(ctx, t.forever)
 	if err != nil {
 		return false, err

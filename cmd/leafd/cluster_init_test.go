@@ -175,7 +175,9 @@ func TestNewcomerBeforeTheSurvivors(t *testing.T) {
 	tr.flows()
 	late.Up(t)
 	survivors[1].awaitAlarm(codeDataLost, 1)
-	require.Contains(t, c.onMachine(newcomer, "cluster", "open", "--clock-threshold", "10ms").OK(t), "2 are back, 2 of their daemons live")
+	opened := c.onMachine(newcomer, "cluster", "open", "--clock-threshold", "10ms").OK(t)
+	require.Contains(t, opened, "2 are back, 2 of their daemons live")
+	require.Contains(t, opened, machines[0].addr, "it lists them")
 	fresh.awaitStatus("/readyz", 200)
 	workerIDs[fresh] = fresh.info().ID
 	require.Greater(t, workerIDs[fresh], int64(1))

@@ -76,6 +76,11 @@ func (c *modelClaim) step(ctx context.Context) (worker.Record, time.Duration, er
 			if c.m.othersLocked(c.self, mine.WorkerID) != nil {
 				return worker.Record{}, 0, fmt.Errorf("%w: worker %d has two entries", worker.ErrHeld, mine.WorkerID)
 			}
+			if left := javaSilence - now.Sub(mine.written); mine.Owner == "" && left > 0 {
+				return worker.Record{}, left, errAgain
+			} else if mine.Owner == "" {
+				rec.Floor = max(rec.Floor, now.Add(c.opts.Threshold))
+			}
 			return c.activateLocked(rec, mine)
 		}
 	} else if reaches {
@@ -130,10 +135,11 @@ func (c *modelClaim) step(ctx context.Context) (worker.Record, time.Duration, er
 	return worker.Record{}, c.opts.Settle, errAgain
 }
 
-// youngRoot and closedPoll are zkreg's.
+// As zkreg has them.
 const (
-	youngRoot  = time.Minute
-	closedPoll = time.Second
+	youngRoot   = time.Minute
+	closedPoll  = time.Second
+	javaSilence = 7 * time.Second
 )
 
 // settlingLocked names what a claim that settles rests on.

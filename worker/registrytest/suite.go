@@ -158,7 +158,18 @@ func testJavaEntry(t *testing.T, w World) {
 	require.NoError(t, d.claimAsSeen())
 	require.Equal(t, int64(3), d.self.WorkerID)
 	require.Equal(t, now+5990, d.self.Ceiling)
+	require.Greater(t, d.self.Floor, now+6990, "it was watched")
 	require.Len(t, entries(t, w), 1)
+
+	// One that runs keeps it.
+	now = w.Clock().Read().Wall()
+	w.Plant(t, worker.Entry{WorkerID: 5, Node: "10.0.0.6:8080", Address: address, State: worker.StateActive, Timestamp: now})
+	late := fresh(t, w, "10.0.0.6:8080", Options{})
+	late.look()
+	w.Clock().OnSleep(func() { w.Rewrite(t, 5, "") })
+	err := late.claimAsSeen()
+	w.Clock().OnSleep(nil)
+	require.ErrorIs(t, err, worker.ErrHeld)
 }
 
 func testPeers(t *testing.T, w World) {

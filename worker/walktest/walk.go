@@ -79,6 +79,7 @@ type walk struct {
 	cfg    Config
 	t      *testing.T
 	ctx    context.Context //nolint:containedctx // of the walk as a whole
+	cancel context.CancelFunc
 	rnd    *rand.Rand
 	origin clock.Reading
 	hosts  []*host
@@ -97,8 +98,10 @@ type walk struct {
 // once a registry has lost its data.
 func Run(t *testing.T, cfg Config) Result {
 	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	w := &walk{
-		cfg: cfg, t: t, ctx: t.Context(), rnd: rand.New(rand.NewPCG(cfg.Seed, 1)),
+		cfg: cfg, t: t, ctx: ctx, cancel: cancel, rnd: rand.New(rand.NewPCG(cfg.Seed, 1)),
 		origin: clock.System().Read(), issued: map[int64]string{},
 		alive: map[string]string{},
 	}
@@ -147,6 +150,7 @@ func (w *walk) end() {
 	}
 	for _, h := range w.hosts {
 		if h.starting != nil {
+			w.cancel() // it may wait for long
 			d := <-h.starting
 			h.starting = nil
 			if d.err == nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
 
@@ -20,9 +21,9 @@ has passed, no daemon gets one that it did not have before: the daemons that Zoo
 forgotten may be cut off, or stopped, and go on by their files.
 
 It is your word that each daemon that had a worker ID is back, or is dead and its data
-directory never starts again. leafd worker list shows who is back. If one is not, it and the
+directory never starts again. It lists who is back, as leafd worker list does before. If one is not, it and the
 daemon that gets its worker ID issue the same IDs. --clock-threshold is the daemons'.`,
-	}, inspect.Cluster.Open, func(s zkreg.Status) string {
+	}, true, inspect.Cluster.Open, func(s zkreg.Status) string {
 		if s.Losses == 0 {
 			return "Nothing to do: ZooKeeper has lost nothing."
 		}
@@ -39,13 +40,14 @@ daemon starts: worker IDs that were given out since the backup are not in it.
 
 Daemons that have one put it back and go on. No other worker ID is given out until the longest
 lease has passed, or until leafd cluster open.`,
-	}, inspect.Cluster.Recover, func(s zkreg.Status) string {
+	}, false, inspect.Cluster.Recover, func(s zkreg.Status) string {
 		return fmt.Sprintf("Noted: no worker ID is given out before %s, by ZooKeeper's clock, to daemons that did not have it; leafd cluster open ends that.", formatTime(s.Floor))
 	})
 }
 
-// clusterWord completes a command by which an operator says something of the cluster.
-func (a *app) clusterWord(cmd *cobra.Command, do func(inspect.Cluster, context.Context) (zkreg.Status, error), sentence func(zkreg.Status) string) *cobra.Command {
+// clusterWord completes a command by which an operator says something of the cluster; listed
+// shows who has which worker ID then.
+func (a *app) clusterWord(cmd *cobra.Command, listed bool, do func(inspect.Cluster, context.Context) (zkreg.Status, error), sentence func(zkreg.Status) string) *cobra.Command {
 	var output string
 	var timeout time.Duration
 	cmd.Long += "\n\n-o json prints one object with the fields\n" + clusterFields + "."
@@ -65,8 +67,16 @@ func (a *app) clusterWord(cmd *cobra.Command, do func(inspect.Cluster, context.C
 		if output == outputJSON {
 			return printJSON(a.Stdout, clusterJSON(cfg, s))
 		}
-		_, err = fmt.Fprintln(a.Stdout, oneLine(sentence(s)))
-		return printed(err)
+		if _, err = fmt.Fprintln(a.Stdout, oneLine(sentence(s))); err != nil || !listed || s.Entries == 0 {
+			return printed(err)
+		}
+		return a.cluster(cfg, timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir worker.Directory) error {
+			list, err := inspect.ListWorkers(ctx, dir, nil, cfg.Snowflake.Layout, a.wall)
+			if err != nil {
+				return err
+			}
+			return printWorkers(a.Stdout, list, nil, cfg)
+		})
 	}
 	return cmd
 }
