@@ -102,6 +102,10 @@ func check(r worker.Record) error {
 		return bad("limit", int64(r.Limit), fmt.Sprintf("lies before the floor %d", int64(r.Floor)))
 	case r.Losses < 0:
 		return bad("losses", r.Losses, "is negative")
+	case r.Change < 0:
+		return bad("change", r.Change, "is negative")
+	case r.LongestLease < 0:
+		return bad("longest_lease", int64(r.LongestLease), "is negative")
 	case r.Ceiling < 0 || r.Ceiling > maxMillis:
 		return bad("ceiling", int64(r.Ceiling), "is no time in milliseconds since 1970")
 	}

@@ -43,13 +43,14 @@ func Example(ts clock.Millis) worker.Record {
 		Confirmed:   true,
 		Released:    true,
 		Losses:      2,
+		Change:      4711, LongestLease: 30 * worker.DefaultLease,
 	}
 }
 
 // BeforePieces returns Example's record as the releases before there were pieces wrote it.
 func BeforePieces(ts clock.Millis) worker.Record {
 	r := Example(ts)
-	r.Instance, r.Born, r.Floor, r.Limit = "", 0, 0, 0
+	r.Instance, r.Born, r.Floor, r.Limit, r.Change, r.LongestLease = "", 0, 0, 0, 0, 0
 	r.Acked, r.Current, r.Confirmed, r.Released = "", "", false, false
 	return r
 }
@@ -170,6 +171,8 @@ func runRefusals(t *testing.T, open Open) {
 		"timestamp in nanoseconds":   func(r *worker.Record) { r.Timestamp *= 1e6 },
 		"negative ceiling":           func(r *worker.Record) { r.Ceiling = -1 },
 		"negative losses":            func(r *worker.Record) { r.Losses = -1 },
+		"negative change":            func(r *worker.Record) { r.Change = -1 },
+		"negative longest lease":     func(r *worker.Record) { r.LongestLease = -1 },
 		"ceiling in nanoseconds":     func(r *worker.Record) { r.Ceiling *= 1e6 },
 		"epoch past the timestamp":   func(r *worker.Record) { r.Epoch = r.Timestamp + 1 },
 		"epoch in nanoseconds":       func(r *worker.Record) { r.Epoch *= 1e6 },

@@ -36,6 +36,7 @@ swapped = newer.index(b'"record"')
 
 write("good-slots.json", older + newer)
 pieces = {
+    "change": 4711, "longest_lease": 30 * 7 * 24 * 3600 * 10**9,
     "instance": "6f1f2f4a-54c1-4d0c-8a52-6b0b5f4f7e11", "born": T - 9000, "floor": T - 9000, "limit": T + 604800000,
     "acked": "6e0c1d57-2b7f-4f0e-9d4b-8d1f6f3a5c02", "current": "0b1d3a2e-7c86-4d6a-8f0e-5a8f6f0f9f21",
     "confirmed": True, "released": True,
