@@ -107,7 +107,7 @@ func TestIssuingEndsAtTheLimit(t *testing.T) {
 			require.Equal(t, clock.MillisOf(noon).Add(20*time.Second), limit)
 			line.broken.Store(true)
 			for range 60 {
-				require.Eventually(t, func() bool { return d.clk.Sleepers() > 0 }, 10*time.Second, time.Millisecond)
+				require.Eventually(t, func() bool { return d.clk.Sleepers() > 0 || errors.Is(w.Check(), worker.ErrFenced) }, 10*time.Second, time.Millisecond)
 				pass(d, 500*time.Millisecond)
 				require.LessOrEqual(t, w.Ceiling(), limit)
 			}
