@@ -188,7 +188,10 @@ func TestManyTagsDownAtOnce(t *testing.T) {
 		}
 		return true
 	}, "all full")
-	eventually(t, func() bool { return svc.Timers() == 0 }, "tags at rest have no timer")
+	eventually(t, func() bool {
+		fake.Advance(time.Second) // a retry that was brought forward leaves its timer to run out
+		return svc.Timers() == 0
+	}, "tags at rest have no timer")
 }
 
 func TestHungPassIsGivenUp(t *testing.T) {

@@ -127,7 +127,7 @@ func (c *claim) attempt(ctx context.Context) (worker.Record, error) {
 	if err != nil {
 		return worker.Record{}, err
 	}
-	now, mine := c.cfg.Clock.Read().Wall(), c.seen.mine
+	now, mine := max(c.cfg.Clock.Read().Wall(), c.self.Timestamp), c.seen.mine
 	reaches := c.self.Reaches(now, c.cfg.margin())
 	switch {
 	case mine != nil && (!reaches || !lost && mine.workerID == c.self.WorkerID):

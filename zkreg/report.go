@@ -177,7 +177,7 @@ func (r *Registry) putBack(ctx context.Context, rec worker.Record) error {
 		return err
 	}
 	h.lost = h.root.Losses
-	if !rec.Reaches(r.cfg.Clock.Read().Wall(), r.cfg.margin()) {
+	if !rec.Reaches(max(r.cfg.Clock.Read().Wall(), rec.Timestamp), r.cfg.margin()) { // whatever the clock was set back to
 		return fmt.Errorf("%w: %w, and its piece ends at %s: too soon to be put back", worker.ErrLeaseOver, dataLost(rec, h.root), rec.Limit)
 	}
 	data := encode(r.payload(rec, worker.StateActive))
