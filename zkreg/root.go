@@ -107,7 +107,9 @@ func (t tree) repair(ctx context.Context, found *root, cfg Config, member bool) 
 	case d.ParentCzxid == 0:
 		d.Forever, d.ParentCzxid = t.forever, parent.Czxid
 		if d.Losses > 0 { // zkreg.R6
-			d.Floor = max(d.Floor, clock.Millis(found.stat.Mtime).Add(time.Duration(d.LongestLease)*time.Millisecond+cfg.margin()))
+			// Who was lost may have a greater threshold than whoever comes first.
+			margin := max(cfg.margin(), Config{}.margin())
+			d.Floor = max(d.Floor, clock.Millis(found.stat.Mtime).Add(time.Duration(d.LongestLease)*time.Millisecond+margin))
 		}
 	case !d.has(parent):
 		d.note(0)

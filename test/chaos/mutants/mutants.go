@@ -157,7 +157,7 @@ func All() []Mutant {
 		{
 			Name: "floor raised", Guard: "zkreg.R6: a loss raises the root's floor beyond every piece that can be lost (zkreg/root.go)",
 			Seed: 1, Mix: "ZooKeeper emptied, a new daemon joins",
-			Edits: []Edit{{"zkreg/root.go", ".Add(time.Duration(d.LongestLease)*time.Millisecond+cfg.margin()))", ")"}},
+			Edits: []Edit{{"zkreg/root.go", ".Add(time.Duration(d.LongestLease)*time.Millisecond+margin))", ".Add(0*margin))"}},
 		},
 		{
 			Name: "loss noted", Guard: "zkreg.R6: who finds a loss notes it in the root (zkreg/root.go)",
