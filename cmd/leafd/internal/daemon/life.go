@@ -186,7 +186,8 @@ func (d *daemon) succeed(ctx context.Context, l *life, why error, pause *time.Du
 			why = fmt.Errorf("%w: %w", worker.ErrFenced, err)
 			d.events.worker(worker.Event{Kind: worker.EventFenced, Err: why})
 		}
-		l.refused.Store(&why)
+		refused := why // requests read it while why goes on
+		l.refused.Store(&refused)
 	}
 	d.log.Error().Err(why).Msg("fenced for good: no snowflake ID is issued until a restart with the right settings; segments are served on")
 	return nil
