@@ -174,7 +174,10 @@ func TestNewcomerBeforeTheSurvivors(t *testing.T) {
 	require.Equal(t, "starting", fresh.mustGet("/api/snowflake/get/a").code())
 	tr.flows()
 	late.Up(t)
-	survivors[1].awaitAlarm(codeDataLost, 1)
+	survivors[1].awaitAlarm(codeDataLost, 1) // told before it puts its entry back
+	for i, l := range survivors {
+		look.settled(machines[i], l)
+	}
 	opened := c.onMachine(newcomer, "cluster", "open", "--clock-threshold", "10ms").OK(t)
 	require.Contains(t, opened, "2 are back, 2 of their daemons live")
 	require.Contains(t, opened, machines[0].addr, "it lists them")
