@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -178,8 +179,8 @@ func (e *apiError) response() []byte {
 		again = fmt.Sprintf("Retry-After: %d\r\n", e.retryAfter)
 	}
 	body := e.json("")
-	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nCache-Control: no-store\r\n%sContent-Length: %d\r\nConnection: close\r\n\r\n%s",
-		e.status, http.StatusText(e.status), contentJSON, again, len(body), body)
+	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: %s\r\nCache-Control: no-store\r\n%sContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+		e.status, http.StatusText(e.status), time.Now().UTC().Format(http.TimeFormat), contentJSON, again, len(body), body)
 }
 
 // broken answers a request that fasthttp could not read.

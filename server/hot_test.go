@@ -19,7 +19,6 @@ func TestIDs(t *testing.T) {
 	require.Equal(t, "text/plain; charset=utf-8", a.header.Get("Content-Type"))
 	require.Equal(t, "no-store", a.header.Get("Cache-Control"))
 	require.Empty(t, a.header.Get("Server"))
-	require.Empty(t, a.header.Get("Date"))
 
 	require.Equal(t, "1", r.get("/api/segment/get/order").body)
 	require.Equal(t, "2\n3\n4\n", r.get("/api/segment/get/order?n=3").body)

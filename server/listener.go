@@ -37,7 +37,7 @@ type listener struct {
 	slack        time.Duration  // immutable
 	tick         time.Duration  // immutable
 	limit        int            // immutable: connections open at once
-	refusal      []byte         // immutable: the whole response to a connection beyond limit
+	refusal      func() []byte  // immutable: the whole response to a connection beyond limit
 
 	started time.Time    // immutable: the coarse clock's zero
 	coarse  atomic.Int64 // nanoseconds since started, moved by run
@@ -52,7 +52,7 @@ type listener struct {
 	ended  bool               // mu protects: stop is closed
 }
 
-func newListener(ln net.Listener, surface Surface, cfg *Config, refusal []byte, refused func()) *listener {
+func newListener(ln net.Listener, surface Surface, cfg *Config, refusal func() []byte, refused func()) *listener {
 	shortest := min(cfg.IdleTimeout, cfg.ReadTimeout, cfg.WriteTimeout)
 	l := &listener{
 		Listener:     ln,
@@ -180,7 +180,7 @@ func (l *listener) refuseLocked(nc net.Conn) {
 			return
 		}
 		if _, err := nc.Read(request[:]); err == nil {
-			_, _ = nc.Write(l.refusal)
+			_, _ = nc.Write(l.refusal())
 		}
 	}()
 }

@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 		// fasthttp's cleaner of idle workers sees the end of its server after a
 		// sleep of up to ten seconds.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"), // one for the whole process
 	)
 }
 
@@ -158,6 +159,9 @@ func readAnswer(t testing.TB, resp *http.Response) answer {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
+	date, err := http.ParseTime(resp.Header.Get("Date"))
+	require.NoError(t, err, "every answer carries Date (RFC 9110, 6.6.1)")
+	require.WithinDuration(t, time.Now(), date, time.Minute)
 	return answer{status: resp.StatusCode, header: resp.Header, body: string(body)}
 }
 

@@ -63,7 +63,7 @@ func (s *Server) Serve(ln net.Listener, surface Surface) error {
 		return ln.Close()
 	}
 	f := front{
-		listen: newListener(ln, surface, &s.cfg, errOverloaded.with("%d connections are open already", s.cfg.MaxConns).response(), s.metrics.errors[errOverloaded.code].Inc),
+		listen: newListener(ln, surface, &s.cfg, errOverloaded.with("%d connections are open already", s.cfg.MaxConns).response, s.metrics.errors[errOverloaded.code].Inc),
 		http:   s.newHTTP(handle),
 	}
 	s.fronts = append(s.fronts, f)

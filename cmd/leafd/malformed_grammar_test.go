@@ -18,7 +18,8 @@ import (
 // IDs of the tag victim, or for snowflake IDs, and none of them may be given one.
 // So what fasthttp takes though it is odd is not here: a version such as HTTP/9.9, a
 // request without Host, lines that end in LF alone, Transfer-Encoding: identity, any
-// extension of a chunk, and Content-Length beside chunks, of which the chunks count.
+// extension of a chunk, and Content-Length beside chunks, of which the chunks count and
+// which closes the connection.
 
 // ending is how a client leaves.
 type ending uint8

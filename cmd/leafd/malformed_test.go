@@ -269,6 +269,9 @@ func nextAnswer(r *bufio.Reader, method string) (status int, header http.Header,
 	if body, err = io.ReadAll(res.Body); err != nil {
 		return 0, nil, nil, err
 	}
+	if _, err := http.ParseTime(res.Header.Get("Date")); err != nil {
+		return 0, nil, nil, fmt.Errorf("the Date of an answer: %w: %q", err, res.Header)
+	}
 	if res.ContentLength < 0 && res.StatusCode >= 200 && res.StatusCode != http.StatusNoContent && method != http.MethodHead {
 		return 0, nil, nil, fmt.Errorf("an answer without a length: %d %q", res.StatusCode, res.Header)
 	}
