@@ -50,16 +50,19 @@ type decodedAsJava struct {
 	WorkerID   string `json:"workerId"`
 }
 
-// javaDecodeError is the Java Leaf's text for an ID that can't be decoded.
-const javaDecodeError = `,"errorMsg":"snowflake Id反解析发生异常!"`
+// javaDecodeError is the Java Leaf's answer, with 200, to an ID that can't be decoded.
+const javaDecodeError = `{"errorMsg":"snowflake Id反解析发生异常!"}`
 
-// decodeAsJava answers GET /decodeSnowflakeId as the Java Leaf does, but for the
-// status of a bad ID: 400, not 200.
+// decodeAsJava answers GET /decodeSnowflakeId as the Java Leaf does.
 func (s *Server) decodeAsJava(ctx *fasthttp.RequestCtx) error {
 	_, parts, layout, err := s.decodeID(strings.TrimSpace(string(ctx.QueryArgs().Peek("snowflakeId"))))
-	if err != nil {
-		s.respond(ctx, answerTo(err), javaDecodeError)
+	if err != nil && answerTo(err).code == errBadID.code {
+		noStore(ctx, contentJSON)
+		ctx.SetBodyString(javaDecodeError)
 		return nil
+	}
+	if err != nil {
+		return err
 	}
 	ms := strconv.FormatInt(int64(parts.Time), 10)
 	return writeJSON(ctx, http.StatusOK, decodedAsJava{

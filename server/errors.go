@@ -57,7 +57,7 @@ var (
 	errTagExists        = newAnswer(http.StatusConflict, "tag_exists", "a tag of this name exists already", 0)
 	errRateLimited      = newAnswer(http.StatusTooManyRequests, "rate_limited", "this key asks for more IDs than --rate-limit gives it", 1)
 	errBodyTooLarge     = newAnswer(http.StatusRequestEntityTooLarge, "body_too_large", "the body is larger than 64 KiB", 0)
-	errHeaderTooLarge   = newAnswer(http.StatusRequestHeaderFieldsTooLarge, "header_too_large", "request line and headers are larger than 4 KiB", 0)
+	errHeaderTooLarge   = newAnswer(http.StatusRequestHeaderFieldsTooLarge, "header_too_large", "request line and headers are larger than 8 KiB", 0)
 
 	errInternal = newAnswer(http.StatusInternalServerError, "internal", "leafd failed; its log says how", 0)
 

@@ -20,7 +20,7 @@ const (
 	contentJSON = "application/json"
 	contentHTML = "text/html; charset=utf-8"
 
-	allowGet = "GET, HEAD, OPTIONS"
+	allowIDs = "GET, HEAD, OPTIONS, POST"
 )
 
 // handle answers every request.
@@ -61,7 +61,7 @@ func originForm(ctx *fasthttp.RequestCtx) []byte {
 //	    again when a client disconnects before it has read it.
 //	server.I3  Every response with IDs says no-store: a cached ID is a duplicate.
 func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
-	if !ctx.IsGet() && !ctx.IsHead() {
+	if !ctx.IsGet() && !ctx.IsHead() && !ctx.IsPost() {
 		return s.refuseMethod(ctx, rest)
 	}
 	key, query, err := splitKey(rest)
@@ -94,8 +94,8 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 			return err
 		}
 	}
-	if n > 0 || asJSON {
-		return s.serveBatch(ctx, b, m, key, max(n, 1), asJSON)
+	if n > 0 {
+		return s.serveBatch(ctx, b, m, key, n, asJSON)
 	}
 	var id int64
 	if m == snowflakeMode {
@@ -107,7 +107,11 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 		s.metrics.latency.refuse(ctx, m, false)
 		return err
 	}
-	// The content type is fasthttp's default: contentText.
+	// The content type is fasthttp's default, contentText, but where JSON is asked for: a
+	// number is that as it stands, and what clients of the Java Leaf read.
+	if asJSON {
+		ctx.Response.Header.SetContentType(contentJSON)
+	}
 	ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore) // server.I3
 	setID(ctx, id)
 	s.metrics.latency.one(ctx, m)
@@ -130,7 +134,7 @@ func (s *Server) refuseMethod(ctx *fasthttp.RequestCtx, rest []byte) error {
 	if _, _, err := splitKey(rest); err == errNotFound { //nolint:errorlint // splitKey returns it as it is
 		return err
 	}
-	ctx.Response.Header.Set(fasthttp.HeaderAllow, allowGet)
+	ctx.Response.Header.Set(fasthttp.HeaderAllow, allowIDs)
 	if ctx.IsOptions() {
 		ctx.SetStatusCode(fasthttp.StatusNoContent)
 		return nil

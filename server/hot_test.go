@@ -33,10 +33,15 @@ func TestIDs(t *testing.T) {
 		a = r.get(path, "Accept: application/json")
 		require.Equal(t, "application/json", a.header.Get("Content-Type"))
 		require.Equal(t, "no-store", a.header.Get("Cache-Control"))
+		var id int64 // as RestTemplate's getForObject(…, Long.class) reads it
+		require.NoError(t, json.Unmarshal([]byte(a.body), &id))
+		require.Positive(t, id)
+		require.Equal(t, 200, r.do("POST", path+"/", "ignored=1", "Content-Type: application/x-www-form-urlencoded").status)
 		var ids struct{ IDs []string }
+		a = r.get(path+"?n=1", "Accept: application/json")
 		require.NoError(t, json.Unmarshal([]byte(a.body), &ids))
 		require.Len(t, ids.IDs, 1)
-		a = r.get(path+"?n=1000", "Accept: application/json")
+		a = r.get(path+"/?n=1000", "Accept: application/json")
 		require.NoError(t, json.Unmarshal([]byte(a.body), &ids))
 		require.Len(t, ids.IDs, 1000)
 		require.Len(t, unique(t, ids.IDs), 1000)
@@ -134,7 +139,8 @@ func TestBadInputConsumesNothing(t *testing.T) {
 		{"overlong UTF-8", "%C0%AF", 400, "bad_key"},
 		{"surrogate", "%ED%A0%80", 400, "bad_key"},
 		{"another segment", "a/b", 404, "not_found"},
-		{"trailing slash", "order/", 404, "not_found"},
+		{"two slashes at the end", "order//", 404, "not_found"},
+		{"nothing but a slash", "/", 400, "bad_key"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for _, prefix := range []string{snowflakePrefix, segmentPrefix} {
@@ -200,14 +206,20 @@ func TestKeysAndTargets(t *testing.T) {
 func TestOtherMethods(t *testing.T) {
 	r := start(t, nil)
 	for _, path := range []string{"/api/snowflake/get/order", "/api/segment/get/order", "/healthz", "/api/snowflake/decode/1"} {
-		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "TRACE", "BREW"} {
+		allowed := "GET, HEAD, OPTIONS"
+		if strings.Contains(path, "/get/") {
+			allowed += ", POST"
+		} else {
+			r.do("POST", path, "").requireError(t, 405, "method_not_allowed")
+		}
+		for _, method := range []string{"PUT", "PATCH", "DELETE", "TRACE", "BREW"} {
 			a := r.do(method, path, "")
 			a.requireError(t, 405, "method_not_allowed")
-			require.Equal(t, "GET, HEAD, OPTIONS", a.header.Get("Allow"), method+path)
+			require.Equal(t, allowed, a.header.Get("Allow"), method+path)
 		}
 		a := r.do("OPTIONS", path, "")
 		require.Equal(t, 204, a.status)
-		require.Equal(t, "GET, HEAD, OPTIONS", a.header.Get("Allow"))
+		require.Equal(t, allowed, a.header.Get("Allow"))
 		require.Empty(t, a.body)
 	}
 	a := r.do("PUT", "/api/segments", "")

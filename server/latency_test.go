@@ -104,7 +104,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	// Nothing is asked for.
 	require.Equal(t, 200, r.do("HEAD", snowflakePrefix+"x", "").status)
 	require.Equal(t, 400, r.get(snowflakePrefix+"x?n=0").status)
-	require.Equal(t, 405, r.do("POST", segmentPrefix+"order", "").status)
+	require.Equal(t, 405, r.do("PUT", segmentPrefix+"order", "").status)
 	require.Equal(t, 200, r.get("/api/worker").status)
 	s := r.scrape(t)
 	want := map[string]uint64{"batch=no mode=snowflake": 5, "batch=yes mode=snowflake": 1, "batch=no mode=segment": 1, "batch=yes mode=segment": 2}

@@ -42,7 +42,7 @@ func TestBadRequestsAreNotCharged(t *testing.T) {
 	r := start(t, limited(Live{RateLimit: 1, RateBurst: 1000}))
 	for range 3 {
 		r.get(segmentPrefix+"order?n=10001").requireError(t, 400, "bad_count")
-		require.Equal(t, 405, r.do("POST", segmentPrefix+"order?n=1000", "").status)
+		require.Equal(t, 405, r.do("PUT", segmentPrefix+"order?n=1000", "").status)
 	}
 	require.Equal(t, 200, r.get(segmentPrefix+"order?n=1000").status)
 	r.get(segmentPrefix+"order?n=1000").requireError(t, 429, "rate_limited")

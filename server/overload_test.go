@@ -111,7 +111,7 @@ func TestBatchesBeyondMaxInflightAreShed(t *testing.T) {
 		a.requireError(t, 503, "overloaded")
 		require.Equal(t, "1", a.header.Get("Retry-After"))
 	}
-	r.get(snowflakePrefix+"c", "Accept: application/json").requireError(t, 503, "overloaded")
+	r.get(snowflakePrefix+"c?n=2", "Accept: application/json").requireError(t, 503, "overloaded")
 	require.Equal(t, used, r.used())
 	require.Equal(t, "3", r.gauge(`leafd_http_shed_total{reason="inflight"}`))
 

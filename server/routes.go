@@ -53,6 +53,8 @@ func (s *Server) routes(surface Surface) fasthttp.RequestHandler {
 	get("/api/overview", s.overview)
 	get("/api/snowflake/decode/{id}", s.decode)
 	get("/decodeSnowflakeId", s.decodeAsJava)
+	get("/cache", s.cachePage)
+	get("/db", s.dbPage)
 	get("/api/clock", s.clock)
 	get("/api/worker", s.worker)
 	get("/api/workers", s.workers)
@@ -62,8 +64,6 @@ func (s *Server) routes(surface Surface) fasthttp.RequestHandler {
 	change(http.MethodDelete, "/api/segments/{key}", s.deleteTag)
 	change(http.MethodPost, "/api/segments/{key}/stop", s.stopTag)
 	change(http.MethodPost, "/api/segments/{key}/start", s.startTag)
-	get("/cache", s.cachePage)
-	get("/db", s.dbPage)
 	get("/healthz", s.healthz)
 	get("/readyz", s.readyz)
 	if operators {
@@ -73,7 +73,14 @@ func (s *Server) routes(surface Surface) fasthttp.RequestHandler {
 		s.pprofRoutes(r)
 	}
 
-	r.NotFound = s.wrap(missing)
+	// The Java Leaf takes its paths with a slash at the end, too.
+	slashed := map[string]handler{"/decodeSnowflakeId/": s.decodeAsJava, "/cache/": s.cachePage, "/db/": s.dbPage}
+	r.NotFound = s.wrap(func(ctx *fasthttp.RequestCtx) error {
+		if h := slashed[string(ctx.Path())]; h != nil && (ctx.IsGet() || ctx.IsHead()) {
+			return h(ctx)
+		}
+		return errNotFound
+	})
 	r.MethodNotAllowed = s.wrap(func(*fasthttp.RequestCtx) error { return errMethodNotAllowed })
 	r.GlobalOPTIONS = func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(http.StatusNoContent) }
 	return r.Handler

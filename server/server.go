@@ -29,7 +29,7 @@ const (
 )
 
 const (
-	headerBytes = 4 << 10  // request line and headers; more gets 431
+	headerBytes = 8 << 10  // request line and headers; more gets 431
 	bodyBytes   = 64 << 10 // more gets 413
 )
 

@@ -67,10 +67,12 @@ func splitKey(rest []byte) (key, query []byte, err error) {
 	return key, query, nil
 }
 
-// splitUnusual is splitKey for fragments, escapes and bytes beyond ASCII.
+// splitUnusual is splitKey for fragments, escapes, bytes beyond ASCII, and a slash at the
+// end, which the Java Leaf takes.
 func splitUnusual(rest []byte) (key, query []byte, err error) {
 	rest, _, _ = bytes.Cut(rest, []byte{'#'})
 	raw, query, _ := bytes.Cut(rest, []byte{'?'})
+	raw = bytes.TrimSuffix(raw, []byte{'/'})
 	if bytes.IndexByte(raw, '/') >= 0 {
 		return nil, nil, errNotFound
 	}

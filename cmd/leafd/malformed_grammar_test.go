@@ -115,7 +115,7 @@ func (a author) public() conversation {
 func (a author) tolerable() string {
 	method, target := "GET", a.badTarget()
 	if a.odds(4) {
-		method, target = a.pick("POST", "PUT", "PATCH", "DELETE", "TRACE", "BREW", "get", "X-1"), a.victim()
+		method, target = a.pick("PROPFIND", "PUT", "PATCH", "DELETE", "TRACE", "BREW", "get", "X-1"), a.victim()
 	}
 	if a.odds(8) {
 		return method + " " + target + " HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nGET /"
@@ -141,10 +141,10 @@ func (a author) badTarget() string {
 		return a.victim() + "?" + a.pick("n=0", "n=-1", "n=+1", "n=x", "n=", "n", "n=1.0", "n=1e3", "n=0x1", "n=10001", "n=99999999999999999999", "n=1&n=1", "n=1&n=2",
 			"%6e=0", "n=%00", "n=%zz", "n=1%00", "n=1;", "n==1", "x=1&n=-0", "n=\xb2")
 	case 2: // a path with one segment more, or less
-		return a.pick("/api/segment/get/victim/", "/api/segment/get/victim/1", "/api/segment/get", "/api/segment//get/victim", "//api/segment/get/victim", "/api/segment/get//victim",
+		return a.pick("/api/segment/get/victim//", "/api/segment/get/victim/1", "/api/segment/get", "/api/segment//get/victim", "//api/segment/get/victim", "/api/segment/get//victim",
 			"/api/segment/GET/victim", "/API/segment/get/victim", "/api/segment/get\\victim", "/api/segment%2fget/victim", "/./api/none", "/api/segment/./get/victim", "/api/snowflake/get/a/b")
 	case 3: // IDs that aren't any
-		return a.pick("/api/snowflake/decode/", "/decodeSnowflakeId?snowflakeId=") +
+		return "/api/snowflake/decode/" +
 			a.pick("", "x", "-1", "%2B1", "1.5", "9223372036854775808", "99999999999999999999999", "0x10", "%", "%00", "1%201", "１", strings.Repeat("9", 1000))
 	default: // another form
 		return a.pick("*", "http://leafd.example", "http:///api/segment/get/", "http://leafd.example/api/segment/get/%zz", "https://x/api/segment/get/", "/api/overview/x", "/api/segments/victim",
@@ -183,8 +183,8 @@ func (a author) brokenLine() string {
 		"GET "+v+"\x00 HTTP/1.1"+rest, "GET "+v+"\x01 HTTP/1.1"+rest, "GET "+v+"\x7f HTTP/1.1"+rest, "GET \x00"+v+" HTTP/1.1"+rest, "GET "+v+"\r HTTP/1.1"+rest,
 		"GET api/segment/get/victim HTTP/1.1"+rest, "GET victim HTTP/1.1"+rest, "GET leafd.example:80 HTTP/1.1"+rest, "GET \\api\\segment HTTP/1.1"+rest,
 		"CONNECT leafd.example:443 HTTP/1.1"+rest, "CONNECT "+v+" HTTP/1.1"+rest, "GET http:// HTTP/1.1"+rest, "GET http://[::1"+v+" HTTP/1.1"+rest, "GET http://a b"+v+" HTTP/1.1"+rest,
-		"GET http://%zz"+v+" HTTP/1.1"+rest, "GET http://a@b@c"+v+"/ HTTP/1.1"+rest, "GET :"+v+" HTTP/1.1"+rest,
-		strings.Repeat("G", 5000)+" "+v+" HTTP/1.1"+rest, "GET "+v+strings.Repeat("/", 5000)+" HTTP/1.1"+rest, "GET "+v+" HTTP/1."+strings.Repeat("1", 5000)+rest,
+		"GET http://%zz"+v+" HTTP/1.1"+rest, "GET http://a@b@c"+v+"// HTTP/1.1"+rest, "GET :"+v+" HTTP/1.1"+rest,
+		strings.Repeat("G", 9000)+" "+v+" HTTP/1.1"+rest, "GET "+v+strings.Repeat("/", 9000)+" HTTP/1.1"+rest, "GET "+v+" HTTP/1."+strings.Repeat("1", 9000)+rest,
 		"GET /"+strings.Repeat("a", 4<<a.IntN(14))+"/ HTTP/1.1"+rest,
 	)
 }
@@ -198,8 +198,8 @@ func (a author) brokenHeader(small bool) string {
 	header := a.pick(
 		"Host", "Host a", ": a", " : a", "Host : a", "Host\t: a", "\tHost: a", " folded: a", "X: a\r\n folded", "X: a\r\n\tfolded", "X: a\r\n\r folded",
 		"X\x00Y: a", "X: a\x00b", "X\x7f: a", "X(Y): a", "X\xff: a", "X Y: a", "X: a\rb", "X: a\x01b", "X: a\x7fb", "\x00: a", "@: a", "\"x\": a", "X\r: a", "=", "\xef\xbb\xbfX: a",
-		"Host: a\r\nHost: b", "Host: a b", "Host: a/b", "Host: %zz", "Host: [::1", "Host: a\x00", "Host: "+strings.Repeat("a", 3000)+"\r\nX: "+strings.Repeat("b", 3000),
-		"X: "+strings.Repeat("x", 5000), strings.Repeat("x", 5000)+": x", strings.Repeat("X: y\r\n", flood)+"Z: z", strings.Repeat("Cookie: a=b; c\r\n", flood)+"Z: z",
+		"Host: a\r\nHost: b", "Host: a b", "Host: a/b", "Host: %zz", "Host: [::1", "Host: a\x00", "Host: "+strings.Repeat("a", 5000)+"\r\nX: "+strings.Repeat("b", 5000),
+		"X: "+strings.Repeat("x", 9000), strings.Repeat("x", 9000)+": x", strings.Repeat("X: y\r\n", flood)+"Z: z", strings.Repeat("Cookie: a=b; c\r\n", flood)+"Z: z",
 	)
 	return line + header + "\r\n\r\n"
 }
