@@ -65,6 +65,7 @@ LEAFD_DATA_DIR), else from the YAML file named by --config, else from defaults.
 Exit codes: 0 clean, 1 failure, 2 usage, 3 the clock was refused, 4 the identity is
 another process's, or the root or data directory another cluster's, 5 no worker ID left.`,
 	})
+	root.Version = a.thisBuild().Version
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.PersistentPreRun = func(*cobra.Command, []string) { a.started = true }

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
@@ -20,7 +21,8 @@ func (a *app) serveCmd() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the daemon until it is told to stop",
 		Long: `Run the daemon. SIGTERM and SIGINT stop it cleanly: requests in flight are
-finished, and the last time used is recorded. A second signal ends it at once.
+finished, and the last time used is recorded. A second signal, a second later or more,
+ends it at once.
 
 SIGHUP reads the settings again: the file of --config and the files that settings name;
 flags and environment stay as they are. Those that "leafd config --sample" says are taken
@@ -61,11 +63,15 @@ a restart. With one bad setting none changes, and the log says what is wrong.`,
 	return cmd
 }
 
+// sameStop is how soon a second signal is the first one again: supervisors and a terminal's
+// Ctrl-C often send it to the process and to its group.
+const sameStop = time.Second
+
 // errSecondSignal ends the process although the daemon is still stopping.
 var errSecondSignal = errors.New("ended at once by a second signal; a clean stop was under way, so the next start waits for the recorded ceiling to pass")
 
-// serve runs the daemon and stops it at the first signal. At the second it
-// returns although the daemon has not: main ends the process then.
+// serve runs the daemon and stops it at the first signal. At the second, sameStop later or
+// more, it returns although the daemon has not: main ends the process then.
 func (a *app) serve(ctx context.Context, cfg settings.Config, h *daemon.ReloadOnSIGHUP) error {
 	log := h.Log
 	ctx, stop := context.WithCancel(ctx)
@@ -74,7 +80,6 @@ func (a *app) serve(ctx context.Context, cfg settings.Config, h *daemon.ReloadOn
 	signal.Notify(sighup, syscall.SIGHUP)
 	defer signal.Stop(sighup)
 	go h.Run(ctx, sighup)
-	// Room for the two signals that have a meaning: none may be dropped.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -86,14 +91,20 @@ func (a *app) serve(ctx context.Context, cfg settings.Config, h *daemon.ReloadOn
 			Inherited: a.inherited, Notify: a.notify, Watchdog: a.watchdog,
 		})
 	}()
-	for first := true; ; first = false {
+	stopping, since := false, time.Duration(0)
+	for {
 		select {
 		case err := <-ended:
 			return err
 		case sig := <-signals:
-			if !first {
+			now := a.Clock.Mono()
+			if stopping && now-since >= sameStop {
 				return errSecondSignal
 			}
+			if stopping {
+				continue
+			}
+			stopping, since = true, now
 			log.Info().Str("signal", sig.String()).Msg("stopping; a second signal ends the process at once")
 			stop()
 		}

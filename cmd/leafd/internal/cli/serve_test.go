@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,10 +37,13 @@ func TestSignalStopsTheDaemon(t *testing.T) {
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	released, ended := make(chan struct{}), make(chan struct{})
-	out := invocation{args: []string{"serve"}, daemon: func(ctx context.Context, _ settings.Config, _ daemon.Deps) error {
+	out := invocation{args: []string{"serve"}, daemon: func(ctx context.Context, _ settings.Config, deps daemon.Deps) error {
 		defer close(ended)
 		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
 		<-ctx.Done()
+		fake, ok := deps.Clock.(*clocktest.Fake)
+		require.True(t, ok)
+		fake.Advance(sameStop)
 		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
 		<-released // a stop that hangs
 		return nil
@@ -48,6 +52,18 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	<-ended
 	require.Equal(t, ExitFailure, out.Code)
 	require.Contains(t, out.Stderr, "\nleafd: ended at once by a second signal")
+}
+
+func TestSignalSentTwiceIsOne(t *testing.T) {
+	out := invocation{args: []string{"serve"}, daemon: func(ctx context.Context, _ settings.Config, _ daemon.Deps) error {
+		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
+		<-ctx.Done()
+		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
+		time.Sleep(100 * time.Millisecond) // a clean stop that takes its time
+		return nil
+	}}.run(t)
+	require.Equal(t, ExitOK, out.Code, out.Stderr)
+	require.Equal(t, 1, strings.Count(out.Stderr, "\n"))
 }
 
 func TestDaemonEndsByItself(t *testing.T) {
