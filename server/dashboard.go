@@ -74,6 +74,9 @@ func (s *Server) root(ctx *fasthttp.RequestCtx) error {
 		ctx.SetBodyString(endpoints)
 		return nil
 	}
+	if err := s.checkHost(ctx); err != nil {
+		return err
+	}
 	noStore(ctx, contentHTML)
 	ctx.Response.Header.Set(fasthttp.HeaderContentSecurityPolicy, s.dashboard.policy)
 	ctx.Response.Header.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")

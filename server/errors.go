@@ -46,6 +46,7 @@ var (
 	errBadStep     = newAnswer(http.StatusBadRequest, "bad_step", "step must be at least 1, max_id at least 0, and max_id + step at most 9223372036854775807", 0)
 	errTLSRequired = newAnswer(http.StatusBadRequest, "tls_required", "this port speaks TLS: ask it with https://", 0)
 
+	errHostRefused  = newAnswer(http.StatusForbidden, "host_refused", "this daemon is not known by the name in Host: ask by its address, or start it with --allow-host and that name", 0)
 	errUnauthorized = newAnswer(http.StatusUnauthorized, "unauthorized", "this needs the admin token: Authorization: Bearer <token>", 0)
 	errAdminOff     = newAnswer(http.StatusUnauthorized, "unauthorized", "changes by HTTP are off until leafd is started with --admin-token-file", 0)
 

@@ -2,6 +2,10 @@ package server
 
 import (
 	"bytes"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 )
@@ -58,3 +62,57 @@ func withoutHost(h *fasthttp.RequestHeader) {
 }
 
 var shortHost = []byte("-") //nolint:gochecknoglobals // never written to
+
+// AnyHost in Live.Hosts takes every Host for this daemon's.
+const AnyHost = "*"
+
+// checkHost returns errHostRefused for a request to somebody else's name. A page of that
+// somebody in a user's browser can point its own name at this daemon's address and then
+// read what the daemon answers, as if it came from where the page did (DNS rebinding);
+// what it can't do is change the Host that the browser sends. It keeps:
+//
+//	server.H1  What anybody may read without a token, and tells of tags, workers, clocks or
+//	    memory, is for who asks by address, as localhost, or by a name of Live.Hosts. IDs,
+//	    health and metrics are for every Host: callers, balancers and Prometheus ask by
+//	    names of their own, and a page gets no more there than what any client of its
+//	    network could take.
+//	server.H2  Where no browser can be tricked nothing is checked: on a unix socket, over TLS
+//	    (a page has no certificate of ours for its name), without Host.
+func (s *Server) checkHost(ctx *fasthttp.RequestCtx) error {
+	if c, ok := ctx.Conn().(*conn); ok && (c.secure.tls != nil || c.LocalAddr().Network() == "unix") {
+		return nil
+	}
+	// Both: fasthttp takes a host from the target //127.0.0.1/db?:// too, which a page can ask for.
+	for _, host := range [][]byte{ctx.Request.Header.Host(), ctx.Host()} {
+		if !s.knows(hostName(string(host))) {
+			return errHostRefused
+		}
+	}
+	return nil
+}
+
+// knows tells whether this daemon goes by a name or an address.
+func (s *Server) knows(host string) bool {
+	_, err := netip.ParseAddr(host)
+	names := s.live.Load().hosts
+	return err == nil || host == "" || host == "localhost" || slices.Contains(names, host) || slices.Contains(names, AnyHost)
+}
+
+// named is h for requests that checkHost takes.
+func (s *Server) named(h handler) handler {
+	return func(ctx *fasthttp.RequestCtx) error {
+		if err := s.checkHost(ctx); err != nil {
+			return err
+		}
+		return h(ctx)
+	}
+}
+
+// hostName returns the name or address of a Host, in the one way to write it.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}

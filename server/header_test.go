@@ -75,3 +75,84 @@ func TestDateMoves(t *testing.T) {
 	first := r.get("/healthz").header.Get("Date")
 	require.Eventually(t, func() bool { return r.get("/healthz").header.Get("Date") != first }, 10*time.Second, 50*time.Millisecond)
 }
+
+// server.H1 and server.H2: what a page that points its own name at us may read.
+func TestForeignHost(t *testing.T) {
+	public, admin := startApart(t, func(c *Config) { c.Live.Hosts = []string{"IDs.example."} })
+	alone := start(t, nil)
+	const page = "Accept: text/html"
+	for _, tt := range []struct {
+		r       *running
+		path    string
+		foreign int
+	}{
+		{public, "/api/overview", 403},
+		{public, "/api/clock", 403},
+		{public, "/api/worker", 403},
+		{public, "/api/workers", 403},
+		{public, "/api/segments", 403},
+		{public, "/api/segments?limit=1", 403},
+		{public, "/cache", 403},
+		{public, "/db", 403},
+		{public, "/db?tag=a", 403},
+		{public, "/cache/", 403},
+		{public, "/db/", 403},
+		{admin, "/", 403},
+		{admin, "/db", 403},
+		{admin, "/api/workers", 403},
+		{public, "/api/snowflake/get/x", 200},
+		{public, "/api/segment/get/order?n=2", 200},
+		{public, "/api/snowflake/decode/1", 200},
+		{public, "/decodeSnowflakeId?snowflakeId=1", 200},
+		{public, "/healthz", 200},
+		{public, "/readyz", 200},
+		{admin, "/metrics", 200},
+		{alone, "/metrics", 200},
+	} {
+		for _, host := range []string{"evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "ids.example.evil", "*"} {
+			a := tt.r.get(tt.path, page, "Host: "+host)
+			require.Equal(t, tt.foreign, a.status, "%s of %s: %s", tt.path, host, a.body)
+			if tt.foreign == 403 {
+				a.requireError(t, 403, "host_refused")
+				require.Contains(t, a.body, "--allow-host")
+			}
+		}
+		for _, host := range []string{"127.0.0.1", "10.0.0.5:8080", "[::1]", "[::1]:8080", "localhost", "LocalHost:8080", "localhost."} {
+			require.Equal(t, 200, tt.r.get(tt.path, page, "Host: "+host).status, "%s of %s", tt.path, host)
+		}
+	}
+	require.Equal(t, 200, public.get("/", "Host: evil.example").status, "the list of endpoints")
+	require.Equal(t, 200, public.get("/db", "Host: ids.example:8080").status)
+	require.Equal(t, 403, alone.get("/db", "Host: ids.example:8080").status)
+	require.NoError(t, alone.SetLive(Live{Hosts: []string{AnyHost}}))
+	require.Equal(t, 200, alone.get("/db", "Host: evil.example").status)
+
+	admin.get("/debug/pprof/heap", bearer+"x", "Host: evil.example").requireError(t, 401, "unauthorized")
+	require.Equal(t, 200, admin.get("/debug/pprof/heap", bearer, "Host: evil.example").status)
+	require.NoError(t, public.SetLive(Live{}))
+	admin.get("/debug/pprof/heap", "Host: evil.example").requireError(t, 403, "host_refused")
+	require.Equal(t, 200, admin.get("/debug/pprof/heap").status)
+
+	for request, status := range map[string]int{
+		"GET http://evil.example/db HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n":       403,
+		"GET http://127.0.0.1/db HTTP/1.1\r\nHost: evil.example\r\n\r\n":       403,
+		"GET http://127.0.0.1/db HTTP/1.1\r\nHost: localhost\r\n\r\n":          200,
+		"GET //127.0.0.1/db?x=:// HTTP/1.1\r\nHost: evil.example\r\n\r\n":      403,
+		"GET /db?x=http://127.0.0.1/db HTTP/1.1\r\nHost: evil.example\r\n\r\n": 403,
+		"GET /db HTTP/1.1\r\nHost: 127.0.0.1@evil.example\r\n\r\n":             403,
+		"GET /db HTTP/1.0\r\n\r\n":                                             200,
+		"GET /db HTTP/1.1\r\nHost: evil.example\r\nHost: 127.0.0.1\r\n\r\n":    400,
+	} {
+		c := public.dial()
+		send(t, c, request)
+		resp, err := http.ReadResponse(newReader(c), nil)
+		require.NoError(t, err)
+		require.Equal(t, status, readAnswer(t, resp).status, request)
+	}
+
+	unix := listenUnix(t)
+	public.also(unix, Public)
+	require.Equal(t, 200, public.at(unix).get("/db", "Host: evil.example").status)
+	s := startSecure(t, false, nil)
+	require.Equal(t, 200, s.overTLS(s.ln, s.ca.Client(t)).get("/db", "Host: evil.example").status)
+}

@@ -13,6 +13,9 @@ import (
 type Live struct {
 	// AdminToken lets its bearer change tags; without one, nobody can change them.
 	AdminToken []byte
+	// Hosts are the names by which this daemon is asked, beside its addresses and
+	// localhost; AnyHost for all (server.H1).
+	Hosts []string
 	// MaxBatch is the largest n of a request.
 	MaxBatch int
 	// MaxInflight is how many requests of each mode may wait at once: for a range of
@@ -36,6 +39,7 @@ type live struct {
 	maxBatch    int
 	adminOn     bool
 	adminDigest [sha256.Size]byte // of the token
+	hosts       []string          // as hostName writes them
 	maxInflight int64             // 0: no limit
 	queueWait   time.Duration     // 0: no limit
 	rate        limits.Limit
@@ -75,6 +79,9 @@ func (l Live) complete() (*live, error) {
 	ready := &live{
 		maxBatch: l.MaxBatch, adminOn: len(l.AdminToken) > 0, adminDigest: sha256.Sum256(l.AdminToken),
 		maxInflight: int64(l.MaxInflight), queueWait: l.QueueWait,
+	}
+	for _, name := range l.Hosts {
+		ready.hosts = append(ready.hosts, hostName(name))
 	}
 	switch {
 	case l.MaxInflight < 0:

@@ -143,6 +143,9 @@ func (r *running) do(method, path, body string, header ...string) answer {
 	for _, h := range header {
 		name, value, _ := strings.Cut(h, ": ")
 		req.Header.Add(name, value)
+		if name == "Host" {
+			req.Host = value
+		}
 	}
 	resp, err := r.client.Do(req)
 	require.NoError(r.t, err)

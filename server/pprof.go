@@ -45,6 +45,8 @@ func (s *Server) checkProfile(ctx *fasthttp.RequestCtx) error {
 		if err := s.authorize(ctx, settings); err != nil {
 			return err
 		}
+	} else if err := s.checkHost(ctx); err != nil {
+		return err
 	}
 	if name, ok := ctx.UserValue("profile").(string); ok && profiles.Lookup(name) == nil {
 		return errNotFound

@@ -36,10 +36,11 @@ func (s *Server) routes(surface Surface) fasthttp.RequestHandler {
 	r := router.New()
 	r.RedirectTrailingSlash = false
 	r.RedirectFixedPath = false
-	get := func(path string, h handler) {
+	open := func(path string, h handler) { // under every Host
 		r.GET(path, s.wrap(h))
 		r.HEAD(path, s.wrap(h)) // fasthttp omits the body
 	}
+	get := func(path string, h handler) { open(path, s.named(h)) } // server.H1
 	missing := func(*fasthttp.RequestCtx) error { return errNotFound }
 	operators := surface == Admin || !s.cfg.AdminApart // whether it has what only operators need
 	change := func(method, path string, h func(ctx *fasthttp.RequestCtx, b *Backend) error) {
@@ -49,10 +50,10 @@ func (s *Server) routes(surface Surface) fasthttp.RequestHandler {
 			r.Handle(method, path, s.wrap(missing))
 		}
 	}
-	get("/", s.root)
+	open("/", s.root)
 	get("/api/overview", s.overview)
-	get("/api/snowflake/decode/{id}", s.decode)
-	get("/decodeSnowflakeId", s.decodeAsJava)
+	open("/api/snowflake/decode/{id}", s.decode)
+	open("/decodeSnowflakeId", s.decodeAsJava)
 	get("/cache", s.cachePage)
 	get("/db", s.dbPage)
 	get("/api/clock", s.clock)
@@ -64,17 +65,17 @@ func (s *Server) routes(surface Surface) fasthttp.RequestHandler {
 	change(http.MethodDelete, "/api/segments/{key}", s.deleteTag)
 	change(http.MethodPost, "/api/segments/{key}/stop", s.stopTag)
 	change(http.MethodPost, "/api/segments/{key}/start", s.startTag)
-	get("/healthz", s.healthz)
-	get("/readyz", s.readyz)
+	open("/healthz", s.healthz)
+	open("/readyz", s.readyz)
 	if operators {
-		get("/metrics", s.metrics.serve)
+		open("/metrics", s.metrics.serve)
 	}
 	if surface == Admin {
 		s.pprofRoutes(r)
 	}
 
 	// The Java Leaf takes its paths with a slash at the end, too.
-	slashed := map[string]handler{"/decodeSnowflakeId/": s.decodeAsJava, "/cache/": s.cachePage, "/db/": s.dbPage}
+	slashed := map[string]handler{"/decodeSnowflakeId/": s.decodeAsJava, "/cache/": s.named(s.cachePage), "/db/": s.named(s.dbPage)}
 	r.NotFound = s.wrap(func(ctx *fasthttp.RequestCtx) error {
 		if h := slashed[string(ctx.Path())]; h != nil && (ctx.IsGet() || ctx.IsHead()) {
 			return h(ctx)

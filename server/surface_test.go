@@ -32,7 +32,7 @@ func (r *running) at(ln net.Listener) *running {
 		return d.DialContext(ctx, ln.Addr().Network(), ln.Addr().String())
 	}}
 	r.t.Cleanup(transport.CloseIdleConnections)
-	return &running{t: r.t, Server: r.Server, addr: "leafd", log: r.log, client: &http.Client{Transport: transport}, table: r.table, flake: r.flake}
+	return &running{t: r.t, Server: r.Server, addr: "localhost", log: r.log, client: &http.Client{Transport: transport}, table: r.table, flake: r.flake}
 }
 
 func listenTCP(t testing.TB) net.Listener {

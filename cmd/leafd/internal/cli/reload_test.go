@@ -125,7 +125,7 @@ func otherValue(t *testing.T, s settings.Setting) (string, bool) {
 		return "http://127.0.0.1:1/hook", true
 	case "alarm-exec":
 		return "/bin/true", true
-	case "data-dir", "node":
+	case "data-dir", "node", "allow-host":
 		return "another", true
 	case "zk", "listen", "advertise":
 		return "127.0.0.1:2181", true

@@ -43,6 +43,13 @@ func TestListenSettings(t *testing.T) {
 			require.Equal(t, "/run/leafd.sock", cfg.Listen.Unix)
 		}},
 		{"unix socket for listen", []string{"--listen", "unix:/run/leafd.sock"}, "want host:port", "", nil},
+		{"hosts", []string{"--listen", "localhost:8080", "--admin-listen", "127.0.0.1:8081", "--allow-host", "a.example, b.example"}, "", "", func(t *testing.T, cfg settings.Config) {
+			name, err := os.Hostname()
+			require.NoError(t, err)
+			require.Equal(t, []string{"a.example", "b.example", "localhost", "127.0.0.1", name}, cfg.Live().Hosts)
+		}},
+		{"host with a scheme", []string{"--allow-host", "a,http://b"}, "names alone", "", nil},
+		{"host with a port", []string{"--allow-host", "a:80"}, "names alone", "", nil},
 		{"abstract socket", []string{"--listen-unix", "@leafd"}, "abstract", "", nil},
 		{"mode", []string{"--socket-mode", "rw"}, "octal", "", nil},
 		{"mode with more bits", []string{"--socket-mode", "4777"}, "octal", "", nil},

@@ -96,6 +96,7 @@ type Clock struct {
 type HTTP struct {
 	AdminTokenFile  string
 	AdminToken      string // what AdminTokenFile holds, secret; empty: no administration over HTTP
+	AllowHost       string // names beside our own, separated by commas
 	IdleTimeout     time.Duration
 	ReadTimeout     time.Duration
 	WriteTimeout    time.Duration

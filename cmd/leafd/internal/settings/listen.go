@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +26,9 @@ func (c Config) ClientsNeedCert(surface server.Surface) bool {
 // fillListeners checks the listeners beside --listen, and TLS.
 func (c *Config) fillListeners(v *Values) {
 	c.fillTLS(v)
+	if slices.ContainsFunc(splitNames(c.HTTP.AllowHost), func(name string) bool { return strings.ContainsAny(name, ":/@") }) {
+		v.refuse("allow-host", "want names alone, without http:// and without a port")
+	}
 	if v.good("socket-mode") {
 		mode, err := strconv.ParseUint(v.Text("socket-mode"), 8, 32)
 		if err != nil || mode > 0o777 {
@@ -55,6 +59,11 @@ func (c *Config) fillListeners(v *Values) {
 	if c.HTTP.AdminTokenFile == "" && c.Listen.TLS.ClientCA == "" && !strings.HasPrefix(c.Listen.Admin, UnixScheme) && reachable(c.Listen.Admin) {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("admin-listen is %s: other machines may reach pprof there, which shows the process's memory; set admin-token-file, or listen on 127.0.0.1", c.Listen.Admin))
 	}
+}
+
+// splitNames returns the names of allow-host.
+func splitNames(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // reachable tells whether other machines may reach a TCP address to listen on.

@@ -1,6 +1,8 @@
 package settings
 
 import (
+	"net"
+	"os"
 	"reflect"
 
 	"github.com/leafd/leafd/clock"
@@ -12,10 +14,25 @@ import (
 // Live is what the HTTP server takes while it serves.
 func (c Config) Live() server.Live {
 	return server.Live{
-		AdminToken: []byte(c.HTTP.AdminToken), MaxBatch: c.Limits.MaxBatch,
+		AdminToken: []byte(c.HTTP.AdminToken), Hosts: c.hosts(), MaxBatch: c.Limits.MaxBatch,
 		MaxInflight: c.Limits.MaxInflight, QueueWait: c.Limits.QueueWait,
 		RateLimit: c.Limits.RateLimit, RateBurst: c.Limits.RateBurst,
 	}
+}
+
+// hosts are the names of this daemon: those it was told, those it listens on, and the
+// machine's.
+func (c Config) hosts() []string {
+	names := splitNames(c.HTTP.AllowHost)
+	for _, listen := range []string{c.Listen.Address, c.Listen.Admin} {
+		if name, _, err := net.SplitHostPort(listen); err == nil && name != "" {
+			names = append(names, name)
+		}
+	}
+	if name, err := os.Hostname(); err == nil {
+		names = append(names, name)
+	}
+	return names
 }
 
 // ZKConfig is what the settings say about ZooKeeper.

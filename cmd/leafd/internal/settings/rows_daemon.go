@@ -100,6 +100,14 @@ func httpSettings() []Setting {
 			More:  "Make it readable to the daemon alone.",
 		},
 		{
+			Name: "allow-host", Kind: kindText, Live: true,
+			to:    func(c *Config) any { return &c.HTTP.AllowHost },
+			Usage: "names for Host under which pages and lists are served, besides our own: name[,name] or *; empty: none",
+			More: "Our own are addresses, localhost, the names in listen and admin-listen, and the machine's. Under\n" +
+				"another, over plain HTTP, a web page could read them in its visitor's browser: it gets 403\n" +
+				"host_refused. IDs, health and metrics are served under every name.",
+		},
+		{
 			Name: "idle-timeout", Kind: KindDuration, Def: "75s", bounds: durations(time.Second, 24*time.Hour),
 			to:    func(c *Config) any { return &c.HTTP.IdleTimeout },
 			Usage: "longest that a connection may stand idle, 1s to 24h",
