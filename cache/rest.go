@@ -138,13 +138,17 @@ func (c *Cache) HasRest() bool {
 
 // readRest returns the rest in the file, and what the lock file would call it.
 func (c *Cache) readRest() (rest []byte, name string, err error) {
+	named, err := c.directory.root.Lstat(restName)
+	if err != nil {
+		return nil, "", err
+	}
 	file, err := c.directory.root.OpenFile(restName, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, "", err
 	}
 	defer func() { _ = file.Close() }() // read only
-	if st, err := file.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, "", errors.Join(errors.New("it is no regular file"), err)
+	if st, err := file.Stat(); err != nil || !named.Mode().IsRegular() || !os.SameFile(named, st) {
+		return nil, "", errors.Join(fmt.Errorf("it is a %s, no regular file", kind(named.Mode())), err)
 	}
 	if rest, err = io.ReadAll(file); err != nil {
 		return nil, "", err

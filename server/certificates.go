@@ -7,10 +7,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/leafd/leafd/internal/plainfile"
 )
 
 // ErrCertificate is returned for a certificate, key or CA that can't be used; the
@@ -193,7 +194,7 @@ func (f CertificateFiles) read() (texts [3][]byte, err error) {
 		if path == "" {
 			continue
 		}
-		if texts[i], err = os.ReadFile(path); err != nil {
+		if texts[i], _, err = plainfile.Read(path, plainfile.MaxPEM); err != nil {
 			return texts, fmt.Errorf("%w: %w", ErrCertificate, err)
 		}
 	}

@@ -62,14 +62,14 @@ func tagFacts(ctx context.Context, d *database) (rows []TagFacts, err error) {
 
 // inspectFile checks the database at path, and calls look with it.
 func inspectFile(ctx context.Context, path, wanted string, look func(*database) error) error {
-	info, err := os.Stat(path)
+	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if log, lerr := os.Stat(path + "-wal"); lerr == nil && log.Size() > 0 {
 			return fmt.Errorf("sqlstore: open %s: the file is gone, but its log %s-wal is still there: put the file back", path, path)
 		}
 		return fmt.Errorf("%w: %s", ErrNoFile, path)
 	}
-	if err == nil && (info.IsDir() || info.Size() == 0) {
+	if err == nil && (!info.Mode().IsRegular() || info.Size() == 0) {
 		err = ensureFile(path, wanted, "") // which says what is wrong with it, and makes none where there is one
 	}
 	if err != nil {

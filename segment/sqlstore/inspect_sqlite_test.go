@@ -122,5 +122,5 @@ func TestInspectSQLiteThatIsSpoilt(t *testing.T) {
 		})
 	}
 	_, err = sqlstore.InspectSQLite(t.Context(), t.TempDir())
-	require.ErrorContains(t, err, "it is a directory")
+	require.ErrorContains(t, err, "is a directory")
 }

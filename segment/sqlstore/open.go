@@ -48,7 +48,7 @@ func Open(c Config) (*Store, error) {
 		if err := os.Mkdir(filepath.Dir(c.Path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("sqlstore: data directory: %w", err)
 		}
-	} else if _, err := os.Stat(c.Path); errors.Is(err, fs.ErrNotExist) {
+	} else if _, err := os.Lstat(c.Path); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s", ErrNoFile, c.Path)
 	}
 	return OpenSQLite(c.Path)

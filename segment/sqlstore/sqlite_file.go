@@ -20,6 +20,8 @@ import (
 //	sqlstore.O2  A file that is there is never replaced.
 //	sqlstore.O3  A new database never meets the write-ahead log of one that is gone:
 //	    SQLite would play its pages into the new file.
+//	sqlstore.O4  No symbolic link is followed to a database, which SQLite would do, and
+//	    nothing that blocks is opened as one.
 func openFile(path, wanted, schema string) (*database, error) {
 	if err := ensureFile(path, wanted, schema); err != nil {
 		return nil, fmt.Errorf("sqlstore: open %s: %w", path, err)
@@ -40,15 +42,19 @@ func ensureFile(path, wanted, schema string) error {
 	// Another process may make the file at any moment, but first the file,
 	// then its log: so the logs are looked for first.
 	orphan := ""
-	for _, suffix := range []string{"-wal", "-journal"} {
-		if info, err := os.Stat(path + suffix); err == nil && info.Size() > 0 {
+	for _, suffix := range []string{"-wal", "-journal", "-shm"} {
+		switch info, err := os.Lstat(path + suffix); {
+		case err != nil:
+		case !info.Mode().IsRegular():
+			return irregular(path+suffix, info)
+		case info.Size() > 0 && suffix != "-shm":
 			orphan = path + suffix
 		}
 	}
-	info, err := os.Stat(path)
+	info, err := os.Lstat(path)
 	switch {
-	case err == nil && info.IsDir():
-		return errors.New("it is a directory, not a file")
+	case err == nil && !info.Mode().IsRegular():
+		return irregular(path, info)
 	case err == nil && info.Size() == 0:
 		return errors.New("the file is empty, which leafd never leaves behind: put back what was there; " +
 			"only where no ID of it was ever used, remove it")
@@ -61,6 +67,18 @@ func ensureFile(path, wanted, schema string) error {
 			"only where no ID of it was ever used, remove both", orphan)
 	}
 	return createFile(path, wanted, schema)
+}
+
+// irregular refuses what is no regular file (sqlstore.O4).
+func irregular(path string, info fs.FileInfo) error {
+	kind := "no regular file"
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		kind = "a directory"
+	case mode&fs.ModeSymlink != 0:
+		kind = "a symbolic link"
+	}
+	return fmt.Errorf("%s is %s, which leafd doesn't follow or read: put the file itself there", path, kind)
 }
 
 // createFile makes the database beside path and links it there.

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
+
+	"github.com/leafd/leafd/internal/plainfile"
 )
 
 // maxCredentialsBytes bounds a file of credentials.
@@ -23,19 +23,7 @@ type Credentials struct {
 // have colons. The warning, for people, is about a file that others can read;
 // empty otherwise. Errors tell neither user nor password.
 func ParseCredentials(path string) (c *Credentials, warning string, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, "", fmt.Errorf("zksession: credentials: %w", err)
-	}
-	defer f.Close() //nolint:errcheck // nothing was written
-	info, err := f.Stat()
-	if err != nil {
-		return nil, "", fmt.Errorf("zksession: credentials: %w", err)
-	}
-	if info.IsDir() {
-		return nil, "", fmt.Errorf("zksession: credentials %s: want a file, not a directory", path)
-	}
-	content, err := io.ReadAll(io.LimitReader(f, maxCredentialsBytes+1))
+	content, mode, err := plainfile.Read(path, maxCredentialsBytes)
 	if err != nil {
 		return nil, "", fmt.Errorf("zksession: credentials: %w", err)
 	}
@@ -43,16 +31,10 @@ func ParseCredentials(path string) (c *Credentials, warning string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("zksession: credentials %s: %w", path, err)
 	}
-	if mode := info.Mode().Perm(); mode&0o004 != 0 {
-		warning = fmt.Sprintf("zk-auth-file %s is readable to every user of this machine (mode %04o): chmod o-r", path, mode)
-	}
-	return c, warning, nil
+	return c, plainfile.Exposed("zk-auth-file "+path, mode), nil
 }
 
 func parseCredentials(content []byte) (*Credentials, error) {
-	if len(content) > maxCredentialsBytes {
-		return nil, fmt.Errorf("want at most %d bytes", maxCredentialsBytes)
-	}
 	content = bytes.TrimSuffix(content, []byte("\n"))
 	content = bytes.TrimSuffix(content, []byte("\r"))
 	user, password, found := strings.Cut(string(content), ":")

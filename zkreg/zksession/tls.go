@@ -5,7 +5,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
+
+	"github.com/leafd/leafd/internal/plainfile"
 )
 
 // TLSFiles names the PEM files for TLS to ZooKeeper.
@@ -22,7 +23,7 @@ type TLSFiles struct {
 func NewTLS(files TLSFiles) (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
 	if files.CA != "" {
-		pem, err := os.ReadFile(files.CA)
+		pem, _, err := plainfile.Read(files.CA, plainfile.MaxPEM)
 		if err != nil {
 			return nil, fmt.Errorf("zksession: certificates of the authorities: %w", err)
 		}
@@ -35,7 +36,15 @@ func NewTLS(files TLSFiles) (*tls.Config, error) {
 		return nil, errors.New("zksession: want a certificate and its key, or neither")
 	}
 	if files.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+		cert, _, err := plainfile.Read(files.Cert, plainfile.MaxPEM)
+		if err != nil {
+			return nil, fmt.Errorf("zksession: our certificate: %w", err)
+		}
+		key, _, err := plainfile.Read(files.Key, plainfile.MaxPEM)
+		if err != nil {
+			return nil, fmt.Errorf("zksession: its key: %w", err)
+		}
+		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil {
 			return nil, fmt.Errorf("zksession: certificate %s with key %s: %w", files.Cert, files.Key, err)
 		}

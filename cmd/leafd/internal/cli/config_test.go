@@ -209,7 +209,7 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		{name: "no directory", args: []string{"--data-dir="}, says: []string{"--data-dir is \"\": want a directory"}},
 		{name: "NUL in a path", env: map[string]string{"LEAFD_DATA_DIR": "a\x00b"}, says: []string{"NUL"}},
 		{name: "no file", args: []string{"--config=/nonexistent/leafd.yaml"}, says: []string{"config file /nonexistent/leafd.yaml: no such file"}},
-		{name: "a directory for a file", args: []string{"--config=/"}, says: []string{"config file /: is a directory"}},
+		{name: "a directory for a file", args: []string{"--config=/"}, says: []string{"config file /: want a regular file, not a directory"}},
 		{name: "unknown flag", args: []string{"--lisen=x"}, says: []string{"unknown flag: --lisen (did you mean --listen?)"}},
 		{name: "an argument", args: []string{"now"}, says: []string{"now"}},
 	} {

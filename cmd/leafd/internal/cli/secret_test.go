@@ -122,5 +122,5 @@ func TestBadAdminToken(t *testing.T) {
 	}
 	missing := filepath.Join(t.TempDir(), "none")
 	leafd(t, "config", "--admin-token-file", missing).Failed(t, ExitUsage, missing, "no such file")
-	leafd(t, "config", "--admin-token-file", t.TempDir()).Failed(t, ExitUsage, "want a file, not a directory")
+	leafd(t, "config", "--admin-token-file", t.TempDir()).Failed(t, ExitUsage, "want a regular file, not a directory")
 }

@@ -98,6 +98,9 @@ func Run(ctx context.Context, cfg settings.Config, deps Deps) (err error) {
 	for _, warning := range cfg.Warnings {
 		d.log.Warn().Msg(warning)
 	}
+	for _, e := range cfg.Exposed() {
+		d.log.Warn().Str("do", e.Do).Msg(e.Found)
+	}
 
 	// The parts below the HTTP layer outlive ctx: requests in flight when the stop
 	// begins are finished.

@@ -82,8 +82,6 @@ func (d dataDir) rights(r *report, info fs.FileInfo) {
 	case known && owner != os.Geteuid() && os.Geteuid() == 0:
 		r.Warn("data-dir", fmt.Sprintf("%s belongs to user %d with mode %04o, and this is run as root: it finds out nothing about that user's rights", d.path, owner, mode),
 			"run leafd doctor as the user that leafd serve runs as")
-	case mode&0o022 != 0:
-		r.Warn("data-dir", fmt.Sprintf("%s can be written by others (mode %04o): they can replace the record of what was issued", d.path, mode), "chmod 0700 "+d.path)
 	default:
 		r.OK("data-dir", "%s, mode %04o", d.path, mode)
 	}

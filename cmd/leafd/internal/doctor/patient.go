@@ -56,6 +56,7 @@ func (p *Patient) checks() []check {
 		{name: "listen", run: p.listen},
 		{name: "listeners", run: p.others},
 		{name: "advertise", run: p.advertise},
+		{name: "access", run: p.access},
 		{name: "data-dir", run: dir.check},
 		{name: "data-lock", run: p.lock},
 	}
@@ -91,6 +92,18 @@ func (p *Patient) checks() []check {
 		checks[i].limit = p.Timeout
 	}
 	return checks
+}
+
+// access reports who else may write what a daemon trusts.
+func (p *Patient) access(_ context.Context, r *report) {
+	const check = "access"
+	exposed := p.Cfg.Exposed()
+	for _, e := range exposed {
+		r.Warn(check, e.Found, e.Do)
+	}
+	if len(exposed) == 0 {
+		r.OK(check, "nothing that a daemon trusts is open to others")
+	}
 }
 
 // onlyMemory tells that the data directory alone remembers what was issued.

@@ -5,14 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/leafd/leafd/internal/plainfile"
 )
+
+// maxFileBytes bounds the file of settings; the sample has 20 KB.
+const maxFileBytes = 1 << 20
 
 // Source is where a setting's value came from.
 type Source string
@@ -44,13 +49,14 @@ func (src Sources) loadLayers(fs *pflag.FlagSet) (*layers, error) {
 		l.path = flag.Value.String()
 	}
 	if l.path != "" {
-		content, err := os.ReadFile(l.path)
+		content, mode, err := plainfile.Read(l.path, maxFileBytes)
 		if err != nil {
 			return nil, fmt.Errorf("config file %s: %w", l.path, bare(err))
 		}
 		if err := l.parseFile(content); err != nil {
 			return nil, err
 		}
+		l.warnOfMode(mode)
 	}
 	l.readEnv(src.Env)
 	return l, nil
@@ -83,6 +89,21 @@ func (l *layers) parseFile(content []byte) error {
 		}
 	}
 	return nil
+}
+
+// warnOfMode warns of a file that every user of the machine can change, or read where it
+// has a secret.
+func (l *layers) warnOfMode(mode fs.FileMode) {
+	name := "config file " + l.path
+	secret := false
+	for _, s := range All() {
+		if text, is := l.file[s.Name].(string); is && s.Secret && text != "" {
+			name, secret = name+", which has "+s.Name+",", true
+		}
+	}
+	if text := plainfile.Exposed(name, mode); text != "" && (secret || mode&0o002 != 0) {
+		l.warnings = append(l.warnings, text)
+	}
 }
 
 // readEnv reads the variables. An empty one counts as unset: that is how systemd and

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,9 +97,7 @@ func (c *Config) fillTLS(v *Values) {
 		v.refuse("tls-cert", err.Error())
 		return
 	}
-	if info, err := os.Stat(c.Listen.TLS.Key); err == nil && info.Mode().Perm()&0o004 != 0 {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("tls-key %s is readable to every user of this machine (mode %04o): chmod o-r", c.Listen.TLS.Key, info.Mode().Perm()))
-	}
+	c.warnOfKey("tls-key", c.Listen.TLS.Key)
 	// Found at the start, not when the first clock goes unchecked.
 	if c.Listen.TLS.Mutual = len(c.ZooKeeper.Servers) > 0 && c.ClientsNeedCert(server.Public); c.Listen.TLS.Mutual {
 		if _, err := server.OpenCertificates(c.Listen.TLS, 0, nil); err != nil {

@@ -160,9 +160,7 @@ func (c *Config) fillAddresses(ctx context.Context, v *Values) {
 			v.refuse("listen", why)
 			return
 		}
-		if warning != "" {
-			c.Warnings = append(c.Warnings, warning)
-		}
+		c.warn(warning)
 		if host, _, _ := net.SplitHostPort(advertise); len(c.ZooKeeper.Servers) > 0 && warning == "" && net.ParseIP(host).IsLoopback() {
 			c.Warnings = append(c.Warnings, fmt.Sprintf("the advertised address is %s: daemons of other machines reach themselves there; set --listen or --advertise", advertise))
 		}

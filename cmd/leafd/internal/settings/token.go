@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+
+	"github.com/leafd/leafd/internal/plainfile"
 )
 
 // Bounds of an admin token, in bytes.
@@ -26,33 +27,16 @@ func (c *Config) fillToken(v *Values) {
 		v.refuse("admin-token-file", err.Error())
 		return
 	}
-	if warning != "" {
-		c.Warnings = append(c.Warnings, warning)
-	}
+	c.warn(warning)
 	c.HTTP.AdminToken = token
 }
 
 // ReadToken returns the token in the file path, without the white space around
 // it, and a warning where others can read the file.
 func ReadToken(path string) (token, warning string, err error) {
-	f, err := os.Open(path)
+	content, mode, err := plainfile.Read(path, maxTokenBytes)
 	if err != nil {
-		return "", "", fmt.Errorf("want a readable file: %w", bare(err))
-	}
-	defer f.Close() //nolint:errcheck // nothing was written
-	info, err := f.Stat()
-	if err != nil {
-		return "", "", fmt.Errorf("want a readable file: %w", bare(err))
-	}
-	if info.IsDir() {
-		return "", "", errors.New("want a file, not a directory")
-	}
-	content, err := io.ReadAll(io.LimitReader(f, maxTokenBytes+1))
-	if err != nil {
-		return "", "", fmt.Errorf("want a readable file: %w", bare(err))
-	}
-	if len(content) > maxTokenBytes {
-		return "", "", fmt.Errorf("want a token of at most %d bytes", maxTokenBytes)
+		return "", "", fmt.Errorf("it can't be read: %w", bare(err))
 	}
 	content = bytes.TrimSpace(content)
 	if len(content) < minTokenBytes {
@@ -63,10 +47,7 @@ func ReadToken(path string) (token, warning string, err error) {
 			return "", "", errors.New("the token has a space or a character that an HTTP header can't carry: want printable ASCII on one line")
 		}
 	}
-	if mode := info.Mode().Perm(); mode&0o004 != 0 {
-		warning = fmt.Sprintf("admin-token-file %s is readable to every user of this machine (mode %04o): chmod o-r", path, mode)
-	}
-	return string(content), warning, nil
+	return string(content), plainfile.Exposed("admin-token-file "+path, mode), nil
 }
 
 // bare is err without the path that the setting's value shows already.

@@ -37,9 +37,7 @@ func (c *Config) fillSecurity(v *Values) {
 		if err != nil {
 			v.refuse("zk-auth-file", err.Error())
 		}
-		if warning != "" {
-			c.Warnings = append(c.Warnings, warning)
-		}
+		c.warn(warning)
 		c.ZooKeeper.Auth = credentials
 	}
 	files := zksession.TLSFiles{CA: v.Text("zk-tls-ca"), Cert: v.Text("zk-tls-cert"), Key: v.Text("zk-tls-key")}
@@ -59,6 +57,7 @@ func (c *Config) fillSecurity(v *Values) {
 			v.refuse("zk-tls-ca", err.Error())
 		}
 		c.ZooKeeper.TLS = conf
+		c.warnOfKey("zk-tls-key", files.Key)
 	}
 }
 

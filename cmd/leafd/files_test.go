@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
+)
+
+// A start waits for no FIFO where a file belongs, and says which setting names it.
+func TestFIFOHangsNoStart(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	fifo := filepath.Join(m.dir, "fifo")
+	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	for _, args := range [][]string{
+		{"--config", fifo},
+		{"--admin-token-file", fifo},
+		{"--zk", "127.0.0.1:1", "--zk-auth-file", fifo},
+		{"--zk", "127.0.0.1:1", "--zk-tls-ca", fifo},
+		{"--tls-cert", fifo, "--tls-key", fifo},
+	} {
+		l := m.start(args...)
+		select {
+		case <-l.Done():
+		case <-time.After(30 * time.Second):
+			require.Fail(t, "it hangs", args)
+		}
+		require.Equal(t, cli.ExitUsage, l.ExitCode(), args)
+		require.Contains(t, l.Log(), "want a regular file, not a FIFO", args)
+		require.Contains(t, l.Log(), fifo, args)
+	}
+	require.NoDirExists(t, m.dataDir(), "nothing was touched")
+}
+
+// No link in the data directory leads leafd to another file: what it would have written
+// to is as it was.
+func TestLinksInTheDataDirectory(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	l := m.ready()
+	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test").status)
+	require.Equal(t, cli.ExitOK, l.stop())
+	for _, name := range []string{"segments.db", "segments.db-wal", "marks.db", "worker.json", "leafd.lock", "stops.json"} {
+		path, other := filepath.Join(m.dataDir(), name), filepath.Join(m.dir, "other")
+		content, err := os.ReadFile(path)
+		there := err == nil
+		if there { // it would do, but for where it is
+			require.NoError(t, os.Rename(path, other))
+		} else {
+			require.NoError(t, os.WriteFile(other, nil, 0o600))
+		}
+		require.NoError(t, os.Symlink(other, path))
+		l = m.start()
+		require.Equal(t, cli.ExitFailure, l.ExitCode(), name)
+		require.Contains(t, l.Log(), path, name)
+		require.Regexp(t, "symbolic link|no regular file", l.Log(), name)
+		now, err := os.ReadFile(other)
+		require.NoError(t, err)
+		require.Equal(t, string(content), string(now), name)
+		require.NoError(t, os.Remove(path))
+		if there {
+			require.NoError(t, os.Rename(other, path))
+		}
+	}
+	m.ready()
+}
+
+// What a clean stop has left is not looked for elsewhere either; without it leafd starts.
+func TestLinkInsteadOfTheRest(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	l := m.ready()
+	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test").status)
+	require.Equal(t, cli.ExitOK, l.stop())
+	path := filepath.Join(m.dataDir(), "segments.rest")
+	require.NoError(t, os.Rename(path, path+".real"))
+	require.NoError(t, os.Symlink("segments.rest.real", path))
+	l = m.ready()
+	require.True(t, l.hasLogged("what the last stop left", "it is a symbolic link"), l.Log())
+	require.Equal(t, "2001", l.mustGet("/api/segment/get/leaf-segment-test").body, "a gap")
+}
+
+// What is open to more than leafd's user is said at the start, and by the doctor; a
+// machine that is kept well hears nothing.
+func TestExposedDaemon(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	socket := filepath.Join(m.dir, "admin")
+	config := filepath.Join(m.dir, "leafd.yaml")
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "alarm-webhook: http://127.0.0.1:1/hunter2\nadmin-listen: unix:%s\nsocket-mode: \"0660\"\n", socket), 0o600))
+	l := m.ready("--config", config)
+	require.False(t, l.hasLogged(`"level":"warn"`, "others"), l.Log())
+	require.False(t, l.hasLogged(`"level":"warn"`, "every user"), l.Log())
+	m.doctor(l.addr, "--config", config).result("access", doctor.OK)
+	require.Equal(t, cli.ExitOK, l.stop())
+
+	require.NoError(t, os.Chmod(config, 0o644))
+	require.NoError(t, os.Chmod(m.dataDir(), 0o777))
+	exposed := []string{"--config", config, "--socket-mode=0666"}
+	l = m.ready(exposed...)
+	require.True(t, l.hasLogged(`"level":"warn"`, config+", which has alarm-webhook, is readable to every user of this machine (mode 0644): chmod o-r"), l.Log())
+	require.True(t, l.hasLogged(`"level":"warn"`, "others can write to the data directory", "(mode 0777)", `"do":"chmod 0700 `+m.dataDir()), l.Log())
+	require.True(t, l.hasLogged(`"level":"warn"`, "every user of this machine may use the admin surface at "+socket), l.Log())
+	require.NotContains(t, l.Log(), "hunter2")
+	d := m.doctor(l.addr, exposed...)
+	d.result("settings", doctor.Warn, "which has alarm-webhook")
+	d.result("access", doctor.Warn, "others can write to the data directory", "chmod 0700")
+	d.result("access", doctor.Warn, "admin surface", "--socket-mode 0660")
+	require.Equal(t, cli.ExitOK, l.stop())
+
+	// An ensemble that needs no password is usual: a line, no refusal.
+	m.zk = []string{"--zk", "127.0.0.1:1"}
+	l = m.start()
+	l.awaitLog(`"level":"warn"`, "there is no --zk-auth-file", "docs/operations/zookeeper.md")
+	require.Equal(t, http.StatusServiceUnavailable, l.awaitStatus("/readyz", http.StatusServiceUnavailable).status, "it waits for ZooKeeper")
+}

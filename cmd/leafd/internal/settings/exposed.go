@@ -1,0 +1,55 @@
+package settings
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/leafd/leafd/internal/plainfile"
+)
+
+// warn adds a warning; "" is none.
+func (c *Config) warn(text string) {
+	if text != "" {
+		c.Warnings = append(c.Warnings, text)
+	}
+}
+
+// warnOfKey warns of a private key that every user of the machine can read.
+func (c *Config) warnOfKey(setting, path string) {
+	if info, err := os.Stat(path); err == nil {
+		c.warn(plainfile.Exposed(setting+" "+path, info.Mode().Perm()))
+	}
+}
+
+// Exposure is a way to harm a daemon that its settings leave open.
+type Exposure struct {
+	Found string
+	Do    string
+}
+
+// Exposed is who else than those who are meant to may be able to write what a daemon
+// trusts, or see its memory. None of it is a reason to refuse a start: an ensemble or the
+// volume of a container may be closed in a way that can't be seen from here.
+func (c *Config) Exposed() []Exposure {
+	var list []Exposure
+	if len(c.ZooKeeper.Servers) > 0 && c.ZooKeeper.Auth == nil {
+		list = append(list, Exposure{
+			Found: "there is no --zk-auth-file: whoever reaches ZooKeeper can change what stands there, and so stop daemons or make them repeat IDs",
+			Do:    "give all daemons one, unless nobody else reaches the ensemble: docs/operations/zookeeper.md",
+		})
+	}
+	if info, err := os.Stat(c.DataDir); err == nil && info.Mode().Perm()&0o022 != 0 {
+		list = append(list, Exposure{
+			Found: fmt.Sprintf("others can write to the data directory %s (mode %04o): they can forge the record of what was issued, and make the daemon repeat IDs", c.DataDir, info.Mode().Perm()),
+			Do:    "chmod 0700 " + c.DataDir,
+		})
+	}
+	if path, is := strings.CutPrefix(c.Listen.Admin, UnixScheme); is && c.HTTP.AdminTokenFile == "" && c.Listen.SocketMode&0o002 != 0 {
+		list = append(list, Exposure{
+			Found: fmt.Sprintf("every user of this machine may use the admin surface at %s (--socket-mode %04o), and pprof there, which shows the process's memory", path, c.Listen.SocketMode),
+			Do:    "set --admin-token-file, or --socket-mode 0660",
+		})
+	}
+	return list
+}
