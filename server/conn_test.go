@@ -131,7 +131,7 @@ func TestClientThatDoesNotReadIsClosed(t *testing.T) {
 		}
 	}()
 	require.Eventually(t, func() bool { return r.flake.calls.Load() > 0 }, time.Minute, time.Millisecond)
-	require.Eventually(t, func() bool { return r.openConns() == 0 }, time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return r.admission.total() == 0 }, time.Minute, 5*time.Millisecond)
 	require.NoError(t, c.Close())
 	<-wrote
 }
@@ -159,7 +159,7 @@ func (s *script) Close() error                     { return nil }
 func still() *listener {
 	return &listener{
 		idleTimeout: 75 * time.Second, readTimeout: 10 * time.Second, writeTimeout: 10 * time.Second,
-		slack: time.Second, limit: 10, conns: make(map[*conn]struct{}), closed: make(chan struct{}), started: time.Now(),
+		slack: time.Second, admission: &admission{limits: [surfaces]int64{10}}, conns: make(map[*conn]struct{}), closed: make(chan struct{}), started: time.Now(),
 	}
 }
 
@@ -239,10 +239,10 @@ func TestTimeoutOfASilentConnectionIsItsEnd(t *testing.T) {
 func TestConnIsClosedOnce(t *testing.T) {
 	l := still()
 	c := l.admit(&script{})
-	require.Equal(t, 1, l.open())
+	require.Equal(t, 1, l.admission.total())
 	require.NoError(t, c.Close())
 	require.NoError(t, c.Close())
-	require.Zero(t, l.open())
+	require.Zero(t, l.admission.total())
 	require.IsType(t, &script{}, c.NetConn())
 }
 

@@ -89,7 +89,7 @@ func FuzzConnection(f *testing.F) {
 		methods = append(methods, string(ctx.Method()))
 		r.handle(ctx)
 	})
-	l := newListener(&net.TCPListener{}, Public, &r.cfg, nil, func() {})
+	l := newListener(&net.TCPListener{}, Public, &r.cfg, r.admission, nil)
 	f.Cleanup(l.end)
 	f.Fuzz(func(t *testing.T, sent []byte, piece uint8) {
 		r.renew()

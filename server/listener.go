@@ -20,9 +20,6 @@ const (
 	// freshGrace is how long a connection that has sent nothing yet stays open when
 	// the listener closes: its first request may be in transit.
 	freshGrace = 100 * time.Millisecond
-	// refusers is how many connections beyond the limit are answered at once; any
-	// more are closed without an answer.
-	refusers = 64
 )
 
 // listener accepts conns, and knows which are open.
@@ -36,15 +33,13 @@ type listener struct {
 	writeTimeout time.Duration  // immutable
 	slack        time.Duration  // immutable
 	tick         time.Duration  // immutable
-	limit        int            // immutable: connections open at once
-	refusal      func() []byte  // immutable: the whole response to a connection beyond limit
+	admission    *admission     // immutable
+	serveGuest   func(net.Conn) // immutable: answers a connection beyond the limit
 
 	started time.Time    // immutable: the coarse clock's zero
 	coarse  atomic.Int64 // nanoseconds since started, moved by run
 	stop    chan struct{}
-	done    sync.WaitGroup // run and the refusers
-	refuser chan struct{}  // holds a token for each refuser
-	refused func()         // counts
+	done    sync.WaitGroup // run and the guests
 
 	mu     sync.Mutex
 	conns  map[*conn]struct{} // mu protects
@@ -52,7 +47,7 @@ type listener struct {
 	ended  bool               // mu protects: stop is closed
 }
 
-func newListener(ln net.Listener, surface Surface, cfg *Config, refusal func() []byte, refused func()) *listener {
+func newListener(ln net.Listener, surface Surface, cfg *Config, a *admission, serveGuest func(net.Conn)) *listener {
 	shortest := min(cfg.IdleTimeout, cfg.ReadTimeout, cfg.WriteTimeout)
 	l := &listener{
 		Listener:     ln,
@@ -64,12 +59,10 @@ func newListener(ln net.Listener, surface Surface, cfg *Config, refusal func() [
 		writeTimeout: cfg.WriteTimeout,
 		slack:        min(maxSlack, cfg.IdleTimeout/4),
 		tick:         max(time.Millisecond, min(maxTick, shortest/8)),
-		limit:        cfg.MaxConns,
-		refusal:      refusal,
-		refused:      refused,
+		admission:    a,
+		serveGuest:   serveGuest,
 		started:      time.Now(),
 		stop:         make(chan struct{}),
-		refuser:      make(chan struct{}, refusers),
 		conns:        make(map[*conn]struct{}),
 		closed:       make(chan struct{}),
 	}
@@ -137,18 +130,17 @@ func (l *listener) admit(nc net.Conn) *conn {
 	c := &conn{Conn: nc, l: l}
 	c.fresh.Store(true)
 	c.secure.tls, _ = nc.(*tls.Conn)
-	if err := c.setRead(l.readTimeout); err != nil { // server.C2
-		_ = nc.Close()
+	if !l.admission.enter(l.surface) {
+		l.answerGuest(c)
 		return nil
 	}
+	err := c.setRead(l.readTimeout) // server.C2
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.ended:
+	case l.ended, err != nil:
 		_ = nc.Close()
-		return nil
-	case len(l.conns) >= l.limit:
-		l.refuseLocked(nc)
+		l.admission.leave(l.surface)
 		return nil
 	case l.isClosed():
 		// It was accepted just before the close: the next process, to which systemd
@@ -159,30 +151,20 @@ func (l *listener) admit(nc net.Conn) *conn {
 	return c
 }
 
-// refuseLocked answers a connection beyond the limit, in the background, and closes it.
-func (l *listener) refuseLocked(nc net.Conn) {
-	l.refused()
-	select {
-	case l.refuser <- struct{}{}:
-	default:
-		_ = nc.Close()
+// answerGuest answers a connection beyond the limit, in the background.
+func (l *listener) answerGuest(c *conn) {
+	gone := l.admission.invite(c.raw())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		_ = c.raw().Close()
+		gone()
 		return
 	}
-	l.done.Add(1)
-	go func() {
-		defer l.done.Done()
-		defer func() { <-l.refuser }()
-		defer nc.Close() //nolint:errcheck // nothing is to be done about it
-		// Read first: a client drops an answer to a request that it hasn't sent yet,
-		// and an answer before a close with unread bytes is lost.
-		var request [headerBytes]byte
-		if nc.SetDeadline(time.Now().Add(min(lingerTime, l.readTimeout))) != nil {
-			return
-		}
-		if _, err := nc.Read(request[:]); err == nil {
-			_, _ = nc.Write(l.refusal())
-		}
-	}()
+	l.done.Go(func() {
+		defer gone()
+		l.serveGuest(c.Conn)
+	})
 }
 
 // forget removes c from the open connections.
@@ -190,13 +172,7 @@ func (l *listener) forget(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.conns, c)
-}
-
-// open returns how many connections are open.
-func (l *listener) open() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.conns)
+	l.admission.leave(l.surface)
 }
 
 func (l *listener) isClosed() bool {

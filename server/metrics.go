@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -20,7 +19,6 @@ type metrics struct {
 	latency *latency
 	errors  map[string]prometheus.Counter // by code; immutable
 	panics  prometheus.Counter
-	conns   atomic.Pointer[func() int]
 
 	gather prometheus.Gatherer
 }
@@ -44,16 +42,7 @@ func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
-	conns := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "leafd_http_connections",
-		Help: "Open client connections.",
-	}, func() float64 {
-		if open := m.conns.Load(); open != nil {
-			return float64((*open)())
-		}
-		return 0
-	})
-	for _, c := range []prometheus.Collector{newLatencyCollector(m.latency), failed, m.panics, build, conns} {
+	for _, c := range []prometheus.Collector{newLatencyCollector(m.latency), failed, m.panics, build} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("server: metrics: %w", err)
 		}
@@ -67,9 +56,6 @@ func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 	}
 	return m, nil
 }
-
-// setConns makes open the source of the connections gauge.
-func (m *metrics) setConns(open func() int) { m.conns.Store(&open) }
 
 // serve answers GET /metrics.
 func (m *metrics) serve(ctx *fasthttp.RequestCtx) error {

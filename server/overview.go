@@ -210,7 +210,7 @@ func overviewClock(info ClockInfo) *OverviewClock {
 func (s *Server) countInto(v *Overview) {
 	v.Issued["snowflake"] = wide(s.metrics.latency.issued(snowflakeMode))
 	v.Issued["segment"] = wide(s.metrics.latency.issued(segmentMode))
-	v.Connections = s.openConns()
+	v.Connections = s.admission.total()
 	for code, counter := range s.metrics.errors {
 		var m dto.Metric
 		if err := counter.Write(&m); err == nil && m.GetCounter().GetValue() > 0 {

@@ -115,7 +115,7 @@ func TestWriteTimeoutUnderTLS(t *testing.T) {
 			}
 		}
 	}()
-	require.Eventually(t, func() bool { return s.used() > 0 && s.openConns() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.used() > 0 && s.admission.total() == 0 }, time.Minute, time.Millisecond)
 	_ = c.Close()
 }
 
@@ -134,11 +134,11 @@ func TestShutdownDuringHandshakes(t *testing.T) {
 		require.Equal(t, 200, readAnswer(t, resp).status)
 		all = append(all, half, s.dialTLS(s.ca.Client(t)), idle)
 	}
-	require.Eventually(t, func() bool { return s.openConns() == len(all) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.admission.total() == len(all) }, time.Minute, time.Millisecond)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	require.NoError(t, s.Shutdown(ctx))
-	require.Zero(t, s.openConns())
+	require.Zero(t, s.admission.total())
 	for _, c := range all {
 		_, err := io.Copy(io.Discard, c)
 		if err != nil {
@@ -218,5 +218,5 @@ func TestShutdownSaysNoGoodbyes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	require.NoError(t, s.Shutdown(ctx))
-	require.Zero(t, s.openConns())
+	require.Zero(t, s.admission.total())
 }

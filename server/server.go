@@ -51,7 +51,9 @@ type Config struct {
 	// AdminApart moves changes of tags and metrics to the Admin surface; without it
 	// they are Public, and there is no Admin surface.
 	AdminApart bool
-	// MaxConns is how many connections each listener may have open at once.
+	// MaxConns is how many connections the listeners of the Public surface may have open
+	// at once, all of them together. The Admin surface has AdminConns beside them, and
+	// both have Guests more, which get one answer.
 	MaxConns int
 	// IdleTimeout is how long a connection may wait for its next request.
 	IdleTimeout time.Duration
@@ -133,6 +135,7 @@ type Server struct {
 	// slowAdmin is the router of the admin surface; nil without Config.AdminApart.
 	slowAdmin fasthttp.RequestHandler
 	metrics   *metrics
+	admission *admission
 	overload  *overload
 	overviews *overviews
 	rows      shared[[]segment.Row]   // of the table
@@ -169,6 +172,9 @@ func New(cfg Config) (*Server, error) {
 
 		building: make(chan struct{}, 1),
 	}
+	if s.admission, err = newAdmission(cfg.Registry, s.cfg.MaxConns); err != nil {
+		return nil, err
+	}
 	if s.overload, err = newOverload(cfg.Registry, s.stoppedTags); err != nil {
 		return nil, err
 	}
@@ -183,7 +189,6 @@ func New(cfg Config) (*Server, error) {
 	if cfg.AdminApart {
 		s.slowAdmin = s.routes(Admin)
 	}
-	m.setConns(s.openConns)
 	return s, nil
 }
 
@@ -202,8 +207,8 @@ func (s *Server) newHTTP(handle fasthttp.RequestHandler) *fasthttp.Server {
 		Logger:             debugLog{s.cfg.Log},
 		MaxRequestBodySize: bodyBytes,
 		ReadBufferSize:     headerBytes,
-		// The listener refuses earlier, and with our own answer.
-		Concurrency:                  s.cfg.MaxConns + 1024,
+		// admission refuses earlier, and with our own answer.
+		Concurrency:                  max(s.cfg.MaxConns, AdminConns, Guests) + 1024,
 		CloseOnShutdown:              true,
 		DisablePreParseMultipartForm: true,
 		SecureErrorLogMessage:        true, // headers carry tokens

@@ -75,7 +75,7 @@ func TestShutdownFinishesWhatIsInFlight(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 200, readAnswer(t, resp).status)
 			silent := r.dial()
-			require.Eventually(t, func() bool { return r.openConns() == 2 }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return r.admission.total() == 2 }, time.Minute, time.Millisecond)
 
 			busy := r.dial()
 			send(t, busy, "GET /api/snowflake/get/x?n="+n+" HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -115,7 +115,7 @@ func TestShutdownGivesUpWithItsContext(t *testing.T) {
 	require.ErrorIs(t, r.Shutdown(ctx), context.Canceled)
 	requireClosed(t, busy)
 	close(r.flake.block)
-	require.Eventually(t, func() bool { return r.openConns() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return r.admission.total() == 0 }, time.Minute, time.Millisecond)
 }
 
 func TestServeAndShutdownInAnyOrder(t *testing.T) {
@@ -220,20 +220,4 @@ func TestAcceptErrorThatStaysEndsServe(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, s.Serve(&flaky{Listener: ln, errs: []error{syscall.EINVAL}}, Public), syscall.EINVAL)
 	require.NoError(t, s.Shutdown(context.Background()))
-}
-
-func TestConnectionsBeyondTheLimitAreRefused(t *testing.T) {
-	r := start(t, func(c *Config) { c.MaxConns = 2 })
-	first, second := r.dial(), r.dial()
-	for _, c := range []net.Conn{first, second} {
-		send(t, c, oneID)
-		resp, err := http.ReadResponse(newReader(c), nil)
-		require.NoError(t, err)
-		require.Equal(t, 200, readAnswer(t, resp).status)
-	}
-	r.get("/healthz").requireError(t, 503, "overloaded")
-	require.NoError(t, first.Close())
-	require.Eventually(t, func() bool { return r.openConns() == 1 }, time.Minute, time.Millisecond)
-	require.Equal(t, 200, r.get("/healthz").status)
-	require.Contains(t, r.get("/metrics").body, `leafd_http_errors_total{code="overloaded"} 1`)
 }

@@ -20,6 +20,8 @@ const (
 	Public Surface = iota
 	// Admin is for operators: everything but IDs, and /debug/pprof.
 	Admin
+
+	surfaces = iota
 )
 
 // String returns the name in log lines.
@@ -42,9 +44,9 @@ type front struct {
 
 // Serve accepts connections from ln until Shutdown, and then returns nil; it returns an
 // error when ln fails permanently. It always closes ln. It may be called for several
-// listeners of either surface, each with up to Config.MaxConns open connections. Accept
-// of a TLS listener returns a *tls.Conn before its handshake, which shares the read
-// time-out with the first request. Shutdown must be called after Serve in any case.
+// listeners of either surface. Accept of a TLS listener returns a *tls.Conn before its
+// handshake, which shares the read time-out with the first request. Shutdown must be
+// called after Serve in any case.
 func (s *Server) Serve(ln net.Listener, surface Surface) error {
 	handle := s.handle
 	switch surface {
@@ -62,8 +64,9 @@ func (s *Server) Serve(ln net.Listener, surface Surface) error {
 		s.mu.Unlock()
 		return ln.Close()
 	}
+	guests := s.newHTTP(s.handleGuest)
 	f := front{
-		listen: newListener(ln, surface, &s.cfg, errOverloaded.with("%d connections are open already", s.cfg.MaxConns).response, s.metrics.errors[errOverloaded.code].Inc),
+		listen: newListener(ln, surface, &s.cfg, s.admission, func(nc net.Conn) { s.serveGuest(guests, nc) }),
 		http:   s.newHTTP(handle),
 	}
 	s.fronts = append(s.fronts, f)
@@ -108,17 +111,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return fmt.Errorf("server: shutdown: %w", err)
 	}
 	return nil
-}
-
-// openConns returns how many connections are open, on all listeners together.
-func (s *Server) openConns() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := 0
-	for _, f := range s.fronts {
-		n += f.listen.open()
-	}
-	return n
 }
 
 // handleAdmin answers every request on the admin surface.

@@ -204,16 +204,19 @@ func TestSeveralListeners(t *testing.T) {
 	}
 	require.Contains(t, overAdmin.get("/metrics").body, "leafd_http_connections 3\n")
 
-	// A listener that is full is full alone.
+	// server.F1: a surface's listeners are full together, and the other surface isn't.
+	r.client.CloseIdleConnections()
+	overUnix.client.CloseIdleConnections()
+	require.Eventually(t, func() bool { return r.admission.total() == 1 }, time.Minute, time.Millisecond)
 	idle := []net.Conn{r.dial(), r.dial()}
-	require.Eventually(t, func() bool { return r.get("/healthz").status == 503 || r.openConns() >= 4 }, time.Minute, time.Millisecond)
-	require.Equal(t, 200, overAdmin.get("/healthz").status)
-	require.Equal(t, 200, overUnix.get("/healthz").status)
+	require.Eventually(t, func() bool { return r.admission.total() == 3 }, time.Minute, time.Millisecond)
+	require.Equal(t, 200, overAdmin.get("/api/workers").status)
+	overUnix.get("/api/snowflake/get/x").requireError(t, 503, "overloaded")
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	require.NoError(t, r.Shutdown(ctx))
-	require.Zero(t, r.openConns())
+	require.Zero(t, r.admission.total())
 	for _, c := range idle {
 		requireClosed(t, c)
 	}

@@ -25,7 +25,7 @@ func TestDefaults(t *testing.T) {
 			ReportInterval: 3 * time.Second, CeilingLead: 6 * time.Second, MaxForwardStep: 10 * time.Second, StartupTimeout: 30 * time.Second,
 			Threshold: 5 * time.Second, Estimator: clock.Median,
 		},
-		HTTP:   settings.HTTP{IdleTimeout: 75 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, ShutdownTimeout: 10 * time.Second},
+		HTTP:   settings.HTTP{MaxConnections: 65_536, IdleTimeout: 75 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, ShutdownTimeout: 10 * time.Second},
 		Limits: settings.Limits{MaxBatch: 10_000, MaxInflight: 10_000, QueueWait: 500 * time.Millisecond},
 		Log:    settings.Log{Level: "info", Format: "auto"},
 	}, captured(t, invocation{}))

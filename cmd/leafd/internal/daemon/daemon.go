@@ -64,6 +64,7 @@ type daemon struct {
 	listener     net.Listener         // that of --listen
 	opened       []opened             // all listeners, that one first
 	certificates *server.Certificates // nil: no TLS
+	maxConns     int                  // of clients at once
 
 	server   *server.Server
 	cache    *cache.Cache // nil where the data directory isn't locked
@@ -138,11 +139,14 @@ func (d *daemon) listen(ctx, base context.Context) error {
 		return err
 	}
 	var err error
+	if d.maxConns, err = d.connections(); err != nil {
+		return err
+	}
 	d.server, err = server.New(server.Config{
 		Base: base, Clock: d.clk, Log: d.log, Version: d.deps.Version,
 		Live: d.cfg.Live(),
 		Node: d.cfg.Node, IdleTimeout: d.cfg.HTTP.IdleTimeout, ReadTimeout: d.cfg.HTTP.ReadTimeout, WriteTimeout: d.cfg.HTTP.WriteTimeout,
-		Registry: registry, AdminApart: d.hasAdmin(),
+		Registry: registry, AdminApart: d.hasAdmin(), MaxConns: d.maxConns,
 	})
 	if err != nil {
 		return err

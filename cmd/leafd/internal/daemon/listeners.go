@@ -66,7 +66,7 @@ func (d *daemon) openListeners(ctx context.Context) error {
 		d.opened = append(d.opened, opened{d.secured(ln, server.Admin), server.Admin})
 		line = line.Stringer("admin_listen", ln.Addr())
 	}
-	line.Bool("tls", d.certificates != nil).Str("version", d.deps.Version).Str("data_dir", d.cfg.DataDir).Msg("leafd starts")
+	line.Int("max_connections", d.maxConns).Bool("tls", d.certificates != nil).Str("version", d.deps.Version).Str("data_dir", d.cfg.DataDir).Msg("leafd starts")
 	return nil
 }
 

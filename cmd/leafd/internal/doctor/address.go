@@ -14,11 +14,7 @@ import (
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/cmd/leafd/internal/daemon"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/server"
 )
-
-// maxConnections is how many a daemon takes at once.
-const maxConnections = server.DefaultMaxConns
 
 // listen checks whether the port is free, else which daemon has it.
 func (p *Patient) listen(ctx context.Context, r *report) {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/daemon"
 )
 
 // machine is the machine that the daemon would run on; tests make one up.
@@ -109,16 +111,18 @@ func (m machine) source(r *report) {
 func (m machine) limits(_ context.Context, r *report) {
 	ask := m.files
 	if ask == nil {
-		ask = openFiles
+		ask = daemon.OpenFiles
 	}
-	// Beside the connections: files, ZooKeeper, the database.
 	if files, err := ask(); err == nil {
-		need := uint64(max(m.connections, 0)) + 128
-		if files < need {
-			r.Warn("open-files", fmt.Sprintf("%d files may be open at once, and %d connections need %d", files, m.connections, need),
-				fmt.Sprintf("LimitNOFILE=%d in the unit, or ulimit -n; connections beyond it are not accepted", need))
-		} else {
-			r.OK("open-files", "%d may be open at once", files)
+		n, err := daemon.Connections(m.connections, files)
+		do := fmt.Sprintf("LimitNOFILE=%d in the unit, or ulimit -n", m.connections+daemon.ReservedFiles)
+		switch {
+		case err != nil:
+			r.Fail("open-files", err, do)
+		case n < m.connections:
+			r.Warn("open-files", fmt.Sprintf("%d files may be open at once, which is enough for %d connections and not for the %d of max-connections", files, n, m.connections), do)
+		default:
+			r.OK("open-files", "%d may be open at once, %d connections among them", files, n)
 		}
 	}
 	const wanted = 1024

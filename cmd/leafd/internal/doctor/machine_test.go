@@ -93,9 +93,10 @@ func TestLimits(t *testing.T) {
 		status Status
 		says   string
 	}{
-		{"files enough", nil, 70_000, "open-files", OK, "70000"},
+		{"files enough", nil, 65_920, "open-files", OK, "65536 connections"},
 		{"no limit of files", nil, math.MaxUint64, "open-files", OK, ""},
-		{"few files", nil, 1024, "open-files", Warn, "LimitNOFILE=65664"},
+		{"files for few", nil, 1024, "open-files", Warn, "enough for 640 connections and not for the 65536 of max-connectionsLimitNOFILE=65920"},
+		{"few files", nil, 511, "open-files", Fail, "leafd needs 512"},
 		{"backlog", map[string]string{"/proc/sys/net/core/somaxconn": "4096"}, 0, "backlog", OK, "4096"},
 		{"small backlog", map[string]string{"/proc/sys/net/core/somaxconn": "128"}, 0, "backlog", Warn, "somaxconn=1024"},
 		{"no groups", nil, 0, "cgroup", OK, "no limit"},

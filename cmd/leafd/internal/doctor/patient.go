@@ -51,7 +51,7 @@ func (p *Patient) Run(ctx context.Context) []Result { return run(ctx, p.checks()
 // them.
 func (p *Patient) checks() []check {
 	dir := dataDir{path: p.Cfg.DataDir, only: p.onlyMemory(), clock: p.Clock}
-	host := machine{connections: maxConnections}
+	host := machine{connections: p.Cfg.HTTP.MaxConnections}
 	checks := []check{
 		{name: "listen", run: p.listen},
 		{name: "listeners", run: p.others},

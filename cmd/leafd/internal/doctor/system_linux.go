@@ -3,7 +3,6 @@ package doctor
 import (
 	"fmt"
 	"io/fs"
-	"math"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -86,17 +85,4 @@ func kernelClock() (ntp, error) {
 		maxError:       microseconds(int64(t.Maxerror)), //nolint:unconvert // as above
 		leapSecond:     state == unix.TIME_INS || state == unix.TIME_DEL || t.Status&(unix.STA_INS|unix.STA_DEL) != 0,
 	}, nil
-}
-
-// openFiles returns how many files this process, and so a daemon started the same
-// way, may have open. Go raises the soft limit to the hard one.
-func openFiles() (uint64, error) {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return 0, err
-	}
-	if limit.Max == unix.RLIM_INFINITY {
-		return math.MaxUint64, nil
-	}
-	return limit.Max, nil
 }

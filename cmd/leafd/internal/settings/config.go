@@ -94,6 +94,7 @@ type Clock struct {
 
 // HTTP is how requests are served.
 type HTTP struct {
+	MaxConnections  int // 16..1,000,000; the limit of open files may leave less
 	AdminTokenFile  string
 	AdminToken      string // what AdminTokenFile holds, secret; empty: no administration over HTTP
 	AllowHost       string // names beside our own, separated by commas

@@ -94,7 +94,14 @@ func listenSettings() []Setting {
 func httpSettings() []Setting {
 	return []Setting{
 		{
-			Name: "admin-token-file", Group: "HTTP", Kind: kindText, Live: true,
+			Name: "max-connections", Group: "HTTP", Kind: KindNumber, Def: "65536", bounds: numbers(16, 1_000_000),
+			to:    func(c *Config) any { return &c.HTTP.MaxConnections },
+			Usage: "most connections of clients at once, on listen and listen-unix together, 16 to 1000000; more get 503 overloaded",
+			More: "Where the limit of open files (LimitNOFILE, ulimit -n) leaves less beside what the daemon needs for\n" +
+				"itself, it is that, with a warning. admin-listen has 64 of its own, and health checks are always answered.",
+		},
+		{
+			Name: "admin-token-file", Kind: kindText, Live: true,
 			to:    func(c *Config) any { return &c.HTTP.AdminTokenFile },
 			Usage: "file with the token that changes of tags over HTTP need, 16 bytes or more; empty: none allowed",
 			More:  "Make it readable to the daemon alone.",

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+)
+
+// withFiles makes a daemon start with that limit of open files.
+func withFiles(limit int) func(*exec.Cmd) {
+	return func(cmd *exec.Cmd) {
+		cmd.Args = slices.Concat([]string{"sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, limit), cmd.Path}, cmd.Args[1:])
+		cmd.Path = "/bin/sh"
+	}
+}
+
+// daemon.F1, server.F1 to F3: 1200 idle connections to a daemon that may have 1024 files
+// open. It goes on recording its clock, feeding the watchdog, fetching ranges, and
+// answering operators, health checks and whoever was there before.
+func TestMoreConnectionsThanFiles(t *testing.T) {
+	const files, limit, crowd = 1024, 640, 1200
+	m, sd := newMachine(t), newManager(t)
+	m.prepare = func(cmd *exec.Cmd) {
+		withFiles(files)(cmd)
+		cmd.Env = append(cmd.Env, sd.env(time.Second)...)
+	}
+	adminAddr := freeAddress(t)
+	l := m.ready("--report-interval", "200ms", "--read-timeout", "1m", "--admin-listen", adminAddr, "--admin-token-file", clitest.WriteFile(t, "token", clitest.AdminToken))
+	admin := &child{l.Daemon, t, adminAddr, "http://" + adminAddr}
+	l.awaitLog(`"level":"warn"`, `"max_connections":640`, `"open_files":1024`, "raise LimitNOFILE")
+	l.awaitLog("leafd starts", `"max_connections":640`)
+	require.Equal(t, "640", admin.metric("leafd_http_connections_limit"))
+
+	old := http.Client{Timeout: 10 * time.Second}
+	defer old.CloseIdleConnections()
+	ask := func(path string) time.Duration {
+		t.Helper()
+		began := time.Now()
+		res, err := old.Get(l.url + path)
+		require.NoError(t, err)
+		body, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, http.StatusOK, res.StatusCode, "%s", body)
+		return time.Since(began)
+	}
+	median := func() time.Duration {
+		var all []time.Duration
+		for range 500 {
+			all = append(all, ask("/api/snowflake/get/x"))
+		}
+		slices.Sort(all)
+		return all[len(all)/2]
+	}
+	before := median()
+	var idle []net.Conn
+	for range crowd {
+		c, err := net.Dial("tcp", l.addr)
+		require.NoError(t, err)
+		defer c.Close() //nolint:errcheck // it is idle
+		idle = append(idle, c)
+	}
+	require.Eventually(t, func() bool { return admin.metric("leafd_http_connections_refused_total") != "0" }, 30*time.Second, time.Millisecond)
+	recorded, fed := admin.metric(`leafd_reports_total{to="file"}`), len(sd.messages())
+	beside := median()
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", l.Pid()))
+	require.NoError(t, err)
+	t.Logf("%d files open of %d; half of the IDs within %s, and %s with the crowd", len(open), files, before, beside)
+	require.Greater(t, len(open), limit, "they are as many as may be")
+	require.Less(t, len(open), files-128)
+
+	require.Equal(t, http.StatusOK, l.mustGet("/healthz").status)
+	require.Equal(t, http.StatusOK, l.mustGet("/readyz").status)
+	require.Equal(t, "overloaded", l.mustGet("/api/snowflake/get/x").code())
+	require.Equal(t, http.StatusCreated, admin.send("POST", "/api/segments", clitest.AdminToken, `{"tag":"fresh","step":10}`).status)
+	ask("/api/segment/get/fresh?n=1000")
+	for range 3 {
+		fed = sd.await(fed, "WATCHDOG=1")
+	}
+	require.Eventually(t, func() bool { return admin.metric(`leafd_reports_total{to="file"}`) != recorded }, 30*time.Second, 10*time.Millisecond)
+	require.Equal(t, "0", admin.metric(`leafd_report_failures_total{to="file"}`))
+	require.NotContains(t, l.Log(), "too many open files")
+	require.NotContains(t, strings.Join(sd.messages(), ","), "STUCK")
+
+	for _, c := range idle {
+		require.NoError(t, c.Close())
+	}
+	l.awaitStatus("/api/snowflake/get/x", http.StatusOK)
+	require.Equal(t, cli.ExitOK, l.stop())
+}
+
+// A limit that leaves next to nothing is refused, with what to do.
+func TestTooFewFiles(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.prepare = withFiles(256)
+	l := m.start()
+	require.Equal(t, cli.ExitUsage, l.ExitCode())
+	require.Contains(t, l.Log(), "256 files may be open at once, and leafd needs 512: raise LimitNOFILE")
+	require.NoDirExists(t, m.dataDir())
+}

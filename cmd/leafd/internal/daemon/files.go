@@ -1,0 +1,58 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/peerclock"
+)
+
+const (
+	// ownFiles is more than a daemon has open beside clients and peers: standard streams
+	// and listeners, two sessions with ZooKeeper and the ones before, 20 connections to the
+	// database or some files of SQLite, the data directory, an alarm on its way and its
+	// program's pipes, lookups of names, the watchdog.
+	ownFiles = 128
+	// ReservedFiles is how many open files are kept from the clients of the public
+	// listeners.
+	ReservedFiles = ownFiles + peerclock.DefaultParallel + server.AdminConns + server.Guests
+	// LeastFiles is the lowest limit of open files that a daemon starts with.
+	LeastFiles = 512
+)
+
+// Connections returns how many of the wanted connections a daemon takes that may have so
+// many files open. It keeps:
+//
+//	daemon.F1  Connections and what is kept from them are never more than the files: a
+//	    crowd of clients doesn't keep the daemon from its record, ZooKeeper or database.
+func Connections(wanted int, files uint64) (int, error) {
+	if files < LeastFiles {
+		return 0, fmt.Errorf("%d files may be open at once, and leafd needs %d: raise LimitNOFILE of the unit, or ulimit -n", files, LeastFiles)
+	}
+	return min(wanted, int(min(files, math.MaxInt32))-ReservedFiles), nil
+}
+
+// connections is Connections for this process, with a warning where they are fewer than
+// the settings want.
+func (d *daemon) connections() (int, error) {
+	wanted := d.cfg.HTTP.MaxConnections
+	files, err := OpenFiles()
+	if errors.Is(err, errors.ErrUnsupported) {
+		return wanted, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reading the limit of open files: %w", err)
+	}
+	n, err := Connections(wanted, files)
+	if err != nil {
+		return 0, settings.AsUsage(err)
+	}
+	if n < wanted {
+		d.log.Warn().Int("max_connections", n).Uint64("open_files", files).
+			Msgf("%d connections at most, and not the %d of max-connections: %d files may be open at once, and leafd keeps %d for itself; raise LimitNOFILE of the unit, or ulimit -n", n, wanted, files, ReservedFiles)
+	}
+	return n, nil
+}
