@@ -75,7 +75,7 @@ func Open(dir string) (*Cache, error) { return open(dir, realFiles()) }
 func open(dir string, files fileOps) (*Cache, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, fmt.Errorf("cache: data directory %q: %w; name it by an absolute path", dir, err)
+		return nil, fmt.Errorf("data directory %q: %w; name it by an absolute path", dir, err)
 	}
 	c := &Cache{dir: abs, files: files}
 	if err := c.start(); err != nil {
@@ -178,7 +178,7 @@ func (c *Cache) Save(r worker.Record) error {
 		return c.errClosed()
 	}
 	if c.refused != nil {
-		return fmt.Errorf("cache: not replacing the record found at start: %w", c.refused)
+		return fmt.Errorf("not replacing the record found at start: %w", c.refused)
 	}
 	if err := c.lock.check(); err != nil {
 		return err
@@ -266,11 +266,11 @@ func (c *Cache) Close() error {
 		c.directory = nil
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("cache: close %s: %w", c.dir, err)
+		return fmt.Errorf("close %s: %w", c.dir, err)
 	}
 	return nil
 }
 
 func (c *Cache) errClosed() error {
-	return fmt.Errorf("cache: %s was closed: %w", c.dir, os.ErrClosed)
+	return fmt.Errorf("%s was closed: %w", c.dir, os.ErrClosed)
 }

@@ -70,10 +70,10 @@ const maxMillis clock.Millis = 253402300799999
 var (
 	// ErrNewer is returned when the record was written by a newer leafd, in a
 	// version or with a field that this one does not know.
-	ErrNewer = errors.New("cache: record written by a newer leafd")
+	ErrNewer = errors.New("record written by a newer leafd")
 	// ErrBadRecord is returned by Save for a record that Load would not
 	// accept, or that has no room in a slot; nothing is written.
-	ErrBadRecord = errors.New("cache: unusable record")
+	ErrBadRecord = errors.New("unusable record")
 )
 
 // check returns nil when r may be saved, and else ErrBadRecord, wrapped with

@@ -88,7 +88,7 @@ func makeDirectory(path string, files fileOps) error {
 		switch {
 		case err == nil && st.IsDir():
 		case err == nil:
-			return fmt.Errorf("cache: data directory %s: %w: it is a %s; name a directory", path, syscall.ENOTDIR, kind(st.Mode()))
+			return fmt.Errorf("data directory %s: %w: it is a %s; name a directory", path, syscall.ENOTDIR, kind(st.Mode()))
 		default:
 			return failed(path, "create the data directory", mkErr)
 		}
@@ -116,7 +116,7 @@ func (f *directory) read() (content, error) {
 	}
 	found, err := decode(raw)
 	if err != nil {
-		return content{}, fmt.Errorf("cache: %s: %w", filepath.Join(f.path, recordName), err)
+		return content{}, fmt.Errorf("%s: %w", filepath.Join(f.path, recordName), err)
 	}
 	return found, nil
 }
@@ -127,11 +127,11 @@ func (f *directory) missing() error {
 	_, err := f.root.Lstat(markerName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("cache: %s: %w", filepath.Join(f.path, recordName), worker.ErrNoRecord)
+		return fmt.Errorf("%s: %w", filepath.Join(f.path, recordName), worker.ErrNoRecord)
 	case err != nil:
 		return failed(marker, "look for the marker", err)
 	}
-	return fmt.Errorf("cache: %s is missing, but %s says that a record was saved here: %w; "+
+	return fmt.Errorf("%s is missing, but %s says that a record was saved here: %w; "+
 		"put the file back; if it is lost, and the clock is right and past every ID issued so far, "+
 		"delete %[2]s too", filepath.Join(f.path, recordName), marker, errMissing)
 }
@@ -142,7 +142,7 @@ func (f *directory) readRecord() ([]byte, error) {
 	path := filepath.Join(f.path, recordName)
 	st, err := f.root.Lstat(recordName)
 	if err == nil && !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("cache: %s: %w", path, damaged("it is a %s, no regular file", kind(st.Mode())))
+		return nil, fmt.Errorf("%s: %w", path, damaged("it is a %s, no regular file", kind(st.Mode())))
 	}
 	if err != nil {
 		return nil, failed(path, "look at the record", err)
@@ -154,7 +154,7 @@ func (f *directory) readRecord() ([]byte, error) {
 	}
 	defer func() { _ = file.Close() }() // read only
 	if now, err := file.Stat(); err != nil || !now.Mode().IsRegular() {
-		return nil, fmt.Errorf("cache: %s: %w", path, damaged("it is no regular file any more (%v)", err))
+		return nil, fmt.Errorf("%s: %w", path, damaged("it is no regular file any more (%v)", err))
 	}
 	raw, err := io.ReadAll(io.LimitReader(file, MaxRecordBytes+1))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // failed returns err with the path, the step that failed, and what to do.
 func failed(path, step string, err error) error {
-	return fmt.Errorf("cache: %s: %s: %w%s", path, step, err, advice(err))
+	return fmt.Errorf("%s: %s: %w%s", path, step, err, advice(err))
 }
 
 // advice returns what a person can do about err, led by "; ", or "".

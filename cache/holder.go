@@ -36,7 +36,7 @@ func Holder(dir string) (pid int, err error) {
 	for range 3 {
 		list, err := os.ReadFile(locksPath)
 		if errors.Is(err, fs.ErrNotExist) {
-			return 0, fmt.Errorf("cache: %s: %w", locksPath, errors.ErrUnsupported)
+			return 0, fmt.Errorf("%s: %w", locksPath, errors.ErrUnsupported)
 		}
 		if err != nil {
 			return 0, failed(locksPath, "read the list of locks", err)

@@ -58,7 +58,7 @@ func lockDirectory(f *directory) (*directoryLock, error) {
 			return nil, failed(path, "release the lock file", err)
 		}
 	}
-	return nil, fmt.Errorf("cache: %s: the lock file was replaced while it was locked: %w; see what else uses the directory %s",
+	return nil, fmt.Errorf("%s: the lock file was replaced while it was locked: %w; see what else uses the directory %s",
 		path, worker.ErrLocked, f.path)
 }
 
@@ -70,7 +70,7 @@ func tryLock(f *directory, path string) (*directoryLock, error) {
 		return nil, failed(path, "lock the data directory", err)
 	}
 	if !got {
-		return nil, fmt.Errorf("cache: data directory %s is in use%s: %w; stop that process, or give this one a --data-dir of its own",
+		return nil, fmt.Errorf("data directory %s is in use%s: %w; stop that process, or give this one a --data-dir of its own",
 			f.path, holder(f), worker.ErrLocked)
 	}
 	held, err := lock.Stat()
@@ -95,7 +95,7 @@ func (l *directoryLock) check() error {
 	case err == nil && os.SameFile(l.held, now):
 		return nil
 	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		l.lost = fmt.Errorf("cache: %s was deleted or replaced while this process held it, "+
+		l.lost = fmt.Errorf("%s was deleted or replaced while this process held it, "+
 			"so another one may use the directory: %w; see that no other does, then restart this one", l.path, worker.ErrLocked)
 		return l.lost
 	default:

@@ -17,7 +17,7 @@ import (
 func Peek(dir string) (worker.Record, error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return worker.Record{}, fmt.Errorf("cache: %s: %w", dir, worker.ErrNoRecord)
+		return worker.Record{}, fmt.Errorf("%s: %w", dir, worker.ErrNoRecord)
 	}
 	if err != nil {
 		return worker.Record{}, failed(dir, "open the data directory", err)

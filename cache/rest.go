@@ -124,7 +124,7 @@ func (c *Cache) TakeRest() ([]byte, error) {
 	case name == "" && named == "":
 		return nil, nil
 	case name != named:
-		return nil, fmt.Errorf("cache: %s: %w: it was put back, or the directory is a copy, or a stop was cut short", path, ErrRestRefused)
+		return nil, fmt.Errorf("%s: %w: it was put back, or the directory is a copy, or a stop was cut short", path, ErrRestRefused)
 	}
 	return rest, nil
 }

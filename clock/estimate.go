@@ -8,7 +8,7 @@ import (
 )
 
 // ErrBadEstimator is returned for a name that no Estimator has.
-var ErrBadEstimator = errors.New("clock: unknown estimator")
+var ErrBadEstimator = errors.New("unknown estimator")
 
 // Estimator is how the offsets of several peers become one.
 type Estimator string

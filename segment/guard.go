@@ -10,13 +10,13 @@ import (
 var (
 	// ErrGuardAway is returned when the guard can't be asked on the connection that was
 	// named. A write that returns it may have been done, or may yet be.
-	ErrGuardAway = errors.New("segment: the guard can't be reached")
+	ErrGuardAway = errors.New("the guard can't be reached")
 	// ErrGuardConflict is returned by Put when the tag's high mark isn't the one that
 	// was read. Nothing was written.
-	ErrGuardConflict = errors.New("segment: the high mark has changed")
+	ErrGuardConflict = errors.New("the high mark has changed")
 	// ErrGuardDamaged is returned when a high mark can't be made out. It is never taken
 	// for none: the error says where it stands and what to do.
-	ErrGuardDamaged = errors.New("segment: the high mark is damaged")
+	ErrGuardDamaged = errors.New("the high mark is damaged")
 )
 
 // HighMark is a tag's high mark in a Guard, as it was read or written on one connection.

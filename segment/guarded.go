@@ -32,7 +32,7 @@ const (
 
 // errPostponed is returned for a fetch that waits for the guard, since nobody waits for
 // the fetch.
-var errPostponed = errors.New("segment: the fetch waits for the guard")
+var errPostponed = errors.New("the fetch waits for the guard")
 
 // guarded is what a service knows of its Guard. The database proposes a range, the guard
 // disposes:

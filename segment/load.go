@@ -65,17 +65,17 @@ func (s *Service) read(ctx context.Context, p pass) error {
 	case s.loading <- struct{}{}:
 		defer func() { <-s.loading }()
 	case <-ctx.Done():
-		return fmt.Errorf("segment: reading the tags: %w", ctx.Err())
+		return fmt.Errorf("reading the tags: %w", ctx.Err())
 	}
 	defer s.events.flush()
 	err := s.readTags(ctx, &p)
 	if ctx.Err() != nil && err != nil {
-		return fmt.Errorf("segment: reading the tags: %w", err) // the caller's doing, no change of state
+		return fmt.Errorf("reading the tags: %w", err) // the caller's doing, no change of state
 	}
 	s.tagsMu.Lock()
 	defer s.tagsMu.Unlock()
 	if err != nil {
-		err = fmt.Errorf("segment: reading the tags: %w", err)
+		err = fmt.Errorf("reading the tags: %w", err)
 		if s.loadErr == nil {
 			s.events.add(Event{Kind: KindLoadFailed, Err: err})
 		}

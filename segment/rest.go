@@ -75,7 +75,7 @@ func (s *Service) Adopt(ctx context.Context, rests []Rest) error {
 	case s.loading <- struct{}{}:
 		defer func() { <-s.loading }()
 	case <-ctx.Done():
-		return fmt.Errorf("segment: taking over what is left of ranges: %w", ctx.Err())
+		return fmt.Errorf("taking over what is left of ranges: %w", ctx.Err())
 	}
 	s.tagsMu.Lock()
 	defer s.tagsMu.Unlock()

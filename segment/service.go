@@ -16,15 +16,15 @@ import (
 // (ErrRegressed or ErrBadRow is in the chain then), or the service is not
 // running. Trying again later is in order. The chain may hold errors of the
 // database's own contexts: test for ErrUnavailable before those of context.
-var ErrUnavailable = errors.New("segment: no IDs available")
+var ErrUnavailable = errors.New("no IDs available")
 
 // ErrRowMissing is in the chain of a failed fetch that met no row of the tag, while the
 // passes over the table have not agreed yet that it is gone.
-var ErrRowMissing = errors.New("segment: the table shows no row of the tag")
+var ErrRowMissing = errors.New("the table shows no row of the tag")
 
 var (
 	errStopped = errors.New("the service is not running")
-	errRunning = errors.New("segment: Run was called before; make a new Service")
+	errRunning = errors.New("Run was called before; make a new Service")
 )
 
 // Defaults of Config.
@@ -155,7 +155,7 @@ func New(cfg Config) (*Service, error) {
 // Refresh after the pass over the table that is due.
 func (s *Service) PrepareTimes(wait, refresh time.Duration) (commit func(), err error) {
 	if wait <= 0 || refresh <= 0 {
-		return nil, fmt.Errorf("segment: Wait %v and Refresh %v must be positive", wait, refresh)
+		return nil, fmt.Errorf("Wait %v and Refresh %v must be positive", wait, refresh)
 	}
 	return func() {
 		s.waitNS.Store(int64(wait))
@@ -168,7 +168,7 @@ func (s *Service) wait() time.Duration { return time.Duration(s.waitNS.Load()) }
 
 func (c *Config) complete() error {
 	if c.Store == nil || c.HighWater == nil {
-		return errors.New("segment: Config needs a Store and HighWater")
+		return errors.New("Config needs a Store and HighWater")
 	}
 	if c.Clock == nil {
 		c.Clock = clock.System()
@@ -188,20 +188,20 @@ func (c *Config) complete() error {
 			*f.value = f.deflt
 		}
 		if *f.value < 0 {
-			return fmt.Errorf("segment: Config.%s is %v, must be positive", f.name, *f.value)
+			return fmt.Errorf("Config.%s is %v, must be positive", f.name, *f.value)
 		}
 	}
 	if c.MaxStep == 0 {
 		c.MaxStep = DefaultMaxStep
 	}
 	if c.MaxStep < 0 {
-		return fmt.Errorf("segment: Config.MaxStep is %d, must be positive", c.MaxStep)
+		return fmt.Errorf("Config.MaxStep is %d, must be positive", c.MaxStep)
 	}
 	if c.Reserve < 0 || c.Reserve > MaxReserve {
-		return fmt.Errorf("segment: Config.Reserve is %d, must be 0 to %d", c.Reserve, MaxReserve)
+		return fmt.Errorf("Config.Reserve is %d, must be 0 to %d", c.Reserve, MaxReserve)
 	}
 	if c.ShortSegment > c.LongSegment {
-		return fmt.Errorf("segment: Config.ShortSegment %v is longer than LongSegment %v", c.ShortSegment, c.LongSegment)
+		return fmt.Errorf("Config.ShortSegment %v is longer than LongSegment %v", c.ShortSegment, c.LongSegment)
 	}
 	return nil
 }

@@ -9,19 +9,19 @@ import (
 // Sentinels that a Store returns, wrapped with the tag and what to do about it.
 var (
 	// ErrUnknownTag is returned when the table has no row for the tag.
-	ErrUnknownTag = errors.New("segment: unknown tag")
+	ErrUnknownTag = errors.New("unknown tag")
 	// ErrTagExists is returned by Create when the table has a row for the tag.
-	ErrTagExists = errors.New("segment: tag exists already")
+	ErrTagExists = errors.New("tag exists already")
 	// ErrBadRow is returned when the tag's row can't be used: a step below
 	// one, a negative max_id, or a range that would pass the end of int64.
 	// The row is left as it was.
-	ErrBadRow = errors.New("segment: unusable row")
+	ErrBadRow = errors.New("unusable row")
 	// ErrRegressed is returned when max_id lies below a value that was seen
 	// before: the table was restored or set back. The row is left as it was.
-	ErrRegressed = errors.New("segment: max_id went backwards")
+	ErrRegressed = errors.New("max_id went backwards")
 	// ErrReadOnly is returned when the database says that it takes no writes, as
 	// a replica and a primary that was demoted do. Nothing was changed.
-	ErrReadOnly = errors.New("segment: the database is read-only")
+	ErrReadOnly = errors.New("the database is read-only")
 )
 
 // MaxTagBytes is the longest tag, in bytes; leaf_alloc declares varchar(128).

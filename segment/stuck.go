@@ -29,7 +29,7 @@ func (s *Service) Stuck(ctx context.Context) error {
 		{"the call of Notify", &s.events.told},
 	} {
 		if late := loop.Overdue(s.clock); late > 0 {
-			return fmt.Errorf("segment: %s is %s late", loop.name, late.Round(time.Millisecond))
+			return fmt.Errorf("%s is %s late", loop.name, late.Round(time.Millisecond))
 		}
 	}
 	s.tagsMu.Lock()
@@ -44,6 +44,6 @@ func (s *Service) Stuck(ctx context.Context) error {
 	case <-fired:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("segment: a deadline that is over was not met: %w", ctx.Err())
+		return fmt.Errorf("a deadline that is over was not met: %w", ctx.Err())
 	}
 }

@@ -93,7 +93,7 @@ func (t *Tag) await(ctx context.Context, w *waiter, n int) (*span, error) {
 // during an outage requests fail at once instead of piling up.
 func (t *Tag) waitLocked(ctx context.Context, b *buffer, w *waiter, n int64) error {
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("segment: waiting for a range of %q: %w", t.name, err)
+		return fmt.Errorf("waiting for a range of %q: %w", t.name, err)
 	}
 	if !t.svc.queue.isOpen() {
 		return t.unavailable(errStopped)

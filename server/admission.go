@@ -64,7 +64,7 @@ func newAdmission(reg *prometheus.Registry, public int) (*admission, error) {
 	}, func() float64 { return float64(a.total()) })
 	for _, c := range []prometheus.Collector{a.beyond, limit, open} {
 		if err := reg.Register(c); err != nil {
-			return nil, fmt.Errorf("server: metrics: %w", err)
+			return nil, fmt.Errorf("metrics: %w", err)
 		}
 	}
 	return a, nil

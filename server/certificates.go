@@ -16,7 +16,7 @@ import (
 
 // ErrCertificate is returned for a certificate, key or CA that can't be used; the
 // error names the file and says what is wrong with it.
-var ErrCertificate = errors.New("server: unusable certificate")
+var ErrCertificate = errors.New("unusable certificate")
 
 // DefaultCertificateInterval is how often Certificates checks its files.
 const DefaultCertificateInterval = 2 * time.Second

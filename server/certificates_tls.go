@@ -21,7 +21,7 @@ func (c *Certificates) Server(clients bool) *tls.Config {
 			}
 			if clients {
 				if set.clients == nil {
-					return nil, errors.New("server: clients need certificates, and there is no CA to check them with")
+					return nil, errors.New("clients need certificates, and there is no CA to check them with")
 				}
 				conf.ClientAuth, conf.ClientCAs = tls.RequireAndVerifyClientCert, set.clients
 				// A session ticket would outlive the CA that verified its client.
@@ -75,7 +75,7 @@ func (set *certificateSet) checkMutual() error {
 // verify returns nil when a client CA signed the first of chain for usage.
 func (set *certificateSet) verify(chain []*x509.Certificate, usage x509.ExtKeyUsage) error {
 	if len(chain) == 0 || set.clients == nil {
-		return errors.New("server: no certificate, or no CA to check it with")
+		return errors.New("no certificate, or no CA to check it with")
 	}
 	between := x509.NewCertPool()
 	for _, cert := range chain[1:] {

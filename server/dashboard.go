@@ -33,7 +33,7 @@ type dashboard struct {
 func newDashboard() (*dashboard, error) {
 	page, err := webFiles.ReadFile("web/page.html")
 	if err != nil {
-		return nil, fmt.Errorf("server: dashboard: %w", err)
+		return nil, fmt.Errorf("dashboard: %w", err)
 	}
 	var styles, scripts []string
 	var failed error
@@ -46,7 +46,7 @@ func newDashboard() (*dashboard, error) {
 		}
 		content, err := webFiles.ReadFile(path.Join("web", name))
 		if err != nil {
-			failed = fmt.Errorf("server: dashboard: %w", err)
+			failed = fmt.Errorf("dashboard: %w", err)
 			return nil
 		}
 		*hashes = append(*hashes, hashSource(content))

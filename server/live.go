@@ -71,7 +71,7 @@ func (s *Server) PrepareLive(l Live) (commit func(), err error) {
 
 func (l Live) complete() (*live, error) {
 	if l.MaxBatch < 0 {
-		return nil, fmt.Errorf("server: MaxBatch is %d: want at least 1, or 0 for %d", l.MaxBatch, DefaultMaxBatch)
+		return nil, fmt.Errorf("MaxBatch is %d: want at least 1, or 0 for %d", l.MaxBatch, DefaultMaxBatch)
 	}
 	if l.MaxBatch == 0 {
 		l.MaxBatch = DefaultMaxBatch
@@ -85,13 +85,13 @@ func (l Live) complete() (*live, error) {
 	}
 	switch {
 	case l.MaxInflight < 0:
-		return nil, fmt.Errorf("server: MaxInflight is %d: want 0 or more", l.MaxInflight)
+		return nil, fmt.Errorf("MaxInflight is %d: want 0 or more", l.MaxInflight)
 	case l.QueueWait < 0 || l.QueueWait > time.Hour || l.QueueWait%time.Millisecond != 0:
-		return nil, fmt.Errorf("server: QueueWait is %s: want whole milliseconds from 0 to an hour", l.QueueWait)
+		return nil, fmt.Errorf("QueueWait is %s: want whole milliseconds from 0 to an hour", l.QueueWait)
 	case l.RateLimit < 0 || l.RateLimit > limits.MaxRate:
-		return nil, fmt.Errorf("server: RateLimit is %d: want 0 to %d", l.RateLimit, limits.MaxRate)
+		return nil, fmt.Errorf("RateLimit is %d: want 0 to %d", l.RateLimit, limits.MaxRate)
 	case l.RateBurst < 0 || l.RateBurst > limits.MaxBurst:
-		return nil, fmt.Errorf("server: RateBurst is %d: want 0 to %d", l.RateBurst, limits.MaxBurst)
+		return nil, fmt.Errorf("RateBurst is %d: want 0 to %d", l.RateBurst, limits.MaxBurst)
 	case l.RateLimit > 0 && l.RateBurst > 0:
 		ready.rate = limits.NewLimit(l.RateLimit, l.RateBurst)
 	case l.RateLimit > 0:

@@ -44,14 +44,14 @@ func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 	build.Set(1)
 	for _, c := range []prometheus.Collector{newLatencyCollector(m.latency), failed, m.panics, build} {
 		if err := reg.Register(c); err != nil {
-			return nil, fmt.Errorf("server: metrics: %w", err)
+			return nil, fmt.Errorf("metrics: %w", err)
 		}
 	}
 	// The caller may have registered these already.
 	for _, c := range []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
 		var there prometheus.AlreadyRegisteredError
 		if err := reg.Register(c); err != nil && !errors.As(err, &there) {
-			return nil, fmt.Errorf("server: metrics: %w", err)
+			return nil, fmt.Errorf("metrics: %w", err)
 		}
 	}
 	return m, nil

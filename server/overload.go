@@ -97,7 +97,7 @@ func newOverload(reg *prometheus.Registry, stopped func() int) (*overload, error
 		}, func() float64 { return o.rates.Load().forgot() }),
 	} {
 		if err := reg.Register(c); err != nil {
-			return nil, fmt.Errorf("server: metrics: %w", err)
+			return nil, fmt.Errorf("metrics: %w", err)
 		}
 	}
 	return o, nil

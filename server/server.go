@@ -223,10 +223,10 @@ func (s *Server) newHTTP(handle fasthttp.RequestHandler) *fasthttp.Server {
 
 func (c *Config) complete() error {
 	if c.Base == nil || c.Clock == nil {
-		return errors.New("server: Config needs Base and Clock")
+		return errors.New("Config needs Base and Clock")
 	}
 	if c.MaxConns < 0 {
-		return fmt.Errorf("server: MaxConns is %d: want at least 1, or 0 for %d", c.MaxConns, DefaultMaxConns)
+		return fmt.Errorf("MaxConns is %d: want at least 1, or 0 for %d", c.MaxConns, DefaultMaxConns)
 	}
 	if c.MaxConns == 0 {
 		c.MaxConns = DefaultMaxConns
@@ -241,7 +241,7 @@ func (c *Config) complete() error {
 		{"WriteTimeout", &c.WriteTimeout, DefaultWriteTimeout},
 	} {
 		if *d.value < 0 {
-			return fmt.Errorf("server: %s is %s: want more than 0, or 0 for %s", d.name, *d.value, d.def)
+			return fmt.Errorf("%s is %s: want more than 0, or 0 for %s", d.name, *d.value, d.def)
 		}
 		if *d.value == 0 {
 			*d.value = d.def

@@ -53,11 +53,11 @@ func (s *Server) Serve(ln net.Listener, surface Surface) error {
 	case Public:
 	case Admin:
 		if !s.cfg.AdminApart {
-			return errors.Join(errors.New("server: an admin listener needs Config.AdminApart"), ln.Close())
+			return errors.Join(errors.New("an admin listener needs Config.AdminApart"), ln.Close())
 		}
 		handle = s.handleAdmin
 	default:
-		return errors.Join(fmt.Errorf("server: no such %s", surface), ln.Close())
+		return errors.Join(fmt.Errorf("no such %s", surface), ln.Close())
 	}
 	s.mu.Lock()
 	if s.down {
@@ -77,7 +77,7 @@ func (s *Server) Serve(ln net.Listener, surface Surface) error {
 		err = cerr
 	}
 	if err != nil {
-		return fmt.Errorf("server: accepting on %s: %w", ln.Addr(), err)
+		return fmt.Errorf("accepting on %s: %w", ln.Addr(), err)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	all.Wait()
 	if err := errors.Join(failed...); err != nil {
-		return fmt.Errorf("server: shutdown: %w", err)
+		return fmt.Errorf("shutdown: %w", err)
 	}
 	return nil
 }

@@ -16,12 +16,12 @@ import (
 var (
 	// ErrClockBackwards is returned while the clock is behind the last ID by
 	// more than MaxBackwardWait, or still behind after the wait.
-	ErrClockBackwards = errors.New("snowflake: clock moved backwards")
+	ErrClockBackwards = errors.New("clock moved backwards")
 	// ErrCeilingReached is returned when the clock has reached the ceiling
 	// and the Fence could not raise it.
-	ErrCeilingReached = errors.New("snowflake: ceiling reached")
+	ErrCeilingReached = errors.New("ceiling reached")
 	// ErrStopped is returned once Stop was called.
-	ErrStopped = errors.New("snowflake: generator stopped")
+	ErrStopped = errors.New("generator stopped")
 )
 
 // MaxBackwardWait is how far the clock may be behind the last ID for a caller
@@ -112,7 +112,7 @@ func New(cfg Config) (*Generator, error) {
 		return nil, err
 	}
 	if cfg.Clock == nil || cfg.Fence == nil {
-		return nil, errors.New("snowflake: Config needs a Clock and a Fence")
+		return nil, errors.New("Config needs a Clock and a Fence")
 	}
 	if cfg.Worker < 0 || cfg.Worker > l.MaxWorker() {
 		return nil, fmt.Errorf("%w %s: worker %d is outside 0..%d", ErrBadLayout, l, cfg.Worker, l.MaxWorker())

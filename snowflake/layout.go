@@ -17,15 +17,15 @@ const DefaultEpoch clock.Millis = 1288834974657
 const idBits = 63
 
 // ErrBadLayout is returned for a layout that can't carry IDs; the text says why.
-var ErrBadLayout = errors.New("snowflake: bad layout")
+var ErrBadLayout = errors.New("bad layout")
 
 // ErrBadID is returned by Decode for a value that no generator of the layout
 // can have issued.
-var ErrBadID = errors.New("snowflake: not an ID of this layout")
+var ErrBadID = errors.New("not an ID of this layout")
 
 // ErrTimeExhausted is returned for a time that the layout can't represent:
 // before its epoch or past its last millisecond.
-var ErrTimeExhausted = errors.New("snowflake: time outside the layout")
+var ErrTimeExhausted = errors.New("time outside the layout")
 
 // Layout divides the 63 bits of an ID. The default, 41+10+12:
 //

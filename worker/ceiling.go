@@ -297,7 +297,7 @@ func (w *Worker) publish(r Record, now clock.Reading) {
 // than ctx counts when it is done.
 func (w *Worker) save(ctx context.Context, r Record, now clock.Reading) error {
 	if !w.local.begin() {
-		return fmt.Errorf("worker: the ceiling could not be recorded: %w", errBusy)
+		return fmt.Errorf("the ceiling could not be recorded: %w", errBusy)
 	}
 	saved := make(chan error, 1)
 	go func() {
@@ -310,11 +310,11 @@ func (w *Worker) save(ctx context.Context, r Record, now clock.Reading) error {
 	select {
 	case err := <-saved:
 		if err != nil && w.isFenced() == nil {
-			return fmt.Errorf("worker: the ceiling could not be recorded: %w", err)
+			return fmt.Errorf("the ceiling could not be recorded: %w", err)
 		}
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("worker: recording the ceiling took too long: %w", ctx.Err())
+		return fmt.Errorf("recording the ceiling took too long: %w", ctx.Err())
 	}
 }
 

@@ -27,7 +27,7 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) error {
 	r, anchor, fenced, claimed := w.record, w.anchor, w.fenced, w.claimed
 	w.mu.Unlock()
 	if settled != nil {
-		return errors.Join(fmt.Errorf("worker: a clean stop could not be recorded, the next start waits for the ceiling: %w", settled), w.cfg.Registry.Close())
+		return errors.Join(fmt.Errorf("a clean stop could not be recorded, the next start waits for the ceiling: %w", settled), w.cfg.Registry.Close())
 	}
 	if fenced != nil {
 		return errors.Join(fenced, w.cfg.Registry.Close())

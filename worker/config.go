@@ -83,21 +83,21 @@ func (c *Config) complete() error {
 	}
 	switch {
 	case c.Clock == nil || c.Cache == nil || c.Registry == nil || c.Layout == "" || c.Owner == "":
-		return errors.New("worker: Config needs Clock, Cache, Registry, Layout and Owner")
+		return errors.New("Config needs Clock, Cache, Registry, Layout and Owner")
 	case c.ReportInterval <= 0:
-		return fmt.Errorf("worker: report interval %s: want more than 0", c.ReportInterval)
+		return fmt.Errorf("report interval %s: want more than 0", c.ReportInterval)
 	case c.CeilingLead <= c.ReportInterval:
-		return fmt.Errorf("worker: ceiling lead %s: want more than the report interval %s, or issuing stops between two reports", c.CeilingLead, c.ReportInterval)
+		return fmt.Errorf("ceiling lead %s: want more than the report interval %s, or issuing stops between two reports", c.CeilingLead, c.ReportInterval)
 	case c.MaxForwardStep < time.Second:
-		return fmt.Errorf("worker: max forward step %s: want at least 1s", c.MaxForwardStep)
+		return fmt.Errorf("max forward step %s: want at least 1s", c.MaxForwardStep)
 	case c.MaxWait <= 0:
-		return fmt.Errorf("worker: max wait %s: want more than 0", c.MaxWait)
+		return fmt.Errorf("max wait %s: want more than 0", c.MaxWait)
 	case c.Threshold <= 0 || c.PeerInterval <= 0 || c.LookTimeout <= 0:
-		return fmt.Errorf("worker: threshold %s, peer interval %s and look timeout %s: want more than 0", c.Threshold, c.PeerInterval, c.LookTimeout)
+		return fmt.Errorf("threshold %s, peer interval %s and look timeout %s: want more than 0", c.Threshold, c.PeerInterval, c.LookTimeout)
 	case c.Lease < 2*c.Threshold+c.CeilingLead:
-		return fmt.Errorf("worker: lease %s: want twice the clock threshold %s and the ceiling lead %s, and more, or no report prolongs it", c.Lease, c.Threshold, c.CeilingLead)
+		return fmt.Errorf("lease %s: want twice the clock threshold %s and the ceiling lead %s, and more, or no report prolongs it", c.Lease, c.Threshold, c.CeilingLead)
 	case c.Lease < 2*c.CeilingLead:
-		return fmt.Errorf("worker: lease %s: want twice the ceiling lead %s and more, or issuing ends between two reports", c.Lease, c.CeilingLead)
+		return fmt.Errorf("lease %s: want twice the ceiling lead %s and more, or issuing ends between two reports", c.Lease, c.CeilingLead)
 	}
 	return nil
 }

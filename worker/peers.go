@@ -33,7 +33,7 @@ func (w *Worker) askAtStart(ctx context.Context, me self, found Lookup) error {
 	}
 	samples := w.cfg.Prober.Probe(ctx, addresses)
 	if ctx.Err() != nil {
-		return fmt.Errorf("worker: stopped while asking the peers for their clocks: %w", ctx.Err())
+		return fmt.Errorf("stopped while asking the peers for their clocks: %w", ctx.Err())
 	}
 	samples = w.withoutUs(samples)
 	verdict, threshold := clock.Estimate(samples, w.cfg.Estimator), w.Threshold()
@@ -217,7 +217,7 @@ func (w *Worker) Threshold() time.Duration { return time.Duration(w.threshold.Lo
 // the Threshold from the next look at the peers on.
 func (w *Worker) PrepareThreshold(d time.Duration) (take func(), err error) {
 	if d <= 0 {
-		return nil, fmt.Errorf("worker: threshold %s: want more than 0", d)
+		return nil, fmt.Errorf("threshold %s: want more than 0", d)
 	}
 	return func() { w.threshold.Store(int64(d)) }, nil
 }

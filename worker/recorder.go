@@ -17,7 +17,7 @@ func newRecorder(save func(context.Context, Record) error) recorder {
 	return recorder{save: save, turn: make(chan struct{}, 1)}
 }
 
-var errBusy = errors.New("worker: the write before is still under way")
+var errBusy = errors.New("the write before is still under way")
 
 // record writes rec.
 func (r *recorder) record(ctx context.Context, rec Record) error {

@@ -11,7 +11,7 @@ import (
 
 // ErrLeaseOver is returned while the limit of our piece allows no further ceiling: the
 // registry has to take a report first.
-var ErrLeaseOver = errors.New("worker: the lease is over")
+var ErrLeaseOver = errors.New("the lease is over")
 
 // register is the recorder of the registry: it claims the entry first where the
 // start had to do without.

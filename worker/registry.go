@@ -14,20 +14,20 @@ import (
 var (
 	// ErrNoRegistry is returned by Report when there is no registry to record
 	// anything in: the daemon is standalone.
-	ErrNoRegistry = errors.New("worker: standalone, no registry")
+	ErrNoRegistry = errors.New("standalone, no registry")
 	// ErrUnreachable is returned when the registry gave no answer in time. A
 	// write may have been done all the same.
-	ErrUnreachable = errors.New("worker: registry unreachable")
+	ErrUnreachable = errors.New("registry unreachable")
 	// ErrNoCluster is returned by Look where there is no cluster to join: nobody has made
 	// it, or it lost its data and waits for those who belong to it. It may be asked again.
-	ErrNoCluster = errors.New("worker: no cluster")
+	ErrNoCluster = errors.New("no cluster")
 	// ErrTaken is returned by Claim where another instance has the worker ID that self has.
-	ErrTaken = errors.New("worker: worker ID taken")
+	ErrTaken = errors.New("worker ID taken")
 	// ErrInUse is returned by Release for an entry that is live or reported
 	// lately.
-	ErrInUse = errors.New("worker: entry in use")
+	ErrInUse = errors.New("entry in use")
 	// ErrNoEntry is returned by Release for a worker ID that nobody has.
-	ErrNoEntry = errors.New("worker: no such entry")
+	ErrNoEntry = errors.New("no such entry")
 )
 
 // Registry hands out worker IDs, and the pieces of time in which they may be used. A

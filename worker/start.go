@@ -379,7 +379,7 @@ func (w *Worker) passCeiling(ctx context.Context, r Record) error {
 		}
 		w.notify(Event{Kind: EventWaiting, Wait: left, Until: r.Ceiling})
 		if err := w.cfg.Clock.Sleep(ctx, left); err != nil {
-			return fmt.Errorf("worker: stopped while waiting for the ceiling %s of the last run: %w", r.Ceiling, err)
+			return fmt.Errorf("stopped while waiting for the ceiling %s of the last run: %w", r.Ceiling, err)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (w *Worker) Stuck() error {
 		{"looks at the peers", &w.looking},
 	} {
 		if late := loop.Overdue(w.cfg.Clock); late > 0 {
-			return fmt.Errorf("worker: the loop that %s is %s late", loop.name, late.Round(time.Millisecond))
+			return fmt.Errorf("the loop that %s is %s late", loop.name, late.Round(time.Millisecond))
 		}
 	}
 	return nil

@@ -17,48 +17,48 @@ import (
 var (
 	// ErrClockRefused is returned by Start when the clock is behind the time
 	// that an earlier run recorded. It is never the registry's fault.
-	ErrClockRefused = errors.New("worker: clock refused")
+	ErrClockRefused = errors.New("clock refused")
 	// ErrHeld is returned when another process holds this node's identity.
-	ErrHeld = errors.New("worker: identity held by another process")
+	ErrHeld = errors.New("identity held by another process")
 	// ErrExhausted is returned when no worker ID is left in the layout.
-	ErrExhausted = errors.New("worker: no worker ID left")
+	ErrExhausted = errors.New("no worker ID left")
 	// ErrCopied tells of a data directory that is a copy of another one, or that
 	// another one is a copy of. Start sets its record aside once the registry answers.
-	ErrCopied = errors.New("worker: copied data directory")
+	ErrCopied = errors.New("copied data directory")
 	// ErrForeign is returned when the local record belongs to another
 	// worker, layout or cluster.
-	ErrForeign = errors.New("worker: the local record is another's")
+	ErrForeign = errors.New("the local record is another's")
 )
 
 // ErrFenced is returned by Await, and by Run, once this life was displaced: nothing is
 // issued under it any more. Whoever wants to go on starts another life, with another
 // owner (Config.Displaced).
-var ErrFenced = errors.New("worker: fenced")
+var ErrFenced = errors.New("fenced")
 
 // ErrPeersDisagree is returned by Check while a majority of the daemons has
 // another time than this daemon's clock (clock.Outvoted). IDs are issued on: they are unique all
 // the same.
-var ErrPeersDisagree = errors.New("worker: the peers' clocks disagree")
+var ErrPeersDisagree = errors.New("the peers' clocks disagree")
 
 // ErrClockJumped is returned by a report when the wall clock is further ahead
 // than the other clocks of the machine allow.
-var ErrClockJumped = errors.New("worker: clock jumped ahead")
+var ErrClockJumped = errors.New("clock jumped ahead")
 
 // Sentinels that a Cache returns, wrapped with the path and what to do.
 var (
 	// ErrNoRecord is returned by Load when no record was ever saved here.
-	ErrNoRecord = errors.New("worker: no record")
+	ErrNoRecord = errors.New("no record")
 	// ErrDamaged is returned by Load when a record is there but can't be
 	// trusted: empty, cut short, altered, or written by something else.
-	ErrDamaged = errors.New("worker: damaged record")
+	ErrDamaged = errors.New("damaged record")
 	// ErrLost is returned by Load, with ErrDamaged, when a record was saved here
 	// and is gone. A registry that has our entry can replace it.
-	ErrLost = errors.New("worker: lost record")
+	ErrLost = errors.New("lost record")
 	// ErrRestored is returned by Start for a record that was put back, where no registry
 	// tells what was issued after it.
-	ErrRestored = errors.New("worker: restored record")
+	ErrRestored = errors.New("restored record")
 	// ErrLocked is returned when another process holds the record.
-	ErrLocked = errors.New("worker: record is locked by another process")
+	ErrLocked = errors.New("record is locked by another process")
 )
 
 // Record is what a daemon remembers of itself across restarts.

@@ -21,7 +21,7 @@ const (
 )
 
 // errAgain says that the tree has changed since it was looked at.
-var errAgain = errors.New("zkreg: changed meanwhile")
+var errAgain = errors.New("changed meanwhile")
 
 // claim is one call of Claim.
 type claim struct {
@@ -39,7 +39,7 @@ type claim struct {
 // session timeout, or Settle, and some seconds: ctx should leave it those.
 func (r *Registry) Claim(ctx context.Context, self worker.Record, lease time.Duration) (worker.Record, error) {
 	if r.seen == nil {
-		return worker.Record{}, errors.New("zkreg: Claim before Look")
+		return worker.Record{}, errors.New("Claim before Look")
 	}
 	r.mu.Lock()
 	r.self = self

@@ -45,7 +45,7 @@ func (d *Directory) Init(ctx context.Context) (InitResult, error) {
 				result = InitMade
 			}
 		case found.differs(d.paths, d.cfg.Layout) != "":
-			return "", errors.New("zkreg: a cluster stands, of other daemons: " + found.differs(d.paths, d.cfg.Layout))
+			return "", errors.New("a cluster stands, of other daemons: " + found.differs(d.paths, d.cfg.Layout))
 		case found.whole() && result == "":
 			return InitStands, nil
 		case found.whole():

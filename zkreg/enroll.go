@@ -177,7 +177,7 @@ func (c *claim) made(ctx context.Context, own entry) (entry, error) {
 
 // errCounterSpent says that ZooKeeper's next number is none for us: beyond the layout, or
 // one that has an entry.
-var errCounterSpent = errors.New("zkreg: counter spent")
+var errCounterSpent = errors.New("counter spent")
 
 // claimNext claims ZooKeeper's next worker ID. errCounterSpent, with nothing left behind,
 // where that is none for us: the counter counts every child ever made, takeovers and

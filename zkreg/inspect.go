@@ -107,7 +107,7 @@ func (d *Directory) try(ctx context.Context, node string) error {
 
 	responses, err := d.session.Multi(ctx, t.ops...)
 	if err == nil {
-		return errors.New("zkreg: a transaction that can't succeed did: this is no ZooKeeper") // its "/" has had 2^31 writes
+		return errors.New("a transaction that can't succeed did: this is no ZooKeeper") // its "/" has had 2^31 writes
 	}
 	failed := slices.IndexFunc(responses, func(r zk.MultiResponse) bool { return r.Error != nil })
 	switch {

@@ -39,7 +39,7 @@ func newPaths(root, forever string) (paths, error) {
 		}
 	}
 	if p.forever == p.root || strings.HasPrefix(p.forever+"/", p.temporary+"/") || strings.HasPrefix(p.forever+"/", p.high+"/") {
-		return paths{}, fmt.Errorf("zkreg: path %s of the entries: want one of its own, beside root %s", p.forever, p.root)
+		return paths{}, fmt.Errorf("path %s of the entries: want one of its own, beside root %s", p.forever, p.root)
 	}
 	return p, nil
 }
@@ -47,11 +47,11 @@ func newPaths(root, forever string) (paths, error) {
 // checkPath refuses what ZooKeeper would, and what can't be told from it at a glance.
 func checkPath(s string) error {
 	if len(s) < 2 || s[0] != '/' || path.Clean(s) != s || strings.HasPrefix(s+"/", "/zookeeper/") {
-		return fmt.Errorf("zkreg: path %q: want one like /leaf: absolute, no / at its end, not below /zookeeper", s)
+		return fmt.Errorf("path %q: want one like /leaf: absolute, no / at its end, not below /zookeeper", s)
 	}
 	for _, r := range s {
 		if r <= ' ' || r > '~' {
-			return fmt.Errorf("zkreg: path %q: want printable ASCII without spaces", s)
+			return fmt.Errorf("path %q: want printable ASCII without spaces", s)
 		}
 	}
 	return nil
@@ -130,9 +130,9 @@ func unescapeNode(escaped string) string {
 func checkNode(node string) error {
 	switch {
 	case node == "":
-		return errors.New("zkreg: node name is empty: want this host's name or ip:port, the same after every restart and no other host's")
+		return errors.New("node name is empty: want this host's name or ip:port, the same after every restart and no other host's")
 	case len(escapeNode(node)) > maxName:
-		return fmt.Errorf("zkreg: node name %.40q… takes %d bytes in a path: want at most %d", node, len(escapeNode(node)), maxName)
+		return fmt.Errorf("node name %.40q… takes %d bytes in a path: want at most %d", node, len(escapeNode(node)), maxName)
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func (d entryData) address() string {
 func encode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("zkreg: payload %T: %v", v, err))
+		panic(fmt.Sprintf("payload %T: %v", v, err))
 	}
 	return data
 }

@@ -79,14 +79,14 @@ func (c Config) Validate() error {
 	}
 	host, port, err := net.SplitHostPort(c.Address)
 	if err != nil || host == "" {
-		return fmt.Errorf("zkreg: address %q: want the ip:port at which the peers reach this daemon", c.Address)
+		return fmt.Errorf("address %q: want the ip:port at which the peers reach this daemon", c.Address)
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return fmt.Errorf("zkreg: address %q: port: want 1 to 65535", c.Address)
+		return fmt.Errorf("address %q: port: want 1 to 65535", c.Address)
 	}
 	switch {
 	case c.Settle < 0 || c.Lease < 0 || c.Threshold < 0 || c.Lead < 0:
-		return fmt.Errorf("zkreg: settle %s, lease %s, threshold %s, lead %s: want 0 or more", c.Settle, c.Lease, c.Threshold, c.Lead)
+		return fmt.Errorf("settle %s, lease %s, threshold %s, lead %s: want 0 or more", c.Settle, c.Lease, c.Threshold, c.Lead)
 	}
 	return nil
 }
@@ -99,11 +99,11 @@ func (c Config) margin() time.Duration {
 func (c Config) validateConnection() error {
 	switch {
 	case c.Clock == nil:
-		return errors.New("zkreg: Config needs a Clock")
+		return errors.New("Config needs a Clock")
 	case len(c.Servers) == 0:
-		return errors.New("zkreg: no servers: want host:port of each")
+		return errors.New("no servers: want host:port of each")
 	case c.SessionTimeout < 0:
-		return fmt.Errorf("zkreg: session timeout %s: want 0 (%s) or more", c.SessionTimeout, DefaultSessionTimeout)
+		return fmt.Errorf("session timeout %s: want 0 (%s) or more", c.SessionTimeout, DefaultSessionTimeout)
 	}
 	_, err := newPaths(c.Root, c.ForeverPath)
 	return err

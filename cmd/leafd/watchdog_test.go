@@ -54,7 +54,7 @@ func TestStuckLoopIsNotFed(t *testing.T) {
 		require.ErrorIs(t, err, syscall.EAGAIN)
 	}
 	m.step(time.Hour) // who notices has to log it
-	at = sd.await(at, "STATUS=STUCK: worker: worker: the loop that looks at the generator is ")
+	at = sd.await(at, "STATUS=STUCK: worker: the loop that looks at the generator is ")
 	told := len(sd.messages())
 	require.Never(t, func() bool {
 		return len(sd.messages()) > told && strings.Contains(strings.Join(sd.messages()[told:], ","), "WATCHDOG")

@@ -140,9 +140,9 @@ func (d *database) fail(ctx context.Context, err error, doing string) error {
 		err = fmt.Errorf("%w: %w", segment.ErrReadOnly, err)
 	}
 	if hint != "" {
-		return fmt.Errorf("sqlstore: %s in %s: %w; %s", doing, d.place, err, hint)
+		return fmt.Errorf("%s in %s: %w; %s", doing, d.place, err, hint)
 	}
-	return fmt.Errorf("sqlstore: %s in %s: %w", doing, d.place, err)
+	return fmt.Errorf("%s in %s: %w", doing, d.place, err)
 }
 
 // close closes all connections.
@@ -152,7 +152,7 @@ func (d *database) close() error {
 		err = errors.Join(err, d.readers.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("sqlstore: close %s: %w", d.place, err)
+		return fmt.Errorf("close %s: %w", d.place, err)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 
 // ErrBadDSN is returned by OpenMySQL for a DSN that can't be used. The error
 // repeats no part of the DSN in which a password can stand.
-var ErrBadDSN = errors.New("sqlstore: unusable MySQL DSN (want user:password@tcp(host:3306)/leaf)")
+var ErrBadDSN = errors.New("unusable MySQL DSN (want user:password@tcp(host:3306)/leaf)")
 
 // hidden stands for what RedactDSN hides, as in net/url.
 const hidden = "xxxxx"

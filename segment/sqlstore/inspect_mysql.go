@@ -12,7 +12,7 @@ import (
 
 // ErrNoTable is returned by Inspector.Table where the database has no leaf_alloc
 // that the user may see.
-var ErrNoTable = errors.New("sqlstore: no table " + table)
+var ErrNoTable = errors.New("no table " + table)
 
 // Inspector looks at what a Store of MySQL needs, for people who set one up. It
 // writes nothing.

@@ -11,10 +11,10 @@ import (
 
 // ErrNoFile is returned for a SQLite file that is not there, by the inspections and,
 // unless it may create one, by Open.
-var ErrNoFile = errors.New("sqlstore: no such file")
+var ErrNoFile = errors.New("no such file")
 
 // ErrCorrupt is returned by them for a file that SQLite finds damaged.
-var ErrCorrupt = errors.New("sqlstore: damaged SQLite file")
+var ErrCorrupt = errors.New("damaged SQLite file")
 
 // InspectSQLite reads the file of a Store through, as OpenSQLite would find it, and
 // writes nothing. It returns what each tag has in max_id and step, -1 for what is no
@@ -65,7 +65,7 @@ func inspectFile(ctx context.Context, path, wanted string, look func(*database) 
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if log, lerr := os.Stat(path + "-wal"); lerr == nil && log.Size() > 0 {
-			return fmt.Errorf("sqlstore: open %s: the file is gone, but its log %s-wal is still there: put the file back", path, path)
+			return fmt.Errorf("open %s: the file is gone, but its log %s-wal is still there: put the file back", path, path)
 		}
 		return fmt.Errorf("%w: %s", ErrNoFile, path)
 	}
@@ -73,11 +73,11 @@ func inspectFile(ctx context.Context, path, wanted string, look func(*database) 
 		err = ensureFile(path, wanted, "") // which says what is wrong with it, and makes none where there is one
 	}
 	if err != nil {
-		return fmt.Errorf("sqlstore: open %s: %w", path, err)
+		return fmt.Errorf("open %s: %w", path, err)
 	}
 	d, err := readOnly(path)
 	if err != nil {
-		return fmt.Errorf("sqlstore: open %s: %w", path, err)
+		return fmt.Errorf("open %s: %w", path, err)
 	}
 	err = d.sound(ctx, wanted)
 	if err == nil {

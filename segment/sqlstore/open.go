@@ -46,7 +46,7 @@ func Open(c Config) (*Store, error) {
 	}
 	if c.Create {
 		if err := os.Mkdir(filepath.Dir(c.Path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, fmt.Errorf("sqlstore: data directory: %w", err)
+			return nil, fmt.Errorf("data directory: %w", err)
 		}
 	} else if _, err := os.Lstat(c.Path); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s", ErrNoFile, c.Path)

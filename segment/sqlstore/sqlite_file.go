@@ -24,11 +24,11 @@ import (
 //	    nothing that blocks is opened as one.
 func openFile(path, wanted, schema string) (*database, error) {
 	if err := ensureFile(path, wanted, schema); err != nil {
-		return nil, fmt.Errorf("sqlstore: open %s: %w", path, err)
+		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	db, err := sqliteDatabase(path)
 	if err != nil {
-		return nil, fmt.Errorf("sqlstore: open %s: %w", path, err)
+		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	ctx := context.Background() // bounded by the attempts
 	if err := db.ready(ctx, wanted); err != nil {

@@ -93,12 +93,12 @@ type Metrics struct {
 // New returns Metrics that are registered.
 func New(cfg Config) (*Metrics, error) {
 	if cfg.Registerer == nil || cfg.Clock == nil || cfg.Ready == nil {
-		return nil, errors.New("metrics: Config needs Registerer, Clock and Ready")
+		return nil, errors.New("Config needs Registerer, Clock and Ready")
 	}
 	m := &Metrics{cfg: cfg, issued: newIssued(), fetches: newFetches()}
 	for _, c := range []prometheus.Collector{m, m.fetches.took, m.fetches.failed} {
 		if err := cfg.Registerer.Register(c); err != nil {
-			return nil, fmt.Errorf("metrics: %w", err)
+			return nil, fmt.Errorf("%w", err)
 		}
 	}
 	return m, nil

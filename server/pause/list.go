@@ -25,12 +25,12 @@ const MaxReason = 256
 var (
 	// ErrDamaged is returned by Open for a file whose content can't be trusted: a
 	// stopped tag must not run again because of it.
-	ErrDamaged = errors.New("pause: the list of stopped tags is damaged")
+	ErrDamaged = errors.New("the list of stopped tags is damaged")
 	// ErrNotRecorded is returned when a change could not be written: the tag is
 	// stopped then, but what the next start finds is uncertain.
-	ErrNotRecorded = errors.New("pause: the list of stopped tags could not be written")
+	ErrNotRecorded = errors.New("the list of stopped tags could not be written")
 	// ErrTooMany is returned by Stop while Max tags are stopped; nothing changes.
-	ErrTooMany = errors.New("pause: too many tags are stopped")
+	ErrTooMany = errors.New("too many tags are stopped")
 )
 
 // Entry is one stopped tag.
@@ -69,7 +69,7 @@ func Open(dir string) (*List, error) { return open(dir, realFiles()) }
 func open(dir string, files fileOps) (*List, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("pause: opening the data directory: %w", err)
+		return nil, fmt.Errorf("opening the data directory: %w", err)
 	}
 	s := &List{root: root, files: files}
 	list, err := read(root)

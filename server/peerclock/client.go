@@ -19,15 +19,15 @@ import (
 // what was received.
 var (
 	// ErrAddress is for an address that is not host:port.
-	ErrAddress = errors.New("peerclock: not an address")
+	ErrAddress = errors.New("not an address")
 	// ErrUnreachable is for a peer that refused the connection or did not answer in
 	// time.
-	ErrUnreachable = errors.New("peerclock: no answer")
+	ErrUnreachable = errors.New("no answer")
 	// ErrAnswer is for an answer that can't have come from a leafd.
-	ErrAnswer = errors.New("peerclock: the answer is not a leafd's clock")
+	ErrAnswer = errors.New("the answer is not a leafd's clock")
 	// ErrStepped is for a peer that was asked twice: both times our own clock stepped,
 	// or the machine was suspended.
-	ErrStepped = errors.New("peerclock: our own clock stepped meanwhile")
+	ErrStepped = errors.New("our own clock stepped meanwhile")
 )
 
 const (
@@ -81,10 +81,10 @@ var _ worker.ClockProber = (*Client)(nil)
 // New returns a Client. It fails without a clock and for numbers out of range.
 func New(cfg Config) (*Client, error) {
 	if cfg.Clock == nil {
-		return nil, errors.New("peerclock: Config needs Clock")
+		return nil, errors.New("Config needs Clock")
 	}
 	if cfg.Timeout < 0 || cfg.Timeout > MaxTimeout || cfg.Parallel < 0 {
-		return nil, fmt.Errorf("peerclock: Timeout is %s and Parallel %d: want more than 0, Timeout at most %s, or 0 for %s and %d",
+		return nil, fmt.Errorf("Timeout is %s and Parallel %d: want more than 0, Timeout at most %s, or 0 for %s and %d",
 			cfg.Timeout, cfg.Parallel, MaxTimeout, DefaultTimeout, DefaultParallel)
 	}
 	if cfg.Timeout == 0 {
@@ -92,7 +92,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	if cfg.TLS == nil {
 		if cfg.Secure == TLSOnly {
-			return nil, errors.New("peerclock: TLSOnly needs Config.TLS, which says what to believe")
+			return nil, errors.New("TLSOnly needs Config.TLS, which says what to believe")
 		}
 		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} //nolint:gosec // as plain HTTP: see Config.TLS
 	}

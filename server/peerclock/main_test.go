@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 		// fasthttp's cleaner of idle workers sees the end of its server after a
 		// sleep of up to ten seconds.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"), // one for the whole process
 	)
 }
 

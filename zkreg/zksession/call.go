@@ -13,7 +13,7 @@ import (
 
 // ErrUnreachable is returned, where Config names no other, by a call that no
 // server answered in time.
-var ErrUnreachable = errors.New("zksession: ZooKeeper unreachable")
+var ErrUnreachable = errors.New("ZooKeeper unreachable")
 
 // unreachableError is Config.Unreachable with what was tried.
 type unreachableError struct {
@@ -130,9 +130,9 @@ func (s *Session) unreachable(c call, cause error, unsent bool) error {
 func (s *Session) explain(c call, err error) error {
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):
-		return fmt.Errorf("zksession: %v: %w (%s)", c, err, s.cfg.Auth.as())
+		return fmt.Errorf("%v: %w (%s)", c, err, s.cfg.Auth.as())
 	case AboutNode(err):
-		return fmt.Errorf("zksession: %v: %w", c, err)
+		return fmt.Errorf("%v: %w", c, err)
 	case errors.Is(err, zk.ErrSessionExpired), errors.Is(err, zk.ErrSessionMoved): // refused before it was done
 		return s.unreachable(c, err, true)
 	case errors.Is(err, zk.ErrConnectionClosed):

@@ -25,11 +25,11 @@ type Credentials struct {
 func ParseCredentials(path string) (c *Credentials, warning string, err error) {
 	content, mode, err := plainfile.Read(path, maxCredentialsBytes)
 	if err != nil {
-		return nil, "", fmt.Errorf("zksession: credentials: %w", err)
+		return nil, "", fmt.Errorf("credentials: %w", err)
 	}
 	c, err = parseCredentials(content)
 	if err != nil {
-		return nil, "", fmt.Errorf("zksession: credentials %s: %w", path, err)
+		return nil, "", fmt.Errorf("credentials %s: %w", path, err)
 	}
 	return c, plainfile.Exposed("zk-auth-file "+path, mode), nil
 }

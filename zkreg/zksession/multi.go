@@ -59,7 +59,7 @@ func (s *Session) requests(ops []any) (requests []any, names []string, err error
 		case zk.CheckVersionRequest:
 			requests, names = append(requests, &r), append(names, "check "+r.Path)
 		default:
-			return nil, nil, fmt.Errorf("zksession: transaction, operation %d: %w: %T", i, zk.ErrBadArguments, op)
+			return nil, nil, fmt.Errorf("transaction, operation %d: %w: %T", i, zk.ErrBadArguments, op)
 		}
 	}
 	return requests, names, nil

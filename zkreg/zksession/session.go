@@ -88,7 +88,7 @@ func Open(cfg Config) (*Session, error) {
 	)
 	if err != nil {
 		s.notifier.close()
-		return nil, fmt.Errorf("zksession: servers %v: %w", cfg.Servers, err)
+		return nil, fmt.Errorf("servers %v: %w", cfg.Servers, err)
 	}
 	s.conn, s.ended = conn, ended
 	if cfg.Auth != nil {
@@ -106,27 +106,27 @@ func (silent) Printf(string, ...any) {}
 // checked returns cfg with its defaults.
 func (cfg Config) checked() (Config, error) {
 	if len(cfg.Servers) == 0 {
-		return cfg, errors.New("zksession: no servers: want host:port[,host:port]")
+		return cfg, errors.New("no servers: want host:port[,host:port]")
 	}
 	cfg.Servers = slices.Clone(cfg.Servers)
 	for _, server := range cfg.Servers {
 		host, port, err := net.SplitHostPort(server)
 		if err != nil || host == "" {
-			return cfg, fmt.Errorf("zksession: server %q: want host:port, an IPv6 address in brackets", server)
+			return cfg, fmt.Errorf("server %q: want host:port, an IPv6 address in brackets", server)
 		}
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return cfg, fmt.Errorf("zksession: server %q: want a port of 1 to 65535", server)
+			return cfg, fmt.Errorf("server %q: want a port of 1 to 65535", server)
 		}
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
 	}
 	if cfg.Timeout < minTimeout || cfg.Timeout > maxTimeout {
-		return cfg, fmt.Errorf("zksession: session timeout %v: want %v to %v", cfg.Timeout, minTimeout, maxTimeout)
+		return cfg, fmt.Errorf("session timeout %v: want %v to %v", cfg.Timeout, minTimeout, maxTimeout)
 	}
 	if cfg.Auth != nil {
 		if err := cfg.Auth.check(); err != nil {
-			return cfg, fmt.Errorf("zksession: %w", err)
+			return cfg, fmt.Errorf("%w", err)
 		}
 	}
 	if cfg.Notify == nil {

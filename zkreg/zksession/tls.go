@@ -25,28 +25,28 @@ func NewTLS(files TLSFiles) (*tls.Config, error) {
 	if files.CA != "" {
 		pem, _, err := plainfile.Read(files.CA, plainfile.MaxPEM)
 		if err != nil {
-			return nil, fmt.Errorf("zksession: certificates of the authorities: %w", err)
+			return nil, fmt.Errorf("certificates of the authorities: %w", err)
 		}
 		cfg.RootCAs = x509.NewCertPool()
 		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("zksession: certificates of the authorities: %s: want a PEM file with a certificate", files.CA)
+			return nil, fmt.Errorf("certificates of the authorities: %s: want a PEM file with a certificate", files.CA)
 		}
 	}
 	if (files.Cert == "") != (files.Key == "") {
-		return nil, errors.New("zksession: want a certificate and its key, or neither")
+		return nil, errors.New("want a certificate and its key, or neither")
 	}
 	if files.Cert != "" {
 		cert, _, err := plainfile.Read(files.Cert, plainfile.MaxPEM)
 		if err != nil {
-			return nil, fmt.Errorf("zksession: our certificate: %w", err)
+			return nil, fmt.Errorf("our certificate: %w", err)
 		}
 		key, _, err := plainfile.Read(files.Key, plainfile.MaxPEM)
 		if err != nil {
-			return nil, fmt.Errorf("zksession: its key: %w", err)
+			return nil, fmt.Errorf("its key: %w", err)
 		}
 		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil {
-			return nil, fmt.Errorf("zksession: certificate %s with key %s: %w", files.Cert, files.Key, err)
+			return nil, fmt.Errorf("certificate %s with key %s: %w", files.Cert, files.Key, err)
 		}
 		cfg.Certificates = []tls.Certificate{pair}
 	}

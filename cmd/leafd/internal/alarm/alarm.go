@@ -27,7 +27,7 @@ const (
 )
 
 // ErrConfig is returned by New for a webhook or a program that can't be used.
-var ErrConfig = errors.New("alarm: bad configuration")
+var ErrConfig = errors.New("bad configuration")
 
 // Config is what Alarms need.
 type Config struct {
@@ -119,7 +119,7 @@ func New(cfg Config) (*Alarms, error) {
 	take()
 	for _, c := range []prometheus.Collector{a.counter, deliveries} {
 		if err := cfg.Registerer.Register(c); err != nil {
-			return nil, fmt.Errorf("alarm: metrics: %w", err)
+			return nil, fmt.Errorf("metrics: %w", err)
 		}
 	}
 	return a, nil

@@ -49,7 +49,7 @@ func (a *Alarms) Run(ctx context.Context) error {
 	a.began = true
 	a.mu.Unlock()
 	if again {
-		return errors.New("alarm: Run was called before")
+		return errors.New("Run was called before")
 	}
 	// A try that is under way when ctx ends has until work does; nothing new is
 	// waited for once life ends.

@@ -107,7 +107,7 @@ func TestIDDecodeRefuses(t *testing.T) {
 			}
 		})
 	}
-	leafd(t, "id", "decode", "--layout=10+1+1", "4096").Failed(t, ExitUsage, `"4096": snowflake: not an ID of this layout`)
+	leafd(t, "id", "decode", "--layout=10+1+1", "4096").Failed(t, ExitUsage, `"4096": not an ID of this layout`)
 	leafd(t, "id", "decode", "--layout=10", "4096").Failed(t, ExitUsage, `--layout is "10"`)
 	leafd(t, "id", "decode", "-5").Failed(t, ExitUsage, "-5")
 	invocation{args: []string{"id", "decode", "-"}, stdin: "1\n" + strings.Repeat("9", 1<<20)}.run(t).
@@ -165,7 +165,7 @@ func TestIDAtRefuses(t *testing.T) {
 		{"no time", []string{"tomorrow"}, []string{`not a time: "tomorrow"`}},
 		{"before the epoch", []string{"2010-11-04"}, []string{"time outside the layout: 2010-11-04T00:00:00.000Z"}},
 		{"past the end", []string{"2080-07-10T17:30:30.209Z"}, []string{"time outside the layout", "2080-07-10T17:30:30.208Z"}},
-		{"until past the end", []string{"now", "--until", "2100-01-01"}, []string{"--until: snowflake: time outside the layout"}},
+		{"until past the end", []string{"now", "--until", "2100-01-01"}, []string{"--until: time outside the layout"}},
 		{"until before", []string{"now", "--until", "-1ms"}, []string{"--until is 2026-11-21T10:00:00.122Z, before TIME, which is 2026-11-21T10:00:00.123Z"}},
 		{"until no time", []string{"now", "--until", ""}, []string{`--until: not a time: ""`}},
 		{"nothing", nil, []string{"accepts 1 arg(s)"}},
