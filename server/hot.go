@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -175,17 +176,28 @@ func noStore(ctx *fasthttp.RequestCtx, contentType string) {
 // buffer, which lives as long as its connection.
 const inlineBytes = 4 << 10
 
-// pooledBytes is the size up to which a batch's buffers are reused.
+// pooledBytes is the size up to which each of a batch's buffers is reused.
 const pooledBytes = 1 << 20
 
-// batch is the IDs of one response. A large one is the response's body stream, so that
-// its buffers return to the pool once they are written: memory grows with the responses
+// batch is the text of one response's IDs. A large one is the response's body stream, so that
+// its buffer returns to the pool once it is written: memory grows with the responses
 // being written, not with connections.
 type batch struct {
-	pool interface{ Put(any) }
-	ids  []int64
-	text []byte
-	read int // of text
+	s       *Server
+	text    []byte
+	read    int   // of text
+	counted int64 // in the gate of unread batches (server.P3)
+}
+
+// batchIDs are the IDs of a batch until they are its text.
+type batchIDs struct{ ids []int64 }
+
+// textBytes is at least what the text of n IDs takes.
+func textBytes(n int, asJSON bool) int {
+	if asJSON {
+		return len(`{"ids":[]}`) + n*(maxDigits+len(`"",`))
+	}
+	return n * (maxDigits + 1)
 }
 
 // serveBatch answers with n IDs, one a line or as JSON.
@@ -197,29 +209,16 @@ func (s *Server) serveBatch(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []
 	defer s.overload.leave(m, n)
 	out, ok := s.batches.Get().(*batch)
 	if !ok {
-		out = new(batch)
+		out = &batch{s: s}
 	}
-	out.pool = &s.batches
-	if cap(out.ids) < n {
-		out.ids = make([]int64, n)
-	}
-	out.ids = out.ids[:n]
-	var err error
-	if m == snowflakeMode {
-		err = b.Snowflake.NextN(s.base, out.ids)
-	} else {
-		err = b.Segments.NextN(s.base, key, out.ids)
-	}
-	if err != nil {
+	if err := out.fill(b, m, key, n, asJSON); err != nil {
 		s.metrics.latency.refuse(ctx, m, n > 1)
 		out.release()
 		return err
 	}
 	if asJSON {
-		out.json()
 		noStore(ctx, contentJSON)
 	} else {
-		out.lines()
 		noStore(ctx, contentText)
 	}
 	if n == 1 {
@@ -227,7 +226,7 @@ func (s *Server) serveBatch(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []
 	} else {
 		s.metrics.latency.many(ctx, m, n)
 	}
-	if len(out.text) <= inlineBytes {
+	if out.counted == 0 {
 		ctx.Response.AppendBody(out.text)
 		out.release()
 		return nil
@@ -236,17 +235,57 @@ func (s *Server) serveBatch(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []
 	return nil
 }
 
+// fill makes the text of n IDs, and counts it where it is large (server.P3), before any ID is
+// used (server.O1).
+func (b *batch) fill(from *Backend, m mode, key []byte, n int, asJSON bool) error {
+	s := b.s
+	if size := textBytes(n, asJSON); size > inlineBytes {
+		if !s.overload.unread[unreadBatches].Enter(int64(size), maxUnreadBatches) {
+			s.overload.shed[shedUnread].Inc()
+			return errOverloaded.with("%d MiB of IDs are not read yet", maxUnreadBatches>>20)
+		}
+		b.counted = int64(size)
+		b.text = slices.Grow(b.text, size)
+	}
+	list, ok := s.batchIDs.Get().(*batchIDs)
+	if !ok {
+		list = new(batchIDs)
+	}
+	if cap(list.ids) < n {
+		list.ids = make([]int64, n)
+	}
+	ids := list.ids[:n]
+	var err error
+	if m == snowflakeMode {
+		err = from.Snowflake.NextN(s.base, ids)
+	} else {
+		err = from.Segments.NextN(s.base, key, ids)
+	}
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		b.json(ids)
+	} else {
+		b.lines(ids)
+	}
+	if 8*cap(list.ids) <= pooledBytes {
+		s.batchIDs.Put(list)
+	}
+	return nil
+}
+
 // lines writes the IDs, one a line.
-func (b *batch) lines() {
-	for _, id := range b.ids {
+func (b *batch) lines(ids []int64) {
+	for _, id := range ids {
 		b.text = append(strconv.AppendInt(b.text, id, 10), '\n')
 	}
 }
 
 // json writes the IDs as strings: JavaScript's numbers end at 2^53.
-func (b *batch) json() {
+func (b *batch) json(ids []int64) {
 	b.text = append(b.text, `{"ids":[`...)
-	for i, id := range b.ids {
+	for i, id := range ids {
 		if i > 0 {
 			b.text = append(b.text, ',')
 		}
@@ -279,9 +318,10 @@ func (b *batch) Close() error {
 }
 
 func (b *batch) release() {
-	if cap(b.text)+8*cap(b.ids) > pooledBytes {
+	b.s.overload.unread[unreadBatches].Leave(b.counted)
+	if cap(b.text) > pooledBytes {
 		return
 	}
-	b.text, b.read = b.text[:0], 0
-	b.pool.Put(b)
+	b.text, b.read, b.counted = b.text[:0], 0, 0
+	b.s.batches.Put(b)
 }

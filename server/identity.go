@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -60,8 +62,18 @@ func (s *Server) worker(ctx *fasthttp.RequestCtx) error {
 	return writeJSON(ctx, http.StatusOK, b.Worker())
 }
 
-// workers answers GET /api/workers.
+// workers answers GET /api/workers: a page of them, by ID, after the ID ?after.
 func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
+	p, err := pageOf(ctx)
+	if err != nil {
+		return err
+	}
+	after := int64(-1)
+	if p.paged {
+		if after, err = strconv.ParseInt(p.after, 10, 64); err != nil {
+			return errBadRequest.with("after is a worker ID")
+		}
+	}
 	b, err := s.ready()
 	if err != nil {
 		return err
@@ -75,7 +87,24 @@ func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
 	case b.Worker != nil:
 		list = append(list, b.Worker())
 	}
-	return writeJSON(ctx, http.StatusOK, map[string][]WorkerInfo{"workers": list})
+	return s.listJSON(ctx, func() any {
+		answer := struct {
+			Workers []WorkerInfo `json:"workers"`
+			Next    *int64       `json:"next,omitempty"` // the cursor; nil: this is the last page
+		}{Workers: list}
+		from := slices.IndexFunc(list, func(w WorkerInfo) bool { return w.ID > after })
+		if from < 0 {
+			from = len(list)
+		}
+		answer.Workers = list[from:]
+		if n := p.limit; len(answer.Workers) > n {
+			for n < len(answer.Workers) && answer.Workers[n].ID == answer.Workers[n-1].ID { // two entries of one worker ID
+				n++
+			}
+			answer.Workers, answer.Next = answer.Workers[:n], &answer.Workers[n-1].ID
+		}
+		return answer
+	})
 }
 
 // registered returns the workers of the registry; never nil without an error.

@@ -20,6 +20,10 @@ const (
 	// freshGrace is how long a connection that has sent nothing yet stays open when
 	// the listener closes: its first request may be in transit.
 	freshGrace = 100 * time.Millisecond
+	// connBuffer is how many bytes the kernel holds of a connection's requests, and of its
+	// answers: it would let a client that sends and doesn't read have megabytes of each.
+	// Linux takes the double, its own needs included.
+	connBuffer = 64 << 10
 )
 
 // listener accepts conns, and knows which are open.
@@ -133,6 +137,12 @@ func (l *listener) admit(nc net.Conn) *conn {
 	if !l.admission.enter(l.surface) {
 		l.answerGuest(c)
 		return nil
+	}
+	if raw, ok := c.raw().(interface {
+		SetReadBuffer(bytes int) error
+		SetWriteBuffer(bytes int) error
+	}); ok { // server.P3; a connection that is over already says so when it is read
+		_, _ = raw.SetReadBuffer(connBuffer), raw.SetWriteBuffer(connBuffer)
 	}
 	err := c.setRead(l.readTimeout) // server.C2
 	l.mu.Lock()

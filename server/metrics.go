@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -20,8 +21,13 @@ type metrics struct {
 	errors  map[string]prometheus.Counter // by code; immutable
 	panics  prometheus.Counter
 
-	gather prometheus.Gatherer
+	gather  prometheus.Gatherer
+	scrapes sync.Map // *shared[[]byte] by expfmt.Format, of which there are few
 }
+
+// freshScrapes is how many bytes of scrapes may wait for their clients while each scrape is
+// made for who asks for it.
+const freshScrapes = 4 << 20
 
 func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 	m := &metrics{latency: newLatency(), errors: make(map[string]prometheus.Counter), gather: reg}
@@ -57,21 +63,36 @@ func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 	return m, nil
 }
 
-// serve answers GET /metrics.
-func (m *metrics) serve(ctx *fasthttp.RequestCtx) error {
+// serveMetrics answers GET /metrics. One scrape at a time is made in each format, for all who ask
+// while it is under way; it serves on for a second (server.R1) where somebody did, or where
+// so many are not read yet that each other one would take memory.
+func (s *Server) serveMetrics(ctx *fasthttp.RequestCtx) error {
+	format := expfmt.NegotiateAccept(http.Header{"Accept": {string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))}}, expfmt.DefaultAcceptedFormats()...)
+	unread := &s.overload.unread[unreadScrapes]
+	known, _ := s.metrics.scrapes.LoadOrStore(format, &shared[[]byte]{fresh: func() bool { return unread.Inside() < freshScrapes }})
+	scrapes, _ := known.(*shared[[]byte])
+	text, err := scrapes.get(func() ([]byte, error) { return s.metrics.scrape(format) })
+	if err != nil {
+		return err
+	}
+	noStore(ctx, string(format))
+	unread.Enter(int64(len(text)), 0)
+	setUnread(ctx, text, unread)
+	return nil
+}
+
+// scrape returns all metrics.
+func (m *metrics) scrape(format expfmt.Format) ([]byte, error) {
 	families, err := m.gather.Gather()
 	if err != nil {
-		return fmt.Errorf("gathering metrics: %w", err)
+		return nil, fmt.Errorf("gathering metrics: %w", err)
 	}
-	format := expfmt.NegotiateAccept(http.Header{"Accept": {string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))}}, expfmt.DefaultAcceptedFormats()...)
 	var page bytes.Buffer
 	enc := expfmt.NewEncoder(&page, format)
 	for _, f := range families {
 		if err := enc.Encode(f); err != nil {
-			return fmt.Errorf("encoding metrics: %w", err)
+			return nil, fmt.Errorf("encoding metrics: %w", err)
 		}
 	}
-	ctx.Response.SetBodyRaw(page.Bytes())
-	noStore(ctx, string(format))
-	return nil
+	return page.Bytes(), nil
 }

@@ -14,15 +14,21 @@ import (
 // the rate the wait can be so long that its client should try earlier.
 const maxRetryAfter = 3600
 
-// Values of the label reason of leafd_http_shed_total.
+// Why requests are answered with 503 overloaded.
 const (
-	shedInflight = "inflight"
-	shedQueue    = "queue"
+	shedInflight = iota
+	shedQueue
+	shedLists
+	shedUnread
+	shedReasons
 )
 
 // idsPerPlace is how many IDs of a batch take one place of MaxInflight: full of batches,
 // its places still fit into memory, however long they wait.
 const idsPerPlace = 1000
+
+// singlesShare is which part of MaxInflight batches don't get.
+const singlesShare = 4
 
 // overload sheds requests before the daemon does nothing but wait.
 //
@@ -44,17 +50,28 @@ const idsPerPlace = 1000
 //	    takes no more memory than its connection does when idle.
 //	server.O4  A request gives its places back when its handler returns, also by an
 //	    error, a panic or the daemon's end. Nothing depends on the client.
-//	server.O5  Only requests for IDs are counted here: health, readiness, metrics and
-//	    changes are answered however busy the daemon is.
+//	server.O5  Only requests for IDs are counted in places: health, readiness, metrics and
+//	    changes are answered however busy the daemon is. Lists have bounds of their own
+//	    (server.P1 to P3).
 //	server.O6  The rate is charged before any wait and never given back: a client that is
 //	    refused for another reason and asks again is charged again.
+//	server.O7  A part of MaxInflight, 1/singlesShare, is for requests of one ID alone: clients
+//	    that ask for large batches only keep no other from an ID.
 type overload struct {
 	inflight [modes]limits.Gate         // places
 	queued   limits.Gate                // snowflake IDs of batches
 	rates    atomic.Pointer[rateTables] // nil until a rate was first set
-	shed     [2]prometheus.Counter      // inflight, queue
+	unread   [kindsUnread]limits.Gate   // bytes (server.P3)
+	shed     [shedReasons]prometheus.Counter
 	limited  [modes]prometheus.Counter
 }
+
+// What is counted in overload.unread, beside the lists of each Surface.
+const (
+	unreadBatches = int(surfaces) + iota
+	unreadScrapes
+	kindsUnread
+)
 
 // newOverload returns an overload with its metrics in reg. stopped returns how many tags
 // are stopped.
@@ -62,9 +79,11 @@ func newOverload(reg *prometheus.Registry, stopped func() int) (*overload, error
 	o := &overload{}
 	shed := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "leafd_http_shed_total",
-		Help: "Requests for IDs answered with 503 overloaded: because --max-inflight others waited (inflight), or batches had more than --queue-wait to wait (queue).",
+		Help: "Requests answered with 503 overloaded: because --max-inflight others waited (inflight), batches had more than --queue-wait to wait (queue), a list's turn did not come (lists), or clients left too much unread (unread).",
 	}, []string{"reason"})
-	o.shed = [2]prometheus.Counter{shed.WithLabelValues(shedInflight), shed.WithLabelValues(shedQueue)}
+	for i, reason := range [...]string{shedInflight: "inflight", shedQueue: "queue", shedLists: "lists", shedUnread: "unread"} {
+		o.shed[i] = shed.WithLabelValues(reason)
+	}
 	limited := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "leafd_rate_limited_total",
 		Help: "Requests for IDs answered with 429 rate_limited.",
@@ -84,8 +103,16 @@ func newOverload(reg *prometheus.Registry, stopped func() int) (*overload, error
 			ConstLabels: prometheus.Labels{"mode": modeNames[m]},
 		}, func() float64 { return float64(o.inflight[m].Inside()) })
 	}
+	unread := func(of int, label string) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name:        "leafd_http_unread_bytes",
+			Help:        "Bytes of large answers that their clients have not taken yet.",
+			ConstLabels: prometheus.Labels{"answers": label},
+		}, func() float64 { return float64(o.unread[of].Inside()) })
+	}
 	for _, c := range []prometheus.Collector{
 		shed, limited,
+		unread(int(Public), "lists"), unread(int(Admin), "admin_lists"), unread(unreadBatches, "batches"), unread(unreadScrapes, "metrics"),
 		inflight(snowflakeMode), inflight(segmentMode),
 		gauge("leafd_snowflake_queued_ids", "Snowflake IDs of batches that are being made.",
 			func() float64 { return float64(o.queued.Inside()) }),
@@ -138,18 +165,22 @@ func (o *overload) charge(m mode, key []byte, n int, now time.Duration, settings
 // enter takes the places of a request for n IDs, or returns errOverloaded (server.O1). Each
 // enter that returns nil is followed by a leave of the same m and n (server.O4).
 func (o *overload) enter(b *Backend, m mode, n int, settings *live) error {
-	if !o.inflight[m].Enter(places(n), settings.maxInflight) { // server.O3
-		o.shed[0].Inc()
-		return errOverloaded.with("%d requests are waiting already", settings.maxInflight)
+	most := settings.maxInflight
+	if n > 1 {
+		most -= most / singlesShare // server.O7
+	}
+	if !o.inflight[m].Enter(places(n), most) { // server.O3
+		o.shed[shedInflight].Inc()
+		return errOverloaded.with("%d requests are waiting already", most)
 	}
 	if m != snowflakeMode {
 		return nil
 	}
 	// How many IDs fit into the longest wait.
-	most := settings.queueWait.Milliseconds() * (b.Layout.MaxSequence() + 1)
-	if !o.queued.Enter(int64(n), most) { // server.O3
+	ids := settings.queueWait.Milliseconds() * (b.Layout.MaxSequence() + 1)
+	if !o.queued.Enter(int64(n), ids) { // server.O3
 		o.inflight[m].Leave(places(n))
-		o.shed[1].Inc()
+		o.shed[shedQueue].Inc()
 		return errOverloaded.with("the IDs of the next %s are promised already", settings.queueWait)
 	}
 	return nil

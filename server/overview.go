@@ -128,11 +128,14 @@ func (s *Server) overview(ctx *fasthttp.RequestCtx) error {
 	if err := checkKey(part); err != nil {
 		return err
 	}
-	view, tags := s.overviews.current(s)
-	if view.Segments != nil {
-		view.Segments = pickTags(tags, string(part))
-	}
-	return writeJSON(ctx, http.StatusOK, view)
+	like := string(part)
+	return s.listJSON(ctx, func() any {
+		view, tags := s.overviews.current(s)
+		if view.Segments != nil {
+			view.Segments = pickTags(tags, like)
+		}
+		return view
+	})
 }
 
 // buildOverview collects everything but the tags. It asks neither registry nor database.

@@ -84,12 +84,10 @@ func (s *Server) clock(ctx *fasthttp.RequestCtx) error {
 		body = appendPeers(body, b.Clock())
 	}
 	body = append(body, `"timestamp":`...)
-	noStore(ctx, contentJSON)
 	// The time is read last: time spent after it would be an error of our offset.
 	wallNS, _ := s.cfg.Clock.Wall()
 	body = strconv.AppendInt(body, wallNS/int64(time.Millisecond), 10)
-	ctx.Response.AppendBody(append(body, '}', '\n'))
-	return nil
+	return s.answer(ctx, contentJSON, append(body, '}', '\n'))
 }
 
 // appendPeers appends what the peers said, and a comma.
@@ -103,7 +101,7 @@ func appendPeers(body []byte, info ClockInfo) []byte {
 		body = append(body, ',')
 	}
 	body = append(body, `"peers":[`...)
-	for i := range info.Samples {
+	for i := range min(len(info.Samples), overviewPeers) {
 		sample := &info.Samples[i]
 		if i > 0 {
 			body = append(body, ',')

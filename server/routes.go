@@ -19,8 +19,8 @@ GET    /api/snowflake/decode/{id}         what a snowflake ID is made of
 GET    /decodeSnowflakeId?snowflakeId=    the same, as the Java Leaf answers
 GET    /api/clock                         this machine's clock, and what the peers say of it
 GET    /api/worker                        this worker
-GET    /api/workers                       all workers
-GET    /api/segments                      the tags in memory; ?limit=N the busiest
+GET    /api/workers                       the workers, a page of 1000; ?after=ID the next
+GET    /api/segments                      the tags in memory, a page of 1000; ?after=TAG the next, ?limit=N the busiest
 GET    /api/overview                      what the dashboard shows: a browser gets it at /
 POST   /api/segments                      add a tag            (admin token)
 PATCH  /api/segments/{key}                change a tag         (admin token)
@@ -68,7 +68,7 @@ func (s *Server) routes(surface Surface) fasthttp.RequestHandler {
 	open("/healthz", s.healthz)
 	open("/readyz", s.readyz)
 	if operators {
-		open("/metrics", s.metrics.serve)
+		open("/metrics", s.serveMetrics)
 	}
 	if surface == Admin {
 		s.pprofRoutes(r)

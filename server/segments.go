@@ -3,7 +3,8 @@ package server
 import (
 	"context"
 	"errors"
-	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -147,34 +148,64 @@ func failing(err error) string {
 	return "unavailable"
 }
 
-// maxLimit is the largest limit of GET /api/segments.
-const maxLimit = 1_000_000
+// segmentPage is the answer of GET /api/segments.
+type segmentPage struct {
+	Segments []SegmentStatus `json:"segments"`
+	Total    *int            `json:"total,omitempty"` // of the busiest
+	Stopped  []pause.Entry   `json:"stopped"`
+	Next     string          `json:"next,omitempty"` // the cursor; empty: this is the last page
+}
 
-// segments answers GET /api/segments: all tags ordered by name, or with ?limit=N the N
-// busiest and how many there are. It adds all stopped tags, even those that the table
-// doesn't have.
+// segments answers GET /api/segments: a page of the tags ordered by name, after ?after, or
+// with ?limit alone the busiest and how many there are. It adds the stopped tags, even those
+// that the table doesn't have; with ?stopped=only there are no others.
 func (s *Server) segments(ctx *fasthttp.RequestCtx) error {
-	if ctx.QueryArgs().Has("limit") {
-		return s.topSegments(ctx)
-	}
-	list, err := s.segmentStatus()
+	p, err := pageOf(ctx)
 	if err != nil {
 		return err
 	}
-	return s.alone(func() error {
-		return writeJSON(ctx, http.StatusOK, struct {
-			Segments []SegmentStatus `json:"segments"`
-			Stopped  []pause.Entry   `json:"stopped"`
-		}{list, s.stopList()})
-	})
+	only := string(ctx.QueryArgs().Peek("stopped")) == "only"
+	if p.chosen && !p.paged && !only {
+		return s.busiest(ctx, p.limit)
+	}
+	b, list, err := s.segmentStatus()
+	if err != nil {
+		return err
+	}
+	if only {
+		list = []SegmentStatus{}
+	}
+	return s.listJSON(ctx, func() any { return p.ofTags(list, b.Stopped.All()) })
 }
 
-func (s *Server) topSegments(ctx *fasthttp.RequestCtx) error {
-	given := ctx.QueryArgs().PeekMulti("limit")
-	n, digits := parseDigits(given[0], maxLimit)
-	if len(given) > 1 || !digits || n < 1 || n > maxLimit {
-		return errBadRequest.with("limit is given once, as a number from 1 to %d", maxLimit)
+// ofTags returns the page of both lists, which are ordered by name: at most limit entries of
+// each, and all that either has up to the cursor.
+func (p page) ofTags(list []SegmentStatus, stopped []pause.Entry) segmentPage {
+	tagOf, stopOf := func(s SegmentStatus) string { return s.Tag }, func(e pause.Entry) string { return e.Tag }
+	list, stopped = list[upTo(list, p.after, tagOf):], stopped[upTo(stopped, p.after, stopOf):]
+	next := ""
+	if len(list) > p.limit {
+		next = list[p.limit-1].Tag
 	}
+	if len(stopped) > p.limit && (next == "" || stopped[p.limit-1].Tag < next) {
+		next = stopped[p.limit-1].Tag
+	}
+	if next != "" {
+		list, stopped = list[:upTo(list, next, tagOf)], stopped[:upTo(stopped, next, stopOf)]
+	}
+	return segmentPage{Segments: list, Stopped: stopped, Next: next}
+}
+
+// upTo returns how many of list, which is ordered by name, have names up to last.
+func upTo[T any](list []T, last string, nameOf func(T) string) int {
+	n, found := slices.BinarySearchFunc(list, last, func(v T, last string) int { return strings.Compare(nameOf(v), last) })
+	if found {
+		n++
+	}
+	return n
+}
+
+func (s *Server) busiest(ctx *fasthttp.RequestCtx, n int) error {
 	b, err := s.ready()
 	if err != nil {
 		return err
@@ -182,26 +213,24 @@ func (s *Server) topSegments(ctx *fasthttp.RequestCtx) error {
 	if b.Segments == nil {
 		return errModeDisabled
 	}
-	return s.alone(func() error {
+	return s.listJSON(ctx, func() any {
 		list, total := b.Segments.Top(n)
-		return writeJSON(ctx, http.StatusOK, struct {
-			Segments []SegmentStatus `json:"segments"`
-			Total    int             `json:"total"`
-			Stopped  []pause.Entry   `json:"stopped"`
-		}{markStopped(list, b.Stopped), total, b.Stopped.All()})
+		stopped := b.Stopped.All()
+		return segmentPage{Segments: markStopped(list, b.Stopped), Total: &total, Stopped: stopped[:min(len(stopped), pageRows)]}
 	})
 }
 
 // segmentStatus returns the tags in memory, which must not be changed; never nil.
-func (s *Server) segmentStatus() ([]SegmentStatus, error) {
+func (s *Server) segmentStatus() (*Backend, []SegmentStatus, error) {
 	b, err := s.ready()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if b.Segments == nil {
-		return nil, errModeDisabled
+		return nil, nil, errModeDisabled
 	}
-	return s.tags.get(func() ([]SegmentStatus, error) {
+	list, err := s.tags.get(func() ([]SegmentStatus, error) {
 		return append([]SegmentStatus{}, markStopped(b.Segments.Status(), b.Stopped)...), nil
 	})
+	return b, list, err
 }

@@ -106,8 +106,8 @@ func TestSegmentsWithALimit(t *testing.T) {
 	}
 	require.Equal(t, []string{"c"}, names("?limit=1"))
 	require.Equal(t, []string{"c", "a", "b"}, names("?limit=3"))
-	require.Equal(t, []string{"c", "a", "b", "d"}, names("?limit=1000000"))
-	for _, bad := range []string{"", "0", "-1", "1.5", "x", "1000001", "99999999999999999999999", "1&limit=2"} {
+	require.Equal(t, []string{"c", "a", "b", "d"}, names("?limit=1000"))
+	for _, bad := range []string{"", "0", "-1", "1.5", "x", "1001", "99999999999999999999999", "1&limit=2"} {
 		r.get("/api/segments?limit="+bad).requireError(t, 400, "bad_request")
 	}
 	require.Len(t, r.segmentList(t, "?other=1").Segments, 4)

@@ -140,10 +140,11 @@ type Server struct {
 	overviews *overviews
 	rows      shared[[]segment.Row]   // of the table
 	tags      shared[[]SegmentStatus] // in memory
-	building  chan struct{}           // see alone
+	lists     lists                   // immutable
 	dashboard *dashboard
 	sampled   zerolog.Logger // for lines that every request could cause
 	batches   sync.Pool      // *batch
+	batchIDs  sync.Pool      // *batchIDs
 
 	live     atomic.Pointer[live]
 	backend  atomic.Pointer[Backend]
@@ -151,8 +152,9 @@ type Server struct {
 	draining atomic.Bool
 
 	mu     sync.Mutex
-	fronts []front // mu protects; one for each Serve
-	down   bool    // mu protects; Shutdown was called
+	fronts []front       // mu protects; one for each Serve
+	down   bool          // mu protects; Shutdown was called
+	ending chan struct{} // closed with down
 }
 
 // New returns a Server that answers 503 starting until SetBackend.
@@ -169,8 +171,8 @@ func New(cfg Config) (*Server, error) {
 		base:    cfg.Base,
 		metrics: m,
 		sampled: sampled(cfg.Log),
-
-		building: make(chan struct{}, 1),
+		lists:   newLists(),
+		ending:  make(chan struct{}),
 	}
 	if s.admission, err = newAdmission(cfg.Registry, s.cfg.MaxConns); err != nil {
 		return nil, err

@@ -11,16 +11,20 @@ const listShare = time.Second
 // shared is one reading of something large, for all who ask for it at a moment. It
 // keeps:
 //
-//	server.T1  One reading at a time: it serves everybody who asks while it is under way,
-//	    and after that for as long as it began less than listShare ago. So does its
-//	    error: a database that is away is asked once a second, however many ask.
-//	server.T2  Who asks after forget gets nothing that was read before it.
-//	server.T3  Nothing that was returned is changed afterwards, and nothing is kept that
+//	server.R1  One reading at a time: it serves everybody who asks while it is under way,
+//	    and after that for as long as it began less than listShare ago, or ended less than
+//	    listRest times ago what it took. So does its error: a database that is away is
+//	    asked once a second, however many ask.
+//	server.R2  Who asks after forget gets nothing that was read before it.
+//	server.R3  Nothing that was returned is changed afterwards, and nothing is kept that
 //	    serves nobody any more.
-//	server.T4  An answer is made of it by one request at a time.
 //
 // The zero value is ready for use.
 type shared[T any] struct {
+	// fresh tells whether a reading that nobody else has asked for serves nobody else;
+	// nil: never. Immutable.
+	fresh func() bool
+
 	mu   sync.Mutex
 	last *outcome[T] // mu protects; nil: none serves
 }
@@ -28,6 +32,7 @@ type shared[T any] struct {
 // outcome is what one reading came to.
 type outcome[T any] struct {
 	done  chan struct{} // closed when value and err are there
+	asked bool          // shared.mu protects; somebody else has asked for it
 	value T
 	err   error
 }
@@ -37,6 +42,7 @@ func (s *shared[T]) get(read func() (T, error)) (T, error) {
 	s.mu.Lock()
 	r := s.last
 	if r != nil {
+		r.asked = true
 		s.mu.Unlock()
 		<-r.done
 		return r.value, r.err
@@ -44,17 +50,30 @@ func (s *shared[T]) get(read func() (T, error)) (T, error) {
 	r = &outcome[T]{done: make(chan struct{}), err: errInternal} // of a read that panics
 	s.last = r
 	s.mu.Unlock()
-	defer close(r.done)
-	time.AfterFunc(listShare, func() {
-		<-r.done
+	began := time.Now()
+	defer func() {
+		close(r.done)
+		took := time.Since(began)
 		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.last == r {
-			s.last = nil
+		keep := s.fresh == nil || r.asked || !s.fresh()
+		s.mu.Unlock()
+		if !keep {
+			s.drop(r)
+			return
 		}
-	})
+		time.AfterFunc(max(listShare-took, listRest*took), func() { s.drop(r) })
+	}()
 	r.value, r.err = read()
 	return r.value, r.err
+}
+
+// drop ends that r serves who asks.
+func (s *shared[T]) drop(r *outcome[T]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == r {
+		s.last = nil
+	}
 }
 
 // forget is for after a change: what was read before it serves nobody any more.
@@ -62,18 +81,6 @@ func (s *shared[T]) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = nil
-}
-
-// alone runs build, which answers with a whole list, while no other does (server.T4): the
-// other processors are there for IDs. errOverloaded where its turn doesn't come.
-func (s *Server) alone(build func() error) error {
-	select {
-	case s.building <- struct{}{}:
-		defer func() { <-s.building }()
-		return build()
-	case <-time.After(adminTimeout):
-		return errOverloaded
-	}
 }
 
 // forgetLists has the next lists read again.

@@ -15,7 +15,7 @@ import (
 	"github.com/leafd/leafd/segment"
 )
 
-// server.T1, server.T3.
+// server.R1, server.R3.
 func TestSharedReading(t *testing.T) {
 	var s shared[int]
 	var reads atomic.Int64
@@ -52,7 +52,7 @@ func TestSharedReading(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(began), listShare)
 }
 
-// server.T2: also while a reading is under way that began before the change.
+// server.R2: also while a reading is under way that began before the change.
 func TestSharedReadingIsForgotten(t *testing.T) {
 	var s shared[string]
 	begun, release := make(chan struct{}), make(chan struct{})
@@ -129,17 +129,26 @@ func TestPagesShareOneReading(t *testing.T) {
 	require.Eventually(t, func() bool { return r.get("/db").status == http.StatusServiceUnavailable }, time.Minute, time.Millisecond, "a second old at most")
 }
 
-// server.T4: nobody's turn comes while one builds, and nobody waits for ever.
-func TestListsAreBuiltOneAtATime(t *testing.T) {
-	r := start(t, nil)
-	r.building <- struct{}{}
-	for _, path := range []string{"/db", "/cache", "/api/segments", "/api/segments?limit=5"} {
-		answered := make(chan int, 1)
-		go func() { answered <- r.get(path).status }()
-		require.Never(t, func() bool { return len(answered) > 0 }, 100*time.Millisecond, 10*time.Millisecond, path)
-		<-r.building
-		require.Equal(t, http.StatusOK, <-answered, path)
-		r.building <- struct{}{}
-	}
-	r.get("/db").requireError(t, http.StatusServiceUnavailable, "overloaded")
+// A reading that nobody else has asked for serves nobody else, while it may be fresh.
+func TestSharedReadingIsFresh(t *testing.T) {
+	fresh := true
+	s := shared[int]{fresh: func() bool { return fresh }}
+	reads := 0
+	read := func() (int, error) { reads++; return reads, nil }
+	get := func() int { got, _ := s.get(read); return got }
+	require.Equal(t, []int{1, 2}, []int{get(), get()})
+	other := make(chan int)
+	began, _ := s.get(func() (int, error) {
+		go func() { other <- get() }()
+		for asked := false; !asked; {
+			s.mu.Lock()
+			asked = s.last.asked
+			s.mu.Unlock()
+		}
+		return 100, nil
+	})
+	require.Equal(t, []int{100, 100, 100}, []int{began, <-other, get()}, "many ask")
+	s.forget()
+	fresh = false
+	require.Equal(t, []int{3, 3}, []int{get(), get()})
 }

@@ -37,14 +37,6 @@ func (s *Server) stoppedTags() int {
 	return 0
 }
 
-// stopList returns the stopped tags, ordered by name; never nil.
-func (s *Server) stopList() []pause.Entry {
-	if b := s.backend.Load(); b != nil {
-		return b.Stopped.All()
-	}
-	return []pause.Entry{}
-}
-
 // markStopped marks the tags of list that are stopped, and returns list.
 func markStopped(list []SegmentStatus, all *pause.List) []SegmentStatus {
 	if all.Len() == 0 {

@@ -88,7 +88,10 @@ func (s *Server) Serve(ln net.Listener, surface Surface) error {
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	s.mu.Lock()
-	s.down = true
+	if !s.down {
+		s.down = true
+		close(s.ending)
+	}
 	fronts := s.fronts
 	s.mu.Unlock()
 

@@ -1,20 +1,16 @@
 package main
 
 import (
-	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 )
@@ -113,64 +109,6 @@ func TestWaitsForTheDatabaseAreBounded(t *testing.T) {
 	}
 	require.Equal(t, "0", l.metric(`leafd_http_inflight{mode="segment"}`))
 	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/a").status)
-}
-
-// The pages of people that pipeline without an end, on a table of ten thousand tags:
-// each tag's first request needs a range from the database, and gets it in time.
-func TestPagesKeepNoFetchWaiting(t *testing.T) {
-	const tags, fresh, clients, depth = 10_000, 40, 50, 16
-	m := newMachine(t)
-	mariadb := mariadbtest.Shared(t)
-	name := mariadb.NewDatabase(t)
-	db := mariadb.DB(t, name)
-	javaTable(t, db)
-	var rows []string
-	for i := range tags {
-		rows = append(rows, fmt.Sprintf("('tag-%d', 1, 1000, 'the tag of a test')", i+1))
-	}
-	_, err := db.ExecContext(t.Context(), "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES "+strings.Join(rows, ", "))
-	require.NoError(t, err)
-	for _, path := range []string{"/db", "/cache", "/api/segments", "/db?tag=9", "/api/segments?limit=10000"} {
-		t.Run(path, func(t *testing.T) {
-			l := m.ready("--mysql", mariadb.DSN(name), "--data-dir", t.TempDir(), "--segment-wait", "2s") // the machine may be busy with other tests
-			defer func() { require.Equal(t, cli.ExitOK, l.stop()) }()
-			requests := []byte(strings.Repeat("GET "+path+" HTTP/1.1\r\nHost: leafd\r\n\r\n", depth))
-			var pages atomic.Int64 // bytes
-			var flood sync.WaitGroup
-			defer flood.Wait()
-			for range clients {
-				conn, err := net.Dial("tcp", l.addr)
-				require.NoError(t, err)
-				defer conn.Close() //nolint:errcheck // it ends the flood
-				flood.Go(func() {
-					for {
-						if _, err := conn.Write(requests); err != nil {
-							return
-						}
-					}
-				})
-				flood.Go(func() {
-					buffer := make([]byte, 1<<16)
-					for {
-						n, err := conn.Read(buffer)
-						if err != nil {
-							return
-						}
-						pages.Add(int64(n))
-					}
-				})
-			}
-			require.Eventually(t, func() bool { return pages.Load() > 1<<20 }, time.Minute, time.Millisecond)
-			var slowest time.Duration
-			for i := range fresh {
-				began := time.Now()
-				a := l.mustGet(fmt.Sprintf("/api/segment/get/tag-%d", i+1))
-				slowest = max(slowest, time.Since(began))
-				require.Equal(t, http.StatusOK, a.status, "tag %d of %d: %s", i, fresh, a.body)
-			}
-			t.Logf("%d fetches, the slowest request %s, beside %d MiB of pages", fresh, slowest, pages.Load()>>20)
-		})
-	}
 }
 
 // The rate of a key, set by the file and taken off by a reload.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -97,28 +98,39 @@ func stoppedAt(ctx context.Context, daemons []*remoteDaemon) (map[string][]jsonS
 	all := make(map[string][]jsonStop)
 	var failed []error
 	for _, d := range daemons {
-		// Of the tags themselves one is enough: the stopped are beside them.
-		text, err := d.ask(ctx, http.MethodGet, "/api/segments?limit=1", nil)
-		if err != nil {
+		if err := d.eachStop(ctx, func(tag string, stop jsonStop) { all[tag] = append(all[tag], stop) }); err != nil {
 			failed = append(failed, fmt.Errorf("%s: which tags are stopped is not known: %w", d.named, err))
-			continue
 		}
-		var answer struct {
+	}
+	return all, errors.Join(failed...)
+}
+
+// eachStop calls yield with all tags that are stopped on the daemon, page after page.
+func (d *remoteDaemon) eachStop(ctx context.Context, yield func(tag string, stop jsonStop)) error {
+	for after := ""; ; {
+		text, err := d.ask(ctx, http.MethodGet, "/api/segments?stopped=only&after="+url.QueryEscape(after), nil)
+		if err != nil {
+			return err
+		}
+		var page struct {
 			Stopped []struct {
 				Tag    string       `json:"tag"`
 				Reason string       `json:"reason"`
 				Since  clock.Millis `json:"since"`
 			} `json:"stopped"`
+			Next string `json:"next"`
 		}
-		if err := json.Unmarshal(text, &answer); err != nil {
-			failed = append(failed, fmt.Errorf("%s: the answer is not leafd's, check --url: %w", d.named, err))
-			continue
+		if err := json.Unmarshal(text, &page); err != nil {
+			return fmt.Errorf("the answer is not leafd's, check --url: %w", err)
 		}
-		for _, s := range answer.Stopped {
-			all[s.Tag] = append(all[s.Tag], jsonStop{Daemon: d.named, Reason: s.Reason, Since: s.Since.String()})
+		for _, s := range page.Stopped {
+			yield(s.Tag, jsonStop{Daemon: d.named, Reason: s.Reason, Since: s.Since.String()})
 		}
+		if page.Next <= after { // the last page, or no leafd, which would go on for ever
+			return nil
+		}
+		after = page.Next
 	}
-	return all, errors.Join(failed...)
 }
 
 // stopWords is where a tag is stopped, for people.

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -54,4 +57,24 @@ func TestWhichDaemonsAreAskedToStop(t *testing.T) {
 	require.Equal(t, []string{"http://10.0.0.1:8080", "http://10.0.0.2:8080", "http://[::1]:8080"}, f.urlsOf(entries, now))
 	f = switchFlags{tls: true, adminPort: 9000}
 	require.Equal(t, []string{"https://10.0.0.1:9000", "https://10.0.0.2:9000", "https://[::1]:9000"}, f.urlsOf(entries, now))
+}
+
+// All pages are asked for, and a server that gives the same one for ever is left.
+func TestStopsOfAllPages(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.RequestURI)
+		_, _ = io.WriteString(w, map[string]string{
+			"":    `{"segments":[],"stopped":[{"tag":"a","since":5},{"tag":"b&c","reason":"x","since":5}],"next":"b&c"}`,
+			"b&c": `{"segments":[],"stopped":[{"tag":"d","since":5}],"next":"b&c"}`,
+		}[r.URL.Query().Get("after")])
+	}))
+	defer server.Close()
+	d, err := (&remote{url: server.URL}).open()
+	require.NoError(t, err)
+	all, err := stoppedAt(t.Context(), []*remoteDaemon{d})
+	require.NoError(t, err)
+	require.Len(t, all, 3)
+	require.Equal(t, []string{"/api/segments?stopped=only&after=", "/api/segments?stopped=only&after=b%26c"}, asked)
 }

@@ -1,0 +1,143 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/leafd/leafd/server/limits"
+)
+
+// Bounds of the answers whose size depends on how many tags or workers there are.
+const (
+	// pageRows is how many rows a page has, and the largest limit that a client may name.
+	pageRows = 1000
+	// maxLists is how many of these answers are made at once, on each surface.
+	maxLists = 2
+	// listRest is how long a list rests once it was read or made, in times of what that took.
+	listRest = 4
+	// maxUnreadLists is how many bytes of these answers wait for their clients, on each
+	// surface, and maxUnreadBatches how many of batches do.
+	maxUnreadLists   = 64 << 20
+	maxUnreadBatches = 256 << 20
+)
+
+// lists are the turns at making answers from whole lists. They keep:
+//
+//	server.P1  At most maxLists such answers are made at once. Who asks beyond them waits
+//	    for its turn, adminTimeout at most: people would rather wait than ask again. A turn
+//	    rests listRest times as long as it was used, so that lists take less than half of
+//	    one processor, however many ask: the processors are there for IDs. Operators have
+//	    turns of their own, on the admin surface.
+//	server.P2  No such answer has more than pageRows rows; a cursor tells where the next
+//	    page begins.
+//	server.P3  What a large answer takes is counted until its client has taken it or its
+//	    connection has ended, which --write-timeout bounds. Beyond maxUnreadLists, and
+//	    maxUnreadBatches for IDs, another is refused: a client that doesn't read takes memory
+//	    from nobody. A connection has one answer at a time, and connBuffer of the kernel each way.
+type lists [surfaces]chan struct{}
+
+func newLists() (l lists) {
+	for surface := range l {
+		l[surface] = make(chan struct{}, maxLists)
+	}
+	return l
+}
+
+// list answers with what build makes from a whole list, in its turn (server.P1).
+func (s *Server) list(ctx *fasthttp.RequestCtx, contentType string, build func() ([]byte, error)) error {
+	turns := s.lists[surfaceOf(ctx)]
+	select {
+	case turns <- struct{}{}:
+	case <-s.ending:
+		return errDraining
+	case <-time.After(adminTimeout):
+		s.overload.shed[shedLists].Inc()
+		return errOverloaded.with("%d lists are being made at a time, and many want one", maxLists)
+	}
+	began := time.Now()
+	defer func() { time.AfterFunc(listRest*time.Since(began), func() { <-turns }) }()
+	text, err := build()
+	if err != nil {
+		return err
+	}
+	return s.answer(ctx, contentType, text)
+}
+
+// listJSON is list for JSON.
+func (s *Server) listJSON(ctx *fasthttp.RequestCtx, build func() any) error {
+	return s.list(ctx, contentJSON, func() ([]byte, error) {
+		body, err := json.Marshal(build())
+		if err != nil {
+			return nil, fmt.Errorf("encoding the response: %w", err)
+		}
+		return append(body, '\n'), nil
+	})
+}
+
+// answer answers with text, which may be large (server.P3).
+func (s *Server) answer(ctx *fasthttp.RequestCtx, contentType string, text []byte) error {
+	ctx.SetStatusCode(http.StatusOK)
+	noStore(ctx, contentType)
+	if len(text) <= inlineBytes {
+		ctx.Response.SetBodyRaw(text)
+		return nil
+	}
+	gate := &s.overload.unread[surfaceOf(ctx)]
+	if !gate.Enter(int64(len(text)), maxUnreadLists) {
+		s.overload.shed[shedUnread].Inc()
+		return errOverloaded.with("%d MiB of answers are not read yet", maxUnreadLists>>20)
+	}
+	setUnread(ctx, text, gate)
+	return nil
+}
+
+// unread is the text of an answer, which its gate counts until it is closed.
+type unread struct {
+	*bytes.Reader
+	gate *limits.Gate
+	size int64
+}
+
+// setUnread makes text the response's body; gate has it entered.
+func setUnread(ctx *fasthttp.RequestCtx, text []byte, gate *limits.Gate) {
+	ctx.Response.SetBodyStream(&unread{bytes.NewReader(text), gate, int64(len(text))}, len(text))
+}
+
+// Close counts the text no more. fasthttp calls it once, written or not.
+func (u *unread) Close() error {
+	u.gate.Leave(u.size)
+	return nil
+}
+
+// page is the part of a list that a request asks for.
+type page struct {
+	after  string // the cursor: what the page begins after
+	paged  bool   // there was a cursor
+	limit  int
+	chosen bool // there was a limit
+}
+
+// pageOf reads ?after and ?limit; errBadRequest.
+func pageOf(ctx *fasthttp.RequestCtx) (page, error) {
+	p := page{limit: pageRows}
+	if given := ctx.QueryArgs().PeekMulti("limit"); len(given) > 0 {
+		n, digits := parseDigits(given[0], pageRows)
+		if len(given) > 1 || !digits || n < 1 || n > pageRows {
+			return p, errBadRequest.with("limit is given once, as a number from 1 to %d", pageRows)
+		}
+		p.limit, p.chosen = n, true
+	}
+	given := ctx.QueryArgs().PeekMulti("after")
+	if len(given) > 1 {
+		return p, errBadRequest.with("after is given once")
+	}
+	if len(given) == 1 {
+		p.after, p.paged = string(given[0]), true
+	}
+	return p, nil
+}

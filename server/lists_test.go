@@ -1,0 +1,197 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// listPaths are the answers that are made in a turn.
+func listPaths() []string {
+	return []string{"/db", "/cache", "/api/segments", "/api/segments?limit=5", "/api/workers", "/api/overview?tag=o"}
+}
+
+// server.P1: nobody's turn comes while others have them all, and nobody waits for ever.
+func TestListsAreMadeInTurns(t *testing.T) {
+	r := start(t, nil)
+	turns := r.lists[Public]
+	for range maxLists {
+		turns <- struct{}{}
+	}
+	for _, path := range listPaths() {
+		answered := make(chan int, 1)
+		go func() { answered <- r.get(path).status }()
+		require.Never(t, func() bool { return len(answered) > 0 }, 100*time.Millisecond, 10*time.Millisecond, path)
+		<-turns
+		require.Equal(t, http.StatusOK, <-answered, path)
+		turns <- struct{}{} // once the turn has rested
+	}
+	r.get("/db").requireError(t, http.StatusServiceUnavailable, "overloaded")
+	require.Equal(t, "1", r.gauge(`leafd_http_shed_total{reason="lists"}`))
+}
+
+// server.P1: a turn rests after its use.
+func TestTurnsRest(t *testing.T) {
+	r := start(t, nil)
+	turns := r.lists[Public]
+	turns <- struct{}{}
+	began := time.Now()
+	for range 3 {
+		require.NoError(t, r.list(newRequest(nil, "/db", ""), contentHTML, func() ([]byte, error) {
+			time.Sleep(20 * time.Millisecond)
+			return nil, nil
+		}))
+	}
+	require.GreaterOrEqual(t, time.Since(began), 3*20*time.Millisecond+2*listRest*20*time.Millisecond)
+	require.Eventually(t, func() bool { return len(turns) == 1 }, time.Minute, time.Millisecond)
+}
+
+// server.P2: the pages of tags together have each tag and each stop once, in order, whichever of the
+// two there are more of.
+func TestPagesOfTags(t *testing.T) {
+	var names []string
+	for i := range 50 {
+		names = append(names, fmt.Sprintf("t&%02d", i))
+	}
+	r, _, _, _ := serveTags(t, names...) //nolint:dogsled // the tags are all that is needed
+	b := *r.backend.Load()
+	b.Stopped = openPaused(t)
+	r.SetBackend(&b)
+	var stops []string
+	stop := func(names ...string) {
+		for _, name := range names {
+			_, err := b.Stopped.Stop(name, "", 1)
+			require.NoError(t, err)
+			stops = append(stops, name)
+		}
+		r.forgetLists()
+	}
+	walk := func(query string) (tags, stopped []string, pages int) {
+		for after := ""; ; pages++ {
+			a := r.get("/api/segments?" + query + "&after=" + url.QueryEscape(after))
+			require.Equal(t, http.StatusOK, a.status, a.body)
+			var page struct {
+				Segments, Stopped []struct{ Tag string }
+				Next              string
+			}
+			require.NoError(t, json.Unmarshal([]byte(a.body), &page))
+			require.LessOrEqual(t, max(len(page.Segments), len(page.Stopped)), 7)
+			for _, s := range page.Segments {
+				tags = append(tags, s.Tag)
+			}
+			for _, s := range page.Stopped {
+				stopped = append(stopped, s.Tag)
+			}
+			if after = page.Next; after == "" {
+				return tags, stopped, pages + 1
+			}
+		}
+	}
+	tags, stopped, pages := walk("limit=7")
+	require.Equal(t, names, tags)
+	require.Empty(t, stopped)
+	require.Equal(t, 8, pages)
+	stop("a", "b", "t&03", "t&49", "z") // the table has neither a, b nor z
+	tags, stopped, _ = walk("limit=7")
+	require.Equal(t, [][]string{names, stops}, [][]string{tags, stopped})
+	stops = nil
+	for i := range 20 {
+		stop(fmt.Sprintf("t&10-%02d", i))
+	}
+	stops = append(append([]string{"a", "b", "t&03"}, stops...), "t&49", "z")
+	tags, stopped, _ = walk("limit=7")
+	require.Equal(t, [][]string{names, stops}, [][]string{tags, stopped})
+	tags, stopped, pages = walk("limit=7&stopped=only")
+	require.Empty(t, tags)
+	require.Equal(t, stops, stopped)
+	require.Equal(t, 4, pages)
+	for _, bad := range []string{"after=a&after=b", "after=a&limit=1001", "after=a&limit=", "limit=0&stopped=only"} {
+		r.get("/api/segments?"+bad).requireError(t, 400, "bad_request")
+	}
+}
+
+func TestPagesOfWorkers(t *testing.T) {
+	r := start(t, nil)
+	b := r.newBackend()
+	var all []WorkerInfo
+	for _, id := range []int64{0, 1, 1, 3, 4, 9} { // two entries of worker 1
+		all = append(all, WorkerInfo{ID: id, Node: fmt.Sprint("n", len(all))})
+	}
+	b.Workers = func(context.Context) ([]WorkerInfo, error) { return all, nil }
+	r.SetBackend(b)
+	var seen []string
+	for next := "?limit=2"; next != ""; {
+		var page struct {
+			Workers []WorkerInfo
+			Next    *int64
+		}
+		require.NoError(t, json.Unmarshal([]byte(r.get("/api/workers"+next).body), &page))
+		require.LessOrEqual(t, len(page.Workers), 3)
+		for _, w := range page.Workers {
+			seen = append(seen, w.Node)
+		}
+		next = ""
+		if page.Next != nil {
+			next = fmt.Sprintf("?limit=2&after=%d", *page.Next)
+		}
+	}
+	require.Equal(t, []string{"n0", "n1", "n2", "n3", "n4", "n5"}, seen)
+	require.NotContains(t, r.get("/api/workers").body, "next")
+	require.JSONEq(t, `{"workers":[]}`, r.get("/api/workers?after=9").body)
+	for _, bad := range []string{"after=", "after=x", "after=1&after=2", "limit=0"} {
+		r.get("/api/workers?"+bad).requireError(t, 400, "bad_request")
+	}
+}
+
+// server.P3: what isn't read is counted, refuses others beyond the bound, and ends with its connection.
+func TestUnreadAnswersAreBounded(t *testing.T) {
+	r := start(t, func(c *Config) { c.Live.MaxBatch = 1_000_000 })
+	unread := &r.overload.unread[unreadBatches]
+	nc, err := net.Dial("tcp", r.addr)
+	require.NoError(t, err)
+	_, err = nc.Write([]byte("GET " + snowflakePrefix + "x?n=1000000 HTTP/1.1\r\nHost: x\r\n\r\n"))
+	require.NoError(t, err)
+	line, err := bufio.NewReader(nc).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, "200")
+	require.EqualValues(t, textBytes(1_000_000, false), unread.Inside())
+	require.Equal(t, http.StatusOK, r.get(snowflakePrefix+"y?n=1000").status)
+
+	require.True(t, unread.Enter(maxUnreadBatches, 0))
+	used := r.used()
+	for _, query := range []string{"?n=1000", "?n=200"} {
+		r.get(snowflakePrefix+"y"+query).requireError(t, http.StatusServiceUnavailable, "overloaded")
+	}
+	require.Equal(t, used, r.used(), "server.O1")
+	require.Equal(t, http.StatusOK, r.get(snowflakePrefix+"y").status)
+	require.Equal(t, http.StatusOK, r.get(snowflakePrefix+"y?n=100").status, "small")
+	require.Equal(t, http.StatusOK, r.get("/api/segments").status)
+	require.Equal(t, "2", r.gauge(`leafd_http_shed_total{reason="unread"}`))
+	unread.Leave(maxUnreadBatches)
+	require.NoError(t, nc.Close())
+	require.Eventually(t, func() bool { return unread.Inside() == 0 }, time.Minute, time.Millisecond)
+
+	lists := &r.overload.unread[Public]
+	text := []byte(strings.Repeat("x", inlineBytes+1))
+	require.True(t, lists.Enter(maxUnreadLists, 0))
+	require.Equal(t, errOverloaded.code, answerTo(r.answer(newRequest(nil, "/db", ""), contentText, text)).code)
+	require.NoError(t, r.answer(newRequest(nil, "/db", ""), contentText, text[1:]), "small")
+	require.Equal(t, http.StatusOK, r.get("/metrics").status)
+	require.NotEmpty(t, r.get("/metrics").body)
+	lists.Leave(maxUnreadLists)
+	ctx := newRequest(nil, "/db", "")
+	require.NoError(t, r.answer(ctx, contentText, text))
+	require.EqualValues(t, len(text), lists.Inside())
+	require.Equal(t, string(text), string(ctx.Response.Body()))
+	ctx.Response.Reset()
+	require.Zero(t, lists.Inside())
+}
