@@ -156,6 +156,10 @@ pgo: deps-bench ## make the profile again that build compiles with, after a chan
 deb: build ## dist/leafd_VERSION_ARCH.deb, the package for Debian 12 and its kin
 	scripts/deb.sh bin/leafd '$(VERSION)' '$(DATE)'
 
+.PHONY: notices
+notices: build ## bin/NOTICES: the licences of what is linked into bin/leafd, for who passes it on without the package
+	scripts/notices.sh bin/leafd >bin/NOTICES
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin dist

@@ -83,6 +83,7 @@ leafd ($DEB_VERSION) unstable; urgency=medium
 TXT
 cp README.md CHANGELOG.md docs/*.md "$STAGE/doc/"
 cp -r docs/operations docs/evidence "$STAGE/doc/"
+scripts/notices.sh "$binary" >"$STAGE/doc/NOTICES"
 cp deploy/leaf_alloc.sql "$STAGE/examples/"
 for extra in deploy/prometheus/alerts.yml deploy/grafana/leafd.json; do
   if [[ -e "$extra" ]]; then cp "$extra" "$STAGE/examples/"; fi

@@ -5,11 +5,13 @@ package deb_test
 import (
 	"bytes"
 	"compress/gzip"
+	"debug/buildinfo"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -84,6 +86,7 @@ func TestPackage(t *testing.T) {
 	require.Equal(t, "installed", r.state())
 
 	t.Run("files", func(t *testing.T) { files(t, r) })
+	t.Run("notices", func(t *testing.T) { notices(t, r) })
 	t.Run("settings", func(t *testing.T) { settings(t, r) })
 	t.Run("units", func(t *testing.T) { units(t, r) })
 	t.Run("manual", func(t *testing.T) { manual(t, r) })
@@ -149,6 +152,56 @@ func files(t *testing.T, r *root) {
 	require.Contains(t, r.leafd("version"), "v1.0.0")
 }
 
+// Each module that is linked in is named with its licence, and so is Go's library.
+func notices(t *testing.T, r *root) {
+	text := unpacked(t, r.path("usr/share/doc/leafd/NOTICES.gz"))
+	info, err := buildinfo.ReadFile(r.path("usr/bin/leafd"))
+	require.NoError(t, err)
+	require.Greater(t, len(info.Deps), 30)
+	require.Regexp(t, `(?m)^Go `+regexp.QuoteMeta(info.GoVersion)+`\nhttps://\S+\n-- LICENSE\n\nCopyright 2009 The Go Authors`, text)
+	for _, module := range info.Deps {
+		require.Regexp(t, `(?m)^`+regexp.QuoteMeta(module.Path+" "+module.Version)+`\nhttps://\S+\n-- \S+\n\n(.*\n){10}`, text)
+	}
+	require.Contains(t, text, "Mozilla Public License Version 2.0")
+	require.Contains(t, text, "Redistributions in binary form must reproduce the above copyright")
+}
+
+// What has no licence is not passed on.
+func TestNoticesNeedALicence(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program")
+	}
+	script, err := filepath.Abs(top + "/scripts/notices.sh")
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	for name, content := range map[string]string{
+		"go.mod":          "module example.org/main\n\ngo 1.26\n\nrequire (\n\texample.org/bare v1.0.0\n\texample.org/free v1.0.0\n)\n\nreplace (\n\texample.org/bare => ./bare\n\texample.org/free => ./free\n)\n",
+		"main.go":         "package main\n\nimport (\n\t_ \"example.org/bare/in\"\n\t_ \"example.org/free\"\n)\n\nfunc main() {}\n",
+		"bare/go.mod":     "module example.org/bare\n\ngo 1.26\n",
+		"bare/in/in.go":   "package in\n",
+		"bare/licence.go": "package bare\n",
+		"free/go.mod":     "module example.org/free\n\ngo 1.26\n",
+		"free/free.go":    "package free\n",
+		"free/COPYING":    "Do as you like.\n",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		require.NoError(t, os.WriteFile(name, []byte(content), 0o600))
+	}
+	run(t, "go", "build", "-o", "program", ".")
+	out, err := exec.CommandContext(t.Context(), script, "program").CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "no licence is found for example.org/bare v1.0.0\n")
+	require.NotContains(t, string(out), "no licence is found for example.org/free")
+
+	require.NoError(t, os.WriteFile("bare/in/LICENSE", []byte("Do as you are told.\n"), 0o600))
+	require.Contains(t, run(t, script, "program"), "example.org/bare v1.0.0\nhttps://proxy.golang.org/example.org/bare/@v/v1.0.0.zip\n-- LICENSE\n\nDo as you are told.\n")
+
+	require.NoError(t, os.WriteFile("main.go", []byte("package main\n\nimport _ \"example.org/free\"\n\nfunc main() {}\n"), 0o600))
+	out, err = exec.CommandContext(t.Context(), script, "program").CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "has other modules than the sources here")
+}
+
 // The settings are the sample's, but for the data directory, and leafd takes them.
 func settings(t *testing.T, r *root) {
 	sample := readFile(t, top+"/deploy/leafd.yaml")
@@ -189,6 +242,19 @@ func units(t *testing.T, r *root) {
 		"a hole is seen")
 }
 
+// unpacked returns the content of a file that gzip has packed.
+func unpacked(t *testing.T, path string) string {
+	t.Helper()
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	text, err := io.ReadAll(z)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	return string(text)
+}
+
 // Every page renders without a word from groff, and says what its command is.
 func manual(t *testing.T, r *root) {
 	var all bytes.Buffer
@@ -196,15 +262,9 @@ func manual(t *testing.T, r *root) {
 	require.NoError(t, err)
 	require.Greater(t, len(pages), 10)
 	for _, page := range pages {
-		f, err := os.Open(page)
-		require.NoError(t, err)
-		z, err := gzip.NewReader(f)
-		require.NoError(t, err)
-		text, err := io.ReadAll(z)
-		require.NoError(t, err)
-		require.NoError(t, f.Close())
-		require.Contains(t, string(text), ".SH NAME\n", page)
-		all.Write(text)
+		text := unpacked(t, page)
+		require.Contains(t, text, ".SH NAME\n", page)
+		all.WriteString(text)
 	}
 	groff := exec.CommandContext(t.Context(), "groff", "-K", "utf8", "-man", "-Tutf8", "-ww", "-z")
 	groff.Stdin = &all
