@@ -3,6 +3,7 @@ package segment
 import (
 	"fmt"
 	"math"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -51,6 +52,13 @@ func CheckRow(r Row) error {
 		return fmt.Errorf("%w: max_id %d is below 0", ErrBadRow, r.MaxID)
 	}
 	return CheckChange(r.MaxID, &r.Step, &r.Description)
+}
+
+// Hidden tells whether nobody sees a character, or it changes how those around it are
+// shown: controls, bidirectional and other formatting, line separators, private use. Who
+// makes a tag should refuse it, and who shows one replace it: others write to the table.
+func Hidden(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp)
 }
 
 // Changed returns r with step and description where they are not nil.

@@ -73,6 +73,9 @@ func (s *Server) createTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	if err := checkKey([]byte(t.Tag)); err != nil {
 		return err
 	}
+	if strings.ContainsFunc(t.Tag, segment.Hidden) {
+		return errBadKey.with("the new tag %q has "+aHidden, t.Tag)
+	}
 	if t.Step == nil {
 		return errBadStep.with("step is missing")
 	}
@@ -177,6 +180,9 @@ func (s *Server) reload(below context.Context, b *Backend, tag string, deleted .
 		s.cfg.Log.Warn().Err(err).Str("tag", tag).Msg("the tags could not be read after a change; the next pass will show it")
 	}
 }
+
+// aHidden is what is wrong with a text where segment.Hidden finds something.
+const aHidden = "a character that nobody sees, or that turns others round (control, formatting, private use)"
 
 func checkDescription(d *string) error {
 	if d != nil && utf8.RuneCountInString(*d) > maxDescription {

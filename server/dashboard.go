@@ -56,7 +56,7 @@ func newDashboard() (*dashboard, error) {
 		return nil, failed
 	}
 	policy := "default-src 'none'; script-src " + strings.Join(scripts, " ") + "; style-src " + strings.Join(styles, " ") +
-		"; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+		"; img-src data:; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'; " + policyOfAll
 	return &dashboard{page: page, policy: policy}, nil
 }
 
@@ -78,9 +78,7 @@ func (s *Server) root(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	noStore(ctx, contentHTML)
-	ctx.Response.Header.Set(fasthttp.HeaderContentSecurityPolicy, s.dashboard.policy)
-	ctx.Response.Header.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
-	ctx.Response.Header.Set(fasthttp.HeaderReferrerPolicy, "no-referrer")
+	guardPage(ctx, s.dashboard.policy)
 	ctx.Response.SetBodyRaw(s.dashboard.page)
 	return nil
 }

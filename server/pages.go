@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"strings"
+	"unicode"
 
 	"github.com/valyala/fasthttp"
 
@@ -16,7 +17,18 @@ import (
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-var templates = template.Must(template.ParseFS(templateFiles, "templates/*.html")) //nolint:gochecknoglobals // never written to
+var templates = template.Must(template.New("").Funcs(template.FuncMap{"plain": plain}).ParseFS(templateFiles, "templates/*.html")) //nolint:gochecknoglobals // never written to
+
+// plain replaces what would hide a part of a tag or a description on a page, or turn it
+// round: anybody who can write to the table may have written it.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if segment.Hidden(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
 
 // shownPage is what a template shows.
 type shownPage[T SegmentStatus | segment.Row] struct {
@@ -58,8 +70,7 @@ func (s *Server) dbPage(ctx *fasthttp.RequestCtx) error {
 
 func writePage[T SegmentStatus | segment.Row](s *Server, ctx *fasthttp.RequestCtx, name string, rows []T, tagOf func(*T) string) error {
 	part := strings.ToLower(string(ctx.QueryArgs().Peek("tag")))
-	// The pages run and load nothing, whatever the name of a tag is.
-	ctx.Response.Header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+	guardPage(ctx, pagePolicy)
 	return s.list(ctx, contentHTML, func() ([]byte, error) {
 		var p shownPage[T]
 		for i := range rows {
@@ -77,6 +88,20 @@ func writePage[T SegmentStatus | segment.Row](s *Server, ctx *fasthttp.RequestCt
 		}
 		return body.Bytes(), nil
 	})
+}
+
+// pagePolicy is for pages that run and load nothing, whatever the name of a tag is.
+const pagePolicy = "default-src 'none'; style-src 'unsafe-inline'; " + policyOfAll
+
+// policyOfAll ends the policy of every page: nobody else's page shows it inside of itself,
+// to have a user click there, and it leads nowhere.
+const policyOfAll = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// guardPage sets what every page carries.
+func guardPage(ctx *fasthttp.RequestCtx, policy string) {
+	ctx.Response.Header.Set(fasthttp.HeaderContentSecurityPolicy, policy)
+	ctx.Response.Header.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
+	ctx.Response.Header.Set(fasthttp.HeaderReferrerPolicy, "no-referrer")
 }
 
 // Size returns how many IDs the whole range has.

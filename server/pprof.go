@@ -25,6 +25,7 @@ func (s *Server) pprofRoutes(r *router.Router) {
 			}
 			adapted(ctx)
 			ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore)
+			guardPage(ctx, pagePolicy) // the index is a page
 			return nil
 		})
 	}

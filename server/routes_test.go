@@ -55,6 +55,10 @@ func quote(id int64) string {
 func TestPages(t *testing.T) {
 	r := start(t, nil)
 	require.Contains(t, r.get("/").body, "/api/snowflake/get/{key}")
+	const odd, oddText = "a\u202eb\u200bc", "x\x1b[2J\u0085\u2028y" // by SQL anything gets into the table
+	r.table.mu.Lock()
+	r.table.rows[odd] = segment.Row{Tag: odd, Step: 1, MaxID: 1, Description: oddText}
+	r.table.mu.Unlock()
 	for _, path := range []string{"/cache", "/db"} {
 		a := r.get(path)
 		require.Equal(t, 200, a.status)
@@ -63,8 +67,15 @@ func TestPages(t *testing.T) {
 		require.Contains(t, a.body, "<td>order</td>")
 		require.Contains(t, a.body, "<td>a/b</td>")
 		require.NotContains(t, a.body, "<script>")
+		require.Contains(t, a.body, "<td>a\ufffdb\ufffdc</td>")
+		require.False(t, strings.ContainsFunc(strings.ReplaceAll(a.body, "\n", ""), segment.Hidden))
+		requireGuarded(t, a)
 	}
 	require.Contains(t, r.get("/db").body, "&lt;script&gt;")
+	require.Contains(t, r.get("/db").body, ">x\ufffd[2J\ufffd\ufffdy<")
+	requireGuarded(t, r.get("/", "Accept: text/html"))
+	_, admin := startApart(t, nil)
+	requireGuarded(t, admin.get("/debug/pprof/", bearer))
 	r.table.mu.Lock()
 	r.table.err = errors.New(secret)
 	r.table.mu.Unlock()
@@ -73,6 +84,17 @@ func TestPages(t *testing.T) {
 	a.requireError(t, 503, "segment_unavailable")
 	require.NotContains(t, a.body, "password")
 	require.Contains(t, r.log.String(), "password", "this log is where the driver's error belongs")
+}
+
+// requireGuarded fails unless a is a page that no other shows inside of itself.
+func requireGuarded(t *testing.T, a answer) {
+	t.Helper()
+	require.Equal(t, "text/html; charset=utf-8", a.header.Get("Content-Type"))
+	for _, part := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"} {
+		require.Contains(t, a.header.Get("Content-Security-Policy"), part)
+	}
+	require.Equal(t, "nosniff", a.header.Get("X-Content-Type-Options"))
+	require.Equal(t, "no-referrer", a.header.Get("Referrer-Policy"))
 }
 
 func TestMetrics(t *testing.T) {
@@ -157,6 +179,8 @@ func TestChangesOfTags(t *testing.T) {
 		{"no tag", "POST", "", `{"step":1}`, 400, "bad_key"},
 		{"a long tag", "POST", "", `{"tag":"` + strings.Repeat("x", 129) + `","step":1}`, 400, "bad_key"},
 		{"a control in the tag", "POST", "", `{"tag":"a\nb","step":1}`, 400, "bad_key"},
+		{"a turn of direction in the tag", "POST", "", "{\"tag\":\"a\u202eb\",\"step\":1}", 400, "bad_key"},
+		{"a space without width in the tag", "POST", "", `{"tag":"a\u200bb","step":1}`, 400, "bad_key"},
 		{"no step", "POST", "", `{"tag":"x"}`, 400, "bad_step"},
 		{"null step", "POST", "", `{"tag":"x","step":null}`, 400, "bad_step"},
 		{"step 0", "POST", "", `{"tag":"x","step":0}`, 400, "bad_step"},

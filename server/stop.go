@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"unicode"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/rs/zerolog"
@@ -148,10 +148,8 @@ func checkReason(reason string) error {
 	if utf8.RuneCountInString(reason) > pause.MaxReason {
 		return errBadRequest.with("reason has more than %d characters", pause.MaxReason)
 	}
-	for _, r := range reason {
-		if unicode.IsControl(r) {
-			return errBadRequest.with("reason has a control character")
-		}
+	if strings.ContainsFunc(reason, segment.Hidden) {
+		return errBadRequest.with("reason has " + aHidden)
 	}
 	return nil
 }

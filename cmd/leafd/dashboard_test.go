@@ -111,6 +111,7 @@ func showsTheCluster(t *testing.T, p *webtest.Page, daemons []*child) {
 
 	p.AwaitText("#tags tbody", hostileTag)
 	require.Zero(t, webtest.Eval[int](p, `document.querySelectorAll("#tags script, #tags img").length`))
+	require.Equal(t, "ä\ufffdb\ufffd", webtest.Eval[string](p, `make("td", "", "ä\u202eb\u0007").textContent`))
 }
 
 func showsWhatIsIssued(t *testing.T, p *webtest.Page, l *child) {

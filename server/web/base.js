@@ -5,9 +5,15 @@
 
 const byId = (id) => document.getElementById(id);
 
+// plain replaces characters that nobody sees, or that turn those around them round: tags
+// and names were written by others.
+const hidden = /[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]/gu;
+const plain = (text) => String(text).replace(hidden, "\uFFFD");
+
 // put changes a text only where it differs, so as not to disturb selections and screen
 // readers.
 function put(element, text) {
+  text = plain(text);
   if (element.textContent !== text) element.textContent = text;
 }
 
@@ -18,14 +24,14 @@ function setClass(element, name) {
 function make(name, className, text) {
   const element = document.createElement(name);
   if (className) element.className = className;
-  if (text !== undefined) element.textContent = text;
+  if (text !== undefined) element.textContent = plain(text);
   return element;
 }
 
 function makeSVG(name, attributes, text) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes || {})) element.setAttribute(key, String(value));
-  if (text !== undefined) element.textContent = text;
+  for (const [key, value] of Object.entries(attributes || {})) element.setAttribute(key, plain(value));
+  if (text !== undefined) element.textContent = plain(text);
   return element;
 }
 

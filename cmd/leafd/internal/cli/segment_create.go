@@ -60,6 +60,11 @@ func checkCreate(row segment.Row, output string) error {
 	if err := checkTag(row.Tag); err != nil {
 		return err
 	}
+	for _, r := range row.Tag {
+		if segment.Hidden(r) {
+			return settings.Usagef("tag %q has the character %U, which nobody sees or which turns others round", row.Tag, r)
+		}
+	}
 	if err := checkStep(row.Step); err != nil {
 		return err
 	}

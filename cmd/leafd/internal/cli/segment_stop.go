@@ -11,13 +11,13 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/pause"
 	"github.com/leafd/leafd/worker"
 )
@@ -99,7 +99,7 @@ func (a *app) segmentStartCmd() *cobra.Command {
 }
 
 func checkReason(reason string) string {
-	if !utf8.ValidString(reason) || utf8.RuneCountInString(reason) > pause.MaxReason || strings.ContainsFunc(reason, unicode.IsControl) {
+	if !utf8.ValidString(reason) || utf8.RuneCountInString(reason) > pause.MaxReason || strings.ContainsFunc(reason, segment.Hidden) {
 		return fmt.Sprintf("want at most %d characters, no control characters", pause.MaxReason)
 	}
 	return ""

@@ -62,10 +62,10 @@ func useSegmentCommands(t *testing.T, seg func(args ...string) clitest.Outcome) 
 		return rows
 	}
 
-	out := seg("create", "order", "--step", "500", "--max-id=1000", "--description", "order\tnumbers").OK(t)
+	out := seg("create", "order", "--step", "500", "--max-id=1000", "--description", "order\tnum\u202ebers").OK(t)
 	require.Contains(t, out, `Created tag "order": its first ID is 1000, its step 500.`)
 	require.Contains(t, out, "within their --segment-refresh (1m by these settings)")
-	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "1000", Step: 500, Description: "order\tnumbers"}, list()["order"])
+	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "1000", Step: 500, Description: "order\tnum\u202ebers"}, list()["order"])
 
 	created := clitest.FromJSON[SegmentJSON](t, seg("create", "user", "-o", "json").OK(t))
 	require.Equal(t, SegmentJSON{Tag: "user", MaxID: "1", Step: 2000}, created)
@@ -73,11 +73,11 @@ func useSegmentCommands(t *testing.T, seg func(args ...string) clitest.Outcome) 
 
 	table := seg("list").OK(t)
 	require.True(t, strings.HasPrefix(table, "TAG "), table)
-	require.Contains(t, table, "order?numbers")
+	require.Contains(t, table, "order?num?bers")
 	require.Regexp(t, `(?m)^order +1000 +500 +\d{4}-\d\d-\d\d `, table)
 
 	require.Contains(t, seg("update", "order", "--step=700").OK(t), `Updated tag "order": its step is 700.`)
-	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "1000", Step: 700, Description: "order\tnumbers"}, list()["order"])
+	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "1000", Step: 700, Description: "order\tnum\u202ebers"}, list()["order"])
 	updated := clitest.FromJSON[SegmentJSON](t, seg("update", "order", "--description=", "-o", "json").OK(t))
 	require.NotEmpty(t, updated.UpdateTime)
 	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "1000", Step: 700}, list()["order"])
@@ -156,6 +156,7 @@ func TestSegmentUsage(t *testing.T) {
 		{"long tag", []string{"create", strings.Repeat("t", 129)}, "has 129 bytes: want at most 128"},
 		{"tag not UTF-8", []string{"create", "a\xff"}, "is not UTF-8"},
 		{"tag with a line end", []string{"create", "a\nb"}, "control character"},
+		{"tag that turns round", []string{"create", "a\u202eb"}, `tag "a\u202eb" has the character U+202E`},
 		{"step 0", []string{"create", "a", "--step=0"}, "--step is 0"},
 		{"step below 0", []string{"create", "a", "--step=-5"}, "--step is -5"},
 		{"no number", []string{"create", "a", "--step=x"}, "invalid argument"},

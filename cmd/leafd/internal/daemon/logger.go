@@ -1,14 +1,19 @@
 package daemon
 
 import (
+	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"sync/atomic"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/mattn/go-isatty"
 	"github.com/rs/zerolog"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/segment"
 )
 
 // LogLevel is the least severe level that is logged. Unlike a logger's own it may
@@ -33,6 +38,7 @@ func NewLogger(w io.Writer, level, format string) (zerolog.Logger, *LogLevel, er
 		return zerolog.Nop(), nil, settings.Usagef("log-level is %q: %w", level, err)
 	}
 	terminal := IsTerminal(w)
+	w = visible{w}
 	if format == "console" || format == "auto" && terminal {
 		w = zerolog.ConsoleWriter{Out: w, NoColor: !terminal, TimeFormat: "15:04:05.000"}
 	}
@@ -46,3 +52,33 @@ func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
 }
+
+// visible writes lines of the log so that a terminal shows every character as itself:
+// what zerolog leaves as it is, C1 controls and U+202E among it, becomes the escape that
+// JSON has for it. Tags, paths and descriptions were written by others.
+type visible struct{ to io.Writer }
+
+// Write implements io.Writer.
+func (v visible) Write(line []byte) (int, error) {
+	out := line
+	if bytes.ContainsFunc(line, hidden) {
+		out = make([]byte, 0, 2*len(line))
+		for _, r := range string(line) {
+			if !hidden(r) {
+				out = utf8.AppendRune(out, r)
+				continue
+			}
+			for _, unit := range utf16.AppendRune(nil, r) {
+				out = fmt.Appendf(out, `\u%04x`, unit)
+			}
+		}
+	}
+	if _, err := v.to.Write(out); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+// hidden leaves ASCII alone: zerolog has escaped what isn't shown of it, and colours and
+// line ends are its own.
+func hidden(r rune) bool { return r >= utf8.RuneSelf && segment.Hidden(r) }

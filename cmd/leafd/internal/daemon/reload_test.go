@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/segment"
 )
 
 // daemon.L1: one part that refuses keeps all of them from changing.
@@ -91,8 +93,29 @@ func TestLogger(t *testing.T) {
 			require.Contains(t, lines[len(lines)-1], "three")
 		})
 	}
+	for _, format := range []string{"json", "console"} {
+		var b clitest.LockedBuffer
+		log, _, err := NewLogger(&b, "info", format)
+		require.NoError(t, err)
+		const odd = "ä\u202e\u0085\x1b[2J\n\U000e0041z"
+		log.Info().Str("tag", odd).Object("before", rowOf(odd)).Msg("three " + odd[:5])
+		line := strings.TrimSuffix(b.String(), "\n")
+		require.False(t, strings.ContainsFunc(line, segment.Hidden), "%q", line)
+		require.Contains(t, line, "ä")
+		require.Contains(t, line, `\u202e`)
+		if format == "json" {
+			var read struct{ Tag, Message string }
+			require.NoError(t, json.Unmarshal([]byte(line), &read))
+			require.Equal(t, odd, read.Tag, "programs read what it was")
+		}
+	}
 	_, _, err := NewLogger(io.Discard, "loud", "json")
 	require.Error(t, err)
 	var usage *settings.UsageError
 	require.ErrorAs(t, err, &usage)
 }
+
+// rowOf is an object in a line of the log.
+type rowOf string
+
+func (r rowOf) MarshalZerologObject(e *zerolog.Event) { e.Str("description", string(r)) }
