@@ -37,6 +37,8 @@ CHAOS_SEED    ?= 0
 CHAOS_MIX     ?=
 BENCH_SECONDS ?= 3
 BENCH_ROUNDS  ?= 5
+BUILDER       ?= docker
+IMAGE         ?= leafd:$(VERSION)
 ARGS          ?=
 
 .PHONY: help
@@ -159,6 +161,15 @@ deb: build ## dist/leafd_VERSION_ARCH.deb, the package for Debian 12 and its kin
 .PHONY: notices
 notices: build ## bin/NOTICES: the licences of what is linked into bin/leafd, for who passes it on without the package
 	scripts/notices.sh bin/leafd >bin/NOTICES
+
+.PHONY: image
+image: ## the container image, leafd:VERSION; IMAGE, BUILDER (docker, podman or buildah), ARGS for its build
+	$(BUILDER) build -f deploy/container/Dockerfile -t '$(IMAGE)' \
+	  --build-arg VERSION='$(VERSION)' --build-arg COMMIT='$(COMMIT)' --build-arg DATE='$(DATE)' $(ARGS) .
+
+.PHONY: check-deploy
+check-deploy: ## hold the manifests of deploy/kubernetes and compose.yaml to the types of Kubernetes and Compose
+	cd test/deploy && go vet ./... && go test -count=1 ./...
 
 .PHONY: clean
 clean: ## remove what was built
