@@ -155,7 +155,7 @@ func New(cfg Config) (*Service, error) {
 // Refresh after the pass over the table that is due.
 func (s *Service) PrepareTimes(wait, refresh time.Duration) (commit func(), err error) {
 	if wait <= 0 || refresh <= 0 {
-		return nil, fmt.Errorf("Wait %v and Refresh %v must be positive", wait, refresh)
+		return nil, fmt.Errorf("segment: Wait %v and Refresh %v must be positive", wait, refresh)
 	}
 	return func() {
 		s.waitNS.Store(int64(wait))
@@ -188,7 +188,7 @@ func (c *Config) complete() error {
 			*f.value = f.deflt
 		}
 		if *f.value < 0 {
-			return fmt.Errorf("Config.%s is %v, must be positive", f.name, *f.value)
+			return fmt.Errorf("segment: Config.%s is %v, must be positive", f.name, *f.value)
 		}
 	}
 	if c.MaxStep == 0 {

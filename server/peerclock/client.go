@@ -81,10 +81,10 @@ var _ worker.ClockProber = (*Client)(nil)
 // New returns a Client. It fails without a clock and for numbers out of range.
 func New(cfg Config) (*Client, error) {
 	if cfg.Clock == nil {
-		return nil, errors.New("Config needs Clock")
+		return nil, errors.New("peerclock: Config needs Clock")
 	}
 	if cfg.Timeout < 0 || cfg.Timeout > MaxTimeout || cfg.Parallel < 0 {
-		return nil, fmt.Errorf("Timeout is %s and Parallel %d: want more than 0, Timeout at most %s, or 0 for %s and %d",
+		return nil, fmt.Errorf("peerclock: Timeout is %s and Parallel %d: want more than 0, Timeout at most %s, or 0 for %s and %d",
 			cfg.Timeout, cfg.Parallel, MaxTimeout, DefaultTimeout, DefaultParallel)
 	}
 	if cfg.Timeout == 0 {
