@@ -9,10 +9,12 @@ import (
 
 // readiness is the body of GET /readyz.
 type readiness struct {
-	Status  string        `json:"status"` // ready or not_ready
+	Status  string        `json:"status"` // ready, degraded or not_ready
 	Code    string        `json:"code,omitempty"`
 	Message string        `json:"message,omitempty"`
 	Checks  []checkResult `json:"checks,omitempty"`
+	// Degraded is what this daemon has to do without, in words. It is ready all the same.
+	Degraded []string `json:"degraded,omitempty"`
 }
 
 type checkResult struct {
@@ -81,6 +83,11 @@ func (s *Server) readiness() (readiness, *apiError) {
 			}
 		}
 		r.Checks = append(r.Checks, result)
+	}
+	if b.Degraded != nil && failed == nil {
+		if r.Degraded = b.Degraded(); len(r.Degraded) > 0 {
+			r.Status = "degraded"
+		}
 	}
 	return r, failed
 }

@@ -125,6 +125,9 @@ type Backend struct {
 	// Guards tells how far this daemon is from having to stop; nil as Worker.
 	Guards func() Guards
 	Checks []Check
+	// Degraded tells what the daemon has to do without, in words; nil: never anything. It
+	// must not block.
+	Degraded func() []string
 }
 
 // Server is leafd's HTTP server.

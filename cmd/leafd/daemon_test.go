@@ -206,7 +206,7 @@ func TestClockBehindTheRecordIsRefused(t *testing.T) {
 	l := m.start()
 	require.Equal(t, cli.ExitClock, l.ExitCode())
 	require.True(t, l.hasLogged(`"alarm":"clock_refused"`))
-	require.Contains(t, l.Log(), "leafd: clock refused")
+	require.Contains(t, l.Log(), `{"level":"fatal","error":"clock refused`)
 	after, err := os.ReadFile(m.dataDir() + "/worker.json")
 	require.NoError(t, err)
 	require.Equal(t, string(record), string(after), "a refusal records nothing")

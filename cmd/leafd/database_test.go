@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -61,9 +62,12 @@ func TestDatabaseKilledAndSetBack(t *testing.T) {
 	}
 	require.Equal(t, "segment_unavailable", first.awaitStatus("/api/segment/get/a?n=1000", http.StatusServiceUnavailable).code())
 	first.awaitLog(`"alarm":"segment_store"`)
-	require.Equal(t, http.StatusOK, first.mustGet("/readyz").status, "a database that is gone is no reason to leave")
+	without := first.awaitStatus("/readyz", http.StatusOK).body // a database that is gone is no reason to leave
+	require.Contains(t, without, `"status":"degraded"`)
+	require.Regexp(t, `"degraded":\["MySQL (gives no range to a|is out of reach)`, without)
 	mariadb.Restart(t)
 	take(first, "a", 1000)
+	require.Eventually(t, func() bool { return strings.Contains(first.mustGet("/readyz").body, `"status":"ready"`) }, eventually, tick)
 	take(second, "a", 1000)
 
 	// Restored from a backup: a's max_id is back where it began.

@@ -195,7 +195,7 @@ func (g *guards) refuses(m *machine, says string, args ...string) *child {
 	}
 	require.Equal(g.t, cli.ExitClock, l.ExitCode(), l.Log())
 	require.True(g.t, l.hasLogged(`"alarm":"clock_refused"`, says), "%q in:\n%s", says, l.Log())
-	require.Contains(g.t, l.Log(), "leafd: clock refused")
+	require.Contains(g.t, l.Log(), `{"level":"fatal","error":"clock refused`)
 	require.False(g.t, l.hasLogged("issuing snowflake IDs"), l.Log())
 	require.Equal(g.t, before, look(), "a refusal writes nothing")
 	return l

@@ -293,7 +293,7 @@ func TestFirstStartWaitsForZooKeeper(t *testing.T) {
 		require.Equal(t, "starting", l.mustGet("/api/snowflake/get/a").code())
 		l.awaitLog(lineLost, "does not start")
 		require.Equal(t, cli.ExitFailure, l.ExitCode(), says)
-		last := l.Log()[strings.LastIndex(l.Log(), "leafd: "):]
+		last := l.Log()[strings.LastIndex(l.Log(), `{"level":"fatal"`):]
 		for _, part := range []string{"registry unreachable", proxy.Addr(), "the registry has to answer once"} {
 			require.Contains(t, last, part)
 		}

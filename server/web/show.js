@@ -5,10 +5,9 @@ function showHead(o) {
   put(byId("node"), o.node || "leafd");
   const worker = o.worker ? `worker ${o.worker.id} · ` : "";
   put(byId("build"), `${worker}${o.version || ""} · up ${span(o.uptime_ms)}`);
-  const ready = o.ready.status === "ready";
-  const verdict = byId("verdict");
-  setClass(verdict, "pill " + (ready ? "ok" : "bad"));
-  put(verdict, ready ? "ready" : "not ready: " + o.ready.code);
+  const verdict = byId("verdict"), without = o.ready.degraded;
+  setClass(verdict, "pill " + (o.ready.status === "not_ready" ? "bad" : without ? "warn" : "ok"));
+  put(verdict, o.ready.status === "not_ready" ? "not ready: " + o.ready.code : without ? "degraded: " + without.join("; ") : "ready");
 }
 
 function tile(name, value, sub, kind) {
@@ -60,7 +59,8 @@ function guardRows(o) {
   const rows = [];
   const add = (name, kind, state, detail) => rows.push({ name, state: pill(kind, state), detail: detail || "" });
   const failed = (o.ready.checks || []).find((c) => !c.ok);
-  if (o.ready.status === "ready") add("Ready", "ok", "ready", "IDs can be issued");
+  if (o.ready.degraded) add("Ready", "warn", "degraded", o.ready.degraded.join("; "));
+  else if (o.ready.status === "ready") add("Ready", "ok", "ready", "IDs can be issued");
   else add("Ready", "bad", "not ready", o.ready.code + ": " + o.ready.message);
   for (const c of o.ready.checks || []) {
     const other = c !== failed || o.ready.code !== c.code;

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -35,6 +36,9 @@ type app struct {
 	// started tells that a command's own code was reached: what fails before
 	// it is the command line.
 	started bool
+	// fatal is the log of a daemon: it has the reason of its end; nil: standard error does,
+	// in plain words.
+	fatal *zerolog.Logger
 }
 
 func newApp(p Process) *app { return &app{Process: p, daemon: daemon.Run} }
@@ -48,7 +52,11 @@ func (a *app) run(ctx context.Context) int {
 	if !a.started {
 		err = settings.AsUsage(err)
 	}
-	a.tell(err.Error())
+	if a.fatal != nil {
+		a.fatal.WithLevel(zerolog.FatalLevel).Err(err).Int("exit_code", ExitCode(err)).Msg("leafd ends")
+	} else {
+		a.tell(err.Error())
+	}
 	return ExitCode(err)
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -41,7 +42,9 @@ func TestExitCodes(t *testing.T) {
 				require.Empty(t, out.Stderr)
 				return
 			}
-			out.Failed(t, tc.want, tc.err.Error())
+			inJSON, err := json.Marshal(tc.err.Error())
+			require.NoError(t, err)
+			out.Failed(t, tc.want, string(inJSON))
 		})
 	}
 	require.NoError(t, settings.AsUsage(nil))

@@ -48,6 +48,7 @@ a restart. With one bad setting none changes, and the log says what is wrong.`,
 		if err != nil {
 			return err
 		}
+		a.fatal = &log
 		if err := a.joinSystemd(log); err != nil {
 			return err
 		}

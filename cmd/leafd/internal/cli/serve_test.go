@@ -51,7 +51,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	close(released)
 	<-ended
 	require.Equal(t, ExitFailure, out.Code)
-	require.Contains(t, out.Stderr, "\nleafd: ended at once by a second signal")
+	require.Contains(t, out.Stderr, "\n{\"level\":\"fatal\",\"error\":\"ended at once by a second signal")
 }
 
 func TestSignalSentTwiceIsOne(t *testing.T) {

@@ -23,7 +23,7 @@ func (r refusing) NextN(context.Context, []int64) error { return r.why }
 // first life issues, and where snowflake IDs are switched off. A life that was displaced
 // refuses whatever its generator would say (daemon.N1).
 func (d *daemon) serveBackend(l *life) {
-	b := &server.Backend{Layout: d.cfg.Snowflake.Layout}
+	b := &server.Backend{Layout: d.cfg.Snowflake.Layout, Degraded: d.super.degraded}
 	switch {
 	case l != nil:
 		b.Snowflake, b.Worker, b.Guards = l.ids, l.info, l.guards

@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/leafd/leafd/clock"
@@ -42,6 +44,33 @@ type parts struct {
 	store      string     // what the tags come from
 	loadFailed bool       // the tags can't be read
 }
+
+// degraded tells what a daemon that is ready has to do without.
+func (s *supervisor) degraded() []string {
+	s.mu.Lock()
+	now, failing := s.parts, slices.Sorted(maps.Keys(s.failing))
+	s.mu.Unlock()
+	var without []string
+	switch {
+	case now.tags == nil:
+	case now.loadFailed:
+		without = append(without, now.store+" is out of reach: tags have what is in memory")
+	case len(failing) > fewNamed:
+		without = append(without, fmt.Sprintf("%s gives no range to %d tags, %s among them", now.store, len(failing), strings.Join(failing[:fewNamed], ", ")))
+	case len(failing) > 0:
+		without = append(without, fmt.Sprintf("%s gives no range to %s", now.store, strings.Join(failing, ", ")))
+	}
+	if now.life != nil && now.life.registry != nil && now.life.worker.Registry() != nil {
+		without = append(without, "ZooKeeper takes no report: snowflake IDs are issued until the lease ends")
+	}
+	if now.life != nil && now.life.worker.Vote() == clock.Undecided {
+		without = append(without, "some peers have another time, and no majority tells who is wrong")
+	}
+	return without
+}
+
+// fewNamed bounds how many tags are named.
+const fewNamed = 3
 
 func (p parts) worker() []string {
 	w := p.life.worker

@@ -120,11 +120,5 @@ func lockSockets(ctx context.Context, dir string) (unlock func() error, err erro
 	return lock.Close, nil
 }
 
-// ListenTCP is net.Listen.
-func ListenTCP(ctx context.Context, address string) (net.Listener, error) {
-	var lc net.ListenConfig
-	return lc.Listen(ctx, "tcp", address)
-}
-
 // socketProbe bounds the check whether a process serves a socket that is there.
 const socketProbe = 2 * time.Second
