@@ -107,7 +107,7 @@ func TestExposedDaemon(t *testing.T) {
 	require.NoError(t, os.Chmod(m.dataDir(), 0o777))
 	exposed := []string{"--config", config, "--socket-mode=0666"}
 	l = m.ready(exposed...)
-	require.True(t, l.hasLogged(`"level":"warn"`, config+", which has alarm-webhook, is readable to every user of this machine (mode 0644): chmod o-r"), l.Log())
+	require.True(t, l.hasLogged(`"level":"warn"`, config+", which has alarm-webhook, is readable to every user of this machine (mode 0644): chmod o-r, or set LEAFD_ALARM_WEBHOOK instead"), l.Log())
 	require.True(t, l.hasLogged(`"level":"warn"`, "others can write to the data directory", "(mode 0777)", `"do":"chmod 0700 `+m.dataDir()), l.Log())
 	require.True(t, l.hasLogged(`"level":"warn"`, "every user of this machine may use the admin surface at "+socket), l.Log())
 	require.NotContains(t, l.Log(), "hunter2")

@@ -94,15 +94,14 @@ func (l *layers) parseFile(content []byte) error {
 // warnOfMode warns of a file that every user of the machine can change, or read where it
 // has a secret.
 func (l *layers) warnOfMode(mode fs.FileMode) {
-	name := "config file " + l.path
-	secret := false
+	name, instead := "config file "+l.path, ""
 	for _, s := range All() {
 		if text, is := l.file[s.Name].(string); is && s.Secret && text != "" {
-			name, secret = name+", which has "+s.Name+",", true
+			name, instead = name+", which has "+s.Name+",", instead+", or set "+EnvName(s.Name)+" instead"
 		}
 	}
-	if text := plainfile.Exposed(name, mode); text != "" && (secret || mode&0o002 != 0) {
-		l.warnings = append(l.warnings, text)
+	if text := plainfile.Exposed(name, mode); text != "" && (instead != "" || mode&0o002 != 0) {
+		l.warnings = append(l.warnings, text+instead)
 	}
 }
 
