@@ -89,7 +89,7 @@ func TestZnodesBehindAPassword(t *testing.T) {
 
 	for name, tc := range map[string]struct{ args, says []string }{
 		"no password": {nil, []string{"asked without credentials", "--zk-auth-file"}},
-		"wrong one":   {[]string{"--zk-auth-file", clitest.WriteFile(t, "wrong", "leaf:other")}, []string{`as user \"leaf\"`, "--zk-auth-file", "ACL"}},
+		"wrong one":   {[]string{"--zk-auth-file", clitest.WriteFile(t, "wrong", "leaf:other")}, []string{"asked as user", "--zk-auth-file", "ACL"}},
 	} {
 		l := c.machine(tc.args...).start(frequent()...)
 		l.exits(cli.ExitFailure, name)
