@@ -169,7 +169,7 @@ image: ## the container image, leafd:VERSION; IMAGE, BUILDER (docker, podman or 
 
 .PHONY: check-deploy
 check-deploy: ## hold the manifests of deploy/kubernetes and compose.yaml to the types of Kubernetes and Compose
-	cd test/deploy && go vet ./... && go test -count=1 ./...
+	linter=$$(scripts/golangci-lint.sh) && cd test/deploy && "$$linter" run ./... && go test -count=1 ./...
 
 .PHONY: clean
 clean: ## remove what was built
