@@ -77,10 +77,8 @@ func (s *Server) root(ctx *fasthttp.RequestCtx) error {
 	if err := s.checkHost(ctx); err != nil {
 		return err
 	}
-	noStore(ctx, contentHTML)
 	guardPage(ctx, s.dashboard.policy)
-	ctx.Response.SetBodyRaw(s.dashboard.page)
-	return nil
+	return s.common(ctx, contentHTML, func() ([]byte, error) { return s.dashboard.page, nil })
 }
 
 // prefersHTML tells whether an Accept header names text/html, and text/plain with no

@@ -87,7 +87,7 @@ func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
 	case b.Worker != nil:
 		list = append(list, b.Worker())
 	}
-	return s.listJSON(ctx, func() any {
+	return s.list(ctx, contentJSON, jsonOf(func() any {
 		answer := struct {
 			Workers []WorkerInfo `json:"workers"`
 			Next    *int64       `json:"next,omitempty"` // the cursor; nil: this is the last page
@@ -104,7 +104,7 @@ func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
 			answer.Workers, answer.Next = answer.Workers[:n], &answer.Workers[n-1].ID
 		}
 		return answer
-	})
+	}))
 }
 
 // registered returns the workers of the registry; never nil without an error.

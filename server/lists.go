@@ -20,39 +20,47 @@ const (
 	maxLists = 2
 	// listRest is how long a list rests once it was read or made, in times of what that took.
 	listRest = 4
+	// leastRest is how long a turn rests at least: what is there already is sent as often
+	// as each client could read it, and would leave nothing of the machine.
+	leastRest = 4 * time.Millisecond
 	// maxUnreadLists is how many bytes of these answers wait for their clients, on each
 	// surface, and maxUnreadBatches how many of batches do.
 	maxUnreadLists   = 64 << 20
 	maxUnreadBatches = 256 << 20
 )
 
-// lists are the turns at making answers from whole lists. They keep:
+// lists are the turns at answers from whole lists. They keep:
 //
 //	server.P1  At most maxLists such answers are made at once. Who asks beyond them waits
 //	    for its turn, adminTimeout at most: people would rather wait than ask again. A turn
-//	    rests listRest times as long as it was used, so that lists take less than half of
-//	    one processor, however many ask: the processors are there for IDs. Operators have
-//	    turns of their own, on the admin surface.
+//	    rests listRest times as long as it was used, and leastRest, so that lists take less
+//	    than half of one processor, however many ask: the processors are there for IDs.
+//	    Operators have turns of their own, on the admin surface. So has what is the same
+//	    for all who ask, and made once (server.R1): its turns come soon, also to a
+//	    crowd, and it is there while others ask for whatever takes long to make.
 //	server.P2  No such answer has more than pageRows rows; a cursor tells where the next
 //	    page begins.
 //	server.P3  What a large answer takes is counted until its client has taken it or its
 //	    connection has ended, which --write-timeout bounds. Beyond maxUnreadLists, and
 //	    maxUnreadBatches for IDs, another is refused: a client that doesn't read takes memory
-//	    from nobody. A connection has one answer at a time, and connBuffer of the kernel each way.
-type lists [surfaces]chan struct{}
+//	    from nobody. What is the same for all who ask is one text, and another each second
+//	    at most. A connection has one answer at a time, and connBuffer of the kernel each way.
+type lists [surfaces]struct{ own, common turns }
+
+// turns are maxLists places.
+type turns chan struct{}
 
 func newLists() (l lists) {
 	for surface := range l {
-		l[surface] = make(chan struct{}, maxLists)
+		l[surface].own, l[surface].common = make(turns, maxLists), make(turns, maxLists)
 	}
 	return l
 }
 
-// list answers with what build makes from a whole list, in its turn (server.P1).
-func (s *Server) list(ctx *fasthttp.RequestCtx, contentType string, build func() ([]byte, error)) error {
-	turns := s.lists[surfaceOf(ctx)]
+// take runs use in its turn (server.P1).
+func (s *Server) take(from turns, use func() error) error {
 	select {
-	case turns <- struct{}{}:
+	case from <- struct{}{}:
 	case <-s.ending:
 		return errDraining
 	case <-time.After(adminTimeout):
@@ -60,23 +68,54 @@ func (s *Server) list(ctx *fasthttp.RequestCtx, contentType string, build func()
 		return errOverloaded.with("%d lists are being made at a time, and many want one", maxLists)
 	}
 	began := time.Now()
-	defer func() { time.AfterFunc(listRest*time.Since(began), func() { <-turns }) }()
-	text, err := build()
-	if err != nil {
-		return err
-	}
-	return s.answer(ctx, contentType, text)
+	defer func() { time.AfterFunc(max(leastRest, listRest*time.Since(began)), func() { <-from }) }()
+	return use()
 }
 
-// listJSON is list for JSON.
-func (s *Server) listJSON(ctx *fasthttp.RequestCtx, build func() any) error {
-	return s.list(ctx, contentJSON, func() ([]byte, error) {
+// list answers with what build makes from a whole list.
+func (s *Server) list(ctx *fasthttp.RequestCtx, contentType string, build func() ([]byte, error)) error {
+	return s.take(s.lists[surfaceOf(ctx)].own, func() error {
+		text, err := build()
+		if err != nil {
+			return err
+		}
+		return s.answer(ctx, contentType, text)
+	})
+}
+
+// common answers with what find returns, which others who ask are given too, and which is
+// not changed afterwards.
+func (s *Server) common(ctx *fasthttp.RequestCtx, contentType string, find func() ([]byte, error)) error {
+	return s.take(s.lists[surfaceOf(ctx)].common, func() error {
+		text, err := find()
+		if err != nil {
+			return err
+		}
+		noStore(ctx, contentType)
+		gate := &s.overload.unread[unreadCommon]
+		gate.Enter(int64(len(text)), 0)
+		setUnread(ctx, text, gate)
+		return nil
+	})
+}
+
+// listOf is list for what is made of one reading. Without a query it is the same for all.
+func listOf[T any](s *Server, ctx *fasthttp.RequestCtx, from *whole[T], contentType string, build func() ([]byte, error)) error {
+	if len(ctx.URI().QueryString()) > 0 {
+		return s.list(ctx, contentType, build)
+	}
+	return s.common(ctx, contentType, func() ([]byte, error) { return from.text(string(ctx.Path()), build) })
+}
+
+// jsonOf returns what build returns as JSON.
+func jsonOf(build func() any) func() ([]byte, error) {
+	return func() ([]byte, error) {
 		body, err := json.Marshal(build())
 		if err != nil {
 			return nil, fmt.Errorf("encoding the response: %w", err)
 		}
 		return append(body, '\n'), nil
-	})
+	}
 }
 
 // answer answers with text, which may be large (server.P3).

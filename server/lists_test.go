@@ -9,25 +9,22 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// listPaths are the answers that are made in a turn.
-func listPaths() []string {
-	return []string{"/db", "/cache", "/api/segments", "/api/segments?limit=5", "/api/workers", "/api/overview?tag=o"}
-}
-
 // server.P1: nobody's turn comes while others have them all, and nobody waits for ever.
 func TestListsAreMadeInTurns(t *testing.T) {
 	r := start(t, nil)
-	turns := r.lists[Public]
+	turns := r.lists[Public].own
 	for range maxLists {
 		turns <- struct{}{}
 	}
-	for _, path := range listPaths() {
+	for _, path := range []string{"/db?tag=o", "/cache?tag=o", "/api/segments?after=a", "/api/segments?limit=5", "/api/workers", "/api/overview?tag=o"} {
 		answered := make(chan int, 1)
 		go func() { answered <- r.get(path).status }()
 		require.Never(t, func() bool { return len(answered) > 0 }, 100*time.Millisecond, 10*time.Millisecond, path)
@@ -35,14 +32,17 @@ func TestListsAreMadeInTurns(t *testing.T) {
 		require.Equal(t, http.StatusOK, <-answered, path)
 		turns <- struct{}{} // once the turn has rested
 	}
-	r.get("/db").requireError(t, http.StatusServiceUnavailable, "overloaded")
+	for _, path := range []string{"/db", "/cache", "/api/segments", "/api/overview", "/metrics"} {
+		require.Equal(t, http.StatusOK, r.get(path).status, "%s is the same for all, and has turns of its own", path)
+	}
+	r.get("/db?tag=o").requireError(t, http.StatusServiceUnavailable, "overloaded")
 	require.Equal(t, "1", r.gauge(`leafd_http_shed_total{reason="lists"}`))
 }
 
 // server.P1: a turn rests after its use.
 func TestTurnsRest(t *testing.T) {
 	r := start(t, nil)
-	turns := r.lists[Public]
+	turns := r.lists[Public].own
 	turns <- struct{}{}
 	began := time.Now()
 	for range 3 {
@@ -117,6 +117,28 @@ func TestPagesOfTags(t *testing.T) {
 	for _, bad := range []string{"after=a&after=b", "after=a&limit=1001", "after=a&limit=", "limit=0&stopped=only"} {
 		r.get("/api/segments?"+bad).requireError(t, 400, "bad_request")
 	}
+}
+
+// server.R1: what is the same for all who ask is made once.
+func TestPlainPagesAreMadeOnce(t *testing.T) {
+	var made atomic.Int64
+	rows := &whole[int]{}
+	var asking sync.WaitGroup
+	for range 20 {
+		asking.Go(func() {
+			text, err := rows.text("/db", func() ([]byte, error) { made.Add(1); return []byte("x"), nil })
+			if err != nil || string(text) != "x" {
+				t.Error(text, err)
+			}
+		})
+	}
+	asking.Wait()
+	require.EqualValues(t, 1, made.Load())
+	_, err := rows.text("/cache", func() ([]byte, error) { return nil, errInternal })
+	require.ErrorIs(t, err, errInternal)
+	text, err := rows.text("/cache", func() ([]byte, error) { return []byte("y"), nil })
+	require.NoError(t, err)
+	require.Equal(t, "y", string(text), "an error is not kept")
 }
 
 func TestPagesOfWorkers(t *testing.T) {

@@ -68,17 +68,12 @@ func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 // so many are not read yet that each other one would take memory.
 func (s *Server) serveMetrics(ctx *fasthttp.RequestCtx) error {
 	format := expfmt.NegotiateAccept(http.Header{"Accept": {string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))}}, expfmt.DefaultAcceptedFormats()...)
-	unread := &s.overload.unread[unreadScrapes]
+	unread := &s.overload.unread[unreadCommon]
 	known, _ := s.metrics.scrapes.LoadOrStore(format, &shared[[]byte]{fresh: func() bool { return unread.Inside() < freshScrapes }})
 	scrapes, _ := known.(*shared[[]byte])
-	text, err := scrapes.get(func() ([]byte, error) { return s.metrics.scrape(format) })
-	if err != nil {
-		return err
-	}
-	noStore(ctx, string(format))
-	unread.Enter(int64(len(text)), 0)
-	setUnread(ctx, text, unread)
-	return nil
+	return s.common(ctx, string(format), func() ([]byte, error) {
+		return scrapes.get(func() ([]byte, error) { return s.metrics.scrape(format) })
+	})
 }
 
 // scrape returns all metrics.

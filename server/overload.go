@@ -69,7 +69,7 @@ type overload struct {
 // What is counted in overload.unread, beside the lists of each Surface.
 const (
 	unreadBatches = int(surfaces) + iota
-	unreadScrapes
+	unreadCommon  // of what is the same for all who ask
 	kindsUnread
 )
 
@@ -112,7 +112,7 @@ func newOverload(reg *prometheus.Registry, stopped func() int) (*overload, error
 	}
 	for _, c := range []prometheus.Collector{
 		shed, limited,
-		unread(int(Public), "lists"), unread(int(Admin), "admin_lists"), unread(unreadBatches, "batches"), unread(unreadScrapes, "metrics"),
+		unread(int(Public), "lists"), unread(int(Admin), "admin_lists"), unread(unreadBatches, "batches"), unread(unreadCommon, "common"),
 		inflight(snowflakeMode), inflight(segmentMode),
 		gauge("leafd_snowflake_queued_ids", "Snowflake IDs of batches that are being made.",
 			func() float64 { return float64(o.queued.Inside()) }),

@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -116,26 +115,19 @@ type SegmentsView struct {
 func (s *Server) overview(ctx *fasthttp.RequestCtx) error {
 	part := ctx.QueryArgs().Peek("tag")
 	if len(part) == 0 {
-		body, err := s.overviews.body(s)
-		if err != nil {
-			return err
-		}
-		ctx.SetStatusCode(http.StatusOK)
-		noStore(ctx, contentJSON)
-		ctx.Response.SetBodyRaw(body)
-		return nil
+		return s.common(ctx, contentJSON, func() ([]byte, error) { return s.overviews.body(s) })
 	}
 	if err := checkKey(part); err != nil {
 		return err
 	}
 	like := string(part)
-	return s.listJSON(ctx, func() any {
+	return s.list(ctx, contentJSON, jsonOf(func() any {
 		view, tags := s.overviews.current(s)
 		if view.Segments != nil {
 			view.Segments = pickTags(tags, like)
 		}
 		return view
-	})
+	}))
 }
 
 // buildOverview collects everything but the tags. It asks neither registry nor database.

@@ -40,11 +40,11 @@ type shownPage[T SegmentStatus | segment.Row] struct {
 // cachePage answers GET /cache, a page of the Java Leaf: the tags in memory, with that
 // page's columns and a few more. ?tag=part shows the tags whose names contain that part.
 func (s *Server) cachePage(ctx *fasthttp.RequestCtx) error {
-	_, list, err := s.segmentStatus()
+	_, tags, err := s.segmentStatus()
 	if err != nil {
 		return err
 	}
-	return writePage(s, ctx, "cache.html", list, func(t *SegmentStatus) string { return t.Tag })
+	return writePage(s, ctx, "cache.html", tags, func(t *SegmentStatus) string { return t.Tag })
 }
 
 // dbPage answers GET /db, a page of the Java Leaf: the rows of leaf_alloc, with that
@@ -57,10 +57,11 @@ func (s *Server) dbPage(ctx *fasthttp.RequestCtx) error {
 	if b.Admin == nil {
 		return errModeDisabled
 	}
-	rows, err := s.rows.get(func() ([]segment.Row, error) {
+	rows, err := s.rows.get(func() (*whole[segment.Row], error) {
 		below, cancel := context.WithTimeout(s.base, adminTimeout)
 		defer cancel()
-		return b.Admin.List(below)
+		list, err := b.Admin.List(below)
+		return &whole[segment.Row]{list: list}, err
 	})
 	if err != nil {
 		return s.storeError(err)
@@ -68,10 +69,11 @@ func (s *Server) dbPage(ctx *fasthttp.RequestCtx) error {
 	return writePage(s, ctx, "db.html", rows, func(r *segment.Row) string { return r.Tag })
 }
 
-func writePage[T SegmentStatus | segment.Row](s *Server, ctx *fasthttp.RequestCtx, name string, rows []T, tagOf func(*T) string) error {
+func writePage[T SegmentStatus | segment.Row](s *Server, ctx *fasthttp.RequestCtx, name string, from *whole[T], tagOf func(*T) string) error {
 	part := strings.ToLower(string(ctx.QueryArgs().Peek("tag")))
 	guardPage(ctx, pagePolicy)
-	return s.list(ctx, contentHTML, func() ([]byte, error) {
+	return listOf(s, ctx, from, contentHTML, func() ([]byte, error) {
+		rows := from.list
 		var p shownPage[T]
 		for i := range rows {
 			if !strings.Contains(strings.ToLower(tagOf(&rows[i])), part) {

@@ -168,14 +168,15 @@ func (s *Server) segments(ctx *fasthttp.RequestCtx) error {
 	if p.chosen && !p.paged && !only {
 		return s.busiest(ctx, p.limit)
 	}
-	b, list, err := s.segmentStatus()
+	b, tags, err := s.segmentStatus()
 	if err != nil {
 		return err
 	}
+	list := tags.list
 	if only {
 		list = []SegmentStatus{}
 	}
-	return s.listJSON(ctx, func() any { return p.ofTags(list, b.Stopped.All()) })
+	return listOf(s, ctx, tags, contentJSON, jsonOf(func() any { return p.ofTags(list, b.Stopped.All()) }))
 }
 
 // ofTags returns the page of both lists, which are ordered by name: at most limit entries of
@@ -213,15 +214,15 @@ func (s *Server) busiest(ctx *fasthttp.RequestCtx, n int) error {
 	if b.Segments == nil {
 		return errModeDisabled
 	}
-	return s.listJSON(ctx, func() any {
+	return s.list(ctx, contentJSON, jsonOf(func() any {
 		list, total := b.Segments.Top(n)
 		stopped := b.Stopped.All()
 		return segmentPage{Segments: markStopped(list, b.Stopped), Total: &total, Stopped: stopped[:min(len(stopped), pageRows)]}
-	})
+	}))
 }
 
 // segmentStatus returns the tags in memory, which must not be changed; never nil.
-func (s *Server) segmentStatus() (*Backend, []SegmentStatus, error) {
+func (s *Server) segmentStatus() (*Backend, *whole[SegmentStatus], error) {
 	b, err := s.ready()
 	if err != nil {
 		return nil, nil, err
@@ -229,8 +230,8 @@ func (s *Server) segmentStatus() (*Backend, []SegmentStatus, error) {
 	if b.Segments == nil {
 		return nil, nil, errModeDisabled
 	}
-	list, err := s.tags.get(func() ([]SegmentStatus, error) {
-		return append([]SegmentStatus{}, markStopped(b.Segments.Status(), b.Stopped)...), nil
+	tags, err := s.tags.get(func() (*whole[SegmentStatus], error) {
+		return &whole[SegmentStatus]{list: append([]SegmentStatus{}, markStopped(b.Segments.Status(), b.Stopped)...)}, nil
 	})
-	return b, list, err
+	return b, tags, err
 }

@@ -141,9 +141,9 @@ type Server struct {
 	admission *admission
 	overload  *overload
 	overviews *overviews
-	rows      shared[[]segment.Row]   // of the table
-	tags      shared[[]SegmentStatus] // in memory
-	lists     lists                   // immutable
+	rows      shared[*whole[segment.Row]]   // of the table
+	tags      shared[*whole[SegmentStatus]] // in memory
+	lists     lists                         // immutable
 	dashboard *dashboard
 	sampled   zerolog.Logger // for lines that every request could cause
 	batches   sync.Pool      // *batch

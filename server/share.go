@@ -83,6 +83,31 @@ func (s *shared[T]) forget() {
 	s.last = nil
 }
 
+// whole is a list that was read, and what is made of all of it.
+type whole[T any] struct {
+	list []T // immutable
+
+	mu    sync.Mutex
+	texts map[string][]byte // mu protects; by path
+}
+
+// text returns what build makes of the list for path, made once for all who ask.
+func (r *whole[T]) text(path string, build func() ([]byte, error)) ([]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if text := r.texts[path]; text != nil {
+		return text, nil
+	}
+	text, err := build()
+	if err == nil {
+		if r.texts == nil {
+			r.texts = make(map[string][]byte)
+		}
+		r.texts[path] = text
+	}
+	return text, err
+}
+
 // forgetLists has the next lists read again.
 func (s *Server) forgetLists() {
 	s.rows.forget()
