@@ -57,6 +57,10 @@ func TestStoppedTagOverRestarts(t *testing.T) {
 	require.Len(t, rows[0].Stopped, 1)
 	require.Equal(t, "team A's client loops", rows[0].Stopped[0].Reason)
 	require.NotContains(t, leafd(t, "segment", "list", "--data-dir", m.dataDir()).OK(t), "STOPPED")
+	theirs := clitest.FromJSON[[]cli.SegmentJSON](t, leafd(t, "segment", "list", "--url", l.url, "-o", "json").OK(t))
+	require.Equal(t, rows[0].Tag, theirs[0].Tag, "the daemon's, not those of a store of ours")
+	require.Equal(t, rows[0].Stopped, theirs[0].Stopped)
+	require.NotZero(t, theirs[0].Step)
 
 	require.Regexp(t, `(?m) running$`, seg("start", "leaf-segment-test").OK(t))
 	require.Contains(t, seg("start", "leaf-segment-test").OK(t), "running, as it was before")

@@ -28,8 +28,8 @@ func (a *app) segmentListCmd() *cobra.Command {
 		Short: "List the tags",
 		Long: `List the tags, with max_id, the first ID not yet given to any daemon, and step, the smallest range that a daemon takes. Times are UTC.
 
-With --url it is also asked of these daemons which tags are stopped there, and the table has
-one column more.`,
+With --url it lists the tags of these daemons, with the highest max_id that they have seen,
+and where a tag is stopped. With --mysql or --data-dir, too, the rows are the store's.`,
 		Args: cobra.NoArgs,
 	}
 	storeFlags(cmd)
@@ -44,12 +44,7 @@ one column more.`,
 		if err != nil {
 			return err
 		}
-		return a.withStore(cmd, false, func(ctx context.Context, store segment.Admin, _ settings.Config) error {
-			rows, err := store.List(ctx)
-			if err != nil {
-				return err
-			}
-			stopped, notAsked := stoppedAt(ctx, daemons)
+		list := func(rows []segment.Row, stopped map[string][]jsonStop, notAsked error) error {
 			if output == outputJSON {
 				list := make([]SegmentJSON, 0, len(rows))
 				for _, row := range rows {
@@ -75,9 +70,47 @@ one column more.`,
 				table = append(table, []string{tag, "-", "-", "-", "not in the table", stopWords(stopped[tag])})
 			}
 			return errors.Join(printTable(a.Stdout, table), notAsked)
+		}
+		if len(daemons) > 0 && !a.namesStore(cmd.Flags()) {
+			rows, stopped, notAsked := tagsOf(cmd.Context(), daemons)
+			return list(rows, stopped, notAsked)
+		}
+		return a.withStore(cmd, false, func(ctx context.Context, store segment.Admin, _ settings.Config) error {
+			rows, err := store.List(ctx)
+			if err != nil {
+				return err
+			}
+			stopped, notAsked := stoppedAt(ctx, daemons)
+			return list(rows, stopped, notAsked)
 		})
 	}
 	return cmd
+}
+
+// namesStore tells whether the user has said which store is meant.
+func (a *app) namesStore(fs *pflag.FlagSet) bool {
+	return slices.ContainsFunc([]string{"mysql", "data-dir", "config"}, func(name string) bool {
+		return fs.Changed(name) || a.Env["LEAFD_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] != ""
+	})
+}
+
+// tagsOf asks daemons for their tags: rows with the highest max_id that any has seen. What the
+// others say is returned with the errors of those that did not answer.
+func tagsOf(ctx context.Context, daemons []*remoteDaemon) ([]segment.Row, map[string][]jsonStop, error) {
+	rows, stopped := map[string]segment.Row{}, make(map[string][]jsonStop)
+	var failed []error
+	for _, d := range daemons {
+		err := d.eachPage(ctx, "", func(page segmentsPage) {
+			for _, s := range page.Segments {
+				rows[s.Tag] = segment.Row{Tag: s.Tag, MaxID: max(s.High, rows[s.Tag].MaxID), Step: s.Step}
+			}
+			page.addStops(d, stopped)
+		})
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: its tags are not known: %w", d.named, err))
+		}
+	}
+	return slices.SortedFunc(maps.Values(rows), func(a, b segment.Row) int { return strings.Compare(a.Tag, b.Tag) }), stopped, errors.Join(failed...)
 }
 
 // urlsFlag adds --url, which may be given for several daemons.
@@ -98,34 +131,46 @@ func stoppedAt(ctx context.Context, daemons []*remoteDaemon) (map[string][]jsonS
 	all := make(map[string][]jsonStop)
 	var failed []error
 	for _, d := range daemons {
-		if err := d.eachStop(ctx, func(tag string, stop jsonStop) { all[tag] = append(all[tag], stop) }); err != nil {
+		if err := d.eachPage(ctx, "stopped=only&", func(page segmentsPage) { page.addStops(d, all) }); err != nil {
 			failed = append(failed, fmt.Errorf("%s: which tags are stopped is not known: %w", d.named, err))
 		}
 	}
 	return all, errors.Join(failed...)
 }
 
-// eachStop calls yield with all tags that are stopped on the daemon, page after page.
-func (d *remoteDaemon) eachStop(ctx context.Context, yield func(tag string, stop jsonStop)) error {
+// segmentsPage is an answer to GET /api/segments.
+type segmentsPage struct {
+	Segments []struct {
+		Tag  string `json:"tag"`
+		High int64  `json:"high,string"`
+		Step int64  `json:"table_step,string"`
+	} `json:"segments"`
+	Stopped []struct {
+		Tag    string       `json:"tag"`
+		Reason string       `json:"reason"`
+		Since  clock.Millis `json:"since"`
+	} `json:"stopped"`
+	Next string `json:"next"`
+}
+
+func (p segmentsPage) addStops(d *remoteDaemon, to map[string][]jsonStop) {
+	for _, s := range p.Stopped {
+		to[s.Tag] = append(to[s.Tag], jsonStop{Daemon: d.named, Reason: s.Reason, Since: s.Since.String()})
+	}
+}
+
+// eachPage calls yield with all pages of the daemon's tags.
+func (d *remoteDaemon) eachPage(ctx context.Context, query string, yield func(segmentsPage)) error {
 	for after := ""; ; {
-		text, err := d.ask(ctx, http.MethodGet, "/api/segments?stopped=only&after="+url.QueryEscape(after), nil)
+		text, err := d.ask(ctx, http.MethodGet, "/api/segments?"+query+"after="+url.QueryEscape(after), nil)
 		if err != nil {
 			return err
 		}
-		var page struct {
-			Stopped []struct {
-				Tag    string       `json:"tag"`
-				Reason string       `json:"reason"`
-				Since  clock.Millis `json:"since"`
-			} `json:"stopped"`
-			Next string `json:"next"`
-		}
+		var page segmentsPage
 		if err := json.Unmarshal(text, &page); err != nil {
 			return fmt.Errorf("the answer is not leafd's, check --url: %w", err)
 		}
-		for _, s := range page.Stopped {
-			yield(s.Tag, jsonStop{Daemon: d.named, Reason: s.Reason, Since: s.Since.String()})
-		}
+		yield(page)
 		if page.Next <= after { // the last page, or no leafd, which would go on for ever
 			return nil
 		}
