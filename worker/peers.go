@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -45,13 +46,26 @@ func (w *Worker) askAtStart(ctx context.Context, me self, found Lookup) error {
 	return nil
 }
 
+// Whoever writes to the registry can name any number of peers, at any address.
+const (
+	maxPeers   = 1024 // are asked, drawn by lot where there are more
+	maxAddress = 64   // bytes; an ip:port has 53 at most
+)
+
 func addressesOf(peers []Peer) []string {
 	addresses := make([]string, 0, len(peers))
 	for _, p := range peers {
-		addresses = append(addresses, p.Address)
+		if len(p.Address) <= maxAddress {
+			addresses = append(addresses, p.Address)
+		}
 	}
 	slices.Sort(addresses)
-	return slices.Compact(addresses)
+	addresses = slices.Compact(addresses)
+	if len(addresses) > maxPeers {
+		rand.Shuffle(len(addresses), func(i, j int) { addresses[i], addresses[j] = addresses[j], addresses[i] }) //nolint:gosec // whoever is asked, it is no secret
+		addresses = addresses[:maxPeers]
+	}
+	return addresses
 }
 
 // aheadOrBehind says how far our clock is off.

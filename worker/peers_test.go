@@ -1,6 +1,8 @@
 package worker_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +64,35 @@ func TestPeersAtTheStart(t *testing.T) {
 			require.Equal(t, d.clk.Millis(), asked)
 		})
 	}
+}
+
+// More peers than are asked: some of them, wherever their addresses stand in the order, so that
+// made-up ones can't keep the others from being heard for long.
+func TestPeersAreDrawnByLot(t *testing.T) {
+	d := newDaemon()
+	model, _ := d.inCluster(registrytest.Options{})
+	offsets := map[string]time.Duration{}
+	for i := range 3000 {
+		peer := fmt.Sprintf("peer%04d:1", i)
+		offsets[peer] = 0
+		model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
+	}
+	model.PlantLive(worker.Peer{Node: "long", Address: strings.Repeat("1", 100_000)})
+	d.cfg.Prober = &peersSay{offsets: offsets}
+	w, err := worker.Start(t.Context(), d.cfg)
+	require.NoError(t, err)
+	samples, verdict, _ := w.Peers()
+	require.Equal(t, clock.Verdict{Asked: 1024, Answered: 1024}, verdict)
+	asked := map[string]bool{}
+	after := 0
+	for _, s := range samples {
+		asked[s.Address] = true
+		if s.Address > "peer1500:1" {
+			after++
+		}
+	}
+	require.Len(t, asked, 1024)
+	require.InDelta(t, 512, after, 256)
 }
 
 // Without the registry those are asked that the local record names.

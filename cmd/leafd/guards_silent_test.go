@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -37,11 +38,13 @@ func (g *guards) seem(node, payload string) {
 
 // wrongTime is a leafd's answer, an hour ahead.
 func wrongTime() string {
-	return fmt.Sprintf(`{"node":"x","owner":"another","timestamp":%d}`, clock.System().Read().Wall().Add(time.Hour))
+	return fmt.Sprintf(`{"node":"x","owner":"0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11","timestamp":%d}`, clock.System().Read().Wall().Add(time.Hour))
 }
 
 // A live node that doesn't answer for its clock doesn't keep a daemon from starting, nor
-// does an answer that isn't a leafd's. Where no peer answers there is an alarm.
+// does an answer that isn't a leafd's. Where no peer answers there is an alarm. Nothing of
+// what another service answers is shown, and where no peer can be nobody is asked
+// (peerclock.A6 and A7).
 func TestPeersThatTellNothing(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -51,6 +54,10 @@ func TestPeersThatTellNothing(t *testing.T) {
 		return strings.TrimPrefix(s.URL, "http://")
 	}
 	t.Cleanup(func() { close(release) }) // before the servers are closed
+	const secret = "what-an-internal-service-keeps"
+	var byName atomic.Int64
+	_, named, err := net.SplitHostPort(answers(func(http.ResponseWriter, *http.Request) { byName.Add(1) }))
+	require.NoError(t, err)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, silent.Close()) })
@@ -73,7 +80,7 @@ func TestPeersThatTellNothing(t *testing.T) {
 			}
 		})},
 		{name: "a page", says: "not a leafd's clock", address: answers(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, "<html>It works!</html>")
+			_, _ = io.WriteString(w, secret)
 		})},
 		{name: "an error with a time", says: "not a leafd's clock", address: answers(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -90,9 +97,16 @@ func TestPeersThatTellNothing(t *testing.T) {
 		})},
 		{name: "seconds", says: "not one of the years", address: answers(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = fmt.Fprintf(w, `{"node":"x","owner":"another","timestamp":%d}`, time.Now().Unix())
+			_, _ = fmt.Fprintf(w, `{"node":"x","owner":"0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11","timestamp":%d}`, time.Now().Unix())
 		})},
+		{name: "JSON of others", says: "not a leafd's clock", address: answers(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"node":%q,"timestamp":%d}`, secret, time.Now().Add(time.Hour).UnixMilli())
+		})},
+		{name: "where each machine reaches another", says: "not a peer's address", address: "169.254.169.254:80"},
+		{name: "a host name", says: "not a peer's address", address: "localhost:" + named},
 		// Nobody to ask, so nobody is silent.
+		{name: "a long address", payload: livePayload(strings.Repeat("1", 100_000) + ":80")},
 		{name: "no address", payload: livePayload("")},
 		{name: "no payload of a leafd", payload: "\x00garbage"},
 	}
@@ -114,7 +128,18 @@ func TestPeersThatTellNothing(t *testing.T) {
 		require.Len(t, r.g.names(), 1, r.name)
 		require.False(t, r.l.clockAlarms(), r.name)
 	}
+	require.Zero(t, byName.Load())
 	for _, r := range rows {
+		for _, path := range []string{"/api/clock", "/api/overview", "/api/workers"} {
+			a := r.l.mustGet(path)
+			require.Equal(t, http.StatusOK, a.status)
+			require.NotContains(t, a.body, secret)
+			require.Less(t, len(a.body), 16<<10)
+			for _, detail := range []string{"refused", "within", "years"} {
+				require.NotContains(t, a.body, detail, "that is for the log")
+			}
+		}
+		require.NotContains(t, r.l.Log(), secret)
 		require.Equal(t, r.says != "", r.l.alarms("peers_silent") == 1, "%s: once, not at each look", r.name)
 		require.Equal(t, cli.ExitOK, r.l.stop())
 	}
@@ -127,7 +152,7 @@ func TestPeersThatTellNothing(t *testing.T) {
 	first := g.machine().ready(often()...)
 	m := g.machine()
 	m.step(6 * time.Second)
-	g.refuses(m, "1 of 8 peers answered", often()...)
+	g.refuses(m, "1 of 11 peers answered", often()...)
 	m.step(-6 * time.Second)
 	l := m.ready(often()...)
 	require.Zero(t, l.alarms("peers_silent"))

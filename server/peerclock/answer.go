@@ -3,27 +3,29 @@ package peerclock
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/google/uuid"
 
 	"github.com/leafd/leafd/clock"
 )
 
 // answer is what a leafd says about itself and its clock.
 type answer struct {
-	node, owner string // empty while it starts
+	node, owner string
 	timestamp   clock.Millis
 	cluster     string
 	workerID    int64
 	since       clock.Millis // 0: it issues nothing
 }
 
-const maxName = 255 // bytes of a node's or an owner's name
+const maxName = 255 // bytes of a node's or a cluster's name
 
-// parseAnswer reads the body of GET /api/clock. It returns ErrAnswer with what was found
-// instead: a service that isn't leafd must not be taken for a clock.
+// parseAnswer reads the body of GET /api/clock. It returns ErrAnswer and what is missing,
+// with nothing of the body (peerclock.A6): a service that isn't leafd must not be taken for
+// a clock, and every leafd tells the UUID of its life.
 func parseAnswer(body []byte) (answer, error) {
 	var a struct {
 		Node      string       `json:"node"`
@@ -33,18 +35,18 @@ func parseAnswer(body []byte) (answer, error) {
 		WorkerID  int64        `json:"worker_id"`
 		Since     clock.Millis `json:"since"`
 	}
-	if err := json.Unmarshal(body, &a); err != nil || a.Timestamp == nil {
-		return answer{}, fmt.Errorf("%w: %s is no JSON object with a timestamp in milliseconds", ErrAnswer, quote(body))
+	if err := json.Unmarshal(body, &a); err != nil || a.Timestamp == nil || len(a.Owner) != len(uuid.Nil.String()) || uuid.Validate(a.Owner) != nil {
+		return answer{}, fmt.Errorf("%w: no JSON object with an owner and a timestamp in milliseconds", ErrAnswer)
 	}
 	at := clock.Millis(*a.Timestamp)
 	if !plausible(at) {
-		return answer{}, fmt.Errorf("%w: its timestamp %d is not one of the years 2000 to 9998 in milliseconds", ErrAnswer, int64(at))
+		return answer{}, fmt.Errorf("%w: its timestamp is not one of the years 2000 to 9998 in milliseconds", ErrAnswer)
 	}
 	if a.WorkerID < 0 || a.Since != 0 && !plausible(a.Since) {
-		return answer{}, fmt.Errorf("%w: worker %d since %d is nobody", ErrAnswer, a.WorkerID, int64(a.Since))
+		return answer{}, fmt.Errorf("%w: its worker ID, or since when it has it, can't be", ErrAnswer)
 	}
-	if !isName(a.Node) || !isName(a.Owner) || !isName(a.Cluster) {
-		return answer{}, fmt.Errorf("%w: the names in %s are too long, or not text", ErrAnswer, quote(body))
+	if !isName(a.Node) || !isName(a.Cluster) {
+		return answer{}, fmt.Errorf("%w: its names are too long, or not text", ErrAnswer)
 	}
 	return answer{node: a.Node, owner: a.Owner, timestamp: at, cluster: a.Cluster, workerID: a.WorkerID, since: a.Since}, nil
 }
@@ -68,13 +70,4 @@ func isName(s string) bool {
 		}
 	}
 	return true
-}
-
-// quote returns the beginning of untrusted bytes, safe to print.
-func quote(b []byte) string {
-	const most = 64
-	if len(b) <= most {
-		return strconv.QuoteToASCII(string(b))
-	}
-	return strconv.QuoteToASCII(string(b[:most])) + "…"
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,10 +17,10 @@ import (
 )
 
 // Sentinels of this package. The Err of a Sample wraps one of them, with the address and
-// what was received.
+// what failed.
 var (
-	// ErrAddress is for an address that is not host:port.
-	ErrAddress = errors.New("not an address")
+	// ErrAddress is for an address that no peer has. Nobody is asked there.
+	ErrAddress = errors.New("not a peer's address")
 	// ErrUnreachable is for a peer that refused the connection or did not answer in
 	// time.
 	ErrUnreachable = errors.New("no answer")
@@ -35,7 +36,7 @@ const (
 	DefaultTimeout = time.Second
 	// MaxTimeout is the longest Timeout: half of it is how wrong an offset can be.
 	MaxTimeout = time.Minute
-	// DefaultParallel is how many peers are asked at once: a thousand silent ones
+	// DefaultParallel is how many peers a Client asks at once: a thousand silent ones
 	// take eight seconds.
 	DefaultParallel = 128
 )
@@ -47,8 +48,12 @@ type Config struct {
 	// Timeout bounds connection and answer of one peer; it is also the longest round
 	// trip of a sample.
 	Timeout time.Duration
-	// Parallel is how many peers are asked at once.
+	// Parallel is how many peers are asked at once, by all calls of Probe together.
 	Parallel int
+	// Own is our own address among the peers (peerclock.A7).
+	Own netip.Addr
+	// Named says that an operator has typed the addresses: all are asked, host names too.
+	Named bool
 	// TLS is used for peers that serve TLS. With nil we present no certificate and
 	// verify none, and an answer is worth no more than over plain HTTP.
 	TLS *tls.Config
@@ -73,7 +78,19 @@ const (
 // Client asks peers. It is safe for concurrent use, and has no open connection between
 // two calls.
 type Client struct {
-	cfg Config // immutable
+	cfg   Config        // immutable
+	slots chan struct{} // holds a token for each peer that is being asked
+}
+
+// Class returns the sentinel that the Err of a sample wraps: what may be shown to
+// everybody. The rest of it tells which ports of which machines are open.
+func Class(err error) error {
+	for _, class := range []error{ErrAddress, ErrAnswer, ErrStepped} {
+		if errors.Is(err, class) {
+			return class
+		}
+	}
+	return ErrUnreachable
 }
 
 var _ worker.ClockProber = (*Client)(nil)
@@ -99,11 +116,12 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Parallel == 0 {
 		cfg.Parallel = DefaultParallel
 	}
-	return &Client{cfg: cfg}, nil
+	return &Client{cfg, make(chan struct{}, cfg.Parallel)}, nil
 }
 
-// Probe asks all addresses (host:port; an IPv6 one in brackets) for their clocks,
-// and returns one sample each, in the order given. It keeps:
+// Probe asks all addresses (ip:port; an IPv6 one in brackets) for their clocks,
+// and returns one sample each, in the order given. The addresses are what others wrote
+// into the registry, and may be anybody's. It keeps:
 //
 //	peerclock.A1  Every sample has either an Err, or an Offset and RTT of one exchange
 //	    during which our own clock did not step.
@@ -111,11 +129,17 @@ func New(cfg Config) (*Client, error) {
 //	    Offset: a proxy's page, a redirect, another service on that port.
 //	peerclock.A3  The true offset is within RTT/2 (and half a millisecond, and
 //	    stepTolerance) of Offset, and RTT is at most Timeout.
-//	peerclock.A4  A peer costs at most twice Timeout, and at any moment 64 KiB and one
-//	    connection, which is closed before Probe returns; it can't make Probe connect
-//	    to any other host.
+//	peerclock.A4  A peer costs at most twice Timeout, and at any moment answerBytes and
+//	    one connection, which is closed before Probe returns; it can't make Probe connect
+//	    to any other host. Parallel of them are asked at once.
 //	peerclock.A5  With TLSOnly nothing is sent to a peer, and nothing is read from it,
 //	    before Config.TLS has verified it.
+//	peerclock.A6  Nothing of an answer that isn't a leafd's clock is in a sample, nor of
+//	    the certificate of one: who can name a peer must not read other services through us.
+//	peerclock.A7  Only the address of one machine is asked: no host name, no multicast. One
+//	    that is loopback or link-local is another machine to each of its readers, and
+//	    reaches what is open to that machine alone: it is asked only where Config.Own is of
+//	    that kind.
 //
 // When ctx ends, the peers that have not answered by then are ErrUnreachable.
 func (c *Client) Probe(ctx context.Context, addresses []string) []clock.Sample {
@@ -129,7 +153,9 @@ func (c *Client) Probe(ctx context.Context, addresses []string) []clock.Sample {
 				if i >= len(addresses) {
 					return
 				}
+				c.slots <- struct{}{}
 				samples[i] = c.ask(ctx, addresses[i])
+				<-c.slots
 			}
 		})
 	}
@@ -139,9 +165,9 @@ func (c *Client) Probe(ctx context.Context, addresses []string) []clock.Sample {
 
 // ask asks one peer, and again if our own clock stepped the first time (peerclock.A1).
 func (c *Client) ask(ctx context.Context, address string) clock.Sample {
-	host, err := checkAddress(address)
+	host, err := c.checkAddress(address)
 	if err != nil {
-		return clock.Sample{Address: address, Err: err}
+		return clock.Sample{Address: shorten(address), Err: err}
 	}
 	s := c.once(ctx, address, host)
 	if errors.Is(s.Err, ErrStepped) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,7 +46,7 @@ func TestLeafdsWithOtherClocks(t *testing.T) {
 			s := askOne(t, c, startLeafd(t, "127.0.0.1", skew, nil))
 			require.NoError(t, s.Err)
 			require.Equal(t, "peer", s.Node)
-			require.Equal(t, "0b5c", s.Owner)
+			require.Equal(t, "0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11", s.Owner)
 			require.Positive(t, s.RTT)
 			require.InDelta(t, float64(skew), float64(s.Offset), float64(s.RTT/2+time.Millisecond), "rtt %s", s.RTT)
 		})
@@ -66,7 +67,7 @@ func TestLeafdWithManyPeers(t *testing.T) {
 	}))
 	require.NoError(t, s.Err)
 	require.Equal(t, "other", s.Node)
-	require.Equal(t, "0b5c", s.Owner)
+	require.Equal(t, "0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11", s.Owner)
 	require.Equal(t, "c", s.Cluster)
 	require.Equal(t, int64(7), s.WorkerID)
 	require.Equal(t, clock.Millis(1699990000000), s.Since)
@@ -77,7 +78,9 @@ func TestAddresses(t *testing.T) {
 	four := startLeafd(t, "127.0.0.1", 0, nil)
 	_, port, err := net.SplitHostPort(four)
 	require.NoError(t, err)
-	require.NoError(t, askOne(t, c, "localhost:"+port).Err, "a name")
+	named := newClient(t, func(c *peerclock.Config) { c.Named, c.Own = true, netip.Addr{} })
+	require.NoError(t, askOne(t, named, "localhost:"+port).Err, "a name")
+	require.NoError(t, askOne(t, named, four).Err)
 	require.NoError(t, askOne(t, c, "[::ffff:127.0.0.1]:"+port).Err, "an IPv4 address in IPv6 form")
 
 	ln, err := net.Listen("tcp6", "[::1]:0")
@@ -90,21 +93,68 @@ func TestAddresses(t *testing.T) {
 	for _, bad := range []string{
 		"", ":8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:http", "127.0.0.1:-1", "127.0.0.1:+1",
 		"::1:8080", "[::1", "http://127.0.0.1:8080", "a b:8080", "a\r\nX: y:8080", "a/b:8080", "user@host:8080", "hö:8080", "\x00:8080",
-		strings.Repeat("a", 254) + ":8080",
+		strings.Repeat("a", 1<<20) + ":8080",
 	} {
-		s := askOne(t, c, bad)
-		require.ErrorIs(t, s.Err, peerclock.ErrAddress, bad)
-		require.Zero(t, s.Offset)
-		require.NotContains(t, s.Err.Error(), "\n")
+		for _, c := range []*peerclock.Client{c, named} {
+			s := c.Probe(t.Context(), []string{bad})[0]
+			require.ErrorIs(t, s.Err, peerclock.ErrAddress, bad)
+			require.Less(t, len(s.Address)+len(s.Err.Error()), 500)
+			require.Zero(t, s.Offset)
+			require.NotContains(t, s.Address+s.Err.Error(), "\n")
+		}
 	}
 }
 
-// peerclock.A2: nothing but a leafd's clock gives an offset, and the error says what is there.
+// peerclock.A7: what the registry names is asked only where it can be a peer's.
+func TestAddressesOfPeers(t *testing.T) {
+	for _, test := range []struct {
+		own, address string
+		asked        bool
+	}{
+		{"10.0.0.5", "10.0.0.6:8080", true},
+		{"10.0.0.5", "192.0.2.1:1", true},
+		{"10.0.0.5", "[2001:db8::1]:1", true},
+		{"10.0.0.5", "localhost:8080", false},
+		{"10.0.0.5", "consul.internal:8500", false},
+		{"10.0.0.5", "127.0.0.1:9200", false},
+		{"10.0.0.5", "127.8.8.8:9200", false},
+		{"10.0.0.5", "[::1]:9200", false},
+		{"10.0.0.5", "[::ffff:127.0.0.1]:9200", false},
+		{"10.0.0.5", "0.0.0.0:9200", false},
+		{"10.0.0.5", "[::]:9200", false},
+		{"10.0.0.5", "169.254.169.254:80", false},
+		{"10.0.0.5", "[fe80::1]:80", false},
+		{"10.0.0.5", "[fe80::1%lo]:80", false},
+		{"10.0.0.5", "[2001:db8::1%lo]:80", false},
+		{"10.0.0.5", "224.0.0.1:80", false},
+		{"10.0.0.5", "[ff02::1]:80", false},
+		{"127.0.0.1", "127.0.0.2:8080", true},
+		{"127.0.0.1", "169.254.169.254:80", false},
+		{"169.254.1.1", "169.254.1.2:80", true},
+		{"169.254.1.1", "127.0.0.1:80", false},
+	} {
+		c := newClient(t, func(c *peerclock.Config) { c.Own = netip.MustParseAddr(test.own) })
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // nobody is asked in this test
+		s := c.Probe(ctx, []string{test.address})[0]
+		want := peerclock.ErrAddress
+		if test.asked {
+			want = peerclock.ErrUnreachable
+		}
+		require.ErrorIs(t, s.Err, want, "%s by %s", test.address, test.own)
+		require.Equal(t, want, peerclock.Class(s.Err))
+		require.Equal(t, test.address, s.Address)
+	}
+}
+
+// peerclock.A2 and A6: nothing but a leafd's clock gives an offset, and the error has
+// nothing of what is there.
 func TestWhatIsNotALeafd(t *testing.T) {
 	c := newClient(t, nil)
 	var elsewhere atomic.Int64
 	other := serve(t, func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) })
 	now := time.Now().UnixMilli()
+	const secret = "the-password-of-an-internal-service"
 	page := func(kind, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)
@@ -116,32 +166,36 @@ func TestWhatIsNotALeafd(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Location", "http://"+other+"/api/clock")
 			w.WriteHeader(code)
-			_, _ = fmt.Fprintf(w, `{"timestamp":%d}`, now)
+			_, _ = fmt.Fprintf(w, `{"owner":"0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11","timestamp":%d}`, now)
 		}
 	}
-	good := fmt.Sprintf(`{"timestamp":%d}`, now)
+	const owner = "0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11"
+	good := fmt.Sprintf(`{"owner":"0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11","timestamp":%d}`, now)
 	for _, test := range []struct {
 		name    string
 		handler http.HandlerFunc
 		want    string
 	}{
-		{"a page", page("text/html", "<html>"), "text/html"},
-		{"JSON that doesn't say so", page("text/plain", good), "text/plain"},
-		{"not JSON", page("application/json", "<html>"), `\"<html>\"`},
+		{"a page", page("text/"+secret, "<html>"), "not application/json"},
+		{"JSON that doesn't say so", page("text/plain", good), "not application/json"},
+		{"not JSON", page("application/json", secret), "timestamp"},
+		{"JSON of others", page("application/json", `{"node":"`+secret+`","owner":"`+secret+`","timestamp":1700000000000}`), "owner"},
+		{"JSON without an owner", page("application/json", `{"node":"`+secret+`","timestamp":1700000000000}`), "owner"},
+		{"a timestamp of others", page("application/json", `{"owner":"`+owner+`","node":"`+secret+`","timestamp":987654321}`), "years"},
 		{"nothing", page("application/json", ""), "timestamp"},
-		{"404", status(404), "404"},
-		{"500", status(500), "500"},
-		{"204", status(204), "204"},
-		{"redirect", status(301), "301"},
-		{"redirect of a POST", status(307), "307"},
-		{"huge, length told", page("application/json", `{"timestamp":1,"x":"`+strings.Repeat("x", 1<<20)+`"}`), "64 KiB"},
+		{"404", status(404), "not 200"},
+		{"500", status(500), "not 200"},
+		{"204", status(204), "not 200"},
+		{"redirect", status(301), "not 200"},
+		{"redirect of a POST", status(307), "not 200"},
+		{"huge, length told", page("application/json", `{"timestamp":1,"x":"`+strings.Repeat("x", 1<<20)+`"}`), "16 KiB"},
 		{"huge, in chunks", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			for range 100 {
 				_, _ = w.Write([]byte(strings.Repeat(" ", 8<<10)))
 				w.(http.Flusher).Flush()
 			}
-		}, "64 KiB"},
+		}, "16 KiB"},
 		{"huge header", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X", strings.Repeat("x", 100_000))
 			page("application/json", good)(w, nil)
@@ -151,7 +205,10 @@ func TestWhatIsNotALeafd(t *testing.T) {
 			s := askOne(t, c, serve(t, test.handler))
 			require.ErrorIs(t, s.Err, peerclock.ErrAnswer)
 			require.NotErrorIs(t, s.Err, peerclock.ErrUnreachable)
-			require.ErrorContains(t, s.Err, strings.ReplaceAll(test.want, `\"`, `"`))
+			require.ErrorContains(t, s.Err, test.want)
+			for _, text := range []string{secret, "html", "plain", "987654321"} {
+				require.NotContains(t, fmt.Sprintf("%+v", s), text)
+			}
 			require.Contains(t, s.Err.Error(), "127.0.0.1:")
 			require.Less(t, len(s.Err.Error()), 300)
 			require.Zero(t, s.Offset)
@@ -174,7 +231,7 @@ func TestPeersThatSpeakNoHTTP(t *testing.T) {
 		{"cut in the header", "HTTP/1.1 200 OK\r\nContent-Ty", peerclock.ErrAnswer},
 		{"cut in the body", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"time", peerclock.ErrAnswer},
 		{"cut in a chunk", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n{\"time", peerclock.ErrAnswer},
-		{"for ever about to answer", strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 1000), peerclock.ErrAnswer},
+		{"for ever about to answer", strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 100_000), peerclock.ErrAnswer},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := askOne(t, c, serveBytes(t, func(c net.Conn) { _, _ = c.Write([]byte(test.say)) }))
@@ -185,7 +242,7 @@ func TestPeersThatSpeakNoHTTP(t *testing.T) {
 }
 
 func TestPeersThatAreSilent(t *testing.T) {
-	impatient := newClient(t, func(cfg *peerclock.Config) { cfg.Timeout = 50 * time.Millisecond })
+	impatient := newClient(t, func(cfg *peerclock.Config) { cfg.Timeout, cfg.Named = 50*time.Millisecond, true })
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
@@ -236,7 +293,7 @@ func TestPeersThatAreSilent(t *testing.T) {
 	answered := make(chan struct{}, 8)
 	counting := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprintf(w, `{"timestamp":%d}`, time.Now().UnixMilli())
+		_, _ = fmt.Fprintf(w, `{"owner":"0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11","timestamp":%d}`, time.Now().UnixMilli())
 		answered <- struct{}{}
 	})
 	go func() {
@@ -281,7 +338,7 @@ func TestManyPeers(t *testing.T) {
 		}
 		<-together
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprintf(w, `{"timestamp":%d}`, time.Now().UnixMilli())
+		_, _ = fmt.Fprintf(w, `{"owner":"0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11","timestamp":%d}`, time.Now().UnixMilli())
 	})
 	addresses := make([]string, peers)
 	for i := range addresses {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -21,8 +22,8 @@ import (
 const (
 	// headerBytes is the longest header that is read; a leafd's has 200.
 	headerBytes = 4 << 10
-	// answerBytes is the longest body that is read.
-	answerBytes = 64 << 10
+	// answerBytes is the longest answer that is read; a leafd's has 600.
+	answerBytes = 16 << 10
 	// path leaves out the list of the peer's own peers, which grows with the cluster.
 	path = "/api/clock?peers=no"
 )
@@ -93,7 +94,7 @@ func (c *Client) attempt(ctx context.Context, address, host string, secure bool)
 
 	x := trip{sent: read(clk)}
 	if _, err := io.WriteString(counting, "GET "+path+" HTTP/1.1\r\nHost: "+host+"\r\nUser-Agent: leafd\r\nAccept: application/json\r\nConnection: close\r\n\r\n"); err != nil {
-		return trip{}, fmt.Errorf("%w from %s: %w", ErrUnreachable, address, err)
+		return trip{}, fmt.Errorf("%w from %s: %w", ErrUnreachable, address, own(err))
 	}
 	resp := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(resp)
@@ -105,14 +106,14 @@ func (c *Client) attempt(ctx context.Context, address, host string, secure bool)
 		return trip{}, counting.explain(err, address)
 	}
 	if resp.StatusCode() != fasthttp.StatusOK {
-		err := fmt.Errorf("%w: HTTP status %d, from %s", ErrAnswer, resp.StatusCode(), address)
+		err := fmt.Errorf("%w: its status is not 200, from %s", ErrAnswer, address)
 		if resp.StatusCode() == fasthttp.StatusBadRequest { // what TLS servers answer to plain HTTP
 			err = wrongProtocol(err)
 		}
 		return trip{}, err
 	}
 	if kind, _, _ := strings.Cut(string(resp.Header.ContentType()), ";"); !strings.EqualFold(strings.TrimSpace(kind), "application/json") {
-		return trip{}, fmt.Errorf("%w: content type %s, from %s", ErrAnswer, quote([]byte(kind)), address)
+		return trip{}, fmt.Errorf("%w: it is not application/json, from %s", ErrAnswer, address)
 	}
 	x.body = append([]byte(nil), resp.Body()...)
 	return x, nil
@@ -134,6 +135,9 @@ func read(clk clock.Clock) clock.Reading {
 	return r
 }
 
+// errLong is returned for an answer of more than answerBytes.
+var errLong = errors.New("too long an answer")
+
 // counted records how much was read from a connection, and its error.
 type counted struct {
 	net.Conn
@@ -143,6 +147,9 @@ type counted struct {
 
 // Read reads from the connection.
 func (c *counted) Read(p []byte) (int, error) {
+	if c.bytes > answerBytes {
+		return 0, errLong
+	}
 	n, err := c.Conn.Read(p)
 	c.bytes += n
 	c.err = err
@@ -150,17 +157,37 @@ func (c *counted) Read(p []byte) (int, error) {
 }
 
 // explain distinguishes a peer that is gone from one that speaks another protocol. It
-// leaves out the text of fasthttp's error, which quotes kilobytes of the answer.
+// leaves out the text of fasthttp's error, which quotes kilobytes of the answer
+// (peerclock.A6).
 func (c *counted) explain(err error, address string) error {
 	switch {
 	case c.err != nil && !errors.Is(c.err, io.EOF):
-		return wrongProtocol(fmt.Errorf("%w from %s: %w", ErrUnreachable, address, c.err))
+		return wrongProtocol(fmt.Errorf("%w from %s: %w", ErrUnreachable, address, own(c.err)))
 	case c.bytes == 0:
 		return wrongProtocol(fmt.Errorf("%w from %s: it closed the connection", ErrUnreachable, address))
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+	case errors.Is(err, fasthttp.ErrBodyTooLarge), c.bytes > answerBytes:
 		return fmt.Errorf("%w: longer than %d KiB, from %s", ErrAnswer, answerBytes>>10, address)
 	}
-	return wrongProtocol(fmt.Errorf("%w: %d bytes that are no HTTP response, or not all of one, from %s", ErrAnswer, c.bytes, address))
+	return wrongProtocol(fmt.Errorf("%w: no HTTP response, or not all of one, from %s", ErrAnswer, address))
+}
+
+// own returns err where this machine tells of it, or TLS's list of alerts, and else a fixed
+// text (peerclock.A6): errors of TLS and of certificates quote what the peer sent.
+func own(err error) error {
+	var network *net.OpError
+	var authority x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &network):
+		return network
+	case errors.As(err, &authority):
+		return errors.New("no CA of ours has signed its certificate")
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return errors.New("its certificate has expired, or is not valid yet")
+	case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:
+		return errors.New("its certificate is not for a server")
+	}
+	return errors.New("no handshake that we accept")
 }
 
 // noTLS is the error of a handshake that failed.
@@ -171,28 +198,49 @@ func noTLS(err error, address string) error {
 	case errors.As(err, &record):
 		return marked{fmt.Errorf("%w: it speaks no TLS, from %s", ErrAnswer, address), []error{errProtocol, errNoTLS}}
 	case errors.As(err, &network) && network.Op != "remote error", errors.Is(err, io.EOF):
-		return marked{fmt.Errorf("%w from %s: TLS: %w", ErrUnreachable, address, err), []error{errNoTLS}}
+		return marked{fmt.Errorf("%w from %s: TLS: %w", ErrUnreachable, address, own(err)), []error{errNoTLS}}
 	}
-	return fmt.Errorf("%w from %s: TLS: %w", ErrUnreachable, address, err)
+	return fmt.Errorf("%w from %s: TLS: %w", ErrUnreachable, address, own(err))
 }
 
 // checkAddress returns address as it goes into the Host header. It returns ErrAddress for
-// an address that could mean something else there, or to the resolver.
-func checkAddress(address string) (string, error) {
+// one that is not asked (peerclock.A7), or could mean something else to the resolver.
+func (c *Client) checkAddress(address string) (string, error) {
+	refuse := func(why string) (string, error) {
+		return "", fmt.Errorf("%w: %s: %s", ErrAddress, shorten(address), why)
+	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return "", fmt.Errorf("%w: %s: want host:port", ErrAddress, quote([]byte(address)))
+		return refuse("want ip:port")
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("%w: %s: the port is a number from 1 to 65535", ErrAddress, quote([]byte(address)))
+		return refuse("the port is a number from 1 to 65535")
 	}
-	if ip, err := netip.ParseAddr(host); err == nil {
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case err == nil && !c.cfg.Named && !isPeers(ip.Unmap(), c.cfg.Own.Unmap()):
+		return refuse("no other machine reaches a peer there")
+	case err == nil:
 		return net.JoinHostPort(ip.WithZone("").String(), port), nil
-	}
-	if host == "" || len(host) > 253 || strings.IndexFunc(host, notInName) >= 0 {
-		return "", fmt.Errorf("%w: %s: the host is neither an IP address nor a name", ErrAddress, quote([]byte(address)))
+	case !c.cfg.Named, host == "", len(host) > 253, strings.IndexFunc(host, notInName) >= 0:
+		return refuse("the host is not an IP address")
 	}
 	return address, nil
+}
+
+// isPeers tells whether a peer of the daemon at own may have the address ip.
+func isPeers(ip, own netip.Addr) bool {
+	return ip.Zone() == "" && !ip.IsUnspecified() && !ip.IsMulticast() &&
+		(!ip.IsLoopback() || own.IsLoopback()) && (!ip.IsLinkLocalUnicast() || own.IsLinkLocalUnicast())
+}
+
+// shorten returns the beginning of an untrusted text, safe to print; an address as it is.
+func shorten(address string) string {
+	const most = 64
+	if len(address) > most {
+		address = address[:most] + "..."
+	}
+	return strings.Trim(strconv.QuoteToASCII(address), `"`)
 }
 
 func notInName(r rune) bool {

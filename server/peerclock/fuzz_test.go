@@ -24,11 +24,11 @@ import (
 // FuzzExchange: whatever a peer answers over its socket, it is an error of ours,
 // short and harmless to print, or the clock that is in it.
 func FuzzExchange(f *testing.F) {
-	const body = `{"node":"a:8080","owner":"u","timestamp":1700000000000}`
+	const body = `{"node":"a:8080","owner":"0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11","timestamp":1700000000000}`
 	for _, s := range []string{
-		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 55\r\n\r\n" + body, "HTTP/1.0 200 OK\r\nContent-Type: application/json; charset=utf-8\r\n\r\n" + body,
-		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n37\r\n" + body + "\r\n0\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>", "HTTP/1.1 302 Found\r\nLocation: http://elsewhere/\r\n\r\n",
-		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 55\r\n\r\n" + body, "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{}", "",
+		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 90\r\n\r\n" + body, "HTTP/1.0 200 OK\r\nContent-Type: application/json; charset=utf-8\r\n\r\n" + body,
+		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5a\r\n" + body + "\r\n0\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>", "HTTP/1.1 302 Found\r\nLocation: http://elsewhere/\r\n\r\n",
+		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 90\r\n\r\n" + body, "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{}", "",
 		"\x15\x03\x01\x00\x02\x02\x46", "HTTP/1.1 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n", "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("\x1b[2J", 2000) + "\r\n\r\n", "SSH-2.0-x\r\n",
 	} {
 		f.Add([]byte(s))
@@ -54,7 +54,7 @@ func FuzzExchange(f *testing.F) {
 		_ = ln.Close()
 		<-done
 	})
-	c, err := New(Config{Clock: clock.System(), Timeout: 10 * time.Second})
+	c, err := New(Config{Clock: clock.System(), Timeout: 10 * time.Second, Own: netip.MustParseAddr("127.0.0.1")})
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		answer.Store(&sent)
@@ -100,9 +100,17 @@ func FuzzAddress(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, address string) {
-		got, err := checkAddress(address)
+		peers := Client{cfg: Config{Own: netip.MustParseAddr("127.0.0.1")}}
+		if got, err := peers.checkAddress(address); err == nil {
+			peer, err := netip.ParseAddrPort(got)
+			require.NoError(t, err)
+			require.NotZero(t, peer.Port())
+		}
+		got, err := (&Client{cfg: Config{Named: true}}).checkAddress(address)
 		if err != nil {
 			require.ErrorIs(t, err, ErrAddress)
+			_, err := peers.checkAddress(address)
+			require.Error(t, err)
 			require.Equal(t, -1, strings.IndexFunc(err.Error(), func(r rune) bool { return !unicode.IsPrint(r) }))
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 // newClient returns a Client that is patient: machines that run tests are slow.
 func newClient(t *testing.T, change func(*peerclock.Config)) *peerclock.Client {
 	t.Helper()
-	cfg := peerclock.Config{Clock: clock.System(), Timeout: time.Minute}
+	cfg := peerclock.Config{Clock: clock.System(), Timeout: time.Minute, Own: netip.MustParseAddr("127.0.0.1")}
 	if change != nil {
 		change(&cfg)
 	}
@@ -60,7 +61,7 @@ func startLeafd(t *testing.T, host string, skew time.Duration, b *server.Backend
 	clk.Set(skew)
 	s, err := server.New(server.Config{Base: context.Background(), Clock: clk, Log: zerolog.Nop(), Node: "peer"})
 	require.NoError(t, err)
-	s.SetOwner("0b5c")
+	s.SetOwner("0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11")
 	if b != nil {
 		s.SetBackend(b)
 	}

@@ -49,7 +49,7 @@ func TestOwnClockWhileAsking(t *testing.T) {
 					test.later(clk)
 				}
 				w.Header().Set("Content-Type", "application/json")
-				_, _ = fmt.Fprintf(w, `{"timestamp":%d}`, base)
+				_, _ = fmt.Fprintf(w, `{"owner":"0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11","timestamp":%d}`, base)
 			})
 			s := askOne(t, newClient(t, func(cfg *peerclock.Config) { cfg.Clock = clk }), peer)
 			require.Equal(t, test.asked, asked.Load())
@@ -81,7 +81,7 @@ func TestOffsetsThatDontFit(t *testing.T) {
 			peer := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				clk.Advance(30 * time.Second)
 				w.Header().Set("Content-Type", "application/json")
-				_, _ = fmt.Fprintf(w, `{"timestamp":%d}`, test.peer)
+				_, _ = fmt.Fprintf(w, `{"owner":"0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11","timestamp":%d}`, test.peer)
 			})
 			s := askOne(t, newClient(t, func(cfg *peerclock.Config) { cfg.Clock = clk }), peer)
 			require.NoError(t, s.Err)
@@ -113,7 +113,7 @@ func TestOwnClockIsReadInOneGo(t *testing.T) {
 		asked.Add(1)
 		clk.left.Store(3)
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprintf(w, `{"timestamp":%d}`, clk.Millis())
+		_, _ = fmt.Fprintf(w, `{"owner":"0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11","timestamp":%d}`, clk.Millis())
 	})
 	s := askOne(t, newClient(t, func(cfg *peerclock.Config) { cfg.Clock = clk }), peer)
 	require.NoError(t, s.Err)
@@ -128,7 +128,7 @@ func TestRequest(t *testing.T) {
 	peer := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		requests <- r
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprintf(w, `{"timestamp":%d}`, time.Now().UnixMilli())
+		_, _ = fmt.Fprintf(w, `{"owner":"0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11","timestamp":%d}`, time.Now().UnixMilli())
 	})
 	require.NoError(t, askOne(t, newClient(t, nil), peer).Err)
 	r := <-requests

@@ -50,7 +50,7 @@ func startWith(t *testing.T, conf *tls.Config) *counting {
 	t.Helper()
 	s, err := server.New(server.Config{Base: context.Background(), Clock: clock.System(), Log: zerolog.Nop(), Node: "peer"})
 	require.NoError(t, err)
-	s.SetOwner("0b5c")
+	s.SetOwner("0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11")
 	below, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ln := &counting{Listener: below}
@@ -127,7 +127,7 @@ func TestTLSOnlyIsOnly(t *testing.T) {
 	peer := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"timestamp":1700000000000}`))
+		_, _ = w.Write([]byte(`{"owner":"0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11","timestamp":1700000000000}`))
 	})
 	s := askOne(t, c, peer)
 	require.ErrorIs(t, s.Err, peerclock.ErrAnswer)

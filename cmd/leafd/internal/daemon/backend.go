@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/peerclock"
 	"github.com/leafd/leafd/server/state"
 	"github.com/leafd/leafd/worker"
 )
@@ -83,5 +84,10 @@ func (l *life) state() string { return state.OfWorker(l.check()).Worker }
 // clock is the last comparison of our clock with the peers'.
 func (l *life) clock() server.ClockInfo {
 	samples, verdict, checked := l.worker.Peers()
+	for i := range samples {
+		if s := &samples[i]; s.Err != nil {
+			s.Err = peerclock.Class(s.Err)
+		}
+	}
 	return server.ClockInfo{Checked: checked, Verdict: verdict, Threshold: l.worker.Threshold(), Samples: samples}
 }

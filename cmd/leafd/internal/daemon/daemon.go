@@ -14,6 +14,7 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 
+	"github.com/google/uuid"
 	oklog "github.com/oklog/run"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -151,6 +152,7 @@ func (d *daemon) listen(ctx, base context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.server.SetOwner(uuid.NewString()) // until a life has its own: by it others know a leafd
 	if err := d.openMetrics(registry); err != nil {
 		return err
 	}

@@ -102,7 +102,8 @@ func (c Cluster) noRegistry(err error) error {
 	return fmt.Errorf("ZooKeeper at %s (--zk) gave no answer within %s (--timeout): %w", strings.Join(c.Cfg.ZooKeeper.Servers, ","), settings.Short(c.Timeout), err)
 }
 
-// Prober returns the prober of clocks that a daemon with these settings has.
+// Prober returns the prober of clocks that a daemon with these settings has; it asks
+// wherever the operator says.
 func (c Cluster) Prober() (worker.ClockProber, error) {
 	var certificates *server.Certificates
 	if c.Cfg.Listen.TLS.Cert != "" {
@@ -111,7 +112,9 @@ func (c Cluster) Prober() (worker.ClockProber, error) {
 			return nil, settings.AsUsage(err)
 		}
 	}
-	return peerclock.New(c.Cfg.Peers(c.Clock, certificates))
+	asked := c.Cfg.Peers(c.Clock, certificates)
+	asked.Named = true
+	return peerclock.New(asked)
 }
 
 // rewordedError is an error in other words.

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"net"
+	"net/netip"
 	"os"
 	"reflect"
 
@@ -49,6 +50,9 @@ func (c Config) ZKConfig() zkreg.Config {
 // to show certificates.
 func (c Config) Peers(clk clock.Clock, certificates *server.Certificates) peerclock.Config {
 	asked := peerclock.Config{Clock: clk}
+	if own, err := netip.ParseAddrPort(c.Listen.Advertise); err == nil {
+		asked.Own = own.Addr()
+	}
 	if certificates != nil {
 		verify := c.ClientsNeedCert(server.Public)
 		asked.TLS, asked.Secure = certificates.Client(verify), peerclock.TLSFirst
