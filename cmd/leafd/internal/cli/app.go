@@ -84,7 +84,28 @@ another process's, or the root or data directory another cluster's, 5 no worker 
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(a.serveCmd(), a.clusterCmd(), a.workerCmd(), a.clockCmd(), a.idCmd(), a.segmentCmd(), a.doctorCmd(), a.benchCmd(), a.configCmd(), a.versionCmd(), a.manCmd())
+	explainArgs(root)
 	return root
+}
+
+// explainArgs makes cmd and all below it say which arguments they take, where cobra only
+// counts them.
+func explainArgs(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if check(cmd, args) == nil {
+				return nil
+			}
+			given := "no argument"
+			if len(args) > 0 {
+				given = fmt.Sprintf("%q", args)
+			}
+			return settings.Usagef("want %q, and got %s; see %s --help", cmd.UseLine(), given, cmd.CommandPath())
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		explainArgs(sub)
+	}
 }
 
 // group makes cmd a command that only has subcommands. Cobra alone would answer

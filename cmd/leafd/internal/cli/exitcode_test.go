@@ -63,8 +63,8 @@ func TestUsageMistakes(t *testing.T) {
 		{"unknown flag", []string{"version", "--outpt=json"}, []string{"unknown flag: --outpt (did you mean --output?)", "leafd version --help"}},
 		{"unknown short flag", []string{"version", "-z"}, []string{"unknown shorthand flag"}},
 		{"flag without value", []string{"version", "-o"}, []string{"flag needs an argument"}},
-		{"too many arguments", []string{"version", "now"}, []string{`unknown command "now"`}},
-		{"too few arguments", []string{"id", "decode"}, []string{"requires at least 1 arg"}},
+		{"too many arguments", []string{"version", "now"}, []string{`and got ["now"]`}},
+		{"too few arguments", []string{"id", "decode"}, []string{"and got no argument"}},
 		{"output", []string{"version", "-o", "yaml"}, []string{`--output is "yaml": want text or json`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -168,8 +168,8 @@ func TestIDAtRefuses(t *testing.T) {
 		{"until past the end", []string{"now", "--until", "2100-01-01"}, []string{"--until: time outside the layout"}},
 		{"until before", []string{"now", "--until", "-1ms"}, []string{"--until is 2026-11-21T10:00:00.122Z, before TIME, which is 2026-11-21T10:00:00.123Z"}},
 		{"until no time", []string{"now", "--until", ""}, []string{`--until: not a time: ""`}},
-		{"nothing", nil, []string{"accepts 1 arg(s)"}},
-		{"unquoted", []string{"2026-11-21", "10:00"}, []string{"accepts 1 arg(s)"}},
+		{"nothing", nil, []string{"[flags]\", and got "}},
+		{"unquoted", []string{"2026-11-21", "10:00"}, []string{"[flags]\", and got "}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -21,7 +21,7 @@ func TestSegmentStopUsage(t *testing.T) {
 		args []string
 		says string
 	}{
-		{"no tag", nil, "accepts 1 arg(s)"},
+		{"no tag", nil, "[flags]\", and got "},
 		{"no daemon", []string{"x", "--admin-token-file", token}, "want --url, for each daemon, or --zk"},
 		{"no token", []string{"x", "--url", "http://127.0.0.1:1"}, "--admin-token-file is missing"},
 		{"no such token", []string{"x", "--url", "http://127.0.0.1:1", "--admin-token-file", "/none"}, "/none"},
