@@ -45,9 +45,8 @@ const singlesShare = 4
 //	    has its own places, so that a database that hangs takes none from snowflake
 //	    IDs. QueueWait bounds the IDs that batches of snowflake IDs still wait for:
 //	    ahead of a batch are no more than the layout allows in that time. A single
-//	    snowflake ID is never shed: it waits behind the same queue, which other single
-//	    IDs hardly lengthen (a thousand of them are a quarter of a millisecond), and
-//	    takes no more memory than its connection does when idle.
+//	    snowflake ID is never shed: batches leave it a part of each millisecond
+//	    (snowflake.G6), and it takes no more memory than its connection does when idle.
 //	server.O4  A request gives its places back when its handler returns, also by an
 //	    error, a panic or the daemon's end. Nothing depends on the client.
 //	server.O5  Only requests for IDs are counted in places: health, readiness, metrics and

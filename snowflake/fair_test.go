@@ -22,7 +22,7 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 	layout := snowflake.DefaultLayout()
 	g, err := snowflake.New(snowflake.Config{Layout: layout, Clock: fake, Fence: openFence{}})
 	require.NoError(t, err)
-	whole := int(layout.MaxSequence()) + 1
+	const whole = forBatches
 	require.NoError(t, g.NextN(t.Context(), make([]int64, whole)))
 
 	const waiters = 5

@@ -73,8 +73,10 @@ type Config struct {
 //	    last time ever issued.
 //	snowflake.G5  nobody spins: a used-up millisecond has one sleeper, and everybody else
 //	    waits for its turn, first come, first served, and can give up. Who comes
-//	    while others wait, other than for one ID of a millisecond that has begun,
-//	    waits behind them: under a load of batches some would never get through.
+//	    while others wait, other than for one ID, waits behind them: under a load of
+//	    batches some would never get through.
+//	snowflake.G6  batches leave the last 1/singlesShare of each millisecond to calls for one
+//	    ID, which don't wait behind them.
 type Generator struct {
 	layout   Layout      // immutable
 	prefix   int64       // immutable: datacenter and worker, in place
@@ -98,6 +100,9 @@ type Generator struct {
 	_      [64]byte // who is served at once reads offsetNS
 	counts counts   // of the slow paths only
 }
+
+// singlesShare is which part of a millisecond batches don't get.
+const singlesShare = 64
 
 // stoppedState is a state that no time reaches: compare-and-swaps from a loaded
 // state fail, and the next load tells why.
@@ -245,8 +250,12 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 		}
 	}
 	defer leave()
+	end := g.seqMask // the last sequence that is ours to take
+	if want > 1 {
+		end -= (g.seqMask + 1) / singlesShare // snowflake.G6
+	}
 	for {
-		if !queued && len(g.turn) > 0 { // snowflake.G5
+		if want > 1 && !queued && len(g.turn) > 0 { // snowflake.G5
 			if err := g.queue(ctx); err != nil {
 				return reservation{}, err
 			}
@@ -259,7 +268,7 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 			return reservation{}, ErrStopped
 		}
 		last, seq := int64(state>>g.seqBits), state&g.seqMask //nolint:gosec // below 2^60
-		if now != last || seq == g.seqMask {
+		if now != last || seq >= end {
 			now = g.look() // snowflake.G3
 		}
 		if now < last {
@@ -270,7 +279,7 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 			waitedBackwards = true
 			continue
 		}
-		if now == last && seq == g.seqMask {
+		if now == last && seq >= end {
 			if !queued {
 				if err := g.queue(ctx); err != nil {
 					return reservation{}, err
@@ -300,9 +309,9 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 		}
 		first := seq + 1
 		if now > last {
-			first = g.firstSequence(now == last+1 && seq == g.seqMask)
+			first = min(g.firstSequence(now == last+1 && seq >= end), end)
 		}
-		n := min(want, g.seqMask+1-first)
+		n := min(want, end+1-first)
 		if g.state.CompareAndSwap(state, g.word(now, first+n-1)) { // snowflake.G1
 			return reservation{time: now, first: first, n: int(n)}, nil //nolint:gosec // at most want
 		}

@@ -99,7 +99,7 @@ func TestBatchCrossesMilliseconds(t *testing.T) {
 		ids := make([]int64, 3*4096)
 		require.NoError(t, g.NextN(t.Context(), ids))
 		for _, id := range ids {
-			if want.Sequence++; want.Sequence == 4096 {
+			if want.Sequence++; want.Sequence == forBatches {
 				want.Time, want.Sequence = want.Time+1, 0
 			}
 			parts, err := snowflake.DefaultLayout().Decode(id)
@@ -109,10 +109,57 @@ func TestBatchCrossesMilliseconds(t *testing.T) {
 	}
 }
 
+// forBatches is how many sequences of a millisecond batches get (snowflake.G6).
+const forBatches = 4096 - 4096/64
+
+// useUp takes all IDs of the millisecond.
+func useUp(t *testing.T, g *snowflake.Generator) {
+	t.Helper()
+	for range 4096 {
+		next(t, g)
+	}
+}
+
+// snowflake.G6: while batches wait for the next milliseconds, one ID is there at once, also
+// the first one of a millisecond.
+func TestBatchesLeaveSingleIDs(t *testing.T) {
+	clk := clocktest.New(noon)
+	g := newGenerator(t, clk)
+	var batches sync.WaitGroup
+	for range 4 {
+		batches.Go(func() {
+			if err := g.NextN(context.Background(), make([]int64, forBatches)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return clk.Sleepers() == 1 && inQueue() == 2 }, 10*time.Second, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for milli := range 4 {
+		for range 4096 - forBatches {
+			_, err := g.Next(ctx)
+			require.NoError(t, err, "millisecond %d", milli)
+		}
+		clk.Advance(time.Millisecond)
+	}
+	served := make(chan struct{})
+	go func() { batches.Wait(); close(served) }()
+	require.Eventually(t, func() bool {
+		clk.Advance(time.Millisecond)
+		select {
+		case <-served:
+			return true
+		default:
+			return false
+		}
+	}, 10*time.Second, time.Millisecond)
+}
+
 func TestOneSleeperWakesAll(t *testing.T) {
 	clk := clocktest.New(noon)
 	g := newGenerator(t, clk)
-	require.NoError(t, g.NextN(t.Context(), make([]int64, 4096)))
+	useUp(t, g)
 	const callers = 50
 	var wg sync.WaitGroup
 	ids := make([]int64, callers)
@@ -136,7 +183,7 @@ func TestOneSleeperWakesAll(t *testing.T) {
 func TestWaitersLeaveWithTheirContext(t *testing.T) {
 	clk := clocktest.New(noon)
 	g := newGenerator(t, clk)
-	require.NoError(t, g.NextN(t.Context(), make([]int64, 4096)))
+	useUp(t, g)
 	sleeping, cancelSleeper := context.WithCancel(t.Context())
 	sleeper, waiter := make(chan error, 1), make(chan error, 1)
 	go func() { _, err := g.Next(sleeping); sleeper <- err }()

@@ -34,8 +34,8 @@ func TestStats(t *testing.T) {
 		do     func(t *testing.T, g *snowflake.Generator)
 		want   snowflake.Stats
 	}{
-		{name: "served at once", do: batch(4096)},
-		{name: "two used-up milliseconds", do: batch(2*4096 + 1), want: snowflake.Stats{TickWaits: 2}},
+		{name: "served at once", do: batch(forBatches)},
+		{name: "two used-up milliseconds", do: batch(2*forBatches + 2), want: snowflake.Stats{TickWaits: 2}},
 		{
 			name:   "a small rollback",
 			before: func(clk *clocktest.Fake, _ *fixedFence, _ *snowflake.Generator) { clk.Step(-4 * time.Millisecond) },
@@ -89,7 +89,8 @@ func TestStatsOfGivingUp(t *testing.T) {
 		{
 			"for a tick",
 			func(_ *clocktest.Fake, g *snowflake.Generator) error {
-				return g.NextN(context.Background(), make([]int64, 4096))
+				useUp(t, g)
+				return nil
 			},
 			snowflake.Stats{TickWaits: 1, GivenUp: 1},
 		},

@@ -77,7 +77,7 @@ func All() []Mutant {
 		{
 			Name: "sequence", Guard: "snowflake.G1: a batch ends with its millisecond's sequence (snowflake/generator.go)",
 			Seed: 1, Mix: "clean stop",
-			Edits: []Edit{{"snowflake/generator.go", "n := min(want, g.seqMask+1-first)", "n := want"}},
+			Edits: []Edit{{"snowflake/generator.go", "n := min(want, end+1-first)", "n := want"}},
 		},
 		{
 			Name: "home", Guard: "worker.U4: a record that another directory wrote is set aside (worker/start.go)",
