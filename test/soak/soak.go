@@ -15,9 +15,9 @@ import (
 // figures are what a soak showed.
 type figures struct {
 	plan     plan
-	rate     float64         // requests a second that were due
-	capacity float64         // requests a second of the closed loop before; 0: there was none
-	bare     []time.Duration // p99.9 of a server that only answers, before and after the load
+	rate     float64 // requests a second that were due
+	capacity float64 // requests a second of the closed loop before; 0: there was none
+	turns    turns   // of the daemon and of a server that only answers, after the load
 	begun    time.Time
 	streams  []stream
 	results  []*loadtest.Result // of the streams
@@ -77,13 +77,10 @@ func soak(ctx context.Context, o options, progress io.Writer) (_ *figures, err e
 			return nil, err
 		}
 	}
-	if err := f.measureBare(ctx, o, say); err != nil {
-		return nil, err
-	}
 	if err := f.underLoad(ctx, o, d, db, l, say); err != nil {
 		return nil, err
 	}
-	if err := f.measureBare(ctx, o, say); err != nil {
+	if err := f.takeTurns(ctx, o, l, say); err != nil {
 		return nil, err
 	}
 	if err := stop(); err != nil { // the check is to have the machine for itself

@@ -36,7 +36,7 @@ func TestSoak(t *testing.T) {
 	samples := filepath.Join(dir, "samples.tsv")
 	args := []string{
 		"-leafd", leafd, "-bare", bare, "-sql", "../../deploy/leaf_alloc.sql", "-duration", "5s", "-rate", "half", "-clients", "32",
-		"-outage", "300ms", "-p999", "1h", "-dir", dir, "-samples", samples, "-tick", "1ms", "-pipeline", "2",
+		"-outage", "300ms", "-p999", "1h", "-dir", dir, "-samples", samples, "-tick", "1ms", "-pipeline", "2", "-turns", "2",
 	}
 	o, err := parse(args, os.Stderr)
 	require.NoError(t, err)
@@ -49,8 +49,9 @@ func TestSoak(t *testing.T) {
 
 	require.Positive(t, f.capacity)
 	require.InDelta(t, f.capacity/2, f.rate, 1e-6)
-	require.Len(t, f.bare, 2)
-	require.Positive(t, min(f.bare[0], f.bare[1]))
+	require.Len(t, f.turns.bare, 2)
+	require.Len(t, f.turns.leafd, 2)
+	require.Positive(t, min(f.turns.bare[0], f.turns.bare[1], f.turns.leafd[0], f.turns.leafd[1]))
 	require.Contains(t, out.String(), "of a server that only answers")
 	require.Contains(t, out.String(), f.hostTook)
 	require.Contains(t, f.hostTook, "the CPUs' time")
@@ -217,6 +218,28 @@ func grow(f *figures, by func(s *sample, n float64)) {
 	}
 }
 
+// TestTurns: leafd may be 1.2 times as slow, or take what is allowed where the other keeps that.
+func TestTurns(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tc := range []struct {
+		name        string
+		leafd, bare []time.Duration
+		kept        bool
+	}{
+		{"both quick", []time.Duration{ms}, []time.Duration{ms / 4}, true},
+		{"the other keeps it", []time.Duration{11 * ms / 10}, []time.Duration{ms}, false},
+		{"the machine is slow", []time.Duration{12 * ms}, []time.Duration{10 * ms}, true},
+		{"leafd is slow", []time.Duration{13 * ms}, []time.Duration{10 * ms}, false},
+		{"one bad turn", []time.Duration{2 * ms, 90 * ms, 2 * ms}, []time.Duration{2 * ms, 2 * ms, 3 * ms}, true},
+		{"one good turn", []time.Duration{9 * ms, 2 * ms, 9 * ms}, []time.Duration{2 * ms, 2 * ms, 9 * ms}, false},
+		{"no answers", []time.Duration{0}, []time.Duration{ms}, false},
+		{"none", nil, nil, false},
+	} {
+		kept, says := turns{leafd: tc.leafd, bare: tc.bare}.judge(ms)
+		require.Equal(t, tc.kept, kept, "%s: %s", tc.name, says)
+	}
+}
+
 func TestMix(t *testing.T) {
 	for _, rate := range []float64{100, 20_000, 50_000, 1_000_000} {
 		t.Run(fmt.Sprint(rate), func(t *testing.T) {
@@ -292,6 +315,7 @@ func TestOptions(t *testing.T) {
 		"pipeline": {[]string{"-pipeline", "0"}, "-pipeline is 0"},
 		"tick":     {[]string{"-tick", "2s"}, "-tick is 2s"},
 		"p999":     {[]string{"-p999", "-1s"}, "-p999 is -1s"},
+		"turns":    {[]string{"-turns", "0"}, "-turns is 0"},
 		"rest":     {[]string{"now"}, `"now": want flags only`},
 		"unknown":  {[]string{"-x"}, "-x"},
 	} {
