@@ -219,7 +219,7 @@ func TestOverviewWithoutZooKeeper(t *testing.T) {
 	}, time.Minute, 20*time.Millisecond)
 	require.Equal(t, 1, o.Workers.Total, "as last seen")
 	require.Positive(t, *o.Workers.Age)
-	require.Equal(t, "ready", o.Ready.Status)
+	require.Equal(t, "degraded", o.Ready.Status)
 
 	proxy.Blackhole(t, false)
 	require.Eventually(t, func() bool {
