@@ -16,8 +16,11 @@ import (
 const (
 	// pageRows is how many rows a page has, and the largest limit that a client may name.
 	pageRows = 1000
-	// maxLists is how many of these answers are made at once, on each surface.
-	maxLists = 2
+	// maxLists is how many of these answers are made at once, on each surface: with a second
+	// one, a machine of two processors had none left for IDs. maxCommon is how many of what
+	// is the same for all who ask are, which is there already nearly always.
+	maxLists  = 1
+	maxCommon = 2
 	// listRest is how long a list rests once it was read or made, in times of what that took.
 	listRest = 4
 	// leastRest is how long a turn rests at least: what is there already is sent as often
@@ -31,13 +34,14 @@ const (
 
 // lists are the turns at answers from whole lists. They keep:
 //
-//	server.P1  At most maxLists such answers are made at once. Who asks beyond them waits
+//	server.P1  At most maxLists such answers are made at once, beside maxCommon of what is the
+//	    same for all who ask, and made once (server.R1). Who asks beyond them waits
 //	    for its turn, adminTimeout at most: people would rather wait than ask again. A turn
 //	    rests listRest times as long as it was used, and leastRest, so that lists take less
 //	    than half of one processor, however many ask: the processors are there for IDs.
-//	    Operators have turns of their own, on the admin surface. So has what is the same
-//	    for all who ask, and made once (server.R1): its turns come soon, also to a
-//	    crowd, and it is there while others ask for whatever takes long to make.
+//	    Operators have turns of their own, on the admin surface. The turns of what is the
+//	    same for all come soon, also to a crowd, and while others ask for whatever takes
+//	    long to make.
 //	server.P2  No such answer has more than pageRows rows; a cursor tells where the next
 //	    page begins.
 //	server.P3  What a large answer takes is counted until its client has taken it or its
@@ -47,12 +51,12 @@ const (
 //	    at most. A connection has one answer at a time, and connBuffer of the kernel each way.
 type lists [surfaces]struct{ own, common turns }
 
-// turns are maxLists places.
+// turns are places, for as many as may be inside at once.
 type turns chan struct{}
 
 func newLists() (l lists) {
 	for surface := range l {
-		l[surface].own, l[surface].common = make(turns, maxLists), make(turns, maxLists)
+		l[surface].own, l[surface].common = make(turns, maxLists), make(turns, maxCommon)
 	}
 	return l
 }
@@ -65,7 +69,7 @@ func (s *Server) take(from turns, use func() error) error {
 		return errDraining
 	case <-time.After(adminTimeout):
 		s.overload.shed[shedLists].Inc()
-		return errOverloaded.with("%d lists are being made at a time, and many want one", maxLists)
+		return errOverloaded.with("too many ask for lists at once")
 	}
 	began := time.Now()
 	defer func() { time.AfterFunc(max(leastRest, listRest*time.Since(began)), func() { <-from }) }()
