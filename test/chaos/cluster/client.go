@@ -194,8 +194,8 @@ func (cl *client) ask(r *history.Record) error {
 	if r.Stream == history.Snowflake {
 		path = "/api/snowflake/get/chaos"
 	}
-	asJSON := cl.rnd.IntN(8) == 0
-	if r.Asked > 1 || cl.rnd.IntN(2) == 0 {
+	asJSON, counted := cl.rnd.IntN(8) == 0, r.Asked > 1 || cl.rnd.IntN(2) == 0
+	if counted {
 		path += "?n=" + strconv.Itoa(r.Asked)
 	}
 	head := "GET " + path + " HTTP/1.1\r\nHost: " + cl.slot.addr + "\r\n"
@@ -223,7 +223,7 @@ func (cl *client) ask(r *history.Record) error {
 		defer cl.close()
 	}
 	r.Status = res.StatusCode
-	read(r, res.Header, body, asJSON)
+	read(r, res.Header, body, asJSON && counted) // else it is the bare number
 	return nil
 }
 
