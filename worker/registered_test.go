@@ -500,21 +500,20 @@ func TestWorkerIDIsRecordedBeforeItIssues(t *testing.T) {
 // worker.U5: what a worker that started from its file alone finds, and is fenced by.
 func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 	for name, tt := range map[string]struct {
-		meanwhile func(m *registrytest.Model, id int64)
+		meanwhile func(m *registrytest.Model, me worker.Record)
 		fenced    bool
 	}{
-		"nothing happened":     {func(*registrytest.Model, int64) {}, false},
-		"rewritten by another": {func(m *registrytest.Model, id int64) { m.Rewrite(id, "somebody") }, true},
-		"removed":              {func(m *registrytest.Model, id int64) { m.Remove(id) }, false},
-		"all data lost":        {func(m *registrytest.Model, _ int64) { m.Wipe() }, false},
-		"another cluster":      {func(m *registrytest.Model, _ int64) { m.Wipe(); m.Init(snowflake.DefaultLayout()) }, true},
-		"data lost, and the worker ID is another's": {func(m *registrytest.Model, id int64) {
+		"nothing happened":     {func(*registrytest.Model, worker.Record) {}, false},
+		"rewritten by another": {func(m *registrytest.Model, me worker.Record) { m.Rewrite(me.WorkerID, "somebody") }, true},
+		"removed":              {func(m *registrytest.Model, me worker.Record) { m.Remove(me.WorkerID) }, false},
+		"all data lost":        {func(m *registrytest.Model, _ worker.Record) { m.Wipe() }, false},
+		"another cluster":      {func(m *registrytest.Model, _ worker.Record) { m.Wipe(); m.Init(snowflake.DefaultLayout()) }, true},
+		"data lost, and the worker ID is another's": {func(m *registrytest.Model, me worker.Record) {
 			m.LoseEntries()
-			m.Plant(worker.Entry{WorkerID: id, Node: "other:1", State: worker.StateActive, Instance: "other", Owner: "other", Limit: clock.MillisOf(noon.Add(30 * 24 * time.Hour))})
+			m.Plant(worker.Entry{WorkerID: me.WorkerID, Node: "other:1", State: worker.StateActive, Instance: "other", Owner: "other", Limit: clock.MillisOf(noon.Add(30 * 24 * time.Hour))})
 		}, true},
-		"another life of our instance is live": {func(m *registrytest.Model, _ int64) {
-			entries, _ := m.Directory().Entries(context.Background())
-			m.PlantLive(worker.Peer{Node: "10.0.0.5:8080", Address: "10.0.0.5:8080", Owner: "somebody", Instance: entries[0].Instance})
+		"another life of our instance is live": {func(m *registrytest.Model, me worker.Record) {
+			m.PlantLive(worker.Peer{Node: "10.0.0.5:8080", Address: "10.0.0.5:8080", Owner: "somebody", Instance: me.Instance})
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -530,8 +529,8 @@ func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 			require.Equal(t, id, w.ID())
 			require.Contains(t, d.events.kinds(), worker.EventOffline)
 			require.ErrorIs(t, w.Registry(), worker.ErrUnreachable)
-			model.Up()
-			tt.meanwhile(model, id)
+			tt.meanwhile(model, w.Record())
+			model.Up() // not before: the start's own report may still be under way
 			run(t, w)
 			require.Eventually(t, func() bool {
 				d.clk.Advance(200 * time.Millisecond)
