@@ -56,7 +56,7 @@ func (s *Server) install() error {
 	if err != nil {
 		return err
 	}
-	if out, err := exec.Command(install, args...).CombinedOutput(); err != nil {
+	if out, err := s.command(install, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("mariadbtest: %s: %w\n%s", install, err, out)
 	}
 	return nil
@@ -101,7 +101,7 @@ func (s *Server) boot() error {
 		"--key-buffer-size=1M",
 		"--max-connections=200",
 	)
-	process, err := proctest.Start(exec.Command(binary, append(args, s.more...)...))
+	process, err := proctest.Start(s.command(binary, append(args, s.more...)...))
 	if err != nil {
 		return fmt.Errorf("mariadbtest: start %s: %w", binary, err)
 	}
@@ -151,6 +151,14 @@ func (s *Server) common() []string {
 		args = append(args, "--user=root")
 	}
 	return args
+}
+
+// command is of a program that has its temporary files in our directory: a server that starts
+// deletes what it finds of them, also another one's.
+func (s *Server) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+s.dir)
+	return cmd
 }
 
 // find returns the path of the first of names that is installed. Servers are
