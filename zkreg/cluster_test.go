@@ -193,6 +193,26 @@ func TestParentLost(t *testing.T) {
 }
 
 // After a backup was put back nobody gets a worker ID until every lost piece has ended.
+// A daemon with a great threshold, its clock ahead by nearly that, is cut off and goes on by
+// its file. ZooKeeper loses data, and who notes it has a small threshold: the floor lies
+// beyond the piece all the same.
+func TestLossReckonsWithTheGreatestThreshold(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	cfg := daemonConfig(server, madeRoot(t, server), "a")
+	narrow := cfg
+	cfg.Lease, cfg.Threshold = worker.DefaultLease, 30*time.Second
+	r, rec := claimed(t, cfg)
+	rec.Timestamp = clock.MillisOf(time.Now().Add(cfg.Threshold - time.Second))
+	rec.Limit = rec.Timestamp.Add(cfg.Lease)
+	rec, err := r.Report(bounded(t, patience), rec, true)
+	require.NoError(t, err)
+	s, err := directory(t, narrow).Recover(bounded(t, patience))
+	require.NoError(t, err)
+	require.Greater(t, s.Floor, rec.Limit)
+	require.NoError(t, r.Close())
+}
+
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)

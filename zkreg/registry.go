@@ -96,6 +96,13 @@ func (c Config) margin() time.Duration {
 	return 2 * cmp.Or(c.Threshold, worker.DefaultClockThreshold)
 }
 
+// reach is the lease as the root's LongestLease has it, in milliseconds: with what the threshold
+// is beyond the usual one, twice. Whoever notes a loss may have a smaller one than a daemon
+// that is cut off and goes on by its file.
+func (c Config) reach() int64 {
+	return (c.Lease + max(0, c.margin()-Config{}.margin())).Milliseconds()
+}
+
 func (c Config) validateConnection() error {
 	switch {
 	case c.Clock == nil:

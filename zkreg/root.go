@@ -26,7 +26,8 @@ import (
 //	    twice the threshold. While the root is not whole nothing is claimed.
 //	zkreg.R7  While ZooKeeper's now is below Floor nobody gets a worker ID that he did not
 //	    hold, and no piece begins below it.
-//	zkreg.R8  The root's LongestLease is raised before a longer lease is used.
+//	zkreg.R8  The root's LongestLease is raised before a longer lease is used, and a threshold
+//	    greater than usual counts as a longer lease (Config.reach).
 
 // root is the root as it was read.
 type root struct {
@@ -71,7 +72,7 @@ func (r *Registry) ensureTree(ctx context.Context, known rootData) (*root, error
 		case found == nil:
 			again := r.newRoot(r.cfg.Layout, known.Cluster)
 			again.Losses, again.unknown = known.Losses+1, known.unknown
-			again.LongestLease = max(again.LongestLease, known.LongestLease, r.cfg.Lease.Milliseconds())
+			again.LongestLease = max(again.LongestLease, known.LongestLease, r.cfg.reach())
 			err = r.makeRoot(ctx, again)
 		default:
 			if err := found.check(r.paths, r.cfg.Layout, known.Cluster); err != nil {
@@ -98,7 +99,7 @@ func (t tree) repair(ctx context.Context, found *root, cfg Config, member bool) 
 		return false, err
 	}
 	d := found.rootData
-	d.LongestLease = max(d.LongestLease, cfg.Lease.Milliseconds())
+	d.LongestLease = max(d.LongestLease, cfg.reach())
 	switch {
 	case found.unfinished(parent) && !member:
 		return false, t.unfinished(cfg)
