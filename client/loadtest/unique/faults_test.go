@@ -235,7 +235,7 @@ func fillDisk(dir string) (code int) {
 	for i, disk := range []struct {
 		size     string
 		requests int
-	}{{"256k", 240}, {"4k", 5}, {"3m", 240}} {
+	}{{"256k", 1 << 20}, {"4k", 5}, {"3m", 240}} {
 		sub := filepath.Join(dir, disk.size)
 		if err := errors.Join(os.Mkdir(sub, 0o700), unix.Mount("tmpfs", sub, "tmpfs", 0, "size="+disk.size)); err != nil {
 			fmt.Println("mount:", err)
@@ -256,7 +256,8 @@ func fillDisk(dir string) (code int) {
 }
 
 // fillWith journals and checks the IDs of some requests, 10 kB each; added is false
-// when the journal was broken before Check.
+// when the journal was broken before Check. Add is ahead of what is written by some
+// chunks, so that a full disk ends it for certain only where requests have no end.
 func fillWith(dir string, requests int) (added bool, err error) {
 	j, err := unique.New(unique.Small(dir, 50_000))
 	if err != nil {
