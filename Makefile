@@ -158,6 +158,10 @@ pgo: deps-bench ## make the profile again that build compiles with, after a chan
 deb: build ## dist/leafd_VERSION_ARCH.deb, the package for Debian 12 and its kin
 	scripts/deb.sh bin/leafd '$(VERSION)' '$(DATE)'
 
+.PHONY: man
+man: build ## bin/manual: the pages of the manual (man1, man5) and the completions of bash, zsh and fish
+	bin/leafd man bin/manual
+
 .PHONY: notices
 notices: build ## bin/NOTICES: the licences of what is linked into bin/leafd, for who passes it on without the package
 	scripts/notices.sh bin/leafd >bin/NOTICES

@@ -67,10 +67,8 @@ if [[ "$(go env GOOS)/$GOARCH" != "$(go env GOHOSTOS)/$(go env GOHOSTARCH)" ]]; 
   native=$STAGE/native
   GOOS='' GOARCH='' CGO_ENABLED=0 go build -o "$native" ./cmd/leafd
 fi
-mkdir "$STAGE"/{man1,man5,doc,examples}
-"$native" man "$STAGE/man1"
-mv "$STAGE"/man1/*.5 "$STAGE/man5/"
-for shell in bash zsh fish; do "$native" completion "$shell" >"$STAGE/completion.$shell"; done
+mkdir "$STAGE"/{doc,examples}
+"$native" man "$STAGE"
 "$native" config --sample | sed 's|^data-dir: .*|data-dir: /var/lib/leafd|' >"$STAGE/leafd.yaml"
 grep -qx 'data-dir: /var/lib/leafd' "$STAGE/leafd.yaml"
 

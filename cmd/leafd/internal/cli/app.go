@@ -70,8 +70,8 @@ segment IDs, small and growing. "leafd serve" runs the daemon.
 Settings come from flags, else from LEAFD_ environment variables (--data-dir is
 LEAFD_DATA_DIR), else from the YAML file named by --config, else from defaults.
 
-Exit codes: 0 clean, 1 failure, 2 usage, 3 the clock was refused, 4 the identity is
-another process's, or the root or data directory another cluster's, 5 no worker ID left.`,
+` + exitHelp,
+		Example: "  leafd serve --data-dir /var/lib/leafd\n  leafd id next\n  leafd doctor --config /etc/leafd/leafd.yaml",
 	})
 	root.Version = a.thisBuild().Version
 	root.SilenceErrors = true
@@ -83,6 +83,7 @@ another process's, or the root or data directory another cluster's, 5 no worker 
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(flagError)
+	root.SetUsageFunc(usage)
 	root.AddCommand(a.serveCmd(), a.clusterCmd(), a.workerCmd(), a.clockCmd(), a.idCmd(), a.segmentCmd(), a.doctorCmd(), a.benchCmd(), a.configCmd(), a.versionCmd(), a.manCmd())
 	explainArgs(root)
 	return root

@@ -19,7 +19,8 @@ func (a *app) configCmd() *cobra.Command {
 		Long: `Print the settings that "leafd serve" would run with, given the same flags, the same
 environment and the same file, and where each comes from: flag, env, file or default.
 Nothing is started. Passwords are not printed.`,
-		Args: cobra.NoArgs,
+		Example: "  leafd config --config /etc/leafd/leafd.yaml\n  leafd config --sample > leafd.yaml",
+		Args:    cobra.NoArgs,
 	}
 	settings.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&sample, "sample", false, "print a config file with every setting explained, and its default")

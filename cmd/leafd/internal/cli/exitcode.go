@@ -18,6 +18,15 @@ const (
 	ExitExhausted = state.ExitExhausted
 )
 
+// exitHelp is what the help and the manual say of them.
+const exitHelp = `Exit codes:
+  0  clean
+  1  failure
+  2  usage: a flag, a setting or an argument is wrong
+  3  the clock was refused
+  4  the identity is another process's, or the root or data directory another cluster's
+  5  no worker ID is left`
+
 // ExitCode maps an error to the exit code of the process.
 func ExitCode(err error) int {
 	var usage *settings.UsageError

@@ -19,7 +19,8 @@ func (a *app) segmentDeleteCmd() *cobra.Command {
 		Short: "Delete a tag",
 		Long: `Delete a tag. The store then no longer knows which IDs it gave. Daemons with --zk go on
 above them where it is created again; without, whoever creates it has to start above them.`,
-		Args: cobra.ExactArgs(1),
+		Example: "  leafd segment delete order --yes --url http://127.0.0.1:8080 --admin-token-file token",
+		Args:    cobra.ExactArgs(1),
 	}
 	changeFlags(cmd, &via)
 	cmd.Flags().BoolVar(&yes, "yes", false, "yes, delete it")

@@ -30,7 +30,8 @@ func (a *app) segmentListCmd() *cobra.Command {
 
 With --url it lists the tags of these daemons, with the highest max_id that they have seen,
 and where a tag is stopped. With --mysql or --data-dir, too, the rows are the store's.`,
-		Args: cobra.NoArgs,
+		Example: "  leafd segment list --data-dir /var/lib/leafd\n  leafd segment list --url http://10.0.0.5:8080 -o json",
+		Args:    cobra.NoArgs,
 	}
 	storeFlags(cmd)
 	urlsFlag(cmd.Flags(), &urls)

@@ -86,10 +86,11 @@ served on. Stopping it again changes the reason.` + switchHelp,
 func (a *app) segmentStartCmd() *cobra.Command {
 	var flags switchFlags
 	cmd := &cobra.Command{
-		Use:   "start TAG",
-		Short: "Let a stopped tag run again on running daemons",
-		Long:  `Let a tag that leafd segment stop has stopped run again. One that runs stays as it is.` + switchHelp,
-		Args:  cobra.ExactArgs(1),
+		Use:     "start TAG",
+		Short:   "Let a stopped tag run again on running daemons",
+		Long:    `Let a tag that leafd segment stop has stopped run again. One that runs stays as it is.` + switchHelp,
+		Example: "  leafd segment start order --zk 10.0.0.1:2181 --admin-token-file token",
+		Args:    cobra.ExactArgs(1),
 	}
 	flags.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

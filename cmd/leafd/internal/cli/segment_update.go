@@ -19,7 +19,8 @@ func (a *app) segmentUpdateCmd() *cobra.Command {
 		Short: "Change the step or the description of a tag",
 		Long: `Change the step or the description of a tag. max_id can't be changed: lower, IDs would
 repeat, and higher is what "leafd segment delete" and "create --max-id" are for.`,
-		Args: cobra.ExactArgs(1),
+		Example: "  leafd segment update order --step 20000\n  leafd segment update order --step 20000 --url http://127.0.0.1:8080 --admin-token-file token",
+		Args:    cobra.ExactArgs(1),
 	}
 	changeFlags(cmd, &via)
 	cmd.Flags().Int64Var(&step, "step", 0, "smallest range that a daemon takes")

@@ -19,9 +19,10 @@ func (a *app) thisBuild() Build {
 func (a *app) versionCmd() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  leafd version -o json",
+		Args:    cobra.NoArgs,
 	}
 	outputFlag(cmd, &output, outputText, outputJSON)
 	cmd.RunE = func(*cobra.Command, []string) error {

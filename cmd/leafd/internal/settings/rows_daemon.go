@@ -29,7 +29,7 @@ func addressSettings() []Setting {
 				"change.",
 		},
 		{
-			Name: "data-dir", Kind: kindText, Def: "leafd-data",
+			Name: "data-dir", Kind: KindDirectory, Def: "leafd-data",
 			to:    func(c *Config) any { return &c.DataDir },
 			Usage: "directory of the daemon's own state; one daemon per directory, on a local disk",
 			More: "The worker ID, the recorded clock and the segment tables live here: keep it across restarts and\n" +
@@ -46,7 +46,7 @@ func addressSettings() []Setting {
 func listenSettings() []Setting {
 	return []Setting{
 		{
-			Name: "listen-unix", Group: "More listeners, and TLS", Kind: kindText,
+			Name: "listen-unix", Group: "More listeners, and TLS", Kind: KindFile,
 			to:    func(c *Config) any { return &c.Listen.Unix },
 			Usage: "unix socket to serve HTTP on as well, a path; empty: none",
 			More:  "It answers what the address of listen does, without TLS: socket-mode says who may connect.",
@@ -64,20 +64,20 @@ func listenSettings() []Setting {
 			Usage: "permissions of the unix sockets, octal; whoever may write may connect",
 		},
 		{
-			Name: "tls-cert", Kind: kindText,
+			Name: "tls-cert", Kind: KindFile,
 			to:    func(c *Config) any { return &c.Listen.TLS.Cert },
 			Usage: "file with the certificate, and what lies between it and its CA, for listen and admin-listen; empty: no TLS",
 			More: "Certificate, key and CAs are read again when the files change. Unix sockets stay without TLS.\n" +
 				"The daemons of a cluster ask each other for their clocks over TLS then.",
 		},
 		{
-			Name: "tls-key", Kind: kindText,
+			Name: "tls-key", Kind: KindFile,
 			to:    func(c *Config) any { return &c.Listen.TLS.Key },
 			Usage: "file with the key of tls-cert",
 			More:  "Make it readable to the daemon alone.",
 		},
 		{
-			Name: "tls-client-ca", Kind: kindText,
+			Name: "tls-client-ca", Kind: KindFile,
 			to:    func(c *Config) any { return &c.Listen.TLS.ClientCA },
 			Usage: "file with the certificates that sign clients'; empty: clients need none",
 		},
@@ -101,7 +101,7 @@ func httpSettings() []Setting {
 				"itself, it is that, with a warning. admin-listen has 64 of its own, and health checks are always answered.",
 		},
 		{
-			Name: "admin-token-file", Kind: kindText, Live: true,
+			Name: "admin-token-file", Kind: KindFile, Live: true,
 			to:    func(c *Config) any { return &c.HTTP.AdminTokenFile },
 			Usage: "file with the token that changes of tags over HTTP need, 16 bytes or more; empty: none allowed",
 			More:  "Make it readable to the daemon alone.",
@@ -182,7 +182,7 @@ func alarmSettings() []Setting {
 			More:  "An alarm is a line of the log too, with alarm=<code>; docs/ALARMS.md lists them.",
 		},
 		{
-			Name: "alarm-exec", Kind: kindText, Live: true,
+			Name: "alarm-exec", Kind: KindFile, Live: true,
 			to:    func(c *Config) any { return &c.Alarm.Exec },
 			Usage: "program that is run for each alarm, its JSON on standard input; empty: none",
 		},

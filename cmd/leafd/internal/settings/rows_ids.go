@@ -48,23 +48,23 @@ func ZooKeeperSettings() []Setting {
 			Usage: "time after which ZooKeeper takes a silent daemon for dead, 1s to 1m",
 		},
 		{
-			Name: "zk-auth-file", Kind: kindText,
+			Name: "zk-auth-file", Kind: KindFile,
 			// fillZooKeeper reads it.
 			Usage: "file with user:password for ZooKeeper's digest scheme; empty: znodes open to everybody",
 			More:  "Make it readable to the daemon alone.",
 		},
 		{
-			Name: "zk-tls-ca", Kind: kindText,
+			Name: "zk-tls-ca", Kind: KindFile,
 			// fillZooKeeper reads it.
 			Usage: "file with the certificates that sign ZooKeeper's, or system; empty: no TLS",
 		},
 		{
-			Name: "zk-tls-cert", Kind: kindText,
+			Name: "zk-tls-cert", Kind: KindFile,
 			// fillZooKeeper reads it.
 			Usage: "file with our certificate for ZooKeeper, where it requires one",
 		},
 		{
-			Name: "zk-tls-key", Kind: kindText,
+			Name: "zk-tls-key", Kind: KindFile,
 			// fillZooKeeper reads it.
 			Usage: "file with the key of zk-tls-cert",
 		},
@@ -101,7 +101,7 @@ func snowflakeSettings() []Setting {
 			Usage: "datacenter ID, from 0, for a layout that has one (default 0)",
 		},
 		{
-			Name: "layout", Kind: kindText, Def: snowflake.DefaultLayout().String(),
+			Name: "layout", Kind: kindText, Def: snowflake.DefaultLayout().String(), Offer: []string{"41+10+12", "41+5+5+12"},
 			// fillLayout reads it.
 			Usage: "bits of an ID: time+worker+sequence or time+datacenter+worker+sequence, at most 63",
 			More:  "Never change it, nor the epoch, once IDs were issued: new IDs could equal old ones.",

@@ -24,18 +24,13 @@ const sampleHeading = `# Settings of leafd, all of them, each with its default.
 func Sample() (string, error) {
 	var b strings.Builder
 	b.WriteString(sampleHeading)
+	group := ""
 	for _, s := range All() {
-		if s.Group != "" {
-			fmt.Fprintf(&b, "\n### %s\n", s.Group)
+		if s.Group != group {
+			group = s.Group
+			fmt.Fprintf(&b, "\n### %s\n", group)
 		}
-		b.WriteString("\n")
-		comment(&b, Sentence(strings.TrimSuffix(s.Usage, fmt.Sprintf(" (default %s)", s.Def))))
-		if s.More != "" {
-			comment(&b, s.More)
-		}
-		if s.Live {
-			comment(&b, "Taken at a reload (SIGHUP).")
-		}
+		fmt.Fprintf(&b, "\n# %s\n", strings.ReplaceAll(s.Text(), "\n", "\n# "))
 		line, err := yamlLine(s.Name, s.yamlDefault())
 		if err != nil {
 			return "", err
@@ -45,11 +40,16 @@ func Sample() (string, error) {
 	return b.String(), nil
 }
 
-// comment writes text in lines that begin with #.
-func comment(b *strings.Builder, text string) {
-	for line := range strings.SplitSeq(text, "\n") {
-		b.WriteString("# " + line + "\n")
+// Text is all that the sample and the manual say of the setting, in sentences.
+func (s Setting) Text() string {
+	text := Sentence(strings.TrimSuffix(s.Usage, fmt.Sprintf(" (default %s)", s.Def))) // pflag adds no default that is 0
+	if s.More != "" {
+		text += "\n" + s.More
 	}
+	if s.Live {
+		text += "\nTaken at a reload (SIGHUP)."
+	}
+	return text
 }
 
 // Sentence returns usage with a capital and a full stop.

@@ -15,11 +15,13 @@ type Kind string
 
 // All kinds.
 const (
-	kindText     Kind = "text"
-	KindNumber   Kind = "number"
-	KindDuration Kind = "duration"
-	KindBool     Kind = "bool"
-	KindList     Kind = "list" // words, separated by commas
+	kindText      Kind = "text"
+	KindFile      Kind = "file"
+	KindDirectory Kind = "directory"
+	KindNumber    Kind = "number"
+	KindDuration  Kind = "duration"
+	KindBool      Kind = "bool"
+	KindList      Kind = "list" // words, separated by commas
 )
 
 // Setting is one flag, environment variable and key of the file, which bear one
@@ -27,12 +29,13 @@ const (
 // relations between settings stand in Config.checkRelations.
 type Setting struct {
 	Name   string
-	Group  string // heading in the sample file; "" goes on under the one before
+	Group  string // heading in the sample file and in the help; a row without has that of the one before
 	Kind   Kind
 	Def    string   // default, as it would be typed
 	Usage  string   // one sentence, for --help and the sample
 	More   string   // what the sample says besides
 	Words  []string // the values allowed, for text and lists; nil allows any
+	Offer  []string // values that completion offers where any is allowed
 	Secret bool     // never print it as it is
 	Live   bool     // a reload takes it (daemon.L2)
 	bounds bounds   // of numbers and durations
@@ -56,8 +59,14 @@ const maxNumber = math.MaxInt64
 
 // All returns every setting of leafd, in the order of the sample file.
 func All() []Setting {
-	return slices.Concat(addressSettings(), listenSettings(), ZooKeeperSettings(), snowflakeSettings(), segmentSettings(),
+	all := slices.Concat(addressSettings(), listenSettings(), ZooKeeperSettings(), snowflakeSettings(), segmentSettings(),
 		clockSettings(), httpSettings(), overloadSettings(), alarmSettings(), logSettings())
+	for i := range all {
+		if all[i].Group == "" {
+			all[i].Group = all[i-1].Group
+		}
+	}
+	return all
 }
 
 // EnvName is the environment variable of a setting.
@@ -72,20 +81,29 @@ const envPrefix = "LEAFD_"
 func AddFlags(fs *pflag.FlagSet, names ...string) {
 	for _, s := range All() {
 		if len(names) == 0 || slices.Contains(names, s.Name) {
-			flag := fs.VarPF(&textValue{text: s.Def, kind: s.Kind}, s.Name, "", s.Usage)
+			flag := fs.VarPF(&textValue{text: s.Def, of: s}, s.Name, "", s.Usage)
 			if s.Kind == KindBool {
 				flag.NoOptDefVal = "true"
 			}
 		}
 	}
-	fs.VarPF(&textValue{kind: "file"}, ConfigFlag, "", "YAML file of settings; leafd config --sample prints one")
+	fs.VarPF(&textValue{of: Setting{Kind: KindFile}}, ConfigFlag, "", "YAML file of settings; leafd config --sample prints one")
+}
+
+// Of returns the setting that a flag of AddFlags is for; false for --config and other flags.
+func Of(flag *pflag.Flag) (Setting, bool) {
+	v, ok := flag.Value.(*textValue)
+	if !ok || v.of.Name == "" {
+		return Setting{}, false
+	}
+	return v.of, true
 }
 
 // textValue is a flag that keeps what was typed: every source of a setting is
 // read by the same code, and all mistakes are reported together.
 type textValue struct {
 	text string
-	kind Kind
+	of   Setting
 }
 
 func (v *textValue) String() string { return v.text }
@@ -95,4 +113,4 @@ func (v *textValue) Set(s string) error {
 }
 
 // Type is what the help shows after the flag's name.
-func (v *textValue) Type() string { return string(v.kind) }
+func (v *textValue) Type() string { return string(v.of.Kind) }
