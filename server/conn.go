@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/leafd/leafd/segment"
 )
 
 // phase is where a connection stands between two requests.
@@ -49,12 +51,21 @@ type conn struct {
 	linger  atomic.Bool // Close lets the client read the answer first
 	closed  atomic.Bool
 	digits  [maxDigits]byte // the serving goroutine's: the ID of the response being written
+	tag     *segment.Tag    // the serving goroutine's: the one asked for last
 	// answered counts a request for IDs when its response is written.
 	answered answered
 }
 
 // maxDigits is the length of the longest int64 in decimal, with its sign.
 const maxDigits = 20
+
+// lastTag returns where a connection keeps the tag that was asked for last; nil without a conn.
+func (c *conn) lastTag() **segment.Tag {
+	if c == nil {
+		return nil
+	}
+	return &c.tag
+}
 
 // NetConn returns the connection below.
 func (c *conn) NetConn() net.Conn { return c.Conn }

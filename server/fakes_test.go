@@ -81,7 +81,7 @@ func (t *table) Next(ctx context.Context, key []byte) (int64, error) {
 	return one[0], err
 }
 
-func (t *table) Try(key []byte) (int64, bool) {
+func (t *table) Try(key []byte, _ **segment.Tag) (int64, bool) {
 	id, err := t.Next(context.Background(), key)
 	return id, err == nil
 }

@@ -62,7 +62,8 @@ func originForm(ctx *fasthttp.RequestCtx) []byte {
 //	    again when a client disconnects before it has read it.
 //	server.I3  Every response with IDs says no-store: a cached ID is a duplicate.
 func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
-	if !ctx.IsGet() && !ctx.IsHead() && !ctx.IsPost() {
+	get := ctx.IsGet()
+	if !get && !ctx.IsHead() && !ctx.IsPost() {
 		return s.refuseMethod(ctx, rest)
 	}
 	key, query, err := splitKey(rest)
@@ -87,7 +88,7 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 		}
 	}
 	asJSON := wantsJSON(&ctx.Request.Header)
-	if ctx.IsHead() {
+	if !get && ctx.IsHead() {
 		return headIDs(ctx, b, m, key, asJSON)
 	}
 	if settings.rates != nil {
@@ -98,10 +99,11 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	if n > 0 {
 		return s.serveBatch(ctx, b, m, key, n, asJSON)
 	}
+	c, _ := ctx.Conn().(*conn)
 	var id int64
 	if m == snowflakeMode {
 		id, err = b.Snowflake.NextAt(s.base, clock.MonoOf(ctx.Time()))
-	} else if id, ok = b.Segments.Try(key); !ok {
+	} else if id, ok = b.Segments.Try(key, c.lastTag()); !ok {
 		id, err = s.awaitRange(b, key, settings)
 	}
 	if err != nil {
@@ -114,15 +116,15 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 		ctx.Response.Header.SetContentType(contentJSON)
 	}
 	ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore) // server.I3
-	setID(ctx, id)
+	setID(ctx, c, id)
 	s.metrics.latency.one(ctx, m)
 	return nil
 }
 
-// setID makes id the response's body, in the memory of a conn: fasthttp copies from it
-// before it reads the next request.
-func setID(ctx *fasthttp.RequestCtx, id int64) {
-	if c, ok := ctx.Conn().(*conn); ok {
+// setID makes id the response's body, in the memory of its conn if it has one: fasthttp
+// copies from it before it reads the next request.
+func setID(ctx *fasthttp.RequestCtx, c *conn, id int64) {
+	if c != nil {
 		ctx.Response.SetBodyRaw(strconv.AppendInt(c.digits[:0], id, 10))
 		return
 	}

@@ -108,12 +108,20 @@ func count(ctx *fasthttp.RequestCtx, t *timings) {
 type answered struct {
 	in    *timings // nil: no request
 	began time.Time
+	// Those before it in the same timings and in their first bucket, not added yet.
+	quick   uint64
+	quickNS int64
 }
 
 // next replaces the previous request by one that was read at began.
 func (a *answered) next(in *timings, began time.Time) {
 	if a.in != nil {
-		a.in.add(began.Sub(a.began))
+		if took := began.Sub(a.began); in == a.in && took <= latencyBounds[0] {
+			a.quick++
+			a.quickNS += int64(took)
+		} else {
+			a.add(took)
+		}
 	}
 	a.in, a.began = in, began
 }
@@ -121,9 +129,19 @@ func (a *answered) next(in *timings, began time.Time) {
 // written is called when the responses are written.
 func (a *answered) written() {
 	if a.in != nil {
-		a.in.add(time.Since(a.began))
+		a.add(time.Since(a.began))
 		a.in = nil
 	}
+}
+
+// add adds a request that took this long, and those before it.
+func (a *answered) add(took time.Duration) {
+	if a.quick > 0 {
+		a.in.counts[0].Add(a.quick)
+		a.in.sumNS.Add(a.quickNS)
+		a.quick, a.quickNS = 0, 0
+	}
+	a.in.add(took)
 }
 
 func index(batch bool) int {

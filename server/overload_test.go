@@ -37,7 +37,7 @@ func newStarved(t *table) *starved {
 	return &starved{table: t, begun: make(chan struct{}, 100), end: make(chan error)}
 }
 
-func (w *starved) Try([]byte) (int64, bool) { return 0, false }
+func (w *starved) Try([]byte, **segment.Tag) (int64, bool) { return 0, false }
 
 func (w *starved) Next(ctx context.Context, key []byte) (int64, error) {
 	w.begun <- struct{}{}
@@ -225,7 +225,7 @@ func TestPlacesAreGivenBack(t *testing.T) {
 type brokenTags struct{ panics bool }
 
 func (brokenTags) Check([]byte) error                      { return nil }
-func (brokenTags) Try([]byte) (int64, bool)                { return 0, false }
+func (brokenTags) Try([]byte, **segment.Tag) (int64, bool) { return 0, false }
 func (brokenTags) Status() []SegmentStatus                 { return nil }
 func (brokenTags) Top(int) (list []SegmentStatus, n int)   { return nil, 0 }
 func (brokenTags) Reload(context.Context, ...string) error { return nil }

@@ -65,10 +65,18 @@ func (t tags) Next(ctx context.Context, key []byte) (int64, error) {
 	return tag.Next(ctx)
 }
 
-func (t tags) Try(key []byte) (int64, bool) {
+// Try trusts last, however old it is: a tag whose row is gone, or whose service is closed,
+// never has an ID again, and Next looks it up anew.
+func (t tags) Try(key []byte, last **segment.Tag) (int64, bool) {
+	if last != nil && *last != nil && (*last).Name() == string(key) {
+		return (*last).Try()
+	}
 	tag, err := t.service.Lookup(key)
 	if err != nil {
 		return 0, false
+	}
+	if last != nil {
+		*last = tag
 	}
 	return tag.Try()
 }

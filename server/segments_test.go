@@ -118,3 +118,20 @@ func TestSegmentsWithALimit(t *testing.T) {
 	starting := startEmpty(t, nil)
 	starting.get("/api/segments?limit=1").requireError(t, 503, "starting")
 }
+
+// TestConnectionsFindTheirTag: a connection remembers the tag that it asked for last, and
+// never an ID of a row that is gone, or of another tag.
+func TestConnectionsFindTheirTag(t *testing.T) {
+	r, store, service, _ := serveTags(t, "a", "b")
+	for _, step := range []struct{ tag, want string }{{"a", "0"}, {"a", "1"}, {"b", "0"}, {"a", "2"}} {
+		require.Equal(t, step.want, r.get(segmentPrefix+step.tag).body, step)
+	}
+	_, err := store.Delete(t.Context(), "a")
+	require.NoError(t, err)
+	require.NoError(t, service.Reload(t.Context(), "a"))
+	r.get(segmentPrefix+"a").requireError(t, 404, "unknown_key")
+	store.Set("a", 5000, 1000)
+	require.NoError(t, service.Reload(t.Context()))
+	require.Equal(t, "5000", r.get(segmentPrefix+"a").body)
+	require.Equal(t, "5001", r.get(segmentPrefix+"a").body)
+}

@@ -86,8 +86,10 @@ type Segments interface {
 	// Next returns an ID of the tag, and fails as Check. It doesn't retain key.
 	Next(ctx context.Context, key []byte) (int64, error)
 	// Try returns an ID of the tag if one is in memory; otherwise ok is false, no ID
-	// was used, and the caller calls Next. It doesn't retain key.
-	Try(key []byte) (id int64, ok bool)
+	// was used, and the caller calls Next. It doesn't retain key. Where last is not nil it
+	// is the caller's, between its calls: the tag that it asked for before, to be found
+	// at once.
+	Try(key []byte, last **segment.Tag) (id int64, ok bool)
 	// NextN fills dst with IDs of the tag, or fails for all of it.
 	NextN(ctx context.Context, key []byte, dst []int64) error
 	// Status returns the tags in memory, ordered by name.

@@ -102,7 +102,7 @@ type Generator struct {
 }
 
 // singlesShare is which part of a millisecond batches don't get.
-const singlesShare = 64
+const singlesShare = 128
 
 // stoppedState is a state that no time reaches: compare-and-swaps from a loaded
 // state fail, and the next load tells why.

@@ -110,7 +110,7 @@ func TestBatchCrossesMilliseconds(t *testing.T) {
 }
 
 // forBatches is how many sequences of a millisecond batches get (snowflake.G6).
-const forBatches = 4096 - 4096/64
+const forBatches = 4096 - 4096/128
 
 // useUp takes all IDs of the millisecond.
 func useUp(t *testing.T, g *snowflake.Generator) {
