@@ -47,6 +47,7 @@ func Open(t testing.TB) *Browser {
 		chromedp.Flag("force-color-profile", "srgb"),
 		chromedp.Flag("font-render-hinting", "none"),
 		chromedp.Flag("hide-scrollbars", true),
+		chromedp.Flag("host-resolver-rules", "MAP *.test 127.0.0.1"), // as a server of names under attack answers
 		chromedp.WSURLReadTimeout(patience),
 	)
 	alloc, endAlloc := chromedp.NewExecAllocator(context.Background(), options...)
