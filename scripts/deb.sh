@@ -91,4 +91,4 @@ gzip -9nr "$STAGE"/man? "$STAGE/changelog" "$STAGE/doc"
 find "$STAGE" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 
 mkdir -p "$dir"
-"$nfpm" package --config deploy/deb/nfpm.yaml --packager deb --target "$dir/" | sed -n 's/^created package: //p'
+"$nfpm" package --config deploy/package/nfpm.yaml --packager deb --target "$dir/" | sed -n 's/^created package: //p'

@@ -1,6 +1,6 @@
-// Package deb_test builds the Debian package and does with it what dpkg does on a
+// Package package_test builds the Debian package and does with it what dpkg does on a
 // machine, in an empty root of the test's own.
-package deb_test
+package package_test
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package deb_test
+package package_test
 
 import (
 	"io/fs"
