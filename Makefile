@@ -12,6 +12,7 @@ DATE    ?= $(shell scripts/version.sh date)
 # Version control is stamped by our own flags, so that a tarball builds as a
 # clone does and a clone of another user's needs no git setting.
 export GOFLAGS := $(strip $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false)
+BINARY  ?= bin/leafd
 LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
 
 # What `make test` leaves to `make test-all`: browsers, builds of leafd with its profile
@@ -47,7 +48,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## bin/leafd: static, version stamped, profile-guided where cmd/leafd/default.pgo is there
-	CGO_ENABLED=0 go build -trimpath -pgo=auto -ldflags '$(LDFLAGS)' -o bin/leafd ./cmd/leafd
+	CGO_ENABLED=0 go build -trimpath -pgo=auto -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/leafd
 
 .PHONY: run
 run: build ## build and serve on 127.0.0.1:8080 with embedded defaults; ARGS="--listen :9090 …" adds flags
@@ -154,9 +155,19 @@ pgo: deps-bench ## make the profile again that build compiles with, after a chan
 	go -C test/bench build -trimpath -o ../../bin/bench/ ./cmd/pgo
 	taskset -c 0 bin/bench/pgo -o cmd/leafd/default.pgo
 
-.PHONY: deb
-deb: build ## dist/leafd_VERSION_ARCH.deb, the package for Debian 12 and its kin
-	scripts/deb.sh bin/leafd '$(VERSION)' '$(DATE)'
+.PHONY: deb rpm
+deb: ## dist/leafd_VERSION_ARCH.deb, the package for Debian 12 and its kin
+rpm: ## dist/leafd-VERSION-1.ARCH.rpm, the package for Red Hat, Fedora and SUSE
+deb rpm: build
+	scripts/package.sh bin/leafd '$(VERSION)' '$(DATE)' dist $@
+
+.PHONY: release
+release: ## dist/VERSION: archives, packages, SBOMs, SHA256SUMS, the same on any machine; VERSION=v1.2.3
+	scripts/release.sh '$(VERSION)'
+
+.PHONY: check-release
+check-release: ## make a release twice, in clones and build caches of their own, and compare; VERSION=v1.2.3
+	scripts/release.sh '$(VERSION)' check
 
 .PHONY: man
 man: build ## bin/manual: the pages of the manual (man1, man5) and the completions of bash, zsh and fish

@@ -45,6 +45,7 @@ for group; do
       need prometheus promtool
       need systemd systemd-analyze systemd-socket-activate
       need dpkg dpkg dpkg-deb
+      need rpm rpm
       need groff-base groff
       need iproute2 ip tc
       need util-linux nsenter

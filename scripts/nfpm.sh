@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the path of nfpm, which makes the Debian package. One of this version that is
+# Prints the path of nfpm, which makes the packages. One of this version that is
 # installed already serves; else it is built once, in about twenty seconds, into
 # bin/tools.
 set -euo pipefail

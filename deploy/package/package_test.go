@@ -1,11 +1,17 @@
-// Package package_test builds the Debian package and does with it what dpkg does on a
+// Package package_test builds the packages and does with them what dpkg and rpm do on a
 // machine, in an empty root of the test's own.
 package package_test
 
 import (
+	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
+	"crypto/sha256"
 	"debug/buildinfo"
+	"encoding/hex"
+	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -15,8 +21,13 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdx/v2/common"
+	"github.com/spdx/tools-golang/spdxlib"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -50,51 +61,70 @@ func asRoot(t *testing.T, args ...string) string {
 	return run(t, args[0], args[1:]...)
 }
 
-// packages builds leafd once, and its package in each of the versions.
-func packages(t *testing.T, versions ...string) []string {
+// date is that of the commits that the tests package.
+const date = "2026-11-21T10:00:00Z"
+
+// build returns a leafd of v1.0.0 in a directory of its own.
+func build(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	binary := filepath.Join(dir, "leafd")
+	binary := filepath.Join(t.TempDir(), "leafd")
 	// As make has it, so that what make has built is not compiled again.
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-pgo=auto", "-buildvcs=false", "-o", binary,
-		"-ldflags", "-s -w -X main.version=v1.0.0 -X main.date=2026-11-21T10:00:00Z", "./cmd/leafd")
+		"-ldflags", "-s -w -X main.version=v1.0.0 -X main.date="+date, "./cmd/leafd")
 	build.Dir = top
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
-	var list []string
-	for _, version := range versions {
-		path := strings.TrimSpace(run(t, top+"/scripts/deb.sh", binary, version, "2026-11-21T10:00:00Z", dir))
-		require.FileExists(t, path)
-		list = append(list, path)
-	}
-	return list
+	return binary
 }
 
-// The life of the package on one machine: installed, edited, upgraded, removed, purged.
+// pack makes packages and archives of a version, and returns their paths.
+func pack(t *testing.T, binary, version string, formats ...string) []string {
+	t.Helper()
+	script, err := filepath.Abs(top + "/scripts/package.sh")
+	require.NoError(t, err)
+	paths := strings.Fields(run(t, script, append([]string{binary, version, date, t.TempDir()}, formats...)...))
+	require.Len(t, paths, len(formats))
+	return paths
+}
+
+// TestPackage makes all that leafd is passed on as, of one build.
 func TestPackage(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds leafd and its package")
+		t.Skip("builds leafd and its packages")
 	}
-	debs := packages(t, "v1.0.0", "v1.0.1")
-	require.Equal(t, "leafd_1.0.0_"+debArch()+".deb", filepath.Base(debs[0]))
-	for line := range strings.Lines(run(t, "dpkg-deb", "-c", debs[0])) {
+	binary := build(t)
+	first, second := pack(t, binary, "v1.0.0", "deb", "rpm", "archive"), pack(t, binary, "v1.0.1", "deb", "rpm")
+	require.Equal(t, "leafd_1.0.0_"+debArch()+".deb", filepath.Base(first[0]))
+	require.Equal(t, "leafd_1.0.0_"+runtime.GOOS+"_"+runtime.GOARCH+".tar.gz", filepath.Base(first[2]))
+	t.Run("deb", func(t *testing.T) { deb(t, first[0], second[0]) })
+	t.Run("rpm", func(t *testing.T) { rpm(t, first[1], second[1]) })
+	t.Run("archive", func(t *testing.T) { archive(t, first[2], binary) })
+	t.Run("sbom", func(t *testing.T) { bill(t, binary) })
+	t.Run("again", func(t *testing.T) { again(t, binary, first) })
+}
+
+// The life of the Debian package on one machine: installed, edited, upgraded, removed, purged.
+func deb(t *testing.T, first, second string) {
+	for line := range strings.Lines(run(t, "dpkg-deb", "-c", first)) {
 		require.Equal(t, "root/root", strings.Fields(line)[1], line)
 	}
 	r := newRoot(t)
-	r.dpkg("-i", debs[0])
+	r.dpkg("-i", first)
 	require.Equal(t, "installed", r.state())
 
-	t.Run("files", func(t *testing.T) { files(t, r) })
+	files(t, r)
+	conffiles := strings.Fields(r.read("var/lib/dpkg/info/leafd.conffiles"))
+	slices.Sort(conffiles)
+	require.Equal(t, []string{"/etc/default/leafd", "/etc/leafd/leafd.yaml"}, conffiles)
 	t.Run("notices", func(t *testing.T) { notices(t, r) })
 	t.Run("settings", func(t *testing.T) { settings(t, r) })
 	t.Run("units", func(t *testing.T) { units(t, r) })
 	t.Run("manual", func(t *testing.T) { manual(t, r) })
 
-	const edited = "data-dir: /var/lib/leafd\nworker-id: 7\n"
 	r.write("etc/leafd/leafd.yaml", edited)
 	r.write("var/lib/leafd/worker.json", "{}")
-	r.dpkg("-i", debs[1])
+	r.dpkg("-i", second)
 	require.Contains(t, r.read("var/lib/dpkg/status"), "Version: 1.0.1")
 	require.Equal(t, edited, r.read("etc/leafd/leafd.yaml"), "an upgrade keeps what was edited")
 
@@ -114,6 +144,156 @@ func TestPackage(t *testing.T) {
 	require.Equal(t, "{}", r.read("var/lib/leafd/worker.json"), "the recorded clock outlives the package")
 }
 
+// edited is what somebody made of leafd.yaml.
+const edited = "data-dir: /var/lib/leafd\nworker-id: 7\n"
+
+// The life of the other package: installed, edited, upgraded, removed.
+func rpm(t *testing.T, first, second string) {
+	require.Contains(t, run(t, "rpm", "-K", first), "digests OK")
+	r := newRoot(t)
+	r.rpm("-i", first)
+	require.Empty(t, r.rpm("-V", "leafd"), "each file as it was packed")
+	files(t, r,
+		"usr/share/zsh/vendor-completions/_leafd", "usr/share/zsh/site-functions/_leafd",
+		"usr/share/doc/leafd/copyright", "usr/share/licenses/leafd/LICENSE",
+		"usr/share/doc/leafd/changelog.gz", "usr/share/doc/leafd/CHANGELOG.md.gz")
+	conffiles := strings.Fields(r.rpm("-q", "--configfiles", "leafd"))
+	require.Equal(t, []string{"/etc/default/leafd", "/etc/leafd/leafd.yaml"}, conffiles)
+
+	r.write("etc/leafd/leafd.yaml", edited)
+	r.write("var/lib/leafd/worker.json", "{}")
+	require.NotContains(t, r.rpm("-U", second), "stays")
+	require.Contains(t, r.rpm("-q", "leafd"), "leafd-1.0.1-1.")
+	require.Equal(t, edited, r.read("etc/leafd/leafd.yaml"), "an upgrade keeps what was edited")
+
+	require.Contains(t, r.rpm("-e", "leafd"), "/var/lib/leafd stays")
+	require.NoFileExists(t, r.path("usr/bin/leafd"))
+	require.Equal(t, edited, r.read("etc/leafd/leafd.yaml.rpmsave"))
+	require.Equal(t, "{}", r.read("var/lib/leafd/worker.json"), "the recorded clock outlives the package")
+}
+
+// archive looks into the one for machines without a package manager: all is in one
+// directory, and root's.
+func archive(t *testing.T, path, binary string) {
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	require.True(t, z.ModTime.IsZero())
+	directory := strings.TrimSuffix(filepath.Base(path), ".tar.gz") + "/"
+	content := map[string]string{}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		name, inside := strings.CutPrefix(h.Name, directory)
+		require.True(t, inside, h.Name)
+		require.Equal(t, "root/root 0/0 "+date, fmt.Sprintf("%s/%s %d/%d %s", h.Uname, h.Gname, h.Uid, h.Gid, h.ModTime.UTC().Format(time.RFC3339)))
+		wanted := int64(0o644)
+		if h.Typeflag == tar.TypeDir || name == "leafd" {
+			wanted = 0o755
+		}
+		require.Equal(t, wanted, h.Mode, name)
+		text, err := io.ReadAll(r)
+		require.NoError(t, err)
+		content[name] = string(text)
+	}
+	for _, name := range []string{
+		"NOTICES", "leafd.service", "leafd.socket", "docs/INSTALL.md", "docs/operations/clock.md", "docs/dashboard.png",
+		"man1/leafd.1", "man1/leafd-serve.1", "man5/leafd.yaml.5", "completions/leafd", "completions/_leafd", "completions/leafd.fish",
+	} {
+		require.NotEmpty(t, content[name], name)
+	}
+	for name, source := range map[string]string{
+		"leafd": binary, "LICENSE": top + "/LICENSE", "README.md": top + "/README.md", "CHANGELOG.md": top + "/CHANGELOG.md",
+		"leafd.yaml": top + "/deploy/leafd.yaml", "leaf_alloc.sql": top + "/deploy/leaf_alloc.sql",
+	} {
+		require.Equal(t, sum(readFile(t, source)), sum(content[name]), name)
+	}
+}
+
+// bill reads the software bill of materials: what the linker recorded, and nothing else.
+func bill(t *testing.T, binary string) {
+	text := run(t, "go", "run", top+"/scripts/sbom", binary, "v1.0.0", date)
+	doc, err := json.Read(strings.NewReader(text))
+	require.NoError(t, err)
+	require.NoError(t, spdxlib.ValidateDocument(doc))
+	require.Equal(t, date, doc.CreationInfo.Created)
+	described, err := spdxlib.GetDescribedPackageIDs(doc)
+	require.NoError(t, err)
+	require.Equal(t, []common.ElementID{"Package-leafd"}, described)
+
+	info, err := buildinfo.ReadFile(binary)
+	require.NoError(t, err)
+	want := []string{"pkg:golang/github.com/leafd/leafd@v1.0.0", "pkg:golang/stdlib@" + strings.TrimPrefix(info.GoVersion, "go")}
+	for _, m := range info.Deps {
+		want = append(want, "pkg:golang/"+m.Path+"@"+m.Version)
+	}
+	var got []string
+	for _, p := range doc.Packages {
+		got = append(got, p.PackageExternalReferences[0].Locator)
+	}
+	require.Equal(t, want, got)
+	require.Len(t, doc.Relationships, len(want))
+	require.Equal(t, []common.Checksum{{Algorithm: common.SHA256, Value: sum(readFile(t, binary))}}, doc.Packages[0].PackageChecksums)
+}
+
+func sum(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// again packs the same build as another user would, elsewhere and later.
+func again(t *testing.T, binary string, first []string) {
+	t.Setenv("TZ", "Asia/Tokyo")
+	t.Setenv("TMPDIR", t.TempDir())
+	copied := filepath.Join(t.TempDir(), "other")
+	require.NoError(t, os.WriteFile(copied, []byte(readFile(t, binary)), 0o700))
+	umask := syscall.Umask(0o077)
+	defer syscall.Umask(umask)
+	for i, path := range pack(t, copied, "v1.0.0", "deb", "rpm", "archive") {
+		require.Equal(t, filepath.Base(first[i]), filepath.Base(path))
+		require.Equal(t, sum(readFile(t, first[i])), sum(readFile(t, path)), filepath.Base(path))
+	}
+}
+
+// A release that nobody could make again is not made.
+func TestReleaseIsOfACommit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs git")
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"release.sh", "version.sh"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, "scripts"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "scripts", name), []byte(readFile(t, top+"/scripts/"+name)), 0o700))
+	}
+	git := func(args ...string) {
+		run(t, "git", append([]string{"-C", dir, "-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false", "-c", "tag.gpgsign=false"}, args...)...)
+	}
+	refused := func(version, says string) {
+		out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "scripts/release.sh"), version).CombinedOutput()
+		require.Error(t, err)
+		require.Contains(t, string(out), says)
+		require.NoDirExists(t, filepath.Join(dir, "dist"))
+	}
+	for _, version := range []string{"", "dev", "2b2234a", "1.2", "v1.2.3.4", "v01.2.3", "v1.2.3-4-g2b2234a", "v1.2.3-dirty-", "v1.2.3\n", "../v1.2.3"} {
+		refused(version, "want one as v1.2.3")
+	}
+	refused("v1.2.3", "this is no clone")
+	git("init", "-q")
+	git("add", ".")
+	git("commit", "-qm", "first")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "new.go"), nil, 0o600))
+	refused("v1.2.3", "the work tree has changes, which no commit would tell of:\n?? new.go\n")
+	git("tag", "v1.2.3")
+	git("add", ".")
+	git("commit", "-qm", "second")
+	refused("1.2.3", "the tag v1.2.3 is of another commit")
+}
+
 func debArch() string {
 	if name, differs := map[string]string{"arm": "armhf", "386": "i386", "ppc64le": "ppc64el"}[runtime.GOARCH]; differs {
 		return name
@@ -121,7 +301,12 @@ func debArch() string {
 	return runtime.GOARCH
 }
 
-func files(t *testing.T, r *root) {
+// files has the pairs of names that differ from those of the Debian package.
+func files(t *testing.T, r *root, differ ...string) {
+	renamed := map[string]string{}
+	for pair := range slices.Chunk(differ, 2) {
+		renamed[pair[0]] = pair[1]
+	}
 	for name, mode := range map[string]fs.FileMode{
 		"usr/bin/leafd":                                  0o755,
 		"usr/lib/systemd/system/leafd.service":           0o644,
@@ -140,14 +325,11 @@ func files(t *testing.T, r *root) {
 		"usr/share/doc/leafd/operations/clock.md.gz":     0o644,
 		"usr/share/doc/leafd/examples/leaf_alloc.sql":    0o644,
 	} {
-		info, err := os.Stat(r.path(name))
+		info, err := os.Stat(r.path(cmp.Or(renamed[name], name)))
 		require.NoError(t, err)
 		require.Equal(t, mode, info.Mode(), name)
 		require.Positive(t, info.Size(), name)
 	}
-	conffiles := strings.Fields(r.read("var/lib/dpkg/info/leafd.conffiles"))
-	slices.Sort(conffiles)
-	require.Equal(t, []string{"/etc/default/leafd", "/etc/leafd/leafd.yaml"}, conffiles)
 	run(t, "bash", "-n", r.path("usr/share/bash-completion/completions/leafd"))
 	require.Contains(t, r.leafd("version"), "v1.0.0")
 }
@@ -282,7 +464,7 @@ func TestScriptsTellSystemd(t *testing.T) {
 	r := newRoot(t)
 	require.NoError(t, os.MkdirAll(r.path("run/systemd/system"), 0o755))
 	r.put("usr/bin/systemctl", "#!/bin/sh\necho \"$*\" >>/said\nexit 1\n", 0o755)
-	for _, script := range []string{"postinst", "prerm", "postrm"} {
+	for _, script := range []string{"postinst", "prerm", "postrm", "rpm-post", "rpm-preun", "rpm-postun"} {
 		r.write(script, readFile(t, script))
 	}
 	for _, c := range []struct {
@@ -297,6 +479,12 @@ func TestScriptsTellSystemd(t *testing.T) {
 		{[]string{"postrm", "remove"}, []string{"--system daemon-reload"}},
 		{[]string{"postrm", "purge"}, []string{"--system daemon-reload"}},
 		{[]string{"postinst", "abort-upgrade", "1.0.0"}, nil},
+		{[]string{"rpm-post", "1"}, []string{"--system daemon-reload"}},
+		{[]string{"rpm-post", "2"}, []string{"--system daemon-reload"}},
+		{[]string{"rpm-preun", "1"}, nil},
+		{[]string{"rpm-postun", "1"}, []string{"--system daemon-reload", "--system try-restart leafd.service"}},
+		{[]string{"rpm-preun", "0"}, []string{"--system disable --now leafd.socket leafd.service"}},
+		{[]string{"rpm-postun", "0"}, []string{"--system daemon-reload"}},
 	} {
 		r.write("said", "")
 		asRoot(t, append([]string{"chroot", r.dir, "/bin/sh", "/" + c.args[0]}, c.args[1:]...)...)
@@ -326,7 +514,7 @@ func TestVersion(t *testing.T) {
 		{"v1.0.0-10-gabcdef0-dirty", "2026-11-23T00:00:00Z", "1.0.0+10.gabcdef0+dirty"},
 		{"1.0.1", "2026-11-23T00:00:00Z", "1.0.1"},
 	} {
-		got := strings.TrimSpace(run(t, top+"/scripts/deb.sh", "version", c.version, c.date))
+		got := strings.TrimSpace(run(t, top+"/scripts/package.sh", "version", c.version, c.date))
 		require.Equal(t, c.want, got)
 		run(t, "dpkg", "--validate-version", got)
 		growing = append(growing, got)

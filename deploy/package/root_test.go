@@ -78,6 +78,12 @@ func (r *root) dpkg(args ...string) string {
 	return asRoot(r.t, append([]string{"dpkg", "--root=" + r.dir}, args...)...)
 }
 
+// rpm has its database in the root; on a Debian machine it wants to be told that it may.
+func (r *root) rpm(args ...string) string {
+	r.t.Helper()
+	return asRoot(r.t, append([]string{"rpm", "--root=" + r.dir, "--dbpath=/var/lib/rpm", "--force-debian"}, args...)...)
+}
+
 func (r *root) leafd(args ...string) string {
 	r.t.Helper()
 	return asRoot(r.t, append([]string{"chroot", r.dir, "/usr/bin/leafd"}, args...)...)

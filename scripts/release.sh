@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Makes dist/VERSION, what a release consists of, from the commit that is checked out:
+# archives for Linux and macOS, packages, an SBOM for each program, and SHA256SUMS.
+#
+#   release.sh VERSION
+#
+# Two runs with the same Go make the same files, in whatever directory, on whatever day.
+#
+#   release.sh VERSION check
+#
+# makes it twice, each in a clone of its own, the second time with nothing compiled
+# before, and compares.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+
+fail() { echo "release: $*" >&2; exit 1; }
+
+if [[ ! "${1-}" =~ ^v?((0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.]+)?)$ ]]; then
+  fail "VERSION is \"${1-}\": want one as v1.2.3 or v1.2.3-rc.1: make release VERSION=v1.2.3"
+fi
+version=v${BASH_REMATCH[1]}
+
+git=(git -c safe.directory='*' --no-optional-locks)
+commit=$("${git[@]}" rev-parse -q --verify HEAD) || fail "this is no clone: its commit is not known"
+changes=$("${git[@]}" status --porcelain)
+if [[ -n "$changes" ]]; then
+  fail "the work tree has changes, which no commit would tell of:"$'\n'"$changes"
+fi
+if tagged=$("${git[@]}" rev-parse -q --verify "refs/tags/$version^{commit}") && [[ "$tagged" != "$commit" ]]; then
+  fail "the tag $version is of another commit: $tagged, and this is $commit"
+fi
+
+made=$(mktemp -d)
+trap 'rm -rf "$made"' EXIT
+
+if [[ "${2-}" == check ]]; then
+  for run in first second; do
+    "${git[@]}" clone -q --no-local . "$made/$run"
+    "${git[@]}" -C "$made/$run" checkout -q --detach "$commit"
+    if [[ $run == second ]]; then export GOCACHE=$made/cache; fi
+    "$made/$run/scripts/release.sh" "$version"
+  done
+  diff "$made"/{first,second}/dist/"$version"/SHA256SUMS || fail "two runs made different files"
+  echo "release: two runs made the same files"
+  exit 0
+fi
+
+# What a build depends on besides the sources and Go's version.
+umask 022
+unset GOARCH GOOS GOEXPERIMENT GOFIPS140 GOENV MAINTAINER SOURCE_DATE_EPOCH
+export GOENV=off GOFLAGS=-mod=readonly GOWORK=off GOAMD64=v1 GOARM64=v8.0 LC_ALL=C
+date=$(scripts/version.sh date)
+
+# build OS ARCH: leafd for it; prints the path.
+build() {
+  local binary=$made/leafd_$1_$2
+  GOOS=$1 GOARCH=$2 make -s build BINARY="$binary" VERSION="$version" COMMIT="$commit" DATE="$date" >&2
+  echo "$binary"
+}
+
+echo "release: $version of $commit, by $(go version)"
+out=$made/out
+NATIVE=$(build "$(go env GOHOSTOS)" "$(go env GOHOSTARCH)")
+export NATIVE
+for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
+  formats=(archive)
+  if [[ $platform == linux/* ]]; then formats+=(deb rpm); fi
+  binary=$(build "${platform%/*}" "${platform#*/}")
+  scripts/package.sh "$binary" "$version" "$date" "$out" "${formats[@]}" | sed 's|.*/|release: |'
+  go run ./scripts/sbom "$binary" "$version" "$date" >"$out/leafd_${version#v}_${platform/\//_}.spdx.json"
+done
+(cd "$out" && sha256sum -- * >"$made/SHA256SUMS" && mv "$made/SHA256SUMS" .)
+
+rm -rf "dist/$version"
+mkdir -p dist
+mv "$out" "dist/$version"
+echo "release: dist/$version/SHA256SUMS"
