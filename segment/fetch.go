@@ -186,7 +186,7 @@ func (s *Service) boundedBy(limit time.Duration, do func(ctx context.Context) er
 	if err != nil && late.Load() {
 		// Cut from the chain: a request must not take this for its own
 		// context's end.
-		late := fmt.Errorf("no answer within %v: %v", limit, err) //nolint:errorlint // see above
+		late := fmt.Errorf("%w within %v: %v", ErrLate, limit, err) //nolint:errorlint // see above
 		if errors.Is(err, ErrGuardAway) {
 			return fmt.Errorf("%w: %w", ErrGuardAway, late)
 		}

@@ -131,7 +131,7 @@ func (s *Service) readTags(ctx context.Context, p *pass) error {
 	})
 	if err != nil && dog.fired.Load() {
 		// Cut from the chain: it was cancelled by us, not by the caller.
-		err = fmt.Errorf("no row for %v: %v", s.cfg.FetchTimeout, err) //nolint:errorlint // see above
+		err = fmt.Errorf("%w: no row for %v: %v", ErrLate, s.cfg.FetchTimeout, err) //nolint:errorlint // see above
 	}
 	return err
 }

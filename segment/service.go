@@ -18,6 +18,10 @@ import (
 // database's own contexts: test for ErrUnavailable before those of context.
 var ErrUnavailable = errors.New("no IDs available")
 
+// ErrLate is in an Event's Err where the Store or the Guard did not answer in time. What it
+// said in the end is in the text alone, cut from the chain.
+var ErrLate = errors.New("no answer")
+
 // ErrRowMissing is in the chain of a failed fetch that met no row of the tag, while the
 // passes over the table have not agreed yet that it is gone.
 var ErrRowMissing = errors.New("the table shows no row of the tag")
@@ -273,6 +277,18 @@ func (s *Service) Ready() error {
 		return nil
 	}
 	return s.unread()
+}
+
+// Trouble returns why the last pass over the table failed, or else the last fetch of tag;
+// nil where neither did.
+func (s *Service) Trouble(tag string) error {
+	s.tagsMu.Lock()
+	err := s.loadErr
+	s.tagsMu.Unlock()
+	if t := s.tag([]byte(tag)); err == nil && t != nil {
+		err = t.Status().LastError
+	}
+	return err
 }
 
 // unread returns ErrUnavailable while the tags were never read.

@@ -65,6 +65,7 @@ func TestForeignHost(t *testing.T) {
 		foreign int
 	}{
 		{public, "/api/overview", 403},
+		{public, "/api/history", 403},
 		{public, "/api/clock", 403},
 		{public, "/api/worker", 403},
 		{public, "/api/workers", 403},

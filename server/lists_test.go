@@ -32,7 +32,7 @@ func TestListsAreMadeInTurns(t *testing.T) {
 		require.Equal(t, http.StatusOK, <-answered, path)
 		turns <- struct{}{} // once the turn has rested
 	}
-	for _, path := range []string{"/db", "/cache", "/api/segments", "/api/overview", "/metrics"} {
+	for _, path := range []string{"/db", "/cache", "/api/segments", "/api/overview", "/api/history", "/metrics"} {
 		require.Equal(t, http.StatusOK, r.get(path).status, "%s is the same for all, and has turns of its own", path)
 	}
 	r.get("/db?tag=o").requireError(t, http.StatusServiceUnavailable, "overloaded")

@@ -25,12 +25,14 @@ type Overview struct {
 	Uptime   Milliseconds   `json:"uptime_ms"` // of the process, on a clock that never steps
 	Node     string         `json:"node,omitempty"`
 	Version  string         `json:"version,omitempty"`
+	Secure   bool           `json:"secure"` // the public listener speaks TLS
 	Ready    readiness      `json:"ready"`
 	Worker   *WorkerInfo    `json:"worker,omitempty"` // nil while it has no worker ID
 	Guards   *Guards        `json:"guards,omitempty"` // nil as Worker
 	Clock    *OverviewClock `json:"clock,omitempty"`  // nil for a daemon alone
 	Workers  WorkersView    `json:"workers"`
 	Segments *SegmentsView  `json:"segments,omitempty"` // nil where they are switched off
+	Alarms   []Alarm        `json:"alarms"`
 	// Issued counts the IDs put into responses by this process, by mode.
 	Issued map[string]wide `json:"issued"`
 	// Errors counts its error responses, by code, without zeros.
@@ -61,6 +63,20 @@ type Guards struct {
 	RegistryFailing bool          `json:"registry_failing"`
 	RegistryAge     *Milliseconds `json:"registry_age_ms,omitempty"` // since the last report that succeeded
 	RegistryLease   *Milliseconds `json:"registry_lease_ms,omitempty"`
+}
+
+// Alarm is one that lasts, or was raised or ended not long ago.
+type Alarm struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`         // what happened
+	Cause   string `json:"cause,omitempty"` // why, as far as everybody may see it
+	Action  string `json:"action"`          // what to do about it
+	Count   int    `json:"count"`           // how many times it was raised
+	// Lasts tells that it is not over. One that is over at once, such as a lost worker ID,
+	// has Age and Over alike.
+	Lasts bool          `json:"lasts"`
+	Age   Milliseconds  `json:"age_ms"`            // since it was first raised
+	Over  *Milliseconds `json:"over_ms,omitempty"` // since it ended
 }
 
 // OverviewClock is what the peers say about this daemon's clock.
@@ -135,10 +151,12 @@ func (s *Server) buildOverview(b *Backend) Overview {
 	wallNS, mono := s.cfg.Clock.Wall()
 	v := Overview{
 		Time: clock.Millis(wallNS / int64(time.Millisecond)), Uptime: Milliseconds(mono - s.overviews.born),
-		Node: s.cfg.Node, Version: s.cfg.Version, Workers: WorkersView{List: []WorkerInfo{}},
-		Issued: map[string]wide{}, Errors: map[string]uint64{},
+		Node: s.cfg.Node, Version: s.cfg.Version, Secure: s.cfg.Secure, Workers: WorkersView{List: []WorkerInfo{}}, Alarms: []Alarm{},
 	}
 	v.Ready = s.overallReadiness()
+	if s.cfg.Alarms != nil {
+		v.Alarms = append(v.Alarms, s.cfg.Alarms()...)
+	}
 	s.countInto(&v)
 	if b == nil {
 		return v
@@ -201,10 +219,12 @@ func overviewClock(info ClockInfo) *OverviewClock {
 	return c
 }
 
-// countInto sets what the server has counted.
+// countInto sets what the server has counted since its start.
 func (s *Server) countInto(v *Overview) {
-	v.Issued["snowflake"] = wide(s.metrics.latency.issued(snowflakeMode))
-	v.Issued["segment"] = wide(s.metrics.latency.issued(segmentMode))
+	v.Issued, v.Errors = make(map[string]wide), make(map[string]uint64)
+	for _, m := range []mode{snowflakeMode, segmentMode} {
+		v.Issued[modeNames[m]] = wide(s.metrics.latency.issued(m))
+	}
 	v.Connections = s.admission.total()
 	for code, counter := range s.metrics.errors {
 		var m dto.Metric

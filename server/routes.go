@@ -22,6 +22,7 @@ GET    /api/worker                        this worker
 GET    /api/workers                       the workers, a page of 1000; ?after=ID the next
 GET    /api/segments                      the tags in memory, a page of 1000; ?after=TAG the next, ?limit=N the busiest
 GET    /api/overview                      what the dashboard shows: a browser gets it at /
+GET    /api/history                       IDs and errors per second of the last hour
 POST   /api/segments                      add a tag            (admin token)
 PATCH  /api/segments/{key}                change a tag         (admin token)
 DELETE /api/segments/{key}                remove a tag         (admin token)
@@ -52,6 +53,7 @@ func (s *Server) routes(surface Surface) fasthttp.RequestHandler {
 	}
 	open("/", s.root)
 	get("/api/overview", s.overview)
+	get("/api/history", s.answerHistory)
 	open("/api/snowflake/decode/{id}", s.decode)
 	open("/decodeSnowflakeId", s.decodeAsJava)
 	get("/cache", s.cachePage)

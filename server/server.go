@@ -46,6 +46,9 @@ type Config struct {
 	// Node names this daemon in GET /api/clock until a Backend's Worker does; empty: it
 	// is left out.
 	Node string
+	// Secure tells that the Public surface speaks TLS: the dashboard leads to https pages of
+	// the other daemons.
+	Secure bool
 	// Live has the settings that SetLive may change later.
 	Live Live
 	// AdminApart moves changes of tags and metrics to the Admin surface; without it
@@ -62,6 +65,9 @@ type Config struct {
 	ReadTimeout time.Duration
 	// WriteTimeout is how long a client may take to make room for a response.
 	WriteTimeout time.Duration
+	// Alarms lists the alarms that last, or are over for not long, in the order in which
+	// GET /api/overview shows them to everybody; nil: none. It must not block.
+	Alarms func() []Alarm
 	// Registry gets the metrics of the server; GET /metrics shows all of it.
 	Registry *prometheus.Registry
 	// Location is the time zone of GET /decodeSnowflakeId; time.Local if nil.
@@ -143,6 +149,7 @@ type Server struct {
 	admission *admission
 	overload  *overload
 	overviews *overviews
+	history   history
 	rows      shared[*whole[segment.Row]]   // of the table
 	tags      shared[*whole[SegmentStatus]] // in memory
 	lists     lists                         // immutable
@@ -156,10 +163,11 @@ type Server struct {
 	owner    atomic.Pointer[string] // nil: not known yet
 	draining atomic.Bool
 
-	mu     sync.Mutex
-	fronts []front       // mu protects; one for each Serve
-	down   bool          // mu protects; Shutdown was called
-	ending chan struct{} // closed with down
+	mu      sync.Mutex
+	fronts  []front        // mu protects; one for each Serve
+	down    bool           // mu protects; Shutdown was called
+	ending  chan struct{}  // closed with down
+	keeping sync.WaitGroup // keepHistory
 }
 
 // New returns a Server that answers 503 starting until SetBackend.

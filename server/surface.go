@@ -69,6 +69,9 @@ func (s *Server) Serve(ln net.Listener, surface Surface) error {
 		listen: newListener(ln, surface, &s.cfg, s.admission, func(nc net.Conn) { s.serveGuest(guests, nc) }),
 		http:   s.newHTTP(handle),
 	}
+	if s.fronts == nil {
+		s.keeping.Go(s.keepHistory)
+	}
 	s.fronts = append(s.fronts, f)
 	s.mu.Unlock()
 
@@ -110,6 +113,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		})
 	}
 	all.Wait()
+	s.keeping.Wait()
 	if err := errors.Join(failed...); err != nil {
 		return fmt.Errorf("shutdown: %w", err)
 	}

@@ -101,6 +101,7 @@ func TestSurfaces(t *testing.T) {
 		{"POST", "/api/segments/a%2Fb/stop", `{}`, 200, 404, 200},
 		{"POST", "/api/segments/a%2Fb/start", "", 200, 404, 200},
 		{"GET", "/api/overview", "", 200, 200, 200},
+		{"GET", "/api/history", "", 200, 200, 200},
 		{"GET", "/debug/pprof/", "", 404, 404, 200},
 		{"GET", "/debug/pprof/heap", "", 404, 404, 200},
 		{"GET", "/debug/pprof/goroutine?debug=1", "", 404, 404, 200},

@@ -34,6 +34,7 @@ const (
 	EventRegistryLost    EventKind = "registry_lost"    // Err is set; it takes no report
 	EventRegistryBack    EventKind = "registry_back"    // it takes reports again
 	EventPeersSilent     EventKind = "peers_silent"     // Err is set; no peer told its clock
+	EventPeersBack       EventKind = "peers_back"       // peers tell their clocks again, or there are none any more
 	EventPeersDisagree   EventKind = "peers_disagree"   // Err is set; not ready
 	EventPeersUndecided  EventKind = "peers_undecided"  // Text is set; clocks differ, no majority; ready
 	EventPeersAgree      EventKind = "peers_agree"      // none of the two any more; ready

@@ -167,8 +167,11 @@ func (w *Worker) countVotes(samples []clock.Sample) {
 		}
 		w.ask() // the live set may have to change
 	}
-	if silent && !silentBefore {
+	switch {
+	case silent && !silentBefore:
 		w.notify(Event{Kind: EventPeersSilent, Err: silence(samples)})
+	case silentBefore && !silent:
+		w.notify(Event{Kind: EventPeersBack})
 	}
 }
 

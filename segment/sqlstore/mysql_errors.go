@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"database/sql/driver"
 	"errors"
+	"fmt"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -91,4 +92,19 @@ func judgeMySQL(err error) (verdict, string) {
 		return verdictAnswered, "nothing was taken; another transaction had the row"
 	}
 	return verdictAnswered, ""
+}
+
+// Said tells the number of the error that a database's server has answered with, and what
+// leafd knows of it; "" where err has no such answer. The text of the answer is the server's,
+// and no part of it.
+func Said(err error) string {
+	var answer *mysql.MySQLError
+	if !errors.As(err, &answer) {
+		return ""
+	}
+	said := fmt.Sprintf("the database answers with error %d", answer.Number)
+	if _, hint := judgeMySQL(err); hint != "" {
+		said += ": " + hint
+	}
+	return said
 }

@@ -61,7 +61,7 @@ var states = []State{ //nolint:gochecknoglobals // never written to
 	},
 	{
 		Err: worker.ErrFenced, Exit: ExitHeld,
-		Code: "worker_fenced", Message: "this daemon was displaced: it has stopped issuing until it is sure of a worker ID again; the log says why", RetryAfter: 3,
+		Code: "worker_fenced", Message: "this daemon was displaced: it has stopped issuing until it is sure of a worker ID again", RetryAfter: 3,
 		Worker: "fenced", Issuing: "FENCED, issues nothing until a new life begins",
 	},
 	// Codes of the four that follow are answers of /readyz only: they keep a fenced daemon

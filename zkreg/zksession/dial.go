@@ -172,9 +172,21 @@ func (d *dialer) mayStartOver(server string) bool {
 	return d.refused[server] && time.Since(d.contact) > timeout
 }
 
+// ServerError tells which server an error is about.
+type ServerError struct {
+	Server string // host:port
+	Err    error
+}
+
+// Error implements error.
+func (e *ServerError) Error() string { return "server " + e.Server + ": " + e.Err.Error() }
+
+// Unwrap returns what happened there.
+func (e *ServerError) Unwrap() error { return e.Err }
+
 // serverFailed records that server can't be used, and tells it where that is news.
 func (d *dialer) serverFailed(server string, err error) error {
-	err = fmt.Errorf("server %s: %w", server, err)
+	err = &ServerError{server, err}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ctx.Err() != nil {

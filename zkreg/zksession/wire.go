@@ -209,7 +209,7 @@ func (w *wire) failed(err error) error {
 	if w.dialer.uses(w) && (!closed || reason != nil) {
 		w.dialer.gate.broken()
 		if w.greeted {
-			w.dialer.connectionLost(fmt.Errorf("server %s: %w", w.server, err))
+			w.dialer.connectionLost(&ServerError{w.server, err})
 		} else {
 			_ = w.dialer.serverFailed(w.server, err)
 		}

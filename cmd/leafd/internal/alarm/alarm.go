@@ -44,6 +44,9 @@ type Config struct {
 	// Exec is a program that is run for each alarm: a path, or a name that is
 	// found in PATH. Empty: none.
 	Exec string
+	// Cause puts an error into words that Recent may show to everybody, or returns "";
+	// nil: errors are not shown. It must not block.
+	Cause func(error) string
 	// Node and Version are told with each alarm.
 	Node, Version string
 }
@@ -84,6 +87,7 @@ type state struct {
 	last   time.Duration // monotonic time of the last line
 	folded int           // raised since, and not told
 	latest notice        // the last one of them
+	now    occurrence
 }
 
 // New returns Alarms, with the counters of all Codes at 0. ErrConfig.
@@ -157,6 +161,7 @@ func (a *Alarms) Targets(webhook, program string) (take func(), err error) {
 // time; what differs is in fields.
 func (a *Alarms) Raise(code Code, msg string, fields ...Field) {
 	n := newNotice(a.cfg, code, msg, fields)
+	cause := a.causeIn(fields)
 	a.count(code)
 	a.mu.Lock()
 	now := a.cfg.Clock.Mono()
@@ -165,6 +170,7 @@ func (a *Alarms) Raise(code Code, msg string, fields ...Field) {
 		s = &state{}
 		a.codes[code] = s
 	}
+	s.now.happens(n, cause, now)
 	if s.told && !a.ended && now-s.last < FoldWindow { // alarm.R3
 		s.folded++
 		s.latest = n

@@ -16,15 +16,19 @@ const longest = 4 << 10
 
 // Field is something that differs from alarm to alarm.
 type Field struct {
-	Key   string
-	Value any // nil is left out
+	Key     string
+	Value   any // nil is left out
+	private bool
 }
 
 // F returns a Field: numbers and truth values as such, all else as text.
-func F(key string, value any) Field { return Field{key, value} }
+func F(key string, value any) Field { return Field{Key: key, Value: value} }
 
 // Err returns the Field of an error; nil is left out.
-func Err(err error) Field { return Field{"error", err} }
+func Err(err error) Field { return Field{Key: "error", Value: err} }
+
+// Private is Err of an error that Recent doesn't show, in whatever words.
+func Private(err error) Field { return Field{Key: "error", Value: err, private: true} }
 
 // settle makes the value one that doesn't change any more: it is written later,
 // by another goroutine.

@@ -145,9 +145,9 @@ func (d *daemon) listen(ctx, base context.Context) error {
 	}
 	d.server, err = server.New(server.Config{
 		Base: base, Clock: d.clk, Log: d.log, Version: d.deps.Version,
-		Live: d.cfg.Live(),
+		Live: d.cfg.Live(), Secure: d.cfg.Listen.TLS.Cert != "",
 		Node: d.cfg.Node, IdleTimeout: d.cfg.HTTP.IdleTimeout, ReadTimeout: d.cfg.HTTP.ReadTimeout, WriteTimeout: d.cfg.HTTP.WriteTimeout,
-		Registry: registry, AdminApart: d.hasAdmin(), MaxConns: d.maxConns,
+		Registry: registry, AdminApart: d.hasAdmin(), MaxConns: d.maxConns, Alarms: d.recentAlarms,
 	})
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func (d *daemon) listen(ctx, base context.Context) error {
 func (d *daemon) openAlarms(ctx context.Context, registry *prometheus.Registry) error {
 	alarms, err := alarm.New(alarm.Config{
 		Log: d.log, Registerer: registry, Clock: d.clk, Webhook: d.cfg.Alarm.Webhook, Exec: d.cfg.Alarm.Exec,
-		Node: d.cfg.Node, Version: d.deps.Version,
+		Cause: cause, Node: d.cfg.Node, Version: d.deps.Version,
 	})
 	if err != nil {
 		return settings.AsUsage(err)
@@ -250,7 +250,7 @@ func (d *daemon) openSegments(ctx context.Context) error {
 		Store:   d.store, HighWater: d.marks, Clock: d.clk,
 		Held:  d.asksZooKeeper() && d.cache.HasRest(),
 		Guard: guard, GuardRequired: d.cfg.Segment.GuardRequired(), RefuseRegressed: d.cfg.Segment.RefuseRegressed(),
-		Wait: d.cfg.Segment.Wait, Refresh: d.cfg.Segment.Refresh, Notify: d.super.segment(d.events.segment), Fetched: d.metrics.Fetched,
+		Wait: d.cfg.Segment.Wait, Refresh: d.cfg.Segment.Refresh, Notify: d.super.segment(d.events.segment, d.events.fetchesAll), Fetched: d.metrics.Fetched,
 	})
 	if err != nil {
 		return err

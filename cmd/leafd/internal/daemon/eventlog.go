@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/rs/zerolog"
 
@@ -17,8 +18,9 @@ import (
 // eventLog turns the events of the packages into log lines and alarms, one for each
 // change of state.
 type eventLog struct {
-	log    zerolog.Logger
-	alarms *alarm.Alarms
+	log       zerolog.Logger
+	alarms    *alarm.Alarms
+	unguarded atomic.Bool // ranges are fetched without ZooKeeper
 }
 
 // worker logs the events of a worker.
@@ -34,6 +36,7 @@ func (l *eventLog) worker(e worker.Event) {
 		l.alarms.Raise(alarm.ReportFailing, "the ceiling can't be recorded: issuing ends when the clock reaches it", alarm.Err(e.Err))
 	case worker.EventReportRecovered:
 		l.log.Info().Msg("the ceiling is recorded again")
+		l.alarms.Over(alarm.ReportFailing, alarm.ClockJumped)
 	case worker.EventClockJumped:
 		l.alarms.Raise(alarm.ClockJumped, "the clock jumped ahead: issuing ends at the recorded ceiling", alarm.Err(e.Err))
 	case worker.EventFenced:
@@ -46,10 +49,12 @@ func (l *eventLog) worker(e worker.Event) {
 		l.alarms.Raise(alarm.ClockBackwards, "the clock is behind the last ID: issuing is refused", alarm.Err(e.Err))
 	case worker.EventClockRefused:
 		l.alarms.Raise(alarm.ClockBackwards, "the clock was behind the last ID for a moment: calls were refused", alarm.F("refused", e.Refused))
+		l.alarms.Over(alarm.ClockBackwards)
 	case worker.EventStalled:
 		l.alarms.Raise(alarm.IssuingStalled, "issuing is refused", alarm.Err(e.Err))
 	case worker.EventResumed:
 		l.log.Info().Uint64("refused", e.Refused).Msg("issuing again")
+		l.alarms.Over(alarm.ClockBackwards, alarm.IssuingStalled)
 	default:
 		l.registry(e)
 	}
@@ -70,20 +75,42 @@ func (l *eventLog) registry(e worker.Event) {
 		l.alarms.Raise(alarm.RegistryUnreachable, "ZooKeeper can't be reached: starting from the local record", alarm.Err(e.Err))
 	case worker.EventConfirmed:
 		l.log.Info().Msg("ZooKeeper has confirmed the local record")
+		l.alarms.Over(alarm.RegistryUnreachable)
 	case worker.EventRegistryLost:
 		l.alarms.Raise(alarm.RegistryUnreachable, "ZooKeeper takes no report: issuing goes on by the local record", alarm.Err(e.Err))
 	case worker.EventRegistryBack:
 		l.log.Info().Msg("ZooKeeper takes reports again")
+		l.alarms.Over(alarm.RegistryUnreachable)
 	case worker.EventPeersSilent:
-		l.alarms.Raise(alarm.PeersSilent, "no peer tells its clock: ours goes unchecked", alarm.Err(e.Err))
+		l.alarms.Raise(alarm.PeersSilent, "no peer tells its clock: ours goes unchecked", alarm.Private(e.Err)) // it tells which ports of which machines are open
+	case worker.EventPeersBack:
+		l.log.Info().Msg("peers tell their clocks again")
+		l.alarms.Over(alarm.PeersSilent)
 	case worker.EventPeersDisagree:
+		l.alarms.Over(alarm.PeersUndecided)
 		l.alarms.Raise(alarm.PeersDisagree, "most daemons have another time: not ready; IDs are issued on", alarm.Err(e.Err))
 	case worker.EventPeersUndecided:
+		l.alarms.Over(alarm.PeersDisagree)
 		l.alarms.Raise(alarm.PeersUndecided, "the clocks differ, and no majority says which are wrong: going on", alarm.F("peers", e.Text))
 	case worker.EventPeersAgree:
 		l.log.Info().Msg("the peers' clocks no longer disagree with ours: ready")
+		l.alarms.Over(alarm.PeersDisagree, alarm.PeersUndecided)
 	case worker.EventJumpConfirmed:
 		l.log.Warn().Str("jump", e.Text).Msg("the clock jumped ahead, and the peers confirm it: going on")
+	}
+}
+
+// issues ends the alarms of lives that could not issue, or had to end: a new one issues.
+func (l *eventLog) issues() {
+	l.alarms.Over(alarm.WorkerFenced, alarm.LeaseOver, alarm.ClockRefused, alarm.ClockJumped, alarm.IdentityHeld, alarm.WorkersExhausted, alarm.WorkersClosed,
+		alarm.ReportFailing, alarm.ClockBackwards, alarm.IssuingStalled)
+}
+
+// fetchesAll ends the alarms of tags that got no range: each gets one again.
+func (l *eventLog) fetchesAll() {
+	l.alarms.Over(alarm.SegmentStore, alarm.SegmentBadRow, alarm.SegmentMark, alarm.SegmentRegressed)
+	if !l.unguarded.Load() {
+		l.alarms.Over(alarm.SegmentUnguarded)
 	}
 }
 
@@ -130,6 +157,7 @@ func (l *eventLog) segment(e segment.Event) {
 		l.alarms.Raise(alarm.SegmentTagsGone, "the table shows none of the tags: they are served from memory while that lasts", alarm.F("tags", e.Count))
 	case segment.KindTagsBack:
 		l.log.Info().Int64("tags", e.Count).Msg("the table shows tags again")
+		l.alarms.Over(alarm.SegmentTagsGone)
 	case segment.KindTagChanged:
 		l.log.Info().Str("tag", e.Tag).Int64("old_step", e.OldStep).Int64("new_step", e.NewStep).Msg("tag changed")
 	case segment.KindLoadFailed:
@@ -142,12 +170,16 @@ func (l *eventLog) segment(e segment.Event) {
 		l.alarms.Raise(alarm.SegmentRegressed, "max_id went backwards", alarm.F("tag", e.Tag), alarm.F("max_id", e.Count), alarm.F("highest_seen", e.High))
 	case segment.KindMoved:
 		l.log.Warn().Str("tag", e.Tag).Int64("by", e.Count).Int64("to", e.High).Msg("max_id was below what was issued: it was moved forward")
+		l.alarms.Over(alarm.SegmentRegressed)
 	case segment.KindGuardAway:
 		l.alarms.Raise(alarm.SegmentUnguarded, "ZooKeeper is away, and required: no range is fetched", alarm.F("tag", e.Tag), alarm.Err(e.Err))
 	case segment.KindUnguarded:
+		l.unguarded.Store(true)
 		l.alarms.Raise(alarm.SegmentUnguarded, "ZooKeeper is away: ranges are fetched without it", alarm.F("tag", e.Tag), alarm.Err(e.Err))
 	case segment.KindGuarded:
+		l.unguarded.Store(false)
 		l.log.Info().Int64("unguarded", e.Count).Msg("ranges are guarded by ZooKeeper again")
+		l.alarms.Over(alarm.SegmentUnguarded)
 	case segment.KindRegressed:
 		l.alarms.Raise(alarm.SegmentRegressed, "max_id went backwards: its ranges are refused", alarm.F("tag", e.Tag), alarm.F("highest_seen", e.High), alarm.Err(e.Err))
 	case segment.KindBadRow:

@@ -158,6 +158,7 @@ func (l *life) serve(ctx context.Context) error {
 	d.serveBackend(l)
 	d.metrics.SetSnowflake(metrics.Snowflake{Worker: l.worker, Generator: l.ids, Layout: d.cfg.Snowflake.Layout, State: l.state})
 	l.sayIssuing()
+	d.events.issues()
 	d.super.issues(l)
 	return actors.Run()
 }

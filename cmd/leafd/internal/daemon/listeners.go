@@ -130,6 +130,7 @@ func (l *eventLog) certificate(e server.CertificateEvent) {
 	switch e.Kind {
 	case server.CertificateLoaded:
 		l.log.Info().Str("subject", e.Subject).Time("expires", e.Expires).Msg("the certificate's files have changed, and are in use")
+		l.alarms.Over(alarm.CertificateRefused, alarm.CertificateExpiring)
 	case server.CertificateRefused:
 		l.alarms.Raise(alarm.CertificateRefused, "the changed certificate can't be used: the one before stays", alarm.F("subject", e.Subject), alarm.F("expires", e.Expires.UTC().Format(time.RFC3339)), alarm.Err(e.Err))
 	case server.CertificateExpiring:

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/alarm"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/state"
 )
@@ -38,11 +39,12 @@ func (s *supervisor) line() string {
 
 // parts are the parts that the status line names.
 type parts struct {
-	phase      string     // "" once the start is over
-	life       *life      // nil until IDs are issued, and without snowflake IDs
-	tags       func() int // nil without segments
-	store      string     // what the tags come from
-	loadFailed bool       // the tags can't be read
+	phase      string                 // "" once the start is over
+	life       *life                  // nil until IDs are issued, and without snowflake IDs
+	tags       func() int             // nil without segments
+	trouble    func(tag string) error // why the store doesn't serve
+	store      string                 // what the tags come from
+	loadFailed bool                   // the tags can't be read
 }
 
 // degraded tells what a daemon that is ready has to do without.
@@ -105,8 +107,31 @@ func (p parts) segments(failing int) string {
 	return fmt.Sprintf("%d tags, %s %s", p.tags(), p.store, is)
 }
 
-// segment notes what the status line says of the store, and passes the event on.
-func (s *supervisor) segment(next func(segment.Event)) func(segment.Event) {
+// why returns why what raised the alarms of code lasts, as it is now; nil where only the
+// alarm tells.
+func (s *supervisor) why(code alarm.Code) error {
+	s.mu.Lock()
+	now, tag := s.parts, ""
+	for tag = range s.failing {
+		break
+	}
+	s.mu.Unlock()
+	switch code { //nolint:exhaustive // of the others nobody asks twice
+	case alarm.SegmentStore:
+		if now.trouble != nil {
+			return now.trouble(tag)
+		}
+	case alarm.RegistryUnreachable:
+		if now.life != nil {
+			return now.life.worker.Registry()
+		}
+	}
+	return nil
+}
+
+// segment notes what the status line says of the store, and passes the event on. It calls
+// well once nothing of that is wrong any more.
+func (s *supervisor) segment(next func(segment.Event), well func()) func(segment.Event) {
 	return func(e segment.Event) {
 		s.mu.Lock()
 		switch e.Kind { //nolint:exhaustive // the others don't tell of the store
@@ -119,7 +144,11 @@ func (s *supervisor) segment(next func(segment.Event)) func(segment.Event) {
 		case segment.KindFetchRecovered, segment.KindTagRemoved:
 			delete(s.failing, e.Tag)
 		}
+		ends := !s.parts.loadFailed && len(s.failing) == 0
 		s.mu.Unlock()
 		next(e)
+		if ends && (e.Kind == segment.KindLoadRecovered || e.Kind == segment.KindFetchRecovered || e.Kind == segment.KindTagRemoved) {
+			well()
+		}
 	}
 }

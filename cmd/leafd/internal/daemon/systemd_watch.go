@@ -73,7 +73,7 @@ func (s *supervisor) serves(segments *segment.Service, store string) {
 	s.dog.add("segments", segments.Stuck)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.loaded, s.parts.tags, s.parts.store = segments.Loaded, segments.Len, store
+	s.loaded, s.parts.tags, s.parts.trouble, s.parts.store = segments.Loaded, segments.Len, segments.Trouble, store
 }
 
 // issues notes a life, whose start is over: the daemon is ready. l is nil where

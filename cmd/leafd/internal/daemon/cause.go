@@ -1,0 +1,117 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"reflect"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/sqlstore"
+	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zksession"
+)
+
+// longestCause is how many bytes of an error's own words are shown.
+const longestCause = 300
+
+// cause says in a few words why err happened, to everybody who may read the overview
+// (docs/SECURITY.md). It keeps:
+//
+//	daemon.E1  Nothing that another service has said is in it: of an answer of the database
+//	    only the number, of a certificate only that it is refused. The addresses of the
+//	    database and of ZooKeeper are.
+//	daemon.E2  Only errors of leafd, of the operating system and of SQLite have their own
+//	    words. One of another kind, also inside of these, has none: "".
+func cause(err error) string {
+	if said := sqlstore.Said(err); said != "" {
+		return said
+	}
+	where := "the database"
+	var network *net.OpError
+	var name *net.DNSError
+	var zk *zksession.ServerError
+	switch {
+	case errors.As(err, &zk):
+		where = "ZooKeeper at " + zk.Server
+	case errors.As(err, &network) && network.Addr != nil:
+		where = network.Addr.String()
+	case errors.Is(err, worker.ErrUnreachable), errors.Is(err, segment.ErrGuardAway):
+		where = "ZooKeeper"
+	}
+	var refused *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &name):
+		return "the name " + name.Name + " is not known"
+	case errors.As(err, &refused):
+		return "the certificate of " + where + " is not accepted"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused by " + where
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "no route to " + where
+	case errors.Is(err, segment.ErrLate), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), network != nil && network.Timeout():
+		return "no answer from " + where
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, driver.ErrBadConn), network != nil:
+		return "the connection to " + where + " was lost"
+	case !speaksForItself(err):
+		return ""
+	}
+	text := err.Error()
+	if len(text) > longestCause {
+		text = strings.ToValidUTF8(text[:longestCause], "") + "…"
+	}
+	return text
+}
+
+// speaksForItself tells whether every error in err's tree is of a kind whose words leafd,
+// the operating system or SQLite has written (daemon.E2).
+func speaksForItself(err error) bool {
+	kind := reflect.TypeOf(err)
+	if kind.Kind() == reflect.Pointer {
+		kind = kind.Elem()
+	}
+	own := false
+	for _, from := range []string{"github.com/leafd/leafd/", "modernc.org/sqlite", "errors", "fmt", "io/fs", "os", "syscall", "context"} {
+		own = own || kind.PkgPath() == from || strings.HasPrefix(kind.PkgPath(), from) && strings.ContainsRune(from, '.')
+	}
+	if !own || !utf8.ValidString(err.Error()) {
+		return false
+	}
+	switch wrapped := err.(type) { //nolint:errorlint // the tree is walked
+	case interface{ Unwrap() error }:
+		inner := wrapped.Unwrap()
+		return inner == nil || speaksForItself(inner)
+	case interface{ Unwrap() []error }:
+		for _, inner := range wrapped.Unwrap() {
+			if !speaksForItself(inner) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// recentAlarms lists the alarms for the overview.
+func (d *daemon) recentAlarms() []server.Alarm {
+	recent := d.events.alarms.Recent()
+	all := make([]server.Alarm, len(recent))
+	for i, r := range recent {
+		a := server.Alarm{Code: string(r.Code), Message: r.Message, Cause: r.Cause, Action: r.Action, Count: r.Count, Lasts: r.Lasts, Age: server.Milliseconds(r.Age)}
+		if !r.Lasts {
+			over := server.Milliseconds(r.Over)
+			a.Over = &over
+		} else if why := d.super.why(r.Code); why != nil {
+			a.Cause = cause(why)
+		}
+		all[i] = a
+	}
+	return all
+}

@@ -1,0 +1,109 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+const (
+	// historyInterval is how often a point is taken, and historyPoints how many are kept: an
+	// hour of them.
+	historyInterval = 10 * time.Second
+	historyPoints   = 360
+)
+
+// history is the last hour of this process, so that a chart has it when it is opened. It
+// keeps:
+//
+//	server.T1  Its memory is fixed. No request counts for it: a point is what the counters
+//	    of /metrics say, taken every historyInterval while the server serves.
+//	server.T2  Its times are the process's age, which no step of the clock changes.
+type history struct {
+	mu   sync.Mutex
+	ring [historyPoints]HistoryPoint // mu protects
+	n    int                         // mu protects; points ever taken
+	at   time.Duration               // mu protects; of the last point
+	last [3]float64                  // mu protects; the counters then
+	text []byte                      // mu protects; the answer; nil until somebody asks
+}
+
+// History is the answer of GET /api/history.
+type History struct {
+	Interval Milliseconds   `json:"interval_ms"`
+	Points   []HistoryPoint `json:"points"` // the oldest first
+}
+
+// HistoryPoint has rates per second since the point before, or the start of the process.
+type HistoryPoint struct {
+	Uptime    Milliseconds `json:"uptime_ms"` // of the process, as in the overview
+	Snowflake float64      `json:"snowflake"` // IDs
+	Segment   float64      `json:"segment"`   // IDs
+	Errors    float64      `json:"errors"`    // error answers
+}
+
+// take adds the point of a process of the age at, which has counted now.
+func (h *history) take(at time.Duration, now [3]float64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	seconds := (at - h.at).Seconds()
+	if seconds <= 0 {
+		return
+	}
+	rate := func(i int) float64 { return math.Round((now[i]-h.last[i])/seconds*10) / 10 }
+	h.ring[h.n%historyPoints] = HistoryPoint{Milliseconds(at), rate(0), rate(1), rate(2)}
+	h.n++
+	h.at, h.last, h.text = at, now, nil
+}
+
+// body returns the encoded history, which must not be changed.
+func (h *history) body() ([]byte, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.text != nil {
+		return h.text, nil
+	}
+	all := History{Interval: Milliseconds(historyInterval), Points: []HistoryPoint{}}
+	for i := max(0, h.n-historyPoints); i < h.n; i++ {
+		all.Points = append(all.Points, h.ring[i%historyPoints])
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the history: %w", err)
+	}
+	h.text = append(text, '\n')
+	return h.text, nil
+}
+
+// answerHistory answers GET /api/history.
+func (s *Server) answerHistory(ctx *fasthttp.RequestCtx) error {
+	return s.common(ctx, contentJSON, s.history.body)
+}
+
+// keepHistory takes points until the server ends.
+func (s *Server) keepHistory() {
+	next := time.NewTicker(historyInterval)
+	defer next.Stop()
+	for {
+		select {
+		case <-s.ending:
+			return
+		case <-next.C:
+			s.takeHistory()
+		}
+	}
+}
+
+func (s *Server) takeHistory() {
+	var v Overview
+	s.countInto(&v)
+	counted := [3]float64{float64(v.Issued[modeNames[snowflakeMode]]), float64(v.Issued[modeNames[segmentMode]])}
+	for _, n := range v.Errors {
+		counted[2] += float64(n)
+	}
+	s.history.take(s.cfg.Clock.Mono()-s.overviews.born, counted)
+}

@@ -1,0 +1,54 @@
+package server
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock/clocktest"
+)
+
+func (r *running) hour() History {
+	r.t.Helper()
+	a := r.get("/api/history")
+	require.Equal(r.t, 200, a.status, a.body)
+	require.Equal(r.t, contentJSON, a.header.Get("Content-Type"))
+	var h History
+	require.NoError(r.t, json.Unmarshal([]byte(a.body), &h), a.body)
+	return h
+}
+
+// server.T1 and server.T2: the points of an hour, and no more, by the process's age.
+func TestHistory(t *testing.T) {
+	clk := clocktest.New(time.Now())
+	r := startEmpty(t, func(c *Config) { c.Clock = clk })
+	require.Equal(t, History{Interval: Milliseconds(historyInterval), Points: []HistoryPoint{}}, r.hour(), "while it starts")
+	r.SetBackend(r.newBackend())
+	take := func() {
+		clk.Advance(historyInterval)
+		r.takeHistory()
+	}
+	r.get(snowflakePrefix + "x?n=500")
+	r.get(segmentPrefix + "order?n=25")
+	r.get(segmentPrefix + "nothing")
+	clk.Step(-time.Hour)
+	take()
+	first := HistoryPoint{Uptime: Milliseconds(historyInterval), Snowflake: 50, Segment: 2.5, Errors: 0.1}
+	require.Equal(t, []HistoryPoint{first}, r.hour().Points)
+	r.takeHistory()
+	require.Len(t, r.hour().Points, 1, "no time has passed")
+	for range historyPoints - 1 {
+		take()
+	}
+	points := r.hour().Points
+	require.Len(t, points, historyPoints)
+	require.Equal(t, first, points[0])
+	take()
+	points = r.hour().Points
+	require.Len(t, points, historyPoints)
+	require.Equal(t, HistoryPoint{Uptime: Milliseconds(2 * historyInterval)}, points[0], "the oldest has made room")
+	require.Equal(t, Milliseconds((historyPoints+1)*historyInterval), points[historyPoints-1].Uptime)
+	require.Less(t, len(r.get("/api/history").body), 64<<10)
+}
