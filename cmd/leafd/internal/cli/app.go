@@ -86,6 +86,9 @@ LEAFD_DATA_DIR), else from the YAML file named by --config, else from defaults.
 	root.SetUsageFunc(usage)
 	root.AddCommand(a.serveCmd(), a.clusterCmd(), a.workerCmd(), a.clockCmd(), a.idCmd(), a.segmentCmd(), a.doctorCmd(), a.benchCmd(), a.configCmd(), a.versionCmd(), a.manCmd())
 	explainArgs(root)
+	if isCompletion(a.Args) {
+		a.complete(root)
+	}
 	return root
 }
 

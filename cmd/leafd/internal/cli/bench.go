@@ -62,6 +62,7 @@ check could not be made, or no request brought an ID. docs/BENCH.md explains the
 	fs := cmd.Flags()
 	fs.StringArrayVar(&flags.urls, "url", []string{"http://127.0.0.1:8080"}, "a daemon: http://host:port, https://host:port or unix:/path; repeat it for more")
 	fs.StringVar(&flags.mode, "mode", string(loadtest.Snowflake), "kind of IDs: snowflake or segment")
+	takes(fs, "mode", string(loadtest.Snowflake), string(loadtest.Segment))
 	fs.StringArrayVar(&flags.keys, "key", []string{"leafd"}, "key of the IDs, with --mode segment the tag; repeat it for more")
 	fs.IntVarP(&flags.batch, "batch", "n", 1, "IDs a request, at most the daemon's --max-batch")
 	fs.Float64Var(&flags.rate, "rate", 0, "requests a second, all clients together; 0: as many as are answered")

@@ -25,6 +25,7 @@ const (
 // outputFlag adds -o.
 func outputFlag(cmd *cobra.Command, to *string, known ...string) {
 	cmd.Flags().StringVarP(to, "output", "o", outputText, "form of the output: "+settings.Either(known))
+	takes(cmd.Flags(), "output", known...)
 }
 
 // checkOutput refuses a form that the command doesn't have.

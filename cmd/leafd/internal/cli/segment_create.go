@@ -28,7 +28,8 @@ func (a *app) segmentCreateCmd() *cobra.Command {
 above every ID it ever gave: lower IDs would repeat.`,
 		Example: `  leafd segment create order --step 5000 --description 'order numbers'
   leafd segment create order --step 5000 --url http://127.0.0.1:8080 --admin-token-file token`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions, // a tag that isn't there yet
 	}
 	changeFlags(cmd, &via)
 	cmd.Flags().Int64Var(&row.MaxID, "max-id", defaultMaxID, "first ID of the tag")

@@ -39,6 +39,7 @@ capacity, left; they count all entries, whatever --state shows.`,
 	}
 	registryFlags(cmd, &timeout)
 	cmd.Flags().StringSliceVar(&states, "state", nil, "only entries in these states: "+strings.Join(inspect.States(), ", "))
+	takes(cmd.Flags(), "state", inspect.States()...)
 	cmd.Flags().BoolVar(&noSkew, "no-skew", false, "don't ask the live daemons for their clocks")
 	outputFlag(cmd, &output, outputText, outputJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
