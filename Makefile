@@ -63,6 +63,10 @@ cluster: deps build ## ZooKeeper, MariaDB and three daemons on this machine unti
 screenshots: deps ## take the pictures of docs/DASHBOARD.md again
 	LEAFDTEST_SCREENSHOTS=$(CURDIR)/docs go test -count=1 -run '^TestDashboard$$' ./cmd/leafd
 
+.PHONY: api
+api: ## write /openapi.json, the list of GET / and the tables of docs/API.md again, from server/api_test.go
+	LEAFDTEST_WRITE_API=1 go test -count=1 -run '^TestAPIIsCurrent$$' ./server
+
 .PHONY: deps
 deps: ## install what the tests need and the machine lacks (MariaDB, ZooKeeper, Java)
 	@scripts/deps.sh test

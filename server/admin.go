@@ -121,16 +121,19 @@ func changedRow(ctx *fasthttp.RequestCtx, row segment.Row) error {
 	return nil
 }
 
+// tagChange is the body of PATCH /api/segments/{key}: step, description or both.
+type tagChange struct {
+	Step        *wide   `json:"step"`
+	Description *string `json:"description"` // at most 256 characters
+}
+
 // updateTag answers PATCH /api/segments/{key}.
 func (s *Server) updateTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	key, err := pathKey(ctx)
 	if err != nil {
 		return err
 	}
-	var change struct {
-		Step        *wide   `json:"step"`
-		Description *string `json:"description"`
-	}
+	var change tagChange
 	if err := readJSON(ctx, &change); err != nil {
 		return err
 	}

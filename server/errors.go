@@ -90,14 +90,14 @@ type translation struct {
 }
 
 // translations maps the sentinels of the packages below to answers. The first match
-// counts; the states of the daemon come first, in their order.
-var translations = append(stateTranslations(), //nolint:gochecknoglobals // never written to
+// counts: a tag without a range before why it has none, which may be that the guard in
+// ZooKeeper is away; then the states of the daemon, in their order.
+var translations = append(append([]translation{{segment.ErrUnavailable, errSegmentUnavailable}}, stateTranslations()...), //nolint:gochecknoglobals // never written to
 	translation{snowflake.ErrStopped, errDraining},
 	translation{snowflake.ErrTimeExhausted, errInternal},
 	translation{snowflake.ErrBadID, errBadID},
 	translation{segment.ErrUnknownTag, errUnknownKey},
 	translation{segment.ErrTagExists, errTagExists},
-	translation{segment.ErrUnavailable, errSegmentUnavailable},
 	translation{segment.ErrBadRow, errBadStep},
 	translation{context.Canceled, errDraining},
 	translation{context.DeadlineExceeded, errOverloaded},

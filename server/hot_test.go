@@ -168,7 +168,7 @@ func (r *running) rawDo(t *testing.T, method, target string, header ...string) a
 	t.Helper()
 	c := r.dial()
 	send(t, c, method+" "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+strings.Join(append(header, ""), "\r\n")+"\r\n")
-	resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: method})
+	resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: method, RequestURI: target})
 	require.NoError(t, err)
 	return readAnswer(t, resp)
 }

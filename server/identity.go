@@ -50,6 +50,12 @@ type WorkerInfo struct {
 // registryTimeout bounds one read of the registry of workers.
 const registryTimeout = 5 * time.Second
 
+// workerPage is the answer of GET /api/workers.
+type workerPage struct {
+	Workers []WorkerInfo `json:"workers"`
+	Next    *int64       `json:"next,omitempty"` // the cursor; nil: this is the last page
+}
+
 // worker answers GET /api/worker.
 func (s *Server) worker(ctx *fasthttp.RequestCtx) error {
 	b, err := s.ready()
@@ -88,10 +94,7 @@ func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
 		list = append(list, b.Worker())
 	}
 	return s.list(ctx, contentJSON, jsonOf(func() any {
-		answer := struct {
-			Workers []WorkerInfo `json:"workers"`
-			Next    *int64       `json:"next,omitempty"` // the cursor; nil: this is the last page
-		}{Workers: list}
+		answer := workerPage{}
 		from := slices.IndexFunc(list, func(w WorkerInfo) bool { return w.ID > after })
 		if from < 0 {
 			from = len(list)

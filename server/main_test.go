@@ -157,6 +157,7 @@ func (r *running) get(path string, header ...string) answer {
 	return r.do(http.MethodGet, path, "", header...)
 }
 
+// readAnswer reads an answer, and fails unless it is documented.
 func readAnswer(t testing.TB, resp *http.Response) answer {
 	t.Helper()
 	defer resp.Body.Close()
@@ -165,7 +166,16 @@ func readAnswer(t testing.TB, resp *http.Response) answer {
 	date, err := http.ParseTime(resp.Header.Get("Date"))
 	require.NoError(t, err, "every answer carries Date (RFC 9110, 6.6.1)")
 	require.WithinDuration(t, time.Now(), date, time.Minute)
-	return answer{status: resp.StatusCode, header: resp.Header, body: string(body)}
+	a := answer{status: resp.StatusCode, header: resp.Header, body: string(body)}
+	method, target := http.MethodGet, "" // not known where a test reads from a connection
+	if resp.Request != nil {
+		method, target = resp.Request.Method, resp.Request.RequestURI
+		if target == "" {
+			target = resp.Request.URL.RequestURI()
+		}
+	}
+	require.NoError(t, documented.check(t, method, target, a), "the OpenAPI document hasn't this answer to %s %s: %d %s", method, target, a.status, a.body)
+	return a
 }
 
 // requireError fails unless a is the JSON of an error with this code.

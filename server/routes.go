@@ -10,30 +10,8 @@ import (
 // handler answers a request, or returns the error to answer with.
 type handler func(ctx *fasthttp.RequestCtx) error
 
-// endpoints is what GET / answers.
-const endpoints = `leafd
-
-GET    /api/snowflake/get/{key}           a snowflake ID; ?n=1000 for many
-GET    /api/segment/get/{key}             an ID of the tag {key}; ?n=1000 for many
-GET    /api/snowflake/decode/{id}         what a snowflake ID is made of
-GET    /decodeSnowflakeId?snowflakeId=    the same, as the Java Leaf answers
-GET    /api/clock                         this machine's clock, and what the peers say of it
-GET    /api/worker                        this worker
-GET    /api/workers                       the workers, a page of 1000; ?after=ID the next
-GET    /api/segments                      the tags in memory, a page of 1000; ?after=TAG the next, ?limit=N the busiest
-GET    /api/overview                      what the dashboard shows: a browser gets it at /
-GET    /api/history                       IDs and errors per second of the last hour
-POST   /api/segments                      add a tag            (admin token)
-PATCH  /api/segments/{key}                change a tag         (admin token)
-DELETE /api/segments/{key}                remove a tag         (admin token)
-POST   /api/segments/{key}/stop  /start   stop a tag on this daemon, and start it again (admin token)
-GET    /cache                             the tags in memory, for people
-GET    /db                                the table leaf_alloc, for people
-GET    /healthz  /readyz  /metrics
-`
-
-// routes returns the handler of everything off the hot path of a surface.
-func (s *Server) routes(surface Surface) fasthttp.RequestHandler {
+// routes returns the router of everything off the hot path of a surface.
+func (s *Server) routes(surface Surface) *router.Router {
 	r := router.New()
 	r.RedirectTrailingSlash = false
 	r.RedirectFixedPath = false
@@ -67,6 +45,7 @@ func (s *Server) routes(surface Surface) fasthttp.RequestHandler {
 	change(http.MethodDelete, "/api/segments/{key}", s.deleteTag)
 	change(http.MethodPost, "/api/segments/{key}/stop", s.stopTag)
 	change(http.MethodPost, "/api/segments/{key}/start", s.startTag)
+	open("/openapi.json", s.serveOpenAPI)
 	open("/healthz", s.healthz)
 	open("/readyz", s.readyz)
 	if operators {
@@ -86,7 +65,7 @@ func (s *Server) routes(surface Surface) fasthttp.RequestHandler {
 	})
 	r.MethodNotAllowed = s.wrap(func(*fasthttp.RequestCtx) error { return errMethodNotAllowed })
 	r.GlobalOPTIONS = func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(http.StatusNoContent) }
-	return r.Handler
+	return r
 }
 
 func (s *Server) wrap(h handler) fasthttp.RequestHandler {

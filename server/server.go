@@ -154,6 +154,7 @@ type Server struct {
 	tags      shared[*whole[SegmentStatus]] // in memory
 	lists     lists                         // immutable
 	dashboard *dashboard
+	openapi   []byte         // immutable; the answer of GET /openapi.json
 	sampled   zerolog.Logger // for lines that every request could cause
 	batches   sync.Pool      // *batch
 	batchIDs  sync.Pool      // *batchIDs
@@ -185,6 +186,7 @@ func New(cfg Config) (*Server, error) {
 		metrics: m,
 		sampled: sampled(cfg.Log),
 		lists:   newLists(),
+		openapi: openapiOf(cfg.Version),
 		ending:  make(chan struct{}),
 	}
 	if s.admission, err = newAdmission(cfg.Registry, s.cfg.MaxConns); err != nil {
@@ -200,9 +202,9 @@ func New(cfg Config) (*Server, error) {
 	if s.dashboard, err = newDashboard(); err != nil {
 		return nil, err
 	}
-	s.slow = s.routes(Public)
+	s.slow = s.routes(Public).Handler
 	if cfg.AdminApart {
-		s.slowAdmin = s.routes(Admin)
+		s.slowAdmin = s.routes(Admin).Handler
 	}
 	return s, nil
 }

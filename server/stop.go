@@ -59,17 +59,20 @@ type tagSwitch struct {
 	Since   clock.Millis `json:"since,omitempty"`
 }
 
+// tagStop is the body of a stop.
+type tagStop struct {
+	Reason string `json:"reason"` // shown to clients; at most 256 characters
+	// Unknown lets a tag be stopped that the table doesn't have, or not yet.
+	Unknown bool `json:"unknown"`
+}
+
 // stopTag answers POST /api/segments/{key}/stop. The body may be empty.
 func (s *Server) stopTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	key, err := switchKey(ctx, b)
 	if err != nil {
 		return err
 	}
-	var body struct {
-		Reason string `json:"reason"`
-		// Unknown lets a tag be stopped that the table doesn't have, or not yet.
-		Unknown bool `json:"unknown"`
-	}
+	var body tagStop
 	if len(ctx.PostBody()) > 0 {
 		if err := readJSON(ctx, &body); err != nil {
 			return err

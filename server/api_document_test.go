@@ -1,0 +1,565 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	gotoken "go/token"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+)
+
+// writeAPI is set by `make api`.
+const writeAPI = "LEAFDTEST_WRITE_API"
+
+// TestAPIIsCurrent compares the document, the list of GET / and the tables of docs/API.md
+// with what operations make them.
+func TestAPIIsCurrent(t *testing.T) {
+	doc, err := json.MarshalIndent(openapiDocument(t), "", " ")
+	require.NoError(t, err)
+	doc = shortList.ReplaceAllFunc(doc, func(lines []byte) []byte { return lineBreak.ReplaceAll(lines, nil) })
+	page, err := os.ReadFile("../docs/API.md")
+	require.NoError(t, err)
+	for block, table := range map[string]string{"requests": requestTable(), "parameters": parameterTable(), "errors": errorTable(t)} {
+		begin, end := "<!-- "+block+": written by make api -->\n", "<!-- end -->\n"
+		before, rest, ok := strings.Cut(string(page), begin)
+		require.True(t, ok, "docs/API.md has no %s", begin)
+		_, rest, ok = strings.Cut(rest, end)
+		require.True(t, ok)
+		page = []byte(before + begin + table + end + rest)
+	}
+	for path, want := range map[string][]byte{"api/openapi.json": append(doc, '\n'), "api/endpoints.txt": []byte(endpointList()), "../docs/API.md": page} {
+		if os.Getenv(writeAPI) != "" {
+			require.NoError(t, os.WriteFile(path, want, 0o644))
+		}
+		got, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(want, got), "%s is not what the operations in api_test.go and the types of the bodies make it: run make api", path)
+	}
+}
+
+// Lists of texts, and references, are on one line.
+var (
+	shortList = regexp.MustCompile(`\[\s+"[^"\]]*"(,\s+"[^"\]]*")*\s+\]|\{\s+"\$ref": "[^"]*"\s+\}`)
+	lineBreak = regexp.MustCompile(`\n\s*`)
+)
+
+// TestOpenAPIDocument holds the document that is served to the schema of OpenAPI 3.1, and its
+// examples to their schemas.
+func TestOpenAPIDocument(t *testing.T) {
+	r := start(t, func(c *Config) { c.AdminApart = true })
+	a := r.get("/openapi.json", "Host: somebody.example")
+	require.Equal(t, 200, a.status)
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(a.body))
+	require.NoError(t, err)
+	require.NoError(t, jsonschema.NewCompiler().MustCompile("testdata/openapi-3.1.json").Validate(doc))
+	info, _ := member(doc, "info").(jsonObject)
+	require.Equal(t, "1.2.3", info["version"])
+
+	examples := 0
+	for path, item := range documented.paths {
+		for method, op := range item {
+			for status, response := range member(op, "responses").(jsonObject) {
+				content, _ := member(response, "content").(jsonObject)
+				for kind, m := range content {
+					pointer := []string{"paths", path, method, "responses", status, "content", kind, "schema"}
+					schema := documented.schema(t, pointer...) // every one compiles
+					if example := member(m, "example"); example != nil {
+						examples++
+						require.NoError(t, schema.Validate(example), pointer)
+					}
+				}
+			}
+		}
+	}
+	require.Greater(t, examples, 5)
+}
+
+// TestEachRouteIsAnOperation: no route without an operation, and none without a route.
+func TestEachRouteIsAnOperation(t *testing.T) {
+	s, err := New(func() Config { c := testConfig(t.Output()); c.AdminApart = true; return c }())
+	require.NoError(t, err)
+	routed := []string{"GET " + snowflakePrefix + "{key}", "POST " + snowflakePrefix + "{key}", "GET " + segmentPrefix + "{key}", "POST " + segmentPrefix + "{key}"}
+	for surface := range Surface(surfaces) {
+		for method, paths := range s.routes(surface).List() {
+			for _, path := range paths {
+				if method != "HEAD" {
+					routed = append(routed, method+" "+path)
+				}
+			}
+		}
+	}
+	var listed []string
+	for _, op := range operations {
+		for method := range strings.FieldsSeq(op.methods) {
+			listed = append(listed, method+" "+op.path)
+		}
+	}
+	slices.Sort(routed)
+	slices.Sort(listed)
+	require.Equal(t, slices.Compact(routed), listed)
+}
+
+// TestUndocumentedAnswers: the check that all tests make refuses what isn't documented.
+func TestUndocumentedAnswers(t *testing.T) {
+	r := start(t, nil)
+	a := func(status int, kind, body string, header ...string) answer {
+		h := http.Header{"Content-Type": {kind}, "Cache-Control": {"no-store"}}
+		for i := 0; i < len(header); i += 2 {
+			h.Set(header[i], header[i+1])
+		}
+		return answer{status, h, body}
+	}
+	const worker, ids, known = "/api/worker", snowflakePrefix + "x", `{"code":"bad_key","message":""}`
+	require.NoError(t, documented.check(t, "GET", ids, a(400, contentJSON, known)))
+	for name, test := range map[string]struct {
+		target string
+		a      answer
+	}{
+		"status":              {ids, a(418, contentJSON, known)},
+		"code":                {worker, a(400, contentJSON, known)},
+		"code of another":     {worker, a(404, contentJSON, `{"code":"unknown_key","message":""}`)},
+		"status of its code":  {ids, a(408, contentJSON, `{"code":"internal","message":""}`)},
+		"member":              {"/healthz", a(200, contentJSON, `{"status":"ok","new":1}`)},
+		"member missing":      {"/healthz", a(200, contentJSON, `{}`)},
+		"type":                {"/healthz", a(200, contentJSON, `{"status":1}`)},
+		"content type":        {worker, a(200, contentText, r.get(worker).body)},
+		"no ID":               {ids, a(200, contentText, "x")},
+		"number beyond 2^53":  {ids + "?n=1", a(200, contentJSON, `{"ids":[1]}`)},
+		"cached":              {ids, a(200, contentText, "1", "Cache-Control", "max-age=5")},
+		"no Retry-After":      {ids, a(503, contentJSON, `{"code":"starting","message":""}`)},
+		"path":                {"/nothing", a(200, contentJSON, `{"status":"ok"}`)},
+		"body without a body": {"/api/segments/x", a(204, contentJSON, "{}")},
+		"of no operation":     {"", a(404, contentJSON, `{"code":"no_such_code","message":""}`)},
+	} {
+		method := http.MethodGet
+		if test.a.status == 204 {
+			method = http.MethodDelete
+		}
+		require.Error(t, documented.check(t, method, test.target, test.a), name)
+	}
+}
+
+// statusOf returns the status of each code.
+func statusOf(t testing.TB) map[string]int {
+	all := make(map[string]int)
+	for _, e := range answers {
+		if status := all[e.code]; status != 0 {
+			require.Equal(t, status, e.status, e.code)
+		}
+		all[e.code] = e.status
+	}
+	return all
+}
+
+// openapiDocument makes the document of operations.
+func openapiDocument(t testing.TB) any {
+	status := statusOf(t)
+	d := documenter{t: t, comments: commentsOf(t, ".", "pause"), schemas: jsonObject{}, status: status}
+	var codes []any
+	for _, a := range advice {
+		for code := range strings.FieldsSeq(a.codes) {
+			require.NotZero(t, status[code], code)
+			codes = append(codes, jsonObject{"const": code, "description": a.what})
+		}
+	}
+	require.Len(t, codes, len(status), "each code has its advice")
+	d.schemas["Error"] = jsonObject{
+		"type": "object", "required": []string{"code", "message"},
+		"properties": jsonObject{
+			"code":    jsonObject{"type": "string", "oneOf": codes, "description": "stable: compare it"},
+			"message": jsonObject{"type": "string", "description": "for people: it may change"},
+		},
+	}
+	paths := jsonObject{}
+	for _, op := range operations {
+		item, _ := paths[op.path].(jsonObject)
+		if item == nil {
+			item = jsonObject{}
+			paths[op.path] = item
+		}
+		for i, method := range strings.Fields(op.methods) {
+			id := op.id
+			if i > 0 {
+				id += "By" + strings.ToUpper(method[:1]) + strings.ToLower(method[1:])
+			}
+			item[strings.ToLower(method)] = d.operation(op, id)
+		}
+	}
+	header := func(description, pattern string) jsonObject {
+		return jsonObject{"description": description, "required": true, "schema": jsonObject{"type": "string", "pattern": pattern}}
+	}
+	return struct {
+		OpenAPI    string       `json:"openapi"`
+		Info       jsonObject   `json:"info"`
+		Servers    []jsonObject `json:"servers"`
+		Paths      jsonObject   `json:"paths"`
+		Components jsonObject   `json:"components"`
+	}{
+		"3.1.0",
+		jsonObject{
+			"title": "leafd", "version": "unreleased", "license": jsonObject{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+			"description": "IDs over HTTP. HEAD is answered as GET is, without a body, and uses no ID; OPTIONS with 204; another method of a path with 405, another path with 404. " +
+				"IDs that are said to be of 64 bits are strings where JavaScript's numbers end at 2^53. Members may be added to the objects. " +
+				"A `traceparent` (W3C Trace Context) is logged with errors.",
+		},
+		[]jsonObject{{"url": "/"}},
+		paths,
+		jsonObject{
+			"schemas": d.schemas,
+			"responses": jsonObject{
+				"AnyRequest":  d.failure(strings.Fields(commonCodes)),
+				"OtherPath":   d.failure([]string{"not_found"}),
+				"OtherMethod": d.failure([]string{"method_not_allowed"}),
+			},
+			"headers": jsonObject{
+				"RetryAfter":   header("seconds until it is of use to ask again", "^[1-9][0-9]*$"),
+				"NoStore":      header("a cached ID would be a duplicate", "^no-store$"),
+				"Authenticate": header("the scheme of the admin token", "^Bearer$"),
+				"Allow":        header("the methods of this path", "."),
+			},
+			"securitySchemes": jsonObject{"adminToken": jsonObject{"type": "http", "scheme": "bearer", "description": "the token of `--admin-token-file`"}},
+		},
+	}
+}
+
+// errors returns the codes of op, each once.
+func (op operation) errors() (all []string) {
+	for code := range strings.FieldsSeq(op.codes) {
+		if !slices.Contains(all, code) {
+			all = append(all, code)
+		}
+	}
+	return all
+}
+
+// documenter makes parts of the document.
+type documenter struct {
+	t        testing.TB
+	comments map[string]string
+	schemas  jsonObject
+	status   map[string]int
+}
+
+func (d *documenter) operation(op operation, id string) jsonObject {
+	o := jsonObject{"operationId": id, "summary": op.summary, "responses": d.responses(op)}
+	if op.more != "" {
+		o["description"] = op.more
+	}
+	var params []jsonObject
+	for _, name := range pathParam.FindAllStringSubmatch(op.path, -1) {
+		params = append(params, jsonObject{"name": name[1], "in": "path", "required": true, "description": pathParams[name[1]], "schema": anyText})
+	}
+	for _, p := range op.params {
+		params = append(params, jsonObject{"name": p.name, "in": "query", "description": p.what, "schema": p.schema})
+	}
+	if params != nil {
+		o["parameters"] = params
+	}
+	if op.body != nil {
+		o["requestBody"] = jsonObject{"required": !op.noBody, "content": jsonObject{contentJSON: jsonObject{"schema": d.schema(op.body)}}}
+	}
+	switch op.auth {
+	case nobody:
+	case operate:
+		o["security"] = []jsonObject{{"adminToken": []string{}}}
+	case ifSet:
+		o["security"] = []jsonObject{{"adminToken": []string{}}, {}}
+	}
+	return o
+}
+
+var (
+	pathParam  = regexp.MustCompile(`\{(\w+)\}`)
+	pathParams = map[string]string{
+		"key": "1 to 128 bytes of UTF-8 without control characters, percent-encoded where needed",
+		"id":  "an ID in decimal", "profile": "its name",
+	}
+)
+
+func (d *documenter) responses(op operation) jsonObject {
+	all := jsonObject{"default": jsonObject{"$ref": "#/components/responses/AnyRequest"}}
+	byStatus := make(map[int][]string)
+	for _, code := range op.errors() {
+		require.NotZero(d.t, d.status[code], code)
+		byStatus[d.status[code]] = append(byStatus[d.status[code]], code)
+	}
+	for code := range strings.FieldsSeq(commonCodes) {
+		if own := byStatus[d.status[code]]; own != nil && !slices.Contains(own, code) {
+			byStatus[d.status[code]] = append(own, code)
+		}
+	}
+	for status, codes := range byStatus {
+		all[strconv.Itoa(status)] = d.failure(codes)
+	}
+	for _, r := range op.ok {
+		o := jsonObject{"description": r.what}
+		content := jsonObject{}
+		for _, m := range r.content {
+			entry := jsonObject{"schema": d.schema(m.body)}
+			if m.example != nil {
+				entry["example"] = m.example
+			}
+			kind, _, _ := strings.Cut(m.kind, ";")
+			content[kind] = entry
+		}
+		if len(content) > 0 {
+			o["content"] = content
+			o["headers"] = d.headers(r.status)
+		}
+		all[strconv.Itoa(r.status)] = o
+	}
+	return all
+}
+
+// failure is the response with one of codes. Where these have several statuses, only headers
+// of all of them are required.
+func (d *documenter) failure(codes []string) jsonObject {
+	statuses := make(map[int]bool)
+	for _, code := range codes {
+		statuses[d.status[code]] = true
+	}
+	status := 0
+	if len(statuses) == 1 {
+		status = d.status[codes[0]]
+	}
+	return jsonObject{
+		"description": "`" + strings.Join(codes, "`, `") + "`", "headers": d.headers(status),
+		"content": jsonObject{contentJSON: jsonObject{"schema": jsonObject{
+			"$ref": "#/components/schemas/Error", "properties": jsonObject{"code": jsonObject{"enum": codes}},
+		}}},
+	}
+}
+
+func (*documenter) headers(status int) jsonObject {
+	all := jsonObject{"Cache-Control": jsonObject{"$ref": "#/components/headers/NoStore"}}
+	switch status {
+	case 401:
+		all["WWW-Authenticate"] = jsonObject{"$ref": "#/components/headers/Authenticate"}
+	case 405:
+		all["Allow"] = jsonObject{"$ref": "#/components/headers/Allow"}
+	case 429, 503:
+		all["Retry-After"] = jsonObject{"$ref": "#/components/headers/RetryAfter"}
+	}
+	return all
+}
+
+// schema returns the schema of a body: a jsonObject that is one, but for the values in its
+// oneOf, or a value of the body's type.
+func (d *documenter) schema(body any) any {
+	o, ok := body.(jsonObject)
+	if !ok {
+		return d.typed(reflect.TypeOf(body))
+	}
+	choices, ok := o["oneOf"].([]any)
+	if !ok {
+		return o
+	}
+	o = maps.Clone(o)
+	var all []any
+	for _, c := range choices {
+		all = append(all, d.schema(c))
+	}
+	o["oneOf"] = all
+	return o
+}
+
+var int64Text = jsonObject{"type": "string", "pattern": "^-?[0-9]+$"}
+
+// typed returns the schema of a type as encoding/json writes it. A struct is among the
+// components; its fields are described by their comments.
+func (d *documenter) typed(t reflect.Type) jsonObject {
+	switch t {
+	case reflect.TypeFor[wide]():
+		return int64Text
+	case reflect.TypeFor[Milliseconds]():
+		return jsonObject{"type": "number"}
+	case reflect.TypeFor[clock.Millis]():
+		return jsonObject{"type": "integer", "format": "int64"}
+	case reflect.TypeFor[time.Time]():
+		return jsonObject{"type": "string", "format": "date-time"}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return d.typed(t.Elem())
+	case reflect.Slice:
+		return jsonObject{"type": "array", "items": d.typed(t.Elem())}
+	case reflect.Map:
+		return jsonObject{"type": "object", "additionalProperties": d.typed(t.Elem())}
+	case reflect.Struct:
+		return d.object(t)
+	case reflect.String:
+		return jsonObject{"type": "string"}
+	case reflect.Bool:
+		return jsonObject{"type": "boolean"}
+	case reflect.Int, reflect.Int64, reflect.Uint64:
+		return jsonObject{"type": "integer"}
+	case reflect.Float64:
+		return jsonObject{"type": "number"}
+	default:
+		d.t.Fatalf("a body has a %s", t)
+		return nil
+	}
+}
+
+func (d *documenter) object(t reflect.Type) jsonObject {
+	name := cmp.Or(typeNames[t.Name()], strings.ToUpper(t.Name()[:1])+t.Name()[1:])
+	ref := jsonObject{"$ref": "#/components/schemas/" + name}
+	if d.schemas[name] != nil {
+		return ref
+	}
+	words := map[string]string{"nil": "absent"} // of the comments, as the document calls them
+	for f := range t.Fields() {
+		jsonName, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		words[f.Name] = "`" + jsonName + "`"
+	}
+	said := func(comment string) string {
+		return aWord.ReplaceAllStringFunc(comment, func(word string) string { return cmp.Or(words[word], word) })
+	}
+	properties, required := jsonObject{}, []string{}
+	d.schemas[name] = jsonObject{"type": "object", "properties": properties, "description": said(d.comments[t.Name()])}
+	for f := range t.Fields() {
+		jsonName, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		s := maps.Clone(d.typed(f.Type))
+		if strings.Contains(options, "string") {
+			s = maps.Clone(int64Text)
+		}
+		if comment := d.comments[t.Name()+"."+f.Name]; comment != "" {
+			s["description"] = said(comment)
+		}
+		properties[jsonName] = s
+		if !strings.Contains(options, "omit") && f.Type.Kind() != reflect.Pointer {
+			required = append(required, jsonName)
+		}
+	}
+	if len(required) > 0 {
+		d.schemas[name].(jsonObject)["required"] = required
+	}
+	return ref
+}
+
+var aWord = regexp.MustCompile(`\w+`)
+
+// commentsOf returns the comments of the types of the packages in dirs, by Type and by
+// Type.Field.
+func commentsOf(t testing.TB, dirs ...string) map[string]string {
+	all := make(map[string]string)
+	oneLine := func(groups ...*ast.CommentGroup) string {
+		var text string
+		for _, g := range groups {
+			text += " " + g.Text()
+		}
+		return strings.Join(strings.Fields(text), " ")
+	}
+	for _, dir := range dirs {
+		files, err := filepath.Glob(dir + "/*.go")
+		require.NoError(t, err)
+		for _, path := range files {
+			file, err := parser.ParseFile(gotoken.NewFileSet(), path, nil, parser.ParseComments)
+			require.NoError(t, err)
+			ast.Inspect(file, func(n ast.Node) bool {
+				decl, ok := n.(*ast.GenDecl)
+				if !ok || len(decl.Specs) != 1 {
+					return true
+				}
+				spec, ok := decl.Specs[0].(*ast.TypeSpec)
+				if !ok {
+					return false
+				}
+				if s, ok := spec.Type.(*ast.StructType); ok {
+					all[spec.Name.Name] = oneLine(decl.Doc)
+					for _, f := range s.Fields.List {
+						for _, name := range f.Names {
+							all[spec.Name.Name+"."+name.Name] = oneLine(f.Doc, f.Comment)
+						}
+					}
+				}
+				return false
+			})
+		}
+	}
+	return all
+}
+
+// endpointList is what GET / answers.
+func endpointList() string {
+	var b strings.Builder
+	b.WriteString("leafd\n\n")
+	for _, op := range operations {
+		if op.auth == ifSet {
+			continue // profiles
+		}
+		method, _, _ := strings.Cut(op.methods, " ")
+		needs := ""
+		if op.auth == operate {
+			needs = " (admin token)"
+		}
+		fmt.Fprintf(&b, "%-6s %-33s %s%s\n", method, op.path, op.summary, needs)
+	}
+	return b.String()
+}
+
+func requestTable() string {
+	var b strings.Builder
+	b.WriteString("| request | answer | errors |\n| --- | --- | --- |\n")
+	for _, op := range operations {
+		text := op.summary
+		if op.more != "" {
+			text += ". " + strings.TrimSuffix(op.more, ".")
+		}
+		if op.auth == operate {
+			text += "; with the admin token"
+		}
+		codes := ""
+		if all := op.errors(); len(all) > 0 {
+			codes = "`" + strings.Join(all, "` `") + "`"
+		}
+		fmt.Fprintf(&b, "| `%s %s` | %s | %s |\n", strings.ReplaceAll(op.methods, " ", ", "), op.path, text, codes)
+	}
+	fmt.Fprintf(&b, "\nAny request may also get `%s`: it cannot be read whole, the daemon has too many connections, or it failed.\n",
+		strings.Join(strings.Fields(commonCodes), "`, `"))
+	return b.String()
+}
+
+func parameterTable() string {
+	var b strings.Builder
+	b.WriteString("| request | parameter | meaning |\n| --- | --- | --- |\n")
+	for _, op := range operations {
+		for _, p := range op.params {
+			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", op.path, p.name, p.what)
+		}
+	}
+	return b.String()
+}
+
+func errorTable(t testing.TB) string {
+	status := statusOf(t)
+	var b strings.Builder
+	b.WriteString("| status | code | what to do |\n| --- | --- | --- |\n")
+	for _, a := range advice {
+		codes := strings.Fields(a.codes)
+		var statuses []string
+		for _, code := range codes {
+			statuses = append(statuses, strconv.Itoa(status[code]))
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s |\n", strings.Join(slices.Compact(statuses), ", "), strings.Join(codes, "`, `"), a.what)
+	}
+	return b.String()
+}

@@ -1,0 +1,277 @@
+package server
+
+// operation is one request that leafd answers. The OpenAPI document, the tables of
+// docs/API.md and the list of GET / are made from operations; each answer of the tests is
+// held against the document.
+type operation struct {
+	methods string // the first is the one to use
+	path    string // as the router has it
+	id      string // operationId; a method further on adds its name
+	summary string // a line of GET /
+	more    string // in Markdown, for the page and the document
+	params  []param
+	body    any  // a value of its type; nil: none
+	noBody  bool // the body may be left out
+	auth    auth
+	ok      []reply
+	codes   string // of its errors, beside commonCodes
+}
+
+// param is a parameter of the query; those of the path are known by their names.
+type param struct {
+	name, what string
+	schema     jsonObject
+}
+
+type auth uint8
+
+const (
+	nobody  auth = iota // needs no token
+	ifSet               // where there is one
+	operate             // always
+)
+
+// reply is an answer that is no error.
+type reply struct {
+	status  int
+	what    string
+	content []media
+}
+
+// media is one content type of a reply, with a value of the body's type or a jsonObject.
+type media struct {
+	kind    string
+	body    any
+	example any
+}
+
+type jsonObject = map[string]any
+
+// commonCodes are the errors that any request may get: it can't be read whole, the daemon
+// has too many connections, or it failed.
+const commonCodes = "bad_request tls_required request_timeout body_too_large header_too_large internal overloaded"
+
+const (
+	starts = " starting draining"
+	gates  = " host_refused overloaded draining"
+	tokens = "unauthorized not_found mode_disabled segment_unavailable" + starts
+)
+
+var (
+	// idsText is the body of IDs in text: one alone, or each on a line.
+	idsText = jsonObject{"type": "string", "pattern": `^([0-9]{1,19}|([0-9]{1,19}\n)+)$`}
+	idsJSON = jsonObject{"oneOf": []any{
+		jsonObject{"type": "integer", "format": "int64", "minimum": 0, "description": "Without `n`: the bare number, as the Java Leaf answers."},
+		jsonObject{
+			"type": "object", "required": []any{"ids"}, "description": "With `n`: strings, because JavaScript's numbers end at 2^53.",
+			"properties": jsonObject{"ids": jsonObject{"type": "array", "items": jsonObject{"type": "string", "pattern": "^[0-9]{1,19}$"}}},
+		},
+	}}
+	anyText  = jsonObject{"type": "string"}
+	anyBody  = jsonObject{} // of any type
+	positive = jsonObject{"type": "integer", "minimum": 1}
+	tagRow   = rowJSON{}
+
+	paramN     = param{"n", "how many IDs, at most `--max-batch` (10000): growing, one a line, or `{\"ids\":[…]}` with `Accept: application/json`", positive}
+	paramAfter = param{"after", "the `next` of the page before; nothing for the first page", anyText}
+	paramTag   = param{"tag", "only tags whose names contain this part, in either case", anyText}
+
+	repliesIDs = []reply{{200, "the IDs", []media{
+		{contentText, idsText, "6992094512734208001"}, {contentJSON, idsJSON, jsonObject{"ids": []any{"6992094512734208001", "6992094512734208002"}}},
+	}}}
+	repliesChange  = []reply{{200, "with `Accept: application/json`, the row", []media{{contentJSON, tagRow, nil}}}, {204, "it is changed", nil}}
+	repliesPage    = []reply{{200, "a page for people", []media{{contentHTML, anyText, nil}}}}
+	repliesProfile = []reply{{200, "a page, text or a profile", []media{{"*/*", anyBody, nil}}}}
+)
+
+// replyOf is a reply with one type of body.
+func replyOf(status int, what, kind string, body, example any) []reply {
+	return []reply{{status, what, []media{{kind, body, example}}}}
+}
+
+var operations = []operation{
+	{
+		methods: "GET POST", path: "/api/snowflake/get/{key}", id: "nextSnowflake", summary: "a snowflake ID; ?n=1000 for many",
+		more:   "The key is free: it names the caller. POST serves as GET does, for an ID is not a safe method's result.",
+		params: []param{paramN}, ok: repliesIDs,
+		codes: "bad_key bad_count mode_disabled not_found rate_limited clock_backwards ceiling_reached worker_fenced" + starts,
+	},
+	{
+		methods: "GET POST", path: "/api/segment/get/{key}", id: "nextSegment", summary: "an ID of the tag {key}; ?n=1000 for many",
+		more:   "The tag is a row of `leaf_alloc`.",
+		params: []param{paramN}, ok: repliesIDs,
+		codes: "bad_key bad_count unknown_key mode_disabled not_found rate_limited segment_unavailable tag_stopped" + starts,
+	},
+	{
+		methods: "GET", path: "/api/snowflake/decode/{id}", id: "decodeSnowflake", summary: "what a snowflake ID is made of",
+		more: "Its time, worker ID and sequence.",
+		ok: replyOf(200, "its parts", contentJSON, decoded{}, jsonObject{
+			"id": "1209416549790674986", "timestamp": 1577182350000, "time": "2019-12-24T10:12:30.000Z", "worker": 7, "sequence": 42, "layout": "41+10+12",
+		}),
+		codes: "bad_id mode_disabled" + starts,
+	},
+	{
+		methods: "GET", path: "/decodeSnowflakeId", id: "decodeSnowflakeAsJava", summary: "the same of ?snowflakeId=, as the Java Leaf answers",
+		more:   "What is no ID of this cluster's layout gets 200 with `errorMsg`, as from the Java Leaf.",
+		params: []param{{"snowflakeId", "the ID", anyText}},
+		ok: replyOf(200, "its parts", contentJSON, jsonObject{"oneOf": []any{
+			decodedAsJava{}, jsonObject{"type": "object", "required": []any{"errorMsg"}, "properties": jsonObject{"errorMsg": anyText}},
+		}}, nil),
+		codes: "mode_disabled" + starts,
+	},
+	{
+		methods: "GET", path: "/api/clock", id: "getClock", summary: "this machine's clock, and what the peers say of it",
+		more:   "It tells also under which worker ID of which cluster this daemon issues, and since when. A peer that told nothing has the reason in `error`.",
+		params: []param{{"peers", "`no` leaves out what the peers said", anyText}},
+		ok:     replyOf(200, "the clock", contentJSON, clockAnswer{}, nil), codes: "host_refused",
+	},
+	{
+		methods: "GET", path: "/api/worker", id: "getWorker", summary: "who this daemon is",
+		more: "Its worker ID, its data directory (`instance`), its life (`owner`: another one after it was displaced), and the piece of time from `floor` to `limit` in which it may issue.",
+		ok:   replyOf(200, "this worker", contentJSON, WorkerInfo{}, nil), codes: "host_refused mode_disabled" + starts,
+	},
+	{
+		methods: "GET", path: "/api/workers", id: "listWorkers", summary: "the workers, a page of 1000; ?after=ID the next",
+		more:   "They are all workers of the cluster, live or not, by worker ID, with the clock offsets of the live ones; `free_from` tells when a new daemon may take the worker ID.",
+		params: []param{paramAfter, {"limit", "how many entries a page has, at most 1000", positive}},
+		ok:     replyOf(200, "a page of workers", contentJSON, workerPage{}, nil), codes: "registry_unavailable" + starts + gates,
+	},
+	{
+		methods: "GET", path: "/api/segments", id: "listSegments", summary: "the tags in memory, a page of 1000; ?after=TAG the next, ?limit=N the busiest",
+		more: "Each with what is in memory, step, highest ID seen, IDs issued, rate, seconds that memory lasts, stopped or not. In `stopped` are also tags that the table does not have.",
+		params: []param{
+			paramAfter,
+			{"limit", "how many entries a page has, at most 1000; without `after` the tags with the largest rates, and `total`, how many there are", positive},
+			{"stopped", "`only`: the stopped tags and nothing else", anyText},
+		},
+		ok: replyOf(200, "a page of tags", contentJSON, segmentPage{}, nil), codes: "mode_disabled" + starts + gates,
+	},
+	{
+		methods: "GET", path: "/api/overview", id: "getOverview", summary: "what the dashboard shows: a browser gets it at /",
+		more:   "It is one bounded answer.",
+		params: []param{paramTag}, ok: replyOf(200, "what the dashboard shows", contentJSON, Overview{}, nil), codes: "bad_key" + gates,
+	},
+	{
+		methods: "GET", path: "/api/history", id: "getHistory", summary: "IDs and errors per second of the last hour",
+		ok: replyOf(200, "a sample every 10 s, the oldest first", contentJSON, History{}, nil), codes: gates[1:],
+	},
+	{
+		methods: "POST", path: "/api/segments", id: "createSegment", summary: "add a tag",
+		body: newTag{}, auth: operate, ok: replyOf(201, "the new row", contentJSON, tagRow, nil), codes: "bad_key bad_step tag_exists " + tokens,
+	},
+	{
+		methods: "PATCH", path: "/api/segments/{key}", id: "updateSegment", summary: "change a tag",
+		body: tagChange{}, auth: operate, ok: repliesChange, codes: "bad_key bad_step unknown_key " + tokens,
+	},
+	{
+		methods: "DELETE", path: "/api/segments/{key}", id: "deleteSegment", summary: "remove a tag",
+		auth: operate, ok: repliesChange, codes: "bad_key unknown_key " + tokens,
+	},
+	{
+		methods: "POST", path: "/api/segments/{key}/stop", id: "stopSegment", summary: "stop a tag on this daemon",
+		body: tagStop{}, noBody: true, auth: operate, ok: replyOf(200, "it is stopped", contentJSON, tagSwitch{}, nil), codes: "bad_key unknown_key not_recorded " + tokens,
+	},
+	{
+		methods: "POST", path: "/api/segments/{key}/start", id: "startSegment", summary: "let a stopped tag run again",
+		auth: operate, ok: replyOf(200, "it runs", contentJSON, tagSwitch{}, nil), codes: "bad_key not_recorded " + tokens,
+	},
+	{
+		methods: "GET", path: "/", id: "getRoot", summary: "the dashboard for browsers, this list for others",
+		ok: []reply{{200, "the list; for who prefers `text/html` the dashboard", []media{{contentText, anyText, nil}, {contentHTML, anyText, nil}}}}, codes: gates,
+	},
+	{
+		methods: "GET", path: "/cache", id: "getCachePage", summary: "the tags in memory, for people",
+		more: "The Java Leaf's page and columns; the first 1000.", params: []param{paramTag}, ok: repliesPage, codes: "mode_disabled" + starts + gates,
+	},
+	{
+		methods: "GET", path: "/db", id: "getTablePage", summary: "the table leaf_alloc, for people",
+		more: "The Java Leaf's page and columns; the first 1000.", params: []param{paramTag}, ok: repliesPage, codes: "mode_disabled segment_unavailable" + starts + gates,
+	},
+	{
+		methods: "GET", path: "/openapi.json", id: "getOpenAPI", summary: "this API as an OpenAPI 3.1 document",
+		ok: replyOf(200, "the document", contentJSON, jsonObject{"type": "object"}, nil), codes: "overloaded draining",
+	},
+	{
+		methods: "GET", path: "/healthz", id: "getHealth", summary: "200 while the process serves",
+		ok: replyOf(200, "it serves", contentJSON, readiness{}, jsonObject{"status": "ok"}),
+	},
+	{
+		methods: "GET", path: "/readyz", id: "getReadiness", summary: "200 while IDs can be issued, else 503 with the reason",
+		more: "`status` is `ready`, `degraded` (200; `degraded` says what it does without: the database, ZooKeeper) or `not_ready` (503: the first reason, and all checks).",
+		ok: append(replyOf(200, "IDs can be issued", contentJSON, readiness{}, jsonObject{"status": "ready"}),
+			reply{503, "no IDs: the code of the first check that failed", []media{{contentJSON, notReady{}, nil}}}),
+	},
+	{
+		methods: "GET", path: "/metrics", id: "getMetrics", summary: "Prometheus text format",
+		more: "On the admin surface where there is one.",
+		ok: []reply{{200, "the metrics, in the format that Accept prefers", []media{
+			{"text/plain", anyText, nil}, {"application/openmetrics-text", anyText, nil}, {"application/vnd.google.protobuf", anyBody, nil},
+		}}}, codes: "not_found overloaded draining",
+	},
+	profileOf("GET", "/debug/pprof/", "getProfiles", "Go profiles: the index"),
+	profileOf("GET", "/debug/pprof/{profile}", "getProfile", "one of the profiles: heap, goroutine, …"),
+	profileOf("GET", "/debug/pprof/cmdline", "getCommandLine", "how leafd was started"),
+	profileOf("GET", "/debug/pprof/profile", "getCPUProfile", "where processor time goes", paramSeconds),
+	profileOf("GET", "/debug/pprof/trace", "getTrace", "a trace of execution", paramSeconds),
+	profileOf("GET POST", "/debug/pprof/symbol", "getSymbols", "the names of addresses"),
+}
+
+var paramSeconds = param{"seconds", "how long to look, at most 300", positive}
+
+func profileOf(methods, path, id, summary string, params ...param) operation {
+	return operation{
+		methods: methods, path: path, id: id, summary: summary, params: params, auth: ifSet,
+		more: "On the admin surface (`--admin-listen`) only.", ok: repliesProfile, codes: "unauthorized host_refused not_found",
+	}
+}
+
+// The bodies that the server writes without a type of theirs.
+
+// clockAnswer is the answer of GET /api/clock. What isn't known is left out.
+type clockAnswer struct {
+	Node      string        `json:"node,omitempty"`
+	Owner     string        `json:"owner,omitempty"` // UUID of the life of this daemon
+	WorkerID  *int64        `json:"worker_id,omitempty"`
+	Ceiling   int64         `json:"ceiling,omitempty"`     // ms; IDs may have been issued below it
+	Cluster   string        `json:"cluster,omitempty"`     // UUID of the ZooKeeper root's cluster
+	Since     int64         `json:"since,omitempty"`       // ms; when this life began to issue
+	Estimate  *Milliseconds `json:"estimate_ms,omitempty"` // how far the peers' clocks are ahead of ours
+	Checked   int64         `json:"checked,omitempty"`     // ms; when they were asked
+	Peers     []PeerClock   `json:"peers,omitempty"`
+	Timestamp int64         `json:"timestamp"` // ms; this daemon's clock
+}
+
+// notReady is the answer of GET /readyz with 503: an error, and all checks.
+type notReady struct {
+	Code    string        `json:"code"`
+	Message string        `json:"message"`
+	Status  string        `json:"status"` // not_ready
+	Checks  []checkResult `json:"checks,omitempty"`
+}
+
+// typeNames are the names in the document of types that have another one here.
+var typeNames = map[string]string{"rowJSON": "Tag", "Entry": "StoppedTag", "checkResult": "Check", "clockAnswer": "Clock"}
+
+// advice tells what to do about each error: a row of the table in docs/API.md each.
+var advice = []struct{ codes, what string }{
+	{"bad_key bad_count bad_id bad_request bad_step", "Fix the request."},
+	{"tls_required", "The port speaks TLS: use `https://`."},
+	{"unauthorized", "Send the admin token, or set `--admin-token-file`."},
+	{"host_refused", "A page or list was asked by a name that is not this daemon's: ask by its address, or set `--allow-host`."},
+	{"unknown_key mode_disabled not_found", "Create the tag; see `--modes`."},
+	{"method_not_allowed request_timeout tag_exists body_too_large header_too_large", "Fix the request."},
+	{"rate_limited", "This key asks for more IDs than `--rate-limit`; ask again after `Retry-After`."},
+	{"internal", "Read leafd's log."},
+	{"not_recorded", "A stop or start could not be written to the data directory: the tag is stopped, until a restart at least."},
+	{"clock_backwards", "This machine's clock is behind the last ID; ask another daemon, this one resumes by itself."},
+	{"ceiling_reached", "The ceiling cannot be recorded (disk), the clock jumped ahead, or ZooKeeper was away for the whole `--lease`, or lost data near its end; see the alarm."},
+	{"worker_fenced", "The daemon was displaced: another has its data directory or its worker ID. It comes back by itself, within seconds, under a worker ID of its own; see the alarm."},
+	{"clock_refused identity_held workers_exhausted workers_closed", "Readiness only: why a displaced daemon is not back yet; the alarm of that name says what to do."},
+	{"clock_offset", "Readiness only: most daemons have another time; IDs are still issued."},
+	{"not_ready", "Readiness only: a check without a code of its own failed; the body lists all checks."},
+	{"registry_unavailable", "`/api/workers`, and readiness of a displaced daemon: ZooKeeper does not answer; who has a worker ID issues without it."},
+	{"segment_unavailable", "No range is in memory and none is to be had: the database is gone, the row is unusable or has gone backwards."},
+	{"tag_stopped", "An operator stopped the tag on this daemon (`leafd segment stop`); the message has the reason."},
+	{"overloaded", "Too many requests wait already; ask again, or ask another daemon."},
+	{"starting draining", "Ask again, or ask another daemon."},
+}
