@@ -1,6 +1,7 @@
 package zkreg
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +40,20 @@ type entryData struct {
 	Instance string            `json:"instance,omitempty"`
 	Owner    string            `json:"owner"`
 	State    worker.EntryState `json:"state"`
+}
+
+// javaData is a Java Leaf's payload, all of it.
+type javaData struct {
+	IP        string       `json:"ip"`
+	Port      string       `json:"port"`
+	Timestamp clock.Millis `json:"timestamp"`
+}
+
+// javaReads tells that a Java Leaf can read an entry: it refuses fields that it doesn't know.
+func javaReads(payload []byte) bool {
+	reader := json.NewDecoder(bytes.NewReader(payload))
+	reader.DisallowUnknownFields()
+	return reader.Decode(&javaData{}) == nil
 }
 
 // temporaryData is the payload of an ephemeral node.

@@ -23,8 +23,8 @@ const (
 func (a *app) workerCmd() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "worker",
-		Short: "Show and release the worker IDs of a cluster",
-		Long: `Show and release the worker IDs of a cluster, straight in ZooKeeper: --zk and --zk-root
+		Short: "Show, release and move the worker IDs of a cluster",
+		Long: `Show, release and move the worker IDs of a cluster, straight in ZooKeeper: --zk and --zk-root
 name it. No daemon need be running, and none is disturbed.
 
 An entry is what ZooKeeper keeps of one worker ID: the instance (data directory) that has
@@ -40,7 +40,7 @@ again. The states of an entry:
   released  given back: a new daemon may take it once its limit has passed
   claiming  a first start is under way, or was cut short; nobody issues under it yet
   damaged   what stands there can't be read; nobody is given this worker ID`,
-	}, a.workerListCmd(), a.workerShowCmd(), a.workerReleaseCmd(), a.workerSelfCmd())
+	}, a.workerListCmd(), a.workerShowCmd(), a.workerReleaseCmd(), a.workerSelfCmd(), a.workerAdoptCmd(), a.workerReturnCmd())
 }
 
 // registryFlags adds the settings that say where the registry is, and how long
