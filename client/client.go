@@ -44,6 +44,11 @@ type Config struct {
 	// Failed, where it isn't nil, is called with the error of each request that failed:
 	// for logs. Background goroutines call it, so that it must not block.
 	Failed func(error)
+	// Traceparent, where it isn't nil, returns the traceparent (W3C Trace Context) of a
+	// caller's context: leafd logs it with an error. It is asked only for calls that have to
+	// wait for a request, which carries that of the first of them that has one; a batch that
+	// is fetched ahead is nobody's, and carries none.
+	Traceparent func(context.Context) string
 }
 
 // Client takes IDs from daemons. It is safe for concurrent use.

@@ -93,7 +93,7 @@ func (d *daemon) probe(ctx context.Context) {
 func (d *daemon) ready(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, d.client.cfg.RequestTimeout)
 	defer cancel()
-	resp, err := d.get(ctx, "/readyz")
+	resp, err := d.get(ctx, "/readyz", "")
 	if err != nil {
 		return false
 	}
@@ -101,13 +101,16 @@ func (d *daemon) ready(ctx context.Context) bool {
 	return errors.Join(resp.Body.Close()) == nil && errors.Is(err, io.EOF) && resp.StatusCode == http.StatusOK
 }
 
-func (d *daemon) get(ctx context.Context, target string) (*http.Response, error) {
+func (d *daemon) get(ctx context.Context, target, traceparent string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.base+target, nil)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	req.Header.Set("Cache-Control", "no-store") // client.K3
 	req.Header.Set("Accept", "text/plain")
+	if traceparent != "" {
+		req.Header.Set("Traceparent", traceparent)
+	}
 	resp, err := d.client.http.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err) // names the URL
@@ -120,10 +123,10 @@ const maxLine = 20
 
 // fetch asks for n IDs; target has a query already. It returns an *Error for a refusal,
 // ErrBadResponse, and errors of the network. buffer is used for the body and returned.
-func (d *daemon) fetch(ctx context.Context, target string, n int, buffer []byte) (ids []int64, _ []byte, err error) {
+func (d *daemon) fetch(ctx context.Context, target, traceparent string, n int, buffer []byte) (ids []int64, _ []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.client.cfg.RequestTimeout)
 	defer cancel()
-	resp, err := d.get(ctx, target)
+	resp, err := d.get(ctx, target, traceparent)
 	if err != nil {
 		return nil, buffer, err
 	}

@@ -188,7 +188,7 @@ func (s *Source) countFailure(err error) {
 func (r *requests) ask(ctx context.Context, s *Source, d *daemon, n int) ([]int64, error) {
 	target := s.path + "?n=" + strconv.Itoa(n) + "&request=" + s.client.nonce + "-" + strconv.FormatUint(r.number, 36)
 	r.number++ // client.K3, client.K4
-	ids, buffer, err := d.fetch(ctx, target, n, r.buffer)
+	ids, buffer, err := d.fetch(ctx, target, s.traceparent(), n, r.buffer)
 	r.buffer = buffer
 	if err != nil {
 		return nil, err

@@ -64,8 +64,9 @@ type Source struct {
 
 // waiter is a call that found no ID.
 type waiter struct {
-	dst  []int64 // what is to be filled yet
-	done chan error
+	dst         []int64 // what is to be filled yet
+	traceparent string  // of the caller; empty: none
+	done        chan error
 }
 
 // firstSize is the size of a source's first batch.
@@ -138,7 +139,7 @@ func (s *Source) poke() {
 // wait fills dst when the current batch hasn't got enough. Callers are served in the
 // order in which they come here.
 func (s *Source) wait(ctx context.Context, dst []int64) error {
-	w, err := s.enqueue(dst)
+	w, err := s.enqueue(dst, s.client.traceparent(ctx))
 	if err != nil || w == nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func (s *Source) wait(ctx context.Context, dst []int64) error {
 }
 
 // enqueue fills dst from what is there, and returns a waiter where that isn't enough.
-func (s *Source) enqueue(dst []int64) (*waiter, error) {
+func (s *Source) enqueue(dst []int64, traceparent string) (*waiter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -175,7 +176,7 @@ func (s *Source) enqueue(dst []int64) (*waiter, error) {
 			return nil, ErrClosed
 		}
 	}
-	w := &waiter{dst: dst, done: make(chan error, 1)}
+	w := &waiter{dst: dst, traceparent: traceparent, done: make(chan error, 1)}
 	s.waiters = append(s.waiters, w)
 	s.serveLocked()
 	s.poke()

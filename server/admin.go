@@ -92,7 +92,7 @@ func (s *Server) createTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	below, cancel := context.WithTimeout(s.base, adminTimeout)
 	defer cancel()
 	if err := b.Admin.Create(below, row); err != nil {
-		return s.storeError(err)
+		return s.storeError(ctx, err)
 	}
 	s.audit(ctx, "create", row.Tag, nil, rowLog(row))
 	s.reload(below, b, row.Tag)
@@ -150,7 +150,7 @@ func (s *Server) updateTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	defer cancel()
 	before, err := b.Admin.Update(below, string(key), (*int64)(change.Step), change.Description)
 	if err != nil {
-		return s.storeError(err)
+		return s.storeError(ctx, err)
 	}
 	after := before.Changed((*int64)(change.Step), change.Description)
 	s.audit(ctx, "update", string(key), rowLog(before), rowLog(after))
@@ -168,7 +168,7 @@ func (s *Server) deleteTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	defer cancel()
 	before, err := b.Admin.Delete(below, string(key))
 	if err != nil {
-		return s.storeError(err)
+		return s.storeError(ctx, err)
 	}
 	s.audit(ctx, "delete", string(key), rowLog(before), nil)
 	s.reload(below, b, string(key), string(key))
@@ -196,10 +196,10 @@ func checkDescription(d *string) error {
 
 // storeError returns the answer to a failed read or change of the table. An error that
 // translations doesn't have comes from the driver: it is logged, and never shown.
-func (s *Server) storeError(err error) error {
+func (s *Server) storeError(ctx *fasthttp.RequestCtx, err error) error {
 	if e := answerTo(err); e != errInternal && e != errOverloaded {
 		return e
 	}
-	s.sampled.Error().Err(err).Msg("leaf_alloc can't be read or changed")
+	traced(s.sampled.Error(), ctx).Err(err).Msg("leaf_alloc can't be read or changed")
 	return errSegmentUnavailable.with("the table leaf_alloc can't be reached; leafd's log says how")
 }

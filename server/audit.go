@@ -33,10 +33,10 @@ func (s *Server) auditRefused(ctx *fasthttp.RequestCtx, why string) {
 	from(s.sampled.Warn().Str("audit", "refused"), ctx).Bytes("method", ctx.Method()).Bytes("path", ctx.Path()).Msg(why)
 }
 
-// from adds the sender of the request: the address, user and process of a unix socket's
+// from adds the sender of the request: its trace, the address, user and process of a unix socket's
 // peer, and the verified certificate.
 func from(e *zerolog.Event, ctx *fasthttp.RequestCtx) *zerolog.Event {
-	e = e.Stringer("client", ctx.RemoteAddr()).Stringer("surface", surfaceOf(ctx))
+	e = traced(e, ctx).Stringer("client", ctx.RemoteAddr()).Stringer("surface", surfaceOf(ctx))
 	if uid, pid, ok := unixPeer(ctx.Conn()); ok {
 		e = e.Uint32("uid", uid).Int32("pid", pid)
 	}

@@ -139,14 +139,18 @@ func answerToBroken(err error) *apiError {
 	return errBadRequest
 }
 
-// fail answers with err, counts it, and logs it where leafd itself has failed.
+// fail answers with err, counts it, and logs it where leafd itself has failed; a 503 only for
+// who follows the request by its traceparent: it is there to be looked up.
 func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 	e := answerTo(err)
 	if e == errSegmentUnavailable && s.draining.Load() {
 		e = errDraining // the tags end before the connections do
 	}
-	if e.status == http.StatusInternalServerError {
-		s.sampled.Error().Err(err).Bytes("path", ctx.Path()).Msg("request failed")
+	switch trace, _ := traceOf(ctx); {
+	case e.status == http.StatusInternalServerError:
+		traced(s.sampled.Error(), ctx).Err(err).Bytes("path", ctx.Path()).Msg("request failed")
+	case e.status == http.StatusServiceUnavailable && trace != nil:
+		traced(s.refused.Warn(), ctx).Str("code", e.code).Bytes("path", ctx.Path()).Msg("request refused")
 	}
 	s.respond(ctx, e, "")
 }

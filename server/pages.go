@@ -64,7 +64,7 @@ func (s *Server) dbPage(ctx *fasthttp.RequestCtx) error {
 		return &whole[segment.Row]{list: list}, err
 	})
 	if err != nil {
-		return s.storeError(err)
+		return s.storeError(ctx, err)
 	}
 	return writePage(s, ctx, "db.html", rows, func(r *segment.Row) string { return r.Tag })
 }

@@ -156,6 +156,7 @@ type Server struct {
 	dashboard *dashboard
 	openapi   []byte         // immutable; the answer of GET /openapi.json
 	sampled   zerolog.Logger // for lines that every request could cause
+	refused   zerolog.Logger // for those of refused requests with a trace: they leave the others room
 	batches   sync.Pool      // *batch
 	batchIDs  sync.Pool      // *batchIDs
 
@@ -185,6 +186,7 @@ func New(cfg Config) (*Server, error) {
 		base:    cfg.Base,
 		metrics: m,
 		sampled: sampled(cfg.Log),
+		refused: sampled(cfg.Log),
 		lists:   newLists(),
 		openapi: openapiOf(cfg.Version),
 		ending:  make(chan struct{}),
@@ -293,7 +295,7 @@ func (s *Server) recovered(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	s.metrics.panics.Inc()
-	s.cfg.Log.Error().Str("panic", fmt.Sprint(v)).Bytes("path", ctx.Path()).Bytes("stack", debug.Stack()).Msg("a handler panicked; please report it")
+	traced(s.cfg.Log.Error(), ctx).Str("panic", fmt.Sprint(v)).Bytes("path", ctx.Path()).Bytes("stack", debug.Stack()).Msg("a handler panicked; please report it")
 	ctx.SetConnectionClose()
 	s.respond(ctx, errInternal, "")
 }

@@ -94,7 +94,7 @@ func (s *Server) stopTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	}
 	s.audit(ctx, "stop", string(key), stopLog(before), stopLog(&now))
 	if err != nil {
-		return s.notRecorded(err, string(key))
+		return s.notRecorded(ctx, err, string(key))
 	}
 	return writeJSON(ctx, http.StatusOK, tagSwitch{now.Tag, true, before != nil, now.Reason, now.Since})
 }
@@ -109,7 +109,7 @@ func (s *Server) startTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	defer s.forgetLists()
 	was, err := b.Stopped.Start(string(key))
 	if err != nil {
-		return s.notRecorded(err, string(key))
+		return s.notRecorded(ctx, err, string(key))
 	}
 	if was {
 		s.audit(ctx, "start", string(key), stopLog(before), nil)
@@ -141,8 +141,8 @@ func (s *Server) mustKnow(b *Backend, key []byte) error {
 }
 
 // notRecorded logs the error of the data directory, and returns the answer.
-func (s *Server) notRecorded(err error, tag string) error {
-	s.cfg.Log.Error().Err(err).Str("tag", tag).Msg("the tag is stopped, but the list of stopped tags could not be written: free the disk or repair the data directory, and stop or start the tag again")
+func (s *Server) notRecorded(ctx *fasthttp.RequestCtx, err error, tag string) error {
+	traced(s.cfg.Log.Error(), ctx).Err(err).Str("tag", tag).Msg("the tag is stopped, but the list of stopped tags could not be written: free the disk or repair the data directory, and stop or start the tag again")
 	return errNotRecorded
 }
 
