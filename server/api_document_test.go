@@ -61,8 +61,8 @@ var (
 	lineBreak = regexp.MustCompile(`\n\s*`)
 )
 
-// TestOpenAPIDocument holds the document that is served to the schema of OpenAPI 3.1, and its
-// examples to their schemas.
+// TestOpenAPIDocument holds the document that is served to the schema of OpenAPI 3.1, which is
+// as the OpenAPI Initiative publishes it (2022-10-07, Apache-2.0), and its examples to theirs.
 func TestOpenAPIDocument(t *testing.T) {
 	r := start(t, func(c *Config) { c.AdminApart = true })
 	a := r.get("/openapi.json", "Host: somebody.example")
@@ -216,9 +216,11 @@ func openapiDocument(t testing.TB) any {
 		"3.1.0",
 		jsonObject{
 			"title": "leafd", "version": "unreleased", "license": jsonObject{"name": "Apache-2.0", "identifier": "Apache-2.0"},
-			"description": "IDs over HTTP. HEAD is answered as GET is, without a body, and uses no ID; OPTIONS with 204; another method of a path with 405, another path with 404. " +
-				"IDs that are said to be of 64 bits are strings where JavaScript's numbers end at 2^53. Members may be added to the objects. " +
-				"A `traceparent` (W3C Trace Context) is logged with errors.",
+			"description": "leafd hands out 64-bit IDs. What needs the admin token, `/metrics` and `/debug/pprof` are on the admin surface only where there is one (`--admin-listen`). " +
+				"HEAD is answered as GET is, without a body, and uses no ID; OPTIONS with 204. A method that a path does not take gets 405 `method_not_allowed`, another path " +
+				"404 `not_found`. The `default` of an operation is for what can be answered to any: a request that cannot be read whole, too many connections, a failure. " +
+				"Numbers that may exceed 2^53, where JavaScript's end, are strings, but for one ID alone in JSON, which is the bare number that the Java Leaf answers. " +
+				"Objects may get further members, and errors further codes. A `traceparent` (W3C Trace Context) is logged with errors.",
 		},
 		[]jsonObject{{"url": "/"}},
 		paths,
