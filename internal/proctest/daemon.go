@@ -148,8 +148,7 @@ func (d *Daemon) Stop(limit time.Duration) error {
 	if err := d.EndWithin(syscall.SIGTERM, limit); err != nil {
 		return err
 	}
-	status, ok := d.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if d.err == nil || ok && status.Signaled() && status.Signal() == syscall.SIGTERM {
+	if d.err == nil || d.Status().Signaled() && d.Status().Signal() == syscall.SIGTERM {
 		return nil
 	}
 	return d.Failure()

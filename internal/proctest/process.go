@@ -71,6 +71,13 @@ func (p *Process) ExitCode() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
+// Status waits for the process's end, and says how it ended.
+func (p *Process) Status() syscall.WaitStatus {
+	<-p.done
+	status, _ := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return status
+}
+
 // Paused tells whether Pause was called last, and not Resume.
 func (p *Process) Paused() bool { return p.paused }
 

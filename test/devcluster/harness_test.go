@@ -1,7 +1,9 @@
 package main
 
 import (
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,8 +22,9 @@ const patience = 3 * time.Minute
 // running is a cluster under test.
 type running struct {
 	*proctest.Daemon
-	t   *testing.T
-	dir string // its temporary directories are made here
+	t     *testing.T
+	dir   string // its temporary directories are made here
+	stdin io.Writer
 }
 
 // start starts the real program with the real daemon.
@@ -32,10 +35,15 @@ func start(t *testing.T, args ...string) *running {
 	dir, err := os.MkdirTemp("", "c")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	in, stdin, err := os.Pipe()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = stdin.Close() })
 	d, err := proctest.StartDaemon(proctest.Config{
-		Command: append([]string{os.Args[0], "-leafd", leafd, "-sql", "../../deploy/leaf_alloc.sql"}, args...),
+		Command: append([]string{os.Args[0], "-leafd", leafd, "-sql", "../../deploy/leaf_alloc.sql", "-ports=free"}, args...),
 		Env:     append(os.Environ(), programVariable+"=1", "TMPDIR="+dir, "LEAFD_ZK_ROOT=/not/ours"),
+		Prepare: func(cmd *exec.Cmd) { cmd.Stdin = in },
 	})
+	require.NoError(t, in.Close())
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, d.End(syscall.SIGKILL))
@@ -43,7 +51,14 @@ func start(t *testing.T, args ...string) *running {
 			t.Logf("output:\n%s", d.Log())
 		}
 	})
-	return &running{d, t, dir}
+	return &running{d, t, dir, stdin}
+}
+
+// enter types a line.
+func (r *running) enter(line string) {
+	r.t.Helper()
+	_, err := io.WriteString(r.stdin, line+"\n")
+	require.NoError(r.t, err)
 }
 
 // awaitLine waits for a line with text; the program must be running meanwhile.

@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,7 +26,7 @@ const programVariable = "LEAFD_CLUSTER_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) != "" {
-		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+		os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	goleak.VerifyTestMain(proctest.RemoveLeafdAfter(m))
 }
@@ -55,20 +57,15 @@ func TestClusterRunsUntilItIsInterrupted(t *testing.T) {
 	require.Regexp(t, `(?m)^3 entries, 3 live, 1021 left of 1024$`, out)
 	require.Regexp(t, `(?m)^leafd1 \| .+`, out, "the daemons' lines have their name before them")
 
-	lines := regexp.MustCompile(`(?m)^curl '?([^'\n]+)'?$`).FindAllStringSubmatch(out, -1)
-	require.Greater(t, len(lines), 4)
-	seen := map[string]bool{}
+	lines := regexp.MustCompile(`(?m)^ +(?:curl|leafd\d) +'?(http[^'\n]+)'?$`).FindAllStringSubmatch(out, -1)
+	require.Len(t, lines, 3+2)
 	for _, line := range lines {
-		body := get(t, line[1])
-		require.NotEmpty(t, body, line[1])
-		if strings.Contains(line[1], "/api/snowflake/get/") {
-			for id := range strings.Lines(body) {
-				require.False(t, seen[id], "%s repeats %s", line[1], id)
-				seen[id] = true
-			}
-		}
+		require.NotEmpty(t, get(t, line[1]), line[1])
 	}
-	require.Len(t, seen, 3+10)
+	command := regexp.MustCompile(`(?m)^ +(\S+) (worker list .+)$`).FindStringSubmatch(out)
+	listed, err := exec.Command(command[1], strings.Fields(command[2])...).CombinedOutput()
+	require.NoError(t, err, string(listed))
+	require.Contains(t, string(listed), "3 entries, 3 live")
 
 	// The whole group, as a terminal does.
 	require.NoError(t, syscall.Kill(-r.Pid(), syscall.SIGINT))
@@ -82,26 +79,83 @@ func small() []string {
 	return []string{"-daemons=1", "--", "--zk-session-timeout=1s", "--zk-root=/try/leaf", "--layout", "41+9+13"}
 }
 
-// TestClusterEndsWhenAPartDies kills one part of each kind in a cluster of its own.
-func TestClusterEndsWhenAPartDies(t *testing.T) {
+// TestClusterGoesOnWithoutAPart kills and freezes one part of each kind, by a line and from
+// outside, and brings it back, and stops while some are gone and some are frozen.
+func TestClusterGoesOnWithoutAPart(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct{ name, after, says string }{
-		{"leafd", "Ctrl-C stops it", "ended: signal: killed"},
-		{"mariadbd", "Ctrl-C stops it", "MariaDB at 127.0.0.1:"},
-		{"java", "waiting for the daemons", "ZooKeeper at 127.0.0.1:"},
+	r := start(t, small()...)
+	r.awaitLine("Ctrl-C stops it")
+	id := regexp.MustCompile(`http://\S+/api/snowflake/get/order`).FindString(r.Log())
+	pid := func(process string) int { return find(t, r.family(), process) }
+
+	r.enter("kill zookeeper")
+	r.awaitLine("zookeeper exited by signal 9 (killed); the rest goes on")
+	get(t, id)
+	r.enter("restart zookeeper")
+	r.awaitLine("zookeeper is started again")
+
+	require.NoError(t, syscall.Kill(pid("mariadbd"), syscall.SIGSTOP))
+	r.awaitLine("mariadb is frozen")
+	get(t, id)
+	r.enter("thaw mariadb")
+	r.awaitLine("mariadb goes on again")
+
+	require.NoError(t, syscall.Kill(pid("leafd"), syscall.SIGKILL))
+	r.awaitLine("leafd1 exited by signal 9 (killed)")
+	r.enter("kill leafd1")
+	r.awaitLine("leafd1 has ended")
+	r.enter("restart leafd1")
+	require.Eventually(t, func() bool { return r.Logged("leafd1 is ready") == 2 }, patience, 20*time.Millisecond)
+	get(t, id)
+
+	before := pid("mariadbd")
+	r.enter("freeze mariadb")
+	require.Eventually(t, func() bool { return r.Logged("mariadb is frozen") == 2 }, patience, 20*time.Millisecond)
+	r.enter("restart mariadb") // of what runs, and is frozen
+	r.awaitLine("mariadb is started again")
+	require.NotEqual(t, before, pid("mariadbd"))
+	for line, says := range map[string]string{
+		"status": "is ready", "help": "freeze NAME", "kill nobody": "no part is called nobody", "what": "what: not known",
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			r := start(t, small()...)
-			r.awaitLine(tc.after)
-			family := r.family()
-			require.NoError(t, syscall.Kill(find(t, family, tc.name), syscall.SIGKILL))
-			require.Equal(t, 1, r.ExitCode(), r.Log())
-			require.Contains(t, r.Log(), "\ncluster: ")
-			require.Contains(t, r.Log(), tc.says)
-			r.nothingLeft(family)
-		})
+		r.enter(line)
+		r.awaitLine(says)
 	}
+
+	family := r.family()
+	r.enter("freeze leafd1")
+	r.awaitLine("leafd1 is frozen")
+	r.enter("kill mariadb")
+	r.awaitLine("mariadb exited by signal 9")
+	require.NoError(t, r.Signal(syscall.SIGINT))
+	require.Zero(t, r.ExitCode(), r.Log())
+	r.nothingLeft(family)
+}
+
+// TestSettingThatLeafdRefuses: daemons that never come up are no part to bring back.
+func TestSettingThatLeafdRefuses(t *testing.T) {
+	t.Parallel()
+	r := start(t, "-daemons=1", "--", "--drain-delay=never")
+	require.Equal(t, 1, r.ExitCode(), r.Log())
+	require.Contains(t, r.Log(), "leafd1 exited with status 2 before it was ready")
+	r.nothingLeft(nil)
+}
+
+// TestPortThatIsTaken is refused before anything is started, and says by whom.
+func TestPortThatIsTaken(t *testing.T) {
+	held, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer held.Close()
+	_, port, err := net.SplitHostPort(held.Addr().String())
+	require.NoError(t, err)
+	number, err := strconv.Atoi(port)
+	require.NoError(t, err)
+	cmd := exec.Command(os.Args[0], "-leafd", os.Args[0], "-ports", strconv.Itoa(number-daemonPort-3))
+	cmd.Env = append(os.Environ(), programVariable+"=1")
+	out, err := cmd.CombinedOutput()
+	require.EqualError(t, err, "exit status 1", string(out))
+	require.Contains(t, string(out), "127.0.0.1:"+port)
+	require.Contains(t, string(out), fmt.Sprintf("process %d (", os.Getpid()))
+	require.Contains(t, string(out), "make cluster PORTS=18000")
 }
 
 // TestClusterIsInterruptedWhileItStarts presses Ctrl-C before anything is ready.
@@ -119,13 +173,12 @@ func TestClusterIsInterruptedWhileItStarts(t *testing.T) {
 // TestClusterKillsADaemonThatDoesNotStop: it is told, waited for, and killed.
 func TestClusterKillsADaemonThatDoesNotStop(t *testing.T) {
 	t.Parallel()
-	r := start(t, append([]string{"-stop-within=2s"}, small()...)...)
+	r := start(t, append(append([]string{"-stop-within=1s"}, small()...), "--drain-delay=1m")...)
 	r.awaitLine("Ctrl-C stops it")
 	family := r.family()
-	require.NoError(t, syscall.Kill(find(t, family, "leafd"), syscall.SIGSTOP))
 	require.NoError(t, r.Signal(syscall.SIGINT))
 	require.Equal(t, 1, r.ExitCode(), r.Log())
-	require.Contains(t, r.Log(), "did not stop within 2s and was killed")
+	require.Contains(t, r.Log(), "did not stop within 1s and was killed")
 	r.nothingLeft(family)
 }
 
@@ -151,9 +204,10 @@ func TestUsage(t *testing.T) {
 		{"help", []string{"-h"}, 0, "-leafd"},
 		{"unknown flag", []string{"-nope"}, 2, "-nope"},
 		{"no daemon", []string{"-daemons=0"}, 2, "want 1 to 64"},
+		{"no port", []string{"-ports=80"}, 2, "want 1000 to 65000, or free"},
 		{"too many", []string{"-daemons=65"}, 2, "want 1 to 64"},
 		{"no program", []string{"-leafd", filepath.Join(t.TempDir(), "leafd")}, 1, "make build makes it"},
-		{"no script", []string{"-leafd", os.Args[0], "-sql", filepath.Join(t.TempDir(), "x.sql")}, 1, "x.sql"},
+		{"no script", []string{"-ports=free", "-leafd", os.Args[0], "-sql", filepath.Join(t.TempDir(), "x.sql")}, 1, "x.sql"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cmd := exec.Command(os.Args[0], tc.args...)

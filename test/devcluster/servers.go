@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,10 +18,6 @@ import (
 
 // database is the one that deploy/leaf_alloc.sql makes.
 const database = "leaf"
-
-// aliveWithin is how long a server may take to answer before it counts as dead:
-// a machine that was suspended, or swaps, takes its time.
-const aliveWithin = 30 * time.Second
 
 // servers are the private servers of tests, run outside of one.
 type servers struct {
@@ -33,17 +30,17 @@ type servers struct {
 
 // startServers starts both, and makes the table. After an error nothing of them
 // is left.
-func startServers(ctx context.Context, script string) (*servers, error) {
-	statements, err := os.ReadFile(script)
+func startServers(ctx context.Context, o options) (*servers, error) {
+	statements, err := os.ReadFile(o.sql)
 	if err != nil {
 		return nil, fmt.Errorf("the script of the table: %w; run this in leafd's source directory", err)
 	}
 	s := &servers{host: proctest.NewOutside(ctx)}
 	err = s.host.Do(func(t testing.TB) {
-		s.zookeeper = zookeepertest.Start(t)
-		s.mariadb = mariadbtest.Start(t)
+		s.zookeeper = zookeepertest.StartAt(t, o.port(zookeeperPort))
+		s.mariadb = mariadbtest.StartAt(t, o.port(mariadbPort))
 		if _, err := s.mariadb.DB(t, "").ExecContext(ctx, string(statements)); err != nil {
-			t.Fatalf("%s: %v", script, err)
+			t.Fatalf("%s: %v", o.sql, err)
 		}
 		s.db = s.mariadb.DB(t, database)
 		s.mysql = s.mariadb.DSN(database)
@@ -54,31 +51,38 @@ func startServers(ctx context.Context, script string) (*servers, error) {
 	return s, nil
 }
 
-// watch returns an error when one of them has died, and nil when ctx is done.
-func (s *servers) watch(ctx context.Context) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(pollEvery):
-		}
-		if err := s.alive(ctx); err != nil && ctx.Err() == nil {
-			return err
-		}
+// parts returns the two, which run.
+func (s *servers) parts() []*part {
+	zookeeper := &part{
+		name: "zookeeper", address: s.zookeeper.Addr(), process: s.zookeeper.Process(),
+		probe: func(ctx context.Context) (bool, error) { return true, ruok(ctx, s.zookeeper.Addr()) },
+		start: s.again(func(t testing.TB) *proctest.Process {
+			s.zookeeper.Kill(t) // it has ended, and may not know
+			s.zookeeper.Restart(t)
+			return s.zookeeper.Process()
+		}),
 	}
+	mariadb := &part{
+		name: "mariadb", address: s.mariadb.Addr(), process: s.mariadb.Process(),
+		probe: func(ctx context.Context) (bool, error) { return true, s.db.PingContext(ctx) },
+		start: s.again(func(t testing.TB) *proctest.Process {
+			s.mariadb.Kill(t) // as above
+			s.mariadb.Restart(t)
+			return s.mariadb.Process()
+		}),
+	}
+	for _, p := range []*part{zookeeper, mariadb} {
+		p.lostPort = func() bool { return false }
+		p.end = func(limit time.Duration) error { return p.process.EndWithin(syscall.SIGTERM, limit) }
+	}
+	return []*part{zookeeper, mariadb}
 }
 
-// alive returns an error when one of them has died.
-func (s *servers) alive(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, aliveWithin)
-	defer cancel()
-	if err := s.db.PingContext(ctx); err != nil {
-		return fmt.Errorf("MariaDB at %s died: %w", s.mariadb.Addr(), err)
+func (s *servers) again(restart func(t testing.TB) *proctest.Process) func() (*proctest.Process, error) {
+	return func() (process *proctest.Process, err error) {
+		err = s.host.Do(func(t testing.TB) { process = restart(t) })
+		return process, err
 	}
-	if err := ruok(ctx, s.zookeeper.Addr()); err != nil {
-		return fmt.Errorf("ZooKeeper at %s died: %w", s.zookeeper.Addr(), err)
-	}
-	return nil
 }
 
 // ruok asks ZooKeeper whether its process is there.
@@ -102,14 +106,4 @@ func ruok(ctx context.Context, address string) error {
 		err = fmt.Errorf("it answers %q", answer)
 	}
 	return err
-}
-
-// stop shuts both down in order, and removes their directories.
-func (s *servers) stop() error {
-	stopped := s.host.Do(func(t testing.TB) {
-		_ = s.db.Close() // it would hold the server up
-		s.mariadb.Stop(t)
-		s.zookeeper.Stop(t)
-	})
-	return errors.Join(stopped, s.host.End())
 }

@@ -29,17 +29,17 @@ const (
 // free ones and the server's listening there, another program may take them.
 const attempts = 5
 
-// launch makes a server with a fresh data directory and starts it. settings, nil
-// for none, returns lines of its configuration besides the usual ones, for each
-// attempt again.
-func launch(settings func(s *Server) ([]string, error)) (*Server, error) {
+// launch makes a server with a fresh data directory and starts it on the port, 0 for one
+// that is free. settings, nil for none, returns lines of its configuration besides the
+// usual ones, for each attempt again.
+func launch(port int, settings func(s *Server) ([]string, error)) (*Server, error) {
 	directory, err := os.MkdirTemp("", "zookeepertest-")
 	if err != nil {
 		return nil, fmt.Errorf("zookeepertest: %w", err)
 	}
 	s := &Server{directory: directory, main: standaloneMain}
 	for attempt := 1; ; attempt++ {
-		if err = s.listenAnywhere(settings); err == nil || attempt == attempts {
+		if err = s.listenAt(port, settings); err == nil || port != 0 || attempt == attempts {
 			break
 		}
 	}
@@ -49,14 +49,18 @@ func launch(settings func(s *Server) ([]string, error)) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) listenAnywhere(settings func(s *Server) ([]string, error)) error {
-	ports, err := freePorts(1)
-	if err != nil {
-		return err
+func (s *Server) listenAt(port int, settings func(s *Server) ([]string, error)) error {
+	s.port = port
+	if port == 0 {
+		ports, err := freePorts(1)
+		if err != nil {
+			return err
+		}
+		s.port = ports[0]
 	}
-	s.port = ports[0]
 	var lines []string
 	if settings != nil {
+		var err error
 		if lines, err = settings(s); err != nil {
 			return err
 		}

@@ -49,8 +49,14 @@ type Server struct {
 // configuration, in place of the usual ones.
 func Start(t testing.TB, lines ...string) *Server {
 	t.Helper()
+	return StartAt(t, 0, lines...)
+}
+
+// StartAt is Start on a given port; 0 is any that is free.
+func StartAt(t testing.TB, port int, lines ...string) *Server {
+	t.Helper()
 	skipInShort(t)
-	server, err := launch(func(*Server) ([]string, error) { return lines, nil })
+	server, err := launch(port, func(*Server) ([]string, error) { return lines, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +76,7 @@ func (s *Server) removeAfter(t testing.TB) {
 // shared is the one server for all tests of a test binary.
 var shared = proctest.Shared[*Server]{Launch: launchPlain, Remove: (*Server).remove}
 
-func launchPlain() (*Server, error) { return launch(nil) }
+func launchPlain() (*Server, error) { return launch(0, nil) }
 
 // Shared returns a standalone server that all tests of the package use, at once
 // if they like. It runs until the runner of StopAfter ends, which TestMain has to
@@ -95,6 +101,9 @@ func skipInShort(t testing.TB) {
 
 // Addr returns the server's host:port; it stays over restarts.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// Process returns the server's process; nil when it was stopped or killed by us.
+func (s *Server) Process() *proctest.Process { return s.process }
 
 // NewRoot returns a path right under / that no other test was given. Nothing is
 // there yet.

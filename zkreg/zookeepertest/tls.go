@@ -49,7 +49,7 @@ func StartTLS(t testing.TB, clientCert bool) *TLSServer {
 		t.Fatal(err)
 	}
 	var err error
-	if s.Server, err = launch(s.settings); err != nil {
+	if s.Server, err = launch(0, s.settings); err != nil {
 		t.Fatal(err)
 	}
 	s.removeAfter(t)

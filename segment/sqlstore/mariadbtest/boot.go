@@ -18,9 +18,9 @@ import (
 // mysqldVariable names a mysqld of MySQL to run instead of MariaDB.
 const mysqldVariable = "LEAFDTEST_MYSQLD"
 
-// launch makes a server with a fresh data directory and starts it, with more arguments
-// than each server has.
-func launch(more ...string) (*Server, error) {
+// launch makes a server with a fresh data directory and starts it on the port, 0 for one
+// that is free, with more arguments than each server has.
+func launch(port int, more ...string) (*Server, error) {
 	// A short path, not the test's own: a socket's may have 107 bytes.
 	dir, err := os.MkdirTemp("", "mariadbtest-")
 	if err != nil {
@@ -33,7 +33,7 @@ func launch(more ...string) (*Server, error) {
 	// Between finding a free port and the server's listening there, another
 	// program may take it.
 	for attempt := 1; ; attempt++ {
-		if err = s.listenAnywhere(); err == nil || attempt == 5 {
+		if err = s.listenAt(port); err == nil || port != 0 || attempt == 5 {
 			break
 		}
 	}
@@ -62,8 +62,8 @@ func (s *Server) install() error {
 	return nil
 }
 
-func (s *Server) listenAnywhere() error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func (s *Server) listenAt(port int) error {
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return fmt.Errorf("mariadbtest: %w", err)
 	}

@@ -47,8 +47,14 @@ type Server struct {
 // those that each server has.
 func Start(t testing.TB, more ...string) *Server {
 	t.Helper()
+	return StartAt(t, 0, more...)
+}
+
+// StartAt is Start on a given port; 0 is any that is free.
+func StartAt(t testing.TB, port int, more ...string) *Server {
+	t.Helper()
 	skipInShort(t)
-	server, err := launch(more...)
+	server, err := launch(port, more...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +68,7 @@ func Start(t testing.TB, more ...string) *Server {
 }
 
 // shared is the one server for all tests of a test binary.
-var shared = proctest.Shared[*Server]{Launch: func() (*Server, error) { return launch() }, Remove: (*Server).remove}
+var shared = proctest.Shared[*Server]{Launch: func() (*Server, error) { return launch(0) }, Remove: (*Server).remove}
 
 // Shared returns the server that all tests of the package use. It runs until the
 // runner of StopAfter ends, which TestMain has to use.
@@ -88,6 +94,9 @@ func skipInShort(t testing.TB) {
 		t.Skip("needs a MariaDB server")
 	}
 }
+
+// Process returns the server's process; nil when it was stopped or killed by us.
+func (s *Server) Process() *proctest.Process { return s.process }
 
 // MySQL tells that the server is MySQL, and not MariaDB.
 func (s *Server) MySQL() bool { return s.mysqld != "" }

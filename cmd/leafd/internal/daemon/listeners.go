@@ -13,6 +13,7 @@ import (
 	oklog "github.com/oklog/run"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/alarm"
+	"github.com/leafd/leafd/internal/listen"
 	"github.com/leafd/leafd/server"
 )
 
@@ -43,7 +44,7 @@ func (d *daemon) openListeners(ctx context.Context) error {
 	public := d.deps.Inherited[settings.PublicSocket]
 	if public == nil {
 		var err error
-		if public, err = ListenTCP(ctx, d.cfg.Listen.Address); err != nil {
+		if public, err = listen.TCP(ctx, d.cfg.Listen.Address); err != nil {
 			return fmt.Errorf("listening on %s (--listen): %w", d.cfg.Listen.Address, err)
 		}
 	}
@@ -77,7 +78,7 @@ func (d *daemon) listenAdmin(ctx context.Context) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(d.cfg.Listen.Admin, settings.UnixScheme); ok {
 		return listenUnix(ctx, path, d.cfg.Listen.SocketMode)
 	}
-	return ListenTCP(ctx, d.cfg.Listen.Admin)
+	return listen.TCP(ctx, d.cfg.Listen.Admin)
 }
 
 // secured puts TLS on a TCP listener where there is a certificate.

@@ -12,13 +12,13 @@ import (
 	"syscall"
 
 	"github.com/leafd/leafd/cache"
-	"github.com/leafd/leafd/cmd/leafd/internal/daemon"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/internal/listen"
 )
 
 // listen checks whether the port is free, else which daemon has it.
 func (p *Patient) listen(ctx context.Context, r *report) {
-	ln, err := daemon.ListenTCP(ctx, p.Cfg.Listen.Address)
+	ln, err := listen.TCP(ctx, p.Cfg.Listen.Address)
 	switch {
 	case err == nil:
 		_ = ln.Close() // nobody has come
@@ -50,7 +50,7 @@ func (p *Patient) others(ctx context.Context, r *report) {
 
 // judgePort checks that a port is free, or held while a daemon runs on this directory.
 func (p *Patient) judgePort(ctx context.Context, r *report, check, address string) {
-	ln, err := daemon.ListenTCP(ctx, address)
+	ln, err := listen.TCP(ctx, address)
 	switch {
 	case err == nil:
 		_ = ln.Close() // nobody has come

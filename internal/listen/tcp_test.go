@@ -1,4 +1,4 @@
-package daemon
+package listen
 
 import (
 	"fmt"
@@ -7,14 +7,17 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestPortInUseNamesItsHolder(t *testing.T) {
 	t.Parallel()
-	held, err := ListenTCP(t.Context(), "127.0.0.1:0")
+	held, err := TCP(t.Context(), "127.0.0.1:0")
 	require.NoError(t, err)
 	defer held.Close()
-	_, err = ListenTCP(t.Context(), held.Addr().String())
+	_, err = TCP(t.Context(), held.Addr().String())
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.ErrorContains(t, err, fmt.Sprintf("process %d (", os.Getpid()))
 }

@@ -1,4 +1,5 @@
-package daemon
+// Package listen opens ports, and says who has those that are taken.
+package listen
 
 import (
 	"context"
@@ -12,8 +13,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// ListenTCP is net.Listen. Where another process has the port the error names it.
-func ListenTCP(ctx context.Context, address string) (net.Listener, error) {
+// TCP is net.Listen. Where another process has the port the error names it.
+func TCP(ctx context.Context, address string) (net.Listener, error) {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
