@@ -5,7 +5,7 @@
 #
 #   test   MariaDB's and ZooKeeper's servers, and the Java runtime of the latter;
 #          the tests start their own in temporary directories; promtool; Chromium;
-#          what gives each daemon of a chaos run a network
+#          what gives each daemon of a chaos run a network; Redis, its shell and its load
 #   race   a C compiler, which Go's race detector links with
 #   spec   spin, which checks the models, and the C compiler that it needs
 #   bench  wrk, which makes the load; redis-server, to compare with
@@ -49,6 +49,8 @@ for group; do
       need groff-base groff
       need iproute2 ip tc
       need util-linux nsenter
+      need redis-server redis-server
+      need redis-tools redis-cli redis-benchmark
       # Any of its names will do.
       command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || need chromium chromium
       # Elsewhere ZooKeeper's own release will do: its directory lib.

@@ -25,7 +25,7 @@ const guestPlaces = Guests / 2
 // admission counts the connections of all listeners. It keeps:
 //
 //	server.F1  A surface has at most its limit of connections open, on all of its
-//	    listeners together, and both surfaces have at most Guests more: the descriptors
+//	    listeners together (Redis has its connections within Public's), and both surfaces have at most Guests more: the descriptors
 //	    that clients take are bounded, and none of a surface's are the other one's.
 //	server.F2  No open connection is closed for a new one: a crowd can't drive out those
 //	    that are served.
@@ -60,9 +60,13 @@ func newAdmission(reg *prometheus.Registry, public int) (*admission, error) {
 	limit.Set(float64(public))
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "leafd_http_connections",
-		Help: "Open client connections.",
+		Help: "Open client connections, of HTTP and of the Redis protocol.",
 	}, func() float64 { return float64(a.total()) })
-	for _, c := range []prometheus.Collector{a.beyond, limit, open} {
+	redis := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "leafd_redis_connections",
+		Help: "Those of them that speak the Redis protocol.",
+	}, func() float64 { return float64(a.open[Redis].Load()) })
+	for _, c := range []prometheus.Collector{a.beyond, limit, open, redis} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
@@ -70,21 +74,35 @@ func newAdmission(reg *prometheus.Registry, public int) (*admission, error) {
 	return a, nil
 }
 
-// total is how many connections are open, on all listeners together.
+// total is how many connections are open, on all listeners together; those of Redis are among
+// Public's.
 func (a *admission) total() int { return int(a.open[Public].Load() + a.open[Admin].Load()) }
 
 // enter counts a connection of a surface, unless it is beyond the limit. Each enter that
 // returns true is followed by a leave.
 func (a *admission) enter(s Surface) bool {
-	if a.open[s].Add(1) <= a.limits[s] {
-		return true
+	pool := s
+	if s == Redis {
+		pool = Public
 	}
-	a.open[s].Add(-1)
-	a.beyond.Inc()
-	return false
+	if a.open[pool].Add(1) > a.limits[pool] {
+		a.open[pool].Add(-1)
+		a.beyond.Inc()
+		return false
+	}
+	if s == Redis {
+		a.open[Redis].Add(1)
+	}
+	return true
 }
 
-func (a *admission) leave(s Surface) { a.open[s].Add(-1) }
+func (a *admission) leave(s Surface) {
+	if s == Redis {
+		a.open[Redis].Add(-1)
+		s = Public
+	}
+	a.open[s].Add(-1)
+}
 
 // invite takes a place for a guest, from the one that has waited longest if there is none
 // (server.F3), and returns what gives it back once the guest is closed. It blocks only

@@ -17,7 +17,7 @@ import (
 func (s *Server) audit(ctx *fasthttp.RequestCtx, action, tag string, before, after zerolog.LogObjectMarshaler) {
 	// A line without a level is not dropped by any log level.
 	e := s.cfg.Log.WithLevel(zerolog.NoLevel).Str(zerolog.LevelFieldName, zerolog.LevelInfoValue)
-	e = from(e.Str("audit", action).Str("tag", tag), ctx).Str("who", "admin token")
+	e = from(traced(e.Str("audit", action).Str("tag", tag), ctx), ctx.Conn()).Str("who", "admin token")
 	if before != nil {
 		e = e.Object("before", before)
 	}
@@ -30,17 +30,17 @@ func (s *Server) audit(ctx *fasthttp.RequestCtx, action, tag string, before, aft
 // auditRefused logs an unauthorized attempt. There can be thousands a second, so they
 // are sampled.
 func (s *Server) auditRefused(ctx *fasthttp.RequestCtx, why string) {
-	from(s.sampled.Warn().Str("audit", "refused"), ctx).Bytes("method", ctx.Method()).Bytes("path", ctx.Path()).Msg(why)
+	from(traced(s.sampled.Warn().Str("audit", "refused"), ctx), ctx.Conn()).Bytes("method", ctx.Method()).Bytes("path", ctx.Path()).Msg(why)
 }
 
-// from adds the sender of the request: its trace, the address, user and process of a unix socket's
+// from adds the sender of a request: the address, user and process of a unix socket's
 // peer, and the verified certificate.
-func from(e *zerolog.Event, ctx *fasthttp.RequestCtx) *zerolog.Event {
-	e = traced(e, ctx).Stringer("client", ctx.RemoteAddr()).Stringer("surface", surfaceOf(ctx))
-	if uid, pid, ok := unixPeer(ctx.Conn()); ok {
+func from(e *zerolog.Event, nc net.Conn) *zerolog.Event {
+	e = e.Stringer("client", nc.RemoteAddr()).Stringer("surface", surfaceOf(nc))
+	if uid, pid, ok := unixPeer(nc); ok {
 		e = e.Uint32("uid", uid).Int32("pid", pid)
 	}
-	if cert := clientCertificate(ctx.Conn()); cert != nil {
+	if cert := clientCertificate(nc); cert != nil {
 		e = e.Stringer("certificate", cert.Subject).Stringer("serial", cert.SerialNumber)
 	}
 	return e

@@ -125,6 +125,9 @@ func (c *conn) Write(p []byte) (int, error) {
 }
 
 func (c *conn) setRead(d time.Duration) error {
+	if c.l.surface == Redis && c.l.isClosed() { // server.D1
+		d = min(d, freshGrace)
+	}
 	deadline := time.Now().Add(d)
 	c.readBy = int64(deadline.Sub(c.l.started))
 	if c.secure.tls != nil {

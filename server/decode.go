@@ -25,11 +25,20 @@ type decoded struct {
 // decode answers GET /api/snowflake/decode/{id}.
 func (s *Server) decode(ctx *fasthttp.RequestCtx) error {
 	text, _ := ctx.UserValue("id").(string)
-	id, parts, layout, err := s.decodeID(text)
+	d, err := s.decoded(text)
 	if err != nil {
 		return err
 	}
-	d := decoded{
+	return writeJSON(ctx, http.StatusOK, d)
+}
+
+// decoded returns what an ID in decimal is made of; errors as decodeID.
+func (s *Server) decoded(text string) (*decoded, error) {
+	id, parts, layout, err := s.decodeID(text)
+	if err != nil {
+		return nil, err
+	}
+	d := &decoded{
 		ID:        wide(id),
 		Timestamp: parts.Time,
 		Time:      parts.Time.String(),
@@ -40,7 +49,7 @@ func (s *Server) decode(ctx *fasthttp.RequestCtx) error {
 	if layout.HasDatacenter() {
 		d.Datacenter = &parts.Datacenter
 	}
-	return writeJSON(ctx, http.StatusOK, d)
+	return d, nil
 }
 
 // decodedAsJava is what the Java Leaf answers: all strings.

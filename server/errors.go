@@ -38,7 +38,8 @@ func (e *apiError) with(format string, args ...any) *apiError {
 // The answers, beside those of package state. A code is a contract: add to them, never
 // change one.
 var (
-	errBadKey = newAnswer(http.StatusBadRequest, "bad_key", "a key is 1 to 128 bytes of UTF-8 without control characters, percent-encoded where needed", 0)
+	errBadKey    = newAnswer(http.StatusBadRequest, "bad_key", "a key is 1 to 128 bytes of UTF-8 without control characters, percent-encoded where needed", 0)
+	errBadRawKey = errBadKey.with("a key is 1 to 128 bytes of UTF-8 without control characters")
 	// serveIDs replaces the message by one with the limit.
 	errBadCount    = newAnswer(http.StatusBadRequest, "bad_count", "n is out of range", 0)
 	errBadRequest  = newAnswer(http.StatusBadRequest, "bad_request", "the request is malformed", 0)
@@ -142,10 +143,7 @@ func answerToBroken(err error) *apiError {
 // fail answers with err, counts it, and logs it where leafd itself has failed; a 503 only for
 // who follows the request by its traceparent: it is there to be looked up.
 func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
-	e := answerTo(err)
-	if e == errSegmentUnavailable && s.draining.Load() {
-		e = errDraining // the tags end before the connections do
-	}
+	e := s.answerNow(err)
 	switch trace, _ := traceOf(ctx); {
 	case e.status == http.StatusInternalServerError:
 		traced(s.sampled.Error(), ctx).Err(err).Bytes("path", ctx.Path()).Msg("request failed")
@@ -153,6 +151,15 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 		traced(s.refused.Warn(), ctx).Str("code", e.code).Bytes("path", ctx.Path()).Msg("request refused")
 	}
 	s.respond(ctx, e, "")
+}
+
+// answerNow is answerTo for a request that is answered now.
+func (s *Server) answerNow(err error) *apiError {
+	e := answerTo(err)
+	if e == errSegmentUnavailable && s.draining.Load() {
+		return errDraining // the tags end before the connections do
+	}
+	return e
 }
 
 // respond writes e. extra is further members of the JSON object, each with a

@@ -2,8 +2,6 @@ package server
 
 import (
 	"bytes"
-	"io"
-	"slices"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -70,42 +68,30 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	if err != nil {
 		return err
 	}
-	b := s.backend.Load()
-	if b == nil {
-		return s.notStarted()
-	}
-	if (m == snowflakeMode && b.Snowflake == nil) || (m == segmentMode && b.Segments == nil) {
-		return errModeDisabled
+	b, err := s.source(m)
+	if err != nil {
+		return err
 	}
 	settings := s.live.Load()
 	n, ok := parseCount(query, settings.maxBatch)
 	if !ok {
-		return errBadCount.with("n is given once, as a number from 1 to %d", settings.maxBatch)
+		return badCount(settings)
 	}
-	if m == segmentMode {
-		if stop := b.Stopped.Get(key); stop != nil {
-			return stopped(stop)
-		}
+	if err := notStopped(b, m, key); err != nil {
+		return err
 	}
 	asJSON := wantsJSON(&ctx.Request.Header)
 	if !get && ctx.IsHead() {
 		return headIDs(ctx, b, m, key, asJSON)
 	}
-	if settings.rates != nil {
-		if err := s.overload.charge(m, key, max(n, 1), clock.MonoOf(ctx.Time()), settings); err != nil {
-			return err
-		}
+	if err := s.overload.charge(m, key, max(n, 1), clock.MonoOf(ctx.Time()), settings); err != nil {
+		return err
 	}
 	if n > 0 {
 		return s.serveBatch(ctx, b, m, key, n, asJSON)
 	}
 	c, _ := ctx.Conn().(*conn)
-	var id int64
-	if m == snowflakeMode {
-		id, err = b.Snowflake.NextAt(s.base, clock.MonoOf(ctx.Time()))
-	} else if id, ok = b.Segments.Try(key, c.lastTag()); !ok {
-		id, err = s.awaitRange(b, key, settings)
-	}
+	id, err := s.next(c, b, m, key, clock.MonoOf(ctx.Time()), settings)
 	if err != nil {
 		s.metrics.latency.refuse(ctx, m, false)
 		return err
@@ -174,48 +160,15 @@ func noStore(ctx *fasthttp.RequestCtx, contentType string) {
 	ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore)
 }
 
-// inlineBytes is the size up to which a batch is copied into the response's own
-// buffer, which lives as long as its connection.
-const inlineBytes = 4 << 10
-
-// pooledBytes is the size up to which each of a batch's buffers is reused.
-const pooledBytes = 1 << 20
-
-// batch is the text of one response's IDs. A large one is the response's body stream, so that
-// its buffer returns to the pool once it is written: memory grows with the responses
-// being written, not with connections.
-type batch struct {
-	s       *Server
-	text    []byte
-	read    int   // of text
-	counted int64 // in the gate of unread batches (server.P3)
-}
-
-// batchIDs are the IDs of a batch until they are its text.
-type batchIDs struct{ ids []int64 }
-
-// textBytes is at least what the text of n IDs takes.
-func textBytes(n int, asJSON bool) int {
-	if asJSON {
-		return len(`{"ids":[]}`) + n*(maxDigits+len(`"",`))
-	}
-	return n * (maxDigits + 1)
-}
-
 // serveBatch answers with n IDs, one a line or as JSON.
 func (s *Server) serveBatch(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []byte, n int, asJSON bool) error {
-	if err := s.overload.enter(b, m, n, s.live.Load()); err != nil {
-		s.metrics.latency.refuse(ctx, m, n > 1)
-		return err
+	form := formLines
+	if asJSON {
+		form = formJSON
 	}
-	defer s.overload.leave(m, n)
-	out, ok := s.batches.Get().(*batch)
-	if !ok {
-		out = &batch{s: s}
-	}
-	if err := out.fill(b, m, key, n, asJSON); err != nil {
+	out, err := s.batch(b, m, key, n, form, nil)
+	if err != nil {
 		s.metrics.latency.refuse(ctx, m, n > 1)
-		out.release()
 		return err
 	}
 	if asJSON {
@@ -235,95 +188,4 @@ func (s *Server) serveBatch(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []
 	}
 	ctx.Response.SetBodyStream(out, len(out.text))
 	return nil
-}
-
-// fill makes the text of n IDs, and counts it where it is large (server.P3), before any ID is
-// used (server.O1).
-func (b *batch) fill(from *Backend, m mode, key []byte, n int, asJSON bool) error {
-	s := b.s
-	if size := textBytes(n, asJSON); size > inlineBytes {
-		if !s.overload.unread[unreadBatches].Enter(int64(size), maxUnreadBatches) {
-			s.overload.shed[shedUnread].Inc()
-			return errOverloaded.with("%d MiB of IDs are not read yet", maxUnreadBatches>>20)
-		}
-		b.counted = int64(size)
-		b.text = slices.Grow(b.text, size)
-	}
-	list, ok := s.batchIDs.Get().(*batchIDs)
-	if !ok {
-		list = new(batchIDs)
-	}
-	if cap(list.ids) < n {
-		list.ids = make([]int64, n)
-	}
-	ids := list.ids[:n]
-	var err error
-	if m == snowflakeMode {
-		err = from.Snowflake.NextN(s.base, ids)
-	} else {
-		err = from.Segments.NextN(s.base, key, ids)
-	}
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		b.json(ids)
-	} else {
-		b.lines(ids)
-	}
-	if 8*cap(list.ids) <= pooledBytes {
-		s.batchIDs.Put(list)
-	}
-	return nil
-}
-
-// lines writes the IDs, one a line.
-func (b *batch) lines(ids []int64) {
-	for _, id := range ids {
-		b.text = append(strconv.AppendInt(b.text, id, 10), '\n')
-	}
-}
-
-// json writes the IDs as strings: JavaScript's numbers end at 2^53.
-func (b *batch) json(ids []int64) {
-	b.text = append(b.text, `{"ids":[`...)
-	for i, id := range ids {
-		if i > 0 {
-			b.text = append(b.text, ',')
-		}
-		b.text = append(strconv.AppendInt(append(b.text, '"'), id, 10), '"')
-	}
-	b.text = append(b.text, ']', '}')
-}
-
-// Read is io.Reader, for fasthttp's interface; WriteTo is what it calls.
-func (b *batch) Read(p []byte) (int, error) {
-	if b.read == len(b.text) {
-		return 0, io.EOF
-	}
-	n := copy(p, b.text[b.read:])
-	b.read += n
-	return n, nil
-}
-
-// WriteTo writes what is left in one go.
-func (b *batch) WriteTo(w io.Writer) (int64, error) {
-	n, err := w.Write(b.text[b.read:])
-	b.read += n
-	return int64(n), err
-}
-
-// Close releases the buffers. fasthttp calls it once, written or not.
-func (b *batch) Close() error {
-	b.release()
-	return nil
-}
-
-func (b *batch) release() {
-	b.s.overload.unread[unreadBatches].Leave(b.counted)
-	if cap(b.text) > pooledBytes {
-		return
-	}
-	b.text, b.read, b.counted = b.text[:0], 0, 0
-	b.s.batches.Put(b)
 }

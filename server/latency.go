@@ -100,7 +100,7 @@ func count(ctx *fasthttp.RequestCtx, t *timings) {
 		c.answered.next(t, ctx.Time())
 		return
 	}
-	t.add(time.Since(ctx.Time()))
+	t.add(time.Since(ctx.Time()), 1)
 }
 
 // answered is a request of a connection whose response is not written yet (server.L4).
@@ -141,7 +141,7 @@ func (a *answered) add(took time.Duration) {
 		a.in.sumNS.Add(a.quickNS)
 		a.quick, a.quickNS = 0, 0
 	}
-	a.in.add(took)
+	a.in.add(took, 1)
 }
 
 func index(batch bool) int {
@@ -151,10 +151,10 @@ func index(batch bool) int {
 	return 0
 }
 
-// add counts a request that took this long.
-func (t *timings) add(took time.Duration) {
-	t.counts[bucketOf(took)].Add(1)
-	t.sumNS.Add(int64(took))
+// add counts n requests that took this long each.
+func (t *timings) add(took time.Duration, n int) {
+	t.counts[bucketOf(took)].Add(uint64(n)) //nolint:gosec // counted up one by one
+	t.sumNS.Add(int64(took) * int64(n))
 }
 
 // issued returns how many IDs of a mode were put into responses.
@@ -204,28 +204,33 @@ func (l *latency) histogram(m mode, batch bool) histogram {
 //nolint:gochecknoglobals // never written to
 var modeNames = [modes]string{snowflakeMode: "snowflake", segmentMode: "segment"}
 
-// latencyCollector exports a latency to Prometheus. It builds the histograms at the scrape.
+// latencyCollector exports the latencies of both protocols to Prometheus. It builds the
+// histograms at the scrape.
 type latencyCollector struct {
-	latency *latency
-	desc    *prometheus.Desc
-	issued  *prometheus.Desc
+	metrics             *metrics
+	httpDesc, redisDesc *prometheus.Desc
+	issued              *prometheus.Desc
 }
 
 var _ prometheus.Collector = latencyCollector{}
 
-func newLatencyCollector(l *latency) latencyCollector {
+func newLatencyCollector(m *metrics) latencyCollector {
+	labels := []string{"mode", "batch"}
 	return latencyCollector{
-		latency: l,
-		desc: prometheus.NewDesc("leafd_http_request_duration_seconds",
+		metrics: m,
+		httpDesc: prometheus.NewDesc("leafd_http_request_duration_seconds",
 			"Requests for IDs, from when each was read until its response was written, or the next of its connection was read, whether it has IDs or an error. Those that are refused before an ID is asked for (bad key or count, limits) are not among them.",
-			[]string{"mode", "batch"}, nil),
+			labels, nil),
+		redisDesc: prometheus.NewDesc("leafd_redis_request_duration_seconds",
+			"The same of commands of the Redis protocol: from when what arrived together was read until it was answered.", labels, nil),
 		issued: prometheus.NewDesc("leafd_ids_issued_total", "IDs put into responses.", []string{"mode"}, nil),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c latencyCollector) Describe(descs chan<- *prometheus.Desc) {
-	descs <- c.desc
+	descs <- c.httpDesc
+	descs <- c.redisDesc
 	descs <- c.issued
 }
 
@@ -239,12 +244,14 @@ func (c latencyCollector) Collect(metrics chan<- prometheus.Metric) {
 	}
 	for _, m := range []mode{snowflakeMode, segmentMode} {
 		name := modeNames[m]
-		issued, err := prometheus.NewConstMetric(c.issued, prometheus.CounterValue, float64(c.latency.issued(m)), name)
+		issued, err := prometheus.NewConstMetric(c.issued, prometheus.CounterValue, float64(c.metrics.issued(m)), name)
 		send(c.issued, issued, err)
 		for _, batch := range []string{"no", "yes"} {
-			h := c.latency.histogram(m, batch == "yes")
-			shown, err := prometheus.NewConstHistogram(c.desc, h.count, h.seconds, h.buckets, name, batch)
-			send(c.desc, shown, err)
+			for desc, of := range map[*prometheus.Desc]*latency{c.httpDesc: c.metrics.latency, c.redisDesc: c.metrics.redisLatency} {
+				h := of.histogram(m, batch == "yes")
+				shown, err := prometheus.NewConstHistogram(desc, h.count, h.seconds, h.buckets, name, batch)
+				send(desc, shown, err)
+			}
 		}
 	}
 }

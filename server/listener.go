@@ -40,6 +40,8 @@ type listener struct {
 	admission    *admission     // immutable
 	serveGuest   func(net.Conn) // immutable: answers a connection beyond the limit
 
+	accepted atomic.Uint64 // connections that are served in the Redis protocol
+
 	started time.Time    // immutable: the coarse clock's zero
 	coarse  atomic.Int64 // nanoseconds since started, moved by run
 	stop    chan struct{}
@@ -204,7 +206,7 @@ func (l *listener) Close() error {
 	}
 	close(l.closed)
 	for c := range l.conns {
-		if c.fresh.Load() {
+		if c.fresh.Load() || l.surface == Redis { // server.D1
 			_ = c.SetReadDeadline(time.Now().Add(freshGrace))
 		}
 	}

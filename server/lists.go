@@ -78,7 +78,7 @@ func (s *Server) take(from turns, use func() error) error {
 
 // list answers with what build makes from a whole list.
 func (s *Server) list(ctx *fasthttp.RequestCtx, contentType string, build func() ([]byte, error)) error {
-	return s.take(s.lists[surfaceOf(ctx)].own, func() error {
+	return s.take(s.lists[surfaceOf(ctx.Conn())].own, func() error {
 		text, err := build()
 		if err != nil {
 			return err
@@ -90,7 +90,7 @@ func (s *Server) list(ctx *fasthttp.RequestCtx, contentType string, build func()
 // common answers with what find returns, which others who ask are given too, and which is
 // not changed afterwards.
 func (s *Server) common(ctx *fasthttp.RequestCtx, contentType string, find func() ([]byte, error)) error {
-	return s.take(s.lists[surfaceOf(ctx)].common, func() error {
+	return s.take(s.lists[surfaceOf(ctx.Conn())].common, func() error {
 		text, err := find()
 		if err != nil {
 			return err
@@ -130,7 +130,7 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, contentType string, text []byt
 		ctx.Response.SetBodyRaw(text)
 		return nil
 	}
-	gate := &s.overload.unread[surfaceOf(ctx)]
+	gate := &s.overload.unread[surfaceOf(ctx.Conn())]
 	if !gate.Enter(int64(len(text)), maxUnreadLists) {
 		s.overload.shed[shedUnread].Inc()
 		return errOverloaded.with("%d MiB of answers are not read yet", maxUnreadLists>>20)

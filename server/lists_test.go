@@ -187,7 +187,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	line, err := bufio.NewReader(nc).ReadString('\n')
 	require.NoError(t, err)
 	require.Contains(t, line, "200")
-	require.EqualValues(t, textBytes(1_000_000, false), unread.Inside())
+	require.EqualValues(t, formLines.textBytes(1_000_000), unread.Inside())
 	require.Equal(t, http.StatusOK, r.get(snowflakePrefix+"y?n=1000").status)
 
 	require.True(t, unread.Enter(maxUnreadBatches, 0))

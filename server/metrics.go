@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,9 +18,11 @@ import (
 // metrics has the server's metrics. Label values are resolved in advance, so that no
 // request looks one up.
 type metrics struct {
-	latency *latency
-	errors  map[string]prometheus.Counter // by code; immutable
-	panics  prometheus.Counter
+	latency      *latency                      // of HTTP
+	redisLatency *latency                      // of the Redis protocol
+	errors       map[string]prometheus.Counter // of HTTP, by code; immutable
+	redisErrors  map[string]prometheus.Counter // of the Redis protocol, by code in capitals; immutable
+	panics       prometheus.Counter
 
 	gather  prometheus.Gatherer
 	scrapes sync.Map // *shared[[]byte] by expfmt.Format, of which there are few
@@ -30,13 +33,23 @@ type metrics struct {
 const freshScrapes = 4 << 20
 
 func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
-	m := &metrics{latency: newLatency(), errors: make(map[string]prometheus.Counter), gather: reg}
+	m := &metrics{
+		latency: newLatency(), errors: make(map[string]prometheus.Counter), gather: reg,
+		redisLatency: newLatency(), redisErrors: make(map[string]prometheus.Counter),
+	}
 	failed := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "leafd_http_errors_total",
 		Help: "Error responses, by the code in their body.",
 	}, []string{"code"})
+	redisFailed := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "leafd_redis_errors_total",
+		Help: "Errors answered in the Redis protocol, by the code that they begin with, in small letters; err: commands that leafd doesn't have, or that are malformed.",
+	}, []string{"code"})
 	for _, e := range answers {
 		m.errors[e.code] = failed.WithLabelValues(e.code)
+	}
+	for _, code := range redisCodes() {
+		m.redisErrors[code] = redisFailed.WithLabelValues(strings.ToLower(code))
 	}
 	m.panics = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "leafd_http_panics_total",
@@ -48,7 +61,7 @@ func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
-	for _, c := range []prometheus.Collector{newLatencyCollector(m.latency), failed, m.panics, build} {
+	for _, c := range []prometheus.Collector{newLatencyCollector(m), failed, redisFailed, m.panics, build} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
@@ -62,6 +75,9 @@ func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 	}
 	return m, nil
 }
+
+// issued returns how many IDs of a mode were put into responses.
+func (m *metrics) issued(of mode) int64 { return m.latency.issued(of) + m.redisLatency.issued(of) }
 
 // serveMetrics answers GET /metrics. One scrape at a time is made in each format, for all who ask
 // while it is under way; it serves on for a second (server.R1) where somebody did, or where

@@ -151,6 +151,9 @@ func (o *overload) tables() *rateTables {
 
 // charge counts n IDs against the key's rate, or returns errRateLimited (server.O6).
 func (o *overload) charge(m mode, key []byte, n int, now time.Duration, settings *live) error {
+	if settings.rates == nil {
+		return nil
+	}
 	wait, ok := settings.rates[m].Take(key, n, now, settings.rate)
 	if ok {
 		return nil

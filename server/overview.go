@@ -3,8 +3,10 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/valyala/fasthttp"
 
@@ -223,15 +225,25 @@ func overviewClock(info ClockInfo) *OverviewClock {
 func (s *Server) countInto(v *Overview) {
 	v.Issued, v.Errors = make(map[string]wide), make(map[string]uint64)
 	for _, m := range []mode{snowflakeMode, segmentMode} {
-		v.Issued[modeNames[m]] = wide(s.metrics.latency.issued(m))
+		v.Issued[modeNames[m]] = wide(s.metrics.issued(m))
 	}
 	v.Connections = s.admission.total()
-	for code, counter := range s.metrics.errors {
-		var m dto.Metric
-		if err := counter.Write(&m); err == nil && m.GetCounter().GetValue() > 0 {
-			v.Errors[code] = uint64(m.GetCounter().GetValue())
+	for _, of := range []map[string]prometheus.Counter{s.metrics.errors, s.metrics.redisErrors} {
+		for code, counter := range of {
+			if n := counted(counter); n > 0 {
+				v.Errors[strings.ToLower(code)] += n
+			}
 		}
 	}
+}
+
+// counted returns the value of a counter.
+func counted(c prometheus.Counter) uint64 {
+	var m dto.Metric
+	if c.Write(&m) != nil {
+		return 0
+	}
+	return uint64(m.GetCounter().GetValue())
 }
 
 func encodeOverview(v *Overview) ([]byte, error) {

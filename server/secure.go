@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/leafd/leafd/server/resp"
 )
 
 // secure is the TLS state of a conn; the zero value is plain TCP. The *tls.Conn is
@@ -42,7 +44,7 @@ func (c *conn) handshake() error {
 		return nil
 	}
 	var plain tls.RecordHeaderError
-	if errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader) {
+	if errors.As(err, &plain) && plain.Conn != nil && c.looksPlain(plain.RecordHeader) {
 		c.refusePlain()
 		return io.EOF
 	}
@@ -55,8 +57,11 @@ func (c *conn) handshake() error {
 	return io.EOF // server.T2
 }
 
-// looksLikeHTTP tells whether a client's first bytes begin an HTTP request.
-func looksLikeHTTP(b [5]byte) bool {
+// looksPlain tells whether a client's first bytes begin a request without TLS.
+func (c *conn) looksPlain(b [5]byte) bool {
+	if c.l.surface == Redis {
+		return b[0] == '*'
+	}
 	return slices.Contains([]string{"GET /", "HEAD ", "POST ", "PUT /", "PATCH", "DELET", "OPTIO"}, string(b[:]))
 }
 
@@ -66,7 +71,11 @@ func (c *conn) refusePlain() {
 	if nc.SetDeadline(time.Now().Add(min(lingerTime, c.l.readTimeout))) != nil {
 		return
 	}
-	if _, err := nc.Write(errTLSRequired.response()); err == nil {
+	answer := errTLSRequired.response()
+	if c.l.surface == Redis {
+		answer = resp.AppendError(nil, errTLSRequired.redis(), "this port speaks TLS")
+	}
+	if _, err := nc.Write(answer); err == nil {
 		drain(nc)
 	}
 }

@@ -20,6 +20,9 @@ const (
 	Public Surface = iota
 	// Admin is for operators: everything but IDs, and /debug/pprof.
 	Admin
+	// Redis is for clients that ask for IDs in the Redis protocol. Its connections are
+	// counted together with those of Public.
+	Redis
 
 	surfaces = iota
 )
@@ -31,15 +34,24 @@ func (s Surface) String() string {
 		return "public"
 	case Admin:
 		return "admin"
+	case Redis:
+		return "redis"
 	}
 	return "surface " + strconv.Itoa(int(s))
 }
 
-// front is one listener with its own HTTP server, so that none waits for another's
-// connections.
+// front is one listener with its own server, so that none waits for another's connections.
 type front struct {
 	listen *listener
-	http   *fasthttp.Server
+	serve  server
+}
+
+// server serves what a listener accepts; a fasthttp.Server, or a redisServer.
+type server interface {
+	// Serve returns nil once ln is closed.
+	Serve(ln net.Listener) error
+	// ShutdownWithContext returns once what was asked is answered, or ctx has ended.
+	ShutdownWithContext(ctx context.Context) error
 }
 
 // Serve accepts connections from ln until Shutdown, and then returns nil; it returns an
@@ -48,34 +60,37 @@ type front struct {
 // handshake, which shares the read time-out with the first request. Shutdown must be
 // called after Serve in any case.
 func (s *Server) Serve(ln net.Listener, surface Surface) error {
-	handle := s.handle
+	var f front
+	var guest func(net.Conn)
 	switch surface {
-	case Public:
-	case Admin:
-		if !s.cfg.AdminApart {
-			return errors.Join(errors.New("an admin listener needs Config.AdminApart"), ln.Close())
+	case Public, Admin:
+		handle := s.handle
+		if surface == Admin {
+			handle = s.handleAdmin
 		}
-		handle = s.handleAdmin
+		guests := s.newHTTP(s.handleGuest)
+		f.serve, guest = s.newHTTP(handle), func(nc net.Conn) { s.serveGuest(guests, nc) }
+	case Redis:
+		f.serve, guest = newRedisServer(s), s.refuseRedisGuest
 	default:
 		return errors.Join(fmt.Errorf("no such %s", surface), ln.Close())
+	}
+	if surface == Admin && !s.cfg.AdminApart {
+		return errors.Join(errors.New("an admin listener needs Config.AdminApart"), ln.Close())
 	}
 	s.mu.Lock()
 	if s.down {
 		s.mu.Unlock()
 		return ln.Close()
 	}
-	guests := s.newHTTP(s.handleGuest)
-	f := front{
-		listen: newListener(ln, surface, &s.cfg, s.admission, func(nc net.Conn) { s.serveGuest(guests, nc) }),
-		http:   s.newHTTP(handle),
-	}
+	f.listen = newListener(ln, surface, &s.cfg, s.admission, guest)
 	if s.fronts == nil {
 		s.keeping.Go(s.keepHistory)
 	}
 	s.fronts = append(s.fronts, f)
 	s.mu.Unlock()
 
-	err := f.http.Serve(f.listen)
+	err := f.serve.Serve(f.listen)
 	if cerr := f.listen.Close(); err == nil && cerr != nil {
 		err = cerr
 	}
@@ -106,7 +121,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	var all sync.WaitGroup
 	for i, f := range fronts {
 		all.Go(func() {
-			if err := f.http.ShutdownWithContext(ctx); err != nil {
+			if err := f.serve.ShutdownWithContext(ctx); err != nil {
 				failed[i] = err
 			}
 			f.listen.end()
@@ -129,9 +144,9 @@ func (s *Server) handleAdmin(ctx *fasthttp.RequestCtx) {
 	s.slowAdmin(ctx)
 }
 
-// surfaceOf returns the surface of ctx; Public where it isn't known.
-func surfaceOf(ctx *fasthttp.RequestCtx) Surface {
-	if c, ok := ctx.Conn().(*conn); ok {
+// surfaceOf returns the surface of a connection; Public where it isn't known.
+func surfaceOf(nc net.Conn) Surface {
+	if c, ok := nc.(*conn); ok {
 		return c.l.surface
 	}
 	return Public

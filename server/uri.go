@@ -110,7 +110,17 @@ func decodeKey(raw []byte) ([]byte, error) {
 
 // checkKey returns errBadKey for an invalid key.
 func checkKey(key []byte) error {
-	if len(key) == 0 || len(key) > segment.MaxTagBytes || !utf8.Valid(key) {
+	if len(key) == 0 || len(key) > segment.MaxTagBytes {
+		return errBadKey
+	}
+	plain := 0
+	for plain < len(key) && plainByte[key[plain]] {
+		plain++
+	}
+	if plain == len(key) {
+		return nil // as nearly every key is
+	}
+	if !utf8.Valid(key) {
 		return errBadKey
 	}
 	if bytes.IndexFunc(key, unicode.IsControl) >= 0 {

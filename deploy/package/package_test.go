@@ -311,6 +311,7 @@ func files(t *testing.T, r *root, differ ...string) {
 		"usr/bin/leafd":                                  0o755,
 		"usr/lib/systemd/system/leafd.service":           0o644,
 		"usr/lib/systemd/system/leafd.socket":            0o644,
+		"usr/lib/systemd/system/leafd-redis.socket":      0o644,
 		"etc/leafd/leafd.yaml":                           0o644,
 		"etc/default/leafd":                              0o600,
 		"usr/share/man/man1/leafd.1.gz":                  0o644,
@@ -410,7 +411,7 @@ func units(t *testing.T, r *root) {
 		require.True(t, err == nil || len(out) > 0, "%v", err)
 		return string(out)
 	}
-	require.Empty(t, verify("leafd.service", "leafd.socket"))
+	require.Empty(t, verify("leafd.service", "leafd.socket", "leafd-redis.socket"))
 
 	unit := r.read(folder + "/leafd.service")
 	r.write(folder+"/mistaken.service", strings.Replace(unit, "[Install]", "ProtectClocks=yes\n[Install]", 1))
@@ -475,7 +476,7 @@ func TestScriptsTellSystemd(t *testing.T) {
 		{[]string{"postinst", "configure", "1.0.0"}, []string{"--system daemon-reload", "--system try-restart leafd.service"}},
 		{[]string{"prerm", "upgrade", "1.0.1"}, nil},
 		{[]string{"postrm", "upgrade", "1.0.1"}, []string{"--system daemon-reload"}},
-		{[]string{"prerm", "remove"}, []string{"--system stop leafd.socket leafd.service"}},
+		{[]string{"prerm", "remove"}, []string{"--system stop leafd.socket leafd-redis.socket leafd.service"}},
 		{[]string{"postrm", "remove"}, []string{"--system daemon-reload"}},
 		{[]string{"postrm", "purge"}, []string{"--system daemon-reload"}},
 		{[]string{"postinst", "abort-upgrade", "1.0.0"}, nil},

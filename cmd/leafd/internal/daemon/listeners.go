@@ -59,26 +59,36 @@ func (d *daemon) openListeners(ctx context.Context) error {
 		d.opened = append(d.opened, opened{ln, server.Public})
 		line = line.Str("listen_unix", d.cfg.Listen.Unix)
 	}
-	if d.hasAdmin() {
-		ln, err := d.listenAdmin(ctx)
-		if err != nil {
-			return fmt.Errorf("listening on %s (--admin-listen): %w", d.cfg.Listen.Admin, err)
+	for _, l := range []struct {
+		setting, address, field string
+		surface                 server.Surface
+	}{
+		{"listen-redis", d.cfg.Listen.Redis, "listen_redis", server.Redis},
+		{"admin-listen", d.cfg.Listen.Admin, "admin_listen", server.Admin},
+	} {
+		ln := d.deps.Inherited[l.surface.String()]
+		if ln == nil && l.address == "" {
+			continue
 		}
-		d.opened = append(d.opened, opened{d.secured(ln, server.Admin), server.Admin})
-		line = line.Stringer("admin_listen", ln.Addr())
+		if ln == nil {
+			var err error
+			if ln, err = d.listenAt(ctx, l.address); err != nil {
+				return fmt.Errorf("listening on %s (--%s): %w", l.address, l.setting, err)
+			}
+		}
+		d.opened = append(d.opened, opened{d.secured(ln, l.surface), l.surface})
+		line = line.Stringer(l.field, ln.Addr())
 	}
 	line.Int("max_connections", d.maxConns).Bool("tls", d.certificates != nil).Str("version", d.deps.Version).Str("data_dir", d.cfg.DataDir).Msg("leafd starts")
 	return nil
 }
 
-func (d *daemon) listenAdmin(ctx context.Context) (net.Listener, error) {
-	if ln := d.deps.Inherited[settings.AdminSocket]; ln != nil {
-		return ln, nil
-	}
-	if path, ok := strings.CutPrefix(d.cfg.Listen.Admin, settings.UnixScheme); ok {
+// listenAt listens on host:port or unix:/path.
+func (d *daemon) listenAt(ctx context.Context, address string) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(address, settings.UnixScheme); ok {
 		return listenUnix(ctx, path, d.cfg.Listen.SocketMode)
 	}
-	return listen.TCP(ctx, d.cfg.Listen.Admin)
+	return listen.TCP(ctx, address)
 }
 
 // secured puts TLS on a TCP listener where there is a certificate.

@@ -25,7 +25,7 @@ var errSocket = errors.New("sockets passed by systemd (LISTEN_FDS)")
 func InheritedSockets() (map[string]net.Listener, error) {
 	// activation allocates room for as many as the variable says.
 	if n, err := strconv.Atoi(os.Getenv("LISTEN_FDS")); err == nil && n > maxSockets {
-		return nil, settings.AsUsage(fmt.Errorf("%w: LISTEN_FDS is %d: leafd serves two at most", errSocket, n))
+		return nil, settings.AsUsage(fmt.Errorf("%w: LISTEN_FDS is %d: leafd serves three at most", errSocket, n))
 	}
 	files := activation.Files(true)
 	if len(files) == 0 {
@@ -35,7 +35,7 @@ func InheritedSockets() (map[string]net.Listener, error) {
 	for _, f := range files {
 		name := f.Name()
 		// A single socket of any other name is meant for the listener that leafd always has.
-		if len(files) == 1 && name != settings.AdminSocket {
+		if len(files) == 1 && name != settings.AdminSocket && name != settings.RedisSocket {
 			name = settings.PublicSocket
 		}
 		ln, err := net.FileListener(f)
@@ -45,8 +45,8 @@ func InheritedSockets() (map[string]net.Listener, error) {
 		switch {
 		case err != nil:
 			err = fmt.Errorf("%w: %q is no listening stream socket: %w", errSocket, name, err)
-		case name != settings.PublicSocket && name != settings.AdminSocket:
-			err = fmt.Errorf("%w: %q on %s: want FileDescriptorName=%s or %s", errSocket, name, ln.Addr(), settings.PublicSocket, settings.AdminSocket)
+		case name != settings.PublicSocket && name != settings.AdminSocket && name != settings.RedisSocket:
+			err = fmt.Errorf("%w: %q on %s: want FileDescriptorName=%s, %s or %s", errSocket, name, ln.Addr(), settings.PublicSocket, settings.AdminSocket, settings.RedisSocket)
 		case sockets[name] != nil:
 			err = fmt.Errorf("%w: there are two named %q, on %s and on %s: leafd serves one", errSocket, name, sockets[name].Addr(), ln.Addr())
 		}

@@ -36,7 +36,7 @@ func (p *Patient) listen(ctx context.Context, r *report) {
 
 // others checks the listeners beside --listen.
 func (p *Patient) others(ctx context.Context, r *report) {
-	for _, l := range []struct{ check, address string }{{"admin-listen", p.Cfg.Listen.Admin}, {"listen-unix", p.Cfg.Listen.Unix}} {
+	for _, l := range []struct{ check, address string }{{"admin-listen", p.Cfg.Listen.Admin}, {"listen-redis", p.Cfg.Listen.Redis}, {"listen-unix", p.Cfg.Listen.Unix}} {
 		path, unix := strings.CutPrefix(l.address, settings.UnixScheme)
 		switch {
 		case l.address == "":

@@ -37,6 +37,7 @@ type Listen struct {
 	Address    string      // host:port to serve on; port 0 takes a free one
 	Advertise  string      // ip:port that others reach us at; derived when not set
 	Unix       string      // path of a unix socket to serve on too; empty: none
+	Redis      string      // host:port or unix:/path of the Redis protocol; empty: none
 	Admin      string      // host:port or unix:/path of the admin surface; empty: none
 	SocketMode fs.FileMode // of unix sockets
 	TLS        server.CertificateFiles

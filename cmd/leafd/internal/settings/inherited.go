@@ -10,6 +10,7 @@ import (
 const (
 	PublicSocket = "public"
 	AdminSocket  = "admin"
+	RedisSocket  = "redis"
 )
 
 // fillInherited makes the address of an inherited public socket the one that leafd

@@ -40,19 +40,28 @@ func (c *Config) fillListeners(v *Values) {
 			v.refuse("listen-unix", why)
 		}
 	}
-	if c.Listen.Admin == "" || !v.good("admin-listen") {
-		return
-	}
-	var why string
-	if path, ok := strings.CutPrefix(c.Listen.Admin, UnixScheme); ok {
-		if why = CheckSocketPath(path); why == "" && path == c.Listen.Unix {
-			why = "want another socket than listen-unix"
+	taken := map[string]string{UnixScheme + c.Listen.Unix: "listen-unix"}
+	for _, l := range []struct{ name, address, example string }{
+		{"listen-redis", c.Listen.Redis, "127.0.0.1:6379"}, {"admin-listen", c.Listen.Admin, "127.0.0.1:8081"},
+	} {
+		if l.address == "" || !v.good(l.name) {
+			continue
 		}
-	} else if why = checkListen(c.Listen.Admin); why != "" {
-		why = "want host:port or unix:/path, such as 127.0.0.1:8081"
+		var why string
+		if path, ok := strings.CutPrefix(l.address, UnixScheme); !ok {
+			if why = checkListen(l.address); why != "" {
+				why = "want host:port or unix:/path, such as " + l.example
+			}
+		} else if why = CheckSocketPath(path); why == "" && taken[l.address] != "" {
+			why = "want another socket than " + taken[l.address]
+		}
+		if why != "" {
+			v.refuse(l.name, why)
+			continue
+		}
+		taken[l.address] = l.name
 	}
-	if why != "" {
-		v.refuse("admin-listen", why)
+	if c.Listen.Admin == "" || !v.good("admin-listen") {
 		return
 	}
 	if c.HTTP.AdminTokenFile == "" && c.Listen.TLS.ClientCA == "" && !strings.HasPrefix(c.Listen.Admin, UnixScheme) && reachable(c.Listen.Admin) {

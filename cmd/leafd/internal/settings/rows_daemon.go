@@ -52,6 +52,13 @@ func listenSettings() []Setting {
 			More:  "It answers what the address of listen does, without TLS: socket-mode says who may connect.",
 		},
 		{
+			Name: "listen-redis", Kind: kindText,
+			to:    func(c *Config) any { return &c.Listen.Redis },
+			Usage: "address to answer the Redis protocol on, host:port or unix:/path; empty: none",
+			More: "Clients of Redis get IDs there: INCR tag, LEAF.SEGMENT, LEAF.SNOWFLAKE, LEAF.DECODE (docs/API.md).\n" +
+				"What holds for listen holds there, too: connections, limits, time-outs, TLS.",
+		},
+		{
 			Name: "admin-listen", Kind: kindText,
 			to:    func(c *Config) any { return &c.Listen.Admin },
 			Usage: "address of the admin surface, host:port or unix:/path; empty: none",
@@ -66,7 +73,7 @@ func listenSettings() []Setting {
 		{
 			Name: "tls-cert", Kind: KindFile,
 			to:    func(c *Config) any { return &c.Listen.TLS.Cert },
-			Usage: "file with the certificate, and what lies between it and its CA, for listen and admin-listen; empty: no TLS",
+			Usage: "file with the certificate, and what lies between it and its CA, for listen, listen-redis and admin-listen; empty: no TLS",
 			More: "Certificate, key and CAs are read again when the files change. Unix sockets stay without TLS.\n" +
 				"The daemons of a cluster ask each other for their clocks over TLS then.",
 		},
@@ -96,7 +103,7 @@ func httpSettings() []Setting {
 		{
 			Name: "max-connections", Group: "HTTP", Kind: KindNumber, Def: "65536", bounds: numbers(16, 1_000_000),
 			to:    func(c *Config) any { return &c.HTTP.MaxConnections },
-			Usage: "most connections of clients at once, on listen and listen-unix together, 16 to 1000000; more get 503 overloaded",
+			Usage: "most connections of clients at once, on listen, listen-unix and listen-redis together, 16 to 1000000; more get overloaded",
 			More: "Where the limit of open files (LimitNOFILE, ulimit -n) leaves less beside what the daemon needs for\n" +
 				"itself, it is that, with a warning. admin-listen has 64 of its own, and health checks are always answered.",
 		},

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"crypto/tls"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/server/certtest"
+)
+
+// program runs a program of Redis, and returns what it prints on both outputs.
+func program(t *testing.T, stdin, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+// port of host:port.
+func portOf(t *testing.T, address string) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	return port
+}
+
+// go-redis, redis-cli and redis-benchmark against one daemon: they connect as they do to
+// Redis, nobody gets an ID twice, by HTTP neither, and a stop disturbs nobody.
+func TestRedisClients(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	address := freeAddress(t)
+	l := m.ready("--listen-redis", address, "--admin-token-file", clitest.WriteFile(t, "token", clitest.AdminToken))
+	l.awaitLog("leafd starts", `"listen_redis":"`+address+`"`)
+	ctx := t.Context()
+
+	var mu sync.Mutex
+	seen := map[int64]bool{}
+	add := func(ids ...int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, id := range ids {
+			if seen[id] {
+				t.Errorf("%d came twice", id)
+			}
+			seen[id] = true
+		}
+	}
+	const tag = "leaf-segment-test"
+	var all sync.WaitGroup
+	for _, protocol := range []int{2, 3} {
+		client := redis.NewClient(&redis.Options{Addr: address, Protocol: protocol, ClientName: "shop", Password: clitest.AdminToken})
+		defer func() { require.NoError(t, client.Close()) }()
+		for range 4 {
+			all.Go(func() {
+				for range 50 {
+					id, err := client.Incr(ctx, tag).Result()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					many, err := client.Do(ctx, "LEAF.SEGMENT", tag, 10).Int64Slice()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					add(append(many, id)...)
+					piped, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+						for range 16 {
+							p.Incr(ctx, tag)
+						}
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for _, one := range piped {
+						add(one.(*redis.IntCmd).Val())
+					}
+				}
+			})
+		}
+		flake, err := client.Do(ctx, "LEAF.SNOWFLAKE", "order").Int64()
+		require.NoError(t, err)
+		decoded, err := client.Do(ctx, "LEAF.DECODE", flake).Result()
+		require.NoError(t, err)
+		if protocol == 3 {
+			require.Equal(t, flake, decoded.(map[any]any)["id"])
+		} else {
+			require.Equal(t, []any{"id", flake}, decoded.([]any)[:2])
+		}
+		require.Equal(t, "PONG", client.Ping(ctx).Val())
+		require.Equal(t, "shop", client.ClientGetName(ctx).Val())
+		require.Contains(t, client.Info(ctx).Val(), "server_name:leafd")
+		commands, err := client.Command(ctx).Result()
+		require.NoError(t, err)
+		require.Contains(t, commands, "leaf.snowflake")
+		require.ErrorContains(t, client.Get(ctx, tag).Err(), "ERR unknown command 'get'")
+		require.ErrorContains(t, client.Incr(ctx, "none").Err(), "UNKNOWN_KEY ")
+		_, err = client.TxPipelined(ctx, func(p redis.Pipeliner) error { return p.Incr(ctx, tag).Err() })
+		require.ErrorContains(t, err, "ERR unknown command")
+	}
+	all.Wait()
+	require.Len(t, seen, 2*4*50*27)
+	wrong := redis.NewClient(&redis.Options{Addr: address, Password: "not-the-admin-token"})
+	defer func() { require.NoError(t, wrong.Close()) }()
+	require.ErrorContains(t, wrong.Ping(ctx).Err(), "WRONGPASS")
+
+	shell := program(t, "INCR "+tag+"\nLEAF.SNOWFLAKE x 2\nGET x\n", "redis-cli", "-3", "-p", portOf(t, address))
+	require.Regexp(t, `^\d+\n\d{19}\n\d{19}\nERR unknown command 'GET'`, strings.ReplaceAll(shell, "\n\n", "\n"))
+	load := program(t, "", "redis-benchmark", "-p", portOf(t, address), "-n", "20000", "-c", "50", "-P", "16", "-q", "INCR", tag)
+	require.Contains(t, load, "requests per second")
+	require.Contains(t, l.mustGet("/metrics").body, `leafd_redis_errors_total{code="segment_unavailable"} 0`)
+
+	require.Equal(t, cli.ExitOK, l.stop())
+	require.False(t, l.hasLogged("were given up"), l.Log())
+}
+
+// A unix socket, and TCP with TLS and certificates of clients; the certificate is followed.
+func TestRedisListeners(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	path := filepath.Join(m.dir, "redis.sock")
+	l := m.ready("--listen-redis", "unix:"+path, "--socket-mode", "0600")
+	require.Equal(t, "1\n", program(t, "", "redis-cli", "-s", path, "INCR", "leaf-segment-test"))
+	info, err := os.Lstat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	require.Equal(t, cli.ExitOK, l.stop())
+	require.NoFileExists(t, path)
+
+	ca := certtest.New(t, "ca")
+	own, alice := ca.Issue(t, "leafd"), ca.Issue(t, "alice")
+	roots := certtest.Write(t, m.dir, "ca.crt", ca.PEM)
+	address := freeAddress(t)
+	l = m.start("--listen-redis", address, "--tls-cert", certtest.Write(t, m.dir, "tls.crt", own.Cert), "--tls-key", certtest.Write(t, m.dir, "tls.key", own.Key), "--tls-client-ca", roots)
+	l.awaitLog("issuing snowflake IDs")
+	withTLS := func(conf *tls.Config) error {
+		client := redis.NewClient(&redis.Options{Addr: address, TLSConfig: conf, MaxRetries: -1, DialerRetries: 1})
+		defer func() { require.NoError(t, client.Close()) }()
+		return client.Incr(t.Context(), "leaf-segment-test").Err()
+	}
+	require.NoError(t, withTLS(ca.Client(t, alice)))
+	require.Error(t, withTLS(ca.Client(t)))
+	require.Error(t, withTLS(nil))
+	second := ca.Issue(t, "second")
+	certtest.Write(t, m.dir, "tls.key", second.Key)
+	certtest.Write(t, m.dir, "tls.crt", second.Cert)
+	l.awaitLog("are in use", `"subject":"CN=second"`)
+	require.NoError(t, withTLS(ca.Client(t, alice)))
+	require.Equal(t, cli.ExitOK, l.stop())
+}
+
+// systemd's socket stands in for --listen-redis, and makes one without it; clients that come
+// while the daemon restarts wait for it.
+func TestInheritedRedisSocket(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	var unit socketUnit
+	unit.add(t, settings.RedisSocket, "tcp", "127.0.0.1:0")
+	ln, err := net.FileListener(unit.files[0])
+	require.NoError(t, err)
+	address := ln.Addr().String()
+	require.NoError(t, ln.Close())
+	m.prepare = unit.pass
+	l := m.ready()
+	client := redis.NewClient(&redis.Options{Addr: address, ReadTimeout: 30 * time.Second})
+	defer func() { require.NoError(t, client.Close()) }()
+	first, err := client.Incr(t.Context(), "leaf-segment-test").Result()
+	require.NoError(t, err)
+	require.Equal(t, cli.ExitOK, l.stop())
+	answered := make(chan error, 1)
+	var next int64
+	go func() {
+		id, err := client.Incr(t.Context(), "leaf-segment-test").Result()
+		next = id
+		answered <- err
+	}()
+	l = m.start()
+	require.NoError(t, <-answered)
+	require.Greater(t, next, first)
+	require.Equal(t, cli.ExitOK, l.stop())
+}

@@ -1,0 +1,203 @@
+package server
+
+import (
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/leafd/leafd/server/resp"
+)
+
+// The way to an ID, whatever protocol it is asked for in: source, notStopped and
+// overload.charge, each of which may refuse, and then next or batch.
+
+// source returns the backend, where it has the mode.
+func (s *Server) source(m mode) (*Backend, error) {
+	b := s.backend.Load()
+	if b == nil {
+		return nil, s.notStarted()
+	}
+	if (m == snowflakeMode && b.Snowflake == nil) || (m == segmentMode && b.Segments == nil) {
+		return nil, errModeDisabled
+	}
+	return b, nil
+}
+
+// badCount is the answer to a count that is out of range.
+func badCount(settings *live) error {
+	return errBadCount.with("n is given once, as a number from 1 to %d", settings.maxBatch)
+}
+
+// notStopped returns the answer to a request for a stopped tag.
+func notStopped(b *Backend, m mode, key []byte) error {
+	if m == segmentMode {
+		if stop := b.Stopped.Get(key); stop != nil {
+			return stopped(stop)
+		}
+	}
+	return nil
+}
+
+// next returns one ID to a request on c, which arrived when the monotonic clock was mono. c is
+// nil for a connection that isn't ours.
+func (s *Server) next(c *conn, b *Backend, m mode, key []byte, mono time.Duration, settings *live) (int64, error) {
+	if m == snowflakeMode {
+		return b.Snowflake.NextAt(s.base, mono)
+	}
+	if id, ok := b.Segments.Try(key, c.lastTag()); ok {
+		return id, nil
+	}
+	return s.awaitRange(b, key, settings)
+}
+
+// inlineBytes is the size up to which a batch is copied into the response's own
+// buffer, which lives as long as its connection.
+const inlineBytes = 4 << 10
+
+// pooledBytes is the size up to which each of a batch's buffers is reused.
+const pooledBytes = 1 << 20
+
+// batch is the text of one response's IDs. A large one is written by itself, so that its
+// buffer returns to the pool after that: memory grows with the responses being written, not
+// with connections.
+type batch struct {
+	s       *Server
+	text    []byte
+	read    int   // of text
+	counted int64 // in the gate of unread batches (server.P3); 0: it is small
+}
+
+// batchIDs are the IDs of a batch until they are its text.
+type batchIDs struct{ ids []int64 }
+
+// form is how a batch is written.
+type form uint8
+
+const (
+	formLines form = iota // one ID a line
+	formJSON              // strings: JavaScript's numbers end at 2^53
+	formRESP
+)
+
+// textBytes is at least what the text of n IDs takes.
+func (f form) textBytes(n int) int {
+	switch f {
+	case formJSON:
+		return len(`{"ids":[]}`) + n*(maxDigits+len(`"",`))
+	case formRESP:
+		return maxDigits + n*(maxDigits+len(":\r\n"))
+	default:
+		return n * (maxDigits + len("\n"))
+	}
+}
+
+// append appends the text of IDs.
+func (f form) append(b []byte, ids []int64) []byte {
+	switch f {
+	case formLines:
+		for _, id := range ids {
+			b = append(strconv.AppendInt(b, id, 10), '\n')
+		}
+	case formJSON:
+		b = append(b, `{"ids":[`...)
+		for i, id := range ids {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(strconv.AppendInt(append(b, '"'), id, 10), '"')
+		}
+		b = append(b, ']', '}')
+	case formRESP:
+		b = resp.AppendArray(b, len(ids))
+		for _, id := range ids {
+			b = resp.AppendInt(b, id)
+		}
+	}
+	return b
+}
+
+// batch returns n IDs as text, for its caller to release. A large one begins with pending.
+func (s *Server) batch(b *Backend, m mode, key []byte, n int, f form, pending []byte) (*batch, error) {
+	if err := s.overload.enter(b, m, n, s.live.Load()); err != nil {
+		return nil, err
+	}
+	defer s.overload.leave(m, n)
+	out, ok := s.batches.Get().(*batch)
+	if !ok {
+		out = &batch{s: s}
+	}
+	if err := out.fill(b, m, key, n, f, pending); err != nil {
+		out.release()
+		return nil, err
+	}
+	return out, nil
+}
+
+// fill makes the text of n IDs, and counts it where it is large (server.P3), before any ID is
+// used (server.O1).
+func (b *batch) fill(from *Backend, m mode, key []byte, n int, f form, pending []byte) error {
+	s := b.s
+	if size := f.textBytes(n); size > inlineBytes {
+		if !s.overload.unread[unreadBatches].Enter(int64(size), maxUnreadBatches) {
+			s.overload.shed[shedUnread].Inc()
+			return errOverloaded.with("%d MiB of IDs are not read yet", maxUnreadBatches>>20)
+		}
+		b.counted = int64(size)
+		b.text = append(slices.Grow(b.text, len(pending)+size), pending...)
+	}
+	list, ok := s.batchIDs.Get().(*batchIDs)
+	if !ok {
+		list = new(batchIDs)
+	}
+	if cap(list.ids) < n {
+		list.ids = make([]int64, n)
+	}
+	ids := list.ids[:n]
+	var err error
+	if m == snowflakeMode {
+		err = from.Snowflake.NextN(s.base, ids)
+	} else {
+		err = from.Segments.NextN(s.base, key, ids)
+	}
+	if err != nil {
+		return err
+	}
+	b.text = f.append(b.text, ids)
+	if 8*cap(list.ids) <= pooledBytes {
+		s.batchIDs.Put(list)
+	}
+	return nil
+}
+
+// Read is io.Reader, for fasthttp's interface; WriteTo is what it calls.
+func (b *batch) Read(p []byte) (int, error) {
+	if b.read == len(b.text) {
+		return 0, io.EOF
+	}
+	n := copy(p, b.text[b.read:])
+	b.read += n
+	return n, nil
+}
+
+// WriteTo writes what is left in one go.
+func (b *batch) WriteTo(w io.Writer) (int64, error) {
+	n, err := w.Write(b.text[b.read:])
+	b.read += n
+	return int64(n), err
+}
+
+// Close releases the buffers. fasthttp calls it once, written or not.
+func (b *batch) Close() error {
+	b.release()
+	return nil
+}
+
+func (b *batch) release() {
+	b.s.overload.unread[unreadBatches].Leave(b.counted)
+	if cap(b.text) > pooledBytes {
+		return
+	}
+	b.text, b.read, b.counted = b.text[:0], 0, 0
+	b.s.batches.Put(b)
+}

@@ -1,0 +1,307 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server/resp"
+)
+
+// redisServer serves the Redis protocol on one listener, a goroutine for each connection.
+// What HTTP promises about connections (server.C1 to C4, F1 to F3, T1 to T3) its listener
+// keeps here, too. It keeps:
+//
+//	server.D1  Once the server drains, a connection ends after what it has asked is answered,
+//	    as one of HTTP does. When the listener closes, those that wait have freshGrace for
+//	    commands that are on their way; what is not there whole by then has used no ID.
+//	server.D2  A connection is closed so that its client reads the last answers first.
+type redisServer struct {
+	s       *Server
+	clients sync.WaitGroup
+}
+
+func newRedisServer(s *Server) *redisServer { return &redisServer{s: s} }
+
+// Serve implements server.
+func (r *redisServer) Serve(ln net.Listener) error {
+	for {
+		nc, err := ln.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if c, ok := nc.(*conn); ok { // a listener of ours accepts no other
+			r.clients.Go(func() { r.s.serveRedis(c) })
+		}
+	}
+}
+
+// ShutdownWithContext implements server. The listener is closed already.
+func (r *redisServer) ShutdownWithContext(ctx context.Context) error {
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		r.clients.Wait()
+	}()
+	select {
+	case <-served:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// serveRedis answers one connection, and closes it.
+func (s *Server) serveRedis(c *conn) {
+	defer c.Close() //nolint:errcheck // nothing is to be done about it
+	client := &redisClient{s: s, c: c, stripe: &s.metrics.redisLatency.stripes[c.l.accepted.Add(1)&s.metrics.redisLatency.mask]}
+	defer func() {
+		if v := recover(); v != nil {
+			s.metrics.panics.Inc()
+			s.cfg.Log.Error().Str("panic", fmt.Sprint(v)).Str("protocol", "redis").Bytes("stack", debug.Stack()).Msg("a handler panicked; please report it")
+			s.metrics.redisErrors[errInternal.redis()].Inc()
+			_, _ = c.Write(resp.AppendError(nil, errInternal.redis(), errInternal.message)) // the client may be gone
+		}
+		client.Release()
+	}()
+	if err := resp.Serve(client, client); err == nil || errors.Is(err, io.EOF) {
+		c.linger.Store(true) // server.D2
+	}
+}
+
+// refuseRedisGuest answers a connection beyond the limit, and closes it (server.F3): a client
+// of the Redis protocol reads what it didn't ask for.
+func (s *Server) refuseRedisGuest(nc net.Conn) {
+	defer nc.Close() //nolint:errcheck // nothing is to be done about it
+	if nc.SetDeadline(time.Now().Add(min(guestTime, s.cfg.ReadTimeout))) != nil {
+		return
+	}
+	s.metrics.redisErrors[errOverloaded.redis()].Inc()
+	if _, err := nc.Write(resp.AppendError(nil, errOverloaded.redis(), "too many connections are open already")); err == nil {
+		drain(nc)
+	}
+}
+
+// redisModes are the modes of package resp.
+//
+//nolint:gochecknoglobals // never written to
+var redisModes = [...]mode{resp.Snowflake: snowflakeMode, resp.Segment: segmentMode}
+
+// redisClient is a connection of the Redis protocol, and what its commands are answered
+// from. One goroutine uses it. It keeps server.I1 and I2 of serveIDs, and the rules of latency.
+type redisClient struct {
+	s       *Server
+	c       *conn
+	stripe  *stripe
+	began   time.Time // when the commands were read
+	pending [modes]redisCount
+	held    *batch // nil: none
+	last    bool   // the last answers were written while the server drained
+}
+
+// redisCount counts requests that are answered in what is written next: [1] are batches.
+type redisCount struct {
+	served, failed [2]int
+	ids            int // in batches
+}
+
+var _ resp.Source = (*redisClient)(nil)
+
+// Read reads commands (server.D1). The clock is read once for all of them.
+func (r *redisClient) Read(p []byte) (int, error) {
+	if r.last {
+		return 0, io.EOF
+	}
+	n, err := r.c.Read(p)
+	r.began = time.Now()
+	return n, err
+}
+
+// Write writes answers, and counts what they answer (server.L2).
+func (r *redisClient) Write(p []byte) (int, error) {
+	took := time.Duration(-1)
+	for m := range r.pending {
+		if r.pending[m] == (redisCount{}) {
+			continue
+		}
+		if took < 0 { // server.L4
+			took = time.Since(r.began)
+		}
+		for batch := range 2 {
+			if n := r.pending[m].served[batch]; n > 0 {
+				r.stripe.served[m][batch].add(took, n)
+			}
+			if n := r.pending[m].failed[batch]; n > 0 {
+				r.stripe.failed[m][batch].add(took, n)
+			}
+		}
+		r.stripe.served[m][1].batch.Add(int64(r.pending[m].ids))
+		r.pending[m] = redisCount{}
+	}
+	r.last = r.s.draining.Load()
+	return r.c.Write(p)
+}
+
+// Next implements resp.Source.
+func (r *redisClient) Next(of resp.Mode, key []byte) (int64, error) {
+	m := redisModes[of]
+	b, settings, err := r.admit(m, key, 1)
+	if err != nil {
+		return 0, err
+	}
+	id, err := r.s.next(r.c, b, m, key, clock.MonoOf(r.began), settings)
+	if err != nil {
+		r.pending[m].failed[0]++
+		return 0, err
+	}
+	r.pending[m].served[0]++
+	return id, nil
+}
+
+// Batch implements resp.Source.
+func (r *redisClient) Batch(of resp.Mode, key, count, pending []byte) (all []byte, held bool, err error) {
+	m := redisModes[of]
+	settings := r.s.live.Load()
+	n, ok := parseDigits(count, settings.maxBatch)
+	if !ok || n < 1 || n > settings.maxBatch {
+		return nil, false, errBadCount.with("count is a number from 1 to %d", settings.maxBatch)
+	}
+	b, _, err := r.admit(m, key, n)
+	if err != nil {
+		return nil, false, err
+	}
+	many := index(n > 1)
+	out, err := r.s.batch(b, m, key, n, formRESP, pending)
+	if err != nil {
+		r.pending[m].failed[many]++
+		return nil, false, err
+	}
+	r.pending[m].served[many]++
+	if n > 1 {
+		r.pending[m].ids += n
+	}
+	if out.counted > 0 {
+		r.held = out
+		return out.text, true, nil
+	}
+	all = append(pending, out.text...)
+	out.release()
+	return all, false, nil
+}
+
+// admit is what is looked at before n IDs are asked for (server.I1).
+func (r *redisClient) admit(m mode, key []byte, n int) (*Backend, *live, error) {
+	if err := checkKey(key); err != nil {
+		return nil, nil, errBadRawKey
+	}
+	b, err := r.s.source(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := notStopped(b, m, key); err != nil {
+		return nil, nil, err
+	}
+	settings := r.s.live.Load()
+	return b, settings, r.s.overload.charge(m, key, n, clock.MonoOf(r.began), settings)
+}
+
+// Release implements resp.Source.
+func (r *redisClient) Release() {
+	if r.held != nil {
+		r.held.release()
+		r.held = nil
+	}
+}
+
+// Decode implements resp.Source.
+func (r *redisClient) Decode(id []byte) (resp.Decoded, error) {
+	d, err := r.s.decoded(string(id))
+	if err != nil {
+		return resp.Decoded{}, err
+	}
+	return resp.Decoded{
+		ID: int64(d.ID), Timestamp: int64(d.Timestamp), Time: d.Time, Datacenter: d.Datacenter,
+		Worker: d.Worker, Sequence: d.Sequence, Layout: d.Layout,
+	}, nil
+}
+
+// Authorize implements resp.Source: the password is the admin token. IDs need none, as by
+// HTTP.
+func (r *redisClient) Authorize(password []byte) (ok, open bool) {
+	settings := r.s.live.Load()
+	if !settings.adminOn {
+		return false, true
+	}
+	ok = settings.isToken(password)
+	if !ok && password != nil {
+		from(r.s.sampled.Warn().Str("audit", "refused"), r.c).Msg("refused: wrong password in the Redis protocol")
+	}
+	return ok, false
+}
+
+// Answer implements resp.Source.
+func (r *redisClient) Answer(err error) (code, message string) {
+	e := r.s.answerNow(err)
+	if e.status == http.StatusInternalServerError {
+		r.s.sampled.Error().Err(err).Str("protocol", "redis").Msg("request failed")
+	}
+	if e.retryAfter > 0 {
+		return e.redis(), fmt.Sprintf("%s (try again in %d s)", e.message, e.retryAfter)
+	}
+	return e.redis(), e.message
+}
+
+// Refused implements resp.Source.
+func (r *redisClient) Refused(code string) { r.s.metrics.redisErrors[code].Inc() }
+
+// Info implements resp.Source. What only operators see of HTTP's metrics they alone see here.
+func (r *redisClient) Info(b []byte, authorized bool) []byte {
+	s := r.s
+	_, failed := s.readiness()
+	b = fmt.Appendf(b, "# Server\r\nredis_version:%s\r\nserver_name:leafd\r\nleafd_version:%s\r\nredis_mode:standalone\r\nprocess_id:%d\r\nuptime_in_seconds:%d\r\n",
+		resp.Compatible, s.cfg.Version, os.Getpid(), int((s.cfg.Clock.Mono() - s.overviews.born).Seconds()))
+	if failed == nil {
+		b = append(b, "ready:1\r\n"...)
+	} else {
+		b = fmt.Appendf(b, "ready:0\r\nnot_ready:%s %s\r\n", failed.redis(), failed.message)
+	}
+	b = fmt.Appendf(b, "\r\n# Clients\r\nconnected_clients:%d\r\nmaxclients:%d\r\n", s.admission.open[Redis].Load(), s.cfg.MaxConns)
+	b = fmt.Appendf(b, "\r\n# Persistence\r\nloading:%d\r\n", index(s.backend.Load() == nil)) // clients wait while it is 1
+	b = append(b, "\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"...)
+	if s.cfg.AdminApart && !authorized {
+		return b
+	}
+	b = fmt.Appendf(b, "\r\n# Stats\r\nsnowflake_ids_issued:%d\r\nsegment_ids_issued:%d\r\n\r\n# Errorstats\r\n", s.metrics.issued(snowflakeMode), s.metrics.issued(segmentMode))
+	for _, code := range redisCodes() {
+		if n := counted(s.metrics.redisErrors[code]); n > 0 {
+			b = fmt.Appendf(b, "errorstat_%s:count=%d\r\n", code, n)
+		}
+	}
+	return b
+}
+
+// redis returns the code as errors of the Redis protocol begin.
+func (e *apiError) redis() string { return strings.ToUpper(e.code) }
+
+// redisCodes returns what errors of the Redis protocol begin with, in order.
+func redisCodes() []string {
+	codes := []string{"ERR", "NOPROTO", "WRONGPASS"} // of package resp
+	for _, e := range answers {
+		codes = append(codes, e.redis())
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}

@@ -1,0 +1,392 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+)
+
+// redisConn is a client of the Redis protocol that is written by hand.
+type redisConn struct {
+	net.Conn
+	t testing.TB
+	r *bufio.Reader
+}
+
+// startRedis is start with a listener of the Redis protocol.
+func startRedis(t testing.TB, change func(*Config)) (*running, net.Listener) {
+	r := start(t, change)
+	ln := listenTCP(t)
+	r.also(ln, Redis)
+	return r, ln
+}
+
+func dialRedis(t testing.TB, ln net.Listener) *redisConn {
+	t.Helper()
+	nc, err := net.Dial(ln.Addr().Network(), ln.Addr().String())
+	require.NoError(t, err)
+	return newRedisConn(t, nc)
+}
+
+func newRedisConn(t testing.TB, nc net.Conn) *redisConn {
+	t.Helper()
+	require.NoError(t, nc.SetDeadline(time.Now().Add(time.Minute)))
+	t.Cleanup(func() { _ = nc.Close() })
+	return &redisConn{nc, t, bufio.NewReader(nc)}
+}
+
+// line returns the next line of the answer.
+func (c *redisConn) line() string {
+	c.t.Helper()
+	line, err := c.r.ReadString('\n')
+	require.NoError(c.t, err)
+	return strings.TrimSuffix(line, "\r\n")
+}
+
+// ask sends a line, and returns the first of the answer.
+func (c *redisConn) ask(line string) string {
+	c.t.Helper()
+	send(c.t, c, line+"\r\n")
+	return c.line()
+}
+
+// requireEnd fails unless the server closes the connection without another answer.
+func (c *redisConn) requireEnd() {
+	c.t.Helper()
+	rest, err := io.ReadAll(c.r)
+	require.NoError(c.t, err)
+	require.Empty(c.t, string(rest))
+}
+
+// Everything that HTTP refuses is refused here with the same code, and uses no ID.
+func TestRedisRefusesAsHTTPDoes(t *testing.T) {
+	r := startEmpty(t, func(c *Config) { c.Live.MaxBatch = 100 })
+	ln := listenTCP(t)
+	r.also(ln, Redis)
+	c := dialRedis(t, ln)
+	require.Equal(t, "-STARTING leafd is starting (try again in 1 s)", c.ask("INCR order"))
+	send(t, c, "INFO\r\n")
+	require.Contains(t, c.page(), "loading:1\r\n", "clients wait then")
+	b := r.newBackend()
+	b.Stopped = openPaused(t)
+	_, err := b.Stopped.Stop("a/b", "wrong IDs", 1)
+	require.NoError(t, err)
+	r.SetBackend(b)
+	long := strings.Repeat("x", segment.MaxTagBytes+1)
+	for command, answer := range map[string]string{
+		"INCR none":                    "-UNKNOWN_KEY no tag has this name",
+		"INCR a/b":                     "-TAG_STOPPED an operator has stopped this tag on this daemon: wrong IDs (try again in 30 s)",
+		"LEAF.SEGMENT a/b 2":           "-TAG_STOPPED an operator has stopped this tag on this daemon: wrong IDs (try again in 30 s)",
+		"LEAF.SEGMENT order 0":         "-BAD_COUNT count is a number from 1 to 100",
+		"LEAF.SEGMENT order 101":       "-BAD_COUNT count is a number from 1 to 100",
+		"LEAF.SEGMENT order x":         "-BAD_COUNT count is a number from 1 to 100",
+		"LEAF.SNOWFLAKE order -1":      "-BAD_COUNT count is a number from 1 to 100",
+		"INCR " + long:                 "-BAD_KEY a key is 1 to 128 bytes of UTF-8 without control characters",
+		"LEAF.SNOWFLAKE a\x01":         "-BAD_KEY a key is 1 to 128 bytes of UTF-8 without control characters",
+		"LEAF.SNOWFLAKE a\xff 2":       "-BAD_KEY a key is 1 to 128 bytes of UTF-8 without control characters",
+		"LEAF.DECODE x":                "-BAD_ID a snowflake ID is a decimal number from 0 to 9223372036854775807",
+		"LEAF.SEGMENT order 1 1":       "-ERR wrong number of arguments for 'leaf.segment' command",
+		"GET order":                    "-ERR unknown command 'GET', with args beginning with: 'order' ",
+		"MULTI":                        "-ERR unknown command 'MULTI', with args beginning with: ",
+		"*2\r\n$4\r\nINCR\r\n$0\r\n":   "-BAD_KEY a key is 1 to 128 bytes of UTF-8 without control characters",
+		"SUBSCRIBE order":              "-ERR unknown command 'SUBSCRIBE', with args beginning with: 'order' ",
+		"LEAF.SNOWFLAKE " + long + " ": "-BAD_KEY a key is 1 to 128 bytes of UTF-8 without control characters",
+	} {
+		require.Equal(t, answer, c.ask(command), command)
+	}
+	require.Zero(t, r.used())
+	for err, code := range map[error]string{
+		snowflake.ErrClockBackwards: "CLOCK_BACKWARDS", snowflake.ErrCeilingReached: "CEILING_REACHED", worker.ErrFenced: "WORKER_FENCED",
+		snowflake.ErrStopped: "DRAINING", errors.New("a file's"): "INTERNAL",
+	} {
+		r.flake.fail(err)
+		require.True(t, strings.HasPrefix(c.ask("LEAF.SNOWFLAKE x"), "-"+code+" "), code)
+		require.True(t, strings.HasPrefix(c.ask("LEAF.SNOWFLAKE x 2"), "-"+code+" "), code)
+	}
+	r.table.err = segment.ErrUnavailable
+	require.Equal(t, "-SEGMENT_UNAVAILABLE no range of this tag is in memory and none could be fetched (try again in 1 s)", c.ask("INCR order"))
+	r.SetBackend(&Backend{})
+	require.Equal(t, "-MODE_DISABLED this kind of ID is switched off here", c.ask("INCR order"))
+	require.NotContains(t, r.get("/metrics").body, "a file's")
+	require.Equal(t, "4", r.gauge(`leafd_redis_errors_total{code="bad_count"}`))
+}
+
+// page reads a bulk string.
+func (c *redisConn) page() string {
+	c.t.Helper()
+	var n int
+	_, err := fmt.Sscanf(c.line(), "$%d", &n)
+	require.NoError(c.t, err)
+	text := make([]byte, n+2)
+	_, err = io.ReadFull(c.r, text)
+	require.NoError(c.t, err)
+	return string(text[:n])
+}
+
+// Both protocols take from one sequence, and count together: in metrics, on the dashboard and
+// in INFO, where what operators alone may see needs their token.
+func TestRedisCountsWithHTTP(t *testing.T) {
+	r := start(t, func(c *Config) { c.AdminApart = true })
+	admin, ln := listenTCP(t), listenTCP(t)
+	r.also(admin, Admin)
+	r.also(ln, Redis)
+	c := dialRedis(t, ln)
+	require.Equal(t, ":1", c.ask("INCR order"))
+	require.Equal(t, "2", r.get(segmentPrefix+"order").body)
+	require.Equal(t, "*3", c.ask("LEAF.SEGMENT order 3"))
+	for _, id := range []string{":3", ":4", ":5"} {
+		require.Equal(t, id, c.line())
+	}
+	require.Equal(t, "*200", c.ask("LEAF.SNOWFLAKE x 200")) // beyond inlineBytes
+	for range 200 {
+		require.Len(t, c.line(), 20)
+	}
+	send(t, c, "LEAF.SNOWFLAKE x\r\nLEAF.SNOWFLAKE x 1\r\nINCR none\r\nPING\r\n")
+	for _, begin := range []string{":1", "*1", ":1", "-UNKNOWN_KEY", "+PONG"} {
+		require.True(t, strings.HasPrefix(c.line(), begin), begin)
+	}
+	page := r.at(admin).get("/metrics").body
+	for _, line := range []string{
+		`leafd_ids_issued_total{mode="segment"} 5`, `leafd_ids_issued_total{mode="snowflake"} 202`,
+		`leafd_redis_request_duration_seconds_count{batch="no",mode="segment"} 2`, `leafd_redis_request_duration_seconds_count{batch="no",mode="snowflake"} 2`,
+		`leafd_redis_request_duration_seconds_count{batch="yes",mode="segment"} 1`, `leafd_redis_request_duration_seconds_count{batch="yes",mode="snowflake"} 1`,
+		`leafd_http_request_duration_seconds_count{batch="no",mode="segment"} 1`,
+		`leafd_redis_errors_total{code="unknown_key"} 1`, `leafd_redis_connections 1`,
+	} {
+		require.Contains(t, page, line+"\n")
+	}
+	require.Contains(t, r.get("/api/overview").body, `"issued":{"segment":"5","snowflake":"202"},"errors":{"unknown_key":1}`)
+
+	send(t, c, "INFO\r\n")
+	public := c.page()
+	require.Contains(t, public, "redis_version:7.0.0\r\nserver_name:leafd\r\nleafd_version:1.2.3\r\n")
+	require.Contains(t, public, "ready:1\r\n\r\n# Clients\r\nconnected_clients:1\r\n")
+	require.NotContains(t, public, "Errorstats")
+	require.Equal(t, "-WRONGPASS invalid username-password pair or user is disabled.", c.ask("AUTH guess"))
+	require.Contains(t, r.log.String(), `"audit":"refused"`)
+	require.NotContains(t, r.log.String(), "guess")
+	require.Equal(t, "+OK", c.ask("AUTH "+token))
+	send(t, c, "INFO\r\n")
+	require.Contains(t, c.page(), "# Stats\r\nsnowflake_ids_issued:202\r\nsegment_ids_issued:5\r\n\r\n# Errorstats\r\nerrorstat_UNKNOWN_KEY:count=1\r\nerrorstat_WRONGPASS:count=1\r\n")
+	require.NoError(t, r.SetLive(Live{}))
+	require.True(t, strings.HasPrefix(c.ask("AUTH "+token), "-ERR AUTH <password> called without any password"))
+}
+
+// The limits of HTTP: rates by key, places and unread bytes.
+func TestRedisLimits(t *testing.T) {
+	r, ln := startRedis(t, limited(Live{RateLimit: 1, RateBurst: 10}))
+	c := dialRedis(t, ln)
+	require.Equal(t, 200, r.get(snowflakePrefix+"order?n=1000").status)
+	require.Regexp(t, `^-RATE_LIMITED this key .* \(try again in \d+ s\)$`, c.ask("LEAF.SNOWFLAKE order"))
+	require.Regexp(t, `^-RATE_LIMITED `, c.ask("LEAF.SNOWFLAKE order 5"))
+	require.Equal(t, "2", r.gauge(`leafd_rate_limited_total{mode="snowflake"}`))
+	require.Equal(t, ":1", c.ask("INCR order"), "another mode")
+
+	require.NoError(t, r.SetLive(Live{MaxInflight: 1}))
+	waiting := newStarved(r.table)
+	b := r.newBackend()
+	b.Segments = waiting
+	r.SetBackend(b)
+	send(t, c, "INCR order\r\n")
+	<-waiting.begun
+	other := dialRedis(t, ln)
+	require.Regexp(t, `^-OVERLOADED 1 requests are waiting already`, other.ask("INCR order"))
+	r.get(segmentPrefix+"order").requireError(t, 503, "overloaded")
+	waiting.end <- nil
+	require.Equal(t, ":2", c.line())
+
+	r.overload.unread[unreadBatches].Enter(maxUnreadBatches, 0)
+	require.Regexp(t, `^-OVERLOADED 256 MiB of IDs are not read yet`, c.ask("LEAF.SNOWFLAKE x 1000"))
+	require.Equal(t, "*10", c.ask("LEAF.SNOWFLAKE x 10"), "a small one holds nothing")
+	r.overload.unread[unreadBatches].Leave(maxUnreadBatches)
+}
+
+// A client that reads nothing is closed, what it was promised is no longer counted, and
+// nothing that it has sent since was carried out.
+func TestRedisClientThatReadsNothing(t *testing.T) {
+	r, ln := startRedis(t, func(c *Config) { c.WriteTimeout = 200 * time.Millisecond })
+	c := dialRedis(t, ln)
+	commands := []byte(strings.Repeat("LEAF.SNOWFLAKE x 10000\r\n", 1000))
+	for err := error(nil); err == nil; {
+		_, err = c.Write(commands)
+	}
+	require.Eventually(t, func() bool {
+		return r.overload.unread[unreadBatches].Inside() == 0 && r.admission.open[Redis].Load() == 0 && r.overload.inflight[snowflakeMode].Inside() == 0
+	}, 30*time.Second, time.Millisecond)
+	require.Less(t, r.used(), 10_000*400, "as many as the kernel's buffers took answers for")
+}
+
+// server.C1, C2: idle and half-sent commands.
+func TestRedisTimeouts(t *testing.T) {
+	r, ln := startRedis(t, func(c *Config) { c.IdleTimeout, c.ReadTimeout = 300*time.Millisecond, 300*time.Millisecond })
+	for _, begin := range []string{"", "INCR order\r\n", "*2\r\n$4\r\nIN", "INCR order\r\n*2\r\n$4\r\nINCR\r\n$5\r\norde", "\r\n\r\n"} {
+		c := dialRedis(t, ln)
+		send(t, c, begin)
+		if strings.HasPrefix(begin, "INCR") {
+			require.Regexp(t, `^:\d+$`, c.line())
+		}
+		c.requireEnd()
+	}
+	require.Equal(t, 2, r.used())
+}
+
+// server.F1, F3: the connections of both protocols are counted together.
+func TestRedisConnectionsBeyondTheLimit(t *testing.T) {
+	r, ln := startRedis(t, func(c *Config) { patient(c); c.MaxConns = 2 })
+	first, second := dialRedis(t, ln), dialRedis(t, ln)
+	require.Equal(t, "+PONG", first.ask("PING"))
+	require.Equal(t, "+PONG", second.ask("PING"))
+	third := dialRedis(t, ln)
+	require.Equal(t, "-OVERLOADED too many connections are open already", third.line())
+	third.requireEnd()
+	r.get(snowflakePrefix+"x").requireError(t, 503, "overloaded")
+	require.Equal(t, 200, r.get("/healthz").status)
+	require.Equal(t, "+OK", first.ask("QUIT"))
+	first.requireEnd()
+	require.Eventually(t, func() bool { return r.admission.total() == 1 }, time.Minute, time.Millisecond)
+	require.Equal(t, 200, r.get(snowflakePrefix+"x").status)
+	require.Equal(t, ":1", second.ask("INCR order"))
+}
+
+// server.D1: once the daemon drains each connection ends after its answer; at the end those
+// that wait are closed, what is in flight is answered, and no client loses an answer.
+func TestRedisDrains(t *testing.T) {
+	r, ln := startRedis(t, nil)
+	idle, asking, fresh := dialRedis(t, ln), dialRedis(t, ln), dialRedis(t, ln)
+	require.Equal(t, "+PONG", idle.ask("PING"))
+	require.Equal(t, "+PONG", asking.ask("PING"))
+	r.Drain()
+	send(t, asking, "INCR order\r\nINCR order\r\nINC")
+	require.Equal(t, ":1", asking.line())
+	require.Equal(t, ":2", asking.line())
+	asking.requireEnd()
+	require.Equal(t, ":3", dialRedis(t, ln).ask("INCR order"), "the listener is open yet")
+
+	b := r.newBackend()
+	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{})
+	r.SetBackend(b)
+	send(t, fresh, "LEAF.SNOWFLAKE x 2\r\n")
+	<-r.flake.begun
+	ended := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		ended <- r.Shutdown(ctx)
+	}()
+	idle.requireEnd()
+	close(r.flake.block)
+	require.Equal(t, "*2", fresh.line())
+	require.Equal(t, fmt.Sprintf(":%d", 1<<60+1), fresh.line())
+	require.Equal(t, fmt.Sprintf(":%d", 1<<60+2), fresh.line())
+	fresh.requireEnd()
+	require.NoError(t, <-ended)
+}
+
+// A client that neither reads nor leaves doesn't hold up a stop beyond its time-out.
+func TestRedisGivesUpAtTheEnd(t *testing.T) {
+	s := newServer(t)
+	ln := listenTCP(t)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln, Redis) }()
+	c := dialRedis(t, ln)
+	go func() {
+		_, _ = io.WriteString(c, strings.Repeat("LEAF.SNOWFLAKE x 10000\r\n", 10_000)) // until it is closed
+	}()
+	require.Eventually(t, func() bool { return s.overload.unread[unreadBatches].Inside() > 0 }, 20*time.Second, time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, s.Shutdown(ctx), context.DeadlineExceeded)
+	require.NoError(t, <-served)
+	require.Eventually(t, func() bool { return s.admission.total() == 0 }, 20*time.Second, time.Millisecond)
+}
+
+// TLS with certificates of clients, as on HTTP; who speaks plain RESP is told.
+func TestRedisOverTLS(t *testing.T) {
+	s := startSecure(t, true, nil)
+	clean := listenTCP(t)
+	s.also(tls.NewListener(clean, s.certificates.Server(true)), Redis)
+	secure := func(conf *tls.Config) *redisConn {
+		nc, err := tls.Dial("tcp", clean.Addr().String(), conf)
+		require.NoError(t, err)
+		return newRedisConn(t, nc)
+	}
+	require.Equal(t, ":1", secure(s.ca.Client(t, s.ca.Issue(t, "alice"))).ask("INCR order"))
+	stranger := secure(s.ca.Client(t))
+	_, _ = io.WriteString(stranger, "INCR order\r\n")
+	_, err := stranger.r.ReadByte()
+	require.ErrorContains(t, err, "certificate required")
+	plain := dialRedis(t, clean)
+	require.Equal(t, "-TLS_REQUIRED this port speaks TLS", plain.ask("*1\r\n$4\r\nPING"))
+	plain.requireEnd()
+	require.Equal(t, 1, s.used())
+}
+
+// A handler that panics ends its connection alone, and is counted.
+func TestRedisPanic(t *testing.T) {
+	r, ln := startRedis(t, nil)
+	b := r.newBackend()
+	b.Snowflake = panickingFlake{}
+	r.SetBackend(b)
+	c := dialRedis(t, ln)
+	require.Equal(t, "-INTERNAL leafd failed; its log says how", c.ask("LEAF.SNOWFLAKE x"))
+	c.requireEnd()
+	require.Equal(t, ":1", dialRedis(t, ln).ask("INCR order"))
+	require.Equal(t, "1", r.gauge("leafd_http_panics_total"))
+	require.Contains(t, r.log.String(), "please report it")
+}
+
+type panickingFlake struct{ Snowflake }
+
+func (panickingFlake) NextAt(context.Context, time.Duration) (int64, error) { panic("a bug") }
+
+// The whole way of a command, through listener and connection, and of sixteen.
+func TestRedisAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		return // the pool of batches forgets on purpose there
+	}
+	_, ln := startRedis(t, nil)
+	c := dialRedis(t, ln)
+	for _, command := range []string{"INCR order\r\n", "*2\r\n$14\r\nLEAF.SNOWFLAKE\r\n$5\r\norder\r\n", "LEAF.SNOWFLAKE x 10\r\n"} {
+		for _, deep := range []int{1, 16} {
+			request := []byte(strings.Repeat(command, deep))
+			answer := make([]byte, 8192)
+			allocs := testing.AllocsPerRun(1000, func() {
+				if _, err := c.Write(request); err != nil {
+					t.Error(err)
+				}
+				n, err := c.Read(answer) // one read, since it is one write
+				if err != nil || n < 3 || bytes.Count(answer[:n], []byte("\n")) < deep {
+					t.Error(err)
+				}
+			})
+			require.Zero(t, allocs, command)
+		}
+	}
+}
+
+// Unix sockets are served without TLS, and who is behind them is in the log.
+func TestRedisOnAUnixSocket(t *testing.T) {
+	r := start(t, nil)
+	ln := listenUnix(t)
+	r.also(ln, Redis)
+	c := dialRedis(t, ln)
+	require.Equal(t, ":1", c.ask("INCR order"))
+	require.Regexp(t, "^-WRONGPASS ", c.ask("AUTH x"))
+	require.Contains(t, r.log.String(), fmt.Sprintf(`"uid":%d`, os.Getuid()))
+	require.Contains(t, r.log.String(), `"surface":"redis"`)
+}

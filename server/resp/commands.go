@@ -1,0 +1,415 @@
+package resp
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Compatible is the version of the Redis whose answers these are.
+const Compatible = "7.0.0"
+
+// nameBytes bounds the name that a client gives its connection.
+const nameBytes = 128
+
+// described is a command as COMMAND tells it.
+type described struct {
+	name    string
+	arity   int64 // arguments with the name; negative: that many at least
+	flags   []string
+	key     int64 // which argument is a key; 0: none
+	group   string
+	summary string
+}
+
+// known are the commands that leafd has.
+//
+//nolint:gochecknoglobals // never written to
+var known = []described{
+	{"incr", 2, []string{"fast"}, 1, "leafd", "The next segment ID of a tag. It is no counter: there are gaps, and no key is set."},
+	{"leaf.segment", -2, []string{"fast"}, 1, "leafd", "The next segment ID of a tag, or an array of as many as asked for."},
+	{"leaf.snowflake", -2, []string{"fast"}, 1, "leafd", "A snowflake ID, or an array of as many as asked for; the key is what rates are limited by."},
+	{"leaf.decode", 2, []string{"fast"}, 0, "leafd", "What a snowflake ID is made of."},
+	{"auth", -2, []string{"no_auth", "fast"}, 0, "connection", "Authenticates the connection."},
+	{"client", -2, nil, 0, "connection", "SETNAME, GETNAME, SETINFO and ID of the connection."},
+	{"command", -1, nil, 0, "server", "The commands that leafd has: COUNT, DOCS and INFO."},
+	{"echo", 2, []string{"fast"}, 0, "connection", "Returns its argument."},
+	{"hello", -1, []string{"no_auth", "fast"}, 0, "connection", "Handshakes with the server."},
+	{"info", -1, nil, 0, "server", "Tells about the server."},
+	{"ping", -1, []string{"fast"}, 0, "connection", "Returns PONG, or its argument."},
+	{"quit", -1, []string{"no_auth", "fast"}, 0, "connection", "Closes the connection."},
+	{"reset", 1, []string{"no_auth", "fast"}, 0, "connection", "Resets the connection."},
+	{"select", 2, []string{"fast"}, 0, "connection", "Takes 0, the one database."},
+}
+
+// execute carries out the command that was parsed. It keeps:
+//
+//	resp.C1  An ID is asked for only once nothing in the command can be refused any more.
+//	resp.C2  An ID is in one answer at most: none is kept, and none is issued again when a
+//	    client disconnects before it has read it.
+//
+// An error is one of writing: the connection is over.
+func (s *session) execute() error {
+	args := s.cmd.args[1:max(1, min(s.cmd.n, keptArgs))]
+	var name [16]byte
+	switch string(lower(name[:0], s.cmd.args[0])) {
+	case "incr":
+		if s.takes(2, 2) {
+			s.one(Segment, args[0])
+		}
+	case "leaf.segment":
+		return s.ids(Segment, args)
+	case "leaf.snowflake":
+		return s.ids(Snowflake, args)
+	case "leaf.decode":
+		if s.takes(2, 2) {
+			s.decode(args[0])
+		}
+	case "ping":
+		s.ping(args)
+	case "echo":
+		if s.takes(2, 2) {
+			s.reply.text(args[0])
+		}
+	case "hello":
+		s.hello(args)
+	case "auth":
+		s.auth(args)
+	case "client":
+		s.client(args)
+	case "select":
+		s.selectDB(args)
+	case "command":
+		s.command(args)
+	case "info":
+		s.reply.page(s.src.Info(nil, s.authorized))
+	case "reset":
+		if s.takes(1, 1) {
+			s.reply.proto, s.name, s.authorized = 2, "", false
+			s.reply.word("RESET")
+		}
+	case "quit":
+		s.reply.word("OK")
+		s.ending = true
+	default:
+		s.unknown()
+	}
+	return nil
+}
+
+// lower appends name in lower case; what is too long for a command of leafd's, nothing.
+func lower(b, name []byte) []byte {
+	if len(name) > cap(b) {
+		return b
+	}
+	for _, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		b = append(b, c)
+	}
+	return b
+}
+
+// takes tells whether the command has from least to most arguments, its name among them,
+// and answers where it has not.
+func (s *session) takes(least, most int) bool {
+	if s.cmd.n >= least && s.cmd.n <= most {
+		return true
+	}
+	s.fail("ERR", "wrong number of arguments for '"+strings.ToLower(string(s.cmd.args[0]))+"' command")
+	return false
+}
+
+func (s *session) one(m Mode, key []byte) {
+	id, err := s.src.Next(m, key)
+	if err != nil {
+		s.refuse(err)
+		return
+	}
+	s.reply.int(id)
+}
+
+// ids answers LEAF.SEGMENT and LEAF.SNOWFLAKE.
+func (s *session) ids(m Mode, args [][]byte) error {
+	if !s.takes(2, 3) {
+		return nil
+	}
+	if len(args) == 1 {
+		s.one(m, args[0])
+		return nil
+	}
+	all, held, err := s.src.Batch(m, args[0], args[1], s.reply.b)
+	if err != nil {
+		s.refuse(err)
+		return nil
+	}
+	if !held {
+		s.reply.b = all
+		return nil
+	}
+	defer s.src.Release()
+	s.reply.b = s.reply.b[:0] // they are in all
+	_, err = s.rw.Write(all)  // resp.S3
+	return err
+}
+
+func (s *session) decode(id []byte) {
+	d, err := s.src.Decode(id)
+	if err != nil {
+		s.refuse(err)
+		return
+	}
+	fields := 6
+	if d.Datacenter != nil {
+		fields++
+	}
+	s.reply.pairs(fields)
+	number := func(name string, n int64) { s.reply.text([]byte(name)); s.reply.int(n) }
+	number("id", d.ID)
+	number("timestamp", d.Timestamp)
+	s.reply.text([]byte("time"))
+	s.reply.text([]byte(d.Time))
+	if d.Datacenter != nil {
+		number("datacenter", *d.Datacenter)
+	}
+	number("worker", d.Worker)
+	number("sequence", d.Sequence)
+	s.reply.text([]byte("layout"))
+	s.reply.text([]byte(d.Layout))
+}
+
+func (s *session) ping(args [][]byte) {
+	switch {
+	case !s.takes(1, 2):
+	case len(args) == 0:
+		s.reply.word("PONG")
+	default:
+		s.reply.text(args[0])
+	}
+}
+
+func (s *session) selectDB(args [][]byte) {
+	if !s.takes(2, 2) {
+		return
+	}
+	switch n, err := strconv.Atoi(string(args[0])); {
+	case err != nil:
+		s.fail("ERR", "value is not an integer or out of range")
+	case n != 0:
+		s.fail("ERR", "DB index is out of range")
+	default:
+		s.reply.word("OK")
+	}
+}
+
+// hello answers HELLO [2|3 [AUTH user password] [SETNAME name]].
+func (s *session) hello(args [][]byte) {
+	proto := s.reply.proto
+	if len(args) > 0 {
+		n, err := strconv.Atoi(string(args[0]))
+		if err != nil {
+			s.fail("ERR", "Protocol version is not an integer or out of range")
+			return
+		}
+		if n != 2 && n != 3 {
+			s.fail("NOPROTO", "unsupported protocol version")
+			return
+		}
+		proto, args = n, args[1:]
+	}
+	var user, password, name []byte
+	auth, named := false, false
+	for rest := args; len(rest) > 0; {
+		switch {
+		case bytes.EqualFold(rest[0], []byte("AUTH")) && len(rest) >= 3:
+			user, password, auth, rest = rest[1], rest[2], true, rest[3:]
+		case bytes.EqualFold(rest[0], []byte("SETNAME")) && len(rest) >= 2:
+			name, named, rest = rest[1], true, rest[2:]
+		default:
+			s.fail("ERR", "Syntax error in HELLO option '"+shown(rest[0])+"'")
+			return
+		}
+	}
+	if auth && !s.authorize(user, password) {
+		return
+	}
+	if named && !s.setName(name) {
+		return
+	}
+	s.reply.proto = proto
+	s.reply.pairs(7)
+	field := func(name, value string) { s.reply.text([]byte(name)); s.reply.text([]byte(value)) }
+	field("server", "leafd")
+	field("version", Compatible)
+	s.reply.text([]byte("proto"))
+	s.reply.int(int64(proto))
+	s.reply.text([]byte("id"))
+	s.reply.int(s.id)
+	field("mode", "standalone")
+	field("role", "master")
+	s.reply.text([]byte("modules"))
+	s.reply.array(0)
+}
+
+// auth answers AUTH [user] password.
+func (s *session) auth(args [][]byte) {
+	if !s.takes(2, 3) {
+		return
+	}
+	user := []byte(nil)
+	if len(args) == 2 {
+		user, args = args[0], args[1:]
+	}
+	if _, open := s.src.Authorize(nil); open && user == nil {
+		s.fail("ERR", "AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+		return
+	}
+	if s.authorize(user, args[0]) {
+		s.reply.word("OK")
+	}
+}
+
+// authorize answers where the password is wrong. Where none is set any is right, as in Redis.
+func (s *session) authorize(user, password []byte) bool {
+	ok, open := s.src.Authorize(password)
+	if (!ok && !open) || (user != nil && string(user) != "default") {
+		s.fail("WRONGPASS", "invalid username-password pair or user is disabled.")
+		return false
+	}
+	s.authorized = ok
+	return true
+}
+
+// client answers CLIENT SETNAME, GETNAME, SETINFO and ID.
+func (s *session) client(args [][]byte) {
+	if !s.takes(2, keptArgs) {
+		return
+	}
+	var of [16]byte
+	switch sub := string(lower(of[:0], args[0])); {
+	case sub == "id" && len(args) == 1:
+		s.reply.int(s.id)
+	case sub == "getname" && len(args) == 1:
+		if s.name == "" {
+			s.reply.nothing()
+			return
+		}
+		s.reply.text([]byte(s.name))
+	case sub == "setname" && len(args) == 2:
+		if s.setName(args[1]) {
+			s.reply.word("OK")
+		}
+	case sub == "setinfo" && len(args) == 3: // lib-name and lib-ver, which nothing here shows
+		s.reply.word("OK")
+	case sub == "id", sub == "getname", sub == "setname", sub == "setinfo":
+		s.fail("ERR", "wrong number of arguments for 'client|"+sub+"' command")
+	default:
+		s.fail("ERR", "unknown subcommand '"+shown(args[0])+"'.")
+	}
+}
+
+// setName answers where the name can't be one.
+func (s *session) setName(name []byte) bool {
+	if bytes.ContainsFunc(name, func(r rune) bool { return r < '!' || r > '~' }) {
+		s.fail("ERR", "Client names cannot contain spaces, newlines or special characters.")
+		return false
+	}
+	if len(name) > nameBytes {
+		s.fail("ERR", fmt.Sprintf("the name has more than %d bytes", nameBytes))
+		return false
+	}
+	s.name = string(name)
+	return true
+}
+
+// command answers COMMAND [COUNT | DOCS [name…] | INFO [name…]].
+func (s *session) command(args [][]byte) {
+	sub := ""
+	if len(args) > 0 {
+		sub, args = strings.ToLower(shown(args[0])), args[1:]
+	}
+	if sub != "" && !s.takes(2, keptArgs) {
+		return
+	}
+	switch sub {
+	case "", "info":
+		s.list(args, s.reply.array, (*session).describe, true)
+	case "docs":
+		s.list(args, s.reply.pairs, (*session).document, false)
+	case "count":
+		s.reply.int(int64(len(known)))
+	default:
+		s.fail("ERR", "unknown subcommand '"+sub+"'.")
+	}
+}
+
+// list answers with the commands of these names, all where there are none. gaps has those
+// that leafd doesn't have answered with nothing, instead of left out.
+func (s *session) list(names [][]byte, begin func(int), each func(*session, *described), gaps bool) {
+	found := make([]*described, 0, len(known))
+	for i := range known {
+		if len(names) == 0 {
+			found = append(found, &known[i])
+		}
+	}
+	for _, name := range names {
+		i := slices.IndexFunc(known, func(d described) bool { return strings.EqualFold(d.name, string(name)) })
+		switch {
+		case i >= 0:
+			found = append(found, &known[i])
+		case gaps:
+			found = append(found, nil)
+		}
+	}
+	begin(len(found))
+	for _, d := range found {
+		if d == nil {
+			s.reply.nothing()
+		} else {
+			each(s, d)
+		}
+	}
+}
+
+func (s *session) describe(d *described) {
+	s.reply.array(6)
+	s.reply.text([]byte(d.name))
+	s.reply.int(d.arity)
+	s.reply.set(len(d.flags))
+	for _, flag := range d.flags {
+		s.reply.word(flag)
+	}
+	s.reply.int(d.key)
+	s.reply.int(d.key)
+	s.reply.int(min(d.key, 1))
+}
+
+func (s *session) document(d *described) {
+	s.reply.text([]byte(d.name))
+	s.reply.pairs(2)
+	for _, field := range [][2]string{{"summary", d.summary}, {"group", d.group}} {
+		s.reply.text([]byte(field[0]))
+		s.reply.text([]byte(field[1]))
+	}
+}
+
+// unknown answers a command that leafd doesn't have, in the words of Redis.
+func (s *session) unknown() {
+	var text strings.Builder
+	fmt.Fprintf(&text, "unknown command '%s', with args beginning with: ", shown(s.cmd.args[0]))
+	for _, arg := range s.cmd.kept()[1:] {
+		if text.Len() > shownBytes {
+			break
+		}
+		fmt.Fprintf(&text, "'%s' ", shown(arg))
+	}
+	s.fail("ERR", text.String())
+}
+
+// shownBytes is how much of an argument is in an error.
+const shownBytes = 128
+
+func shown(arg []byte) string { return string(arg[:min(len(arg), shownBytes)]) }

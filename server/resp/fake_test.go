@@ -1,0 +1,86 @@
+package resp
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake is a source that counts up, and a connection whose client sends what it was made
+// with.
+type fake struct {
+	io.Reader
+	written bytes.Buffer
+	writes  int
+	last    int64
+	errors  map[string]int
+	token   string
+	held    bool // a batch was not released
+}
+
+var errFake = errors.New("no such tag")
+
+func newFake(in io.Reader) *fake { return &fake{Reader: in, errors: map[string]int{}} }
+
+func (f *fake) Write(p []byte) (int, error) {
+	f.writes++
+	return f.written.Write(p)
+}
+
+func (f *fake) Next(_ Mode, key []byte) (int64, error) {
+	if string(key) == "none" {
+		return 0, errFake
+	}
+	f.last++
+	return f.last, nil
+}
+
+func (f *fake) Batch(_ Mode, _, count, pending []byte) ([]byte, bool, error) {
+	n, used := parseLength(append(bytes.Clone(count), "\r\n"...))
+	if used <= 0 || n < 1 || n > 10_000 {
+		return nil, false, errFake
+	}
+	pending = AppendArray(pending, n)
+	for range n {
+		f.last++
+		pending = AppendInt(pending, f.last)
+	}
+	f.held = n > 100
+	return pending, f.held, nil
+}
+
+func (f *fake) Release() { f.held = false }
+
+func (f *fake) Decode(id []byte) (Decoded, error) {
+	if len(id) == 0 || id[0] < '0' || id[0] > '9' {
+		return Decoded{}, errFake
+	}
+	return Decoded{ID: 5, Timestamp: 1, Time: "t", Worker: 2, Sequence: 3, Layout: "41+10+12"}, nil
+}
+
+func (f *fake) Authorize(password []byte) (ok, open bool) {
+	return f.token != "" && string(password) == f.token, f.token == ""
+}
+
+func (f *fake) Info(b []byte, authorized bool) []byte {
+	if authorized {
+		return append(b, "secret"...)
+	}
+	return append(b, "public"...)
+}
+
+func (f *fake) Answer(err error) (code, message string) { return "UNKNOWN_KEY", err.Error() }
+
+func (f *fake) Refused(code string) { f.errors[code]++ }
+
+// answers returns what in is answered with.
+func answers(in io.Reader) *fake {
+	f := newFake(in)
+	_ = Serve(f, f) // io.EOF
+	return f
+}

@@ -1,0 +1,177 @@
+package resp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// Bounds of a command.
+const (
+	// MaxCommand is how many bytes a command may have, with all that frames it.
+	MaxCommand = 16 << 10
+	// maxArgs is how many arguments one may have, its name among them.
+	maxArgs = 4096
+	// keptArgs is how many of them are kept: no command that leafd has takes more.
+	keptArgs = 16
+)
+
+// Errors of the protocol, in the words of Redis where it has the same. The connection ends
+// after them: nobody knows where the next command begins.
+var (
+	errArrayLength  = errors.New("invalid multibulk length")
+	errStringLength = errors.New("invalid bulk length")
+	errStringEnd    = errors.New("a string is not followed by CRLF")
+	errInlineLength = errors.New("too big inline request")
+	errQuotes       = errors.New("quotes in an inline command: send it as an array")
+	errHTTP         = errors.New("this port speaks the Redis protocol, not HTTP")
+)
+
+// command is a command as it stands in the buffer that it was read into. Parsing keeps:
+//
+//	resp.P1  A command is either whole or not there yet: nothing of it has any effect
+//	    before its last byte is there.
+//	resp.P2  What a client announces reserves nothing: no length that it sends is taken for
+//	    more than MaxCommand or maxArgs, and what exceeds them ends the connection at once.
+//	resp.P3  How the bytes were split on their way makes no difference.
+//	resp.P4  Nothing is allocated.
+type command struct {
+	args [keptArgs][]byte // the first n of them, in the read buffer
+	n    int              // arguments that were sent, the name among them; 0: nothing is to be answered
+}
+
+// kept returns the arguments that are there.
+func (c *command) kept() [][]byte { return c.args[:min(c.n, keptArgs)] }
+
+// parse reads the command at the beginning of b, and returns how many bytes it has; 0: it is
+// not whole yet.
+func (c *command) parse(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	if b[0] == '*' {
+		return c.parseArray(b)
+	}
+	return c.parseLine(b)
+}
+
+// parseArray is parse for an array of strings, as all clients send it.
+func (c *command) parseArray(b []byte) (int, error) {
+	n, used := parseLength(b[1:])
+	switch {
+	case used == 0:
+		return 0, nil
+	case used < 0, n > maxArgs:
+		return 0, errArrayLength
+	}
+	at := 1 + used
+	c.n = max(n, 0) // as Redis, which takes "*-1" for nothing
+	for i := range c.n {
+		if at == len(b) {
+			return 0, nil
+		}
+		if b[at] != '$' {
+			return 0, fmt.Errorf("expected '$', got '%c'", printable(b[at]))
+		}
+		size, used := parseLength(b[at+1:])
+		switch {
+		case used == 0:
+			return 0, nil
+		case used < 0, size < 0, at+1+used+size+len("\r\n") > MaxCommand:
+			return 0, errStringLength
+		}
+		at += 1 + used
+		if len(b) < at+size+len("\r\n") {
+			return 0, nil
+		}
+		if b[at+size] != '\r' || b[at+size+1] != '\n' {
+			return 0, errStringEnd
+		}
+		if i < keptArgs {
+			c.args[i] = b[at : at+size : at+size]
+		}
+		at += size + len("\r\n")
+	}
+	return at, nil
+}
+
+// parseLength reads a decimal number and the CRLF behind it. used is how many bytes they
+// have; 0: they are not whole yet; less: there are none.
+func parseLength(b []byte) (value, used int) {
+	const digits = 9 // beyond any bound
+	negative := len(b) > 0 && b[0] == '-'
+	at := 0
+	if negative {
+		at = 1
+	}
+	for first := at; at < len(b); at++ {
+		switch c := b[at]; {
+		case '0' <= c && c <= '9' && at-first < digits:
+			value = value*10 + int(c-'0')
+		case c == '\r' && at > first:
+			if at+1 == len(b) {
+				return 0, 0
+			}
+			if b[at+1] != '\n' {
+				return 0, -1
+			}
+			if negative {
+				value = -value
+			}
+			return value, at + len("\r\n")
+		default:
+			return 0, -1
+		}
+	}
+	return 0, 0
+}
+
+// parseLine is parse for an inline command: a line of words, as people type it.
+func (c *command) parseLine(b []byte) (int, error) {
+	end := bytes.IndexByte(b[:min(len(b), MaxCommand)], '\n')
+	if end < 0 {
+		if len(b) >= MaxCommand {
+			return 0, errInlineLength
+		}
+		return 0, nil
+	}
+	c.n = 0
+	for at := 0; at < end; {
+		if space(b[at]) {
+			at++
+			continue
+		}
+		first := at
+		for at < end && !space(b[at]) {
+			if b[at] == '"' || b[at] == '\'' {
+				return 0, errQuotes
+			}
+			at++
+		}
+		if c.n < keptArgs {
+			c.args[c.n] = b[first:at:at]
+		}
+		c.n++
+	}
+	if c.n > 0 && isHTTP(c.args[0]) {
+		return 0, errHTTP
+	}
+	return end + 1, nil
+}
+
+func space(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+
+// isHTTP tells whether an inline command's name is one of a request of HTTP with a body. A web
+// page can have a browser send it to this port, with commands in the body: none is carried
+// out.
+func isHTTP(name []byte) bool {
+	return bytes.EqualFold(name, []byte("POST")) || bytes.EqualFold(name, []byte("Host:"))
+}
+
+// printable returns c, or a point for what an answer should not have.
+func printable(c byte) byte {
+	if c < ' ' || c > '~' {
+		return '.'
+	}
+	return c
+}

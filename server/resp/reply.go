@@ -1,0 +1,81 @@
+package resp
+
+import "strconv"
+
+// reply is the answers of a connection that are not written yet.
+type reply struct {
+	b     []byte
+	proto int // 2 or 3
+}
+
+// AppendInt appends a number as RESP has it.
+func AppendInt(b []byte, n int64) []byte {
+	return append(strconv.AppendInt(append(b, ':'), n, 10), '\r', '\n')
+}
+
+// AppendArray appends what begins an array of n answers.
+func AppendArray(b []byte, n int) []byte { return appendHead(b, '*', n) }
+
+// AppendError appends an error. What would end its line becomes a point.
+func AppendError(b []byte, code, message string) []byte {
+	b = append(append(b, '-'), code...)
+	b = append(b, ' ')
+	for i := range len(message) {
+		if c := message[i]; c < ' ' || c == 0x7f {
+			b = append(b, '.')
+		} else {
+			b = append(b, c)
+		}
+	}
+	return append(b, '\r', '\n')
+}
+
+func appendHead(b []byte, kind byte, n int) []byte {
+	return append(strconv.AppendInt(append(b, kind), int64(n), 10), '\r', '\n')
+}
+
+func (r *reply) int(n int64)   { r.b = AppendInt(r.b, n) }
+func (r *reply) array(n int)   { r.b = AppendArray(r.b, n) }
+func (r *reply) word(s string) { r.b = append(append(append(r.b, '+'), s...), '\r', '\n') }
+
+// text answers with a string of bytes.
+func (r *reply) text(s []byte) {
+	r.b = append(append(appendHead(r.b, '$', len(s)), s...), '\r', '\n')
+}
+
+// page answers with text for people.
+func (r *reply) page(s []byte) {
+	if r.proto == 2 {
+		r.text(s)
+		return
+	}
+	r.b = append(appendHead(r.b, '=', len("txt:")+len(s)), "txt:"...)
+	r.b = append(append(r.b, s...), '\r', '\n')
+}
+
+// pairs begins a map of n pairs.
+func (r *reply) pairs(n int) {
+	if r.proto == 2 {
+		r.array(2 * n)
+		return
+	}
+	r.b = appendHead(r.b, '%', n)
+}
+
+// set begins a set of n.
+func (r *reply) set(n int) {
+	if r.proto == 2 {
+		r.array(n)
+		return
+	}
+	r.b = appendHead(r.b, '~', n)
+}
+
+// nothing answers that there is nothing.
+func (r *reply) nothing() {
+	if r.proto == 2 {
+		r.b = append(r.b, "$-1\r\n"...)
+		return
+	}
+	r.b = append(r.b, "_\r\n"...)
+}

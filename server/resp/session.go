@@ -1,0 +1,159 @@
+package resp
+
+import (
+	"io"
+	"sync/atomic"
+)
+
+// Mode is a kind of ID.
+type Mode uint8
+
+// The kinds of IDs.
+const (
+	Snowflake Mode = iota
+	Segment
+)
+
+// Source is where the answers of one connection come from. Answer knows the errors of the
+// other methods.
+type Source interface {
+	// Next returns an ID. It doesn't retain key.
+	Next(m Mode, key []byte) (int64, error)
+	// Batch appends an array of as many IDs as count says to pending, answers that are not
+	// written yet. Where held is true, all of it is to be written at once, and Release called
+	// after that. It retains neither key nor count.
+	Batch(m Mode, key, count, pending []byte) (all []byte, held bool, err error)
+	// Release ends the use of what Batch has returned.
+	Release()
+	// Decode returns what a snowflake ID is made of.
+	Decode(id []byte) (Decoded, error)
+	// Authorize checks a password. open tells that none is set.
+	Authorize(password []byte) (ok, open bool)
+	// Info appends what INFO tells about the server; authorized after a right password.
+	Info(b []byte, authorized bool) []byte
+	// Answer returns code, in capitals, and message of the answer to an error.
+	Answer(err error) (code, message string)
+	// Refused counts an error that is answered.
+	Refused(code string)
+}
+
+// Decoded is what a snowflake ID is made of.
+type Decoded struct {
+	ID, Timestamp    int64 // ms since the Unix epoch
+	Time             string
+	Datacenter       *int64 // nil: the layout has none
+	Worker, Sequence int64
+	Layout           string
+}
+
+// Sizes of a connection's buffers.
+const (
+	// firstRead holds a hundred commands that arrived together; it grows to MaxCommand for
+	// one that needs it.
+	firstRead = 4 << 10
+	// flushBytes is how much is answered before it is written even though more commands
+	// are there.
+	flushBytes = 16 << 10
+)
+
+// session is one connection. It keeps:
+//
+//	resp.S1  A connection holds MaxCommand bytes that were read, flushBytes and one answer
+//	    that are not written, and nothing else that a client chooses but a name of nameBytes.
+//	    A client that doesn't read has no more of its commands read.
+//	resp.S2  The answers of all commands that arrived together are written at once, up to
+//	    flushBytes.
+//	resp.S3  Commands are carried out in their order, each after the one before was
+//	    answered; a batch is written before the next command is looked at.
+type session struct {
+	rw    io.ReadWriter
+	src   Source
+	reply reply
+	cmd   command
+
+	id         int64
+	name       string
+	authorized bool
+	ending     bool // no command follows
+}
+
+// ids counts the connections, for CLIENT ID.
+var ids atomic.Int64 //nolint:gochecknoglobals // as unique as the process
+
+// Serve answers what it reads from rw until that ends, or the client wants no more.
+func Serve(rw io.ReadWriter, src Source) error {
+	s := &session{rw: rw, src: src, id: ids.Add(1)}
+	s.reply.proto = 2
+	in := make([]byte, firstRead)
+	have := 0
+	for !s.ending {
+		n, err := rw.Read(in[have:])
+		have += n
+		used, werr := s.answerAll(in[:have])
+		if werr != nil {
+			return werr
+		}
+		if err != nil {
+			return err
+		}
+		have = copy(in, in[used:have])
+		if have == len(in) { // below MaxCommand: parse refuses what is as long
+			in = append(make([]byte, 0, MaxCommand), in...)[:MaxCommand]
+		}
+	}
+	return nil
+}
+
+// answerAll carries out the commands in b, and returns how many bytes those that are whole
+// have.
+func (s *session) answerAll(b []byte) (used int, err error) {
+	for used < len(b) && !s.ending {
+		n, err := s.cmd.parse(b[used:])
+		if err == nil && n == 0 && len(b)-used >= MaxCommand {
+			err = errArrayLength
+		}
+		if err != nil {
+			s.fail("ERR", "Protocol error: "+err.Error())
+			s.ending = true
+			break
+		}
+		if n == 0 {
+			break
+		}
+		used += n
+		if s.cmd.n == 0 {
+			continue
+		}
+		if err := s.execute(); err != nil {
+			return used, err
+		}
+		if len(s.reply.b) >= flushBytes {
+			if err := s.flush(); err != nil {
+				return used, err
+			}
+		}
+	}
+	return used, s.flush()
+}
+
+// flush writes what is answered (resp.S2).
+func (s *session) flush() error {
+	if len(s.reply.b) == 0 {
+		return nil
+	}
+	_, err := s.rw.Write(s.reply.b)
+	s.reply.b = s.reply.b[:0]
+	return err
+}
+
+// fail answers with an error.
+func (s *session) fail(code, message string) {
+	s.src.Refused(code)
+	s.reply.b = AppendError(s.reply.b, code, message)
+}
+
+// refuse answers with an error of the source.
+func (s *session) refuse(err error) {
+	code, message := s.src.Answer(err)
+	s.fail(code, message)
+}

@@ -1,0 +1,212 @@
+package resp
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// array is a command as clients send it.
+func array(args ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(args))
+	for _, arg := range args {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(arg), arg)
+	}
+	return b.String()
+}
+
+// What is leafd's own; what Redis has too is in the transcripts.
+func TestCommands(t *testing.T) {
+	for _, test := range []struct {
+		name, in, out string
+		used          int64 // IDs
+	}{
+		{"segment", array("LEAF.SEGMENT", "order"), ":1\r\n", 1},
+		{"segments", array("leaf.segment", "order", "3"), "*3\r\n:1\r\n:2\r\n:3\r\n", 3},
+		{"one in an array", array("leaf.snowflake", "order", "1"), "*1\r\n:1\r\n", 1},
+		{"snowflake", array("Leaf.Snowflake", "order"), ":1\r\n", 1},
+		{"a line", "leaf.segment  order\t2 \r\n", "*2\r\n:1\r\n:2\r\n", 2},
+		{"the source refuses", array("INCR", "none") + array("INCR", "order"), "-UNKNOWN_KEY no such tag\r\n:1\r\n", 1},
+		{"no count", array("LEAF.SEGMENT", "order", "x"), "-UNKNOWN_KEY no such tag\r\n", 0},
+		{"too many arguments", array("LEAF.SEGMENT", "order", "1", "1"), "-ERR wrong number of arguments for 'leaf.segment' command\r\n", 0},
+		{"too few", array("INCR"), "-ERR wrong number of arguments for 'incr' command\r\n", 0},
+		{"no key", array("LEAF.SNOWFLAKE"), "-ERR wrong number of arguments for 'leaf.snowflake' command\r\n", 0},
+		{"decode", array("LEAF.DECODE", "5"), "*12\r\n$2\r\nid\r\n:5\r\n$9\r\ntimestamp\r\n:1\r\n$4\r\ntime\r\n$1\r\nt\r\n$6\r\nworker\r\n:2\r\n$8\r\nsequence\r\n:3\r\n$6\r\nlayout\r\n$8\r\n41+10+12\r\n", 0},
+		{"decode no ID", array("LEAF.DECODE", "x"), "-UNKNOWN_KEY no such tag\r\n", 0},
+		{"info", array("INFO", "server"), "$6\r\npublic\r\n", 0},
+		{"setinfo", array("CLIENT", "SETINFO", "LIB-NAME", "x"), "+OK\r\n", 0},
+		{"count", array("COMMAND", "COUNT"), fmt.Sprintf(":%d\r\n", len(known)), 0},
+		{"info of a command", array("COMMAND", "INFO", "GET", "LEAF.DECODE"), "*2\r\n$-1\r\n*6\r\n$11\r\nleaf.decode\r\n:2\r\n*1\r\n+fast\r\n:0\r\n:0\r\n:0\r\n", 0},
+		{"docs", array("COMMAND", "DOCS", "get", "reset"), "*2\r\n$5\r\nreset\r\n*4\r\n$7\r\nsummary\r\n$22\r\nResets the connection.\r\n$5\r\ngroup\r\n$10\r\nconnection\r\n", 0},
+		{"another database", array("SELECT", "1"), "-ERR DB index is out of range\r\n", 0},
+		{"quotes", "LEAF.SEGMENT \"order\"\r\nLEAF.SEGMENT order\r\n", "-ERR Protocol error: quotes in an inline command: send it as an array\r\n", 0},
+		{"HTTP", "POST / HTTP/1.1\r\nHost: x\r\n\r\nINCR order\r\n", "-ERR Protocol error: this port speaks the Redis protocol, not HTTP\r\n", 0},
+		{"not whole", array("INCR", "order") + "*2\r\n$4\r\nINCR\r\n$5\r\norder", ":1\r\n", 1},
+		{"after an error of the protocol", "*1\r\n:1\r\n" + array("INCR", "order"), "-ERR Protocol error: expected '$', got ':'\r\n", 0},
+		{"after QUIT", array("QUIT") + array("INCR", "order"), "+OK\r\n", 0},
+		{"an error in one line", array("x\r\n:1"), "-ERR unknown command 'x..:1', with args beginning with: \r\n", 0},
+		{"a large batch", array("PING") + array("LEAF.SNOWFLAKE", "order", "101") + array("PING"), "", 101},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for name, in := range map[string]io.Reader{ // resp.P3
+				"whole": strings.NewReader(test.in), "in bytes": iotest.OneByteReader(strings.NewReader(test.in)), "with EOF": iotest.DataErrReader(strings.NewReader(test.in)),
+			} {
+				f := answers(in)
+				require.Equal(t, test.used, f.last, name)
+				require.False(t, f.held)
+				if test.out != "" {
+					require.Equal(t, test.out, f.written.String(), name)
+				} else {
+					require.True(t, strings.HasPrefix(f.written.String(), "+PONG\r\n*101\r\n:1\r\n"))
+					require.True(t, strings.HasSuffix(f.written.String(), ":101\r\n+PONG\r\n"))
+				}
+			}
+		})
+	}
+}
+
+// RESP3's own types come after HELLO 3 alone.
+func TestProtocols(t *testing.T) {
+	in := array("CLIENT", "GETNAME") + array("COMMAND", "INFO", "quit") + array("INFO")
+	two := "$-1\r\n*1\r\n*6\r\n$4\r\nquit\r\n:-1\r\n*2\r\n+no_auth\r\n+fast\r\n:0\r\n:0\r\n:0\r\n$6\r\npublic\r\n"
+	require.Equal(t, two, answers(strings.NewReader(in)).written.String())
+	three := answers(strings.NewReader(array("HELLO", "3") + in + array("RESET") + in)).written.String()
+	require.True(t, strings.HasPrefix(three, "%7\r\n$6\r\nserver\r\n$5\r\nleafd\r\n"), three)
+	require.Contains(t, three, "_\r\n*1\r\n*6\r\n$4\r\nquit\r\n:-1\r\n~2\r\n+no_auth\r\n+fast\r\n:0\r\n:0\r\n:0\r\n=10\r\ntxt:public\r\n+RESET\r\n"+two)
+	require.True(t, strings.HasPrefix(answers(strings.NewReader(array("HELLO", "3") + array("LEAF.DECODE", "5"))).written.String()[len(strings.Split(three, "_\r\n")[0]):], "%6\r\n$2\r\nid\r\n:5\r\n"))
+}
+
+// A password where one is set: what it opens is the source's to decide.
+func TestPassword(t *testing.T) {
+	ask := func(in ...string) string {
+		f := newFake(strings.NewReader(strings.Join(in, "")))
+		f.token = "secret"
+		_ = Serve(f, f)
+		return f.written.String()
+	}
+	wrong := "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+	info := array("INFO")
+	require.Equal(t, wrong+"$6\r\npublic\r\n", ask(array("AUTH", "x"), info))
+	require.Equal(t, wrong, ask(array("AUTH", "alice", "secret")))
+	require.Equal(t, "+OK\r\n$6\r\nsecret\r\n"+wrong, ask(array("AUTH", "secret"), info, array("HELLO", "2", "AUTH", "default", "x")))
+	require.Equal(t, "+OK\r\n+RESET\r\n$6\r\npublic\r\n", ask(array("AUTH", "default", "secret"), array("RESET"), info))
+	hello := ask(array("HELLO", "3", "AUTH", "default", "secret", "SETNAME", "me"), info, array("CLIENT", "GETNAME"))
+	require.True(t, strings.HasSuffix(hello, "=10\r\ntxt:secret\r\n$2\r\nme\r\n"), hello)
+	require.Equal(t, ":1\r\n", ask(array("INCR", "order")), "IDs need none, as by HTTP")
+}
+
+// resp.P2, S1: whatever is announced or sent, a connection holds no more than its bounds, and
+// what exceeds them ends it with one error.
+func TestBounds(t *testing.T) {
+	for name, in := range map[string]string{
+		"a string of 2^31":          "*2\r\n$4\r\nINCR\r\n$2147483648\r\n" + strings.Repeat("x", 1<<20),
+		"a string of 2^64":          "*2\r\n$4\r\nINCR\r\n$18446744073709551616\r\n",
+		"a string beyond the bound": "*2\r\n$4\r\nINCR\r\n$16384\r\n" + strings.Repeat("x", 1<<20),
+		"an array of 2^31":          "*2147483648\r\n$4\r\nINCR\r\n",
+		"an array beyond the bound": "*4097\r\n$4\r\nINCR\r\n",
+		"an array of empty strings": "*4096\r\n" + strings.Repeat("$0\r\n\r\n", 4096),
+		"a negative string":         "*2\r\n$4\r\nINCR\r\n$-1\r\n",
+		"a length without an end":   "*" + strings.Repeat("1", 1<<20),
+		"a line without an end":     strings.Repeat("INCR order ", 1<<17),
+	} {
+		f := answers(strings.NewReader(in + array("INCR", "order")))
+		require.Regexp(t, `^-ERR Protocol error: [^\r\n]+\r\n$`, f.written.String(), name)
+		require.Zero(t, f.last, name)
+		require.Equal(t, map[string]int{"ERR": 1}, f.errors, name)
+	}
+	f := answers(strings.NewReader(array("INCR", strings.Repeat("x", MaxCommand-64)) + array("PING")))
+	require.Equal(t, ":1\r\n+PONG\r\n", f.written.String(), "the longest one")
+
+	// Unread, one answer is all that a connection holds beyond what it wanted to write.
+	for _, in := range []string{array("INFO"), array("COMMAND"), array("COMMAND", "DOCS"), "x\r\n", array("LEAF.SEGMENT", "order", "100"), array("ECHO", strings.Repeat("x", 8<<10))} {
+		w := &largest{fake: newFake(strings.NewReader(strings.Repeat(in, 10_000)))}
+		_ = Serve(w, w)
+		require.Less(t, w.most, flushBytes+MaxCommand, in)
+	}
+}
+
+// largest knows the largest write.
+type largest struct {
+	*fake
+	most int
+}
+
+func (l *largest) Write(p []byte) (int, error) {
+	l.most = max(l.most, len(p))
+	return len(p), nil
+}
+
+// resp.S2: ten thousand pipelined commands get as many answers in order, in a write for each
+// packet.
+func TestPipelineIsWrittenAtOnce(t *testing.T) {
+	for _, deep := range []int{1, 16, 100} {
+		f := answers(strings.NewReader(strings.Repeat(array("INCR", "order"), deep)))
+		require.EqualValues(t, deep, f.last)
+		require.Equal(t, 1, f.writes, deep)
+	}
+	const many = 10_000
+	in := strings.Repeat(array("INCR", "order"), many)
+	f := answers(strings.NewReader(in))
+	var want strings.Builder
+	for i := range many {
+		fmt.Fprintf(&want, ":%d\r\n", i+1)
+	}
+	require.Equal(t, want.String(), f.written.String())
+	require.LessOrEqual(t, f.writes, len(in)/firstRead+1)
+}
+
+func TestCommandAllocatesNothing(t *testing.T) {
+	for _, in := range []string{
+		array("INCR", "order"), array("LEAF.SEGMENT", "order"), array("leaf.snowflake", "order"), array("PING"), "INCR order\r\n",
+		strings.Repeat(array("INCR", "order"), 16),
+	} {
+		f := newFake(nil)
+		s := &session{rw: discard{f}, src: f}
+		b := []byte(in)
+		require.Zero(t, testing.AllocsPerRun(200, func() {
+			if used, err := s.answerAll(b); used != len(b) || err != nil {
+				t.Error(used, err)
+			}
+		}), in)
+		require.Empty(t, f.errors)
+	}
+}
+
+// discard is a connection that forgets what is written.
+type discard struct{ *fake }
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// A client that is gone ends the connection, and the IDs of its commands are in no other.
+func TestWriteFails(t *testing.T) {
+	for _, in := range []string{array("INCR", "order"), array("LEAF.SEGMENT", "order", "101"), strings.Repeat(array("LEAF.SEGMENT", "order", "100"), 100)} {
+		f := broken{newFake(strings.NewReader(in))}
+		require.ErrorIs(t, Serve(f, f), io.ErrClosedPipe)
+		require.False(t, f.held)
+	}
+}
+
+type broken struct{ *fake }
+
+func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func BenchmarkCommand(b *testing.B) {
+	for _, deep := range []int{1, 16} {
+		b.Run(fmt.Sprintf("deep=%d", deep), func(b *testing.B) {
+			f := newFake(nil)
+			s := &session{rw: discard{f}, src: f}
+			in := []byte(strings.Repeat(array("INCR", "leaf-segment-test"), deep))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.answerAll(in); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
