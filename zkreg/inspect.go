@@ -54,6 +54,9 @@ func askServer(ctx context.Context, cfg Config, server string) ServerState {
 	return state
 }
 
+// ErrDenied is wrapped by what is refused to our credentials, in TrialError too.
+var ErrDenied = zk.ErrNoAuth
+
 // TrialError is returned by Trial where ZooKeeper refuses a write that a daemon needs.
 type TrialError struct {
 	Needs string // what the daemon would do

@@ -68,6 +68,7 @@ func TestDoctorOfMySQL(t *testing.T) {
 				"--mysql", user+":"+password+"@tcp("+server.Addr()+")/"+database)
 			d.result(tc.check, tc.status, tc.says...)
 			if tc.status == doctor.Fail {
+				d.only(tc.check)
 				require.Equal(t, cli.ExitFailure, d.code)
 			} else {
 				d.well()

@@ -74,6 +74,20 @@ func (d diagnosis) well() {
 	}
 }
 
+// only requires that nothing failed but check, and where the tests' directory lies; others name it.
+func (d diagnosis) only(check string, others ...string) {
+	d.t.Helper()
+	for _, r := range d.Results {
+		if r.Check != "data-fs" && r.Status == doctor.Fail {
+			require.Equal(d.t, check, r.Check, "%+v", r)
+		}
+	}
+	d.result(check, doctor.Fail)
+	for _, other := range others {
+		d.result(other, doctor.Skip, "because of "+check)
+	}
+}
+
 // doctor runs leafd doctor on the machine, for a daemon that was given address and args.
 func (m *machine) doctor(address string, args ...string) diagnosis {
 	m.t.Helper()
@@ -97,7 +111,17 @@ func TestDoctorBeforeTheFirstStart(t *testing.T) {
 	// For people: one line each, and how many.
 	out := leafd(t, "doctor", "--listen", freeAddress(t), "--data-dir", dir)
 	require.Contains(t, out.Stdout, "OK    settings ")
-	require.Regexp(t, `\n\d+ checks: \d+ ok, \d+ warn, \d+ failed.\n$`, out.Stdout)
+	require.Regexp(t, `\n\d+ checks: \d+ ok, \d+ warn, \d+ failed, 0 skipped\.(\nFirst, .+)?\n$`, out.Stdout)
+
+	// One cause, one failure, and the last line says what to do about it.
+	file := clitest.WriteFile(t, "file", "x")
+	d = examine(t, clock.System(), "--listen", freeAddress(t), "--data-dir", file)
+	d.only("data-dir", "data-lock", "marks", "segments", "record")
+	require.Equal(t, &cli.DoFirst{Check: "data-dir", Do: "name a directory with --data-dir"}, d.First)
+	out = leafd(t, "doctor", "--listen", freeAddress(t), "--data-dir", file)
+	require.Equal(t, cli.ExitFailure, out.Code)
+	require.Empty(t, out.Stderr, "the last line is that of the report")
+	require.Regexp(t, `\n\d+ checks: \d+ ok, \d+ warn, 1 failed, 4 skipped\.\nFirst, data-dir: name a directory with --data-dir\n$`, out.Stdout)
 }
 
 func TestDoctorOfBadSettings(t *testing.T) {
@@ -166,6 +190,8 @@ func TestDoctorAndWhoListens(t *testing.T) {
 	d.result("listen", doctor.Fail, "no such address")
 
 	// The other listeners.
+	d = m.doctor(m.addr, "--admin-listen", m.addr)
+	d.only("listen", "admin-listen")
 	d = m.doctor(freeAddress(t), "--admin-listen", m.addr, "--listen-unix", m.dir+"/none/socket")
 	d.result("admin-listen", doctor.Fail, m.addr)
 	d.result("listen-unix", doctor.Fail, "no directory")

@@ -13,13 +13,23 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// TCP is net.Listen. Where another process has the port the error names it.
+// HeldError is returned by TCP where another process has the port, and is known.
+type HeldError struct {
+	Holder string
+	err    error
+}
+
+func (e *HeldError) Error() string { return fmt.Sprintf("%v: %s has the port", e.err, e.Holder) }
+
+func (e *HeldError) Unwrap() error { return e.err }
+
+// TCP is net.Listen; HeldError.
 func TCP(ctx context.Context, address string) (net.Listener, error) {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		if holder := holderOf(address); holder != "" {
-			err = fmt.Errorf("%w: %s has the port", err, holder)
+			err = &HeldError{Holder: holder, err: err}
 		}
 	}
 	return ln, err

@@ -54,8 +54,8 @@ func (a *app) run(ctx context.Context) int {
 	}
 	if a.fatal != nil {
 		a.fatal.WithLevel(zerolog.FatalLevel).Err(err).Int("exit_code", ExitCode(err)).Msg("leafd ends")
-	} else {
-		a.tell(err.Error())
+	} else if text := err.Error(); text != "" { // else the command has said it
+		a.tell(text)
 	}
 	return ExitCode(err)
 }

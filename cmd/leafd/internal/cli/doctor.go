@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -32,14 +33,15 @@ Whether ZooKeeper allows what a daemon writes is found out by a transaction that
 succeed, and what the database allows by EXPLAIN.
 
 All checks run at once. Each line is OK, WARN (a daemon starts, and somebody should see to
-it) or FAIL, the name of the check, what was found, and behind an arrow what to do.
+it), FAIL, or SKIP (it failed too, because of another one), the name of the check, what was
+found, and behind an arrow what to do. The last line says what to do first.
 
 Exit codes: 0 nothing failed; else that of the first failed check which has one of its own,
 as the daemon's would be: 2 settings, 3 the clock would be refused, 4 the identity is held by
 another process, 5 no worker ID is left; else 1. With --strict a warning is a failure, too.
 
--o json prints one object: status (ok, warn or fail), exit_code, and results, a list of
-check, status, found and do.`,
+-o json prints one object: status (ok, warn or fail), exit_code, first (what to do first, as
+check and do), and results, a list of check, status (skip, too), found and do.`,
 		Example: "  leafd doctor --config /etc/leafd/leafd.yaml\n  leafd doctor --zk 10.0.0.1:2181 -o json",
 		Args:    cobra.NoArgs,
 	}
@@ -57,12 +59,15 @@ check, status, found and do.`,
 			p := &doctor.Patient{Cfg: cfg, Clock: a.Clock, Values: values, Timeout: timeout}
 			exam.results = append(exam.results, p.Run(cmd.Context())...)
 		}
+		verdict := exam.verdict()
 		if output == outputJSON {
-			err = printJSON(a.Stdout, exam.json())
-		} else {
-			err = exam.print(a.Stdout)
+			return errors.Join(printJSON(a.Stdout, exam.json()), verdict)
 		}
-		return errors.Join(err, exam.verdict())
+		err = exam.print(a.Stdout)
+		if worst, _ := doctor.Worst(exam.results); err == nil && worst == doctor.Fail {
+			return inspect.Reword(verdict, "") // the last line has said it
+		}
+		return errors.Join(err, verdict)
 	}
 	return cmd
 }
@@ -104,12 +109,31 @@ func (e examination) verdict() error {
 type DoctorJSON struct {
 	Status   doctor.Status   `json:"status"`
 	ExitCode int             `json:"exit_code"`
+	First    *DoFirst        `json:"first,omitempty"`
 	Results  []doctor.Result `json:"results"`
+}
+
+// DoFirst is what to do first, and the check that says so.
+type DoFirst struct {
+	Check string `json:"check"`
+	Do    string `json:"do"`
 }
 
 func (e examination) json() DoctorJSON {
 	status, _ := doctor.Worst(e.results)
-	return DoctorJSON{Status: status, ExitCode: ExitCode(e.verdict()), Results: e.results}
+	return DoctorJSON{Status: status, ExitCode: ExitCode(e.verdict()), First: e.first(), Results: e.results}
+}
+
+// first is what the first check that failed wants done, else the first one that warns; nil
+// where nothing is to be done.
+func (e examination) first() *DoFirst {
+	worst, _ := doctor.Worst(e.results)
+	for _, r := range e.results {
+		if do := cmp.Or(r.Do, r.Found); worst != doctor.OK && r.Status == worst && !strings.HasPrefix(do, "nothing") {
+			return &DoFirst{Check: r.Check, Do: do}
+		}
+	}
+	return nil
 }
 
 func (e examination) print(w io.Writer) error {
@@ -126,6 +150,10 @@ func (e examination) print(w io.Writer) error {
 	if err := printTable(w, table); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%d checks: %d ok, %d warn, %d failed.\n", len(e.results), count[doctor.OK], count[doctor.Warn], count[doctor.Fail])
+	last := fmt.Sprintf("%d checks: %d ok, %d warn, %d failed, %d skipped.", len(e.results), count[doctor.OK], count[doctor.Warn], count[doctor.Fail], count[doctor.Skip])
+	if first := e.first(); first != nil {
+		last += fmt.Sprintf("\nFirst, %s: %s", first.Check, oneLine(first.Do))
+	}
+	_, err := fmt.Fprintln(w, last)
 	return printed(err)
 }

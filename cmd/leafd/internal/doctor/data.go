@@ -45,7 +45,7 @@ func (p *Patient) record(ctx context.Context, r *report) {
 		r.Warn("record", err.Error(), "a start sets it aside and gets another worker ID from ZooKeeper; put nothing old in its place")
 		return
 	case err != nil:
-		r.Fail("record", err, "see docs/operations/hosts.md on a damaged record")
+		r.Fail("record", p.unwritable(err), "see docs/operations/hosts.md on a damaged record")
 		return
 	case record == nil:
 		r.OK("record", "none: this is a first start")
@@ -95,7 +95,7 @@ func (p *Patient) marks(ctx context.Context, r *report) {
 	case errors.Is(err, sqlstore.ErrNoFile):
 		r.OK("marks", "none yet: no segment was used from this directory")
 	case err != nil:
-		r.Fail("marks", err, "restore it; without it a table that was set back is not noticed")
+		r.Fail("marks", p.unwritable(err), "restore it; without it a table that was set back is not noticed")
 	default:
 		r.OK("marks", "the file is sound, with the marks of %s", tags(len(marks)))
 	}
@@ -108,10 +108,19 @@ func (p *Patient) sqlite(ctx context.Context, r *report) {
 	case errors.Is(err, sqlstore.ErrNoFile):
 		r.OK("segments", "no %s yet: leafd creates it at its first start", settings.SegmentsFile)
 	case err != nil:
-		r.Fail("segments", err, "restore it from a backup, and set max_id above every ID ever issued")
+		r.Fail("segments", p.unwritable(err), "restore it from a backup, and set max_id above every ID ever issued")
 	default:
 		p.judgeTags(ctx, r, "segments", rows)
 	}
+}
+
+// unwritable is the error of a file in the data directory, with the directory's own where nothing
+// can be written in it: SQLite and os.Root keep the system's error to themselves.
+func (p *Patient) unwritable(err error) error {
+	if why := writable(p.Cfg.DataDir + "/."); why != nil {
+		return fmt.Errorf("%w (%w)", err, why)
+	}
+	return err
 }
 
 // mostTags bounds the tags that a line names.

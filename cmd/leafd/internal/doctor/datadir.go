@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -48,7 +49,7 @@ func (d dataDir) check(_ context.Context, r *report) {
 		r.Fail("data-dir", err, "correct --data-dir, or the rights of the directories above it")
 		return
 	case !info.IsDir():
-		r.Fail("data-dir", fmt.Errorf("%s is not a directory", d.path), "name a directory with --data-dir")
+		r.Fail("data-dir", fmt.Errorf("%s: %w", d.path, syscall.ENOTDIR), "name a directory with --data-dir")
 		return
 	default:
 		d.rights(r, info)

@@ -54,7 +54,7 @@ func TestDataDirectoryThatCantBeUsed(t *testing.T) {
 		says       string
 	}{
 		{"no parent", filepath.Join(dir, "a", "b"), Fail, "so is the directory that it would be created in"},
-		{"a file", file, Fail, "is not a directory"},
+		{"a file", file, Fail, "file: not a directory"},
 		{"below a file", filepath.Join(file, "data"), Fail, "not a directory"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

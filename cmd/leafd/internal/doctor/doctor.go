@@ -18,6 +18,7 @@ const (
 	OK   Status = "ok"
 	Warn Status = "warn" // a daemon starts, and somebody should see to it
 	Fail Status = "fail" // a daemon doesn't start, or won't do what it is for
+	Skip Status = "skip" // it failed because another check did, which Found names
 )
 
 // Result is one line of a report.
@@ -60,6 +61,11 @@ func (r *report) Fail(check string, err error, do string) {
 	r.add(Result{Check: check, Status: Fail, Found: err.Error(), Do: do, Err: err})
 }
 
+// Skip reports that a check can't be made where another one failed.
+func (r *report) Skip(check, because string) {
+	r.add(Result{Check: check, Status: Skip, Found: "because of " + because})
+}
+
 func (r *report) add(result Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +88,9 @@ func (r *report) close() []Result {
 //	doctor.D1  It returns when the longest limit has passed at the latest, whatever hangs: a
 //	    check that a dead disk holds in the kernel is left behind.
 //	doctor.D2  A check that ran out of time is a Fail, even if it reported nothing wrong.
-//	doctor.D3  What one check does or fails to do changes no other's results.
+//	doctor.D3  What one check does or fails to do changes no other's results, but for doctor.D4.
+//	doctor.D4  Of checks that fail of one cause the first alone is a Fail. The others are Skips that
+//	    name it: mended, they may have a word of their own.
 func run(ctx context.Context, checks []check) []Result {
 	all := make([][]Result, len(checks))
 	var running sync.WaitGroup
@@ -94,6 +102,7 @@ func run(ctx context.Context, checks []check) []Result {
 	for _, of := range all {
 		results = append(results, of...)
 	}
+	skipFollowing(results)
 	return results
 }
 
@@ -121,7 +130,7 @@ func (c check) results(ctx context.Context) []Result {
 	results := r.close()
 	if worst, _ := Worst(results); worst != Fail { // doctor.D2
 		results = append(results, Result{
-			Check: c.name, Status: Fail, Found: fmt.Sprintf("not finished within %s", c.limit),
+			Check: c.name, Status: Fail, Found: fmt.Sprintf("not finished within %s", c.limit), Err: context.DeadlineExceeded,
 			Do: "see what hangs there: a dead mount, or a server that takes connections and never answers",
 		})
 	}

@@ -3,10 +3,15 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/worker"
 )
 
 func TestResultsKeepTheOrderOfTheChecks(t *testing.T) {
@@ -76,4 +81,45 @@ func TestFailKeepsItsError(t *testing.T) {
 	sentinel := errors.New("x")
 	results := run(t.Context(), []check{{name: "a", limit: time.Minute, run: func(_ context.Context, r *report) { r.Fail("a", sentinel, "") }}})
 	require.ErrorIs(t, results[0].Err, sentinel)
+}
+
+// doctor.D4: the first of one cause stands, and what has another one, or none that is known.
+func TestOneCauseIsOneFail(t *testing.T) {
+	t.Parallel()
+	failed := func(check string, err error) Result {
+		return Result{Check: check, Status: Fail, Found: err.Error(), Do: "mend " + check, Err: err}
+	}
+	denied, full := &fs.PathError{Op: "open", Path: "x", Err: syscall.EACCES}, &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
+	gone := fmt.Errorf("%w: no connection", worker.ErrUnreachable)
+	clock := fmt.Errorf("%w: an hour behind", worker.ErrClockRefused)
+	for _, tc := range []struct {
+		name    string
+		results []Result
+		want    map[string]string // of the Skips, the check that they name
+	}{
+		{"ZooKeeper", []Result{failed("zookeeper", gone), failed("zk-node", context.DeadlineExceeded), failed("zk-rights", gone), failed("peers", gone)}, map[string]string{"zk-node": "zookeeper", "zk-rights": "zookeeper", "peers": "zookeeper"}},
+		{"no cluster", []Result{failed("zk-node", worker.ErrNoCluster), failed("zk-rights", worker.ErrNoCluster)}, map[string]string{"zk-rights": "zk-node"}},
+		{"refused by both", []Result{failed("zk-node", worker.ErrNoCluster), failed("zk-rights", errors.New("no rights"))}, nil},
+		{"clock", []Result{failed("record", clock), failed("zk-node", clock), failed("peers", clock), failed("layout", errors.New("before the epoch"))}, map[string]string{"zk-node": "record", "peers": "record", "layout": "record"}},
+		{"clock and another's record", []Result{failed("record", worker.ErrForeign), failed("zk-node", clock), failed("peers", clock)}, map[string]string{"peers": "zk-node"}},
+		{"directory", []Result{failed("data-sync", denied), failed("marks", denied), failed("segments", full), failed("record", fmt.Errorf("record: %w", denied))}, map[string]string{"marks": "data-sync", "record": "data-sync"}},
+		{"two that time out", []Result{failed("mysql", context.DeadlineExceeded), failed("zookeeper", gone)}, nil},
+		{"a dead mount", []Result{failed("data-dir", context.DeadlineExceeded), failed("record", context.DeadlineExceeded)}, map[string]string{"record": "data-dir"}},
+		{"a warning is none", []Result{{Check: "zookeeper", Status: Warn, Err: gone}, failed("zk-node", gone)}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			skipFollowing(tc.results)
+			for _, r := range tc.results {
+				if because, skipped := tc.want[r.Check]; skipped {
+					require.Equal(t, Skip, r.Status, r.Check)
+					require.Regexp(t, "^because of "+because+"(: |$)", r.Found)
+					require.Empty(t, r.Do)
+				} else {
+					require.NotEqual(t, Skip, r.Status, r.Check)
+				}
+			}
+		})
+	}
+	worst, _ := Worst([]Result{{Status: Skip}, {Status: OK}})
+	require.Equal(t, OK, worst)
 }

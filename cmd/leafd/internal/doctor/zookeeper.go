@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
@@ -25,13 +25,22 @@ func (p *Patient) servers(ctx context.Context, r *report) {
 	bounded, cancel := context.WithTimeout(ctx, p.Timeout*3/4)
 	defer cancel()
 	states := zkreg.Servers(bounded, p.zkConfig())
-	serving := slices.ContainsFunc(states, func(s zkreg.ServerState) bool { return s.Err == nil })
+	var silent []string
+	for _, s := range states {
+		if s.Err != nil {
+			silent = append(silent, fmt.Sprintf("%s gives no session: %v", s.Server, s.Err))
+		}
+	}
+	if len(silent) == len(states) {
+		r.Fail("zookeeper", inspect.Reword(worker.ErrUnreachable, strings.Join(silent, "; ")), "look at ZooKeeper, the network and --zk; a daemon with a record starts without, a new one doesn't")
+		return
+	}
+	for _, found := range silent {
+		r.Warn("zookeeper", found, "start it, or take it out of --zk: a daemon that loses another server tries this one, too")
+	}
 	for _, s := range states {
 		switch {
-		case s.Err != nil && serving:
-			r.Warn("zookeeper", fmt.Sprintf("%s gives no session: %v", s.Server, s.Err), "start it, or take it out of --zk: a daemon that loses another server tries this one, too")
 		case s.Err != nil:
-			r.Fail("zookeeper", fmt.Errorf("%s gives no session: %w", s.Server, s.Err), "look at ZooKeeper, the network and --zk; a daemon with a record starts without, a new one doesn't")
 		case s.Granted != p.Cfg.ZooKeeper.SessionTimeout:
 			r.Warn("zookeeper", fmt.Sprintf("%s grants a session of %s where %s is asked for", s.Server, s.Granted, p.Cfg.ZooKeeper.SessionTimeout), "its tickTime, minSessionTimeout and maxSessionTimeout bound it; set --zk-session-timeout to match")
 		default:
