@@ -62,7 +62,8 @@ cluster: deps build ## ZooKeeper, MariaDB and three daemons until Ctrl-C, to kil
 
 .PHONY: screenshots
 screenshots: deps ## take the pictures of docs/DASHBOARD.md again
-	LEAFDTEST_SCREENSHOTS=$(CURDIR)/docs go test -count=1 -run '^TestDashboard$$' ./cmd/leafd
+	mkdir -p docs/dashboard
+	LEAFDTEST_SCREENSHOTS=$(CURDIR)/docs/dashboard go test -count=1 -run '^TestDashboard$$' ./cmd/leafd
 
 .PHONY: api
 api: ## write /openapi.json, the list of GET / and the tables of docs/API.md again, from server/api_test.go

@@ -15,6 +15,7 @@ import (
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/webtest"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
 )
 
 func TestRootIsThePageForBrowsersOnly(t *testing.T) {
@@ -175,5 +176,95 @@ func TestDashboardWaitsAndPauses(t *testing.T) {
 	require.Never(t, func() bool { return p.Asked() > before }, 2500*time.Millisecond, 50*time.Millisecond, "it asks although hidden")
 	hide(false)
 	require.Eventually(t, func() bool { return p.Asked() > before+1 }, time.Minute, 20*time.Millisecond)
+	require.Empty(t, p.Complaints())
+}
+
+// The page says what is wrong, why, for how long, what to do, and which workers are what;
+// its chart has the last hour at once.
+func TestDashboardSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	hostile := "<b>gone</b>\u202e"
+	over := Milliseconds(3 * time.Minute)
+	r := startEmpty(t, func(c *Config) {
+		c.Secure = true
+		c.Alarms = func() []Alarm {
+			return []Alarm{
+				{Code: "segment_store", Message: "no range can be fetched", Cause: "tag " + hostile + ": connection refused by 10.0.0.7:3306", Action: "Bring the database back.", Count: 3, Lasts: true, Age: Milliseconds(40 * time.Second)},
+				{Code: "peers_silent", Message: "no peer tells its clock", Action: "Let them.", Count: 1, Age: over + Milliseconds(30*time.Second), Over: &over},
+				{Code: "worker_id_lost", Message: "our worker ID is another's", Action: "Nothing.", Count: 1, Age: over, Over: &over},
+			}
+		}
+	})
+	r.overviews.born -= time.Hour
+	for i := range historyPoints {
+		r.history.take(time.Duration(i+1)*historyInterval, [3]float64{float64(i) * 1000, 7, 0})
+	}
+	b := r.newBackend()
+	degraded := []string{"mysql is out of reach: tags have what is in memory"}
+	b.Degraded = func() []string { return degraded }
+	b.Clock = func() ClockInfo { return ClockInfo{} }
+	now := clock.MillisOf(time.Now())
+	later, past := now.Add(51*time.Hour+30*time.Minute), now.Add(-time.Hour)
+	list := []WorkerInfo{
+		{ID: 1, Node: "a", Address: "10.0.0.1:8080", State: "active", Live: true, Limit: later},
+		{ID: 2, Node: "b", Address: "[2001:db8::2]:8080", State: "active", Limit: later, FreeFrom: &later},
+		{ID: 3, Node: "c", Address: "10.0.0.3:99999", State: "active", Limit: past, FreeFrom: &past},
+		{ID: 4, Node: "d", Address: "example.com:80", State: "released", Limit: past, FreeFrom: &past},
+		{ID: 5, Node: strings.Repeat("long.name.", 12) + hostile, Address: "javascript:alert(1)", State: "claiming", Limit: later, FreeFrom: &later},
+		{ID: 6, Node: "f", Address: "127.0.0.1:8080", State: "active", Timestamp: past},
+		{ID: 7, Node: "10.0.0.5:8080", Address: "224.0.0.1:80", State: "active", Limit: later, FreeFrom: &later},
+	}
+	b.Workers = func(context.Context) ([]WorkerInfo, error) { return list, nil }
+	self := b.Worker()
+	self.State, self.Address = "fenced", "10.0.0.5:8080"
+	b.Worker = func() WorkerInfo { return self }
+	r.SetBackend(b)
+
+	p := webtest.Open(t).Page("http://"+r.addr+"/", webtest.View{Width: 1280, Height: 900})
+	p.AwaitText("#workers-note", "1 of 7 live")
+	require.GreaterOrEqual(t, webtest.Eval[int](p, `+document.querySelector("#rate [data-series=snowflake]").dataset.points`), historyPoints, "at once")
+	require.Regexp(t, "over the last (59 min|1 h)", webtest.Eval[string](p, `document.querySelector("#rate svg").getAttribute("aria-label")`))
+	require.Equal(t, "degraded", p.Text("#verdict"))
+	require.Equal(t, "warn", webtest.Eval[string](p, `document.querySelector("#head").className`))
+	require.Contains(t, p.Text("#banner"), degraded[0])
+	var alarms [][]string
+	for _, a := range webtest.Eval[[]string](p, `[...document.querySelectorAll("#alarms > li")].map((li) => [...li.children].map((e) => e.textContent).join("|"))`) {
+		alarms = append(alarms, strings.Split(a, "|"))
+	}
+	require.Equal(t, [][]string{
+		{"no range can be fetched", "tag <b>gone</b>\ufffd: connection refused by 10.0.0.7:3306, for 40 s, 3 times", "What to do: Bring the database back. (segment_store)"},
+		{"no peer tells its clock", "lasted 30 s, over for 3 min", ""},
+		{"our worker ID is another's", "3 min ago", "What to do: Nothing. (worker_id_lost)"},
+	}, alarms)
+
+	rows := webtest.Eval[[]string](p, `[...document.querySelectorAll("#workers tbody tr")].map((r) => [r.cells[2].innerText, r.cells[6].innerText, r.querySelector("a")?.href ?? ""].join("|"))`)
+	require.Equal(t, []string{
+		"live|–|https://10.0.0.1:8080/",
+		"not live|in 2 d 3 h|https://[2001:db8::2]:8080/",
+		"expired|now|",
+		"released|now|",
+		"claiming|in 2 d 3 h|",
+		"not live|never by itself|",
+		"this daemon: fenced|in 2 d 3 h|",
+	}, rows, "an address leads only to where a daemon can be, and to this machine only from its own page")
+	require.Equal(t, "noopener noreferrer", webtest.Eval[string](p, `document.querySelector("#workers a").rel`))
+
+	for _, view := range []webtest.View{{Width: 1280, Height: 900}, {Width: 360, Height: 740}, {Width: 320, Height: 600, Dark: true}} {
+		p.Look(view)
+		p.Await(`document.querySelector("#rate svg").clientWidth <= innerWidth`)
+		require.LessOrEqual(t, p.Overflow(), 0, view)
+		require.Empty(t, p.Faint(), view)
+		if view.Width < 560 {
+			require.Empty(t, p.Cut(), view)
+			require.Equal(t, "grid ID free again", webtest.Eval[string](p, `((row) => getComputedStyle(row).display + " " + row.cells[6].dataset.label)(document.querySelector("#workers tbody tr"))`), "a row is a card")
+		}
+	}
+	fenced := *b
+	fenced.Checks = []Check{{Name: "snowflake", Ready: func() error { return worker.ErrFenced }}}
+	r.SetBackend(&fenced)
+	p.AwaitText("#verdict", "not ready: worker_fenced")
+	require.Equal(t, "bad", webtest.Eval[string](p, `document.querySelector("#head").className`))
+	p.AwaitText("#h-banner", "Not ready: this daemon was displaced")
+	p.Await(`document.title.startsWith("(not ready) 10.0.0.5:8080")`)
 	require.Empty(t, p.Complaints())
 }

@@ -52,7 +52,7 @@ type overviews struct {
 	askedAt time.Duration // lookMu protects; monotonic time of the last read's end
 	asked   bool          // lookMu protects; there was a read
 	failing string        // lookMu protects; code of the last read's error
-	of      *Backend      // lookMu protects; the source of list
+	of      *Backend      // lookMu protects; what is asked
 }
 
 func newOverviews(clk clock.Clock) *overviews {
@@ -137,8 +137,8 @@ func (o *overviews) workers(s *Server, b *Backend, self *WorkerInfo) WorkersView
 	o.lookMu.Lock()
 	defer o.lookMu.Unlock()
 	now := o.clk.Mono()
-	if o.of != b {
-		o.of, o.list, o.seen, o.asked, o.failing = b, nil, false, false, ""
+	if o.of != b { // after the daemon was displaced, the list is still what was seen last
+		o.of, o.asked, o.failing = b, false, ""
 	}
 	if !o.asking && (!o.asked || now-o.askedAt >= workersAge) {
 		o.asking = true

@@ -7,8 +7,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/webtest"
 )
@@ -42,26 +45,31 @@ var dashboardViews = []webtest.View{
 	{Width: 360, Height: 740, Dark: true},
 }
 
-// The dashboard of a cluster in a real browser. With LEAFDTEST_SCREENSHOTS naming a
-// directory, the pictures of docs/DASHBOARD.md are written there.
+// The dashboard of a cluster in a real browser, in each state. With LEAFDTEST_SCREENSHOTS
+// naming a directory, the pictures of docs/DASHBOARD.md are written there.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	g := newGuards(t)
-	token := clitest.WriteFile(t, "token", adminSecret+"\n")
+	mariadb := mariadbtest.Start(t)
+	database := mariadb.NewDatabase(t)
+	javaTable(t, mariadb.DB(t, database))
+	args := often("--admin-token-file", clitest.WriteFile(t, "token", adminSecret+"\n"), "--mysql", mariadb.DSN(database), "--segment-refresh", "1s")
 	var daemons []*child
 	var machines []*machine
-	for range 3 {
+	for i := range 3 {
 		m := g.machine()
 		machines = append(machines, m)
-		daemons = append(daemons, m.start(often("--admin-token-file", token)...))
+		daemons = append(daemons, m.start(slices.Concat(args, []string{"--drain-delay", []string{"8s", "0s", "0s"}[i]})...))
 	}
 	for _, l := range daemons {
 		l.awaitStatus("/readyz", http.StatusOK)
 	}
 	m, l := machines[0], daemons[0]
-	body, err := json.Marshal(map[string]any{"tag": hostileTag, "step": 1000})
-	require.NoError(t, err)
-	require.Equal(t, http.StatusCreated, l.send(http.MethodPost, "/api/segments", adminSecret, string(body)).status)
+	for _, tag := range []string{hostileTag, "leaf-segment-test"} {
+		body, err := json.Marshal(map[string]any{"tag": tag, "step": 1000})
+		require.NoError(t, err)
+		require.Equal(t, http.StatusCreated, l.send(http.MethodPost, "/api/segments", adminSecret, string(body)).status)
+	}
 
 	p := webtest.Open(t).Page(l.url+"/", dashboardViews[0])
 	showsTheCluster(t, p, daemons)
@@ -70,11 +78,17 @@ func TestDashboard(t *testing.T) {
 		p.Look(view)
 		require.LessOrEqual(t, p.Overflow(), 0, view)
 		require.Empty(t, p.Faint(), view)
+		if view.Width < 560 {
+			require.Empty(t, p.Cut(), view)
+		}
 	}
 	p.Look(dashboardViews[0])
 	require.Empty(t, p.Complaints())
-	takePictures(t, p, daemons)
-
+	end := getsToWork(t, p, daemons)
+	takePictures(p, "ready")
+	showsADatabaseThatIsGone(t, p, l, mariadb)
+	showsAFence(t, p, g.watch(), l)
+	end()
 	showsALostDaemon(t, p, m, l)
 	require.NoError(t, noteworthy(p.Complaints()))
 	showsAGuardThatTrips(p, m) // last: a start after it would be refused until the clock has caught up
@@ -96,6 +110,7 @@ func showsTheCluster(t *testing.T, p *webtest.Page, daemons []*child) {
 		p.Await(row + `?.cells[0].innerText === "` + fmt.Sprint(d.info().ID) + `"`)
 		if d == l {
 			p.Await(row + `.cells[2].innerText === "this daemon: active"`)
+			require.Equal(t, "http://"+l.addr+"/", webtest.Eval[string](p, row+`.cells[7].querySelector("a").href`))
 			continue
 		}
 		p.Await(row + `.cells[2].innerText === "live"`)
@@ -153,7 +168,11 @@ func showsAGuardThatTrips(p *webtest.Page, m *machine) {
 func showsALostDaemon(t *testing.T, p *webtest.Page, m *machine, l *child) {
 	t.Helper()
 	require.False(t, webtest.Eval[bool](p, `document.body.classList.contains("stale")`))
-	require.Equal(t, cli.ExitOK, l.stop())
+	l.signal(syscall.SIGTERM)
+	p.AwaitText("#verdict", "not ready: draining")
+	p.AwaitText("#banner", "Not ready: leafd is stopping")
+	takePictures(p, "draining")
+	require.Equal(t, cli.ExitOK, l.ExitCode())
 	p.AwaitText("#lost", "leafd does not answer (no connection). Trying again.")
 	p.Await(`/The figures below are \d+ s old/.test(document.querySelector("#lost").innerText)`)
 	p.AwaitText("#verdict", "no answer")
@@ -178,25 +197,64 @@ func noteworthy(complaints []string) error {
 	return nil
 }
 
-// takePictures makes the screenshots of the documentation, of a cluster at work.
-func takePictures(t *testing.T, p *webtest.Page, daemons []*child) {
+// getsToWork gives the daemons of pictures something to do until end is called.
+func getsToWork(t *testing.T, p *webtest.Page, daemons []*child) (end func()) {
 	t.Helper()
-	dir := os.Getenv("LEAFDTEST_SCREENSHOTS")
-	if dir == "" {
-		return
+	if os.Getenv("LEAFDTEST_SCREENSHOTS") == "" {
+		return func() {}
 	}
-	require.Equal(t, http.StatusNoContent, daemons[0].send(http.MethodDelete, "/api/segments/"+url.PathEscape(hostileTag), adminSecret, "").status)
+	for _, tag := range []string{hostileTag, "leaf-segment-test", "a", "b"} {
+		require.Equal(t, http.StatusNoContent, daemons[0].send(http.MethodDelete, "/api/segments/"+url.PathEscape(tag), adminSecret, "").status)
+	}
 	for _, tag := range []string{"order", "payment", "refund"} {
 		require.Equal(t, http.StatusCreated, daemons[0].send(http.MethodPost, "/api/segments", adminSecret, `{"tag":"`+tag+`","step":20000}`).status)
 	}
 	load := newLoad(daemons[0], "/api/snowflake/get/order", "/api/segment/get/order", "/api/segment/get/payment?n=3")
-	p.Await(`+document.querySelector("#rate [data-series=snowflake]").dataset.points >= 25`)
-	for name, view := range map[string]webtest.View{"dashboard.png": dashboardViews[0], "dashboard-dark.png": dashboardViews[1], "dashboard-phone.png": dashboardViews[2]} {
+	p.Await(`+document.querySelector("#rate [data-series=snowflake]").dataset.points >= 7`)
+	return func() { load.stop() }
+}
+
+// takePictures makes the pictures of a state for the documentation.
+func takePictures(p *webtest.Page, state string) {
+	dir := os.Getenv("LEAFDTEST_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	for suffix, view := range map[string]webtest.View{"": dashboardViews[0], "-dark": dashboardViews[1], "-phone": dashboardViews[2]} {
 		p.Look(view)
-		p.Screenshot(filepath.Join(dir, name))
+		p.Screenshot(filepath.Join(dir, state+suffix+".png"))
 	}
 	p.Look(dashboardViews[0])
-	load.stop()
+}
+
+// showsADatabaseThatIsGone kills the database, and brings it back.
+func showsADatabaseThatIsGone(t *testing.T, p *webtest.Page, l *child, mariadb *mariadbtest.Server) {
+	t.Helper()
+	mariadb.Kill(t)
+	p.Await(`document.querySelector("#verdict").innerText === "degraded" && document.querySelector("#head").className === "warn"`)
+	require.Contains(t, l.mustGet("/readyz").body, `"status":"degraded"`)
+	p.AwaitText("#banner", "MySQL is out of reach")
+	p.Await(`/connection refused by ` + regexp.QuoteMeta(mariadb.Addr()) + `, for [1-9]\d* s/.test(document.querySelector("#alarms").innerText)`)
+	p.AwaitText("#alarms", "What to do: Bring the database back, or lead --mysql to the primary. (segment_store)")
+	takePictures(p, "degraded")
+	mariadb.Restart(t)
+	p.Await(`document.querySelector("#verdict").innerText === "ready" && document.querySelector("#head").className === "ok"`)
+	p.AwaitText("#banner", "Alarms of the last hour, all over")
+}
+
+// showsAFence has somebody write over the daemon's entry, and take that away again.
+func showsAFence(t *testing.T, p *webtest.Page, o *onlooker, l *child) {
+	t.Helper()
+	path := fmt.Sprintf("%s/%s-%010d", o.forever, l.info().Node, l.info().ID)
+	o.set(path, "\x00garbage")
+	p.AwaitText("#verdict", "not ready: worker_fenced")
+	require.Equal(t, "bad", webtest.Eval[string](p, `document.querySelector("#head").className`))
+	p.AwaitText("#alarms", "fenced: this life of the daemon is over")
+	p.AwaitText("#alarms", path+" was changed by node "+l.info().Node+", whose entry can't be read, for ")
+	p.Await(`/this daemon: fenced\s[^]*in \d+ h/.test(document.querySelector("#workers .self")?.innerText)`)
+	takePictures(p, "fenced")
+	o.remove(path) // then it puts its own back
+	p.Await(`document.querySelector("#verdict").innerText === "ready"`)
 }
 
 // The overview never waits for ZooKeeper: it shows the workers last seen, and says

@@ -112,17 +112,22 @@ function putName(cell, name) {
 }
 
 // fill shows items as a table's rows. Rows are reused, so that focus, selection and
-// position stay. kinds has the class of each cell; the first cell is the row's header.
+// position stay. kinds has the class of each cell; the first cell is the row's header. On
+// a phone a row is a card: its cells have their headings as labels, and their roles, which
+// they would lose there.
 function fill(table, items, kinds, show) {
-  const body = table.tBodies[0];
+  const body = table.tBodies[0], headings = table.tHead.rows[0].cells;
   while (body.rows.length > items.length) body.deleteRow(-1);
   items.forEach((item, i) => {
     let row = body.rows[i];
     if (!row) {
       row = body.insertRow();
+      row.setAttribute("role", "row");
       kinds.forEach((kind, k) => {
         const cell = make(k === (kinds.header || 0) ? "th" : "td", kind);
         if (cell.tagName === "TH") cell.scope = "row";
+        cell.setAttribute("role", cell.tagName === "TH" ? "rowheader" : "cell");
+        cell.dataset.label = headings[k].textContent;
         row.append(cell);
       });
     }

@@ -1,21 +1,23 @@
 "use strict";
 // The pictures: the running chart of IDs per second, and the peers' clocks.
 
-// past has the points of the chart. When it is full, two points are merged into one, so
-// that it always reaches back to when the page was opened.
-const past = { points: [], every: 1, pending: [], limit: 600 };
+// past has the points of the chart: those of the daemon, and what the page has seen since,
+// of which as many are merged into one as one of the daemon's takes. wanted is true while
+// the daemon's are to be asked for.
+const past = { points: [], pending: [], each: 5, reach: 3600000, wanted: true };
 
 function remember(point) {
   past.pending.push(point);
-  const gap = point.snowflake === null;
-  if (!gap && past.pending.length < past.every) return;
-  past.points.push(merged(past.pending));
+  if (point.snowflake !== null && past.pending.length < past.each) return;
+  past.points = past.points.filter((p) => p.at > point.at - past.reach).concat(merged(past.pending));
   past.pending = [];
-  if (past.points.length < past.limit) return;
-  const half = [];
-  for (let i = 0; i < past.points.length; i += 2) half.push(merged(past.points.slice(i, i + 2)));
-  past.points = half;
-  past.every *= 2;
+}
+
+// recall puts the daemon's points into the chart; the process began at the time start.
+function recall(history, start) {
+  const points = history.points.map((p) => ({ at: start + p.uptime_ms, snowflake: p.snowflake, segment: p.segment }));
+  const last = points.length ? points[points.length - 1].at : start;
+  past.points = [...past.points.filter((p) => p.at < start), ...points, ...past.points.filter((p) => p.at > last)];
 }
 
 function merged(points) {

@@ -29,20 +29,52 @@ const shown = { overview: null };
 const workersPager = pager("workers", () => showWorkers(shown.overview));
 const tagsPager = pager("tags", () => showTags(shown.overview));
 
-function workerState(w, o) {
+// workerState names the state of a worker, of which seen is the time. An entry that this
+// daemon had, and that another one has now, is not "this daemon".
+function workerState(w, o, seen) {
   const self = o.worker && w.id === o.worker.id && w.node === o.worker.node;
-  if (self) return pill(o.worker.state === "active" ? "ok" : "bad", "this daemon: " + o.worker.state.replaceAll("_", " "));
-  if (w.state === "released") return pill("", "released");
-  if (!w.live) return pill("warn", "not live");
+  if (self) return pill(o.worker.state === "active" ? "ok" : "bad", "this daemon: " + words(o.worker.state));
+  if (w.state === "released" || w.state === "claiming") return pill("", w.state);
+  if (w.state !== "active") return pill("warn", words(w.state || "damaged"));
+  if (!w.live) return w.limit && w.limit <= seen ? pill("", "expired") : pill("warn", "not live");
   if (w.offset_ms !== undefined && o.clock && Math.abs(w.offset_ms) >= o.clock.threshold_ms) return pill("bad", "live, clock off");
   return pill("ok", "live");
 }
 
+// free writes when a new daemon may take a worker ID.
+function free(w, seen) {
+  if (w.free_from === undefined) return w.live || !w.address ? "–" : "never by itself";
+  return w.free_from <= seen ? "now" : "in " + span(w.free_from - seen);
+}
+
+const isLocal = (address) => /^(127\.|\[::1\]|169\.254\.|\[fe[89ab])/i.test(address);
+
+// pageAt returns the URL of the page of the daemon at address, which is what another daemon,
+// or somebody else, has written to ZooKeeper: only an IP address with a port is led to, and
+// only a machine's own where this daemon's is one, too. Otherwise null.
+function pageAt(address, o) {
+  const own = (o.worker && o.worker.address) || location.host;
+  if (!/^(\d{1,3}(\.\d{1,3}){3}|\[[0-9a-f:.]+\]):[1-9]\d{0,4}$/i.test(address) || isLocal(address) && !isLocal(own)) return null;
+  const url = (o.secure ? "https://" : "http://") + address + "/", host = address.replace(/:\d+$/, "");
+  return URL.canParse(url) && new URL(url).hostname === host && !/^(0\.|\[::\]|22[4-9]\.|2[345]\d\.|\[ff)/.test(host) ? url : null;
+}
+
+// putAddress shows an address, as a link where it leads to a page.
+function putAddress(cell, address, url) {
+  const name = url ? "A" : "BDI";
+  if (cell.firstElementChild?.tagName !== name) cell.replaceChildren(make(name));
+  const element = cell.firstElementChild;
+  put(element, address);
+  if (!url || element.getAttribute("href") === url) return;
+  element.href = url;
+  element.rel = "noopener noreferrer";
+}
+
 function showWorkers(o) {
-  const v = o.workers;
+  const v = o.workers, seen = o.time - (v.age_ms || 0); // the time of the list
   const words = byId("workers-filter").value.toLowerCase().split(/\s+/).filter(Boolean);
   const silent = new Set(((o.clock && o.clock.peers) || []).filter((p) => p.offset_ms === undefined).map((p) => p.address));
-  const all = v.list.map((w) => ({ w, state: workerState(w, o) }));
+  const all = v.list.map((w) => ({ w, state: workerState(w, o, seen) }));
   const match = all.filter(({ w, state }) => {
     const text = `${w.id} ${w.node} ${w.address || ""} ${state.text}`.toLowerCase();
     return words.every((word) => text.includes(word));
@@ -53,12 +85,12 @@ function showWorkers(o) {
   if (v.left_out) note += ` ${count(v.left_out)} are left out here.`;
   if (words.length) note += ` ${count(match.length)} match the filter.`;
   put(byId("workers-note"), note);
-  const seen = o.time - (v.age_ms || 0); // the time of the list
   const threshold = o.clock ? o.clock.threshold_ms : Infinity;
-  const kinds = ["n", "", "", "n", "n", "n dim", "dim"];
+  const kinds = ["n", "", "", "n", "n", "n dim", "n", "wide"];
   kinds.header = 1;
   fill(byId("workers"), workersPager.cut(match), kinds, (row, cells, { w, state }) => {
-    setClass(row, state.text.startsWith("this daemon") ? "self" : "");
+    const self = state.text.startsWith("this daemon");
+    setClass(row, self ? "self" : "");
     put(cells[0], String(w.id));
     putName(cells[1], w.node);
     putPill(cells[2], state);
@@ -67,7 +99,8 @@ function showWorkers(o) {
     put(cells[4], known ? offset(w.offset_ms) : silent.has(w.address) && w.live ? "no answer" : "–");
     setClass(cells[4], known && Math.abs(w.offset_ms) >= threshold ? "n off" : "n");
     put(cells[5], w.ceiling ? offset(w.ceiling - seen) : "–");
-    putName(cells[6], w.address || "");
+    put(cells[6], self && o.worker.state === "active" ? "–" : free(self && o.worker.limit ? { free_from: o.worker.limit } : w, seen));
+    putAddress(cells[7], w.address || "", pageAt(w.address || "", o));
   });
 }
 
@@ -118,7 +151,7 @@ function showTags(o) {
   if (v.matched !== v.total) note += ` ${count(v.matched)} match the filter.`;
   if (v.left_out) note += ` Shown are the ${count(v.list.length)} that fail, are stopped or are used most; filter for another.`;
   put(byId("tags-note"), note);
-  fill(byId("tags"), tagsPager.cut(v.list), ["", "", "", "n", "n", "n", "n dim"], (row, cells, t) => {
+  fill(byId("tags"), tagsPager.cut(v.list), ["", "", "wide", "n", "n", "n", "n dim"], (row, cells, t) => {
     putName(cells[0], t.tag);
     putPill(cells[1], tagState(t));
     putBuffers(cells[2], t);

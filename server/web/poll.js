@@ -24,10 +24,12 @@ function show(o) {
     put(byId("l-snowflake"), rate(rates.snowflake) + "/s");
     put(byId("l-segment"), rate(rates.segment) + "/s");
   } else if (before) {
+    past.wanted = true;
     remember({ at: performance.now(), snowflake: null, segment: null });
   }
   link.last = shown.overview = o;
   showHead(o);
+  showBanner(o);
   showTiles(o, rates);
   showGuards(o);
   drawPictures(o);
@@ -58,6 +60,15 @@ function drawPictures(o) {
   put(byId("clocks-note"), o.clock ? `No peers: ${verdicts[o.clock.verdict][1]}.` : "A standalone daemon has no peers to compare its clock with.");
 }
 
+// recallPast asks the daemon for what the page has not seen. Without it the chart is shorter.
+async function recallPast(o, signal) {
+  const start = performance.now() - o.uptime_ms;
+  const answer = await fetch("api/history", { cache: "no-store", signal });
+  if (!answer.ok) return;
+  recall(await answer.json(), start);
+  past.wanted = false;
+}
+
 async function ask() {
   clearTimeout(link.timer);
   if (link.abort) link.abort.abort();
@@ -69,6 +80,7 @@ async function ask() {
     const answer = await fetch("api/overview" + (part ? "?tag=" + encodeURIComponent(part) : ""), { cache: "no-store", signal: abort.signal });
     if (!answer.ok) throw new Error(`it answers ${answer.status}`);
     const o = await answer.json();
+    if (past.wanted) await recallPast(o, abort.signal);
     if (link.abort !== abort) return; // a newer request is in progress
     link.lastAt = performance.now();
     link.failing = "";
@@ -77,6 +89,7 @@ async function ask() {
   } catch (error) {
     if (link.abort !== abort) return;
     if (!link.failing && link.last) remember({ at: performance.now(), snowflake: null, segment: null });
+    past.wanted = true;
     link.failing = error instanceof TypeError ? "no connection" : error.name === "AbortError" ? `no answer within ${patience / 1000} s` : error.message;
   } finally {
     clearTimeout(limit);
@@ -93,7 +106,8 @@ function showAge() {
   const age = performance.now() - link.lastAt;
   const stale = link.failing !== "" || link.last !== null && !document.hidden && age > staleAfter + every;
   document.body.classList.toggle("stale", stale);
-  document.title = (stale ? "(no answer) " : "") + (link.last ? link.last.node + " · leafd" : "leafd");
+  const state = stale ? "no answer" : link.last && link.last.ready.status !== "ready" ? words(link.last.ready.status) : "";
+  document.title = (state && `(${state}) `) + (link.last ? plain(link.last.node) + " · leafd" : "leafd");
   put(byId("when"), link.last === null ? "" : `updated ${ago(age)}`);
   const lost = byId("lost");
   lost.hidden = !stale;
@@ -101,9 +115,7 @@ function showAge() {
     // The age has its own element: it changes each second, and a changed alert is read out.
     put(byId("lost-why"), `leafd does not answer (${link.failing || "waiting"}). Trying again.`);
     put(byId("lost-age"), link.last === null ? "Nothing is known yet." : `The figures below are ${aged(Math.max(1000, age))} old.`);
-    const verdict = byId("verdict");
-    setClass(verdict, "pill bad");
-    put(verdict, "no answer");
+    showVerdict("bad", "no answer");
   }
 }
 
@@ -112,6 +124,7 @@ document.addEventListener("visibilitychange", () => {
     ask();
     return;
   }
+  past.wanted = true;
   clearTimeout(link.timer);
   if (link.abort) {
     const abort = link.abort;

@@ -5,9 +5,47 @@ function showHead(o) {
   put(byId("node"), o.node || "leafd");
   const worker = o.worker ? `worker ${o.worker.id} · ` : "";
   put(byId("build"), `${worker}${o.version || ""} · up ${span(o.uptime_ms)}`);
-  const verdict = byId("verdict"), without = o.ready.degraded;
-  setClass(verdict, "pill " + (o.ready.status === "not_ready" ? "bad" : without ? "warn" : "ok"));
-  put(verdict, o.ready.status === "not_ready" ? "not ready: " + o.ready.code : without ? "degraded: " + without.join("; ") : "ready");
+  const ready = o.ready;
+  showVerdict(verdictKinds[ready.status], ready.status === "not_ready" ? "not ready: " + ready.code : words(ready.status));
+}
+
+// verdictKinds has a color for each status of readyz.
+const verdictKinds = { ready: "ok", degraded: "warn", not_ready: "bad" };
+
+const words = (code) => code.replaceAll("_", " ");
+
+function showVerdict(kind, text) {
+  setClass(byId("head"), kind);
+  setClass(byId("verdict"), "pill " + kind);
+  put(byId("verdict"), text);
+}
+
+// showBanner says what is wrong, why, for how long, and what to do about it.
+function showBanner(o) {
+  const ready = o.ready, lasting = o.alarms.some((a) => a.lasts);
+  byId("banner").hidden = ready.status === "ready" && o.alarms.length === 0;
+  setClass(byId("banner"), "banner " + (ready.status === "ready" ? lasting ? "warn" : "" : verdictKinds[ready.status]));
+  put(byId("h-banner"), ready.status === "not_ready" ? "Not ready: " + ready.message : ready.status === "degraded" ? "Degraded: IDs are issued, but" : lasting ? "Ready, but" : "Alarms of the last hour, all over");
+  fillList(byId("without"), ready.degraded || [], (item, text) => put(item, text));
+  fillList(byId("alarms"), o.alarms, (item, a) => {
+    if (!item.firstElementChild) item.append(make("strong"), make("p", "why"), make("p", "do"));
+    setClass(item, a.lasts ? "" : "over");
+    const [what, why, action] = item.children;
+    put(what, a.message);
+    const times = a.count > 1 ? `, ${count(a.count)} times` : "";
+    const ended = !a.lasts && a.age_ms - a.over_ms >= 1000; // else it was a moment
+    const when = a.lasts ? `for ${aged(a.age_ms)}` : ended ? `lasted ${aged(a.age_ms - a.over_ms)}, over for ${aged(a.over_ms)}` : ago(a.over_ms);
+    put(why, (a.cause ? a.cause + ", " : "") + when + times);
+    put(action, ended ? "" : `What to do: ${a.action} (${a.code})`);
+  });
+}
+
+function fillList(list, items, show) {
+  while (list.children.length > items.length) list.lastElementChild.remove();
+  items.forEach((item, i) => {
+    if (!list.children[i]) list.append(make("li"));
+    show(list.children[i], item);
+  });
 }
 
 function tile(name, value, sub, kind) {
@@ -66,7 +104,7 @@ function guardRows(o) {
     const other = c !== failed || o.ready.code !== c.code;
     add("Check " + c.name, c.ok ? "ok" : "bad", c.ok ? "passes" : "fails", c.ok ? "" : c.code + (other ? ": " + c.message : ""));
   }
-  if (o.worker) add("Worker ID", o.worker.state === "active" ? "ok" : "bad", o.worker.state.replaceAll("_", " "), `${o.worker.id}, layout ${o.worker.layout}`);
+  if (o.worker) add("Worker ID", o.worker.state === "active" ? "ok" : "bad", words(o.worker.state), `${o.worker.id}, layout ${o.worker.layout}`);
   const g = o.guards;
   if (g) guardsOfWorker(g, add);
   if (o.clock) {
@@ -89,7 +127,7 @@ function guardsOfWorker(g, add) {
   const detail = [g.registry_server, `for ${span(g.registry_for_ms)}`];
   if (g.registry_age_ms !== undefined) detail.push(`took a report ${ago(g.registry_age_ms)}`);
   if (g.registry_lease_ms !== undefined) detail.push(`issuing may go on for ${span(g.registry_lease_ms)} without it`);
-  const state = g.registry === "connected" && g.registry_failing ? "takes no reports" : g.registry.replaceAll("_", " ");
+  const state = g.registry === "connected" && g.registry_failing ? "takes no reports" : words(g.registry);
   add("ZooKeeper", connected ? "ok" : "warn", state, detail.filter(Boolean).join("; "));
 }
 

@@ -80,6 +80,16 @@ func (p *Page) Overflow() int {
 	return Eval[int](p, `document.documentElement.scrollWidth - document.documentElement.clientWidth`)
 }
 
+// Cut returns the elements of the page of which a part is out of the window, or hidden by
+// another element's edge.
+func (p *Page) Cut() []string {
+	p.t.Helper()
+	return Eval[[]string](p, `[...document.querySelectorAll("body *")].filter((e) => {
+		if (e.closest("svg, .sr, .skip, thead, input, .buffer") || !e.getClientRects().length) return false;
+		return e.getBoundingClientRect().right > innerWidth + 0.5 || e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline";
+	}).map((e) => e.tagName + " " + e.innerText.slice(0, 60))`)
+}
+
 //go:embed contrast.js
 var contrast string
 

@@ -27,7 +27,7 @@ type occurrence struct {
 	count          int // 0: never raised
 	first, ended   time.Duration
 	over           bool
-	message, cause string // of the last time
+	message, cause string // of the last time, and of the last that had one
 }
 
 // happens notes that n was raised. An alarm that is over begins again.
@@ -36,7 +36,7 @@ func (o *occurrence) happens(n notice, cause string, now time.Duration) {
 		*o = occurrence{first: now}
 	}
 	o.count++
-	o.message, o.cause = n.Message, cause
+	o.message, o.cause = n.Message, cmp.Or(cause, o.cause)
 	if isMoment(n.Code) {
 		o.over, o.ended = true, now
 	}
