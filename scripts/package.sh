@@ -70,7 +70,7 @@ native=$(realpath "$binary")
 if [[ "$goos/$GOARCH" != "$(go env GOHOSTOS)/$(go env GOHOSTARCH)" ]]; then
   native=${NATIVE:-$made/native}
   if [[ -z "${NATIVE:-}" ]]; then
-    GOOS='' GOARCH='' make -s build BINARY="$native" VERSION="$version" DATE="$date"
+    MAKEFLAGS='' GOOS='' GOARCH='' make -s build BINARY="$native" VERSION="$version" DATE="$date"
   fi
 fi
 "$native" man "$made/manual"

@@ -55,7 +55,7 @@ date=$(scripts/version.sh date)
 # build OS ARCH: leafd for it; prints the path.
 build() {
   local binary=$made/leafd_$1_$2
-  GOOS=$1 GOARCH=$2 make -s build BINARY="$binary" VERSION="$version" COMMIT="$commit" DATE="$date" >&2
+  MAKEFLAGS="" GOOS=$1 GOARCH=$2 make -s build BINARY="$binary" VERSION="$version" COMMIT="$commit" DATE="$date" >&2
   echo "$binary"
 }
 
