@@ -142,10 +142,12 @@ func TestSettingThatLeafdRefuses(t *testing.T) {
 
 // TestPortThatIsTaken is refused before anything is started, and says by whom.
 func TestPortThatIsTaken(t *testing.T) {
-	held, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := proctest.FreeAddress()
+	require.NoError(t, err)
+	held, err := net.Listen("tcp", address)
 	require.NoError(t, err)
 	defer held.Close()
-	_, port, err := net.SplitHostPort(held.Addr().String())
+	_, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
 	number, err := strconv.Atoi(port)
 	require.NoError(t, err)
@@ -153,7 +155,7 @@ func TestPortThatIsTaken(t *testing.T) {
 	cmd.Env = append(os.Environ(), programVariable+"=1")
 	out, err := cmd.CombinedOutput()
 	require.EqualError(t, err, "exit status 1", string(out))
-	require.Contains(t, string(out), "127.0.0.1:"+port)
+	require.Contains(t, string(out), address)
 	require.Contains(t, string(out), fmt.Sprintf("process %d (", os.Getpid()))
 	require.Contains(t, string(out), "make cluster PORTS=18000")
 }
