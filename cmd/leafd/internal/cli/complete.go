@@ -55,7 +55,15 @@ func (a *app) complete(cmd *cobra.Command) {
 		case "TAG":
 			cmd.ValidArgsFunction = first(a.tags)
 		case "ID|NODE":
-			cmd.ValidArgsFunction = first(a.workers)
+			cmd.ValidArgsFunction = first(func(cmd *cobra.Command, _ string) []string {
+				ids, nodes := a.workers(cmd)
+				return append(ids, nodes...)
+			})
+		case "IP:PORT":
+			cmd.ValidArgsFunction = first(func(cmd *cobra.Command, _ string) []string {
+				_, nodes := a.workers(cmd)
+				return slices.DeleteFunc(nodes, func(n string) bool { return !strings.Contains(n, ":") })
+			})
 		}
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -197,12 +205,11 @@ func (r *remote) tags(ctx context.Context, typed string) []string {
 }
 
 // workers are the worker IDs that have an entry in ZooKeeper, and their nodes.
-func (a *app) workers(cmd *cobra.Command, _ string) []string {
+func (a *app) workers(cmd *cobra.Command) (ids, nodes []string) {
 	cfg, _, err := a.load(cmd.Context(), cmd.Flags())
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	var ids, nodes []string
 	now := a.wall()
 	_ = a.cluster(cfg, completionTime).WithDirectory(cmd.Context(), func(ctx context.Context, dir worker.Directory) error {
 		entries, err := dir.Entries(ctx)
@@ -213,5 +220,5 @@ func (a *app) workers(cmd *cobra.Command, _ string) []string {
 		}
 		return err
 	})
-	return append(ids, nodes...)
+	return ids, nodes
 }
