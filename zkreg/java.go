@@ -15,8 +15,8 @@ import (
 
 // JavaMove is a worker ID on its way from a Java Leaf to leafd, or back: the entry of the Java
 // Leaf's ip:port as it was found, and what stood around it. A Java Leaf that starts refuses an
-// entry with fields that it doesn't know, and goes by its local file then, or ends without
-// one; one that runs writes its own over whatever stands there. A move keeps:
+// entry with fields that it doesn't know, and goes by its local file then, or serves nothing
+// without one; one that runs writes its own over whatever stands there. A move keeps:
 //
 //	zkreg.J1  Only a Java Leaf's entry is closed to Java Leafs, at the version at which it has stood
 //	    for javaSilence, and leafd reads in it what it read before.

@@ -136,6 +136,6 @@ func TestWorkerReturn(t *testing.T) {
 	require.JSONEq(t, jsonText(t, endpoint{own.IP, own.Port, own.Timestamp}), o.must(path).text, "no field that a Java Leaf doesn't know")
 	require.False(t, o.moved(c, m, "return").Changed, "there is nothing left to do")
 	_, err = cache.Peek(m.dataDir())
-	require.ErrorIs(t, err, worker.ErrLost, "the record was set aside")
+	require.ErrorIs(t, err, worker.ErrNoRecord, "the record was set aside")
 	require.True(t, o.moved(c, m, "adopt").Changed, "and leafd can have it again")
 }

@@ -24,7 +24,7 @@ disabled, before leafd's first start there, with leafd's --data-dir. It
   checks that nothing answers at the address, that the data directory is a fresh one, and
     that the entry is not written for 7 s;
   deletes the Java Leaf's workerID.properties: with it a Java Leaf that comes back starts
-    without ZooKeeper, unnoticed, and repeats leafd's IDs. Without, it ends;
+    all the same, unnoticed, and repeats leafd's IDs. Without, it serves nothing;
   closes the entry to Java Leafs, by fields that they don't know, unless somebody wrote it.
 
 Then leafd serve adopts the entry, and begins beyond what the Java Leaf may have issued. Run

@@ -90,10 +90,7 @@ func (m *move) giveBack(ctx context.Context, found *zkreg.JavaMove) (err error) 
 		return err
 	}
 	if recorded {
-		err = m.act("set aside the record in "+m.dataDir, func() error {
-			_, err := file.SetAside()
-			return err
-		})
+		err = m.act("set aside the record in "+m.dataDir, func() error { return file.Forget() })
 	}
 	m.note(stepNext, "disable leafd's unit on this host, and start the Java Leaf: systemctl disable leafd, systemctl enable --now UNIT")
 	return err
