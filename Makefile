@@ -99,6 +99,14 @@ test-mysql: ## the tests of the database on MySQL instead of MariaDB, Debian's p
 	export LEAFDTEST_MYSQLD=$$(scripts/mysql.sh) TMPDIR=$(TEST_TMPDIR) && \
 	  go test -count=1 -timeout=$(TEST_TIMEOUT) ./segment/... && go test -count=1 -timeout=$(TEST_TIMEOUT) -run='MySQL|Database' ./cmd/leafd
 
+.PHONY: test-migration
+test-migration: deps ## walk through docs/MIGRATION.md with clients and servers in Java (Maven, a JDK); LEAF_JAR=leaf.jar of a real Java Leaf
+	@for tool in mvn javac; do command -v $$tool >/dev/null || { echo "make test-migration needs $$tool: on Debian, apt-get install maven default-jdk-headless" >&2; exit 1; }; done
+	@mvn -B -q -f test/migration/java/pom.xml package || { echo "make test-migration builds test/migration/java with what Maven downloads from Maven Central: see above why it could not" >&2; exit 1; }
+	mkdir -p bin/migration/tmp # on a disk: leafd doctor is asked, too
+	LEAFDTEST_MIGRATION=$(CURDIR)/bin/migration LEAFDTEST_LEAF_JAR=$(abspath $(LEAF_JAR)) TMPDIR=$(CURDIR)/bin/migration/tmp \
+	  go test -tags migration -count=1 -v -timeout=$(TEST_TIMEOUT) ./test/migration
+
 .PHONY: race
 race: deps-race ## the tests under the race detector; RACE_PACKAGES=./segment/... for some
 	TMPDIR=$(TEST_TMPDIR) CGO_ENABLED=1 go test -race -count=1 -timeout=$(RACE_TIMEOUT) -skip='^($(RACE_SKIP))$$' $(RACE_PACKAGES)
