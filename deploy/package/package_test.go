@@ -202,7 +202,7 @@ func archive(t *testing.T, path, binary string) {
 		content[name] = string(text)
 	}
 	for _, name := range []string{
-		"NOTICES", "leafd.service", "leafd.socket", "docs/INSTALL.md", "docs/operations/clock.md", "docs/dashboard.png",
+		"NOTICES", "leafd.service", "leafd.socket", "docs/INSTALL.md", "docs/operations/clock.md", "docs/dashboard/ready.png",
 		"man1/leafd.1", "man1/leafd-serve.1", "man5/leafd.yaml.5", "completions/leafd", "completions/_leafd", "completions/leafd.fish",
 	} {
 		require.NotEmpty(t, content[name], name)
