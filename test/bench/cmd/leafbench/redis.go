@@ -16,8 +16,12 @@ import (
 
 // rawload runs rawload on the client's CPU.
 func (o options) rawload(ctx context.Context, l load, d time.Duration) (wrk.Result, error) {
+	address := l.on.Address
+	if l.raw == "redis" {
+		address = l.on.redis
+	}
 	cmd := exec.CommandContext(ctx, "taskset", "-c", strconv.Itoa(o.clientCPU), o.raw,
-		"-protocol", l.raw, "-addr", l.on.Address, "-path", l.path, "-depth", strconv.Itoa(l.depth),
+		"-protocol", l.raw, "-addr", address, "-path", l.path, "-depth", strconv.Itoa(l.depth),
 		"-conns", strconv.Itoa(l.connections()), "-for", d.String())
 	cmd.Env = append(cmd.Environ(), "GOMAXPROCS=1")
 	out, err := cmd.CombinedOutput()
@@ -42,6 +46,7 @@ func (o options) redisServer(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.redis = s.Address
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	if err := s.AwaitListening(ctx); err != nil {
@@ -68,35 +73,58 @@ func runRedis(ctx context.Context, o options) (err error) {
 		return err
 	}
 	rows := [][]string{{"", "IDs/s", "server's CPU an ID", "x Redis"}}
+	most := map[int]figures.Target{1: figures.AtMost(1), pipelineDepth: figures.AtMost(0.6)}
 	for _, depth := range []int{1, pipelineDepth} {
 		o.note("redis: %d deep", depth)
-		loads := []load{
-			{on: redis, path: "bench", raw: "redis", name: "Redis/INCR"},
-			{on: leafd, path: segmentPath, raw: "http", name: "Redis/segment"},
-			{on: leafd, path: snowflakePath, raw: "http", name: "Redis/snowflake"},
+		asked := []struct {
+			name   string
+			load   load
+			target figures.Target
+		}{
+			{"Redis INCR", load{on: redis, path: "INCR bench", raw: "redis", name: "Redis/INCR"}, figures.Target{}},
+			{"leafd INCR", load{on: leafd, path: "INCR " + segmentTag, raw: "redis", name: "Redis/leafdINCR"}, most[depth]},
+			{"leafd LEAF.SNOWFLAKE", load{on: leafd, path: "LEAF.SNOWFLAKE x", raw: "redis", name: "Redis/leafdSNOWFLAKE"}, most[depth]},
+			{"leafd segment, HTTP", load{on: leafd, path: segmentPath, raw: "http", name: "Redis/segment"}, figures.Target{}},
+			{"leafd snowflake, HTTP", load{on: leafd, path: snowflakePath, raw: "http", name: "Redis/snowflake"}, figures.Target{}},
 		}
-		for i := range loads {
-			loads[i].depth = depth
-			loads[i].name += fmt.Sprintf("/deep=%d", depth)
+		var loads []load
+		for _, a := range asked {
+			a.load.depth = depth
+			a.load.name += fmt.Sprintf("/deep=%d", depth)
+			loads = append(loads, a.load)
 		}
 		s, err := o.loads(ctx, nil, loads...)
 		if err != nil {
 			return err
 		}
-		for i, name := range []string{"Redis INCR", "leafd segment", "leafd snowflake"} {
+		for i, a := range asked {
 			rows = append(rows, []string{
-				fmt.Sprintf("%s, %d deep", name, depth), kilo(figures.Median(s[i].perSecond)), micros(figures.Median(s[i].cpu)),
-				fmt.Sprintf("%.2f", figures.MedianRatio(s[i].cpu, s[0].cpu)),
+				fmt.Sprintf("%s, %d deep", a.name, depth), kilo(figures.Median(s[i].perSecond)), micros(figures.Median(s[i].cpu)),
+				a.target.Beside("%.2f", figures.MedianRatio(s[i].cpu, s[0].cpu)),
 			})
 		}
 	}
-	// What a client asks who wants many: leafd has one request for it.
-	s, err := o.loads(ctx, nil, load{name: "Redis/segment/n=1000", on: leafd, path: fmt.Sprintf("%s?n=%d", segmentPath, batch), depth: 1, ids: batch, raw: "http"})
+	return o.redisBatches(ctx, leafd, rows)
+}
+
+// redisBatches adds what a client asks who wants many, which leafd has a command for.
+func (o options) redisBatches(ctx context.Context, leafd *server, rows [][]string) error {
+	all := []load{
+		{name: "Redis/leafdSNOWFLAKE/n=1000", on: leafd, path: fmt.Sprintf("LEAF.SNOWFLAKE x %d", batch), depth: 1, ids: batch, raw: "redis"},
+		{name: "Redis/leafdSEGMENT/n=1000", on: leafd, path: fmt.Sprintf("LEAF.SEGMENT %s %d", segmentTag, batch), depth: 1, ids: batch, raw: "redis"},
+		{name: "Redis/segment/n=1000", on: leafd, path: fmt.Sprintf("%s?n=%d", segmentPath, batch), depth: 1, ids: batch, raw: "http"},
+	}
+	s, err := o.loads(ctx, nil, all...)
 	if err != nil {
 		return err
 	}
-	rows = append(rows, []string{
-		fmt.Sprintf("leafd segment, batches of %d", batch), kilo(figures.Median(s[0].perSecond) * batch), micros(figures.Median(s[0].cpu) / batch), "",
-	})
+	for i, name := range []string{"leafd LEAF.SNOWFLAKE x", "leafd LEAF.SEGMENT", "leafd segment, HTTP,"} {
+		rate, cores := kilo(figures.Median(s[i].perSecond)*batch), fmt.Sprintf("%.2f CPUs", figures.Median(s[i].cores))
+		if i == 0 { // as many as the layout allows, at a quarter of a CPU
+			rate = figures.AtLeast(layoutLimit*0.98/1e3).Beside("%.1f k", figures.Median(s[i].perSecond)*batch/1e3)
+			cores = figures.AtMost(0.25).Beside("%.2f CPUs", figures.Median(s[i].cores))
+		}
+		rows = append(rows, []string{fmt.Sprintf("%s %d", name, batch), rate, micros(figures.Median(s[i].cpu) / batch), cores})
+	}
 	return o.table(fmt.Sprintf("Against Redis' INCR without persistence, %d connections, one load program for both", wrk.Connections), rows)
 }

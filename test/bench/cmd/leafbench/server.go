@@ -26,12 +26,14 @@ const (
 	pollEvery = 500 * time.Microsecond
 
 	snowflakePath = "/api/snowflake/get/x"
-	segmentPath   = "/api/segment/get/leaf-segment-test"
+	segmentTag    = "leaf-segment-test"
+	segmentPath   = "/api/segment/get/" + segmentTag
 )
 
 // server is a process that answers.
 type server struct {
 	*proctest.Daemon
+	redis   string    // address of the Redis protocol; empty: none
 	started time.Time // just before the process was made
 }
 
@@ -42,9 +44,17 @@ func (o options) bareServer() (*server, error) {
 
 // leafdServer starts leafd on embedded defaults with its data in dir.
 func (o options) leafdServer(cpu int, dir string) (*server, error) {
-	return o.start(cpu, o.leafd, func(address string) []string {
-		return []string{"serve", "--listen", address, "--data-dir", dir, "--log-level", "warn"}
+	redis, err := proctest.FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	s, err := o.start(cpu, o.leafd, func(address string) []string {
+		return []string{"serve", "--listen", address, "--listen-redis", redis, "--data-dir", dir, "--log-level", "warn"}
 	})
+	if err == nil {
+		s.redis = redis
+	}
+	return s, err
 }
 
 // start starts program on a free address, pinned to cpu with GOMAXPROCS=1, or on anyCPU.

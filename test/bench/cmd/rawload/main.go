@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/leafd/leafd/test/bench/internal/raw"
@@ -16,7 +17,7 @@ import (
 func main() {
 	cfg := raw.Config{}
 	protocol := flag.String("protocol", "http", "http or redis")
-	path := flag.String("path", "/", "path of HTTP, key of Redis")
+	path := flag.String("path", "/", "path of HTTP, command of Redis")
 	flag.StringVar(&cfg.Addr, "addr", "", "`address` of the server")
 	flag.IntVar(&cfg.Depth, "depth", 1, "requests in one write")
 	flag.IntVar(&cfg.Conns, "conns", 64, "connections")
@@ -27,9 +28,13 @@ func main() {
 		cfg.Frame = raw.HTTP
 		cfg.Request = []byte("GET " + *path + " HTTP/1.1\r\nHost: " + cfg.Addr + "\r\n\r\n")
 	case "redis":
-		// As clients send it: an array of two strings.
+		// As clients send it: an array of strings.
 		cfg.Frame = raw.Redis
-		cfg.Request = fmt.Appendf(nil, "*2\r\n$4\r\nINCR\r\n$%d\r\n%s\r\n", len(*path), *path)
+		words := strings.Fields(*path)
+		cfg.Request = fmt.Appendf(nil, "*%d\r\n", len(words))
+		for _, word := range words {
+			cfg.Request = fmt.Appendf(cfg.Request, "$%d\r\n%s\r\n", len(word), word)
+		}
 	default:
 		fmt.Fprintf(os.Stderr, "rawload: protocol %q: want http or redis\n", *protocol)
 		os.Exit(2)

@@ -131,16 +131,34 @@ func worker(c net.Conn, cfg Config, start time.Time, requests *atomic.Int64) ([]
 	return took, nil
 }
 
-// Redis frames an answer that is a number.
+// Redis frames an answer that is a number, or an array of numbers.
 func Redis(b []byte) (int, error) {
-	end := bytes.IndexByte(b, '\n')
-	if end < 0 {
+	at := bytes.IndexByte(b, '\n') + 1
+	if at == 0 {
 		return 0, nil
 	}
-	if b[0] != ':' {
-		return 0, fmt.Errorf("%w: %q", ErrAnswer, b[:end])
+	numbers := 0
+	switch b[0] {
+	case ':':
+	case '*':
+		var err error
+		if numbers, err = strconv.Atoi(string(bytes.TrimSpace(b[1:at]))); err != nil || numbers < 0 {
+			return 0, fmt.Errorf("%w: length %q", ErrAnswer, b[:at])
+		}
+	default:
+		return 0, fmt.Errorf("%w: %q", ErrAnswer, b[:at])
 	}
-	return end + 1, nil
+	for range numbers {
+		end := bytes.IndexByte(b[at:], '\n')
+		if end < 0 {
+			return 0, nil
+		}
+		if b[at] != ':' {
+			return 0, fmt.Errorf("%w: %q", ErrAnswer, b[at:at+end])
+		}
+		at += end + 1
+	}
+	return at, nil
 }
 
 // HTTP frames an answer with a length.
