@@ -34,10 +34,19 @@ func TestServeWithoutACluster(t *testing.T) {
 		require.False(t, l.hasLogged("issuing snowflake IDs"))
 	}
 	require.Equal(t, "starting", waiting.mustGet("/readyz").code())
+	require.Contains(t, waiting.mustGet("/readyz").body, "leafd is starting: no cluster", "it says what it waits for")
+	require.Contains(t, waiting.mustGet("/readyz").body, command)
 	_, found, err := o.get(c.root)
 	require.NoError(t, err)
 	require.False(t, found, "nothing was made")
 	c.onMachine(newMachine(t), "cluster", "status").Failed(t, cli.ExitFailure, "nothing is at "+c.root, command)
+
+	away := c.machine()
+	away.zk = []string{"--zk", freeAddress(t)}
+	alone := away.start()
+	alone.awaitLog("ZooKeeper: server failed")
+	require.Contains(t, alone.mustGet("/readyz").body, "leafd is starting: connection refused by ZooKeeper at "+away.zk[1])
+	require.Equal(t, cli.ExitOK, alone.stop())
 
 	c.init()
 	waiting.awaitStatus("/readyz", 200)

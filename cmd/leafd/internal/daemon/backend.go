@@ -37,7 +37,7 @@ func (d *daemon) serveBackend(l *life) {
 		}
 	case d.cfg.Snowflake.On:
 		b.Snowflake = refusing{server.ErrStarting}
-		b.Checks = append(b.Checks, server.Check{Name: "snowflake", Ready: func() error { return server.ErrStarting }})
+		b.Checks = append(b.Checks, server.Check{Name: "snowflake", Ready: func() error { return server.StartingFor(d.events.waitsFor()) }})
 	}
 	if d.segments != nil {
 		b.Segments = server.FromService(d.segments)

@@ -21,7 +21,18 @@ type eventLog struct {
 	log       zerolog.Logger
 	alarms    *alarm.Alarms
 	unguarded atomic.Bool // ranges are fetched without ZooKeeper
+	waits     atomic.Pointer[string]
 }
+
+// waitsFor returns what a start waits for, in words for everybody; "" where nobody has told.
+func (l *eventLog) waitsFor() string {
+	if what := l.waits.Load(); what != nil {
+		return *what
+	}
+	return ""
+}
+
+func (l *eventLog) noteWait(what string) { l.waits.Store(&what) }
 
 // worker logs the events of a worker.
 func (l *eventLog) worker(e worker.Event) {
@@ -29,6 +40,7 @@ func (l *eventLog) worker(e worker.Event) {
 	case worker.EventFirstStart:
 		l.log.Info().Msg("no record of an earlier run: first start")
 	case worker.EventWaiting:
+		l.noteWait("until the ceiling of the last life has passed, at " + e.Until.String())
 		l.log.Warn().Stringer("ceiling", e.Until).Dur("wait_ms", e.Wait).Msg("the last stop was unclean, or the worker ID was another's: waiting until its ceiling has passed")
 	case worker.EventRecordStale:
 		l.log.Warn().Stringer("ceiling", e.Until).Msg("one of the two slots of worker.json is damaged: the start waits for a ceiling that the lost one may have had")
@@ -70,6 +82,7 @@ func (l *eventLog) registry(e worker.Event) {
 	case worker.EventRemoved:
 		l.alarms.Raise(alarm.WorkerIDLost, "our worker ID is another's: this data directory has got another one", alarm.F("was", e.Text))
 	case worker.EventNoCluster:
+		l.noteWait(cause(e.Err))
 		l.log.Warn().Err(e.Err).Msg("there is no cluster to join: waiting for it")
 	case worker.EventOffline:
 		l.alarms.Raise(alarm.RegistryUnreachable, "ZooKeeper can't be reached: starting from the local record", alarm.Err(e.Err))
@@ -138,8 +151,12 @@ func (l *eventLog) zookeeper(e zksession.Event) {
 		}
 		l.log.Warn().Str("server", e.Server).AnErr("reason", e.Err).Msg("ZooKeeper: disconnected")
 	case zksession.EventConnected:
+		l.noteWait("")
 		l.log.Info().Str("server", e.Server).Str("session", strconv.FormatInt(e.Session, 16)).Msg("ZooKeeper: connected")
 	default: // the worker reports it too where it matters
+		if e.Err != nil {
+			l.noteWait(cause(e.Err))
+		}
 		l.log.Warn().Str("server", e.Server).AnErr("reason", e.Err).Msgf("ZooKeeper: %s", e.Kind)
 	}
 }
