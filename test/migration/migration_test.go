@@ -27,6 +27,7 @@ import (
 	"github.com/leafd/leafd/client/loadtest"
 	"github.com/leafd/leafd/client/loadtest/unique"
 	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
@@ -39,7 +40,9 @@ var (
 
 const patience = time.Minute
 
-func TestMain(m *testing.M) { os.Exit(zookeepertest.StopAfter(proctest.RemoveLeafdAfter(m)).Run()) }
+func TestMain(m *testing.M) {
+	os.Exit(zookeepertest.StopAfter(mariadbtest.StopAfter(proctest.RemoveLeafdAfter(m))).Run())
+}
 
 // site is a ZooKeeper with a Java Leaf cluster that moves over.
 type site struct {
@@ -48,6 +51,8 @@ type site struct {
 	servers string
 	name    string // leaf.name
 	entries func() []string
+	dsn     string // of the table, for leafd
+	jdbc    string // of the same, for Java
 }
 
 func (s *site) forever() string { return "/snowflake/" + s.name + "/forever" }
@@ -95,7 +100,8 @@ func (s *site) host() *host {
 	require.NoError(s.t, os.Mkdir(h.dir+"/conf", 0o700))
 	require.NoError(s.t, os.Mkdir(h.dir+"/tmp", 0o700))
 	require.NoError(s.t, os.WriteFile(h.dir+"/conf/leaf.properties", fmt.Appendf(nil,
-		"leaf.name=%s\nleaf.segment.enable=false\nleaf.snowflake.enable=true\nleaf.snowflake.zk.address=%s\nleaf.snowflake.port=%s\n", s.name, s.servers, port), 0o600))
+		"leaf.name=%s\nleaf.snowflake.enable=true\nleaf.snowflake.zk.address=%s\nleaf.snowflake.port=%s\n"+
+			"leaf.segment.enable=true\nleaf.jdbc.url=%s\nleaf.jdbc.username=root\nleaf.jdbc.password=\n", s.name, s.servers, port, s.jdbc), 0o600))
 	return h
 }
 
@@ -215,7 +221,7 @@ func (h *host) adopt() {
 		if command, found := strings.CutPrefix(step.Text, "leafd "); found {
 			command, _, _ = strings.Cut(command, ", and your")
 			args := strings.Fields(command)
-			commands[args[0]] = append(args, "--segment-regressed", "refuse")
+			commands[args[0]] = append(args, "--segment-regressed", "refuse", "--mysql", h.dsn)
 		}
 	}
 	require.NotEmpty(h.t, commands["doctor"])
@@ -230,7 +236,7 @@ func (h *host) adopt() {
 	h.issuesUnder(h.worker)
 }
 
-// load is the requests to one host, which come whether it answers or not.
+// load is the requests for one kind of IDs to one host, which come whether it answers or not.
 type load struct {
 	t      *testing.T
 	cancel context.CancelFunc
@@ -239,16 +245,16 @@ type load struct {
 	err    error
 }
 
-// load begins a load whose IDs are compared with all others' in journal.
-func (h *host) load(journal *unique.Journal, number int) *load {
+// load begins a load whose IDs are compared with all others of their kind in journal.
+func (h *host) load(mode loadtest.Mode, journal *unique.Journal, number int) *load {
 	l := &load{t: h.t, ended: make(chan struct{})}
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(h.t.Context())
 	go func() {
 		defer close(l.ended)
 		l.result, l.err = loadtest.Run(ctx, loadtest.Config{
-			URLs: []string{"http://" + h.http}, Mode: loadtest.Snowflake, Keys: []string{"order"}, Batch: 1, Clients: 4, FirstClient: 4 * number,
-			Rate: 1000, Tick: 10 * time.Millisecond, Duration: time.Hour, Timeout: 5 * time.Second, Journals: []*unique.Journal{journal},
+			URLs: []string{"http://" + h.http}, Mode: mode, Keys: []string{"order"}, Batch: 1, Clients: 4, FirstClient: 4 * number,
+			Rate: 500, Tick: 10 * time.Millisecond, Duration: time.Hour, Timeout: 5 * time.Second, Journals: []*unique.Journal{journal},
 		})
 	}()
 	return l
@@ -273,8 +279,17 @@ func (h *host) client(path string) {
 // Three Java Leafs move over to leafd one by one, one of them goes back and comes again, under
 // load all the while: no ID comes twice. Java Leafs that come back in between don't start.
 func TestMigration(t *testing.T) {
-	server := zookeepertest.Shared(t)
-	s := &site{t: t, leafd: proctest.Leafd(t), servers: server.Addr(), name: "com.example.leaf"}
+	server, mariadb := zookeepertest.Shared(t), mariadbtest.Shared(t)
+	database := mariadb.NewDatabase(t)
+	_, err := mariadb.DB(t, database).ExecContext(t.Context(), "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint(20) NOT NULL DEFAULT '1', "+
+		"step int(11) NOT NULL, description varchar(256) DEFAULT NULL, "+
+		"update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag)) ENGINE=InnoDB; "+
+		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 1000)")
+	require.NoError(t, err)
+	s := &site{
+		t: t, leafd: proctest.Leafd(t), servers: server.Addr(), name: "com.example.leaf", dsn: mariadb.DSN(database),
+		jdbc: "jdbc:mysql://" + mariadb.Addr() + "/" + database + "?useSSL=false",
+	}
 	conn := server.Conn(t)
 	s.entries = func() []string {
 		names, _, err := conn.Children(s.forever())
@@ -289,14 +304,18 @@ func TestMigration(t *testing.T) {
 	}
 	require.Equal(t, []int64{0, 1, 2}, []int64{hosts[0].worker, hosts[1].worker, hosts[2].worker})
 	hosts[0].client("/api/snowflake/get/x")
+	hosts[0].client("/api/segment/get/order")
 	s.ok("cluster", "init")
 
-	all, err := unique.New(unique.Options{Memory: unique.DefaultMemory})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, all.Close()) }()
-	loads := make([]*load, len(hosts))
-	for i, h := range hosts {
-		loads[i] = h.load(all, i)
+	journals, loads := map[loadtest.Mode]*unique.Journal{}, map[loadtest.Mode][]*load{}
+	for _, mode := range []loadtest.Mode{loadtest.Snowflake, loadtest.Segment} {
+		var err error
+		journals[mode], err = unique.New(unique.Options{Memory: unique.MinMemory})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, journals[mode].Close()) }()
+		for i, h := range hosts {
+			loads[mode] = append(loads[mode], h.load(mode, journals[mode], i))
+		}
 	}
 
 	code, _, stderr := hosts[0].move("adopt")
@@ -312,7 +331,7 @@ func TestMigration(t *testing.T) {
 		require.Equal(t, 4, code, "leafd runs: %s", stderr)
 	}
 	hosts[0].client("/api/snowflake/get/x")
-	hosts[0].client("/api/segment/get/leaf-segment-test")
+	hosts[0].client("/api/segment/get/order")
 
 	h := hosts[2]
 	h.stop()
@@ -328,13 +347,15 @@ func TestMigration(t *testing.T) {
 		h.issuesUnder(h.worker)
 	}
 
-	for i, l := range loads {
-		counts := l.end()
-		require.Greater(t, counts.IDs, int64(10_000))
-		t.Logf("host %d: %d IDs, %d requests failed while it moved", i, counts.IDs, counts.Failed)
+	for mode, all := range loads {
+		for i, l := range all {
+			counts := l.end()
+			require.Greater(t, counts.IDs, int64(5000))
+			t.Logf("%s, host %d: %d IDs, %d requests failed while it moved", mode, i, counts.IDs, counts.Failed)
+		}
+		report, err := journals[mode].Check(t.Context(), nil)
+		require.NoError(t, err)
+		require.Zero(t, report.Repeated, "%+v", report.First)
+		t.Logf("%s: %d IDs, none twice", mode, report.IDs)
 	}
-	report, err := all.Check(t.Context(), nil)
-	require.NoError(t, err)
-	require.Zero(t, report.Repeated, "%+v", report.First)
-	t.Logf("%d IDs, none twice", report.IDs)
 }

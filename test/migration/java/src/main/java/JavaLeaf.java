@@ -10,6 +10,11 @@ import java.net.InetSocketAddress;
 import java.net.NetworkInterface;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -24,7 +29,7 @@ import org.apache.curator.retry.RetryUntilElapsed;
 import org.apache.zookeeper.CreateMode;
 
 /**
- * Stands in for a Java Leaf: what version 1.0.1 does with ZooKeeper, its local file and its clock, with the same
+ * Stands in for a Java Leaf: what version 1.0.1 does with ZooKeeper, its local file, its clock and its table, with the same
  * libraries, and with what goes wrong there. It takes the same leaf.properties, server.address, server.port and
  * java.io.tmpdir.
  *
@@ -44,6 +49,8 @@ public final class JavaLeaf {
     }
 
     private final ObjectMapper json = new ObjectMapper();
+    private final Properties settings;
+    private final Map<String, long[]> ranges = new HashMap<>(); // by tag: the next one, and the end
     private final String forever;
     private final String ip;
     private final String port;
@@ -54,6 +61,7 @@ public final class JavaLeaf {
     private long sequence;
 
     private JavaLeaf(Properties settings) throws IOException {
+        this.settings = settings;
         String name = settings.getProperty("leaf.name");
         forever = "/snowflake/" + name + "/forever";
         ip = address();
@@ -189,13 +197,37 @@ public final class JavaLeaf {
         return (now - EPOCH) << 22 | (long) worker << 12 | sequence;
     }
 
+    /** The next of a range [max_id - step, max_id), which one transaction took. */
+    private synchronized long next(String tag) throws SQLException {
+        long[] range = ranges.get(tag);
+        if (range == null || range[0] == range[1]) {
+            try (Connection db = DriverManager.getConnection(
+                    settings.getProperty("leaf.jdbc.url"), settings.getProperty("leaf.jdbc.username"), settings.getProperty("leaf.jdbc.password"));
+                PreparedStatement take = db.prepareStatement("UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = ?");
+                PreparedStatement look = db.prepareStatement("SELECT max_id, step FROM leaf_alloc WHERE biz_tag = ?")) {
+                db.setAutoCommit(false);
+                take.setString(1, tag);
+                look.setString(1, tag);
+                take.executeUpdate();
+                try (ResultSet row = look.executeQuery()) {
+                    row.next();
+                    range = new long[] {row.getLong(1) - row.getLong(2), row.getLong(1)};
+                }
+                db.commit();
+            }
+            ranges.put(tag, range);
+        }
+        return range[0]++;
+    }
+
     private void serve(InetSocketAddress at) throws IOException {
         System.setProperty("sun.net.httpserver.nodelay", "true"); // head and body are written apart
         HttpServer http = HttpServer.create(at, 0);
         http.setExecutor(Executors.newFixedThreadPool(8));
-        http.createContext("/api/snowflake/get/", exchange -> {
+        http.createContext("/api/", exchange -> {
+            String[] path = exchange.getRequestURI().getPath().split("/"); // "", api, segment, get, tag
             try {
-                answer(exchange, 200, Long.toString(next()));
+                answer(exchange, 200, Long.toString(path[2].equals("segment") ? next(path[4]) : next()));
             } catch (Exception e) {
                 answer(exchange, 500, e.toString());
             }
