@@ -127,7 +127,7 @@ func (r *redisClient) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	// The other connections' turn comes first: by then the client's next commands are there,
-	// where the daemon is busy, and the kernel is not asked in vain (two of five reads were).
+	// where the daemon is busy, and the kernel is not asked in vain (half of the reads were).
 	runtime.Gosched()
 	n, err := r.c.Read(p)
 	r.began = time.Now()
@@ -271,9 +271,29 @@ func (r *redisClient) Answer(err error) (code, message string) {
 // Refused implements resp.Source.
 func (r *redisClient) Refused(code string) { r.s.metrics.redisErrors[code].Inc() }
 
+// infoShare is how old an INFO may be: however many ask, it is made no more often.
+const infoShare = 100 * time.Millisecond
+
+// info is an INFO that was made.
+type info struct {
+	at   time.Time
+	text []byte // immutable
+}
+
 // Info implements resp.Source. What only operators see of HTTP's metrics they alone see here.
-func (r *redisClient) Info(b []byte, authorized bool) []byte {
-	s := r.s
+func (r *redisClient) Info(authorized bool) []byte {
+	whole := authorized || !r.s.cfg.AdminApart
+	last := &r.s.infos[index(whole)]
+	if i := last.Load(); i != nil && r.began.Sub(i.at) < infoShare {
+		return i.text
+	}
+	i := &info{time.Now(), r.s.info(whole)}
+	last.Store(i)
+	return i.text
+}
+
+// info makes the text of an INFO; without counts, if it isn't whole.
+func (s *Server) info(whole bool) (b []byte) {
 	_, failed := s.readiness()
 	b = fmt.Appendf(b, "# Server\r\nredis_version:%s\r\nserver_name:leafd\r\nleafd_version:%s\r\nredis_mode:standalone\r\nprocess_id:%d\r\nuptime_in_seconds:%d\r\n",
 		resp.Compatible, s.cfg.Version, os.Getpid(), int((s.cfg.Clock.Mono() - s.overviews.born).Seconds()))
@@ -285,7 +305,7 @@ func (r *redisClient) Info(b []byte, authorized bool) []byte {
 	b = fmt.Appendf(b, "\r\n# Clients\r\nconnected_clients:%d\r\nmaxclients:%d\r\n", s.admission.open[Redis].Load(), s.cfg.MaxConns)
 	b = fmt.Appendf(b, "\r\n# Persistence\r\nloading:%d\r\n", index(s.backend.Load() == nil)) // clients wait while it is 1
 	b = append(b, "\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"...)
-	if s.cfg.AdminApart && !authorized {
+	if !whole {
 		return b
 	}
 	b = fmt.Appendf(b, "\r\n# Stats\r\nsnowflake_ids_issued:%d\r\nsegment_ids_issued:%d\r\n\r\n# Errorstats\r\n", s.metrics.issued(snowflakeMode), s.metrics.issued(segmentMode))

@@ -183,6 +183,11 @@ func TestRedisCountsWithHTTP(t *testing.T) {
 	require.Equal(t, "+OK", c.ask("AUTH "+token))
 	send(t, c, "INFO\r\n")
 	require.Contains(t, c.page(), "# Stats\r\nsnowflake_ids_issued:202\r\nsegment_ids_issued:5\r\n\r\n# Errorstats\r\nerrorstat_UNKNOWN_KEY:count=1\r\nerrorstat_WRONGPASS:count=1\r\n")
+	require.Equal(t, ":6", c.ask("INCR order"))
+	require.Eventually(t, func() bool { // infoShare
+		send(t, c, "INFO\r\n")
+		return strings.Contains(c.page(), "segment_ids_issued:6")
+	}, 20*time.Second, 10*time.Millisecond)
 	require.NoError(t, r.SetLive(Live{}))
 	require.True(t, strings.HasPrefix(c.ask("AUTH "+token), "-ERR AUTH <password> called without any password"))
 }

@@ -154,11 +154,12 @@ type Server struct {
 	tags      shared[*whole[SegmentStatus]] // in memory
 	lists     lists                         // immutable
 	dashboard *dashboard
-	openapi   []byte         // immutable; the answer of GET /openapi.json
-	sampled   zerolog.Logger // for lines that every request could cause
-	refused   zerolog.Logger // for those of refused requests with a trace: they leave the others room
-	batches   sync.Pool      // *batch
-	batchIDs  sync.Pool      // *batchIDs
+	openapi   []byte                  // immutable; the answer of GET /openapi.json
+	sampled   zerolog.Logger          // for lines that every request could cause
+	refused   zerolog.Logger          // for those of refused requests with a trace: they leave the others room
+	batches   sync.Pool               // *batch
+	infos     [2]atomic.Pointer[info] // of the Redis protocol; [1] is whole
+	batchIDs  sync.Pool               // *batchIDs
 
 	live     atomic.Pointer[live]
 	backend  atomic.Pointer[Backend]

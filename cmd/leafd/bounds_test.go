@@ -32,13 +32,13 @@ type attack struct {
 	clients int
 	depth   int                // requests that are sent without reading an answer
 	reads   bool               // answers are read at all
-	path    func(i int) string // of the i-th request of a client
+	path    func(i int) string // of the i-th request of a client; without a slash first, a command of the Redis protocol
 }
 
 func always(path string) func(int) string { return func(int) string { return path } }
 
 // launch begins the attack. The returned function ends it, and tells how many bytes were read.
-func (a attack) launch(t *testing.T, addr string) (end func() int64) {
+func (a attack) launch(t *testing.T, addr, redis string) (end func() int64) {
 	t.Helper()
 	var read atomic.Int64
 	var clients sync.WaitGroup
@@ -55,7 +55,12 @@ func (a attack) launch(t *testing.T, addr string) (end func() int64) {
 	for client := range a.clients {
 		var requests strings.Builder
 		for i := range a.depth {
-			fmt.Fprintf(&requests, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", a.path(client*a.depth+i), addr)
+			if path := a.path(client*a.depth + i); path[0] == '/' {
+				fmt.Fprintf(&requests, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, addr)
+			} else {
+				addr = redis
+				requests.WriteString(path + "\r\n")
+			}
 		}
 		conn, err := narrow.DialContext(t.Context(), "tcp", addr)
 		require.NoError(t, err)
@@ -171,30 +176,37 @@ func TestClientsHoldNoMoreThanTheirShare(t *testing.T) {
 	mixed := func(i int) string {
 		return []string{"/cache?tag=" + strconv.Itoa(i%10), "/api/overview?tag=" + strconv.Itoa(i%10), "/api/segments?limit=1000", "/api/workers", "/metrics", "/api/clock", "/db?tag=9"}[i%7]
 	}
+	sqlite := func(t *testing.T, m *machine) []string {
+		require.NoError(t, os.Mkdir(m.dataDir(), 0o700))
+		path := filepath.Join(m.dataDir(), "segments.db")
+		file, err := sqlstore.OpenSQLite(path)
+		require.NoError(t, err)
+		require.NoError(t, file.Close())
+		db, err := sql.Open("sqlite", "file:"+path)
+		require.NoError(t, err)
+		_, err = db.ExecContext(t.Context(), insert)
+		require.NoError(t, err)
+		require.NoError(t, db.Close())
+		return nil
+	}
 	for _, store := range []struct {
 		name    string
 		args    func(t *testing.T, m *machine) []string
 		attacks []attack
 	}{
-		{"SQLite", func(t *testing.T, m *machine) []string {
-			require.NoError(t, os.Mkdir(m.dataDir(), 0o700))
-			path := filepath.Join(m.dataDir(), "segments.db")
-			file, err := sqlstore.OpenSQLite(path)
-			require.NoError(t, err)
-			require.NoError(t, file.Close())
-			db, err := sql.Open("sqlite", "file:"+path)
-			require.NoError(t, err)
-			_, err = db.ExecContext(t.Context(), insert)
-			require.NoError(t, err)
-			require.NoError(t, db.Close())
-			return nil
-		}, []attack{
+		{"SQLite", sqlite, []attack{
 			{"pages of the table", 300, 16, true, always("/db?tag=9")},
 			{"pages of tags, unread", 200, 20, false, cursor},
 			{"all lists", 100, 20, true, mixed},
 			{"scrapes, unread", 100, 16, false, always("/metrics")},
 			{"batches, unread", 1000, 4, false, always("/api/segment/get/hot?n=10000")},
 			{"snowflake batches, unread", 300, 4, false, always("/api/snowflake/get/x?n=10000")},
+		}},
+		{"the Redis protocol", sqlite, []attack{
+			{"batches of Redis, unread", 500, 4, false, always("LEAF.SEGMENT hot 10000")},
+			{"commands of Redis, unread", 500, 500, false, always("INFO")},
+			{"commands of Redis that are none", 100, 500, true, always("x")},
+			{"strings of Redis that never end", 500, 1, true, always("*2\r\n$4\r\nINCR\r\n$16000\r\n" + strings.Repeat("x", 15_000))},
 		}},
 		{"MariaDB", func(t *testing.T, _ *machine) []string {
 			mariadb := mariadbtest.Shared(t)
@@ -210,14 +222,15 @@ func TestClientsHoldNoMoreThanTheirShare(t *testing.T) {
 	} {
 		t.Run(store.name, func(t *testing.T) {
 			m := newMachine(t)
-			l := m.ready(append(store.args(t, m), "--segment-wait", "20s")...) // the machine may be busy with other tests
+			redis := freeAddress(t)
+			l := m.ready(append(store.args(t, m), "--listen-redis", redis, "--segment-wait", "20s")...) // the machine may be busy with other tests
 			defer func() { require.Equal(t, cli.ExitOK, l.stop()) }()
 			var fresh atomic.Int64
 			alone, before := l.innocent(t, 300*time.Millisecond, &fresh), l.held(t)
 			earlier := 0 // clients that are gone, whose requests may still wait for their turn
 			for _, a := range store.attacks {
 				require.NoError(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", l.Pid()), []byte("5"), 0o600)) // VmHWM
-				end := a.launch(t, l.addr)
+				end := a.launch(t, l.addr, redis)
 				time.Sleep(100 * time.Millisecond)
 				beside, now := l.innocent(t, 300*time.Millisecond, &fresh), l.held(t)
 				read := end()

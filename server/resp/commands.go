@@ -84,7 +84,7 @@ func (s *session) execute() error {
 	case "command":
 		s.command(args)
 	case "info":
-		s.reply.page(s.src.Info(nil, s.authorized))
+		s.reply.page(s.src.Info(s.authorized))
 	case "reset":
 		if s.takes(1, 1) {
 			s.reply.proto, s.name, s.authorized = 2, "", false
@@ -229,7 +229,7 @@ func (s *session) hello(args [][]byte) {
 		case bytes.EqualFold(rest[0], []byte("SETNAME")) && len(rest) >= 2:
 			name, named, rest = rest[1], true, rest[2:]
 		default:
-			s.fail("ERR", "Syntax error in HELLO option '"+shown(rest[0])+"'")
+			s.fail("ERR", "Syntax error in HELLO option '"+string(shown(rest[0]))+"'")
 			return
 		}
 	}
@@ -307,7 +307,7 @@ func (s *session) client(args [][]byte) {
 	case sub == "id", sub == "getname", sub == "setname", sub == "setinfo":
 		s.fail("ERR", "wrong number of arguments for 'client|"+sub+"' command")
 	default:
-		s.fail("ERR", "unknown subcommand '"+shown(args[0])+"'.")
+		s.fail("ERR", "unknown subcommand '"+string(shown(args[0]))+"'.")
 	}
 }
 
@@ -329,7 +329,7 @@ func (s *session) setName(name []byte) bool {
 func (s *session) command(args [][]byte) {
 	sub := ""
 	if len(args) > 0 {
-		sub, args = strings.ToLower(shown(args[0])), args[1:]
+		sub, args = strings.ToLower(string(shown(args[0]))), args[1:]
 	}
 	if sub != "" && !s.takes(2, keptArgs) {
 		return
@@ -398,18 +398,21 @@ func (s *session) document(d *described) {
 
 // unknown answers a command that leafd doesn't have, in the words of Redis.
 func (s *session) unknown() {
-	var text strings.Builder
-	fmt.Fprintf(&text, "unknown command '%s', with args beginning with: ", shown(s.cmd.args[0]))
+	s.src.Refused("ERR")
+	b := append(s.reply.b, "-ERR unknown command '"...)
+	b = appendShown(b, shown(s.cmd.args[0]))
+	b = append(b, "', with args beginning with: "...)
+	begin := len(b)
 	for _, arg := range s.cmd.kept()[1:] {
-		if text.Len() > shownBytes {
+		if len(b)-begin > shownBytes {
 			break
 		}
-		fmt.Fprintf(&text, "'%s' ", shown(arg))
+		b = append(appendShown(append(b, '\''), shown(arg)), "' "...)
 	}
-	s.fail("ERR", text.String())
+	s.reply.b = append(b, '\r', '\n')
 }
 
 // shownBytes is how much of an argument is in an error.
 const shownBytes = 128
 
-func shown(arg []byte) string { return string(arg[:min(len(arg), shownBytes)]) }
+func shown(arg []byte) []byte { return arg[:min(len(arg), shownBytes)] }

@@ -67,11 +67,11 @@ func (f *fake) Authorize(password []byte) (ok, open bool) {
 	return f.token != "" && string(password) == f.token, f.token == ""
 }
 
-func (f *fake) Info(b []byte, authorized bool) []byte {
+func (f *fake) Info(authorized bool) []byte {
 	if authorized {
-		return append(b, "secret"...)
+		return []byte("secret")
 	}
-	return append(b, "public"...)
+	return []byte("public")
 }
 
 func (f *fake) Answer(err error) (code, message string) { return "UNKNOWN_KEY", err.Error() }

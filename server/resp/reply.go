@@ -19,15 +19,19 @@ func AppendArray(b []byte, n int) []byte { return appendHead(b, '*', n) }
 // AppendError appends an error. What would end its line becomes a point.
 func AppendError(b []byte, code, message string) []byte {
 	b = append(append(b, '-'), code...)
-	b = append(b, ' ')
-	for i := range len(message) {
-		if c := message[i]; c < ' ' || c == 0x7f {
+	return append(appendShown(append(b, ' '), message), '\r', '\n')
+}
+
+// appendShown appends text of an error, which may be a client's.
+func appendShown[T string | []byte](b []byte, text T) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c == 0x7f {
 			b = append(b, '.')
 		} else {
 			b = append(b, c)
 		}
 	}
-	return append(b, '\r', '\n')
+	return b
 }
 
 func appendHead(b []byte, kind byte, n int) []byte {

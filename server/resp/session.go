@@ -29,8 +29,8 @@ type Source interface {
 	Decode(id []byte) (Decoded, error)
 	// Authorize checks a password. open tells that none is set.
 	Authorize(password []byte) (ok, open bool)
-	// Info appends what INFO tells about the server; authorized after a right password.
-	Info(b []byte, authorized bool) []byte
+	// Info returns what INFO tells about the server; authorized after a right password.
+	Info(authorized bool) []byte
 	// Answer returns code, in capitals, and message of the answer to an error.
 	Answer(err error) (code, message string)
 	// Refused counts an error that is answered.
