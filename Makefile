@@ -99,6 +99,10 @@ test-mysql: ## the tests of the database on MySQL instead of MariaDB, Debian's p
 	export LEAFDTEST_MYSQLD=$$(scripts/mysql.sh) TMPDIR=$(TEST_TMPDIR) && \
 	  go test -count=1 -timeout=$(TEST_TIMEOUT) ./segment/... && go test -count=1 -timeout=$(TEST_TIMEOUT) -run='MySQL|Database' ./cmd/leafd
 
+.PHONY: test-redis-clients
+test-redis-clients: build ## redis-py, node-redis, ioredis, Jedis and Lettuce get IDs (Python, npm, Maven, a JDK)
+	test/redisclients/run.sh bin/leafd
+
 .PHONY: test-migration
 test-migration: deps ## walk through docs/MIGRATION.md with clients and servers in Java (Maven, a JDK); LEAF_JAR=leaf.jar of a real Java Leaf
 	@for tool in mvn javac; do command -v $$tool >/dev/null || { echo "make test-migration needs $$tool: on Debian, apt-get install maven default-jdk-headless" >&2; exit 1; }; done

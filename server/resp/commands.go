@@ -29,6 +29,7 @@ type described struct {
 //nolint:gochecknoglobals // never written to
 var known = []described{
 	{"incr", 2, []string{"fast"}, 1, "leafd", "The next segment ID of a tag. It is no counter: there are gaps, and no key is set."},
+	{"incrby", 3, []string{"fast"}, 1, "leafd", "INCR, as some drivers send it: by 1 and by no other number."},
 	{"leaf.segment", -2, []string{"fast"}, 1, "leafd", "The next segment ID of a tag, or an array of as many as asked for."},
 	{"leaf.snowflake", -2, []string{"fast"}, 1, "leafd", "A snowflake ID, or an array of as many as asked for; the key is what rates are limited by."},
 	{"leaf.decode", 2, []string{"fast"}, 0, "leafd", "What a snowflake ID is made of."},
@@ -57,6 +58,14 @@ func (s *session) execute() error {
 	switch string(lower(name[:0], s.cmd.args[0])) {
 	case "incr":
 		if s.takes(2, 2) {
+			s.one(Segment, args[0])
+		}
+	case "incrby": // redis-py's incr()
+		switch {
+		case !s.takes(3, 3):
+		case string(args[1]) != "1":
+			s.fail("BAD_COUNT", "INCRBY takes 1 alone: LEAF.SEGMENT tag count brings many")
+		default:
 			s.one(Segment, args[0])
 		}
 	case "leaf.segment":

@@ -32,6 +32,8 @@ func TestCommands(t *testing.T) {
 		{"snowflake", array("Leaf.Snowflake", "order"), ":1\r\n", 1},
 		{"a line", "leaf.segment  order\t2 \r\n", "*2\r\n:1\r\n:2\r\n", 2},
 		{"the source refuses", array("INCR", "none") + array("INCR", "order"), "-UNKNOWN_KEY no such tag\r\n:1\r\n", 1},
+		{"INCRBY 1", array("INCRBY", "order", "1"), ":1\r\n", 1},
+		{"INCRBY 2", array("INCRBY", "order", "2"), "-BAD_COUNT INCRBY takes 1 alone: LEAF.SEGMENT tag count brings many\r\n", 0},
 		{"no count", array("LEAF.SEGMENT", "order", "x"), "-UNKNOWN_KEY no such tag\r\n", 0},
 		{"too many arguments", array("LEAF.SEGMENT", "order", "1", "1"), "-ERR wrong number of arguments for 'leaf.segment' command\r\n", 0},
 		{"too few", array("INCR"), "-ERR wrong number of arguments for 'incr' command\r\n", 0},
