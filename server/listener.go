@@ -134,13 +134,20 @@ func temporary(err error) bool {
 // admit returns nc as a conn, or nil when it was refused.
 func (l *listener) admit(nc net.Conn) *conn {
 	c := &conn{Conn: nc, l: l}
+	if l.surface == Redis {
+		c.Conn = newRawConn(nc)
+	}
 	c.fresh.Store(true)
 	c.secure.tls, _ = nc.(*tls.Conn)
 	if !l.admission.enter(l.surface) {
 		l.answerGuest(c)
 		return nil
 	}
-	if raw, ok := c.raw().(interface {
+	socket := nc
+	if c.secure.tls != nil {
+		socket = c.secure.tls.NetConn()
+	}
+	if raw, ok := socket.(interface {
 		SetReadBuffer(bytes int) error
 		SetWriteBuffer(bytes int) error
 	}); ok { // server.P3; a connection that is over already says so when it is read

@@ -118,7 +118,9 @@ func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 		require.True(t, strings.HasPrefix(c.ask("LEAF.SNOWFLAKE x"), "-"+code+" "), code)
 		require.True(t, strings.HasPrefix(c.ask("LEAF.SNOWFLAKE x 2"), "-"+code+" "), code)
 	}
+	r.table.mu.Lock()
 	r.table.err = segment.ErrUnavailable
+	r.table.mu.Unlock()
 	require.Equal(t, "-SEGMENT_UNAVAILABLE no range of this tag is in memory and none could be fetched (try again in 1 s)", c.ask("INCR order"))
 	r.SetBackend(&Backend{})
 	require.Equal(t, "-MODE_DISABLED this kind of ID is switched off here", c.ask("INCR order"))
