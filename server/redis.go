@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/server/resp"
 )
 
@@ -107,7 +106,7 @@ type redisClient struct {
 	s       *Server
 	c       *conn
 	stripe  *stripe
-	began   time.Time // when the commands were read
+	began   time.Duration // when the commands were read, on the monotonic clock
 	pending [modes]redisCount
 	held    *batch // nil: none
 	last    bool   // the last answers were written while the server drained
@@ -130,7 +129,7 @@ func (r *redisClient) Read(p []byte) (int, error) {
 	// where the daemon is busy, and the kernel is not asked in vain (half of the reads were).
 	runtime.Gosched()
 	n, err := r.c.Read(p)
-	r.began = time.Now()
+	r.began = r.s.cfg.Clock.Mono()
 	return n, err
 }
 
@@ -142,7 +141,7 @@ func (r *redisClient) Write(p []byte) (int, error) {
 			continue
 		}
 		if took < 0 { // server.L4
-			took = time.Since(r.began)
+			took = r.s.cfg.Clock.Mono() - r.began
 		}
 		for batch := range 2 {
 			if n := r.pending[m].served[batch]; n > 0 {
@@ -166,7 +165,7 @@ func (r *redisClient) Next(of resp.Mode, key []byte) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	id, err := r.s.next(r.c, b, m, key, clock.MonoOf(r.began), settings)
+	id, err := r.s.next(r.c, b, m, key, r.began, settings)
 	if err != nil {
 		r.pending[m].failed[0]++
 		return 0, err
@@ -219,7 +218,7 @@ func (r *redisClient) admit(m mode, key []byte, n int) (*Backend, *live, error) 
 		return nil, nil, err
 	}
 	settings := r.s.live.Load()
-	return b, settings, r.s.overload.charge(m, key, n, clock.MonoOf(r.began), settings)
+	return b, settings, r.s.overload.charge(m, key, n, r.began, settings)
 }
 
 // Release implements resp.Source.
@@ -276,18 +275,18 @@ const infoShare = 100 * time.Millisecond
 
 // info is an INFO that was made.
 type info struct {
-	at   time.Time
-	text []byte // immutable
+	at   time.Duration // on the monotonic clock
+	text []byte        // immutable
 }
 
 // Info implements resp.Source. What only operators see of HTTP's metrics they alone see here.
 func (r *redisClient) Info(authorized bool) []byte {
 	whole := authorized || !r.s.cfg.AdminApart
 	last := &r.s.infos[index(whole)]
-	if i := last.Load(); i != nil && r.began.Sub(i.at) < infoShare {
+	if i := last.Load(); i != nil && r.began-i.at < infoShare {
 		return i.text
 	}
-	i := &info{time.Now(), r.s.info(whole)}
+	i := &info{r.began, r.s.info(whole)}
 	last.Store(i)
 	return i.text
 }
