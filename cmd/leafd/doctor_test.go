@@ -195,7 +195,8 @@ func TestDoctorAndWhoListens(t *testing.T) {
 	d = m.doctor(freeAddress(t), "--admin-listen", m.addr, "--listen-unix", m.dir+"/none/socket")
 	d.result("admin-listen", doctor.Fail, m.addr)
 	d.result("listen-unix", doctor.Fail, "no directory")
-	d = m.doctor(freeAddress(t), "--admin-listen", "unix:"+m.dir+"/admin", "--listen-unix", clitest.WriteFile(t, "file", "x"))
+	d = m.doctor(freeAddress(t), "--admin-listen", "unix:"+m.dir+"/admin", "--listen-redis", m.addr, "--listen-unix", clitest.WriteFile(t, "file", "x"))
+	d.result("listen-redis", doctor.Fail, "correct --listen-redis")
 	d.result("admin-listen", doctor.OK, m.dir)
 	d.result("listen-unix", doctor.Fail, "is no socket")
 }
