@@ -2,11 +2,11 @@ package server
 
 import (
 	"bytes"
-	"strconv"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
 )
 
 var (
@@ -111,11 +111,11 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 // copies from it before it reads the next request.
 func setID(ctx *fasthttp.RequestCtx, c *conn, id int64) {
 	if c != nil {
-		ctx.Response.SetBodyRaw(strconv.AppendInt(c.digits[:0], id, 10))
+		ctx.Response.SetBodyRaw(snowflake.AppendDecimal(c.digits[:0], id))
 		return
 	}
 	var digits [maxDigits]byte
-	ctx.Response.AppendBody(strconv.AppendInt(digits[:0], id, 10))
+	ctx.Response.AppendBody(snowflake.AppendDecimal(digits[:0], id))
 }
 
 // refuseMethod answers OPTIONS, and refuses every other method.

@@ -3,10 +3,10 @@ package server
 import (
 	"io"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/leafd/leafd/server/resp"
+	"github.com/leafd/leafd/snowflake"
 )
 
 // The way to an ID, whatever protocol it is asked for in: source, notStopped and
@@ -97,7 +97,7 @@ func (f form) append(b []byte, ids []int64) []byte {
 	switch f {
 	case formLines:
 		for _, id := range ids {
-			b = append(strconv.AppendInt(b, id, 10), '\n')
+			b = append(snowflake.AppendDecimal(b, id), '\n')
 		}
 	case formJSON:
 		b = append(b, `{"ids":[`...)
@@ -105,7 +105,7 @@ func (f form) append(b []byte, ids []int64) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(strconv.AppendInt(append(b, '"'), id, 10), '"')
+			b = append(snowflake.AppendDecimal(append(b, '"'), id), '"')
 		}
 		b = append(b, ']', '}')
 	case formRESP:

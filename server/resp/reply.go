@@ -1,6 +1,10 @@
 package resp
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/leafd/leafd/snowflake"
+)
 
 // reply is the answers of a connection that are not written yet.
 type reply struct {
@@ -10,7 +14,7 @@ type reply struct {
 
 // AppendInt appends a number as RESP has it.
 func AppendInt(b []byte, n int64) []byte {
-	return append(strconv.AppendInt(append(b, ':'), n, 10), '\r', '\n')
+	return append(snowflake.AppendDecimal(append(b, ':'), n), '\r', '\n')
 }
 
 // AppendArray appends what begins an array of n answers.
