@@ -14,7 +14,7 @@ func AppendDecimal(b []byte, id int64) []byte {
 	}
 	high, low := uint64(id)/sixteen, uint64(id)%sixteen
 	if high >= 100 {
-		b = append(b, byte('0'+high/100), byte('0'+high/10%10), byte('0'+high%10))
+		b = append(b, byte('0'+high/100), byte('0'+high/10%10), byte('0'+high%10)) //nolint:gosec // high is 922 at most
 	} else {
 		b = strconv.AppendUint(b, high, 10)
 	}
