@@ -66,7 +66,7 @@ func (t tags) Next(ctx context.Context, key []byte) (int64, error) {
 }
 
 // Try trusts last, however old it is: a tag whose row is gone, or whose service is closed,
-// never has an ID again, and Next looks it up anew.
+// never has an ID again, and Next looks it up again.
 func (t tags) Try(key []byte, last **segment.Tag) (int64, bool) {
 	if last != nil && *last != nil && (*last).Name() == string(key) {
 		return (*last).Try()

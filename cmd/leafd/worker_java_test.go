@@ -18,6 +18,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
 // impatient is a machine's clock for who has no time to watch a Java Leaf.
@@ -137,4 +138,41 @@ func TestWorkerReturn(t *testing.T) {
 	_, err = cache.Peek(m.dataDir())
 	require.ErrorIs(t, err, worker.ErrNoRecord, "the record was set aside")
 	require.True(t, o.moved(c, m, "adopt").Changed, "and leafd can have it again")
+}
+
+// The daemon runs on, cut off from ZooKeeper, which knows of no session of it any more, while
+// somebody gives its worker ID to a Java Leaf, or takes it for one: from its data directory, from
+// a copy of that, from an empty one, and after a Java Leaf has written over its entry.
+func TestWorkerMovedWhileCutOff(t *testing.T) {
+	t.Parallel()
+	c := unmade(t)
+	o := c.watch()
+	line := zookeepertest.NewProxy(t, c.servers[0])
+	m := c.behind(line)
+	o.javaTree("com.x.cutoff" + strings.TrimPrefix(c.root, "/"))
+	c.init("--zk-forever-path", o.forever)
+	l := m.ready(append(frequent(), "--zk-forever-path", o.forever)...)
+	path := o.forever + "/" + m.addr + "-0000000000"
+	line.Down(t)
+	require.Eventually(t, func() bool { return len(o.live()) == 0 }, eventually, tick, "its session is over")
+	all := l.batch("/api/snowflake/get/a?n=1000")
+
+	before := o.must(path)
+	copied := filepath.Join(t.TempDir(), "copy")
+	require.NoError(t, os.CopyFS(copied, os.DirFS(m.dataDir())))
+	deaf := []string{"--java-http", freeAddress(t)} // somebody names another address than the daemon's
+	for _, verb := range []string{"adopt", "return"} {
+		o.move(c, m, verb).Failed(t, cli.ExitHeld, "something answers at "+m.addr)
+		o.move(c, m, verb, append(deaf, "--data-dir", t.TempDir())...).Failed(t, cli.ExitHeld, path)
+	}
+	o.move(c, m, "return", deaf...).Failed(t, cli.ExitHeld, "is in use")
+	o.move(c, m, "return", append(deaf, "--data-dir", copied)...).Failed(t, cli.ExitHeld, "another data directory")
+	require.Equal(t, before, o.must(path))
+
+	o.set(path, javaEntry(t, m.addr, clock.MillisOf(time.Now())))
+	for _, verb := range []string{"adopt", "return"} {
+		o.move(c, m, verb).Failed(t, cli.ExitHeld, "something answers at "+m.addr)
+	}
+	o.move(c, m, "return", deaf...).Failed(t, cli.ExitHeld, "is in use")
+	requireDistinct(t, slices.Concat(all, l.batch("/api/snowflake/get/a?n=1000")))
 }

@@ -90,7 +90,7 @@ func (r *report) close() []Result {
 //	doctor.D2  A check that ran out of time is a Fail, even if it reported nothing wrong.
 //	doctor.D3  What one check does or fails to do changes no other's results, but for doctor.D4.
 //	doctor.D4  Of checks that fail of one cause the first alone is a Fail. The others are Skips that
-//	    name it: mended, they may have a word of their own.
+//	    name it: once put right, they may have a word of their own.
 func run(ctx context.Context, checks []check) []Result {
 	all := make([][]Result, len(checks))
 	var running sync.WaitGroup

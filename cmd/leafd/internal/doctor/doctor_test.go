@@ -87,7 +87,7 @@ func TestFailKeepsItsError(t *testing.T) {
 func TestOneCauseIsOneFail(t *testing.T) {
 	t.Parallel()
 	failed := func(check string, err error) Result {
-		return Result{Check: check, Status: Fail, Found: err.Error(), Do: "mend " + check, Err: err}
+		return Result{Check: check, Status: Fail, Found: err.Error(), Do: "repair " + check, Err: err}
 	}
 	denied, full := &fs.PathError{Op: "open", Path: "x", Err: syscall.EACCES}, &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
 	gone := fmt.Errorf("%w: no connection", worker.ErrUnreachable)
