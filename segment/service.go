@@ -327,7 +327,7 @@ func (s *Service) returnLocked(t *Tag) {
 
 // buryLocked ends a tag that is no longer in the map.
 func (s *Service) buryLocked(t *Tag) {
-	high := t.remove()
-	s.former[t.name] = former{high: high, marked: t.marked, counters: t.counters}
-	s.events.add(Event{Kind: KindTagRemoved, Tag: t.name, High: high})
+	f := t.remove()
+	s.former[t.name] = f
+	s.events.add(Event{Kind: KindTagRemoved, Tag: t.name, High: f.high})
 }

@@ -220,9 +220,9 @@ func (t *Tag) setStepLocked(step int64) {
 	t.step = step
 }
 
-// remove ends the tag and returns the highest value seen for it. Whoever waits
-// is woken, and finds it gone.
-func (t *Tag) remove() int64 {
+// remove ends the tag and returns what outlives it. Whoever waits is woken, and finds
+// it gone. A fetch under way may still raise the mark, for a range that nobody gets.
+func (t *Tag) remove() former {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.gone = true
@@ -230,7 +230,7 @@ func (t *Tag) remove() int64 {
 	if t.buf != nil {
 		t.buf.wakeLocked()
 	}
-	return t.floorLocked()
+	return former{high: t.floorLocked(), marked: t.marked, counters: t.counters}
 }
 
 // floorLocked is the highest value ever seen (segment.S2).

@@ -341,3 +341,34 @@ func TestBytesPerUnusedTag(t *testing.T) {
 		}
 	}), 100.0)
 }
+
+// slowMarks tells of each mark that is to be raised, and takes a moment for it.
+type slowMarks struct {
+	*segmenttest.HighWater
+	raising chan struct{}
+}
+
+func (m slowMarks) Raise(ctx context.Context, tag string, high int64) error {
+	m.raising <- struct{}{}
+	time.Sleep(2 * time.Millisecond)
+	return m.HighWater.Raise(ctx, tag, high)
+}
+
+// What a fetch still does when its tag is deleted disturbs nobody (the race detector looks
+// on), and the tag that comes after it has the IDs of its own row.
+func TestTagIsDeletedWhileItIsFetched(t *testing.T) {
+	store, raising := segmenttest.NewStore(), make(chan struct{}, 100)
+	svc := start(t, segment.Config{Store: store, HighWater: slowMarks{segmenttest.NewHighWater(), raising}})
+	for round := range int64(20) {
+		store.Set("a", round*1000, 1)
+		require.NoError(t, svc.Reload(t.Context()))
+		id := next(t, lookup(t, svc, "a"))
+		require.Equal(t, round, id/1000, "%d", id)
+		<-raising // for the first range
+		<-raising // for the next one
+		_, err := store.Delete(t.Context(), "a")
+		require.NoError(t, err)
+		require.NoError(t, svc.Reload(t.Context(), "a"))
+		time.Sleep(4 * time.Millisecond) // until the mark is raised
+	}
+}
