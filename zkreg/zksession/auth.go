@@ -1,7 +1,6 @@
 package zksession
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -48,25 +47,6 @@ func (s *Session) authenticate() {
 		}
 		if !s.gate.pause(authRetry) {
 			return
-		}
-	}
-}
-
-// pause waits; false once the gate was closed.
-func (g *gate) pause(d time.Duration) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	defer cancel()
-	for {
-		g.mu.Lock()
-		closed, changed := g.closed, g.changed
-		g.mu.Unlock()
-		if closed {
-			return false
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return true
 		}
 	}
 }

@@ -1,6 +1,6 @@
 package zksession
 
-import "sync"
+import "context"
 
 // EventKind tells what happened to the connection with ZooKeeper, in words.
 type EventKind string
@@ -39,65 +39,41 @@ const maxEvents = 64
 // goroutine of its own: those who raise them must not wait. Where the reader
 // doesn't keep up the oldest are dropped.
 type notifier struct {
-	mu     sync.Mutex
-	queue  []Event       // mu protects
-	wake   chan struct{} // Immutable: holds one token while there is something to do
-	closed chan struct{} // Immutable: closed by close
-	once   sync.Once
+	queue chan Event         // Immutable
+	ctx   context.Context    // Immutable: ends with close
+	close context.CancelFunc // Immutable: ends the goroutine, waits for nobody and drops what waits
 }
 
 func newNotifier(to func(Event)) *notifier {
-	n := &notifier{wake: make(chan struct{}, 1), closed: make(chan struct{})}
+	n := &notifier{queue: make(chan Event, maxEvents)}
+	n.ctx, n.close = context.WithCancel(context.Background())
 	go n.run(to)
 	return n
 }
 
 func (n *notifier) raise(e Event) {
-	n.mu.Lock()
-	if len(n.queue) == maxEvents {
-		n.queue = n.queue[1:]
-	}
-	n.queue = append(n.queue, e)
-	n.mu.Unlock()
-	select {
-	case n.wake <- struct{}{}:
-	default:
+	for {
+		select {
+		case n.queue <- e:
+			return
+		default:
+		}
+		select {
+		case <-n.queue:
+		default: // somebody has taken it
+		}
 	}
 }
-
-// close ends the goroutine once the reader has returned, and drops what waits.
-// It doesn't wait itself, so that the reader may call it.
-func (n *notifier) close() { n.once.Do(func() { close(n.closed) }) }
 
 func (n *notifier) run(to func(Event)) {
 	for {
 		select {
-		case <-n.closed:
+		case <-n.ctx.Done():
 			return
-		case <-n.wake:
-		}
-		for {
-			e, ok := n.take()
-			if !ok {
-				break
+		case e := <-n.queue:
+			if n.ctx.Err() == nil {
+				to(e)
 			}
-			to(e)
 		}
 	}
-}
-
-func (n *notifier) take() (Event, bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	select {
-	case <-n.closed:
-		return Event{}, false
-	default:
-	}
-	if len(n.queue) == 0 {
-		return Event{}, false
-	}
-	e := n.queue[0]
-	n.queue = n.queue[1:]
-	return e, true
 }

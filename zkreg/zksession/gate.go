@@ -48,28 +48,16 @@ type ticket struct {
 	abandoned  bool   // gate.mu protects
 }
 
-// enter waits until a request may be sent.
-func (g *gate) enter(ctx context.Context) (*ticket, error) {
+// await returns once ready, which is called with mu held, says true, or ctx is done.
+func (g *gate) await(ctx context.Context, ready func() bool) {
 	for {
+		over := ctx.Err() != nil // before ready looks at it
 		g.mu.Lock()
-		switch {
-		case g.closed:
-			g.mu.Unlock()
-			return nil, errClosed
-		case ctx.Err() != nil:
-			g.mu.Unlock()
-			return nil, context.Cause(ctx)
-		case g.abandoned >= maxCalls:
-			g.mu.Unlock()
-			return nil, errHung
-		case g.up && g.authenticated && g.calls < maxCalls:
-			g.calls++
-			t := &ticket{generation: g.generation}
-			g.mu.Unlock()
-			return t, nil
-		}
-		changed := g.changed
+		done, changed := ready(), g.changed
 		g.mu.Unlock()
+		if done || over {
+			return
+		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -77,25 +65,39 @@ func (g *gate) enter(ctx context.Context) (*ticket, error) {
 	}
 }
 
+// enter waits until a request may be sent.
+func (g *gate) enter(ctx context.Context) (t *ticket, err error) {
+	g.await(ctx, func() bool {
+		switch {
+		case g.closed:
+			err = errClosed
+		case ctx.Err() != nil:
+			err = context.Cause(ctx)
+		case g.abandoned >= maxCalls:
+			err = errHung
+		case g.up && g.authenticated && g.calls < maxCalls:
+			t = g.ticketLocked()
+		}
+		return t != nil || err != nil
+	})
+	return t, err
+}
+
 // enterUnauthenticated waits until the credentials may be sent; false once the
 // gate was closed.
-func (g *gate) enterUnauthenticated() (*ticket, bool) {
-	for {
-		g.mu.Lock()
-		if g.closed {
-			g.mu.Unlock()
-			return nil, false
+func (g *gate) enterUnauthenticated() (t *ticket, ok bool) {
+	g.await(context.Background(), func() bool {
+		if g.up && !g.closed {
+			t = g.ticketLocked()
 		}
-		if g.up {
-			g.calls++
-			t := &ticket{generation: g.generation}
-			g.mu.Unlock()
-			return t, true
-		}
-		changed := g.changed
-		g.mu.Unlock()
-		<-changed
-	}
+		return t != nil || g.closed
+	})
+	return t, t != nil
+}
+
+func (g *gate) ticketLocked() *ticket {
+	g.calls++
+	return &ticket{generation: g.generation}
 }
 
 // leave tells that t's request has ended.
@@ -200,22 +202,23 @@ func (g *gate) isClosed() bool {
 }
 
 // drained waits for at most wait until no request is outstanding.
-func (g *gate) drained(wait time.Duration) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	for {
-		g.mu.Lock()
-		if g.calls == 0 || g.closed {
-			drained := g.calls == 0
-			g.mu.Unlock()
-			return drained
-		}
-		changed := g.changed
-		g.mu.Unlock()
-		select {
-		case <-changed:
-		case <-timer.C:
-			return false
-		}
-	}
+func (g *gate) drained(wait time.Duration) (drained bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	g.await(ctx, func() bool {
+		drained = g.calls == 0
+		return drained || g.closed
+	})
+	return drained
+}
+
+// pause waits; false once the gate was closed.
+func (g *gate) pause(d time.Duration) (open bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	g.await(ctx, func() bool {
+		open = !g.closed
+		return !open
+	})
+	return open
 }
