@@ -155,10 +155,7 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error
 		data, stat, err := conn.Get(path)
 		return reply[[]byte]{data, stat}, err
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return r.first, r.stat, nil
+	return r.first, r.stat, err
 }
 
 // Exists returns no Stat for a node that isn't there.
@@ -179,23 +176,16 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat
 		names, stat, err := conn.Children(path)
 		return reply[[]string]{names, stat}, err
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return r.first, r.stat, nil
+	return r.first, r.stat, err
 }
 
 // Create creates a node with s.ACL() and returns its path, which for a sequential
 // one is another than the path given.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32) (string, error) {
 	data = slices.Clone(data) // an abandoned request may still be on its way out
-	created, err := do(ctx, s, call{"create", path, false, 0}, func(conn *zk.Conn) (string, error) {
+	return do(ctx, s, call{"create", path, false, 0}, func(conn *zk.Conn) (string, error) {
 		return conn.Create(path, data, flags, s.ACL())
 	})
-	if err != nil {
-		return "", err
-	}
-	return created, nil
 }
 
 // Set writes the data of a node that is at version; -1 for any.
@@ -205,13 +195,9 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 
 func (s *Session) set(ctx context.Context, c call, data []byte, version int32) (*zk.Stat, error) {
 	data = slices.Clone(data)
-	stat, err := do(ctx, s, c, func(conn *zk.Conn) (*zk.Stat, error) {
+	return do(ctx, s, c, func(conn *zk.Conn) (*zk.Stat, error) {
 		return conn.Set(c.path, data, version)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return stat, nil
 }
 
 // Remove removes a node that is at version; -1 for any.
