@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/worker"
 )
 
 // InitResult is what Init found and did.
@@ -52,7 +50,7 @@ func (d *Directory) Init(ctx context.Context) (InitResult, error) {
 			return result, d.ensure(ctx, d.temporary)
 		default:
 			result = cmp.Or(result, InitFinished)
-			_, err = d.repair(ctx, found, d.cfg, true)
+			_, err = d.repair(ctx, found, true)
 		}
 		if err != nil && !isConflict(err) {
 			return "", err
@@ -98,7 +96,7 @@ func (d *Directory) rewriteRoot(ctx context.Context, change func(data *rootData,
 		}
 		t := d.tree
 		t.forever = cmp.Or(found.Forever, t.forever)
-		whole, err := t.repair(ctx, found, d.cfg, true)
+		whole, err := t.repair(ctx, found, true)
 		if whole && changed {
 			return d.Status(ctx)
 		}
@@ -114,10 +112,6 @@ func (d *Directory) rewriteRoot(ctx context.Context, change func(data *rootData,
 			return Status{}, err
 		}
 	}
-}
-
-func (d *Directory) noCluster() error {
-	return fmt.Errorf("%w: nothing is at %s in ZooKeeper; a cluster is made with: %s", worker.ErrNoCluster, d.root, d.cfg.command("init"))
 }
 
 // ParentState is what became of the parent of the entries.

@@ -15,25 +15,18 @@ import (
 
 // Directory is the worker.Directory of a cluster in ZooKeeper. Its methods may be
 // called at any time by anybody.
-type Directory struct {
-	tree
-
-	cfg Config // immutable
-}
+type Directory struct{ tree }
 
 var _ worker.Directory = (*Directory)(nil)
 
 // OpenDirectory returns at once and connects in the background. It fails only
 // for what can never work. Of cfg it needs Servers and Clock, and Init its Layout.
 func OpenDirectory(cfg Config) (*Directory, error) {
-	if err := cfg.validateConnection(); err != nil {
-		return nil, err
-	}
 	t, err := cfg.connect()
 	if err != nil {
 		return nil, err
 	}
-	return &Directory{tree: t, cfg: cfg}, nil
+	return &Directory{t}, nil
 }
 
 // Entries implements worker.Directory. An entry whose payload can't be read has
@@ -56,6 +49,11 @@ func (d *Directory) Entries(ctx context.Context) ([]worker.Entry, error) {
 		return nil, err
 	}
 	return listed(all, live), nil
+}
+
+// Entries returns all entries as Directory.Entries does, over the daemon's own session.
+func (r *Registry) Entries(ctx context.Context) ([]worker.Entry, error) {
+	return (&Directory{r.tree}).Entries(ctx)
 }
 
 // listed is all as package worker has them.

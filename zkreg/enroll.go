@@ -245,15 +245,6 @@ func (c *claim) settle(ctx context.Context, own entry) error {
 	return nil
 }
 
-// settleTime is how long a claim settles. A server grants the sessions that it wants: ours
-// tells how long the others' are.
-func (r *Registry) settleTime() time.Duration {
-	if r.cfg.Settle > 0 {
-		return r.cfg.Settle
-	}
-	return max(r.cfg.SessionTimeout, r.session.Timeout()) + settleBeyondSession
-}
-
 // promote makes our claim active, as it and the root were when it began to settle, once the
 // worker ID is certainly ours alone.
 func (c *claim) promote(ctx context.Context, own entry) (worker.Record, error) {

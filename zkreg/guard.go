@@ -19,8 +19,6 @@ import (
 type Guard struct {
 	tree
 
-	cfg Config // immutable
-
 	mu     sync.Mutex
 	parent int64         // mu protects; czxid of the parent of all high marks; 0: never seen
 	seen   time.Duration // mu protects; monotonic; when that was seen first
@@ -31,14 +29,11 @@ var _ segment.Guard = (*Guard)(nil)
 // OpenGuard returns at once and connects in the background. It fails only for what can
 // never work. Of cfg it needs Servers and Clock.
 func OpenGuard(cfg Config) (*Guard, error) {
-	if err := cfg.validateConnection(); err != nil {
-		return nil, err
-	}
 	t, err := cfg.connect()
 	if err != nil {
 		return nil, err
 	}
-	return &Guard{tree: t, cfg: cfg}, nil
+	return &Guard{tree: t}, nil
 }
 
 // Connection implements segment.Guard.
@@ -53,7 +48,7 @@ func (g *Guard) Open(ctx context.Context) (segment.Opened, error) {
 	case err != nil:
 		return segment.Opened{}, isAway(err)
 	case root == nil || root.Cluster == "":
-		return segment.Opened{}, isAway(g.noRoot())
+		return segment.Opened{}, isAway(g.noCluster())
 	case conn == 0:
 		return segment.Opened{}, isAway(errors.New("the connection broke"))
 	default:
@@ -63,19 +58,6 @@ func (g *Guard) Open(ctx context.Context) (segment.Opened, error) {
 		}
 		return segment.Opened{Conn: conn, Settle: g.settleTime(), Wait: wait}, nil
 	}
-}
-
-// noRoot says that there is no cluster, and how to make one.
-func (g *Guard) noRoot() error {
-	return fmt.Errorf("nothing is at %s in ZooKeeper; a new cluster is made once, with: %s", g.root, g.cfg.command("init"))
-}
-
-// settleTime is how long it takes until everybody has found out that ZooKeeper lost data.
-func (g *Guard) settleTime() time.Duration {
-	if g.cfg.Settle > 0 {
-		return g.cfg.Settle
-	}
-	return g.session.Timeout() + settleBeyondSession
 }
 
 // settling returns for how long others may yet put high marks back that were lost with

@@ -38,7 +38,7 @@ func (r *Registry) Look(ctx context.Context, self worker.Record) (worker.Lookup,
 			return worker.Lookup{}, r.noRoot()
 		}
 		if seen.root.unfinished(seen.list.stat) {
-			return worker.Lookup{}, r.unfinished(r.cfg)
+			return worker.Lookup{}, r.unfinished()
 		}
 	}
 	peers, err := r.Peers(ctx)

@@ -78,7 +78,7 @@ func TestDamagedPayloads(t *testing.T) {
 
 // What leafd writes is read by a reader of the Java Leaf's three fields and types.
 func TestReadableByThreeFields(t *testing.T) {
-	r := &Registry{cfg: Config{Address: "[2001:db8::1]:8080"}}
+	r := &Registry{tree: tree{cfg: Config{Address: "[2001:db8::1]:8080"}}}
 	data := encode(r.payload(worker.Record{Owner: testOwner, Timestamp: 5, Ceiling: 7}, worker.StateActive))
 	var fields map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(data, &fields))

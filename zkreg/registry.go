@@ -84,8 +84,7 @@ func (c Config) Validate() error {
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return fmt.Errorf("address %q: port: want 1 to 65535", c.Address)
 	}
-	switch {
-	case c.Settle < 0 || c.Lease < 0 || c.Threshold < 0 || c.Lead < 0:
+	if c.Settle < 0 || c.Lease < 0 || c.Threshold < 0 || c.Lead < 0 {
 		return fmt.Errorf("settle %s, lease %s, threshold %s, lead %s: want 0 or more", c.Settle, c.Lease, c.Threshold, c.Lead)
 	}
 	return nil
@@ -117,24 +116,22 @@ func (c Config) validateConnection() error {
 }
 
 // connect opens the session and names the paths.
-func (c *Config) connect() (tree, error) {
+func (c Config) connect() (tree, error) {
+	if err := c.validateConnection(); err != nil {
+		return tree{}, err
+	}
 	p, err := newPaths(c.Root, c.ForeverPath)
 	if err != nil {
 		return tree{}, err
 	}
-	if c.Notify == nil {
-		c.Notify = func(zksession.Event) {}
-	}
-	if c.SessionTimeout == 0 {
-		c.SessionTimeout = DefaultSessionTimeout
-	}
+	c.SessionTimeout = cmp.Or(c.SessionTimeout, DefaultSessionTimeout)
 	s, err := zksession.Open(zksession.Config{
 		Servers: c.Servers, Timeout: c.SessionTimeout, Auth: c.Auth, TLS: c.TLS, Notify: c.Notify, Unreachable: worker.ErrUnreachable,
 	})
 	if err != nil {
 		return tree{}, err
 	}
-	return tree{session: s, paths: p}, nil
+	return tree{session: s, paths: p, cfg: c}, nil
 }
 
 // Registry is the worker.Registry of one daemon. It keeps:
@@ -154,7 +151,6 @@ func (c *Config) connect() (tree, error) {
 type Registry struct {
 	tree
 
-	cfg Config // immutable
 	// commit is Session.Multi; a variable so that tests can lose its answers.
 	commit func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
 
@@ -182,7 +178,7 @@ func Open(cfg Config) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Registry{tree: t, cfg: cfg}
+	r := &Registry{tree: t}
 	r.commit = r.session.Multi
 	return r, nil
 }

@@ -79,7 +79,7 @@ func (r *Registry) ensureTree(ctx context.Context, known rootData) (*root, error
 				return nil, err
 			}
 			var whole bool
-			if whole, err = r.repair(ctx, found, r.cfg, known.Cluster != ""); whole {
+			if whole, err = r.repair(ctx, found, known.Cluster != ""); whole {
 				return found, r.ensure(ctx, r.temporary)
 			}
 		}
@@ -93,23 +93,23 @@ func (r *Registry) ensureTree(ctx context.Context, known rootData) (*root, error
 // that lost nothing and has no parent at all is not finished, or of a former release, and
 // then nobody knows whether it had entries: it is the operator's, or a member's.
 // worker.ErrNoCluster.
-func (t tree) repair(ctx context.Context, found *root, cfg Config, member bool) (bool, error) {
+func (t tree) repair(ctx context.Context, found *root, member bool) (bool, error) {
 	_, parent, err := t.session.Exists(ctx, t.forever)
 	if err != nil {
 		return false, err
 	}
 	d := found.rootData
-	d.LongestLease = max(d.LongestLease, cfg.reach())
+	d.LongestLease = max(d.LongestLease, t.cfg.reach())
 	switch {
 	case found.unfinished(parent) && !member:
-		return false, t.unfinished(cfg)
+		return false, t.unfinished()
 	case d.ParentCzxid == 0 && parent == nil:
 		return false, t.ensure(ctx, append(parents(t.forever), t.forever)...)
 	case d.ParentCzxid == 0:
 		d.Forever, d.ParentCzxid = t.forever, parent.Czxid
 		if d.Losses > 0 { // zkreg.R6
 			// Who was lost may have a greater threshold than whoever comes first.
-			margin := max(cfg.margin(), Config{}.margin())
+			margin := max(t.cfg.margin(), Config{}.margin())
 			d.Floor = max(d.Floor, clock.Millis(found.stat.Mtime).Add(time.Duration(d.LongestLease)*time.Millisecond+margin))
 		}
 	case !d.has(parent):
@@ -178,7 +178,12 @@ func (t tree) ensure(ctx context.Context, all ...string) error {
 	return nil
 }
 
-// noRoot says that there is no cluster, and how to make one.
+// noCluster says to those who look after a cluster that there is none.
+func (t tree) noCluster() error {
+	return fmt.Errorf("%w: nothing is at %s in ZooKeeper; a cluster is made with: %s", worker.ErrNoCluster, t.root, t.cfg.command("init"))
+}
+
+// noRoot says so to a daemon that would join it.
 func (r *Registry) noRoot() error {
 	return fmt.Errorf("%w: nothing is at %s in ZooKeeper: a new ensemble, or one that lost its data. If daemons of this cluster run, or have data directories, start one of those: "+
 		"it puts the cluster back. A new cluster is made once, with: %s", worker.ErrNoCluster, r.root, r.cfg.command("init"))
@@ -189,8 +194,8 @@ func (d rootData) unfinished(parent *zk.Stat) bool {
 	return d.ParentCzxid == 0 && d.Losses == 0 && parent == nil
 }
 
-func (t tree) unfinished(cfg Config) error {
-	return fmt.Errorf("%w: the root %s stands, and %s is not made yet: finish it with: %s", worker.ErrNoCluster, t.root, t.forever, cfg.command("init"))
+func (t tree) unfinished() error {
+	return fmt.Errorf("%w: the root %s stands, and %s is not made yet: finish it with: %s", worker.ErrNoCluster, t.root, t.forever, t.cfg.command("init"))
 }
 
 // closed says that no worker ID is given out yet (zkreg.R7).

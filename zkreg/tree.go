@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -21,6 +22,8 @@ const readers = 12
 type tree struct {
 	session *zksession.Session // immutable
 	paths                      // immutable
+
+	cfg Config // immutable
 }
 
 // entry is one persistent node as it was read.
@@ -63,6 +66,15 @@ type temporary struct {
 	data    temporaryData
 	stat    *zk.Stat
 	damaged error
+}
+
+// settleTime is how long it takes until everybody has found out that ZooKeeper lost data. A
+// server grants the sessions that it wants: ours tells how long the others' are.
+func (t tree) settleTime() time.Duration {
+	if t.cfg.Settle > 0 {
+		return t.cfg.Settle
+	}
+	return max(t.cfg.SessionTimeout, t.session.Timeout()) + settleBeyondSession
 }
 
 // readRoot reads the root; nil for none, or an empty one.
