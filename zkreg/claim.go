@@ -223,24 +223,18 @@ func (r *Registry) place(ctx context.Context, root *root, self worker.Record, da
 			return name, nil, err
 		}
 		write, ops := r.createNode(r.foreverOf(name), data, 0), []any{}
-		for _, other := range l.names {
-			if other.workerID != self.WorkerID {
-				continue
-			}
-			e, err := r.readEntry(ctx, other)
-			if errors.Is(err, zk.ErrNoNode) {
-				continue
-			}
-			if err != nil {
-				return name, nil, err
-			}
+		all, err := r.readNumbered(ctx, l, self.WorkerID)
+		if err != nil {
+			return name, nil, err
+		}
+		for _, e := range all {
 			if !e.yieldsTo(self, root) && e.damaged == nil && self.Holds(e.listed(liveSet{})) {
 				return name, nil, fmt.Errorf("%w: another life wrote worker %d: %s", worker.ErrHeld, self.WorkerID, e.holder())
 			}
 			if !e.yieldsTo(self, root) {
 				return name, nil, fmt.Errorf("%w: worker %d, which the local record has, is %s now", worker.ErrTaken, self.WorkerID, e.holder())
 			}
-			if other.raw == name.raw {
+			if e.raw == name.raw {
 				write = setData(e.path, data, e.stat.Version)
 			} else {
 				ops = append(ops, deleteNode(e.path, e.stat.Version))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -40,7 +39,7 @@ func (d *Directory) Entries(ctx context.Context) ([]worker.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := d.readEntries(ctx, l.names)
+	all, err := readAll(ctx, l.names, d.readEntry)
 	if err != nil {
 		return nil, err
 	}
@@ -86,9 +85,12 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 	if err := d.session.Sync(ctx, d.root); err != nil {
 		return worker.Entry{}, err
 	}
-	e, err := d.find(ctx, workerID)
+	e, err := d.numbered(ctx, workerID)
 	if err != nil {
 		return worker.Entry{}, err
+	}
+	if e == nil {
+		return worker.Entry{}, fmt.Errorf("%w: worker %d is not under %s", worker.ErrNoEntry, workerID, d.forever)
 	}
 	live, err := d.readLiveSet(ctx)
 	if err != nil {
@@ -109,7 +111,7 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 		return listed, err
 	}
 	e.data.State = worker.StateReleased
-	if err := d.write(ctx, e); err != nil {
+	if err := d.write(ctx, *e); err != nil {
 		return listed, err
 	}
 	return e.listed(live), nil
@@ -144,27 +146,6 @@ func (d *Directory) write(ctx context.Context, e entry) error {
 		return fmt.Errorf("%w: worker %d (%s) was removed or taken over this very moment", worker.ErrNoEntry, e.workerID, unescapeNode(e.node))
 	}
 	return err
-}
-
-// find returns the entry of workerID: the active one, where a claim of the same
-// worker ID was never finished.
-func (d *Directory) find(ctx context.Context, workerID int64) (entry, error) {
-	l, err := d.readNames(ctx)
-	if err != nil {
-		return entry{}, err
-	}
-	names := slices.DeleteFunc(l.names, func(name entryName) bool { return name.workerID != workerID })
-	found, err := d.readEntries(ctx, names)
-	if err != nil {
-		return entry{}, err
-	}
-	if len(found) == 0 {
-		return entry{}, fmt.Errorf("%w: worker %d is not under %s", worker.ErrNoEntry, workerID, d.forever)
-	}
-	if i := slices.IndexFunc(found, entry.occupied); i >= 0 {
-		return found[i], nil
-	}
-	return found[0], nil
 }
 
 // Close implements worker.Directory.

@@ -59,7 +59,7 @@ func (c *claim) begin(ctx context.Context, temp tempPlan) (entry, error) {
 	if mine := c.seen.mine; mine != nil && c.alone(*mine) && c.floorOf(*mine) <= now.Add(worker.FreeSoon) {
 		return c.claimEntry(ctx, temp, *mine)
 	}
-	all, err := c.readEntries(ctx, c.seen.list.names)
+	all, err := readAll(ctx, c.seen.list.names, c.readEntry)
 	if err != nil {
 		return entry{}, err
 	}
@@ -169,10 +169,13 @@ func (c *claim) claiming(floor clock.Millis) entryData {
 // made returns own as it stands.
 func (c *claim) made(ctx context.Context, own entry) (entry, error) {
 	e, err := c.readEntry(ctx, own.entryName)
-	if errors.Is(err, zk.ErrNoNode) || err == nil && e.data.Owner != c.self.Owner {
+	if err != nil {
+		return entry{}, err
+	}
+	if e == nil || e.data.Owner != c.self.Owner {
 		return entry{}, fmt.Errorf("%w: %s is not ours any more", errAgain, own.path)
 	}
-	return e, err
+	return *e, nil
 }
 
 // errCounterSpent says that ZooKeeper's next number is none for us: beyond the layout, or

@@ -153,8 +153,7 @@ func (t *trial) writeEntries(ctx context.Context, escaped string) error {
 	if err != nil {
 		return err
 	}
-	own := slices.DeleteFunc(l.names, func(name entryName) bool { return name.node != escaped })
-	entries, err := t.readEntries(ctx, own)
+	entries, err := readAll(ctx, l.where(func(name entryName) bool { return name.node == escaped }), t.readEntry)
 	if err != nil {
 		return err
 	}

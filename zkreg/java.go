@@ -60,18 +60,14 @@ func (d *Directory) FindJava(ctx context.Context, address string) (*JavaMove, er
 	if !m.root.has(m.list.stat) {
 		return nil, fmt.Errorf("%w: %s is not the one that the root has recorded: leafd cluster status says more", worker.ErrNoCluster, d.forever)
 	}
-	var named []entryName
-	for _, name := range m.list.names {
-		if name.node == escapeNode(address) {
-			named = append(named, name)
-		}
+	named, err := readAll(ctx, m.list.where(func(name entryName) bool { return name.node == escapeNode(address) }), d.readEntry)
+	if err != nil {
+		return nil, err
 	}
 	if len(named) != 1 {
 		return nil, fmt.Errorf("%w: %d entries of %s are under %s, want one; leafd worker list shows all", worker.ErrNoEntry, len(named), address, d.forever)
 	}
-	if m.entry, err = d.readEntry(ctx, named[0]); err != nil {
-		return nil, err
-	}
+	m.entry = named[0]
 	if m.entry.damaged != nil {
 		return nil, m.entry.damaged
 	}
@@ -121,10 +117,12 @@ func (m *JavaMove) Watch(ctx context.Context) error {
 		return err
 	}
 	now, err := m.dir.readEntry(ctx, m.entry.entryName)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if idOf(now.stat) != idOf(m.entry.stat) {
+	case now == nil:
+		return fmt.Errorf("%w: %s is gone", worker.ErrNoEntry, m.entry.path)
+	case idOf(now.stat) != idOf(m.entry.stat):
 		return fmt.Errorf("%w: the Java Leaf of %s runs still: it wrote %s within %s; stop it, and disable its unit", worker.ErrHeld, unescapeNode(m.entry.node), m.entry.path, javaSilence)
 	}
 	return nil

@@ -75,12 +75,12 @@ func TestReleaseLosesARace(t *testing.T) {
 	server := zookeepertest.Shared(t)
 	r, rec := claimed(t, daemonConfig(server, madeRoot(t, server), "a"))
 	d := directory(t, r.cfg)
-	e, err := d.find(bounded(t, patience), 0)
+	e, err := d.numbered(bounded(t, patience), 0)
 	require.NoError(t, err)
 	rec = report(t, r, rec)
-	require.ErrorIs(t, d.write(bounded(t, patience), e), worker.ErrInUse)
+	require.ErrorIs(t, d.write(bounded(t, patience), *e), worker.ErrInUse)
 	require.NoError(t, server.Conn(t).Delete(e.path, -1))
-	require.ErrorIs(t, d.write(bounded(t, patience), e), worker.ErrNoEntry)
+	require.ErrorIs(t, d.write(bounded(t, patience), *e), worker.ErrNoEntry)
 	report(t, r, rec) // it puts back what a hand has removed
 }
 

@@ -84,7 +84,9 @@ func (r *Registry) look(ctx context.Context, self worker.Record) (*snapshot, err
 	if seen.list, err = r.readNames(ctx); err != nil {
 		return nil, err
 	}
-	likely, err := r.readEntries(ctx, r.likelyNames(seen.list, self))
+	likely, err := readAll(ctx, seen.list.where(func(name entryName) bool { // of our instance, perhaps, whatever its node was called
+		return name.node == escapeNode(r.cfg.Node) || name.workerID == self.WorkerID
+	}), r.readEntry)
 	if err != nil {
 		return nil, err
 	}
@@ -96,19 +98,6 @@ func (r *Registry) look(ctx context.Context, self worker.Record) (*snapshot, err
 	}
 	seen.at = r.cfg.Clock.Read()
 	return seen, nil
-}
-
-// likelyNames returns the names of the entries that may be our instance's: those of our
-// node, and those with the worker ID that our record has, whatever the node was called.
-func (r *Registry) likelyNames(l list, self worker.Record) []entryName {
-	var likely []entryName
-	node := escapeNode(r.cfg.Node)
-	for _, name := range l.names {
-		if name.node == node || name.workerID == self.WorkerID {
-			likely = append(likely, name)
-		}
-	}
-	return likely
 }
 
 // choose picks our entry of those that self's instance holds: the one that our own record

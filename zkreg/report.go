@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -123,7 +122,10 @@ func (r *Registry) reread(ctx context.Context, rec worker.Record) error {
 		return err
 	}
 	h.root = root
-	e, err := r.numbered(ctx, h.entryName)
+	e, err := r.readEntry(ctx, h.entryName)
+	if err == nil && e == nil {
+		e, err = r.numbered(ctx, h.workerID)
+	}
 	if err != nil {
 		return err
 	}
@@ -145,24 +147,6 @@ func (r *Registry) reread(ctx context.Context, rec worker.Record) error {
 	default:
 		return fmt.Errorf("%w: entry %s was changed by %s", worker.ErrFenced, e.path, e.holder())
 	}
-}
-
-// numbered reads the entry called name, or else one of another with its worker ID; nil for
-// none.
-func (r *Registry) numbered(ctx context.Context, name entryName) (*entry, error) {
-	e, err := r.readEntry(ctx, name)
-	if err == nil || !errors.Is(err, zk.ErrNoNode) {
-		return &e, err
-	}
-	l, err := r.readNames(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all, err := r.readEntries(ctx, slices.DeleteFunc(l.names, func(n entryName) bool { return n.workerID != name.workerID }))
-	if err != nil || len(all) == 0 {
-		return nil, err
-	}
-	return &all[max(0, slices.IndexFunc(all, entry.occupied))], nil
 }
 
 // putBack enters our worker ID, as it was acknowledged last, where ZooKeeper lost that.

@@ -1,6 +1,7 @@
 package zkreg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,30 +129,30 @@ func (t tree) readNames(ctx context.Context) (list, error) {
 			}
 		}
 		slices.SortFunc(l.names, func(a, b entryName) int {
-			if a.workerID != b.workerID {
-				return int(a.workerID - b.workerID)
-			}
-			return slices.Compare([]byte(a.raw), []byte(b.raw))
+			return cmp.Or(cmp.Compare(a.workerID, b.workerID), cmp.Compare(a.raw, b.raw))
 		})
 		return l, nil
 	}
 }
 
-// readEntry reads one entry; zk.ErrNoNode. One that can't be made out is no
+// where returns the names that keep says.
+func (l list) where(keep func(entryName) bool) []entryName {
+	return slices.DeleteFunc(slices.Clone(l.names), func(name entryName) bool { return !keep(name) })
+}
+
+// readEntry reads one entry; nil for none. One that can't be made out is no
 // error here: what it means depends on whose it is.
-func (t tree) readEntry(ctx context.Context, name entryName) (entry, error) {
-	e := entry{entryName: name, path: t.foreverOf(name)}
+func (t tree) readEntry(ctx context.Context, name entryName) (*entry, error) {
+	e := &entry{entryName: name, path: t.foreverOf(name)}
 	var err error
-	if e.payload, e.stat, err = t.session.Get(ctx, e.path); err != nil {
-		return entry{}, err
+	if e.payload, e.stat, err = t.session.Get(ctx, e.path); errors.Is(err, zk.ErrNoNode) {
+		return nil, nil //nolint:nilnil // none is an answer like another
+	}
+	if err != nil {
+		return nil, err
 	}
 	e.data, e.damaged = decodeEntry(e.path, e.payload)
 	return e, nil
-}
-
-// readEntries reads many; those that are gone by now are left out.
-func (t tree) readEntries(ctx context.Context, names []entryName) ([]entry, error) {
-	return readAll(ctx, names, t.readEntry)
 }
 
 // readTemporary reads the ephemeral node of an escaped name; nil for none.
@@ -203,7 +204,7 @@ func (t tree) readLiveSet(ctx context.Context) (liveSet, error) {
 	if err != nil {
 		return liveSet{}, err
 	}
-	all, err := readAll(ctx, names, t.mustReadTemporary)
+	all, err := readAll(ctx, names, t.readTemporary)
 	if err != nil {
 		return liveSet{}, err
 	}
@@ -218,24 +219,12 @@ func (t tree) readLiveSet(ctx context.Context) (liveSet, error) {
 	return live, nil
 }
 
-// mustReadTemporary is readTemporary with zk.ErrNoNode for none.
-func (t tree) mustReadTemporary(ctx context.Context, name string) (temporary, error) {
-	temp, err := t.readTemporary(ctx, name)
-	if err != nil {
-		return temporary{}, err
-	}
-	if temp == nil {
-		return temporary{}, zk.ErrNoNode
-	}
-	return *temp, nil
-}
-
 // readPeers returns those of the live nodes called names (escaped) that are there
 // still, but for the one called without. One whose payload can't be made out
 // can't be asked for its clock: it is left out.
 func (t tree) readPeers(ctx context.Context, names []string, without string) ([]worker.Peer, error) {
 	names = slices.DeleteFunc(names, func(name string) bool { return name == without })
-	live, err := readAll(ctx, names, t.mustReadTemporary)
+	live, err := readAll(ctx, names, t.readTemporary)
 	if err != nil {
 		return nil, err
 	}
@@ -248,63 +237,68 @@ func (t tree) readPeers(ctx context.Context, names []string, without string) ([]
 	return peers, nil
 }
 
-// readAll reads all of keys, some at a time, and leaves out those that are gone.
-// The order stays.
-func readAll[K, V any](ctx context.Context, keys []K, read func(context.Context, K) (V, error)) ([]V, error) {
+// readAll reads all of keys, some at a time, and leaves out those of which read returns
+// nil: they are gone. The order stays.
+func readAll[K, V any](ctx context.Context, keys []K, read func(context.Context, K) (*V, error)) ([]V, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	values, errs := make([]V, len(keys)), make([]error, len(keys))
-	next := make(chan int)
+	values, places := make([]*V, len(keys)), make(chan struct{}, readers)
 	var group sync.WaitGroup
-	for range min(readers, len(keys)) {
+	var once sync.Once
+	var failed error
+	for i, key := range keys {
+		places <- struct{}{}
 		group.Go(func() {
-			for i := range next {
-				if values[i], errs[i] = read(ctx, keys[i]); errs[i] != nil && !errors.Is(errs[i], zk.ErrNoNode) {
-					cancel() // the others have no use any more
-				}
+			defer func() { <-places }()
+			value, err := read(ctx, key)
+			if err != nil {
+				once.Do(func() { failed = err })
+				cancel() // the others have no use any more
 			}
+			values[i] = value
 		})
 	}
-	for i := range keys {
-		next <- i
-	}
-	close(next)
 	group.Wait()
-	found := make([]V, 0, len(keys))
-	var failed error
-	for i, err := range errs {
-		switch {
-		case err == nil:
-			found = append(found, values[i])
-		case !errors.Is(err, zk.ErrNoNode) && (failed == nil || errors.Is(failed, context.Canceled)):
-			failed = err
-		}
-	}
 	if failed != nil {
 		return nil, failed
 	}
+	found := make([]V, 0, len(keys))
+	for _, value := range values {
+		if value != nil {
+			found = append(found, *value)
+		}
+	}
 	return found, nil
+}
+
+// readNumbered reads the entries of l with a worker ID.
+func (t tree) readNumbered(ctx context.Context, l list, workerID int64) ([]entry, error) {
+	return readAll(ctx, l.where(func(name entryName) bool { return name.workerID == workerID }), t.readEntry)
+}
+
+// numbered reads the entry with a worker ID: the active one, where a claim of the same was
+// never finished; nil for none.
+func (t tree) numbered(ctx context.Context, workerID int64) (*entry, error) {
+	l, err := t.readNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := t.readNumbered(ctx, l, workerID)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[max(0, slices.IndexFunc(found, entry.occupied))], nil
 }
 
 // othersOf returns whoever has, or may issue under, the worker ID of name besides
 // name itself; nil for nobody.
 func (t tree) othersOf(ctx context.Context, l list, name entryName) (*entry, error) {
-	for _, other := range l.names {
-		if other.workerID != name.workerID || other.raw == name.raw {
-			continue
-		}
-		e, err := t.readEntry(ctx, other)
-		if errors.Is(err, zk.ErrNoNode) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if e.occupied() {
-			return &e, nil
-		}
+	found, err := t.readNumbered(ctx, l, name.workerID)
+	i := slices.IndexFunc(found, func(e entry) bool { return e.raw != name.raw && e.occupied() })
+	if err != nil || i < 0 {
+		return nil, err
 	}
-	return nil, nil //nolint:nilnil // nobody is an answer like another
+	return &found[i], nil
 }
 
 // namesUnder reads the names of all entries; errAgain where their parent is not the one
