@@ -70,7 +70,7 @@ type Worker struct {
 	// Of the peers; see peers.go.
 	peers    []string       // mu protects; addresses last known
 	samples  []clock.Sample // mu protects; what they last said
-	asked    clock.Millis   // mu protects; when
+	asked    clock.Reading  // mu protects; when; the zero value for never
 	vote     clock.Vote     // mu protects; whether a majority of clocks has our time
 	disagree error          // mu protects; why, while vote is clock.Outvoted
 	silent   bool           // mu protects; the last look had no answer
@@ -88,13 +88,8 @@ func newWorker(cfg Config) *Worker {
 	_, w.alone = cfg.Registry.(Standalone)
 	w.threshold.Store(int64(cfg.Threshold))
 	w.life, w.endLife = context.WithCancel(context.Background())
-	w.local = newRecorder(func(_ context.Context, r Record) error {
-		began := cfg.Clock.Read().Boot
-		err := cfg.Cache.Save(w.withPiece(r))
-		w.countFile(began, err)
-		return err
-	})
-	w.remote = newRecorder(w.register)
+	w.local = newRecorder(w.counted(&w.counters.file, func(_ context.Context, r Record) error { return cfg.Cache.Save(w.withPiece(r)) }))
+	w.remote = newRecorder(w.counted(&w.counters.registry, w.register))
 	return w
 }
 
@@ -334,13 +329,8 @@ func (w *Worker) tellRegistry(r Record) {
 	}()
 }
 
-// recordIn writes r to one place. One that is no longer ours to write fences,
-// also when the other place has r by then.
-func (w *Worker) recordIn(ctx context.Context, to *recorder, r Record) error {
-	return w.lost(to.record(ctx, r))
-}
-
-// lost fences where err says that a record is no longer ours to write.
+// lost fences where err says that a record, in the file or in the registry, is no longer
+// ours to write, also when the other place has it by then.
 func (w *Worker) lost(err error) error {
 	if errors.Is(err, ErrLocked) || errors.Is(err, ErrFenced) {
 		return w.fence(err)

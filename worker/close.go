@@ -40,9 +40,9 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) error {
 		r.Released = true // worker.U2: from here on only the registry knows
 		r.Limit = min(r.Limit, max(r.Ceiling, r.Floor))
 	}
-	err := w.recordIn(ctx, &w.local, r)
+	err := w.lost(w.local.record(ctx, r))
 	if err == nil && r.Released { // in both slots: with one of them damaged later the other must not say less
-		err = w.recordIn(ctx, &w.local, r)
+		err = w.lost(w.local.record(ctx, r))
 	}
 	if err != nil && r.Released { // the file would start it again within the old limit
 		r.Released = false
@@ -51,7 +51,7 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) error {
 		// The local file knows; without the registry the next start waits for
 		// nothing either.
 		bounded, cancel := context.WithTimeout(ctx, lastReport)
-		if remote := w.recordIn(bounded, &w.remote, r); !errors.Is(remote, ErrNoRegistry) && (err != nil || !errors.Is(remote, ErrUnreachable)) {
+		if remote := w.lost(w.remote.record(bounded, r)); !errors.Is(remote, ErrNoRegistry) && (err != nil || !errors.Is(remote, ErrUnreachable)) {
 			err = errors.Join(err, remote)
 		}
 		cancel()

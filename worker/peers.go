@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -81,30 +82,22 @@ const maxNamed = 5
 
 // offsets lists what the peers said.
 func offsets(samples []clock.Sample) string {
-	var text string
-	named := 0
+	var said []string
 	for _, s := range samples {
-		if s.Err != nil {
-			continue
+		if s.Err == nil && len(said) <= maxNamed {
+			said = append(said, fmt.Sprintf("%s %+dms", s.Address, s.Offset.Milliseconds()))
 		}
-		if named++; named > maxNamed {
-			return text + ", …"
-		}
-		if text != "" {
-			text += ", "
-		}
-		text += fmt.Sprintf("%s %+dms", s.Address, s.Offset.Milliseconds())
 	}
-	return text
+	if len(said) > maxNamed {
+		said = append(said[:maxNamed], "…")
+	}
+	return strings.Join(said, ", ")
 }
 
 // silence says why no peer answered.
 func silence(samples []clock.Sample) error {
 	var errs []error
-	for _, s := range samples {
-		if len(errs) == maxNamed {
-			break
-		}
+	for _, s := range samples[:min(len(samples), maxNamed)] {
 		errs = append(errs, fmt.Errorf("%s: %w", s.Address, s.Err))
 	}
 	return errors.Join(errs...)
@@ -153,8 +146,7 @@ func (w *Worker) countVotes(samples []clock.Sample) {
 	silent := verdict.Asked > 0 && verdict.Answered == 0
 	w.mu.Lock()
 	before, silentBefore := w.vote, w.silent
-	w.vote, w.disagree, w.silent, w.samples, w.asked = vote, disagree, silent, samples, w.cfg.Clock.Read().Wall()
-	w.counters.askedPeers(w.cfg.Clock)
+	w.vote, w.disagree, w.silent, w.samples, w.asked = vote, disagree, silent, samples, w.cfg.Clock.Read()
 	w.mu.Unlock()
 	if vote != before {
 		switch vote {
@@ -245,7 +237,7 @@ func (w *Worker) Peers() ([]clock.Sample, clock.Verdict, clock.Millis) {
 	w.mu.Lock()
 	samples, asked := slices.Clone(w.samples), w.asked
 	w.mu.Unlock()
-	return samples, clock.Estimate(samples, w.cfg.Estimator), asked
+	return samples, clock.Estimate(samples, w.cfg.Estimator), asked.Wall()
 }
 
 // Vote returns where our clock stood among the peers' when they were last asked.

@@ -16,13 +16,6 @@ var ErrLeaseOver = errors.New("the lease is over")
 // register is the recorder of the registry: it claims the entry first where the
 // start had to do without.
 func (w *Worker) register(ctx context.Context, r Record) error {
-	sent := w.cfg.Clock.Read()
-	err := w.reportTo(ctx, r)
-	w.countRegistry(sent.Boot, err)
-	return err
-}
-
-func (w *Worker) reportTo(ctx context.Context, r Record) error {
 	if err := w.confirm(ctx); err != nil {
 		return w.registryFailed(err)
 	}
@@ -83,10 +76,8 @@ func (w *Worker) registryAcked(sent clock.Reading, got Record) {
 	w.remoteErr = nil
 	w.renewed = sent.Boot
 	short := w.shortLocked()
-	w.record.Registered, w.record.Cluster = sent.Wall(), got.Cluster
-	w.record.Losses, w.record.Change, w.record.LongestLease = got.Losses, got.Change, got.LongestLease
-	w.record.Floor, w.record.Limit = got.Floor, got.Limit
-	w.record.PriorOwners, w.record.DirectoryID = nil, w.cfg.DirectoryID
+	w.record.adopt(got)
+	w.record.Registered, w.record.DirectoryID = sent.Wall(), w.cfg.DirectoryID
 	w.mu.Unlock()
 	if before != nil {
 		w.notify(Event{Kind: EventRegistryBack})
@@ -94,6 +85,12 @@ func (w *Worker) registryAcked(sent clock.Reading, got Record) {
 	if short { // the limit, not the report, kept the ceiling low
 		w.ask()
 	}
+}
+
+// adopt takes over what the registry has acknowledged.
+func (r *Record) adopt(got Record) {
+	r.Cluster, r.Losses, r.Change, r.LongestLease = got.Cluster, got.Losses, got.Change, got.LongestLease
+	r.Floor, r.Limit, r.PriorOwners = got.Floor, got.Limit, nil
 }
 
 // shortLocked tells that the limit of our piece keeps the ceiling low.
@@ -172,8 +169,7 @@ func (w *Worker) confirm(ctx context.Context) error {
 	}
 	w.mu.Lock()
 	w.claimed = true
-	w.record.Cluster, w.record.Floor, w.record.Limit, w.record.PriorOwners = claim.Cluster, claim.Floor, claim.Limit, nil
-	w.record.Losses, w.record.Change, w.record.LongestLease = claim.Losses, claim.Change, claim.LongestLease
+	w.record.adopt(claim)
 	w.mu.Unlock()
 	w.notify(Event{Kind: EventConfirmed})
 	return nil

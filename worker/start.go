@@ -336,16 +336,12 @@ func (w *Worker) begin(ctx context.Context, me self) error {
 		w.remoteErr = me.cause
 	}
 	w.mu.Unlock()
-	if err := w.first(ctx); err != nil {
+	bounded, cancel := context.WithTimeout(ctx, max(w.cfg.ReportInterval, firstReport))
+	defer cancel()
+	if err := w.extend(bounded); err != nil {
 		return fmt.Errorf("the first ceiling could not be recorded: %w", err)
 	}
 	return nil
-}
-
-func (w *Worker) first(ctx context.Context) error {
-	bounded, cancel := context.WithTimeout(ctx, max(w.cfg.ReportInterval, firstReport))
-	defer cancel()
-	return w.extend(bounded)
 }
 
 // firstReport is the shortest time that the first report may take.

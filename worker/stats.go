@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -49,14 +50,7 @@ const MaxSlew = snowflake.MaxBackwardWait
 // protects it.
 type counters struct {
 	file, registry writes
-	ahead, back    uint64
-	peersAsked     bool
-	peersAt        time.Duration // boot-time clock at the last look
-}
-
-// askedPeers notes a look at the peers. Worker.mu is held.
-func (t *counters) askedPeers(clk clock.Clock) {
-	t.peersAsked, t.peersAt = true, clk.Read().Boot
+	ahead, back    uint64 // steps of the wall clock
 }
 
 // writes counts those to one place.
@@ -66,12 +60,13 @@ type writes struct {
 }
 
 func (t *writes) count(began time.Duration, err error) {
-	if err != nil {
+	switch {
+	case err == nil:
+		t.done++
+		t.last = max(t.last, began)
+	case !errors.Is(err, ErrNoRegistry):
 		t.failed++
-		return
 	}
-	t.done++
-	t.last = max(t.last, began)
 }
 
 func (t writes) reports(now time.Duration) Reports {
@@ -91,7 +86,7 @@ func (w *Worker) Stats() Stats {
 		Registered:   w.record.Cluster != "",
 		StepsAhead:   w.counters.ahead,
 		StepsBack:    w.counters.back,
-		PeersAsked:   w.counters.peersAsked,
+		PeersAsked:   w.asked != clock.Reading{},
 	}
 	if s.Leased {
 		s.UntilLease = max(0, w.record.Limit.Sub(now.Wall()))
@@ -100,26 +95,21 @@ func (w *Worker) Stats() Stats {
 		s.Registry.Age = max(0, now.Boot-w.renewed) // of the life before, where this one has none yet
 	}
 	if s.PeersAsked {
-		s.PeersAge = max(0, now.Boot-w.counters.peersAt)
+		s.PeersAge = max(0, now.Boot-w.asked.Boot)
 	}
 	return s
 }
 
-// countRegistry notes how a write to the registry went.
-func (w *Worker) countRegistry(began time.Duration, err error) {
-	if errors.Is(err, ErrNoRegistry) {
-		return
+// counted is save, and notes in to how each write went.
+func (w *Worker) counted(to *writes, save func(context.Context, Record) error) func(context.Context, Record) error {
+	return func(ctx context.Context, r Record) error {
+		began := w.cfg.Clock.Read().Boot
+		err := save(ctx, r)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		to.count(began, err)
+		return err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.counters.registry.count(began, err)
-}
-
-// countFile notes how a write to the local file went.
-func (w *Worker) countFile(began time.Duration, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.counters.file.count(began, err)
 }
 
 // stepWatch sees the wall clock step.
