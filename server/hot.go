@@ -84,14 +84,15 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	if !get && ctx.IsHead() {
 		return headIDs(ctx, b, m, key, asJSON)
 	}
-	if err := s.overload.charge(m, key, max(n, 1), clock.MonoOf(ctx.Time()), settings); err != nil {
+	mono := clock.MonoOf(ctx.Time())
+	if err := s.overload.charge(m, key, max(n, 1), mono, settings); err != nil {
 		return err
 	}
 	if n > 0 {
 		return s.serveBatch(ctx, b, m, key, n, asJSON)
 	}
 	c, _ := ctx.Conn().(*conn)
-	id, err := s.next(c, b, m, key, clock.MonoOf(ctx.Time()), settings)
+	id, err := s.next(c, b, m, key, mono, settings)
 	if err != nil {
 		s.metrics.latency.refuse(ctx, m, false)
 		return err

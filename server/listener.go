@@ -133,10 +133,7 @@ func temporary(err error) bool {
 
 // admit returns nc as a conn, or nil when it was refused.
 func (l *listener) admit(nc net.Conn) *conn {
-	c := &conn{Conn: nc, l: l}
-	if l.surface == Redis {
-		c.Conn = newRawConn(nc)
-	}
+	c := &conn{Conn: newRawConn(nc), l: l}
 	c.fresh.Store(true)
 	c.secure.tls, _ = nc.(*tls.Conn)
 	if !l.admission.enter(l.surface) {

@@ -2,24 +2,39 @@ package snowflake
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"strconv"
 )
 
-// AppendDecimal appends an ID in decimal, as strconv.AppendInt does. The nineteen digits of
-// a snowflake ID take it half the time; they were 3 % of a pipelined request.
+// AppendDecimal appends an ID in decimal, as strconv.AppendInt does, in half its time: the
+// digits of an ID were 3 % of a pipelined request.
 func AppendDecimal(b []byte, id int64) []byte {
 	const eight, sixteen = 1e8, 1e16
-	if id < sixteen {
+	if id < 0 {
 		return strconv.AppendInt(b, id, 10)
 	}
-	high, low := uint64(id)/sixteen, uint64(id)%sixteen
-	if high >= 100 {
-		b = append(b, byte('0'+high/100), byte('0'+high/10%10), byte('0'+high%10)) //nolint:gosec // high is 922 at most
-	} else {
-		b = strconv.AppendUint(b, high, 10)
+	v := uint64(id)
+	switch {
+	case v < eight:
+		return appendFirst(b, v)
+	case v < sixteen:
+		b = appendFirst(b, v/eight)
+	default:
+		if high := v / sixteen; high >= 100 { // nineteen digits, as a snowflake ID has
+			b = append(b, byte('0'+high/100), byte('0'+high/10%10), byte('0'+high%10)) //nolint:gosec // high is 922 at most
+		} else {
+			b = appendFirst(b, high)
+		}
+		b = binary.LittleEndian.AppendUint64(b, eightDigits(v/eight%eight))
 	}
-	b = binary.LittleEndian.AppendUint64(b, eightDigits(low/eight))
-	return binary.LittleEndian.AppendUint64(b, eightDigits(low%eight))
+	return binary.LittleEndian.AppendUint64(b, eightDigits(v%eight))
+}
+
+// appendFirst appends v < 10^8 without zeros before it.
+func appendFirst(b []byte, v uint64) []byte {
+	digits := eightDigits(v)
+	zeros := bits.TrailingZeros64(digits&0x0f0f0f0f_0f0f0f0f|1<<56) / 8 // the last digit stays
+	return binary.LittleEndian.AppendUint64(b, digits>>(8*zeros))[:len(b)+8-zeros]
 }
 
 // eightDigits returns the digits of v < 10^8 as the bytes of a word, the first digit lowest.
