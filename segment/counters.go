@@ -36,10 +36,10 @@ const (
 //	    fail, the count doesn't move until as many others are handed out.
 //
 // It belongs to the tag's current Tag, whose mu protects the plain fields. A Tag
-// that is gone may still end a fetch or a batch: what these count is atomic.
+// that is gone may still end a fetch or a batch, and be looked at: what that needs is atomic.
 type counters struct {
-	done     int64 // IDs of the ranges before the current one
-	told     int64 // segment.N3
+	done     int64        // IDs of the ranges before the current one
+	told     atomic.Int64 // segment.N3; the current Tag writes it
 	lost     atomic.Int64
 	fetches  atomic.Uint64
 	failures atomic.Uint64
@@ -64,11 +64,22 @@ func (t *Tag) takenLocked() int64 {
 
 // issuedLocked is takenLocked as Status tells it (segment.N3).
 func (t *Tag) issuedLocked() int64 {
-	if t.counters == nil {
+	c := t.counters
+	if c == nil {
 		return 0
 	}
-	t.counters.told = max(t.counters.told, t.takenLocked())
-	return t.counters.told
+	if !t.gone {
+		c.told.Store(max(c.told.Load(), t.takenLocked()))
+	}
+	return c.told.Load()
+}
+
+// rateLocked is the rate as Status tells it.
+func (t *Tag) rateLocked() float64 {
+	if t.counters == nil || t.gone {
+		return 0
+	}
+	return t.counters.rate
 }
 
 // replaceLocked makes next the current range. The one before is exhausted.

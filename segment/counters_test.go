@@ -306,3 +306,35 @@ func TestFetchesAreCountedAndTold(t *testing.T) {
 	require.EqualValues(t, 1, held.Status().Fetches)
 	require.EqualValues(t, 1, held.Status().FetchFailures)
 }
+
+// Whoever still holds a Tag whose row went may look at it while the row is back: what was
+// told stays told, and the tag of that row is disturbed in nothing (the race detector looks on).
+func TestStatusOfATagThatIsGone(t *testing.T) {
+	store := segmenttest.NewStore()
+	store.Set("order", 0, 10)
+	svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
+	gone := lookup(t, svc, "order")
+	require.NoError(t, gone.NextN(t.Context(), make([]int64, 5)))
+	require.EqualValues(t, 5, gone.Status().Issued)
+	eventually(t, func() bool { return gone.Status().Next.Ready }, "both ranges")
+	_, err := store.Delete(t.Context(), "order")
+	require.NoError(t, err)
+	require.NoError(t, svc.Reload(t.Context(), "order"))
+	store.Set("order", 1000, 10)
+	require.NoError(t, svc.Reload(t.Context()))
+	again := lookup(t, svc, "order")
+	require.EqualValues(t, 1000, next(t, again))
+	var looks sync.WaitGroup
+	for _, tag := range []*segment.Tag{gone, again} {
+		looks.Go(func() {
+			for range 100 {
+				if issued := tag.Status().Issued; issued < 5 {
+					t.Errorf("Issued fell to %d", issued)
+				}
+				svc.SampleAll()
+			}
+		})
+	}
+	looks.Wait()
+	require.EqualValues(t, 6, again.Status().Issued)
+}
