@@ -26,13 +26,13 @@ func TestChangedStepIsTold(t *testing.T) {
 	store.Set("order", 0, 10)
 	// The limit keeps ranges at the table's step.
 	svc := start(t, segment.Config{Store: store, Clock: fakeClock(), Notify: rec.notify, MaxStep: 1})
-	require.NoError(t, svc.Reload(t.Context()))
+	reload(t, svc)
 	require.Empty(t, rec.kinds("unused"))
 
 	// By a pass, for a tag that nobody uses.
 	store.Set("unused", 7, 20)
-	require.NoError(t, svc.Reload(t.Context()))
-	require.NoError(t, svc.Reload(t.Context()))
+	reload(t, svc)
+	reload(t, svc)
 	require.Equal(t, [][2]int64{{10, 20}}, rec.steps("unused"), "once")
 	require.EqualValues(t, 7, rec.of(segment.KindTagChanged, "unused")[0].High)
 	require.EqualValues(t, 20, status(t, svc, "unused").TableStep)
@@ -41,14 +41,14 @@ func TestChangedStepIsTold(t *testing.T) {
 	store.Set("order", 0, 30)
 	require.NoError(t, lookup(t, svc, "order").NextN(t.Context(), make([]int64, 10)))
 	eventually(t, func() bool { return status(t, svc, "order").Next.Ready && len(rec.steps("order")) == 1 }, "both ranges")
-	require.NoError(t, svc.Reload(t.Context()))
+	reload(t, svc)
 	require.Equal(t, [][2]int64{{10, 30}}, rec.steps("order"), "once")
 
 	// By a pass, for a tag in use: the next range follows.
 	eventually(t, func() bool { return !status(t, svc, "order").Fetching }, "at rest")
 	row, _ := store.Row("order")
 	store.Set("order", row.MaxID, 500)
-	require.NoError(t, svc.Reload(t.Context()))
+	reload(t, svc)
 	require.Equal(t, [][2]int64{{10, 30}, {30, 500}}, rec.steps("order"))
 	require.EqualValues(t, 500, status(t, svc, "order").TableStep)
 	require.EqualValues(t, 500, toNextFetch(t, lookup(t, svc, "order")))
@@ -56,9 +56,9 @@ func TestChangedStepIsTold(t *testing.T) {
 	// A step that can't be used is an event as well, and so is its repair.
 	row, _ = store.Row("order")
 	store.Set("order", row.MaxID, 0)
-	require.NoError(t, svc.Reload(t.Context()))
+	reload(t, svc)
 	store.Set("order", row.MaxID, 500)
-	require.NoError(t, svc.Reload(t.Context()))
+	reload(t, svc)
 	require.Equal(t, [][2]int64{{10, 30}, {30, 500}, {500, 0}, {0, 500}}, rec.steps("order"))
 }
 
@@ -102,7 +102,7 @@ func TestOldViewOfAStepChangesNothing(t *testing.T) {
 	require.NoError(t, <-reloaded)
 	require.EqualValues(t, 40, tag.Status().TableStep)
 	store.begun = nil
-	require.NoError(t, svc.Reload(t.Context()))
+	reload(t, svc)
 	require.EqualValues(t, 40, tag.Status().TableStep)
 	require.Equal(t, [][2]int64{{10, 40}}, rec.steps("order"))
 }
@@ -133,11 +133,11 @@ func TestOldFetchChangesNoStep(t *testing.T) {
 	<-raising
 	row, _ := store.Row("order")
 	store.Set("order", row.MaxID, 90)
-	require.NoError(t, svc.Reload(t.Context()))
+	reload(t, svc)
 	close(proceed)
 	<-got
 	eventually(t, func() bool { return tag.Status().Next.Ready || tag.Status().Current.Ready }, "a range")
 	require.EqualValues(t, 90, tag.Status().TableStep)
-	require.NoError(t, svc.Reload(t.Context()))
+	reload(t, svc)
 	require.Equal(t, [][2]int64{{10, 90}}, rec.steps("order"))
 }

@@ -30,6 +30,13 @@ const MaxFetchers = maxFetchers
 // and returns how many there are.
 func (s *Service) SampleAll() int { return s.sampleAll() }
 
+// Told reports whether no event waits to be told, or is being told.
+func (s *Service) Told() bool {
+	s.events.mu.Lock()
+	defer s.events.mu.Unlock()
+	return !s.events.passing && len(s.events.waiting) == 0
+}
+
 // LockAll takes every lock of the service and of t, and returns what gives them
 // back.
 func (s *Service) LockAll(t *Tag) (unlock func()) {

@@ -2,6 +2,7 @@ package segment_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,8 +88,8 @@ func TestGuardAgainstATableThatWentBack(t *testing.T) {
 		a.take(t, 35, seen)
 		b.take(t, 35, seen)
 		require.Greater(t, s.maxID(), before, "moved forward")
-		require.Empty(t, c.of(segment.KindBehind, "order"), "its own table has shown no more")
 		eventually(t, func() bool { return len(c.of(segment.KindMoved, "order")) > 0 }, "event")
+		require.Empty(t, c.of(segment.KindBehind, "order"), "its own table has shown no more")
 	}
 	for _, m := range []member{a, b} {
 		require.Empty(t, m.of(segment.KindRegressed, "order"))
@@ -118,13 +119,13 @@ func TestGuardTellsOnceThatTheTableWentBack(t *testing.T) {
 			eventually(t, func() bool { return status(t, a.Service, "order").Next.Ready }, "both ranges")
 			s.setBack(5)
 			if look {
-				require.NoError(t, a.Reload(t.Context()))
+				reload(t, a.Service)
 				require.Len(t, a.of(segment.KindBehind, "order"), 1, "before any fetch")
-				require.NoError(t, a.Reload(t.Context()))
+				reload(t, a.Service)
 			}
 			a.take(t, 50, seen)
 			eventually(t, func() bool { return len(a.of(segment.KindMoved, "order")) == 1 }, "event")
-			require.NoError(t, a.Reload(t.Context()))
+			reload(t, a.Service)
 			behind := a.of(segment.KindBehind, "order")
 			require.Len(t, behind, 1)
 			require.EqualValues(t, 5, behind[0].Count)
@@ -154,12 +155,12 @@ func TestPassOlderThanAFetchTellsNothing(t *testing.T) {
 	store := &slowPass{Store: s.store}
 	a := s.daemon(t, segment.Config{Store: store, Refresh: time.Hour})
 	store.during = func() { a.take(t, 25, seen) }
-	require.NoError(t, a.Reload(t.Context()))
+	reload(t, a.Service)
 	store.during = nil
-	require.NoError(t, a.Reload(t.Context()))
+	reload(t, a.Service)
 	require.Empty(t, a.of(segment.KindBehind, "order"))
 	s.setBack(1)
-	require.NoError(t, a.Reload(t.Context()))
+	reload(t, a.Service)
 	require.Len(t, a.of(segment.KindBehind, "order"), 1)
 }
 
@@ -256,7 +257,7 @@ func TestGuardAwayForAMoment(t *testing.T) {
 // segment.V4: a guard that hangs holds no request up beyond its patience.
 func TestGuardHangs(t *testing.T) {
 	s, seen := newSite(), map[int64]bool{}
-	a := s.daemon(t, segment.Config{Wait: 2 * time.Second})
+	a := s.daemon(t, segment.Config{Wait: 15 * time.Second, FetchTimeout: 20 * time.Second})
 	a.take(t, 5, seen)
 	release := a.guard.Hang()
 	a.take(t, 60, seen)
@@ -284,7 +285,7 @@ func TestGuardAwayAndTheTableBehind(t *testing.T) {
 // segment.V4: nothing is fetched without a guard that is required.
 func TestGuardAwayAndRequired(t *testing.T) {
 	s, seen := newSite(), map[int64]bool{}
-	a := s.daemon(t, segment.Config{GuardRequired: true, FetchTimeout: 50 * time.Millisecond})
+	a := s.daemon(t, segment.Config{GuardRequired: true, FetchTimeout: time.Second, Wait: 2 * time.Second})
 	a.take(t, 5, seen)
 	eventually(t, func() bool { return status(t, a.Service, "order").Next.Ready }, "both ranges")
 	a.guard.Break()
@@ -301,11 +302,11 @@ func TestGuardAwayAndRequired(t *testing.T) {
 // segment.V4: after an outage others may have used what the guard has lost, and the table
 // too: whoever requires the guard waits for them.
 func TestGuardThatLostItsMarksIsWaitedFor(t *testing.T) {
-	s, seen := newSite(), map[int64]bool{}
-	cfg := segment.Config{GuardRequired: true, FetchTimeout: 100 * time.Millisecond, Wait: patience}
+	s, seen, fake := newSite(), map[int64]bool{}, fakeClock()
+	cfg := segment.Config{GuardRequired: true, FetchTimeout: 1000 * time.Hour, Refresh: 1000 * time.Hour, Clock: fake}
 	a, b := s.daemon(t, cfg), s.daemon(t, cfg)
 	for _, m := range []member{a, b} {
-		m.guard.Settle(time.Second)
+		m.guard.Settle(time.Hour)
 	}
 	a.take(t, 1, seen)
 	eventually(t, func() bool { return !status(t, a.Service, "order").Fetching }, "both ranges")
@@ -317,8 +318,20 @@ func TestGuardThatLostItsMarksIsWaitedFor(t *testing.T) {
 	}
 	lost()
 	s.setBack(behind)
+	high := status(t, b.Service, "order").High
+	var opened atomic.Bool
+	a.guard.Before(func(_ context.Context, op segmenttest.Op, _ string) error {
+		opened.Store(opened.Load() || op == segmenttest.OpOpen)
+		return nil
+	})
+	eventually(t, func() bool { fake.Advance(time.Millisecond); return !a.Guard().Guarded && !b.Guard().Guarded }, "both see that it is away")
 	a.guard.Connect()
-	time.AfterFunc(300*time.Millisecond, b.guard.Connect)
+	eventually(t, func() bool { fake.Advance(time.Millisecond); return opened.Load() }, "one has found it")
+	b.guard.Connect()
+	// All of this takes a minute of the hour at most.
+	eventually(t, func() bool { fake.Advance(time.Millisecond); return s.guard.High("order") >= high }, "the other has put back what it knows")
+	require.False(t, a.Guard().Guarded)
+	eventually(t, func() bool { fake.Advance(time.Minute); return a.Guard().Guarded && b.Guard().Guarded }, "guarded again")
 	a.take(t, 60, seen)
 	b.take(t, 60, seen)
 }
@@ -356,7 +369,7 @@ func TestGuardDamaged(t *testing.T) {
 	s := newSite()
 	s.store.Set("other", 0, 10)
 	s.guard.Damage("order", true)
-	a := s.daemon(t, segment.Config{})
+	a := s.daemon(t, segment.Config{Wait: time.Second})
 	_, err := lookup(t, a.Service, "order").Next(t.Context())
 	require.ErrorIs(t, err, segment.ErrGuardDamaged)
 	require.Zero(t, s.maxID(), "nothing is taken")
@@ -384,9 +397,9 @@ func TestGuardOfADeletedTag(t *testing.T) {
 	last := a.take(t, 35, seen)
 	_, err := s.store.Delete(t.Context(), "order")
 	require.NoError(t, err)
-	require.NoError(t, a.Reload(t.Context(), "order"))
+	reload(t, a.Service, "order")
 	s.store.Set("order", 1, 10)
-	require.NoError(t, a.Reload(t.Context()))
+	reload(t, a.Service)
 	b := s.daemon(t, segment.Config{})
 	require.Greater(t, b.take(t, 15, seen), last)
 	a.take(t, 35, seen)

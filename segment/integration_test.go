@@ -115,14 +115,10 @@ func openMarks(t *testing.T, dir string) *sqlstore.HighWater {
 	return marks
 }
 
-// serve starts a service on d with a data directory of its own. Its requests wait
-// as long as a busy test machine may need; what is to fail fails for a reason.
+// serve starts a service on d with a data directory of its own.
 func serve(t *testing.T, d database, cfg segment.Config) *segment.Service {
 	t.Helper()
 	cfg.Store, cfg.HighWater = d.store(t), openMarks(t, t.TempDir())
-	if cfg.Wait == 0 {
-		cfg.Wait = patience
-	}
 	return start(t, cfg)
 }
 
@@ -212,7 +208,7 @@ func TestSpoiltStepsOnRealDatabases(t *testing.T) {
 	onEach(t, func(t *testing.T, d database) {
 		d.exec(t, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 0), "+
 			"('minus', 1, -5), ('end', 9223372036854775000, 1000), ('fine', 1, 10)")
-		svc := serve(t, d, segment.Config{Wait: time.Second})
+		svc := serve(t, d, segment.Config{})
 		for _, name := range []string{"order", "minus", "end"} {
 			before := d.maxID(t, name)
 			_, err := lookup(t, svc, name).Next(t.Context())
@@ -236,7 +232,7 @@ func TestMariaDBKilledHungAndBack(t *testing.T) {
 		d.exec(t, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES (?, 1, 100)", name)
 	}
 	rec := &recorder{}
-	svc := serve(t, d, segment.Config{Wait: 200 * time.Millisecond, Refresh: 50 * time.Millisecond, Notify: rec.notify})
+	svc := serve(t, d, segment.Config{Wait: 200 * time.Millisecond, Refresh: 50 * time.Millisecond, FetchTimeout: segment.DefaultFetchTimeout, Notify: rec.notify})
 	check := &checker{seen: make(map[string]map[int64]string)}
 	take := func(name string) error {
 		dst := make([]int64, 10)

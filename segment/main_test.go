@@ -1,6 +1,7 @@
 package segment_test
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"testing"
@@ -27,10 +28,15 @@ func eventually(tb testing.TB, ok func() bool, what string) {
 }
 
 // newService returns a service that doesn't run yet, with marks in memory if cfg has none.
+// By the machine's clock its times are such that a busy machine is no failure, where cfg
+// doesn't say others.
 func newService(tb testing.TB, cfg segment.Config) *segment.Service {
 	tb.Helper()
 	if cfg.HighWater == nil {
 		cfg.HighWater = segmenttest.NewHighWater()
+	}
+	if cfg.Clock == nil {
+		cfg.Wait, cfg.FetchTimeout = cmp.Or(cfg.Wait, patience), cmp.Or(cfg.FetchTimeout, patience)
 	}
 	svc, err := segment.New(cfg)
 	require.NoError(tb, err)
@@ -75,6 +81,13 @@ func next(tb testing.TB, tag *segment.Tag) int64 {
 	id, err := tag.Next(context.Background())
 	require.NoError(tb, err)
 	return id
+}
+
+// reload has the service make a pass, and waits until what it has found was told.
+func reload(tb testing.TB, svc *segment.Service, deleted ...string) {
+	tb.Helper()
+	require.NoError(tb, svc.Reload(context.Background(), deleted...))
+	eventually(tb, svc.Told, "events told")
 }
 
 // status returns the state of one tag.

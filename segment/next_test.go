@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/segmenttest"
 )
@@ -214,6 +215,34 @@ func advanceUntil(t *testing.T, fake interface{ Advance(time.Duration) }, result
 			fake.Advance(10 * time.Millisecond)
 		}
 	}
+}
+
+// slowFetching moves a clock while a fetch is under way, and no other time: what only the
+// machine takes costs nobody's waiting time.
+type slowFetching struct {
+	*clocktest.Fake
+	fetches atomic.Int64
+}
+
+func (s *slowFetching) Advance(d time.Duration) {
+	if s.fetches.Load() > 0 {
+		s.Fake.Advance(d)
+	}
+}
+
+// slowFetches has each fetch from store take so long by fake, and returns what moves it.
+func slowFetches(store *segmenttest.Store, fake *clocktest.Fake, took time.Duration) *slowFetching {
+	s := &slowFetching{Fake: fake}
+	store.Before(func(ctx context.Context, op segmenttest.Op, _ string) error {
+		if op != segmenttest.OpFetch {
+			return nil
+		}
+		until := fake.Mono() + took
+		s.fetches.Add(1)
+		defer s.fetches.Add(-1)
+		return fake.Sleep(ctx, until-fake.Mono())
+	})
+	return s
 }
 
 // eventuallyServes asks until an ID comes.

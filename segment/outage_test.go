@@ -38,7 +38,8 @@ func TestDatabaseGoneAndBack(t *testing.T) {
 			for _, name := range names {
 				store.Set(name, 0, 100)
 			}
-			svc := start(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
+			// Hundreds of moves of the clock long: no move ends a call that doesn't hang.
+			svc := start(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify, FetchTimeout: time.Minute})
 			last := make(map[string]int64)
 			for _, name := range names {
 				for range 20 {
@@ -218,7 +219,7 @@ func TestStop(t *testing.T) {
 	svc := newService(t, segment.Config{Store: store, Notify: rec.notify, Clock: fakeClock()})
 	_, err := svc.Lookup([]byte("full"))
 	require.ErrorIs(t, err, segment.ErrUnavailable)
-	require.NoError(t, svc.Reload(t.Context()))
+	reload(t, svc)
 	_, err = lookup(t, svc, "full").Next(t.Context())
 	require.ErrorIs(t, err, segment.ErrUnavailable, "before Run nothing is waited for")
 	stop := run(t, svc)

@@ -127,7 +127,7 @@ func TestRegressionOfWhatOnlyAPassHasShown(t *testing.T) {
 	store.Set("order", 1000, 10) // others have used IDs up to 1000
 	svc := start(t, segment.Config{Store: store})
 	store.Set("order", 990, 10)
-	require.NoError(t, svc.Reload(t.Context())) // a later pass lowers nothing
+	reload(t, svc) // a later pass lowers nothing
 	_, err := lookup(t, svc, "order").Next(t.Context())
 	require.ErrorIs(t, err, segment.ErrRegressed)
 }
@@ -150,7 +150,7 @@ func TestUnreadableMarkIsNotZero(t *testing.T) {
 func TestMarkThatCannotBeRaised(t *testing.T) {
 	store, marks, fake, rec := segmenttest.NewStore(), segmenttest.NewHighWater(), fakeClock(), &recorder{}
 	store.Set("order", 0, 10)
-	svc := start(t, segment.Config{Store: store, HighWater: marks, Clock: fake, Notify: rec.notify})
+	svc := start(t, segment.Config{Store: store, HighWater: marks, Clock: fake, Notify: rec.notify, FetchTimeout: 1000 * time.Hour})
 	tag := lookup(t, svc, "order")
 	marks.Before(failRaise)
 	for range 20 {
@@ -166,6 +166,7 @@ func TestMarkThatCannotBeRaised(t *testing.T) {
 		return tag.Status().Current.Ready
 	}, "recovered by itself")
 	require.Zero(t, next(t, tag))
+	eventually(t, func() bool { return len(rec.kinds("order")) == 2 }, "events")
 	require.Equal(t, []segment.Kind{segment.KindMarkFailed, segment.KindFetchRecovered}, rec.kinds("order"))
 }
 

@@ -225,7 +225,7 @@ func TestAdoptIsNoRow(t *testing.T) {
 	require.EqualValues(t, 200, next(t, lookup(t, svc, "order")))
 	_, err := store.Delete(t.Context(), "order")
 	require.NoError(t, err)
-	require.NoError(t, svc.Reload(t.Context(), "order"))
+	reload(t, svc, "order")
 	require.Equal(t, 1, svc.Len())
 	require.NoError(t, svc.Adopt(t.Context(), rests))
 	require.EqualValues(t, 30, next(t, lookup(t, svc, "order")))

@@ -122,7 +122,7 @@ func TestTableStepNearTheEndOfInt64(t *testing.T) {
 	require.Zero(t, next(t, tag))
 	require.EqualValues(t, step, tag.Status().Current.Hi)
 	store.Set("whole", 0, math.MaxInt64)
-	require.NoError(t, svc.Reload(t.Context()))
+	reload(t, svc)
 	tag = lookup(t, svc, "whole")
 	dst := make([]int64, 1000)
 	require.NoError(t, tag.NextN(t.Context(), dst))
@@ -169,8 +169,9 @@ func TestFetchAsksForWhatWaits(t *testing.T) {
 			release := store.Hang() // every fetcher has a tag, and that of order asks for nothing yet
 			var busy sync.WaitGroup
 			for i := range segment.MaxFetchers {
+				other := lookup(t, svc, fmt.Sprint(i))
 				busy.Go(func() {
-					if _, err := lookup(t, svc, fmt.Sprint(i)).Next(t.Context()); err != nil {
+					if _, err := other.Next(t.Context()); err != nil {
 						t.Error(err)
 					}
 				})
@@ -209,12 +210,7 @@ func TestNobodyIsRefusedForALargeDemand(t *testing.T) {
 	const took, callers, n = 200 * time.Millisecond, 20, 1000
 	store, fake := segmenttest.NewStore(), fakeClock()
 	store.Set("order", 0, 100)
-	store.Before(func(ctx context.Context, op segmenttest.Op, _ string) error {
-		if op == segmenttest.OpFetch {
-			return fake.Sleep(ctx, took)
-		}
-		return nil
-	})
+	slow := slowFetches(store, fake, took)
 	svc := start(t, segment.Config{Store: store, Clock: fake, Refresh: 1000 * time.Hour})
 	tag := lookup(t, svc, "order")
 	var seen sync.Map
@@ -233,7 +229,7 @@ func TestNobodyIsRefusedForALargeDemand(t *testing.T) {
 			}()
 		}
 		for range callers {
-			require.NoError(t, advanceUntil(t, fake, results), "round %d", round)
+			require.NoError(t, advanceUntil(t, slow, results), "round %d", round)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestStuck(t *testing.T) {
 	require.NoError(t, svc.Stuck(t.Context()))
 
 	short := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		return svc.Stuck(ctx)
 	}

@@ -39,6 +39,7 @@ func TestFirstLoadFailingThreeTimes(t *testing.T) {
 	}, "loaded at last")
 	require.NoError(t, svc.Ready())
 	require.EqualValues(t, 5, next(t, lookup(t, svc, "order")))
+	eventually(t, func() bool { return len(rec.kinds("")) == 2 }, "events")
 	require.Equal(t, []segment.Kind{segment.KindLoadFailed, segment.KindLoaded}, rec.kinds(""), "once a change, not a retry")
 }
 
@@ -92,6 +93,7 @@ func refresher(t *testing.T, svc *segment.Service, store *segmenttest.Store, clk
 		}
 		eventually(t, func() bool { return passes.Load() > before }, "a pass")
 		svc.LockAll(tag)()
+		eventually(t, svc.Told, "events told")
 	}
 }
 
@@ -118,7 +120,7 @@ func TestTagsComeAndGo(t *testing.T) {
 	refresh()
 	eventually(t, func() bool { _, err := svc.Lookup([]byte("d")); return err == nil }, "the new tag")
 	require.EqualValues(t, 102, next(t, held), "one pass is none")
-	require.NoError(t, svc.Reload(t.Context()), "nor is one after a change of another tag")
+	reload(t, svc) // nor is one after a change of another tag
 	require.EqualValues(t, 103, next(t, held))
 	refresh()
 	eventually(t, func() bool { _, err = svc.Lookup([]byte("b")); return err != nil }, "two agree")
@@ -148,7 +150,7 @@ func TestTagsComeAndGo(t *testing.T) {
 	// Deleted by ourselves.
 	_, err = store.Delete(t.Context(), "a")
 	require.NoError(t, err)
-	require.NoError(t, svc.Reload(t.Context(), "a", "d", "never there"))
+	reload(t, svc, "a", "d", "never there")
 	_, err = svc.Lookup([]byte("a"))
 	require.ErrorIs(t, err, segment.ErrUnknownTag)
 	lookup(t, svc, "d") // it is there: somebody has made it again
@@ -170,7 +172,7 @@ func TestAllTagsGone(t *testing.T) {
 	for range 3 {
 		refresh()
 	}
-	require.NoError(t, svc.Reload(t.Context()))
+	reload(t, svc)
 	require.Equal(t, 2, svc.Len())
 	for want := int64(101); want < 120; want++ {
 		require.Equal(t, want, next(t, tag), "memory serves on")
@@ -208,11 +210,11 @@ func TestAllTagsGone(t *testing.T) {
 
 	// The last tags, deleted by ourselves, are no emptied table.
 	store.Clear()
-	require.NoError(t, svc.Reload(t.Context(), "a", "b"))
+	reload(t, svc, "a", "b")
 	require.Zero(t, svc.Len())
 	require.Len(t, rec.of(segment.KindTagsGone, ""), 1)
 	store.Set("e", 1, 10)
-	require.NoError(t, svc.Reload(t.Context()))
+	reload(t, svc)
 	require.EqualValues(t, 1, next(t, lookup(t, svc, "e")))
 }
 
@@ -233,7 +235,7 @@ func TestFailedPassRemovesNothing(t *testing.T) {
 	lookup(t, svc, "a")
 	lookup(t, svc, "z")
 	store.Fail(nil)
-	require.NoError(t, svc.Reload(t.Context()))
+	reload(t, svc)
 	require.Len(t, rec.of(segment.KindLoadFailed, ""), 2, "one for each service")
 	require.Len(t, rec.of(segment.KindLoadRecovered, ""), 1)
 	require.Empty(t, rec.of(segment.KindTagRemoved, "z"))
@@ -250,17 +252,17 @@ func TestRecreatedTagNeverRepeats(t *testing.T) {
 	store, rec := segmenttest.NewStore(), &recorder{}
 	marks := segmenttest.NewHighWater()
 	store.Set("order", 0, 10)
-	svc := start(t, segment.Config{Store: store, HighWater: marks, Notify: rec.notify, Wait: 20 * time.Millisecond})
+	svc := start(t, segment.Config{Store: store, HighWater: marks, Notify: rec.notify})
 	last := next(t, lookup(t, svc, "order"))
 	eventually(t, func() bool { return status(t, svc, "order").Next.Ready }, "both ranges")
 	// Another daemon takes ranges; a pass shows us.
 	store.Set("order", 500, 10)
-	require.NoError(t, svc.Reload(t.Context()))
+	reload(t, svc)
 	_, err := store.Delete(t.Context(), "order")
 	require.NoError(t, err)
-	require.NoError(t, svc.Reload(t.Context(), "order"))
+	reload(t, svc, "order")
 	store.Set("order", 0, 10)
-	require.NoError(t, svc.Reload(t.Context()))
+	reload(t, svc)
 	tag := lookup(t, svc, "order")
 	_, err = tag.Next(t.Context())
 	require.ErrorIs(t, err, segment.ErrUnavailable)
@@ -306,7 +308,7 @@ func TestUnusedTagFetchesNothing(t *testing.T) {
 	store.Set("order", 0, 10)
 	svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
 	for range 10 {
-		require.NoError(t, svc.Reload(t.Context()))
+		reload(t, svc)
 	}
 	require.Zero(t, store.Fetches("order"))
 	require.Zero(t, svc.Timers())
@@ -327,7 +329,7 @@ func TestBytesPerUnusedTag(t *testing.T) {
 	}
 	svc := newService(t, segment.Config{Store: store})
 	before := heap()
-	require.NoError(t, svc.Reload(t.Context()))
+	reload(t, svc)
 	perTag := float64(heap()-before) / tags
 	t.Logf("%.0f bytes a tag", perTag)
 	require.Equal(t, tags, svc.Len())

@@ -40,17 +40,12 @@ func TestWaitIsForTheRequestNotForTheID(t *testing.T) {
 	tag := lookup(t, svc, "order")
 
 	// Each fetch takes 200 ms. A batch of three ranges would take 600.
-	store.Before(func(ctx context.Context, op segmenttest.Op, _ string) error {
-		if op == segmenttest.OpFetch {
-			return fake.Sleep(ctx, 200*time.Millisecond)
-		}
-		return nil
-	})
+	slow := slowFetches(store, fake, 200*time.Millisecond)
 	result := make(chan error, 1)
 	go func() { result <- tag.NextN(context.Background(), make([]int64, 30)) }()
-	require.ErrorIs(t, advanceUntil(t, fake, result), segment.ErrUnavailable)
+	require.ErrorIs(t, advanceUntil(t, slow, result), segment.ErrUnavailable)
 	go func() { result <- tag.NextN(context.Background(), make([]int64, 20)) }()
-	require.NoError(t, advanceUntil(t, fake, result))
+	require.NoError(t, advanceUntil(t, slow, result))
 }
 
 func TestWaitExceeded(t *testing.T) {

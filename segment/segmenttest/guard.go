@@ -23,7 +23,7 @@ type Guard struct {
 	conn   uint64        // mu protects; 0: away
 	last   uint64        // mu protects
 	agree  bool          // mu protects
-	settle time.Duration // immutable once it is in use
+	settle time.Duration // mu protects
 }
 
 // marks is what all Guards on it share.
@@ -46,7 +46,11 @@ func (g *Guard) Beside() *Guard {
 }
 
 // Settle sets what Open tells: that daemons need so long.
-func (g *Guard) Settle(settle time.Duration) { g.settle = settle }
+func (g *Guard) Settle(settle time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.settle = settle
+}
 
 // Agree makes every Put succeed, whatever was read.
 func (g *Guard) Agree() {
@@ -115,11 +119,12 @@ func (g *Guard) Open(ctx context.Context) (segment.Opened, error) {
 	if err := g.enter(ctx, OpOpen, ""); err != nil {
 		return segment.Opened{}, fmt.Errorf("%w: %w", segment.ErrGuardAway, err)
 	}
-	conn := g.Connection()
-	if conn == 0 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.conn == 0 {
 		return segment.Opened{}, fmt.Errorf("%w: %w", segment.ErrGuardAway, errNoConnection)
 	}
-	return segment.Opened{Conn: conn, Settle: g.settle}, nil
+	return segment.Opened{Conn: g.conn, Settle: g.settle}, nil
 }
 
 // Get implements segment.Guard.
