@@ -178,7 +178,7 @@ const javaSilence = 7 * time.Second
 // javaFloor returns where our piece begins that follows on a Java Leaf's entry, once that
 // has ended: beyond floor, and beyond the times that it has had by a clock of its own.
 func (c *claim) javaFloor(ctx context.Context, floor clock.Millis) (clock.Millis, error) {
-	now, err := c.now(ctx)
+	now, err := c.now(ctx, &c.seen.list)
 	if err != nil {
 		return 0, err
 	}

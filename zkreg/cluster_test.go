@@ -218,7 +218,7 @@ func TestRecover(t *testing.T) {
 	server := zookeepertest.Shared(t)
 	cfg := daemonConfig(server, madeRoot(t, server), "a")
 	r, rec := claimed(t, cfg)
-	before, err := directory(t, cfg).now(bounded(t, patience))
+	before, err := directory(t, cfg).zkNow(bounded(t, patience))
 	require.NoError(t, err)
 	s, err := directory(t, cfg).Recover(bounded(t, patience))
 	require.NoError(t, err)

@@ -103,7 +103,7 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 	if listed.State == worker.StateReleased {
 		return listed, nil
 	}
-	now, err := d.now(ctx)
+	now, err := d.zkNow(ctx)
 	if err != nil {
 		return listed, err
 	}
@@ -117,22 +117,17 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 	return e.listed(live), nil
 }
 
-// now returns the time on ZooKeeper's clock, which it tells with each write, one of the
-// parent here: whose the clock of the machine that asks is, nobody knows.
-func (d *Directory) now(ctx context.Context) (clock.Millis, error) {
+// zkNow returns the time on ZooKeeper's clock, however many claims come in between: whose
+// the clock of the machine that asks is, nobody knows.
+func (d *Directory) zkNow(ctx context.Context) (clock.Millis, error) {
 	for {
 		data, stat, err := d.session.Get(ctx, d.forever)
 		if err != nil {
 			return 0, err
 		}
-		now, err := d.session.Set(ctx, d.forever, data, stat.Version)
-		if errors.Is(err, zk.ErrBadVersion) {
-			continue // a claim came in between
+		if now, err := d.now(ctx, &list{data: data, stat: stat}); !errors.Is(err, errAgain) {
+			return now, err
 		}
-		if err != nil {
-			return 0, err
-		}
-		return clock.Millis(now.Mtime), nil
 	}
 }
 

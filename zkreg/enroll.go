@@ -43,7 +43,7 @@ func (c *claim) begin(ctx context.Context, temp tempPlan) (entry, error) {
 	var zkNow clock.Millis
 	if c.root.Floor > 0 { // zkreg.R7
 		var err error
-		if zkNow, err = c.now(ctx); err != nil {
+		if zkNow, err = c.now(ctx, &c.seen.list); err != nil {
 			return entry{}, err
 		}
 		if zkNow < c.root.Floor {
@@ -90,7 +90,7 @@ func (c *claim) begin(ctx context.Context, temp tempPlan) (entry, error) {
 	if free <= c.cfg.Layout.MaxWorker() {
 		return c.claimEntry(ctx, temp, entry{entryName: nameOf(c.cfg.Node, free)})
 	}
-	if zkNow, err = c.now(ctx); err != nil {
+	if zkNow, err = c.now(ctx, &c.seen.list); err != nil {
 		return entry{}, err
 	}
 	if live, err = c.readLiveSet(ctx); err != nil {
@@ -122,18 +122,6 @@ func (c *claim) floorOf(e entry) clock.Millis {
 		floor = max(floor, c.self.Limit)
 	}
 	return floor
-}
-
-// now returns the time on ZooKeeper's clock, which it tells with each write: one of the
-// parent, at the version at which the entries were seen.
-func (c *claim) now(ctx context.Context) (clock.Millis, error) {
-	l := &c.seen.list
-	stat, err := c.session.Set(ctx, c.forever, l.data, l.stat.Version)
-	if err != nil {
-		return 0, changed(err)
-	}
-	l.stat = stat
-	return clock.Millis(stat.Mtime), nil
 }
 
 // claimEntry makes old, which may be anybody's, a claim of this life; without a Stat there is

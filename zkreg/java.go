@@ -201,12 +201,11 @@ func (m *JavaMove) Return(ctx context.Context, self worker.Record) error {
 		return fmt.Errorf("%w: it says %s, and leafd may have issued IDs of worker %d up to %s, %s from now", worker.ErrClockRefused, now, m.entry.workerID, until, until.Sub(now))
 	}
 	if m.root.Floor > 0 { // zkreg.R7
-		now, err := m.dir.session.Set(ctx, m.dir.forever, m.list.data, m.list.stat.Version)
+		now, err := m.dir.now(ctx, &m.list)
 		if err != nil {
 			return m.moved(err)
 		}
-		m.list.stat = now
-		if clock.Millis(now.Mtime) < m.root.Floor {
+		if now < m.root.Floor {
 			return fmt.Errorf("%w: ZooKeeper lost data, and gives out no worker ID before %s; %s ends that", worker.ErrNoCluster, m.root.Floor, m.dir.cfg.command("open"))
 		}
 	}

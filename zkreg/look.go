@@ -2,7 +2,6 @@ package zkreg
 
 import (
 	"context"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -18,7 +17,9 @@ type snapshot struct {
 	claiming []entry    // ours, of a claim that was never finished
 	numbered *entry     // with the worker ID of our record, whoever has it; nil for none
 	temp     *temporary // of our instance; nil for none
-	at       clock.Reading
+	// since is when our entry, or that there is none, was first seen as it is, over all
+	// calls of Look.
+	since clock.Reading
 }
 
 // lost is root.lost of what was seen.
@@ -45,7 +46,12 @@ func (r *Registry) Look(ctx context.Context, self worker.Record) (worker.Lookup,
 	if err != nil {
 		return worker.Lookup{}, err
 	}
-	r.watch.saw(seen)
+	if before := r.seen; before != nil {
+		if seen.entryID() == before.entryID() {
+			seen.since = before.since
+		}
+		seen.temp.follows(before.temp)
+	}
 	r.seen = seen
 	found := worker.Lookup{WorkerID: worker.NoWorkerID, Lost: seen.lost(self), Peers: peers, Settle: r.settleTime()}
 	if seen.root != nil {
@@ -96,7 +102,7 @@ func (r *Registry) look(ctx context.Context, self worker.Record) (*snapshot, err
 	if seen.temp, err = r.readOwnTemporary(ctx, self); err != nil {
 		return nil, err
 	}
-	seen.at = r.cfg.Clock.Read()
+	seen.since = r.cfg.Clock.Read()
 	return seen, nil
 }
 
@@ -133,15 +139,6 @@ func (s *snapshot) choose(likely []entry, self worker.Record, highest int64) err
 	return nil
 }
 
-// watch is for how long, and over how many looks, things did not change.
-type watch struct {
-	began      bool
-	entry      changeID
-	entrySince clock.Reading // since when our entry (or that there is none) stands
-	temp       int64         // czxid of the ephemeral node of our name; 0 for none
-	tempSince  time.Duration // monotonic time of when we first saw it
-}
-
 // changeID tells a state of a node from every other.
 type changeID struct {
 	czxid   int64
@@ -150,23 +147,18 @@ type changeID struct {
 
 func idOf(stat *zk.Stat) changeID { return changeID{stat.Czxid, stat.Version} }
 
-func (w *watch) saw(s *snapshot) {
-	var entry changeID
-	if s.mine != nil {
-		entry = idOf(s.mine.stat)
+// entryID tells the state of our entry; the zero value for none.
+func (s *snapshot) entryID() changeID {
+	if s.mine == nil {
+		return changeID{}
 	}
-	if !w.began || entry != w.entry {
-		w.began, w.entry, w.entrySince = true, entry, s.at
-	}
-	w.sawTemporary(s.temp, s.at.Mono)
+	return idOf(s.mine.stat)
 }
 
-func (w *watch) sawTemporary(t *temporary, now time.Duration) {
-	switch {
-	case t == nil:
-		w.temp = 0
-	case t.stat.Czxid != w.temp:
-		w.temp, w.tempSince = t.stat.Czxid, now
+// follows keeps from before since when the node has been there, where it is the same one.
+func (t *temporary) follows(before *temporary) {
+	if t != nil && before != nil && t.stat.Czxid == before.stat.Czxid {
+		t.since = before.since
 	}
 }
 

@@ -155,9 +155,8 @@ type Registry struct {
 	commit func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
 
 	// Used by Look, Claim and Report, one at a time.
-	seen  *snapshot // of the last Look; nil before
-	watch watch     // over all of them
-	held  *holding  // what Claim made ours; nil before
+	seen *snapshot // of the last Look; nil before
+	held *holding  // what Claim made ours; nil before
 
 	mu      sync.Mutex
 	self    worker.Record // mu protects; who we are, as of Claim; the zero value before

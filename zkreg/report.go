@@ -21,7 +21,6 @@ const maxSent = 1024
 type holding struct {
 	entryName
 	path    string
-	czxid   int64        // of the entry; 0 while not known
 	mzxid   int64        // of our last write of it; 0 while not known
 	limit   clock.Millis // of our piece, as last confirmed
 	content []byte       // of the entry, as last confirmed
@@ -35,9 +34,9 @@ type holding struct {
 // confirm remembers that the entry is as stat says.
 func (h *holding) confirm(content []byte, limit clock.Millis, stat *zk.Stat, conn uint64) {
 	h.sent = nil
-	h.content, h.limit, h.version, h.czxid, h.mzxid, h.conn = content, limit, 0, 0, 0, conn
+	h.content, h.limit, h.version, h.mzxid, h.conn = content, limit, 0, 0, conn
 	if stat != nil {
-		h.version, h.czxid, h.mzxid = stat.Version, stat.Czxid, stat.Mzxid
+		h.version, h.mzxid = stat.Version, stat.Mzxid
 	}
 }
 

@@ -89,10 +89,11 @@ func (c *claim) clearTemporary(ctx context.Context) (tempPlan, error) {
 		}
 		dead := c.self.Wrote(temp.owner())
 		now := c.cfg.Clock.Mono()
-		c.watch.sawTemporary(temp, now)
-		until := c.watch.tempSince + c.patienceWith(temp)
+		temp.follows(c.first.temp)
+		c.first.temp = temp
+		until := temp.since + c.patienceWith(temp)
 		if dead {
-			until = c.watch.entrySince.Mono + c.watchSpan()
+			until = c.first.since.Mono + c.watchSpan()
 		}
 		switch {
 		case now < until:
@@ -154,7 +155,7 @@ func (c *claim) watchSpan() time.Duration {
 	if mine == nil {
 		return mostWatch
 	}
-	if mine.data.Ceiling > c.watch.entrySince.Wall() {
+	if mine.data.Ceiling > c.first.since.Wall() {
 		return leastWatch
 	}
 	return min(max(mine.data.Ceiling.Sub(mine.data.Timestamp), leastWatch), mostWatch)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
@@ -66,6 +67,7 @@ type temporary struct {
 	name    string // escaped
 	data    temporaryData
 	stat    *zk.Stat
+	since   time.Duration // monotonic; when it was first seen
 	damaged error
 }
 
@@ -166,7 +168,7 @@ func (t tree) readTemporary(ctx context.Context, escaped string) (*temporary, er
 		return nil, err
 	}
 	d, damaged := decodeTemporary(p, data)
-	return &temporary{name: escaped, data: d, stat: stat, damaged: damaged}, nil
+	return &temporary{name: escaped, data: d, stat: stat, since: t.cfg.Clock.Mono(), damaged: damaged}, nil
 }
 
 // liveState is another one whenever a live node came or went. The zxid of that
@@ -299,6 +301,17 @@ func (t tree) othersOf(ctx context.Context, l list, name entryName) (*entry, err
 		return nil, err
 	}
 	return &found[i], nil
+}
+
+// now returns the time on ZooKeeper's clock, which it tells with each write: one of the
+// parent, at the version at which l was read. errAgain.
+func (t tree) now(ctx context.Context, l *list) (clock.Millis, error) {
+	stat, err := t.session.Set(ctx, t.forever, l.data, l.stat.Version)
+	if err != nil {
+		return 0, changed(err)
+	}
+	l.stat = stat
+	return clock.Millis(stat.Mtime), nil
 }
 
 // namesUnder reads the names of all entries; errAgain where their parent is not the one

@@ -87,11 +87,5 @@ func (h *hosts) patience(session time.Duration) time.Duration {
 		return most
 	}
 	wait := max(session/3/time.Duration(len(h.servers)-1), time.Second)
-	for range h.laps {
-		if wait >= most {
-			break
-		}
-		wait *= 2
-	}
-	return min(wait, most)
+	return min(wait<<min(h.laps, 16), most) // from a second to the longest session's most
 }
