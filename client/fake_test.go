@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -152,8 +151,5 @@ func within(t testing.TB) context.Context {
 // deadAddress is one that nobody listens on.
 func deadAddress(t testing.TB) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, ln.Close())
-	return "http://" + ln.Addr().String()
+	return "http://" + proctest.DeadAddress(t)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/client/loadtest"
+	"github.com/leafd/leafd/internal/proctest"
 )
 
 func decimal(id int64) string { return strconv.FormatInt(id, 10) }
@@ -211,11 +211,8 @@ func TestEverythingFails(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	dead := "http://" + ln.Addr().String()
-	require.NoError(t, ln.Close())
-	_, err = loadtest.Run(t.Context(), config(t, dead))
+	dead := "http://" + proctest.DeadAddress(t)
+	_, err := loadtest.Run(t.Context(), config(t, dead))
 	require.ErrorIs(t, err, loadtest.ErrUnreachable)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 
@@ -230,10 +227,10 @@ func TestUnreachable(t *testing.T) {
 
 func TestTimeout(t *testing.T) {
 	t.Parallel()
-	url, release := hanging(t)
+	url, _, release := hanging(t)
 	defer release()
 	cfg := config(t, url)
-	cfg.Timeout, cfg.Duration = 300*time.Millisecond, 500*time.Millisecond
+	cfg.Timeout, cfg.Duration = time.Second, 1500*time.Millisecond
 	r := run(t, cfg)
 	require.ErrorIs(t, r.Verdict(), loadtest.ErrFailed)
 	require.Equal(t, "timeout", r.Failures[0].Code)
@@ -242,12 +239,18 @@ func TestTimeout(t *testing.T) {
 
 func TestEndedWhileTheServerHangs(t *testing.T) {
 	t.Parallel()
-	url, release := hanging(t)
+	url, asked, release := hanging(t)
 	defer release()
 	cfg := config(t, url)
 	cfg.Duration = time.Hour
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	go func() {
+		for range cfg.Clients {
+			<-asked
+		}
+		cancel()
+	}()
 	r := runUntil(t, ctx, cfg)
 	require.True(t, r.EndedEarly)
 	require.Equal(t, int64(4), r.Counts.Unfinished)
@@ -256,11 +259,15 @@ func TestEndedWhileTheServerHangs(t *testing.T) {
 	require.ErrorIs(t, r.Verdict(), loadtest.ErrFailed)
 }
 
-// hanging starts a server that answers nobody until it is released.
-func hanging(t *testing.T) (url string, release func()) {
+// hanging starts a server that answers nobody until it is released; asked has one token for
+// each of the first requests.
+func hanging(t *testing.T) (url string, asked <-chan struct{}, release func()) {
 	t.Helper()
-	gate := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-gate }))
+	gate, arrived := make(chan struct{}), make(chan struct{}, 1000)
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		arrived <- struct{}{}
+		<-gate
+	}))
 	t.Cleanup(server.Close)
-	return server.URL, func() { close(gate) }
+	return server.URL, arrived, func() { close(gate) }
 }

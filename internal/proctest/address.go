@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // FreeAddress returns an address of 127.0.0.1 that nobody listens on, below the ports
@@ -22,4 +25,25 @@ func FreeAddress() (string, error) {
 		return listener.Addr().String(), listener.Close()
 	}
 	return "", errors.Join(errors.New("proctest: no port is free"), last)
+}
+
+// DeadAddress returns an address of 127.0.0.1 that refuses connections until the test
+// ends: a socket of ours has the port, and doesn't listen.
+func DeadAddress(t testing.TB) string {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.CloseOnExec(fd)
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	var name unix.Sockaddr
+	if err = unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err == nil {
+		name, err = unix.Getsockname(fd)
+	}
+	bound, ok := name.(*unix.SockaddrInet4)
+	if !ok {
+		t.Fatalf("proctest: binding a socket: %v", err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", bound.Port)
 }

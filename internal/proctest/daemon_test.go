@@ -3,9 +3,11 @@ package proctest
 import (
 	"bytes"
 	"context"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
@@ -77,9 +79,18 @@ func TestDaemonGetsReady(t *testing.T) {
 	require.NoError(t, d.AwaitReady(t.Context()))
 	require.NoError(t, server.Close())
 	require.ErrorIs(t, <-served, http.ErrServerClosed)
+	require.Eventually(t, func() bool { return d.Log() != "" }, Patience, time.Millisecond)
 	require.NoError(t, d.Stop(Patience))
 	require.Equal(t, "bc\n", d.Log())
 	require.Equal(t, "bc\n", also.String())
+}
+
+func TestDeadAddress(t *testing.T) {
+	address := DeadAddress(t)
+	_, err := net.Dial("tcp", address)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	_, err = net.Listen("tcp", address)
+	require.ErrorIs(t, err, syscall.EADDRINUSE, "nor can anybody else")
 }
 
 func TestOutsideNeedsNoTest(t *testing.T) {
