@@ -58,8 +58,9 @@ func TestSystem(t *testing.T) {
 	require.Greater(t, after.Mono, before.Mono)
 	require.Greater(t, after.Boot, before.Boot)
 	step := clock.Judge(before, after)
-	require.Less(t, step.By.Abs(), time.Second)
-	require.Less(t, step.Suspended, time.Second)
+	// The clocks are read one after the other, and a busy machine may keep us waiting in between.
+	require.Less(t, step.By.Abs(), time.Minute)
+	require.Less(t, step.Suspended, time.Minute)
 }
 
 func TestSystemSleepStopsWithItsContext(t *testing.T) {

@@ -49,7 +49,7 @@ func TestPipelineOfAHealthyServer(t *testing.T) {
 // connection keeps the others that were sent with it.
 func TestPipelineIsSentTogether(t *testing.T) {
 	t.Parallel()
-	const slow = 300 * time.Millisecond
+	const slow = time.Second
 	_, url := serve(t, func(f *fake, w http.ResponseWriter, r *http.Request, nth int64) {
 		if nth == 1 {
 			time.Sleep(slow)
