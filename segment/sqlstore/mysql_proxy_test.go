@@ -1,10 +1,13 @@
 package sqlstore_test
 
 import (
+	"bytes"
 	"fmt"
+	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
@@ -81,30 +84,71 @@ func TestMySQLSilentLine(t *testing.T) {
 	proxy := newProxy(t, server)
 	dsn := strings.Replace(server.DSN(database), server.Addr(), proxy.Listen, 1)
 	store := openMySQL(t, dsn)
-	first, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
-	require.NoError(t, err)
+	first := awaitFetch(t, store)
 	addToxic(t, proxy, `{"name":"silence","type":"timeout","stream":"downstream","attributes":{"timeout":0}}`)
-	_, err = store.Fetch(t.Context(), "leaf-segment-test", 0, 0)
+	_, err := store.Fetch(t.Context(), "leaf-segment-test", 0, 0)
 	require.Error(t, err)
 	require.NoError(t, proxy.Toxics.RemoveToxic(t.Context(), "silence"))
-	var second segment.Range
-	require.Eventually(t, func() bool {
-		second, err = store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
-		return err == nil
-	}, patience, 10*time.Millisecond)
+	second := awaitFetch(t, store)
 	requireDisjoint(t, []segment.Range{first, second})
 	require.Equal(t, second.Hi, maxIDOf(t, db, "leaf-segment-test"))
+}
+
+// holdAnswer returns the address of a proxy for one connection to the server, which holds the
+// answer to the statement that begins with text, and all after it, until it is released.
+func holdAnswer(t testing.TB, server *mariadbtest.Server, text string) (address string, release func()) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	gate := make(chan struct{})
+	var ended sync.WaitGroup
+	t.Cleanup(func() { _ = ln.Close(); ended.Wait() })
+	ended.Go(func() {
+		client, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer client.Close() //nolint:errcheck // what was to pass has passed
+		backend, err := net.Dial("tcp", server.Addr())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		var asked atomic.Bool
+		ended.Go(func() {
+			defer client.Close() //nolint:errcheck // what was to pass has passed
+			for buf := make([]byte, 1<<16); ; {
+				n, err := backend.Read(buf)
+				if err != nil {
+					return
+				}
+				if asked.Load() {
+					<-gate
+				}
+				_, _ = client.Write(buf[:n]) // of a client that is gone nothing more comes either
+			}
+		})
+		defer backend.Close() //nolint:errcheck // what was to pass has passed
+		for buf := make([]byte, 1<<16); ; {
+			n, err := client.Read(buf)
+			if err != nil {
+				return
+			}
+			asked.Store(asked.Load() || bytes.Contains(buf[:n], []byte(text)))
+			_, _ = backend.Write(buf[:n])
+		}
+	})
+	return ln.Addr().String(), sync.OnceFunc(func() { close(gate) })
 }
 
 // TestMySQLDemotedInBetween: read_only is set once max_id was moved, before the commit.
 func TestMySQLDemotedInBetween(t *testing.T) {
 	server := mariadbtest.Shared(t)
 	database, db := newTable(t, server, ourScript, "")
-	proxy := newProxy(t, server)
-	store := openMySQL(t, strings.Replace(server.DSN(database), server.Addr(), proxy.Listen, 1)+generous)
-	first, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
-	require.NoError(t, err)
-	addToxic(t, proxy, `{"type":"latency","stream":"downstream","attributes":{"latency":500}}`)
+	address, release := holdAnswer(t, server, "UPDATE leaf_alloc")
+	store := openMySQL(t, strings.Replace(server.DSN(database), server.Addr(), address, 1)+generous)
+	t.Cleanup(release)
+	before := maxIDOf(t, db, "leaf-segment-test")
 	fetched := make(chan error, 1)
 	go func() {
 		_, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
@@ -113,11 +157,12 @@ func TestMySQLDemotedInBetween(t *testing.T) {
 	execSQL(t, db, "SET GLOBAL TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
 	onlooker := server.DB(t, database)
 	execSQL(t, onlooker, "SET GLOBAL TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-	for maxIDOf(t, onlooker, "leaf-segment-test") == first.Hi {
+	for maxIDOf(t, onlooker, "leaf-segment-test") == before {
 		require.Empty(t, fetched)
 	}
 	execSQL(t, db, "SET GLOBAL read_only = 1")
 	defer execSQL(t, db, "SET GLOBAL read_only = 0")
+	release()
 	require.ErrorIs(t, <-fetched, segment.ErrReadOnly)
-	require.Equal(t, first.Hi, maxIDOf(t, db, "leaf-segment-test"))
+	require.Equal(t, before, maxIDOf(t, db, "leaf-segment-test"))
 }
