@@ -1,12 +1,15 @@
 package server
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
 )
@@ -51,6 +54,7 @@ type conn struct {
 	linger  atomic.Bool // Close lets the client read the answer first
 	closed  atomic.Bool
 	digits  [maxDigits]byte // the serving goroutine's: the ID of the response being written
+	key     []byte          // the serving goroutine's: the one asked for last, where splitKey remembers it
 	tag     *segment.Tag    // the serving goroutine's: the one asked for last
 	// answered counts a request for IDs when its response is written.
 	answered answered
@@ -58,6 +62,25 @@ type conn struct {
 
 // maxDigits is the length of the longest int64 in decimal, with its sign.
 const maxDigits = 20
+
+// connOf returns the request's conn; nil where the connection isn't ours.
+func connOf(ctx *fasthttp.RequestCtx) *conn {
+	c, _ := ctx.Conn().(*conn)
+	return c
+}
+
+// splitKey is the function of that name, made cheaper for a client that asks for the same key
+// again: what is equal to a key that had nothing to decode and no query is that key.
+func (c *conn) splitKey(rest []byte) (key, query []byte, err error) {
+	if c != nil && len(rest) > 0 && bytes.Equal(rest, c.key) {
+		return rest, nil, nil
+	}
+	key, query, err = splitKey(rest)
+	if c != nil && err == nil && len(key) == len(rest) { // decoding and cutting make it shorter
+		c.key = append(c.key[:0], key...)
+	}
+	return key, query, err
+}
 
 // lastTag returns where a connection keeps the tag that was asked for last; nil without a conn.
 func (c *conn) lastTag() **segment.Tag {

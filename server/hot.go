@@ -64,7 +64,8 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	if !get && !ctx.IsHead() && !ctx.IsPost() {
 		return s.refuseMethod(ctx, rest)
 	}
-	key, query, err := splitKey(rest)
+	c := connOf(ctx)
+	key, query, err := c.splitKey(rest)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,6 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	if n > 0 {
 		return s.serveBatch(ctx, b, m, key, n, asJSON)
 	}
-	c, _ := ctx.Conn().(*conn)
 	id, err := s.next(c, b, m, key, mono, settings)
 	if err != nil {
 		s.metrics.latency.refuse(ctx, m, false)
@@ -104,7 +104,7 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	}
 	ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore) // server.I3
 	setID(ctx, c, id)
-	s.metrics.latency.one(ctx, m)
+	s.metrics.latency.one(ctx, c, m, mono)
 	return nil
 }
 
@@ -178,7 +178,7 @@ func (s *Server) serveBatch(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []
 		noStore(ctx, contentText)
 	}
 	if n == 1 {
-		s.metrics.latency.one(ctx, m)
+		s.metrics.latency.one(ctx, connOf(ctx), m, clock.MonoOf(ctx.Time()))
 	} else {
 		s.metrics.latency.many(ctx, m, n)
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
+
+	"github.com/leafd/leafd/clock"
 )
 
 // latencyBounds are the upper bounds of the histogram's buckets; one more bucket has no
@@ -77,46 +79,47 @@ func (l *latency) of(ctx *fasthttp.RequestCtx) *stripe {
 	return &l.stripes[ctx.ConnID()&l.mask]
 }
 
-// one counts a request for one ID that is answered.
-func (l *latency) one(ctx *fasthttp.RequestCtx, m mode) {
-	count(ctx, &l.of(ctx).served[m][0])
+// one counts a request on c for one ID, which arrived at mono and is answered.
+func (l *latency) one(ctx *fasthttp.RequestCtx, c *conn, m mode, mono time.Duration) {
+	count(c, &l.of(ctx).served[m][0], mono)
 }
 
 // many counts a request for n IDs at once that is answered.
 func (l *latency) many(ctx *fasthttp.RequestCtx, m mode, n int) {
 	t := &l.of(ctx).served[m][1]
 	t.batch.Add(int64(n))
-	count(ctx, t)
+	count(connOf(ctx), t, clock.MonoOf(ctx.Time()))
 }
 
 // refuse counts a request that asked for IDs and got none.
 func (l *latency) refuse(ctx *fasthttp.RequestCtx, m mode, batch bool) {
-	count(ctx, &l.of(ctx).failed[m][index(batch)])
+	count(connOf(ctx), &l.of(ctx).failed[m][index(batch)], clock.MonoOf(ctx.Time()))
 }
 
-// count counts a request in t: now, or, on a conn, when the response is written.
-func count(ctx *fasthttp.RequestCtx, t *timings) {
-	if c, ok := ctx.Conn().(*conn); ok {
-		c.answered.next(t, ctx.Time())
+// count counts a request that arrived at mono in t: now, or, on a conn, when the response is
+// written.
+func count(c *conn, t *timings, mono time.Duration) {
+	if c != nil {
+		c.answered.next(t, mono)
 		return
 	}
-	t.add(time.Since(ctx.Time()), 1)
+	t.add(clock.MonoOf(time.Now())-mono, 1)
 }
 
 // answered is a request of a connection whose response is not written yet (server.L4).
 // Only the goroutine that serves the connection uses it.
 type answered struct {
-	in    *timings // nil: no request
-	began time.Time
+	in    *timings      // nil: no request
+	began time.Duration // on the monotonic clock
 	// Those before it in the same timings and in their first bucket, not added yet.
 	quick   uint64
 	quickNS int64
 }
 
 // next replaces the previous request by one that was read at began.
-func (a *answered) next(in *timings, began time.Time) {
+func (a *answered) next(in *timings, began time.Duration) {
 	if a.in != nil {
-		if took := began.Sub(a.began); in == a.in && took <= latencyBounds[0] {
+		if took := began - a.began; in == a.in && took <= latencyBounds[0] {
 			a.quick++
 			a.quickNS += int64(took)
 		} else {
@@ -129,7 +132,7 @@ func (a *answered) next(in *timings, began time.Time) {
 // written is called when the responses are written.
 func (a *answered) written() {
 	if a.in != nil {
-		a.add(time.Since(a.began))
+		a.add(clock.MonoOf(time.Now()) - a.began)
 		a.in = nil
 	}
 }
