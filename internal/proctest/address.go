@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -12,19 +13,61 @@ import (
 
 // FreeAddress returns an address of 127.0.0.1 that nobody listens on, below the ports
 // that the system gives to outgoing connections: with thousands of those around, one
-// would take it before the process does that is meant to, or while it restarts.
-func FreeAddress() (string, error) {
-	const from, below = 11000, 32000
-	var last error
+// would take it before the process does that is meant to, or while it restarts. Nobody
+// else is given it while this process runs, by FreeAddress in another one neither.
+func FreeAddress() (string, error) { return ports.free() }
+
+var ports portPool
+
+// portPool gives out ports, each once. It has them in blocks: whoever listens on the first
+// port of a block has the others.
+type portPool struct {
+	mu        sync.Mutex
+	blocks    []net.Listener // mu protects; on the first port of each block that is ours
+	next, end int            // mu protects; what is left of the block taken last: next up to end
+}
+
+// Blocks are as long, and lie in this range.
+const (
+	firstPort, endOfPorts = 11000, 32000
+	blockPorts            = 100
+)
+
+func (p *portPool) free() (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var failed error
 	for range 1000 {
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", from+rand.IntN(below-from)))
-		if err != nil {
-			last = err
+		if p.next == p.end {
+			if failed = p.blockLocked(); failed != nil {
+				continue
+			}
+		}
+		p.next++
+		listener, err := listenAt(p.next - 1)
+		if err != nil { // some program of the machine's
+			failed = err
 			continue
 		}
 		return listener.Addr().String(), listener.Close()
 	}
-	return "", errors.Join(errors.New("proctest: no port is free"), last)
+	return "", errors.Join(errors.New("proctest: no port is free"), failed)
+}
+
+// blockLocked takes a block that nobody has.
+func (p *portPool) blockLocked() error {
+	first := firstPort + rand.IntN((endOfPorts-firstPort)/blockPorts)*blockPorts
+	block, err := listenAt(first)
+	if err != nil {
+		return err
+	}
+	p.blocks = append(p.blocks, block) // until the process ends
+	p.next, p.end = first+1, first+blockPorts
+	return nil
+}
+
+func listenAt(port int) (net.Listener, error) {
+	return net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 }
 
 // DeadAddress returns an address of 127.0.0.1 that refuses connections until the test

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,33 +71,22 @@ func (s *Server) listenAt(port int, settings func(s *Server) ([]string, error)) 
 	return s.boot()
 }
 
-// Ports from lowPort up to highPort are below those that systems give to outgoing
-// connections. One of these would be in the way sooner or later, when a server that
-// was stopped wants its port back.
-const (
-	lowPort  = 11000
-	highPort = 32000
-)
-
 // freePorts returns n different ports of 127.0.0.1 that nobody listens on, and that
 // stay free while their servers are stopped.
 func freePorts(n int) ([]int, error) {
-	var ports []int
-	var last error
-	for range attempts * highPort {
-		if len(ports) == n {
-			return ports, nil
-		}
-		port := lowPort + rand.IntN(highPort-lowPort)
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	ports := make([]int, n)
+	for i := range ports {
+		address, err := proctest.FreeAddress()
 		if err != nil {
-			last = err
-			continue
+			return nil, fmt.Errorf("zookeepertest: %w", err)
 		}
-		defer listener.Close() // all at the end, so that all differ
-		ports = append(ports, port)
+		at, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return nil, fmt.Errorf("zookeepertest: %w", err)
+		}
+		ports[i] = int(at.Port())
 	}
-	return nil, fmt.Errorf("zookeepertest: no port is free: %w", last)
+	return ports, nil
 }
 
 // configure writes the server's configuration. Session timeouts from 500 ms to
