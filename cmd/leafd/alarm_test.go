@@ -39,13 +39,13 @@ func TestAlarmsReachWebhookAndProgram(t *testing.T) {
 		case n := <-notices:
 			require.Equal(t, code, n.Code)
 			require.Equal(t, "here", n.Node)
-		case <-time.After(30 * time.Second):
+		case <-time.After(eventually):
 			require.FailNow(t, "no webhook", code)
 		}
 		require.Eventually(t, func() bool {
 			b, err := os.ReadFile(said)
 			return err == nil && strings.HasSuffix(string(b), code+"\n")
-		}, 30*time.Second, 5*time.Millisecond)
+		}, eventually, 5*time.Millisecond)
 	}
 
 	args := []string{"--node", "here", "--alarm-webhook", hook.URL, "--alarm-exec", program}

@@ -168,5 +168,5 @@ func (l *child) awaitIssued(n int) {
 			}
 		}
 		return false
-	}, 30*time.Second, 5*time.Millisecond)
+	}, eventually, 5*time.Millisecond)
 }

@@ -81,7 +81,7 @@ func TestRestartAfterAKillNeedsNoExpiry(t *testing.T) {
 	require.Eventually(t, func() bool { // the first report may be through in ZooKeeper alone
 		r, err := cache.Peek(m.dataDir())
 		return err == nil && r.Owner == l.info().Owner
-	}, 30*time.Second, 5*time.Millisecond)
+	}, eventually, 5*time.Millisecond)
 	l.kill()
 	require.Equal(t, before.created, o.must(path).created)
 

@@ -39,7 +39,7 @@ func TestLostDirectoryIsANewInstance(t *testing.T) {
 			require.Eventually(t, func() bool {
 				reported = o.must(path).payload(t)
 				return ld.count() > 1000 && m.now().Sub(reported.Timestamp) > 1600*time.Millisecond
-			}, 30*time.Second, 5*time.Millisecond)
+			}, eventually, 5*time.Millisecond)
 			l.kill()
 			got := ld.stop()
 			require.Empty(t, ld.broken)

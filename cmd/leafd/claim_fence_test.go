@@ -69,7 +69,7 @@ func TestEntryTouchedByOthersFences(t *testing.T) {
 	for i := range cases {
 		c := onShared(t)
 		v := &victim{m: c.machine(), o: c.watch()}
-		v.l = v.m.start(append(frequent(), "--segment-wait", "10s")...) // a busy machine's range is no refusal
+		v.l = v.m.start(append(steady(), "--segment-wait", "10s")...) // a busy machine's range is no refusal
 		victims[i] = v
 	}
 	for i, tc := range cases {
@@ -82,7 +82,7 @@ func TestEntryTouchedByOthersFences(t *testing.T) {
 		tc.do(v.o, v.path)
 		v.did, _, _ = v.o.get(v.path)
 		v.l.awaitLog(lineFenced)
-		require.Eventually(t, func() bool { return len(v.o.live()) == 0 }, 30*time.Second, 10*time.Millisecond, tc.name)
+		require.Eventually(t, func() bool { return len(v.o.live()) == 0 }, eventually, 10*time.Millisecond, tc.name)
 		if tc.name == "garbage" {
 			v.l.awaitAlarm(codeFenced, 2)
 			require.Equal(t, "worker_fenced", v.l.mustGet("/readyz").code())

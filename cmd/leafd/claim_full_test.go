@@ -83,14 +83,16 @@ func TestWorkerIDsExhausted(t *testing.T) {
 
 			// The owner of 7 may have issued up to a time that is still to come.
 			ahead := oldEntry(7)
-			ahead.Ceiling = m.now().Add(4 * time.Second)
-			o.set(o.old(7), jsonText(t, ahead))
-			release := []string{"worker", "release", "7", "--layout", tc.layout}
-			c.onMachine(m, release...).Failed(t, cli.ExitFailure, "not released", "--force")
-			require.Contains(t, c.onMachine(m, append(release, "--force")...).OK(t), "Released worker 7")
-			require.Equal(t, "released", o.must(o.old(7)).payload(t).State)
-			l = m.start(datacenter...)
-			l.awaitLog("unclean", "ceiling")
+			m.held(func() {
+				ahead.Ceiling = m.now().Add(4 * time.Second)
+				o.set(o.old(7), jsonText(t, ahead))
+				release := []string{"worker", "release", "7", "--layout", tc.layout}
+				c.onMachine(m, release...).Failed(t, cli.ExitFailure, "not released", "--force")
+				require.Contains(t, c.onMachine(m, append(release, "--force")...).OK(t), "Released worker 7")
+				require.Equal(t, "released", o.must(o.old(7)).payload(t).State)
+				l = m.start(datacenter...)
+				l.awaitLog("unclean", "ceiling")
+			})
 			require.GreaterOrEqual(t, o.must(fmt.Sprintf("%s/%s-%010d", o.forever, l.addr, 7)).payload(t).Floor, ahead.Ceiling, "carried over")
 			l.awaitStatus("/readyz", http.StatusOK)
 			require.Equal(t, int64(7), l.info().ID)
@@ -140,7 +142,7 @@ func TestEightClaimOneReleased(t *testing.T) {
 		require.Eventually(t, func() bool {
 			a, err := l.get("/readyz")
 			return err == nil && a.status == http.StatusOK || l.hasLogged(`"alarm":"workers_exhausted"`)
-		}, 30*time.Second, 5*time.Millisecond)
+		}, eventually, 5*time.Millisecond)
 		if l.hasLogged(`"alarm":"workers_exhausted"`) {
 			l.exits(cli.ExitExhausted)
 			continue

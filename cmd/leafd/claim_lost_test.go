@@ -183,7 +183,7 @@ func (b *barrier) wait() fault {
 	}
 	select {
 	case <-b.open:
-	case <-time.After(30 * time.Second): // the test sees that they had to do without each other
+	case <-time.After(eventually): // the test sees that they had to do without each other
 	}
 	return passed
 }
@@ -193,7 +193,7 @@ func (k *link) happened() (multi bool) {
 	k.t.Helper()
 	select {
 	case <-k.lost:
-	case <-time.After(30 * time.Second):
+	case <-time.After(eventually):
 		k.t.Fatalf("write %d never came", k.write)
 	}
 	k.mu.Lock()

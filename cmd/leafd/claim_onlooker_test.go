@@ -256,7 +256,7 @@ func (l *child) batch(path string) []int64 {
 func (ld *load) flows(t *testing.T, n int) {
 	t.Helper()
 	had := ld.count()
-	require.Eventually(t, func() bool { return ld.count() >= had+n }, 30*time.Second, time.Millisecond, "%d IDs more", n)
+	require.Eventually(t, func() bool { return ld.count() >= had+n }, eventually, time.Millisecond, "%d IDs more", n)
 }
 
 // unharmed requires that a load got nothing but IDs, and returns them.

@@ -23,7 +23,7 @@ func TestServeWithoutACluster(t *testing.T) {
 	c := unmade(t)
 	o := c.watch()
 	command := fmt.Sprintf("leafd cluster init --zk %s --zk-root %s", c.servers[0], c.root)
-	hasty := c.machine(append(frequent(), "--startup-timeout", "3s")...).start()
+	hasty := c.machine(append(frequent(), "--startup-timeout", "5s")...).start()
 	waiting := c.machine(frequent()...).start()
 	hasty.exits(cli.ExitFailure)
 	lines := strings.Split(strings.TrimSpace(hasty.Log()), "\n")
@@ -57,7 +57,7 @@ func TestServeWithoutACluster(t *testing.T) {
 	// operator says that nobody who had one is left.
 	o.remove(o.forever + "/" + waiting.addr + "-0000000000")
 	o.remove(o.forever)
-	hasty = c.machine(append(frequent(), "--startup-timeout", "3s")...).start()
+	hasty = c.machine(append(frequent(), "--startup-timeout", "5s")...).start()
 	hasty.exits(cli.ExitFailure)
 	open := fmt.Sprintf("leafd cluster open --zk %s --zk-root %s", c.servers[0], c.root)
 	require.Contains(t, hasty.Log(), open)

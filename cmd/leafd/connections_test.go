@@ -72,7 +72,7 @@ func TestMoreConnectionsThanFiles(t *testing.T) {
 		defer c.Close() //nolint:errcheck // it is idle
 		idle = append(idle, c)
 	}
-	require.Eventually(t, func() bool { return admin.metric("leafd_http_connections_refused_total") != "0" }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return admin.metric("leafd_http_connections_refused_total") != "0" }, eventually, time.Millisecond)
 	recorded, fed := admin.metric(`leafd_reports_total{to="file"}`), len(sd.messages())
 	beside := median()
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", l.Pid()))
@@ -89,7 +89,7 @@ func TestMoreConnectionsThanFiles(t *testing.T) {
 	for range 3 {
 		fed = sd.await(fed, "WATCHDOG=1")
 	}
-	require.Eventually(t, func() bool { return admin.metric(`leafd_reports_total{to="file"}`) != recorded }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return admin.metric(`leafd_reports_total{to="file"}`) != recorded }, eventually, 10*time.Millisecond)
 	require.Equal(t, "0", admin.metric(`leafd_report_failures_total{to="file"}`))
 	require.NotContains(t, l.Log(), "too many open files")
 	require.NotContains(t, strings.Join(sd.messages(), ","), "STUCK")

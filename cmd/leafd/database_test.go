@@ -80,7 +80,7 @@ func TestDatabaseKilledAndSetBack(t *testing.T) {
 				keep("a", a.body)
 			}
 			return a.code() == "segment_unavailable"
-		}, 30*time.Second, time.Millisecond)
+		}, eventually, time.Millisecond)
 		l.awaitLog(`"alarm":"segment_regressed"`, `"tag":"a"`)
 		take(l, "b", 10)
 	}

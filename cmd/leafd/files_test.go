@@ -31,7 +31,7 @@ func TestFIFOHangsNoStart(t *testing.T) {
 		l := m.start(args...)
 		select {
 		case <-l.Done():
-		case <-time.After(30 * time.Second):
+		case <-time.After(eventually):
 			require.Fail(t, "it hangs", args)
 		}
 		require.Equal(t, cli.ExitUsage, l.ExitCode(), args)

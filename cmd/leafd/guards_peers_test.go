@@ -98,7 +98,7 @@ func TestOneWrongPeerAndTheEstimators(t *testing.T) {
 	wrong.peers = time.Hour // it doesn't look
 	l := wrong.ready(often("--max-forward-step", "2m")...)
 	wrong.step(time.Minute)
-	require.Eventually(t, func() bool { return g.entry(wrong).Timestamp > healthy.now().Add(50*time.Second) }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return g.entry(wrong).Timestamp > healthy.now().Add(50*time.Second) }, eventually, time.Millisecond)
 	l.awaitStatus("/readyz", http.StatusOK)
 
 	mean := []string{"--clock-estimator", "mean"}
@@ -149,7 +149,7 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 	require.InDelta(t, -1600, *a.Estimate, 600)
 	began := ld.count()
 	at := g.entry(m).Timestamp
-	require.Eventually(t, func() bool { return ld.count() > began+200 && g.entry(m).Timestamp > at }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return ld.count() > began+200 && g.entry(m).Timestamp > at }, eventually, time.Millisecond)
 	ld.note(func() {
 		require.Empty(t, ld.refused, "its IDs are good")
 		require.Zero(t, ld.failed)
@@ -177,7 +177,7 @@ func (g *guards) staysReady(m *machine, l *child) {
 	checked := func() int64 { return clitest.FromJSON[clockAnswer](g.t, l.mustGet("/api/clock").body).Checked }
 	for range 3 {
 		last := checked()
-		require.Eventually(g.t, func() bool { return checked() != last }, 30*time.Second, 10*time.Millisecond)
+		require.Eventually(g.t, func() bool { return checked() != last }, eventually, 10*time.Millisecond)
 		require.Equal(g.t, http.StatusOK, l.mustGet("/readyz").status, l.Log())
 		require.True(g.t, g.live(m))
 	}
@@ -308,7 +308,7 @@ func TestPeersOfTheFile(t *testing.T) {
 	m, proxy := g.behindProxy()
 	l := m.ready(often()...)
 	id := l.info().ID
-	require.Eventually(t, func() bool { return len(g.record(m).Peers) == 2 }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(g.record(m).Peers) == 2 }, eventually, time.Millisecond)
 	require.Equal(t, cli.ExitOK, l.stop())
 	require.ElementsMatch(t, peers, g.record(m).Peers)
 	proxy.Down(t)

@@ -175,7 +175,7 @@ func TestPeersThatAreFrozen(t *testing.T) {
 	require.True(t, l.hasLogged(`"alarm":"peers_silent"`, killed.addr), l.Log())
 	require.Contains(t, l.Log(), frozen.addr)
 	require.EqualValues(t, 2, l.info().ID)
-	require.Eventually(t, func() bool { return g.file(m) != nil }, 30*time.Second, time.Millisecond) // it tells whom not to ask
+	require.Eventually(t, func() bool { return g.file(m) != nil }, eventually, time.Millisecond) // it tells whom not to ask
 	out := g.run(m, "clock", "check", "--data-dir", m.dataDir())
 	require.Equal(t, cli.ExitOK, out.Code, out.Stderr)
 	require.Contains(t, out.Stdout+out.Stderr, "none of the 2 peers told its clock")
@@ -184,7 +184,7 @@ func TestPeersThatAreFrozen(t *testing.T) {
 	require.Eventually(t, func() bool {
 		a := clitest.FromJSON[clockAnswer](t, l.mustGet("/api/clock").body)
 		return a.Estimate != nil
-	}, 30*time.Second, 10*time.Millisecond)
+	}, eventually, 10*time.Millisecond)
 	require.Equal(t, 1, l.alarms("peers_silent"))
 	require.Equal(t, cli.ExitOK, two.stop())
 	require.Equal(t, cli.ExitOK, l.stop())

@@ -50,7 +50,7 @@ func TestStartBehindTheRecord(t *testing.T) {
 			b.id = l.info().ID
 			b.proxy.Down(t)
 			b.m.step(ahead)
-			require.Eventually(t, func() bool { return g.record(b.m).Timestamp.Sub(g.entry(b.m).Timestamp) >= ahead }, 30*time.Second, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return g.record(b.m).Timestamp.Sub(g.entry(b.m).Timestamp) >= ahead }, eventually, 5*time.Millisecond)
 			require.Equal(t, cli.ExitOK, l.stop())
 			b.proxy.Up(t)
 			b.at = g.entry(b.m).Timestamp.Add(time.Second) // ZooKeeper's record alone allows it
@@ -66,7 +66,7 @@ func TestStartBehindTheRecord(t *testing.T) {
 			old := g.file(b.m) // of the life that ZooKeeper's record is of
 			require.Equal(t, l.info().Owner, g.record(b.m).Current)
 			b.m.step(ahead)
-			require.Eventually(t, func() bool { return b.m.now().Sub(g.entry(b.m).Timestamp) < ahead/2 }, 30*time.Second, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return b.m.now().Sub(g.entry(b.m).Timestamp) < ahead/2 }, eventually, 5*time.Millisecond)
 			require.Equal(t, cli.ExitOK, l.stop())
 			require.NoError(t, os.WriteFile(filepath.Join(b.m.dataDir(), "worker.json"), old, 0o600))
 			b.at = g.record(b.m).Timestamp.Add(time.Second) // the file alone allows it
@@ -141,7 +141,7 @@ func TestCrashThenRollbackInACluster(t *testing.T) {
 			c.at = c.record(c.m).Timestamp
 			return c.ld.count() > began+2000 && c.at > before && c.m.now().Sub(c.at) > late &&
 				(c == down) == (c.entry(c.m).Timestamp < c.at)
-		}, 30*time.Second, time.Millisecond, c.name)
+		}, eventually, time.Millisecond, c.name)
 		c.l.kill()
 		c.first = c.ld.stop()
 		require.Empty(t, c.ld.broken)
@@ -164,10 +164,10 @@ func TestCrashThenRollbackInACluster(t *testing.T) {
 			}
 		}
 		return started
-	}, 30*time.Second, time.Millisecond)
+	}, eventually, time.Millisecond)
 	for _, c := range all {
 		c.l.awaitStatus("/readyz", http.StatusOK)
-		require.Eventually(t, func() bool { return c.ld.count() > 1000 }, 30*time.Second, time.Millisecond, c.name)
+		require.Eventually(t, func() bool { return c.ld.count() > 1000 }, eventually, time.Millisecond, c.name)
 		second := c.ld.stop()
 		require.Empty(t, c.ld.broken)
 		require.Greater(t, slices.Min(second), slices.Max(c.first), c.name)

@@ -23,7 +23,7 @@ func TestSmallRollbackIsWaitedOut(t *testing.T) {
 	seen := 0 // steps that certainly took the clock behind an ID that was out
 	for range 60 {
 		began := ld.count()
-		require.Eventually(t, func() bool { return ld.count() > began+50 }, 30*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return ld.count() > began+50 }, eventually, time.Millisecond)
 		list, err := ids(l.mustGet("/api/snowflake/get/c").body)
 		require.NoError(t, err)
 		m.step(-4 * time.Millisecond)
@@ -34,7 +34,7 @@ func TestSmallRollbackIsWaitedOut(t *testing.T) {
 		now := m.now()
 		// One step at a time: it is seen within 10 ms, waited for during 8, and whoever
 		// waited has its answer before the next one.
-		require.Eventually(t, func() bool { return m.now() > now+30 }, 30*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return m.now() > now+30 }, eventually, time.Millisecond)
 		ld.answered(t, 2)
 	}
 	require.Positive(t, seen)
@@ -67,7 +67,7 @@ func TestLargeRollbackInACluster(t *testing.T) {
 		c.m = c.machine()
 		c.l = c.m.ready(often()...)
 		c.ld = newLoad(c.l, "/api/snowflake/get/a")
-		require.Eventually(t, func() bool { return c.ld.count() > 100 }, 30*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return c.ld.count() > 100 }, eventually, time.Millisecond)
 		c.was = c.entry(c.m)
 	}
 	for _, c := range all {
@@ -93,10 +93,10 @@ func TestLargeRollbackInACluster(t *testing.T) {
 		c.l.awaitLog("issuing again")
 		c.awaitAmongLive(c.m, true)
 		began := c.ld.count()
-		require.Eventually(t, func() bool { return c.ld.count() > began+100 }, 30*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return c.ld.count() > began+100 }, eventually, time.Millisecond)
 		// Reports go on, with the clock as it is now.
 		at := c.m.now()
-		require.Eventually(t, func() bool { return c.entry(c.m).Timestamp > at }, 30*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return c.entry(c.m).Timestamp > at }, eventually, time.Millisecond)
 		require.Equal(t, "active", c.l.info().State)
 		require.Equal(t, 1, c.l.alarms("clock_backwards"))
 		require.Zero(t, c.l.alarms("clock_jumped"), "to be set right is no jump")
@@ -133,7 +133,7 @@ func TestJumpAheadInACluster(t *testing.T) {
 			m := g.machine()
 			l := m.ready(often()...)
 			ld := newLoad(l, "/api/snowflake/get/a", "/api/snowflake/get/b?n=20")
-			require.Eventually(t, func() bool { return ld.count() > 100 }, 30*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return ld.count() > 100 }, eventually, time.Millisecond)
 			m.step(time.Hour)
 			l.awaitCode("/api/snowflake/get/a", "ceiling_reached")
 			l.awaitCode("/readyz", "ceiling_reached")
@@ -142,7 +142,7 @@ func TestJumpAheadInACluster(t *testing.T) {
 			require.Equal(t, "not_issuing", l.info().State)
 			limit := m.now().Add(-time.Hour + 5*time.Second)
 			before := g.entry(m).version
-			require.Eventually(t, func() bool { return g.entry(m).version > before }, 30*time.Second, time.Millisecond, "reports, but not of the jump")
+			require.Eventually(t, func() bool { return g.entry(m).version > before }, eventually, time.Millisecond, "reports, but not of the jump")
 			for range 2 {
 				e, r := g.entry(m), g.record(m)
 				require.Less(t, max(e.Timestamp, e.Ceiling, r.Timestamp, r.Ceiling), limit)
@@ -155,7 +155,7 @@ func TestJumpAheadInACluster(t *testing.T) {
 			l.awaitStatus("/readyz", http.StatusOK)
 			g.awaitAmongLive(m, true)
 			began := ld.count()
-			require.Eventually(t, func() bool { return ld.count() > began+100 }, 30*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return ld.count() > began+100 }, eventually, time.Millisecond)
 			require.Equal(t, 1, l.alarms("clock_jumped"), l.Log())
 			got := ld.stop()
 			require.Less(t, timeOf(t, slices.Max(got)), m.now().Add(time.Second))
@@ -191,7 +191,7 @@ func TestJumpAheadThatThePeersConfirm(t *testing.T) {
 		loads = append(loads, newLoad(l, "/api/snowflake/get/a"))
 	}
 	for _, ld := range loads {
-		require.Eventually(t, func() bool { return ld.count() > 100 }, 30*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return ld.count() > 100 }, eventually, time.Millisecond)
 	}
 	// All at one moment: no daemon runs while some of the clocks have jumped.
 	signal := func(s syscall.Signal) {
@@ -211,9 +211,9 @@ func TestJumpAheadThatThePeersConfirm(t *testing.T) {
 		l.awaitStatus("/readyz", http.StatusOK)
 		require.Eventually(t, func() bool {
 			return g.entry(machines[i]).Timestamp > jumped && g.record(machines[i]).Timestamp > jumped
-		}, 30*time.Second, time.Millisecond)
+		}, eventually, time.Millisecond)
 		began := loads[i].count()
-		require.Eventually(t, func() bool { return loads[i].count() > began+100 }, 30*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return loads[i].count() > began+100 }, eventually, time.Millisecond)
 		require.True(t, g.live(machines[i]))
 		got := loads[i].stop()
 		require.Greater(t, timeOf(t, slices.Max(got)), jumped)

@@ -141,7 +141,7 @@ func (g *guards) live(m *machine) bool {
 
 func (g *guards) awaitAmongLive(m *machine, want bool) {
 	g.t.Helper()
-	require.Eventually(g.t, func() bool { return g.live(m) == want }, 30*time.Second, 10*time.Millisecond, "%s in leaf_temporary: %v", m.addr, want)
+	require.Eventually(g.t, func() bool { return g.live(m) == want }, eventually, 10*time.Millisecond, "%s in leaf_temporary: %v", m.addr, want)
 }
 
 // file returns the local record's bytes; nil when there is none.
@@ -190,7 +190,7 @@ func (g *guards) refuses(m *machine, says string, args ...string) *child {
 	l := m.start(args...)
 	select {
 	case <-l.Done():
-	case <-time.After(30 * time.Second):
+	case <-time.After(eventually):
 		require.FailNow(g.t, "it starts", l.Log())
 	}
 	require.Equal(g.t, cli.ExitClock, l.ExitCode(), l.Log())
@@ -218,7 +218,7 @@ func (g *guards) run(m *machine, args ...string) clitest.Outcome {
 // awaitCode waits until path is refused with code.
 func (l *child) awaitCode(path, code string) {
 	l.t.Helper()
-	require.Eventually(l.t, func() bool { return l.mustGet(path).code() == code }, 30*time.Second, 5*time.Millisecond, "%s refused with %q", path, code)
+	require.Eventually(l.t, func() bool { return l.mustGet(path).code() == code }, eventually, 5*time.Millisecond, "%s refused with %q", path, code)
 }
 
 // alarms returns how often an alarm was raised.

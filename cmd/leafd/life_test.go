@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -150,8 +151,10 @@ func TestNewLifeAfterTheLockWasLost(t *testing.T) {
 	all := first.some()
 	require.NoError(t, os.Remove(m.dataDir()+"/leafd.lock"))
 	all = append(all, first.begins(true)...)
+	first.signal(syscall.SIGSTOP) // it would lock the directory again sooner than a slow start does
 	require.NoError(t, os.Remove(m.dataDir()+"/leafd.lock"))
 	second := m.ready(quick()...)
+	first.signal(syscall.SIGCONT)
 	all = append(all, second.some()...)
 	first.awaitAlarm(codeFenced, 3) // of it and of a try
 	require.Equal(t, "worker_fenced", first.mustGet("/readyz").code())
@@ -219,9 +222,11 @@ func TestNewLifeWaitsForTheClock(t *testing.T) {
 	m := c.machine(frequent()...)
 	l := toBeDisplaced(m)
 	all := l.some()
+	l.signal(syscall.SIGSTOP) // both at once: the next life begins soon
 	o.takeAway(l.was.ID)
-	l.awaitLog(lineFenced)
 	m.step(-time.Minute)
+	l.signal(syscall.SIGCONT)
+	l.awaitLog(lineFenced)
 	l.awaitLog(`"alarm":"clock_refused"`, "no new life begins")
 	require.Equal(t, "clock_refused", l.mustGet("/readyz").code())
 	require.Equal(t, "worker_fenced", l.mustGet("/api/snowflake/get/a").code())

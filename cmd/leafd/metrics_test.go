@@ -63,7 +63,7 @@ func (l *child) awaitMetric(good func(float64) bool, name string, labels ...stri
 		}
 		last, there = parseMetrics(l.t, a.body).value(name, labels...)
 		return there && good(last)
-	}, 30*time.Second, 20*time.Millisecond, "%s%q", name, labels)
+	}, eventually, 20*time.Millisecond, "%s%q", name, labels)
 }
 
 func above(least float64) func(float64) bool { return func(v float64) bool { return v > least } }
@@ -99,7 +99,7 @@ func fullPage(t *testing.T) (l *child, page string, issued int) {
 		issued++
 		a, err := l.get("/metrics")
 		return err == nil && strings.Contains(a.body, `leafd_segment_remaining_seconds{tag="leaf-segment-test"}`)
-	}, 30*time.Second, 20*time.Millisecond)
+	}, eventually, 20*time.Millisecond)
 	l.awaitMetric(above(0), "leafd_reports_total", "to", "zookeeper")
 	return l, l.mustGet("/metrics").body, issued
 }
@@ -148,7 +148,7 @@ func TestMetricsOfGuards(t *testing.T) {
 	l := m.ready()
 	require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/x").status)
 	m.passes(500 * time.Millisecond) // the first look at the clocks comes after the first ID
-	m.step(-2 * time.Second)
+	m.step(-time.Minute)
 	l.awaitMetric(is(1), "leafd_clock_steps_total", "direction", "back")
 	require.Equal(t, "clock_backwards", l.mustGet("/api/snowflake/get/x").code())
 	for _, test := range []struct {
@@ -163,7 +163,7 @@ func TestMetricsOfGuards(t *testing.T) {
 		l.awaitMetric(is(1), test.name, test.labels...)
 	}
 	l.awaitMetric(is(0), "leafd_ready")
-	m.step(2 * time.Second)
+	m.step(time.Minute)
 	l.awaitMetric(is(1), "leafd_ready")
 	l.awaitMetric(is(1), "leafd_clock_steps_total", "direction", "ahead")
 }

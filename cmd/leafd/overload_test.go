@@ -92,7 +92,7 @@ func TestWaitsForTheDatabaseAreBounded(t *testing.T) {
 			_ = resp.Body.Close()
 		})
 	}
-	require.Eventually(t, func() bool { return l.metric(`leafd_http_inflight{mode="segment"}`) == "2" }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return l.metric(`leafd_http_inflight{mode="segment"}`) == "2" }, eventually, 5*time.Millisecond)
 	a := l.mustGet("/api/segment/get/a")
 	require.Equal(t, http.StatusServiceUnavailable, a.status)
 	require.Equal(t, "overloaded", a.code())

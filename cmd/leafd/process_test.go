@@ -113,6 +113,29 @@ func (m *machine) step(d time.Duration) {
 
 func (m *machine) now() clock.Millis { return m.clk.Read().Wall() }
 
+// held has the machine's clock stand still while do runs, and right again after it: for
+// what has to be seen before some time of that clock, however slow the machine is.
+func (m *machine) held(do func()) {
+	began, done := time.Now(), make(chan struct{})
+	var holding sync.WaitGroup
+	holding.Go(func() {
+		for {
+			m.clk.Set(m.offset - time.Since(began))
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	})
+	defer func() {
+		close(done)
+		holding.Wait()
+		m.clk.Set(m.offset)
+	}()
+	do()
+}
+
 // child is one process of a daemon.
 type child struct {
 	*proctest.Daemon
@@ -160,7 +183,7 @@ func (m *machine) ready(args ...string) *child {
 // awaitLog waits for a line that has all of parts.
 func (l *child) awaitLog(parts ...string) {
 	l.t.Helper()
-	require.Eventually(l.t, func() bool { return l.hasLogged(parts...) }, 30*time.Second, 5*time.Millisecond, "log line with %q", parts)
+	require.Eventually(l.t, func() bool { return l.hasLogged(parts...) }, eventually, 5*time.Millisecond, "log line with %q", parts)
 }
 
 func (l *child) hasLogged(parts ...string) bool { return l.Logged(parts...) > 0 }
@@ -237,7 +260,7 @@ func (l *child) awaitStatus(path string, status int) answer {
 		a, err := l.get(path)
 		got = a
 		return err == nil && a.status == status
-	}, 30*time.Second, 5*time.Millisecond, "%s with status %d", path, status)
+	}, eventually, 5*time.Millisecond, "%s with status %d", path, status)
 	return got
 }
 
@@ -283,7 +306,7 @@ func (ld *load) start(l *child, clients int, paths []string) *load {
 }
 
 func (ld *load) client(l *child, path string, me int) {
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: ld.fresh}}
+	client := http.Client{Timeout: eventually, Transport: &http.Transport{DisableKeepAlives: ld.fresh}}
 	defer client.CloseIdleConnections()
 	for {
 		select {
@@ -335,7 +358,7 @@ func (ld *load) answered(t *testing.T, n int) {
 			}
 		})
 		return all
-	}, 30*time.Second, time.Millisecond)
+	}, eventually, time.Millisecond)
 }
 
 func (ld *load) count() int {

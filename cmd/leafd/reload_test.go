@@ -66,7 +66,7 @@ func TestReloadOfARealDaemon(t *testing.T) {
 	require.Equal(t, []any{before.ID, before.Node, before.Owner, before.Started}, []any{after.ID, after.Node, after.Owner, after.Started})
 
 	n := ld.count()
-	require.Eventually(t, func() bool { return ld.count() > n }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return ld.count() > n }, eventually, 5*time.Millisecond)
 	ld.stop()
 	require.Empty(t, ld.broken)
 	require.Empty(t, ld.refused)
@@ -77,7 +77,7 @@ func TestReloadOfARealDaemon(t *testing.T) {
 	require.Eventually(t, func() bool {
 		content, err := os.ReadFile(alarms)
 		return err == nil && strings.Contains(string(content), "clock_backwards")
-	}, 30*time.Second, 5*time.Millisecond)
+	}, eventually, 5*time.Millisecond)
 	require.Equal(t, cli.ExitOK, l.stop())
 }
 

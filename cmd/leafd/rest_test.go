@@ -76,7 +76,7 @@ func (l *child) awaitIdle() {
 	l.t.Helper()
 	require.Eventually(l.t, func() bool {
 		return !strings.Contains(l.mustGet("/api/segments").body, `"fetching":true`)
-	}, 30*time.Second, 5*time.Millisecond)
+	}, eventually, 5*time.Millisecond)
 }
 
 // cache.R2, cache.R3: a rest is used once, whatever is copied and put back, and whoever

@@ -20,7 +20,7 @@ func TestStoppedTagOverRestarts(t *testing.T) {
 	m := newMachine(t)
 	token := clitest.WriteFile(t, "token", clitest.AdminToken)
 	const path = "/api/segment/get/leaf-segment-test"
-	args := []string{"--admin-token-file", token, "--report-interval", "100ms", "--ceiling-lead", "500ms"}
+	args := append(steady(), "--admin-token-file", token)
 	l := m.ready(args...)
 	seg := func(args ...string) clitest.Outcome {
 		return leafd(t, append(append([]string{"segment"}, args...), "--url", l.url, "--admin-token-file", token)...)
@@ -122,7 +122,7 @@ func TestTagIsStoppedAcrossTheCluster(t *testing.T) {
 	t.Parallel()
 	c := onShared(t)
 	token := clitest.WriteFile(t, "token", clitest.AdminToken)
-	one, two := c.machine("--admin-token-file", token).start(), c.machine("--admin-token-file", token).start()
+	one, two := c.machine("--admin-token-file", token).start(), c.machine("--admin-token-file", token, "--zk-session-timeout", "20s").start()
 	one.awaitStatus("/readyz", http.StatusOK)
 	two.awaitStatus("/readyz", http.StatusOK)
 	one.awaitLive(2)

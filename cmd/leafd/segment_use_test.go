@@ -42,7 +42,7 @@ func TestUseOfTags(t *testing.T) {
 	require.Eventually(t, func() bool {
 		take(10)
 		return top(1)[0].Rate > 0
-	}, 30*time.Second, 50*time.Millisecond)
+	}, eventually, 50*time.Millisecond)
 	first := top(1)[0]
 	require.Equal(t, "b", first.Tag)
 	require.Equal(t, taken, first.Issued)

@@ -246,8 +246,10 @@ func TestFullDiskWhileZooKeeperTakesReports(t *testing.T) {
 		require.Less(t, timeOf(t, slices.Max(got)), r.Ceiling, until)
 		proxy.Down(t)
 		m.step(r.Timestamp.Add(20 * time.Millisecond).Sub(m.now()))
-		l = m.start()
-		l.awaitLog(lineUnclean)
+		m.held(func() {
+			l = m.start()
+			l.awaitLog(lineUnclean)
+		})
 		again := batches(l)
 		again.flows(t, 2000)
 		l.kill()

@@ -81,11 +81,11 @@ func TestRestartRefusesNobody(t *testing.T) {
 	ld := newFreshLoad(l, "/api/snowflake/get/order", "/api/segment/get/leaf-segment-test")
 	for range 3 {
 		before := ld.count()
-		require.Eventually(t, func() bool { return ld.count() > before+50 }, 30*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return ld.count() > before+50 }, eventually, time.Millisecond)
 		require.Equal(t, cli.ExitOK, l.stop())
 		before = ld.count()
 		l = onSocket()
-		require.Eventually(t, func() bool { return ld.count() > before }, 30*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return ld.count() > before }, eventually, time.Millisecond)
 	}
 	got := ld.stop()
 	require.Empty(t, ld.refused, "nobody is told to come again")

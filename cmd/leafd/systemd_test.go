@@ -73,7 +73,7 @@ func (m *manager) messages() []string {
 // many there are up to it.
 func (m *manager) await(skip int, prefix string) int {
 	m.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually); ; time.Sleep(5 * time.Millisecond) {
 		all := m.messages()
 		for i, msg := range all {
 			if i >= skip && strings.HasPrefix(msg, prefix) {
@@ -111,7 +111,7 @@ func TestServeTellsSystemd(t *testing.T) {
 		var err error
 		inside, err = os.ReadFile(seen)
 		return err == nil
-	}, 30*time.Second, 5*time.Millisecond)
+	}, eventually, 5*time.Millisecond)
 	require.Contains(t, string(inside), "LEAFD_ALARM_CODE=clock_backwards")
 	require.NotRegexp(t, `NOTIFY_SOCKET|WATCHDOG_|LISTEN_`, string(inside))
 	m.step(time.Hour)
