@@ -50,7 +50,7 @@ func TestEnsembleFailsUnderLoad(t *testing.T) {
 		look := c.tree(e.Servers[through])
 		for i, l := range daemons {
 			look.settled(machines[i], l)
-			require.Eventually(t, func() bool { return l.Logged(lineBack) == l.raised()[codeLost] }, eventually, tick)
+			l.awaitBack()
 			t.Logf("%s: alarms of worker %d: %v", since, workerIDs[l], l.raised())
 		}
 		tr.flows()
@@ -77,19 +77,16 @@ func TestEnsembleFailsUnderLoad(t *testing.T) {
 	e.Restart(t, leader)
 
 	// No quorum.
-	before := map[*child]int{}
-	for _, l := range daemons {
-		before[l] = l.raised()[codeLost]
-	}
+	over := map[*child]int{}
 	e.Kill(t, leader)
 	e.Kill(t, other)
 	for _, l := range daemons {
-		l.awaitAlarm(codeLost, before[l]+1)
+		over[l] = l.awaitOut()
 		require.Equal(t, http.StatusOK, l.mustGet("/readyz").status)
 	}
 	tr.flows()
 	for _, l := range daemons {
-		require.Equal(t, before[l]+1, l.raised()[codeLost], "once for an outage")
+		require.Equal(t, over[l], l.awaitOut(), "once for an outage")
 	}
 	e.Restart(t, leader, other)
 	settled(follower, "two of three killed")

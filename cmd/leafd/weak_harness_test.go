@@ -57,12 +57,6 @@ func (c *cluster) behind(proxy *zookeepertest.Proxy, args ...string) *machine {
 	return c.host(append([]string{"--zk", proxy.Addr()}, args...)...)
 }
 
-// awaitCount waits for the nth line that has all of parts.
-func (l *child) awaitCount(n int, parts ...string) {
-	l.t.Helper()
-	require.Eventually(l.t, func() bool { return l.Logged(parts...) >= n }, 60*time.Second, 5*time.Millisecond, "%d log lines with %q", n, parts)
-}
-
 // How long a test waits for a condition, and how often it checks.
 const (
 	eventually = 60 * time.Second
@@ -119,6 +113,24 @@ func (l *child) awaitAlarm(code string, n int) {
 	require.Eventually(l.t, func() bool { return l.raised()[code] >= n }, eventually, tick, "alarm %s, %d times", code, n)
 }
 
+// awaitOut waits until the daemon has told of an outage of ZooKeeper whose end it has not
+// told, and returns how many have ended. Each is told once; a busy machine has more of them
+// than a test makes.
+func (l *child) awaitOut() (over int) {
+	l.t.Helper()
+	require.Eventually(l.t, func() bool {
+		over = l.Logged(lineBack)
+		return l.raised()[codeLost] == over+1
+	}, eventually, tick, "ZooKeeper is out")
+	return over
+}
+
+// awaitBack waits until the daemon has told the end of every outage that it has told.
+func (l *child) awaitBack() {
+	l.t.Helper()
+	require.Eventually(l.t, func() bool { return l.Logged(lineBack) == l.raised()[codeLost] }, eventually, tick, "ZooKeeper is back")
+}
+
 // traffic is what the clients of several daemons ask for, all the while that
 // something happens to ZooKeeper. Unlike load it pauses between requests, so that
 // the servers get the processor too, and keeps how long each answer took.
@@ -157,7 +169,7 @@ func (tr *traffic) halt() {
 }
 
 func (tr *traffic) client(l *child, path string) {
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{}}
+	client := http.Client{Timeout: eventually, Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	pause := time.NewTicker(3 * time.Millisecond)
 	defer pause.Stop()
