@@ -176,8 +176,10 @@ func (s *Service) applyLocked(p pass) {
 		tags = *known
 	}
 	for name, t := range p.added {
+		t.mu.Lock() // a tag that returns is in the list of those in use already
 		s.returnLocked(t)
 		t.tellBehindLocked(t.observed)
+		t.mu.Unlock()
 		if s.Loaded() {
 			s.events.add(Event{Kind: KindTagAdded, Tag: name, High: t.observed})
 		}
