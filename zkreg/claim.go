@@ -41,9 +41,6 @@ func (r *Registry) Claim(ctx context.Context, self worker.Record, lease time.Dur
 	if r.seen == nil {
 		return worker.Record{}, errors.New("Claim before Look")
 	}
-	r.mu.Lock()
-	r.self = self
-	r.mu.Unlock()
 	c := &claim{Registry: r, self: self, lease: lease, first: r.seen, seen: r.seen}
 	rec, err := c.attempt(ctx)
 	var closed error

@@ -98,7 +98,7 @@ func (c *claim) begin(ctx context.Context, temp tempPlan) (entry, error) {
 	}
 	for _, e := range all {
 		listed := e.listed(live)
-		if (listed.Free(min(now, zkNow)) || e.isReleased() && listed.Free(now.Add(worker.FreeSoon))) && c.alone(e) {
+		if (listed.Free(min(now, zkNow)) || e.data.State == worker.StateReleased && listed.Free(now.Add(worker.FreeSoon))) && c.alone(e) {
 			return c.claimEntry(ctx, temp, e)
 		}
 	}
@@ -118,7 +118,7 @@ func (c *claim) floorOf(e entry) clock.Millis {
 		from, _ := e.listed(liveSet{}).FreeFrom()
 		floor = max(floor, from)
 	}
-	if c.self.Confirmed && c.self.WorkerID == e.workerID && (!e.isReleased() || c.cfg.Clock.Read().Wall() >= c.self.Limit) {
+	if c.self.Confirmed && c.self.WorkerID == e.workerID && (e.data.State != worker.StateReleased || c.cfg.Clock.Read().Wall() >= c.self.Limit) {
 		floor = max(floor, c.self.Limit)
 	}
 	return floor

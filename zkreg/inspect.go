@@ -101,12 +101,12 @@ func (d *Directory) try(ctx context.Context, node string) error {
 	if found, _, err := d.session.Exists(ctx, d.temporary); err != nil {
 		return err
 	} else if !found {
-		t.add("create "+d.temporary, zk.CreateRequest{Path: d.temporary})
+		t.add("create "+d.temporary, &zk.CreateRequest{Path: d.temporary})
 	}
 	scratch := d.temporary + "/doctor-" + uuid.NewString()
-	t.add("put a node into the live set under "+d.temporary, zk.CreateRequest{Path: scratch, Flags: zk.FlagEphemeral})
-	t.add("take a node out of the live set under "+d.temporary, zk.DeleteRequest{Path: scratch})
-	t.ops = append(t.ops, zk.CheckVersionRequest{Path: "/", Version: neverVersion})
+	t.add("put a node into the live set under "+d.temporary, &zk.CreateRequest{Path: scratch, Flags: zk.FlagEphemeral})
+	t.add("take a node out of the live set under "+d.temporary, &zk.DeleteRequest{Path: scratch})
+	t.ops = append(t.ops, &zk.CheckVersionRequest{Path: "/", Version: neverVersion})
 
 	responses, err := d.session.Multi(ctx, t.ops...)
 	if err == nil {
@@ -142,7 +142,7 @@ func (t *trial) write(ctx context.Context, p string) error {
 	if err != nil {
 		return err
 	}
-	t.add("write "+p, zk.SetDataRequest{Path: p, Data: data, Version: stat.Version})
+	t.add("write "+p, &zk.SetDataRequest{Path: p, Data: data, Version: stat.Version})
 	return nil
 }
 
@@ -159,11 +159,11 @@ func (t *trial) writeEntries(ctx context.Context, escaped string) error {
 	}
 	for _, e := range entries {
 		// Without a version: its daemon may report meanwhile.
-		t.add("write our entry "+e.path, zk.SetDataRequest{Path: e.path, Data: e.payload, Version: -1})
+		t.add("write our entry "+e.path, &zk.SetDataRequest{Path: e.path, Data: e.payload, Version: -1})
 	}
 	scratch := t.forever + "/doctor-" + uuid.NewString()
-	t.add("create an entry under "+t.forever, zk.CreateRequest{Path: scratch})
-	t.add("delete an entry under "+t.forever, zk.DeleteRequest{Path: scratch})
+	t.add("create an entry under "+t.forever, &zk.CreateRequest{Path: scratch})
+	t.add("delete an entry under "+t.forever, &zk.DeleteRequest{Path: scratch})
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
+	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -104,23 +105,7 @@ func escapeNode(node string) string {
 // unescapeNode undoes escapeNode. What it can't have come from is returned as it
 // stands: another program's name is still a name.
 func unescapeNode(escaped string) string {
-	var b strings.Builder
-	for i := 0; i < len(escaped); i++ {
-		if escaped[i] != '%' {
-			b.WriteByte(escaped[i])
-			continue
-		}
-		if i+2 >= len(escaped) {
-			return escaped
-		}
-		c, err := strconv.ParseUint(escaped[i+1:i+3], 16, 8)
-		if err != nil {
-			return escaped
-		}
-		b.WriteByte(byte(c))
-		i += 2
-	}
-	if node := b.String(); escapeNode(node) == escaped {
+	if node, err := url.PathUnescape(escaped); err == nil && escapeNode(node) == escaped {
 		return node
 	}
 	return escaped

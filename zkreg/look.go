@@ -1,6 +1,7 @@
 package zkreg
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/go-zookeeper/zk"
@@ -162,12 +163,4 @@ func (t *temporary) follows(before *temporary) {
 	}
 }
 
-// unknownOwner stands for the owner of an ephemeral node that can't be read.
-const unknownOwner = "unknown"
-
-func (t *temporary) owner() string {
-	if t.damaged != nil || t.data.Owner == "" {
-		return unknownOwner
-	}
-	return t.data.Owner
-}
+func (t *temporary) owner() string { return cmp.Or(t.data.Owner, unknown) }

@@ -31,9 +31,6 @@ const DefaultSessionTimeout = 6 * time.Second
 // worker ID back.
 const settleBeyondSession = 10 * time.Second
 
-// closeBudget is how long Close may take to leave the live set.
-const closeBudget = 2 * time.Second
-
 // Config is what a Registry needs. Servers, Node, Address, Layout and Clock
 // must be set; a Directory needs neither Node nor Address nor Layout.
 type Config struct {
@@ -66,11 +63,9 @@ type Config struct {
 	Notify func(zksession.Event)
 }
 
-// Validate names what can't work, field and value.
-func (c Config) Validate() error {
-	if err := c.validateConnection(); err != nil {
-		return err
-	}
+// validate names what can't work in what a daemon is, field and value. The rest is for
+// connect to say.
+func (c Config) validate() error {
 	if err := checkNode(c.Node); err != nil {
 		return err
 	}
@@ -102,23 +97,10 @@ func (c Config) reach() int64 {
 	return (c.Lease + max(0, c.margin()-Config{}.margin())).Milliseconds()
 }
 
-func (c Config) validateConnection() error {
-	switch {
-	case c.Clock == nil:
-		return errors.New("Config needs a Clock")
-	case len(c.Servers) == 0:
-		return errors.New("no servers: want host:port of each")
-	case c.SessionTimeout < 0:
-		return fmt.Errorf("session timeout %s: want 0 (%s) or more", c.SessionTimeout, DefaultSessionTimeout)
-	}
-	_, err := newPaths(c.Root, c.ForeverPath)
-	return err
-}
-
 // connect opens the session and names the paths.
 func (c Config) connect() (tree, error) {
-	if err := c.validateConnection(); err != nil {
-		return tree{}, err
+	if c.Clock == nil {
+		return tree{}, errors.New("Config needs a Clock")
 	}
 	p, err := newPaths(c.Root, c.ForeverPath)
 	if err != nil {
@@ -159,7 +141,6 @@ type Registry struct {
 	held *holding  // what Claim made ours; nil before
 
 	mu      sync.Mutex
-	self    worker.Record // mu protects; who we are, as of Claim; the zero value before
 	liveAs  string        // mu protects; our escaped name in the live set
 	peers   []worker.Peer // mu protects; as of peersAt
 	peersAt liveState     // mu protects; zero: never read
@@ -170,7 +151,7 @@ var _ worker.Registry = (*Registry)(nil)
 // Open returns at once and connects in the background. It fails only for what
 // can never work.
 func Open(cfg Config) (*Registry, error) {
-	if err := cfg.Validate(); err != nil {
+	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	t, err := cfg.connect()
@@ -207,23 +188,9 @@ func (r *Registry) Peers(ctx context.Context) ([]worker.Peer, error) {
 // Session tells of the session with ZooKeeper, without asking any server.
 func (r *Registry) Session() zksession.Info { return r.session.Info() }
 
-// Close implements worker.Registry. What can't be removed in two seconds goes
-// with the session.
+// Close implements worker.Registry. Our ephemeral node goes with the session.
 func (r *Registry) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeBudget)
-	defer cancel()
-	defer r.session.Close()
-	r.mu.Lock()
-	owner := r.self.Owner
-	r.mu.Unlock()
-	if owner == "" || r.session.ID() == 0 {
-		return nil
-	}
-	temp, err := r.readTemporary(ctx, r.liveName())
-	if err != nil || temp == nil || temp.data.Owner != owner || temp.stat.EphemeralOwner != r.session.ID() {
-		return nil // not ours, or unreachable: the session's end sees to it
-	}
-	_ = r.session.Remove(ctx, r.livePath(), temp.stat.Version) // as above
+	r.session.Close()
 	return nil
 }
 
@@ -246,12 +213,12 @@ func (r *Registry) yieldName(instance string, temp *temporary) {
 	r.liveAs = escapeNode(r.cfg.Node) + "~" + instance
 	r.mu.Unlock()
 	r.session.Raise(zksession.Event{Kind: EventNameShared, Err: fmt.Errorf(
-		"node %s is live at %s too, as another data directory's (owner %s): give each daemon a --node of its own", r.cfg.Node, orUnknown(temp.data.Address), temp.owner())})
+		"node %s is live at %s too, as another data directory's (owner %s): give each daemon a --node of its own", r.cfg.Node, cmp.Or(temp.data.Address, unknown), temp.owner())})
 }
 
 // payload is our entry's.
 func (r *Registry) payload(rec worker.Record, state worker.EntryState) entryData {
-	ip, port, _ := net.SplitHostPort(r.cfg.Address) // Validate saw to it
+	ip, port, _ := net.SplitHostPort(r.cfg.Address) // validate saw to it
 	return entryData{
 		IP: ip, Port: port, Timestamp: rec.Timestamp, Ceiling: rec.Ceiling, Floor: rec.Floor, Limit: rec.Limit,
 		Instance: rec.Instance, Owner: rec.Owner, State: state,

@@ -95,7 +95,7 @@ func TestConfig(t *testing.T) {
 	good := Config{
 		Servers: []string{"127.0.0.1:1"}, Node: "a", Address: "[2001:db8::1]:8080", Layout: snowflake.DefaultLayout(), Clock: clock.System(),
 	}
-	require.NoError(t, good.Validate())
+	require.NoError(t, good.validate())
 	for name, tt := range map[string]struct {
 		change func(*Config)
 		says   string

@@ -2,6 +2,7 @@ package zkreg
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -202,7 +203,7 @@ func (r *Registry) showLive(ctx context.Context, rec worker.Record, live bool) e
 		case temp == nil:
 			ops = tempPlan{}.ops(r, rec, rec.WorkerID)
 		case !rec.Wrote(temp.owner()) && live:
-			return fmt.Errorf("%w: another life of this data directory's instance is live at %s, owner %s", worker.ErrFenced, orUnknown(temp.data.Address), temp.owner())
+			return fmt.Errorf("%w: another life of this data directory's instance is live at %s, owner %s", worker.ErrFenced, cmp.Or(temp.data.Address, unknown), temp.owner())
 		case !rec.Wrote(temp.owner()):
 			return nil
 		case !live:

@@ -1,6 +1,7 @@
 package zkreg
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -121,7 +122,7 @@ func (c *claim) clearTemporary(ctx context.Context) (tempPlan, error) {
 // heldBy names who is live as our instance.
 func (c *claim) heldBy(temp *temporary) error {
 	return fmt.Errorf("%w: another life of this data directory's instance is live at %s, owner %s (%s): one of the two directories is a copy; stop one daemon",
-		worker.ErrHeld, orUnknown(temp.data.Address), temp.owner(), c.livePath())
+		worker.ErrHeld, cmp.Or(temp.data.Address, unknown), temp.owner(), c.livePath())
 }
 
 // stillOurs returns errAgain where our entry was written since it was seen.

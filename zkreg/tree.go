@@ -32,7 +32,7 @@ type tree struct {
 type entry struct {
 	entryName
 	path    string
-	data    entryData // valid where damaged is nil
+	data    entryData // zero where damaged is not nil
 	payload []byte    // as it was read
 	stat    *zk.Stat
 	damaged error
@@ -41,31 +41,26 @@ type entry struct {
 // occupied tells that somebody may issue under the entry's worker ID, or did.
 func (e entry) occupied() bool { return e.damaged != nil || e.data.State != worker.StateClaiming }
 
-func (e entry) isReleased() bool { return e.damaged == nil && e.data.State == worker.StateReleased }
-
 // holder names who has e, for messages.
 func (e entry) holder() string {
 	if e.damaged != nil {
 		return "node " + unescapeNode(e.node) + ", whose entry can't be read"
 	}
-	s := fmt.Sprintf("node %s (%s, at %s", unescapeNode(e.node), e.data.State, orUnknown(e.data.address()))
+	s := fmt.Sprintf("node %s (%s, at %s", unescapeNode(e.node), e.data.State, cmp.Or(e.data.address(), unknown))
 	if e.data.Owner != "" {
 		s += ", owner " + e.data.Owner
 	}
 	return s + ")"
 }
 
-func orUnknown(s string) string {
-	if s == "" {
-		return "unknown"
-	}
-	return s
-}
+// unknown stands for an address that nobody has told, and for the owner of an ephemeral
+// node that can't be read.
+const unknown = "unknown"
 
 // temporary is one ephemeral node as it was read.
 type temporary struct {
-	name    string // escaped
-	data    temporaryData
+	name    string        // escaped
+	data    temporaryData // zero where damaged is not nil
 	stat    *zk.Stat
 	since   time.Duration // monotonic; when it was first seen
 	damaged error

@@ -8,9 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Multi does all of ops or none: each is a zk.CreateRequest (without an Acl it is
-// given s.ACL()), zk.SetDataRequest, zk.DeleteRequest or zk.CheckVersionRequest,
-// or a pointer to one. Where one can't be done the error is that one's, wrapped
+// Multi does all of ops or none: each is a *zk.CreateRequest (without an Acl it is
+// given s.ACL()), *zk.SetDataRequest, *zk.DeleteRequest or *zk.CheckVersionRequest. Where one can't be done the error is that one's, wrapped
 // with its index.
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	requests, names, err := s.requests(ops)
@@ -36,28 +35,22 @@ func (s *Session) requests(ops []any) (requests []any, names []string, err error
 	for i, op := range ops {
 		switch r := op.(type) {
 		case *zk.CreateRequest:
-			op = *r
-		case *zk.SetDataRequest:
-			op = *r
-		case *zk.DeleteRequest:
-			op = *r
-		case *zk.CheckVersionRequest:
-			op = *r
-		}
-		switch r := op.(type) {
-		case zk.CreateRequest:
-			r.Data = slices.Clone(r.Data)
+			own := *r
+			own.Data = slices.Clone(r.Data)
 			if len(r.Acl) == 0 {
-				r.Acl = s.ACL()
+				own.Acl = s.ACL()
 			}
-			requests, names = append(requests, &r), append(names, "create "+r.Path)
-		case zk.SetDataRequest:
-			r.Data = slices.Clone(r.Data)
-			requests, names = append(requests, &r), append(names, "set "+r.Path)
-		case zk.DeleteRequest:
-			requests, names = append(requests, &r), append(names, "remove "+r.Path)
-		case zk.CheckVersionRequest:
-			requests, names = append(requests, &r), append(names, "check "+r.Path)
+			requests, names = append(requests, &own), append(names, "create "+r.Path)
+		case *zk.SetDataRequest:
+			own := *r
+			own.Data = slices.Clone(r.Data)
+			requests, names = append(requests, &own), append(names, "set "+r.Path)
+		case *zk.DeleteRequest:
+			own := *r
+			requests, names = append(requests, &own), append(names, "remove "+r.Path)
+		case *zk.CheckVersionRequest:
+			own := *r
+			requests, names = append(requests, &own), append(names, "check "+r.Path)
 		default:
 			return nil, nil, fmt.Errorf("transaction, operation %d: %w: %T", i, zk.ErrBadArguments, op)
 		}

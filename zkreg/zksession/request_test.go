@@ -91,7 +91,7 @@ func TestManyChildren(t *testing.T) {
 	for range children / batch {
 		ops := make([]any, batch)
 		for i := range ops {
-			ops[i] = zk.CreateRequest{Path: root + "/a-rather-long-name-of-a-node.example.com:8080-", Flags: zk.FlagSequence}
+			ops[i] = &zk.CreateRequest{Path: root + "/a-rather-long-name-of-a-node.example.com:8080-", Flags: zk.FlagSequence}
 		}
 		_, err := s.Multi(within(t, patience), ops...)
 		require.NoError(t, err)

@@ -164,7 +164,7 @@ func TestMulti(t *testing.T) {
 	s, root := openTest(t, to(server.Addr())), server.NewRoot(t)
 	ctx := within(t, patience)
 	responses, err := s.Multi(ctx,
-		zk.CreateRequest{Path: root, Data: []byte("a")},
+		&zk.CreateRequest{Path: root, Data: []byte("a")},
 		&zk.CreateRequest{Path: root + "/n-", Flags: zk.FlagSequence, Acl: s.ACL()},
 	)
 	require.NoError(t, err)
@@ -172,9 +172,9 @@ func TestMulti(t *testing.T) {
 	require.Equal(t, root+"/n-0000000000", responses[1].String)
 
 	responses, err = s.Multi(ctx,
-		zk.CheckVersionRequest{Path: root, Version: 0},
-		zk.SetDataRequest{Path: root, Data: []byte("b"), Version: 0},
-		zk.CreateRequest{Path: root, Data: []byte("a")},
+		&zk.CheckVersionRequest{Path: root, Version: 0},
+		&zk.SetDataRequest{Path: root, Data: []byte("b"), Version: 0},
+		&zk.CreateRequest{Path: root, Data: []byte("a")},
 		&zk.DeleteRequest{Path: root + "/n-0000000000", Version: 9},
 	)
 	require.ErrorIs(t, err, zk.ErrNodeExists)
@@ -186,12 +186,12 @@ func TestMulti(t *testing.T) {
 
 	_, err = s.Multi(ctx, &zk.CheckVersionRequest{Path: root, Version: 3})
 	require.ErrorIs(t, err, zk.ErrBadVersion)
-	responses, err = s.Multi(ctx, &zk.SetDataRequest{Path: root, Data: []byte("b"), Version: 0}, zk.DeleteRequest{Path: root + "/n-0000000000"})
+	responses, err = s.Multi(ctx, &zk.SetDataRequest{Path: root, Data: []byte("b"), Version: 0}, &zk.DeleteRequest{Path: root + "/n-0000000000"})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, responses[0].Stat.Version)
 	_, err = s.Multi(ctx, "nonsense")
 	require.ErrorIs(t, err, zk.ErrBadArguments)
-	_, err = s.Multi(within(t, 0), zk.DeleteRequest{Path: root})
+	_, err = s.Multi(within(t, 0), &zk.DeleteRequest{Path: root})
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.True(t, Unsent(err))
 }
