@@ -76,11 +76,11 @@ type Issuer interface {
 func (w *Worker) Watch(ctx context.Context, issuer Issuer) error {
 	var current EventKind
 	var refused uint64
-	steps := stepWatch{clk: w.cfg.Clock}
-	w.noteStep(steps.look())
+	steps := clock.StepWatch{Clock: w.cfg.Clock, Slew: MaxSlew}
+	w.noteStep(steps.Look())
 	defer w.watching.Pause()
 	for w.beat(ctx, &w.watching, watchInterval) {
-		w.noteStep(steps.look())
+		w.noteStep(steps.Look())
 		err := issuer.Check()
 		kind := kindOf(err)
 		now := issuer.Refused()

@@ -112,49 +112,6 @@ func (w *Worker) counted(to *writes, save func(context.Context, Record) error) f
 	}
 }
 
-// stepWatch sees the wall clock step.
-type stepWatch struct {
-	clk  clock.Clock
-	last clock.Reading
-	good bool // last is a reading
-}
-
-// steadyTries is how often the clocks are read for two readings that agree.
-const steadyTries = 5
-
-// steady returns a reading of clocks that were read at one moment. A thread that is
-// put aside between the clocks of one reading makes them look apart; the next
-// reading gives it away.
-func (s *stepWatch) steady() (clock.Reading, bool) {
-	earlier := s.clk.Read()
-	for range steadyTries {
-		later := s.clk.Read()
-		if clock.Judge(earlier, later).By.Abs() < MaxSlew {
-			return later, true
-		}
-		earlier = later
-	}
-	return clock.Reading{}, false
-}
-
-// look returns by how much the wall clock has stepped since the last look; 0 for
-// what may be slewing.
-func (s *stepWatch) look() time.Duration {
-	now, ok := s.steady()
-	if !ok {
-		return 0 // the next look has the rest
-	}
-	before, had := s.last, s.good
-	s.last, s.good = now, true
-	if !had {
-		return 0
-	}
-	if by := clock.Judge(before, now).By; by.Abs() > MaxSlew {
-		return by
-	}
-	return 0
-}
-
 // noteStep counts a step of the wall clock.
 func (w *Worker) noteStep(by time.Duration) {
 	if by == 0 {
