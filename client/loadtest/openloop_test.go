@@ -23,12 +23,12 @@ func TestStallIsSeen(t *testing.T) {
 		t.Parallel()
 		_, url := serve(t, answer)
 		cfg := config(t, url)
-		cfg.Rate, cfg.Duration = 500, 1500*time.Millisecond
+		cfg.Rate, cfg.Duration = 500, 2500*time.Millisecond
 		r := run(t, cfg)
 		require.NoError(t, r.Verdict())
-		// 750 turns, 500 of them within the stall: half of those waited for half of
-		// it or more, which is a third of all.
-		require.Equal(t, int64(750), r.Due)
+		// 1250 turns, 500 of them within the stall: half of those waited for half of
+		// it or more, which is a fifth of all.
+		require.Equal(t, int64(1250), r.Due)
 		require.GreaterOrEqual(t, r.Latency.P90, stall/2)
 		require.GreaterOrEqual(t, r.Latency.Max, stall)
 		require.Less(t, r.Service.P90, stall/2)
