@@ -74,14 +74,6 @@ func (t *Tag) issuedLocked() int64 {
 	return c.told.Load()
 }
 
-// rateLocked is the rate as Status tells it.
-func (t *Tag) rateLocked() float64 {
-	if t.counters == nil || t.gone {
-		return 0
-	}
-	return t.counters.rate
-}
-
 // replaceLocked makes next the current range. The one before is exhausted.
 func (t *Tag) replaceLocked(next *span) {
 	if s := t.live.Load(); s != nil {

@@ -114,7 +114,9 @@ func (t *Tag) statusIfThere() (st Status, there bool) {
 func (t *Tag) statusLocked() Status {
 	st := Status{Tag: t.name, TableStep: t.step, Step: t.step, High: t.floorLocked(), Current: statusOf(t.live.Load())}
 	if c := t.counters; c != nil {
-		st.Issued, st.Rate = t.issuedLocked(), t.rateLocked()
+		if st.Issued = t.issuedLocked(); !t.gone {
+			st.Rate = c.rate
+		}
 		st.Fetches, st.FetchFailures = c.fetches.Load(), c.failures.Load()
 	}
 	b := t.buf
