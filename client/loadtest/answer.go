@@ -17,9 +17,9 @@ const (
 
 var (
 	// errHandshake: the connection was made, and the TLS handshake on it failed.
-	errHandshake = errors.New("loadtest: TLS handshake")
+	errHandshake = errors.New("TLS handshake")
 	// errNotHTTP: what came is no HTTP response, or has no end.
-	errNotHTTP = errors.New("loadtest: not an HTTP response")
+	errNotHTTP = errors.New("not an HTTP response")
 )
 
 // answer is a response, or the part of it that came.

@@ -14,21 +14,21 @@ import (
 // Errors of this package.
 var (
 	// ErrConfig is returned by Run for a Config that makes no sense.
-	ErrConfig = errors.New("loadtest: configuration")
+	ErrConfig = errors.New("bad load")
 	// ErrUnreachable is returned by Run when no client could connect to begin with.
-	ErrUnreachable = errors.New("loadtest: no connection")
+	ErrUnreachable = errors.New("no connection")
 	// ErrFailed is what Result.Verdict returns when no request brought an ID.
-	ErrFailed = errors.New("loadtest: no request was answered with IDs")
+	ErrFailed = errors.New("no request was answered with IDs")
 	// ErrRepeated is what Result.Verdict returns when an ID came twice.
-	ErrRepeated = errors.New("loadtest: IDs came more than once")
+	ErrRepeated = errors.New("IDs came more than once")
 	// ErrNotGrowing is what Result.Verdict returns when IDs did not grow.
-	ErrNotGrowing = errors.New("loadtest: IDs did not grow")
+	ErrNotGrowing = errors.New("IDs did not grow")
 	// ErrWrongAnswer is what Result.Verdict returns when an answer of status 200
 	// was not the IDs that were asked for.
-	ErrWrongAnswer = errors.New("loadtest: answers that are not the IDs asked for")
+	ErrWrongAnswer = errors.New("answers that are not the IDs asked for")
 	// ErrUnchecked is what Result.Verdict returns when it isn't known whether an
 	// ID came twice, although that was asked.
-	ErrUnchecked = errors.New("loadtest: whether IDs came twice is not known")
+	ErrUnchecked = errors.New("whether IDs came twice is not known")
 )
 
 // Mode is the kind of IDs.

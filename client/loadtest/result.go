@@ -263,4 +263,4 @@ func (r *Result) Verdict() error {
 	return errors.Join(errs...)
 }
 
-var errNotChecked = errors.New("loadtest: the check was not run")
+var errNotChecked = errors.New("the check was not run")

@@ -122,7 +122,7 @@ func (c *cluster) start(ctx context.Context) (err error) {
 		c.out.say("%s at %s, process %d", p.name, p.address, p.process.Pid())
 		c.watch(ctx, p)
 	}
-	c.out.say("waiting for the daemons: the first ones under a new root take twenty seconds")
+	c.out.say("waiting for the daemons")
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/leafd/leafd/internal/proctest"
 )
 
-// patience is for a machine under load: a first start alone takes twenty seconds.
+// patience is for a machine under load.
 const patience = 3 * time.Minute
 
 // running is a cluster under test.

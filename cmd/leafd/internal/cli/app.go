@@ -45,6 +45,7 @@ func newApp(p Process) *app { return &app{Process: p, daemon: daemon.Run} }
 
 func (a *app) run(ctx context.Context) int {
 	root := a.root()
+	strictDefaults(root)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return ExitOK
@@ -128,6 +129,33 @@ func group(cmd *cobra.Command, sub ...*cobra.Command) *cobra.Command {
 	}
 	cmd.AddCommand(sub...)
 	return cmd
+}
+
+// strictDefaults adds the commands that cobra would add by itself, and makes them refuse what
+// there is no command for, where cobra's print the help of the one above, with exit code 0.
+func strictDefaults(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Run, cmd.RunE = nil, help
+		case "completion":
+			group(cmd)
+		}
+	}
+}
+
+// help prints the help of the command that args name.
+func help(cmd *cobra.Command, args []string) error {
+	named, rest, err := cmd.Root().Find(args)
+	switch {
+	case err != nil:
+		return err
+	case len(rest) > 0 && named.HasSubCommands():
+		return named.RunE(named, rest)
+	}
+	return named.Help()
 }
 
 // flagError adds to an unknown flag the one that was probably meant.

@@ -59,6 +59,9 @@ func TestUsageMistakes(t *testing.T) {
 	}{
 		{"unknown command", []string{"serv"}, []string{`leafd has no command "serv" (did you mean serve?)`}},
 		{"unknown command, unlike any", []string{"frobnicate"}, []string{`leafd has no command "frobnicate"; see`}},
+		{"unknown shell", []string{"completion", "tcsh"}, []string{`leafd completion has no command "tcsh"`}},
+		{"help of an unknown command", []string{"help", "serv"}, []string{`leafd has no command "serv" (did you mean serve?)`}},
+		{"help of an unknown subcommand", []string{"help", "id", "nxt"}, []string{`leafd id has no command "nxt" (did you mean next?)`}},
 		{"unknown subcommand", []string{"id", "nxt"}, []string{`leafd id has no command "nxt" (did you mean next?)`}},
 		{"unknown flag", []string{"version", "--outpt=json"}, []string{"unknown flag: --outpt (did you mean --output?)", "leafd version --help"}},
 		{"unknown short flag", []string{"version", "-z"}, []string{"unknown shorthand flag"}},

@@ -56,7 +56,11 @@ func TestListenSettings(t *testing.T) {
 		{"admin on TCP", []string{"--admin-listen", "127.0.0.1:8081"}, "", "", nil},
 		{"admin on TCP for everybody", []string{"--admin-listen", ":8081"}, "", "pprof", nil},
 		{"admin on unix", []string{"--admin-listen", "unix:/run/admin.sock"}, "", "", nil},
-		{"admin on the same socket", []string{"--admin-listen", "unix:/run/s", "--listen-unix", "/run/s"}, "another socket", "", nil},
+		{"admin on the same socket", []string{"--admin-listen", "unix:/run/s", "--listen-unix", "/run/s"}, "another address than that of listen-unix", "", nil},
+		{"admin on the same port", []string{"--admin-listen", "127.0.0.1:8080"}, "another address than that of listen", "", nil},
+		{"Redis on the same port", []string{"--listen-redis", "127.0.0.1:8080"}, "another address than that of listen", "", nil},
+		{"admin on the port of Redis", []string{"--admin-listen", "127.0.0.1:6379", "--listen-redis", "127.0.0.1:6379"}, "another address than that of listen-redis", "", nil},
+		{"any port that is free, three times", []string{"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--listen-redis", "127.0.0.1:0"}, "", "", nil},
 		{"admin nowhere", []string{"--admin-listen", "unix:"}, "want a path", "", nil},
 		{"admin without a port", []string{"--admin-listen", "localhost"}, "want host:port or unix:/path", "", nil},
 		{"TLS", withCert, "", "", func(t *testing.T, cfg settings.Config) {

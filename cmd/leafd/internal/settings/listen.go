@@ -40,7 +40,7 @@ func (c *Config) fillListeners(v *Values) {
 			v.refuse("listen-unix", why)
 		}
 	}
-	taken := map[string]string{UnixScheme + c.Listen.Unix: "listen-unix"}
+	taken := map[string]string{UnixScheme + c.Listen.Unix: "listen-unix", c.Listen.Address: "listen"}
 	for _, l := range []struct{ name, address, example string }{
 		{"listen-redis", c.Listen.Redis, "127.0.0.1:6379"}, {"admin-listen", c.Listen.Admin, "127.0.0.1:8081"},
 	} {
@@ -52,8 +52,11 @@ func (c *Config) fillListeners(v *Values) {
 			if why = checkListen(l.address); why != "" {
 				why = "want host:port or unix:/path, such as " + l.example
 			}
-		} else if why = CheckSocketPath(path); why == "" && taken[l.address] != "" {
-			why = "want another socket than " + taken[l.address]
+		} else {
+			why = CheckSocketPath(path)
+		}
+		if other := taken[l.address]; why == "" && other != "" && !strings.HasSuffix(l.address, ":0") { // port 0 is any that is free
+			why = "want another address than that of " + other
 		}
 		if why != "" {
 			v.refuse(l.name, why)
