@@ -256,17 +256,19 @@ func TestVerdictOnTheClock(t *testing.T) {
 
 // The list of a hundred thousand tags is dropped when nobody asks.
 func TestOverviewIsDropped(t *testing.T) {
-	r := start(t, nil)
+	clk := clocktest.New(time.Now())
+	r := start(t, func(c *Config) { c.Clock = clk })
 	r.overview("")
 	o := r.overviews
-	o.drop()
-	require.NotNil(t, o.tags, "somebody has just looked")
-	o.mu.Lock()
-	o.until = 0
-	o.mu.Unlock()
-	o.drop()
-	require.Nil(t, o.tags)
-	require.Nil(t, o.encoded)
+	kept := func() bool {
+		o.drop()
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.tags != nil || o.encoded != nil
+	}
+	require.True(t, kept(), "somebody has just looked")
+	clk.Advance(overviewShare)
+	require.False(t, kept())
 	require.Equal(t, 2, r.overview("").Segments.Total)
 }
 

@@ -240,13 +240,18 @@ func TestRedisClientThatReadsNothing(t *testing.T) {
 
 // server.C1, C2: idle and half-sent commands.
 func TestRedisTimeouts(t *testing.T) {
-	r, ln := startRedis(t, func(c *Config) { c.IdleTimeout, c.ReadTimeout = 300*time.Millisecond, 300*time.Millisecond })
+	t.Parallel()
+	r, ln := startRedis(t, func(c *Config) { c.IdleTimeout, c.ReadTimeout = 300*time.Millisecond, arrival })
+	var conns []*redisConn
 	for _, begin := range []string{"", "INCR order\r\n", "*2\r\n$4\r\nIN", "INCR order\r\n*2\r\n$4\r\nINCR\r\n$5\r\norde", "\r\n\r\n"} {
 		c := dialRedis(t, ln)
 		send(t, c, begin)
 		if strings.HasPrefix(begin, "INCR") {
 			require.Regexp(t, `^:\d+$`, c.line())
 		}
+		conns = append(conns, c)
+	}
+	for _, c := range conns { // in their time, and not one after the other
 		c.requireEnd()
 	}
 	require.Equal(t, 2, r.used())

@@ -232,7 +232,7 @@ func TestTimeoutsOnAUnixSocket(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Config){
 		"silent":    func(c *Config) { c.ReadTimeout = 50 * time.Millisecond },
-		"half sent": func(c *Config) { c.ReadTimeout = 100 * time.Millisecond },
+		"half sent": func(c *Config) { c.ReadTimeout = arrival },
 		"idle":      func(c *Config) { c.IdleTimeout = 50 * time.Millisecond },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,6 @@ package alarm
 import (
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/internal/proctest"
 )
 
 const secretPath = "/services/T0K3N?key=s3cr3t"
@@ -167,10 +168,8 @@ func requireSecret(t *testing.T, r *rig) {
 }
 
 func TestWebhookDown(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, ln.Close())
-	r := newRig(t, func(c *Config) { c.Webhook = "http://user:pa55@" + ln.Addr().String() + secretPath })
+	dead := proctest.DeadAddress(t)
+	r := newRig(t, func(c *Config) { c.Webhook = "http://user:pa55@" + dead + secretPath })
 	r.clock.AutoAdvance()
 	r.start()
 	r.Raise(ClockJumped, "x")

@@ -92,7 +92,5 @@ func TestBenchUsage(t *testing.T) {
 
 func TestBenchWithoutServer(t *testing.T) {
 	t.Parallel()
-	addr, err := proctest.FreeAddress()
-	require.NoError(t, err)
-	leafd(t, "bench", "--url", "http://"+addr).Failed(t, ExitFailure, "no connection to http://127.0.0.1:", "connection refused")
+	leafd(t, "bench", "--url", "http://"+proctest.DeadAddress(t)).Failed(t, ExitFailure, "no connection to http://127.0.0.1:", "connection refused")
 }

@@ -2,12 +2,13 @@ package cli
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/internal/proctest"
 )
 
 // served starts a server that answers every request alike, and returns its URL
@@ -92,10 +93,7 @@ func TestIDNextIsRefused(t *testing.T) {
 
 func TestIDNextWithoutServer(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
+	address := proctest.DeadAddress(t)
 	leafd(t, "id", "next", "--url", "http://"+address).Failed(t, ExitFailure, "no answer from http://"+address, "connection refused", "is leafd serve running")
 }
 
