@@ -78,7 +78,7 @@ func (c *Cluster) rolledBack(f nemesis.Fault) (undo, error) {
 		}
 		c.note("%s: a slot of its record is damaged", s.name)
 	}
-	c.step(s.host, s.host.offset-between(age*6/10, age, f.Dice[0]))
+	c.step(s.host, s.host.off()-between(age*6/10, age, f.Dice[0]))
 	if err := s.startUp(); err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (c *Cluster) rolledBackAtStart(f nemesis.Fault) (undo, error) {
 	if err := c.sleep(time.Until(until) + between(0, 50*time.Millisecond, f.Dice[0])); err != nil {
 		return back, err
 	}
-	c.step(s.host, s.host.offset-between(ceilingLead, ceilingLead+time.Second, f.Dice[1])) // the life before issued then
+	c.step(s.host, s.host.off()-between(ceilingLead, ceilingLead+time.Second, f.Dice[1])) // the life before issued then
 	return back, nil
 }
 
@@ -158,7 +158,7 @@ func (c *Cluster) clockJump(f nemesis.Fault) (undo, error) {
 
 func (c *Cluster) stepped(f nemesis.Fault, by time.Duration) (undo, error) {
 	h := c.slots[f.Daemon].host
-	c.step(h, h.offset+by)
+	c.step(h, h.off()+by)
 	return func() error { c.step(h, 0); return nil }, nil
 }
 
@@ -166,7 +166,7 @@ func (c *Cluster) clockDrift(f nemesis.Fault) (undo, error) {
 	h := c.slots[f.Daemon].host
 	off := between(-time.Second, time.Second, f.Dice[0])
 	ended := make(chan error, 1)
-	go func() { ended <- c.drift(h, h.offset+off, f.Hold*9/10) }()
+	go func() { ended <- c.drift(h, h.off()+off, f.Hold*9/10) }()
 	return func() error {
 		if err := <-ended; err != nil {
 			return err

@@ -23,6 +23,8 @@ type host struct {
 	number int
 	clk    *clocktest.Skewed
 	path   string // of the file that steps it
+
+	mu     sync.Mutex // Protects the following. A daemon starts while its clock drifts.
 	offset time.Duration
 	stood  time.Duration // how long all clocks of the process stood
 }
@@ -280,10 +282,9 @@ func (c *Cluster) broken(err error) {
 // once it is done.
 func (c *Cluster) step(h *host, offset time.Duration) {
 	const underWay = int64(time.Hour)
-	r := history.Record{Kind: history.KindClock, At: c.now(), Took: underWay, Host: h.number, From: int64(h.offset), To: int64(offset)}
+	r := history.Record{Kind: history.KindClock, At: c.now(), Took: underWay, Host: h.number, From: int64(h.off()), To: int64(offset)}
 	c.record(&r)
-	h.clk.Set(offset + h.stood)
-	h.offset = offset
+	h.set(offset)
 	done := r
 	done.Took = c.now() - r.At
 	c.record(&done)
@@ -291,6 +292,8 @@ func (c *Cluster) step(h *host, offset time.Duration) {
 
 // stand has all clocks of h lose d, in which its process was stopped.
 func (c *Cluster) stand(h *host, d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	c.record(&history.Record{Kind: history.KindClock, At: c.now(), Host: h.number, From: int64(h.offset), To: int64(h.offset - d)})
 	h.stood += d
 	h.clk.Lag(h.stood)
@@ -299,29 +302,44 @@ func (c *Cluster) stand(h *host, d time.Duration) {
 
 // boot has h, on which nothing runs, forget how long its clocks stood.
 func (h *host) boot() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.stood = 0
 	h.clk.Lag(0)
 	h.clk.Set(h.offset)
 }
 
+// off is how far off its clock is.
+func (h *host) off() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.offset
+}
+
+// set has its clock be off by offset.
+func (h *host) set(offset time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.clk.Set(offset + h.stood)
+	h.offset = offset
+}
+
 // drift moves it there little by little within d, and returns when it is there.
 func (c *Cluster) drift(h *host, offset, d time.Duration) error {
 	const underWay, every = int64(time.Hour), 10 * time.Millisecond
-	r := history.Record{Kind: history.KindClock, At: c.now(), Took: underWay, Host: h.number, From: int64(h.offset), To: int64(offset)}
+	from, began := h.off(), time.Now()
+	r := history.Record{Kind: history.KindClock, At: c.now(), Took: underWay, Host: h.number, From: int64(from), To: int64(offset)}
 	c.record(&r)
-	from, began := h.offset, time.Now()
 	var err error
 	for gone := time.Duration(0); gone < d && err == nil; gone = time.Since(began) {
-		h.offset = from + time.Duration(float64(offset-from)*float64(gone)/float64(d))
-		h.clk.Set(h.offset + h.stood)
+		h.set(from + time.Duration(float64(offset-from)*float64(gone)/float64(d)))
 		err = c.sleep(every)
 	}
 	if err == nil {
-		h.offset = offset
-		h.clk.Set(offset + h.stood)
+		h.set(offset)
 	}
 	done := r
-	done.To, done.Took = int64(h.offset), c.now()-r.At
+	done.To, done.Took = int64(h.off()), c.now()-r.At
 	c.record(&done)
 	return err
 }
