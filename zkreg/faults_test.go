@@ -80,7 +80,7 @@ func deafAt(t *testing.T, r *Registry, proxy *zookeepertest.Proxy, n int) {
 			return r.session.Multi(ctx, ops...)
 		}
 		proxy.Deaf(t, true)
-		short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		responses, err := r.session.Multi(short, ops...)
 		proxy.Deaf(t, false)

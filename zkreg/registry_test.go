@@ -1,6 +1,7 @@
 package zkreg
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"os"
@@ -196,9 +197,13 @@ func TestHeldWithinItsTime(t *testing.T) {
 	self.Owner = uuid.NewString() // a copy, whose record is older than rec's life
 	_, err := r.Look(bounded(t, patience), self)
 	require.NoError(t, err)
-	_, err = r.Claim(bounded(t, 500*time.Millisecond), self, worker.DefaultLease)
-	require.ErrorIs(t, err, worker.ErrHeld)
-	require.ErrorContains(t, err, rec.Owner)
+	ctx, timeIsUp := context.WithCancel(bounded(t, patience))
+	defer timeIsUp()
+	claim := make(chan error, 1)
+	go func() {
+		_, err := r.Claim(ctx, self, worker.DefaultLease)
+		claim <- err
+	}()
 	require.Eventually(t, func() bool {
 		select {
 		case e := <-events:
@@ -207,6 +212,10 @@ func TestHeldWithinItsTime(t *testing.T) {
 			return false
 		}
 	}, patience, time.Millisecond)
+	timeIsUp()
+	err = <-claim
+	require.ErrorIs(t, err, worker.ErrHeld)
+	require.ErrorContains(t, err, rec.Owner)
 }
 
 // Everything is created for our user alone.

@@ -14,8 +14,8 @@ import (
 )
 
 // srvr asks a server for its state over a connection of its own.
-func srvr(conn net.Conn) (string, error) {
-	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+func srvr(conn net.Conn, within time.Duration) (string, error) {
+	if err := conn.SetDeadline(time.Now().Add(within)); err != nil {
 		return "", err
 	}
 	if _, err := conn.Write([]byte("srvr")); err != nil {
@@ -28,25 +28,25 @@ func srvr(conn net.Conn) (string, error) {
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	p := NewProxy(t, Shared(t).Addr())
-	through := func() (string, error) {
+	through := func(within time.Duration) (string, error) {
 		conn, err := net.Dial("tcp", p.Addr())
 		if err != nil {
 			return "", err
 		}
-		answer, err := srvr(conn)
+		answer, err := srvr(conn, within)
 		_ = conn.Close()
 		return answer, err
 	}
 	serves := func() {
 		t.Helper()
 		require.Eventually(t, func() bool {
-			answer, err := through()
+			answer, err := through(time.Second)
 			return err == nil && len(answer) > 10
 		}, patience, 10*time.Millisecond)
 	}
 	serves()
 	p.Down(t)
-	_, err := through()
+	_, err := through(time.Second)
 	require.ErrorContains(t, err, "refused")
 	_, err = net.Listen("tcp", p.Addr())
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
@@ -56,7 +56,7 @@ func TestProxy(t *testing.T) {
 	serves()
 	for name, vanish := range map[string]func(testing.TB, bool){"blackhole": p.Blackhole, "deaf": p.Deaf} {
 		vanish(t, true)
-		answer, err := through()
+		answer, err := through(time.Second)
 		require.Empty(t, answer, name)
 		if name == "blackhole" { // the other way the server hears, answers, and hangs up
 			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
@@ -65,13 +65,13 @@ func TestProxy(t *testing.T) {
 		serves()
 	}
 	p.CutAfter(t, 3)
-	answer, err := through()
+	answer, err := through(patience)
 	require.NoError(t, err)
 	require.Len(t, answer, 3)
 	p.CutAfter(t, -1)
 	serves()
 	p.Latency(t, 1500*time.Millisecond)
-	_, err = through()
+	_, err = through(time.Second)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	p.Latency(t, 0)
 	serves()
@@ -91,7 +91,7 @@ func TestTLSServer(t *testing.T) {
 		conn, err := tls.Dial("tcp", server.SecureAddr(), &tls.Config{RootCAs: pool, Certificates: certificates})
 		answer := ""
 		if err == nil {
-			answer, err = srvr(conn)
+			answer, err = srvr(conn, patience)
 			_ = conn.Close()
 		}
 		if certificates != nil {
