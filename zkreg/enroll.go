@@ -64,11 +64,9 @@ func (c *claim) begin(ctx context.Context, temp tempPlan) (entry, error) {
 		return entry{}, err
 	}
 	all = slices.DeleteFunc(all, func(e entry) bool { return e.damaged != nil || e.workerID > c.cfg.Layout.MaxWorker() })
-	live := liveSet{}
-	if slices.ContainsFunc(all, func(e entry) bool { return !e.occupied() }) { // whose claimant may be live
-		if live, err = c.readLiveSet(ctx); err != nil {
-			return entry{}, err
-		}
+	live, err := c.readLiveSet(ctx)
+	if err != nil {
+		return entry{}, err
 	}
 	for _, e := range all {
 		if e.data.State != worker.StateActive && e.listed(live).Free(now) && c.alone(e) {
@@ -91,9 +89,6 @@ func (c *claim) begin(ctx context.Context, temp tempPlan) (entry, error) {
 		return c.claimEntry(ctx, temp, entry{entryName: nameOf(c.cfg.Node, free)})
 	}
 	if zkNow, err = c.now(ctx, &c.seen.list); err != nil {
-		return entry{}, err
-	}
-	if live, err = c.readLiveSet(ctx); err != nil {
 		return entry{}, err
 	}
 	for _, e := range all {

@@ -38,32 +38,20 @@ func parseCredentials(content []byte) (*Credentials, error) {
 	content = bytes.TrimSuffix(content, []byte("\n"))
 	content = bytes.TrimSuffix(content, []byte("\r"))
 	user, password, found := strings.Cut(string(content), ":")
-	if !found {
-		return nil, errors.New("want one line user:password")
-	}
-	c := &Credentials{user, password}
-	if err := c.check(); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// check tells what makes c unusable.
-func (c *Credentials) check() error {
 	switch {
-	case c.user == "":
-		return errors.New("the user is empty: want user:password")
-	case c.password == "":
-		return errors.New("the password is empty: want user:password")
-	case strings.Contains(c.user, ":"):
-		return errors.New("the user has a colon: want user:password")
+	case !found:
+		return nil, errors.New("want one line user:password")
+	case user == "":
+		return nil, errors.New("the user is empty: want user:password")
+	case password == "":
+		return nil, errors.New("the password is empty: want user:password")
 	}
-	for _, r := range c.user + c.password {
+	for _, r := range user + password {
 		if r < ' ' || r == 0x7f {
-			return errors.New("there is a line break or another control character: want one line user:password")
+			return nil, errors.New("there is a line break or another control character: want one line user:password")
 		}
 	}
-	return nil
+	return &Credentials{user, password}, nil
 }
 
 // digest is what ZooKeeper is sent.

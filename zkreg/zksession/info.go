@@ -45,41 +45,35 @@ type Info struct {
 
 // Info tells of the session, without asking any server.
 func (s *Session) Info() Info {
-	i := s.account.read()
+	s.account.mu.Lock()
+	i := s.account.info
+	s.account.mu.Unlock()
 	i.Server, i.ID, i.Timeout = s.dialer.server(), s.ID(), s.Timeout()
 	return i
 }
 
 // account keeps what Info tells.
 type account struct {
-	mu                 sync.Mutex
-	state              State     // mu protects
-	since              time.Time // mu protects
-	connects, expiries uint64    // mu protects
+	mu   sync.Mutex
+	info Info // mu protects; without what the dialer knows
 }
 
-func newAccount() *account { return &account{state: Connecting, since: time.Now()} }
+func newAccount() *account { return &account{info: Info{State: Connecting, Since: time.Now()}} }
 
 // turn notes that the session is in state now. A closed one stays that.
 func (a *account) turn(state State) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.state == Closed {
+	if a.info.State == Closed {
 		return
 	}
 	switch state { //nolint:exhaustive // the others aren't counted
 	case Connected:
-		a.connects++
+		a.info.Connects++
 	case Expired:
-		a.expiries++
+		a.info.Expiries++
 	}
-	if a.state != state {
-		a.state, a.since = state, time.Now()
+	if a.info.State != state {
+		a.info.State, a.info.Since = state, time.Now()
 	}
-}
-
-func (a *account) read() Info {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return Info{State: a.state, Since: a.since, Connects: a.connects, Expiries: a.expiries}
 }

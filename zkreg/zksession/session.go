@@ -4,7 +4,6 @@
 package zksession
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -124,10 +123,8 @@ func (cfg Config) checked() (Config, error) {
 	if cfg.Timeout < minTimeout || cfg.Timeout > maxTimeout {
 		return cfg, fmt.Errorf("session timeout %v: want %v to %v", cfg.Timeout, minTimeout, maxTimeout)
 	}
-	if cfg.Auth != nil {
-		if err := cfg.Auth.check(); err != nil {
-			return cfg, fmt.Errorf("%w", err)
-		}
+	if cfg.Auth != nil && *cfg.Auth == (Credentials{}) {
+		return cfg, errors.New("credentials without a user: want those of ParseCredentials")
 	}
 	if cfg.Notify == nil {
 		cfg.Notify = func(Event) {}
@@ -208,15 +205,11 @@ func (s *Session) Close() {
 
 // awaitEnd waits for go-zookeeper's goroutines.
 func (s *Session) awaitEnd() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
-	defer cancel()
-	for {
+	timeout := time.After(closeWait)
+	for open := true; open; {
 		select {
-		case _, open := <-s.ended:
-			if !open {
-				return
-			}
-		case <-ctx.Done():
+		case _, open = <-s.ended:
+		case <-timeout:
 			return
 		}
 	}
