@@ -94,11 +94,7 @@ func newWorker(cfg Config) *Worker {
 }
 
 // ID returns the worker ID.
-func (w *Worker) ID() int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.record.WorkerID
-}
+func (w *Worker) ID() int64 { return w.Record().WorkerID }
 
 // Since returns the clock when this life began to issue; 0 where another life may have its
 // worker ID: once it was displaced, and while its lease is over.

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -70,17 +71,11 @@ type Config struct {
 
 // complete puts in the defaults, or names what can't work, field and value.
 func (c *Config) complete() error {
-	for _, d := range []struct {
-		field  *time.Duration
-		ifZero time.Duration
-	}{{&c.LookTimeout, DefaultLookTimeout}, {&c.Threshold, DefaultClockThreshold}, {&c.PeerInterval, DefaultPeerInterval}, {&c.Lease, DefaultLease}} {
-		if *d.field == 0 {
-			*d.field = d.ifZero
-		}
-	}
-	if c.Estimator == "" {
-		c.Estimator = clock.Median
-	}
+	c.LookTimeout = cmp.Or(c.LookTimeout, DefaultLookTimeout)
+	c.Threshold = cmp.Or(c.Threshold, DefaultClockThreshold)
+	c.PeerInterval = cmp.Or(c.PeerInterval, DefaultPeerInterval)
+	c.Lease = cmp.Or(c.Lease, DefaultLease)
+	c.Estimator = cmp.Or(c.Estimator, clock.Median)
 	switch {
 	case c.Clock == nil || c.Cache == nil || c.Registry == nil || c.Layout == "" || c.Owner == "":
 		return errors.New("Config needs Clock, Cache, Registry, Layout and Owner")
