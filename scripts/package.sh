@@ -90,7 +90,7 @@ pack_archive() {
   mkdir -p "$top"
   cp -r "$made"/manual/* "$made"/{leafd.yaml,NOTICES} LICENSE README.md CHANGELOG.md docs deploy/leaf_alloc.sql "$top/"
   cp "$binary" "$top/leafd"
-  if [[ "$goos" == linux ]]; then cp deploy/leafd.{service,socket} "$top/"; fi
+  if [[ "$goos" == linux ]]; then cp deploy/leafd.{service,socket} deploy/leafd-redis.socket "$top/"; fi
   settle "$top"
   tar -C "$made/archive" --sort=name --format=ustar --owner=root:0 --group=root:0 -cf - "$name" | gzip -9n >"$dir/$name.tar.gz"
   echo "$dir/$name.tar.gz"

@@ -202,7 +202,7 @@ func archive(t *testing.T, path, binary string) {
 		content[name] = string(text)
 	}
 	for _, name := range []string{
-		"NOTICES", "leafd.service", "leafd.socket", "docs/INSTALL.md", "docs/operations/clock.md", "docs/dashboard/ready.png",
+		"NOTICES", "leafd.service", "leafd.socket", "leafd-redis.socket", "docs/INSTALL.md", "docs/operations/clock.md", "docs/dashboard/ready.png",
 		"man1/leafd.1", "man1/leafd-serve.1", "man5/leafd.yaml.5", "completions/leafd", "completions/_leafd", "completions/leafd.fish",
 	} {
 		require.NotEmpty(t, content[name], name)
@@ -484,7 +484,7 @@ func TestScriptsTellSystemd(t *testing.T) {
 		{[]string{"rpm-post", "2"}, []string{"--system daemon-reload"}},
 		{[]string{"rpm-preun", "1"}, nil},
 		{[]string{"rpm-postun", "1"}, []string{"--system daemon-reload", "--system try-restart leafd.service"}},
-		{[]string{"rpm-preun", "0"}, []string{"--system disable --now leafd.socket leafd.service"}},
+		{[]string{"rpm-preun", "0"}, []string{"--system disable --now leafd.socket leafd-redis.socket leafd.service"}},
 		{[]string{"rpm-postun", "0"}, []string{"--system daemon-reload"}},
 	} {
 		r.write("said", "")
