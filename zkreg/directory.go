@@ -28,11 +28,27 @@ func OpenDirectory(cfg Config) (*Directory, error) {
 	return &Directory{t}, nil
 }
 
+// placed returns the directory whose entries are where the root has recorded them: who looks at
+// a cluster from outside names its root alone. A root that is none yet, or can't be read,
+// leaves the settings' place.
+func (d *Directory) placed(ctx context.Context) (*Directory, error) {
+	found, err := d.readRootNow(ctx)
+	if err != nil && !errors.Is(err, worker.ErrDamaged) {
+		return nil, err
+	}
+	t := d.tree
+	if found != nil {
+		t.forever = cmp.Or(found.Forever, t.forever)
+	}
+	return &Directory{t}, nil
+}
+
 // Entries implements worker.Directory. An entry whose payload can't be read has
 // StateDamaged, and no more than worker ID, node and Live. What has no entry's
 // name is left out. Of entries with one worker ID, all are returned.
 func (d *Directory) Entries(ctx context.Context) ([]worker.Entry, error) {
-	if err := d.session.Sync(ctx, d.root); err != nil {
+	d, err := d.placed(ctx)
+	if err != nil {
 		return nil, err
 	}
 	l, err := d.readNames(ctx)
@@ -82,7 +98,8 @@ func (e entry) listed(live liveSet) worker.Entry {
 // judged: one that is reported in that moment stays. worker.ErrDamaged for one
 // that can't be read: what was issued under it is not known.
 func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (worker.Entry, error) {
-	if err := d.session.Sync(ctx, d.root); err != nil {
+	d, err := d.placed(ctx)
+	if err != nil {
 		return worker.Entry{}, err
 	}
 	e, err := d.numbered(ctx, workerID)

@@ -191,6 +191,12 @@ func TestWorkerCommandsOnTheJavaLeafsTree(t *testing.T) {
 	require.Contains(t, field(t, show, "state"), "a Java Leaf's")
 	require.Contains(t, field(t, show, "owner"), "the Java Leaf wrote it")
 	require.Contains(t, r.run("worker", "list", "--zk-forever-path", r.root+"/forever").OK(t), "\n1 entry, 0 live, 1 active, 1023 left of 1024\n")
+
+	// Once the root has recorded where they are, nobody need say so.
+	r.run("cluster", "init", "--zk-forever-path", r.root+"/forever").OK(t)
+	require.Contains(t, r.run("worker", "list").OK(t), "\n1 entry, 0 live, 1 active, 1023 left of 1024\n")
+	require.Contains(t, r.run("worker", "release", "3", "--force").OK(t), "10.0.0.5:2182")
+	require.Contains(t, r.run("worker", "list").OK(t), "1 released")
 }
 
 // TestClusterCommandsWithAHungServer: neither a hung server nor one that comes to
