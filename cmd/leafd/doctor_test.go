@@ -190,7 +190,10 @@ func TestDoctorAndWhoListens(t *testing.T) {
 	d.result("listen", doctor.Fail, "no such address")
 
 	// The other listeners.
-	d = m.doctor(m.addr, "--admin-listen", m.addr)
+	second, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = second.Close() }()
+	d = m.doctor(m.addr, "--admin-listen", second.Addr().String())
 	d.only("listen", "admin-listen")
 	d = m.doctor(freeAddress(t), "--admin-listen", m.addr, "--listen-unix", m.dir+"/none/socket")
 	d.result("admin-listen", doctor.Fail, m.addr)
@@ -199,6 +202,13 @@ func TestDoctorAndWhoListens(t *testing.T) {
 	d.result("listen-redis", doctor.Fail, "correct --listen-redis")
 	d.result("admin-listen", doctor.OK, m.dir)
 	d.result("listen-unix", doctor.Fail, "is no socket")
+	held, err := net.Listen("unix", filepath.Join(m.dir, "held"))
+	require.NoError(t, err)
+	d = m.doctor(freeAddress(t), "--listen-redis", "unix:"+held.Addr().String())
+	d.result("listen-redis", doctor.Fail, "another process serves")
+	require.NoError(t, held.Close())
+	d = m.doctor(freeAddress(t), "--listen-redis", "unix:"+held.Addr().String())
+	d.result("listen-redis", doctor.OK)
 }
 
 func TestDoctorOfTheClockAndTheRecord(t *testing.T) {

@@ -41,7 +41,7 @@ func (p *Patient) others(ctx context.Context, r *report) {
 		switch {
 		case l.address == "":
 		case unix || l.check == "listen-unix":
-			judgeSocket(r, l.check, path)
+			p.judgeSocket(ctx, r, l.check, path)
 		default:
 			p.judgePort(ctx, r, l.check, l.address)
 		}
@@ -62,8 +62,8 @@ func (p *Patient) judgePort(ctx context.Context, r *report, check, address strin
 	}
 }
 
-// judgeSocket checks the directory of a unix socket, and what is at its path.
-func judgeSocket(r *report, check, path string) {
+// judgeSocket checks the directory of a unix socket, and what is at its path, as judgePort does.
+func (p *Patient) judgeSocket(ctx context.Context, r *report, check, path string) {
 	dir, err := os.Stat(filepath.Dir(path))
 	if err == nil && !dir.IsDir() {
 		err = fmt.Errorf("%s is not a directory", filepath.Dir(path))
@@ -76,7 +76,18 @@ func judgeSocket(r *report, check, path string) {
 		r.Fail(check, fmt.Errorf("%s is there, and is no socket", path), "move it away, or correct --"+check)
 		return
 	}
-	r.OK(check, "%s", path)
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "unix", path)
+	if err != nil {
+		r.OK(check, "%s", path)
+		return
+	}
+	_ = conn.Close() // nothing was said
+	if p.running() {
+		r.OK(check, "%s is held, and a daemon runs on this data directory", path)
+		return
+	}
+	r.Fail(check, fmt.Errorf("another process serves %s", path), "stop what has it, or correct --"+check)
 }
 
 // whoListens asks the process that has the port.
