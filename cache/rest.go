@@ -16,6 +16,9 @@ import (
 // restName is the file of what a process leaves to the next one.
 const restName = "segments.rest"
 
+// maxRest is the largest rest that is read: that of a million tags in use.
+const maxRest = 256 << 20
+
 // ErrRestRefused is returned by TakeRest for a rest that may have been used before.
 var ErrRestRefused = errors.New("not what the last process left in this directory")
 
@@ -147,10 +150,14 @@ func (c *Cache) readRest() (rest []byte, name string, err error) {
 		return nil, "", err
 	}
 	defer func() { _ = file.Close() }() // read only
-	if st, err := file.Stat(); err != nil || !named.Mode().IsRegular() || !os.SameFile(named, st) {
+	st, err := file.Stat()
+	if err != nil || !named.Mode().IsRegular() || !os.SameFile(named, st) {
 		return nil, "", errors.Join(fmt.Errorf("it is a %s, no regular file", kind(named.Mode())), err)
 	}
-	if rest, err = io.ReadAll(file); err != nil {
+	if st.Size() > maxRest {
+		return nil, "", fmt.Errorf("it has more than %d bytes", maxRest)
+	}
+	if rest, err = io.ReadAll(io.LimitReader(file, maxRest)); err != nil {
 		return nil, "", err
 	}
 	name, err = c.nameRest(file, rest)

@@ -223,6 +223,18 @@ func TestRestDamaged(t *testing.T) {
 		require.ErrorContains(t, err, "no regular file")
 		require.Nil(t, got)
 	})
+	t.Run("larger than any", func(t *testing.T) {
+		dir := t.TempDir()
+		keep(t, dir, "rest")
+		require.NoError(t, os.Truncate(filepath.Join(dir, "segments.rest"), 256<<20+1)) // it takes no room
+		got, err := take(t, dir)
+		require.ErrorContains(t, err, "more than 268435456 bytes")
+		require.Nil(t, got)
+		keep(t, dir, "another")
+		got, err = take(t, dir)
+		require.NoError(t, err)
+		require.Equal(t, "another", string(got))
+	})
 }
 
 // cache.R3: an inode number alone tells nothing.

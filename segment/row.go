@@ -33,8 +33,8 @@ func Reserve(maxID, step, want, floor int64, above bool, fix func(column string,
 	}
 	n, lo := max(want, step), max(maxID, floor)
 	if lo > math.MaxInt64-n {
-		return Range{}, fmt.Errorf("%w: max_id %d and a range of %d (step %d) pass the end of int64",
-			ErrBadRow, lo, n, step)
+		return Range{}, fmt.Errorf("%w: a range of %d (step %d) from %d on, the highest value seen, passes the end of int64; max_id is %d",
+			ErrBadRow, n, step, lo, maxID)
 	}
 	return Range{Lo: lo, Hi: lo + n, Step: step, Skipped: lo - maxID}, nil
 }

@@ -176,6 +176,7 @@ func TestSegmentGuardWithoutZooKeeper(t *testing.T) {
 	require.Equal(t, "segment_unavailable", b.awaitStatus("/api/segment/get/b?n=10000", http.StatusServiceUnavailable).code())
 	b.awaitLog(`"alarm":"segment_unguarded"`, `"tag":"b"`)
 	require.Equal(t, before, maxIDOf(t, db, "b"), "nothing is fetched")
+	require.Contains(t, b.awaitStatus("/readyz", http.StatusOK).body, "MySQL without ZooKeeper gives no range to b")
 
 	server.Restart(t)
 	for _, l := range []*child{a, b} {

@@ -51,6 +51,9 @@ type parts struct {
 func (s *supervisor) degraded() []string {
 	s.mu.Lock()
 	now, failing := s.parts, slices.Sorted(maps.Keys(s.failing))
+	if len(failing) > 0 && s.failing[failing[0]] == segment.KindGuardAway {
+		now.store += " without ZooKeeper"
+	}
 	s.mu.Unlock()
 	var without []string
 	switch {
@@ -140,7 +143,7 @@ func (s *supervisor) segment(next func(segment.Event), well func()) func(segment
 		case segment.KindLoaded, segment.KindLoadRecovered:
 			s.parts.loadFailed = false
 		case segment.KindFetchFailed, segment.KindRegressed, segment.KindGuardAway, segment.KindBadRow, segment.KindRowMissing, segment.KindMarkFailed:
-			s.failing[e.Tag] = struct{}{}
+			s.failing[e.Tag] = e.Kind
 		case segment.KindFetchRecovered, segment.KindTagRemoved:
 			delete(s.failing, e.Tag)
 		}

@@ -25,9 +25,9 @@ type supervisor struct {
 	once   sync.Once     // closes issued
 
 	mu      sync.Mutex
-	loaded  func() bool         // mu protects; the tags were read; nil without segments
-	parts   parts               // mu protects
-	failing map[string]struct{} // mu protects; tags that get no range from the store
+	loaded  func() bool             // mu protects; the tags were read; nil without segments
+	parts   parts                   // mu protects
+	failing map[string]segment.Kind // mu protects; tags that get no range from the store, and why
 }
 
 func newSupervisor(deps Deps) *supervisor {
@@ -37,7 +37,7 @@ func newSupervisor(deps Deps) *supervisor {
 	}
 	return &supervisor{
 		notify: n, dog: newWatchdog(n, deps.Log, deps.Watchdog), issued: make(chan struct{}),
-		parts: parts{phase: state.Starting.Issuing}, failing: map[string]struct{}{},
+		parts: parts{phase: state.Starting.Issuing}, failing: map[string]segment.Kind{},
 	}
 }
 
