@@ -24,7 +24,7 @@ func (w *Worker) askAtStart(ctx context.Context, me self, found Lookup) error {
 		return nil
 	}
 	addresses := addressesOf(found.Peers)
-	if me.offline {
+	if me.offline != nil {
 		addresses = me.Peers
 	}
 	w.mu.Lock()

@@ -59,8 +59,7 @@ type self struct {
 	Record
 	recorded bool  // there was a local record
 	ofJava   bool  // the entry found is a Java Leaf's: whoever writes it is no copy of us
-	offline  bool  // the registry can't be reached
-	cause    error // why, when offline
+	offline  error // why the registry can't be reached; nil where it can
 	unusable error // why the local record is not to be gone by, where there is one: it is set aside
 }
 
@@ -268,14 +267,14 @@ func (w *Worker) goOffline(me *self, cause error) error {
 	if why := w.mayGoOffline(me); why != nil {
 		return fmt.Errorf("%w; and %w: the registry has to answer once", cause, why)
 	}
-	me.offline, me.cause = true, cause
+	me.offline = cause
 	w.notify(Event{Kind: EventOffline, Err: cause})
 	return nil
 }
 
 // claim makes the entry ours in the registry, or goes on without (worker.W5).
 func (w *Worker) claim(ctx context.Context, me *self, found Lookup) error {
-	if me.offline {
+	if me.offline != nil {
 		return nil
 	}
 	if w.alone {
@@ -331,9 +330,9 @@ func (w *Worker) begin(ctx context.Context, me self) error {
 	w.record = me.Record
 	w.anchor = now
 	w.began = now.Wall()
-	if me.offline {
+	if me.offline != nil {
 		w.renewed = now.Boot - now.Wall().Sub(me.Registered)
-		w.remoteErr = me.cause
+		w.remoteErr = me.offline
 	}
 	w.mu.Unlock()
 	bounded, cancel := context.WithTimeout(ctx, max(w.cfg.ReportInterval, firstReport))
