@@ -82,16 +82,10 @@ func listed(all []entry, live liveSet) []worker.Entry {
 
 // listed is e as package worker has it.
 func (e entry) listed(live liveSet) worker.Entry {
-	listed := worker.Entry{WorkerID: e.workerID, Node: unescapeNode(e.node), State: StateDamaged, Live: live.has(e)}
-	if e.damaged != nil {
-		return listed
+	return worker.Entry{
+		WorkerID: e.workerID, Node: unescapeNode(e.node), Address: e.data.address(), State: cmp.Or(e.data.State, StateDamaged), Live: live.has(e),
+		Timestamp: e.data.Timestamp, Ceiling: e.data.Ceiling, Owner: e.data.Owner, Instance: e.data.Instance, Floor: e.data.Floor, Limit: e.data.Limit,
 	}
-	listed.Address = e.data.address()
-	listed.State = e.data.State
-	listed.Timestamp, listed.Ceiling = e.data.Timestamp, e.data.Ceiling
-	listed.Owner, listed.Instance = e.data.Owner, e.data.Instance
-	listed.Floor, listed.Limit = e.data.Floor, e.data.Limit
-	return listed
 }
 
 // Release implements worker.Directory. It is conditional on the entry as it was

@@ -143,7 +143,7 @@ func (c *claim) stillOurs(ctx context.Context) error {
 // patienceWith is how long another's ephemeral node may outlive its process.
 func (c *claim) patienceWith(temp *temporary) time.Duration {
 	session := time.Duration(temp.data.SessionMS) * time.Millisecond
-	if temp.damaged != nil || session == 0 {
+	if session == 0 {
 		session = c.session.Timeout()
 	}
 	return session + overtime

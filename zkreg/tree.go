@@ -59,11 +59,10 @@ const unknown = "unknown"
 
 // temporary is one ephemeral node as it was read.
 type temporary struct {
-	name    string        // escaped
-	data    temporaryData // zero where damaged is not nil
-	stat    *zk.Stat
-	since   time.Duration // monotonic; when it was first seen
-	damaged error
+	name  string        // escaped
+	data  temporaryData // zero where it can't be read
+	stat  *zk.Stat
+	since time.Duration // monotonic; when it was first seen
 }
 
 // settleTime is how long it takes until everybody has found out that ZooKeeper lost data. A
@@ -162,8 +161,8 @@ func (t tree) readTemporary(ctx context.Context, escaped string) (*temporary, er
 	if err != nil {
 		return nil, err
 	}
-	d, damaged := decodeTemporary(p, data)
-	return &temporary{name: escaped, data: d, stat: stat, since: t.cfg.Clock.Mono(), damaged: damaged}, nil
+	d, _ := decodeTemporary(p, data) // one that can't be read stands for somebody all the same
+	return &temporary{name: escaped, data: d, stat: stat, since: t.cfg.Clock.Mono()}, nil
 }
 
 // liveState is another one whenever a live node came or went. The zxid of that
@@ -189,7 +188,7 @@ type liveSet struct{ instances, nodes map[string]bool }
 
 // has tells whether the holder of e is live.
 func (l liveSet) has(e entry) bool {
-	if e.damaged == nil && e.data.Instance != "" {
+	if e.data.Instance != "" {
 		return l.instances[e.data.Instance]
 	}
 	return l.nodes[e.node]
@@ -207,7 +206,7 @@ func (t tree) readLiveSet(ctx context.Context) (liveSet, error) {
 	}
 	live := liveSet{map[string]bool{}, map[string]bool{}}
 	for _, temp := range all {
-		if temp.damaged == nil && temp.data.Instance != "" {
+		if temp.data.Instance != "" {
 			live.instances[temp.data.Instance] = true
 		} else {
 			live.nodes[temp.name] = true
@@ -227,7 +226,7 @@ func (t tree) readPeers(ctx context.Context, names []string, without string) ([]
 	}
 	peers := make([]worker.Peer, 0, len(live))
 	for _, temp := range live {
-		if temp.damaged == nil && temp.data.Address != "" {
+		if temp.data.Address != "" {
 			peers = append(peers, worker.Peer{Node: temp.data.Node, Address: temp.data.Address, Owner: temp.data.Owner, Instance: temp.data.Instance})
 		}
 	}
