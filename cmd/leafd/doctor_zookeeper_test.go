@@ -138,6 +138,8 @@ func TestDoctorOfZooKeeperThatRefuses(t *testing.T) {
 	d = alone.doctor(freeAddress(t), "--node", "n", "--timeout", "1s")
 	require.Equal(t, cli.ExitFailure, d.code)
 	d.only("zookeeper", "zk-node", "zk-rights", "peers")
+	d = alone.doctor(freeAddress(t), "--node", "n", "--timeout", "1s", "--mysql", "leafd@tcp("+freeAddress(t)+")/leaf")
+	require.Equal(t, "zookeeper", d.First.Check, "a daemon goes on without the database")
 	// One of two: a warning.
 	half := c.machine()
 	half.zk[1] += "," + freeAddress(t)

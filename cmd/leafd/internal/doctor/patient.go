@@ -64,8 +64,6 @@ func (p *Patient) checks() []check {
 		checks = append(checks, check{name: "marks", run: p.marks})
 		if p.Cfg.Store(false).Local() {
 			checks = append(checks, check{name: "segments", run: p.sqlite})
-		} else {
-			checks = append(checks, check{name: "mysql", run: p.mysql})
 		}
 	}
 	if p.Cfg.Snowflake.On {
@@ -81,6 +79,9 @@ func (p *Patient) checks() []check {
 			checks = append(checks, check{name: "zookeeper", run: p.standalone})
 		}
 		checks = append(checks, check{name: "layout", run: p.layout})
+	}
+	if p.Cfg.Segment.On && !p.Cfg.Store(false).Local() { // behind what a start needs: a daemon goes on without
+		checks = append(checks, check{name: "mysql", run: p.mysql})
 	}
 	checks = append(checks,
 		check{name: "ntp", run: host.clock},
