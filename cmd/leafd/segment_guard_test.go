@@ -172,6 +172,7 @@ func TestSegmentGuardWithoutZooKeeper(t *testing.T) {
 	}
 	a.awaitLog(`"alarm":"segment_unguarded"`, `"tag":"a"`)
 	require.NotEqual(t, "0", a.metric("leafd_segment_unguarded_fetches_total"))
+	require.Contains(t, a.mustGet("/readyz").body, `"degraded":["ZooKeeper is away: ranges are fetched without it"]`)
 	before := maxIDOf(t, db, "b")
 	require.Equal(t, "segment_unavailable", b.awaitStatus("/api/segment/get/b?n=10000", http.StatusServiceUnavailable).code())
 	b.awaitLog(`"alarm":"segment_unguarded"`, `"tag":"b"`)
@@ -184,6 +185,8 @@ func TestSegmentGuardWithoutZooKeeper(t *testing.T) {
 			return l.metric("leafd_segment_guarded") == "1" && l.metric("leafd_segment_guard_behind_tags") == "0"
 		}, 2*patience, 10*time.Millisecond, "it waits for a session time-out and 10 s where it is required")
 	}
+	a.awaitLog("ranges are guarded by ZooKeeper again")
+	require.Contains(t, a.mustGet("/readyz").body, `"status":"ready"`)
 	s.take(b, "b", 10)
 	setMaxID(t, db, "a", was)
 	c := s.machine().ready(settings...)

@@ -45,6 +45,7 @@ type parts struct {
 	trouble    func(tag string) error // why the store doesn't serve
 	store      string                 // what the tags come from
 	loadFailed bool                   // the tags can't be read
+	unguarded  bool                   // ranges are fetched without ZooKeeper
 }
 
 // degraded tells what a daemon that is ready has to do without.
@@ -67,6 +68,9 @@ func (s *supervisor) degraded() []string {
 	}
 	if now.life != nil && now.life.registry != nil && now.life.worker.Registry() != nil {
 		without = append(without, "ZooKeeper takes no report: snowflake IDs are issued until the lease ends")
+	}
+	if now.unguarded {
+		without = append(without, "ZooKeeper is away: ranges are fetched without it")
 	}
 	if now.life != nil && now.life.worker.Vote() == clock.Undecided {
 		without = append(without, "some peers have another time, and no majority tells who is wrong")
@@ -107,6 +111,9 @@ func (p parts) segments(failing int) string {
 	case failing > 0:
 		is = fmt.Sprintf("gives no range to %d", failing)
 	}
+	if p.unguarded {
+		is += ", without ZooKeeper"
+	}
 	return fmt.Sprintf("%d tags, %s %s", p.tags(), p.store, is)
 }
 
@@ -142,6 +149,8 @@ func (s *supervisor) segment(next func(segment.Event), well func()) func(segment
 			s.parts.loadFailed = true
 		case segment.KindLoaded, segment.KindLoadRecovered:
 			s.parts.loadFailed = false
+		case segment.KindUnguarded, segment.KindGuarded:
+			s.parts.unguarded = e.Kind == segment.KindUnguarded
 		case segment.KindFetchFailed, segment.KindRegressed, segment.KindGuardAway, segment.KindBadRow, segment.KindRowMissing, segment.KindMarkFailed:
 			s.failing[e.Tag] = e.Kind
 		case segment.KindFetchRecovered, segment.KindTagRemoved:
