@@ -36,12 +36,19 @@ type claim struct {
 }
 
 // Claim implements worker.Registry. It waits where it has to, and so may need the
-// session timeout, or Settle, and some seconds: ctx should leave it those.
+// session timeout, or Settle, and some seconds: ctx should leave it those. While no worker
+// ID is given out it gives up once a claim could not settle any more before ctx ends.
 func (r *Registry) Claim(ctx context.Context, self worker.Record, lease time.Duration) (worker.Record, error) {
 	if r.seen == nil {
 		return worker.Record{}, errors.New("Claim before Look")
 	}
 	c := &claim{Registry: r, self: self, lease: lease, first: r.seen, seen: r.seen}
+	toSettle := ctx // done once too little time is left to settle in
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		toSettle, cancel = context.WithDeadline(ctx, deadline.Add(-r.settleTime()))
+		defer cancel()
+	}
 	rec, err := c.attempt(ctx)
 	var closed error
 	for err != nil {
@@ -56,6 +63,9 @@ func (r *Registry) Claim(ctx context.Context, self worker.Record, lease time.Dur
 		case errors.Is(err, worker.ErrNoCluster) && c.root != nil: // zkreg.R7
 			pause, closed = closedPoll, err
 			c.raise(EventClosed, err)
+			if toSettle.Err() != nil {
+				return worker.Record{}, closed
+			}
 		case !errors.Is(err, errAgain):
 			return worker.Record{}, err
 		}

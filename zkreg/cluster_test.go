@@ -232,8 +232,12 @@ func TestRecover(t *testing.T) {
 	self := fresh(newcomer)
 	_, err = newcomer.Look(bounded(t, patience), self)
 	require.NoError(t, err)
-	_, err = newcomer.Claim(bounded(t, 5*time.Second), self, worker.DefaultLease)
+	newcomer.cfg.Settle = patience
+	waits := bounded(t, patience+time.Second)
+	_, err = newcomer.Claim(waits, self, worker.DefaultLease)
 	require.ErrorIs(t, err, worker.ErrNoCluster)
+	require.NoError(t, waits.Err(), "it waits for no longer than it could settle afterwards")
+	newcomer.cfg.Settle = cfg.Settle
 	floor := openCluster(t, cfg).Floor
 	require.GreaterOrEqual(t, claim1(t, newcomer, self).Floor, floor)
 	require.Equal(t, floor, openCluster(t, cfg).Floor, "open has nothing left to do")

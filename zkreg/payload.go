@@ -35,7 +35,7 @@ type entryData struct {
 	Timestamp clock.Millis `json:"timestamp"`
 	Ceiling   clock.Millis `json:"ceiling"`
 	// Floor and Limit are the piece; no limit before there were pieces.
-	Floor    clock.Millis      `json:"floor,omitempty"`
+	Floor    clock.Millis      `json:"floor"`
 	Limit    clock.Millis      `json:"limit,omitempty"`
 	Instance string            `json:"instance,omitempty"`
 	Owner    string            `json:"owner"`
