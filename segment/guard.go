@@ -37,7 +37,8 @@ type Guard interface {
 	Connection() uint64
 	// Open waits until the guard answers, and makes it ready to be written.
 	Open(ctx context.Context) (Opened, error)
-	// Get reads the high mark of tag; ErrGuardAway, ErrGuardDamaged.
+	// Get reads the high mark of tag; ErrGuardAway, ErrGuardDamaged. Any other error of Get
+	// and Put says that the guard has answered, and refuses this tag.
 	Get(ctx context.Context, conn uint64, tag string) (HighMark, error)
 	// Put writes high, which is not below seen.High, where the high mark of tag is
 	// seen still, on the same connection. It returns it as it is then;

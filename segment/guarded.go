@@ -23,6 +23,8 @@ const (
 	guardStart = 2 * time.Second
 	// guardLook is how often the connection is looked at: a look asks nobody.
 	guardLook = 100 * time.Millisecond
+	// guardRefused is how long keepGuarded rests after the guard has refused to be written.
+	guardRefused = time.Second
 	// guardAttempts bounds one attempt's races with other daemons for a tag.
 	guardAttempts = 100
 	// guardFirst and guardCompare are how many high marks are raised at once: those that
@@ -52,7 +54,9 @@ var errPostponed = errors.New("the fetch waits for the guard")
 //	    fetches go on by segment.V3: at once where a request waits, after guardGrace
 //	    where nobody does. The tags of those fetches are raised in the guard first thing
 //	    when it is back, and on each new connection the marks of all tags, since the
-//	    guard may have lost them; a fetch raises its own tag by itself. With GuardRequired a connection that is
+//	    guard may have lost them; a fetch raises its own tag by itself. A high mark that the
+//	    guard refuses to write keeps no other from being raised, and is tried for again; its
+//	    tag is fetched for in neither way. With GuardRequired a connection that is
 //	    not the first counts only Opened.Settle later, and one to a guard that has
 //	    lost everything Opened.Wait: until all the others have put theirs back too.
 //	segment.V5  A deleted tag's high mark stays: made again it goes on above it.
@@ -74,9 +78,10 @@ type guarded struct {
 	wake    context.CancelFunc // mu protects; ends the sleep of keep
 	// behind has what was used without the guard, or before it had lost it: it is raised
 	// first. mu protects.
-	behind map[string]int64
-	told   bool   // mu protects; KindUnguarded was told
-	before uint64 // mu protects; unguarded when the guard went away
+	behind  map[string]int64
+	refused bool   // mu protects; the guard has refused one of behind
+	told    bool   // mu protects; KindUnguarded was told
+	before  uint64 // mu protects; unguarded when the guard went away
 }
 
 func newGuarded(s *Service) *guarded {
@@ -313,8 +318,18 @@ func (s *Service) keepGuarded(ctx context.Context) {
 			compared = last
 		}
 		s.events.flush()
-		g.sleep(ctx, guardLook)
+		g.sleep(ctx, g.rest())
 	}
+}
+
+// rest is how long keepGuarded rests.
+func (g *guarded) rest() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.refused {
+		return guardRefused
+	}
+	return guardLook
 }
 
 // failed notes why the guard is away.
@@ -361,6 +376,7 @@ func (g *guarded) open(ctx context.Context, count *uint64) (uint64, error) {
 // raiseBehind raises what was used without the guard.
 func (g *guarded) raiseBehind(ctx context.Context, conn uint64) error {
 	g.mu.Lock()
+	g.refused = false
 	marks := make([]ownMark, 0, len(g.behind))
 	for tag, high := range g.behind {
 		marks = append(marks, ownMark{tag, high})
@@ -371,11 +387,6 @@ func (g *guarded) raiseBehind(ctx context.Context, conn uint64) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, m := range marks {
-		if g.behind[m.tag] == m.high {
-			delete(g.behind, m.tag)
-		}
-	}
 	if len(g.behind) == 0 && g.told {
 		g.told = false
 		g.svc.events.add(Event{Kind: KindGuarded, Count: int64(g.unguarded.Load() - g.before)}) //nolint:gosec // fetches of one outage
@@ -471,23 +482,42 @@ func (g *guarded) raiseAll(ctx context.Context, conn uint64, atOnce int, marks [
 }
 
 // raise sees to it that the tag's high mark is not below m. One that is damaged is left to
-// the fetch of its tag, and keeps no other from being raised.
+// the fetch of its tag, and keeps no other from being raised; so does one that the guard
+// refuses to write, which stays behind.
 func (g *guarded) raise(conn uint64, m ownMark) error {
 	by := g.name()
 	for {
 		seen, err := g.get(conn, m.tag)
 		if errors.Is(err, ErrGuardDamaged) || err == nil && seen.High >= m.high {
+			g.raised(m)
 			return nil
 		}
 		if err == nil {
 			_, err = g.put(m.tag, seen, m.high, by)
 		}
-		if err == nil {
+		switch {
+		case err == nil:
+			g.raised(m)
+			return nil
+		case errors.Is(err, ErrGuardConflict):
+		case errors.Is(err, ErrGuardAway), g.svc.fetchCtx.Err() != nil:
+			return fmt.Errorf("raising the high mark of %q to %d: %w", m.tag, m.high, err)
+		default:
+			g.raiseLater(m.tag, m.high)
+			g.mu.Lock()
+			g.refused = true
+			g.mu.Unlock()
 			return nil
 		}
-		if !errors.Is(err, ErrGuardConflict) {
-			return fmt.Errorf("raising the high mark of %q to %d: %w", m.tag, m.high, err)
-		}
+	}
+}
+
+// raised notes that m is no longer to be raised.
+func (g *guarded) raised(m ownMark) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.behind[m.tag] <= m.high {
+		delete(g.behind, m.tag)
 	}
 }
 

@@ -233,6 +233,43 @@ func TestGuardAwayAndPreferred(t *testing.T) {
 	a.take(t, 30, seen)
 }
 
+// segment.V4: a tag that the guard refuses to write is refused, with an error that says so, and
+// harms no other.
+func TestGuardRefusesATag(t *testing.T) {
+	s, seen := newSite(), map[int64]bool{}
+	s.store.Set("other", 0, 10)
+	a := s.daemon(t, segment.Config{Wait: time.Second})
+	last := a.take(t, 5, seen)
+	var refuses atomic.Bool
+	a.guard.Before(func(_ context.Context, op segmenttest.Op, tag string) error {
+		if refuses.Load() && op == segmenttest.OpPut && tag == "order" {
+			return segmenttest.ErrRefused
+		}
+		return nil
+	})
+	a.guard.Break()
+	last = max(last, a.take(t, 100, seen)) // unguarded
+	require.EqualValues(t, 0, next(t, lookup(t, a.Service, "other")))
+	refuses.Store(true)
+	a.guard.Connect()
+	eventually(t, func() bool { return s.guard.High("other") > 0 && a.Guard().Behind == 1 }, "the other is raised")
+	drain(t, lookup(t, a.Service, "order"))
+	_, err := lookup(t, a.Service, "order").Next(t.Context())
+	require.ErrorIs(t, err, segment.ErrUnavailable)
+	eventually(t, func() bool { return len(a.of(segment.KindFetchFailed, "order")) == 1 }, "event")
+	require.ErrorIs(t, a.of(segment.KindFetchFailed, "order")[0].Err, segmenttest.ErrRefused)
+	for range 50 {
+		next(t, lookup(t, a.Service, "other"))
+		require.True(t, a.Guard().Guarded)
+	}
+	require.Empty(t, a.of(segment.KindGuarded, ""))
+	require.Less(t, s.guard.High("order"), last)
+	refuses.Store(false)
+	eventually(t, func() bool { return a.Guard().Behind == 0 && s.guard.High("order") > last }, "raised")
+	eventually(t, func() bool { return len(a.of(segment.KindGuarded, "")) == 1 }, "event")
+	eventuallyServes(t, lookup(t, a.Service, "order"))
+}
+
 // segment.V4: nobody waits, so the fetch waits for the guard.
 func TestGuardAwayForAMoment(t *testing.T) {
 	s, seen := newSite(), map[int64]bool{}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/zkreg/zksession"
 )
 
 // Guard is the segment.Guard of one daemon. It has a session of its own: a life that
@@ -111,7 +112,7 @@ func (g *Guard) Get(ctx context.Context, conn uint64, tag string) (segment.HighM
 		return segment.HighMark{Version: -1, Conn: conn}, nil
 	}
 	if err != nil {
-		return segment.HighMark{}, isAway(err)
+		return segment.HighMark{}, ofMark(err)
 	}
 	d, err := decodeHigh(p, data)
 	if err != nil {
@@ -145,7 +146,7 @@ func (g *Guard) Put(ctx context.Context, tag string, seen segment.HighMark, high
 	case isConflict(err):
 		return segment.HighMark{}, fmt.Errorf("%w: %w", segment.ErrGuardConflict, err)
 	case err != nil:
-		return segment.HighMark{}, isAway(err)
+		return segment.HighMark{}, ofMark(err)
 	}
 	return segment.HighMark{High: high, By: by, Version: version, Conn: seen.Conn}, nil
 }
@@ -168,6 +169,15 @@ func (g *Guard) Forget(ctx context.Context, tag string) (int64, error) {
 func (g *Guard) Close() error {
 	g.session.Close()
 	return nil
+}
+
+// ofMark is err of a request for one high mark. What ZooKeeper says of the znode, such as that
+// we have no permission, is no reason to take ZooKeeper for away.
+func ofMark(err error) error {
+	if zksession.AboutNode(err) {
+		return err
+	}
+	return isAway(err)
 }
 
 // isAway is err of a guard that can't be asked, unless it is damaged.

@@ -1,9 +1,12 @@
 package zkreg
 
 import (
+	"errors"
+	"path"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
@@ -81,6 +84,31 @@ func TestGuard(t *testing.T) {
 			},
 		}
 	})
+}
+
+// What ZooKeeper says of one tag's znode is no reason to take it for away.
+func TestGuardIsRefused(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Start(t)
+	g := openGuard(t, guardConfig(madeRoot(t, server), server.Addr()))
+	opened, err := g.Open(bounded(t, patience))
+	require.NoError(t, err)
+	put := func(tag string, version int64) error {
+		_, err := g.Put(bounded(t, patience), tag, segment.HighMark{Version: version, Conn: opened.Conn}, 10, "a/1")
+		return err
+	}
+	_, err = server.Conn(t).Create(path.Dir(g.highOf("order")), nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	require.NoError(t, put("other", -1))
+	_, err = server.Conn(t).SetACL(g.highOf("other"), zk.WorldACL(0), -1)
+	require.NoError(t, err)
+	_, unread := g.Get(bounded(t, patience), opened.Conn, "other")
+	for want, err := range map[error]error{zk.ErrNoChildrenForEphemerals: put("order", -1), zk.ErrNoAuth: errors.Join(put("other", 0), unread)} {
+		require.ErrorIs(t, err, want)
+		require.NotErrorIs(t, err, segment.ErrGuardAway)
+		require.NotErrorIs(t, err, segment.ErrGuardConflict)
+	}
+	require.NoError(t, put("third", -1))
 }
 
 func TestGuardWithoutACluster(t *testing.T) {

@@ -14,6 +14,9 @@ import (
 // errNoConnection is why a Guard is away.
 var errNoConnection = errors.New("segmenttest: there is no connection")
 
+// ErrRefused is what a guard says that has answered, and refuses a tag; for Faults.
+var ErrRefused = errors.New("segmenttest: the guard refuses this tag")
+
 // Guard is one daemon's segment.Guard on marks in memory that many share.
 type Guard struct {
 	Faults
@@ -176,6 +179,9 @@ func (g *Guard) agrees() bool {
 // on begins a call on conn.
 func (g *Guard) on(ctx context.Context, conn uint64, op Op, tag string) error {
 	err := g.enter(ctx, op, tag)
+	if errors.Is(err, ErrRefused) {
+		return err
+	}
 	if err == nil && g.Connection() != conn {
 		err = errNoConnection
 	}
