@@ -81,6 +81,9 @@ func (p *Patient) checks() []check {
 		checks = append(checks, check{name: "layout", run: p.layout})
 	}
 	if p.Cfg.Segment.On && !p.Cfg.Store(false).Local() { // behind what a start needs: a daemon goes on without
+		if !p.Cfg.Snowflake.On && len(p.Cfg.ZooKeeper.Servers) > 0 { // it guards the segments
+			checks = append(checks, check{name: "zookeeper", run: p.servers})
+		}
 		checks = append(checks, check{name: "mysql", run: p.mysql})
 	}
 	checks = append(checks,

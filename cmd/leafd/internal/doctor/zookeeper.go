@@ -32,7 +32,15 @@ func (p *Patient) servers(ctx context.Context, r *report) {
 		}
 	}
 	if len(silent) == len(states) {
-		r.Fail("zookeeper", inspect.Reword(worker.ErrUnreachable, strings.Join(silent, "; ")), "look at ZooKeeper, the network and --zk; a daemon with a record starts without, a new one doesn't")
+		const look = "look at ZooKeeper, the network and --zk; "
+		switch err := inspect.Reword(worker.ErrUnreachable, strings.Join(silent, "; ")); {
+		case p.Cfg.Snowflake.On:
+			r.Fail("zookeeper", err, look+"a daemon with a record starts without, a new one doesn't")
+		case p.Cfg.Segment.GuardRequired():
+			r.Fail("zookeeper", err, look+"--segment-guard is require: no segment is fetched without")
+		default:
+			r.Warn("zookeeper", err.Error(), look+"segments are fetched all the same, and nothing guards them where the database loses commits")
+		}
 		return
 	}
 	for _, found := range silent {
