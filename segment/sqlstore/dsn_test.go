@@ -17,7 +17,7 @@ func TestMySQLConfigDefaults(t *testing.T) {
 	require.Equal(t, time.Second, cfg.WriteTimeout)
 	require.Equal(t, map[string]string{
 		"wait_timeout": "60", "lock_wait_timeout": "1", "innodb_lock_wait_timeout": "1",
-		"sql_mode": "'STRICT_ALL_TABLES'", "time_zone": "'+00:00'", "autocommit": "1",
+		"sql_mode": "'STRICT_ALL_TABLES'", "time_zone": "'+00:00'", "autocommit": "1", "sql_select_limit": "18446744073709551615",
 	}, cfg.Params)
 	require.IsType(t, &mysql.NopLogger{}, cfg.Logger)
 	require.Less(t, maxIdleTime, 60*time.Second, "the pool lets go of a connection before the server does")
@@ -42,7 +42,7 @@ func TestMySQLConfigForces(t *testing.T) {
 	require.Contains(t, cfg.FormatDSN(), "charset=utf8mb4")
 	require.Equal(t, map[string]string{
 		"wait_timeout": "7", "lock_wait_timeout": "1", "innodb_lock_wait_timeout": "1",
-		"sql_mode": "'STRICT_ALL_TABLES'", "time_zone": "'+00:00'", "autocommit": "1",
+		"sql_mode": "'STRICT_ALL_TABLES'", "time_zone": "'+00:00'", "autocommit": "1", "sql_select_limit": "18446744073709551615",
 	}, cfg.Params)
 }
 

@@ -309,22 +309,22 @@ func TestMySQLSessionsArePinned(t *testing.T) {
 	database, db := newTable(t, server, ourScript, "")
 	execSQL(t, db, "SET GLOBAL TRANSACTION ISOLATION LEVEL SERIALIZABLE; SET GLOBAL autocommit = 0; SET GLOBAL innodb_lock_wait_timeout = 50")
 	defer execSQL(t, db, "SET GLOBAL TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET GLOBAL autocommit = 1; COMMIT")
-	store := openMySQL(t, server.DSN(database)+"?autocommit=0&readTimeout=30s")
+	store := openMySQL(t, server.DSN(database)+"?autocommit=0&sql_select_limit=1&readTimeout=30s")
 	isolation := "@@tx_isolation"
 	if server.MySQL() {
 		isolation = "@@transaction_isolation"
 	}
 	// The table shows the session that looks at it: any other would show its own.
 	execSQL(t, db, "CREATE FUNCTION shown() RETURNS VARCHAR(99) NOT DETERMINISTIC NO SQL "+
-		"RETURN CONCAT_WS(' ', @@autocommit + 0, "+isolation+", @@innodb_lock_wait_timeout, @@lock_wait_timeout); RENAME TABLE leaf_alloc TO t; "+
+		"RETURN CONCAT_WS(' ', @@autocommit + 0, "+isolation+", @@innodb_lock_wait_timeout, @@lock_wait_timeout, @@sql_select_limit); RENAME TABLE leaf_alloc TO t; "+
 		"CREATE VIEW leaf_alloc AS SELECT shown() AS biz_tag, 1 AS max_id, 1 AS step, '' AS description, NOW() AS update_time")
 	require.NoError(t, store.Each(within(t, patience), func(tag []byte, _, _ int64) error {
-		require.Equal(t, "1 READ-COMMITTED 1 1", string(tag))
+		require.Equal(t, "1 READ-COMMITTED 1 1 18446744073709551615", string(tag))
 		return nil
 	}))
 	rows, err := store.List(within(t, patience))
 	require.NoError(t, err)
-	require.Equal(t, "1 READ-COMMITTED 1 1", rows[0].Tag)
+	require.Equal(t, "1 READ-COMMITTED 1 1 18446744073709551615", rows[0].Tag)
 }
 
 // TestMySQLSetUpWrong: the errors of a first start say what to do.
