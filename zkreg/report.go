@@ -156,11 +156,11 @@ func (r *Registry) putBack(ctx context.Context, rec worker.Record) error {
 	if h.lost <= rec.Losses {
 		r.session.Raise(zksession.Event{Kind: EventDataLost, Err: dataLost(rec, h.root)})
 	}
-	var err error
-	if h.root, err = r.noteLoss(ctx, h.root, rec); err != nil {
+	root, err := r.noteLoss(ctx, h.root, rec)
+	if err != nil {
 		return err
 	}
-	h.lost = h.root.Losses
+	h.root, h.lost = root, root.Losses
 	if !rec.Reaches(max(r.cfg.Clock.Read().Wall(), rec.Timestamp), r.cfg.margin()) { // whatever the clock was set back to
 		return fmt.Errorf("%w: %w, and its piece ends at %s: too soon to be put back", worker.ErrLeaseOver, dataLost(rec, h.root), rec.Limit)
 	}
