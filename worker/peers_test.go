@@ -35,7 +35,7 @@ func TestPeersAtTheStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon()
-			model, _ := d.inCluster(registrytest.Options{})
+			model, _ := d.inCluster(t, registrytest.Options{})
 			for _, peer := range []string{"a:1", "b:1", "c:1"} {
 				if _, known := tt.offsets[peer]; !known && len(tt.offsets) == 2 {
 					continue
@@ -70,7 +70,7 @@ func TestPeersAtTheStart(t *testing.T) {
 // made-up ones can't keep the others from being heard for long.
 func TestPeersAreDrawnByLot(t *testing.T) {
 	d := newDaemon()
-	model, _ := d.inCluster(registrytest.Options{})
+	model, _ := d.inCluster(t, registrytest.Options{})
 	offsets := map[string]time.Duration{}
 	for i := range 3000 {
 		peer := fmt.Sprintf("peer%04d:1", i)
@@ -98,7 +98,7 @@ func TestPeersAreDrawnByLot(t *testing.T) {
 // Without the registry those are asked that the local record names.
 func TestRecordedPeersAreAskedWithoutTheRegistry(t *testing.T) {
 	d := newDaemon()
-	model, _ := d.inCluster(registrytest.Options{})
+	model, _ := d.inCluster(t, registrytest.Options{})
 	for _, peer := range []string{"a:1", "b:1"} {
 		model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
 	}
@@ -119,24 +119,24 @@ func TestRecordedPeersAreAskedWithoutTheRegistry(t *testing.T) {
 // with one alarm; told again only when that has changed.
 func TestOnePeerDisagreesAtTheStart(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change  func(d *daemon, model *registrytest.Model) // before the second start
+		change  func(d *daemon, model *registrytest.World) // before the second start
 		peers   map[string]time.Duration                   // "us:1" leads to this daemon
 		refused bool
 	}{
 		"one peer":                {nil, map[string]time.Duration{"a:1": time.Hour}, false},
 		"one peer, behind":        {nil, map[string]time.Duration{"a:1": -time.Hour}, false},
 		"two peers":               {nil, map[string]time.Duration{"a:1": time.Hour, "b:1": 2 * time.Hour}, true},
-		"without the registry":    {func(_ *daemon, model *registrytest.Model) { model.Down() }, map[string]time.Duration{"a:1": time.Hour}, false},
-		"another name":            {func(d *daemon, _ *registrytest.Model) { d.cfg.Node = "another:1" }, map[string]time.Duration{"a:1": time.Hour}, false},
-		"another instance":        {func(d *daemon, _ *registrytest.Model) { d.cache.FailLoad(worker.ErrNoRecord) }, map[string]time.Duration{"a:1": time.Hour}, true},
+		"without the registry":    {func(_ *daemon, model *registrytest.World) { model.Down() }, map[string]time.Duration{"a:1": time.Hour}, false},
+		"another name":            {func(d *daemon, _ *registrytest.World) { d.cfg.Node = "another:1" }, map[string]time.Duration{"a:1": time.Hour}, false},
+		"another instance":        {func(d *daemon, _ *registrytest.World) { d.cache.FailLoad(worker.ErrNoRecord) }, map[string]time.Duration{"a:1": time.Hour}, true},
 		"one peer, and ourselves": {nil, map[string]time.Duration{"a:1": time.Hour, "us:1": 0}, false},
 		"another instance, one peer, and ourselves": {
-			func(d *daemon, _ *registrytest.Model) { d.cache.FailLoad(worker.ErrNoRecord) }, map[string]time.Duration{"a:1": time.Hour, "us:1": 0}, true,
+			func(d *daemon, _ *registrytest.World) { d.cache.FailLoad(worker.ErrNoRecord) }, map[string]time.Duration{"a:1": time.Hour, "us:1": 0}, true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon()
-			model, _ := d.inCluster(registrytest.Options{})
+			model, _ := d.inCluster(t, registrytest.Options{})
 			for _, peer := range []string{"a:1", "b:1", "us:1"} {
 				model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
 			}
@@ -192,7 +192,7 @@ func TestOnePeerDisagreesAtTheStart(t *testing.T) {
 // worker.A4: a majority with another time makes a daemon unready, until it is none.
 func TestPeersDisagreeWhileRunning(t *testing.T) {
 	d := newDaemon()
-	model, _ := d.inCluster(registrytest.Options{})
+	model, _ := d.inCluster(t, registrytest.Options{})
 	for _, peer := range []string{"a:1", "b:1", "c:1"} {
 		model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
 	}
@@ -272,7 +272,7 @@ func TestJumpIsConfirmedByThePeers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon()
-			model, _ := d.inCluster(registrytest.Options{})
+			model, _ := d.inCluster(t, registrytest.Options{})
 			for _, peer := range []string{"a:1", "b:1"} {
 				model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
 			}

@@ -49,23 +49,23 @@ func (p *peersSay) Probe(_ context.Context, addresses []string) []clock.Sample {
 }
 
 // inCluster gives d a registry in a model that shares its clock.
-func (d *daemon) inCluster(opts registrytest.Options) (*registrytest.Model, *registrytest.Member) {
-	model := registrytest.NewModel(d.clk)
+func (d *daemon) inCluster(t *testing.T, opts registrytest.Options) (*registrytest.World, worker.Registry) {
+	t.Helper()
+	model := registrytest.InMemory(t, d.clk)
 	model.Init(snowflake.DefaultLayout())
 	return model, d.join(model, opts)
 }
 
 // join is a start of d's node in model.
-func (d *daemon) join(model *registrytest.Model, opts registrytest.Options) *registrytest.Member {
-	m := model.Open(d.cfg.Node, d.cfg.Node, opts)
-	d.cfg.Registry = m
+func (d *daemon) join(model *registrytest.World, opts registrytest.Options) worker.Registry {
+	r := model.Open(d.cfg.Node, d.cfg.Node, opts)
+	d.cfg.Registry = r
 	d.cfg.Owner = d.cfg.Node + " " + d.clk.Millis().String()
 	d.cfg.DirectoryID = "own"
-	d.cfg.LookTimeout = time.Millisecond
-	return m
+	return r
 }
 
-func liveNodes(t *testing.T, model *registrytest.Model) []string {
+func liveNodes(t *testing.T, model *registrytest.World) []string {
 	t.Helper()
 	entries, err := model.Directory().Entries(t.Context())
 	require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestIssuingEndsAtTheLimit(t *testing.T) {
 			layout, err := snowflake.ParseLayout("41+1+21", snowflake.DefaultEpoch)
 			require.NoError(t, err)
 			d.cfg.Layout = layout.String()
-			model := registrytest.NewModel(d.clk)
+			model := registrytest.InMemory(t, d.clk)
 			model.Init(layout)
 			model.Plant(worker.Entry{WorkerID: 0, Node: "java:1", Address: "java:1", State: worker.StateActive, Timestamp: 1})
 			member := d.join(model, registrytest.Options{Layout: layout}) // for the last worker ID
@@ -147,7 +147,7 @@ func TestIssuingEndsAtTheLimit(t *testing.T) {
 func TestPieceThatIsAboutToEnd(t *testing.T) {
 	d := newDaemon()
 	d.cfg.Lease = 20 * time.Second
-	model, member := d.inCluster(registrytest.Options{})
+	model, member := d.inCluster(t, registrytest.Options{})
 	line := &brokenLine{Registry: member}
 	d.cfg.Registry = line
 	w := d.start(t)
@@ -176,7 +176,7 @@ func TestPieceThatIsAboutToEnd(t *testing.T) {
 // The lease of a young instance is short: it has nothing behind it.
 func TestYoungInstanceHasAShortLease(t *testing.T) {
 	d := newDaemon()
-	d.inCluster(registrytest.Options{})
+	d.inCluster(t, registrytest.Options{})
 	w := d.start(t)
 	require.Equal(t, clock.MillisOf(noon).Add(worker.YoungLease), w.Record().Limit)
 	run(t, w)
@@ -196,7 +196,7 @@ func TestYoungInstanceHasAShortLease(t *testing.T) {
 // limit.
 func TestOutageOfTheRegistryRefusesNobody(t *testing.T) {
 	d := newDaemon()
-	_, member := d.inCluster(registrytest.Options{})
+	_, member := d.inCluster(t, registrytest.Options{})
 	silent := &silentRegistry{Registry: member, until: make(chan struct{})}
 	d.cfg.Registry = silent
 	w := d.start(t)
@@ -234,7 +234,7 @@ func (s *silentRegistry) Report(ctx context.Context, r worker.Record, live bool)
 func TestReleaseOnStop(t *testing.T) {
 	d := newDaemon()
 	d.cfg.ReleaseOnStop = true
-	model, _ := d.inCluster(registrytest.Options{})
+	model, _ := d.inCluster(t, registrytest.Options{})
 	w := d.start(t)
 	last := d.clk.Millis()
 	d.clk.Advance(5 * time.Millisecond)
@@ -295,31 +295,31 @@ func (l *brokenLine) Report(ctx context.Context, r worker.Record, live bool) (wo
 // for.
 func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 	for name, tt := range map[string]struct {
-		prepare func(d *daemon, model *registrytest.Model)
+		prepare func(d *daemon, model *registrytest.World)
 		want    error
 		text    string
 	}{
-		"no record": {func(d *daemon, m *registrytest.Model) { d.cache.FailLoad(worker.ErrNoRecord); m.Down() }, worker.ErrUnreachable, "no worker ID"},
-		"a record that was never confirmed": {func(d *daemon, m *registrytest.Model) {
+		"no record": {func(d *daemon, m *registrytest.World) { d.cache.FailLoad(worker.ErrNoRecord); m.Down() }, worker.ErrUnreachable, "no worker ID"},
+		"a record that was never confirmed": {func(d *daemon, m *registrytest.World) {
 			d.recorded(func(r *worker.Record) { r.Cluster, r.Instance = "c", "i" })
 			m.Down()
 		}, worker.ErrUnreachable, "confirmed"},
-		"a record that was put back": {func(d *daemon, m *registrytest.Model) { d.putBack(t); m.Down() }, worker.ErrRestored, "put the newest one back"},
-		"a copied directory":         {func(d *daemon, m *registrytest.Model) { d.cfg.DirectoryID = "elsewhere"; m.Down() }, worker.ErrUnreachable, "copy"},
-		"a limit that has passed": {func(d *daemon, m *registrytest.Model) {
+		"a record that was put back": {func(d *daemon, m *registrytest.World) { d.putBack(t); m.Down() }, worker.ErrRestored, "put the newest one back"},
+		"a copied directory":         {func(d *daemon, m *registrytest.World) { d.cfg.DirectoryID = "elsewhere"; m.Down() }, worker.ErrUnreachable, "copy"},
+		"a limit that has passed": {func(d *daemon, m *registrytest.World) {
 			d.clk.Advance(worker.YoungLease)
 			m.Down()
 		}, worker.ErrUnreachable, "another may have it now"},
-		"a copied directory, and all data lost": {func(d *daemon, m *registrytest.Model) { d.cfg.DirectoryID = "elsewhere"; m.Wipe() }, worker.ErrCopied, "copy"},
-		"a lost record, and no answer":          {func(d *daemon, m *registrytest.Model) { d.cache.FailLoad(errLostRecord); m.Down() }, worker.ErrLost, "has to answer once"},
-		"behind the record, and no answer":      {func(d *daemon, m *registrytest.Model) { d.clk.Step(-time.Hour); m.Down() }, worker.ErrClockRefused, "behind"},
-		"behind the record":                     {func(d *daemon, _ *registrytest.Model) { d.clk.Step(-time.Hour) }, worker.ErrClockRefused, "behind"},
-		"another cluster":                       {func(_ *daemon, m *registrytest.Model) { m.Wipe(); m.Init(snowflake.DefaultLayout()) }, worker.ErrForeign, "the registry has another cluster"},
-		"the record is of another cluster's,":   {func(d *daemon, _ *registrytest.Model) { d.cfg.Registry = worker.Standalone{} }, worker.ErrForeign, "set --zk"},
+		"a copied directory, and all data lost": {func(d *daemon, m *registrytest.World) { d.cfg.DirectoryID = "elsewhere"; m.Wipe() }, worker.ErrCopied, "copy"},
+		"a lost record, and no answer":          {func(d *daemon, m *registrytest.World) { d.cache.FailLoad(errLostRecord); m.Down() }, worker.ErrLost, "has to answer once"},
+		"behind the record, and no answer":      {func(d *daemon, m *registrytest.World) { d.clk.Step(-time.Hour); m.Down() }, worker.ErrClockRefused, "behind"},
+		"behind the record":                     {func(d *daemon, _ *registrytest.World) { d.clk.Step(-time.Hour) }, worker.ErrClockRefused, "behind"},
+		"another cluster":                       {func(_ *daemon, m *registrytest.World) { m.Wipe(); m.Init(snowflake.DefaultLayout()) }, worker.ErrForeign, "the registry has another cluster"},
+		"the record is of another cluster's,":   {func(d *daemon, _ *registrytest.World) { d.cfg.Registry = worker.Standalone{} }, worker.ErrForeign, "set --zk"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon()
-			model, _ := d.inCluster(registrytest.Options{})
+			model, _ := d.inCluster(t, registrytest.Options{})
 			w := d.start(t)
 			d.clk.Advance(time.Millisecond)
 			require.NoError(t, w.Close(t.Context(), d.clk.Millis()-1))
@@ -327,7 +327,7 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 			saves := len(d.cache.Saves())
 			d.join(model, registrytest.Options{})
 			tt.prepare(d, model)
-			d.cfg.MaxWait = 10 * time.Millisecond
+			d.cfg.MaxWait = 300 * time.Millisecond
 			_, err := worker.Start(t.Context(), d.cfg)
 			require.ErrorIs(t, err, tt.want)
 			require.ErrorContains(t, err, tt.text)
@@ -351,8 +351,8 @@ func TestPutBackTakesAStandingPiece(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon()
-			model, _ := d.inCluster(registrytest.Options{})
-			model.Plant(worker.Entry{WorkerID: 0, Node: "other:1", State: worker.StateActive, Owner: "other", Timestamp: 1})
+			model, _ := d.inCluster(t, registrytest.Options{})
+			model.Plant(worker.Entry{WorkerID: 0, Node: "other:1", Address: "other:1", State: worker.StateActive, Owner: "other", Timestamp: 1})
 			w := d.start(t)
 			require.Equal(t, int64(1), w.ID())
 			d.clk.Advance(time.Second)
@@ -375,7 +375,7 @@ func TestPutBackTakesAStandingPiece(t *testing.T) {
 						time.Sleep(time.Millisecond)
 					}
 				}
-				model.OpenCluster()
+				model.OpenCluster(registrytest.Threshold)
 				d.clk.AutoAdvance()
 				d.clk.Advance(time.Second)
 			}()
@@ -396,23 +396,23 @@ var errLostRecord = errors.Join(worker.ErrDamaged, worker.ErrLost)
 // worker.W2: what was recorded in a directory can't be gone by, and the directory is a new
 // instance: with a worker ID of its own, and the old one's left alone.
 func TestUnusableRecordIsSetAside(t *testing.T) {
-	for name, prepare := range map[string]func(d *daemon, model *registrytest.Model){
-		"lost":                func(d *daemon, _ *registrytest.Model) { d.cache.FailLoad(errLostRecord) },
-		"damaged":             func(d *daemon, _ *registrytest.Model) { d.cache.FailLoad(worker.ErrDamaged) },
-		"put back":            func(d *daemon, _ *registrytest.Model) { d.putBack(t) },
-		"another directory's": func(d *daemon, _ *registrytest.Model) { d.cfg.DirectoryID = "elsewhere" },
+	for name, prepare := range map[string]func(d *daemon, model *registrytest.World){
+		"lost":                func(d *daemon, _ *registrytest.World) { d.cache.FailLoad(errLostRecord) },
+		"damaged":             func(d *daemon, _ *registrytest.World) { d.cache.FailLoad(worker.ErrDamaged) },
+		"put back":            func(d *daemon, _ *registrytest.World) { d.putBack(t) },
+		"another directory's": func(d *daemon, _ *registrytest.World) { d.cfg.DirectoryID = "elsewhere" },
 		// worker.U4: a copy of the directory wrote the entry, or is about to.
-		"another life in the entry": func(_ *daemon, model *registrytest.Model) { model.Rewrite(0, "a copy's") },
-		"the entry still changes": func(d *daemon, model *registrytest.Model) {
+		"another life in the entry": func(_ *daemon, model *registrytest.World) { model.Rewrite(0, "a copy's") },
+		"the entry still changes": func(d *daemon, model *registrytest.World) {
 			d.cfg.Registry = claimSpy{d.cfg.Registry, func() { model.Rewrite(0, "a copy's") }}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon()
-			model, first := d.inCluster(registrytest.Options{})
+			model, first := d.inCluster(t, registrytest.Options{})
 			w := d.start(t)
 			before := w.Record()
-			first.Kill()
+			model.Kill(first)
 			d.clk.Advance(7 * time.Second)
 			d.join(model, registrytest.Options{})
 			prepare(d, model)
@@ -443,7 +443,7 @@ func (d *daemon) putBack(t *testing.T) {
 // between from a copy.
 func TestKilledAfterTheClaim(t *testing.T) {
 	d := newDaemon()
-	model, _ := d.inCluster(registrytest.Options{})
+	model, _ := d.inCluster(t, registrytest.Options{})
 	w := d.start(t)
 	require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
 	for life := range 4 {
@@ -491,7 +491,7 @@ func (k killedClaim) Claim(ctx context.Context, self worker.Record, lease time.D
 // worker.W4: a worker ID that nobody could tell after a kill is issued under by nobody.
 func TestWorkerIDIsRecordedBeforeItIssues(t *testing.T) {
 	d := newDaemon()
-	d.inCluster(registrytest.Options{})
+	d.inCluster(t, registrytest.Options{})
 	d.cache.FailSave(errors.New("disk full"))
 	_, err := worker.Start(t.Context(), d.cfg)
 	require.ErrorContains(t, err, "disk full")
@@ -500,25 +500,25 @@ func TestWorkerIDIsRecordedBeforeItIssues(t *testing.T) {
 // worker.U5: what a worker that started from its file alone finds, and is fenced by.
 func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 	for name, tt := range map[string]struct {
-		meanwhile func(m *registrytest.Model, me worker.Record)
+		meanwhile func(m *registrytest.World, me worker.Record)
 		fenced    bool
 	}{
-		"nothing happened":     {func(*registrytest.Model, worker.Record) {}, false},
-		"rewritten by another": {func(m *registrytest.Model, me worker.Record) { m.Rewrite(me.WorkerID, "somebody") }, true},
-		"removed":              {func(m *registrytest.Model, me worker.Record) { m.Remove(me.WorkerID) }, false},
-		"all data lost":        {func(m *registrytest.Model, _ worker.Record) { m.Wipe() }, false},
-		"another cluster":      {func(m *registrytest.Model, _ worker.Record) { m.Wipe(); m.Init(snowflake.DefaultLayout()) }, true},
-		"data lost, and the worker ID is another's": {func(m *registrytest.Model, me worker.Record) {
+		"nothing happened":     {func(*registrytest.World, worker.Record) {}, false},
+		"rewritten by another": {func(m *registrytest.World, me worker.Record) { m.Rewrite(me.WorkerID, "somebody") }, true},
+		"removed":              {func(m *registrytest.World, me worker.Record) { m.Remove(me.WorkerID) }, false},
+		"all data lost":        {func(m *registrytest.World, _ worker.Record) { m.Wipe() }, false},
+		"another cluster":      {func(m *registrytest.World, _ worker.Record) { m.Wipe(); m.Init(snowflake.DefaultLayout()) }, true},
+		"data lost, and the worker ID is another's": {func(m *registrytest.World, me worker.Record) {
 			m.LoseEntries()
-			m.Plant(worker.Entry{WorkerID: me.WorkerID, Node: "other:1", State: worker.StateActive, Instance: "other", Owner: "other", Limit: clock.MillisOf(noon.Add(30 * 24 * time.Hour))})
+			m.Plant(worker.Entry{WorkerID: me.WorkerID, Node: "other:1", Address: "other:1", State: worker.StateActive, Instance: "other", Owner: "other", Limit: clock.MillisOf(noon.Add(30 * 24 * time.Hour))})
 		}, true},
-		"another life of our instance is live": {func(m *registrytest.Model, me worker.Record) {
+		"another life of our instance is live": {func(m *registrytest.World, me worker.Record) {
 			m.PlantLive(worker.Peer{Node: "10.0.0.5:8080", Address: "10.0.0.5:8080", Owner: "somebody", Instance: me.Instance})
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon()
-			model, _ := d.inCluster(registrytest.Options{})
+			model, _ := d.inCluster(t, registrytest.Options{})
 			w := d.start(t)
 			id := w.ID()
 			require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
@@ -550,7 +550,7 @@ func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 // Who can't issue is not in the live set, and is again once it can.
 func TestNotIssuingLeavesTheLive(t *testing.T) {
 	d := newDaemon()
-	model, _ := d.inCluster(registrytest.Options{})
+	model, _ := d.inCluster(t, registrytest.Options{})
 	w := d.start(t)
 	run(t, w)
 	issuer := &scripted{}
@@ -580,7 +580,7 @@ func TestTakenOverWorkerIDBringsItsFloor(t *testing.T) {
 	layout, err := snowflake.ParseLayout("41+1+21", snowflake.DefaultEpoch)
 	require.NoError(t, err)
 	d.cfg.Layout = layout.String()
-	model := registrytest.NewModel(d.clk)
+	model := registrytest.InMemory(t, d.clk)
 	model.Init(layout)
 	d.join(model, registrytest.Options{Layout: layout})
 	limit := d.clk.Millis().Add(20 * time.Second)
@@ -602,7 +602,7 @@ func TestStartDoesNotGoOfflineBesideALiveOwner(t *testing.T) {
 	for name, live := range map[string]string{"somebody else live": "somebody", "nobody": ""} {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon()
-			model, _ := d.inCluster(registrytest.Options{})
+			model, _ := d.inCluster(t, registrytest.Options{})
 			w := d.start(t)
 			require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
 			d.clk.Advance(time.Second)
@@ -611,7 +611,7 @@ func TestStartDoesNotGoOfflineBesideALiveOwner(t *testing.T) {
 			}
 			member := d.join(model, registrytest.Options{})
 			d.cfg.Registry = claimSpy{member, model.Down}
-			d.cfg.MaxWait = 10 * time.Millisecond
+			d.cfg.MaxWait = 300 * time.Millisecond
 			_, err := worker.Start(t.Context(), d.cfg)
 			if live != "" {
 				require.ErrorIs(t, err, worker.ErrUnreachable)

@@ -72,7 +72,7 @@ func TestRivals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon()
-			model, _ := d.inCluster(registrytest.Options{})
+			model, _ := d.inCluster(t, registrytest.Options{})
 			d.cfg.Owner = ours
 			peer := &impostor{Sample: clock.Sample{Owner: other}}
 			d.cfg.Prober = peer
@@ -137,7 +137,7 @@ const ours = "11111111-0000-0000-0000-000000000000"
 // A life whose lease is over tells nobody that it issues: its worker ID may be another's.
 func TestSinceEndsWithTheLease(t *testing.T) {
 	d := newDaemon()
-	model, _ := d.inCluster(registrytest.Options{})
+	model, _ := d.inCluster(t, registrytest.Options{})
 	d.cfg.Lease = time.Minute
 	w := d.start(t)
 	run(t, w)

@@ -59,7 +59,7 @@ func TestStatsOfAFencedWorker(t *testing.T) {
 
 func TestStatsOfTheRegistry(t *testing.T) {
 	d := newDaemon()
-	_, member := d.inCluster(registrytest.Options{})
+	_, member := d.inCluster(t, registrytest.Options{})
 	line := &brokenLine{Registry: member}
 	d.cfg.Registry, d.cfg.Lease = line, time.Hour
 	w := d.start(t)
@@ -83,7 +83,7 @@ func TestStatsOfTheRegistry(t *testing.T) {
 
 func TestStatsOfPeers(t *testing.T) {
 	d := newDaemon()
-	d.inCluster(registrytest.Options{})
+	d.inCluster(t, registrytest.Options{})
 	d.cfg.Prober = &asker{}
 	w := d.start(t)
 	require.False(t, w.Stats().PeersAsked, "there is nobody to ask")

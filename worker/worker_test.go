@@ -502,7 +502,7 @@ func TestWatchTellsOfEachChangeOnce(t *testing.T) {
 func TestLateWriteNeverReplacesANewerRecord(t *testing.T) {
 	for range 200 {
 		d := newDaemon()
-		d.inCluster(registrytest.Options{})
+		d.inCluster(t, registrytest.Options{})
 		w := d.start(t) // the registry answers before the file is written
 		last := d.clk.Millis() + 1
 		d.clk.Advance(5 * time.Millisecond)

@@ -229,7 +229,7 @@ func (r *Registry) place(ctx context.Context, root *root, self worker.Record, da
 		if err != nil {
 			return name, nil, err
 		}
-		write, ops := r.createNode(r.foreverOf(name), data, 0), []any{}
+		write, ops := createNode(r.foreverOf(name), data, 0), []any{}
 		all, err := r.readNumbered(ctx, l, self.WorkerID)
 		if err != nil {
 			return name, nil, err

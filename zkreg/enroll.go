@@ -130,11 +130,11 @@ func (c *claim) claimEntry(ctx context.Context, temp tempPlan, old entry) (entry
 	ops := []any{check(c.paths.root, c.root.stat.Version), setData(c.forever, c.seen.list.data, c.seen.list.stat.Version)}
 	switch {
 	case old.stat == nil:
-		ops = append(ops, c.createNode(own.path, encode(own.data), 0))
+		ops = append(ops, createNode(own.path, encode(own.data), 0))
 	case own.raw == old.raw:
 		ops = append(ops, setData(own.path, encode(own.data), old.stat.Version))
 	default:
-		ops = append(ops, c.createNode(own.path, encode(own.data), 0), deleteNode(old.path, old.stat.Version))
+		ops = append(ops, createNode(own.path, encode(own.data), 0), deleteNode(old.path, old.stat.Version))
 	}
 	if _, _, err := c.transact(ctx, append(ops, temp.ops(c.Registry, c.self, worker.NoWorkerID)...)...); err != nil {
 		return entry{}, changed(err)
@@ -172,7 +172,7 @@ func (c *claim) claimNext(ctx context.Context, temp tempPlan) (entry, error) {
 	prefix := c.prefixOf(c.cfg.Node)
 	responses, failed, err := c.transact(ctx, append([]any{
 		check(c.paths.root, c.root.stat.Version),
-		c.createNode(prefix, encode(c.claiming(c.root.Floor)), zk.FlagSequence),
+		createNode(prefix, encode(c.claiming(c.root.Floor)), zk.FlagSequence),
 	}, temp.ops(c.Registry, c.self, worker.NoWorkerID)...)...)
 	if errors.Is(err, zk.ErrNodeExists) && failed == 1 {
 		return entry{}, errCounterSpent // the counter is stuck at a number that our node name has

@@ -232,15 +232,15 @@ func TestServerIsSetBack(t *testing.T) {
 func TestClaimInSmallSteps(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	w := newWorld(t, server.Conn(t), madeRoot(t, server), server.Addr())
-	r, rec := claimed(t, daemonConfig(server, w.p.root, "a"))
+	cfg := daemonConfig(server, madeRoot(t, server), "a")
+	r, rec := claimed(t, cfg)
 	rec.Timestamp -= 20_000
 	rec.Ceiling -= 20_000
 	_, err := r.Report(bounded(t, patience), rec, false)
 	require.NoError(t, err)
 	require.NoError(t, r.Close())
-	w.PlantLive(t, worker.Peer{Node: "a", Address: "10.0.0.5:8080", Owner: rec.Owner, Instance: rec.Instance}) // it never goes
-	r = openRegistry(t, daemonConfig(server, w.p.root, "a"))
+	plantLive(t, server.Conn(t), cfg.Root, worker.Peer{Node: "a", Address: "10.0.0.5:8080", Owner: rec.Owner, Instance: rec.Instance}) // it never goes
+	r = openRegistry(t, cfg)
 	self := nextLife(rec)
 	steps := 0
 	require.Eventually(t, func() bool {

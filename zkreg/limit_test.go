@@ -30,16 +30,16 @@ func TestLimitIsJudgedByBothClocks(t *testing.T) {
 		"passed on ZooKeeper's alone": {-time.Second, -time.Hour, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, server.Conn(t), server.NewRoot(t), server.Addr())
-			w.Init(t, layout)
+			cfg := daemonConfig(server, server.NewRoot(t), "new")
+			cfg.Layout, cfg.Clock = layout, offClock{clock.System(), tt.off}
+			initCluster(t, cfg)
+			conn := server.Conn(t)
 			now := clock.System().Read().Wall()
-			w.Plant(t, worker.Entry{
+			plant(t, conn, cfg.Root, worker.Entry{
 				WorkerID: 0, Node: "gone", Address: "10.0.0.5:8080", State: worker.StateActive, Owner: "gone", Instance: "gone",
 				Timestamp: 1, Ceiling: 1, Limit: now.Add(tt.limit),
 			})
-			w.Plant(t, worker.Entry{WorkerID: 1, Node: "java", Address: "10.0.0.6:8080", State: worker.StateActive, Timestamp: 1})
-			cfg := w.config("new", "10.0.0.7:8080")
-			cfg.Layout, cfg.Clock = layout, offClock{clock.System(), tt.off}
+			plant(t, conn, cfg.Root, worker.Entry{WorkerID: 1, Node: "java", Address: "10.0.0.6:8080", State: worker.StateActive, Timestamp: 1})
 			r := openRegistry(t, cfg)
 			self := fresh(r)
 			_, err := r.Look(bounded(t, patience), self)
@@ -88,28 +88,28 @@ func TestReleaseLosesARace(t *testing.T) {
 func TestTemporaryOfAnotherSession(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	w := newWorld(t, server.Conn(t), madeRoot(t, server), server.Addr())
-	r, rec := claimed(t, daemonConfig(server, w.p.root, "a"))
-	w.PlantLive(t, worker.Peer{Node: "a", Address: "10.0.0.5:8080", Owner: rec.Owner, Instance: rec.Instance})
+	conn := server.Conn(t)
+	r, rec := claimed(t, daemonConfig(server, madeRoot(t, server), "a"))
+	plantLive(t, conn, r.root, worker.Peer{Node: "a", Address: "10.0.0.5:8080", Owner: rec.Owner, Instance: rec.Instance})
 	rec = report(t, r, rec)
-	_, stat, err := w.conn.Get(r.temporaryOf("a"))
+	_, stat, err := conn.Get(r.temporaryOf("a"))
 	require.NoError(t, err)
 	require.Equal(t, r.session.ID(), stat.EphemeralOwner)
 
 	// Claim does the same: an answer was lost, and the session with it.
-	w.PlantLive(t, worker.Peer{Node: "a", Address: "10.0.0.5:8080", Owner: rec.Owner, Instance: rec.Instance})
+	plantLive(t, conn, r.root, worker.Peer{Node: "a", Address: "10.0.0.5:8080", Owner: rec.Owner, Instance: rec.Instance})
 	rec = claim1(t, r, rec)
-	_, stat, err = w.conn.Get(r.temporaryOf("a"))
+	_, stat, err = conn.Get(r.temporaryOf("a"))
 	require.NoError(t, err)
 	require.Equal(t, r.session.ID(), stat.EphemeralOwner)
 	report(t, r, rec)
 
 	// And what is another's is left alone at the end.
-	require.NoError(t, w.conn.Delete(r.temporaryOf("a"), -1))
-	_, err = w.conn.Create(r.temporaryOf("a"), []byte("{}"), 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, conn.Delete(r.temporaryOf("a"), -1))
+	_, err = conn.Create(r.temporaryOf("a"), []byte("{}"), 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	require.NoError(t, r.Close())
-	found, _, err := w.conn.Exists(r.temporaryOf("a"))
+	found, _, err := conn.Exists(r.temporaryOf("a"))
 	require.NoError(t, err)
 	require.True(t, found)
 }

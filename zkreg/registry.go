@@ -61,6 +61,8 @@ type Config struct {
 	Clock clock.Clock
 	// Notify is told of each change; nil for none. It must not block.
 	Notify func(zksession.Event)
+	// Dial opens the session; nil for zksession.Open. Tests have a ZooKeeper in memory.
+	Dial func(zksession.Config) (Session, error)
 }
 
 // validate names what can't work in what a daemon is, field and value. The rest is for
@@ -107,7 +109,10 @@ func (c Config) connect() (tree, error) {
 		return tree{}, err
 	}
 	c.SessionTimeout = cmp.Or(c.SessionTimeout, DefaultSessionTimeout)
-	s, err := zksession.Open(zksession.Config{
+	if c.Dial == nil {
+		c.Dial = func(cfg zksession.Config) (Session, error) { return zksession.Open(cfg) }
+	}
+	s, err := c.Dial(zksession.Config{
 		Servers: c.Servers, Timeout: c.SessionTimeout, Auth: c.Auth, TLS: c.TLS, Notify: c.Notify, Unreachable: worker.ErrUnreachable,
 	})
 	if err != nil {
@@ -254,8 +259,8 @@ func setData(p string, data []byte, version int32) any {
 
 func deleteNode(p string, version int32) any { return &zk.DeleteRequest{Path: p, Version: version} }
 
-func (r *Registry) createNode(p string, data []byte, flags int32) any {
-	return &zk.CreateRequest{Path: p, Data: data, Acl: r.session.ACL(), Flags: flags}
+func createNode(p string, data []byte, flags int32) any {
+	return &zk.CreateRequest{Path: p, Data: data, Flags: flags}
 }
 
 // isConflict tells that a transaction met another state than it was made for.

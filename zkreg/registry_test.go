@@ -160,8 +160,8 @@ func TestNobodyThere(t *testing.T) {
 func TestPeersAreReadOnce(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	w := newWorld(t, server.Conn(t), madeRoot(t, server), server.Addr())
-	r := openRegistry(t, daemonConfig(server, w.p.root, "a"))
+	conn := server.Conn(t)
+	r := openRegistry(t, daemonConfig(server, madeRoot(t, server), "a"))
 	peersOf := func() []worker.Peer {
 		peers, err := r.Peers(bounded(t, patience))
 		require.NoError(t, err)
@@ -169,18 +169,18 @@ func TestPeersAreReadOnce(t *testing.T) {
 	}
 	require.Empty(t, peersOf())
 	b, c := worker.Peer{Node: "b", Address: "b:1", Owner: "b"}, worker.Peer{Node: "c", Address: "c:1", Owner: "c"}
-	w.PlantLive(t, b)
+	plantLive(t, conn, r.root, b)
 	require.Equal(t, []worker.Peer{b}, peersOf())
 	peersOf()[0].Node = "written over by a caller"
 	r.peers[0].Owner = "as remembered"
 	require.Equal(t, []worker.Peer{{Node: "b", Address: "b:1", Owner: "as remembered"}}, peersOf())
-	w.PlantLive(t, c)
+	plantLive(t, conn, r.root, c)
 	require.Equal(t, []worker.Peer{b, c}, peersOf())
-	w.PlantLive(t, worker.Peer{Node: "b", Address: "b:2", Owner: "again"})
+	plantLive(t, conn, r.root, worker.Peer{Node: "b", Address: "b:2", Owner: "again"})
 	require.Equal(t, []worker.Peer{{Node: "b", Address: "b:2", Owner: "again"}, c}, peersOf())
-	require.NoError(t, w.conn.Delete(r.temporaryOf("b"), -1))
+	require.NoError(t, conn.Delete(r.temporaryOf("b"), -1))
 	require.Equal(t, []worker.Peer{c}, peersOf())
-	require.NoError(t, removeAll(w.conn, w.p.root))
+	require.NoError(t, removeAll(conn, r.root))
 	require.Empty(t, peersOf())
 }
 

@@ -35,11 +35,11 @@ func (p tempPlan) ops(r *Registry, rec worker.Record, workerID int64) []any {
 	path, data := r.livePath(), r.temporaryPayload(rec, workerID)
 	switch {
 	case p.old == nil:
-		return []any{r.createNode(path, data, zk.FlagEphemeral)}
+		return []any{createNode(path, data, zk.FlagEphemeral)}
 	case p.keep:
 		return []any{setData(path, data, p.old.Version)}
 	default:
-		return []any{deleteNode(path, p.old.Version), r.createNode(path, data, zk.FlagEphemeral)}
+		return []any{deleteNode(path, p.old.Version), createNode(path, data, zk.FlagEphemeral)}
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg/zksession"
 )
 
 // readers is how many reads are under way at once where there are many to do: a
@@ -22,8 +21,8 @@ const readers = 12
 
 // tree is what lies under a root, and all that daemons and commands do with it alike.
 type tree struct {
-	session *zksession.Session // immutable
-	paths                      // immutable
+	session Session // immutable
+	paths           // immutable
 
 	cfg Config // immutable
 }

@@ -1,7 +1,9 @@
 package zkreg
 
 import (
+	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -9,10 +11,61 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
+
+// ensurePath makes p and what is above it.
+func ensurePath(t testing.TB, conn *zk.Conn, p string) {
+	t.Helper()
+	for _, each := range append(parents(p), p) {
+		_, err := conn.Create(each, nil, 0, zk.WorldACL(zk.PermAll))
+		if !errors.Is(err, zk.ErrNodeExists) {
+			require.NoError(t, err)
+		}
+	}
+}
+
+func removeAll(conn *zk.Conn, p string) error {
+	children, _, err := conn.Children(p)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, child := range children {
+		if err := removeAll(conn, path.Join(p, child)); err != nil {
+			return err
+		}
+	}
+	return conn.Delete(p, -1)
+}
+
+// plant creates the entry e.
+func plant(t testing.TB, conn *zk.Conn, root string, e worker.Entry) {
+	t.Helper()
+	p, err := newPaths(root, "")
+	require.NoError(t, err)
+	host, port, _ := strings.Cut(e.Address, ":")
+	put(t, conn, p.foreverOf(nameOf(e.Node, e.WorkerID)), encode(entryData{
+		IP: host, Port: port, Timestamp: e.Timestamp, Ceiling: e.Ceiling, Owner: e.Owner, State: e.State, Instance: e.Instance, Limit: e.Limit,
+	}))
+}
+
+// plantLive makes peer live for as long as conn is open.
+func plantLive(t testing.TB, conn *zk.Conn, root string, peer worker.Peer) {
+	t.Helper()
+	p, err := newPaths(root, "")
+	require.NoError(t, err)
+	ensurePath(t, conn, p.temporary)
+	if err := conn.Delete(p.temporaryOf(peer.Node), -1); !errors.Is(err, zk.ErrNoNode) {
+		require.NoError(t, err)
+	}
+	data := encode(temporaryData{Owner: peer.Owner, Instance: peer.Instance, Address: peer.Address, Node: peer.Node, SessionMS: 1000})
+	_, err = conn.Create(p.temporaryOf(peer.Node), data, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+}
 
 // put creates p, and what is above it.
 func put(t testing.TB, conn *zk.Conn, p string, data []byte) {
@@ -208,36 +261,4 @@ func TestDamagedLive(t *testing.T) {
 	report(t, r, rec)
 	require.Len(t, list1(t, cfg), 1)
 	require.True(t, list1(t, cfg)[0].Live)
-}
-
-func TestThousandEntries(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Shared(t)
-	w := newWorld(t, server.Conn(t), madeRoot(t, server), server.Addr())
-	now := clock.System().Read().Wall()
-	for id := range int64(1024) {
-		e := worker.Entry{WorkerID: id, Node: fmt.Sprintf("10.0.%d.%d:8080", id/256, id%256), Address: "10.0.0.5:8080", State: worker.StateActive, Timestamp: now, Ceiling: now, Owner: "other"}
-		w.Plant(t, e)
-	}
-	all := list1(t, w.config("", ""))
-	require.Len(t, all, 1024)
-	for id, e := range all {
-		require.Equal(t, int64(id), e.WorkerID)
-	}
-	r := openRegistry(t, w.config("one too many", "10.0.0.5:8080"))
-	self := fresh(r)
-	_, err := r.Look(bounded(t, patience), self)
-	require.NoError(t, err)
-	_, err = r.Claim(bounded(t, patience), self, worker.DefaultLease)
-	require.ErrorIs(t, err, worker.ErrExhausted)
-	require.ErrorContains(t, err, "worker IDs 0..1023 are all taken: 1024 entries; none of them ever comes back by itself")
-	require.ErrorContains(t, err, "leafd worker release")
-	require.Len(t, list1(t, w.config("", "")), 1024)
-
-	w.Remove(t, 5) // the counter is spent, and this one is free
-	_, err = r.Look(bounded(t, patience), self)
-	require.NoError(t, err)
-	rec, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
-	require.NoError(t, err)
-	require.Equal(t, int64(5), rec.WorkerID)
 }

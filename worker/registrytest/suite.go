@@ -15,12 +15,12 @@ import (
 // suiteTest is one test of the suite.
 type suiteTest struct {
 	name string
-	run  func(t *testing.T, w World)
+	run  func(t *testing.T, w *World)
 }
 
 // Run is what every worker.Registry and worker.Directory keeps. open returns an
 // empty World.
-func Run(t *testing.T, open func(t testing.TB) World) {
+func Run(t *testing.T, open func(t testing.TB) *World) {
 	runAll(t, open, []suiteTest{ // which make the cluster themselves
 		{"an empty registry", testEmpty},
 		{"exhaustion", testExhaustion},
@@ -28,9 +28,9 @@ func Run(t *testing.T, open func(t testing.TB) World) {
 		{"gaps once the counter is spent", testGaps},
 		{"limit passed", testLimitPassed},
 	})
-	runAll(t, func(t testing.TB) World {
+	runAll(t, func(t testing.TB) *World {
 		w := open(t)
-		w.Init(t, snowflake.DefaultLayout())
+		w.Init(snowflake.DefaultLayout())
 		return w
 	}, []suiteTest{
 		{"first claims at once", testFirstClaims},
@@ -41,6 +41,7 @@ func Run(t *testing.T, open func(t testing.TB) World) {
 		{"a worker ID that two have", testTwoEntries},
 		{"an answer lost while claiming", testLostWhileClaiming},
 		{"an answer lost while reporting", testLostWhileReporting},
+		{"an answer lost while putting back", testLostWhilePuttingBack},
 		{"a claim that nobody finished", testUnfinishedClaim},
 		{"a node name for every taste", testNodeNames},
 		{"release", testRelease},
@@ -77,7 +78,7 @@ func Run(t *testing.T, open func(t testing.TB) World) {
 	})
 }
 
-func runAll(t *testing.T, open func(t testing.TB) World, tests []suiteTest) {
+func runAll(t *testing.T, open func(t testing.TB) *World, tests []suiteTest) {
 	t.Helper()
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -87,33 +88,33 @@ func runAll(t *testing.T, open func(t testing.TB) World, tests []suiteTest) {
 	}
 }
 
-func testEmpty(t *testing.T, w World) {
+func testEmpty(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{})
 	for range 2 {
 		_, err := d.reg.Look(patient(t), d.self)
 		require.ErrorIs(t, err, worker.ErrNoCluster, "only an operator makes one")
 		require.ErrorContains(t, err, "leafd cluster init")
 	}
-	w.Init(t, snowflake.DefaultLayout())
+	w.Init(snowflake.DefaultLayout())
 	found := d.look()
 	require.NotEmpty(t, found.Cluster)
 	require.Equal(t, worker.Lookup{Cluster: found.Cluster, WorkerID: worker.NoWorkerID, Peers: []worker.Peer{}, Settle: found.Settle}, found)
 	require.Empty(t, entries(t, w), "Look writes nothing")
-	_, err := w.Directory(t).Release(patient(t), 0, true)
+	_, err := w.Directory().Release(patient(t), 0, true)
 	require.ErrorIs(t, err, worker.ErrNoEntry)
 	_, err = d.reg.Report(patient(t), d.self, true)
 	require.ErrorIs(t, err, worker.ErrUnreachable, "nothing was claimed")
 }
 
-func testMadeTwice(t *testing.T, w World) {
+func testMadeTwice(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
-	w.Init(t, snowflake.DefaultLayout())
+	w.Init(snowflake.DefaultLayout())
 	require.NoError(t, d.report(true))
 	again := d.again()
 	require.Equal(t, d.self.Cluster, again.look().Cluster)
 }
 
-func testNodeNames(t *testing.T, w World) {
+func testNodeNames(t *testing.T, w *World) {
 	for i, node := range []string{
 		"10.0.0.5:8080", "[2001:db8::1]:8080", "order-service-1", "host-0000000003", "a/b", "..", ".", "100%", "%2F", "наш узел", "a b\tc", "\xff\x00",
 	} {
@@ -129,7 +130,7 @@ func testNodeNames(t *testing.T, w World) {
 	}
 }
 
-func testForeign(t *testing.T, w World) {
+func testForeign(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	layout, err := snowflake.ParseLayout("41+5+5+12", snowflake.DefaultEpoch)
 	require.NoError(t, err)
@@ -147,9 +148,9 @@ func testForeign(t *testing.T, w World) {
 }
 
 // A Java Leaf records no owner, and Directory shows it as it is.
-func testJavaEntry(t *testing.T, w World) {
+func testJavaEntry(t *testing.T, w *World) {
 	now := w.Clock().Read().Wall()
-	w.Plant(t, worker.Entry{WorkerID: 3, Node: "10.0.0.5:8080", Address: address, State: worker.StateActive, Timestamp: now - 10, Ceiling: now + 5990})
+	w.Plant(worker.Entry{WorkerID: 3, Node: "10.0.0.5:8080", Address: address, State: worker.StateActive, Timestamp: now - 10, Ceiling: now + 5990})
 	d := fresh(t, w, "10.0.0.5:8080", Options{})
 	found := d.look()
 	require.True(t, found.Known)
@@ -163,22 +164,22 @@ func testJavaEntry(t *testing.T, w World) {
 
 	// One that runs keeps it.
 	now = w.Clock().Read().Wall()
-	w.Plant(t, worker.Entry{WorkerID: 5, Node: "10.0.0.6:8080", Address: address, State: worker.StateActive, Timestamp: now})
+	w.Plant(worker.Entry{WorkerID: 5, Node: "10.0.0.6:8080", Address: address, State: worker.StateActive, Timestamp: now})
 	late := fresh(t, w, "10.0.0.6:8080", Options{})
 	late.look()
-	w.Clock().OnSleep(func() { w.Rewrite(t, 5, "") })
+	w.Clock().OnSleep(func() { w.Rewrite(5, "") })
 	err := late.claimAsSeen()
 	w.Clock().OnSleep(nil)
 	require.ErrorIs(t, err, worker.ErrHeld)
 }
 
-func testPeers(t *testing.T, w World) {
+func testPeers(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{})
 	require.Empty(t, peers(t, d), "before anything else")
 	d.running()
 	require.Empty(t, peers(t, d), "not itself")
 	fresh(t, w, "b", Options{}).running()
-	w.PlantLive(t, worker.Peer{Node: "c", Address: "10.0.0.7:1", Owner: "other"})
+	w.PlantLive(worker.Peer{Node: "c", Address: "10.0.0.7:1", Owner: "other"})
 	requirePeers(t, d, "b", "c")
 	all, err := d.reg.Peers(patient(t))
 	require.NoError(t, err)
@@ -197,7 +198,7 @@ func testPeers(t *testing.T, w World) {
 	group.Wait()
 }
 
-func testClose(t *testing.T, w World) {
+func testClose(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	watcher := fresh(t, w, "b", Options{})
 	requirePeers(t, watcher, "a")

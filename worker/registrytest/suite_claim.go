@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // In the Java Leaf every racer of the first start has worker 0.
-func testFirstClaims(t *testing.T, w World) {
+func testFirstClaims(t *testing.T, w *World) {
 	const n = 16
 	daemons := make([]*daemon, n)
 	for i := range daemons {
@@ -35,7 +36,7 @@ func testFirstClaims(t *testing.T, w World) {
 		require.Equal(t, worker.StateActive, e.State)
 		require.True(t, e.Live)
 	}
-	require.Len(t, peers(t, daemons[0]), n-1)
+	require.Eventually(t, func() bool { return len(peers(t, daemons[0])) == n-1 }, patience, 10*time.Millisecond)
 }
 
 func together(daemons []*daemon, do func(*daemon) error) []error {
@@ -48,7 +49,7 @@ func together(daemons []*daemon, do func(*daemon) error) []error {
 	return errs
 }
 
-func testOwnAgain(t *testing.T, w World) {
+func testOwnAgain(t *testing.T, w *World) {
 	fresh(t, w, "other", Options{}).running()
 	d := fresh(t, w, "a", Options{}).running()
 	require.Equal(t, int64(1), d.self.WorkerID)
@@ -75,7 +76,7 @@ func testOwnAgain(t *testing.T, w World) {
 }
 
 // Who lost the record is another instance: what it issued under the old one nobody knows.
-func testLostRecord(t *testing.T, w World) {
+func testLostRecord(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.report(true))
 	require.NoError(t, d.reg.Close())
@@ -89,7 +90,7 @@ func testLostRecord(t *testing.T, w World) {
 }
 
 // The name is a label: with another one the instance keeps its worker ID.
-func testRenamed(t *testing.T, w World) {
+func testRenamed(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.reg.Close())
 	d.self.Node = "b"
@@ -103,9 +104,9 @@ func testRenamed(t *testing.T, w World) {
 }
 
 // Several entries have our name: Java Leafs were moved about, say.
-func testSeveralOwn(t *testing.T, w World) {
+func testSeveralOwn(t *testing.T, w *World) {
 	for id, state := range map[int64]worker.EntryState{3: worker.StateReleased, 5: worker.StateActive, 7: worker.StateActive} {
-		w.Plant(t, worker.Entry{WorkerID: id, Node: "a", Address: address, State: state, Timestamp: clock.Millis(id), Ceiling: clock.Millis(id), Owner: "old"})
+		w.Plant(worker.Entry{WorkerID: id, Node: "a", Address: address, State: state, Timestamp: clock.Millis(id), Ceiling: clock.Millis(id), Owner: "old"})
 	}
 	for recorded, want := range map[int64]int64{worker.NoWorkerID: 5, 7: 7, 3: 3, 9: 5} {
 		d := fresh(t, w, "a", Options{})
@@ -117,7 +118,7 @@ func testSeveralOwn(t *testing.T, w World) {
 }
 
 // Made by hand, say: it is nobody's to issue under, and a claim is none.
-func testTwoEntries(t *testing.T, w World) {
+func testTwoEntries(t *testing.T, w *World) {
 	for id, states := range [][2]worker.EntryState{
 		{worker.StateActive, worker.StateActive},
 		{worker.StateActive, worker.StateReleased},
@@ -126,7 +127,7 @@ func testTwoEntries(t *testing.T, w World) {
 	} {
 		for i, state := range states {
 			node := fmt.Sprintf("%c%d", 'a'+i, id)
-			w.Plant(t, worker.Entry{WorkerID: int64(id), Node: node, Address: address, State: state, Timestamp: 1, Ceiling: 1, Owner: node})
+			w.Plant(worker.Entry{WorkerID: int64(id), Node: node, Address: address, State: state, Timestamp: 1, Ceiling: 1, Owner: node})
 		}
 	}
 	before := func(node string) *daemon { // a directory of before there were pieces
@@ -146,17 +147,17 @@ func testTwoEntries(t *testing.T, w World) {
 	require.Greater(t, fresh(t, w, "new", Options{}).running().self.WorkerID, int64(3), "released, but not its to give")
 }
 
-func testLostWhileClaiming(t *testing.T, w World) {
-	w.Plant(t, worker.Entry{WorkerID: 40, Node: "gone", Address: address, State: worker.StateReleased, Owner: "old", Timestamp: 1, Ceiling: 2})
+func testLostWhileClaiming(t *testing.T, w *World) {
+	w.Plant(worker.Entry{WorkerID: 40, Node: "gone", Address: address, State: worker.StateReleased, Owner: "old", Timestamp: 1, Ceiling: 2})
 	i := 0
 	for _, done := range []bool{true, false} {
 		for n := 1; n <= 3; n++ {
 			node := fmt.Sprintf("node-%d", i)
 			d := fresh(t, w, node, Options{})
 			d.look()
-			w.LoseAnswer(t, d.reg, n, done)
+			w.LoseAnswer(d.reg, n, done)
 			require.NoError(t, d.claimAsSeen())
-			w.LoseAnswer(t, d.reg, 0, true)
+			w.LoseAnswer(d.reg, 0, true)
 			if i == 0 {
 				require.Equal(t, int64(40), d.self.WorkerID, "the released one")
 			}
@@ -167,40 +168,57 @@ func testLostWhileClaiming(t *testing.T, w World) {
 
 			d = d.again()
 			d.look()
-			w.LoseAnswer(t, d.reg, n, done)
+			w.LoseAnswer(d.reg, n, done)
 			require.NoError(t, d.claimAsSeen())
-			w.LoseAnswer(t, d.reg, 0, true)
+			w.LoseAnswer(d.reg, 0, true)
 			require.NoError(t, d.report(true))
 			require.Len(t, entries(t, w), i)
 		}
 	}
 }
 
-func testLostWhileReporting(t *testing.T, w World) {
+func testLostWhileReporting(t *testing.T, w *World) {
 	for _, done := range []bool{true, false} {
 		d := fresh(t, w, fmt.Sprintf("a%t", done), Options{}).running()
 		for range 3 {
-			w.LoseAnswer(t, d.reg, 1, done)
+			w.LoseAnswer(d.reg, 1, done)
 			require.ErrorIs(t, d.report(true), worker.ErrUnreachable)
 			require.NoError(t, d.report(true))
 		}
-		w.LoseAnswer(t, d.reg, 1, done)
+		w.LoseAnswer(d.reg, 1, done)
 		require.ErrorIs(t, d.report(true), worker.ErrUnreachable)
-		w.LoseAnswer(t, d.reg, 1, false)
+		w.LoseAnswer(d.reg, 1, false)
 		require.ErrorIs(t, d.report(true), worker.ErrUnreachable)
 		require.NoError(t, d.report(true))
 		require.Equal(t, d.self.Ceiling, entryOf(t, w, d.self.WorkerID).Ceiling)
 
 		// What another wrote after a lost answer is still another's.
-		w.LoseAnswer(t, d.reg, 1, done)
+		w.LoseAnswer(d.reg, 1, done)
 		require.ErrorIs(t, d.report(true), worker.ErrUnreachable)
-		w.Rewrite(t, d.self.WorkerID, "intruder")
+		w.Rewrite(d.self.WorkerID, "intruder")
 		require.ErrorIs(t, d.report(true), worker.ErrFenced)
 	}
 }
 
-func testUnfinishedClaim(t *testing.T, w World) {
-	w.Plant(t, worker.Entry{WorkerID: 0, Node: "a", Address: address, State: worker.StateClaiming, Owner: "dead", Timestamp: 1, Ceiling: 1})
+// However far it has come with noting the loss and putting its worker ID back.
+func testLostWhilePuttingBack(t *testing.T, w *World) {
+	d := fresh(t, w, "a", Options{}).running()
+	for _, done := range []bool{true, false} {
+		for n := 1; n <= 6; n++ {
+			w.Remove(0)
+			w.LoseAnswer(d.reg, n, done)
+			if err := d.report(true); err != nil {
+				require.ErrorIs(t, err, worker.ErrUnreachable)
+			}
+			w.LoseAnswer(d.reg, 0, true)
+			require.NoError(t, d.report(true), "lost answer %d, done %t", n, done)
+			require.Equal(t, d.self.Limit, entryOf(t, w, 0).Limit)
+		}
+	}
+}
+
+func testUnfinishedClaim(t *testing.T, w *World) {
+	w.Plant(worker.Entry{WorkerID: 0, Node: "a", Address: address, State: worker.StateClaiming, Owner: "dead", Timestamp: 1, Ceiling: 1})
 	d := fresh(t, w, "a", Options{})
 	d.self.PriorOwners = []string{"dead"}
 	require.False(t, d.look().Known, "nothing was issued under it")
@@ -210,6 +228,6 @@ func testUnfinishedClaim(t *testing.T, w World) {
 	require.Equal(t, worker.StateActive, entryOf(t, w, 0).State)
 
 	// Nobody's: it is the next one's.
-	w.Plant(t, worker.Entry{WorkerID: 7, Node: "b", Address: address, State: worker.StateClaiming, Owner: "dead", Timestamp: 1, Ceiling: 1})
+	w.Plant(worker.Entry{WorkerID: 7, Node: "b", Address: address, State: worker.StateClaiming, Owner: "dead", Timestamp: 1, Ceiling: 1})
 	require.Equal(t, int64(7), fresh(t, w, "c", Options{}).running().self.WorkerID)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-func testLive(t *testing.T, w World) {
+func testLive(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	watcher := fresh(t, w, "b", Options{})
 	requirePeers(t, watcher, "a")
@@ -29,19 +29,19 @@ func testLive(t *testing.T, w World) {
 	}
 }
 
-func testExpired(t *testing.T, w World) {
+func testExpired(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{SessionTimeout: time.Second}).running()
 	watcher := fresh(t, w, "b", Options{})
-	w.Expire(t, d.reg, "a")
+	w.Expire("a")
 	requirePeers(t, watcher)
 	require.NoError(t, d.report(true))
 	requirePeers(t, watcher, "a")
 }
 
-func testRewritten(t *testing.T, w World) {
+func testRewritten(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.report(true))
-	w.Rewrite(t, 0, "intruder")
+	w.Rewrite(0, "intruder")
 	for range 2 {
 		err := d.report(true)
 		require.ErrorIs(t, err, worker.ErrFenced)
@@ -50,10 +50,10 @@ func testRewritten(t *testing.T, w World) {
 	require.Equal(t, "intruder", entryOf(t, w, 0).Owner, "a fenced daemon writes nothing")
 }
 
-func testRemoved(t *testing.T, w World) {
+func testRemoved(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	for losses := range int64(2) {
-		w.Remove(t, 0)
+		w.Remove(0)
 		require.NoError(t, d.report(true))
 		require.Equal(t, losses+1, d.self.Losses)
 		require.Equal(t, d.self.Limit, entryOf(t, w, 0).Limit)
@@ -62,7 +62,7 @@ func testRemoved(t *testing.T, w World) {
 
 // closed requires that d gets no worker ID until the cluster is opened, and leaves nothing.
 // It returns what d is told.
-func closed(t *testing.T, w World, d *daemon) string {
+func closed(t *testing.T, w *World, d *daemon) string {
 	t.Helper()
 	before := entries(t, w)
 	d.look()
@@ -77,9 +77,9 @@ func closed(t *testing.T, w World, d *daemon) string {
 }
 
 // Two of us: a copy of our directory that started while we ran without the registry, say.
-func testAnotherLive(t *testing.T, w World) {
+func testAnotherLive(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
-	w.PlantLive(t, worker.Peer{Node: "a", Address: "10.0.0.9:1", Owner: "other", Instance: d.self.Instance})
+	w.PlantLive(worker.Peer{Node: "a", Address: "10.0.0.9:1", Owner: "other", Instance: d.self.Instance})
 	require.NoError(t, d.report(false), "not live itself, it has nothing against it")
 	err := d.report(true)
 	require.ErrorIs(t, err, worker.ErrFenced)
@@ -87,9 +87,9 @@ func testAnotherLive(t *testing.T, w World) {
 	require.ErrorContains(t, err, "10.0.0.9:1")
 }
 
-func testReleasedByForce(t *testing.T, w World) {
+func testReleasedByForce(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
-	_, err := w.Directory(t).Release(patient(t), 0, true)
+	_, err := w.Directory().Release(patient(t), 0, true)
 	require.NoError(t, err)
 	other := fresh(t, w, "b", Options{}).running()
 	require.Equal(t, int64(1), other.self.WorkerID, "its limit lies ahead")
@@ -98,11 +98,11 @@ func testReleasedByForce(t *testing.T, w World) {
 	require.Equal(t, worker.StateReleased, entryOf(t, w, 0).State)
 }
 
-func testRemovedWhileDown(t *testing.T, w World) {
+func testRemovedWhileDown(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	fresh(t, w, "b", Options{}).running()
 	require.NoError(t, d.reg.Close())
-	w.Remove(t, 0)
+	w.Remove(0)
 	again := d.again()
 	found := again.look()
 	require.True(t, found.Lost)
@@ -113,17 +113,17 @@ func testRemovedWhileDown(t *testing.T, w World) {
 
 	again = again.again()
 	again.look()
-	w.Remove(t, 0)
+	w.Remove(0)
 	require.NoError(t, again.claimAsSeen(), "removed between Look and Claim")
 	require.Equal(t, int64(0), again.self.WorkerID)
 	require.Equal(t, int64(2), again.self.Losses)
 }
 
-func testDataLost(t *testing.T, w World) {
+func testDataLost(t *testing.T, w *World) {
 	fresh(t, w, "other", Options{}).running()
 	d := fresh(t, w, "a", Options{}).running()
 	cluster := d.self.Cluster
-	w.Wipe(t)
+	w.Wipe()
 	require.NoError(t, d.report(true))
 	require.Equal(t, int64(1), d.self.WorkerID)
 	require.Equal(t, cluster, d.self.Cluster)
@@ -139,11 +139,11 @@ func testDataLost(t *testing.T, w World) {
 
 // The entries alone are lost: who has a worker ID puts it back, whether it runs or starts,
 // and who has none gets one when an operator says that all are back.
-func testEntriesLost(t *testing.T, w World) {
+func testEntriesLost(t *testing.T, w *World) {
 	first, second := fresh(t, w, "a", Options{}).running(), fresh(t, w, "b", Options{}).running()
 	down := fresh(t, w, "c", Options{}).running()
 	require.NoError(t, down.reg.Close())
-	w.LoseEntries(t)
+	w.LoseEntries()
 	newcomer := fresh(t, w, "d", Options{})
 	closed(t, w, newcomer)
 	require.NoError(t, first.report(true))
@@ -152,7 +152,7 @@ func testEntriesLost(t *testing.T, w World) {
 	require.True(t, again.look().Lost)
 	require.NoError(t, again.claimAsSeen())
 	closed(t, w, newcomer)
-	w.OpenCluster(t)
+	w.OpenCluster(Threshold)
 	newcomer.running()
 	for i, d := range []*daemon{first, second, again, newcomer} {
 		require.NoError(t, d.report(true))
@@ -164,7 +164,7 @@ func testEntriesLost(t *testing.T, w World) {
 }
 
 // The operator's command raises the lease that a loss is reckoned with, before it is used.
-func testLongerLease(t *testing.T, w World) {
+func testLongerLease(t *testing.T, w *World) {
 	long := Options{Lease: 3 * worker.DefaultLease}
 	short := fresh(t, w, "a", Options{}).running()
 	require.Equal(t, worker.DefaultLease, short.self.LongestLease)
@@ -172,15 +172,15 @@ func testLongerLease(t *testing.T, w World) {
 	require.Equal(t, long.Lease, d.self.LongestLease)
 	require.NoError(t, short.report(true))
 	require.Equal(t, long.Lease, short.self.LongestLease)
-	w.Wipe(t)
+	w.Wipe()
 	require.NoError(t, short.report(true))
 	require.Contains(t, closed(t, w, fresh(t, w, "c", Options{})), w.Clock().Read().Wall().Add(long.Lease).String()[:10])
 }
 
-func testDataLostTaken(t *testing.T, w World) {
+func testDataLostTaken(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
-	w.Wipe(t)
-	w.Init(t, snowflake.DefaultLayout()) // which an operator must not
+	w.Wipe()
+	w.Init(snowflake.DefaultLayout()) // which an operator must not
 	other := fresh(t, w, "b", Options{}).running()
 	require.Equal(t, int64(0), other.self.WorkerID)
 	err := d.report(true)
@@ -192,10 +192,10 @@ func testDataLostTaken(t *testing.T, w World) {
 
 // A new node starts when one survivor has put the cluster back, and another hasn't reported
 // yet, whose worker ID is the next one.
-func testDataLostRace(t *testing.T, w World) {
+func testDataLostRace(t *testing.T, w *World) {
 	first := fresh(t, w, "first", Options{}).running()
 	d := fresh(t, w, "a", Options{}).running()
-	w.Wipe(t)
+	w.Wipe()
 	require.NoError(t, first.report(true))
 	newcomer := fresh(t, w, "b", Options{})
 	newcomer.look()
@@ -203,7 +203,7 @@ func testDataLostRace(t *testing.T, w World) {
 	w.Clock().OnSleep(func() {
 		if len(reported) == 0 {
 			reported <- d.report(true)
-			w.OpenCluster(t)
+			w.OpenCluster(Threshold)
 		}
 	})
 	err := newcomer.claimAsSeen()
@@ -220,17 +220,17 @@ func testDataLostRace(t *testing.T, w World) {
 }
 
 // A piece that ends before every clock agrees that it stands is not put back: it ends.
-func testDataLostLate(t *testing.T, w World) {
+func testDataLostLate(t *testing.T, w *World) {
 	first := fresh(t, w, "first", Options{}).running()
-	opts := Options{Lease: w.Lease()}
+	opts := Options{Lease: w.Lease}
 	runs, down := fresh(t, w, "runs", opts).running(), fresh(t, w, "down", opts).running()
 	require.NoError(t, down.reg.Close())
-	w.Wipe(t)
+	w.Wipe()
 	require.NoError(t, first.report(true))
-	w.Pass(t, w.Lease())
+	w.Pass(w.Lease)
 	require.ErrorIs(t, runs.report(true), worker.ErrLeaseOver)
 	closed(t, w, down.again())
-	w.OpenCluster(t)
+	w.OpenCluster(Threshold)
 	limit := down.self.Limit
 	down = down.again().running()
 	require.Greater(t, down.self.Floor, limit, "whatever it gets begins at the root's floor")
@@ -238,11 +238,11 @@ func testDataLostLate(t *testing.T, w World) {
 	require.NoError(t, first.report(true))
 }
 
-func testDataLostWhileDown(t *testing.T, w World) {
+func testDataLostWhileDown(t *testing.T, w *World) {
 	fresh(t, w, "other", Options{}).running()
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.reg.Close())
-	w.Wipe(t)
+	w.Wipe()
 	again := d.again()
 	found := again.look()
 	require.True(t, found.Lost)
@@ -261,14 +261,14 @@ func testDataLostWhileDown(t *testing.T, w World) {
 }
 
 // It comes back only when a newcomer has its worker ID, on an operator's wrong word.
-func testDataLostWhileDownTaken(t *testing.T, w World) {
+func testDataLostWhileDownTaken(t *testing.T, w *World) {
 	first := fresh(t, w, "first", Options{}).running()
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.reg.Close())
-	w.Wipe(t)
+	w.Wipe()
 	require.NoError(t, first.report(true))
-	w.OpenCluster(t)
-	w.Pass(t, 10*time.Millisecond)
+	w.OpenCluster(Threshold)
+	w.Pass(10 * time.Millisecond)
 	newcomer := fresh(t, w, "b", Options{Lease: 2 * worker.DefaultLease}).running()
 	require.Equal(t, int64(1), newcomer.self.WorkerID)
 	again := d.again()
@@ -282,13 +282,13 @@ func testDataLostWhileDownTaken(t *testing.T, w World) {
 }
 
 // Survivors report and newcomers claim, all at the same moment.
-func testDataLostAll(t *testing.T, w World) {
+func testDataLostAll(t *testing.T, w *World) {
 	const n = 8
 	var all []*daemon
 	for i := range n {
 		all = append(all, fresh(t, w, fmt.Sprintf("survivor%d", i), Options{}).running())
 	}
-	w.Wipe(t)
+	w.Wipe()
 	for i := range n {
 		all = append(all, fresh(t, w, fmt.Sprintf("newcomer%d", i), Options{}))
 	}
@@ -300,7 +300,7 @@ func testDataLostAll(t *testing.T, w World) {
 	}
 	go func() {
 		survivors.Wait()
-		w.OpenCluster(t)
+		w.OpenCluster(Threshold)
 	}()
 	w.Clock().OnSleep(survivors.Wait)
 	defer w.Clock().OnSleep(nil)

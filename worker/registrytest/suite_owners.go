@@ -11,17 +11,17 @@ import (
 )
 
 // small makes a cluster that has room for four workers.
-func small(t testing.TB, w World) Options {
+func small(t testing.TB, w *World) Options {
 	t.Helper()
 	layout, err := snowflake.ParseLayout("41+2+20", snowflake.DefaultEpoch)
 	require.NoError(t, err)
-	w.Init(t, layout)
+	w.Init(layout)
 	return Options{Layout: layout}
 }
 
-func testRelease(t *testing.T, w World) {
+func testRelease(t *testing.T, w *World) {
 	ctx := patient(t)
-	dir := w.Directory(t)
+	dir := w.Directory()
 	d := fresh(t, w, "a", Options{}).running()
 	_, err := dir.Release(ctx, 0, false)
 	require.ErrorIs(t, err, worker.ErrInUse, "it is live")
@@ -46,10 +46,10 @@ func testRelease(t *testing.T, w World) {
 
 // Eight claimants, one released entry: one takes it, with its limit as floor. What lies
 // ahead of the clock is nobody's.
-func testTakeover(t *testing.T, w World) {
+func testTakeover(t *testing.T, w *World) {
 	now := w.Clock().Read().Wall()
-	w.Plant(t, worker.Entry{WorkerID: 0, Node: "old", Address: address, State: worker.StateReleased, Timestamp: now - 1000, Ceiling: now - 20, Owner: "old", Instance: "old", Limit: now - 10})
-	w.Plant(t, worker.Entry{WorkerID: 1, Node: "wrong", Address: address, State: worker.StateReleased, Timestamp: now + 3_600_000, Ceiling: now + 3_600_000, Owner: "old", Instance: "wrong", Limit: now + 3_600_000})
+	w.Plant(worker.Entry{WorkerID: 0, Node: "old", Address: address, State: worker.StateReleased, Timestamp: now - 1000, Ceiling: now - 20, Owner: "old", Instance: "old", Limit: now - 10})
+	w.Plant(worker.Entry{WorkerID: 1, Node: "wrong", Address: address, State: worker.StateReleased, Timestamp: now + 3_600_000, Ceiling: now + 3_600_000, Owner: "old", Instance: "wrong", Limit: now + 3_600_000})
 	daemons := make([]*daemon, 8)
 	for i := range daemons {
 		daemons[i] = fresh(t, w, string(rune('a'+i)), Options{})
@@ -76,19 +76,19 @@ func testTakeover(t *testing.T, w World) {
 
 // The command of the release before frees an entry that was not reported for a day, and drops
 // its limit, while its daemon, cut off, runs on to it: nobody gets it before a lease is over.
-func testReleasedByAnOldCommand(t *testing.T, w World) {
+func testReleasedByAnOldCommand(t *testing.T, w *World) {
 	now := w.Clock().Read().Wall()
 	day := now.Add(-24 * time.Hour)
-	w.Plant(t, worker.Entry{WorkerID: 0, Node: "runs on", Address: address, State: worker.StateReleased, Timestamp: day, Ceiling: now - 1, Owner: "cut off"})
+	w.Plant(worker.Entry{WorkerID: 0, Node: "runs on", Address: address, State: worker.StateReleased, Timestamp: day, Ceiling: now - 1, Owner: "cut off"})
 	require.NotEqual(t, int64(0), fresh(t, w, "a", Options{}).running().self.WorkerID)
 	lease := now.Add(-worker.DefaultLease - time.Minute)
-	w.Plant(t, worker.Entry{WorkerID: 9, Node: "long gone", Address: address, State: worker.StateReleased, Timestamp: lease, Ceiling: lease, Owner: "gone"})
+	w.Plant(worker.Entry{WorkerID: 9, Node: "long gone", Address: address, State: worker.StateReleased, Timestamp: lease, Ceiling: lease, Owner: "gone"})
 	b := fresh(t, w, "b", Options{}).running()
 	require.Equal(t, int64(9), b.self.WorkerID)
 	require.Equal(t, lease.Add(worker.DefaultLease), b.self.Floor)
 }
 
-func testReleasedOwnerReturns(t *testing.T, w World) {
+func testReleasedOwnerReturns(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.release())
 	require.Equal(t, worker.StateReleased, entryOf(t, w, 0).State)
@@ -101,7 +101,7 @@ func testReleasedOwnerReturns(t *testing.T, w World) {
 	require.Equal(t, int64(1), fresh(t, w, "b", Options{}).running().self.WorkerID)
 }
 
-func testExhaustion(t *testing.T, w World) {
+func testExhaustion(t *testing.T, w *World) {
 	opts := small(t, w)
 	for i := range 4 {
 		require.Equal(t, int64(i), fresh(t, w, string(rune('a'+i)), opts).running().self.WorkerID)
@@ -115,38 +115,46 @@ func testExhaustion(t *testing.T, w World) {
 	}
 }
 
-func testExhaustionEnds(t *testing.T, w World) {
+func testExhaustionEnds(t *testing.T, w *World) {
 	opts := small(t, w)
 	for i := range 4 {
 		require.NoError(t, fresh(t, w, string(rune('a'+i)), opts).running().reg.Close())
 	}
 	d := fresh(t, w, "late", opts)
 	require.ErrorIs(t, d.claim(), worker.ErrExhausted)
-	_, err := w.Directory(t).Release(patient(t), 2, true)
+	_, err := w.Directory().Release(patient(t), 2, true)
 	require.NoError(t, err)
 	require.NoError(t, d.claim(), "the same process may try again")
 	require.Equal(t, int64(2), d.self.WorkerID)
 	require.NoError(t, d.report(true))
 }
 
-func testFull(t *testing.T, w World) {
+func testFull(t *testing.T, w *World) {
 	now := w.Clock().Read().Wall()
 	for id := range int64(1024) {
 		e := worker.Entry{WorkerID: id, Node: "10.0.0.5:" + string(rune('a'+id%26)) + time.Duration(id).String(), Address: address, State: worker.StateActive, Timestamp: now, Ceiling: now, Owner: "other"}
 		if id < 7 {
 			e.Timestamp = now.Add(-worker.ReleaseAge)
 		}
-		w.Plant(t, e)
+		w.Plant(e)
+	}
+	for id, e := range entries(t, w) {
+		require.Equal(t, int64(id), e.WorkerID)
 	}
 	d := fresh(t, w, "one too many", Options{})
 	err := d.claim()
 	require.ErrorIs(t, err, worker.ErrExhausted)
+	require.ErrorContains(t, err, "worker IDs 0..1023 are all taken: 1024 entries; none of them ever comes back by itself")
+	require.ErrorContains(t, err, "leafd worker release")
 	require.Len(t, entries(t, w), 1024)
+	w.Remove(5) // the counter is spent, and this one is free
+	require.NoError(t, d.claim())
+	require.Equal(t, int64(5), d.self.WorkerID)
 }
 
 // The counter counts takeovers too: it is spent while worker IDs are free. They are
 // given out then, each after it has settled, and to one node.
-func testGaps(t *testing.T, w World) {
+func testGaps(t *testing.T, w *World) {
 	opts := small(t, w)
 	require.Equal(t, int64(0), fresh(t, w, "a", opts).running().self.WorkerID)
 	for i := range 4 {
@@ -154,7 +162,7 @@ func testGaps(t *testing.T, w World) {
 		require.Equal(t, int64(1), d.self.WorkerID)
 		require.NoError(t, d.release())
 		require.NoError(t, d.reg.Close())
-		w.Pass(t, 10*time.Millisecond)
+		w.Pass(10 * time.Millisecond)
 	}
 	require.Equal(t, int64(1), fresh(t, w, "b", opts).running().self.WorkerID)
 
@@ -172,12 +180,12 @@ func testGaps(t *testing.T, w World) {
 }
 
 // A worker ID comes back by itself once its limit has passed and nobody is live under it.
-func testLimitPassed(t *testing.T, w World) {
+func testLimitPassed(t *testing.T, w *World) {
 	opts := small(t, w)
-	opts.Lease = w.Lease()
-	w.Plant(t, worker.Entry{WorkerID: 0, Node: "before there were pieces", Address: address, State: worker.StateActive, Owner: "old", Timestamp: 1, Ceiling: 1})
+	opts.Lease = w.Lease
+	w.Plant(worker.Entry{WorkerID: 0, Node: "before there were pieces", Address: address, State: worker.StateActive, Owner: "old", Timestamp: 1, Ceiling: 1})
 	gone := fresh(t, w, "gone", opts).running()
-	w.Pass(t, time.Millisecond)
+	w.Pass(time.Millisecond)
 	live := fresh(t, w, "live", opts).running()
 	long := fresh(t, w, "long", Options{Layout: opts.Layout}).running()
 	for _, d := range []*daemon{gone, long} {
@@ -189,7 +197,7 @@ func testLimitPassed(t *testing.T, w World) {
 	err := d.claim()
 	require.ErrorIs(t, err, worker.ErrExhausted, "too early")
 	require.ErrorContains(t, err, before.Limit.String(), "it says when one comes back")
-	w.Pass(t, w.Lease())
+	w.Pass(w.Lease)
 	require.NoError(t, d.claim())
 	require.Equal(t, gone.self.WorkerID, d.self.WorkerID)
 	require.Equal(t, before.Limit, d.self.Floor)
@@ -198,7 +206,7 @@ func testLimitPassed(t *testing.T, w World) {
 }
 
 // A second daemon of this name on a data directory of its own: names are labels.
-func testSharedName(t *testing.T, w World) {
+func testSharedName(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	second := fresh(t, w, "a", Options{})
 	require.Empty(t, second.look().LiveOwner)
@@ -218,9 +226,9 @@ func testSharedName(t *testing.T, w World) {
 }
 
 // A life of our instance that the record doesn't know: it has to be gone.
-func testUnknownLifeDied(t *testing.T, w World) {
+func testUnknownLifeDied(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{SessionTimeout: time.Second}).running()
-	w.Kill(t, d.reg)
+	w.Kill(d.reg)
 	second := d.again()
 	second.self.Acked = ""
 	require.NoError(t, second.claim())
@@ -230,11 +238,11 @@ func testUnknownLifeDied(t *testing.T, w World) {
 
 // kill -9 and started again: its own ephemeral node, which here would stand for
 // ever, doesn't hold it up.
-func testOwnDead(t *testing.T, w World) {
+func testOwnDead(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.report(false))
-	w.Kill(t, d.reg)
-	w.PlantLive(t, worker.Peer{Node: "a", Address: address, Owner: d.self.Owner, Instance: d.self.Instance})
+	w.Kill(d.reg)
+	w.PlantLive(worker.Peer{Node: "a", Address: address, Owner: d.self.Owner, Instance: d.self.Instance})
 	again := d.again()
 	require.Equal(t, d.self.Owner, again.look().LiveOwner)
 	require.NoError(t, again.claimAsSeen())
@@ -247,7 +255,7 @@ func testOwnDead(t *testing.T, w World) {
 
 // The directory was copied with the record in it, so the live owner is of our
 // prior owners. It reports while we wait for its ceiling, as the worker does.
-func testCopiedDirectory(t *testing.T, w World) {
+func testCopiedDirectory(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.report(true))
 	copied := d.again()
@@ -258,7 +266,7 @@ func testCopiedDirectory(t *testing.T, w World) {
 }
 
 // The ceiling had passed when the copy looked: it watches by itself.
-func testCopiedDirectoryLate(t *testing.T, w World) {
+func testCopiedDirectoryLate(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	copied := d.again()
 	require.LessOrEqual(t, copied.look().Ceiling, w.Clock().Read().Wall())

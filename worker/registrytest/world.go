@@ -1,55 +1,391 @@
+// Package registrytest is a cluster's registry with the means to disturb it, and the suite that
+// it passes: package zkreg, on real servers or on a ZooKeeper in memory.
 package registrytest
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
+	"github.com/leafd/leafd/zkreg/sessiontest"
+	"github.com/leafd/leafd/zkreg/zksession"
 )
 
-// World is one registry, empty at first, with the means to disturb it.
-type World interface {
-	// Open enters a daemon. It is closed with the test.
-	Open(t testing.TB, node, address string, opts Options) worker.Registry
-	// Directory opens a directory, closed with the test.
-	Directory(t testing.TB) worker.Directory
-	// Clock is what every Registry here was given.
-	Clock() *Clock
-	// Pass lets d pass for the registry and for the clock.
-	Pass(t testing.TB, d time.Duration)
-	// Kill ends the daemon of r as kill -9 does.
-	Kill(t testing.TB, r worker.Registry)
-	// LoseAnswer has the n-th write of r from now (1 is the next) done, or not
-	// done, with ErrUnreachable for an answer. With 0 all answers come again.
-	LoseAnswer(t testing.TB, r worker.Registry, n int, done bool)
-	// Expire ends the session of r, which doesn't know of it.
-	Expire(t testing.TB, r worker.Registry, node string)
-	// Init makes the cluster, as an operator does.
-	Init(t testing.TB, layout snowflake.Layout)
-	// OpenCluster has worker IDs given out again after a loss, as an operator does.
-	OpenCluster(t testing.TB)
-	// Wipe loses all data.
-	Wipe(t testing.TB)
-	// LoseEntries loses all entries while the cluster stands.
-	LoseEntries(t testing.TB)
-	// Plant makes an entry as though it had been there; Live is ignored.
-	Plant(t testing.TB, e worker.Entry)
-	// PlantLive makes p live for good.
-	PlantLive(t testing.TB, p worker.Peer)
-	// Rewrite writes the entry of workerID as another process would.
-	Rewrite(t testing.TB, workerID int64, owner string)
-	// Remove removes the entry of workerID.
-	Remove(t testing.TB, workerID int64)
-	// Lease is a lease short enough for Pass to let it go by.
-	Lease() time.Duration
+// Options are what the daemons of one registry may differ in. The zero value is
+// of an ordinary daemon at a root that needs no time to settle.
+type Options struct {
+	Layout         snowflake.Layout // the default layout when zero
+	Lease          time.Duration    // worker.DefaultLease when zero; of the suite's daemons
+	Settle         time.Duration
+	SessionTimeout time.Duration // 10 s when zero
+	Threshold      time.Duration // worker.DefaultClockThreshold when zero
+	Clock          clock.Clock   // the World's when nil
+}
+
+// Session timeouts: a daemon's, and an operator's, who waits it out where servers with empty
+// disks refuse his session.
+const (
+	sessionTimeout = 10 * time.Second
+	short          = 2 * time.Second
+)
+
+// Threshold is the clocks' in the suite, and OpenCluster's: short, to be waited for.
+const Threshold = time.Millisecond
+
+// World is one registry, empty at first, with the means to disturb it. All of it is closed
+// with the test.
+type World struct {
+	// Lease is a lease short enough to let it go by; of the suite's daemons.
+	Lease time.Duration
+	// Pass lets time pass for the registry and for the clock.
+	Pass func(time.Duration)
+	// LoseAll is what Wipe does; nil: it removes the root.
+	LoseAll func()
+
+	t         testing.TB
+	zookeeper sessiontest.ZooKeeper
+	root      string
+	addrs     []string
+	clk       *Clock
+	session   zkreg.Session // the operator's, and everybody else's
+	directory *zkreg.Directory
+	closing   sync.WaitGroup
+
+	mu    sync.Mutex
+	lines map[worker.Registry]*line // mu protects; of those that live
+	down  bool                      // mu protects
+}
+
+// line is a daemon's session.
+type line struct {
+	zkreg.Session
+
+	mu     sync.Mutex
+	writes int          // mu protects; so far
+	lose   map[int]bool // mu protects; of which one the answer gets lost, and whether it is done
+}
+
+// Multi loses the answers that are to be lost, and Set.
+func (l *line) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	return answered(l, func() ([]zk.MultiResponse, error) { return l.Session.Multi(ctx, ops...) })
+}
+
+// Set implements zkreg.Session.
+func (l *line) Set(ctx context.Context, p string, data []byte, version int32) (*zk.Stat, error) {
+	return answered(l, func() (*zk.Stat, error) { return l.Session.Set(ctx, p, data, version) })
+}
+
+func answered[T any](l *line, write func() (T, error)) (answer T, err error) {
+	l.mu.Lock()
+	l.writes++
+	done, lost := l.lose[l.writes]
+	l.mu.Unlock()
+	if !lost || done {
+		answer, err = write()
+	}
+	if lost {
+		var none T
+		return none, fmt.Errorf("%w: the answer was lost", worker.ErrUnreachable)
+	}
+	return answer, err
+}
+
+// member is the registry of a process that can be killed.
+type member struct {
+	*zkreg.Registry
+	dead chan struct{}
+}
+
+// Claim ends with the process: else it would try on for its time.
+func (m *member) Claim(ctx context.Context, self worker.Record, lease time.Duration) (worker.Record, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-m.dead:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return m.Registry.Claim(ctx, self, lease)
+}
+
+// InMemory returns a registry on a ZooKeeper in memory; all have the time of clk.
+func InMemory(t testing.TB, clk clock.Clock) *World {
+	t.Helper()
+	m := sessiontest.NewMemory(clk)
+	w := New(t, m, clk, zkreg.DefaultRoot, "memory:1")
+	w.LoseAll = m.Wipe
+	return w
+}
+
+// New returns the registry at root of a ZooKeeper that has the time of clk, and these servers.
+func New(t testing.TB, zookeeper sessiontest.ZooKeeper, clk clock.Clock, root string, addrs ...string) *World {
+	t.Helper()
+	w := &World{zookeeper: zookeeper, t: t, root: root, addrs: addrs, clk: &Clock{Clock: clk}, lines: map[worker.Registry]*line{}}
+	t.Cleanup(w.closing.Wait)
+	var err error
+	w.directory, err = zkreg.OpenDirectory(w.config(Options{SessionTimeout: short, Threshold: Threshold}))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.directory.Close()) })
+	w.session, err = zookeeper.Open(zksession.Config{Servers: addrs, Timeout: short, Unreachable: worker.ErrUnreachable})
+	require.NoError(t, err)
+	t.Cleanup(w.session.Close)
+	return w
+}
+
+func (w *World) config(opts Options) zkreg.Config {
+	if opts.Layout == (snowflake.Layout{}) {
+		opts.Layout = snowflake.DefaultLayout()
+	}
+	if opts.Clock == nil {
+		opts.Clock = w.clk
+	}
+	return zkreg.Config{
+		Servers: w.addrs, Root: w.root, Layout: opts.Layout, Lease: opts.Lease, Threshold: opts.Threshold, Clock: opts.Clock, Dial: w.zookeeper.Open,
+		Settle: cmp.Or(opts.Settle, time.Nanosecond), SessionTimeout: cmp.Or(opts.SessionTimeout, sessionTimeout),
+	}
+}
+
+// Open enters a daemon.
+func (w *World) Open(node, address string, opts Options) worker.Registry {
+	l := &line{}
+	cfg := w.config(opts)
+	cfg.Node, cfg.Address = node, address
+	cfg.Dial = func(c zksession.Config) (_ zkreg.Session, err error) {
+		l.Session, err = w.zookeeper.Open(c)
+		return l, err
+	}
+	opened, err := zkreg.Open(cfg)
+	if err != nil {
+		panic(err) // of the test itself
+	}
+	r := &member{opened, make(chan struct{})}
+	w.t.Cleanup(func() { _ = r.Close() }) // never fails
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lines[r] = l; w.down {
+		w.zookeeper.Cut(l.Session)
+	}
+	return r
+}
+
+// Directory looks after the registry; nothing disturbs it.
+func (w *World) Directory() worker.Directory { return w.directory }
+
+// Clock is what every Registry here was given.
+func (w *World) Clock() *Clock { return w.clk }
+
+// Down cuts all daemons off.
+func (w *World) Down() { w.setDown(true) }
+
+// Up undoes Down.
+func (w *World) Up() { w.setDown(false) }
+
+func (w *World) setDown(down bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = down
+	for _, l := range w.lines {
+		if down {
+			w.zookeeper.Cut(l.Session)
+		} else {
+			w.zookeeper.Mend(l.Session)
+		}
+	}
+}
+
+// Kill ends the daemon of r as kill -9 does.
+func (w *World) Kill(r worker.Registry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.zookeeper.Cut(w.lines[r].Session)
+	delete(w.lines, r)
+	close(r.(*member).dead)
+	w.closing.Go(func() { _ = r.Close() }) // it finds nobody to tell
+}
+
+// LoseAnswer has the n-th write of r from now (1 is the next) done, or not
+// done, with ErrUnreachable for an answer. With 0 all answers come again.
+func (w *World) LoseAnswer(r worker.Registry, n int, done bool) {
+	w.mu.Lock()
+	l := w.lines[r]
+	w.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n == 0 || l.lose == nil {
+		l.lose = map[int]bool{}
+	}
+	l.lose[l.writes+n] = done
+}
+
+// Expire ends the session of node's daemon, where that is live; it doesn't know of it. On real
+// servers, where that takes its time, what goes with the session goes alone.
+func (w *World) Expire(node string) {
+	p := w.root + "/leaf_temporary/" + node
+	_, stat, err := w.session.Exists(patient(w.t), p)
+	require.NoError(w.t, err)
+	if m, ok := w.zookeeper.(*sessiontest.Memory); ok && stat != nil {
+		m.Expire(stat.EphemeralOwner)
+	} else if err := w.session.Remove(patient(w.t), p, -1); !errors.Is(err, zk.ErrNoNode) {
+		require.NoError(w.t, err)
+	}
+}
+
+// operate has an operator's command done.
+func (w *World) operate(opts Options, do func(ctx context.Context, d *zkreg.Directory) error) {
+	d, err := zkreg.OpenDirectory(w.config(opts))
+	if err == nil {
+		err = errors.Join(do(patient(w.t), d), d.Close())
+	}
+	if err != nil {
+		w.t.Error(err)
+	}
+}
+
+// Init makes the cluster, as an operator does.
+func (w *World) Init(layout snowflake.Layout) {
+	w.operate(Options{Layout: layout}, func(ctx context.Context, d *zkreg.Directory) error {
+		_, err := d.Init(ctx)
+		return err
+	})
+}
+
+// OpenCluster has worker IDs given out again after a loss, as an operator does where there is
+// a cluster and they are not soon.
+func (w *World) OpenCluster(threshold time.Duration) {
+	w.operate(Options{Threshold: threshold}, func(ctx context.Context, d *zkreg.Directory) error {
+		s, err := d.Status(ctx)
+		if errors.Is(err, worker.ErrNoCluster) {
+			return nil
+		}
+		if err != nil || s.Floor <= w.clk.Read().Wall().Add(2*threshold+time.Millisecond) {
+			return err
+		}
+		_, err = d.Open(ctx)
+		return err
+	})
+}
+
+// Wipe loses all data.
+func (w *World) Wipe() {
+	if w.LoseAll != nil {
+		w.LoseAll()
+	} else {
+		w.remove(w.root)
+	}
+}
+
+// LoseEntries loses all entries while the cluster stands.
+func (w *World) LoseEntries() { w.remove(w.forever()) }
+
+func (w *World) forever() string { return w.root + "/leaf_forever" }
+
+// children returns the names below p, as new as any server has them.
+func (w *World) children(p string) ([]string, error) {
+	if err := w.session.Sync(patient(w.t), p); err != nil {
+		return nil, err
+	}
+	names, _, err := w.session.Children(patient(w.t), p)
+	return names, err
+}
+
+// remove removes p and what is below it.
+func (w *World) remove(p string) {
+	names, err := w.children(p)
+	if errors.Is(err, zk.ErrNoNode) {
+		return
+	}
+	require.NoError(w.t, err)
+	for _, name := range names {
+		w.remove(p + "/" + name)
+	}
+	require.NoError(w.t, w.session.Remove(patient(w.t), p, -1))
+}
+
+// create makes a node, and what is above it, as another program would.
+func (w *World) create(p string, flags int32, payload map[string]any) {
+	data, err := json.Marshal(payload)
+	require.NoError(w.t, err)
+	_, err = w.session.Create(patient(w.t), p, data, flags)
+	if errors.Is(err, zk.ErrNoNode) {
+		for i, c := range p {
+			if c == '/' && i > 0 {
+				_, _ = w.session.Create(patient(w.t), p[:i], nil, 0) // it may be there
+			}
+		}
+		_, err = w.session.Create(patient(w.t), p, data, flags)
+	}
+	require.NoError(w.t, err)
+}
+
+// Plant makes an entry as though it had been there; Live is ignored.
+func (w *World) Plant(e worker.Entry) {
+	ip, port, _ := strings.Cut(e.Address, ":")
+	payload := map[string]any{"ip": ip, "port": port, "timestamp": e.Timestamp}
+	if e.Owner != "" { // else a Java Leaf's
+		payload["ceiling"], payload["floor"], payload["limit"] = e.Ceiling, e.Floor, e.Limit
+		payload["owner"], payload["instance"], payload["state"] = e.Owner, e.Instance, e.State
+	}
+	w.create(fmt.Sprintf("%s/%s-%010d", w.forever(), e.Node, e.WorkerID), 0, payload)
+}
+
+// PlantLive makes p live for good.
+func (w *World) PlantLive(p worker.Peer) {
+	live := w.root + "/leaf_temporary/" + p.Node
+	if err := w.session.Remove(patient(w.t), live, -1); !errors.Is(err, zk.ErrNoNode) {
+		require.NoError(w.t, err)
+	}
+	w.create(live, zk.FlagEphemeral, map[string]any{
+		"owner": p.Owner, "instance": p.Instance, "address": p.Address, "node": p.Node, "worker_id": 0, "session_ms": 1000,
+	})
+}
+
+// each calls f with the path of every entry of workerID.
+func (w *World) each(workerID int64, f func(p string)) {
+	names, err := w.children(w.forever())
+	require.NoError(w.t, err)
+	for _, name := range names {
+		if strings.HasSuffix(name, fmt.Sprintf("-%010d", workerID)) {
+			f(w.forever() + "/" + name)
+		}
+	}
+}
+
+// Rewrite writes the entry of workerID as another process would.
+func (w *World) Rewrite(workerID int64, owner string) {
+	w.each(workerID, func(p string) {
+		data, stat, err := w.session.Get(patient(w.t), p)
+		require.NoError(w.t, err)
+		var payload map[string]json.RawMessage
+		require.NoError(w.t, json.Unmarshal(data, &payload))
+		payload["owner"] = json.RawMessage(strconv.Quote(owner))
+		data, err = json.Marshal(payload)
+		require.NoError(w.t, err)
+		_, err = w.session.Set(patient(w.t), p, data, stat.Version)
+		require.NoError(w.t, err)
+	})
+}
+
+// Remove removes the entry of workerID.
+func (w *World) Remove(workerID int64) {
+	w.each(workerID, func(p string) { require.NoError(w.t, w.session.Remove(patient(w.t), p, -1)) })
 }
 
 // Clock is a clock that tells when it is slept on.
@@ -75,6 +411,9 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	if f != nil {
 		f()
 	}
+	if d <= time.Nanosecond { // Options.Settle: no time, also where the clock stands still
+		return ctx.Err()
+	}
 	return c.Clock.Sleep(ctx, d)
 }
 
@@ -91,7 +430,7 @@ func patient(t testing.TB) context.Context {
 // daemon is one process.
 type daemon struct {
 	t    testing.TB
-	w    World
+	w    *World
 	reg  worker.Registry
 	self worker.Record
 	opts Options
@@ -101,7 +440,7 @@ const address = "10.0.0.5:8080"
 
 // process starts a process that remembers what rec says: nothing of worker ID
 // and cluster where that is of a node that was never there.
-func process(t testing.TB, w World, rec worker.Record, opts Options) *daemon {
+func process(t testing.TB, w *World, rec worker.Record, opts Options) *daemon {
 	t.Helper()
 	opts.Threshold = Threshold
 	layout := opts.Layout
@@ -114,12 +453,12 @@ func process(t testing.TB, w World, rec worker.Record, opts Options) *daemon {
 	rec.Acked, rec.Owner = rec.Owner, uuid.NewString()
 	rec.Current = rec.Owner
 	rec.Layout, rec.Epoch = layout.String(), layout.Epoch
-	return &daemon{t: t, w: w, reg: w.Open(t, rec.Node, address, opts), self: rec, opts: opts}
+	return &daemon{t: t, w: w, reg: w.Open(rec.Node, address, opts), self: rec, opts: opts}
 }
 
 // fresh starts a process of a node without a record. Its first ceiling is the
 // time of now: as after a clean stop, so that nothing waits for it.
-func fresh(t testing.TB, w World, node string, opts Options) *daemon {
+func fresh(t testing.TB, w *World, node string, opts Options) *daemon {
 	t.Helper()
 	now := w.Clock().Read().Wall()
 	return process(t, w, worker.Record{Node: node, WorkerID: worker.NoWorkerID, Timestamp: now, Ceiling: now}, opts)
@@ -190,15 +529,15 @@ func (d *daemon) again() *daemon {
 	return process(d.t, d.w, d.self, d.opts)
 }
 
-func entries(t testing.TB, w World) []worker.Entry {
+func entries(t testing.TB, w *World) []worker.Entry {
 	t.Helper()
-	all, err := w.Directory(t).Entries(patient(t))
+	all, err := w.Directory().Entries(patient(t))
 	require.NoError(t, err)
 	return all
 }
 
 // entryOf returns the one entry of workerID.
-func entryOf(t testing.TB, w World, workerID int64) worker.Entry {
+func entryOf(t testing.TB, w *World, workerID int64) worker.Entry {
 	t.Helper()
 	var found []worker.Entry
 	for _, e := range entries(t, w) {

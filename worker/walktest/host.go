@@ -28,40 +28,37 @@ type host struct {
 
 // daemon is one life of a worker.
 type daemon struct {
-	owner    string
-	worker   *worker.Worker
-	ids      *snowflake.Generator
-	registry worker.Registry
-	kill     func() // ends the registry's session as kill -9 does
-	end      context.CancelFunc
-	ended    chan struct{}
-	err      error // why there is none
+	owner  string
+	worker *worker.Worker
+	ids    *snowflake.Generator
+	kill   func() // ends the registry's session as kill -9 does
+	end    context.CancelFunc
+	ended  chan struct{}
+	err    error // why there is none
 }
 
 // start begins a life; the walk goes on meanwhile.
 func (h *host) start() {
 	h.starting = make(chan *daemon, 1)
 	directory, id := worker.Cache(h.directory), h.directoryID
-	go func() { h.starting <- h.walk.bringUp(h.name, h.clk, directory, id) }()
+	go func() { h.starting <- h.walk.bringUp(h.walk.ctx, h.name, h.clk, directory, id) }()
 }
 
-func (w *walk) bringUp(name string, clk *quick, directory worker.Cache, id string) *daemon {
-	d := &daemon{owner: uuid.NewString(), kill: func() {}, ended: make(chan struct{})}
-	registry, kill, err := w.cfg.Open(name, clk)
-	if err != nil {
-		d.err = err
-		return d
-	}
+func (w *walk) bringUp(ctx context.Context, name string, clk *quick, directory worker.Cache, id string) *daemon {
+	opts := w.cfg.Daemons
+	opts.Layout, opts.Clock = Layout(), clk
+	opened := w.cfg.World.Open(name, name, opts)
+	d := &daemon{owner: uuid.NewString(), kill: func() { w.cfg.World.Kill(opened) }, ended: make(chan struct{})}
+	registry := opened
 	if w.cfg.NoCeiling {
 		directory, registry = plainCache{directory}, plainRegistry{registry}
 	}
-	d.registry, d.kill = registry, kill
 	layout := Layout()
-	d.worker, d.err = worker.Start(w.ctx, worker.Config{
+	d.worker, d.err = worker.Start(ctx, worker.Config{
 		Node: name, Owner: d.owner, DirectoryID: id, Layout: layout.String(), Epoch: layout.Epoch,
 		Clock: clk, Cache: directory, Registry: registry, Prober: w,
 		ReportInterval: worker.DefaultReportInterval, CeilingLead: worker.DefaultCeilingLead,
-		Lease: w.cfg.Lease, MaxForwardStep: worker.DefaultMaxForwardStep, MaxWait: w.cfg.MaxWait, LookTimeout: w.cfg.LookTimeout,
+		Lease: opts.Lease, MaxForwardStep: worker.DefaultMaxForwardStep, MaxWait: w.cfg.MaxWait, LookTimeout: w.cfg.LookTimeout,
 	})
 	if d.err != nil {
 		return d

@@ -19,6 +19,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/worker/registrytest"
 )
 
 // Config is one walk.
@@ -26,27 +27,17 @@ type Config struct {
 	Seed  uint64
 	Steps int
 	Speed int // how much faster than the real one the hosts' clocks run
-	// Open opens the registry of a daemon that starts, and says how its process
-	// dies. Settle and session timeouts are its own.
-	Open func(node string, clk clock.Clock) (r worker.Registry, kill func(), err error)
-	// Directory looks after the registry.
-	Directory worker.Directory
-	// Down and Up take the registry away and give it back; Wipe makes it lose all data;
-	// Expire ends a node's session.
-	Down, Up, Wipe func()
-	Expire         func(node string)
-	// OpenCluster is the operator's, once all are back after a loss; nil where the walk
-	// outlasts the floor that a loss leaves.
-	OpenCluster func()
+	// World is what the daemons are in, each with a clock of its own. Where their lease is
+	// short, outages outlast it.
+	World   *registrytest.World
+	Daemons registrytest.Options
 	// NoCeiling leaves the ceiling out of what is remembered: the walk has to find
 	// repeats then.
 	NoCeiling bool
 	// NoneBeside leaves out daemons that start beside another of their name or on a copy of
 	// its directory: where a new worker ID settles for real seconds the walk would wait
 	// for those alone.
-	NoneBeside bool
-	// Lease is the workers'; where it is short, outages outlast it.
-	Lease                time.Duration
+	NoneBeside           bool
 	MaxWait, LookTimeout time.Duration
 }
 
@@ -110,6 +101,7 @@ func Run(t *testing.T, cfg Config) Result {
 		w.hosts = append(w.hosts, w.newHost())
 	}
 	defer w.end()
+	cfg.World.Init(Layout())
 	for _, h := range w.hosts { // a new registry takes its time
 		h.start()
 	}
@@ -146,7 +138,7 @@ func (w *walk) pause(d time.Duration) {
 
 func (w *walk) end() {
 	if w.down {
-		w.cfg.Up()
+		w.cfg.World.Up()
 	}
 	for _, h := range w.hosts {
 		if h.starting != nil {
@@ -165,11 +157,12 @@ func (w *walk) end() {
 
 // act does one thing to h, or to the registry.
 func (w *walk) act(h *host) {
-	if h.starting != nil {
-		return
-	}
 	what := ""
 	switch n := w.rnd.IntN(100); {
+	case h.starting != nil && n < 5 && w.down: // which its claim may wait for
+		what, w.down = "up", false
+		w.cfg.World.Up()
+	case h.starting != nil:
 	case h.daemon == nil:
 		what = w.actStopped(h, n)
 	case n < 12:
@@ -188,16 +181,16 @@ func (w *walk) act(h *host) {
 		h.clk.step(-time.Minute)
 	case n < 38 && w.down:
 		what, w.down = "up", false
-		w.cfg.Up()
+		w.cfg.World.Up()
 	case n < 42 && !w.down:
 		what, w.down = "down", true
-		w.cfg.Down()
+		w.cfg.World.Down()
 	case n < 44 && !w.down:
 		what = "expire"
-		w.cfg.Expire(h.name)
+		w.cfg.World.Expire(h.name)
 	case n < 46 && !w.down:
 		what = "wipe"
-		w.cfg.Wipe()
+		w.cfg.World.Wipe()
 	case n < 48 && !w.cfg.NoCeiling && !w.cfg.NoneBeside: // the wait for the ceiling is what finds a copy out
 		what = "copy"
 		w.startCopy(h)
@@ -205,8 +198,8 @@ func (w *walk) act(h *host) {
 		what = "same name elsewhere"
 		w.startBeside(h, &cachetest.Mem{}, "elsewhere")
 	}
-	if what == "" && w.cfg.OpenCluster != nil && !w.down && w.allKnown() {
-		w.cfg.OpenCluster()
+	if what == "" && !w.down && w.allKnown() {
+		w.cfg.World.OpenCluster(worker.DefaultClockThreshold)
 	}
 	if what != "" {
 		w.Done[what]++
@@ -219,7 +212,7 @@ func (w *walk) actStopped(h *host, n int) string {
 	switch {
 	case n < 40 && w.down: // none that runs may be left to see it come back
 		w.down = false
-		w.cfg.Up()
+		w.cfg.World.Up()
 		return "up"
 	case n < 15:
 		// Into the report interval, where a record of the time alone is blind.
@@ -234,7 +227,7 @@ func (w *walk) actStopped(h *host, n int) string {
 		h.start()
 		return "lost file"
 	case n < 27 && !w.down && h.workerID >= 0:
-		if _, err := w.cfg.Directory.Release(w.ctx, h.workerID, true); err == nil {
+		if _, err := w.cfg.World.Directory().Release(w.ctx, h.workerID, true); err == nil {
 			w.replace(h)
 			return "release"
 		}
@@ -254,14 +247,19 @@ func (w *walk) replace(h *host) {
 	}
 }
 
-// allKnown tells that the registry has every host's entry: an operator may open the cluster.
+// allKnown tells that the registry has the entry of every host whose piece goes on: an operator
+// may open the cluster.
 func (w *walk) allKnown() bool {
-	entries, err := w.cfg.Directory.Entries(w.ctx)
+	entries, err := w.cfg.World.Directory().Entries(w.ctx)
 	if err != nil {
 		return false
 	}
 	for _, h := range w.hosts {
-		if h.workerID >= 0 && !slices.ContainsFunc(entries, func(e worker.Entry) bool { return e.WorkerID == h.workerID && e.Node == h.name }) {
+		r, err := h.directory.Load()
+		if err != nil || !r.Confirmed || r.Released || r.Limit <= h.clk.Read().Wall() {
+			continue
+		}
+		if !slices.ContainsFunc(entries, func(e worker.Entry) bool { return e.WorkerID == r.WorkerID && e.Node == h.name }) {
 			return false
 		}
 	}
@@ -282,9 +280,15 @@ func (w *walk) startCopy(h *host) {
 	w.startBeside(h, directory, h.directoryID+"-copy")
 }
 
+// besidePatience is for how long the walk waits for one that starts beside another, which may
+// be until an operator opens the cluster.
+const besidePatience = 3 * time.Minute
+
 // startBeside starts another daemon of h's name beside h's, and has it issue.
 func (w *walk) startBeside(h *host, directory worker.Cache, home string) {
-	d := w.bringUp(h.name, h.clk, directory, home)
+	ctx, cancel := context.WithTimeout(w.ctx, besidePatience/time.Duration(w.cfg.Speed))
+	defer cancel()
+	d := w.bringUp(ctx, h.name, h.clk, directory, home)
 	defer d.kill()
 	if d.err == nil {
 		beside := &host{walk: w, name: h.name + " beside", clk: h.clk, daemon: d}
@@ -297,9 +301,12 @@ func (w *walk) startBeside(h *host, directory worker.Cache, home string) {
 		beside.stop(w.ctx)
 		return
 	}
-	if !errors.Is(d.err, worker.ErrUnreachable) && !errors.Is(d.err, worker.ErrClockRefused) && !errors.Is(d.err, worker.ErrExhausted) {
-		w.t.Errorf("seed %d: a daemon beside another of its name was refused: %v", w.cfg.Seed, d.err)
+	for _, usual := range []error{worker.ErrUnreachable, worker.ErrClockRefused, worker.ErrExhausted, worker.ErrNoCluster, context.DeadlineExceeded} {
+		if errors.Is(d.err, usual) {
+			return
+		}
 	}
+	w.t.Errorf("seed %d: a daemon beside another of its name was refused: %v", w.cfg.Seed, d.err)
 }
 
 // errNobody is what an address answers whose daemon is dead.
