@@ -172,11 +172,12 @@ func (c *claim) resume(ctx context.Context, rec worker.Record, temp tempPlan) (w
 	if mine.data.Limit == 0 { // of before there were pieces (zkreg.R1)
 		ops = append(ops, setData(c.forever, c.seen.list.data, c.seen.list.stat.Version))
 	}
+	conn := c.session.Connection()
 	responses, _, err := c.transact(ctx, ops...)
 	if err != nil {
 		return worker.Record{}, changed(err)
 	}
-	return c.hold(mine.entryName, rec, responses[1].Stat), nil
+	return c.hold(mine.entryName, rec, responses[1].Stat, conn), nil
 }
 
 // javaSilence is how long the entry of a Java Leaf must not have changed: it reports every 3 s.
@@ -208,11 +209,12 @@ func (c *claim) restore(ctx context.Context, temp tempPlan) (worker.Record, erro
 	}
 	rec := c.root.record(c.self)
 	rec.Limit = max(rec.Limit, c.cfg.Clock.Read().Wall().Add(c.lease))
+	conn := c.session.Connection()
 	name, stat, err := c.place(ctx, c.root, c.self, encode(c.payload(rec, worker.StateActive)), temp.ops(c.Registry, rec, rec.WorkerID))
 	if err != nil {
 		return worker.Record{}, err
 	}
-	return c.hold(name, rec, stat), nil
+	return c.hold(name, rec, stat, conn), nil
 }
 
 // place makes our entry stand with data in place of all that has self's worker ID, where
@@ -282,11 +284,12 @@ func changed(err error) error {
 }
 
 // hold remembers that rec is what our entry has, and returns it; stat is nil where it was
-// only created.
-func (c *claim) hold(name entryName, rec worker.Record, stat *zk.Stat) worker.Record {
+// only created, and conn is what the connection was before the transaction: one that came
+// after it is read over again (zkreg.R2).
+func (c *claim) hold(name entryName, rec worker.Record, stat *zk.Stat, conn uint64) worker.Record {
 	rec.Released = false
 	c.held = &holding{entryName: name, path: c.foreverOf(name), root: c.root}
-	c.held.confirm(encode(c.payload(rec, worker.StateActive)), rec.Limit, stat, c.session.Connection())
+	c.held.confirm(encode(c.payload(rec, worker.StateActive)), rec.Limit, stat, conn)
 	rec.Change = c.held.mzxid
 	return rec
 }

@@ -2,6 +2,7 @@ package zkreg_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,10 +34,9 @@ func TestConformance(t *testing.T) {
 func TestConformanceOnAnEnsemble(t *testing.T) {
 	t.Parallel()
 	ensemble := zookeepertest.StartEnsemble(t, 3)
-	var worlds int
+	var worlds atomic.Int64
 	registrytest.Run(t, func(t testing.TB) *registrytest.World {
-		worlds++
-		return newWorld(t, fmt.Sprintf("/world%d/leaf", worlds), ensemble.Addrs()...)
+		return newWorld(t, fmt.Sprintf("/world%d/leaf", worlds.Add(1)), ensemble.Addrs()...)
 	})
 }
 

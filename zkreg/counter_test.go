@@ -20,13 +20,13 @@ func TestCounterAtItsEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := daemonConfig(server, madeRoot(t, server), "a")
 			r := openRegistry(t, cfg)
-			r.commit = func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+			r.commit = func(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
 				for _, op := range ops {
 					if create, ok := op.(*zk.CreateRequest); ok && create.Flags == zk.FlagSequence {
 						create.Flags, create.Path = 0, create.Path+suffix
 					}
 				}
-				return r.session.Multi(ctx, ops...)
+				return r.session.Multi(ctx, connection, ops...)
 			}
 			self := fresh(r)
 			_, err := r.Look(bounded(t, patience), self)
@@ -58,13 +58,13 @@ func TestStuckAtOwnNumber(t *testing.T) {
 	ensurePath(t, conn, r.forever)
 	_, err := conn.Create(r.foreverOf(nameOf("a", 2147483647)), payloads(t, "good-java.json")["good-java"], 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
-	r.commit = func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	r.commit = func(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
 		for _, op := range ops {
 			if create, ok := op.(*zk.CreateRequest); ok && create.Flags == zk.FlagSequence {
 				create.Flags, create.Path = 0, create.Path+"2147483647"
 			}
 		}
-		return r.session.Multi(ctx, ops...)
+		return r.session.Multi(ctx, connection, ops...)
 	}
 	self := fresh(r)
 	found, err := r.Look(bounded(t, patience), self)

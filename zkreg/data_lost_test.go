@@ -39,8 +39,8 @@ func TestDataLostIsToldThoughTheAnswerWasLost(t *testing.T) {
 				require.NoError(t, r.session.Remove(bounded(t, patience), cfg.Root+p, -1))
 			}
 			var puts int
-			r.commit = func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-				responses, err := r.session.Multi(ctx, ops...)
+			r.commit = func(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
+				responses, err := r.session.Multi(ctx, connection, ops...)
 				if len(ops) == 3 { // the root's check, the parent's version, the entry
 					if puts++; puts == 1 && lost && err == nil {
 						return nil, fmt.Errorf("%w: lost", worker.ErrUnreachable)

@@ -251,6 +251,7 @@ func (c *claim) promote(ctx context.Context, own entry) (worker.Record, error) {
 			}
 			return worker.Record{}, fmt.Errorf("%w: worker %d is %s", errAgain, own.workerID, other.holder())
 		}
+		conn := c.session.Connection()
 		responses, failed, err := c.transact(ctx,
 			check(c.paths.root, c.root.stat.Version),
 			setData(c.forever, l.data, l.stat.Version), // zkreg.R1
@@ -259,7 +260,7 @@ func (c *claim) promote(ctx context.Context, own entry) (worker.Record, error) {
 		)
 		switch {
 		case err == nil:
-			return c.hold(own.entryName, rec, responses[2].Stat), nil
+			return c.hold(own.entryName, rec, responses[2].Stat, conn), nil
 		case isConflict(err) && failed == 1:
 			continue // somebody else became active: look again
 		default:

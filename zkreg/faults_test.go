@@ -74,15 +74,15 @@ func list1(t testing.TB, cfg Config) []worker.Entry {
 func deafAt(t *testing.T, r *Registry, proxy *zookeepertest.Proxy, n int) {
 	t.Helper()
 	var writes int
-	r.commit = func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	r.commit = func(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
 		writes++
 		if writes != n {
-			return r.session.Multi(ctx, ops...)
+			return r.session.Multi(ctx, connection, ops...)
 		}
 		proxy.Deaf(t, true)
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		responses, err := r.session.Multi(short, ops...)
+		responses, err := r.session.Multi(short, connection, ops...)
 		proxy.Deaf(t, false)
 		return responses, err
 	}

@@ -108,7 +108,7 @@ func (d *Directory) try(ctx context.Context, node string) error {
 	t.add("take a node out of the live set under "+d.temporary, &zk.DeleteRequest{Path: scratch})
 	t.ops = append(t.ops, &zk.CheckVersionRequest{Path: "/", Version: neverVersion})
 
-	responses, err := d.session.Multi(ctx, t.ops...)
+	responses, err := d.session.Multi(ctx, 0, t.ops...)
 	if err == nil {
 		return errors.New("a transaction that can't succeed did: this is no ZooKeeper") // its "/" has had 2^31 writes
 	}

@@ -219,7 +219,7 @@ func (m *JavaMove) Return(ctx context.Context, self worker.Record) error {
 // write writes the entry with the other operations, on the root and the entry as they were found.
 func (m *JavaMove) write(ctx context.Context, payload []byte, more ...any) error {
 	ops := append([]any{check(m.dir.root, m.root.stat.Version), setData(m.entry.path, payload, m.entry.stat.Version)}, more...)
-	_, err := m.dir.session.Multi(ctx, ops...)
+	_, err := m.dir.session.Multi(ctx, 0, ops...)
 	return m.moved(err)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
@@ -20,11 +21,11 @@ import (
 // before has f called once, right before the n-th transaction of r.
 func before(r *Registry, n int, f func()) {
 	writes := 0
-	r.commit = func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	r.commit = func(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
 		if writes++; writes == n {
 			f()
 		}
-		return r.session.Multi(ctx, ops...)
+		return r.session.Multi(ctx, connection, ops...)
 	}
 }
 
@@ -96,6 +97,38 @@ func TestPutBackBeforePutBack(t *testing.T) {
 			report(t, second, rec)
 		})
 	}
+}
+
+// zkreg.R2: while a report waits to be sent, the connection is another one, of a ZooKeeper that
+// was set back and counts the versions once more: at ours the entry is somebody else's.
+func TestSetBackBeforeAReportIsSent(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	proxy := zookeepertest.NewProxy(t, server.Addr())
+	cfg := daemonConfig(server, madeRoot(t, server), "a")
+	cfg.Servers = []string{proxy.Addr()}
+	r, rec := claimed(t, cfg)
+	rec = report(t, r, rec)
+	theirs := r.payload(rec, worker.StateActive)
+	theirs.Instance, theirs.Owner = uuid.NewString(), uuid.NewString()
+	before(r, 1, func() {
+		was := r.session.Connection()
+		proxy.Cut(t)
+		require.Eventually(t, func() bool { now := r.session.Connection(); return now != 0 && now != was }, patience, time.Millisecond)
+		conn := server.Conn(t)
+		require.NoError(t, conn.Delete(r.held.path, -1))
+		_, err := conn.Create(r.held.path, encode(theirs), 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		for range r.held.version {
+			_, err := conn.Set(r.held.path, encode(theirs), -1)
+			require.NoError(t, err)
+		}
+	})
+	_, err := r.Report(bounded(t, patience), next(rec), true)
+	require.ErrorIs(t, err, worker.ErrFenced)
+	left, _, err := server.Conn(t).Get(r.held.path)
+	require.NoError(t, err)
+	require.Equal(t, string(encode(theirs)), string(left))
 }
 
 // zkreg.R2: the owner comes back, reports, or is released and taken, in the very moment.

@@ -139,7 +139,7 @@ type Registry struct {
 	tree
 
 	// commit is Session.Multi; a variable so that tests can lose its answers.
-	commit func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
+	commit func(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error)
 
 	// Used by Look, Claim and Report, one at a time.
 	seen *snapshot // of the last Look; nil before
@@ -240,7 +240,12 @@ func (r *Registry) temporaryPayload(rec worker.Record, workerID int64) []byte {
 // transact commits ops all or none. It returns which of them failed, -1 for none
 // in particular.
 func (r *Registry) transact(ctx context.Context, ops ...any) ([]zk.MultiResponse, int, error) {
-	responses, err := r.commit(ctx, ops...)
+	return r.transactOn(ctx, 0, ops...)
+}
+
+// transactOn is transact over the connection with that number or not at all; 0 for any.
+func (r *Registry) transactOn(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, int, error) {
+	responses, err := r.commit(ctx, connection, ops...)
 	if err != nil {
 		for i, response := range responses {
 			if response.Error != nil {

@@ -77,14 +77,17 @@ func (r *Registry) writeEntry(ctx context.Context, rec worker.Record) (done bool
 	}
 	data := encode(r.payload(rec, state))
 	h.remember(string(data))
-	responses, _, err := r.transact(ctx, check(r.root, h.root.stat.Version), setData(h.path, data, h.version))
+	responses, _, err := r.transactOn(ctx, h.conn, check(r.root, h.root.stat.Version), setData(h.path, data, h.version))
 	switch {
 	case err == nil:
-		h.confirm(data, rec.Limit, responses[1].Stat, r.session.Connection())
+		h.confirm(data, rec.Limit, responses[1].Stat, h.conn)
 		return true, nil
 	case errors.Is(err, worker.ErrUnreachable):
 		if zksession.Unsent(err) {
 			h.sent = h.sent[:len(h.sent)-1]
+			if conn := r.session.Connection(); conn != 0 && conn != h.conn {
+				return false, r.reread(ctx, rec) // it changed in this moment
+			}
 		}
 		return false, err
 	case isConflict(err):

@@ -19,7 +19,7 @@ type Session interface {
 	Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error)
 	SetOn(ctx context.Context, connection uint64, path string, data []byte, version int32) (*zk.Stat, error)
 	Remove(ctx context.Context, path string, version int32) error
-	Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
+	Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error)
 	Sync(ctx context.Context, path string) error
 	Connection() uint64
 	ID() int64

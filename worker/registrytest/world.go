@@ -82,8 +82,8 @@ type line struct {
 }
 
 // Multi loses the answers that are to be lost, and Set.
-func (l *line) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	return answered(l, func() ([]zk.MultiResponse, error) { return l.Session.Multi(ctx, ops...) })
+func (l *line) Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
+	return answered(l, func() ([]zk.MultiResponse, error) { return l.Session.Multi(ctx, connection, ops...) })
 }
 
 // Set implements zkreg.Session.

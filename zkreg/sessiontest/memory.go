@@ -307,8 +307,8 @@ func (s *session) Children(ctx context.Context, p string) (names []string, stat 
 	return names, stat, err
 }
 
-func (s *session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	return s.commit(ctx, 0, ops)
+func (s *session) Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
+	return s.commit(ctx, connection, ops)
 }
 
 func (s *session) commit(ctx context.Context, connection uint64, ops []any) ([]zk.MultiResponse, error) {
@@ -341,7 +341,7 @@ func (s *session) commit(ctx context.Context, connection uint64, ops []any) ([]z
 }
 
 func (s *session) Create(ctx context.Context, p string, data []byte, flags int32) (string, error) {
-	r, err := s.Multi(ctx, &zk.CreateRequest{Path: p, Data: data, Flags: flags})
+	r, err := s.Multi(ctx, 0, &zk.CreateRequest{Path: p, Data: data, Flags: flags})
 	return r[0].String, err
 }
 
@@ -355,7 +355,7 @@ func (s *session) SetOn(ctx context.Context, connection uint64, p string, data [
 }
 
 func (s *session) Remove(ctx context.Context, p string, version int32) error {
-	_, err := s.Multi(ctx, &zk.DeleteRequest{Path: p, Version: version})
+	_, err := s.Multi(ctx, 0, &zk.DeleteRequest{Path: p, Version: version})
 	return err
 }
 

@@ -95,7 +95,7 @@ func request(rnd *rand.Rand, root string) (name string, do func(ctx context.Cont
 			name += fmt.Sprintf("%T%+v ", op, op)
 		}
 		return name, func(ctx context.Context, s zkreg.Session) answer {
-			responses, err := s.Multi(ctx, ops...)
+			responses, err := s.Multi(ctx, 0, ops...)
 			failed := slices.IndexFunc(responses, func(r zk.MultiResponse) bool { return r.Error != nil })
 			if err != nil {
 				return answer{text: answerOf(err, nil).text + fmt.Sprint(", operation ", failed)}
@@ -221,7 +221,11 @@ func TestSessions(t *testing.T) {
 			require.True(t, stands(root+"/mine"))
 			_, err = s.SetOn(patient(t), connection, root, []byte("b"), 1)
 			require.ErrorIs(t, err, zksession.ErrUnreachable)
+			_, err = s.Multi(patient(t), connection, &zk.SetDataRequest{Path: root, Data: []byte("b"), Version: 1})
+			require.ErrorIs(t, err, zksession.ErrUnreachable)
 			_, err = s.SetOn(patient(t), s.Connection(), root, []byte("b"), 1)
+			require.NoError(t, err)
+			_, err = s.Multi(patient(t), s.Connection(), &zk.SetDataRequest{Path: root, Data: []byte("c"), Version: 2})
 			require.NoError(t, err)
 
 			// For too long: another session.

@@ -25,7 +25,7 @@ func TestDigest(t *testing.T) {
 	ours := openTest(t, as(to(server.Addr()), "leafd", "se:cret"))
 	_, err := ours.Create(within(t, patience), root, []byte("a"), 0)
 	require.NoError(t, err)
-	_, err = ours.Multi(within(t, patience), &zk.CreateRequest{Path: root + "/child"})
+	_, err = ours.Multi(within(t, patience), 0, &zk.CreateRequest{Path: root + "/child"})
 	require.NoError(t, err)
 	acl, _, err := ours.conn.GetACL(root + "/child")
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func TestDigest(t *testing.T) {
 				"create": func() error { _, err := theirs.Create(within(t, patience), root+"/x", nil, 0); return err },
 				"remove": func() error { return theirs.Remove(within(t, patience), root+"/child", -1) },
 				"multi": func() error {
-					_, err := theirs.Multi(within(t, patience), &zk.DeleteRequest{Path: root + "/child", Version: -1})
+					_, err := theirs.Multi(within(t, patience), 0, &zk.DeleteRequest{Path: root + "/child", Version: -1})
 					return err
 				},
 			} {

@@ -9,14 +9,15 @@ import (
 )
 
 // Multi does all of ops or none: each is a *zk.CreateRequest (without an Acl it is
-// given s.ACL()), *zk.SetDataRequest, *zk.DeleteRequest or *zk.CheckVersionRequest. Where one can't be done the error is that one's, wrapped
-// with its index.
-func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+// given s.ACL()), *zk.SetDataRequest, *zk.DeleteRequest or *zk.CheckVersionRequest. Where one
+// can't be done the error is that one's, wrapped with its index. Where connection isn't 0 they
+// are sent over the one with that number or not at all, as by SetOn.
+func (s *Session) Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
 	requests, names, err := s.requests(ops)
 	if err != nil {
 		return nil, err
 	}
-	c := call{name: "transaction"}
+	c := call{name: "transaction", on: connection}
 	responses, err := do(ctx, s, c, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(requests...) })
 	if err == nil {
 		return responses, nil

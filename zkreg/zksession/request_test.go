@@ -93,7 +93,7 @@ func TestManyChildren(t *testing.T) {
 		for i := range ops {
 			ops[i] = &zk.CreateRequest{Path: root + "/a-rather-long-name-of-a-node.example.com:8080-", Flags: zk.FlagSequence}
 		}
-		_, err := s.Multi(within(t, patience), ops...)
+		_, err := s.Multi(within(t, patience), 0, ops...)
 		require.NoError(t, err)
 	}
 	names, _, err := s.Children(within(t, patience), root)

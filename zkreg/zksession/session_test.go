@@ -163,7 +163,7 @@ func TestMulti(t *testing.T) {
 	server := zookeepertest.Shared(t)
 	s, root := openTest(t, to(server.Addr())), server.NewRoot(t)
 	ctx := within(t, patience)
-	responses, err := s.Multi(ctx,
+	responses, err := s.Multi(ctx, 0,
 		&zk.CreateRequest{Path: root, Data: []byte("a")},
 		&zk.CreateRequest{Path: root + "/n-", Flags: zk.FlagSequence, Acl: s.ACL()},
 	)
@@ -171,7 +171,7 @@ func TestMulti(t *testing.T) {
 	require.Len(t, responses, 2)
 	require.Equal(t, root+"/n-0000000000", responses[1].String)
 
-	responses, err = s.Multi(ctx,
+	responses, err = s.Multi(ctx, 0,
 		&zk.CheckVersionRequest{Path: root, Version: 0},
 		&zk.SetDataRequest{Path: root, Data: []byte("b"), Version: 0},
 		&zk.CreateRequest{Path: root, Data: []byte("a")},
@@ -184,14 +184,14 @@ func TestMulti(t *testing.T) {
 	require.Len(t, responses, 4)
 	requireData(t, s.Session, root, "a") // none of it was done
 
-	_, err = s.Multi(ctx, &zk.CheckVersionRequest{Path: root, Version: 3})
+	_, err = s.Multi(ctx, 0, &zk.CheckVersionRequest{Path: root, Version: 3})
 	require.ErrorIs(t, err, zk.ErrBadVersion)
-	responses, err = s.Multi(ctx, &zk.SetDataRequest{Path: root, Data: []byte("b"), Version: 0}, &zk.DeleteRequest{Path: root + "/n-0000000000"})
+	responses, err = s.Multi(ctx, 0, &zk.SetDataRequest{Path: root, Data: []byte("b"), Version: 0}, &zk.DeleteRequest{Path: root + "/n-0000000000"})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, responses[0].Stat.Version)
-	_, err = s.Multi(ctx, "nonsense")
+	_, err = s.Multi(ctx, 0, "nonsense")
 	require.ErrorIs(t, err, zk.ErrBadArguments)
-	_, err = s.Multi(within(t, 0), &zk.DeleteRequest{Path: root})
+	_, err = s.Multi(within(t, 0), 0, &zk.DeleteRequest{Path: root})
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.True(t, Unsent(err))
 }
