@@ -28,13 +28,18 @@ import (
 //	server.D2  A connection is closed so that its client reads the last answers first.
 type redisServer struct {
 	s       *Server
-	clients sync.WaitGroup
+	clients sync.WaitGroup // and Serve, which may accept one while the listener closes
 }
 
-func newRedisServer(s *Server) *redisServer { return &redisServer{s: s} }
+func newRedisServer(s *Server) *redisServer {
+	r := &redisServer{s: s}
+	r.clients.Add(1) // of Serve: a connection that it adds is never the first while somebody waits
+	return r
+}
 
 // Serve implements server.
 func (r *redisServer) Serve(ln net.Listener) error {
+	defer r.clients.Done()
 	for {
 		nc, err := ln.Accept()
 		if errors.Is(err, net.ErrClosed) {
