@@ -129,7 +129,7 @@ func (s *Server) spawn() error {
 	if err != nil {
 		return fmt.Errorf("zookeepertest: java is not installed: %s", advice)
 	}
-	path, err := classPath(s.secure)
+	path, err := classPath(s.securePort != 0)
 	if err != nil {
 		return err
 	}
@@ -172,8 +172,8 @@ func (s *Server) await() error {
 }
 
 // serves tells whether it is this server, and not another one on a port that was
-// free a moment ago, which answers, and that it has a quorum: ruok is answered
-// without one.
+// free a moment ago, which answers, that it has a quorum (ruok is answered without
+// one), and takes connections on its TLS port, if any.
 func (s *Server) serves(ctx context.Context) error {
 	conf, err := s.ask(ctx, "conf")
 	if err != nil {
@@ -182,8 +182,14 @@ func (s *Server) serves(ctx context.Context) error {
 	if !strings.Contains(conf, "dataDir="+s.data()+string(filepath.Separator)) {
 		return fmt.Errorf("the server on %s is not ours: %s", s.Addr(), conf)
 	}
-	_, err = s.mode(ctx)
-	return err
+	if _, err = s.mode(ctx); err != nil || s.securePort == 0 {
+		return err
+	}
+	secure, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.securePort))) // it is bound later
+	if err != nil {
+		return err
+	}
+	return secure.Close()
 }
 
 // mode returns standalone, leader or follower; an error from a server that

@@ -36,13 +36,13 @@ import (
 // Server is one ZooKeeper server. Its methods are for one goroutine at a time,
 // but Addr, NewRoot and Conn, which may be called at any time.
 type Server struct {
-	directory string // Immutable: holds everything of the server
-	main      string // Immutable: class of the server
-	secure    bool   // Immutable once started: it has a TLS port too
-	port      int    // kept over restarts
-	process   *proctest.Process
-	held      *heldPort    // nil before the server has ended once
-	roots     atomic.Int64 // Atomic: roots made
+	directory  string // Immutable: holds everything of the server
+	main       string // Immutable: class of the server
+	securePort int    // Immutable once started: the port for TLS; 0: none
+	port       int    // kept over restarts
+	process    *proctest.Process
+	held       *heldPort    // nil before the server has ended once
+	roots      atomic.Int64 // Atomic: roots made
 }
 
 // Start returns a standalone server that runs for this test alone. lines are of its

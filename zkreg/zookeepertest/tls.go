@@ -20,7 +20,6 @@ import (
 // Addr is the plain port.
 type TLSServer struct {
 	*Server
-	securePort int
 
 	// PEM files, gone with the test.
 	CA            string // of the authority that signed what follows
@@ -62,15 +61,14 @@ func (s *TLSServer) settings(server *Server) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.securePort = ports[0]
-	server.secure = true
+	server.securePort = ports[0]
 	clientAuth := "none"
 	if s.requireClient {
 		clientAuth = "need"
 	}
 	return []string{
 		"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
-		"secureClientPort=" + strconv.Itoa(s.securePort),
+		"secureClientPort=" + strconv.Itoa(server.securePort),
 		"secureClientPortAddress=127.0.0.1",
 		"ssl.keyStore.location=" + s.ServerPEM,
 		"ssl.keyStore.type=PEM",
