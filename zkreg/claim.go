@@ -172,12 +172,11 @@ func (c *claim) resume(ctx context.Context, rec worker.Record, temp tempPlan) (w
 	if mine.data.Limit == 0 { // of before there were pieces (zkreg.R1)
 		ops = append(ops, setData(c.forever, c.seen.list.data, c.seen.list.stat.Version))
 	}
-	conn := c.session.Connection()
-	responses, _, err := c.transact(ctx, ops...)
+	responses, _, err := c.transactOn(ctx, c.seen.conn, ops...)
 	if err != nil {
 		return worker.Record{}, changed(err)
 	}
-	return c.hold(mine.entryName, rec, responses[1].Stat, conn), nil
+	return c.hold(mine.entryName, rec, responses[1].Stat, c.seen.conn), nil
 }
 
 // javaSilence is how long the entry of a Java Leaf must not have changed: it reports every 3 s.
@@ -227,6 +226,10 @@ func (c *claim) restore(ctx context.Context, temp tempPlan) (worker.Record, erro
 func (r *Registry) place(ctx context.Context, root *root, self worker.Record, data []byte, extra []any) (entryName, *zk.Stat, error) {
 	name := nameOf(r.cfg.Node, self.WorkerID)
 	for {
+		conn, err := r.connected()
+		if err != nil {
+			return name, nil, err
+		}
 		l, err := r.namesUnder(ctx, root)
 		if err != nil {
 			return name, nil, err
@@ -249,7 +252,7 @@ func (r *Registry) place(ctx context.Context, root *root, self worker.Record, da
 				ops = append(ops, deleteNode(e.path, e.stat.Version))
 			}
 		}
-		responses, failed, err := r.transact(ctx, slices.Concat([]any{check(r.root, root.stat.Version), setData(r.forever, l.data, l.stat.Version), write}, ops, extra)...)
+		responses, failed, err := r.transactOn(ctx, conn, slices.Concat([]any{check(r.root, root.stat.Version), setData(r.forever, l.data, l.stat.Version), write}, ops, extra)...)
 		switch {
 		case err == nil:
 			return name, responses[2].Stat, nil

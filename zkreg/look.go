@@ -12,7 +12,8 @@ import (
 
 // snapshot is what one look found.
 type snapshot struct {
-	root     *root // nil: there is none, or an empty one
+	conn     uint64 // what is below was read over this connection, or a later one (zkreg.R2)
+	root     *root  // nil: there is none, or an empty one
 	list     list
 	mine     *entry     // ours, with a worker ID that IDs may have been issued under; nil for none
 	claiming []entry    // ours, of a claim that was never finished
@@ -80,6 +81,9 @@ func (r *Registry) look(ctx context.Context, self worker.Record) (*snapshot, err
 	}
 	seen := &snapshot{}
 	var err error
+	if seen.conn, err = r.connected(); err != nil {
+		return nil, err
+	}
 	if seen.root, err = r.readRoot(ctx); err != nil {
 		return nil, err
 	}

@@ -109,26 +109,58 @@ func TestSetBackBeforeAReportIsSent(t *testing.T) {
 	cfg.Servers = []string{proxy.Addr()}
 	r, rec := claimed(t, cfg)
 	rec = report(t, r, rec)
+	theirs := setBack(t, r, proxy, server.Conn(t), r.held.path, rec)
+	_, err := r.Report(bounded(t, patience), next(rec), true)
+	require.ErrorIs(t, err, worker.ErrFenced)
+	left, _, err := server.Conn(t).Get(r.held.path)
+	require.NoError(t, err)
+	require.Equal(t, theirs, string(left))
+}
+
+// setBack does that right before the first transaction of r, and returns what the entry of rec
+// at p has then.
+func setBack(t *testing.T, r *Registry, proxy *zookeepertest.Proxy, conn *zk.Conn, p string, rec worker.Record) string {
+	t.Helper()
 	theirs := r.payload(rec, worker.StateActive)
 	theirs.Instance, theirs.Owner = uuid.NewString(), uuid.NewString()
 	before(r, 1, func() {
 		was := r.session.Connection()
 		proxy.Cut(t)
 		require.Eventually(t, func() bool { now := r.session.Connection(); return now != 0 && now != was }, patience, time.Millisecond)
-		conn := server.Conn(t)
-		require.NoError(t, conn.Delete(r.held.path, -1))
-		_, err := conn.Create(r.held.path, encode(theirs), 0, zk.WorldACL(zk.PermAll))
+		_, stat, err := conn.Get(p)
 		require.NoError(t, err)
-		for range r.held.version {
-			_, err := conn.Set(r.held.path, encode(theirs), -1)
+		require.NoError(t, conn.Delete(p, -1))
+		_, err = conn.Create(p, encode(theirs), 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		for range stat.Version {
+			_, err := conn.Set(p, encode(theirs), -1)
 			require.NoError(t, err)
 		}
 	})
-	_, err := r.Report(bounded(t, patience), next(rec), true)
-	require.ErrorIs(t, err, worker.ErrFenced)
+	return string(encode(theirs))
+}
+
+// zkreg.R2: so it is for a life that resumes, while the instance whose entry it is runs.
+func TestSetBackBeforeALifeResumes(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	proxy := zookeepertest.NewProxy(t, server.Addr())
+	cfg := daemonConfig(server, madeRoot(t, server), "a")
+	r, rec := claimed(t, cfg)
+	rec = report(t, r, rec)
+	_, err := r.Report(bounded(t, patience), rec, false)
+	require.NoError(t, err)
+	cfg.Servers = []string{proxy.Addr()}
+	second := openRegistry(t, cfg)
+	self := nextLife(rec)
+	_, err = second.Look(bounded(t, patience), self)
+	require.NoError(t, err)
+	theirs := setBack(t, second, proxy, server.Conn(t), r.held.path, rec)
+	resumed, err := second.Claim(bounded(t, patience), self, worker.DefaultLease)
+	require.True(t, err != nil || resumed.WorkerID != rec.WorkerID, "%+v", resumed)
 	left, _, err := server.Conn(t).Get(r.held.path)
 	require.NoError(t, err)
-	require.Equal(t, string(encode(theirs)), string(left))
+	require.Equal(t, theirs, string(left))
 }
 
 // zkreg.R2: the owner comes back, reports, or is released and taken, in the very moment.

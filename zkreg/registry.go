@@ -243,6 +243,15 @@ func (r *Registry) transact(ctx context.Context, ops ...any) ([]zk.MultiResponse
 	return r.transactOn(ctx, 0, ops...)
 }
 
+// connected returns the number of the connection; worker.ErrUnreachable where there is none.
+func (r *Registry) connected() (uint64, error) {
+	conn := r.session.Connection()
+	if conn == 0 {
+		return 0, fmt.Errorf("%w: the connection broke", worker.ErrUnreachable)
+	}
+	return conn, nil
+}
+
 // transactOn is transact over the connection with that number or not at all; 0 for any.
 func (r *Registry) transactOn(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, int, error) {
 	responses, err := r.commit(ctx, connection, ops...)

@@ -206,7 +206,7 @@ func (w *World) setDown(down bool) {
 		if down {
 			w.zookeeper.Cut(l.Session)
 		} else {
-			w.zookeeper.Mend(l.Session)
+			w.zookeeper.Join(l.Session)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func (m *Memory) connectLocked(s *session) {
 	}
 }
 
-// Cut cuts the line of s: it expires unless it is mended within its timeout.
+// Cut cuts the line of s: it expires unless it is joined again within its timeout.
 func (m *Memory) Cut(s zkreg.Session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,8 +93,8 @@ func (m *Memory) cutLocked(s *session) {
 	}
 }
 
-// Mend undoes Cut.
-func (m *Memory) Mend(one zkreg.Session) {
+// Join undoes Cut.
+func (m *Memory) Join(one zkreg.Session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.expireLocked()

@@ -214,7 +214,7 @@ func TestSessions(t *testing.T) {
 			defer cancel()
 			_, _, err = s.Get(short, root)
 			require.ErrorIs(t, err, zksession.ErrUnreachable)
-			net.Mend(s)
+			net.Join(s)
 			require.NoError(t, s.Sync(patient(t), root))
 			require.Equal(t, id, s.ID())
 			require.NotEqual(t, connection, s.Connection())
@@ -231,7 +231,7 @@ func TestSessions(t *testing.T) {
 			// For too long: another session.
 			net.Cut(s)
 			require.Eventually(t, func() bool { return !stands(root + "/mine") }, patience, 10*time.Millisecond)
-			net.Mend(s)
+			net.Join(s)
 			require.NoError(t, s.Sync(patient(t), root))
 			require.NotEqual(t, id, s.ID())
 

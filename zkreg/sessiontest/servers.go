@@ -12,9 +12,9 @@ import (
 // ZooKeeper is one of which each session has a line of its own.
 type ZooKeeper interface {
 	Open(cfg zksession.Config) (zkreg.Session, error)
-	// Cut cuts the line of s, and Mend mends it.
+	// Cut cuts the line of s, and Join restores it.
 	Cut(s zkreg.Session)
-	Mend(s zkreg.Session)
+	Join(s zkreg.Session)
 }
 
 // servers are real.
@@ -42,7 +42,7 @@ func (s *servers) Open(cfg zksession.Config) (zkreg.Session, error) {
 }
 
 func (s *servers) Cut(session zkreg.Session)  { s.line(session).Down(s.t) }
-func (s *servers) Mend(session zkreg.Session) { s.line(session).Up(s.t) }
+func (s *servers) Join(session zkreg.Session) { s.line(session).Up(s.t) }
 
 func (s *servers) line(session zkreg.Session) *zookeepertest.Proxy {
 	s.mu.Lock()
