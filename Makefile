@@ -170,7 +170,7 @@ chaos-build: deps
 
 .PHONY: pgo
 pgo: deps-bench ## make the profile again that build compiles with, after a change of the request path
-	go -C test/bench build -trimpath -o ../../bin/bench/ ./cmd/pgo
+	go -C test/bench build -trimpath -o ../../bin/bench/ ./cmd/pgo ./cmd/rawload
 	taskset -c 0 bin/bench/pgo -o cmd/leafd/default.pgo
 
 .PHONY: deb rpm

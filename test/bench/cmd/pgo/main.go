@@ -1,6 +1,6 @@
 // Command pgo makes the profile that `make build` compiles leafd with: the
-// daemon's request path, in this process, under wrk, one ID at a time,
-// pipelined and in batches. It prints nothing but errors.
+// daemon's request path, in this process, under wrk and rawload, one ID at a
+// time, pipelined and in batches. It prints nothing but errors.
 package main
 
 import (
@@ -12,9 +12,12 @@ import (
 	"math"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -28,8 +31,9 @@ import (
 func main() {
 	out := flag.String("o", "default.pgo", "profile to write")
 	each := flag.Duration("each", 5*time.Second, "time per kind of load")
+	raw := flag.String("raw", "bin/bench/rawload", "path of rawload")
 	flag.Parse()
-	if err := run(context.Background(), *out, *each); err != nil {
+	if err := run(context.Background(), *out, *raw, *each); err != nil {
 		fmt.Fprintln(os.Stderr, "pgo:", err)
 		os.Exit(1)
 	}
@@ -41,7 +45,7 @@ type open struct{}
 func (open) Ceiling() clock.Millis                     { return math.MaxInt64 }
 func (open) Await(context.Context, clock.Millis) error { return nil }
 
-func run(ctx context.Context, out string, each time.Duration) (err error) {
+func run(ctx context.Context, out, raw string, each time.Duration) (err error) {
 	runtime.GOMAXPROCS(1)
 	dir, err := os.MkdirTemp("", "pgo-")
 	if err != nil {
@@ -52,7 +56,7 @@ func run(ctx context.Context, out string, each time.Duration) (err error) {
 	if err != nil {
 		return err
 	}
-	srv, addr, stop, err := serve(ctx, dir)
+	srv, http, redis, stop, err := serve(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -71,10 +75,19 @@ func run(ctx context.Context, out string, each time.Duration) (err error) {
 		{"/api/snowflake/get/order", 16},
 		{"/api/segment/get/leaf-segment-test", 16},
 		{"/api/segment/get/leaf-segment-test?n=1000", 1},
+		{"INCR leaf-segment-test", 1},
+		{"INCR leaf-segment-test", 16},
+		{"LEAF.SNOWFLAKE order", 16},
 	} {
-		if _, err := client.Run(ctx, "http://"+addr+load.path, each, load.depth); err != nil {
+		if strings.HasPrefix(load.path, "/") {
+			_, err = client.Run(ctx, "http://"+http+load.path, each, load.depth)
+		} else {
+			err = exec.CommandContext(ctx, raw, "-protocol", "redis", "-addr", redis, "-path", load.path,
+				"-depth", strconv.Itoa(load.depth), "-for", each.String()).Run()
+		}
+		if err != nil {
 			pprof.StopCPUProfile()
-			return err
+			return fmt.Errorf("%s: %w", load.path, err)
 		}
 	}
 	pprof.StopCPUProfile()
@@ -82,29 +95,29 @@ func run(ctx context.Context, out string, each time.Duration) (err error) {
 }
 
 // serve starts the server with real generators, on a store in dir.
-func serve(ctx context.Context, dir string) (*server.Server, string, func(), error) {
+func serve(ctx context.Context, dir string) (srv *server.Server, http, redis string, stop func(), err error) {
 	ids, err := snowflake.New(snowflake.Config{
 		Layout: snowflake.DefaultLayout(), Worker: 1, Clock: clock.System(), Fence: open{}, Jitter: snowflake.DefaultJitter,
 	})
 	if err != nil {
-		return nil, "", nil, err
+		return nil, "", "", nil, err
 	}
 	store, err := sqlstore.OpenSQLite(filepath.Join(dir, "segments.db"))
 	if err != nil {
-		return nil, "", nil, err
+		return nil, "", "", nil, err
 	}
 	marks, err := sqlstore.OpenHighWater(filepath.Join(dir, "marks.db"))
 	if err != nil {
-		return nil, "", nil, errors.Join(err, store.Close())
+		return nil, "", "", nil, errors.Join(err, store.Close())
 	}
 	segments, err := segment.New(segment.Config{Store: store, HighWater: marks, Clock: clock.System()})
 	if err != nil {
-		return nil, "", nil, errors.Join(err, marks.Close(), store.Close())
+		return nil, "", "", nil, errors.Join(err, marks.Close(), store.Close())
 	}
 	life, end := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = segments.Run(life) }() // nil: it ends with life
-	stop := func() {
+	stop = func() {
 		end()
 		<-ended
 		if err := errors.Join(marks.Close(), store.Close()); err != nil {
@@ -113,24 +126,28 @@ func serve(ctx context.Context, dir string) (*server.Server, string, func(), err
 	}
 	if err := segments.Reload(ctx); err != nil {
 		stop()
-		return nil, "", nil, err
+		return nil, "", "", nil, err
 	}
-	srv, err := server.New(server.Config{Base: life, Clock: clock.System()})
+	srv, err = server.New(server.Config{Base: life, Clock: clock.System()})
 	if err != nil {
 		stop()
-		return nil, "", nil, err
+		return nil, "", "", nil, err
 	}
 	srv.SetBackend(&server.Backend{Snowflake: ids, Layout: snowflake.DefaultLayout(), Segments: server.FromService(segments), Admin: store})
-	var lc net.ListenConfig
-	ln, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		stop()
-		return nil, "", nil, err
-	}
-	go func() {
-		if err := srv.Serve(ln, server.Public); err != nil {
-			fmt.Fprintln(os.Stderr, "pgo:", err)
+	var addrs [2]string
+	for i, surface := range []server.Surface{server.Public, server.Redis} {
+		var lc net.ListenConfig
+		ln, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			stop()
+			return nil, "", "", nil, err
 		}
-	}()
-	return srv, ln.Addr().String(), stop, nil
+		addrs[i] = ln.Addr().String()
+		go func() {
+			if err := srv.Serve(ln, surface); err != nil {
+				fmt.Fprintln(os.Stderr, "pgo:", err)
+			}
+		}()
+	}
+	return srv, addrs[0], addrs[1], stop, nil
 }

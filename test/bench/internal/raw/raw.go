@@ -9,12 +9,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"io"
+	"net/netip"
+	"os"
 	"slices"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // ErrAnswer is returned when a server answers with an error, or with what isn't its
@@ -45,90 +48,157 @@ type Result struct {
 func Load(ctx context.Context, cfg Config) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.For+time.Minute)
 	defer cancel()
-	conns := make([]net.Conn, 0, cfg.Conns)
-	defer func() {
-		for _, c := range conns {
-			_ = c.Close() // its answers have come
-		}
-	}()
-	var d net.Dialer
-	for range cfg.Conns {
-		c, err := d.DialContext(ctx, "tcp", cfg.Addr)
-		if err != nil {
-			return Result{}, fmt.Errorf("raw: %w", err)
-		}
-		conns = append(conns, c)
+	l, err := open(cfg)
+	defer l.close()
+	if err != nil {
+		return Result{}, err
 	}
-	stop := context.AfterFunc(ctx, func() {
-		for _, c := range conns {
-			_ = c.SetDeadline(time.Now()) // so that nobody waits any more
-		}
-	})
-	defer stop()
-
 	start := time.Now()
-	var requests atomic.Int64
-	var mu sync.Mutex
-	var all []time.Duration
-	var first error // the others' are of the end that it brought
-	var wg sync.WaitGroup
-	for _, c := range conns {
-		wg.Go(func() {
-			took, err := worker(c, cfg, start, &requests)
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, took...)
-			if err != nil && first == nil {
-				first = err
-				cancel()
+	for i := range l.conns {
+		if err := l.send(&l.conns[i], 0); err != nil {
+			return Result{}, err
+		}
+	}
+	events := make([]unix.EpollEvent, cfg.Conns)
+	for loaded := cfg.Conns; loaded > 0; {
+		if ctx.Err() != nil {
+			return Result{}, ctx.Err()
+		}
+		n, err := unix.EpollWait(l.poll, events, int(time.Second.Milliseconds()))
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return Result{}, os.NewSyscallError("epoll_wait", err)
+		}
+		for _, e := range events[:max(n, 0)] {
+			c := &l.conns[e.Fd]
+			whole, err := l.receive(c)
+			if err != nil {
+				return Result{}, err
 			}
-		})
+			if !whole {
+				continue
+			}
+			now := time.Since(start)
+			l.took = append(l.took, now-c.sent)
+			if now >= cfg.For {
+				loaded--
+			} else if err := l.send(c, now); err != nil {
+				return Result{}, err
+			}
+		}
 	}
-	wg.Wait()
-	r := Result{Requests: requests.Load(), Elapsed: time.Since(start)}
-	if first != nil {
-		return Result{}, first
-	}
-	slices.Sort(all)
-	if len(all) > 0 {
-		r.P50, r.P99 = all[len(all)/2], all[len(all)*99/100]
+	r := Result{Requests: int64(len(l.took)) * int64(cfg.Depth), Elapsed: time.Since(start)}
+	slices.Sort(l.took)
+	if len(l.took) > 0 {
+		r.P50, r.P99 = l.took[len(l.took)/2], l.took[len(l.took)*99/100]
 	}
 	return r, nil
 }
 
-// worker asks over one connection until the time is over.
-func worker(c net.Conn, cfg Config, start time.Time, requests *atomic.Int64) ([]time.Duration, error) {
-	pipeline := bytes.Repeat(cfg.Request, cfg.Depth)
-	buf := make([]byte, 0, 64<<10)
-	var took []time.Duration
-	for sent := time.Since(start); sent < cfg.For; {
-		if _, err := c.Write(pipeline); err != nil {
-			return took, fmt.Errorf("raw: %w", err)
-		}
-		for left := cfg.Depth; left > 0; {
-			n, err := cfg.Frame(buf)
-			if err != nil {
-				return took, err
-			}
-			if n > 0 {
-				buf = buf[n:]
-				left--
-				continue
-			}
-			if cap(buf)-len(buf) < 4<<10 {
-				buf = append(make([]byte, 0, 64<<10+len(buf)), buf...)
-			}
-			if n, err = c.Read(buf[len(buf):cap(buf)]); err != nil {
-				return took, fmt.Errorf("raw: %w", err)
-			}
-			buf = buf[:len(buf)+n]
-		}
-		requests.Add(int64(cfg.Depth))
-		now := time.Since(start)
-		took = append(took, now-sent)
-		sent = now
+// loader is a load under way: one loop over all connections, with no more between it and the
+// kernel than it needs, since what is to be measured is the server.
+type loader struct {
+	cfg      Config
+	pipeline []byte
+	poll     int // of epoll
+	conns    []conn
+	took     []time.Duration // of each pipeline
+}
+
+type conn struct {
+	fd   int
+	left int           // answers that are missing
+	sent time.Duration // since the start
+	buf  []byte        // the beginning of an answer
+}
+
+// open connects. The loader is to be closed, with an error too.
+func open(cfg Config) (*loader, error) {
+	l := &loader{cfg: cfg, pipeline: bytes.Repeat(cfg.Request, cfg.Depth), poll: -1}
+	addr, err := netip.ParseAddrPort(cfg.Addr)
+	if err != nil {
+		return l, fmt.Errorf("raw: %w", err)
 	}
-	return took, nil
+	if l.poll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return l, os.NewSyscallError("epoll_create1", err)
+	}
+	for i := range cfg.Conns {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return l, os.NewSyscallError("socket", err)
+		}
+		l.conns = append(l.conns, conn{fd: fd, buf: make([]byte, 0, 64<<10)})
+		if err := errors.Join(
+			unix.Connect(fd, &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}),
+			unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
+			unix.SetNonblock(fd, true),
+			unix.EpollCtl(l.poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}),
+		); err != nil {
+			return l, fmt.Errorf("raw: connection %d to %s: %w", i, addr, err)
+		}
+	}
+	return l, nil
+}
+
+func (l *loader) close() {
+	for _, c := range l.conns {
+		_ = unix.Close(c.fd) // its answers have come
+	}
+	if l.poll >= 0 {
+		_ = unix.Close(l.poll)
+	}
+}
+
+// send sends a pipeline.
+func (l *loader) send(c *conn, now time.Duration) error {
+	n, err := call(unix.SYS_SENDTO, c.fd, l.pipeline, unix.MSG_NOSIGNAL)
+	if err != nil {
+		return os.NewSyscallError("sendto", err)
+	}
+	if n < len(l.pipeline) {
+		return fmt.Errorf("raw: %d of %d bytes were taken", n, len(l.pipeline))
+	}
+	c.sent, c.left = now, l.cfg.Depth
+	return nil
+}
+
+// receive tells whether all answers are there.
+func (l *loader) receive(c *conn) (bool, error) {
+	if cap(c.buf)-len(c.buf) < 4<<10 {
+		c.buf = append(make([]byte, 0, 2*cap(c.buf)), c.buf...)
+	}
+	n, err := call(unix.SYS_RECVFROM, c.fd, c.buf[len(c.buf):cap(c.buf)], 0)
+	switch {
+	case errors.Is(err, unix.EAGAIN):
+		return false, nil
+	case err != nil:
+		return false, os.NewSyscallError("recvfrom", err)
+	case n == 0:
+		return false, fmt.Errorf("raw: %w", io.ErrUnexpectedEOF)
+	}
+	c.buf = c.buf[:len(c.buf)+n]
+	at := 0
+	for c.left > 0 {
+		n, err := l.cfg.Frame(c.buf[at:])
+		if err != nil {
+			return false, err
+		}
+		if n == 0 {
+			break
+		}
+		at += n
+		c.left--
+	}
+	c.buf = c.buf[:copy(c.buf[:cap(c.buf)], c.buf[at:])]
+	return c.left == 0, nil
+}
+
+// call is a system call that doesn't block: Go's scheduler is not told.
+func call(trap uintptr, fd int, p []byte, flags uintptr) (int, error) {
+	n, _, errno := unix.RawSyscall6(trap, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), flags, 0, 0) //nolint:gosec // as package unix does; p lives until the call ends
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
 }
 
 // Redis frames an answer that is a number, or an array of numbers.
