@@ -14,8 +14,8 @@ const cacheLine = 64
 // segment.S3: lo, size and refill never change once the span is published; used only
 // grows, but for close, which makes it size. An offset belongs to the one caller
 // whose add moved used across it, and counts only if it lies below size. size is at
-// most 2^63-1, so used, which is unsigned, would need another 2^63 overshooting adds
-// to wrap.
+// most 2^63-1, so used, which is unsigned, would need overshooting adds of another 2^63
+// together to wrap: 2^56 of the largest that Tag.Try is asked for.
 //
 // used has a cache line of its own: the processors that fight for it keep
 // their copies of the constants.
@@ -49,19 +49,23 @@ func (s *span) take(dst []int64, least int) (n int, refill bool) {
 	if !s.has(least) {
 		return 0, false
 	}
-	want := uint64(len(dst))
-	end := s.used.Add(want)
-	first := end - want
-	if first >= s.size {
-		return 0, false
+	first, n, refill := s.run(len(dst))
+	for i := range dst[:n] {
+		dst[i] = first + int64(i)
+	}
+	return n, refill
+}
+
+// run takes up to most IDs, 1 at least, that nobody else gets: first and those that follow
+// it. n is how many; refill tells whether the refill mark was among them.
+func (s *span) run(most int) (first int64, n int, refill bool) {
+	end := s.used.Add(uint64(most)) //nolint:gosec // most > 0
+	from := end - uint64(most)      //nolint:gosec // most > 0
+	if from >= s.size {
+		return 0, 0, false
 	}
 	end = min(end, s.size)
-	dst = dst[:end-first]
-	id := s.lo + int64(first) //nolint:gosec // first < size <= 2^63-1-lo
-	for i := range dst {
-		dst[i] = id + int64(i)
-	}
-	return len(dst), first <= s.refill && s.refill < end
+	return s.lo + int64(from), int(end - from), from <= s.refill && s.refill < end //nolint:gosec // from < size <= 2^63-1-lo, end-from <= most
 }
 
 // taken is how many offsets have an owner.

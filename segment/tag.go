@@ -92,24 +92,24 @@ func (t *Tag) Name() string { return t.name }
 // none by then (or when it is clear that there can't be), ErrUnknownTag when
 // the tag's row is gone, or ctx's error.
 func (t *Tag) Next(ctx context.Context) (int64, error) {
-	if id, ok := t.Try(); ok {
+	if id, n := t.Try(1); n == 1 {
 		return id, nil
 	}
 	return t.nextSlow(ctx)
 }
 
-// Try is Next where the range in memory has an ID: ok is false, and no ID was
-// used, where Next may have to wait.
-func (t *Tag) Try() (id int64, ok bool) {
-	if s := t.live.Load(); s != nil {
-		if off := s.used.Add(1) - 1; off < s.size {
-			if off == s.refill {
-				t.prefetch()
-			}
-			return s.lo + int64(off), true //nolint:gosec // off < size
-		}
+// Try returns up to most IDs, 1 at least, that the range in memory has: first and those that
+// follow it. n is how many; 0: no ID was used, and Next may have to wait.
+func (t *Tag) Try(most int) (first int64, n int) {
+	s := t.live.Load()
+	if s == nil {
+		return 0, 0
 	}
-	return 0, false
+	first, n, refill := s.run(most)
+	if refill {
+		t.prefetch()
+	}
+	return first, n
 }
 
 // NextN fills dst with IDs, each greater than the one before. They may come

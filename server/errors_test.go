@@ -143,8 +143,10 @@ func TestAnswerToBroken(t *testing.T) {
 // panicking is a Snowflake that panics.
 type panicking struct{}
 
-func (panicking) NextAt(context.Context, time.Duration) (int64, error) { panic("boom " + secret) }
-func (panicking) NextN(context.Context, []int64) error                 { panic(errors.New("boom")) }
+func (panicking) NextAt(context.Context, time.Duration, int) (first int64, n int, err error) {
+	panic("boom " + secret)
+}
+func (panicking) NextN(context.Context, []int64) error { panic(errors.New("boom")) }
 
 func TestPanicIsAnswered(t *testing.T) {
 	r := start(t, nil)

@@ -23,12 +23,12 @@ type fakeSnowflake struct {
 
 func (f *fakeSnowflake) fail(err error) { f.err.Store(&err) }
 
-func (f *fakeSnowflake) NextAt(context.Context, time.Duration) (int64, error) {
-	f.calls.Add(1)
+func (f *fakeSnowflake) NextAt(_ context.Context, _ time.Duration, most int) (first int64, n int, err error) {
+	f.calls.Add(int64(most))
 	if err := f.err.Load(); err != nil {
-		return 0, *err
+		return 0, 0, *err
 	}
-	return f.last.Add(1), nil
+	return f.last.Add(int64(most)) - int64(most) + 1, most, nil
 }
 
 func (f *fakeSnowflake) NextN(_ context.Context, dst []int64) error {
@@ -81,9 +81,13 @@ func (t *table) Next(ctx context.Context, key []byte) (int64, error) {
 	return one[0], err
 }
 
-func (t *table) Try(key []byte, _ **segment.Tag) (int64, bool) {
-	id, err := t.Next(context.Background(), key)
-	return id, err == nil
+func (t *table) Try(key []byte, _ **segment.Tag, most int) (first int64, n int) {
+	n = min(most, 3) // as a range that has no more
+	var ids [3]int64
+	if t.NextN(context.Background(), key, ids[:n]) != nil {
+		return 0, 0
+	}
+	return ids[0], n
 }
 
 func (t *table) NextN(_ context.Context, key []byte, dst []int64) error {

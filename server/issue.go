@@ -39,16 +39,18 @@ func notStopped(b *Backend, m mode, key []byte) error {
 	return nil
 }
 
-// next returns one ID to a request on c, which arrived when the monotonic clock was mono. c is
-// nil for a connection that isn't ours.
-func (s *Server) next(c *conn, b *Backend, m mode, key []byte, mono time.Duration, settings *live) (int64, error) {
+// next returns up to most IDs, 1 at least, to requests on c that arrived when the monotonic
+// clock was mono: first and those that follow it; n is how many. c is nil for a connection that
+// isn't ours.
+func (s *Server) next(c *conn, b *Backend, m mode, key []byte, most int, mono time.Duration, settings *live) (first int64, n int, err error) {
 	if m == snowflakeMode {
-		return b.Snowflake.NextAt(s.base, mono)
+		return b.Snowflake.NextAt(s.base, mono, most)
 	}
-	if id, ok := b.Segments.Try(key, c.lastTag()); ok {
-		return id, nil
+	if first, n = b.Segments.Try(key, c.lastTag(), most); n > 0 {
+		return first, n, nil
 	}
-	return s.awaitRange(b, key, settings)
+	first, err = s.awaitRange(b, key, settings)
+	return first, 1, err
 }
 
 // inlineBytes is the size up to which a batch is copied into the response's own

@@ -37,7 +37,7 @@ func newStarved(t *table) *starved {
 	return &starved{table: t, begun: make(chan struct{}, 100), end: make(chan error)}
 }
 
-func (w *starved) Try([]byte, **segment.Tag) (int64, bool) { return 0, false }
+func (w *starved) Try([]byte, **segment.Tag, int) (first int64, n int) { return 0, 0 }
 
 func (w *starved) Next(ctx context.Context, key []byte) (int64, error) {
 	w.begun <- struct{}{}
@@ -224,11 +224,11 @@ func TestPlacesAreGivenBack(t *testing.T) {
 // brokenTags is Segments that has nothing in memory and fails, one way or the other.
 type brokenTags struct{ panics bool }
 
-func (brokenTags) Check([]byte) error                      { return nil }
-func (brokenTags) Try([]byte, **segment.Tag) (int64, bool) { return 0, false }
-func (brokenTags) Status() []SegmentStatus                 { return nil }
-func (brokenTags) Top(int) (list []SegmentStatus, n int)   { return nil, 0 }
-func (brokenTags) Reload(context.Context, ...string) error { return nil }
+func (brokenTags) Check([]byte) error                                  { return nil }
+func (brokenTags) Try([]byte, **segment.Tag, int) (first int64, n int) { return 0, 0 }
+func (brokenTags) Status() []SegmentStatus                             { return nil }
+func (brokenTags) Top(int) (list []SegmentStatus, n int)               { return nil, 0 }
+func (brokenTags) Reload(context.Context, ...string) error             { return nil }
 
 func (f brokenTags) Next(context.Context, []byte) (int64, error) {
 	return 0, f.NextN(context.Background(), nil, nil)

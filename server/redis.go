@@ -82,7 +82,7 @@ func (s *Server) serveRedis(c *conn) {
 		}
 		client.Release()
 	}()
-	if err := resp.Serve(client, client); err == nil || errors.Is(err, io.EOF) {
+	if err := resp.New(client, client).Serve(); err == nil || errors.Is(err, io.EOF) {
 		c.linger.Store(true) // server.D2
 	}
 }
@@ -164,19 +164,22 @@ func (r *redisClient) Write(p []byte) (int, error) {
 }
 
 // Next implements resp.Source.
-func (r *redisClient) Next(of resp.Mode, key []byte) (int64, error) {
+func (r *redisClient) Next(of resp.Mode, key []byte, most int) (first int64, n int, err error) {
 	m := redisModes[of]
 	b, settings, err := r.admit(m, key, 1)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	id, err := r.s.next(r.c, b, m, key, r.began, settings)
+	if settings.rates != nil {
+		most = 1 // that much is charged
+	}
+	first, n, err = r.s.next(r.c, b, m, key, most, r.began, settings)
 	if err != nil {
 		r.pending[m].failed[0]++
-		return 0, err
+		return 0, 0, err
 	}
-	r.pending[m].served[0]++
-	return id, nil
+	r.pending[m].served[0] += n
+	return first, n, nil
 }
 
 // Batch implements resp.Source.

@@ -67,18 +67,18 @@ func (t tags) Next(ctx context.Context, key []byte) (int64, error) {
 
 // Try trusts last, however old it is: a tag whose row is gone, or whose service is closed,
 // never has an ID again, and Next looks it up again.
-func (t tags) Try(key []byte, last **segment.Tag) (int64, bool) {
+func (t tags) Try(key []byte, last **segment.Tag, most int) (int64, int) {
 	if last != nil && *last != nil && (*last).Name() == string(key) {
-		return (*last).Try()
+		return (*last).Try(most)
 	}
 	tag, err := t.service.Lookup(key)
 	if err != nil {
-		return 0, false
+		return 0, 0
 	}
 	if last != nil {
 		*last = tag
 	}
-	return tag.Try()
+	return tag.Try(most)
 }
 
 func (t tags) NextN(ctx context.Context, key []byte, dst []int64) error {

@@ -76,10 +76,11 @@ type Config struct {
 
 // Snowflake issues snowflake IDs; *snowflake.Generator is one.
 type Snowflake interface {
-	// NextAt returns an ID; mono is the system's monotonic clock at the arrival of the
-	// request. It returns snowflake.ErrClockBackwards, ErrCeilingReached, ErrStopped,
-	// ErrTimeExhausted, worker.ErrFenced.
-	NextAt(ctx context.Context, mono time.Duration) (int64, error)
+	// NextAt returns up to most IDs, 1 at least: first and those that follow it. n is how
+	// many; mono is the system's monotonic clock at the arrival of the request. It returns
+	// snowflake.ErrClockBackwards, ErrCeilingReached, ErrStopped, ErrTimeExhausted,
+	// worker.ErrFenced.
+	NextAt(ctx context.Context, mono time.Duration, most int) (first int64, n int, err error)
 	// NextN fills dst with IDs, or fails for all of it.
 	NextN(ctx context.Context, dst []int64) error
 }
@@ -91,11 +92,11 @@ type Segments interface {
 	Check(key []byte) error
 	// Next returns an ID of the tag, and fails as Check. It doesn't retain key.
 	Next(ctx context.Context, key []byte) (int64, error)
-	// Try returns an ID of the tag if one is in memory; otherwise ok is false, no ID
-	// was used, and the caller calls Next. It doesn't retain key. Where last is not nil it
-	// is the caller's, between its calls: the tag that it asked for before, to be found
-	// at once.
-	Try(key []byte, last **segment.Tag) (id int64, ok bool)
+	// Try returns up to most IDs of the tag that are in memory: first and those that
+	// follow it. n is how many; 0: no ID was used, and the caller calls Next. It doesn't
+	// retain key. Where last is not nil it is the caller's, between its calls: the tag
+	// that it asked for before, to be found at once.
+	Try(key []byte, last **segment.Tag, most int) (first int64, n int)
 	// NextN fills dst with IDs of the tag, or fails for all of it.
 	NextN(ctx context.Context, key []byte, dst []int64) error
 	// Status returns the tags in memory, ordered by name.

@@ -160,29 +160,34 @@ func New(cfg Config) (*Generator, error) {
 func (g *Generator) Next(ctx context.Context) (int64, error) {
 	// The clock is read before the state: what lies between load and
 	// compare-and-swap is what others can come in between.
-	return g.NextAt(ctx, g.clk.Mono())
+	id, _, err := g.NextAt(ctx, g.clk.Mono(), 1)
+	return id, err
 }
 
 // NextAt is Next for a caller that has just read the monotonic clock of
 // Config.Clock: a server that takes the time of each request anyway saves half
-// the cost of an ID. A reading that is too old costs another look, no more.
-func (g *Generator) NextAt(ctx context.Context, mono time.Duration) (int64, error) {
+// the cost of an ID. A reading that is too old costs another look, no more. It
+// returns up to most IDs, 1 at least: first and those that follow it; n is how
+// many.
+func (g *Generator) NextAt(ctx context.Context, mono time.Duration, most int) (first int64, n int, err error) {
 	if now := g.elapsed(mono); g.below(now) { // snowflake.G2
 		for {
 			state := g.state.Load()
-			if int64(state>>g.seqBits) != now || state&g.seqMask == g.seqMask { //nolint:gosec // below 2^60
+			left := g.seqMask - state&g.seqMask
+			if int64(state>>g.seqBits) != now || left == 0 { //nolint:gosec // below 2^60
 				break // another millisecond: snowflake.G3 wants the wall clock
 			}
-			if g.state.CompareAndSwap(state, state+1) { // snowflake.G1
-				return g.id(now, state&g.seqMask+1), nil
+			take := min(left, uint64(most))                //nolint:gosec // most > 0
+			if g.state.CompareAndSwap(state, state+take) { // snowflake.G1
+				return g.id(now, state&g.seqMask+1), int(take), nil //nolint:gosec // at most most
 			}
 		}
 	}
 	r, err := g.reserve(ctx, 1)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return g.id(r.time, r.first), nil
+	return g.id(r.time, r.first), 1, nil
 }
 
 // NextN fills dst with growing IDs, as many of one millisecond as fit. It fails

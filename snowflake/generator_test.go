@@ -358,7 +358,7 @@ func TestNextAtWithAnyReading(t *testing.T) {
 	last := int64(-1)
 	for _, mono := range []time.Duration{stale, 0, -time.Hour, time.Hour, stale} {
 		clk.Advance(time.Millisecond)
-		id, err := g.NextAt(t.Context(), mono)
+		id, _, err := g.NextAt(t.Context(), mono, 1)
 		require.NoError(t, err)
 		require.Greater(t, id, last)
 		last = id
@@ -366,4 +366,32 @@ func TestNextAtWithAnyReading(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, clk.Millis(), parts.Time)
 	}
+}
+
+// NextAt takes as many as asked for, and as the millisecond has: one where that has begun only
+// now, or has none left.
+func TestNextAtTakesSome(t *testing.T) {
+	clk := clocktest.New(noon)
+	g := newGenerator(t, clk)
+	take := func(most int) (first int64, n int) {
+		t.Helper()
+		first, n, err := g.NextAt(t.Context(), clk.Mono(), most)
+		require.NoError(t, err)
+		return first, n
+	}
+	last, n := take(10)
+	require.Equal(t, 1, n, "the wall clock itself is read first")
+	left := snowflake.DefaultLayout().MaxSequence() - last&snowflake.DefaultLayout().MaxSequence()
+	for _, most := range []int{1, 10, 5000} {
+		first, n := take(most)
+		require.Equal(t, last+1, first)
+		require.EqualValues(t, min(int64(most), left), n)
+		last += int64(n)
+		left -= int64(n)
+	}
+	require.Zero(t, left)
+	clk.Advance(time.Millisecond)
+	first, n := take(10)
+	require.Greater(t, first, last)
+	require.Equal(t, 1, n)
 }

@@ -52,7 +52,7 @@ var known = []described{
 //	    client disconnects before it has read it.
 //
 // An error is one of writing: the connection is over.
-func (s *session) execute() error {
+func (s *Session) execute() error {
 	args := s.cmd.args[1:max(1, min(s.cmd.n, keptArgs))]
 	var name [16]byte
 	switch string(lower(name[:0], s.cmd.args[0])) {
@@ -124,7 +124,7 @@ func lower(b, name []byte) []byte {
 
 // takes tells whether the command has from least to most arguments, its name among them,
 // and answers where it has not.
-func (s *session) takes(least, most int) bool {
+func (s *Session) takes(least, most int) bool {
 	if s.cmd.n >= least && s.cmd.n <= most {
 		return true
 	}
@@ -132,17 +132,19 @@ func (s *session) takes(least, most int) bool {
 	return false
 }
 
-func (s *session) one(m Mode, key []byte) {
-	id, err := s.src.Next(m, key)
+// one answers a command for one ID, and those of its like that follow (resp.S3).
+func (s *Session) one(m Mode, key []byte) {
+	first, n, err := s.src.Next(m, key, 1+s.cmd.again(s.rest, maxAgain))
 	if err != nil {
 		s.refuse(err)
 		return
 	}
-	s.reply.int(id)
+	s.reply.b = appendInts(s.reply.b, first, n)
+	s.taken = (n - 1) * len(s.cmd.raw)
 }
 
 // ids answers LEAF.SEGMENT and LEAF.SNOWFLAKE.
-func (s *session) ids(m Mode, args [][]byte) error {
+func (s *Session) ids(m Mode, args [][]byte) error {
 	if !s.takes(2, 3) {
 		return nil
 	}
@@ -165,7 +167,7 @@ func (s *session) ids(m Mode, args [][]byte) error {
 	return err
 }
 
-func (s *session) decode(id []byte) {
+func (s *Session) decode(id []byte) {
 	d, err := s.src.Decode(id)
 	if err != nil {
 		s.refuse(err)
@@ -190,7 +192,7 @@ func (s *session) decode(id []byte) {
 	s.reply.text([]byte(d.Layout))
 }
 
-func (s *session) ping(args [][]byte) {
+func (s *Session) ping(args [][]byte) {
 	switch {
 	case !s.takes(1, 2):
 	case len(args) == 0:
@@ -200,7 +202,7 @@ func (s *session) ping(args [][]byte) {
 	}
 }
 
-func (s *session) selectDB(args [][]byte) {
+func (s *Session) selectDB(args [][]byte) {
 	if !s.takes(2, 2) {
 		return
 	}
@@ -215,7 +217,7 @@ func (s *session) selectDB(args [][]byte) {
 }
 
 // hello answers HELLO [2|3 [AUTH user password] [SETNAME name]].
-func (s *session) hello(args [][]byte) {
+func (s *Session) hello(args [][]byte) {
 	proto := s.reply.proto
 	if len(args) > 0 {
 		n, err := strconv.Atoi(string(args[0]))
@@ -264,7 +266,7 @@ func (s *session) hello(args [][]byte) {
 }
 
 // auth answers AUTH [user] password.
-func (s *session) auth(args [][]byte) {
+func (s *Session) auth(args [][]byte) {
 	if !s.takes(2, 3) {
 		return
 	}
@@ -282,7 +284,7 @@ func (s *session) auth(args [][]byte) {
 }
 
 // authorize answers where the password is wrong. Where none is set any is right, as in Redis.
-func (s *session) authorize(user, password []byte) bool {
+func (s *Session) authorize(user, password []byte) bool {
 	ok, open := s.src.Authorize(password)
 	if (!ok && !open) || (user != nil && string(user) != "default") {
 		s.fail("WRONGPASS", "invalid username-password pair or user is disabled.")
@@ -293,7 +295,7 @@ func (s *session) authorize(user, password []byte) bool {
 }
 
 // client answers CLIENT SETNAME, GETNAME, SETINFO and ID.
-func (s *session) client(args [][]byte) {
+func (s *Session) client(args [][]byte) {
 	if !s.takes(2, keptArgs) {
 		return
 	}
@@ -321,7 +323,7 @@ func (s *session) client(args [][]byte) {
 }
 
 // setName answers where the name can't be one.
-func (s *session) setName(name []byte) bool {
+func (s *Session) setName(name []byte) bool {
 	if bytes.ContainsFunc(name, func(r rune) bool { return r < '!' || r > '~' }) {
 		s.fail("ERR", "Client names cannot contain spaces, newlines or special characters.")
 		return false
@@ -335,7 +337,7 @@ func (s *session) setName(name []byte) bool {
 }
 
 // command answers COMMAND [COUNT | DOCS [name…] | INFO [name…]].
-func (s *session) command(args [][]byte) {
+func (s *Session) command(args [][]byte) {
 	sub := ""
 	if len(args) > 0 {
 		sub, args = strings.ToLower(string(shown(args[0]))), args[1:]
@@ -345,9 +347,9 @@ func (s *session) command(args [][]byte) {
 	}
 	switch sub {
 	case "", "info":
-		s.list(args, s.reply.array, (*session).describe, true)
+		s.list(args, s.reply.array, (*Session).describe, true)
 	case "docs":
-		s.list(args, s.reply.pairs, (*session).document, false)
+		s.list(args, s.reply.pairs, (*Session).document, false)
 	case "count":
 		s.reply.int(int64(len(known)))
 	default:
@@ -357,7 +359,7 @@ func (s *session) command(args [][]byte) {
 
 // list answers with the commands of these names, all where there are none. gaps has those
 // that leafd doesn't have answered with nothing, instead of left out.
-func (s *session) list(names [][]byte, begin func(int), each func(*session, *described), gaps bool) {
+func (s *Session) list(names [][]byte, begin func(int), each func(*Session, *described), gaps bool) {
 	found := make([]*described, 0, len(known))
 	for i := range known {
 		if len(names) == 0 {
@@ -383,7 +385,7 @@ func (s *session) list(names [][]byte, begin func(int), each func(*session, *des
 	}
 }
 
-func (s *session) describe(d *described) {
+func (s *Session) describe(d *described) {
 	s.reply.array(6)
 	s.reply.text([]byte(d.name))
 	s.reply.int(d.arity)
@@ -396,7 +398,7 @@ func (s *session) describe(d *described) {
 	s.reply.int(min(d.key, 1))
 }
 
-func (s *session) document(d *described) {
+func (s *Session) document(d *described) {
 	s.reply.text([]byte(d.name))
 	s.reply.pairs(2)
 	for _, field := range [][2]string{{"summary", d.summary}, {"group", d.group}} {
@@ -406,7 +408,7 @@ func (s *session) document(d *described) {
 }
 
 // unknown answers a command that leafd doesn't have, in the words of Redis.
-func (s *session) unknown() {
+func (s *Session) unknown() {
 	s.src.Refused("ERR")
 	b := append(s.reply.b, "-ERR unknown command '"...)
 	b = appendShown(b, shown(s.cmd.args[0]))

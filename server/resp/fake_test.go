@@ -32,12 +32,14 @@ func (f *fake) Write(p []byte) (int, error) {
 	return f.written.Write(p)
 }
 
-func (f *fake) Next(_ Mode, key []byte) (int64, error) {
+func (f *fake) Next(_ Mode, key []byte, most int) (first int64, n int, err error) {
 	if string(key) == "none" {
-		return 0, errFake
+		return 0, 0, errFake
 	}
-	f.last++
-	return f.last, nil
+	n = min(most, 5)
+	first = f.last + 1
+	f.last += int64(n)
+	return first, n, nil
 }
 
 func (f *fake) Batch(_ Mode, _, count, pending []byte) ([]byte, bool, error) {
@@ -81,6 +83,6 @@ func (f *fake) Refused(code string) { f.errors[code]++ }
 // answers returns what in is answered with.
 func answers(in io.Reader) *fake {
 	f := newFake(in)
-	_ = Serve(f, f) // io.EOF
+	_ = New(f, f).Serve() // io.EOF
 	return f
 }

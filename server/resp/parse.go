@@ -38,6 +38,22 @@ var (
 type command struct {
 	args [keptArgs][]byte // the first n of them, in the read buffer
 	n    int              // arguments that were sent, the name among them; 0: nothing is to be answered
+	raw  []byte           // all of it
+}
+
+// again returns how many commands at the beginning of b are equal to this one, byte for byte;
+// most at most.
+func (c *command) again(b []byte, most int) (n int) {
+	size := len(c.raw)
+	all := min(most, len(b)/size)
+	if all > 0 && bytes.HasPrefix(b, c.raw) && bytes.Equal(b[:(all-1)*size], b[size:all*size]) { // each as the one before, as a rule
+		return all
+	}
+	for n < most && bytes.HasPrefix(b, c.raw) {
+		b = b[size:]
+		n++
+	}
+	return n
 }
 
 // kept returns the arguments that are there.

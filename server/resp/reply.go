@@ -17,6 +17,28 @@ func AppendInt(b []byte, n int64) []byte {
 	return append(snowflake.AppendDecimal(append(b, ':'), n), '\r', '\n')
 }
 
+// appendInts appends n numbers, 1 at least: first and those that follow it, which are the text
+// of the one before with its last digits counted up.
+func appendInts(b []byte, first int64, n int) []byte {
+	last := len(b)
+	b = AppendInt(b, first)
+	for i := 1; i < n; i++ {
+		next := len(b)
+		b = append(b, b[last:]...)
+		digit := len(b) - len("0\r\n")
+		for ; b[digit] == '9'; digit-- {
+			b[digit] = '0'
+		}
+		if digit > next {
+			b[digit]++
+		} else { // one digit more than before
+			b = AppendInt(b[:next], first+int64(i))
+		}
+		last = next
+	}
+	return b
+}
+
 // AppendArray appends what begins an array of n answers.
 func AppendArray(b []byte, n int) []byte { return appendHead(b, '*', n) }
 

@@ -17,8 +17,9 @@ const (
 // Source is where the answers of one connection come from. Answer knows the errors of the
 // other methods.
 type Source interface {
-	// Next returns an ID. It doesn't retain key.
-	Next(m Mode, key []byte) (int64, error)
+	// Next returns up to most IDs, 1 at least: first and those that follow it. n is how
+	// many. It doesn't retain key.
+	Next(m Mode, key []byte, most int) (first int64, n int, err error)
 	// Batch appends an array of as many IDs as count says to pending, answers that are not
 	// written yet. Where held is true, all of it is to be written at once, and Release called
 	// after that. It retains neither key nor count.
@@ -54,9 +55,12 @@ const (
 	// flushBytes is how much is answered before it is written even though more commands
 	// are there.
 	flushBytes = 16 << 10
+	// maxAgain is how many equal commands are carried out with one: a run of them has no
+	// longer answer than a batch that isn't held has.
+	maxAgain = 127
 )
 
-// session is one connection. It keeps:
+// Session is one connection. It keeps:
 //
 //	resp.S1  A connection holds MaxCommand bytes that were read, flushBytes and one answer
 //	    that are not written, and nothing else that a client chooses but a name of nameBytes.
@@ -64,41 +68,52 @@ const (
 //	resp.S2  The answers of all commands that arrived together are written at once, up to
 //	    flushBytes.
 //	resp.S3  Commands are carried out in their order, each after the one before was
-//	    answered; a batch is written before the next command is looked at.
-type session struct {
+//	    answered; a batch is written before the next command is looked at. Equal ones for
+//	    one ID each that follow one another, as those of a client that pipelines do, may be
+//	    carried out together: their answers are the same, and as many.
+type Session struct {
 	rw    io.ReadWriter
 	src   Source
 	reply reply
 	cmd   command
+	rest  []byte // what arrived behind the command that is carried out
+	taken int    // of rest: equal commands that were carried out with it
 
 	id         int64
 	name       string
 	authorized bool
 	ending     bool // no command follows
+
+	in   []byte
+	have int // bytes that were read, and are not used yet
 }
 
 // ids counts the connections, for CLIENT ID.
 var ids atomic.Int64 //nolint:gochecknoglobals // as unique as the process
 
-// Serve answers what it reads from rw until that ends, or the client wants no more.
-func Serve(rw io.ReadWriter, src Source) error {
-	s := &session{rw: rw, src: src, id: ids.Add(1)}
+// New returns a connection that nothing was read from.
+func New(rw io.ReadWriter, src Source) *Session {
+	s := &Session{rw: rw, src: src, id: ids.Add(1), in: make([]byte, firstRead)}
 	s.reply.proto = 2
-	in := make([]byte, firstRead)
-	have := 0
+	return s
+}
+
+// Serve answers what it reads until that ends, or the client wants no more. After an error of
+// Read it may be called again, and goes on.
+func (s *Session) Serve() error {
 	for !s.ending {
-		n, err := rw.Read(in[have:])
-		have += n
-		used, werr := s.answerAll(in[:have])
+		n, err := s.rw.Read(s.in[s.have:])
+		s.have += n
+		used, werr := s.answerAll(s.in[:s.have])
 		if werr != nil {
 			return werr
 		}
+		s.have = copy(s.in, s.in[used:s.have])
 		if err != nil {
 			return err
 		}
-		have = copy(in, in[used:have])
-		if have == len(in) { // below MaxCommand: parse refuses what is as long
-			in = append(make([]byte, 0, MaxCommand), in...)[:MaxCommand]
+		if s.have == len(s.in) { // below MaxCommand: parse refuses what is as long
+			s.in = append(make([]byte, 0, MaxCommand), s.in...)[:MaxCommand]
 		}
 	}
 	return nil
@@ -106,7 +121,7 @@ func Serve(rw io.ReadWriter, src Source) error {
 
 // answerAll carries out the commands in b, and returns how many bytes those that are whole
 // have.
-func (s *session) answerAll(b []byte) (used int, err error) {
+func (s *Session) answerAll(b []byte) (used int, err error) {
 	for used < len(b) && !s.ending {
 		n, err := s.cmd.parse(b[used:])
 		if err == nil && n == 0 && len(b)-used >= MaxCommand {
@@ -124,9 +139,11 @@ func (s *session) answerAll(b []byte) (used int, err error) {
 		if s.cmd.n == 0 {
 			continue
 		}
+		s.cmd.raw, s.rest, s.taken = b[used-n:used], b[used:], 0
 		if err := s.execute(); err != nil {
 			return used, err
 		}
+		used += s.taken
 		if len(s.reply.b) >= flushBytes {
 			if err := s.flush(); err != nil {
 				return used, err
@@ -137,7 +154,7 @@ func (s *session) answerAll(b []byte) (used int, err error) {
 }
 
 // flush writes what is answered (resp.S2).
-func (s *session) flush() error {
+func (s *Session) flush() error {
 	if len(s.reply.b) == 0 {
 		return nil
 	}
@@ -147,13 +164,13 @@ func (s *session) flush() error {
 }
 
 // fail answers with an error.
-func (s *session) fail(code, message string) {
+func (s *Session) fail(code, message string) {
 	s.src.Refused(code)
 	s.reply.b = AppendError(s.reply.b, code, message)
 }
 
 // refuse answers with an error of the source.
-func (s *session) refuse(err error) {
+func (s *Session) refuse(err error) {
 	code, message := s.src.Answer(err)
 	s.fail(code, message)
 }

@@ -3,6 +3,7 @@ package resp
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -88,7 +89,7 @@ func TestPassword(t *testing.T) {
 	ask := func(in ...string) string {
 		f := newFake(strings.NewReader(strings.Join(in, "")))
 		f.token = "secret"
-		_ = Serve(f, f)
+		_ = New(f, f).Serve()
 		return f.written.String()
 	}
 	wrong := "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
@@ -127,7 +128,7 @@ func TestBounds(t *testing.T) {
 	// Unread, one answer is all that a connection holds beyond what it wanted to write.
 	for _, in := range []string{array("INFO"), array("COMMAND"), array("COMMAND", "DOCS"), "x\r\n", array("LEAF.SEGMENT", "order", "100"), array("ECHO", strings.Repeat("x", 8<<10))} {
 		w := &largest{fake: newFake(strings.NewReader(strings.Repeat(in, 10_000)))}
-		_ = Serve(w, w)
+		_ = New(w, w).Serve()
 		require.Less(t, w.most, flushBytes+MaxCommand, in)
 	}
 }
@@ -162,13 +163,49 @@ func TestPipelineIsWrittenAtOnce(t *testing.T) {
 	require.LessOrEqual(t, f.writes, len(in)/firstRead+1)
 }
 
+// resp.S3: equal commands are answered each, whatever stands between them, behind them and
+// in their midst.
+func TestEqualCommands(t *testing.T) {
+	incr, flake, none := array("INCR", "order"), array("LEAF.SNOWFLAKE", "order"), array("INCR", "none")
+	in := strings.Repeat(incr, 7) + "PING\r\n" + strings.Repeat(none, 3) + incr + incr + flake + flake + "INCR order\r\nINCR order\r\n" +
+		incr + strings.Repeat(array("INCR", "order2"), 2) + incr + array("LEAF.SEGMENT", "order", "2") + array("LEAF.SEGMENT", "order", "2") + incr + "QUIT\r\n" + incr
+	var want strings.Builder
+	id := 0
+	ids := func(n int) {
+		for range n {
+			id++
+			fmt.Fprintf(&want, ":%d\r\n", id)
+		}
+	}
+	ids(7)
+	want.WriteString("+PONG\r\n" + strings.Repeat("-UNKNOWN_KEY no such tag\r\n", 3))
+	ids(2 + 2 + 2 + 1 + 2 + 1)
+	for range 2 {
+		want.WriteString("*2\r\n")
+		ids(2)
+	}
+	ids(1)
+	want.WriteString("+OK\r\n")
+	f := answers(strings.NewReader(in))
+	require.Equal(t, want.String(), f.written.String())
+	require.Equal(t, map[string]int{"UNKNOWN_KEY": 3}, f.errors)
+	require.EqualValues(t, id, f.last, "none is lost")
+	for cut := range len(in) { // resp.P3
+		f := answers(io.MultiReader(strings.NewReader(in[:cut]), strings.NewReader(in[cut:])))
+		require.Equal(t, want.String(), f.written.String(), cut)
+		require.EqualValues(t, id, f.last)
+	}
+	f = answers(strings.NewReader(strings.Repeat("INCR x\n", 3*maxAgain)))
+	require.Equal(t, 3*maxAgain, strings.Count(f.written.String(), "\n"))
+}
+
 func TestCommandAllocatesNothing(t *testing.T) {
 	for _, in := range []string{
 		array("INCR", "order"), array("LEAF.SEGMENT", "order"), array("leaf.snowflake", "order"), array("PING"), "INCR order\r\n",
 		strings.Repeat(array("INCR", "order"), 16),
 	} {
 		f := newFake(nil)
-		s := &session{rw: discard{f}, src: f}
+		s := &Session{rw: discard{f}, src: f}
 		b := []byte(in)
 		require.Zero(t, testing.AllocsPerRun(200, func() {
 			if used, err := s.answerAll(b); used != len(b) || err != nil {
@@ -188,7 +225,7 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 func TestWriteFails(t *testing.T) {
 	for _, in := range []string{array("INCR", "order"), array("LEAF.SEGMENT", "order", "101"), strings.Repeat(array("LEAF.SEGMENT", "order", "100"), 100)} {
 		f := broken{newFake(strings.NewReader(in))}
-		require.ErrorIs(t, Serve(f, f), io.ErrClosedPipe)
+		require.ErrorIs(t, New(f, f).Serve(), io.ErrClosedPipe)
 		require.False(t, f.held)
 	}
 }
@@ -201,7 +238,7 @@ func BenchmarkCommand(b *testing.B) {
 	for _, deep := range []int{1, 16} {
 		b.Run(fmt.Sprintf("deep=%d", deep), func(b *testing.B) {
 			f := newFake(nil)
-			s := &session{rw: discard{f}, src: f}
+			s := &Session{rw: discard{f}, src: f}
 			in := []byte(strings.Repeat(array("INCR", "leaf-segment-test"), deep))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -210,5 +247,17 @@ func BenchmarkCommand(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+func TestAppendInts(t *testing.T) {
+	for _, first := range []int64{0, 5, 98, 999, 1<<60 - 3, 999_999_999_999_999_990, math.MaxInt64 - 200} {
+		for _, n := range []int{1, 2, 15, 200} {
+			var want []byte
+			for i := range n {
+				want = AppendInt(want, first+int64(i))
+			}
+			require.Equal(t, "x"+string(want), string(appendInts([]byte("x"), first, n)), first)
+		}
 	}
 }

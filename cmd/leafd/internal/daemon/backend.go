@@ -15,7 +15,9 @@ import (
 type refusing struct{ why error }
 
 // NextAt implements server.Snowflake.
-func (r refusing) NextAt(context.Context, time.Duration) (int64, error) { return 0, r.why }
+func (r refusing) NextAt(context.Context, time.Duration, int) (first int64, n int, err error) {
+	return 0, 0, r.why
+}
 
 // NextN implements server.Snowflake.
 func (r refusing) NextN(context.Context, []int64) error { return r.why }
