@@ -22,6 +22,8 @@ const (
 	reading phase = iota
 	// waiting: a response was written; the next Read waits for a request.
 	waiting
+	// resumed: the next Read goes on with one of waiting, which has found nothing.
+	resumed
 	// begun: one Read returned since; if there is another, that request is
 	// not complete yet.
 	begun
@@ -113,13 +115,23 @@ func (c *conn) Read(p []byte) (int, error) {
 		if err := c.setRead(c.l.readTimeout); err != nil {
 			return 0, err
 		}
+	case resumed:
+		c.phase = begun
 	case reading:
 	}
 	n, err := c.Conn.Read(p)
-	if err != nil && c.fresh.Load() && c.l.isClosed() && errors.Is(err, os.ErrDeadlineExceeded) {
-		// On a busy machine the grace period may end before the first read.
-		if err = c.SetReadDeadline(time.Now().Add(lastRead)); err == nil {
-			n, err = c.Conn.Read(p)
+	if err != nil {
+		switch {
+		case errors.Is(err, errNothingYet):
+			if c.phase == begun {
+				c.phase = resumed
+			}
+			return 0, err
+		case c.fresh.Load() && c.l.isClosed() && errors.Is(err, os.ErrDeadlineExceeded):
+			// On a busy machine the grace period may end before the first read.
+			if err = c.SetReadDeadline(time.Now().Add(lastRead)); err == nil {
+				n, err = c.Conn.Read(p)
+			}
 		}
 	}
 	if c.fresh.Load() {
@@ -131,6 +143,22 @@ func (c *conn) Read(p []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// errNothingYet is returned by a Read where serve waits for more: its caller returns it.
+var errNothingYet = errors.New("nothing is there yet")
+
+// serve calls serve, which reads and writes. Read returns errNothingYet to it where the socket
+// can be held: serve is called again then.
+func (c *conn) serve(serve func() error) error {
+	if socket, ok := c.Conn.(interface {
+		hold(serve func() error) (served bool, err error)
+	}); ok {
+		if served, err := socket.hold(serve); served {
+			return err
+		}
+	}
+	return serve()
 }
 
 // Write writes to the client, with at least half the write time-out left.
@@ -167,8 +195,11 @@ func (c *conn) Close() error {
 		return nil
 	}
 	defer c.l.forget(c)
-	if c.linger.Load() && c.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
-		drain(c.Conn)
+	if c.linger.Load() && c.SetReadDeadline(time.Now().Add(lingerTime)) == nil && drain(c.Conn) {
+		select { // the client has the time to read, but sends no more than the kernel holds
+		case <-time.After(lingerTime):
+		case <-c.l.stop:
+		}
 	}
 	if c.l.isClosed() { // server.T3
 		return c.raw().Close()
@@ -186,11 +217,14 @@ const (
 
 // drain discards what the client is still sending, up to lingerBytes and nc's read
 // deadline: closing with unread bytes resets the connection, and the client may lose
-// the answer.
-func drain(nc net.Conn) {
-	if half, ok := nc.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-		_, _ = io.CopyN(io.Discard, nc, lingerBytes) // the connection is closed next, whatever the error
+// the answer. It returns whether there is more.
+func drain(nc net.Conn) bool {
+	half, ok := nc.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return false
 	}
+	_, err := io.CopyN(io.Discard, nc, lingerBytes) // the connection is closed next, whatever the error
+	return err == nil
 }
 
 // lingerOnClose makes nc, or the conn below it, drain before it closes.

@@ -286,8 +286,10 @@ func TestLingeringCloseTakesWhatTheClientStillSends(t *testing.T) {
 	h = &halfCloser{left: 10 * lingerBytes}
 	c = still().admit(h)
 	lingerOnClose(c)
+	began := time.Now()
 	require.NoError(t, c.Close())
 	require.Positive(t, h.left, "within bounds")
+	require.GreaterOrEqual(t, time.Since(began), lingerTime, "it has the time to read")
 
 	h = &halfCloser{left: 1}
 	require.NoError(t, still().admit(h).Close())

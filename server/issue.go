@@ -121,6 +121,9 @@ func (f form) append(b []byte, ids []int64) []byte {
 
 // batch returns n IDs as text, for its caller to release. A large one begins with pending.
 func (s *Server) batch(b *Backend, m mode, key []byte, n int, f form, pending []byte) (*batch, error) {
+	if err := s.base.Err(); err != nil {
+		return nil, err // many may have arrived together: no memory for each
+	}
 	if err := s.overload.enter(b, m, n, s.live.Load()); err != nil {
 		return nil, err
 	}

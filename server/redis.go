@@ -82,7 +82,7 @@ func (s *Server) serveRedis(c *conn) {
 		}
 		client.Release()
 	}()
-	if err := resp.New(client, client).Serve(); err == nil || errors.Is(err, io.EOF) {
+	if err := c.serve(resp.New(client, client).Serve); err == nil || errors.Is(err, io.EOF) {
 		c.linger.Store(true) // server.D2
 	}
 }

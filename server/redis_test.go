@@ -316,9 +316,13 @@ func TestRedisDrains(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// A client that neither reads nor leaves doesn't hold up a stop beyond its time-out.
+// Neither a client that neither reads nor leaves, nor a command that waits for a range, holds up
+// a stop beyond its time-out.
 func TestRedisGivesUpAtTheEnd(t *testing.T) {
 	s := newServer(t)
+	b, waits := *s.backend.Load(), make(chan struct{})
+	b.Segments = hungTags{waits: waits}
+	s.SetBackend(&b)
 	ln := listenTCP(t)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln, Redis) }()
@@ -327,11 +331,32 @@ func TestRedisGivesUpAtTheEnd(t *testing.T) {
 		_, _ = io.WriteString(c, strings.Repeat("LEAF.SNOWFLAKE x 10000\r\n", 10_000)) // until it is closed
 	}()
 	require.Eventually(t, func() bool { return s.overload.unread[unreadBatches].Inside() > 0 }, 20*time.Second, time.Millisecond)
+	send(t, dialRedis(t, ln), "INCR order\r\nLEAF.SEGMENT order 2\r\n")
+	<-waits // the other one is given up before it waits
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, s.Shutdown(ctx), context.DeadlineExceeded)
 	require.NoError(t, <-served)
 	require.Eventually(t, func() bool { return s.admission.total() == 0 }, 20*time.Second, time.Millisecond)
+}
+
+// hungTags is Segments whose database hangs. It tells of each request that waits.
+type hungTags struct {
+	Segments
+	waits chan struct{}
+}
+
+func (hungTags) Try([]byte, **segment.Tag, int) (first int64, n int) { return 0, 0 }
+
+func (h hungTags) Next(ctx context.Context, _ []byte) (int64, error) {
+	h.waits <- struct{}{}
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+func (h hungTags) NextN(ctx context.Context, key []byte, _ []int64) error {
+	_, err := h.Next(ctx, key)
+	return err
 }
 
 // TLS with certificates of clients, as on HTTP; who speaks plain RESP is told.

@@ -141,8 +141,8 @@ type Backend struct {
 
 // Server is leafd's HTTP server.
 type Server struct {
-	cfg  Config // immutable
-	base context.Context
+	cfg  Config                  // immutable
+	base context.Context         // Config.Base, until giveUp
 	slow fasthttp.RequestHandler // the router of the public surface
 	// slowAdmin is the router of the admin surface; nil without Config.AdminApart.
 	slowAdmin fasthttp.RequestHandler
@@ -162,6 +162,7 @@ type Server struct {
 	infos     [2]atomic.Pointer[info] // of the Redis protocol; [1] is whole
 	batchIDs  sync.Pool               // *batchIDs
 
+	giveUp   context.CancelFunc
 	live     atomic.Pointer[live]
 	backend  atomic.Pointer[Backend]
 	owner    atomic.Pointer[string] // nil: not known yet
@@ -185,7 +186,6 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg:     cfg,
-		base:    cfg.Base,
 		metrics: m,
 		sampled: sampled(cfg.Log),
 		refused: sampled(cfg.Log),
@@ -210,6 +210,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.AdminApart {
 		s.slowAdmin = s.routes(Admin).Handler
 	}
+	s.base, s.giveUp = context.WithCancel(cfg.Base)
 	return s, nil
 }
 

@@ -101,8 +101,8 @@ func (s *Server) Serve(ln net.Listener, surface Surface) error {
 }
 
 // Shutdown stops accepting on all listeners at once, closes idle connections, and
-// returns once the requests in flight are answered. When ctx ends first, it closes their
-// connections and returns ctx.Err().
+// returns once the requests in flight are answered. When ctx ends first, it gives them up,
+// closes their connections and returns ctx.Err().
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	s.mu.Lock()
@@ -123,6 +123,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		all.Go(func() {
 			if err := f.serve.ShutdownWithContext(ctx); err != nil {
 				failed[i] = err
+				s.giveUp() // what waits for an ID may hold its socket, and end waits for that (server.N3)
 			}
 			f.listen.end()
 		})
