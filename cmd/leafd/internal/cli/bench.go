@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +14,7 @@ import (
 	"github.com/leafd/leafd/client/loadtest"
 	"github.com/leafd/leafd/client/loadtest/unique"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/internal/plainfile"
 )
 
 // benchFlags are the flags of `bench`.
@@ -112,24 +111,11 @@ func (f benchFlags) config() (loadtest.Config, error) {
 	}
 	if f.caFile != "" {
 		var err error
-		if cfg.TLS, err = trusting(f.caFile); err != nil {
-			return cfg, err
+		if cfg.TLS, err = (plainfile.TLSFiles{CA: f.caFile}).Config(); err != nil {
+			return cfg, settings.Usagef("--ca-file: %w", err)
 		}
 	}
 	return cfg, nil
-}
-
-// trusting returns a TLS configuration that trusts the certificates of a file.
-func trusting(path string) (*tls.Config, error) {
-	pem, err := os.ReadFile(path)
-	if err != nil {
-		return nil, settings.Usagef("--ca-file: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, settings.Usagef("--ca-file: %s has no certificate in PEM form", path)
-	}
-	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
 // bench runs a load, checks it, and prints what it showed.

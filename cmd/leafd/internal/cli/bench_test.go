@@ -77,7 +77,7 @@ func TestBenchUsage(t *testing.T) {
 		{"memory", []string{"--check-unique", "--unique-memory", "1"}, "--unique-memory is 1: want 4"},
 		{"memory for nothing", []string{"--unique-memory", "64"}, "are for --check-unique"},
 		{"no certificates", []string{"--ca-file", none}, "has no certificate"},
-		{"no such file", []string{"--ca-file", none + "x"}, "--ca-file: open"},
+		{"no such file", []string{"--ca-file", none + "x"}, "--ca-file: certificates of the authorities: "},
 		{"output", []string{"-o", "yaml"}, "--output"},
 		{"argument", []string{"5"}, `"5"`},
 	} {

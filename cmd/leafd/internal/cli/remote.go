@@ -11,13 +11,13 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/internal/plainfile"
 )
 
 // Bounds of a request to a daemon. The slowest answer waits for a segment, half a
@@ -107,25 +107,9 @@ func (r *remote) tls() (*tls.Config, error) {
 	if r.ca == "" && r.cert == "" && r.key == "" {
 		return nil, nil //nolint:nilnil // the defaults do
 	}
-	conf := &tls.Config{MinVersion: tls.VersionTLS12}
-	if r.ca != "" {
-		text, err := os.ReadFile(r.ca)
-		if err != nil {
-			return nil, settings.Usagef("--ca-file: %w", err)
-		}
-		if conf.RootCAs = x509.NewCertPool(); !conf.RootCAs.AppendCertsFromPEM(text) {
-			return nil, settings.Usagef("--ca-file is %q: it has no certificate in PEM form", r.ca)
-		}
-	}
-	switch {
-	case r.cert != "" && r.key != "":
-		pair, err := tls.LoadX509KeyPair(r.cert, r.key)
-		if err != nil {
-			return nil, settings.Usagef("--cert-file %q with --key-file %q: %w", r.cert, r.key, err)
-		}
-		conf.Certificates = []tls.Certificate{pair}
-	case r.cert != "" || r.key != "":
-		return nil, settings.Usagef("--cert-file and --key-file go together")
+	conf, err := plainfile.TLSFiles{CA: r.ca, Cert: r.cert, Key: r.key}.Config()
+	if err != nil {
+		return nil, settings.Usagef("--ca-file, --cert-file, --key-file: %w", err)
 	}
 	return conf, nil
 }

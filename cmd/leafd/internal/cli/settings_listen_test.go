@@ -122,7 +122,7 @@ func TestRemoteFlags(t *testing.T) {
 		{"CA for plain HTTP", []string{"id", "next", "--ca-file", cas}, []string{"https://"}},
 		{"CA that is missing", []string{"id", "next", "--url", "https://x", "--ca-file", cas + "x"}, []string{"no such file"}},
 		{"CA that is none", []string{"id", "next", "--url", "https://x", "--ca-file", key}, []string{"no certificate in PEM form"}},
-		{"certificate without key", []string{"id", "next", "--url", "https://x", "--cert-file", cert}, []string{"go together"}},
+		{"certificate without key", []string{"id", "next", "--url", "https://x", "--cert-file", cert}, []string{"--key-file: want a certificate and its key"}},
 		{"certificate that is none", []string{"id", "next", "--url", "https://x", "--cert-file", key, "--key-file", key}, []string{"--cert-file"}},
 		{"token without URL", []string{"segment", "create", "x", "--admin-token-file", token}, []string{"give --url with it"}},
 		{"empty URL", []string{"segment", "delete", "x", "--yes", "--url", ""}, []string{"give --url with it"}},

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leafd/leafd/internal/plainfile"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
 
@@ -40,7 +41,7 @@ func (c *Config) fillSecurity(v *Values) {
 		c.warn(warning)
 		c.ZooKeeper.Auth = credentials
 	}
-	files := zksession.TLSFiles{CA: v.Text("zk-tls-ca"), Cert: v.Text("zk-tls-cert"), Key: v.Text("zk-tls-key")}
+	files := plainfile.TLSFiles{CA: v.Text("zk-tls-ca"), Cert: v.Text("zk-tls-cert"), Key: v.Text("zk-tls-key")}
 	switch {
 	case files.Cert != "" && files.Key == "":
 		v.refuse("zk-tls-cert", "want zk-tls-key with it")
@@ -52,7 +53,7 @@ func (c *Config) fillSecurity(v *Values) {
 		if files.CA == systemCAs {
 			files.CA = ""
 		}
-		conf, err := zksession.NewTLS(files)
+		conf, err := files.Config()
 		if err != nil {
 			v.refuse("zk-tls-ca", err.Error())
 		}
