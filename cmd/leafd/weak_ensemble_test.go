@@ -62,24 +62,24 @@ func TestEnsembleFailsUnderLoad(t *testing.T) {
 	}
 	require.Zero(t, elsewhere())
 	require.True(t, daemons[0].hasLogged("ZooKeeper: connected", addresses[follower]))
-	e.Pause(t, follower)
+	e.Servers[follower].Pause(t)
 	proxies[leader].Up(t)
 	proxies[other].Up(t)
 	require.Eventually(t, func() bool { return elsewhere() > 0 }, eventually, tick)
 	settled(leader, "follower hung")
-	e.Resume(t, follower)
+	e.Servers[follower].Resume(t)
 	e.Serving(t)
 
 	// The leader is killed.
-	e.Kill(t, leader)
+	e.Servers[leader].Kill(t)
 	require.NotEqual(t, leader, e.Leader(t))
 	settled(follower, "leader killed")
 	e.Restart(t, leader)
 
 	// No quorum.
 	over := map[*child]int{}
-	e.Kill(t, leader)
-	e.Kill(t, other)
+	e.Servers[leader].Kill(t)
+	e.Servers[other].Kill(t)
 	for _, l := range daemons {
 		over[l] = l.awaitOut()
 		require.Equal(t, http.StatusOK, l.mustGet("/readyz").status)

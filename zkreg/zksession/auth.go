@@ -15,38 +15,52 @@ const authRetry = time.Second
 // with the session. From then on go-zookeeper sends them itself at the start of
 // each connection, before any request.
 func (s *Session) authenticate() {
-	told := false
 	for {
-		t, ok := s.gate.enterUnauthenticated()
-		if !ok {
+		connection, err := s.enter(s.ctx, call{credentials: true})
+		if err != nil { // closed
 			return
 		}
-		stale := time.AfterFunc(s.Timeout(), func() { s.leave(t.generation) })
-		err := s.conn.AddAuth("digest", s.cfg.Auth.digest())
-		stale.Stop()
-		if err == nil && s.gate.authenticate(t) {
-			s.gate.leave(t)
-			s.dialer.authFailed(nil)
-			s.account.turn(Connected)
-			s.notifier.raise(Event{Kind: EventConnected, Server: s.dialer.server(), Session: s.ID()})
-			return
-		}
-		s.gate.leave(t)
+		err = s.send(func() error { return s.conn.AddAuth("digest", s.cfg.Auth.digest()) })
+		s.count(0, -1)
 		switch {
+		case err == nil && s.accepted(connection):
+			return
 		case err == nil:
 			continue // over a connection that is gone; once more over this one
 		case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrNoServer):
 		default:
-			err = fmt.Errorf("server %s refused the credentials of user %q: %w", s.dialer.server(), s.cfg.Auth.user, err)
-			s.dialer.authFailed(err)
-			s.account.turn(AuthFailed)
-			if !told {
-				told = true
-				s.notifier.raise(Event{Kind: EventAuthFailed, Server: s.dialer.server(), Session: s.ID(), Err: err})
-			}
+			s.refused(err)
 		}
-		if !s.gate.pause(authRetry) {
-			return
+		select {
+		case <-time.After(authRetry):
+		case <-s.ctx.Done():
 		}
+	}
+}
+
+// accepted notes that connection carries the credentials, and that all later ones will.
+// False where there is another one already: it may have been opened before go-zookeeper
+// remembered them.
+func (s *Session) accepted(connection uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.up || s.connection != connection {
+		return false
+	}
+	s.authenticated, s.refusal = true, nil
+	s.requestsPassLocked()
+	s.changedLocked()
+	return true
+}
+
+// refused notes why a server refused the credentials, and tells it the first time.
+func (s *Session) refused(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	told := s.refusal != nil
+	s.refusal = fmt.Errorf("server %s refused the credentials of user %q: %w", s.info.Server, s.cfg.Auth.user, err)
+	s.turnLocked(AuthFailed)
+	if !told {
+		s.raiseLocked(EventAuthFailed, s.refusal)
 	}
 }

@@ -1,7 +1,6 @@
 package zksession
 
 import (
-	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -64,42 +63,10 @@ func TestDigest(t *testing.T) {
 	requireData(t, ours.Session, root, "a")
 }
 
-// TestNothingIsSentBeforeTheCredentials over a slow line, on a connection after
-// the first, and in a session after the first (zksession.S3).
+// TestNothingIsSentBeforeTheCredentials (zksession.S3), which are sent again where the
+// connection is cut after any number of bytes of the answer, then over a slow line, and on
+// connections after that. TestBlackhole has a session after the first.
 func TestNothingIsSentBeforeTheCredentials(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Shared(t)
-	root, observer := server.NewRoot(t), server.Conn(t)
-	_, err := observer.Create(root, nil, 0, zk.DigestACL(zk.PermAll, "leafd", "secret"))
-	require.NoError(t, err)
-	proxy := zookeepertest.NewProxy(t, server.Addr())
-	proxy.Latency(t, 100*time.Millisecond)
-	s := openTest(t, as(short(2*time.Second, proxy.Addr()), "leafd", "secret"))
-	read := func() {
-		t.Helper()
-		_, _, err := s.Get(within(t, patience), root)
-		require.NoError(t, err)
-	}
-	read()
-	proxy.Latency(t, 0)
-	for range 3 {
-		proxy.Cut(t)
-		read()
-	}
-	first := s.ID()
-	proxy.Blackhole(t, true)
-	s.events.await(t, EventDisconnected, 1)
-	ctx := within(t, 3*time.Second) // longer than the session
-	<-ctx.Done()
-	proxy.Blackhole(t, false)
-	s.events.await(t, EventExpired, 1)
-	read()
-	require.NotEqual(t, first, s.ID())
-}
-
-// TestCredentialsAreSentAgain where the connection is cut while they are on their
-// way, after any number of bytes of the answer.
-func TestCredentialsAreSentAgain(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
 	root := server.NewRoot(t)
@@ -107,17 +74,19 @@ func TestCredentialsAreSentAgain(t *testing.T) {
 	require.NoError(t, err)
 	for _, bytes := range []int{0, greetingBytes, greetingBytes + 10, greetingBytes + answerBytes} {
 		t.Run(strconv.Itoa(bytes), func(t *testing.T) {
+			t.Parallel()
 			proxy := zookeepertest.NewProxy(t, server.Addr())
 			proxy.CutAfter(t, bytes)
 			s := openTest(t, as(to(proxy.Addr()), "leafd", "secret"))
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
-			_, _, err := s.Get(ctx, root)
+			_, _, err := s.Get(within(t, 300*time.Millisecond), root)
 			require.ErrorIs(t, err, ErrUnreachable)
 			proxy.CutAfter(t, -1)
-			proxy.Cut(t)
-			_, _, err = s.Get(within(t, patience), root)
-			require.NoError(t, err)
+			proxy.Latency(t, 100*time.Millisecond)
+			for range 3 {
+				proxy.Cut(t)
+				requireData(t, s.Session, root, "")
+				proxy.Latency(t, 0)
+			}
 		})
 	}
 }
@@ -145,6 +114,8 @@ func TestCredentialsRefused(t *testing.T) {
 	require.True(t, Unsent(err))
 	require.Len(t, s.events.of(EventAuthFailed), 1)
 	require.Empty(t, s.events.of(EventConnected))
+	require.Equal(t, AuthFailed, s.Info().State)
 	server.refuseAuth.Store(false)
 	s.events.await(t, EventConnected, 1)
+	require.EqualValues(t, 1, s.Info().Connects)
 }

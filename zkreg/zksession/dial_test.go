@@ -60,22 +60,6 @@ func TestNameThatDoesNotResolve(t *testing.T) {
 	require.ErrorAs(t, failed.Err, &dnsErr)
 }
 
-// TestIPv6 literals, in brackets.
-func TestIPv6(t *testing.T) {
-	t.Parallel()
-	listener, err := net.Listen("tcp", "[::1]:0")
-	if err != nil {
-		listener, err = net.Listen("tcp", "127.0.0.1:0") // a machine without
-	}
-	require.NoError(t, err)
-	defer listener.Close()
-	s := openTest(t, to(listener.Addr().String()))
-	conn, err := listener.Accept()
-	require.NoError(t, err)
-	require.NoError(t, conn.Close())
-	require.Equal(t, listener.Addr().String(), s.events.await(t, EventServerFailed, 1).Server)
-}
-
 // TestNotZooKeeper: whatever answers, the daemon lives, and says what is wrong.
 func TestNotZooKeeper(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -97,7 +81,9 @@ func TestNotZooKeeper(t *testing.T) {
 			t.Parallel()
 			s := openTest(t, short(time.Second, listen(t, test.serve)))
 			require.Eventually(t, func() bool {
-				err := s.dialer.lastFailure()
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				err := s.failure
 				return err != nil && bytes.Contains([]byte(err.Error()), []byte(test.wants))
 			}, patience, time.Millisecond)
 			_, err := s.Set(within(t, 10*time.Millisecond), "/x", nil, -1)
@@ -114,22 +100,10 @@ func say(b []byte) func(net.Conn) {
 	}
 }
 
-// TestReconnectsAreSpaced: a server that takes everybody in and throws them out at
-// once isn't asked more than about once a second.
-func TestReconnectsAreSpaced(t *testing.T) {
-	t.Parallel()
-	accepted := make(chan struct{}, 1000)
-	s := openTest(t, short(10*time.Second, listen(t, func(conn net.Conn) {
-		accepted <- struct{}{}
-		_, _ = conn.Write(greeting(10000, 7))
-	})))
-	s.events.await(t, EventConnected, 3)
-	require.Never(t, func() bool { return len(accepted) > 8 }, 2*time.Second, 10*time.Millisecond)
-}
-
 func TestHosts(t *testing.T) {
 	servers := []string{"a:1", "b:1", "c:1"}
-	h := newHosts(servers, newGate(true))
+	s := unopened(t, to(servers...))
+	h := newHosts(s)
 	require.Equal(t, 3, h.Len())
 	require.NoError(t, h.Init(nil))
 	lap := func() (names []string, pauses []bool) {
@@ -162,36 +136,35 @@ func TestHosts(t *testing.T) {
 	_, pauses = lap()
 	require.Equal(t, []bool{false, false, false}, pauses)
 
-	h.gate.close()
+	s.cancel()
 	_, pauses = lap()
 	require.Equal(t, []bool{true, true, true}, pauses, "go-zookeeper looks for a close then only")
-	require.Equal(t, 10*time.Second*2/3, newHosts([]string{"a:1"}, newGate(true)).patience(10*time.Second))
+	require.Equal(t, 10*time.Second*2/3, newHosts(unopened(t, to("a:1"))).patience(10*time.Second))
 	require.Equal(t, []string{"a:1", "b:1", "c:1"}, servers)
 
 	orders := map[string]bool{}
 	for range 100 {
-		orders[newHosts(servers, newGate(true)).servers[0]] = true
+		orders[newHosts(s).servers[0]] = true
 	}
 	require.Len(t, orders, 3, "each is somebody's first")
 }
 
 // TestAddressesTakeTurns, for a name with several.
 func TestAddressesTakeTurns(t *testing.T) {
-	d := newDialer(to("localhost:1"), nil, nil, nil)
-	defer d.close()
+	h := &hosts{turn: map[string]int{}}
 	ctx := within(t, patience)
-	first, err := d.resolve(ctx, "localhost:1", "localhost")
+	first, err := h.resolve(ctx, "localhost:1", "localhost")
 	require.NoError(t, err)
 	sorted := slices.Sorted(slices.Values(first))
 	seen := map[string]bool{}
 	for range first {
-		again, err := d.resolve(ctx, "localhost:1", "localhost")
+		again, err := h.resolve(ctx, "localhost:1", "localhost")
 		require.NoError(t, err)
 		require.Equal(t, sorted, slices.Sorted(slices.Values(again)))
 		seen[again[0]] = true
 	}
 	require.Len(t, seen, len(first))
-	literal, err := d.resolve(ctx, "[::1]:1", "::1")
+	literal, err := h.resolve(ctx, "[::1]:1", "::1")
 	require.NoError(t, err)
 	require.Equal(t, []string{"::1"}, literal)
 }

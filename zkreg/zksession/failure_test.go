@@ -14,23 +14,6 @@ import (
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
-// until calls f, a few seconds each time, until it succeeds.
-func until(t testing.TB, f func(ctx context.Context) error) {
-	t.Helper()
-	var err error
-	deadline := time.Now().Add(patience)
-	for time.Now().Before(deadline) {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		err = f(ctx)
-		cancel()
-		if err == nil {
-			return
-		}
-		require.ErrorIs(t, err, ErrUnreachable)
-	}
-	require.NoError(t, err)
-}
-
 // ephemeral creates a node that goes with the session.
 func ephemeral(t testing.TB, s *Session, path string) {
 	t.Helper()
@@ -47,46 +30,69 @@ func TestNoServer(t *testing.T) {
 	s := openTest(t, to("127.0.0.1:1"))
 	failed := s.events.await(t, EventServerFailed, 1)
 	require.ErrorContains(t, failed.Err, "refused")
-	ctx := within(t, 200*time.Millisecond)
-	_, err := s.Create(ctx, "/x", nil, 0)
+	_, err := s.Create(within(t, 200*time.Millisecond), "/x", nil, 0)
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "refused")
 	require.ErrorContains(t, err, "create /x")
 	require.ErrorContains(t, err, "servers 127.0.0.1:1")
 	require.True(t, Unsent(err))
-	require.Zero(t, s.ID())
-	s.Close()
-	s.Close()
+	info := s.Info()
+	require.Equal(t, Info{State: Connecting, Since: info.Since, Timeout: defaultTimeout}, info)
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(s.Close)
+	}
+	wg.Wait()
 	_, _, err = s.Get(within(t, patience), "/x")
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.ErrorIs(t, err, errClosed)
+	require.True(t, Unsent(err))
 	require.Len(t, s.events.of(EventServerFailed), 1, "told once, however often it was tried")
 }
 
-// TestServerKilledAndRestarted: the same session goes on.
+// TestServerKilledAndRestarted: the same session goes on, and Info has each state of it.
 func TestServerKilledAndRestarted(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Start(t)
-	s := openTest(t, to(server.Addr()))
+	began := time.Now()
+	s := openTest(t, short(20*time.Second, server.Addr()))
 	ephemeral(t, s.Session, "/mine")
-	id := s.ID()
+	first := s.Info()
+	require.False(t, first.Since.Before(began))
+	require.NotZero(t, s.ID())
+	require.Equal(t, Info{State: Connected, Server: server.Addr(), ID: s.ID(), Since: first.Since, Timeout: s.Timeout(), Connects: 1}, first)
+
 	server.Kill(t)
-	gone := s.events.await(t, EventDisconnected, 1)
-	require.Error(t, gone.Err)
-	require.Equal(t, id, gone.Session)
+	lost := s.events.await(t, EventDisconnected, 1)
+	require.Error(t, lost.Err)
+	require.Equal(t, first.ID, lost.Session)
+	gone := s.Info()
+	require.Equal(t, Disconnected, gone.State)
+	require.Equal(t, first.ID, gone.ID, "the session lives on")
+	require.True(t, gone.Since.After(first.Since))
 	_, err := s.Create(within(t, 100*time.Millisecond), "/other", nil, 0)
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.True(t, Unsent(err))
+
 	server.Restart(t)
 	_, stat, err := s.Get(within(t, patience), "/mine")
 	require.NoError(t, err)
-	require.Equal(t, id, stat.EphemeralOwner)
-	require.Equal(t, id, s.ID())
+	require.Equal(t, first.ID, stat.EphemeralOwner)
 	found, _, err := s.Exists(within(t, patience), "/other")
 	require.NoError(t, err)
 	require.False(t, found, "a request that was unsent was done")
 	require.Empty(t, s.events.of(EventExpired))
+	back := s.Info()
+	require.True(t, back.Since.After(gone.Since))
+	first.Since, first.Connects = back.Since, 2
+	require.Equal(t, first, back)
+
+	s.Close()
+	s.state(zk.StateHasSession) // an event that comes late
+	require.Equal(t, Closed, s.Info().State)
+	require.EqualValues(t, 2, s.Info().Connects)
+	require.Zero(t, s.ID())
 }
 
 // TestServerHangs with calls pending (zksession.S1, zksession.S4, zksession.S6), and
@@ -101,9 +107,7 @@ func TestServerHangs(t *testing.T) {
 	errs := make(chan error, 100)
 	for i := range cap(errs) {
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(100+i)*time.Millisecond)
-			defer cancel()
-			_, err := s.Create(ctx, "/n"+strconv.Itoa(i), nil, 0)
+			_, err := s.Create(within(t, time.Duration(100+i)*time.Millisecond), "/n"+strconv.Itoa(i), nil, 0)
 			errs <- err
 		})
 	}
@@ -118,16 +122,16 @@ func TestServerHangs(t *testing.T) {
 	_, err := s.Create(within(t, patience), "/late", nil, 0)
 	require.ErrorIs(t, err, errHung, "all places are taken by requests that nobody waits for")
 	require.True(t, Unsent(err))
-	s.gate.mu.Lock()
-	require.LessOrEqual(t, s.gate.calls, maxCalls)
-	s.gate.mu.Unlock()
+	s.mu.Lock()
+	require.LessOrEqual(t, s.calls, maxCalls)
+	s.mu.Unlock()
 	s.events.await(t, EventDisconnected, 1)
 	server.Resume(t)
-	until(t, func(ctx context.Context) error { return s.Sync(ctx, "/") })
-	s.gate.mu.Lock()
-	require.Zero(t, s.gate.calls)
-	require.Zero(t, s.gate.abandoned)
-	s.gate.mu.Unlock()
+	require.Eventually(t, func() bool { return s.Sync(within(t, time.Second), "/") == nil }, patience, time.Millisecond)
+	s.mu.Lock()
+	require.Zero(t, s.calls)
+	require.Zero(t, s.waiting)
+	s.mu.Unlock()
 	names, _, err := s.Children(within(t, patience), "/")
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(names), maxCalls+1, "requests that were never sent were done")
@@ -147,10 +151,11 @@ func TestCloseWhileServerHangs(t *testing.T) {
 		pending := make(chan error, 1)
 		go func() { _, _, err := s.Get(within(t, patience), "/"); pending <- err }()
 		if connected {
-			require.Eventually(t, func() bool { return !s.gate.drained(0) }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return !s.drained(0) }, patience, time.Millisecond)
 		}
 		s.Close()
 		require.ErrorIs(t, <-pending, ErrUnreachable)
+		require.NoError(t, s.lost, "we closed it")
 		select {
 		case _, open := <-s.ended:
 			require.False(t, open)
@@ -159,26 +164,6 @@ func TestCloseWhileServerHangs(t *testing.T) {
 		}
 		server.Resume(t)
 	}
-}
-
-func TestCloseEndsTheSession(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Shared(t)
-	root := server.NewRoot(t)
-	s := openTest(t, short(40*time.Second, server.Addr()))
-	ephemeral(t, s.Session, root)
-	var wg sync.WaitGroup
-	for range 3 {
-		wg.Go(s.Close)
-	}
-	wg.Wait()
-	require.Zero(t, s.ID())
-	found, _, err := server.Conn(t).Exists(root)
-	require.NoError(t, err)
-	require.False(t, found)
-	_, err = s.Create(within(t, patience), root, nil, 0)
-	require.ErrorIs(t, err, errClosed)
-	require.True(t, Unsent(err))
 }
 
 // TestOneOfThreeHangs, and then the leader dies: the session goes on elsewhere.
@@ -191,55 +176,50 @@ func TestOneOfThreeHangs(t *testing.T) {
 	at := s.events.await(t, EventConnected, 1).Server
 	for i, address := range e.Addrs() {
 		if address == at {
-			e.Pause(t, i)
+			e.Servers[i].Pause(t)
 			moved := s.events.await(t, EventConnected, 2)
 			require.NotEqual(t, at, moved.Server)
 			require.Equal(t, id, moved.Session)
-			until(t, func(ctx context.Context) error { return s.Sync(ctx, "/") })
-			e.Resume(t, i)
+			require.NoError(t, s.Sync(within(t, patience), "/"))
+			e.Servers[i].Resume(t)
 		}
 	}
 	e.Serving(t)
-	e.Kill(t, e.Leader(t))
-	until(t, func(ctx context.Context) error { _, err := s.Set(ctx, "/mine", []byte("x"), -1); return err })
+	e.Servers[e.Leader(t)].Kill(t)
+	require.NoError(t, s.Sync(within(t, patience), "/"))
+	_, err := s.Set(within(t, patience), "/mine", []byte("x"), -1)
+	require.NoError(t, err)
 	_, stat, err := s.Get(within(t, patience), "/mine")
 	require.NoError(t, err)
 	require.Equal(t, id, stat.EphemeralOwner)
 	require.Empty(t, s.events.of(EventExpired))
 }
 
-// TestBlackhole that is shorter than the session: it goes on; and one that is
-// longer: another one is opened.
+// TestBlackhole that is shorter than the session: it goes on; and one that is longer: another
+// one is opened, in which nothing is sent before the credentials (zksession.S3).
 func TestBlackhole(t *testing.T) {
 	t.Parallel()
-	server := zookeepertest.Shared(t)
-	proxy, root := zookeepertest.NewProxy(t, server.Addr()), server.NewRoot(t)
-	s := openTest(t, short(5*time.Second, proxy.Addr()))
-	ephemeral(t, s.Session, root)
+	s, proxy, root := proxied(t, as(short(5*time.Second), "leafd", "secret"))
+	mine, observer := root+"/mine", zookeepertest.Shared(t).Conn(t)
+	ephemeral(t, s.Session, mine)
 	first := s.ID()
 
 	proxy.Blackhole(t, true)
-	_, err := s.Set(within(t, 200*time.Millisecond), root, []byte("x"), -1)
+	_, err := s.Set(within(t, 200*time.Millisecond), mine, []byte("x"), -1)
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.False(t, Unsent(err), "it was sent, as far as anybody can know")
 	proxy.Blackhole(t, false)
-	until(t, func(ctx context.Context) error { return s.Sync(ctx, root) })
+	requireData(t, s.Session, root, "")
 	require.Equal(t, first, s.ID())
 
-	observer := server.Conn(t)
 	proxy.Blackhole(t, true)
-	require.Eventually(t, func() bool {
-		found, _, err := observer.Exists(root)
-		return err == nil && !found
-	}, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { found, _, err := observer.Exists(mine); return err == nil && !found }, patience, 10*time.Millisecond)
 	proxy.Blackhole(t, false)
-	expired := s.events.await(t, EventExpired, 1)
-	require.Equal(t, first, expired.Session)
-	until(t, func(ctx context.Context) error { return s.Sync(ctx, "/") })
+	requireData(t, s.Session, root, "")
 	require.NotEqual(t, first, s.ID())
-	require.NotZero(t, s.ID())
-	ephemeral(t, s.Session, root)
-	_, stat, err := s.Get(within(t, patience), root)
+	require.Equal(t, first, s.events.await(t, EventExpired, 1).Session)
+	ephemeral(t, s.Session, mine)
+	_, stat, err := s.Get(within(t, patience), mine)
 	require.NoError(t, err)
 	require.Equal(t, s.ID(), stat.EphemeralOwner)
 }
@@ -256,7 +236,7 @@ func TestServerLosesItsData(t *testing.T) {
 	}
 	first := s.ID()
 	server.Wipe(t)
-	until(t, func(ctx context.Context) error { return s.Sync(ctx, "/") })
+	require.NoError(t, s.Sync(within(t, patience), "/"))
 	names, _, err := s.Children(within(t, patience), "/")
 	require.NoError(t, err)
 	require.Equal(t, []string{"zookeeper"}, names)
@@ -266,18 +246,4 @@ func TestServerLosesItsData(t *testing.T) {
 	require.Equal(t, Connected, info.State)
 	require.Equal(t, s.ID(), info.ID)
 	require.EqualValues(t, 1, info.Expiries)
-}
-
-// TestEnsembleLosesItsData, as one server does.
-func TestEnsembleLosesItsData(t *testing.T) {
-	t.Parallel()
-	e := zookeepertest.StartEnsemble(t, 3)
-	s := openTest(t, short(3*time.Second, e.Addrs()...))
-	for i := range 5 {
-		_, err := s.Create(within(t, patience), "/n"+strconv.Itoa(i), nil, 0)
-		require.NoError(t, err)
-	}
-	e.Wipe(t)
-	until(t, func(ctx context.Context) error { _, err := s.Create(ctx, "/again", nil, 0); return err })
-	s.events.await(t, EventExpired, 1)
 }

@@ -34,17 +34,12 @@ func listen(t testing.TB, serve func(net.Conn)) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var conns []net.Conn
 	wg.Go(func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			mu.Lock()
-			conns = append(conns, conn)
-			mu.Unlock()
 			wg.Go(func() {
 				serve(conn)
 				_ = conn.Close()
@@ -53,33 +48,39 @@ func listen(t testing.TB, serve func(net.Conn)) string {
 	})
 	t.Cleanup(func() {
 		_ = listener.Close()
-		mu.Lock()
-		for _, conn := range conns {
-			_ = conn.Close()
-		}
-		mu.Unlock()
-		wg.Wait()
+		wg.Wait() // for connections that the test's session has closed
 	})
 	return listener.Addr().String()
 }
 
-// packet puts the length before b.
-func packet(b []byte) []byte { return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...) }
+// packet puts the length before the fields.
+func packet(fields any) []byte {
+	b, err := binary.Append(make([]byte, 4), binary.BigEndian, fields)
+	if err != nil {
+		panic(err)
+	}
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	return b
+}
 
 // greeting is a server's first answer.
 func greeting(millis uint32, session uint64) []byte {
-	b := binary.BigEndian.AppendUint32(nil, 0)
-	b = binary.BigEndian.AppendUint32(b, millis)
-	b = binary.BigEndian.AppendUint64(b, session)
-	b = binary.BigEndian.AppendUint32(b, 16)
-	return packet(append(b, make([]byte, 17)...))
+	return packet(struct {
+		Version, Millis uint32
+		Session         uint64
+		Length          uint32
+		Password        [16]byte
+		ReadOnly        bool
+	}{Millis: millis, Session: session, Length: 16})
 }
 
 // answer is one without a result.
 func answer(xid uint32, code int32) []byte {
-	b := binary.BigEndian.AppendUint32(nil, xid)
-	b = binary.BigEndian.AppendUint64(b, 1)
-	return packet(binary.BigEndian.AppendUint32(b, uint32(code)))
+	return packet(struct {
+		Xid  uint32
+		Zxid uint64
+		Code int32
+	}{xid, 1, code})
 }
 
 func readPacket(conn net.Conn) ([]byte, error) {

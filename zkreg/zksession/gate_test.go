@@ -2,71 +2,78 @@ package zksession
 
 import (
 	"context"
+	"io"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 )
 
-// TestGateHoldsAtMostMaxCalls, those that nobody waits for among them (zksession.S4).
-func TestGateHoldsAtMostMaxCalls(t *testing.T) {
-	g := newGate(true)
-	g.connected()
-	tickets := make([]*ticket, maxCalls)
-	for i := range tickets {
-		var err error
-		tickets[i], err = g.enter(t.Context())
+// state lets s see what go-zookeeper says of the connection.
+func (s *Session) state(state zk.State) { s.observe(zk.Event{Type: zk.EventSession, State: state}) }
+
+// TestAtMostMaxCalls are outstanding, those that nobody waits for among them (zksession.S4).
+func TestAtMostMaxCalls(t *testing.T) {
+	s := unopened(t, to("a:1"))
+	s.state(zk.StateHasSession)
+	for range maxCalls {
+		_, err := s.enter(t.Context(), call{})
 		require.NoError(t, err)
 	}
-	_, err := g.enter(within(t, 20*time.Millisecond))
+	_, err := s.enter(within(t, 20*time.Millisecond), call{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	waits := make(chan error)
-	go func() { _, err := g.enter(within(t, patience)); waits <- err }()
-	g.leave(tickets[0])
+	go func() { _, err := s.enter(within(t, patience), call{}); waits <- err }()
+	s.count(-1, -1)
 	require.NoError(t, <-waits, "a place became free")
-	for _, ticket := range tickets {
-		g.abandon(ticket) // one of them has left already
-	}
-	require.Equal(t, maxCalls-1, g.abandoned)
-	last, err := g.enter(within(t, 20*time.Millisecond))
+	s.count(0, 1-maxCalls)
+	_, err = s.enter(within(t, 20*time.Millisecond), call{})
 	require.ErrorIs(t, err, context.DeadlineExceeded, "somebody waits for one of them")
-	require.Nil(t, last)
-	for _, ticket := range tickets[1:] {
-		g.leave(ticket)
-	}
-	require.Zero(t, g.abandoned)
-	require.Equal(t, 1, g.calls)
-	require.False(t, g.drained(0))
+	s.count(0, -1)
+	_, err = s.enter(within(t, patience), call{})
+	require.ErrorIs(t, err, errHung)
+	require.False(t, s.drained(0))
+	s.count(-maxCalls, 0)
+	require.True(t, s.drained(0))
 }
 
-// TestGateWantsTheCredentialsOnThisConnection (zksession.S3): those that were taken on the
-// last one may not have been sent on this one.
-func TestGateWantsTheCredentialsOnThisConnection(t *testing.T) {
-	g := newGate(false)
-	require.False(t, g.connected())
-	old, ok := g.enterUnauthenticated()
-	require.True(t, ok)
-	require.False(t, g.disconnected(), "nobody was told of it")
-	require.False(t, g.connected())
-	require.False(t, g.authenticate(old))
-	g.leave(old)
-	_, err := g.enter(within(t, 20*time.Millisecond))
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	current, ok := g.enterUnauthenticated()
-	require.True(t, ok)
-	require.True(t, g.authenticate(current))
-	g.leave(current)
-	through, err := g.enter(t.Context())
-	require.NoError(t, err)
-	g.leave(through)
-	g.broken()
-	_, err = g.enter(within(t, 20*time.Millisecond))
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.True(t, g.disconnected())
-	require.True(t, g.connected(), "from the second connection on go-zookeeper sends them")
-	g.close()
-	_, err = g.enter(t.Context())
+// TestCredentialsOnThisConnection (zksession.S3): those that were taken on the last one may
+// not have been sent on this one.
+func TestCredentialsOnThisConnection(t *testing.T) {
+	s := unopened(t, as(to("a:1"), "leafd", "secret"))
+	shut := func(c call) {
+		t.Helper()
+		_, err := s.enter(within(t, 20*time.Millisecond), c)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	}
+	through := func(c call) uint64 {
+		t.Helper()
+		connection, err := s.enter(t.Context(), c)
+		require.NoError(t, err)
+		s.count(-1, -1)
+		return connection
+	}
+	shut(call{credentials: true})
+	s.state(zk.StateHasSession)
+	old := through(call{credentials: true})
+	s.state(zk.StateDisconnected)
+	require.Equal(t, Connecting, s.Info().State, "nobody was told of it")
+	s.state(zk.StateHasSession)
+	require.False(t, s.accepted(old))
+	shut(call{})
+	require.Zero(t, s.Connection())
+	require.True(t, s.accepted(through(call{credentials: true})))
+	last := through(call{})
+	require.Equal(t, last, s.Connection())
+	require.Error(t, (&wire{session: s, greeted: true}).failed(io.EOF))
+	shut(call{})
+	s.state(zk.StateDisconnected)
+	require.Equal(t, Disconnected, s.Info().State)
+	s.state(zk.StateHasSession)
+	require.Greater(t, through(call{}), last, "from the second connection on go-zookeeper sends them")
+	s.cancel()
+	_, err := s.enter(t.Context(), call{})
 	require.ErrorIs(t, err, errClosed)
-	_, ok = g.enterUnauthenticated()
-	require.False(t, ok)
+	require.Zero(t, s.Connection())
 }

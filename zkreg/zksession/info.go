@@ -1,9 +1,6 @@
 package zksession
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 // State is where a session with ZooKeeper stands.
 type State string
@@ -45,35 +42,23 @@ type Info struct {
 
 // Info tells of the session, without asking any server.
 func (s *Session) Info() Info {
-	s.account.mu.Lock()
-	i := s.account.info
-	s.account.mu.Unlock()
-	i.Server, i.ID, i.Timeout = s.dialer.server(), s.ID(), s.Timeout()
-	return i
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.info
 }
 
-// account keeps what Info tells.
-type account struct {
-	mu   sync.Mutex
-	info Info // mu protects; without what the dialer knows
-}
-
-func newAccount() *account { return &account{info: Info{State: Connecting, Since: time.Now()}} }
-
-// turn notes that the session is in state now. A closed one stays that.
-func (a *account) turn(state State) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.info.State == Closed {
+// turnLocked notes that the session is in state now. A closed one stays that.
+func (s *Session) turnLocked(state State) {
+	if s.info.State == Closed {
 		return
 	}
 	switch state { //nolint:exhaustive // the others aren't counted
 	case Connected:
-		a.info.Connects++
+		s.info.Connects++
 	case Expired:
-		a.info.Expiries++
+		s.info.Expiries++
 	}
-	if a.info.State != state {
-		a.info.State, a.info.Since = state, time.Now()
+	if s.info.State != state {
+		s.info.State, s.info.Since = state, time.Now()
 	}
 }

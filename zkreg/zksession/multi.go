@@ -13,9 +13,11 @@ import (
 // can't be done the error is that one's, wrapped with its index. Where connection isn't 0 they
 // are sent over the one with that number or not at all, as by SetOn.
 func (s *Session) Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
-	requests, names, err := s.requests(ops)
-	if err != nil {
-		return nil, err
+	requests, names := make([]any, len(ops)), make([]string, len(ops))
+	for i, op := range ops {
+		if requests[i], names[i] = s.own(op); requests[i] == nil {
+			return nil, fmt.Errorf("transaction, operation %d: %w: %T", i, zk.ErrBadArguments, op)
+		}
 	}
 	c := call{name: "transaction", on: connection}
 	responses, err := do(ctx, s, c, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(requests...) })
@@ -31,30 +33,23 @@ func (s *Session) Multi(ctx context.Context, connection uint64, ops ...any) ([]z
 	return nil, err
 }
 
-// requests returns copies of ops that are the session's own, and their names.
-func (s *Session) requests(ops []any) (requests []any, names []string, err error) {
-	for i, op := range ops {
-		switch r := op.(type) {
-		case *zk.CreateRequest:
-			own := *r
-			own.Data = slices.Clone(r.Data)
-			if len(r.Acl) == 0 {
-				own.Acl = s.ACL()
-			}
-			requests, names = append(requests, &own), append(names, "create "+r.Path)
-		case *zk.SetDataRequest:
-			own := *r
-			own.Data = slices.Clone(r.Data)
-			requests, names = append(requests, &own), append(names, "set "+r.Path)
-		case *zk.DeleteRequest:
-			own := *r
-			requests, names = append(requests, &own), append(names, "remove "+r.Path)
-		case *zk.CheckVersionRequest:
-			own := *r
-			requests, names = append(requests, &own), append(names, "check "+r.Path)
-		default:
-			return nil, nil, fmt.Errorf("transaction, operation %d: %w: %T", i, zk.ErrBadArguments, op)
+// own returns a copy of op that is the session's own, since an abandoned request may still
+// be on its way out, and its name; nil for what is no operation.
+func (s *Session) own(op any) (request any, name string) {
+	switch r := op.(type) {
+	case *zk.CreateRequest:
+		own := *r
+		own.Data = slices.Clone(r.Data)
+		if len(r.Acl) == 0 {
+			own.Acl = s.ACL()
 		}
+		return &own, "create " + r.Path
+	case *zk.SetDataRequest:
+		return &zk.SetDataRequest{Path: r.Path, Data: slices.Clone(r.Data), Version: r.Version}, "set " + r.Path
+	case *zk.DeleteRequest:
+		return new(*r), "remove " + r.Path
+	case *zk.CheckVersionRequest:
+		return new(*r), "check " + r.Path
 	}
-	return requests, names, nil
+	return nil, ""
 }

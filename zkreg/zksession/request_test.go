@@ -13,40 +13,16 @@ import (
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
-// generation counts the connections that s had.
-func generation(s *Session) uint64 {
-	s.gate.mu.Lock()
-	defer s.gate.mu.Unlock()
-	return s.gate.generation
-}
-
-// TestAnswerLost: the answer to a create never comes, or is cut at any place.
+// TestAnswerLost: the answer to a create is cut at any place (zksession.S5).
 func TestAnswerLost(t *testing.T) {
 	t.Parallel()
-	server := zookeepertest.Shared(t)
-	root, observer := server.NewRoot(t), server.Conn(t)
-	proxy := zookeepertest.NewProxy(t, server.Addr())
-	s := openTest(t, to(proxy.Addr()))
-	_, err := s.Create(within(t, patience), root, nil, 0)
-	require.NoError(t, err)
-
-	proxy.Deaf(t, true)
-	path := root + "/lost"
-	_, err = s.Create(within(t, time.Second), path, nil, 0)
-	require.ErrorIs(t, err, ErrUnreachable)
-	require.False(t, Unsent(err))
-	require.Eventually(t, func() bool { found, _, err := observer.Exists(path); return err == nil && found }, patience, time.Millisecond)
-	proxy.Deaf(t, false)
-	found, _, err := s.Exists(within(t, patience), path)
-	require.NoError(t, err)
-	require.True(t, found)
-
+	s, proxy, root := proxied(t, Config{})
 	for _, bytes := range []int{0, answerBytes - 1, answerBytes, 1000} {
 		path := root + "/n" + strconv.Itoa(bytes)
-		before := generation(s.Session)
+		before := s.Connection()
 		proxy.CutAfter(t, greetingBytes+bytes)
 		proxy.Cut(t)
-		require.Eventually(t, func() bool { return generation(s.Session) > before }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return s.Connection() > before }, patience, time.Millisecond)
 		_, err := s.Create(within(t, patience), path, nil, 0)
 		proxy.CutAfter(t, -1)
 		proxy.Cut(t)
@@ -67,14 +43,11 @@ func TestAnswerLost(t *testing.T) {
 // TestReadsAreRepeated where a connection is lost below them.
 func TestReadsAreRepeated(t *testing.T) {
 	t.Parallel()
-	server := zookeepertest.Shared(t)
-	proxy := zookeepertest.NewProxy(t, server.Addr())
-	s := openTest(t, to(proxy.Addr()))
-	require.NoError(t, s.Sync(within(t, patience), "/"))
+	s, proxy, _ := proxied(t, Config{})
 	proxy.Deaf(t, true)
 	answer := make(chan error, 1)
 	go func() { _, _, err := s.Get(within(t, patience), "/"); answer <- err }()
-	require.Eventually(t, func() bool { return !s.gate.drained(0) }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return !s.drained(0) }, patience, time.Millisecond)
 	proxy.Deaf(t, false) // which cuts the connection
 	require.NoError(t, <-answer)
 }
@@ -105,33 +78,19 @@ func TestManyChildren(t *testing.T) {
 	data, _, err := s.Get(within(t, patience), root)
 	require.NoError(t, err)
 	require.Equal(t, large, data)
-
-	// More calls at once than may be outstanding wait for one another.
-	var wg sync.WaitGroup
-	errs := make(chan error, 200)
-	for i := range cap(errs) {
-		wg.Go(func() { _, _, err := s.Get(within(t, patience), root+"/"+names[i]); errs <- err })
-	}
-	wg.Wait()
-	for range cap(errs) {
-		require.NoError(t, <-errs)
-	}
 }
 
 // TestNothingIsSentLate: no connection is opened while a request of the one before
 // is outstanding (zksession.S2).
 func TestNothingIsSentLate(t *testing.T) {
 	t.Parallel()
-	server := zookeepertest.Shared(t)
-	proxy := zookeepertest.NewProxy(t, server.Addr())
-	s := openTest(t, to(proxy.Addr()))
-	require.NoError(t, s.Sync(within(t, patience), "/"))
-	ticket, err := s.gate.enter(within(t, patience)) // a request on its way to the queue
+	s, proxy, _ := proxied(t, Config{})
+	_, err := s.enter(within(t, patience), call{}) // a request on its way to the queue
 	require.NoError(t, err)
 	proxy.Cut(t)
 	s.events.await(t, EventDisconnected, 1)
 	require.Never(t, func() bool { return len(s.events.of(EventConnected)) > 1 }, 2*time.Second, 10*time.Millisecond)
-	s.gate.leave(ticket)
+	s.count(-1, -1)
 	s.events.await(t, EventConnected, 2)
 }
 
@@ -140,30 +99,21 @@ func TestNothingIsSentLate(t *testing.T) {
 // back.
 func TestAbandonedRequestsAreNotDoneLater(t *testing.T) {
 	t.Parallel()
-	server := zookeepertest.Shared(t)
-	proxy := zookeepertest.NewProxy(t, server.Addr())
-	root, observer := server.NewRoot(t), server.Conn(t)
-	s := openTest(t, to(proxy.Addr()))
-	_, err := s.Create(within(t, patience), root, nil, 0)
-	require.NoError(t, err)
+	s, proxy, root := proxied(t, Config{})
+	observer := zookeepertest.Shared(t).Conn(t)
 	count := func() int {
 		_, stat, err := observer.Exists(root)
 		require.NoError(t, err)
 		return int(stat.NumChildren)
 	}
 	for range 4 {
-		stop := make(chan struct{})
+		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		for range maxCalls {
 			wg.Go(func() {
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-					}
-					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-					_, _ = s.Create(ctx, root+"/n-", nil, zk.FlagSequence)
+				for ctx.Err() == nil {
+					soon, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+					_, _ = s.Create(soon, root+"/n-", nil, zk.FlagSequence)
 					cancel()
 				}
 			})
@@ -171,7 +121,7 @@ func TestAbandonedRequestsAreNotDoneLater(t *testing.T) {
 		require.Eventually(t, func() bool { return count() > 0 }, patience, time.Millisecond)
 		proxy.Down(t)
 		s.events.await(t, EventDisconnected, 1)
-		close(stop)
+		stop()
 		wg.Wait()
 		_, err := observer.Sync(root)
 		require.NoError(t, err)

@@ -4,6 +4,7 @@
 package zksession
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -56,15 +56,34 @@ type Config struct {
 //
 // Its methods may be called at any time by anybody.
 type Session struct {
-	cfg      Config          // Immutable
-	conn     *zk.Conn        // Immutable
-	ended    <-chan zk.Event // Immutable: closed when go-zookeeper's goroutines are gone
-	gate     *gate           // Immutable
-	dialer   *dialer         // Immutable
-	notifier *notifier       // Immutable
-	account  *account        // Immutable
-	current  atomic.Int64    // Atomic: ID of the session; 0 for none
+	cfg      Config             // Immutable
+	conn     *zk.Conn           // Immutable
+	ended    <-chan zk.Event    // Immutable: closed when go-zookeeper's goroutines are gone
+	hosts    *hosts             // Immutable
+	notifier *notifier          // Immutable
+	ctx      context.Context    // Immutable: ends as soon as the session is closed
+	cancel   context.CancelFunc // Immutable
 	closing  sync.Once
+
+	// mu protects all below. Nobody waits with it held.
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced whenever a call that waits may go on
+	info    Info
+
+	up            bool   // a server has taken us in, and the connection can carry requests
+	passing       bool   // requests went through, and the reader of the events knows
+	authenticated bool   // servers are told our credentials, or need none
+	connection    uint64 // number of the connection
+	calls         int    // requests outstanding
+	waiting       int    // those of them that somebody waits for
+
+	wire    *wire             // the connection in use, or the last one
+	failure error             // what went wrong since a server took us in
+	lost    error             // what ended the last connection that the session had; nil while it has the first
+	refusal error             // why the credentials were refused last; nil: they weren't
+	told    map[string]string // failures by server that were told as events
+	hungUp  map[string]bool   // servers that hung up on us since one took us in
+	contact time.Time         // when a server last said something
 }
 
 // Open returns a session that is about to be opened. It fails only for
@@ -74,18 +93,16 @@ func Open(cfg Config) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{cfg: cfg, gate: newGate(cfg.Auth == nil), notifier: newNotifier(cfg.Notify), account: newAccount()}
-	hosts := newHosts(cfg.Servers, s.gate)
-	s.dialer = newDialer(cfg, hosts, s.gate, s.notifier)
+	s := newSession(cfg)
 	conn, ended, err := zk.Connect(cfg.Servers, cfg.Timeout,
-		zk.WithHostProvider(hosts),
-		zk.WithDialer(s.dialer.dial),
+		zk.WithHostProvider(s.hosts),
+		zk.WithDialer(s.dial),
 		zk.WithEventCallback(s.observe),
 		zk.WithLogger(silent{}),
 		zk.WithLogInfo(false),
-		zk.WithMaxBufferSize(maxReply),
 	)
 	if err != nil {
+		s.cancel()
 		s.notifier.close()
 		return nil, fmt.Errorf("servers %v: %w", cfg.Servers, err)
 	}
@@ -96,8 +113,19 @@ func Open(cfg Config) (*Session, error) {
 	return s, nil
 }
 
-// silent drops what go-zookeeper has to say: the dialer and its connections know
-// the same, and have it in errors and events.
+// newSession returns the session of a checked cfg that nobody connects yet.
+func newSession(cfg Config) *Session {
+	s := &Session{
+		cfg: cfg, notifier: newNotifier(cfg.Notify), changed: make(chan struct{}), authenticated: cfg.Auth == nil,
+		info: Info{State: Connecting, Since: time.Now(), Timeout: cfg.Timeout}, told: map[string]string{}, hungUp: map[string]bool{},
+	}
+	s.hosts = newHosts(s)
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// silent drops what go-zookeeper has to say: dial and the connections know the
+// same, and have it in errors and events.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
@@ -140,35 +168,62 @@ func (s *Session) observe(e zk.Event) {
 	if e.Type != zk.EventSession {
 		return
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch e.State {
 	case zk.StateHasSession:
-		id := s.dialer.session()
-		s.current.Store(id)
-		if s.gate.connected() {
-			s.account.turn(Connected)
-			s.notifier.raise(Event{Kind: EventConnected, Server: e.Server, Session: id})
+		s.up = true
+		s.connection++
+		if s.authenticated {
+			s.requestsPassLocked()
 		}
 	case zk.StateDisconnected:
-		if s.gate.disconnected() {
-			s.account.turn(Disconnected)
-			s.notifier.raise(Event{Kind: EventDisconnected, Server: e.Server, Session: s.ID(), Err: s.dialer.lastLoss()})
+		if s.passing {
+			s.turnLocked(Disconnected)
+			s.raiseLocked(EventDisconnected, s.lost)
 		}
+		s.up, s.passing = false, false
 	case zk.StateExpired:
-		if id := s.current.Swap(0); id != 0 {
-			s.account.turn(Expired)
-			s.notifier.raise(Event{Kind: EventExpired, Server: e.Server, Session: id, Err: zk.ErrSessionExpired})
+		if s.info.ID != 0 {
+			s.turnLocked(Expired)
+			s.raiseLocked(EventExpired, zk.ErrSessionExpired)
+			s.info.ID = 0
 		}
 	default: // on the way to one of these
 	}
+	s.changedLocked()
+}
+
+// requestsPassLocked notes that requests go through from now on, and tells it.
+func (s *Session) requestsPassLocked() {
+	s.passing = true
+	s.turnLocked(Connected)
+	s.raiseLocked(EventConnected, nil)
+}
+
+// raiseLocked tells an event about the connection in use.
+func (s *Session) raiseLocked(kind EventKind, err error) {
+	s.notifier.raise(Event{Kind: kind, Server: s.info.Server, Session: s.info.ID, Err: err})
 }
 
 // ID returns the ID of the session that is open; 0 for none. While we are
 // disconnected it is that of the last one: whether it lives, only a server knows.
-func (s *Session) ID() int64 { return s.current.Load() }
+func (s *Session) ID() int64 { return s.Info().ID }
 
 // Timeout returns the session timeout that the servers granted, or that is asked
 // for as long as none has answered.
-func (s *Session) Timeout() time.Duration { return s.dialer.timeout() }
+func (s *Session) Timeout() time.Duration { return s.Info().Timeout }
+
+// Connection is the number of the connection that is open, 0 for none. Each has another
+// one, those of one session too.
+func (s *Session) Connection() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.up || !s.authenticated || s.ctx.Err() != nil {
+		return 0
+	}
+	return s.connection
+}
 
 // ACL returns what nodes are created with: everything for our user alone, or for
 // everybody where there are no credentials.
@@ -191,14 +246,20 @@ func (s *Session) Raise(e Event) { s.notifier.raise(e) }
 // safe to call more than once.
 func (s *Session) Close() {
 	s.closing.Do(func() {
-		s.account.turn(Closed)
-		if !s.gate.close() {
-			s.dialer.close() // nobody to say goodbye to
+		s.cancel()
+		s.mu.Lock()
+		s.turnLocked(Closed)
+		goodbye := s.up
+		s.mu.Unlock()
+		if !goodbye { // nobody is there to take it
+			s.drop(nil)
 		}
 		s.conn.Close()
-		s.dialer.close()
+		s.drop(nil)
 		s.awaitEnd()
-		s.current.Store(0)
+		s.mu.Lock()
+		s.info.ID = 0
+		s.mu.Unlock()
 		s.notifier.close()
 	})
 }

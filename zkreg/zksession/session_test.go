@@ -61,6 +61,29 @@ func openTest(t testing.TB, cfg Config) opened {
 	return opened{s, events}
 }
 
+// proxied opens a session over a line that fails when it is told to, and creates root.
+func proxied(t testing.TB, cfg Config) (s opened, line *zookeepertest.Proxy, root string) {
+	t.Helper()
+	server := zookeepertest.Shared(t)
+	line, root = zookeepertest.NewProxy(t, server.Addr()), server.NewRoot(t)
+	cfg.Servers = []string{line.Addr()}
+	s = openTest(t, cfg)
+	_, err := s.Create(within(t, patience), root, nil, 0)
+	require.NoError(t, err)
+	return s, line, root
+}
+
+// unopened returns a session that nobody connects.
+func unopened(t testing.TB, cfg Config) *Session {
+	t.Helper()
+	cfg, err := cfg.checked()
+	require.NoError(t, err)
+	s := newSession(cfg)
+	t.Cleanup(s.notifier.close)
+	t.Cleanup(s.cancel)
+	return s
+}
+
 func to(servers ...string) Config { return Config{Servers: servers} }
 
 func within(t testing.TB, d time.Duration) context.Context {
@@ -83,17 +106,12 @@ func TestCalls(t *testing.T) {
 	server := zookeepertest.Shared(t)
 	s, root := openTest(t, to(server.Addr())), server.NewRoot(t)
 	ctx := within(t, patience)
-
 	found, stat, err := s.Exists(ctx, root)
 	require.NoError(t, err)
 	require.False(t, found)
 	require.Nil(t, stat)
-	created, err := s.Create(ctx, root, []byte("a"), 0)
+	_, err = s.Create(ctx, root, []byte("a"), 0)
 	require.NoError(t, err)
-	require.Equal(t, root, created)
-	created, err = s.Create(ctx, root+"/n-", nil, zk.FlagSequence)
-	require.NoError(t, err)
-	require.Equal(t, root+"/n-0000000000", created)
 	found, stat, err = s.Exists(ctx, root)
 	require.NoError(t, err)
 	require.True(t, found)
@@ -103,51 +121,32 @@ func TestCalls(t *testing.T) {
 	require.EqualValues(t, 1, stat.Version)
 	require.NoError(t, s.Sync(ctx, root))
 	requireData(t, s.Session, root, "b")
-	names, stat, err := s.Children(ctx, root)
-	require.NoError(t, err)
-	require.Equal(t, []string{"n-0000000000"}, names)
-	require.EqualValues(t, 1, stat.NumChildren)
-	require.NoError(t, s.Remove(ctx, created, 0))
-	require.NoError(t, s.Remove(ctx, root, -1))
-	require.NotZero(t, s.ID())
-	require.Equal(t, defaultTimeout, s.Timeout())
+	require.NoError(t, s.Remove(ctx, root, 1))
 	connected := s.events.await(t, EventConnected, 1)
 	require.Equal(t, Event{Kind: EventConnected, Server: server.Addr(), Session: s.ID()}, connected)
 }
 
-// TestErrorsAboutNodes come through as ZooKeeper has them, and are not ErrUnreachable.
+// TestErrorsAboutNodes come through as ZooKeeper has them, and are not ErrUnreachable. So do
+// those that the suite of package sessiontest draws.
 func TestErrorsAboutNodes(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
 	s, root := openTest(t, to(server.Addr())), server.NewRoot(t)
 	ctx := within(t, patience)
-	_, err := s.Create(ctx, root, nil, 0)
-	require.NoError(t, err)
-	_, err = s.Create(ctx, root+"/child", nil, 0)
-	require.NoError(t, err)
-	_, err = s.Create(ctx, root+"/mine", nil, zk.FlagEphemeral)
+	_, err := s.Multi(ctx, 0, &zk.CreateRequest{Path: root}, &zk.CreateRequest{Path: root + "/mine", Flags: zk.FlagEphemeral})
 	require.NoError(t, err)
 	for name, test := range map[string]struct {
 		do   func() error
 		want error
 	}{
-		"get nothing":      {func() error { _, _, err := s.Get(ctx, root+"/none"); return err }, zk.ErrNoNode},
-		"children of none": {func() error { _, _, err := s.Children(ctx, root+"/none"); return err }, zk.ErrNoNode},
-		"set nothing":      {func() error { _, err := s.Set(ctx, root+"/none", nil, -1); return err }, zk.ErrNoNode},
-		"set old version":  {func() error { _, err := s.Set(ctx, root, nil, 7); return err }, zk.ErrBadVersion},
-		"create again":     {func() error { _, err := s.Create(ctx, root, nil, 0); return err }, zk.ErrNodeExists},
-		"create below none": {
-			func() error { _, err := s.Create(ctx, root+"/none/child", nil, 0); return err }, zk.ErrNoNode,
-		},
+		"set nothing":       {func() error { _, err := s.Set(ctx, root+"/none", nil, -1); return err }, zk.ErrNoNode},
+		"set old version":   {func() error { _, err := s.Set(ctx, root, nil, 7); return err }, zk.ErrBadVersion},
+		"remove with child": {func() error { return s.Remove(ctx, root, -1) }, zk.ErrNotEmpty},
 		"create below mine": {
 			func() error { _, err := s.Create(ctx, root+"/mine/child", nil, 0); return err }, zk.ErrNoChildrenForEphemerals,
 		},
-		"remove with child": {func() error { return s.Remove(ctx, root, -1) }, zk.ErrNotEmpty},
-		"remove nothing":    {func() error { return s.Remove(ctx, root+"/none", -1) }, zk.ErrNoNode},
-		"no path":           {func() error { _, _, err := s.Get(ctx, "x"); return err }, zk.ErrInvalidPath},
-		"too large": {
-			func() error { _, err := s.Create(ctx, root+"/large", make([]byte, 2<<20), 0); return err }, zk.ErrShortBuffer,
-		},
+		"no path":   {func() error { _, _, err := s.Get(ctx, "x"); return err }, zk.ErrInvalidPath},
+		"too large": {func() error { _, err := s.Set(ctx, root, make([]byte, 2<<20), -1); return err }, zk.ErrShortBuffer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := test.do()
@@ -194,4 +193,9 @@ func TestMulti(t *testing.T) {
 	_, err = s.Multi(within(t, 0), 0, &zk.DeleteRequest{Path: root})
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.True(t, Unsent(err))
+}
+
+// TestStates has every state that the package knows.
+func TestStates(t *testing.T) {
+	require.ElementsMatch(t, []State{Connecting, Connected, Disconnected, Expired, AuthFailed, Closed}, States())
 }

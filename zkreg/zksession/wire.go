@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -28,57 +27,64 @@ const (
 //
 // It has one reader and one writer at a time, as go-zookeeper has it.
 type wire struct {
-	net.Conn               // Immutable
-	raw      net.Conn      // Immutable: what lies below Conn where that is TLS
-	dialer   *dialer       // Immutable
-	server   string        // Immutable: as configured
-	patience time.Duration // Immutable: for the greeting
+	net.Conn          // Immutable
+	raw      net.Conn // Immutable: what lies below Conn where that is TLS
+	session  *Session // Immutable
+	server   string   // Immutable: as configured
 
 	resumed bool   // the writer's: the request for a session was sent
 	greeted bool   // the reader's: the greeting was read
-	pending []byte // the reader's: of the greeting, not yet handed over
-	header  []byte // the reader's: of an answer's length, as far as read
-	body    int    // the reader's: bytes of the answer to come
+	pending []byte // the reader's: read, and not yet handed over
+	body    int    // the reader's: bytes of the answer to come after pending
 
-	mu     sync.Mutex
-	limit  time.Duration // mu protects: longest time of a read or write; 0: patience
-	reason error         // mu protects: why we closed it; nil: we didn't, or for no fault
-	closed bool          // mu protects
+	limit  time.Duration // session.mu protects: longest time of a read or write
+	reason error         // session.mu protects: why we closed it; nil: we didn't, or for no fault of the server
 }
 
 // Read fails for anything but what ZooKeeper sends.
-func (w *wire) Read(p []byte) (int, error) {
-	if !w.greeted {
-		if err := w.greet(); err != nil {
-			return 0, w.failed(err)
-		}
-		w.greeted = true
+func (w *wire) Read(p []byte) (n int, err error) {
+	if len(w.pending) == 0 && w.body == 0 {
+		err = w.begin()
 	}
-	if len(w.pending) > 0 {
-		n := copy(p, w.pending)
+	switch {
+	case err != nil:
+	case len(w.pending) > 0:
+		n = copy(p, w.pending)
 		w.pending = w.pending[n:]
-		return n, nil
-	}
-	n, err := w.Conn.Read(p)
-	if n > 0 {
-		w.dialer.contacted()
-	}
-	if framing := w.follow(p[:n]); framing != nil {
-		return 0, w.failed(framing)
+	default:
+		n, err = w.Conn.Read(p[:min(len(p), w.body)])
+		w.body -= n
 	}
 	if err != nil {
 		return n, w.failed(err)
 	}
+	w.session.mu.Lock()
+	defer w.session.mu.Unlock()
+	w.session.contact = time.Now()
 	return n, nil
 }
 
-// greet reads a server's first answer.
-func (w *wire) greet() error {
-	var head [4]byte
-	if _, err := io.ReadFull(w.Conn, head[:]); err != nil {
+// begin reads the length of the answer that comes next, and a greeting whole.
+func (w *wire) begin() error {
+	head := make([]byte, 4)
+	_, err := io.ReadFull(w.Conn, head)
+	size := binary.BigEndian.Uint32(head)
+	switch {
+	case err != nil && !w.greeted:
 		return w.hungUp(err)
+	case err != nil:
+		return err
+	case !w.greeted:
+		return w.greet(head, size)
+	case size < minReply || size > maxReply:
+		return fmt.Errorf("an answer of %d bytes: want %d to %d", size, minReply, maxReply)
 	}
-	size := binary.BigEndian.Uint32(head[:])
+	w.pending, w.body = head, int(size)
+	return nil
+}
+
+// greet reads a server's first answer: size bytes after head.
+func (w *wire) greet(head []byte, size uint32) error {
 	if size < minGreeting || size > maxGreeting {
 		return fmt.Errorf("its greeting has %d bytes: it is no ZooKeeper server", size)
 	}
@@ -87,16 +93,21 @@ func (w *wire) greet() error {
 		return err
 	}
 	id := int64(binary.BigEndian.Uint64(body[8:])) //nolint:gosec // a bit pattern
-	millis := binary.BigEndian.Uint32(body[4:])
-	granted := time.Duration(millis) * time.Millisecond
+	granted := time.Duration(binary.BigEndian.Uint32(body[4:])) * time.Millisecond
 	if id != 0 && (granted < time.Millisecond*10 || granted > maxTimeout*24) || binary.BigEndian.Uint32(body[16:]) != 16 {
 		return errors.New("its greeting makes no sense: it is no ZooKeeper server")
 	}
-	w.dialer.greeted(w.server, id, granted)
-	w.mu.Lock()
-	w.limit = w.dialer.timeout() * 2 / 3
-	w.mu.Unlock()
-	w.pending = slices.Concat(head[:], body)
+	w.greeted, w.pending = true, append(head, body...)
+	s := w.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id != 0 { // 0: the session has expired, and go-zookeeper says so
+		s.info.ID, s.info.Timeout = id, granted
+	}
+	w.limit = s.info.Timeout * 2 / 3
+	s.failure = nil
+	clear(s.hungUp)
+	delete(s.told, w.server)
 	return nil
 }
 
@@ -104,39 +115,16 @@ func (w *wire) greet() error {
 // whether that was by the server's will.
 func (w *wire) hungUp(err error) error {
 	alert := (*net.OpError)(nil)
-	if errors.Is(err, os.ErrDeadlineExceeded) || w.isClosed() || errors.As(err, &alert) && alert.Op == "remote error" { // TLS's
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) || errors.As(err, &alert) && alert.Op == "remote error" { // TLS's
 		return err
 	}
-	w.dialer.hungUp(w.server)
-	if w.dialer.tls == nil {
+	w.session.mu.Lock()
+	defer w.session.mu.Unlock()
+	w.session.hungUp[w.server] = true
+	if w.session.cfg.TLS == nil {
 		return fmt.Errorf("it hung up; it has no quorum, knows less than we saw already, or wants TLS (--zk-tls-ca): %w", bare(err))
 	}
 	return fmt.Errorf("it hung up; it has no quorum, or knows less than we saw already: %w", bare(err))
-}
-
-// follow keeps track of where answers begin, and checks their length.
-func (w *wire) follow(p []byte) error {
-	for len(p) > 0 {
-		if w.body > 0 {
-			n := min(w.body, len(p))
-			w.body -= n
-			p = p[n:]
-			continue
-		}
-		n := min(4-len(w.header), len(p))
-		w.header = append(w.header, p[:n]...)
-		p = p[n:]
-		if len(w.header) < 4 {
-			break
-		}
-		size := binary.BigEndian.Uint32(w.header)
-		w.header = w.header[:0]
-		if size < minReply || size > maxReply {
-			return fmt.Errorf("an answer of %d bytes: want %d to %d", size, minReply, maxReply)
-		}
-		w.body = int(size)
-	}
-	return nil
 }
 
 // Write sends p, which is a whole request.
@@ -163,7 +151,10 @@ func (w *wire) Write(p []byte) (int, error) {
 // tells that it doesn't know the session, and go-zookeeper starts a new one.
 func (w *wire) resume(p []byte) []byte {
 	const from, to = 8, 16 // after length and version
-	if len(p) < to || !w.dialer.mayStartOver(w.server) {
+	s := w.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if over := time.Since(s.contact) > s.info.Timeout; len(p) < to || !over || !s.hungUp[w.server] {
 		return p
 	}
 	p = slices.Clone(p)
@@ -182,65 +173,38 @@ func (w *wire) SetReadDeadline(t time.Time) error { return w.Conn.SetReadDeadlin
 func (w *wire) SetWriteDeadline(t time.Time) error { return w.Conn.SetWriteDeadline(w.bounded(t)) }
 
 func (w *wire) bounded(t time.Time) time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	limit := w.limit
-	if limit == 0 {
-		limit = w.patience
-	}
-	if most := time.Now().Add(limit); t.IsZero() || t.After(most) {
+	w.session.mu.Lock()
+	defer w.session.mu.Unlock()
+	if most := time.Now().Add(w.limit); t.IsZero() || t.After(most) {
 		return most
 	}
 	return t
 }
 
-// failed records err, unless we closed the connection, and lets no request in.
+// failed records err, unless we closed the connection for no fault of the server, and lets
+// no request in: go-zookeeper doesn't know yet, and what came to its queue now would wait.
 func (w *wire) failed(err error) error {
-	w.mu.Lock()
-	reason, closed := w.reason, w.closed
-	w.mu.Unlock()
-	if reason != nil {
-		err = reason
+	s := w.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.reason != nil {
+		err = w.reason
 	}
 	err = bare(err)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("it is silent: %w", err)
 	}
-	if w.dialer.uses(w) && (!closed || reason != nil) {
-		w.dialer.gate.broken()
-		if w.greeted {
-			w.dialer.connectionLost(&ServerError{w.server, err})
-		} else {
-			_ = w.dialer.serverFailed(w.server, err)
-		}
+	switch {
+	case errors.Is(err, net.ErrClosed):
+	case w.greeted:
+		s.lost = &ServerError{w.server, err}
+		s.up, s.failure = false, s.lost
+		s.changedLocked()
+	default:
+		_ = s.serverFailedLocked(w.server, err)
 	}
 	return err
 }
 
-func (w *wire) isClosed() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.closed
-}
-
-// abort closes the connection because of reason; nil: for no fault of the server.
-func (w *wire) abort(reason error) {
-	w.mu.Lock()
-	if w.reason == nil && !w.closed {
-		w.reason = reason
-	}
-	w.mu.Unlock()
-	_ = w.Close() // of no more use, whatever it says
-}
-
 // Close closes the connection without a last word of TLS, which might wait.
-func (w *wire) Close() error {
-	w.mu.Lock()
-	if w.closed {
-		w.mu.Unlock()
-		return nil
-	}
-	w.closed = true
-	w.mu.Unlock()
-	return w.raw.Close()
-}
+func (w *wire) Close() error { return w.raw.Close() }

@@ -6,43 +6,38 @@ import (
 	"io"
 	"net"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// newWire returns a wire over raw, with 900 ms for the greeting.
+const greetingLimit = 900 * time.Millisecond
+
+// newWire returns a wire over raw.
 func newWire(t testing.TB, raw net.Conn) *wire {
 	t.Helper()
-	n := newNotifier(func(Event) {})
-	t.Cleanup(n.close)
-	g := newGate(true)
-	d := newDialer(short(time.Minute, "a:1"), newHosts([]string{"a:1"}, g), g, n)
-	t.Cleanup(d.close)
-	return &wire{Conn: raw, raw: raw, dialer: d, server: "a:1", patience: 900 * time.Millisecond}
+	return &wire{Conn: raw, raw: raw, session: unopened(t, short(time.Minute, "a:1")), server: "a:1", limit: greetingLimit}
 }
 
 // TestEachDeadlineIsBounded: go-zookeeper asks for none, or for ten times too long
 // (zksession.S6).
 func TestEachDeadlineIsBounded(t *testing.T) {
-	raw := &script{data: greeting(6000, 7), piece: 100}
+	raw := &script{data: bytes.NewReader(greeting(6000, 7))}
 	w := newWire(t, raw)
-	for name, set := range map[string]func(time.Time) error{
-		"read": w.SetReadDeadline, "write": w.SetWriteDeadline, "both": w.SetDeadline,
-	} {
+	sets := map[string]func(time.Time) error{"read": w.SetReadDeadline, "write": w.SetWriteDeadline, "both": w.SetDeadline}
+	for name, set := range sets {
 		require.NoError(t, set(time.Time{}), name)
-		require.LessOrEqual(t, time.Until(raw.deadline), w.patience, name)
+		require.LessOrEqual(t, time.Until(raw.deadline), greetingLimit, name)
 		require.False(t, raw.deadline.IsZero(), name)
 	}
 	_, err := w.Read(make([]byte, 4))
 	require.NoError(t, err)
-	for name, set := range map[string]func(time.Time) error{
-		"read": w.SetReadDeadline, "write": w.SetWriteDeadline, "both": w.SetDeadline,
-	} {
+	for name, set := range sets {
 		for _, asked := range []time.Time{{}, time.Now().Add(time.Hour)} {
 			require.NoError(t, set(asked), name)
 			require.LessOrEqual(t, time.Until(raw.deadline), 4*time.Second, name)
-			require.Greater(t, time.Until(raw.deadline), w.patience, name)
+			require.Greater(t, time.Until(raw.deadline), greetingLimit, name)
 		}
 		soon := time.Now().Add(time.Millisecond)
 		require.NoError(t, set(soon), name)
@@ -68,11 +63,11 @@ func TestWhatTheSessionSawIsForgotten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			raw := &script{}
 			w := newWire(t, raw)
-			w.dialer.contact = time.Now().Add(-test.contact)
+			w.session.contact = time.Now().Add(-test.contact)
 			if test.refused {
-				w.dialer.hungUp("a:1")
+				w.session.hungUp["a:1"] = true
 			}
-			w.dialer.hungUp("b:1")
+			w.session.hungUp["b:1"] = true
 			asked := bytes.Clone(request)
 			n, err := w.Write(asked)
 			require.NoError(t, err)
@@ -89,21 +84,17 @@ func TestWhatTheSessionSawIsForgotten(t *testing.T) {
 // FuzzWire: whatever a server sends, in whatever pieces, what comes out is either
 // that, whole, or an error; and no answer is out of bounds.
 func FuzzWire(f *testing.F) {
-	f.Add(greeting(1000, 7), uint8(4))
-	f.Add(append(greeting(1000, 7), answer(1, 0)...), uint8(1))
-	f.Add(append(greeting(1000, 0), 0, 0, 0, 3), uint8(200))
-	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), uint8(7))
-	f.Fuzz(func(t *testing.T, sent []byte, piece uint8) {
-		w := newWire(t, &script{data: sent, piece: int(piece)%16 + 1})
-		var got []byte
-		buf := make([]byte, 64)
-		for {
-			n, err := w.Read(buf)
-			got = append(got, buf[:n]...)
-			if err != nil {
-				break
-			}
+	f.Add(greeting(1000, 7), false)
+	f.Add(append(greeting(1000, 7), answer(1, 0)...), true)
+	f.Add(append(greeting(1000, 0), 0, 0, 0, 3), true)
+	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), false)
+	f.Fuzz(func(t *testing.T, sent []byte, slow bool) {
+		raw := &script{data: bytes.NewReader(sent)}
+		if slow {
+			raw.data = iotest.OneByteReader(raw.data)
 		}
+		w := newWire(t, raw)
+		got, _ := io.ReadAll(w) // whatever ends it
 		require.True(t, bytes.HasPrefix(sent, got))
 		rest := got
 		for first := true; len(rest) >= 4; first = false {
@@ -115,17 +106,16 @@ func FuzzWire(f *testing.F) {
 			rest = rest[4:]
 			rest = rest[min(len(rest), int(size)):]
 		}
-		if w.dialer.session() != 0 {
-			require.GreaterOrEqual(t, w.dialer.timeout(), 10*time.Millisecond)
+		if w.session.ID() != 0 {
+			require.GreaterOrEqual(t, w.session.Timeout(), 10*time.Millisecond)
 		}
 	})
 }
 
-// script is a connection that delivers data in pieces, and keeps what it is given.
+// script is a connection that delivers data, and keeps what it is given.
 type script struct {
 	net.Conn
-	data     []byte
-	piece    int
+	data     io.Reader
 	sent     []byte
 	deadline time.Time
 }
@@ -144,13 +134,6 @@ func (s *script) SetReadDeadline(t time.Time) error { return s.SetDeadline(t) }
 
 func (s *script) SetWriteDeadline(t time.Time) error { return s.SetDeadline(t) }
 
-func (s *script) Read(p []byte) (int, error) {
-	if len(s.data) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, s.data[:min(s.piece, len(s.data))])
-	s.data = s.data[n:]
-	return n, nil
-}
+func (s *script) Read(p []byte) (int, error) { return s.data.Read(p) }
 
 func (*script) Close() error { return nil }

@@ -1,13 +1,11 @@
 package zookeepertest
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,23 +23,12 @@ const (
 	quorumMain     = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 )
 
-// attempts is how often a server is started on other ports: between finding
-// free ones and the server's listening there, another program may take them.
-const attempts = 5
-
-// launch makes a server with a fresh data directory and starts it on the port, 0 for one
-// that is free. settings, nil for none, returns lines of its configuration besides the
-// usual ones, for each attempt again.
-func launch(port int, settings func(s *Server) ([]string, error)) (*Server, error) {
-	directory, err := os.MkdirTemp("", "zookeepertest-")
-	if err != nil {
-		return nil, fmt.Errorf("zookeepertest: %w", err)
-	}
-	s := &Server{directory: directory, main: standaloneMain}
-	for attempt := 1; ; attempt++ {
-		if err = s.listenAt(port, settings); err == nil || port != 0 || attempt == attempts {
-			break
-		}
+// launch starts s, a server on its own, with lines of configuration besides the usual ones.
+func launch(s *Server, lines ...string) (*Server, error) {
+	s.main = standaloneMain
+	err := s.prepare(lines...)
+	if err == nil {
+		err = s.boot()
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.remove())
@@ -49,44 +36,28 @@ func launch(port int, settings func(s *Server) ([]string, error)) (*Server, erro
 	return s, nil
 }
 
-func (s *Server) listenAt(port int, settings func(s *Server) ([]string, error)) error {
-	s.port = port
-	if port == 0 {
-		ports, err := freePorts(1)
-		if err != nil {
-			return err
-		}
-		s.port = ports[0]
-	}
-	var lines []string
-	if settings != nil {
-		var err error
-		if lines, err = settings(s); err != nil {
-			return err
-		}
-	}
-	if err := s.configure(lines...); err != nil {
+// prepare makes the directory and the configuration of a server, on a free port where it has
+// none.
+func (s *Server) prepare(lines ...string) (err error) {
+	if s.directory, err = os.MkdirTemp("", "zookeepertest-"); err != nil {
 		return err
 	}
-	return s.boot()
+	if s.port == 0 {
+		if s.port, err = freePort(); err != nil {
+			return err
+		}
+	}
+	return s.configure(lines...)
 }
 
-// freePorts returns n different ports of 127.0.0.1 that nobody listens on, and that
-// stay free while their servers are stopped.
-func freePorts(n int) ([]int, error) {
-	ports := make([]int, n)
-	for i := range ports {
-		address, err := proctest.FreeAddress()
-		if err != nil {
-			return nil, fmt.Errorf("zookeepertest: %w", err)
-		}
-		at, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return nil, fmt.Errorf("zookeepertest: %w", err)
-		}
-		ports[i] = int(at.Port())
+// freePort returns a port of 127.0.0.1 that nobody else is given while this process runs: it
+// stays free while its server is stopped.
+func freePort() (int, error) {
+	address, err := proctest.FreeAddress()
+	if err != nil {
+		return 0, err
 	}
-	return ports, nil
+	return strconv.Atoi(address[strings.LastIndexByte(address, ':')+1:])
 }
 
 // configure writes the server's configuration. Session timeouts from 500 ms to
@@ -104,12 +75,9 @@ func (s *Server) configure(lines ...string) error {
 		"4lw.commands.whitelist=*",
 	}, lines...)
 	if err := os.MkdirAll(s.data(), 0o700); err != nil {
-		return fmt.Errorf("zookeepertest: %w", err)
+		return err
 	}
-	if err := os.WriteFile(s.config(), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		return fmt.Errorf("zookeepertest: %w", err)
-	}
-	return nil
+	return os.WriteFile(s.config(), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
 }
 
 // boot starts the server and waits until it serves.
@@ -122,8 +90,8 @@ func (s *Server) boot() error {
 
 // spawn starts the server's process.
 func (s *Server) spawn() error {
-	if err := s.held.share(true); err != nil {
-		return err
+	if s.process != nil {
+		return errors.New("zookeepertest: a server that runs can't be started")
 	}
 	java, err := exec.LookPath("java")
 	if err != nil {
@@ -135,7 +103,7 @@ func (s *Server) spawn() error {
 	}
 	log, err := os.OpenFile(s.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return fmt.Errorf("zookeepertest: %w", err)
+		return err
 	}
 	defer log.Close() //nolint:errcheck // the child has its own
 	cmd := exec.Command(java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx128m",
@@ -199,12 +167,12 @@ func (s *Server) mode(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for lines := bufio.NewScanner(strings.NewReader(answer)); lines.Scan(); {
-		if mode, ok := strings.CutPrefix(lines.Text(), "Mode: "); ok {
-			return mode, nil
-		}
+	_, rest, ok := strings.Cut(answer, "\nMode: ")
+	if !ok {
+		return "", fmt.Errorf("zookeepertest: %s answered: %s", s.Addr(), answer)
 	}
-	return "", fmt.Errorf("zookeepertest: %s answered: %s", s.Addr(), answer)
+	mode, _, _ := strings.Cut(rest, "\n")
+	return mode, nil
 }
 
 // ask sends one of ZooKeeper's four-letter words.

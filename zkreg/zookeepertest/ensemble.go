@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -32,53 +31,23 @@ type Ensemble struct {
 func StartEnsemble(t testing.TB, n int) *Ensemble {
 	t.Helper()
 	skipInShort(t)
-	var err error
-	for range attempts {
-		var e *Ensemble
-		if e, err = launchEnsemble(n); err == nil {
-			t.Cleanup(func() {
-				for _, s := range e.Servers {
-					s.reportTo(t)
-				}
-				if err := e.remove(); err != nil {
-					t.Error(err)
-				}
-			})
-			return e
-		}
-	}
-	t.Fatal(err)
-	return nil
-}
-
-func launchEnsemble(n int) (*Ensemble, error) {
-	ports, err := freePorts(3 * n)
-	if err != nil {
-		return nil, err
-	}
-	lines := []string{"initLimit=20", "syncLimit=10", "standaloneEnabled=false", "reconfigEnabled=false"}
+	e := &Ensemble{lines: []string{"initLimit=20", "syncLimit=10", "standaloneEnabled=false", "reconfigEnabled=false"}}
 	for i := range n {
-		lines = append(lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, ports[n+i], ports[2*n+i]))
+		quorum, err := freePort()
+		must(t, err)
+		election, err := freePort()
+		must(t, err)
+		e.lines = append(e.lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, quorum, election))
 	}
-	e := &Ensemble{lines: lines}
 	for i := range n {
-		directory, err := os.MkdirTemp("", "zookeepertest-")
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("zookeepertest: %w", err), e.remove())
-		}
-		s := &Server{directory: directory, main: quorumMain, port: ports[i]}
+		s := &Server{main: quorumMain}
+		s.removeAfter(t)
 		e.Servers = append(e.Servers, s)
-		if err := s.configure(lines...); err != nil {
-			return nil, errors.Join(err, e.remove())
-		}
-		if err := os.WriteFile(filepath.Join(s.data(), "myid"), []byte(strconv.Itoa(i+1)), 0o600); err != nil {
-			return nil, errors.Join(fmt.Errorf("zookeepertest: %w", err), e.remove())
-		}
+		must(t, s.prepare(e.lines...))
+		must(t, os.WriteFile(filepath.Join(s.data(), "myid"), []byte(strconv.Itoa(i+1)), 0o600))
 	}
-	if err := e.boot(); err != nil {
-		return nil, errors.Join(err, e.remove())
-	}
-	return e, nil
+	must(t, e.boot())
+	return e
 }
 
 // boot starts all nodes that don't run, and waits until all of them serve.
@@ -95,20 +64,13 @@ func (e *Ensemble) boot() error {
 
 // await waits until all nodes that run serve, where they are a majority.
 func (e *Ensemble) await() error {
-	running := 0
-	for _, s := range e.Servers {
-		if s.running() {
-			running++
-		}
-	}
-	if 2*running <= len(e.Servers) {
+	running := slices.DeleteFunc(slices.Clone(e.Servers), func(s *Server) bool { return !s.running() })
+	if 2*len(running) <= len(e.Servers) {
 		return nil
 	}
-	for _, s := range e.Servers {
-		if s.running() {
-			if err := s.await(); err != nil {
-				return err
-			}
+	for _, s := range running {
+		if err := s.await(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -116,14 +78,6 @@ func (e *Ensemble) await() error {
 
 // running tells whether s has a process that isn't stopped.
 func (s *Server) running() bool { return s.process != nil && !s.process.Paused() }
-
-func (e *Ensemble) remove() error {
-	var errs []error
-	for _, s := range e.Servers {
-		errs = append(errs, s.remove())
-	}
-	return errors.Join(errs...)
-}
 
 // Addrs returns the nodes' host:port; they stay over restarts.
 func (e *Ensemble) Addrs() []string {
@@ -144,9 +98,7 @@ func (e *Ensemble) Conn(t testing.TB) *zk.Conn {
 // majority, since none will.
 func (e *Ensemble) Serving(t testing.TB) {
 	t.Helper()
-	if err := e.await(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.await())
 }
 
 // Leader waits for a leader among the nodes that run, and returns its index.
@@ -171,37 +123,14 @@ func (e *Ensemble) Leader(t testing.TB) int {
 	}
 }
 
-// Kill kills node i, as a crash would, and waits for its end, not for the others.
-func (e *Ensemble) Kill(t testing.TB, i int) {
-	t.Helper()
-	e.Servers[i].Kill(t)
-}
-
 // Restart starts nodes again after Kill, on their directories and ports, and waits
 // until all that run serve, where they are a majority.
 func (e *Ensemble) Restart(t testing.TB, nodes ...int) {
 	t.Helper()
 	for _, i := range nodes {
-		if e.Servers[i].process != nil {
-			t.Fatal("zookeepertest: Restart of a server that runs")
-		}
-		if err := e.Servers[i].spawn(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Servers[i].spawn())
 	}
 	e.Serving(t)
-}
-
-// Pause is Server.Pause of node i.
-func (e *Ensemble) Pause(t testing.TB, i int) {
-	t.Helper()
-	e.Servers[i].Pause(t)
-}
-
-// Resume is Server.Resume of node i; it doesn't wait until the node serves again.
-func (e *Ensemble) Resume(t testing.TB, i int) {
-	t.Helper()
-	e.Servers[i].Resume(t)
 }
 
 // Wipe kills all nodes, empties their disks, and starts them again on the same
@@ -234,42 +163,26 @@ func (e *Ensemble) Snapshot(t testing.TB) (restore func(t testing.TB)) {
 // Remove removes a node and its children, which have none, all at once.
 func (e *Ensemble) Remove(t testing.TB, path string) {
 	t.Helper()
-	conn, events, err := zk.Connect(e.Addrs(), 10*time.Second, zk.WithLogger(silent{}))
-	if err != nil {
-		t.Fatalf("zookeepertest: connect to %v: %v", e.Addrs(), err)
-	}
-	defer func() {
-		conn.Close()
-		for range events { // until its goroutine has ended
-		}
-	}()
+	conn, end := connect(t, e.Addrs())
+	defer end()
 	children, _, err := conn.Children(path)
-	if err != nil {
-		t.Fatalf("zookeepertest: children of %s: %v", path, err)
-	}
+	must(t, err)
 	ops := make([]any, 0, len(children)+1)
 	for _, child := range children {
 		ops = append(ops, &zk.DeleteRequest{Path: path + "/" + child, Version: -1})
 	}
-	if _, err := conn.Multi(append(ops, &zk.DeleteRequest{Path: path, Version: -1})...); err != nil {
-		t.Fatalf("zookeepertest: remove %s: %v", path, err)
-	}
+	_, err = conn.Multi(append(ops, &zk.DeleteRequest{Path: path, Version: -1})...)
+	must(t, err)
 }
 
 // rebooted kills all nodes, does something to each, and starts them again.
 func (e *Ensemble) rebooted(t testing.TB, do func(s *Server) error) {
 	t.Helper()
 	for _, s := range e.Servers {
-		if err := s.end(syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		s.Kill(t)
 	}
 	for _, s := range e.Servers {
-		if err := do(s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, do(s))
 	}
-	if err := e.boot(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.boot())
 }

@@ -19,7 +19,6 @@ package zookeepertest
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"strconv"
@@ -41,7 +40,6 @@ type Server struct {
 	securePort int    // Immutable once started: the port for TLS; 0: none
 	port       int    // kept over restarts
 	process    *proctest.Process
-	held       *heldPort    // nil before the server has ended once
 	roots      atomic.Int64 // Atomic: roots made
 }
 
@@ -56,10 +54,8 @@ func Start(t testing.TB, lines ...string) *Server {
 func StartAt(t testing.TB, port int, lines ...string) *Server {
 	t.Helper()
 	skipInShort(t)
-	server, err := launch(port, func(*Server) ([]string, error) { return lines, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	server, err := launch(&Server{port: port}, lines...)
+	must(t, err)
 	server.removeAfter(t)
 	return server
 }
@@ -74,9 +70,7 @@ func (s *Server) removeAfter(t testing.TB) {
 }
 
 // shared is the one server for all tests of a test binary.
-var shared = proctest.Shared[*Server]{Launch: launchPlain, Remove: (*Server).remove}
-
-func launchPlain() (*Server, error) { return launch(0, nil) }
+var shared = proctest.Shared[*Server]{Launch: func() (*Server, error) { return launch(&Server{}) }, Remove: (*Server).remove}
 
 // Shared returns a standalone server that all tests of the package use, at once
 // if they like. It runs until the runner of StopAfter ends, which TestMain has to
@@ -96,6 +90,13 @@ func skipInShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs a ZooKeeper server")
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -122,16 +123,21 @@ func (s *Server) Conn(t testing.TB) *zk.Conn {
 
 func dial(t testing.TB, addresses ...string) *zk.Conn {
 	t.Helper()
+	conn, end := connect(t, addresses)
+	t.Cleanup(end)
+	return conn
+}
+
+// connect returns a connection, and what ends it.
+func connect(t testing.TB, addresses []string) (*zk.Conn, func()) {
+	t.Helper()
 	conn, events, err := zk.Connect(addresses, 10*time.Second, zk.WithLogger(silent{}))
-	if err != nil {
-		t.Fatalf("zookeepertest: connect to %v: %v", addresses, err)
-	}
-	t.Cleanup(func() {
+	must(t, err)
+	return conn, func() {
 		conn.Close()
 		for range events { // until its goroutine has ended
 		}
-	})
-	return conn
+	}
 }
 
 type silent struct{}
@@ -141,17 +147,13 @@ func (silent) Printf(string, ...any) {}
 // Stop shuts the server down in order and waits for its end.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
-	if err := s.end(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.end(syscall.SIGTERM))
 }
 
 // Kill kills the server, as a crash would, and waits for its end.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
-	if err := s.end(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.end(syscall.SIGKILL))
 }
 
 // Restart starts the server again after Stop or Kill, on the same directory and
@@ -159,42 +161,25 @@ func (s *Server) Kill(t testing.TB) {
 // quorum: see Ensemble.Restart.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
-	if s.process != nil {
-		t.Fatal("zookeepertest: Restart of a server that runs")
-	}
-	if err := s.boot(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.boot())
 }
 
 // Wipe kills the server, empties its disk, and starts it again on the same ports.
 func (s *Server) Wipe(t testing.TB) {
 	t.Helper()
 	s.Kill(t)
-	if err := s.empty(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.empty())
 	s.Restart(t)
 }
 
 // empty removes the database; what makes the server who it is stays.
-func (s *Server) empty() error {
-	if err := os.RemoveAll(s.database()); err != nil {
-		return fmt.Errorf("zookeepertest: %w", err)
-	}
-	return nil
-}
+func (s *Server) empty() error { return os.RemoveAll(s.database()) }
 
 // Pause stops the server in place: connections stay open, new ones are accepted
 // by the system, and nothing answers.
 func (s *Server) Pause(t testing.TB) {
 	t.Helper()
-	if s.process == nil {
-		t.Fatal("zookeepertest: Pause of a server that doesn't run")
-	}
-	if err := s.process.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.process.Pause())
 	for s.listens() { // its threads stop one by one
 	}
 }
@@ -210,12 +195,7 @@ func (s *Server) listens() bool {
 // Resume lets a paused server go on.
 func (s *Server) Resume(t testing.TB) {
 	t.Helper()
-	if s.process == nil {
-		t.Fatal("zookeepertest: Resume of a server that doesn't run")
-	}
-	if err := s.process.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.process.Resume())
 }
 
 // end ends the process with signal; nil when there is none.
@@ -225,21 +205,12 @@ func (s *Server) end(signal syscall.Signal) error {
 	}
 	err := s.process.End(signal)
 	s.process = nil
-	if err != nil {
-		return err
-	}
-	if s.held != nil {
-		return s.held.share(false)
-	}
-	s.held, err = holdPort(s.Addr()) // nobody else shall have it when the server comes back
 	return err
 }
 
 // remove kills the server, whose data nobody needs any more, and removes it.
 func (s *Server) remove() error {
-	err := s.end(syscall.SIGKILL)
-	s.held.giveBack()
-	if err != nil {
+	if err := s.end(syscall.SIGKILL); err != nil {
 		return err
 	}
 	return os.RemoveAll(s.directory)

@@ -86,11 +86,11 @@ func TestEnsemble(t *testing.T) {
 	conn := e.Conn(t)
 	create(t, conn, "/n0")
 	first := e.Leader(t)
-	e.Kill(t, first)
+	e.Servers[first].Kill(t)
 	second := e.Leader(t)
 	require.NotEqual(t, first, second)
 	create(t, conn, "/n1")
-	e.Kill(t, second) // no quorum any more
+	e.Servers[second].Kill(t) // no quorum any more
 	third := 3 - first - second
 	require.Eventually(t, func() bool {
 		_, err := e.Servers[third].mode(t.Context())
@@ -100,7 +100,7 @@ func TestEnsemble(t *testing.T) {
 	for _, s := range e.Servers {
 		requireNodes(t, s.Conn(t), "n0", "n1")
 	}
-	e.Pause(t, e.Leader(t))
+	e.Servers[e.Leader(t)].Pause(t)
 	e.Leader(t)
 	for _, s := range e.Servers {
 		if !s.process.Paused() { // a plain connection to the one that hangs takes its time to leave it
@@ -108,9 +108,9 @@ func TestEnsemble(t *testing.T) {
 			break
 		}
 	}
-	for i, s := range e.Servers {
+	for _, s := range e.Servers {
 		if s.process.Paused() {
-			e.Resume(t, i)
+			s.Resume(t)
 		}
 	}
 	e.Serving(t)

@@ -24,7 +24,7 @@ func (c *Cluster) serverKilled(leader bool) deed {
 		var i int
 		err := c.do(func(t testing.TB) {
 			i = c.server(t, leader, f.Dice[0])
-			c.zk.Kill(t, i)
+			c.zk.Servers[i].Kill(t)
 		})
 		return func() error { return c.do(func(t testing.TB) { c.zk.Restart(t, i) }) }, err
 	}
@@ -38,7 +38,7 @@ func (c *Cluster) serversKilled(n int) deed {
 			leader := c.zk.Leader(t)
 			for i := range n {
 				at := (leader + i) % len(c.zk.Servers)
-				c.zk.Kill(t, at)
+				c.zk.Servers[at].Kill(t)
 				killed = append(killed, at)
 			}
 		})
@@ -51,11 +51,11 @@ func (c *Cluster) serverFrozen(leader bool) deed {
 		var i int
 		err := c.do(func(t testing.TB) {
 			i = c.server(t, leader, f.Dice[0])
-			c.zk.Pause(t, i)
+			c.zk.Servers[i].Pause(t)
 		})
 		return func() error {
 			return c.do(func(t testing.TB) {
-				c.zk.Resume(t, i)
+				c.zk.Servers[i].Resume(t)
 				c.zk.Serving(t)
 			})
 		}, err
