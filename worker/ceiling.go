@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,15 +13,17 @@ import (
 	"github.com/leafd/leafd/snowflake"
 )
 
-// awaitBudget is how long Await waits for a report that may raise the ceiling.
-const awaitBudget = 500 * time.Millisecond
-
-// retryPause is the shortest time between two reports while they fail: callers
-// that come sooner get the last error at once instead of queueing up.
-const retryPause = 100 * time.Millisecond
-
-// failedInterval is the time between two reports while they fail and nobody asks.
-const failedInterval = 500 * time.Millisecond
+// Times of reports.
+const (
+	awaitBudget    = 500 * time.Millisecond // that Await waits for one that may raise the ceiling
+	failedInterval = 500 * time.Millisecond // between two while they fail and nobody asks
+	// retryPause is the least between two while they fail: callers that come sooner get the
+	// last error at once instead of queueing up.
+	retryPause  = 100 * time.Millisecond
+	firstReport = 5 * time.Second // that the first one may take, at least
+	leastReport = 3 * time.Second // that the registry gets for one, at least
+	lastReport  = 2 * time.Second // that the registry gets for the one of a stop
+)
 
 // Worker holds a worker ID and its ceiling. It keeps:
 //
@@ -41,8 +44,8 @@ type Worker struct {
 	alone         bool         // immutable; there is no registry
 	floor         clock.Millis // immutable once started
 	began         clock.Millis // immutable once started; the clock when issuing began
-	local, remote recorder
-	// life ends with Close, or once fenced. Writes have it, not the report's context: they
+	local, remote *recorder    // immutable
+	// life ends as Close begins, or once fenced. Writes have it, not the report's context: they
 	// may still be under way when the report has given up waiting for them.
 	life    context.Context //nolint:containedctx // see above
 	endLife context.CancelFunc
@@ -62,20 +65,17 @@ type Worker struct {
 	// Of the registry; see registered.go.
 	claimed   bool          // mu protects; the entry is ours
 	longest   time.Duration // mu protects; the longest lease of all, as the file has it
-	renewed   time.Duration // mu protects; boot-time clock before the last write that the registry acknowledged was sent
 	remoteErr error         // mu protects; why the registry's last write failed
-	issuing   bool          // mu protects; as Watch saw the generator last
-	leaving   bool          // mu protects; Close has begun
 
 	// Of the peers; see peers.go.
-	peers    []string       // mu protects; addresses last known
-	samples  []clock.Sample // mu protects; what they last said
+	samples  []clock.Sample // mu protects; what the peers last said
 	asked    clock.Reading  // mu protects; when; the zero value for never
 	vote     clock.Vote     // mu protects; whether a majority of clocks has our time
 	disagree error          // mu protects; why, while vote is clock.Outvoted
-	silent   bool           // mu protects; the last look had no answer
 
-	counters counters // mu protects; see stats.go
+	// As Watch saw them.
+	stalled               atomic.Bool   // the generator can't issue
+	stepsAhead, stepsBack atomic.Uint64 // of the wall clock
 
 	notifyMu sync.Mutex // one Notify at a time
 
@@ -84,12 +84,12 @@ type Worker struct {
 }
 
 func newWorker(cfg Config) *Worker {
-	w := &Worker{cfg: cfg, kick: make(chan struct{}, 1), reported: make(chan struct{}), issuing: true, vote: clock.Agree}
+	w := &Worker{cfg: cfg, kick: make(chan struct{}, 1), reported: make(chan struct{}), vote: clock.Agree}
 	_, w.alone = cfg.Registry.(Standalone)
 	w.threshold.Store(int64(cfg.Threshold))
 	w.life, w.endLife = context.WithCancel(context.Background())
-	w.local = newRecorder(w.counted(&w.counters.file, func(_ context.Context, r Record) error { return cfg.Cache.Save(w.withPiece(r)) }))
-	w.remote = newRecorder(w.counted(&w.counters.registry, w.register))
+	w.local = newRecorder(cfg.Clock, func(_ context.Context, r Record) error { return cfg.Cache.Save(w.withPiece(r)) })
+	w.remote = newRecorder(cfg.Clock, w.register)
 	return w
 }
 
@@ -202,9 +202,6 @@ func (w *Worker) report(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, w.cfg.ReportInterval)
 	defer cancel()
 	err := w.extend(bounded)
-	if errors.Is(err, ErrClockJumped) {
-		w.tellRegistry(w.Record()) // that we are not in the live set
-	}
 	if ctx.Err() != nil {
 		return // stopping: Close has the last word
 	}
@@ -215,12 +212,16 @@ func (w *Worker) report(ctx context.Context) {
 	close(w.reported)
 	w.reported = make(chan struct{})
 	w.mu.Unlock()
+	jumped := errors.Is(before, ErrClockJumped)
 	switch {
 	case errors.Is(err, ErrFenced): // fence told of it
-	case errors.Is(err, ErrClockJumped) && !errors.Is(before, ErrClockJumped):
-		w.notify(Event{Kind: EventClockJumped, Err: err})
-		w.ask() // leave the live set at once
-	case err != nil && !errors.Is(err, ErrClockJumped) && (before == nil || errors.Is(before, ErrClockJumped)):
+	case errors.Is(err, ErrClockJumped):
+		w.tellRegistry(w.Record()) // that we are not in the live set
+		if !jumped {
+			w.notify(Event{Kind: EventClockJumped, Err: err})
+			w.ask() // it may be busy with the report before
+		}
+	case err != nil && (before == nil || jumped):
 		w.notify(Event{Kind: EventReportFailing, Err: err})
 	case err == nil && before != nil:
 		w.notify(Event{Kind: EventReportRecovered})
@@ -239,10 +240,7 @@ func (w *Worker) extend(ctx context.Context) error {
 		}
 		now = w.cfg.Clock.Read()
 	}
-	w.mu.Lock()
-	r := w.record
-	r.Peers = w.peers
-	w.mu.Unlock()
+	r := w.Record()
 	r.Timestamp = max(r.Timestamp, now.Wall()) // worker.C4
 	ceiling := now.Wall().Add(w.cfg.CeilingLead)
 	if r.Limit > 0 {
@@ -267,12 +265,11 @@ func (w *Worker) extend(ctx context.Context) error {
 func (w *Worker) publish(r Record, now clock.Reading) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.fenced != nil || w.leaving { // worker.C2; Close has the last word
+	if w.life.Err() != nil { // worker.C2; Close has the last word
 		return
 	}
 	w.record.Timestamp = max(w.record.Timestamp, r.Timestamp)
 	w.record.Ceiling = max(w.record.Ceiling, r.Ceiling)
-	w.record.Peers = r.Peers
 	w.longest = r.LongestLease
 	if now.Wall() >= w.record.Timestamp { // a clock that was set back, and is set right, has not jumped
 		w.anchor = now
@@ -309,9 +306,6 @@ func (w *Worker) save(ctx context.Context, r Record, now clock.Reading) error {
 	}
 }
 
-// leastReport is the shortest time that the registry gets for a report.
-const leastReport = 3 * time.Second
-
 // tellRegistry reports r to the registry, beside whatever else is done: nothing waits for
 // it, and where the report before is still under way it is left out.
 func (w *Worker) tellRegistry(r Record) {
@@ -336,24 +330,22 @@ func (w *Worker) lost(err error) error {
 
 // fence ends issuing for good (worker.C2).
 func (w *Worker) fence(cause error) error {
+	if !errors.Is(cause, ErrFenced) {
+		cause = fmt.Errorf("%w: %w", ErrFenced, cause)
+	}
 	w.mu.Lock()
-	first := w.fenced == nil
-	if first {
-		w.fenced = cause
-		if !errors.Is(cause, ErrFenced) {
-			w.fenced = fmt.Errorf("%w: %w", ErrFenced, cause)
-		}
-		w.ceiling.Store(0)
-	}
-	fenced := w.fenced
+	before := w.fenced
+	w.fenced = cmp.Or(before, cause)
+	w.endLife()
+	w.ceiling.Store(0)
 	w.mu.Unlock()
-	if first {
-		w.endLife()
-		w.notify(Event{Kind: EventFenced, Err: fenced})
-		// Leave the live set. Not from here: a call of the registry's own told us.
-		go func() { _ = w.cfg.Registry.Close() }()
+	if before != nil {
+		return before
 	}
-	return fenced
+	w.notify(Event{Kind: EventFenced, Err: cause})
+	// Leave the live set. Not from here: a call of the registry's own told us.
+	go func() { _ = w.cfg.Registry.Close() }()
+	return cause
 }
 
 func (w *Worker) isFenced() error {

@@ -4,33 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/leafd/leafd/clock"
 )
 
-// Close records a clean stop: last is the time of the last ID, as
-// Generator.Stop returned it. Call it after Run has returned. The next start
-// then waits for nothing. A fenced worker records nothing: the record may be
-// another's by now.
-//
-// With the registry out of reach the local file alone remembers, which is no error.
-func (w *Worker) Close(ctx context.Context, last clock.Millis) error {
-	// The last report of Run may be under way still; it must not land later.
-	w.mu.Lock()
-	w.leaving = true
-	w.mu.Unlock()
-	w.endLife()
-	settled := errors.Join(w.local.settle(ctx), w.remote.settle(ctx))
+// Close records a clean stop: last is the time of the last ID, as Generator.Stop returned it.
+// Call it after Run has returned. The next start then waits for nothing, also where the
+// registry is out of reach and the local file alone remembers, which is no error. A fenced
+// worker records nothing: the record may be another's by now.
+func (w *Worker) Close(ctx context.Context, last clock.Millis) (err error) {
+	defer func() { err = errors.Join(err, w.cfg.Registry.Close()) }()
+	w.endLife() // the last report of Run may be under way still; it must not land later
+	if err := errors.Join(w.local.settle(ctx), w.remote.settle(ctx)); err != nil {
+		return fmt.Errorf("a clean stop could not be recorded, the next start waits for the ceiling: %w", err)
+	}
 	now := w.cfg.Clock.Read()
 	w.mu.Lock()
 	r, anchor, fenced, claimed := w.record, w.anchor, w.fenced, w.claimed
 	w.mu.Unlock()
-	if settled != nil {
-		return errors.Join(fmt.Errorf("a clean stop could not be recorded, the next start waits for the ceiling: %w", settled), w.cfg.Registry.Close())
-	}
 	if fenced != nil {
-		return errors.Join(fenced, w.cfg.Registry.Close())
+		return fenced
 	}
 	if clock.Judge(anchor, now).By <= w.cfg.MaxForwardStep { // worker.C3
 		r.Timestamp = max(r.Timestamp, now.Wall())
@@ -40,7 +33,7 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) error {
 		r.Released = true // worker.U2: from here on only the registry knows
 		r.Limit = min(r.Limit, max(r.Ceiling, r.Floor))
 	}
-	err := w.lost(w.local.record(ctx, r))
+	err = w.lost(w.local.record(ctx, r))
 	if err == nil && r.Released { // in both slots: with one of them damaged later the other must not say less
 		err = w.lost(w.local.record(ctx, r))
 	}
@@ -48,8 +41,6 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) error {
 		r.Released = false
 	}
 	if claimed {
-		// The local file knows; without the registry the next start waits for
-		// nothing either.
 		bounded, cancel := context.WithTimeout(ctx, lastReport)
 		if remote := w.lost(w.remote.record(bounded, r)); !errors.Is(remote, ErrNoRegistry) && (err != nil || !errors.Is(remote, ErrUnreachable)) {
 			err = errors.Join(err, remote)
@@ -60,8 +51,5 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) error {
 	w.record.Timestamp, w.record.Ceiling = r.Timestamp, r.Ceiling
 	w.ceiling.Store(0)
 	w.mu.Unlock()
-	return errors.Join(err, w.cfg.Registry.Close())
+	return err
 }
-
-// lastReport bounds the last report to the registry.
-const lastReport = 2 * time.Second

@@ -37,33 +37,25 @@ type Config struct {
 	Prober      ClockProber // nil: peers are never asked
 	// ReportInterval is the time between two reports.
 	ReportInterval time.Duration
-	// CeilingLead is how far the ceiling lies ahead of the clock when it is
-	// recorded: longer than ReportInterval, so that one report may fail.
+	// CeilingLead is how far the ceiling lies ahead of the clock when it is recorded:
+	// longer than ReportInterval, so that one report may fail.
 	CeilingLead time.Duration
-	// MaxForwardStep is how far the wall clock may be ahead of what the
-	// monotonic and boot-time clocks allow between two reports.
+	// MaxForwardStep is how far the wall clock may be ahead of what the monotonic and
+	// boot-time clocks allow between two reports.
 	MaxForwardStep time.Duration
 	// MaxWait bounds the wait for the registry at the start (a new worker ID settles
-	// beyond it), and that for a
-	// recorded ceiling.
-	MaxWait time.Duration
-	// LookTimeout bounds the wait for the registry where a local record will do;
-	// DefaultLookTimeout if 0.
-	LookTimeout time.Duration
-	// Threshold is how far the clock may be off its peers'; DefaultClockThreshold if 0.
-	Threshold time.Duration
-	// Estimator makes one offset of the peers'; clock.Median if empty.
-	Estimator clock.Estimator
-	// PeerInterval is the time between two looks at the peers; DefaultPeerInterval if 0.
-	PeerInterval time.Duration
+	// beyond it), and that for a recorded ceiling.
+	MaxWait      time.Duration
+	LookTimeout  time.Duration   // bounds the wait for the registry where a local record will do; DefaultLookTimeout if 0
+	Threshold    time.Duration   // how far the clock may be off its peers'; DefaultClockThreshold if 0
+	Estimator    clock.Estimator // makes one offset of the peers'; clock.Median if empty
+	PeerInterval time.Duration   // the time between two looks at the peers; DefaultPeerInterval if 0
 	// Lease is how far ahead the limit of our piece is set with each report: so long
 	// the daemon goes on, and starts, without the registry. A young instance gets
 	// YoungLease until it is older than that. DefaultLease if 0.
-	Lease time.Duration
-	// ReleaseOnStop gives the worker ID back at each clean stop.
-	ReleaseOnStop bool
-	// Notify is told of each change of state, one call at a time; nil for none.
-	Notify func(Event)
+	Lease         time.Duration
+	ReleaseOnStop bool        // gives the worker ID back at each clean stop
+	Notify        func(Event) // is told of each change of state, one call at a time; nil for none
 	// Displaced is why the life before was fenced, in the same process; nil for the first.
 	// What its record says may be another's by now: the registry has to answer.
 	Displaced error
@@ -79,20 +71,16 @@ func (c *Config) complete() error {
 	switch {
 	case c.Clock == nil || c.Cache == nil || c.Registry == nil || c.Layout == "" || c.Owner == "":
 		return errors.New("Config needs Clock, Cache, Registry, Layout and Owner")
-	case c.ReportInterval <= 0:
-		return fmt.Errorf("report interval %s: want more than 0", c.ReportInterval)
+	case min(c.ReportInterval, c.MaxWait, c.Threshold, c.PeerInterval, c.LookTimeout) <= 0:
+		return fmt.Errorf("report interval %s, max wait %s, threshold %s, peer interval %s and look timeout %s: want more than 0",
+			c.ReportInterval, c.MaxWait, c.Threshold, c.PeerInterval, c.LookTimeout)
 	case c.CeilingLead <= c.ReportInterval:
 		return fmt.Errorf("ceiling lead %s: want more than the report interval %s, or issuing stops between two reports", c.CeilingLead, c.ReportInterval)
 	case c.MaxForwardStep < time.Second:
 		return fmt.Errorf("max forward step %s: want at least 1s", c.MaxForwardStep)
-	case c.MaxWait <= 0:
-		return fmt.Errorf("max wait %s: want more than 0", c.MaxWait)
-	case c.Threshold <= 0 || c.PeerInterval <= 0 || c.LookTimeout <= 0:
-		return fmt.Errorf("threshold %s, peer interval %s and look timeout %s: want more than 0", c.Threshold, c.PeerInterval, c.LookTimeout)
-	case c.Lease < 2*c.Threshold+c.CeilingLead:
-		return fmt.Errorf("lease %s: want twice the clock threshold %s and the ceiling lead %s, and more, or no report prolongs it", c.Lease, c.Threshold, c.CeilingLead)
-	case c.Lease < 2*c.CeilingLead:
-		return fmt.Errorf("lease %s: want twice the ceiling lead %s and more, or issuing ends between two reports", c.Lease, c.CeilingLead)
+	case c.Lease < max(2*c.Threshold, c.CeilingLead)+c.CeilingLead:
+		return fmt.Errorf("lease %s: want the ceiling lead %s and twice the clock threshold %s, twice the former at least, and more, or issuing ends between two reports",
+			c.Lease, c.CeilingLead, c.Threshold)
 	}
 	return nil
 }

@@ -60,8 +60,8 @@ func (w *Worker) notify(e Event) {
 	w.cfg.Notify(e)
 }
 
-// watchInterval is how often Watch looks; under load the generator itself sees
-// a step within a millisecond, and refuses.
+// watchInterval is how often Watch looks; under load the generator itself sees a step within
+// a millisecond, and refuses.
 const watchInterval = 50 * time.Millisecond
 
 // Issuer is the generator that Watch looks after.
@@ -77,10 +77,15 @@ func (w *Worker) Watch(ctx context.Context, issuer Issuer) error {
 	var current EventKind
 	var refused uint64
 	steps := clock.StepWatch{Clock: w.cfg.Clock, Slew: MaxSlew}
-	w.noteStep(steps.Look())
+	steps.Look() // the first look has nothing to compare with
 	defer w.watching.Pause()
 	for w.beat(ctx, &w.watching, watchInterval) {
-		w.noteStep(steps.Look())
+		switch by := steps.Look(); {
+		case by > 0:
+			w.stepsAhead.Add(1)
+		case by < 0:
+			w.stepsBack.Add(1)
+		}
 		err := issuer.Check()
 		kind := kindOf(err)
 		now := issuer.Refused()
@@ -96,7 +101,9 @@ func (w *Worker) Watch(ctx context.Context, issuer Issuer) error {
 			refused = now
 		}
 		current = kind
-		w.setIssuing(kind == "")
+		if stalled := kind != ""; w.stalled.Swap(stalled) != stalled {
+			w.ask() // who can't issue is not in the live set
+		}
 	}
 	return nil
 }

@@ -19,38 +19,31 @@ import (
 //	    the two clocks is wrong (clock.Verdict.Refuses).
 //	worker.A2  Silence is a warning, never a refusal: a cluster has to start again after
 //	    it was down as a whole.
-func (w *Worker) askAtStart(ctx context.Context, me self, found Lookup) error {
-	if w.cfg.Prober == nil {
+func (w *Worker) askAtStart(ctx context.Context, me *self, found Lookup) error {
+	if me.offline == nil {
+		me.Peers = addressesOf(found.Peers)
+	}
+	if w.cfg.Prober == nil || len(me.Peers) == 0 {
 		return nil
 	}
-	addresses := addressesOf(found.Peers)
-	if me.offline != nil {
-		addresses = me.Peers
-	}
-	w.mu.Lock()
-	w.peers = addresses
-	w.mu.Unlock()
-	if len(addresses) == 0 {
-		return nil
-	}
-	samples := w.cfg.Prober.Probe(ctx, addresses)
+	samples := w.probe(ctx, me.Peers)
 	if ctx.Err() != nil {
 		return fmt.Errorf("stopped while asking the peers for their clocks: %w", ctx.Err())
 	}
-	samples = w.withoutUs(samples)
-	verdict, threshold := clock.Estimate(samples, w.cfg.Estimator), w.Threshold()
-	if verdict.Refuses(threshold, me.recorded && me.Cluster != "") { // worker.A1
-		return fmt.Errorf("%w: it is %s, %d of %d peers answered (%s); up to %s is allowed. Fix the clock (NTP); if the peers' are wrong, theirs",
-			ErrClockRefused, aheadOrBehind(-verdict.Offset), verdict.Answered, verdict.Asked, offsets(samples), threshold)
+	if verdict, off, said := w.judge(samples); verdict.Refuses(w.Threshold(), me.recorded && me.Cluster != "") { // worker.A1
+		return fmt.Errorf("%w: it is %s, %s. Fix the clock (NTP); if the peers' are wrong, theirs", ErrClockRefused, off, said)
 	}
 	w.countVotes(samples) // worker.A2
 	return nil
 }
 
-// Whoever writes to the registry can name any number of peers, at any address.
+// Bounds of what peers cost. Whoever writes to the registry can name any number of them, at
+// any address.
 const (
-	maxPeers   = 1024 // are asked, drawn by lot where there are more
-	maxAddress = 64   // bytes; an ip:port has 53 at most
+	maxPeers     = 1024            // are asked, drawn by lot where there are more
+	maxAddress   = 64              // bytes; an ip:port has 53 at most
+	maxNamed     = 5               // are named by an error
+	peersTimeout = 2 * time.Second // of the question who they are
 )
 
 func addressesOf(peers []Peer) []string {
@@ -69,16 +62,17 @@ func addressesOf(peers []Peer) []string {
 	return addresses
 }
 
-// aheadOrBehind says how far our clock is off.
-func aheadOrBehind(d time.Duration) string {
-	if d < 0 {
-		return fmt.Sprintf("%s behind the peers' clocks", (-d).Round(time.Millisecond))
+// judge returns what the samples say together, how far our clock is off by that, and who
+// said what.
+func (w *Worker) judge(samples []clock.Sample) (v clock.Verdict, off, said string) {
+	v = clock.Estimate(samples, w.cfg.Estimator)
+	way := "ahead of"
+	if v.Offset > 0 {
+		way = "behind"
 	}
-	return fmt.Sprintf("%s ahead of the peers' clocks", d.Round(time.Millisecond))
+	off = fmt.Sprintf("%s %s the peers' clocks", v.Offset.Abs().Round(time.Millisecond), way)
+	return v, off, fmt.Sprintf("%d of %d peers answered (%s); up to %s is allowed", v.Answered, v.Asked, offsets(samples), w.Threshold())
 }
-
-// maxNamed bounds how many peers an error names.
-const maxNamed = 5
 
 // offsets lists what the peers said.
 func offsets(samples []clock.Sample) string {
@@ -94,39 +88,35 @@ func offsets(samples []clock.Sample) string {
 	return strings.Join(said, ", ")
 }
 
-// silence says why no peer answered.
+// silence says why no peer answered; nil where one did, or there is none.
 func silence(samples []clock.Sample) error {
 	var errs []error
-	for _, s := range samples[:min(len(samples), maxNamed)] {
+	for _, s := range samples {
+		if s.Err == nil {
+			return nil
+		}
 		errs = append(errs, fmt.Errorf("%s: %w", s.Address, s.Err))
 	}
-	return errors.Join(errs...)
+	return errors.Join(errs[:min(len(errs), maxNamed)]...)
 }
 
-// watchPeers looks at the peers every PeerInterval until ctx is done.
+// watchPeers compares the clock with the peers' every PeerInterval until ctx is done.
 func (w *Worker) watchPeers(ctx context.Context) {
 	defer w.looking.Pause()
 	for w.beat(ctx, &w.looking, w.cfg.PeerInterval) {
-		w.lookAtPeers(ctx)
+		w.looking.Pause() // a thousand silent peers take their time
+		samples := w.askPeers(ctx)
+		w.looking.Expect(w.cfg.Clock, stuckGrace)
+		rival := w.errRival(ctx, w.Record(), w.began, samples)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case rival != nil:
+			_ = w.fence(rival) // Run returns it
+		default:
+			w.countVotes(samples)
+		}
 	}
-}
-
-// peersTimeout bounds the question who the peers are.
-const peersTimeout = 2 * time.Second
-
-// lookAtPeers compares the clock with the peers'.
-func (w *Worker) lookAtPeers(ctx context.Context) {
-	w.looking.Pause() // a thousand silent peers take their time
-	samples := w.askPeers(ctx)
-	w.looking.Expect(w.cfg.Clock, stuckGrace)
-	if ctx.Err() != nil {
-		return
-	}
-	if rival := w.errRival(ctx, w.Record(), w.began, samples); rival != nil && ctx.Err() == nil {
-		_ = w.fence(rival) // Run returns it
-		return
-	}
-	w.countVotes(samples)
 }
 
 // countVotes keeps what the peers said, and tells of each change in what follows from
@@ -136,33 +126,28 @@ func (w *Worker) lookAtPeers(ctx context.Context) {
 //	    the live set. Where they disagree and no majority tells who is wrong, it goes on,
 //	    with an alarm: of two daemons neither leaves, of three the wrong one alone.
 func (w *Worker) countVotes(samples []clock.Sample) {
-	verdict, threshold := clock.Estimate(samples, w.cfg.Estimator), w.Threshold()
-	vote := clock.VoteOf(samples, threshold)
-	said := fmt.Sprintf("%d of %d peers answered (%s); up to %s is allowed", verdict.Answered, verdict.Asked, offsets(samples), threshold)
+	vote := clock.VoteOf(samples, w.Threshold())
+	_, off, said := w.judge(samples)
 	var disagree error
 	if vote == clock.Outvoted {
-		disagree = fmt.Errorf("%w: this clock is %s, %s", ErrPeersDisagree, aheadOrBehind(-verdict.Offset), said)
+		disagree = fmt.Errorf("%w: this clock is %s, %s", ErrPeersDisagree, off, said)
 	}
-	silent := verdict.Asked > 0 && verdict.Answered == 0
 	w.mu.Lock()
-	before, silentBefore := w.vote, w.silent
-	w.vote, w.disagree, w.silent, w.samples, w.asked = vote, disagree, silent, samples, w.cfg.Clock.Read()
+	before, silent, silentBefore := w.vote, silence(samples), silence(w.samples)
+	w.vote, w.disagree, w.samples, w.asked = vote, disagree, samples, w.cfg.Clock.Read()
 	w.mu.Unlock()
 	if vote != before {
-		switch vote {
-		case clock.Outvoted:
-			w.notify(Event{Kind: EventPeersDisagree, Err: disagree})
-		case clock.Undecided:
-			w.notify(Event{Kind: EventPeersUndecided, Text: said})
-		case clock.Agree:
-			w.notify(Event{Kind: EventPeersAgree})
-		}
+		w.notify(map[clock.Vote]Event{
+			clock.Outvoted:  {Kind: EventPeersDisagree, Err: disagree},
+			clock.Undecided: {Kind: EventPeersUndecided, Text: said},
+			clock.Agree:     {Kind: EventPeersAgree},
+		}[vote])
 		w.ask() // the live set may have to change
 	}
 	switch {
-	case silent && !silentBefore:
-		w.notify(Event{Kind: EventPeersSilent, Err: silence(samples)})
-	case silentBefore && !silent:
+	case silent != nil && silentBefore == nil:
+		w.notify(Event{Kind: EventPeersSilent, Err: silent})
+	case silent == nil && silentBefore != nil:
 		w.notify(Event{Kind: EventPeersBack})
 	}
 }
@@ -175,20 +160,21 @@ func (w *Worker) askPeers(ctx context.Context) []clock.Sample {
 	cancel()
 	w.mu.Lock()
 	if err == nil {
-		w.peers = addressesOf(peers)
+		w.record.Peers = addressesOf(peers)
 	}
-	addresses := w.peers
+	addresses := w.record.Peers
 	w.mu.Unlock()
 	if len(addresses) == 0 {
 		return nil
 	}
-	return w.withoutUs(w.cfg.Prober.Probe(ctx, addresses))
+	return w.probe(ctx, addresses)
 }
 
-// withoutUs removes what we said ourselves, which is no second opinion: another node may
-// have our address in the registry, as after a change of name.
-func (w *Worker) withoutUs(samples []clock.Sample) []clock.Sample {
-	return slices.DeleteFunc(samples, func(s clock.Sample) bool { return s.Owner == w.cfg.Owner })
+// probe asks the addresses for their clocks, and leaves out what we said ourselves, which is
+// no second opinion: another node may have our address in the registry, as after a change of
+// name.
+func (w *Worker) probe(ctx context.Context, addresses []string) []clock.Sample {
+	return slices.DeleteFunc(w.cfg.Prober.Probe(ctx, addresses), func(s clock.Sample) bool { return s.Owner == w.cfg.Owner })
 }
 
 // confirmJump returns nil when more than half of the peers that answer have the time
@@ -199,21 +185,20 @@ func (w *Worker) confirmJump(ctx context.Context, step clock.Step) error {
 	if w.cfg.Prober == nil {
 		return fmt.Errorf("%w; fix the clock, or restart if it is right now", jumped)
 	}
-	w.reporting.Pause() // as in lookAtPeers
+	w.reporting.Pause() // as in watchPeers
 	samples := w.askPeers(ctx)
 	w.reporting.Expect(w.cfg.Clock, w.cfg.ReportInterval+stuckGrace)
-	verdict := clock.Estimate(samples, w.cfg.Estimator)
-	agree := 0
+	answered, agree := clock.Estimate(samples, w.cfg.Estimator).Answered, 0
 	for _, s := range samples {
 		if s.Err == nil && s.Offset.Abs() < w.Threshold() {
 			agree++
 		}
 	}
 	switch {
-	case verdict.Answered == 0:
+	case answered == 0:
 		return fmt.Errorf("%w, and no peer says what time it is; fix the clock, or restart if it is right now", jumped)
-	case 2*agree <= verdict.Answered: // a tie confirms nothing
-		return fmt.Errorf("%w, and only %d of %d peers have the same time (%s); fix the clock", jumped, agree, verdict.Answered, offsets(samples))
+	case 2*agree <= answered: // a tie confirms nothing
+		return fmt.Errorf("%w, and only %d of %d peers have the same time (%s); fix the clock", jumped, agree, answered, offsets(samples))
 	}
 	w.notify(Event{Kind: EventJumpConfirmed, Text: fmt.Sprintf("by %s; %d peers have the same time (%s)", step.By.Round(time.Millisecond), agree, offsets(samples))})
 	return nil

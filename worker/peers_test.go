@@ -2,6 +2,8 @@ package worker_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,13 +17,23 @@ import (
 
 const second = time.Second
 
+// amid gives d a registry in which these peers are live.
+func (d *daemon) amid(t *testing.T, peers ...string) *registrytest.World {
+	t.Helper()
+	model, _ := d.inCluster(t, registrytest.Options{})
+	for _, peer := range peers {
+		model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
+	}
+	return model
+}
+
 // worker.A1, worker.A2: what the peers say decides on a start, and silence doesn't.
 func TestPeersAtTheStart(t *testing.T) {
 	for name, tt := range map[string]struct {
 		offsets   map[string]time.Duration
 		estimator clock.Estimator
 		refused   string
-		event     worker.EventKind
+		silent    bool
 	}{
 		"all agree":              {offsets: map[string]time.Duration{"a:1": 0, "b:1": 2 * second, "c:1": -3 * second}},
 		"behind all":             {offsets: map[string]time.Duration{"a:1": 5 * second, "b:1": 6 * second, "c:1": 7 * second}, refused: "6s behind the peers' clocks, 3 of 3"},
@@ -31,34 +43,26 @@ func TestPeersAtTheStart(t *testing.T) {
 		"one wrong of two":       {offsets: map[string]time.Duration{"a:1": 0, "b:1": time.Hour}},
 		"one wrong, by the mean": {offsets: map[string]time.Duration{"a:1": 0, "b:1": time.Hour, "c:1": second}, estimator: clock.Mean, refused: "20m0.333s behind"},
 		"only one answers":       {offsets: map[string]time.Duration{"b:1": time.Hour}, refused: "1 of 3 peers answered"},
-		"silence":                {event: worker.EventPeersSilent},
+		"silence":                {silent: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon()
-			model, _ := d.inCluster(t, registrytest.Options{})
-			for _, peer := range []string{"a:1", "b:1", "c:1"} {
-				if _, known := tt.offsets[peer]; !known && len(tt.offsets) == 2 {
-					continue
-				}
-				model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
+			peers := []string{"a:1", "b:1", "c:1"}
+			if len(tt.offsets) == 2 {
+				peers = slices.Collect(maps.Keys(tt.offsets))
 			}
+			model := d.amid(t, peers...)
 			d.cfg.Prober, d.cfg.Estimator = &peersSay{offsets: tt.offsets}, tt.estimator
 			w, err := worker.Start(t.Context(), d.cfg)
 			if tt.refused != "" {
 				require.ErrorIs(t, err, worker.ErrClockRefused)
 				require.ErrorContains(t, err, tt.refused)
 				require.Empty(t, d.cache.Saves())
-				entries, err := model.Directory().Entries(t.Context())
-				require.NoError(t, err)
-				require.Empty(t, entries, "a wrong clock is never recorded")
+				require.Empty(t, entriesOf(t, model), "a wrong clock is never recorded")
 				return
 			}
 			require.NoError(t, err)
-			if tt.event != "" {
-				require.Contains(t, d.events.kinds(), tt.event)
-			} else {
-				require.NotContains(t, d.events.kinds(), worker.EventPeersSilent)
-			}
+			require.Equal(t, tt.silent, d.events.count(worker.EventPeersSilent) == 1)
 			samples, verdict, asked := w.Peers()
 			require.Len(t, samples, verdict.Asked)
 			require.Equal(t, d.clk.Millis(), asked)
@@ -98,15 +102,11 @@ func TestPeersAreDrawnByLot(t *testing.T) {
 // Without the registry those are asked that the local record names.
 func TestRecordedPeersAreAskedWithoutTheRegistry(t *testing.T) {
 	d := newDaemon()
-	model, _ := d.inCluster(t, registrytest.Options{})
-	for _, peer := range []string{"a:1", "b:1"} {
-		model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
-	}
+	model := d.amid(t, "a:1", "b:1")
 	d.cfg.Prober = &peersSay{offsets: map[string]time.Duration{"a:1": 0}}
 	w := d.start(t)
 	require.Equal(t, []string{"a:1", "b:1"}, w.Record().Peers)
-	require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
-	d.clk.Advance(second)
+	d.stop(t, w)
 	model.Down()
 	d.join(model, registrytest.Options{})
 	d.cfg.Prober = &peersSay{offsets: map[string]time.Duration{"a:1": time.Hour, "b:1": time.Hour}}
@@ -136,16 +136,12 @@ func TestOnePeerDisagreesAtTheStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon()
-			model, _ := d.inCluster(t, registrytest.Options{})
-			for _, peer := range []string{"a:1", "b:1", "us:1"} {
-				model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
-			}
+			model := d.amid(t, "a:1", "b:1", "us:1")
 			peers := &peersSay{offsets: map[string]time.Duration{"a:1": 0}}
 			d.cfg.Prober = peers
 			w := d.start(t)
 			id := w.ID()
-			require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
-			d.clk.Advance(second)
+			d.stop(t, w)
 			if tt.change != nil {
 				tt.change(d, model)
 			}
@@ -168,13 +164,12 @@ func TestOnePeerDisagreesAtTheStart(t *testing.T) {
 				t.Helper()
 				_, _, since := w.Peers()
 				for range times {
-					require.Eventually(t, func() bool {
-						d.clk.Advance(500 * time.Millisecond)
+					d.eventually(t, 500*time.Millisecond, func() bool {
 						_, _, at := w.Peers()
 						later := at > since
 						since = at
 						return later
-					}, 20*time.Second, time.Millisecond)
+					})
 				}
 			}
 			asked(3)
@@ -192,10 +187,7 @@ func TestOnePeerDisagreesAtTheStart(t *testing.T) {
 // worker.A4: a majority with another time makes a daemon unready, until it is none.
 func TestPeersDisagreeWhileRunning(t *testing.T) {
 	d := newDaemon()
-	model, _ := d.inCluster(t, registrytest.Options{})
-	for _, peer := range []string{"a:1", "b:1", "c:1"} {
-		model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
-	}
+	model := d.amid(t, "a:1", "b:1", "c:1")
 	peers := &peersSay{}
 	d.cfg.Prober = peers
 	say := func(a, b, c time.Duration) { peers.set(map[string]time.Duration{"a:1": a, "b:1": b, "c:1": c}) }
@@ -204,11 +196,10 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 	run(t, w)
 	becomes := func(ready bool) {
 		t.Helper()
-		require.Eventually(t, func() bool {
-			d.clk.Advance(500 * time.Millisecond)
+		d.eventually(t, 500*time.Millisecond, func() bool {
 			among := len(liveNodes(t, model)) // the planted ones have no entry
 			return (w.Check() == nil) == ready && (among == 1) == ready
-		}, 20*time.Second, time.Millisecond)
+		})
 	}
 	becomes(true)
 	say(time.Hour, time.Hour, time.Hour-second)
@@ -217,10 +208,7 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 	require.NoError(t, w.Await(t.Context(), d.clk.Millis()), "IDs are issued on")
 	told := func(kind worker.EventKind, times int) {
 		t.Helper()
-		require.Eventually(t, func() bool {
-			d.clk.Advance(500 * time.Millisecond)
-			return d.events.count(kind) == times
-		}, 20*time.Second, time.Millisecond)
+		d.eventually(t, 500*time.Millisecond, func() bool { return d.events.count(kind) == times })
 	}
 	say(time.Hour, time.Hour, 0) // a tie
 	becomes(true)
@@ -250,11 +238,7 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 	becomes(true)
 	require.Equal(t, worker.DefaultClockThreshold, w.Threshold())
 	peers.set(nil)
-	require.Eventually(t, func() bool {
-		d.clk.Advance(500 * time.Millisecond)
-		kinds := d.events.kinds()
-		return kinds[len(kinds)-1] == worker.EventPeersSilent
-	}, 20*time.Second, time.Millisecond)
+	told(worker.EventPeersSilent, 1)
 	require.NoError(t, w.Check(), "silence is no disagreement")
 }
 
@@ -272,10 +256,7 @@ func TestJumpIsConfirmedByThePeers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon()
-			model, _ := d.inCluster(t, registrytest.Options{})
-			for _, peer := range []string{"a:1", "b:1"} {
-				model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
-			}
+			model := d.amid(t, "a:1", "b:1")
 			peers := &peersSay{offsets: map[string]time.Duration{"a:1": 0, "b:1": 0}}
 			d.cfg.Prober = peers
 			w := d.start(t)
@@ -291,23 +272,13 @@ func TestJumpIsConfirmedByThePeers(t *testing.T) {
 				return
 			}
 			require.ErrorIs(t, err, worker.ErrClockJumped)
-			require.Eventually(t, func() bool {
-				d.clk.Advance(100 * time.Millisecond)
-				return len(liveNodes(t, model)) == 0
-			}, 20*time.Second, time.Millisecond, "out of the live set")
-			entries, err := model.Directory().Entries(t.Context())
-			require.NoError(t, err)
-			for _, e := range entries {
-				require.Less(t, e.Ceiling, before.Add(time.Minute))
-			}
+			d.eventually(t, 100*time.Millisecond, func() bool { return len(liveNodes(t, model)) == 0 })
+			require.Less(t, entriesOf(t, model)[0].Ceiling, before.Add(time.Minute))
 			for _, r := range d.cache.Saves() {
 				require.Less(t, r.Ceiling, before.Add(time.Minute))
 			}
 			d.clk.Step(-jump)
-			require.Eventually(t, func() bool {
-				d.clk.Advance(second)
-				return w.Await(t.Context(), d.clk.Millis()) == nil && len(liveNodes(t, model)) == 1
-			}, 20*time.Second, time.Millisecond, "comes back by itself")
+			d.eventually(t, second, func() bool { return w.Await(t.Context(), d.clk.Millis()) == nil && len(liveNodes(t, model)) == 1 })
 		})
 	}
 }

@@ -4,17 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/leafd/leafd/clock"
 )
 
 // recorder writes records to one place, never two at a time: a write that hangs
 // fails the ones after it instead of piling them up behind it.
 type recorder struct {
 	save func(context.Context, Record) error // immutable
+	clk  clock.Clock                         // immutable
 	turn chan struct{}                       // immutable; holds a token while a write is under way
+
+	done, failed atomic.Uint64 // writes
+	last         atomic.Int64  // boot-time clock before the last one that was taken was begun
 }
 
-func newRecorder(save func(context.Context, Record) error) recorder {
-	return recorder{save: save, turn: make(chan struct{}, 1)}
+func newRecorder(clk clock.Clock, save func(context.Context, Record) error) *recorder {
+	return &recorder{save: save, clk: clk, turn: make(chan struct{}, 1)}
+}
+
+// reports returns what was written so far, at boot-time now.
+func (r *recorder) reports(now time.Duration) Reports {
+	return Reports{Done: r.done.Load(), Failed: r.failed.Load(), Age: max(0, now-time.Duration(r.last.Load()))}
 }
 
 var errBusy = errors.New("the write before is still under way")
@@ -42,7 +55,16 @@ func (r *recorder) begin() bool {
 // finish writes rec, once begin has taken the turn.
 func (r *recorder) finish(ctx context.Context, rec Record) error {
 	defer func() { <-r.turn }()
-	return r.save(ctx, rec)
+	began := r.clk.Read().Boot
+	err := r.save(ctx, rec)
+	switch {
+	case err == nil:
+		r.done.Add(1)
+		r.last.Store(int64(began))
+	case !errors.Is(err, ErrNoRegistry):
+		r.failed.Add(1)
+	}
+	return err
 }
 
 // await takes the turn once a write that is under way is done.

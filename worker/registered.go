@@ -5,37 +5,57 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/leafd/leafd/clock"
 )
 
 // ErrLeaseOver is returned while the limit of our piece allows no further ceiling: the
 // registry has to take a report first.
 var ErrLeaseOver = errors.New("the lease is over")
 
-// register is the recorder of the registry: it claims the entry first where the
-// start had to do without.
+// register is the recorder of the registry. It tells of the first of several failures, and of
+// their end.
 func (w *Worker) register(ctx context.Context, r Record) error {
-	if err := w.confirm(ctx); err != nil {
-		return w.registryFailed(err)
+	sent := w.cfg.Clock.Read().Wall()
+	got, err := w.reportToRegistry(ctx, r)
+	if errors.Is(err, ErrNoRegistry) {
+		return err
 	}
-	sent := w.cfg.Clock.Read()
 	w.mu.Lock()
-	live := w.issuing && !w.leaving && w.fenced == nil && w.disagree == nil && !errors.Is(w.lastErr, ErrClockJumped)
+	before, short := w.remoteErr, err == nil && w.record.Limit > 0 && w.record.Ceiling >= w.record.Limit
+	w.remoteErr = err
+	if err == nil { // worker.U1: its piece counts from now on, and is in the file with the next report
+		w.record.adopt(got)
+		w.record.Registered, w.record.DirectoryID = sent, w.cfg.DirectoryID
+	}
+	w.mu.Unlock()
+	switch {
+	case err == nil && before != nil:
+		w.notify(Event{Kind: EventRegistryBack})
+	case err != nil && before == nil && w.life.Err() == nil && !errors.Is(err, ErrFenced):
+		w.notify(Event{Kind: EventRegistryLost, Err: err})
+	}
+	if short { // the limit, not the report, kept the ceiling low
+		w.ask()
+	}
+	return err
+}
+
+// reportToRegistry claims the entry first where the start had to do without. It returns what
+// the registry has written for us.
+func (w *Worker) reportToRegistry(ctx context.Context, r Record) (Record, error) {
+	if err := w.confirm(ctx); err != nil {
+		return Record{}, err
+	}
+	w.mu.Lock()
+	live := !w.stalled.Load() && w.life.Err() == nil && w.disagree == nil && !errors.Is(w.lastErr, ErrClockJumped)
 	w.mu.Unlock()
 	r = w.withPiece(r)
 	if !r.Released {
 		if err := w.tooLate(r); err != nil {
-			return w.registryFailed(err)
+			return Record{}, err
 		}
 		r.Limit = max(r.Limit, r.Timestamp.Add(w.leaseOf(r))) // no clock that jumped ahead gets into the recorded time
 	}
-	got, err := w.cfg.Registry.Report(ctx, r, live)
-	if err != nil {
-		return w.registryFailed(err)
-	}
-	w.registryAcked(sent, got)
-	return nil
+	return w.cfg.Registry.Report(ctx, r, live)
 }
 
 // leaseOf returns for how long a piece of r's goes on from now on. A lease that is longer than
@@ -61,56 +81,17 @@ func (w *Worker) withPiece(r Record) Record {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	me := w.record
-	me.Owner, me.Timestamp, me.Ceiling, me.Peers, me.Released = r.Owner, r.Timestamp, r.Ceiling, r.Peers, r.Released
+	me.Owner, me.Timestamp, me.Ceiling, me.Released = r.Owner, r.Timestamp, r.Ceiling, r.Released
 	if r.Released {
 		me.Limit = r.Limit
 	}
 	return me
 }
 
-// registryAcked notes that the registry has written got for us: its piece counts from
-// now on (worker.U1), and is in the file with the next report.
-func (w *Worker) registryAcked(sent clock.Reading, got Record) {
-	w.mu.Lock()
-	before := w.remoteErr
-	w.remoteErr = nil
-	w.renewed = sent.Boot
-	short := w.shortLocked()
-	w.record.adopt(got)
-	w.record.Registered, w.record.DirectoryID = sent.Wall(), w.cfg.DirectoryID
-	w.mu.Unlock()
-	if before != nil {
-		w.notify(Event{Kind: EventRegistryBack})
-	}
-	if short { // the limit, not the report, kept the ceiling low
-		w.ask()
-	}
-}
-
 // adopt takes over what the registry has acknowledged.
 func (r *Record) adopt(got Record) {
 	r.Cluster, r.Losses, r.Change, r.LongestLease = got.Cluster, got.Losses, got.Change, got.LongestLease
 	r.Floor, r.Limit, r.PriorOwners = got.Floor, got.Limit, nil
-}
-
-// shortLocked tells that the limit of our piece keeps the ceiling low.
-func (w *Worker) shortLocked() bool {
-	return w.record.Limit > 0 && w.record.Ceiling >= w.record.Limit
-}
-
-// registryFailed tells of the first of several failures, and returns err.
-func (w *Worker) registryFailed(err error) error {
-	if errors.Is(err, ErrNoRegistry) {
-		return err
-	}
-	w.mu.Lock()
-	before, leaving := w.remoteErr, w.leaving
-	w.remoteErr = err
-	w.mu.Unlock()
-	if before == nil && !leaving && !errors.Is(err, ErrFenced) {
-		w.notify(Event{Kind: EventRegistryLost, Err: err})
-	}
-	return err
 }
 
 // Registry returns nil while the registry takes our reports, and otherwise why the
@@ -136,16 +117,14 @@ func (w *Worker) confirm(ctx context.Context) error {
 		return err
 	}
 	found, err := w.cfg.Registry.Look(ctx, me)
-	if errors.Is(err, ErrForeign) {
-		return fmt.Errorf("%w: %w", ErrFenced, err)
-	}
-	if err != nil {
-		return err
-	}
-	if err := found.foreign(me); err != nil {
-		return fmt.Errorf("%w: %w", ErrFenced, err)
+	if err == nil {
+		err = found.foreign(me)
 	}
 	switch {
+	case errors.Is(err, ErrForeign):
+		return fmt.Errorf("%w: %w", ErrFenced, err)
+	case err != nil:
+		return err
 	case !found.Known: // Claim puts it back, or says who has the worker ID
 	case found.WorkerID != me.WorkerID:
 		return fmt.Errorf("%w: this data directory has worker %d in the registry, and issued as worker %d", ErrFenced, found.WorkerID, me.WorkerID)
@@ -191,23 +170,10 @@ func (w *Worker) nameLife(ctx context.Context, found Lookup) (Record, error) {
 	return w.Record(), nil
 }
 
-// claimedBy notes that life owner is about to write the entry that was found, or a new
-// one.
+// claimedBy notes that life owner is about to write the entry that was found, or a new one.
 func (r *Record) claimedBy(owner string, found Lookup) {
 	if found.Known {
 		r.Acked = found.Owner
 	}
 	r.Current = owner
-}
-
-// setIssuing notes what Watch saw of the generator: who can't issue is not in
-// the live set.
-func (w *Worker) setIssuing(issuing bool) {
-	w.mu.Lock()
-	changed := w.issuing != issuing
-	w.issuing = issuing
-	w.mu.Unlock()
-	if changed {
-		w.ask()
-	}
 }

@@ -65,12 +65,17 @@ func (d *daemon) join(model *registrytest.World, opts registrytest.Options) work
 	return r
 }
 
-func liveNodes(t *testing.T, model *registrytest.World) []string {
+func entriesOf(t *testing.T, model *registrytest.World) []worker.Entry {
 	t.Helper()
 	entries, err := model.Directory().Entries(t.Context())
 	require.NoError(t, err)
+	return entries
+}
+
+func liveNodes(t *testing.T, model *registrytest.World) []string {
+	t.Helper()
 	nodes := []string{}
-	for _, e := range entries {
+	for _, e := range entriesOf(t, model) {
 		if e.Live {
 			nodes = append(nodes, e.Node)
 		}
@@ -91,18 +96,8 @@ func TestIssuingEndsAtTheLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon()
 			d.cfg.Lease = 20 * time.Second
-			layout, err := snowflake.ParseLayout("41+1+21", snowflake.DefaultEpoch)
-			require.NoError(t, err)
-			d.cfg.Layout = layout.String()
-			model := registrytest.InMemory(t, d.clk)
-			model.Init(layout)
-			model.Plant(worker.Entry{WorkerID: 0, Node: "java:1", Address: "java:1", State: worker.StateActive, Timestamp: 1})
-			member := d.join(model, registrytest.Options{Layout: layout}) // for the last worker ID
-			line := &brokenLine{Registry: member}
-			d.cfg.Registry = line
-			w := d.start(t)
-			require.Eventually(t, func() bool { return w.Stats().Registry.Done == 1 }, 10*time.Second, time.Millisecond)
-			run(t, w)
+			model, opts := d.forTheLast(t)
+			w, line := d.runOver(t, d.join(model, opts))
 			limit := w.Record().Limit
 			require.Equal(t, clock.MillisOf(noon).Add(20*time.Second), limit)
 			line.broken.Store(true)
@@ -110,22 +105,21 @@ func TestIssuingEndsAtTheLimit(t *testing.T) {
 				require.Eventually(t, func() bool { return d.clk.Sleepers() > 0 || errors.Is(w.Check(), worker.ErrFenced) }, 10*time.Second, time.Millisecond)
 				pass(d, 500*time.Millisecond)
 				require.LessOrEqual(t, w.Ceiling(), limit)
+				require.True(t, d.clk.Millis() < limit || w.Since() == 0, "nobody is told of a life whose lease is over")
 			}
 			require.Equal(t, limit, w.Record().Limit)
 			if d.clk.Millis() >= limit {
-				require.Eventually(t, func() bool { // the report under way may tell its own failure first
-					d.clk.Advance(100 * time.Millisecond)
-					return errors.Is(w.Check(), worker.ErrLeaseOver)
-				}, 10*time.Second, time.Millisecond)
+				// The report under way may tell its own failure first.
+				d.eventually(t, 100*time.Millisecond, func() bool { return errors.Is(w.Check(), worker.ErrLeaseOver) })
 				require.ErrorIs(t, w.Await(t.Context(), d.clk.Millis()), worker.ErrFenced)
 			}
 
 			// Another, by a clock that is right, or was set so.
 			model.Expire(d.cfg.Node)
 			d.clk.Step(max(0, limit.Sub(d.clk.Millis())))
-			other := model.Open("other:1", "other:1", registrytest.Options{Layout: layout})
+			other := model.Open("other:1", "other:1", opts)
 			self := worker.Record{Node: "other:1", WorkerID: worker.NoWorkerID, Instance: "other", Owner: "other", Timestamp: d.clk.Millis(), Limit: d.clk.Millis().Add(time.Hour)}
-			_, err = other.Look(t.Context(), self)
+			_, err := other.Look(t.Context(), self)
 			require.NoError(t, err)
 			rec, err := other.Claim(t.Context(), self, worker.DefaultLease)
 			require.NoError(t, err)
@@ -133,13 +127,24 @@ func TestIssuingEndsAtTheLimit(t *testing.T) {
 			require.GreaterOrEqual(t, rec.Floor, limit)
 			require.LessOrEqual(t, w.Ceiling(), limit)
 			line.broken.Store(false)
-			require.Eventually(t, func() bool {
-				d.clk.Advance(time.Second)
+			d.eventually(t, time.Second, func() bool {
 				require.LessOrEqual(t, w.Ceiling(), limit)
 				return errors.Is(w.Check(), worker.ErrFenced) || errors.Is(w.Check(), worker.ErrClockJumped)
-			}, 10*time.Second, time.Millisecond)
+			})
 		})
 	}
+}
+
+// forTheLast gives d a cluster that has room for one more, and returns what it joins with.
+func (d *daemon) forTheLast(t *testing.T) (*registrytest.World, registrytest.Options) {
+	t.Helper()
+	layout, err := snowflake.ParseLayout("41+1+21", snowflake.DefaultEpoch)
+	require.NoError(t, err)
+	d.cfg.Layout = layout.String()
+	model := registrytest.InMemory(t, d.clk)
+	model.Init(layout)
+	model.Plant(worker.Entry{WorkerID: 0, Node: "java:1", Address: "java:1", State: worker.StateActive, Timestamp: 1})
+	return model, registrytest.Options{Layout: layout}
 }
 
 // worker.U7: a piece that is about to end is not prolonged by a registry that is back. The
@@ -148,19 +153,12 @@ func TestPieceThatIsAboutToEnd(t *testing.T) {
 	d := newDaemon()
 	d.cfg.Lease = 20 * time.Second
 	model, member := d.inCluster(t, registrytest.Options{})
-	line := &brokenLine{Registry: member}
-	d.cfg.Registry = line
-	w := d.start(t)
-	run(t, w)
-	require.Eventually(t, func() bool { return w.Stats().Registry.Done == 1 }, 10*time.Second, time.Millisecond)
+	w, line := d.runOver(t, member)
 	line.broken.Store(true)
 	limit := w.Record().Limit
 	d.clk.Advance(limit.Sub(d.clk.Millis()) - 2*worker.DefaultClockThreshold)
 	line.broken.Store(false)
-	require.Eventually(t, func() bool {
-		d.clk.Advance(100 * time.Millisecond)
-		return errors.Is(w.Check(), worker.ErrLeaseOver)
-	}, 10*time.Second, time.Millisecond)
+	d.eventually(t, 100*time.Millisecond, func() bool { return errors.Is(w.Check(), worker.ErrLeaseOver) })
 	require.Equal(t, limit, w.Record().Limit)
 	require.ErrorIs(t, w.Close(t.Context(), limit-1), worker.ErrFenced)
 	d.join(model, registrytest.Options{})
@@ -184,10 +182,7 @@ func TestYoungInstanceHasAShortLease(t *testing.T) {
 		for range age / (4 * time.Hour) {
 			d.clk.Advance(4 * time.Hour)
 			want := d.clk.Millis().Add(min(max(worker.YoungLease, d.clk.Millis().Sub(clock.MillisOf(noon))), worker.DefaultLease))
-			require.Eventually(t, func() bool {
-				d.clk.Advance(time.Second)
-				return w.Await(t.Context(), d.clk.Millis()) == nil && w.Record().Limit >= want
-			}, 10*time.Second, time.Millisecond, age)
+			d.eventually(t, time.Second, func() bool { return w.Await(t.Context(), d.clk.Millis()) == nil && w.Record().Limit >= want })
 		}
 	}
 }
@@ -197,12 +192,13 @@ func TestYoungInstanceHasAShortLease(t *testing.T) {
 func TestOutageOfTheRegistryRefusesNobody(t *testing.T) {
 	d := newDaemon()
 	_, member := d.inCluster(t, registrytest.Options{})
-	silent := &silentRegistry{Registry: member, until: make(chan struct{})}
+	until := make(chan struct{})
+	silent := &brokenLine{Registry: member, until: until}
 	d.cfg.Registry = silent
 	w := d.start(t)
 	run(t, w)
-	silent.on.Store(true)
-	defer close(silent.until)
+	silent.broken.Store(true)
+	defer close(until)
 	for range 100 {
 		before := w.Ceiling()
 		d.passInterval(t)
@@ -212,21 +208,6 @@ func TestOutageOfTheRegistryRefusesNobody(t *testing.T) {
 	d.clk.Suspend(time.Hour)
 	require.NoError(t, w.Await(t.Context(), d.clk.Millis()))
 	require.NotContains(t, d.events.kinds(), worker.EventReportFailing)
-}
-
-// silentRegistry takes reports and, once it is on, answers none.
-type silentRegistry struct {
-	worker.Registry
-
-	on    atomic.Bool
-	until chan struct{} // closed: it answers those too
-}
-
-func (s *silentRegistry) Report(ctx context.Context, r worker.Record, live bool) (worker.Record, error) {
-	if s.on.Load() {
-		<-s.until
-	}
-	return s.Registry.Report(ctx, r, live)
 }
 
 // With release on stop the worker ID goes back with the last time issued as its limit, and
@@ -243,16 +224,15 @@ func TestReleaseOnStop(t *testing.T) {
 	for _, r := range saves[len(saves)-2:] {
 		require.True(t, r.Released, "in both slots of the file, before ZooKeeper has it")
 	}
-	entries, err := model.Directory().Entries(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, worker.StateReleased, entries[0].State)
-	require.Equal(t, last+1, entries[0].Limit)
+	entry := entriesOf(t, model)[0]
+	require.Equal(t, worker.StateReleased, entry.State)
+	require.Equal(t, last+1, entry.Limit)
 	d.clk.Advance(time.Second)
 
 	d.join(model, registrytest.Options{})
 	model.Down()
 	d.cfg.MaxWait = 10 * time.Millisecond
-	_, err = worker.Start(t.Context(), d.cfg)
+	_, err := worker.Start(t.Context(), d.cfg)
 	require.ErrorIs(t, err, worker.ErrUnreachable)
 	require.ErrorContains(t, err, "given back")
 	model.Up()
@@ -271,21 +251,35 @@ func TestReleaseOnStop(t *testing.T) {
 	_, err = worker.Start(t.Context(), d.cfg)
 	require.ErrorContains(t, err, "given back")
 	model.Up()
-	entries, err = model.Directory().Entries(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, worker.StateActive, entries[0].State)
-	require.Greater(t, entries[0].Limit, d.clk.Millis())
+	entry = entriesOf(t, model)[0]
+	require.Equal(t, worker.StateActive, entry.State)
+	require.Greater(t, entry.Limit, d.clk.Millis())
 }
 
-// brokenLine is one daemon's line to the registry.
+// brokenLine is one daemon's line to the registry: once it is broken no report gets through.
 type brokenLine struct {
 	worker.Registry
 
 	broken atomic.Bool
+	until  chan struct{} // where there is one no report is answered before it is closed
+}
+
+// runOver runs d over a line to the registry, which has taken its first report.
+func (d *daemon) runOver(t *testing.T, registry worker.Registry) (*worker.Worker, *brokenLine) {
+	t.Helper()
+	line := &brokenLine{Registry: registry}
+	d.cfg.Registry = line
+	w := d.start(t)
+	require.Eventually(t, func() bool { return w.Stats().Registry.Done == 1 }, 10*time.Second, time.Millisecond)
+	run(t, w)
+	return w, line
 }
 
 func (l *brokenLine) Report(ctx context.Context, r worker.Record, live bool) (worker.Record, error) {
 	if l.broken.Load() {
+		if l.until != nil {
+			<-l.until
+		}
 		return r, worker.ErrUnreachable
 	}
 	return l.Registry.Report(ctx, r, live)
@@ -311,6 +305,7 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 			m.Down()
 		}, worker.ErrUnreachable, "another may have it now"},
 		"a copied directory, and all data lost": {func(d *daemon, m *registrytest.World) { d.cfg.DirectoryID = "elsewhere"; m.Wipe() }, worker.ErrCopied, "copy"},
+		"the record can't be written":           {func(d *daemon, _ *registrytest.World) { d.cache.FailSave(errKilled) }, errKilled, "the life that claims"},
 		"a lost record, and no answer":          {func(d *daemon, m *registrytest.World) { d.cache.FailLoad(errLostRecord); m.Down() }, worker.ErrLost, "has to answer once"},
 		"behind the record, and no answer":      {func(d *daemon, m *registrytest.World) { d.clk.Step(-time.Hour); m.Down() }, worker.ErrClockRefused, "behind"},
 		"behind the record":                     {func(d *daemon, _ *registrytest.World) { d.clk.Step(-time.Hour) }, worker.ErrClockRefused, "behind"},
@@ -321,9 +316,7 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 			d := newDaemon()
 			model, _ := d.inCluster(t, registrytest.Options{})
 			w := d.start(t)
-			d.clk.Advance(time.Millisecond)
-			require.NoError(t, w.Close(t.Context(), d.clk.Millis()-1))
-			d.clk.Advance(time.Second)
+			d.stop(t, w)
 			saves := len(d.cache.Saves())
 			d.join(model, registrytest.Options{})
 			tt.prepare(d, model)
@@ -336,58 +329,26 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 	}
 }
 
-// worker.W6: what the registry has lost is put back by who could have started without it;
-// who could not gets another worker ID.
-func TestPutBackTakesAStandingPiece(t *testing.T) {
+// worker.U7: which pieces are prolonged, resumed and put back at noon.
+func TestPieceThatReaches(t *testing.T) {
+	const margin = 10 * time.Second
+	now := clock.MillisOf(noon)
 	for name, tt := range map[string]struct {
-		change  func(r *worker.Record)
-		putBack bool
+		change func(r *worker.Record)
+		want   bool
 	}{
-		"limit ahead":   {func(*worker.Record) {}, true},
-		"limit passed":  {func(r *worker.Record) { r.Limit = r.Ceiling }, false},
-		"about to end":  {func(r *worker.Record) { r.Limit = r.Ceiling.Add(10 * time.Second) }, false},
-		"released":      {func(r *worker.Record) { r.Released = true }, false},
-		"not confirmed": {func(r *worker.Record) { r.Confirmed = false }, false},
+		"limit ahead":              {func(*worker.Record) {}, true},
+		"of before there were any": {func(r *worker.Record) { r.Limit = 0 }, true},
+		"limit passed":             {func(r *worker.Record) { r.Limit = now }, false},
+		"about to end":             {func(r *worker.Record) { r.Limit = now.Add(margin) }, false},
+		"just not about to end":    {func(r *worker.Record) { r.Limit = now.Add(margin) + 1 }, true},
+		"released":                 {func(r *worker.Record) { r.Released = true }, false},
+		"not confirmed":            {func(r *worker.Record) { r.Confirmed = false }, false},
+		"no worker ID":             {func(r *worker.Record) { r.WorkerID = worker.NoWorkerID }, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			d := newDaemon()
-			model, _ := d.inCluster(t, registrytest.Options{})
-			model.Plant(worker.Entry{WorkerID: 0, Node: "other:1", Address: "other:1", State: worker.StateActive, Owner: "other", Timestamp: 1})
-			w := d.start(t)
-			require.Equal(t, int64(1), w.ID())
-			d.clk.Advance(time.Second)
-			require.NoError(t, w.Close(t.Context(), d.clk.Millis()-1))
-			d.clk.Advance(time.Second)
-			r, err := d.cache.Load()
-			require.NoError(t, err)
-			tt.change(&r)
-			d.cache.Set(r)
-			model.Wipe()
-			d.join(model, registrytest.Options{})
-			began := d.clk.Millis()
-			started := make(chan struct{})
-			go func() { // who gets no worker ID back gets one when an operator says that all are back
-				for d.clk.Sleepers() == 0 {
-					select {
-					case <-started:
-						return
-					default:
-						time.Sleep(time.Millisecond)
-					}
-				}
-				model.OpenCluster(registrytest.Threshold)
-				d.clk.AutoAdvance()
-				d.clk.Advance(time.Second)
-			}()
-			again := d.start(t)
-			close(started)
-			require.Equal(t, tt.putBack, again.Record().Floor < began, "below the root's floor")
-			if tt.putBack {
-				require.Equal(t, int64(1), again.ID())
-			}
-			require.Equal(t, r.Instance, again.Record().Instance)
-			require.Greater(t, again.Record().Limit, d.clk.Millis())
-		})
+		r := worker.Record{Confirmed: true, Limit: now.Add(time.Hour)}
+		tt.change(&r)
+		require.Equal(t, tt.want, r.Reaches(now, margin), name)
 	}
 }
 
@@ -404,7 +365,10 @@ func TestUnusableRecordIsSetAside(t *testing.T) {
 		// worker.U4: a copy of the directory wrote the entry, or is about to.
 		"another life in the entry": func(_ *daemon, model *registrytest.World) { model.Rewrite(0, "a copy's") },
 		"the entry still changes": func(d *daemon, model *registrytest.World) {
-			d.cfg.Registry = claimSpy{d.cfg.Registry, func() { model.Rewrite(0, "a copy's") }}
+			d.cfg.Registry = claimSpy{d.cfg.Registry, func(next claimFunc) (worker.Record, error) {
+				model.Rewrite(0, "a copy's")
+				return next()
+			}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -421,8 +385,7 @@ func TestUnusableRecordIsSetAside(t *testing.T) {
 			require.Equal(t, int64(1), again.ID())
 			require.NotEqual(t, before.Instance, again.Record().Instance)
 			require.Contains(t, d.events.kinds(), worker.EventRecordLost)
-			entries, err := model.Directory().Entries(t.Context())
-			require.NoError(t, err)
+			entries := entriesOf(t, model)
 			require.Len(t, entries, 2)
 			require.Equal(t, before.Instance, entries[0].Instance)
 			require.GreaterOrEqual(t, entries[0].Limit, before.Limit)
@@ -448,7 +411,13 @@ func TestKilledAfterTheClaim(t *testing.T) {
 	require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
 	for life := range 4 {
 		d.clk.Advance(time.Second)
-		d.cfg.Registry = killedClaim{d.join(model, registrytest.Options{}), life%2 == 0}
+		d.cfg.Registry = claimSpy{d.join(model, registrytest.Options{}), func(next claimFunc) (worker.Record, error) {
+			if life%2 == 0 { // ZooKeeper has done it
+				_, err := next()
+				require.NoError(t, err)
+			}
+			return worker.Record{}, errKilled
+		}}
 		_, err := worker.Start(t.Context(), d.cfg)
 		require.ErrorIs(t, err, errKilled)
 	}
@@ -458,44 +427,20 @@ func TestKilledAfterTheClaim(t *testing.T) {
 	require.NotContains(t, d.events.kinds(), worker.EventRecordLost, "its own earlier lives are no copies")
 }
 
+// claimSpy is a registry whose Claim is done by claim, which gets the one that it stands for.
 type claimSpy struct {
 	worker.Registry
 
-	before func()
+	claim func(next claimFunc) (worker.Record, error)
 }
 
+type claimFunc func() (worker.Record, error)
+
 func (s claimSpy) Claim(ctx context.Context, self worker.Record, lease time.Duration) (worker.Record, error) {
-	s.before()
-	return s.Registry.Claim(ctx, self, lease)
+	return s.claim(func() (worker.Record, error) { return s.Registry.Claim(ctx, self, lease) })
 }
 
 var errKilled = errors.New("killed")
-
-// killedClaim is the registry of a process that is killed in its claim, before or after
-// ZooKeeper has done it.
-type killedClaim struct {
-	worker.Registry
-
-	done bool
-}
-
-func (k killedClaim) Claim(ctx context.Context, self worker.Record, lease time.Duration) (worker.Record, error) {
-	if k.done {
-		if _, err := k.Registry.Claim(ctx, self, lease); err != nil {
-			return worker.Record{}, err
-		}
-	}
-	return worker.Record{}, errKilled
-}
-
-// worker.W4: a worker ID that nobody could tell after a kill is issued under by nobody.
-func TestWorkerIDIsRecordedBeforeItIssues(t *testing.T) {
-	d := newDaemon()
-	d.inCluster(t, registrytest.Options{})
-	d.cache.FailSave(errors.New("disk full"))
-	_, err := worker.Start(t.Context(), d.cfg)
-	require.ErrorContains(t, err, "disk full")
-}
 
 // worker.U5: what a worker that started from its file alone finds, and is fenced by.
 func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
@@ -521,8 +466,7 @@ func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 			model, _ := d.inCluster(t, registrytest.Options{})
 			w := d.start(t)
 			id := w.ID()
-			require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
-			d.clk.Advance(time.Second)
+			d.stop(t, w)
 			model.Down()
 			d.join(model, registrytest.Options{})
 			w = d.start(t)
@@ -532,13 +476,12 @@ func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 			tt.meanwhile(model, w.Record())
 			model.Up() // not before: the start's own report may still be under way
 			run(t, w)
-			require.Eventually(t, func() bool {
-				d.clk.Advance(200 * time.Millisecond)
+			d.eventually(t, 200*time.Millisecond, func() bool {
 				if tt.fenced {
 					return errors.Is(w.Check(), worker.ErrFenced) && w.Ceiling() == 0
 				}
 				return w.Registry() == nil && w.Check() == nil
-			}, 20*time.Second, time.Millisecond)
+			})
 			if !tt.fenced {
 				require.Contains(t, d.events.kinds(), worker.EventConfirmed)
 				require.Equal(t, []string{d.cfg.Node}, liveNodes(t, model))
@@ -554,37 +497,24 @@ func TestNotIssuingLeavesTheLive(t *testing.T) {
 	w := d.start(t)
 	run(t, w)
 	issuer := &scripted{}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- w.Watch(ctx, issuer) }()
-	live := func(want ...string) {
-		require.Eventually(t, func() bool {
-			d.clk.Advance(50 * time.Millisecond)
-			got := liveNodes(t, model)
-			return len(got) == len(want)
-		}, 20*time.Second, time.Millisecond)
+	watch(t, w, issuer)
+	live := func(want int) {
+		d.eventually(t, 50*time.Millisecond, func() bool { return len(liveNodes(t, model)) == want })
 	}
-	live(d.cfg.Node)
+	live(1)
 	issuer.set(snowflake.ErrClockBackwards, 1)
-	live()
+	live(0)
 	issuer.set(nil, 1)
-	live(d.cfg.Node)
-	cancel()
-	require.NoError(t, <-done)
+	live(1)
 }
 
 // worker.W1: a worker ID that is taken over begins where its last piece ended, and the start
 // waits for it, where nothing else is left.
 func TestTakenOverWorkerIDBringsItsFloor(t *testing.T) {
 	d := newDaemon()
-	layout, err := snowflake.ParseLayout("41+1+21", snowflake.DefaultEpoch)
-	require.NoError(t, err)
-	d.cfg.Layout = layout.String()
-	model := registrytest.InMemory(t, d.clk)
-	model.Init(layout)
-	d.join(model, registrytest.Options{Layout: layout})
+	model, opts := d.forTheLast(t)
+	d.join(model, opts)
 	limit := d.clk.Millis().Add(20 * time.Second)
-	model.Plant(worker.Entry{WorkerID: 0, Node: "java:1", Address: "java:1", State: worker.StateActive, Timestamp: 1})
 	model.Plant(worker.Entry{
 		WorkerID: 1, Node: "gone:1", Address: "gone:1", State: worker.StateReleased, Owner: "gone", Instance: "gone",
 		Timestamp: limit.Add(-time.Second), Ceiling: limit - 1, Limit: limit,
@@ -604,13 +534,15 @@ func TestStartDoesNotGoOfflineBesideALiveOwner(t *testing.T) {
 			d := newDaemon()
 			model, _ := d.inCluster(t, registrytest.Options{})
 			w := d.start(t)
-			require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
-			d.clk.Advance(time.Second)
+			d.stop(t, w)
 			if live != "" {
 				model.PlantLive(worker.Peer{Node: d.cfg.Node, Address: "elsewhere:1", Owner: live, Instance: w.Record().Instance})
 			}
 			member := d.join(model, registrytest.Options{})
-			d.cfg.Registry = claimSpy{member, model.Down}
+			d.cfg.Registry = claimSpy{member, func(next claimFunc) (worker.Record, error) {
+				model.Down()
+				return next()
+			}}
 			d.cfg.MaxWait = 300 * time.Millisecond
 			_, err := worker.Start(t.Context(), d.cfg)
 			if live != "" {
@@ -621,28 +553,4 @@ func TestStartDoesNotGoOfflineBesideALiveOwner(t *testing.T) {
 			require.Contains(t, d.events.kinds(), worker.EventOffline)
 		})
 	}
-}
-
-// A disk that takes longer than a report may is slow, not broken: what it has written
-// counts, or issuing would end between two such reports.
-func TestSlowDiskCountsWhenItIsDone(t *testing.T) {
-	d := newDaemon()
-	d.cfg.ReportInterval = 20 * time.Millisecond // bounds the slow write
-	w := d.start(t)
-	run(t, w)
-	before := w.Ceiling()
-	hold := d.cache.Block()
-	d.clk.Advance(time.Second)
-	require.Eventually(t, func() bool {
-		d.clk.Advance(20 * time.Millisecond)
-		for _, kind := range d.events.kinds() {
-			if kind == worker.EventReportFailing {
-				return true
-			}
-		}
-		return false
-	}, 10*time.Second, time.Millisecond, "a report was given up")
-	require.Equal(t, before, w.Ceiling())
-	hold.Release()
-	require.Eventually(t, func() bool { return w.Ceiling() > before }, 10*time.Second, time.Millisecond)
 }

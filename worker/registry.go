@@ -12,45 +12,38 @@ import (
 // Sentinels that a Registry returns besides ErrHeld, ErrExhausted, ErrForeign
 // and ErrFenced, wrapped with what was found and what to do about it.
 var (
-	// ErrNoRegistry is returned by Report when there is no registry to record
-	// anything in: the daemon is standalone.
+	// ErrNoRegistry is returned by Report of a daemon that is standalone.
 	ErrNoRegistry = errors.New("standalone, no registry")
-	// ErrUnreachable is returned when the registry gave no answer in time. A
-	// write may have been done all the same.
+	// ErrUnreachable: the registry gave no answer in time. A write may have been done.
 	ErrUnreachable = errors.New("registry unreachable")
 	// ErrNoCluster is returned by Look where there is no cluster to join: nobody has made
 	// it, or it lost its data and waits for those who belong to it. It may be asked again.
 	ErrNoCluster = errors.New("no cluster")
 	// ErrTaken is returned by Claim where another instance has the worker ID that self has.
 	ErrTaken = errors.New("worker ID taken")
-	// ErrInUse is returned by Release for an entry that is live or reported
-	// lately.
+	// ErrInUse is returned by Release for an entry that is live or reported lately.
 	ErrInUse = errors.New("entry in use")
 	// ErrNoEntry is returned by Release for a worker ID that nobody has.
 	ErrNoEntry = errors.New("no such entry")
 )
 
-// Registry hands out worker IDs, and the pieces of time in which they may be used. A
-// Registry serves one daemon, for one life of it; its methods are called one at a
-// time, but Peers and Close, which may be called at any time. Each returns within its
-// context.
+// Registry hands out worker IDs, and the pieces of time in which they may be used, to one
+// life of one daemon. Its methods are called one at a time, but Peers and Close, which may be
+// called at any time. Each returns within its context.
 type Registry interface {
-	// Look reads what the registry knows of self.Instance and who is live, and
-	// writes nothing. It waits for the registry until ctx is done. self is the
-	// local record with the owner of this life; a daemon without a record
-	// has no Cluster in it, and WorkerID NoWorkerID.
+	// Look reads what the registry knows of self.Instance and who is live, and writes
+	// nothing. It waits for the registry until ctx is done. self is the local record with the
+	// owner of this life; without a record it has no Cluster, and WorkerID NoWorkerID.
 	// ErrUnreachable, ErrNoCluster, ErrForeign (the registry is for another layout or
 	// epoch, or keeps its entries elsewhere).
 	Look(ctx context.Context, self Record) (Lookup, error)
-	// Claim makes the piece that self has, or what the last Look found, this life's: also
-	// where the registry lost it, then it is put back. Where that piece does not go on for
-	// long (Record.Reaches) a new one begins, under the same worker ID or another. It
-	// enters the node into the live set, writes self's Owner, Timestamp and Ceiling, and
-	// has the piece go on for lease from then on; whatever it writes is conditional on what it read. It
-	// returns self, confirmed, with the Cluster and what it counts, the WorkerID and the
-	// piece [Floor, Limit) that is ours now.
-	// ErrHeld (our entry changed since the Look), ErrTaken, ErrExhausted, ErrUnreachable, ErrForeign, and ErrNoCluster while no worker ID is
-	// given out, since the registry lost its data.
+	// Claim makes the piece that self has, or what the last Look found, this life's, and puts
+	// back what the registry lost. Where that piece does not go on for long (Record.Reaches) a
+	// new one begins, under the same worker ID or another. The node is in the live set then,
+	// and the piece goes on for lease. It returns self, confirmed, with the Cluster and what
+	// it counts, the WorkerID and the piece [Floor, Limit) that is ours now.
+	// ErrHeld (our entry changed since the Look), ErrTaken, ErrExhausted, ErrUnreachable,
+	// ErrForeign, and ErrNoCluster while no worker ID is given out, since data was lost.
 	Claim(ctx context.Context, self Record, lease time.Duration) (Record, error)
 	// Report records Timestamp, Ceiling and Limit, on the condition that our entry is
 	// as we last wrote it, and sees to it that the node is in the live set or not, as
@@ -61,8 +54,7 @@ type Registry interface {
 	Report(ctx context.Context, r Record, live bool) (Record, error)
 	// Peers returns the live nodes except this one. ErrUnreachable.
 	Peers(ctx context.Context) ([]Peer, error)
-	// Close takes the node out of the live set and ends the session. It is safe to
-	// call more than once.
+	// Close takes the node out of the live set. It is safe to call more than once.
 	Close() error
 }
 
@@ -72,24 +64,18 @@ const NoWorkerID = -1
 // Lookup is what Look found. The zero value is an empty registry.
 type Lookup struct {
 	Cluster string // ID of the cluster; empty when there is no root yet
-	// Known tells that the instance has an entry; the fields up to Address are of
-	// it. Ceiling is never below what the entry's writer may have issued, also
-	// for entries that record none (the Java Leaf's).
+	// Known tells that the instance has an entry; the fields up to Address are of it. Ceiling
+	// is never below what its writer may have issued, also where it records none (a Java Leaf).
 	Known     bool
 	WorkerID  int64
 	Timestamp clock.Millis
 	Ceiling   clock.Millis
-	Owner     string // life that wrote it; empty for the Java Leaf's
-	Address   string // ip:port that its owner advertised
-	// LiveOwner is the life that is live as this instance; empty for none. It may be
-	// dead for less than the session timeout.
-	LiveOwner string
-	// Lost tells that the registry lost its data: what it acknowledged to self is absent,
-	// or older.
-	Lost  bool
-	Peers []Peer // the live nodes but this one
-	// Settle is for how long Claim only watches over a worker ID that is new to us.
-	Settle time.Duration
+	Owner     string        // life that wrote it; empty for the Java Leaf's
+	Address   string        // ip:port that its owner advertised
+	LiveOwner string        // life that is live as this instance, or died within a session timeout; empty for none
+	Lost      bool          // what the registry acknowledged to self is absent, or older: it lost its data
+	Peers     []Peer        // the live nodes but this one
+	Settle    time.Duration // for how long Claim only watches over a worker ID that is new to us
 }
 
 // foreign returns ErrForeign where another cluster than r's was found.
@@ -133,16 +119,14 @@ type Entry struct {
 	Floor, Limit clock.Millis // the piece; Limit 0: no end
 }
 
-// Directory is a Registry as seen by those who look after it, without an
-// identity of their own.
+// Directory is a Registry as seen by those who look after it, without an identity.
 type Directory interface {
 	// Entries returns all entries, ordered by worker ID. ErrUnreachable.
 	Entries(ctx context.Context) ([]Entry, error)
-	// Release marks the entry of workerID released and returns it as it is then: whoever
-	// takes it gets the limit that stands there as floor. ErrNoEntry; ErrInUse where
-	// that limit has not passed on the registry's clock. force lowers the limit to
-	// what the daemon can have issued, on the word of who asks that it is dead and
-	// its directory never starts again.
+	// Release marks the entry of workerID released, and returns it as it is then. ErrNoEntry;
+	// ErrInUse where its limit has not passed on the registry's clock. force lowers the limit
+	// (Entry.Release), on the word of who asks that the daemon is dead and its directory never
+	// starts again.
 	Release(ctx context.Context, workerID int64, force bool) (Entry, error)
 	Close() error
 }

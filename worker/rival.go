@@ -7,10 +7,10 @@ import (
 	"github.com/leafd/leafd/clock"
 )
 
-// errRival returns an error where a peer tells that it issues in the cluster and under the
-// worker ID of me, whose life began to issue at since (0: not yet), and is another life. That rests on no registry: it is what can still be seen
-// where two have one worker ID all the same, as on two ZooKeepers with one cluster's data.
-// It keeps:
+// errRival returns an error where another life tells that it issues in the cluster and under
+// the worker ID of me, whose life began to issue at since (0: not yet). That rests on no
+// registry: it is what can still be seen where two have one worker ID all the same, as on two
+// ZooKeepers with one cluster's data. It keeps:
 //
 //	worker.U5  A life that finds another one in its place ends: in the registry (confirm,
 //	    ErrFenced), or by what a peer tells. Of two lives that tell each other one worker
@@ -23,14 +23,13 @@ import (
 // Nothing checks that the peer tells the truth. A forger, who answers at an address in the
 // live set (ZooKeeper's word), or sits on the way to one, can keep the daemons that ask it
 // from issuing snowflake IDs for as long as it goes on. It makes no ID repeat, and costs no
-// worker ID and no data directory. Where peers are verified (--tls-client-ca) it needs a
-// certificate.
+// worker ID and no data directory. Verified peers (--tls-client-ca) need a certificate.
 func (w *Worker) errRival(ctx context.Context, me Record, since clock.Millis, samples []clock.Sample) error {
 	for _, s := range samples {
 		if !isRival(s, me, since) {
 			continue
 		}
-		again := w.withoutUs(w.cfg.Prober.Probe(ctx, []string{s.Address})) // worker.A5
+		again := w.probe(ctx, []string{s.Address}) // worker.A5
 		if len(again) == 1 && again[0].Owner == s.Owner && isRival(again[0], me, since) {
 			return fmt.Errorf("the daemon at %s, owner %s, has issued as worker %d of the same cluster since %s", s.Address, s.Owner, me.WorkerID, s.Since)
 		}

@@ -92,10 +92,7 @@ func TestRivals(t *testing.T) {
 			if tt.only > 0 {
 				asked = tt.only
 			}
-			require.Eventually(t, func() bool {
-				d.clk.Advance(100 * time.Millisecond)
-				return peer.told() >= asked && (!tt.running || w.Since() == 0)
-			}, 20*time.Second, time.Millisecond)
+			d.eventually(t, 100*time.Millisecond, func() bool { return peer.told() >= asked && (!tt.running || w.Since() == 0) })
 			if tt.running {
 				require.ErrorIs(t, w.Check(), worker.ErrFenced)
 				require.ErrorContains(t, w.Check(), "at a:1, owner ")
@@ -133,22 +130,3 @@ func TestRivals(t *testing.T) {
 }
 
 const ours = "11111111-0000-0000-0000-000000000000"
-
-// A life whose lease is over tells nobody that it issues: its worker ID may be another's.
-func TestSinceEndsWithTheLease(t *testing.T) {
-	d := newDaemon()
-	model, _ := d.inCluster(t, registrytest.Options{})
-	d.cfg.Lease = time.Minute
-	w := d.start(t)
-	run(t, w)
-	require.Equal(t, clock.MillisOf(noon), w.Since())
-	model.Down()
-	d.clk.Advance(w.Record().Limit.Sub(d.clk.Millis()))
-	require.Zero(t, w.Since())
-	model.Up()
-	require.Eventually(t, func() bool {
-		d.clk.Advance(100 * time.Millisecond)
-		return errors.Is(w.Check(), worker.ErrFenced)
-	}, 20*time.Second, time.Millisecond)
-	require.Zero(t, w.Since())
-}

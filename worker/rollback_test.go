@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -15,28 +17,33 @@ func TestClockSetRightAfterARollbackIsNoJump(t *testing.T) {
 	d := newDaemon()
 	w := d.start(t)
 	run(t, w)
-	report := func() {
-		n := len(d.cache.Saves())
-		d.passInterval(t)
-		require.Eventually(t, func() bool { return len(d.cache.Saves()) > n }, 10*time.Second, time.Millisecond)
-	}
 	d.clk.Step(-time.Hour)
 	for range 3 {
-		report()
+		d.report(t)
+	}
+	for _, r := range d.cache.Saves() { // worker.C4
+		require.GreaterOrEqual(t, r.Timestamp, clock.MillisOf(noon))
+		require.GreaterOrEqual(t, r.Ceiling, clock.MillisOf(noon)+6000)
 	}
 	d.clk.Step(time.Hour)
-	report()
+	d.report(t)
 	require.NoError(t, w.Await(t.Context(), d.clk.Millis()))
 	require.Equal(t, d.clk.Millis(), w.Record().Timestamp)
 	require.NotContains(t, d.events.kinds(), worker.EventClockJumped)
 
 	// One that goes on beyond the right time is a jump all the same (worker.C3).
 	d.clk.Step(-time.Hour)
-	report()
+	d.report(t)
 	right := d.clk.Millis().Add(time.Hour)
 	d.clk.Step(2 * time.Hour)
+	require.ErrorIs(t, w.Await(t.Context(), d.clk.Millis()), worker.ErrClockJumped)
+	require.ErrorIs(t, w.Check(), snowflake.ErrCeilingReached)
+	require.Contains(t, d.events.kinds(), worker.EventClockJumped)
+	d.clk.Advance(time.Second)
 	require.ErrorIs(t, w.Await(t.Context(), d.clk.Millis()), worker.ErrClockJumped)
 	for _, r := range d.cache.Saves() {
 		require.Less(t, r.Ceiling, right.Add(time.Minute))
 	}
+	d.clk.Step(-time.Hour)
+	d.eventually(t, 7*time.Second, func() bool { return w.Await(t.Context(), d.clk.Millis()) == nil })
 }

@@ -32,7 +32,7 @@ func (s Standalone) Look(_ context.Context, self Record) (Lookup, error) {
 
 // Claim implements Registry.
 func (s Standalone) Claim(_ context.Context, self Record, _ time.Duration) (Record, error) {
-	self.WorkerID = s.WorkerID
+	self.WorkerID, self.Instance, self.Born = s.WorkerID, "", 0
 	return self, nil
 }
 

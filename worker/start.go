@@ -58,7 +58,6 @@ func Start(ctx context.Context, cfg Config) (*Worker, error) {
 type self struct {
 	Record
 	recorded bool  // there was a local record
-	ofJava   bool  // the entry found is a Java Leaf's: whoever writes it is no copy of us
 	offline  error // why the registry can't be reached; nil where it can
 	unusable error // why the local record is not to be gone by, where there is one: it is set aside
 }
@@ -68,15 +67,7 @@ func (w *Worker) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = w.startAs(ctx, &me)
-	if errors.Is(err, ErrHeld) && me.recorded && !me.ofJava && !w.alone { // worker.U4: who else writes as us is a copy of us
-		me.unusable = err
-		if err := w.setAside(&me); err != nil {
-			return err
-		}
-		err = w.startAs(ctx, &me)
-	}
-	if err != nil {
+	if err := w.startAs(ctx, &me); err != nil {
 		return err
 	}
 	samples, _, _ := w.Peers()
@@ -91,13 +82,14 @@ func (w *Worker) startAs(ctx context.Context, me *self) error {
 	if err != nil {
 		return err
 	}
-	me.ofJava = found.Known && found.Owner == ""
-	me.Timestamp = max(me.Timestamp, found.Timestamp)
-	me.Ceiling = max(me.Ceiling, found.Ceiling)
+	if me.unusable != nil {
+		return w.startAsNew(ctx, me)
+	}
+	me.Timestamp, me.Ceiling = max(me.Timestamp, found.Timestamp), max(me.Ceiling, found.Ceiling)
 	if err := w.checkClock(me.Record); err != nil {
 		return err
 	}
-	if err := w.askAtStart(ctx, *me, found); err != nil {
+	if err := w.askAtStart(ctx, me, found); err != nil {
 		return err
 	}
 	if err := w.passCeiling(ctx, me.Record); err != nil {
@@ -121,23 +113,20 @@ func (w *Worker) fresh() self {
 func (w *Worker) load() (self, error) {
 	me := w.fresh()
 	r, err := w.cfg.Cache.Load()
-	if errors.Is(err, ErrNoRecord) {
+	switch {
+	case errors.Is(err, ErrNoRecord):
 		w.notify(Event{Kind: EventFirstStart})
 		return me, nil
-	}
-	if errors.Is(err, ErrDamaged) {
+	case errors.Is(err, ErrDamaged):
 		me.unusable = err
 		return me, nil
-	}
-	if err != nil {
+	case err != nil:
 		return me, err
-	}
-	if r.Layout != w.cfg.Layout || r.Epoch != w.cfg.Epoch {
+	case r.Layout != w.cfg.Layout || r.Epoch != w.cfg.Epoch:
 		return me, fmt.Errorf("%w: it is of layout %s with epoch %d, and this start has %s with epoch %d: "+
 			"start with the recorded ones, or take another data directory and a worker ID that never issued under them",
 			ErrForeign, r.Layout, r.Epoch, w.cfg.Layout, w.cfg.Epoch)
-	}
-	if r.Restored { // worker.W2
+	case r.Restored: // worker.W2
 		me.unusable = fmt.Errorf("%w: worker.json is older than what this data directory has issued as worker %d: put the newest one back, "+
 			"or, once the clock is right and past every ID issued so far, delete leafd.lock", ErrRestored, r.WorkerID)
 		return me, nil
@@ -171,8 +160,8 @@ func (w *Worker) load() (self, error) {
 	return me, nil
 }
 
-// look asks the registry what it knows. A daemon with a record of its own goes
-// on without an answer (worker.W5).
+// look asks the registry what it knows, and whether the record is still to be gone by. A
+// daemon with a record of its own goes on without an answer (worker.W5).
 func (w *Worker) look(ctx context.Context, me *self) (Lookup, error) {
 	patience := w.cfg.MaxWait
 	if w.mayGoOffline(me) == nil {
@@ -184,38 +173,29 @@ func (w *Worker) look(ctx context.Context, me *self) (Lookup, error) {
 	if errors.Is(err, ErrUnreachable) && ctx.Err() == nil {
 		return Lookup{}, w.goOffline(me, err)
 	}
-	if errors.Is(err, ErrNoCluster) && me.unusable != nil {
-		return Lookup{}, fmt.Errorf("%w; and %w", me.unusable, err)
-	}
-	if err != nil {
-		return Lookup{}, err
-	}
 	switch {
+	case errors.Is(err, ErrNoCluster) && me.unusable != nil:
+		return Lookup{}, fmt.Errorf("%w; and %w", me.unusable, err)
+	case err != nil:
+		return Lookup{}, err
 	case w.alone && me.unusable != nil:
 		return Lookup{}, me.unusable
-	case found.foreign(me.Record) != nil:
-		return Lookup{}, found.foreign(me.Record)
 	case me.unusable == nil && found.Known && !me.Wrote(found.Owner) && found.Owner != "":
 		me.unusable = fmt.Errorf("%w: the registry has worker %d as another life (%s, at %s) of this data directory's instance wrote it: one of the two directories is a copy",
 			ErrCopied, found.WorkerID, found.Owner, found.Address)
-	case me.unusable == nil:
-		return found, nil
 	}
-	if err := w.setAside(me); err != nil {
-		return Lookup{}, err
-	}
-	return w.look(ctx, me)
+	return found, found.foreign(me.Record)
 }
 
-// setAside makes the directory a new instance (worker.W2).
-func (w *Worker) setAside(me *self) error {
+// startAsNew makes the directory a new instance (worker.W2), and starts that.
+func (w *Worker) startAsNew(ctx context.Context, me *self) error {
 	name, err := w.cfg.Cache.SetAside()
 	if err != nil {
 		return errors.Join(me.unusable, err)
 	}
 	w.notify(Event{Kind: EventRecordLost, Err: fmt.Errorf("%w; it was set aside as %s", me.unusable, name)})
 	*me = w.fresh()
-	return nil
+	return w.startAs(ctx, me)
 }
 
 // mayGoOffline says why the record is none to start by without the registry (worker.W5).
@@ -279,19 +259,14 @@ func (w *Worker) claim(ctx context.Context, me *self, found Lookup) error {
 	}
 	if w.alone {
 		claimed, err := w.cfg.Registry.Claim(ctx, me.Record, 0)
-		me.WorkerID, me.Instance, me.Born = claimed.WorkerID, "", 0
-		w.mu.Lock()
-		w.claimed = true
-		w.mu.Unlock()
+		me.Record = claimed
 		return err
 	}
-	now := w.cfg.Clock.Read()
+	now := w.cfg.Clock.Read().Wall()
 	me.claimedBy(w.cfg.Owner, found)
-	w.mu.Lock()
-	w.longest = me.LongestLease
-	w.mu.Unlock()
+	w.longest = me.LongestLease // nothing runs beside a start yet
 	claiming := me.Record
-	claiming.Timestamp = max(claiming.Timestamp, now.Wall())
+	claiming.Timestamp = max(claiming.Timestamp, now)
 	if err := w.cfg.Cache.Save(claiming); err != nil { // worker.U4
 		return fmt.Errorf("the life that claims could not be recorded: %w", err)
 	}
@@ -303,22 +278,22 @@ func (w *Worker) claim(ctx context.Context, me *self, found Lookup) error {
 		claimed, err = w.cfg.Registry.Claim(bounded, claiming, w.leaseOf(claiming))
 	}
 	aloneThere := found.Known && (found.LiveOwner == "" || me.Wrote(found.LiveOwner))
-	if errors.Is(err, ErrUnreachable) && ctx.Err() == nil && aloneThere {
+	javaLeaf := found.Known && found.Owner == ""
+	switch {
+	case errors.Is(err, ErrUnreachable) && ctx.Err() == nil && aloneThere:
 		return w.goOffline(me, err)
-	}
-	if err != nil {
+	case errors.Is(err, ErrHeld) && me.recorded && !javaLeaf: // worker.U4: who else writes as us is a copy of us
+		me.unusable = err
+		return w.startAsNew(ctx, me)
+	case err != nil:
 		return err
 	}
 	if me.Confirmed && !me.Released && me.WorkerID != claimed.WorkerID { // given back, it may be anybody's
 		w.notify(Event{Kind: EventRemoved, Text: fmt.Sprintf("worker %d of node %q is no longer this data directory's in the registry; it is worker %d now", me.WorkerID, me.Node, claimed.WorkerID)})
 	}
-	timestamp := me.Timestamp
+	claimed.Timestamp, claimed.Ceiling = me.Timestamp, max(claimed.Ceiling, claimed.Floor)
+	claimed.Registered, claimed.PriorOwners = now, nil
 	me.Record = claimed
-	me.Timestamp, me.Ceiling = timestamp, max(me.Ceiling, me.Floor)
-	me.Registered, me.PriorOwners = now.Wall(), nil
-	w.mu.Lock()
-	w.claimed, w.renewed = true, now.Boot
-	w.mu.Unlock()
 	return nil
 }
 
@@ -327,14 +302,10 @@ func (w *Worker) begin(ctx context.Context, me self) error {
 	now := w.cfg.Clock.Read()
 	w.mu.Lock()
 	w.floor = max(me.Ceiling, me.Timestamp)
-	w.record = me.Record
-	w.anchor = now
-	w.began = now.Wall()
-	if me.offline != nil {
-		w.renewed = now.Boot - now.Wall().Sub(me.Registered)
-		w.remoteErr = me.offline
-	}
+	w.record, w.anchor, w.began = me.Record, now, now.Wall()
+	w.claimed, w.remoteErr = me.offline == nil, me.offline
 	w.mu.Unlock()
+	w.remote.last.Store(int64(now.Boot - now.Wall().Sub(me.Registered))) // this life's claim, or of the life before
 	bounded, cancel := context.WithTimeout(ctx, max(w.cfg.ReportInterval, firstReport))
 	defer cancel()
 	if err := w.extend(bounded); err != nil {
@@ -342,9 +313,6 @@ func (w *Worker) begin(ctx context.Context, me self) error {
 	}
 	return nil
 }
-
-// firstReport is the shortest time that the first report may take.
-const firstReport = 5 * time.Second
 
 // checkClock refuses a clock behind the one recorded.
 func (w *Worker) checkClock(r Record) error {

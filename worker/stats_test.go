@@ -1,14 +1,12 @@
 package worker_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/worker/registrytest"
@@ -17,7 +15,9 @@ import (
 func TestStatsOfReports(t *testing.T) {
 	d := newDaemon()
 	w := d.start(t)
-	require.Equal(t, worker.Stats{UntilCeiling: 6 * time.Second, File: worker.Reports{Done: 1}}, statsWithout(w.Stats()))
+	s := w.Stats()
+	s.Registry = worker.Reports{} // a daemon alone has no use for it
+	require.Equal(t, worker.Stats{UntilCeiling: 6 * time.Second, File: worker.Reports{Done: 1}}, s)
 	d.clk.Advance(2 * time.Second)
 	require.Equal(t, 4*time.Second, w.Stats().UntilCeiling)
 	require.Equal(t, 2*time.Second, w.Stats().File.Age)
@@ -41,30 +41,11 @@ func TestStatsOfReports(t *testing.T) {
 	require.Less(t, w.Stats().File.Age, 3*time.Second, "no wall clock is in it")
 }
 
-// statsWithout is s without what a daemon alone has no use for.
-func statsWithout(s worker.Stats) worker.Stats {
-	s.Registry = worker.Reports{}
-	return s
-}
-
-func TestStatsOfAFencedWorker(t *testing.T) {
-	d := newDaemon()
-	w := d.start(t)
-	run(t, w)
-	d.cache.FailSave(worker.ErrLocked)
-	d.passInterval(t)
-	require.Eventually(t, func() bool { return w.Check() != nil }, 10*time.Second, time.Millisecond)
-	require.Zero(t, w.Stats().UntilCeiling)
-}
-
 func TestStatsOfTheRegistry(t *testing.T) {
 	d := newDaemon()
 	_, member := d.inCluster(t, registrytest.Options{})
-	line := &brokenLine{Registry: member}
-	d.cfg.Registry, d.cfg.Lease = line, time.Hour
-	w := d.start(t)
-	run(t, w)
-	require.Eventually(t, func() bool { return w.Stats().Registry.Done == 1 }, 10*time.Second, time.Millisecond)
+	d.cfg.Lease = time.Hour
+	w, line := d.runOver(t, member)
 	s := w.Stats()
 	require.True(t, s.Registered)
 	require.Zero(t, s.Registry.Age)
@@ -84,7 +65,7 @@ func TestStatsOfTheRegistry(t *testing.T) {
 func TestStatsOfPeers(t *testing.T) {
 	d := newDaemon()
 	d.inCluster(t, registrytest.Options{})
-	d.cfg.Prober = &asker{}
+	d.cfg.Prober = &peersSay{}
 	w := d.start(t)
 	require.False(t, w.Stats().PeersAsked, "there is nobody to ask")
 	run(t, w)
@@ -95,11 +76,6 @@ func TestStatsOfPeers(t *testing.T) {
 	d.clk.Advance(3 * time.Second)
 	require.Equal(t, 3*time.Second, w.Stats().PeersAge)
 }
-
-// asker finds nobody.
-type asker struct{}
-
-func (*asker) Probe(context.Context, []string) []clock.Sample { return nil }
 
 func TestStatsOfClockSteps(t *testing.T) {
 	for _, test := range []struct {
@@ -119,21 +95,11 @@ func TestStatsOfClockSteps(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			d := newDaemon()
 			w := d.start(t)
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			go func() { done <- w.Watch(ctx, &scripted{}) }()
-			look := func() {
-				require.Eventually(t, func() bool { return d.clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
-				sleeps := d.clk.Sleeps()
-				d.clk.Advance(50 * time.Millisecond)
-				require.Eventually(t, func() bool { return d.clk.Sleeps() > sleeps }, 10*time.Second, time.Millisecond)
-			}
-			look()
+			watch(t, w, &scripted{})
+			d.look(t)
 			test.move(d.clk)
-			look()
-			look()
-			cancel()
-			require.NoError(t, <-done)
+			d.look(t)
+			d.look(t)
 			require.Equal(t, test.ahead, w.Stats().StepsAhead)
 			require.Equal(t, test.back, w.Stats().StepsBack)
 		})

@@ -47,8 +47,7 @@ func TestStuck(t *testing.T) {
 		release := sync.OnceFunc(func() { close(gate) })
 		defer release()
 		go func() { ended <- w.Watch(ctx, hanging{looking, gate}) }()
-		require.Eventually(t, func() bool { return d.clk.Sleepers() > 0 }, 10*time.Second, time.Millisecond)
-		d.clk.Advance(time.Second)
+		d.passInterval(t)
 		<-looking
 		d.clk.Advance(time.Minute)
 		require.ErrorContains(t, w.Stuck(), "the loop that looks at the generator is ")

@@ -12,11 +12,10 @@ import (
 	"github.com/leafd/leafd/snowflake"
 )
 
-// Sentinels of a start that is refused, wrapped with what was found and what to
-// do about it.
+// Sentinels of a start that is refused, wrapped with what was found and what to do about it.
 var (
-	// ErrClockRefused is returned by Start when the clock is behind the time
-	// that an earlier run recorded. It is never the registry's fault.
+	// ErrClockRefused is returned by Start when the clock is behind the time that an earlier
+	// run recorded, or the peers' clocks differ. It is never the registry's fault.
 	ErrClockRefused = errors.New("clock refused")
 	// ErrHeld is returned when another process holds this node's identity.
 	ErrHeld = errors.New("identity held by another process")
@@ -25,19 +24,16 @@ var (
 	// ErrCopied tells of a data directory that is a copy of another one, or that
 	// another one is a copy of. Start sets its record aside once the registry answers.
 	ErrCopied = errors.New("copied data directory")
-	// ErrForeign is returned when the local record belongs to another
-	// worker, layout or cluster.
+	// ErrForeign is returned when the local record belongs to another worker, layout or cluster.
 	ErrForeign = errors.New("the local record is another's")
 )
 
-// ErrFenced is returned by Await, and by Run, once this life was displaced: nothing is
-// issued under it any more. Whoever wants to go on starts another life, with another
-// owner (Config.Displaced).
+// ErrFenced is returned by Await, and by Run, once this life was displaced: nothing is issued
+// under it any more. Another life, with another owner, may follow (Config.Displaced).
 var ErrFenced = errors.New("fenced")
 
-// ErrPeersDisagree is returned by Check while a majority of the daemons has
-// another time than this daemon's clock (clock.Outvoted). IDs are issued on: they are unique all
-// the same.
+// ErrPeersDisagree is returned by Check while a majority of the daemons has another time
+// (clock.Outvoted). IDs are issued on: they are unique all the same.
 var ErrPeersDisagree = errors.New("the peers' clocks disagree")
 
 // ErrClockJumped is returned by a report when the wall clock is further ahead
@@ -51,8 +47,7 @@ var (
 	// ErrDamaged is returned by Load when a record is there but can't be
 	// trusted: empty, cut short, altered, or written by something else.
 	ErrDamaged = errors.New("damaged record")
-	// ErrLost is returned by Load, with ErrDamaged, when a record was saved here
-	// and is gone. A registry that has our entry can replace it.
+	// ErrLost is returned by Load, with ErrDamaged, when a record was saved here and is gone.
 	ErrLost = errors.New("lost record")
 	// ErrRestored is returned by Start for a record that was put back, where no registry
 	// tells what was issued after it.
@@ -74,13 +69,11 @@ type Record struct {
 	Ceiling clock.Millis `json:"ceiling"`
 	Owner   string       `json:"owner"`           // UUID of the life (process) that wrote it
 	Peers   []string     `json:"peers,omitempty"` // HTTP addresses of the peers last seen
-	// PriorOwners are the lives whose writes may stand in an entry of before there were
-	// pieces. They go with the adoption of that entry.
+	// PriorOwners are the lives whose writes may stand in an entry of before there were pieces.
 	PriorOwners []string `json:"lineage,omitempty"`
 	// Registered is the clock at the last write that the registry acknowledged.
 	Registered clock.Millis `json:"registered,omitempty"`
-	// DirectoryID tells the data directory that the record was written in from a copy of
-	// it.
+	// DirectoryID tells the data directory that the record was written in from a copy of it.
 	DirectoryID string `json:"home,omitempty"`
 	// Losses is how often the registry had lost its data when it acknowledged us last,
 	// Change what it counted then (it grows with each write, until data is lost), and
@@ -90,9 +83,8 @@ type Record struct {
 	LongestLease time.Duration `json:"longest_lease,omitempty"`
 	// Instance is a random ID that was made with the data directory. It holds the
 	// worker ID. Empty when standalone, and in a record of before there were pieces.
-	Instance string `json:"instance,omitempty"`
-	// Born is the clock when Instance was made.
-	Born clock.Millis `json:"born,omitempty"`
+	Instance string       `json:"instance,omitempty"`
+	Born     clock.Millis `json:"born,omitempty"` // the clock when Instance was made
 	// Floor and Limit are the piece that the registry has acknowledged: times from
 	// Floor on and below Limit are ours. Limit 0: of before there were pieces, no end.
 	Floor clock.Millis `json:"floor,omitempty"`
@@ -105,12 +97,11 @@ type Record struct {
 	// was, or is about to be, given back: then only the registry knows.
 	Confirmed bool `json:"confirmed,omitempty"`
 	Released  bool `json:"released,omitempty"`
-	// MaybeStale is set by Load alone, and never saved: a newer record may have been
-	// saved here, and be lost.
+	// MaybeStale and Restored are set by Load alone, and never saved. A newer record may have
+	// been saved here, and be lost; or another process has saved here after the one that wrote
+	// this record, so that somebody put it back.
 	MaybeStale bool `json:"-"`
-	// Restored is set by Load alone, and never saved: another process has saved here after
-	// the one that wrote this record, so that somebody put it back.
-	Restored bool `json:"-"`
+	Restored   bool `json:"-"`
 }
 
 // Wrote tells whether owner is a life of this very data directory, as far as its
@@ -127,8 +118,7 @@ type Cache interface {
 	// moment Load returns r or the record before it, whole. ErrLocked means
 	// that the record is no longer ours to write.
 	Save(r Record) error
-	// SetAside moves the record away under another name, which it returns, so that
-	// nothing is recorded any more: it is another directory's, or can't be read.
+	// SetAside moves the record away under another name, which it returns.
 	SetAside() (name string, err error)
 }
 

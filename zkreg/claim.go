@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/worker"
@@ -29,9 +26,10 @@ type claim struct {
 	self    worker.Record
 	lease   time.Duration // for how long our piece is to go on
 	first   *snapshot     // what the caller's guards were about
-	seen    *snapshot     // what there is now
+	seen    *snapshot     // what there is now; nil: to be looked at again
 	root    *root         // what every transaction is conditional on
 	settled settling      // what has settled
+	waits   error         // for what; nil where it has not to
 	told    []zksession.EventKind
 }
 
@@ -49,44 +47,33 @@ func (r *Registry) Claim(ctx context.Context, self worker.Record, lease time.Dur
 		toSettle, cancel = context.WithDeadline(ctx, deadline.Add(-r.settleTime()))
 		defer cancel()
 	}
-	rec, err := c.attempt(ctx)
-	var closed error
-	for err != nil {
+	for {
+		rec, err := c.attempt(ctx)
 		pause := time.Duration(0)
 		switch {
-		case ctx.Err() != nil && closed != nil:
-			return worker.Record{}, closed
+		case err == nil:
+			return rec, nil
+		case ctx.Err() != nil && c.waits != nil:
+			return worker.Record{}, c.waits
+		case ctx.Err() != nil && errors.Is(err, errAgain): // which callers don't know
+			return worker.Record{}, fmt.Errorf("%w: the claim met one change after another and was not done in time: %w", worker.ErrUnreachable, err)
 		case ctx.Err() != nil:
-			return worker.Record{}, withoutAgain(err)
+			return worker.Record{}, err
 		case errors.Is(err, worker.ErrUnreachable):
-			pause = claimRetry
+			pause, c.waits = claimRetry, err
 		case errors.Is(err, worker.ErrNoCluster) && c.root != nil: // zkreg.R7
-			pause, closed = closedPoll, err
+			pause, c.waits = closedPoll, err
 			c.raise(EventClosed, err)
 			if toSettle.Err() != nil {
-				return worker.Record{}, closed
+				return worker.Record{}, err
 			}
 		case !errors.Is(err, errAgain):
 			return worker.Record{}, err
 		}
-		if pause > 0 && r.cfg.Clock.Sleep(ctx, pause) != nil {
-			continue
-		}
-		if again := c.lookAgain(ctx); again != nil {
-			err = again
-		} else {
-			rec, err = c.attempt(ctx)
+		if c.seen = nil; pause > 0 {
+			_ = r.cfg.Clock.Sleep(ctx, pause) // where it is cut short, the attempt is too
 		}
 	}
-	return rec, nil
-}
-
-// withoutAgain is err for callers, who don't know errAgain.
-func withoutAgain(err error) error {
-	if errors.Is(err, errAgain) {
-		return fmt.Errorf("%w: the claim met one change after another and was not done in time: %w", worker.ErrUnreachable, err)
-	}
-	return err
 }
 
 // lookAgain sees what there is now. Our entry must be as it was when the caller's guards
@@ -96,11 +83,9 @@ func (c *claim) lookAgain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := c.first.mine
 	switch {
-	case now.mine == nil:
+	case now.mine == nil, same(c.first.mine, now.mine):
 	case now.mine.data.Owner == c.self.Owner: // an answer of ours that was lost
-	case before != nil && idOf(before.stat) == idOf(now.mine.stat):
 	case now.mine.data.Owner == "":
 		return fmt.Errorf("%w: its entry %s is written by a Java Leaf that runs: stop it first", worker.ErrHeld, now.mine.path)
 	default:
@@ -114,6 +99,11 @@ func (c *claim) lookAgain(ctx context.Context) error {
 // attempt claims once. errAgain where it met another state than it saw.
 func (c *claim) attempt(ctx context.Context) (worker.Record, error) {
 	var err error
+	if c.seen == nil {
+		if err = c.lookAgain(ctx); err != nil {
+			return worker.Record{}, err
+		}
+	}
 	known := rootData{Cluster: c.self.Cluster, Losses: c.self.Losses, LongestLease: c.self.LongestLease.Milliseconds()}
 	if c.root, err = c.ensureTree(ctx, known); err != nil {
 		return worker.Record{}, err
@@ -134,11 +124,12 @@ func (c *claim) attempt(ctx context.Context) (worker.Record, error) {
 	if err != nil {
 		return worker.Record{}, err
 	}
+	c.waits = nil
 	now, mine := max(c.cfg.Clock.Read().Wall(), c.self.Timestamp), c.seen.mine
 	reaches := c.self.Reaches(now, c.cfg.margin())
 	switch {
 	case mine != nil && (!reaches || !lost && mine.workerID == c.self.WorkerID):
-		if rec := c.self.Resume(mine.listed(liveSet{})); rec.Reaches(now, c.cfg.margin()) {
+		if rec := c.self.Resume(mine.listed()); rec.Reaches(now, c.cfg.margin()) {
 			return c.resume(ctx, rec, temp)
 		}
 	case reaches:
@@ -148,7 +139,7 @@ func (c *claim) attempt(ctx context.Context) (worker.Record, error) {
 }
 
 // resume makes our entry this life's, with its piece as rec has it, prolonged.
-func (c *claim) resume(ctx context.Context, rec worker.Record, temp tempPlan) (worker.Record, error) {
+func (c *claim) resume(ctx context.Context, rec worker.Record, temp *temporary) (worker.Record, error) {
 	mine := c.seen.mine
 	other, err := c.othersOf(ctx, c.seen.list, mine.entryName)
 	if err != nil {
@@ -165,18 +156,12 @@ func (c *claim) resume(ctx context.Context, rec worker.Record, temp tempPlan) (w
 	}
 	rec = c.root.record(rec)
 	rec.Limit = max(rec.Limit, c.cfg.Clock.Read().Wall().Add(c.lease))
-	ops := append([]any{
-		check(c.paths.root, c.root.stat.Version),
-		setData(mine.path, encode(c.payload(rec, worker.StateActive)), mine.stat.Version), // zkreg.R2
-	}, temp.ops(c.Registry, rec, mine.workerID)...)
-	if mine.data.Limit == 0 { // of before there were pieces (zkreg.R1)
-		ops = append(ops, setData(c.forever, c.seen.list.data, c.seen.list.stat.Version))
+	w := write{conn: c.seen.conn, root: c.root, own: c.entryOf(mine.entryName, rec, worker.StateActive), olds: []entry{*mine}, more: c.liveOps(temp, rec)}
+	if mine.data.Limit == 0 { // of before there were pieces
+		w.parent = &c.seen.list
 	}
-	responses, _, err := c.transactOn(ctx, c.seen.conn, ops...)
-	if err != nil {
-		return worker.Record{}, changed(err)
-	}
-	return c.hold(mine.entryName, rec, responses[1].Stat, c.seen.conn), nil
+	own, _, err := c.commit(ctx, w)
+	return c.hold(own, rec, err)
 }
 
 // javaSilence is how long the entry of a Java Leaf must not have changed: it reports every 3 s.
@@ -195,78 +180,59 @@ func (c *claim) javaFloor(ctx context.Context, floor clock.Millis) (clock.Millis
 		return max(floor, now.Add(c.cfg.margin()/2)), nil
 	}
 	c.raise(EventWaiting, fmt.Errorf("entry %s is a Java Leaf's, which may run still: waiting for %s", mine.path, left))
-	if err := c.cfg.Clock.Sleep(ctx, left); err != nil {
-		return 0, fmt.Errorf("%w: stopped while the Java Leaf's entry %s was watched: %w", worker.ErrUnreachable, mine.path, err)
-	}
+	c.waits = fmt.Errorf("%w: stopped while the Java Leaf's entry %s was watched", worker.ErrUnreachable, mine.path)
+	_ = c.cfg.Clock.Sleep(ctx, left) // Claim sees when its time is up
 	return 0, fmt.Errorf("%w: %s may have been", errAgain, mine.path)
 }
 
 // restore puts our entry back, and prolongs its piece.
-func (c *claim) restore(ctx context.Context, temp tempPlan) (worker.Record, error) {
+func (c *claim) restore(ctx context.Context, temp *temporary) (worker.Record, error) {
 	if c.self.WorkerID > c.cfg.Layout.MaxWorker() {
 		return worker.Record{}, fmt.Errorf("%w: it is of worker %d, and layout %s ends at %d", worker.ErrForeign, c.self.WorkerID, c.cfg.Layout, c.cfg.Layout.MaxWorker())
 	}
 	rec := c.root.record(c.self)
 	rec.Limit = max(rec.Limit, c.cfg.Clock.Read().Wall().Add(c.lease))
-	conn := c.session.Connection()
-	name, stat, err := c.place(ctx, c.root, c.self, encode(c.payload(rec, worker.StateActive)), temp.ops(c.Registry, rec, rec.WorkerID))
-	if err != nil {
-		return worker.Record{}, err
-	}
-	return c.hold(name, rec, stat, conn), nil
+	own, err := c.place(ctx, c.seen.conn, c.root, c.self, rec, c.liveOps(temp, rec))
+	return c.hold(own, rec, err)
 }
 
-// place makes our entry stand with data in place of all that has self's worker ID, where
-// that yields: a claim, under which nothing was issued, ours, and after a loss a piece
-// that ends before the one that ZooKeeper has acknowledged to self. The Stat is nil where
-// the entry was created. worker.ErrHeld, worker.ErrTaken, errAgain.
+// place makes our entry stand, as rec has it, in place of all that has self's worker ID,
+// where that yields: a claim, under which nothing was issued, ours, and after a loss a
+// piece that ends before the one that ZooKeeper has acknowledged to self. conn is from
+// before root was read. worker.ErrHeld, worker.ErrTaken, errAgain.
 //
 // A claimant of the same worker ID can't slip by: to become active it must write the
 // parent at the version at which it saw the others, as we do (zkreg.R1).
-func (r *Registry) place(ctx context.Context, root *root, self worker.Record, data []byte, extra []any) (entryName, *zk.Stat, error) {
-	name := nameOf(r.cfg.Node, self.WorkerID)
+func (r *Registry) place(ctx context.Context, conn uint64, root *root, self, rec worker.Record, more []any) (entry, error) {
+	own := r.entryOf(nameOf(r.cfg.Node, self.WorkerID), rec, worker.StateActive)
 	for {
-		conn, err := r.connected()
-		if err != nil {
-			return name, nil, err
-		}
 		l, err := r.namesUnder(ctx, root)
 		if err != nil {
-			return name, nil, err
+			return entry{}, err
 		}
-		write, ops := createNode(r.foreverOf(name), data, 0), []any{}
-		all, err := r.readNumbered(ctx, l, self.WorkerID)
+		olds, err := r.readNumbered(ctx, l, self.WorkerID)
 		if err != nil {
-			return name, nil, err
+			return entry{}, err
 		}
-		for _, e := range all {
-			if !e.yieldsTo(self, root) && e.damaged == nil && self.Holds(e.listed(liveSet{})) {
-				return name, nil, fmt.Errorf("%w: another life wrote worker %d: %s", worker.ErrHeld, self.WorkerID, e.holder())
-			}
-			if !e.yieldsTo(self, root) {
-				return name, nil, fmt.Errorf("%w: worker %d, which the local record has, is %s now", worker.ErrTaken, self.WorkerID, e.holder())
-			}
-			if e.raw == name.raw {
-				write = setData(e.path, data, e.stat.Version)
-			} else {
-				ops = append(ops, deleteNode(e.path, e.stat.Version))
+		for _, e := range olds {
+			switch {
+			case e.yieldsTo(self, root):
+			case e.damaged == nil && self.Holds(e.listed()):
+				return entry{}, fmt.Errorf("%w: another life wrote worker %d: %s", worker.ErrHeld, self.WorkerID, e.holder())
+			default:
+				return entry{}, fmt.Errorf("%w: worker %d, which the local record has, is %s now", worker.ErrTaken, self.WorkerID, e.holder())
 			}
 		}
-		responses, failed, err := r.transactOn(ctx, conn, slices.Concat([]any{check(r.root, root.stat.Version), setData(r.forever, l.data, l.stat.Version), write}, ops, extra)...)
-		switch {
-		case err == nil:
-			return name, responses[2].Stat, nil
-		case isConflict(err) && failed > 0 && failed < 3+len(ops):
-			continue
-		default:
-			return name, nil, changed(err)
+		placed, failed, err := r.commit(ctx, write{conn: conn, root: root, parent: &l, own: own, olds: olds, more: more})
+		if failed != opParent {
+			return placed, err
 		}
 	}
 }
 
 // yieldsTo tells that self, of which root shows that it was lost, may write over e.
 func (e entry) yieldsTo(self worker.Record, root *root) bool {
-	switch listed := e.listed(liveSet{}); {
+	switch listed := e.listed(); {
 	case e.damaged != nil:
 		return false
 	case !e.occupied():
@@ -286,13 +252,13 @@ func changed(err error) error {
 	return err
 }
 
-// hold remembers that rec is what our entry has, and returns it; stat is nil where it was
-// only created, and conn is what the connection was before the transaction: one that came
-// after it is read over again (zkreg.R2).
-func (c *claim) hold(name entryName, rec worker.Record, stat *zk.Stat, conn uint64) worker.Record {
-	rec.Released = false
-	c.held = &holding{entryName: name, path: c.foreverOf(name), root: c.root}
-	c.held.confirm(encode(c.payload(rec, worker.StateActive)), rec.Limit, stat, conn)
-	rec.Change = c.held.mzxid
-	return rec
+// hold remembers, unless there was an err, that own stands now and is ours, and returns what
+// it has: rec.
+func (c *claim) hold(own entry, rec worker.Record, err error) (worker.Record, error) {
+	if err != nil {
+		return worker.Record{}, err
+	}
+	c.held = &holding{entry: own, conn: c.seen.conn, root: c.root}
+	rec.Released, rec.Change = false, own.stat.Mzxid
+	return rec, nil
 }

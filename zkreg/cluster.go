@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/worker"
 )
 
 // InitResult is what Init found and did.
@@ -33,8 +34,8 @@ func (d *Directory) Init(ctx context.Context) (InitResult, error) {
 	}
 	var result InitResult
 	for {
-		found, err := d.readRootNow(ctx)
-		if err != nil {
+		found, _, err := d.stands(ctx)
+		if err != nil && !errors.Is(err, worker.ErrNoCluster) {
 			return "", err
 		}
 		switch {
@@ -58,14 +59,6 @@ func (d *Directory) Init(ctx context.Context) (InitResult, error) {
 	}
 }
 
-// readRootNow reads the root as new as ZooKeeper has it; nil for none.
-func (d *Directory) readRootNow(ctx context.Context) (*root, error) {
-	if err := d.session.Sync(ctx, d.root); err != nil {
-		return nil, err
-	}
-	return d.readRoot(ctx)
-}
-
 // Recover notes a loss, on the word of who asks that ZooKeeper was set back to an earlier
 // state: no worker ID is given out until every piece that can have been lost has ended
 // (zkreg.R6). worker.ErrNoCluster, worker.ErrDamaged.
@@ -87,15 +80,10 @@ func (d *Directory) Open(ctx context.Context) (Status, error) {
 func (d *Directory) rewriteRoot(ctx context.Context, change func(data *rootData, now clock.Millis)) (Status, error) {
 	changed := false
 	for {
-		found, err := d.readRootNow(ctx)
+		found, t, err := d.stands(ctx)
 		if err != nil {
 			return Status{}, err
 		}
-		if found == nil {
-			return Status{}, d.noCluster()
-		}
-		t := d.tree
-		t.forever = cmp.Or(found.Forever, t.forever)
 		whole, err := t.repair(ctx, found, true)
 		if whole && changed {
 			return d.Status(ctx)
@@ -142,15 +130,10 @@ type Status struct {
 
 // Status returns what stands in the root. worker.ErrNoCluster; worker.ErrDamaged.
 func (d *Directory) Status(ctx context.Context) (Status, error) {
-	found, err := d.readRootNow(ctx)
+	found, t, err := d.stands(ctx)
 	if err != nil {
 		return Status{}, err
 	}
-	if found == nil {
-		return Status{}, d.noCluster()
-	}
-	t := d.tree
-	t.forever = cmp.Or(found.Forever, t.forever)
 	l, err := t.readNames(ctx)
 	if err != nil {
 		return Status{}, err

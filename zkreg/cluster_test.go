@@ -13,7 +13,6 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg/zksession"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
@@ -59,40 +58,10 @@ func TestInitMakesOneCluster(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, made, "%v", results)
-	s := statusOf(t, cfg)
-	require.Equal(t, ParentRecorded, s.Parent)
-	require.Positive(t, s.ParentCzxid)
-	require.Equal(t, Status{
-		Cluster: s.Cluster, Layout: "41+10+12", Epoch: snowflake.DefaultEpoch, Forever: cfg.Root + "/leaf_forever",
-		ParentCzxid: s.ParentCzxid, Parent: ParentRecorded, LongestLease: 168 * time.Hour,
-	}, s)
-
 	before := stats(t, conn, cfg.Root)
 	require.Len(t, before, 3)
 	require.Equal(t, InitStands, initCluster(t, cfg))
 	require.Equal(t, before, stats(t, conn, cfg.Root), "nothing was changed")
-
-	// Other settings are an error that names both values.
-	other, epoch, elsewhere := cfg, cfg, cfg
-	other.Layout, err = snowflake.ParseLayout("41+5+5+12", snowflake.DefaultEpoch)
-	require.NoError(t, err)
-	epoch.Layout.Epoch = 1577836800000
-	elsewhere.ForeverPath = cfg.Root + "-java/forever"
-	for _, tt := range []struct {
-		cfg  Config
-		says []string
-	}{
-		{other, []string{"41+10+12", "41+5+5+12"}},
-		{epoch, []string{"1288834974657", "1577836800000"}},
-		{elsewhere, []string{cfg.Root + "/leaf_forever", elsewhere.ForeverPath}},
-	} {
-		_, err := directory(t, tt.cfg).Init(bounded(t, patience))
-		for _, says := range tt.says {
-			require.ErrorContains(t, err, says)
-		}
-		require.NotErrorIs(t, err, worker.ErrForeign, "a failure of the command, not a stranger's daemon")
-	}
-	require.Equal(t, before, stats(t, conn, cfg.Root))
 	_, err = directory(t, Config{Servers: cfg.Servers, Clock: cfg.Clock}).Init(bounded(t, patience))
 	require.ErrorContains(t, err, "layout")
 }
@@ -149,47 +118,35 @@ func TestRootIsCompleted(t *testing.T) {
 	}
 }
 
-// A parent that was removed, or made again by somebody else, is taken by who belongs to the
-// cluster, and the root then says so; Init leaves it alone.
+// A parent that was made again by somebody else is taken by who belongs to the cluster, and
+// the root then says so; Init leaves it alone.
 func TestParentLost(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
 	conn := server.Conn(t)
-	for name, again := range map[string]bool{"removed": false, "removed and made again": true} {
-		t.Run(name, func(t *testing.T) {
-			cfg := daemonConfig(server, madeRoot(t, server), "a")
-			r, rec := claimed(t, cfg)
-			require.NoError(t, removeAll(conn, r.forever))
-			state := ParentAbsent
-			if again {
-				ensurePath(t, conn, r.forever)
-				state = ParentOther
-			}
-			require.Equal(t, InitStands, initCluster(t, cfg))
-			require.Equal(t, state, statusOf(t, cfg).Parent)
-			newcomer := openRegistry(t, cfg2(cfg, "b"))
-			self := fresh(newcomer)
-			_, err := newcomer.Look(bounded(t, patience), self)
-			require.NoError(t, err)
-			_, err = newcomer.Claim(bounded(t, 5*time.Second), self, worker.DefaultLease)
-			require.ErrorIs(t, err, worker.ErrNoCluster)
-			require.ErrorContains(t, err, "leafd cluster open")
-			require.ErrorContains(t, err, rec.Cluster)
-			s := statusOf(t, cfg)
-			require.Equal(t, ParentRecorded, s.Parent, "anybody, newcomers too, notes the loss")
-			require.Equal(t, int64(1), s.Losses)
-			require.WithinDuration(t, time.Now().Add(168*time.Hour), s.Floor.Time(), time.Minute)
+	cfg := daemonConfig(server, madeRoot(t, server), "a")
+	r, rec := claimed(t, cfg)
+	require.NoError(t, removeAll(conn, r.forever))
+	ensurePath(t, conn, r.forever)
+	require.Equal(t, InitStands, initCluster(t, cfg))
+	require.Equal(t, ParentOther, statusOf(t, cfg).Parent)
+	newcomer := openRegistry(t, cfg2(cfg, "b"))
+	self := looked(t, newcomer, fresh(newcomer))
+	_, err := newcomer.Claim(bounded(t, 5*time.Second), self, worker.DefaultLease)
+	require.ErrorIs(t, err, worker.ErrNoCluster)
+	require.ErrorContains(t, err, rec.Cluster)
+	s := statusOf(t, cfg)
+	require.Equal(t, ParentRecorded, s.Parent, "anybody, newcomers too, notes the loss")
+	require.Equal(t, int64(1), s.Losses)
+	require.WithinDuration(t, time.Now().Add(168*time.Hour), s.Floor.Time(), time.Minute)
 
-			rec = report(t, r, rec)
-			require.Equal(t, int64(1), rec.Losses)
-			s = statusOf(t, cfg)
-			require.Equal(t, int64(1), s.Losses)
-			require.Equal(t, []int{1, 1}, []int{s.Entries, s.Live})
-			s = openCluster(t, cfg)
-			require.WithinDuration(t, time.Now(), s.Floor.Time(), time.Minute)
-			require.NotEqual(t, rec.WorkerID, claim1(t, newcomer, self).WorkerID)
-		})
-	}
+	rec = report(t, r, rec)
+	s = statusOf(t, cfg)
+	require.Equal(t, []int64{1, 1}, []int64{rec.Losses, s.Losses})
+	require.Equal(t, []int{1, 1}, []int{s.Entries, s.Live})
+	s = openCluster(t, cfg)
+	require.WithinDuration(t, time.Now(), s.Floor.Time(), time.Minute)
+	require.NotEqual(t, rec.WorkerID, claim1(t, newcomer, self).WorkerID)
 }
 
 // After a backup was put back nobody gets a worker ID until every lost piece has ended.
@@ -229,9 +186,7 @@ func TestRecover(t *testing.T) {
 	rec = report(t, r, rec)
 	require.Equal(t, int64(1), rec.Losses, "the holder goes on")
 	newcomer := openRegistry(t, cfg2(cfg, "b"))
-	self := fresh(newcomer)
-	_, err = newcomer.Look(bounded(t, patience), self)
-	require.NoError(t, err)
+	self := looked(t, newcomer, fresh(newcomer))
 	newcomer.cfg.Settle = patience
 	waits := bounded(t, patience+time.Second)
 	_, err = newcomer.Claim(waits, self, worker.DefaultLease)
@@ -252,60 +207,30 @@ func TestParentReplacedDuringAClaim(t *testing.T) {
 	cfg := daemonConfig(server, madeRoot(t, server), "a")
 	_, rec := claimed(t, cfg)
 	newcomer := openRegistry(t, cfg2(cfg, "b"))
-	self := fresh(newcomer)
-	_, err := newcomer.Look(bounded(t, patience), self)
-	require.NoError(t, err)
+	self := looked(t, newcomer, fresh(newcomer))
 	before(newcomer, 1, func() {
 		require.NoError(t, removeAll(conn, newcomer.forever))
 		ensurePath(t, conn, newcomer.forever)
 	})
-	_, err = newcomer.Claim(bounded(t, patience), self, worker.DefaultLease)
+	_, err := newcomer.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.ErrorIs(t, err, worker.ErrNoCluster)
 	for _, e := range list1(t, cfg) {
 		require.Equal(t, worker.StateClaiming, e.State, "worker %d, which %s has", e.WorkerID, rec.Owner)
 	}
 }
 
-// A root that tells of a loss is old once every session that the server grants may have
-// ended, however short the one asked for.
+// A claim settles until every session that the server grants may have ended, however short the
+// one asked for.
 func TestSettlesForTheGrantedSession(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
 	cfg := daemonConfig(server, madeRoot(t, server), "a")
-	raw, stat, err := server.Conn(t).Get(cfg.Root)
-	require.NoError(t, err)
-	root, err := decodeRoot(cfg.Root, raw)
-	require.NoError(t, err)
-	root.Losses = 1
-	_, err = server.Conn(t).Set(cfg.Root, encode(root), stat.Version)
-	require.NoError(t, err)
 	cfg.SessionTimeout, cfg.Settle = 100*time.Millisecond, 0
-	events := make(chan zksession.Event, 1000)
-	cfg.Notify = func(e zksession.Event) { events <- e }
 	r := openRegistry(t, cfg)
-	self := fresh(r)
-	_, err = r.Look(bounded(t, patience), self)
-	require.NoError(t, err)
+	looked(t, r, fresh(r))
 	granted := r.session.Timeout()
 	require.Greater(t, granted, cfg.SessionTimeout)
 	require.Equal(t, granted+settleBeyondSession, r.settleTime())
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
-		_, err := r.Claim(ctx, self, worker.DefaultLease)
-		ended <- err
-	}()
-	require.Eventually(t, func() bool {
-		select {
-		case e := <-events:
-			return e.Kind == EventSettling
-		default:
-			return false
-		}
-	}, patience, time.Millisecond)
-	cancel()
-	require.Error(t, <-ended)
 }
 
 // ZooKeeper that was set back, with its daemons running on, gives their worker IDs out again:
@@ -368,11 +293,9 @@ func TestNewcomerMakesNothing(t *testing.T) {
 	conn := server.Conn(t)
 	cfg := daemonConfig(server, madeRoot(t, server), "a")
 	r := openRegistry(t, cfg)
-	self := fresh(r)
-	_, err := r.Look(bounded(t, patience), self)
-	require.NoError(t, err)
+	self := looked(t, r, fresh(r))
 	require.NoError(t, removeAll(conn, cfg.Root)) // between Look and Claim
-	_, err = r.Claim(bounded(t, patience), self, worker.DefaultLease)
+	_, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.ErrorIs(t, err, worker.ErrNoCluster)
 	found, _, err := conn.Exists(cfg.Root)
 	require.NoError(t, err)

@@ -1,13 +1,11 @@
 package zkreg
 
 import (
-	"context"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
@@ -16,61 +14,43 @@ import (
 func TestCounterAtItsEnd(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	for name, suffix := range map[string]string{"stuck": "2147483647", "wrapped": "-2147483648", "wrapped to a small one": "-000000005"} {
+	conn := server.Conn(t)
+	for name, tt := range map[string]struct {
+		suffix string
+		theirs string // whose entry it is that has the suffix from then on, or before
+		first  bool
+	}{
+		"stuck":                        {"2147483647", "other", false},
+		"wrapped":                      {"-2147483648", "other", false},
+		"wrapped to a small one":       {"-000000005", "other", false},
+		"stuck at one of our own name": {"2147483647", "a", true},
+	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := daemonConfig(server, madeRoot(t, server), "a")
-			r := openRegistry(t, cfg)
-			r.commit = func(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
+			r := openRegistry(t, daemonConfig(server, madeRoot(t, server), "a"))
+			theirs := func() { put(t, conn, r.prefixOf(tt.theirs)+tt.suffix, payloads(t, "good-java.json")["good-java"]) }
+			if tt.first {
+				theirs()
+			}
+			r.session = hooked{r.session, func(ops []any, do func() ([]zk.MultiResponse, error)) ([]zk.MultiResponse, error) {
 				for _, op := range ops {
 					if create, ok := op.(*zk.CreateRequest); ok && create.Flags == zk.FlagSequence {
-						create.Flags, create.Path = 0, create.Path+suffix
+						create.Flags, create.Path = 0, create.Path+tt.suffix
 					}
 				}
-				return r.session.Multi(ctx, connection, ops...)
+				return do()
+			}}
+			require.Zero(t, claim1(t, r, fresh(r)).WorkerID, "the lowest worker ID that is free")
+			if !tt.first { // and nothing else is left
+				for _, p := range []string{r.forever, r.temporary} {
+					children, _, err := conn.Children(p)
+					require.NoError(t, err)
+					require.Len(t, children, 1)
+				}
+				theirs()
 			}
-			self := fresh(r)
-			_, err := r.Look(bounded(t, patience), self)
-			require.NoError(t, err)
-			rec, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
-			require.NoError(t, err)
-			require.Zero(t, rec.WorkerID, "the lowest worker ID that is free")
-			conn := server.Conn(t)
-			for _, p := range []string{r.forever, r.temporary} {
-				children, _, err := conn.Children(p)
-				require.NoError(t, err)
-				require.Len(t, children, 1)
-			}
-			// Somebody else's is no entry, and in nobody's way.
-			_, err = conn.Create(r.prefixOf("other")+suffix, nil, 0, zk.WorldACL(zk.PermAll))
-			require.NoError(t, err)
-			_, rec = claimed(t, daemonConfig(server, r.root, "b"))
+			// Somebody else's is in nobody's way.
+			_, rec := claimed(t, daemonConfig(server, r.root, "b"))
 			require.Less(t, rec.WorkerID, int64(10))
 		})
 	}
-}
-
-func TestStuckAtOwnNumber(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Shared(t)
-	cfg := daemonConfig(server, madeRoot(t, server), "a")
-	r := openRegistry(t, cfg)
-	conn := server.Conn(t)
-	ensurePath(t, conn, r.forever)
-	_, err := conn.Create(r.foreverOf(nameOf("a", 2147483647)), payloads(t, "good-java.json")["good-java"], 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	r.commit = func(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
-		for _, op := range ops {
-			if create, ok := op.(*zk.CreateRequest); ok && create.Flags == zk.FlagSequence {
-				create.Flags, create.Path = 0, create.Path+"2147483647"
-			}
-		}
-		return r.session.Multi(ctx, connection, ops...)
-	}
-	self := fresh(r)
-	found, err := r.Look(bounded(t, patience), self)
-	require.NoError(t, err)
-	require.False(t, found.Known)
-	rec, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
-	require.NoError(t, err)
-	require.Zero(t, rec.WorkerID)
 }

@@ -28,42 +28,46 @@ func OpenDirectory(cfg Config) (*Directory, error) {
 	return &Directory{t}, nil
 }
 
-// placed returns the directory whose entries are where the root has recorded them: who looks at
-// a cluster from outside names its root alone. A root that is none yet, or can't be read,
-// leaves the settings' place.
-func (d *Directory) placed(ctx context.Context) (*Directory, error) {
-	found, err := d.readRootNow(ctx)
-	if err != nil && !errors.Is(err, worker.ErrDamaged) {
-		return nil, err
-	}
+// stands reads the root, as new as ZooKeeper has it, and returns with it the tree whose entries
+// are where the root has recorded them: who looks at a cluster from outside names its root
+// alone. worker.ErrNoCluster, worker.ErrDamaged: the settings' place.
+func (d *Directory) stands(ctx context.Context) (*root, tree, error) {
 	t := d.tree
-	if found != nil {
+	if err := t.session.Sync(ctx, t.root); err != nil {
+		return nil, t, err
+	}
+	found, err := t.readRoot(ctx)
+	switch {
+	case err != nil:
+	case found == nil:
+		err = d.noCluster()
+	default:
 		t.forever = cmp.Or(found.Forever, t.forever)
 	}
-	return &Directory{t}, nil
+	return found, t, err
+}
+
+// entries reads those entries whose names keep says, also where the root is none yet, or
+// can't be read.
+func (d *Directory) entries(ctx context.Context, keep func(entryName) bool) (tree, []entry, error) {
+	_, t, err := d.stands(ctx)
+	if err != nil && !errors.Is(err, worker.ErrNoCluster) && !errors.Is(err, worker.ErrDamaged) {
+		return t, nil, err
+	}
+	l, err := t.readNames(ctx)
+	if err != nil {
+		return t, nil, err
+	}
+	all, err := t.readWithLive(ctx, l.where(keep))
+	return t, all, err
 }
 
 // Entries implements worker.Directory. An entry whose payload can't be read has
 // StateDamaged, and no more than worker ID, node and Live. What has no entry's
 // name is left out. Of entries with one worker ID, all are returned.
 func (d *Directory) Entries(ctx context.Context) ([]worker.Entry, error) {
-	d, err := d.placed(ctx)
-	if err != nil {
-		return nil, err
-	}
-	l, err := d.readNames(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all, err := readAll(ctx, l.names, d.readEntry)
-	if err != nil {
-		return nil, err
-	}
-	live, err := d.readLiveSet(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return listed(all, live), nil
+	_, all, err := d.entries(ctx, func(entryName) bool { return true })
+	return listed(all), err
 }
 
 // Entries returns all entries as Directory.Entries does, over the daemon's own session.
@@ -72,18 +76,18 @@ func (r *Registry) Entries(ctx context.Context) ([]worker.Entry, error) {
 }
 
 // listed is all as package worker has them.
-func listed(all []entry, live liveSet) []worker.Entry {
+func listed(all []entry) []worker.Entry {
 	entries := make([]worker.Entry, 0, len(all))
 	for _, e := range all {
-		entries = append(entries, e.listed(live))
+		entries = append(entries, e.listed())
 	}
 	return entries
 }
 
 // listed is e as package worker has it.
-func (e entry) listed(live liveSet) worker.Entry {
+func (e entry) listed() worker.Entry {
 	return worker.Entry{
-		WorkerID: e.workerID, Node: unescapeNode(e.node), Address: e.data.address(), State: cmp.Or(e.data.State, StateDamaged), Live: live.has(e),
+		WorkerID: e.workerID, Node: unescapeNode(e.node), Address: e.data.address(), State: cmp.Or(e.data.State, StateDamaged), Live: e.live,
 		Timestamp: e.data.Timestamp, Ceiling: e.data.Ceiling, Owner: e.data.Owner, Instance: e.data.Instance, Floor: e.data.Floor, Limit: e.data.Limit,
 	}
 }
@@ -92,29 +96,19 @@ func (e entry) listed(live liveSet) worker.Entry {
 // judged: one that is reported in that moment stays. worker.ErrDamaged for one
 // that can't be read: what was issued under it is not known.
 func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (worker.Entry, error) {
-	d, err := d.placed(ctx)
+	t, found, err := d.entries(ctx, func(name entryName) bool { return name.workerID == workerID })
 	if err != nil {
 		return worker.Entry{}, err
 	}
-	e, err := d.numbered(ctx, workerID)
-	if err != nil {
-		return worker.Entry{}, err
-	}
+	e := occupant(found)
 	if e == nil {
-		return worker.Entry{}, fmt.Errorf("%w: worker %d is not under %s", worker.ErrNoEntry, workerID, d.forever)
+		return worker.Entry{}, fmt.Errorf("%w: worker %d is not under %s", worker.ErrNoEntry, workerID, t.forever)
 	}
-	live, err := d.readLiveSet(ctx)
-	if err != nil {
-		return worker.Entry{}, err
-	}
-	listed := e.listed(live)
-	if e.damaged != nil {
+	listed := e.listed()
+	if e.damaged != nil || listed.State == worker.StateReleased {
 		return listed, e.damaged
 	}
-	if listed.State == worker.StateReleased {
-		return listed, nil
-	}
-	now, err := d.zkNow(ctx)
+	now, err := t.zkNow(ctx)
 	if err != nil {
 		return listed, err
 	}
@@ -122,40 +116,28 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 		return listed, err
 	}
 	e.data.State = worker.StateReleased
-	if err := d.write(ctx, *e); err != nil {
+	_, err = d.session.Set(ctx, e.path, encode(e.data), e.stat.Version)
+	switch {
+	case errors.Is(err, zk.ErrBadVersion):
+		return listed, fmt.Errorf("%w: worker %d (%s) was reported this very moment", worker.ErrInUse, workerID, listed.Node)
+	case errors.Is(err, zk.ErrNoNode):
+		return listed, fmt.Errorf("%w: worker %d (%s) was removed or taken over this very moment", worker.ErrNoEntry, workerID, listed.Node)
+	case err != nil:
 		return listed, err
 	}
-	return e.listed(live), nil
+	return e.listed(), nil
 }
 
 // zkNow returns the time on ZooKeeper's clock, however many claims come in between: whose
 // the clock of the machine that asks is, nobody knows.
-func (d *Directory) zkNow(ctx context.Context) (clock.Millis, error) {
+func (t tree) zkNow(ctx context.Context) (clock.Millis, error) {
 	for {
-		data, stat, err := d.session.Get(ctx, d.forever)
+		data, stat, err := t.session.Get(ctx, t.forever)
 		if err != nil {
 			return 0, err
 		}
-		if now, err := d.now(ctx, &list{data: data, stat: stat}); !errors.Is(err, errAgain) {
+		if now, err := t.now(ctx, &list{data: data, stat: stat}); !errors.Is(err, errAgain) {
 			return now, err
 		}
 	}
-}
-
-// write writes e, unless it has changed since it was read.
-func (d *Directory) write(ctx context.Context, e entry) error {
-	_, err := d.session.Set(ctx, e.path, encode(e.data), e.stat.Version)
-	switch {
-	case errors.Is(err, zk.ErrBadVersion):
-		return fmt.Errorf("%w: worker %d (%s) was reported this very moment", worker.ErrInUse, e.workerID, unescapeNode(e.node))
-	case errors.Is(err, zk.ErrNoNode):
-		return fmt.Errorf("%w: worker %d (%s) was removed or taken over this very moment", worker.ErrNoEntry, e.workerID, unescapeNode(e.node))
-	}
-	return err
-}
-
-// Close implements worker.Directory.
-func (d *Directory) Close() error {
-	d.session.Close()
-	return nil
 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/leafd/leafd/worker"
 )
 
 // FuzzPaths: two roots that are accepted put everything where ZooKeeper takes it, and
@@ -65,40 +63,6 @@ func FuzzPaths(f *testing.F) {
 		require.Equal(t, p.forever, above[len(above)-1])
 		for i, s := range above[1:] {
 			require.Equal(t, above[i], path.Dir(s))
-		}
-	})
-}
-
-// FuzzForeverNode: every child of the forever node that is taken for an entry, with
-// whatever payload, says one thing of itself.
-func FuzzForeverNode(f *testing.F) {
-	for _, data := range payloads(f, "good-*.json") {
-		f.Add("10.0.0.5:8080-0000000007", data)
-	}
-	f.Add("a-2147483648", []byte(`{"timestamp":1,"timestamp":2}`))
-	f.Add("%2E-0000000001", []byte(`{"timestamp":1,"TIMESTAMP":null}`))
-	f.Add("x--0000000001", []byte(`{"timestamp":1,"ceiling":null,"state":""}`))
-	f.Fuzz(func(t *testing.T, raw string, data []byte) {
-		name, ok := parseName(raw)
-		if !ok {
-			return
-		}
-		node := unescapeNode(name.node)
-		if escapeNode(node) == name.node { // ours
-			require.Equal(t, raw, nameOf(node, name.workerID).raw)
-		} else { // another program's: it is no node's of ours
-			require.Equal(t, name.node, node)
-		}
-		d, err := decodeEntry(raw, data)
-		if err != nil {
-			require.ErrorIs(t, err, worker.ErrDamaged)
-			return
-		}
-		again, err := decodeEntry(raw, data)
-		require.NoError(t, err)
-		require.Equal(t, d, again)
-		if address := d.address(); address != "" {
-			require.True(t, strings.HasSuffix(address, ":"+d.Port))
 		}
 	})
 }

@@ -45,20 +45,20 @@ func (g *Guard) Connection() uint64 { return g.session.Connection() }
 // first time.
 func (g *Guard) Open(ctx context.Context) (segment.Opened, error) {
 	root, err := g.readRoot(ctx) // waits for the connection
-	switch conn := g.session.Connection(); {
+	o := segment.Opened{Conn: g.session.Connection(), Settle: g.settleTime()}
+	switch {
 	case err != nil:
-		return segment.Opened{}, isAway(err)
-	case root == nil || root.Cluster == "":
-		return segment.Opened{}, isAway(g.noCluster())
-	case conn == 0:
-		return segment.Opened{}, isAway(errors.New("the connection broke"))
+	case root == nil:
+		err = g.noCluster()
+	case o.Conn == 0:
+		err = errors.New("the connection broke")
 	default:
-		wait, err := g.settling(ctx, root)
-		if err != nil {
-			return segment.Opened{}, isAway(err)
-		}
-		return segment.Opened{Conn: conn, Settle: g.settleTime(), Wait: wait}, nil
+		o.Wait, err = g.settling(ctx, root)
 	}
+	if err != nil {
+		return segment.Opened{}, isAway(err)
+	}
+	return o, nil
 }
 
 // settling returns for how long others may yet put high marks back that were lost with
@@ -132,13 +132,8 @@ func (g *Guard) Put(ctx context.Context, tag string, seen segment.HighMark, high
 		if stat, err = g.session.SetOn(ctx, seen.Conn, p, data, int32(seen.Version)); err == nil { //nolint:gosec // it was one
 			version = int64(stat.Version)
 		}
-	} else {
+	} else if err = g.ensure(ctx, path.Dir(p)); err == nil {
 		_, err = g.session.Create(ctx, p, data, 0)
-		if errors.Is(err, zk.ErrNoNode) {
-			if err = g.ensure(ctx, path.Dir(p)); err == nil {
-				_, err = g.session.Create(ctx, p, data, 0)
-			}
-		}
 	}
 	switch {
 	case errors.Is(err, zk.ErrNoNode) && seen.Version < 0:
@@ -154,21 +149,12 @@ func (g *Guard) Put(ctx context.Context, tag string, seen segment.HighMark, high
 // Forget removes the high mark of tag, and returns it as it was; 0 where there was none.
 func (g *Guard) Forget(ctx context.Context, tag string) (int64, error) {
 	p := g.highOf(tag)
-	data, stat, err := g.session.Get(ctx, p)
-	if errors.Is(err, zk.ErrNoNode) {
-		return 0, nil
-	}
-	if err != nil {
+	data, stat, err := g.read(ctx, p)
+	if err != nil || stat == nil {
 		return 0, err
 	}
 	d, _ := decodeHigh(p, data) // one that is damaged is as good as any to remove
 	return d.High, g.session.Remove(ctx, p, stat.Version)
-}
-
-// Close ends the session.
-func (g *Guard) Close() error {
-	g.session.Close()
-	return nil
 }
 
 // ofMark is err of a request for one high mark. What ZooKeeper says of the znode, such as that

@@ -12,14 +12,6 @@ import (
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
-func openDirectory(t testing.TB, cfg Config) *Directory {
-	t.Helper()
-	d, err := OpenDirectory(cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, d.Close()) })
-	return d
-}
-
 // stats are p and all below it, as they are; an empty map where there is no p.
 func stats(t testing.TB, conn *zk.Conn, p string) map[string]zk.Stat {
 	t.Helper()
@@ -45,7 +37,7 @@ func TestTrialWritesNothing(t *testing.T) {
 	server := zookeepertest.Shared(t)
 	conn := server.Conn(t)
 	cfg := daemonConfig(server, server.NewRoot(t)+"/deep/leaf", "n")
-	d := openDirectory(t, cfg)
+	d := directory(t, cfg)
 	try := func(says string) {
 		t.Helper()
 		before := stats(t, conn, cfg.Root[:len(cfg.Root)-len("/deep/leaf")])
@@ -56,9 +48,7 @@ func TestTrialWritesNothing(t *testing.T) {
 	initCluster(t, cfg)
 	try("nobody was there")
 	r := openRegistry(t, cfg)
-	self := fresh(r)
-	_, err := r.Look(bounded(t, patience), self)
-	require.NoError(t, err)
+	self := looked(t, r, fresh(r))
 	rec, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.NoError(t, err)
 	before := stats(t, conn, cfg.Root)
@@ -67,7 +57,7 @@ func TestTrialWritesNothing(t *testing.T) {
 	_, err = r.Report(bounded(t, patience), rec, true)
 	require.NoError(t, err, "it goes on reporting: its versions are what they were")
 
-	found, err := Self(bounded(t, patience), cfg, nextLife(rec))
+	found, err := openRegistry(t, cfg).Look(bounded(t, patience), nextLife(rec))
 	require.NoError(t, err)
 	require.True(t, found.Known)
 	require.Equal(t, rec.WorkerID, found.WorkerID)
@@ -100,38 +90,28 @@ func TestTrialNamesWhatIsRefused(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			root := server.NewRoot(t)
 			cfg := daemonConfig(server, root, "n")
-			node := func(p string, rights int32, data string) {
-				if rights == 0 {
-					return
+			paths := []string{root, root + "/leaf_forever", root + "/leaf_temporary", root + "/leaf_forever/n-0000000003"}
+			rights := []int32{tc.root, tc.forever, tc.temporary, tc.entry}
+			for i, data := range []string{`{"cluster":"c","epoch":1288834974657,"layout":"41+10+12"}`, "", "", `{"timestamp":1700000000000}`} {
+				if rights[i] != 0 {
+					put(t, conn, paths[i], []byte(data))
 				}
-				_, err := conn.Create(p, []byte(data), 0, zk.WorldACL(zk.PermAll))
-				require.NoError(t, err)
 			}
-			restrict := func(p string, rights int32) {
-				if rights == 0 {
-					return
+			for i, p := range paths {
+				if rights[i] != 0 {
+					_, err := conn.SetACL(p, zk.WorldACL(rights[i]), -1)
+					require.NoError(t, err)
 				}
-				_, err := conn.SetACL(p, zk.WorldACL(rights), -1)
-				require.NoError(t, err)
 			}
-			node(root, tc.root, `{"cluster":"c","epoch":1288834974657,"layout":"41+10+12"}`)
-			node(root+"/leaf_forever", tc.forever, "")
-			node(root+"/leaf_temporary", tc.temporary, "")
-			node(root+"/leaf_forever/n-0000000003", tc.entry, `{"timestamp":1700000000000}`)
-			restrict(root+"/leaf_forever/n-0000000003", tc.entry)
-			restrict(root+"/leaf_temporary", tc.temporary)
-			restrict(root+"/leaf_forever", tc.forever)
-			restrict(root, tc.root)
 			before := stats(t, conn, root)
-			err := openDirectory(t, cfg).Trial(bounded(t, patience), "n")
+			err := directory(t, cfg).Trial(bounded(t, patience), "n")
 			require.Equal(t, before, stats(t, conn, root))
 			if tc.needs == "" {
 				require.NoError(t, err)
 				return
 			}
-			var refused *TrialError
-			require.ErrorAs(t, err, &refused)
-			require.Contains(t, refused.Needs, tc.needs)
+			require.ErrorIs(t, err, ErrTrial)
+			require.ErrorContains(t, err, "ZooKeeper refuses to let us "+tc.needs)
 			require.ErrorContains(t, err, root)
 			require.ErrorIs(t, err, zk.ErrNoAuth)
 		})
@@ -146,9 +126,9 @@ func TestTrialWithCredentials(t *testing.T) {
 	cfg := daemonConfig(server, root, "n")
 	cfg.Auth = credentials(t, "leafd", "secret")
 	initCluster(t, cfg)
-	require.NoError(t, openDirectory(t, cfg).Trial(bounded(t, patience), "n"))
+	require.NoError(t, directory(t, cfg).Trial(bounded(t, patience), "n"))
 	cfg.Auth = credentials(t, "leafd", "wrong")
-	require.ErrorIs(t, openDirectory(t, cfg).Trial(bounded(t, patience), "n"), zk.ErrNoAuth)
+	require.ErrorIs(t, directory(t, cfg).Trial(bounded(t, patience), "n"), zk.ErrNoAuth)
 }
 
 func TestServersOneByOne(t *testing.T) {

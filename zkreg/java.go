@@ -1,7 +1,9 @@
 package zkreg
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -33,7 +35,6 @@ type JavaMove struct {
 	root  *root
 	list  list
 	entry entry
-	live  bool
 }
 
 // FindJava finds the entry of a Java Leaf's ip:port, whoever has it by now. worker.ErrNoEntry;
@@ -42,11 +43,8 @@ type JavaMove struct {
 func (d *Directory) FindJava(ctx context.Context, address string) (*JavaMove, error) {
 	m := &JavaMove{dir: d}
 	var err error
-	if m.root, err = d.readRootNow(ctx); err != nil {
+	if m.root, _, err = d.stands(ctx); err != nil {
 		return nil, err
-	}
-	if m.root == nil {
-		return nil, d.noCluster()
 	}
 	if err := m.root.check(d.paths, d.cfg.Layout, ""); err != nil {
 		return nil, err
@@ -60,7 +58,7 @@ func (d *Directory) FindJava(ctx context.Context, address string) (*JavaMove, er
 	if !m.root.has(m.list.stat) {
 		return nil, fmt.Errorf("%w: %s is not the one that the root has recorded: leafd cluster status says more", worker.ErrNoCluster, d.forever)
 	}
-	named, err := readAll(ctx, m.list.where(func(name entryName) bool { return name.node == escapeNode(address) }), d.readEntry)
+	named, err := d.readWithLive(ctx, m.list.of(address))
 	if err != nil {
 		return nil, err
 	}
@@ -81,17 +79,11 @@ func (d *Directory) FindJava(ctx context.Context, address string) (*JavaMove, er
 	if other != nil {
 		return nil, fmt.Errorf("%w: worker %d has two entries: %s, and %s of %s; remove the one that is wrong", worker.ErrHeld, m.entry.workerID, m.entry.path, other.path, other.holder())
 	}
-	live, err := d.readLiveSet(ctx)
-	m.live = live.has(m.entry)
-	return m, err
+	return m, nil
 }
 
 // Entry is the entry as it was found.
-func (m *JavaMove) Entry() worker.Entry {
-	e := m.entry.listed(liveSet{})
-	e.Live = m.live
-	return e
-}
+func (m *JavaMove) Entry() worker.Entry { return m.entry.listed() }
 
 // Path is where the entry stands.
 func (m *JavaMove) Path() string { return m.entry.path }
@@ -102,7 +94,11 @@ func (m *JavaMove) IsJava() bool {
 }
 
 // Open tells that a Java Leaf can start on the entry: it refuses one with other fields than its own.
-func (m *JavaMove) Open() bool { return javaReads(m.entry.payload) }
+func (m *JavaMove) Open() bool {
+	reader := json.NewDecoder(bytes.NewReader(m.entry.payload))
+	reader.DisallowUnknownFields()
+	return reader.Decode(&javaData{}) == nil
+}
 
 // Watch waits for as long as a Java Leaf that runs can't leave its entry alone. worker.ErrHeld
 // where it is written meanwhile, or is no Java Leaf's.
@@ -122,7 +118,7 @@ func (m *JavaMove) Watch(ctx context.Context) error {
 		return err
 	case now == nil:
 		return fmt.Errorf("%w: %s is gone", worker.ErrNoEntry, m.entry.path)
-	case idOf(now.stat) != idOf(m.entry.stat):
+	case now.stat.Mzxid != m.entry.stat.Mzxid:
 		return fmt.Errorf("%w: the Java Leaf of %s runs still: it wrote %s within %s; stop it, and disable its unit", worker.ErrHeld, unescapeNode(m.entry.node), m.entry.path, javaSilence)
 	}
 	return nil
@@ -152,14 +148,20 @@ func (m *JavaMove) Until(self worker.Record) (clock.Millis, error) {
 		return 0, fmt.Errorf("%w: a Java Leaf wrote over %s, and the data directory's record of worker %d goes on: stop that Java Leaf, start leafd, and stop it", worker.ErrHeld, m.entry.path, e.WorkerID)
 	case !m.IsJava() && (!mine || !self.Holds(e) || !self.Wrote(e.Owner)):
 		return 0, fmt.Errorf("%w: %s is no entry of this data directory's: %s; its record has worker %d", worker.ErrHeld, m.entry.path, m.entry.holder(), self.WorkerID)
-	case m.live:
+	case e.Live:
 		return 0, fmt.Errorf("%w: worker %d is live, or was within a session's time: %s", worker.ErrHeld, e.WorkerID, m.entry.holder())
 	case e.State == worker.StateClaiming, !m.IsJava() && self.Instance == "":
 		return 0, fmt.Errorf("%w: a start was cut short, or was a former release's: start leafd, and stop it", worker.ErrInUse)
 	case m.root.lost(self, &m.entry):
 		return 0, fmt.Errorf("%w: ZooKeeper lost what it had acknowledged of worker %d: start leafd, which puts it back, and stop it", worker.ErrNoCluster, e.WorkerID)
 	}
-	if unread := m.unreadable(); unread != "" {
+	unread := "" // a child of the parent that a Java Leaf's start fails on
+	if i := slices.IndexFunc(m.list.names, func(n entryName) bool { return strings.Contains(n.node, "-") }); i >= 0 {
+		unread = m.list.names[i].raw
+	} else if m.list.others > 0 {
+		unread = fmt.Sprintf("%d nodes under %s that are no entries", m.list.others, m.dir.forever)
+	}
+	if unread != "" {
 		return 0, fmt.Errorf("no Java Leaf can start beside %s: it takes what follows the first hyphen of every name for the worker ID", unread)
 	}
 	until := e.Timestamp
@@ -173,17 +175,6 @@ func (m *JavaMove) Until(self worker.Record) (clock.Millis, error) {
 		until = max(until, e.Bound())
 	}
 	return until, nil
-}
-
-// unreadable names a child of the parent that a Java Leaf's start fails on; empty for none.
-func (m *JavaMove) unreadable() string {
-	if i := slices.IndexFunc(m.list.names, func(n entryName) bool { return strings.Contains(n.node, "-") }); i >= 0 {
-		return m.list.names[i].raw
-	}
-	if m.list.others > 0 {
-		return fmt.Sprintf("%d nodes under %s that are no entries", m.list.others, m.dir.forever)
-	}
-	return ""
 }
 
 // Return makes the entry a Java Leaf's again, with what Until said as its timestamp, once

@@ -41,7 +41,7 @@ func TestEntryIsClosedToJavaLeafs(t *testing.T) {
 	clk := &napping{Clock: cfg.Clock, meanwhile: func() {}}
 	onNaps := cfg
 	onNaps.Clock = clk
-	d := openDirectory(t, onNaps)
+	d := directory(t, onNaps)
 	const address = "10.0.0.5:8080"
 	path := cfg.Root + "/leaf_forever/" + address + "-0000000003"
 	java := payloads(t, "good-java.json")["good-java"]
@@ -95,7 +95,7 @@ func TestEntryIsClosedToJavaLeafs(t *testing.T) {
 	require.ErrorIs(t, err, worker.ErrHeld, "two have worker 3")
 	other := cfg
 	other.Layout = snowflake.Layout{}
-	_, err = openDirectory(t, other).FindJava(bounded(t, patience), address)
+	_, err = directory(t, other).FindJava(bounded(t, patience), address)
 	require.ErrorIs(t, err, worker.ErrForeign)
 }
 
@@ -165,7 +165,7 @@ func TestEntryIsAJavaLeafsAgain(t *testing.T) {
 			}
 			before, _, err := conn.Get(path)
 			require.NoError(t, err)
-			d := openDirectory(t, cfg)
+			d := directory(t, cfg)
 			m, err := d.FindJava(bounded(t, patience), address)
 			require.NoError(t, err)
 			require.False(t, m.Open())

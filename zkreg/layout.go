@@ -1,12 +1,13 @@
 package zkreg
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"math"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -27,17 +28,10 @@ type paths struct {
 
 // newPaths returns the paths under root; forever is empty for the usual place.
 func newPaths(root, forever string) (paths, error) {
-	if root == "" {
-		root = DefaultRoot
-	}
-	p := paths{root: root, forever: forever, temporary: root + "/leaf_temporary", high: root + "/segment_high"}
-	if forever == "" {
-		p.forever = root + "/leaf_forever"
-	}
-	for _, s := range []string{p.root, p.forever} {
-		if err := checkPath(s); err != nil {
-			return paths{}, err
-		}
+	root = cmp.Or(root, DefaultRoot)
+	p := paths{root: root, forever: cmp.Or(forever, root+"/leaf_forever"), temporary: root + "/leaf_temporary", high: root + "/segment_high"}
+	if err := cmp.Or(checkPath(p.root), checkPath(p.forever)); err != nil {
+		return paths{}, err
 	}
 	if p.forever == p.root || strings.HasPrefix(p.forever+"/", p.temporary+"/") || strings.HasPrefix(p.forever+"/", p.high+"/") {
 		return paths{}, fmt.Errorf("path %s of the entries: want one of its own, beside root %s", p.forever, p.root)
@@ -47,24 +41,17 @@ func newPaths(root, forever string) (paths, error) {
 
 // checkPath refuses what ZooKeeper would, and what can't be told from it at a glance.
 func checkPath(s string) error {
-	if len(s) < 2 || s[0] != '/' || path.Clean(s) != s || strings.HasPrefix(s+"/", "/zookeeper/") {
-		return fmt.Errorf("path %q: want one like /leaf: absolute, no / at its end, not below /zookeeper", s)
-	}
-	for _, r := range s {
-		if r <= ' ' || r > '~' {
-			return fmt.Errorf("path %q: want printable ASCII without spaces", s)
-		}
-	}
-	return nil
+	return cmp.Or(
+		want(len(s) > 1 && s[0] == '/' && path.Clean(s) == s && !strings.HasPrefix(s+"/", "/zookeeper/"),
+			"path %q: want one like /leaf: absolute, no / at its end, not below /zookeeper", s),
+		want(!strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }), "path %q: want printable ASCII without spaces", s),
+	)
 }
 
 // parents returns every path above p, the highest first.
-func parents(p string) []string {
-	var all []string
-	for i := 1; i < len(p); i++ {
-		if p[i] == '/' {
-			all = append(all, p[:i])
-		}
+func parents(p string) (all []string) {
+	for p = path.Dir(p); len(p) > 1; p = path.Dir(p) {
+		all = slices.Insert(all, 0, p)
 	}
 	return all
 }
@@ -82,18 +69,15 @@ func (p paths) foreverOf(name entryName) string { return p.forever + "/" + name.
 // prefixOf is what ZooKeeper puts the sequence number behind.
 func (p paths) prefixOf(node string) string { return p.forever + "/" + escapeNode(node) + "-" }
 
-// plain tells which bytes stand for themselves in a node name: those of every
-// ip:port, [IPv6]:port and host name, and what else does no harm in a path.
-func plain(c byte) bool { return c > ' ' && c <= '~' && c != '/' && c != '%' }
-
-// escapeNode returns node as it stands in a path. Two nodes never have the same.
+// escapeNode returns node as it stands in a path. Two nodes never have the same. The bytes of
+// every ip:port, [IPv6]:port and host name stand for themselves, and what else does no harm.
 func escapeNode(node string) string {
 	if node == "." || node == ".." { // means something else in a path
 		return "%2E" + node[1:]
 	}
 	var b strings.Builder
 	for i := range len(node) {
-		if c := node[i]; plain(c) {
+		if c := node[i]; c > ' ' && c <= '~' && c != '/' && c != '%' {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, "%%%02X", c)
@@ -113,13 +97,11 @@ func unescapeNode(escaped string) string {
 
 // checkNode says why node can't be an identity.
 func checkNode(node string) error {
-	switch {
-	case node == "":
-		return errors.New("node name is empty: want this host's name or ip:port, the same after every restart and no other host's")
-	case len(escapeNode(node)) > maxName:
-		return fmt.Errorf("node name %.40q… takes %d bytes in a path: want at most %d", node, len(escapeNode(node)), maxName)
-	}
-	return nil
+	takes := len(escapeNode(node))
+	return cmp.Or(
+		want(takes > 0, "node name is empty: want this host's name or ip:port, the same after every restart and no other host's"),
+		want(takes <= maxName, "node name %.40q… takes %d bytes in a path: want at most %d", node, takes, maxName),
+	)
 }
 
 // entryName is the name of an entry: a node and a worker ID.
@@ -141,7 +123,7 @@ func nameOf(node string, workerID int64) entryName {
 // and those that look like one of a node "x-" are beyond every layout.
 func parseName(raw string) (entryName, bool) {
 	dash := strings.LastIndexByte(raw, '-')
-	if dash < 1 || len(raw)-dash-1 != sequenceDigits {
+	if dash < 1 || len(raw)-dash-1 != 10 {
 		return entryName{}, false
 	}
 	number, err := strconv.ParseUint(raw[dash+1:], 10, 64)
@@ -150,6 +132,3 @@ func parseName(raw string) (entryName, bool) {
 	}
 	return entryName{raw: raw, node: raw[:dash], workerID: int64(number)}, true
 }
-
-// sequenceDigits is how long ZooKeeper makes a sequence number.
-const sequenceDigits = 10

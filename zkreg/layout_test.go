@@ -17,7 +17,7 @@ func TestPaths(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, paths{root: "/a/leaf", forever: "/snowflake/com.example/forever", temporary: "/a/leaf/leaf_temporary", high: "/a/leaf/segment_high"}, p)
 	require.Equal(t, []string{"/snowflake", "/snowflake/com.example"}, parents(p.forever))
-	require.Empty(t, parents("/leaf"))
+	require.Empty(t, append(parents("/leaf"), parents("")...))
 	require.Equal(t, "/a/leaf/leaf_temporary/[2001:db8::1]:8080", p.temporaryOf("[2001:db8::1]:8080"))
 	require.Equal(t, "/snowflake/com.example/forever/10.0.0.5:8080-0000000003", p.foreverOf(nameOf("10.0.0.5:8080", 3)))
 	require.Equal(t, "/snowflake/com.example/forever/10.0.0.5:8080-", p.prefixOf("10.0.0.5:8080"))
@@ -95,7 +95,7 @@ func TestEntryNames(t *testing.T) {
 }
 
 func FuzzNodeName(f *testing.F) {
-	for _, seed := range []string{"10.0.0.5:8080", "[::1]:1", "..", "%2F", "a-0000000001", "\x00", "é/", "%", "a-2147483648"} {
+	for _, seed := range []string{"10.0.0.5:8080", "[::1]:1", "..", "%2F", "a-0000000001", "\x00", "é/", "%", "a-2147483648", "%2E-0000000001", "%41-0000000001", "x--0000000001"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, node string) {
@@ -115,6 +115,11 @@ func FuzzNodeName(f *testing.F) {
 			require.Equal(t, node, fmt.Sprintf("%s-%010d", name.node, name.workerID))
 			require.LessOrEqual(t, name.workerID, int64(math.MaxInt32))
 			require.GreaterOrEqual(t, name.workerID, int64(0))
+			if node := unescapeNode(name.node); escapeNode(node) == name.node { // ours
+				require.Equal(t, nameOf(node, name.workerID), name)
+			} else { // another program's: it is no node's of ours
+				require.Equal(t, name.node, node)
+			}
 		}
 	})
 }

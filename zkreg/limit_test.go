@@ -1,6 +1,7 @@
 package zkreg
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -41,10 +42,7 @@ func TestLimitIsJudgedByBothClocks(t *testing.T) {
 			})
 			plant(t, conn, cfg.Root, worker.Entry{WorkerID: 1, Node: "java", Address: "10.0.0.6:8080", State: worker.StateActive, Timestamp: 1})
 			r := openRegistry(t, cfg)
-			self := fresh(r)
-			_, err := r.Look(bounded(t, patience), self)
-			require.NoError(t, err)
-			rec, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
+			rec, err := r.Claim(bounded(t, patience), looked(t, r, fresh(r)), worker.DefaultLease)
 			if !tt.taken {
 				require.ErrorIs(t, err, worker.ErrExhausted)
 				return
@@ -69,18 +67,34 @@ func (c offClock) Read() clock.Reading {
 	return r
 }
 
+// meddled is a session over which somebody else is faster than each write of a node.
+type meddled struct {
+	Session
+
+	path   string
+	faster func()
+}
+
+func (m meddled) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
+	if path == m.path {
+		m.faster()
+	}
+	return m.Session.Set(ctx, path, data, version)
+}
+
 // Between the judgement and the write the owner reports, or another takes it over.
 func TestReleaseLosesARace(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
 	r, rec := claimed(t, daemonConfig(server, madeRoot(t, server), "a"))
-	d := directory(t, r.cfg)
-	e, err := d.numbered(bounded(t, patience), 0)
-	require.NoError(t, err)
-	rec = report(t, r, rec)
-	require.ErrorIs(t, d.write(bounded(t, patience), *e), worker.ErrInUse)
-	require.NoError(t, server.Conn(t).Delete(e.path, -1))
-	require.ErrorIs(t, d.write(bounded(t, patience), *e), worker.ErrNoEntry)
+	release := func(faster func()) error {
+		d := directory(t, r.cfg)
+		d.session = meddled{d.session, r.held.path, faster}
+		_, err := d.Release(bounded(t, patience), 0, true)
+		return err
+	}
+	require.ErrorIs(t, release(func() { rec = report(t, r, rec) }), worker.ErrInUse)
+	require.ErrorIs(t, release(func() { require.NoError(t, server.Conn(t).Delete(r.held.path, -1)) }), worker.ErrNoEntry)
 	report(t, r, rec) // it puts back what a hand has removed
 }
 

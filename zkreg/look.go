@@ -1,10 +1,7 @@
 package zkreg
 
 import (
-	"cmp"
 	"context"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/worker"
@@ -36,23 +33,19 @@ func (r *Registry) Look(ctx context.Context, self worker.Record) (worker.Lookup,
 	if err != nil {
 		return worker.Lookup{}, err
 	}
-	if self.Cluster == "" {
-		if seen.root == nil {
-			return worker.Lookup{}, r.noRoot()
-		}
-		if seen.root.unfinished(seen.list.stat) {
-			return worker.Lookup{}, r.unfinished()
-		}
+	switch {
+	case self.Cluster != "":
+	case seen.root == nil:
+		return worker.Lookup{}, r.noRoot()
+	case seen.root.unfinished(seen.list.stat):
+		return worker.Lookup{}, r.unfinished()
 	}
 	peers, err := r.Peers(ctx)
 	if err != nil {
 		return worker.Lookup{}, err
 	}
-	if before := r.seen; before != nil {
-		if seen.entryID() == before.entryID() {
-			seen.since = before.since
-		}
-		seen.temp.follows(before.temp)
+	if r.seen != nil && same(r.seen.mine, seen.mine) {
+		seen.since = r.seen.since
 	}
 	r.seen = seen
 	found := worker.Lookup{WorkerID: worker.NoWorkerID, Lost: seen.lost(self), Peers: peers, Settle: r.settleTime()}
@@ -73,24 +66,18 @@ func (r *Registry) Look(ctx context.Context, self worker.Record) (worker.Lookup,
 	return found, nil
 }
 
-// look reads what there is of our node, as new as ZooKeeper has it: our own
-// last writes too, whose answers may be lost (zkreg.R3).
+// look reads what there is of our node, as new as ZooKeeper has it.
 func (r *Registry) look(ctx context.Context, self worker.Record) (*snapshot, error) {
-	if err := r.session.Sync(ctx, r.root); err != nil {
-		return nil, err
-	}
 	seen := &snapshot{}
 	var err error
-	if seen.conn, err = r.connected(); err != nil {
+	if seen.conn, err = r.synced(ctx); err != nil {
 		return nil, err
 	}
-	if seen.root, err = r.readRoot(ctx); err != nil {
-		return nil, err
+	if seen.root, err = r.readRoot(ctx); err == nil && seen.root != nil {
+		err = seen.root.check(r.paths, r.cfg.Layout, "")
 	}
-	if seen.root != nil {
-		if err := seen.root.check(r.paths, r.cfg.Layout, ""); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	if seen.list, err = r.readNames(ctx); err != nil {
 		return nil, err
@@ -134,7 +121,7 @@ func (s *snapshot) choose(likely []entry, self worker.Record, highest int64) err
 		switch {
 		case e.damaged != nil && e.workerID == self.WorkerID && e.node == escapeNode(self.Node):
 			return e.damaged
-		case e.damaged != nil, !self.Holds(e.listed(liveSet{})), e.workerID > highest && e.occupied():
+		case e.damaged != nil, !self.Holds(e.listed()), e.workerID > highest && e.occupied():
 		case !e.occupied():
 			s.claiming = append(s.claiming, *e)
 		case s.mine == nil || rank(e) > rank(s.mine):
@@ -144,27 +131,7 @@ func (s *snapshot) choose(likely []entry, self worker.Record, highest int64) err
 	return nil
 }
 
-// changeID tells a state of a node from every other.
-type changeID struct {
-	czxid   int64
-	version int32
+// same tells that our entry, nil for none, is as it was before.
+func same(before, now *entry) bool {
+	return before == now || before != nil && now != nil && before.stat.Mzxid == now.stat.Mzxid
 }
-
-func idOf(stat *zk.Stat) changeID { return changeID{stat.Czxid, stat.Version} }
-
-// entryID tells the state of our entry; the zero value for none.
-func (s *snapshot) entryID() changeID {
-	if s.mine == nil {
-		return changeID{}
-	}
-	return idOf(s.mine.stat)
-}
-
-// follows keeps from before since when the node has been there, where it is the same one.
-func (t *temporary) follows(before *temporary) {
-	if t != nil && before != nil && t.stat.Czxid == before.stat.Czxid {
-		t.since = before.since
-	}
-}
-
-func (t *temporary) owner() string { return cmp.Or(t.data.Owner, unknown) }

@@ -1,7 +1,7 @@
 package zkreg
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,21 +27,6 @@ const javaLead = 6 * time.Second
 // latest is the end of the year 9999: what lies beyond is no time, but damage.
 const latest clock.Millis = 253402300799999
 
-// entryData is the payload of an entry: the Java Leaf's three fields in its
-// spelling and types (port is a string there), and ours.
-type entryData struct {
-	IP        string       `json:"ip"`
-	Port      string       `json:"port"`
-	Timestamp clock.Millis `json:"timestamp"`
-	Ceiling   clock.Millis `json:"ceiling"`
-	// Floor and Limit are the piece; no limit before there were pieces.
-	Floor    clock.Millis      `json:"floor"`
-	Limit    clock.Millis      `json:"limit,omitempty"`
-	Instance string            `json:"instance,omitempty"`
-	Owner    string            `json:"owner"`
-	State    worker.EntryState `json:"state"`
-}
-
 // javaData is a Java Leaf's payload, all of it.
 type javaData struct {
 	IP        string       `json:"ip"`
@@ -49,11 +34,18 @@ type javaData struct {
 	Timestamp clock.Millis `json:"timestamp"`
 }
 
-// javaReads tells that a Java Leaf can read an entry: it refuses fields that it doesn't know.
-func javaReads(payload []byte) bool {
-	reader := json.NewDecoder(bytes.NewReader(payload))
-	reader.DisallowUnknownFields()
-	return reader.Decode(&javaData{}) == nil
+// entryData is the payload of an entry: the Java Leaf's three fields in its
+// spelling and types (port is a string there), and ours.
+type entryData struct {
+	javaData
+
+	Ceiling clock.Millis `json:"ceiling"`
+	// Floor and Limit are the piece; no limit before there were pieces.
+	Floor    clock.Millis      `json:"floor"`
+	Limit    clock.Millis      `json:"limit,omitempty"`
+	Instance string            `json:"instance,omitempty"`
+	Owner    string            `json:"owner"`
+	State    worker.EntryState `json:"state"`
 }
 
 // temporaryData is the payload of an ephemeral node.
@@ -108,15 +100,11 @@ type plainRoot rootData
 
 // MarshalJSON implements json.Marshaler: the fields that we know, then the others.
 func (d rootData) MarshalJSON() ([]byte, error) {
-	known, err := json.Marshal(plainRoot(d))
-	if err != nil || len(d.unknown) == 0 {
-		return known, err
+	known := encode(plainRoot(d))
+	if len(d.unknown) == 0 {
+		return known, nil
 	}
-	others, err := json.Marshal(d.unknown)
-	if err != nil {
-		return nil, err
-	}
-	return append(append(known[:len(known)-1], ','), others[1:]...), nil
+	return append(append(known[:len(known)-1], ','), encode(d.unknown)[1:]...), nil
 }
 
 // UnmarshalJSON implements json.Unmarshaler. Fields that data doesn't have keep their
@@ -125,15 +113,12 @@ func (d *rootData) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plainRoot)(d)); err != nil {
 		return err
 	}
-	var all, known map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal(data, &all), json.Unmarshal(encode(plainRoot{}), &known)); err != nil {
-		return err
-	}
+	var known map[string]any
+	err := errors.Join(json.Unmarshal(data, &d.unknown), json.Unmarshal(encode(plainRoot{}), &known))
 	for name := range known {
-		maps.DeleteFunc(all, func(field string, _ json.RawMessage) bool { return strings.EqualFold(field, name) })
+		maps.DeleteFunc(d.unknown, func(field string, _ json.RawMessage) bool { return strings.EqualFold(field, name) })
 	}
-	d.unknown = all
-	return nil
+	return err
 }
 
 // address returns ip:port, or "" when there is none.
@@ -153,110 +138,107 @@ func encode(v any) []byte {
 	return data
 }
 
-// damaged says that the data of p can't be trusted. It is never taken for
-// "nothing recorded": that would be to issue again what was issued before.
-func damaged(p string, data []byte, why error) error {
-	return fmt.Errorf("%w: znode %s holds %.200q: %w; fix it, or have its worker ID given up with all that was issued under it", worker.ErrDamaged, p, data, why)
+// decode reads the payload of p, which must be an object, into d, and has it checked. What can't
+// be trusted is never taken for "nothing recorded": that would be to issue again what was
+// issued before. It is kind then, with what to do about it.
+func decode[T any](p string, data []byte, d T, kind error, todo string, check func(d *T) error) (T, error) {
+	var err error
+	switch string(data) {
+	case "":
+		err = errors.New("it is empty")
+	case "null":
+		err = errors.New("it is null")
+	default:
+		err = json.Unmarshal(data, &d)
+	}
+	if err == nil {
+		err = check(&d)
+	}
+	if err != nil {
+		var none T
+		return none, fmt.Errorf("%w: znode %s holds %.200q: %w; %s", kind, p, data, err, todo)
+	}
+	return d, nil
 }
+
+// giveUp is what to do about the payload of a node that can't be trusted.
+const giveUp = "fix it, or have its worker ID given up with all that was issued under it"
+
+// want returns an error unless ok.
+func want(ok bool, format string, args ...any) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// isTime tells that t lies between 1970 and the year 10000.
+func isTime(t clock.Millis) bool { return t >= 0 && t <= latest }
 
 // decodeEntry reads the payload of the entry at p, ours or a Java Leaf's.
 // Fields it doesn't know are left to those who do. worker.ErrDamaged.
 func decodeEntry(p string, data []byte) (entryData, error) {
-	var wire struct {
+	type wireEntry struct {
 		entryData
 
 		Timestamp *clock.Millis `json:"timestamp"`
 		Ceiling   *clock.Millis `json:"ceiling"`
 	}
-	if err := decode(data, &wire); err != nil {
-		return entryData{}, damaged(p, data, err)
-	}
-	d := wire.entryData
-	if wire.Timestamp == nil {
-		return entryData{}, damaged(p, data, errors.New("no timestamp"))
-	}
-	d.Timestamp = *wire.Timestamp
-	d.Ceiling = d.Timestamp.Add(javaLead)
-	if wire.Ceiling != nil {
-		d.Ceiling = *wire.Ceiling
-	}
-	if d.State == "" {
-		d.State = worker.StateActive
-	}
-	switch {
-	case d.Timestamp < 0 || d.Timestamp > latest:
-		return entryData{}, damaged(p, data, fmt.Errorf("timestamp %d: want ms since 1970, before the year 10000", d.Timestamp))
-	case wire.Ceiling != nil && (d.Ceiling < 0 || d.Ceiling > latest):
-		return entryData{}, damaged(p, data, fmt.Errorf("ceiling %d: want ms since 1970, before the year 10000", d.Ceiling))
-	case d.State != worker.StateActive && d.State != worker.StateReleased && d.State != worker.StateClaiming:
-		return entryData{}, damaged(p, data, fmt.Errorf("state %q: want active, released or claiming", d.State))
-	case d.Floor < 0 || d.Limit < d.Floor || d.Limit > latest:
-		return entryData{}, damaged(p, data, fmt.Errorf("floor %d and limit %d: want ms since 1970, the limit not below the floor, before the year 10000", d.Floor, d.Limit))
-	case d.Instance == "" && d.Limit > 0 && d.State != worker.StateReleased:
-		return entryData{}, damaged(p, data, errors.New("a limit and no instance: nobody can tell whose it is"))
-	}
-	return d, nil
+	wire, err := decode(p, data, wireEntry{}, worker.ErrDamaged, giveUp, func(wire *wireEntry) error {
+		d := &wire.entryData
+		d.State = cmp.Or(d.State, worker.StateActive)
+		if wire.Timestamp == nil {
+			return errors.New("no timestamp")
+		}
+		d.Timestamp, d.Ceiling = *wire.Timestamp, wire.Timestamp.Add(javaLead)
+		if wire.Ceiling != nil {
+			d.Ceiling = *wire.Ceiling
+		}
+		return cmp.Or(
+			want(isTime(d.Timestamp), "timestamp %d: want ms since 1970, before the year 10000", d.Timestamp),
+			want(wire.Ceiling == nil || isTime(d.Ceiling), "ceiling %d: want ms since 1970, before the year 10000", d.Ceiling),
+			want(d.State == worker.StateActive || d.State == worker.StateReleased || d.State == worker.StateClaiming, "state %q: want active, released or claiming", d.State),
+			want(0 <= d.Floor && d.Floor <= d.Limit && d.Limit <= latest,
+				"floor %d and limit %d: want ms since 1970, the limit not below the floor, before the year 10000", d.Floor, d.Limit),
+			want(d.Instance != "" || d.Limit == 0 || d.State == worker.StateReleased, "a limit and no instance: nobody can tell whose it is"),
+		)
+	})
+	return wire.entryData, err
 }
 
 // decodeTemporary reads the payload of the ephemeral node at p. worker.ErrDamaged.
 func decodeTemporary(p string, data []byte) (temporaryData, error) {
-	var d temporaryData
-	if err := decode(data, &d); err != nil {
-		return temporaryData{}, damaged(p, data, err)
-	}
-	if d.SessionMS < 0 || d.SessionMS > int64(time.Hour/time.Millisecond) {
-		return temporaryData{}, damaged(p, data, fmt.Errorf("session_ms %d: want 0 to an hour", d.SessionMS))
-	}
-	return d, nil
+	return decode(p, data, temporaryData{}, worker.ErrDamaged, giveUp, func(d *temporaryData) error {
+		return want(0 <= d.SessionMS && d.SessionMS <= time.Hour.Milliseconds(), "session_ms %d: want 0 to an hour", d.SessionMS)
+	})
 }
 
 // decodeHigh reads the high mark of a tag at p. segment.ErrGuardDamaged.
 func decodeHigh(p string, data []byte) (highData, error) {
-	var wire struct {
-		High *int64 `json:"high"`
-		By   string `json:"by"`
-	}
-	err := decode(data, &wire)
-	if err == nil && (wire.High == nil || *wire.High < 0) {
-		err = errors.New("high is missing or negative")
-	}
-	if err != nil {
-		return highData{}, fmt.Errorf(`%w: znode %s holds %.200q: %w; set it to {"high":N,"by":""}, with N not below max_id and the tag's highest "high" of all daemons' /api/segments`,
-			segment.ErrGuardDamaged, p, data, err)
-	}
-	return highData{*wire.High, wire.By}, nil
+	const todo = `set it to {"high":N,"by":""}, with N not below max_id and the tag's highest "high" of all daemons' /api/segments`
+	return decode(p, data, highData{High: -1}, segment.ErrGuardDamaged, todo, func(d *highData) error {
+		return want(d.High >= 0, "high is missing or negative")
+	})
 }
 
 // decodeHighRoot reads the data of the parent of all high marks at p. segment.ErrGuardDamaged.
 func decodeHighRoot(p string, data []byte) (highRoot, error) {
-	var d highRoot
-	if err := decode(data, &d); err != nil {
-		return highRoot{}, fmt.Errorf(`%w: znode %s holds %.200q: %w; set it to {"settled":false}`, segment.ErrGuardDamaged, p, data, err)
-	}
-	return d, nil
+	return decode(p, data, highRoot{}, segment.ErrGuardDamaged, `set it to {"settled":false}`, func(*highRoot) error { return nil })
 }
 
 // decodeRoot reads the data of the root at p. worker.ErrDamaged.
 func decodeRoot(p string, data []byte) (rootData, error) {
-	d := rootData{LongestLease: leastLease.Milliseconds()}
-	if err := decode(data, &d); err != nil {
-		return rootData{}, damaged(p, data, err)
-	}
-	switch {
-	case d.Cluster == "" || d.Layout == "":
-		return rootData{}, damaged(p, data, errors.New("no cluster or no layout: want a root that leafd made, or a path of its own"))
-	case d.Forever != "" && checkPath(d.Forever) != nil:
-		return rootData{}, damaged(p, data, fmt.Errorf("forever: %w", checkPath(d.Forever)))
-	case d.ParentCzxid < 0 || d.ParentCzxid > 0 && d.Forever == "":
-		return rootData{}, damaged(p, data, fmt.Errorf("parent_czxid %d of forever %q: want one of a path, not negative", d.ParentCzxid, d.Forever))
-	case d.LongestLease < leastLease.Milliseconds() || d.LongestLease > int64(latest):
-		return rootData{}, damaged(p, data, fmt.Errorf("longest_lease %d: want ms, %d at least", d.LongestLease, leastLease.Milliseconds()))
-	case d.Losses < 0:
-		return rootData{}, damaged(p, data, fmt.Errorf("losses %d: want 0 or more", d.Losses))
-	case d.Floor < 0 || d.Floor > latest:
-		return rootData{}, damaged(p, data, fmt.Errorf("floor %d: want ms since 1970, before the year 10000", d.Floor))
-	}
-	return d, nil
+	return decode(p, data, rootData{LongestLease: leastLease.Milliseconds()}, worker.ErrDamaged, giveUp, func(d *rootData) error {
+		least := leastLease.Milliseconds()
+		return cmp.Or(
+			want(d.Cluster != "" && d.Layout != "", "no cluster or no layout: want a root that leafd made, or a path of its own"),
+			want(d.Forever == "" || checkPath(d.Forever) == nil, "forever: %w", checkPath(d.Forever)),
+			want(d.ParentCzxid == 0 || d.ParentCzxid > 0 && d.Forever != "", "parent_czxid %d of forever %q: want one of a path, not negative", d.ParentCzxid, d.Forever),
+			want(least <= d.LongestLease && d.LongestLease <= int64(latest), "longest_lease %d: want ms, %d at least", d.LongestLease, least),
+			want(d.Losses >= 0, "losses %d: want 0 or more", d.Losses),
+			want(isTime(d.Floor), "floor %d: want ms since 1970, before the year 10000", d.Floor),
+		)
+	})
 }
 
 // differs says in what d is for other daemons than those of p and layout; empty for
@@ -284,15 +266,4 @@ func (d rootData) check(p paths, layout snowflake.Layout, cluster string) error 
 		return fmt.Errorf("%w: %s: start with the root's, or take another root", worker.ErrForeign, differs)
 	}
 	return nil
-}
-
-// decode is json.Unmarshal for what must be an object.
-func decode(data []byte, v any) error {
-	if len(data) == 0 {
-		return errors.New("it is empty")
-	}
-	if string(data) == "null" {
-		return errors.New("it is null")
-	}
-	return json.Unmarshal(data, v)
 }

@@ -2,7 +2,6 @@ package zkreg
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -13,20 +12,30 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
+// hooked is a session whose transactions a test disturbs.
+type hooked struct {
+	Session
+
+	multi func(ops []any, do func() ([]zk.MultiResponse, error)) ([]zk.MultiResponse, error)
+}
+
+func (h hooked) Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
+	return h.multi(ops, func() ([]zk.MultiResponse, error) { return h.Session.Multi(ctx, connection, ops...) })
+}
+
 // before has f called once, right before the n-th transaction of r.
 func before(r *Registry, n int, f func()) {
 	writes := 0
-	r.commit = func(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
+	r.session = hooked{r.session, func(_ []any, do func() ([]zk.MultiResponse, error)) ([]zk.MultiResponse, error) {
 		if writes++; writes == n {
 			f()
 		}
-		return r.session.Multi(ctx, connection, ops...)
-	}
+		return do()
+	}}
 }
 
 // lostWorld has a survivor with worker 0 whose entry ZooKeeper lost, and a newcomer
@@ -39,9 +48,7 @@ func lostWorld(t *testing.T) (survivor *Registry, kept worker.Record, newcomer *
 	require.NoError(t, removeAll(server.Conn(t), survivor.forever))
 	openCluster(t, daemonConfig(server, root, ""))
 	newcomer = openRegistry(t, daemonConfig(server, root, "newcomer"))
-	self = fresh(newcomer)
-	_, err := newcomer.Look(bounded(t, patience), self)
-	require.NoError(t, err)
+	self = looked(t, newcomer, fresh(newcomer))
 	return survivor, kept, newcomer, self
 }
 
@@ -58,18 +65,27 @@ func TestPutBackBeforePromotion(t *testing.T) {
 	report(t, newcomer, rec)
 }
 
-// zkreg.R1: the newcomer is promoted between the survivor's last look and its entry.
+// zkreg.R1: the newcomer, which has looked before, claims and is promoted between the survivor's
+// last look and its entry: of all that it writes then the promotion alone writes the parent.
 func TestPromotionBeforePutBack(t *testing.T) {
 	t.Parallel()
 	survivor, kept, newcomer, self := lostWorld(t)
-	var rec worker.Record
+	looked, promoted, reported := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	before(survivor, 2, func() { // the first one finds that the entry is gone
-		var err error
-		rec, err = newcomer.Claim(bounded(t, patience), self, worker.DefaultLease)
-		require.NoError(t, err)
+		close(looked)
+		<-promoted
 	})
-	_, err := survivor.Report(bounded(t, patience), next(kept), true)
-	require.ErrorIs(t, err, worker.ErrFenced)
+	before(newcomer, 1, func() {
+		go func() {
+			_, err := survivor.Report(bounded(t, patience), next(kept), true)
+			reported <- err
+		}()
+		<-looked
+	})
+	rec, err := newcomer.Claim(bounded(t, patience), self, worker.DefaultLease)
+	close(promoted)
+	require.NoError(t, err)
+	require.ErrorIs(t, <-reported, worker.ErrFenced)
 	require.Equal(t, int64(0), rec.WorkerID)
 	report(t, newcomer, rec)
 }
@@ -82,8 +98,7 @@ func TestPutBackBeforePutBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			survivor, kept, second, self := lostWorld(t)
 			self.WorkerID, self.Cluster, self.Confirmed, self.Limit = 0, kept.Cluster, true, kept.Limit+later
-			_, err := second.Look(bounded(t, patience), self)
-			require.NoError(t, err)
+			looked(t, second, self)
 			before(second, 1, func() { kept = report(t, survivor, kept) })
 			rec, err := second.Claim(bounded(t, patience), self, time.Minute)
 			if later < 0 {
@@ -99,6 +114,25 @@ func TestPutBackBeforePutBack(t *testing.T) {
 	}
 }
 
+// zkreg.R6: somebody writes the root, of something else, right before the loss is noted in it.
+func TestRootWrittenBeforeALossIsNoted(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	conn := server.Conn(t)
+	r, rec := claimed(t, daemonConfig(server, madeRoot(t, server), "a"))
+	require.NoError(t, conn.Delete(r.held.path, -1))
+	var once sync.Once
+	r.session = meddled{r.session, r.root, func() {
+		once.Do(func() {
+			data, _, err := conn.Get(r.root)
+			require.NoError(t, err)
+			_, err = conn.Set(r.root, data, -1)
+			require.NoError(t, err)
+		})
+	}}
+	require.Equal(t, int64(1), report(t, r, rec).Losses)
+}
+
 // zkreg.R2: while a report waits to be sent, the connection is another one, of a ZooKeeper that
 // was set back and counts the versions once more: at ours the entry is somebody else's.
 func TestSetBackBeforeAReportIsSent(t *testing.T) {
@@ -109,7 +143,7 @@ func TestSetBackBeforeAReportIsSent(t *testing.T) {
 	cfg.Servers = []string{proxy.Addr()}
 	r, rec := claimed(t, cfg)
 	rec = report(t, r, rec)
-	theirs := setBack(t, r, proxy, server.Conn(t), r.held.path, rec)
+	theirs := setBack(t, r, 1, proxy, server.Conn(t), r.held.path, rec)
 	_, err := r.Report(bounded(t, patience), next(rec), true)
 	require.ErrorIs(t, err, worker.ErrFenced)
 	left, _, err := server.Conn(t).Get(r.held.path)
@@ -117,13 +151,13 @@ func TestSetBackBeforeAReportIsSent(t *testing.T) {
 	require.Equal(t, theirs, string(left))
 }
 
-// setBack does that right before the first transaction of r, and returns what the entry of rec
+// setBack does that right before the nth transaction of r, and returns what the entry of rec
 // at p has then.
-func setBack(t *testing.T, r *Registry, proxy *zookeepertest.Proxy, conn *zk.Conn, p string, rec worker.Record) string {
+func setBack(t *testing.T, r *Registry, nth int, proxy *zookeepertest.Proxy, conn *zk.Conn, p string, rec worker.Record) string {
 	t.Helper()
-	theirs := r.payload(rec, worker.StateActive)
+	theirs := r.entryOf(entryName{}, rec, worker.StateActive).data
 	theirs.Instance, theirs.Owner = uuid.NewString(), uuid.NewString()
-	before(r, 1, func() {
+	before(r, nth, func() {
 		was := r.session.Connection()
 		proxy.Cut(t)
 		require.Eventually(t, func() bool { now := r.session.Connection(); return now != 0 && now != was }, patience, time.Millisecond)
@@ -152,10 +186,8 @@ func TestSetBackBeforeALifeResumes(t *testing.T) {
 	require.NoError(t, err)
 	cfg.Servers = []string{proxy.Addr()}
 	second := openRegistry(t, cfg)
-	self := nextLife(rec)
-	_, err = second.Look(bounded(t, patience), self)
-	require.NoError(t, err)
-	theirs := setBack(t, second, proxy, server.Conn(t), r.held.path, rec)
+	self := looked(t, second, nextLife(rec))
+	theirs := setBack(t, second, 1, proxy, server.Conn(t), r.held.path, rec)
 	resumed, err := second.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.True(t, err != nil || resumed.WorkerID != rec.WorkerID, "%+v", resumed)
 	left, _, err := server.Conn(t).Get(r.held.path)
@@ -172,55 +204,43 @@ func TestClaimedInTheLastMoment(t *testing.T) {
 	_, err := r.Report(bounded(t, patience), rec, false)
 	require.NoError(t, err)
 	second := openRegistry(t, cfg)
-	self := nextLife(rec)
-	_, err = second.Look(bounded(t, patience), self)
-	require.NoError(t, err)
+	self := looked(t, second, nextLife(rec))
 	before(second, 1, func() {
 		_, err := r.Report(bounded(t, patience), next(rec), false)
 		require.NoError(t, err)
 	})
 	_, err = second.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.ErrorIs(t, err, worker.ErrHeld)
-
-	// Both start at once: the second one to write loses.
-	first, second := openRegistry(t, cfg), openRegistry(t, cfg)
-	selves := []worker.Record{nextLife(rec), nextLife(rec)}
-	for i, r := range []*Registry{first, second} {
-		_, err = r.Look(bounded(t, patience), selves[i])
-		require.NoError(t, err)
-	}
-	before(second, 1, func() {
-		rec, err = first.Claim(bounded(t, patience), selves[0], worker.DefaultLease)
-		require.NoError(t, err)
-	})
-	_, err = second.Claim(bounded(t, patience), selves[1], worker.DefaultLease)
-	require.ErrorIs(t, err, worker.ErrHeld)
-	report(t, first, rec)
 }
 
-// Two copies of a new data directory start at once: one worker ID, one winner.
+// Two of one directory start at once, a new one or one with a worker ID: one of them gets it,
+// and the second one to write loses.
 func TestTwoOfOneInstanceAtOnce(t *testing.T) {
 	t.Parallel()
-	server := zookeepertest.Shared(t)
-	cfg := daemonConfig(server, madeRoot(t, server), "a")
-	cfg.SessionTimeout = time.Second
-	first, second := openRegistry(t, cfg), openRegistry(t, cfg)
-	selves := []worker.Record{fresh(first), fresh(second)}
-	selves[1].Instance = selves[0].Instance
-	for i, r := range []*Registry{first, second} {
-		_, err := r.Look(bounded(t, patience), selves[i])
-		require.NoError(t, err)
+	for _, isNew := range []bool{true, false} {
+		t.Run(fmt.Sprintf("new %t", isNew), func(t *testing.T) {
+			server := zookeepertest.Shared(t)
+			cfg := daemonConfig(server, madeRoot(t, server), "a")
+			cfg.SessionTimeout = time.Second
+			first, second := openRegistry(t, cfg), openRegistry(t, cfg)
+			was := fresh(first)
+			if !isNew {
+				var r *Registry
+				r, was = claimed(t, cfg)
+				require.NoError(t, r.Close())
+			}
+			one, two := looked(t, first, nextLife(was)), looked(t, second, nextLife(was))
+			before(second, 1, func() {
+				var err error
+				one, err = first.Claim(bounded(t, patience), one, worker.DefaultLease)
+				require.NoError(t, err)
+			})
+			_, err := second.Claim(bounded(t, patience), two, worker.DefaultLease)
+			require.ErrorIs(t, err, worker.ErrHeld)
+			require.Len(t, list1(t, cfg), 1)
+			report(t, first, one)
+		})
 	}
-	var rec worker.Record
-	before(second, 1, func() {
-		var err error
-		rec, err = first.Claim(bounded(t, patience), selves[0], worker.DefaultLease)
-		require.NoError(t, err)
-	})
-	_, err := second.Claim(bounded(t, patience), selves[1], worker.DefaultLease)
-	require.ErrorIs(t, err, worker.ErrHeld)
-	require.Len(t, list1(t, cfg), 1)
-	report(t, first, rec)
 }
 
 // A released entry whose owner comes back while another takes it over.
@@ -231,9 +251,7 @@ func TestOwnerReturnsDuringTakeover(t *testing.T) {
 	plant(t, server.Conn(t), root, worker.Entry{WorkerID: 0, Node: "owner", Address: "10.0.0.5:8080", State: worker.StateReleased, Timestamp: 1, Ceiling: 2, Owner: "old"})
 	owner := openRegistry(t, daemonConfig(server, root, "owner"))
 	taker := openRegistry(t, daemonConfig(server, root, "taker"))
-	self := fresh(taker)
-	_, err := taker.Look(bounded(t, patience), self)
-	require.NoError(t, err)
+	self := looked(t, taker, fresh(taker))
 	var kept worker.Record
 	back := fresh(owner)
 	back.PriorOwners = []string{"old"}
@@ -246,85 +264,24 @@ func TestOwnerReturnsDuringTakeover(t *testing.T) {
 	report(t, taker, rec)
 }
 
-// zkreg.R1 under as many as can be at once: survivors put back, newcomers claim without
-// any time to settle, and some take over. Whoever comes out active is alone.
-func TestNoNumberTwice(t *testing.T) {
+// The original runs on, cut off, and ZooKeeper is set back while a newcomer of the same node name
+// settles: the original has put its worker ID back, counted to the version of the newcomer's claim,
+// when that is promoted. zkreg.R2: what is promoted goes over the connection that it was seen over.
+func TestSetBackBeforeAPromotion(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	conn := server.Conn(t)
-	const n = 6
-	layout, err := snowflake.ParseLayout("41+4+18", snowflake.DefaultEpoch)
+	proxy := zookeepertest.NewProxy(t, server.Addr())
+	cfg := daemonConfig(server, madeRoot(t, server), "a")
+	cfg.Servers = []string{proxy.Addr()}
+	r := openRegistry(t, cfg)
+	self := looked(t, r, fresh(r))
+	rec := self
+	rec.WorkerID, rec.Limit = 0, rec.Timestamp.Add(worker.DefaultLease)
+	p := r.foreverOf(nameOf("a", 0))
+	theirs := setBack(t, r, 2, proxy, server.Conn(t), p, rec)
+	got, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
+	require.True(t, err != nil || got.WorkerID != 0, "%+v", got)
+	left, _, err := server.Conn(t).Get(p)
 	require.NoError(t, err)
-	config := func(root, node string) Config {
-		cfg := daemonConfig(server, root, node)
-		cfg.Layout, cfg.Settle = layout, time.Nanosecond
-		return cfg
-	}
-	for round := range 5 {
-		root := server.NewRoot(t)
-		initCluster(t, config(root, ""))
-		var survivors, newcomers []*Registry
-		records := make([]worker.Record, n)
-		for i := range n {
-			r, rec := claimed(t, config(root, fmt.Sprintf("survivor%d", i)))
-			survivors, records[i] = append(survivors, r), rec
-			newcomers = append(newcomers, openRegistry(t, config(root, fmt.Sprintf("newcomer%d", i))))
-		}
-		require.NoError(t, removeAll(conn, root))
-		opened := directory(t, config(root, ""))
-		holders := make(chan int64, 2*n)
-		var group sync.WaitGroup
-		group.Go(func() { // too early, an operator
-			_, err := opened.Open(bounded(t, patience))
-			for errors.Is(err, worker.ErrNoCluster) {
-				_, err = opened.Open(bounded(t, patience))
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		})
-		for i := range n {
-			group.Go(func() {
-				rec, err := survivors[i].Report(bounded(t, patience), next(records[i]), true)
-				switch {
-				case err == nil:
-					holders <- rec.WorkerID
-				case !errors.Is(err, worker.ErrFenced):
-					t.Errorf("survivor: %v", err)
-				}
-			})
-			group.Go(func() {
-				self := fresh(newcomers[i])
-				_, err := newcomers[i].Look(bounded(t, patience), self)
-				for errors.Is(err, worker.ErrNoCluster) {
-					_, err = newcomers[i].Look(bounded(t, patience), self)
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				rec, err := newcomers[i].Claim(bounded(t, patience), self, worker.DefaultLease)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				holders <- rec.WorkerID
-			})
-		}
-		group.Wait()
-		close(holders)
-		seen := map[int64]bool{}
-		for id := range holders {
-			require.False(t, seen[id], "round %d: worker %d twice", round, id)
-			seen[id] = true
-		}
-		require.GreaterOrEqual(t, len(seen), n)
-		all := map[int64]bool{}
-		for _, e := range list1(t, config(root, "")) {
-			require.Equal(t, worker.StateActive, e.State)
-			require.False(t, all[e.WorkerID])
-			all[e.WorkerID] = true
-		}
-		require.Equal(t, seen, all)
-	}
+	require.Equal(t, theirs, string(left))
 }

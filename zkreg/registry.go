@@ -11,7 +11,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -138,17 +138,19 @@ func (c Config) connect() (tree, error) {
 type Registry struct {
 	tree
 
-	// commit is Session.Multi; a variable so that tests can lose its answers.
-	commit func(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error)
-
 	// Used by Look, Claim and Report, one at a time.
-	seen *snapshot // of the last Look; nil before
-	held *holding  // what Claim made ours; nil before
+	seen *snapshot  // of the last Look; nil before
+	held *holding   // what Claim made ours; nil before
+	temp *temporary // our ephemeral node as last read; nil for none
 
-	mu      sync.Mutex
-	liveAs  string        // mu protects; our escaped name in the live set
-	peers   []worker.Peer // mu protects; as of peersAt
-	peersAt liveState     // mu protects; zero: never read
+	liveAs atomic.Value                // our escaped name in the live set, a string
+	peers  atomic.Pointer[peersAtTime] // as last read; nil before
+}
+
+// peersAtTime is who else was live.
+type peersAtTime struct {
+	state liveState
+	all   []worker.Peer
 }
 
 var _ worker.Registry = (*Registry)(nil)
@@ -164,7 +166,7 @@ func Open(cfg Config) (*Registry, error) {
 		return nil, err
 	}
 	r := &Registry{tree: t}
-	r.commit = r.session.Multi
+	r.liveAs.Store(escapeNode(cfg.Node))
 	return r, nil
 }
 
@@ -175,76 +177,50 @@ func (r *Registry) Peers(ctx context.Context) ([]worker.Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	peers, known := r.peers, r.peersAt == state && state != (liveState{})
-	r.mu.Unlock()
-	if known {
-		return slices.Clone(peers), nil
+	known := r.peers.Load()
+	if known == nil || known.state != state || state == (liveState{}) {
+		peers, err := r.readPeers(ctx, names, r.liveName())
+		if err != nil {
+			return nil, err
+		}
+		known = &peersAtTime{state, peers}
+		r.peers.Store(known)
 	}
-	if peers, err = r.readPeers(ctx, names, r.liveName()); err != nil {
-		return nil, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.peers, r.peersAt = peers, state
-	return slices.Clone(peers), nil
+	return slices.Clone(known.all), nil
 }
 
 // Session tells of the session with ZooKeeper, without asking any server.
 func (r *Registry) Session() zksession.Info { return r.session.Info() }
 
-// Close implements worker.Registry. Our ephemeral node goes with the session.
-func (r *Registry) Close() error {
-	r.session.Close()
-	return nil
-}
-
 // liveName is our escaped name in the live set: our node's, but where another instance has
 // that, names being labels.
-func (r *Registry) liveName() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.liveAs == "" {
-		return escapeNode(r.cfg.Node)
-	}
-	return r.liveAs
-}
+func (r *Registry) liveName() string { return r.liveAs.Load().(string) }
 
 func (r *Registry) livePath() string { return r.temporary + "/" + r.liveName() }
 
-// yieldName gives our node's name in the live set up to the instance that has it.
-func (r *Registry) yieldName(instance string, temp *temporary) {
-	r.mu.Lock()
-	r.liveAs = escapeNode(r.cfg.Node) + "~" + instance
-	r.mu.Unlock()
-	r.session.Raise(zksession.Event{Kind: EventNameShared, Err: fmt.Errorf(
-		"node %s is live at %s too, as another data directory's (owner %s): give each daemon a --node of its own", r.cfg.Node, cmp.Or(temp.data.Address, unknown), temp.owner())})
-}
-
-// payload is our entry's.
-func (r *Registry) payload(rec worker.Record, state worker.EntryState) entryData {
+// entryOf is the entry called name as rec has it, to be written by us.
+func (r *Registry) entryOf(name entryName, rec worker.Record, state worker.EntryState) entry {
 	ip, port, _ := net.SplitHostPort(r.cfg.Address) // validate saw to it
-	return entryData{
-		IP: ip, Port: port, Timestamp: rec.Timestamp, Ceiling: rec.Ceiling, Floor: rec.Floor, Limit: rec.Limit,
+	d := entryData{
+		javaData: javaData{ip, port, rec.Timestamp}, Ceiling: rec.Ceiling, Floor: rec.Floor, Limit: rec.Limit,
 		Instance: rec.Instance, Owner: rec.Owner, State: state,
 	}
+	return entry{entryName: name, path: r.foreverOf(name), data: d, payload: encode(d)}
 }
 
 // temporaryPayload is our ephemeral node's.
-func (r *Registry) temporaryPayload(rec worker.Record, workerID int64) []byte {
+func (r *Registry) temporaryPayload(rec worker.Record) []byte {
 	return encode(temporaryData{
-		Owner: rec.Owner, Instance: rec.Instance, Address: r.cfg.Address, Node: r.cfg.Node, WorkerID: workerID, SessionMS: r.session.Timeout().Milliseconds(),
+		Owner: rec.Owner, Instance: rec.Instance, Address: r.cfg.Address, Node: r.cfg.Node, WorkerID: rec.WorkerID, SessionMS: r.session.Timeout().Milliseconds(),
 	})
 }
 
-// transact commits ops all or none. It returns which of them failed, -1 for none
-// in particular.
-func (r *Registry) transact(ctx context.Context, ops ...any) ([]zk.MultiResponse, int, error) {
-	return r.transactOn(ctx, 0, ops...)
-}
-
-// connected returns the number of the connection; worker.ErrUnreachable where there is none.
-func (r *Registry) connected() (uint64, error) {
+// synced returns the number of the connection over which, or over a later one, is read what
+// is as new as ZooKeeper has it: our own last writes too, whose answers may be lost (zkreg.R3).
+func (r *Registry) synced(ctx context.Context) (uint64, error) {
+	if err := r.session.Sync(ctx, r.root); err != nil {
+		return 0, err
+	}
 	conn := r.session.Connection()
 	if conn == 0 {
 		return 0, fmt.Errorf("%w: the connection broke", worker.ErrUnreachable)
@@ -252,17 +228,49 @@ func (r *Registry) connected() (uint64, error) {
 	return conn, nil
 }
 
-// transactOn is transact over the connection with that number or not at all; 0 for any.
-func (r *Registry) transactOn(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, int, error) {
-	responses, err := r.commit(ctx, connection, ops...)
-	if err != nil {
-		for i, response := range responses {
-			if response.Error != nil {
-				return nil, i, err
-			}
+// write is a transaction that makes an entry stand while the root is as it was read.
+type write struct {
+	conn   uint64 // over which, or over a later one, the rest was read (zkreg.R2)
+	root   *root
+	parent *list // written too, as it was read (zkreg.R1); nil where we have the worker ID
+	own    entry
+	flags  int32   // of own where it is created
+	olds   []entry // what own stands in place of, as it was read; none: it is created
+	more   []any
+}
+
+// Operations of a write, of which one can have failed.
+const (
+	opRoot = iota
+	opEntry
+	opParent
+)
+
+// commit does w over its connection or not at all, and returns own as it stands then: with
+// an empty Stat where it was created. errAgain, and which operation it was, where w met
+// another state than was read.
+func (r *Registry) commit(ctx context.Context, w write) (entry, int, error) {
+	ops := []any{opRoot: check(r.root, w.root.stat.Version), opEntry: createNode(w.own.path, w.own.payload, w.flags)}
+	if w.parent != nil {
+		ops = append(ops, setData(r.forever, w.parent.data, w.parent.stat.Version))
+	}
+	for _, old := range w.olds {
+		if old.raw == w.own.raw {
+			ops[opEntry] = setData(w.own.path, w.own.payload, old.stat.Version)
+		} else {
+			ops = append(ops, deleteNode(old.path, old.stat.Version))
 		}
 	}
-	return responses, -1, err
+	responses, err := r.session.Multi(ctx, w.conn, append(ops, w.more...)...)
+	if isConflict(err) {
+		return entry{}, slices.IndexFunc(responses, func(r zk.MultiResponse) bool { return r.Error != nil }), changed(err)
+	}
+	if err != nil {
+		return entry{}, -1, err
+	}
+	own := w.own
+	own.path, own.stat = cmp.Or(responses[opEntry].String, own.path), cmp.Or(responses[opEntry].Stat, &zk.Stat{})
+	return own, -1, nil
 }
 
 func check(p string, version int32) any { return &zk.CheckVersionRequest{Path: p, Version: version} }

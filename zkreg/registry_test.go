@@ -136,6 +136,7 @@ func TestNobodyThere(t *testing.T) {
 		Servers: []string{"127.0.0.1:1"}, Node: "a", Address: "10.0.0.5:8080", Layout: snowflake.DefaultLayout(),
 		Clock: clock.System(), TLS: &tls.Config{MinVersion: tls.VersionTLS13},
 	})
+	require.Equal(t, 16*time.Second, r.settleTime())
 	self := fresh(r)
 	_, err := r.Claim(bounded(t, time.Second), self, worker.DefaultLease)
 	require.ErrorContains(t, err, "before Look")
@@ -172,7 +173,7 @@ func TestPeersAreReadOnce(t *testing.T) {
 	plantLive(t, conn, r.root, b)
 	require.Equal(t, []worker.Peer{b}, peersOf())
 	peersOf()[0].Node = "written over by a caller"
-	r.peers[0].Owner = "as remembered"
+	r.peers.Load().all[0].Owner = "as remembered"
 	require.Equal(t, []worker.Peer{{Node: "b", Address: "b:1", Owner: "as remembered"}}, peersOf())
 	plantLive(t, conn, r.root, c)
 	require.Equal(t, []worker.Peer{b, c}, peersOf())
@@ -195,8 +196,7 @@ func TestHeldWithinItsTime(t *testing.T) {
 	r := openRegistry(t, cfg)
 	self := rec
 	self.Owner = uuid.NewString() // a copy, whose record is older than rec's life
-	_, err := r.Look(bounded(t, patience), self)
-	require.NoError(t, err)
+	looked(t, r, self)
 	ctx, timeIsUp := context.WithCancel(bounded(t, patience))
 	defer timeIsUp()
 	claim := make(chan error, 1)
@@ -204,16 +204,9 @@ func TestHeldWithinItsTime(t *testing.T) {
 		_, err := r.Claim(ctx, self, worker.DefaultLease)
 		claim <- err
 	}()
-	require.Eventually(t, func() bool {
-		select {
-		case e := <-events:
-			return e.Kind == EventWaiting && strings.Contains(e.Err.Error(), rec.Owner)
-		default:
-			return false
-		}
-	}, patience, time.Millisecond)
+	awaitEvent(t, events, EventWaiting, rec.Owner)
 	timeIsUp()
-	err = <-claim
+	err := <-claim
 	require.ErrorIs(t, err, worker.ErrHeld)
 	require.ErrorContains(t, err, rec.Owner)
 }

@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
@@ -20,26 +18,15 @@ const maxSent = 1024
 
 // holding is an entry that we know for ours.
 type holding struct {
-	entryName
-	path    string
-	mzxid   int64        // of our last write of it; 0 while not known
-	limit   clock.Millis // of our piece, as last confirmed
-	content []byte       // of the entry, as last confirmed
-	version int32        // of the entry, as last confirmed
-	conn    uint64       // over which it was (zkreg.R2)
-	root    *root        // as last seen
-	sent    []string     // payloads sent since then whose answers never came (zkreg.R3)
-	lost    int64        // the root's Losses when we told of a loss
+	entry          // as last confirmed; its Mzxid is 0 while that is not known
+	conn  uint64   // over which it was (zkreg.R2)
+	root  *root    // as last seen
+	sent  []string // payloads sent since then whose answers never came (zkreg.R3)
+	told  int64    // the loss that we told of last, as the root counts
 }
 
-// confirm remembers that the entry is as stat says.
-func (h *holding) confirm(content []byte, limit clock.Millis, stat *zk.Stat, conn uint64) {
-	h.sent = nil
-	h.content, h.limit, h.version, h.mzxid, h.conn = content, limit, 0, 0, conn
-	if stat != nil {
-		h.version, h.mzxid = stat.Version, stat.Mzxid
-	}
-}
+// confirm remembers that our entry is e.
+func (h *holding) confirm(e entry, conn uint64) { h.entry, h.conn, h.sent = e, conn, nil }
 
 // Report implements worker.Registry. The entry is written first: while it is
 // ours, the ephemeral node is a matter of form.
@@ -50,69 +37,58 @@ func (r *Registry) Report(ctx context.Context, rec worker.Record, live bool) (wo
 	if r.held.workerID != rec.WorkerID {
 		return rec, fmt.Errorf("%w: worker %d is reported, and %s was claimed", worker.ErrFenced, rec.WorkerID, r.held.path)
 	}
-	for done := false; !done; {
-		var err error
-		if done, err = r.writeEntry(ctx, rec); err != nil {
-			return rec, err
-		}
-	}
-	rec = r.held.root.record(rec)
-	rec.Change = r.held.mzxid
-	if err := r.showLive(ctx, rec, live); err != nil {
+	if err := r.writeEntry(ctx, rec); err != nil {
 		return rec, err
 	}
-	return rec, nil
+	rec = r.held.root.record(rec)
+	rec.Change = r.held.stat.Mzxid
+	return rec, r.showLive(ctx, rec, live)
 }
 
 // writeEntry writes the entry at the version last known, under the root last
-// known (zkreg.R2). False where it has learned that these are others, and may try again.
-func (r *Registry) writeEntry(ctx context.Context, rec worker.Record) (done bool, err error) {
+// known, over the connection over which it was (zkreg.R2), or learns what these are now and
+// tries again.
+func (r *Registry) writeEntry(ctx context.Context, rec worker.Record) error {
 	h := r.held
 	if h.conn != r.session.Connection() {
-		return false, r.reread(ctx, rec) // zkreg.R2
+		return r.reread(ctx, rec)
 	}
 	state := worker.StateActive
 	if rec.Released {
 		state = worker.StateReleased
 	}
-	data := encode(r.payload(rec, state))
-	h.remember(string(data))
-	responses, _, err := r.transactOn(ctx, h.conn, check(r.root, h.root.stat.Version), setData(h.path, data, h.version))
+	own := r.entryOf(h.entryName, rec, state)
+	h.remember(own)
+	own, _, err := r.commit(ctx, write{conn: h.conn, root: h.root, own: own, olds: []entry{h.entry}})
 	switch {
 	case err == nil:
-		h.confirm(data, rec.Limit, responses[1].Stat, h.conn)
-		return true, nil
-	case errors.Is(err, worker.ErrUnreachable):
-		if zksession.Unsent(err) {
-			h.sent = h.sent[:len(h.sent)-1]
-			if conn := r.session.Connection(); conn != 0 && conn != h.conn {
-				return false, r.reread(ctx, rec) // it changed in this moment
-			}
+		h.confirm(own, h.conn)
+	case errors.Is(err, errAgain):
+		return r.reread(ctx, rec)
+	case zksession.Unsent(err):
+		h.sent = h.sent[:len(h.sent)-1]
+		if conn := r.session.Connection(); conn != 0 && conn != h.conn {
+			return r.reread(ctx, rec) // it changed in this moment
 		}
-		return false, err
-	case isConflict(err):
-		return false, r.reread(ctx, rec)
-	default:
-		return false, err
 	}
+	return err
 }
 
-func (h *holding) remember(payload string) {
+func (h *holding) remember(own entry) {
 	if len(h.sent) >= maxSent {
-		copy(h.sent[maxSent/2:], h.sent[maxSent/2+1:])
-		h.sent = h.sent[:maxSent-1]
+		h.sent = slices.Delete(h.sent, maxSent/2, maxSent/2+1)
 	}
-	h.sent = append(h.sent, payload)
+	h.sent = append(h.sent, string(own.payload))
 }
 
 // reread learns, over a new connection or after a conflict, what became of the root and of our
 // entry. It is as we wrote it last, or as a write of ours whose answer was lost made it.
 // Where ZooKeeper lost what it had acknowledged it is put back. Whoever else wrote it has
-// our worker ID, or our data directory, now.
+// our worker ID, or our data directory, now. Then it is written.
 func (r *Registry) reread(ctx context.Context, rec worker.Record) error {
 	h := r.held
-	conn := r.session.Connection()
-	if err := r.session.Sync(ctx, h.path); err != nil {
+	conn, err := r.synced(ctx)
+	if err != nil {
 		return err
 	}
 	known := h.root.rootData
@@ -132,56 +108,51 @@ func (r *Registry) reread(ctx context.Context, rec worker.Record) error {
 	if err != nil {
 		return err
 	}
-	if e == nil {
-		return r.putBack(ctx, rec)
-	}
-	ours := bytes.Equal(e.payload, h.content) && (h.mzxid == 0 || h.mzxid == e.stat.Mzxid)
-	for _, sent := range h.sent {
-		ours = ours || bytes.Equal(e.payload, []byte(sent)) // zkreg.R3
-	}
+	ours := e != nil && (bytes.Equal(e.payload, h.payload) && (h.stat.Mzxid == 0 || h.stat.Mzxid == e.stat.Mzxid) || slices.Contains(h.sent, string(e.payload))) // zkreg.R3
 	acknowledged := rec
-	acknowledged.Limit, acknowledged.Change = h.limit, h.mzxid
+	acknowledged.Limit, acknowledged.Change = h.data.Limit, h.stat.Mzxid
 	switch {
 	case ours && root.Losses >= rec.Losses:
-		h.confirm(e.payload, e.data.Limit, e.stat, conn)
-		return nil
-	case root.Losses > rec.Losses, root.lost(acknowledged, e):
-		return r.putBack(ctx, rec)
+		h.confirm(*e, conn)
+	case e == nil, root.Losses > rec.Losses, root.lost(acknowledged, e):
+		err = r.putBack(ctx, conn, rec)
 	default:
-		return fmt.Errorf("%w: entry %s was changed by %s", worker.ErrFenced, e.path, e.holder())
+		err = fmt.Errorf("%w: entry %s was changed by %s", worker.ErrFenced, e.path, e.holder())
 	}
+	switch {
+	case errors.Is(err, errAgain):
+		return r.reread(ctx, rec)
+	case err != nil:
+		return err
+	}
+	return r.writeEntry(ctx, rec)
 }
 
-// putBack enters our worker ID, as it was acknowledged last, where ZooKeeper lost that.
-func (r *Registry) putBack(ctx context.Context, rec worker.Record) error {
+// putBack enters our worker ID, as it was acknowledged last, where ZooKeeper lost that. errAgain.
+func (r *Registry) putBack(ctx context.Context, conn uint64, rec worker.Record) error {
 	h := r.held
-	rec.Limit = h.limit
-	if h.lost <= rec.Losses {
+	rec.Limit = h.data.Limit
+	if h.told <= rec.Losses {
+		h.told = rec.Losses + 1
 		r.session.Raise(zksession.Event{Kind: EventDataLost, Err: dataLost(rec, h.root)})
 	}
 	root, err := r.noteLoss(ctx, h.root, rec)
 	if err != nil {
 		return err
 	}
-	h.root, h.lost = root, root.Losses
+	h.root = root
 	if !rec.Reaches(max(r.cfg.Clock.Read().Wall(), rec.Timestamp), r.cfg.margin()) { // whatever the clock was set back to
 		return fmt.Errorf("%w: %w, and its piece ends at %s: too soon to be put back", worker.ErrLeaseOver, dataLost(rec, h.root), rec.Limit)
 	}
-	data := encode(r.payload(rec, worker.StateActive))
-	h.remember(string(data))
-	conn := r.session.Connection()
-	name, stat, err := r.place(ctx, h.root, rec, data, nil)
+	h.remember(r.entryOf(h.entryName, rec, worker.StateActive))
+	own, err := r.place(ctx, conn, h.root, rec, rec, nil)
 	switch {
 	case errors.Is(err, worker.ErrHeld), errors.Is(err, worker.ErrTaken):
 		return fmt.Errorf("%w: %w", worker.ErrFenced, err)
-	case errors.Is(err, errAgain):
-		return nil // and the next write of the entry looks again
-	case err != nil:
-		return err
+	case err == nil:
+		h.confirm(own, conn)
 	}
-	h.entryName, h.path = name, r.foreverOf(name)
-	h.confirm(data, rec.Limit, stat, conn)
-	return nil
+	return err
 }
 
 // dataLost says what is lost, under root as it is now.
@@ -201,22 +172,18 @@ func (r *Registry) showLive(ctx context.Context, rec worker.Record, live bool) e
 		}
 		var ops []any
 		switch {
-		case temp == nil && !live:
-			return nil
-		case temp == nil:
-			ops = tempPlan{}.ops(r, rec, rec.WorkerID)
-		case !rec.Wrote(temp.owner()) && live:
-			return fmt.Errorf("%w: another life of this data directory's instance is live at %s, owner %s", worker.ErrFenced, cmp.Or(temp.data.Address, unknown), temp.owner())
-		case !rec.Wrote(temp.owner()):
+		case !live && (temp == nil || !rec.Wrote(temp.owner())):
 			return nil
 		case !live:
 			ops = []any{deleteNode(r.livePath(), temp.stat.Version)}
-		case temp.data.Owner == rec.Owner && temp.stat.EphemeralOwner == r.session.ID():
+		case temp != nil && !rec.Wrote(temp.owner()):
+			return fmt.Errorf("%w: another life of this data directory's instance is live at %s, owner %s", worker.ErrFenced, cmp.Or(temp.data.Address, unknown), temp.owner())
+		case temp != nil && temp.data.Owner == rec.Owner && temp.stat.EphemeralOwner == r.session.ID():
 			return nil
-		default: // of a session that ended, or of a process of ours before this one
-			ops = tempPlan{old: temp.stat}.ops(r, rec, rec.WorkerID)
+		default:
+			ops = r.liveOps(temp, rec)
 		}
-		_, _, err = r.transact(ctx, ops...)
+		_, err = r.session.Multi(ctx, 0, ops...)
 		if !isConflict(err) {
 			return err
 		}

@@ -52,7 +52,7 @@ func (r *root) lost(self worker.Record, e *entry) bool {
 		return false
 	}
 	return r == nil || r.Losses < self.Losses || e == nil ||
-		e.stat.Mzxid < self.Change || e.damaged == nil && e.data.State == worker.StateActive && self.Holds(e.listed(liveSet{})) && e.data.Limit > 0 && e.data.Limit < self.Limit
+		e.stat.Mzxid < self.Change || e.damaged == nil && e.data.State == worker.StateActive && self.Holds(e.listed()) && e.data.Limit > 0 && e.data.Limit < self.Limit
 }
 
 // whole tells that nothing is being made, or remade.
@@ -128,16 +128,19 @@ func (d *rootData) note(seen int64) { d.Losses, d.ParentCzxid = max(d.Losses, se
 // somebody has since self did: so that who comes back late doesn't close the cluster
 // for another lease. It returns the root as it is then.
 func (r *Registry) noteLoss(ctx context.Context, found *root, self worker.Record) (*root, error) {
-	if found.Losses <= self.Losses {
-		d := found.rootData
-		d.note(self.Losses)
-		if _, err := r.session.Set(ctx, r.root, encode(d), found.stat.Version); err != nil && !isConflict(err) {
+	for found.Losses <= self.Losses {
+		known := found.rootData
+		known.note(self.Losses)
+		_, err := r.session.Set(ctx, r.root, encode(known), found.stat.Version)
+		if err == nil || isConflict(err) { // then somebody has written it, of this loss or of something else
+			known.Losses = self.Losses
+			found, err = r.ensureTree(ctx, known)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
-	known := found.rootData
-	known.Losses = max(known.Losses, self.Losses)
-	return r.ensureTree(ctx, known)
+	return found, nil
 }
 
 // newRoot is the root of a cluster that has lost nothing, and has no parent yet.
@@ -148,16 +151,15 @@ func (t tree) newRoot(layout snowflake.Layout, cluster string) rootData {
 // makeRoot makes the root, or fills one that is empty: made as somebody's parent, by hand
 // perhaps.
 func (t tree) makeRoot(ctx context.Context, d rootData) error {
-	if err := t.ensure(ctx, parents(t.root)...); err != nil {
+	if err := t.ensure(ctx, append(parents(t.root), t.root)...); err != nil {
 		return err
 	}
-	_, err := t.session.Create(ctx, t.root, encode(d), 0)
-	if !errors.Is(err, zk.ErrNodeExists) {
+	data, stat, err := t.session.Get(ctx, t.root)
+	switch {
+	case err != nil:
 		return err
-	}
-	data, stat, unread := t.session.Get(ctx, t.root)
-	if unread != nil || len(data) > 0 {
-		return err
+	case len(data) > 0:
+		return zk.ErrNodeExists
 	}
 	_, err = t.session.Set(ctx, t.root, encode(d), stat.Version)
 	return err

@@ -6,18 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/worker"
 )
-
-// readers is how many reads are under way at once where there are many to do: a
-// few less than a session lets through.
-const readers = 12
 
 // tree is what lies under a root, and all that daemons and commands do with it alike.
 type tree struct {
@@ -35,6 +31,7 @@ type entry struct {
 	payload []byte    // as it was read
 	stat    *zk.Stat
 	damaged error
+	live    bool // its holder is; false unless readWithLive read it
 }
 
 // occupied tells that somebody may issue under the entry's worker ID, or did.
@@ -64,29 +61,35 @@ type temporary struct {
 	since time.Duration // monotonic; when it was first seen
 }
 
+// Close ends the session, and with it an ephemeral node of ours.
+func (t tree) Close() error {
+	t.session.Close()
+	return nil
+}
+
 // settleTime is how long it takes until everybody has found out that ZooKeeper lost data. A
 // server grants the sessions that it wants: ours tells how long the others' are.
 func (t tree) settleTime() time.Duration {
-	if t.cfg.Settle > 0 {
-		return t.cfg.Settle
+	return cmp.Or(t.cfg.Settle, max(t.cfg.SessionTimeout, t.session.Timeout())+settleBeyondSession)
+}
+
+// read reads a node; a nil Stat for none.
+func (t tree) read(ctx context.Context, p string) ([]byte, *zk.Stat, error) {
+	data, stat, err := t.session.Get(ctx, p)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil, nil
 	}
-	return max(t.cfg.SessionTimeout, t.session.Timeout()) + settleBeyondSession
+	return data, stat, err
 }
 
 // readRoot reads the root; nil for none, or an empty one.
 func (t tree) readRoot(ctx context.Context) (*root, error) {
-	data, stat, err := t.session.Get(ctx, t.root)
-	switch {
-	case errors.Is(err, zk.ErrNoNode), err == nil && len(data) == 0:
-		return nil, nil //nolint:nilnil // none is an answer like another
-	case err != nil:
+	data, stat, err := t.read(ctx, t.root)
+	if err != nil || len(data) == 0 {
 		return nil, err
 	}
 	d, err := decodeRoot(t.root, data)
-	if err != nil {
-		return nil, err
-	}
-	return &root{rootData: d, stat: stat}, nil
+	return &root{rootData: d, stat: stat}, err
 }
 
 // list is the entries' names, and the parent as it was then.
@@ -101,11 +104,8 @@ type list struct {
 // all there was. A list of a parent that isn't there is empty.
 func (t tree) readNames(ctx context.Context) (list, error) {
 	for {
-		data, before, err := t.session.Get(ctx, t.forever)
-		if errors.Is(err, zk.ErrNoNode) {
-			return list{}, nil
-		}
-		if err != nil {
+		data, before, err := t.read(ctx, t.forever)
+		if err != nil || before == nil {
 			return list{}, err
 		}
 		children, stat, err := t.session.Children(ctx, t.forever)
@@ -135,15 +135,17 @@ func (l list) where(keep func(entryName) bool) []entryName {
 	return slices.DeleteFunc(slices.Clone(l.names), func(name entryName) bool { return !keep(name) })
 }
 
+// of returns the names of node's entries.
+func (l list) of(node string) []entryName {
+	return l.where(func(name entryName) bool { return name.node == escapeNode(node) })
+}
+
 // readEntry reads one entry; nil for none. One that can't be made out is no
 // error here: what it means depends on whose it is.
 func (t tree) readEntry(ctx context.Context, name entryName) (*entry, error) {
 	e := &entry{entryName: name, path: t.foreverOf(name)}
 	var err error
-	if e.payload, e.stat, err = t.session.Get(ctx, e.path); errors.Is(err, zk.ErrNoNode) {
-		return nil, nil //nolint:nilnil // none is an answer like another
-	}
-	if err != nil {
+	if e.payload, e.stat, err = t.read(ctx, e.path); err != nil || e.stat == nil {
 		return nil, err
 	}
 	e.data, e.damaged = decodeEntry(e.path, e.payload)
@@ -153,11 +155,8 @@ func (t tree) readEntry(ctx context.Context, name entryName) (*entry, error) {
 // readTemporary reads the ephemeral node of an escaped name; nil for none.
 func (t tree) readTemporary(ctx context.Context, escaped string) (*temporary, error) {
 	p := t.temporary + "/" + escaped
-	data, stat, err := t.session.Get(ctx, p)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil //nolint:nilnil // none is an answer like another
-	}
-	if err != nil {
+	data, stat, err := t.read(ctx, p)
+	if err != nil || stat == nil {
 		return nil, err
 	}
 	d, _ := decodeTemporary(p, data) // one that can't be read stands for somebody all the same
@@ -181,37 +180,25 @@ func (t tree) readLive(ctx context.Context) ([]string, liveState, error) {
 	return names, liveState{stat.Pzxid, stat.Czxid, stat.Ctime, t.session.ID()}, nil
 }
 
-// liveSet is who is live: by instance, and by escaped node name where the daemon is of
-// before there were pieces, or its node can't be read.
-type liveSet struct{ instances, nodes map[string]bool }
-
-// has tells whether the holder of e is live.
-func (l liveSet) has(e entry) bool {
-	if e.data.Instance != "" {
-		return l.instances[e.data.Instance]
-	}
-	return l.nodes[e.node]
-}
-
-// readLiveSet reads who is live.
-func (t tree) readLiveSet(ctx context.Context) (liveSet, error) {
-	names, _, err := t.readLive(ctx)
+// readWithLive reads those of the entries called names that are there still, and which of
+// their holders are live: known by the instance, or by the node's name where the daemon is of
+// before there were pieces, or its ephemeral node can't be read.
+func (t tree) readWithLive(ctx context.Context, names []entryName) ([]entry, error) {
+	all, err := readAll(ctx, names, t.readEntry)
 	if err != nil {
-		return liveSet{}, err
+		return nil, err
 	}
-	all, err := readAll(ctx, names, t.readTemporary)
+	escaped, _, err := t.readLive(ctx)
 	if err != nil {
-		return liveSet{}, err
+		return nil, err
 	}
-	live := liveSet{map[string]bool{}, map[string]bool{}}
-	for _, temp := range all {
-		if temp.data.Instance != "" {
-			live.instances[temp.data.Instance] = true
-		} else {
-			live.nodes[temp.name] = true
-		}
+	live, err := readAll(ctx, escaped, t.readTemporary)
+	for i, e := range all {
+		all[i].live = slices.ContainsFunc(live, func(temp temporary) bool {
+			return temp.data.Instance == e.data.Instance && (e.data.Instance != "" || temp.name == e.node)
+		})
 	}
-	return live, nil
+	return all, err
 }
 
 // readPeers returns those of the live nodes called names (escaped) that are there
@@ -235,27 +222,17 @@ func (t tree) readPeers(ctx context.Context, names []string, without string) ([]
 // readAll reads all of keys, some at a time, and leaves out those of which read returns
 // nil: they are gone. The order stays.
 func readAll[K, V any](ctx context.Context, keys []K, read func(context.Context, K) (*V, error)) ([]V, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	values, places := make([]*V, len(keys)), make(chan struct{}, readers)
-	var group sync.WaitGroup
-	var once sync.Once
-	var failed error
+	values := make([]*V, len(keys))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(12) // a few less than a session lets through
 	for i, key := range keys {
-		places <- struct{}{}
-		group.Go(func() {
-			defer func() { <-places }()
-			value, err := read(ctx, key)
-			if err != nil {
-				once.Do(func() { failed = err })
-				cancel() // the others have no use any more
-			}
-			values[i] = value
+		group.Go(func() (err error) {
+			values[i], err = read(ctx, key)
+			return err
 		})
 	}
-	group.Wait()
-	if failed != nil {
-		return nil, failed
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
 	found := make([]V, 0, len(keys))
 	for _, value := range values {
@@ -271,18 +248,23 @@ func (t tree) readNumbered(ctx context.Context, l list, workerID int64) ([]entry
 	return readAll(ctx, l.where(func(name entryName) bool { return name.workerID == workerID }), t.readEntry)
 }
 
-// numbered reads the entry with a worker ID: the active one, where a claim of the same was
+// occupant is which entry of a worker ID counts: the active one, where a claim of the same was
 // never finished; nil for none.
+func occupant(numbered []entry) *entry {
+	if len(numbered) == 0 {
+		return nil
+	}
+	return &numbered[max(0, slices.IndexFunc(numbered, entry.occupied))]
+}
+
+// numbered reads the occupant of a worker ID; nil for none.
 func (t tree) numbered(ctx context.Context, workerID int64) (*entry, error) {
 	l, err := t.readNames(ctx)
 	if err != nil {
 		return nil, err
 	}
 	found, err := t.readNumbered(ctx, l, workerID)
-	if err != nil || len(found) == 0 {
-		return nil, err
-	}
-	return &found[max(0, slices.IndexFunc(found, entry.occupied))], nil
+	return occupant(found), err
 }
 
 // othersOf returns whoever has, or may issue under, the worker ID of name besides

@@ -49,7 +49,7 @@ func plant(t testing.TB, conn *zk.Conn, root string, e worker.Entry) {
 	require.NoError(t, err)
 	host, port, _ := strings.Cut(e.Address, ":")
 	put(t, conn, p.foreverOf(nameOf(e.Node, e.WorkerID)), encode(entryData{
-		IP: host, Port: port, Timestamp: e.Timestamp, Ceiling: e.Ceiling, Owner: e.Owner, State: e.State, Instance: e.Instance, Limit: e.Limit,
+		javaData: javaData{host, port, e.Timestamp}, Ceiling: e.Ceiling, Owner: e.Owner, State: e.State, Instance: e.Instance, Limit: e.Limit,
 	}))
 }
 
@@ -70,7 +70,7 @@ func plantLive(t testing.TB, conn *zk.Conn, root string, peer worker.Peer) {
 // put creates p, and what is above it.
 func put(t testing.TB, conn *zk.Conn, p string, data []byte) {
 	t.Helper()
-	ensurePath(t, conn, p[:strings.LastIndexByte(p, '/')])
+	ensurePath(t, conn, path.Dir(p))
 	_, err := conn.Create(p, data, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 }

@@ -1,8 +1,6 @@
 package registrytest
 
 import (
-	"errors"
-	"strconv"
 	"sync"
 	"testing"
 
@@ -24,7 +22,6 @@ func Run(t *testing.T, open func(t testing.TB) *World) {
 	runAll(t, open, []suiteTest{ // which make the cluster themselves
 		{"an empty registry", testEmpty},
 		{"exhaustion", testExhaustion},
-		{"exhaustion ends with a release", testExhaustionEnds},
 		{"gaps once the counter is spent", testGaps},
 		{"limit passed", testLimitPassed},
 	})
@@ -35,46 +32,36 @@ func Run(t *testing.T, open func(t testing.TB) *World) {
 	}, []suiteTest{
 		{"first claims at once", testFirstClaims},
 		{"own again", testOwnAgain},
-		{"own again without a record", testLostRecord},
-		{"own again under another name", testRenamed},
 		{"own worker ID beyond doubt", testSeveralOwn},
 		{"a worker ID that two have", testTwoEntries},
 		{"an answer lost while claiming", testLostWhileClaiming},
 		{"an answer lost while reporting", testLostWhileReporting},
-		{"an answer lost while putting back", testLostWhilePuttingBack},
 		{"a claim that nobody finished", testUnfinishedClaim},
-		{"a node name for every taste", testNodeNames},
 		{"release", testRelease},
 		{"takeover has one winner", testTakeover},
 		{"released by a command that drops the limit", testReleasedByAnOldCommand},
-		{"the owner comes back to a released entry", testReleasedOwnerReturns},
-		{"1024 entries", testFull},
-		{"another layout", testForeign},
 		{"a Java Leaf's entry", testJavaEntry},
 		{"a node name that two have", testSharedName},
 		{"an unknown life that died goes", testUnknownLifeDied},
 		{"own dead process", testOwnDead},
-		{"copied directory, owner alive, ceiling ahead", testCopiedDirectory},
-		{"copied directory, owner alive, ceiling passed", testCopiedDirectoryLate},
+		{"copied directory, owner alive, ceiling ahead", copiedDirectory(false)},
+		{"copied directory, owner alive, ceiling passed", copiedDirectory(true)},
 		{"live set", testLive},
-		{"session expired", testExpired},
 		{"rewritten: fenced", testRewritten},
-		{"removed: put back", testRemoved},
+		{"removed: put back, whatever answer is lost", testRemoved},
 		{"another life of its instance is live: fenced", testAnotherLive},
 		{"released by force: fenced", testReleasedByForce},
-		{"removed while it was down", testRemovedWhileDown},
-		{"made twice", testMadeTwice},
+		{"removed while it was down", lostWhileDown((*World).Remove)},
 		{"entries lost while the cluster stands", testEntriesLost},
 		{"data lost: put back", testDataLost},
 		{"data lost: another cluster in its place", testDataLostTaken},
-		{"data lost: a newcomer at the same time", testDataLostRace},
 		{"data lost: a piece that is about to end", testDataLostLate},
-		{"data lost while it was down", testDataLostWhileDown},
+		{"data lost while it was down", lostWhileDown(func(w *World, _ int64) { w.Wipe() })},
 		{"data lost while it was down: worker ID taken", testDataLostWhileDownTaken},
 		{"a longer lease", testLongerLease},
-		{"data lost: all come back at once", testDataLostAll},
+		{"data lost: all come back at once", func(t *testing.T, w *World) { testDataLostAll(t, w, false) }},
+		{"data lost: opened too early", func(t *testing.T, w *World) { testDataLostAll(t, w, true) }},
 		{"peers", testPeers},
-		{"closed twice", testClose},
 	})
 }
 
@@ -104,47 +91,6 @@ func testEmpty(t *testing.T, w *World) {
 	require.ErrorIs(t, err, worker.ErrNoEntry)
 	_, err = d.reg.Report(patient(t), d.self, true)
 	require.ErrorIs(t, err, worker.ErrUnreachable, "nothing was claimed")
-}
-
-func testMadeTwice(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	w.Init(snowflake.DefaultLayout())
-	require.NoError(t, d.report(true))
-	again := d.again()
-	require.Equal(t, d.self.Cluster, again.look().Cluster)
-}
-
-func testNodeNames(t *testing.T, w *World) {
-	for i, node := range []string{
-		"10.0.0.5:8080", "[2001:db8::1]:8080", "order-service-1", "host-0000000003", "a/b", "..", ".", "100%", "%2F", "наш узел", "a b\tc", "\xff\x00",
-	} {
-		d := fresh(t, w, node, Options{}).running()
-		require.Equal(t, int64(i), d.self.WorkerID, "%q", node)
-		require.NoError(t, d.report(true))
-		e := entryOf(t, w, int64(i))
-		require.Equal(t, node, e.Node)
-		require.True(t, e.Live, "%q", node)
-		require.NoError(t, d.reg.Close())
-		d = d.again().running()
-		require.Equal(t, int64(i), d.self.WorkerID, "%q", node)
-	}
-}
-
-func testForeign(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	layout, err := snowflake.ParseLayout("41+5+5+12", snowflake.DefaultEpoch)
-	require.NoError(t, err)
-	epoch := snowflake.DefaultLayout()
-	epoch.Epoch++
-	for name, layout := range map[string]snowflake.Layout{"layout": layout, "epoch": epoch} {
-		other := fresh(t, w, "b", Options{Layout: layout})
-		_, err := other.reg.Look(patient(t), other.self)
-		require.ErrorIs(t, err, worker.ErrForeign, name)
-		require.ErrorContains(t, err, layout.String())
-		require.ErrorContains(t, err, strconv.FormatInt(int64(layout.Epoch), 10))
-		require.ErrorContains(t, err, d.self.Layout)
-	}
-	require.Len(t, entries(t, w), 1)
 }
 
 // A Java Leaf records no owner, and Directory shows it as it is.
@@ -196,13 +142,4 @@ func testPeers(t *testing.T, w *World) {
 		require.NoError(t, d.report(true))
 	}
 	group.Wait()
-}
-
-func testClose(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	watcher := fresh(t, w, "b", Options{})
-	requirePeers(t, watcher, "a")
-	require.NoError(t, errors.Join(d.reg.Close(), d.reg.Close()))
-	requirePeers(t, watcher)
-	require.NoError(t, fresh(t, w, "c", Options{}).reg.Close(), "before anything else")
 }

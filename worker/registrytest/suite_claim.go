@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -28,8 +29,7 @@ func testFirstClaims(t *testing.T, w *World) {
 		require.Equal(t, daemons[0].self.Cluster, d.self.Cluster)
 		require.NotEmpty(t, d.self.Cluster)
 	}
-	slices.Sort(ids)
-	for i, id := range ids {
+	for i, id := range slices.Sorted(slices.Values(ids)) {
 		require.Equal(t, int64(i), id, "of %v", ids)
 	}
 	for _, e := range entries(t, w) {
@@ -56,6 +56,7 @@ func testOwnAgain(t *testing.T, w *World) {
 	require.NoError(t, d.report(true))
 	recorded := d.self
 	require.NoError(t, d.reg.Close())
+	w.Init(snowflake.DefaultLayout()) // nothing new
 
 	d = d.again()
 	d.self.Timestamp, d.self.Ceiling = 5, 6 // an older record than the registry's
@@ -73,34 +74,6 @@ func testOwnAgain(t *testing.T, w *World) {
 	require.Equal(t, d.self.Owner, e.Owner)
 	require.Equal(t, recorded.Ceiling, e.Ceiling, "a ceiling never falls")
 	require.NoError(t, d.report(true))
-}
-
-// Who lost the record is another instance: what it issued under the old one nobody knows.
-func testLostRecord(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	require.NoError(t, d.report(true))
-	require.NoError(t, d.reg.Close())
-	lost := fresh(t, w, "a", Options{})
-	found := lost.look()
-	require.False(t, found.Known || found.Lost)
-	require.NoError(t, lost.claimAsSeen())
-	require.NotEqual(t, d.self.WorkerID, lost.self.WorkerID)
-	require.Len(t, entries(t, w), 2)
-	require.NoError(t, lost.report(true))
-}
-
-// The name is a label: with another one the instance keeps its worker ID.
-func testRenamed(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	require.NoError(t, d.reg.Close())
-	d.self.Node = "b"
-	renamed := d.again()
-	require.True(t, renamed.look().Known)
-	require.NoError(t, renamed.claimAsSeen())
-	require.Equal(t, d.self.WorkerID, renamed.self.WorkerID)
-	require.NoError(t, renamed.report(true))
-	require.Len(t, entries(t, w), 1)
-	require.True(t, entryOf(t, w, 0).Live)
 }
 
 // Several entries have our name: Java Leafs were moved about, say.
@@ -152,27 +125,19 @@ func testLostWhileClaiming(t *testing.T, w *World) {
 	i := 0
 	for _, done := range []bool{true, false} {
 		for n := 1; n <= 3; n++ {
-			node := fmt.Sprintf("node-%d", i)
-			d := fresh(t, w, node, Options{})
-			d.look()
-			w.LoseAnswer(d.reg, n, done)
-			require.NoError(t, d.claimAsSeen())
-			w.LoseAnswer(d.reg, 0, true)
-			if i == 0 {
-				require.Equal(t, int64(40), d.self.WorkerID, "the released one")
-			}
 			i++
-			require.Len(t, entries(t, w), i, "lost answer %d, done %t: one entry each", n, done)
-			require.NoError(t, d.report(true))
-			require.NoError(t, d.reg.Close())
-
-			d = d.again()
-			d.look()
-			w.LoseAnswer(d.reg, n, done)
-			require.NoError(t, d.claimAsSeen())
-			w.LoseAnswer(d.reg, 0, true)
-			require.NoError(t, d.report(true))
-			require.Len(t, entries(t, w), i)
+			d := fresh(t, w, fmt.Sprintf("node-%d", i), Options{})
+			for range 2 { // a first life, and the one after it
+				d.look()
+				w.LoseAnswer(d.reg, n, done)
+				require.NoError(t, d.claimAsSeen())
+				w.LoseAnswer(d.reg, 0, true)
+				require.True(t, i > 1 || d.self.WorkerID == 40, "the released one")
+				require.Len(t, entries(t, w), i, "lost answer %d, done %t: one entry each", n, done)
+				require.NoError(t, d.report(true))
+				require.NoError(t, d.reg.Close())
+				d = d.again()
+			}
 		}
 	}
 }
@@ -196,23 +161,30 @@ func testLostWhileReporting(t *testing.T, w *World) {
 		w.LoseAnswer(d.reg, 1, done)
 		require.ErrorIs(t, d.report(true), worker.ErrUnreachable)
 		w.Rewrite(d.self.WorkerID, "intruder")
-		require.ErrorIs(t, d.report(true), worker.ErrFenced)
+		requireFenced(t, d, "intruder")
 	}
 }
 
-// However far it has come with noting the loss and putting its worker ID back.
-func testLostWhilePuttingBack(t *testing.T, w *World) {
+// However far it has come with noting the loss and putting its worker ID back, under the name
+// that its node has now; and it is told of the loss once.
+func testRemoved(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	for _, done := range []bool{true, false} {
-		for n := 1; n <= 6; n++ {
+		for n := range 7 { // 0: all answers come
+			require.NoError(t, d.reg.Close())
+			d.self.Node = fmt.Sprintf("renamed %d %t", n, done)
+			d = d.again().running()
+			before := d.self.Losses
 			w.Remove(0)
 			w.LoseAnswer(d.reg, n, done)
 			if err := d.report(true); err != nil {
 				require.ErrorIs(t, err, worker.ErrUnreachable)
 			}
 			w.LoseAnswer(d.reg, 0, true)
+			require.True(t, n > 0 || d.self.Losses == before+1, "counted once")
 			require.NoError(t, d.report(true), "lost answer %d, done %t", n, done)
 			require.Equal(t, d.self.Limit, entryOf(t, w, 0).Limit)
+			require.Eventually(t, func() bool { return w.ToldOfLoss(d.reg) == 1 }, patience, time.Millisecond)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func testLive(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
+	d := fresh(t, w, "a", Options{SessionTimeout: time.Second}).running()
 	watcher := fresh(t, w, "b", Options{})
 	requirePeers(t, watcher, "a")
 	for range 2 {
@@ -27,37 +27,29 @@ func testLive(t *testing.T, w *World) {
 		require.NoError(t, d.report(true))
 		requirePeers(t, watcher, "a")
 	}
-}
-
-func testExpired(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{SessionTimeout: time.Second}).running()
-	watcher := fresh(t, w, "b", Options{})
 	w.Expire("a")
 	requirePeers(t, watcher)
 	require.NoError(t, d.report(true))
 	requirePeers(t, watcher, "a")
+	require.NoError(t, errors.Join(d.reg.Close(), d.reg.Close(), watcher.reg.Close()), "twice, and before anything else")
+	requirePeers(t, fresh(t, w, "c", Options{}))
 }
 
 func testRewritten(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.report(true))
 	w.Rewrite(0, "intruder")
-	for range 2 {
-		err := d.report(true)
-		require.ErrorIs(t, err, worker.ErrFenced)
-		require.ErrorContains(t, err, "intruder")
-	}
+	requireFenced(t, d, "intruder")
+	requireFenced(t, d, "intruder")
 	require.Equal(t, "intruder", entryOf(t, w, 0).Owner, "a fenced daemon writes nothing")
 }
 
-func testRemoved(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	for losses := range int64(2) {
-		w.Remove(0)
-		require.NoError(t, d.report(true))
-		require.Equal(t, losses+1, d.self.Losses)
-		require.Equal(t, d.self.Limit, entryOf(t, w, 0).Limit)
-	}
+// requireFenced requires that d's report is refused, for what text names.
+func requireFenced(t *testing.T, d *daemon, text string) {
+	t.Helper()
+	err := d.report(true)
+	require.ErrorIs(t, err, worker.ErrFenced)
+	require.ErrorContains(t, err, text)
 }
 
 // closed requires that d gets no worker ID until the cluster is opened, and leaves nothing.
@@ -81,10 +73,8 @@ func testAnotherLive(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	w.PlantLive(worker.Peer{Node: "a", Address: "10.0.0.9:1", Owner: "other", Instance: d.self.Instance})
 	require.NoError(t, d.report(false), "not live itself, it has nothing against it")
-	err := d.report(true)
-	require.ErrorIs(t, err, worker.ErrFenced)
-	require.ErrorContains(t, err, "other")
-	require.ErrorContains(t, err, "10.0.0.9:1")
+	requireFenced(t, d, "other")
+	requireFenced(t, d, "10.0.0.9:1")
 }
 
 func testReleasedByForce(t *testing.T, w *World) {
@@ -98,29 +88,35 @@ func testReleasedByForce(t *testing.T, w *World) {
 	require.Equal(t, worker.StateReleased, entryOf(t, w, 0).State)
 }
 
-func testRemovedWhileDown(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	fresh(t, w, "b", Options{}).running()
-	require.NoError(t, d.reg.Close())
-	w.Remove(0)
-	again := d.again()
-	found := again.look()
-	require.True(t, found.Lost)
-	require.False(t, found.Known)
-	require.NoError(t, again.claimAsSeen())
-	require.Equal(t, int64(0), again.self.WorkerID)
-	require.NoError(t, again.reg.Close())
-
-	again = again.again()
-	again.look()
-	w.Remove(0)
-	require.NoError(t, again.claimAsSeen(), "removed between Look and Claim")
-	require.Equal(t, int64(0), again.self.WorkerID)
-	require.Equal(t, int64(2), again.self.Losses)
+// What a daemon loses while it is down, and then between its Look and its Claim.
+func lostWhileDown(lose func(w *World, workerID int64)) func(t *testing.T, w *World) {
+	return func(t *testing.T, w *World) {
+		fresh(t, w, "other", Options{}).running()
+		d := fresh(t, w, "a", Options{}).running()
+		require.NoError(t, d.reg.Close())
+		lose(w, 1)
+		for losses := int64(1); losses <= 2; losses++ {
+			again := d.again()
+			found := again.look()
+			require.Equal(t, losses == 1, found.Lost)
+			require.Equal(t, losses == 2, found.Known)
+			if found.Known {
+				w.Remove(1)
+			}
+			require.NoError(t, again.claimAsSeen())
+			require.Equal(t, int64(1), again.self.WorkerID)
+			require.Equal(t, d.self.Cluster, again.self.Cluster)
+			require.Equal(t, losses, again.self.Losses)
+			require.NoError(t, again.report(true))
+			require.NoError(t, again.reg.Close())
+			d = again
+		}
+	}
 }
 
 func testDataLost(t *testing.T, w *World) {
-	fresh(t, w, "other", Options{}).running()
+	other := fresh(t, w, "other", Options{}).running()
+	require.NoError(t, other.reg.Close())
 	d := fresh(t, w, "a", Options{}).running()
 	cluster := d.self.Cluster
 	w.Wipe()
@@ -135,6 +131,13 @@ func testDataLost(t *testing.T, w *World) {
 	requirePeers(t, fresh(t, w, "watcher", Options{}), "a")
 	require.NoError(t, d.report(true))
 	closed(t, w, fresh(t, w, "newcomer", Options{}))
+
+	// The other's record is of before the loss, and there is a root again.
+	other = other.again()
+	require.True(t, other.look().Lost)
+	require.NoError(t, other.claimAsSeen())
+	require.Equal(t, int64(0), other.self.WorkerID)
+	require.Equal(t, cluster, other.self.Cluster)
 }
 
 // The entries alone are lost: who has a worker ID puts it back, whether it runs or starts,
@@ -183,40 +186,9 @@ func testDataLostTaken(t *testing.T, w *World) {
 	w.Init(snowflake.DefaultLayout()) // which an operator must not
 	other := fresh(t, w, "b", Options{}).running()
 	require.Equal(t, int64(0), other.self.WorkerID)
-	err := d.report(true)
-	require.ErrorIs(t, err, worker.ErrFenced)
-	require.ErrorIs(t, err, worker.ErrForeign)
+	requireFenced(t, d, worker.ErrForeign.Error())
 	require.NoError(t, other.report(true))
 	require.Len(t, entries(t, w), 1)
-}
-
-// A new node starts when one survivor has put the cluster back, and another hasn't reported
-// yet, whose worker ID is the next one.
-func testDataLostRace(t *testing.T, w *World) {
-	first := fresh(t, w, "first", Options{}).running()
-	d := fresh(t, w, "a", Options{}).running()
-	w.Wipe()
-	require.NoError(t, first.report(true))
-	newcomer := fresh(t, w, "b", Options{})
-	newcomer.look()
-	reported := make(chan error, 1)
-	w.Clock().OnSleep(func() {
-		if len(reported) == 0 {
-			reported <- d.report(true)
-			w.OpenCluster(Threshold)
-		}
-	})
-	err := newcomer.claimAsSeen()
-	w.Clock().OnSleep(nil)
-	require.NoError(t, err)
-	require.NotEmpty(t, reported, "it never waited")
-	require.NoError(t, <-reported)
-	require.Equal(t, int64(1), d.self.WorkerID)
-	require.Equal(t, int64(2), newcomer.self.WorkerID)
-	for _, d := range []*daemon{first, d, newcomer} {
-		require.NoError(t, d.report(true))
-	}
-	require.Len(t, entries(t, w), 3)
 }
 
 // A piece that ends before every clock agrees that it stands is not put back: it ends.
@@ -236,28 +208,6 @@ func testDataLostLate(t *testing.T, w *World) {
 	require.Greater(t, down.self.Floor, limit, "whatever it gets begins at the root's floor")
 	require.ErrorIs(t, runs.report(true), worker.ErrLeaseOver)
 	require.NoError(t, first.report(true))
-}
-
-func testDataLostWhileDown(t *testing.T, w *World) {
-	fresh(t, w, "other", Options{}).running()
-	d := fresh(t, w, "a", Options{}).running()
-	require.NoError(t, d.reg.Close())
-	w.Wipe()
-	again := d.again()
-	found := again.look()
-	require.True(t, found.Lost)
-	require.False(t, found.Known)
-	require.NoError(t, again.claimAsSeen())
-	require.Equal(t, int64(1), again.self.WorkerID)
-	require.Equal(t, d.self.Cluster, again.self.Cluster)
-	require.NoError(t, again.report(true))
-
-	// The other's record is of before the loss, and there is a root again.
-	another := process(t, w, worker.Record{Node: "other", Cluster: d.self.Cluster, WorkerID: 0, Confirmed: true, Limit: d.self.Limit}, Options{})
-	require.True(t, another.look().Lost)
-	require.NoError(t, another.claimAsSeen())
-	require.Equal(t, int64(0), another.self.WorkerID)
-	require.Equal(t, again.self.Cluster, another.self.Cluster)
 }
 
 // It comes back only when a newcomer has its worker ID, on an operator's wrong word.
@@ -281,8 +231,9 @@ func testDataLostWhileDownTaken(t *testing.T, w *World) {
 	require.NotContains(t, peers(t, fresh(t, w, "watcher", Options{})), "a")
 }
 
-// Survivors report and newcomers claim, all at the same moment.
-func testDataLostAll(t *testing.T, w *World) {
+// Survivors report and newcomers claim, all at the same moment: who has a worker ID keeps it,
+// unless an operator opens the cluster early. Whoever has one then is alone.
+func testDataLostAll(t *testing.T, w *World, early bool) {
 	const n = 8
 	var all []*daemon
 	for i := range n {
@@ -292,20 +243,23 @@ func testDataLostAll(t *testing.T, w *World) {
 	for i := range n {
 		all = append(all, fresh(t, w, fmt.Sprintf("newcomer%d", i), Options{}))
 	}
-	before := map[*daemon]int64{}
-	var survivors sync.WaitGroup
-	for _, d := range all[:n] {
-		before[d] = d.self.WorkerID
-		survivors.Add(1)
+	var survivors, operator sync.WaitGroup
+	survivors.Add(n)
+	done, over := context.WithCancel(t.Context())
+	operator.Go(func() {
+		if !early {
+			survivors.Wait()
+		}
+		for w.OpenCluster(Threshold); early && done.Err() == nil; {
+			w.OpenCluster(Threshold)
+		}
+	})
+	if !early {
+		w.Clock().OnSleep(survivors.Wait)
+		defer w.Clock().OnSleep(nil)
 	}
-	go func() {
-		survivors.Wait()
-		w.OpenCluster(Threshold)
-	}()
-	w.Clock().OnSleep(survivors.Wait)
-	defer w.Clock().OnSleep(nil)
 	errs := together(all, func(d *daemon) error {
-		if _, survivor := before[d]; survivor {
+		if d.self.WorkerID != worker.NoWorkerID {
 			defer survivors.Done()
 			return d.report(true)
 		}
@@ -318,17 +272,20 @@ func testDataLostAll(t *testing.T, w *World) {
 		}
 		return d.claimAsSeen()
 	})
+	over()
+	operator.Wait()
 	ids := map[int64]bool{}
 	for i, d := range all {
-		require.NoError(t, errs[i], d.self.Node)
-		if id, survivor := before[d]; survivor {
-			require.Equal(t, id, d.self.WorkerID)
+		if early && i < n && errs[i] != nil {
+			require.ErrorIs(t, errs[i], worker.ErrFenced)
+			continue
 		}
+		require.NoError(t, errs[i], d.self.Node)
+		require.True(t, i >= n || d.self.WorkerID == int64(i), "a survivor has its own")
 		require.False(t, ids[d.self.WorkerID], "worker %d twice", d.self.WorkerID)
 		ids[d.self.WorkerID] = true
 		require.Equal(t, all[0].self.Cluster, d.self.Cluster)
-	}
-	for _, d := range all {
 		require.NoError(t, d.report(true))
 	}
+	require.Len(t, entries(t, w), len(ids))
 }

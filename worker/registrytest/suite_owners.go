@@ -1,6 +1,7 @@
 package registrytest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -88,68 +89,25 @@ func testReleasedByAnOldCommand(t *testing.T, w *World) {
 	require.Equal(t, lease.Add(worker.DefaultLease), b.self.Floor)
 }
 
-func testReleasedOwnerReturns(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	require.NoError(t, d.release())
-	require.Equal(t, worker.StateReleased, entryOf(t, w, 0).State)
-	limit := entryOf(t, w, 0).Limit
-	require.NoError(t, d.reg.Close())
-	again := d.again().running()
-	require.Equal(t, int64(0), again.self.WorkerID)
-	require.Equal(t, limit, again.self.Floor, "somebody could have had it")
-	require.Equal(t, worker.StateActive, entryOf(t, w, 0).State)
-	require.Equal(t, int64(1), fresh(t, w, "b", Options{}).running().self.WorkerID)
-}
-
 func testExhaustion(t *testing.T, w *World) {
 	opts := small(t, w)
 	for i := range 4 {
-		require.Equal(t, int64(i), fresh(t, w, string(rune('a'+i)), opts).running().self.WorkerID)
+		d := fresh(t, w, string(rune('a'+i)), opts).running()
+		require.Equal(t, int64(i), d.self.WorkerID)
+		require.NoError(t, d.reg.Close())
 	}
 	before := entries(t, w)
+	d := fresh(t, w, "one too many", opts)
 	for range 2 {
-		d := fresh(t, w, "one too many", opts)
 		require.ErrorIs(t, d.claim(), worker.ErrExhausted)
 		require.Equal(t, before, entries(t, w), "it left something behind")
-		require.NotContains(t, peers(t, fresh(t, w, "watcher", opts)), "one too many")
+		require.Empty(t, peers(t, fresh(t, w, "watcher", opts)))
 	}
-}
-
-func testExhaustionEnds(t *testing.T, w *World) {
-	opts := small(t, w)
-	for i := range 4 {
-		require.NoError(t, fresh(t, w, string(rune('a'+i)), opts).running().reg.Close())
-	}
-	d := fresh(t, w, "late", opts)
-	require.ErrorIs(t, d.claim(), worker.ErrExhausted)
 	_, err := w.Directory().Release(patient(t), 2, true)
 	require.NoError(t, err)
 	require.NoError(t, d.claim(), "the same process may try again")
 	require.Equal(t, int64(2), d.self.WorkerID)
 	require.NoError(t, d.report(true))
-}
-
-func testFull(t *testing.T, w *World) {
-	now := w.Clock().Read().Wall()
-	for id := range int64(1024) {
-		e := worker.Entry{WorkerID: id, Node: "10.0.0.5:" + string(rune('a'+id%26)) + time.Duration(id).String(), Address: address, State: worker.StateActive, Timestamp: now, Ceiling: now, Owner: "other"}
-		if id < 7 {
-			e.Timestamp = now.Add(-worker.ReleaseAge)
-		}
-		w.Plant(e)
-	}
-	for id, e := range entries(t, w) {
-		require.Equal(t, int64(id), e.WorkerID)
-	}
-	d := fresh(t, w, "one too many", Options{})
-	err := d.claim()
-	require.ErrorIs(t, err, worker.ErrExhausted)
-	require.ErrorContains(t, err, "worker IDs 0..1023 are all taken: 1024 entries; none of them ever comes back by itself")
-	require.ErrorContains(t, err, "leafd worker release")
-	require.Len(t, entries(t, w), 1024)
-	w.Remove(5) // the counter is spent, and this one is free
-	require.NoError(t, d.claim())
-	require.Equal(t, int64(5), d.self.WorkerID)
 }
 
 // The counter counts takeovers too: it is spent while worker IDs are free. They are
@@ -167,13 +125,7 @@ func testGaps(t *testing.T, w *World) {
 	require.Equal(t, int64(1), fresh(t, w, "b", opts).running().self.WorkerID)
 
 	both := []*daemon{fresh(t, w, "y", opts), fresh(t, w, "z", opts)}
-	claims := make(chan error, len(both))
-	for _, d := range both {
-		go func() { claims <- d.claim() }()
-	}
-	for range both {
-		require.NoError(t, <-claims)
-	}
+	require.NoError(t, errors.Join(together(both, (*daemon).claim)...))
 	require.ElementsMatch(t, []int64{2, 3}, []int64{both[0].self.WorkerID, both[1].self.WorkerID})
 	require.ErrorIs(t, fresh(t, w, "one too many", opts).claim(), worker.ErrExhausted)
 	require.Len(t, entries(t, w), 4)
@@ -253,33 +205,30 @@ func testOwnDead(t *testing.T, w *World) {
 	require.Equal(t, []worker.Peer{{Node: "a", Address: address, Owner: again.self.Owner, Instance: again.self.Instance}}, all)
 }
 
-// The directory was copied with the record in it, so the live owner is of our
-// prior owners. It reports while we wait for its ceiling, as the worker does.
-func testCopiedDirectory(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	require.NoError(t, d.report(true))
-	copied := d.again()
-	require.Greater(t, copied.look().Ceiling, w.Clock().Read().Wall())
-	require.NoError(t, d.report(true))
-	require.ErrorIs(t, copied.claimAsSeen(), worker.ErrHeld)
-	require.NoError(t, d.report(true))
-}
-
-// The ceiling had passed when the copy looked: it watches by itself.
-func testCopiedDirectoryLate(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	copied := d.again()
-	require.LessOrEqual(t, copied.look().Ceiling, w.Clock().Read().Wall())
-	reported := make(chan error, 1000)
-	w.Clock().OnSleep(func() {
-		select {
-		case reported <- d.report(true):
-		default:
+// The directory was copied with the record in it, so the live owner is of our prior owners. It
+// reports while we wait for its ceiling, as the worker does, or, where that has passed when
+// the copy looks, while that watches by itself.
+func copiedDirectory(late bool) func(t *testing.T, w *World) {
+	return func(t *testing.T, w *World) {
+		d := fresh(t, w, "a", Options{}).running()
+		if !late {
+			require.NoError(t, d.report(true))
 		}
-	})
-	require.ErrorIs(t, copied.claimAsSeen(), worker.ErrHeld)
-	w.Clock().OnSleep(nil)
-	require.NotEmpty(t, reported, "it never watched")
-	require.NoError(t, <-reported)
-	require.NoError(t, d.report(true))
+		copied := d.again()
+		require.Equal(t, late, copied.look().Ceiling <= w.Clock().Read().Wall())
+		reports := 0
+		report := func() {
+			require.NoError(t, d.report(true))
+			reports++
+		}
+		if late {
+			w.Clock().OnSleep(report)
+		} else {
+			report()
+		}
+		require.ErrorIs(t, copied.claimAsSeen(), worker.ErrHeld)
+		w.Clock().OnSleep(nil)
+		require.Positive(t, reports, "it never watched")
+		require.NoError(t, d.report(true))
+	}
 }

@@ -8,10 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,6 +38,8 @@ type Options struct {
 	Threshold      time.Duration // worker.DefaultClockThreshold when zero
 	Clock          clock.Clock   // the World's when nil
 }
+
+func (o Options) layout() snowflake.Layout { return cmp.Or(o.Layout, snowflake.DefaultLayout()) }
 
 // Session timeouts: a daemon's, and an operator's, who waits it out where servers with empty
 // disks refuse his session.
@@ -68,8 +71,8 @@ type World struct {
 	closing   sync.WaitGroup
 
 	mu    sync.Mutex
-	lines map[worker.Registry]*line // mu protects; of those that live
-	down  bool                      // mu protects
+	lines map[*line]bool // mu protects; of those that live
+	down  bool           // mu protects
 }
 
 // line is a daemon's session.
@@ -79,6 +82,8 @@ type line struct {
 	mu     sync.Mutex
 	writes int          // mu protects; so far
 	lose   map[int]bool // mu protects; of which one the answer gets lost, and whether it is done
+
+	told atomic.Int64 // how often it was told that data was lost
 }
 
 // Multi loses the answers that are to be lost, and Set.
@@ -109,20 +114,16 @@ func answered[T any](l *line, write func() (T, error)) (answer T, err error) {
 // member is the registry of a process that can be killed.
 type member struct {
 	*zkreg.Registry
-	dead chan struct{}
+	line *line
+	life context.Context //nolint:containedctx // of the process
+	kill context.CancelFunc
 }
 
 // Claim ends with the process: else it would try on for its time.
 func (m *member) Claim(ctx context.Context, self worker.Record, lease time.Duration) (worker.Record, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() {
-		select {
-		case <-m.dead:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+	defer context.AfterFunc(m.life, cancel)()
 	return m.Registry.Claim(ctx, self, lease)
 }
 
@@ -138,7 +139,7 @@ func InMemory(t testing.TB, clk clock.Clock) *World {
 // New returns the registry at root of a ZooKeeper that has the time of clk, and these servers.
 func New(t testing.TB, zookeeper sessiontest.ZooKeeper, clk clock.Clock, root string, addrs ...string) *World {
 	t.Helper()
-	w := &World{zookeeper: zookeeper, t: t, root: root, addrs: addrs, clk: &Clock{Clock: clk}, lines: map[worker.Registry]*line{}}
+	w := &World{zookeeper: zookeeper, t: t, root: root, addrs: addrs, clk: &Clock{Clock: clk}, lines: map[*line]bool{}}
 	t.Cleanup(w.closing.Wait)
 	var err error
 	w.directory, err = zkreg.OpenDirectory(w.config(Options{SessionTimeout: short, Threshold: Threshold}))
@@ -151,14 +152,9 @@ func New(t testing.TB, zookeeper sessiontest.ZooKeeper, clk clock.Clock, root st
 }
 
 func (w *World) config(opts Options) zkreg.Config {
-	if opts.Layout == (snowflake.Layout{}) {
-		opts.Layout = snowflake.DefaultLayout()
-	}
-	if opts.Clock == nil {
-		opts.Clock = w.clk
-	}
 	return zkreg.Config{
-		Servers: w.addrs, Root: w.root, Layout: opts.Layout, Lease: opts.Lease, Threshold: opts.Threshold, Clock: opts.Clock, Dial: w.zookeeper.Open,
+		Servers: w.addrs, Root: w.root, Layout: opts.layout(), Lease: opts.Lease, Threshold: opts.Threshold,
+		Clock: cmp.Or(opts.Clock, clock.Clock(w.clk)), Dial: w.zookeeper.Open,
 		Settle: cmp.Or(opts.Settle, time.Nanosecond), SessionTimeout: cmp.Or(opts.SessionTimeout, sessionTimeout),
 	}
 }
@@ -168,6 +164,11 @@ func (w *World) Open(node, address string, opts Options) worker.Registry {
 	l := &line{}
 	cfg := w.config(opts)
 	cfg.Node, cfg.Address = node, address
+	cfg.Notify = func(e zksession.Event) {
+		if e.Kind == zkreg.EventDataLost {
+			l.told.Add(1)
+		}
+	}
 	cfg.Dial = func(c zksession.Config) (_ zkreg.Session, err error) {
 		l.Session, err = w.zookeeper.Open(c)
 		return l, err
@@ -176,11 +177,13 @@ func (w *World) Open(node, address string, opts Options) worker.Registry {
 	if err != nil {
 		panic(err) // of the test itself
 	}
-	r := &member{opened, make(chan struct{})}
+	r := &member{Registry: opened, line: l}
+	r.life, r.kill = context.WithCancel(context.Background())
+	w.t.Cleanup(r.kill)
 	w.t.Cleanup(func() { _ = r.Close() }) // never fails
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.lines[r] = l; w.down {
+	if w.lines[l] = true; w.down {
 		w.zookeeper.Cut(l.Session)
 	}
 	return r
@@ -202,7 +205,7 @@ func (w *World) setDown(down bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.down = down
-	for _, l := range w.lines {
+	for l := range w.lines {
 		if down {
 			w.zookeeper.Cut(l.Session)
 		} else {
@@ -215,18 +218,17 @@ func (w *World) setDown(down bool) {
 func (w *World) Kill(r worker.Registry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.zookeeper.Cut(w.lines[r].Session)
-	delete(w.lines, r)
-	close(r.(*member).dead)
-	w.closing.Go(func() { _ = r.Close() }) // it finds nobody to tell
+	m := r.(*member)
+	w.zookeeper.Cut(m.line.Session)
+	delete(w.lines, m.line)
+	m.kill()
+	w.closing.Go(func() { _ = m.Close() }) // it finds nobody to tell
 }
 
 // LoseAnswer has the n-th write of r from now (1 is the next) done, or not
 // done, with ErrUnreachable for an answer. With 0 all answers come again.
 func (w *World) LoseAnswer(r worker.Registry, n int, done bool) {
-	w.mu.Lock()
-	l := w.lines[r]
-	w.mu.Unlock()
+	l := r.(*member).line
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n == 0 || l.lose == nil {
@@ -234,6 +236,9 @@ func (w *World) LoseAnswer(r worker.Registry, n int, done bool) {
 	}
 	l.lose[l.writes+n] = done
 }
+
+// ToldOfLoss returns how often r has told that data was lost.
+func (w *World) ToldOfLoss(r worker.Registry) int { return int(r.(*member).line.told.Load()) }
 
 // Expire ends the session of node's daemon, where that is live; it doesn't know of it. On real
 // servers, where that takes its time, what goes with the session goes alone.
@@ -325,11 +330,8 @@ func (w *World) create(p string, flags int32, payload map[string]any) {
 	require.NoError(w.t, err)
 	_, err = w.session.Create(patient(w.t), p, data, flags)
 	if errors.Is(err, zk.ErrNoNode) {
-		for i, c := range p {
-			if c == '/' && i > 0 {
-				_, _ = w.session.Create(patient(w.t), p[:i], nil, 0) // it may be there
-			}
-		}
+		_, err = w.session.Create(patient(w.t), path.Dir(p), nil, 0)
+		require.NoError(w.t, err)
 		_, err = w.session.Create(patient(w.t), p, data, flags)
 	}
 	require.NoError(w.t, err)
@@ -373,9 +375,9 @@ func (w *World) Rewrite(workerID int64, owner string) {
 	w.each(workerID, func(p string) {
 		data, stat, err := w.session.Get(patient(w.t), p)
 		require.NoError(w.t, err)
-		var payload map[string]json.RawMessage
+		var payload map[string]any
 		require.NoError(w.t, json.Unmarshal(data, &payload))
-		payload["owner"] = json.RawMessage(strconv.Quote(owner))
+		payload["owner"] = owner
 		data, err = json.Marshal(payload)
 		require.NoError(w.t, err)
 		_, err = w.session.Set(patient(w.t), p, data, stat.Version)
@@ -392,24 +394,16 @@ func (w *World) Remove(workerID int64) {
 type Clock struct {
 	clock.Clock
 
-	mu      sync.Mutex
-	onSleep func() // mu protects
+	onSleep atomic.Pointer[func()]
 }
 
 // OnSleep has f called before each sleep; nil for nothing.
-func (c *Clock) OnSleep(f func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.onSleep = f
-}
+func (c *Clock) OnSleep(f func()) { c.onSleep.Store(&f) }
 
 // Sleep implements clock.Clock.
 func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
-	c.mu.Lock()
-	f := c.onSleep
-	c.mu.Unlock()
-	if f != nil {
-		f()
+	if f := c.onSleep.Load(); f != nil && *f != nil {
+		(*f)()
 	}
 	if d <= time.Nanosecond { // Options.Settle: no time, also where the clock stands still
 		return ctx.Err()
@@ -443,16 +437,10 @@ const address = "10.0.0.5:8080"
 func process(t testing.TB, w *World, rec worker.Record, opts Options) *daemon {
 	t.Helper()
 	opts.Threshold = Threshold
-	layout := opts.Layout
-	if layout == (snowflake.Layout{}) {
-		layout = snowflake.DefaultLayout()
-	}
-	if rec.Instance == "" {
-		rec.Instance = uuid.NewString()
-	}
+	rec.Instance = cmp.Or(rec.Instance, uuid.NewString())
 	rec.Acked, rec.Owner = rec.Owner, uuid.NewString()
 	rec.Current = rec.Owner
-	rec.Layout, rec.Epoch = layout.String(), layout.Epoch
+	rec.Layout, rec.Epoch = opts.layout().String(), opts.layout().Epoch
 	return &daemon{t: t, w: w, reg: w.Open(rec.Node, address, opts), self: rec, opts: opts}
 }
 
@@ -472,12 +460,7 @@ func (d *daemon) look() worker.Lookup {
 }
 
 // lease is how far ahead d sets its limit.
-func (d *daemon) lease() time.Duration {
-	if d.opts.Lease > 0 {
-		return d.opts.Lease
-	}
-	return worker.DefaultLease
-}
+func (d *daemon) lease() time.Duration { return cmp.Or(d.opts.Lease, worker.DefaultLease) }
 
 // release gives d's worker ID back, as a clean stop with release does.
 func (d *daemon) release() error {
@@ -539,12 +522,7 @@ func entries(t testing.TB, w *World) []worker.Entry {
 // entryOf returns the one entry of workerID.
 func entryOf(t testing.TB, w *World, workerID int64) worker.Entry {
 	t.Helper()
-	var found []worker.Entry
-	for _, e := range entries(t, w) {
-		if e.WorkerID == workerID {
-			found = append(found, e)
-		}
-	}
+	found := slices.DeleteFunc(entries(t, w), func(e worker.Entry) bool { return e.WorkerID != workerID })
 	require.Len(t, found, 1, "entries of worker %d", workerID)
 	return found[0]
 }

@@ -2,12 +2,11 @@ package walktest
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cache/cachetest"
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 )
@@ -19,8 +18,7 @@ type host struct {
 	clk         *quick
 	directory   *cachetest.Mem
 	directoryID string
-	highest     clock.Millis // of the IDs that it issued under its present worker ID
-	workerID    int64        // that worker ID
+	workerID    int64 // of its last life
 
 	starting chan *daemon // the start under way; nil for none
 	daemon   *daemon      // nil while none runs
@@ -96,9 +94,7 @@ func (h *host) settle() bool {
 		h.walk.Lives++
 		h.daemon = d
 		h.walk.answers(h.name, d.owner)
-		if id := d.worker.ID(); id != h.workerID {
-			h.workerID, h.highest = id, 0
-		}
+		h.workerID = d.worker.ID()
 		return true
 	default:
 		return h.starting == nil
@@ -124,26 +120,20 @@ func (h *host) stop(ctx context.Context) {
 	h.daemon = nil
 }
 
-// issue takes n IDs, all or none.
-func (h *host) issue(ctx context.Context, n int) error {
-	batch := make([]int64, n)
-	if err := h.daemon.ids.NextN(ctx, batch); err != nil {
-		h.walk.Unissued++
-		return nil //nolint:nilerr // refused is what it is there for
+// issue takes some IDs, all or none, none of which may have been issued before, but with NoCeiling.
+func (h *host) issue() {
+	w := h.walk
+	batch := make([]int64, 1+w.rnd.IntN(60))
+	if h.daemon.ids.NextN(w.ctx, batch) != nil {
+		w.Unissued++ // refused is what it is there for
+		return
 	}
 	for _, id := range batch {
-		if other, again := h.walk.issued[id]; again {
-			h.walk.Repeats++
-			if !h.walk.cfg.NoCeiling {
-				return fmt.Errorf("ID %d was issued by %s and by %s", id, other, h.name)
-			}
+		if other, again := w.issued[id]; again {
+			w.Repeats++
+			require.True(w.t, w.cfg.NoCeiling, "seed %d: ID %d was issued by %s and by %s; before: %v",
+				w.cfg.Seed, id, other, h.name, w.history[max(0, len(w.history)-60):])
 		}
-		h.walk.issued[id] = h.name
+		w.issued[id] = h.name
 	}
-	parts, err := Layout().Decode(batch[n-1])
-	if err != nil {
-		return err
-	}
-	h.highest = max(h.highest, parts.Time)
-	return nil
 }

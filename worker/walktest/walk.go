@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/leafd/leafd/cache/cachetest"
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
@@ -59,7 +57,6 @@ type Result struct {
 	Lives    int // starts that went well
 	Refused  int // starts that did not
 	Beside   int // daemons that ran beside another of their name
-	Done     map[string]int
 }
 
 const hosts = 4
@@ -93,10 +90,8 @@ func Run(t *testing.T, cfg Config) Result {
 	defer cancel()
 	w := &walk{
 		cfg: cfg, t: t, ctx: ctx, cancel: cancel, rnd: rand.New(rand.NewPCG(cfg.Seed, 1)),
-		origin: clock.System().Read(), issued: map[int64]string{},
-		alive: map[string]string{},
+		origin: clock.System().Read(), issued: map[int64]string{}, alive: map[string]string{},
 	}
-	w.Done = map[string]int{}
 	for range hosts {
 		w.hosts = append(w.hosts, w.newHost())
 	}
@@ -110,10 +105,10 @@ func Run(t *testing.T, cfg Config) Result {
 			w.pause(100 * time.Millisecond)
 		}
 	}
-	for step := range cfg.Steps {
+	for range cfg.Steps {
 		for _, h := range w.hosts {
 			if h.settle() && h.daemon != nil {
-				require.NoError(t, h.issue(w.ctx, 1+w.rnd.IntN(60)), "seed %d, step %d; before: %v", cfg.Seed, step, w.history[max(0, len(w.history)-60):])
+				h.issue()
 			}
 		}
 		w.act(w.hosts[w.rnd.IntN(len(w.hosts))])
@@ -143,9 +138,7 @@ func (w *walk) end() {
 	for _, h := range w.hosts {
 		if h.starting != nil {
 			w.cancel() // it may wait for long
-			d := <-h.starting
-			h.starting = nil
-			if d.err == nil {
+			if d := <-h.starting; d.err == nil {
 				h.daemon = d
 			}
 		}
@@ -202,7 +195,6 @@ func (w *walk) act(h *host) {
 		w.cfg.World.OpenCluster(worker.DefaultClockThreshold)
 	}
 	if what != "" {
-		w.Done[what]++
 		w.history = append(w.history, what+" "+h.name)
 	}
 }
@@ -228,22 +220,13 @@ func (w *walk) actStopped(h *host, n int) string {
 		return "lost file"
 	case n < 27 && !w.down && h.workerID >= 0:
 		if _, err := w.cfg.World.Directory().Release(w.ctx, h.workerID, true); err == nil {
-			w.replace(h)
+			w.hosts[slices.Index(w.hosts, h)] = w.newHost()
 			return "release"
 		}
 		return ""
 	default:
 		h.start()
 		return "start"
-	}
-}
-
-// replace puts a new host in the place of h.
-func (w *walk) replace(h *host) {
-	for i, other := range w.hosts {
-		if other == h {
-			w.hosts[i] = w.newHost()
-		}
 	}
 }
 
@@ -293,20 +276,18 @@ func (w *walk) startBeside(h *host, directory worker.Cache, home string) {
 	if d.err == nil {
 		beside := &host{walk: w, name: h.name + " beside", clk: h.clk, daemon: d}
 		for range 5 {
-			require.NoError(w.t, beside.issue(w.ctx, 1+w.rnd.IntN(60)), "seed %d; before: %v", w.cfg.Seed, w.history[max(0, len(w.history)-60):])
-			require.NoError(w.t, h.issue(w.ctx, 1+w.rnd.IntN(60)), "seed %d; before: %v", w.cfg.Seed, w.history[max(0, len(w.history)-60):])
+			beside.issue()
+			h.issue()
 			w.pause(200 * time.Millisecond)
 		}
 		w.Beside++
 		beside.stop(w.ctx)
 		return
 	}
-	for _, usual := range []error{worker.ErrUnreachable, worker.ErrClockRefused, worker.ErrExhausted, worker.ErrNoCluster, context.DeadlineExceeded} {
-		if errors.Is(d.err, usual) {
-			return
-		}
+	usual := []error{worker.ErrUnreachable, worker.ErrClockRefused, worker.ErrExhausted, worker.ErrNoCluster, context.DeadlineExceeded}
+	if !slices.ContainsFunc(usual, func(err error) bool { return errors.Is(d.err, err) }) {
+		w.t.Errorf("seed %d: a daemon beside another of its name was refused: %v", w.cfg.Seed, d.err)
 	}
-	w.t.Errorf("seed %d: a daemon beside another of its name was refused: %v", w.cfg.Seed, d.err)
 }
 
 // errNobody is what an address answers whose daemon is dead.

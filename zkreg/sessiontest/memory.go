@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -155,33 +156,15 @@ func (m *Memory) endLocked(s *session) {
 
 // write is one transaction.
 type write struct {
-	m      *Memory
-	s      *session
-	zxid   int64
-	now    int64
-	before map[string]*node // what it has replaced
+	m    *Memory
+	s    *session
+	zxid int64
+	now  int64
 }
 
 func (m *Memory) beginLocked(s *session) *write {
 	m.zxid++
-	return &write{m, s, m.zxid, int64(m.clk.Read().Wall()), map[string]*node{}}
-}
-
-func (w *write) put(p string, n *node) {
-	if _, again := w.before[p]; !again {
-		w.before[p] = w.m.nodes[p]
-	}
-	w.m.nodes[p] = n
-	if n == nil {
-		delete(w.m.nodes, p)
-	}
-}
-
-// undo makes it one that was never done.
-func (w *write) undo() {
-	for p, n := range w.before {
-		w.put(p, n)
-	}
+	return &write{m, s, m.zxid, int64(m.clk.Read().Wall())}
 }
 
 // child replaces the parent of p, which has been created or removed.
@@ -190,7 +173,7 @@ func (w *write) child(p string, created, more int32) {
 	n.made += created
 	n.stat.NumChildren += more
 	n.stat.Pzxid, n.stat.Cversion = w.zxid, 2*n.made-n.stat.NumChildren
-	w.put(path.Dir(p), &n)
+	w.m.nodes[path.Dir(p)] = &n
 }
 
 func (w *write) create(p string, data []byte, flags int32) (string, error) {
@@ -213,7 +196,7 @@ func (w *write) create(p string, data []byte, flags int32) (string, error) {
 	if flags&zk.FlagEphemeral != 0 {
 		n.stat.EphemeralOwner = w.s.id
 	}
-	w.put(p, n)
+	w.m.nodes[p] = n
 	w.child(p, 1, 1)
 	return p, nil
 }
@@ -226,7 +209,7 @@ func (w *write) set(p string, data []byte, version int32) (*zk.Stat, error) {
 	n.data = slices.Clone(data)
 	n.stat.Mzxid, n.stat.Mtime, n.stat.DataLength = w.zxid, w.now, int32(len(data))
 	n.stat.Version++
-	w.put(p, &n)
+	w.m.nodes[p] = &n
 	return new(n.stat), nil
 }
 
@@ -237,7 +220,7 @@ func (w *write) remove(p string, version int32) error {
 	if w.m.nodes[p].stat.NumChildren > 0 {
 		return zk.ErrNotEmpty
 	}
-	w.put(p, nil)
+	delete(w.m.nodes, p)
 	w.child(p, 0, -1)
 	return nil
 }
@@ -308,13 +291,9 @@ func (s *session) Children(ctx context.Context, p string) (names []string, stat 
 }
 
 func (s *session) Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
-	return s.commit(ctx, connection, ops)
-}
-
-func (s *session) commit(ctx context.Context, connection uint64, ops []any) ([]zk.MultiResponse, error) {
 	responses := make([]zk.MultiResponse, len(ops))
 	return responses, s.do(ctx, connection, func() error {
-		w := s.m.beginLocked(s)
+		before, w := maps.Clone(s.m.nodes), s.m.beginLocked(s)
 		for i, op := range ops {
 			var err error
 			switch r := op.(type) {
@@ -330,7 +309,7 @@ func (s *session) commit(ctx context.Context, connection uint64, ops []any) ([]z
 				err = zk.ErrBadArguments
 			}
 			if err != nil {
-				w.undo()
+				s.m.nodes = before
 				clear(responses)
 				responses[i].Error = err
 				return fmt.Errorf("transaction, operation %d: %w", i, err)
@@ -350,7 +329,7 @@ func (s *session) Set(ctx context.Context, p string, data []byte, version int32)
 }
 
 func (s *session) SetOn(ctx context.Context, connection uint64, p string, data []byte, version int32) (*zk.Stat, error) {
-	r, err := s.commit(ctx, connection, []any{&zk.SetDataRequest{Path: p, Data: data, Version: version}})
+	r, err := s.Multi(ctx, connection, &zk.SetDataRequest{Path: p, Data: data, Version: version})
 	return r[0].Stat, err
 }
 

@@ -36,8 +36,8 @@ func patient(t testing.TB) context.Context {
 	return ctx
 }
 
-// kinds are the errors that are told apart.
-var kinds = []error{zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion, zk.ErrNotEmpty, zk.ErrNoChildrenForEphemerals, zk.ErrBadArguments, zksession.ErrUnreachable}
+// kinds are the errors that are told apart; one that is ErrUnreachable is that above all.
+var kinds = []error{zksession.ErrUnreachable, zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion, zk.ErrNotEmpty, zk.ErrNoChildrenForEphemerals, zk.ErrBadArguments}
 
 // answer is what one request came to.
 type answer struct {

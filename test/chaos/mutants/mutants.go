@@ -87,7 +87,7 @@ func All() []Mutant {
 		{
 			Name: "restored record", Guard: "worker.W2: a record that was put back from a backup is set aside (worker/start.go)",
 			Seed: 1, Mix: "older record put back, clock back",
-			Edits: []Edit{{"worker/start.go", "	if r.Restored { // worker.W2", "	if r.Restored && r.WorkerID < 0 {"}},
+			Edits: []Edit{{"worker/start.go", "	case r.Restored: // worker.W2", "	case r.Restored && r.WorkerID < 0:"}},
 		},
 		{
 			Name: "limit", Guard: "worker.U1: the ceiling never reaches beyond the limit (worker/ceiling.go)",
@@ -108,7 +108,7 @@ func All() []Mutant {
 			Edits: []Edit{{"zkreg/enroll.go", "		floor = max(floor, from)\n", "		floor = max(floor, min(0, from))\n"}},
 		},
 		{
-			Name: "file first", Guard: "worker.C1, worker.U3: a ceiling counts once the file has it (worker/ceiling.go)",
+			Name: "file first", Guard: "worker.C1: a ceiling counts once the file has it (worker/ceiling.go)",
 			Seed: 1, Mix: "record can't be written, kill -9, clock back",
 			Edits: []Edit{{"worker/ceiling.go", "		err := w.lost(w.local.finish(w.life, r))\n		if err == nil {\n			w.publish(r, now)\n		}\n", "		w.publish(r, now)\n		err := w.lost(w.local.finish(w.life, r))\n"}},
 		},
@@ -143,7 +143,7 @@ func All() []Mutant {
 		{
 			Name: "root settles", Guard: "zkreg.R1: the end of settling checks the root, where a loss may have been noted (zkreg/enroll.go)",
 			Seed: 2, Mix: "ZooKeeper set back, a new daemon joins",
-			Edits: []Edit{{"zkreg/enroll.go", "			check(c.paths.root, c.root.stat.Version),\n			setData(c.forever, l.data", "			check(c.paths.root, -1),\n			setData(c.forever, l.data"}},
+			Edits: []Edit{{"zkreg/enroll.go", "root: c.root, parent: &l,", "root: &root{stat: &zk.Stat{Version: -1}}, parent: &l,"}},
 		},
 		{
 			Name: "root's floor", Guard: "zkreg.R7: nobody gets a new worker ID, or begins a piece, below the root's floor (zkreg/enroll.go)",
@@ -162,7 +162,7 @@ func All() []Mutant {
 		{
 			Name: "loss noted", Guard: "zkreg.R6: who finds a loss notes it in the root (zkreg/root.go)",
 			Seed: 2, Mix: "ZooKeeper set back, a new daemon joins",
-			Edits: []Edit{{"zkreg/root.go", "if found.Losses <= self.Losses {", "if found.Losses < 0 {"}},
+			Edits: []Edit{{"zkreg/root.go", "for found.Losses <= self.Losses {", "for found.Losses < 0 {"}},
 		},
 		{
 			Name: "high mark", Guard: "segment.V1: the high mark is written where it is as it was read (zkreg/guard.go)",

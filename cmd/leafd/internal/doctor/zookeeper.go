@@ -65,19 +65,19 @@ func (p *Patient) node(ctx context.Context, r *report) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, p.Timeout*3/4)
 	defer cancel()
-	found, err := zkreg.Self(bounded, p.zkConfig(), self)
+	registry, err := zkreg.Open(p.zkConfig())
+	if err != nil {
+		r.Fail("zk-node", err, "")
+		return
+	}
+	defer registry.Close()                     //nolint:errcheck // it has no error to tell
+	found, err := registry.Look(bounded, self) // which writes nothing
 	if err != nil {
 		r.Fail("zk-node", err, "")
 		return
 	}
 	p.judgeNode(r, self, found)
-	dir, err := zkreg.OpenDirectory(p.zkConfig())
-	if err != nil {
-		r.Fail("zk-ids", err, "")
-		return
-	}
-	defer dir.Close() //nolint:errcheck // it has no error to tell
-	list, err := inspect.ListWorkers(bounded, dir, nil, p.Cfg.Snowflake.Layout, p.wall)
+	list, err := inspect.ListWorkers(bounded, registry, nil, p.Cfg.Snowflake.Layout, p.wall)
 	if err != nil {
 		r.Fail("zk-ids", err, "")
 		return
@@ -143,9 +143,8 @@ func (p *Patient) rights(ctx context.Context, r *report) {
 	defer dir.Close() //nolint:errcheck // it has no error to tell
 	bounded, cancel := context.WithTimeout(ctx, p.Timeout*3/4)
 	defer cancel()
-	var refused *zkreg.TrialError
 	switch err := dir.Trial(bounded, p.Cfg.Node); {
-	case errors.As(err, &refused):
+	case errors.Is(err, zkreg.ErrTrial):
 		r.Fail(check, err, "let the user of --zk-auth-file do that: setAcl in ZooKeeper's shell; deleting is a right on the parent")
 	case err != nil:
 		r.Fail(check, err, "")

@@ -116,9 +116,14 @@ type Summary struct {
 	Left     int64 `json:"left"`     // worker IDs that new nodes can still get
 }
 
+// Entries reads the entries, as a worker.Directory does.
+type Entries interface {
+	Entries(ctx context.Context) ([]worker.Entry, error)
+}
+
 // ListWorkers reads the entries. The time is taken after they were read, so
 // that no report lies ahead of it.
-func ListWorkers(ctx context.Context, dir worker.Directory, prober worker.ClockProber, layout snowflake.Layout, wall func() clock.Millis) (List, error) {
+func ListWorkers(ctx context.Context, dir Entries, prober worker.ClockProber, layout snowflake.Layout, wall func() clock.Millis) (List, error) {
 	entries, err := dir.Entries(ctx)
 	if err != nil {
 		return List{}, err
