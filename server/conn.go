@@ -24,8 +24,8 @@ const (
 	waiting
 	// resumed: the next Read goes on with one of waiting, which has found nothing.
 	resumed
-	// begun: one Read returned since; if there is another, that request is
-	// not complete yet.
+	// begun: one Read returned since, or some of the request arrived with the one before; if
+	// there is another Read, that request is not complete yet.
 	begun
 )
 
@@ -37,9 +37,9 @@ const (
 //	    force is off by more than the listener's slack.
 //	server.C2  A request that isn't complete after its first Read gets the read
 //	    time-out, once: bytes that arrive slowly don't extend it. The first
-//	    request of a connection has it from the accept on. (A pipelined request in
-//	    the same packet as another has its first Read after that one; that Read has
-//	    the idle time-out.)
+//	    request of a connection has it from the accept on; one that began in the same
+//	    packet as the request before it, from the answer to that. (The first Read of a
+//	    body after "100 Continue" has the idle time-out.)
 //	server.C3  A Write ends after the write time-out at the latest, and not before
 //	    half of it (less a tick of the coarse clock).
 //	server.C4  A coarse clock that doesn't move never extends a deadline.
@@ -101,6 +101,9 @@ func (c *conn) Read(p []byte) (int, error) {
 		if err := c.handshake(); err != nil {
 			return 0, err
 		}
+	}
+	if c.phase == waiting && c.l.surface != Redis && len(p) < headerBytes { // the rest of fasthttp's buffer has a part
+		c.phase = begun
 	}
 	switch c.phase {
 	case waiting: // server.C1

@@ -56,17 +56,35 @@ const arrival = 5 * time.Second
 func TestHalfSentRequestIsClosed(t *testing.T) {
 	t.Parallel()
 	r := start(t, func(c *Config) { patient(c); c.ReadTimeout = arrival })
-	for _, test := range []struct{ name, part string }{
-		{"first request", "GET /api"},
-		{"first request, headers only", "POST /api/segments HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"},
+	for _, test := range []struct {
+		name  string
+		whole int // requests before it, the last one in its packet
+		part  string
+	}{
+		{"first request", 0, "GET /api"},
+		{"first request, headers only", 0, "POST /api/segments HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"},
+		{"with the first request", 1, "GET /api"},
+		{"with a later request", 2, "G"},
+		{"with a later request, headers only", 2, "POST /api/segments HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			c := r.dial()
-			send(t, c, test.part)
-			resp, err := http.ReadResponse(newReader(c), nil)
-			require.NoError(t, err)
-			readAnswer(t, resp).requireError(t, 408, "request_timeout")
+			br := newReader(c)
+			answered := func() answer {
+				resp, err := http.ReadResponse(br, nil)
+				require.NoError(t, err)
+				return readAnswer(t, resp)
+			}
+			for range test.whole - 1 {
+				send(t, c, oneID)
+				require.Equal(t, 200, answered().status)
+			}
+			send(t, c, strings.Repeat(oneID, min(test.whole, 1))+test.part)
+			if test.whole > 0 {
+				require.Equal(t, 200, answered().status)
+			}
+			answered().requireError(t, 408, "request_timeout")
 			requireClosed(t, c)
 		})
 	}
@@ -169,7 +187,7 @@ func TestDeadlinesAreSetSeldom(t *testing.T) {
 	s := &script{}
 	c := l.admit(s)
 	require.Equal(t, 1, s.reads, "server.C2: the first request has the read time-out from the accept on")
-	var buf [10]byte
+	var buf [headerBytes]byte
 	request := func() {
 		t.Helper()
 		_, err := c.Read(buf[:])
@@ -211,6 +229,15 @@ func TestDeadlinesAreSetSeldom(t *testing.T) {
 	require.NoError(t, err)
 	request()
 	require.Equal(t, reads+1, s.reads, "server.C1: the read time-out doesn't outlive its request")
+	for range 100 { // the buffer has the beginning of the next
+		_, err = c.Read(buf[1:])
+		require.NoError(t, err)
+	}
+	require.Equal(t, reads+2, s.reads, "server.C2")
+	request()
+	require.Equal(t, reads+2, s.reads)
+	request()
+	require.Equal(t, reads+3, s.reads, "server.C1")
 }
 
 func TestFirstRequestIsNotGivenMoreTime(t *testing.T) {

@@ -73,6 +73,7 @@ func (r *redisServer) ShutdownWithContext(ctx context.Context) error {
 func (s *Server) serveRedis(c *conn) {
 	defer c.Close() //nolint:errcheck // nothing is to be done about it
 	client := &redisClient{s: s, c: c, stripe: &s.metrics.redisLatency.stripes[c.l.accepted.Add(1)&s.metrics.redisLatency.mask]}
+	client.session = resp.New(client, client)
 	defer func() {
 		if v := recover(); v != nil {
 			s.metrics.panics.Inc()
@@ -82,7 +83,7 @@ func (s *Server) serveRedis(c *conn) {
 		}
 		client.Release()
 	}()
-	if err := c.serve(resp.New(client, client).Serve); err == nil || errors.Is(err, io.EOF) {
+	if err := c.serve(client.session.Serve); err == nil || errors.Is(err, io.EOF) {
 		c.linger.Store(true) // server.D2
 	}
 }
@@ -110,6 +111,7 @@ var redisModes = [...]mode{resp.Snowflake: snowflakeMode, resp.Segment: segmentM
 type redisClient struct {
 	s       *Server
 	c       *conn
+	session *resp.Session
 	stripe  *stripe
 	began   time.Duration // when the commands were read, on the monotonic clock
 	pending [modes]redisCount
@@ -129,6 +131,9 @@ var _ resp.Source = (*redisClient)(nil)
 func (r *redisClient) Read(p []byte) (int, error) {
 	if r.last {
 		return 0, io.EOF
+	}
+	if r.c.phase == waiting && r.session.Begun() { // server.C2
+		r.c.phase = begun
 	}
 	// The other connections' turn comes first: by then the client's next commands are there,
 	// where the daemon is busy, and the kernel is not asked in vain (half of the reads were).

@@ -264,6 +264,30 @@ func TestRedisTimeouts(t *testing.T) {
 	require.Equal(t, 2, r.used())
 }
 
+// server.C2: half a command that arrived with whole ones has the read time-out, once.
+func TestRedisHalfACommandBehindAWholeOne(t *testing.T) {
+	t.Parallel()
+	_, ln := startRedis(t, func(c *Config) { patient(c); c.ReadTimeout = arrival })
+	first, later, slow := dialRedis(t, ln), dialRedis(t, ln), dialRedis(t, ln)
+	require.Equal(t, "+PONG", later.ask("PING"))
+	require.Equal(t, "+PONG", slow.ask("PING"))
+	for _, c := range []*redisConn{first, later, slow} {
+		require.Equal(t, "+PONG", c.ask("PING\r\nPING\r\n*2\r\n$4\r\nINCR\r\n$9000"))
+		require.Equal(t, "+PONG", c.line())
+	}
+	go func() {
+		for range 1000 {
+			time.Sleep(20 * time.Millisecond)
+			if _, err := io.WriteString(slow, "x"); err != nil {
+				return
+			}
+		}
+	}()
+	first.requireEnd()
+	later.requireEnd()
+	requireClosed(t, slow)
+}
+
 // server.F1, F3: the connections of both protocols are counted together.
 func TestRedisConnectionsBeyondTheLimit(t *testing.T) {
 	r, ln := startRedis(t, func(c *Config) { patient(c); c.MaxConns = 2 })

@@ -119,6 +119,9 @@ func (s *Session) Serve() error {
 	return nil
 }
 
+// Begun tells whether a command was read in part.
+func (s *Session) Begun() bool { return s.have > 0 }
+
 // answerAll carries out the commands in b, and returns how many bytes those that are whole
 // have.
 func (s *Session) answerAll(b []byte) (used int, err error) {
