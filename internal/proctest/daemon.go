@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ErrPortTaken is returned by Await when another program took the daemon's port
@@ -43,18 +45,32 @@ const ciVariable = "LEAFD_CI_RUN"
 
 // StartDaemon starts a daemon; it may still be starting, or fail, when this returns.
 func StartDaemon(cfg Config) (*Daemon, error) {
-	d := &Daemon{Address: cfg.Address, URL: "http://" + cfg.Address, log: log{also: cfg.Output}}
+	out, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	pipe, err := out.SyscallConn()
+	if err != nil {
+		return nil, errors.Join(err, out.Close(), in.Close())
+	}
+	d := &Daemon{Address: cfg.Address, URL: "http://" + cfg.Address, log: log{also: cfg.Output, pipe: pipe}}
 	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...)
 	cmd.Env = append([]string{}, cfg.Env...)
 	if run, set := os.LookupEnv(ciVariable); set {
 		cmd.Env = append(cmd.Env, ciVariable+"="+run)
 	}
-	cmd.Stdout, cmd.Stderr = &d.log, &d.log
+	cmd.Stdout, cmd.Stderr = in, in
 	if cfg.Prepare != nil {
 		cfg.Prepare(cmd)
 	}
-	var err error
-	d.Process, err = Start(cmd)
+	all := make(chan struct{})
+	go func() {
+		defer close(all)
+		_ = pipe.Read(d.log.take) // ends once nobody has the other end
+		_ = out.Close()
+	}()
+	d.Process, err = start(cmd, all)
+	_ = in.Close() // the daemon has its own
 	return d, err
 }
 
@@ -114,7 +130,7 @@ func (d *Daemon) Await(ctx context.Context, interval time.Duration, probe func(c
 	}
 }
 
-// Log returns what the daemon has printed so far.
+// Log returns what the daemon has printed so far, up to the call.
 func (d *Daemon) Log() string { return d.log.String() }
 
 // Logged counts the lines printed so far that have all of parts.
@@ -157,22 +173,35 @@ func (d *Daemon) Stop(limit time.Duration) error {
 // log keeps what a daemon prints, and hands it on.
 type log struct {
 	also io.Writer
+	pipe syscall.RawConn // its end that we read
 
 	mu   sync.Mutex
 	text bytes.Buffer // mu protects
 }
 
-// Write implements io.Writer. It never fails: the daemon would be cut off.
-func (l *log) Write(p []byte) (int, error) {
+// take reads what is in the pipe, and tells whether that is the end.
+func (l *log) take(fd uintptr) (ended bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.also != nil {
-		_, _ = l.also.Write(p) // Log has it anyway
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := unix.Read(int(fd), buf)
+		switch {
+		case n > 0:
+			l.text.Write(buf[:n])
+			if l.also != nil {
+				_, _ = l.also.Write(buf[:n]) // Log has it anyway
+			}
+		case !errors.Is(err, unix.EINTR):
+			return !errors.Is(err, unix.EAGAIN)
+		}
 	}
-	return l.text.Write(p)
 }
 
+// String takes first what was printed before the call: whoever has the daemon's answer has
+// the lines before it.
 func (l *log) String() string {
+	_ = l.pipe.Control(func(fd uintptr) { l.take(fd) }) // closed after its end was read
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()

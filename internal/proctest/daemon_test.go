@@ -1,8 +1,11 @@
 package proctest
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -55,6 +58,29 @@ func TestFailureShowsTheLog(t *testing.T) {
 		require.ErrorContains(t, err, "the disk is full")
 	}
 	require.ErrorIs(t, shell(t, "echo address already in use").AwaitReady(t.Context()), ErrPortTaken)
+}
+
+// Who has an answer of the daemon's has the lines that it printed before.
+func TestLogHasWhatWasPrintedBeforeAnAnswer(t *testing.T) {
+	asks, ask, err := os.Pipe()
+	require.NoError(t, err)
+	answer, answers, err := os.Pipe()
+	require.NoError(t, err)
+	d, err := StartDaemon(Config{
+		Command: []string{"bash", "-c", "while read line; do echo $line; echo $line >&3; done"},
+		Prepare: func(cmd *exec.Cmd) { cmd.Stdin, cmd.ExtraFiles = asks, []*os.File{answers} },
+	})
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(asks.Close(), answers.Close()))
+	lines := bufio.NewScanner(answer)
+	for i := range 2000 {
+		_, err = fmt.Fprintf(ask, "line %d.\n", i)
+		require.NoError(t, err)
+		require.True(t, lines.Scan())
+		require.Equal(t, 1, d.Logged(lines.Text()))
+	}
+	require.NoError(t, errors.Join(ask.Close(), answer.Close()))
+	require.Zero(t, d.ExitCode())
 }
 
 func TestDaemonGetsReady(t *testing.T) {

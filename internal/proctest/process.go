@@ -30,6 +30,13 @@ type Process struct {
 // (PR_SET_PDEATHSIG, prctl(2)), so a goroutine keeps that thread for as long as
 // the child lives. What cmd.SysProcAttr has besides stays.
 func Start(cmd *exec.Cmd) (*Process, error) {
+	read := make(chan struct{})
+	close(read)
+	return start(cmd, read)
+}
+
+// start is Start of a process that counts as ended once read is closed, too.
+func start(cmd *exec.Cmd, read <-chan struct{}) (*Process, error) {
 	cmd.SysProcAttr = dieWithParent(cmd.SysProcAttr)
 	p := &Process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
@@ -40,6 +47,7 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 		started <- err
 		if err == nil {
 			p.err = cmd.Wait()
+			<-read
 			close(p.done)
 		}
 	}()
