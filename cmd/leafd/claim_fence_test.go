@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,9 +33,11 @@ func TestEntryTouchedByOthersFences(t *testing.T) {
 	}
 	change := func(f func(z *znode)) func(*onlooker, string) {
 		return func(o *onlooker, path string) {
-			payload := o.must(path).payload(t)
-			f(&payload)
-			o.set(path, jsonText(t, payload))
+			o.change(path, func(was seenNode) string {
+				payload := was.payload(t)
+				f(&payload)
+				return jsonText(t, payload)
+			})
 		}
 	}
 	setsAside := func(v *victim) {
@@ -79,8 +82,10 @@ func TestEntryTouchedByOthersFences(t *testing.T) {
 		v.path = fmt.Sprintf("%s/%s-%010d", v.o.forever, v.m.addr, 0)
 		v.ld, v.segments = newLoad(v.l, "/api/snowflake/get/a?n=20"), newLoad(v.l, "/api/segment/get/leaf-segment-test")
 		v.ld.flows(t, 200)
+		v.l.signal(syscall.SIGSTOP) // its next life may write the entry a second later
 		tc.do(v.o, v.path)
-		v.did, _, _ = v.o.get(v.path)
+		v.did = v.o.must(v.path)
+		v.l.signal(syscall.SIGCONT)
 		v.l.awaitLog(lineFenced)
 		require.Eventually(t, func() bool { return len(v.o.live()) == 0 }, eventually, 10*time.Millisecond, tc.name)
 		if tc.name == "garbage" {

@@ -156,7 +156,7 @@ func newJavaLeaf(t *testing.T, o *onlooker, path, address string) *javaLeaf {
 		defer tick.Stop()
 		for {
 			j.written = javaEntry(t, address, clock.MillisOf(time.Now()))
-			if j.err = o.write(path, j.written); j.err != nil {
+			if j.err = o.write(path, j.written, -1); j.err != nil {
 				return
 			}
 			select {

@@ -48,7 +48,7 @@ type onlooker struct {
 	get    func(path string) (node seenNode, found bool, err error)
 	names  func(path string) []string // of the children, ordered; none where there is no such path
 	make   func(path, text string, flags int32) (created string, err error)
-	write  func(path, text string) error // whatever version is there
+	write  func(path, text string, version int32) error // -1: whatever version is there
 	remove func(path string)
 	auth   func(userPassword string)
 }
@@ -87,8 +87,8 @@ func newOnlooker(t *testing.T, server *zookeepertest.Server, root string) *onloo
 	o.make = func(path, text string, flags int32) (string, error) {
 		return conn.Create(path, []byte(text), flags, open)
 	}
-	o.write = func(path, text string) error {
-		_, err := conn.Set(path, []byte(text), -1)
+	o.write = func(path, text string, version int32) error {
+		_, err := conn.Set(path, []byte(text), version)
 		return err
 	}
 	o.remove = func(path string) {
@@ -134,11 +134,12 @@ func (o *onlooker) takeAway(workerID int64) {
 	o.t.Helper()
 	for _, name := range o.entries() {
 		if strings.HasSuffix(name, fmt.Sprintf("-%010d", workerID)) {
-			path := o.forever + "/" + name
-			var fields map[string]any
-			require.NoError(o.t, json.Unmarshal([]byte(o.must(path).text), &fields))
-			fields["instance"], fields["owner"] = uuid.NewString(), uuid.NewString()
-			o.set(path, jsonText(o.t, fields))
+			o.change(o.forever+"/"+name, func(was seenNode) string {
+				var fields map[string]any
+				require.NoError(o.t, json.Unmarshal([]byte(was.text), &fields))
+				fields["instance"], fields["owner"] = uuid.NewString(), uuid.NewString()
+				return jsonText(o.t, fields)
+			})
 		}
 	}
 }
@@ -152,7 +153,21 @@ func (o *onlooker) create(path, text string, flags int32) string {
 
 func (o *onlooker) set(path, text string) {
 	o.t.Helper()
-	require.NoError(o.t, o.write(path, text), path)
+	require.NoError(o.t, o.write(path, text, -1), path)
+}
+
+// change writes what is made of what stands there, and of nothing older: with the limit of a
+// report before the last, an entry is one that ZooKeeper lost.
+func (o *onlooker) change(path string, to func(was seenNode) string) {
+	o.t.Helper()
+	for {
+		was := o.must(path)
+		err := o.write(path, to(was), was.version)
+		if err == nil {
+			return
+		}
+		require.NotEqual(o.t, was.version, o.must(path).version, err)
+	}
 }
 
 // inFlight is how many requests an onlooker sends at once where there are many.

@@ -238,7 +238,7 @@ func (s *startCell) requireStart(want started) {
 		l.awaitStatus("/readyz", 200)
 	}
 	if want.alarms != nil || want.exit == cli.ExitOK {
-		require.Equal(t, want.alarms, l.alarmCodes(), l.Log())
+		require.Equal(t, want.alarms, l.alarmCodes(want.alarms...), l.Log())
 	}
 	require.Contains(t, l.Log(), want.says)
 	aside, err := filepath.Glob(filepath.Join(s.m.dataDir(), "worker.json.aside-*"))
@@ -278,12 +278,13 @@ func (s *startCell) requireStart(want started) {
 
 var alarmInLog = regexp.MustCompile(`"alarm":"([a-z_]+)"`)
 
-// alarmCodes returns the codes of the alarms in the log, but for those that a busy machine
-// raises by itself (see raised); nil for none.
-func (l *child) alarmCodes() []string {
+// alarmCodes returns the codes of the alarms in the log; nil for none. Those that a busy
+// machine raises by itself are left out but where they are wanted (see raised, and a
+// ZooKeeper that gets no processor for three seconds).
+func (l *child) alarmCodes(wanted ...string) []string {
 	var codes []string
 	for _, match := range alarmInLog.FindAllStringSubmatch(l.Log(), -1) {
-		if match[1] != "report_failing" && match[1] != "peers_silent" {
+		if slices.Contains(wanted, match[1]) || !slices.Contains([]string{"report_failing", "peers_silent", codeLost}, match[1]) {
 			codes = append(codes, match[1])
 		}
 	}
