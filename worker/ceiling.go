@@ -309,7 +309,7 @@ func (w *Worker) save(ctx context.Context, r Record, now clock.Reading) error {
 // tellRegistry reports r to the registry, beside whatever else is done: nothing waits for
 // it, and where the report before is still under way it is left out.
 func (w *Worker) tellRegistry(r Record) {
-	if !w.remote.begin() {
+	if w.alone || !w.remote.begin() {
 		return
 	}
 	go func() {

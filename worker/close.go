@@ -42,7 +42,7 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) (err error) {
 	}
 	if claimed {
 		bounded, cancel := context.WithTimeout(ctx, lastReport)
-		if remote := w.lost(w.remote.record(bounded, r)); !errors.Is(remote, ErrNoRegistry) && (err != nil || !errors.Is(remote, ErrUnreachable)) {
+		if remote := w.lost(w.remote.record(bounded, r)); err != nil || !errors.Is(remote, ErrUnreachable) {
 			err = errors.Join(err, remote)
 		}
 		cancel()

@@ -57,14 +57,13 @@ func (r *recorder) finish(ctx context.Context, rec Record) error {
 	defer func() { <-r.turn }()
 	began := r.clk.Read().Boot
 	err := r.save(ctx, rec)
-	switch {
-	case err == nil:
-		r.done.Add(1)
-		r.last.Store(int64(began))
-	case !errors.Is(err, ErrNoRegistry):
+	if err != nil {
 		r.failed.Add(1)
+		return err
 	}
-	return err
+	r.done.Add(1)
+	r.last.Store(int64(began))
+	return nil
 }
 
 // await takes the turn once a write that is under way is done.

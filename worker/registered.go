@@ -16,9 +16,6 @@ var ErrLeaseOver = errors.New("the lease is over")
 func (w *Worker) register(ctx context.Context, r Record) error {
 	sent := w.cfg.Clock.Read().Wall()
 	got, err := w.reportToRegistry(ctx, r)
-	if errors.Is(err, ErrNoRegistry) {
-		return err
-	}
 	w.mu.Lock()
 	before, short := w.remoteErr, err == nil && w.record.Limit > 0 && w.record.Ceiling >= w.record.Limit
 	w.remoteErr = err
@@ -69,7 +66,7 @@ func (w *Worker) leaseOf(r Record) time.Duration {
 
 // tooLate returns ErrLeaseOver where the piece of r is not to be prolonged (worker.U7).
 func (w *Worker) tooLate(r Record) error {
-	if w.alone || r.Reaches(r.Timestamp, 2*w.cfg.Threshold) {
+	if r.Reaches(r.Timestamp, 2*w.cfg.Threshold) {
 		return nil
 	}
 	return fmt.Errorf("%w: worker %d is ours up to %s, too soon for a report to prolong it: a new piece begins then", ErrLeaseOver, r.WorkerID, r.Limit)

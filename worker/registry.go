@@ -12,8 +12,6 @@ import (
 // Sentinels that a Registry returns besides ErrHeld, ErrExhausted, ErrForeign
 // and ErrFenced, wrapped with what was found and what to do about it.
 var (
-	// ErrNoRegistry is returned by Report of a daemon that is standalone.
-	ErrNoRegistry = errors.New("standalone, no registry")
 	// ErrUnreachable: the registry gave no answer in time. A write may have been done.
 	ErrUnreachable = errors.New("registry unreachable")
 	// ErrNoCluster is returned by Look where there is no cluster to join: nobody has made
@@ -49,8 +47,8 @@ type Registry interface {
 	// as we last wrote it, and sees to it that the node is in the live set or not, as
 	// live says. With r.Released it gives the worker ID back. An entry that the registry
 	// lost is put back. It returns r as recorded, with what the cluster counts.
-	// ErrNoRegistry, ErrUnreachable, ErrFenced (the entry is no longer ours), ErrLeaseOver
-	// (it was lost, and its piece ends too soon to be put back).
+	// ErrUnreachable, ErrFenced (the entry is no longer ours), ErrLeaseOver (it was lost,
+	// and its piece ends too soon to be put back).
 	Report(ctx context.Context, r Record, live bool) (Record, error)
 	// Peers returns the live nodes except this one. ErrUnreachable.
 	Peers(ctx context.Context) ([]Peer, error)

@@ -36,10 +36,8 @@ func (s Standalone) Claim(_ context.Context, self Record, _ time.Duration) (Reco
 	return self, nil
 }
 
-// Report implements Registry.
-func (Standalone) Report(_ context.Context, r Record, _ bool) (Record, error) {
-	return r, ErrNoRegistry
-}
+// Report implements Registry. A standalone worker never calls it.
+func (Standalone) Report(_ context.Context, r Record, _ bool) (Record, error) { return r, nil }
 
 // Peers implements Registry.
 func (Standalone) Peers(context.Context) ([]Peer, error) { return nil, nil }

@@ -303,7 +303,7 @@ func (w *Worker) begin(ctx context.Context, me self) error {
 	w.mu.Lock()
 	w.floor = max(me.Ceiling, me.Timestamp)
 	w.record, w.anchor, w.began = me.Record, now, now.Wall()
-	w.claimed, w.remoteErr = me.offline == nil, me.offline
+	w.claimed, w.remoteErr = me.offline == nil && !w.alone, me.offline
 	w.mu.Unlock()
 	w.remote.last.Store(int64(now.Boot - now.Wall().Sub(me.Registered))) // this life's claim, or of the life before
 	bounded, cancel := context.WithTimeout(ctx, max(w.cfg.ReportInterval, firstReport))
