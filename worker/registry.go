@@ -62,14 +62,10 @@ const NoWorkerID = -1
 // Lookup is what Look found. The zero value is an empty registry.
 type Lookup struct {
 	Cluster string // ID of the cluster; empty when there is no root yet
-	// Known tells that the instance has an entry; the fields up to Address are of it. Ceiling
-	// is never below what its writer may have issued, also where it records none (a Java Leaf).
-	Known     bool
-	WorkerID  int64
-	Timestamp clock.Millis
-	Ceiling   clock.Millis
-	Owner     string        // life that wrote it; empty for the Java Leaf's
-	Address   string        // ip:port that its owner advertised
+	// Known tells that the instance has an entry, which is Entry but for Live. Its Ceiling is
+	// never below what its writer may have issued, also where it records none (a Java Leaf).
+	Known bool
+	Entry
 	LiveOwner string        // life that is live as this instance, or died within a session timeout; empty for none
 	Lost      bool          // what the registry acknowledged to self is absent, or older: it lost its data
 	Peers     []Peer        // the live nodes but this one

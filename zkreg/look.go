@@ -48,17 +48,12 @@ func (r *Registry) Look(ctx context.Context, self worker.Record) (worker.Lookup,
 		seen.since = r.seen.since
 	}
 	r.seen = seen
-	found := worker.Lookup{WorkerID: worker.NoWorkerID, Lost: seen.lost(self), Peers: peers, Settle: r.settleTime()}
+	found := worker.Lookup{Entry: worker.Entry{WorkerID: worker.NoWorkerID}, Lost: seen.lost(self), Peers: peers, Settle: r.settleTime()}
 	if seen.root != nil {
 		found.Cluster = seen.root.Cluster
 	}
 	if seen.mine != nil {
-		found.Known = true
-		found.WorkerID = seen.mine.workerID
-		found.Timestamp = seen.mine.data.Timestamp
-		found.Ceiling = seen.mine.data.Ceiling
-		found.Owner = seen.mine.data.Owner
-		found.Address = seen.mine.data.address()
+		found.Known, found.Entry = true, seen.mine.listed()
 	}
 	if seen.temp != nil {
 		found.LiveOwner = seen.temp.owner()

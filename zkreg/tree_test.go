@@ -97,7 +97,8 @@ func TestJavaTree(t *testing.T) {
 	found, err := r.Look(bounded(t, patience), self)
 	require.NoError(t, err)
 	require.Equal(t, worker.Lookup{
-		Cluster: found.Cluster, Known: true, WorkerID: 3, Timestamp: 1700000000000, Ceiling: 1700000006000, Address: "10.0.0.5:8080", Peers: []worker.Peer{}, Settle: found.Settle,
+		Cluster: found.Cluster, Known: true, Peers: []worker.Peer{}, Settle: found.Settle,
+		Entry: worker.Entry{WorkerID: 3, Node: "10.0.0.5:8080", Address: "10.0.0.5:8080", State: worker.StateActive, Timestamp: 1700000000000, Ceiling: 1700000006000},
 	}, found)
 	rec, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.NoError(t, err)

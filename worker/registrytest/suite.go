@@ -85,7 +85,7 @@ func testEmpty(t *testing.T, w *World) {
 	w.Init(snowflake.DefaultLayout())
 	found := d.look()
 	require.NotEmpty(t, found.Cluster)
-	require.Equal(t, worker.Lookup{Cluster: found.Cluster, WorkerID: worker.NoWorkerID, Peers: []worker.Peer{}, Settle: found.Settle}, found)
+	require.Equal(t, worker.Lookup{Cluster: found.Cluster, Entry: worker.Entry{WorkerID: worker.NoWorkerID}, Peers: []worker.Peer{}, Settle: found.Settle}, found)
 	require.Empty(t, entries(t, w), "Look writes nothing")
 	_, err := w.Directory().Release(patient(t), 0, true)
 	require.ErrorIs(t, err, worker.ErrNoEntry)

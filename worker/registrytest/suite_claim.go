@@ -62,8 +62,11 @@ func testOwnAgain(t *testing.T, w *World) {
 	d.self.Timestamp, d.self.Ceiling = 5, 6 // an older record than the registry's
 	found := d.look()
 	require.Equal(t, worker.Lookup{
-		Cluster: recorded.Cluster, Known: true, WorkerID: 1, Timestamp: recorded.Timestamp, Ceiling: recorded.Ceiling,
-		Owner: recorded.Owner, Address: address, Peers: found.Peers, Settle: found.Settle,
+		Cluster: recorded.Cluster, Known: true, Peers: found.Peers, Settle: found.Settle,
+		Entry: worker.Entry{
+			WorkerID: 1, Node: "a", Address: address, State: worker.StateActive, Timestamp: recorded.Timestamp, Ceiling: recorded.Ceiling,
+			Owner: recorded.Owner, Instance: recorded.Instance, Floor: recorded.Floor, Limit: recorded.Limit,
+		},
 	}, found)
 	require.NoError(t, d.claimAsSeen())
 	require.Equal(t, int64(1), d.self.WorkerID)
