@@ -11,9 +11,7 @@ import (
 
 // Defaults of Config; DESIGN 4 has the reasons.
 const (
-	DefaultReportInterval = 3 * time.Second
 	DefaultCeilingLead    = 6 * time.Second
-	DefaultMaxForwardStep = 10 * time.Second
 	DefaultClockThreshold = 5 * time.Second
 	DefaultPeerInterval   = 10 * time.Second
 	DefaultLookTimeout    = 1500 * time.Millisecond

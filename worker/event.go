@@ -76,7 +76,8 @@ type Issuer interface {
 func (w *Worker) Watch(ctx context.Context, issuer Issuer) error {
 	var current EventKind
 	var refused uint64
-	steps := clock.StepWatch{Clock: w.cfg.Clock, Slew: MaxSlew}
+	// Up to Slew the generator waits for a clock that is behind, and nobody is refused.
+	steps := clock.StepWatch{Clock: w.cfg.Clock, Slew: snowflake.MaxBackwardWait}
 	steps.Look() // the first look has nothing to compare with
 	defer w.watching.Pause()
 	for w.beat(ctx, &w.watching, watchInterval) {

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/snowflake"
 )
 
 // Stats is what a Worker has done so far, and how long it may go on.
@@ -20,7 +19,7 @@ type Stats struct {
 	Registry   Reports
 	Registered bool // the worker ID is a registry's, so that Registry counts
 	// StepsAhead and StepsBack are how often the wall clock was seen to step, by more
-	// than MaxSlew in either direction, while Watch ran.
+	// than snowflake.MaxBackwardWait in either direction, while Watch ran.
 	StepsAhead, StepsBack uint64
 	PeersAsked            bool          // the peers were ever asked for their clocks
 	PeersAge              time.Duration // how long ago
@@ -34,11 +33,6 @@ type Reports struct {
 	// suspend too; the registry's may be of the life before.
 	Age time.Duration
 }
-
-// MaxSlew is how far the wall and the monotonic clock may move apart between two
-// looks at them before it counts as a step: up to that the generator waits for a
-// clock that is behind, and nobody is refused.
-const MaxSlew = snowflake.MaxBackwardWait
 
 // Stats returns what the worker has done so far. It waits for nobody.
 func (w *Worker) Stats() Stats {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/worker/registrytest"
 )
@@ -86,9 +87,9 @@ func TestStatsOfClockSteps(t *testing.T) {
 		{"none", func(c *clocktest.Fake) { c.Advance(time.Hour) }, 0, 0},
 		{"ahead", func(c *clocktest.Fake) { c.Step(time.Second) }, 1, 0},
 		{"back", func(c *clocktest.Fake) { c.Step(-time.Second) }, 0, 1},
-		{"as much as slewing", func(c *clocktest.Fake) { c.Step(worker.MaxSlew); c.Step(-2 * worker.MaxSlew) }, 0, 0},
-		{"just above", func(c *clocktest.Fake) { c.Step(worker.MaxSlew + 1) }, 1, 0},
-		{"just below", func(c *clocktest.Fake) { c.Step(-worker.MaxSlew - 1) }, 0, 1},
+		{"as much as slewing", func(c *clocktest.Fake) { c.Step(snowflake.MaxBackwardWait); c.Step(-2 * snowflake.MaxBackwardWait) }, 0, 0},
+		{"just above", func(c *clocktest.Fake) { c.Step(snowflake.MaxBackwardWait + 1) }, 1, 0},
+		{"just below", func(c *clocktest.Fake) { c.Step(-snowflake.MaxBackwardWait - 1) }, 0, 1},
 		{"suspend", func(c *clocktest.Fake) { c.Suspend(time.Hour) }, 0, 0},
 		{"set back in a suspend", func(c *clocktest.Fake) { c.Suspend(time.Hour); c.Step(-2 * time.Hour) }, 0, 1},
 	} {

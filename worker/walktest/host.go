@@ -2,6 +2,7 @@ package walktest
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -55,8 +56,8 @@ func (w *walk) bringUp(ctx context.Context, name string, clk *quick, directory w
 	d.worker, d.err = worker.Start(ctx, worker.Config{
 		Node: name, Owner: d.owner, DirectoryID: id, Layout: layout.String(), Epoch: layout.Epoch,
 		Clock: clk, Cache: directory, Registry: registry, Prober: w,
-		ReportInterval: worker.DefaultReportInterval, CeilingLead: worker.DefaultCeilingLead,
-		Lease: opts.Lease, MaxForwardStep: worker.DefaultMaxForwardStep, MaxWait: w.cfg.MaxWait, LookTimeout: w.cfg.LookTimeout,
+		ReportInterval: 3 * time.Second, CeilingLead: worker.DefaultCeilingLead,
+		Lease: opts.Lease, MaxForwardStep: 10 * time.Second, MaxWait: w.cfg.MaxWait, LookTimeout: w.cfg.LookTimeout,
 	})
 	if d.err != nil {
 		return d
