@@ -128,9 +128,9 @@ func (g *Guard) Put(ctx context.Context, tag string, seen segment.HighMark, high
 	var err error
 	version := int64(0)
 	if seen.Version >= 0 {
-		var stat *zk.Stat
-		if stat, err = g.session.SetOn(ctx, seen.Conn, p, data, int32(seen.Version)); err == nil { //nolint:gosec // it was one
-			version = int64(stat.Version)
+		var done []zk.MultiResponse
+		if done, err = g.session.Multi(ctx, seen.Conn, setData(p, data, int32(seen.Version))); err == nil { //nolint:gosec // it was one
+			version = int64(done[0].Stat.Version)
 		}
 	} else if err = g.ensure(ctx, path.Dir(p)); err == nil {
 		_, err = g.session.Create(ctx, p, data, 0)

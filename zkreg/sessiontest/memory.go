@@ -325,11 +325,7 @@ func (s *session) Create(ctx context.Context, p string, data []byte, flags int32
 }
 
 func (s *session) Set(ctx context.Context, p string, data []byte, version int32) (*zk.Stat, error) {
-	return s.SetOn(ctx, 0, p, data, version)
-}
-
-func (s *session) SetOn(ctx context.Context, connection uint64, p string, data []byte, version int32) (*zk.Stat, error) {
-	r, err := s.Multi(ctx, connection, &zk.SetDataRequest{Path: p, Data: data, Version: version})
+	r, err := s.Multi(ctx, 0, &zk.SetDataRequest{Path: p, Data: data, Version: version})
 	return r[0].Stat, err
 }
 

@@ -204,7 +204,7 @@ func TestSessions(t *testing.T) {
 			id, connection := s.ID(), s.Connection()
 			require.NotZero(t, id)
 			require.NotZero(t, connection)
-			_, err := s.SetOn(patient(t), connection, root, []byte("a"), 0)
+			_, err := s.Multi(patient(t), connection, &zk.SetDataRequest{Path: root, Data: []byte("a"), Version: 0})
 			require.NoError(t, err)
 
 			// For a moment: the same session, over another connection.
@@ -219,13 +219,9 @@ func TestSessions(t *testing.T) {
 			require.Equal(t, id, s.ID())
 			require.NotEqual(t, connection, s.Connection())
 			require.True(t, stands(root+"/mine"))
-			_, err = s.SetOn(patient(t), connection, root, []byte("b"), 1)
-			require.ErrorIs(t, err, zksession.ErrUnreachable)
 			_, err = s.Multi(patient(t), connection, &zk.SetDataRequest{Path: root, Data: []byte("b"), Version: 1})
 			require.ErrorIs(t, err, zksession.ErrUnreachable)
-			_, err = s.SetOn(patient(t), s.Connection(), root, []byte("b"), 1)
-			require.NoError(t, err)
-			_, err = s.Multi(patient(t), s.Connection(), &zk.SetDataRequest{Path: root, Data: []byte("c"), Version: 2})
+			_, err = s.Multi(patient(t), s.Connection(), &zk.SetDataRequest{Path: root, Data: []byte("b"), Version: 1})
 			require.NoError(t, err)
 
 			// For too long: another session.

@@ -163,14 +163,8 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 
 // Set writes the data of a node that is at version; -1 for any.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
-	return s.SetOn(ctx, 0, path, data, version)
-}
-
-// SetOn is Set, sent over the connection with that number or not at all: what was read
-// before a server was set back doesn't count after it, and versions begin again.
-func (s *Session) SetOn(ctx context.Context, connection uint64, path string, data []byte, version int32) (*zk.Stat, error) {
 	data = slices.Clone(data)
-	return do(ctx, s, call{name: "set", path: path, on: connection}, func(conn *zk.Conn) (*zk.Stat, error) {
+	return do(ctx, s, call{name: "set", path: path}, func(conn *zk.Conn) (*zk.Stat, error) {
 		return conn.Set(path, data, version)
 	})
 }

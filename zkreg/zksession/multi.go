@@ -8,10 +8,11 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Multi does all of ops or none: each is a *zk.CreateRequest (without an Acl it is
-// given s.ACL()), *zk.SetDataRequest, *zk.DeleteRequest or *zk.CheckVersionRequest. Where one
-// can't be done the error is that one's, wrapped with its index. Where connection isn't 0 they
-// are sent over the one with that number or not at all, as by SetOn.
+// Multi does all of ops or none: each is a *zk.CreateRequest (of a node with s.ACL()),
+// *zk.SetDataRequest, *zk.DeleteRequest or *zk.CheckVersionRequest. Where one can't be done
+// the error is that one's, wrapped with its index. Where connection isn't 0 they are sent
+// over the one with that number or not at all: what was read before a server was set back
+// doesn't count after it, and versions begin again.
 func (s *Session) Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
 	requests, names := make([]any, len(ops)), make([]string, len(ops))
 	for i, op := range ops {
@@ -38,12 +39,7 @@ func (s *Session) Multi(ctx context.Context, connection uint64, ops ...any) ([]z
 func (s *Session) own(op any) (request any, name string) {
 	switch r := op.(type) {
 	case *zk.CreateRequest:
-		own := *r
-		own.Data = slices.Clone(r.Data)
-		if len(r.Acl) == 0 {
-			own.Acl = s.ACL()
-		}
-		return &own, "create " + r.Path
+		return &zk.CreateRequest{Path: r.Path, Data: slices.Clone(r.Data), Acl: s.ACL(), Flags: r.Flags}, "create " + r.Path
 	case *zk.SetDataRequest:
 		return &zk.SetDataRequest{Path: r.Path, Data: slices.Clone(r.Data), Version: r.Version}, "set " + r.Path
 	case *zk.DeleteRequest:

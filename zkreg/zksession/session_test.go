@@ -164,7 +164,7 @@ func TestMulti(t *testing.T) {
 	ctx := within(t, patience)
 	responses, err := s.Multi(ctx, 0,
 		&zk.CreateRequest{Path: root, Data: []byte("a")},
-		&zk.CreateRequest{Path: root + "/n-", Flags: zk.FlagSequence, Acl: s.ACL()},
+		&zk.CreateRequest{Path: root + "/n-", Flags: zk.FlagSequence},
 	)
 	require.NoError(t, err)
 	require.Len(t, responses, 2)

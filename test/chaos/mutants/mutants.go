@@ -167,7 +167,7 @@ func All() []Mutant {
 		{
 			Name: "high mark", Guard: "segment.V1: the high mark is written where it is as it was read (zkreg/guard.go)",
 			Seed: 1, Mix: "max_id set back",
-			Edits: []Edit{{"zkreg/guard.go", "int32(seen.Version)); err == nil {", "-1); err == nil {"}},
+			Edits: []Edit{{"zkreg/guard.go", "int32(seen.Version))); err == nil {", "-1)); err == nil {"}},
 		},
 		{
 			Name: "high mark compared", Guard: "segment.V1: after a conflict a range below the high mark is given up (segment/guarded.go)",
