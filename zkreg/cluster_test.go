@@ -228,7 +228,7 @@ func TestSettlesForTheGrantedSession(t *testing.T) {
 	cfg.SessionTimeout, cfg.Settle = 100*time.Millisecond, 0
 	r := openRegistry(t, cfg)
 	looked(t, r, fresh(r))
-	granted := r.session.Timeout()
+	granted := r.session.Info().Timeout
 	require.Greater(t, granted, cfg.SessionTimeout)
 	require.Equal(t, granted+settleBeyondSession, r.settleTime())
 }

@@ -181,7 +181,7 @@ type settling struct {
 }
 
 func settlingOf(own entry, c *claim) settling {
-	return settling{c.root.stat.Version, own.stat.Mzxid, c.session.ID()}
+	return settling{c.root.stat.Version, own.stat.Mzxid, c.session.Info().ID}
 }
 
 // settle waits: ZooKeeper may have been set back to an earlier state, and whoever has our

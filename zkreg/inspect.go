@@ -47,7 +47,7 @@ func askServer(ctx context.Context, cfg Config, server string) ServerState {
 	if _, _, err := t.session.Exists(ctx, "/"); err != nil && !zksession.AboutNode(err) {
 		return ServerState{Server: server, Err: err}
 	}
-	return ServerState{Server: server, Granted: t.session.Timeout()}
+	return ServerState{Server: server, Granted: t.session.Info().Timeout}
 }
 
 // ErrDenied is wrapped by what is refused to our credentials, in ErrTrial too.

@@ -108,14 +108,14 @@ func TestTemporaryOfAnotherSession(t *testing.T) {
 	rec = report(t, r, rec)
 	_, stat, err := conn.Get(r.temporaryOf("a"))
 	require.NoError(t, err)
-	require.Equal(t, r.session.ID(), stat.EphemeralOwner)
+	require.Equal(t, r.session.Info().ID, stat.EphemeralOwner)
 
 	// Claim does the same: an answer was lost, and the session with it.
 	plantLive(t, conn, r.root, worker.Peer{Node: "a", Address: "10.0.0.5:8080", Owner: rec.Owner, Instance: rec.Instance})
 	rec = claim1(t, r, rec)
 	_, stat, err = conn.Get(r.temporaryOf("a"))
 	require.NoError(t, err)
-	require.Equal(t, r.session.ID(), stat.EphemeralOwner)
+	require.Equal(t, r.session.Info().ID, stat.EphemeralOwner)
 	report(t, r, rec)
 
 	// And what is another's is left alone at the end.

@@ -211,7 +211,7 @@ func (r *Registry) entryOf(name entryName, rec worker.Record, state worker.Entry
 // temporaryPayload is our ephemeral node's.
 func (r *Registry) temporaryPayload(rec worker.Record) []byte {
 	return encode(temporaryData{
-		Owner: rec.Owner, Instance: rec.Instance, Address: r.cfg.Address, Node: r.cfg.Node, WorkerID: rec.WorkerID, SessionMS: r.session.Timeout().Milliseconds(),
+		Owner: rec.Owner, Instance: rec.Instance, Address: r.cfg.Address, Node: r.cfg.Node, WorkerID: rec.WorkerID, SessionMS: r.session.Info().Timeout.Milliseconds(),
 	})
 }
 

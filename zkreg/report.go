@@ -178,7 +178,7 @@ func (r *Registry) showLive(ctx context.Context, rec worker.Record, live bool) e
 			ops = []any{deleteNode(r.livePath(), temp.stat.Version)}
 		case temp != nil && !rec.Wrote(temp.owner()):
 			return fmt.Errorf("%w: another life of this data directory's instance is live at %s, owner %s", worker.ErrFenced, cmp.Or(temp.data.Address, unknown), temp.owner())
-		case temp != nil && temp.data.Owner == rec.Owner && temp.stat.EphemeralOwner == r.session.ID():
+		case temp != nil && temp.data.Owner == rec.Owner && temp.stat.EphemeralOwner == r.session.Info().ID:
 			return nil
 		default:
 			ops = r.liveOps(temp, rec)

@@ -2,7 +2,6 @@ package zkreg
 
 import (
 	"context"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -21,8 +20,6 @@ type Session interface {
 	Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error)
 	Sync(ctx context.Context, path string) error
 	Connection() uint64
-	ID() int64
-	Timeout() time.Duration
 	Info() zksession.Info
 	Raise(e zksession.Event)
 	Close()

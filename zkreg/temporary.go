@@ -32,7 +32,7 @@ func (r *Registry) liveOps(temp *temporary, rec worker.Record) []any {
 	switch {
 	case temp == nil:
 		return []any{create}
-	case temp.stat.EphemeralOwner == r.session.ID():
+	case temp.stat.EphemeralOwner == r.session.Info().ID:
 		return []any{setData(p, data, temp.stat.Version)}
 	default: // it would go with a session that ended
 		return []any{deleteNode(p, temp.stat.Version), create}
@@ -92,7 +92,7 @@ func (c *claim) clearTemporary(ctx context.Context) (*temporary, error) {
 	}
 	dead, now := c.self.Wrote(temp.owner()), c.cfg.Clock.Mono()
 	session := time.Duration(temp.data.SessionMS) * time.Millisecond
-	until := temp.since + cmp.Or(session, c.session.Timeout()) + overtime
+	until := temp.since + cmp.Or(session, c.session.Info().Timeout) + overtime
 	if dead {
 		until = c.first.since.Mono + c.watchSpan()
 	}

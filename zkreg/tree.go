@@ -70,7 +70,7 @@ func (t tree) Close() error {
 // settleTime is how long it takes until everybody has found out that ZooKeeper lost data. A
 // server grants the sessions that it wants: ours tells how long the others' are.
 func (t tree) settleTime() time.Duration {
-	return cmp.Or(t.cfg.Settle, max(t.cfg.SessionTimeout, t.session.Timeout())+settleBeyondSession)
+	return cmp.Or(t.cfg.Settle, max(t.cfg.SessionTimeout, t.session.Info().Timeout)+settleBeyondSession)
 }
 
 // read reads a node; a nil Stat for none.
@@ -177,7 +177,7 @@ func (t tree) readLive(ctx context.Context) ([]string, liveState, error) {
 		return nil, liveState{}, err
 	}
 	slices.Sort(names)
-	return names, liveState{stat.Pzxid, stat.Czxid, stat.Ctime, t.session.ID()}, nil
+	return names, liveState{stat.Pzxid, stat.Czxid, stat.Ctime, t.session.Info().ID}, nil
 }
 
 // readWithLive reads those of the entries called names that are there still, and which of

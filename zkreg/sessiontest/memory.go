@@ -347,16 +347,10 @@ func (s *session) Connection() uint64 {
 	return s.number
 }
 
-func (s *session) ID() int64 {
+func (s *session) Info() zksession.Info {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
-	return s.id
-}
-
-func (s *session) Timeout() time.Duration { return s.cfg.Timeout }
-
-func (s *session) Info() zksession.Info {
-	return zksession.Info{Server: strings.Join(s.cfg.Servers, ","), ID: s.ID(), Timeout: s.Timeout()}
+	return zksession.Info{Server: strings.Join(s.cfg.Servers, ","), ID: s.id, Timeout: s.cfg.Timeout}
 }
 
 func (s *session) Raise(e zksession.Event) {

@@ -201,7 +201,7 @@ func TestSessions(t *testing.T) {
 			}
 			create(observer, root, 0)
 			create(s, root+"/mine", zk.FlagEphemeral)
-			id, connection := s.ID(), s.Connection()
+			id, connection := s.Info().ID, s.Connection()
 			require.NotZero(t, id)
 			require.NotZero(t, connection)
 			_, err := s.Multi(patient(t), connection, &zk.SetDataRequest{Path: root, Data: []byte("a"), Version: 0})
@@ -216,7 +216,7 @@ func TestSessions(t *testing.T) {
 			require.ErrorIs(t, err, zksession.ErrUnreachable)
 			net.Join(s)
 			require.NoError(t, s.Sync(patient(t), root))
-			require.Equal(t, id, s.ID())
+			require.Equal(t, id, s.Info().ID)
 			require.NotEqual(t, connection, s.Connection())
 			require.True(t, stands(root+"/mine"))
 			_, err = s.Multi(patient(t), connection, &zk.SetDataRequest{Path: root, Data: []byte("b"), Version: 1})
@@ -229,7 +229,7 @@ func TestSessions(t *testing.T) {
 			require.Eventually(t, func() bool { return !stands(root + "/mine") }, patience, 10*time.Millisecond)
 			net.Join(s)
 			require.NoError(t, s.Sync(patient(t), root))
-			require.NotEqual(t, id, s.ID())
+			require.NotEqual(t, id, s.Info().ID)
 
 			// Closed, and cut off: it stands for as long as the session does.
 			other := session(time.Second)

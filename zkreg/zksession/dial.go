@@ -15,7 +15,7 @@ func (s *Session) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	if !s.drained(drainWait) {
 		return nil, errors.New("requests of the last connection have not ended yet") // zksession.S2
 	}
-	limit := s.hosts.patience(s.Timeout())
+	limit := s.hosts.patience(s.Info().Timeout)
 	ctx, cancel := context.WithTimeout(s.ctx, limit)
 	defer cancel()
 	raw, conn, err := s.connect(ctx, server)

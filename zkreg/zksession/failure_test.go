@@ -60,8 +60,8 @@ func TestServerKilledAndRestarted(t *testing.T) {
 	ephemeral(t, s.Session, "/mine")
 	first := s.Info()
 	require.False(t, first.Since.Before(began))
-	require.NotZero(t, s.ID())
-	require.Equal(t, Info{State: Connected, Server: server.Addr(), ID: s.ID(), Since: first.Since, Timeout: s.Timeout(), Connects: 1}, first)
+	require.NotZero(t, s.Info().ID)
+	require.Equal(t, Info{State: Connected, Server: server.Addr(), ID: s.Info().ID, Since: first.Since, Timeout: s.Info().Timeout, Connects: 1}, first)
 
 	server.Kill(t)
 	lost := s.events.await(t, EventDisconnected, 1)
@@ -92,7 +92,7 @@ func TestServerKilledAndRestarted(t *testing.T) {
 	s.state(zk.StateHasSession) // an event that comes late
 	require.Equal(t, Closed, s.Info().State)
 	require.EqualValues(t, 2, s.Info().Connects)
-	require.Zero(t, s.ID())
+	require.Zero(t, s.Info().ID)
 }
 
 // TestServerHangs with calls pending (zksession.S1, zksession.S4, zksession.S6), and
@@ -172,7 +172,7 @@ func TestOneOfThreeHangs(t *testing.T) {
 	e := zookeepertest.StartEnsemble(t, 3)
 	s := openTest(t, short(10*time.Second, e.Addrs()...))
 	ephemeral(t, s.Session, "/mine")
-	id := s.ID()
+	id := s.Info().ID
 	at := s.events.await(t, EventConnected, 1).Server
 	for i, address := range e.Addrs() {
 		if address == at {
@@ -202,7 +202,7 @@ func TestBlackhole(t *testing.T) {
 	s, proxy, root := proxied(t, as(short(5*time.Second), "leafd", "secret"))
 	mine, observer := root+"/mine", zookeepertest.Shared(t).Conn(t)
 	ephemeral(t, s.Session, mine)
-	first := s.ID()
+	first := s.Info().ID
 
 	proxy.Blackhole(t, true)
 	_, err := s.Set(within(t, 200*time.Millisecond), mine, []byte("x"), -1)
@@ -210,18 +210,18 @@ func TestBlackhole(t *testing.T) {
 	require.False(t, Unsent(err), "it was sent, as far as anybody can know")
 	proxy.Blackhole(t, false)
 	requireData(t, s.Session, root, "")
-	require.Equal(t, first, s.ID())
+	require.Equal(t, first, s.Info().ID)
 
 	proxy.Blackhole(t, true)
 	require.Eventually(t, func() bool { found, _, err := observer.Exists(mine); return err == nil && !found }, patience, 10*time.Millisecond)
 	proxy.Blackhole(t, false)
 	requireData(t, s.Session, root, "")
-	require.NotEqual(t, first, s.ID())
+	require.NotEqual(t, first, s.Info().ID)
 	require.Equal(t, first, s.events.await(t, EventExpired, 1).Session)
 	ephemeral(t, s.Session, mine)
 	_, stat, err := s.Get(within(t, patience), mine)
 	require.NoError(t, err)
-	require.Equal(t, s.ID(), stat.EphemeralOwner)
+	require.Equal(t, s.Info().ID, stat.EphemeralOwner)
 }
 
 // TestServerLosesItsData: a server that lost its disk doesn't take back a session that
@@ -234,16 +234,16 @@ func TestServerLosesItsData(t *testing.T) {
 		_, err := s.Create(within(t, patience), "/n"+strconv.Itoa(i), nil, 0)
 		require.NoError(t, err)
 	}
-	first := s.ID()
+	first := s.Info().ID
 	server.Wipe(t)
 	require.NoError(t, s.Sync(within(t, patience), "/"))
 	names, _, err := s.Children(within(t, patience), "/")
 	require.NoError(t, err)
 	require.Equal(t, []string{"zookeeper"}, names)
-	require.NotEqual(t, first, s.ID())
+	require.NotEqual(t, first, s.Info().ID)
 	require.Equal(t, first, s.events.await(t, EventExpired, 1).Session)
 	info := s.Info()
 	require.Equal(t, Connected, info.State)
-	require.Equal(t, s.ID(), info.ID)
+	require.Equal(t, s.Info().ID, info.ID)
 	require.EqualValues(t, 1, info.Expiries)
 }

@@ -80,7 +80,7 @@ func (s *Session) count(calls, waiting int) {
 // unanswered for a whole session timeout it is closed (zksession.S6); there can be no other
 // one yet (zksession.S2).
 func (s *Session) send(request func() error) error {
-	timeout := s.Timeout()
+	timeout := s.Info().Timeout
 	stale := time.AfterFunc(timeout, func() { s.drop(fmt.Errorf("a request was left unanswered for %v", timeout)) })
 	defer s.count(-1, 0)
 	defer stale.Stop()

@@ -26,7 +26,8 @@ type Info struct {
 	// Server is host:port as configured: the one of the connection in use, or that
 	// was in use or tried last; empty before the first.
 	Server string
-	// ID is the session's; 0 while there is none.
+	// ID is the session's; 0 while there is none. While we are disconnected it is that of
+	// the last one: whether it lives, only a server knows.
 	ID int64
 	// Since is when State began. It has a monotonic reading: time.Since is right
 	// whatever the wall clock did.

@@ -206,14 +206,6 @@ func (s *Session) raiseLocked(kind EventKind, err error) {
 	s.notifier.raise(Event{Kind: kind, Server: s.info.Server, Session: s.info.ID, Err: err})
 }
 
-// ID returns the ID of the session that is open; 0 for none. While we are
-// disconnected it is that of the last one: whether it lives, only a server knows.
-func (s *Session) ID() int64 { return s.Info().ID }
-
-// Timeout returns the session timeout that the servers granted, or that is asked
-// for as long as none has answered.
-func (s *Session) Timeout() time.Duration { return s.Info().Timeout }
-
 // Connection is the number of the connection that is open, 0 for none. Each has another
 // one, those of one session too.
 func (s *Session) Connection() uint64 {

@@ -123,7 +123,7 @@ func TestCalls(t *testing.T) {
 	requireData(t, s.Session, root, "b")
 	require.NoError(t, s.Remove(ctx, root, 1))
 	connected := s.events.await(t, EventConnected, 1)
-	require.Equal(t, Event{Kind: EventConnected, Server: server.Addr(), Session: s.ID()}, connected)
+	require.Equal(t, Event{Kind: EventConnected, Server: server.Addr(), Session: s.Info().ID}, connected)
 }
 
 // TestErrorsAboutNodes come through as ZooKeeper has them, and are not ErrUnreachable. So do

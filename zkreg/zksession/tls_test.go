@@ -42,7 +42,7 @@ func TestTLS(t *testing.T) {
 			failed := s.events.await(t, EventServerFailed, 1)
 			require.ErrorContains(t, failed.Err, test.wants)
 			require.Equal(t, test.server, failed.Server)
-			require.Zero(t, s.ID())
+			require.Zero(t, s.Info().ID)
 			err := s.Sync(within(t, 0), "/")
 			require.ErrorIs(t, err, ErrUnreachable)
 			require.ErrorContains(t, err, test.wants)

@@ -106,8 +106,8 @@ func FuzzWire(f *testing.F) {
 			rest = rest[4:]
 			rest = rest[min(len(rest), int(size)):]
 		}
-		if w.session.ID() != 0 {
-			require.GreaterOrEqual(t, w.session.Timeout(), 10*time.Millisecond)
+		if w.session.Info().ID != 0 {
+			require.GreaterOrEqual(t, w.session.Info().Timeout, 10*time.Millisecond)
 		}
 	})
 }
