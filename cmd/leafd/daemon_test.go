@@ -312,7 +312,7 @@ func TestClockStepsWhileRunning(t *testing.T) {
 	require.Equal(t, "clock_backwards", a.code())
 	require.Equal(t, "1", a.header.Get("Retry-After"))
 	l.awaitLog(`"alarm":"clock_backwards"`)
-	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test").status)
+	l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
 	m.clk.Set(-time.Second) // it has a second still to catch up
 	l.awaitStatus("/readyz", http.StatusOK)
 	l.awaitLog("issuing again")

@@ -133,7 +133,7 @@ func showsWhatIsIssued(t *testing.T, p *webtest.Page, l *child) {
 	t.Helper()
 	p.AwaitText("#t-snowflake-sub", "0 since the start")
 	require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/order?n=1234").status)
-	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test?n=777").status)
+	l.awaitStatus("/api/segment/get/leaf-segment-test?n=777", http.StatusOK)
 	require.Equal(t, http.StatusNotFound, l.mustGet("/api/segment/get/nothing").status)
 	p.AwaitText("#t-snowflake-sub", "1,234 since the start")
 	p.AwaitText("#t-segment-sub", "777 since the start")

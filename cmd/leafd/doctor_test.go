@@ -245,13 +245,13 @@ func TestDoctorOfTheSegmentFiles(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	l := m.ready()
-	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test").status)
+	l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
 	require.Equal(t, cli.ExitOK, l.stop())
 	saved, err := os.ReadFile(m.dataDir() + "/segments.db")
 	require.NoError(t, err)
 	l = m.ready()
-	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test?n=1999").status, "what the first one has left")
-	require.Equal(t, "2001", l.mustGet("/api/segment/get/leaf-segment-test").body)
+	l.awaitStatus("/api/segment/get/leaf-segment-test?n=1999", http.StatusOK) // what the first one has left
+	require.Equal(t, "2001", l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK).body)
 	require.Equal(t, cli.ExitOK, l.stop())
 	m.doctor(freeAddress(t)).well()
 

@@ -47,7 +47,7 @@ func TestLinksInTheDataDirectory(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	l := m.ready()
-	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test").status)
+	l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
 	require.Equal(t, cli.ExitOK, l.stop())
 	for _, name := range []string{"segments.db", "segments.db-wal", "marks.db", "worker.json", "leafd.lock", "stops.json"} {
 		path, other := filepath.Join(m.dataDir(), name), filepath.Join(m.dir, "other")
@@ -79,14 +79,14 @@ func TestLinkInsteadOfTheRest(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	l := m.ready()
-	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test").status)
+	l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
 	require.Equal(t, cli.ExitOK, l.stop())
 	path := filepath.Join(m.dataDir(), "segments.rest")
 	require.NoError(t, os.Rename(path, path+".real"))
 	require.NoError(t, os.Symlink("segments.rest.real", path))
 	l = m.ready()
 	require.True(t, l.hasLogged("what the last stop left", "it is a symbolic link"), l.Log())
-	require.Equal(t, "2001", l.mustGet("/api/segment/get/leaf-segment-test").body, "a gap")
+	require.Equal(t, "2001", l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK).body, "a gap")
 }
 
 // What is open to more than leafd's user is said at the start, and by the doctor; a

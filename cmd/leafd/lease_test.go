@@ -43,7 +43,7 @@ func TestLeaseEndsWithoutZooKeeper(t *testing.T) {
 	}
 	require.Equal(t, "not_issuing", l.info().State)
 	l.awaitMetric(is(0), "leafd_lease_distance_seconds")
-	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test").status)
+	l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
 	got := tr.stop()
 	require.Empty(t, tr.broken)
 	require.Less(t, timeOf(t, slices.Max(got)), limit)

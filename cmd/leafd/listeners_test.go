@@ -39,7 +39,7 @@ func TestListenersOfADaemon(t *testing.T) {
 	m := newMachine(t)
 	public, admin := filepath.Join(m.dir, "leafd.sock"), filepath.Join(m.dir, "admin.sock")
 	token := clitest.WriteFile(t, "token", clitest.AdminToken+"\n")
-	args := []string{"--listen-unix", public, "--admin-listen", "unix:" + admin, "--admin-token-file", token, "--log-level", "error"}
+	args := []string{"--listen-unix", public, "--admin-listen", "unix:" + admin, "--admin-token-file", token, "--log-level", "error", "--segment-wait", "10s"}
 	l := m.ready(args...)
 
 	for path, status := range map[string]int{"/api/snowflake/get/x": 200, "/metrics": 404, "/debug/pprof/heap": 404, "/api/segments": 200} {

@@ -122,7 +122,7 @@ func TestRateLimitOfTheDaemon(t *testing.T) {
 	require.Equal(t, "rate_limited", a.code())
 	require.Regexp(t, `^(9[0-9][0-9]|1000)$`, a.header.Get("Retry-After"))
 	require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/other").status)
-	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/leaf-segment-test").status)
+	l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
 	require.Equal(t, "1", l.metric(`leafd_rate_limited_total{mode="snowflake"}`))
 
 	require.NoError(t, os.WriteFile(file, []byte("rate-limit: 0\n"), 0o600))

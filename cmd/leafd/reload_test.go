@@ -32,7 +32,8 @@ func TestReloadOfARealDaemon(t *testing.T) {
 	m := newMachine(t)
 	token, config, alarms := m.dir+"/token", m.dir+"/leafd.yaml", m.dir+"/alarms"
 	rewrite(t, token, "first-token-0123456789")
-	settings := "admin-token-file: " + token + "\n"
+	secret := "admin-token-file: " + token + "\n"
+	settings := secret + "segment-wait: 10s\n" // a busy machine's range is no refusal
 	rewrite(t, config, settings)
 	l := m.ready("--config", config, "--log-level=info")
 	ld := newLoad(l, "/api/snowflake/get/x", "/api/segment/get/leaf-segment-test")
@@ -41,7 +42,7 @@ func TestReloadOfARealDaemon(t *testing.T) {
 
 	// One mistake, and nothing is taken.
 	rewrite(t, token, "second-token-0123456789")
-	rewrite(t, config, settings+"max-batch: 5\nclock-threshold: 7s\nsegment-wait: never\nreport-intervall: 3s\n")
+	rewrite(t, config, secret+"max-batch: 5\nclock-threshold: 7s\nsegment-wait: never\nreport-intervall: 3s\n")
 	l.hup()
 	l.awaitLog("reload: refused", "segment-wait", "report-intervall", `"level":"error"`)
 	require.Equal(t, 200, l.mustGet("/api/snowflake/get/x?n=6").status)

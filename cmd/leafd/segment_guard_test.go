@@ -157,7 +157,7 @@ func TestSegmentGuardWithoutZooKeeper(t *testing.T) {
 	name := mariadb.NewDatabase(t)
 	db := mariadb.DB(t, name)
 	javaTable(t, db)
-	settings := []string{"--modes", "segment", "--mysql", mariadb.DSN(name), "--segment-refresh", "1s"}
+	settings := []string{"--modes", "segment", "--mysql", mariadb.DSN(name), "--segment-refresh", "1s", "--segment-wait", "5s"}
 	a := s.machine().ready(settings...)
 	b := s.machine().ready(append(settings, "--segment-guard", "require")...)
 	s.take(a, "a", 500)

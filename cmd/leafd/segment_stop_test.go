@@ -25,8 +25,7 @@ func TestStoppedTagOverRestarts(t *testing.T) {
 	seg := func(args ...string) clitest.Outcome {
 		return leafd(t, append(append([]string{"segment"}, args...), "--url", l.url, "--admin-token-file", token)...)
 	}
-	first := l.mustGet(path)
-	require.Equal(t, http.StatusOK, first.status)
+	first := l.awaitStatus(path, http.StatusOK)
 	require.Regexp(t, `(?m)^http://\S+ +stopped$`, seg("stop", "leaf-segment-test", "--reason", "team A's client loops").OK(t))
 	l.awaitLog(`"audit":"stop"`, `"tag":"leaf-segment-test"`)
 
@@ -64,12 +63,11 @@ func TestStoppedTagOverRestarts(t *testing.T) {
 
 	require.Regexp(t, `(?m) running$`, seg("start", "leaf-segment-test").OK(t))
 	require.Contains(t, seg("start", "leaf-segment-test").OK(t), "running, as it was before")
-	last := l.mustGet(path)
-	require.Equal(t, http.StatusOK, last.status)
+	last := l.awaitStatus(path, http.StatusOK)
 	require.NotEqual(t, first.body, last.body)
 	require.Equal(t, cli.ExitOK, l.stop())
 	l = m.ready(args...)
-	require.Equal(t, http.StatusOK, l.mustGet(path).status)
+	l.awaitStatus(path, http.StatusOK)
 }
 
 // A list that can't be believed: no tag runs again because of it.
@@ -138,7 +136,7 @@ func TestTagIsStoppedAcrossTheCluster(t *testing.T) {
 	require.Regexp(t, `(?m)^`+one.url+` +running$`, out.Stdout)
 	require.Regexp(t, `(?m)^`+two.url+` +failed: no answer from `, out.Stdout)
 	require.Contains(t, out.Stderr, `tag "leaf-segment-test": 1 of 2 daemons did not start it`)
-	require.Equal(t, http.StatusOK, one.mustGet("/api/segment/get/leaf-segment-test").status)
+	one.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
 
 	empty := onShared(t)
 	leafd(t, "segment", "stop", "x", "--zk", strings.Join(empty.servers, ","), "--zk-root", empty.root, "--admin-token-file", token).

@@ -22,7 +22,7 @@ func TestUseOfTags(t *testing.T) {
 	name := mariadb.NewDatabase(t)
 	db := mariadb.DB(t, name)
 	javaTable(t, db)
-	l := m.ready("--mysql", mariadb.DSN(name), "--segment-refresh", "1s")
+	l := m.ready("--mysql", mariadb.DSN(name), "--segment-refresh", "1s", "--segment-wait", "10s") // a busy machine's range is no refusal
 	top := func(n int) []server.SegmentStatus {
 		var list struct {
 			Segments []server.SegmentStatus

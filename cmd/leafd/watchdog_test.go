@@ -90,7 +90,7 @@ func TestOutagesDontStarveTheWatchdog(t *testing.T) {
 	m.peers = 200 * time.Millisecond
 	m.prepare = func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, sd.env(time.Second)...) }
 	l := m.ready()
-	require.Equal(t, 200, l.mustGet("/api/segment/get/a").status)
+	l.awaitStatus("/api/segment/get/a", 200)
 	require.Equal(t, 200, l.mustGet("/api/snowflake/get/a").status)
 	sd.await(0, "STATUS=worker 0 ("+l.addr+") issues; clock ok; ZooKeeper ok; 2 tags, MySQL ok")
 
