@@ -85,6 +85,11 @@ func TestRestartAfterAKillNeedsNoExpiry(t *testing.T) {
 	l.kill()
 	require.Equal(t, before.created, o.must(path).created)
 
+	l = m.start(frequent()...)
+	l.awaitLog("another process is live under our name")
+	require.Equal(t, cli.ExitOK, l.stop())
+	require.False(t, l.hasLogged(`"alarm"`, "leafd does not start"), "stopped while it waited: %s", l.Log())
+
 	l = m.ready(frequent()...)
 	after := o.must(path)
 	require.Contains(t, sessions(t, c.servers[0]), fmt.Sprintf("0x%x\n", uint64(before.session)), "it waited until the session had expired")

@@ -58,7 +58,7 @@ const (
 func (d *daemon) runWorker(start, ctx context.Context) error {
 	l, err := d.beginLife(start, nil)
 	if err != nil {
-		if errors.Is(err, context.Canceled) && start.Err() != nil {
+		if start.Err() != nil { // err may be what the claim waited for
 			return nil //nolint:nilerr // stopped while it waited: nothing was issued
 		}
 		d.events.startFailed(err, "leafd does not start")
