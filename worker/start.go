@@ -193,7 +193,11 @@ func (w *Worker) startAsNew(ctx context.Context, me *self) error {
 	if err != nil {
 		return errors.Join(me.unusable, err)
 	}
-	w.notify(Event{Kind: EventRecordLost, Err: fmt.Errorf("%w; it was set aside as %s", me.unusable, name)})
+	lost := me.unusable
+	if name != "" { // else there was no file
+		lost = fmt.Errorf("%w; it was set aside as %s", lost, name)
+	}
+	w.notify(Event{Kind: EventRecordLost, Err: lost})
 	*me = w.fresh()
 	return w.startAs(ctx, me)
 }

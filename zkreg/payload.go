@@ -161,8 +161,12 @@ func decode[T any](p string, data []byte, d T, kind error, todo string, check fu
 	return d, nil
 }
 
-// giveUp is what to do about the payload of a node that can't be trusted.
-const giveUp = "fix it, or have its worker ID given up with all that was issued under it"
+// What to do about a payload that can't be trusted.
+const (
+	doEntry     = "delete it, and its daemon puts it back from its data directory, as after a loss of data"
+	doTemporary = "delete it, and its daemon makes it again"
+	doRoot      = "make it empty, and the daemons of the cluster write it again, as after a loss of data"
+)
 
 // want returns an error unless ok.
 func want(ok bool, format string, args ...any) error {
@@ -184,7 +188,7 @@ func decodeEntry(p string, data []byte) (entryData, error) {
 		Timestamp *clock.Millis `json:"timestamp"`
 		Ceiling   *clock.Millis `json:"ceiling"`
 	}
-	wire, err := decode(p, data, wireEntry{}, worker.ErrDamaged, giveUp, func(wire *wireEntry) error {
+	wire, err := decode(p, data, wireEntry{}, worker.ErrDamaged, doEntry, func(wire *wireEntry) error {
 		d := &wire.entryData
 		d.State = cmp.Or(d.State, worker.StateActive)
 		if wire.Timestamp == nil {
@@ -208,7 +212,7 @@ func decodeEntry(p string, data []byte) (entryData, error) {
 
 // decodeTemporary reads the payload of the ephemeral node at p. worker.ErrDamaged.
 func decodeTemporary(p string, data []byte) (temporaryData, error) {
-	return decode(p, data, temporaryData{}, worker.ErrDamaged, giveUp, func(d *temporaryData) error {
+	return decode(p, data, temporaryData{}, worker.ErrDamaged, doTemporary, func(d *temporaryData) error {
 		return want(0 <= d.SessionMS && d.SessionMS <= time.Hour.Milliseconds(), "session_ms %d: want 0 to an hour", d.SessionMS)
 	})
 }
@@ -228,7 +232,7 @@ func decodeHighRoot(p string, data []byte) (highRoot, error) {
 
 // decodeRoot reads the data of the root at p. worker.ErrDamaged.
 func decodeRoot(p string, data []byte) (rootData, error) {
-	return decode(p, data, rootData{LongestLease: leastLease.Milliseconds()}, worker.ErrDamaged, giveUp, func(d *rootData) error {
+	return decode(p, data, rootData{LongestLease: leastLease.Milliseconds()}, worker.ErrDamaged, doRoot, func(d *rootData) error {
 		least := leastLease.Milliseconds()
 		return cmp.Or(
 			want(d.Cluster != "" && d.Layout != "", "no cluster or no layout: want a root that leafd made, or a path of its own"),

@@ -38,6 +38,7 @@ func TestWorkerShow(t *testing.T) {
 	require.Equal(t, "never", field(t, broken, "ceiling"))
 	require.Equal(t, "-", field(t, broken, "owner"))
 	require.Contains(t, field(t, broken, "free"), "never: ")
+	require.Contains(t, field(t, broken, "release"), "not while it is damaged")
 	over := r.run("worker", "show", "over").OK(t)
 	require.Regexp(t, `^since \d{4}-.*Z \(1h00m ago\)$`, field(t, over, "free"))
 	require.Equal(t, "possible: leafd worker release 10", field(t, over, "release"))

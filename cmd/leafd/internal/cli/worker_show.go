@@ -136,6 +136,8 @@ func releaseWords(v inspect.View, now clock.Millis) string {
 	switch {
 	case v.Shown == inspect.Released:
 		return "done"
+	case v.Shown == inspect.Damaged:
+		return "not while it is damaged: delete the znode, and its daemon puts it back from its data directory"
 	case v.Live:
 		return "not while it is live"
 	case v.Timestamp > 0 && from > now:
