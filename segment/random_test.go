@@ -291,11 +291,13 @@ func randomFailures(t *testing.T, guard func() *segmenttest.Guard) {
 			w := newWorld(t, seed, false, guard())
 			ctx, cancel := context.WithCancel(t.Context())
 			wait := w.load(ctx)
-			// The world must get on meanwhile: a run in which nobody got an ID
+			for range steps {
+				w.disturb()
+			}
+			// The world must have got on meanwhile: a run in which nobody got an ID
 			// would show nothing.
-			deadline := time.Now().Add(patience)
-			for step := 0; step < steps || w.check.count.Load() < 2000; step++ {
-				require.True(t, time.Now().Before(deadline), "only %d IDs in %d steps", w.check.count.Load(), step)
+			for deadline := time.Now().Add(patience); w.check.count.Load() < 2000; {
+				require.True(t, time.Now().Before(deadline), "only %d IDs", w.check.count.Load())
 				w.disturb()
 			}
 			cancel()

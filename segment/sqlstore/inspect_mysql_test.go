@@ -114,7 +114,7 @@ func TestInspectorServer(t *testing.T) {
 	server := mariadbtest.Shared(t)
 	name := server.NewDatabase(t)
 	db := server.DB(t, name)
-	_, err := db.ExecContext(t.Context(), leafTable+"; CREATE USER plain@'127.0.0.1'; GRANT SELECT, UPDATE ON leaf_alloc TO plain@'127.0.0.1'")
+	_, err := db.ExecContext(t.Context(), leafTable+"; DROP USER IF EXISTS plain@'127.0.0.1'; CREATE USER plain@'127.0.0.1'; GRANT SELECT, UPDATE ON leaf_alloc TO plain@'127.0.0.1'")
 	require.NoError(t, err)
 	i := inspect(t, "plain@tcp("+server.Addr()+")/"+name)
 	f, err := i.Server(within(t, patience))
