@@ -86,8 +86,14 @@ func (f *fake) setAll(m *Metrics) {
 // scrape returns what is shown, as "name{label=value,…}".
 func scrape(t testing.TB, reg *prometheus.Registry) map[string]float64 {
 	t.Helper()
-	families, err := reg.Gather()
+	all, err := gather(reg)
 	require.NoError(t, err)
+	return all
+}
+
+// gather is scrape off the test's goroutine.
+func gather(reg *prometheus.Registry) (map[string]float64, error) {
+	families, err := reg.Gather()
 	all := map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
@@ -109,7 +115,7 @@ func scrape(t testing.TB, reg *prometheus.Registry) map[string]float64 {
 			}
 		}
 	}
-	return all
+	return all, err
 }
 
 func TestConfigIsChecked(t *testing.T) {
@@ -290,13 +296,14 @@ func TestScrapesAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for range 20 {
 				var all float64
-				for name, value := range scrape(t, reg) {
+				series, err := gather(reg)
+				for name, value := range series {
 					if strings.HasPrefix(name, "leafd_segment_ids_issued_total") {
 						all += value
 					}
 				}
-				if all != float64(total) {
-					t.Errorf("%v IDs in all series, and %d were issued", all, total)
+				if err != nil || all != float64(total) {
+					t.Errorf("%v IDs in all series, and %d were issued: %v", all, total, err)
 				}
 			}
 		})
