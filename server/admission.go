@@ -133,7 +133,7 @@ const guestTime = lingerTime
 // serveGuest answers a guest, and closes it.
 func (s *Server) serveGuest(guests *fasthttp.Server, nc net.Conn) {
 	defer nc.Close() //nolint:errcheck // nothing is to be done about it
-	if nc.SetDeadline(time.Now().Add(min(guestTime, s.cfg.ReadTimeout))) == nil {
+	if nc.SetDeadline(time.Now().Add(min(s.cfg.guestTime, s.cfg.ReadTimeout))) == nil {
 		_ = guests.ServeConn(nc) // a client's mistakes
 	}
 }

@@ -76,6 +76,8 @@ func testConfig(log io.Writer) Config {
 		Version:  "1.2.3",
 		Live:     Live{AdminToken: []byte(token), MaxBatch: 10_000},
 		Location: time.UTC,
+
+		guestTime: arrival,
 	}
 }
 

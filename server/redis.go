@@ -92,7 +92,7 @@ func (s *Server) serveRedis(c *conn) {
 // of the Redis protocol reads what it didn't ask for.
 func (s *Server) refuseRedisGuest(nc net.Conn) {
 	defer nc.Close() //nolint:errcheck // nothing is to be done about it
-	if nc.SetDeadline(time.Now().Add(min(guestTime, s.cfg.ReadTimeout))) != nil {
+	if nc.SetDeadline(time.Now().Add(min(s.cfg.guestTime, s.cfg.ReadTimeout))) != nil {
 		return
 	}
 	s.metrics.redisErrors[errOverloaded.redis()].Inc()

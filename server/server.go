@@ -72,6 +72,8 @@ type Config struct {
 	Registry *prometheus.Registry
 	// Location is the time zone of GET /decodeSnowflakeId; time.Local if nil.
 	Location *time.Location
+
+	guestTime time.Duration // tests alone have another
 }
 
 // Snowflake issues snowflake IDs; *snowflake.Generator is one.
@@ -261,6 +263,7 @@ func (c *Config) complete() error {
 		{"IdleTimeout", &c.IdleTimeout, DefaultIdleTimeout},
 		{"ReadTimeout", &c.ReadTimeout, DefaultReadTimeout},
 		{"WriteTimeout", &c.WriteTimeout, DefaultWriteTimeout},
+		{"guestTime", &c.guestTime, guestTime},
 	} {
 		if *d.value < 0 {
 			return fmt.Errorf("%s is %s: want more than 0, or 0 for %s", d.name, *d.value, d.def)
