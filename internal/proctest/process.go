@@ -15,7 +15,7 @@ import (
 
 // Patience bounds every wait for a process. It is for a machine under load: only
 // a broken program reaches it.
-const Patience = 60 * time.Second
+const Patience = 3 * time.Minute
 
 // Process is a child that dies with us. Its methods are for one goroutine at a
 // time, but Pid, Done, Ended and Signal, which may be called at any time.

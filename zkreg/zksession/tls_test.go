@@ -15,7 +15,7 @@ func TestTLS(t *testing.T) {
 	secure := func(server string, files plainfile.TLSFiles) Config {
 		cfg, err := files.Config()
 		require.NoError(t, err)
-		return Config{Servers: []string{server}, TLS: cfg}
+		return Config{Servers: []string{server}, TLS: cfg, Timeout: patience} // a handshake has two thirds of it
 	}
 	open, closed := zookeepertest.StartTLS(t, false), zookeepertest.StartTLS(t, true)
 	for name, test := range map[string]struct {
