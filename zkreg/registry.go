@@ -147,10 +147,12 @@ type Registry struct {
 	peers  atomic.Pointer[peersAtTime] // as last read; nil before
 }
 
-// peersAtTime is who else was live.
+// peersAtTime is who else was live. Its Stat is another one whenever a live node came or went,
+// and so is the session where ZooKeeper lost its data and counts from the start again.
 type peersAtTime struct {
-	state liveState
-	all   []worker.Peer
+	stat    zk.Stat
+	session int64
+	all     []worker.Peer
 }
 
 var _ worker.Registry = (*Registry)(nil)
@@ -170,20 +172,26 @@ func Open(cfg Config) (*Registry, error) {
 	return r, nil
 }
 
-// Peers implements worker.Registry. Where nobody came or went since the last time
-// it is one read, however many there are.
+// Peers implements worker.Registry. Where nobody came or went since the last time it is one
+// read, however many there are. Who tells no address can't be asked for its clock, and is left out.
 func (r *Registry) Peers(ctx context.Context) ([]worker.Peer, error) {
-	names, state, err := r.readLive(ctx)
-	if err != nil {
-		return nil, err
+	names, stat, err := r.readLive(ctx)
+	if err != nil || stat == nil {
+		return []worker.Peer{}, err
 	}
-	known := r.peers.Load()
-	if known == nil || known.state != state || state == (liveState{}) {
-		peers, err := r.readPeers(ctx, names, r.liveName())
+	known, now := r.peers.Load(), peersAtTime{stat: *stat, session: r.session.Info().ID, all: []worker.Peer{}}
+	if known == nil || known.stat != now.stat || known.session != now.session {
+		names = slices.DeleteFunc(names, func(name string) bool { return name == r.liveName() })
+		live, err := readAll(ctx, names, r.readTemporary)
 		if err != nil {
 			return nil, err
 		}
-		known = &peersAtTime{state, peers}
+		for _, temp := range live {
+			if temp.data.Address != "" {
+				now.all = append(now.all, worker.Peer{Node: temp.data.Node, Address: temp.data.Address, Owner: temp.data.Owner, Instance: temp.data.Instance})
+			}
+		}
+		known = &now
 		r.peers.Store(known)
 	}
 	return slices.Clone(known.all), nil

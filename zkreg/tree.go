@@ -163,21 +163,14 @@ func (t tree) readTemporary(ctx context.Context, escaped string) (*temporary, er
 	return &temporary{name: escaped, data: d, stat: stat, since: t.cfg.Clock.Mono()}, nil
 }
 
-// liveState is another one whenever a live node came or went. The zxid of that
-// alone would do, but for a ZooKeeper that lost its data and counts from the start again.
-type liveState struct{ pzxid, czxid, ctime, session int64 }
-
-// readLive returns the escaped names of all live nodes, ordered.
-func (t tree) readLive(ctx context.Context) ([]string, liveState, error) {
+// readLive returns the escaped names of all live nodes, ordered; a nil Stat for no parent.
+func (t tree) readLive(ctx context.Context) ([]string, *zk.Stat, error) {
 	names, stat, err := t.session.Children(ctx, t.temporary)
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil, liveState{}, nil
-	}
-	if err != nil {
-		return nil, liveState{}, err
+		return nil, nil, nil
 	}
 	slices.Sort(names)
-	return names, liveState{stat.Pzxid, stat.Czxid, stat.Ctime, t.session.Info().ID}, nil
+	return names, stat, err
 }
 
 // readWithLive reads those of the entries called names that are there still, and which of
@@ -199,24 +192,6 @@ func (t tree) readWithLive(ctx context.Context, names []entryName) ([]entry, err
 		})
 	}
 	return all, err
-}
-
-// readPeers returns those of the live nodes called names (escaped) that are there
-// still, but for the one called without. One whose payload can't be made out
-// can't be asked for its clock: it is left out.
-func (t tree) readPeers(ctx context.Context, names []string, without string) ([]worker.Peer, error) {
-	names = slices.DeleteFunc(names, func(name string) bool { return name == without })
-	live, err := readAll(ctx, names, t.readTemporary)
-	if err != nil {
-		return nil, err
-	}
-	peers := make([]worker.Peer, 0, len(live))
-	for _, temp := range live {
-		if temp.data.Address != "" {
-			peers = append(peers, worker.Peer{Node: temp.data.Node, Address: temp.data.Address, Owner: temp.data.Owner, Instance: temp.data.Instance})
-		}
-	}
-	return peers, nil
 }
 
 // readAll reads all of keys, some at a time, and leaves out those of which read returns
