@@ -28,6 +28,7 @@ func TestConfigThatCanNeverWork(t *testing.T) {
 		"one of two":     {to("zk1:2181", "zk2"), `"zk2"`},
 		"short timeout":  {short(time.Millisecond, "zk1:2181"), "want 100ms to 1h"},
 		"long timeout":   {short(2*time.Hour, "zk1:2181"), "want 100ms to 1h"},
+		"no timeout":     {short(0, "zk1:2181"), "want 100ms to 1h"},
 		"below zero":     {short(-1, "zk1:2181"), "want 100ms to 1h"},
 		"no user":        {as(to("zk1:2181"), "", ""), "without a user"},
 	} {

@@ -38,7 +38,7 @@ func TestNoServer(t *testing.T) {
 	require.ErrorContains(t, err, "servers 127.0.0.1:1")
 	require.True(t, Unsent(err))
 	info := s.Info()
-	require.Equal(t, Info{State: Connecting, Since: info.Since, Timeout: defaultTimeout}, info)
+	require.Equal(t, Info{State: Connecting, Since: info.Since, Timeout: usualTimeout}, info)
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(s.Close)

@@ -20,15 +20,14 @@ import (
 // Bounds of a session's timeout. The servers have bounds of their own, usually
 // 2 to 20 of their ticks.
 const (
-	defaultTimeout = 10 * time.Second
-	minTimeout     = 100 * time.Millisecond
-	maxTimeout     = time.Hour
+	minTimeout = 100 * time.Millisecond
+	maxTimeout = time.Hour
 )
 
 // Config is what a session needs.
 type Config struct {
 	Servers []string      // host:port each, names or addresses
-	Timeout time.Duration // session timeout to ask for, 100 ms to 1 h; 0: 10 s
+	Timeout time.Duration // session timeout to ask for, 100 ms to 1 h
 	Auth    *Credentials  // digest user and password; nil: none
 	TLS     *tls.Config   // nil: plain; without a ServerName it is the configured host
 	Notify  func(Event)   // called one at a time, from a goroutine of its own; nil: nobody is told
@@ -144,9 +143,6 @@ func (cfg Config) checked() (Config, error) {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 			return cfg, fmt.Errorf("server %q: want a port of 1 to 65535", server)
 		}
-	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = defaultTimeout
 	}
 	if cfg.Timeout < minTimeout || cfg.Timeout > maxTimeout {
 		return cfg, fmt.Errorf("session timeout %v: want %v to %v", cfg.Timeout, minTimeout, maxTimeout)

@@ -1,6 +1,7 @@
 package zksession
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"testing"
@@ -54,7 +55,7 @@ type opened struct {
 func openTest(t testing.TB, cfg Config) opened {
 	t.Helper()
 	events := &recorder{}
-	cfg.Notify = events.notify
+	cfg.Notify, cfg.Timeout = events.notify, cmp.Or(cfg.Timeout, usualTimeout)
 	s, err := Open(cfg)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
@@ -84,7 +85,10 @@ func unopened(t testing.TB, cfg Config) *Session {
 	return s
 }
 
-func to(servers ...string) Config { return Config{Servers: servers} }
+// usualTimeout is that of a session where it doesn't matter.
+const usualTimeout = 10 * time.Second
+
+func to(servers ...string) Config { return Config{Servers: servers, Timeout: usualTimeout} }
 
 func within(t testing.TB, d time.Duration) context.Context {
 	t.Helper()
