@@ -19,9 +19,9 @@ var (
 	ErrNoCluster = errors.New("no cluster")
 	// ErrTaken is returned by Claim where another instance has the worker ID that self has.
 	ErrTaken = errors.New("worker ID taken")
-	// ErrInUse is returned by Release for an entry that is live or reported lately.
+	// ErrInUse is returned by Entry.Release for an entry that is live or reported lately.
 	ErrInUse = errors.New("entry in use")
-	// ErrNoEntry is returned by Release for a worker ID that nobody has.
+	// ErrNoEntry is returned where a worker ID is to be released that nobody has.
 	ErrNoEntry = errors.New("no such entry")
 )
 
@@ -111,18 +111,6 @@ type Entry struct {
 	Owner        string       // life that wrote it; empty for the Java Leaf's
 	Instance     string       // data directory that holds it; empty before there were pieces
 	Floor, Limit clock.Millis // the piece; Limit 0: no end
-}
-
-// Directory is a Registry as seen by those who look after it, without an identity.
-type Directory interface {
-	// Entries returns all entries, ordered by worker ID. ErrUnreachable.
-	Entries(ctx context.Context) ([]Entry, error)
-	// Release marks the entry of workerID released, and returns it as it is then. ErrNoEntry;
-	// ErrInUse where its limit has not passed on the registry's clock. force lowers the limit
-	// (Entry.Release), on the word of who asks that the daemon is dead and its directory never
-	// starts again.
-	Release(ctx context.Context, workerID int64, force bool) (Entry, error)
-	Close() error
 }
 
 // ReleaseAge is how long an entry without a limit must have been without a report to

@@ -12,11 +12,9 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// Directory is the worker.Directory of a cluster in ZooKeeper. Its methods may be
-// called at any time by anybody.
+// Directory is a cluster as seen by those who look after it, without an identity. Its
+// methods may be called at any time by anybody.
 type Directory struct{ tree }
-
-var _ worker.Directory = (*Directory)(nil)
 
 // OpenDirectory returns at once and connects in the background. It fails only
 // for what can never work. Of cfg it needs Servers and Clock, and Init its Layout.
@@ -62,9 +60,9 @@ func (d *Directory) entries(ctx context.Context, keep func(entryName) bool) (tre
 	return t, all, err
 }
 
-// Entries implements worker.Directory. An entry whose payload can't be read has
-// StateDamaged, and no more than worker ID, node and Live. What has no entry's
-// name is left out. Of entries with one worker ID, all are returned.
+// Entries returns all entries, ordered by worker ID. One whose payload can't be read has
+// StateDamaged, and no more than worker ID, node and Live. What has no entry's name is left
+// out. Of entries with one worker ID, all are returned. worker.ErrUnreachable.
 func (d *Directory) Entries(ctx context.Context) ([]worker.Entry, error) {
 	_, all, err := d.entries(ctx, func(entryName) bool { return true })
 	return listed(all), err
@@ -92,9 +90,12 @@ func (e entry) listed() worker.Entry {
 	}
 }
 
-// Release implements worker.Directory. It is conditional on the entry as it was
-// judged: one that is reported in that moment stays. worker.ErrDamaged for one
-// that can't be read: what was issued under it is not known.
+// Release marks the entry of workerID released, and returns it as it is then. It is conditional
+// on the entry as it was judged: one that is reported in that moment stays. worker.ErrNoEntry;
+// worker.ErrInUse where its limit has not passed on ZooKeeper's clock; worker.ErrDamaged for one
+// that can't be read: what was issued under it is not known. force lowers the limit
+// (Entry.Release), on the word of who asks that the daemon is dead and its directory never
+// starts again.
 func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (worker.Entry, error) {
 	t, found, err := d.entries(ctx, func(name entryName) bool { return name.workerID == workerID })
 	if err != nil {

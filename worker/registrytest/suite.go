@@ -16,7 +16,7 @@ type suiteTest struct {
 	run  func(t *testing.T, w *World)
 }
 
-// Run is what every worker.Registry and worker.Directory keeps. open returns an
+// Run is what every worker.Registry, and the zkreg.Directory beside it, keeps. open returns an
 // empty World.
 func Run(t *testing.T, open func(t testing.TB) *World) {
 	runAll(t, open, []suiteTest{ // which make the cluster themselves

@@ -190,7 +190,7 @@ func (w *World) Open(node, address string, opts Options) worker.Registry {
 }
 
 // Directory looks after the registry; nothing disturbs it.
-func (w *World) Directory() worker.Directory { return w.directory }
+func (w *World) Directory() *zkreg.Directory { return w.directory }
 
 // Clock is what every Registry here was given.
 func (w *World) Clock() *Clock { return w.clk }

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
-	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
 
@@ -70,7 +69,7 @@ func (a *app) clusterWord(cmd *cobra.Command, listed bool, do func(inspect.Clust
 		if _, err = fmt.Fprintln(a.Stdout, oneLine(sentence(s))); err != nil || !listed || s.Entries == 0 {
 			return printed(err)
 		}
-		return a.cluster(cfg, timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir worker.Directory) error {
+		return a.cluster(cfg, timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir *zkreg.Directory) error {
 			list, err := inspect.ListWorkers(ctx, dir, nil, cfg.Snowflake.Layout, a.wall)
 			if err != nil {
 				return err

@@ -18,7 +18,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/segment/sqlstore"
-	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
 )
 
 // completionTime is how long a completion may ask: somebody has pressed a key and waits. What
@@ -211,7 +211,7 @@ func (a *app) workers(cmd *cobra.Command) (ids, nodes []string) {
 		return nil, nil
 	}
 	now := a.wall()
-	_ = a.cluster(cfg, completionTime).WithDirectory(cmd.Context(), func(ctx context.Context, dir worker.Directory) error {
+	_ = a.cluster(cfg, completionTime).WithDirectory(cmd.Context(), func(ctx context.Context, dir *zkreg.Directory) error {
 		entries, err := dir.Entries(ctx)
 		for _, e := range entries {
 			state := inspect.ViewEntry(e, now).Shown

@@ -20,6 +20,7 @@ import (
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/pause"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
 )
 
 // runsStill is how long after its last report a daemon that is not live is taken
@@ -211,7 +212,7 @@ func (a *app) switchTargets(cmd *cobra.Command, flags *switchFlags) ([]*remoteDa
 	if len(cfg.ZooKeeper.Servers) == 0 {
 		return nil, settings.Usagef("want --url, for each daemon, or --zk, for all of a cluster")
 	}
-	err = a.cluster(cfg, flags.timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir worker.Directory) error {
+	err = a.cluster(cfg, flags.timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir *zkreg.Directory) error {
 		entries, err := dir.Entries(ctx)
 		urls = flags.urlsOf(entries, a.wall())
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
 )
 
 // Bounds of --timeout.
@@ -77,13 +77,13 @@ func (a *app) loadCluster(cmd *cobra.Command, timeout time.Duration, output stri
 
 // onCluster is loadCluster and WithDirectory, for a command that needs both.
 func (a *app) onCluster(cmd *cobra.Command, timeout time.Duration, output string,
-	fn func(ctx context.Context, dir worker.Directory, cfg settings.Config) error,
+	fn func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error,
 ) error {
 	cfg, err := a.loadCluster(cmd, timeout, output)
 	if err != nil {
 		return err
 	}
-	return a.cluster(cfg, timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir worker.Directory) error {
+	return a.cluster(cfg, timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir *zkreg.Directory) error {
 		return fn(ctx, dir, cfg)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
 )
 
 func (a *app) workerListCmd() *cobra.Command {
@@ -46,7 +47,7 @@ capacity, left; they count all entries, whatever --state shows.`,
 		if err := checkStates(states); err != nil {
 			return err
 		}
-		return a.onCluster(cmd, timeout, output, func(ctx context.Context, dir worker.Directory, cfg settings.Config) error {
+		return a.onCluster(cmd, timeout, output, func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error {
 			var prober worker.ClockProber
 			if !noSkew {
 				var err error

@@ -12,6 +12,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
 )
 
 // forceRisk is what --force can cost.
@@ -45,7 +46,7 @@ and changed: whether it was released just now.`,
 	cmd.Flags().BoolVar(&force, "force", false, "release it even if it is live, or its limit has not passed; --help says what that risks")
 	outputFlag(cmd, &output, outputText, outputJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.onCluster(cmd, timeout, output, func(ctx context.Context, dir worker.Directory, _ settings.Config) error {
+		return a.onCluster(cmd, timeout, output, func(ctx context.Context, dir *zkreg.Directory, _ settings.Config) error {
 			done, err := releaseWorker(ctx, dir, args[0], force, a.wall)
 			if err != nil {
 				return err
@@ -76,7 +77,7 @@ type released struct {
 
 // releaseWorker releases the entry that name means. Whether it may be
 // released is decided by the registry, at that moment; only the words are ours.
-func releaseWorker(ctx context.Context, dir worker.Directory, name string, force bool, wall func() clock.Millis) (released, error) {
+func releaseWorker(ctx context.Context, dir *zkreg.Directory, name string, force bool, wall func() clock.Millis) (released, error) {
 	entries, err := dir.Entries(ctx)
 	if err != nil {
 		return released{}, err
@@ -104,7 +105,7 @@ func releaseWorker(ctx context.Context, dir worker.Directory, name string, force
 }
 
 // inUse is cause with the reason why e is not released.
-func inUse(ctx context.Context, dir worker.Directory, e worker.Entry, cause error, now clock.Millis) error {
+func inUse(ctx context.Context, dir *zkreg.Directory, e worker.Entry, cause error, now clock.Millis) error {
 	// It may have become live only after we looked.
 	if entries, err := dir.Entries(ctx); err == nil {
 		for _, fresh := range entries {

@@ -15,6 +15,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
 )
 
 func (a *app) workerSelfCmd() *cobra.Command {
@@ -62,7 +63,7 @@ no_entry, other_worker, other_owner, released or not_known (ZooKeeper gave no an
 		}
 		var failed error
 		if len(cfg.ZooKeeper.Servers) > 0 {
-			failed = a.cluster(cfg, timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir worker.Directory) error {
+			failed = a.cluster(cfg, timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir *zkreg.Directory) error {
 				return self.look(ctx, dir, prober, a.wall)
 			})
 			if failed != nil {
@@ -98,7 +99,7 @@ type selfView struct {
 }
 
 // look reads what ZooKeeper has of the record's node.
-func (s *selfView) look(ctx context.Context, dir worker.Directory, prober worker.ClockProber, wall func() clock.Millis) error {
+func (s *selfView) look(ctx context.Context, dir *zkreg.Directory, prober worker.ClockProber, wall func() clock.Millis) error {
 	entries, err := dir.Entries(ctx)
 	if err != nil {
 		return err

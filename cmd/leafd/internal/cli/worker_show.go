@@ -13,6 +13,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
 )
 
 func (a *app) workerShowCmd() *cobra.Command {
@@ -34,7 +35,7 @@ since 1970; not there while it is live.`,
 	registryFlags(cmd, &timeout)
 	outputFlag(cmd, &output, outputText, outputJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.onCluster(cmd, timeout, output, func(ctx context.Context, dir worker.Directory, cfg settings.Config) error {
+		return a.onCluster(cmd, timeout, output, func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error {
 			entries, err := dir.Entries(ctx)
 			if err != nil {
 				return err

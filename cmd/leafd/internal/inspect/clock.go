@@ -12,6 +12,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
 )
 
 // LocalRecord returns the record in dir, nil when there is none.
@@ -46,7 +47,7 @@ func (c Cluster) PeersToProbe(ctx context.Context, named []string, own *worker.R
 		}
 		return peers, nil
 	}
-	err := c.WithDirectory(ctx, func(ctx context.Context, dir worker.Directory) error {
+	err := c.WithDirectory(ctx, func(ctx context.Context, dir *zkreg.Directory) error {
 		entries, err := dir.Entries(ctx)
 		for _, e := range entries {
 			if e.Live && e.Address != "" && (own == nil || !own.Holds(e)) {

@@ -44,7 +44,7 @@ func (c Cluster) openDirectory() (*zkreg.Directory, error) {
 
 // Init makes the cluster, and returns what stands then.
 func (c Cluster) Init(ctx context.Context) (result zkreg.InitResult, s zkreg.Status, err error) {
-	err = c.with(ctx, func(ctx context.Context, dir *zkreg.Directory) error {
+	err = c.WithDirectory(ctx, func(ctx context.Context, dir *zkreg.Directory) error {
 		if result, err = dir.Init(ctx); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (c Cluster) Status(ctx context.Context) (zkreg.Status, error) {
 }
 
 func (c Cluster) status(ctx context.Context, get func(*zkreg.Directory, context.Context) (zkreg.Status, error)) (s zkreg.Status, err error) {
-	err = c.with(ctx, func(ctx context.Context, dir *zkreg.Directory) error {
+	err = c.WithDirectory(ctx, func(ctx context.Context, dir *zkreg.Directory) error {
 		s, err = get(dir, ctx)
 		return err
 	})
@@ -79,11 +79,7 @@ func (c Cluster) status(ctx context.Context, get func(*zkreg.Directory, context.
 }
 
 // WithDirectory calls fn with the registry, within the time-out.
-func (c Cluster) WithDirectory(ctx context.Context, fn func(ctx context.Context, dir worker.Directory) error) error {
-	return c.with(ctx, func(ctx context.Context, dir *zkreg.Directory) error { return fn(ctx, dir) })
-}
-
-func (c Cluster) with(ctx context.Context, fn func(ctx context.Context, dir *zkreg.Directory) error) (err error) {
+func (c Cluster) WithDirectory(ctx context.Context, fn func(ctx context.Context, dir *zkreg.Directory) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	dir, err := c.openDirectory()

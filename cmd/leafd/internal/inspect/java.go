@@ -85,7 +85,7 @@ func (j JavaLeaf) Left() ([]string, error) {
 
 // WithJavaMove finds the entry of a Java Leaf and calls fn with it, within the time-out.
 func (c Cluster) WithJavaMove(ctx context.Context, address string, fn func(ctx context.Context, move *zkreg.JavaMove) error) error {
-	return c.with(ctx, func(ctx context.Context, dir *zkreg.Directory) error {
+	return c.WithDirectory(ctx, func(ctx context.Context, dir *zkreg.Directory) error {
 		move, err := dir.FindJava(ctx, address)
 		if err != nil {
 			return err

@@ -116,7 +116,7 @@ type Summary struct {
 	Left     int64 `json:"left"`     // worker IDs that new nodes can still get
 }
 
-// Entries reads the entries, as a worker.Directory does.
+// Entries reads the entries, as a zkreg.Directory does.
 type Entries interface {
 	Entries(ctx context.Context) ([]worker.Entry, error)
 }

@@ -105,7 +105,7 @@ func TestLeft(t *testing.T) {
 	require.Equal(t, "8 entries, 1 live, 2 active, 1 stale, 1 expired, 2 released, 1 damaged, 27 left of 32", l.Summary.Sentence())
 }
 
-// entries is a worker.Directory that is only read.
+// entries is a zkreg.Directory that is only read.
 type entries []worker.Entry
 
 func (e entries) Entries(context.Context) ([]worker.Entry, error) { return e, nil }
