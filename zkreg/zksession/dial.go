@@ -95,7 +95,7 @@ func (s *Session) serverFailedLocked(server string, err error) error {
 	s.failure = err
 	if s.told[server] != err.Error() {
 		s.told[server] = err.Error()
-		s.notifier.raise(Event{Kind: EventServerFailed, Server: server, Err: err})
+		s.Raise(Event{Kind: EventServerFailed, Server: server, Err: err})
 	}
 	return err
 }

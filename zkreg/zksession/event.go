@@ -1,7 +1,5 @@
 package zksession
 
-import "context"
-
 // EventKind tells what happened to the connection with ZooKeeper, in words.
 type EventKind string
 
@@ -35,44 +33,31 @@ type Event struct {
 // maxEvents is how many events may wait for a reader that is slow.
 const maxEvents = 64
 
-// notifier hands events over in the order in which they happened, from a
-// goroutine of its own: those who raise them must not wait. Where the reader
-// doesn't keep up the oldest are dropped.
-type notifier struct {
-	queue chan Event         // Immutable
-	ctx   context.Context    // Immutable: ends with close
-	close context.CancelFunc // Immutable: ends the goroutine, waits for nobody and drops what waits
-}
-
-func newNotifier(to func(Event)) *notifier {
-	n := &notifier{queue: make(chan Event, maxEvents)}
-	n.ctx, n.close = context.WithCancel(context.Background())
-	go n.run(to)
-	return n
-}
-
-func (n *notifier) raise(e Event) {
+// Raise hands e over to Config.Notify, in order with the session's own events, and waits for
+// nobody. Where the reader doesn't keep up the oldest are dropped.
+func (s *Session) Raise(e Event) {
 	for {
 		select {
-		case n.queue <- e:
+		case s.events <- e:
 			return
 		default:
 		}
 		select {
-		case <-n.queue:
+		case <-s.events:
 		default: // somebody has taken it
 		}
 	}
 }
 
-func (n *notifier) run(to func(Event)) {
+// tell is the goroutine that calls Config.Notify.
+func (s *Session) tell() {
 	for {
 		select {
-		case <-n.ctx.Done():
+		case <-s.telling.Done():
 			return
-		case e := <-n.queue:
-			if n.ctx.Err() == nil {
-				to(e)
+		case e := <-s.events:
+			if s.telling.Err() == nil {
+				s.cfg.Notify(e)
 			}
 		}
 	}

@@ -7,29 +7,30 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNotifierKeepsOrder, and drops the oldest where nobody reads.
-func TestNotifierKeepsOrder(t *testing.T) {
+// TestEventsKeepOrder, and drops the oldest where nobody reads.
+func TestEventsKeepOrder(t *testing.T) {
 	read, first, release := make(chan Event, 3*maxEvents), make(chan struct{}), make(chan struct{})
-	n := newNotifier(func(e Event) {
+	cfg := to("127.0.0.1:1")
+	cfg.Notify = func(e Event) {
 		if e.Session == 0 {
 			close(first)
 			<-release
 		}
 		read <- e
-	})
-	n.raise(Event{Session: 0})
+	}
+	s := unopened(t, cfg)
+	s.Raise(Event{Session: 0})
 	<-first
 	for i := range int64(2 * maxEvents) { // none of these waits
-		n.raise(Event{Session: 1 + i})
+		s.Raise(Event{Session: 1 + i})
 	}
 	close(release)
 	require.Zero(t, (<-read).Session)
 	for i := range int64(maxEvents) {
 		require.Equal(t, 1+maxEvents+i, (<-read).Session)
 	}
-	n.close()
-	n.close()
-	n.raise(Event{Session: 1})
+	s.mute()
+	s.Raise(Event{Session: 1})
 	require.Never(t, func() bool { return len(read) > 0 }, 50*time.Millisecond, 10*time.Millisecond)
 }
 

@@ -55,14 +55,16 @@ type Config struct {
 //
 // Its methods may be called at any time by anybody.
 type Session struct {
-	cfg      Config             // Immutable
-	conn     *zk.Conn           // Immutable
-	ended    <-chan zk.Event    // Immutable: closed when go-zookeeper's goroutines are gone
-	hosts    *hosts             // Immutable
-	notifier *notifier          // Immutable
-	ctx      context.Context    // Immutable: ends as soon as the session is closed
-	cancel   context.CancelFunc // Immutable
-	closing  sync.Once
+	cfg     Config             // Immutable
+	conn    *zk.Conn           // Immutable
+	ended   <-chan zk.Event    // Immutable: closed when go-zookeeper's goroutines are gone
+	hosts   *hosts             // Immutable
+	ctx     context.Context    // Immutable: ends as soon as the session is closed
+	cancel  context.CancelFunc // Immutable
+	events  chan Event         // Immutable: those that Config.Notify is not told yet
+	telling context.Context    // Immutable: ends at the end of Close
+	mute    context.CancelFunc // Immutable: ends it, waits for nobody and drops what waits
+	closing sync.Once
 
 	// mu protects all below. Nobody waits with it held.
 	mu      sync.Mutex
@@ -102,7 +104,7 @@ func Open(cfg Config) (*Session, error) {
 	)
 	if err != nil {
 		s.cancel()
-		s.notifier.close()
+		s.mute()
 		return nil, fmt.Errorf("servers %v: %w", cfg.Servers, err)
 	}
 	s.conn, s.ended = conn, ended
@@ -115,11 +117,13 @@ func Open(cfg Config) (*Session, error) {
 // newSession returns the session of a checked cfg that nobody connects yet.
 func newSession(cfg Config) *Session {
 	s := &Session{
-		cfg: cfg, notifier: newNotifier(cfg.Notify), changed: make(chan struct{}), authenticated: cfg.Auth == nil,
+		cfg: cfg, events: make(chan Event, maxEvents), changed: make(chan struct{}), authenticated: cfg.Auth == nil,
 		info: Info{State: Connecting, Since: time.Now(), Timeout: cfg.Timeout}, told: map[string]string{}, hungUp: map[string]bool{},
 	}
 	s.hosts = newHosts(s)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.telling, s.mute = context.WithCancel(context.Background())
+	go s.tell()
 	return s
 }
 
@@ -199,7 +203,7 @@ func (s *Session) requestsPassLocked() {
 
 // raiseLocked tells an event about the connection in use.
 func (s *Session) raiseLocked(kind EventKind, err error) {
-	s.notifier.raise(Event{Kind: kind, Server: s.info.Server, Session: s.info.ID, Err: err})
+	s.Raise(Event{Kind: kind, Server: s.info.Server, Session: s.info.ID, Err: err})
 }
 
 // Connection is the number of the connection that is open, 0 for none. Each has another
@@ -226,9 +230,6 @@ func (s *Session) ACL() []zk.ACL {
 // it waits for a server.
 const closeWait = 5 * time.Second
 
-// Raise hands e over to Config.Notify, in order with the session's own events.
-func (s *Session) Raise(e Event) { s.notifier.raise(e) }
-
 // Close ends the session on the server, so that its temporary nodes go at once,
 // where the server answers within a second. All calls end. It never hangs, and is
 // safe to call more than once.
@@ -248,7 +249,7 @@ func (s *Session) Close() {
 		s.mu.Lock()
 		s.info.ID = 0
 		s.mu.Unlock()
-		s.notifier.close()
+		s.mute()
 	})
 }
 
