@@ -68,23 +68,15 @@ type Config struct {
 // validate names what can't work in what a daemon is, field and value. The rest is for
 // connect to say.
 func (c Config) validate() error {
-	if err := checkNode(c.Node); err != nil {
-		return err
-	}
-	if err := c.Layout.Validate(); err != nil {
-		return err
-	}
-	host, port, err := net.SplitHostPort(c.Address)
-	if err != nil || host == "" {
-		return fmt.Errorf("address %q: want the ip:port at which the peers reach this daemon", c.Address)
-	}
-	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return fmt.Errorf("address %q: port: want 1 to 65535", c.Address)
-	}
-	if c.Settle < 0 || c.Lease < 0 || c.Threshold < 0 || c.Lead < 0 {
-		return fmt.Errorf("settle %s, lease %s, threshold %s, lead %s: want 0 or more", c.Settle, c.Lease, c.Threshold, c.Lead)
-	}
-	return nil
+	host, port, _ := net.SplitHostPort(c.Address)
+	n, _ := strconv.Atoi(port)
+	return cmp.Or(
+		checkNode(c.Node),
+		c.Layout.Validate(),
+		want(host != "", "address %q: want the ip:port at which the peers reach this daemon", c.Address),
+		want(n >= 1 && n <= 65535, "address %q: port: want 1 to 65535", c.Address),
+		want(min(c.Settle, c.Lease, c.Threshold, c.Lead) >= 0, "settle %s, lease %s, threshold %s, lead %s: want 0 or more", c.Settle, c.Lease, c.Threshold, c.Lead),
+	)
 }
 
 // margin is how far apart the clocks of two daemons, each off by the threshold, can be.
