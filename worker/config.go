@@ -24,17 +24,16 @@ const YoungLease = 6 * time.Hour
 // Config is what a Worker needs. Clock, Cache, Registry, Layout and Owner must be
 // set, and Prober where the Registry has peers.
 type Config struct {
-	Node        string // a name for people
-	Owner       string // UUID of this life (process)
-	DirectoryID string // the data directory, as no copy of it has; empty: not compared
-	Layout      string // as snowflake.Layout prints it
-	Epoch       clock.Millis
-	Clock       clock.Clock
-	Cache       Cache
-	Registry    Registry
-	Prober      ClockProber // nil: peers are never asked
-	// ReportInterval is the time between two reports.
-	ReportInterval time.Duration
+	Node           string // a name for people
+	Owner          string // UUID of this life (process)
+	DirectoryID    string // the data directory, as no copy of it has; empty: not compared
+	Layout         string // as snowflake.Layout prints it
+	Epoch          clock.Millis
+	Clock          clock.Clock
+	Cache          Cache
+	Registry       Registry
+	Prober         ClockProber   // nil: peers are never asked
+	ReportInterval time.Duration // the time between two reports
 	// CeilingLead is how far the ceiling lies ahead of the clock when it is recorded:
 	// longer than ReportInterval, so that one report may fail.
 	CeilingLead time.Duration
@@ -49,8 +48,8 @@ type Config struct {
 	Estimator    clock.Estimator // makes one offset of the peers'; clock.Median if empty
 	PeerInterval time.Duration   // the time between two looks at the peers; DefaultPeerInterval if 0
 	// Lease is how far ahead the limit of our piece is set with each report: so long
-	// the daemon goes on, and starts, without the registry. A young instance gets
-	// YoungLease until it is older than that. DefaultLease if 0.
+	// the daemon goes on, and starts, without the registry, unless it is young
+	// (YoungLease). DefaultLease if 0.
 	Lease         time.Duration
 	ReleaseOnStop bool        // gives the worker ID back at each clean stop
 	Notify        func(Event) // is told of each change of state, one call at a time; nil for none

@@ -65,15 +65,13 @@ type rootData struct {
 	Cluster string       `json:"cluster"`
 	Epoch   clock.Millis `json:"epoch"`
 	Layout  string       `json:"layout"`
-	// Forever is the parent of the entries; empty where a former release made the root.
-	Forever string `json:"forever"`
+	Forever string       `json:"forever"` // parent of the entries; empty where a former release made the root
 	// ParentCzxid is the czxid of Forever: where that has another one, or is absent, the
 	// entries were lost. 0 until somebody has recorded it, and in the root of a former
 	// release; with Losses, what was lost is being made again.
-	ParentCzxid int64 `json:"parent_czxid"`
-	// LongestLease is in milliseconds.
-	LongestLease int64        `json:"longest_lease"`
-	Losses       int64        `json:"losses"` // how often a loss was noted
+	ParentCzxid  int64        `json:"parent_czxid"`
+	LongestLease int64        `json:"longest_lease"` // in milliseconds
+	Losses       int64        `json:"losses"`        // how often a loss was noted
 	Floor        clock.Millis `json:"floor"`
 
 	// unknown are the fields of later releases: they stay when the root is rewritten.
@@ -88,8 +86,7 @@ type highData struct {
 
 // highRoot is the data of the parent of all high marks.
 type highRoot struct {
-	// Settled: whoever knew high marks of before it was made has put them back.
-	Settled bool `json:"settled"`
+	Settled bool `json:"settled"` // whoever knew high marks of before it was made has put them back
 }
 
 // leastLease is what LongestLease begins with, and never falls below.

@@ -34,33 +34,25 @@ const settleBeyondSession = 10 * time.Second
 // Config is what a Registry needs. Servers, Node, Address, Layout and Clock
 // must be set; a Directory needs neither Node nor Address nor Layout.
 type Config struct {
-	Servers []string // host:port of each server
-	Root    string   // DefaultRoot when empty
-	// ForeverPath is where the entries are, as an existing Java Leaf cluster has
-	// them; empty for leaf_forever under Root.
-	ForeverPath string
-	Node        string // a name for people
-	Address     string // ip:port at which the peers reach this daemon
+	Servers     []string // host:port of each server
+	Root        string   // DefaultRoot when empty
+	ForeverPath string   // parent of the entries, as a Java Leaf cluster has it; empty for leaf_forever under Root
+	Node        string   // a name for people
+	Address     string   // ip:port at which the peers reach this daemon
 	Layout      snowflake.Layout
 	// SessionTimeout is how long a dead daemon counts as live; 0 for the default.
 	// The server may grant another.
 	SessionTimeout time.Duration
 	Auth           *zksession.Credentials // nil: none
 	TLS            *tls.Config            // nil: plain
-	// Settle is how long a new worker ID is claimed before it is issued under; 0 for 10 s
-	// more than the session timeout that the server grants: time for whoever had it
-	// before ZooKeeper was set back to an earlier state to object.
-	Settle time.Duration
-	// Lease is the daemon's; worker.DefaultLease if 0.
-	Lease time.Duration
-	// Threshold is how far apart clocks may be; worker.DefaultClockThreshold if 0.
-	Threshold time.Duration
-	// Lead is how far ahead of its clock a daemon issues at most; worker.DefaultCeilingLead
-	// if 0.
-	Lead  time.Duration
-	Clock clock.Clock
-	// Notify is told of each change; nil for none. It must not block.
-	Notify func(zksession.Event)
+	// Settle is how long a new worker ID is claimed before it is issued under; 0 for
+	// settleBeyondSession more than the session timeout that the server grants.
+	Settle    time.Duration
+	Lease     time.Duration // the daemon's; worker.DefaultLease if 0
+	Threshold time.Duration // how far apart clocks may be; worker.DefaultClockThreshold if 0
+	Lead      time.Duration // how far ahead of its clock a daemon issues; worker.DefaultCeilingLead if 0
+	Clock     clock.Clock
+	Notify    func(zksession.Event) // is told of each change, and must not block; nil for none
 	// Dial opens the session; nil for zksession.Open. Tests have a ZooKeeper in memory.
 	Dial func(zksession.Config) (Session, error)
 }

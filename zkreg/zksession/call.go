@@ -48,14 +48,10 @@ func AboutNode(err error) bool {
 
 // call is one request.
 type call struct {
-	name string
-	path string
-	// repeatable: doing it twice is as good as once.
-	repeatable bool
-	// on is the number of the only connection that it may be sent over; 0: any.
-	on uint64
-	// credentials: it brings them, and need not wait for them (zksession.S3).
-	credentials bool
+	name, path  string
+	repeatable  bool   // doing it twice is as good as once
+	on          uint64 // number of the only connection that it may be sent over; 0: any
+	credentials bool   // it brings them, and need not wait for them (zksession.S3)
 }
 
 func (c call) String() string { return strings.TrimSpace(c.name + " " + c.path) }

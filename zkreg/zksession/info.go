@@ -34,11 +34,9 @@ type Info struct {
 	Since time.Time
 	// Timeout is the session timeout that the servers granted, or that is asked for
 	// as long as none has answered.
-	Timeout time.Duration
-	// Connects is how often State has become Connected.
-	Connects uint64
-	// Expiries is how many sessions the servers have ended.
-	Expiries uint64
+	Timeout  time.Duration
+	Connects uint64 // how often State has become Connected
+	Expiries uint64 // sessions that the servers have ended
 }
 
 // Info tells of the session, without asking any server.
