@@ -212,7 +212,7 @@ func TestParentReplacedDuringAClaim(t *testing.T) {
 		require.NoError(t, removeAll(conn, newcomer.forever))
 		ensurePath(t, conn, newcomer.forever)
 	})
-	_, err := newcomer.Claim(bounded(t, patience), self, worker.DefaultLease)
+	_, err := newcomer.Claim(bounded(t, patience/4), self, worker.DefaultLease) // it waits for an operator until then
 	require.ErrorIs(t, err, worker.ErrNoCluster)
 	for _, e := range list1(t, cfg) {
 		require.Equal(t, worker.StateClaiming, e.State, "worker %d, which %s has", e.WorkerID, rec.Owner)

@@ -16,7 +16,7 @@ import (
 )
 
 func guardConfig(root string, servers ...string) Config {
-	return Config{Servers: servers, Root: root, Clock: clock.System(), SessionTimeout: 5 * time.Second}
+	return Config{Servers: servers, Root: root, Clock: clock.System(), SessionTimeout: 12 * time.Second}
 }
 
 func openGuard(t testing.TB, cfg Config) *Guard {

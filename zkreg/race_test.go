@@ -221,7 +221,7 @@ func TestTwoOfOneInstanceAtOnce(t *testing.T) {
 		t.Run(fmt.Sprintf("new %t", isNew), func(t *testing.T) {
 			server := zookeepertest.Shared(t)
 			cfg := daemonConfig(server, madeRoot(t, server), "a")
-			cfg.SessionTimeout = time.Second
+			cfg.SessionTimeout = 3 * time.Second
 			first, second := openRegistry(t, cfg), openRegistry(t, cfg)
 			was := fresh(first)
 			if !isNew {

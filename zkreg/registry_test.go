@@ -25,7 +25,7 @@ import (
 func daemonConfig(server *zookeepertest.Server, root, node string) Config {
 	return Config{
 		Servers: []string{server.Addr()}, Root: root, Node: node, Address: "10.0.0.5:8080",
-		Layout: snowflake.DefaultLayout(), SessionTimeout: 4 * time.Second, Settle: time.Nanosecond, Threshold: time.Millisecond, Clock: clock.System(),
+		Layout: snowflake.DefaultLayout(), SessionTimeout: 12 * time.Second, Settle: time.Nanosecond, Threshold: time.Millisecond, Clock: clock.System(),
 	}
 }
 

@@ -249,7 +249,7 @@ func TestDamagedLive(t *testing.T) {
 	server := zookeepertest.Shared(t)
 	conn := server.Conn(t)
 	cfg := daemonConfig(server, madeRoot(t, server), "a")
-	cfg.SessionTimeout = time.Second
+	cfg.SessionTimeout = 3 * time.Second
 	r := openRegistry(t, cfg)
 	put(t, conn, r.temporaryOf("a"), nil)
 	put(t, conn, r.temporaryOf("b"), []byte("{"))
