@@ -16,10 +16,8 @@ const (
 	DefaultPeerInterval   = 10 * time.Second
 	DefaultLookTimeout    = 1500 * time.Millisecond
 	DefaultLease          = 7 * 24 * time.Hour
+	YoungLease            = 6 * time.Hour // the longest lease of an instance that is younger than it
 )
-
-// YoungLease is the longest lease of an instance that is younger than it.
-const YoungLease = 6 * time.Hour
 
 // Config is what a Worker needs. Clock, Cache, Registry, Layout and Owner must be
 // set, and Prober where the Registry has peers.
