@@ -14,14 +14,12 @@ import (
 
 // Bounds of the waits for an ephemeral node of our name.
 const (
-	// pollInterval is the time between two looks at it, and at our entry.
-	pollInterval = 500 * time.Millisecond
+	pollInterval = 500 * time.Millisecond // between two looks at it, and at our entry
 	// leastWatch and mostWatch bound how long an entry is watched for a report
 	// before the process that wrote it counts as dead.
 	leastWatch = 3 * time.Second
 	mostWatch  = 10 * time.Second
-	// overtime is how much longer than its session a dead process's node may stand.
-	overtime = 2 * time.Second
+	overtime   = 2 * time.Second // that a dead process's node may stand longer than its session
 )
 
 // liveOps put our ephemeral node, as rec has it, in place of temp, as that was read; nil for
@@ -117,8 +115,8 @@ func (c *claim) heldBy(temp *temporary) error {
 		worker.ErrHeld, cmp.Or(temp.data.Address, unknown), temp.owner(), c.livePath())
 }
 
-// watchSpan is how long our entry must not change, over all looks. A ceiling that lay ahead then has been waited for; one that had passed tells how
-// often its owner reports.
+// watchSpan is how long our entry must not change, over all looks. A ceiling that lay ahead
+// then has been waited for; one that had passed tells how often its owner reports.
 func (c *claim) watchSpan() time.Duration {
 	mine := c.first.mine
 	if mine == nil {

@@ -5,21 +5,11 @@ type EventKind string
 
 // Kinds of events.
 const (
-	// EventConnected: a server took us in, and requests go through. Session is
-	// another one than before where the last one was lost.
-	EventConnected EventKind = "connected"
-	// EventDisconnected: the connection is gone; Err tells why. The session
-	// lives on for its timeout, and other servers are tried.
-	EventDisconnected EventKind = "disconnected"
-	// EventExpired: the session ended, and its temporary nodes with it. A new
-	// one is opened by itself, and EventConnected tells of it.
-	EventExpired EventKind = "session expired"
-	// EventAuthFailed: the servers refuse the credentials; Err tells how. It is
-	// told once; they are offered again every second, and requests wait for it.
-	EventAuthFailed EventKind = "authentication failed"
-	// EventServerFailed: Server can't be used; Err tells why. It is told once,
-	// and again when the reason is another one or the server has worked since.
-	EventServerFailed EventKind = "server failed"
+	EventConnected    EventKind = "connected"             // requests go through; Session is another one where the last was lost
+	EventDisconnected EventKind = "disconnected"          // Err tells why; the session lives on for its timeout
+	EventExpired      EventKind = "session expired"       // with its temporary nodes; a new one is opened by itself
+	EventAuthFailed   EventKind = "authentication failed" // Err tells how, once; the credentials are offered on, each second
+	EventServerFailed EventKind = "server failed"         // Err tells why, once for each reason since the server worked
 )
 
 // Event is something that happened to the connection with ZooKeeper.

@@ -12,11 +12,8 @@ import (
 )
 
 const (
-	// drainWait is for requests of the last connection to learn of its end.
-	drainWait = 50 * time.Millisecond
-	// freshWait is the least time between two connections that are tried without
-	// a pause.
-	freshWait = time.Second
+	drainWait = 50 * time.Millisecond // for requests of the last connection to learn of its end
+	freshWait = time.Second           // at least between two connections that are tried without a pause
 )
 
 // hosts tells go-zookeeper which server comes next, and dial which of its addresses. It
