@@ -32,7 +32,6 @@ func (r *recorder) reports(now time.Duration) Reports {
 
 var errBusy = errors.New("the write before is still under way")
 
-// record writes rec.
 func (r *recorder) record(ctx context.Context, rec Record) error {
 	if !r.begin() {
 		return errBusy

@@ -13,9 +13,8 @@ import (
 const maxCalls = 14
 
 var (
-	errClosed = errors.New("the session was closed")
-	errHung   = errors.New("too many requests were left unanswered")
-
+	errClosed          = errors.New("the session was closed")
+	errHung            = errors.New("too many requests were left unanswered")
 	errOtherConnection = errors.New("the connection was lost meanwhile")
 	errNoAnswerYet     = errors.New("no server has answered yet")
 )

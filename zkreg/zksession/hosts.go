@@ -7,8 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 )
 
 const (
@@ -16,7 +14,7 @@ const (
 	freshWait = time.Second           // at least between two connections that are tried without a pause
 )
 
-// hosts tells go-zookeeper which server comes next, and dial which of its addresses. It
+// hosts, a zk.HostProvider, tells go-zookeeper which server comes next, and dial which of its addresses. It
 // keeps names, which are resolved for each connection, so that none has to resolve at the
 // start. All of it is for the one goroutine in which go-zookeeper connects.
 type hosts struct {
@@ -28,8 +26,6 @@ type hosts struct {
 	fresh   time.Time      // when a first one was last tried without a pause
 	turn    map[string]int // which address of a server's name comes next
 }
-
-var _ zk.HostProvider = (*hosts)(nil)
 
 // newHosts shuffles the servers, so that not all daemons go to the same one.
 func newHosts(s *Session) *hosts {
