@@ -198,7 +198,7 @@ func (c *claim) restore(ctx context.Context, temp *temporary) (worker.Record, er
 
 // place makes our entry stand, as rec has it, in place of all that has self's worker ID,
 // where that yields: a claim, under which nothing was issued, ours, and after a loss a
-// piece that ends before the one that ZooKeeper has acknowledged to self. conn is from
+// piece that neither begins nor ends after the one that ZooKeeper has acknowledged to self. conn is from
 // before root was read. worker.ErrHeld, worker.ErrTaken, errAgain.
 //
 // A claimant of the same worker ID can't slip by: to become active it must write the
@@ -230,7 +230,9 @@ func (r *Registry) place(ctx context.Context, conn uint64, root *root, self, rec
 	}
 }
 
-// yieldsTo tells that self, of which root shows that it was lost, may write over e.
+// yieldsTo tells that self, of which root shows that it was lost, may write over e: not where e
+// begins later, whatever the limits. self gave its worker ID back then, or lost it, and its
+// record is of before that: of a disk that was set back.
 func (e entry) yieldsTo(self worker.Record, root *root) bool {
 	switch listed := e.listed(); {
 	case e.damaged != nil:
@@ -240,7 +242,7 @@ func (e entry) yieldsTo(self worker.Record, root *root) bool {
 	case self.Holds(listed):
 		return self.Wrote(listed.Owner)
 	default:
-		return root.Losses > self.Losses && listed.Limit > 0 && listed.Limit < self.Limit
+		return root.Losses > self.Losses && listed.Limit > 0 && listed.Limit < self.Limit && listed.Floor <= self.Floor
 	}
 }
 

@@ -210,8 +210,9 @@ func testDataLostLate(t *testing.T, w *World) {
 	require.NoError(t, first.report(true))
 }
 
-// It comes back only when a newcomer has its worker ID, on an operator's wrong word.
-func testDataLostWhileDownTaken(t *testing.T, w *World) {
+// It comes back only when a newcomer has its worker ID, on an operator's wrong word, or as a
+// record that was put back: the later piece stands, whichever limit is the greater.
+func testDataLostWhileDownTaken(t *testing.T, w *World, lease time.Duration) {
 	first := fresh(t, w, "first", Options{}).running()
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.reg.Close())
@@ -219,7 +220,7 @@ func testDataLostWhileDownTaken(t *testing.T, w *World) {
 	require.NoError(t, first.report(true))
 	w.OpenCluster(Threshold)
 	w.Pass(10 * time.Millisecond)
-	newcomer := fresh(t, w, "b", Options{Lease: 2 * worker.DefaultLease}).running()
+	newcomer := fresh(t, w, "b", Options{Lease: lease}).running()
 	require.Equal(t, int64(1), newcomer.self.WorkerID)
 	again := d.again()
 	again.look()
