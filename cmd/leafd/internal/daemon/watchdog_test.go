@@ -132,11 +132,11 @@ func TestWatchdogCheckThatHangs(t *testing.T) {
 	}
 	require.EqualValues(t, 1, calls.Load())
 	require.Zero(t, fed.Load())
-	require.Eventually(t, func() bool { return strings.Contains(logged(), "a part of leafd is stuck") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(logged(), "a part of leafd is stuck") }, proctest.Patience, time.Millisecond)
 	close(release)
-	require.Eventually(t, func() bool { w.round(t.Context()); return fed.Load() > 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { w.round(t.Context()); return fed.Load() > 0 }, proctest.Patience, time.Millisecond)
 	require.Empty(t, w.stuck())
-	require.Eventually(t, func() bool { return strings.Contains(logged(), "every part works again") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(logged(), "every part works again") }, proctest.Patience, time.Millisecond)
 	require.Equal(t, 2, strings.Count(logged(), "\n"), "one line for each change: %s", logged())
 }
 
