@@ -19,7 +19,7 @@ import (
 func newWorld(t testing.TB, root string, addrs ...string) *registrytest.World {
 	t.Helper()
 	w := registrytest.New(t, sessiontest.Servers(t), clock.System(), root, addrs...)
-	w.Lease = 2 * time.Second
+	w.Lease = 6 * time.Second // some requests of several sessions come before its end
 	w.Pass = func(d time.Duration) { require.NoError(t, clock.System().Sleep(t.Context(), d)) }
 	return w
 }

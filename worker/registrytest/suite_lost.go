@@ -15,7 +15,7 @@ import (
 )
 
 func testLive(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{SessionTimeout: time.Second}).running()
+	d := fresh(t, w, "a", Options{SessionTimeout: 3 * time.Second}).running()
 	watcher := fresh(t, w, "b", Options{})
 	requirePeers(t, watcher, "a")
 	for range 2 {

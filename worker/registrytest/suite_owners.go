@@ -179,7 +179,7 @@ func testSharedName(t *testing.T, w *World) {
 
 // A life of our instance that the record doesn't know: it has to be gone.
 func testUnknownLifeDied(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{SessionTimeout: time.Second}).running()
+	d := fresh(t, w, "a", Options{SessionTimeout: 3 * time.Second}).running()
 	w.Kill(d.reg)
 	second := d.again()
 	second.self.Acked = ""
