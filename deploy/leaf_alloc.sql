@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS leaf_alloc (
   biz_tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   -- The first ID that is not given to anybody yet. It only ever grows: set back
   -- by hand, by a restored backup or by a lagging replica, it would give out IDs
-  -- a second time. leafd refuses a tag whose max_id it has seen higher.
+  -- a second time. A tag whose max_id leafd has seen higher is moved on (--zk), or refused.
   max_id bigint NOT NULL DEFAULT 1,
   -- The smallest range that a daemon takes at once, 1 or more. Daemons take more
   -- while a range lasts less than 15 minutes, and where requests wait for IDs.

@@ -402,6 +402,30 @@ func (d *daemon) putBack(t *testing.T) {
 	d.cache.Set(r)
 }
 
+// Who has learned that its worker ID is another's doesn't go by its record any more: neither
+// this start nor a later one, without the registry.
+func TestTakenWorkerIDIsGivenUp(t *testing.T) {
+	d := newDaemon()
+	model, _ := d.inCluster(t, registrytest.Options{})
+	d.stop(t, d.start(t))
+	d.cfg.MaxWait = 300 * time.Millisecond
+	claims := []error{worker.ErrTaken, worker.ErrUnreachable}
+	d.cfg.Registry = claimSpy{d.join(model, registrytest.Options{}), func(claimFunc) (worker.Record, error) {
+		err := claims[0]
+		claims = claims[1:]
+		return worker.Record{}, err
+	}}
+	_, err := worker.Start(t.Context(), d.cfg)
+	require.ErrorIs(t, err, worker.ErrUnreachable)
+	require.Empty(t, claims)
+	require.Contains(t, d.events.kinds(), worker.EventRemoved)
+	model.Down()
+	d.join(model, registrytest.Options{})
+	_, err = worker.Start(t.Context(), d.cfg)
+	require.ErrorIs(t, err, worker.ErrUnreachable)
+	require.ErrorContains(t, err, "no worker ID that the registry has confirmed")
+}
+
 // worker.U4: it is a life's word in the record, before the entry has it, that tells a kill in
 // between from a copy.
 func TestKilledAfterTheClaim(t *testing.T) {

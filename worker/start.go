@@ -277,11 +277,15 @@ func (w *Worker) claim(ctx context.Context, me *self, found Lookup) error {
 	bounded, cancel := context.WithTimeout(ctx, w.cfg.MaxWait+found.Settle)
 	defer cancel()
 	claimed, err := w.cfg.Registry.Claim(bounded, claiming, w.leaseOf(claiming))
+	var taken error
 	if errors.Is(err, ErrTaken) {
+		taken = err
 		claiming.WorkerID, claiming.Confirmed, claiming.Floor, claiming.Limit = NoWorkerID, false, 0, 0
-		claimed, err = w.cfg.Registry.Claim(bounded, claiming, w.leaseOf(claiming))
+		if err = w.cfg.Cache.Save(claiming); err == nil { // no later start goes by it without the registry
+			claimed, err = w.cfg.Registry.Claim(bounded, claiming, w.leaseOf(claiming))
+		}
 	}
-	aloneThere := found.Known && (found.LiveOwner == "" || me.Wrote(found.LiveOwner))
+	aloneThere := taken == nil && found.Known && (found.LiveOwner == "" || me.Wrote(found.LiveOwner))
 	javaLeaf := found.Known && found.Owner == ""
 	switch {
 	case errors.Is(err, ErrUnreachable) && ctx.Err() == nil && aloneThere:
@@ -290,6 +294,9 @@ func (w *Worker) claim(ctx context.Context, me *self, found Lookup) error {
 		me.unusable = err
 		return w.startAsNew(ctx, me)
 	case err != nil:
+		if taken != nil {
+			w.notify(Event{Kind: EventRemoved, Text: taken.Error()})
+		}
 		return err
 	}
 	if me.Confirmed && !me.Released && me.WorkerID != claimed.WorkerID { // given back, it may be anybody's

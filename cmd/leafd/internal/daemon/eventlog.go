@@ -80,7 +80,7 @@ func (l *eventLog) registry(e worker.Event) {
 	case worker.EventRenamed:
 		l.log.Warn().Str("was", e.Text).Msg("the node has another name than in the local record")
 	case worker.EventRemoved:
-		l.alarms.Raise(alarm.WorkerIDLost, "our worker ID is another's: this data directory has got another one", alarm.F("was", e.Text))
+		l.alarms.Raise(alarm.WorkerIDLost, "our worker ID is another's: this data directory gets another one", alarm.F("was", e.Text))
 	case worker.EventNoCluster:
 		l.noteWait(cause(e.Err))
 		l.log.Warn().Err(e.Err).Msg("there is no cluster to join: waiting for it")
