@@ -114,9 +114,6 @@ func (w *Worker) confirm(ctx context.Context) error {
 		return err
 	}
 	found, err := w.cfg.Registry.Look(ctx, me)
-	if err == nil {
-		err = found.foreign(me)
-	}
 	switch {
 	case errors.Is(err, ErrForeign):
 		return fmt.Errorf("%w: %w", ErrFenced, err)

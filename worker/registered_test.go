@@ -309,7 +309,7 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 		"a lost record, and no answer":          {func(d *daemon, m *registrytest.World) { d.cache.FailLoad(errLostRecord); m.Down() }, worker.ErrLost, "has to answer once"},
 		"behind the record, and no answer":      {func(d *daemon, m *registrytest.World) { d.clk.Step(-time.Hour); m.Down() }, worker.ErrClockRefused, "behind"},
 		"behind the record":                     {func(d *daemon, _ *registrytest.World) { d.clk.Step(-time.Hour) }, worker.ErrClockRefused, "behind"},
-		"another cluster":                       {func(_ *daemon, m *registrytest.World) { m.Wipe(); m.Init(snowflake.DefaultLayout()) }, worker.ErrForeign, "the registry has another cluster"},
+		"another cluster":                       {func(_ *daemon, m *registrytest.World) { m.Wipe(); m.Init(snowflake.DefaultLayout()) }, worker.ErrForeign, "is of another cluster"},
 		"the record is of another cluster's,":   {func(d *daemon, _ *registrytest.World) { d.cfg.Registry = worker.Standalone{} }, worker.ErrForeign, "set --zk"},
 	} {
 		t.Run(name, func(t *testing.T) {

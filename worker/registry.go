@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -32,8 +31,8 @@ type Registry interface {
 	// Look reads what the registry knows of self.Instance and who is live, and writes
 	// nothing. It waits for the registry until ctx is done. self is the local record with the
 	// owner of this life; without a record it has no Cluster, and WorkerID NoWorkerID.
-	// ErrUnreachable, ErrNoCluster, ErrForeign (the registry is for another layout or
-	// epoch, or keeps its entries elsewhere).
+	// ErrUnreachable, ErrNoCluster, ErrForeign (the registry is of another cluster than self's,
+	// or for another layout or epoch, or keeps its entries elsewhere).
 	Look(ctx context.Context, self Record) (Lookup, error)
 	// Claim makes the piece that self has, or what the last Look found, this life's, and puts
 	// back what the registry lost. Where that piece does not go on for long (Record.Reaches) a
@@ -70,15 +69,6 @@ type Lookup struct {
 	Lost      bool          // what the registry acknowledged to self is absent, or older: it lost its data
 	Peers     []Peer        // the live nodes but this one
 	Settle    time.Duration // for how long Claim only watches over a worker ID that is new to us
-}
-
-// foreign returns ErrForeign where another cluster than r's was found.
-func (found Lookup) foreign(r Record) error {
-	if found.Cluster == "" || r.Cluster == "" || found.Cluster == r.Cluster {
-		return nil
-	}
-	return fmt.Errorf("%w: worker %d was recorded in cluster %s, and the registry has another cluster, %s: have the root of the former, or start with another data directory",
-		ErrForeign, r.WorkerID, r.Cluster, found.Cluster)
 }
 
 // Peer is a live node.

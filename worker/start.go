@@ -31,8 +31,8 @@ import (
 //	worker.W5  Without the registry only a record that the registry has confirmed, in
 //	    the directory that it was written in, not released, with a limit ahead of the
 //	    clock, gives a worker ID; and none to a life after one that was displaced.
-//	worker.W6  Another cluster than the recorded one ends the start: IDs of two clusters
-//	    can be equal.
+//	worker.W6  Another cluster than the recorded one ends the start (Registry.Look tells it):
+//	    IDs of two clusters can be equal.
 //	worker.U4  One life a directory, and one directory an instance. The record names the
 //	    life that the registry is known to have seen last, and the one that may have
 //	    written since; it replaces the latter, durably, only after the entry was read and
@@ -184,7 +184,7 @@ func (w *Worker) look(ctx context.Context, me *self) (Lookup, error) {
 		me.unusable = fmt.Errorf("%w: the registry has worker %d as another life (%s, at %s) of this data directory's instance wrote it: one of the two directories is a copy",
 			ErrCopied, found.WorkerID, found.Owner, found.Address)
 	}
-	return found, found.foreign(me.Record)
+	return found, nil
 }
 
 // startAsNew makes the directory a new instance (worker.W2), and starts that.

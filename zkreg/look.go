@@ -69,7 +69,7 @@ func (r *Registry) look(ctx context.Context, self worker.Record) (*snapshot, err
 		return nil, err
 	}
 	if seen.root, err = r.readRoot(ctx); err == nil && seen.root != nil {
-		err = seen.root.check(r.paths, r.cfg.Layout, "")
+		err = seen.root.check(r.paths, r.cfg.Layout, self.Cluster)
 	}
 	if err != nil {
 		return nil, err
