@@ -79,6 +79,11 @@ func TestEntryIsClosedToJavaLeafs(t *testing.T) {
 	closed := find(address)
 	require.True(t, closed.IsJava())
 	require.False(t, closed.Open(), "a Java Leaf refuses fields that it doesn't know")
+	for _, field := range []string{`"instance":"a"`, `"owner":"a"`, `"state":"released"`} { // each one is leafd's
+		data, err := decodeEntry(path, []byte(`{"timestamp":1,`+field+`}`))
+		require.NoError(t, err)
+		require.False(t, (&JavaMove{entry: entry{data: data}}).IsJava(), field)
+	}
 	require.Equal(t, m.Entry(), closed.Entry(), "leafd reads what it read before")
 	require.Equal(t, m.entry.data, closed.entry.data)
 
@@ -106,6 +111,19 @@ func TestEntryIsAJavaLeafsAgain(t *testing.T) {
 	conn := server.Conn(t)
 	const address = "10.0.0.5:8080"
 	java := payloads(t, "good-java.json")["good-java"]
+	entryHas := func(change func(*entryData)) func(*testing.T, Config, *worker.Record) {
+		return func(t *testing.T, cfg Config, _ *worker.Record) {
+			path := cfg.Root + "/leaf_forever/" + address + "-0000000000"
+			stands, _, err := conn.Get(path)
+			require.NoError(t, err)
+			data, err := decodeEntry(path, stands)
+			require.NoError(t, err)
+			change(&data)
+			_, err = conn.Set(path, encode(data), -1)
+			require.NoError(t, err)
+		}
+	}
+	ahead := clock.System().Read().Wall().Add(time.Hour)
 	for name, tc := range map[string]struct {
 		before func(t *testing.T, cfg Config, self *worker.Record) // the entry is looked at
 		since  func(t *testing.T, cfg Config, path string)         // it was
@@ -117,6 +135,16 @@ func TestEntryIsAJavaLeafsAgain(t *testing.T) {
 		"its daemon lives":         {runs: true, fails: worker.ErrHeld},
 		"not marked released":      {before: func(_ *testing.T, _ Config, r *worker.Record) { r.Released = false }, says: "not marked released"},
 		"issued ahead":             {before: func(_ *testing.T, _ Config, r *worker.Record) { r.Ceiling = r.Ceiling.Add(time.Hour) }, fails: worker.ErrClockRefused},
+		"reported ahead":           {before: func(_ *testing.T, _ Config, r *worker.Record) { r.Timestamp = ahead }, fails: worker.ErrClockRefused},
+		"a floor ahead":            {before: func(_ *testing.T, _ Config, r *worker.Record) { r.Floor = ahead }, fails: worker.ErrClockRefused},
+		"an entry's ceiling ahead": {before: entryHas(func(d *entryData) { d.Ceiling = ahead }), fails: worker.ErrClockRefused},
+		"an entry's floor ahead":   {before: entryHas(func(d *entryData) { d.Floor = ahead }), fails: worker.ErrClockRefused},
+		"released up to later":     {before: entryHas(func(d *entryData) { d.State, d.Limit = worker.StateReleased, ahead }), fails: worker.ErrClockRefused},
+		"a start was cut short":    {before: entryHas(func(d *entryData) { d.State = worker.StateClaiming }), fails: worker.ErrInUse},
+		"a former release's": {before: func(t *testing.T, cfg Config, r *worker.Record) {
+			r.Instance = ""
+			entryHas(func(d *entryData) { d.Instance, d.Limit = "", 0 })(t, cfg, r)
+		}, fails: worker.ErrInUse},
 		"another instance":         {before: func(_ *testing.T, _ Config, r *worker.Record) { r.Instance = "another" }, fails: worker.ErrHeld},
 		"another worker":           {before: func(_ *testing.T, _ Config, r *worker.Record) { r.WorkerID++ }, fails: worker.ErrHeld},
 		"a life that it knows not": {before: func(_ *testing.T, _ Config, r *worker.Record) { r.Owner, r.Acked, r.Current = "a", "b", "c" }, fails: worker.ErrHeld},
@@ -196,6 +224,13 @@ func TestEntryIsAJavaLeafsAgain(t *testing.T) {
 			again, err := m.Until(self)
 			require.NoError(t, err, "cut short here, the next run sees that it is done")
 			require.Equal(t, until, again)
+			_, err = conn.Set(path, encode(javaData{"10.0.0.5", "8080", until + 1000}), -1)
+			require.NoError(t, err)
+			m, err = d.FindJava(bounded(t, patience), address)
+			require.NoError(t, err)
+			again, err = m.Until(self)
+			require.NoError(t, err)
+			require.Equal(t, until+1000, again, "a Java Leaf has issued since")
 			self.Released = false
 			_, err = m.Until(self)
 			require.ErrorIs(t, err, worker.ErrHeld, "a Java Leaf wrote over the entry of a leafd that goes on")
