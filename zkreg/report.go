@@ -116,6 +116,8 @@ func (r *Registry) reread(ctx context.Context, rec worker.Record) error {
 		h.confirm(*e, conn)
 	case e == nil, root.Losses > rec.Losses, root.lost(acknowledged, e):
 		err = r.putBack(ctx, conn, rec)
+	case e.damaged != nil:
+		err = fmt.Errorf("%w: entry %s was changed by %s; %s", worker.ErrFenced, e.path, e.holder(), doEntry)
 	default:
 		err = fmt.Errorf("%w: entry %s was changed by %s", worker.ErrFenced, e.path, e.holder())
 	}
