@@ -320,7 +320,7 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 			saves := len(d.cache.Saves())
 			d.join(model, registrytest.Options{})
 			tt.prepare(d, model)
-			d.cfg.MaxWait = 300 * time.Millisecond
+			d.cfg.MaxWait = 3 * time.Second
 			_, err := worker.Start(t.Context(), d.cfg)
 			require.ErrorIs(t, err, tt.want)
 			require.ErrorContains(t, err, tt.text)
@@ -567,7 +567,7 @@ func TestStartDoesNotGoOfflineBesideALiveOwner(t *testing.T) {
 				model.Down()
 				return next()
 			}}
-			d.cfg.MaxWait = 300 * time.Millisecond
+			d.cfg.MaxWait = time.Second
 			_, err := worker.Start(t.Context(), d.cfg)
 			if live != "" {
 				require.ErrorIs(t, err, worker.ErrUnreachable)

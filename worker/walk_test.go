@@ -37,10 +37,10 @@ func TestRandomWalkRepeatsNoID(t *testing.T) {
 	}
 }
 
-// The same walk with the ceiling left out finds repeats, or it proves nothing. How
-// the goroutines interleave is not in the seed: two walks in three miss them. The clock of a
-// machine that is kept waiting outruns a step back before a start is through with it, and
-// each pair of walks is slower than the one before.
+// The same walk with the ceiling left out, and each crash followed by a rollback and a start
+// at once, finds repeats, or it proves nothing. How the goroutines interleave is not in the
+// seed: a walk may miss them, above all on a busy machine, where the clock has outrun a
+// rollback before a start is through. So each pair of walks is slower than the one before.
 func TestRandomWalkFindsAMissingCeiling(t *testing.T) {
 	t.Parallel()
 	var repeats atomic.Int64

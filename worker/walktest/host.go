@@ -124,7 +124,11 @@ func (h *host) stop(ctx context.Context) {
 // issue takes some IDs, all or none, none of which may have been issued before, but with NoCeiling.
 func (h *host) issue() {
 	w := h.walk
-	batch := make([]int64, 1+w.rnd.IntN(60))
+	most := 60
+	if w.cfg.NoCeiling {
+		most = 240 // repeats are what is looked for
+	}
+	batch := make([]int64, 1+w.rnd.IntN(most))
 	if h.daemon.ids.NextN(w.ctx, batch) != nil {
 		w.Unissued++ // refused is what it is there for
 		return

@@ -161,6 +161,11 @@ func (w *walk) act(h *host) {
 	case n < 12:
 		what = "crash"
 		h.crash()
+		if w.cfg.NoCeiling { // and at once back into what only a ceiling tells of
+			what = "crash, rollback and start"
+			h.clk.drift(-time.Duration(w.rnd.IntN(3000)) * time.Millisecond)
+			h.start()
+		}
 	case n < 18:
 		what = "clean stop"
 		h.stop(w.ctx)
