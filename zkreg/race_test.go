@@ -264,6 +264,65 @@ func TestOwnerReturnsDuringTakeover(t *testing.T) {
 	report(t, taker, rec)
 }
 
+// zkreg.R2: it is in use again in the moment in which another takes it over.
+func TestReportedDuringTakeover(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	conn := server.Conn(t)
+	root := madeRoot(t, server)
+	free := worker.Entry{WorkerID: 0, Node: "owner", Address: "10.0.0.5:8080", State: worker.StateReleased, Timestamp: 1, Ceiling: 2, Limit: 3, Owner: "old", Instance: "theirs"}
+	plant(t, conn, root, free)
+	taker := openRegistry(t, daemonConfig(server, root, "taker"))
+	self := looked(t, taker, fresh(taker))
+	p := taker.foreverOf(nameOf("owner", 0))
+	data, _, err := conn.Get(p)
+	require.NoError(t, err)
+	used, err := decodeEntry(p, data)
+	require.NoError(t, err)
+	used.State, used.Limit = worker.StateActive, self.Timestamp.Add(time.Hour)
+	before(taker, 1, func() {
+		_, err := conn.Set(p, encode(used), -1)
+		require.NoError(t, err)
+	})
+	rec, err := taker.Claim(bounded(t, patience), self, worker.DefaultLease)
+	require.NoError(t, err)
+	require.NotEqual(t, int64(0), rec.WorkerID)
+	left, _, err := conn.Get(p)
+	require.NoError(t, err)
+	require.Equal(t, string(encode(used)), string(left))
+}
+
+// zkreg.R2: what is not as it was last written, in content and mzxid, is written by nobody else.
+func TestEntryIsNotAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	conn := server.Conn(t)
+	cfg := daemonConfig(server, madeRoot(t, server), "a")
+	r, rec := claimed(t, cfg)
+	rec = report(t, r, rec)
+	fenced := func(r *Registry, rec worker.Record, now []byte) {
+		t.Helper()
+		_, err := conn.Set(r.held.path, now, -1)
+		require.NoError(t, err)
+		_, err = r.Report(bounded(t, patience), next(rec), true)
+		require.ErrorIs(t, err, worker.ErrFenced)
+		left, _, err := conn.Get(r.held.path)
+		require.NoError(t, err)
+		require.Equal(t, string(now), string(left))
+	}
+	fenced(r, rec, r.held.payload) // the same, written by somebody
+	require.NoError(t, r.Close())
+
+	require.NoError(t, conn.Delete(r.held.path, -1))
+	back := openRegistry(t, cfg)
+	kept, err := back.Claim(bounded(t, patience), looked(t, back, nextLife(rec)), worker.DefaultLease)
+	require.NoError(t, err)
+	require.Zero(t, back.held.stat.Mzxid, "it was made: ZooKeeper doesn't say as what")
+	theirs := back.held.data
+	theirs.Instance, theirs.Owner = uuid.NewString(), uuid.NewString()
+	fenced(back, kept, encode(theirs))
+}
+
 // The original runs on, cut off, and ZooKeeper is set back while a newcomer of the same node name
 // settles: the original has put its worker ID back, counted to the version of the newcomer's claim,
 // when that is promoted. zkreg.R2: what is promoted goes over the connection that it was seen over.
