@@ -292,6 +292,28 @@ func TestReportedDuringTakeover(t *testing.T) {
 	require.Equal(t, string(encode(used)), string(left))
 }
 
+// zkreg.R2: ZooKeeper is set back in that moment, and counts to the version of what is taken over.
+func TestSetBackBeforeATakeover(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	proxy := zookeepertest.NewProxy(t, server.Addr())
+	conn := server.Conn(t)
+	cfg := daemonConfig(server, madeRoot(t, server), "taker")
+	plant(t, conn, cfg.Root, worker.Entry{WorkerID: 0, Node: "owner", Address: "10.0.0.5:8080", State: worker.StateReleased, Timestamp: 1, Ceiling: 2, Limit: 3, Owner: "old", Instance: "theirs"})
+	cfg.Servers = []string{proxy.Addr()}
+	taker := openRegistry(t, cfg)
+	self := looked(t, taker, fresh(taker))
+	rec := self
+	rec.Limit = rec.Timestamp.Add(worker.DefaultLease)
+	p := taker.foreverOf(nameOf("owner", 0))
+	theirs := setBack(t, taker, 1, proxy, conn, p, rec)
+	got, err := taker.Claim(bounded(t, patience), self, worker.DefaultLease)
+	require.True(t, err != nil || got.WorkerID != 0, "%+v", got)
+	left, _, err := conn.Get(p)
+	require.NoError(t, err)
+	require.Equal(t, theirs, string(left))
+}
+
 // zkreg.R2: what is not as it was last written, in content and mzxid, is written by nobody else.
 func TestEntryIsNotAsItWasWritten(t *testing.T) {
 	t.Parallel()
