@@ -160,7 +160,7 @@ func decode[T any](p string, data []byte, d T, kind error, todo string, check fu
 
 // What to do about a payload that can't be trusted.
 const (
-	doEntry     = "delete it, and its daemon puts it back from its data directory, as after a loss of data"
+	doEntry     = "delete it while its daemon runs and reaches ZooKeeper: the daemon puts it back, as after a loss of data"
 	doTemporary = "delete it, and its daemon makes it again"
 	doRoot      = "make it empty, and the daemons of the cluster write it again, as after a loss of data"
 )

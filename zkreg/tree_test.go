@@ -221,7 +221,7 @@ func TestDamagedTree(t *testing.T) {
 			_, err = r.Look(bounded(t, patience), self)
 			require.ErrorIs(t, err, worker.ErrDamaged)
 			require.ErrorContains(t, err, p)
-			require.ErrorContains(t, err, "delete it, and its daemon puts it back")
+			require.ErrorContains(t, err, "delete it while its daemon runs and reaches ZooKeeper")
 
 			_, rec := claimed(t, cfg2(cfg, "b"))
 			require.NotEqual(t, int64(0), rec.WorkerID)

@@ -66,7 +66,7 @@ func TestEntryTouchedByOthersFences(t *testing.T) {
 		},
 		{name: "garbage", do: func(o *onlooker, path string) { o.set(path, "\x00garbage") }, after: func(v *victim) {
 			require.GreaterOrEqual(t, v.l.raised()[codeFenced], 2, "it has tried before")
-			require.True(t, v.l.hasLogged(lineFenced, "whose entry can't be read; delete it, and its daemon puts it back"))
+			require.True(t, v.l.hasLogged(lineFenced, "whose entry can't be read; delete it while its daemon runs and reaches ZooKeeper"))
 		}},
 	}
 	victims := make([]*victim, len(cases))

@@ -250,7 +250,7 @@ func showsAFence(t *testing.T, p *webtest.Page, o *onlooker, l *child) {
 	p.AwaitText("#verdict", "not ready: worker_fenced")
 	require.Equal(t, "bad", webtest.Eval[string](p, `document.querySelector("#head").className`))
 	p.AwaitText("#alarms", "fenced: this life of the daemon is over")
-	p.AwaitText("#alarms", path+" was changed by node "+l.info().Node+", whose entry can't be read; delete it, and its daemon puts it back")
+	p.AwaitText("#alarms", path+" was changed by node "+l.info().Node+", whose entry can't be read; delete it while its daemon runs and reaches ZooKeeper")
 	p.Await(`/this daemon: fenced\s[^]*in \d+ h/.test(document.querySelector("#workers .self")?.innerText)`)
 	takePictures(p, "fenced")
 	o.remove(path) // then it puts its own back

@@ -52,6 +52,7 @@ func Run(t *testing.T, open func(t testing.TB) *World) {
 		{"another life of its instance is live: fenced", testAnotherLive},
 		{"released by force: fenced", testReleasedByForce},
 		{"removed while it was down", lostWhileDown((*World).Remove)},
+		{"removed while it runs cut off", testRemovedWhileCutOff},
 		{"entries lost while the cluster stands", testEntriesLost},
 		{"data lost: put back", testDataLost},
 		{"data lost: another cluster in its place", testDataLostTaken},

@@ -114,6 +114,23 @@ func lostWhileDown(lose func(w *World, workerID int64)) func(t *testing.T, w *Wo
 	}
 }
 
+// The entry of a daemon that is cut off and issues on is deleted by hand: a newcomer gets another
+// worker ID, and so does the next one, after the entry was put back.
+func testRemovedWhileCutOff(t *testing.T, w *World) {
+	d := fresh(t, w, "a", Options{}).running()
+	w.Remove(d.self.WorkerID)
+	newcomer := fresh(t, w, "b", Options{}).running()
+	require.Equal(t, int64(1), newcomer.self.WorkerID)
+	require.NoError(t, newcomer.report(true))
+	require.NoError(t, d.report(true))
+	require.Equal(t, d.self.Owner, entryOf(t, w, 0).Owner)
+	require.Equal(t, int64(1), d.self.Losses)
+	require.NoError(t, newcomer.report(true))
+	w.OpenCluster(Threshold)
+	// ZooKeeper counted the entry that was put back, too: 2 or 3.
+	require.Greater(t, fresh(t, w, "c", Options{}).running().self.WorkerID, newcomer.self.WorkerID)
+}
+
 func testDataLost(t *testing.T, w *World) {
 	other := fresh(t, w, "other", Options{}).running()
 	require.NoError(t, other.reg.Close())

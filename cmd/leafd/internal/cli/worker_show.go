@@ -138,7 +138,7 @@ func releaseWords(v inspect.View, now clock.Millis) string {
 	case v.Shown == inspect.Released:
 		return "done"
 	case v.Shown == inspect.Damaged:
-		return "not while it is damaged: delete the znode, and its daemon puts it back from its data directory"
+		return "not while it is damaged: delete the znode while its daemon runs and reaches ZooKeeper: the daemon puts it back"
 	case v.Live:
 		return "not while it is live"
 	case v.Timestamp > 0 && from > now:
