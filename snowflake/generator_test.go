@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -41,12 +43,14 @@ func next(t *testing.T, g *snowflake.Generator) snowflake.Parts {
 }
 
 func TestNextCarriesTimeWorkerSequence(t *testing.T) {
-	clk := clocktest.New(noon)
-	g := newGenerator(t, clk)
-	require.Equal(t, snowflake.Parts{Time: clock.MillisOf(noon), Worker: 7, Sequence: 0}, next(t, g))
-	require.Equal(t, snowflake.Parts{Time: clock.MillisOf(noon), Worker: 7, Sequence: 1}, next(t, g))
-	clk.Advance(time.Millisecond)
-	require.Equal(t, snowflake.Parts{Time: clock.MillisOf(noon) + 1, Worker: 7, Sequence: 0}, next(t, g))
+	synctest.Test(t, func(t *testing.T) {
+		clk := clocktest.NewBubble(noon)
+		g := newGenerator(t, clk)
+		require.Equal(t, snowflake.Parts{Time: clock.MillisOf(noon), Worker: 7, Sequence: 0}, next(t, g))
+		require.Equal(t, snowflake.Parts{Time: clock.MillisOf(noon), Worker: 7, Sequence: 1}, next(t, g))
+		time.Sleep(time.Millisecond)
+		require.Equal(t, snowflake.Parts{Time: clock.MillisOf(noon) + 1, Worker: 7, Sequence: 0}, next(t, g))
+	})
 }
 
 func TestDatacenterIsInPlace(t *testing.T) {
@@ -63,50 +67,56 @@ func TestDatacenterIsInPlace(t *testing.T) {
 }
 
 func TestJitterSpreadsFirstSequences(t *testing.T) {
-	clk := clocktest.New(noon)
-	g := newGenerator(t, clk, func(c *snowflake.Config) { c.Jitter = 100 })
-	seen := map[int64]bool{}
-	for range 2000 {
-		clk.Advance(time.Millisecond)
-		seq := next(t, g).Sequence
-		require.Less(t, seq, int64(100))
-		seen[seq] = true
-	}
-	// 2000 draws from 100 miss more than 10 values about never (p < 1e-20).
-	require.Greater(t, len(seen), 90)
+	synctest.Test(t, func(t *testing.T) {
+		clk := clocktest.NewBubble(noon)
+		g := newGenerator(t, clk, func(c *snowflake.Config) { c.Jitter = 100 })
+		seen := map[int64]bool{}
+		for range 2000 {
+			time.Sleep(time.Millisecond)
+			seq := next(t, g).Sequence
+			require.Less(t, seq, int64(100))
+			seen[seq] = true
+		}
+		// 2000 draws from 100 miss more than 10 values about never (p < 1e-20).
+		require.Greater(t, len(seen), 90)
+	})
 }
 
 // A used-up millisecond is followed by a whole one: 4096 IDs each, no gap.
 func TestUsedUpMillisecondWaitsForTheNext(t *testing.T) {
-	clk := clocktest.New(noon).AutoAdvance()
-	g := newGenerator(t, clk, func(c *snowflake.Config) { c.Jitter = 100 })
-	first := next(t, g)
-	perMilli := map[clock.Millis]int{first.Time: 1}
-	for range 3*4096 - 1 {
-		perMilli[next(t, g).Time]++
-	}
-	require.Equal(t, int(4096-first.Sequence), perMilli[first.Time])
-	require.Equal(t, 4096, perMilli[first.Time+1])
-	require.Equal(t, 4096, perMilli[first.Time+2])
+	synctest.Test(t, func(t *testing.T) {
+		clk := clocktest.NewBubble(noon)
+		g := newGenerator(t, clk, func(c *snowflake.Config) { c.Jitter = 100 })
+		first := next(t, g)
+		perMilli := map[clock.Millis]int{first.Time: 1}
+		for range 3*4096 - 1 {
+			perMilli[next(t, g).Time]++
+		}
+		require.Equal(t, int(4096-first.Sequence), perMilli[first.Time])
+		require.Equal(t, 4096, perMilli[first.Time+1])
+		require.Equal(t, 4096, perMilli[first.Time+2])
+	})
 }
 
 // A batch that no millisecond can hold goes on in the next ones: each of its IDs
 // is composed of the time that its sequence belongs to.
 func TestBatchCrossesMilliseconds(t *testing.T) {
-	for _, jitter := range []int{0, 100} {
-		g := newGenerator(t, clocktest.New(noon).AutoAdvance(), func(c *snowflake.Config) { c.Jitter = jitter })
-		want := next(t, g)
-		ids := make([]int64, 3*4096)
-		require.NoError(t, g.NextN(t.Context(), ids))
-		for _, id := range ids {
-			if want.Sequence++; want.Sequence == forBatches {
-				want.Time, want.Sequence = want.Time+1, 0
+	synctest.Test(t, func(t *testing.T) {
+		for _, jitter := range []int{0, 100} {
+			g := newGenerator(t, clocktest.NewBubble(noon), func(c *snowflake.Config) { c.Jitter = jitter })
+			want := next(t, g)
+			ids := make([]int64, 3*4096)
+			require.NoError(t, g.NextN(t.Context(), ids))
+			for _, id := range ids {
+				if want.Sequence++; want.Sequence == forBatches {
+					want.Time, want.Sequence = want.Time+1, 0
+				}
+				parts, err := snowflake.DefaultLayout().Decode(id)
+				require.NoError(t, err)
+				require.Equal(t, want, parts)
 			}
-			parts, err := snowflake.DefaultLayout().Decode(id)
-			require.NoError(t, err)
-			require.Equal(t, want, parts)
 		}
-	}
+	})
 }
 
 // forBatches is how many sequences of a millisecond batches get (snowflake.G6).
@@ -123,77 +133,82 @@ func useUp(t *testing.T, g *snowflake.Generator) {
 // snowflake.G6: while batches wait for the next milliseconds, one ID is there at once, also
 // the first one of a millisecond.
 func TestBatchesLeaveSingleIDs(t *testing.T) {
-	clk := clocktest.New(noon)
-	g := newGenerator(t, clk)
-	var batches sync.WaitGroup
-	for range 4 {
-		batches.Go(func() {
-			if err := g.NextN(context.Background(), make([]int64, forBatches)); err != nil {
-				t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		clk := clocktest.NewBubble(noon)
+		g := newGenerator(t, clk)
+		var batches sync.WaitGroup
+		for range 4 {
+			batches.Go(func() {
+				if err := g.NextN(context.Background(), make([]int64, forBatches)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		for milli := range 4 {
+			for range 4096 - forBatches {
+				_, err := g.Next(t.Context())
+				require.NoError(t, err)
+				require.EqualValues(t, milli, clk.Millis().Sub(clock.MillisOf(noon)).Milliseconds(), "nothing waits for the next millisecond")
 			}
-		})
-	}
-	require.Eventually(t, func() bool { return clk.Sleepers() == 1 && inQueue() == 2 }, 10*time.Second, time.Millisecond)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	for milli := range 4 {
-		for range 4096 - forBatches {
-			_, err := g.Next(ctx)
-			require.NoError(t, err, "millisecond %d", milli)
+			time.Sleep(time.Millisecond)
 		}
-		clk.Advance(time.Millisecond)
-	}
-	served := make(chan struct{})
-	go func() { batches.Wait(); close(served) }()
-	require.Eventually(t, func() bool {
-		clk.Advance(time.Millisecond)
-		select {
-		case <-served:
-			return true
-		default:
-			return false
-		}
-	}, 10*time.Second, time.Millisecond)
+		batches.Wait()
+	})
+}
+
+// sleepers is a clock that counts the goroutines that sleep by it.
+type sleepers struct {
+	clock.Clock
+	n atomic.Int64
+}
+
+func (s *sleepers) Sleep(ctx context.Context, d time.Duration) error {
+	s.n.Add(1)
+	defer s.n.Add(-1)
+	return s.Clock.Sleep(ctx, d)
 }
 
 func TestOneSleeperWakesAll(t *testing.T) {
-	clk := clocktest.New(noon)
-	g := newGenerator(t, clk)
-	useUp(t, g)
-	const callers = 50
-	var wg sync.WaitGroup
-	ids := make([]int64, callers)
-	for i := range callers {
-		wg.Go(func() {
-			id, err := g.Next(context.Background())
-			ids[i] = id
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	require.Eventually(t, func() bool { return clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
-	require.Never(t, func() bool { return clk.Sleepers() > 1 }, 20*time.Millisecond, time.Millisecond)
-	clk.Advance(time.Millisecond)
-	wg.Wait()
-	slices.Sort(ids)
-	require.Len(t, slices.Compact(ids), callers)
+	synctest.Test(t, func(t *testing.T) {
+		clk := &sleepers{Clock: clocktest.NewBubble(noon)}
+		g := newGenerator(t, clk)
+		useUp(t, g)
+		const callers = 50
+		var wg sync.WaitGroup
+		ids := make([]int64, callers)
+		for i := range callers {
+			wg.Go(func() {
+				id, err := g.Next(context.Background())
+				ids[i] = id
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		require.EqualValues(t, 1, clk.n.Load())
+		wg.Wait()
+		slices.Sort(ids)
+		require.Len(t, slices.Compact(ids), callers)
+	})
 }
 
 func TestWaitersLeaveWithTheirContext(t *testing.T) {
-	clk := clocktest.New(noon)
-	g := newGenerator(t, clk)
-	useUp(t, g)
-	sleeping, cancelSleeper := context.WithCancel(t.Context())
-	sleeper, waiter := make(chan error, 1), make(chan error, 1)
-	go func() { _, err := g.Next(sleeping); sleeper <- err }()
-	require.Eventually(t, func() bool { return clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
-	go func() { _, err := g.Next(context.Background()); waiter <- err }()
-	cancelSleeper()
-	require.ErrorIs(t, <-sleeper, context.Canceled)
-	require.Eventually(t, func() bool { return clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
-	clk.Advance(time.Millisecond)
-	require.NoError(t, <-waiter)
+	synctest.Test(t, func(t *testing.T) {
+		clk := clocktest.NewBubble(noon)
+		g := newGenerator(t, clk)
+		useUp(t, g)
+		sleeping, cancelSleeper := context.WithCancel(t.Context())
+		sleeper, waiter := make(chan error, 1), make(chan error, 1)
+		go func() { _, err := g.Next(sleeping); sleeper <- err }()
+		synctest.Wait()
+		go func() { _, err := g.Next(context.Background()); waiter <- err }()
+		synctest.Wait()
+		cancelSleeper()
+		require.ErrorIs(t, <-sleeper, context.Canceled)
+		require.NoError(t, <-waiter)
+	})
 }
 
 func TestRollback(t *testing.T) {
@@ -207,11 +222,11 @@ func TestRollback(t *testing.T) {
 		"an hour is refused":  {back: time.Hour, refused: true},
 		"to 1970, is refused": {back: time.Duration(noon.UnixNano() - 1e9), refused: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			clk := clocktest.New(noon).AutoAdvance()
+		clocktest.Run(t, name, func(t *testing.T) {
+			clk := clocktest.NewBubble(noon)
 			g := newGenerator(t, clk)
 			before := next(t, g)
-			clk.Advance(time.Millisecond) // a step shows when the millisecond is over (snowflake.G3)
+			time.Sleep(time.Millisecond) // a step shows when the millisecond is over (snowflake.G3)
 			start := clk.Mono()
 			clk.Step(-tt.back - time.Millisecond)
 			if !tt.refused {
@@ -227,7 +242,7 @@ func TestRollback(t *testing.T) {
 			}
 			require.Equal(t, uint64(6), g.Refused())
 			require.Equal(t, start, clk.Mono(), "a refusal waits for nothing")
-			clk.Advance(tt.back) // caught up: it comes back by itself
+			time.Sleep(tt.back) // caught up: it comes back by itself
 			require.NoError(t, g.Check())
 			require.Equal(t, snowflake.Parts{Time: before.Time, Worker: 7, Sequence: before.Sequence + 1}, next(t, g))
 		})
@@ -236,90 +251,101 @@ func TestRollback(t *testing.T) {
 
 // A clock that is still behind after the wait refuses instead of waiting on.
 func TestClockStillBehindAfterTheWait(t *testing.T) {
-	clk := clocktest.New(noon)
-	g := newGenerator(t, clk)
-	next(t, g)
-	clk.Advance(time.Millisecond)
-	clk.Step(-4 * time.Millisecond)
-	failed := make(chan error, 1)
-	go func() { _, err := g.Next(context.Background()); failed <- err }()
-	require.Eventually(t, func() bool { return clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
-	clk.Step(-6 * time.Millisecond)
-	clk.Advance(6 * time.Millisecond)
-	require.ErrorIs(t, <-failed, snowflake.ErrClockBackwards)
+	synctest.Test(t, func(t *testing.T) {
+		clk := clocktest.NewBubble(noon)
+		g := newGenerator(t, clk)
+		next(t, g)
+		time.Sleep(time.Millisecond)
+		clk.Step(-4 * time.Millisecond)
+		failed := make(chan error, 1)
+		go func() { _, err := g.Next(context.Background()); failed <- err }()
+		synctest.Wait()
+		clk.Step(-6 * time.Millisecond)
+		require.ErrorIs(t, <-failed, snowflake.ErrClockBackwards)
+	})
 }
 
 // snowflake.G3: the step is seen although the hot path reads the monotonic clock only.
 func TestStepIsSeenWithinAMillisecond(t *testing.T) {
-	clk := clocktest.New(noon)
-	g := newGenerator(t, clk)
-	next(t, g)
-	clk.Step(-time.Minute)
-	next(t, g) // the millisecond isn't over on the monotonic clock
-	clk.Advance(time.Millisecond)
-	_, err := g.Next(t.Context())
-	require.ErrorIs(t, err, snowflake.ErrClockBackwards)
+	synctest.Test(t, func(t *testing.T) {
+		clk := clocktest.NewBubble(noon)
+		g := newGenerator(t, clk)
+		next(t, g)
+		clk.Step(-time.Minute)
+		next(t, g) // the millisecond isn't over on the monotonic clock
+		time.Sleep(time.Millisecond)
+		_, err := g.Next(t.Context())
+		require.ErrorIs(t, err, snowflake.ErrClockBackwards)
+	})
 }
 
 func TestCeilingIsNeverReached(t *testing.T) {
-	clk := clocktest.New(noon)
-	ceiling := clock.MillisOf(noon) + 10
-	fence := newFixedFence(ceiling)
-	g := newGenerator(t, clk, func(c *snowflake.Config) { c.Fence = fence })
-	for range 10 {
-		require.Less(t, next(t, g).Time, ceiling)
-		clk.Advance(time.Millisecond)
-	}
-	_, err := g.Next(t.Context())
-	require.ErrorIs(t, err, snowflake.ErrCeilingReached)
-	require.ErrorIs(t, g.NextN(t.Context(), make([]int64, 3)), snowflake.ErrCeilingReached)
-	require.ErrorIs(t, g.Check(), snowflake.ErrCeilingReached)
-	fence.ceiling.Add(1)
-	require.NoError(t, g.Check())
-	require.Equal(t, ceiling, next(t, g).Time)
-	fence.ceiling.Store(0) // within a millisecond that has IDs left, too
-	_, err = g.Next(t.Context())
-	require.ErrorIs(t, err, snowflake.ErrCeilingReached)
+	synctest.Test(t, func(t *testing.T) {
+		clk := clocktest.NewBubble(noon)
+		ceiling := clock.MillisOf(noon) + 10
+		fence := newFixedFence(ceiling)
+		g := newGenerator(t, clk, func(c *snowflake.Config) { c.Fence = fence })
+		for range 10 {
+			require.Less(t, next(t, g).Time, ceiling)
+			time.Sleep(time.Millisecond)
+		}
+		_, err := g.Next(t.Context())
+		require.ErrorIs(t, err, snowflake.ErrCeilingReached)
+		require.ErrorIs(t, g.NextN(t.Context(), make([]int64, 3)), snowflake.ErrCeilingReached)
+		require.ErrorIs(t, g.Check(), snowflake.ErrCeilingReached)
+		fence.ceiling.Add(1)
+		require.NoError(t, g.Check())
+		require.Equal(t, ceiling, next(t, g).Time)
+		fence.ceiling.Store(0) // within a millisecond that has IDs left, too
+		_, err = g.Next(t.Context())
+		require.ErrorIs(t, err, snowflake.ErrCeilingReached)
+	})
 }
 
 func TestNothingBelowTheFloor(t *testing.T) {
-	clk := clocktest.New(noon)
-	floor := clock.MillisOf(noon) + 20
-	g := newGenerator(t, clk, func(c *snowflake.Config) { c.Floor = floor })
-	_, err := g.Next(t.Context())
-	require.ErrorIs(t, err, snowflake.ErrClockBackwards)
-	clk.Advance(20 * time.Millisecond)
-	require.Equal(t, floor, next(t, g).Time)
+	synctest.Test(t, func(t *testing.T) {
+		clk := clocktest.NewBubble(noon)
+		floor := clock.MillisOf(noon) + 20
+		g := newGenerator(t, clk, func(c *snowflake.Config) { c.Floor = floor })
+		_, err := g.Next(t.Context())
+		require.ErrorIs(t, err, snowflake.ErrClockBackwards)
+		time.Sleep(20 * time.Millisecond)
+		require.Equal(t, floor, next(t, g).Time)
 
-	clk = clocktest.New(floor.Time().Add(-time.Millisecond)).AutoAdvance()
-	g = newGenerator(t, clk, func(c *snowflake.Config) { c.Floor = floor })
-	require.GreaterOrEqual(t, next(t, g).Time, floor, "the millisecond below it is waited out")
+		clk = clocktest.NewBubble(floor.Time().Add(-time.Millisecond))
+		g = newGenerator(t, clk, func(c *snowflake.Config) { c.Floor = floor })
+		require.GreaterOrEqual(t, next(t, g).Time, floor, "the millisecond below it is waited out")
+	})
 }
 
 func TestPastTheLastMillisecond(t *testing.T) {
-	layout := snowflake.DefaultLayout()
-	clk := clocktest.New(layout.End().Time())
-	g := newGenerator(t, clk)
-	require.Equal(t, layout.End(), next(t, g).Time)
-	clk.Advance(time.Millisecond)
-	_, err := g.Next(t.Context())
-	require.ErrorIs(t, err, snowflake.ErrTimeExhausted)
-	require.ErrorIs(t, g.NextN(t.Context(), make([]int64, 2)), snowflake.ErrTimeExhausted)
-	require.ErrorIs(t, g.Check(), snowflake.ErrTimeExhausted)
+	synctest.Test(t, func(t *testing.T) {
+		layout := snowflake.DefaultLayout()
+		clk := clocktest.NewBubble(layout.End().Time())
+		g := newGenerator(t, clk)
+		require.Equal(t, layout.End(), next(t, g).Time)
+		time.Sleep(time.Millisecond)
+		_, err := g.Next(t.Context())
+		require.ErrorIs(t, err, snowflake.ErrTimeExhausted)
+		require.ErrorIs(t, g.NextN(t.Context(), make([]int64, 2)), snowflake.ErrTimeExhausted)
+		require.ErrorIs(t, g.Check(), snowflake.ErrTimeExhausted)
+	})
 }
 
 func TestStop(t *testing.T) {
-	clk := clocktest.New(noon)
-	g := newGenerator(t, clk)
-	require.Equal(t, snowflake.DefaultEpoch, newGenerator(t, clk).Stop(), "nothing issued: the millisecond below the floor")
-	last := next(t, g).Time
-	clk.Advance(time.Second)
-	require.Equal(t, last, g.Stop())
-	require.Equal(t, last, g.Stop(), "again")
-	_, err := g.Next(t.Context())
-	require.ErrorIs(t, err, snowflake.ErrStopped)
-	require.ErrorIs(t, g.NextN(t.Context(), make([]int64, 2)), snowflake.ErrStopped)
-	require.ErrorIs(t, g.Check(), snowflake.ErrStopped)
+	synctest.Test(t, func(t *testing.T) {
+		clk := clocktest.NewBubble(noon)
+		g := newGenerator(t, clk)
+		require.Equal(t, snowflake.DefaultEpoch, newGenerator(t, clk).Stop(), "nothing issued: the millisecond below the floor")
+		last := next(t, g).Time
+		time.Sleep(time.Second)
+		require.Equal(t, last, g.Stop())
+		require.Equal(t, last, g.Stop(), "again")
+		_, err := g.Next(t.Context())
+		require.ErrorIs(t, err, snowflake.ErrStopped)
+		require.ErrorIs(t, g.NextN(t.Context(), make([]int64, 2)), snowflake.ErrStopped)
+		require.ErrorIs(t, g.Check(), snowflake.ErrStopped)
+	})
 }
 
 func TestNewRefuses(t *testing.T) {
@@ -352,46 +378,50 @@ func TestNewRefuses(t *testing.T) {
 // A reading of the clock that is too old, or of another clock, costs another
 // look and nothing else.
 func TestNextAtWithAnyReading(t *testing.T) {
-	clk := clocktest.New(noon)
-	g := newGenerator(t, clk)
-	stale := clk.Mono()
-	last := int64(-1)
-	for _, mono := range []time.Duration{stale, 0, -time.Hour, time.Hour, stale} {
-		clk.Advance(time.Millisecond)
-		id, _, err := g.NextAt(t.Context(), mono, 1)
-		require.NoError(t, err)
-		require.Greater(t, id, last)
-		last = id
-		parts, err := snowflake.DefaultLayout().Decode(id)
-		require.NoError(t, err)
-		require.Equal(t, clk.Millis(), parts.Time)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		clk := clocktest.NewBubble(noon)
+		g := newGenerator(t, clk)
+		stale := clk.Mono()
+		last := int64(-1)
+		for _, mono := range []time.Duration{stale, 0, -time.Hour, time.Hour, stale} {
+			time.Sleep(time.Millisecond)
+			id, _, err := g.NextAt(t.Context(), mono, 1)
+			require.NoError(t, err)
+			require.Greater(t, id, last)
+			last = id
+			parts, err := snowflake.DefaultLayout().Decode(id)
+			require.NoError(t, err)
+			require.Equal(t, clk.Millis(), parts.Time)
+		}
+	})
 }
 
 // NextAt takes as many as asked for, and as the millisecond has: one where that has begun only
 // now, or has none left.
 func TestNextAtTakesSome(t *testing.T) {
-	clk := clocktest.New(noon)
-	g := newGenerator(t, clk)
-	take := func(most int) (first int64, n int) {
-		t.Helper()
-		first, n, err := g.NextAt(t.Context(), clk.Mono(), most)
-		require.NoError(t, err)
-		return first, n
-	}
-	last, n := take(10)
-	require.Equal(t, 1, n, "the wall clock itself is read first")
-	left := snowflake.DefaultLayout().MaxSequence() - last&snowflake.DefaultLayout().MaxSequence()
-	for _, most := range []int{1, 10, 5000} {
-		first, n := take(most)
-		require.Equal(t, last+1, first)
-		require.EqualValues(t, min(int64(most), left), n)
-		last += int64(n)
-		left -= int64(n)
-	}
-	require.Zero(t, left)
-	clk.Advance(time.Millisecond)
-	first, n := take(10)
-	require.Greater(t, first, last)
-	require.Equal(t, 1, n)
+	synctest.Test(t, func(t *testing.T) {
+		clk := clocktest.NewBubble(noon)
+		g := newGenerator(t, clk)
+		take := func(most int) (first int64, n int) {
+			t.Helper()
+			first, n, err := g.NextAt(t.Context(), clk.Mono(), most)
+			require.NoError(t, err)
+			return first, n
+		}
+		last, n := take(10)
+		require.Equal(t, 1, n, "the wall clock itself is read first")
+		left := snowflake.DefaultLayout().MaxSequence() - last&snowflake.DefaultLayout().MaxSequence()
+		for _, most := range []int{1, 10, 5000} {
+			first, n := take(most)
+			require.Equal(t, last+1, first)
+			require.EqualValues(t, min(int64(most), left), n)
+			last += int64(n)
+			left -= int64(n)
+		}
+		require.Zero(t, left)
+		time.Sleep(time.Millisecond)
+		first, n := take(10)
+		require.Greater(t, first, last)
+		require.Equal(t, 1, n)
+	})
 }

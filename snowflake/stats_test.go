@@ -3,6 +3,7 @@ package snowflake_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -30,7 +31,7 @@ func TestStats(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		before func(clk *clocktest.Fake, fence *fixedFence, g *snowflake.Generator)
+		before func(clk *clocktest.Bubble, fence *fixedFence, g *snowflake.Generator)
 		do     func(t *testing.T, g *snowflake.Generator)
 		want   snowflake.Stats
 	}{
@@ -38,38 +39,38 @@ func TestStats(t *testing.T) {
 		{name: "two used-up milliseconds", do: batch(2*forBatches + 2), want: snowflake.Stats{TickWaits: 2}},
 		{
 			name:   "a small rollback",
-			before: func(clk *clocktest.Fake, _ *fixedFence, _ *snowflake.Generator) { clk.Step(-4 * time.Millisecond) },
+			before: func(clk *clocktest.Bubble, _ *fixedFence, _ *snowflake.Generator) { clk.Step(-4 * time.Millisecond) },
 			do:     batch(1), want: snowflake.Stats{RollbackWaits: 1},
 		},
 		{
 			name:   "a large rollback",
-			before: func(clk *clocktest.Fake, _ *fixedFence, _ *snowflake.Generator) { clk.Step(-time.Minute) },
+			before: func(clk *clocktest.Bubble, _ *fixedFence, _ *snowflake.Generator) { clk.Step(-time.Minute) },
 			do:     refused(snowflake.ErrClockBackwards), want: snowflake.Stats{RefusedBackwards: 2},
 		},
 		{
 			name:   "the ceiling",
-			before: func(_ *clocktest.Fake, fence *fixedFence, _ *snowflake.Generator) { fence.ceiling.Store(0) },
+			before: func(_ *clocktest.Bubble, fence *fixedFence, _ *snowflake.Generator) { fence.ceiling.Store(0) },
 			do:     refused(snowflake.ErrCeilingReached), want: snowflake.Stats{CeilingWaits: 2, RefusedCeiling: 2},
 		},
 		{
 			name: "the end of time",
-			before: func(clk *clocktest.Fake, _ *fixedFence, _ *snowflake.Generator) {
+			before: func(clk *clocktest.Bubble, _ *fixedFence, _ *snowflake.Generator) {
 				clk.Step(snowflake.DefaultLayout().End().Sub(clock.MillisOf(noon)))
 			},
 			do: refused(snowflake.ErrTimeExhausted), want: snowflake.Stats{RefusedExhausted: 2},
 		},
 		{
 			name:   "stopped",
-			before: func(_ *clocktest.Fake, _ *fixedFence, g *snowflake.Generator) { g.Stop() },
+			before: func(_ *clocktest.Bubble, _ *fixedFence, g *snowflake.Generator) { g.Stop() },
 			do:     refused(snowflake.ErrStopped), want: snowflake.Stats{RefusedStopped: 2},
 		},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			clk, fence := clocktest.New(noon).AutoAdvance(), newFixedFence(1<<60)
+		clocktest.Run(t, tt.name, func(t *testing.T) {
+			clk, fence := clocktest.NewBubble(noon), newFixedFence(1<<60)
 			g := newGenerator(t, clk, func(c *snowflake.Config) { c.Fence = fence })
 			if tt.before != nil {
 				next(t, g)
-				clk.Advance(time.Millisecond)
+				time.Sleep(time.Millisecond)
 				tt.before(clk, fence, g)
 			}
 			tt.do(t, g)
@@ -83,12 +84,12 @@ func TestStats(t *testing.T) {
 func TestStatsOfGivingUp(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		state func(clk *clocktest.Fake, g *snowflake.Generator) error
+		state func(clk *clocktest.Bubble, g *snowflake.Generator) error
 		want  snowflake.Stats
 	}{
 		{
 			"for a tick",
-			func(_ *clocktest.Fake, g *snowflake.Generator) error {
+			func(_ *clocktest.Bubble, g *snowflake.Generator) error {
 				useUp(t, g)
 				return nil
 			},
@@ -96,23 +97,23 @@ func TestStatsOfGivingUp(t *testing.T) {
 		},
 		{
 			"for the clock",
-			func(clk *clocktest.Fake, g *snowflake.Generator) error {
+			func(clk *clocktest.Bubble, g *snowflake.Generator) error {
 				err := g.NextN(context.Background(), make([]int64, 1))
-				clk.Advance(time.Millisecond)
+				time.Sleep(time.Millisecond)
 				clk.Step(-4 * time.Millisecond)
 				return err
 			},
 			snowflake.Stats{RollbackWaits: 1, GivenUp: 1},
 		},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			clk := clocktest.New(noon)
+		clocktest.Run(t, tt.name, func(t *testing.T) {
+			clk := clocktest.NewBubble(noon)
 			g := newGenerator(t, clk)
 			require.NoError(t, tt.state(clk, g))
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { _, err := g.Next(ctx); ended <- err }()
-			require.Eventually(t, func() bool { return clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
+			synctest.Wait()
 			cancel()
 			require.ErrorIs(t, <-ended, context.Canceled)
 			require.Equal(t, tt.want, g.Stats())
@@ -129,12 +130,15 @@ func (*patientFence) Await(ctx context.Context, _ clock.Millis) error {
 }
 
 func TestStatsOfGivingUpOnTheCeiling(t *testing.T) {
-	g := newGenerator(t, clocktest.New(noon), func(c *snowflake.Config) { c.Fence = &patientFence{} })
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { _, err := g.Next(ctx); ended <- err }()
-	require.Eventually(t, func() bool { return g.Stats().CeilingWaits == 1 }, 10*time.Second, time.Millisecond)
-	cancel()
-	require.ErrorIs(t, <-ended, context.Canceled)
-	require.Equal(t, snowflake.Stats{CeilingWaits: 1, GivenUp: 1}, g.Stats())
+	synctest.Test(t, func(t *testing.T) {
+		g := newGenerator(t, clocktest.NewBubble(noon), func(c *snowflake.Config) { c.Fence = &patientFence{} })
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { _, err := g.Next(ctx); ended <- err }()
+		synctest.Wait()
+		require.EqualValues(t, 1, g.Stats().CeilingWaits)
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
+		require.Equal(t, snowflake.Stats{CeilingWaits: 1, GivenUp: 1}, g.Stats())
+	})
 }

@@ -24,10 +24,12 @@ var _ clock.Clock = (*Fake)(nil)
 
 // New returns a Fake whose wall clock stands at wall.
 func New(wall time.Time) *Fake {
-	return &Fake{
-		reading: clock.Reading{WallNS: wall.UnixNano(), Mono: time.Second, Boot: time.Second},
-		changed: make(chan struct{}),
-	}
+	return &Fake{reading: begin(wall), changed: make(chan struct{})}
+}
+
+// begin is the first reading of a clock whose wall clock begins at wall.
+func begin(wall time.Time) clock.Reading {
+	return clock.Reading{WallNS: wall.UnixNano(), Mono: time.Second, Boot: time.Second}
 }
 
 // AutoAdvance makes Sleep advance the clock by what was asked and return at
