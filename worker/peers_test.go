@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/worker/registrytest"
 )
@@ -45,7 +47,7 @@ func TestPeersAtTheStart(t *testing.T) {
 		"only one answers":       {offsets: map[string]time.Duration{"b:1": time.Hour}, refused: "1 of 3 peers answered"},
 		"silence":                {silent: true},
 	} {
-		t.Run(name, func(t *testing.T) {
+		clocktest.Run(t, name, func(t *testing.T) {
 			d := newDaemon()
 			peers := []string{"a:1", "b:1", "c:1"}
 			if len(tt.offsets) == 2 {
@@ -73,46 +75,50 @@ func TestPeersAtTheStart(t *testing.T) {
 // More peers than are asked: some of them, wherever their addresses stand in the order, so that
 // made-up ones can't keep the others from being heard for long.
 func TestPeersAreDrawnByLot(t *testing.T) {
-	d := newDaemon()
-	model, _ := d.inCluster(t, registrytest.Options{})
-	offsets := map[string]time.Duration{}
-	for i := range 3000 {
-		peer := fmt.Sprintf("peer%04d:1", i)
-		offsets[peer] = 0
-		model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
-	}
-	model.PlantLive(worker.Peer{Node: "long", Address: strings.Repeat("1", 100_000)})
-	d.cfg.Prober = &peersSay{offsets: offsets}
-	w, err := worker.Start(t.Context(), d.cfg)
-	require.NoError(t, err)
-	samples, verdict, _ := w.Peers()
-	require.Equal(t, clock.Verdict{Asked: 1024, Answered: 1024}, verdict)
-	asked := map[string]bool{}
-	after := 0
-	for _, s := range samples {
-		asked[s.Address] = true
-		if s.Address > "peer1500:1" {
-			after++
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		model, _ := d.inCluster(t, registrytest.Options{})
+		offsets := map[string]time.Duration{}
+		for i := range 3000 {
+			peer := fmt.Sprintf("peer%04d:1", i)
+			offsets[peer] = 0
+			model.PlantLive(worker.Peer{Node: peer, Address: peer, Owner: peer})
 		}
-	}
-	require.Len(t, asked, 1024)
-	require.InDelta(t, 512, after, 256)
+		model.PlantLive(worker.Peer{Node: "long", Address: strings.Repeat("1", 100_000)})
+		d.cfg.Prober = &peersSay{offsets: offsets}
+		w, err := worker.Start(t.Context(), d.cfg)
+		require.NoError(t, err)
+		samples, verdict, _ := w.Peers()
+		require.Equal(t, clock.Verdict{Asked: 1024, Answered: 1024}, verdict)
+		asked := map[string]bool{}
+		after := 0
+		for _, s := range samples {
+			asked[s.Address] = true
+			if s.Address > "peer1500:1" {
+				after++
+			}
+		}
+		require.Len(t, asked, 1024)
+		require.InDelta(t, 512, after, 256)
+	})
 }
 
 // Without the registry those are asked that the local record names.
 func TestRecordedPeersAreAskedWithoutTheRegistry(t *testing.T) {
-	d := newDaemon()
-	model := d.amid(t, "a:1", "b:1")
-	d.cfg.Prober = &peersSay{offsets: map[string]time.Duration{"a:1": 0}}
-	w := d.start(t)
-	require.Equal(t, []string{"a:1", "b:1"}, w.Record().Peers)
-	d.stop(t, w)
-	model.Down()
-	d.join(model, registrytest.Options{})
-	d.cfg.Prober = &peersSay{offsets: map[string]time.Duration{"a:1": time.Hour, "b:1": time.Hour}}
-	_, err := worker.Start(t.Context(), d.cfg)
-	require.ErrorIs(t, err, worker.ErrClockRefused)
-	require.NotErrorIs(t, err, worker.ErrUnreachable, "W3")
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		model := d.amid(t, "a:1", "b:1")
+		d.cfg.Prober = &peersSay{offsets: map[string]time.Duration{"a:1": 0}}
+		w := d.start(t)
+		require.Equal(t, []string{"a:1", "b:1"}, w.Record().Peers)
+		d.stop(t, w)
+		model.Down()
+		d.join(model, registrytest.Options{})
+		d.cfg.Prober = &peersSay{offsets: map[string]time.Duration{"a:1": time.Hour, "b:1": time.Hour}}
+		_, err := worker.Start(t.Context(), d.cfg)
+		require.ErrorIs(t, err, worker.ErrClockRefused)
+		require.NotErrorIs(t, err, worker.ErrUnreachable, "W3")
+	})
 }
 
 // worker.A1: where one single peer answers and disagrees, a daemon that resumes goes on,
@@ -134,7 +140,7 @@ func TestOnePeerDisagreesAtTheStart(t *testing.T) {
 			func(d *daemon, _ *registrytest.World) { d.cache.FailLoad(worker.ErrNoRecord) }, map[string]time.Duration{"a:1": time.Hour, "us:1": 0}, true,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		clocktest.Run(t, name, func(t *testing.T) {
 			d := newDaemon()
 			model := d.amid(t, "a:1", "b:1", "us:1")
 			peers := &peersSay{offsets: map[string]time.Duration{"a:1": 0}}
@@ -186,60 +192,62 @@ func TestOnePeerDisagreesAtTheStart(t *testing.T) {
 
 // worker.A4: a majority with another time makes a daemon unready, until it is none.
 func TestPeersDisagreeWhileRunning(t *testing.T) {
-	d := newDaemon()
-	model := d.amid(t, "a:1", "b:1", "c:1")
-	peers := &peersSay{}
-	d.cfg.Prober = peers
-	say := func(a, b, c time.Duration) { peers.set(map[string]time.Duration{"a:1": a, "b:1": b, "c:1": c}) }
-	say(0, 0, 0)
-	w := d.start(t)
-	run(t, w)
-	becomes := func(ready bool) {
-		t.Helper()
-		d.eventually(t, 500*time.Millisecond, func() bool {
-			among := len(liveNodes(t, model)) // the planted ones have no entry
-			return (w.Check() == nil) == ready && (among == 1) == ready
-		})
-	}
-	becomes(true)
-	say(time.Hour, time.Hour, time.Hour-second)
-	becomes(false)
-	require.ErrorIs(t, w.Check(), worker.ErrPeersDisagree)
-	require.NoError(t, w.Await(t.Context(), d.clk.Millis()), "IDs are issued on")
-	told := func(kind worker.EventKind, times int) {
-		t.Helper()
-		d.eventually(t, 500*time.Millisecond, func() bool { return d.events.count(kind) == times })
-	}
-	say(time.Hour, time.Hour, 0) // a tie
-	becomes(true)
-	told(worker.EventPeersUndecided, 1)
-	require.Zero(t, d.events.count(worker.EventPeersAgree))
-	say(time.Hour, time.Hour, time.Hour)
-	becomes(false)
-	told(worker.EventPeersDisagree, 2)
-	say(time.Hour, second, 0) // one wrong peer is no majority
-	becomes(true)
-	told(worker.EventPeersAgree, 1)
-	say(time.Hour, -time.Hour, 2*time.Hour) // none has the time of another
-	told(worker.EventPeersUndecided, 2)
-	becomes(true)
-	say(second, second, second+second/10)
-	told(worker.EventPeersAgree, 2)
-	_, err := w.PrepareThreshold(0)
-	require.ErrorContains(t, err, "want more than 0")
-	take, err := w.PrepareThreshold(500 * time.Millisecond)
-	require.NoError(t, err)
-	becomes(true)
-	take()
-	becomes(false)
-	take, err = w.PrepareThreshold(worker.DefaultClockThreshold)
-	require.NoError(t, err)
-	take()
-	becomes(true)
-	require.Equal(t, worker.DefaultClockThreshold, w.Threshold())
-	peers.set(nil)
-	told(worker.EventPeersSilent, 1)
-	require.NoError(t, w.Check(), "silence is no disagreement")
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		model := d.amid(t, "a:1", "b:1", "c:1")
+		peers := &peersSay{}
+		d.cfg.Prober = peers
+		say := func(a, b, c time.Duration) { peers.set(map[string]time.Duration{"a:1": a, "b:1": b, "c:1": c}) }
+		say(0, 0, 0)
+		w := d.start(t)
+		run(t, w)
+		becomes := func(ready bool) {
+			t.Helper()
+			d.eventually(t, 500*time.Millisecond, func() bool {
+				among := len(liveNodes(t, model)) // the planted ones have no entry
+				return (w.Check() == nil) == ready && (among == 1) == ready
+			})
+		}
+		becomes(true)
+		say(time.Hour, time.Hour, time.Hour-second)
+		becomes(false)
+		require.ErrorIs(t, w.Check(), worker.ErrPeersDisagree)
+		require.NoError(t, w.Await(t.Context(), d.clk.Millis()), "IDs are issued on")
+		told := func(kind worker.EventKind, times int) {
+			t.Helper()
+			d.eventually(t, 500*time.Millisecond, func() bool { return d.events.count(kind) == times })
+		}
+		say(time.Hour, time.Hour, 0) // a tie
+		becomes(true)
+		told(worker.EventPeersUndecided, 1)
+		require.Zero(t, d.events.count(worker.EventPeersAgree))
+		say(time.Hour, time.Hour, time.Hour)
+		becomes(false)
+		told(worker.EventPeersDisagree, 2)
+		say(time.Hour, second, 0) // one wrong peer is no majority
+		becomes(true)
+		told(worker.EventPeersAgree, 1)
+		say(time.Hour, -time.Hour, 2*time.Hour) // none has the time of another
+		told(worker.EventPeersUndecided, 2)
+		becomes(true)
+		say(second, second, second+second/10)
+		told(worker.EventPeersAgree, 2)
+		_, err := w.PrepareThreshold(0)
+		require.ErrorContains(t, err, "want more than 0")
+		take, err := w.PrepareThreshold(500 * time.Millisecond)
+		require.NoError(t, err)
+		becomes(true)
+		take()
+		becomes(false)
+		take, err = w.PrepareThreshold(worker.DefaultClockThreshold)
+		require.NoError(t, err)
+		take()
+		becomes(true)
+		require.Equal(t, worker.DefaultClockThreshold, w.Threshold())
+		peers.set(nil)
+		told(worker.EventPeersSilent, 1)
+		require.NoError(t, w.Check(), "silence is no disagreement")
+	})
 }
 
 // worker.C3: a jump goes on only where the peers have the new time.
@@ -254,7 +262,7 @@ func TestJumpIsConfirmedByThePeers(t *testing.T) {
 		"they are silent": {nil, false},
 		"one of two did":  {map[string]time.Duration{"a:1": 0, "b:1": -jump}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
+		clocktest.Run(t, name, func(t *testing.T) {
 			d := newDaemon()
 			model := d.amid(t, "a:1", "b:1")
 			peers := &peersSay{offsets: map[string]time.Duration{"a:1": 0, "b:1": 0}}

@@ -6,11 +6,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/worker/registrytest"
@@ -87,13 +89,13 @@ func liveNodes(t *testing.T, model *registrytest.World) []string {
 // the clocks do, and who takes the worker ID over begins there.
 func TestIssuingEndsAtTheLimit(t *testing.T) {
 	for name, pass := range map[string]func(d *daemon, dt time.Duration){
-		"time passes":             func(d *daemon, dt time.Duration) { d.clk.Advance(dt) },
-		"the machine is asleep":   func(d *daemon, dt time.Duration) { d.clk.Suspend(dt) },
-		"the wall clock set back": func(d *daemon, dt time.Duration) { d.clk.Advance(dt); d.clk.Step(-dt / 2) },
+		"time passes":             func(_ *daemon, dt time.Duration) { clocktest.Pass(dt) },
+		"the machine is asleep":   func(d *daemon, dt time.Duration) { d.clk.Suspend(dt); synctest.Wait() },
+		"the wall clock set back": func(d *daemon, dt time.Duration) { clocktest.Pass(dt); d.clk.Step(-dt / 2) },
 		// A virtual machine that is paused: none of its clocks has moved when it goes on.
-		"all clocks stand still": func(d *daemon, _ time.Duration) { d.clk.Advance(100 * time.Millisecond) },
+		"all clocks stand still": func(_ *daemon, _ time.Duration) { clocktest.Pass(100 * time.Millisecond) },
 	} {
-		t.Run(name, func(t *testing.T) {
+		clocktest.Run(t, name, func(t *testing.T) {
 			d := newDaemon()
 			d.cfg.Lease = 20 * time.Second
 			model, opts := d.forTheLast(t)
@@ -102,7 +104,6 @@ func TestIssuingEndsAtTheLimit(t *testing.T) {
 			require.Equal(t, clock.MillisOf(noon).Add(20*time.Second), limit)
 			line.broken.Store(true)
 			for range 60 {
-				require.Eventually(t, func() bool { return d.clk.Sleepers() > 0 || errors.Is(w.Check(), worker.ErrFenced) }, 10*time.Second, time.Millisecond)
 				pass(d, 500*time.Millisecond)
 				require.LessOrEqual(t, w.Ceiling(), limit)
 				require.True(t, d.clk.Millis() < limit || w.Since() == 0, "nobody is told of a life whose lease is over")
@@ -150,110 +151,118 @@ func (d *daemon) forTheLast(t *testing.T) (*registrytest.World, registrytest.Opt
 // worker.U7: a piece that is about to end is not prolonged by a registry that is back. The
 // next life begins another where it ends, under the same worker ID.
 func TestPieceThatIsAboutToEnd(t *testing.T) {
-	d := newDaemon()
-	d.cfg.Lease = 20 * time.Second
-	model, member := d.inCluster(t, registrytest.Options{})
-	w, line := d.runOver(t, member)
-	line.broken.Store(true)
-	limit := w.Record().Limit
-	d.clk.Advance(limit.Sub(d.clk.Millis()) - 2*worker.DefaultClockThreshold)
-	line.broken.Store(false)
-	d.eventually(t, 100*time.Millisecond, func() bool { return errors.Is(w.Check(), worker.ErrLeaseOver) })
-	require.Equal(t, limit, w.Record().Limit)
-	require.ErrorIs(t, w.Close(t.Context(), limit-1), worker.ErrFenced)
-	d.join(model, registrytest.Options{})
-	again := d.start(t)
-	require.Equal(t, w.ID(), again.ID())
-	require.Equal(t, limit, again.Record().Floor)
-	require.Greater(t, again.Record().Limit, limit)
-	for _, r := range d.cache.Saves() {
-		require.LessOrEqual(t, r.Ceiling, max(r.Limit, r.Timestamp.Add(d.cfg.Lease)), "%+v", r)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		d.cfg.Lease = 20 * time.Second
+		model, member := d.inCluster(t, registrytest.Options{})
+		w, line := d.runOver(t, member)
+		line.broken.Store(true)
+		limit := w.Record().Limit
+		clocktest.Pass(limit.Sub(d.clk.Millis()) - 2*worker.DefaultClockThreshold)
+		line.broken.Store(false)
+		d.eventually(t, 100*time.Millisecond, func() bool { return errors.Is(w.Check(), worker.ErrLeaseOver) })
+		require.Equal(t, limit, w.Record().Limit)
+		require.ErrorIs(t, w.Close(t.Context(), limit-1), worker.ErrFenced)
+		d.join(model, registrytest.Options{})
+		again := d.start(t)
+		require.Equal(t, w.ID(), again.ID())
+		require.Equal(t, limit, again.Record().Floor)
+		require.Greater(t, again.Record().Limit, limit)
+		for _, r := range d.cache.Saves() {
+			require.LessOrEqual(t, r.Ceiling, max(r.Limit, r.Timestamp.Add(d.cfg.Lease)), "%+v", r)
+		}
+	})
 }
 
 // The lease of a young instance is short: it has nothing behind it.
 func TestYoungInstanceHasAShortLease(t *testing.T) {
-	d := newDaemon()
-	d.inCluster(t, registrytest.Options{})
-	w := d.start(t)
-	require.Equal(t, clock.MillisOf(noon).Add(worker.YoungLease), w.Record().Limit)
-	run(t, w)
-	for _, age := range []time.Duration{24 * time.Hour, 30 * 24 * time.Hour} {
-		for range age / (4 * time.Hour) {
-			d.clk.Advance(4 * time.Hour)
-			want := d.clk.Millis().Add(min(max(worker.YoungLease, d.clk.Millis().Sub(clock.MillisOf(noon))), worker.DefaultLease))
-			d.eventually(t, time.Second, func() bool { return w.Await(t.Context(), d.clk.Millis()) == nil && w.Record().Limit >= want })
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		d.inCluster(t, registrytest.Options{})
+		w := d.start(t)
+		require.Equal(t, clock.MillisOf(noon).Add(worker.YoungLease), w.Record().Limit)
+		run(t, w)
+		for _, age := range []time.Duration{24 * time.Hour, 30 * 24 * time.Hour} {
+			for range age / (4 * time.Hour) {
+				d.clk.Suspend(4 * time.Hour)
+				want := d.clk.Millis().Add(min(max(worker.YoungLease, d.clk.Millis().Sub(clock.MillisOf(noon))), worker.DefaultLease))
+				d.eventually(t, time.Second, func() bool { return w.Await(t.Context(), d.clk.Millis()) == nil && w.Record().Limit >= want })
+			}
 		}
-	}
+	})
 }
 
 // A registry that is out, or silent, holds up nobody: the file alone is enough up to the
 // limit.
 func TestOutageOfTheRegistryRefusesNobody(t *testing.T) {
-	d := newDaemon()
-	_, member := d.inCluster(t, registrytest.Options{})
-	until := make(chan struct{})
-	silent := &brokenLine{Registry: member, until: until}
-	d.cfg.Registry = silent
-	w := d.start(t)
-	run(t, w)
-	silent.broken.Store(true)
-	defer close(until)
-	for range 100 {
-		before := w.Ceiling()
-		d.passInterval(t)
-		require.Eventually(t, func() bool { return w.Ceiling() == before.Add(d.cfg.ReportInterval) }, 10*time.Second, time.Millisecond)
-		require.NoError(t, w.Check())
-	}
-	d.clk.Suspend(time.Hour)
-	require.NoError(t, w.Await(t.Context(), d.clk.Millis()))
-	require.NotContains(t, d.events.kinds(), worker.EventReportFailing)
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		_, member := d.inCluster(t, registrytest.Options{})
+		until := make(chan struct{})
+		silent := &brokenLine{Registry: member, until: until}
+		d.cfg.Registry = silent
+		w := d.start(t)
+		run(t, w)
+		silent.broken.Store(true)
+		defer close(until)
+		for range 100 {
+			before := w.Ceiling()
+			d.passInterval()
+			require.Equal(t, before.Add(d.cfg.ReportInterval), w.Ceiling())
+			require.NoError(t, w.Check())
+		}
+		d.clk.Suspend(time.Hour)
+		require.NoError(t, w.Await(t.Context(), d.clk.Millis()))
+		require.NotContains(t, d.events.kinds(), worker.EventReportFailing)
+	})
 }
 
 // With release on stop the worker ID goes back with the last time issued as its limit, and
 // the directory alone starts nothing any more.
 func TestReleaseOnStop(t *testing.T) {
-	d := newDaemon()
-	d.cfg.ReleaseOnStop = true
-	model, _ := d.inCluster(t, registrytest.Options{})
-	w := d.start(t)
-	last := d.clk.Millis()
-	d.clk.Advance(5 * time.Millisecond)
-	require.NoError(t, w.Close(t.Context(), last))
-	saves := d.cache.Saves()
-	for _, r := range saves[len(saves)-2:] {
-		require.True(t, r.Released, "in both slots of the file, before ZooKeeper has it")
-	}
-	entry := entriesOf(t, model)[0]
-	require.Equal(t, worker.StateReleased, entry.State)
-	require.Equal(t, last+1, entry.Limit)
-	d.clk.Advance(time.Second)
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		d.cfg.ReleaseOnStop = true
+		model, _ := d.inCluster(t, registrytest.Options{})
+		w := d.start(t)
+		last := d.clk.Millis()
+		clocktest.Pass(5 * time.Millisecond)
+		require.NoError(t, w.Close(t.Context(), last))
+		saves := d.cache.Saves()
+		for _, r := range saves[len(saves)-2:] {
+			require.True(t, r.Released, "in both slots of the file, before ZooKeeper has it")
+		}
+		entry := entriesOf(t, model)[0]
+		require.Equal(t, worker.StateReleased, entry.State)
+		require.Equal(t, last+1, entry.Limit)
+		clocktest.Pass(time.Second)
 
-	d.join(model, registrytest.Options{})
-	model.Down()
-	d.cfg.MaxWait = 10 * time.Millisecond
-	_, err := worker.Start(t.Context(), d.cfg)
-	require.ErrorIs(t, err, worker.ErrUnreachable)
-	require.ErrorContains(t, err, "given back")
-	model.Up()
-	d.cfg.MaxWait = 30 * time.Second
-	d.join(model, registrytest.Options{})
-	again := d.start(t)
-	require.Equal(t, w.ID(), again.ID())
-	require.Equal(t, last+1, again.Record().Floor)
+		d.join(model, registrytest.Options{})
+		model.Down()
+		d.cfg.MaxWait = 10 * time.Millisecond
+		_, err := worker.Start(t.Context(), d.cfg)
+		require.ErrorIs(t, err, worker.ErrUnreachable)
+		require.ErrorContains(t, err, "given back")
+		model.Up()
+		d.cfg.MaxWait = 30 * time.Second
+		d.join(model, registrytest.Options{})
+		again := d.start(t)
+		require.Equal(t, w.ID(), again.ID())
+		require.Equal(t, last+1, again.Record().Floor)
 
-	// Where ZooKeeper is not told, nobody else gets it before its limit, and it itself only by ZooKeeper.
-	model.Down()
-	d.clk.Advance(time.Second)
-	require.NoError(t, again.Close(t.Context(), d.clk.Millis()-1))
-	d.join(model, registrytest.Options{})
-	d.cfg.MaxWait = 10 * time.Millisecond
-	_, err = worker.Start(t.Context(), d.cfg)
-	require.ErrorContains(t, err, "given back")
-	model.Up()
-	entry = entriesOf(t, model)[0]
-	require.Equal(t, worker.StateActive, entry.State)
-	require.Greater(t, entry.Limit, d.clk.Millis())
+		// Where ZooKeeper is not told, nobody else gets it before its limit, and it itself only by ZooKeeper.
+		model.Down()
+		clocktest.Pass(time.Second)
+		require.NoError(t, again.Close(t.Context(), d.clk.Millis()-1))
+		d.join(model, registrytest.Options{})
+		d.cfg.MaxWait = 10 * time.Millisecond
+		_, err = worker.Start(t.Context(), d.cfg)
+		require.ErrorContains(t, err, "given back")
+		model.Up()
+		entry = entriesOf(t, model)[0]
+		require.Equal(t, worker.StateActive, entry.State)
+		require.Greater(t, entry.Limit, d.clk.Millis())
+	})
 }
 
 // brokenLine is one daemon's line to the registry: once it is broken no report gets through.
@@ -270,7 +279,8 @@ func (d *daemon) runOver(t *testing.T, registry worker.Registry) (*worker.Worker
 	line := &brokenLine{Registry: registry}
 	d.cfg.Registry = line
 	w := d.start(t)
-	require.Eventually(t, func() bool { return w.Stats().Registry.Done == 1 }, 10*time.Second, time.Millisecond)
+	synctest.Wait()
+	require.EqualValues(t, 1, w.Stats().Registry.Done)
 	run(t, w)
 	return w, line
 }
@@ -300,8 +310,8 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 		}, worker.ErrUnreachable, "confirmed"},
 		"a record that was put back": {func(d *daemon, m *registrytest.World) { d.putBack(t); m.Down() }, worker.ErrRestored, "put the newest one back"},
 		"a copied directory":         {func(d *daemon, m *registrytest.World) { d.cfg.DirectoryID = "elsewhere"; m.Down() }, worker.ErrUnreachable, "copy"},
-		"a limit that has passed": {func(d *daemon, m *registrytest.World) {
-			d.clk.Advance(worker.YoungLease)
+		"a limit that has passed": {func(_ *daemon, m *registrytest.World) {
+			clocktest.Pass(worker.YoungLease)
 			m.Down()
 		}, worker.ErrUnreachable, "another may have it now"},
 		"a copied directory, and all data lost": {func(d *daemon, m *registrytest.World) { d.cfg.DirectoryID = "elsewhere"; m.Wipe() }, worker.ErrCopied, "copy"},
@@ -312,7 +322,7 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 		"another cluster":                       {func(_ *daemon, m *registrytest.World) { m.Wipe(); m.Init(snowflake.DefaultLayout()) }, worker.ErrForeign, "is of another cluster"},
 		"the record is of another cluster's,":   {func(d *daemon, _ *registrytest.World) { d.cfg.Registry = worker.Standalone{} }, worker.ErrForeign, "set --zk"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		clocktest.Run(t, name, func(t *testing.T) {
 			d := newDaemon()
 			model, _ := d.inCluster(t, registrytest.Options{})
 			w := d.start(t)
@@ -371,16 +381,15 @@ func TestUnusableRecordIsSetAside(t *testing.T) {
 			}}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		clocktest.Run(t, name, func(t *testing.T) {
 			d := newDaemon()
 			model, first := d.inCluster(t, registrytest.Options{})
 			w := d.start(t)
 			before := w.Record()
 			model.Kill(first)
-			d.clk.Advance(7 * time.Second)
+			clocktest.Pass(7 * time.Second)
 			d.join(model, registrytest.Options{})
 			prepare(d, model)
-			d.clk.AutoAdvance()
 			again := d.start(t)
 			require.Equal(t, int64(1), again.ID())
 			require.NotEqual(t, before.Instance, again.Record().Instance)
@@ -405,50 +414,54 @@ func (d *daemon) putBack(t *testing.T) {
 // Who has learned that its worker ID is another's doesn't go by its record any more: neither
 // this start nor a later one, without the registry.
 func TestTakenWorkerIDIsGivenUp(t *testing.T) {
-	d := newDaemon()
-	model, _ := d.inCluster(t, registrytest.Options{})
-	d.stop(t, d.start(t))
-	d.cfg.MaxWait = 300 * time.Millisecond
-	claims := []error{worker.ErrTaken, worker.ErrUnreachable}
-	d.cfg.Registry = claimSpy{d.join(model, registrytest.Options{}), func(claimFunc) (worker.Record, error) {
-		err := claims[0]
-		claims = claims[1:]
-		return worker.Record{}, err
-	}}
-	_, err := worker.Start(t.Context(), d.cfg)
-	require.ErrorIs(t, err, worker.ErrUnreachable)
-	require.Empty(t, claims)
-	require.Contains(t, d.events.kinds(), worker.EventRemoved)
-	model.Down()
-	d.join(model, registrytest.Options{})
-	_, err = worker.Start(t.Context(), d.cfg)
-	require.ErrorIs(t, err, worker.ErrUnreachable)
-	require.ErrorContains(t, err, "no worker ID that the registry has confirmed")
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		model, _ := d.inCluster(t, registrytest.Options{})
+		d.stop(t, d.start(t))
+		d.cfg.MaxWait = 300 * time.Millisecond
+		claims := []error{worker.ErrTaken, worker.ErrUnreachable}
+		d.cfg.Registry = claimSpy{d.join(model, registrytest.Options{}), func(claimFunc) (worker.Record, error) {
+			err := claims[0]
+			claims = claims[1:]
+			return worker.Record{}, err
+		}}
+		_, err := worker.Start(t.Context(), d.cfg)
+		require.ErrorIs(t, err, worker.ErrUnreachable)
+		require.Empty(t, claims)
+		require.Contains(t, d.events.kinds(), worker.EventRemoved)
+		model.Down()
+		d.join(model, registrytest.Options{})
+		_, err = worker.Start(t.Context(), d.cfg)
+		require.ErrorIs(t, err, worker.ErrUnreachable)
+		require.ErrorContains(t, err, "no worker ID that the registry has confirmed")
+	})
 }
 
 // worker.U4: it is a life's word in the record, before the entry has it, that tells a kill in
 // between from a copy.
 func TestKilledAfterTheClaim(t *testing.T) {
-	d := newDaemon()
-	model, _ := d.inCluster(t, registrytest.Options{})
-	w := d.start(t)
-	require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
-	for life := range 4 {
-		d.clk.Advance(time.Second)
-		d.cfg.Registry = claimSpy{d.join(model, registrytest.Options{}), func(next claimFunc) (worker.Record, error) {
-			if life%2 == 0 { // ZooKeeper has done it
-				_, err := next()
-				require.NoError(t, err)
-			}
-			return worker.Record{}, errKilled
-		}}
-		_, err := worker.Start(t.Context(), d.cfg)
-		require.ErrorIs(t, err, errKilled)
-	}
-	d.clk.Advance(time.Minute)
-	d.join(model, registrytest.Options{})
-	require.Equal(t, w.ID(), d.start(t).ID())
-	require.NotContains(t, d.events.kinds(), worker.EventRecordLost, "its own earlier lives are no copies")
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		model, _ := d.inCluster(t, registrytest.Options{})
+		w := d.start(t)
+		require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
+		for life := range 4 {
+			clocktest.Pass(time.Second)
+			d.cfg.Registry = claimSpy{d.join(model, registrytest.Options{}), func(next claimFunc) (worker.Record, error) {
+				if life%2 == 0 { // ZooKeeper has done it
+					_, err := next()
+					require.NoError(t, err)
+				}
+				return worker.Record{}, errKilled
+			}}
+			_, err := worker.Start(t.Context(), d.cfg)
+			require.ErrorIs(t, err, errKilled)
+		}
+		clocktest.Pass(time.Minute)
+		d.join(model, registrytest.Options{})
+		require.Equal(t, w.ID(), d.start(t).ID())
+		require.NotContains(t, d.events.kinds(), worker.EventRecordLost, "its own earlier lives are no copies")
+	})
 }
 
 // claimSpy is a registry whose Claim is done by claim, which gets the one that it stands for.
@@ -485,7 +498,7 @@ func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 			m.PlantLive(worker.Peer{Node: "10.0.0.5:8080", Address: "10.0.0.5:8080", Owner: "somebody", Instance: me.Instance})
 		}, true},
 	} {
-		t.Run(name, func(t *testing.T) {
+		clocktest.Run(t, name, func(t *testing.T) {
 			d := newDaemon()
 			model, _ := d.inCluster(t, registrytest.Options{})
 			w := d.start(t)
@@ -516,45 +529,48 @@ func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 
 // Who can't issue is not in the live set, and is again once it can.
 func TestNotIssuingLeavesTheLive(t *testing.T) {
-	d := newDaemon()
-	model, _ := d.inCluster(t, registrytest.Options{})
-	w := d.start(t)
-	run(t, w)
-	issuer := &scripted{}
-	watch(t, w, issuer)
-	live := func(want int) {
-		d.eventually(t, 50*time.Millisecond, func() bool { return len(liveNodes(t, model)) == want })
-	}
-	live(1)
-	issuer.set(snowflake.ErrClockBackwards, 1)
-	live(0)
-	issuer.set(nil, 1)
-	live(1)
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		model, _ := d.inCluster(t, registrytest.Options{})
+		w := d.start(t)
+		run(t, w)
+		issuer := &scripted{}
+		watch(t, w, issuer)
+		live := func(want int) {
+			d.eventually(t, 50*time.Millisecond, func() bool { return len(liveNodes(t, model)) == want })
+		}
+		live(1)
+		issuer.set(snowflake.ErrClockBackwards, 1)
+		live(0)
+		issuer.set(nil, 1)
+		live(1)
+	})
 }
 
 // worker.W1: a worker ID that is taken over begins where its last piece ended, and the start
 // waits for it, where nothing else is left.
 func TestTakenOverWorkerIDBringsItsFloor(t *testing.T) {
-	d := newDaemon()
-	model, opts := d.forTheLast(t)
-	d.join(model, opts)
-	limit := d.clk.Millis().Add(20 * time.Second)
-	model.Plant(worker.Entry{
-		WorkerID: 1, Node: "gone:1", Address: "gone:1", State: worker.StateReleased, Owner: "gone", Instance: "gone",
-		Timestamp: limit.Add(-time.Second), Ceiling: limit - 1, Limit: limit,
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		model, opts := d.forTheLast(t)
+		d.join(model, opts)
+		limit := d.clk.Millis().Add(20 * time.Second)
+		model.Plant(worker.Entry{
+			WorkerID: 1, Node: "gone:1", Address: "gone:1", State: worker.StateReleased, Owner: "gone", Instance: "gone",
+			Timestamp: limit.Add(-time.Second), Ceiling: limit - 1, Limit: limit,
+		})
+		w := d.start(t)
+		require.Equal(t, int64(1), w.ID())
+		require.GreaterOrEqual(t, w.Floor(), limit)
+		require.GreaterOrEqual(t, d.clk.Millis(), limit)
 	})
-	d.clk.AutoAdvance()
-	w := d.start(t)
-	require.Equal(t, int64(1), w.ID())
-	require.GreaterOrEqual(t, w.Floor(), limit)
-	require.GreaterOrEqual(t, d.clk.Millis(), limit)
 }
 
 // A start whose Look found somebody else live doesn't go on alone when ZooKeeper
 // goes away in the middle of it.
 func TestStartDoesNotGoOfflineBesideALiveOwner(t *testing.T) {
 	for name, live := range map[string]string{"somebody else live": "somebody", "nobody": ""} {
-		t.Run(name, func(t *testing.T) {
+		clocktest.Run(t, name, func(t *testing.T) {
 			d := newDaemon()
 			model, _ := d.inCluster(t, registrytest.Options{})
 			w := d.start(t)

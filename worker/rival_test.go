@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/worker/registrytest"
 )
@@ -70,7 +71,7 @@ func TestRivals(t *testing.T) {
 		"we ourselves, by another way": {func(s *clock.Sample) { s.Owner = ours }, -1, false, false},
 		"no answer":                    {func(s *clock.Sample) { s.Err = context.DeadlineExceeded }, -1, false, false},
 	} {
-		t.Run(name, func(t *testing.T) {
+		clocktest.Run(t, name, func(t *testing.T) {
 			d := newDaemon()
 			model, _ := d.inCluster(t, registrytest.Options{})
 			d.cfg.Owner = ours
@@ -107,7 +108,7 @@ func TestRivals(t *testing.T) {
 			before := w.Record()
 			_ = w.Close(t.Context(), d.clk.Millis()) // fenced, or not
 			peer.tells(tt.only)
-			d.clk.Advance(time.Minute)
+			clocktest.Pass(time.Minute)
 			d.join(model, registrytest.Options{}) // another life
 			if peer.Owner == ours {
 				peer.Owner = d.cfg.Owner

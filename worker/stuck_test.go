@@ -4,16 +4,18 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/worker"
 )
 
 // Each loop that is stuck is named, and only while it is; a loop that ended isn't late.
 func TestStuck(t *testing.T) {
-	t.Run("reports", func(t *testing.T) {
+	clocktest.Run(t, "reports", func(t *testing.T) {
 		d := newDaemon()
 		stuck, gate := make(chan struct{}), make(chan struct{})
 		release := sync.OnceFunc(func() { close(gate) })
@@ -26,19 +28,20 @@ func TestStuck(t *testing.T) {
 		}
 		w := d.start(t)
 		run(t, w)
-		d.passInterval(t)
+		d.passInterval()
 		require.NoError(t, w.Stuck())
-		require.Eventually(t, func() bool { return d.clk.Sleepers() > 0 }, 10*time.Second, time.Millisecond)
+		synctest.Wait()
 		d.clk.Step(time.Hour)
-		d.passInterval(t)
+		d.passInterval()
 		<-stuck
 		require.NoError(t, w.Stuck(), "not late yet")
-		d.clk.Advance(time.Minute)
+		clocktest.Pass(time.Minute)
 		require.ErrorContains(t, w.Stuck(), "the loop that reports is ")
 		release()
-		require.Eventually(t, func() bool { return w.Stuck() == nil }, 10*time.Second, time.Millisecond)
+		synctest.Wait()
+		require.NoError(t, w.Stuck())
 	})
-	t.Run("looks at the generator", func(t *testing.T) {
+	clocktest.Run(t, "looks at the generator", func(t *testing.T) {
 		d := newDaemon()
 		w := d.start(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -47,9 +50,9 @@ func TestStuck(t *testing.T) {
 		release := sync.OnceFunc(func() { close(gate) })
 		defer release()
 		go func() { ended <- w.Watch(ctx, hanging{looking, gate}) }()
-		d.passInterval(t)
+		d.passInterval()
 		<-looking
-		d.clk.Advance(time.Minute)
+		clocktest.Pass(time.Minute)
 		require.ErrorContains(t, w.Stuck(), "the loop that looks at the generator is ")
 		cancel()
 		release()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -50,14 +51,14 @@ func (e *events) kinds() []worker.EventKind {
 }
 
 type daemon struct {
-	clk    *clocktest.Fake
+	clk    *clocktest.Bubble
 	cache  *cachetest.Mem
 	events *events
 	cfg    worker.Config
 }
 
 func newDaemon() *daemon {
-	d := &daemon{clk: clocktest.New(noon), cache: &cachetest.Mem{}, events: &events{}}
+	d := &daemon{clk: clocktest.NewBubble(noon), cache: &cachetest.Mem{}, events: &events{}}
 	d.cfg = worker.Config{
 		Node: "10.0.0.5:8080", Owner: "this", Layout: "41+10+12", Epoch: snowflake.DefaultEpoch,
 		Clock: d.clk, Cache: d.cache, Registry: worker.Standalone{WorkerID: 7},
@@ -91,35 +92,35 @@ func run(t *testing.T, w *worker.Worker) {
 	})
 }
 
-// eventually waits until cond holds, and has the clock pass by step before each look.
+// eventually has time pass by step until cond holds.
 func (d *daemon) eventually(t *testing.T, step time.Duration, cond func() bool) {
 	t.Helper()
-	require.Eventually(t, func() bool { d.clk.Advance(step); return cond() }, 20*time.Second, time.Millisecond)
+	for range 10_000 {
+		clocktest.Pass(step)
+		if cond() {
+			return
+		}
+	}
+	require.Fail(t, "what was waited for never came")
 }
 
 // stop stops w cleanly, a moment after its last ID, and goes on a second later.
 func (d *daemon) stop(t *testing.T, w *worker.Worker) {
 	t.Helper()
-	d.clk.Advance(time.Millisecond)
+	clocktest.Pass(time.Millisecond)
 	require.NoError(t, w.Close(t.Context(), d.clk.Millis()-1))
-	d.clk.Advance(time.Second)
+	clocktest.Pass(time.Second)
 }
 
-// look has Watch, which nothing else sleeps beside, look once.
-func (d *daemon) look(t *testing.T) {
-	t.Helper()
-	require.Eventually(t, func() bool { return d.clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
-	sleeps := d.clk.Sleeps()
-	d.clk.Advance(50 * time.Millisecond)
-	require.Eventually(t, func() bool { return d.clk.Sleeps() > sleeps }, 10*time.Second, time.Millisecond)
-}
+// look has Watch look once.
+func look() { clocktest.Pass(50 * time.Millisecond) }
 
 // report lets one report pass.
 func (d *daemon) report(t *testing.T) {
 	t.Helper()
 	n := len(d.cache.Saves())
-	d.passInterval(t)
-	require.Eventually(t, func() bool { return len(d.cache.Saves()) > n }, 10*time.Second, time.Millisecond)
+	d.passInterval()
+	require.Greater(t, len(d.cache.Saves()), n)
 }
 
 // watch has w look after issuer until the test ends.
@@ -134,12 +135,8 @@ func watch(t *testing.T, w *worker.Worker, issuer worker.Issuer) {
 	})
 }
 
-// passInterval lets one report interval pass while Run waits for it.
-func (d *daemon) passInterval(t *testing.T) {
-	t.Helper()
-	require.Eventually(t, func() bool { return d.clk.Sleepers() > 0 }, 10*time.Second, time.Millisecond)
-	d.clk.Advance(d.cfg.ReportInterval)
-}
+// passInterval lets one report interval pass, and its report.
+func (d *daemon) passInterval() { clocktest.Pass(d.cfg.ReportInterval) }
 
 // recorded is what a run at noon leaves behind, changed by f.
 func (d *daemon) recorded(f func(*worker.Record)) {
@@ -152,16 +149,18 @@ func (d *daemon) recorded(f func(*worker.Record)) {
 }
 
 func TestFirstStartRecordsBeforeItPublishes(t *testing.T) {
-	d := newDaemon()
-	w := d.start(t)
-	require.Equal(t, int64(7), w.ID())
-	require.Equal(t, clock.MillisOf(noon).Add(6*time.Second), w.Ceiling())
-	saves := d.cache.Saves()
-	require.Len(t, saves, 1)
-	require.Equal(t, w.Ceiling(), saves[0].Ceiling)
-	require.Equal(t, clock.MillisOf(noon), saves[0].Timestamp)
-	require.NotEmpty(t, saves[0].Owner)
-	require.Equal(t, []worker.EventKind{worker.EventFirstStart}, d.events.kinds())
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		w := d.start(t)
+		require.Equal(t, int64(7), w.ID())
+		require.Equal(t, clock.MillisOf(noon).Add(6*time.Second), w.Ceiling())
+		saves := d.cache.Saves()
+		require.Len(t, saves, 1)
+		require.Equal(t, w.Ceiling(), saves[0].Ceiling)
+		require.Equal(t, clock.MillisOf(noon), saves[0].Timestamp)
+		require.NotEmpty(t, saves[0].Owner)
+		require.Equal(t, []worker.EventKind{worker.EventFirstStart}, d.events.kinds())
+	})
 }
 
 func TestStartRefuses(t *testing.T) {
@@ -183,7 +182,7 @@ func TestStartRefuses(t *testing.T) {
 		"record can't be written":           {func(d *daemon) { d.cache.FailSave(boom) }, boom, "first ceiling"},
 		"lead not longer than the interval": {func(d *daemon) { d.cfg.CeilingLead = d.cfg.ReportInterval }, nil, "ceiling lead 3s"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		clocktest.Run(t, name, func(t *testing.T) {
 			d := newDaemon()
 			tt.prepare(d)
 			_, err := worker.Start(t.Context(), d.cfg)
@@ -199,35 +198,36 @@ func TestStartRefuses(t *testing.T) {
 
 // worker.W1: after an unclean stop the start waits for the ceiling, on any clock.
 func TestUncleanStopIsWaitedOut(t *testing.T) {
-	d := newDaemon()
-	ceiling := clock.MillisOf(noon) + 4000
-	d.recorded(func(r *worker.Record) { r.Ceiling = ceiling })
-	var w *worker.Worker
-	started := make(chan error, 1)
-	start := func(ctx context.Context) {
-		var err error
-		w, err = worker.Start(ctx, d.cfg)
-		started <- err
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	go start(ctx)
-	require.Eventually(t, func() bool { return d.clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
-	cancel()
-	require.ErrorIs(t, <-started, context.Canceled, "the wait can be stopped")
-	require.Empty(t, d.cache.Saves())
-	go start(t.Context())
-	require.Eventually(t, func() bool { return d.clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
-	// The clock steps back meanwhile: the monotonic wait is over too early.
-	d.clk.Step(-time.Nanosecond * 1_500_000)
-	d.recorded(func(r *worker.Record) { r.Timestamp -= 10; r.Ceiling = ceiling })
-	d.clk.Advance(4 * time.Second)
-	require.Eventually(t, func() bool { return d.clk.Sleepers() == 1 }, 10*time.Second, time.Millisecond)
-	require.Empty(t, started)
-	d.clk.Advance(2 * time.Millisecond)
-	require.NoError(t, <-started)
-	require.GreaterOrEqual(t, w.Floor(), ceiling)
-	require.GreaterOrEqual(t, d.clk.Millis(), ceiling)
-	require.Contains(t, d.events.kinds(), worker.EventWaiting)
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		ceiling := clock.MillisOf(noon) + 4000
+		d.recorded(func(r *worker.Record) { r.Ceiling = ceiling })
+		var w *worker.Worker
+		started := make(chan error, 1)
+		start := func(ctx context.Context) {
+			var err error
+			w, err = worker.Start(ctx, d.cfg)
+			started <- err
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go start(ctx)
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, <-started, context.Canceled, "the wait can be stopped")
+		require.Empty(t, d.cache.Saves())
+		go start(t.Context())
+		synctest.Wait()
+		// The clock steps back meanwhile: the monotonic wait is over too early.
+		d.clk.Step(-time.Nanosecond * 1_500_000)
+		d.recorded(func(r *worker.Record) { r.Timestamp -= 10; r.Ceiling = ceiling })
+		clocktest.Pass(4 * time.Second)
+		require.Empty(t, started)
+		clocktest.Pass(2 * time.Millisecond)
+		require.NoError(t, <-started)
+		require.GreaterOrEqual(t, w.Floor(), ceiling)
+		require.GreaterOrEqual(t, d.clk.Millis(), ceiling)
+		require.Contains(t, d.events.kinds(), worker.EventWaiting)
+	})
 }
 
 // worker.W2: the start begins a ceiling lead later where a newer record may be lost.
@@ -236,12 +236,11 @@ func TestRecordThatMayNotBeTheNewest(t *testing.T) {
 		"after a clean stop":    {-time.Hour, worker.DefaultCeilingLead},
 		"after an unclean stop": {5 * time.Second, 5*time.Second + worker.DefaultCeilingLead},
 	} {
-		t.Run(name, func(t *testing.T) {
+		clocktest.Run(t, name, func(t *testing.T) {
 			d := newDaemon()
 			d.recorded(func(r *worker.Record) {
 				r.MaybeStale, r.Ceiling = true, clock.MillisOf(noon).Add(tt.ceiling)
 			})
-			d.clk.AutoAdvance()
 			w := d.start(t)
 			require.GreaterOrEqual(t, w.Floor(), clock.MillisOf(noon).Add(tt.want))
 			require.GreaterOrEqual(t, d.clk.Millis(), w.Floor())
@@ -255,62 +254,66 @@ func TestRecordThatMayNotBeTheNewest(t *testing.T) {
 }
 
 func TestCleanStopMakesTheNextStartInstant(t *testing.T) {
-	d := newDaemon()
-	w := d.start(t)
-	last := clock.MillisOf(noon) + 2
-	d.clk.Advance(3 * time.Millisecond)
-	require.NoError(t, w.Close(t.Context(), last))
-	require.Zero(t, w.Ceiling())
-	w = d.start(t) // would block on the fake clock if it had to wait
-	require.Equal(t, last+1, d.cache.Saves()[1].Ceiling)
-	require.Greater(t, w.Floor(), last)
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		w := d.start(t)
+		last := clock.MillisOf(noon) + 2
+		clocktest.Pass(3 * time.Millisecond)
+		require.NoError(t, w.Close(t.Context(), last))
+		require.Zero(t, w.Ceiling())
+		stopped := d.clk.Millis()
+		w = d.start(t)
+		require.Equal(t, stopped, d.clk.Millis(), "it has waited for nothing")
+		require.Equal(t, last+1, d.cache.Saves()[1].Ceiling)
+		require.Greater(t, w.Floor(), last)
+	})
 }
 
 // worker.C1: a record that isn't durable yet isn't published, and one that fails never is.
 func TestCeilingIsPublishedOnlyOnceRecorded(t *testing.T) {
-	d := newDaemon()
-	w := d.start(t)
-	run(t, w)
-	before := w.Ceiling()
-	hold := d.cache.Block()
-	d.passInterval(t)
-	<-hold.Entered()
-	require.Equal(t, before, w.Ceiling())
-	hold.Release()
-	require.Eventually(t, func() bool { return w.Ceiling() == before+3000 }, 10*time.Second, time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		w := d.start(t)
+		run(t, w)
+		before := w.Ceiling()
+		hold := d.cache.Block()
+		d.passInterval()
+		<-hold.Entered()
+		require.Equal(t, before, w.Ceiling())
+		hold.Release()
+		synctest.Wait()
+		require.Equal(t, before+3000, w.Ceiling())
 
-	boom := errors.New("disk full")
-	d.cache.FailSave(boom)
-	d.clk.Advance(time.Minute)
-	for range 3 {
-		require.ErrorIs(t, w.Await(t.Context(), d.clk.Millis()), snowflake.ErrCeilingReached)
-		require.ErrorIs(t, w.Await(t.Context(), d.clk.Millis()), boom)
-		require.ErrorIs(t, w.Check(), boom)
-	}
-	require.Equal(t, before+3000, w.Ceiling())
-	d.cache.FailSave(nil)
-	d.eventually(t, time.Second, func() bool { return w.Await(t.Context(), d.clk.Millis()) == nil })
-	require.NoError(t, w.Check())
-	require.Eventually(t, func() bool {
-		kinds := d.events.kinds()
-		return kinds[len(kinds)-1] == worker.EventReportRecovered
-	}, 10*time.Second, time.Millisecond)
-	require.Equal(t, []worker.EventKind{worker.EventFirstStart, worker.EventReportFailing, worker.EventReportRecovered}, d.events.kinds(), "once each")
+		boom := errors.New("disk full")
+		d.cache.FailSave(boom)
+		clocktest.Pass(time.Minute)
+		for range 3 {
+			require.ErrorIs(t, w.Await(t.Context(), d.clk.Millis()), snowflake.ErrCeilingReached)
+			require.ErrorIs(t, w.Await(t.Context(), d.clk.Millis()), boom)
+			require.ErrorIs(t, w.Check(), boom)
+		}
+		require.Equal(t, before+3000, w.Ceiling())
+		d.cache.FailSave(nil)
+		d.eventually(t, time.Second, func() bool { return w.Await(t.Context(), d.clk.Millis()) == nil })
+		require.NoError(t, w.Check())
+		synctest.Wait()
+		require.Equal(t, []worker.EventKind{worker.EventFirstStart, worker.EventReportFailing, worker.EventReportRecovered}, d.events.kinds(), "once each")
+	})
 }
 
 // Await gets a caller past the ceiling without a refusal where the report that
 // raises it just hasn't been made: after a suspend, say.
 func TestAwaitAsksForAReport(t *testing.T) {
 	for name, move := range map[string]func(*daemon){
-		"time passed unseen": func(d *daemon) { d.clk.Advance(2 * time.Minute) },
+		"time passed unseen": func(*daemon) { clocktest.Pass(2 * time.Minute) },
 		"suspended":          func(d *daemon) { d.clk.Suspend(time.Hour) },
 		"a step that is let": func(d *daemon) { d.clk.Step(10 * time.Second) },
 	} {
-		t.Run(name, func(t *testing.T) {
+		clocktest.Run(t, name, func(t *testing.T) {
 			d := newDaemon()
 			w := d.start(t)
-			run(t, w)
 			move(d)
+			run(t, w)
 			require.GreaterOrEqual(t, d.clk.Millis(), w.Ceiling())
 			require.NoError(t, w.Await(t.Context(), d.clk.Millis()))
 			require.Greater(t, w.Ceiling(), d.clk.Millis())
@@ -321,22 +324,27 @@ func TestAwaitAsksForAReport(t *testing.T) {
 // Found on the real daemon: the write of Run's last report is still under way
 // when the stop comes to record the true ceiling.
 func TestStopWaitsForTheReportUnderWay(t *testing.T) {
-	d, w, hold := stoppedAtAWrite(t)
-	closed := make(chan error, 1)
-	go func() { closed <- w.Close(context.Background(), clock.MillisOf(noon)) }()
-	require.Never(t, func() bool { return len(closed) > 0 }, 20*time.Millisecond, time.Millisecond)
-	hold.Release()
-	require.NoError(t, <-closed)
-	saves := d.cache.Saves()
-	require.Equal(t, clock.MillisOf(noon)+1, saves[len(saves)-1].Ceiling)
+	synctest.Test(t, func(t *testing.T) {
+		d, w, hold := stoppedAtAWrite(t)
+		closed := make(chan error, 1)
+		go func() { closed <- w.Close(context.Background(), clock.MillisOf(noon)) }()
+		clocktest.Pass(time.Minute)
+		require.Empty(t, closed)
+		hold.Release()
+		require.NoError(t, <-closed)
+		saves := d.cache.Saves()
+		require.Equal(t, clock.MillisOf(noon)+1, saves[len(saves)-1].Ceiling)
+	})
 }
 
 func TestStopIsNotHeldUpByAHangingDisk(t *testing.T) {
-	_, w, hold := stoppedAtAWrite(t)
-	defer hold.Release()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.ErrorIs(t, w.Close(ctx, clock.MillisOf(noon)), context.Canceled)
+	synctest.Test(t, func(t *testing.T) {
+		_, w, hold := stoppedAtAWrite(t)
+		defer hold.Release()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, w.Close(ctx, clock.MillisOf(noon)), context.Canceled)
+	})
 }
 
 // stoppedAtAWrite returns a worker whose Run has ended while its last write is under way.
@@ -348,7 +356,7 @@ func stoppedAtAWrite(t *testing.T) (*daemon, *worker.Worker, *cachetest.Hold) {
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
 	hold := d.cache.Block()
-	d.passInterval(t)
+	d.passInterval()
 	<-hold.Entered()
 	cancel()
 	require.NoError(t, <-done)
@@ -356,57 +364,63 @@ func stoppedAtAWrite(t *testing.T) (*daemon, *worker.Worker, *cachetest.Hold) {
 }
 
 func TestStopDuringAJumpRecordsNoneOfIt(t *testing.T) {
-	d := newDaemon()
-	w := d.start(t)
-	d.clk.Step(365 * 24 * time.Hour)
-	require.NoError(t, w.Close(t.Context(), clock.MillisOf(noon)))
-	d.clk.Step(-365 * 24 * time.Hour)
-	d.clk.Advance(time.Millisecond)
-	d.start(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		w := d.start(t)
+		d.clk.Step(365 * 24 * time.Hour)
+		require.NoError(t, w.Close(t.Context(), clock.MillisOf(noon)))
+		d.clk.Step(-365 * 24 * time.Hour)
+		clocktest.Pass(time.Millisecond)
+		d.start(t)
+	})
 }
 
 func TestLosingTheDirectoryFences(t *testing.T) {
-	d := newDaemon()
-	w := d.start(t)
-	require.Equal(t, clock.MillisOf(noon), w.Since())
-	ran := make(chan error, 1)
-	go func() { ran <- w.Run(t.Context()) }()
-	d.cache.FailSave(worker.ErrLocked)
-	d.passInterval(t)
-	require.ErrorIs(t, <-ran, worker.ErrFenced, "this life is over")
-	require.Zero(t, w.Ceiling())
-	require.Zero(t, w.Stats().UntilCeiling)
-	require.Zero(t, w.Since())
-	require.ErrorIs(t, w.Await(t.Context(), 1), worker.ErrFenced)
-	require.ErrorIs(t, w.Check(), worker.ErrFenced)
-	d.cache.FailSave(nil) // for good: nobody knows what the other one issued
-	saves := len(d.cache.Saves())
-	d.clk.Advance(d.cfg.ReportInterval)
-	require.Never(t, func() bool { return w.Ceiling() != 0 }, 30*time.Millisecond, time.Millisecond)
-	require.ErrorIs(t, w.Close(t.Context(), clock.MillisOf(noon)), worker.ErrFenced)
-	require.Len(t, d.cache.Saves(), saves, "the record may be another's")
-	require.Equal(t, []worker.EventKind{worker.EventFirstStart, worker.EventFenced}, d.events.kinds())
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		w := d.start(t)
+		require.Equal(t, clock.MillisOf(noon), w.Since())
+		ran := make(chan error, 1)
+		go func() { ran <- w.Run(t.Context()) }()
+		d.cache.FailSave(worker.ErrLocked)
+		d.passInterval()
+		require.ErrorIs(t, <-ran, worker.ErrFenced, "this life is over")
+		require.Zero(t, w.Ceiling())
+		require.Zero(t, w.Stats().UntilCeiling)
+		require.Zero(t, w.Since())
+		require.ErrorIs(t, w.Await(t.Context(), 1), worker.ErrFenced)
+		require.ErrorIs(t, w.Check(), worker.ErrFenced)
+		d.cache.FailSave(nil) // for good: nobody knows what the other one issued
+		saves := len(d.cache.Saves())
+		clocktest.Pass(d.cfg.ReportInterval)
+		require.Zero(t, w.Ceiling())
+		require.ErrorIs(t, w.Close(t.Context(), clock.MillisOf(noon)), worker.ErrFenced)
+		require.Len(t, d.cache.Saves(), saves, "the record may be another's")
+		require.Equal(t, []worker.EventKind{worker.EventFirstStart, worker.EventFenced}, d.events.kinds())
+	})
 }
 
 // A disk that hangs costs the callers IDs at the ceiling, and nobody hangs with it. Where it is
 // slow, and takes longer than a report may, what it has written counts, or issuing would end
 // between two such reports.
 func TestDiskThatHangs(t *testing.T) {
-	d := newDaemon()
-	d.cfg.ReportInterval = 20 * time.Millisecond // bounds the hanging write
-	w := d.start(t)
-	run(t, w)
-	before := w.Ceiling()
-	hold := d.cache.Block()
-	d.clk.Advance(time.Minute)
-	err := w.Await(t.Context(), d.clk.Millis())
-	require.ErrorIs(t, err, snowflake.ErrCeilingReached)
-	// That of the report that gave up, or of the next one that found it still at it.
-	require.Regexp(t, "took too long|still under way", err.Error())
-	d.eventually(t, 20*time.Millisecond, func() bool { return d.events.count(worker.EventReportFailing) > 0 })
-	require.Equal(t, before, w.Ceiling())
-	hold.Release()
-	require.Eventually(t, func() bool { return w.Ceiling() > before }, 10*time.Second, time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		w := d.start(t)
+		run(t, w)
+		before := w.Ceiling()
+		hold := d.cache.Block()
+		clocktest.Pass(time.Minute)
+		err := w.Await(t.Context(), d.clk.Millis())
+		require.ErrorIs(t, err, snowflake.ErrCeilingReached)
+		// That of the report that gave up, or of the next one that found it still at it.
+		require.Regexp(t, "took too long|still under way", err.Error())
+		d.eventually(t, time.Second, func() bool { return d.events.count(worker.EventReportFailing) > 0 })
+		require.Equal(t, before, w.Ceiling())
+		hold.Release()
+		synctest.Wait()
+		require.Greater(t, w.Ceiling(), before)
+	})
 }
 
 // scripted is an Issuer that says what the test wants.
@@ -435,38 +449,42 @@ func (s *scripted) Refused() uint64 {
 }
 
 func TestWatchTellsOfEachChangeOnce(t *testing.T) {
-	d := newDaemon()
-	w := d.start(t)
-	issuer := &scripted{}
-	watch(t, w, issuer)
-	d.look(t)
-	issuer.set(snowflake.ErrClockBackwards, 3)
-	d.look(t)
-	d.look(t)
-	issuer.set(nil, 5)
-	d.look(t)
-	issuer.set(nil, 9) // came and went between two looks
-	d.look(t)
-	issuer.set(snowflake.ErrTimeExhausted, 9)
-	d.look(t)
-	require.Equal(t, []worker.EventKind{
-		worker.EventFirstStart, worker.EventClockBehind, worker.EventResumed, worker.EventClockRefused, worker.EventStalled,
-	}, d.events.kinds())
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		w := d.start(t)
+		issuer := &scripted{}
+		watch(t, w, issuer)
+		look()
+		issuer.set(snowflake.ErrClockBackwards, 3)
+		look()
+		look()
+		issuer.set(nil, 5)
+		look()
+		issuer.set(nil, 9) // came and went between two looks
+		look()
+		issuer.set(snowflake.ErrTimeExhausted, 9)
+		look()
+		require.Equal(t, []worker.EventKind{
+			worker.EventFirstStart, worker.EventClockBehind, worker.EventResumed, worker.EventClockRefused, worker.EventStalled,
+		}, d.events.kinds())
+	})
 }
 
 // Found by the random walk's tests: a report's write that began late, when another
 // place had long taken the report, came after a newer record and lowered the ceiling.
 func TestLateWriteNeverReplacesANewerRecord(t *testing.T) {
-	for range 200 {
-		d := newDaemon()
-		d.inCluster(t, registrytest.Options{})
-		w := d.start(t) // the registry answers before the file is written
-		last := d.clk.Millis() + 1
-		d.clk.Advance(5 * time.Millisecond)
-		require.NoError(t, w.Close(t.Context(), last))
-		time.Sleep(50 * time.Microsecond) // for a goroutine that should not be
-		r, err := d.cache.Load()
-		require.NoError(t, err)
-		require.Equal(t, last+1, r.Ceiling)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		for range 200 {
+			d := newDaemon()
+			d.inCluster(t, registrytest.Options{})
+			w := d.start(t) // the registry answers before the file is written
+			last := d.clk.Millis() + 1
+			clocktest.Pass(5 * time.Millisecond)
+			require.NoError(t, w.Close(t.Context(), last))
+			synctest.Wait() // for a goroutine that should not be
+			r, err := d.cache.Load()
+			require.NoError(t, err)
+			require.Equal(t, last+1, r.Ceiling)
+		}
+	})
 }
