@@ -6,7 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/test/proctest"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 

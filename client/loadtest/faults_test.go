@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/client/loadtest"
-	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 func decimal(id int64) string { return strconv.FormatInt(id, 10) }

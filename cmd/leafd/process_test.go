@@ -21,7 +21,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 // skewVariable names the file with the offset of a test daemon's clock. A test

@@ -5,8 +5,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leafd/leafd/internal/proctest"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 func TestMain(m *testing.M) {

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/internal/proctest"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/peerclock"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 func TestConfigIsChecked(t *testing.T) {

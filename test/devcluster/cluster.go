@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/internal/listen"
-	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 // portTries bounds how often a daemon is started because its port was taken.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/internal/proctest"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+	"github.com/leafd/leafd/test/proctest"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 

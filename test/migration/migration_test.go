@@ -26,8 +26,8 @@ import (
 
 	"github.com/leafd/leafd/client/loadtest"
 	"github.com/leafd/leafd/client/loadtest/unique"
-	"github.com/leafd/leafd/internal/proctest"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+	"github.com/leafd/leafd/test/proctest"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 

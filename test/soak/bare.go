@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/client/loadtest"
-	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 // slower is how many times as long 99.9 % of the requests may take as at a server that

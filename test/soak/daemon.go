@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 const (

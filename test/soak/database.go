@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/internal/proctest"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 // leafDatabase is the one that deploy/leaf_alloc.sql makes.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/leafd/leafd/client/loadtest"
 	"github.com/leafd/leafd/client/loadtest/unique"
-	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(proctest.RemoveLeafdAfter(m)) }

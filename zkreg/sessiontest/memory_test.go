@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/test/proctest"
 	"github.com/leafd/leafd/zkreg"
 	"github.com/leafd/leafd/zkreg/sessiontest"
 	"github.com/leafd/leafd/zkreg/zksession"

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 // Main classes of ZooKeeper.

@@ -3,7 +3,7 @@ package zookeepertest
 import (
 	"testing"
 
-	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 func TestServerDiesWithTheTest(t *testing.T) {

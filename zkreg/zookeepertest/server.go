@@ -29,7 +29,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 // Server is one ZooKeeper server. Its methods are for one goroutine at a time,

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(StopAfter(m), proctest.IgnoreProxies()) }

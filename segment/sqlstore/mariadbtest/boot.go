@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 // mysqldVariable names a mysqld of MySQL to run instead of MariaDB.

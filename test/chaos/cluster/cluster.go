@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/internal/proctest"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 	"github.com/leafd/leafd/test/chaos/checker"
 	"github.com/leafd/leafd/test/chaos/history"
+	"github.com/leafd/leafd/test/proctest"
 	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 

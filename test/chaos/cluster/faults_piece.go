@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/internal/proctest"
 	"github.com/leafd/leafd/test/chaos/nemesis"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 // The faults of this file are about the pieces of time: who holds a worker ID up to when,

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 // home is our address in the run's network, which nobody else sees. Machine n is at

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leafd/leafd/clock/clocktest"
-	"github.com/leafd/leafd/internal/proctest"
 	"github.com/leafd/leafd/test/chaos/history"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 // host is a machine: a clock of its own.

@@ -16,7 +16,7 @@ import (
 	"github.com/leafd/leafd/client/loadtest"
 	"github.com/leafd/leafd/client/loadtest/unique"
 	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
-	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 func TestBenchOfAServerThatRepeats(t *testing.T) {

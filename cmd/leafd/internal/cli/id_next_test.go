@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 // served starts a server that answers every request alike, and returns its URL

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leafd/leafd/internal/proctest"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 const (
