@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/server/certtest"
+	"github.com/leafd/leafd/test/certtest"
 )
 
 // told collects events.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/server/certtest"
+	"github.com/leafd/leafd/test/certtest"
 )
 
 // FuzzCertificates: files are refused by name, or they are a certificate with its own

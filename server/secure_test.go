@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/server/certtest"
+	"github.com/leafd/leafd/test/certtest"
 )
 
 // overTLS returns r as it is asked at a TLS listener.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/server"
-	"github.com/leafd/leafd/server/certtest"
 	"github.com/leafd/leafd/server/peerclock"
+	"github.com/leafd/leafd/test/certtest"
 )
 
 // certificates returns those of a daemon: signed by ca, and checking others by it.

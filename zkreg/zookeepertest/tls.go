@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/leafd/leafd/server/certtest"
+	"github.com/leafd/leafd/test/certtest"
 )
 
 // TLSServer is a server that takes TLS connections too, on a port of their own.

@@ -10,7 +10,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/server"
-	"github.com/leafd/leafd/server/certtest"
+	"github.com/leafd/leafd/test/certtest"
 )
 
 func TestListenSettings(t *testing.T) {
