@@ -12,8 +12,8 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
 // rootOf reads the root of cfg as it stands.

@@ -9,9 +9,9 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
 // bounded is a context that a hung server doesn't outlive.

@@ -12,7 +12,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/storetest"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 func guardConfig(root string, servers ...string) Config {

@@ -8,8 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
 // stats are p and all below it, as they are; an empty map where there is no p.

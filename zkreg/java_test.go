@@ -13,8 +13,8 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
 // napping is a clock on which every sleep is over at once, and with it whatever happened

@@ -10,8 +10,8 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
 // A limit has to have passed by our clock and by ZooKeeper's: one that is wrong takes

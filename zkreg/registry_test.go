@@ -16,9 +16,9 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
 // daemonConfig is of a daemon under root, at a root that needs no time to settle.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // seenNode is a znode as another client of ZooKeeper sees it.

@@ -10,7 +10,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/snowflake"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // A root is for one layout and one epoch: IDs of two can be equal.

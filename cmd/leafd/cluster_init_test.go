@@ -12,8 +12,8 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/zkreg"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
 // Nobody but an operator makes a cluster: a daemon waits for it, says once what to type,

@@ -12,7 +12,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // behind is a machine that ran, and whose next start is behind what was recorded.

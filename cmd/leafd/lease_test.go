@@ -11,8 +11,8 @@ import (
 
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
 // P3 for as long as the lease: without ZooKeeper IDs end at the limit that it took last, with

@@ -19,7 +19,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/server"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // A daemon that was displaced while it ran begins a new life in the same process. These

@@ -15,7 +15,7 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // A clean stop burns no ID, and the next life serves on with the database away, what the

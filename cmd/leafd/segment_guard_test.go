@@ -12,7 +12,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // shop are daemons that share tables and a ZooKeeper, and every ID that they gave out.

@@ -19,8 +19,8 @@ import (
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
 // golden is what the release before pieces has left: see its README.

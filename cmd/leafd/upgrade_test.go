@@ -18,7 +18,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/snowflake"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // beforePieces is the record of leafd before there were pieces, all of it.

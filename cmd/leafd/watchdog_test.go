@@ -15,7 +15,7 @@ import (
 
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 	"github.com/leafd/leafd/test/proctest"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // A loop of a real daemon that is stuck ends the feeding, and names itself; once it

@@ -8,7 +8,7 @@ import (
 
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // proxied puts a network of its own between a daemon and each server.

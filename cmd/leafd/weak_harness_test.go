@@ -15,7 +15,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // underLoad is t.Parallel for tests whose clients and servers keep the processors busy:

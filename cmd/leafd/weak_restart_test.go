@@ -15,7 +15,7 @@ import (
 
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // P3: daemons are started while ZooKeeper is killed, hung, or behind a network that

@@ -14,7 +14,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // registryTest is a cluster in a real ZooKeeper, whose entries a test makes, and

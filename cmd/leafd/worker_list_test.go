@@ -11,8 +11,8 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
 // everyState makes an entry in each state; the live ones have real daemons, one

@@ -13,7 +13,7 @@ import (
 
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 	"github.com/leafd/leafd/test/proctest"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // database is the one that deploy/leaf_alloc.sql makes.

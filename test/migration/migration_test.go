@@ -28,7 +28,7 @@ import (
 	"github.com/leafd/leafd/client/loadtest/unique"
 	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 	"github.com/leafd/leafd/test/proctest"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // Where the Java programs are, and the server's jar of a real Java Leaf; empty: JavaLeaf stands

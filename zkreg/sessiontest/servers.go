@@ -4,9 +4,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/zkreg"
 	"github.com/leafd/leafd/zkreg/zksession"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
 )
 
 // ZooKeeper is one of which each session has a line of its own.

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leafd/leafd/test/proctest"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 func TestMain(m *testing.M) {

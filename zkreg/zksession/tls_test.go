@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/internal/plainfile"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // TestTLS: calls go through only where each side likes the other's certificate.

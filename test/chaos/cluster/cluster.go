@@ -19,7 +19,7 @@ import (
 	"github.com/leafd/leafd/test/chaos/checker"
 	"github.com/leafd/leafd/test/chaos/history"
 	"github.com/leafd/leafd/test/proctest"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // Config is one run.

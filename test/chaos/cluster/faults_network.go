@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/test/chaos/nemesis"
-	"github.com/leafd/leafd/zkreg/zookeepertest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // harm is what a network does to a connection, or stops doing.
