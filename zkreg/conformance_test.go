@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/test/sessiontest"
 	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/worker/registrytest"
 	"github.com/leafd/leafd/worker/walktest"
-	"github.com/leafd/leafd/zkreg/sessiontest"
 )
 
 func newWorld(t testing.TB, root string, addrs ...string) *registrytest.World {

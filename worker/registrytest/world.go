@@ -22,9 +22,9 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/sessiontest"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
-	"github.com/leafd/leafd/zkreg/sessiontest"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
 

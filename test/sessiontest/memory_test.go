@@ -16,9 +16,9 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/test/proctest"
+	"github.com/leafd/leafd/test/sessiontest"
 	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/zkreg"
-	"github.com/leafd/leafd/zkreg/sessiontest"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
 
