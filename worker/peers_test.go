@@ -13,8 +13,8 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/test/registrytest"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/worker/registrytest"
 )
 
 const second = time.Second

@@ -14,8 +14,8 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/registrytest"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/worker/registrytest"
 )
 
 // peersSay is an Asker whose peers are off by what it says; those that it doesn't

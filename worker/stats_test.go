@@ -10,8 +10,8 @@ import (
 
 	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/registrytest"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/worker/registrytest"
 )
 
 func TestStatsOfReports(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/worker/registrytest"
+	"github.com/leafd/leafd/test/registrytest"
 	"github.com/leafd/leafd/worker/walktest"
 )
 

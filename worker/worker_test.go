@@ -16,8 +16,8 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/registrytest"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/worker/registrytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

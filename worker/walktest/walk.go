@@ -16,8 +16,8 @@ import (
 	"github.com/leafd/leafd/cache/cachetest"
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/registrytest"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/worker/registrytest"
 )
 
 // Config is one walk.

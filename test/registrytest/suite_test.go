@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leafd/leafd/clock/clocktest"
-	"github.com/leafd/leafd/worker/registrytest"
+	"github.com/leafd/leafd/test/registrytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
