@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/test/registrytest"
-	"github.com/leafd/leafd/worker/walktest"
+	"github.com/leafd/leafd/test/walktest"
 )
 
 // walkOn walks on the registry that there is, on a ZooKeeper in memory.

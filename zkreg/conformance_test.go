@@ -11,9 +11,9 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/test/registrytest"
 	"github.com/leafd/leafd/test/sessiontest"
+	"github.com/leafd/leafd/test/walktest"
 	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/worker/walktest"
 )
 
 func newWorld(t testing.TB, root string, addrs ...string) *registrytest.World {
