@@ -14,7 +14,7 @@ import (
 
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
-	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+	"github.com/leafd/leafd/test/mariadbtest"
 )
 
 // javaTable is the table as the Java Leaf's script makes it.

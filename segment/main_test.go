@@ -13,7 +13,7 @@ import (
 	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/segmenttest"
-	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+	"github.com/leafd/leafd/test/mariadbtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(mariadbtest.StopAfter(m)) }

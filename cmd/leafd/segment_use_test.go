@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/test/mariadbtest"
 )
 
 // What a daemon tells of the use of its tags is what its clients got, and a step

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+	"github.com/leafd/leafd/test/mariadbtest"
 	"github.com/leafd/leafd/test/proctest"
 	"github.com/leafd/leafd/test/zookeepertest"
 )

@@ -26,7 +26,7 @@ import (
 
 	"github.com/leafd/leafd/client/loadtest"
 	"github.com/leafd/leafd/client/loadtest/unique"
-	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+	"github.com/leafd/leafd/test/mariadbtest"
 	"github.com/leafd/leafd/test/proctest"
 	"github.com/leafd/leafd/test/zookeepertest"
 )

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+	"github.com/leafd/leafd/test/mariadbtest"
 	"github.com/leafd/leafd/test/proctest"
 )
 

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
 	"github.com/leafd/leafd/test/chaos/checker"
 	"github.com/leafd/leafd/test/chaos/history"
+	"github.com/leafd/leafd/test/mariadbtest"
 	"github.com/leafd/leafd/test/proctest"
 	"github.com/leafd/leafd/test/zookeepertest"
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/cmd/leafd/internal/daemon"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/segment/sqlstore/mariadbtest"
+	"github.com/leafd/leafd/test/mariadbtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(mariadbtest.StopAfter(m)) }
