@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/test/clocktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/test/clocktest"
 )
 
 // jumpy reads its clocks at different moments half of the time, as a thread does that is

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/segmenttest"
+	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/mariadbtest"
 )
 

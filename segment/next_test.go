@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/segmenttest"
+	"github.com/leafd/leafd/test/clocktest"
 )
 
 var errDown = errors.New("connection refused")

@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/segmenttest"
+	"github.com/leafd/leafd/test/clocktest"
 )
 
 // rates is a service whose rates are looked at when the test says so.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/segmenttest"
+	"github.com/leafd/leafd/test/clocktest"
 )
 
 // serveTags serves the tags a, b, c… of a real service, whose clock the test moves.

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/clocktest"
 )
 
 // snowflake.G5: whoever waits for a used-up millisecond is served in the order of coming,

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/clocktest"
 )
 
 func TestStats(t *testing.T) {

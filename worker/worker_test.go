@@ -14,8 +14,8 @@ import (
 
 	"github.com/leafd/leafd/cache/cachetest"
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/registrytest"
 	"github.com/leafd/leafd/worker"
 )

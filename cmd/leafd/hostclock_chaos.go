@@ -7,8 +7,8 @@ import (
 	"os"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/test/clocktest"
 )
 
 // hostClock is the machine's clock, off by what the file CHAOS_CLOCK says: chaos

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/segmenttest"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
 )

@@ -16,9 +16,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/peerclock"
+	"github.com/leafd/leafd/test/clocktest"
 )
 
 func TestMain(m *testing.M) {

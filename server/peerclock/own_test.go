@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/server/peerclock"
+	"github.com/leafd/leafd/test/clocktest"
 )
 
 // peerclock.A1, on a clock that the peer moves: exact figures, our own steps, our own sleep.

@@ -6,7 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/registrytest"
 )
 

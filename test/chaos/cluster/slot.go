@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/test/chaos/history"
+	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/proctest"
 )
 

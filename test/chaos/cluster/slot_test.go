@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/test/clocktest"
 )
 
 // A daemon that starts while its clock is stepped doesn't set it back to where it was:

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/leafd/leafd/clock/clocktest"
+	"github.com/leafd/leafd/test/clocktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

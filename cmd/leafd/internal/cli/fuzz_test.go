@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/clocktest"
 )
 
 // FuzzReadIDs: of IDs on the command line or standard input each is decoded and

@@ -10,10 +10,10 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/clock/clocktest"
 	"github.com/leafd/leafd/cmd/leafd/internal/alarm"
 	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/server/state"
+	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 	"github.com/leafd/leafd/zkreg/zksession"
