@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cache"
-	"github.com/leafd/leafd/cache/cachetest"
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/test/cachetest"
 )
 
 // BenchmarkSave saves in place, and in turn as leafd did up to version 1 of the file:

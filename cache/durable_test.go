@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cache"
-	"github.com/leafd/leafd/cache/cachetest"
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/test/cachetest"
 	"github.com/leafd/leafd/worker"
 )
 

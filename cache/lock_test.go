@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cache"
-	"github.com/leafd/leafd/cache/cachetest"
+	"github.com/leafd/leafd/test/cachetest"
 	"github.com/leafd/leafd/worker"
 )
 

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leafd/leafd/cache"
-	"github.com/leafd/leafd/cache/cachetest"
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/test/cachetest"
 )
 
 // expect returns an error that says what err should have been.

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/leafd/leafd/cache/cachetest"
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/cachetest"
 	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/registrytest"
 	"github.com/leafd/leafd/worker"

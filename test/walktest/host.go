@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/cache/cachetest"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/cachetest"
 	"github.com/leafd/leafd/worker"
 )
 

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/cache/cachetest"
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/cachetest"
 	"github.com/leafd/leafd/test/registrytest"
 	"github.com/leafd/leafd/worker"
 )

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/leafd/leafd/cache/cachetest"
+	"github.com/leafd/leafd/test/cachetest"
 	"github.com/leafd/leafd/worker"
 )
 
