@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/segmenttest"
+	"github.com/leafd/leafd/test/segmenttest"
 )
 
 // counter is the bare thing that Next is measured against, on a cache line of

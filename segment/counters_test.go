@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/segmenttest"
+	"github.com/leafd/leafd/test/segmenttest"
 )
 
 // refusing returns a service whose requests fail at once where nothing is in memory.

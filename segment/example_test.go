@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/segmenttest"
+	"github.com/leafd/leafd/test/segmenttest"
 )
 
 // A program keeps Run going for as long as it wants IDs. Here the table and the

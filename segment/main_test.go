@@ -11,9 +11,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/segmenttest"
 	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/mariadbtest"
+	"github.com/leafd/leafd/test/segmenttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(mariadbtest.StopAfter(m)) }

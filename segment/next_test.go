@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/segmenttest"
 	"github.com/leafd/leafd/test/clocktest"
+	"github.com/leafd/leafd/test/segmenttest"
 )
 
 var errDown = errors.New("connection refused")

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/segmenttest"
+	"github.com/leafd/leafd/test/segmenttest"
 )
 
 func failRaise(_ context.Context, op segmenttest.Op, _ string) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/segmenttest"
+	"github.com/leafd/leafd/test/segmenttest"
 )
 
 // checker knows every ID that was handed out.

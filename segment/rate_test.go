@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/segmenttest"
 	"github.com/leafd/leafd/test/clocktest"
+	"github.com/leafd/leafd/test/segmenttest"
 )
 
 // rates is a service whose rates are looked at when the test says so.

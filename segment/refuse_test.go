@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/segmenttest"
+	"github.com/leafd/leafd/test/segmenttest"
 )
 
 // drain uses up what the tag holds in memory and returns the last ID.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/segmenttest"
+	"github.com/leafd/leafd/test/segmenttest"
 )
 
 // segment.K1: with callers until the end and beyond it, each ID is handed out or kept, and

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/segmenttest"
 	"github.com/leafd/leafd/test/clocktest"
+	"github.com/leafd/leafd/test/segmenttest"
 )
 
 // A store that hangs makes nothing stuck; a Notify that never returns does, and is named.

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/segmenttest"
 	"github.com/leafd/leafd/test/clocktest"
+	"github.com/leafd/leafd/test/segmenttest"
 )
 
 // serveTags serves the tags a, b, c… of a real service, whose clock the test moves.

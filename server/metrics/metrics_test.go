@@ -15,9 +15,9 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/segmenttest"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/clocktest"
+	"github.com/leafd/leafd/test/segmenttest"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
