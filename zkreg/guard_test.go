@@ -11,7 +11,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/storetest"
+	"github.com/leafd/leafd/test/storetest"
 	"github.com/leafd/leafd/test/zookeepertest"
 )
 

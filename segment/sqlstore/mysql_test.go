@@ -12,8 +12,8 @@ import (
 
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
-	"github.com/leafd/leafd/segment/storetest"
 	"github.com/leafd/leafd/test/mariadbtest"
+	"github.com/leafd/leafd/test/storetest"
 )
 
 const (

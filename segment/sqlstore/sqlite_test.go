@@ -9,7 +9,7 @@ import (
 
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
-	"github.com/leafd/leafd/segment/storetest"
+	"github.com/leafd/leafd/test/storetest"
 )
 
 // rawSQLite reaches a file as the sqlite3 shell would.

@@ -9,8 +9,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/storetest"
 	"github.com/leafd/leafd/test/segmenttest"
+	"github.com/leafd/leafd/test/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
