@@ -13,8 +13,8 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/server/webtest"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/webtest"
 	"github.com/leafd/leafd/worker"
 )
 

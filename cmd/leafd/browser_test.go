@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/server/webtest"
+	"github.com/leafd/leafd/test/webtest"
 )
 
 // TestDashboardIsNobodyElses: a page of somebody else, in a real browser of somebody who

@@ -19,8 +19,8 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/server"
-	"github.com/leafd/leafd/server/webtest"
 	"github.com/leafd/leafd/test/mariadbtest"
+	"github.com/leafd/leafd/test/webtest"
 )
 
 // hostileTag is what somebody with the right to create tags may name one.
