@@ -16,7 +16,7 @@ import (
 
 	"github.com/leafd/leafd/client/loadtest/unique"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/test/clitest"
 )
 
 // benched runs bench with -o json and returns what it printed.

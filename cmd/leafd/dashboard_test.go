@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/mariadbtest"
 	"github.com/leafd/leafd/test/webtest"
 )

@@ -17,8 +17,8 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
+	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/clocktest"
 )
 

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/test/certtest"
+	"github.com/leafd/leafd/test/clitest"
 )
 
 // tlsArgs gives a machine a certificate of ca, and returns the settings that name

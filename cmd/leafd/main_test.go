@@ -8,7 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/mariadbtest"
 	"github.com/leafd/leafd/test/proctest"

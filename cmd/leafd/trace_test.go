@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/client"
-	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/test/clitest"
 )
 
 // The trace of a caller of package client is in the daemon's log where its request fails.

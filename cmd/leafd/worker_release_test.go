@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/test/clitest"
 )
 
 // releaseTest has entries whose limits have passed, and others that are their holders' yet.

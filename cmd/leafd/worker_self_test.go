@@ -10,8 +10,8 @@ import (
 
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/worker"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/leafd/leafd/client/loadtest"
 	"github.com/leafd/leafd/client/loadtest/unique"
-	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/proctest"
 )
 

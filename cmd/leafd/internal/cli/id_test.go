@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/clitest"
 )
 
 // The IDs here were reckoned by hand. 1795255200123 ms is clitest.Now, so that its ID

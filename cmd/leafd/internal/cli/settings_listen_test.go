@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/test/certtest"
+	"github.com/leafd/leafd/test/clitest"
 )
 
 func TestListenSettings(t *testing.T) {

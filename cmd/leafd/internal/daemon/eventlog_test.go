@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/alarm"
-	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
 	"github.com/leafd/leafd/server/state"
+	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"

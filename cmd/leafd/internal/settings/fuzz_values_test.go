@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/leafd/leafd/cmd/leafd/internal/clitest"
+	"github.com/leafd/leafd/test/clitest"
 )
 
 // FuzzAddresses compares the addresses that are taken with net and netip.
