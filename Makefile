@@ -28,9 +28,8 @@ TEST_TMPDIR   ?= $(shell scripts/tmpdir.sh)
 RACE_TIMEOUT  ?= 25m
 RACE_PACKAGES ?= ./...
 # Without the race detector alone: browsers, builds, a bound of memory (of which the detector has its own), minutes of waiting for leases to end, every damage of a
-# record (26 s in one goroutine), the walk that has to repeat an ID (under it that takes minutes on a busy machine; the one that must repeat none is run), and the
-# soak, whose daemon is built without it (client/loadtest has tests of its own).
-RACE_SKIP     ?= TestSoak|TestRandomWalkFindsAMissingCeiling|TestEveryChangeIsFoundOut|TestDashboard.*|TestClientsHoldNoMoreThanTheirShare|TestPackage|TestEachMutantBuilds|TestLeaseRaisedBetweenLives|TestPausedMachineOutlivesItsLease|TestFullDiskWhileZooKeeperTakesReports
+# record (26 s in one goroutine), and the soak, whose daemon is built without it (client/loadtest has tests of its own).
+RACE_SKIP     ?= TestSoak|TestEveryChangeIsFoundOut|TestDashboard.*|TestClientsHoldNoMoreThanTheirShare|TestPackage|TestEachMutantBuilds|TestLeaseRaisedBetweenLives|TestPausedMachineOutlivesItsLease|TestFullDiskWhileZooKeeperTakesReports
 FUZZTIME      ?= 10s
 SOAK_DURATION ?= 1h
 SOAK_RATE     ?= 50000

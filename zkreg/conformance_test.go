@@ -20,14 +20,13 @@ func newWorld(t testing.TB, root string, addrs ...string) *registrytest.World {
 	t.Helper()
 	w := registrytest.New(t, sessiontest.Servers(t), clock.System(), root, addrs...)
 	w.Lease = 6 * time.Second // some requests of several sessions come before its end
-	w.Pass = func(d time.Duration) { require.NoError(t, clock.System().Sleep(t.Context(), d)) }
 	return w
 }
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	registrytest.Run(t, func(t testing.TB) *registrytest.World { return newWorld(t, server.NewRoot(t), server.Addr()) })
+	registrytest.Run(t, false, func(t testing.TB) *registrytest.World { return newWorld(t, server.NewRoot(t), server.Addr()) })
 }
 
 // A majority of three takes each write, and a follower may lag behind.
@@ -35,7 +34,7 @@ func TestConformanceOnAnEnsemble(t *testing.T) {
 	t.Parallel()
 	ensemble := zookeepertest.StartEnsemble(t, 3)
 	var worlds atomic.Int64
-	registrytest.Run(t, func(t testing.TB) *registrytest.World {
+	registrytest.Run(t, false, func(t testing.TB) *registrytest.World {
 		return newWorld(t, fmt.Sprintf("/world%d/leaf", worlds.Add(1)), ensemble.Addrs()...)
 	})
 }
@@ -45,10 +44,10 @@ func TestRandomWalkOnAnEnsemble(t *testing.T) {
 	t.Parallel()
 	const speed = 20
 	ensemble := zookeepertest.StartEnsemble(t, 3)
-	world := registrytest.New(t, sessiontest.Servers(t), walktest.Clock(speed), "/walk", ensemble.Addrs()...)
+	world := registrytest.New(t, sessiontest.Servers(t), walktest.Clock(clock.System(), speed), "/walk", ensemble.Addrs()...)
 	world.LoseAll = func() { ensemble.Wipe(t) }
 	r := walktest.Run(t, walktest.Config{
-		Seed: 7, Steps: 1000, Speed: speed, NoneBeside: true, World: world, MaxWait: 30 * time.Second, LookTimeout: 300 * time.Millisecond,
+		Seed: 7, Steps: 1000, Clock: clock.System(), Speed: speed, NoneBeside: true, World: world, MaxWait: 30 * time.Second, LookTimeout: 300 * time.Millisecond,
 		Daemons: registrytest.Options{SessionTimeout: 2 * time.Second, Settle: 8 * time.Second * speed, Lease: worker.DefaultLease},
 	})
 	t.Logf("%+v", r)

@@ -3,6 +3,7 @@ package registrytest
 import (
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,15 +18,15 @@ type suiteTest struct {
 }
 
 // Run is what every worker.Registry, and the zkreg.Directory beside it, keeps. open returns an
-// empty World.
-func Run(t *testing.T, open func(t testing.TB) *World) {
-	runAll(t, open, []suiteTest{ // which make the cluster themselves
+// empty World. Where that is in memory, each test is in a bubble of testing/synctest.
+func Run(t *testing.T, inMemory bool, open func(t testing.TB) *World) {
+	runAll(t, inMemory, open, []suiteTest{ // which make the cluster themselves
 		{"an empty registry", testEmpty},
 		{"exhaustion", testExhaustion},
 		{"gaps once the counter is spent", testGaps},
 		{"limit passed", testLimitPassed},
 	})
-	runAll(t, func(t testing.TB) *World {
+	runAll(t, inMemory, func(t testing.TB) *World {
 		w := open(t)
 		w.Init(snowflake.DefaultLayout())
 		return w
@@ -67,12 +68,17 @@ func Run(t *testing.T, open func(t testing.TB) *World) {
 	})
 }
 
-func runAll(t *testing.T, open func(t testing.TB) *World, tests []suiteTest) {
+func runAll(t *testing.T, inMemory bool, open func(t testing.TB) *World, tests []suiteTest) {
 	t.Helper()
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel() // most of them wait for a session to end
-			test.run(t, open(t))
+			run := func(t *testing.T) { test.run(t, open(t)) }
+			if inMemory {
+				synctest.Test(t, run)
+			} else {
+				run(t)
+			}
 		})
 	}
 }

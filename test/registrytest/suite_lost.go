@@ -216,7 +216,7 @@ func testDataLostLate(t *testing.T, w *World) {
 	require.NoError(t, down.reg.Close())
 	w.Wipe()
 	require.NoError(t, first.report(true))
-	w.Pass(w.Lease)
+	time.Sleep(w.Lease)
 	require.ErrorIs(t, runs.report(true), worker.ErrLeaseOver)
 	closed(t, w, down.again())
 	w.OpenCluster(Threshold)
@@ -236,7 +236,7 @@ func testDataLostWhileDownTaken(t *testing.T, w *World, lease time.Duration) {
 	w.Wipe()
 	require.NoError(t, first.report(true))
 	w.OpenCluster(Threshold)
-	w.Pass(10 * time.Millisecond)
+	time.Sleep(10 * time.Millisecond)
 	newcomer := fresh(t, w, "b", Options{Lease: lease}).running()
 	require.Equal(t, int64(1), newcomer.self.WorkerID)
 	again := d.again()
@@ -270,6 +270,7 @@ func testDataLostAll(t *testing.T, w *World, early bool) {
 		}
 		for w.OpenCluster(Threshold); early && done.Err() == nil; {
 			w.OpenCluster(Threshold)
+			time.Sleep(time.Millisecond)
 		}
 	})
 	if !early {
@@ -283,6 +284,7 @@ func testDataLostAll(t *testing.T, w *World, early bool) {
 		}
 		_, err := d.reg.Look(patient(d.t), d.self)
 		for errors.Is(err, worker.ErrNoCluster) {
+			time.Sleep(time.Millisecond)
 			_, err = d.reg.Look(patient(d.t), d.self)
 		}
 		if err != nil {

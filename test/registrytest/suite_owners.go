@@ -120,7 +120,7 @@ func testGaps(t *testing.T, w *World) {
 		require.Equal(t, int64(1), d.self.WorkerID)
 		require.NoError(t, d.release())
 		require.NoError(t, d.reg.Close())
-		w.Pass(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond)
 	}
 	require.Equal(t, int64(1), fresh(t, w, "b", opts).running().self.WorkerID)
 
@@ -137,7 +137,7 @@ func testLimitPassed(t *testing.T, w *World) {
 	opts.Lease = w.Lease
 	w.Plant(worker.Entry{WorkerID: 0, Node: "before there were pieces", Address: address, State: worker.StateActive, Owner: "old", Timestamp: 1, Ceiling: 1})
 	gone := fresh(t, w, "gone", opts).running()
-	w.Pass(time.Millisecond)
+	time.Sleep(time.Millisecond)
 	live := fresh(t, w, "live", opts).running()
 	long := fresh(t, w, "long", Options{Layout: opts.Layout}).running()
 	for _, d := range []*daemon{gone, long} {
@@ -149,7 +149,7 @@ func testLimitPassed(t *testing.T, w *World) {
 	err := d.claim()
 	require.ErrorIs(t, err, worker.ErrExhausted, "too early")
 	require.ErrorContains(t, err, before.Limit.String(), "it says when one comes back")
-	w.Pass(w.Lease)
+	time.Sleep(w.Lease)
 	require.NoError(t, d.claim())
 	require.Equal(t, gone.self.WorkerID, d.self.WorkerID)
 	require.Equal(t, before.Limit, d.self.Floor)

@@ -56,8 +56,6 @@ const Threshold = time.Millisecond
 type World struct {
 	// Lease is a lease short enough to let it go by; of the suite's daemons.
 	Lease time.Duration
-	// Pass lets time pass for the registry and for the clock.
-	Pass func(time.Duration)
 	// LoseAll is what Wipe does; nil: it removes the root.
 	LoseAll func()
 
@@ -404,9 +402,6 @@ func (c *Clock) OnSleep(f func()) { c.onSleep.Store(&f) }
 func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	if f := c.onSleep.Load(); f != nil && *f != nil {
 		(*f)()
-	}
-	if d <= time.Nanosecond { // Options.Settle: no time, also where the clock stands still
-		return ctx.Err()
 	}
 	return c.Clock.Sleep(ctx, d)
 }

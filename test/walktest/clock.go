@@ -9,10 +9,10 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// quick is one machine's clock: it runs speed times as fast as the real one, so
-// that seconds of waiting pass in milliseconds, and its wall clock can be stepped.
+// quick is one machine's clock: it runs speed times as fast as the base, so that on a real
+// one seconds of waiting pass in milliseconds, and its wall clock can be stepped.
 type quick struct {
-	real   clock.Clock // immutable
+	base   clock.Clock // immutable
 	start  clock.Reading
 	speed  int64 // immutable
 	stepNS atomic.Int64
@@ -20,8 +20,8 @@ type quick struct {
 
 var _ clock.Clock = (*quick)(nil)
 
-func newQuick(start clock.Reading, speed int) *quick {
-	return &quick{real: clock.System(), start: start, speed: int64(speed)}
+func newQuick(base clock.Clock, start clock.Reading, speed int) *quick {
+	return &quick{base: base, start: start, speed: int64(speed)}
 }
 
 func (q *quick) step(d time.Duration) { q.stepNS.Add(int64(d)) }
@@ -34,7 +34,7 @@ func (q *quick) drift(d time.Duration) {
 
 // Mono implements clock.Clock.
 func (q *quick) Mono() time.Duration {
-	return q.start.Mono + time.Duration(int64(q.real.Mono()-q.start.Mono)*q.speed)
+	return q.start.Mono + time.Duration(int64(q.base.Mono()-q.start.Mono)*q.speed)
 }
 
 // Wall implements clock.Clock.
@@ -51,8 +51,8 @@ func (q *quick) Read() clock.Reading {
 
 // Sleep implements clock.Clock.
 func (q *quick) Sleep(ctx context.Context, d time.Duration) error {
-	return q.real.Sleep(ctx, time.Duration(int64(d)/q.speed))
+	return q.base.Sleep(ctx, time.Duration(int64(d)/q.speed))
 }
 
 // Clock returns a clock for the registry, as fast as the hosts'.
-func Clock(speed int) clock.Clock { return newQuick(clock.System().Read(), speed) }
+func Clock(base clock.Clock, speed int) clock.Clock { return newQuick(base, base.Read(), speed) }

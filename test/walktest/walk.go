@@ -24,7 +24,10 @@ import (
 type Config struct {
 	Seed  uint64
 	Steps int
-	Speed int // how much faster than the real one the hosts' clocks run
+	// Clock is what the hosts' clocks run by, Speed times as fast: with 1 in a bubble of
+	// testing/synctest.
+	Clock clock.Clock
+	Speed int
 	// World is what the daemons are in, each with a clock of its own. Where their lease is
 	// short, outages outlast it.
 	World   *registrytest.World
@@ -90,7 +93,7 @@ func Run(t *testing.T, cfg Config) Result {
 	defer cancel()
 	w := &walk{
 		cfg: cfg, t: t, ctx: ctx, cancel: cancel, rnd: rand.New(rand.NewPCG(cfg.Seed, 1)),
-		origin: clock.System().Read(), issued: map[int64]string{}, alive: map[string]string{},
+		origin: cfg.Clock.Read(), issued: map[int64]string{}, alive: map[string]string{},
 	}
 	for range hosts {
 		w.hosts = append(w.hosts, w.newHost())
@@ -121,14 +124,14 @@ func Run(t *testing.T, cfg Config) Result {
 func (w *walk) newHost() *host {
 	w.named++
 	return &host{
-		walk: w, name: fmt.Sprintf("10.0.0.%d:8080", w.named), clk: newQuick(w.origin, w.cfg.Speed),
+		walk: w, name: fmt.Sprintf("10.0.0.%d:8080", w.named), clk: newQuick(w.cfg.Clock, w.origin, w.cfg.Speed),
 		directory: &cachetest.Mem{}, directoryID: fmt.Sprintf("directory-%d", w.named), workerID: worker.NoWorkerID,
 	}
 }
 
 // pause lets d pass on the hosts' clocks.
 func (w *walk) pause(d time.Duration) {
-	_ = clock.System().Sleep(w.ctx, d/time.Duration(w.cfg.Speed)) // a walk that ends, ends at its next step
+	_ = w.cfg.Clock.Sleep(w.ctx, d/time.Duration(w.cfg.Speed)) // a walk that ends, ends at its next step
 }
 
 func (w *walk) end() {
