@@ -285,10 +285,9 @@ func TestDoctorOfAlarms(t *testing.T) {
 	check := func(args ...string) diagnosis {
 		return examine(t, clock.System(), append([]string{"--listen", freeAddress(t), "--data-dir", dir}, args...)...)
 	}
-	d := check("--alarm-webhook", "http://"+ln.Addr().String()+"/hunter2", "--alarm-exec", "true")
+	d := check("--alarm-webhook", "http://"+ln.Addr().String()+"/hunter2")
 	d.well()
 	d.result("alarm-webhook", doctor.OK, ln.Addr().String())
-	d.result("alarm-exec", doctor.OK)
 	require.Empty(t, <-asked, "nothing was said there")
 	require.NoError(t, ln.Close())
 	d = check("--alarm-webhook", "http://"+ln.Addr().String()+"/hunter2")
@@ -297,7 +296,4 @@ func TestDoctorOfAlarms(t *testing.T) {
 	d = check("--alarm-webhook", "hunter2")
 	require.Equal(t, cli.ExitUsage, d.code)
 	d.result("alarm-webhook", doctor.Fail, "not an http or https URL")
-	d = check("--alarm-exec", clitest.WriteFile(t, "script", "#!/bin/sh\n"))
-	require.Equal(t, cli.ExitUsage, d.code)
-	d.result("alarm-exec", doctor.Fail, "permission denied")
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -10,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/test/clitest"
 )
 
 // rewrite replaces a file as an operator's tools do.
@@ -30,7 +31,13 @@ func (l *child) hup() {
 func TestReloadOfARealDaemon(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	token, config, alarms := m.dir+"/token", m.dir+"/leafd.yaml", m.dir+"/alarms"
+	token, config := m.dir+"/token", m.dir+"/leafd.yaml"
+	alarms := make(chan string, 16)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		alarms <- string(body)
+	}))
+	defer hook.Close()
 	rewrite(t, token, "first-token-0123456789")
 	secret := "admin-token-file: " + token + "\n"
 	settings := secret + "segment-wait: 10s\n" // a busy machine's range is no refusal
@@ -49,9 +56,9 @@ func TestReloadOfARealDaemon(t *testing.T) {
 	require.Equal(t, 401, l.send("DELETE", "/api/segments/none", "second-token-0123456789", "").status)
 
 	rewrite(t, config, settings+"max-batch: 5\nclock-threshold: 7s\nnode: another\nlog-level: debug\nmysql: leaf:hunter2@tcp(127.0.0.1:1)/leaf\n"+
-		"alarm-exec: "+writeScript(t, "#!/bin/sh\ncat >> "+alarms+"\n")+"\n")
+		"alarm-webhook: "+hook.URL+"\n")
 	l.hup()
-	l.awaitLog("reload: settings taken", "max-batch: 10000 -> 5", "admin-token-file: (content) -> (new content)", "clock-threshold: 5s -> 7s", "alarm-exec")
+	l.awaitLog("reload: settings taken", "max-batch: 10000 -> 5", "admin-token-file: (content) -> (new content)", "clock-threshold: 5s -> 7s", "alarm-webhook")
 	l.awaitLog("need a restart", `"settings":["node","mysql"]`)
 	require.NotContains(t, l.Log(), "log-level", "the flag wins over the file")
 	require.NotContains(t, l.Log(), "hunter2")
@@ -73,18 +80,13 @@ func TestReloadOfARealDaemon(t *testing.T) {
 	require.Empty(t, ld.refused)
 	require.Zero(t, ld.failed, "no request was lost")
 
-	// The alarm goes to the new program.
+	// The alarm goes to the new webhook.
 	m.step(-time.Hour)
-	require.Eventually(t, func() bool {
-		content, err := os.ReadFile(alarms)
-		return err == nil && strings.Contains(string(content), "clock_backwards")
-	}, eventually, 5*time.Millisecond)
+	select {
+	case body := <-alarms:
+		require.Contains(t, body, "clock_backwards")
+	case <-time.After(eventually):
+		require.Fail(t, "no alarm came")
+	}
 	require.Equal(t, cli.ExitOK, l.stop())
-}
-
-func writeScript(t *testing.T, content string) string {
-	t.Helper()
-	path := clitest.WriteFile(t, "script", content)
-	require.NoError(t, os.Chmod(path, 0o700))
-	return path
 }

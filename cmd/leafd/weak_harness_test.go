@@ -79,8 +79,7 @@ const (
 	lineUnclean   = "the last stop was unclean"
 )
 
-// raised counts the alarms that were raised, by code: in the metrics, since the log
-// folds those that come soon after each other. It leaves out what a busy machine
+// raised counts the alarms that were raised, by code. It leaves out what a busy machine
 // raises by itself: a disk that is late for reports that come this often, and a peer
 // that is just being restarted.
 func (l *child) raised() map[string]int {

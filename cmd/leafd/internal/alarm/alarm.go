@@ -1,32 +1,38 @@
-// Package alarm is the one place that raises alarms: something that somebody has
+// Package alarm is the one place that raises alarms: something that a person has
 // to look at. Each is a log line at level error with alarm=<code>, counts in
-// leafd_alarms_total{code}, and goes to a webhook and a program where there are
-// such. Many of one code are folded into few.
+// leafd_alarms_total{code}, and is posted to a webhook where there is one.
 package alarm
 
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/rs/zerolog"
 
 	"github.com/leafd/leafd/clock"
 )
 
-// FoldWindow is how long further alarms of a code are folded after a line of it.
-const FoldWindow = 10 * time.Second
-
 const (
-	// queued is how many alarms wait for a webhook or program that is busy.
+	// PostPause is how long the webhook gets no further alarm of a code after one.
+	PostPause = 10 * time.Second
+	// queued is how many alarms wait for a webhook that is busy.
 	queued = 64
 	// stopGrace is what Run has at its end to deliver what is queued.
 	stopGrace = 2 * time.Second
+	// longest is how much of a text goes into an alarm, in bytes.
+	longest = 4 << 10
 )
 
-// ErrConfig is returned by New for a webhook or a program that can't be used.
+// ErrConfig is returned for a webhook that can't be used.
 var ErrConfig = errors.New("bad configuration")
 
 // Config is what Alarms need.
@@ -35,16 +41,12 @@ type Config struct {
 	Log zerolog.Logger
 	// Registerer gets the counters. Required.
 	Registerer prometheus.Registerer
-	// Clock tells the time of alarms, the window of their folding and the
-	// pauses between tries. Required.
+	// Clock tells the time of alarms. Required.
 	Clock clock.Clock
-	// Webhook is an http or https URL that each alarm is posted to; it is a
+	// Webhook is an http or https URL that alarms are posted to; it is a
 	// secret. Empty: none.
 	Webhook string
-	// Exec is a program that is run for each alarm: a path, or a name that is
-	// found in PATH. Empty: none.
-	Exec string
-	// Cause puts an error into words that Recent may show to everybody, or returns "";
+	// Cause puts an error into words that Recent may show to every reader, or returns "";
 	// nil: errors are not shown. It must not block.
 	Cause func(error) string
 	// Node and Version are told with each alarm.
@@ -54,40 +56,40 @@ type Config struct {
 // Alarms raises alarms. Raise may be called from the beginning, from any
 // goroutine. It keeps:
 //
-//	alarm.R1  Raise waits for nobody: neither for a webhook nor for a program.
-//	alarm.R2  Every call of Raise is counted, and is in a log line: its own, or one
-//	    that tells how many are folded in it. The latter takes Run.
-//	alarm.R3  The first alarm of a code within a FoldWindow is told at once, whatever
-//	    other codes do; the rest of the window is one line at its end.
-//	alarm.R4  What is queued for delivery is bounded. What isn't delivered is counted.
+//	alarm.R1  Raise doesn't wait for the webhook.
+//	alarm.R2  Every call of Raise is counted, and is a log line.
+//	alarm.R3  The webhook gets an alarm of a code at most once in PostPause, so that a
+//	    database that fails for 100,000 tags keeps no other code from it.
+//	alarm.R4  What is queued for the webhook is bounded. What isn't delivered is counted.
 type Alarms struct {
-	cfg     Config                      // immutable
-	raised  map[Code]prometheus.Counter // immutable
-	counter *prometheus.CounterVec      // of raised
-	outlets []*outlet                   // immutable: one for each kind of target, whether there is one or not
-	wake    chan struct{}               // tells Run that there is something in due
-	limits  limits                      // immutable after New; tests shorten them
+	cfg    Config                 // immutable
+	raised *prometheus.CounterVec // immutable
+	posted *prometheus.CounterVec // immutable
+	client *http.Client           // immutable after New; tests change it
+	grace  time.Duration          // immutable after New; tests shorten it
+	queue  chan notice
+	hook   atomic.Pointer[url.URL] // nil: none
 
 	mu    sync.Mutex
 	codes map[Code]*state // mu protects
-	due   []Code          // mu protects; codes that began to fold and whose window Run doesn't watch yet
-	began bool            // mu protects; Run was called
-	ended bool            // mu protects; Run is over: nothing is folded or delivered any more
-}
-
-// limits are real times, of things that have no clock of ours: sockets and
-// processes.
-type limits struct {
-	grace time.Duration
+	ended bool            // mu protects; Run delivers no more than what is queued
 }
 
 // state is what was told of one code.
 type state struct {
-	told   bool          // there was a line
-	last   time.Duration // monotonic time of the last line
-	folded int           // raised since, and not told
-	latest notice        // the last one of them
-	now    occurrence
+	occurrence
+
+	quietUntil time.Duration // monotonic; the webhook gets none before
+}
+
+// notice is an alarm as it is posted.
+type notice struct {
+	Code    Code           `json:"code"`
+	Message string         `json:"message"`
+	Node    string         `json:"node"`
+	Time    string         `json:"time"` // RFC 3339, UTC, with milliseconds
+	Version string         `json:"version"`
+	Fields  map[string]any `json:"fields"`
 }
 
 // New returns Alarms, with the counters of all Codes at 0. ErrConfig.
@@ -95,150 +97,123 @@ func New(cfg Config) (*Alarms, error) {
 	if cfg.Registerer == nil || cfg.Clock == nil {
 		return nil, fmt.Errorf("%w: Config needs Registerer and Clock", ErrConfig)
 	}
+	metrics := promauto.With(cfg.Registerer)
 	a := &Alarms{
-		cfg:    cfg,
-		raised: make(map[Code]prometheus.Counter),
-		counter: prometheus.NewCounterVec(prometheus.CounterOpts{
+		cfg: cfg,
+		raised: metrics.NewCounterVec(prometheus.CounterOpts{
 			Name: "leafd_alarms_total",
 			Help: "Alarms raised, by code; docs/ALARMS.md tells what to do about each.",
 		}, []string{"code"}),
-		wake:   make(chan struct{}, 1),
-		limits: limits{grace: stopGrace},
+		posted: metrics.NewCounterVec(prometheus.CounterOpts{
+			Name: "leafd_alarm_deliveries_total",
+			Help: "Alarms delivered to the webhook, by result: ok, failed, or dropped (queue full, or leafd was stopping).",
+		}, []string{"result"}),
+		client: newClient(),
+		grace:  stopGrace,
+		queue:  make(chan notice, queued),
 		codes:  make(map[Code]*state),
 	}
 	for _, info := range Codes() {
-		a.raised[info.Code] = a.counter.WithLabelValues(string(info.Code))
+		a.raised.WithLabelValues(string(info.Code))
 	}
-	deliveries := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "leafd_alarm_deliveries_total",
-		Help: "Alarms delivered to the webhook and the program, by result: ok, failed, or dropped (queue full, or leafd was stopping).",
-	}, []string{"to", "result"})
-	for _, name := range []string{toWebhook, toExec} {
-		a.outlets = append(a.outlets, newOutlet(name, deliveries, cfg.Log))
+	for _, result := range []string{resultOK, resultFailed, resultDropped} {
+		a.posted.WithLabelValues(result)
 	}
-	take, err := a.Targets(cfg.Webhook, cfg.Exec)
+	take, err := a.PrepareWebhook(cfg.Webhook)
 	if err != nil {
 		return nil, err
 	}
 	take()
-	for _, c := range []prometheus.Collector{a.counter, deliveries} {
-		if err := cfg.Registerer.Register(c); err != nil {
-			return nil, fmt.Errorf("metrics: %w", err)
-		}
-	}
 	return a, nil
-}
-
-// Targets checks a webhook and a program, each as in Config, and returns what makes
-// them the targets of the alarms that are raised from then on. What the targets
-// before them are trying to deliver is tried once more. ErrConfig.
-func (a *Alarms) Targets(webhook, program string) (take func(), err error) {
-	to := map[string]deliverer{}
-	if webhook != "" {
-		cfg := a.cfg
-		cfg.Webhook = webhook
-		w, err := newWebhook(cfg)
-		if err != nil {
-			return nil, err
-		}
-		to[toWebhook] = w
-	}
-	if program != "" {
-		p, err := newProgram(program)
-		if err != nil {
-			return nil, err
-		}
-		to[toExec] = p
-	}
-	return func() {
-		for _, o := range a.outlets {
-			o.set(to[o.name])
-		}
-	}, nil
 }
 
 // Raise raises an alarm. msg says what happened, in few words and the same each
 // time; what differs is in fields.
 func (a *Alarms) Raise(code Code, msg string, fields ...Field) {
-	n := newNotice(a.cfg, code, msg, fields)
-	cause := a.causeIn(fields)
-	a.count(code)
+	n := notice{
+		Code: code, Message: clip(msg), Node: a.cfg.Node, Time: a.cfg.Clock.Read().Wall().String(), Version: a.cfg.Version,
+		Fields: make(map[string]any, len(fields)),
+	}
+	for _, f := range fields {
+		if f.Value != nil {
+			n.Fields[f.Key] = settle(f.Value)
+		}
+	}
+	a.raised.WithLabelValues(string(code)).Inc()
+	kept := a.keep(n, a.causeIn(fields))
+	// Outside the lock: alarm.R1 holds for all others when standard error is a pipe that is full.
+	a.cfg.Log.Error().Str("alarm", string(code)).Fields(n.Fields).Msg(n.Message)
+	if !kept {
+		a.drop(n, "an alarm is not delivered: the queue is full, or leafd is stopping")
+	}
+}
+
+// keep remembers n for Recent and queues it for the webhook, where it is to be posted.
+// It returns false where it has no room for it.
+func (a *Alarms) keep(n notice, cause string) bool {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	now := a.cfg.Clock.Mono()
-	s := a.codes[code]
+	s := a.codes[n.Code]
 	if s == nil {
 		s = &state{}
-		a.codes[code] = s
+		a.codes[n.Code] = s
 	}
-	s.now.happens(n, cause, now)
-	if s.told && !a.ended && now-s.last < FoldWindow { // alarm.R3
-		s.folded++
-		s.latest = n
-		if s.folded == 1 {
-			a.due = append(a.due, code)
-			a.rouse()
-		}
-		a.mu.Unlock()
-		return
+	s.happens(n, cause, now)
+	if a.hook.Load() == nil || now < s.quietUntil { // alarm.R3
+		return true
 	}
-	if s.folded > 0 { // the window is over, and nobody told so yet
-		n.Folded = s.folded + 1
-		s.folded = 0
+	s.quietUntil = now + PostPause
+	if a.ended {
+		return false
 	}
-	dropped := a.tellLocked(s, n, now)
-	a.mu.Unlock()
-	a.log(n, dropped)
-}
-
-func (a *Alarms) count(code Code) {
-	if c, ok := a.raised[code]; ok {
-		c.Inc()
-		return
-	}
-	a.counter.WithLabelValues(string(code)).Inc()
-}
-
-// rouse tells Run to look at due.
-func (a *Alarms) rouse() {
 	select {
-	case a.wake <- struct{}{}:
-	default: // it is told already
+	case a.queue <- n:
+		return true
+	default:
+		return false
 	}
 }
 
-// tellLocked begins a window and queues n. It returns the outlets that have no
-// room, and have not said so yet.
-func (a *Alarms) tellLocked(s *state, n notice, now time.Duration) []*outlet {
-	s.told, s.last = true, now
-	encoded := false
-	var dropped []*outlet
-	for _, o := range a.outlets {
-		if o.to.Load() == nil {
-			continue
-		}
-		if !encoded {
-			n.encode()
-			encoded = true
-		}
-		if !o.offer(n, a.ended) {
-			dropped = append(dropped, o)
-		}
-	}
-	return dropped
+// Field is something that differs from alarm to alarm.
+type Field struct {
+	Key     string
+	Value   any // nil is left out
+	private bool
 }
 
-// log writes the line of an alarm, outside the lock: alarm.R1 holds for all others when
-// standard error is a pipe that nobody reads.
-func (a *Alarms) log(n notice, dropped []*outlet) {
-	e := a.cfg.Log.Error().Str("alarm", string(n.Code))
-	for _, f := range n.fields {
-		f.log(e)
+// F returns a Field: whole numbers and truth values as such, all else as text.
+func F(key string, value any) Field { return Field{Key: key, Value: value} }
+
+// Err returns the Field of an error; nil is left out.
+func Err(err error) Field { return Field{Key: "error", Value: err} }
+
+// Private is Err of an error that Recent doesn't show, in whatever words.
+func Private(err error) Field { return Field{Key: "error", Value: err, private: true} }
+
+// settle makes the value one that doesn't change any more: it is posted later,
+// by another goroutine. Integers beyond 2^53, where JavaScript's numbers end, are text.
+func settle(value any) any {
+	const end = 1 << 53
+	switch v := value.(type) {
+	case bool:
+		return v
+	case int:
+		return settle(int64(v))
+	case int64:
+		if v <= end && v >= -end {
+			return v
+		}
+		return strconv.FormatInt(v, 10)
+	default:
+		return clip(fmt.Sprint(v))
 	}
-	if n.Folded > 0 {
-		e.Int("folded", n.Folded)
+}
+
+// clip returns the beginning of a text that is too long.
+func clip(s string) string {
+	if len(s) <= longest {
+		return s
 	}
-	e.Msg(n.Message)
-	for _, o := range dropped {
-		a.cfg.Log.Warn().Str("to", o.name).Int("queued", cap(o.queue)).Msg("an alarm is not delivered: the queue is full, or leafd is stopping; said once")
-	}
+	return strings.ToValidUTF8(s[:longest], "") + "…"
 }

@@ -58,7 +58,7 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 	var err error
 	r.Alarms, err = New(cfg)
 	require.NoError(t, err)
-	r.limits.grace = time.Minute // real time, of which busy machines need more
+	r.grace = time.Minute // real time, of which busy machines need more
 	return r
 }
 
@@ -112,10 +112,10 @@ func (r *rig) counter(name string, labels ...string) int {
 	return -1
 }
 
-// delivered returns how many deliveries ended so, result and to given.
-func (r *rig) delivered(result, to string) int {
+// delivered returns how many deliveries ended so.
+func (r *rig) delivered(result string) int {
 	r.t.Helper()
-	return r.counter("leafd_alarm_deliveries_total", result, to)
+	return r.counter("leafd_alarm_deliveries_total", result)
 }
 
 // eventually waits for what another goroutine does.

@@ -57,8 +57,8 @@ func (a *Alarms) Over(codes ...Code) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, code := range codes {
-		if s := a.codes[code]; s != nil && !s.now.over {
-			s.now.over, s.now.ended = true, a.cfg.Clock.Mono()
+		if s := a.codes[code]; s != nil && !s.over {
+			s.over, s.ended = true, a.cfg.Clock.Mono()
 		}
 	}
 }
@@ -72,12 +72,12 @@ func (a *Alarms) Recent() []Recent {
 	var all []Recent
 	for _, info := range Codes() {
 		s := a.codes[info.Code]
-		if s == nil || s.now.over && now-s.now.ended >= Remembered {
+		if s == nil || s.over && now-s.ended >= Remembered {
 			continue
 		}
-		r := Recent{Info: info, Message: s.now.message, Cause: s.now.cause, Count: s.now.count, Age: now - s.now.first, Lasts: !s.now.over}
-		if s.now.over {
-			r.Over = now - s.now.ended
+		r := Recent{Info: info, Message: s.message, Cause: s.cause, Count: s.count, Age: now - s.first, Lasts: !s.over}
+		if s.over {
+			r.Over = now - s.ended
 		}
 		all = append(all, r)
 	}
@@ -105,7 +105,7 @@ func (a *Alarms) causeIn(fields []Field) string {
 				why = a.cfg.Cause(v)
 			}
 		default:
-			parts = append(parts, strings.ReplaceAll(f.Key, "_", " ")+" "+fmt.Sprint(f.settle().Value))
+			parts = append(parts, strings.ReplaceAll(f.Key, "_", " ")+" "+fmt.Sprint(settle(f.Value)))
 		}
 	}
 	text := strings.Join(parts, ", ")

@@ -3,6 +3,7 @@ package alarm
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +13,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-
-	"github.com/leafd/leafd/clock"
 )
 
 const (
@@ -21,145 +20,154 @@ const (
 	tryTimeout = 5 * time.Second
 	// retryFor is how long an alarm is tried again.
 	retryFor = 5 * time.Minute
-	// redirects is how many are followed.
-	redirects = 3
 	// reply is how much of an answer's body is read, in bytes; none is used.
 	reply = 4 << 10
 )
 
-// webhook posts alarms to a URL.
+// Results of a delivery, as the metrics name them.
+const (
+	resultOK      = "ok"
+	resultFailed  = "failed"
+	resultDropped = "dropped"
+)
+
+// PrepareWebhook checks a webhook as in Config, and returns what makes it the one that
+// alarms are posted to from then on, those that wait or are tried again included. ErrConfig.
 //
 // The URL often is a secret: chat services put a token into it. Of it nothing
 // but scheme and host is ever told, and so the text of a url.Error never is.
-type webhook struct {
-	url     *url.URL
-	agent   string
-	clock   clock.Clock
-	client  *http.Client
-	timeout time.Duration // of a try
-}
-
-func newWebhook(cfg Config) (*webhook, error) {
-	u, err := url.Parse(cfg.Webhook)
+func (a *Alarms) PrepareWebhook(webhook string) (take func(), err error) {
+	if webhook == "" {
+		return func() { a.hook.Store(nil) }, nil
+	}
+	u, err := url.Parse(webhook)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
 		return nil, fmt.Errorf("%w: the webhook is not an http or https URL with a host", ErrConfig)
 	}
-	return &webhook{
-		url:     u,
-		agent:   "leafd/" + cfg.Version,
-		clock:   cfg.Clock,
-		timeout: tryTimeout,
-		client: &http.Client{
-			Transport: &http.Transport{
-				Proxy: http.ProxyFromEnvironment,
-				// Alarms are rare: a connection that is kept is dead by the next.
-				DisableKeepAlives:      true,
-				TLSHandshakeTimeout:    tryTimeout,
-				MaxResponseHeaderBytes: 64 << 10,
-			},
-			CheckRedirect: follow,
+	return func() { a.hook.Store(u) }, nil
+}
+
+func newClient() *http.Client {
+	return &http.Client{
+		Timeout: tryTimeout,
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment,
+			// Alarms are rare: a connection that is kept is dead by the next.
+			DisableKeepAlives:      true,
+			MaxResponseHeaderBytes: 64 << 10,
 		},
-	}, nil
-}
-
-// follow lets a redirect through that keeps scheme and method. All others are an
-// answer: one that turns the POST into a GET would look like a delivery, and one
-// from https to http would tell everybody on the way.
-func follow(req *http.Request, via []*http.Request) error {
-	if len(via) > redirects || req.Method != http.MethodPost || req.URL.Scheme != via[0].URL.Scheme {
-		return http.ErrUseLastResponse
+		// A redirect may turn the POST into a GET, which would look like a delivery, or
+		// lead from https to http, where the alarm is readable on the way.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return nil
 }
 
-// refusal is a failed try.
-type refusal struct {
-	err   error
-	final bool          // trying again would change nothing
-	after time.Duration // the answer asks for this pause
+// errStopping ends the pause before another try.
+var errStopping = errors.New("leafd is stopping")
+
+// Run delivers until ctx is done, and then what is queued, for two more seconds. It is
+// to be called once. Alarms that are raised after it are logged and not delivered.
+func (a *Alarms) Run(ctx context.Context) error {
+	// A try that is under way when ctx ends has until work does.
+	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	life, end := context.WithCancelCause(work)
+	defer end(nil)
+	defer context.AfterFunc(ctx, func() {
+		end(errStopping)
+		time.AfterFunc(a.grace, giveUp)
+	})()
+	for {
+		select {
+		case n := <-a.queue:
+			a.deliver(work, life, n)
+			continue
+		case <-ctx.Done():
+		}
+		a.mu.Lock()
+		a.ended = true
+		close(a.queue) // Raise sends no more
+		a.mu.Unlock()
+		for n := range a.queue {
+			a.deliver(work, life, n)
+		}
+		return nil
+	}
 }
 
-// deliver implements deliverer.
-func (w *webhook) deliver(work, life context.Context, n notice) error {
+// deliver posts n, again and again where that may help until life ends, and then a last
+// time. It returns when work ends.
+func (a *Alarms) deliver(work, life context.Context, n notice) {
+	if work.Err() != nil {
+		a.drop(n, "leafd stops: an alarm was not delivered in time")
+		return
+	}
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.Multiplier, pauses.RandomizationFactor = time.Second, 2, 0.2
-	began := w.clock.Mono()
-	for tries := 1; ; tries++ {
-		last := life.Err() != nil
-		r := w.try(work, n.body)
-		if r == nil {
-			return nil
-		}
-		pause := max(pauses.NextBackOff(), r.after)
-		switch {
-		case r.final:
-			return r.err
-		case last:
-			return fmt.Errorf("given up after %d tries, for leafd is stopping: %w", tries, r.err)
-		case w.clock.Mono()-began+pause > retryFor:
-			return fmt.Errorf("given up after %d tries: %w", tries, r.err)
-		}
-		// Ended by life, it is the last try that comes next.
-		_ = w.clock.Sleep(life, pause)
+	post := func() (struct{}, error) { return struct{}{}, a.post(work, n) }
+	_, err := backoff.Retry(life, post, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(retryFor))
+	if errors.Is(err, errStopping) {
+		_, err = post()
 	}
+	if err != nil {
+		a.posted.WithLabelValues(resultFailed).Inc()
+		a.cfg.Log.Warn().Err(err).Str("code", string(n.Code)).Msg("an alarm was not delivered")
+		return
+	}
+	a.posted.WithLabelValues(resultOK).Inc()
 }
 
-// try posts body once; nil: it is delivered.
-func (w *webhook) try(work context.Context, body []byte) *refusal {
-	ctx, cancel := context.WithTimeout(work, w.timeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url.String(), bytes.NewReader(body))
+func (a *Alarms) drop(n notice, why string) {
+	a.posted.WithLabelValues(resultDropped).Inc()
+	a.cfg.Log.Warn().Str("code", string(n.Code)).Msg(why)
+}
+
+// post posts n once. Its errors are those of backoff: trying again changes nothing about a
+// permanent one.
+func (a *Alarms) post(ctx context.Context, n notice) error {
+	hook := a.hook.Load()
+	if hook == nil {
+		return backoff.Permanent(errors.New("the webhook was taken away"))
+	}
+	body, err := json.Marshal(n)
 	if err != nil {
-		return &refusal{err: w.wrap(err), final: true}
+		return backoff.Permanent(err)
+	}
+	where := hook.Scheme + "://" + hook.Host
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, hook.String(), bytes.NewReader(body))
+	if err != nil {
+		return backoff.Permanent(errors.New(where + " can't be asked")) // err has the URL
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", w.agent)
-	resp, err := w.client.Do(req)
+	req.Header.Set("User-Agent", "leafd/"+a.cfg.Version)
+	resp, err := a.client.Do(req)
+	var u *url.Error
+	if errors.As(err, &u) {
+		return fmt.Errorf("%s: %w", where, u.Err)
+	}
 	if err != nil {
-		return &refusal{err: w.wrap(err)}
+		return err
 	}
 	defer resp.Body.Close()
 	// Reading to the end lets the other side close in peace; a failure to is none.
 	_, _ = io.CopyN(io.Discard, resp.Body, reply)
-	return judge(resp, fmt.Errorf("%s://%s answered %d", w.url.Scheme, w.url.Host, resp.StatusCode), w.clock.Read().Wall().Time())
+	return judge(resp, fmt.Errorf("%s answered %d", where, resp.StatusCode))
 }
 
-// wrap leaves the URL out of err.
-func (w *webhook) wrap(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		err = u.Err
-	}
-	return fmt.Errorf("%s://%s: %w", w.url.Scheme, w.url.Host, err)
-}
-
-// judge returns nil for a delivery.
-func judge(resp *http.Response, err error, now time.Time) *refusal {
+// judge returns nil for a delivery, else err as backoff takes it.
+func judge(resp *http.Response, err error) error {
 	code := resp.StatusCode
 	switch {
 	case code >= 200 && code < 300:
 		return nil
 	case code >= 500, code == http.StatusRequestTimeout, code == http.StatusTooManyRequests:
-		return &refusal{err: err, after: retryAfter(resp.Header, now)}
+		seconds, parseErr := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 32)
+		if parseErr == nil && seconds > 0 {
+			return fmt.Errorf("%w, %w", err, backoff.RetryAfter(int(seconds)))
+		}
+		return err
 	case code >= 300 && code < 400:
-		return &refusal{err: fmt.Errorf("%w, a redirect that is not followed: give the URL that it leads to", err), final: true}
+		err = fmt.Errorf("%w, a redirect that is not followed: give the URL that it leads to", err)
 	}
-	return &refusal{err: err, final: true}
-}
-
-// retryAfter returns the pause that an answer asks for; 0 for none. A date counts
-// from the answer's own Date: our clock may be what the alarm is about.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	value := h.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	at, err := http.ParseTime(value)
-	if err != nil {
-		return 0
-	}
-	if date, err := http.ParseTime(h.Get("Date")); err == nil {
-		now = date
-	}
-	return max(0, at.Sub(now))
+	return backoff.Permanent(err)
 }

@@ -1,14 +1,18 @@
 package alarm
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -77,33 +81,52 @@ func status(codes ...int) func(int, http.ResponseWriter) {
 func TestWebhookBody(t *testing.T) {
 	s := receive(t, nil)
 	r := newRig(t, func(c *Config) { c.Webhook = s.URL + secretPath })
+	require.Zero(t, r.delivered("ok"), "there from the start")
 	r.start()
 	r.Raise(SegmentRegressed, "max_id went backwards", F("tag", "a\"b\n<>"), F("high", int64(1)<<60), F("low", -5), Err(nil))
-	eventually(t, func() bool { return r.delivered("ok", "webhook") == 1 })
+	eventually(t, func() bool { return r.delivered("ok") == 1 })
 	require.JSONEq(t, `{"code":"segment_regressed","message":"max_id went backwards","node":"10.0.0.5:8080","time":"2023-11-14T22:13:20.000Z",
-		"version":"1.2.3","fields":{"tag":"a\"b\n<>","high":"1152921504606846976","low":-5},"folded":0}`, s.bodies[0])
+		"version":"1.2.3","fields":{"tag":"a\"b\n<>","high":"1152921504606846976","low":-5}}`, s.bodies[0])
 	require.Equal(t, "POST", s.last.Method)
 	require.Equal(t, secretPath, s.last.RequestURI)
 	require.Equal(t, "application/json", s.last.Header.Get("Content-Type"))
 	require.Equal(t, "leafd/1.2.3", s.last.Header.Get("User-Agent"))
 
-	for range 5 {
-		r.Raise(SegmentRegressed, "again")
-	}
-	eventually(t, func() bool { return r.clock.Sleepers() == 1 })
-	r.clock.Advance(FoldWindow)
-	eventually(t, func() bool { return r.delivered("ok", "webhook") == 2 })
-	require.Contains(t, s.bodies[1], `"folded":5`)
+	r.Raise(ClockJumped, "without fields")
+	eventually(t, func() bool { return r.delivered("ok") == 2 })
 	require.Contains(t, s.bodies[1], `"fields":{}`)
-	require.Zero(t, r.delivered("failed", "webhook"))
-	require.Equal(t, 0, r.delivered("ok", "exec"), "there from the start")
+	require.Zero(t, r.delivered("failed"))
+}
+
+// pipes is a network of its own, whose waits are those of a synctest bubble.
+type pipes struct {
+	conns chan net.Conn
+	once  sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	if conn, ok := <-p.conns; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.conns) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	p.conns <- theirs
+	return ours, nil
 }
 
 func TestWebhookRetries(t *testing.T) {
-	at := time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC) // the receiver's clock is not ours
 	after := func(value string, codes ...int) func(int, http.ResponseWriter) {
 		return func(n int, w http.ResponseWriter) {
-			w.Header().Set("Date", at.Format(http.TimeFormat))
 			w.Header().Set("Retry-After", value)
 			status(codes...)(n, w)
 		}
@@ -113,7 +136,7 @@ func TestWebhookRetries(t *testing.T) {
 		answer      func(int, http.ResponseWriter)
 		tries       int
 		ok          bool
-		least, most time.Duration // waited, on our clock
+		least, most time.Duration // waited
 	}{
 		{"200", status(200), 1, true, 0, 0},
 		{"204", status(204), 1, true, 0, 0},
@@ -122,40 +145,59 @@ func TestWebhookRetries(t *testing.T) {
 		{"408", status(408), 2, true, 800 * time.Millisecond, 1200 * time.Millisecond},
 		{"429", status(429), 2, true, 800 * time.Millisecond, 1200 * time.Millisecond},
 		{"429 with a pause", after("30", 429), 2, true, 30 * time.Second, 30 * time.Second},
-		{"503 with a date", after(at.Add(45*time.Second).Format(http.TimeFormat), 503), 2, true, 45 * time.Second, 45 * time.Second},
-		{"a date that is over", after(at.Add(-time.Hour).Format(http.TimeFormat), 503), 2, true, 800 * time.Millisecond, 1200 * time.Millisecond},
 		{"a pause that is none", after("soon", 503), 2, true, 800 * time.Millisecond, 1200 * time.Millisecond},
+		{"a pause of nothing", after("0", 503), 2, true, 800 * time.Millisecond, 1200 * time.Millisecond},
 		{"a negative pause", after("-5", 503), 2, true, 800 * time.Millisecond, 1200 * time.Millisecond},
 		{"a pause of an hour", after("3600", 503), 1, false, 0, 0},
+		{"a pause beyond all numbers", after("4294967295", 503), 1, false, 0, 0},
 		{"400", status(400), 1, false, 0, 0},
 		{"401 with a pause", after("1", 401), 1, false, 0, 0},
 		{"404", status(404), 1, false, 0, 0},
 		{"410", status(410), 1, false, 0, 0},
 		{"304", status(304), 1, false, 0, 0},
 		{"500 for ever", func(_ int, w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) }, -1, false, 3 * time.Minute, retryFor},
+		{"an answer that comes late", func(n int, _ http.ResponseWriter) {
+			if n == 1 {
+				time.Sleep(2 * tryTimeout)
+			}
+		}, 2, true, tryTimeout + 800*time.Millisecond, tryTimeout + 1200*time.Millisecond},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := receive(t, test.answer)
-			r := newRig(t, func(c *Config) { c.Webhook = s.URL + secretPath })
-			r.clock.AutoAdvance()
-			r.start()
-			before := r.clock.Mono()
-			r.Raise(ClockJumped, "x")
-			eventually(t, func() bool { return r.delivered("ok", "webhook")+r.delivered("failed", "webhook") == 1 })
-			if test.tries >= 0 {
-				require.Equal(t, int64(test.tries), s.asked.Load())
-			} else {
-				require.Greater(t, s.asked.Load(), int64(5))
-			}
-			waited := r.clock.Mono() - before
-			require.GreaterOrEqual(t, waited, test.least)
-			require.LessOrEqual(t, waited, test.most)
-			require.Equal(t, test.ok, r.delivered("ok", "webhook") == 1)
-			eventually(t, func() bool { return test.ok || strings.Contains(r.lines.String(), "not delivered") })
-			if !test.ok {
-				require.Contains(t, r.lines.String(), s.URL+" answered ")
-			}
-			requireSecret(t, r)
+			synctest.Test(t, func(t *testing.T) {
+				network := &pipes{conns: make(chan net.Conn)}
+				tries := 0
+				server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					tries++
+					test.answer(tries, w)
+				})}
+				go func() { _ = server.Serve(network) }()
+				defer func() { require.NoError(t, server.Close()) }()
+				r := newRig(t, func(c *Config) { c.Webhook = "http://hook.example" + secretPath })
+				r.client.Transport = &http.Transport{DialContext: network.dial, DisableKeepAlives: true}
+				stop := r.start()
+				defer stop()
+				before := time.Now()
+				r.Raise(ClockJumped, "x")
+				for r.delivered("ok")+r.delivered("failed") == 0 {
+					time.Sleep(50 * time.Millisecond)
+				}
+				waited := time.Since(before)
+				if test.tries >= 0 {
+					require.Equal(t, test.tries, tries)
+				} else {
+					require.Greater(t, tries, 5)
+				}
+				require.GreaterOrEqual(t, waited, test.least)
+				require.LessOrEqual(t, waited, test.most+time.Second/10)
+				require.Equal(t, test.ok, r.delivered("ok") == 1)
+				stop()
+				require.Equal(t, !test.ok, strings.Contains(r.lines.String(), "an alarm was not delivered"))
+				if !test.ok {
+					require.Contains(t, r.lines.String(), "http://hook.example answered ")
+				}
+				requireSecret(t, r)
+				time.Sleep(2 * tryTimeout) // the handler that was late
+			})
 		})
 	}
 }
@@ -170,72 +212,135 @@ func requireSecret(t *testing.T, r *rig) {
 func TestWebhookDown(t *testing.T) {
 	dead := proctest.DeadAddress(t)
 	r := newRig(t, func(c *Config) { c.Webhook = "http://user:pa55@" + dead + secretPath })
-	r.clock.AutoAdvance()
-	r.start()
+	stop := r.start()
 	r.Raise(ClockJumped, "x")
-	eventually(t, func() bool { return strings.Contains(r.lines.String(), "given up after") })
-	require.Equal(t, 1, r.delivered("failed", "webhook"))
+	stop()
+	require.Equal(t, 1, r.delivered("failed"))
 	require.Contains(t, r.lines.String(), "connection refused")
 	require.Contains(t, r.lines.String(), `"code":"clock_jumped"`)
 	require.NotContains(t, r.lines.String(), "pa55")
 	requireSecret(t, r)
 }
 
-func TestWebhookSlow(t *testing.T) {
-	s := receive(t, nil)
-	s.hold = make(chan struct{})
-	r := newRig(t, func(c *Config) { c.Webhook = s.URL + secretPath })
-	r.outlets[0].to.Load().deliverer.(*webhook).timeout = 500 * time.Millisecond
-	r.start()
-	r.Raise(ClockJumped, "x")
-	<-s.got
-	eventually(t, func() bool { return r.clock.Sleepers() == 1 }) // the try has timed out
-	close(s.hold)
-	eventually(t, func() bool {
-		if r.clock.Sleepers() == 1 { // a busy machine may need more than one
-			r.clock.Advance(time.Second)
-		}
-		return r.delivered("ok", "webhook") == 1
-	})
-	require.GreaterOrEqual(t, s.asked.Load(), int64(2))
-	requireSecret(t, r)
-}
-
 func TestWebhookRedirects(t *testing.T) {
 	target := receive(t, nil)
-	to := func(code int, url string) func(int, http.ResponseWriter) {
-		return func(_ int, w http.ResponseWriter) {
-			w.Header().Set("Location", url)
-			w.WriteHeader(code)
-		}
-	}
-	for _, test := range []struct {
-		name   string
-		answer func(int, http.ResponseWriter)
-		ok     bool
-		asked  int64 // of the first server
-	}{
-		{"307", to(307, target.URL), true, 1},
-		{"308", to(308, target.URL), true, 1},
-		{"302 makes it a GET", to(302, target.URL), false, 1},
-		{"303 makes it a GET", to(303, target.URL), false, 1},
-		{"another scheme", to(307, strings.Replace(target.URL, "http:", "https:", 1)), false, 1},
-		{"in a circle", to(307, "/"), false, redirects + 1},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			target.asked.Store(0)
-			s := receive(t, test.answer)
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			s := receive(t, func(_ int, w http.ResponseWriter) {
+				w.Header().Set("Location", target.URL)
+				w.WriteHeader(code)
+			})
 			r := newRig(t, func(c *Config) { c.Webhook = s.URL + secretPath })
-			r.start()
+			stop := r.start()
 			r.Raise(ClockJumped, "x")
-			eventually(t, func() bool { return r.delivered("ok", "webhook")+r.delivered("failed", "webhook") == 1 })
-			require.Equal(t, test.asked, s.asked.Load())
-			require.Equal(t, test.ok, target.asked.Load() == 1)
-			require.Equal(t, test.ok, r.delivered("ok", "webhook") == 1)
-			if test.ok {
-				require.Contains(t, target.bodies[len(target.bodies)-1], `"code":"clock_jumped"`)
-			}
+			stop()
+			require.EqualValues(t, 1, s.asked.Load())
+			require.Zero(t, target.asked.Load())
+			require.Equal(t, 1, r.delivered("failed"))
+			require.Contains(t, r.lines.String(), "a redirect that is not followed")
 			requireSecret(t, r)
 		})
 	}
+}
+
+// alarm.R4: a receiver that hangs costs the alarms that don't fit, not the daemon.
+func TestWebhookQueueOverflow(t *testing.T) {
+	s := receive(t, nil)
+	s.hold = make(chan struct{})
+	r := newRig(t, func(c *Config) { c.Webhook = s.URL })
+	r.client.Timeout = time.Minute
+	stop := r.start()
+	code := func(i int) Code { return Code(fmt.Sprintf("test_%03d", i)) }
+	r.Raise(code(0), "under way")
+	<-s.got
+	const more = 10
+	for i := 1; i <= queued+more; i++ {
+		r.Raise(code(i), "x")
+	}
+	require.Len(t, r.told(""), 1+queued+more)
+	require.Equal(t, more, r.delivered("dropped"))
+	require.Equal(t, more, strings.Count(r.lines.String(), "the queue is full"))
+	close(s.hold)
+	eventually(t, func() bool { return r.delivered("ok") == 1+queued })
+	for i, c := range s.codes(t) {
+		require.Equal(t, string(code(i)), c, "in order")
+	}
+	stop()
+	r.Raise(code(queued+more+1), "after the end")
+	require.Equal(t, more+1, r.delivered("dropped"))
+	require.Equal(t, int64(1+queued), s.asked.Load())
+}
+
+func TestWebhookAtTheStop(t *testing.T) {
+	t.Run("what is queued is delivered", func(t *testing.T) {
+		s := receive(t, nil)
+		r := newRig(t, func(c *Config) { c.Webhook = s.URL })
+		r.Raise(ClockRefused, "before Run")
+		r.Raise(ClockJumped, "before Run")
+		r.start()()
+		require.Equal(t, []string{"clock_refused", "clock_jumped"}, s.codes(t))
+		require.Equal(t, 2, r.delivered("ok"))
+	})
+	t.Run("a pause ends in a last try", func(t *testing.T) {
+		s := receive(t, func(_ int, w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "60")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})
+		r := newRig(t, func(c *Config) { c.Webhook = s.URL })
+		stop := r.start()
+		r.Raise(ClockJumped, "x")
+		<-s.got
+		stop()
+		require.Equal(t, int64(2), s.asked.Load())
+		require.Equal(t, 1, r.delivered("failed"))
+		require.Contains(t, r.lines.String(), s.URL+" answered 503")
+	})
+	t.Run("a receiver that hangs is left", func(t *testing.T) {
+		s := receive(t, nil)
+		s.hold = make(chan struct{})
+		r := newRig(t, func(c *Config) { c.Webhook = s.URL + secretPath })
+		r.client.Timeout = time.Minute
+		r.grace = 50 * time.Millisecond
+		stop := r.start()
+		r.Raise(ClockJumped, "under way")
+		<-s.got
+		r.Raise(ClockBackwards, "queued")
+		r.Raise(PeersSilent, "queued")
+		stop()
+		close(s.hold)
+		require.Equal(t, 1, r.delivered("failed"))
+		require.Equal(t, 2, r.delivered("dropped"))
+		require.Equal(t, 2, strings.Count(r.lines.String(), "not delivered in time"))
+		requireSecret(t, r)
+	})
+}
+
+// The webhook may change at any time: what is raised from then on goes to the new one, and so
+// does what the one before it didn't take.
+func TestWebhookChanges(t *testing.T) {
+	first, second := receive(t, status(500, 500, 500)), receive(t, nil)
+	r := newRig(t, nil)
+	stop := r.start()
+	r.Raise(SegmentStore, "there is no webhook")
+	set := func(webhook string) {
+		t.Helper()
+		take, err := r.PrepareWebhook(webhook)
+		require.NoError(t, err)
+		take()
+	}
+	set(first.URL)
+	r.Raise(ClockJumped, "first")
+	<-first.got
+	_, err := r.PrepareWebhook("ftp://secret")
+	require.ErrorIs(t, err, ErrConfig)
+	require.NotContains(t, err.Error(), "secret")
+	set(second.URL)
+	r.Raise(ReportFailing, "second")
+	eventually(t, func() bool { return r.delivered("ok") == 2 })
+	require.Equal(t, []string{"clock_jumped", "report_failing"}, second.codes(t))
+	set("")
+	r.Raise(PeersSilent, "there is none again")
+	stop()
+	require.Len(t, second.codes(t), 2)
+	require.EqualValues(t, 1, first.asked.Load())
 }

@@ -123,8 +123,6 @@ func otherValue(t *testing.T, s settings.Setting) (string, bool) {
 		return clitest.WriteFile(t, "token", "0123456789abcdef"), true
 	case "alarm-webhook":
 		return "http://127.0.0.1:1/hook", true
-	case "alarm-exec":
-		return "/bin/true", true
 	case "data-dir", "node", "allow-host":
 		return "another", true
 	case "zk", "listen", "advertise":

@@ -170,7 +170,7 @@ func (d *daemon) listen(ctx, base context.Context) error {
 // after all of that.
 func (d *daemon) openAlarms(ctx context.Context, registry *prometheus.Registry) error {
 	alarms, err := alarm.New(alarm.Config{
-		Log: d.log, Registerer: registry, Clock: d.clk, Webhook: d.cfg.Alarm.Webhook, Exec: d.cfg.Alarm.Exec,
+		Log: d.log, Registerer: registry, Clock: d.clk, Webhook: d.cfg.Alarm.Webhook,
 		Cause: cause, Node: d.cfg.Node, Version: d.deps.Version,
 	})
 	if err != nil {

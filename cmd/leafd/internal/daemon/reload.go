@@ -102,5 +102,5 @@ func (d *daemon) prepareServer(cfg settings.Config) (commit func(), err error) {
 }
 
 func (d *daemon) prepareAlarms(cfg settings.Config) (commit func(), err error) {
-	return d.events.alarms.Targets(cfg.Alarm.Webhook, cfg.Alarm.Exec)
+	return d.events.alarms.PrepareWebhook(cfg.Alarm.Webhook)
 }

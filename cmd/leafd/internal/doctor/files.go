@@ -8,29 +8,17 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os/exec"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 )
 
-// alarms checks whether alarms would arrive. None is sent.
-func (p *Patient) alarms(ctx context.Context, r *report) {
-	if p.Cfg.Alarm.Exec != "" {
-		if path, err := exec.LookPath(p.Cfg.Alarm.Exec); err != nil {
-			r.Fail("alarm-exec", settings.AsUsage(fmt.Errorf("the program can't be run: %w", err)), "name an executable file with --alarm-exec: a start fails without")
-		} else {
-			r.OK("alarm-exec", "%s can be run", path)
-		}
-	}
-	if p.Cfg.Alarm.Webhook != "" {
-		p.webhook(ctx, r)
-	}
-}
-
-// webhook connects to the webhook's server, and sends nothing. Of the URL, which may
+// alarms connects to the webhook's server, and sends nothing. Of the URL, which may
 // be a secret, it reports the scheme and the host alone.
-func (p *Patient) webhook(ctx context.Context, r *report) {
+func (p *Patient) alarms(ctx context.Context, r *report) {
 	const check = "alarm-webhook"
+	if p.Cfg.Alarm.Webhook == "" {
+		return
+	}
 	target, err := url.Parse(p.Cfg.Alarm.Webhook)
 	if err != nil || target.Scheme != "http" && target.Scheme != "https" || target.Hostname() == "" {
 		r.Fail(check, settings.AsUsage(errors.New("the webhook is not an http or https URL with a host")), "correct --alarm-webhook: a start fails with it")

@@ -115,10 +115,9 @@ type Limits struct {
 	RateBurst   int           // IDs; 0: RateLimit
 }
 
-// Alarm is who is told of alarms beside the log.
+// Alarm is where alarms go beside the log.
 type Alarm struct {
 	Webhook string // URL, secret; empty: none
-	Exec    string // program; empty: none
 }
 
 // Log is what is logged, and how.

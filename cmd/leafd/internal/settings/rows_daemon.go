@@ -188,11 +188,6 @@ func alarmSettings() []Setting {
 			Usage: "URL that each alarm is sent to as JSON, by POST; empty: none",
 			More:  "An alarm is a line of the log too, with alarm=<code>; docs/ALARMS.md lists them.",
 		},
-		{
-			Name: "alarm-exec", Kind: KindFile, Live: true,
-			to:    func(c *Config) any { return &c.Alarm.Exec },
-			Usage: "program that is run for each alarm, its JSON on standard input; empty: none",
-		},
 	}
 }
 
