@@ -28,7 +28,7 @@ TEST_TMPDIR   ?= $(shell scripts/tmpdir.sh)
 RACE_TIMEOUT  ?= 25m
 RACE_PACKAGES ?= ./...
 # Without the race detector alone: browsers, builds, a bound of memory (of which the detector has its own), minutes of waiting for leases to end, every damage of a
-# record (26 s in one goroutine), and the soak, whose daemon is built without it (client/loadtest has tests of its own).
+# record (26 s in one goroutine), and the soak, whose daemon is built without it (internal/loadtest has tests of its own).
 RACE_SKIP     ?= TestSoak|TestEveryChangeIsFoundOut|TestDashboard.*|TestClientsHoldNoMoreThanTheirShare|TestPackage|TestEachMutantBuilds|TestLeaseRaisedBetweenLives|TestPausedMachineOutlivesItsLease|TestFullDiskWhileZooKeeperTakesReports
 FUZZTIME      ?= 10s
 SOAK_DURATION ?= 1h

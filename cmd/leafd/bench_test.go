@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/client/loadtest/unique"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/internal/loadtest/unique"
 	"github.com/leafd/leafd/test/clitest"
 )
 

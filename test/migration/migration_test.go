@@ -24,8 +24,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/client/loadtest"
-	"github.com/leafd/leafd/client/loadtest/unique"
+	"github.com/leafd/leafd/internal/loadtest"
+	"github.com/leafd/leafd/internal/loadtest/unique"
 	"github.com/leafd/leafd/test/mariadbtest"
 	"github.com/leafd/leafd/test/proctest"
 	"github.com/leafd/leafd/test/zookeepertest"

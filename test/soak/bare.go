@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leafd/leafd/client/loadtest"
+	"github.com/leafd/leafd/internal/loadtest"
 	"github.com/leafd/leafd/test/proctest"
 )
 

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/leafd/leafd/client/loadtest"
+	"github.com/leafd/leafd/internal/loadtest"
 )
 
 const (

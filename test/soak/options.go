@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/leafd/leafd/client/loadtest"
+	"github.com/leafd/leafd/internal/loadtest"
 )
 
 // half is the rate that is half of what the daemon takes.

@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/leafd/leafd/client/loadtest"
+	"github.com/leafd/leafd/internal/loadtest"
 )
 
 // figures are what a soak showed.

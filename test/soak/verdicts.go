@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leafd/leafd/client/loadtest"
+	"github.com/leafd/leafd/internal/loadtest"
 	"github.com/leafd/leafd/test/soak/trend"
 )
 

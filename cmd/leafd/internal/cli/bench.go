@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leafd/leafd/client/loadtest"
-	"github.com/leafd/leafd/client/loadtest/unique"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/internal/loadtest"
+	"github.com/leafd/leafd/internal/loadtest/unique"
 	"github.com/leafd/leafd/internal/plainfile"
 )
 

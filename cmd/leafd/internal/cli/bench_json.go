@@ -3,8 +3,8 @@ package cli
 import (
 	"time"
 
-	"github.com/leafd/leafd/client/loadtest"
-	"github.com/leafd/leafd/client/loadtest/unique"
+	"github.com/leafd/leafd/internal/loadtest"
+	"github.com/leafd/leafd/internal/loadtest/unique"
 )
 
 // BenchJSON is what a load showed, for programs. Latencies are in microseconds;

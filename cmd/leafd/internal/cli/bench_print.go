@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leafd/leafd/client/loadtest"
+	"github.com/leafd/leafd/internal/loadtest"
 )
 
 // printBench writes what a load showed, for people.

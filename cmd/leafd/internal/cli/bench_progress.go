@@ -5,9 +5,9 @@ import (
 	"io"
 	"time"
 
-	"github.com/leafd/leafd/client/loadtest"
-	"github.com/leafd/leafd/client/loadtest/unique"
 	"github.com/leafd/leafd/cmd/leafd/internal/daemon"
+	"github.com/leafd/leafd/internal/loadtest"
+	"github.com/leafd/leafd/internal/loadtest/unique"
 )
 
 // How often progress is told: to a person who watches, and to a log.

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/leafd/leafd/client/loadtest"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/internal/loadtest"
 	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/zkreg"
 )

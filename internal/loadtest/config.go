@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leafd/leafd/client/loadtest/unique"
+	"github.com/leafd/leafd/internal/loadtest/unique"
 )
 
 // Errors of this package.

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/leafd/leafd/client/loadtest"
-	"github.com/leafd/leafd/client/loadtest/unique"
+	"github.com/leafd/leafd/internal/loadtest"
+	"github.com/leafd/leafd/internal/loadtest/unique"
 )
 
 // smallDiskDir names the directory on which a run of the test binary mounts a file

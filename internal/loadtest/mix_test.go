@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/client/loadtest"
-	"github.com/leafd/leafd/client/loadtest/unique"
+	"github.com/leafd/leafd/internal/loadtest"
+	"github.com/leafd/leafd/internal/loadtest/unique"
 )
 
 func journal(t *testing.T) *unique.Journal {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/leafd/leafd/client/loadtest/unique"
+	"github.com/leafd/leafd/internal/loadtest/unique"
 )
 
 // Latencies are recorded in nanoseconds with three digits, up to an hour.

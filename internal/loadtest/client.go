@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/leafd/leafd/client/loadtest/unique"
+	"github.com/leafd/leafd/internal/loadtest/unique"
 )
 
 // client is one connection's worth of load.

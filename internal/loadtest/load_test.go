@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/client/loadtest"
+	"github.com/leafd/leafd/internal/loadtest"
 )
 
 func TestHealthyServer(t *testing.T) {
