@@ -54,7 +54,7 @@
 //
 // # Figures
 //
-// Status, Used and Top tell how many IDs of a tag were handed out, at what rate,
+// Status and Used tell how many IDs of a tag were handed out, at what rate,
 // and how long what is in memory lasts. They cost the hot path nothing: a range
 // itself records how far it is used. counters.go has the invariants segment.N1 to
 // segment.N3. A goroutine of Run looks at the tags in use every second, for the rates.

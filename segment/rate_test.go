@@ -1,7 +1,6 @@
 package segment_test
 
 import (
-	"strconv"
 	"testing"
 	"time"
 
@@ -114,13 +113,10 @@ func TestRateIsSampled(t *testing.T) {
 	}, "a rate")
 }
 
-func TestUsedAndTop(t *testing.T) {
+func TestUsed(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	svc, fake := rates(t, 1_000_000, names...)
 	require.Empty(t, segment.Used(svc))
-	require.Equal(t, []string{"a", "b"}, tagsOf(svc.Top(2)), "in the order of names")
-	require.Nil(t, svc.Top(0))
-	require.Nil(t, svc.Top(-1))
 
 	perSecond := map[string]int{"e": 300, "b": 20, "f": 20, "d": 1}
 	for range 3 {
@@ -132,11 +128,6 @@ func TestUsedAndTop(t *testing.T) {
 	}
 	next(t, lookup(t, svc, "f"))
 	require.ElementsMatch(t, []string{"b", "d", "e", "f"}, segment.Used(svc))
-	for n, want := range [][]string{nil, {"e"}, {"e", "f"}, {"e", "f", "b"}, {"e", "f", "b", "d"}, {"e", "f", "b", "d", "a"}, {"e", "f", "b", "d", "a", "c"}} {
-		require.Equal(t, want, tagsOf(svc.Top(n)), n)
-	}
-	require.Len(t, svc.Top(1<<62), len(names))
-
 	seen := 0
 	for range svc.Used { // told to stop
 		if seen++; seen == 2 {
@@ -144,14 +135,6 @@ func TestUsedAndTop(t *testing.T) {
 		}
 	}
 	require.Equal(t, 2, seen)
-}
-
-func tagsOf(list []segment.Status) []string {
-	var names []string
-	for _, st := range list {
-		names = append(names, st.Tag)
-	}
-	return names
 }
 
 func TestUsedForgetsTagsThatAreGone(t *testing.T) {
@@ -174,34 +157,4 @@ func TestUsedForgetsTagsThatAreGone(t *testing.T) {
 	require.ElementsMatch(t, []string{"other", "order"}, segment.Used(svc))
 	require.EqualValues(t, 1, lookup(t, svc, "order").Status().Issued)
 	require.False(t, lookup(t, svc, "order").HasBuffer())
-}
-
-// The first n of very many are the same as of the whole list.
-func TestTopOfMany(t *testing.T) {
-	store := segmenttest.NewStore()
-	const tags = 500
-	for i := range tags {
-		store.Set(strconv.Itoa(i), 0, 1000)
-	}
-	svc := start(t, segment.Config{Store: store, Clock: fakeClock(), Refresh: 1000 * time.Hour})
-	for i := range tags / 2 {
-		require.NoError(t, lookup(t, svc, strconv.Itoa(i*2)).NextN(t.Context(), make([]int64, 1+i*7%100)))
-	}
-	eventually(t, func() bool {
-		for st := range svc.Used {
-			if st.Fetching {
-				return false
-			}
-		}
-		return true
-	}, "at rest")
-	all := svc.Top(tags)
-	require.Len(t, all, tags)
-	for i := range tags - 1 {
-		a, b := all[i], all[i+1]
-		require.True(t, a.Issued > b.Issued || a.Issued == b.Issued && a.Tag < b.Tag, "%s before %s", a.Tag, b.Tag)
-	}
-	for _, n := range []int{1, 7, 249, 250, 251, 499} {
-		require.Equal(t, all[:n], svc.Top(n), n)
-	}
 }

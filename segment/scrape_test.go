@@ -76,7 +76,6 @@ func TestScrapeUsesNoID(t *testing.T) {
 			t.Errorf("%d tags are said to be used", n)
 		}
 	})
-	look(func() { svc.Top(100) })
 	look(func() { svc.Status() })
 	look(func() { svc.SampleAll() })
 

@@ -172,7 +172,7 @@ func statusOf(t testing.TB) map[string]int {
 // openapiDocument makes the document of operations.
 func openapiDocument(t testing.TB) any {
 	status := statusOf(t)
-	d := documenter{t: t, comments: commentsOf(t, ".", "pause"), schemas: jsonObject{}, status: status}
+	d := documenter{t: t, comments: commentsOf(t, "."), schemas: jsonObject{}, status: status}
 	var codes []any
 	for _, a := range advice {
 		for code := range strings.FieldsSeq(a.codes) {

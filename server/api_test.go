@@ -74,6 +74,7 @@ var (
 
 	paramN     = param{"n", "how many IDs, at most `--max-batch` (10000): growing, one a line, or `{\"ids\":[…]}` with `Accept: application/json`", positive}
 	paramAfter = param{"after", "the `next` of the page before; nothing for the first page", anyText}
+	paramLimit = param{"limit", "how many entries a page has, at most 1000", positive}
 	paramTag   = param{"tag", "only tags whose names contain this part, in either case", anyText}
 
 	repliesIDs = []reply{{200, "the IDs", []media{
@@ -100,7 +101,7 @@ var operations = []operation{
 		methods: "GET POST", path: "/api/segment/get/{key}", id: "nextSegment", summary: "an ID of the tag {key}; ?n=1000 for many",
 		more:   "The tag is a row of `leaf_alloc`.",
 		params: []param{paramN}, ok: repliesIDs,
-		codes: "bad_key bad_count unknown_key mode_disabled not_found rate_limited segment_unavailable tag_stopped" + starts,
+		codes: "bad_key bad_count unknown_key mode_disabled not_found rate_limited segment_unavailable" + starts,
 	},
 	{
 		methods: "GET", path: "/api/snowflake/decode/{id}", id: "decodeSnowflake", summary: "what a snowflake ID is made of",
@@ -133,18 +134,14 @@ var operations = []operation{
 	{
 		methods: "GET", path: "/api/workers", id: "listWorkers", summary: "the workers, a page of 1000; ?after=ID the next",
 		more:   "They are all workers of the cluster, live or not, by worker ID, with the clock offsets of the live ones; `free_from` tells when a new daemon may take the worker ID.",
-		params: []param{paramAfter, {"limit", "how many entries a page has, at most 1000", positive}},
+		params: []param{paramAfter, paramLimit},
 		ok:     replyOf(200, "a page of workers", contentJSON, workerPage{}, nil), codes: "registry_unavailable" + starts + gates,
 	},
 	{
-		methods: "GET", path: "/api/segments", id: "listSegments", summary: "the tags in memory, a page of 1000; ?after=TAG the next, ?limit=N the busiest",
-		more: "Each with what is in memory, step, highest ID seen, IDs issued, rate, seconds that memory lasts, stopped or not. In `stopped` are also tags that the table does not have.",
-		params: []param{
-			paramAfter,
-			{"limit", "how many entries a page has, at most 1000; without `after` the tags with the largest rates, and `total`, how many there are", positive},
-			{"stopped", "`only`: the stopped tags and nothing else", anyText},
-		},
-		ok: replyOf(200, "a page of tags", contentJSON, segmentPage{}, nil), codes: "mode_disabled" + starts + gates,
+		methods: "GET", path: "/api/segments", id: "listSegments", summary: "the tags in memory, a page of 1000; ?after=TAG the next",
+		more:   "Each with what is in memory, step, highest ID seen, IDs issued, rate, seconds that memory lasts.",
+		params: []param{paramAfter, paramLimit},
+		ok:     replyOf(200, "a page of tags", contentJSON, segmentPage{}, nil), codes: "mode_disabled" + starts + gates,
 	},
 	{
 		methods: "GET", path: "/api/overview", id: "getOverview", summary: "what the dashboard shows: a browser gets it at /",
@@ -166,14 +163,6 @@ var operations = []operation{
 	{
 		methods: "DELETE", path: "/api/segments/{key}", id: "deleteSegment", summary: "remove a tag",
 		auth: operate, ok: repliesChange, codes: "bad_key unknown_key " + tokens,
-	},
-	{
-		methods: "POST", path: "/api/segments/{key}/stop", id: "stopSegment", summary: "stop a tag on this daemon",
-		body: tagStop{}, noBody: true, auth: operate, ok: replyOf(200, "it is stopped", contentJSON, tagSwitch{}, nil), codes: "bad_key unknown_key not_recorded " + tokens,
-	},
-	{
-		methods: "POST", path: "/api/segments/{key}/start", id: "startSegment", summary: "let a stopped tag run again",
-		auth: operate, ok: replyOf(200, "it runs", contentJSON, tagSwitch{}, nil), codes: "bad_key not_recorded " + tokens,
 	},
 	{
 		methods: "GET", path: "/", id: "getRoot", summary: "the dashboard for browsers, this list for others",
@@ -250,7 +239,7 @@ type notReady struct {
 }
 
 // typeNames are the names in the document of types that have another one here.
-var typeNames = map[string]string{"rowJSON": "Tag", "Entry": "StoppedTag", "checkResult": "Check", "clockAnswer": "Clock"}
+var typeNames = map[string]string{"rowJSON": "Tag", "checkResult": "Check", "clockAnswer": "Clock"}
 
 // advice tells what to do about each error: a row of the table in docs/API.md each.
 var advice = []struct{ codes, what string }{
@@ -262,7 +251,6 @@ var advice = []struct{ codes, what string }{
 	{"method_not_allowed request_timeout tag_exists body_too_large header_too_large", "Fix the request."},
 	{"rate_limited", "This key asks for more IDs than `--rate-limit`; ask again after `Retry-After`."},
 	{"internal", "Read leafd's log."},
-	{"not_recorded", "A stop or start could not be written to the data directory: the tag is stopped, until a restart at least."},
 	{"clock_backwards", "This machine's clock is behind the last ID; ask another daemon, this one resumes by itself."},
 	{"ceiling_reached", "The ceiling cannot be recorded (disk), the clock jumped ahead, or ZooKeeper was away for the whole `--lease`, or lost data near its end; see the alarm."},
 	{"worker_fenced", "The daemon was displaced: another has its data directory or its worker ID. It comes back by itself, within seconds, under a worker ID of its own; see the alarm."},
@@ -271,7 +259,6 @@ var advice = []struct{ codes, what string }{
 	{"not_ready", "Readiness only: a check without a code of its own failed; the body lists all checks."},
 	{"registry_unavailable", "`/api/workers`, and readiness of a displaced daemon: ZooKeeper does not answer; who has a worker ID issues without it."},
 	{"segment_unavailable", "No range is in memory and none is to be had: the database is gone, the row is unusable or has gone backwards."},
-	{"tag_stopped", "An operator stopped the tag on this daemon (`leafd segment stop`); the message has the reason."},
 	{"overloaded", "Too many requests wait already; ask again, or ask another daemon."},
 	{"starting draining", "Ask again, or ask another daemon."},
 }

@@ -63,8 +63,6 @@ var (
 
 	errInternal = newAnswer(http.StatusInternalServerError, "internal", "leafd failed; its log says how", 0)
 
-	errTagStopped         = newAnswer(http.StatusServiceUnavailable, "tag_stopped", "an operator has stopped this tag on this daemon", 30)
-	errNotRecorded        = newAnswer(http.StatusInternalServerError, "not_recorded", "the tag is stopped until leafd restarts: the change could not be written to the data directory; leafd's log says why", 0)
 	errSegmentUnavailable = newAnswer(http.StatusServiceUnavailable, "segment_unavailable", "no range of this tag is in memory and none could be fetched", 1)
 	errOverloaded         = newAnswer(http.StatusServiceUnavailable, "overloaded", "too much is asked at once", 1)
 	errNotReady           = newAnswer(http.StatusServiceUnavailable, "not_ready", "a check failed", 1)

@@ -115,11 +115,6 @@ func (t *table) Status() []SegmentStatus {
 	return list
 }
 
-func (t *table) Top(n int) (list []SegmentStatus, total int) {
-	all := t.Status()
-	return all[:min(n, len(all))], len(all)
-}
-
 func (t *table) Reload(context.Context, ...string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

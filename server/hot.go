@@ -78,9 +78,6 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	if !ok {
 		return badCount(settings)
 	}
-	if err := notStopped(b, m, key); err != nil {
-		return err
-	}
 	asJSON := wantsJSON(&ctx.Request.Header)
 	if !get && ctx.IsHead() {
 		return headIDs(ctx, b, m, key, asJSON)

@@ -75,7 +75,7 @@ func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	after := int64(-1)
-	if p.paged {
+	if p.after != "" {
 		if after, err = strconv.ParseInt(p.after, 10, 64); err != nil {
 			return errBadRequest.with("after is a worker ID")
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/leafd/leafd/snowflake"
 )
 
-// The way to an ID, whatever protocol it is asked for in: source, notStopped and
-// overload.charge, each of which may refuse, and then next or batch.
+// The way to an ID, whatever protocol it is asked for in: source and overload.charge, each
+// of which may refuse, and then next or batch.
 
 // source returns the backend, where it has the mode.
 func (s *Server) source(m mode) (*Backend, error) {
@@ -27,16 +27,6 @@ func (s *Server) source(m mode) (*Backend, error) {
 // badCount is the answer to a count that is out of range.
 func badCount(settings *live) error {
 	return errBadCount.with("n is given once, as a number from 1 to %d", settings.maxBatch)
-}
-
-// notStopped returns the answer to a request for a stopped tag.
-func notStopped(b *Backend, m mode, key []byte) error {
-	if m == segmentMode {
-		if stop := b.Stopped.Get(key); stop != nil {
-			return stopped(stop)
-		}
-	}
-	return nil
 }
 
 // next returns up to most IDs, 1 at least, to requests on c that arrived when the monotonic

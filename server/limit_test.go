@@ -72,15 +72,10 @@ func TestBadLimits(t *testing.T) {
 	}
 }
 
-// With every limit on and a tag stopped, a request for another allocates nothing.
+// With every limit on, a request allocates nothing.
 func TestLimitsAllocateNothing(t *testing.T) {
 	s := newServer(t)
 	require.NoError(t, s.SetLive(Live{MaxInflight: 10, QueueWait: time.Second, RateLimit: 10_000_000}))
-	b := *s.backend.Load()
-	b.Stopped = openPaused(t)
-	_, err := b.Stopped.Stop("other", "", 1)
-	require.NoError(t, err)
-	s.SetBackend(&b)
 	for _, target := range []string{snowflakePrefix + "order", segmentPrefix + "order", snowflakePrefix + "order?n=5"} {
 		if raceEnabled && strings.Contains(target, "?") {
 			continue // the pool forgets on purpose there

@@ -159,10 +159,8 @@ func (u *unread) Close() error {
 
 // page is the part of a list that a request asks for.
 type page struct {
-	after  string // the cursor: what the page begins after
-	paged  bool   // there was a cursor
-	limit  int
-	chosen bool // there was a limit
+	after string // the cursor: what the page begins after; "": this is the first
+	limit int
 }
 
 // pageOf reads ?after and ?limit; errBadRequest.
@@ -173,14 +171,14 @@ func pageOf(ctx *fasthttp.RequestCtx) (page, error) {
 		if len(given) > 1 || !digits || n < 1 || n > pageRows {
 			return p, errBadRequest.with("limit is given once, as a number from 1 to %d", pageRows)
 		}
-		p.limit, p.chosen = n, true
+		p.limit = n
 	}
 	given := ctx.QueryArgs().PeekMulti("after")
 	if len(given) > 1 {
 		return p, errBadRequest.with("after is given once")
 	}
 	if len(given) == 1 {
-		p.after, p.paged = string(given[0]), true
+		p.after = string(given[0])
 	}
 	return p, nil
 }

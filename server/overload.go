@@ -72,9 +72,8 @@ const (
 	kindsUnread
 )
 
-// newOverload returns an overload with its metrics in reg. stopped returns how many tags
-// are stopped.
-func newOverload(reg *prometheus.Registry, stopped func() int) (*overload, error) {
+// newOverload returns an overload with its metrics in reg.
+func newOverload(reg *prometheus.Registry) (*overload, error) {
 	o := &overload{}
 	shed := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "leafd_http_shed_total",
@@ -91,9 +90,6 @@ func newOverload(reg *prometheus.Registry, stopped func() int) (*overload, error
 		if m != noMode {
 			o.limited[m] = limited.WithLabelValues(modeNames[m])
 		}
-	}
-	gauge := func(name, help string, value func() float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 	}
 	inflight := func(m mode) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -113,10 +109,10 @@ func newOverload(reg *prometheus.Registry, stopped func() int) (*overload, error
 		shed, limited,
 		unread(int(Public), "lists"), unread(int(Admin), "admin_lists"), unread(unreadBatches, "batches"), unread(unreadCommon, "common"),
 		inflight(snowflakeMode), inflight(segmentMode),
-		gauge("leafd_snowflake_queued_ids", "Snowflake IDs of batches that are being made.",
-			func() float64 { return float64(o.queued.Inside()) }),
-		gauge("leafd_segment_stopped", "Tags that are stopped on this daemon.",
-			func() float64 { return float64(stopped()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "leafd_snowflake_queued_ids",
+			Help: "Snowflake IDs of batches that are being made.",
+		}, func() float64 { return float64(o.queued.Inside()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "leafd_rate_limit_forgotten_total",
 			Help: "Keys given their whole burst again because more keys were asked for at once than are kept.",

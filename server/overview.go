@@ -116,12 +116,11 @@ type WorkersView struct {
 	List    []WorkerInfo  `json:"list"`
 }
 
-// SegmentsView has the tags that need the most attention: failing and stopped ones,
-// then the busiest.
+// SegmentsView has the tags that need the most attention: failing ones, then the
+// busiest.
 type SegmentsView struct {
 	Total   int             `json:"total"`
 	Failing int             `json:"failing"` // of all
-	Stopped int             `json:"stopped"` // of all
 	Matched int             `json:"matched"` // whose names contain the part asked for
 	LeftOut int             `json:"left_out"`
 	Rate    float64         `json:"rate"` // IDs a second of all tags

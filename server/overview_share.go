@@ -93,7 +93,7 @@ func (o *overviews) freshenLocked(s *Server) {
 	if other || begun >= o.tagsEnd {
 		o.tags, o.top = nil, nil
 		if backend != nil && backend.Segments != nil {
-			o.tags = markStopped(backend.Segments.Status(), backend.Stopped)
+			o.tags = backend.Segments.Status()
 			o.top = pickTags(o.tags, "")
 		}
 		now := o.clk.Mono()

@@ -18,9 +18,6 @@ func pickTags(all []SegmentStatus, part string) *SegmentsView {
 		if t.Failing != "" {
 			v.Failing++
 		}
-		if t.Stopped {
-			v.Stopped++
-		}
 		if part != "" && !strings.Contains(strings.ToLower(t.Tag), part) {
 			continue
 		}
@@ -40,15 +37,15 @@ func pickTags(all []SegmentStatus, part string) *SegmentsView {
 	return v
 }
 
-// compareTags orders failing and stopped tags before others, busy ones before idle
+// compareTags orders failing tags before others, busy ones before idle
 // ones, and else by name.
 func compareTags(a, b *SegmentStatus) int {
 	return cmp.Or(cmp.Compare(calm(a), calm(b)), cmp.Compare(b.Rate, a.Rate), strings.Compare(a.Tag, b.Tag))
 }
 
-// calm is 0 for a failing or stopped tag, else 1.
+// calm is 0 for a failing tag, else 1.
 func calm(t *SegmentStatus) int {
-	if t.Failing != "" || t.Stopped {
+	if t.Failing != "" {
 		return 0
 	}
 	return 1

@@ -40,7 +40,7 @@ type shownPage[T SegmentStatus | segment.Row] struct {
 // cachePage answers GET /cache, a page of the Java Leaf: the tags in memory, with that
 // page's columns and a few more. ?tag=part shows the tags whose names contain that part.
 func (s *Server) cachePage(ctx *fasthttp.RequestCtx) error {
-	_, tags, err := s.segmentStatus()
+	tags, err := s.segmentStatus()
 	if err != nil {
 		return err
 	}

@@ -227,9 +227,6 @@ func (r *redisClient) admit(m mode, key []byte, n int) (*Backend, *live, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := notStopped(b, m, key); err != nil {
-		return nil, nil, err
-	}
 	settings := r.s.live.Load()
 	return b, settings, r.s.overload.charge(m, key, n, r.began, settings)
 }

@@ -82,16 +82,10 @@ func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 	require.Equal(t, "-STARTING leafd is starting (try again in 1 s)", c.ask("INCR order"))
 	send(t, c, "INFO\r\n")
 	require.Contains(t, c.page(), "loading:1\r\n", "clients wait then")
-	b := r.newBackend()
-	b.Stopped = openPaused(t)
-	_, err := b.Stopped.Stop("a/b", "wrong IDs", 1)
-	require.NoError(t, err)
-	r.SetBackend(b)
+	r.SetBackend(r.newBackend())
 	long := strings.Repeat("x", segment.MaxTagBytes+1)
 	for command, answer := range map[string]string{
 		"INCR none":                    "-UNKNOWN_KEY no tag has this name",
-		"INCR a/b":                     "-TAG_STOPPED an operator has stopped this tag on this daemon: wrong IDs (try again in 30 s)",
-		"LEAF.SEGMENT a/b 2":           "-TAG_STOPPED an operator has stopped this tag on this daemon: wrong IDs (try again in 30 s)",
 		"LEAF.SEGMENT order 0":         "-BAD_COUNT count is a number from 1 to 100",
 		"LEAF.SEGMENT order 101":       "-BAD_COUNT count is a number from 1 to 100",
 		"LEAF.SEGMENT order x":         "-BAD_COUNT count is a number from 1 to 100",

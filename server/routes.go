@@ -43,8 +43,6 @@ func (s *Server) routes(surface Surface) *router.Router {
 	change(http.MethodPost, "/api/segments", s.createTag)
 	change(http.MethodPatch, "/api/segments/{key}", s.updateTag)
 	change(http.MethodDelete, "/api/segments/{key}", s.deleteTag)
-	change(http.MethodPost, "/api/segments/{key}/stop", s.stopTag)
-	change(http.MethodPost, "/api/segments/{key}/start", s.startTag)
 	open("/openapi.json", s.serveOpenAPI)
 	open("/healthz", s.healthz)
 	open("/readyz", s.readyz)

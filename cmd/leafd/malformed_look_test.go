@@ -42,7 +42,6 @@ type tagRow struct {
 	Tag     string `json:"tag"`
 	Step    string `json:"table_step"`
 	High    string `json:"high"`
-	Stopped bool   `json:"stopped"`
 	Current struct {
 		Position string `json:"position"`
 	} `json:"current"`

@@ -23,14 +23,11 @@ func TestUseOfTags(t *testing.T) {
 	db := mariadb.DB(t, name)
 	javaTable(t, db)
 	l := m.ready("--mysql", mariadb.DSN(name), "--segment-refresh", "1s", "--segment-wait", "10s") // a busy machine's range is no refusal
-	top := func(n int) []server.SegmentStatus {
-		var list struct {
-			Segments []server.SegmentStatus
-			Total    int
-		}
-		require.NoError(t, json.Unmarshal([]byte(l.awaitStatus(fmt.Sprintf("/api/segments?limit=%d", n), http.StatusOK).body), &list))
-		require.Equal(t, 2, list.Total)
-		return list.Segments
+	top := func() []server.SegmentStatus {
+		var view server.Overview
+		require.NoError(t, json.Unmarshal([]byte(l.awaitStatus("/api/overview", http.StatusOK).body), &view))
+		require.Equal(t, 2, view.Segments.Total)
+		return view.Segments.List
 	}
 	taken := int64(0)
 	take := func(n int) {
@@ -41,11 +38,14 @@ func TestUseOfTags(t *testing.T) {
 	}
 	require.Eventually(t, func() bool {
 		take(10)
-		return top(1)[0].Rate > 0
+		return top()[0].Rate > 0
 	}, eventually, 50*time.Millisecond)
-	first := top(1)[0]
+	var first server.SegmentStatus
+	require.Eventually(t, func() bool { // an overview is a second old at most
+		first = top()[0]
+		return first.Issued == taken
+	}, eventually, 50*time.Millisecond)
 	require.Equal(t, "b", first.Tag)
-	require.Equal(t, taken, first.Issued)
 	require.Positive(t, *first.Remaining)
 	metrics := l.mustGet("/metrics").body
 	require.Contains(t, metrics, fmt.Sprintf("leafd_ids_issued_total{mode=\"segment\"} %d\n", taken))
@@ -54,13 +54,15 @@ func TestUseOfTags(t *testing.T) {
 	_, err := db.ExecContext(t.Context(), "UPDATE leaf_alloc SET step = 30 WHERE biz_tag = 'a'")
 	require.NoError(t, err)
 	l.awaitLog(`"message":"tag changed"`, `"tag":"a"`, `"old_step":1000`, `"new_step":30`)
-	unused := top(2)[1]
+	require.Eventually(t, func() bool { return top()[1].TableStep == 30 }, eventually, 50*time.Millisecond)
+	unused := top()[1]
 	require.Equal(t, "a", unused.Tag)
-	require.EqualValues(t, 30, unused.TableStep)
 	require.Nil(t, unused.Remaining)
 	_, err = ids(l.awaitStatus("/api/segment/get/a", http.StatusOK).body)
 	require.NoError(t, err)
-	used := top(2)[1]
-	require.EqualValues(t, 30, used.Current.High-used.Current.Low)
+	require.Eventually(t, func() bool {
+		used := top()[1].Current
+		return used != nil && used.High-used.Low == 30
+	}, eventually, 50*time.Millisecond)
 	require.Equal(t, 0, l.stop())
 }

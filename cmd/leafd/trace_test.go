@@ -9,14 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/client"
-	"github.com/leafd/leafd/test/clitest"
 )
 
 // The trace of a caller of package client is in the daemon's log where its request fails.
 func TestTraceOfACallerIsLogged(t *testing.T) {
 	t.Parallel()
-	l := newMachine(t).ready("--admin-token-file", clitest.WriteFile(t, "token", clitest.AdminToken))
-	require.Equal(t, http.StatusOK, l.send("POST", "/api/segments/leaf-segment-test/stop", clitest.AdminToken, "").status)
+	l := newMachine(t).start("--mysql", "leafd:x@tcp(127.0.0.1:1)/leaf") // which nothing answers
+	l.awaitStatus("/api/snowflake/get/x", http.StatusOK)
 	c, err := client.New(client.Config{
 		Addresses:   []string{l.url},
 		Traceparent: func(context.Context) string { return "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" },
@@ -30,9 +29,9 @@ func TestTraceOfACallerIsLogged(t *testing.T) {
 		_, err := c.Segment("leaf-segment-test").Next(ctx)
 		failed <- err
 	}()
-	l.awaitLog(`"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736"`, `"span_id":"00f067aa0ba902b7"`, `"code":"tag_stopped"`, "request refused")
+	l.awaitLog(`"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736"`, `"span_id":"00f067aa0ba902b7"`, `"code":"segment_unavailable"`, "request refused")
 	cancel()
 	var refused *client.Error
 	require.ErrorAs(t, <-failed, &refused)
-	require.Equal(t, "tag_stopped", refused.Code)
+	require.Equal(t, "segment_unavailable", refused.Code)
 }

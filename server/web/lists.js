@@ -130,7 +130,6 @@ function putBuffers(cell, t) {
 }
 
 function tagState(t) {
-  if (t.stopped) return pill("bad", "stopped" + (t.stop_reason ? ": " + clip(t.stop_reason, 40) : ""));
   if (t.failing) return pill("bad", `${t.failing.replaceAll("_", " ")}, ${count(t.failures)}×`);
   if (t.fetching) return pill("", "fetching");
   return t.current ? pill("ok", "served") : pill("", "unused");
@@ -147,9 +146,8 @@ function showTags(o) {
   const v = o.segments;
   let note = `${several(v.total, "tag")}, ${rate(v.rate)} IDs/s.`;
   if (v.failing) note += ` ${count(v.failing)} failing.`;
-  if (v.stopped) note += ` ${count(v.stopped)} stopped.`;
   if (v.matched !== v.total) note += ` ${count(v.matched)} match the filter.`;
-  if (v.left_out) note += ` Shown are the ${count(v.list.length)} that fail, are stopped or are used most; filter for another.`;
+  if (v.left_out) note += ` Shown are the ${count(v.list.length)} that fail or are used most; filter for another.`;
   put(byId("tags-note"), note);
   fill(byId("tags"), tagsPager.cut(v.list), ["", "", "wide", "n", "n", "n", "n dim"], (row, cells, t) => {
     putName(cells[0], t.tag);

@@ -196,11 +196,6 @@ func (r *remote) tags(ctx context.Context, typed string) []string {
 	for _, s := range page.Segments {
 		tags = append(tags, s.Tag)
 	}
-	for _, s := range page.Stopped {
-		if !slices.Contains(tags, s.Tag) { // not created yet
-			tags = append(tags, s.Tag)
-		}
-	}
 	return tags
 }
 

@@ -106,10 +106,10 @@ func TestCompletionOfTags(t *testing.T) {
 	out := invocation{args: []string{"__complete", "segment", "delete", "--data-dir", dir, "us"}}.run(t)
 	require.Contains(t, out.Stdout, "user\twhat?for\n")
 
-	url, asked := served(t, 200, `{"segments":[{"tag":"order","high":"1","table_step":"1"},{"tag":"-x","high":"1","table_step":"1"}],"stopped":[{"tag":"order"},{"tag":"order-new","since":1}],"next":"z"}`)
-	for _, line := range []string{"id next --url " + url + " --tag order", "segment stop --url " + url + " order", "bench --mode segment --url " + url + " --key order"} {
+	url, asked := served(t, 200, `{"segments":[{"tag":"order","high":"1","table_step":"1"},{"tag":"-x","high":"1","table_step":"1"}],"next":"z"}`)
+	for _, line := range []string{"id next --url " + url + " --tag order", "bench --mode segment --url " + url + " --key order"} {
 		offered, _ := completed(t, strings.Split(line, " ")...)
-		require.Equal(t, []string{"order", "order-new"}, offered, line)
+		require.Equal(t, []string{"order"}, offered, line)
 		require.Equal(t, "orde", asked().URL.Query().Get("after"))
 	}
 }
@@ -125,9 +125,8 @@ func TestCompletionIsSilent(t *testing.T) {
 		{"segment", "update", "--data-dir", t.TempDir() + "/none"},
 		{"segment", "update", "--mysql", "leafd:x@tcp(" + deaf.Addr().String() + ")/leaf"},
 		{"segment", "update", "--config", "/does/not/exist"},
-		{"segment", "stop", "--url", "http://" + deaf.Addr().String()},
-		{"segment", "stop", "--url", notFound},
-		{"segment", "stop"},
+		{"segment", "update", "--url", "http://" + deaf.Addr().String()},
+		{"segment", "update", "--url", notFound},
 		{"id", "next", "--url", "nonsense", "--tag"},
 		{"worker", "show", "--zk", deaf.Addr().String()},
 		{"worker", "release"},

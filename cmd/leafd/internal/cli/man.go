@@ -196,7 +196,6 @@ func (p *manPage) files(cmd *cobra.Command) {
 			[2]string{settings.MarksFile, "The highest segment ID seen of each tag."},
 			[2]string{settings.SegmentsFile, "The tags, where there is no --mysql."},
 			[2]string{"segments.rest", "What is left of segments in memory, from a clean stop to the next start."},
-			[2]string{"stops.json", "The tags that leafd segment stop has stopped."},
 		)
 	}
 	for _, file := range list {

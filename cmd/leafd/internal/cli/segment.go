@@ -27,9 +27,8 @@ or the SQLite file in --data-dir. No daemon need be running. Those that are see 
 within their --segment-refresh.
 
 create, update and delete also go through a daemon, with --url and --admin-token-file: it
-writes into its log who changed what, and serves the change at once. stop and start are for
-running daemons alone.`,
-	}, a.segmentListCmd(), a.segmentCreateCmd(), a.segmentUpdateCmd(), a.segmentDeleteCmd(), a.segmentForgetCmd(), a.segmentStopCmd(), a.segmentStartCmd())
+writes into its log who changed what, and serves the change at once.`,
+	}, a.segmentListCmd(), a.segmentCreateCmd(), a.segmentUpdateCmd(), a.segmentDeleteCmd(), a.segmentForgetCmd())
 }
 
 // storeFlags adds the settings that say where the store is, and more.
@@ -111,8 +110,6 @@ type SegmentJSON struct {
 	Step        int64  `json:"step"`
 	Description string `json:"description"`
 	UpdateTime  string `json:"update_time,omitempty"` // RFC 3339, UTC
-	// Stopped is where the tag is stopped, of the daemons that were asked.
-	Stopped []jsonStop `json:"stopped,omitempty"`
 }
 
 func rowJSON(row segment.Row) SegmentJSON {

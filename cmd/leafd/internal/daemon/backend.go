@@ -43,7 +43,7 @@ func (d *daemon) serveBackend(l *life) {
 	}
 	if d.segments != nil {
 		b.Segments = server.FromService(d.segments)
-		b.Admin, b.Stopped = d.store, d.stops
+		b.Admin = d.store
 		b.Checks = append(b.Checks, server.Check{Name: "segment", Ready: d.segments.Ready})
 	}
 	d.server.SetBackend(b)

@@ -26,7 +26,6 @@ import (
 	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/metrics"
-	"github.com/leafd/leafd/server/pause"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -72,7 +71,6 @@ type daemon struct {
 	store    *sqlstore.Store
 	marks    segment.HighWater
 	segments *segment.Service
-	stops    *pause.List
 
 	lastLife atomic.Pointer[worker.Worker] // nil before the first life issues
 	started  clock.Millis
@@ -231,12 +229,6 @@ func (d *daemon) openSegments(ctx context.Context) error {
 		return err
 	}
 	d.onClose("the segment store", func(context.Context) error { return d.store.Close() })
-	// Before a tag is served: one that was stopped stays so.
-	if d.stops, err = pause.Open(d.cfg.DataDir); err != nil {
-		return err
-	}
-	d.onClose("the list of stopped tags", func(context.Context) error { return d.stops.Close() })
-	d.sayStopped()
 	guard, err := d.openGuard()
 	if err != nil {
 		return err
@@ -279,22 +271,6 @@ func (d *daemon) openGuard() (segment.Guard, error) {
 	}
 	d.onClose("the guard of the segments", func(context.Context) error { return guard.Close() })
 	return guard, nil
-}
-
-// mostNamed is how many stopped tags a log line names.
-const mostNamed = 20
-
-// sayStopped logs which tags are stopped at the start, in case nobody remembers.
-func (d *daemon) sayStopped() {
-	list := d.stops.All()
-	if len(list) == 0 {
-		return
-	}
-	var tags []string
-	for _, stop := range list[:min(len(list), mostNamed)] {
-		tags = append(tags, stop.Tag)
-	}
-	d.log.Warn().Int("stopped", len(list)).Strs("tags", tags).Msg("tags are stopped on this daemon, as they were when it ended: leafd segment start lets them run")
 }
 
 // drain ends the HTTP side: not ready, requests in flight finished, connections
