@@ -189,8 +189,8 @@ check-release: ## make a release twice, in clones and build caches of their own,
 	scripts/release.sh '$(VERSION)' check
 
 .PHONY: man
-man: build ## bin/manual: the pages of the manual (man1, man5) and the completions of bash, zsh and fish
-	bin/leafd man bin/manual
+man: ## bin/manual: the pages of the manual (man1) and the completions of bash, zsh and fish
+	SOURCE_DATE_EPOCH=$$(date -u -d '$(DATE)' +%s) TZ=UTC0 go run ./cmd/leafd/internal/manual bin/manual
 
 .PHONY: notices
 notices: build ## bin/NOTICES: the licences of what is linked into bin/leafd, for who passes it on without the package

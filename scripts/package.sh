@@ -4,8 +4,7 @@
 #   package.sh BINARY VERSION DATE DIR archive|deb|rpm...
 #
 # BINARY is leafd as built for the machines that they are for; VERSION and DATE are
-# scripts/version.sh's. The same make the same files, byte for byte, anywhere. NATIVE is
-# a leafd of the same commit that runs here, where BINARY does not; else one is built.
+# scripts/version.sh's. The same make the same files, byte for byte, anywhere.
 #
 #   package.sh version VERSION DATE
 #
@@ -65,16 +64,7 @@ MAINTAINER=${MAINTAINER:-leafd authors <leafd@users.noreply.github.com>}
 STAGE=$made/stage # of nfpm.yaml
 export SOURCE_DATE_EPOCH GOARCH VERSION MAINTAINER STAGE
 
-# What the program tells of itself, asked of one that runs here.
-native=$(realpath "$binary")
-if [[ "$goos/$GOARCH" != "$(go env GOHOSTOS)/$(go env GOHOSTARCH)" ]]; then
-  native=${NATIVE:-$made/native}
-  if [[ -z "${NATIVE:-}" ]]; then
-    MAKEFLAGS='' GOOS='' GOARCH='' make -s build BINARY="$native" VERSION="$version" DATE="$date"
-  fi
-fi
-"$native" man "$made/manual"
-"$native" config --sample >"$made/leafd.yaml"
+GOOS='' GOARCH='' go run ./cmd/leafd/internal/manual "$made/manual"
 scripts/notices.sh "$binary" >"$made/NOTICES"
 
 # settle PATH: modes and times as every machine has them.
@@ -88,7 +78,7 @@ pack_archive() {
   local name=leafd_${version#v}_${goos}_$GOARCH
   local top=$made/archive/$name
   mkdir -p "$top"
-  cp -r "$made"/manual/* "$made"/{leafd.yaml,NOTICES} LICENSE README.md CHANGELOG.md docs deploy/leaf_alloc.sql "$top/"
+  cp -r "$made"/manual/* "$made/NOTICES" LICENSE README.md CHANGELOG.md docs deploy/leaf_alloc.sql deploy/leafd.yaml "$top/"
   cp "$binary" "$top/leafd"
   if [[ "$goos" == linux ]]; then cp deploy/leafd.{service,socket} deploy/leafd-redis.socket "$top/"; fi
   settle "$top"
@@ -102,7 +92,7 @@ stage() {
   mkdir -p "$STAGE"/{doc,examples}
   cp "$binary" "$STAGE/leafd"
   cp -r "$made"/manual/* "$STAGE/"
-  sed 's|^data-dir: .*|data-dir: /var/lib/leafd|' "$made/leafd.yaml" >"$STAGE/leafd.yaml"
+  sed 's|^data-dir: .*|data-dir: /var/lib/leafd|' deploy/leafd.yaml >"$STAGE/leafd.yaml"
   grep -qx 'data-dir: /var/lib/leafd' "$STAGE/leafd.yaml"
   cat >"$STAGE/changelog" <<TXT
 leafd ($VERSION) unstable; urgency=medium

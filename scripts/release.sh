@@ -61,8 +61,6 @@ build() {
 
 echo "release: $version of $commit, by $(go version)"
 out=$made/out
-NATIVE=$(build "$(go env GOHOSTOS)" "$(go env GOHOSTARCH)")
-export NATIVE
 for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
   formats=(archive)
   if [[ $platform == linux/* ]]; then formats+=(deb rpm); fi

@@ -203,7 +203,7 @@ func archive(t *testing.T, path, binary string) {
 	}
 	for _, name := range []string{
 		"NOTICES", "leafd.service", "leafd.socket", "leafd-redis.socket", "docs/INSTALL.md", "docs/operations/clock.md", "docs/dashboard/ready.png",
-		"man1/leafd.1", "man1/leafd-serve.1", "man5/leafd.yaml.5", "completions/leafd", "completions/_leafd", "completions/leafd.fish",
+		"man1/leafd.1", "man1/leafd-serve.1", "completions/leafd", "completions/_leafd", "completions/leafd.fish",
 	} {
 		require.NotEmpty(t, content[name], name)
 	}
@@ -316,7 +316,6 @@ func files(t *testing.T, r *root, differ ...string) {
 		"etc/default/leafd":                              0o600,
 		"usr/share/man/man1/leafd.1.gz":                  0o644,
 		"usr/share/man/man1/leafd-serve.1.gz":            0o644,
-		"usr/share/man/man5/leafd.yaml.5.gz":             0o644,
 		"usr/share/bash-completion/completions/leafd":    0o644,
 		"usr/share/zsh/vendor-completions/_leafd":        0o644,
 		"usr/share/fish/vendor_completions.d/leafd.fish": 0o644,
@@ -441,7 +440,7 @@ func unpacked(t *testing.T, path string) string {
 // Every page renders without a word from groff, and says what its command is.
 func manual(t *testing.T, r *root) {
 	var all bytes.Buffer
-	pages, err := filepath.Glob(r.path("usr/share/man/man[15]/*.gz"))
+	pages, err := filepath.Glob(r.path("usr/share/man/man1/*.gz"))
 	require.NoError(t, err)
 	require.Greater(t, len(pages), 10)
 	for _, page := range pages {

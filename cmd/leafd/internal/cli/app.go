@@ -85,10 +85,11 @@ LEAFD_DATA_DIR), else from the YAML file named by --config, else from defaults.
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(usage)
-	root.AddCommand(a.serveCmd(), a.clusterCmd(), a.workerCmd(), a.clockCmd(), a.idCmd(), a.segmentCmd(), a.doctorCmd(), a.benchCmd(), a.configCmd(), a.versionCmd(), a.manCmd())
+	root.AddCommand(a.serveCmd(), a.clusterCmd(), a.workerCmd(), a.clockCmd(), a.idCmd(), a.segmentCmd(), a.doctorCmd(), a.benchCmd(), a.configCmd(), a.versionCmd())
 	explainArgs(root)
-	if isCompletion(a.Args) {
-		a.complete(root)
+	// Only for a shell that asks what could follow: cobra keeps what answers it in a global variable.
+	if len(a.Args) > 0 && strings.HasPrefix(a.Args[0], cobra.ShellCompRequestCmd) {
+		complete(root)
 	}
 	return root
 }
@@ -195,6 +196,13 @@ func (a *app) warn(warnings []string) {
 // tell prints a line for people. A failure to print has nobody to be reported to.
 func (a *app) tell(text string) {
 	_, _ = fmt.Fprintf(a.Stderr, "leafd: %s\n", text)
+}
+
+// Root is leafd's command with all below it, for the manual.
+func Root() *cobra.Command {
+	root := newApp(Process{}).root()
+	strictDefaults(root)
+	return root
 }
 
 // Environ returns the variables of an environment given as NAME=VALUE.

@@ -22,7 +22,6 @@ type flagGroup struct {
 // flagGroups returns a command's own flags, and its settings under the headings of the
 // sample file and in its order.
 func flagGroups(cmd *cobra.Command) []*flagGroup {
-	cmd.InitDefaultHelpFlag() // for a page of the manual, whose command doesn't run
 	var groups []*flagGroup
 	under := func(heading string) *pflag.FlagSet {
 		for _, g := range groups {
