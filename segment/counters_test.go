@@ -8,105 +8,111 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
 // refusing returns a service whose requests fail at once where nothing is in memory.
 func refusing(t *testing.T, store *segmenttest.Store) *segment.Service {
 	t.Helper()
-	return start(t, segment.Config{Store: store, Wait: time.Millisecond, Refresh: time.Hour})
+	return start(t, segment.Config{Store: store, Clock: fakeClock(), Wait: time.Millisecond, Refresh: time.Hour})
 }
 
 func TestIssued(t *testing.T) {
-	store := segmenttest.NewStore()
-	store.Set("order", 0, 10)
-	svc := refusing(t, store)
-	tag := lookup(t, svc, "order")
-	require.Zero(t, tag.Status().Issued)
-	eventuallyServes(t, tag)
-	for range 4 {
+	synctest.Test(t, func(t *testing.T) {
+		store := segmenttest.NewStore()
+		store.Set("order", 0, 10)
+		svc := refusing(t, store)
+		tag := lookup(t, svc, "order")
+		require.Zero(t, tag.Status().Issued)
+		eventuallyServes(t, tag)
+		for range 4 {
+			next(t, tag)
+		}
+		require.EqualValues(t, 5, tag.Status().Issued)
+		eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
+		store.Fail(errDown)
+		require.NoError(t, tag.NextN(t.Context(), make([]int64, 12)), "across ranges")
+		require.EqualValues(t, 17, tag.Status().Issued)
+
+		// Three are there, twenty are asked for: those that want fewer can have them.
+		for range 10 {
+			require.ErrorIs(t, tag.NextN(t.Context(), make([]int64, 20)), segment.ErrUnavailable)
+		}
+		require.EqualValues(t, 17, tag.Status().Issued)
+		require.NoError(t, tag.NextN(t.Context(), make([]int64, 2)))
 		next(t, tag)
-	}
-	require.EqualValues(t, 5, tag.Status().Issued)
-	eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
-	store.Fail(errDown)
-	require.NoError(t, tag.NextN(t.Context(), make([]int64, 12)), "across ranges")
-	require.EqualValues(t, 17, tag.Status().Issued)
+		for range 5 {
+			_, err := tag.Next(t.Context())
+			require.ErrorIs(t, err, segment.ErrUnavailable)
+		}
+		issued := int64(20)
+		require.Equal(t, issued, tag.Status().Issued, "a refusal counts nothing")
 
-	// Three are there, twenty are asked for: those that want fewer can have them.
-	for range 10 {
-		require.ErrorIs(t, tag.NextN(t.Context(), make([]int64, 20)), segment.ErrUnavailable)
-	}
-	require.EqualValues(t, 17, tag.Status().Issued)
-	require.NoError(t, tag.NextN(t.Context(), make([]int64, 2)))
-	next(t, tag)
-	for range 5 {
-		_, err := tag.Next(t.Context())
-		require.ErrorIs(t, err, segment.ErrUnavailable)
-	}
-	issued := int64(20)
-	require.Equal(t, issued, tag.Status().Issued, "a refusal counts nothing")
+		// segment.N2: a batch that has begun with the current range, for the next one was there.
+		store.Fail(nil)
+		eventually(t, func() bool { return tag.Status().Next.Ready || tag.Status().Current.Ready }, "a range")
+		for !tag.Status().Next.Ready {
+			eventuallyServes(t, tag)
+			issued++
+			eventually(t, func() bool { return !tag.Status().Fetching }, "at rest")
+		}
+		store.Fail(errDown)
+		require.ErrorIs(t, tag.NextN(t.Context(), make([]int64, 1000)), segment.ErrUnavailable)
+		require.Equal(t, issued, tag.Status().Issued)
 
-	// segment.N2: a batch that has begun with the current range, for the next one was there.
-	store.Fail(nil)
-	eventually(t, func() bool { return tag.Status().Next.Ready || tag.Status().Current.Ready }, "a range")
-	for !tag.Status().Next.Ready {
+		// The row goes and comes back.
+		store.Fail(nil)
 		eventuallyServes(t, tag)
 		issued++
-		eventually(t, func() bool { return !tag.Status().Fetching }, "at rest")
-	}
-	store.Fail(errDown)
-	require.ErrorIs(t, tag.NextN(t.Context(), make([]int64, 1000)), segment.ErrUnavailable)
-	require.Equal(t, issued, tag.Status().Issued)
-
-	// The row goes and comes back.
-	store.Fail(nil)
-	eventuallyServes(t, tag)
-	issued++
-	row, _ := store.Row("order")
-	left := tag.Live()
-	_, err := store.Delete(t.Context(), "order")
-	require.NoError(t, err)
-	require.NoError(t, svc.Reload(t.Context(), "order"))
-	require.Zero(t, left.Take(make([]int64, 1)), "whoever has just loaded it gets nothing that would not be counted")
-	store.Set("order", row.MaxID+100, 10)
-	require.NoError(t, svc.Reload(t.Context()))
-	again := lookup(t, svc, "order")
-	require.NotSame(t, tag, again)
-	require.Equal(t, issued, again.Status().Issued)
-	eventuallyServes(t, again)
-	require.Equal(t, issued+1, again.Status().Issued)
-	for st := range svc.Used {
-		require.Equal(t, issued+1, st.Issued)
-	}
+		row, _ := store.Row("order")
+		left := tag.Live()
+		_, err := store.Delete(t.Context(), "order")
+		require.NoError(t, err)
+		require.NoError(t, svc.Reload(t.Context(), "order"))
+		require.Zero(t, left.Take(make([]int64, 1)), "whoever has just loaded it gets nothing that would not be counted")
+		store.Set("order", row.MaxID+100, 10)
+		require.NoError(t, svc.Reload(t.Context()))
+		again := lookup(t, svc, "order")
+		require.NotSame(t, tag, again)
+		require.Equal(t, issued, again.Status().Issued)
+		eventuallyServes(t, again)
+		require.Equal(t, issued+1, again.Status().Issued)
+		for st := range svc.Used {
+			require.Equal(t, issued+1, st.Issued)
+		}
+	})
 }
 
 // segment.N3: what was told while a batch had some of its IDs stays told.
 func TestIssuedNeverFalls(t *testing.T) {
-	store := segmenttest.NewStore()
-	store.Set("order", 0, 10)
-	fake := fakeClock()
-	svc := start(t, segment.Config{Store: store, Clock: fake, Refresh: 1000 * time.Hour, FetchTimeout: time.Hour})
-	tag := lookup(t, svc, "order")
-	next(t, tag)
-	eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
-	release := store.Hang()
-	failed := make(chan error, 1)
-	go func() { failed <- tag.NextN(context.Background(), make([]int64, 50)) }()
-	eventually(t, func() bool { return tag.Waiting() == 50-9 && store.Hung() == 1 }, "the batch waits")
-	require.EqualValues(t, 10, tag.Status().Issued, "one, and what the batch has so far")
-	fake.Advance(segment.DefaultWait)
-	require.ErrorIs(t, <-failed, segment.ErrUnavailable)
-	release()
-	for want := int64(2); want <= 25; want++ {
+	synctest.Test(t, func(t *testing.T) {
+		store := segmenttest.NewStore()
+		store.Set("order", 0, 10)
+		fake := fakeClock()
+		svc := start(t, segment.Config{Store: store, Clock: fake, Refresh: 1000 * time.Hour, FetchTimeout: time.Hour})
+		tag := lookup(t, svc, "order")
 		next(t, tag)
-		require.Equal(t, max(want, 10), tag.Status().Issued)
-	}
+		eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
+		release := store.Hang()
+		failed := make(chan error, 1)
+		go func() { failed <- tag.NextN(context.Background(), make([]int64, 50)) }()
+		eventually(t, func() bool { return tag.Waiting() == 50-9 && store.Hung() == 1 }, "the batch waits")
+		require.EqualValues(t, 10, tag.Status().Issued, "one, and what the batch has so far")
+		clocktest.Pass(segment.DefaultWait)
+		require.ErrorIs(t, <-failed, segment.ErrUnavailable)
+		release()
+		for want := int64(2); want <= 25; want++ {
+			next(t, tag)
+			require.Equal(t, max(want, 10), tag.Status().Issued)
+		}
+	})
 }
 
 // The count is compared with what callers really got: single and in batches,
@@ -249,92 +255,96 @@ func TestClosedSpan(t *testing.T) {
 }
 
 func TestFetchesAreCountedAndTold(t *testing.T) {
-	store, marks := segmenttest.NewStore(), segmenttest.NewHighWater()
-	store.Set("order", 0, 10)
-	store.Set("gone", 0, 10)
-	type told struct {
-		tag  string
-		took time.Duration
-		err  error
-	}
-	attempts := make(chan told, 100)
-	fake := fakeClock()
-	svc := start(t, segment.Config{
-		Store: store, HighWater: marks, Clock: fake, Refresh: 1000 * time.Hour, Wait: time.Hour, FetchTimeout: time.Hour,
-		Fetched: func(tag string, took time.Duration, err error) { attempts <- told{tag, took, err} },
-	})
-	store.After(func(_ context.Context, op segmenttest.Op, _ string) error {
-		if op == segmenttest.OpFetch {
-			fake.Advance(3 * time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		store, marks := segmenttest.NewStore(), segmenttest.NewHighWater()
+		store.Set("order", 0, 10)
+		store.Set("gone", 0, 10)
+		type told struct {
+			tag  string
+			took time.Duration
+			err  error
 		}
-		return nil
-	})
-	marks.After(func(_ context.Context, op segmenttest.Op, _ string) error {
-		if op == segmenttest.OpRaise {
-			fake.Advance(2 * time.Millisecond)
+		attempts := make(chan told, 100)
+		fake := fakeClock()
+		svc := start(t, segment.Config{
+			Store: store, HighWater: marks, Clock: fake, Refresh: 1000 * time.Hour, Wait: time.Hour, FetchTimeout: time.Hour,
+			Fetched: func(tag string, took time.Duration, err error) { attempts <- told{tag, took, err} },
+		})
+		store.After(func(_ context.Context, op segmenttest.Op, _ string) error {
+			if op == segmenttest.OpFetch {
+				clocktest.Pass(3 * time.Millisecond)
+			}
+			return nil
+		})
+		marks.After(func(_ context.Context, op segmenttest.Op, _ string) error {
+			if op == segmenttest.OpRaise {
+				clocktest.Pass(2 * time.Millisecond)
+			}
+			return nil
+		})
+		tag := lookup(t, svc, "order")
+		require.Zero(t, tag.Status().Fetches)
+		next(t, tag)
+		for range 2 { // the range, and the one after it
+			require.Equal(t, told{tag: "order", took: 5 * time.Millisecond}, <-attempts)
 		}
-		return nil
+		require.EqualValues(t, 2, tag.Status().Fetches)
+		require.Zero(t, tag.Status().FetchFailures)
+
+		store.FailNext(1, errDown)
+		require.NoError(t, tag.NextN(t.Context(), make([]int64, 11)))
+		failed := <-attempts
+		require.Equal(t, "order", failed.tag)
+		require.ErrorIs(t, failed.err, errDown)
+		eventually(t, func() bool { return tag.Status().Fetches == 3 && tag.Status().FetchFailures == 1 }, "counted")
+		eventually(t, func() bool {
+			clocktest.Pass(time.Millisecond) // its pause
+			return tag.Status().Fetches == 4
+		}, "tried again")
+		require.EqualValues(t, 1, tag.Status().FetchFailures)
+		require.NoError(t, (<-attempts).err)
+
+		_, err := store.Delete(t.Context(), "gone")
+		require.NoError(t, err)
+		held := lookup(t, svc, "gone")
+		_, err = held.Next(t.Context())
+		require.ErrorIs(t, err, segment.ErrRowMissing)
+		require.ErrorIs(t, (<-attempts).err, segment.ErrRowMissing)
+		require.EqualValues(t, 1, held.Status().Fetches)
+		require.EqualValues(t, 1, held.Status().FetchFailures)
 	})
-	tag := lookup(t, svc, "order")
-	require.Zero(t, tag.Status().Fetches)
-	next(t, tag)
-	for range 2 { // the range, and the one after it
-		require.Equal(t, told{tag: "order", took: 5 * time.Millisecond}, <-attempts)
-	}
-	require.EqualValues(t, 2, tag.Status().Fetches)
-	require.Zero(t, tag.Status().FetchFailures)
-
-	store.FailNext(1, errDown)
-	require.NoError(t, tag.NextN(t.Context(), make([]int64, 11)))
-	failed := <-attempts
-	require.Equal(t, "order", failed.tag)
-	require.ErrorIs(t, failed.err, errDown)
-	eventually(t, func() bool { return tag.Status().Fetches == 3 && tag.Status().FetchFailures == 1 }, "counted")
-	eventually(t, func() bool {
-		fake.Advance(time.Millisecond) // its pause
-		return tag.Status().Fetches == 4
-	}, "tried again")
-	require.EqualValues(t, 1, tag.Status().FetchFailures)
-	require.NoError(t, (<-attempts).err)
-
-	_, err := store.Delete(t.Context(), "gone")
-	require.NoError(t, err)
-	held := lookup(t, svc, "gone")
-	_, err = held.Next(t.Context())
-	require.ErrorIs(t, err, segment.ErrRowMissing)
-	require.ErrorIs(t, (<-attempts).err, segment.ErrRowMissing)
-	require.EqualValues(t, 1, held.Status().Fetches)
-	require.EqualValues(t, 1, held.Status().FetchFailures)
 }
 
 // Whoever still holds a Tag whose row went may look at it while the row is back: what was
 // told stays told, and the tag of that row is disturbed in nothing (the race detector looks on).
 func TestStatusOfATagThatIsGone(t *testing.T) {
-	store := segmenttest.NewStore()
-	store.Set("order", 0, 10)
-	svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
-	gone := lookup(t, svc, "order")
-	require.NoError(t, gone.NextN(t.Context(), make([]int64, 5)))
-	require.EqualValues(t, 5, gone.Status().Issued)
-	eventually(t, func() bool { return gone.Status().Next.Ready }, "both ranges")
-	_, err := store.Delete(t.Context(), "order")
-	require.NoError(t, err)
-	require.NoError(t, svc.Reload(t.Context(), "order"))
-	store.Set("order", 1000, 10)
-	require.NoError(t, svc.Reload(t.Context()))
-	again := lookup(t, svc, "order")
-	require.EqualValues(t, 1000, next(t, again))
-	var looks sync.WaitGroup
-	for _, tag := range []*segment.Tag{gone, again} {
-		looks.Go(func() {
-			for range 100 {
-				if issued := tag.Status().Issued; issued < 5 {
-					t.Errorf("Issued fell to %d", issued)
+	synctest.Test(t, func(t *testing.T) {
+		store := segmenttest.NewStore()
+		store.Set("order", 0, 10)
+		svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
+		gone := lookup(t, svc, "order")
+		require.NoError(t, gone.NextN(t.Context(), make([]int64, 5)))
+		require.EqualValues(t, 5, gone.Status().Issued)
+		eventually(t, func() bool { return gone.Status().Next.Ready }, "both ranges")
+		_, err := store.Delete(t.Context(), "order")
+		require.NoError(t, err)
+		require.NoError(t, svc.Reload(t.Context(), "order"))
+		store.Set("order", 1000, 10)
+		require.NoError(t, svc.Reload(t.Context()))
+		again := lookup(t, svc, "order")
+		require.EqualValues(t, 1000, next(t, again))
+		var looks sync.WaitGroup
+		for _, tag := range []*segment.Tag{gone, again} {
+			looks.Go(func() {
+				for range 100 {
+					if issued := tag.Status().Issued; issued < 5 {
+						t.Errorf("Issued fell to %d", issued)
+					}
+					svc.SampleAll()
 				}
-				svc.SampleAll()
-			}
-		})
-	}
-	looks.Wait()
-	require.EqualValues(t, 6, again.Status().Issued)
+			})
+		}
+		looks.Wait()
+		require.EqualValues(t, 6, again.Status().Issued)
+	})
 }

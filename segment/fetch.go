@@ -273,7 +273,16 @@ func (t *Tag) failLocked(b *buffer, kind Kind, err error) {
 	b.failedAt, b.hastened = s.clock.Mono(), false
 	b.retryAt = b.failedAt + b.retry.NextBackOff()
 	b.state = stateBackoff
-	s.timers.add(b.retryAt, t.retryNow)
+	t.retryAtLocked(b, b.retryAt)
+}
+
+// retryAtLocked has the next attempt begin at that time, and at no other: a timer of before
+// would begin one too early, and each failure of one sets the next.
+func (t *Tag) retryAtLocked(b *buffer, at time.Duration) {
+	if b.retryTimer != nil {
+		t.svc.timers.remove(b.retryTimer)
+	}
+	b.retryTimer = t.svc.timers.add(at, t.retryNow)
 }
 
 // postpone tries again soon: a fetch that nobody waits for waits for the guard. As soon as
@@ -285,7 +294,7 @@ func (t *Tag) postpone(b *buffer) {
 	b.postponed = true
 	b.failedAt, b.hastened = t.svc.clock.Mono(), true
 	b.retryAt = b.failedAt + retryWanted
-	t.svc.timers.add(b.retryAt, t.retryNow)
+	t.retryAtLocked(b, b.retryAt)
 	if b.waiting > 0 {
 		t.resumeLocked(b)
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
@@ -44,6 +46,7 @@ func (s site) daemon(t *testing.T, cfg segment.Config) member {
 	if cfg.Store == nil {
 		cfg.Store = s.store
 	}
+	cfg.Clock = fakeClock()
 	m.Service = newService(t, cfg)
 	m.stop = run(t, m.Service)
 	eventually(t, m.Loaded, "loaded")
@@ -71,48 +74,52 @@ func (s site) maxID() int64 {
 
 // segment.V1, segment.V2: the table forgets, and three daemons go on, one of them new.
 func TestGuardAgainstATableThatWentBack(t *testing.T) {
-	s, seen := newSite(), map[int64]bool{}
-	a, b := s.daemon(t, segment.Config{}), s.daemon(t, segment.Config{})
-	all := []member{a, b}
-	for _, back := range []int64{0, 7, 3} {
-		a.take(t, 35, seen)
-		b.take(t, 35, seen)
-		for _, m := range all {
-			eventually(t, func() bool { return !status(t, m.Service, "order").Fetching }, "both ranges")
+	synctest.Test(t, func(t *testing.T) {
+		s, seen := newSite(), map[int64]bool{}
+		a, b := s.daemon(t, segment.Config{}), s.daemon(t, segment.Config{})
+		all := []member{a, b}
+		for _, back := range []int64{0, 7, 3} {
+			a.take(t, 35, seen)
+			b.take(t, 35, seen)
+			for _, m := range all {
+				eventually(t, func() bool { return !status(t, m.Service, "order").Fetching }, "both ranges")
+			}
+			before := s.maxID()
+			s.setBack(back)
+			c := s.daemon(t, segment.Config{})
+			all = append(all, c)
+			require.GreaterOrEqual(t, c.take(t, 15, seen), before, "one who knows nothing of it")
+			a.take(t, 35, seen)
+			b.take(t, 35, seen)
+			require.Greater(t, s.maxID(), before, "moved forward")
+			eventually(t, func() bool { return len(c.of(segment.KindMoved, "order")) > 0 }, "event")
+			require.Empty(t, c.of(segment.KindBehind, "order"), "its own table has shown no more")
 		}
-		before := s.maxID()
-		s.setBack(back)
-		c := s.daemon(t, segment.Config{})
-		all = append(all, c)
-		require.GreaterOrEqual(t, c.take(t, 15, seen), before, "one who knows nothing of it")
-		a.take(t, 35, seen)
-		b.take(t, 35, seen)
-		require.Greater(t, s.maxID(), before, "moved forward")
-		eventually(t, func() bool { return len(c.of(segment.KindMoved, "order")) > 0 }, "event")
-		require.Empty(t, c.of(segment.KindBehind, "order"), "its own table has shown no more")
-	}
-	for _, m := range []member{a, b} {
-		require.Empty(t, m.of(segment.KindRegressed, "order"))
-		require.Zero(t, m.Guard().Unguarded)
-	}
+		for _, m := range []member{a, b} {
+			require.Empty(t, m.of(segment.KindRegressed, "order"))
+			require.Zero(t, m.Guard().Unguarded)
+		}
+	})
 }
 
 // segment.V1: both halves of a split brain.
 func TestGuardOverTwoTables(t *testing.T) {
-	s, seen := newSite(), map[int64]bool{}
-	other := segmenttest.NewStore()
-	other.Set("order", 0, 10)
-	a, b := s.daemon(t, segment.Config{}), s.daemon(t, segment.Config{Store: other})
-	for range 20 {
-		a.take(t, 7, seen)
-		b.take(t, 11, seen)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s, seen := newSite(), map[int64]bool{}
+		other := segmenttest.NewStore()
+		other.Set("order", 0, 10)
+		a, b := s.daemon(t, segment.Config{}), s.daemon(t, segment.Config{Store: other})
+		for range 20 {
+			a.take(t, 7, seen)
+			b.take(t, 11, seen)
+		}
+	})
 }
 
 // segment.V2: who saw the table forget says so, once, at the pass or at the fetch.
 func TestGuardTellsOnceThatTheTableWentBack(t *testing.T) {
 	for name, look := range map[string]bool{"a pass finds it": true, "a fetch finds it": false} {
-		t.Run(name, func(t *testing.T) {
+		clocktest.Run(t, name, func(t *testing.T) {
 			s, seen := newSite(), map[int64]bool{}
 			a := s.daemon(t, segment.Config{Refresh: time.Hour})
 			a.take(t, 5, seen)
@@ -151,34 +158,38 @@ func (s *slowPass) Each(_ context.Context, fn func(tag []byte, maxID, step int64
 }
 
 func TestPassOlderThanAFetchTellsNothing(t *testing.T) {
-	s, seen := newSite(), map[int64]bool{}
-	store := &slowPass{Store: s.store}
-	a := s.daemon(t, segment.Config{Store: store, Refresh: time.Hour})
-	store.during = func() { a.take(t, 25, seen) }
-	reload(t, a.Service)
-	store.during = nil
-	reload(t, a.Service)
-	require.Empty(t, a.of(segment.KindBehind, "order"))
-	s.setBack(1)
-	reload(t, a.Service)
-	require.Len(t, a.of(segment.KindBehind, "order"), 1)
+	synctest.Test(t, func(t *testing.T) {
+		s, seen := newSite(), map[int64]bool{}
+		store := &slowPass{Store: s.store}
+		a := s.daemon(t, segment.Config{Store: store, Refresh: time.Hour})
+		store.during = func() { a.take(t, 25, seen) }
+		reload(t, a.Service)
+		store.during = nil
+		reload(t, a.Service)
+		require.Empty(t, a.of(segment.KindBehind, "order"))
+		s.setBack(1)
+		reload(t, a.Service)
+		require.Len(t, a.of(segment.KindBehind, "order"), 1)
+	})
 }
 
 // segment.V1: the answer to the write is lost, and the write has arrived.
 func TestGuardWhoseAnswerIsLost(t *testing.T) {
-	s, seen := newSite(), map[int64]bool{}
-	a := s.daemon(t, segment.Config{Wait: patience})
-	lost := 0
-	a.guard.After(func(_ context.Context, op segmenttest.Op, _ string) error {
-		if op == segmenttest.OpPut && lost < 3 {
-			lost++
-			return errDown
-		}
-		return nil
+	synctest.Test(t, func(t *testing.T) {
+		s, seen := newSite(), map[int64]bool{}
+		a := s.daemon(t, segment.Config{Wait: patience})
+		lost := 0
+		a.guard.After(func(_ context.Context, op segmenttest.Op, _ string) error {
+			if op == segmenttest.OpPut && lost < 3 {
+				lost++
+				return errDown
+			}
+			return nil
+		})
+		require.EqualValues(t, 99, a.take(t, 100, seen), "no range is given up for it")
+		require.Equal(t, 3, lost)
+		require.Zero(t, a.Guard().Unguarded)
 	})
-	require.EqualValues(t, 99, a.take(t, 100, seen), "no range is given up for it")
-	require.Equal(t, 3, lost)
-	require.Zero(t, a.Guard().Unguarded)
 }
 
 // segment.V1: others write the high mark between our reading and our write.
@@ -188,7 +199,7 @@ func TestGuardConflicts(t *testing.T) {
 		"above its begin":  {high: 11, want: 20}, // where max_id is by then
 		"far ahead of all": {high: 1000, want: 1000},
 	} {
-		t.Run(name, func(t *testing.T) {
+		clocktest.Run(t, name, func(t *testing.T) {
 			s := newSite()
 			a, b := s.daemon(t, segment.Config{}), s.guard.Beside()
 			s.setBack(10)
@@ -214,231 +225,255 @@ func TestGuardConflicts(t *testing.T) {
 // segment.V4: without the guard requests are served all the same, and it has what was used
 // before another fetch is guarded.
 func TestGuardAwayAndPreferred(t *testing.T) {
-	s, seen := newSite(), map[int64]bool{}
-	a := s.daemon(t, segment.Config{})
-	a.take(t, 5, seen)
-	a.guard.Break()
-	last := a.take(t, 100, seen)
-	eventually(t, func() bool { return len(a.of(segment.KindUnguarded, "order")) == 1 }, "event")
-	require.Positive(t, a.Guard().Unguarded)
-	require.Less(t, s.guard.High("order"), last)
-	a.guard.Connect()
-	eventually(t, func() bool { return a.Guard().Guarded && a.Guard().Behind == 0 }, "guarded again")
-	require.Greater(t, s.guard.High("order"), last)
-	eventually(t, func() bool { return len(a.of(segment.KindGuarded, "")) == 1 }, "event")
-	require.Positive(t, a.of(segment.KindGuarded, "")[0].Count)
-	s.setBack(0)
-	b := s.daemon(t, segment.Config{})
-	b.take(t, 30, seen)
-	a.take(t, 30, seen)
+	synctest.Test(t, func(t *testing.T) {
+		s, seen := newSite(), map[int64]bool{}
+		a := s.daemon(t, segment.Config{})
+		a.take(t, 5, seen)
+		a.guard.Break()
+		last := a.take(t, 100, seen)
+		eventually(t, func() bool { return len(a.of(segment.KindUnguarded, "order")) == 1 }, "event")
+		require.Positive(t, a.Guard().Unguarded)
+		require.Less(t, s.guard.High("order"), last)
+		a.guard.Connect()
+		eventually(t, func() bool { return a.Guard().Guarded && a.Guard().Behind == 0 }, "guarded again")
+		require.Greater(t, s.guard.High("order"), last)
+		eventually(t, func() bool { return len(a.of(segment.KindGuarded, "")) == 1 }, "event")
+		require.Positive(t, a.of(segment.KindGuarded, "")[0].Count)
+		s.setBack(0)
+		b := s.daemon(t, segment.Config{})
+		b.take(t, 30, seen)
+		a.take(t, 30, seen)
+	})
 }
 
 // segment.V4: a tag that the guard refuses to write is refused, with an error that says so, and
 // harms no other.
 func TestGuardRefusesATag(t *testing.T) {
-	s, seen := newSite(), map[int64]bool{}
-	s.store.Set("other", 0, 10)
-	a := s.daemon(t, segment.Config{Wait: time.Second})
-	last := a.take(t, 5, seen)
-	var refuses atomic.Bool
-	a.guard.Before(func(_ context.Context, op segmenttest.Op, tag string) error {
-		if refuses.Load() && op == segmenttest.OpPut && tag == "order" {
-			return segmenttest.ErrRefused
+	synctest.Test(t, func(t *testing.T) {
+		s, seen := newSite(), map[int64]bool{}
+		s.store.Set("other", 0, 10)
+		a := s.daemon(t, segment.Config{Wait: time.Second})
+		last := a.take(t, 5, seen)
+		var refuses atomic.Bool
+		a.guard.Before(func(_ context.Context, op segmenttest.Op, tag string) error {
+			if refuses.Load() && op == segmenttest.OpPut && tag == "order" {
+				return segmenttest.ErrRefused
+			}
+			return nil
+		})
+		a.guard.Break()
+		last = max(last, a.take(t, 100, seen)) // unguarded
+		require.EqualValues(t, 0, next(t, lookup(t, a.Service, "other")))
+		refuses.Store(true)
+		a.guard.Connect()
+		eventually(t, func() bool { return s.guard.High("other") > 0 && a.Guard().Behind == 1 }, "the other is raised")
+		drain(t, lookup(t, a.Service, "order"))
+		_, err := lookup(t, a.Service, "order").Next(t.Context())
+		require.ErrorIs(t, err, segment.ErrUnavailable)
+		eventually(t, func() bool { return len(a.of(segment.KindFetchFailed, "order")) == 1 }, "event")
+		require.ErrorIs(t, a.of(segment.KindFetchFailed, "order")[0].Err, segmenttest.ErrRefused)
+		for range 50 {
+			next(t, lookup(t, a.Service, "other"))
+			require.True(t, a.Guard().Guarded)
 		}
-		return nil
+		require.Empty(t, a.of(segment.KindGuarded, ""))
+		require.Less(t, s.guard.High("order"), last)
+		refuses.Store(false)
+		eventually(t, func() bool { return a.Guard().Behind == 0 && s.guard.High("order") > last }, "raised")
+		eventually(t, func() bool { return len(a.of(segment.KindGuarded, "")) == 1 }, "event")
+		eventuallyServes(t, lookup(t, a.Service, "order"))
 	})
-	a.guard.Break()
-	last = max(last, a.take(t, 100, seen)) // unguarded
-	require.EqualValues(t, 0, next(t, lookup(t, a.Service, "other")))
-	refuses.Store(true)
-	a.guard.Connect()
-	eventually(t, func() bool { return s.guard.High("other") > 0 && a.Guard().Behind == 1 }, "the other is raised")
-	drain(t, lookup(t, a.Service, "order"))
-	_, err := lookup(t, a.Service, "order").Next(t.Context())
-	require.ErrorIs(t, err, segment.ErrUnavailable)
-	eventually(t, func() bool { return len(a.of(segment.KindFetchFailed, "order")) == 1 }, "event")
-	require.ErrorIs(t, a.of(segment.KindFetchFailed, "order")[0].Err, segmenttest.ErrRefused)
-	for range 50 {
-		next(t, lookup(t, a.Service, "other"))
-		require.True(t, a.Guard().Guarded)
-	}
-	require.Empty(t, a.of(segment.KindGuarded, ""))
-	require.Less(t, s.guard.High("order"), last)
-	refuses.Store(false)
-	eventually(t, func() bool { return a.Guard().Behind == 0 && s.guard.High("order") > last }, "raised")
-	eventually(t, func() bool { return len(a.of(segment.KindGuarded, "")) == 1 }, "event")
-	eventuallyServes(t, lookup(t, a.Service, "order"))
 }
 
 // segment.V4: nobody waits, so the fetch waits for the guard.
 func TestGuardAwayForAMoment(t *testing.T) {
-	s, seen := newSite(), map[int64]bool{}
-	a := s.daemon(t, segment.Config{})
-	a.take(t, 1, seen)
-	eventually(t, func() bool { return status(t, a.Service, "order").Next.Ready }, "both ranges")
-	a.guard.Break()
-	a.take(t, 15, seen) // the second range is in use, and the third is wanted
-	fetched := s.store.Fetches("order")
-	time.Sleep(300 * time.Millisecond)
-	require.Equal(t, fetched, s.store.Fetches("order"))
-	require.Zero(t, a.Guard().Unguarded)
-	require.True(t, status(t, a.Service, "order").Fetching)
-	a.guard.Connect()
-	eventually(t, func() bool { return status(t, a.Service, "order").Next.Ready }, "fetched")
-	require.Zero(t, a.Guard().Unguarded)
-	require.Empty(t, a.of(segment.KindUnguarded, "order"))
-	require.Empty(t, a.of(segment.KindFetchFailed, "order"))
-	require.Zero(t, status(t, a.Service, "order").FetchFailures)
+	synctest.Test(t, func(t *testing.T) {
+		s, seen := newSite(), map[int64]bool{}
+		a := s.daemon(t, segment.Config{})
+		a.take(t, 1, seen)
+		eventually(t, func() bool { return status(t, a.Service, "order").Next.Ready }, "both ranges")
+		a.guard.Break()
+		a.take(t, 15, seen) // the second range is in use, and the third is wanted
+		fetched := s.store.Fetches("order")
+		time.Sleep(300 * time.Millisecond)
+		require.Equal(t, fetched, s.store.Fetches("order"))
+		require.Zero(t, a.Guard().Unguarded)
+		require.True(t, status(t, a.Service, "order").Fetching)
+		a.guard.Connect()
+		eventually(t, func() bool { return status(t, a.Service, "order").Next.Ready }, "fetched")
+		require.Zero(t, a.Guard().Unguarded)
+		require.Empty(t, a.of(segment.KindUnguarded, "order"))
+		require.Empty(t, a.of(segment.KindFetchFailed, "order"))
+		require.Zero(t, status(t, a.Service, "order").FetchFailures)
+	})
 }
 
 // segment.V4: a guard that hangs holds no request up beyond its patience.
 func TestGuardHangs(t *testing.T) {
-	s, seen := newSite(), map[int64]bool{}
-	a := s.daemon(t, segment.Config{Wait: 15 * time.Second, FetchTimeout: 20 * time.Second})
-	a.take(t, 5, seen)
-	release := a.guard.Hang()
-	a.take(t, 60, seen)
-	require.Positive(t, a.Guard().Unguarded)
-	release()
-	eventually(t, func() bool { return a.Guard().Guarded }, "guarded again")
+	synctest.Test(t, func(t *testing.T) {
+		s, seen := newSite(), map[int64]bool{}
+		a := s.daemon(t, segment.Config{Wait: 15 * time.Second, FetchTimeout: 20 * time.Second})
+		a.take(t, 5, seen)
+		release := a.guard.Hang()
+		a.take(t, 60, seen)
+		require.Positive(t, a.Guard().Unguarded)
+		release()
+		eventually(t, func() bool { return a.Guard().Guarded }, "guarded again")
+	})
 }
 
 // segment.V3: without the guard a table behind is refused.
 func TestGuardAwayAndTheTableBehind(t *testing.T) {
-	s, seen := newSite(), map[int64]bool{}
-	a := s.daemon(t, segment.Config{})
-	a.take(t, 5, seen)
-	eventually(t, func() bool { return status(t, a.Service, "order").Next.Ready }, "both ranges")
-	a.guard.Break()
-	s.setBack(5)
-	drain(t, lookup(t, a.Service, "order"))
-	_, err := lookup(t, a.Service, "order").Next(t.Context())
-	require.ErrorIs(t, err, segment.ErrRegressed)
-	a.guard.Connect()
-	eventuallyServes(t, lookup(t, a.Service, "order"))
-	require.GreaterOrEqual(t, next(t, lookup(t, a.Service, "order")), int64(20))
+	synctest.Test(t, func(t *testing.T) {
+		s, seen := newSite(), map[int64]bool{}
+		a := s.daemon(t, segment.Config{})
+		a.take(t, 5, seen)
+		eventually(t, func() bool { return status(t, a.Service, "order").Next.Ready }, "both ranges")
+		a.guard.Break()
+		s.setBack(5)
+		drain(t, lookup(t, a.Service, "order"))
+		_, err := lookup(t, a.Service, "order").Next(t.Context())
+		require.ErrorIs(t, err, segment.ErrRegressed)
+		a.guard.Connect()
+		eventuallyServes(t, lookup(t, a.Service, "order"))
+		require.GreaterOrEqual(t, next(t, lookup(t, a.Service, "order")), int64(20))
+	})
 }
 
 // segment.V4: nothing is fetched without a guard that is required.
 func TestGuardAwayAndRequired(t *testing.T) {
-	s, seen := newSite(), map[int64]bool{}
-	a := s.daemon(t, segment.Config{GuardRequired: true, FetchTimeout: time.Second, Wait: 2 * time.Second})
-	a.take(t, 5, seen)
-	eventually(t, func() bool { return status(t, a.Service, "order").Next.Ready }, "both ranges")
-	a.guard.Break()
-	require.EqualValues(t, 19, drain(t, lookup(t, a.Service, "order")), "what is in memory is good")
-	_, err := lookup(t, a.Service, "order").Next(t.Context())
-	require.ErrorIs(t, err, segment.ErrUnavailable)
-	require.EqualValues(t, 20, s.maxID())
-	eventually(t, func() bool { return len(a.of(segment.KindGuardAway, "order")) == 1 }, "event")
-	a.guard.Connect()
-	eventuallyServes(t, lookup(t, a.Service, "order"))
-	require.EqualValues(t, 21, a.take(t, 1, seen), "no range is lost")
+	synctest.Test(t, func(t *testing.T) {
+		s, seen := newSite(), map[int64]bool{}
+		a := s.daemon(t, segment.Config{GuardRequired: true, FetchTimeout: time.Second, Wait: 2 * time.Second})
+		a.take(t, 5, seen)
+		eventually(t, func() bool { return status(t, a.Service, "order").Next.Ready }, "both ranges")
+		a.guard.Break()
+		require.EqualValues(t, 19, drain(t, lookup(t, a.Service, "order")), "what is in memory is good")
+		_, err := lookup(t, a.Service, "order").Next(t.Context())
+		require.ErrorIs(t, err, segment.ErrUnavailable)
+		require.EqualValues(t, 20, s.maxID())
+		eventually(t, func() bool { return len(a.of(segment.KindGuardAway, "order")) == 1 }, "event")
+		a.guard.Connect()
+		eventuallyServes(t, lookup(t, a.Service, "order"))
+		require.EqualValues(t, 21, a.take(t, 1, seen), "no range is lost")
+	})
 }
 
 // segment.V4: after an outage others may have used what the guard has lost, and the table
 // too: whoever requires the guard waits for them.
 func TestGuardThatLostItsMarksIsWaitedFor(t *testing.T) {
-	s, seen, fake := newSite(), map[int64]bool{}, fakeClock()
-	cfg := segment.Config{GuardRequired: true, FetchTimeout: 1000 * time.Hour, Refresh: 1000 * time.Hour, Clock: fake}
-	a, b := s.daemon(t, cfg), s.daemon(t, cfg)
-	for _, m := range []member{a, b} {
-		m.guard.Settle(time.Hour)
-	}
-	a.take(t, 1, seen)
-	eventually(t, func() bool { return !status(t, a.Service, "order").Fetching }, "both ranges")
-	lost, behind := s.guard.Snapshot(), s.maxID()
-	b.take(t, 30, seen)
-	eventually(t, func() bool { return !status(t, b.Service, "order").Fetching }, "both ranges")
-	for _, m := range []member{a, b} {
-		m.guard.Break()
-	}
-	lost()
-	s.setBack(behind)
-	high := status(t, b.Service, "order").High
-	var opened atomic.Bool
-	a.guard.Before(func(_ context.Context, op segmenttest.Op, _ string) error {
-		opened.Store(opened.Load() || op == segmenttest.OpOpen)
-		return nil
+	synctest.Test(t, func(t *testing.T) {
+		s, seen := newSite(), map[int64]bool{}
+		cfg := segment.Config{GuardRequired: true, FetchTimeout: 1000 * time.Hour, Refresh: 1000 * time.Hour}
+		a, b := s.daemon(t, cfg), s.daemon(t, cfg)
+		for _, m := range []member{a, b} {
+			m.guard.Settle(time.Hour)
+		}
+		a.take(t, 1, seen)
+		eventually(t, func() bool { return !status(t, a.Service, "order").Fetching }, "both ranges")
+		lost, behind := s.guard.Snapshot(), s.maxID()
+		b.take(t, 30, seen)
+		eventually(t, func() bool { return !status(t, b.Service, "order").Fetching }, "both ranges")
+		for _, m := range []member{a, b} {
+			m.guard.Break()
+		}
+		lost()
+		s.setBack(behind)
+		high := status(t, b.Service, "order").High
+		var opened atomic.Bool
+		a.guard.Before(func(_ context.Context, op segmenttest.Op, _ string) error {
+			opened.Store(opened.Load() || op == segmenttest.OpOpen)
+			return nil
+		})
+		eventually(t, func() bool { clocktest.Pass(time.Millisecond); return !a.Guard().Guarded && !b.Guard().Guarded }, "both see that it is away")
+		a.guard.Connect()
+		eventually(t, func() bool { clocktest.Pass(time.Millisecond); return opened.Load() }, "one has found it")
+		b.guard.Connect()
+		// All of this takes a minute of the hour at most.
+		eventually(t, func() bool { clocktest.Pass(time.Millisecond); return s.guard.High("order") >= high }, "the other has put back what it knows")
+		require.False(t, a.Guard().Guarded)
+		eventually(t, func() bool { clocktest.Pass(time.Minute); return a.Guard().Guarded && b.Guard().Guarded }, "guarded again")
+		a.take(t, 60, seen)
+		b.take(t, 60, seen)
 	})
-	eventually(t, func() bool { fake.Advance(time.Millisecond); return !a.Guard().Guarded && !b.Guard().Guarded }, "both see that it is away")
-	a.guard.Connect()
-	eventually(t, func() bool { fake.Advance(time.Millisecond); return opened.Load() }, "one has found it")
-	b.guard.Connect()
-	// All of this takes a minute of the hour at most.
-	eventually(t, func() bool { fake.Advance(time.Millisecond); return s.guard.High("order") >= high }, "the other has put back what it knows")
-	require.False(t, a.Guard().Guarded)
-	eventually(t, func() bool { fake.Advance(time.Minute); return a.Guard().Guarded && b.Guard().Guarded }, "guarded again")
-	a.take(t, 60, seen)
-	b.take(t, 60, seen)
 }
 
 // segment.V3, segment.V4: what an earlier life used without the guard is raised.
 func TestGuardGetsTheMarksOfALifeBefore(t *testing.T) {
-	s, seen := newSite(), map[int64]bool{}
-	a := s.daemon(t, segment.Config{})
-	a.guard.Break()
-	last := a.take(t, 50, seen)
-	a.stop()
-	require.Zero(t, s.guard.High("order"))
-	b := s.daemon(t, segment.Config{HighWater: a.marks})
-	eventually(t, func() bool { return s.guard.High("order") > last }, "raised without a request")
-	require.Greater(t, status(t, b.Service, "order").High, last, "the mark is known before the first use")
+	synctest.Test(t, func(t *testing.T) {
+		s, seen := newSite(), map[int64]bool{}
+		a := s.daemon(t, segment.Config{})
+		a.guard.Break()
+		last := a.take(t, 50, seen)
+		a.stop()
+		require.Zero(t, s.guard.High("order"))
+		b := s.daemon(t, segment.Config{HighWater: a.marks})
+		eventually(t, func() bool { return s.guard.High("order") > last }, "raised without a request")
+		require.Greater(t, status(t, b.Service, "order").High, last, "the mark is known before the first use")
+	})
 }
 
 // The guard loses a high mark while it is connected: all that this daemon knows is raised.
 func TestGuardForgetsWhileConnected(t *testing.T) {
-	s, seen := newSite(), map[int64]bool{}
-	s.store.Set("other", 0, 10)
-	a := s.daemon(t, segment.Config{})
-	a.take(t, 25, seen)
-	next(t, lookup(t, a.Service, "other"))
-	high := s.guard.High("other")
-	require.Positive(t, high)
-	s.guard.Forget("order")
-	s.guard.Forget("other")
-	a.take(t, 50, seen)
-	eventually(t, func() bool { return s.guard.High("other") >= high }, "put back")
-	require.Zero(t, a.Guard().Unguarded)
+	synctest.Test(t, func(t *testing.T) {
+		s, seen := newSite(), map[int64]bool{}
+		s.store.Set("other", 0, 10)
+		a := s.daemon(t, segment.Config{})
+		a.take(t, 25, seen)
+		next(t, lookup(t, a.Service, "other"))
+		high := s.guard.High("other")
+		require.Positive(t, high)
+		s.guard.Forget("order")
+		s.guard.Forget("other")
+		a.take(t, 50, seen)
+		eventually(t, func() bool { return s.guard.High("other") >= high }, "put back")
+		require.Zero(t, a.Guard().Unguarded)
+	})
 }
 
 func TestGuardDamaged(t *testing.T) {
-	s := newSite()
-	s.store.Set("other", 0, 10)
-	s.guard.Damage("order", true)
-	a := s.daemon(t, segment.Config{Wait: time.Second})
-	_, err := lookup(t, a.Service, "order").Next(t.Context())
-	require.ErrorIs(t, err, segment.ErrGuardDamaged)
-	require.Zero(t, s.maxID(), "nothing is taken")
-	require.Zero(t, next(t, lookup(t, a.Service, "other")))
-	require.Zero(t, a.Guard().Unguarded)
-	s.guard.Damage("order", false)
-	eventuallyServes(t, lookup(t, a.Service, "order"))
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite()
+		s.store.Set("other", 0, 10)
+		s.guard.Damage("order", true)
+		a := s.daemon(t, segment.Config{Wait: time.Second})
+		_, err := lookup(t, a.Service, "order").Next(t.Context())
+		require.ErrorIs(t, err, segment.ErrGuardDamaged)
+		require.Zero(t, s.maxID(), "nothing is taken")
+		require.Zero(t, next(t, lookup(t, a.Service, "other")))
+		require.Zero(t, a.Guard().Unguarded)
+		s.guard.Damage("order", false)
+		eventuallyServes(t, lookup(t, a.Service, "order"))
+	})
 }
 
 func TestGuardWhereARegressedTableIsRefused(t *testing.T) {
-	s, seen := newSite(), map[int64]bool{}
-	a := s.daemon(t, segment.Config{RefuseRegressed: true})
-	a.take(t, 5, seen)
-	s.setBack(3)
-	b := s.daemon(t, segment.Config{RefuseRegressed: true})
-	_, err := lookup(t, b.Service, "order").Next(t.Context())
-	require.ErrorIs(t, err, segment.ErrRegressed, "also by one who has only the guard to know it from")
-	require.EqualValues(t, 3, s.maxID())
+	synctest.Test(t, func(t *testing.T) {
+		s, seen := newSite(), map[int64]bool{}
+		a := s.daemon(t, segment.Config{RefuseRegressed: true})
+		a.take(t, 5, seen)
+		s.setBack(3)
+		b := s.daemon(t, segment.Config{RefuseRegressed: true})
+		_, err := lookup(t, b.Service, "order").Next(t.Context())
+		require.ErrorIs(t, err, segment.ErrRegressed, "also by one who has only the guard to know it from")
+		require.EqualValues(t, 3, s.maxID())
+	})
 }
 
 // segment.V5.
 func TestGuardOfADeletedTag(t *testing.T) {
-	s, seen := newSite(), map[int64]bool{}
-	a := s.daemon(t, segment.Config{})
-	last := a.take(t, 35, seen)
-	_, err := s.store.Delete(t.Context(), "order")
-	require.NoError(t, err)
-	reload(t, a.Service, "order")
-	s.store.Set("order", 1, 10)
-	reload(t, a.Service)
-	b := s.daemon(t, segment.Config{})
-	require.Greater(t, b.take(t, 15, seen), last)
-	a.take(t, 35, seen)
-	require.Empty(t, a.of(segment.KindBehind, "order"), "it is another row")
+	synctest.Test(t, func(t *testing.T) {
+		s, seen := newSite(), map[int64]bool{}
+		a := s.daemon(t, segment.Config{})
+		last := a.take(t, 35, seen)
+		_, err := s.store.Delete(t.Context(), "order")
+		require.NoError(t, err)
+		reload(t, a.Service, "order")
+		s.store.Set("order", 1, 10)
+		reload(t, a.Service)
+		b := s.daemon(t, segment.Config{})
+		require.Greater(t, b.take(t, 15, seen), last)
+		a.take(t, 35, seen)
+		require.Empty(t, a.of(segment.KindBehind, "order"), "it is another row")
+	})
 }

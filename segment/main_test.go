@@ -5,6 +5,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -21,10 +22,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(mariadbtest.StopAfter(m)) }
 // patience bounds every wait on a condition; only a broken program reaches it.
 const patience = 30 * time.Second
 
-// eventually waits until ok.
+// eventually looks every millisecond, in a bubble by the time of that, until ok.
 func eventually(tb testing.TB, ok func() bool, what string) {
 	tb.Helper()
-	require.Eventually(tb, ok, patience, time.Millisecond, what)
+	for range patience / time.Millisecond {
+		if ok() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	require.Fail(tb, "it never came", what)
 }
 
 // newService returns a service that doesn't run yet, with marks in memory if cfg has none.
@@ -65,6 +72,9 @@ func start(tb testing.TB, cfg segment.Config) *segment.Service {
 	tb.Helper()
 	svc := newService(tb, cfg)
 	run(tb, svc)
+	if _, ok := cfg.Clock.(*clocktest.Bubble); ok {
+		synctest.Wait()
+	}
 	eventually(tb, svc.Loaded, "tags read")
 	return svc
 }
@@ -96,8 +106,8 @@ func status(tb testing.TB, svc *segment.Service, name string) segment.Status {
 	return lookup(tb, svc, name).Status()
 }
 
-// fakeClock stays at a fixed moment until it is moved.
-func fakeClock() *clocktest.Fake { return clocktest.New(time.Unix(1_700_000_000, 0)) }
+// fakeClock is the clock of a service in a bubble.
+func fakeClock() *clocktest.Bubble { return clocktest.NewBubble(time.Unix(1_700_000_000, 0)) }
 
 // recorder keeps the events of a service.
 type recorder struct {

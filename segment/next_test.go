@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -40,7 +41,7 @@ func TestPrefetchAtATenth(t *testing.T) {
 		{"thousand", 1000, 100},
 	} {
 		for _, batch := range []bool{false, true} {
-			t.Run(tc.name, func(t *testing.T) {
+			clocktest.Run(t, tc.name, func(t *testing.T) {
 				store := segmenttest.NewStore()
 				store.Set("order", 0, tc.step)
 				svc := start(t, segment.Config{Store: store, Clock: fakeClock(), MaxStep: tc.step})
@@ -71,10 +72,10 @@ func TestPrefetchAtATenth(t *testing.T) {
 func TestOneFetchForARange(t *testing.T) {
 	const step = 100
 	for name, batch := range map[string]int{"single": 1, "batches": 7} {
-		t.Run(name, func(t *testing.T) {
+		clocktest.Run(t, name, func(t *testing.T) {
 			store := segmenttest.NewStore()
 			store.Set("order", 0, step)
-			// The clock doesn't move, and the limit keeps the ranges alike.
+			// No time passes, and the limit keeps the ranges alike.
 			svc := start(t, segment.Config{Store: store, Clock: fakeClock(), MaxStep: step})
 			tag := lookup(t, svc, "order")
 			ids := make([]int64, batch)
@@ -100,25 +101,27 @@ func TestOneFetchForARange(t *testing.T) {
 }
 
 func TestThousandCallersOnStep100(t *testing.T) {
-	store := segmenttest.NewStore()
-	store.Set("order", 0, 100)
-	var inFlight, most atomic.Int64
-	store.Before(func(_ context.Context, op segmenttest.Op, _ string) error {
-		if op == segmenttest.OpFetch {
-			now := inFlight.Add(1)
-			for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+	synctest.Test(t, func(t *testing.T) {
+		store := segmenttest.NewStore()
+		store.Set("order", 0, 100)
+		var inFlight, most atomic.Int64
+		store.Before(func(_ context.Context, op segmenttest.Op, _ string) error {
+			if op == segmenttest.OpFetch {
+				now := inFlight.Add(1)
+				for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+				}
 			}
-		}
-		return nil
+			return nil
+		})
+		store.After(func(context.Context, segmenttest.Op, string) error { inFlight.Add(-1); return nil })
+		// No time passes, so that no budget ends: what fails, fails for a
+		// reason.
+		svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
+		inFlight.Store(0)
+		requireUnique(t, 1000, 5, lookup(t, svc, "order"))
+		require.EqualValues(t, 1, most.Load(), "segment.S4: one fetch in flight")
+		eventually(t, func() bool { return svc.Timers() == 0 }, "requests that are served leave no timer")
 	})
-	store.After(func(context.Context, segmenttest.Op, string) error { inFlight.Add(-1); return nil })
-	// The clock doesn't move, so that no budget ends: what fails, fails for a
-	// reason.
-	svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
-	inFlight.Store(0)
-	requireUnique(t, 1000, 5, lookup(t, svc, "order"))
-	require.EqualValues(t, 1, most.Load(), "segment.S4: one fetch in flight")
-	eventually(t, func() bool { return svc.Timers() == 0 }, "requests that are served leave no timer")
 }
 
 // requireUnique lets callers take IDs from tags at once, each alternately
@@ -170,27 +173,29 @@ func requireUnique(t *testing.T, callers, each int, tags ...*segment.Tag) {
 // Try takes what the range in memory has, starts the fetch of the next one as Next does, and
 // uses nothing where there is none.
 func TestTry(t *testing.T) {
-	store := segmenttest.NewStore()
-	store.Set("order", 0, 100)
-	svc := start(t, segment.Config{Store: store, Clock: fakeClock(), MaxStep: 100})
-	tag := lookup(t, svc, "order")
-	_, n := tag.Try(5)
-	require.Zero(t, n, "nothing is in memory")
-	require.Zero(t, next(t, tag))
-	first, n := tag.Try(8)
-	require.EqualValues(t, 1, first)
-	require.Equal(t, 8, n)
-	require.Equal(t, 1, store.Fetches("order"), "less than a tenth")
-	first, n = tag.Try(50) // the tenth is among them
-	require.EqualValues(t, 9, first)
-	require.Equal(t, 50, n)
-	eventually(t, func() bool { return tag.Status().Next.Ready }, "next range")
-	first, n = tag.Try(50)
-	require.EqualValues(t, 59, first)
-	require.Equal(t, 41, n, "what the range has left")
-	_, n = tag.Try(50)
-	require.Zero(t, n)
-	require.EqualValues(t, 100, next(t, tag), "none was lost")
+	synctest.Test(t, func(t *testing.T) {
+		store := segmenttest.NewStore()
+		store.Set("order", 0, 100)
+		svc := start(t, segment.Config{Store: store, Clock: fakeClock(), MaxStep: 100})
+		tag := lookup(t, svc, "order")
+		_, n := tag.Try(5)
+		require.Zero(t, n, "nothing is in memory")
+		require.Zero(t, next(t, tag))
+		first, n := tag.Try(8)
+		require.EqualValues(t, 1, first)
+		require.Equal(t, 8, n)
+		require.Equal(t, 1, store.Fetches("order"), "less than a tenth")
+		first, n = tag.Try(50) // the tenth is among them
+		require.EqualValues(t, 9, first)
+		require.Equal(t, 50, n)
+		eventually(t, func() bool { return tag.Status().Next.Ready }, "next range")
+		first, n = tag.Try(50)
+		require.EqualValues(t, 59, first)
+		require.Equal(t, 41, n, "what the range has left")
+		_, n = tag.Try(50)
+		require.Zero(t, n)
+		require.EqualValues(t, 100, next(t, tag), "none was lost")
+	})
 }
 
 func TestNextNLargerThanASegment(t *testing.T) {
@@ -209,71 +214,39 @@ func TestNextNLargerThanASegment(t *testing.T) {
 }
 
 func TestNextNIsAllOrNothing(t *testing.T) {
-	store := segmenttest.NewStore()
-	store.Set("order", 0, 10)
-	fake := fakeClock()
-	svc := start(t, segment.Config{Store: store, Clock: fake})
-	tag := lookup(t, svc, "order")
-	next(t, tag)
-	eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
-	store.Fail(errDown)
-	dst := make([]int64, 30)
-	result := make(chan error, 1)
-	go func() { result <- tag.NextN(context.Background(), dst) }()
-	err := advanceUntil(t, fake, result)
-	require.ErrorIs(t, err, segment.ErrUnavailable)
-	require.ErrorIs(t, err, errDown)
-	require.Equal(t, make([]int64, 30), dst)
-	store.Fail(nil)
-	eventually(t, func() bool {
-		fake.Advance(10 * time.Millisecond)
-		return tag.Status().Current.Ready
-	}, "full again")
-	require.GreaterOrEqual(t, next(t, tag), int64(10), "what the failed call took is lost, not given again")
-}
-
-// advanceUntil moves fake in small steps until something arrives.
-func advanceUntil(t *testing.T, fake interface{ Advance(time.Duration) }, result <-chan error) error {
-	t.Helper()
-	deadline := time.After(patience)
-	for {
-		select {
-		case err := <-result:
-			return err
-		case <-deadline:
-			require.FailNow(t, "no result")
-		case <-time.After(time.Millisecond):
-			fake.Advance(10 * time.Millisecond)
-		}
-	}
-}
-
-// slowFetching moves a clock while a fetch is under way, and no other time: what only the
-// machine takes costs nobody's waiting time.
-type slowFetching struct {
-	*clocktest.Fake
-	fetches atomic.Int64
-}
-
-func (s *slowFetching) Advance(d time.Duration) {
-	if s.fetches.Load() > 0 {
-		s.Fake.Advance(d)
-	}
-}
-
-// slowFetches has each fetch from store take so long by fake, and returns what moves it.
-func slowFetches(store *segmenttest.Store, fake *clocktest.Fake, took time.Duration) *slowFetching {
-	s := &slowFetching{Fake: fake}
-	store.Before(func(ctx context.Context, op segmenttest.Op, _ string) error {
-		if op != segmenttest.OpFetch {
-			return nil
-		}
-		until := fake.Mono() + took
-		s.fetches.Add(1)
-		defer s.fetches.Add(-1)
-		return fake.Sleep(ctx, until-fake.Mono())
+	synctest.Test(t, func(t *testing.T) {
+		store := segmenttest.NewStore()
+		store.Set("order", 0, 10)
+		fake := fakeClock()
+		svc := start(t, segment.Config{Store: store, Clock: fake})
+		tag := lookup(t, svc, "order")
+		next(t, tag)
+		eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
+		store.Fail(errDown)
+		dst := make([]int64, 30)
+		result := make(chan error, 1)
+		go func() { result <- tag.NextN(context.Background(), dst) }()
+		err := <-result
+		require.ErrorIs(t, err, segment.ErrUnavailable)
+		require.ErrorIs(t, err, errDown)
+		require.Equal(t, make([]int64, 30), dst)
+		store.Fail(nil)
+		eventually(t, func() bool {
+			clocktest.Pass(10 * time.Millisecond)
+			return tag.Status().Current.Ready
+		}, "full again")
+		require.GreaterOrEqual(t, next(t, tag), int64(10), "what the failed call took is lost, not given again")
 	})
-	return s
+}
+
+// slowFetches has each fetch from store take so long.
+func slowFetches(store *segmenttest.Store, took time.Duration) {
+	store.Before(func(_ context.Context, op segmenttest.Op, _ string) error {
+		if op == segmenttest.OpFetch {
+			time.Sleep(took)
+		}
+		return nil
+	})
 }
 
 // eventuallyServes asks until an ID comes.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
@@ -32,14 +34,13 @@ func TestDatabaseGoneAndBack(t *testing.T) {
 			return func() { s.After(nil) }
 		}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
+		clocktest.Run(t, tc.name, func(t *testing.T) {
 			store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
 			names := []string{"a", "b", "c"}
 			for _, name := range names {
 				store.Set(name, 0, 100)
 			}
-			// Hundreds of moves of the clock long: no move ends a call that doesn't hang.
-			svc := start(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify, FetchTimeout: time.Minute})
+			svc := start(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
 			last := make(map[string]int64)
 			for _, name := range names {
 				for range 20 {
@@ -54,25 +55,25 @@ func TestDatabaseGoneAndBack(t *testing.T) {
 				require.EqualValues(t, 199, drain(t, tag), "memory serves on")
 				result := make(chan error, 1)
 				go func() { _, err := tag.Next(context.Background()); result <- err }()
-				require.ErrorIs(t, advanceUntil(t, fake, result), segment.ErrUnavailable)
+				require.ErrorIs(t, <-result, segment.ErrUnavailable)
 			}
 			for _, name := range names {
 				eventually(t, func() bool {
-					fake.Advance(100 * time.Millisecond)
+					clocktest.Pass(100 * time.Millisecond)
 					return len(rec.of(segment.KindFetchFailed, name)) == 1
 				}, "event")
 			}
 			// The tags are still known although passes fail as well.
-			fake.Advance(2 * segment.DefaultRefresh)
+			clocktest.Pass(2 * segment.DefaultRefresh)
 			eventually(t, func() bool {
-				fake.Advance(100 * time.Millisecond)
+				clocktest.Pass(100 * time.Millisecond)
 				return len(rec.of(segment.KindLoadFailed, "")) == 1
 			}, "event")
 
 			up()
 			for _, name := range names {
 				eventually(t, func() bool {
-					fake.Advance(100 * time.Millisecond)
+					clocktest.Pass(100 * time.Millisecond)
 					return status(t, svc, name).Current.Ready
 				}, "full again without a request")
 				require.GreaterOrEqual(t, next(t, lookup(t, svc, name)), int64(200))
@@ -80,7 +81,7 @@ func TestDatabaseGoneAndBack(t *testing.T) {
 				require.Equal(t, []segment.Kind{segment.KindFetchFailed, segment.KindFetchRecovered}, rec.kinds(name))
 			}
 			eventually(t, func() bool {
-				fake.Advance(100 * time.Millisecond)
+				clocktest.Pass(100 * time.Millisecond)
 				return len(rec.of(segment.KindLoadRecovered, "")) == 1
 			}, "event")
 		})
@@ -88,163 +89,193 @@ func TestDatabaseGoneAndBack(t *testing.T) {
 }
 
 func TestFailsAtOnceWhileBackingOff(t *testing.T) {
-	store, fake := segmenttest.NewStore(), fakeClock()
-	store.Set("order", 0, 10)
-	svc := start(t, segment.Config{Store: store, Clock: fake})
-	tag := lookup(t, svc, "order")
-	store.Fail(errDown)
-	result := make(chan error, 1)
-	go func() { _, err := tag.Next(t.Context()); result <- err }()
-	require.ErrorIs(t, advanceUntil(t, fake, result), errDown)
-	eventually(t, func() bool {
-		fake.Advance(time.Second)
-		return store.Fetches("order") > 12
-	}, "retries go on without requests, at the longest pause")
-	eventually(t, func() bool { return svc.Timers() == 1 }, "only the retry's timer is set")
-	// The clock doesn't move: a request that waited would wait for ever.
-	for range 100 {
-		_, err := tag.Next(t.Context())
-		require.ErrorIs(t, err, segment.ErrUnavailable)
-		require.ErrorIs(t, err, errDown)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		store, fake := segmenttest.NewStore(), fakeClock()
+		store.Set("order", 0, 10)
+		svc := start(t, segment.Config{Store: store, Clock: fake})
+		tag := lookup(t, svc, "order")
+		store.Fail(errDown)
+		result := make(chan error, 1)
+		go func() { _, err := tag.Next(t.Context()); result <- err }()
+		require.ErrorIs(t, <-result, errDown)
+		eventually(t, func() bool {
+			clocktest.Pass(time.Second)
+			return store.Fetches("order") > 12
+		}, "retries go on without requests, at the longest pause")
+		synctest.Wait()
+		require.Equal(t, 1, svc.Timers(), "only the retry's timer is set")
+		asked := fake.Mono()
+		for range 100 {
+			_, err := tag.Next(t.Context())
+			require.ErrorIs(t, err, segment.ErrUnavailable)
+			require.ErrorIs(t, err, errDown)
+		}
+		require.Equal(t, asked, fake.Mono(), "none of them waits")
+	})
+}
+
+// However often an empty tag is asked for, a pause has one attempt at its end.
+func TestAskingSpeedsUpNoRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := segmenttest.NewStore()
+		store.Set("order", 0, 10)
+		svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
+		tag := lookup(t, svc, "order")
+		store.Fail(errDown)
+		for began := time.Now(); time.Since(began) < time.Minute; {
+			_, err := tag.Next(t.Context())
+			require.ErrorIs(t, err, errDown)
+			clocktest.Pass(10 * time.Millisecond)
+		}
+		require.Equal(t, 1, svc.Timers())
+		require.InDelta(t, time.Minute/(250*time.Millisecond), store.Fetches("order"), 25)
+	})
 }
 
 // A tag that is asked for doesn't sit out the long pause that an outage has
 // come to: it is full again a moment after the database is back.
 func TestAskedForTagIsFullSoonAfterAnOutage(t *testing.T) {
-	store, fake := segmenttest.NewStore(), fakeClock()
-	store.Set("a", 0, 100)
-	svc := start(t, segment.Config{Store: store, Clock: fake})
-	store.Fail(errDown)
-	tag := lookup(t, svc, "a")
-	result := make(chan error, 1)
-	go func() { _, err := tag.Next(context.Background()); result <- err }()
-	require.ErrorIs(t, advanceUntil(t, fake, result), segment.ErrUnavailable)
-	eventually(t, func() bool { // until the pauses are seconds
-		fake.Advance(100 * time.Millisecond)
-		return status(t, svc, "a").Failures >= 12
-	}, "failures")
-	store.Fail(nil)
-	asked := fake.Mono()
-	eventually(t, func() bool {
-		_, err := tag.Next(context.Background())
-		if err == nil {
-			return true
-		}
-		require.ErrorIs(t, err, segment.ErrUnavailable)
-		if fake.Mono()-asked < 300*time.Millisecond {
-			fake.Advance(50 * time.Millisecond)
-		}
-		return false
-	}, "an ID")
+	synctest.Test(t, func(t *testing.T) {
+		store, fake := segmenttest.NewStore(), fakeClock()
+		store.Set("a", 0, 100)
+		svc := start(t, segment.Config{Store: store, Clock: fake})
+		store.Fail(errDown)
+		tag := lookup(t, svc, "a")
+		result := make(chan error, 1)
+		go func() { _, err := tag.Next(context.Background()); result <- err }()
+		require.ErrorIs(t, <-result, segment.ErrUnavailable)
+		eventually(t, func() bool { // until the pauses are seconds
+			clocktest.Pass(100 * time.Millisecond)
+			return status(t, svc, "a").Failures >= 12
+		}, "failures")
+		store.Fail(nil)
+		asked := fake.Mono()
+		eventually(t, func() bool {
+			_, err := tag.Next(context.Background())
+			if err == nil {
+				return true
+			}
+			require.ErrorIs(t, err, segment.ErrUnavailable)
+			if fake.Mono()-asked < 300*time.Millisecond {
+				clocktest.Pass(50 * time.Millisecond)
+			}
+			return false
+		}, "an ID")
+	})
 }
 
 func TestManyTagsDownAtOnce(t *testing.T) {
-	const tags = 2000
-	store, fake := segmenttest.NewStore(), fakeClock()
-	name := func(i int) string { return fmt.Sprintf("tag-%04d", i) }
-	for i := range tags {
-		store.Set(name(i), 0, 10)
-	}
-	svc := start(t, segment.Config{Store: store, Clock: fake})
-	release := store.Hang()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{}, tags)
-	for _, tag := range svc.Tags() {
-		go func() {
-			_, _ = tag.Next(ctx) // fails: the database is gone
-			done <- struct{}{}
-		}()
-	}
-	eventually(t, func() bool {
-		waiting := 0
-		for _, tag := range svc.Tags() {
-			waiting += tag.Waiting()
+	synctest.Test(t, func(t *testing.T) {
+		const tags = 2000
+		store, fake := segmenttest.NewStore(), fakeClock()
+		name := func(i int) string { return fmt.Sprintf("tag-%04d", i) }
+		for i := range tags {
+			store.Set(name(i), 0, 10)
 		}
-		return waiting == tags && store.Hung() >= segment.MaxFetchers
-	}, "all wait")
-	require.Equal(t, segment.MaxFetchers, store.Hung(), "the database is not stormed")
-	store.Fail(errDown)
-	release()
-	eventually(t, func() bool {
-		fake.Advance(10 * time.Millisecond)
+		svc := start(t, segment.Config{Store: store, Clock: fake})
+		release := store.Hang()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{}, tags)
 		for _, tag := range svc.Tags() {
-			if tag.Status().Failures == 0 {
-				return false
+			go func() {
+				_, _ = tag.Next(ctx) // fails: the database is gone
+				done <- struct{}{}
+			}()
+		}
+		eventually(t, func() bool {
+			waiting := 0
+			for _, tag := range svc.Tags() {
+				waiting += tag.Waiting()
 			}
-		}
-		return true
-	}, "all back off")
-	cancel()
-	for range tags {
-		<-done
-	}
-	store.Fail(nil)
-	eventually(t, func() bool {
-		fake.Advance(time.Second)
-		for _, tag := range svc.Tags() {
-			if !tag.Status().Current.Ready {
-				return false
+			return waiting == tags && store.Hung() >= segment.MaxFetchers
+		}, "all wait")
+		require.Equal(t, segment.MaxFetchers, store.Hung(), "the database is not stormed")
+		store.Fail(errDown)
+		release()
+		eventually(t, func() bool {
+			clocktest.Pass(10 * time.Millisecond)
+			for _, tag := range svc.Tags() {
+				if tag.Status().Failures == 0 {
+					return false
+				}
 			}
+			return true
+		}, "all back off")
+		cancel()
+		for range tags {
+			<-done
 		}
-		return true
-	}, "all full")
-	eventually(t, func() bool {
-		fake.Advance(time.Second) // a retry that was brought forward leaves its timer to run out
-		return svc.Timers() == 0
-	}, "tags at rest have no timer")
+		store.Fail(nil)
+		eventually(t, func() bool {
+			clocktest.Pass(time.Second)
+			for _, tag := range svc.Tags() {
+				if !tag.Status().Current.Ready {
+					return false
+				}
+			}
+			return true
+		}, "all full")
+		eventually(t, func() bool {
+			clocktest.Pass(time.Second)
+			return svc.Timers() == 0
+		}, "tags at rest have no timer")
+	})
 }
 
 func TestHungPassIsGivenUp(t *testing.T) {
-	store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
-	store.Set("order", 0, 10)
-	release := store.Hang()
-	svc := newService(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
-	run(t, svc)
-	eventually(t, func() bool { return store.Hung() == 1 && svc.Timers() == 1 }, "hung")
-	fake.Advance(segment.DefaultFetchTimeout)
-	eventually(t, func() bool { return len(rec.of(segment.KindLoadFailed, "")) == 1 }, "event")
-	release()
-	eventually(t, func() bool {
-		fake.Advance(10 * time.Millisecond)
-		return svc.Loaded()
-	}, "loaded")
+	synctest.Test(t, func(t *testing.T) {
+		store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
+		store.Set("order", 0, 10)
+		release := store.Hang()
+		svc := newService(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
+		run(t, svc)
+		eventually(t, func() bool { return store.Hung() == 1 && svc.Timers() == 1 }, "hung")
+		clocktest.Pass(segment.DefaultFetchTimeout)
+		eventually(t, func() bool { return len(rec.of(segment.KindLoadFailed, "")) == 1 }, "event")
+		release()
+		eventually(t, func() bool {
+			clocktest.Pass(10 * time.Millisecond)
+			return svc.Loaded()
+		}, "loaded")
+	})
 }
 
 func TestStop(t *testing.T) {
-	leaks := goleak.IgnoreCurrent()
-	store, rec := segmenttest.NewStore(), &recorder{}
-	store.Set("hung", 0, 10)
-	store.Set("full", 0, 10)
-	svc := newService(t, segment.Config{Store: store, Notify: rec.notify, Clock: fakeClock()})
-	_, err := svc.Lookup([]byte("full"))
-	require.ErrorIs(t, err, segment.ErrUnavailable)
-	reload(t, svc)
-	_, err = lookup(t, svc, "full").Next(t.Context())
-	require.ErrorIs(t, err, segment.ErrUnavailable, "before Run nothing is waited for")
-	stop := run(t, svc)
-	eventually(t, func() bool { _, err := lookup(t, svc, "full").Next(t.Context()); return err == nil }, "running")
-	eventually(t, func() bool { return status(t, svc, "full").Next.Ready }, "both ranges")
-
-	store.Hang()
-	results, hung := make(chan error, 10), lookup(t, svc, "hung")
-	for range cap(results) {
-		go func() { _, err := hung.Next(context.Background()); results <- err }()
-	}
-	eventually(t, func() bool { return lookup(t, svc, "hung").Waiting() == cap(results) }, "all wait")
-	stop()
-	for range cap(results) {
-		err := <-results
+	synctest.Test(t, func(t *testing.T) {
+		leaks := goleak.IgnoreCurrent()
+		store, rec := segmenttest.NewStore(), &recorder{}
+		store.Set("hung", 0, 10)
+		store.Set("full", 0, 10)
+		svc := newService(t, segment.Config{Store: store, Notify: rec.notify, Clock: fakeClock()})
+		_, err := svc.Lookup([]byte("full"))
 		require.ErrorIs(t, err, segment.ErrUnavailable)
-		require.NotErrorIs(t, err, context.Canceled)
-	}
-	require.Empty(t, rec.kinds("hung"), "stopping is no failure")
-	require.NoError(t, goleak.Find(leaks))
+		reload(t, svc)
+		_, err = lookup(t, svc, "full").Next(t.Context())
+		require.ErrorIs(t, err, segment.ErrUnavailable, "before Run nothing is waited for")
+		stop := run(t, svc)
+		eventually(t, func() bool { _, err := lookup(t, svc, "full").Next(t.Context()); return err == nil }, "running")
+		eventually(t, func() bool { return status(t, svc, "full").Next.Ready }, "both ranges")
 
-	next(t, lookup(t, svc, "full")) // what is in memory is still served
-	_, err = lookup(t, svc, "hung").Next(t.Context())
-	require.ErrorIs(t, err, segment.ErrUnavailable)
-	require.Error(t, svc.Run(t.Context()), "a service runs once")
+		store.Hang()
+		results, hung := make(chan error, 10), lookup(t, svc, "hung")
+		for range cap(results) {
+			go func() { _, err := hung.Next(context.Background()); results <- err }()
+		}
+		eventually(t, func() bool { return lookup(t, svc, "hung").Waiting() == cap(results) }, "all wait")
+		stop()
+		for range cap(results) {
+			err := <-results
+			require.ErrorIs(t, err, segment.ErrUnavailable)
+			require.NotErrorIs(t, err, context.Canceled)
+		}
+		require.Empty(t, rec.kinds("hung"), "stopping is no failure")
+		require.NoError(t, goleak.Find(leaks))
+
+		next(t, lookup(t, svc, "full")) // what is in memory is still served
+		_, err = lookup(t, svc, "hung").Next(t.Context())
+		require.ErrorIs(t, err, segment.ErrUnavailable)
+		require.Error(t, svc.Run(t.Context()), "a service runs once")
+	})
 }
 
 func TestNotifyMayCallBack(t *testing.T) {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
@@ -43,16 +45,14 @@ func TestRefusedRowRecoversOnceMended(t *testing.T) {
 		{"max_id at the end of int64", math.MaxInt64, 10, segment.ErrBadRow, segment.KindBadRow},
 		{"max_id negative", math.MinInt64, 10, segment.ErrBadRow, segment.KindBadRow},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
+		clocktest.Run(t, tc.name, func(t *testing.T) {
 			store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
 			store.Set("order", 0, 10)
 			store.Set("other", 0, 10)
-			// The clock is moved by seconds while fetches are under way: with a
-			// time-out of seconds they would fail for that too. And a pass would
-			// take a max_id of 1000 in the wrong row for the floor.
+			// A pass would take a max_id of 1000 in the wrong row for the floor.
 			svc := start(t, segment.Config{
 				Store: store, HighWater: segmenttest.NewHighWater(), Clock: fake, Notify: rec.notify,
-				FetchTimeout: 1000 * time.Hour, Refresh: 1000 * time.Hour,
+				Refresh: 1000 * time.Hour,
 			})
 			tag := lookup(t, svc, "order")
 			first := next(t, tag)
@@ -72,13 +72,13 @@ func TestRefusedRowRecoversOnceMended(t *testing.T) {
 			for range 20 {
 				result := make(chan error, 1)
 				go func() { _, err := tag.Next(t.Context()); result <- err }()
-				err := advanceUntil(t, fake, result)
+				err := <-result
 				require.ErrorIs(t, err, segment.ErrUnavailable)
 				require.ErrorIs(t, err, tc.cause)
 			}
 			require.Zero(t, next(t, lookup(t, svc, "other")))
 			eventually(t, func() bool {
-				fake.Advance(5 * time.Second)
+				clocktest.Pass(5 * time.Second)
 				return store.Fetches("order") > fetched+10
 			}, "retries")
 			now, _ := store.Row("order")
@@ -89,7 +89,7 @@ func TestRefusedRowRecoversOnceMended(t *testing.T) {
 			// Fixed: it recovers without a request.
 			store.Set("order", row.MaxID, 10)
 			eventually(t, func() bool {
-				fake.Advance(time.Second)
+				clocktest.Pass(time.Second)
 				return tag.Status().Current.Ready
 			}, "recovered by itself")
 			require.Greater(t, next(t, tag), last)
@@ -148,26 +148,28 @@ func TestUnreadableMarkIsNotZero(t *testing.T) {
 }
 
 func TestMarkThatCannotBeRaised(t *testing.T) {
-	store, marks, fake, rec := segmenttest.NewStore(), segmenttest.NewHighWater(), fakeClock(), &recorder{}
-	store.Set("order", 0, 10)
-	svc := start(t, segment.Config{Store: store, HighWater: marks, Clock: fake, Notify: rec.notify, FetchTimeout: 1000 * time.Hour})
-	tag := lookup(t, svc, "order")
-	marks.Before(failRaise)
-	for range 20 {
-		result := make(chan error, 1)
-		go func() { _, err := tag.Next(t.Context()); result <- err }()
-		require.ErrorIs(t, advanceUntil(t, fake, result), segment.ErrUnavailable)
-	}
-	require.Equal(t, 1, store.Fetches("order"), "the range is kept: a full disk doesn't eat the table")
-	require.False(t, tag.Status().Current.Ready, "segment.S1: not used before it is marked")
-	marks.Before(nil)
-	eventually(t, func() bool {
-		fake.Advance(time.Second)
-		return tag.Status().Current.Ready
-	}, "recovered by itself")
-	require.Zero(t, next(t, tag))
-	eventually(t, func() bool { return len(rec.kinds("order")) == 2 }, "events")
-	require.Equal(t, []segment.Kind{segment.KindMarkFailed, segment.KindFetchRecovered}, rec.kinds("order"))
+	synctest.Test(t, func(t *testing.T) {
+		store, marks, fake, rec := segmenttest.NewStore(), segmenttest.NewHighWater(), fakeClock(), &recorder{}
+		store.Set("order", 0, 10)
+		svc := start(t, segment.Config{Store: store, HighWater: marks, Clock: fake, Notify: rec.notify, FetchTimeout: 1000 * time.Hour})
+		tag := lookup(t, svc, "order")
+		marks.Before(failRaise)
+		for range 20 {
+			result := make(chan error, 1)
+			go func() { _, err := tag.Next(t.Context()); result <- err }()
+			require.ErrorIs(t, <-result, segment.ErrUnavailable)
+		}
+		require.Equal(t, 1, store.Fetches("order"), "the range is kept: a full disk doesn't eat the table")
+		require.False(t, tag.Status().Current.Ready, "segment.S1: not used before it is marked")
+		marks.Before(nil)
+		eventually(t, func() bool {
+			clocktest.Pass(time.Second)
+			return tag.Status().Current.Ready
+		}, "recovered by itself")
+		require.Zero(t, next(t, tag))
+		eventually(t, func() bool { return len(rec.kinds("order")) == 2 }, "events")
+		require.Equal(t, []segment.Kind{segment.KindMarkFailed, segment.KindFetchRecovered}, rec.kinds("order"))
+	})
 }
 
 func TestStoreIsNotTrusted(t *testing.T) {

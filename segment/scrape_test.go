@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -17,34 +18,36 @@ import (
 
 // segment.S5: IDs are handed out while somebody else holds every lock there is.
 func TestHotPathTakesNoLock(t *testing.T) {
-	store := segmenttest.NewStore()
-	store.Set("order", 0, 1_000_000)
-	svc := start(t, segment.Config{Store: store, Clock: fakeClock(), Refresh: 1000 * time.Hour})
-	tag := lookup(t, svc, "order")
-	next(t, tag)
-	unlock := svc.LockAll(tag)
-	served := make(chan error, 1)
-	go func() {
-		found, err := svc.Lookup([]byte("order"))
-		for range 1000 {
-			if err == nil {
-				_, err = found.Next(context.Background())
+	synctest.Test(t, func(t *testing.T) {
+		store := segmenttest.NewStore()
+		store.Set("order", 0, 1_000_000)
+		svc := start(t, segment.Config{Store: store, Clock: fakeClock(), Refresh: 1000 * time.Hour})
+		tag := lookup(t, svc, "order")
+		next(t, tag)
+		unlock := svc.LockAll(tag)
+		served := make(chan error, 1)
+		go func() {
+			found, err := svc.Lookup([]byte("order"))
+			for range 1000 {
+				if err == nil {
+					_, err = found.Next(context.Background())
+				}
+				if err == nil {
+					err = found.NextN(context.Background(), make([]int64, 10))
+				}
 			}
-			if err == nil {
-				err = found.NextN(context.Background(), make([]int64, 10))
-			}
+			served <- err
+		}()
+		select {
+		case err := <-served:
+			unlock()
+			require.NoError(t, err)
+		case <-time.After(patience):
+			unlock()
+			require.Fail(t, "the hot path waits for a lock")
 		}
-		served <- err
-	}()
-	select {
-	case err := <-served:
-		unlock()
-		require.NoError(t, err)
-	case <-time.After(patience):
-		unlock()
-		require.Fail(t, "the hot path waits for a lock")
-	}
-	require.EqualValues(t, 11_001, tag.Status().Issued)
+		require.EqualValues(t, 11_001, tag.Status().Issued)
+	})
 }
 
 // With a hundred thousand tags, and some of them under load, looking at all of

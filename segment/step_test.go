@@ -6,11 +6,13 @@ import (
 	"math"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
@@ -22,95 +24,103 @@ func toNextFetch(t *testing.T, tag *segment.Tag) int64 {
 	left, size := st.Current.Hi-st.Current.Position, st.Next.Hi-st.Next.Lo
 	require.NoError(t, tag.NextN(t.Context(), make([]int64, left)))
 	require.NoError(t, tag.NextN(t.Context(), make([]int64, (size-1)/10+1)))
-	eventually(t, func() bool {
-		now := tag.Status()
-		return now.Current.Lo == st.Next.Lo && now.Next.Ready && !now.Fetching
-	}, "the next range")
+	synctest.Wait()
 	now := tag.Status()
+	require.Equal(t, st.Next.Lo, now.Current.Lo)
+	require.True(t, now.Next.Ready && !now.Fetching)
 	return now.Next.Hi - now.Next.Lo
 }
 
 func TestDynamicStep(t *testing.T) {
-	const short, middle, long = 14 * time.Minute, 20 * time.Minute, 31 * time.Minute
-	store, fake := segmenttest.NewStore(), fakeClock()
-	store.Set("order", 0, 100)
-	svc := start(t, segment.Config{
-		Store: store, HighWater: segmenttest.NewHighWater(), Clock: fake, MaxStep: 1000, Refresh: 1000 * time.Hour,
-	})
-	tag := lookup(t, svc, "order")
-	require.NoError(t, tag.NextN(t.Context(), make([]int64, 10)))
-	eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
-	require.EqualValues(t, 100, tag.Status().Next.Hi-tag.Status().Next.Lo, "the second fetch is too early to tell anything")
+	synctest.Test(t, func(t *testing.T) {
+		const short, middle, long = 14 * time.Minute, 20 * time.Minute, 31 * time.Minute
+		store, fake := segmenttest.NewStore(), fakeClock()
+		store.Set("order", 0, 100)
+		svc := start(t, segment.Config{
+			Store: store, HighWater: segmenttest.NewHighWater(), Clock: fake, MaxStep: 1000, Refresh: 1000 * time.Hour,
+		})
+		tag := lookup(t, svc, "order")
+		require.NoError(t, tag.NextN(t.Context(), make([]int64, 10)))
+		synctest.Wait()
+		require.True(t, tag.Status().Next.Ready)
+		require.EqualValues(t, 100, tag.Status().Next.Hi-tag.Status().Next.Lo, "the second fetch is too early to tell anything")
 
-	for i, step := range []struct {
-		lasted time.Duration
-		table  int64
-		want   int64
-	}{
-		{short, 100, 200},
-		{short, 100, 400},
-		{middle, 100, 400},
-		{15 * time.Minute, 100, 400}, // neither shorter …
-		{30 * time.Minute, 100, 400}, // … nor longer
-		{15*time.Minute - 1, 100, 800},
-		{short, 100, 1000}, // MaxStep
-		{short, 100, 1000},
-		{30*time.Minute + 1, 100, 500},
-		{long, 100, 250},
-		{long, 100, 125},
-		{long, 100, 100}, // the table's own
-		{long, 100, 100},
-		{middle, 300, 300},   // follows the table …
-		{middle, 30, 30},     // … both ways
-		{short, 30, 60},      //
-		{middle, 5000, 5000}, // a table step over MaxStep is kept
-		{short, 5000, 5000},
-	} {
-		row, _ := store.Row("order")
-		store.Set("order", row.MaxID, step.table)
-		fake.Advance(step.lasted)
-		require.Equal(t, step.want, toNextFetch(t, tag), "fetch %d", i)
-		st := tag.Status()
-		require.Equal(t, step.lasted, st.LastDuration)
-		require.Equal(t, step.want, st.Step)
-		require.Equal(t, step.table, st.TableStep)
-		require.Equal(t, fake.Millis(), st.LastFetch)
-	}
+		for i, step := range []struct {
+			lasted time.Duration
+			table  int64
+			want   int64
+		}{
+			{short, 100, 200},
+			{short, 100, 400},
+			{middle, 100, 400},
+			{15 * time.Minute, 100, 400}, // neither shorter …
+			{30 * time.Minute, 100, 400}, // … nor longer
+			{15*time.Minute - 1, 100, 800},
+			{short, 100, 1000}, // MaxStep
+			{short, 100, 1000},
+			{30*time.Minute + 1, 100, 500},
+			{long, 100, 250},
+			{long, 100, 125},
+			{long, 100, 100}, // the table's own
+			{long, 100, 100},
+			{middle, 300, 300},   // follows the table …
+			{middle, 30, 30},     // … both ways
+			{short, 30, 60},      //
+			{middle, 5000, 5000}, // a table step over MaxStep is kept
+			{short, 5000, 5000},
+		} {
+			row, _ := store.Row("order")
+			store.Set("order", row.MaxID, step.table)
+			clocktest.Pass(step.lasted)
+			require.Equal(t, step.want, toNextFetch(t, tag), "fetch %d", i)
+			st := tag.Status()
+			require.Equal(t, step.lasted, st.LastDuration)
+			require.Equal(t, step.want, st.Step)
+			require.Equal(t, step.table, st.TableStep)
+			require.Equal(t, fake.Millis(), st.LastFetch)
+		}
+	})
 }
 
 // TestStepEndsAtAMillion: the limit of a service whose Config has none.
 func TestStepEndsAtAMillion(t *testing.T) {
-	store := segmenttest.NewStore()
-	store.Set("order", 0, 300_000)
-	svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
-	tag := lookup(t, svc, "order")
-	require.NoError(t, tag.NextN(t.Context(), make([]int64, 30_000)))
-	eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
-	for _, want := range []int64{600_000, 1_000_000, 1_000_000} {
-		require.Equal(t, want, toNextFetch(t, tag))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		store := segmenttest.NewStore()
+		store.Set("order", 0, 300_000)
+		svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
+		tag := lookup(t, svc, "order")
+		require.NoError(t, tag.NextN(t.Context(), make([]int64, 30_000)))
+		synctest.Wait()
+		require.True(t, tag.Status().Next.Ready)
+		for _, want := range []int64{600_000, 1_000_000, 1_000_000} {
+			require.Equal(t, want, toNextFetch(t, tag))
+		}
+	})
 }
 
 // TestOutageIsNotALongSegment: the time that the database is gone says nothing
 // about the demand.
 func TestOutageIsNotALongSegment(t *testing.T) {
-	store, fake := segmenttest.NewStore(), fakeClock()
-	store.Set("order", 0, 100)
-	svc := start(t, segment.Config{Store: store, Clock: fake, Refresh: 1000 * time.Hour})
-	tag := lookup(t, svc, "order")
-	require.NoError(t, tag.NextN(t.Context(), make([]int64, 10)))
-	eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
-	fake.Advance(time.Minute)
-	store.Fail(errDown)
-	require.NoError(t, tag.NextN(t.Context(), make([]int64, 110)))
-	eventually(t, func() bool { return tag.Status().Failures > 0 }, "failed")
-	fake.Advance(time.Hour)
-	store.Fail(nil)
-	eventually(t, func() bool {
-		fake.Advance(time.Second)
-		return tag.Status().Next.Ready
-	}, "fetched")
-	require.EqualValues(t, 200, tag.Status().Next.Hi-tag.Status().Next.Lo)
+	synctest.Test(t, func(t *testing.T) {
+		store, fake := segmenttest.NewStore(), fakeClock()
+		store.Set("order", 0, 100)
+		svc := start(t, segment.Config{Store: store, Clock: fake, Refresh: 1000 * time.Hour})
+		tag := lookup(t, svc, "order")
+		require.NoError(t, tag.NextN(t.Context(), make([]int64, 10)))
+		synctest.Wait()
+		require.True(t, tag.Status().Next.Ready)
+		clocktest.Pass(time.Minute)
+		store.Fail(errDown)
+		require.NoError(t, tag.NextN(t.Context(), make([]int64, 110)))
+		eventually(t, func() bool { return tag.Status().Failures > 0 }, "failed")
+		clocktest.Pass(time.Hour)
+		store.Fail(nil)
+		eventually(t, func() bool {
+			clocktest.Pass(time.Second)
+			return tag.Status().Next.Ready
+		}, "fetched")
+		require.EqualValues(t, 200, tag.Status().Next.Hi-tag.Status().Next.Lo)
+	})
 }
 
 func TestTableStepNearTheEndOfInt64(t *testing.T) {
@@ -148,7 +158,7 @@ func TestFetchAsksForWhatWaits(t *testing.T) {
 		"the limit when none is set": {100, 0, 300, 1000, false, 1_000_000},
 		"near the end of int64":      {math.MaxInt64 / 3, 0, 20, 1000, false, math.MaxInt64 / 3},
 	} {
-		t.Run(name, func(t *testing.T) {
+		clocktest.Run(t, name, func(t *testing.T) {
 			store := segmenttest.NewStore()
 			store.Set("order", 0, tc.step)
 			for i := range segment.MaxFetchers {
@@ -207,59 +217,64 @@ func TestFetchAsksForWhatWaits(t *testing.T) {
 // A step that lasts no longer than a fetch takes grows past the demand within a few
 // fetches: a request that waits gets its IDs from the fetch under way or the next one.
 func TestNobodyIsRefusedForALargeDemand(t *testing.T) {
-	const took, callers, n = 200 * time.Millisecond, 20, 1000
-	store, fake := segmenttest.NewStore(), fakeClock()
-	store.Set("order", 0, 100)
-	slow := slowFetches(store, fake, took)
-	svc := start(t, segment.Config{Store: store, Clock: fake, Refresh: 1000 * time.Hour})
-	tag := lookup(t, svc, "order")
-	var seen sync.Map
-	for round := range 10 {
-		results := make(chan error, callers)
-		for range callers {
-			go func() {
-				ids := make([]int64, n)
-				err := tag.NextN(context.Background(), ids)
-				for _, id := range ids {
-					if _, twice := seen.LoadOrStore(id, true); twice && err == nil {
-						err = fmt.Errorf("%d twice", id)
+	synctest.Test(t, func(t *testing.T) {
+		const took, callers, n = 200 * time.Millisecond, 20, 1000
+		store, fake := segmenttest.NewStore(), fakeClock()
+		store.Set("order", 0, 100)
+		slowFetches(store, took)
+		svc := start(t, segment.Config{Store: store, Clock: fake, Refresh: 1000 * time.Hour})
+		tag := lookup(t, svc, "order")
+		var seen sync.Map
+		for round := range 10 {
+			results := make(chan error, callers)
+			for range callers {
+				go func() {
+					ids := make([]int64, n)
+					err := tag.NextN(context.Background(), ids)
+					for _, id := range ids {
+						if _, twice := seen.LoadOrStore(id, true); twice && err == nil {
+							err = fmt.Errorf("%d twice", id)
+						}
 					}
-				}
-				results <- err
-			}()
+					results <- err
+				}()
+			}
+			for range callers {
+				require.NoError(t, <-results, "round %d", round)
+			}
 		}
-		for range callers {
-			require.NoError(t, advanceUntil(t, slow, results), "round %d", round)
-		}
-	}
+	})
 }
 
 // segment.D5: each range has so many more steps, and lasts as many times longer.
 func TestReserve(t *testing.T) {
-	store, fake := segmenttest.NewStore(), fakeClock()
-	store.Set("order", 0, 100)
-	store.Set("end", 0, math.MaxInt64/4)
-	svc := start(t, segment.Config{Store: store, Clock: fake, MaxStep: 250, Reserve: 4, Refresh: 1000 * time.Hour})
-	tag := lookup(t, svc, "order")
-	require.Zero(t, next(t, tag))
-	require.EqualValues(t, 500, tag.Status().Current.Hi)
-	require.NoError(t, tag.NextN(t.Context(), make([]int64, 50)))
-	eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
-	for _, step := range []struct {
-		lasted time.Duration
-		want   int64
-	}{
-		{14 * time.Minute, 200},
-		{20 * time.Minute, 200},
-		{14 * time.Minute, 250}, // MaxStep
-		{31 * time.Minute, 125},
-		{31 * time.Minute, 100}, // the table's own
-	} {
-		fake.Advance(5 * step.lasted)
-		require.Equal(t, 5*step.want, toNextFetch(t, tag))
-		require.Equal(t, step.want, tag.Status().Step)
-	}
-	end := lookup(t, svc, "end")
-	require.Zero(t, next(t, end))
-	require.EqualValues(t, math.MaxInt64/4, end.Status().Current.Hi, "one step where so many don't fit")
+	synctest.Test(t, func(t *testing.T) {
+		store, fake := segmenttest.NewStore(), fakeClock()
+		store.Set("order", 0, 100)
+		store.Set("end", 0, math.MaxInt64/4)
+		svc := start(t, segment.Config{Store: store, Clock: fake, MaxStep: 250, Reserve: 4, Refresh: 1000 * time.Hour})
+		tag := lookup(t, svc, "order")
+		require.Zero(t, next(t, tag))
+		require.EqualValues(t, 500, tag.Status().Current.Hi)
+		require.NoError(t, tag.NextN(t.Context(), make([]int64, 50)))
+		synctest.Wait()
+		require.True(t, tag.Status().Next.Ready)
+		for _, step := range []struct {
+			lasted time.Duration
+			want   int64
+		}{
+			{14 * time.Minute, 200},
+			{20 * time.Minute, 200},
+			{14 * time.Minute, 250}, // MaxStep
+			{31 * time.Minute, 125},
+			{31 * time.Minute, 100}, // the table's own
+		} {
+			clocktest.Pass(5 * step.lasted)
+			require.Equal(t, 5*step.want, toNextFetch(t, tag))
+			require.Equal(t, step.want, tag.Status().Step)
+		}
+		end := lookup(t, svc, "end")
+		require.Zero(t, next(t, end))
+		require.EqualValues(t, math.MaxInt64/4, end.Status().Current.Hi, "one step where so many don't fit")
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,39 +16,40 @@ import (
 
 // A store that hangs makes nothing stuck; a Notify that never returns does, and is named.
 func TestStuck(t *testing.T) {
-	clk := clocktest.New(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC))
-	store := segmenttest.NewStore()
-	store.Set("a", 1, 10)
-	told, gate := make(chan struct{}, 1), make(chan struct{})
-	release := sync.OnceFunc(func() { close(gate) })
-	defer release() // or a failure here would wait for Run for ever
-	svc := newService(t, segment.Config{Store: store, Clock: clk, Notify: func(e segment.Event) {
-		if e.Kind == segment.KindLoadFailed {
-			told <- struct{}{}
-			<-gate
-		}
-	}})
-	require.NoError(t, svc.Stuck(t.Context()), "it doesn't run yet")
-	stop := run(t, svc)
-	eventually(t, svc.Loaded, "loaded")
-	require.NoError(t, svc.Stuck(t.Context()))
+	synctest.Test(t, func(t *testing.T) {
+		store := segmenttest.NewStore()
+		store.Set("a", 1, 10)
+		told, gate := make(chan struct{}, 1), make(chan struct{})
+		release := sync.OnceFunc(func() { close(gate) })
+		defer release() // or a failure here would wait for Run for ever
+		svc := newService(t, segment.Config{Store: store, Clock: fakeClock(), Notify: func(e segment.Event) {
+			if e.Kind == segment.KindLoadFailed {
+				told <- struct{}{}
+				<-gate
+			}
+		}})
+		require.NoError(t, svc.Stuck(t.Context()), "it doesn't run yet")
+		stop := run(t, svc)
+		eventually(t, svc.Loaded, "loaded")
+		require.NoError(t, svc.Stuck(t.Context()))
 
-	short := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		return svc.Stuck(ctx)
-	}
-	resume := store.Hang()
-	eventually(t, func() bool { clk.Advance(time.Second); return store.Hung() > 0 }, "the next look at the table")
-	clk.Advance(time.Hour)
-	require.NoError(t, short(), "a store that hangs is no reason")
-	<-told // the pass is cut short, and that is told
-	require.NoError(t, short(), "not late yet")
-	clk.Advance(time.Minute)
-	require.ErrorContains(t, short(), "the call of Notify is ")
-	resume()
-	release()
-	eventually(t, func() bool { return short() == nil }, "it comes round")
-	stop()
-	require.NoError(t, svc.Stuck(t.Context()), "it has ended")
+		short := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			return svc.Stuck(ctx)
+		}
+		resume := store.Hang()
+		eventually(t, func() bool { clocktest.Pass(time.Second); return store.Hung() > 0 }, "the next look at the table")
+		clocktest.Pass(segment.DefaultFetchTimeout / 2)
+		require.NoError(t, short(), "a store that hangs is no reason")
+		<-told // the pass is cut short, and that is told
+		require.NoError(t, short(), "not late yet")
+		clocktest.Pass(time.Minute)
+		require.ErrorContains(t, short(), "the call of Notify is ")
+		resume()
+		release()
+		eventually(t, func() bool { return short() == nil }, "it comes round")
+		stop()
+		require.NoError(t, svc.Stuck(t.Context()), "it has ended")
+	})
 }

@@ -70,13 +70,14 @@ type buffer struct {
 	asked  time.Duration // when the range that is being fetched was first wanted
 	stepAt int64         // the end of the last range: max_id when it showed the table's step
 
-	retry    backoff.ExponentialBackOff
-	failedAt time.Duration // meaningful in stateBackoff
-	retryAt  time.Duration // meaningful in stateBackoff
-	hastened bool          // meaningful in stateBackoff; an attempt before retryAt is set
-	failing  Kind          // what the last attempt failed with; 0 when it did not
-	failures int           // attempts failed in a row
-	err      error         // of the last attempt
+	retry      backoff.ExponentialBackOff
+	failedAt   time.Duration // meaningful in stateBackoff
+	retryAt    time.Duration // meaningful in stateBackoff
+	hastened   bool          // meaningful in stateBackoff; the attempt comes before retryAt
+	retryTimer *timer        // of the next attempt; nil before the first failure
+	failing    Kind          // what the last attempt failed with; 0 when it did not
+	failures   int           // attempts failed in a row
+	err        error         // of the last attempt
 
 	lastFetch    clock.Millis  // wall clock at the last published range
 	lastDuration time.Duration // how long the range before that lasted

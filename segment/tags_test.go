@@ -3,8 +3,8 @@ package segment_test
 import (
 	"context"
 	"runtime"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -22,25 +22,27 @@ func TestUnknownTag(t *testing.T) {
 }
 
 func TestFirstLoadFailingThreeTimes(t *testing.T) {
-	store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
-	store.Set("order", 5, 10)
-	store.FailNext(3, errDown)
-	svc := newService(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
-	require.ErrorIs(t, svc.Ready(), segment.ErrUnavailable)
-	run(t, svc)
-	eventually(t, func() bool { return len(rec.of(segment.KindLoadFailed, "")) == 1 }, "event")
-	_, err := svc.Lookup([]byte("order"))
-	require.ErrorIs(t, err, segment.ErrUnavailable)
-	require.ErrorIs(t, err, errDown)
-	require.False(t, svc.Loaded())
-	eventually(t, func() bool {
-		fake.Advance(10 * time.Millisecond)
-		return svc.Loaded()
-	}, "loaded at last")
-	require.NoError(t, svc.Ready())
-	require.EqualValues(t, 5, next(t, lookup(t, svc, "order")))
-	eventually(t, func() bool { return len(rec.kinds("")) == 2 }, "events")
-	require.Equal(t, []segment.Kind{segment.KindLoadFailed, segment.KindLoaded}, rec.kinds(""), "once a change, not a retry")
+	synctest.Test(t, func(t *testing.T) {
+		store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
+		store.Set("order", 5, 10)
+		store.FailNext(3, errDown)
+		svc := newService(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
+		require.ErrorIs(t, svc.Ready(), segment.ErrUnavailable)
+		run(t, svc)
+		eventually(t, func() bool { return len(rec.of(segment.KindLoadFailed, "")) == 1 }, "event")
+		_, err := svc.Lookup([]byte("order"))
+		require.ErrorIs(t, err, segment.ErrUnavailable)
+		require.ErrorIs(t, err, errDown)
+		require.False(t, svc.Loaded())
+		eventually(t, func() bool {
+			clocktest.Pass(10 * time.Millisecond)
+			return svc.Loaded()
+		}, "loaded at last")
+		require.NoError(t, svc.Ready())
+		require.EqualValues(t, 5, next(t, lookup(t, svc, "order")))
+		eventually(t, func() bool { return len(rec.kinds("")) == 2 }, "events")
+		require.Equal(t, []segment.Kind{segment.KindLoadFailed, segment.KindLoaded}, rec.kinds(""), "once a change, not a retry")
+	})
 }
 
 func TestFirstFetchFailingThreeTimes(t *testing.T) {
@@ -54,191 +56,153 @@ func TestFirstFetchFailingThreeTimes(t *testing.T) {
 	require.EqualValues(t, 3, rec.of(segment.KindFetchRecovered, "order")[0].Count)
 }
 
-// refreshClock lets one refresh begin for each value that is sent to refresh: a
-// pass more, while a range is being fetched, would have it given up (segment.S2).
-type refreshClock struct {
-	*clocktest.Fake
-	refresh chan struct{}
-}
-
-func (c *refreshClock) Sleep(ctx context.Context, d time.Duration) error {
-	if d != segment.DefaultRefresh {
-		return c.Fake.Sleep(ctx, d)
-	}
-	select {
-	case <-c.refresh:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// refresher returns what has Run make a pass over the table, and waits for its end.
-func refresher(t *testing.T, svc *segment.Service, store *segmenttest.Store, clk *refreshClock, tag *segment.Tag) func() {
-	t.Helper()
-	var passes atomic.Int64
-	store.After(func(_ context.Context, op segmenttest.Op, _ string) error {
-		if op == segmenttest.OpEach {
-			passes.Add(1)
-		}
-		return nil
-	})
-	return func() {
-		t.Helper()
-		before := passes.Load()
-		select {
-		case clk.refresh <- struct{}{}:
-		case <-time.After(patience):
-			require.Fail(t, "Run doesn't sleep until the next refresh")
-		}
-		eventually(t, func() bool { return passes.Load() > before }, "a pass")
-		svc.LockAll(tag)()
-		eventually(t, svc.Told, "events told")
-	}
-}
+// refresh lets the time pass until the service has read the table again.
+func refresh() { clocktest.Pass(segment.DefaultRefresh) }
 
 func TestTagsComeAndGo(t *testing.T) {
-	store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
-	for _, tag := range []string{"a", "b", "c"} {
-		store.Set(tag, 100, 10)
-	}
-	clk := &refreshClock{Fake: fake, refresh: make(chan struct{})}
-	svc := start(t, segment.Config{Store: store, Clock: clk, Notify: rec.notify})
-	eventually(t, func() bool { return len(rec.of(segment.KindLoaded, "")) == 1 }, "event")
-	require.EqualValues(t, 3, rec.of(segment.KindLoaded, "")[0].Count)
-	held := lookup(t, svc, "b")
-	require.EqualValues(t, 100, next(t, held))
-	// A fetch that finds the row gone would tell of it before the refresh.
-	eventually(t, func() bool { return held.Status().Next.Ready }, "both ranges")
+	synctest.Test(t, func(t *testing.T) {
+		store, rec := segmenttest.NewStore(), &recorder{}
+		for _, tag := range []string{"a", "b", "c"} {
+			store.Set(tag, 100, 10)
+		}
+		svc := start(t, segment.Config{Store: store, Clock: fakeClock(), Notify: rec.notify})
+		eventually(t, func() bool { return len(rec.of(segment.KindLoaded, "")) == 1 }, "event")
+		require.EqualValues(t, 3, rec.of(segment.KindLoaded, "")[0].Count)
+		held := lookup(t, svc, "b")
+		require.EqualValues(t, 100, next(t, held))
+		// A fetch that finds the row gone would tell of it before the refresh.
+		eventually(t, func() bool { return held.Status().Next.Ready }, "both ranges")
 
-	// Added: seen at the next refresh, no sooner. Deleted: gone when the one after it agrees.
-	refresh := refresher(t, svc, store, clk, held)
-	store.Set("d", 1, 10)
-	_, err := store.Delete(t.Context(), "b")
-	require.NoError(t, err)
-	require.EqualValues(t, 101, next(t, held))
-	refresh()
-	eventually(t, func() bool { _, err := svc.Lookup([]byte("d")); return err == nil }, "the new tag")
-	require.EqualValues(t, 102, next(t, held), "one pass is none")
-	reload(t, svc) // nor is one after a change of another tag
-	require.EqualValues(t, 103, next(t, held))
-	refresh()
-	eventually(t, func() bool { _, err = svc.Lookup([]byte("b")); return err != nil }, "two agree")
-	require.ErrorIs(t, err, segment.ErrUnknownTag)
-	_, err = held.Next(t.Context())
-	require.ErrorIs(t, err, segment.ErrUnknownTag, "a held Tag knows, too")
-	require.ErrorIs(t, held.NextN(t.Context(), make([]int64, 2)), segment.ErrUnknownTag)
-	require.EqualValues(t, 1, next(t, lookup(t, svc, "d")))
-	require.EqualValues(t, 100, next(t, lookup(t, svc, "a")), "others untouched")
-	eventually(t, func() bool { return len(rec.kinds("b")) == 1 && len(rec.kinds("d")) == 1 }, "events")
-	require.Equal(t, []segment.Kind{segment.KindTagRemoved}, rec.kinds("b"))
-	require.Equal(t, []segment.Kind{segment.KindTagAdded}, rec.kinds("d"))
+		// Added: seen at the next refresh, no sooner. Deleted: gone when the one after it agrees.
+		store.Set("d", 1, 10)
+		_, err := store.Delete(t.Context(), "b")
+		require.NoError(t, err)
+		require.EqualValues(t, 101, next(t, held))
+		refresh()
+		eventually(t, func() bool { _, err := svc.Lookup([]byte("d")); return err == nil }, "the new tag")
+		require.EqualValues(t, 102, next(t, held), "one pass is none")
+		reload(t, svc) // nor is one after a change of another tag
+		require.EqualValues(t, 103, next(t, held))
+		refresh()
+		eventually(t, func() bool { _, err = svc.Lookup([]byte("b")); return err != nil }, "two agree")
+		require.ErrorIs(t, err, segment.ErrUnknownTag)
+		_, err = held.Next(t.Context())
+		require.ErrorIs(t, err, segment.ErrUnknownTag, "a held Tag knows, too")
+		require.ErrorIs(t, held.NextN(t.Context(), make([]int64, 2)), segment.ErrUnknownTag)
+		require.EqualValues(t, 1, next(t, lookup(t, svc, "d")))
+		require.EqualValues(t, 100, next(t, lookup(t, svc, "a")), "others untouched")
+		eventually(t, func() bool { return len(rec.kinds("b")) == 1 && len(rec.kinds("d")) == 1 }, "events")
+		require.Equal(t, []segment.Kind{segment.KindTagRemoved}, rec.kinds("b"))
+		require.Equal(t, []segment.Kind{segment.KindTagAdded}, rec.kinds("d"))
 
-	// Missing for one pass: nothing happens.
-	row, _ := store.Row("c")
-	_, err = store.Delete(t.Context(), "c")
-	require.NoError(t, err)
-	refresh()
-	store.Set("c", row.MaxID, 10)
-	refresh()
-	_, err = store.Delete(t.Context(), "c")
-	require.NoError(t, err)
-	refresh()
-	lookup(t, svc, "c")
-	require.Empty(t, rec.kinds("c"))
+		// Missing for one pass: nothing happens.
+		row, _ := store.Row("c")
+		_, err = store.Delete(t.Context(), "c")
+		require.NoError(t, err)
+		refresh()
+		store.Set("c", row.MaxID, 10)
+		refresh()
+		_, err = store.Delete(t.Context(), "c")
+		require.NoError(t, err)
+		refresh()
+		lookup(t, svc, "c")
+		require.Empty(t, rec.kinds("c"))
 
-	// Deleted by ourselves.
-	_, err = store.Delete(t.Context(), "a")
-	require.NoError(t, err)
-	reload(t, svc, "a", "d", "never there")
-	_, err = svc.Lookup([]byte("a"))
-	require.ErrorIs(t, err, segment.ErrUnknownTag)
-	lookup(t, svc, "d") // it is there: somebody has made it again
+		// Deleted by ourselves.
+		_, err = store.Delete(t.Context(), "a")
+		require.NoError(t, err)
+		reload(t, svc, "a", "d", "never there")
+		_, err = svc.Lookup([]byte("a"))
+		require.ErrorIs(t, err, segment.ErrUnknownTag)
+		lookup(t, svc, "d") // it is there: somebody has made it again
+	})
 }
 
 // segment.T2: an emptied table takes nothing away, however often it is read.
 func TestAllTagsGone(t *testing.T) {
-	store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
-	for _, tag := range []string{"a", "b"} {
-		store.Set(tag, 100, 10)
-	}
-	clk := &refreshClock{Fake: fake, refresh: make(chan struct{})}
-	svc := start(t, segment.Config{Store: store, Clock: clk, Notify: rec.notify})
-	tag := lookup(t, svc, "a")
-	require.EqualValues(t, 100, next(t, tag))
-	eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
-	refresh := refresher(t, svc, store, clk, tag)
-	store.Clear()
-	for range 3 {
+	synctest.Test(t, func(t *testing.T) {
+		store, rec := segmenttest.NewStore(), &recorder{}
+		for _, tag := range []string{"a", "b"} {
+			store.Set(tag, 100, 10)
+		}
+		svc := start(t, segment.Config{Store: store, Clock: fakeClock(), Notify: rec.notify})
+		tag := lookup(t, svc, "a")
+		require.EqualValues(t, 100, next(t, tag))
+		eventually(t, func() bool { return tag.Status().Next.Ready }, "both ranges")
+		store.Clear()
+		for range 3 {
+			refresh()
+		}
+		reload(t, svc)
+		require.Equal(t, 2, svc.Len())
+		for want := int64(101); want < 120; want++ {
+			require.Equal(t, want, next(t, tag), "memory serves on")
+		}
+		_, err := tag.Next(t.Context())
+		require.ErrorIs(t, err, segment.ErrRowMissing)
+		require.ErrorIs(t, err, segment.ErrUnavailable)
+		require.NotErrorIs(t, err, segment.ErrUnknownTag, "nobody knows")
+		require.Len(t, rec.of(segment.KindTagsGone, ""), 1)
+		require.EqualValues(t, 2, rec.of(segment.KindTagsGone, "")[0].Count)
+		eventually(t, func() bool { return len(rec.of(segment.KindRowMissing, "a")) == 1 }, "event")
+
+		// Another table answers: its tags are served besides.
+		store.Set("c", 1, 10)
 		refresh()
-	}
-	reload(t, svc)
-	require.Equal(t, 2, svc.Len())
-	for want := int64(101); want < 120; want++ {
-		require.Equal(t, want, next(t, tag), "memory serves on")
-	}
-	_, err := tag.Next(t.Context())
-	require.ErrorIs(t, err, segment.ErrRowMissing)
-	require.ErrorIs(t, err, segment.ErrUnavailable)
-	require.NotErrorIs(t, err, segment.ErrUnknownTag, "nobody knows")
-	require.Len(t, rec.of(segment.KindTagsGone, ""), 1)
-	require.EqualValues(t, 2, rec.of(segment.KindTagsGone, "")[0].Count)
-	eventually(t, func() bool { return len(rec.of(segment.KindRowMissing, "a")) == 1 }, "event")
+		require.Equal(t, 3, svc.Len())
+		require.Empty(t, rec.of(segment.KindTagsBack, ""))
+		store.Clear()
 
-	// Another table answers: its tags are served besides.
-	store.Set("c", 1, 10)
-	refresh()
-	require.Equal(t, 3, svc.Len())
-	require.Empty(t, rec.of(segment.KindTagsBack, ""))
-	store.Clear()
+		// Half of it is back, and then all.
+		store.Set("a", 120, 10)
+		refresh()
+		eventually(t, func() bool { return len(rec.of(segment.KindTagsBack, "")) == 1 }, "event")
+		store.Set("b", 100, 10)
+		refresh()
+		require.Equal(t, 2, svc.Len(), "c is gone")
+		eventually(t, func() bool { return len(rec.kinds("c")) == 2 }, "events")
+		require.Equal(t, []segment.Kind{segment.KindTagAdded, segment.KindTagRemoved}, rec.kinds("c"))
+		require.Empty(t, rec.kinds("b"))
+		eventually(t, func() bool {
+			clocktest.Pass(100 * time.Millisecond)
+			id, err := tag.Next(t.Context())
+			return err == nil && id == 120
+		}, "the very same tag")
 
-	// Half of it is back, and then all.
-	store.Set("a", 120, 10)
-	refresh()
-	eventually(t, func() bool { return len(rec.of(segment.KindTagsBack, "")) == 1 }, "event")
-	store.Set("b", 100, 10)
-	refresh()
-	require.Equal(t, 2, svc.Len(), "c is gone")
-	eventually(t, func() bool { return len(rec.kinds("c")) == 2 }, "events")
-	require.Equal(t, []segment.Kind{segment.KindTagAdded, segment.KindTagRemoved}, rec.kinds("c"))
-	require.Empty(t, rec.kinds("b"))
-	eventually(t, func() bool {
-		fake.Advance(100 * time.Millisecond)
-		id, err := tag.Next(t.Context())
-		return err == nil && id == 120
-	}, "the very same tag")
-
-	// The last tags, deleted by ourselves, are no emptied table.
-	store.Clear()
-	reload(t, svc, "a", "b")
-	require.Zero(t, svc.Len())
-	require.Len(t, rec.of(segment.KindTagsGone, ""), 1)
-	store.Set("e", 1, 10)
-	reload(t, svc)
-	require.EqualValues(t, 1, next(t, lookup(t, svc, "e")))
+		// The last tags, deleted by ourselves, are no emptied table.
+		store.Clear()
+		reload(t, svc, "a", "b")
+		require.Zero(t, svc.Len())
+		require.Len(t, rec.of(segment.KindTagsGone, ""), 1)
+		store.Set("e", 1, 10)
+		reload(t, svc)
+		require.EqualValues(t, 1, next(t, lookup(t, svc, "e")))
+	})
 }
 
 func TestFailedPassRemovesNothing(t *testing.T) {
-	store, rec := segmenttest.NewStore(), &recorder{}
-	store.Set("a", 0, 10)
-	store.Set("z", 0, 10)
-	svc := start(t, segment.Config{Store: store, Clock: fakeClock(), Notify: rec.notify})
-	broken := &brokenPass{Store: store, after: 1}
-	svc2 := start(t, segment.Config{Store: broken, Clock: fakeClock(), Notify: rec.notify})
-	broken.on = true
-	require.ErrorIs(t, svc2.Reload(t.Context()), errDown)
-	lookup(t, svc2, "z")
+	synctest.Test(t, func(t *testing.T) {
+		store, rec := segmenttest.NewStore(), &recorder{}
+		store.Set("a", 0, 10)
+		store.Set("z", 0, 10)
+		svc := start(t, segment.Config{Store: store, Clock: fakeClock(), Notify: rec.notify})
+		broken := &brokenPass{Store: store, after: 1}
+		svc2 := start(t, segment.Config{Store: broken, Clock: fakeClock(), Notify: rec.notify})
+		broken.on = true
+		require.ErrorIs(t, svc2.Reload(t.Context()), errDown)
+		lookup(t, svc2, "z")
 
-	store.Fail(errDown)
-	require.ErrorIs(t, svc.Reload(t.Context()), errDown)
-	require.ErrorIs(t, svc.Reload(t.Context()), errDown)
-	lookup(t, svc, "a")
-	lookup(t, svc, "z")
-	store.Fail(nil)
-	reload(t, svc)
-	require.Len(t, rec.of(segment.KindLoadFailed, ""), 2, "one for each service")
-	require.Len(t, rec.of(segment.KindLoadRecovered, ""), 1)
-	require.Empty(t, rec.of(segment.KindTagRemoved, "z"))
+		store.Fail(errDown)
+		require.ErrorIs(t, svc.Reload(t.Context()), errDown)
+		require.ErrorIs(t, svc.Reload(t.Context()), errDown)
+		lookup(t, svc, "a")
+		lookup(t, svc, "z")
+		store.Fail(nil)
+		reload(t, svc)
+		require.Len(t, rec.of(segment.KindLoadFailed, ""), 2, "one for each service")
+		require.Len(t, rec.of(segment.KindLoadRecovered, ""), 1)
+		require.Empty(t, rec.of(segment.KindTagRemoved, "z"))
+	})
 }
 
 // brokenPass is a store whose pass breaks after some rows.
@@ -281,38 +245,42 @@ func TestRecreatedTagNeverRepeats(t *testing.T) {
 
 // segment.T3: a fetch that finds no row is a failed one.
 func TestFetchFindsNoRow(t *testing.T) {
-	store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
-	store.Set("order", 0, 10)
-	store.Set("other", 0, 10)
-	svc := start(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
-	_, err := store.Delete(t.Context(), "order")
-	require.NoError(t, err)
-	tag := lookup(t, svc, "order")
-	_, err = tag.Next(t.Context())
-	require.ErrorIs(t, err, segment.ErrRowMissing)
-	require.NotErrorIs(t, err, segment.ErrUnknownTag)
-	require.Same(t, tag, lookup(t, svc, "order"))
-	require.Empty(t, rec.of(segment.KindTagRemoved, "order"))
-	store.Set("order", 50, 10)
-	eventually(t, func() bool {
-		fake.Advance(10 * time.Millisecond)
-		id, err := tag.Next(t.Context())
-		return err == nil && id == 50
-	}, "back")
-	eventually(t, func() bool { return len(rec.kinds("order")) == 2 }, "events")
-	require.Equal(t, []segment.Kind{segment.KindRowMissing, segment.KindFetchRecovered}, rec.kinds("order"))
+	synctest.Test(t, func(t *testing.T) {
+		store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
+		store.Set("order", 0, 10)
+		store.Set("other", 0, 10)
+		svc := start(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
+		_, err := store.Delete(t.Context(), "order")
+		require.NoError(t, err)
+		tag := lookup(t, svc, "order")
+		_, err = tag.Next(t.Context())
+		require.ErrorIs(t, err, segment.ErrRowMissing)
+		require.NotErrorIs(t, err, segment.ErrUnknownTag)
+		require.Same(t, tag, lookup(t, svc, "order"))
+		require.Empty(t, rec.of(segment.KindTagRemoved, "order"))
+		store.Set("order", 50, 10)
+		eventually(t, func() bool {
+			clocktest.Pass(10 * time.Millisecond)
+			id, err := tag.Next(t.Context())
+			return err == nil && id == 50
+		}, "back")
+		eventually(t, func() bool { return len(rec.kinds("order")) == 2 }, "events")
+		require.Equal(t, []segment.Kind{segment.KindRowMissing, segment.KindFetchRecovered}, rec.kinds("order"))
+	})
 }
 
 func TestUnusedTagFetchesNothing(t *testing.T) {
-	store := segmenttest.NewStore()
-	store.Set("order", 0, 10)
-	svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
-	for range 10 {
-		reload(t, svc)
-	}
-	require.Zero(t, store.Fetches("order"))
-	require.Zero(t, svc.Timers())
-	require.False(t, lookup(t, svc, "order").HasBuffer())
+	synctest.Test(t, func(t *testing.T) {
+		store := segmenttest.NewStore()
+		store.Set("order", 0, 10)
+		svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
+		for range 10 {
+			reload(t, svc)
+		}
+		require.Zero(t, store.Fetches("order"))
+		require.Zero(t, svc.Timers())
+		require.False(t, lookup(t, svc, "order").HasBuffer())
+	})
 }
 
 // TestBytesPerUnusedTag holds the budget of DESIGN: a service may know a

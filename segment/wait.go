@@ -135,7 +135,7 @@ func (t *Tag) hastenLocked(b *buffer) {
 		return
 	}
 	b.hastened = true
-	t.svc.timers.add(soon, t.retryNow)
+	t.retryAtLocked(b, soon)
 }
 
 // askLocked wants a range. urgent: somebody waits for it.

@@ -3,110 +3,124 @@ package segment_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
 func TestContextCancelled(t *testing.T) {
-	store := segmenttest.NewStore()
-	store.Set("order", 0, 1)
-	svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
-	tag := lookup(t, svc, "order")
-	release := store.Hang()
+	synctest.Test(t, func(t *testing.T) {
+		store := segmenttest.NewStore()
+		store.Set("order", 0, 1)
+		svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
+		tag := lookup(t, svc, "order")
+		release := store.Hang()
 
-	ctx, cancel := context.WithCancel(t.Context())
-	result := make(chan error, 1)
-	go func() { _, err := tag.Next(ctx); result <- err }()
-	eventually(t, func() bool { return tag.Waiting() == 1 }, "a waiter")
-	cancel()
-	err := <-result
-	require.ErrorIs(t, err, context.Canceled)
-	require.NotErrorIs(t, err, segment.ErrUnavailable)
-	require.ErrorIs(t, tag.NextN(ctx, make([]int64, 1)), context.Canceled)
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { _, err := tag.Next(ctx); result <- err }()
+		synctest.Wait()
+		require.Equal(t, 1, tag.Waiting(), "a waiter")
+		cancel()
+		err := <-result
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, segment.ErrUnavailable)
+		require.ErrorIs(t, tag.NextN(ctx, make([]int64, 1)), context.Canceled)
 
-	release()
-	require.Zero(t, next(t, tag), "the cancelled request's range serves the next one")
+		release()
+		require.Zero(t, next(t, tag), "the cancelled request's range serves the next one")
+	})
 }
 
 func TestWaitIsForTheRequestNotForTheID(t *testing.T) {
-	store := segmenttest.NewStore()
-	store.Set("order", 0, 10)
-	fake := fakeClock()
-	svc := start(t, segment.Config{Store: store, Clock: fake, MaxStep: 10})
-	tag := lookup(t, svc, "order")
+	synctest.Test(t, func(t *testing.T) {
+		store := segmenttest.NewStore()
+		store.Set("order", 0, 10)
+		fake := fakeClock()
+		svc := start(t, segment.Config{Store: store, Clock: fake, MaxStep: 10})
+		tag := lookup(t, svc, "order")
 
-	// Each fetch takes 200 ms. A batch of three ranges would take 600.
-	slow := slowFetches(store, fake, 200*time.Millisecond)
-	result := make(chan error, 1)
-	go func() { result <- tag.NextN(context.Background(), make([]int64, 30)) }()
-	require.ErrorIs(t, advanceUntil(t, slow, result), segment.ErrUnavailable)
-	go func() { result <- tag.NextN(context.Background(), make([]int64, 20)) }()
-	require.NoError(t, advanceUntil(t, slow, result))
+		// Each fetch takes 200 ms. A batch of three ranges would take 600.
+		slowFetches(store, 200*time.Millisecond)
+		result := make(chan error, 1)
+		go func() { result <- tag.NextN(context.Background(), make([]int64, 30)) }()
+		require.ErrorIs(t, <-result, segment.ErrUnavailable)
+		go func() { result <- tag.NextN(context.Background(), make([]int64, 20)) }()
+		require.NoError(t, <-result)
+	})
 }
 
 func TestWaitExceeded(t *testing.T) {
-	store := segmenttest.NewStore()
-	store.Set("order", 0, 10)
-	fake, rec := fakeClock(), &recorder{}
-	svc := start(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
-	tag := lookup(t, svc, "order")
-	release := store.Hang()
+	synctest.Test(t, func(t *testing.T) {
+		store := segmenttest.NewStore()
+		store.Set("order", 0, 10)
+		fake, rec := fakeClock(), &recorder{}
+		svc := start(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
+		tag := lookup(t, svc, "order")
+		release := store.Hang()
 
-	const callers = 100
-	results := make(chan error, callers)
-	for range callers {
-		go func() { _, err := tag.Next(context.Background()); results <- err }()
-	}
-	eventually(t, func() bool { return tag.Waiting() == callers && svc.Timers() == callers+1 }, "all wait")
-	fake.Advance(segment.DefaultWait - 1)
-	require.Empty(t, results)
-	fake.Advance(1)
-	for range callers {
-		err := <-results
-		require.ErrorIs(t, err, segment.ErrUnavailable)
-		require.NotErrorIs(t, err, context.Canceled)
-	}
-	require.Equal(t, 1, store.Fetches("order"), "one fetch for all")
+		const callers = 100
+		results := make(chan error, callers)
+		for range callers {
+			go func() { _, err := tag.Next(context.Background()); results <- err }()
+		}
+		synctest.Wait()
+		require.True(t, tag.Waiting() == callers && svc.Timers() == callers+1, "all wait")
+		clocktest.Pass(segment.DefaultWait - 1)
+		require.Empty(t, results)
+		clocktest.Pass(1)
+		for range callers {
+			err := <-results
+			require.ErrorIs(t, err, segment.ErrUnavailable)
+			require.NotErrorIs(t, err, context.Canceled)
+		}
+		require.Equal(t, 1, store.Fetches("order"), "one fetch for all")
 
-	// The fetch itself is given up after its own time, and tried again.
-	fake.Advance(segment.DefaultFetchTimeout)
-	eventually(t, func() bool { return len(rec.of(segment.KindFetchFailed, "order")) == 1 }, "event")
-	release()
-	fake.Advance(20 * time.Millisecond)
-	eventually(t, func() bool { return len(rec.of(segment.KindFetchRecovered, "order")) == 1 }, "event")
-	require.Zero(t, next(t, tag))
+		// The fetch itself is given up after its own time, and tried again.
+		clocktest.Pass(segment.DefaultFetchTimeout)
+		eventually(t, func() bool { return len(rec.of(segment.KindFetchFailed, "order")) == 1 }, "event")
+		release()
+		clocktest.Pass(20 * time.Millisecond)
+		eventually(t, func() bool { return len(rec.of(segment.KindFetchRecovered, "order")) == 1 }, "event")
+		require.Zero(t, next(t, tag))
+	})
 }
 
 // The times may change while requests wait: each has the budget that it began with.
 func TestTimesChange(t *testing.T) {
-	store := segmenttest.NewStore()
-	store.Set("order", 0, 10)
-	fake := fakeClock()
-	svc := start(t, segment.Config{Store: store, Clock: fake})
-	tag := lookup(t, svc, "order")
-	release := store.Hang()
-	defer release()
-	early := make(chan error, 1)
-	go func() { _, err := tag.Next(context.Background()); early <- err }()
-	eventually(t, func() bool { return tag.Waiting() == 1 && svc.Timers() == 2 }, "one waits")
+	synctest.Test(t, func(t *testing.T) {
+		store := segmenttest.NewStore()
+		store.Set("order", 0, 10)
+		fake := fakeClock()
+		svc := start(t, segment.Config{Store: store, Clock: fake})
+		tag := lookup(t, svc, "order")
+		release := store.Hang()
+		defer release()
+		early := make(chan error, 1)
+		go func() { _, err := tag.Next(context.Background()); early <- err }()
+		synctest.Wait()
+		require.True(t, tag.Waiting() == 1 && svc.Timers() == 2, "one waits")
 
-	for _, bad := range [][2]time.Duration{{0, time.Second}, {time.Second, 0}, {-1, 1}} {
-		_, err := svc.PrepareTimes(bad[0], bad[1])
-		require.ErrorContains(t, err, "must be positive")
-	}
-	take, err := svc.PrepareTimes(100*time.Millisecond, time.Minute)
-	require.NoError(t, err)
-	take()
-	late := make(chan error, 1)
-	go func() { _, err := tag.Next(context.Background()); late <- err }()
-	eventually(t, func() bool { return tag.Waiting() == 2 && svc.Timers() == 3 }, "two wait")
-	fake.Advance(100 * time.Millisecond)
-	require.ErrorIs(t, <-late, segment.ErrUnavailable)
-	require.Empty(t, early)
-	fake.Advance(segment.DefaultWait - 100*time.Millisecond)
-	require.ErrorIs(t, <-early, segment.ErrUnavailable)
+		for _, bad := range [][2]time.Duration{{0, time.Second}, {time.Second, 0}, {-1, 1}} {
+			_, err := svc.PrepareTimes(bad[0], bad[1])
+			require.ErrorContains(t, err, "must be positive")
+		}
+		take, err := svc.PrepareTimes(100*time.Millisecond, time.Minute)
+		require.NoError(t, err)
+		take()
+		late := make(chan error, 1)
+		go func() { _, err := tag.Next(context.Background()); late <- err }()
+		synctest.Wait()
+		require.True(t, tag.Waiting() == 2 && svc.Timers() == 3, "two wait")
+		clocktest.Pass(100 * time.Millisecond)
+		require.ErrorIs(t, <-late, segment.ErrUnavailable)
+		require.Empty(t, early)
+		clocktest.Pass(segment.DefaultWait - 100*time.Millisecond)
+		require.ErrorIs(t, <-early, segment.ErrUnavailable)
+	})
 }
