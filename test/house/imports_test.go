@@ -1,0 +1,182 @@
+// Package house holds what no compiler holds about the tree as a whole: which package
+// may import which, and the labels of the rules in its comments.
+package house
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/leafd/leafd"
+
+// rooms are the packages of the product, from the ground up, each with the packages
+// of leafd that it may import: rows above its own, so that no import runs back up.
+var rooms = []struct {
+	folder  string
+	imports []string
+}{
+	{"clock", nil},
+	{"internal/listen", nil},
+	{"internal/plainfile", nil},
+	{"client", nil}, // for other programs, which get the standard library alone with it
+	{"internal/loadtest/unique", nil},
+	{"internal/loadtest", []string{"clock", "internal/loadtest/unique"}}, // it looks at a daemon from outside
+
+	{"snowflake", []string{"clock"}},                                                  // a library of its own
+	{"segment", []string{"clock", "snowflake"}},                                       // a library of its own
+	{"segment/sqlstore", []string{"clock", "segment"}},                                // implements segment.Store
+	{"worker", []string{"clock", "snowflake"}},                                        // declares Registry and Cache, and knows no implementation of them
+	{"cache", []string{"clock", "worker"}},                                            // implements worker.Cache
+	{"zkreg/zksession", []string{"internal/plainfile"}},                               // a client of ZooKeeper
+	{"zkreg", []string{"clock", "segment", "snowflake", "worker", "zkreg/zksession"}}, // implements worker.Registry and segment.Guard
+
+	{"server/limits", nil},
+	{"server/resp", []string{"snowflake"}}, // the protocol; server gives it the IDs
+	{"server/state", []string{"snowflake", "worker"}},
+	{"server/peerclock", []string{"clock", "worker"}},
+	{"server/metrics", []string{"clock", "segment", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // cmd puts it beside server
+	{"server", []string{"clock", "internal/plainfile", "segment", "server/limits", "server/resp", "server/state", "snowflake", "worker"}},
+
+	{"cmd/leafd/internal/alarm", []string{"clock"}},
+	{"cmd/leafd/internal/settings", []string{"clock", "internal/plainfile", "segment", "segment/sqlstore", "server", "server/limits", "server/peerclock", "snowflake", "zkreg", "zkreg/zksession"}}, // opens nothing
+	{"cmd/leafd/internal/daemon", []string{
+		"cache", "clock", "cmd/leafd/internal/alarm", "cmd/leafd/internal/settings", "internal/listen", "segment", "segment/sqlstore",
+		"server", "server/metrics", "server/peerclock", "server/state", "snowflake", "worker", "zkreg", "zkreg/zksession",
+	}},
+	{"cmd/leafd/internal/inspect", []string{"cache", "clock", "cmd/leafd/internal/settings", "server", "server/peerclock", "snowflake", "worker", "zkreg"}}, // looks at a cluster from outside of any daemon
+	{"cmd/leafd/internal/doctor", []string{
+		"cache", "clock", "cmd/leafd/internal/daemon", "cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "internal/listen",
+		"segment/sqlstore", "worker", "zkreg",
+	}},
+	{"cmd/leafd/internal/cli", []string{
+		"cache", "internal/loadtest", "internal/loadtest/unique", "clock", "cmd/leafd/internal/daemon", "cmd/leafd/internal/doctor",
+		"cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "internal/plainfile", "segment", "segment/sqlstore",
+		"server/state", "snowflake", "worker", "zkreg",
+	}},
+	{"cmd/leafd", []string{"clock", "cmd/leafd/internal/cli"}},        // gives cli the process and its clock
+	{"cmd/leafd/internal/manual", []string{"cmd/leafd/internal/cli"}}, // the man pages of a package that is built
+	{"scripts/sbom", nil},
+
+	// The checker of the chaos runs takes nothing from what it checks: it would repeat leafd's own mistakes.
+	{"test/chaos/history", nil},
+	{"test/chaos/nemesis", []string{"test/chaos/history"}},
+	{"test/chaos/checker", []string{"test/chaos/history"}},
+}
+
+func TestImportsRunDownward(t *testing.T) {
+	var above []string
+	for _, r := range rooms {
+		require.Subset(t, above, r.imports, "%s is written before what it imports", r.folder)
+		above = append(above, r.folder)
+	}
+	require.Empty(t, misplacedImports(t, os.DirFS("../..")))
+}
+
+func TestMisplacedImports(t *testing.T) {
+	for _, c := range []struct{ file, imports, says string }{
+		{"worker/a.go", "clock", ""},
+		{"worker/a.go", "zkreg", "worker/a.go imports zkreg"},
+		{"clock/a.go", "snowflake", "clock/a.go imports snowflake"},
+		{"server/a.go", "test/clocktest", "server/a.go imports test/clocktest"},
+		{"server/a_test.go", "test/clocktest", ""},
+		{"server/a_test.go", "cache", ""},
+		{"server/a_chaos.go", "test/clocktest", ""},
+		{"server/a_test.go", "test/soak", "server/a_test.go imports test/soak, a rig"},
+		{"test/cachetest/a.go", "cache", ""},
+		{"test/cachetest/a.go", "test/clocktest", ""},
+		{"test/cachetest/a.go", "test/chaos/history", "test/cachetest/a.go imports test/chaos/history, a rig"},
+		{"test/soak/a.go", "test/proctest", ""},
+		{"test/chaos/checker/a.go", "clock", "test/chaos/checker/a.go imports clock"},
+		{"attic/a.go", "clock", "attic/a.go imports clock"},
+	} {
+		tree := fstest.MapFS{c.file: {Data: []byte("package a\n\nimport \"" + module + "/" + c.imports + "\"\n")}}
+		found := misplacedImports(t, tree)
+		if c.says == "" {
+			require.Empty(t, found)
+			continue
+		}
+		require.Equal(t, []string{c.says}, found)
+	}
+}
+
+// misplacedImports returns the imports of leafd's packages that rooms doesn't allow.
+// Tests of the product may import all of the product and the kits, which are the
+// packages of test/ whose names end in test; the rigs beside them are for themselves.
+func misplacedImports(t *testing.T, tree fs.FS) []string {
+	t.Helper()
+	allowed := map[string][]string{}
+	for _, r := range rooms {
+		allowed[r.folder] = r.imports
+	}
+	var found []string
+	walk(t, tree, func(file string, source []byte) {
+		if !strings.HasSuffix(file, ".go") {
+			return
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, source, parser.ImportsOnly)
+		require.NoError(t, err)
+		folder := path.Dir(file)
+		row, isRoom := allowed[folder]
+		isTest := strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, "_chaos.go") // which builds for the rigs alone have
+		for _, spec := range parsed.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			require.NoError(t, err)
+			imported, ours := strings.CutPrefix(imported, module+"/")
+			if !ours || slices.Contains(row, imported) {
+				continue
+			}
+			switch {
+			case isRig(imported) && !isRig(folder):
+				found = append(found, fmt.Sprintf("%s imports %s, a rig", file, imported))
+			case !isTest && (isRoom || !strings.HasPrefix(file, "test/")):
+				found = append(found, fmt.Sprintf("%s imports %s", file, imported))
+			}
+		}
+	})
+	return found
+}
+
+func isRig(folder string) bool {
+	below, ok := strings.CutPrefix(folder, "test/")
+	return ok && !strings.HasSuffix(below, "test")
+}
+
+// walk calls f with each source or text of the tree: nothing that is built, hidden or
+// data of a test.
+func walk(t *testing.T, tree fs.FS, f func(file string, source []byte)) {
+	t.Helper()
+	require.NoError(t, fs.WalkDir(tree, ".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() {
+			if name != "." && (strings.HasPrefix(name, ".") || slices.Contains([]string{"bin", "testdata", "node_modules", "target"}, name)) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		switch path.Ext(file) {
+		case ".go", ".md", ".pml", ".tsv", ".sh":
+		default:
+			return nil
+		}
+		source, err := fs.ReadFile(tree, file)
+		if err != nil {
+			return err
+		}
+		f(file, source)
+		return nil
+	}))
+}
