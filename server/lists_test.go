@@ -63,7 +63,7 @@ func TestPagesOfTags(t *testing.T) {
 	for i := range 50 {
 		names = append(names, fmt.Sprintf("t&%02d", i))
 	}
-	r, _, _, _ := serveTags(t, names...) //nolint:dogsled // the tags are all that is needed
+	r, _, _ := serveTags(t, names...)
 	var tags []string
 	pages := 0
 	for after, last := "", false; !last; pages++ {

@@ -10,19 +10,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
-// serveTags serves the tags a, b, c… of a real service, whose clock the test moves.
-func serveTags(t *testing.T, names ...string) (*running, *segmenttest.Store, *segment.Service, *clocktest.Fake) {
+// serveTags serves the tags a, b, c… of a real service.
+func serveTags(t *testing.T, names ...string) (*running, *segmenttest.Store, *segment.Service) {
 	t.Helper()
-	store, fake := segmenttest.NewStore(), clocktest.New(time.Unix(1_700_000_000, 0))
+	store := segmenttest.NewStore()
 	for _, name := range names {
 		store.Set(name, 0, 1000)
 	}
 	service, err := segment.New(segment.Config{
-		Store: store, HighWater: segmenttest.NewHighWater(), Clock: fake, MaxStep: 1000, Wait: time.Millisecond, Refresh: 1000 * time.Hour,
+		Store: store, HighWater: segmenttest.NewHighWater(), MaxStep: 1000, Wait: 2 * time.Second, Refresh: 1000 * time.Hour,
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -32,7 +31,7 @@ func serveTags(t *testing.T, names ...string) (*running, *segmenttest.Store, *se
 	r := startEmpty(t, nil)
 	require.Eventually(t, service.Loaded, time.Minute, time.Millisecond)
 	r.SetBackend(&Backend{Segments: FromService(service), Admin: store})
-	return r, store, service, fake
+	return r, store, service
 }
 
 // segmentList is the answer of GET /api/segments as a client reads it.
@@ -49,27 +48,26 @@ func (r *running) segmentList(t *testing.T, query string) segmentList {
 	return list
 }
 
-// warm has n IDs a second of the tag handed out until it has a rate.
-func (r *running) warm(t *testing.T, service *segment.Service, fake *clocktest.Fake, tag string, n int) {
+// warm has IDs of the tag handed out until it has a rate.
+func (r *running) warm(t *testing.T, service *segment.Service, tag string, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		a := r.get(fmt.Sprintf("%s%s?n=%d", segmentPrefix, tag, n))
 		found, err := service.Lookup([]byte(tag))
 		require.NoError(t, err)
-		fake.Advance(time.Second)
 		return a.status == 200 && found.Status().Rate > 0
 	}, time.Minute, 5*time.Millisecond)
 }
 
 func TestSegmentsShowUse(t *testing.T) {
-	r, store, service, fake := serveTags(t, "a", "b")
+	r, store, service := serveTags(t, "a", "b")
 	list := r.segmentList(t, "")
 	require.Len(t, list.Segments, 2)
 	require.Equal(t, "0", list.Segments[0]["issued"])
 	require.EqualValues(t, 0, list.Segments[0]["rate"])
 	require.NotContains(t, list.Segments[0], "remaining_s", "never used")
 
-	r.warm(t, service, fake, "a", 3)
+	r.warm(t, service, "a", 3)
 	var a map[string]any
 	var st segment.Status
 	require.Eventually(t, func() bool { // the last second may be looked at just now
@@ -82,16 +80,14 @@ func TestSegmentsShowUse(t *testing.T) {
 
 	// Nothing is left: 0 is told, not left out.
 	store.Fail(fmt.Errorf("connection refused"))
-	require.Eventually(t, func() bool {
-		fake.Advance(time.Second) // a request in vain waits on this clock
-		return r.get(segmentPrefix+"a").status == 503
-	}, time.Minute, time.Microsecond)
+	require.Eventually(t, func() bool { return r.get(segmentPrefix+"a?n=50").status == 503 }, time.Minute, time.Microsecond)
+	require.Eventually(t, func() bool { return r.get(segmentPrefix+"a").status == 503 }, time.Minute, time.Microsecond)
 	r.forgetLists() // else they serve for a second
 	require.EqualValues(t, 0, r.segmentList(t, "").Segments[0]["remaining_s"])
 }
 
 func TestSegmentsWithALimit(t *testing.T) {
-	r, _, _, _ := serveTags(t, "a", "b", "c", "d") //nolint:dogsled // the tags are all that is needed
+	r, _, _ := serveTags(t, "a", "b", "c", "d")
 	require.Len(t, r.segmentList(t, "?limit=3").Segments, 3)
 	require.Len(t, r.segmentList(t, "?limit=1000").Segments, 4)
 	for _, bad := range []string{"", "0", "-1", "1.5", "x", "1001", "99999999999999999999999", "1&limit=2"} {
@@ -109,7 +105,7 @@ func TestSegmentsWithALimit(t *testing.T) {
 // TestConnectionsFindTheirTag: a connection remembers the tag that it asked for last, and
 // never an ID of a row that is gone, or of another tag.
 func TestConnectionsFindTheirTag(t *testing.T) {
-	r, store, service, _ := serveTags(t, "a", "b")
+	r, store, service := serveTags(t, "a", "b")
 	for _, step := range []struct{ tag, want string }{{"a", "0"}, {"a", "1"}, {"b", "0"}, {"a", "2"}} {
 		require.Equal(t, step.want, r.get(segmentPrefix+step.tag).body, step)
 	}
