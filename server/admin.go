@@ -119,7 +119,7 @@ func shownRow(r segment.Row) rowJSON {
 // changedRow answers a change that was made: 204, or the row with Accept:
 // application/json.
 func changedRow(ctx *fasthttp.RequestCtx, row segment.Row) error {
-	if wantsJSON(&ctx.Request.Header) {
+	if accepts(&ctx.Request.Header, typeJSON) {
 		return writeJSON(ctx, http.StatusOK, shownRow(row))
 	}
 	ctx.SetStatusCode(http.StatusNoContent)

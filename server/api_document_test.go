@@ -276,14 +276,10 @@ func (d *documenter) operation(op operation, id string) jsonObject {
 		o["parameters"] = params
 	}
 	if op.body != nil {
-		o["requestBody"] = jsonObject{"required": !op.noBody, "content": jsonObject{contentJSON: jsonObject{"schema": d.schema(op.body)}}}
+		o["requestBody"] = jsonObject{"required": true, "content": jsonObject{contentJSON: jsonObject{"schema": d.schema(op.body)}}}
 	}
-	switch op.auth {
-	case nobody:
-	case operate:
+	if op.auth {
 		o["security"] = []jsonObject{{"adminToken": []string{}}}
-	case ifSet:
-		o["security"] = []jsonObject{{"adminToken": []string{}}, {}}
 	}
 	return o
 }
@@ -505,12 +501,12 @@ func endpointList() string {
 	var b strings.Builder
 	b.WriteString("leafd\n\n")
 	for _, op := range operations {
-		if op.auth == ifSet {
-			continue // profiles
+		if strings.HasPrefix(op.path, "/debug/") {
+			continue
 		}
 		method, _, _ := strings.Cut(op.methods, " ")
 		needs := ""
-		if op.auth == operate {
+		if op.auth {
 			needs = " (admin token)"
 		}
 		fmt.Fprintf(&b, "%-6s %-33s %s%s\n", method, op.path, op.summary, needs)
@@ -526,7 +522,7 @@ func requestTable() string {
 		if op.more != "" {
 			text += ". " + strings.TrimSuffix(op.more, ".")
 		}
-		if op.auth == operate {
+		if op.auth {
 			text += "; with the admin token"
 		}
 		codes := ""

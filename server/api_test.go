@@ -11,8 +11,7 @@ type operation struct {
 	more    string // in Markdown, for the page and the document
 	params  []param
 	body    any  // a value of its type; nil: none
-	noBody  bool // the body may be left out
-	auth    auth
+	auth    bool // it needs the admin token
 	ok      []reply
 	codes   string // of its errors, beside commonCodes
 }
@@ -22,14 +21,6 @@ type param struct {
 	name, what string
 	schema     jsonObject
 }
-
-type auth uint8
-
-const (
-	nobody  auth = iota // needs no token
-	ifSet               // where there is one
-	operate             // always
-)
 
 // reply is an answer that is no error.
 type reply struct {
@@ -80,9 +71,8 @@ var (
 	repliesIDs = []reply{{200, "the IDs", []media{
 		{contentText, idsText, "6992094512734208001"}, {contentJSON, idsJSON, jsonObject{"ids": []any{"6992094512734208001", "6992094512734208002"}}},
 	}}}
-	repliesChange  = []reply{{200, "with `Accept: application/json`, the row", []media{{contentJSON, tagRow, nil}}}, {204, "it is changed", nil}}
-	repliesPage    = []reply{{200, "a page for people", []media{{contentHTML, anyText, nil}}}}
-	repliesProfile = []reply{{200, "a page, text or a profile", []media{{"*/*", anyBody, nil}}}}
+	repliesChange = []reply{{200, "with `Accept: application/json`, the row", []media{{contentJSON, tagRow, nil}}}, {204, "it is changed", nil}}
+	repliesPage   = []reply{{200, "a page for people", []media{{contentHTML, anyText, nil}}}}
 )
 
 // replyOf is a reply with one type of body.
@@ -154,19 +144,19 @@ var operations = []operation{
 	},
 	{
 		methods: "POST", path: "/api/segments", id: "createSegment", summary: "add a tag",
-		body: newTag{}, auth: operate, ok: replyOf(201, "the new row", contentJSON, tagRow, nil), codes: "bad_key bad_step tag_exists " + tokens,
+		body: newTag{}, auth: true, ok: replyOf(201, "the new row", contentJSON, tagRow, nil), codes: "bad_key bad_step tag_exists " + tokens,
 	},
 	{
 		methods: "PATCH", path: "/api/segments/{key}", id: "updateSegment", summary: "change a tag",
-		body: tagChange{}, auth: operate, ok: repliesChange, codes: "bad_key bad_step unknown_key " + tokens,
+		body: tagChange{}, auth: true, ok: repliesChange, codes: "bad_key bad_step unknown_key " + tokens,
 	},
 	{
 		methods: "DELETE", path: "/api/segments/{key}", id: "deleteSegment", summary: "remove a tag",
-		auth: operate, ok: repliesChange, codes: "bad_key unknown_key " + tokens,
+		auth: true, ok: repliesChange, codes: "bad_key unknown_key " + tokens,
 	},
 	{
 		methods: "GET", path: "/", id: "getRoot", summary: "the dashboard for browsers, this list for others",
-		ok: []reply{{200, "the list; for who prefers `text/html` the dashboard", []media{{contentText, anyText, nil}, {contentHTML, anyText, nil}}}}, codes: gates,
+		ok: []reply{{200, "the list; with `Accept: text/html` the dashboard", []media{{contentText, anyText, nil}, {contentHTML, anyText, nil}}}}, codes: gates,
 	},
 	{
 		methods: "GET", path: "/cache", id: "getCachePage", summary: "the tags in memory, for people",
@@ -197,21 +187,12 @@ var operations = []operation{
 			{"text/plain", anyText, nil}, {"application/openmetrics-text", anyText, nil}, {"application/vnd.google.protobuf", anyBody, nil},
 		}}}, codes: "not_found overloaded draining",
 	},
-	profileOf("GET", "/debug/pprof/", "getProfiles", "Go profiles: the index"),
-	profileOf("GET", "/debug/pprof/{profile}", "getProfile", "one of the profiles: heap, goroutine, …"),
-	profileOf("GET", "/debug/pprof/cmdline", "getCommandLine", "how leafd was started"),
-	profileOf("GET", "/debug/pprof/profile", "getCPUProfile", "where processor time goes", paramSeconds),
-	profileOf("GET", "/debug/pprof/trace", "getTrace", "a trace of execution", paramSeconds),
-	profileOf("GET POST", "/debug/pprof/symbol", "getSymbols", "the names of addresses"),
-}
-
-var paramSeconds = param{"seconds", "how long to look, at most 300", positive}
-
-func profileOf(methods, path, id, summary string, params ...param) operation {
-	return operation{
-		methods: methods, path: path, id: id, summary: summary, params: params, auth: ifSet,
-		more: "On the admin surface (`--admin-listen`) only.", ok: repliesProfile, codes: "unauthorized host_refused not_found",
-	}
+	{
+		methods: "GET", path: "/debug/pprof/{profile}", id: "getProfile", summary: "a Go profile: heap, goroutine, profile (of processor time), trace, …",
+		more:   "On the admin surface (`--admin-listen`) only, and where there is an admin token.",
+		params: []param{{"seconds", "how long profile and trace look", positive}},
+		auth:   true, ok: []reply{{200, "text or a profile", []media{{"*/*", anyBody, nil}}}}, codes: "unauthorized not_found",
+	},
 }
 
 // The bodies that the server writes without a type of theirs.

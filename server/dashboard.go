@@ -69,7 +69,7 @@ func hashSource(content []byte) string {
 // root answers GET /: the dashboard for browsers, the list of endpoints for others.
 func (s *Server) root(ctx *fasthttp.RequestCtx) error {
 	ctx.Response.Header.Set(fasthttp.HeaderVary, fasthttp.HeaderAccept)
-	if !prefersHTML(string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))) {
+	if !accepts(&ctx.Request.Header, typeHTML) {
 		noStore(ctx, contentText)
 		ctx.SetBodyString(endpoints)
 		return nil
@@ -79,21 +79,4 @@ func (s *Server) root(ctx *fasthttp.RequestCtx) error {
 	}
 	guardPage(ctx, s.dashboard.policy)
 	return s.common(ctx, contentHTML, func() ([]byte, error) { return s.dashboard.page, nil })
-}
-
-// prefersHTML tells whether an Accept header names text/html, and text/plain with no
-// higher quality. Ranges such as */* don't count: curl sends them.
-func prefersHTML(accept string) bool {
-	html, plain := -1, -1
-	for entry := range strings.SplitSeq(accept, ",") {
-		kind, parameters, _ := strings.Cut(entry, ";")
-		q := quality([]byte(parameters))
-		switch strings.ToLower(strings.TrimSpace(kind)) {
-		case "text/html":
-			html = max(html, q)
-		case "text/plain":
-			plain = max(plain, q)
-		}
-	}
-	return html > 0 && html >= plain
 }

@@ -43,8 +43,8 @@ const AnyHost = "*"
 // read what the daemon answers, as if it came from where the page did (DNS rebinding);
 // what it can't do is change the Host that the browser sends. It keeps:
 //
-//	server.H1  What anybody may read without a token, and tells of tags, workers, clocks or
-//	    memory, is for who asks by address, as localhost, or by a name of Live.Hosts. IDs,
+//	server.H1  What anybody may read without a token, and tells of tags, workers or clocks,
+//	    is for who asks by address, as localhost, or by a name of Live.Hosts. IDs,
 //	    health and metrics are for every Host: callers, balancers and Prometheus ask by
 //	    names of their own, and a page gets no more there than what any client of its
 //	    network could take.

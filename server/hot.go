@@ -78,7 +78,7 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	if !ok {
 		return badCount(settings)
 	}
-	asJSON := wantsJSON(&ctx.Request.Header)
+	asJSON := accepts(&ctx.Request.Header, typeJSON)
 	if !get && ctx.IsHead() {
 		return headIDs(ctx, b, m, key, asJSON)
 	}

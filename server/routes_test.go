@@ -74,8 +74,6 @@ func TestPages(t *testing.T) {
 	require.Contains(t, r.get("/db").body, "&lt;script&gt;")
 	require.Contains(t, r.get("/db").body, ">x\ufffd[2J\ufffd\ufffdy<")
 	requireGuarded(t, r.get("/", "Accept: text/html"))
-	_, admin := startApart(t, nil)
-	requireGuarded(t, admin.get("/debug/pprof/", bearer))
 	r.table.mu.Lock()
 	r.table.err = errors.New(secret)
 	r.table.mu.Unlock()

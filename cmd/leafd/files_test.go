@@ -109,12 +109,10 @@ func TestExposedDaemon(t *testing.T) {
 	l = m.ready(exposed...)
 	require.True(t, l.hasLogged(`"level":"warn"`, config+", which has alarm-webhook, is readable to every user of this machine (mode 0644): chmod o-r, or set LEAFD_ALARM_WEBHOOK instead"), l.Log())
 	require.True(t, l.hasLogged(`"level":"warn"`, "others can write to the data directory", "(mode 0777)", `"do":"chmod 0700 `+m.dataDir()), l.Log())
-	require.True(t, l.hasLogged(`"level":"warn"`, "every user of this machine may use the admin surface at "+socket), l.Log())
 	require.NotContains(t, l.Log(), "hunter2")
 	d := m.doctor(l.addr, exposed...)
 	d.result("settings", doctor.Warn, "which has alarm-webhook")
 	d.result("access", doctor.Warn, "others can write to the data directory", "chmod 0700")
-	d.result("access", doctor.Warn, "admin surface", "--socket-mode 0660")
 	require.Equal(t, cli.ExitOK, l.stop())
 
 	// An ensemble that needs no password is usual: a line, no refusal.

@@ -3,7 +3,6 @@ package settings
 import (
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/leafd/leafd/internal/plainfile"
 )
@@ -43,12 +42,6 @@ func (c *Config) Exposed() []Exposure {
 		list = append(list, Exposure{
 			Found: fmt.Sprintf("others can write to the data directory %s (mode %04o): they can forge the record of what was issued, and make the daemon repeat IDs", c.DataDir, info.Mode().Perm()),
 			Do:    "chmod 0700 " + c.DataDir,
-		})
-	}
-	if path, is := strings.CutPrefix(c.Listen.Admin, UnixScheme); is && c.HTTP.AdminTokenFile == "" && c.Listen.SocketMode&0o002 != 0 {
-		list = append(list, Exposure{
-			Found: fmt.Sprintf("every user of this machine may use the admin surface at %s (--socket-mode %04o), and pprof there, which shows the process's memory", path, c.Listen.SocketMode),
-			Do:    "set --admin-token-file, or --socket-mode 0660",
 		})
 	}
 	return list

@@ -3,7 +3,6 @@ package settings
 import (
 	"fmt"
 	"io/fs"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,27 +63,11 @@ func (c *Config) fillListeners(v *Values) {
 		}
 		taken[l.address] = l.name
 	}
-	if c.Listen.Admin == "" || !v.good("admin-listen") {
-		return
-	}
-	if c.HTTP.AdminTokenFile == "" && c.Listen.TLS.ClientCA == "" && !strings.HasPrefix(c.Listen.Admin, UnixScheme) && reachable(c.Listen.Admin) {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("admin-listen is %s: other machines may reach pprof there, which shows the process's memory; set admin-token-file, or listen on 127.0.0.1", c.Listen.Admin))
-	}
 }
 
 // splitNames returns the names of allow-host.
 func splitNames(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
-}
-
-// reachable tells whether other machines may reach a TCP address to listen on.
-func reachable(listen string) bool {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
 // fillTLS checks the certificate and what is to be done with it.

@@ -63,7 +63,7 @@ func listenSettings() []Setting {
 			to:    func(c *Config) any { return &c.Listen.Admin },
 			Usage: "address of the admin surface, host:port or unix:/path; empty: none",
 			More: "It answers all but IDs, and pprof. Changes of tags and /metrics are on listen no longer then.\n" +
-				"pprof needs the admin token where there is one.",
+				"pprof needs the admin token.",
 		},
 		{
 			Name: "socket-mode", Kind: kindText, Def: "0660",
