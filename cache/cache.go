@@ -247,20 +247,6 @@ func (c *Cache) SetAside() (name string, err error) {
 	return name, nil
 }
 
-// Forget is SetAside for good: the record's worker ID was given up, and the directory is one
-// in which nothing was recorded.
-func (c *Cache) Forget() error {
-	if _, err := c.SetAside(); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.directory == nil {
-		return c.errClosed()
-	}
-	return c.directory.unmark()
-}
-
 // errMissing is both: without a registry, a lost record is as bad as a damaged one.
 var errMissing = fmt.Errorf("%w, %w", worker.ErrDamaged, worker.ErrLost)
 

@@ -169,18 +169,9 @@ func TestSetAside(t *testing.T) {
 	require.NoFileExists(t, path)
 	_, err = cache.Peek(dir)
 	require.ErrorIs(t, err, worker.ErrLost, "the daemon goes on as another")
-	require.NoError(t, c.Save(cachetest.Example(start+2)))
-	require.NoError(t, c.Forget())
-	_, err = cache.Peek(dir)
-	require.NotErrorIs(t, err, worker.ErrLost, "it has given its worker ID up")
-	require.ErrorIs(t, err, worker.ErrNoRecord)
-	aside, err := filepath.Glob(path + ".aside-*")
-	require.NoError(t, err)
-	require.NotEmpty(t, aside)
 	require.NoError(t, c.Close())
 	_, err = c.SetAside()
 	require.ErrorIs(t, err, os.ErrClosed)
-	require.ErrorIs(t, c.Forget(), os.ErrClosed)
 }
 
 func TestMarkerComesBack(t *testing.T) {

@@ -275,18 +275,6 @@ func (f *directory) probe() error {
 	return nil
 }
 
-// unmark removes the marker, durably.
-func (f *directory) unmark() error {
-	err := f.root.Remove(markerName)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		err = f.files.syncDir(f.self)
-	}
-	if err != nil {
-		return failed(filepath.Join(f.path, markerName), "remove the marker", err)
-	}
-	return nil
-}
-
 // mark makes the marker, durably.
 func (f *directory) mark() error {
 	err := f.files.mark(f.root)

@@ -22,12 +22,12 @@ import (
 //	    node whose clock was wrong must not poison it (Entry.Free).
 
 // Holds tells whether e is the entry of r's instance. One of before there were pieces is
-// where a life of this directory wrote it; and a Java Leaf's is under its node name.
+// where a life of this directory wrote it. What has neither is not leafd's.
 func (r Record) Holds(e Entry) bool {
 	if e.Instance != "" {
 		return e.Instance == r.Instance
 	}
-	return e.Node == r.Node && (e.Owner == "" || r.Wrote(e.Owner))
+	return e.Node == r.Node && r.Wrote(e.Owner)
 }
 
 // Reaches tells whether r's piece, as the registry has acknowledged it, goes on for more
@@ -41,9 +41,6 @@ func (r Record) Resume(e Entry) Record {
 	r.WorkerID, r.Confirmed, r.Released = e.WorkerID, true, e.State != StateActive
 	r.Timestamp, r.Ceiling = max(r.Timestamp, e.Timestamp), max(r.Ceiling, e.Ceiling)
 	r.Floor, r.Limit = max(r.Floor, e.Floor), max(r.Limit, e.Limit)
-	if e.Owner == "" { // a Java Leaf's: a new piece
-		r.Floor = max(r.Floor, e.Bound())
-	}
 	return r
 }
 

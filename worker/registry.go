@@ -61,8 +61,7 @@ const NoWorkerID = -1
 // Lookup is what Look found. The zero value is an empty registry.
 type Lookup struct {
 	Cluster string // ID of the cluster; empty when there is no root yet
-	// Known tells that the instance has an entry, which is Entry but for Live. Its Ceiling is
-	// never below what its writer may have issued, also where it records none (a Java Leaf).
+	// Known tells that the instance has an entry, which is Entry but for Live.
 	Known bool
 	Entry
 	LiveOwner string        // life that is live as this instance, or died within a session timeout; empty for none
@@ -98,7 +97,7 @@ type Entry struct {
 	Live         bool         // it is in the live set
 	Timestamp    clock.Millis // the clock last reported
 	Ceiling      clock.Millis // IDs may have been issued below it
-	Owner        string       // life that wrote it; empty for the Java Leaf's
+	Owner        string       // life that wrote it; empty where leafd did not
 	Instance     string       // data directory that holds it; empty before there were pieces
 	Floor, Limit clock.Millis // the piece; Limit 0: no end
 }

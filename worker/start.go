@@ -180,7 +180,7 @@ func (w *Worker) look(ctx context.Context, me *self) (Lookup, error) {
 		return Lookup{}, err
 	case w.alone && me.unusable != nil:
 		return Lookup{}, me.unusable
-	case me.unusable == nil && found.Known && !me.Wrote(found.Owner) && found.Owner != "":
+	case me.unusable == nil && found.Known && !me.Wrote(found.Owner):
 		me.unusable = fmt.Errorf("%w: the registry has worker %d as another life (%s, at %s) of this data directory's instance wrote it: one of the two directories is a copy",
 			ErrCopied, found.WorkerID, found.Owner, found.Address)
 	}
@@ -286,11 +286,10 @@ func (w *Worker) claim(ctx context.Context, me *self, found Lookup) error {
 		}
 	}
 	aloneThere := taken == nil && found.Known && (found.LiveOwner == "" || me.Wrote(found.LiveOwner))
-	javaLeaf := found.Known && found.Owner == ""
 	switch {
 	case errors.Is(err, ErrUnreachable) && ctx.Err() == nil && aloneThere:
 		return w.goOffline(me, err)
-	case errors.Is(err, ErrHeld) && me.recorded && !javaLeaf: // worker.U4: who else writes as us is a copy of us
+	case errors.Is(err, ErrHeld) && me.recorded: // worker.U4: who else writes as us is a copy of us
 		me.unusable = err
 		return w.startAsNew(ctx, me)
 	case err != nil:

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
@@ -86,8 +85,6 @@ func (c *claim) lookAgain(ctx context.Context) error {
 	switch {
 	case now.mine == nil, same(c.first.mine, now.mine):
 	case now.mine.data.Owner == c.self.Owner: // an answer of ours that was lost
-	case now.mine.data.Owner == "":
-		return fmt.Errorf("%w: its entry %s is written by a Java Leaf that runs: stop it first", worker.ErrHeld, now.mine.path)
 	default:
 		return fmt.Errorf("%w: its entry %s changed while we waited: another process is this data directory's instance: %s",
 			worker.ErrHeld, now.mine.path, now.mine.holder())
@@ -149,11 +146,6 @@ func (c *claim) resume(ctx context.Context, rec worker.Record, temp *temporary) 
 		return worker.Record{}, fmt.Errorf("%w: worker %d has two entries: %s is another's, %s; remove the one that is wrong",
 			worker.ErrHeld, mine.workerID, other.path, other.holder())
 	}
-	if mine.data.Owner == "" {
-		if rec.Floor, err = c.javaFloor(ctx, rec.Floor); err != nil {
-			return worker.Record{}, err
-		}
-	}
 	rec = c.root.record(rec)
 	rec.Limit = max(rec.Limit, c.cfg.Clock.Read().Wall().Add(c.lease))
 	w := write{conn: c.seen.conn, root: c.root, own: c.entryOf(mine.entryName, rec, worker.StateActive), olds: []entry{*mine}, more: c.liveOps(temp, rec)}
@@ -162,27 +154,6 @@ func (c *claim) resume(ctx context.Context, rec worker.Record, temp *temporary) 
 	}
 	own, _, err := c.commit(ctx, w)
 	return c.hold(own, rec, err)
-}
-
-// javaSilence is how long the entry of a Java Leaf must not have changed: it reports every 3 s.
-const javaSilence = 7 * time.Second
-
-// javaFloor returns where our piece begins that follows on a Java Leaf's entry, once that
-// has ended: beyond floor, and beyond the times that it has had by a clock of its own.
-func (c *claim) javaFloor(ctx context.Context, floor clock.Millis) (clock.Millis, error) {
-	now, err := c.now(ctx, &c.seen.list)
-	if err != nil {
-		return 0, err
-	}
-	mine := c.seen.mine
-	left := javaSilence - now.Sub(clock.Millis(mine.stat.Mtime))
-	if left <= 0 {
-		return max(floor, now.Add(c.cfg.margin()/2)), nil
-	}
-	c.raise(EventWaiting, fmt.Errorf("entry %s is a Java Leaf's, which may run still: waiting for %s", mine.path, left))
-	c.waits = fmt.Errorf("%w: stopped while the Java Leaf's entry %s was watched", worker.ErrUnreachable, mine.path)
-	_ = c.cfg.Clock.Sleep(ctx, left) // Claim sees when its time is up
-	return 0, fmt.Errorf("%w: %s may have been", errAgain, mine.path)
 }
 
 // restore puts our entry back, and prolongs its piece.

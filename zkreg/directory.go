@@ -90,10 +90,13 @@ func (e entry) listed() worker.Entry {
 	}
 }
 
+// ErrJava is returned by Release for the entry of a Java Leaf.
+var ErrJava = errors.New("leafd never writes the entry of a Java Leaf")
+
 // Release marks the entry of workerID released, and returns it as it is then. It is conditional
 // on the entry as it was judged: one that is reported in that moment stays. worker.ErrNoEntry;
 // worker.ErrInUse where its limit has not passed on ZooKeeper's clock; worker.ErrDamaged for one
-// that can't be read: what was issued under it is not known. force lowers the limit
+// that can't be read: what was issued under it is not known; ErrJava. force lowers the limit
 // (Entry.Release), on the word of who asks that the daemon is dead and its directory never
 // starts again.
 func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (worker.Entry, error) {
@@ -108,6 +111,9 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 	listed := e.listed()
 	if e.damaged != nil || listed.State == worker.StateReleased {
 		return listed, e.damaged
+	}
+	if listed.State == StateJava {
+		return listed, fmt.Errorf("%w: worker %d is %s's. Once that is stopped for good, and a minute has passed, delete %s in ZooKeeper: then another may get the worker ID", ErrJava, workerID, listed.Node, e.path)
 	}
 	now, err := t.zkNow(ctx)
 	if err != nil {

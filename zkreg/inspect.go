@@ -97,6 +97,9 @@ func (d *Directory) try(ctx context.Context, node string) error {
 		return err
 	}
 	for _, e := range ours {
+		if e.data.State == StateJava { // of the same address, and not ours
+			continue
+		}
 		add("write our entry "+e.path, setData(e.path, e.payload, -1)) // without a version: its daemon may report meanwhile
 	}
 	scratch := "/doctor-" + uuid.NewString()

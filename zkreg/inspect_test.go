@@ -92,7 +92,7 @@ func TestTrialNamesWhatIsRefused(t *testing.T) {
 			cfg := daemonConfig(server, root, "n")
 			paths := []string{root, root + "/leaf_forever", root + "/leaf_temporary", root + "/leaf_forever/n-0000000003"}
 			rights := []int32{tc.root, tc.forever, tc.temporary, tc.entry}
-			for i, data := range []string{`{"cluster":"c","epoch":1288834974657,"layout":"41+10+12"}`, "", "", `{"timestamp":1700000000000}`} {
+			for i, data := range []string{`{"cluster":"c","epoch":1288834974657,"layout":"41+10+12"}`, "", "", string(payloads(t, "good-piece.json")["good-piece"])} {
 				if rights[i] != 0 {
 					put(t, conn, paths[i], []byte(data))
 				}

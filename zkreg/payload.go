@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,30 +17,22 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// StateDamaged is the state that Directory.Entries gives an entry whose payload
-// can't be read. It is never written.
-const StateDamaged worker.EntryState = "damaged"
-
-// javaLead is how far IDs may have been issued past the timestamp of an entry
-// that records no ceiling. The Java Leaf reports every 3 s and may miss one.
-const javaLead = 6 * time.Second
+// The states of entries that leafd never writes.
+const (
+	StateJava    worker.EntryState = "java"    // a Java Leaf's: it has no more than ip, port and timestamp
+	StateDamaged worker.EntryState = "damaged" // Directory.Entries: its payload can't be read
+)
 
 // latest is the end of the year 9999: what lies beyond is no time, but damage.
 const latest clock.Millis = 253402300799999
 
-// javaData is a Java Leaf's payload, all of it.
-type javaData struct {
-	IP        string       `json:"ip"`
-	Port      string       `json:"port"`
-	Timestamp clock.Millis `json:"timestamp"`
-}
-
 // entryData is the payload of an entry: the Java Leaf's three fields in its
 // spelling and types (port is a string there), and ours.
 type entryData struct {
-	javaData
-
-	Ceiling clock.Millis `json:"ceiling"`
+	IP        string       `json:"ip"`
+	Port      string       `json:"port"`
+	Timestamp clock.Millis `json:"timestamp"`
+	Ceiling   clock.Millis `json:"ceiling"`
 	// Floor and Limit are the piece; no limit before there were pieces.
 	Floor    clock.Millis      `json:"floor"`
 	Limit    clock.Millis      `json:"limit,omitempty"`
@@ -179,32 +172,20 @@ func isTime(t clock.Millis) bool { return t >= 0 && t <= latest }
 // decodeEntry reads the payload of the entry at p, ours or a Java Leaf's.
 // Fields it doesn't know are left to those who do. worker.ErrDamaged.
 func decodeEntry(p string, data []byte) (entryData, error) {
-	type wireEntry struct {
-		entryData
-
-		Timestamp *clock.Millis `json:"timestamp"`
-		Ceiling   *clock.Millis `json:"ceiling"`
-	}
-	wire, err := decode(p, data, wireEntry{}, worker.ErrDamaged, doEntry, func(wire *wireEntry) error {
-		d := &wire.entryData
-		d.State = cmp.Or(d.State, worker.StateActive)
-		if wire.Timestamp == nil {
-			return errors.New("no timestamp")
-		}
-		d.Timestamp, d.Ceiling = *wire.Timestamp, wire.Timestamp.Add(javaLead)
-		if wire.Ceiling != nil {
-			d.Ceiling = *wire.Ceiling
+	return decode(p, data, entryData{Timestamp: -1, Ceiling: -1}, worker.ErrDamaged, doEntry, func(d *entryData) error {
+		java := d.Instance == "" && d.Owner == ""
+		if java {
+			d.State, d.Ceiling = StateJava, 0
 		}
 		return cmp.Or(
-			want(isTime(d.Timestamp), "timestamp %d: want ms since 1970, before the year 10000", d.Timestamp),
-			want(wire.Ceiling == nil || isTime(d.Ceiling), "ceiling %d: want ms since 1970, before the year 10000", d.Ceiling),
-			want(d.State == worker.StateActive || d.State == worker.StateReleased || d.State == worker.StateClaiming, "state %q: want active, released or claiming", d.State),
+			want(isTime(d.Timestamp), "timestamp is missing or %d: want ms since 1970, before the year 10000", d.Timestamp),
+			want(isTime(d.Ceiling), "ceiling is missing or %d: want ms since 1970, before the year 10000", d.Ceiling),
+			want(java || slices.Contains([]worker.EntryState{worker.StateActive, worker.StateReleased, worker.StateClaiming}, d.State), "state %q: want active, released or claiming", d.State),
 			want(0 <= d.Floor && d.Floor <= d.Limit && d.Limit <= latest,
 				"floor %d and limit %d: want ms since 1970, the limit not below the floor, before the year 10000", d.Floor, d.Limit),
 			want(d.Instance != "" || d.Limit == 0 || d.State == worker.StateReleased, "a limit and no instance: nobody can tell whose it is"),
 		)
 	})
-	return wire.entryData, err
 }
 
 // decodeTemporary reads the payload of the ephemeral node at p. worker.ErrDamaged.

@@ -194,7 +194,7 @@ func (r *Registry) livePath() string { return r.temporary + "/" + r.liveName() }
 func (r *Registry) entryOf(name entryName, rec worker.Record, state worker.EntryState) entry {
 	ip, port, _ := net.SplitHostPort(r.cfg.Address) // validate saw to it
 	d := entryData{
-		javaData: javaData{ip, port, rec.Timestamp}, Ceiling: rec.Ceiling, Floor: rec.Floor, Limit: rec.Limit,
+		IP: ip, Port: port, Timestamp: rec.Timestamp, Ceiling: rec.Ceiling, Floor: rec.Floor, Limit: rec.Limit,
 		Instance: rec.Instance, Owner: rec.Owner, State: state,
 	}
 	return entry{entryName: name, path: r.foreverOf(name), data: d, payload: encode(d)}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
 )
@@ -49,7 +50,7 @@ func plant(t testing.TB, conn *zk.Conn, root string, e worker.Entry) {
 	require.NoError(t, err)
 	host, port, _ := strings.Cut(e.Address, ":")
 	put(t, conn, p.foreverOf(nameOf(e.Node, e.WorkerID)), encode(entryData{
-		javaData: javaData{host, port, e.Timestamp}, Ceiling: e.Ceiling, Owner: e.Owner, State: e.State, Instance: e.Instance, Limit: e.Limit,
+		IP: host, Port: port, Timestamp: e.Timestamp, Ceiling: e.Ceiling, Owner: e.Owner, State: e.State, Instance: e.Instance, Limit: e.Limit,
 	}))
 }
 
@@ -75,61 +76,129 @@ func put(t testing.TB, conn *zk.Conn, p string, data []byte) {
 	require.NoError(t, err)
 }
 
-// The tree of a Java Leaf cluster, whose hosts move over one by one.
+// Java Leafs and leafds on one tree, each with worker IDs of their own: whatever a daemon does, and
+// whatever it is called, no entry of a Java Leaf's is taken or written.
 func TestJavaTree(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
 	conn := server.Conn(t)
 	root := server.NewRoot(t)
 	forever := root + "/snowflake/com.example.leaf/forever"
-	java := payloads(t, "good-java.json")["good-java"]
+	payload := payloads(t, "good-java.json")["good-java"]
 	ensurePath(t, conn, forever)
 	_, err := conn.Set(forever, []byte("10.0.0.9"), -1) // what Curator leaves there
 	require.NoError(t, err)
-	for _, name := range []string{"10.0.0.4:8080-0000000002", "10.0.0.5:8080-0000000003", "10.0.0.6:8080-0000000000"} {
-		put(t, conn, forever+"/"+name, java)
+	java := map[string]int64{} // zxid of its last write, by path
+	startJava := func(address string) {
+		t.Helper()
+		p, err := conn.Create(forever+"/"+address+"-", payload, zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		_, stat, err := conn.Get(p)
+		require.NoError(t, err)
+		java[p] = stat.Mzxid
 	}
-	cfg := daemonConfig(server, root+"/leaf", "10.0.0.5:8080")
+	untouched := func(after string) {
+		t.Helper()
+		for p, mzxid := range java {
+			data, stat, err := conn.Get(p)
+			require.NoError(t, err, after)
+			require.Equal(t, string(payload), string(data), after)
+			require.Equal(t, mzxid, stat.Mzxid, after)
+		}
+	}
+	for _, address := range []string{"10.0.0.4:8080", "10.0.0.5:8080", "10.0.0.6:8080"} {
+		startJava(address)
+	}
+	cfg := daemonConfig(server, root+"/leaf", "10.0.0.5:8080") // as a Java Leaf is called
 	cfg.ForeverPath = forever
+	cfg.Layout, err = snowflake.ParseLayout("41+3+19", snowflake.DefaultEpoch)
+	require.NoError(t, err)
 	require.Equal(t, InitMade, initCluster(t, cfg))
 	r := openRegistry(t, cfg)
 	self := fresh(r)
 	found, err := r.Look(bounded(t, patience), self)
 	require.NoError(t, err)
-	require.Equal(t, worker.Lookup{
-		Cluster: found.Cluster, Known: true, Peers: []worker.Peer{}, Settle: found.Settle,
-		Entry: worker.Entry{WorkerID: 3, Node: "10.0.0.5:8080", Address: "10.0.0.5:8080", State: worker.StateActive, Timestamp: 1700000000000, Ceiling: 1700000006000},
-	}, found)
+	require.False(t, found.Known, "the entry of that name is a Java Leaf's")
 	rec, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.NoError(t, err)
 	require.Equal(t, int64(3), rec.WorkerID)
-	report(t, r, rec)
-
-	raw, _, err := conn.Get(forever + "/10.0.0.5:8080-0000000003")
+	untouched("a first start")
+	rec = report(t, r, rec)
+	untouched("a report")
+	own := r.held.path
+	raw, _, err := conn.Get(own)
 	require.NoError(t, err)
-	require.True(t, strings.HasPrefix(string(raw), fmt.Sprintf(`{"ip":"10.0.0.5","port":"8080","timestamp":%d,`, rec.Timestamp+3000)), "%s", raw)
-	raw, _, err = conn.Get(forever + "/10.0.0.4:8080-0000000002")
-	require.NoError(t, err)
-	require.Equal(t, java, raw, "the others' are left alone")
+	require.True(t, strings.HasPrefix(string(raw), fmt.Sprintf(`{"ip":"10.0.0.5","port":"8080","timestamp":%d,`, rec.Timestamp)), "%s", raw)
 
-	// A new host gets a worker ID that none of them has.
-	cfg.Node = "10.0.0.7:8080"
-	_, rec = claimed(t, cfg)
-	require.NotContains(t, []int64{0, 2, 3}, rec.WorkerID)
+	require.NoError(t, conn.Delete(own, -1))
+	rec = report(t, r, rec)
+	untouched("a report that puts back")
+	require.NoError(t, r.Close())
+	again := openRegistry(t, cfg)
+	rec = claim1(t, again, nextLife(rec))
+	require.Equal(t, int64(3), rec.WorkerID)
+	untouched("a start")
+	require.NoError(t, conn.Delete(own, -1))
+	require.NoError(t, again.Close())
+	again = openRegistry(t, cfg)
+	rec = claim1(t, again, nextLife(rec))
+	require.Equal(t, int64(3), rec.WorkerID)
+	untouched("a start that puts back")
+
+	// A Java Leaf's that comes later has another worker ID, and holds it.
+	startJava("10.0.0.7:8080")
+	require.NotContains(t, java, own)
+	for p := range java {
+		name, ok := parseName(path.Base(p))
+		require.True(t, ok)
+		for _, force := range []bool{false, true} {
+			_, err = directory(t, cfg).Release(bounded(t, patience), name.workerID, force)
+			require.ErrorIs(t, err, ErrJava)
+			require.ErrorContains(t, err, p)
+		}
+	}
+	all := list1(t, cfg)
+	require.Len(t, all, 5)
+	require.Equal(t, worker.Entry{WorkerID: 0, Node: "10.0.0.4:8080", Address: "10.0.0.5:8080", State: StateJava, Timestamp: 1700000000000}, all[0])
+	untouched("a release")
+
+	// One in the place of ours, by hand, or where ZooKeeper was set back: it has the worker ID.
+	data, stat, err := conn.Get(own)
+	require.NoError(t, err)
+	stat, err = conn.Set(own, payload, stat.Version)
+	require.NoError(t, err)
+	java[own] = stat.Mzxid
+	_, err = again.Report(bounded(t, patience), next(rec), true)
+	require.ErrorIs(t, err, worker.ErrFenced)
+	untouched("a report of a daemon whose entry it was")
+	require.NoError(t, again.Close())
+	again = openRegistry(t, cfg)
+	_, err = again.Claim(bounded(t, patience), looked(t, again, nextLife(rec)), worker.DefaultLease)
+	require.ErrorIs(t, err, worker.ErrTaken)
+	untouched("a start of a daemon whose entry it was")
+	_, err = conn.Set(own, data, stat.Version)
+	require.NoError(t, err)
+	delete(java, own)
+
+	openCluster(t, cfg)
+	for range 3 { // all that are left
+		_, rec = claimed(t, cfg)
+		for p := range java {
+			require.NotContains(t, p, fmt.Sprintf("-%010d", rec.WorkerID))
+		}
+	}
+	late := openRegistry(t, cfg)
+	_, err = late.Claim(bounded(t, patience), looked(t, late, fresh(late)), worker.DefaultLease)
+	require.ErrorIs(t, err, worker.ErrExhausted)
+	untouched("a start that finds none")
 	raw, _, err = conn.Get(forever)
 	require.NoError(t, err)
 	require.Equal(t, "10.0.0.9", string(raw), "not ours to change")
-	all := list1(t, cfg)
-	require.Len(t, all, 4)
-	require.Equal(t, worker.Entry{
-		WorkerID: 2, Node: "10.0.0.4:8080", Address: "10.0.0.5:8080", State: worker.StateActive, Timestamp: 1700000000000, Ceiling: 1700000006000,
-	}, all[2])
 
 	// The root goes and the entries stay, being elsewhere.
 	require.NoError(t, removeAll(conn, root+"/leaf"))
 	rec = nextLife(rec)
-	again := openRegistry(t, cfg)
-	found, err = again.Look(bounded(t, patience), rec)
+	found, err = late.Look(bounded(t, patience), rec)
 	require.NoError(t, err)
 	require.True(t, found.Known && found.Lost)
 }

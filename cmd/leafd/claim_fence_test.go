@@ -57,8 +57,11 @@ func TestEntryTouchedByOthersFences(t *testing.T) {
 			from: func(z znode) clock.Millis { return z.Ceiling },
 		},
 		{
-			name: "a Java Leaf's three fields", do: change(func(z *znode) { *z = znode{IP: z.IP, Port: z.Port, Timestamp: z.Timestamp} }),
-			from: func(z znode) clock.Millis { return z.Timestamp.Add(6 * time.Second) }, // what a Java Leaf may have issued past its report
+			name: "a Java Leaf's three fields", workerID: 1,
+			do: func(o *onlooker, path string) {
+				o.set(path, javaEntry(o.t, "10.0.0.9:8080", clock.MillisOf(time.Now())))
+			},
+			after: func(v *victim) { require.Equal(t, v.did, v.o.must(v.path)) },
 		},
 		{ // nobody has taken it
 			name: "released", do: change(func(z *znode) { z.State, z.Limit = "released", z.Ceiling.Add(2*time.Second) }),

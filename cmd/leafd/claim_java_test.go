@@ -16,7 +16,6 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/test/clitest"
 )
 
 // endpoint is the payload of a Java Leaf's node, all of it.
@@ -71,71 +70,49 @@ func (o *onlooker) javaReader(address string) (workerIDs map[string]int, own end
 	return workerIDs, own
 }
 
-// A Java Leaf cluster moves over host by host: the node keeps its worker ID, takes up where
-// the Java Leaf may have ended, and what it writes reads as a Java Leaf's.
-func TestMovingOverFromJavaLeaf(t *testing.T) {
+// Java Leafs and leafds run side by side on one tree, each with a worker ID of its own, also where
+// a daemon has the name of a Java Leaf's entry. A Java Leaf's entry is its own to write, dead or alive.
+func TestBesideJavaLeafs(t *testing.T) {
 	t.Parallel()
 	c := unmade(t)
 	o := c.watch()
-	moved, running := c.machine(), c.machine()
-	o.javaTree("com.x.leaf"+strings.TrimPrefix(c.root, "/"), "10.0.0.1:8080", "10.0.0.2:8080", running.addr, moved.addr, "10.0.0.3:8080")
+	same, other := c.machine(), c.machine()
+	o.javaTree("com.x.leaf"+strings.TrimPrefix(c.root, "/"), "10.0.0.1:8080", same.addr, "10.0.0.3:8080")
 	c.init("--zk-forever-path", o.forever)
-	path := fmt.Sprintf("%s/%s-%010d", o.forever, moved.addr, 3)
-	before := o.must(path)
-	foreign := []string{o.forever + "/10.0.0.1:8080-0000000000", o.forever + "/10.0.0.2:8080-0000000001", o.forever + "/10.0.0.3:8080-0000000004"}
-	var untouched []seenNode
-	for _, p := range foreign {
-		untouched = append(untouched, o.must(p))
-	}
+	stopped := o.forever + "/10.0.0.1:8080-0000000000"
+	before := o.must(stopped)
+	java := newJavaLeaf(t, o, fmt.Sprintf("%s/%s-%010d", o.forever, same.addr, 1), same.addr)
 	settings := append(frequent(), "--zk-forever-path", o.forever)
 
-	// The Java Leaf of one address runs still: it writes its node whatever stands there.
-	java := newJavaLeaf(t, o, fmt.Sprintf("%s/%s-%010d", o.forever, running.addr, 2), running.addr)
-	early := running.start(settings...)
-
-	l := moved.ready(settings...)
-	require.Equal(t, int64(3), l.info().ID)
-	l.awaitLog("unclean", "ceiling")
-	all := l.batch("/api/snowflake/get/a?n=1000")
-	reported := clitest.FromJSON[endpoint](t, before.text).Timestamp
-	require.GreaterOrEqual(t, timeOf(t, slices.Min(all)), reported.Add(6*time.Second), "a Java Leaf issues on after its last report")
-	after := o.must(path)
-	require.Equal(t, before.created, after.created, "the entry is the same one")
-	workerIDs, own := o.javaReader(moved.addr)
-	require.Equal(t, map[string]int{"10.0.0.1:8080": 0, "10.0.0.2:8080": 1, running.addr: 2, moved.addr: 3, "10.0.0.3:8080": 4}, workerIDs)
-	require.Equal(t, moved.addr, net.JoinHostPort(own.IP, own.Port))
-	require.Greater(t, own.Timestamp, reported)
+	l, l2 := same.ready(settings...), other.ready(settings...)
+	require.ElementsMatch(t, []int64{3, 4}, []int64{l.info().ID, l2.info().ID})
+	workerIDs, own := o.javaReader(other.addr)
+	delete(workerIDs, same.addr) // which two have
+	require.Equal(t, map[string]int{"10.0.0.1:8080": 0, "10.0.0.3:8080": 2, other.addr: int(l2.info().ID)}, workerIDs)
+	require.Equal(t, other.addr, net.JoinHostPort(own.IP, own.Port), "what leafd writes reads as a Java Leaf's")
 	require.Empty(t, o.names(o.root+"/leaf_forever"), "one place for the entries")
-	require.Equal(t, []string{moved.addr}, o.live())
+	require.ElementsMatch(t, []string{same.addr, other.addr}, o.live())
 
-	newcomer := c.machine().ready(settings...)
-	require.Equal(t, int64(5), newcomer.info().ID)
-	workerIDs, _ = o.javaReader(newcomer.addr)
-	require.Equal(t, 5, workerIDs[newcomer.addr])
-	all = append(all, newcomer.batch("/api/snowflake/get/a?n=1000")...)
+	// A Java Leaf that is new counts on, and so does leafd.
+	p := o.create(o.forever+"/10.0.0.6:8080-", javaEntry(t, "10.0.0.6:8080", clock.MillisOf(time.Now())), persistentSequential)
+	require.Contains(t, p, "-0000000005")
+	l3 := c.machine().ready(settings...)
+	require.Equal(t, int64(6), l3.info().ID)
 
-	early.exits(cli.ExitHeld, "its Java Leaf is not stopped yet")
-	last := java.stop()
-	require.Equal(t, last, o.must(java.path).text, "the Java Leaf alone wrote there")
-	l2 := running.ready(settings...)
-	require.Equal(t, int64(2), l2.info().ID)
-	got := l2.batch("/api/snowflake/get/a?n=1000")
-	require.GreaterOrEqual(t, timeOf(t, slices.Min(got)), clitest.FromJSON[endpoint](t, last).Timestamp.Add(6*time.Second))
-	all = append(all, got...)
-	requireDistinct(t, all)
-
-	for i, p := range foreign {
-		require.Equal(t, untouched[i], o.must(p))
-	}
-	for _, each := range []*child{l, l2, newcomer} {
+	all := slices.Concat(l.batch("/api/snowflake/get/a?n=1000"), l2.batch("/api/snowflake/get/a?n=1000"), l3.batch("/api/snowflake/get/a?n=1000"))
+	was := l.info().ID
+	require.Equal(t, cli.ExitOK, l.stop())
+	l = same.ready(settings...)
+	require.Equal(t, was, l.info().ID)
+	requireDistinct(t, append(all, l.batch("/api/snowflake/get/a?n=1000")...))
+	for _, each := range []*child{l, l2, l3} {
 		require.Equal(t, http.StatusOK, each.mustGet("/readyz").status)
+		require.Zero(t, each.raised()[codeFenced])
 		require.Equal(t, cli.ExitOK, each.stop())
 	}
-	// Where the IDs end is recorded for the next start, not guessed.
-	l = moved.ready(settings...)
-	require.Equal(t, int64(3), l.info().ID)
-	require.False(t, l.hasLogged("unclean"), l.Log())
-	require.Equal(t, cli.ExitOK, l.stop())
+	last := java.stop()
+	require.Equal(t, last, o.must(java.path).text, "the Java Leaf alone wrote there")
+	require.Equal(t, before, o.must(stopped))
 }
 
 // javaLeaf reports like a Java Leaf that runs: blindly, to the node that it has.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cache"
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/test/clitest"
@@ -180,37 +178,6 @@ func TestNewLivesWaitEverLonger(t *testing.T) {
 		was = now
 	}
 	require.Equal(t, 3, l.raised()[codeFenced])
-	require.Equal(t, cli.ExitOK, l.stop())
-}
-
-// The Java Leaf of the same address still runs, and writes the entry over again and again. No
-// life begins while it does, and no data directory is set aside for it; then the daemon has
-// its worker ID back.
-func TestNewLifeOnceTheJavaLeafHasStopped(t *testing.T) {
-	t.Parallel()
-	c := onShared(t)
-	o := c.watch()
-	m := c.machine(frequent()...)
-	l := toBeDisplaced(m)
-	all := l.some()
-	path, entry := o.entry()
-	java := entry.payload(t)
-	report := clock.Millis(0)
-	require.Eventually(t, func() bool {
-		if now := m.now(); now.Sub(report) >= time.Second {
-			report = now
-			o.set(path, jsonText(t, znode{IP: java.IP, Port: java.Port, Timestamp: now}))
-		}
-		return l.raised()["identity_held"] >= 2
-	}, eventually, tick)
-	require.Equal(t, "identity_held", l.mustGet("/readyz").code())
-	got := l.begins(true)
-	require.GreaterOrEqual(t, timeOf(t, slices.Min(got)), report.Add(6*time.Second))
-	requireDistinct(t, append(all, got...))
-	aside, err := filepath.Glob(m.dataDir() + "/*aside*")
-	require.NoError(t, err)
-	require.Empty(t, aside)
-	require.False(t, l.hasLogged(lineSetAside))
 	require.Equal(t, cli.ExitOK, l.stop())
 }
 

@@ -61,7 +61,7 @@ func TestWorkerListJoinsTheEntries(t *testing.T) {
 	out := r.run("worker", "list", "-o", "json")
 	list := clitest.FromJSON[cli.WorkerListJSON](t, out.OK(t))
 	require.Equal(t, inspect.Summary{
-		Entries: 12, Live: 4, Active: 3, Stale: 1, Expired: 1, Released: 1, Claiming: 1, Damaged: 1, Capacity: 1024, Left: 1015,
+		Entries: 12, Live: 4, Active: 2, Stale: 1, Expired: 1, Released: 1, Claiming: 1, Java: 1, Damaged: 1, Capacity: 1024, Left: 1015,
 	}, list.Summary)
 	states := map[string]string{}
 	for i, w := range list.Workers {
@@ -76,12 +76,14 @@ func TestWorkerListJoinsTheEntries(t *testing.T) {
 		require.NotNil(t, w.AgeMS)
 		require.GreaterOrEqual(t, *w.AgeMS, int64(0))
 		require.Equal(t, w.Timestamp.String(), w.LastReport)
-		require.Equal(t, w.Timestamp.Add(6*time.Second), w.Ceiling, "of the Java Leaf's too")
+		if w.State != inspect.Java {
+			require.Equal(t, w.Timestamp.Add(6*time.Second), w.Ceiling)
+		}
 	}
 	require.Equal(t, map[string]string{
 		"right": inspect.Live, "wrong": inspect.Live, "silent": inspect.Live, "moved": inspect.Live,
 		"resting": inspect.Active, "old": inspect.Stale, "free": inspect.Released, "begun": inspect.Claiming, "broken": inspect.Damaged,
-		"10.0.0.9:8080": inspect.Active, "over": inspect.Expired, "piece": inspect.Active,
+		"10.0.0.9:8080": inspect.Java, "over": inspect.Expired, "piece": inspect.Active,
 	}, states)
 	piece := list.Workers[11]
 	require.Equal(t, "instance of 10.0.0.11:8080", piece.Instance)
@@ -115,7 +117,7 @@ func TestWorkerListForPeople(t *testing.T) {
 	require.Equal(t, cli.ExitOK, out.Code, out.Stderr)
 	for _, says := range []string{
 		"ID ", "INSTANCE", "LAST REPORT", "CEILING", "LIMIT", "FREE", "SKEW",
-		"\n12 entries, 4 live, 3 active, 1 stale, 1 expired, 1 released, 1 claiming, 1 damaged, 1015 left of 1024\n",
+		"\n12 entries, 4 live, 2 active, 1 stale, 1 expired, 1 released, 1 claiming, 1 java, 1 damaged, 1015 left of 1024\n",
 	} {
 		require.Contains(t, out.Stdout, says)
 	}
@@ -173,7 +175,7 @@ func TestWorkerListOfAnEmptyRoot(t *testing.T) {
 	for name, prepare := range map[string]func(){"no root": func() {}, "no entries": func() { r.tree() }} {
 		prepare()
 		require.Equal(t, fmt.Sprintf("No worker ID is given out under %s at %s yet: 1024 are left.\n", r.root, r.server.Addr()), r.run("worker", "list").OK(t), name)
-		require.JSONEq(t, `{"workers":[],"summary":{"entries":0,"live":0,"active":0,"stale":0,"expired":0,"released":0,"claiming":0,"damaged":0,"capacity":1024,"left":1024}}`,
+		require.JSONEq(t, `{"workers":[],"summary":{"entries":0,"live":0,"active":0,"stale":0,"expired":0,"released":0,"claiming":0,"java":0,"damaged":0,"capacity":1024,"left":1024}}`,
 			r.run("worker", "list", "-o", "json").OK(t), name)
 		r.run("worker", "show", "7").Failed(t, cli.ExitFailure, `no worker ID and no node is "7"; there is none at all`)
 	}
@@ -189,14 +191,17 @@ func TestWorkerCommandsOnTheJavaLeafsTree(t *testing.T) {
 	show := r.run("worker", "show", "10.0.0.5:2182", "--zk-forever-path", r.root+"/forever").OK(t)
 	require.Equal(t, "3", field(t, show, "worker ID"))
 	require.Contains(t, field(t, show, "state"), "a Java Leaf's")
-	require.Contains(t, field(t, show, "owner"), "the Java Leaf wrote it")
-	require.Contains(t, r.run("worker", "list", "--zk-forever-path", r.root+"/forever").OK(t), "\n1 entry, 0 live, 1 active, 1023 left of 1024\n")
+	require.Equal(t, "-", field(t, show, "owner"))
+	require.Equal(t, "not by leafd: a Java Leaf has it", field(t, show, "release"))
+	require.Contains(t, r.run("worker", "list", "--zk-forever-path", r.root+"/forever").OK(t), "\n1 entry, 0 live, 1 java, 1023 left of 1024\n")
 
 	// Once the root has recorded where they are, nobody need say so.
 	r.run("cluster", "init", "--zk-forever-path", r.root+"/forever").OK(t)
-	require.Contains(t, r.run("worker", "list").OK(t), "\n1 entry, 0 live, 1 active, 1023 left of 1024\n")
-	require.Contains(t, r.run("worker", "release", "3", "--force").OK(t), "10.0.0.5:2182")
-	require.Contains(t, r.run("worker", "list").OK(t), "1 released")
+	require.Contains(t, r.run("worker", "list").OK(t), "\n1 entry, 0 live, 1 java, 1023 left of 1024\n")
+	for _, args := range [][]string{{"3"}, {"3", "--force"}, {"10.0.0.5:2182", "--force"}} {
+		r.run(append([]string{"worker", "release"}, args...)...).Failed(t, cli.ExitFailure, "leafd never writes the entry of a Java Leaf", "delete "+r.root+"/forever/10.0.0.5:2182-0000000003")
+	}
+	require.Contains(t, r.run("worker", "list", "--state", "java").OK(t), "1 shown of 1 entry, 0 live, 1 java")
 }
 
 // TestClusterCommandsWithAHungServer: neither a hung server nor one that comes to

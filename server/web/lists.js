@@ -35,6 +35,7 @@ function workerState(w, o, seen) {
   const self = o.worker && w.id === o.worker.id && w.node === o.worker.node;
   if (self) return pill(o.worker.state === "active" ? "ok" : "bad", "this daemon: " + words(o.worker.state));
   if (w.state === "released" || w.state === "claiming") return pill("", w.state);
+  if (w.state === "java") return pill("", "Java Leaf");
   if (w.state !== "active") return pill("warn", words(w.state || "damaged"));
   if (!w.live) return w.limit && w.limit <= seen ? pill("", "expired") : pill("warn", "not live");
   if (w.offset_ms !== undefined && o.clock && Math.abs(w.offset_ms) >= o.clock.threshold_ms) return pill("bad", "live, clock off");

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
 )
 
 // suiteTest is one test of the suite.
@@ -101,30 +102,31 @@ func testEmpty(t *testing.T, w *World) {
 	require.ErrorIs(t, err, worker.ErrUnreachable, "nothing was claimed")
 }
 
-// A Java Leaf records no owner, and Directory shows it as it is.
+// A Java Leaf's entry is its own, whatever a daemon is called, and never written.
 func testJavaEntry(t *testing.T, w *World) {
 	now := w.Clock().Read().Wall()
-	w.Plant(worker.Entry{WorkerID: 3, Node: "10.0.0.5:8080", Address: address, State: worker.StateActive, Timestamp: now - 10, Ceiling: now + 5990})
+	java := worker.Entry{WorkerID: 3, Node: "10.0.0.5:8080", Address: address, State: zkreg.StateJava, Timestamp: now - 10}
+	w.Plant(java)
 	d := fresh(t, w, "10.0.0.5:8080", Options{})
-	found := d.look()
-	require.True(t, found.Known)
-	require.Equal(t, now+5990, found.Ceiling)
-	require.Empty(t, found.Owner)
+	require.False(t, d.look().Known)
 	require.NoError(t, d.claimAsSeen())
-	require.Equal(t, int64(3), d.self.WorkerID)
-	require.Equal(t, now+5990, d.self.Ceiling)
-	require.Greater(t, d.self.Floor, now+6990, "it was watched")
-	require.Len(t, entries(t, w), 1)
+	require.NotEqual(t, java.WorkerID, d.self.WorkerID)
+	require.NoError(t, d.report(true))
+	for _, force := range []bool{false, true} {
+		_, err := w.Directory().Release(patient(t), java.WorkerID, force)
+		require.ErrorIs(t, err, zkreg.ErrJava)
+	}
+	require.Equal(t, java, entryOf(t, w, java.WorkerID), "and so it is shown")
 
-	// One that runs keeps it.
-	now = w.Clock().Read().Wall()
-	w.Plant(worker.Entry{WorkerID: 5, Node: "10.0.0.6:8080", Address: address, State: worker.StateActive, Timestamp: now})
-	late := fresh(t, w, "10.0.0.6:8080", Options{})
-	late.look()
-	w.Clock().OnSleep(func() { w.Rewrite(5, "") })
-	err := late.claimAsSeen()
-	w.Clock().OnSleep(nil)
-	require.ErrorIs(t, err, worker.ErrHeld)
+	// One that stands where a daemon's was.
+	was := d.self.WorkerID
+	w.Remove(was)
+	java.WorkerID = was
+	w.Plant(java)
+	require.ErrorIs(t, d.report(true), worker.ErrFenced)
+	again := d.again()
+	require.ErrorIs(t, again.claim(), worker.ErrTaken)
+	require.Equal(t, java, entryOf(t, w, was))
 }
 
 func testPeers(t *testing.T, w *World) {

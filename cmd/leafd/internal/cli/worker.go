@@ -23,8 +23,8 @@ const (
 func (a *app) workerCmd() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "worker",
-		Short: "Show, release and move the worker IDs of a cluster",
-		Long: `Show, release and move the worker IDs of a cluster, straight in ZooKeeper: --zk and --zk-root
+		Short: "Show and release the worker IDs of a cluster",
+		Long: `Show and release the worker IDs of a cluster, straight in ZooKeeper: --zk and --zk-root
 name it. No daemon need be running, and none is disturbed.
 
 An entry is what ZooKeeper keeps of one worker ID: the instance (data directory) that has
@@ -33,14 +33,14 @@ have issued IDs, and its limit, the time beyond which it issues none unless it r
 again. The states of an entry:
 
   live      its daemon runs, issues IDs, and is among the peers
-  active    its daemon doesn't issue just now, and reported within 24 hours; a Java Leaf's
-            entry is active while it runs, for it is never live
+  active    its daemon doesn't issue just now, and reported within 24 hours
   stale     as active, but not reported for 24 hours
   expired   not live, and its limit has passed: a new daemon may take it
   released  given back: a new daemon may take it once its limit has passed
   claiming  a first start is under way, or was cut short; nobody issues under it yet
+  java      a Java Leaf's: leafd never writes the entry, and takes other worker IDs
   damaged   what stands there can't be read; nobody is given this worker ID`,
-	}, a.workerListCmd(), a.workerShowCmd(), a.workerReleaseCmd(), a.workerSelfCmd(), a.workerAdoptCmd(), a.workerReturnCmd())
+	}, a.workerListCmd(), a.workerShowCmd(), a.workerReleaseCmd(), a.workerSelfCmd())
 }
 
 // registryFlags adds the settings that say where the registry is, and how long

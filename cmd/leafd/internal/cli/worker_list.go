@@ -33,8 +33,8 @@ How many are left counts those that a new daemon may take now, and those without
 
 -o json prints {"workers":[...],"summary":{...}}. The fields of a worker are
 ` + workerFields + `.
-Those of the summary: entries, live, active, stale, expired, released, claiming, damaged,
-capacity, left; they count all entries, whatever --state shows.`,
+Those of the summary: entries, live, active, stale, expired, released, claiming, java,
+damaged, capacity, left; they count all entries, whatever --state shows.`,
 		Example: "  leafd worker list --zk 10.0.0.1:2181\n  leafd worker list --state stale,released -o json",
 		Args:    cobra.NoArgs,
 	}

@@ -34,6 +34,7 @@ ZooKeeper's clock; without a limit, until 24 hours after the last report. --forc
 the same, and sets the limit to ZooKeeper's time and --ceiling-lead and twice --clock-threshold,
 or to the entry's ceiling if that is later: give both as the daemon had them. ` + forceRisk + `.
 A daemon that runs and reaches ZooKeeper is displaced at its next report, and begins a new life.
+A Java Leaf's entry is never released: the error says what frees its worker ID.
 
 Releasing what is released changes nothing, and is no error. -o json prints the entry as
 it is then, with the fields

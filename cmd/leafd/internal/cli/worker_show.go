@@ -28,7 +28,7 @@ the clock of its daemon if that is live. Times are UTC.
 -o json prints one object with the fields
 ` + workerFields + `,
 and releasable_from: when leafd worker release takes it without --force, in milliseconds
-since 1970; not there while it is live.`,
+since 1970; not there while it is live, nor for a Java Leaf's.`,
 		Example: "  leafd worker show 7\n  leafd worker show 10.0.0.5:8080",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -67,7 +67,7 @@ type DetailJSON struct {
 
 func detailJSON(v inspect.View) DetailJSON {
 	d := DetailJSON{WorkerJSON: workerJSON(v)}
-	if from := inspect.ReleasableFrom(v.Entry); !v.Live && v.Shown != inspect.Released {
+	if from := inspect.ReleasableFrom(v.Entry); !v.Live && v.Shown != inspect.Released && v.Shown != inspect.Java {
 		d.ReleasableFrom = &from
 	}
 	return d
@@ -98,7 +98,7 @@ func workerRows(v inspect.View, now clock.Millis) [][]string {
 		{"free", freeWords(v, now)},
 		{"release", releaseWords(v, now)},
 		{"instance", cmp.Or(v.Instance, "-")},
-		{"owner", owner(v.Entry)},
+		{"owner", cmp.Or(v.Owner, "-")},
 	}
 	switch {
 	case v.Sample == nil:
@@ -115,9 +115,6 @@ func meaning(v inspect.View) string {
 	case inspect.Live:
 		return "its daemon runs and issues IDs"
 	case inspect.Active:
-		if v.Owner == "" {
-			return "a Java Leaf's; it runs as long as it reports"
-		}
 		return "its daemon doesn't issue just now"
 	case inspect.Stale:
 		return "not reported for 24 hours"
@@ -127,6 +124,8 @@ func meaning(v inspect.View) string {
 		return "given back: a new daemon may take it once its limit has passed"
 	case inspect.Claiming:
 		return "a first start is under way, or was cut short"
+	case inspect.Java:
+		return "a Java Leaf's, which runs as long as it reports; leafd never writes it"
 	default:
 		return "what stands in ZooKeeper can't be read"
 	}
@@ -139,6 +138,8 @@ func releaseWords(v inspect.View, now clock.Millis) string {
 		return "done"
 	case v.Shown == inspect.Damaged:
 		return "not while it is damaged: delete the znode while its daemon runs and reaches ZooKeeper: the daemon puts it back"
+	case v.Shown == inspect.Java:
+		return "not by leafd: a Java Leaf has it"
 	case v.Live:
 		return "not while it is live"
 	case v.Timestamp > 0 && from > now:
@@ -165,11 +166,4 @@ func freeWords(v inspect.View, now clock.Millis) string {
 	default:
 		return "from " + exactly(from, now) + " on, unless it reports before"
 	}
-}
-
-func owner(e worker.Entry) string {
-	if e.Owner == "" && e.State == worker.StateActive {
-		return "none: the Java Leaf wrote it"
-	}
-	return cmp.Or(e.Owner, "-")
 }

@@ -96,7 +96,7 @@ func (p *Patient) judgeNode(r *report, self worker.Record, found worker.Lookup) 
 	now := p.wall()
 	ours := self.Wrote(found.LiveOwner)
 	switch {
-	case found.LiveOwner != "" && !ours, found.Known && found.Owner != "" && !self.Wrote(found.Owner):
+	case found.LiveOwner != "" && !ours, found.Known && !self.Wrote(found.Owner):
 		r.Fail(check, fmt.Errorf("%w: a process that this data directory doesn't know has been its worker %d, at %s: this directory, or that one, is a copy", worker.ErrCopied, found.WorkerID, cmp.Or(found.Address, "-")),
 			"start with an empty --data-dir; a start on this one sets its record aside")
 	case found.Known && found.Timestamp > now:

@@ -12,6 +12,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
 )
 
 // The states of an entry as the commands show them: what the entry says of
@@ -23,12 +24,13 @@ const (
 	Expired  = "expired"
 	Released = "released"
 	Claiming = "claiming"
+	Java     = "java"
 	Damaged  = "damaged"
 )
 
 // States are all states of an entry, as the commands show them.
 func States() []string {
-	return []string{Live, Active, Stale, Expired, Released, Claiming, Damaged}
+	return []string{Live, Active, Stale, Expired, Released, Claiming, Java, Damaged}
 }
 
 // View is an entry as it is now.
@@ -51,6 +53,8 @@ func shownState(e worker.Entry, now clock.Millis) string {
 		return Released
 	case e.State == worker.StateClaiming:
 		return Claiming
+	case e.State == zkreg.StateJava:
+		return Java
 	case e.State != worker.StateActive:
 		return Damaged
 	case e.Live:
@@ -111,6 +115,7 @@ type Summary struct {
 	Expired  int   `json:"expired"`
 	Released int   `json:"released"`
 	Claiming int   `json:"claiming"`
+	Java     int   `json:"java"`
 	Damaged  int   `json:"damaged"`
 	Capacity int64 `json:"capacity"` // worker IDs that the layout has
 	Left     int64 `json:"left"`     // worker IDs that new nodes can still get
@@ -134,7 +139,7 @@ func ListWorkers(ctx context.Context, dir Entries, prober worker.ClockProber, la
 	s.Entries, s.Capacity = len(entries), layout.MaxWorker()+1
 	count := map[string]*int{
 		Live: &s.Live, Active: &s.Active, Stale: &s.Stale, Expired: &s.Expired,
-		Released: &s.Released, Claiming: &s.Claiming, Damaged: &s.Damaged,
+		Released: &s.Released, Claiming: &s.Claiming, Java: &s.Java, Damaged: &s.Damaged,
 	}
 	taken := map[int64]bool{}
 	for _, v := range l.Views {
@@ -171,6 +176,7 @@ func (s Summary) Sentence() string {
 		{s.Expired, Expired},
 		{s.Released, Released},
 		{s.Claiming, Claiming},
+		{s.Java, Java},
 		{s.Damaged, Damaged},
 	} {
 		if part.n > 0 {

@@ -39,7 +39,7 @@ func ZooKeeperSettings() []Setting {
 			Name: "zk-forever-path", Kind: kindText,
 			to:    func(c *Config) any { return &c.ZooKeeper.ForeverPath },
 			Usage: "znode of the worker IDs; empty: leaf_forever under zk-root",
-			More: "For a cluster that moves over from the Java Leaf: /snowflake/<leaf.name>/forever.\n" +
+			More: "To run beside Java Leafs, where they have theirs: /snowflake/<leaf.name>/forever.\n" +
 				"The cluster records it: a daemon with another one is refused.",
 		},
 		{
