@@ -1,7 +1,6 @@
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
-import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.Inet4Address;
@@ -9,7 +8,6 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.NetworkInterface;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
@@ -29,13 +27,12 @@ import org.apache.curator.retry.RetryUntilElapsed;
 import org.apache.zookeeper.CreateMode;
 
 /**
- * Stands in for a Java Leaf: what version 1.0.1 does with ZooKeeper, its local file, its clock and its table, with the same
- * libraries, and with what goes wrong there. It takes the same leaf.properties, server.address, server.port and
- * java.io.tmpdir.
+ * Stands in for a Java Leaf: what version 1.0.1 does with ZooKeeper, its clock and its table, with the same libraries. It takes
+ * the same leaf.properties, server.address and server.port.
  *
- * <p>A start looks for its ip:port before the first hyphen of each name, refuses an entry whose time lies ahead, and takes
- * every failure, that one too, for a ZooKeeper that is away: then the worker ID of the local file counts. Without a file it
- * serves nothing, and its process stays. Every 3 s it writes its entry, whatever stands there.
+ * <p>A start looks for its ip:port before the first hyphen of each name, and refuses an entry whose time lies ahead, or with
+ * other fields than its own. Where a Java Leaf then goes by its local file, this one serves nothing: no step here may need
+ * that file. Every 3 s it writes its entry, whatever stands there.
  */
 public final class JavaLeaf {
     private static final long EPOCH = 1288834974657L;
@@ -54,7 +51,6 @@ public final class JavaLeaf {
     private final String forever;
     private final String ip;
     private final String port;
-    private final File file;
     private int worker;
     private long reported;
     private long lastTime = -1;
@@ -66,7 +62,6 @@ public final class JavaLeaf {
         forever = "/snowflake/" + name + "/forever";
         ip = address();
         port = settings.getProperty("leaf.snowflake.port");
-        file = new File(System.getProperty("java.io.tmpdir") + "/" + name + "/leafconf/" + port + "/workerID.properties");
     }
 
     public static void main(String[] args) throws Exception {
@@ -91,24 +86,11 @@ public final class JavaLeaf {
         return "";
     }
 
-    private void start(String servers) throws IOException {
-        try {
-            CuratorFramework zk = CuratorFrameworkFactory.builder().connectString(servers)
-                .retryPolicy(new RetryUntilElapsed(1000, 4)).connectionTimeoutMs(10000).sessionTimeoutMs(6000).build();
-            zk.start();
-            join(zk);
-        } catch (Exception e) {
-            e.printStackTrace();
-            if (!file.exists()) {
-                // ZooKeeper's threads go on, so that the process stays.
-                throw new IllegalArgumentException("Snowflake Id Gen is not init ok");
-            }
-            Properties local = new Properties();
-            try (InputStream in = Files.newInputStream(file.toPath())) {
-                local.load(in);
-            }
-            worker = Integer.parseInt(local.getProperty("workerID"));
-        }
+    private void start(String servers) throws Exception {
+        CuratorFramework zk = CuratorFrameworkFactory.builder().connectString(servers)
+            .retryPolicy(new RetryUntilElapsed(1000, 4)).connectionTimeoutMs(10000).sessionTimeoutMs(6000).build();
+        zk.start();
+        join(zk);
     }
 
     private void join(CuratorFramework zk) throws Exception {
@@ -137,7 +119,6 @@ public final class JavaLeaf {
             }
         }
         Executors.newSingleThreadScheduledExecutor().scheduleWithFixedDelay(() -> report(zk, own), 1, 3, TimeUnit.SECONDS);
-        remember();
     }
 
     private String create(CuratorFramework zk) throws Exception {
@@ -160,13 +141,6 @@ public final class JavaLeaf {
             }
         } catch (Exception e) {
             e.printStackTrace();
-        }
-    }
-
-    /** Writes the file where it is, or where its directory is not. */
-    private void remember() throws IOException {
-        if (file.exists() || file.getParentFile().mkdirs()) {
-            Files.write(file.toPath(), ("workerID=" + worker).getBytes(StandardCharsets.UTF_8));
         }
     }
 
