@@ -1,14 +1,9 @@
 package clock
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 )
-
-// ErrBadEstimator is returned for a name that no Estimator has.
-var ErrBadEstimator = errors.New("unknown estimator")
 
 // Estimator is how the offsets of several peers become one.
 type Estimator string
@@ -21,15 +16,6 @@ const (
 	// an hour shuts out every healthy daemon.
 	Mean Estimator = "mean"
 )
-
-// ParseEstimator returns the Estimator named s: median or mean. ErrBadEstimator.
-func ParseEstimator(s string) (Estimator, error) {
-	switch e := Estimator(s); e {
-	case Median, Mean:
-		return e, nil
-	}
-	return "", fmt.Errorf("%w %q: want %s or %s", ErrBadEstimator, s, Median, Mean)
-}
 
 // Verdict is what the peers say of our clock, taken together. The zero value is
 // that of nobody asked.

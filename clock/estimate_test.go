@@ -15,19 +15,6 @@ import (
 	"github.com/leafd/leafd/clock"
 )
 
-func TestParseEstimator(t *testing.T) {
-	for _, want := range []clock.Estimator{clock.Median, clock.Mean} {
-		got, err := clock.ParseEstimator(string(want))
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-	}
-	for _, bad := range []string{"", "Median", "median ", "average"} {
-		_, err := clock.ParseEstimator(bad)
-		require.ErrorIs(t, err, clock.ErrBadEstimator)
-		require.ErrorContains(t, err, "median")
-	}
-}
-
 // samples makes one of each offset.
 func samples(offsets ...time.Duration) []clock.Sample {
 	list := make([]clock.Sample, len(offsets))

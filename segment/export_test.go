@@ -4,7 +4,11 @@ import "sync"
 
 // Timers returns how many timers are set: waiting requests, calls under way and
 // retries have one each.
-func (s *Service) Timers() int { return s.timers.len() }
+func (s *Service) Timers() int {
+	s.timers.mu.Lock()
+	defer s.timers.mu.Unlock()
+	return len(s.timers.heap)
+}
 
 // Waiting returns how many IDs the requests lack that wait for a range of the tag.
 func (t *Tag) Waiting() int {

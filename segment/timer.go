@@ -56,13 +56,6 @@ func (ts *timers) remove(t *timer) {
 	}
 }
 
-// len returns how many timers are set.
-func (ts *timers) len() int {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	return len(ts.heap)
-}
-
 // run fires timers until ctx is done; then it fires all that are left, so that
 // nobody waits for ever, and keeps no new ones.
 func (ts *timers) run(ctx context.Context) {
