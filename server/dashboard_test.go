@@ -195,7 +195,7 @@ func TestDashboardSaysWhatIsWrong(t *testing.T) {
 			}
 		}
 	})
-	r.overviews.born -= time.Hour
+	r.born -= time.Hour
 	for i := range historyPoints {
 		r.history.take(time.Duration(i+1)*historyInterval, [3]float64{float64(i) * 1000, 7, 0})
 	}

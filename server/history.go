@@ -1,8 +1,6 @@
 package server
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -29,7 +27,6 @@ type history struct {
 	n    int                         // mu protects; points ever taken
 	at   time.Duration               // mu protects; of the last point
 	last [3]float64                  // mu protects; the counters then
-	text []byte                      // mu protects; the answer; nil until somebody asks
 }
 
 // History is the answer of GET /api/history.
@@ -57,31 +54,23 @@ func (h *history) take(at time.Duration, now [3]float64) {
 	rate := func(i int) float64 { return math.Round((now[i]-h.last[i])/seconds*10) / 10 }
 	h.ring[h.n%historyPoints] = HistoryPoint{Milliseconds(at), rate(0), rate(1), rate(2)}
 	h.n++
-	h.at, h.last, h.text = at, now, nil
+	h.at, h.last = at, now
 }
 
-// body returns the encoded history, which must not be changed.
-func (h *history) body() ([]byte, error) {
+// text returns the encoded history.
+func (h *history) text() ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.text != nil {
-		return h.text, nil
-	}
 	all := History{Interval: Milliseconds(historyInterval), Points: []HistoryPoint{}}
 	for i := max(0, h.n-historyPoints); i < h.n; i++ {
 		all.Points = append(all.Points, h.ring[i%historyPoints])
 	}
-	text, err := json.Marshal(all)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the history: %w", err)
-	}
-	h.text = append(text, '\n')
-	return h.text, nil
+	return encodeJSON(all)
 }
 
 // answerHistory answers GET /api/history.
 func (s *Server) answerHistory(ctx *fasthttp.RequestCtx) error {
-	return s.common(ctx, contentJSON, s.history.body)
+	return s.common(ctx, contentJSON, func() ([]byte, error) { return s.hour.get(s.history.text) })
 }
 
 // keepHistory takes points until the server ends.
@@ -105,5 +94,6 @@ func (s *Server) takeHistory() {
 	for _, n := range v.Errors {
 		counted[2] += float64(n)
 	}
-	s.history.take(s.cfg.Clock.Mono()-s.overviews.born, counted)
+	s.history.take(s.cfg.Clock.Mono()-s.born, counted)
+	s.hour.forget()
 }

@@ -47,8 +47,13 @@ type WorkerInfo struct {
 	Version string       `json:"version,omitempty"`
 }
 
-// registryTimeout bounds one read of the registry of workers.
-const registryTimeout = 5 * time.Second
+const (
+	// registryTimeout bounds one read of the registry of workers.
+	registryTimeout = 5 * time.Second
+	// workersShare is how old the workers may be: the registry is read no more often,
+	// however many ask.
+	workersShare = 2 * time.Second
+)
 
 // workerPage is the answer of GET /api/workers.
 type workerPage struct {
@@ -84,44 +89,59 @@ func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	list := []WorkerInfo{}
+	members := &whole[WorkerInfo]{}
 	switch {
 	case b.Workers != nil:
-		if list, err = s.registered(b); err != nil {
+		if members, err = s.registered(b); err != nil {
 			return err
 		}
 	case b.Worker != nil:
-		list = append(list, b.Worker())
+		members.list = []WorkerInfo{b.Worker()}
 	}
-	return s.list(ctx, contentJSON, jsonOf(func() any {
-		answer := workerPage{}
-		from := slices.IndexFunc(list, func(w WorkerInfo) bool { return w.ID > after })
-		if from < 0 {
-			from = len(list)
-		}
-		answer.Workers = list[from:]
-		if n := p.limit; len(answer.Workers) > n {
-			for n < len(answer.Workers) && answer.Workers[n].ID == answer.Workers[n-1].ID { // two entries of one worker ID
-				n++
-			}
-			answer.Workers, answer.Next = answer.Workers[:n], &answer.Workers[n-1].ID
-		}
-		return answer
-	}))
+	return listOf(s, ctx, members, contentJSON, jsonOf(func() any { return p.ofWorkers(members.list, after) }))
 }
 
-// registered returns the workers of the registry; never nil without an error.
-func (s *Server) registered(b *Backend) ([]WorkerInfo, error) {
+// ofWorkers returns the page of list, which is ordered by ID.
+func (p page) ofWorkers(list []WorkerInfo, after int64) workerPage {
+	from := slices.IndexFunc(list, func(w WorkerInfo) bool { return w.ID > after })
+	if from < 0 {
+		return workerPage{Workers: []WorkerInfo{}}
+	}
+	list = list[from:]
+	n := p.limit
+	if len(list) <= n {
+		return workerPage{Workers: list}
+	}
+	for n < len(list) && list[n].ID == list[n-1].ID { // two entries of one worker ID
+		n++
+	}
+	return workerPage{Workers: list[:n], Next: &list[n-1].ID}
+}
+
+// registered returns the workers of the registry, and keeps them for the overview.
+func (s *Server) registered(b *Backend) (*whole[WorkerInfo], error) {
+	return s.members.get(func() (*whole[WorkerInfo], error) {
+		list, err := s.askRegistry(b)
+		seen := &seenWorkers{list: list, read: true, at: s.cfg.Clock.Mono()}
+		if err != nil {
+			if last := s.seen.Load(); last != nil {
+				*seen = *last
+			} else {
+				*seen = seenWorkers{}
+			}
+			seen.failing = answerTo(err).code
+		}
+		s.seen.Store(seen)
+		return &whole[WorkerInfo]{list: list}, err
+	})
+}
+
+func (s *Server) askRegistry(b *Backend) ([]WorkerInfo, error) {
 	below, cancel := context.WithTimeout(s.base, registryTimeout)
 	defer cancel()
 	list, err := b.Workers(below)
-	switch {
-	case errors.Is(err, context.DeadlineExceeded): // the registry took too long: the daemon is not overloaded
+	if errors.Is(err, context.DeadlineExceeded) { // the registry took too long: the daemon is not overloaded
 		return nil, fmt.Errorf("%w: %w", worker.ErrUnreachable, err)
-	case err != nil:
-		return nil, err
-	case list == nil:
-		return []WorkerInfo{}, nil
 	}
-	return list, nil
+	return list, err
 }

@@ -13,15 +13,23 @@ import (
 
 // writeJSON answers with v.
 func writeJSON(ctx *fasthttp.RequestCtx, status int, v any) error {
-	body, err := json.Marshal(v)
+	body, err := encodeJSON(v)
 	if err != nil {
-		return fmt.Errorf("encoding the response: %w", err)
+		return err
 	}
 	ctx.SetStatusCode(status)
 	noStore(ctx, contentJSON)
-	// Raw: a copy would stay in the connection's buffer, and lists can be long.
-	ctx.Response.SetBodyRaw(append(body, '\n'))
+	ctx.Response.SetBodyRaw(body) // a copy would stay in the connection's buffer
 	return nil
+}
+
+// encodeJSON returns v as a line.
+func encodeJSON(v any) ([]byte, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the response: %w", err)
+	}
+	return append(body, '\n'), nil
 }
 
 // readJSON reads a request's body into v. It returns errBadRequest, also for a field

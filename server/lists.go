@@ -2,8 +2,6 @@ package server
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -113,13 +111,7 @@ func listOf[T any](s *Server, ctx *fasthttp.RequestCtx, from *whole[T], contentT
 
 // jsonOf returns what build returns as JSON.
 func jsonOf(build func() any) func() ([]byte, error) {
-	return func() ([]byte, error) {
-		body, err := json.Marshal(build())
-		if err != nil {
-			return nil, fmt.Errorf("encoding the response: %w", err)
-		}
-		return append(body, '\n'), nil
-	}
+	return func() ([]byte, error) { return encodeJSON(build()) }
 }
 
 // answer answers with text, which may be large (server.P3).

@@ -24,7 +24,7 @@ func TestListsAreMadeInTurns(t *testing.T) {
 	for range maxLists {
 		turns <- struct{}{}
 	}
-	for _, path := range []string{"/db?tag=o", "/cache?tag=o", "/api/segments?after=a", "/api/segments?limit=5", "/api/workers", "/api/overview?tag=o"} {
+	for _, path := range []string{"/db?tag=o", "/cache?tag=o", "/api/segments?after=a", "/api/segments?limit=5", "/api/workers?limit=5", "/api/overview?tag=o"} {
 		answered := make(chan int, 1)
 		go func() { answered <- r.get(path).status }()
 		require.Never(t, func() bool { return len(answered) > 0 }, 100*time.Millisecond, 10*time.Millisecond, path)
@@ -32,7 +32,7 @@ func TestListsAreMadeInTurns(t *testing.T) {
 		require.Equal(t, http.StatusOK, <-answered, path)
 		turns <- struct{}{} // once the turn has rested
 	}
-	for _, path := range []string{"/db", "/cache", "/api/segments", "/api/overview", "/api/history", "/metrics"} {
+	for _, path := range []string{"/db", "/cache", "/api/segments", "/api/workers", "/api/overview", "/api/history", "/metrics"} {
 		require.Equal(t, http.StatusOK, r.get(path).status, "%s is the same for all, and has turns of its own", path)
 	}
 	r.get("/db?tag=o").requireError(t, http.StatusServiceUnavailable, "overloaded")

@@ -28,10 +28,6 @@ type metrics struct {
 	scrapes sync.Map // *shared[[]byte] by expfmt.Format, of which there are few
 }
 
-// freshScrapes is how many bytes of scrapes may wait for their clients while each scrape is
-// made for who asks for it.
-const freshScrapes = 4 << 20
-
 func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 	m := &metrics{
 		latency: newLatency(), errors: make(map[string]prometheus.Counter), gather: reg,
@@ -79,13 +75,10 @@ func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 // issued returns how many IDs of a mode were put into responses.
 func (m *metrics) issued(of mode) int64 { return m.latency.issued(of) + m.redisLatency.issued(of) }
 
-// serveMetrics answers GET /metrics. One scrape at a time is made in each format, for all who ask
-// while it is under way; it serves on for a second (server.R1) where somebody did, or where
-// so many are not read yet that each other one would take memory.
+// serveMetrics answers GET /metrics. Each format has its own scrapes (server.R1).
 func (s *Server) serveMetrics(ctx *fasthttp.RequestCtx) error {
 	format := expfmt.NegotiateAccept(http.Header{"Accept": {string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))}}, expfmt.DefaultAcceptedFormats()...)
-	unread := &s.overload.unread[unreadCommon]
-	known, _ := s.metrics.scrapes.LoadOrStore(format, &shared[[]byte]{fresh: func() bool { return unread.Inside() < freshScrapes }})
+	known, _ := s.metrics.scrapes.LoadOrStore(format, &shared[[]byte]{every: textShare, cost: listRest})
 	scrapes, _ := known.(*shared[[]byte])
 	return s.common(ctx, string(format), func() ([]byte, error) {
 		return scrapes.get(func() ([]byte, error) { return s.metrics.scrape(format) })

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -132,26 +130,55 @@ type SegmentsView struct {
 func (s *Server) overview(ctx *fasthttp.RequestCtx) error {
 	part := ctx.QueryArgs().Peek("tag")
 	if len(part) == 0 {
-		return s.common(ctx, contentJSON, func() ([]byte, error) { return s.overviews.body(s) })
+		return s.common(ctx, contentJSON, func() ([]byte, error) {
+			v, err := s.views.get(s.buildOverview)
+			if err != nil {
+				return nil, err
+			}
+			return v.text, nil
+		})
 	}
 	if err := checkKey(part); err != nil {
 		return err
 	}
 	like := string(part)
-	return s.list(ctx, contentJSON, jsonOf(func() any {
-		view, tags := s.overviews.current(s)
-		if view.Segments != nil {
-			view.Segments = pickTags(tags, like)
+	return s.list(ctx, contentJSON, func() ([]byte, error) {
+		v, err := s.views.get(s.buildOverview)
+		if err != nil {
+			return nil, err
 		}
-		return view
-	}))
+		view := v.Overview
+		if v.tags != nil {
+			view.Segments = pickTags(v.tags, like)
+		}
+		return encodeJSON(view)
+	})
 }
 
-// buildOverview collects everything but the tags. It asks neither registry nor database.
-func (s *Server) buildOverview(b *Backend) Overview {
+// builtOverview is an overview, with all tags and as text.
+type builtOverview struct {
+	Overview
+	tags []SegmentStatus // nil where they are switched off
+	text []byte
+}
+
+// buildOverview collects an overview.
+func (s *Server) buildOverview() (*builtOverview, error) {
+	v := &builtOverview{Overview: s.collectOverview()}
+	if tags, err := s.segmentStatus(); err == nil {
+		v.tags, v.Segments = tags.list, pickTags(tags.list, "")
+	}
+	var err error
+	v.text, err = encodeJSON(v.Overview)
+	return v, err
+}
+
+// collectOverview collects everything but the tags. It asks neither registry nor database.
+func (s *Server) collectOverview() Overview {
+	b := s.backend.Load()
 	wallNS, mono := s.cfg.Clock.Wall()
 	v := Overview{
-		Time: clock.Millis(wallNS / int64(time.Millisecond)), Uptime: Milliseconds(mono - s.overviews.born),
+		Time: clock.Millis(wallNS / int64(time.Millisecond)), Uptime: Milliseconds(mono - s.born),
 		Node: s.cfg.Node, Version: s.cfg.Version, Secure: s.cfg.Secure, Workers: WorkersView{List: []WorkerInfo{}}, Alarms: []Alarm{},
 	}
 	v.Ready = s.overallReadiness()
@@ -176,7 +203,7 @@ func (s *Server) buildOverview(b *Backend) Overview {
 	if b.Clock != nil {
 		v.Clock = overviewClock(b.Clock())
 	}
-	v.Workers = s.overviews.workers(s, b, v.Worker)
+	v.Workers = s.workersView(b, v.Worker)
 	return v
 }
 
@@ -243,12 +270,4 @@ func counted(c prometheus.Counter) uint64 {
 		return 0
 	}
 	return uint64(m.GetCounter().GetValue())
-}
-
-func encodeOverview(v *Overview) ([]byte, error) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the overview: %w", err)
-	}
-	return append(body, '\n'), nil
 }

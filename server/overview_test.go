@@ -15,7 +15,6 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -75,7 +74,7 @@ func TestOverviewCounts(t *testing.T) {
 	require.Contains(t, r.get("/api/overview").body, `"issued":{"segment":"1","snowflake":"500"}`, "strings: JavaScript's numbers end at 2^53")
 }
 
-// server.V1: however many ask, one build serves all of them for a while.
+// server.R1: however many ask, one build serves all of them for a while.
 func TestOverviewIsShared(t *testing.T) {
 	r := startEmpty(t, nil)
 	b := r.newBackend()
@@ -100,13 +99,13 @@ func TestOverviewIsShared(t *testing.T) {
 	}
 	all.Wait()
 	http.DefaultClient.CloseIdleConnections()
-	require.LessOrEqual(t, looks.Load(), 2+int64(time.Since(begun)/overviewShare))
+	require.LessOrEqual(t, looks.Load(), 2+int64(time.Since(begun)/listShare))
 }
 
-// server.V2: the registry is read in the background, and its last answer is shown meanwhile.
-func TestOverviewWaitsForNobody(t *testing.T) {
-	clk := clocktest.New(time.Now())
-	r := startEmpty(t, func(c *Config) { c.Clock = clk })
+// server.R4: the registry is read in the background, and its last answer is shown meanwhile.
+func TestOverviewWaitsForNothing(t *testing.T) {
+	r := startEmpty(t, nil)
+	r.views.every, r.members.every = time.Millisecond, time.Millisecond
 	b := r.newBackend()
 	asked, answer := make(chan struct{}, 10), make(chan error)
 	b.Workers = func(ctx context.Context) ([]WorkerInfo, error) {
@@ -122,36 +121,37 @@ func TestOverviewWaitsForNobody(t *testing.T) {
 	o := r.overview("")
 	require.Nil(t, o.Workers.Age, "never seen")
 	<-asked
+	shown := func(done func(WorkersView) bool) {
+		t.Helper()
+		require.Eventually(t, func() bool { o = r.overview(""); return done(o.Workers) }, time.Minute, 10*time.Millisecond)
+	}
 	answer <- nil
-	require.Eventually(t, func() bool { clk.Advance(overviewShare); o = r.overview(""); return o.Workers.Total == 2 }, time.Minute, 10*time.Millisecond)
+	shown(func(v WorkersView) bool { return v.Total == 2 })
 	require.Equal(t, 1, o.Workers.Live)
 	require.NotNil(t, o.Workers.Age)
 
-	clk.Advance(workersAge)
-	r.overview("")
+	shown(func(WorkersView) bool { return len(asked) > 0 })
+	for range 5 { // the registry hangs
+		time.Sleep(10 * time.Millisecond)
+		require.Equal(t, 2, r.overview("").Workers.Total)
+	}
+	require.Len(t, asked, 1, "one question at a time")
 	<-asked
-	clk.Advance(overviewShare)
-	o = r.overview("") // the registry hangs
-	require.Equal(t, 2, o.Workers.Total)
-	require.Empty(t, asked, "one question at a time")
 	answer <- fmt.Errorf("asking: %w", worker.ErrUnreachable)
-	require.Eventually(t, func() bool { clk.Advance(overviewShare); o = r.overview(""); return o.Workers.Error != "" }, time.Minute, 10*time.Millisecond)
+	shown(func(v WorkersView) bool { return v.Error != "" })
 	require.Equal(t, "registry_unavailable", o.Workers.Error)
 	require.Equal(t, 2, o.Workers.Total, "as last seen")
 
-	clk.Advance(workersAge)
-	r.overview("")
-	<-asked
+	shown(func(WorkersView) bool { return len(asked) > 0 })
 	answer <- nil
-	require.Eventually(t, func() bool { clk.Advance(overviewShare); o = r.overview(""); return o.Workers.Error == "" }, time.Minute, 10*time.Millisecond)
+	shown(func(v WorkersView) bool { return v.Error == "" })
 }
 
 func TestOverviewIsBounded(t *testing.T) {
-	clk := clocktest.New(time.Now())
-	r := startEmpty(t, func(c *Config) { c.Clock = clk })
+	r := startEmpty(t, nil)
 	r.SetBackend(r.crowd(2000, 100_000))
 	var o Overview
-	require.Eventually(t, func() bool { clk.Advance(overviewShare); o = r.overview(""); return o.Workers.Total > 0 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { o = r.overview(""); return o.Workers.Total > 0 }, time.Minute, 10*time.Millisecond)
 	require.Equal(t, 2000, o.Workers.Total)
 	require.Equal(t, 1960, o.Workers.Live)
 	require.Len(t, o.Workers.List, 1000)
@@ -251,24 +251,6 @@ func TestVerdictOnTheClock(t *testing.T) {
 			require.Len(t, c.Peers, len(test.samples))
 		})
 	}
-}
-
-// The list of a hundred thousand tags is dropped when nobody asks.
-func TestOverviewIsDropped(t *testing.T) {
-	clk := clocktest.New(time.Now())
-	r := start(t, func(c *Config) { c.Clock = clk })
-	r.overview("")
-	o := r.overviews
-	kept := func() bool {
-		o.drop()
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		return o.tags != nil || o.encoded != nil
-	}
-	require.True(t, kept(), "somebody has just looked")
-	clk.Advance(overviewShare)
-	require.False(t, kept())
-	require.Equal(t, 2, r.overview("").Segments.Total)
 }
 
 func TestPagesAreBounded(t *testing.T) {

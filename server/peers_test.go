@@ -44,6 +44,7 @@ func TestWorkerEndpoints(t *testing.T) {
 	require.Nil(t, list.Workers[0].Offset)
 
 	b.Workers = func(context.Context) ([]WorkerInfo, error) { return nil, nil }
+	r.forgetLists()
 	require.JSONEq(t, `{"workers":[]}`, r.get("/api/workers").body)
 }
 
@@ -64,6 +65,7 @@ func TestWorkersWithoutTheRegistry(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b.Workers = func(context.Context) ([]WorkerInfo, error) { return nil, test.err }
+			r.forgetLists()
 			a := r.get("/api/workers")
 			a.requireError(t, test.status, test.code)
 			require.NotContains(t, a.body, "password")

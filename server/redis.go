@@ -280,32 +280,18 @@ func (r *redisClient) Answer(err error) (code, message string) {
 // Refused implements resp.Source.
 func (r *redisClient) Refused(code string) { r.s.metrics.redisErrors[code].Inc() }
 
-// infoShare is how old an INFO may be: however many ask, it is made no more often.
-const infoShare = 100 * time.Millisecond
-
-// info is an INFO that was made.
-type info struct {
-	at   time.Duration // on the monotonic clock
-	text []byte        // immutable
-}
-
 // Info implements resp.Source. What only operators see of HTTP's metrics they alone see here.
 func (r *redisClient) Info(authorized bool) []byte {
 	whole := authorized || !r.s.cfg.AdminApart
-	last := &r.s.infos[index(whole)]
-	if i := last.Load(); i != nil && r.began-i.at < infoShare {
-		return i.text
-	}
-	i := &info{r.began, r.s.info(whole)}
-	last.Store(i)
-	return i.text
+	text, _ := r.s.infos[index(whole)].get(func() ([]byte, error) { return r.s.info(whole), nil }) // server.R1; it has no error
+	return text
 }
 
 // info makes the text of an INFO; without counts, if it isn't whole.
 func (s *Server) info(whole bool) (b []byte) {
 	_, failed := s.readiness()
 	b = fmt.Appendf(b, "# Server\r\nredis_version:%s\r\nserver_name:leafd\r\nleafd_version:%s\r\nredis_mode:standalone\r\nprocess_id:%d\r\nuptime_in_seconds:%d\r\n",
-		resp.Compatible, s.cfg.Version, os.Getpid(), int((s.cfg.Clock.Mono() - s.overviews.born).Seconds()))
+		resp.Compatible, s.cfg.Version, os.Getpid(), int((s.cfg.Clock.Mono() - s.born).Seconds()))
 	if failed == nil {
 		b = append(b, "ready:1\r\n"...)
 	} else {

@@ -146,18 +146,22 @@ type Server struct {
 	metrics   *metrics
 	admission *admission
 	overload  *overload
-	overviews *overviews
+	born      time.Duration // immutable; on the monotonic clock
 	history   history
+	hour      shared[[]byte]                // the history as text
+	views     shared[*builtOverview]        // the overview
+	members   shared[*whole[WorkerInfo]]    // of the registry
+	seen      atomic.Pointer[seenWorkers]   // members as last read; nil: never
 	rows      shared[*whole[segment.Row]]   // of the table
 	tags      shared[*whole[SegmentStatus]] // in memory
 	lists     lists                         // immutable
 	dashboard *dashboard
-	openapi   []byte                  // immutable; the answer of GET /openapi.json
-	sampled   zerolog.Logger          // for lines that every request could cause
-	refused   zerolog.Logger          // for those of refused requests with a trace: they leave the others room
-	batches   sync.Pool               // *batch
-	infos     [2]atomic.Pointer[info] // of the Redis protocol; [1] is whole
-	batchIDs  sync.Pool               // *batchIDs
+	openapi   []byte            // immutable; the answer of GET /openapi.json
+	sampled   zerolog.Logger    // for lines that every request could cause
+	refused   zerolog.Logger    // for those of refused requests with a trace: they leave the others room
+	batches   sync.Pool         // *batch
+	infos     [2]shared[[]byte] // of the Redis protocol; [1] is whole
+	batchIDs  sync.Pool         // *batchIDs
 
 	giveUp   context.CancelFunc
 	live     atomic.Pointer[live]
@@ -189,6 +193,13 @@ func New(cfg Config) (*Server, error) {
 		lists:   newLists(),
 		openapi: openapiOf(cfg.Version),
 		ending:  make(chan struct{}),
+		born:    cfg.Clock.Mono(),
+		hour:    shared[[]byte]{every: listShare},
+		views:   shared[*builtOverview]{every: listShare, cost: listRest},
+		members: shared[*whole[WorkerInfo]]{every: workersShare, cost: listRest},
+		rows:    shared[*whole[segment.Row]]{every: listShare, cost: listRest},
+		tags:    shared[*whole[SegmentStatus]]{every: listShare, cost: tagsCost},
+		infos:   [2]shared[[]byte]{{every: textShare}, {every: textShare}},
 	}
 	if s.admission, err = newAdmission(cfg.Registry, s.cfg.MaxConns); err != nil {
 		return nil, err
@@ -199,7 +210,6 @@ func New(cfg Config) (*Server, error) {
 	if err := s.SetLive(cfg.Live); err != nil {
 		return nil, err
 	}
-	s.overviews = newOverviews(cfg.Clock)
 	if s.dashboard, err = newDashboard(); err != nil {
 		return nil, err
 	}

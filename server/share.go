@@ -5,25 +5,28 @@ import (
 	"time"
 )
 
-// listShare is how old a list may be that serves who asks for it.
-const listShare = time.Second
+const (
+	// listShare is how old a list may be that serves all who ask for it.
+	listShare = time.Second
+	// tagsCost bounds what collecting all tags takes of one processor to a part of that size.
+	tagsCost = 20
+	// textShare is how old a scrape or an INFO may be.
+	textShare = 100 * time.Millisecond
+)
 
 // shared is one reading of something large, for all who ask for it at a moment. It
 // keeps:
 //
-//	server.R1  One reading at a time: it serves everybody who asks while it is under way,
-//	    and after that for as long as it began less than listShare ago, or ended less than
-//	    listRest times ago what it took. So does its error: a database that is away is
-//	    asked once a second, however many ask.
-//	server.R2  Who asks after forget gets nothing that was read before it.
+//	server.R1  One reading at a time: it serves all who ask while it is under way, and
+//	    after that until every has gone by since it began, and cost times what it took
+//	    since it ended. So does its error: a database that is away is asked once a
+//	    second, however many ask.
+//	server.R2  A request after forget gets nothing that was read before it.
 //	server.R3  Nothing that was returned is changed afterwards, and nothing is kept that
-//	    serves nobody any more.
-//
-// The zero value is ready for use.
+//	    serves no request any more.
 type shared[T any] struct {
-	// fresh tells whether a reading that nobody else has asked for serves nobody else;
-	// nil: never. Immutable.
-	fresh func() bool
+	every time.Duration // immutable
+	cost  int           // immutable; a factor
 
 	mu   sync.Mutex
 	last *outcome[T] // mu protects; nil: none serves
@@ -32,17 +35,15 @@ type shared[T any] struct {
 // outcome is what one reading came to.
 type outcome[T any] struct {
 	done  chan struct{} // closed when value and err are there
-	asked bool          // shared.mu protects; somebody else has asked for it
 	value T
 	err   error
 }
 
-// get returns what read returns, or has returned to somebody else.
+// get returns what read returns, or has returned to another request.
 func (s *shared[T]) get(read func() (T, error)) (T, error) {
 	s.mu.Lock()
 	r := s.last
 	if r != nil {
-		r.asked = true
 		s.mu.Unlock()
 		<-r.done
 		return r.value, r.err
@@ -54,14 +55,7 @@ func (s *shared[T]) get(read func() (T, error)) (T, error) {
 	defer func() {
 		close(r.done)
 		took := time.Since(began)
-		s.mu.Lock()
-		keep := s.fresh == nil || r.asked || !s.fresh()
-		s.mu.Unlock()
-		if !keep {
-			s.drop(r)
-			return
-		}
-		time.AfterFunc(max(listShare-took, listRest*took), func() { s.drop(r) })
+		time.AfterFunc(max(s.every-took, time.Duration(s.cost)*took), func() { s.drop(r) })
 	}()
 	r.value, r.err = read()
 	return r.value, r.err
@@ -112,4 +106,6 @@ func (r *whole[T]) text(path string, build func() ([]byte, error)) ([]byte, erro
 func (s *Server) forgetLists() {
 	s.rows.forget()
 	s.tags.forget()
+	s.members.forget()
+	s.views.forget()
 }

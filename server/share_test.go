@@ -17,7 +17,7 @@ import (
 
 // server.R1, server.R3.
 func TestSharedReading(t *testing.T) {
-	var s shared[int]
+	s := shared[int]{every: listShare}
 	var reads atomic.Int64
 	release := make(chan struct{})
 	read := func() (int, error) {
@@ -54,7 +54,7 @@ func TestSharedReading(t *testing.T) {
 
 // server.R2: also while a reading is under way that began before the change.
 func TestSharedReadingIsForgotten(t *testing.T) {
-	var s shared[string]
+	s := shared[string]{every: listShare}
 	begun, release := make(chan struct{}), make(chan struct{})
 	old := make(chan string)
 	go func() {
@@ -75,7 +75,7 @@ func TestSharedReadingIsForgotten(t *testing.T) {
 }
 
 func TestSharedReadingThatPanics(t *testing.T) {
-	var s shared[int]
+	s := shared[int]{every: listShare}
 	begun, release := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer func() { _ = recover() }()
@@ -127,28 +127,4 @@ func TestPagesShareOneReading(t *testing.T) {
 	r.table.err = errors.New("away")
 	r.table.mu.Unlock()
 	require.Eventually(t, func() bool { return r.get("/db").status == http.StatusServiceUnavailable }, time.Minute, time.Millisecond, "a second old at most")
-}
-
-// A reading that nobody else has asked for serves nobody else, while it may be fresh.
-func TestSharedReadingIsFresh(t *testing.T) {
-	fresh := true
-	s := shared[int]{fresh: func() bool { return fresh }}
-	reads := 0
-	read := func() (int, error) { reads++; return reads, nil }
-	get := func() int { got, _ := s.get(read); return got }
-	require.Equal(t, []int{1, 2}, []int{get(), get()})
-	other := make(chan int)
-	began, _ := s.get(func() (int, error) {
-		go func() { other <- get() }()
-		for asked := false; !asked; {
-			s.mu.Lock()
-			asked = s.last.asked
-			s.mu.Unlock()
-		}
-		return 100, nil
-	})
-	require.Equal(t, []int{100, 100, 100}, []int{began, <-other, get()}, "many ask")
-	s.forget()
-	fresh = false
-	require.Equal(t, []int{3, 3}, []int{get(), get()})
 }
