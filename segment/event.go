@@ -6,117 +6,71 @@ import (
 	"github.com/leafd/leafd/clock"
 )
 
-// Kind says what changed.
-type Kind uint8
+// Kind says what changed, in words, as for a log field.
+type Kind string
 
 // The kinds of events. Each is told once per change, not per retry.
 const (
 	// KindLoaded: the tags were read for the first time; Count has how many.
-	KindLoaded Kind = iota + 1
+	KindLoaded Kind = "loaded"
 	// KindTagAdded: a row of leaf_alloc is new.
-	KindTagAdded
+	KindTagAdded Kind = "tag added"
 	// KindTagRemoved: a row of leaf_alloc is gone: two passes over the table agree.
-	KindTagRemoved
+	KindTagRemoved Kind = "tag removed"
 	// KindTagsGone: a pass has shown none of the tags; Count has how many. They are
 	// served from memory. Worth an alarm: the table was emptied, is being restored, or
 	// another one answers.
-	KindTagsGone
+	KindTagsGone Kind = "all tags gone"
 	// KindTagsBack: a pass has shown tags that were there before; Count has how many.
-	KindTagsBack
+	KindTagsBack Kind = "tags back"
 	// KindTagChanged: somebody changed the step of a row of leaf_alloc, from
 	// OldStep to NewStep; a fetch or a pass over the table has shown it. (A
 	// description isn't read, so its changes are not seen.)
-	KindTagChanged
+	KindTagChanged Kind = "tag changed"
 	// KindLoadFailed: the tags can't be read; the known ones are served on.
-	KindLoadFailed
+	KindLoadFailed Kind = "load failed"
 	// KindLoadRecovered: the tags can be read again; Count has how many.
-	KindLoadRecovered
+	KindLoadRecovered Kind = "load recovered"
 	// KindFetchFailed: no range of Tag can be fetched; it is served from
 	// memory while that lasts, and tried again. Worth an alarm if it stays.
-	KindFetchFailed
+	KindFetchFailed Kind = "fetch failed"
 	// KindRegressed: as KindFetchFailed, because max_id lies below High.
 	// Worth an alarm: the table was restored or set back, and stays refused
 	// until max_id is raised to High at least.
-	KindRegressed
+	KindRegressed Kind = "max_id regressed"
 	// KindBehind: max_id was found at Count, below what the row has shown before, by a
 	// pass or by a fetch; told once, until it is above that again. Worth an alarm: the
 	// table was restored or set back. What becomes of it KindMoved or KindRegressed
 	// tells, at the next fetch.
-	KindBehind
+	KindBehind Kind = "max_id behind"
 	// KindMoved: a fetch has moved max_id forward to High, by Count, since it was below
 	// what is known to have been issued.
-	KindMoved
+	KindMoved Kind = "max_id moved forward"
 	// KindBadRow: as KindFetchFailed, because the row can't be used.
 	// Worth an alarm: somebody must fix step or max_id.
-	KindBadRow
+	KindBadRow Kind = "bad row"
 	// KindRowMissing: as KindFetchFailed, because the table has no row of Tag. Two passes
 	// over the table tell whether it is gone.
-	KindRowMissing
+	KindRowMissing Kind = "row missing"
 	// KindMarkFailed: as KindFetchFailed, because the local mark of Tag
 	// can't be read or written. Worth an alarm.
-	KindMarkFailed
+	KindMarkFailed Kind = "mark failed"
 	// KindGuardAway: as KindFetchFailed, because the guard is away and required.
 	// Worth an alarm.
-	KindGuardAway
+	KindGuardAway Kind = "guard away"
 	// KindUnguarded: the guard is away, for Err, and the first range since was
 	// fetched without it: of Tag. Worth an alarm.
-	KindUnguarded
+	KindUnguarded Kind = "unguarded"
 	// KindGuarded: the guard is back, and has what was fetched without it: Count ranges.
-	KindGuarded
+	KindGuarded Kind = "guarded"
 	// KindFetchRecovered: a range of Tag was fetched again; Count has how
 	// many attempts had failed.
-	KindFetchRecovered
+	KindFetchRecovered Kind = "fetch recovered"
 )
 
 // isRefusal reports whether the row is at fault, so that trying again is of no
 // use before somebody fixes it.
 func (k Kind) isRefusal() bool { return k == KindRegressed || k == KindBadRow || k == KindRowMissing }
-
-// String returns the kind in words, as for a log field.
-func (k Kind) String() string {
-	switch k {
-	case KindLoaded:
-		return "loaded"
-	case KindTagAdded:
-		return "tag added"
-	case KindTagRemoved:
-		return "tag removed"
-	case KindTagsGone:
-		return "all tags gone"
-	case KindTagsBack:
-		return "tags back"
-	case KindTagChanged:
-		return "tag changed"
-	case KindLoadFailed:
-		return "load failed"
-	case KindLoadRecovered:
-		return "load recovered"
-	case KindFetchFailed:
-		return "fetch failed"
-	case KindRegressed:
-		return "max_id regressed"
-	case KindBehind:
-		return "max_id behind"
-	case KindMoved:
-		return "max_id moved forward"
-	case KindGuardAway:
-		return "guard away"
-	case KindUnguarded:
-		return "unguarded"
-	case KindGuarded:
-		return "guarded"
-	case KindBadRow:
-		return "bad row"
-	case KindRowMissing:
-		return "row missing"
-	case KindMarkFailed:
-		return "mark failed"
-	case KindFetchRecovered:
-		return "fetch recovered"
-	default:
-		return "unknown"
-	}
-}
 
 // Event is a change of a service's state.
 type Event struct {

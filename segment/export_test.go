@@ -2,14 +2,6 @@ package segment
 
 import "sync"
 
-// Timers returns how many timers are set: waiting requests, calls under way and
-// retries have one each.
-func (s *Service) Timers() int {
-	s.timers.mu.Lock()
-	defer s.timers.mu.Unlock()
-	return len(s.timers.heap)
-}
-
 // Waiting returns how many IDs the requests lack that wait for a range of the tag.
 func (t *Tag) Waiting() int {
 	t.mu.Lock()
@@ -45,7 +37,7 @@ func (s *Service) Told() bool {
 // back.
 func (s *Service) LockAll(t *Tag) (unlock func()) {
 	s.loading <- struct{}{}
-	locks := []sync.Locker{&s.tagsMu, &t.mu, &s.inUse.mu, &s.events.mu, &s.queue.mu, &s.timers.mu}
+	locks := []sync.Locker{&s.tagsMu, &t.mu, &s.inUse.mu, &s.events.mu, &s.queue.mu}
 	for _, l := range locks {
 		l.Lock()
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -94,14 +93,14 @@ func (s *Service) propose(t *Tag, b *buffer, fetch take) (Range, Kind, error) {
 		t.proposed(b, r)
 	}
 	if t.isMarked(r.Hi) {
-		return r, 0, nil
+		return r, "", nil
 	}
 	err := s.bounded(func(ctx context.Context) error { return s.cfg.HighWater.Raise(ctx, t.name, r.Hi) })
 	if err != nil {
 		return Range{}, KindMarkFailed, fmt.Errorf("recording %d as the mark of %q: %w", r.Hi, t.name, err)
 	}
 	t.markAs(r.Hi)
-	return r, 0, nil
+	return r, "", nil
 }
 
 // proposed keeps r until it is published or given up: a full disk, or a guard that is
@@ -171,19 +170,10 @@ func (s *Service) bounded(do func(ctx context.Context) error) error {
 }
 
 func (s *Service) boundedBy(limit time.Duration, do func(ctx context.Context) error) error {
-	ctx, cancel := context.WithCancel(s.fetchCtx)
+	ctx, cancel := context.WithTimeout(s.fetchCtx, limit)
 	defer cancel()
-	var late atomic.Bool
-	deadline := s.timers.add(s.clock.Mono()+limit, func() {
-		late.Store(true)
-		cancel()
-	})
-	if deadline == nil {
-		return errStopped
-	}
-	defer s.timers.remove(deadline)
 	err := do(ctx)
-	if err != nil && late.Load() {
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		// Cut from the chain: a request must not take this for its own
 		// context's end.
 		late := fmt.Errorf("%w within %v: %v", ErrLate, limit, err) //nolint:errorlint // see above
@@ -237,10 +227,10 @@ func (t *Tag) publishLocked(b *buffer, r Range) {
 	b.stepAt = r.Hi
 	t.setStepLocked(r.Step)
 	b.high, b.pending = r.Hi, Range{}
-	if b.failing != 0 {
+	if b.failing != "" {
 		t.svc.events.add(Event{Kind: KindFetchRecovered, Tag: t.name, High: r.Hi, Count: int64(b.failures)})
 	}
-	b.failing, b.failures, b.err = 0, 0, nil
+	b.failing, b.failures, b.err = "", 0, nil
 	b.retry.Reset()
 	b.state = stateIdle
 	t.takeInLocked(b, r.Lo, r.Hi)
@@ -280,9 +270,9 @@ func (t *Tag) failLocked(b *buffer, kind Kind, err error) {
 // would begin one too early, and each failure of one sets the next.
 func (t *Tag) retryAtLocked(b *buffer, at time.Duration) {
 	if b.retryTimer != nil {
-		t.svc.timers.remove(b.retryTimer)
+		b.retryTimer.Stop()
 	}
-	b.retryTimer = t.svc.timers.add(at, t.retryNow)
+	b.retryTimer = time.AfterFunc(at-t.svc.clock.Mono(), t.retryNow)
 }
 
 // postpone tries again soon: a fetch that nobody waits for waits for the guard. As soon as

@@ -230,7 +230,7 @@ func (s *Service) obtainGuarded(t *Tag, b *buffer) (Range, Kind, error) {
 		wanted := b.waiting > 0
 		t.mu.Unlock()
 		if !wanted && g.awayFor() < guardGrace && s.fetchCtx.Err() == nil {
-			return Range{}, 0, errPostponed
+			return Range{}, "", errPostponed
 		}
 		r, kind, err := s.propose(t, b, s.cfg.Store.Fetch)
 		if err != nil || g.goesWithout(t.name, r.Hi) {
@@ -263,13 +263,13 @@ func (s *Service) dispose(t *Tag, b *buffer, conn uint64) (Range, Kind, error) {
 			return Range{}, kind, err
 		}
 		if m.By == b.by {
-			return r, 0, nil // a write without an answer has arrived
+			return r, "", nil // a write without an answer has arrived
 		}
 		next, err := g.put(t.name, m, r.Hi, b.by)
 		switch {
 		case err == nil:
 			b.known = next
-			return r, 0, nil
+			return r, "", nil
 		case !errors.Is(err, ErrGuardConflict):
 			return Range{}, KindFetchFailed, fmt.Errorf("raising the high mark of %q to %d: %w", t.name, r.Hi, err)
 		}

@@ -2,11 +2,10 @@ package segment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -96,13 +95,13 @@ func (s *Service) read(ctx context.Context, p pass) error {
 	return nil
 }
 
-// readTags reads the table. Known tags cost no allocation.
+// readTags reads the table. Known tags cost no allocation. It is cut short where it gets no
+// row for Config.FetchTimeout, however long the whole pass takes.
 func (s *Service) readTags(ctx context.Context, p *pass) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	dog := &watchdog{svc: s, cancel: cancel}
-	dog.start()
-	defer dog.stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(s.cfg.FetchTimeout, func() { cancel(ErrLate) })
+	defer silence.Stop()
 
 	if err := s.readMarks(ctx); err != nil {
 		return err
@@ -114,7 +113,7 @@ func (s *Service) readTags(ctx context.Context, p *pass) error {
 	now := s.pass.Add(1)
 	p.added = make(map[string]*Tag)
 	err := s.cfg.Store.Each(ctx, func(name []byte, maxID, step int64) error {
-		dog.rows.Add(1)
+		silence.Reset(s.cfg.FetchTimeout)
 		if t := tags[string(name)]; t != nil {
 			t.seen = now
 			t.observe(maxID, step)
@@ -129,7 +128,7 @@ func (s *Service) readTags(ctx context.Context, p *pass) error {
 		p.added[t.name] = t
 		return nil
 	})
-	if err != nil && dog.fired.Load() {
+	if err != nil && errors.Is(context.Cause(ctx), ErrLate) {
 		// Cut from the chain: it was cancelled by us, not by the caller.
 		err = fmt.Errorf("%w: no row for %v: %v", ErrLate, s.cfg.FetchTimeout, err) //nolint:errorlint // see above
 	}
@@ -230,54 +229,5 @@ func (s *Service) applyLocked(p pass) {
 	s.tags.Store(&next)
 	for _, t := range gone {
 		s.buryLocked(t)
-	}
-}
-
-// watchdog cancels a pass that gets no row for Config.FetchTimeout, however
-// long the whole pass takes. Without Run there are no timers, and the caller's
-// context alone bounds the pass.
-type watchdog struct {
-	svc    *Service
-	cancel context.CancelFunc
-	rows   atomic.Int64
-	fired  atomic.Bool
-
-	mu    sync.Mutex
-	seen  int64  // mu protects
-	timer *timer // mu protects
-	done  bool   // mu protects
-}
-
-func (w *watchdog) start() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.setLocked()
-}
-
-func (w *watchdog) setLocked() {
-	w.timer = w.svc.timers.add(w.svc.clock.Mono()+w.svc.cfg.FetchTimeout, w.look)
-}
-
-func (w *watchdog) look() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.done {
-		return
-	}
-	if rows := w.rows.Load(); rows != w.seen {
-		w.seen = rows
-		w.setLocked()
-		return
-	}
-	w.fired.Store(true)
-	w.cancel()
-}
-
-func (w *watchdog) stop() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.done = true
-	if w.timer != nil {
-		w.svc.timers.remove(w.timer)
 	}
 }

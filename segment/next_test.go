@@ -120,7 +120,6 @@ func TestThousandCallersOnStep100(t *testing.T) {
 		inFlight.Store(0)
 		requireUnique(t, 1000, 5, lookup(t, svc, "order"))
 		require.EqualValues(t, 1, most.Load(), "segment.S4: one fetch in flight")
-		eventually(t, func() bool { return svc.Timers() == 0 }, "requests that are served leave no timer")
 	})
 }
 

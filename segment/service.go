@@ -92,7 +92,6 @@ type Config struct {
 type Service struct {
 	cfg    Config      // immutable
 	clock  clock.Clock // immutable
-	timers *timers
 	queue  *queue
 	events *events
 
@@ -100,6 +99,7 @@ type Service struct {
 	refresh atomic.Int64 // Config.Refresh, or PrepareTimes's; nanoseconds
 
 	ran      atomic.Bool
+	ended    chan struct{}   // closed at the end of Run, once the queue is
 	fetchCtx context.Context //nolint:containedctx // the life of Run; set before the queue opens
 	reading  clock.Heartbeat // see Stuck
 
@@ -140,10 +140,10 @@ func New(cfg Config) (*Service, error) {
 	s := &Service{
 		cfg:     cfg,
 		clock:   cfg.Clock,
-		timers:  &timers{clock: cfg.Clock},
 		events:  &events{notify: cfg.Notify, clock: cfg.Clock},
 		former:  make(map[string]former),
 		loading: make(chan struct{}, 1),
+		ended:   make(chan struct{}),
 	}
 	s.queue = &queue{work: s.attempt, held: cfg.Held}
 	s.waitNS.Store(int64(cfg.Wait))
@@ -218,9 +218,6 @@ func (s *Service) Run(ctx context.Context) error {
 	if !s.ran.CompareAndSwap(false, true) {
 		return errRunning
 	}
-	var timing sync.WaitGroup
-	timerCtx, stopTimers := context.WithCancel(context.WithoutCancel(ctx))
-	timing.Go(func() { s.timers.run(timerCtx) })
 	var beside sync.WaitGroup
 	beside.Go(func() { s.keepSampled(ctx) })
 	s.fetchCtx = ctx
@@ -232,12 +229,11 @@ func (s *Service) Run(ctx context.Context) error {
 
 	s.keepLoaded(ctx)
 
-	// The queue first: a request that the last timers wake then sees that
-	// there is nothing to wait for any more.
+	// The queue first: a request that is woken then sees that there is nothing to
+	// wait for any more.
 	s.queue.close()
-	stopTimers()
+	close(s.ended)
 	s.queue.running.Wait()
-	timing.Wait()
 	beside.Wait()
 	return nil
 }

@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -13,11 +12,10 @@ import (
 const turnGrace = 5 * time.Second
 
 // Stuck returns an error, which names the part, when a goroutine of Run no longer
-// makes progress: it has the goroutine of all timers meet a deadline, and takes the
-// locks that a change of the tags needs. A Store or HighWater that fails or hangs is
-// no error here. It returns within ctx unless a lock is stuck, and nil where Run
-// doesn't run.
-func (s *Service) Stuck(ctx context.Context) error {
+// makes progress. It takes the locks that a change of the tags needs, and doesn't return
+// where one is stuck. A Store or HighWater that fails or hangs is no error here. It
+// returns nil where Run doesn't run.
+func (s *Service) Stuck() error {
 	if !s.queue.isOpen() {
 		return nil
 	}
@@ -34,16 +32,5 @@ func (s *Service) Stuck(ctx context.Context) error {
 	}
 	s.tagsMu.Lock()
 	s.tagsMu.Unlock() //nolint:staticcheck // that it can be had is the point
-	fired := make(chan struct{})
-	deadline := s.timers.add(s.clock.Mono(), func() { close(fired) })
-	if deadline == nil {
-		return nil // Run has ended since
-	}
-	defer s.timers.remove(deadline)
-	select {
-	case <-fired:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("a deadline that is over was not met: %w", ctx.Err())
-	}
+	return nil
 }

@@ -1,7 +1,6 @@
 package segment_test
 
 import (
-	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -28,28 +27,23 @@ func TestStuck(t *testing.T) {
 				<-gate
 			}
 		}})
-		require.NoError(t, svc.Stuck(t.Context()), "it doesn't run yet")
+		require.NoError(t, svc.Stuck(), "it doesn't run yet")
 		stop := run(t, svc)
 		eventually(t, svc.Loaded, "loaded")
-		require.NoError(t, svc.Stuck(t.Context()))
+		require.NoError(t, svc.Stuck())
 
-		short := func() error {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			return svc.Stuck(ctx)
-		}
 		resume := store.Hang()
 		eventually(t, func() bool { clocktest.Pass(time.Second); return store.Hung() > 0 }, "the next look at the table")
 		clocktest.Pass(segment.DefaultFetchTimeout / 2)
-		require.NoError(t, short(), "a store that hangs is no reason")
+		require.NoError(t, svc.Stuck(), "a store that hangs is no reason")
 		<-told // the pass is cut short, and that is told
-		require.NoError(t, short(), "not late yet")
+		require.NoError(t, svc.Stuck(), "not late yet")
 		clocktest.Pass(time.Minute)
-		require.ErrorContains(t, short(), "the call of Notify is ")
+		require.ErrorContains(t, svc.Stuck(), "the call of Notify is ")
 		resume()
 		release()
-		eventually(t, func() bool { return short() == nil }, "it comes round")
+		eventually(t, func() bool { return svc.Stuck() == nil }, "it comes round")
 		stop()
-		require.NoError(t, svc.Stuck(t.Context()), "it has ended")
+		require.NoError(t, svc.Stuck(), "it has ended")
 	})
 }

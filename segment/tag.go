@@ -74,8 +74,8 @@ type buffer struct {
 	failedAt   time.Duration // meaningful in stateBackoff
 	retryAt    time.Duration // meaningful in stateBackoff
 	hastened   bool          // meaningful in stateBackoff; the attempt comes before retryAt
-	retryTimer *timer        // of the next attempt; nil before the first failure
-	failing    Kind          // what the last attempt failed with; 0 when it did not
+	retryTimer *time.Timer   // of the next attempt; nil before the first failure
+	failing    Kind          // what the last attempt failed with; "" when it did not
 	failures   int           // attempts failed in a row
 	err        error         // of the last attempt
 

@@ -278,7 +278,6 @@ func TestUnusedTagFetchesNothing(t *testing.T) {
 			reload(t, svc)
 		}
 		require.Zero(t, store.Fetches("order"))
-		require.Zero(t, svc.Timers())
 		require.False(t, lookup(t, svc, "order").HasBuffer())
 	})
 }

@@ -10,28 +10,20 @@ import (
 // first has to wait, however many ranges it waits for.
 type waiter struct {
 	deadline time.Duration // monotonic
-	timer    *timer
-	expired  chan struct{}
-	over     bool // the budget is used up
+	timer    *time.Timer   // nil before the request first waits
+	over     bool          // the budget is used up
 }
 
-func (w *waiter) startLocked(s *Service) error {
-	if w.timer != nil {
-		return nil
-	}
-	w.deadline = s.clock.Mono() + s.wait()
-	expired := make(chan struct{})
-	w.expired = expired
-	w.timer = s.timers.add(w.deadline, func() { close(expired) })
+func (w *waiter) start(s *Service) {
 	if w.timer == nil {
-		return errStopped
+		w.deadline = s.clock.Mono() + s.wait()
+		w.timer = time.NewTimer(s.wait())
 	}
-	return nil
 }
 
-func (w *waiter) stop(s *Service) {
+func (w *waiter) stop() {
 	if w.timer != nil {
-		s.timers.remove(w.timer)
+		w.timer.Stop()
 	}
 }
 
@@ -47,7 +39,7 @@ func (t *Tag) nextSlow(ctx context.Context) (int64, error) {
 // nextNSlow fills dst, waiting for ranges as needed. It returns how far it got.
 func (t *Tag) nextNSlow(ctx context.Context, dst []int64) (got int, err error) {
 	var w waiter
-	defer w.stop(t.svc)
+	defer w.stop()
 	for got < len(dst) {
 		s, err := t.await(ctx, &w, len(dst)-got)
 		if err != nil {
@@ -98,9 +90,7 @@ func (t *Tag) waitLocked(ctx context.Context, b *buffer, w *waiter, n int64) err
 	if !t.svc.queue.isOpen() {
 		return t.unavailable(errStopped)
 	}
-	if err := w.startLocked(t.svc); err != nil {
-		return t.unavailable(err)
-	}
+	w.start(t.svc)
 	if w.over {
 		return t.lateLocked(b)
 	}
@@ -117,8 +107,9 @@ func (t *Tag) waitLocked(ctx context.Context, b *buffer, w *waiter, n int64) err
 	t.mu.Unlock()
 	select {
 	case <-done:
-	case <-w.expired:
+	case <-w.timer.C:
 		w.over = true
+	case <-t.svc.ended:
 	case <-ctx.Done():
 	}
 	t.mu.Lock()

@@ -70,7 +70,7 @@ func (s *supervisor) listening(addr net.Addr, config *tls.Config) {
 
 // serves notes the segment service, and the kind of database behind it.
 func (s *supervisor) serves(segments *segment.Service, store string) {
-	s.dog.add("segments", segments.Stuck)
+	s.dog.add("segments", func(context.Context) error { return segments.Stuck() })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loaded, s.parts.tags, s.parts.trouble, s.parts.store = segments.Loaded, segments.Len, segments.Trouble, store
