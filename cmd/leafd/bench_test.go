@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/internal/loadtest/unique"
+	"github.com/leafd/leafd/internal/loadtest"
 	"github.com/leafd/leafd/test/clitest"
 )
 
@@ -36,7 +36,7 @@ func TestBenchOfARealDaemon(t *testing.T) {
 		want func(t *testing.T, j cli.BenchJSON)
 	}{
 		{"closed loop", nil, func(t *testing.T, j cli.BenchJSON) {
-			require.Nil(t, j.Service)
+			require.Zero(t, j.Service)
 			require.Zero(t, j.Due)
 		}},
 		{"batches", []string{"-n", "1000", "--clients", "4"}, func(t *testing.T, j cli.BenchJSON) {
@@ -45,36 +45,36 @@ func TestBenchOfARealDaemon(t *testing.T) {
 		{"open loop", []string{"--rate", "200", "--clients", "10"}, func(t *testing.T, j cli.BenchJSON) {
 			require.Equal(t, int64(100), j.Due)
 			require.Equal(t, j.Due, j.Sent+j.NotSent)
-			require.NotNil(t, j.Service)
+			require.Positive(t, j.Service.P50)
 		}},
 		{"pipelined", []string{"--pipeline", "16", "--clients", "4"}, func(t *testing.T, j cli.BenchJSON) {
 			require.Equal(t, 16, j.Pipeline)
 			require.Zero(t, j.Sent%16)
 		}},
 		{"segment IDs", []string{"--mode", "segment", "--key", "leaf-segment-test", "-n", "20", "--rate", "100"}, func(t *testing.T, j cli.BenchJSON) {
-			require.Equal(t, "leaf-segment-test", j.Unique.Sets[0].Key)
+			require.Equal(t, "leaf-segment-test", j.Unique[0].Key)
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			j, out := benched(t, cli.ExitOK, append(tc.args, "--url", l.url, "--duration", "500ms", "--check-unique", "--unique-memory", "8", "--unique-dir", t.TempDir())...)
+			j, out := benched(t, cli.ExitOK, append(tc.args, "--url", l.url, "--duration", "500ms")...)
 			require.Empty(t, out.Stderr)
 			require.Positive(t, j.Answered)
 			require.Equal(t, j.Sent, j.Answered)
 			require.Empty(t, j.Failures)
 			require.Zero(t, j.NotGrowing+j.Wrong+j.Unknown)
-			require.True(t, j.Unique.Checked)
-			require.Equal(t, j.IDs, j.Unique.Sets[0].IDs)
-			require.Zero(t, j.Unique.Sets[0].Surplus)
+			require.Equal(t, j.IDs, j.Unique[0].IDs)
+			require.Equal(t, j.IDs, j.Unique[0].Compared)
+			require.Zero(t, j.Unique[0].Surplus)
 			require.Positive(t, j.Latency.P50)
 			require.GreaterOrEqual(t, j.Latency.Max, j.Latency.P9999)
-			require.Equal(t, j.Answered, j.Daemons[0].Answered)
+			require.Equal(t, j.Answered, j.Targets[0].Answered)
 			tc.want(t, j)
 		})
 	}
 
 	t.Run("for people", func(t *testing.T) {
-		out := leafd(t, "bench", "--url", l.url, "--duration", "200ms", "--rate", "100", "--check-unique", "--unique-memory", "8").OK(t)
-		for _, s := range []string{"FIELD", "snowflake IDs of leafd, 1 a request, 64 clients in an open loop of 100 requests/s, 0.2 s", "rate ", "the IDs of each connection grew", "IDs compared differ", "P99.99", "from its turn", "from sending"} {
+		out := leafd(t, "bench", "--url", l.url, "--duration", "200ms", "--rate", "100").OK(t)
+		for _, s := range []string{"FIELD", "snowflake IDs of leafd, 1 a request, 64 clients in an open loop of 100 requests/s, 0.2 s", "rate ", "IDs were compared, and none came twice", "P99.99", "from its turn", "from sending"} {
 			require.Contains(t, out, s)
 		}
 	})
@@ -92,14 +92,14 @@ func TestBenchOfARealDaemon(t *testing.T) {
 func TestBenchFindsTwoDaemonsOfOneWorkerID(t *testing.T) {
 	t.Parallel()
 	a, b := newMachine(t).ready("--worker-id", "5"), newMachine(t).ready("--worker-id", "5")
-	args := []string{"--url", a.url, "--url", b.url, "--duration", "500ms", "-n", "1000", "--clients", "4", "--check-unique", "--unique-memory", "8"}
+	args := []string{"--url", a.url, "--url", b.url, "--duration", "500ms", "-n", "1000", "--clients", "4"}
 	j, out := benched(t, cli.ExitFailure, args...)
 	require.Contains(t, out.Stderr, "IDs came more than once")
 	require.Empty(t, j.Failures)
 	require.Zero(t, j.NotGrowing)
-	set := j.Unique.Sets[0]
+	set := j.Unique[0]
 	require.Positive(t, set.Surplus)
-	require.Len(t, set.First, unique.MaxFirst)
+	require.Len(t, set.First, loadtest.MaxFirst)
 	for _, d := range set.First {
 		require.Equal(t, int64(2), d.Times)
 		require.NotEqual(t, d.Places[0].Client%2, d.Places[1].Client%2, "clients alternate between the daemons")
@@ -121,14 +121,14 @@ func TestBenchWhileADaemonIsKilled(t *testing.T) {
 		_ = l.Signal(syscall.SIGKILL)
 		killed.Store(true)
 	})
-	j, out := benched(t, cli.ExitOK, "--url", l.url, "--url", other.url, "--duration", "3s", "--rate", "400", "--clients", "8", "--check-unique")
+	j, out := benched(t, cli.ExitOK, "--url", l.url, "--url", other.url, "--duration", "3s", "--rate", "400", "--clients", "8")
 	killing.Wait()
 	require.True(t, killed.Load())
 	require.Empty(t, out.Stderr)
-	require.True(t, j.Unique.Checked)
-	require.Positive(t, j.Daemons[0].Answered)
-	require.Positive(t, j.Daemons[0].Failed)
-	require.Zero(t, j.Daemons[1].Failed)
+	require.Equal(t, j.IDs, j.Unique[0].Compared)
+	require.Positive(t, j.Targets[0].Answered)
+	require.Positive(t, j.Targets[0].Failed)
+	require.Zero(t, j.Targets[1].Failed)
 	require.LessOrEqual(t, j.Unknown, int64(8), "one request of each client, at most")
 	for _, f := range j.Failures {
 		require.Zero(t, f.Status)
@@ -141,7 +141,7 @@ func TestBenchIsInterrupted(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	l := m.ready()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "bench", "--url", l.url, "--duration", "1h", "--rate", "1000", "--clients", "8", "--check-unique")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "bench", "--url", l.url, "--duration", "1h", "--rate", "1000", "--clients", "8")
 	cmd.Env = m.env()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var stdout, stderr bytes.Buffer
@@ -151,7 +151,7 @@ func TestBenchIsInterrupted(t *testing.T) {
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	require.NoError(t, cmd.Wait(), stderr.String())
 	require.Contains(t, stdout.String(), "ended early: 1h0m0s were asked for")
-	require.Contains(t, stdout.String(), "IDs compared differ")
+	require.Contains(t, stdout.String(), "were compared, and none came twice")
 	require.NotContains(t, stderr.String(), "leafd:")
 }
 

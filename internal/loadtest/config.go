@@ -7,8 +7,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/leafd/leafd/internal/loadtest/unique"
 )
 
 // Errors of this package.
@@ -26,9 +24,6 @@ var (
 	// ErrWrongAnswer is what Result.Verdict returns when an answer of status 200
 	// was not the IDs that were asked for.
 	ErrWrongAnswer = errors.New("answers that are not the IDs asked for")
-	// ErrUnchecked is what Result.Verdict returns when it isn't known whether an
-	// ID came twice, although that was asked.
-	ErrUnchecked = errors.New("whether IDs came twice is not known")
 )
 
 // Mode is the kind of IDs.
@@ -53,9 +48,9 @@ const (
 
 // Config says what to ask, how often, and what to check.
 type Config struct {
-	// URLs are the daemons, http://host:port, https://host:port or unix:/path;
-	// client i asks number i modulo their number. With Mode Snowflake and Check
-	// all of them share one ZooKeeper root.
+	// URLs are the daemons: http://host:port, https://host:port, unix:/path, or
+	// redis://host:port for Redis' protocol; client i asks number i modulo their
+	// number. With Mode Snowflake and Check all of them share one ZooKeeper root.
 	URLs []string
 	// Mode is the kind of IDs.
 	Mode Mode
@@ -65,11 +60,6 @@ type Config struct {
 	Batch int
 	// Rate is how many requests a second have their turn; 0: a closed loop.
 	Rate float64
-	// Tick, of an open loop, lets the requests whose turn falls between two of
-	// its multiples go together at the second one, 0 to a second. That costs much
-	// less than the timer that each has of its own otherwise, and latencies count
-	// from the turns all the same: they become longer by up to a Tick.
-	Tick time.Duration
 	// Clients is how many connections there are, 1 to MaxClients.
 	Clients int
 	// Pipeline is how many requests a client sends together at most, 0 to
@@ -82,13 +72,11 @@ type Config struct {
 	Timeout time.Duration
 	// TLS is for https; nil: the system's certificates.
 	TLS *tls.Config
-	// Check compares all IDs with each other in Result.CheckUnique; nil: not.
-	// Its Memory is shared by the keys of Mode Segment.
-	Check *unique.Options
-	// Journals, instead of Check, take the IDs, so that those of several Runs can
-	// be compared with each other: one for all snowflake IDs, or one for each key
-	// of Mode Segment. The caller checks and closes them.
-	Journals []*unique.Journal
+	// Check compares the IDs with each other, as far as Result.Unique says.
+	Check bool
+	// Take, unless nil, is called with the IDs of each answer, by one goroutine at a
+	// time. set is the index of the key with Mode Segment, 0 for all snowflake IDs.
+	Take func(set int, p Place, ids []int64)
 	// FirstClient is the number of the first client in the places of IDs.
 	FirstClient int
 	// Growing checks that the snowflake IDs of a connection grow. (Those of one
@@ -114,18 +102,12 @@ func (c Config) check() error {
 		return bad("%d IDs a request: want 1 to %d", c.Batch, MaxBatch)
 	case math.IsNaN(c.Rate) || c.Rate < 0 || c.Rate > MaxRate:
 		return bad("rate is %v: want 0 to %d a second", c.Rate, int(MaxRate))
-	case c.Tick < 0 || c.Tick > time.Second:
-		return bad("tick is %s: want 0 to 1s", c.Tick)
 	case c.Clients < 1 || c.Clients > MaxClients:
 		return bad("%d clients: want 1 to %d", c.Clients, MaxClients)
 	case c.Clients < len(c.URLs):
 		return bad("%d clients for %d URLs: want one for each at least", c.Clients, len(c.URLs))
 	case c.Pipeline < 0 || c.Pipeline > MaxPipeline:
 		return bad("%d requests together: want 1 to %d", c.Pipeline, MaxPipeline)
-	case c.Check != nil && len(c.Journals) > 0:
-		return bad("both a check and journals")
-	case len(c.Journals) > 0 && len(c.Journals) != c.sets():
-		return bad("%d journals: want %d", len(c.Journals), c.sets())
 	case c.FirstClient < 0:
 		return bad("first client is %d: want 0 or more", c.FirstClient)
 	case c.Duration <= 0:
@@ -136,11 +118,11 @@ func (c Config) check() error {
 	return nil
 }
 
-// sets is how many sets of IDs there are that must differ within: all snowflake
-// IDs, whatever their key, and those of each tag.
-func (c Config) sets() int {
+// set is the index of the set of IDs that must differ within, to which those of a key
+// belong: all snowflake IDs are one, whatever their key, and those of each tag are one.
+func (c Config) set(key int) int {
 	if c.Mode == Segment {
-		return len(c.Keys)
+		return key
 	}
-	return 1
+	return 0
 }

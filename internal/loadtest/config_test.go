@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/internal/loadtest"
-	"github.com/leafd/leafd/internal/loadtest/unique"
 )
 
 func TestConfig(t *testing.T) {
@@ -30,20 +29,17 @@ func TestConfig(t *testing.T) {
 		"scheme":              func(c *loadtest.Config) { c.URLs = []string{"ftp://localhost"} },
 		"no host":             func(c *loadtest.Config) { c.URLs = []string{"http://:8080"} },
 		"query":               func(c *loadtest.Config) { c.URLs = []string{"http://a/?b"} },
+		"path for Redis":      func(c *loadtest.Config) { c.URLs = []string{"redis://a/0"} },
 		"empty socket":        func(c *loadtest.Config) { c.URLs = []string{"unix:"} },
 		"password":            func(c *loadtest.Config) { c.URLs = []string{"http://a:hunter2@b"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg := config(t, "http://127.0.0.1:1")
+			cfg := config("http://127.0.0.1:1")
 			change(&cfg)
 			_, err := loadtest.Run(t.Context(), cfg)
 			require.ErrorIs(t, err, loadtest.ErrConfig)
 			require.NotContains(t, err.Error(), "hunter2")
 		})
 	}
-	cfg := config(t, "http://127.0.0.1:1")
-	cfg.Check = &unique.Options{Dir: cfg.Check.Dir + "/none", Memory: unique.MinMemory}
-	_, err := loadtest.Run(t.Context(), cfg)
-	require.ErrorIs(t, err, unique.ErrStorage)
 }

@@ -1,7 +1,8 @@
 package loadtest
 
 import (
-	"bytes"
+	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,23 +10,62 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+const (
+	headLimit = 16 << 10
+	bodyLimit = 64 << 20
+	// grace is how long answers may still come once the run was ended early.
+	grace = time.Second
+)
+
+var (
+	// errHandshake: the connection was made, and the TLS handshake on it failed.
+	errHandshake = errors.New("TLS handshake")
+	// errProtocol: what came isn't an answer of the protocol, or has no end.
+	errProtocol = errors.New("not an answer")
 )
 
 // conn is a client's connection. Answers come in the order of the requests.
 type conn struct {
-	net.Conn
-	buf   []byte
-	from  int           // where in buf the next answer begins
-	have  int           // bytes of buf that came
-	armed time.Duration // when the deadline was set, since the start of the run
-	used  time.Duration // when the last answer came, or the connection was made
-	read  bool          // something came since the last write
-	last  int64         // the last ID, of mode Snowflake
-	any   bool          // last is set
+	raw    net.Conn
+	in     *bufio.Reader
+	redis  bool
+	broken error         // of the connection, when it had one
+	came   bool          // an answer has begun to come since the last write
+	armed  time.Duration // when the deadline was set, since the start of the run
+	used   time.Duration // when the last answer came, or the connection was made
+	last   int64         // the last ID, of mode Snowflake
+	any    bool          // last is set
+
+	response fasthttp.Response // of which there is one at a time
+	ids      []int64           // room for those of an answer
+	unhurry  func() bool
 }
 
-func newConn(c net.Conn, now time.Duration) *conn {
-	return &conn{Conn: c, buf: make([]byte, 4<<10), armed: -1, used: now}
+// newConn takes over a connection, whose answers have to be there soon once ctx ends. A
+// client that sets a deadline after that sees that it has ended before it sends.
+func newConn(ctx context.Context, raw net.Conn, t target, now time.Duration) *conn {
+	c := &conn{raw: raw, redis: t.redis, armed: -1, used: now}
+	c.in = bufio.NewReaderSize(c, headLimit)
+	c.unhurry = context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Now().Add(grace)) }) // a closed connection needs none
+	return c
+}
+
+func (c *conn) close() {
+	c.unhurry()
+	_ = c.raw.Close() // its requests have been recorded: there is nothing to report
+}
+
+// Read reads from the connection, and keeps its error apart from those of the protocol.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.raw.Read(p)
+	if err != nil {
+		c.broken = err
+	}
+	return n, err
 }
 
 // arm sets a new deadline where the one in force isn't between timeout and an eighth
@@ -35,94 +75,37 @@ func (c *conn) arm(now, timeout time.Duration) error {
 		return nil
 	}
 	c.armed = now
-	return c.SetDeadline(time.Now().Add(timeout + timeout/8))
+	return c.raw.SetDeadline(time.Now().Add(timeout + timeout/8))
 }
 
 // send writes requests, of which no answer is outstanding.
 func (c *conn) send(requests []byte) error {
-	c.from, c.have, c.read = 0, 0, false
-	_, err := c.Write(requests)
+	c.came = false
+	_, err := c.raw.Write(requests)
 	return err
 }
 
-// receive reads the next answer; more says that others were asked for after it. With
-// an error, the answer is what came of it.
-func (c *conn) receive(more bool) (answer, error) {
-	var body int // where it begins; 0: the head isn't whole
-	var h head
-	var err error
-	for {
-		got := c.buf[c.from:c.have]
-		if body == 0 && len(got) > 0 {
-			if i := bytes.Index(got, []byte("\r\n\r\n")); i >= 0 {
-				body = i + 4
-				if h = parseHead(got[:body]); !h.plain {
-					return c.other(err, more)
-				}
-			} else if len(got) > headerLimit {
-				return answer{last: true}, fmt.Errorf("%w: no end of its head in %d bytes", errNotHTTP, len(got))
-			}
-		}
-		switch {
-		case body > 0 && len(got) >= body+h.length:
-			c.from += body + h.length
-			// More than the answers: nothing was asked that could be its.
-			return answer{status: h.status, body: got[body : body+h.length], whole: true, last: h.last || !more && c.from < c.have}, nil
-		case err == nil:
-		case errors.Is(err, io.EOF) && len(got) > 0:
-			err = io.ErrUnexpectedEOF
-			fallthrough
-		default:
-			a := answer{last: true}
-			if body > 0 {
-				a.status, a.body = h.status, got[body:]
-			}
-			return a, err
-		}
-		c.room(body + h.length)
-		var n int
-		n, err = c.Read(c.buf[c.have:])
-		c.have += n
-		c.read = c.read || n > 0
+// receive reads the next answer.
+func (c *conn) receive() (answer, error) {
+	if _, err := c.in.Peek(1); err != nil {
+		return answer{}, err
 	}
-}
-
-// room makes buf have some for more of the next answer, of whole bytes if that is
-// known already.
-func (c *conn) room(whole int) {
-	if c.from > 0 {
-		c.have = copy(c.buf, c.buf[c.from:c.have])
-		c.from = 0
+	c.came = true
+	read := c.readHTTP
+	if c.redis {
+		read = c.readRedis
 	}
-	if want := max(whole, c.have+1); want > len(c.buf) {
-		c.buf = append(make([]byte, 0, max(want, 2*len(c.buf))), c.buf[:c.have]...)
-		c.buf = c.buf[:cap(c.buf)]
+	a, err := read()
+	switch {
+	case err == nil:
+		return a, nil
+	case c.broken == nil:
+		return answer{}, fmt.Errorf("%w: %w", errProtocol, err)
+	case errors.Is(c.broken, io.EOF):
+		return answer{}, io.ErrUnexpectedEOF
+	default:
+		return answer{}, c.broken
 	}
-}
-
-// other reads an answer that isn't in leafd's form.
-func (c *conn) other(readErr error, more bool) (answer, error) {
-	var coming io.Reader = c.Conn
-	if readErr != nil {
-		coming = failing{readErr}
-	}
-	a, rest, err := readOther(c.buf[c.from:c.have], coming)
-	a.last = a.last || err != nil || !more && len(rest) > 0
-	c.from, c.have = 0, 0
-	c.room(len(rest))
-	c.have = copy(c.buf, rest)
-	return a, err
-}
-
-// failing is a connection that has ended already.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-// isNet reports whether err is of the connection, and not of what came over it.
-func isNet(err error) bool {
-	var e net.Error
-	return errors.As(err, &e) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // closedWhileIdle reports whether the server closed a connection between two requests,
@@ -130,10 +113,10 @@ func isNet(err error) bool {
 func (c *conn) closedWhileIdle(err error, now time.Duration) bool {
 	const idle = time.Second
 	gone := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-	return gone && !c.read && now-c.used > idle
+	return gone && !c.came && now-c.used > idle
 }
 
-// transportCode names what went wrong below HTTP.
+// transportCode names what went wrong below the protocol.
 func transportCode(err error) string {
 	var netErr net.Error
 	var dns *net.DNSError
@@ -152,8 +135,8 @@ func transportCode(err error) string {
 		return "broken_off"
 	case errors.Is(err, io.EOF):
 		return "connection_closed"
-	case errors.Is(err, errNotHTTP):
-		return "not_http"
+	case errors.Is(err, errProtocol):
+		return "not_an_answer"
 	default:
 		return "transport"
 	}

@@ -12,10 +12,7 @@
 // a stall of a second shows as what it is to those who had to wait (no
 // "coordinated omission").
 //
-// The HTTP client is its own. net/http's costs several times what leafd's side of
-// a request does, so that on one machine it would measure itself; and fasthttp's
-// neither returns to a caller which bytes of an answer that broke off had come, which
-// decides what is known of its IDs, nor is it quicker than one goroutine that owns
-// one connection. Answers in the form that leafd sends are read in place; all
-// else (chunked, without a length, a proxy's) goes through net/http's parser.
+// Each client is a goroutine with a connection of its own, which it reads with
+// fasthttp's parser, or Redis': a client with a pool would cost more than leafd's side
+// of a request does, so that on one machine it would measure itself.
 package loadtest

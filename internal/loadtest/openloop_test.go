@@ -22,7 +22,7 @@ func TestStallIsSeen(t *testing.T) {
 	t.Run("open loop", func(t *testing.T) {
 		t.Parallel()
 		_, url := serve(t, answer)
-		cfg := config(t, url)
+		cfg := config(url)
 		cfg.Rate, cfg.Duration = 500, 2500*time.Millisecond
 		r := run(t, cfg)
 		require.NoError(t, r.Verdict())
@@ -37,7 +37,7 @@ func TestStallIsSeen(t *testing.T) {
 	t.Run("closed loop", func(t *testing.T) {
 		t.Parallel()
 		_, url := serve(t, answer)
-		cfg := config(t, url)
+		cfg := config(url)
 		cfg.Duration = 1500 * time.Millisecond
 		r := run(t, cfg)
 		require.GreaterOrEqual(t, r.Latency.Max, stall)
@@ -51,13 +51,13 @@ func TestRateMissed(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 		f.growing(w, r, nth)
 	})
-	cfg := config(t, url)
+	cfg := config(url)
 	cfg.Clients, cfg.Rate, cfg.Duration = 1, 1000, 400*time.Millisecond
 	r := run(t, cfg)
 	require.NoError(t, r.Verdict())
 	require.Equal(t, int64(400), r.Due)
-	require.LessOrEqual(t, r.Counts.Sent, int64(20))
-	require.Equal(t, r.Due-r.Counts.Sent, r.NotSent)
+	require.LessOrEqual(t, r.Sent, int64(20))
+	require.Equal(t, r.Due-r.Sent, r.NotSent)
 	// The queue grew until the end: its last had waited for most of it.
 	require.Greater(t, r.Latency.Max, r.Service.P50)
 }

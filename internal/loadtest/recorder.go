@@ -1,73 +1,76 @@
 package loadtest
 
 import (
-	"cmp"
-	"runtime"
-	"slices"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-
-	"github.com/leafd/leafd/internal/loadtest/unique"
-)
-
-// Latencies are recorded in nanoseconds with three digits, up to an hour.
-const (
-	latencyUnit   = 128
-	latencyMost   = int64(time.Hour)
-	latencyDigits = 3
 )
 
 func newHistogram() *hdrhistogram.Histogram {
-	return hdrhistogram.New(latencyUnit, latencyMost, latencyDigits)
+	// Nanoseconds, three digits of them, up to an hour.
+	return hdrhistogram.New(128, int64(time.Hour), 3)
 }
 
-// Counts are sums over requests. They are taken at one moment for each recorder.
+// Counts are sums over requests.
 type Counts struct {
 	// Sent is how many requests were sent, or could not be because there was no connection.
-	Sent int64
+	Sent int64 `json:"requests"`
 	// Answered is how many brought IDs.
-	Answered int64
-	// IDs is how many came.
-	IDs int64
+	Answered int64 `json:"answered"`
 	// Failed is how many requests were refused, failed or brought anything else.
-	Failed int64
+	Failed int64 `json:"failed"`
 	// Unfinished is how many had no answer yet when the run was ended early.
-	Unfinished int64
+	Unfinished int64 `json:"unfinished"`
+	// IDs is how many came.
+	IDs int64 `json:"ids"`
 	// Unknown is how many of the IDs asked for may have been used up without
 	// having come whole: nothing is known of them.
-	Unknown int64
+	Unknown int64 `json:"unknown_ids"`
 	// Reconnected is how often a connection was made again that the daemon had
 	// closed between two requests.
-	Reconnected int64
+	Reconnected int64 `json:"reconnected"`
 }
 
-func (c *Counts) add(o Counts) {
-	c.Sent += o.Sent
-	c.Answered += o.Answered
-	c.IDs += o.IDs
-	c.Failed += o.Failed
-	c.Unfinished += o.Unfinished
-	c.Unknown += o.Unknown
-	c.Reconnected += o.Reconnected
+// plus adds sign times o.
+func (c *Counts) plus(o Counts, sign int64) {
+	c.Sent += sign * o.Sent
+	c.Answered += sign * o.Answered
+	c.Failed += sign * o.Failed
+	c.Unfinished += sign * o.Unfinished
+	c.IDs += sign * o.IDs
+	c.Unknown += sign * o.Unknown
+	c.Reconnected += sign * o.Reconnected
+}
+
+// Place is where an ID came from: the answer to a client's request.
+type Place struct {
+	Client  int           `json:"client"`  // its number
+	Request int64         `json:"request"` // number of the request among those of its client
+	At      time.Duration `json:"at_ns"`   // when the answer came, since the start
+}
+
+// String returns p for people.
+func (p Place) String() string {
+	return fmt.Sprintf("client %d, request %d, at %.6f s", p.Client, p.Request, p.At.Seconds())
 }
 
 // Failure is one way in which requests failed.
 type Failure struct {
-	// Status is the HTTP status; 0: there was no answer.
-	Status int
+	// Status is the HTTP status; 0: there was no answer, or it was Redis' protocol.
+	Status int `json:"status"`
 	// Code is the daemon's error code, "" where the answer had none; without an
 	// answer a word for what went wrong, as timeout or connection_refused.
-	Code    string
-	Count   int64
-	Example string // of the first of a recorder
+	Code    string `json:"code"`
+	Count   int64  `json:"count"`
+	Example string `json:"example"` // of the first
 }
 
 // Fault is an answer that broke a promise.
 type Fault struct {
-	Place unique.Place
-	What  string
+	Place
+	What string `json:"what"`
 }
 
 // maxExamples is how many faults and kinds of failures are kept with details.
@@ -81,23 +84,27 @@ type failureKey struct {
 	code   string
 }
 
-// recorder takes the outcomes of some clients; several share one, so that ten
-// thousand clients don't need ten thousand histograms.
+// recorder takes the outcomes of all clients.
 type recorder struct {
 	mu       sync.Mutex
-	latency  *hdrhistogram.Histogram // mu protects; since the last look
-	service  *hdrhistogram.Histogram // mu protects; as latency, from the sending; nil in a closed loop
+	interval *hdrhistogram.Histogram // mu protects; latencies since the last look
+	service  *hdrhistogram.Histogram // mu protects; from the sending
 	targets  []Counts                // mu protects; by target
-	slowest  time.Duration           // mu protects; of latency, over all
 	last     time.Duration           // mu protects; when the last IDs came
 	failures map[failureKey]*Failure // mu protects
 	order    faults                  // mu protects; IDs that didn't grow
 	wrong    faults                  // mu protects; answers that were not the IDs asked for
-	lanes    []*unique.Lane          // mu protects; by journal; none: no check
-	_        [64]byte                // the next recorder's lock is in another cache line
 
-	// Of the goroutine that looks: empty, to be put in the place of those above.
-	spareLatency, spareService *hdrhistogram.Histogram
+	// Of the goroutine that looks.
+	spare *hdrhistogram.Histogram // empty
+	all   *hdrhistogram.Histogram // latencies up to the last look
+}
+
+func newRecorder(targets int) *recorder {
+	return &recorder{
+		interval: newHistogram(), service: newHistogram(), spare: newHistogram(), all: newHistogram(),
+		failures: map[failureKey]*Failure{}, targets: make([]Counts, targets),
+	}
 }
 
 type faults struct {
@@ -105,88 +112,51 @@ type faults struct {
 	first []Fault
 }
 
-func (f *faults) add(p unique.Place, what func() string) {
+func (f *faults) add(p Place, what func() string) {
 	f.count++
 	if len(f.first) < maxExamples {
 		f.first = append(f.first, Fault{Place: p, What: what()})
 	}
 }
 
-func (f *faults) merge(o faults) {
-	f.count += o.count
-	f.first = append(f.first, o.first...)
-	slices.SortStableFunc(f.first, func(a, b Fault) int { return cmp.Compare(a.Place.At, b.Place.At) })
-	f.first = f.first[:min(len(f.first), maxExamples)]
-}
-
-func newRecorder(open bool, targets int, journals []*unique.Journal) *recorder {
-	r := &recorder{latency: newHistogram(), spareLatency: newHistogram(), failures: map[failureKey]*Failure{}, targets: make([]Counts, targets)}
-	if open {
-		r.service, r.spareService = newHistogram(), newHistogram()
-	}
-	for _, j := range journals {
-		r.lanes = append(r.lanes, j.Lane())
-	}
-	return r
-}
-
 // record puts d into h; what is longer than an hour counts as one.
 func record(h *hdrhistogram.Histogram, d time.Duration) {
 	// It fails for values out of range only.
-	_ = h.RecordValue(min(max(int64(d), 0), latencyMost))
+	_ = h.RecordValue(int64(min(max(d, 0), time.Hour)))
 }
 
 // answeredLocked records how long a request took that brought IDs; r.mu is held.
 func (r *recorder) answeredLocked(turn, sent, done time.Duration) {
-	latency := done - min(turn, sent)
-	record(r.latency, latency)
-	if r.service != nil {
-		record(r.service, done-sent)
-	}
-	r.slowest = max(r.slowest, latency)
+	record(r.interval, done-min(turn, sent))
+	record(r.service, done-sent)
 	r.last = max(r.last, done)
 }
 
 // failedLocked records a request that failed; r.mu is held.
 func (r *recorder) failedLocked(status int, code string, example func() string) {
 	key := failureKey{status: status, code: code}
+	if r.failures[key] == nil && len(r.failures) >= maxFailures {
+		key = failureKey{code: "other"}
+	}
 	f := r.failures[key]
 	if f == nil {
-		if len(r.failures) >= maxFailures {
-			key = failureKey{code: "other"}
-			f = r.failures[key]
-		}
-		if f == nil {
-			f = &Failure{Status: key.status, Code: key.code, Example: example()}
-			r.failures[key] = f
-		}
+		f = &Failure{Status: key.status, Code: key.code, Example: example()}
+		r.failures[key] = f
 	}
 	f.Count++
 }
 
-// look moves what was recorded since the last look into the histograms given,
-// which may be nil, and returns the counts so far.
-func (r *recorder) look(latency, service *hdrhistogram.Histogram) (counts Counts, slowest, last time.Duration) {
+// look returns the counts so far, and the latencies since the last look.
+func (r *recorder) look() (Counts, Latency) {
+	var counts Counts
 	r.mu.Lock()
-	r.latency, r.spareLatency = r.spareLatency, r.latency
-	r.service, r.spareService = r.spareService, r.service
+	r.interval, r.spare = r.spare, r.interval
 	for _, c := range r.targets {
-		counts.add(c)
+		counts.plus(c, 1)
 	}
-	slowest, last = r.slowest, r.last
 	r.mu.Unlock()
-	move(latency, r.spareLatency)
-	move(service, r.spareService)
-	return counts, slowest, last
-}
-
-// move moves what was recorded in from into to. That is half a millisecond of work,
-// and there are many recorders: between two of them others get the CPU.
-func move(to, from *hdrhistogram.Histogram) {
-	if from == nil {
-		return
-	}
-	to.Merge(from)
-	from.Reset()
-	runtime.Gosched()
+	latency := latencyOf(r.spare)
+	r.all.Merge(r.spare)
+	r.spare.Reset()
+	return counts, latency
 }

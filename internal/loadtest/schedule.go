@@ -15,17 +15,12 @@ type schedule struct {
 	rate     float64 // requests a second; 0: a closed loop
 	duration time.Duration
 	clk      clock.Clock
-	tick     *tick        // nil: each turn has a timer of its own
 	turns    atomic.Int64 // given out, of an open loop
 	ended    atomic.Int64 // when sending was ended early, in ns; 0: it wasn't
 }
 
 func newSchedule(cfg Config) *schedule {
-	s := &schedule{started: time.Now(), rate: cfg.Rate, duration: cfg.Duration, clk: clock.System()}
-	if cfg.Rate > 0 && cfg.Tick > 0 {
-		s.tick = newTick(cfg.Tick)
-	}
-	return s
+	return &schedule{started: time.Now(), rate: cfg.Rate, duration: cfg.Duration, clk: clock.System()}
 }
 
 func (s *schedule) now() time.Duration { return time.Since(s.started) }
@@ -93,9 +88,6 @@ func (s *schedule) next(ctx context.Context, list []time.Duration, most int) ([]
 
 // await waits for a turn; false: ctx ended first.
 func (s *schedule) await(ctx context.Context, turn time.Duration) bool {
-	if s.tick != nil {
-		return turn <= s.now() || s.tick.wait(ctx, turn)
-	}
 	for wait := turn - s.now(); wait > tooEarly; wait = turn - s.now() {
 		// The end of a long wait is slept by itself: the clock is exact for
 		// short ones only.

@@ -29,9 +29,8 @@ var rooms = []struct {
 	{"clock", nil},
 	{"internal/listen", nil},
 	{"internal/plainfile", nil},
-	{"client", nil}, // for other programs, which get the standard library alone with it
-	{"internal/loadtest/unique", nil},
-	{"internal/loadtest", []string{"clock", "internal/loadtest/unique"}}, // it looks at a daemon from outside
+	{"client", nil},                          // for other programs, which get the standard library alone with it
+	{"internal/loadtest", []string{"clock"}}, // it looks at a daemon from outside
 
 	{"snowflake", []string{"clock"}},                                                  // a library of its own
 	{"segment", []string{"clock", "snowflake"}},                                       // a library of its own
@@ -60,7 +59,7 @@ var rooms = []struct {
 		"segment/sqlstore", "worker", "zkreg",
 	}},
 	{"cmd/leafd/internal/cli", []string{
-		"cache", "internal/loadtest", "internal/loadtest/unique", "clock", "cmd/leafd/internal/daemon", "cmd/leafd/internal/doctor",
+		"cache", "internal/loadtest", "clock", "cmd/leafd/internal/daemon", "cmd/leafd/internal/doctor",
 		"cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "internal/plainfile", "segment", "segment/sqlstore",
 		"server/state", "snowflake", "worker", "zkreg",
 	}},

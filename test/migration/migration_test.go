@@ -24,9 +24,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/internal/loadtest"
-	"github.com/leafd/leafd/internal/loadtest/unique"
 	"github.com/leafd/leafd/test/mariadbtest"
 	"github.com/leafd/leafd/test/proctest"
+	"github.com/leafd/leafd/test/unique"
 	"github.com/leafd/leafd/test/zookeepertest"
 )
 
@@ -215,7 +215,7 @@ func (h *host) load() {
 			defer close(l.ended)
 			l.result, l.err = loadtest.Run(ctx, loadtest.Config{
 				URLs: []string{"http://" + h.http}, Mode: mode, Keys: []string{"order"}, Batch: 1, Clients: 4, FirstClient: first,
-				Rate: 500, Tick: 10 * time.Millisecond, Duration: time.Hour, Timeout: 5 * time.Second, Journals: []*unique.Journal{journal},
+				Rate: 500, Duration: time.Hour, Timeout: 5 * time.Second, Take: unique.Taker(func(error) {}, journal), // its check says why
 			})
 		}()
 	}
@@ -226,7 +226,6 @@ func (l *load) end() loadtest.Counts {
 	l.cancel()
 	<-l.ended
 	require.NoError(l.t, l.err)
-	require.NoError(l.t, l.result.Close())
 	return l.result.Counts
 }
 

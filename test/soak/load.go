@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/internal/loadtest"
-	"github.com/leafd/leafd/internal/loadtest/unique"
+	"github.com/leafd/leafd/test/unique"
 )
 
 // timeout is how long an answer may take.
@@ -61,6 +61,7 @@ func (l *load) close() error {
 func (l *load) run(ctx context.Context, streams []stream, rate float64, d time.Duration) ([]*loadtest.Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	broken := func(error) { cancel() } // the check says why
 	l.mu.Lock()
 	l.progress = map[string]loadtest.Progress{}
 	l.mu.Unlock()
@@ -68,7 +69,7 @@ func (l *load) run(ctx context.Context, streams []stream, rate float64, d time.D
 	errs := make([]error, len(streams))
 	var wg sync.WaitGroup
 	for i, s := range streams {
-		cfg := l.config(s, rate, d)
+		cfg := l.config(s, rate, d, broken)
 		wg.Go(func() {
 			if results[i], errs[i] = loadtest.Run(ctx, cfg); errs[i] != nil {
 				errs[i] = fmt.Errorf("%s: %w", s.name, errs[i])
@@ -84,9 +85,9 @@ func (l *load) run(ctx context.Context, streams []stream, rate float64, d time.D
 	return results, nil
 }
 
-func (l *load) config(s stream, rate float64, d time.Duration) loadtest.Config {
+func (l *load) config(s stream, rate float64, d time.Duration, broken func(error)) loadtest.Config {
 	cfg := loadtest.Config{
-		URLs: []string{l.url}, Mode: s.mode, Keys: s.keys, Batch: s.batch, Rate: rate * s.share, Tick: l.o.tick,
+		URLs: []string{l.url}, Mode: s.mode, Keys: s.keys, Batch: s.batch, Rate: rate * s.share,
 		Clients: s.clients(l.o.clients), Pipeline: l.o.pipeline, FirstClient: l.clients, Duration: d, Timeout: timeout, Growing: true,
 		Every: l.o.every(), Progress: func(p loadtest.Progress) {
 			l.mu.Lock()
@@ -95,9 +96,11 @@ func (l *load) config(s stream, rate float64, d time.Duration) loadtest.Config {
 		},
 	}
 	l.clients += cfg.Clients
+	var journals []*unique.Journal
 	for _, set := range s.sets() {
-		cfg.Journals = append(cfg.Journals, l.journals[set])
+		journals = append(journals, l.journals[set])
 	}
+	cfg.Take = unique.Taker(broken, journals...)
 	return cfg
 }
 

@@ -36,7 +36,6 @@ type options struct {
 	outage   time.Duration // how long the database is away at least; a tenth of duration at most
 	clients  int           // connections
 	pipeline int           // requests that are sent together on one at most
-	tick     time.Duration // see loadtest.Config.Tick
 	p999     time.Duration // what 99.9 % of the requests may take, where the bare server keeps that
 	seed     uint64
 }
@@ -58,7 +57,6 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.DurationVar(&o.outage, "outage", 20*time.Second, "how long the database is away, and then until the daemon has felt it; at most a tenth of the duration")
 	fs.IntVar(&o.clients, "clients", minClients, "connections")
 	fs.IntVar(&o.pipeline, "pipeline", 128, "requests of a connection that are sent together, of those whose turn has come, at most")
-	fs.DurationVar(&o.tick, "tick", 0, "requests are sent together at its multiples, and their latency counts from their own turns: for many connections, which cost both sides more with a timer each")
 	fs.DurationVar(&o.p999, "p999", time.Millisecond, "what 99.9 % of the requests may take where the -bare server keeps that; elsewhere they may take 1.2 times as long as there")
 	fs.Uint64Var(&o.seed, "seed", 1, "of what is left to chance: steps of the tags, when and how the database is stopped")
 	if err := fs.Parse(args); err != nil {
@@ -92,8 +90,6 @@ func (o *options) check(rate string, rest []string) error {
 		return fmt.Errorf("-pipeline is %d: want 1 to %d", o.pipeline, loadtest.MaxPipeline)
 	case o.turns < 1 || o.turns > 100:
 		return fmt.Errorf("-turns is %d: want 1 to 100", o.turns)
-	case o.tick < 0 || o.tick > time.Second:
-		return fmt.Errorf("-tick is %s: want 0 to 1s", o.tick)
 	case o.p999 <= 0:
 		return fmt.Errorf("-p999 is %s: want more than 0", o.p999)
 	}

@@ -15,15 +15,15 @@ func (f *figures) print(w io.Writer, o options) error {
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	line := func(format string, args ...any) { fmt.Fprintf(table, format+"\n", args...) } //nolint:errcheck // Flush tells
 	line("soak of %s at %.0f requests/s, seed %d, begun %s", o.duration, f.rate, o.seed, f.begun.UTC().Format(time.RFC3339))
-	line("%s, %d CPUs, load average before %s, %d connections, up to %d requests together, tick %s", runtime.Version(), runtime.NumCPU(), f.load1, o.clients, o.pipeline, o.tick)
+	line("%s, %d CPUs, load average before %s, %d connections, up to %d requests together", runtime.Version(), runtime.NumCPU(), f.load1, o.clients, o.pipeline)
 	if f.capacity > 0 {
 		line("capacity, single IDs in a closed loop: %.0f requests/s", f.capacity)
 	}
 	line("")
 	line("REQUESTS\tA SECOND\tANSWERED\tIDS\tFAILED\tP50\tP99\tP99.9\tMAX")
 	for i, r := range f.results {
-		line("%s\t%.0f\t%d\t%d\t%d\t%s\t%s\t%s\t%s", f.streams[i].name, float64(r.Counts.Answered)/r.Elapsed.Seconds(),
-			r.Counts.Answered, r.Counts.IDs, r.Counts.Failed, short(r.Latency.P50), short(r.Latency.P99), short(r.Latency.P999), short(r.Latency.Max))
+		line("%s\t%.0f\t%d\t%d\t%d\t%s\t%s\t%s\t%s", f.streams[i].name, float64(r.Answered)/r.Elapsed.Seconds(),
+			r.Answered, r.IDs, r.Failed, short(r.Latency.P50), short(r.Latency.P99), short(r.Latency.P999), short(r.Latency.Max))
 	}
 	line("")
 	if n := len(f.samples); n > 0 {

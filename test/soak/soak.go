@@ -90,7 +90,7 @@ func soak(ctx context.Context, o options, progress io.Writer) (_ *figures, err e
 		return nil, err
 	}
 	for _, r := range l.results {
-		f.errors += r.Counts.Failed + r.Counts.Unfinished
+		f.errors += r.Failed + r.Unfinished
 		f.failures = append(f.failures, r.Failures...)
 	}
 	return f, nil
@@ -106,7 +106,7 @@ func (f *figures) measureCapacity(ctx context.Context, o options, l *load, say f
 		return err
 	}
 	for _, r := range results {
-		f.capacity += float64(r.Counts.Answered) / r.Elapsed.Seconds()
+		f.capacity += float64(r.Answered) / r.Elapsed.Seconds()
 	}
 	f.rate = f.capacity / 2
 	say("%.0f requests/s in a closed loop", f.capacity)

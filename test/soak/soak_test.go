@@ -17,8 +17,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leafd/leafd/internal/loadtest"
-	"github.com/leafd/leafd/internal/loadtest/unique"
 	"github.com/leafd/leafd/test/proctest"
+	"github.com/leafd/leafd/test/unique"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(proctest.RemoveLeafdAfter(m)) }
@@ -36,7 +36,7 @@ func TestSoak(t *testing.T) {
 	samples := filepath.Join(dir, "samples.tsv")
 	args := []string{
 		"-leafd", leafd, "-bare", bare, "-sql", "../../deploy/leaf_alloc.sql", "-duration", "5s", "-rate", "half", "-clients", "32",
-		"-outage", "300ms", "-p999", "1h", "-dir", dir, "-samples", samples, "-tick", "1ms", "-pipeline", "2", "-turns", "2",
+		"-outage", "300ms", "-p999", "1h", "-dir", dir, "-samples", samples, "-pipeline", "2", "-turns", "2",
 	}
 	o, err := parse(args, os.Stderr)
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestSoak(t *testing.T) {
 	require.Contains(t, f.hostTook, "the CPUs' time")
 	require.Len(t, f.results, 5)
 	for i, r := range f.results {
-		require.Positive(t, r.Counts.Answered, f.streams[i].name)
+		require.Positive(t, r.Answered, f.streams[i].name)
 	}
 	require.Len(t, f.sets, 2+quietTags)
 	for _, set := range f.sets {
@@ -313,7 +313,6 @@ func TestOptions(t *testing.T) {
 		"outage":   {[]string{"-outage", "0s"}, "-outage is 0s"},
 		"clients":  {[]string{"-clients", "3"}, "-clients is 3"},
 		"pipeline": {[]string{"-pipeline", "0"}, "-pipeline is 0"},
-		"tick":     {[]string{"-tick", "2s"}, "-tick is 2s"},
 		"p999":     {[]string{"-p999", "-1s"}, "-p999 is -1s"},
 		"turns":    {[]string{"-turns", "0"}, "-turns is 0"},
 		"rest":     {[]string{"now"}, `"now": want flags only`},

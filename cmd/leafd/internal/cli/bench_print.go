@@ -8,51 +8,94 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/daemon"
 	"github.com/leafd/leafd/internal/loadtest"
 )
 
+// BenchJSON is what a load was and showed, for programs. IDs are strings, because
+// JavaScript's numbers end at 2^53.
+type BenchJSON struct {
+	URLs     []string      `json:"urls"`
+	Mode     loadtest.Mode `json:"mode"`
+	Keys     []string      `json:"keys"`
+	Batch    int           `json:"batch"`
+	Clients  int           `json:"clients"`
+	Pipeline int           `json:"pipeline"`
+	Rate     float64       `json:"rate"` // 0: a closed loop
+	*loadtest.Result
+	RequestsPerSecond float64 `json:"requests_per_s"` // answered
+	IDsPerSecond      float64 `json:"ids_per_s"`
+}
+
+func printBenchJSON(w io.Writer, cfg loadtest.Config, r *loadtest.Result) error {
+	return printJSON(w, BenchJSON{
+		URLs: cfg.URLs, Mode: cfg.Mode, Keys: cfg.Keys, Batch: cfg.Batch, Clients: cfg.Clients, Pipeline: cfg.Pipeline, Rate: cfg.Rate, Result: r,
+		RequestsPerSecond: float64(r.Answered) / r.Elapsed.Seconds(), IDsPerSecond: float64(r.IDs) / r.Elapsed.Seconds(),
+	})
+}
+
+// How often progress is told: to a person who watches, and to a log.
+const (
+	benchEveryTerminal = time.Second
+	benchEveryLog      = 10 * time.Second
+)
+
+// benchProgress returns how often to tell on standard error how a load is going, and what
+// does it. A failure to print has nowhere to be reported to.
+func benchProgress(w io.Writer, open bool) (time.Duration, func(loadtest.Progress)) {
+	every := benchEveryLog
+	if daemon.IsTerminal(w) {
+		every = benchEveryTerminal
+	}
+	return every, func(p loadtest.Progress) {
+		seconds := p.Interval.Seconds()
+		line := fmt.Sprintf("%5.0fs  %9.0f requests/s  %9.0f IDs/s  p50 %-7s p99 %-7s max %-7s failed %d",
+			p.Elapsed.Seconds(), float64(p.Since.Sent)/seconds, float64(p.Since.IDs)/seconds,
+			latencyText(p.Latency.P50), latencyText(p.Latency.P99), latencyText(p.Latency.Max), p.Since.Failed)
+		if open {
+			line += fmt.Sprintf("  behind %d", p.Behind)
+		}
+		_, _ = fmt.Fprintln(w, line)
+	}
+}
+
 // printBench writes what a load showed, for people.
 func printBench(w io.Writer, cfg loadtest.Config, r *loadtest.Result) error {
-	tables := [][][]string{benchRows(cfg, r), latencyRows(cfg, r)}
+	var daemons, failures [][]string
 	if len(r.Targets) > 1 {
-		rows := [][]string{{"DAEMON", "REQUESTS", "ANSWERED", "FAILED", "IDS"}}
+		daemons = [][]string{{"DAEMON", "REQUESTS", "ANSWERED", "FAILED", "IDS"}}
 		for _, t := range r.Targets {
-			rows = append(rows, []string{t.URL, Decimal(t.Sent), Decimal(t.Answered), Decimal(t.Failed), Decimal(t.IDs)})
+			daemons = append(daemons, []string{t.URL, Decimal(t.Sent), Decimal(t.Answered), Decimal(t.Failed), Decimal(t.IDs)})
 		}
-		tables = append(tables, rows)
 	}
 	if len(r.Failures) > 0 {
-		rows := [][]string{{"FAILED", "STATUS", "CODE", "FOR EXAMPLE"}}
+		failures = [][]string{{"FAILED", "STATUS", "CODE", "FOR EXAMPLE"}}
 		for _, f := range r.Failures {
-			rows = append(rows, []string{Decimal(f.Count), statusText(f.Status), cmp.Or(f.Code, "-"), cmp.Or(f.Example, "-")})
+			status := "none"
+			if f.Status != 0 {
+				status = strconv.Itoa(f.Status)
+			}
+			failures = append(failures, []string{Decimal(f.Count), status, cmp.Or(f.Code, "-"), cmp.Or(f.Example, "-")})
 		}
-		tables = append(tables, rows)
 	}
-	tables = append(tables, faultRows("DID NOT GROW", r.NotGrowing, r.FirstNotGrowing), faultRows("WRONG ANSWERS", r.Wrong, r.FirstWrong), repeatedRows(r))
-	printedOne := false
+	tables := [][][]string{
+		benchRows(cfg, r), latencyRows(cfg, r), daemons, failures,
+		faultRows("DID NOT GROW", r.NotGrowing, r.FirstNotGrowing), faultRows("WRONG ANSWERS", r.Wrong, r.FirstWrong), repeatedRows(r),
+	}
+	between := ""
 	for _, rows := range tables {
 		if len(rows) == 0 {
 			continue
 		}
-		if printedOne {
-			if _, err := fmt.Fprintln(w); err != nil {
-				return printed(err)
-			}
+		if _, err := io.WriteString(w, between); err != nil {
+			return printed(err)
 		}
 		if err := printTable(w, rows); err != nil {
 			return err
 		}
-		printedOne = true
+		between = "\n"
 	}
 	return nil
-}
-
-// statusText is an HTTP status, or that there was no answer.
-func statusText(status int) string {
-	if status == 0 {
-		return "none"
-	}
-	return strconv.Itoa(status)
 }
 
 func benchRows(cfg loadtest.Config, r *loadtest.Result) [][]string {
@@ -68,65 +111,76 @@ func benchRows(cfg loadtest.Config, r *loadtest.Result) [][]string {
 	if r.EndedEarly {
 		early = fmt.Sprintf(", ended early: %s were asked for", cfg.Duration)
 	}
-	c := r.Counts
-	rows := [][]string{
-		{"FIELD", "VALUE"},
-		{"daemons", strings.Join(cfg.URLs, " ")},
-		{"load", fmt.Sprintf("%s IDs of %s, %d a request, %d clients%s %s, %.1f s%s", cfg.Mode, strings.Join(cfg.Keys, " "), cfg.Batch, cfg.Clients, together, loop, r.Window.Seconds(), early)},
-		{"requests", fmt.Sprintf("%d: %d answered with IDs, %d failed (%s)", c.Sent, c.Answered, c.Failed, percent(c.Failed, c.Sent))},
-		{"requests/s", perSecond(c.Answered, r.Elapsed)},
-		{"IDs", Decimal(c.IDs)},
-		{"IDs/s", perSecond(c.IDs, r.Elapsed)},
-	}
+	rows := [][]string{{"FIELD", "VALUE"}}
 	add := func(field, format string, args ...any) {
 		rows = append(rows, []string{field, fmt.Sprintf(format, args...)})
 	}
-	if cfg.Rate > 0 {
-		if r.NotSent > 0 {
-			add("rate", "MISSED by %s: of %d requests due %d were never sent, for all clients waited; the latencies are of those sent", percent(r.NotSent, r.Due), r.Due, r.NotSent)
-		} else {
-			add("rate", "kept: all %d requests due were sent", r.Due)
-		}
+	add("daemons", "%s", strings.Join(cfg.URLs, " "))
+	add("load", "%s IDs of %s, %d a request, %d clients%s %s, %.1f s%s", cfg.Mode, strings.Join(cfg.Keys, " "), cfg.Batch, cfg.Clients, together, loop, r.Window.Seconds(), early)
+	add("requests", "%d: %d answered with IDs, %d failed (%s)", r.Sent, r.Answered, r.Failed, percent(r.Failed, r.Sent))
+	add("requests/s", "%.1f", float64(r.Answered)/r.Elapsed.Seconds())
+	add("IDs", "%d", r.IDs)
+	add("IDs/s", "%.1f", float64(r.IDs)/r.Elapsed.Seconds())
+	switch {
+	case r.NotSent > 0:
+		add("rate", "MISSED by %s: of %d requests due %d were never sent, for all clients waited; the latencies are of those sent", percent(r.NotSent, r.Due), r.Due, r.NotSent)
+	case cfg.Rate > 0:
+		add("rate", "kept: all %d requests due were sent", r.Due)
 	}
-	if c.Unfinished > 0 {
-		add("unfinished", "%d requests had no answer when the load was ended", c.Unfinished)
+	if r.Unfinished > 0 {
+		add("unfinished", "%d requests had no answer when the load was ended", r.Unfinished)
 	}
-	if c.Unknown > 0 {
-		add("unknown IDs", "at most %d: their answers did not come whole, and they may have been used up", c.Unknown)
+	if r.Unknown > 0 {
+		add("unknown IDs", "at most %d: their answers did not come whole, and they may have been used up", r.Unknown)
 	}
-	if c.Reconnected > 0 {
-		add("reconnected", "%d times, after the daemon had closed an idle connection", c.Reconnected)
+	if r.Reconnected > 0 {
+		add("reconnected", "%d times, after the daemon had closed an idle connection", r.Reconnected)
 	}
-	if cfg.Growing && cfg.Mode == loadtest.Snowflake && r.NotGrowing == 0 {
-		add("order", "the IDs of each connection grew")
-	}
-	if cfg.Check != nil {
+	if cfg.Check {
 		add("uniqueness", "%s", uniqueText(r))
 	}
 	return rows
 }
 
-// perSecond is a rate for people.
-func perSecond(n int64, d time.Duration) string {
-	return fmt.Sprintf("%.1f", float64(n)/d.Seconds())
+// percent is part of whole, for people.
+func percent(part, whole int64) string {
+	if whole == 0 {
+		return "0 %"
+	}
+	return fmt.Sprintf("%.3g %%", float64(part)/float64(whole)*100)
 }
 
-// uniqueText is the verdict in a line.
+// uniqueText is the verdict in a line, which claims no more than was compared.
 func uniqueText(r *loadtest.Result) string {
-	var ids, repeated, surplus, bytes int64
+	var ids, compared, repeated int64
 	for _, set := range r.Unique {
 		ids += set.IDs
+		compared += set.Compared
 		repeated += set.Repeated
-		surplus += set.Surplus
-		bytes = max(bytes, set.Bytes)
+	}
+	of := fmt.Sprintf("all %d IDs", ids)
+	if compared < ids {
+		of = fmt.Sprintf("%d of %d IDs, a sample of %s over the whole run,", compared, ids, percent(compared, ids))
 	}
 	switch {
-	case surplus > 0:
-		return fmt.Sprintf("FAILED: %d IDs came more than once, %d times too often, of %d compared", repeated, surplus, ids)
-	case !r.Checked:
-		return "NOT KNOWN: the check could not be made"
+	case repeated > 0:
+		return fmt.Sprintf("FAILED: %d IDs came more than once, %d times too often; %s were compared", repeated, r.Surplus(), of)
+	case compared == 0:
+		return "NOT KNOWN: no ID was compared"
 	default:
-		return fmt.Sprintf("all %d IDs compared differ (%.1f MB of temporary files)", ids, float64(bytes)/1e6)
+		return of + " were compared, and none came twice"
+	}
+}
+
+// latencyText is d with three digits, for people.
+func latencyText(d time.Duration) string {
+	switch us := float64(d) / float64(time.Microsecond); {
+	case us < 999.5:
+		return fmt.Sprintf("%.3g us", us)
+	case us < 999.5e3:
+		return fmt.Sprintf("%.3g ms", us/1e3)
+	default:
+		return fmt.Sprintf("%.4g s", us/1e6)
 	}
 }
 
@@ -154,7 +208,7 @@ func faultRows(heading string, count int64, first []loadtest.Fault) [][]string {
 	}
 	rows := [][]string{{heading, "WHERE"}}
 	for _, f := range first {
-		rows = append(rows, []string{f.What, f.Place.String()})
+		rows = append(rows, []string{f.What, f.String()})
 	}
 	if more := count - int64(len(first)); more > 0 {
 		rows = append(rows, []string{fmt.Sprintf("and %d more", more), ""})
@@ -163,23 +217,20 @@ func faultRows(heading string, count int64, first []loadtest.Fault) [][]string {
 }
 
 func repeatedRows(r *loadtest.Result) [][]string {
-	var rows [][]string
+	rows := [][]string{{"REPEATED ID", "TIMES", "FIRST", "SECOND"}}
 	var more int64
 	for _, set := range r.Unique {
 		more += set.Repeated - int64(len(set.First))
 		for _, d := range set.First {
-			id := Decimal(d.ID)
-			if set.Key != "" {
-				id = set.Key + " " + id
-			}
+			id := strings.TrimSpace(set.Key + " " + Decimal(d.ID))
 			rows = append(rows, []string{id, Decimal(d.Times), d.Places[0].String(), d.Places[1].String()})
 		}
 	}
-	if len(rows) == 0 {
+	if len(rows) == 1 {
 		return nil
 	}
 	if more > 0 {
 		rows = append(rows, []string{fmt.Sprintf("and %d more", more), "", "", ""})
 	}
-	return append([][]string{{"REPEATED ID", "TIMES", "FIRST", "SECOND"}}, rows...)
+	return rows
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/internal/loadtest"
-	"github.com/leafd/leafd/internal/loadtest/unique"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/proctest"
 )
@@ -26,35 +25,41 @@ func TestBenchOfAServerThatRepeats(t *testing.T) {
 		_, _ = io.WriteString(w, Decimal(math.MaxInt64-n.Add(1)%3))
 	}))
 	t.Cleanup(server.Close)
-	out := leafd(t, "bench", "--url", server.URL, "--duration", "1s", "--rate", "30", "--clients", "1", "--check-unique")
+	out := leafd(t, "bench", "--url", server.URL, "--duration", "1s", "--rate", "30", "--clients", "1")
 	require.Equal(t, ExitFailure, out.Code)
 	given := n.Load()
 	for _, s := range []string{
-		fmt.Sprintf("3 IDs came more than once, %d times too often, of %d compared", given-3, given),
-		fmt.Sprintf("9223372036854775806  %d ", (given+2)/3), "DID NOT GROW", " after ", "client 0, request 1, at ",
+		fmt.Sprintf("3 IDs came more than once, %d times too often; all %d IDs were compared", given-3, given),
+		fmt.Sprintf("9223372036854775806  %d ", (given+2)/3), "client 0, request 1, at ",
 	} {
 		require.Contains(t, out.Stdout, s)
 	}
 	require.Contains(t, out.Stderr, fmt.Sprintf("IDs came more than once: %d", given-3))
-	require.Contains(t, out.Stderr, "IDs did not grow: ")
-	require.NotContains(t, out.Stdout, "the IDs of each connection grew")
 }
 
 func TestBenchProgressLines(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	p := newBenchProgress(&b, loadtest.Config{Rate: 5})
-	require.Equal(t, benchEveryLog, p.every, "no terminal")
-	p.load(loadtest.Progress{
+	every, tell := benchProgress(&b, true)
+	require.Equal(t, benchEveryLog, every, "no terminal")
+	tell(loadtest.Progress{
 		Elapsed: 20 * time.Second, Interval: 10 * time.Second, Since: loadtest.Counts{Sent: 50, IDs: 500, Failed: 3},
 		Latency: loadtest.Latency{P50: 310 * time.Microsecond, P99: 1234567 * time.Nanosecond, Max: 3 * time.Second}, Behind: 7,
 	})
 	require.Equal(t, "   20s          5 requests/s         50 IDs/s  p50 310 us  p99 1.23 ms max 3 s     failed 3  behind 7\n", b.String())
-	b.Reset()
-	p.every = 0
-	p.check(unique.StageSort, 1, 4)
-	p.check(unique.StageLocate, 4, 4)
-	require.Equal(t, "check: sorting, 25 % of 4 IDs\ncheck: looking up places, 100 % of 4 IDs\n", b.String())
+}
+
+// TestBenchClaimsNoMoreThanItCompared: the verdict is of those IDs that were compared.
+func TestBenchClaimsNoMoreThanItCompared(t *testing.T) {
+	t.Parallel()
+	for want, sets := range map[string][]loadtest.UniqueSet{
+		"all 30 IDs were compared, and none came twice":                                         {{IDs: 10, Compared: 10}, {IDs: 20, Compared: 20}},
+		"15 of 30 IDs, a sample of 50 % over the whole run, were compared, and none came twice": {{IDs: 10, Compared: 10}, {IDs: 20, Compared: 5}},
+		"FAILED: 2 IDs came more than once, 3 times too often; all 10 IDs were compared":        {{IDs: 10, Compared: 10, Repeated: 2, Surplus: 3}},
+		"NOT KNOWN: no ID was compared":                                                         {{IDs: 10}},
+	} {
+		require.Equal(t, want, uniqueText(&loadtest.Result{Unique: sets}))
+	}
 }
 
 func TestBenchUsage(t *testing.T) {
@@ -74,8 +79,6 @@ func TestBenchUsage(t *testing.T) {
 		{"clients", []string{"--clients", "0"}, "0 clients"},
 		{"pipeline", []string{"--pipeline", "0"}, "--pipeline is 0: want 1 to 256"},
 		{"duration", []string{"--duration", "0"}, "duration is 0s"},
-		{"memory", []string{"--check-unique", "--unique-memory", "1"}, "--unique-memory is 1: want 4"},
-		{"memory for nothing", []string{"--unique-memory", "64"}, "are for --check-unique"},
 		{"no certificates", []string{"--ca-file", none}, "has no certificate"},
 		{"no such file", []string{"--ca-file", none + "x"}, "--ca-file: certificates of the authorities: "},
 		{"output", []string{"-o", "yaml"}, "--output"},

@@ -64,7 +64,7 @@ func TestCompletionOfWords(t *testing.T) {
 		require.ElementsMatch(t, tc.want, offered, tc.line)
 		require.Equal(t, noFiles, directive, tc.line)
 	}
-	for line, want := range map[string]string{"serve --config ": files, "id next --ca-file ": files, "bench --unique-dir ": dirs} {
+	for line, want := range map[string]string{"serve --config ": files, "id next --ca-file ": files} {
 		offered, directive := completed(t, strings.Split(line, " ")...)
 		require.Empty(t, offered)
 		require.Equal(t, want, directive, line)

@@ -36,7 +36,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
+
+	"github.com/leafd/leafd/internal/loadtest"
 )
 
 // Errors of this package. Those of the file system are wrapped beside them.
@@ -77,16 +78,22 @@ type Options struct {
 	few int
 }
 
-// Place is where an ID came from: the answer to a client's request.
-type Place struct {
-	Client  int           // number of the client
-	Request int64         // number of the request among those of its client
-	At      time.Duration // when the answer came, since the start; kept in microseconds
-}
+// Place is where an ID came from. Its time is kept in microseconds.
+type Place = loadtest.Place
 
-// String returns p for people.
-func (p Place) String() string {
-	return fmt.Sprintf("client %d, request %d, at %.6f s", p.Client, p.Request, p.At.Seconds())
+// Taker returns a loadtest.Config's Take that adds the IDs of each set to the journal at
+// its index. failed is called with the error of a journal that breaks, which then has no
+// verdict.
+func Taker(failed func(error), journals ...*Journal) func(set int, p Place, ids []int64) {
+	var lanes []*Lane
+	for _, j := range journals {
+		lanes = append(lanes, j.Lane())
+	}
+	return func(set int, p Place, ids []int64) {
+		if err := lanes[set].Add(p, ids); err != nil {
+			failed(err)
+		}
+	}
 }
 
 // Duplicate is an ID that came more than once.

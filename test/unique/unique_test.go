@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/internal/loadtest/unique"
+	"github.com/leafd/leafd/test/unique"
 )
 
 // oracle does what a Journal does with a map.
@@ -226,7 +226,7 @@ func TestOptions(t *testing.T) {
 
 // BenchmarkCheck adds b.N IDs with one planted duplicate, and finds it:
 //
-//	go test ./internal/loadtest/unique -run '^$' -bench Check/snowflake -benchtime 1000000000x
+//	go test ./test/unique -run '^$' -bench Check/snowflake -benchtime 1000000000x
 func BenchmarkCheck(b *testing.B) {
 	for _, bc := range []struct {
 		name  string

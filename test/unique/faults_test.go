@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/leafd/leafd/internal/loadtest/unique"
+	"github.com/leafd/leafd/test/unique"
 )
 
 // faulty is a temporary file that fails at one of its calls.
