@@ -111,10 +111,9 @@ var operations = []operation{
 		codes: "mode_disabled" + starts,
 	},
 	{
-		methods: "GET", path: "/api/clock", id: "getClock", summary: "this machine's clock, and what the peers say of it",
-		more:   "It tells also under which worker ID of which cluster this daemon issues, and since when. A peer that told nothing has the reason in `error`.",
-		params: []param{{"peers", "`no` leaves out what the peers said", anyText}},
-		ok:     replyOf(200, "the clock", contentJSON, clockAnswer{}, nil), codes: "host_refused",
+		methods: "GET", path: "/api/clock", id: "getClock", summary: "this machine's clock",
+		more: "It tells also under which worker ID of which cluster this daemon issues, and since when. Daemons ask each other here; what they say of a clock is in `/api/overview`.",
+		ok:   replyOf(200, "the clock", contentJSON, clockAnswer{}, nil), codes: "host_refused",
 	},
 	{
 		methods: "GET", path: "/api/worker", id: "getWorker", summary: "who this daemon is",
@@ -196,20 +195,6 @@ var operations = []operation{
 }
 
 // The bodies that the server writes without a type of theirs.
-
-// clockAnswer is the answer of GET /api/clock. What isn't known is left out.
-type clockAnswer struct {
-	Node      string        `json:"node,omitempty"`
-	Owner     string        `json:"owner,omitempty"` // UUID of the life of this daemon
-	WorkerID  *int64        `json:"worker_id,omitempty"`
-	Ceiling   int64         `json:"ceiling,omitempty"`     // ms; IDs may have been issued below it
-	Cluster   string        `json:"cluster,omitempty"`     // UUID of the ZooKeeper root's cluster
-	Since     int64         `json:"since,omitempty"`       // ms; when this life began to issue
-	Estimate  *Milliseconds `json:"estimate_ms,omitempty"` // how far the peers' clocks are ahead of ours
-	Checked   int64         `json:"checked,omitempty"`     // ms; when they were asked
-	Peers     []PeerClock   `json:"peers,omitempty"`
-	Timestamp int64         `json:"timestamp"` // ms; this daemon's clock
-}
 
 // notReady is the answer of GET /readyz with 503: an error, and all checks.
 type notReady struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/leafd/leafd/test/clitest"
 )
 
-// clockAnswer is what a test reads of GET /api/clock.
+// clockAnswer is what a test reads of GET /api/overview about the clock.
 type clockAnswer struct {
 	Estimate *float64 `json:"estimate_ms"`
 	Checked  int64    `json:"checked"`
@@ -22,6 +22,11 @@ type clockAnswer struct {
 		Offset  *float64 `json:"offset_ms"`
 		Error   string   `json:"error"`
 	} `json:"peers"`
+}
+
+func (c *child) clock() clockAnswer {
+	c.t.Helper()
+	return clitest.FromJSON[struct{ Clock clockAnswer }](c.t, c.mustGet("/api/overview").body).Clock
 }
 
 // A start asks the live: a clock that is off by the threshold from their median is
@@ -110,7 +115,7 @@ func TestOneWrongPeerAndTheEstimators(t *testing.T) {
 	require.Contains(t, out.Stdout, "Verdict: fine.")
 
 	ok := healthy.ready(often()...)
-	a := clitest.FromJSON[clockAnswer](t, ok.mustGet("/api/clock").body)
+	a := ok.clock()
 	require.Len(t, a.Peers, 4)
 	require.InDelta(t, 0, *a.Estimate, 1000)
 	for _, p := range a.Peers {
@@ -121,7 +126,7 @@ func TestOneWrongPeerAndTheEstimators(t *testing.T) {
 		require.InDelta(t, want, *p.Offset, 1000, "%+v", p)
 		require.Equal(t, p.Address, p.Node)
 	}
-	a = clitest.FromJSON[clockAnswer](t, l.mustGet("/api/clock").body)
+	a = l.clock()
 	require.Len(t, a.Peers, 3, "when it started")
 	require.False(t, ok.clockAlarms(), ok.Log())
 }
@@ -145,7 +150,7 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 	l.awaitLog(`"alarm":"peers_disagree"`, "3 of 3 peers answered")
 	g.awaitAmongLive(m, false)
 	require.Equal(t, "not_ready", l.info().State)
-	a := clitest.FromJSON[clockAnswer](t, l.mustGet("/api/clock").body)
+	a := l.clock()
 	require.InDelta(t, -1600, *a.Estimate, 600)
 	began := ld.count()
 	at := g.entry(m).Timestamp
@@ -174,7 +179,7 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 // the while.
 func (g *guards) staysReady(m *machine, l *child) {
 	g.t.Helper()
-	checked := func() int64 { return clitest.FromJSON[clockAnswer](g.t, l.mustGet("/api/clock").body).Checked }
+	checked := func() int64 { return l.clock().Checked }
 	for range 3 {
 		last := checked()
 		require.Eventually(g.t, func() bool { return checked() != last }, eventually, 10*time.Millisecond)
@@ -319,7 +324,7 @@ func TestPeersOfTheFile(t *testing.T) {
 	l = m.ready(often()...)
 	require.Equal(t, id, l.info().ID)
 	require.True(t, l.hasLogged("starting from the local record"))
-	a := clitest.FromJSON[clockAnswer](t, l.mustGet("/api/clock").body)
+	a := l.clock()
 	require.Len(t, a.Peers, 2)
 	require.InDelta(t, 0, *a.Estimate, 1000)
 	// While it runs, too.

@@ -17,7 +17,6 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/test/clitest"
 )
 
 // livePayload is the payload of a live node at address.
@@ -182,7 +181,7 @@ func TestPeersThatAreFrozen(t *testing.T) {
 	// Back among those who answer, the silence is over.
 	two.signal(syscall.SIGCONT)
 	require.Eventually(t, func() bool {
-		a := clitest.FromJSON[clockAnswer](t, l.mustGet("/api/clock").body)
+		a := l.clock()
 		return a.Estimate != nil
 	}, eventually, 10*time.Millisecond)
 	require.Equal(t, 1, l.alarms("peers_silent"))

@@ -24,8 +24,7 @@ const (
 	headerBytes = 4 << 10
 	// answerBytes is the longest answer that is read; a leafd's has 600.
 	answerBytes = 16 << 10
-	// path leaves out the list of the peer's own peers, which grows with the cluster.
-	path = "/api/clock?peers=no"
+	path        = "/api/clock"
 )
 
 // trip is a request and its answer.

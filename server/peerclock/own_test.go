@@ -133,7 +133,7 @@ func TestRequest(t *testing.T) {
 	require.NoError(t, askOne(t, newClient(t, nil), peer).Err)
 	r := <-requests
 	require.Equal(t, "GET", r.Method)
-	require.Equal(t, "/api/clock?peers=no", r.RequestURI)
+	require.Equal(t, "/api/clock", r.RequestURI)
 	require.Equal(t, peer, r.Host)
 	require.True(t, r.Close, "the peer needs not keep the connection")
 }
