@@ -151,7 +151,7 @@ func (c *Cache) Load() (worker.Record, error) {
 //	    file away, has both slots' bytes synced before it is renamed into place, and
 //	    the directory is synced after it, then the marker: at any moment the path leads
 //	    to a whole file, or to none.
-//	cache.F5  A record that Load refuses as found at Open, one that is missing too, is never
+//	A record that Load refuses as found at Open, one that is missing too, is never
 //	    replaced: only SetAside makes room for another.
 //	cache.F6  nil is never returned once the lock file's path no longer leads to the file
 //	    that we hold locked, looked at before the write and again after it. So whoever

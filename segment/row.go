@@ -13,9 +13,9 @@ import (
 //
 // What holds of a range that it returns:
 //
-//	segment.R1  0 <= Lo < Hi, without overflow.
-//	segment.R2  Hi-Lo is at least step and at least want.
-//	segment.R3  Lo is not below floor.
+//   - 0 <= Lo < Hi, without overflow.
+//   - Hi-Lo is at least step and at least want.
+//   - Lo is not below floor.
 func Reserve(maxID, step, want, floor int64, above bool, fix func(column string, to int64) string) (Range, error) {
 	switch {
 	case step < 1:

@@ -18,11 +18,11 @@ var webFiles embed.FS
 
 // dashboard is the page of GET / for browsers. It keeps:
 //
-//	server.D1  It is one response, with script and style inline.
-//	server.D2  It runs only its own scripts, known by their hashes, and connects only to
-//	    the daemon that served it: the browser enforces both.
-//	server.D3  What the daemon says becomes text, never HTML: with require-trusted-types-for
-//	    the browser refuses every way to turn a string into HTML.
+//   - It is one response, with script and style inline.
+//   - It runs only its own scripts, known by their hashes, and connects only to
+//     the daemon that served it: the browser enforces both.
+//   - What the daemon says becomes text, never HTML: with require-trusted-types-for
+//     the browser refuses every way to turn a string into HTML.
 type dashboard struct {
 	page   []byte // immutable
 	policy string // immutable; the Content-Security-Policy

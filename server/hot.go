@@ -58,7 +58,7 @@ func originForm(ctx *fasthttp.RequestCtx) []byte {
 //	    more, so that bad input consumes nothing.
 //	server.I2  An ID is in one response at most: none is kept, and none is issued
 //	    again when a client disconnects before it has read it.
-//	server.I3  Every response with IDs says no-store: a cached ID is a duplicate.
+//	Every response with IDs says no-store: a cached ID is a duplicate.
 func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	get := ctx.IsGet()
 	if !get && !ctx.IsHead() && !ctx.IsPost() {
@@ -99,7 +99,7 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	if asJSON {
 		ctx.Response.Header.SetContentType(contentJSON)
 	}
-	ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore) // server.I3
+	ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore)
 	setID(ctx, c, id)
 	s.metrics.latency.one(ctx, c, m, mono)
 	return nil

@@ -34,11 +34,11 @@ const (
 //	    ceiling or limit, unless the peers have the same time: one bad step can't lock
 //	    the worker out for years.
 //	worker.C4  The recorded timestamp never falls.
+//	worker.C5  The limit never falls, but by the release of a clean stop, which is in the
+//	    file before it is in the registry.
 //	worker.U1  The ceiling never reaches beyond the limit of the piece that the registry
 //	    has acknowledged, and the first time issued is not below its floor: whatever
 //	    clocks, sessions and the network do, nobody else is given a time of ours.
-//	worker.U2  The limit never falls, but by the release of a clean stop, which is in the
-//	    file before it is in the registry.
 type Worker struct {
 	cfg           Config       // immutable
 	alone         bool         // immutable; there is no registry

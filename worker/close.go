@@ -30,7 +30,7 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) (err error) {
 	}
 	r.Ceiling = max(last+1, w.floor)
 	if w.cfg.ReleaseOnStop && claimed && r.Cluster != "" {
-		r.Released = true // worker.U2: from here on only the registry knows
+		r.Released = true // worker.C5: from here on only the registry knows
 		r.Limit = min(r.Limit, max(r.Ceiling, r.Floor))
 	}
 	err = w.lost(w.local.record(ctx, r))

@@ -18,7 +18,7 @@ import (
 //	    than twice the clocks' threshold. Nobody else has the worker ID then, by whatever
 //	    clock, even where the registry was set back to a state in which it stands as ours.
 //	    Once it has ended, a new one begins at its end, like anybody's (Record.Reaches).
-//	worker.U6  A worker ID whose last piece reaches beyond the clock is nobody's to take: a
+//	A worker ID whose last piece reaches beyond the clock is nobody's to take: a
 //	    node whose clock was wrong must not poison it (Entry.Free).
 
 // Holds tells whether e is the entry of r's instance. One of before there were pieces is
@@ -71,7 +71,7 @@ func (e Entry) FreeFrom() (clock.Millis, bool) {
 }
 
 // Free tells whether another instance may take the worker ID of e at now, a time that has
-// passed on its own clock and on the registry's (worker.U6).
+// passed on its own clock and on the registry's.
 func (e Entry) Free(now clock.Millis) bool {
 	from, byItself := e.FreeFrom()
 	return byItself && from <= now

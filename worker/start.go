@@ -25,7 +25,7 @@ import (
 //	worker.W3  The guards refuse with ErrClockRefused; a registry's failure is never
 //	    taken for that, nor the other way round. No guard is left out because
 //	    the registry failed.
-//	worker.W4  Nothing is written, here or in the registry, before the guards have
+//	Nothing is written, here or in the registry, before the guards have
 //	    passed, and nothing is issued before the local record has the worker ID and its
 //	    piece.
 //	worker.W5  Without the registry only a record that the registry has confirmed, in

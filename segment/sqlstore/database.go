@@ -23,12 +23,12 @@ type database struct {
 //
 // What holds, whatever fails:
 //
-//	sqlstore.W1  nil is returned only after the database confirmed the commit. A commit
-//	    without an answer is an error, and is never repeated.
-//	sqlstore.W2  When fn fails, nothing of the transaction stays.
-//	sqlstore.W3  No connection goes back to the pool inside a transaction, or in doubt.
-//	sqlstore.W4  Every step is bounded by ctx, the commit too: sql.Tx would commit
-//	    without it.
+//   - nil is returned only after the database confirmed the commit. A commit
+//     without an answer is an error, and is never repeated.
+//   - When fn fails, nothing of the transaction stays.
+//   - No connection goes back to the pool inside a transaction, or in doubt.
+//   - Every step is bounded by ctx, the commit too: sql.Tx would commit
+//     without it.
 func (d *database) write(ctx context.Context, fn func(conn *sql.Conn) error) error {
 	conn, err := d.begin(ctx)
 	if err != nil {

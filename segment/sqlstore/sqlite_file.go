@@ -14,11 +14,11 @@ import (
 //
 // What holds, with several processes opening one path at once:
 //
-//	sqlstore.O1  A database appears under path whole, with its table and synced, or not at
+//	A database appears under path whole, with its table and synced, or not at
 //	    all. So a file without content or without the table was not left by a
 //	    crash of ours, and is refused.
-//	sqlstore.O2  A file that is there is never replaced.
-//	sqlstore.O3  A new database never meets the write-ahead log of one that is gone:
+//	A file that is there is never replaced.
+//	A new database never meets the write-ahead log of one that is gone:
 //	    SQLite would play its pages into the new file.
 //	sqlstore.O4  No symbolic link is followed to a database, which SQLite would do, and
 //	    nothing that blocks is opened as one.

@@ -43,19 +43,19 @@ var (
 // `UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = ?` and then read
 // max_id, in one transaction) on the table:
 //
-//	sqlstore.F1  The row is locked when it is read, so nobody moves max_id between our
+//	The row is locked when it is read, so nobody moves max_id between our
 //	    reading and our commit, whatever the isolation level: a locking read sees
 //	    what was committed last. On SQLite the transaction has the file's write
 //	    lock from its first statement.
 //	sqlstore.F2  max_id is moved only from the value that was read, in exactly one row. So
 //	    even where a lock was no lock, two fetches can't both move it.
-//	sqlstore.F3  What the column then holds is what was written. A narrow column that
+//	What the column then holds is what was written. A narrow column that
 //	    clips a value, a floating one or a trigger would otherwise hand the next
 //	    fetch a range that overlaps ours.
-//	sqlstore.F4  Whatever is refused is rolled back, and every check of the row comes
+//	Whatever is refused is rolled back, and every check of the row comes
 //	    before the first write.
-//	sqlstore.F5  The range is returned only after the commit was confirmed.
-//	sqlstore.F6  The row is that of the tag, byte for byte.
+//	The range is returned only after the commit was confirmed.
+//	The row is that of the tag, byte for byte.
 //	sqlstore.F7  Nothing is taken from a server that is read-only, though our account may
 //	    write there: of a demoted primary the commit is lost. It is asked with the
 //	    row, and again after the last write; between that and the commit it may still

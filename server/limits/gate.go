@@ -13,7 +13,7 @@ import "sync/atomic"
 //	    is inside than the limit and the largest newcomer.
 //	limits.L2  Enter counts only what it admits, in one step: a refused call is never
 //	    visible to others.
-//	limits.L3  The caller follows each successful Enter by one Leave of the same size:
+//	The caller follows each successful Enter by one Leave of the same size:
 //	    defer it.
 //
 // The zero value is an empty gate.

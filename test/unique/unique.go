@@ -24,8 +24,8 @@
 //	           chunk that could not be written whole breaks the journal for good;
 //	unique.U2  a chunk is read back as it was written: its length and checksum,
 //	           which are kept in memory, say so;
-//	unique.U3  a range is sorted with as many IDs as were counted in it;
-//	unique.U4  what was compared is as many IDs of the same sum as were added: none
+//	a range is sorted with as many IDs as were counted in it;
+//	what was compared is as many IDs of the same sum as were added: none
 //	           was lost, made up or altered on the way.
 //
 // The file is temporary and has no name from the moment it is opened: it is gone

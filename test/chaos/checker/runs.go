@@ -10,9 +10,9 @@ import (
 
 // set is all IDs of a stream that were seen, exactly. It keeps:
 //
-//	checker.U1  every ID added and swept lies in one run of one level; two runs never
+//	every ID added and swept lies in one run of one level; two runs never
 //	    overlap, whatever level they are in.
-//	checker.U2  the runs of a level are sorted, and no two of them touch: they are joined.
+//	the runs of a level are sorted, and no two of them touch: they are joined.
 //	    So a millisecond's IDs of one worker, or a whole range of a tag, cost 16
 //	    bytes however many answers they came in.
 //	checker.U3  each level has less than half the runs of the one before it, so there are

@@ -56,7 +56,7 @@ type Config struct {
 // Alarms raises alarms. Raise may be called from the beginning, from any
 // goroutine. It keeps:
 //
-//	alarm.R1  Raise doesn't wait for the webhook.
+//	Raise doesn't wait for the webhook.
 //	alarm.R2  Every call of Raise is counted, and is a log line.
 //	alarm.R3  The webhook gets an alarm of a code at most once in PostPause, so that a
 //	    database that fails for 100,000 tags keeps no other code from it.
@@ -141,7 +141,7 @@ func (a *Alarms) Raise(code Code, msg string, fields ...Field) {
 	}
 	a.raised.WithLabelValues(string(code)).Inc()
 	kept := a.keep(n, a.causeIn(fields))
-	// Outside the lock: alarm.R1 holds for all others when standard error is a pipe that is full.
+	// Outside the lock: no other call waits when standard error is a pipe that is full.
 	a.cfg.Log.Error().Str("alarm", string(code)).Fields(n.Fields).Msg(n.Message)
 	if !kept {
 		a.drop(n, "an alarm is not delivered: the queue is full, or leafd is stopping")

@@ -26,11 +26,11 @@ const longestCause = 300
 // cause says in a few words why err happened, to everybody who may read the overview
 // (docs/SECURITY.md). It keeps:
 //
-//	daemon.E1  Nothing that another service has said is in it: of an answer of the database
-//	    only the number, of a certificate only that it is refused. The addresses of the
-//	    database and of ZooKeeper are.
-//	daemon.E2  Only errors of leafd, of the operating system and of SQLite have their own
-//	    words. One of another kind, also inside of these, has none: "".
+//   - Nothing that another service has said is in it: of an answer of the database
+//     only the number, of a certificate only that it is refused. The addresses of the
+//     database and of ZooKeeper are.
+//   - Only errors of leafd, of the operating system and of SQLite have their own
+//     words. One of another kind, also inside of these, has none: "".
 func cause(err error) string {
 	if said := sqlstore.Said(err); said != "" {
 		return said
@@ -72,7 +72,7 @@ func cause(err error) string {
 }
 
 // speaksForItself tells whether every error in err's tree is of a kind whose words leafd,
-// the operating system or SQLite has written (daemon.E2).
+// the operating system or SQLite has written.
 func speaksForItself(err error) bool {
 	kind := reflect.TypeOf(err)
 	if kind.Kind() == reflect.Pointer {

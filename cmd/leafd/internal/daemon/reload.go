@@ -23,7 +23,7 @@ type prepare func(cfg settings.Config) (commit func(), err error)
 //	daemon.L2  Only what Config.WithLive copies ever reaches a part. Who this daemon is
 //	    (node, data directory, ZooKeeper, worker ID, layout, where it listens) stays as
 //	    at the start until the process ends.
-//	daemon.L3  No request waits for a reload: the settings that it needs are replaced in one
+//	No request waits for a reload: the settings that it needs are replaced in one
 //	    atomic step.
 //	daemon.L4  A part that joins after a reload gets the settings of that reload.
 //	daemon.L5  Reloads happen one after the other. A signal that comes during one makes

@@ -19,9 +19,9 @@ const notifyTimeout = time.Second
 // methods may be called at any time, from any goroutine; without a service manager
 // they do nothing. It keeps:
 //
-//	daemon.N1  READY=1 is sent once the daemon is ready, and after each RELOADING=1; never
+//	READY=1 is sent once the daemon is ready, and after each RELOADING=1; never
 //	    before, even if a reload ends by then, and never after STOPPING=1.
-//	daemon.N2  A message that can't be delivered changes nothing for the daemon.
+//	daemon.S1  A message that can't be delivered changes nothing for the daemon.
 type Notifier struct {
 	// send delivers one message; nil: there is no service manager.
 	send func(state string) error // immutable
@@ -89,7 +89,7 @@ func (n *Notifier) Starting(within time.Duration) {
 func (n *Notifier) Ready() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.ready || n.stopping { // daemon.N1
+	if n.ready || n.stopping {
 		return
 	}
 	n.ready = true
@@ -113,14 +113,14 @@ func (n *Notifier) Status(line string) {
 func (n *Notifier) Reloading() (done func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.ready || n.stopping { // daemon.N1
+	if !n.ready || n.stopping {
 		return func() {}
 	}
 	n.tellLocked(sd.SdNotifyReloading, strings.TrimSuffix(sd.SdNotifyMonotonicUsec(), "\n"))
 	return func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if !n.stopping { // daemon.N1
+		if !n.stopping {
 			n.tellLocked(sd.SdNotifyReady)
 		}
 	}

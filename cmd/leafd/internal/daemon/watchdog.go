@@ -29,7 +29,7 @@ type selfCheck struct {
 //	daemon.D3  A check fails only for what a restart cures. ZooKeeper, the database, the
 //	    disk, the peers and the clock being gone or wrong, overload, and a want of
 //	    file descriptors don't fail any.
-//	daemon.D4  One failed round ends nothing: there are three in systemd's time.
+//	One failed round ends nothing: there are three in systemd's time.
 //	daemon.D5  While the daemon stops, every round feeds: its parts end one after the other,
 //	    and systemd's time for a stop bounds that.
 type watchdog struct {
