@@ -33,7 +33,7 @@ func request(t *testing.T, conf *tls.Config, url string) (answer, error) {
 	return answer{status: res.StatusCode, body: string(body), header: res.Header}, nil
 }
 
-// Public and admin surface, TCP and unix, on a real daemon, changed by the CLI.
+// Public and admin surface, TCP and unix, on a real daemon.
 func TestListenersOfADaemon(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -55,19 +55,21 @@ func TestListenersOfADaemon(t *testing.T) {
 		require.Equal(t, mode, info.Mode().Perm())
 	}
 
-	seg := func(args ...string) clitest.Outcome {
-		return leafd(t, append(append([]string{"segment"}, args...), "--url", "unix:"+admin, "--admin-token-file", token)...)
+	change := func(method, path, token, body string) answer {
+		t.Helper()
+		a, err := sendBy(t, overUnix(admin), method, "http://localhost"+path, token, body)
+		require.NoError(t, err)
+		return a
 	}
-	require.Contains(t, seg("create", "a/b", "--step=500", "--max-id=1000", "--description=d").OK(t), `Created tag "a/b": its first ID is 1000, its step 500. This daemon serves it now`)
+	const create = `{"tag":"a/b","max_id":"1000","step":"500","description":"d"}`
+	require.Equal(t, 201, change("POST", "/api/segments", clitest.AdminToken, create).status)
 	require.Equal(t, "1000\n", leafd(t, "id", "next", "--tag", "a/b", "--url", l.url).OK(t), "served at once")
-	row := clitest.FromJSON[cli.SegmentJSON](t, seg("update", "a/b", "--step=600", "-o", "json").OK(t))
-	require.Equal(t, cli.SegmentJSON{Tag: "a/b", MaxID: "1500", Step: 600, Description: "d"}, row)
-	seg("create", "a/b").Failed(t, cli.ExitFailure, "HTTP 409", "tag_exists")
-	require.Contains(t, seg("delete", "a/b", "--yes").OK(t), `Deleted tag "a/b", whose max_id was 1500`)
-	seg("delete", "a/b", "--yes").Failed(t, cli.ExitFailure, "HTTP 404", "unknown_key")
-	wrong := clitest.WriteFile(t, "wrong", "another-token-of-16-bytes")
-	leafd(t, "segment", "create", "x", "--url", "unix:"+admin, "--admin-token-file", wrong).Failed(t, cli.ExitFailure, "HTTP 401", "unauthorized")
-	leafd(t, "segment", "create", "x", "--url", l.url, "--admin-token-file", token).Failed(t, cli.ExitFailure, "HTTP 404", "not_found")
+	require.Equal(t, 204, change("PATCH", "/api/segments/a%2Fb", clitest.AdminToken, `{"step":"600"}`).status)
+	require.Equal(t, "tag_exists", change("POST", "/api/segments", clitest.AdminToken, create).code())
+	require.Equal(t, 204, change("DELETE", "/api/segments/a%2Fb", clitest.AdminToken, "").status)
+	require.Equal(t, "unknown_key", change("DELETE", "/api/segments/a%2Fb", clitest.AdminToken, "").code())
+	require.Equal(t, "unauthorized", change("POST", "/api/segments", "another-token-of-16-bytes", create).code())
+	require.Equal(t, "not_found", l.send("POST", "/api/segments", clitest.AdminToken, create).code())
 	for action, parts := range map[string][]string{
 		"create": {`"after":{"max_id":1000,"step":500,"description":"d"}`},
 		"update": {`"before":{"max_id":1500,"step":500,"description":"d"}`, `"after":{"max_id":1500,"step":600,"description":"d"}`},
@@ -186,9 +188,18 @@ func TestTLSOfADaemon(t *testing.T) {
 	leafd(t, "id", "next", "--url", l.url).Failed(t, cli.ExitFailure, "tls_required")
 	require.Len(t, strings.Fields(leafd(t, "id", "next", "--url", "unix:"+filepath.Join(m.dir, "s")).OK(t)), 1)
 
-	create := []string{"segment", "create", "secure", "--url", "https://" + adminAddr, "--ca-file", roots, "--admin-token-file", token}
-	leafd(t, create...).Failed(t, cli.ExitFailure, "certificate required")
-	leafd(t, append(create, "--cert-file", aliceCert, "--key-file", aliceKey)...).OK(t)
+	create := func(certificates ...tls.Certificate) (answer, error) {
+		conf := ca.Client(t)
+		conf.Certificates = certificates
+		return sendBy(t, &http.Transport{TLSClientConfig: conf}, "POST", "https://"+adminAddr+"/api/segments", clitest.AdminToken, `{"tag":"secure","step":"500"}`)
+	}
+	_, err = create()
+	require.ErrorContains(t, err, "certificate required")
+	pair, err := tls.LoadX509KeyPair(aliceCert, aliceKey)
+	require.NoError(t, err)
+	a, err = create(pair)
+	require.NoError(t, err)
+	require.Equal(t, 201, a.status, a.body)
 	l.awaitLog(`"audit":"create"`, `"tag":"secure"`, `"certificate":"CN=alice"`)
 
 	certtest.Write(t, m.dir, "tls.key", next.Issue(t, "two").Key) // fits no certificate

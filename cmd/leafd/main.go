@@ -22,7 +22,6 @@ func main() {
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
 	os.Exit(cli.Run(context.Background(), cli.Process{
 		Args:   os.Args[1:],
-		Stdin:  os.Stdin,
 		Stdout: os.Stdout,
 		Stderr: os.Stderr,
 		Env:    cli.Environ(os.Environ()),

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -26,7 +25,7 @@ func leafd(t *testing.T, args ...string) clitest.Outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	code := cli.Run(t.Context(), cli.Process{
-		Args: args, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Clock: clocktest.New(clitest.Now),
+		Args: args, Stdout: &stdout, Stderr: &stderr, Clock: clocktest.New(clitest.Now),
 	})
 	return clitest.Outcome{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}
 }

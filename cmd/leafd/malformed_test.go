@@ -66,7 +66,9 @@ func TestMalformedRequests(t *testing.T) {
 	l := m.ready("--listen-unix", public, "--admin-listen", "unix:"+admin, "--admin-token-file", token, "--read-timeout", "2s", "--log-level", "debug")
 	operator := &outsider{t: t, pid: l.Pid(), socket: admin}
 	for _, tag := range []string{"good", "victim"} {
-		leafd(t, "segment", "create", tag, "--step", "1000000", "--url", "unix:"+admin, "--admin-token-file", token).OK(t)
+		made, err := sendBy(t, overUnix(admin), "POST", "http://localhost/api/segments", clitest.AdminToken, `{"tag":"`+tag+`","step":"1000000"}`)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusCreated, made.status)
 		require.Equal(t, http.StatusOK, l.awaitStatus("/api/segment/get/"+tag, http.StatusOK).status)
 	}
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -61,7 +62,7 @@ func beDaemon() {
 		os.Exit(cli.ExitFailure)
 	}
 	os.Exit(cli.Run(context.Background(), cli.Process{
-		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: map[string]string{}, Clock: clk,
+		Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Env: map[string]string{}, Clock: clk,
 		Settle: settle, PeerInterval: peers, BootID: os.Getenv(bootVariable),
 	}))
 }
@@ -234,16 +235,34 @@ func (l *child) get(path string) (answer, error) {
 // send makes a request that changes something.
 func (l *child) send(method, path, token, body string) answer {
 	l.t.Helper()
-	req, err := http.NewRequestWithContext(l.t.Context(), method, l.url+path, strings.NewReader(body))
+	a, err := sendBy(l.t, &http.Transport{}, method, l.url+path, token, body)
 	require.NoError(l.t, err)
+	return a
+}
+
+// sendBy is send over a transport of its own.
+func sendBy(t *testing.T, by *http.Transport, method, url, token, body string) (answer, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	require.NoError(t, err)
 	req.Header.Set("Authorization", "Bearer "+token)
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	by.DisableKeepAlives = true
+	client := http.Client{Timeout: 10 * time.Second, Transport: by}
 	res, err := client.Do(req)
-	require.NoError(l.t, err)
+	if err != nil {
+		return answer{}, err
+	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	require.NoError(l.t, err)
-	return answer{status: res.StatusCode, body: string(text), header: res.Header}
+	require.NoError(t, err)
+	return answer{status: res.StatusCode, body: string(text), header: res.Header}, nil
+}
+
+// overUnix connects to the socket at path, whatever it is asked for.
+func overUnix(path string) *http.Transport {
+	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}
 }
 
 func (l *child) mustGet(path string) answer {

@@ -112,7 +112,7 @@ func (r *registryTest) run(args ...string) clitest.Outcome {
 func (r *registryTest) runWith(env map[string]string, args ...string) clitest.Outcome {
 	r.t.Helper()
 	var stdout, stderr bytes.Buffer
-	code := cli.Run(r.t.Context(), cli.Process{Args: args, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Env: env, Clock: r.clk})
+	code := cli.Run(r.t.Context(), cli.Process{Args: args, Stdout: &stdout, Stderr: &stderr, Env: env, Clock: r.clk})
 	return clitest.Outcome{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}
 }
 

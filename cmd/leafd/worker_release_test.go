@@ -29,7 +29,7 @@ func releaseTest(t *testing.T) *registryTest {
 
 func (r *registryTest) stateOf(id int) string {
 	r.t.Helper()
-	list := clitest.FromJSON[cli.WorkerListJSON](r.t, r.run("worker", "list", "--no-skew", "-o", "json").OK(r.t))
+	list := clitest.FromJSON[cli.WorkerListJSON](r.t, r.run("worker", "list", "-o", "json").OK(r.t))
 	for _, w := range list.Workers {
 		if w.WorkerID == int64(id) {
 			return w.State

@@ -79,8 +79,7 @@ LEAFD_DATA_DIR), else from the YAML file named by --config, else from defaults.
 	root.SilenceUsage = true
 	root.PersistentPreRun = func(*cobra.Command, []string) { a.started = true }
 	// Never nil: cobra would read os.Args instead.
-	root.SetArgs(append([]string{}, relativeTimes(a.Args)...))
-	root.SetIn(a.Stdin)
+	root.SetArgs(append([]string{}, a.Args...))
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(flagError)
@@ -180,6 +179,16 @@ func (a *app) load(ctx context.Context, fs *pflag.FlagSet) (settings.Config, *se
 	return settings.Sources{Env: a.Env, Inherited: a.inherited}.Load(ctx, fs)
 }
 
+// config reads the settings that cmd has flags for, and prints the warnings.
+func (a *app) config(cmd *cobra.Command) (settings.Config, error) {
+	cfg, _, err := a.load(cmd.Context(), cmd.Flags())
+	if err != nil {
+		return settings.Config{}, err
+	}
+	a.warn(cfg.Warnings)
+	return cfg, nil
+}
+
 // wall is the time now.
 func (a *app) wall() clock.Millis {
 	ns, _ := a.Clock.Wall()
@@ -220,7 +229,6 @@ func Environ(list []string) map[string]string {
 // the operating system, tests make it up.
 type Process struct {
 	Args   []string // without the program's name
-	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
 	Env    map[string]string

@@ -57,12 +57,9 @@ asked for, or no request brought an ID. docs/BENCH.md explains the output.`,
 	fs.DurationVar(&cfg.Duration, "duration", 10*time.Second, "how long requests are sent")
 	fs.BoolVar(&cfg.Check, "check-unique", true, "compare the IDs that came with each other; =false for daemons of several clusters")
 	fs.StringVar(&caFile, "ca-file", "", "certificates to trust for https, PEM (default the system's)")
-	outputFlag(cmd, &output, outputText, outputJSON)
+	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg.Mode = loadtest.Mode(mode)
-		if err := checkOutput(output, outputText, outputJSON); err != nil {
-			return err
-		}
 		switch {
 		case cfg.Pipeline < 1:
 			return settings.Usagef("--pipeline is %d: want 1 to %d", cfg.Pipeline, loadtest.MaxPipeline)

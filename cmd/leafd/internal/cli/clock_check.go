@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,9 +46,9 @@ timestamp) and wait_ms (how long a start would wait for the ceiling).`,
 	}
 	registryFlags(cmd, &timeout, "data-dir", "clock-threshold", "clock-estimator")
 	cmd.Flags().StringVar(&peers, "peers", "", "daemons to ask instead of those in ZooKeeper, host:port[,host:port]")
-	outputFlag(cmd, &output, outputText, outputJSON)
+	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := a.loadCluster(cmd, timeout, output)
+		cfg, err := a.config(cmd)
 		if err != nil {
 			return err
 		}
@@ -73,12 +74,8 @@ timestamp) and wait_ms (how long a start would wait for the ceiling).`,
 		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 		defer cancel()
 		check.Probe(ctx, prober, a.wall)
-		if output == outputJSON {
-			err = printJSON(a.Stdout, clockJSON(&check))
-		} else {
-			a.warn(check.Warnings())
-			err = printClock(a.Stdout, &check)
-		}
+		a.warn(check.Warnings())
+		err = a.show(output, clockJSON(&check), func(w io.Writer) error { return printClock(w, &check) })
 		return errors.Join(err, check.Refusal())
 	}
 	return cmd

@@ -32,9 +32,9 @@ status ` + clusterFields + `.`,
 		Args:    cobra.NoArgs,
 	}
 	registryFlags(cmd, &timeout)
-	outputFlag(cmd, &output, outputText, outputJSON)
+	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := a.loadCluster(cmd, timeout, output)
+		cfg, err := a.config(cmd)
 		if err != nil {
 			return err
 		}
@@ -42,11 +42,7 @@ status ` + clusterFields + `.`,
 		if err != nil {
 			return err
 		}
-		if output == outputJSON {
-			return printJSON(a.Stdout, InitJSON{Result: result, ClusterJSON: clusterJSON(cfg, s)})
-		}
-		_, err = fmt.Fprintln(a.Stdout, oneLine(initSentence(cfg, result, s)))
-		return printed(err)
+		return a.show(output, InitJSON{Result: result, ClusterJSON: clusterJSON(cfg, s)}, sentence("%s", initSentence(cfg, result, s)))
 	}
 	return cmd
 }

@@ -46,16 +46,16 @@ lease has passed, or until leafd cluster open.`,
 
 // clusterWord completes a command by which an operator says something of the cluster; listed
 // shows who has which worker ID then.
-func (a *app) clusterWord(cmd *cobra.Command, listed bool, do func(inspect.Cluster, context.Context) (zkreg.Status, error), sentence func(zkreg.Status) string) *cobra.Command {
+func (a *app) clusterWord(cmd *cobra.Command, listed bool, do func(inspect.Cluster, context.Context) (zkreg.Status, error), says func(zkreg.Status) string) *cobra.Command {
 	var output string
 	var timeout time.Duration
 	cmd.Long += "\n\n-o json prints one object with the fields\n" + clusterFields + "."
 	cmd.Example = "  leafd cluster " + cmd.Use + " --zk 10.0.0.1:2181"
 	cmd.Args = cobra.NoArgs
 	registryFlags(cmd, &timeout, "clock-threshold")
-	outputFlag(cmd, &output, outputText, outputJSON)
+	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := a.loadCluster(cmd, timeout, output)
+		cfg, err := a.config(cmd)
 		if err != nil {
 			return err
 		}
@@ -63,18 +63,15 @@ func (a *app) clusterWord(cmd *cobra.Command, listed bool, do func(inspect.Clust
 		if err != nil {
 			return err
 		}
-		if output == outputJSON {
-			return printJSON(a.Stdout, clusterJSON(cfg, s))
-		}
-		if _, err = fmt.Fprintln(a.Stdout, oneLine(sentence(s))); err != nil || !listed || s.Entries == 0 {
-			return printed(err)
+		if err := a.show(output, clusterJSON(cfg, s), sentence("%s", says(s))); err != nil || output == outputJSON || !listed || s.Entries == 0 {
+			return err
 		}
 		return a.cluster(cfg, timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir *zkreg.Directory) error {
 			list, err := inspect.ListWorkers(ctx, dir, nil, cfg.Snowflake.Layout, a.wall)
 			if err != nil {
 				return err
 			}
-			return printWorkers(a.Stdout, list, nil, cfg)
+			return printWorkers(a.Stdout, list, cfg)
 		})
 	}
 	return cmd

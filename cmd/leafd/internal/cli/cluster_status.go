@@ -2,13 +2,11 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/zkreg"
 )
 
 func (a *app) clusterStatusCmd() *cobra.Command {
@@ -27,9 +25,9 @@ entry there, and how many daemons are live. It changes nothing.
 		Args:    cobra.NoArgs,
 	}
 	registryFlags(cmd, &timeout)
-	outputFlag(cmd, &output, outputText, outputJSON)
+	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := a.loadCluster(cmd, timeout, output)
+		cfg, err := a.config(cmd)
 		if err != nil {
 			return err
 		}
@@ -37,26 +35,19 @@ entry there, and how many daemons are live. It changes nothing.
 		if err != nil {
 			return err
 		}
-		if output == outputJSON {
-			return printJSON(a.Stdout, clusterJSON(cfg, s))
-		}
-		return printCluster(a.Stdout, cfg, s)
+		return a.show(output, clusterJSON(cfg, s), table([][]string{
+			{"FIELD", "VALUE"},
+			{"root", cfg.ZooKeeper.Root},
+			{"cluster", s.Cluster},
+			{"layout", fmt.Sprintf("%s, epoch %d", s.Layout, s.Epoch)},
+			{"worker IDs under", s.Forever},
+			{"that znode", parentWords(s)},
+			{"worker IDs", Decimal(int64(s.Entries))},
+			{"live daemons", Decimal(int64(s.Live))},
+			{"losses", Decimal(s.Losses)},
+			{"floor", formatTime(s.Floor)},
+			{"longest lease", settings.Short(s.LongestLease)},
+		}))
 	}
 	return cmd
-}
-
-func printCluster(w io.Writer, cfg settings.Config, s zkreg.Status) error {
-	return printTable(w, [][]string{
-		{"FIELD", "VALUE"},
-		{"root", cfg.ZooKeeper.Root},
-		{"cluster", s.Cluster},
-		{"layout", fmt.Sprintf("%s, epoch %d", s.Layout, s.Epoch)},
-		{"worker IDs under", s.Forever},
-		{"that znode", parentWords(s)},
-		{"worker IDs", Decimal(int64(s.Entries))},
-		{"live daemons", Decimal(int64(s.Live))},
-		{"losses", Decimal(s.Losses)},
-		{"floor", formatTime(s.Floor)},
-		{"longest lease", settings.Short(s.LongestLease)},
-	})
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 )
 
@@ -51,8 +50,7 @@ func TestCompletionOfWords(t *testing.T) {
 		{"serve --modes ", []string{"snowflake", "segment"}},
 		{"serve --segment-guard=", []string{"prefer", "require"}},
 		{"worker list -o ", []string{"text", "json"}},
-		{"config -o ", []string{"text", "json", "yaml"}},
-		{"worker list --state ", inspect.States()},
+		{"config -o ", []string{"text", "json"}},
 		{"bench --mode ", []string{"snowflake", "segment"}},
 		{"bench --key ", nil},
 		{"segment create ", nil},

@@ -24,11 +24,8 @@ Nothing is started. Passwords are not printed.`,
 	}
 	settings.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&sample, "sample", false, "print a config file with every setting explained, and its default")
-	outputFlag(cmd, &output, outputText, outputJSON, outputYAML)
+	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := checkOutput(output, outputText, outputJSON, outputYAML); err != nil {
-			return err
-		}
 		if sample {
 			text, err := settings.Sample()
 			if err != nil {
@@ -42,24 +39,12 @@ Nothing is started. Passwords are not printed.`,
 			return err
 		}
 		a.warn(cfg.Warnings)
-		switch output {
-		case outputJSON:
-			return printJSON(a.Stdout, values.Public())
-		case outputYAML:
-			text, err := settings.YAMLFile(values.Public())
-			if err != nil {
-				return err
-			}
-			_, err = io.WriteString(a.Stdout, text)
-			return printed(err)
-		default:
-			return printSettings(a.Stdout, values.Public())
-		}
+		return a.show(output, values.Public(), table(settingRows(values.Public())))
 	}
 	return cmd
 }
 
-func printSettings(w io.Writer, list []settings.Public) error {
+func settingRows(list []settings.Public) [][]string {
 	rows := [][]string{{"NAME", "VALUE", "SOURCE"}}
 	for _, s := range list {
 		text := fmt.Sprint(s.Value)
@@ -71,5 +56,5 @@ func printSettings(w io.Writer, list []settings.Public) error {
 		}
 		rows = append(rows, []string{s.Name, text, string(s.Source)})
 	}
-	return printTable(w, rows)
+	return rows
 }

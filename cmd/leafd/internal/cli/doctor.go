@@ -17,7 +17,6 @@ import (
 
 func (a *app) doctorCmd() *cobra.Command {
 	var output string
-	var strict bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -38,7 +37,7 @@ found, and behind an arrow what to do. The last line says what to do first.
 
 Exit codes: 0 nothing failed; else that of the first failed check which has one of its own,
 as the daemon's would be: 2 settings, 3 the clock would be refused, 4 the identity is held by
-another process, 5 no worker ID is left; else 1. With --strict a warning is a failure, too.
+another process, 5 no worker ID is left; else 1.
 
 -o json prints one object: status (ok, warn or fail), exit_code, first (what to do first, as
 check and do), and results, a list of check, status (skip, too), found and do.`,
@@ -46,25 +45,18 @@ check and do), and results, a list of check, status (skip, too), found and do.`,
 		Args:    cobra.NoArgs,
 	}
 	settings.AddFlags(cmd.Flags())
-	cmd.Flags().BoolVar(&strict, "strict", false, "let warnings fail, too")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "longest that any one check may take")
-	outputFlag(cmd, &output, outputText, outputJSON)
+	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := errors.Join(checkOutput(output, outputText, outputJSON), checkTimeout(timeout)); err != nil {
-			return settings.AsUsage(err)
-		}
 		cfg, values, err := a.load(cmd.Context(), cmd.Flags())
-		exam := examination{strict: strict, results: doctor.SettingsResults(cfg, err)}
+		exam := examination(doctor.SettingsResults(cfg, err))
 		if err == nil {
 			p := &doctor.Patient{Cfg: cfg, Clock: a.Clock, Values: values, Timeout: timeout}
-			exam.results = append(exam.results, p.Run(cmd.Context())...)
+			exam = append(exam, p.Run(cmd.Context())...)
 		}
 		verdict := exam.verdict()
-		if output == outputJSON {
-			return errors.Join(printJSON(a.Stdout, exam.json()), verdict)
-		}
-		err = exam.print(a.Stdout)
-		if worst, _ := doctor.Worst(exam.results); err == nil && worst == doctor.Fail {
+		err = a.show(output, exam.json(), exam.print)
+		if worst, _ := doctor.Worst(exam); err == nil && output == outputText && worst == doctor.Fail {
 			return inspect.Reword(verdict, "") // the last line has said it
 		}
 		return errors.Join(err, verdict)
@@ -73,34 +65,26 @@ check and do), and results, a list of check, status (skip, too), found and do.`,
 }
 
 // examination is the results of all checks.
-type examination struct {
-	strict  bool
-	results []doctor.Result
-}
+type examination []doctor.Result
 
 // verdict is the error that the command ends with; nil where all is well.
 func (e examination) verdict() error {
-	failed, warned := 0, 0
+	failed := 0
 	var first *doctor.Result
-	for i, r := range e.results {
-		switch r.Status {
-		case doctor.Fail:
-			failed++
-			if first == nil || ExitCode(first.Err) <= ExitFailure && ExitCode(r.Err) > ExitFailure {
-				first = &e.results[i]
-			}
-		case doctor.Warn:
-			warned++
-		default:
+	for i, r := range e {
+		if r.Status != doctor.Fail {
+			continue
+		}
+		failed++
+		if first == nil || ExitCode(first.Err) <= ExitFailure && ExitCode(r.Err) > ExitFailure {
+			first = &e[i]
 		}
 	}
 	switch {
 	case first != nil && first.Err != nil:
-		return inspect.Reword(first.Err, fmt.Sprintf("%d of %d checks failed: see %s", failed, len(e.results), first.Check))
+		return inspect.Reword(first.Err, fmt.Sprintf("%d of %d checks failed: see %s", failed, len(e), first.Check))
 	case first != nil:
-		return fmt.Errorf("%d of %d checks failed: see %s", failed, len(e.results), first.Check)
-	case e.strict && warned > 0:
-		return fmt.Errorf("%d of %d checks warn, and --strict lets none of them pass", warned, len(e.results))
+		return fmt.Errorf("%d of %d checks failed: see %s", failed, len(e), first.Check)
 	}
 	return nil
 }
@@ -120,15 +104,15 @@ type DoFirst struct {
 }
 
 func (e examination) json() DoctorJSON {
-	status, _ := doctor.Worst(e.results)
-	return DoctorJSON{Status: status, ExitCode: ExitCode(e.verdict()), First: e.first(), Results: e.results}
+	status, _ := doctor.Worst(e)
+	return DoctorJSON{Status: status, ExitCode: ExitCode(e.verdict()), First: e.first(), Results: e}
 }
 
 // first is what the first check that failed wants done, else the first one that warns; nil
 // where nothing is to be done.
 func (e examination) first() *DoFirst {
-	worst, _ := doctor.Worst(e.results)
-	for _, r := range e.results {
+	worst, _ := doctor.Worst(e)
+	for _, r := range e {
 		if do := cmp.Or(r.Do, r.Found); worst != doctor.OK && r.Status == worst && !strings.HasPrefix(do, "nothing") {
 			return &DoFirst{Check: r.Check, Do: do}
 		}
@@ -139,7 +123,7 @@ func (e examination) first() *DoFirst {
 func (e examination) print(w io.Writer) error {
 	count := map[doctor.Status]int{}
 	var table [][]string
-	for _, r := range e.results {
+	for _, r := range e {
 		count[r.Status]++
 		text := r.Found
 		if r.Do != "" {
@@ -150,7 +134,7 @@ func (e examination) print(w io.Writer) error {
 	if err := printTable(w, table); err != nil {
 		return err
 	}
-	last := fmt.Sprintf("%d checks: %d ok, %d warn, %d failed, %d skipped.", len(e.results), count[doctor.OK], count[doctor.Warn], count[doctor.Fail], count[doctor.Skip])
+	last := fmt.Sprintf("%d checks: %d ok, %d warn, %d failed, %d skipped.", len(e), count[doctor.OK], count[doctor.Warn], count[doctor.Fail], count[doctor.Skip])
 	if first := e.first(); first != nil {
 		last += fmt.Sprintf("\nFirst, %s: %s", first.Check, oneLine(first.Do))
 	}

@@ -68,7 +68,7 @@ func TestUsageMistakes(t *testing.T) {
 		{"flag without value", []string{"version", "-o"}, []string{"flag needs an argument"}},
 		{"too many arguments", []string{"version", "now"}, []string{`and got ["now"]`}},
 		{"too few arguments", []string{"id", "decode"}, []string{"and got no argument"}},
-		{"output", []string{"version", "-o", "yaml"}, []string{`--output is "yaml": want text or json`}},
+		{"output", []string{"version", "-o", "yaml"}, []string{"--output", "want text or json"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -28,13 +28,13 @@ func TestExamples(t *testing.T) {
 		}
 		lines := 0
 		for line := range strings.Lines(cmd.Example) {
-			line = regexp.MustCompile(`^(LEAFD_[A-Z]+='[^']*'|.* \|) `).ReplaceAllString(strings.TrimSpace(line), "")
+			line = regexp.MustCompile(`^LEAFD_[A-Z]+='[^']*' `).ReplaceAllString(strings.TrimSpace(line), "")
 			if strings.HasPrefix(line, "#") {
 				continue
 			}
 			words := splitWords(line)
 			require.Equal(t, "leafd", words[0])
-			called, args, err := newApp(Process{}).root().Find(relativeTimes(words[1:]))
+			called, args, err := newApp(Process{}).root().Find(words[1:])
 			require.NoError(t, err, line)
 			require.NoError(t, called.ParseFlags(args), line)
 			require.NoError(t, called.ValidateArgs(called.Flags().Args()), line)

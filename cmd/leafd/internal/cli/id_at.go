@@ -7,64 +7,45 @@ import (
 )
 
 func (a *app) idAtCmd() *cobra.Command {
-	var output, until string
+	var output string
 	cmd := &cobra.Command{
 		Use:   "at TIME",
 		Short: "Print the first and the last ID of a moment, for range scans by time",
 		Long: `Print the first and the last snowflake ID that any worker can have issued in one
-millisecond, or, with --until, from the first to the end of the second. So
+millisecond, or on one day. So
 
   SELECT ... WHERE id BETWEEN first AND last
 
-finds the rows of that time by their primary key. A date alone is the one millisecond
-that its day starts with: name the end with --until, which is included to its last ID.
+finds the rows of that time by their primary key.
 
 ` + momentHelp,
-		Example: "  leafd id at '2026-11-21 10:00'\n  leafd id at 2026-11-21 --until 2026-11-21T23:59:59.999\n  leafd id at -1h --until now -o json",
+		Example: "  leafd id at '2026-11-21 10:00'\n  leafd id at 2026-11-21 -o json",
 		Args:    cobra.ExactArgs(1),
 	}
 	settings.AddFlags(cmd.Flags(), "layout", "epoch")
-	cmd.Flags().StringVar(&until, "until", "", "last moment of the range, in any form of TIME")
-	outputFlag(cmd, &output, outputText, outputJSON)
+	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkOutput(output, outputText, outputJSON); err != nil {
-			return err
-		}
-		layout, err := a.loadLayout(cmd, cmd.Flags())
+		cfg, err := a.config(cmd)
 		if err != nil {
 			return err
 		}
-		now := a.wall()
-		from, err := parseMoment(args[0], now)
+		from, until, err := parseMoment(args[0])
 		if err != nil {
 			return settings.AsUsage(err)
 		}
-		to := from
-		if cmd.Flags().Changed("until") {
-			if to, err = parseMoment(until, now); err != nil {
-				return settings.Usagef("--until: %w", err)
-			}
-		}
-		if to < from {
-			return settings.Usagef("--until is %s, before TIME, which is %s", to, from)
-		}
-		first, _, err := layout.Range(from)
+		first, _, err := cfg.Snowflake.Layout.Range(from)
 		if err != nil {
 			return settings.AsUsage(err)
 		}
-		_, last, err := layout.Range(to)
+		_, last, err := cfg.Snowflake.Layout.Range(until)
 		if err != nil {
-			return settings.Usagef("--until: %w", err)
+			return settings.AsUsage(err)
 		}
-		if output == outputJSON {
-			return printJSON(a.Stdout, jsonRange{
-				From: from.String(), Until: to.String(), First: Decimal(first), Last: Decimal(last),
-			})
-		}
-		return printTable(a.Stdout, [][]string{
+		answer := jsonRange{From: from.String(), Until: until.String(), First: Decimal(first), Last: Decimal(last)}
+		return a.show(output, answer, table([][]string{
 			{"FIRST", "LAST", "FROM", "UNTIL"},
-			{Decimal(first), Decimal(last), from.String(), to.String()},
-		})
+			{answer.First, answer.Last, answer.From, answer.Until},
+		}))
 	}
 	return cmd
 }

@@ -1,10 +1,9 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
+	"io"
 	"net/url"
 	"strconv"
 	"strings"
@@ -14,15 +13,10 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 )
 
-// nextFlags are the flags of `id next`.
-type nextFlags struct {
-	via              remote
-	tag, key, output string
-	n                int
-}
-
 func (a *app) idNextCmd() *cobra.Command {
-	var flags nextFlags
+	var via remote
+	var tag, output string
+	var n int
 	cmd := &cobra.Command{
 		Use:     "next",
 		Short:   "Get IDs from a running daemon",
@@ -30,68 +24,39 @@ func (a *app) idNextCmd() *cobra.Command {
 		Example: "  leafd id next\n  leafd id next -n 100 --tag leaf-segment-test",
 		Args:    cobra.NoArgs,
 	}
-	fs := cmd.Flags()
-	flags.via.flags(fs, "http://127.0.0.1:8080", "where the daemon serves HTTP")
-	fs.StringVar(&flags.tag, "tag", "", "segment tag to get IDs of, instead of snowflake IDs")
-	fs.StringVar(&flags.key, "key", "leafd", "key of the snowflake IDs: what they are for; it changes nothing of them")
-	fs.IntVarP(&flags.n, "count", "n", 1, "how many IDs, at most the daemon's --max-batch")
-	outputFlag(cmd, &flags.output, outputText, outputJSON)
+	via.flags(cmd.Flags())
+	cmd.Flags().StringVar(&tag, "tag", "", "segment tag to get IDs of, instead of snowflake IDs")
+	cmd.Flags().IntVarP(&n, "count", "n", 1, "how many IDs, at most the daemon's --max-batch")
+	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		target, err := flags.target(cmd.Flags().Changed("tag"), cmd.Flags().Changed("key"))
+		target := "/api/snowflake/get/leafd"
+		switch {
+		case n < 1:
+			return settings.Usagef("--count is %d: want 1 or more", n)
+		case tag != "":
+			target = "/api/segment/get/" + url.PathEscape(tag)
+		case cmd.Flags().Changed("tag"):
+			return settings.Usagef(`--tag is "": want the name of a tag`)
+		}
+		body, err := via.get(cmd.Context(), target+"?n="+strconv.Itoa(n))
 		if err != nil {
 			return err
 		}
-		daemon, err := flags.via.open()
+		ids, err := readAnswer(body, n)
 		if err != nil {
 			return err
 		}
-		ids, err := getIDs(cmd.Context(), daemon, target, flags.n)
-		if err != nil {
-			return err
-		}
-		if flags.output == outputJSON {
-			return printJSON(a.Stdout, ids)
-		}
-		_, err = fmt.Fprintln(a.Stdout, strings.Join(ids.IDs, "\n"))
-		return printed(err)
+		return a.show(output, ids, func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, strings.Join(ids.IDs, "\n"))
+			return printed(err)
+		})
 	}
 	return cmd
-}
-
-// target checks the flags and returns the path and query that they ask for.
-func (f nextFlags) target(tagSet, keySet bool) (string, error) {
-	if err := checkOutput(f.output, outputText, outputJSON); err != nil {
-		return "", err
-	}
-	switch {
-	case f.n < 1:
-		return "", settings.Usagef("--count is %d: want 1 or more", f.n)
-	case tagSet && keySet:
-		return "", settings.Usagef("--tag and --key exclude each other: a tag is for segment IDs, a key for snowflake IDs")
-	case tagSet && f.tag == "":
-		return "", settings.Usagef(`--tag is "": want the name of a tag`)
-	case f.key == "":
-		return "", settings.Usagef(`--key is "": want a word`)
-	}
-	mode, name := "snowflake", f.key
-	if tagSet {
-		mode, name = "segment", f.tag
-	}
-	return "/api/" + mode + "/get/" + url.PathEscape(name) + "?n=" + strconv.Itoa(f.n), nil
 }
 
 // idsAnswer is the daemon's answer, and the output for programs.
 type idsAnswer struct {
 	IDs []string `json:"ids"`
-}
-
-// getIDs asks the daemon for n IDs.
-func getIDs(ctx context.Context, daemon *remoteDaemon, target string, n int) (idsAnswer, error) {
-	body, err := daemon.ask(ctx, http.MethodGet, target, nil)
-	if err != nil {
-		return idsAnswer{}, err
-	}
-	return readAnswer(body, n)
 }
 
 // readAnswer returns the IDs of body, which has to hold n of them: decimal

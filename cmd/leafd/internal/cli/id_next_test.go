@@ -44,7 +44,6 @@ func TestIDNext(t *testing.T) {
 	}{
 		{"one", nil, `{"ids":["5"]}`, "/api/snowflake/get/leafd?n=1", "5\n"},
 		{"several", []string{"-n", "3"}, `{"ids":["5","6","9223372036854775807"]}`, "/api/snowflake/get/leafd?n=3", "5\n6\n9223372036854775807\n"},
-		{"key", []string{"--key", "order"}, `{"ids":["5"]}`, "/api/snowflake/get/order?n=1", "5\n"},
 		{"tag", []string{"--tag", "leaf-segment-test"}, `{"ids":["5"]}`, "/api/segment/get/leaf-segment-test?n=1", "5\n"},
 		{"tag with a slash and more", []string{"--tag", "a/b ?ä"}, `{"ids":["5"]}`, "/api/segment/get/a%2Fb%20%3F%C3%A4?n=1", "5\n"},
 		{"for programs", []string{"-o", "json", "-n2"}, `{"ids":["5","6"]}`, "/api/snowflake/get/leafd?n=2", "{\n  \"ids\": [\n    \"5\",\n    \"6\"\n  ]\n}\n"},
@@ -117,9 +116,7 @@ func TestIDNextUsage(t *testing.T) {
 		{"count 0", []string{"-n", "0"}, "--count is 0"},
 		{"count below 0", []string{"-n", "-1"}, "--count is -1"},
 		{"no number", []string{"-n", "x"}, "invalid argument"},
-		{"both", []string{"--tag=a", "--key=b"}, "exclude each other"},
 		{"empty tag", []string{"--tag="}, `--tag is ""`},
-		{"empty key", []string{"--key="}, `--key is ""`},
 		{"no URL", []string{"--url=localhost:8080"}, `--url is "localhost:8080": want http://host:port`},
 		{"other scheme", []string{"--url=ftp://localhost"}, "--url is"},
 		{"query", []string{"--url=http://localhost/?a=b"}, "--url is"},

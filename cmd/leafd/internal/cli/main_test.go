@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,9 +19,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(mariadbtest.StopAfter(m)) }
 
 // invocation is one run of the program in this process.
 type invocation struct {
-	args  []string
-	stdin string
-	env   map[string]string
+	args []string
+	env  map[string]string
 	// daemon stands in for the real one, where the test runs serve.
 	daemon func(ctx context.Context, cfg settings.Config, deps daemon.Deps) error
 }
@@ -31,7 +29,7 @@ func (c invocation) run(t *testing.T) clitest.Outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	a := newApp(Process{
-		Args: c.args, Stdin: strings.NewReader(c.stdin), Stdout: &stdout, Stderr: &stderr,
+		Args: c.args, Stdout: &stdout, Stderr: &stderr,
 		Env: c.env, Clock: clocktest.New(clitest.Now),
 	})
 	if c.daemon != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,30 +13,55 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 )
 
 // Forms of output.
 const (
 	outputText = "text"
 	outputJSON = "json"
-	outputYAML = "yaml"
 )
 
-// outputFlag adds -o.
-func outputFlag(cmd *cobra.Command, to *string, known ...string) {
-	cmd.Flags().StringVarP(to, "output", "o", outputText, "form of the output: "+settings.Either(known))
-	takes(cmd.Flags(), "output", known...)
+// outputFlag adds -o, which is for people or for programs.
+func outputFlag(cmd *cobra.Command, to *string) {
+	*to = outputText
+	cmd.Flags().VarP((*outputForm)(to), "output", "o", "form of the output: text or json")
+	takes(cmd.Flags(), "output", outputText, outputJSON)
 }
 
-// checkOutput refuses a form that the command doesn't have.
-func checkOutput(output string, known ...string) error {
-	for _, k := range known {
-		if output == k {
-			return nil
-		}
+// outputForm is a form of output as a flag.
+type outputForm string
+
+func (f *outputForm) String() string { return string(*f) }
+
+func (f *outputForm) Set(form string) error {
+	if form != outputText && form != outputJSON {
+		return errors.New("want text or json")
 	}
-	return settings.Usagef("--output is %q: want %s", output, settings.Either(known))
+	*f = outputForm(form)
+	return nil
+}
+
+func (*outputForm) Type() string { return "string" }
+
+// show prints v for programs, or text for people.
+func (a *app) show(output string, v any, text func(w io.Writer) error) error {
+	if output == outputJSON {
+		return printJSON(a.Stdout, v)
+	}
+	return text(a.Stdout)
+}
+
+// sentence is what show prints for people where a line says it all.
+func sentence(format string, args ...any) func(w io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, oneLine(fmt.Sprintf(format, args...)))
+		return printed(err)
+	}
+}
+
+// table is what show prints for people where there are rows; the first is the heading.
+func table(rows [][]string) func(w io.Writer) error {
+	return func(w io.Writer) error { return printTable(w, rows) }
 }
 
 // printJSON writes v, indented, for programs and for people who look.
@@ -48,17 +74,17 @@ func printJSON(w io.Writer, v any) error {
 
 // printTable writes rows in columns; the first is the heading.
 func printTable(w io.Writer, rows [][]string) error {
-	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	columns := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
 			cells[i] = oneLine(cell)
 		}
-		if _, err := fmt.Fprintln(table, strings.Join(cells, "\t")); err != nil {
+		if _, err := fmt.Fprintln(columns, strings.Join(cells, "\t")); err != nil {
 			return printed(err)
 		}
 	}
-	return printed(table.Flush())
+	return printed(columns.Flush())
 }
 
 // oneLine replaces what would break a table, or what a terminal would obey: the

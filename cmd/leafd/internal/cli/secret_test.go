@@ -23,7 +23,7 @@ func TestPasswordIsNeverPrinted(t *testing.T) {
 	const dsn = "leaf:" + password + "@tcp(127.0.0.1:3306)/leaf?timeout=1s"
 	require.Equal(t, dsn, captured(t, invocation{args: []string{"--mysql", dsn}}).Segment.MySQL)
 	file := clitest.WriteFile(t, "leafd.yaml", "mysql: "+dsn+"\n")
-	for _, output := range []string{outputText, outputJSON, outputYAML} {
+	for _, output := range []string{outputText, outputJSON} {
 		for name, c := range map[string]invocation{
 			"flag": {args: []string{"--mysql", dsn}},
 			"env":  {env: map[string]string{"LEAFD_MYSQL": dsn}},

@@ -26,7 +26,7 @@ func (a *app) segmentCmd() *cobra.Command {
 or the SQLite file in --data-dir. No daemon need be running. Those that are see a change
 within their --segment-refresh.
 
-create, update and delete also go through a daemon, with --url and --admin-token-file: it
+A daemon changes tags too, by its HTTP interface and for the bearer of its admin token: it
 writes into its log who changed what, and serves the change at once.`,
 	}, a.segmentListCmd(), a.segmentCreateCmd(), a.segmentUpdateCmd(), a.segmentDeleteCmd(), a.segmentForgetCmd())
 }
@@ -36,19 +36,18 @@ func storeFlags(cmd *cobra.Command, more ...string) {
 	settings.AddFlags(cmd.Flags(), append(more, "data-dir", "mysql", "segment-refresh")...)
 }
 
-// withStore calls fn with the store that cmd's settings name.
-func (a *app) withStore(cmd *cobra.Command, create bool, fn func(ctx context.Context, store segment.Admin, cfg settings.Config) error) (err error) {
-	cfg, _, err := a.load(cmd.Context(), cmd.Flags())
+// withStore calls fn with the store that cmd's settings name; none is made.
+func (a *app) withStore(cmd *cobra.Command, fn func(ctx context.Context, store segment.Admin, cfg settings.Config) error) (err error) {
+	cfg, err := a.config(cmd)
 	if err != nil {
 		return err
 	}
-	a.warn(cfg.Warnings)
 	ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
 	defer cancel()
-	kept := cfg.Store(create)
+	kept := cfg.Store(false)
 	store, err := sqlstore.Open(kept)
 	if errors.Is(err, sqlstore.ErrNoFile) {
-		return fmt.Errorf("no segment store at %s: check --data-dir or --mysql; leafd serve makes one, and so does leafd segment create", kept.Path)
+		return fmt.Errorf("no segment store at %s: check --data-dir or --mysql; leafd serve makes one", kept.Path)
 	}
 	if err != nil {
 		return err
@@ -57,9 +56,15 @@ func (a *app) withStore(cmd *cobra.Command, create bool, fn func(ctx context.Con
 	return fn(ctx, store, cfg)
 }
 
-// seenBy tells when running daemons notice.
-func seenBy(cfg settings.Config) string {
-	return fmt.Sprintf("Running daemons see it within their --segment-refresh (%s by these settings).", settings.Short(cfg.Segment.Refresh))
+// changeTag makes a change, which returns the row, and prints that; says begins what is told of it.
+func (a *app) changeTag(cmd *cobra.Command, output string, change func(ctx context.Context, store segment.Admin) (segment.Row, error), says func(row segment.Row) string) error {
+	return a.withStore(cmd, func(ctx context.Context, store segment.Admin, cfg settings.Config) error {
+		row, err := change(ctx, store)
+		if err != nil {
+			return err
+		}
+		return a.show(output, rowJSON(row), sentence("%s Running daemons see it within their --segment-refresh (%s by these settings).", says(row), settings.Short(cfg.Segment.Refresh)))
+	})
 }
 
 // checkTag refuses what can't be a tag, before the store is asked.

@@ -20,44 +20,34 @@ const (
 func (a *app) segmentCreateCmd() *cobra.Command {
 	var output string
 	var row segment.Row
-	var via remote
 	cmd := &cobra.Command{
 		Use:   "create TAG",
 		Short: "Create a tag",
 		Long: `Create a tag. Its first ID is --max-id. For a tag that was there before, that has to be
 above every ID it ever gave: lower IDs would repeat.`,
-		Example: `  leafd segment create order --step 5000 --description 'order numbers'
-  leafd segment create order --step 5000 --url http://127.0.0.1:8080 --admin-token-file token`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions, // a tag that isn't there yet
+		Example: "  leafd segment create order --step 5000 --description 'order numbers'",
+		Args:    cobra.ExactArgs(1),
 	}
-	changeFlags(cmd, &via)
+	storeFlags(cmd)
 	cmd.Flags().Int64Var(&row.MaxID, "max-id", defaultMaxID, "first ID of the tag")
 	cmd.Flags().Int64Var(&row.Step, "step", defaultStep, "smallest range that a daemon takes, about what the tag needs in 15 minutes")
 	cmd.Flags().StringVar(&row.Description, "description", "", "what the tag is for")
-	outputFlag(cmd, &output, outputText, outputJSON)
+	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		row.Tag = args[0]
-		if err := checkCreate(row, output); err != nil {
+		if err := checkCreate(row); err != nil {
 			return err
 		}
-		return a.changeTag(cmd, &via, true, output, tagChange{
-			through: func(ctx context.Context, d *remoteDaemon) (segment.Row, error) { return d.create(ctx, row) },
-			direct: func(ctx context.Context, store segment.Admin) (segment.Row, error) {
-				return row, store.Create(ctx, row)
-			},
-			sentence: func(row segment.Row) string {
-				return fmt.Sprintf("Created tag %q: its first ID is %d, its step %d.", row.Tag, row.MaxID, row.Step)
-			},
+		return a.changeTag(cmd, output, func(ctx context.Context, store segment.Admin) (segment.Row, error) {
+			return row, store.Create(ctx, row)
+		}, func(row segment.Row) string {
+			return fmt.Sprintf("Created tag %q: its first ID is %d, its step %d.", row.Tag, row.MaxID, row.Step)
 		})
 	}
 	return cmd
 }
 
-func checkCreate(row segment.Row, output string) error {
-	if err := checkOutput(output, outputText, outputJSON); err != nil {
-		return err
-	}
+func checkCreate(row segment.Row) error {
 	if err := checkTag(row.Tag); err != nil {
 		return err
 	}

@@ -13,22 +13,18 @@ import (
 func (a *app) segmentDeleteCmd() *cobra.Command {
 	var output string
 	var yes bool
-	var via remote
 	cmd := &cobra.Command{
 		Use:   "delete TAG --yes",
 		Short: "Delete a tag",
 		Long: `Delete a tag. The store then no longer knows which IDs it gave. Daemons with --zk go on
 above them where it is created again; without, whoever creates it has to start above them.`,
-		Example: "  leafd segment delete order --yes --url http://127.0.0.1:8080 --admin-token-file token",
+		Example: "  leafd segment delete order --yes",
 		Args:    cobra.ExactArgs(1),
 	}
-	changeFlags(cmd, &via)
+	storeFlags(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "yes, delete it")
-	outputFlag(cmd, &output, outputText, outputJSON)
+	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkOutput(output, outputText, outputJSON); err != nil {
-			return err
-		}
 		tag := args[0]
 		if err := checkTag(tag); err != nil {
 			return err
@@ -36,14 +32,10 @@ above them where it is created again; without, whoever creates it has to start a
 		if !yes {
 			return settings.Usagef("tag %q is not deleted: the store would forget which IDs it gave; say --yes to do it", tag)
 		}
-		return a.changeTag(cmd, &via, false, output, tagChange{
-			through: func(ctx context.Context, d *remoteDaemon) (segment.Row, error) { return d.remove(ctx, tag) },
-			direct: func(ctx context.Context, store segment.Admin) (segment.Row, error) {
-				return store.Delete(ctx, tag)
-			},
-			sentence: func(row segment.Row) string {
-				return fmt.Sprintf("Deleted tag %q, whose max_id was %d: create it again only with --max-id well above that, or its IDs repeat.", tag, row.MaxID)
-			},
+		return a.changeTag(cmd, output, func(ctx context.Context, store segment.Admin) (segment.Row, error) {
+			return store.Delete(ctx, tag)
+		}, func(row segment.Row) string {
+			return fmt.Sprintf("Deleted tag %q, whose max_id was %d: create it again only with --max-id well above that, or its IDs repeat.", tag, row.MaxID)
 		})
 	}
 	return cmd

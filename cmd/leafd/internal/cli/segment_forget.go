@@ -32,16 +32,13 @@ deleted (--segment-refresh). Made again, the tag may repeat IDs of its former li
 		Args:    cobra.ExactArgs(1),
 	}
 	storeFlags(cmd, settings.ConnectionNames()...)
-	outputFlag(cmd, &output, outputText, outputJSON)
+	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkOutput(output, outputText, outputJSON); err != nil {
-			return err
-		}
 		tag := args[0]
 		if err := checkTag(tag); err != nil {
 			return err
 		}
-		return a.withStore(cmd, false, func(ctx context.Context, store segment.Admin, cfg settings.Config) error {
+		return a.withStore(cmd, func(ctx context.Context, store segment.Admin, cfg settings.Config) error {
 			switch _, err := find(ctx, store, tag); {
 			case err == nil:
 				return fmt.Errorf("tag %q is in the table: it is forgotten only once it is deleted, or its IDs could repeat", tag)
@@ -52,15 +49,11 @@ deleted (--segment-refresh). Made again, the tag may repeat IDs of its former li
 			if err != nil {
 				return err
 			}
-			if output == outputJSON {
-				return printJSON(a.Stdout, ForgottenJSON{tag, Decimal(high)})
-			}
-			said := fmt.Sprintf("Forgot tag %q, whose IDs went up to %d.", tag, high)
+			said := sentence("Forgot tag %q, whose IDs went up to %d.", tag, high)
 			if high == 0 {
-				said = fmt.Sprintf("ZooKeeper knows nothing of a tag %q.", tag)
+				said = sentence("ZooKeeper knows nothing of a tag %q.", tag)
 			}
-			_, err = fmt.Fprintln(a.Stdout, said)
-			return printed(err)
+			return a.show(output, ForgottenJSON{tag, Decimal(high)}, said)
 		})
 	}
 	return cmd

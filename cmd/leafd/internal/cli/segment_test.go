@@ -20,10 +20,14 @@ func TestSegmentCommandsOnSQLite(t *testing.T) {
 	seg := func(args ...string) clitest.Outcome {
 		return leafd(t, append(append([]string{"segment"}, args...), "--data-dir", dir)...)
 	}
-	for _, args := range [][]string{{"list"}, {"update", "order", "--step=5"}, {"delete", "order", "--yes"}} {
+	for _, args := range [][]string{{"list"}, {"create", "order"}, {"update", "order", "--step=5"}, {"delete", "order", "--yes"}} {
 		seg(args...).Failed(t, ExitFailure, "no segment store at "+filepath.Join(dir, "segments.db"))
 		require.NoDirExists(t, dir, "reading a mistyped directory creates none")
 	}
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	store, err := sqlstore.OpenSQLite(filepath.Join(dir, settings.SegmentsFile))
+	require.NoError(t, err)
+	require.NoError(t, store.Close())
 	useSegmentCommands(t, seg)
 }
 
@@ -99,9 +103,9 @@ func useSegmentCommands(t *testing.T, seg func(args ...string) clitest.Outcome) 
 func TestSegmentCommandsAndDaemonShareTheStore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	leafd(t, "segment", "create", "order", "--step=500", "--max-id=1000", "--data-dir", dir).OK(t)
-	store, err := sqlstore.Open(sqlstore.Config{Path: filepath.Join(dir, settings.SegmentsFile)})
+	store, err := sqlstore.OpenSQLite(filepath.Join(dir, settings.SegmentsFile))
 	require.NoError(t, err)
+	leafd(t, "segment", "create", "order", "--step=500", "--max-id=1000", "--data-dir", dir).OK(t)
 	taken, err := store.Fetch(t.Context(), "order", 0, 0)
 	require.NoError(t, err)
 	require.EqualValues(t, 1000, taken.Lo)

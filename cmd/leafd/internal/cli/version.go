@@ -24,18 +24,12 @@ func (a *app) versionCmd() *cobra.Command {
 		Example: "  leafd version -o json",
 		Args:    cobra.NoArgs,
 	}
-	outputFlag(cmd, &output, outputText, outputJSON)
+	outputFlag(cmd, &output)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		if err := checkOutput(output, outputText, outputJSON); err != nil {
-			return err
-		}
 		b := a.thisBuild()
-		if output == outputJSON {
-			return printJSON(a.Stdout, b)
-		}
-		return printTable(a.Stdout, [][]string{
+		return a.show(output, b, table([][]string{
 			{"version", b.Version}, {"commit", b.Commit}, {"date", b.Date}, {"go", b.Go}, {"platform", b.Platform},
-		})
+		}))
 	}
 	return cmd
 }

@@ -13,12 +13,8 @@ import (
 	"github.com/leafd/leafd/zkreg"
 )
 
-// Bounds of --timeout.
-const (
-	defaultRegistryTimeout = 10 * time.Second
-	minRegistryTimeout     = 100 * time.Millisecond
-	maxRegistryTimeout     = 10 * time.Minute
-)
+// defaultRegistryTimeout is the default of --timeout.
+const defaultRegistryTimeout = 10 * time.Second
 
 func (a *app) workerCmd() *cobra.Command {
 	return group(&cobra.Command{
@@ -48,38 +44,12 @@ again. The states of an entry:
 func registryFlags(cmd *cobra.Command, timeout *time.Duration, more ...string) {
 	names := append([]string{"layout", "epoch", "tls-cert", "tls-key", "tls-client-ca", "tls-client-auth"}, more...)
 	settings.AddFlags(cmd.Flags(), append(names, settings.ConnectionNames()...)...)
-	cmd.Flags().DurationVar(timeout, "timeout", defaultRegistryTimeout, "longest that ZooKeeper and the peers may take, 100ms to 10m")
+	cmd.Flags().DurationVar(timeout, "timeout", defaultRegistryTimeout, "longest that ZooKeeper and the peers may take")
 }
 
-// checkTimeout refuses what --timeout can't be.
-func checkTimeout(timeout time.Duration) error {
-	if timeout < minRegistryTimeout || timeout > maxRegistryTimeout {
-		return settings.Usagef("--timeout is %s: want %s to %s", settings.Short(timeout), settings.Short(minRegistryTimeout), settings.Short(maxRegistryTimeout))
-	}
-	return nil
-}
-
-// loadCluster reads the settings of a command about a cluster.
-func (a *app) loadCluster(cmd *cobra.Command, timeout time.Duration, output string) (settings.Config, error) {
-	if err := checkOutput(output, outputText, outputJSON); err != nil {
-		return settings.Config{}, err
-	}
-	if err := checkTimeout(timeout); err != nil {
-		return settings.Config{}, err
-	}
-	cfg, _, err := a.load(cmd.Context(), cmd.Flags())
-	if err != nil {
-		return settings.Config{}, err
-	}
-	a.warn(cfg.Warnings)
-	return cfg, nil
-}
-
-// onCluster is loadCluster and WithDirectory, for a command that needs both.
-func (a *app) onCluster(cmd *cobra.Command, timeout time.Duration, output string,
-	fn func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error,
-) error {
-	cfg, err := a.loadCluster(cmd, timeout, output)
+// onCluster calls fn with the registry that cmd's settings name, within the time-out.
+func (a *app) onCluster(cmd *cobra.Command, timeout time.Duration, fn func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error) error {
+	cfg, err := a.config(cmd)
 	if err != nil {
 		return err
 	}

@@ -45,19 +45,15 @@ and changed: whether it was released just now.`,
 	}
 	registryFlags(cmd, &timeout, "ceiling-lead", "clock-threshold")
 	cmd.Flags().BoolVar(&force, "force", false, "release it even if it is live, or its limit has not passed; --help says what that risks")
-	outputFlag(cmd, &output, outputText, outputJSON)
+	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.onCluster(cmd, timeout, output, func(ctx context.Context, dir *zkreg.Directory, _ settings.Config) error {
+		return a.onCluster(cmd, timeout, func(ctx context.Context, dir *zkreg.Directory, _ settings.Config) error {
 			done, err := releaseWorker(ctx, dir, args[0], force, a.wall)
 			if err != nil {
 				return err
 			}
-			if output == outputJSON {
-				return printJSON(a.Stdout, ReleasedJSON{WorkerJSON: workerJSON(done.after), Changed: done.changed})
-			}
 			a.warn(done.warnings)
-			_, err = fmt.Fprintln(a.Stdout, oneLine(done.sentence()))
-			return printed(err)
+			return a.show(output, ReleasedJSON{WorkerJSON: workerJSON(done.after), Changed: done.changed}, sentence("%s", done.sentence()))
 		})
 	}
 	return cmd

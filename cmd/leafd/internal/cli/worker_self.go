@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 	"time"
@@ -39,9 +38,9 @@ no_entry, other_worker, other_owner, released or not_known (ZooKeeper gave no an
 		Args:    cobra.NoArgs,
 	}
 	registryFlags(cmd, &timeout, "data-dir")
-	outputFlag(cmd, &output, outputText, outputJSON)
+	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := a.loadCluster(cmd, timeout, output)
+		cfg, err := a.config(cmd)
 		if err != nil {
 			return err
 		}
@@ -70,10 +69,7 @@ no_entry, other_worker, other_owner, released or not_known (ZooKeeper gave no an
 				self.verdict, self.words = VerdictNotKnown, "not known: ZooKeeper was not read"
 			}
 		}
-		if output == outputJSON {
-			return errors.Join(printJSON(a.Stdout, self.json()), failed)
-		}
-		return errors.Join(self.print(a.Stdout), failed)
+		return errors.Join(a.show(output, self.json(), table(self.rows())), failed)
 	}
 	return cmd
 }
@@ -215,7 +211,7 @@ func piece(r worker.Record, now clock.Millis) string {
 	}
 }
 
-func (s *selfView) print(w io.Writer) error {
+func (s *selfView) rows() [][]string {
 	r := s.record
 	cluster := r.Cluster
 	if cluster == "" {
@@ -249,5 +245,5 @@ func (s *selfView) print(w io.Writer) error {
 			rows = append(rows, []string{"ZooKeeper: " + row[0], row[1]})
 		}
 	}
-	return printTable(w, rows)
+	return rows
 }

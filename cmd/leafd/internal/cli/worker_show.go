@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,9 +32,9 @@ since 1970; not there while it is live, nor for a Java Leaf's.`,
 		Args:    cobra.ExactArgs(1),
 	}
 	registryFlags(cmd, &timeout)
-	outputFlag(cmd, &output, outputText, outputJSON)
+	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.onCluster(cmd, timeout, output, func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error {
+		return a.onCluster(cmd, timeout, func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error {
 			entries, err := dir.Entries(ctx)
 			if err != nil {
 				return err
@@ -50,10 +49,7 @@ since 1970; not there while it is live, nor for a Java Leaf's.`,
 			}
 			now := a.wall()
 			v := inspect.ViewEntries(ctx, []worker.Entry{e}, prober, now)[0]
-			if output == outputJSON {
-				return printJSON(a.Stdout, detailJSON(v))
-			}
-			return printWorker(a.Stdout, v, now)
+			return a.show(output, detailJSON(v), table(append([][]string{{"FIELD", "VALUE"}}, workerRows(v, now)...)))
 		})
 	}
 	return cmd
@@ -79,10 +75,6 @@ func exactly(t, now clock.Millis) string {
 		return "never"
 	}
 	return fmt.Sprintf("%s (%s)", t, formatRelative(t, now))
-}
-
-func printWorker(w io.Writer, v inspect.View, now clock.Millis) error {
-	return printTable(w, append([][]string{{"FIELD", "VALUE"}}, workerRows(v, now)...))
 }
 
 func workerRows(v inspect.View, now clock.Millis) [][]string {

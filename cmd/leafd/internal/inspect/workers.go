@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -150,14 +149,6 @@ func ListWorkers(ctx context.Context, dir Entries, prober worker.ClockProber, la
 	}
 	s.Left = s.Capacity - int64(len(taken))
 	return l, nil
-}
-
-// Only returns the entries in states; all when there are none.
-func (l List) Only(states []string) []View {
-	if len(states) == 0 {
-		return l.Views
-	}
-	return slices.DeleteFunc(slices.Clone(l.Views), func(v View) bool { return !slices.Contains(states, v.Shown) })
 }
 
 // Sentence is the summary in one line. States that no entry is in are left out, except

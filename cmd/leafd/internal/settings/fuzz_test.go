@@ -45,8 +45,13 @@ func FuzzConfigFile(f *testing.F) {
 			return
 		}
 		// What was taken in is shown, and read back as the same.
-		printed, err := YAMLFile(v.Public())
-		require.NoError(t, err)
+		var shown strings.Builder
+		for _, s := range v.Public() {
+			line, err := yamlLine(s.Name, s.Value)
+			require.NoError(t, err)
+			shown.WriteString(line + "\n")
+		}
+		printed := shown.String()
 		if v.Text("mysql") != "" { // shown without its password
 			return
 		}

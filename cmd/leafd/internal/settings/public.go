@@ -63,20 +63,3 @@ func yamlLine(name string, value any) (string, error) {
 	}
 	return strings.TrimSuffix(string(line), "\n"), nil
 }
-
-// YAMLFile is the settings as a config file, each with its source.
-func YAMLFile(list []Public) (string, error) {
-	var b strings.Builder
-	for _, s := range list {
-		line, err := yamlLine(s.Name, s.Value)
-		if err != nil {
-			return "", err
-		}
-		if strings.Contains(line, "\n") { // behind a text of several lines it would be part of it
-			fmt.Fprintf(&b, "# %s\n%s\n", s.Source, line)
-		} else {
-			fmt.Fprintf(&b, "%s # %s\n", line, s.Source)
-		}
-	}
-	return b.String(), nil
-}
