@@ -3,7 +3,6 @@ package resp
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,37 +12,6 @@ const Compatible = "7.0.0"
 
 // nameBytes bounds the name that a client gives its connection.
 const nameBytes = 128
-
-// described is a command as COMMAND tells it.
-type described struct {
-	name    string
-	arity   int64 // arguments with the name; negative: that many at least
-	flags   []string
-	key     int64 // which argument is a key; 0: none
-	group   string
-	summary string
-}
-
-// known are the commands that leafd has.
-//
-//nolint:gochecknoglobals // never written to
-var known = []described{
-	{"incr", 2, []string{"fast"}, 1, "leafd", "The next segment ID of a tag. It is no counter: there are gaps, and no key is set."},
-	{"incrby", 3, []string{"fast"}, 1, "leafd", "INCR, as some drivers send it: by 1 and by no other number."},
-	{"leaf.segment", -2, []string{"fast"}, 1, "leafd", "The next segment ID of a tag, or an array of as many as asked for."},
-	{"leaf.snowflake", -2, []string{"fast"}, 1, "leafd", "A snowflake ID, or an array of as many as asked for; the key is what rates are limited by."},
-	{"leaf.decode", 2, []string{"fast"}, 0, "leafd", "What a snowflake ID is made of."},
-	{"auth", -2, []string{"no_auth", "fast"}, 0, "connection", "Authenticates the connection."},
-	{"client", -2, nil, 0, "connection", "SETNAME, GETNAME, SETINFO and ID of the connection."},
-	{"command", -1, nil, 0, "server", "The commands that leafd has: COUNT, DOCS and INFO."},
-	{"echo", 2, []string{"fast"}, 0, "connection", "Returns its argument."},
-	{"hello", -1, []string{"no_auth", "fast"}, 0, "connection", "Handshakes with the server."},
-	{"info", -1, nil, 0, "server", "Tells about the server."},
-	{"ping", -1, []string{"fast"}, 0, "connection", "Returns PONG, or its argument."},
-	{"quit", -1, []string{"no_auth", "fast"}, 0, "connection", "Closes the connection."},
-	{"reset", 1, []string{"no_auth", "fast"}, 0, "connection", "Resets the connection."},
-	{"select", 2, []string{"fast"}, 0, "connection", "Takes 0, the one database."},
-}
 
 // execute carries out the command that was parsed. It keeps:
 //
@@ -90,8 +58,6 @@ func (s *Session) execute() error {
 		s.client(args)
 	case "select":
 		s.selectDB(args)
-	case "command":
-		s.command(args)
 	case "info":
 		s.reply.page(s.src.Info(s.authorized))
 	case "reset":
@@ -334,77 +300,6 @@ func (s *Session) setName(name []byte) bool {
 	}
 	s.name = string(name)
 	return true
-}
-
-// command answers COMMAND [COUNT | DOCS [name…] | INFO [name…]].
-func (s *Session) command(args [][]byte) {
-	sub := ""
-	if len(args) > 0 {
-		sub, args = strings.ToLower(string(shown(args[0]))), args[1:]
-	}
-	if sub != "" && !s.takes(2, keptArgs) {
-		return
-	}
-	switch sub {
-	case "", "info":
-		s.list(args, s.reply.array, (*Session).describe, true)
-	case "docs":
-		s.list(args, s.reply.pairs, (*Session).document, false)
-	case "count":
-		s.reply.int(int64(len(known)))
-	default:
-		s.fail("ERR", "unknown subcommand '"+sub+"'.")
-	}
-}
-
-// list answers with the commands of these names, all where there are none. gaps has those
-// that leafd doesn't have answered with nothing, instead of left out.
-func (s *Session) list(names [][]byte, begin func(int), each func(*Session, *described), gaps bool) {
-	found := make([]*described, 0, len(known))
-	for i := range known {
-		if len(names) == 0 {
-			found = append(found, &known[i])
-		}
-	}
-	for _, name := range names {
-		i := slices.IndexFunc(known, func(d described) bool { return strings.EqualFold(d.name, string(name)) })
-		switch {
-		case i >= 0:
-			found = append(found, &known[i])
-		case gaps:
-			found = append(found, nil)
-		}
-	}
-	begin(len(found))
-	for _, d := range found {
-		if d == nil {
-			s.reply.nothing()
-		} else {
-			each(s, d)
-		}
-	}
-}
-
-func (s *Session) describe(d *described) {
-	s.reply.array(6)
-	s.reply.text([]byte(d.name))
-	s.reply.int(d.arity)
-	s.reply.set(len(d.flags))
-	for _, flag := range d.flags {
-		s.reply.word(flag)
-	}
-	s.reply.int(d.key)
-	s.reply.int(d.key)
-	s.reply.int(min(d.key, 1))
-}
-
-func (s *Session) document(d *described) {
-	s.reply.text([]byte(d.name))
-	s.reply.pairs(2)
-	for _, field := range [][2]string{{"summary", d.summary}, {"group", d.group}} {
-		s.reply.text([]byte(field[0]))
-		s.reply.text([]byte(field[1]))
-	}
 }
 
 // unknown answers a command that leafd doesn't have, in the words of Redis.

@@ -92,15 +92,6 @@ func (r *reply) pairs(n int) {
 	r.b = appendHead(r.b, '%', n)
 }
 
-// set begins a set of n.
-func (r *reply) set(n int) {
-	if r.proto == 2 {
-		r.array(n)
-		return
-	}
-	r.b = appendHead(r.b, '~', n)
-}
-
 // nothing answers that there is nothing.
 func (r *reply) nothing() {
 	if r.proto == 2 {

@@ -43,9 +43,6 @@ func TestCommands(t *testing.T) {
 		{"decode no ID", array("LEAF.DECODE", "x"), "-UNKNOWN_KEY no such tag\r\n", 0},
 		{"info", array("INFO", "server"), "$6\r\npublic\r\n", 0},
 		{"setinfo", array("CLIENT", "SETINFO", "LIB-NAME", "x"), "+OK\r\n", 0},
-		{"count", array("COMMAND", "COUNT"), fmt.Sprintf(":%d\r\n", len(known)), 0},
-		{"info of a command", array("COMMAND", "INFO", "GET", "LEAF.DECODE"), "*2\r\n$-1\r\n*6\r\n$11\r\nleaf.decode\r\n:2\r\n*1\r\n+fast\r\n:0\r\n:0\r\n:0\r\n", 0},
-		{"docs", array("COMMAND", "DOCS", "get", "reset"), "*2\r\n$5\r\nreset\r\n*4\r\n$7\r\nsummary\r\n$22\r\nResets the connection.\r\n$5\r\ngroup\r\n$10\r\nconnection\r\n", 0},
 		{"another database", array("SELECT", "1"), "-ERR DB index is out of range\r\n", 0},
 		{"quotes", "LEAF.SEGMENT \"order\"\r\nLEAF.SEGMENT order\r\n", "-ERR Protocol error: quotes in an inline command: send it as an array\r\n", 0},
 		{"HTTP", "POST / HTTP/1.1\r\nHost: x\r\n\r\nINCR order\r\n", "-ERR Protocol error: this port speaks the Redis protocol, not HTTP\r\n", 0},
@@ -75,12 +72,12 @@ func TestCommands(t *testing.T) {
 
 // RESP3's own types come after HELLO 3 alone.
 func TestProtocols(t *testing.T) {
-	in := array("CLIENT", "GETNAME") + array("COMMAND", "INFO", "quit") + array("INFO")
-	two := "$-1\r\n*1\r\n*6\r\n$4\r\nquit\r\n:-1\r\n*2\r\n+no_auth\r\n+fast\r\n:0\r\n:0\r\n:0\r\n$6\r\npublic\r\n"
+	in := array("CLIENT", "GETNAME") + array("INFO")
+	two := "$-1\r\n$6\r\npublic\r\n"
 	require.Equal(t, two, answers(strings.NewReader(in)).written.String())
 	three := answers(strings.NewReader(array("HELLO", "3") + in + array("RESET") + in)).written.String()
 	require.True(t, strings.HasPrefix(three, "%7\r\n$6\r\nserver\r\n$5\r\nleafd\r\n"), three)
-	require.Contains(t, three, "_\r\n*1\r\n*6\r\n$4\r\nquit\r\n:-1\r\n~2\r\n+no_auth\r\n+fast\r\n:0\r\n:0\r\n:0\r\n=10\r\ntxt:public\r\n+RESET\r\n"+two)
+	require.Contains(t, three, "_\r\n=10\r\ntxt:public\r\n+RESET\r\n"+two)
 	require.True(t, strings.HasPrefix(answers(strings.NewReader(array("HELLO", "3") + array("LEAF.DECODE", "5"))).written.String()[len(strings.Split(three, "_\r\n")[0]):], "%6\r\n$2\r\nid\r\n:5\r\n"))
 }
 
@@ -126,7 +123,7 @@ func TestBounds(t *testing.T) {
 	require.Equal(t, ":1\r\n+PONG\r\n", f.written.String(), "the longest one")
 
 	// Unread, one answer is all that a connection holds beyond what it wanted to write.
-	for _, in := range []string{array("INFO"), array("COMMAND"), array("COMMAND", "DOCS"), "x\r\n", array("LEAF.SEGMENT", "order", "100"), array("ECHO", strings.Repeat("x", 8<<10))} {
+	for _, in := range []string{array("INFO"), "x\r\n", array("LEAF.SEGMENT", "order", "100"), array("ECHO", strings.Repeat("x", 8<<10))} {
 		w := &largest{fake: newFake(strings.NewReader(strings.Repeat(in, 10_000)))}
 		_ = New(w, w).Serve()
 		require.Less(t, w.most, flushBytes+MaxCommand, in)
