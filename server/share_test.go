@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -17,39 +18,42 @@ import (
 
 // server.R1, server.R3.
 func TestSharedReading(t *testing.T) {
-	s := shared[int]{every: listShare}
-	var reads atomic.Int64
-	release := make(chan struct{})
-	read := func() (int, error) {
-		n := int(reads.Add(1))
-		<-release
-		return n, fmt.Errorf("error %d", n)
-	}
-	var asking sync.WaitGroup
-	for range 20 {
-		asking.Go(func() {
-			got, err := s.get(read)
-			if got != 1 || err.Error() != "error 1" {
-				t.Errorf("got %d, %v", got, err)
-			}
-		})
-	}
-	require.Eventually(t, func() bool { return reads.Load() == 1 }, time.Minute, time.Millisecond)
-	time.Sleep(listShare + 100*time.Millisecond) // however old it gets: one at a time
-	close(release)
-	asking.Wait()
-	require.Eventually(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.last == nil }, time.Minute, time.Millisecond, "kept no longer")
-	began := time.Now()
-	for {
-		got, err := s.get(read)
-		require.EqualError(t, err, fmt.Sprintf("error %d", got))
-		if got == 3 {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		const cost = 4
+		s := shared[int]{every: listShare, cost: cost}
+		var reads atomic.Int64
+		release := make(chan struct{})
+		read := func() (int, error) {
+			n := int(reads.Add(1))
+			<-release
+			return n, fmt.Errorf("error %d", n)
 		}
-		require.Equal(t, 2, got)
-		require.Less(t, time.Since(began), time.Minute)
-	}
-	require.GreaterOrEqual(t, time.Since(began), listShare)
+		var asking sync.WaitGroup
+		for range 20 {
+			asking.Go(func() {
+				got, err := s.get(read)
+				if got != 1 || err.Error() != "error 1" {
+					t.Errorf("got %d, %v", got, err)
+				}
+			})
+		}
+		time.Sleep(2 * listShare) // however old it gets: one at a time
+		close(release)
+		asking.Wait()
+		for _, step := range []struct {
+			passes time.Duration
+			want   int
+		}{{2*cost*listShare - 1, 1}, {1, 2}, {listShare - 1, 2}, {1, 3}} { // the first took two listShares
+			time.Sleep(step.passes)
+			synctest.Wait()
+			got, err := s.get(read)
+			require.EqualError(t, err, fmt.Sprintf("error %d", got))
+			require.Equal(t, step.want, got)
+		}
+		time.Sleep(listShare)
+		synctest.Wait()
+		require.Nil(t, s.last, "kept no longer")
+	})
 }
 
 // server.R2: also while a reading is under way that began before the change.

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -112,32 +113,37 @@ func TestWatchdogRounds(t *testing.T) {
 // daemon.D2: a check that hangs fails every round until it returns, and is not asked again
 // meanwhile; the log tells of both.
 func TestWatchdogCheckThatHangs(t *testing.T) {
-	t.Parallel()
-	var mu sync.Mutex
-	var log bytes.Buffer
-	w, fed := fedBy(lockedWriter{&mu, &log}, 2*time.Second)
-	logged := func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		return log.String()
-	}
-	release, calls := make(chan struct{}), atomic.Int64{}
-	w.add("hangs", func(context.Context) error { calls.Add(1); <-release; return nil })
-	w.add("passes", func(context.Context) error { return nil })
-	w.round(t.Context())
-	require.Equal(t, "hangs: no answer within 2s", w.stuck())
-	for range 3 {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var log bytes.Buffer
+		w, fed := fedBy(lockedWriter{&mu, &log}, 2*time.Second)
+		logged := func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			return log.String()
+		}
+		release, calls := make(chan struct{}), atomic.Int64{}
+		w.add("hangs", func(context.Context) error { calls.Add(1); <-release; return nil })
+		w.add("passes", func(context.Context) error { return nil })
 		w.round(t.Context())
-		require.Equal(t, "hangs: no answer yet", w.stuck())
-	}
-	require.EqualValues(t, 1, calls.Load())
-	require.Zero(t, fed.Load())
-	require.Eventually(t, func() bool { return strings.Contains(logged(), "a part of leafd is stuck") }, proctest.Patience, time.Millisecond)
-	close(release)
-	require.Eventually(t, func() bool { w.round(t.Context()); return fed.Load() > 0 }, proctest.Patience, time.Millisecond)
-	require.Empty(t, w.stuck())
-	require.Eventually(t, func() bool { return strings.Contains(logged(), "every part works again") }, proctest.Patience, time.Millisecond)
-	require.Equal(t, 2, strings.Count(logged(), "\n"), "one line for each change: %s", logged())
+		require.Equal(t, "hangs: no answer within 2s", w.stuck())
+		for range 3 {
+			w.round(t.Context())
+			require.Equal(t, "hangs: no answer yet", w.stuck())
+		}
+		require.EqualValues(t, 1, calls.Load())
+		require.Zero(t, fed.Load())
+		synctest.Wait()
+		require.Contains(t, logged(), "a part of leafd is stuck")
+		close(release)
+		synctest.Wait()
+		w.round(t.Context())
+		require.EqualValues(t, 1, fed.Load())
+		require.Empty(t, w.stuck())
+		synctest.Wait()
+		require.Contains(t, logged(), "every part works again")
+		require.Equal(t, 2, strings.Count(logged(), "\n"), "one line for each change: %s", logged())
+	})
 }
 
 // Where systemd doesn't watch, nothing is checked.
