@@ -39,7 +39,7 @@ type Config struct {
 	// negative: any age. Segment IDs don't age.
 	MaxAge time.Duration
 	// RequestTimeout is how long one daemon may take for one request before another is
-	// asked. Above the daemons' --segment-wait, or tags that wait for a range fail.
+	// asked. Above the half second that daemons wait for a range, or tags that wait for a range fail.
 	RequestTimeout time.Duration
 	// Failed, where it isn't nil, is called with the error of each request that failed:
 	// for logs. Background goroutines call it, so that it must not block.

@@ -119,7 +119,7 @@ func TestKilledDaemons(t *testing.T) {
 	var daemons []*leafd
 	var addresses []string
 	for i := range 2 {
-		d := startLeafd(t, "--mysql", dsn, "--worker-id", fmt.Sprint(i), "--report-interval", "200ms", "--ceiling-lead", "1s")
+		d := startLeafd(t, "--mysql", dsn, "--worker-id", fmt.Sprint(i))
 		daemons, addresses = append(daemons, d), append(addresses, d.URL)
 	}
 	c, err := New(Config{Addresses: addresses, MaxAhead: 1000})

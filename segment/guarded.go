@@ -99,7 +99,7 @@ func (g *guarded) patience() time.Duration {
 	if g.svc.cfg.GuardRequired {
 		return g.svc.cfg.FetchTimeout
 	}
-	return min(guardPatience, g.svc.wait()*3/4, g.svc.cfg.FetchTimeout)
+	return min(guardPatience, g.svc.cfg.Wait*3/4, g.svc.cfg.FetchTimeout)
 }
 
 // ask calls do with a context that ends with the patience. An error that is none of a

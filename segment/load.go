@@ -29,7 +29,7 @@ func (s *Service) keepLoaded(ctx context.Context) {
 	defer s.reading.Pause()
 	for {
 		s.reading.Pause() // the store may take any time
-		wait := time.Duration(s.refresh.Load())
+		wait := s.cfg.Refresh
 		if err := s.read(ctx, pass{counts: true}); err != nil {
 			wait = retry.NextBackOff() // read has made err an event
 		} else {

@@ -33,7 +33,9 @@ var (
 
 // Defaults of Config.
 const (
-	DefaultWait         = 500 * time.Millisecond
+	// DefaultWait is many times what a fetch takes, and less than clients' time-outs.
+	DefaultWait = 500 * time.Millisecond
+	// DefaultRefresh is the Java Leaf's.
 	DefaultRefresh      = 60 * time.Second
 	DefaultFetchTimeout = 2 * time.Second
 	DefaultMaxStep      = 1_000_000
@@ -95,9 +97,6 @@ type Service struct {
 	queue  *queue
 	events *events
 
-	waitNS  atomic.Int64 // Config.Wait, or PrepareTimes's; nanoseconds
-	refresh atomic.Int64 // Config.Refresh, or PrepareTimes's; nanoseconds
-
 	ran      atomic.Bool
 	ended    chan struct{}   // closed at the end of Run, once the queue is
 	fetchCtx context.Context //nolint:containedctx // the life of Run; set before the queue opens
@@ -146,29 +145,11 @@ func New(cfg Config) (*Service, error) {
 		ended:   make(chan struct{}),
 	}
 	s.queue = &queue{work: s.attempt, held: cfg.Held}
-	s.waitNS.Store(int64(cfg.Wait))
-	s.refresh.Store(int64(cfg.Refresh))
 	if cfg.Guard != nil {
 		s.guarded = newGuarded(s)
 	}
 	return s, nil
 }
-
-// PrepareTimes checks a Wait and a Refresh as of Config, which must be positive, and
-// returns what puts them in force: Wait for requests that begin to wait from then on,
-// Refresh after the pass over the table that is due.
-func (s *Service) PrepareTimes(wait, refresh time.Duration) (commit func(), err error) {
-	if wait <= 0 || refresh <= 0 {
-		return nil, fmt.Errorf("segment: Wait %v and Refresh %v must be positive", wait, refresh)
-	}
-	return func() {
-		s.waitNS.Store(int64(wait))
-		s.refresh.Store(int64(refresh))
-	}, nil
-}
-
-// wait is how long a request waits for ranges.
-func (s *Service) wait() time.Duration { return time.Duration(s.waitNS.Load()) }
 
 func (c *Config) complete() error {
 	if c.Store == nil || c.HighWater == nil {

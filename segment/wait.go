@@ -16,8 +16,8 @@ type waiter struct {
 
 func (w *waiter) start(s *Service) {
 	if w.timer == nil {
-		w.deadline = s.clock.Mono() + s.wait()
-		w.timer = time.NewTimer(s.wait())
+		w.deadline = s.clock.Mono() + s.cfg.Wait
+		w.timer = time.NewTimer(s.cfg.Wait)
 	}
 }
 
@@ -151,9 +151,9 @@ func (t *Tag) askLocked(b *buffer, urgent bool) {
 
 func (t *Tag) lateLocked(b *buffer) error {
 	if b.err != nil {
-		return t.unavailable(fmt.Errorf("nothing within %v: %w", t.svc.wait(), b.err))
+		return t.unavailable(fmt.Errorf("nothing within %v: %w", t.svc.cfg.Wait, b.err))
 	}
-	return t.unavailable(fmt.Errorf("the table did not answer within %v", t.svc.wait()))
+	return t.unavailable(fmt.Errorf("the table did not answer within %v", t.svc.cfg.Wait))
 }
 
 func (t *Tag) unavailable(cause error) error {

@@ -90,37 +90,3 @@ func TestWaitExceeded(t *testing.T) {
 		require.Zero(t, next(t, tag))
 	})
 }
-
-// The times may change while requests wait: each has the budget that it began with.
-func TestTimesChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := segmenttest.NewStore()
-		store.Set("order", 0, 10)
-		fake := fakeClock()
-		svc := start(t, segment.Config{Store: store, Clock: fake})
-		tag := lookup(t, svc, "order")
-		release := store.Hang()
-		defer release()
-		early := make(chan error, 1)
-		go func() { _, err := tag.Next(context.Background()); early <- err }()
-		synctest.Wait()
-		require.Equal(t, 1, tag.Waiting())
-
-		for _, bad := range [][2]time.Duration{{0, time.Second}, {time.Second, 0}, {-1, 1}} {
-			_, err := svc.PrepareTimes(bad[0], bad[1])
-			require.ErrorContains(t, err, "must be positive")
-		}
-		take, err := svc.PrepareTimes(100*time.Millisecond, time.Minute)
-		require.NoError(t, err)
-		take()
-		late := make(chan error, 1)
-		go func() { _, err := tag.Next(context.Background()); late <- err }()
-		synctest.Wait()
-		require.Equal(t, 2, tag.Waiting())
-		clocktest.Pass(100 * time.Millisecond)
-		require.ErrorIs(t, <-late, segment.ErrUnavailable)
-		require.Empty(t, early)
-		clocktest.Pass(segment.DefaultWait - 100*time.Millisecond)
-		require.ErrorIs(t, <-early, segment.ErrUnavailable)
-	})
-}

@@ -39,7 +39,7 @@ func (s *Server) next(c *conn, b *Backend, m mode, key []byte, most int, mono ti
 	if first, n = b.Segments.Try(key, c.lastTag(), most); n > 0 {
 		return first, n, nil
 	}
-	first, err = s.awaitRange(b, key, settings)
+	first, err = s.awaitRange(b, key)
 	return first, 1, err
 }
 
@@ -114,7 +114,7 @@ func (s *Server) batch(b *Backend, m mode, key []byte, n int, f form, pending []
 	if err := s.base.Err(); err != nil {
 		return nil, err // many may have arrived together: no memory for each
 	}
-	if err := s.overload.enter(b, m, n, s.live.Load()); err != nil {
+	if err := s.overload.enter(b, m, n); err != nil {
 		return nil, err
 	}
 	defer s.overload.leave(m, n)

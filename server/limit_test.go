@@ -4,14 +4,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
 // A batch of 1000 at one a second leaves a debt that no slow test can pay.
 func TestRateLimit(t *testing.T) {
-	r := start(t, limited(Live{RateLimit: 1, RateBurst: 10}))
+	r := start(t, limited(Live{RateLimit: 1}))
 	require.Equal(t, 200, r.get(snowflakePrefix+"order?n=1000").status)
 	used := r.used()
 	for _, path := range []string{snowflakePrefix + "order", snowflakePrefix + "order?n=1", snowflakePrefix + "order?n=500"} {
@@ -39,7 +38,7 @@ func TestRateLimit(t *testing.T) {
 
 // What is bad is answered as such and charged nothing.
 func TestBadRequestsAreNotCharged(t *testing.T) {
-	r := start(t, limited(Live{RateLimit: 1, RateBurst: 1000}))
+	r := start(t, limited(Live{RateLimit: 1}))
 	for range 3 {
 		r.get(segmentPrefix+"order?n=10001").requireError(t, 400, "bad_count")
 		require.Equal(t, 405, r.do("PUT", segmentPrefix+"order?n=1000", "").status)
@@ -51,7 +50,7 @@ func TestBadRequestsAreNotCharged(t *testing.T) {
 }
 
 func TestRetryAfterIsBounded(t *testing.T) {
-	r := start(t, limited(Live{RateLimit: 1, RateBurst: 1}))
+	r := start(t, limited(Live{RateLimit: 1}))
 	require.Equal(t, 200, r.get(snowflakePrefix+"order?n=10000").status)
 	require.Equal(t, "3600", r.get(snowflakePrefix+"order").header.Get("Retry-After"))
 }
@@ -59,14 +58,8 @@ func TestRetryAfterIsBounded(t *testing.T) {
 func TestBadLimits(t *testing.T) {
 	s := newServer(t)
 	for name, l := range map[string]Live{
-		"MaxInflight is -1":     {MaxInflight: -1},
-		"QueueWait is -1s":      {QueueWait: -time.Second},
-		"QueueWait is 2h0m0s":   {QueueWait: 2 * time.Hour},
-		"QueueWait is 1.5ms":    {QueueWait: 1500 * time.Microsecond},
 		"RateLimit is -1":       {RateLimit: -1},
 		"RateLimit is 10000001": {RateLimit: 10_000_001},
-		"RateBurst is -1":       {RateBurst: -1},
-		"RateBurst is 10000001": {RateBurst: 10_000_001},
 	} {
 		require.ErrorContains(t, s.SetLive(l), name)
 	}
@@ -75,7 +68,7 @@ func TestBadLimits(t *testing.T) {
 // With every limit on, a request allocates nothing.
 func TestLimitsAllocateNothing(t *testing.T) {
 	s := newServer(t)
-	require.NoError(t, s.SetLive(Live{MaxInflight: 10, QueueWait: time.Second, RateLimit: 10_000_000}))
+	require.NoError(t, s.SetLive(Live{RateLimit: 10_000_000}))
 	for _, target := range []string{snowflakePrefix + "order", segmentPrefix + "order", snowflakePrefix + "order?n=5"} {
 		if raceEnabled && strings.Contains(target, "?") {
 			continue // the pool forgets on purpose there
@@ -93,7 +86,7 @@ func TestLimitsAllocateNothing(t *testing.T) {
 func BenchmarkHandleLimited(b *testing.B) {
 	s := newServer(b)
 	ctx := newRequest(&conn{}, snowflakePrefix+"order", "")
-	for name, l := range map[string]Live{"no limits": {}, "gates": {MaxInflight: 10_000, QueueWait: time.Second}, "rate": {MaxInflight: 10_000, QueueWait: time.Second, RateLimit: 10_000_000}} {
+	for name, l := range map[string]Live{"no rate": {}, "rate": {RateLimit: 10_000_000}} {
 		require.NoError(b, s.SetLive(l))
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -43,7 +43,7 @@ const (
 //	server.P2  No such answer has more than pageRows rows; a cursor tells where the next
 //	    page begins.
 //	server.P3  What a large answer takes is counted until its client has taken it or its
-//	    connection has ended, which --write-timeout bounds. Beyond maxUnreadLists, and
+//	    connection has ended, which Config.WriteTimeout bounds. Beyond maxUnreadLists, and
 //	    maxUnreadBatches for IDs, another is refused: a client that doesn't read takes memory
 //	    from nobody. What is the same for all who ask is one text, and another each second
 //	    at most. A connection has one answer at a time, and connBuffer of the kernel each way.

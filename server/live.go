@@ -3,7 +3,6 @@ package server
 import (
 	"crypto/sha256"
 	"fmt"
-	"time"
 
 	"github.com/leafd/leafd/server/limits"
 )
@@ -18,20 +17,10 @@ type Live struct {
 	Hosts []string
 	// MaxBatch is the largest n of a request.
 	MaxBatch int
-	// MaxInflight is how many requests of each mode may wait at once: for a range of
-	// a tag, or as batches, which count once more for each thousand IDs beyond the
-	// first thousand. More get 503 overloaded. 0 is no limit.
-	MaxInflight int
-	// QueueWait is how far into the future the IDs of queued snowflake batches may
-	// reach for another to be accepted. More get 503 overloaded. 0 is no limit.
-	QueueWait time.Duration
-	// RateLimit is how many IDs a second each key gets, up to limits.MaxRate; more
-	// get 429 rate_limited. 0 is no limit.
+	// RateLimit is how many IDs a second each key gets, up to limits.MaxRate, and how
+	// many at once after a pause; more get 429 rate_limited. A batch that is larger needs
+	// all of them, and its remainder is charged afterwards. 0 is no limit.
 	RateLimit int
-	// RateBurst is how many IDs a key gets at once, up to limits.MaxBurst; 0 for as
-	// many as RateLimit. A larger batch needs the whole burst, and its remainder is
-	// charged afterwards.
-	RateBurst int
 }
 
 // live is a validated Live. It is never changed once stored.
@@ -40,8 +29,6 @@ type live struct {
 	adminOn     bool
 	adminDigest [sha256.Size]byte // of the token
 	hosts       []string          // as hostName writes them
-	maxInflight int64             // 0: no limit
-	queueWait   time.Duration     // 0: no limit
 	rate        limits.Limit
 	rates       *rateTables // nil: no limit
 }
@@ -78,22 +65,13 @@ func (l Live) complete() (*live, error) {
 	}
 	ready := &live{
 		maxBatch: l.MaxBatch, adminOn: len(l.AdminToken) > 0, adminDigest: sha256.Sum256(l.AdminToken),
-		maxInflight: int64(l.MaxInflight), queueWait: l.QueueWait,
 	}
 	for _, name := range l.Hosts {
 		ready.hosts = append(ready.hosts, hostName(name))
 	}
 	switch {
-	case l.MaxInflight < 0:
-		return nil, fmt.Errorf("MaxInflight is %d: want 0 or more", l.MaxInflight)
-	case l.QueueWait < 0 || l.QueueWait > time.Hour || l.QueueWait%time.Millisecond != 0:
-		return nil, fmt.Errorf("QueueWait is %s: want whole milliseconds from 0 to an hour", l.QueueWait)
 	case l.RateLimit < 0 || l.RateLimit > limits.MaxRate:
 		return nil, fmt.Errorf("RateLimit is %d: want 0 to %d", l.RateLimit, limits.MaxRate)
-	case l.RateBurst < 0 || l.RateBurst > limits.MaxBurst:
-		return nil, fmt.Errorf("RateBurst is %d: want 0 to %d", l.RateBurst, limits.MaxBurst)
-	case l.RateLimit > 0 && l.RateBurst > 0:
-		ready.rate = limits.NewLimit(l.RateLimit, l.RateBurst)
 	case l.RateLimit > 0:
 		ready.rate = limits.NewLimit(l.RateLimit, l.RateLimit)
 	}

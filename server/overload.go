@@ -57,6 +57,9 @@ const singlesShare = 4
 //	server.O7  A part of MaxInflight, 1/singlesShare, is for requests of one ID alone: clients
 //	    that ask for large batches only keep no other from an ID.
 type overload struct {
+	maxInflight int64         // immutable; Config.MaxInflight
+	queueWait   time.Duration // immutable; Config.QueueWait
+
 	inflight [modes]limits.Gate         // places
 	queued   limits.Gate                // snowflake IDs of batches
 	rates    atomic.Pointer[rateTables] // nil until a rate was first set
@@ -72,12 +75,12 @@ const (
 	kindsUnread
 )
 
-// newOverload returns an overload with its metrics in reg.
-func newOverload(reg *prometheus.Registry) (*overload, error) {
-	o := &overload{}
+// newOverload returns an overload by cfg, with its metrics in cfg.Registry.
+func newOverload(cfg Config) (*overload, error) {
+	o := &overload{maxInflight: int64(cfg.MaxInflight), queueWait: cfg.QueueWait}
 	shed := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "leafd_http_shed_total",
-		Help: "Requests answered with 503 overloaded: because --max-inflight others waited (inflight), batches had more than --queue-wait to wait (queue), a list's turn did not come (lists), or clients left too much unread (unread).",
+		Help: "Requests answered with 503 overloaded: because too many others waited (inflight), batches had too long to wait (queue), a list's turn did not come (lists), or clients left too much unread (unread).",
 	}, []string{"reason"})
 	for i, reason := range [...]string{shedInflight: "inflight", shedQueue: "queue", shedLists: "lists", shedUnread: "unread"} {
 		o.shed[i] = shed.WithLabelValues(reason)
@@ -94,7 +97,7 @@ func newOverload(reg *prometheus.Registry) (*overload, error) {
 	inflight := func(m mode) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "leafd_http_inflight",
-			Help:        "Places of --max-inflight taken: requests for IDs that are batches or wait for a range, and one more for each thousand IDs beyond the first.",
+			Help:        "Places for waiting requests that are taken: requests for IDs that are batches or wait for a range, and one more for each thousand IDs beyond the first.",
 			ConstLabels: prometheus.Labels{"mode": modeNames[m]},
 		}, func() float64 { return float64(o.inflight[m].Inside()) })
 	}
@@ -118,7 +121,7 @@ func newOverload(reg *prometheus.Registry) (*overload, error) {
 			Help: "Keys given their whole burst again because more keys were asked for at once than are kept.",
 		}, func() float64 { return o.rates.Load().forgot() }),
 	} {
-		if err := reg.Register(c); err != nil {
+		if err := cfg.Registry.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
 	}
@@ -162,8 +165,8 @@ func (o *overload) charge(m mode, key []byte, n int, now time.Duration, settings
 
 // enter takes the places of a request for n IDs, or returns errOverloaded (server.O1). Each
 // enter that returns nil is followed by a leave of the same m and n (server.O4).
-func (o *overload) enter(b *Backend, m mode, n int, settings *live) error {
-	most := settings.maxInflight
+func (o *overload) enter(b *Backend, m mode, n int) error {
+	most := o.maxInflight
 	if n > 1 {
 		most -= most / singlesShare // server.O7
 	}
@@ -175,11 +178,11 @@ func (o *overload) enter(b *Backend, m mode, n int, settings *live) error {
 		return nil
 	}
 	// How many IDs fit into the longest wait.
-	ids := settings.queueWait.Milliseconds() * (b.Layout.MaxSequence() + 1)
+	ids := o.queueWait.Milliseconds() * (b.Layout.MaxSequence() + 1)
 	if !o.queued.Enter(int64(n), ids) { // server.O3
 		o.inflight[m].Leave(places(n))
 		o.shed[shedQueue].Inc()
-		return errOverloaded.with("the IDs of the next %s are promised already", settings.queueWait)
+		return errOverloaded.with("the IDs of the next %s are promised already", o.queueWait)
 	}
 	return nil
 }
@@ -195,8 +198,8 @@ func (o *overload) leave(m mode, n int) {
 func places(n int) int64 { return int64(1 + (n-1)/idsPerPlace) }
 
 // awaitRange waits for one ID of a tag that has none in memory.
-func (s *Server) awaitRange(b *Backend, key []byte, settings *live) (int64, error) {
-	if err := s.overload.enter(b, segmentMode, 1, settings); err != nil {
+func (s *Server) awaitRange(b *Backend, key []byte) (int64, error) {
+	if err := s.overload.enter(b, segmentMode, 1); err != nil {
 		return 0, err
 	}
 	defer s.overload.leave(segmentMode, 1) // server.O4

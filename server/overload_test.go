@@ -25,6 +25,11 @@ func limited(l Live) func(*Config) {
 	}
 }
 
+// crowded bounds what waits; 0 is the default.
+func crowded(inflight int, wait time.Duration) func(*Config) {
+	return func(c *Config) { c.MaxInflight, c.QueueWait = inflight, wait }
+}
+
 // starved is a table whose tags have nothing in memory: requests wait.
 type starved struct {
 	*table
@@ -98,7 +103,7 @@ func (r *running) background(paths ...string) (answers func() []answer) {
 
 // server.O1 to server.O3, server.O5: the load ahead decides, a shed request uses nothing, and no other is shed.
 func TestBatchesBeyondMaxInflightAreShed(t *testing.T) {
-	r := start(t, limited(Live{MaxInflight: 3}))
+	r := start(t, crowded(3, 0))
 	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{}, 10)
 	answers := r.background(snowflakePrefix+"a?n=2", snowflakePrefix+"b?n=2000")
 	<-r.flake.begun
@@ -132,12 +137,13 @@ func TestBatchesBeyondMaxInflightAreShed(t *testing.T) {
 }
 
 func TestWaitsForRangesBeyondMaxInflightAreShed(t *testing.T) {
-	r := startEmpty(t, limited(Live{MaxInflight: 2}))
+	r := startEmpty(t, crowded(3, 0))
 	b := r.newBackend()
 	w := newStarved(r.table)
 	b.Segments = w
 	r.SetBackend(b)
-	answers := r.background(segmentPrefix+"order", segmentPrefix+"order?n=5")
+	answers := r.background(segmentPrefix+"order", segmentPrefix+"order?n=5", segmentPrefix+"order")
+	<-w.begun
 	<-w.begun
 	<-w.begun
 	r.get(segmentPrefix+"order").requireError(t, 503, "overloaded")
@@ -146,14 +152,10 @@ func TestWaitsForRangesBeyondMaxInflightAreShed(t *testing.T) {
 	require.Equal(t, 200, r.get(snowflakePrefix+"a").status, "a database that hangs takes nothing from snowflake IDs")
 	require.Equal(t, 200, r.get(snowflakePrefix+"a?n=2000").status)
 
-	require.NoError(t, r.SetLive(Live{MaxInflight: 3})) // from the next request on
-	more := r.background(segmentPrefix + "order")
-	<-w.begun
-	r.get(segmentPrefix+"order").requireError(t, 503, "overloaded")
 	w.end <- segment.ErrUnavailable
 	w.end <- segment.ErrUnavailable
 	w.end <- segment.ErrUnavailable
-	for _, a := range append(answers(), more()...) {
+	for _, a := range answers() {
 		a.requireError(t, 503, "segment_unavailable")
 	}
 	require.Zero(t, r.inside())
@@ -161,7 +163,7 @@ func TestWaitsForRangesBeyondMaxInflightAreShed(t *testing.T) {
 }
 
 func TestQueueOfUsedUpMilliseconds(t *testing.T) {
-	r := start(t, limited(Live{QueueWait: 2 * time.Millisecond})) // 8192 IDs
+	r := start(t, crowded(0, 2*time.Millisecond)) // 8192 IDs
 	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{}, 10)
 	answers := r.background(snowflakePrefix+"a?n=8000", snowflakePrefix+"a?n=10000")
 	<-r.flake.begun
@@ -190,7 +192,7 @@ func TestQueueOfUsedUpMilliseconds(t *testing.T) {
 
 // server.O4: whatever ends a request gives its places back.
 func TestPlacesAreGivenBack(t *testing.T) {
-	r := startEmpty(t, limited(Live{MaxInflight: 1, QueueWait: time.Millisecond}))
+	r := startEmpty(t, crowded(1, time.Millisecond))
 	for name, b := range map[string]*Backend{
 		"error": {Snowflake: &fakeSnowflake{}, Segments: brokenTags{}},
 		"panic": {Snowflake: panicking{}, Segments: brokenTags{panics: true}},
@@ -242,7 +244,7 @@ func (f brokenTags) NextN(context.Context, []byte, []int64) error {
 // Everything at once under load: settings and limits change while clients ask.
 // No ID is given twice, each that was taken was given, and no place is lost.
 func TestOverloadUnderConcurrency(t *testing.T) {
-	r := start(t, limited(Live{MaxInflight: 2, QueueWait: time.Millisecond}))
+	r := start(t, crowded(2, time.Millisecond))
 	var clients, changers sync.WaitGroup
 	var mu sync.Mutex
 	got := map[string]map[string]bool{"snowflake": {}, "segment": {}}
@@ -288,7 +290,7 @@ func TestOverloadUnderConcurrency(t *testing.T) {
 	}
 	changers.Go(func() {
 		for i := 0; !done.Load(); i++ {
-			if err := r.SetLive(Live{MaxInflight: 1 + i%3, QueueWait: time.Duration(i%2) * time.Millisecond, RateLimit: 50_000 * (i % 2)}); err != nil {
+			if err := r.SetLive(Live{RateLimit: 50_000 * (i % 2)}); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(time.Millisecond) // for some to pass

@@ -190,7 +190,10 @@ func TestRedisCountsWithHTTP(t *testing.T) {
 
 // The limits of HTTP: rates by key, places and unread bytes.
 func TestRedisLimits(t *testing.T) {
-	r, ln := startRedis(t, limited(Live{RateLimit: 1, RateBurst: 10}))
+	r, ln := startRedis(t, func(c *Config) {
+		limited(Live{RateLimit: 5})(c)
+		c.MaxInflight = 1
+	})
 	c := dialRedis(t, ln)
 	require.Equal(t, 200, r.get(snowflakePrefix+"order?n=1000").status)
 	require.Regexp(t, `^-RATE_LIMITED this key .* \(try again in \d+ s\)$`, c.ask("LEAF.SNOWFLAKE order"))
@@ -205,7 +208,7 @@ func TestRedisLimits(t *testing.T) {
 	require.Equal(t, ":2", answers[0])
 	require.Regexp(t, `^-RATE_LIMITED `, answers[99])
 
-	require.NoError(t, r.SetLive(Live{MaxInflight: 1}))
+	require.NoError(t, r.SetLive(Live{}))
 	waiting := newStarved(r.table)
 	b := r.newBackend()
 	b.Segments = waiting

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,11 +21,17 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultMaxBatch     = 10_000
-	DefaultMaxConns     = 65_536
-	DefaultIdleTimeout  = 75 * time.Second
+	DefaultMaxBatch    = 10_000
+	DefaultMaxConns    = 65_536
+	DefaultIdleTimeout = 75 * time.Second
+	// A client that takes longer over a request or its answer hangs, and holds a connection.
 	DefaultReadTimeout  = 10 * time.Second
 	DefaultWriteTimeout = 10 * time.Second
+	// Full of batches, its places hold 80 MB of IDs (idsPerPlace), which a daemon has to spare.
+	DefaultMaxInflight = 10_000
+	// A client with a time-out of a second still gets its answer. In the default layout that
+	// is two million IDs which are promised and not made yet.
+	DefaultQueueWait = 500 * time.Millisecond
 )
 
 const (
@@ -64,6 +71,13 @@ type Config struct {
 	ReadTimeout time.Duration
 	// WriteTimeout is how long a client may take to make room for a response.
 	WriteTimeout time.Duration
+	// MaxInflight is how many requests of each mode may wait at once: for a range of
+	// a tag, or as batches, which count once more for each thousand IDs beyond the
+	// first thousand. More get 503 overloaded.
+	MaxInflight int
+	// QueueWait is how far into the future the IDs of queued snowflake batches may
+	// reach for another to be accepted, in whole milliseconds. More get 503 overloaded.
+	QueueWait time.Duration
 	// Alarms lists the alarms that last, or are over for not long, in the order in which
 	// GET /api/overview shows them to everybody; nil: none. It must not block.
 	Alarms func() []Alarm
@@ -204,7 +218,7 @@ func New(cfg Config) (*Server, error) {
 	if s.admission, err = newAdmission(cfg.Registry, s.cfg.MaxConns); err != nil {
 		return nil, err
 	}
-	if s.overload, err = newOverload(cfg.Registry); err != nil {
+	if s.overload, err = newOverload(s.cfg); err != nil {
 		return nil, err
 	}
 	if err := s.SetLive(cfg.Live); err != nil {
@@ -257,9 +271,8 @@ func (c *Config) complete() error {
 	if c.MaxConns < 0 {
 		return fmt.Errorf("MaxConns is %d: want at least 1, or 0 for %d", c.MaxConns, DefaultMaxConns)
 	}
-	if c.MaxConns == 0 {
-		c.MaxConns = DefaultMaxConns
-	}
+	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
+	c.MaxInflight = cmp.Or(c.MaxInflight, DefaultMaxInflight)
 	for _, d := range []struct {
 		name  string
 		value *time.Duration
@@ -268,6 +281,7 @@ func (c *Config) complete() error {
 		{"IdleTimeout", &c.IdleTimeout, DefaultIdleTimeout},
 		{"ReadTimeout", &c.ReadTimeout, DefaultReadTimeout},
 		{"WriteTimeout", &c.WriteTimeout, DefaultWriteTimeout},
+		{"QueueWait", &c.QueueWait, DefaultQueueWait},
 		{"guestTime", &c.guestTime, guestTime},
 	} {
 		if *d.value < 0 {

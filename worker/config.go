@@ -11,7 +11,14 @@ import (
 
 // Defaults of Config; DESIGN 4 has the reasons.
 const (
-	DefaultCeilingLead    = 6 * time.Second
+	// DefaultReportInterval is the Leaf article's.
+	DefaultReportInterval = 3 * time.Second
+	// DefaultCeilingLead lets one report fail before issuing ends; the start after a crash
+	// waits for it.
+	DefaultCeilingLead = 6 * time.Second
+	// DefaultMaxForwardStep leaves room for the steps of a time service, and for a machine
+	// that is so busy that two readings of its clocks lie apart.
+	DefaultMaxForwardStep = 10 * time.Second
 	DefaultClockThreshold = 5 * time.Second
 	DefaultPeerInterval   = 10 * time.Second
 	DefaultLookTimeout    = 1500 * time.Millisecond
@@ -31,12 +38,12 @@ type Config struct {
 	Cache          Cache
 	Registry       Registry
 	Prober         ClockProber   // nil: peers are never asked
-	ReportInterval time.Duration // the time between two reports
+	ReportInterval time.Duration // the time between two reports; DefaultReportInterval if 0
 	// CeilingLead is how far the ceiling lies ahead of the clock when it is recorded:
-	// longer than ReportInterval, so that one report may fail.
+	// longer than ReportInterval, so that one report may fail. DefaultCeilingLead if 0.
 	CeilingLead time.Duration
 	// MaxForwardStep is how far the wall clock may be ahead of what the monotonic and
-	// boot-time clocks allow between two reports.
+	// boot-time clocks allow between two reports. DefaultMaxForwardStep if 0.
 	MaxForwardStep time.Duration
 	// MaxWait bounds the wait for the registry at the start (a new worker ID settles
 	// beyond it), and that for a recorded ceiling.
@@ -58,6 +65,9 @@ type Config struct {
 
 // complete puts in the defaults, or names what can't work, field and value.
 func (c *Config) complete() error {
+	c.ReportInterval = cmp.Or(c.ReportInterval, DefaultReportInterval)
+	c.CeilingLead = cmp.Or(c.CeilingLead, DefaultCeilingLead)
+	c.MaxForwardStep = cmp.Or(c.MaxForwardStep, DefaultMaxForwardStep)
 	c.LookTimeout = cmp.Or(c.LookTimeout, DefaultLookTimeout)
 	c.Threshold = cmp.Or(c.Threshold, DefaultClockThreshold)
 	c.PeerInterval = cmp.Or(c.PeerInterval, DefaultPeerInterval)

@@ -29,7 +29,7 @@ func benched(t *testing.T, code int, args ...string) (cli.BenchJSON, clitest.Out
 
 func TestBenchOfARealDaemon(t *testing.T) {
 	t.Parallel()
-	l := newMachine(t).ready("--segment-wait", "10s") // a busy machine's range is no refusal
+	l := newMachine(t).ready(tune("SegmentWait", "10s")) // a busy machine's range is no refusal
 	for _, tc := range []struct {
 		name string
 		args []string

@@ -231,7 +231,7 @@ func TestClientsHoldNoMoreThanTheirShare(t *testing.T) {
 		t.Run(store.name, func(t *testing.T) {
 			m := newMachine(t)
 			redis := freeAddress(t)
-			l := m.ready(append(store.args(t, m), "--listen-redis", redis, "--segment-wait", "20s")...) // the machine may be busy with other tests
+			l := m.ready(append(store.args(t, m), "--listen-redis", redis, tune("SegmentWait", "20s"))...) // the machine may be busy with other tests
 			defer func() { require.Equal(t, cli.ExitOK, l.stop()) }()
 			var fresh atomic.Int64
 			alone, before := l.innocent(t, 300*time.Millisecond, &fresh), l.held(t)

@@ -29,7 +29,7 @@ func TestLostDirectoryIsANewInstance(t *testing.T) {
 			t.Parallel()
 			c := onShared(t)
 			o := c.watch()
-			slow := []string{"--report-interval", "2s", "--ceiling-lead", "3500ms"}
+			slow := []string{tune("ReportInterval", "2s"), tune("CeilingLead", "3500ms")}
 			m := c.machine("--zk-session-timeout", "1s")
 			l := m.ready(slow...)
 			require.Zero(t, l.info().ID)

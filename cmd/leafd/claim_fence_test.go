@@ -76,7 +76,7 @@ func TestEntryTouchedByOthersFences(t *testing.T) {
 	for i := range cases {
 		c := onShared(t)
 		v := &victim{m: c.machine(), o: c.watch()}
-		v.l = v.m.start(append(steady(), "--segment-wait", "10s")...) // a busy machine's range is no refusal
+		v.l = v.m.start(append(steady(), tune("SegmentWait", "10s"))...) // a busy machine's range is no refusal
 		victims[i] = v
 	}
 	for i, tc := range cases {

@@ -230,10 +230,10 @@ func sessions(t *testing.T, server string) string {
 
 // frequent makes reports frequent, as quick does, with a ceiling that a busy machine
 // keeps up with.
-func frequent() []string { return []string{"--report-interval", "300ms", "--ceiling-lead", "1s"} }
+func frequent() []string { return []string{tune("ReportInterval", "300ms"), tune("CeilingLead", "1s")} }
 
 // steady is frequent for those who must refuse nothing, however busy the machine is.
-func steady() []string { return []string{"--report-interval", "300ms", "--ceiling-lead", "4s"} }
+func steady() []string { return []string{tune("ReportInterval", "300ms"), tune("CeilingLead", "4s")} }
 
 // onMachine runs a command on the cluster with a machine's clock.
 func (c *cluster) onMachine(m *machine, args ...string) clitest.Outcome {

@@ -21,7 +21,7 @@ func TestSixteenFirstStartsAtOnce(t *testing.T) {
 	const n = 16
 	var machines []*machine
 	for range n {
-		machines = append(machines, c.machine("--report-interval", "1s", "--ceiling-lead", "5s"))
+		machines = append(machines, c.machine(tune("ReportInterval", "1s"), tune("CeilingLead", "5s")))
 	}
 	workerIDs := map[string]int64{} // by node
 	var all []int64

@@ -36,7 +36,7 @@ func TestMoreConnectionsThanFiles(t *testing.T) {
 		cmd.Env = append(cmd.Env, sd.env(time.Second)...)
 	}
 	adminAddr := freeAddress(t)
-	l := m.ready("--report-interval", "1s", "--read-timeout", "1m", "--segment-wait", "5s", "--admin-listen", adminAddr, "--admin-token-file", clitest.WriteFile(t, "token", clitest.AdminToken))
+	l := m.ready(tune("ReportInterval", "1s"), tune("ReadTimeout", "1m"), tune("SegmentWait", "5s"), "--admin-listen", adminAddr, "--admin-token-file", clitest.WriteFile(t, "token", clitest.AdminToken))
 	admin := &child{l.Daemon, t, adminAddr, "http://" + adminAddr}
 	l.awaitLog(`"level":"warn"`, `"max_connections":640`, `"open_files":1024`, "raise LimitNOFILE")
 	l.awaitLog("leafd starts", `"max_connections":640`)

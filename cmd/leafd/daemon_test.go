@@ -23,7 +23,7 @@ import (
 
 // quick makes reports frequent, so that a test sees several of them.
 func quick() []string {
-	return []string{"--report-interval", "200ms", "--ceiling-lead", "700ms"}
+	return []string{tune("ReportInterval", "200ms"), tune("CeilingLead", "700ms")}
 }
 
 func timeOf(t *testing.T, id int64) clock.Millis {
@@ -39,7 +39,7 @@ func TestCrashThenRollbackRepeatsNothing(t *testing.T) {
 	underLoad(t)
 	m := newMachine(t)
 	var all, segments []int64
-	slow := []string{"--report-interval", "1s", "--ceiling-lead", "1500ms"}
+	slow := []string{tune("ReportInterval", "1s"), tune("CeilingLead", "1500ms")}
 	for life := range 6 {
 		l := m.start(slow...)
 		ld := newLoad(l, "/api/snowflake/get/a", "/api/snowflake/get/b?n=2000", "/api/snowflake/get/c?n=2000")
@@ -76,7 +76,7 @@ func TestCrashThenRollbackRepeatsNothing(t *testing.T) {
 func TestDamagedSlotRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	slow := []string{"--report-interval", "1s", "--ceiling-lead", "1500ms"}
+	slow := []string{tune("ReportInterval", "1s"), tune("CeilingLead", "1500ms")}
 	l := m.ready(slow...)
 	ld := newLoad(l, "/api/snowflake/get/a", "/api/snowflake/get/b?n=2000")
 	saved := func() (r worker.Record) {
@@ -151,11 +151,11 @@ func requireDistinct(t *testing.T, ids []int64) {
 func TestCleanRestartWaitsForNothing(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	l := m.ready("--ceiling-lead", "20s") // an unclean stop would be waited out for that long
+	l := m.ready(tune("CeilingLead", "20s")) // an unclean stop would be waited out for that long
 	first := l.mustGet("/api/snowflake/get/a").body
 	require.Equal(t, cli.ExitOK, l.stop())
 	require.True(t, l.hasLogged(`"message":"stopped"`))
-	l = m.ready("--ceiling-lead", "20s")
+	l = m.ready(tune("CeilingLead", "20s"))
 	require.False(t, l.hasLogged("unclean"))
 	require.Greater(t, l.mustGet("/api/snowflake/get/a").body, first)
 	require.Equal(t, cli.ExitOK, l.stop())
@@ -164,7 +164,7 @@ func TestCleanRestartWaitsForNothing(t *testing.T) {
 func TestUncleanRestartAnswersStarting(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	lead := []string{"--ceiling-lead", "4s"}
+	lead := []string{tune("CeilingLead", "4s")}
 	l := m.ready(lead...)
 	l.mustGet("/api/snowflake/get/a")
 	m.held(func() {
@@ -188,7 +188,7 @@ func TestUncleanRestartAnswersStarting(t *testing.T) {
 func TestStopWhileWaitingKeepsTheCeiling(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	l := m.ready("--ceiling-lead", "20s")
+	l := m.ready(tune("CeilingLead", "20s"))
 	l.kill()
 	record, err := os.ReadFile(m.dataDir() + "/worker.json")
 	require.NoError(t, err)
@@ -356,7 +356,7 @@ func TestFrozenDaemonGoesOn(t *testing.T) {
 func TestStopFinishesWhatIsInFlight(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	l := m.ready("--segment-wait", "10s") // a busy machine's first range is no refusal
+	l := m.ready(tune("SegmentWait", "10s")) // a busy machine's first range is no refusal
 	ld := newLoad(l, "/api/snowflake/get/a?n=5000", "/api/snowflake/get/a")
 	other := newLoad(l, "/api/segment/get/leaf-segment-test?n=100")
 	require.Eventually(t, func() bool { return ld.count() > 20_000 }, eventually, time.Millisecond)

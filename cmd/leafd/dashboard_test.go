@@ -53,7 +53,7 @@ func TestDashboard(t *testing.T) {
 	mariadb := mariadbtest.Start(t)
 	database := mariadb.NewDatabase(t)
 	javaTable(t, mariadb.DB(t, database))
-	args := often("--admin-token-file", clitest.WriteFile(t, "token", adminSecret+"\n"), "--mysql", mariadb.DSN(database), "--segment-refresh", "1s")
+	args := often("--admin-token-file", clitest.WriteFile(t, "token", adminSecret+"\n"), "--mysql", mariadb.DSN(database), tune("SegmentRefresh", "1s"))
 	var daemons []*child
 	var machines []*machine
 	for i := range 3 {

@@ -37,7 +37,7 @@ func TestDatabaseKilledAndSetBack(t *testing.T) {
 	name := mariadb.NewDatabase(t)
 	db := mariadb.DB(t, name)
 	javaTable(t, db)
-	settings := []string{"--mysql", mariadb.DSN(name), "--segment-refresh", "1s"}
+	settings := []string{"--mysql", mariadb.DSN(name), tune("SegmentRefresh", "1s")}
 	first := one.ready(settings...)
 	second := two.ready(append(settings, "--worker-id", "1")...)
 
@@ -113,7 +113,7 @@ func TestStartWarnsOfTheDatabase(t *testing.T) {
 	_, err := mariadb.DB(t, name).ExecContext(t.Context(), "SET GLOBAL innodb_flush_log_at_trx_commit = 2; CREATE USER leafd; GRANT SELECT, UPDATE ON leaf_alloc TO leafd")
 	require.NoError(t, err)
 	mariadb.Pause(t)
-	l := newMachine(t).start("--mysql", "leafd@tcp("+mariadb.Addr()+")/"+name, "--segment-refresh", "1s")
+	l := newMachine(t).start("--mysql", "leafd@tcp("+mariadb.Addr()+")/"+name, tune("SegmentRefresh", "1s"))
 	l.awaitLog(`"alarm":"segment_store"`)
 	mariadb.Resume(t)
 	l.awaitLog(`"level":"warn"`, "innodb_flush_log_at_trx_commit is 2", `"do":"SET GLOBAL`)
@@ -156,7 +156,7 @@ func TestLargeDemandOnASmallStep(t *testing.T) {
 		_, err := db.ExecContext(t.Context(), statement)
 		require.NoError(t, err)
 	}
-	l := m.ready("--mysql", mariadb.DSN(name), "--segment-wait", "5s")
+	l := m.ready("--mysql", mariadb.DSN(name), tune("SegmentWait", "5s"))
 	const callers, each, n = 20, 40, 1000
 	began := time.Now()
 	var mu sync.Mutex
@@ -207,7 +207,7 @@ func TestTableIsEmptied(t *testing.T) {
 		_, err := db.ExecContext(t.Context(), statement)
 		require.NoError(t, err)
 	}
-	l := m.ready("--mysql", mariadb.DSN(name), "--segment-refresh", "1s")
+	l := m.ready("--mysql", mariadb.DSN(name), tune("SegmentRefresh", "1s"))
 	require.Equal(t, "1", l.awaitStatus("/api/segment/get/a", http.StatusOK).body)
 	require.Equal(t, "1", l.awaitStatus("/api/segment/get/b", http.StatusOK).body)
 

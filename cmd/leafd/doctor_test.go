@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/clocktest"
 )
@@ -33,9 +35,14 @@ type diagnosis struct {
 // examine runs leafd doctor with a clock.
 func examine(t *testing.T, clk clock.Clock, args ...string) diagnosis {
 	t.Helper()
+	return examineTuned(t, clk, settings.Tuning{}, args...)
+}
+
+func examineTuned(t *testing.T, clk clock.Clock, tuning settings.Tuning, args ...string) diagnosis {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
 	code := cli.Run(t.Context(), cli.Process{
-		Args: append([]string{"doctor", "-o", "json"}, args...), Stdout: &stdout, Stderr: &stderr, Clock: clk,
+		Args: append([]string{"doctor", "-o", "json"}, args...), Stdout: &stdout, Stderr: &stderr, Clock: clk, Tuning: tuning,
 	})
 	d := diagnosis{DoctorJSON: clitest.FromJSON[cli.DoctorJSON](t, stdout.String()), t: t, code: code}
 	require.Equal(t, code, d.ExitCode, stderr.String())
@@ -91,8 +98,10 @@ func (d diagnosis) only(check string, others ...string) {
 // doctor runs leafd doctor on the machine, for a daemon that was given address and args.
 func (m *machine) doctor(address string, args ...string) diagnosis {
 	m.t.Helper()
-	all := append([]string{"--listen", address, "--data-dir", m.dataDir()}, m.zk...)
-	return examine(m.t, m.clk, append(all, args...)...)
+	flags, text := m.tuned(slices.Concat([]string{"--listen", address, "--data-dir", m.dataDir()}, m.zk, args))
+	tuning, err := parseTuning(text)
+	require.NoError(m.t, err)
+	return examineTuned(m.t, m.clk, tuning, flags...)
 }
 
 func TestDoctorBeforeTheFirstStart(t *testing.T) {
@@ -126,10 +135,10 @@ func TestDoctorBeforeTheFirstStart(t *testing.T) {
 
 func TestDoctorOfBadSettings(t *testing.T) {
 	t.Parallel()
-	d := examine(t, clock.System(), "--max-batch=0", "--segment-wait=soon", "--mysql=leaf:hunter2@x")
+	d := examine(t, clock.System(), "--max-batch=0", "--drain-delay=soon", "--mysql=leaf:hunter2@x")
 	require.Equal(t, cli.ExitUsage, d.code)
 	require.Len(t, d.Results, 3, "all at once, and nothing else can be looked at")
-	for i, name := range []string{"max-batch", "segment-wait", "mysql"} {
+	for i, name := range []string{"max-batch", "drain-delay", "mysql"} {
 		require.Equal(t, doctor.Fail, d.Results[i].Status)
 		require.Contains(t, d.Results[i].Found, name)
 	}

@@ -94,9 +94,8 @@ func TestLinkInsteadOfTheRest(t *testing.T) {
 func TestExposedDaemon(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	socket := filepath.Join(m.dir, "admin")
 	config := filepath.Join(m.dir, "leafd.yaml")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "alarm-webhook: http://127.0.0.1:1/hunter2\nadmin-listen: unix:%s\nsocket-mode: \"0660\"\n", socket), 0o600))
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "alarm-webhook: http://127.0.0.1:1/hunter2\nadmin-listen: unix:%s\n", filepath.Join(m.dir, "admin")), 0o600))
 	l := m.ready("--config", config)
 	require.False(t, l.hasLogged(`"level":"warn"`, "others"), l.Log())
 	require.False(t, l.hasLogged(`"level":"warn"`, "every user"), l.Log())
@@ -105,12 +104,11 @@ func TestExposedDaemon(t *testing.T) {
 
 	require.NoError(t, os.Chmod(config, 0o644))
 	require.NoError(t, os.Chmod(m.dataDir(), 0o777))
-	exposed := []string{"--config", config, "--socket-mode=0666"}
-	l = m.ready(exposed...)
+	l = m.ready("--config", config)
 	require.True(t, l.hasLogged(`"level":"warn"`, config+", which has alarm-webhook, is readable to every user of this machine (mode 0644): chmod o-r, or set LEAFD_ALARM_WEBHOOK instead"), l.Log())
 	require.True(t, l.hasLogged(`"level":"warn"`, "others can write to the data directory", "(mode 0777)", `"do":"chmod 0700 `+m.dataDir()), l.Log())
 	require.NotContains(t, l.Log(), "hunter2")
-	d := m.doctor(l.addr, exposed...)
+	d := m.doctor(l.addr, "--config", config)
 	d.result("settings", doctor.Warn, "which has alarm-webhook")
 	d.result("access", doctor.Warn, "others can write to the data directory", "chmod 0700")
 	require.Equal(t, cli.ExitOK, l.stop())

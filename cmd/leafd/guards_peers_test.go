@@ -101,7 +101,7 @@ func TestOneWrongPeerAndTheEstimators(t *testing.T) {
 	}
 	wrong, healthy := g.machine(), g.machine()
 	wrong.peers = time.Hour // it doesn't look
-	l := wrong.ready(often("--max-forward-step", "2m")...)
+	l := wrong.ready(often(tune("MaxForwardStep", "2m"))...)
 	wrong.step(time.Minute)
 	require.Eventually(t, func() bool { return g.entry(wrong).Timestamp > healthy.now().Add(50*time.Second) }, eventually, time.Millisecond)
 	l.awaitStatus("/readyz", http.StatusOK)

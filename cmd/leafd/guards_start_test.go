@@ -121,7 +121,7 @@ func TestCrashThenRollbackInACluster(t *testing.T) {
 	}
 	up, lost, down := &life{name: "both know"}, &life{name: "ZooKeeper alone knows, the file is old"}, &life{name: "the file alone knows"}
 	all := []*life{up, lost, down}
-	slow := []string{"--report-interval", "3s", "--ceiling-lead", "3500ms", "--zk-session-timeout", "2s"}
+	slow := []string{tune("ReportInterval", "3s"), tune("CeilingLead", "3500ms"), "--zk-session-timeout", "2s"}
 	const late = 800 * time.Millisecond // and long before the next report
 	begin := func(c *life) {
 		c.l = c.m.start(slow...)

@@ -112,7 +112,7 @@ func TestLargeRollbackInACluster(t *testing.T) {
 	require.Equal(t, cli.ExitOK, stopped.m.ready(often()...).stop())
 }
 
-// The clock jumps ahead beyond --max-forward-step: refused where no peer confirms
+// The clock jumps ahead beyond worker.Config.MaxForwardStep: refused where no peer confirms
 // it, and not recorded; over by itself once the clock was set back.
 func TestJumpAheadInACluster(t *testing.T) {
 	t.Parallel()
@@ -185,7 +185,7 @@ func TestJumpAheadThatThePeersConfirm(t *testing.T) {
 	for range 3 {
 		m := g.machine()
 		// The peers are asked within a report: it needs time on a busy machine.
-		machines, daemons = append(machines, m), append(daemons, m.ready("--report-interval", "2s", "--ceiling-lead", "3s"))
+		machines, daemons = append(machines, m), append(daemons, m.ready(tune("ReportInterval", "2s"), tune("CeilingLead", "3s")))
 	}
 	for _, l := range daemons {
 		loads = append(loads, newLoad(l, "/api/snowflake/get/a"))

@@ -83,7 +83,7 @@ func newGuards(t *testing.T) *guards {
 
 // often makes reports frequent; a busy machine may miss some.
 func often(more ...string) []string {
-	return append([]string{"--report-interval", "500ms", "--ceiling-lead", "3s"}, more...)
+	return append([]string{tune("ReportInterval", "500ms"), tune("CeilingLead", "3s")}, more...)
 }
 
 // machine returns a machine that looks at its peers often, too.

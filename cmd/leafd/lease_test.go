@@ -22,7 +22,7 @@ func TestLeaseEndsWithoutZooKeeper(t *testing.T) {
 	s := zookeepertest.Shared(t)
 	c := onServers(t, s.NewRoot(t), s.Addr())
 	proxy := zookeepertest.NewProxy(t, s.Addr())
-	settings := append(brisk(), "--lease", "1m", "--ceiling-lead", "2s", "--startup-timeout", "3s", "--max-forward-step", "10m")
+	settings := append(brisk(), "--lease", "1m", tune("CeilingLead", "2s"), "--startup-timeout", "3s", tune("MaxForwardStep", "10m"))
 	m := c.behind(proxy, settings...)
 	l := m.ready()
 	all := l.some()

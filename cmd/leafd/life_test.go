@@ -35,7 +35,7 @@ type displaced struct {
 
 func toBeDisplaced(m *machine, args ...string) *displaced {
 	m.t.Helper()
-	l := m.ready(append(args, "--segment-wait", "10s")...) // a busy machine's range is no refusal
+	l := m.ready(append(args, tune("SegmentWait", "10s"))...) // a busy machine's range is no refusal
 	d := &displaced{child: l, was: l.info()}
 	d.segments = (&load{}).start(l, 1, []string{"/api/segment/get/leaf-segment-test"})
 	return d
@@ -213,7 +213,7 @@ func TestNewLifeNeedsZooKeeper(t *testing.T) {
 	c := onServers(t, s.NewRoot(t), s.Addr())
 	o := newOnlooker(t, s, c.root)
 	proxy := zookeepertest.NewProxy(t, s.Addr())
-	m := c.behind(proxy, append(brisk(), "--startup-timeout", "1s", "--ceiling-lead", "900ms")...)
+	m := c.behind(proxy, append(brisk(), "--startup-timeout", "1s", tune("CeilingLead", "900ms"))...)
 	l := toBeDisplaced(m)
 	all := l.some()
 	o.takeAway(l.was.ID)

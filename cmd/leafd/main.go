@@ -20,12 +20,14 @@ func main() {
 	// zerolog keeps its time format in a global variable: it is set once, here,
 	// where nothing else runs yet.
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
+	clk, tuning := host()
 	os.Exit(cli.Run(context.Background(), cli.Process{
 		Args:   os.Args[1:],
 		Stdout: os.Stdout,
 		Stderr: os.Stderr,
 		Env:    cli.Environ(os.Environ()),
-		Clock:  hostClock(),
+		Clock:  clk,
+		Tuning: tuning,
 		Build:  cli.Build{Version: version, Commit: commit, Date: date},
 	}))
 }

@@ -31,7 +31,7 @@ func (l *child) metric(name string) string {
 // twice or lost to those. One ID is always to be had.
 func TestQueueOfBatchesIsBounded(t *testing.T) {
 	m := newMachine(t)
-	l := m.ready("--queue-wait", "5ms") // 20,480 IDs
+	l := m.ready(tune("QueueWait", "5ms")) // 20,480 IDs
 	var paths []string
 	for range 4 { // two clients each
 		paths = append(paths, "/api/snowflake/get/batches?n=10000")
@@ -71,7 +71,7 @@ func TestWaitsForTheDatabaseAreBounded(t *testing.T) {
 	name := mariadb.NewDatabase(t)
 	db := mariadb.DB(t, name)
 	javaTable(t, db)
-	l := m.ready("--mysql", mariadb.DSN(name)+"?innodb_lock_wait_timeout=60&readTimeout=60s", "--segment-wait", "1m", "--max-inflight", "2")
+	l := m.ready("--mysql", mariadb.DSN(name)+"?innodb_lock_wait_timeout=60&readTimeout=60s", tune("SegmentWait", "1m"), tune("MaxInflight", "2"))
 	require.Equal(t, http.StatusOK, l.awaitStatus("/api/segment/get/b?n=5", http.StatusOK).status) // from now on in memory
 
 	tx, err := db.BeginTx(t.Context(), nil)
@@ -114,7 +114,7 @@ func TestWaitsForTheDatabaseAreBounded(t *testing.T) {
 // The rate of a key, set by the file and taken off by a reload.
 func TestRateLimitOfTheDaemon(t *testing.T) {
 	m := newMachine(t)
-	file := clitest.WriteFile(t, "leafd.yaml", "rate-limit: 1\nrate-limit-burst: 1000\n")
+	file := clitest.WriteFile(t, "leafd.yaml", "rate-limit: 1\n")
 	l := m.ready("--config", file)
 	require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/hog?n=1000").status)
 	a := l.mustGet("/api/snowflake/get/hog?n=1000")

@@ -21,6 +21,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/proctest"
 )
@@ -29,15 +30,15 @@ import (
 // binary that finds it set is a leafd, not a test.
 const skewVariable = "LEAFDTEST_SKEW_FILE"
 
-// settleVariable is how old ZooKeeper's root has to be for a test daemon that is
-// new to it: ten seconds for each new cluster would be most of the tests' time.
-const settleVariable = "LEAFDTEST_SETTLE"
+// tuningVariable has the settings.Tuning of a test daemon, as JSON.
+const tuningVariable = "LEAFDTEST_TUNING"
 
-// peerVariable is how often a test daemon looks at its peers' clocks.
-const peerVariable = "LEAFDTEST_PEER_INTERVAL"
+// tuneMark begins an argument of machine.start that is for tuningVariable.
+const tuneMark = "tune:"
 
-// bootVariable names the run of a test daemon's machine; empty: the kernel's.
-const bootVariable = "LEAFDTEST_BOOT"
+// tune is an argument of machine.start that sets a field of settings.Tuning: a duration or
+// a number. The last of several counts, as with flags.
+func tune(field, value string) string { return tuneMark + field + "=" + value }
 
 // beDaemon turns this process into a leafd whose wall clock a test can step.
 // It does nothing in a test process proper.
@@ -51,20 +52,22 @@ func beDaemon() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(cli.ExitFailure)
 	}
-	settle, err := time.ParseDuration(os.Getenv(settleVariable))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(cli.ExitFailure)
-	}
-	peers, err := time.ParseDuration(os.Getenv(peerVariable))
+	tuning, err := parseTuning(os.Getenv(tuningVariable))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(cli.ExitFailure)
 	}
 	os.Exit(cli.Run(context.Background(), cli.Process{
 		Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Env: map[string]string{}, Clock: clk,
-		Settle: settle, PeerInterval: peers, BootID: os.Getenv(bootVariable),
+		Tuning: tuning,
 	}))
+}
+
+func parseTuning(text string) (tuning settings.Tuning, err error) {
+	strict := json.NewDecoder(strings.NewReader(text))
+	strict.DisallowUnknownFields()
+	err = strict.Decode(&tuning)
+	return tuning, err
 }
 
 // machine is where a test's daemons live, one after the other or side by side:
@@ -74,9 +77,9 @@ type machine struct {
 	dir    string
 	clk    *clocktest.Skewed
 	offset time.Duration // of step, so far
-	settle time.Duration // see settleVariable
-	peers  time.Duration // see peerVariable; 0 for the default
-	boot   string        // see bootVariable
+	settle time.Duration // settings.Tuning's Settle: ten seconds for each new cluster would be most of the tests' time
+	peers  time.Duration // settings.Tuning's PeerInterval
+	boot   string        // settings.Tuning's BootID
 	addr   string        // its daemons' address; empty: a free one each time
 	zk     []string      // arguments that name its ZooKeeper; none: standalone
 	// prepare changes the command of a daemon before it is started; nil: nothing.
@@ -98,9 +101,31 @@ func newMachine(t *testing.T) *machine {
 
 // env is what makes a process of the test binary a leafd of this machine.
 func (m *machine) env() []string {
-	return []string{
-		skewVariable + "=" + m.skewFile(), settleVariable + "=" + m.settle.String(), peerVariable + "=" + m.peers.String(), bootVariable + "=" + m.boot,
+	_, tuning := m.tuned(nil)
+	return []string{skewVariable + "=" + m.skewFile(), tuningVariable + "=" + tuning}
+}
+
+// tuned takes apart what tune made of args, as JSON, and the flags.
+func (m *machine) tuned(args []string) (flags []string, text string) {
+	tuning := map[string]any{"Settle": m.settle, "PeerInterval": m.peers, "BootID": m.boot}
+	for _, arg := range args {
+		tune, is := strings.CutPrefix(arg, tuneMark)
+		if !is {
+			flags = append(flags, arg)
+			continue
+		}
+		field, value, _ := strings.Cut(tune, "=")
+		if d, err := time.ParseDuration(value); err == nil {
+			tuning[field] = d
+			continue
+		}
+		n, err := strconv.Atoi(value)
+		require.NoError(m.t, err, arg)
+		tuning[field] = n
 	}
+	asJSON, err := json.Marshal(tuning)
+	require.NoError(m.t, err)
+	return flags, string(asJSON)
 }
 
 func (m *machine) skewFile() string { return m.dir + "/skew" }
@@ -161,7 +186,8 @@ func (m *machine) start(args ...string) *child {
 		addr = freeAddress(m.t)
 	}
 	all := slices.Concat([]string{"serve", "--listen", addr, "--data-dir", m.dataDir(), "--log-format", "json"}, m.zk, args)
-	d, err := proctest.StartDaemon(proctest.Config{Command: append([]string{os.Args[0]}, all...), Env: m.env(), Address: addr, Prepare: m.prepare})
+	flags, tuning := m.tuned(all)
+	d, err := proctest.StartDaemon(proctest.Config{Command: append([]string{os.Args[0]}, flags...), Env: append(m.env(), tuningVariable+"="+tuning), Address: addr, Prepare: m.prepare})
 	require.NoError(m.t, err)
 	l := &child{d, m.t, addr, d.URL}
 	m.t.Cleanup(func() {

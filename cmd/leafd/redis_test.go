@@ -43,7 +43,7 @@ func TestRedisClients(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	address := freeAddress(t)
-	l := m.ready("--listen-redis", address, "--segment-wait", "10s", "--admin-token-file", clitest.WriteFile(t, "token", clitest.AdminToken)) // a busy machine's range is no refusal
+	l := m.ready("--listen-redis", address, tune("SegmentWait", "10s"), "--admin-token-file", clitest.WriteFile(t, "token", clitest.AdminToken)) // a busy machine's range is no refusal
 	l.awaitLog("leafd starts", `"listen_redis":"`+address+`"`)
 	ctx := t.Context()
 
@@ -132,11 +132,11 @@ func TestRedisListeners(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	path := filepath.Join(m.dir, "redis.sock")
-	l := m.ready("--listen-redis", "unix:"+path, "--socket-mode", "0600", "--segment-wait", "10s")
+	l := m.ready("--listen-redis", "unix:"+path, tune("SegmentWait", "10s"))
 	require.Equal(t, "1\n", program(t, "", "redis-cli", "-s", path, "INCR", "leaf-segment-test"))
 	info, err := os.Lstat(path)
 	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	require.Equal(t, os.FileMode(0o660), info.Mode().Perm())
 	require.Equal(t, cli.ExitOK, l.stop())
 	require.NoFileExists(t, path)
 
@@ -144,7 +144,7 @@ func TestRedisListeners(t *testing.T) {
 	own, alice := ca.Issue(t, "leafd"), ca.Issue(t, "alice")
 	roots := certtest.Write(t, m.dir, "ca.crt", ca.PEM)
 	address := freeAddress(t)
-	l = m.start("--listen-redis", address, "--segment-wait", "10s", "--tls-cert", certtest.Write(t, m.dir, "tls.crt", own.Cert), "--tls-key", certtest.Write(t, m.dir, "tls.key", own.Key), "--tls-client-ca", roots)
+	l = m.start("--listen-redis", address, tune("SegmentWait", "10s"), "--tls-cert", certtest.Write(t, m.dir, "tls.crt", own.Cert), "--tls-key", certtest.Write(t, m.dir, "tls.key", own.Key), "--tls-client-ca", roots)
 	l.awaitLog("issuing snowflake IDs")
 	withTLS := func(conf *tls.Config) error {
 		client := redis.NewClient(&redis.Options{Addr: address, TLSConfig: conf, MaxRetries: -1, DialerRetries: 1})
@@ -174,7 +174,7 @@ func TestInheritedRedisSocket(t *testing.T) {
 	address := ln.Addr().String()
 	require.NoError(t, ln.Close())
 	m.prepare = unit.pass
-	l := m.ready("--segment-wait", "10s")
+	l := m.ready(tune("SegmentWait", "10s"))
 	client := redis.NewClient(&redis.Options{Addr: address, ReadTimeout: eventually})
 	defer func() { require.NoError(t, client.Close()) }()
 	first, err := client.Incr(t.Context(), "leaf-segment-test").Result()
@@ -187,7 +187,7 @@ func TestInheritedRedisSocket(t *testing.T) {
 		next = id
 		answered <- err
 	}()
-	l = m.start("--segment-wait", "10s")
+	l = m.start(tune("SegmentWait", "10s"))
 	require.NoError(t, <-answered)
 	require.Greater(t, next, first)
 	require.Equal(t, cli.ExitOK, l.stop())

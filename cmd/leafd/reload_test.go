@@ -40,22 +40,21 @@ func TestReloadOfARealDaemon(t *testing.T) {
 	defer hook.Close()
 	rewrite(t, token, "first-token-0123456789")
 	secret := "admin-token-file: " + token + "\n"
-	settings := secret + "segment-wait: 10s\n" // a busy machine's range is no refusal
-	rewrite(t, config, settings)
-	l := m.ready("--config", config, "--log-level=info")
+	rewrite(t, config, secret)
+	l := m.ready("--config", config, "--log-level=info", tune("SegmentWait", "10s")) // a busy machine's range is no refusal
 	ld := newLoad(l, "/api/snowflake/get/x", "/api/segment/get/leaf-segment-test")
 	before := l.info()
 	require.Equal(t, 401, l.send("DELETE", "/api/segments/none", "second-token-0123456789", "").status)
 
 	// One mistake, and nothing is taken.
 	rewrite(t, token, "second-token-0123456789")
-	rewrite(t, config, secret+"max-batch: 5\nclock-threshold: 7s\nsegment-wait: never\nreport-intervall: 3s\n")
+	rewrite(t, config, secret+"max-batch: 5\nclock-threshold: 7s\ndrain-delay: never\nclock-treshold: 3s\n")
 	l.hup()
-	l.awaitLog("reload: refused", "segment-wait", "report-intervall", `"level":"error"`)
+	l.awaitLog("reload: refused", "drain-delay", "clock-treshold", `"level":"error"`)
 	require.Equal(t, 200, l.mustGet("/api/snowflake/get/x?n=6").status)
 	require.Equal(t, 401, l.send("DELETE", "/api/segments/none", "second-token-0123456789", "").status)
 
-	rewrite(t, config, settings+"max-batch: 5\nclock-threshold: 7s\nnode: another\nlog-level: debug\nmysql: leaf:hunter2@tcp(127.0.0.1:1)/leaf\n"+
+	rewrite(t, config, secret+"max-batch: 5\nclock-threshold: 7s\nnode: another\nlog-level: debug\nmysql: leaf:hunter2@tcp(127.0.0.1:1)/leaf\n"+
 		"alarm-webhook: "+hook.URL+"\n")
 	l.hup()
 	l.awaitLog("reload: settings taken", "max-batch: 10000 -> 5", "admin-token-file: (content) -> (new content)", "clock-threshold: 5s -> 7s", "alarm-webhook")

@@ -68,7 +68,7 @@ func TestSegmentGuard(t *testing.T) {
 	javaTable(t, db)
 	javaTable(t, halfDB)
 	// Required, for on a busy machine ZooKeeper may seem to be away for a moment.
-	settings := []string{"--modes", "segment", "--mysql", mariadb.DSN(name), "--segment-refresh", "1s", "--segment-wait", "10s", "--segment-guard", "require"}
+	settings := []string{"--modes", "segment", "--mysql", mariadb.DSN(name), tune("SegmentRefresh", "1s"), tune("SegmentWait", "10s"), "--segment-guard", "require"}
 	a, b := s.machine().ready(settings...), s.machine().ready(settings...)
 	third := func(dsn string) *child {
 		return s.machine().ready(append(settings, "--mysql", dsn)...)
@@ -157,7 +157,7 @@ func TestSegmentGuardWithoutZooKeeper(t *testing.T) {
 	name := mariadb.NewDatabase(t)
 	db := mariadb.DB(t, name)
 	javaTable(t, db)
-	settings := []string{"--modes", "segment", "--mysql", mariadb.DSN(name), "--segment-refresh", "1s", "--segment-wait", "5s"}
+	settings := []string{"--modes", "segment", "--mysql", mariadb.DSN(name), tune("SegmentRefresh", "1s"), tune("SegmentWait", "5s")}
 	a := s.machine().ready(settings...)
 	b := s.machine().ready(append(settings, "--segment-guard", "require")...)
 	s.take(a, "a", 500)

@@ -22,7 +22,7 @@ func TestUseOfTags(t *testing.T) {
 	name := mariadb.NewDatabase(t)
 	db := mariadb.DB(t, name)
 	javaTable(t, db)
-	l := m.ready("--mysql", mariadb.DSN(name), "--segment-refresh", "1s", "--segment-wait", "10s") // a busy machine's range is no refusal
+	l := m.ready("--mysql", mariadb.DSN(name), tune("SegmentRefresh", "1s"), tune("SegmentWait", "10s")) // a busy machine's range is no refusal
 	top := func() []server.SegmentStatus {
 		var view server.Overview
 		require.NoError(t, json.Unmarshal([]byte(l.awaitStatus("/api/overview", http.StatusOK).body), &view))

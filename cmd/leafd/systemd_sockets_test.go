@@ -69,7 +69,7 @@ func TestRestartRefusesNobody(t *testing.T) {
 	unit.add(t, "public", "tcp", addr)
 	m.prepare = unit.pass
 	onSocket := func() *child {
-		l := m.start("--segment-wait", "30s") // with another --listen
+		l := m.start(tune("SegmentWait", "30s")) // with another --listen
 		l.addr, l.url = addr, "http://"+addr
 		return l
 	}
@@ -110,11 +110,11 @@ func TestSocketOfALongStart(t *testing.T) {
 	addr := freeAddress(t)
 	unit.add(t, "public", "tcp", addr)
 	m.prepare = unit.pass
-	l := m.start("--ceiling-lead", "20s")
+	l := m.start(tune("CeilingLead", "20s"))
 	l.addr, l.url = addr, "http://"+addr
 	l.awaitStatus("/readyz", http.StatusOK)
 	l.kill()
-	l = m.start("--ceiling-lead", "20s") // waits for the ceiling
+	l = m.start(tune("CeilingLead", "20s")) // waits for the ceiling
 	l.addr, l.url = addr, "http://"+addr
 	require.Equal(t, "starting", l.mustGet("/api/snowflake/get/a").code())
 	l.signal(syscall.SIGTERM)

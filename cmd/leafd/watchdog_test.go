@@ -86,7 +86,7 @@ func TestOutagesDontStarveTheWatchdog(t *testing.T) {
 	mariadb := mariadbtest.Start(t)
 	name := mariadb.NewDatabase(t)
 	javaTable(t, mariadb.DB(t, name))
-	m, sd := onServers(t, "/leaf", z.Addr()).machine("--report-interval", "200ms", "--mysql", mariadb.DSN(name), "--segment-refresh", "1s"), newManager(t)
+	m, sd := onServers(t, "/leaf", z.Addr()).machine(tune("ReportInterval", "200ms"), "--mysql", mariadb.DSN(name), tune("SegmentRefresh", "1s")), newManager(t)
 	m.peers = 200 * time.Millisecond
 	m.prepare = func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, sd.env(time.Second)...) }
 	l := m.ready()

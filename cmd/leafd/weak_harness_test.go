@@ -33,7 +33,7 @@ var loads = make(chan struct{}, 2)
 // does to it shows within seconds. The lead is for disks that others keep busy, and
 // shorter than the outages.
 func brisk() []string {
-	return []string{"--report-interval", "500ms", "--ceiling-lead", "5s", "--zk-session-timeout", "2s"}
+	return []string{tune("ReportInterval", "500ms"), tune("CeilingLead", "5s"), "--zk-session-timeout", "2s"}
 }
 
 // onServers returns the cluster under a root of its own on servers.

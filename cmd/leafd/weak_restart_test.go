@@ -27,7 +27,7 @@ func TestRestartWithoutZooKeeper(t *testing.T) {
 	s := zookeepertest.Start(t)
 	proxy := zookeepertest.NewProxy(t, s.Addr())
 	c := onServers(t, "/leaf", proxy.Addr())
-	settings := append(brisk(), "--ceiling-lead", "3s", "--clock-threshold", "1m") // a clock is held for a while
+	settings := append(brisk(), tune("CeilingLead", "3s"), "--clock-threshold", "1m") // a clock is held for a while
 	clean, crash := c.host(settings...), c.host(settings...)
 	running := map[*machine]*child{clean: clean.ready(), crash: crash.ready()}
 	was := workerIDsOf(t, running[clean], running[crash])
@@ -102,7 +102,7 @@ func TestStopWithoutZooKeeper(t *testing.T) {
 	c := onServers(t, s.NewRoot(t), s.Addr())
 	look := c.tree(s)
 	proxy := zookeepertest.NewProxy(t, s.Addr())
-	early, late := c.behind(proxy, append(brisk(), "--ceiling-lead", "25s")...), c.behind(proxy, brisk()...)
+	early, late := c.behind(proxy, append(brisk(), tune("CeilingLead", "25s"))...), c.behind(proxy, brisk()...)
 	first := []*child{early.ready(), late.ready()}
 	workerIDs := workerIDsOf(t, first...)
 	all := slices.Concat(first[0].some(), first[1].some())
@@ -271,7 +271,7 @@ func TestCopyOfTheDataDirectoryWithoutZooKeeper(t *testing.T) {
 		_, err := cache.Peek(original.dataDir())
 		return err == nil
 	}, eventually, tick)
-	hasty := append(brisk(), "--ceiling-lead", "1s", "--startup-timeout", "2s")
+	hasty := append(brisk(), tune("CeilingLead", "1s"), "--startup-timeout", "2s")
 	running := c.behind(proxy, hasty...) // copied while its daemon runs
 	l.signal(syscall.SIGSTOP)
 	require.NoError(t, os.CopyFS(running.dataDir(), os.DirFS(original.dataDir())))
@@ -323,7 +323,7 @@ func TestFirstStartWaitsForZooKeeper(t *testing.T) {
 	refusing.Down(t)
 	late.Down(t)
 	silent.Blackhole(t, true)
-	short := append(brisk(), "--ceiling-lead", "1s", "--startup-timeout", "2s")
+	short := append(brisk(), tune("CeilingLead", "1s"), "--startup-timeout", "2s")
 	patient := c.behind(late, append(brisk(), "--startup-timeout", "5m")...).start()
 	patient.awaitLog("ZooKeeper: server failed")
 	for proxy, says := range map[*zookeepertest.Proxy]string{refusing: "connection refused", silent: "no answer"} {

@@ -87,7 +87,7 @@ func TestWorkerSelfWhileTheDaemonRuns(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	r := &registryTest{machine: m}
-	l := m.ready("--worker-id", "9", "--node", "busy", "--report-interval", "100ms", "--ceiling-lead", "3s")
+	l := m.ready("--worker-id", "9", "--node", "busy", tune("ReportInterval", "100ms"), tune("CeilingLead", "3s"))
 	for range 200 {
 		got := clitest.FromJSON[cli.SelfJSON](t, r.runWith(nil, "worker", "self", "--data-dir", m.dataDir(), "-o", "json").OK(t))
 		require.EqualValues(t, 9, got.Record.WorkerID)

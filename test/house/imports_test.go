@@ -48,7 +48,7 @@ var rooms = []struct {
 	{"server", []string{"clock", "internal/plainfile", "segment", "server/limits", "server/resp", "server/state", "snowflake", "worker"}},
 
 	{"cmd/leafd/internal/alarm", []string{"clock"}},
-	{"cmd/leafd/internal/settings", []string{"clock", "internal/plainfile", "segment", "segment/sqlstore", "server", "server/limits", "server/peerclock", "snowflake", "zkreg", "zkreg/zksession"}}, // opens nothing
+	{"cmd/leafd/internal/settings", []string{"clock", "internal/plainfile", "segment", "segment/sqlstore", "server", "server/limits", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // opens nothing
 	{"cmd/leafd/internal/daemon", []string{
 		"cache", "clock", "cmd/leafd/internal/alarm", "cmd/leafd/internal/settings", "internal/listen", "segment", "segment/sqlstore",
 		"server", "server/metrics", "server/peerclock", "server/state", "snowflake", "worker", "zkreg", "zkreg/zksession",
@@ -63,8 +63,8 @@ var rooms = []struct {
 		"cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "internal/plainfile", "segment", "segment/sqlstore",
 		"server/state", "snowflake", "worker", "zkreg",
 	}},
-	{"cmd/leafd", []string{"clock", "cmd/leafd/internal/cli"}},        // gives cli the process and its clock
-	{"cmd/leafd/internal/manual", []string{"cmd/leafd/internal/cli"}}, // the man pages of a package that is built
+	{"cmd/leafd", []string{"clock", "cmd/leafd/internal/cli", "cmd/leafd/internal/settings"}}, // gives cli the process and its clock
+	{"cmd/leafd/internal/manual", []string{"cmd/leafd/internal/cli"}},                         // the man pages of a package that is built
 	{"scripts/sbom", nil},
 
 	// The checker of the chaos runs takes nothing from what it checks: it would repeat leafd's own mistakes.

@@ -54,6 +54,11 @@ const (
 	lease          = time.Minute     // the least there is: worker IDs come back, and are taken, all the time
 )
 
+// tuning is what no setting of a daemon says, in the words of the binary that is built with
+// the tag chaos.
+var tuning = fmt.Sprintf(`{"ReportInterval":%d,"CeilingLead":%d,"MaxForwardStep":%d,"SegmentRefresh":%d,"Shutdown":%[4]d}`, //nolint:gochecknoglobals // never changed
+	reportInterval, ceilingLead, maxForwardStep, 2*time.Second)
+
 // layout has so few worker IDs that all are in use soon: newcomers then get one that
 // was given back, or whose limit has passed.
 const (

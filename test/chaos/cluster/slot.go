@@ -187,15 +187,13 @@ func (s *slot) spawn() (*life, error) {
 	command := []string{
 		s.c.cfg.Leafd, "serve", "--listen", s.addr, "--advertise", s.advert, "--node", s.node,
 		"--data-dir", s.dir, "--zk", strings.Join(s.zk, ","), "--log-format", "json",
-		"--report-interval", reportInterval.String(), "--ceiling-lead", ceilingLead.String(),
-		"--zk-session-timeout", sessionTimeout.String(), "--max-forward-step", maxForwardStep.String(),
-		"--layout", layout, "--lease", lease.String(), "--segment-refresh", "2s", "--shutdown-timeout", "2s",
+		"--zk-session-timeout", sessionTimeout.String(), "--layout", layout, "--lease", lease.String(),
 	}
 	command = append(command, s.flags...)
 	if s.far != nil {
 		command = s.far.inside(command...)
 	}
-	env := []string{"LEAFD_MYSQL=" + s.mysql, "CHAOS_CLOCK=" + s.host.path, "PATH=" + os.Getenv("PATH"), "HOME=" + s.c.cfg.Dir}
+	env := []string{"LEAFD_MYSQL=" + s.mysql, "CHAOS_CLOCK=" + s.host.path, "CHAOS_TUNING=" + tuning, "PATH=" + os.Getenv("PATH"), "HOME=" + s.c.cfg.Dir}
 	s.c.record(&history.Record{Kind: history.KindLife, At: s.c.now(), Process: l.number, Daemon: s.name, Host: s.host.number, Text: s.node})
 	s.life.Store(nil) // a connection made now belongs to neither process
 	if l.Daemon, err = proctest.StartDaemon(proctest.Config{Command: command, Env: env, Address: s.addr, Output: out}); err != nil {

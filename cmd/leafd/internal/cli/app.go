@@ -176,7 +176,7 @@ func (a *app) cluster(cfg settings.Config, timeout time.Duration) inspect.Cluste
 
 // load reads the settings that fs has flags for.
 func (a *app) load(ctx context.Context, fs *pflag.FlagSet) (settings.Config, *settings.Values, error) {
-	return settings.Sources{Env: a.Env, Inherited: a.inherited}.Load(ctx, fs)
+	return settings.Sources{Env: a.Env, Inherited: a.inherited, Tuning: a.Tuning}.Load(ctx, fs)
 }
 
 // config reads the settings that cmd has flags for, and prints the warnings.
@@ -233,10 +233,8 @@ type Process struct {
 	Stderr io.Writer
 	Env    map[string]string
 	Clock  clock.Clock
-	Build  Build // what the linker stamped
-	// Settle and PeerInterval are daemon.Deps'; 0 but in tests.
-	Settle, PeerInterval time.Duration
-	BootID               string // daemon.Deps'; empty but in tests
+	Build  Build           // what the linker stamped
+	Tuning settings.Tuning // zero but in tests
 }
 
 // Run carries out one command line and returns the exit code of the process.

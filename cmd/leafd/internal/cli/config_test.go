@@ -17,17 +17,15 @@ func TestDefaults(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, settings.Config{
 		Node: "127.0.0.1:8080", DataDir: "leafd-data", Modes: []string{"snowflake", "segment"},
-		Listen:    settings.Listen{Address: "127.0.0.1:8080", Advertise: "127.0.0.1:8080", SocketMode: 0o660, ClientAuth: settings.ClientAuthAll},
+		Listen:    settings.Listen{Address: "127.0.0.1:8080", Advertise: "127.0.0.1:8080"},
 		ZooKeeper: settings.ZooKeeper{Root: "/leaf", SessionTimeout: 6 * time.Second, Lease: 168 * time.Hour},
-		Snowflake: settings.Snowflake{On: true, Layout: snowflake.DefaultLayout(), SequenceJitter: 100},
-		Segment:   settings.Segment{On: true, Wait: 500 * time.Millisecond, Refresh: time.Minute, Guard: "prefer", Regressed: "move"},
-		Clock: settings.Clock{
-			ReportInterval: 3 * time.Second, CeilingLead: 6 * time.Second, MaxForwardStep: 10 * time.Second, StartupTimeout: 30 * time.Second,
-			Threshold: 5 * time.Second, Estimator: clock.Median,
-		},
-		HTTP:   settings.HTTP{MaxConnections: 65_536, IdleTimeout: 75 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, ShutdownTimeout: 10 * time.Second},
-		Limits: settings.Limits{MaxBatch: 10_000, MaxInflight: 10_000, QueueWait: 500 * time.Millisecond},
-		Log:    settings.Log{Level: "info", Format: "auto"},
+		Snowflake: settings.Snowflake{On: true, Layout: snowflake.DefaultLayout()},
+		Segment:   settings.Segment{On: true, Guard: "prefer", Regressed: "move"},
+		Clock:     settings.Clock{StartupTimeout: 30 * time.Second, Threshold: 5 * time.Second, Estimator: clock.Median},
+		HTTP:      settings.HTTP{MaxConnections: 65_536, IdleTimeout: 75 * time.Second},
+		Limits:    settings.Limits{MaxBatch: 10_000},
+		Log:       settings.Log{Level: "info", Format: "auto"},
+		Tuning:    settings.Tuning{ReportInterval: 3 * time.Second, CeilingLead: 6 * time.Second},
 	}, captured(t, invocation{}))
 }
 
@@ -65,9 +63,9 @@ func TestPrecedence(t *testing.T) {
 			printedFlag: "1288834974658", printedByFile: "1288834974661",
 		},
 		{
-			name: "duration", setting: "segment-wait", flag: "1s", env: "2s", file: "1500ms",
-			fromFlag: time.Second, fromEnv: 2 * time.Second, inFile: 1500 * time.Millisecond, byDefault: 500 * time.Millisecond,
-			read: func(c settings.Config) any { return c.Segment.Wait }, printedFlag: "1s", printedByFile: "1.5s",
+			name: "duration", setting: "drain-delay", flag: "1s", env: "2s", file: "1500ms",
+			fromFlag: time.Second, fromEnv: 2 * time.Second, inFile: 1500 * time.Millisecond, byDefault: time.Duration(0),
+			read: func(c settings.Config) any { return c.HTTP.DrainDelay }, printedFlag: "1s", printedByFile: "1.5s",
 		},
 		{
 			name: "list", setting: "modes", flag: "snowflake", env: "segment", file: "[segment, snowflake]",
@@ -166,7 +164,7 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		{name: "nothing for text", file: "node:", says: []string{"node is <nil>"}},
 		{name: "truth for text", file: "log-level: true", says: []string{"log-level is true"}},
 		{name: "list for text", file: "node: [a]", says: []string{"node is [a]"}},
-		{name: "number without unit", file: "segment-wait: 5", says: []string{"segment-wait is 5: want a duration with its unit"}},
+		{name: "number without unit", file: "drain-delay: 5", says: []string{"drain-delay is 5: want a duration with its unit"}},
 		{name: "number in a list", file: "modes: [snowflake, 5]", says: []string{"modes is [snowflake 5]"}},
 		{name: "empty list", file: "modes: []", says: []string{"modes is []"}},
 		{name: "not a mapping", file: "hunter2-hunter2", says: []string{"leafd.yaml: want lines of the form `name: value`"}},
@@ -184,16 +182,14 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		{name: "worker beyond the layout", args: []string{"--worker-id=1024"}, says: []string{"--worker-id is 1024: want 0 to 1023 with the layout 41+10+12"}},
 		{name: "worker beyond another layout", args: []string{"--worker-id=32", "--layout=41+5+5+12"}, says: []string{"want 0 to 31"}},
 		{name: "datacenter without one", args: []string{"--datacenter=1"}, says: []string{"--datacenter is 1: want 0 to 0"}},
-		{name: "jitter beyond the layout", args: []string{"--layout=41+18+4"}, says: []string{"sequence-jitter (default) is 100: want 0 to 16"}},
 		{name: "mode", args: []string{"--modes=uuid"}, says: []string{`--modes is "uuid": want one or more of snowflake, segment`}},
 		{name: "no mode", args: []string{"--modes="}, says: []string{`--modes is ""`}},
 		{name: "mode twice", args: []string{"--modes=segment,segment"}, says: []string{"each once"}},
-		{name: "duration", args: []string{"--segment-wait=soon"}, says: []string{`--segment-wait is "soon": want a duration`}},
-		{name: "duration too short", args: []string{"--segment-wait=0s"}, says: []string{`want 1ms to 1m`}},
-		{name: "duration too long", args: []string{"--segment-refresh=25h"}, says: []string{`want 1s to 24h`}},
-		{name: "lead below interval", args: []string{"--ceiling-lead=3s"}, says: []string{"--ceiling-lead is 3s: want more than report-interval, which is 3s"}},
-		{name: "interval above lead", args: []string{"--report-interval=7s"}, says: []string{"ceiling-lead (default) is 6s: want more than report-interval, which is 7s"}},
-		{name: "start shorter than lead", args: []string{"--startup-timeout=6s"}, says: []string{"--startup-timeout is 6s: want more than ceiling-lead, which is 6s"}},
+		{name: "duration", args: []string{"--drain-delay=soon"}, says: []string{`--drain-delay is "soon": want a duration`}},
+		{name: "duration too short", args: []string{"--idle-timeout=0s"}, says: []string{`want 1s to 24h`}},
+		{name: "duration too long", args: []string{"--idle-timeout=25h"}, says: []string{`want 1s to 24h`}},
+		{name: "a flag that is a constant now", args: []string{"--ceiling-lead=7s"}, says: []string{"unknown flag: --ceiling-lead"}},
+		{name: "start shorter than lead", args: []string{"--startup-timeout=6s"}, says: []string{"--startup-timeout is 6s: want more than 6s, for which a start after a crash may wait"}},
 		{name: "level", args: []string{"--log-level=loud"}, says: []string{`want trace, debug, info, warn or error`}},
 		{name: "format", args: []string{"--log-format=xml"}, says: []string{`want auto, json or console`}},
 		{name: "listen without port", args: []string{"--listen=127.0.0.1"}, says: []string{"--listen is \"127.0.0.1\": want host:port"}},
@@ -230,14 +226,14 @@ func TestBadSettingsAreRefused(t *testing.T) {
 
 func TestAllMistakesAtOnce(t *testing.T) {
 	t.Parallel()
-	file := clitest.WriteFile(t, "leafd.yaml", "lisen: a\nnode: 5\nreport-interval: x\n")
+	file := clitest.WriteFile(t, "leafd.yaml", "lisen: a\nnode: 5\nlease: x\n")
 	out := invocation{
 		args: []string{"serve", "--config", file, "--max-batch=0", "--layout=1+1"},
 		env:  map[string]string{"LEAFD_LOG_LEVEL": "loud"},
 	}.run(t)
-	out.Failed(t, ExitUsage, "6 bad settings:", `unknown key "lisen"`, "node is 5", "--max-batch", "--layout", "LEAFD_LOG_LEVEL", "report-interval")
+	out.Failed(t, ExitUsage, "6 bad settings:", `unknown key "lisen"`, "node is 5", "--max-batch", "--layout", "LEAFD_LOG_LEVEL", "lease is")
 	// What depends on a bad setting isn't another mistake.
-	require.NotContains(t, out.Stderr, "ceiling-lead")
+	require.NotContains(t, out.Stderr, "clock-threshold")
 	require.Equal(t, 7, strings.Count(out.Stderr, "\n"))
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/daemon"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 )
 
@@ -92,7 +93,7 @@ func (c container) mounted(t *testing.T) invocation {
 
 // stop is the longest that a clean stop takes.
 func stop(cfg settings.Config) time.Duration {
-	return cfg.HTTP.DrainDelay + cfg.HTTP.ShutdownTimeout + 5*time.Second
+	return cfg.HTTP.DrainDelay + daemon.ShutdownTimeout + 5*time.Second
 }
 
 func TestPodsServe(t *testing.T) {

@@ -67,7 +67,7 @@ func TestConfigJSON(t *testing.T) {
 	require.Len(t, list, len(settings.All()))
 	require.Contains(t, list, entry{"worker-id", float64(5), "flag"})
 	require.Contains(t, list, entry{"modes", []any{"segment"}, "flag"})
-	require.Contains(t, list, entry{"segment-refresh", "1m", "default"})
+	require.Contains(t, list, entry{"startup-timeout", "30s", "default"})
 	require.Contains(t, list, entry{"advertise", "127.0.0.1:8080", "default"})
 	leafd(t, "config", "-o", "xml").Failed(t, ExitUsage, "--output", "want text or json")
 }

@@ -24,7 +24,7 @@ func (a *app) segmentCmd() *cobra.Command {
 		Short: "List and change the tags of segment IDs",
 		Long: `List and change the tags of segment IDs, straight in the store: the database of --mysql,
 or the SQLite file in --data-dir. No daemon need be running. Those that are see a change
-within their --segment-refresh.
+within a minute.
 
 A daemon changes tags too, by its HTTP interface and for the bearer of its admin token: it
 writes into its log who changed what, and serves the change at once.`,
@@ -33,7 +33,7 @@ writes into its log who changed what, and serves the change at once.`,
 
 // storeFlags adds the settings that say where the store is, and more.
 func storeFlags(cmd *cobra.Command, more ...string) {
-	settings.AddFlags(cmd.Flags(), append(more, "data-dir", "mysql", "segment-refresh")...)
+	settings.AddFlags(cmd.Flags(), append(more, "data-dir", "mysql")...)
 }
 
 // withStore calls fn with the store that cmd's settings name; none is made.
@@ -58,12 +58,12 @@ func (a *app) withStore(cmd *cobra.Command, fn func(ctx context.Context, store s
 
 // changeTag makes a change, which returns the row, and prints that; says begins what is told of it.
 func (a *app) changeTag(cmd *cobra.Command, output string, change func(ctx context.Context, store segment.Admin) (segment.Row, error), says func(row segment.Row) string) error {
-	return a.withStore(cmd, func(ctx context.Context, store segment.Admin, cfg settings.Config) error {
+	return a.withStore(cmd, func(ctx context.Context, store segment.Admin, _ settings.Config) error {
 		row, err := change(ctx, store)
 		if err != nil {
 			return err
 		}
-		return a.show(output, rowJSON(row), sentence("%s Running daemons see it within their --segment-refresh (%s by these settings).", says(row), settings.Short(cfg.Segment.Refresh)))
+		return a.show(output, rowJSON(row), sentence("%s Running daemons see it within a minute.", says(row)))
 	})
 }
 

@@ -27,7 +27,7 @@ the tag, made again, goes on above every ID that was ever issued of it. Tags tha
 back, such as those with a date in their name, leave it behind for nothing.
 
 It is refused while the tag is in the table. Wait until running daemons have seen that it was
-deleted (--segment-refresh). Made again, the tag may repeat IDs of its former life.`,
+deleted, two minutes at most. Made again, the tag may repeat IDs of its former life.`,
 		Example: "  leafd segment forget sale-2026-11-11 --zk 10.0.0.1:2181 --mysql 'leafd:secret@tcp(10.0.0.9:3306)/leaf'",
 		Args:    cobra.ExactArgs(1),
 	}

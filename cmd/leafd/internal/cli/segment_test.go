@@ -68,7 +68,7 @@ func useSegmentCommands(t *testing.T, seg func(args ...string) clitest.Outcome) 
 
 	out := seg("create", "order", "--step", "500", "--max-id=1000", "--description", "order\tnum\u202ebers").OK(t)
 	require.Contains(t, out, `Created tag "order": its first ID is 1000, its step 500.`)
-	require.Contains(t, out, "within their --segment-refresh (1m by these settings)")
+	require.Contains(t, out, "Running daemons see it within a minute.")
 	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "1000", Step: 500, Description: "order\tnum\u202ebers"}, list()["order"])
 
 	created := clitest.FromJSON[SegmentJSON](t, seg("create", "user", "-o", "json").OK(t))
@@ -173,7 +173,7 @@ func TestSegmentUsage(t *testing.T) {
 		{"delete all", []string{"delete", "--yes"}, "[flags]\", and got "},
 		{"list one", []string{"list", "a"}, `"a"`},
 		{"output", []string{"list", "-o", "yaml"}, "--output"},
-		{"bad setting", []string{"list", "--segment-refresh=0s"}, "--segment-refresh"},
+		{"bad setting", []string{"list", "--mysql=x"}, "--mysql"},
 		{"unknown command", []string{"lst"}, "did you mean list?"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -94,7 +94,7 @@ func (a *app) serve(ctx context.Context, cfg settings.Config, h *daemon.ReloadOn
 	ended := make(chan error, 1)
 	go func() {
 		ended <- a.daemon(ctx, cfg, daemon.Deps{
-			Version: a.thisBuild().Version, Clock: a.Clock, Log: log, Settle: a.Settle, PeerInterval: a.PeerInterval, BootID: a.BootID, Reload: h.Reload,
+			Version: a.thisBuild().Version, Clock: a.Clock, Log: log, Reload: h.Reload,
 			Inherited: a.inherited, Notify: a.notify, Watchdog: a.watchdog,
 		})
 	}()

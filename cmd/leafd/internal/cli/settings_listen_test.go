@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/test/certtest"
 )
 
@@ -29,11 +28,9 @@ func TestListenSettings(t *testing.T) {
 	}{
 		{"none", nil, "", "", func(t *testing.T, cfg settings.Config) {
 			require.Empty(t, cfg.Listen.Unix+cfg.Listen.Admin+cfg.Listen.TLS.Cert)
-			require.Equal(t, os.FileMode(0o660), cfg.Listen.SocketMode)
 		}},
-		{"unix socket", []string{"--listen-unix", "/run/leafd.sock", "--socket-mode", "600"}, "", "", func(t *testing.T, cfg settings.Config) {
+		{"unix socket", []string{"--listen-unix", "/run/leafd.sock"}, "", "", func(t *testing.T, cfg settings.Config) {
 			require.Equal(t, "/run/leafd.sock", cfg.Listen.Unix)
-			require.Equal(t, os.FileMode(0o600), cfg.Listen.SocketMode)
 			require.Equal(t, "127.0.0.1:8080", cfg.Listen.Advertise, "the identity is the TCP address")
 			require.Equal(t, "127.0.0.1:8080", cfg.Node)
 		}},
@@ -49,8 +46,6 @@ func TestListenSettings(t *testing.T) {
 		{"host with a scheme", []string{"--allow-host", "a,http://b"}, "names alone", "", nil},
 		{"host with a port", []string{"--allow-host", "a:80"}, "names alone", "", nil},
 		{"abstract socket", []string{"--listen-unix", "@leafd"}, "abstract", "", nil},
-		{"mode", []string{"--socket-mode", "rw"}, "octal", "", nil},
-		{"mode with more bits", []string{"--socket-mode", "4777"}, "octal", "", nil},
 		{"admin on TCP", []string{"--admin-listen", "127.0.0.1:8081"}, "", "", nil},
 		{"admin on TCP for everybody", []string{"--admin-listen", ":8081"}, "", "", nil},
 		{"admin on unix", []string{"--admin-listen", "unix:/run/admin.sock"}, "", "", nil},
@@ -62,7 +57,7 @@ func TestListenSettings(t *testing.T) {
 		{"admin nowhere", []string{"--admin-listen", "unix:"}, "want a path", "", nil},
 		{"admin without a port", []string{"--admin-listen", "localhost"}, "want host:port or unix:/path", "", nil},
 		{"TLS", withCert, "", "", func(t *testing.T, cfg settings.Config) {
-			require.False(t, cfg.ClientsNeedCert(server.Public) || cfg.ClientsNeedCert(server.Admin))
+			require.False(t, cfg.ClientsNeedCert())
 		}},
 		{"TLS with an open key", []string{"--tls-cert", cert, "--tls-key", open}, "", "chmod o-r", nil},
 		{"certificate without key", []string{"--tls-cert", cert}, "want tls-key", "", nil},
@@ -72,13 +67,8 @@ func TestListenSettings(t *testing.T) {
 		{"certificate that is missing", []string{"--tls-cert", cert + "x", "--tls-key", key}, "no such file", "", nil},
 		{"client CA that is missing", append([]string{"--tls-client-ca", cas + "x"}, withCert...), "no such file", "", nil},
 		{"client CA", append([]string{"--tls-client-ca", cas}, withCert...), "", "", func(t *testing.T, cfg settings.Config) {
-			require.True(t, cfg.ClientsNeedCert(server.Public) && cfg.ClientsNeedCert(server.Admin))
+			require.True(t, cfg.ClientsNeedCert())
 		}},
-		{"client CA for admin", append([]string{"--tls-client-ca", cas, "--tls-client-auth=admin", "--zk=127.0.0.1:1"}, withCert...), "", "loopback", func(t *testing.T, cfg settings.Config) {
-			require.False(t, cfg.ClientsNeedCert(server.Public))
-			require.True(t, cfg.ClientsNeedCert(server.Admin))
-		}},
-		{"client CA for nobody", append([]string{"--tls-client-ca", cas, "--tls-client-auth=none"}, withCert...), "want all or admin", "", nil},
 		{"peers that would refuse us", append([]string{"--tls-client-ca", foreign, "--zk=127.0.0.1:1"}, withCert...), "the other daemons have to take tls-cert as a client's", "", nil},
 		{"clients of another CA, and no peers", append([]string{"--tls-client-ca", foreign}, withCert...), "", "", nil},
 	} {
@@ -94,7 +84,7 @@ func TestListenSettings(t *testing.T) {
 			}
 			if tc.warns == "" {
 				require.Empty(t, cfg.Warnings)
-			} else if tc.warns != "loopback" {
+			} else {
 				require.Len(t, cfg.Warnings, 1)
 				require.Contains(t, cfg.Warnings[0], tc.warns)
 			}

@@ -42,7 +42,7 @@ again. The states of an entry:
 // registryFlags adds the settings that say where the registry is, and how long
 // a command may take over it.
 func registryFlags(cmd *cobra.Command, timeout *time.Duration, more ...string) {
-	names := append([]string{"layout", "epoch", "tls-cert", "tls-key", "tls-client-ca", "tls-client-auth"}, more...)
+	names := append([]string{"layout", "epoch", "tls-cert", "tls-key", "tls-client-ca"}, more...)
 	settings.AddFlags(cmd.Flags(), append(names, settings.ConnectionNames()...)...)
 	cmd.Flags().DurationVar(timeout, "timeout", defaultRegistryTimeout, "longest that ZooKeeper and the peers may take")
 }

@@ -31,8 +31,8 @@ daemon takes the worker ID, and issues IDs only from the limit that stands there
 
 It is refused while the daemon is live, and before the limit of the entry has passed on
 ZooKeeper's clock; without a limit, until 24 hours after the last report. --force does it all
-the same, and sets the limit to ZooKeeper's time and --ceiling-lead and twice --clock-threshold,
-or to the entry's ceiling if that is later: give both as the daemon had them. ` + forceRisk + `.
+the same, and sets the limit to ZooKeeper's time and 6 seconds and twice --clock-threshold,
+or to the entry's ceiling if that is later: give it as the daemon had it. ` + forceRisk + `.
 A daemon that runs and reaches ZooKeeper is displaced at its next report, and begins a new life.
 A Java Leaf's entry is never released: the error says what frees its worker ID.
 
@@ -43,7 +43,7 @@ and changed: whether it was released just now.`,
 		Example: "  leafd worker release 10.0.0.5:8080\n  leafd worker release 7 --force",
 		Args:    cobra.ExactArgs(1),
 	}
-	registryFlags(cmd, &timeout, "ceiling-lead", "clock-threshold")
+	registryFlags(cmd, &timeout, "clock-threshold")
 	cmd.Flags().BoolVar(&force, "force", false, "release it even if it is live, or its limit has not passed; --help says what that risks")
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

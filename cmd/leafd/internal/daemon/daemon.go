@@ -4,6 +4,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,12 +36,6 @@ type Deps struct {
 	Version string // of the program
 	Clock   clock.Clock
 	Log     zerolog.Logger
-	// Settle is zkreg.Config's; 0 for its default.
-	Settle time.Duration
-	// PeerInterval is worker.Config's; 0 for its default.
-	PeerInterval time.Duration
-	// BootID names this run of the machine; empty: the kernel tells it.
-	BootID string
 	// Reload passes on settings that change while the daemon runs; nil: none do.
 	Reload *Reloader
 	// Inherited are listening sockets that systemd passed, by name; nil: none.
@@ -144,7 +139,8 @@ func (d *daemon) listen(ctx, base context.Context) error {
 	d.server, err = server.New(server.Config{
 		Base: base, Clock: d.clk, Log: d.log, Version: d.deps.Version,
 		Live: d.cfg.Live(), Secure: d.cfg.Listen.TLS.Cert != "",
-		Node: d.cfg.Node, IdleTimeout: d.cfg.HTTP.IdleTimeout, ReadTimeout: d.cfg.HTTP.ReadTimeout, WriteTimeout: d.cfg.HTTP.WriteTimeout,
+		Node: d.cfg.Node, IdleTimeout: d.cfg.HTTP.IdleTimeout, ReadTimeout: d.cfg.Tuning.ReadTimeout,
+		MaxInflight: d.cfg.Tuning.MaxInflight, QueueWait: d.cfg.Tuning.QueueWait,
 		Registry: registry, AdminApart: d.hasAdmin(), MaxConns: d.maxConns, Alarms: d.recentAlarms,
 	})
 	if err != nil {
@@ -242,7 +238,7 @@ func (d *daemon) openSegments(ctx context.Context) error {
 		Store:   d.store, HighWater: d.marks, Clock: d.clk,
 		Held:  d.asksZooKeeper() && d.cache.HasRest(),
 		Guard: guard, GuardRequired: d.cfg.Segment.GuardRequired(), RefuseRegressed: d.cfg.Segment.RefuseRegressed(),
-		Wait: d.cfg.Segment.Wait, Refresh: d.cfg.Segment.Refresh, Notify: d.super.segment(d.events.segment, d.events.fetchesAll), Fetched: d.metrics.Fetched,
+		Wait: d.cfg.Tuning.SegmentWait, Refresh: d.cfg.Tuning.SegmentRefresh, Notify: d.super.segment(d.events.segment, d.events.fetchesAll), Fetched: d.metrics.Fetched,
 	})
 	if err != nil {
 		return err
@@ -253,9 +249,7 @@ func (d *daemon) openSegments(ctx context.Context) error {
 	}
 	d.super.serves(d.segments, kept.Kind())
 	d.metrics.SetSegments(d.segments)
-	return d.deps.Reload.Join(func(cfg settings.Config) (func(), error) {
-		return d.segments.PrepareTimes(cfg.Segment.Wait, cfg.Segment.Refresh)
-	})
+	return nil
 }
 
 // openGuard opens the guard of the segments in ZooKeeper; nil where there is none.
@@ -264,7 +258,7 @@ func (d *daemon) openGuard() (segment.Guard, error) {
 		return nil, nil //nolint:nilnil // none is meant
 	}
 	zk := d.cfg.ZKConfig()
-	zk.Clock, zk.Settle = d.clk, d.deps.Settle
+	zk.Clock = d.clk
 	guard, err := zkreg.OpenGuard(zk)
 	if err != nil {
 		return nil, fmt.Errorf("opening the guard of the segments: %w", err)
@@ -276,15 +270,15 @@ func (d *daemon) openGuard() (segment.Guard, error) {
 // drain ends the HTTP side: not ready, requests in flight finished, connections
 // closed. Requests that are not finished in time are given up.
 func (d *daemon) drain(ctx context.Context, giveUp func()) {
-	cfg := d.deps.Reload.current()
+	delay, shutdown := d.deps.Reload.current().HTTP.DrainDelay, cmp.Or(d.cfg.Tuning.Shutdown, ShutdownTimeout)
 	d.server.Drain()
-	d.log.Info().Dur("drain_delay_ms", cfg.HTTP.DrainDelay).Msg("stopping: not ready, finishing what is in flight")
-	d.super.stopping(cfg.HTTP.DrainDelay + cfg.HTTP.ShutdownTimeout + closeTimeout + stopSlack)
+	d.log.Info().Dur("drain_delay_ms", delay).Msg("stopping: not ready, finishing what is in flight")
+	d.super.stopping(delay + shutdown + closeTimeout + stopSlack)
 	background := context.WithoutCancel(ctx)
 	if d.serving.Load() { // a load balancer may have seen us ready
-		_ = d.clk.Sleep(background, cfg.HTTP.DrainDelay) // its context never ends
+		_ = d.clk.Sleep(background, delay) // its context never ends
 	}
-	bounded, cancel := context.WithTimeout(background, cfg.HTTP.ShutdownTimeout)
+	bounded, cancel := context.WithTimeout(background, shutdown)
 	defer cancel()
 	if err := d.server.Shutdown(bounded); err != nil {
 		d.log.Warn().Err(err).Msg("requests in flight were given up")
@@ -295,6 +289,10 @@ func (d *daemon) drain(ctx context.Context, giveUp func()) {
 func (d *daemon) onClose(name string, fn func(context.Context) error) {
 	d.closers = append(d.closers, closer{name: name, fn: fn})
 }
+
+// ShutdownTimeout is how long requests in flight may take at a stop: as long as a client may
+// take over its answer (server.DefaultWriteTimeout).
+const ShutdownTimeout = server.DefaultWriteTimeout
 
 // closeTimeout bounds what a stop may take after the last request.
 const closeTimeout = 5 * time.Second

@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"time"
 
+	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
 )
 
@@ -12,8 +14,9 @@ const inspectTimeout = 5 * time.Second
 
 // inspectDatabase logs once, as soon as the server answers, what lets it lose commits.
 func (d *daemon) inspectDatabase(ctx context.Context) error {
+	again := cmp.Or(d.cfg.Tuning.SegmentRefresh, segment.DefaultRefresh)
 	weak, err := d.weaknesses(ctx)
-	for err != nil && d.clk.Sleep(ctx, d.cfg.Segment.Refresh) == nil { // reading the tags tells why it doesn't answer
+	for err != nil && d.clk.Sleep(ctx, again) == nil { // reading the tags tells why it doesn't answer
 		weak, err = d.weaknesses(ctx)
 	}
 	for _, w := range append(d.cfg.Unguarded(), weak...) {

@@ -16,7 +16,7 @@ func (l *life) guards() server.Guards {
 	ceiling := w.Ceiling()
 	g := server.Guards{
 		Fenced: errors.Is(w.Check(), worker.ErrFenced), Ceiling: ceiling,
-		CeilingLead: server.Milliseconds(d.cfg.Clock.CeilingLead), ReportInterval: server.Milliseconds(d.cfg.Clock.ReportInterval),
+		CeilingLead: server.Milliseconds(d.cfg.Tuning.CeilingLead), ReportInterval: server.Milliseconds(d.cfg.Tuning.ReportInterval),
 		ReportAge: server.Milliseconds(stats.File.Age), Registry: "standalone",
 	}
 	if ceiling != 0 {

@@ -101,7 +101,7 @@ func (d *daemon) beginLife(ctx context.Context, displaced error) (*life, error) 
 	}
 	l.ids, err = snowflake.New(snowflake.Config{
 		Layout: d.cfg.Snowflake.Layout, Datacenter: d.cfg.Snowflake.Datacenter, Worker: l.worker.ID(), Clock: d.clk,
-		Fence: l.worker, Floor: l.worker.Floor(), Jitter: d.cfg.Snowflake.SequenceJitter,
+		Fence: l.worker, Floor: l.worker.Floor(), Jitter: int(min(snowflake.DefaultJitter, d.cfg.Snowflake.Layout.MaxSequence()+1)),
 	})
 	if err != nil {
 		return nil, errors.Join(err, l.worker.Close(ctx, l.worker.Floor()-1))
@@ -120,9 +120,9 @@ func (l *life) config() (worker.Config, error) {
 	cfg := worker.Config{
 		Node: d.cfg.Node, Owner: l.owner, DirectoryID: directoryID, Layout: d.cfg.Snowflake.Layout.String(), Epoch: d.cfg.Snowflake.Layout.Epoch,
 		Clock: d.clk, Cache: d.cache, Registry: worker.Standalone{WorkerID: d.cfg.Snowflake.WorkerID},
-		ReportInterval: d.cfg.Clock.ReportInterval, CeilingLead: d.cfg.Clock.CeilingLead,
-		MaxForwardStep: d.cfg.Clock.MaxForwardStep, MaxWait: d.cfg.Clock.StartupTimeout,
-		Threshold: d.deps.Reload.current().Clock.Threshold, Estimator: d.cfg.Clock.Estimator, PeerInterval: d.deps.PeerInterval,
+		ReportInterval: d.cfg.Tuning.ReportInterval, CeilingLead: d.cfg.Tuning.CeilingLead,
+		MaxForwardStep: d.cfg.Tuning.MaxForwardStep, MaxWait: d.cfg.Clock.StartupTimeout,
+		Threshold: d.deps.Reload.current().Clock.Threshold, Estimator: d.cfg.Clock.Estimator, PeerInterval: d.cfg.Tuning.PeerInterval,
 		Lease: d.cfg.ZooKeeper.Lease, ReleaseOnStop: d.cfg.ZooKeeper.ReleaseOnStop,
 		Notify: d.events.worker,
 	}
@@ -133,7 +133,7 @@ func (l *life) config() (worker.Config, error) {
 		return cfg, err
 	}
 	zk := d.cfg.ZKConfig()
-	zk.Clock, zk.Settle, zk.Notify = d.clk, d.deps.Settle, d.events.zookeeper
+	zk.Clock, zk.Notify = d.clk, d.events.zookeeper
 	if l.registry, err = zkreg.Open(zk); err != nil {
 		return cfg, fmt.Errorf("opening the registry: %w", err)
 	}

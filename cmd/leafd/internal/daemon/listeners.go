@@ -49,10 +49,10 @@ func (d *daemon) openListeners(ctx context.Context) error {
 		}
 	}
 	d.listener = public
-	d.opened = append(d.opened, opened{d.secured(public, server.Public), server.Public})
+	d.opened = append(d.opened, opened{d.secured(public), server.Public})
 	line := d.log.Info().Stringer("listen", public.Addr())
 	if d.cfg.Listen.Unix != "" {
-		ln, err := listenUnix(ctx, d.cfg.Listen.Unix, d.cfg.Listen.SocketMode)
+		ln, err := listenUnix(ctx, d.cfg.Listen.Unix)
 		if err != nil {
 			return fmt.Errorf("listening on the unix socket %s (--listen-unix): %w", d.cfg.Listen.Unix, err)
 		}
@@ -76,7 +76,7 @@ func (d *daemon) openListeners(ctx context.Context) error {
 				return fmt.Errorf("listening on %s (--%s): %w", l.address, l.setting, err)
 			}
 		}
-		d.opened = append(d.opened, opened{d.secured(ln, l.surface), l.surface})
+		d.opened = append(d.opened, opened{d.secured(ln), l.surface})
 		line = line.Stringer(l.field, ln.Addr())
 	}
 	line.Int("max_connections", d.maxConns).Bool("tls", d.certificates != nil).Str("version", d.deps.Version).Str("data_dir", d.cfg.DataDir).Msg("leafd starts")
@@ -86,17 +86,17 @@ func (d *daemon) openListeners(ctx context.Context) error {
 // listenAt listens on host:port or unix:/path.
 func (d *daemon) listenAt(ctx context.Context, address string) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, settings.UnixScheme); ok {
-		return listenUnix(ctx, path, d.cfg.Listen.SocketMode)
+		return listenUnix(ctx, path)
 	}
 	return listen.TCP(ctx, address)
 }
 
 // secured puts TLS on a TCP listener where there is a certificate.
-func (d *daemon) secured(ln net.Listener, surface server.Surface) net.Listener {
+func (d *daemon) secured(ln net.Listener) net.Listener {
 	if _, tcp := ln.Addr().(*net.TCPAddr); d.certificates == nil || !tcp {
 		return ln
 	}
-	return tls.NewListener(ln, d.certificates.Server(d.cfg.ClientsNeedCert(surface)))
+	return tls.NewListener(ln, d.certificates.Server(d.cfg.ClientsNeedCert()))
 }
 
 // selfTLS is the TLS of the watchdog's requests to the public listener; nil: none.

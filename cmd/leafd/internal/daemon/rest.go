@@ -38,8 +38,8 @@ const bootIDPath = "/proc/sys/kernel/random/boot_id"
 
 // bootID is the same until the machine starts again; empty where nobody tells.
 func (d *daemon) bootID() string {
-	if d.deps.BootID != "" {
-		return d.deps.BootID
+	if d.cfg.Tuning.BootID != "" {
+		return d.cfg.Tuning.BootID
 	}
 	id, err := os.ReadFile(bootIDPath)
 	if err != nil {

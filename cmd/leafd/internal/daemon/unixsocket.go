@@ -25,7 +25,7 @@ var errSocketInUse = errors.New("another process has this unix socket; stop it, 
 //	    connections are refused, which is what a dead process leaves behind.
 //	daemon.U2  Two daemons that start at once don't remove each other's: the
 //	    directory is locked from the check until the new socket is served.
-//	daemon.U3  At no moment may more users connect than the mode allows.
+//	daemon.U3  At no moment may more users connect than socketMode allows.
 //	daemon.U4  Close removes the path only while it is still this socket.
 type unixSocket struct {
 	net.Listener
@@ -36,8 +36,12 @@ type unixSocket struct {
 	err  error
 }
 
-// listenUnix listens on the unix socket path, which gets the permissions of mode.
-func listenUnix(ctx context.Context, path string, mode fs.FileMode) (ln net.Listener, err error) {
+// socketMode is the permissions of unix sockets: write permission allows connecting, and the
+// package's unit gives the group to those whose clients do.
+const socketMode fs.FileMode = 0o660
+
+// listenUnix listens on the unix socket path.
+func listenUnix(ctx context.Context, path string) (ln net.Listener, err error) {
 	unlock, err := lockSockets(ctx, filepath.Dir(path)) // daemon.U2
 	if err != nil {
 		return nil, err
@@ -49,7 +53,7 @@ func listenUnix(ctx context.Context, path string, mode fs.FileMode) (ln net.List
 	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		// Linux makes the file with the mode of the socket, less the umask. Where
 		// that isn't so, the chmod below is soon enough.
-		return raw.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), uint32(mode.Perm())) }) // daemon.U3
+		return raw.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), uint32(socketMode)) }) // daemon.U3
 	}}
 	below, err := lc.Listen(ctx, "unix", path)
 	if err != nil {
@@ -58,7 +62,7 @@ func listenUnix(ctx context.Context, path string, mode fs.FileMode) (ln net.List
 	if u, ok := below.(*net.UnixListener); ok {
 		u.SetUnlinkOnClose(false) // daemon.U4
 	}
-	if err = os.Chmod(path, mode.Perm()); err == nil {
+	if err = os.Chmod(path, socketMode); err == nil {
 		var made fs.FileInfo
 		if made, err = os.Lstat(path); err == nil {
 			return &unixSocket{Listener: below, path: path, made: made}, nil

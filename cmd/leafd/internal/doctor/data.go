@@ -77,7 +77,7 @@ func (p *Patient) judgeClock(r *report, record worker.Record) {
 	case p.running():
 		r.OK("record", "worker %d of node %q, which runs", record.WorkerID, record.Node)
 	case record.MaybeStale:
-		r.Warn("record", fmt.Sprintf("one of the two slots of worker.json is damaged: a start now waits %s at least", p.Cfg.Clock.CeilingLead), "nothing, where power was lost; else look into the kernel's log: the disk may be failing")
+		r.Warn("record", fmt.Sprintf("one of the two slots of worker.json is damaged: a start now waits %s at least", p.Cfg.Tuning.CeilingLead), "nothing, where power was lost; else look into the kernel's log: the disk may be failing")
 	case wait > p.Cfg.Clock.StartupTimeout:
 		r.Fail("record", fmt.Errorf("%w: IDs of worker %d may have been issued up to %s, %s from now, and a start waits %s at the most", worker.ErrClockRefused, record.WorkerID, record.Ceiling, wait, p.Cfg.Clock.StartupTimeout),
 			"start later, or with a longer --startup-timeout")

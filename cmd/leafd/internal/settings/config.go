@@ -2,7 +2,6 @@ package settings
 
 import (
 	"crypto/tls"
-	"io/fs"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -27,6 +26,7 @@ type Config struct {
 	Limits    Limits
 	Alarm     Alarm
 	Log       Log
+	Tuning    Tuning
 
 	// Warnings are to be logged once there is a log.
 	Warnings []string
@@ -34,14 +34,12 @@ type Config struct {
 
 // Listen is where the daemon serves.
 type Listen struct {
-	Address    string      // host:port to serve on; port 0 takes a free one
-	Advertise  string      // ip:port that others reach us at; derived when not set
-	Unix       string      // path of a unix socket to serve on too; empty: none
-	Redis      string      // host:port or unix:/path of the Redis protocol; empty: none
-	Admin      string      // host:port or unix:/path of the admin surface; empty: none
-	SocketMode fs.FileMode // of unix sockets
-	TLS        server.CertificateFiles
-	ClientAuth string // all or admin: who needs a certificate of TLS.ClientCA
+	Address   string // host:port to serve on; port 0 takes a free one
+	Advertise string // ip:port that others reach us at; derived when not set
+	Unix      string // path of a unix socket to serve on too; empty: none
+	Redis     string // host:port or unix:/path of the Redis protocol; empty: none
+	Admin     string // host:port or unix:/path of the admin surface; empty: none
+	TLS       server.CertificateFiles
 }
 
 // ZooKeeper is where worker IDs come from.
@@ -52,25 +50,22 @@ type ZooKeeper struct {
 	SessionTimeout time.Duration
 	Auth           *zksession.Credentials // secret; nil: none
 	TLS            *tls.Config            // nil: plain
-	Lease          time.Duration          // at least twice Clock.CeilingLead, and twice Clock.Threshold and a CeilingLead
+	Lease          time.Duration          // at least twice Tuning.CeilingLead, and twice Clock.Threshold and a CeilingLead
 	ReleaseOnStop  bool
 }
 
 // Snowflake is how snowflake IDs are made.
 type Snowflake struct {
-	On             bool             // Modes has snowflake
-	WorkerID       int64            // 0..Layout.MaxWorker()
-	Datacenter     int64            // 0..Layout.MaxDatacenter()
-	Layout         snowflake.Layout // of --layout and --epoch
-	SequenceJitter int              // 0..Layout.MaxSequence()+1
+	On         bool             // Modes has snowflake
+	WorkerID   int64            // 0..Layout.MaxWorker()
+	Datacenter int64            // 0..Layout.MaxDatacenter()
+	Layout     snowflake.Layout // of --layout and --epoch
 }
 
 // Segment is where segment IDs come from.
 type Segment struct {
-	On      bool   // Modes has segment
-	MySQL   string // DSN, secret; empty: SQLite in DataDir
-	Wait    time.Duration
-	Refresh time.Duration
+	On    bool   // Modes has segment
+	MySQL string // DSN, secret; empty: SQLite in DataDir
 
 	Guard     string // prefer or require
 	Reserve   int64  // more steps in each segment, where Guard is require
@@ -85,34 +80,25 @@ func (s Segment) RefuseRegressed() bool { return s.Regressed == regressedRefuse 
 
 // Clock is when the clock is believed.
 type Clock struct {
-	ReportInterval time.Duration
-	CeilingLead    time.Duration // above ReportInterval
-	MaxForwardStep time.Duration
-	StartupTimeout time.Duration // above CeilingLead
+	StartupTimeout time.Duration // above Tuning.CeilingLead
 	Threshold      time.Duration
 	Estimator      clock.Estimator
 }
 
 // HTTP is how requests are served.
 type HTTP struct {
-	MaxConnections  int // 16..1,000,000; the limit of open files may leave less
-	AdminTokenFile  string
-	AdminToken      string // what AdminTokenFile holds, secret; empty: no administration over HTTP
-	AllowHost       string // names beside our own, separated by commas
-	IdleTimeout     time.Duration
-	ReadTimeout     time.Duration
-	WriteTimeout    time.Duration
-	DrainDelay      time.Duration
-	ShutdownTimeout time.Duration
+	MaxConnections int // 16..1,000,000; the limit of open files may leave less
+	AdminTokenFile string
+	AdminToken     string // what AdminTokenFile holds, secret; empty: no administration over HTTP
+	AllowHost      string // names beside our own, separated by commas
+	IdleTimeout    time.Duration
+	DrainDelay     time.Duration
 }
 
 // Limits is how much clients may ask for.
 type Limits struct {
-	MaxBatch    int           // 1..1,000,000
-	MaxInflight int           // 0: no bound
-	QueueWait   time.Duration // whole milliseconds; 0: no bound
-	RateLimit   int           // IDs a second and key; 0: no limit
-	RateBurst   int           // IDs; 0: RateLimit
+	MaxBatch  int // 1..1,000,000
+	RateLimit int // IDs a second and key; 0: no limit
 }
 
 // Alarm is where alarms go beside the log.

@@ -61,12 +61,12 @@ func FuzzAddresses(f *testing.F) {
 // before the file; no secret is shown.
 func FuzzSources(f *testing.F) {
 	for name, texts := range map[string][]string{
-		"max-batch":    {"1", "+1", "007", "0x10", "1e3", "1_000", "9223372036854775807", "9223372036854775808", "1.5", "-1", "0", "١", ""},
-		"segment-wait": {"10m", "1h30m", "-5s", "1d", "0", "0s", ".5s", "1e9s", "9999999h", "500ms"},
-		"modes":        {"snowflake", "snowflake,segment", "segment,segment", " segment , snowflake ", ","},
-		"node":         {"127.0.0.1:8080", "\x00", "\xff", "a\nb", "~", "null", "true", "!!int 5", "&a x", "\"", "'", "# x", "- a", "{}", "é", "0660"},
-		"mysql":        {"a:b@tcp(c)/d", "s3cret"},
-		"log-level":    {"info", "INFO"},
+		"max-batch":   {"1", "+1", "007", "0x10", "1e3", "1_000", "9223372036854775807", "9223372036854775808", "1.5", "-1", "0", "١", ""},
+		"drain-delay": {"10m", "1h30m", "-5s", "1d", "0", "0s", ".5s", "1e9s", "9999999h", "500ms"},
+		"modes":       {"snowflake", "snowflake,segment", "segment,segment", " segment , snowflake ", ","},
+		"node":        {"127.0.0.1:8080", "\x00", "\xff", "a\nb", "~", "null", "true", "!!int 5", "&a x", "\"", "'", "# x", "- a", "{}", "é", "0660"},
+		"mysql":       {"a:b@tcp(c)/d", "s3cret"},
+		"log-level":   {"info", "INFO"},
 	} {
 		number := slices.IndexFunc(All(), func(s Setting) bool { return s.Name == name })
 		for _, text := range texts {

@@ -2,37 +2,20 @@ package settings
 
 import (
 	"fmt"
-	"io/fs"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/leafd/leafd/server"
 )
 
-// Whom tls-client-auth wants a certificate of.
-const (
-	ClientAuthAll   = "all"
-	clientAuthAdmin = "admin"
-)
-
-// ClientsNeedCert tells whether a surface wants certificates of its clients.
-func (c Config) ClientsNeedCert(surface server.Surface) bool {
-	return c.Listen.TLS.ClientCA != "" && (surface == server.Admin || c.Listen.ClientAuth == ClientAuthAll)
-}
+// ClientsNeedCert tells whether clients are asked for certificates.
+func (c Config) ClientsNeedCert() bool { return c.Listen.TLS.ClientCA != "" }
 
 // fillListeners checks the listeners beside --listen, and TLS.
 func (c *Config) fillListeners(v *Values) {
 	c.fillTLS(v)
 	if slices.ContainsFunc(splitNames(c.HTTP.AllowHost), func(name string) bool { return strings.ContainsAny(name, ":/@") }) {
 		v.refuse("allow-host", "want names alone, without http:// and without a port")
-	}
-	if v.good("socket-mode") {
-		mode, err := strconv.ParseUint(v.Text("socket-mode"), 8, 32)
-		if err != nil || mode > 0o777 {
-			v.refuse("socket-mode", "want up to three octal digits, such as 0660")
-		}
-		c.Listen.SocketMode = fs.FileMode(mode)
 	}
 	if c.Listen.Unix = strings.TrimPrefix(c.Listen.Unix, UnixScheme); c.Listen.Unix != "" {
 		if why := CheckSocketPath(c.Listen.Unix); why != "" {
@@ -72,7 +55,7 @@ func splitNames(list string) []string {
 
 // fillTLS checks the certificate and what is to be done with it.
 func (c *Config) fillTLS(v *Values) {
-	if !v.good("tls-cert", "tls-key", "tls-client-ca", "tls-client-auth") {
+	if !v.good("tls-cert", "tls-key", "tls-client-ca") {
 		return
 	}
 	switch {
@@ -94,9 +77,9 @@ func (c *Config) fillTLS(v *Values) {
 	}
 	c.warnOfKey("tls-key", c.Listen.TLS.Key)
 	// Found at the start, not when the first clock goes unchecked.
-	if c.Listen.TLS.Mutual = len(c.ZooKeeper.Servers) > 0 && c.ClientsNeedCert(server.Public); c.Listen.TLS.Mutual {
+	if c.Listen.TLS.Mutual = len(c.ZooKeeper.Servers) > 0 && c.ClientsNeedCert(); c.Listen.TLS.Mutual {
 		if _, err := server.OpenCertificates(c.Listen.TLS, 0, nil); err != nil {
-			v.refuse("tls-client-auth", fmt.Sprintf("with zk, the other daemons have to take tls-cert as a client's: %v; or set admin", err))
+			v.refuse("tls-client-ca", fmt.Sprintf("with zk, the other daemons have to take tls-cert as a client's: %v", err))
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -18,6 +17,7 @@ import (
 type Sources struct {
 	Env       map[string]string
 	Inherited map[string]net.Listener // listening sockets that systemd passed, by name; nil: none
+	Tuning    Tuning                  // zero but in tests
 }
 
 // Load reads the settings that fs has flags for, from flags, else from
@@ -29,7 +29,7 @@ func (src Sources) Load(ctx context.Context, fs *pflag.FlagSet) (Config, *Values
 		return Config{}, nil, AsUsage(err)
 	}
 	v := layers.parse(fs)
-	cfg := Config{Warnings: layers.warnings}
+	cfg := Config{Warnings: layers.warnings, Tuning: src.Tuning.complete()}
 	v.fill(&cfg)
 	cfg.Snowflake.On, cfg.Segment.On = slices.Contains(cfg.Modes, "snowflake"), slices.Contains(cfg.Modes, "segment")
 	cfg.fillLayout(v)
@@ -77,7 +77,6 @@ func (c *Config) fillLayout(v *Values) {
 	}{
 		{"worker-id", layout.MaxWorker()},
 		{"datacenter", layout.MaxDatacenter()},
-		{"sequence-jitter", layout.MaxSequence() + 1},
 	} {
 		if v.good(bounded.name) && v.number(bounded.name) > bounded.max {
 			v.refuse(bounded.name, fmt.Sprintf("want 0 to %d with the layout %s", bounded.max, layout))
@@ -87,25 +86,13 @@ func (c *Config) fillLayout(v *Values) {
 
 // checkRelations checks settings against each other.
 func (c *Config) checkRelations(v *Values) {
-	// A ceiling that ends before the next report is due would stop the IDs
-	// between any two of them.
-	if v.good("report-interval", "ceiling-lead") && c.Clock.CeilingLead <= c.Clock.ReportInterval {
-		v.refuse("ceiling-lead", fmt.Sprintf("want more than report-interval, which is %s", c.Clock.ReportInterval))
-	}
-	// A start after a crash waits for the old ceiling to pass.
-	if v.good("ceiling-lead", "startup-timeout") && c.Clock.StartupTimeout <= c.Clock.CeilingLead {
-		v.refuse("startup-timeout", fmt.Sprintf("want more than ceiling-lead, which is %s", c.Clock.CeilingLead))
-	}
-	// The ceiling never reaches beyond it: with less, issuing ends between two reports.
-	if v.good("ceiling-lead", "lease") && c.ZooKeeper.Lease < 2*c.Clock.CeilingLead {
-		v.refuse("lease", fmt.Sprintf("want at least twice ceiling-lead, which is %s", Short(c.Clock.CeilingLead)))
+	lead := c.Tuning.CeilingLead
+	if v.good("startup-timeout") && c.Clock.StartupTimeout <= lead {
+		v.refuse("startup-timeout", fmt.Sprintf("want more than %s, for which a start after a crash may wait", lead))
 	}
 	// A piece that ends within twice the threshold is prolonged no more (worker.U7).
-	if v.good("ceiling-lead", "lease", "clock-threshold") && c.ZooKeeper.Lease < 2*c.Clock.Threshold+c.Clock.CeilingLead {
-		v.refuse("lease", fmt.Sprintf("want at least ceiling-lead and twice clock-threshold, which are %s and %s", Short(c.Clock.CeilingLead), Short(c.Clock.Threshold)))
-	}
-	if v.good("queue-wait") && c.Limits.QueueWait%time.Millisecond != 0 {
-		v.refuse("queue-wait", "want whole milliseconds")
+	if v.good("lease", "clock-threshold") && c.ZooKeeper.Lease < 2*c.Clock.Threshold+lead {
+		v.refuse("lease", fmt.Sprintf("want at least %s more than twice clock-threshold, which is %s", lead, Short(c.Clock.Threshold)))
 	}
 	if v.good("data-dir") && c.DataDir == "" {
 		v.refuse("data-dir", "want a directory")

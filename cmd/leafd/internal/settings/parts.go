@@ -15,9 +15,7 @@ import (
 // Live is what the HTTP server takes while it serves.
 func (c Config) Live() server.Live {
 	return server.Live{
-		AdminToken: []byte(c.HTTP.AdminToken), Hosts: c.hosts(), MaxBatch: c.Limits.MaxBatch,
-		MaxInflight: c.Limits.MaxInflight, QueueWait: c.Limits.QueueWait,
-		RateLimit: c.Limits.RateLimit, RateBurst: c.Limits.RateBurst,
+		AdminToken: []byte(c.HTTP.AdminToken), Hosts: c.hosts(), MaxBatch: c.Limits.MaxBatch, RateLimit: c.Limits.RateLimit,
 	}
 }
 
@@ -41,7 +39,7 @@ func (c Config) ZKConfig() zkreg.Config {
 	return zkreg.Config{
 		Servers: c.ZooKeeper.Servers, Root: c.ZooKeeper.Root, ForeverPath: c.ZooKeeper.ForeverPath, SessionTimeout: c.ZooKeeper.SessionTimeout,
 		Auth: c.ZooKeeper.Auth, TLS: c.ZooKeeper.TLS, Node: c.Node, Address: c.Listen.Advertise, Layout: c.Snowflake.Layout,
-		Lease: c.ZooKeeper.Lease, Threshold: c.Clock.Threshold, Lead: c.Clock.CeilingLead,
+		Lease: c.ZooKeeper.Lease, Threshold: c.Clock.Threshold, Lead: c.Tuning.CeilingLead, Settle: c.Tuning.Settle,
 	}
 }
 
@@ -54,7 +52,7 @@ func (c Config) Peers(clk clock.Clock, certificates *server.Certificates) peercl
 		asked.Own = own.Addr()
 	}
 	if certificates != nil {
-		verify := c.ClientsNeedCert(server.Public)
+		verify := c.ClientsNeedCert()
 		asked.TLS, asked.Secure = certificates.Client(verify), peerclock.TLSFirst
 		if verify {
 			asked.Secure = peerclock.TLSOnly

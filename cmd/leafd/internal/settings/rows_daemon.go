@@ -49,7 +49,7 @@ func listenSettings() []Setting {
 			Name: "listen-unix", Group: "More listeners, and TLS", Kind: KindFile,
 			to:    func(c *Config) any { return &c.Listen.Unix },
 			Usage: "unix socket to serve HTTP on as well, a path; empty: none",
-			More:  "It answers what the address of listen does, without TLS: socket-mode says who may connect.",
+			More:  "It answers what the address of listen does, without TLS, to processes of its user and group (mode 0660).",
 		},
 		{
 			Name: "listen-redis", Kind: kindText,
@@ -64,11 +64,6 @@ func listenSettings() []Setting {
 			Usage: "address of the admin surface, host:port or unix:/path; empty: none",
 			More: "It answers all but IDs, and pprof. Changes of tags and /metrics are on listen no longer then.\n" +
 				"pprof needs the admin token.",
-		},
-		{
-			Name: "socket-mode", Kind: kindText, Def: "0660",
-			// fillListeners reads it.
-			Usage: "permissions of the unix sockets, octal; whoever may write may connect",
 		},
 		{
 			Name: "tls-cert", Kind: KindFile,
@@ -87,13 +82,8 @@ func listenSettings() []Setting {
 			Name: "tls-client-ca", Kind: KindFile,
 			to:    func(c *Config) any { return &c.Listen.TLS.ClientCA },
 			Usage: "file with the certificates that sign clients'; empty: clients need none",
-		},
-		{
-			Name: "tls-client-auth", Kind: kindText, Def: ClientAuthAll, Words: []string{ClientAuthAll, clientAuthAdmin},
-			to:    func(c *Config) any { return &c.Listen.ClientAuth },
-			Usage: "who needs a certificate of tls-client-ca: all, or those of admin-listen only: admin",
-			More: "With all, daemons show each other tls-cert, which tls-client-ca has to have signed for\n" +
-				"clients and for servers, and believe no clock without one.",
+			More: "With one, every client of a TCP listener needs a certificate. Daemons show each other tls-cert,\n" +
+				"which tls-client-ca has to have signed for clients and for servers, and believe no clock without one.",
 		},
 	}
 }
@@ -127,25 +117,10 @@ func httpSettings() []Setting {
 			Usage: "longest that a connection may stand idle, 1s to 24h",
 		},
 		{
-			Name: "read-timeout", Kind: KindDuration, Def: "10s", bounds: durations(time.Second, 10*time.Minute),
-			to:    func(c *Config) any { return &c.HTTP.ReadTimeout },
-			Usage: "longest that a client may take to send a request, 1s to 10m",
-		},
-		{
-			Name: "write-timeout", Kind: KindDuration, Def: "10s", bounds: durations(time.Second, 10*time.Minute),
-			to:    func(c *Config) any { return &c.HTTP.WriteTimeout },
-			Usage: "longest that a client may take to accept an answer, 1s to 10m",
-		},
-		{
 			Name: "drain-delay", Kind: KindDuration, Def: "0s", Live: true, bounds: durations(0, 10*time.Minute),
 			to:    func(c *Config) any { return &c.HTTP.DrainDelay },
 			Usage: "time between turning unready and refusing requests, at a stop, 0s to 10m",
 			More:  "Give a load balancer the time here to notice that the daemon is no longer ready.",
-		},
-		{
-			Name: "shutdown-timeout", Kind: KindDuration, Def: "10s", Live: true, bounds: durations(100*time.Millisecond, 10*time.Minute),
-			to:    func(c *Config) any { return &c.HTTP.ShutdownTimeout },
-			Usage: "longest that requests in flight may take at a stop, 100ms to 10m",
 		},
 	}
 }
@@ -153,29 +128,11 @@ func httpSettings() []Setting {
 func overloadSettings() []Setting {
 	return []Setting{
 		{
-			Name: "max-inflight", Group: "Overload", Kind: KindNumber, Def: "10000", bounds: numbers(0, 1_000_000), Live: true,
-			to:    func(c *Config) any { return &c.Limits.MaxInflight },
-			Usage: "how many requests of each kind of ID may wait at once, to 1000000; more get 503 overloaded; 0: no bound",
-			More: "Batches count, one more for each thousand IDs beyond the first, and requests for which a tag\n" +
-				"has no ID in memory. One ID that is there is never refused, and neither is one snowflake ID.",
-		},
-		{
-			Name: "queue-wait", Kind: KindDuration, Def: "500ms", Live: true, bounds: durations(0, time.Minute),
-			to:    func(c *Config) any { return &c.Limits.QueueWait },
-			Usage: "how long batches of snowflake IDs may have to wait for their milliseconds, 1ms to 1m; beyond: 503 overloaded; 0s: no bound",
-			More:  "A millisecond has 4096 IDs: 500ms are two million that are promised and not made yet.",
-		},
-		{
-			Name: "rate-limit", Kind: KindNumber, Def: "0", bounds: numbers(0, limits.MaxRate), Live: true,
+			Name: "rate-limit", Group: "Overload", Kind: KindNumber, Def: "0", bounds: numbers(0, limits.MaxRate), Live: true,
 			to:    func(c *Config) any { return &c.Limits.RateLimit },
-			Usage: fmt.Sprintf("IDs a second that each key gets from this daemon, to %d; more get 429 rate_limited; 0: no limit", limits.MaxRate),
-			More:  "The key is the last part of the path: a tag, or whatever callers for snowflake IDs put there.\nThe two kinds are counted apart.",
-		},
-		{
-			Name: "rate-limit-burst", Kind: KindNumber, Def: "0", bounds: numbers(0, limits.MaxBurst), Live: true,
-			to:    func(c *Config) any { return &c.Limits.RateBurst },
-			Usage: fmt.Sprintf("IDs that a key gets at once after a pause, to %d; 0: as many as rate-limit", limits.MaxBurst),
-			More:  "A batch that is larger needs a whole burst saved up, and is paid for afterwards at the rate.",
+			Usage: fmt.Sprintf("IDs a second that each key gets from this daemon, and at once after a pause, to %d; more get 429 rate_limited; 0: no limit", limits.MaxRate),
+			More: "The key is the last part of the path: a tag, or whatever callers for snowflake IDs put there.\nThe two kinds are counted apart. A batch that is larger needs all of them saved up,\n" +
+				"and is paid for afterwards.",
 		},
 	}
 }

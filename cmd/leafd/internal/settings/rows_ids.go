@@ -71,8 +71,8 @@ func ZooKeeperSettings() []Setting {
 		{
 			Name: "lease", Kind: KindDuration, Def: "168h", bounds: durations(time.Minute, 8760*time.Hour),
 			to:    func(c *Config) any { return &c.ZooKeeper.Lease },
-			Usage: "longest that IDs are issued without ZooKeeper, 1m to 8760h, at least twice ceiling-lead",
-			More: "At least ceiling-lead and twice clock-threshold, too.\n" +
+			Usage: "longest that IDs are issued without ZooKeeper, 1m to 8760h",
+			More: "At least 6s more than twice clock-threshold.\n" +
 				"A data directory that is younger has a lease as long as it has existed, of 6h at least. The\n" +
 				"worker ID of a daemon that is gone comes back once its lease is over. After ZooKeeper has lost\n" +
 				"data nobody gets a new worker ID for the longest lease in use, 168h at least, or until leafd\n" +
@@ -113,12 +113,6 @@ func snowflakeSettings() []Setting {
 			More:  "The default is the Java Leaf's, 2010-11-04T01:42:54.657Z.",
 		},
 		{
-			Name: "sequence-jitter", Kind: KindNumber, Def: "100", bounds: numbers(0, maxNumber),
-			to:    func(c *Config) any { return &c.Snowflake.SequenceJitter },
-			Usage: "a millisecond's first sequence is random below this; 0 or 1: always 0",
-			More:  "Spreads IDs over shards at low rates.",
-		},
-		{
 			Name: "max-batch", Kind: KindNumber, Def: "10000", bounds: numbers(1, 1_000_000), Live: true,
 			to:    func(c *Config) any { return &c.Limits.MaxBatch },
 			Usage: "most IDs that one request may ask for, 1 to 1000000; for segments too",
@@ -141,16 +135,6 @@ func segmentSettings() []Setting {
 			More: "Daemons that serve the same tags share one database. Its password is better kept out of\n" +
 				"the command line, which every user of the machine can read: put it here, and make this\n" +
 				"file readable to the daemon alone, or into the environment variable LEAFD_MYSQL.",
-		},
-		{
-			Name: "segment-wait", Kind: KindDuration, Def: "500ms", Live: true, bounds: durations(time.Millisecond, time.Minute),
-			to:    func(c *Config) any { return &c.Segment.Wait },
-			Usage: "longest that a request waits for a segment to be fetched, 1ms to 1m",
-		},
-		{
-			Name: "segment-refresh", Kind: KindDuration, Def: "60s", Live: true, bounds: durations(time.Second, 24*time.Hour),
-			to:    func(c *Config) any { return &c.Segment.Refresh },
-			Usage: "time between looks for new and deleted tags, 1s to 24h",
 		},
 		{
 			Name: "segment-guard", Kind: kindText, Def: guardPrefer, Words: []string{guardPrefer, guardRequire},
@@ -178,25 +162,9 @@ func segmentSettings() []Setting {
 func clockSettings() []Setting {
 	return []Setting{
 		{
-			Name: "report-interval", Group: "The clock", Kind: KindDuration, Def: "3s", bounds: durations(100*time.Millisecond, time.Minute),
-			to:    func(c *Config) any { return &c.Clock.ReportInterval },
-			Usage: "time between records of the clock, 100ms to 1m",
-		},
-		{
-			Name: "ceiling-lead", Kind: KindDuration, Def: "6s", bounds: durations(100*time.Millisecond, 10*time.Minute),
-			to:    func(c *Config) any { return &c.Clock.CeilingLead },
-			Usage: "how far ahead of the clock the recorded ceiling is, above report-interval, to 10m",
-			More:  "No ID is issued past the ceiling. After a crash the next start waits until it has passed.",
-		},
-		{
-			Name: "max-forward-step", Kind: KindDuration, Def: "10s", bounds: durations(time.Second, 24*time.Hour),
-			to:    func(c *Config) any { return &c.Clock.MaxForwardStep },
-			Usage: "largest forward step of the clock that is believed at once, 1s to 24h",
-		},
-		{
-			Name: "startup-timeout", Kind: KindDuration, Def: "30s", bounds: durations(time.Second, time.Hour),
+			Name: "startup-timeout", Group: "The clock", Kind: KindDuration, Def: "30s", bounds: durations(time.Second, time.Hour),
 			to:    func(c *Config) any { return &c.Clock.StartupTimeout },
-			Usage: "longest that a start waits for ZooKeeper and for the recorded ceiling, above ceiling-lead, to 1h",
+			Usage: "longest that a start waits for ZooKeeper and for the recorded ceiling, longer than 6s, to 1h",
 		},
 		{
 			Name: "clock-threshold", Kind: KindDuration, Def: "5s", Live: true, bounds: durations(10*time.Millisecond, time.Hour),
