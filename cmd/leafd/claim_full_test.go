@@ -87,7 +87,7 @@ func TestWorkerIDsExhausted(t *testing.T) {
 				ahead.Ceiling = m.now().Add(4 * time.Second)
 				o.set(o.old(7), jsonText(t, ahead))
 				release := []string{"worker", "release", "7", "--layout", tc.layout}
-				c.onMachine(m, release...).Failed(t, cli.ExitFailure, "not released", "--force")
+				c.onMachine(m, release...).Failed(t, cli.ExitFailure, "entry in use", "--force")
 				require.Contains(t, c.onMachine(m, append(release, "--force")...).OK(t), "Released worker 7")
 				require.Equal(t, "released", o.must(o.old(7)).payload(t).State)
 				l = m.start(datacenter...)

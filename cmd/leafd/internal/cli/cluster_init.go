@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -34,15 +35,17 @@ status ` + clusterFields + `.`,
 	registryFlags(cmd, &timeout)
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := a.config(cmd)
-		if err != nil {
-			return err
-		}
-		result, s, err := a.cluster(cfg, timeout).Init(cmd.Context())
-		if err != nil {
-			return err
-		}
-		return a.show(output, InitJSON{Result: result, ClusterJSON: clusterJSON(cfg, s)}, sentence("%s", initSentence(cfg, result, s)))
+		return a.onCluster(cmd, timeout, func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error {
+			result, err := dir.Init(ctx)
+			if err != nil {
+				return err
+			}
+			s, err := dir.Status(ctx)
+			if err != nil {
+				return err
+			}
+			return a.show(output, InitJSON{Result: result, ClusterJSON: clusterJSON(cfg, s)}, sentence("%s", initSentence(cfg, result, s)))
+		})
 	}
 	return cmd
 }

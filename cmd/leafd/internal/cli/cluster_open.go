@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/zkreg"
 )
 
@@ -22,7 +23,7 @@ forgotten may be cut off, or stopped, and go on by their files.
 It is your word that each daemon that had a worker ID is back, or is dead and its data
 directory never starts again. It lists who is back, as leafd worker list does before. If one is not, it and the
 daemon that gets its worker ID issue the same IDs. --clock-threshold is the daemons'.`,
-	}, true, inspect.Cluster.Open, func(s zkreg.Status) string {
+	}, true, (*zkreg.Directory).Open, func(s zkreg.Status) string {
 		if s.Losses == 0 {
 			return "Nothing to do: ZooKeeper has lost nothing."
 		}
@@ -39,14 +40,14 @@ daemon starts: worker IDs that were given out since the backup are not in it.
 
 Daemons that have one put it back and go on. No other worker ID is given out until the longest
 lease has passed, or until leafd cluster open.`,
-	}, false, inspect.Cluster.Recover, func(s zkreg.Status) string {
+	}, false, (*zkreg.Directory).Recover, func(s zkreg.Status) string {
 		return fmt.Sprintf("Noted: no worker ID is given out before %s, by ZooKeeper's clock, to daemons that did not have it; leafd cluster open ends that.", formatTime(s.Floor))
 	})
 }
 
 // clusterWord completes a command by which an operator says something of the cluster; listed
 // shows who has which worker ID then.
-func (a *app) clusterWord(cmd *cobra.Command, listed bool, do func(inspect.Cluster, context.Context) (zkreg.Status, error), says func(zkreg.Status) string) *cobra.Command {
+func (a *app) clusterWord(cmd *cobra.Command, listed bool, do func(*zkreg.Directory, context.Context) (zkreg.Status, error), says func(zkreg.Status) string) *cobra.Command {
 	var output string
 	var timeout time.Duration
 	cmd.Long += "\n\n-o json prints one object with the fields\n" + clusterFields + "."
@@ -55,18 +56,14 @@ func (a *app) clusterWord(cmd *cobra.Command, listed bool, do func(inspect.Clust
 	registryFlags(cmd, &timeout, "clock-threshold")
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := a.config(cmd)
-		if err != nil {
-			return err
-		}
-		s, err := do(a.cluster(cfg, timeout), cmd.Context())
-		if err != nil {
-			return err
-		}
-		if err := a.show(output, clusterJSON(cfg, s), sentence("%s", says(s))); err != nil || output == outputJSON || !listed || s.Entries == 0 {
-			return err
-		}
-		return a.cluster(cfg, timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir *zkreg.Directory) error {
+		return a.onCluster(cmd, timeout, func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error {
+			s, err := do(dir, ctx)
+			if err != nil {
+				return err
+			}
+			if err := a.show(output, clusterJSON(cfg, s), sentence("%s", says(s))); err != nil || output == outputJSON || !listed || s.Entries == 0 {
+				return err
+			}
 			list, err := inspect.ListWorkers(ctx, dir, nil, cfg.Snowflake.Layout, a.wall)
 			if err != nil {
 				return err

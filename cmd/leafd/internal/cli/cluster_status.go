@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/zkreg"
 )
 
 func (a *app) clusterStatusCmd() *cobra.Command {
@@ -27,27 +29,25 @@ entry there, and how many daemons are live. It changes nothing.
 	registryFlags(cmd, &timeout)
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := a.config(cmd)
-		if err != nil {
-			return err
-		}
-		s, err := a.cluster(cfg, timeout).Status(cmd.Context())
-		if err != nil {
-			return err
-		}
-		return a.show(output, clusterJSON(cfg, s), table([][]string{
-			{"FIELD", "VALUE"},
-			{"root", cfg.ZooKeeper.Root},
-			{"cluster", s.Cluster},
-			{"layout", fmt.Sprintf("%s, epoch %d", s.Layout, s.Epoch)},
-			{"worker IDs under", s.Forever},
-			{"that znode", parentWords(s)},
-			{"worker IDs", Decimal(int64(s.Entries))},
-			{"live daemons", Decimal(int64(s.Live))},
-			{"losses", Decimal(s.Losses)},
-			{"floor", formatTime(s.Floor)},
-			{"longest lease", settings.Short(s.LongestLease)},
-		}))
+		return a.onCluster(cmd, timeout, func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error {
+			s, err := dir.Status(ctx)
+			if err != nil {
+				return err
+			}
+			return a.show(output, clusterJSON(cfg, s), table([][]string{
+				{"FIELD", "VALUE"},
+				{"root", cfg.ZooKeeper.Root},
+				{"cluster", s.Cluster},
+				{"layout", fmt.Sprintf("%s, epoch %d", s.Layout, s.Epoch)},
+				{"worker IDs under", s.Forever},
+				{"that znode", parentWords(s)},
+				{"worker IDs", Decimal(int64(s.Entries))},
+				{"live daemons", Decimal(int64(s.Live))},
+				{"losses", Decimal(s.Losses)},
+				{"floor", formatTime(s.Floor)},
+				{"longest lease", settings.Short(s.LongestLease)},
+			}))
+		})
 	}
 	return cmd
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/worker"
@@ -48,12 +47,20 @@ and changed: whether it was released just now.`,
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.onCluster(cmd, timeout, func(ctx context.Context, dir *zkreg.Directory, _ settings.Config) error {
-			done, err := releaseWorker(ctx, dir, args[0], force, a.wall)
+			before, after, err := releaseWorker(ctx, dir, args[0], force)
 			if err != nil {
 				return err
 			}
-			a.warn(done.warnings)
-			return a.show(output, ReleasedJSON{WorkerJSON: workerJSON(done.after), Changed: done.changed}, sentence("%s", done.sentence()))
+			changed := before.State != worker.StateReleased
+			says := sentence("Worker %d is released already: a new daemon takes it from %s on.", after.WorkerID, after.Bound())
+			if changed {
+				says = sentence("Released worker %d of node %q, last reported %s. A new daemon takes it, and issues IDs under it, only from %s on.",
+					after.WorkerID, after.Node, after.Timestamp, after.Bound())
+			}
+			if changed && before.Live {
+				a.warn([]string{fmt.Sprintf("worker %d was live at %s: see that its daemon has stopped, or has begun a new life (another owner in its /api/worker)", before.WorkerID, before.Address)})
+			}
+			return a.show(output, ReleasedJSON{WorkerJSON: workerJSON(inspect.ViewEntry(after, a.wall())), Changed: changed}, says)
 		})
 	}
 	return cmd
@@ -65,71 +72,19 @@ type ReleasedJSON struct {
 	Changed bool `json:"changed"`
 }
 
-// released is what a release did.
-type released struct {
-	after    inspect.View
-	changed  bool
-	warnings []string
-}
-
-// releaseWorker releases the entry that name means. Whether it may be
-// released is decided by the registry, at that moment; only the words are ours.
-func releaseWorker(ctx context.Context, dir *zkreg.Directory, name string, force bool, wall func() clock.Millis) (released, error) {
+// releaseWorker releases the entry that name means, and returns it as it was and as it is. Whether
+// it may be released is decided by the registry, at that moment.
+func releaseWorker(ctx context.Context, dir *zkreg.Directory, name string, force bool) (before, after worker.Entry, err error) {
 	entries, err := dir.Entries(ctx)
 	if err != nil {
-		return released{}, err
+		return before, after, err
 	}
-	before, err := inspect.FindEntry(entries, name)
-	if err != nil {
-		return released{}, err
+	if before, err = inspect.FindEntry(entries, name); err != nil || before.State == worker.StateReleased {
+		return before, before, err
 	}
-	if before.State == worker.StateReleased {
-		return released{after: inspect.ViewEntry(before, wall())}, nil
+	after, err = dir.Release(ctx, before.WorkerID, force)
+	if errors.Is(err, worker.ErrInUse) {
+		err = fmt.Errorf("%w; leafd worker release --help says what --force risks", err)
 	}
-	after, err := dir.Release(ctx, before.WorkerID, force)
-	switch {
-	case errors.Is(err, worker.ErrInUse):
-		return released{}, inUse(ctx, dir, before, err, wall())
-	case err != nil:
-		return released{}, err
-	}
-	r := released{after: inspect.ViewEntry(after, wall()), changed: true}
-	if force && before.Live {
-		r.warnings = append(r.warnings, fmt.Sprintf("worker %d was live at %s: see that its daemon has stopped, or has begun a new life (another owner in its /api/worker)",
-			before.WorkerID, before.Address))
-	}
-	return r, nil
-}
-
-// inUse is cause with the reason why e is not released.
-func inUse(ctx context.Context, dir *zkreg.Directory, e worker.Entry, cause error, now clock.Millis) error {
-	// It may have become live only after we looked.
-	if entries, err := dir.Entries(ctx); err == nil {
-		for _, fresh := range entries {
-			if fresh.WorkerID == e.WorkerID {
-				e = fresh
-			}
-		}
-	}
-	who := fmt.Sprintf("worker %d of node %q is not released", e.WorkerID, e.Node)
-	force := "; --force does it now. " + forceRisk
-	switch from := inspect.ReleasableFrom(e); {
-	case e.Live:
-		return inspect.Reword(cause, fmt.Sprintf("%s: it is live at %s. Stop that daemon; once the limit of the entry has passed, a new daemon takes the worker ID%s", who, e.Address, force))
-	case e.Limit > 0 && from > now:
-		return inspect.Reword(cause, fmt.Sprintf("%s: its data directory has it up to %s (%s), whether its daemon runs or not; then a new daemon may take it without a release%s", who, from, formatRelative(from, now), force))
-	case from > now:
-		return inspect.Reword(cause, fmt.Sprintf("%s: it reported %s, at %s. It may be released from %s on%s", who, formatRelative(e.Timestamp, now), e.Timestamp, from, force))
-	default:
-		return fmt.Errorf("%s: %w%s", who, cause, force)
-	}
-}
-
-func (r released) sentence() string {
-	e := r.after.Entry
-	if !r.changed {
-		return fmt.Sprintf("Worker %d is released already: a new daemon takes it from %s on.", e.WorkerID, e.Bound())
-	}
-	return fmt.Sprintf("Released worker %d of node %q, last reported %s. A new daemon takes it, and issues IDs under it, only from %s on.",
-		e.WorkerID, e.Node, e.Timestamp, e.Bound())
+	return before, after, err
 }

@@ -152,7 +152,7 @@ func (s *selfView) judge(e worker.Entry, holder string) (verdict, words string) 
 type SelfJSON struct {
 	DataDir  string      `json:"data_dir"`
 	Record   jsonRecord  `json:"record"`
-	Registry *DetailJSON `json:"registry,omitempty"`
+	Registry *WorkerJSON `json:"registry,omitempty"`
 	Verdict  string      `json:"verdict,omitempty"`
 }
 
@@ -187,8 +187,8 @@ func (s *selfView) json() SelfJSON {
 		Acked: r.Acked, Current: r.Current, Confirmed: r.Confirmed, Released: r.Released, Peers: r.Peers,
 	}}
 	if s.entry != nil {
-		detail := detailJSON(*s.entry)
-		j.Registry = &detail
+		found := workerJSON(*s.entry)
+		j.Registry = &found
 	}
 	return j
 }

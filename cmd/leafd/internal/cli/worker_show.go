@@ -20,14 +20,12 @@ func (a *app) workerShowCmd() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "show ID|NODE",
-		Short: "Show one worker ID: who has it, its clock, and whether it can be released",
+		Short: "Show one worker ID: who has it, its clock, and when another may take it",
 		Long: `Show all that ZooKeeper knows of one worker ID, named by the ID or by its node, and
 the clock of its daemon if that is live. Times are UTC.
 
 -o json prints one object with the fields
-` + workerFields + `,
-and releasable_from: when leafd worker release takes it without --force, in milliseconds
-since 1970; not there while it is live, nor for a Java Leaf's.`,
+` + workerFields + `.`,
 		Example: "  leafd worker show 7\n  leafd worker show 10.0.0.5:8080",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -49,24 +47,10 @@ since 1970; not there while it is live, nor for a Java Leaf's.`,
 			}
 			now := a.wall()
 			v := inspect.ViewEntries(ctx, []worker.Entry{e}, prober, now)[0]
-			return a.show(output, detailJSON(v), table(append([][]string{{"FIELD", "VALUE"}}, workerRows(v, now)...)))
+			return a.show(output, workerJSON(v), table(append([][]string{{"FIELD", "VALUE"}}, workerRows(v, now)...)))
 		})
 	}
 	return cmd
-}
-
-// DetailJSON is one entry for programs.
-type DetailJSON struct {
-	WorkerJSON
-	ReleasableFrom *clock.Millis `json:"releasable_from,omitempty"`
-}
-
-func detailJSON(v inspect.View) DetailJSON {
-	d := DetailJSON{WorkerJSON: workerJSON(v)}
-	if from := inspect.ReleasableFrom(v.Entry); !v.Live && v.Shown != inspect.Released && v.Shown != inspect.Java {
-		d.ReleasableFrom = &from
-	}
-	return d
 }
 
 // exactly is a time to the millisecond, and how far that is from now.
@@ -88,7 +72,6 @@ func workerRows(v inspect.View, now clock.Millis) [][]string {
 		{"floor", exactly(v.Floor, now)},
 		{"limit", exactly(v.Limit, now)},
 		{"free", freeWords(v, now)},
-		{"release", releaseWords(v, now)},
 		{"instance", cmp.Or(v.Instance, "-")},
 		{"owner", cmp.Or(v.Owner, "-")},
 	}
@@ -123,24 +106,6 @@ func meaning(v inspect.View) string {
 	}
 }
 
-func releaseWords(v inspect.View, now clock.Millis) string {
-	from := inspect.ReleasableFrom(v.Entry)
-	switch {
-	case v.Shown == inspect.Released:
-		return "done"
-	case v.Shown == inspect.Damaged:
-		return "not while it is damaged: delete the znode while its daemon runs and reaches ZooKeeper: the daemon puts it back"
-	case v.Shown == inspect.Java:
-		return "not by leafd: a Java Leaf has it"
-	case v.Live:
-		return "not while it is live"
-	case v.Timestamp > 0 && from > now:
-		return fmt.Sprintf("from %s on (%s)", from, formatRelative(from, now))
-	default:
-		return fmt.Sprintf("possible: leafd worker release %d", v.WorkerID)
-	}
-}
-
 // freeWords says when a new daemon may take the worker ID.
 func freeWords(v inspect.View, now clock.Millis) string {
 	from, byItself := v.FreeFrom()
@@ -149,6 +114,8 @@ func freeWords(v inspect.View, now clock.Millis) string {
 		return "not while it is live"
 	case v.Shown == inspect.Damaged:
 		return "never: nobody knows what was issued under it"
+	case v.Shown == inspect.Java:
+		return "never by itself: a Java Leaf has it"
 	case !byItself:
 		return "never by itself: it has no limit"
 	case from <= now:

@@ -42,42 +42,6 @@ func (c Cluster) openDirectory() (*zkreg.Directory, error) {
 	return directory, nil
 }
 
-// Init makes the cluster, and returns what stands then.
-func (c Cluster) Init(ctx context.Context) (result zkreg.InitResult, s zkreg.Status, err error) {
-	err = c.WithDirectory(ctx, func(ctx context.Context, dir *zkreg.Directory) error {
-		if result, err = dir.Init(ctx); err != nil {
-			return err
-		}
-		s, err = dir.Status(ctx)
-		return err
-	})
-	return result, s, err
-}
-
-// Recover notes that ZooKeeper was set back, and Open that every daemon is back or dead; both
-// return what stands then. See zkreg.Directory.
-func (c Cluster) Recover(ctx context.Context) (zkreg.Status, error) {
-	return c.status(ctx, (*zkreg.Directory).Recover)
-}
-
-// Open is described with Recover.
-func (c Cluster) Open(ctx context.Context) (zkreg.Status, error) {
-	return c.status(ctx, (*zkreg.Directory).Open)
-}
-
-// Status returns what stands in the root, and below it.
-func (c Cluster) Status(ctx context.Context) (zkreg.Status, error) {
-	return c.status(ctx, (*zkreg.Directory).Status)
-}
-
-func (c Cluster) status(ctx context.Context, get func(*zkreg.Directory, context.Context) (zkreg.Status, error)) (s zkreg.Status, err error) {
-	err = c.WithDirectory(ctx, func(ctx context.Context, dir *zkreg.Directory) error {
-		s, err = get(dir, ctx)
-		return err
-	})
-	return s, err
-}
-
 // WithDirectory calls fn with the registry, within the time-out.
 func (c Cluster) WithDirectory(ctx context.Context, fn func(ctx context.Context, dir *zkreg.Directory) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)

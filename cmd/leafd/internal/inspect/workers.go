@@ -230,11 +230,3 @@ func workerIDs(entries []worker.Entry) string {
 	}
 	return strings.Join(ids, ", ")
 }
-
-// ReleasableFrom is when an entry that isn't live may be released without force.
-func ReleasableFrom(e worker.Entry) clock.Millis {
-	if e.Limit > 0 {
-		return e.Bound()
-	}
-	return e.Timestamp.Add(worker.ReleaseAge)
-}
