@@ -33,22 +33,24 @@ func (l *child) awaitPeers(conf *tls.Config, n int) {
 	if conf != nil {
 		url = "https://"
 	}
-	var last string
+	var last clockAnswer
 	require.Eventually(l.t, func() bool {
-		a, err := request(l.t, conf, url+l.addr+"/api/clock")
+		a, err := request(l.t, conf, url+l.addr+"/api/overview")
 		if err != nil || a.status != http.StatusOK {
 			return false
 		}
-		last = a.body
+		last = clitest.FromJSON[struct{ Clock clockAnswer }](l.t, a.body).Clock
 		told := 0
-		for _, p := range clitest.FromJSON[clockAnswer](l.t, a.body).Peers {
+		for _, p := range last.Peers {
 			if p.Offset != nil {
 				told++
 			}
 		}
 		return told == n
 	}, eventually, 20*time.Millisecond, "%d peers that tell their clocks", n)
-	require.NotContains(l.t, last, `"error"`)
+	for _, p := range last.Peers {
+		require.Empty(l.t, p.Error)
+	}
 }
 
 // The guards hold where every connection needs a certificate: the daemons hear each
