@@ -221,7 +221,6 @@ func (t *Tag) settle(b *buffer, r Range, kind Kind, err error) {
 
 func (t *Tag) publishLocked(b *buffer, r Range) {
 	wallNS, mono := t.svc.clock.Wall()
-	b.lastDuration = b.policy.lasted(b.asked)
 	b.lastFetch = clock.Reading{WallNS: wallNS}.Wall()
 	b.policy.note(r, mono)
 	b.stepAt = r.Hi

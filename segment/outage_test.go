@@ -304,7 +304,6 @@ func TestConfigIsValidated(t *testing.T) {
 		{"fetch timeout", segment.Config{Store: store, HighWater: marks, FetchTimeout: -1}, "FetchTimeout"},
 		{"max step", segment.Config{Store: store, HighWater: marks, MaxStep: -1}, "MaxStep"},
 		{"reserve", segment.Config{Store: store, HighWater: marks, Reserve: segment.MaxReserve + 1}, "Reserve"},
-		{"short over long", segment.Config{Store: store, HighWater: marks, ShortSegment: time.Hour}, "LongSegment"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := segment.New(tc.cfg)

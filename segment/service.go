@@ -39,8 +39,6 @@ const (
 	DefaultRefresh      = 60 * time.Second
 	DefaultFetchTimeout = 2 * time.Second
 	DefaultMaxStep      = 1_000_000
-	DefaultShortSegment = 15 * time.Minute
-	DefaultLongSegment  = 30 * time.Minute
 )
 
 // MaxReserve is the largest Config.Reserve.
@@ -65,10 +63,6 @@ type Config struct {
 	// Reserve is how many more steps each range has, 0 to MaxReserve: so much longer the
 	// ranges in memory last.
 	Reserve int64
-	// ShortSegment: a range that lasted less doubles the step.
-	ShortSegment time.Duration
-	// LongSegment: a range that lasted more halves the step.
-	LongSegment time.Duration
 	// Held lets fetches wait until Release, and requests for them, for what Adopt may
 	// bring.
 	Held bool
@@ -166,8 +160,6 @@ func (c *Config) complete() error {
 		{"Wait", &c.Wait, DefaultWait},
 		{"Refresh", &c.Refresh, DefaultRefresh},
 		{"FetchTimeout", &c.FetchTimeout, DefaultFetchTimeout},
-		{"ShortSegment", &c.ShortSegment, DefaultShortSegment},
-		{"LongSegment", &c.LongSegment, DefaultLongSegment},
 	} {
 		if *f.value == 0 {
 			*f.value = f.deflt
@@ -184,9 +176,6 @@ func (c *Config) complete() error {
 	}
 	if c.Reserve < 0 || c.Reserve > MaxReserve {
 		return fmt.Errorf("Config.Reserve is %d, must be 0 to %d", c.Reserve, MaxReserve)
-	}
-	if c.ShortSegment > c.LongSegment {
-		return fmt.Errorf("Config.ShortSegment %v is longer than LongSegment %v", c.ShortSegment, c.LongSegment)
 	}
 	return nil
 }

@@ -24,10 +24,9 @@ type Status struct {
 	Next     SpanStatus // the range after that
 	Fetching bool       // a fetch is queued, under way, or to be tried again
 
-	LastFetch    clock.Millis  // when the last range was published; 0: never
-	LastDuration time.Duration // how long the range before that lasted; 0 until the second fetch
-	Failures     int           // attempts to fetch failed in a row
-	LastError    error         // of the last attempt; nil when it worked
+	LastFetch clock.Millis // when the last range was published; 0: never
+	Failures  int          // attempts to fetch failed in a row
+	LastError error        // of the last attempt; nil when it worked
 
 	// Issued is how many IDs were handed out under this name since the service
 	// was made, also before the row was removed and came back. It never falls.
@@ -130,7 +129,7 @@ func (t *Tag) statusLocked() Status {
 	st.Next = statusOf(b.next)
 	st.Remaining = remaining(st.Current.left()+st.Next.left(), st.Rate)
 	st.Fetching = b.state != stateIdle
-	st.LastFetch, st.LastDuration = b.lastFetch, b.lastDuration
+	st.LastFetch = b.lastFetch
 	st.Failures, st.LastError = b.failures, b.err
 	return st
 }

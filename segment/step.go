@@ -5,13 +5,19 @@ import (
 	"time"
 )
 
-// fetchesAhead is how many times what waits a fetch asks for.
-const fetchesAhead = 4
+const (
+	// fetchesAhead is how many times what waits a fetch asks for.
+	fetchesAhead = 4
+	// shortSegment and longSegment are the Java Leaf's, and the article's: a range that
+	// lasted less than the one doubles the step, one above the other halves it.
+	shortSegment = 15 * time.Minute
+	longSegment  = 30 * time.Minute
+)
 
 // stepPolicy finds how many IDs a tag's next fetch asks for:
 //
 //	segment.D1  What the last range's time says, as in the Java Leaf: a step that lasted
-//	    less than Config.ShortSegment is doubled, one above Config.LongSegment halved,
+//	    less than shortSegment is doubled, one above longSegment halved,
 //	    never below the table's own. The second fetch follows the first at once,
 //	    when a tenth of its range is used, and so takes the step as it is.
 //	segment.D2  At least fetchesAhead times what requests lack that wait when the fetch
@@ -26,19 +32,11 @@ const fetchesAhead = 4
 //	    longer, and D1 to D3 go by one step of it. Where so many pass the end of
 //	    int64 it has one.
 type stepPolicy struct {
-	steps int64 // in a range: Config.Reserve and one
-	table int64 // the table's own step, as last seen
-	grown int64 // the step beyond the table's own; 0 while that is followed
-	known int   // ranges fetched, counted up to 2
-	since time.Duration
-}
-
-// lasted is the time from the publication of the last range to asked.
-func (p *stepPolicy) lasted(asked time.Duration) time.Duration {
-	if p.known == 0 {
-		return 0
-	}
-	return asked - p.since
+	steps int64         // in a range: Config.Reserve and one
+	table int64         // the table's own step, as last seen
+	grown int64         // the step beyond the table's own; 0 while that is followed
+	known int           // ranges fetched, counted up to 2
+	since time.Duration // when the last range was published
 }
 
 // want is how many IDs to ask for while requests lack waiting: 1 stands for the
@@ -46,11 +44,12 @@ func (p *stepPolicy) lasted(asked time.Duration) time.Duration {
 func (p *stepPolicy) want(asked time.Duration, waiting int64, cfg *Config) int64 {
 	limit := max(cfg.MaxStep, p.table)
 	step := max(p.table, p.grown, 1)
-	switch lasted := p.lasted(asked) / time.Duration(p.steps); {
+	// A range lasts from its publication until the next one is asked for.
+	switch lasted := (asked - p.since) / time.Duration(p.steps); {
 	case p.known < 2:
-	case lasted < cfg.ShortSegment:
+	case lasted < shortSegment:
 		step += min(step, limit-step)
-	case lasted > cfg.LongSegment:
+	case lasted > longSegment:
 		step /= 2
 	}
 	step = min(max(step, fetchesAhead*waiting), limit)

@@ -74,7 +74,6 @@ func TestDynamicStep(t *testing.T) {
 			clocktest.Pass(step.lasted)
 			require.Equal(t, step.want, toNextFetch(t, tag), "fetch %d", i)
 			st := tag.Status()
-			require.Equal(t, step.lasted, st.LastDuration)
 			require.Equal(t, step.want, st.Step)
 			require.Equal(t, step.table, st.TableStep)
 			require.Equal(t, fake.Millis(), st.LastFetch)

@@ -79,8 +79,7 @@ type buffer struct {
 	failures   int           // attempts failed in a row
 	err        error         // of the last attempt
 
-	lastFetch    clock.Millis  // wall clock at the last published range
-	lastDuration time.Duration // how long the range before that lasted
+	lastFetch clock.Millis // wall clock at the last published range
 }
 
 // Name returns the tag's name.

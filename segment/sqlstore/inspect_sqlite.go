@@ -13,12 +13,9 @@ import (
 // unless it may create one, by Open.
 var ErrNoFile = errors.New("no such file")
 
-// ErrCorrupt is returned by them for a file that SQLite finds damaged.
-var ErrCorrupt = errors.New("damaged SQLite file")
-
 // InspectSQLite reads the file of a Store through, as OpenSQLite would find it, and
 // writes nothing. It returns what each tag has in max_id and step, -1 for what is no
-// integer. ErrNoFile, ErrCorrupt, or why OpenSQLite would refuse it.
+// integer. ErrNoFile, that the file is damaged, or why OpenSQLite would refuse it.
 func InspectSQLite(ctx context.Context, path string) (rows []TagFacts, err error) {
 	err = inspectFile(ctx, path, table, func(d *database) error {
 		rows, err = tagFacts(ctx, d)
@@ -31,14 +28,7 @@ func InspectSQLite(ctx context.Context, path string) (rows []TagFacts, err error
 func InspectHighWater(ctx context.Context, path string) (marks map[string]int64, err error) {
 	marks = map[string]int64{}
 	err = inspectFile(ctx, path, marksTable, func(d *database) error {
-		err := d.read(ctx, func(rows *sql.Rows) error {
-			var tag string
-			var high int64
-			err := rows.Scan(&tag, &high)
-			marks[tag] = high
-			return err
-		}, "SELECT biz_tag, high FROM "+marksTable)
-		return d.fail(ctx, err, "read the marks")
+		return (&HighWater{db: d}).Marks(ctx, func(tag string, high int64) { marks[tag] = high })
 	})
 	return marks, err
 }
@@ -108,7 +98,7 @@ func (d *database) sound(ctx context.Context, wanted string) error {
 	verdict := ""
 	err := d.read(ctx, func(rows *sql.Rows) error { return rows.Scan(&verdict) }, "PRAGMA quick_check(1)")
 	if err == nil && verdict != "ok" {
-		return fmt.Errorf("%w: %s: %s; restore it from a backup, then set max_id above every ID ever issued", ErrCorrupt, d.place, verdict)
+		return fmt.Errorf("damaged SQLite file: %s: %s; restore it from a backup, then set max_id above every ID ever issued", d.place, verdict)
 	}
 	if err == nil {
 		err = d.hasTable(ctx, wanted)
