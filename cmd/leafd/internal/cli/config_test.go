@@ -150,7 +150,6 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		says []string
 	}{
 		{name: "unknown key", file: "max_batch: 5", says: []string{`unknown key "max_batch" (did you mean max-batch?)`, "leafd.yaml"}},
-		{name: "a key that is gone", file: "reclaim-after: 168h", says: []string{`unknown key "reclaim-after" (lease has taken its place; docs/UPGRADING.md)`}},
 		{name: "text for truth", file: `release-on-stop: "true"`, says: []string{`release-on-stop is "true": want true or false`}},
 		{name: "unknown key, unlike any", file: "zookeeper-root: 5", says: []string{`unknown key "zookeeper-root"`}},
 		{name: "the file names a file", file: "config: x", says: []string{`unknown key "config"`}},

@@ -62,7 +62,6 @@ func TestZooKeeperSettingsRefused(t *testing.T) {
 		"lease too short":       {[]string{"--lease", "59s"}, "want 1m to 8760h"},
 		"lease and thresholds":  {[]string{"--lease", "1m", "--clock-threshold", "30s"}, "--lease is 1m0s: want at least 6s more than twice clock-threshold, which is 30s"},
 		"no truth":              {[]string{"--release-on-stop=yes"}, `--release-on-stop is "yes": want true or false`},
-		"what lease replaced":   {[]string{"--reclaim-after", "168h"}, "unknown flag: --reclaim-after (lease has taken its place"},
 		"threshold of nothing":  {[]string{"--clock-threshold", "0s"}, "clock-threshold"},
 		"unknown estimator":     {[]string{"--clock-estimator", "mode"}, "median or mean"},
 		"session of a moment":   {[]string{"--zk-session-timeout", "10ms"}, "zk-session-timeout"},

@@ -1,9 +1,9 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"math"
+	"syscall"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/server"
@@ -23,6 +23,16 @@ const (
 	LeastFiles = 512
 )
 
+// OpenFiles returns how many files this process, and so a daemon started the same way,
+// may have open. Go has raised the soft limit to the hard one.
+func OpenFiles() (uint64, error) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("getrlimit: %w", err)
+	}
+	return uint64(limit.Cur), nil //nolint:unconvert // its type differs by system
+}
+
 // Connections returns how many of the wanted connections a daemon takes that may have so
 // many files open. It keeps:
 //
@@ -40,9 +50,6 @@ func Connections(wanted int, files uint64) (int, error) {
 func (d *daemon) connections() (int, error) {
 	wanted := d.cfg.HTTP.MaxConnections
 	files, err := OpenFiles()
-	if errors.Is(err, errors.ErrUnsupported) {
-		return wanted, nil
-	}
 	if err != nil {
 		return 0, fmt.Errorf("reading the limit of open files: %w", err)
 	}

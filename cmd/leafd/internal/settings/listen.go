@@ -59,11 +59,7 @@ func (c *Config) fillTLS(v *Values) {
 		return
 	}
 	switch {
-	case c.Listen.TLS.Cert != "" && c.Listen.TLS.Key == "":
-		v.refuse("tls-cert", "want tls-key with it")
-		return
-	case c.Listen.TLS.Key != "" && c.Listen.TLS.Cert == "":
-		v.refuse("tls-key", "want tls-cert with it")
+	case !v.together("tls-cert", "tls-key"):
 		return
 	case c.Listen.TLS.ClientCA != "" && c.Listen.TLS.Cert == "":
 		v.refuse("tls-client-ca", "want tls-cert with it: without, there is no TLS")

@@ -1,23 +1,6 @@
 package settings
 
-import (
-	"fmt"
-	"strings"
-)
-
-// replaced are the settings of earlier releases that are gone, and what has taken their
-// place.
-var replaced = map[string]string{"reclaim-after": "lease"} //nolint:gochecknoglobals // never written to
-
-// replacedHint says what has taken the place of typed, a setting's name in any of its
-// spellings; "" where nothing has.
-func replacedHint(typed string) string {
-	name := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(typed, envPrefix)), "_", "-")
-	if now := replaced[name]; now != "" {
-		return fmt.Sprintf(" (%s has taken its place; docs/UPGRADING.md)", now)
-	}
-	return ""
-}
+import "fmt"
 
 // Hint returns ` (did you mean PREFIXname?)` for the known name nearest to
 // typed, or "" when none is near: at most a third of it may differ.
@@ -26,9 +9,6 @@ func Hint(typed string, known []string, prefix string) string {
 	// time in the product of the lengths.
 	if len(typed) > 64 {
 		return ""
-	}
-	if hint := replacedHint(typed); hint != "" {
-		return hint
 	}
 	best, bestDistance := "", max(1, len(typed)/3)+1
 	for _, name := range known {

@@ -57,9 +57,6 @@ func TestHint(t *testing.T) {
 		require.Equal(t, want, Hint(typed, known, "--"), typed)
 	}
 	require.Empty(t, Hint(string(make([]byte, 1<<20)), known, ""))
-	for _, typed := range []string{"reclaim-after", "LEAFD_RECLAIM_AFTER"} {
-		require.Equal(t, " (lease has taken its place; docs/UPGRADING.md)", Hint(typed, known, "--"))
-	}
 	for _, tc := range []struct {
 		a, b string
 		want int

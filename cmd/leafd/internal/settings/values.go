@@ -123,6 +123,17 @@ func (vs *Values) good(names ...string) bool {
 	return true
 }
 
+// together refuses one of two settings that has a value where the other has none.
+func (vs *Values) together(one, other string) (ok bool) {
+	for _, pair := range [][2]string{{one, other}, {other, one}} {
+		if vs.Text(pair[0]) != "" && vs.Text(pair[1]) == "" {
+			vs.refuse(pair[0], "want "+pair[1]+" with it")
+			return false
+		}
+	}
+	return true
+}
+
 // Find returns the value of a setting; nil where the command does not take it.
 func (vs *Values) Find(name string) *Value {
 	for _, v := range vs.All {

@@ -43,10 +43,7 @@ func (c *Config) fillSecurity(v *Values) {
 	}
 	files := plainfile.TLSFiles{CA: v.Text("zk-tls-ca"), Cert: v.Text("zk-tls-cert"), Key: v.Text("zk-tls-key")}
 	switch {
-	case files.Cert != "" && files.Key == "":
-		v.refuse("zk-tls-cert", "want zk-tls-key with it")
-	case files.Key != "" && files.Cert == "":
-		v.refuse("zk-tls-key", "want zk-tls-cert with it")
+	case !v.together("zk-tls-cert", "zk-tls-key"):
 	case files.CA == "" && files.Cert != "":
 		v.refuse("zk-tls-cert", "want zk-tls-ca with it: without, the connection is plain")
 	case files.CA != "":
