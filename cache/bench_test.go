@@ -14,8 +14,7 @@ import (
 	"github.com/leafd/leafd/test/cachetest"
 )
 
-// BenchmarkSave saves in place, and in turn as leafd did up to version 1 of the file:
-// a temporary file, its sync, a rename, the sync of the directory. It reports the median of
+// BenchmarkSave saves in place, and in turn as most programs do: a temporary file, its sync, a rename, the sync of the directory. It reports the median of
 // each, and their ratio.
 func BenchmarkSave(b *testing.B) {
 	c, err := cache.Open(b.TempDir())

@@ -65,7 +65,7 @@ type Cache struct {
 // missing (its parent must exist: a missing parent is more often a volume that
 // is not mounted than a wish for a new one), removes what a crash left behind,
 // and proves that a record can be written there: one that is found is written
-// again as it is, a slot that is damaged too; one of version 1 becomes version 2.
+// again as it is, a slot that is damaged too.
 //
 // It returns worker.ErrLocked at once when another process holds the directory.
 // A record that can't be trusted is no error here but of Load, and Save then
@@ -119,7 +119,7 @@ func (c *Cache) Path() string { return filepath.Join(c.dir, recordName) }
 // ever saved in this directory; worker.ErrDamaged when the file is empty, cut short,
 // altered in both slots, missing though one was saved (worker.ErrLost too), no regular
 // file, or not leafd's;
-// ErrNewer when a newer leafd wrote it; os.ErrClosed after Close.
+// ErrUnknownFormat when another leafd wrote it; os.ErrClosed after Close.
 func (c *Cache) Load() (worker.Record, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

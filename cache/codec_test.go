@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,14 +22,21 @@ import (
 
 const samples = "../testdata/cache"
 
-// goodBody is the record of testdata/cache/good-standalone.json.
-const goodBody = `{"node":"n","worker_id":1,"layout":"41+10+12","epoch":1288834974657,` +
-	`"timestamp":1700000000000,"ceiling":1700000006000,"owner":"o"}`
+// goodBody is a standalone daemon's record, in leafd's spelling.
+const goodBody = `{
+    "node": "n",
+    "worker_id": 1,
+    "layout": "41+10+12",
+    "epoch": 1288834974657,
+    "timestamp": 1700000000000,
+    "ceiling": 1700000006000,
+    "owner": "o"
+  }`
 
 // refused sees that err is one that stops a start.
 func refused(t *testing.T, err error) {
 	t.Helper()
-	require.NotEqual(t, errors.Is(err, worker.ErrDamaged), errors.Is(err, cache.ErrNewer), "%v", err)
+	require.NotEqual(t, errors.Is(err, worker.ErrDamaged), errors.Is(err, cache.ErrUnknownFormat), "%v", err)
 	require.NotErrorIs(t, err, worker.ErrNoRecord)
 }
 
@@ -38,71 +44,22 @@ func refused(t *testing.T, err error) {
 func TestFormat(t *testing.T) {
 	raw, err := cache.Encode(cachetest.Example(start))
 	require.NoError(t, err)
-	want, err := os.ReadFile(filepath.Join(samples, "good-slots-first-save.json"))
+	want, err := os.ReadFile(filepath.Join(samples, "good-first-save.json"))
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(raw))
-	var file struct {
-		Leafd int
-		Slots []struct {
+	for i := range 2 {
+		part := raw[i*cache.SlotBytes : (i+1)*cache.SlotBytes]
+		var slot struct {
+			Leafd    int
 			Sequence int
 			Record   worker.Record
 		}
-	}
-	require.NoError(t, json.Unmarshal(raw, &file), "a leafd of version 1 reads it as one document, and its version")
-	require.Equal(t, 2, file.Leafd)
-	require.Len(t, file.Slots, 2)
-	for i, slot := range file.Slots {
+		require.NoError(t, json.Unmarshal(part, &slot))
+		require.Equal(t, 3, slot.Leafd)
 		require.Equal(t, i, slot.Sequence)
 		require.Equal(t, cachetest.Example(start), slot.Record)
+		require.Equal(t, byte('\n'), part[len(part)-1])
 	}
-}
-
-// TestVersion1IsAdopted: Open makes a file of this version of it.
-func TestVersion1IsAdopted(t *testing.T) {
-	want, err := cache.Encode(cachetest.BeforePieces(start))
-	require.NoError(t, err)
-	old, err := os.ReadFile(filepath.Join(samples, "good-cluster.json"))
-	require.NoError(t, err)
-	dir := t.TempDir()
-	path := filepath.Join(dir, "worker.json")
-	require.NoError(t, os.WriteFile(path, old, 0o600))
-	got, err := cache.Peek(dir)
-	require.NoError(t, err)
-	require.Equal(t, cachetest.BeforePieces(start), got)
-
-	_, err = cache.OpenHooked(dir, func(step string) error {
-		if step == cache.StepReplace {
-			return syscall.EIO
-		}
-		return nil
-	}, pass)
-	require.ErrorIs(t, err, syscall.EIO)
-	raw, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(old), string(raw), "whole until the rename")
-
-	c := mustOpen(t, dir)
-	raw, err = os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), string(raw))
-	require.FileExists(t, filepath.Join(dir, "worker.saved"))
-	requireHolds(t, c, cachetest.BeforePieces(start))
-	require.NoError(t, c.Save(cachetest.Example(start+1)))
-	requireHolds(t, c, cachetest.Example(start+1))
-
-	huge := cachetest.Example(start)
-	huge.Peers = slices.Repeat([]string{"10.0.0.6:8080"}, 20000)
-	body, err := json.Marshal(huge)
-	require.NoError(t, err)
-	got, err = cache.Decode(cache.FrameFirst(body))
-	require.NoError(t, err)
-	require.Greater(t, len(got.Peers), 500)
-	huge.Peers, huge.Node = nil, strings.Repeat("n", cache.SlotBytes)
-	body, err = json.Marshal(huge)
-	require.NoError(t, err)
-	_, err = cache.Decode(cache.FrameFirst(body))
-	require.ErrorIs(t, err, worker.ErrDamaged)
-	require.ErrorContains(t, err, "has no room")
 }
 
 // TestEveryFieldIsKept fails when worker.Record gets a field that the file
@@ -146,9 +103,6 @@ func TestEveryChangeIsFoundOut(t *testing.T) {
 				bad := bytes.Clone(raw)
 				bad[i] = b
 				got, err := cache.Decode(bad)
-				if errors.Is(err, cache.ErrNewer) && i < len(`{"leafd": 2`) {
-					continue
-				}
 				want := cachetest.Example(start)
 				if i < cache.SlotBytes {
 					want = cachetest.Example(start + 3000)
@@ -161,20 +115,19 @@ func TestEveryChangeIsFoundOut(t *testing.T) {
 		}
 	})
 	for name, change := range map[string]func(i int) []byte{
-		"cut short anywhere":          func(i int) []byte { return raw[:i] },
-		"its start cut off anywhere":  func(i int) []byte { return raw[i+1:] },
-		"a byte left out anywhere":    func(i int) []byte { return append(bytes.Clone(raw[:i]), raw[i+1:]...) },
-		"a space added anywhere":      func(i int) []byte { return slices.Concat(raw[:i], []byte(" "), raw[i:]) },
-		"a digit added anywhere":      func(i int) []byte { return slices.Concat(raw[:i], []byte("0"), raw[i:]) },
-		"a brace added anywhere":      func(i int) []byte { return slices.Concat(raw[:i], []byte("}"), raw[i:]) },
-		"a quotation added anywhere":  func(i int) []byte { return slices.Concat(raw[:i], []byte("\""), raw[i:]) },
-		"a line end added anywhere":   func(i int) []byte { return slices.Concat(raw[:i], []byte("\n"), raw[i:]) },
-		"a zero byte added anywhere":  func(i int) []byte { return slices.Concat(raw[:i], []byte{0}, raw[i:]) },
-		"its slots swapped":           func(int) []byte { return slices.Concat(newer, older) },
-		"one slot twice":              func(int) []byte { return slices.Concat(newer, newer) },
-		"the other slot twice":        func(int) []byte { return slices.Concat(older, older) },
-		"two files in one":            func(int) []byte { return slices.Concat(raw, raw) },
-		"a file of version 1 in half": func(int) []byte { return cache.FrameFirst([]byte(goodBody))[:200] },
+		"cut short anywhere":         func(i int) []byte { return raw[:i] },
+		"its start cut off anywhere": func(i int) []byte { return raw[i+1:] },
+		"a byte left out anywhere":   func(i int) []byte { return append(bytes.Clone(raw[:i]), raw[i+1:]...) },
+		"a space added anywhere":     func(i int) []byte { return slices.Concat(raw[:i], []byte(" "), raw[i:]) },
+		"a digit added anywhere":     func(i int) []byte { return slices.Concat(raw[:i], []byte("0"), raw[i:]) },
+		"a brace added anywhere":     func(i int) []byte { return slices.Concat(raw[:i], []byte("}"), raw[i:]) },
+		"a quotation added anywhere": func(i int) []byte { return slices.Concat(raw[:i], []byte("\""), raw[i:]) },
+		"a line end added anywhere":  func(i int) []byte { return slices.Concat(raw[:i], []byte("\n"), raw[i:]) },
+		"a zero byte added anywhere": func(i int) []byte { return slices.Concat(raw[:i], []byte{0}, raw[i:]) },
+		"its slots swapped":          func(int) []byte { return slices.Concat(newer, older) },
+		"one slot twice":             func(int) []byte { return slices.Concat(newer, newer) },
+		"the other slot twice":       func(int) []byte { return slices.Concat(older, older) },
+		"two files in one":           func(int) []byte { return slices.Concat(raw, raw) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i := 0; i < len(raw); i += 7 {
@@ -185,7 +138,7 @@ func TestEveryChangeIsFoundOut(t *testing.T) {
 				if strings.HasSuffix(name, "twice") { // one of them is where it belongs
 					require.NoError(t, err)
 					require.True(t, got.MaybeStale)
-				} else if err == nil || errors.Is(err, worker.ErrDamaged) == errors.Is(err, cache.ErrNewer) {
+				} else if err == nil || errors.Is(err, worker.ErrDamaged) == errors.Is(err, cache.ErrUnknownFormat) {
 					t.Fatalf("at %d: %v", i, err)
 				}
 				if !strings.Contains(name, "anywhere") {
@@ -203,29 +156,14 @@ func TestEveryChangeIsFoundOut(t *testing.T) {
 		require.True(t, got.MaybeStale)
 		require.Equal(t, start, got.Timestamp)
 	})
-	t.Run("version 1", func(t *testing.T) {
-		raw := cache.FrameFirst([]byte(goodBody))
-		for i := range raw {
-			for _, b := range others(raw[i]) {
-				bad := bytes.Clone(raw)
-				bad[i] = b
-				_, err := cache.Decode(bad)
-				if err == nil || errors.Is(err, worker.ErrDamaged) == errors.Is(err, cache.ErrNewer) {
-					t.Fatalf("byte %d changed from %q to %q: %v", i, raw[i], b, err)
-				}
-			}
-		}
-	})
 }
 
 // TestChecksumIsNotEnough decodes records under a right checksum that a Save of
 // this leafd does not write; the older slot is no way out then.
 func TestChecksumIsNotEnough(t *testing.T) {
-	for _, raw := range [][]byte{cache.File([]byte(goodBody)), cache.FrameFirst([]byte(goodBody))} {
-		got, err := cache.Decode(raw)
-		require.NoError(t, err)
-		require.Equal(t, "n", got.Node)
-	}
+	got, err := cache.Decode(cache.File([]byte(goodBody)))
+	require.NoError(t, err)
+	require.Equal(t, "n", got.Node)
 
 	swap := func(from, to string) string {
 		require.Contains(t, goodBody, from)
@@ -236,34 +174,36 @@ func TestChecksumIsNotEnough(t *testing.T) {
 		want error
 		says string
 	}{
-		"unknown field":        {swap(`{`, `{"shard":3,`), cache.ErrNewer, `"shard"`},
-		"field of other case":  {swap(`"ceiling"`, `"Ceiling"`), cache.ErrNewer, `"Ceiling"`},
-		"field given twice":    {swap(`{`, `{"ceiling":1700000000001,`), worker.ErrDamaged, `"ceiling"`},
-		"null field":           {swap(`1700000006000`, `null`), worker.ErrDamaged, `"ceiling"`},
-		"field missing":        {swap(`"worker_id":1,`, ``), worker.ErrDamaged, `"worker_id"`},
-		"number as text":       {swap(`1700000006000`, `"1700000006000"`), worker.ErrDamaged, "ceiling"},
-		"fraction":             {swap(`1700000006000`, `1700000006000.5`), worker.ErrDamaged, "ceiling"},
-		"past int64":           {swap(`"worker_id":1`, `"worker_id":9223372036854775808`), worker.ErrDamaged, "worker_id"},
-		"negative worker":      {swap(`"worker_id":1`, `"worker_id":-2`), worker.ErrDamaged, "worker_id -2"},
+		"unknown field":        {swap(`{`, `{"shard":3,`), cache.ErrUnknownFormat, `"shard"`},
+		"field of other case":  {swap(`"ceiling"`, `"Ceiling"`), cache.ErrUnknownFormat, "spells them otherwise"},
+		"field given twice":    {swap(`"ceiling"`, `"ceiling": 1700000000001, "ceiling"`), cache.ErrUnknownFormat, "spells them otherwise"},
+		"null field":           {swap(`1700000006000`, `null`), cache.ErrUnknownFormat, "spells them otherwise"},
+		"null list":            {swap(`"o"`, `"o", "peers": null`), cache.ErrUnknownFormat, "spells them otherwise"},
+		"field missing":        {swap(`"worker_id": 1,`, ``), cache.ErrUnknownFormat, "other fields"},
+		"another order":        {strings.Replace(swap(`"node": "n",`, ``), `"o"`, `"o", "node": "n"`, 1), cache.ErrUnknownFormat, "spells them otherwise"},
+		"another spelling":     {strings.ReplaceAll(goodBody, "\n", " "), cache.ErrUnknownFormat, "spells them otherwise"},
+		"number as text":       {swap(`1700000006000`, `"1700000006000"`), cache.ErrUnknownFormat, "ceiling"},
+		"fraction":             {swap(`1700000006000`, `1700000006000.5`), cache.ErrUnknownFormat, "ceiling"},
+		"past int64":           {swap(`"worker_id": 1`, `"worker_id": 9223372036854775808`), cache.ErrUnknownFormat, "worker_id"},
+		"negative worker":      {swap(`"worker_id": 1`, `"worker_id": -2`), worker.ErrDamaged, "worker_id -2"},
 		"timestamp 0":          {swap(`1700000000000`, `0`), worker.ErrDamaged, "timestamp 0"},
 		"timestamp negative":   {swap(`1700000000000`, `-5`), worker.ErrDamaged, "timestamp -5"},
 		"ceiling negative":     {swap(`1700000006000`, `-5`), worker.ErrDamaged, "ceiling -5"},
 		"ceiling absurd":       {swap(`1700000006000`, `9223372036854775807`), worker.ErrDamaged, "ceiling 9223372036854775807"},
-		"no object":            {`[]`, worker.ErrDamaged, "no JSON object"},
-		"empty object":         {`{}`, worker.ErrDamaged, "missing"},
-		"null record":          {`null`, worker.ErrDamaged, "no JSON object"},
+		"confirmed, no limit":  {swap(`"o"`, `"o", "confirmed": true`), worker.ErrDamaged, "limit 0"},
+		"no object":            {`[]`, cache.ErrUnknownFormat, "array"},
+		"empty object":         {`{}`, worker.ErrDamaged, "timestamp 0"},
+		"null record":          {`null`, worker.ErrDamaged, "timestamp 0"},
 		"something behind it":  {goodBody + `,"x":1`, worker.ErrDamaged, "altered"},
-		"another object in it": {goodBody + "\n}\n{", worker.ErrDamaged, "cut short, altered"},
+		"another object in it": {goodBody + "\n}\n{", worker.ErrDamaged, "altered"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			for _, raw := range [][]byte{cache.File([]byte(tc.body)), cache.FrameFirst([]byte(tc.body))} {
-				r, err := cache.Decode(raw)
-				refused(t, err)
-				require.ErrorIs(t, err, tc.want)
-				require.ErrorContains(t, err, tc.says)
-				require.Zero(t, r)
-			}
+			r, err := cache.Decode(cache.File([]byte(tc.body)))
+			refused(t, err)
+			require.ErrorIs(t, err, tc.want)
+			require.ErrorContains(t, err, tc.says)
+			require.Zero(t, r)
 		})
 	}
 }
@@ -271,7 +211,6 @@ func TestChecksumIsNotEnough(t *testing.T) {
 // TestRoom: what worker bounds has room, and the peers that have none are left out.
 func TestRoom(t *testing.T) {
 	r := cachetest.Example(start)
-	r.PriorOwners = slices.Repeat([]string{cachetest.Example(start).Owner}, 256)
 	r.Peers = slices.Repeat([]string{"255.255.255.255:65535"}, 1024)
 	for sequence := range uint64(2) {
 		slot, err := cache.EncodeSlot(math.MaxUint64-sequence, r)
@@ -322,7 +261,7 @@ func TestSizeLimit(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
 	require.ErrorIs(t, err, worker.ErrDamaged)
-	require.ErrorContains(t, err, "larger than")
+	require.ErrorContains(t, err, "altered")
 }
 
 // TestSamples opens a data directory with each file of testdata/cache as its
@@ -333,49 +272,43 @@ func TestSamples(t *testing.T) {
 		want   error
 		says   string
 	}
-	newest, older := cachetest.BeforePieces(start+3000), cachetest.BeforePieces(start)
+	newest, older := cachetest.Example(start+3000), cachetest.Example(start)
 	newest.MaybeStale, older.MaybeStale = true, true
 	cases := map[string]sample{
-		"good-cluster.json":               {},
-		"good-cluster-first-release.json": {},
-		"good-cluster-no-losses.json":     {},
+		"good-cluster.json":               {record: cachetest.Example(start + 3000)},
+		"good-first-save.json":            {record: cachetest.Example(start)},
 		"good-standalone.json":            {},
-		"good-slots.json":                 {record: cachetest.BeforePieces(start + 3000)},
-		"good-slots-first-save.json":      {record: cachetest.Example(start)},
 		"torn-newer.json":                 {record: older},
 		"torn-older.json":                 {record: newest},
 		"torn-zeros.json":                 {record: older},
 		"torn-ceiling-edited.json":        {record: older},
+		"torn-checksum.json":              {record: older},
 		"torn-swapped-record.json":        {record: older},
 		"damaged-both-torn.json":          {want: worker.ErrDamaged, says: "altered"},
 		"damaged-slots-swapped.json":      {want: worker.ErrDamaged, says: "altered"},
-		"damaged-slots-truncated.json":    {want: worker.ErrDamaged, says: "cut short"},
-		"damaged-slots-appended.json":     {want: worker.ErrDamaged, says: "altered"},
-		"damaged-slots-reformatted.json":  {want: worker.ErrDamaged, says: "altered"},
-		"damaged-slots-ceiling.json":      {want: worker.ErrDamaged, says: "ceiling"},
-		"newer-slots-field.json":          {want: cache.ErrNewer, says: `"shard"`},
-		"newer-version-3.json":            {want: cache.ErrNewer, says: "version is 3"},
-		"damaged-empty.json":              {want: worker.ErrDamaged, says: "empty"},
 		"damaged-truncated.json":          {want: worker.ErrDamaged, says: "cut short"},
 		"damaged-appended.json":           {want: worker.ErrDamaged, says: "altered"},
+		"damaged-reformatted.json":        {want: worker.ErrDamaged, says: "altered"},
+		"damaged-empty.json":              {want: worker.ErrDamaged, says: "empty"},
 		"damaged-zeros.json":              {want: worker.ErrDamaged, says: "not leafd's"},
-		"damaged-ceiling-edited.json":     {want: worker.ErrDamaged, says: "checksum"},
-		"damaged-checksum.json":           {want: worker.ErrDamaged, says: "checksum"},
-		"damaged-swapped-record.json":     {want: worker.ErrDamaged, says: "checksum"},
-		"damaged-reformatted.json":        {want: worker.ErrDamaged, says: "checksum"},
-		"damaged-crlf.json":               {want: worker.ErrDamaged, says: "checksum"},
-		"damaged-bom.json":                {want: worker.ErrDamaged, says: "cut short, altered"},
-		"damaged-merge-conflict.json":     {want: worker.ErrDamaged, says: "cut short, altered"},
+		"damaged-crlf.json":               {want: worker.ErrDamaged, says: "altered"},
+		"damaged-bom.json":                {want: worker.ErrDamaged, says: "altered"},
+		"damaged-merge-conflict.json":     {want: worker.ErrDamaged, says: "altered"},
 		"damaged-negative-worker.json":    {want: worker.ErrDamaged, says: "worker_id -2"},
 		"damaged-ceiling-nanosecond.json": {want: worker.ErrDamaged, says: "ceiling"},
-		"damaged-version-0.json":          {want: worker.ErrDamaged, says: "checksum"},
+		"damaged-no-limit.json":           {want: worker.ErrDamaged, says: "limit 0"},
 		"foreign-java-leaf.properties":    {want: worker.ErrDamaged, says: "not leafd's"},
 		"foreign-java-leaf-znode.json":    {want: worker.ErrDamaged, says: "names no version"},
 		"foreign-package.json":            {want: worker.ErrDamaged, says: "names no version"},
-		"newer-field.json":                {want: cache.ErrNewer, says: `"shard"`},
+		"unknown-version-1.json":          {want: cache.ErrUnknownFormat, says: "version is 1, and this leafd knows 3; start the leafd that wrote it"},
+		"unknown-version-2.json":          {want: cache.ErrUnknownFormat, says: "version is 2"},
+		"unknown-version-4.json":          {want: cache.ErrUnknownFormat, says: "version is 4"},
+		"unknown-field.json":              {want: cache.ErrUnknownFormat, says: `"shard"`},
+		"unknown-prior-owners.json":       {want: cache.ErrUnknownFormat, says: `"lineage"`},
+		"unknown-order.json":              {want: cache.ErrUnknownFormat, says: "spells them otherwise"},
 	}
 	for _, name := range names(t, samples) {
-		if name != "README.md" && name != ".gitattributes" && name != "slots.py" {
+		if name != "README.md" && name != ".gitattributes" && name != "records.py" {
 			require.Contains(t, cases, name, "sample without a case")
 		}
 	}

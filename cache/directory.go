@@ -156,7 +156,7 @@ func (f *directory) readRecord() ([]byte, error) {
 	if now, err := file.Stat(); err != nil || !now.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: %w", path, damaged("it is no regular file any more (%v)", err))
 	}
-	raw, err := io.ReadAll(io.LimitReader(file, MaxRecordBytes+1))
+	raw, err := io.ReadAll(io.LimitReader(file, fileBytes+1))
 	if err != nil {
 		return nil, failed(path, "read the record", err)
 	}

@@ -15,9 +15,6 @@ const (
 	FileBytes = fileBytes
 )
 
-// FrameFirst returns the file of version 1 for a record's bytes.
-var FrameFirst = frameFirst
-
 // SyncData is the step of a Save that syncs a file.
 var SyncData = syncData
 

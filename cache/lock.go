@@ -155,7 +155,7 @@ func (l *directoryLock) write(f *directory, lives []string) error {
 		_, err = fmt.Fprintf(file, "%-*s\n", lockBytes-1, text)
 	}
 	if err == nil {
-		err = file.Truncate(lockBytes) // of leafd before, and of others
+		err = file.Truncate(lockBytes) // what others wrote behind it
 	}
 	if err == nil {
 		err = f.files.sync(file)
@@ -189,19 +189,16 @@ func holder(f *directory) string {
 const restPrefix = "rest:"
 
 // readLock reads the process ID that a lock file has, 0 for none, the lives, and the name of a
-// rest. leafd up to version 1 of the record wrote the process ID alone.
+// rest. What is not as long as write makes it says nothing.
 func readLock(file io.Reader) (pid int, lives []string, rest string) {
 	b, err := io.ReadAll(io.LimitReader(file, lockBytes+1))
-	if err != nil || len(b) > lockBytes {
+	if err != nil || len(b) != lockBytes {
 		return 0, nil, ""
 	}
 	first, others, _ := strings.Cut(string(b), "\n")
 	pid, err = strconv.Atoi(strings.TrimSpace(first))
 	if err != nil || pid < 0 {
 		return 0, nil, ""
-	}
-	if len(b) < lockBytes {
-		return pid, nil, ""
 	}
 	for _, field := range strings.Fields(others) {
 		if name, is := strings.CutPrefix(field, restPrefix); is {

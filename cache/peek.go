@@ -13,7 +13,7 @@ import (
 // while a daemon runs: a look, nothing to build an identity on, and MaybeStale where a slot
 // is being written right now. It writes nothing.
 // worker.ErrNoRecord where there is none, worker.ErrDamaged (worker.ErrLost too where
-// one is missing), ErrNewer.
+// one is missing), ErrUnknownFormat.
 func Peek(dir string) (worker.Record, error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -30,8 +30,8 @@ type WorkerInfo struct {
 	Live      bool         `json:"live,omitempty"` // it is in the live set of the registry
 	Ceiling   clock.Millis `json:"ceiling"`        // ms; IDs may have been issued below it
 	Timestamp clock.Millis `json:"timestamp"`      // ms; the clock last reported
-	// Floor and Limit bound the times, in ms, that the instance may issue; no Limit: no
-	// end.
+	// Floor and Limit bound the times, in ms, that the instance may issue; a Java Leaf's
+	// entry has none.
 	Floor clock.Millis `json:"floor,omitempty"`
 	Limit clock.Millis `json:"limit,omitempty"`
 	// FreeFrom is when a new daemon may take the worker ID, ms; nil while its daemon is

@@ -21,19 +21,15 @@ import (
 //	A worker ID whose last piece reaches beyond the clock is nobody's to take: a
 //	    node whose clock was wrong must not poison it (Entry.Free).
 
-// Holds tells whether e is the entry of r's instance. One of before there were pieces is
-// where a life of this directory wrote it. What has neither is not leafd's.
+// Holds tells whether e is the entry of r's instance.
 func (r Record) Holds(e Entry) bool {
-	if e.Instance != "" {
-		return e.Instance == r.Instance
-	}
-	return e.Node == r.Node && r.Wrote(e.Owner)
+	return e.Instance != "" && e.Instance == r.Instance
 }
 
 // Reaches tells whether r's piece, as the registry has acknowledged it, goes on for more
 // than margin from now (worker.U7).
 func (r Record) Reaches(now clock.Millis, margin time.Duration) bool {
-	return r.WorkerID >= 0 && r.Confirmed && !r.Released && (r.Limit == 0 || now.Add(margin) < r.Limit)
+	return r.WorkerID >= 0 && r.Confirmed && !r.Released && now.Add(margin) < r.Limit
 }
 
 // Resume returns r with the worker ID of its own entry e, and the piece that the two tell.
@@ -46,28 +42,16 @@ func (r Record) Resume(e Entry) Record {
 
 // Bound returns the time below which IDs may have been issued under e, or may be yet.
 func (e Entry) Bound() clock.Millis {
-	switch {
-	case e.State == StateClaiming: // nobody issued under it
+	if e.State == StateClaiming { // nothing was issued under it
 		return e.Floor
-	case e.Limit > 0:
-		return max(e.Limit, e.Ceiling)
-	default:
-		return max(e.Ceiling, e.Timestamp)
 	}
+	return max(e.Limit, e.Ceiling)
 }
 
 // FreeFrom returns from when on another instance may take the worker ID of e; false where
-// that is never by itself, or not while its daemon is live. A released entry without a
-// limit was written by a command of before there were pieces, which drops the limit that
-// its holder, cut off from the registry, goes on to: it lay a lease after the last report
-// at most (worker.U2).
+// that is never by itself, as with a Java Leaf's, or not while its daemon is live.
 func (e Entry) FreeFrom() (clock.Millis, bool) {
-	byItself := e.State == StateReleased || !e.Live && (e.State == StateClaiming || e.Limit > 0)
-	from := e.Bound()
-	if e.State == StateReleased && e.Limit == 0 {
-		from = max(from, e.Timestamp.Add(DefaultLease))
-	}
-	return from, byItself
+	return e.Bound(), e.State == StateReleased || !e.Live && (e.State == StateClaiming || e.State == StateActive)
 }
 
 // Free tells whether another instance may take the worker ID of e at now, a time that has
@@ -81,25 +65,19 @@ func (e Entry) Free(now clock.Millis) bool {
 // another.
 const FreeSoon = 30 * time.Second
 
-// Release returns the limit that e has once it is released at now, on the registry's clock;
-// written is when it was last written. ErrInUse where it isn't free by itself, and force
-// isn't given: force lowers the limit. lead is how far ahead of the registry's clock a
-// daemon that is dead by now can have issued: a ceiling lead, by a clock that was off by
-// twice the threshold at most.
-func (e Entry) Release(now, written clock.Millis, lead time.Duration, force bool) (clock.Millis, error) {
+// Release returns the limit that e has once it is released at now, on the registry's clock.
+// ErrInUse where it isn't free by itself, and force isn't given: force lowers the limit. lead
+// is how far ahead of the registry's clock a daemon that is dead by now can have issued: a
+// ceiling lead, by a clock that was off by twice the threshold at most.
+func (e Entry) Release(now clock.Millis, lead time.Duration, force bool) (clock.Millis, error) {
 	switch {
 	case force:
 		return max(e.Ceiling, now.Add(lead)), nil
 	case e.Live:
 		return 0, fmt.Errorf("%w: worker %d is live, as node %s at %s, owner %s; stop its daemon first", ErrInUse, e.WorkerID, e.Node, e.Address, e.Owner)
-	case e.Limit > 0 && now < e.Bound():
+	case now < e.Bound():
 		return 0, fmt.Errorf("%w: worker %d is node %s's up to %s, %s from now, whether its daemon runs or not; release it with force if that is certainly gone, and its data directory never starts again: IDs repeat if it does",
 			ErrInUse, e.WorkerID, e.Node, e.Bound(), e.Bound().Sub(now).Round(time.Second))
-	case e.Limit == 0 && now.Sub(max(e.Timestamp, written)) < ReleaseAge:
-		return 0, fmt.Errorf("%w: worker %d was reported %s ago by node %s, less than %s; release it with force if its daemon is certainly gone: IDs repeat if it is not",
-			ErrInUse, e.WorkerID, now.Sub(max(e.Timestamp, written)).Round(time.Second), e.Node, ReleaseAge)
-	case e.Limit == 0:
-		return max(e.Ceiling, now.Add(lead)), nil
 	}
 	return e.Limit, nil
 }
@@ -113,7 +91,7 @@ func Exhausted(entries []Entry, highest int64) error {
 			continue
 		}
 		within++
-		if e.State == StateReleased || e.State == StateActive && e.Limit > 0 {
+		if e.State == StateReleased || e.State == StateActive {
 			next = min(next, e.Bound())
 		}
 	}

@@ -17,7 +17,7 @@ func (w *Worker) register(ctx context.Context, r Record) error {
 	sent := w.cfg.Clock.Read().Wall()
 	got, err := w.reportToRegistry(ctx, r)
 	w.mu.Lock()
-	before, short := w.remoteErr, err == nil && w.record.Limit > 0 && w.record.Ceiling >= w.record.Limit
+	before, short := w.remoteErr, err == nil && w.record.Ceiling >= w.record.Limit
 	w.remoteErr = err
 	if err == nil { // worker.U1: its piece counts from now on, and is in the file with the next report
 		w.record.adopt(got)
@@ -88,7 +88,7 @@ func (w *Worker) withPiece(r Record) Record {
 // adopt takes over what the registry has acknowledged.
 func (r *Record) adopt(got Record) {
 	r.Cluster, r.Losses, r.Change, r.LongestLease = got.Cluster, got.Losses, got.Change, got.LongestLease
-	r.Floor, r.Limit, r.PriorOwners = got.Floor, got.Limit, nil
+	r.Floor, r.Limit = got.Floor, got.Limit
 }
 
 // Registry returns nil while the registry takes our reports, and otherwise why the

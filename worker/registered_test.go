@@ -347,14 +347,14 @@ func TestPieceThatReaches(t *testing.T) {
 		change func(r *worker.Record)
 		want   bool
 	}{
-		"limit ahead":              {func(*worker.Record) {}, true},
-		"of before there were any": {func(r *worker.Record) { r.Limit = 0 }, true},
-		"limit passed":             {func(r *worker.Record) { r.Limit = now }, false},
-		"about to end":             {func(r *worker.Record) { r.Limit = now.Add(margin) }, false},
-		"just not about to end":    {func(r *worker.Record) { r.Limit = now.Add(margin) + 1 }, true},
-		"released":                 {func(r *worker.Record) { r.Released = true }, false},
-		"not confirmed":            {func(r *worker.Record) { r.Confirmed = false }, false},
-		"no worker ID":             {func(r *worker.Record) { r.WorkerID = worker.NoWorkerID }, false},
+		"limit ahead":           {func(*worker.Record) {}, true},
+		"no limit":              {func(r *worker.Record) { r.Limit = 0 }, false},
+		"limit passed":          {func(r *worker.Record) { r.Limit = now }, false},
+		"about to end":          {func(r *worker.Record) { r.Limit = now.Add(margin) }, false},
+		"just not about to end": {func(r *worker.Record) { r.Limit = now.Add(margin) + 1 }, true},
+		"released":              {func(r *worker.Record) { r.Released = true }, false},
+		"not confirmed":         {func(r *worker.Record) { r.Confirmed = false }, false},
+		"no worker ID":          {func(r *worker.Record) { r.WorkerID = worker.NoWorkerID }, false},
 	} {
 		r := worker.Record{Confirmed: true, Limit: now.Add(time.Hour)}
 		tt.change(&r)

@@ -18,7 +18,7 @@ var (
 	ErrNoCluster = errors.New("no cluster")
 	// ErrTaken is returned by Claim where another instance has the worker ID that self has.
 	ErrTaken = errors.New("worker ID taken")
-	// ErrInUse is returned by Entry.Release for an entry that is live or reported lately.
+	// ErrInUse is returned by Entry.Release for an entry that is live, or whose limit has not passed.
 	ErrInUse = errors.New("entry in use")
 	// ErrNoEntry is returned where a worker ID is to be released that nobody has.
 	ErrNoEntry = errors.New("no such entry")
@@ -75,7 +75,7 @@ type Peer struct {
 	Node     string
 	Address  string // ip:port of its HTTP server
 	Owner    string // UUID of its life
-	Instance string // its data directory; empty before there were pieces
+	Instance string // its data directory
 }
 
 // EntryState is what an entry says of itself.
@@ -98,13 +98,9 @@ type Entry struct {
 	Timestamp    clock.Millis // the clock last reported
 	Ceiling      clock.Millis // IDs may have been issued below it
 	Owner        string       // life that wrote it; empty where leafd did not
-	Instance     string       // data directory that holds it; empty before there were pieces
-	Floor, Limit clock.Millis // the piece; Limit 0: no end
+	Instance     string       // data directory that holds it; empty where leafd wrote nothing
+	Floor, Limit clock.Millis // the piece
 }
-
-// ReleaseAge is how long an entry without a limit must have been without a report to
-// be released without force.
-const ReleaseAge = 24 * time.Hour
 
 // ClockProber asks peers for their clocks.
 type ClockProber interface {

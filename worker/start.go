@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -151,10 +150,6 @@ func (w *Worker) load() (self, error) {
 	if r.Node != w.cfg.Node {
 		w.notify(Event{Kind: EventRenamed, Text: fmt.Sprintf("worker %d was recorded as node %q; it is %q now", r.WorkerID, r.Node, w.cfg.Node)})
 	}
-	if r.Instance == "" { // of before there were pieces
-		r.Instance, r.Born = me.Instance, me.Born
-		r.PriorOwners, r.Confirmed = append(slices.Clone(r.PriorOwners), r.Owner), true
-	}
 	me.Record = r
 	me.Node, me.Owner, me.DirectoryID = w.cfg.Node, w.cfg.Owner, w.cfg.DirectoryID
 	return me, nil
@@ -214,7 +209,7 @@ func (w *Worker) mayGoOffline(me *self) error {
 		return errors.New("the data directory has no worker ID that the registry has confirmed")
 	case me.Released:
 		return fmt.Errorf("worker %d was given back at the last stop", me.WorkerID)
-	case me.Limit > 0 && now >= me.Limit:
+	case now >= me.Limit:
 		return fmt.Errorf("worker %d was this data directory's up to %s: another may have it now", me.WorkerID, me.Limit)
 	}
 	return nil
@@ -302,7 +297,7 @@ func (w *Worker) claim(ctx context.Context, me *self, found Lookup) error {
 		w.notify(Event{Kind: EventRemoved, Text: fmt.Sprintf("worker %d of node %q is no longer this data directory's in the registry; it is worker %d now", me.WorkerID, me.Node, claimed.WorkerID)})
 	}
 	claimed.Timestamp, claimed.Ceiling = me.Timestamp, max(claimed.Ceiling, claimed.Floor)
-	claimed.Registered, claimed.PriorOwners = now, nil
+	claimed.Registered = now
 	me.Record = claimed
 	return nil
 }

@@ -12,9 +12,8 @@ type Stats struct {
 	// when nothing is recorded any more. 0 once it was reached, and when fenced.
 	UntilCeiling time.Duration
 	// UntilLease is the time until issuing ends at the limit of our piece when the
-	// registry takes nothing any more; 0 once it is over. Meaningful where Leased.
+	// registry takes nothing any more; 0 once it is over. Meaningful where Registered.
 	UntilLease time.Duration
-	Leased     bool // there is a limit
 	File       Reports
 	Registry   Reports
 	Registered bool // the worker ID is a registry's, so that Registry counts
@@ -41,7 +40,6 @@ func (w *Worker) Stats() Stats {
 	defer w.mu.Unlock()
 	s := Stats{
 		UntilCeiling: max(0, w.Ceiling().Sub(now.Wall())),
-		Leased:       w.record.Limit > 0,
 		File:         w.local.reports(now.Boot),
 		Registry:     w.remote.reports(now.Boot),
 		Registered:   w.record.Cluster != "",
@@ -49,7 +47,7 @@ func (w *Worker) Stats() Stats {
 		StepsBack:    w.stepsBack.Load(),
 		PeersAsked:   w.asked != clock.Reading{},
 	}
-	if s.Leased {
+	if s.Registered {
 		s.UntilLease = max(0, w.record.Limit.Sub(now.Wall()))
 	}
 	if s.PeersAsked {

@@ -5,7 +5,6 @@ package worker
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -69,8 +68,6 @@ type Record struct {
 	Ceiling clock.Millis `json:"ceiling"`
 	Owner   string       `json:"owner"`           // UUID of the life (process) that wrote it
 	Peers   []string     `json:"peers,omitempty"` // HTTP addresses of the peers last seen
-	// PriorOwners are the lives whose writes may stand in an entry of before there were pieces.
-	PriorOwners []string `json:"lineage,omitempty"`
 	// Registered is the clock at the last write that the registry acknowledged.
 	Registered clock.Millis `json:"registered,omitempty"`
 	// DirectoryID tells the data directory that the record was written in from a copy of it.
@@ -82,11 +79,11 @@ type Record struct {
 	Change       int64         `json:"change,omitempty"`
 	LongestLease time.Duration `json:"longest_lease,omitempty"`
 	// Instance is a random ID that was made with the data directory. It holds the
-	// worker ID. Empty when standalone, and in a record of before there were pieces.
+	// worker ID. Empty when standalone.
 	Instance string       `json:"instance,omitempty"`
 	Born     clock.Millis `json:"born,omitempty"` // the clock when Instance was made
 	// Floor and Limit are the piece that the registry has acknowledged: times from
-	// Floor on and below Limit are ours. Limit 0: of before there were pieces, no end.
+	// Floor on and below Limit are ours. Standalone has none.
 	Floor clock.Millis `json:"floor,omitempty"`
 	Limit clock.Millis `json:"limit,omitempty"`
 	// Acked is the life whose write the entry is known to have had last, and Current
@@ -107,7 +104,7 @@ type Record struct {
 // Wrote tells whether owner is a life of this very data directory, as far as its
 // record goes: this one, or one whose write may stand in the registry (worker.U4).
 func (r Record) Wrote(owner string) bool {
-	return owner != "" && (owner == r.Owner || owner == r.Acked || owner == r.Current || slices.Contains(r.PriorOwners, owner))
+	return owner != "" && (owner == r.Owner || owner == r.Acked || owner == r.Current)
 }
 
 // Cache is the durable local memory of one daemon.

@@ -149,9 +149,6 @@ func (c *claim) resume(ctx context.Context, rec worker.Record, temp *temporary) 
 	rec = c.root.record(rec)
 	rec.Limit = max(rec.Limit, c.cfg.Clock.Read().Wall().Add(c.lease))
 	w := write{conn: c.seen.conn, root: c.root, own: c.entryOf(mine.entryName, rec, worker.StateActive), olds: []entry{*mine}, more: c.liveOps(temp, rec)}
-	if mine.data.Limit == 0 { // of before there were pieces
-		w.parent = &c.seen.list
-	}
 	own, _, err := c.commit(ctx, w)
 	return c.hold(own, rec, err)
 }
@@ -206,14 +203,14 @@ func (r *Registry) place(ctx context.Context, conn uint64, root *root, self, rec
 // record is of before that: of a disk that was set back.
 func (e entry) yieldsTo(self worker.Record, root *root) bool {
 	switch listed := e.listed(); {
-	case e.damaged != nil:
+	case e.damaged != nil, e.data.State == StateJava:
 		return false
 	case !e.occupied():
 		return true
 	case self.Holds(listed):
 		return self.Wrote(listed.Owner)
 	default:
-		return root.Losses > self.Losses && listed.Limit > 0 && listed.Limit < self.Limit && listed.Floor <= self.Floor
+		return root.Losses > self.Losses && listed.Limit < self.Limit && listed.Floor <= self.Floor
 	}
 }
 

@@ -19,7 +19,7 @@ type InitResult string
 // What Init did.
 const (
 	InitMade     InitResult = "made"          // there was none
-	InitFinished InitResult = "finished"      // it was begun, or made by a former release: the parent of the entries is recorded now
+	InitFinished InitResult = "finished"      // one before was cut short: the parent of the entries is recorded now
 	InitStands   InitResult = "already_there" // nothing
 )
 

@@ -66,13 +66,12 @@ func TestInitMakesOneCluster(t *testing.T) {
 	require.ErrorContains(t, err, "layout")
 }
 
-// What an Init that was cut short, or a former release, has left is completed: by Init, or
-// by a daemon where there is a parent. What is not known of the root stays.
+// What an Init that was cut short has left is completed: by Init, or by a daemon where there is
+// a parent. What is not known of the root stays.
 func TestRootIsCompleted(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
 	conn := server.Conn(t)
-	const former = `{"cluster":"c","epoch":1288834974657,"layout":"41+10+12","note":"kept"}`
 	for _, tt := range []struct {
 		name          string
 		parent, byOne bool // byOne: a daemon completes it
@@ -83,9 +82,11 @@ func TestRootIsCompleted(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := daemonConfig(server, server.NewRoot(t)+"/leaf", "a")
-			put(t, conn, cfg.Root, []byte(former))
-			forever := cfg.Root + "/leaf_forever"
 			r := openRegistry(t, cfg)
+			forever := cfg.Root + "/leaf_forever"
+			begun := r.newRoot(cfg.Layout, "c")
+			begun.unknown = map[string]json.RawMessage{"note": []byte(`"kept"`)}
+			put(t, conn, cfg.Root, encode(begun))
 			if tt.parent {
 				ensurePath(t, conn, forever)
 				require.Equal(t, ParentUnrecorded, statusOf(t, cfg).Parent)

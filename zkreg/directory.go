@@ -40,7 +40,7 @@ func (d *Directory) stands(ctx context.Context) (*root, tree, error) {
 	case found == nil:
 		err = d.noCluster()
 	default:
-		t.forever = cmp.Or(found.Forever, t.forever)
+		t.forever = found.Forever
 	}
 	return found, t, err
 }
@@ -119,7 +119,7 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 	if err != nil {
 		return listed, err
 	}
-	if e.data.Limit, err = listed.Release(now, clock.Millis(e.stat.Mtime), cmp.Or(d.cfg.Lead, worker.DefaultCeilingLead)+d.cfg.margin(), force); err != nil {
+	if e.data.Limit, err = listed.Release(now, cmp.Or(d.cfg.Lead, worker.DefaultCeilingLead)+d.cfg.margin(), force); err != nil {
 		return listed, err
 	}
 	e.data.State = worker.StateReleased

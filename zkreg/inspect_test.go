@@ -92,9 +92,10 @@ func TestTrialNamesWhatIsRefused(t *testing.T) {
 			cfg := daemonConfig(server, root, "n")
 			paths := []string{root, root + "/leaf_forever", root + "/leaf_temporary", root + "/leaf_forever/n-0000000003"}
 			rights := []int32{tc.root, tc.forever, tc.temporary, tc.entry}
-			for i, data := range []string{`{"cluster":"c","epoch":1288834974657,"layout":"41+10+12"}`, "", "", string(payloads(t, "good-piece.json")["good-piece"])} {
+			d := directory(t, cfg)
+			for i, data := range [][]byte{encode(d.newRoot(cfg.Layout, "c")), nil, nil, payloads(t, "good-piece.json")["good-piece"]} {
 				if rights[i] != 0 {
-					put(t, conn, paths[i], []byte(data))
+					put(t, conn, paths[i], data)
 				}
 			}
 			for i, p := range paths {
@@ -104,7 +105,7 @@ func TestTrialNamesWhatIsRefused(t *testing.T) {
 				}
 			}
 			before := stats(t, conn, root)
-			err := directory(t, cfg).Trial(bounded(t, patience), "n")
+			err := d.Trial(bounded(t, patience), "n")
 			require.Equal(t, before, stats(t, conn, root))
 			if tc.needs == "" {
 				require.NoError(t, err)

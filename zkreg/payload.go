@@ -29,22 +29,21 @@ const latest clock.Millis = 253402300799999
 // entryData is the payload of an entry: the Java Leaf's three fields in its
 // spelling and types (port is a string there), and ours.
 type entryData struct {
-	IP        string       `json:"ip"`
-	Port      string       `json:"port"`
-	Timestamp clock.Millis `json:"timestamp"`
-	Ceiling   clock.Millis `json:"ceiling"`
-	// Floor and Limit are the piece; no limit before there were pieces.
-	Floor    clock.Millis      `json:"floor"`
-	Limit    clock.Millis      `json:"limit,omitempty"`
-	Instance string            `json:"instance,omitempty"`
-	Owner    string            `json:"owner"`
-	State    worker.EntryState `json:"state"`
+	IP        string            `json:"ip"`
+	Port      string            `json:"port"`
+	Timestamp clock.Millis      `json:"timestamp"`
+	Ceiling   clock.Millis      `json:"ceiling"`
+	Floor     clock.Millis      `json:"floor"` // Floor and Limit are the piece
+	Limit     clock.Millis      `json:"limit"`
+	Instance  string            `json:"instance"`
+	Owner     string            `json:"owner"`
+	State     worker.EntryState `json:"state"`
 }
 
 // temporaryData is the payload of an ephemeral node.
 type temporaryData struct {
 	Owner    string `json:"owner"`
-	Instance string `json:"instance,omitempty"`
+	Instance string `json:"instance"`
 	Address  string `json:"address"` // ip:port
 	Node     string `json:"node"`
 	WorkerID int64  `json:"worker_id"` // -1 while it is claimed
@@ -58,10 +57,10 @@ type rootData struct {
 	Cluster string       `json:"cluster"`
 	Epoch   clock.Millis `json:"epoch"`
 	Layout  string       `json:"layout"`
-	Forever string       `json:"forever"` // parent of the entries; empty where a former release made the root
+	Forever string       `json:"forever"` // parent of the entries
 	// ParentCzxid is the czxid of Forever: where that has another one, or is absent, the
-	// entries were lost. 0 until somebody has recorded it, and in the root of a former
-	// release; with Losses, what was lost is being made again.
+	// entries were lost. 0 until somebody has recorded it: Init was cut short, or, with
+	// Losses, what was lost is being made again.
 	ParentCzxid  int64        `json:"parent_czxid"`
 	LongestLease int64        `json:"longest_lease"` // in milliseconds
 	Losses       int64        `json:"losses"`        // how often a loss was noted
@@ -97,8 +96,7 @@ func (d rootData) MarshalJSON() ([]byte, error) {
 	return append(append(known[:len(known)-1], ','), encode(d.unknown)[1:]...), nil
 }
 
-// UnmarshalJSON implements json.Unmarshaler. Fields that data doesn't have keep their
-// values.
+// UnmarshalJSON implements json.Unmarshaler. Each field that we know has to be there.
 func (d *rootData) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plainRoot)(d)); err != nil {
 		return err
@@ -106,6 +104,9 @@ func (d *rootData) UnmarshalJSON(data []byte) error {
 	var known map[string]any
 	err := errors.Join(json.Unmarshal(data, &d.unknown), json.Unmarshal(encode(plainRoot{}), &known))
 	for name := range known {
+		if _, there := d.unknown[name]; !there {
+			err = errors.Join(err, fmt.Errorf("no %s: it was altered, or a leafd that was never released made it", name))
+		}
 		maps.DeleteFunc(d.unknown, func(field string, _ json.RawMessage) bool { return strings.EqualFold(field, name) })
 	}
 	return err
@@ -153,9 +154,10 @@ func decode[T any](p string, data []byte, d T, kind error, todo string, check fu
 
 // What to do about a payload that can't be trusted.
 const (
-	doEntry     = "delete it while its daemon runs and reaches ZooKeeper: the daemon puts it back, as after a loss of data"
+	doEntry = "delete it while its daemon runs and reaches ZooKeeper: the daemon puts it back, as after a loss of data; " +
+		"that of a daemon that is gone for good once every time in it has passed"
 	doTemporary = "delete it, and its daemon makes it again"
-	doRoot      = "make it empty, and the daemons of the cluster write it again, as after a loss of data"
+	doRoot      = "make it empty, and the daemons of the cluster write it again, as after a loss of data; or take another --zk-root"
 )
 
 // want returns an error unless ok.
@@ -183,7 +185,8 @@ func decodeEntry(p string, data []byte) (entryData, error) {
 			want(java || slices.Contains([]worker.EntryState{worker.StateActive, worker.StateReleased, worker.StateClaiming}, d.State), "state %q: want active, released or claiming", d.State),
 			want(0 <= d.Floor && d.Floor <= d.Limit && d.Limit <= latest,
 				"floor %d and limit %d: want ms since 1970, the limit not below the floor, before the year 10000", d.Floor, d.Limit),
-			want(d.Instance != "" || d.Limit == 0 || d.State == worker.StateReleased, "a limit and no instance: nobody can tell whose it is"),
+			want((d.Owner == "") == (d.Instance == ""), "owner %q and instance %q: want both, or none of the two as a Java Leaf", d.Owner, d.Instance),
+			want(java || d.Limit > 0 || d.State == worker.StateClaiming, "no limit: it was altered, or a leafd that was never released wrote it"),
 		)
 	})
 }
@@ -210,12 +213,12 @@ func decodeHighRoot(p string, data []byte) (highRoot, error) {
 
 // decodeRoot reads the data of the root at p. worker.ErrDamaged.
 func decodeRoot(p string, data []byte) (rootData, error) {
-	return decode(p, data, rootData{LongestLease: leastLease.Milliseconds()}, worker.ErrDamaged, doRoot, func(d *rootData) error {
+	return decode(p, data, rootData{}, worker.ErrDamaged, doRoot, func(d *rootData) error {
 		least := leastLease.Milliseconds()
 		return cmp.Or(
 			want(d.Cluster != "" && d.Layout != "", "no cluster or no layout: want a root that leafd made, or a path of its own"),
-			want(d.Forever == "" || checkPath(d.Forever) == nil, "forever: %w", checkPath(d.Forever)),
-			want(d.ParentCzxid == 0 || d.ParentCzxid > 0 && d.Forever != "", "parent_czxid %d of forever %q: want one of a path, not negative", d.ParentCzxid, d.Forever),
+			want(checkPath(d.Forever) == nil, "forever: %w", checkPath(d.Forever)),
+			want(d.ParentCzxid >= 0, "parent_czxid %d: want 0 or more", d.ParentCzxid),
 			want(least <= d.LongestLease && d.LongestLease <= int64(latest), "longest_lease %d: want ms, %d at least", d.LongestLease, least),
 			want(d.Losses >= 0, "losses %d: want 0 or more", d.Losses),
 			want(isTime(d.Floor), "floor %d: want ms since 1970, before the year 10000", d.Floor),
@@ -230,7 +233,7 @@ func (d rootData) differs(p paths, layout snowflake.Layout) string {
 	switch {
 	case d.Layout != layout.String() || d.Epoch != layout.Epoch:
 		return fmt.Sprintf("the ZooKeeper root %s is for layout %s with epoch %d, and the settings have %s with epoch %d", p.root, d.Layout, d.Epoch, layout, layout.Epoch)
-	case d.Forever != "" && d.Forever != p.forever:
+	case d.Forever != p.forever:
 		return fmt.Sprintf("the ZooKeeper root %s has its entries under %s, and --zk-forever-path is %s", p.root, d.Forever, p.forever)
 	default:
 		return ""

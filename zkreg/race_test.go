@@ -248,13 +248,13 @@ func TestOwnerReturnsDuringTakeover(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
 	root := madeRoot(t, server)
-	plant(t, server.Conn(t), root, worker.Entry{WorkerID: 0, Node: "owner", Address: "10.0.0.5:8080", State: worker.StateReleased, Timestamp: 1, Ceiling: 2, Owner: "old"})
+	plant(t, server.Conn(t), root, worker.Entry{WorkerID: 0, Node: "owner", Address: "10.0.0.5:8080", State: worker.StateReleased, Timestamp: 1, Ceiling: 2, Limit: 3, Owner: "old", Instance: "ours"})
 	owner := openRegistry(t, daemonConfig(server, root, "owner"))
 	taker := openRegistry(t, daemonConfig(server, root, "taker"))
 	self := looked(t, taker, fresh(taker))
 	var kept worker.Record
 	back := fresh(owner)
-	back.PriorOwners = []string{"old"}
+	back.Instance = "ours"
 	before(taker, 1, func() { kept = claim1(t, owner, back) })
 	rec, err := taker.Claim(bounded(t, patience), self, worker.DefaultLease)
 	require.NoError(t, err)

@@ -52,7 +52,7 @@ func (r *root) lost(self worker.Record, e *entry) bool {
 		return false
 	}
 	return r == nil || r.Losses < self.Losses || e == nil ||
-		e.stat.Mzxid < self.Change || e.damaged == nil && e.data.State == worker.StateActive && self.Holds(e.listed()) && e.data.Limit > 0 && e.data.Limit < self.Limit
+		e.stat.Mzxid < self.Change || e.damaged == nil && e.data.State == worker.StateActive && self.Holds(e.listed()) && e.data.Limit < self.Limit
 }
 
 // whole tells that nothing is being made, or remade.
@@ -90,8 +90,8 @@ func (r *Registry) ensureTree(ctx context.Context, known rootData) (*root, error
 }
 
 // repair does the next step towards a whole root; true where nothing is left to do. A root
-// that lost nothing and has no parent at all is not finished, or of a former release, and
-// then nobody knows whether it had entries: it is the operator's, or a member's.
+// that lost nothing and has no parent at all is one of an Init that was cut short: it is the
+// operator's to finish, or a member's.
 // worker.ErrNoCluster.
 func (t tree) repair(ctx context.Context, found *root, member bool) (bool, error) {
 	_, parent, err := t.session.Exists(ctx, t.forever)
@@ -106,7 +106,7 @@ func (t tree) repair(ctx context.Context, found *root, member bool) (bool, error
 	case d.ParentCzxid == 0 && parent == nil:
 		return false, t.ensure(ctx, append(parents(t.forever), t.forever)...)
 	case d.ParentCzxid == 0:
-		d.Forever, d.ParentCzxid = t.forever, parent.Czxid
+		d.ParentCzxid = parent.Czxid
 		if d.Losses > 0 { // zkreg.R6
 			// Who was lost may have a greater threshold than whoever comes first.
 			margin := max(t.cfg.margin(), Config{}.margin())

@@ -41,7 +41,7 @@ func (r *Registry) liveOps(temp *temporary, rec worker.Record) []any {
 // node's name is another instance's it is that of a name of our own.
 func (r *Registry) readOwnTemporary(ctx context.Context, self worker.Record) (*temporary, error) {
 	temp, err := r.readTemporary(ctx, r.liveName())
-	if err == nil && temp != nil && !temp.of(self) {
+	if err == nil && temp != nil && temp.data.Instance != self.Instance {
 		r.liveAs.Store(escapeNode(r.cfg.Node) + "~" + self.Instance)
 		r.session.Raise(zksession.Event{Kind: EventNameShared, Err: fmt.Errorf(
 			"node %s is live at %s too, as another data directory's (owner %s): give each daemon a --node of its own", r.cfg.Node, cmp.Or(temp.data.Address, unknown), temp.owner())})
@@ -58,14 +58,6 @@ func (r *Registry) readOwnTemporary(ctx context.Context, self worker.Record) (*t
 }
 
 func (t *temporary) owner() string { return cmp.Or(t.data.Owner, unknown) }
-
-// of tells whether t is of self's instance.
-func (t *temporary) of(self worker.Record) bool {
-	if t.data.Instance != "" {
-		return t.data.Instance == self.Instance
-	}
-	return self.Wrote(t.data.Owner)
-}
 
 // clearTemporary returns what ours is to stand in place of, once no other life of our
 // instance is live; nil for nothing.

@@ -174,8 +174,7 @@ func (t tree) readLive(ctx context.Context) ([]string, *zk.Stat, error) {
 }
 
 // readWithLive reads those of the entries called names that are there still, and which of
-// their holders are live: known by the instance, or by the node's name where the daemon is of
-// before there were pieces, or its ephemeral node can't be read.
+// their holders are live: their instance is.
 func (t tree) readWithLive(ctx context.Context, names []entryName) ([]entry, error) {
 	all, err := readAll(ctx, names, t.readEntry)
 	if err != nil {
@@ -188,7 +187,7 @@ func (t tree) readWithLive(ctx context.Context, names []entryName) ([]entry, err
 	live, err := readAll(ctx, escaped, t.readTemporary)
 	for i, e := range all {
 		all[i].live = slices.ContainsFunc(live, func(temp temporary) bool {
-			return temp.data.Instance == e.data.Instance && (e.data.Instance != "" || temp.name == e.node)
+			return e.data.Instance != "" && temp.data.Instance == e.data.Instance
 		})
 	}
 	return all, err

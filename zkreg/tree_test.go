@@ -228,10 +228,13 @@ func TestRootLostAlone(t *testing.T) {
 	rec = report(t, r, rec)
 
 	// Another layout's root in its place ends it.
-	_, err := conn.Set(base+"/leaf", []byte(`{"cluster":"x","epoch":1,"layout":"41+10+12"}`), -1)
+	other := r.newRoot(cfg.Layout, cluster)
+	other.Epoch = 1
+	_, err := conn.Set(base+"/leaf", encode(other), -1)
 	require.NoError(t, err)
 	_, err = r.Report(bounded(t, patience), next(rec), true)
 	require.ErrorIs(t, err, worker.ErrFenced)
+	require.ErrorIs(t, err, worker.ErrForeign)
 	_, err = conn.Set(base+"/leaf", []byte("garbage"), -1)
 	require.NoError(t, err)
 	_, err = r.Report(bounded(t, patience), next(rec), true)
@@ -304,6 +307,7 @@ func TestDamagedTree(t *testing.T) {
 			lost := openRegistry(t, cfg2(cfg, "c"))
 			self = fresh(lost)
 			self.WorkerID, self.Cluster, self.Confirmed, self.Losses = 0, rec.Cluster, true, 1
+			self.Limit = rec.Limit
 			found, err := lost.Look(bounded(t, patience), self)
 			require.NoError(t, err)
 			require.True(t, found.Lost)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,5 +59,33 @@ func TestLostDirectoryIsANewInstance(t *testing.T) {
 			require.Equal(t, int64(1), l.info().ID, "and it has a record again")
 			require.Equal(t, cli.ExitOK, l.stop())
 		})
+	}
+}
+
+// A record of a format that this leafd does not know ends a start, with ZooKeeper too: it may
+// be the directory's by right, and is left as it is. Nothing is claimed, and nothing issued.
+func TestUnknownRecordEndsAStart(t *testing.T) {
+	t.Parallel()
+	c := onShared(t)
+	o := c.watch()
+	for sample, says := range map[string]string{
+		"unknown-version-1.json":    "its version is 1, and this leafd knows 3",
+		"unknown-version-2.json":    "its version is 2, and this leafd knows 3",
+		"unknown-prior-owners.json": `unknown field "lineage"`,
+	} {
+		content, err := os.ReadFile("../../testdata/cache/" + sample)
+		require.NoError(t, err)
+		m := c.machine()
+		path := m.dataDir() + "/worker.json"
+		require.NoError(t, os.MkdirAll(m.dataDir(), 0o700))
+		require.NoError(t, os.WriteFile(path, content, 0o600))
+		l := m.start()
+		l.exits(cli.ExitFailure)
+		require.True(t, l.hasLogged(path, "record of a format that this leafd does not know", "start the leafd that wrote it"), l.Log())
+		require.Contains(t, strings.ReplaceAll(l.Log(), `\"`, `"`), says)
+		after, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, content, after)
+		require.Empty(t, o.entries())
 	}
 }

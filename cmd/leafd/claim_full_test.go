@@ -12,6 +12,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
 )
 
 // dayLater is how far the clocks of the machines here are ahead of ZooKeeper's, so
@@ -32,7 +33,7 @@ func (o *onlooker) filled(layout string, n int) {
 	o.create(o.root, "", 0)
 	o.create(o.forever, "", 0)
 	o.create(o.temporary, "", 0)
-	o.set(o.root, fmt.Sprintf(`{"cluster":"c1","epoch":1288834974657,"layout":%q,"forever":%q,"parent_czxid":%d}`, layout, o.forever, o.must(o.forever).created))
+	o.set(o.root, rootText(layout, o.forever, o.must(o.forever).created))
 	o.each(n, func(i int) error {
 		_, err := o.make(o.old(i), jsonText(o.t, oldEntry(i)), 0)
 		return err
@@ -45,8 +46,8 @@ func (o *onlooker) old(i int) string { return fmt.Sprintf("%s/old-%d-%010d", o.f
 func oldEntry(i int) znode {
 	at := clock.MillisOf(time.Now())
 	return znode{
-		IP: "192.0.2.1", Port: fmt.Sprint(8000 + i), Timestamp: at, Ceiling: at.Add(6 * time.Second),
-		Owner: fmt.Sprintf("owner %d", i), State: "active",
+		IP: "192.0.2.1", Port: fmt.Sprint(8000 + i), Timestamp: at, Ceiling: at.Add(6 * time.Second), Limit: at.Add(worker.DefaultLease),
+		Instance: fmt.Sprintf("instance %d", i), Owner: fmt.Sprintf("owner %d", i), State: "active",
 	}
 }
 
@@ -76,7 +77,7 @@ func TestWorkerIDsExhausted(t *testing.T) {
 			require.Equal(t, before, o.everything())
 			for _, says := range []string{
 				fmt.Sprintf("worker IDs 0..%d are all taken", tc.n-1),
-				fmt.Sprintf("%d entries; none of them ever comes back by itself", tc.n), "leafd worker list", "leafd worker release ID --force",
+				fmt.Sprintf("%d entries; the next one comes back at ", tc.n), "leafd worker list", "leafd worker release ID --force",
 			} {
 				require.Contains(t, l.Log(), says)
 			}
@@ -119,7 +120,7 @@ func TestEightClaimOneReleased(t *testing.T) {
 	o := c.watch()
 	o.filled("41+5+5+12", 32)
 	released := oldEntry(7)
-	released.State, released.Instance, released.Limit = "released", "i", released.Ceiling
+	released.State, released.Limit = "released", released.Ceiling
 	o.set(o.old(7), jsonText(t, released))
 	before := o.everything()
 	// Each has seen the released entry when the first of them may write.

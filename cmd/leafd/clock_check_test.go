@@ -82,7 +82,9 @@ func TestClockCheckByTheRegistry(t *testing.T) {
 
 	// The daemon of the data directory is not asked: it has this very clock. What is
 	// left is 8 s ahead: nobody knows which of the two is wrong, and it would resume.
-	own := r.recorded(func(rec *worker.Record) { rec.Node, rec.Owner = "right", "owner of "+got.Peers[0].Address })
+	own := r.recorded(func(rec *worker.Record) {
+		rec.Node, rec.Owner, rec.Instance = "right", "owner of "+got.Peers[0].Address, "instance of "+got.Peers[0].Address
+	})
 	out := r.run("clock", "check", "--data-dir", own, "-o", "json")
 	require.Equal(t, cli.ExitOK, out.Code)
 	got = clitest.FromJSON[cli.ClockJSON](t, out.Stdout)

@@ -101,7 +101,7 @@ func TestDoctorOfAFullCluster(t *testing.T) {
 
 	// One whose limit has passed is left, and so is one that was given back.
 	over := oldEntry(3)
-	over.Limit, over.Instance = over.Ceiling, "i"
+	over.Limit = over.Ceiling
 	o.set(o.old(3), jsonText(t, over))
 	d = m.doctor(m.addr)
 	d.well()

@@ -15,6 +15,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/zookeepertest"
+	"github.com/leafd/leafd/worker"
 )
 
 // registryTest is a cluster in a real ZooKeeper, whose entries a test makes, and
@@ -51,10 +52,15 @@ func registryTestOn(t *testing.T, server *zookeepertest.Server) *registryTest {
 // tree makes the znodes above the entries, and returns r.
 func (r *registryTest) tree() *registryTest {
 	r.t.Helper()
-	r.create(r.root, []byte(`{"cluster":"c1","epoch":1288834974657,"layout":"41+10+12"}`), 0)
+	r.create(r.root, []byte(rootText("41+10+12", r.root+"/leaf_forever", 0)), 0)
 	r.create(r.root+"/leaf_forever", nil, 0)
 	r.create(r.root+"/leaf_temporary", nil, 0)
 	return r
+}
+
+// rootText is a root that lost nothing; parent is 0 where no parent was recorded yet.
+func rootText(layout, forever string, parent int64) string {
+	return fmt.Sprintf(`{"cluster":"c1","epoch":1288834974657,"layout":%q,"forever":%q,"parent_czxid":%d,"longest_lease":604800000,"losses":0,"floor":0}`, layout, forever, parent)
 }
 
 // znode is an entry as a test writes it.
@@ -70,21 +76,23 @@ type znode struct {
 	State     string       `json:"state,omitempty"`
 }
 
-// reported is an active entry of a daemon at address that reported ago, of before there
-// were pieces.
+// reported is an active entry of a daemon at address that reported ago, with a week's lease.
 func (r *registryTest) reported(address string, ago time.Duration) znode {
 	r.t.Helper()
 	ip, port, err := net.SplitHostPort(address)
 	require.NoError(r.t, err)
 	at := r.now().Add(-ago)
-	return znode{IP: ip, Port: port, Timestamp: at, Ceiling: at.Add(6 * time.Second), Owner: "owner of " + address, State: "active"}
+	return znode{
+		IP: ip, Port: port, Timestamp: at, Ceiling: at.Add(6 * time.Second), Floor: at.Add(-time.Hour), Limit: at.Add(worker.DefaultLease),
+		Instance: "instance of " + address, Owner: "owner of " + address, State: "active",
+	}
 }
 
 // piece is reported with a piece that ends limit from now.
 func (r *registryTest) piece(address string, ago, limit time.Duration) znode {
 	r.t.Helper()
 	z := r.reported(address, ago)
-	z.Floor, z.Limit, z.Instance = z.Timestamp.Add(-time.Hour), r.now().Add(limit), "instance of "+address
+	z.Limit = r.now().Add(limit)
 	return z
 }
 
@@ -96,11 +104,16 @@ func (r *registryTest) entry(id int64, node string, z znode) {
 	r.create(fmt.Sprintf("%s/leaf_forever/%s-%010d", r.root, node, id), data, 0)
 }
 
-// live makes a node live.
+// live makes the node of a reported entry live.
 func (r *registryTest) live(node, address string) {
 	r.t.Helper()
+	r.liveAs(node, address, "instance of "+address)
+}
+
+func (r *registryTest) liveAs(node, address, instance string) {
+	r.t.Helper()
 	const ephemeral = 1
-	r.create(r.root+"/leaf_temporary/"+node, fmt.Appendf(nil, `{"owner":"owner of %s","address":%q,"node":%q,"worker_id":0,"session_ms":10000}`, address, address, node), ephemeral)
+	r.create(r.root+"/leaf_temporary/"+node, fmt.Appendf(nil, `{"owner":"owner of %s","instance":%q,"address":%q,"node":%q,"worker_id":0,"session_ms":10000}`, address, instance, address, node), ephemeral)
 }
 
 // run runs a command with the machine's clock and the cluster's settings.

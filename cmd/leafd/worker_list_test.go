@@ -37,15 +37,17 @@ func (r *registryTest) everyState() *registryTest {
 	r.live("wrong", wrong.addr)
 	r.entry(2, "silent", r.reported(silent, time.Second))
 	r.live("silent", silent)
-	r.entry(3, "moved", r.reported(right.addr, time.Second))
-	r.live("moved", right.addr)
+	moved := r.reported(right.addr, time.Second)
+	moved.Instance = "moved"
+	r.entry(3, "moved", moved)
+	r.liveAs("moved", right.addr, "moved")
 	r.entry(4, "resting", r.reported("10.0.0.4:8080", time.Hour+5*time.Minute))
 	r.entry(5, "old", r.reported("10.0.0.5:8080", 30*time.Hour))
 	free := r.reported("10.0.0.6:8080", 40*24*time.Hour)
 	free.State = "released"
 	r.entry(6, "free", free)
 	begun := r.reported("10.0.0.7:8080", time.Minute)
-	begun.State = "claiming"
+	begun.State, begun.Limit = "claiming", begun.Floor
 	r.entry(7, "begun", begun)
 	r.create(r.root+"/leaf_forever/broken-0000000008", []byte(`{"ip":`), 0)
 	r.entry(9, "10.0.0.9:8080", znode{IP: "10.0.0.9", Port: "8080", Timestamp: r.now()})
@@ -90,8 +92,8 @@ func TestWorkerListJoinsTheEntries(t *testing.T) {
 	require.Equal(t, piece.Timestamp.Add(-time.Hour), piece.Floor)
 	require.Equal(t, &piece.Limit, piece.FreeFrom)
 	require.Less(t, *list.Workers[10].FreeFrom, r.now())
-	require.Equal(t, list.Workers[6].Timestamp.Add(worker.DefaultLease), *list.Workers[6].FreeFrom, "released by a command that knows no limits")
-	for _, id := range []int{0, 4, 5, 8, 9} { // live, without a limit, damaged
+	require.Equal(t, list.Workers[6].Timestamp.Add(worker.DefaultLease), *list.Workers[6].FreeFrom)
+	for _, id := range []int{0, 8, 9} { // live, damaged, without a limit
 		require.Nil(t, list.Workers[id].FreeFrom, id)
 	}
 	require.Empty(t, list.Workers[9].Owner)
@@ -121,11 +123,12 @@ func TestWorkerListForPeople(t *testing.T) {
 	} {
 		require.Contains(t, out.Stdout, says)
 	}
-	require.Regexp(t, `(?m)^1 +wrong +127\.0\.0\.1:\d+ +live +- +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\S+ ago +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +- +- +\+(7|8)\.?\d*s$`, out.Stdout)
+	require.Regexp(t, `(?m)^1 +wrong +127\.0\.0\.1:\d+ +live +instance +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\S+ ago +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +- +\+(7|8)\.?\d*s$`, out.Stdout)
 	require.Regexp(t, `(?m)^2 +silent .* no answer$`, out.Stdout)
-	require.Regexp(t, `(?m)^4 +resting .* 1h05m ago .* never by itself +-$`, out.Stdout)
+	require.Regexp(t, `(?m)^4 +resting .* 1h05m ago .* in 6d2\dh +-$`, out.Stdout)
 	require.Regexp(t, `(?m)^6 +free .* free +-$`, out.Stdout)
 	require.Regexp(t, `(?m)^8 +broken +damaged +- +- +never +- +- +- +-$`, out.Stdout)
+	require.Regexp(t, `(?m)^9 +10\.0\.0\.9:8080 .* never by itself +-$`, out.Stdout)
 	require.Regexp(t, `(?m)^10 +over .* expired .* free +-$`, out.Stdout)
 	require.Regexp(t, `(?m)^11 +piece +10\.0\.0\.11:8080 +active +instance +.* \d{4}-\d\d-\d\d \d\d:\d\d:\d\d +in 4d0\dh +-$`, out.Stdout)
 	wide := clitest.FromJSON[cli.WorkerListJSON](t, r.run("worker", "list", "--layout", "41+12+10", "-o", "json").OK(t))

@@ -23,7 +23,7 @@ func releaseTest(t *testing.T) *registryTest {
 	r.entry(7, "10.0.0.7:8080", r.reported("10.0.0.7:8080", time.Second))
 	r.live("10.0.0.7:8080", "10.0.0.7:8080")
 	r.create(r.root+"/leaf_forever/broken-0000000008", []byte(`{"ip":`), 0)
-	r.entry(9, "without", r.reported("10.0.0.9:8080", time.Hour))
+	r.entry(9, "10.0.0.9:8080", znode{IP: "10.0.0.9", Port: "8080", Timestamp: r.now().Add(-40 * 24 * time.Hour)})
 	return r
 }
 
@@ -78,7 +78,7 @@ func TestWorkerReleaseIsRefused(t *testing.T) {
 		{"6", []string{"worker 6 is node resting's up to 20", "whether its daemon runs or not", "--force"}},
 		{"10.0.0.7:8080", []string{"worker 7 is live, as node 10.0.0.7:8080 at 10.0.0.7:8080", "stop its daemon first", "--force"}},
 		{"8", []string{"damaged", "broken-0000000008"}},
-		{"9", []string{"worker 9 was reported", "ago by node without", "--force"}},
+		{"9", []string{"leafd never writes the entry of a Java Leaf", "worker 9", "10.0.0.9:8080-0000000009"}},
 		{"10", []string{`no worker ID and no node is "10"; there are 6, of the worker IDs 4 to 9`}},
 		{"restin", []string{"did you mean resting?"}},
 	} {
@@ -90,9 +90,9 @@ func TestWorkerReleaseIsRefused(t *testing.T) {
 	// Whether the time has passed is ZooKeeper's clock's to say, not this machine's.
 	r.step(30 * 24 * time.Hour)
 	r.run("worker", "release", "6").Failed(t, cli.ExitFailure, "worker 6", "--force")
-	r.run("worker", "release", "9").Failed(t, cli.ExitFailure, "worker 9", "--force")
+	r.run("worker", "release", "9").Failed(t, cli.ExitFailure, "worker 9")
 	require.Equal(t, inspect.Expired, r.stateOf(6), "as this machine sees it")
-	require.Equal(t, inspect.Stale, r.stateOf(9))
+	require.Equal(t, inspect.Java, r.stateOf(9))
 }
 
 // A machine whose clock is behind releases what has come back by ZooKeeper's clock, and by

@@ -25,6 +25,7 @@ func (m *machine) recorded(change func(r *worker.Record)) string {
 		Cluster: "c1", Node: "me", WorkerID: 7, Layout: "41+10+12", Epoch: snowflake.DefaultEpoch,
 		Timestamp: m.now().Add(-2 * time.Second), Ceiling: m.now().Add(time.Minute), Owner: "owner of 10.0.0.7:8080",
 		Registered: m.now().Add(-3 * time.Second), Peers: []string{"10.0.0.1:8080", "10.0.0.2:8080"},
+		Instance: "instance of 10.0.0.7:8080", Born: m.now().Add(-time.Hour), Limit: m.now().Add(time.Hour), Confirmed: true,
 	}
 	if change != nil {
 		change(&r)
@@ -75,7 +76,9 @@ func TestWorkerSelfByTheLocalRecord(t *testing.T) {
 	require.Empty(t, got.Verdict)
 	require.Equal(t, before, snapshot(t, dir), "the directory is left as it is")
 
-	standalone := r.recorded(func(r *worker.Record) { r.Cluster, r.Registered, r.Peers = "", 0, nil })
+	standalone := r.recorded(func(r *worker.Record) {
+		*r = worker.Record{Node: r.Node, WorkerID: r.WorkerID, Layout: r.Layout, Epoch: r.Epoch, Timestamp: r.Timestamp, Ceiling: r.Ceiling, Owner: r.Owner}
+	})
 	out = r.runWith(nil, "worker", "self", "--data-dir", standalone).OK(t)
 	require.Equal(t, "none: standalone", field(t, out, "cluster"))
 	require.NotContains(t, out, "peers")
@@ -120,7 +123,7 @@ func TestWorkerSelfWithoutARecord(t *testing.T) {
 	for name, damage := range map[string]func() error{
 		"cut":         func() error { return os.WriteFile(record, intact[:100], 0o600) },
 		"empty":       func() error { return os.WriteFile(record, nil, 0o600) },
-		"large":       func() error { return os.WriteFile(record, make([]byte, cache.MaxRecordBytes+1), 0o600) },
+		"large":       func() error { return os.WriteFile(record, make([]byte, 1<<20), 0o600) },
 		"gone":        func() error { return os.Remove(record) },
 		"a directory": func() error { return os.Mkdir(record, 0o700) },
 	} {
@@ -149,29 +152,25 @@ func TestWorkerSelfAndTheRegistry(t *testing.T) {
 		{"agrees", func(r *registryTest) { r.entry(7, "me", r.reported("10.0.0.7:8080", 0)) }, nil, cli.VerdictAgrees, "agrees"},
 		{
 			"agrees, by another name", func(r *registryTest) { r.entry(7, "you", r.piece("10.0.0.7:8080", 0, time.Hour)) },
-			func(r *worker.Record) { r.Instance = "instance of 10.0.0.7:8080" }, cli.VerdictAgrees, "agrees",
+			nil, cli.VerdictAgrees, "agrees",
 		},
 		{
 			"agrees with the life acknowledged last", func(r *registryTest) { r.entry(7, "me", r.piece("10.0.0.7:8080", 0, time.Hour)) },
 			func(r *worker.Record) {
-				r.Instance, r.Owner, r.Acked = "instance of 10.0.0.7:8080", "new", "owner of 10.0.0.7:8080"
+				r.Owner, r.Acked = "new", "owner of 10.0.0.7:8080"
 			}, cli.VerdictAgrees, "agrees",
 		},
 		{
 			"a copy", func(r *registryTest) { r.entry(7, "me", r.piece("10.0.0.7:8080", 0, time.Hour)) },
-			func(r *worker.Record) { r.Instance, r.Owner = "instance of 10.0.0.7:8080", "new" }, cli.VerdictOtherOwner, "there is a copy of the directory, or this one is a copy",
+			func(r *worker.Record) { r.Owner = "new" }, cli.VerdictOtherOwner, "there is a copy of the directory, or this one is a copy",
 		},
 		{
 			"another of this name", func(r *registryTest) { r.entry(7, "me", r.piece("10.0.0.7:8080", 0, time.Hour)) },
 			func(r *worker.Record) { r.Instance = "i" }, cli.VerdictNoEntry, `node "me" has it there, instance instance of 10.0.0.7:8080`,
 		},
-		{
-			"agrees with an owner before", func(r *registryTest) { r.entry(7, "me", r.reported("10.0.0.8:8080", 0)) },
-			func(r *worker.Record) { r.PriorOwners = []string{"x", "owner of 10.0.0.8:8080"} }, cli.VerdictAgrees, "agrees",
-		},
-		{"no entry", func(r *registryTest) { r.entry(6, "you", r.reported("10.0.0.7:8080", 0)) }, nil, cli.VerdictNoEntry, "nobody has it there"},
+		{"no entry", func(r *registryTest) { r.entry(6, "you", r.reported("10.0.0.8:8080", 0)) }, nil, cli.VerdictNoEntry, "nobody has it there"},
 		{"no root", nil, nil, cli.VerdictNoEntry, "no entry"},
-		{"another has the worker ID", func(r *registryTest) { r.entry(7, "you", r.reported("10.0.0.7:8080", 0)) }, nil, cli.VerdictNoEntry, `node "you" has it there`},
+		{"another has the worker ID", func(r *registryTest) { r.entry(7, "you", r.reported("10.0.0.8:8080", 0)) }, nil, cli.VerdictNoEntry, `node "you" has it there`},
 		{"another worker ID", func(r *registryTest) { r.entry(8, "me", r.reported("10.0.0.7:8080", 0)) }, nil, cli.VerdictOtherWorker, "this data directory has worker ID 8 there, not 7"},
 		{
 			"two worker IDs", func(r *registryTest) {
@@ -180,7 +179,11 @@ func TestWorkerSelfAndTheRegistry(t *testing.T) {
 				r.entry(8, "me", r.reported("10.0.0.7:8080", 0))
 			}, nil, cli.VerdictAgrees, "agrees",
 		},
-		{"another process", func(r *registryTest) { r.entry(7, "me", r.reported("10.0.0.9:8080", 0)) }, nil, cli.VerdictOtherOwner, "written by a process that this data directory doesn't know"},
+		{"another process", func(r *registryTest) {
+			z := r.reported("10.0.0.7:8080", 0)
+			z.Owner = "another"
+			r.entry(7, "me", z)
+		}, nil, cli.VerdictOtherOwner, "written by a process that this data directory doesn't know"},
 		{
 			"released", func(r *registryTest) {
 				z := r.reported("10.0.0.7:8080", 0)

@@ -150,7 +150,7 @@ func TestWhatIsShown(t *testing.T) {
 	f.ready = true
 	f.record = worker.Record{WorkerID: 7, Node: "a:1", Layout: "41+10+12", Cluster: "c"}
 	f.stats = worker.Stats{
-		UntilCeiling: 6 * time.Second, Leased: true, UntilLease: time.Minute, Registered: true,
+		UntilCeiling: 6 * time.Second, UntilLease: time.Minute, Registered: true,
 		File: worker.Reports{Done: 1, Failed: 2, Age: 3 * time.Second}, Registry: worker.Reports{Done: 4, Failed: 5, Age: 6 * time.Second},
 		StepsAhead: 7, StepsBack: 8, PeersAsked: true, PeersAge: 9 * time.Second,
 	}

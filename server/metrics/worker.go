@@ -42,11 +42,9 @@ func collectWorker(p page, w Worker) {
 	p.put(descWorkerInfo, 1, strconv.FormatInt(r.WorkerID, 10), r.Node, r.Layout, r.Cluster)
 	s := w.Stats()
 	p.put(descCeiling, s.UntilCeiling.Seconds())
-	if s.Leased {
-		p.put(descLease, s.UntilLease.Seconds())
-	}
 	collectReports(p, toFile, s.File)
 	if s.Registered {
+		p.put(descLease, s.UntilLease.Seconds())
 		collectReports(p, toZooKeeper, s.Registry)
 	}
 	p.put(descSteps, float64(s.StepsAhead), "ahead")

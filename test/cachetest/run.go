@@ -31,7 +31,6 @@ func Example(ts clock.Millis) worker.Record {
 		Ceiling:     ts + 6000,
 		Owner:       "0b1d3a2e-7c86-4d6a-8f0e-5a8f6f0f9f21",
 		Peers:       []string{"10.0.0.6:8080", "10.0.0.7:8080"},
-		PriorOwners: []string{"6e0c1d57-2b7f-4f0e-9d4b-8d1f6f3a5c02"},
 		Registered:  ts - 3000,
 		DirectoryID: "9f86d081884c7d65",
 		Instance:    "6f1f2f4a-54c1-4d0c-8a52-6b0b5f4f7e11",
@@ -45,14 +44,6 @@ func Example(ts clock.Millis) worker.Record {
 		Losses:      2,
 		Change:      4711, LongestLease: 30 * worker.DefaultLease,
 	}
-}
-
-// BeforePieces returns Example's record as the releases before there were pieces wrote it.
-func BeforePieces(ts clock.Millis) worker.Record {
-	r := Example(ts)
-	r.Instance, r.Born, r.Floor, r.Limit, r.Change, r.LongestLease = "", 0, 0, 0, 0, 0
-	r.Acked, r.Current, r.Confirmed, r.Released = "", "", false, false
-	return r
 }
 
 const start clock.Millis = 1700000000000
@@ -125,7 +116,7 @@ func Run(t *testing.T, open Open) {
 func runRoundTrips(t *testing.T, open Open) {
 	cases := map[string]func(*worker.Record){
 		"all fields":         func(*worker.Record) {},
-		"standalone":         func(r *worker.Record) { r.Cluster, r.Peers = "", nil },
+		"standalone":         func(r *worker.Record) { r.Cluster, r.Peers, r.Confirmed = "", nil, false },
 		"empty peers":        func(r *worker.Record) { r.Peers = []string{} },
 		"worker 0":           func(r *worker.Record) { r.WorkerID = 0 },
 		"largest worker":     func(r *worker.Record) { r.WorkerID = 1<<62 + 1 },
@@ -163,6 +154,8 @@ func runRefusals(t *testing.T, open Open) {
 		"zero":                       func(r *worker.Record) { *r = worker.Record{} },
 		"negative worker":            func(r *worker.Record) { r.WorkerID = -2 },
 		"limit before floor":         func(r *worker.Record) { r.Limit = r.Floor - 1 },
+		"no limit":                   func(r *worker.Record) { r.Floor, r.Limit = 0, 0 },
+		"no instance":                func(r *worker.Record) { r.Instance = "" },
 		"negative floor":             func(r *worker.Record) { r.Floor = -1 },
 		"limit in nanoseconds":       func(r *worker.Record) { r.Limit *= 1e6 },
 		"no timestamp":               func(r *worker.Record) { r.Timestamp = 0 },

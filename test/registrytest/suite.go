@@ -41,7 +41,6 @@ func Run(t *testing.T, inMemory bool, open func(t testing.TB) *World) {
 		{"a claim that nobody finished", testUnfinishedClaim},
 		{"release", testRelease},
 		{"takeover has one winner", testTakeover},
-		{"released by a command that drops the limit", testReleasedByAnOldCommand},
 		{"a Java Leaf's entry", testJavaEntry},
 		{"a node name that two have", testSharedName},
 		{"an unknown life that died goes", testUnknownLifeDied},

@@ -82,11 +82,11 @@ func testOwnAgain(t *testing.T, w *World) {
 // Several entries have our name: Java Leafs were moved about, say.
 func testSeveralOwn(t *testing.T, w *World) {
 	for id, state := range map[int64]worker.EntryState{3: worker.StateReleased, 5: worker.StateActive, 7: worker.StateActive} {
-		w.Plant(worker.Entry{WorkerID: id, Node: "a", Address: address, State: state, Timestamp: clock.Millis(id), Ceiling: clock.Millis(id), Owner: "old"})
+		w.Plant(worker.Entry{WorkerID: id, Node: "a", Address: address, State: state, Timestamp: clock.Millis(id), Ceiling: clock.Millis(id), Limit: clock.Millis(id), Owner: "old", Instance: "ours"})
 	}
 	for recorded, want := range map[int64]int64{worker.NoWorkerID: 5, 7: 7, 3: 3, 9: 5} {
 		d := fresh(t, w, "a", Options{})
-		d.self.WorkerID, d.self.PriorOwners = recorded, []string{"old"}
+		d.self.WorkerID, d.self.Instance = recorded, "ours"
 		found := d.look()
 		require.Equal(t, want, found.WorkerID, "recorded %d", recorded)
 		require.Equal(t, clock.Millis(want), found.Ceiling)
@@ -95,6 +95,7 @@ func testSeveralOwn(t *testing.T, w *World) {
 
 // Made by hand, say: it is nobody's to issue under, and a claim is none.
 func testTwoEntries(t *testing.T, w *World) {
+	limit := w.Clock().Read().Wall().Add(time.Hour)
 	for id, states := range [][2]worker.EntryState{
 		{worker.StateActive, worker.StateActive},
 		{worker.StateActive, worker.StateReleased},
@@ -103,28 +104,28 @@ func testTwoEntries(t *testing.T, w *World) {
 	} {
 		for i, state := range states {
 			node := fmt.Sprintf("%c%d", 'a'+i, id)
-			w.Plant(worker.Entry{WorkerID: int64(id), Node: node, Address: address, State: state, Timestamp: 1, Ceiling: 1, Owner: node})
+			w.Plant(worker.Entry{WorkerID: int64(id), Node: node, Address: address, State: state, Timestamp: 1, Ceiling: 1, Limit: limit, Owner: node, Instance: node})
 		}
 	}
-	before := func(node string) *daemon { // a directory of before there were pieces
-		d := fresh(t, w, node, Options{})
-		d.self.PriorOwners = []string{node}
+	of := func(instance string) *daemon {
+		d := fresh(t, w, instance, Options{})
+		d.self.Instance = instance
 		return d
 	}
 	for _, node := range []string{"a0", "b0", "a1", "b2"} {
-		require.ErrorIs(t, before(node).claim(), worker.ErrHeld, node)
+		require.ErrorIs(t, of(node).claim(), worker.ErrHeld, node)
 	}
 	for _, node := range []string{"b1", "a2"} {
-		require.Greater(t, before(node).running().self.WorkerID, int64(3), node)
+		require.Greater(t, of(node).running().self.WorkerID, int64(3), node)
 	}
-	require.NoError(t, before("a3").claim())
-	d := before("b3").running()
+	require.NoError(t, of("a3").claim())
+	d := of("b3").running()
 	require.Greater(t, d.self.WorkerID, int64(3), "the claim was of a worker ID that is another's")
 	require.Greater(t, fresh(t, w, "new", Options{}).running().self.WorkerID, int64(3), "released, but not its to give")
 }
 
 func testLostWhileClaiming(t *testing.T, w *World) {
-	w.Plant(worker.Entry{WorkerID: 40, Node: "gone", Address: address, State: worker.StateReleased, Owner: "old", Timestamp: 1, Ceiling: 2})
+	w.Plant(worker.Entry{WorkerID: 40, Node: "gone", Address: address, State: worker.StateReleased, Owner: "old", Instance: "gone", Timestamp: 1, Ceiling: 2, Limit: 3})
 	i := 0
 	for _, done := range []bool{true, false} {
 		for n := 1; n <= 3; n++ {
@@ -193,9 +194,9 @@ func testRemoved(t *testing.T, w *World) {
 }
 
 func testUnfinishedClaim(t *testing.T, w *World) {
-	w.Plant(worker.Entry{WorkerID: 0, Node: "a", Address: address, State: worker.StateClaiming, Owner: "dead", Timestamp: 1, Ceiling: 1})
+	w.Plant(worker.Entry{WorkerID: 0, Node: "a", Address: address, State: worker.StateClaiming, Owner: "dead", Instance: "ours", Timestamp: 1, Ceiling: 1})
 	d := fresh(t, w, "a", Options{})
-	d.self.PriorOwners = []string{"dead"}
+	d.self.Instance = "ours"
 	require.False(t, d.look().Known, "nothing was issued under it")
 	require.NoError(t, d.claimAsSeen())
 	require.Equal(t, int64(0), d.self.WorkerID)
@@ -203,6 +204,6 @@ func testUnfinishedClaim(t *testing.T, w *World) {
 	require.Equal(t, worker.StateActive, entryOf(t, w, 0).State)
 
 	// Nobody's: it is the next one's.
-	w.Plant(worker.Entry{WorkerID: 7, Node: "b", Address: address, State: worker.StateClaiming, Owner: "dead", Timestamp: 1, Ceiling: 1})
+	w.Plant(worker.Entry{WorkerID: 7, Node: "b", Address: address, State: worker.StateClaiming, Owner: "dead", Instance: "gone", Timestamp: 1, Ceiling: 1})
 	require.Equal(t, int64(7), fresh(t, w, "c", Options{}).running().self.WorkerID)
 }

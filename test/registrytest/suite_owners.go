@@ -75,20 +75,6 @@ func testTakeover(t *testing.T, w *World) {
 	require.Len(t, entries(t, w), 9)
 }
 
-// The command of the release before frees an entry that was not reported for a day, and drops
-// its limit, while its daemon, cut off, runs on to it: nobody gets it before a lease is over.
-func testReleasedByAnOldCommand(t *testing.T, w *World) {
-	now := w.Clock().Read().Wall()
-	day := now.Add(-24 * time.Hour)
-	w.Plant(worker.Entry{WorkerID: 0, Node: "runs on", Address: address, State: worker.StateReleased, Timestamp: day, Ceiling: now - 1, Owner: "cut off"})
-	require.NotEqual(t, int64(0), fresh(t, w, "a", Options{}).running().self.WorkerID)
-	lease := now.Add(-worker.DefaultLease - time.Minute)
-	w.Plant(worker.Entry{WorkerID: 9, Node: "long gone", Address: address, State: worker.StateReleased, Timestamp: lease, Ceiling: lease, Owner: "gone"})
-	b := fresh(t, w, "b", Options{}).running()
-	require.Equal(t, int64(9), b.self.WorkerID)
-	require.Equal(t, lease.Add(worker.DefaultLease), b.self.Floor)
-}
-
 func testExhaustion(t *testing.T, w *World) {
 	opts := small(t, w)
 	for i := range 4 {
@@ -135,7 +121,7 @@ func testGaps(t *testing.T, w *World) {
 func testLimitPassed(t *testing.T, w *World) {
 	opts := small(t, w)
 	opts.Lease = w.Lease
-	w.Plant(worker.Entry{WorkerID: 0, Node: "before there were pieces", Address: address, State: worker.StateActive, Owner: "old", Timestamp: 1, Ceiling: 1})
+	w.Plant(worker.Entry{WorkerID: 0, Node: "10.0.0.9:8080", Address: "10.0.0.9:8080", State: worker.StateActive, Timestamp: 1}) // a Java Leaf's
 	gone := fresh(t, w, "gone", opts).running()
 	time.Sleep(time.Millisecond)
 	live := fresh(t, w, "live", opts).running()
@@ -205,7 +191,7 @@ func testOwnDead(t *testing.T, w *World) {
 	require.Equal(t, []worker.Peer{{Node: "a", Address: address, Owner: again.self.Owner, Instance: again.self.Instance}}, all)
 }
 
-// The directory was copied with the record in it, so the live owner is of our prior owners. It
+// The directory was copied with the record in it, so the live owner is one that our record knows. It
 // reports while we wait for its ceiling, as the worker does, or, where that has passed when
 // the copy looks, while that watches by itself.
 func copiedDirectory(late bool) func(t *testing.T, w *World) {

@@ -100,7 +100,7 @@ func All() []Mutant {
 		{
 			Name: "end of a piece", Guard: "worker.U7: a piece near its end, or beyond it, is neither prolonged nor resumed nor put back (worker/piece.go)",
 			Seed: 1, Mix: "cut off beyond its limit, replaced, ZooKeeper set back",
-			Edits: []Edit{{"worker/piece.go", "now.Add(margin) < r.Limit)", "now.Add(margin) < r.Limit.Add(time.Hour))"}},
+			Edits: []Edit{{"worker/piece.go", "now.Add(margin) < r.Limit\n", "now.Add(margin) < r.Limit.Add(time.Hour)\n"}},
 		},
 		{
 			Name: "floor of a take-over", Guard: "worker.U2: whoever takes a worker ID over gets a floor at or above what may have been issued (zkreg/enroll.go)",

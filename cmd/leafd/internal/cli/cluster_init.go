@@ -22,7 +22,7 @@ worker IDs are (--zk-forever-path), and the znodes above and below it. Run it on
 settings that the daemons will have, then start these.
 
 Run again it finishes what was cut short, and changes nothing about a cluster that stands;
-one of other settings is an error. What a former release of leafd made is completed.
+one of other settings is an error. An init that was cut short is completed.
 
 Don't run it after ZooKeeper has lost its data, unless no daemon of the cluster is left: the
 daemons put their cluster back by themselves, and take another one for a stranger's.
@@ -62,7 +62,7 @@ func initSentence(cfg settings.Config, result zkreg.InitResult, s zkreg.Status) 
 	case zkreg.InitMade:
 		return "Made " + what
 	case zkreg.InitFinished:
-		return "Completed " + what + " It was begun before, or made by a former release."
+		return "Completed " + what + " It was begun before."
 	default:
 		return "Already there: " + what + " Nothing was changed."
 	}

@@ -29,9 +29,9 @@ func (a *app) workerReleaseCmd() *cobra.Command {
 daemon takes the worker ID, and issues IDs only from the limit that stands there on.
 
 It is refused while the daemon is live, and before the limit of the entry has passed on
-ZooKeeper's clock; without a limit, until 24 hours after the last report. --force does it all
-the same, and sets the limit to ZooKeeper's time and 6 seconds and twice --clock-threshold,
-or to the entry's ceiling if that is later: give it as the daemon had it. ` + forceRisk + `.
+ZooKeeper's clock. --force does it all the same, and sets the limit to ZooKeeper's time and
+6 seconds and twice --clock-threshold, or to the entry's ceiling if that is later: give it as
+the daemon had it. ` + forceRisk + `.
 A daemon that runs and reaches ZooKeeper is displaced at its next report, and begins a new life.
 A Java Leaf's entry is never released: the error says what frees its worker ID.
 

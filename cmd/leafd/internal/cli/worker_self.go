@@ -104,7 +104,7 @@ func (s *selfView) look(ctx context.Context, dir *zkreg.Directory, prober worker
 	var mine *worker.Entry
 	holder := "nobody has it there"
 	for i, e := range entries {
-		ours := s.mayHold(e)
+		ours := s.record.Holds(e)
 		if ours && (mine == nil || e.WorkerID == s.record.WorkerID) {
 			mine = &entries[i]
 		}
@@ -125,15 +125,6 @@ func (s *selfView) look(ctx context.Context, dir *zkreg.Directory, prober worker
 	return nil
 }
 
-// mayHold tells whether e is of the record's instance; of before there were pieces, of its
-// node.
-func (s *selfView) mayHold(e worker.Entry) bool {
-	if e.Instance == "" {
-		return e.Node == s.record.Node
-	}
-	return e.Instance == s.record.Instance
-}
-
 // judge compares the record with the entry of its instance.
 func (s *selfView) judge(e worker.Entry, holder string) (verdict, words string) {
 	switch {
@@ -141,7 +132,7 @@ func (s *selfView) judge(e worker.Entry, holder string) (verdict, words string) 
 		return VerdictOtherWorker, fmt.Sprintf("this data directory has worker ID %d there, not %d: %s", e.WorkerID, s.record.WorkerID, holder)
 	case e.State == worker.StateReleased:
 		return VerdictReleased, fmt.Sprintf("released: a new daemon takes it from %s on", e.Bound())
-	case e.Owner != "" && !s.record.Wrote(e.Owner):
+	case !s.record.Wrote(e.Owner):
 		return VerdictOtherOwner, "written by a process that this data directory doesn't know: there is a copy of the directory, or this one is a copy"
 	default:
 		return VerdictAgrees, "agrees with the local record"
@@ -202,8 +193,6 @@ func piece(r worker.Record, now clock.Millis) string {
 		return "none: given back at the last stop"
 	case !r.Confirmed:
 		return "none: ZooKeeper has not confirmed it"
-	case r.Limit == 0:
-		return "without an end"
 	case r.Floor == 0:
 		return "up to " + exactly(r.Limit, now)
 	default:

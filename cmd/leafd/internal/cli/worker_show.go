@@ -108,16 +108,14 @@ func meaning(v inspect.View) string {
 
 // freeWords says when a new daemon may take the worker ID.
 func freeWords(v inspect.View, now clock.Millis) string {
-	from, byItself := v.FreeFrom()
+	from, _ := v.FreeFrom()
 	switch {
 	case v.Live:
 		return "not while it is live"
 	case v.Shown == inspect.Damaged:
-		return "never: nobody knows what was issued under it"
+		return "not while it is damaged: delete the znode while its daemon runs and reaches ZooKeeper: the daemon puts it back"
 	case v.Shown == inspect.Java:
 		return "never by itself: a Java Leaf has it"
-	case !byItself:
-		return "never by itself: it has no limit"
 	case from <= now:
 		return "since " + exactly(from, now)
 	case v.Shown == inspect.Released:

@@ -32,8 +32,6 @@ func (l *life) guards() server.Guards {
 	if stats.Registered {
 		age := server.Milliseconds(stats.Registry.Age)
 		g.RegistryAge = &age
-	}
-	if stats.Leased {
 		lease := server.Milliseconds(stats.UntilLease)
 		g.RegistryLease = &lease
 	}

@@ -27,6 +27,9 @@ const (
 	Damaged  = "damaged"
 )
 
+// staleAge is how long an entry is without a report until it is shown as stale.
+const staleAge = 24 * time.Hour
+
 // States are all states of an entry, as the commands show them.
 func States() []string {
 	return []string{Live, Active, Stale, Expired, Released, Claiming, Java, Damaged}
@@ -60,7 +63,7 @@ func shownState(e worker.Entry, now clock.Millis) string {
 		return Live
 	case e.Free(now):
 		return Expired
-	case now.Sub(e.Timestamp) >= worker.ReleaseAge:
+	case now.Sub(e.Timestamp) >= staleAge:
 		return Stale
 	default:
 		return Active

@@ -10,6 +10,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
 )
 
 func TestFindEntry(t *testing.T) {
@@ -64,11 +65,10 @@ func TestShownState(t *testing.T) {
 	}{
 		{"live", worker.Entry{State: worker.StateActive, Live: true, Timestamp: now}, Live},
 		{"live, though it doesn't report", worker.Entry{State: worker.StateActive, Live: true, Timestamp: 1}, Live},
-		{"active", worker.Entry{State: worker.StateActive, Timestamp: now.Add(-24*time.Hour + time.Millisecond)}, Active},
-		{"active, its clock ahead", worker.Entry{State: worker.StateActive, Timestamp: now.Add(time.Hour)}, Active},
-		{"stale", worker.Entry{State: worker.StateActive, Timestamp: now.Add(-24 * time.Hour)}, Stale},
+		{"active", worker.Entry{State: worker.StateActive, Timestamp: now.Add(-24*time.Hour + time.Millisecond), Limit: now + 1}, Active},
+		{"active, its clock ahead", worker.Entry{State: worker.StateActive, Timestamp: now.Add(time.Hour), Limit: now.Add(2 * time.Hour)}, Active},
+		{"stale", worker.Entry{State: worker.StateActive, Timestamp: now.Add(-24 * time.Hour), Limit: now + 1}, Stale},
 		{"expired", worker.Entry{State: worker.StateActive, Timestamp: now.Add(-time.Hour), Limit: now}, Expired},
-		{"stale, with its limit ahead", worker.Entry{State: worker.StateActive, Timestamp: now.Add(-25 * time.Hour), Limit: now + 1}, Stale},
 		{"live beyond its limit", worker.Entry{State: worker.StateActive, Live: true, Timestamp: 1, Limit: 2}, Live},
 		{"released while it lives", worker.Entry{State: worker.StateReleased, Live: true}, Released},
 		{"claiming", worker.Entry{State: worker.StateClaiming, Live: true}, Claiming},
@@ -93,16 +93,17 @@ func TestLeft(t *testing.T) {
 		{WorkerID: 0, State: worker.StateActive, Live: true, Timestamp: now, Limit: now.Add(time.Hour)},
 		{WorkerID: 1, State: worker.StateActive, Timestamp: now.Add(-time.Hour), Limit: now.Add(time.Hour)},
 		{WorkerID: 2, State: worker.StateActive, Timestamp: now.Add(-time.Hour), Limit: now.Add(-time.Second)},
-		{WorkerID: 3, State: worker.StateActive, Timestamp: now.Add(-100 * 24 * time.Hour)}, // of before there were pieces
+		{WorkerID: 3, State: worker.StateActive, Timestamp: now.Add(-25 * time.Hour), Limit: now.Add(time.Hour)},
 		{WorkerID: 4, State: worker.StateReleased, Timestamp: now.Add(-time.Hour), Limit: now},
 		{WorkerID: 5, State: worker.StateReleased, Timestamp: now.Add(-time.Hour), Limit: now.Add(16 * time.Second)},
 		{WorkerID: 6, State: "damaged"},
-		{WorkerID: 40, State: worker.StateActive, Timestamp: now},
+		{WorkerID: 40, State: worker.StateActive, Timestamp: now, Limit: now.Add(time.Hour)},
+		{WorkerID: 7, State: zkreg.StateJava, Timestamp: now.Add(-100 * 24 * time.Hour)},
 	}
 	l, err := ListWorkers(t.Context(), dir, nil, layout, func() clock.Millis { return now })
 	require.NoError(t, err)
-	require.Equal(t, Summary{Entries: 8, Live: 1, Active: 2, Stale: 1, Expired: 1, Released: 2, Damaged: 1, Capacity: 32, Left: 27}, l.Summary)
-	require.Equal(t, "8 entries, 1 live, 2 active, 1 stale, 1 expired, 2 released, 1 damaged, 27 left of 32", l.Summary.Sentence())
+	require.Equal(t, Summary{Entries: 9, Live: 1, Active: 2, Stale: 1, Expired: 1, Released: 2, Java: 1, Damaged: 1, Capacity: 32, Left: 26}, l.Summary)
+	require.Equal(t, "9 entries, 1 live, 2 active, 1 stale, 1 expired, 2 released, 1 java, 1 damaged, 26 left of 32", l.Summary.Sentence())
 }
 
 // entries is a zkreg.Directory that is only read.
