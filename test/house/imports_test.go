@@ -33,8 +33,8 @@ var rooms = []struct {
 	{"internal/loadtest", []string{"clock"}}, // it looks at a daemon from outside
 
 	{"snowflake", []string{"clock"}},                                                  // a library of its own
-	{"segment", []string{"clock", "snowflake"}},                                       // a library of its own
-	{"segment/sqlstore", []string{"clock", "segment"}},                                // implements segment.Store
+	{"segment", []string{"clock"}},                                                    // a library of its own
+	{"segment/sqlstore", []string{"segment"}},                                         // implements segment.Store
 	{"worker", []string{"clock", "snowflake"}},                                        // declares Registry and Cache, and knows no implementation of them
 	{"cache", []string{"clock", "worker"}},                                            // implements worker.Cache
 	{"zkreg/zksession", []string{"internal/plainfile"}},                               // a client of ZooKeeper

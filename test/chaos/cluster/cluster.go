@@ -267,9 +267,6 @@ func (c *Cluster) Availability(out io.Writer) error {
 	return c.checker.Availability().Print(out)
 }
 
-// Done is closed at the first violation, and when the run was told to end.
-func (c *Cluster) Done() <-chan struct{} { return c.ctx.Done() }
-
 // sleep waits d, or until the run ends.
 func (c *Cluster) sleep(d time.Duration) error {
 	timer := time.NewTimer(d)
