@@ -89,7 +89,7 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	if n > 0 {
 		return s.serveBatch(ctx, b, m, key, n, asJSON)
 	}
-	id, _, err := s.next(c, b, m, key, 1, mono, settings)
+	id, _, err := s.next(c, b, m, key, 1, mono)
 	if err != nil {
 		s.metrics.latency.refuse(ctx, m, false)
 		return err

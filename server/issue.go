@@ -32,7 +32,7 @@ func badCount(settings *live) error {
 // next returns up to most IDs, 1 at least, to requests on c that arrived when the monotonic
 // clock was mono: first and those that follow it; n is how many. c is nil for a connection that
 // isn't ours.
-func (s *Server) next(c *conn, b *Backend, m mode, key []byte, most int, mono time.Duration, settings *live) (first int64, n int, err error) {
+func (s *Server) next(c *conn, b *Backend, m mode, key []byte, most int, mono time.Duration) (first int64, n int, err error) {
 	if m == snowflakeMode {
 		return b.Snowflake.NextAt(s.base, mono, most)
 	}

@@ -178,7 +178,7 @@ func (r *redisClient) Next(of resp.Mode, key []byte, most int) (first int64, n i
 	if settings.rates != nil {
 		most = 1 // that much is charged
 	}
-	first, n, err = r.s.next(r.c, b, m, key, most, r.began, settings)
+	first, n, err = r.s.next(r.c, b, m, key, most, r.began)
 	if err != nil {
 		r.pending[m].failed[0]++
 		return 0, 0, err
