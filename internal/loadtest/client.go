@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 )
 
@@ -38,14 +39,13 @@ func (c *client) requests() []byte {
 func (c *client) connect(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, c.run.cfg.Timeout)
 	defer cancel()
-	t := c.run.targets[c.target]
-	raw, err := t.dial(within)
+	raw, err := c.run.targets[c.target].dial(within)
 	if err != nil {
 		c.refused++
 		return err
 	}
 	c.refused = 0
-	c.conn = newConn(ctx, raw, t, c.run.schedule.now())
+	c.conn = newConn(ctx, raw, c.run.schedule.now())
 	return nil
 }
 
@@ -148,8 +148,10 @@ func (c *client) follow(last outcome) outcome {
 	case last.last:
 		o.err = io.EOF
 	default:
-		o.answer, o.err = c.conn.receive()
-		o.done = c.run.schedule.now()
+		came := c.conn.in.Buffered() > 0 // with the one before, or at least its beginning
+		if o.answer, o.err = c.conn.receive(); !came || c.conn.in.Buffered() == 0 {
+			o.done = c.run.schedule.now()
+		}
 	}
 	return o
 }
@@ -182,14 +184,14 @@ func (c *client) note(ctx context.Context, o *outcome) {
 			counts.Unknown += asked
 		}
 		r.failedLocked(0, transportCode(o.err), o.err.Error)
-	case o.refused:
+	case o.status != http.StatusOK:
 		counts.Failed++
-		r.failedLocked(o.status, o.code, func() string { return sample(o.text) })
+		r.failedLocked(o.status, codeOf(o.body), func() string { return sample(o.body) })
 	case !o.good || int64(len(o.ids)) != asked:
 		counts.Failed++
-		r.failedLocked(o.status, "wrong_answer", func() string { return sample(o.text) })
+		r.failedLocked(o.status, "wrong_answer", func() string { return sample(o.body) })
 		r.wrong.add(place, func() string {
-			return fmt.Sprintf("%d IDs for %d asked: %s", len(o.ids), asked, sample(o.text))
+			return fmt.Sprintf("%d IDs for %d asked: %s", len(o.ids), asked, sample(o.body))
 		})
 	default:
 		counts.Answered++

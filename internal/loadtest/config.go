@@ -48,9 +48,9 @@ const (
 
 // Config says what to ask, how often, and what to check.
 type Config struct {
-	// URLs are the daemons: http://host:port, https://host:port, unix:/path, or
-	// redis://host:port for Redis' protocol; client i asks number i modulo their
-	// number. With Mode Snowflake and Check all of them share one ZooKeeper root.
+	// URLs are the daemons, http://host:port, https://host:port or unix:/path;
+	// client i asks number i modulo their number. With Mode Snowflake and Check
+	// all of them share one ZooKeeper root.
 	URLs []string
 	// Mode is the kind of IDs.
 	Mode Mode

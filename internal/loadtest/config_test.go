@@ -29,7 +29,6 @@ func TestConfig(t *testing.T) {
 		"scheme":              func(c *loadtest.Config) { c.URLs = []string{"ftp://localhost"} },
 		"no host":             func(c *loadtest.Config) { c.URLs = []string{"http://:8080"} },
 		"query":               func(c *loadtest.Config) { c.URLs = []string{"http://a/?b"} },
-		"path for Redis":      func(c *loadtest.Config) { c.URLs = []string{"redis://a/0"} },
 		"empty socket":        func(c *loadtest.Config) { c.URLs = []string{"unix:"} },
 		"password":            func(c *loadtest.Config) { c.URLs = []string{"http://a:hunter2@b"} },
 	} {

@@ -24,15 +24,14 @@ const (
 var (
 	// errHandshake: the connection was made, and the TLS handshake on it failed.
 	errHandshake = errors.New("TLS handshake")
-	// errProtocol: what came isn't an answer of the protocol, or has no end.
-	errProtocol = errors.New("not an answer")
+	// errNotHTTP: what came is no HTTP response, or has no end.
+	errNotHTTP = errors.New("not an HTTP response")
 )
 
 // conn is a client's connection. Answers come in the order of the requests.
 type conn struct {
 	raw    net.Conn
 	in     *bufio.Reader
-	redis  bool
 	broken error         // of the connection, when it had one
 	came   bool          // an answer has begun to come since the last write
 	armed  time.Duration // when the deadline was set, since the start of the run
@@ -47,8 +46,8 @@ type conn struct {
 
 // newConn takes over a connection, whose answers have to be there soon once ctx ends. A
 // client that sets a deadline after that sees that it has ended before it sends.
-func newConn(ctx context.Context, raw net.Conn, t target, now time.Duration) *conn {
-	c := &conn{raw: raw, redis: t.redis, armed: -1, used: now}
+func newConn(ctx context.Context, raw net.Conn, now time.Duration) *conn {
+	c := &conn{raw: raw, armed: -1, used: now}
 	c.in = bufio.NewReaderSize(c, headLimit)
 	c.unhurry = context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Now().Add(grace)) }) // a closed connection needs none
 	return c
@@ -59,7 +58,7 @@ func (c *conn) close() {
 	_ = c.raw.Close() // its requests have been recorded: there is nothing to report
 }
 
-// Read reads from the connection, and keeps its error apart from those of the protocol.
+// Read reads from the connection, and keeps its error apart from those of HTTP.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.raw.Read(p)
 	if err != nil {
@@ -91,16 +90,12 @@ func (c *conn) receive() (answer, error) {
 		return answer{}, err
 	}
 	c.came = true
-	read := c.readHTTP
-	if c.redis {
-		read = c.readRedis
-	}
-	a, err := read()
+	a, err := c.read()
 	switch {
 	case err == nil:
 		return a, nil
 	case c.broken == nil:
-		return answer{}, fmt.Errorf("%w: %w", errProtocol, err)
+		return answer{}, fmt.Errorf("%w: %w", errNotHTTP, err)
 	case errors.Is(c.broken, io.EOF):
 		return answer{}, io.ErrUnexpectedEOF
 	default:
@@ -116,7 +111,7 @@ func (c *conn) closedWhileIdle(err error, now time.Duration) bool {
 	return gone && !c.came && now-c.used > idle
 }
 
-// transportCode names what went wrong below the protocol.
+// transportCode names what went wrong below HTTP.
 func transportCode(err error) string {
 	var netErr net.Error
 	var dns *net.DNSError
@@ -135,8 +130,8 @@ func transportCode(err error) string {
 		return "broken_off"
 	case errors.Is(err, io.EOF):
 		return "connection_closed"
-	case errors.Is(err, errProtocol):
-		return "not_an_answer"
+	case errors.Is(err, errNotHTTP):
+		return "not_http"
 	default:
 		return "transport"
 	}

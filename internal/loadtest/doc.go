@@ -13,6 +13,6 @@
 // "coordinated omission").
 //
 // Each client is a goroutine with a connection of its own, which it reads with
-// fasthttp's parser, or Redis': a client with a pool would cost more than leafd's side
-// of a request does, so that on one machine it would measure itself.
+// fasthttp's parser: a client with a pool would cost more than leafd's side of a
+// request does, so that on one machine it would measure itself.
 package loadtest

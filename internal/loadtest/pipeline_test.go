@@ -143,7 +143,7 @@ func TestPipelineThatEnds(t *testing.T) {
 		"broken off in a head":     {response(1, "1") + "HTTP/1.1 200 OK\r\nContent-Le", 1, "broken_off"},
 		"closed after the third":   {response(1, "1") + response(1, "2") + response(1, "3"), 3, "connection_closed"},
 		"another form breaks off":  {response(1, "1") + "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n2\r\n", 1, "broken_off"},
-		"no HTTP after the second": {response(1, "1") + response(1, "2") + "SSH-2.0\r\n\r\n", 2, "not_an_answer"},
+		"no HTTP after the second": {response(1, "1") + response(1, "2") + "SSH-2.0\r\n\r\n", 2, "not_http"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -58,7 +58,7 @@ func (p Place) String() string {
 
 // Failure is one way in which requests failed.
 type Failure struct {
-	// Status is the HTTP status; 0: there was no answer, or it was Redis' protocol.
+	// Status is the HTTP status; 0: there was no answer.
 	Status int `json:"status"`
 	// Code is the daemon's error code, "" where the answer had none; without an
 	// answer a word for what went wrong, as timeout or connection_refused.
@@ -88,7 +88,7 @@ type failureKey struct {
 type recorder struct {
 	mu       sync.Mutex
 	interval *hdrhistogram.Histogram // mu protects; latencies since the last look
-	service  *hdrhistogram.Histogram // mu protects; from the sending
+	service  *hdrhistogram.Histogram // mu protects; from the sending; nil in a closed loop
 	targets  []Counts                // mu protects; by target
 	last     time.Duration           // mu protects; when the last IDs came
 	failures map[failureKey]*Failure // mu protects
@@ -100,11 +100,15 @@ type recorder struct {
 	all   *hdrhistogram.Histogram // latencies up to the last look
 }
 
-func newRecorder(targets int) *recorder {
-	return &recorder{
-		interval: newHistogram(), service: newHistogram(), spare: newHistogram(), all: newHistogram(),
+func newRecorder(open bool, targets int) *recorder {
+	r := &recorder{
+		interval: newHistogram(), spare: newHistogram(), all: newHistogram(),
 		failures: map[failureKey]*Failure{}, targets: make([]Counts, targets),
 	}
+	if open {
+		r.service = newHistogram()
+	}
+	return r
 }
 
 type faults struct {
@@ -128,7 +132,9 @@ func record(h *hdrhistogram.Histogram, d time.Duration) {
 // answeredLocked records how long a request took that brought IDs; r.mu is held.
 func (r *recorder) answeredLocked(turn, sent, done time.Duration) {
 	record(r.interval, done-min(turn, sent))
-	record(r.service, done-sent)
+	if r.service != nil {
+		record(r.service, done-sent)
+	}
 	r.last = max(r.last, done)
 }
 

@@ -19,12 +19,11 @@ type target struct {
 	host    string      // for the Host header
 	prefix  string      // of the path
 	tls     *tls.Config // nil: without
-	redis   bool        // asked in Redis' protocol
 }
 
 // parseTarget parses a URL.
 func parseTarget(raw string, config *tls.Config) (target, error) {
-	bad := fmt.Errorf("%w: URL %q: want http://host:port, https://host:port, redis://host:port or unix:/path", ErrConfig, raw)
+	bad := fmt.Errorf("%w: URL %q: want http://host:port, https://host:port or unix:/path", ErrConfig, raw)
 	if path, found := strings.CutPrefix(raw, "unix:"); found {
 		path = strings.TrimPrefix(path, "//")
 		if path == "" {
@@ -52,11 +51,6 @@ func parseTarget(raw string, config *tls.Config) (target, error) {
 		t.tls = config.Clone()
 		t.tls.ServerName = cmp.Or(t.tls.ServerName, u.Hostname())
 		t.tls.NextProtos = []string{"http/1.1"}
-	case "redis":
-		if t.redis = true; t.prefix != "" {
-			return target{}, bad
-		}
-		port = cmp.Or(port, "6379")
 	default:
 		return target{}, bad
 	}
@@ -69,31 +63,11 @@ func parseTarget(raw string, config *tls.Config) (target, error) {
 
 // request is the bytes that ask t for n IDs.
 func (t target) request(mode Mode, key string, n int) []byte {
-	if t.redis {
-		return redisRequest(mode, key, n)
-	}
 	path := t.prefix + "/api/" + string(mode) + "/get/" + url.PathEscape(key)
 	if n > 1 {
 		path += "?n=" + strconv.Itoa(n)
 	}
 	return []byte("GET " + path + " HTTP/1.1\r\nHost: " + t.host + "\r\n\r\n")
-}
-
-// redisRequest is a command as Redis' clients send it: an array of strings. One segment
-// ID is asked for with INCR, which Redis has too.
-func redisRequest(mode Mode, key string, n int) []byte {
-	words := []string{"LEAF." + strings.ToUpper(string(mode)), key}
-	switch {
-	case n > 1:
-		words = append(words, strconv.Itoa(n))
-	case mode == Segment:
-		words[0] = "INCR"
-	}
-	b := fmt.Appendf(nil, "*%d\r\n", len(words))
-	for _, word := range words {
-		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(word), word)
-	}
-	return b
 }
 
 // dial connects to t.

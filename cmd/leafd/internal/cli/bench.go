@@ -41,12 +41,11 @@ asked for, or no request brought an ID. docs/BENCH.md explains the output.`,
 		Example: `  leafd bench --duration 30s
   leafd bench --rate 20000 --clients 200 --url http://10.0.0.5:8080 --url http://10.0.0.6:8080
   leafd bench --mode segment --key leaf-segment-test -n 100 -o json
-  leafd bench --url unix:/run/leafd/leafd.sock
-  leafd bench --url redis://127.0.0.1:6379 --pipeline 16`,
+  leafd bench --url unix:/run/leafd/leafd.sock`,
 		Args: cobra.NoArgs,
 	}
 	fs := cmd.Flags()
-	fs.StringArrayVar(&cfg.URLs, "url", []string{"http://127.0.0.1:8080"}, "a daemon: http://host:port, https://host:port, unix:/path or redis://host:port; repeat it for more")
+	fs.StringArrayVar(&cfg.URLs, "url", []string{"http://127.0.0.1:8080"}, "a daemon: http://host:port, https://host:port or unix:/path; repeat it for more")
 	fs.StringVar(&mode, "mode", string(loadtest.Snowflake), "kind of IDs: snowflake or segment")
 	takes(fs, "mode", string(loadtest.Snowflake), string(loadtest.Segment))
 	fs.StringArrayVar(&cfg.Keys, "key", []string{"leafd"}, "key of the IDs, with --mode segment the tag; repeat it for more")

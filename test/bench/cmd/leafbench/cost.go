@@ -37,11 +37,11 @@ func (o options) byLoad(ctx context.Context, w *wrk.Client) (err error) {
 		return err
 	}
 	rows := [][]string{{"", "requests/s", "CPU a request", "p50", "p99", "resident"}}
-	// rawload connects before it begins to count: wrk takes whole seconds of the
+	// leafd bench connects before it begins to count: wrk takes whole seconds of the
 	// round for ten thousand.
 	for _, clients := range []int{1, 10, 100, 1000, 10_000} {
 		o.note("cost: %d clients", clients)
-		s, err := o.loads(ctx, w, load{name: fmt.Sprintf("Cost/clients=%d", clients), on: leafd, path: snowflakePath, depth: 1, conns: clients, raw: "http"})
+		s, err := o.loads(ctx, w, load{name: fmt.Sprintf("Cost/clients=%d", clients), on: leafd, clients: clients})
 		if err != nil {
 			return err
 		}

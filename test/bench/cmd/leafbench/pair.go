@@ -13,27 +13,24 @@ import (
 type load struct {
 	name  string // of the benchmark, for benchstat; empty: none
 	on    *server
-	path  string
 	depth int // requests in one write
 	ids   int // IDs a request brings; 0: one
-	// raw is the protocol that rawload asks in; empty: wrk asks.
-	raw   string
-	conns int // of rawload; 0: wrk.Connections
-}
 
-func (l load) connections() int {
-	if l.conns == 0 {
-		return wrk.Connections
-	}
-	return l.conns
+	path    string // which wrk asks for
+	command string // which rawload sends, in Redis' protocol
+	clients int    // of leafd bench, which asks for snowflake IDs
 }
 
 // run puts the load on once.
 func (l load) run(ctx context.Context, o options, w *wrk.Client, d time.Duration) (wrk.Result, error) {
-	if l.raw != "" {
+	switch {
+	case l.command != "":
 		return o.rawload(ctx, l, d)
+	case l.clients > 0:
+		return o.leafdBench(ctx, l, d)
+	default:
+		return w.Run(ctx, l.on.URL+l.path, d, l.depth)
 	}
-	return w.Run(ctx, l.on.URL+l.path, d, l.depth)
 }
 
 // samples are the figures of a load, one of each a round.

@@ -16,13 +16,9 @@ import (
 
 // rawload runs rawload on the client's CPU.
 func (o options) rawload(ctx context.Context, l load, d time.Duration) (wrk.Result, error) {
-	address := l.on.Address
-	if l.raw == "redis" {
-		address = l.on.redis
-	}
 	cmd := exec.CommandContext(ctx, "taskset", "-c", strconv.Itoa(o.clientCPU), o.raw,
-		"-protocol", l.raw, "-addr", address, "-path", l.path, "-depth", strconv.Itoa(l.depth),
-		"-conns", strconv.Itoa(l.connections()), "-for", d.String())
+		"-addr", l.on.redis, "-command", l.command, "-depth", strconv.Itoa(l.depth),
+		"-conns", strconv.Itoa(wrk.Connections), "-for", d.String())
 	cmd.Env = append(cmd.Environ(), "GOMAXPROCS=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -56,8 +52,12 @@ func (o options) redisServer(ctx context.Context) (*server, error) {
 }
 
 // runRedis compares leafd with Redis' INCR, the usual other way to get numbers that
-// don't repeat, under the same load from the same program.
+// don't repeat, under the same load from the same program, and with itself over HTTP.
 func runRedis(ctx context.Context, o options) (err error) {
+	w, err := wrk.New(o.dir, o.clientCPU)
+	if err != nil {
+		return err
+	}
 	redis, err := o.redisServer(ctx)
 	if err != nil {
 		return err
@@ -81,11 +81,11 @@ func runRedis(ctx context.Context, o options) (err error) {
 			load   load
 			target figures.Target
 		}{
-			{"Redis INCR", load{on: redis, path: "INCR bench", raw: "redis", name: "Redis/INCR"}, figures.Target{}},
-			{"leafd INCR", load{on: leafd, path: "INCR " + segmentTag, raw: "redis", name: "Redis/leafdINCR"}, most[depth]},
-			{"leafd LEAF.SNOWFLAKE", load{on: leafd, path: "LEAF.SNOWFLAKE x", raw: "redis", name: "Redis/leafdSNOWFLAKE"}, most[depth]},
-			{"leafd segment, HTTP", load{on: leafd, path: segmentPath, raw: "http", name: "Redis/segment"}, figures.Target{}},
-			{"leafd snowflake, HTTP", load{on: leafd, path: snowflakePath, raw: "http", name: "Redis/snowflake"}, figures.Target{}},
+			{"Redis INCR", load{on: redis, command: "INCR bench", name: "Redis/INCR"}, figures.Target{}},
+			{"leafd INCR", load{on: leafd, command: "INCR " + segmentTag, name: "Redis/leafdINCR"}, most[depth]},
+			{"leafd LEAF.SNOWFLAKE", load{on: leafd, command: "LEAF.SNOWFLAKE x", name: "Redis/leafdSNOWFLAKE"}, most[depth]},
+			{"leafd segment, HTTP", load{on: leafd, path: segmentPath, name: "Redis/segment"}, figures.Target{}},
+			{"leafd snowflake, HTTP", load{on: leafd, path: snowflakePath, name: "Redis/snowflake"}, figures.Target{}},
 		}
 		var loads []load
 		for _, a := range asked {
@@ -93,7 +93,7 @@ func runRedis(ctx context.Context, o options) (err error) {
 			a.load.name += fmt.Sprintf("/deep=%d", depth)
 			loads = append(loads, a.load)
 		}
-		s, err := o.loads(ctx, nil, loads...)
+		s, err := o.loads(ctx, w, loads...)
 		if err != nil {
 			return err
 		}
@@ -104,17 +104,17 @@ func runRedis(ctx context.Context, o options) (err error) {
 			})
 		}
 	}
-	return o.redisBatches(ctx, leafd, rows)
+	return o.redisBatches(ctx, w, leafd, rows)
 }
 
 // redisBatches adds what a client asks who wants many, which leafd has a command for.
-func (o options) redisBatches(ctx context.Context, leafd *server, rows [][]string) error {
+func (o options) redisBatches(ctx context.Context, w *wrk.Client, leafd *server, rows [][]string) error {
 	all := []load{
-		{name: "Redis/leafdSNOWFLAKE/n=1000", on: leafd, path: fmt.Sprintf("LEAF.SNOWFLAKE x %d", batch), depth: 1, ids: batch, raw: "redis"},
-		{name: "Redis/leafdSEGMENT/n=1000", on: leafd, path: fmt.Sprintf("LEAF.SEGMENT %s %d", segmentTag, batch), depth: 1, ids: batch, raw: "redis"},
-		{name: "Redis/segment/n=1000", on: leafd, path: fmt.Sprintf("%s?n=%d", segmentPath, batch), depth: 1, ids: batch, raw: "http"},
+		{name: "Redis/leafdSNOWFLAKE/n=1000", on: leafd, command: fmt.Sprintf("LEAF.SNOWFLAKE x %d", batch), depth: 1, ids: batch},
+		{name: "Redis/leafdSEGMENT/n=1000", on: leafd, command: fmt.Sprintf("LEAF.SEGMENT %s %d", segmentTag, batch), depth: 1, ids: batch},
+		{name: "Redis/segment/n=1000", on: leafd, path: fmt.Sprintf("%s?n=%d", segmentPath, batch), depth: 1, ids: batch},
 	}
-	s, err := o.loads(ctx, nil, all...)
+	s, err := o.loads(ctx, w, all...)
 	if err != nil {
 		return err
 	}
@@ -126,5 +126,5 @@ func (o options) redisBatches(ctx context.Context, leafd *server, rows [][]strin
 		}
 		rows = append(rows, []string{fmt.Sprintf("%s %d", name, batch), rate, micros(figures.Median(s[i].cpu) / batch), cores})
 	}
-	return o.table(fmt.Sprintf("Against Redis' INCR without persistence, %d connections, one load program for both", wrk.Connections), rows)
+	return o.table(fmt.Sprintf("Against Redis' INCR without persistence, %d connections; rawload asks in Redis' protocol, wrk over HTTP", wrk.Connections), rows)
 }

@@ -82,7 +82,7 @@ func run(ctx context.Context, out, raw string, each time.Duration) (err error) {
 		if strings.HasPrefix(load.path, "/") {
 			_, err = client.Run(ctx, "http://"+http+load.path, each, load.depth)
 		} else {
-			err = exec.CommandContext(ctx, raw, "-protocol", "redis", "-addr", redis, "-path", load.path,
+			err = exec.CommandContext(ctx, raw, "-addr", redis, "-command", load.path,
 				"-depth", strconv.Itoa(load.depth), "-for", each.String()).Run()
 		}
 		if err != nil {

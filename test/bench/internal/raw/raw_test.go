@@ -1,50 +1,38 @@
-package raw_test
+package raw
 
 import (
 	"bufio"
 	"io"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-
-	"github.com/leafd/leafd/test/bench/internal/raw"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestFrames(t *testing.T) {
-	const answer = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nX: y\r\n\r\n123"
 	for name, tc := range map[string]struct {
-		frame   raw.Framer
 		in      string
 		n       int
 		refused bool
 	}{
-		"redis":              {raw.Redis, ":12\r\n:13\r\n", 5, false},
-		"redis, not whole":   {raw.Redis, ":12\r", 0, false},
-		"redis, nothing":     {raw.Redis, "", 0, false},
-		"redis, array":       {raw.Redis, "*2\r\n:1\r\n:2\r\n:3\r\n", 12, false},
-		"redis, part of one": {raw.Redis, "*2\r\n:1\r\n:2", 0, false},
-		"redis, of strings":  {raw.Redis, "*1\r\n$1\r\nx\r\n", 0, true},
-		"redis, error":       {raw.Redis, "-ERR no\r\n", 0, true},
-		"http":               {raw.HTTP, answer + answer, len(answer), false},
-		"http, not whole":    {raw.HTTP, answer[:len(answer)-1], 0, false},
-		"http, head only":    {raw.HTTP, answer[:20], 0, false},
-		"http, refused":      {raw.HTTP, "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n", 0, true},
-		"http, no length":    {raw.HTTP, "HTTP/1.1 200 OK\r\nX: y\r\n\r\n", 0, true},
-		"http, a bad length": {raw.HTTP, "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", 0, true},
+		"number":      {":12\r\n:13\r\n", 5, false},
+		"not whole":   {":12\r", 0, false},
+		"nothing":     {"", 0, false},
+		"array":       {"*2\r\n:1\r\n:2\r\n:3\r\n", 12, false},
+		"part of one": {"*2\r\n:1\r\n:2", 0, false},
+		"of strings":  {"*1\r\n$1\r\nx\r\n", 0, true},
+		"error":       {"-ERR no\r\n", 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n, err := tc.frame([]byte(tc.in))
+			n, err := frame([]byte(tc.in))
 			require.Equal(t, tc.n, n)
 			if tc.refused {
-				require.ErrorIs(t, err, raw.ErrAnswer)
+				require.ErrorIs(t, err, ErrAnswer)
 				return
 			}
 			require.NoError(t, err)
@@ -52,28 +40,9 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-func TestLoadHTTP(t *testing.T) {
-	var asked atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		_, _ = io.WriteString(w, "1234567890123456789")
-	}))
-	t.Cleanup(server.Close)
-	r, err := raw.Load(t.Context(), raw.Config{
-		Addr: server.Listener.Addr().String(), Request: []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
-		Frame: raw.HTTP, Depth: 4, Conns: 3, For: 100 * time.Millisecond,
-	})
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, r.Requests, int64(12))
-	require.Zero(t, r.Requests%4)
-	require.Equal(t, asked.Load(), r.Requests, "every answer was counted")
-	require.GreaterOrEqual(t, r.Elapsed, 100*time.Millisecond)
-	require.Positive(t, r.P50)
-	require.GreaterOrEqual(t, r.P99, r.P50)
-}
-
-// TestLoadEndsWithItsFirstFailure: one connection's error is all connections' end.
-func TestLoadEndsWithItsFirstFailure(t *testing.T) {
+// serve starts a server that answers each line with what answer returns.
+func serve(t *testing.T, answer func(nth int64) string) string {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, ln.Close()) })
@@ -88,18 +57,36 @@ func TestLoadEndsWithItsFirstFailure(t *testing.T) {
 				defer func() { _ = c.Close() }()
 				lines := bufio.NewScanner(c)
 				for lines.Scan() {
-					if nth.Add(1) > 20 {
-						_, _ = io.WriteString(c, "-ERR enough\r\n")
-						continue
-					}
-					_, _ = io.WriteString(c, ":1\r\n")
+					_, _ = io.WriteString(c, answer(nth.Add(1)))
 				}
 			}()
 		}
 	}()
-	_, err = raw.Load(t.Context(), raw.Config{
-		Addr: ln.Addr().String(), Request: []byte("INCR x\r\n"), Frame: raw.Redis, Depth: 1, Conns: 2, For: time.Hour,
+	return ln.Addr().String()
+}
+
+func TestLoad(t *testing.T) {
+	r, err := Load(t.Context(), Config{
+		Addr: serve(t, func(int64) string { return ":1\r\n" }), Request: []byte("INCR x\r\n"),
+		Depth: 4, Conns: 3, For: 100 * time.Millisecond,
 	})
-	require.ErrorIs(t, err, raw.ErrAnswer)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, r.Requests, int64(12))
+	require.Zero(t, r.Requests%4)
+	require.GreaterOrEqual(t, r.Elapsed, 100*time.Millisecond)
+	require.Positive(t, r.P50)
+	require.GreaterOrEqual(t, r.P99, r.P50)
+}
+
+// TestLoadEndsWithItsFirstFailure: one connection's error is all connections' end.
+func TestLoadEndsWithItsFirstFailure(t *testing.T) {
+	addr := serve(t, func(nth int64) string {
+		if nth > 20 {
+			return "-ERR enough\r\n"
+		}
+		return ":1\r\n"
+	})
+	_, err := Load(t.Context(), Config{Addr: addr, Request: []byte("INCR x\r\n"), Depth: 1, Conns: 2, For: time.Hour})
+	require.ErrorIs(t, err, ErrAnswer)
 	require.ErrorContains(t, err, "enough")
 }

@@ -74,7 +74,7 @@ func (c *Client) Run(ctx context.Context, url string, d time.Duration, depth int
 	return result, nil
 }
 
-// Parse finds the line that report.lua wrote, or rawload.
+// Parse finds the line that report.lua wrote.
 func Parse(out []byte) (Result, error) {
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	for lines.Scan() {
