@@ -146,6 +146,6 @@ func (s *Server) handleGuest(ctx *fasthttp.RequestCtx) {
 	case "/healthz", "/readyz":
 		s.slow(ctx)
 	default:
-		s.respond(ctx, errOverloaded.with("too many connections are open already"), "")
+		s.respond(ctx, errOverloaded.with("too many connections are open already"))
 	}
 }

@@ -177,7 +177,7 @@ var operations = []operation{
 		methods: "GET", path: "/readyz", id: "getReadiness", summary: "200 while IDs can be issued, else 503 with the reason",
 		more: "`status` is `ready`, `degraded` (200; `degraded` says what it does without: the database, ZooKeeper) or `not_ready` (503: the first reason, and all checks).",
 		ok: append(replyOf(200, "IDs can be issued", contentJSON, readiness{}, jsonObject{"status": "ready"}),
-			reply{503, "no IDs: the code of the first check that failed", []media{{contentJSON, notReady{}, nil}}}),
+			reply{503, "no IDs: the code of the first check that failed", []media{{contentJSON, readiness{}, nil}}}),
 	},
 	{
 		methods: "GET", path: "/metrics", id: "getMetrics", summary: "Prometheus text format",
@@ -195,14 +195,6 @@ var operations = []operation{
 }
 
 // The bodies that the server writes without a type of theirs.
-
-// notReady is the answer of GET /readyz with 503: an error, and all checks.
-type notReady struct {
-	Code    string        `json:"code"`
-	Message string        `json:"message"`
-	Status  string        `json:"status"` // not_ready
-	Checks  []checkResult `json:"checks,omitempty"`
-}
 
 // typeNames are the names in the document of types that have another one here.
 var typeNames = map[string]string{"rowJSON": "Tag", "checkResult": "Check", "clockAnswer": "Clock"}

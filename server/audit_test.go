@@ -137,7 +137,7 @@ func TestAuditNamesTheClient(t *testing.T) {
 	// A certificate is no token.
 	alice.do("PATCH", "/api/segments/order", `{"step":12}`).requireError(t, 401, "unauthorized")
 	require.Equal(t, "CN=alice", r.audited()[2]["certificate"])
-	require.NoError(t, r.SetLive(Live{}))
+	r.SetLive(Live{})
 	alice.do("PATCH", "/api/segments/order", `{"step":12}`, bearer).requireError(t, 401, "unauthorized")
 	require.Equal(t, int64(11), r.table.rows["order"].Step)
 }

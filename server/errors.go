@@ -148,7 +148,7 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 	case e.status == http.StatusServiceUnavailable && trace != nil:
 		traced(s.refused.Warn(), ctx).Str("code", e.code).Bytes("path", ctx.Path()).Msg("request refused")
 	}
-	s.respond(ctx, e, "")
+	s.respond(ctx, e)
 }
 
 // answerNow is answerTo for a request that is answered now.
@@ -160,9 +160,8 @@ func (s *Server) answerNow(err error) *apiError {
 	return e
 }
 
-// respond writes e. extra is further members of the JSON object, each with a
-// leading comma.
-func (s *Server) respond(ctx *fasthttp.RequestCtx, e *apiError, extra string) {
+// respond writes e.
+func (s *Server) respond(ctx *fasthttp.RequestCtx, e *apiError) {
 	s.metrics.errors[e.code].Inc()
 	ctx.Response.ResetBody()
 	ctx.SetStatusCode(e.status)
@@ -173,12 +172,12 @@ func (s *Server) respond(ctx *fasthttp.RequestCtx, e *apiError, extra string) {
 	if e.status == http.StatusUnauthorized {
 		ctx.Response.Header.Set("WWW-Authenticate", "Bearer")
 	}
-	ctx.Response.SetBodyString(e.json(extra))
+	ctx.Response.SetBodyString(e.json())
 }
 
 // json returns e as a JSON object.
-func (e *apiError) json(extra string) string {
-	return `{"code":` + strconv.Quote(e.code) + `,"message":` + quoteJSON(e.message) + extra + `}` + "\n"
+func (e *apiError) json() string {
+	return `{"code":` + strconv.Quote(e.code) + `,"message":` + quoteJSON(e.message) + `}` + "\n"
 }
 
 // response returns e as a whole HTTP response, for a connection that fasthttp doesn't
@@ -188,7 +187,7 @@ func (e *apiError) response() []byte {
 	if e.retryAfter > 0 {
 		again = fmt.Sprintf("Retry-After: %d\r\n", e.retryAfter)
 	}
-	body := e.json("")
+	body := e.json()
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: %s\r\nCache-Control: no-store\r\n%sContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 		e.status, http.StatusText(e.status), time.Now().UTC().Format(http.TimeFormat), contentJSON, again, len(body), body)
 }
@@ -198,5 +197,5 @@ func (s *Server) broken(ctx *fasthttp.RequestCtx, err error) {
 	// The rest of the request may still be in transit: closing at once would reset
 	// the connection, and the answer would be lost.
 	lingerOnClose(ctx.Conn())
-	s.respond(ctx, answerToBroken(err), "")
+	s.respond(ctx, answerToBroken(err))
 }

@@ -103,12 +103,12 @@ func TestForeignHost(t *testing.T) {
 	require.Equal(t, 200, public.get("/", "Host: evil.example").status, "the list of endpoints")
 	require.Equal(t, 200, public.get("/db", "Host: ids.example:8080").status)
 	require.Equal(t, 403, alone.get("/db", "Host: ids.example:8080").status)
-	require.NoError(t, alone.SetLive(Live{Hosts: []string{AnyHost}}))
+	alone.SetLive(Live{Hosts: []string{AnyHost}})
 	require.Equal(t, 200, alone.get("/db", "Host: evil.example").status)
 
 	admin.get("/debug/pprof/heap", bearer+"x", "Host: evil.example").requireError(t, 401, "unauthorized")
 	require.Equal(t, 200, admin.get("/debug/pprof/heap", bearer, "Host: evil.example").status)
-	require.NoError(t, public.SetLive(Live{}))
+	public.SetLive(Live{})
 
 	for request, status := range map[string]int{
 		"GET http://evil.example/db HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n":       403,

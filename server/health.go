@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"github.com/valyala/fasthttp"
@@ -36,16 +35,8 @@ func (s *Server) readyz(ctx *fasthttp.RequestCtx) error {
 	if failed == nil {
 		return writeJSON(ctx, http.StatusOK, r)
 	}
-	extra := `,"status":"not_ready"`
-	if len(r.Checks) > 0 {
-		checks, err := json.Marshal(r.Checks)
-		if err != nil {
-			return err
-		}
-		extra += `,"checks":` + string(checks)
-	}
-	s.respond(ctx, failed, extra)
-	return nil
+	s.respond(ctx, failed)
+	return writeJSON(ctx, failed.status, r)
 }
 
 // Ready tells whether GET /readyz answers 200.
@@ -57,6 +48,14 @@ func (s *Server) Ready() bool {
 // readiness returns the results of all checks, and the answer to the first failing one;
 // nil when ready.
 func (s *Server) readiness() (readiness, *apiError) {
+	r, failed := s.runChecks()
+	if failed != nil {
+		r.Status, r.Code, r.Message = "not_ready", failed.code, failed.message
+	}
+	return r, failed
+}
+
+func (s *Server) runChecks() (readiness, *apiError) {
 	r := readiness{Status: "ready"}
 	var failed *apiError
 	if s.draining.Load() {

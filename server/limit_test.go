@@ -30,9 +30,9 @@ func TestRateLimit(t *testing.T) {
 	require.Equal(t, 200, r.do("HEAD", snowflakePrefix+"order", "").status, "HEAD uses no ID")
 	require.Equal(t, 200, r.get("/api/segments").status)
 
-	require.NoError(t, r.SetLive(Live{}))
+	r.SetLive(Live{})
 	require.Equal(t, 200, r.get(snowflakePrefix+"order?n=1000").status, "the limit is off")
-	require.NoError(t, r.SetLive(Live{RateLimit: 1}))
+	r.SetLive(Live{RateLimit: 1})
 	r.get(snowflakePrefix+"order").requireError(t, 429, "rate_limited")
 }
 
@@ -55,20 +55,10 @@ func TestRetryAfterIsBounded(t *testing.T) {
 	require.Equal(t, "3600", r.get(snowflakePrefix+"order").header.Get("Retry-After"))
 }
 
-func TestBadLimits(t *testing.T) {
-	s := newServer(t)
-	for name, l := range map[string]Live{
-		"RateLimit is -1":       {RateLimit: -1},
-		"RateLimit is 10000001": {RateLimit: 10_000_001},
-	} {
-		require.ErrorContains(t, s.SetLive(l), name)
-	}
-}
-
 // With every limit on, a request allocates nothing.
 func TestLimitsAllocateNothing(t *testing.T) {
 	s := newServer(t)
-	require.NoError(t, s.SetLive(Live{RateLimit: 10_000_000}))
+	s.SetLive(Live{RateLimit: 10_000_000})
 	for _, target := range []string{snowflakePrefix + "order", segmentPrefix + "order", snowflakePrefix + "order?n=5"} {
 		if raceEnabled && strings.Contains(target, "?") {
 			continue // the pool forgets on purpose there
@@ -87,7 +77,7 @@ func BenchmarkHandleLimited(b *testing.B) {
 	s := newServer(b)
 	ctx := newRequest(&conn{}, snowflakePrefix+"order", "")
 	for name, l := range map[string]Live{"no rate": {}, "rate": {RateLimit: 10_000_000}} {
-		require.NoError(b, s.SetLive(l))
+		s.SetLive(l)
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

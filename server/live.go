@@ -1,8 +1,8 @@
 package server
 
 import (
+	"cmp"
 	"crypto/sha256"
-	"fmt"
 
 	"github.com/leafd/leafd/server/limits"
 )
@@ -23,7 +23,7 @@ type Live struct {
 	RateLimit int
 }
 
-// live is a validated Live. It is never changed once stored.
+// live is a Live, prepared for use. It is never changed once stored.
 type live struct {
 	maxBatch    int
 	adminOn     bool
@@ -33,47 +33,16 @@ type live struct {
 	rates       *rateTables // nil: no limit
 }
 
-// SetLive makes l the settings from the next request on. An error names the invalid
-// setting; nothing has changed then.
-func (s *Server) SetLive(l Live) error {
-	commit, err := s.PrepareLive(l)
-	if err != nil {
-		return err
-	}
-	commit()
-	return nil
-}
-
-// PrepareLive is SetLive in two steps: it validates l, and commit makes it the settings.
-func (s *Server) PrepareLive(l Live) (commit func(), err error) {
-	ready, err := l.complete()
-	if err != nil {
-		return nil, err
-	}
-	if ready.rate.On() {
-		ready.rates = s.overload.tables()
-	}
-	return func() { s.live.Store(ready) }, nil
-}
-
-func (l Live) complete() (*live, error) {
-	if l.MaxBatch < 0 {
-		return nil, fmt.Errorf("MaxBatch is %d: want at least 1, or 0 for %d", l.MaxBatch, DefaultMaxBatch)
-	}
-	if l.MaxBatch == 0 {
-		l.MaxBatch = DefaultMaxBatch
-	}
-	ready := &live{
-		maxBatch: l.MaxBatch, adminOn: len(l.AdminToken) > 0, adminDigest: sha256.Sum256(l.AdminToken),
-	}
+// SetLive makes l the settings from the next request on. The caller has checked their
+// ranges.
+func (s *Server) SetLive(l Live) {
+	next := &live{maxBatch: cmp.Or(l.MaxBatch, DefaultMaxBatch), adminOn: len(l.AdminToken) > 0, adminDigest: sha256.Sum256(l.AdminToken)}
 	for _, name := range l.Hosts {
-		ready.hosts = append(ready.hosts, hostName(name))
+		next.hosts = append(next.hosts, hostName(name))
 	}
-	switch {
-	case l.RateLimit < 0 || l.RateLimit > limits.MaxRate:
-		return nil, fmt.Errorf("RateLimit is %d: want 0 to %d", l.RateLimit, limits.MaxRate)
-	case l.RateLimit > 0:
-		ready.rate = limits.NewLimit(l.RateLimit, l.RateLimit)
+	if l.RateLimit > 0 {
+		next.rate = limits.NewLimit(l.RateLimit, l.RateLimit)
+		next.rates = s.overload.tables()
 	}
-	return ready, nil
+	s.live.Store(next)
 }

@@ -290,9 +290,7 @@ func TestOverloadUnderConcurrency(t *testing.T) {
 	}
 	changers.Go(func() {
 		for i := 0; !done.Load(); i++ {
-			if err := r.SetLive(Live{RateLimit: 50_000 * (i % 2)}); err != nil {
-				t.Error(err)
-			}
+			r.SetLive(Live{RateLimit: 50_000 * (i % 2)})
 			time.Sleep(time.Millisecond) // for some to pass
 		}
 	})

@@ -181,7 +181,7 @@ func (s *Server) collectOverview() Overview {
 		Time: clock.Millis(wallNS / int64(time.Millisecond)), Uptime: Milliseconds(mono - s.born),
 		Node: s.cfg.Node, Version: s.cfg.Version, Secure: s.cfg.Secure, Workers: WorkersView{List: []WorkerInfo{}}, Alarms: []Alarm{},
 	}
-	v.Ready = s.overallReadiness()
+	v.Ready, _ = s.readiness()
 	if s.cfg.Alarms != nil {
 		v.Alarms = append(v.Alarms, s.cfg.Alarms()...)
 	}
@@ -205,15 +205,6 @@ func (s *Server) collectOverview() Overview {
 	}
 	v.Workers = s.workersView(b, v.Worker)
 	return v
-}
-
-// overallReadiness is the body of GET /readyz.
-func (s *Server) overallReadiness() readiness {
-	r, failed := s.readiness()
-	if failed != nil {
-		r.Status, r.Code, r.Message = "not_ready", failed.code, failed.message
-	}
-	return r
 }
 
 func overviewClock(info ClockInfo) *OverviewClock {

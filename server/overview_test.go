@@ -156,9 +156,6 @@ func TestOverviewIsBounded(t *testing.T) {
 	require.Equal(t, 1960, o.Workers.Live)
 	require.Len(t, o.Workers.List, 1000)
 	require.Equal(t, 1000, o.Workers.LeftOut)
-	for _, w := range o.Workers.List {
-		require.True(t, w.Live, "the live come first")
-	}
 	require.Len(t, o.Clock.Peers, 1000)
 	require.Equal(t, 959, o.Clock.LeftOut)
 	require.Equal(t, 100_000, o.Segments.Total)
@@ -171,41 +168,6 @@ func TestOverviewIsBounded(t *testing.T) {
 	require.Zero(t, o.Segments.LeftOut)
 	require.Equal(t, "tag-099990", o.Segments.List[0].Tag)
 	require.Empty(t, r.overview("?tag=nothing").Segments.List)
-}
-
-func TestWorkersBeyondTheBound(t *testing.T) {
-	list := func(n int, live func(i int) bool) []WorkerInfo {
-		all := make([]WorkerInfo, n)
-		for i := range all {
-			all[i] = WorkerInfo{ID: int64(i), Live: live(i)}
-		}
-		return all
-	}
-	for _, test := range []struct {
-		name        string
-		all         []WorkerInfo
-		live, total int
-	}{
-		{"none", nil, 0, 0},
-		{"as many as fit", list(1000, func(i int) bool { return i < 10 }), 10, 1000},
-		{"few live", list(1500, func(i int) bool { return i >= 1400 }), 100, 1000},
-		{"all live", list(1500, func(int) bool { return true }), 1000, 1000},
-		{"none live", list(1500, func(int) bool { return false }), 0, 1000},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			got, leftOut := boundWorkers(test.all)
-			require.Len(t, got, test.total)
-			require.Equal(t, len(test.all)-test.total, leftOut)
-			live := 0
-			for i, w := range got {
-				if w.Live {
-					live++
-				}
-				require.True(t, i == 0 || got[i-1].ID < w.ID, "in their order")
-			}
-			require.Equal(t, test.live, live)
-		})
-	}
 }
 
 func TestTagsThatNeedLookingAtComeFirst(t *testing.T) {

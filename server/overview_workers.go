@@ -42,33 +42,7 @@ func (s *Server) workersView(b *Backend, self *WorkerInfo) WorkersView {
 			v.Live++
 		}
 	}
-	v.List, v.LeftOut = boundWorkers(seen.list)
+	v.List = append([]WorkerInfo{}, seen.list[:min(len(seen.list), overviewWorkers)]...)
+	v.LeftOut = len(seen.list) - len(v.List)
 	return v
-}
-
-// boundWorkers returns at most overviewWorkers of all in their order, preferring live
-// ones, and how many it left out.
-func boundWorkers(all []WorkerInfo) ([]WorkerInfo, int) {
-	if len(all) <= overviewWorkers {
-		return append([]WorkerInfo{}, all...), 0
-	}
-	spare := overviewWorkers // for those that aren't live
-	for i := range all {
-		if all[i].Live {
-			spare--
-		}
-	}
-	list := make([]WorkerInfo, 0, overviewWorkers)
-	for i := range all {
-		if !all[i].Live {
-			if spare <= 0 {
-				continue
-			}
-			spare--
-		}
-		if len(list) < overviewWorkers {
-			list = append(list, all[i])
-		}
-	}
-	return list, len(all) - len(list)
 }

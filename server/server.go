@@ -221,9 +221,7 @@ func New(cfg Config) (*Server, error) {
 	if s.overload, err = newOverload(s.cfg); err != nil {
 		return nil, err
 	}
-	if err := s.SetLive(cfg.Live); err != nil {
-		return nil, err
-	}
+	s.SetLive(cfg.Live)
 	if s.dashboard, err = newDashboard(); err != nil {
 		return nil, err
 	}
@@ -268,29 +266,13 @@ func (c *Config) complete() error {
 	if c.Base == nil || c.Clock == nil {
 		return errors.New("Config needs Base and Clock")
 	}
-	if c.MaxConns < 0 {
-		return fmt.Errorf("MaxConns is %d: want at least 1, or 0 for %d", c.MaxConns, DefaultMaxConns)
-	}
 	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
 	c.MaxInflight = cmp.Or(c.MaxInflight, DefaultMaxInflight)
-	for _, d := range []struct {
-		name  string
-		value *time.Duration
-		def   time.Duration
-	}{
-		{"IdleTimeout", &c.IdleTimeout, DefaultIdleTimeout},
-		{"ReadTimeout", &c.ReadTimeout, DefaultReadTimeout},
-		{"WriteTimeout", &c.WriteTimeout, DefaultWriteTimeout},
-		{"QueueWait", &c.QueueWait, DefaultQueueWait},
-		{"guestTime", &c.guestTime, guestTime},
-	} {
-		if *d.value < 0 {
-			return fmt.Errorf("%s is %s: want more than 0, or 0 for %s", d.name, *d.value, d.def)
-		}
-		if *d.value == 0 {
-			*d.value = d.def
-		}
-	}
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, DefaultReadTimeout)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
+	c.QueueWait = cmp.Or(c.QueueWait, DefaultQueueWait)
+	c.guestTime = cmp.Or(c.guestTime, guestTime)
 	if c.Registry == nil {
 		c.Registry = prometheus.NewRegistry()
 	}
@@ -322,7 +304,7 @@ func (s *Server) recovered(ctx *fasthttp.RequestCtx) {
 	s.metrics.panics.Inc()
 	traced(s.cfg.Log.Error(), ctx).Str("panic", fmt.Sprint(v)).Bytes("path", ctx.Path()).Bytes("stack", debug.Stack()).Msg("a handler panicked; please report it")
 	ctx.SetConnectionClose()
-	s.respond(ctx, errInternal, "")
+	s.respond(ctx, errInternal)
 }
 
 // debugLog receives fasthttp's messages about clients' mistakes.

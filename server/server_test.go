@@ -24,11 +24,6 @@ func TestConfigIsChecked(t *testing.T) {
 	}{
 		{"no Base", func(c *Config) { c.Base = nil }, "Base"},
 		{"no Clock", func(c *Config) { c.Clock = nil }, "Clock"},
-		{"MaxBatch", func(c *Config) { c.Live.MaxBatch = -1 }, "MaxBatch"},
-		{"MaxConns", func(c *Config) { c.MaxConns = -1 }, "MaxConns"},
-		{"IdleTimeout", func(c *Config) { c.IdleTimeout = -1 }, "IdleTimeout"},
-		{"ReadTimeout", func(c *Config) { c.ReadTimeout = -1 }, "ReadTimeout"},
-		{"WriteTimeout", func(c *Config) { c.WriteTimeout = -1 }, "WriteTimeout"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			cfg := testConfig(t.Output())

@@ -149,16 +149,6 @@ func parseCount(query []byte, limit int) (n int, ok bool) {
 	if len(query) == 0 {
 		return 0, true
 	}
-	if len(query) > 2 && query[0] == 'n' && query[1] == '=' {
-		if n, digits := parseDigits(query[2:], limit); digits {
-			return n, n >= 1 && n <= limit
-		}
-	}
-	return parseCountFully(query, limit)
-}
-
-// parseCountFully is parseCount for any query.
-func parseCountFully(query []byte, limit int) (n int, ok bool) {
 	args := fasthttp.AcquireArgs()
 	defer fasthttp.ReleaseArgs(args)
 	args.ParseBytes(query)

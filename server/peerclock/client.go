@@ -3,6 +3,7 @@
 package peerclock
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -95,26 +96,18 @@ func Class(err error) error {
 
 var _ worker.ClockProber = (*Client)(nil)
 
-// New returns a Client. It fails without a clock and for numbers out of range.
+// New returns a Client. It fails without a clock.
 func New(cfg Config) (*Client, error) {
 	if cfg.Clock == nil {
 		return nil, errors.New("peerclock: Config needs Clock")
 	}
-	if cfg.Timeout < 0 || cfg.Timeout > MaxTimeout || cfg.Parallel < 0 {
-		return nil, fmt.Errorf("peerclock: Timeout is %s and Parallel %d: want more than 0, Timeout at most %s, or 0 for %s and %d",
-			cfg.Timeout, cfg.Parallel, MaxTimeout, DefaultTimeout, DefaultParallel)
-	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = DefaultTimeout
-	}
+	cfg.Timeout = min(cmp.Or(cfg.Timeout, DefaultTimeout), MaxTimeout)
+	cfg.Parallel = cmp.Or(cfg.Parallel, DefaultParallel)
 	if cfg.TLS == nil {
 		if cfg.Secure == TLSOnly {
 			return nil, errors.New("TLSOnly needs Config.TLS, which says what to believe")
 		}
 		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} //nolint:gosec // as plain HTTP: see Config.TLS
-	}
-	if cfg.Parallel == 0 {
-		cfg.Parallel = DefaultParallel
 	}
 	return &Client{cfg, make(chan struct{}, cfg.Parallel)}, nil
 }

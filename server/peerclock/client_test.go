@@ -21,21 +21,8 @@ import (
 )
 
 func TestConfigIsChecked(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		cfg  peerclock.Config
-		want string
-	}{
-		{"no clock", peerclock.Config{}, "Clock"},
-		{"timeout", peerclock.Config{Clock: clock.System(), Timeout: -1}, "Timeout"},
-		{"long timeout", peerclock.Config{Clock: clock.System(), Timeout: peerclock.MaxTimeout + 1}, "at most 1m0s"},
-		{"parallel", peerclock.Config{Clock: clock.System(), Parallel: -1}, "Parallel"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			_, err := peerclock.New(test.cfg)
-			require.ErrorContains(t, err, test.want)
-		})
-	}
+	_, err := peerclock.New(peerclock.Config{})
+	require.ErrorContains(t, err, "Clock")
 	require.Empty(t, newClient(t, nil).Probe(t.Context(), nil))
 }
 

@@ -98,7 +98,7 @@ func (l *LogLevel) Prepare(cfg settings.Config) (commit func(), err error) {
 }
 
 func (d *daemon) prepareServer(cfg settings.Config) (commit func(), err error) {
-	return d.server.PrepareLive(cfg.Live())
+	return func() { d.server.SetLive(cfg.Live()) }, nil
 }
 
 func (d *daemon) prepareAlarms(cfg settings.Config) (commit func(), err error) {
