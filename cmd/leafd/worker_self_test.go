@@ -70,8 +70,6 @@ func TestWorkerSelfByTheLocalRecord(t *testing.T) {
 	got := clitest.FromJSON[cli.SelfJSON](t, r.runWith(nil, "worker", "self", "--data-dir", dir, "-o", "json").OK(t))
 	require.Equal(t, dir, got.DataDir)
 	require.EqualValues(t, 7, got.Record.WorkerID)
-	require.Equal(t, got.Record.Timestamp.String(), got.Record.LastReport)
-	require.GreaterOrEqual(t, got.Record.AgeMS, int64(2000))
 	require.Nil(t, got.Registry)
 	require.Empty(t, got.Verdict)
 	require.Equal(t, before, snapshot(t, dir), "the directory is left as it is")

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,6 +57,15 @@ func (a *app) onCluster(cmd *cobra.Command, timeout time.Duration, fn func(ctx c
 	return a.cluster(cfg, timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir *zkreg.Directory) error {
 		return fn(ctx, dir, cfg)
 	})
+}
+
+// workerID reads the argument of a command about one worker ID.
+func workerID(text string) (int64, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, settings.Usagef("worker ID is %q: want a number; leafd worker list shows all", text)
+	}
+	return id, nil
 }
 
 // WorkerJSON is an entry for programs. Times are in milliseconds since 1970 as

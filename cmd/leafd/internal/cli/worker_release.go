@@ -23,10 +23,9 @@ func (a *app) workerReleaseCmd() *cobra.Command {
 	var force bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:   "release ID|NODE",
+		Use:   "release ID",
 		Short: "Give the worker ID of a decommissioned node to the next new one",
-		Long: `Mark the entry of a worker ID as released, named by the worker ID or by its node: the next new
-daemon takes the worker ID, and issues IDs only from the limit that stands there on.
+		Long: `Mark the entry of a worker ID as released: the next new daemon takes the worker ID, and issues IDs only from the limit that stands there on.
 
 It is refused while the daemon is live, and before the limit of the entry has passed on
 ZooKeeper's clock. --force does it all the same, and sets the limit to ZooKeeper's time and
@@ -39,15 +38,19 @@ Releasing what is released changes nothing, and is no error. -o json prints the 
 it is then, with the fields
 ` + workerFields + `,
 and changed: whether it was released just now.`,
-		Example: "  leafd worker release 10.0.0.5:8080\n  leafd worker release 7 --force",
+		Example: "  leafd worker release 7\n  leafd worker release 7 --force",
 		Args:    cobra.ExactArgs(1),
 	}
 	registryFlags(cmd, &timeout, "clock-threshold")
 	cmd.Flags().BoolVar(&force, "force", false, "release it even if it is live, or its limit has not passed; --help says what that risks")
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		id, err := workerID(args[0])
+		if err != nil {
+			return err
+		}
 		return a.onCluster(cmd, timeout, func(ctx context.Context, dir *zkreg.Directory, _ settings.Config) error {
-			before, after, err := releaseWorker(ctx, dir, args[0], force)
+			before, after, err := releaseWorker(ctx, dir, id, force)
 			if err != nil {
 				return err
 			}
@@ -72,14 +75,14 @@ type ReleasedJSON struct {
 	Changed bool `json:"changed"`
 }
 
-// releaseWorker releases the entry that name means, and returns it as it was and as it is. Whether
+// releaseWorker releases the entry of a worker ID, and returns it as it was and as it is. Whether
 // it may be released is decided by the registry, at that moment.
-func releaseWorker(ctx context.Context, dir *zkreg.Directory, name string, force bool) (before, after worker.Entry, err error) {
+func releaseWorker(ctx context.Context, dir *zkreg.Directory, id int64, force bool) (before, after worker.Entry, err error) {
 	entries, err := dir.Entries(ctx)
 	if err != nil {
 		return before, after, err
 	}
-	if before, err = inspect.FindEntry(entries, name); err != nil || before.State == worker.StateReleased {
+	if before, err = inspect.FindEntry(entries, id); err != nil || before.State == worker.StateReleased {
 		return before, before, err
 	}
 	after, err = dir.Release(ctx, before.WorkerID, force)

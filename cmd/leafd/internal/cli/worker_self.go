@@ -29,9 +29,7 @@ limit, in which it may issue IDs. The daemon may run meanwhile; it is neither as
 disturbed. With --zk also what ZooKeeper has of that instance, and whether the two agree.
 Times are UTC.
 
--o json prints one object: data_dir; record, with cluster, node, worker_id, layout, epoch,
-timestamp, last_report, age_ms, ceiling, floor, limit, registered, instance, owner, acked,
-current, confirmed, released, peers; and with --zk registry,
+-o json prints one object: data_dir; record, as worker.json has it; and with --zk registry,
 the entry as leafd worker show prints it, none where there is no entry, and verdict: agrees,
 no_entry, other_worker, other_owner, released or not_known (ZooKeeper gave no answer; exit 1).`,
 		Example: "  leafd worker self --data-dir /var/lib/leafd\n  leafd worker self --data-dir /var/lib/leafd --zk 10.0.0.1:2181",
@@ -141,42 +139,14 @@ func (s *selfView) judge(e worker.Entry, holder string) (verdict, words string) 
 
 // SelfJSON is a local record for programs.
 type SelfJSON struct {
-	DataDir  string      `json:"data_dir"`
-	Record   jsonRecord  `json:"record"`
-	Registry *WorkerJSON `json:"registry,omitempty"`
-	Verdict  string      `json:"verdict,omitempty"`
-}
-
-type jsonRecord struct {
-	Cluster    string       `json:"cluster,omitempty"`
-	Node       string       `json:"node"`
-	WorkerID   int64        `json:"worker_id"`
-	Layout     string       `json:"layout"`
-	Epoch      clock.Millis `json:"epoch"`
-	Timestamp  clock.Millis `json:"timestamp"`
-	LastReport string       `json:"last_report"`
-	AgeMS      int64        `json:"age_ms"`
-	Ceiling    clock.Millis `json:"ceiling"`
-	Floor      clock.Millis `json:"floor,omitempty"`
-	Limit      clock.Millis `json:"limit,omitempty"`
-	Registered clock.Millis `json:"registered,omitempty"`
-	Instance   string       `json:"instance,omitempty"`
-	Owner      string       `json:"owner"`
-	Acked      string       `json:"acked,omitempty"`
-	Current    string       `json:"current,omitempty"`
-	Confirmed  bool         `json:"confirmed"`
-	Released   bool         `json:"released"`
-	Peers      []string     `json:"peers,omitempty"`
+	DataDir  string        `json:"data_dir"`
+	Record   worker.Record `json:"record"`
+	Registry *WorkerJSON   `json:"registry,omitempty"`
+	Verdict  string        `json:"verdict,omitempty"`
 }
 
 func (s *selfView) json() SelfJSON {
-	r := s.record
-	j := SelfJSON{DataDir: s.dir, Verdict: s.verdict, Record: jsonRecord{
-		Cluster: r.Cluster, Node: r.Node, WorkerID: r.WorkerID, Layout: r.Layout, Epoch: r.Epoch,
-		Timestamp: r.Timestamp, LastReport: r.Timestamp.String(), AgeMS: s.now.Sub(r.Timestamp).Milliseconds(),
-		Ceiling: r.Ceiling, Floor: r.Floor, Limit: r.Limit, Registered: r.Registered, Instance: r.Instance, Owner: r.Owner,
-		Acked: r.Acked, Current: r.Current, Confirmed: r.Confirmed, Released: r.Released, Peers: r.Peers,
-	}}
+	j := SelfJSON{DataDir: s.dir, Record: s.record, Verdict: s.verdict}
 	if s.entry != nil {
 		found := workerJSON(*s.entry)
 		j.Registry = &found

@@ -19,25 +19,29 @@ func (a *app) workerShowCmd() *cobra.Command {
 	var output string
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:   "show ID|NODE",
+		Use:   "show ID",
 		Short: "Show one worker ID: who has it, its clock, and when another may take it",
-		Long: `Show all that ZooKeeper knows of one worker ID, named by the ID or by its node, and
-the clock of its daemon if that is live. Times are UTC.
+		Long: `Show all that ZooKeeper knows of one worker ID, and the clock of its daemon if that is
+live. Times are UTC.
 
 -o json prints one object with the fields
 ` + workerFields + `.`,
-		Example: "  leafd worker show 7\n  leafd worker show 10.0.0.5:8080",
+		Example: "  leafd worker show 7",
 		Args:    cobra.ExactArgs(1),
 	}
 	registryFlags(cmd, &timeout)
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		id, err := workerID(args[0])
+		if err != nil {
+			return err
+		}
 		return a.onCluster(cmd, timeout, func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error {
 			entries, err := dir.Entries(ctx)
 			if err != nil {
 				return err
 			}
-			e, err := inspect.FindEntry(entries, args[0])
+			e, err := inspect.FindEntry(entries, id)
 			if err != nil {
 				return err
 			}

@@ -3,12 +3,9 @@ package inspect
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
@@ -180,56 +177,16 @@ func (s Summary) Sentence() string {
 	return text + fmt.Sprintf(", %d left of %d", s.Left, s.Capacity)
 }
 
-// FindEntry returns the entry that name means, a worker ID or a node.
-func FindEntry(entries []worker.Entry, name string) (worker.Entry, error) {
-	var byNode []worker.Entry
-	var byID *worker.Entry
-	id, idErr := strconv.ParseInt(name, 10, 64)
+// FindEntry returns the entry of a worker ID. A claim that was never finished comes second.
+func FindEntry(entries []worker.Entry, id int64) (worker.Entry, error) {
+	var found *worker.Entry
 	for i, e := range entries {
-		if e.Node == name {
-			byNode = append(byNode, e)
-		}
-		// A claim of the same worker ID that was never finished comes second.
-		if idErr == nil && e.WorkerID == id && (byID == nil || byID.State == worker.StateClaiming) {
-			byID = &entries[i]
+		if e.WorkerID == id && (found == nil || found.State == worker.StateClaiming) {
+			found = &entries[i]
 		}
 	}
-	switch {
-	case byID != nil && len(byNode) == 0, byID != nil && len(byNode) == 1 && byNode[0].WorkerID == id:
-		return *byID, nil
-	case byID != nil:
-		return worker.Entry{}, fmt.Errorf("%q is both a worker ID, which node %q has, and a node, which has worker ID %s: "+
-			"name the entry by the other of the two", name, byID.Node, workerIDs(byNode))
-	case len(byNode) == 1:
-		return byNode[0], nil
-	case len(byNode) > 1:
-		return worker.Entry{}, fmt.Errorf("node %q has several entries, of the worker IDs %s: name the entry by its worker ID", name, workerIDs(byNode))
+	if found == nil {
+		return worker.Entry{}, Reword(worker.ErrNoEntry, fmt.Sprintf("worker ID %d has no entry; leafd worker list shows all", id))
 	}
-	return worker.Entry{}, noEntry(entries, name, idErr == nil)
-}
-
-// noEntry says that no entry has that name, and which may have been meant.
-func noEntry(entries []worker.Entry, name string, isID bool) error {
-	var near string
-	switch {
-	case len(entries) == 0:
-		near = "; there is none at all under this root"
-	case isID:
-		near = fmt.Sprintf("; there are %d, of the worker IDs %d to %d", len(entries), entries[0].WorkerID, entries[len(entries)-1].WorkerID)
-	default:
-		var nodes []string
-		for _, e := range entries {
-			nodes = append(nodes, e.Node)
-		}
-		near = settings.Hint(name, nodes, "")
-	}
-	return Reword(worker.ErrNoEntry, fmt.Sprintf("no worker ID and no node is %q%s; leafd worker list shows all", name, near))
-}
-
-func workerIDs(entries []worker.Entry) string {
-	var ids []string
-	for _, e := range entries {
-		ids = append(ids, strconv.FormatInt(e.WorkerID, 10))
-	}
-	return strings.Join(ids, ", ")
+	return *found, nil
 }
