@@ -19,10 +19,19 @@ import (
 )
 
 func main() {
-	if err := write(os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "manual:", err)
-		os.Exit(1)
+	os.Exit(run(os.Args[1:]))
+}
+
+func run(args []string) int {
+	if len(args) != 1 {
+		fmt.Fprintln(os.Stderr, "manual: want one argument, the directory that the pages go to")
+		return cli.ExitUsage
 	}
+	if err := write(args[0]); err != nil {
+		fmt.Fprintln(os.Stderr, "manual:", err)
+		return cli.ExitFailure
+	}
+	return cli.ExitOK
 }
 
 func write(dir string) error {
