@@ -211,7 +211,7 @@ func TestTwoDaemonsDisagree(t *testing.T) {
 		require.Zero(t, l.alarms("peers_disagree"))
 		require.Equal(t, "active", l.info().State)
 		require.Contains(t, l.mustGet("/api/overview").body, `"verdict":"undecided"`)
-		require.Contains(t, l.mustGet("/metrics").body, `leafd_clock_verdict{verdict="undecided"} 1`)
+		require.Contains(t, l.scrape(), `leafd_clock_verdict{verdict="undecided"} 1`)
 		all = append(all, loads[i].stop()...)
 		require.Empty(t, loads[i].refused)
 		require.Zero(t, loads[i].failed)

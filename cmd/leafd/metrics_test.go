@@ -44,11 +44,23 @@ func (s scraped) value(name string, labels ...string) (float64, bool) {
 	return 0, false
 }
 
+// scrape returns a page of metrics that was made after the call: one page serves for a
+// tenth of a second (server.R1), and no two of them are equal.
+func (l *child) scrape() string {
+	l.t.Helper()
+	shared := l.mustGet("/metrics")
+	page := shared
+	require.Eventually(l.t, func() bool {
+		page = l.mustGet("/metrics")
+		return page.body != shared.body
+	}, eventually, 10*time.Millisecond)
+	require.Equal(l.t, http.StatusOK, page.status, page.body)
+	return page.body
+}
+
 func (l *child) metrics() scraped {
 	l.t.Helper()
-	a := l.mustGet("/metrics")
-	require.Equal(l.t, http.StatusOK, a.status, a.body)
-	return parseMetrics(l.t, a.body)
+	return parseMetrics(l.t, l.scrape())
 }
 
 // awaitMetric waits until a sample is what it should be.
@@ -101,7 +113,7 @@ func fullPage(t *testing.T) (l *child, page string, issued int) {
 		return err == nil && strings.Contains(a.body, `leafd_segment_remaining_seconds{tag="leaf-segment-test"}`)
 	}, eventually, 20*time.Millisecond)
 	l.awaitMetric(above(0), "leafd_reports_total", "to", "zookeeper")
-	return l, l.mustGet("/metrics").body, issued
+	return l, l.scrape(), issued
 }
 
 func TestMetricsOfARealDaemon(t *testing.T) {

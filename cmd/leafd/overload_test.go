@@ -18,7 +18,7 @@ import (
 // metric is the value of a metric of the daemon, named with its labels.
 func (l *child) metric(name string) string {
 	l.t.Helper()
-	for line := range strings.Lines(l.mustGet("/metrics").body) {
+	for line := range strings.Lines(l.scrape()) {
 		if value, ok := strings.CutPrefix(line, name+" "); ok {
 			return strings.TrimSpace(value)
 		}

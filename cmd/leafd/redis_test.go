@@ -121,7 +121,7 @@ func TestRedisClients(t *testing.T) {
 	require.Regexp(t, `^\d+\n\d{19}\n\d{19}\nERR unknown command 'GET'`, strings.ReplaceAll(shell, "\n\n", "\n"))
 	load := program(t, "", "redis-benchmark", "-p", portOf(t, address), "-n", "20000", "-c", "50", "-P", "16", "-q", "INCR", tag)
 	require.Contains(t, load, "requests per second")
-	require.Contains(t, l.mustGet("/metrics").body, `leafd_redis_errors_total{code="segment_unavailable"} 0`)
+	require.Contains(t, l.scrape(), `leafd_redis_errors_total{code="segment_unavailable"} 0`)
 
 	require.Equal(t, cli.ExitOK, l.stop())
 	require.False(t, l.hasLogged("were given up"), l.Log())

@@ -47,7 +47,7 @@ func TestUseOfTags(t *testing.T) {
 	}, eventually, 50*time.Millisecond)
 	require.Equal(t, "b", first.Tag)
 	require.Positive(t, *first.Remaining)
-	metrics := l.mustGet("/metrics").body
+	metrics := l.scrape()
 	require.Contains(t, metrics, fmt.Sprintf("leafd_ids_issued_total{mode=\"segment\"} %d\n", taken))
 	require.Contains(t, metrics, fmt.Sprintf("leafd_http_request_duration_seconds_count{batch=\"yes\",mode=\"segment\"} %d\n", taken/10))
 

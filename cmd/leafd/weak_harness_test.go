@@ -85,7 +85,7 @@ const (
 func (l *child) raised() map[string]int {
 	l.t.Helper()
 	counts := map[string]int{}
-	for line := range strings.Lines(l.mustGet("/metrics").body) {
+	for line := range strings.Lines(l.scrape()) {
 		var code string
 		var n int
 		if _, err := fmt.Sscanf(line, "leafd_alarms_total{code=%q} %d", &code, &n); err == nil && n > 0 {
