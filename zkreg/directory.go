@@ -113,7 +113,8 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 		return listed, e.damaged
 	}
 	if listed.State == StateJava {
-		return listed, fmt.Errorf("%w: worker %d is %s's. Once that is stopped for good, and a minute has passed, delete %s in ZooKeeper: then another may get the worker ID", ErrJava, workerID, listed.Node, e.path)
+		return listed, fmt.Errorf("%w: worker %d is %s's. Once that is stopped for good, and a minute has passed since then and since %s, which it reported last, delete %s in ZooKeeper: then another may get the worker ID",
+			ErrJava, workerID, listed.Node, listed.Timestamp, e.path)
 	}
 	now, err := t.zkNow(ctx)
 	if err != nil {

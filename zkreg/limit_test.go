@@ -40,7 +40,7 @@ func TestLimitIsJudgedByBothClocks(t *testing.T) {
 				WorkerID: 0, Node: "gone", Address: "10.0.0.5:8080", State: worker.StateActive, Owner: "gone", Instance: "gone",
 				Timestamp: 1, Ceiling: 1, Limit: now.Add(tt.limit),
 			})
-			plant(t, conn, cfg.Root, worker.Entry{WorkerID: 1, Node: "java", Address: "10.0.0.6:8080", State: worker.StateActive, Timestamp: 1})
+			plant(t, conn, cfg.Root, worker.Entry{WorkerID: 1, Node: "java", Address: "10.0.0.6:8080", State: StateJava, Timestamp: 1})
 			r := openRegistry(t, cfg)
 			rec, err := r.Claim(bounded(t, patience), looked(t, r, fresh(r)), worker.DefaultLease)
 			if !tt.taken {

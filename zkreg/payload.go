@@ -157,7 +157,7 @@ const (
 	doEntry = "delete it while its daemon runs and reaches ZooKeeper: the daemon puts it back, as after a loss of data; " +
 		"that of a daemon that is gone for good once every time in it has passed"
 	doTemporary = "delete it, and its daemon makes it again"
-	doRoot      = "make it empty, and the daemons of the cluster write it again, as after a loss of data; or take another --zk-root"
+	doRoot      = "make it empty, and the daemons of the cluster write it again, as after a loss of data; or, once none of them is left, take another --zk-root"
 )
 
 // want returns an error unless ok.
@@ -171,11 +171,12 @@ func want(ok bool, format string, args ...any) error {
 // isTime tells that t lies between 1970 and the year 10000.
 func isTime(t clock.Millis) bool { return t >= 0 && t <= latest }
 
-// decodeEntry reads the payload of the entry at p, ours or a Java Leaf's.
+// decodeEntry reads the payload of the entry at p, ours or a Java Leaf's, which has nothing
+// of what leafd adds: one of ours that lost its owner is damaged, and has a limit still.
 // Fields it doesn't know are left to those who do. worker.ErrDamaged.
 func decodeEntry(p string, data []byte) (entryData, error) {
 	return decode(p, data, entryData{Timestamp: -1, Ceiling: -1}, worker.ErrDamaged, doEntry, func(d *entryData) error {
-		java := d.Instance == "" && d.Owner == ""
+		java := *d == entryData{IP: d.IP, Port: d.Port, Timestamp: d.Timestamp, Ceiling: -1}
 		if java {
 			d.State, d.Ceiling = StateJava, 0
 		}
@@ -185,7 +186,7 @@ func decodeEntry(p string, data []byte) (entryData, error) {
 			want(java || slices.Contains([]worker.EntryState{worker.StateActive, worker.StateReleased, worker.StateClaiming}, d.State), "state %q: want active, released or claiming", d.State),
 			want(0 <= d.Floor && d.Floor <= d.Limit && d.Limit <= latest,
 				"floor %d and limit %d: want ms since 1970, the limit not below the floor, before the year 10000", d.Floor, d.Limit),
-			want((d.Owner == "") == (d.Instance == ""), "owner %q and instance %q: want both, or none of the two as a Java Leaf", d.Owner, d.Instance),
+			want(java || d.Owner != "" && d.Instance != "", "owner %q and instance %q: want both, or a Java Leaf's three fields alone", d.Owner, d.Instance),
 			want(java || d.Limit > 0 || d.State == worker.StateClaiming, "no limit: it was altered, or a leafd that was never released wrote it"),
 		)
 	})

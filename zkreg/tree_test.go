@@ -49,9 +49,13 @@ func plant(t testing.TB, conn *zk.Conn, root string, e worker.Entry) {
 	p, err := newPaths(root, "")
 	require.NoError(t, err)
 	host, port, _ := strings.Cut(e.Address, ":")
-	put(t, conn, p.foreverOf(nameOf(e.Node, e.WorkerID)), encode(entryData{
+	data := encode(entryData{
 		IP: host, Port: port, Timestamp: e.Timestamp, Ceiling: e.Ceiling, Owner: e.Owner, State: e.State, Instance: e.Instance, Limit: e.Limit,
-	}))
+	})
+	if e.State == StateJava {
+		data = fmt.Appendf(nil, `{"ip":%q,"port":%q,"timestamp":%d}`, host, port, e.Timestamp)
+	}
+	put(t, conn, p.foreverOf(nameOf(e.Node, e.WorkerID)), data)
 }
 
 // plantLive makes peer live for as long as conn is open.

@@ -93,10 +93,10 @@ type WorkerJSON struct {
 // workerFields documents WorkerJSON in the help.
 const workerFields = `worker_id, node, address, state, live, timestamp (the clock last reported, milliseconds since
 1970), last_report (the same as text, UTC), age_ms (since then), ceiling, floor and limit
-(milliseconds since 1970; no limit: it never ends by itself), free_from (when a new daemon
-may take the worker ID; none while it is live, or without a limit), instance (UUID of the
-data directory), owner (UUID of the process; a Java Leaf's entry has neither), and of a live
-daemon skew_ms (its clock, ahead of this machine's) with rtt_ms, or skew_error`
+(milliseconds since 1970; a Java Leaf's entry has none of the three), free_from (when a new
+daemon may take the worker ID; none while it is live, and none of a Java Leaf's), instance
+(UUID of the data directory), owner (UUID of the process; a Java Leaf's entry has neither),
+and of a live daemon skew_ms (its clock, ahead of this machine's) with rtt_ms, or skew_error`
 
 func workerJSON(v inspect.View) WorkerJSON {
 	j := WorkerJSON{
