@@ -55,7 +55,6 @@ func TestStatsOfTheRegistry(t *testing.T) {
 		s := w.Stats()
 		require.True(t, s.Registered)
 		require.Zero(t, s.Registry.Age)
-		require.True(t, s.Registered)
 		require.Equal(t, time.Hour, s.UntilLease)
 		clocktest.Pass(time.Second)
 		require.Equal(t, time.Second, w.Stats().Registry.Age)

@@ -61,6 +61,7 @@ func Run(t *testing.T, inMemory bool, open func(t testing.TB) *World) {
 		{"data lost while it was down", lostWhileDown(func(w *World, _ int64) { w.Wipe() })},
 		{"data lost while it was down: worker ID taken", func(t *testing.T, w *World) { testDataLostWhileDownTaken(t, w, 2*worker.DefaultLease) }},
 		{"data lost while it was down: worker ID taken for less", func(t *testing.T, w *World) { testDataLostWhileDownTaken(t, w, worker.DefaultLease/2) }},
+		{"data lost: a Java Leaf in its place", testDataLostJava},
 		{"a longer lease", testLongerLease},
 		{"data lost: all come back at once", func(t *testing.T, w *World) { testDataLostAll(t, w, false) }},
 		{"data lost: opened too early", func(t *testing.T, w *World) { testDataLostAll(t, w, true) }},

@@ -79,7 +79,7 @@ func testOwnAgain(t *testing.T, w *World) {
 	require.NoError(t, d.report(true))
 }
 
-// Several entries have our name: Java Leafs were moved about, say.
+// Several entries are our instance's: made by hand, say.
 func testSeveralOwn(t *testing.T, w *World) {
 	for id, state := range map[int64]worker.EntryState{3: worker.StateReleased, 5: worker.StateActive, 7: worker.StateActive} {
 		w.Plant(worker.Entry{WorkerID: id, Node: "a", Address: address, State: state, Timestamp: clock.Millis(id), Ceiling: clock.Millis(id), Limit: clock.Millis(id), Owner: "old", Instance: "ours"})
@@ -95,7 +95,7 @@ func testSeveralOwn(t *testing.T, w *World) {
 
 // Made by hand, say: it is nobody's to issue under, and a claim is none.
 func testTwoEntries(t *testing.T, w *World) {
-	limit := w.Clock().Read().Wall().Add(time.Hour)
+	ahead := w.Clock().Read().Wall().Add(time.Hour)
 	for id, states := range [][2]worker.EntryState{
 		{worker.StateActive, worker.StateActive},
 		{worker.StateActive, worker.StateReleased},
@@ -103,7 +103,10 @@ func testTwoEntries(t *testing.T, w *World) {
 		{worker.StateActive, worker.StateClaiming},
 	} {
 		for i, state := range states {
-			node := fmt.Sprintf("%c%d", 'a'+i, id)
+			node, limit := fmt.Sprintf("%c%d", 'a'+i, id), ahead
+			if state == worker.StateReleased {
+				limit = 2 // nobody waits for it
+			}
 			w.Plant(worker.Entry{WorkerID: int64(id), Node: node, Address: address, State: state, Timestamp: 1, Ceiling: 1, Limit: limit, Owner: node, Instance: node})
 		}
 	}

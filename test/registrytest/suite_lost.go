@@ -12,6 +12,7 @@ import (
 
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
 )
 
 func testLive(t *testing.T, w *World) {
@@ -225,6 +226,19 @@ func testDataLostLate(t *testing.T, w *World) {
 	require.Greater(t, down.self.Floor, limit, "whatever it gets begins at the root's floor")
 	require.ErrorIs(t, runs.report(true), worker.ErrLeaseOver)
 	require.NoError(t, first.report(true))
+}
+
+// After a loss, too, a Java Leaf's entry is never written over: it issues under that worker ID.
+func testDataLostJava(t *testing.T, w *World) {
+	first := fresh(t, w, "a", Options{}).running()
+	d := fresh(t, w, "b", Options{}).running()
+	w.Wipe()
+	require.NoError(t, first.report(true))
+	java := worker.Entry{WorkerID: d.self.WorkerID, Node: "10.0.0.9:8080", Address: "10.0.0.9:8080", State: zkreg.StateJava, Timestamp: d.self.Timestamp}
+	w.Plant(java)
+	require.ErrorIs(t, d.report(true), worker.ErrFenced)
+	require.ErrorIs(t, d.again().claim(), worker.ErrTaken)
+	require.Equal(t, java, entryOf(t, w, java.WorkerID))
 }
 
 // It comes back only when a newcomer has its worker ID, on an operator's wrong word, or as a
