@@ -93,9 +93,9 @@ func TestSegmentGuard(t *testing.T) {
 	go3(third(mariadb.DSN(name)))
 	require.Greater(t, maxIDOf(t, db, "a"), s.last, "moved forward by the daemons")
 
-	setMaxID(t, db, "a", 1)
 	regressed := func(l *child) int { return l.Logged(`"alarm":"segment_regressed"`, `"tag":"a"`) }
-	told := regressed(a) + regressed(b)
+	told := regressed(a) + regressed(b) // before it: a pass may come at once, and a prefetch moves the table forward
+	setMaxID(t, db, "a", 1)
 	require.Eventually(t, func() bool { return regressed(a)+regressed(b) > told }, patience, 10*time.Millisecond, "told before the next request")
 	go3(third(mariadb.DSN(name)))
 
