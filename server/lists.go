@@ -35,7 +35,7 @@ const (
 //	server.P1  At most maxLists such answers are made at once, beside maxCommon of what is the
 //	    same for all who ask, and made once (server.R1). Who asks beyond them waits
 //	    for its turn, adminTimeout at most: people would rather wait than ask again. A turn
-//	    rests listRest times as long as it was used, and leastRest, so that lists take less
+//	    rests listRest times as long as it was used, from leastRest to mostRest, so that lists take less
 //	    than half of one processor, however many ask: the processors are there for IDs.
 //	    Operators have turns of their own, on the admin surface. The turns of what is the
 //	    same for all come soon, also to a crowd, and while others ask for whatever takes
@@ -70,7 +70,7 @@ func (s *Server) take(from turns, use func() error) error {
 		return errOverloaded.with("too many ask for lists at once")
 	}
 	began := time.Now()
-	defer func() { time.AfterFunc(max(leastRest, listRest*time.Since(began)), func() { <-from }) }()
+	defer func() { time.AfterFunc(max(leastRest, min(listRest*time.Since(began), mostRest)), func() { <-from }) }()
 	return use()
 }
 

@@ -12,15 +12,18 @@ const (
 	tagsCost = 20
 	// textShare is how old a scrape or an INFO may be.
 	textShare = 100 * time.Millisecond
+	// mostRest bounds rests that are times of what something took: where the process was
+	// frozen meanwhile, that is no work.
+	mostRest = 30 * time.Second
 )
 
 // shared is one reading of something large, for all who ask for it at a moment. It
 // keeps:
 //
 //	server.R1  One reading at a time: it serves all who ask while it is under way, and
-//	    after that until every has gone by since it began, and cost times what it took
-//	    since it ended. So does its error: a database that is away is asked once a
-//	    second, however many ask.
+//	    after that until every has gone by since it began, and cost times what it took,
+//	    mostRest at most, since it ended. So does its error: a database that is away is
+//	    asked once a second, however many ask.
 //	server.R2  A request after forget gets nothing that was read before it.
 //	server.R3  Nothing that was returned is changed afterwards, and nothing is kept that
 //	    serves no request any more.
@@ -55,7 +58,7 @@ func (s *shared[T]) get(read func() (T, error)) (T, error) {
 	defer func() {
 		close(r.done)
 		took := time.Since(began)
-		time.AfterFunc(max(s.every-took, time.Duration(s.cost)*took), func() { s.drop(r) })
+		time.AfterFunc(max(s.every-took, min(time.Duration(s.cost)*took, mostRest)), func() { s.drop(r) })
 	}()
 	r.value, r.err = read()
 	return r.value, r.err

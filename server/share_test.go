@@ -56,6 +56,32 @@ func TestSharedReading(t *testing.T) {
 	})
 }
 
+// What a process that was frozen for an hour read then is not shown for hours more, and
+// neither is the turn kept that it had.
+func TestRestAfterAFreezeIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := shared[int]{every: listShare, cost: listRest}
+		n := 0
+		read := func() (int, error) {
+			n++
+			time.Sleep(time.Hour)
+			return n, nil
+		}
+		for want := range 3 {
+			got, err := s.get(read)
+			require.NoError(t, err)
+			require.Equal(t, want+1, got)
+			time.Sleep(mostRest)
+			synctest.Wait()
+		}
+		turn := make(turns, 1)
+		require.NoError(t, new(Server).take(turn, func() error { time.Sleep(time.Hour); return nil }))
+		time.Sleep(mostRest)
+		synctest.Wait()
+		require.Empty(t, turn)
+	})
+}
+
 // server.R2: also while a reading is under way that began before the change.
 func TestSharedReadingIsForgotten(t *testing.T) {
 	s := shared[string]{every: listShare}
