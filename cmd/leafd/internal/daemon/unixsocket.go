@@ -36,8 +36,8 @@ type unixSocket struct {
 	err  error
 }
 
-// socketMode is the permissions of unix sockets: write permission allows connecting, and the
-// package's unit gives the group to those whose clients do.
+// socketMode is the permissions of unix sockets: write permission allows connecting. Their group
+// is that of the process, which docs/INSTALL.md has the unit choose.
 const socketMode fs.FileMode = 0o660
 
 // listenUnix listens on the unix socket path.
