@@ -45,7 +45,7 @@ check and do), and results, a list of check, status (skip, too), found and do.`,
 		Args:    cobra.NoArgs,
 	}
 	settings.AddFlags(cmd.Flags())
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "longest that any one check may take")
+	timeoutFlag(cmd, &timeout, "longest that any one check may take")
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, values, err := a.load(cmd.Context(), cmd.Flags())

@@ -14,9 +14,6 @@ import (
 	"github.com/leafd/leafd/zkreg"
 )
 
-// defaultRegistryTimeout is the default of --timeout.
-const defaultRegistryTimeout = 10 * time.Second
-
 func (a *app) workerCmd() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "worker",
@@ -45,7 +42,7 @@ again. The states of an entry:
 func registryFlags(cmd *cobra.Command, timeout *time.Duration, more ...string) {
 	names := append([]string{"layout", "epoch", "tls-cert", "tls-key", "tls-client-ca"}, more...)
 	settings.AddFlags(cmd.Flags(), append(names, settings.ConnectionNames()...)...)
-	cmd.Flags().DurationVar(timeout, "timeout", defaultRegistryTimeout, "longest that ZooKeeper and the peers may take")
+	timeoutFlag(cmd, timeout, "longest that ZooKeeper and the peers may take")
 }
 
 // onCluster calls fn with the registry that cmd's settings name, within the time-out.
