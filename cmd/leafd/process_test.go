@@ -390,6 +390,16 @@ func (ld *load) note(f func()) {
 	f()
 }
 
+// last is the newest ID that the test has received; 0: none.
+func (ld *load) last() (id int64) {
+	ld.note(func() {
+		if len(ld.got) > 0 {
+			id = ld.got[len(ld.got)-1]
+		}
+	})
+	return id
+}
+
 // answered returns once each client has had n answers more.
 func (ld *load) answered(t *testing.T, n int) {
 	t.Helper()
