@@ -21,15 +21,17 @@ LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.dat
 LONG_TESTS    := TestDashboard|TestDashboardIsNobodyElses|TestDashboardOfAThousandWorkersAndAHundredThousandTags|TestDashboardWaitsAndPauses|TestPackage|TestEachMutantBuilds|TestSoak|TestClusterRunsUntilItIsInterrupted|TestClusterGoesOnWithoutAPart
 LONG_TESTS    := $(LONG_TESTS)|TestZooKeeperLosesItsDataUnderLoad|TestZooKeeperNetworkFailsUnderLoad|TestZooKeeperServerIsOutUnderLoad|TestEnsembleFailsUnderLoad
 LONG_TESTS    := $(LONG_TESTS)|TestRestartWithoutZooKeeper|TestCrashThenRollbackRepeatsNothing|TestSixteenFirstStartsAtOnce|TestMalformedRequests|TestOutagesDontStarveTheWatchdog|TestRandomWalkOnAnEnsemble
-LONG_TESTS    := $(LONG_TESTS)|TestLeaseRaisedBetweenLives|TestPausedMachineOutlivesItsLease|TestFullDiskWhileZooKeeperTakesReports
-LONG_PACKAGES := ./cmd/... ./server ./zkreg ./deploy/package ./test/...
+LONG_TESTS    := $(LONG_TESTS)|TestLeaseRaisedBetweenLives|TestPausedMachineOutlivesItsLease|TestFullDiskWhileZooKeeperTakesReports|TestReleasedProcesses
+LONG_TESTS    := $(LONG_TESTS)|TestRestoredBeforeARelease|TestClaimBeyondTheLayoutHidesNoLoss|TestRestartedTwiceSinceTheBackup|TestRestoredBeforeASuccession|TestRestoredBeforeTheLongestLease
+LONG_TESTS    := $(LONG_TESTS)|TestFiftyDaemonsOnOneTag|TestRootMadeByAClockAhead|TestClaimSettlesForTheLongestSession|TestClockJumpsWhileAClaimSettles
+LONG_TESTS    := $(LONG_TESTS)|TestExplore|TestExploreWithoutARule|TestExploreAnotherAction
+LONG_PACKAGES := ./cmd/... ./server ./worker ./zkreg ./deploy/package ./test/...
 TEST_TIMEOUT  ?= 15m
 TEST_TMPDIR   ?= $(shell scripts/tmpdir.sh)
 RACE_TIMEOUT  ?= 25m
 RACE_PACKAGES ?= ./...
-# Without the race detector alone: browsers, builds, a bound of memory (of which the detector has its own), minutes of waiting for leases to end, every damage of a
-# record (26 s in one goroutine), and the soak, whose daemon is built without it (internal/loadtest has tests of its own).
-RACE_SKIP     ?= TestSoak|TestEveryChangeIsFoundOut|TestDashboard.*|TestClientsHoldNoMoreThanTheirShare|TestPackage|TestEachMutantBuilds|TestLeaseRaisedBetweenLives|TestPausedMachineOutlivesItsLease|TestFullDiskWhileZooKeeperTakesReports
+# Without the race detector alone: the tests that take minutes, a bound of memory (of which the detector has its own), and every damage of a record (26 s in one goroutine).
+RACE_SKIP     ?= $(LONG_TESTS)|TestEveryChangeIsFoundOut|TestClientsHoldNoMoreThanTheirShare
 FUZZTIME      ?= 10s
 SOAK_DURATION ?= 1h
 SOAK_RATE     ?= 50000
@@ -105,16 +107,18 @@ test-redis-clients: build ## redis-py, node-redis, ioredis, Jedis and Lettuce ge
 	test/redisclients/run.sh bin/leafd
 
 .PHONY: test-migration
-test-migration: deps ## walk through docs/MIGRATION.md with clients and servers in Java (Maven, a JDK); LEAF_JAR=leaf.jar of a real Java Leaf
+test-migration: deps ## leafd beside Java Leafs, and docs/MIGRATION.md (Maven, a JDK); LEAF_JAR=leaf.jar of a real one, MIGRATION_SEED, MIGRATION_ROUNDS
 	@for tool in mvn javac; do command -v $$tool >/dev/null || { echo "make test-migration needs $$tool: on Debian, apt-get install maven default-jdk-headless" >&2; exit 1; }; done
 	@mvn -B -q -f test/migration/java/pom.xml package || { echo "make test-migration builds test/migration/java with what Maven downloads from Maven Central: see above why it could not" >&2; exit 1; }
 	mkdir -p bin/migration/tmp # on a disk: leafd doctor is asked, too
-	LEAFDTEST_MIGRATION=$(CURDIR)/bin/migration LEAFDTEST_LEAF_JAR=$(abspath $(LEAF_JAR)) TMPDIR=$(CURDIR)/bin/migration/tmp \
-	  go test -tags migration -count=1 -v -timeout=$(TEST_TIMEOUT) ./test/migration
+	rm -rf bin/migration/leaf
+	$(if $(LEAF_JAR),jar=$(abspath $(LEAF_JAR)) && mkdir bin/migration/leaf && cd bin/migration/leaf && jar xf "$$jar" && test -d BOOT-INF/lib)
+	LEAFDTEST_MIGRATION=$(CURDIR)/bin/migration LEAFDTEST_LEAF=$(if $(LEAF_JAR),$(CURDIR)/bin/migration/leaf) LEAFDTEST_SEED=$(MIGRATION_SEED) LEAFDTEST_ROUNDS=$(MIGRATION_ROUNDS) \
+	  TMPDIR=$(CURDIR)/bin/migration/tmp go test -tags migration -count=1 -v -timeout=$(TEST_TIMEOUT) ./test/migration
 
 .PHONY: race
-race: deps-race ## the tests under the race detector; RACE_PACKAGES=./segment/... for some
-	TMPDIR=$(TEST_TMPDIR) CGO_ENABLED=1 go test -race -count=1 -timeout=$(RACE_TIMEOUT) -skip='^($(RACE_SKIP))$$' $(RACE_PACKAGES)
+race: deps-race ## the tests under the race detector; RACE_PACKAGES=./segment/... and RACE_RUN=TestGuard for some
+	TMPDIR=$(TEST_TMPDIR) CGO_ENABLED=1 go test -race -count=1 -timeout=$(RACE_TIMEOUT) -run='$(RACE_RUN)' -skip='^($(RACE_SKIP))$$' $(RACE_PACKAGES)
 
 .PHONY: lint
 lint: ## go vet, golangci-lint with gofumpt
@@ -153,6 +157,11 @@ bench bench-report bench-http bench-redis bench-cost bench-gen bench-start: buil
 	go -C test/bench test -c -o ../../bin/bench/gen.test ./gen
 	bin/bench/leafbench -leafd bin/leafd -bare bin/bench/barehttp -gen bin/bench/gen.test -raw bin/bench/rawload \
 	  -benchstat bin/bench/$@.txt -seconds $(BENCH_SECONDS) -rounds $(BENCH_ROUNDS) $(BENCH_FLAGS) $(patsubst bench-%,%,$(filter-out bench-report,$(filter bench-%,$@)))
+
+.PHONY: bench-scale
+bench-scale: deps build ## 10, 100 and 1,000 daemons that start at once on one ZooKeeper: their requests, beside the bounds; 4 minutes
+	go build -o bin/scale ./test/scale
+	TMPDIR=$(TEST_TMPDIR) bin/scale -leafd $(BINARY) $(ARGS)
 
 .PHONY: soak
 soak: deps build ## SOAK_DURATION (1h) of SOAK_RATE (50000/s, or half) with a MariaDB restart: latency, leaks, IDs; SOAK_SEED

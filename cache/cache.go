@@ -1,7 +1,7 @@
 // Package cache keeps a daemon's own record in a file of its data directory: the
 // worker.Cache that survives a crash, a full disk and a careless hand.
 //
-// The directory holds four files of this package:
+// The directory holds five files of this package:
 //
 //	leafd.lock     locked (flock) for the life of the process; its text is the
 //	               process ID of the holder, for messages, digests of the owners
@@ -12,6 +12,7 @@
 //	               that has gone missing is not taken for a first start
 //	segments.rest  what is left of segments' ranges, from a clean stop until the next
 //	               start; see rest.go
+//	segments.directory  binds the segment store to the directory; see bound.go
 //
 // Each Open makes worker.json again, at the length that it keeps. A Save overwrites bytes
 // of it that are there and syncs them, so that it needs no space and succeeds on a full

@@ -130,7 +130,7 @@ func TestMissingRecordIsNoFirstStart(t *testing.T) {
 	require.ErrorContains(t, err, filepath.Join(dir, "worker.saved"))
 	require.ErrorIs(t, err, worker.ErrLost)
 	standalone := cachetest.Example(start)
-	standalone.Cluster, standalone.Confirmed = "", false
+	standalone.Cluster, standalone.Instance, standalone.State = "", "", ""
 	require.ErrorIs(t, c.Save(standalone), worker.ErrDamaged)
 	require.ErrorIs(t, c.Save(cachetest.Example(start)), worker.ErrDamaged)
 	require.NoFileExists(t, c.Path())

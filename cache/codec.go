@@ -17,7 +17,7 @@ import (
 // that no write of one touches the other. A slot is a JSON document, spaces, and a line end:
 //
 //	{
-//	  "leafd": 3,
+//	  "leafd": 4,
 //	  "sha256": "<64 lower-case hex digits>",
 //	  "sequence": 4,
 //	  "record": {
@@ -30,9 +30,10 @@ import (
 // the second. The checksum is the SHA-256 of all from the quotation mark before sequence
 // to the slot's closing brace. A record has only one spelling, and so has a slot: no byte
 // of it can change unseen. Any change of the format, a new field of worker.Record too,
-// needs a new version. Versions 1 and 2 were never released.
+// needs a new version. Each leafd writes both slots in its own: a slot of another version
+// beside it is no torn one, but may be the newest record. Versions 1 to 3 were never released.
 const (
-	version = 3
+	version = 4
 	// slotBytes is a multiple of any page of memory, sector of a disk and page of a
 	// flash chip that is usual: a write of one slot that is cut short spares the other. It
 	// holds a record and some hundred peers.
@@ -76,18 +77,27 @@ func check(r worker.Record) error {
 		{"born", int64(r.Born), 0, maxMillis},
 		{"floor", int64(r.Floor), 0, maxMillis},
 		{"limit", int64(r.Limit), int64(r.Floor), maxMillis},
+		{"acked_limit", int64(r.AckedLimit), int64(r.Floor), maxMillis},
 		{"losses", r.Losses, 0, math.MaxInt64},
-		{"change", r.Change, 0, math.MaxInt64},
 		{"longest_lease", int64(r.LongestLease), 0, math.MaxInt64},
+		{"longest_session", int64(r.LongestSession), 0, math.MaxInt64},
+		{"acked.number", r.Acked.Number, 0, math.MaxInt64},
+		{"current.number", r.Current.Number, 0, math.MaxInt64},
 	} {
 		if field.value < field.least || field.value > field.most {
 			return fmt.Errorf("%w: %s %d: want %d to %d", ErrBadRecord, field.name, field.value, field.least, field.most)
 		}
 	}
-	if r.Confirmed && (r.Cluster == "" || r.Instance == "" || r.Limit == 0) {
-		return fmt.Errorf("%w: cluster %q, instance %q, limit %d: want all of them with a confirmed worker ID", ErrBadRecord, r.Cluster, r.Instance, int64(r.Limit))
+	switch r.State {
+	case "":
+	case worker.RecordClaiming, worker.RecordActive, worker.RecordReleasing, worker.RecordReleased:
+		if r.Cluster == "" || r.Instance == "" || r.WorkerID < 0 || r.State != worker.RecordClaiming && r.AckedLimit == 0 {
+			return fmt.Errorf("%w: cluster %q, instance %q, worker_id %d, acked_limit %d: want all of them with state %q", ErrBadRecord, r.Cluster, r.Instance, r.WorkerID, int64(r.AckedLimit), r.State)
+		}
+	default:
+		return fmt.Errorf("%w: state %q: want claiming, active, releasing, released or none", ErrBadRecord, r.State)
 	}
-	for _, s := range slices.Concat([]string{r.Cluster, r.Node, r.Layout, r.Owner, r.Instance, r.Acked, r.Current, r.DirectoryID}, r.Peers) {
+	for _, s := range slices.Concat([]string{r.Cluster, r.Node, r.Layout, r.Owner, r.Instance, r.Acked.Owner, r.Current.Owner, r.DirectoryID}, r.Peers) {
 		if !utf8.ValidString(s) {
 			return fmt.Errorf("%w: text %q is not valid UTF-8", ErrBadRecord, s)
 		}
@@ -183,6 +193,11 @@ func readSlot(part []byte) (slot, error) {
 
 // decode returns what raw says, or worker.ErrDamaged or ErrUnknownFormat.
 func decode(raw []byte) (content, error) {
+	for place := 0; place < min(len(raw), fileBytes); place += slotBytes { // of any checksum: it is the other version's to judge
+		if s, err := readSlot(raw[place:]); err == nil && s.Leafd > 0 && s.Leafd != version {
+			return content{}, unknownFormat("its version is %d, and this leafd knows %d", s.Leafd, version)
+		}
+	}
 	newest, intact := newestSlot(raw)
 	if intact > 0 {
 		r, err := decodeRecord(newest.Record)
@@ -193,8 +208,6 @@ func decode(raw []byte) (content, error) {
 	switch {
 	case len(raw) == 0:
 		return content{}, damaged("the file is empty")
-	case err == nil && first.Leafd > 0 && first.Leafd != version:
-		return content{}, unknownFormat("its version is %d, and this leafd knows %d", first.Leafd, version)
 	case err == nil && first.Leafd == 0:
 		return content{}, damaged("the file is not leafd's: it names no version")
 	case err != nil:

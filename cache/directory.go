@@ -27,8 +27,10 @@ type fileOps struct {
 	replace func(*renameio.PendingFile) error
 	mark    func(*os.Root) error // create and sync the marker
 	syncDir func(*os.File) error
-	// identity is fileIdentity: it has a blank where the file system keeps a time of birth.
-	identity func(path string, held fs.FileInfo) string
+	// What tells a directory from a copy: fileIdentity, fileSystemID and machineID.
+	identity   func(path string, held fs.FileInfo) (id string, born bool)
+	fileSystem func(path string) string
+	machine    func() string
 }
 
 func realFiles() fileOps {
@@ -40,11 +42,13 @@ func realFiles() fileOps {
 			_, err := file.WriteAt(b, offset)
 			return err
 		},
-		sync:     syncData,
-		replace:  func(p *renameio.PendingFile) error { return p.CloseAtomicallyReplace() },
-		mark:     writeMarker,
-		syncDir:  func(d *os.File) error { return d.Sync() },
-		identity: fileIdentity,
+		sync:       syncData,
+		replace:    func(p *renameio.PendingFile) error { return p.CloseAtomicallyReplace() },
+		mark:       writeMarker,
+		syncDir:    func(d *os.File) error { return d.Sync() },
+		identity:   fileIdentity,
+		fileSystem: fileSystemID,
+		machine:    machineID,
 	}
 }
 

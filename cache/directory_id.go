@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"os"
 )
 
@@ -13,9 +14,12 @@ import (
 const machineIDPath = "/etc/machine-id"
 
 // DirectoryID tells this data directory from every copy of it, on this machine or another:
-// it is a digest of the lock file's inode number and time of birth, which a copy doesn't
-// keep, and of the machine's ID, of which a clone of the machine is given a new one. It
-// stays the same across restarts, remounts and moves within the file system.
+// it is a digest of the lock file's inode number and time of birth, which a copied file doesn't
+// keep; of the file system's ID, which the snapshot of a subvolume or a volume has of its own;
+// and of the machine's ID, of which a clone of the machine is given a new one. It stays the
+// same across restarts and moves within the file system, and across remounts where the
+// file system's ID does (XFS makes it of the device number). It is empty where there is neither a
+// time of birth nor a machine ID: nothing tells a copy then.
 func (c *Cache) DirectoryID() (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -25,12 +29,24 @@ func (c *Cache) DirectoryID() (string, error) {
 	return c.directoryID(), nil
 }
 
-func (c *Cache) directoryID() string {
-	file := fileIdentity(c.lock.path, c.lock.held)
-	machine, err := os.ReadFile(machineIDPath)
-	if err != nil {
-		machine = nil // not every system has one; the file's identity has to do
+func (c *Cache) directoryID() string { return c.idOf(c.lock.path, c.lock.held) }
+
+// idOf returns what tells the file at path, and so its directory, from a copy.
+func (c *Cache) idOf(path string, held fs.FileInfo) string {
+	file, born := c.files.identity(path, held)
+	machine := c.files.machine()
+	if !born && machine == "" {
+		return ""
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "leafd home %s %s", file, bytes.TrimSpace(machine)))
+	sum := sha256.Sum256(fmt.Appendf(nil, "leafd directory %s %s %s", file, c.files.fileSystem(path), machine))
 	return hex.EncodeToString(sum[:8])
+}
+
+// machineID returns the system's ID; empty for none.
+func machineID() string {
+	id, err := os.ReadFile(machineIDPath)
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(id))
 }

@@ -41,6 +41,36 @@ func TestDirectoryIDTellsADirectoryFromItsCopy(t *testing.T) {
 	require.Equal(t, first, directoryID(t, moved))
 }
 
+// A snapshot of a volume or a subvolume keeps all of a directory, its times of birth too; a
+// clone of a disk is started on another machine.
+func TestDirectoryIDHasFileSystemAndMachine(t *testing.T) {
+	dir := t.TempDir()
+	on := func(disk cache.Disk) string {
+		t.Helper()
+		c, err := cache.OpenOn(dir, disk)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, c.Close()) }()
+		id, err := c.DirectoryID()
+		require.NoError(t, err)
+		return id
+	}
+	says := func(id string) func() string { return func() string { return id } }
+	one := cache.Disk{FileSystem: says("1"), Machine: says("m")}
+	first := on(one)
+	require.Equal(t, first, on(one), "after a restart")
+	require.NotEqual(t, on(one), on(cache.Disk{FileSystem: says("2"), Machine: says("m")}), "another subvolume or volume")
+	require.NotEqual(t, on(one), on(cache.Disk{FileSystem: says("1"), Machine: says("n")}), "another machine")
+	require.NotEqual(t, on(cache.Disk{FileSystem: says("1"), Machine: says("m"), NoBirth: true}),
+		on(cache.Disk{FileSystem: says("2"), Machine: says("m"), NoBirth: true}))
+	require.NotEmpty(t, on(cache.Disk{FileSystem: says("1"), Machine: says("m"), NoBirth: true}), "a machine ID alone")
+	require.NotEmpty(t, on(cache.Disk{Machine: says("")}), "a time of birth alone")
+	require.Empty(t, on(cache.Disk{FileSystem: says("1"), Machine: says(""), NoBirth: true}), "neither: nothing tells a copy")
+
+	require.NotEmpty(t, cache.FileSystemID(dir))
+	require.NotEqual(t, cache.FileSystemID("/proc"), cache.FileSystemID(dir))
+	require.Empty(t, cache.FileSystemID(dir+"/absent"))
+}
+
 func TestPeekReadsWhileADaemonRuns(t *testing.T) {
 	dir := t.TempDir()
 	_, err := cache.Peek(dir)

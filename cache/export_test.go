@@ -15,6 +15,9 @@ const (
 	FileBytes = fileBytes
 )
 
+// FileSystemID is the ID of the file system that a path is on.
+var FileSystemID = fileSystemID
+
 // SyncData is the step of a Save that syncs a file.
 var SyncData = syncData
 
@@ -91,16 +94,20 @@ func OpenHooked(dir string, before, after Hook) (*Cache, error) {
 		syncDir: func(d *os.File) error {
 			return around(StepSyncDir, func() error { return ops.syncDir(d) })
 		},
-		identity: ops.identity,
+		identity:   ops.identity,
+		fileSystem: ops.fileSystem,
+		machine:    ops.machine,
 	})
 }
 
 // Disk has the steps that touch the disk; nil ones are the real ones.
 type Disk struct {
-	Write   func(file *os.File, b []byte, offset int64) error
-	Sync    func(file *os.File) error
-	SyncDir func(dir *os.File) error
-	NoBirth bool // it keeps no time of birth
+	Write      func(file *os.File, b []byte, offset int64) error
+	Sync       func(file *os.File) error
+	SyncDir    func(dir *os.File) error
+	NoBirth    bool          // it keeps no time of birth
+	FileSystem func() string // its ID
+	Machine    func() string // the machine's ID
 }
 
 // OpenOn is Open on a disk.
@@ -116,7 +123,13 @@ func OpenOn(dir string, disk Disk) (*Cache, error) {
 		ops.syncDir = disk.SyncDir
 	}
 	if disk.NoBirth {
-		ops.identity = func(string, fs.FileInfo) string { return "12345" }
+		ops.identity = func(string, fs.FileInfo) (string, bool) { return "12345", false }
+	}
+	if disk.FileSystem != nil {
+		ops.fileSystem = func(string) string { return disk.FileSystem() }
+	}
+	if disk.Machine != nil {
+		ops.machine = disk.Machine
 	}
 	return open(dir, ops)
 }

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 )
 
@@ -90,8 +89,8 @@ func (c *Cache) nameRest(file *os.File, rest []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	identity := c.files.identity(filepath.Join(c.dir, restName), held)
-	if _, _, born := strings.Cut(identity, " "); !born { // cache.R3
+	identity, born := c.files.identity(filepath.Join(c.dir, restName), held)
+	if !born { // cache.R3
 		return "", errors.New("the file system keeps no time of birth")
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "leafd rest %s %s %s", c.directoryID(), identity, rest))

@@ -114,7 +114,7 @@ func TestKilledDaemons(t *testing.T) {
 	_, err = server.DB(t, "mysql").ExecContext(t.Context(), string(script))
 	require.NoError(t, err)
 	dsn := server.DSN("leaf") // which the script makes
-	out, err := exec.CommandContext(t.Context(), binary, "segment", "create", "order", "--step", "1000", "--mysql", dsn).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), binary, "segment", "create", "order", "--step", "1000", "--max-id", "1", "--mysql", dsn).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	var daemons []*leafd
 	var addresses []string

@@ -33,12 +33,16 @@ func (v Verdict) Beyond(threshold time.Duration) bool {
 	return v.Answered > 0 && v.Offset.Abs() >= threshold
 }
 
-// Refuses tells whether a start is refused. With one answer nobody knows which of the two
-// clocks is wrong: a daemon that resumes, as resumes says, goes on then, so that a wrong
-// clock can't keep the other of two daemons from a restart. A new one can wait, and is
-// refused.
+// Quorum tells whether at least half of those asked answered. Without it no clock is
+// refused or outvoted, whatever the others say.
+func (v Verdict) Quorum() bool { return 2*v.Answered >= v.Asked }
+
+// Refuses tells whether a start is refused, which takes a Quorum. With one answer nobody
+// knows which of the two clocks is wrong: a daemon that resumes, as resumes says, goes on
+// then, so that a wrong clock can't keep the other of two daemons from a restart. A new one
+// can wait, and is refused.
 func (v Verdict) Refuses(threshold time.Duration, resumes bool) bool {
-	return v.Beyond(threshold) && (v.Answered > 1 || !resumes)
+	return v.Quorum() && v.Beyond(threshold) && (v.Answered > 1 || !resumes)
 }
 
 // Estimate returns what samples, less those with an Err, say together. An
@@ -101,7 +105,7 @@ type Vote string
 // The votes. Programs compare them: GET /api/overview and the metrics have these words.
 const (
 	Agree     Vote = "agree"     // a majority has our time, or nobody answered
-	Undecided Vote = "undecided" // no majority has our time, and none has another
+	Undecided Vote = "undecided" // no majority has our time, and none that counts has another
 	Outvoted  Vote = "disagree"  // a majority has another time
 )
 
@@ -111,12 +115,14 @@ const (
 //	    half of these votes, whoever is silent.
 //	clock.E5  Agree is a majority, ours included, of clocks less than threshold from ours.
 //	    Outvoted is a majority of clocks that are all threshold or more from ours, and
-//	    less than threshold from each other. Anything else is Undecided, as with one
-//	    peer, a tie, or peers that are off to either side.
+//	    less than threshold from each other, where at least half of the peers asked
+//	    answered. Anything else is Undecided, as with one peer, a tie, or peers that are
+//	    off to either side.
 //	clock.E6  Where all see the same clocks, fewer than half of them are outvoted: two
 //	    majorities have a clock in common, so that no clock of one that outvotes another
 //	    is itself outvoted. Without the last part of Outvoted, clocks that all differ
 //	    would take every daemon out of service.
+//	clock.E7  By the median, Agree is never Beyond the same threshold.
 func VoteOf(samples []Sample, threshold time.Duration) Vote {
 	offsets := offsetsOf(samples)
 	slices.Sort(offsets)
@@ -131,7 +137,7 @@ func VoteOf(samples []Sample, threshold time.Duration) Vote {
 		}
 		// The low and high of a group have one sign here: their difference can't overflow.
 		low := offsets[i+1-majority]
-		if (low >= threshold || high <= -threshold) && high-low < threshold {
+		if (low >= threshold || high <= -threshold) && high-low < threshold && 2*len(offsets) >= len(samples) {
 			return Outvoted
 		}
 	}

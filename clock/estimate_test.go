@@ -109,10 +109,23 @@ func TestRefuses(t *testing.T) {
 		{"two of three", []time.Duration{threshold, 0, time.Hour}, true, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			v := clock.Estimate(append(samples(test.offsets...), clock.Sample{Err: errors.New("silent")}), clock.Median)
-			require.Equal(t, test.new, v.Refuses(threshold, false))
-			require.Equal(t, test.resuming, v.Refuses(threshold, true))
+			n := len(test.offsets)
+			for silent := range 2*n + 2 {
+				v := clock.Estimate(append(samples(test.offsets...), slices.Repeat([]clock.Sample{{Err: errors.New("silent")}}, silent)...), clock.Median)
+				require.Equal(t, test.new && silent <= n, v.Refuses(threshold, false), "%d silent", silent)
+				require.Equal(t, test.resuming && silent <= n, v.Refuses(threshold, true), "%d silent", silent)
+			}
 		})
+	}
+}
+
+// At least half of those asked.
+func TestQuorum(t *testing.T) {
+	for _, v := range []clock.Verdict{{}, {Asked: 1, Answered: 1}, {Asked: 2, Answered: 1}, {Asked: 3, Answered: 2}, {Asked: 1024, Answered: 512}} {
+		require.True(t, v.Quorum(), v)
+	}
+	for _, v := range []clock.Verdict{{Asked: 1}, {Asked: 3, Answered: 1}, {Asked: 1024, Answered: 511}} {
+		require.False(t, v.Quorum(), v)
 	}
 }
 
@@ -161,16 +174,25 @@ func TestVoteOf(t *testing.T) {
 		{"a thousand peers, wrong on either side", many(500, -8*s, many(500, 8*s)...), clock.Undecided},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			silent := clock.Sample{Err: errors.New("silent"), Offset: 8 * s}
-			list := append(samples(test.offsets...), silent, silent, silent) // their votes count nowhere
-			rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-			require.Equal(t, test.want, clock.VoteOf(list, threshold))
+			n := len(test.offsets)
+			for _, silent := range []int{0, 1, n - 1, n, n + 1, n + 2, 3 * n} { // their votes count nowhere
+				list := samples(test.offsets...)
+				for range silent {
+					list = append(list, clock.Sample{Err: errors.New("silent"), Offset: 8 * s})
+				}
+				rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+				want := test.want
+				if want == clock.Outvoted && silent > n { // fewer than half answered
+					want = clock.Undecided
+				}
+				require.Equal(t, want, clock.VoteOf(list, threshold), "%d silent", silent)
+			}
 		})
 	}
 }
 
 // TestVoteProperties holds VoteOf against every group of clocks that there is, and
-// clock.E6 for all daemons of a cluster.
+// clock.E6 and clock.E7 for all daemons of a cluster.
 func TestVoteProperties(t *testing.T) {
 	const threshold = 5
 	for range 3000 {
@@ -190,6 +212,9 @@ func TestVoteProperties(t *testing.T) {
 			require.Equal(t, want, clock.VoteOf(samples(peers...), threshold), "daemon %d of %v", i, clocks)
 			if want == clock.Outvoted {
 				outvoted++
+			}
+			if want == clock.Agree {
+				require.False(t, clock.Estimate(samples(peers...), clock.Median).Beyond(threshold), "daemon %d of %v", i, clocks)
 			}
 		}
 		require.Less(t, 2*outvoted, len(clocks), "%v", clocks)

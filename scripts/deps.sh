@@ -3,7 +3,8 @@
 #
 #   deps.sh test|race|spec|bench...
 #
-#   test   MariaDB's and ZooKeeper's servers, and the Java runtime of the latter;
+#   test   MariaDB's and ZooKeeper's servers, the Java runtime of the latter, and
+#          libfaketime, which gives it another time;
 #          the tests start their own in temporary directories; promtool; Chromium;
 #          what gives each daemon of a chaos run a network; Redis, its shell and its load
 #   race   a C compiler, which Go's race detector links with
@@ -51,6 +52,7 @@ for group; do
       need util-linux nsenter
       need redis-server redis-server
       need redis-tools redis-cli redis-benchmark
+      compgen -G '/usr/lib*/faketime/libfaketimeMT.so.1' >/dev/null || need_file libfaketime "/usr/lib/$(uname -m)-linux-gnu/faketime/libfaketimeMT.so.1"
       # Any of its names will do.
       command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || need chromium chromium
       # Elsewhere ZooKeeper's own release will do: its directory lib.
@@ -80,9 +82,9 @@ if ! command -v apt-get >/dev/null; then
   cat >&2 <<TXT
 missing: ${missing[*]}
 Install and try again:
-  Fedora, RHEL    dnf install mariadb-server java-latest-openjdk-headless golang-github-prometheus chromium gcc wrk redis
-  Alpine          apk add mariadb mariadb-common openjdk17-jre-headless prometheus chromium gcc musl-dev wrk redis
-  Arch            pacman -S mariadb jre-openjdk-headless prometheus chromium gcc wrk redis
+  Fedora, RHEL    dnf install mariadb-server java-latest-openjdk-headless golang-github-prometheus chromium gcc wrk redis libfaketime
+  Alpine          apk add mariadb mariadb-common openjdk17-jre-headless prometheus chromium gcc musl-dev wrk redis libfaketime
+  Arch            pacman -S mariadb jre-openjdk-headless prometheus chromium gcc wrk redis libfaketime
   macOS           brew install mariadb openjdk prometheus chromium wrk redis
   ZooKeeper       unpack a release of 3.8 or later from zookeeper.apache.org, and set
                   ZOOKEEPER_LIB to its directory lib

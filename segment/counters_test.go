@@ -73,7 +73,7 @@ func TestIssued(t *testing.T) {
 		issued++
 		row, _ := store.Row("order")
 		left := tag.Live()
-		_, err := store.Delete(t.Context(), "order")
+		_, err := store.Delete(t.Context(), "order", nil)
 		require.NoError(t, err)
 		require.NoError(t, svc.Reload(t.Context(), "order"))
 		require.Zero(t, left.Take(make([]int64, 1)), "whoever has just loaded it gets nothing that would not be counted")
@@ -161,7 +161,7 @@ func TestIssuedIsWhatWasHandedOut(t *testing.T) {
 				store.Fail(nil)
 			default:
 				for done := false; !done; {
-					_, err := store.Delete(context.Background(), "order")
+					_, err := store.Delete(context.Background(), "order", nil)
 					done = err == nil && svc.Reload(context.Background()) == nil
 				}
 				store.Set("order", round*1_000_000, 50)
@@ -304,7 +304,7 @@ func TestFetchesAreCountedAndTold(t *testing.T) {
 		require.EqualValues(t, 1, tag.Status().FetchFailures)
 		require.NoError(t, (<-attempts).err)
 
-		_, err := store.Delete(t.Context(), "gone")
+		_, err := store.Delete(t.Context(), "gone", nil)
 		require.NoError(t, err)
 		held := lookup(t, svc, "gone")
 		_, err = held.Next(t.Context())
@@ -326,7 +326,7 @@ func TestStatusOfATagThatIsGone(t *testing.T) {
 		require.NoError(t, gone.NextN(t.Context(), make([]int64, 5)))
 		require.EqualValues(t, 5, gone.Status().Issued)
 		eventually(t, func() bool { return gone.Status().Next.Ready }, "both ranges")
-		_, err := store.Delete(t.Context(), "order")
+		_, err := store.Delete(t.Context(), "order", nil)
 		require.NoError(t, err)
 		require.NoError(t, svc.Reload(t.Context(), "order"))
 		store.Set("order", 1000, 10)

@@ -46,6 +46,11 @@ const (
 	// KindMoved: a fetch has moved max_id forward to High, by Count, since it was below
 	// what is known to have been issued.
 	KindMoved Kind = "max_id moved forward"
+	// KindTablesDiffer: two guarded fetches of Tag in a row have found max_id below the last
+	// range of By, another daemon, which has another table therefore. Worth an alarm.
+	KindTablesDiffer Kind = "tables differ"
+	// KindTablesAgree: the table has the last range of the other daemon again.
+	KindTablesAgree Kind = "tables agree"
 	// KindBadRow: as KindFetchFailed, because the row can't be used.
 	// Worth an alarm: somebody must fix step or max_id.
 	KindBadRow Kind = "bad row"
@@ -79,6 +84,7 @@ type Event struct {
 	Err   error  // the cause of the …Failed kinds, KindRegressed and KindBadRow
 	High  int64  // the highest value seen for Tag
 	Count int64  // see the kinds
+	By    string // of KindTablesDiffer: the other daemon's node
 
 	OldStep, NewStep int64 // of KindTagChanged
 }

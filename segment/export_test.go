@@ -75,3 +75,13 @@ func Used(s *Service) []string {
 	}
 	return names
 }
+
+// Queued returns how many places of the queue are taken.
+func (s *Service) Queued() (n int) {
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	for _, l := range s.queue.lanes {
+		n += len(l)
+	}
+	return n
+}

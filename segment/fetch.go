@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -18,18 +19,15 @@ const (
 	retryJitter = 0.25
 )
 
-// attempt tries once to get t its next range. A fetch that was asked for is
+// attempt tries once to get t, which was queued in l, its next range; false where there was
+// nothing to do. A fetch that was asked for is
 // tried again until it works, the tag is gone or the service stops, whether
-// anybody waits or not: a tag is full again when the database is back.
-func (s *Service) attempt(t *Tag) {
-	t.mu.Lock()
-	b := t.buf
-	if t.gone || b.state != stateQueued { // segment.S4: this entry of the queue is stale
-		t.mu.Unlock()
-		return
+// a request waits or not: a tag is full again when the database is back.
+func (s *Service) attempt(t *Tag, l lane) bool {
+	b := t.begin(l)
+	if b == nil {
+		return false
 	}
-	b.state, b.urgent = stateRunning, false
-	t.mu.Unlock()
 
 	began := s.clock.Mono()
 	r, kind, err := s.obtain(t, b)
@@ -52,6 +50,51 @@ func (s *Service) attempt(t *Tag) {
 	if s.cfg.Fetched != nil && !stopping && !postponed {
 		s.cfg.Fetched(t.name, took, err)
 	}
+	return true
+}
+
+// begin takes the tag out of l for an attempt; nil where there is nothing to do in this place.
+func (t *Tag) begin(l lane) *buffer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.buf
+	switch {
+	case l.isUrgent():
+		b.urgent = false
+	case l != laneAhead:
+		b.left = false
+	}
+	if t.gone || b.state != stateQueued { // segment.S4: this entry of the queue is stale
+		return nil
+	}
+	if l.isUrgent() && b.waiting == 0 { // segment.Q1
+		t.queueLocked(b, false)
+		return nil
+	}
+	b.state = stateRunning
+	return b
+}
+
+// queueLocked has the tag fetched for; urgent: a request waits. It stands in one urgent lane,
+// and in one of those left, at most.
+func (t *Tag) queueLocked(b *buffer, urgent bool) {
+	b.state = stateQueued
+	l := laneAhead
+	switch s := t.live.Load(); {
+	case urgent && b.urgent:
+		return
+	case urgent:
+		l, b.urgent = laneWaited, true
+	case b.failures == 0 && s != nil && !s.exhausted():
+	case b.left:
+		return
+	default:
+		l, b.left = laneLeft, true
+	}
+	if b.failures > 0 {
+		l++ // laneRetry, laneLeftRetry
+	}
+	t.svc.queue.push(t, l)
 }
 
 // count counts an attempt.
@@ -72,26 +115,31 @@ func (s *Service) obtain(t *Tag, b *buffer) (Range, Kind, error) {
 	if s.guarded != nil {
 		return s.obtainGuarded(t, b)
 	}
-	return s.propose(t, b, s.cfg.Store.Fetch)
+	return s.propose(t, b)
 }
 
-// take is Store.Fetch or Store.FetchAbove.
-type take func(ctx context.Context, tag string, want, floor int64) (Range, error)
-
 // propose returns the range that the table gives, marked on disk (segment.S1, segment.S2).
-func (s *Service) propose(t *Tag, b *buffer, fetch take) (Range, Kind, error) {
+func (s *Service) propose(t *Tag, b *buffer) (Range, Kind, error) {
 	t.mu.Lock()
 	r, floor := b.pending, t.floorLocked()
-	want := b.policy.want(b.asked, b.waiting, &s.cfg)
 	t.mu.Unlock()
-
 	if r == (Range{}) {
-		var err error
-		if r, err = s.fetch(t.name, want, floor, fetch); err != nil {
+		err := s.fetch(t, b, floor, false, func(ctx context.Context, want int64) (Range, error) {
+			return s.cfg.Store.Fetch(ctx, t.name, want, floor)
+		})
+		if err != nil {
 			return Range{}, kindOf(err), err
 		}
-		t.proposed(b, r)
 	}
+	return s.mark(t, b)
+}
+
+// mark returns the range that was fetched, marked on disk. It is kept until then: a full disk
+// must not eat a step of the table at every retry.
+func (s *Service) mark(t *Tag, b *buffer) (Range, Kind, error) {
+	t.mu.Lock()
+	r := b.pending
+	t.mu.Unlock()
 	if t.isMarked(r.Hi) {
 		return r, "", nil
 	}
@@ -103,20 +151,49 @@ func (s *Service) propose(t *Tag, b *buffer, fetch take) (Range, Kind, error) {
 	return r, "", nil
 }
 
-// proposed keeps r until it is published or given up: a full disk, or a guard that is
-// away, must not eat a step of the table at every retry.
-func (t *Tag) proposed(b *buffer, r Range) {
+// proposed keeps r until it is published or given up.
+func (t *Tag) proposed(b *buffer, r Range, disposed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	b.pending = r
-	if t.svc.guarded != nil {
-		b.by = t.svc.guarded.name()
-	}
+	b.pending, b.disposed = r, disposed
 	if r.Skipped > 0 { // segment.V2
 		t.tellBehindLocked(r.Lo - r.Skipped)
 		t.behind = false
 		t.svc.events.add(Event{Kind: KindMoved, Tag: t.name, High: r.Lo, Count: r.Skipped})
 	}
+	if disposed {
+		t.tellTablesLocked(b, r.Skipped > 0)
+	}
+}
+
+// tellTablesLocked tells that the table isn't that of the daemon that fetched last, and when
+// that is over (segment.V6). Where we fetched last, that says nothing of another table.
+func (t *Tag) tellTablesLocked(b *buffer, behind bool) {
+	if t.svc.cfg.OwnTable || b.before == "" || strings.HasPrefix(b.before, t.svc.guarded.life+"/") {
+		return
+	}
+	if behind {
+		if b.turns++; b.turns == tablesDiffer {
+			t.svc.events.add(Event{Kind: KindTablesDiffer, Tag: t.name, By: NodeOf(b.before)})
+		}
+		return
+	}
+	if b.turns >= tablesDiffer {
+		t.svc.events.add(Event{Kind: KindTablesAgree, Tag: t.name})
+	}
+	b.turns = 0
+}
+
+// tablesDiffer is the number of fetches of segment.V6.
+const tablesDiffer = 2
+
+// NodeOf returns the node that wrote a high mark with by; "" where by doesn't say.
+func NodeOf(by string) string {
+	node, _, named := strings.Cut(by, "/")
+	if !named {
+		return ""
+	}
+	return node
 }
 
 func (t *Tag) isMarked(high int64) bool {
@@ -132,12 +209,15 @@ func (t *Tag) markAs(high int64) {
 	t.marked, t.markedIn, t.again = high, t.svc.pass.Load(), false
 }
 
-// fetch takes a range from the table. Near the end of int64 a grown step may
+// fetch has take get a range from the table, and keeps it. Near the end of int64 a grown step may
 // not fit where the table's own does: that is tried before the row is given up.
-func (s *Service) fetch(tag string, want, floor int64, fetch take) (Range, error) {
+func (s *Service) fetch(t *Tag, b *buffer, floor int64, disposed bool, take func(ctx context.Context, want int64) (Range, error)) error {
+	t.mu.Lock()
+	want := b.policy.want(b.asked, b.waiting, &s.cfg)
+	t.mu.Unlock()
 	var r Range
 	once := func(ctx context.Context) (err error) {
-		r, err = fetch(ctx, tag, want, floor)
+		r, err = take(ctx, want)
 		return err
 	}
 	err := s.bounded(once)
@@ -146,9 +226,13 @@ func (s *Service) fetch(tag string, want, floor int64, fetch take) (Range, error
 		err = s.bounded(once)
 	}
 	if err != nil {
-		return Range{}, fmt.Errorf("fetching a range of %q: %w", tag, err)
+		return fmt.Errorf("fetching a range of %q: %w", t.name, err)
 	}
-	return r, checkRange(tag, r, floor)
+	if err := checkRange(t.name, r, floor); err != nil {
+		return err
+	}
+	t.proposed(b, r, disposed)
+	return nil
 }
 
 // checkRange is segment.S2 once more: a store is not trusted to have kept to floor.
@@ -164,16 +248,16 @@ func checkRange(tag string, r Range, floor int64) error {
 }
 
 // bounded calls do with a context that ends with Run, or Config.FetchTimeout
-// from now.
+// after now and each Answered.
 func (s *Service) bounded(do func(ctx context.Context) error) error {
 	return s.boundedBy(s.cfg.FetchTimeout, do)
 }
 
 func (s *Service) boundedBy(limit time.Duration, do func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(s.fetchCtx, limit)
-	defer cancel()
+	ctx, end := patient(s.fetchCtx, limit)
+	defer end()
 	err := do(ctx)
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if err != nil && errors.Is(context.Cause(ctx), ErrLate) {
 		// Cut from the chain: a request must not take this for its own
 		// context's end.
 		late := fmt.Errorf("%w within %v: %v", ErrLate, limit, err) //nolint:errorlint // see above
@@ -183,6 +267,16 @@ func (s *Service) boundedBy(limit time.Duration, do func(ctx context.Context) er
 		return late
 	}
 	return err
+}
+
+// patient returns a context that ends with ErrLate limit after now and each Answered.
+func patient(ctx context.Context, limit time.Duration) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(limit, func() { cancel(ErrLate) })
+	return context.WithValue(ctx, answered{}, func() { timer.Reset(limit) }), func() {
+		timer.Stop()
+		cancel(nil)
+	}
 }
 
 func kindOf(err error) Kind {
@@ -212,8 +306,7 @@ func (t *Tag) settle(b *buffer, r Range, kind Kind, err error) {
 		// have gone backwards in between. That can't be told without a guard:
 		// segment.S2 gives the range up, and the next fetch has the new floor.
 		b.high, b.pending = max(b.high, r.Hi), Range{}
-		b.state, b.urgent = stateQueued, b.waiting > 0
-		t.svc.queue.push(t, b.urgent)
+		t.queueLocked(b, b.waiting > 0)
 	default:
 		t.publishLocked(b, r)
 	}
@@ -293,8 +386,7 @@ func (t *Tag) postpone(b *buffer) {
 // resumeLocked queues a fetch that was put off.
 func (t *Tag) resumeLocked(b *buffer) {
 	b.postponed = false
-	b.state, b.urgent = stateQueued, true
-	t.svc.queue.push(t, true)
+	t.queueLocked(b, true)
 }
 
 // retryNow queues the tag again after a failure.
@@ -305,6 +397,6 @@ func (t *Tag) retryNow() {
 	if t.gone || b.state != stateBackoff {
 		return
 	}
-	b.state, b.urgent, b.postponed = stateQueued, b.waiting > 0, false
-	t.svc.queue.push(t, b.urgent)
+	b.postponed = false
+	t.queueLocked(b, b.waiting > 0)
 }

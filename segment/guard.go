@@ -21,10 +21,11 @@ var (
 
 // HighMark is a tag's high mark in a Guard, as it was read or written on one connection.
 type HighMark struct {
-	High    int64  // no ID at or above it is in use; 0 where there is none
-	By      string // which fetch wrote it
-	Version int64  // the guard's; -1 where there is none
-	Conn    uint64 // the connection on which that was so
+	High    int64     // no ID at or above it is in use; 0 where there is none
+	By      string    // which fetch wrote it
+	Version int64     // the guard's; -1 where there is none
+	Conn    uint64    // the connection on which that was so
+	Written time.Time // when, by the guard's clock: of Get, where the guard tells, for people
 }
 
 // Guard keeps each tag's high mark where all daemons on a table find it, whatever
@@ -49,6 +50,9 @@ type Guard interface {
 // Opened is an open connection of a Guard.
 type Opened struct {
 	Conn uint64
+	// Session names what has lost nothing since an earlier Open that returned the same;
+	// "" where the guard can't tell.
+	Session string
 	// Settle is how long every daemon needs, after the guard came back, to find that
 	// out and to put its own high marks back where they were lost.
 	Settle time.Duration

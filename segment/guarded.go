@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -39,31 +40,43 @@ var errPostponed = errors.New("the fetch waits for the guard")
 // guarded is what a service knows of its Guard. The database proposes a range, the guard
 // disposes:
 //
-//	segment.V1  A range [Lo, Hi) is used only after HighWater.Raise(tag, Hi) and then
-//	    Guard.Put(tag, …, Hi) have returned nil, the latter on the connection on which a
-//	    high mark at or below Lo was read. After a conflict, or without an answer, the
-//	    high mark is read again: where its By names this range the write has arrived;
-//	    where it is at or below Lo, and the range was fetched on this connection, the
-//	    write is tried again; else the range is given up (a gap). So used ranges are disjoint whatever the table shows.
-//	segment.V2  A fetch begins at or above the high mark, the local mark and every max_id
-//	    that was seen, and leaves max_id at its end: a table that went backwards is
-//	    moved forward in the same transaction (Config.RefuseRegressed: is refused).
+//	segment.V1  A range [Lo, Hi) is used only after Guard.Put(tag, …, Hi), on the
+//	    connection on which a high mark at or below Lo was read, then the commit, then
+//	    HighWater.Raise(tag, Hi) have returned nil, in this order. High is read and
+//	    written while the row is locked, so that daemons come one after the other. After
+//	    a conflict it is read again in the same transaction, and Lo raised. Without an
+//	    answer of the guard or to the commit the range is given up (a gap), and no range is
+//	    proposed twice: By is for people to read. So used ranges are disjoint whatever the table shows.
+//	segment.V2  A guarded fetch begins at or above max_id, the high mark and the local
+//	    mark, and leaves max_id at its end: a table that went backwards is moved forward
+//	    in the same transaction. What passes have seen of it counts without the guard, and
+//	    with Config.RefuseRegressed, where it is refused; else a max_id that was set too
+//	    high by mistake can be set back before it is fetched from.
 //	segment.V3  All local marks are known before the first tag is served. Without the
 //	    guard a table below them, or below what a pass has shown, is refused.
 //	segment.V4  While the guard is away Config.GuardRequired fetches nothing. Otherwise
 //	    fetches go on by segment.V3: at once where a request waits, after guardGrace
 //	    where nobody does. The tags of those fetches are raised in the guard first thing
-//	    when it is back, and on each new connection the marks of all tags, since the
-//	    guard may have lost them; a fetch raises its own tag by itself. A high mark that the
+//	    when it is back, and in each new session the marks of all tags, since the
+//	    guard may have lost them: not in one that goes on (Opened.Session), as over an
+//	    election. A fetch raises its own tag by itself. A high mark that the
 //	    guard refuses to write keeps no other from being raised, and is tried for again; its
-//	    tag is fetched for in neither way. With GuardRequired a connection that is
+//	    tag is fetched for in neither way. With GuardRequired a session that is
 //	    not the first counts only Opened.Settle later, and one to a guard that has
 //	    lost everything Opened.Wait: until all the others have put theirs back too.
-//	segment.V5  A deleted tag's high mark stays: made again it goes on above it.
+//	segment.V5  A deleted tag's high mark stays: made again it goes on above it. Table.Delete
+//	    records the row's max_id in HighWater and the Guard while it holds the row, and
+//	    Table.Create begins above both, and what passes have shown. Where others may have
+//	    used more (the Guard is away; there is none, and the row was deleted elsewhere) the
+//	    operator has to say where the tag begins.
+//	segment.V6  A table that is behind the ranges of other daemons at two guarded fetches of
+//	    one tag in a row isn't their table: the first fetch has moved it forward
+//	    (segment.V2). It is told with both names (KindTablesDiffer): while the guard is away
+//	    such tables repeat each other's IDs.
 type guarded struct {
 	svc   *Service // immutable
 	guard Guard    // immutable
-	life  string   // immutable; begins each By
+	life  string   // immutable; begins each By: the node's name, and what no other life has
 
 	fetch     atomic.Uint64 // numbers the ranges
 	unguarded atomic.Uint64
@@ -86,7 +99,7 @@ type guarded struct {
 
 func newGuarded(s *Service) *guarded {
 	return &guarded{
-		svc: s, guard: s.cfg.Guard, life: rand.Text(), changed: make(chan struct{}), behind: make(map[string]int64),
+		svc: s, guard: s.cfg.Guard, life: s.cfg.Node + "/" + rand.Text(), changed: make(chan struct{}), behind: make(map[string]int64),
 		since: s.clock.Mono(), err: errors.New("it was not reached yet"),
 	}
 }
@@ -213,14 +226,20 @@ func (g *guarded) cause() error {
 func (s *Service) obtainGuarded(t *Tag, b *buffer) (Range, Kind, error) {
 	g := s.guarded
 	for {
+		if b.pending != (Range{}) && b.disposed {
+			return s.mark(t, b)
+		}
 		conn := g.await()
 		if conn != 0 {
+			t.giveUp(b)
 			began := s.clock.Mono()
-			r, kind, err := s.dispose(t, b, conn)
-			if !errors.Is(err, ErrGuardAway) {
-				return r, kind, err
+			err := s.dispose(t, b, conn)
+			switch {
+			case errors.Is(err, ErrGuardAway):
+				g.away(conn, err, began)
+			case err != nil:
+				return Range{}, kindOf(err), err
 			}
-			g.away(conn, err, began)
 			continue
 		}
 		if s.cfg.GuardRequired {
@@ -232,90 +251,101 @@ func (s *Service) obtainGuarded(t *Tag, b *buffer) (Range, Kind, error) {
 		if !wanted && g.awayFor() < guardGrace && s.fetchCtx.Err() == nil {
 			return Range{}, "", errPostponed
 		}
-		r, kind, err := s.propose(t, b, s.cfg.Store.Fetch)
+		r, kind, err := s.propose(t, b)
 		if err != nil || g.goesWithout(t.name, r.Hi) {
 			return r, kind, err
 		}
 	}
 }
 
-// dispose returns a range that the guard has made ours (segment.V1, segment.V2).
-func (s *Service) dispose(t *Tag, b *buffer, conn uint64) (Range, Kind, error) {
-	g := s.guarded
-	fetch := s.cfg.Store.FetchAbove
-	if s.cfg.RefuseRegressed {
-		fetch = s.cfg.Store.Fetch
-	}
-	m := b.known
-	if m.Conn != conn || b.shared { // else it is as we wrote or read it, or the write will tell
-		read, err := g.get(conn, t.name)
-		if err != nil {
-			return Range{}, KindFetchFailed, fmt.Errorf("reading the high mark of %q: %w", t.name, err)
-		}
-		b.shared = m.Conn == conn && m.Version != read.Version
-		m = read
-	}
-	for range guardAttempts {
-		b.known = m
-		t.rule(b, m)
-		r, kind, err := s.propose(t, b, fetch)
-		if err != nil {
-			return Range{}, kind, err
-		}
-		if m.By == b.by {
-			return r, "", nil // a write without an answer has arrived
-		}
-		next, err := g.put(t.name, m, r.Hi, b.by)
-		switch {
-		case err == nil:
-			b.known = next
-			return r, "", nil
-		case !errors.Is(err, ErrGuardConflict):
-			return Range{}, KindFetchFailed, fmt.Errorf("raising the high mark of %q to %d: %w", t.name, r.Hi, err)
-		}
-		b.shared = true
-		if m, err = g.get(conn, t.name); err != nil {
-			return Range{}, KindFetchFailed, fmt.Errorf("reading the high mark of %q: %w", t.name, err)
-		}
-		if known := b.known.High; m.High < known { // of other tags as well, perhaps
-			b.known = HighMark{}
-			return Range{}, KindFetchFailed, fmt.Errorf("%w: the high mark of %q was %d, and is %d", ErrGuardAway, t.name, known, m.High)
-		}
-	}
-	return Range{}, KindFetchFailed, fmt.Errorf("the high mark of %q changed %d times while a range was fetched", t.name, guardAttempts)
-}
-
-// rule gives the proposed range up where the high mark m forbids it, and has the next fetch
-// begin above it. One that was proposed on an earlier connection is given up as well: since
-// then the guard may have lost the high mark that forbids it.
-func (t *Tag) rule(b *buffer, m HighMark) {
+// giveUp drops a range that was fetched without the guard, which is back.
+func (t *Tag) giveUp(b *buffer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if b.pending != (Range{}) && (m.By == b.by || m.High <= b.pending.Lo && m.Conn == b.proposedOn) {
-		return
-	}
 	if b.pending != (Range{}) {
 		t.svc.guarded.givenUp.Add(1)
 	}
-	b.pending, b.proposedOn = Range{}, m.Conn
-	b.high = max(b.high, m.High)
+	b.pending = Range{}
+}
+
+// dispose fetches a range that the guard has made ours (segment.V1, segment.V2).
+func (s *Service) dispose(t *Tag, b *buffer, conn uint64) error {
+	t.mu.Lock()
+	floor := t.usedLocked()
+	t.mu.Unlock()
+	wrote := false
+	err := s.fetch(t, b, floor, true, func(ctx context.Context, want int64) (Range, error) {
+		return s.cfg.Store.FetchGuarded(ctx, t.name, want, func(reserve func(int64, bool) (Range, error)) (err error) {
+			Answered(ctx) // the row is ours
+			wrote, err = s.guarded.write(t, b, conn, floor, reserve)
+			Answered(ctx)
+			return err
+		})
+	})
+	if err != nil && wrote {
+		s.guarded.givenUp.Add(1)
+	}
+	return err
+}
+
+// write writes the end of the range that reserve gives as the high mark. wrote: it is, or may be.
+func (g *guarded) write(t *Tag, b *buffer, conn uint64, floor int64, reserve func(int64, bool) (Range, error)) (wrote bool, err error) {
+	by := g.name()
+	for range guardAttempts {
+		m, err := g.get(conn, t.name)
+		if err != nil {
+			return wrote, fmt.Errorf("reading the high mark of %q: %w", t.name, err)
+		}
+		if known := b.known; known.Conn == conn && m.High < known.High { // of other tags as well, perhaps
+			b.known = HighMark{}
+			return wrote, fmt.Errorf("%w: the high mark of %q was %d, and is %d", ErrGuardAway, t.name, known.High, m.High)
+		}
+		b.known = m
+		t.mu.Lock()
+		b.high, b.before = max(b.high, m.High), m.By
+		t.mu.Unlock()
+		above := !g.svc.cfg.RefuseRegressed
+		if !above && m.By == b.lost { // the table isn't behind for that
+			if _, err := reserve(floor, false); err != nil {
+				return wrote, err
+			}
+			above = true
+		}
+		r, err := reserve(max(floor, m.High), above)
+		if err != nil {
+			return wrote, err
+		}
+		b.lost = by
+		t.mu.Lock()
+		b.written, b.writtenOn = max(b.written, r.Hi), conn
+		t.mu.Unlock()
+		next, err := g.put(t.name, m, r.Hi, by)
+		if err == nil {
+			b.known = next
+			return true, nil
+		}
+		if !errors.Is(err, ErrGuardConflict) {
+			return true, fmt.Errorf("raising the high mark of %q to %d: %w", t.name, r.Hi, err)
+		}
+	}
+	return wrote, fmt.Errorf("the high mark of %q changed %d times while a range was fetched", t.name, guardAttempts)
 }
 
 // keepGuarded looks after the connection until ctx is done, and first thing raises the high
 // marks that this daemon knows to be too low (segment.V4).
 func (s *Service) keepGuarded(ctx context.Context) {
 	g := s.guarded
-	var compared, last uint64
+	var compared, session string
 	for ctx.Err() == nil {
-		conn, err := g.open(ctx, &last)
+		conn, err := g.open(ctx, &session)
 		if err == nil {
 			err = g.raiseBehind(ctx, conn)
 		}
 		switch {
 		case err != nil:
 			g.failed(err)
-		case s.Loaded() && compared != last && g.raiseAll(ctx, conn, guardCompare, ownMarks(*s.tags.Load())) == nil:
-			compared = last
+		case s.Loaded() && compared != session && g.raiseAll(ctx, conn, guardCompare, ownMarks(*s.tags.Load(), conn)) == nil:
+			compared = session
 		}
 		s.events.flush()
 		g.sleep(ctx, g.rest())
@@ -341,9 +371,9 @@ func (g *guarded) failed(err error) {
 	}
 }
 
-// open returns the connection that fetches use from now on; one that they didn't use is
-// counted.
-func (g *guarded) open(ctx context.Context, count *uint64) (uint64, error) {
+// open returns the connection that fetches use from now on, and sets the session that it is
+// one of.
+func (g *guarded) open(ctx context.Context, session *string) (uint64, error) {
 	g.mu.Lock()
 	conn := g.conn
 	g.mu.Unlock()
@@ -361,11 +391,14 @@ func (g *guarded) open(ctx context.Context, count *uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	first := *count == 0
-	*count++
-	if err := g.settle(ctx, opened, first); err != nil {
+	name := cmp.Or(opened.Session, strconv.FormatUint(opened.Conn, 10))
+	if *session == "" || name == *session {
+		opened.Settle = 0
+	}
+	if err := g.settle(ctx, opened); err != nil {
 		return 0, err
 	}
+	*session = name
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.conn, g.err = opened.Conn, nil
@@ -396,11 +429,8 @@ func (g *guarded) raiseBehind(ctx context.Context, conn uint64) error {
 
 // settle waits, where the guard is required, until other daemons have put back what the
 // guard may have lost; our own marks are put back first.
-func (g *guarded) settle(ctx context.Context, opened Opened, first bool) error {
-	wait := opened.Wait
-	if !first {
-		wait = max(wait, opened.Settle)
-	}
+func (g *guarded) settle(ctx context.Context, opened Opened) error {
+	wait := max(opened.Wait, opened.Settle)
 	if !g.svc.cfg.GuardRequired || wait <= 0 {
 		return nil
 	}
@@ -412,7 +442,7 @@ func (g *guarded) settle(ctx context.Context, opened Opened, first bool) error {
 		return err
 	}
 	if tags := g.svc.tags.Load(); tags != nil {
-		if err := g.raiseAll(ctx, opened.Conn, guardFirst, ownMarks(*tags)); err != nil {
+		if err := g.raiseAll(ctx, opened.Conn, guardFirst, ownMarks(*tags, opened.Conn)); err != nil {
 			return err
 		}
 	}
@@ -433,20 +463,22 @@ func (g *guarded) settle(ctx context.Context, opened Opened, first bool) error {
 	})
 }
 
-// ownMark is what this daemon has used of a tag, or may have.
+// ownMark is what this daemon has used of a tag, or is about to use.
 type ownMark struct {
 	tag  string
 	high int64
 }
 
-// ownMarks returns the marks of tags.
-func ownMarks(tags map[string]*Tag) []ownMark {
+// ownMarks returns the marks of tags, and what fetches under way have written of them: a guard
+// that lost it would give it to another daemon before the mark is on disk. On conn, which is
+// still open, none was lost: to raise it would be a conflict with the fetch itself.
+func ownMarks(tags map[string]*Tag, conn uint64) []ownMark {
 	var marks []ownMark
 	for name, t := range tags {
 		t.mu.Lock()
 		high := t.marked
-		if b := t.buf; b != nil && b.pending != (Range{}) {
-			high = min(high, b.pending.Lo) // its fetch raises it, or gives it up
+		if t.buf != nil && t.buf.writtenOn != conn {
+			high = max(high, t.buf.written)
 		}
 		t.mu.Unlock()
 		if high > 0 {

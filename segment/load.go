@@ -29,17 +29,31 @@ func (s *Service) keepLoaded(ctx context.Context) {
 	defer s.reading.Pause()
 	for {
 		s.reading.Pause() // the store may take any time
-		wait := s.cfg.Refresh
+		wait, hasten := s.cfg.Refresh, false
 		if err := s.read(ctx, pass{counts: true}); err != nil {
-			wait = retry.NextBackOff() // read has made err an event
+			wait, hasten = retry.NextBackOff(), !s.Loaded() // read has made err an event
 		} else {
 			retry.Reset()
 		}
 		s.reading.Expect(s.clock, wait+turnGrace)
-		if s.clock.Sleep(ctx, wait) != nil {
+		if s.restFor(ctx, wait, hasten) != nil {
 			return
 		}
 	}
+}
+
+// restFor waits for d. Where a request may hasten the next pass it waits for retryWanted at
+// least, and no longer than that once one has come.
+func (s *Service) restFor(ctx context.Context, d time.Duration, hasten bool) error {
+	for ; hasten && d > retryWanted; d -= retryWanted {
+		if err := s.clock.Sleep(ctx, retryWanted); err != nil {
+			return err
+		}
+		if s.unreadAsked.CompareAndSwap(true, false) {
+			return nil
+		}
+	}
+	return s.clock.Sleep(ctx, d)
 }
 
 // Reload reads the tags now, as after a change of the table by ourselves: the rows of
@@ -98,10 +112,8 @@ func (s *Service) read(ctx context.Context, p pass) error {
 // readTags reads the table. Known tags cost no allocation. It is cut short where it gets no
 // row for Config.FetchTimeout, however long the whole pass takes.
 func (s *Service) readTags(ctx context.Context, p *pass) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	silence := time.AfterFunc(s.cfg.FetchTimeout, func() { cancel(ErrLate) })
-	defer silence.Stop()
+	ctx, end := patient(ctx, s.cfg.FetchTimeout)
+	defer end()
 
 	if err := s.readMarks(ctx); err != nil {
 		return err
@@ -113,7 +125,7 @@ func (s *Service) readTags(ctx context.Context, p *pass) error {
 	now := s.pass.Add(1)
 	p.added = make(map[string]*Tag)
 	err := s.cfg.Store.Each(ctx, func(name []byte, maxID, step int64) error {
-		silence.Reset(s.cfg.FetchTimeout)
+		Answered(ctx)
 		if t := tags[string(name)]; t != nil {
 			t.seen = now
 			t.observe(maxID, step)
@@ -174,15 +186,7 @@ func (s *Service) applyLocked(p pass) {
 	if known := s.tags.Load(); known != nil {
 		tags = *known
 	}
-	for name, t := range p.added {
-		t.mu.Lock() // a tag that returns is in the list of those in use already
-		s.returnLocked(t)
-		t.tellBehindLocked(t.observed)
-		t.mu.Unlock()
-		if s.Loaded() {
-			s.events.add(Event{Kind: KindTagAdded, Tag: name, High: t.observed})
-		}
-	}
+	s.welcomeLocked(p.added)
 	var missing, gone []*Tag
 	if p.known < len(tags) {
 		for _, t := range tags {
@@ -229,5 +233,18 @@ func (s *Service) applyLocked(p pass) {
 	s.tags.Store(&next)
 	for _, t := range gone {
 		s.buryLocked(t)
+	}
+}
+
+// welcomeLocked makes tags of added rows that are to be in the map.
+func (s *Service) welcomeLocked(added map[string]*Tag) {
+	for name, t := range added {
+		t.mu.Lock() // a tag that returns is in the list of those in use already
+		s.returnLocked(t)
+		t.tellBehindLocked(t.observed)
+		t.mu.Unlock()
+		if s.Loaded() {
+			s.events.add(Event{Kind: KindTagAdded, Tag: name, High: t.observed})
+		}
 	}
 }

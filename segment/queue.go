@@ -10,32 +10,57 @@ import (
 const maxFetchers = 8
 
 // queue holds the tags that want a range, and runs at most maxFetchers
-// goroutines over them; none while nothing is wanted.
+// goroutines over them; none while nothing is wanted:
+//
+//	segment.Q1  A tag is worked on for a request while one waits for it. One that requests
+//	    have left is moved behind all others, and to its place in front by the next request:
+//	    what was asked for once, and given up, delays no request.
+//	segment.Q2  Requests and prefetches take turns: neither keeps the other from its ranges.
+//	segment.Q3  Tags whose last attempt failed hold at most half of the fetchers: rows that
+//	    are locked for good leave the other half to those that are free.
 type queue struct {
-	work func(t *Tag) // immutable
+	work func(t *Tag, l lane) (worked bool) // immutable
 
 	mu       sync.Mutex
-	open     bool   // mu protects; between Run's begin and end
-	held     bool   // mu protects; nothing is worked on yet
-	urgent   []*Tag // mu protects; somebody waits for these
-	later    []*Tag // mu protects
-	fetchers int    // mu protects
+	open     bool          // mu protects; between Run's begin and end
+	held     bool          // mu protects; nothing is worked on yet
+	lanes    [lanes][]*Tag // mu protects
+	turn     lane          // mu protects; the first to be looked at of those that take turns
+	failing  int           // mu protects; fetchers with a tag of laneRetry or laneLeftRetry
+	fetchers int           // mu protects
 	running  sync.WaitGroup
 }
 
-// push adds t. A tag may stand in both lists: whoever takes it looks at its
+// lane is what a tag waits in for a fetcher.
+type lane int
+
+// The lanes: the first ones take turns, the others have what is left.
+const (
+	laneWaited    lane = iota // a request waits
+	laneRetry                 // the same, after an attempt that failed
+	laneAhead                 // the next range, while there are IDs
+	laneLeft                  // no request waits
+	laneLeftRetry             // the same, after an attempt that failed
+	lanes
+
+	laneTurns = laneLeft
+)
+
+// isUrgent tells that a request waited when the tag was queued.
+func (l lane) isUrgent() bool { return l == laneWaited || l == laneRetry }
+
+// isRetry tells that the tag's last attempt had failed.
+func (l lane) isRetry() bool { return l == laneRetry || l == laneLeftRetry }
+
+// push adds t. A tag may stand in several lanes: the fetcher that takes it looks at its
 // state first, and the second one finds nothing to do.
-func (q *queue) push(t *Tag, urgent bool) {
+func (q *queue) push(t *Tag, l lane) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.open {
 		return
 	}
-	if urgent {
-		q.urgent = append(q.urgent, t)
-	} else {
-		q.later = append(q.later, t)
-	}
+	q.lanes[l] = append(q.lanes[l], t)
 	q.fetchLocked()
 }
 
@@ -53,7 +78,7 @@ func (q *queue) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.held = false
-	for range min(maxFetchers, len(q.urgent)+len(q.later)) {
+	for range maxFetchers {
 		q.fetchLocked()
 	}
 }
@@ -61,32 +86,64 @@ func (q *queue) release() {
 func (q *queue) fetch() {
 	defer q.running.Done()
 	for {
-		t := q.pop()
+		t, l := q.pop()
 		if t == nil {
 			return
 		}
-		q.work(t)
+		q.done(l, q.work(t, l))
 	}
 }
 
 // pop takes a tag; without one the calling fetcher must end.
-func (q *queue) pop() *Tag {
+func (q *queue) pop() (*Tag, lane) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, list := range []*[]*Tag{&q.urgent, &q.later} {
-		if len(*list) == 0 {
+	for i := range lanes {
+		l := i
+		if i < laneTurns {
+			l = (q.turn + i) % laneTurns
+		}
+		if len(q.lanes[l]) == 0 || l.isRetry() && q.failing >= maxFetchers/2 { // segment.Q3
 			continue
 		}
-		t := (*list)[0]
-		(*list)[0] = nil
-		*list = (*list)[1:]
-		if len(*list) == 0 {
-			*list = nil // lets the array go
+		t := q.lanes[l][0]
+		q.lanes[l][0] = nil
+		q.lanes[l] = q.lanes[l][1:]
+		if len(q.lanes[l]) == 0 {
+			q.lanes[l] = nil // lets the array go
 		}
-		return t
+		if l < laneTurns {
+			q.turn = l + 1 // segment.Q2
+		}
+		if l.isRetry() {
+			q.failing++
+		}
+		return t, l
 	}
 	q.fetchers--
-	return nil
+	return nil, 0
+}
+
+// done ends the work on a tag of l. Where there was none its lane keeps the turn.
+func (q *queue) done(l lane, worked bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l.isRetry() {
+		q.failing--
+	}
+	if !worked && l < laneTurns {
+		q.turn = l
+	}
+}
+
+// beside runs do as part of Run; false where that doesn't run.
+func (q *queue) beside(do func()) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.open {
+		q.running.Go(do)
+	}
+	return q.open
 }
 
 func (q *queue) isOpen() bool {
@@ -106,5 +163,5 @@ func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.open = false
-	q.urgent, q.later = nil, nil
+	q.lanes = [lanes][]*Tag{}
 }

@@ -173,7 +173,7 @@ func TestUsedForgetsTagsThatAreGone(t *testing.T) {
 	next(t, lookup(t, svc, "order"))
 	next(t, lookup(t, svc, "other"))
 	row, _ := store.Row("order")
-	_, err := store.Delete(t.Context(), "order")
+	_, err := store.Delete(t.Context(), "order", nil)
 	require.NoError(t, err)
 	reload(t, svc, "order")
 	require.Equal(t, []string{"other"}, segment.Used(svc))

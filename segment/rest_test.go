@@ -232,7 +232,7 @@ func TestAdoptIsNoRow(t *testing.T) {
 		fake := fakeClock()
 		svc := start(t, segment.Config{Store: store, HighWater: segmenttest.NewHighWater(), Clock: fake})
 		require.EqualValues(t, 200, next(t, lookup(t, svc, "order")))
-		_, err := store.Delete(t.Context(), "order")
+		_, err := store.Delete(t.Context(), "order", nil)
 		require.NoError(t, err)
 		reload(t, svc, "order")
 		require.Equal(t, 1, svc.Len())

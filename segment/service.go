@@ -55,8 +55,8 @@ type Config struct {
 	Wait time.Duration
 	// Refresh is how often the tags are read again.
 	Refresh time.Duration
-	// FetchTimeout bounds each call to Store and HighWater, and the time a pass
-	// over the table may go without a row.
+	// FetchTimeout bounds each call to HighWater, each answer of Store (Answered) and the
+	// time a pass over the table may go without a row.
 	FetchTimeout time.Duration
 	// MaxStep is the largest dynamic step. A table step above it is kept.
 	MaxStep int64
@@ -69,6 +69,10 @@ type Config struct {
 	// Guard has the high marks of all daemons on the table; nil: there is none, and the
 	// table is believed where it isn't below what this daemon has seen.
 	Guard Guard
+	// Node names this daemon in the high marks that it writes, for people.
+	Node string
+	// OwnTable: no other daemon has this table, which is behind the ranges of the others.
+	OwnTable bool
 	// GuardRequired: without the guard nothing is fetched.
 	GuardRequired bool
 	// RefuseRegressed: a table that went backwards is refused, not moved forward, with
@@ -98,10 +102,12 @@ type Service struct {
 
 	// tags is never changed once stored: readers index it without a lock. It may have
 	// those of Adopt before the tags were read.
-	tags    atomic.Pointer[map[string]*Tag]
-	loaded  atomic.Bool // the tags were ever read
-	guarded *guarded    // immutable; nil: no guard
-	tagsMu  sync.Mutex
+	tags   atomic.Pointer[map[string]*Tag]
+	loaded atomic.Bool // the tags were ever read
+	// unreadAsked tells that a request has come before that: it hastens the next pass.
+	unreadAsked atomic.Bool
+	guarded     *guarded // immutable; nil: no guard
+	tagsMu      sync.Mutex
 	// former has what outlives a tag that is gone, while it stays gone.
 	// tagsMu protects.
 	former  map[string]former
@@ -115,6 +121,7 @@ type Service struct {
 	complete uint32
 	allGone  bool
 	inUse    inUse
+	looks    looks
 }
 
 // former is what is kept of a tag whose row is gone.
@@ -122,6 +129,7 @@ type former struct {
 	high     int64     // the highest value seen; 0: its row was never seen
 	marked   int64     // the local mark
 	counters *counters // nil if it was never used
+	deleted  bool      // by this daemon: high is not below the row's max_id
 }
 
 // New returns a service that serves nothing until Run, or Reload, has read the
@@ -216,6 +224,7 @@ func (s *Service) Lookup(key []byte) (*Tag, error) {
 		return t, nil
 	}
 	if err := s.unread(); err != nil {
+		s.unreadAsked.Store(true)
 		return nil, err
 	}
 	if t := s.tag(key); t != nil { // the first pass ended in between

@@ -42,8 +42,19 @@ type Range struct {
 	// Step is the table's own step at the time of the fetch (Hi-Lo may be
 	// larger: the caller asked for more).
 	Step int64
-	// Skipped is how far max_id lay below Lo; 0 unless FetchAbove has moved it.
+	// Skipped is how far max_id lay below Lo; 0 unless FetchGuarded has moved it.
 	Skipped int64
+}
+
+// answered is the key of what Answered calls.
+type answered struct{}
+
+// Answered tells that the database has answered: Config.FetchTimeout bounds a round trip, not the
+// sum of those that a call to a Store takes. A Store calls it with the call's context.
+func Answered(ctx context.Context) {
+	if again, ok := ctx.Value(answered{}).(func()); ok {
+		again()
+	}
 }
 
 // Store is a table of segments that many processes share.
@@ -60,16 +71,25 @@ type Store interface {
 	// missing (ErrUnknownTag), unusable (ErrBadRow), when its max_id is
 	// below floor (ErrRegressed), or the database is read-only (ErrReadOnly).
 	Fetch(ctx context.Context, tag string, want, floor int64) (Range, error)
-	// FetchAbove is Fetch, but where max_id is below floor the range begins at
-	// floor, and max_id is left at its end.
-	FetchAbove(ctx context.Context, tag string, want, floor int64) (Range, error)
+	// FetchGuarded is Fetch, but asks dispose before the commit, while it holds the row; where
+	// it returns an error nothing is taken, and that is the error. A Store that no other
+	// daemon shares asks after the commit: then a range that is refused is a gap.
+	FetchGuarded(ctx context.Context, tag string, want int64, dispose Dispose) (Range, error)
 	// Each calls fn with every row, in no particular order, in one pass;
 	// the byte slice is valid only during the call. It stops at the first
 	// error of fn and returns it.
 	Each(ctx context.Context, fn func(tag []byte, maxID, step int64) error) error
+	// Find is Each for the rows of tags, found by the table's key. Rows of other tags may
+	// be among them.
+	Find(ctx context.Context, tags []string, fn func(tag []byte, maxID, step int64) error) error
 	// Close releases the store's connections.
 	Close() error
 }
+
+// Dispose decides where a range begins: the last one that reserve has returned is taken.
+// Reserve refuses a max_id below floor as Fetch does; with above the range begins at floor
+// then, and max_id is left at its end. It may be called again with a floor that is not lower.
+type Dispose func(reserve func(floor int64, above bool) (Range, error)) error
 
 // Admin changes the table; a Store of leafd implements it too.
 type Admin interface {
@@ -80,8 +100,10 @@ type Admin interface {
 	// Update changes step and description where they are not nil, and returns
 	// the row as it was; ErrUnknownTag, ErrBadRow.
 	Update(ctx context.Context, tag string, step *int64, description *string) (Row, error)
-	// Delete removes the row, and returns it as Update does; ErrUnknownTag.
-	Delete(ctx context.Context, tag string) (Row, error)
+	// Delete removes the row, and returns it as Update does; ErrUnknownTag. It calls before,
+	// unless that is nil, while it holds the row; where it returns an error nothing is
+	// removed, and that is the error.
+	Delete(ctx context.Context, tag string, before func(Row) error) (Row, error)
 }
 
 // HighWater remembers durably, on this machine, the highest end of a range that was

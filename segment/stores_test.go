@@ -25,8 +25,12 @@ func (s *fixedRows) Fetch(context.Context, string, int64, int64) (segment.Range,
 	return segment.Range{}, errDown
 }
 
-func (s *fixedRows) FetchAbove(context.Context, string, int64, int64) (segment.Range, error) {
+func (s *fixedRows) FetchGuarded(context.Context, string, int64, segment.Dispose) (segment.Range, error) {
 	return segment.Range{}, errDown
+}
+
+func (s *fixedRows) Find(context.Context, []string, func(tag []byte, maxID, step int64) error) error {
+	return nil
 }
 
 func (s *fixedRows) Each(_ context.Context, fn func(tag []byte, maxID, step int64) error) error {

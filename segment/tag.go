@@ -32,6 +32,7 @@ type Tag struct {
 	step     int64     // mu protects; the table's step as a pass has shown it last
 	counters *counters // mu protects; nil until the first use under this name
 	gone     bool      // mu protects; the row is no more, nothing is published any more
+	deleted  bool      // mu protects; the row was deleted by this daemon, and is to be gone
 	again    bool      // mu protects; the row was gone, and is another one that marked is not of
 	behind   bool      // mu protects; that max_id is behind was told
 
@@ -53,18 +54,21 @@ const (
 type buffer struct {
 	next    *span         // the range after the current one
 	state   state         // segment.S4: stateRunning is entered from stateQueued only, by one fetcher
-	urgent  bool          // queued before those that nobody waits for
+	urgent  bool          // stands in a lane of tags that requests wait for
+	left    bool          // stands in a lane of tags that no request waits for
 	done    chan struct{} // closed when the attempt under way ends; nil when nobody waits
 	waiting int64         // IDs that the requests inside waitLocked lack
 
-	high    int64 // segment.S2: the end of every range of ours, and the high marks read
-	pending Range // fetched, but not marked yet, or not taken by the guard
-
-	by         string   // the one fetcher's; what names pending in the guard
-	proposedOn uint64   // the one fetcher's; the connection on which pending was fetched
-	known      HighMark // the one fetcher's; as last read or written
-	shared     bool     // the one fetcher's; others write the high mark too: read it first
-	postponed  bool     // in stateBackoff for the guard alone
+	high      int64    // segment.S2: the end of every range of ours, and the high marks read
+	pending   Range    // fetched, but not marked yet
+	disposed  bool     // pending was fetched with the guard
+	written   int64    // the highest high mark that a fetch has written, or may have
+	writtenOn uint64   // the connection of the last of them
+	known     HighMark // the one fetcher's; as last read or written
+	lost      string   // the one fetcher's; By of the last write whose range was given up
+	before    string   // By of the high mark that a fetch found last
+	turns     int      // segment.V6: fetches in a row that found the table behind another daemon's range
+	postponed bool     // in stateBackoff for the guard alone
 
 	policy stepPolicy
 	asked  time.Duration // when the range that is being fetched was first wanted
@@ -230,7 +234,7 @@ func (t *Tag) remove() former {
 	if t.buf != nil {
 		t.buf.wakeLocked()
 	}
-	return former{high: t.floorLocked(), marked: t.marked, counters: t.counters}
+	return former{high: t.floorLocked(), marked: t.marked, counters: t.counters, deleted: t.deleted}
 }
 
 // floorLocked is the highest value ever seen (segment.S2).
@@ -240,6 +244,15 @@ func (t *Tag) floorLocked() int64 {
 		return high
 	}
 	return max(high, t.buf.high) // segment.S2
+}
+
+// usedLocked is the floor that is left where the guard knows what others have used: what a pass
+// has seen in the table may be a mistake, and be set right again.
+func (t *Tag) usedLocked() int64 {
+	if t.buf == nil || t.svc.cfg.RefuseRegressed {
+		return t.floorLocked()
+	}
+	return max(t.marked, t.buf.high)
 }
 
 // wakeLocked wakes everybody who waits for the attempt that ended.

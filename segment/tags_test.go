@@ -75,7 +75,7 @@ func TestTagsComeAndGo(t *testing.T) {
 
 		// Added: seen at the next refresh, no sooner. Deleted: gone when the one after it agrees.
 		store.Set("d", 1, 10)
-		_, err := store.Delete(t.Context(), "b")
+		_, err := store.Delete(t.Context(), "b", nil)
 		require.NoError(t, err)
 		require.EqualValues(t, 101, next(t, held))
 		refresh()
@@ -97,19 +97,19 @@ func TestTagsComeAndGo(t *testing.T) {
 
 		// Missing for one pass: nothing happens.
 		row, _ := store.Row("c")
-		_, err = store.Delete(t.Context(), "c")
+		_, err = store.Delete(t.Context(), "c", nil)
 		require.NoError(t, err)
 		refresh()
 		store.Set("c", row.MaxID, 10)
 		refresh()
-		_, err = store.Delete(t.Context(), "c")
+		_, err = store.Delete(t.Context(), "c", nil)
 		require.NoError(t, err)
 		refresh()
 		lookup(t, svc, "c")
 		require.Empty(t, rec.kinds("c"))
 
 		// Deleted by ourselves.
-		_, err = store.Delete(t.Context(), "a")
+		_, err = store.Delete(t.Context(), "a", nil)
 		require.NoError(t, err)
 		reload(t, svc, "a", "d", "never there")
 		_, err = svc.Lookup([]byte("a"))
@@ -222,7 +222,7 @@ func TestRecreatedTagNeverRepeats(t *testing.T) {
 	// Another daemon takes ranges; a pass shows us.
 	store.Set("order", 500, 10)
 	reload(t, svc)
-	_, err := store.Delete(t.Context(), "order")
+	_, err := store.Delete(t.Context(), "order", nil)
 	require.NoError(t, err)
 	reload(t, svc, "order")
 	store.Set("order", 0, 10)
@@ -250,7 +250,7 @@ func TestFetchFindsNoRow(t *testing.T) {
 		store.Set("order", 0, 10)
 		store.Set("other", 0, 10)
 		svc := start(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
-		_, err := store.Delete(t.Context(), "order")
+		_, err := store.Delete(t.Context(), "order", nil)
 		require.NoError(t, err)
 		tag := lookup(t, svc, "order")
 		_, err = tag.Next(t.Context())
@@ -335,7 +335,7 @@ func TestTagIsDeletedWhileItIsFetched(t *testing.T) {
 		require.Equal(t, round, id/1000, "%d", id)
 		<-raising // for the first range
 		<-raising // for the next one
-		_, err := store.Delete(t.Context(), "a")
+		_, err := store.Delete(t.Context(), "a", nil)
 		require.NoError(t, err)
 		require.NoError(t, svc.Reload(t.Context(), "a"))
 		time.Sleep(4 * time.Millisecond) // until the mark is raised

@@ -134,12 +134,10 @@ func (t *Tag) askLocked(b *buffer, urgent bool) {
 	switch b.state {
 	case stateIdle:
 		b.asked = t.svc.clock.Mono()
-		b.state, b.urgent = stateQueued, urgent
-		t.svc.queue.push(t, urgent)
+		t.queueLocked(b, urgent)
 	case stateQueued:
-		if urgent && !b.urgent {
-			b.urgent = true
-			t.svc.queue.push(t, true)
+		if urgent {
+			t.queueLocked(b, true)
 		}
 	case stateBackoff:
 		if urgent && b.postponed {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"math"
 	"net/http"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/worker"
 )
 
 const (
@@ -65,7 +67,7 @@ func (l *live) isToken(token []byte) bool {
 type newTag struct {
 	Tag         string `json:"tag"`
 	Step        *wide  `json:"step"`
-	MaxID       *wide  `json:"max_id"` // 1 when not given, as in the Java Leaf's script
+	MaxID       *wide  `json:"max_id"` // above every ID that is known to be used when not given: 1 for a new tag
 	Description string `json:"description"`
 }
 
@@ -84,11 +86,8 @@ func (s *Server) createTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	if t.Step == nil {
 		return errBadStep.with("step is missing")
 	}
-	row := segment.Row{Tag: t.Tag, MaxID: 1, Step: int64(*t.Step), Description: t.Description}
-	if t.MaxID != nil {
-		row.MaxID = int64(*t.MaxID)
-	}
-	if row.Step < 1 || row.MaxID < 0 || row.MaxID > math.MaxInt64-row.Step {
+	row := segment.Row{Tag: t.Tag, Step: int64(*t.Step), Description: t.Description}
+	if maxID := t.MaxID; row.Step < 1 || maxID != nil && (*maxID < 0 || int64(*maxID) > math.MaxInt64-row.Step) {
 		return errBadStep
 	}
 	if err := checkDescription(&row.Description); err != nil {
@@ -96,12 +95,28 @@ func (s *Server) createTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	}
 	below, cancel := context.WithTimeout(s.base, adminTimeout)
 	defer cancel()
-	if err := b.Admin.Create(below, row); err != nil {
+	row, err := b.Admin.Create(below, row, (*int64)(t.MaxID))
+	if low := (*segment.MaxIDError)(nil); errors.As(err, &low) {
+		return maxIDAnswer(low)
+	}
+	if err != nil {
 		return s.storeError(ctx, err)
 	}
 	s.audit(ctx, "create", row.Tag, nil, rowLog(row))
 	s.reload(below, b, row.Tag)
 	return writeJSON(ctx, http.StatusCreated, shownRow(row))
+}
+
+// maxIDAnswer returns the answer to a tag that is not created, for its IDs might repeat.
+func maxIDAnswer(err *segment.MaxIDError) error {
+	switch {
+	case err.Err == nil:
+		return errMaxIDLow.with("max_id is below %d: the IDs up to there were used already", err.Least)
+	case errors.Is(err, segment.ErrGuardAway):
+		return errMaxIDUnknown.with("ZooKeeper can't be asked where the tag may begin: ask again once it answers, "+
+			"or give a max_id above every ID that was ever issued of the tag, %d at least", err.Least)
+	}
+	return errMaxIDUnknown.with("where the tag may begin isn't known here: give a max_id above every ID that was ever issued of it, %d at least", err.Least)
 }
 
 // rowJSON is a row of leaf_alloc in a body.
@@ -172,6 +187,9 @@ func (s *Server) deleteTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	below, cancel := context.WithTimeout(s.base, adminTimeout)
 	defer cancel()
 	before, err := b.Admin.Delete(below, string(key))
+	if errors.Is(err, segment.ErrGuardAway) {
+		return answerTo(worker.ErrUnreachable).with("ZooKeeper can't be asked to keep which IDs the tag has issued: nothing was deleted; ask again once it answers")
+	}
 	if err != nil {
 		return s.storeError(ctx, err)
 	}

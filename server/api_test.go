@@ -143,7 +143,7 @@ var operations = []operation{
 	},
 	{
 		methods: "POST", path: "/api/segments", id: "createSegment", summary: "add a tag",
-		body: newTag{}, auth: true, ok: replyOf(201, "the new row", contentJSON, tagRow, nil), codes: "bad_key bad_step tag_exists " + tokens,
+		body: newTag{}, auth: true, ok: replyOf(201, "the new row", contentJSON, tagRow, nil), codes: "bad_key bad_step tag_exists max_id_low max_id_unknown " + tokens,
 	},
 	{
 		methods: "PATCH", path: "/api/segments/{key}", id: "updateSegment", summary: "change a tag",
@@ -151,7 +151,7 @@ var operations = []operation{
 	},
 	{
 		methods: "DELETE", path: "/api/segments/{key}", id: "deleteSegment", summary: "remove a tag",
-		auth: true, ok: repliesChange, codes: "bad_key unknown_key " + tokens,
+		auth: true, ok: repliesChange, codes: "bad_key unknown_key registry_unavailable " + tokens,
 	},
 	{
 		methods: "GET", path: "/", id: "getRoot", summary: "the dashboard for browsers, this list for others",
@@ -207,6 +207,7 @@ var advice = []struct{ codes, what string }{
 	{"host_refused", "A page or list was asked by a name that is not this daemon's: ask by its address, or set `--allow-host`."},
 	{"unknown_key mode_disabled not_found", "Create the tag; see `--modes`."},
 	{"method_not_allowed request_timeout tag_exists body_too_large header_too_large", "Fix the request."},
+	{"max_id_low max_id_unknown", "The tag was there before, or ZooKeeper is away: give the `max_id` that the message names, or ask again once ZooKeeper answers."},
 	{"rate_limited", "This key asks for more IDs than `--rate-limit`; ask again after `Retry-After`."},
 	{"internal", "Read leafd's log."},
 	{"clock_backwards", "This machine's clock is behind the last ID; ask another daemon, this one resumes by itself."},
@@ -215,7 +216,7 @@ var advice = []struct{ codes, what string }{
 	{"clock_refused identity_held workers_exhausted workers_closed", "Readiness only: why a displaced daemon is not back yet; the alarm of that name says what to do."},
 	{"clock_offset", "Readiness only: most daemons have another time; IDs are still issued."},
 	{"not_ready", "Readiness only: a check without a code of its own failed; the body lists all checks."},
-	{"registry_unavailable", "`/api/workers`, and readiness of a displaced daemon: ZooKeeper does not answer; who has a worker ID issues without it."},
+	{"registry_unavailable", "`/api/workers`, the deletion of a tag, and readiness of a displaced daemon: ZooKeeper does not answer; who has a worker ID issues without it."},
 	{"segment_unavailable", "No range is in memory and none is to be had: the database is gone, the row is unusable or has gone backwards."},
 	{"overloaded", "Too many requests wait already; ask again, or ask another daemon."},
 	{"starting draining", "Ask again, or ask another daemon."},

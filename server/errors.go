@@ -57,6 +57,8 @@ var (
 	errMethodNotAllowed = newAnswer(http.StatusMethodNotAllowed, "method_not_allowed", "the path doesn't take this method; see Allow", 0)
 	errRequestTimeout   = newAnswer(http.StatusRequestTimeout, "request_timeout", "the request did not arrive whole in time", 0)
 	errTagExists        = newAnswer(http.StatusConflict, "tag_exists", "a tag of this name exists already", 0)
+	errMaxIDLow         = newAnswer(http.StatusConflict, "max_id_low", "max_id is below IDs that were used already", 0)
+	errMaxIDUnknown     = newAnswer(http.StatusConflict, "max_id_unknown", "where the tag may begin isn't known: give max_id", 0)
 	errRateLimited      = newAnswer(http.StatusTooManyRequests, "rate_limited", "this key asks for more IDs than --rate-limit gives it", 1)
 	errBodyTooLarge     = newAnswer(http.StatusRequestEntityTooLarge, "body_too_large", "the body is larger than 64 KiB", 0)
 	errHeaderTooLarge   = newAnswer(http.StatusRequestHeaderFieldsTooLarge, "header_too_large", "request line and headers are larger than 8 KiB", 0)

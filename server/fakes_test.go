@@ -160,7 +160,7 @@ func (t *table) Update(_ context.Context, tag string, step *int64, description *
 	return r, nil
 }
 
-func (t *table) Delete(_ context.Context, tag string) (segment.Row, error) {
+func (t *table) Delete(_ context.Context, tag string, _ func(segment.Row) error) (segment.Row, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r, ok := t.rows[tag]

@@ -37,8 +37,8 @@ type WorkerInfo struct {
 	// FreeFrom is when a new daemon may take the worker ID, ms; nil while its daemon is
 	// live, and where that is never by itself.
 	FreeFrom *clock.Millis `json:"free_from,omitempty"`
-	// Offset is how far its clock was ahead of ours when it was last asked; nil when
-	// it was never asked, or didn't answer.
+	// Offset is how far its clock is ahead of ours, at the last check; nil when that did not ask
+	// it, or it did not answer.
 	Offset *Milliseconds `json:"offset_ms,omitempty"`
 	// Since is when this life began to issue, ms, of this daemon only; 0 once it was
 	// displaced.

@@ -223,7 +223,7 @@ func TestPagesAreBounded(t *testing.T) {
 	}
 	b := r.newBackend()
 	table := newTable(rows...)
-	b.Segments, b.Admin = table, table
+	b.Segments, b.Admin = table, &segment.Table{Admin: table}
 	r.SetBackend(b)
 	for _, path := range []string{"/cache", "/db"} {
 		a := r.get(path)

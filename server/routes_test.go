@@ -254,7 +254,7 @@ func TestOnTheRealThings(t *testing.T) {
 	r := startEmpty(t, nil)
 	generator, err := snowflake.New(snowflake.Config{Layout: snowflake.DefaultLayout(), Worker: 5, Clock: r.cfg.Clock, Fence: openFence{}})
 	require.NoError(t, err)
-	r.SetBackend(&Backend{Snowflake: generator, Layout: snowflake.DefaultLayout(), Segments: FromService(service), Admin: store})
+	r.SetBackend(&Backend{Snowflake: generator, Layout: snowflake.DefaultLayout(), Segments: FromService(service), Admin: &segment.Table{Admin: store}})
 	require.Eventually(t, service.Loaded, time.Minute, time.Millisecond)
 
 	auth := "Authorization: Bearer " + token

@@ -52,7 +52,7 @@ func (t tags) Check(key []byte) error {
 }
 
 func (t tags) Next(ctx context.Context, key []byte) (int64, error) {
-	tag, err := t.service.Lookup(key)
+	tag, err := t.service.Find(ctx, key)
 	if err != nil {
 		return 0, err
 	}
@@ -76,7 +76,7 @@ func (t tags) Try(key []byte, last **segment.Tag, most int) (int64, int) {
 }
 
 func (t tags) NextN(ctx context.Context, key []byte, dst []int64) error {
-	tag, err := t.service.Lookup(key)
+	tag, err := t.service.Find(ctx, key)
 	if err != nil {
 		return err
 	}

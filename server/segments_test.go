@@ -30,7 +30,7 @@ func serveTags(t *testing.T, names ...string) (*running, *segmenttest.Store, *se
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ran) })
 	r := startEmpty(t, nil)
 	require.Eventually(t, service.Loaded, time.Minute, time.Millisecond)
-	r.SetBackend(&Backend{Segments: FromService(service), Admin: store})
+	r.SetBackend(&Backend{Segments: FromService(service), Admin: &segment.Table{Admin: store}})
 	return r, store, service
 }
 
@@ -109,7 +109,7 @@ func TestConnectionsFindTheirTag(t *testing.T) {
 	for _, step := range []struct{ tag, want string }{{"a", "0"}, {"a", "1"}, {"b", "0"}, {"a", "2"}} {
 		require.Equal(t, step.want, r.get(segmentPrefix+step.tag).body, step)
 	}
-	_, err := store.Delete(t.Context(), "a")
+	_, err := store.Delete(t.Context(), "a", nil)
 	require.NoError(t, err)
 	require.NoError(t, service.Reload(t.Context(), "a"))
 	r.get(segmentPrefix+"a").requireError(t, 404, "unknown_key")

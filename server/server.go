@@ -134,7 +134,7 @@ type Backend struct {
 	Snowflake Snowflake        // nil: snowflake IDs are switched off
 	Layout    snowflake.Layout // zero: IDs can't be decoded
 	Segments  Segments         // nil: segment IDs are switched off
-	Admin     segment.Admin    // nil as Segments
+	Admin     *segment.Table   // nil as Segments
 	// Worker describes this daemon; nil while it has no worker ID.
 	Worker func() WorkerInfo
 	// Workers lists the cluster; nil lists this daemon alone. It returns within

@@ -135,7 +135,7 @@ func TestPagesShareOneReading(t *testing.T) {
 	r := startEmpty(t, nil)
 	slow := &slowTable{Admin: r.table}
 	b := r.newBackend()
-	b.Admin = slow
+	b.Admin = &segment.Table{Admin: slow}
 	r.SetBackend(b)
 	began := time.Now()
 	var asking sync.WaitGroup

@@ -1,6 +1,7 @@
 /*
  * Who holds a worker ID, and how far it has issued: rules U1 to U4, with a ZooKeeper that
- * keeps its data. README.md says what is covered, and what each event is in leafd.
+ * keeps its data. A worker ID is one entry, at one path, which is taken by a create or by a
+ * conditional write. README.md says what is covered, and what each event is in leafd.
  *
  * The time line of each worker ID is cut into pieces [floor, limit), each owned by one
  * instance, which is a data directory. No (worker ID, time) may be issued twice.
@@ -39,11 +40,12 @@ typedef Entry {
   bit floor;
   bit limit;
   bit ceiling;
+  bit released;
 #ifdef M_STOPPED
   bit stopped           /* its holder's last write was that of a clean stop */
 #endif
 }
-Entry entry[IDS];
+Entry entry[IDS + 1]; /* the last one, of NONE, stays empty */
 
 /* What a data directory has on its disk. */
 typedef Record {
@@ -53,6 +55,7 @@ typedef Record {
   bit ceiling;
   unsigned acked : 3;   /* the last life that ZooKeeper is known to have taken */
   unsigned current : 3; /* the life that may have written since */
+  bit claim;            /* it was claimed, and never confirmed */
   bit released;
   bit elsewhere;        /* it names another home than the one where it lies */
 #ifdef BACKUP
@@ -82,9 +85,9 @@ typedef Process {
 }
 Process process[DIRS];
 #define IDLE      0 /* no process, or one that has not read anything yet */
-#define ASK       1 /* has read the entry that it is about to write */
-#define RESUMED   2 /* ZooKeeper has taken its claim of its own entry */
-#define CLAIMED   3 /* ZooKeeper has taken its claim of another worker ID */
+#define RESUME    1 /* has read its own entry, and is about to prolong it */
+#define ENROLL    2 /* has read the entry that it is about to claim */
+#define SETTLING  3 /* ZooKeeper has taken its claim, and the file has it */
 #define RUN       4
 #define RELEASING 5 /* its file is marked released */
 
@@ -102,7 +105,8 @@ typedef Late {
   unsigned owner : 3;
   bit floor;
   bit limit;
-  bit ceiling
+  bit ceiling;
+  bit released
 }
 Late late[DIRS];
 #endif
@@ -128,9 +132,11 @@ Late late[DIRS];
 #define UNANSWERED 1
 #define DELAYED 2
 #ifdef LATE
+#define EACH_OUTCOME(event) event(ANSWERED) event(UNANSWERED) event(DELAYED)
 #define EACH_WRITE(event) event(0, ANSWERED) event(1, ANSWERED) event(0, UNANSWERED) event(1, UNANSWERED) event(0, DELAYED) event(1, DELAYED)
 #define MAY_SEND(outcome) (outcome != DELAYED || !late[me].sent)
 #else
+#define EACH_OUTCOME(event) event(ANSWERED) event(UNANSWERED)
 #define EACH_WRITE(event) event(0, ANSWERED) event(1, ANSWERED) event(0, UNANSWERED) event(1, UNANSWERED)
 #define MAY_SEND(outcome) true
 #endif
@@ -215,7 +221,7 @@ inline written(id, by) {
 
 inline no_late(d) {
 #ifdef LATE
-  late[d].sent = 0; late[d].number = NONE; late[d].mine = 0; late[d].owner = 0; late[d].floor = 0; late[d].limit = 0; late[d].ceiling = 0
+  late[d].sent = 0; late[d].number = NONE; late[d].mine = 0; late[d].owner = 0; late[d].floor = 0; late[d].limit = 0; late[d].ceiling = 0; late[d].released = 0
 #else
   skip
 #endif
@@ -227,10 +233,11 @@ inline send(new_limit, new_ceiling, outcome) {
 #ifdef LATE
   :: outcome == DELAYED ->
      late[me].sent = 1; late[me].number = P.number; late[me].mine = 1; late[me].owner = R.current;
-     late[me].floor = P.floor; late[me].limit = new_limit; late[me].ceiling = new_ceiling
+     late[me].floor = P.floor; late[me].limit = new_limit; late[me].ceiling = new_ceiling; late[me].released = (P.phase == RELEASING)
 #endif
   :: outcome != DELAYED ->
      E.holders = SAME(me); E.owner = R.current; E.floor = P.floor; E.limit = new_limit; E.ceiling = new_ceiling;
+     E.released = (P.phase == RELEASING);
 #ifdef M_STOPPED
      E.stopped = 0;
 #endif
@@ -246,12 +253,12 @@ inline end_process(d) {
 #if defined(SLOTS) || defined(BACKUP)
 inline keep(d) {
   older[d].number = record[d].number; older[d].floor = record[d].floor; older[d].limit = record[d].limit; older[d].ceiling = record[d].ceiling;
-  older[d].acked = record[d].acked; older[d].current = record[d].current; older[d].released = record[d].released;
+  older[d].acked = record[d].acked; older[d].current = record[d].current; older[d].claim = record[d].claim; older[d].released = record[d].released;
   kept[d] = 1
 }
 inline put_back(d) {
   record[d].number = older[d].number; record[d].floor = older[d].floor; record[d].limit = older[d].limit; record[d].ceiling = older[d].ceiling;
-  record[d].acked = older[d].acked; record[d].current = older[d].current; record[d].released = older[d].released
+  record[d].acked = older[d].acked; record[d].current = older[d].current; record[d].claim = older[d].claim; record[d].released = older[d].released
 }
 #endif
 #ifdef SLOTS
@@ -280,13 +287,13 @@ inline new_instance(d) {
 #endif
 #if defined(SLOTS) || defined(BACKUP)
   kept[d] = 0; since[d] = 0; older[d].number = NONE; older[d].floor = 0; older[d].limit = 0; older[d].ceiling = 0;
-  older[d].acked = 0; older[d].current = 0; older[d].released = 0;
+  older[d].acked = 0; older[d].current = 0; older[d].claim = 0; older[d].released = 0;
 #endif
 #ifdef BACKUP
   record[d].restored = 0;
 #endif
   record[d].number = NONE; record[d].floor = 0; record[d].limit = 0; record[d].ceiling = 0;
-  record[d].acked = 0; record[d].current = 0; record[d].released = 0; record[d].elsewhere = 0
+  record[d].acked = 0; record[d].current = 0; record[d].claim = 0; record[d].released = 0; record[d].elsewhere = 0
 }
 
 /* M_...: one rule taken out. */
@@ -299,11 +306,11 @@ inline new_instance(d) {
 #endif
 #define STARTS (P.phase == IDLE && !R.gone && !SEEN_FOREIGN)
 #ifdef M_RELEASED
-#define MAY_START_OFFLINE true
+#define MAY_START_OFFLINE (!R.claim)
 #elif defined(M_RESTORED_RESUMES)
-#define MAY_START_OFFLINE (!R.released && !R.restored)
+#define MAY_START_OFFLINE (!R.claim && !R.released && !R.restored)
 #else
-#define MAY_START_OFFLINE (!R.released)
+#define MAY_START_OFFLINE (!R.claim && !R.released)
 #endif
 #ifdef M_OWNER
 #define KNOWN(n) true
@@ -345,23 +352,24 @@ inline new_instance(d) {
 #define BELOW_CEILING R.ceiling
 #endif
 #ifdef M_LIMIT_LOWERED
-#define LOWEST_CLAIM P.floor
-#define LOWEST_REPORT P.floor
+#define LOWEST_LIMIT P.floor
 #else
-#define LOWEST_CLAIM (HOLDS(me, P.number) -> E.limit : P.floor)
-#define LOWEST_REPORT P.limit
+#define LOWEST_LIMIT MAX(P.limit, E.limit)
 #endif
-#ifdef M_CLAIM
+#ifdef M_FLOOR_NOT_FILED
+#define FILE_FLOOR skip
+#else
+#define FILE_FLOOR R.floor = P.floor
+#endif
+#ifdef M_TAKE
 #define MAY_CLAIM true
-#elif defined(M_PARENT)
-#define MAY_CLAIM (P.current || P.floor == 0)
 #else
 #define MAY_CLAIM P.current
 #endif
-#ifdef M_GIVE_UP
-#define MAY_GIVE_UP (P.phase == CLAIMED || P.phase == RESUMED)
+#ifdef M_PROMOTE
+#define MAY_PROMOTE true
 #else
-#define MAY_GIVE_UP (P.phase == CLAIMED)
+#define MAY_PROMOTE P.current
 #endif
 #ifdef M_REPORT
 #define MAY_REPORT true
@@ -372,7 +380,8 @@ inline new_instance(d) {
 /* What is taken for granted of a copy that looks like its original:
    ONLINE     neither starts without ZooKeeper;
    COLD       it is made while no process runs;
-   CONNECTED  ONLINE, and the ephemeral node of one stands while it runs;
+   CONNECTED  ONLINE, and one that runs shows in ZooKeeper to another that starts: it
+              reports while that one watches its ephemeral node and its entry;
    TOLD       what its file has is in the entry before it ends. */
 #if defined(CONNECTED) && !defined(M_EPHEMERAL)
 #define TWIN_RUNS (twins && me < 2 && process[1 - me].phase != IDLE)
@@ -390,55 +399,79 @@ inline new_instance(d) {
 #define MAY_COPY true
 #endif
 
-#define READ_OWN(n) \
-  :: d_step { STARTS && HOLDS(me, n) && (KNOWN(n) || !SETS_ASIDE) && !TWIN_RUNS -> \
-       printf("daemon %d starts, and reads its own entry of worker ID %d: [%d,%d), ceiling %d\n", me, n, entry[n].floor, entry[n].limit, entry[n].ceiling); \
-       lost = !KNOWN(n); assert(!lost); \
-       WRITE_SLOT; BEGIN_LIFE; R.acked = entry[n].owner; NEW_LIFE; \
-       P.phase = ASK; P.number = n; P.floor = entry[n].floor; P.current = 1; P.entered = 1; \
-       tidy() } \
-  READ_UNKNOWN(n)
-
-/* Elsewhere no directory may be taken for a copy: the assertion above. */
+/* Elsewhere no directory may be taken for a copy. */
 #if defined(BLIND) || defined(M_HOME) || defined(SLOTS) || defined(M_RESTORED_OFFLINE) || defined(M_RESTORED_RESUMES) || defined(M_SAME_LIFE) \
     || defined(LATE) && !defined(M_LATE_LIFE)
-#define SETS_ASIDE 1
-#define READ_UNKNOWN(n) \
-  :: d_step { STARTS && HOLDS(me, n) && !KNOWN(n) -> \
-       printf("daemon %d starts, and finds a life that it doesn't know in its instance's entry of worker ID %d: its directory is set aside\n", me, n); \
-       new_instance(me); tidy() }
+#define SET_ASIDE new_instance(me)
 #else
-#define SETS_ASIDE 0
-#define READ_UNKNOWN(n)
+#define SET_ASIDE lost = 1; assert(!lost)
 #endif
 
+/* What the entry at the path of the record's worker ID is to the record. */
+#define OWN     HOLDS(me, R.number)
+#define RECORD  (R.number != NONE && !R.claim)
+#define COPIED  (RECORD && OWN && !KNOWN(R.number))
+#define FORCED  (!R.released && entry[R.number].released)
+#define ANOTHER (RECORD && !R.released && (!OWN || KNOWN(R.number) && FORCED))
+#define ENROLLS (!RECORD || R.released && !OWN || OWN && KNOWN(R.number))
+#define RESUMES (R.number != NONE && OWN && KNOWN(R.number) && !R.released && !FORCED)
+
+/* The life that is about to write, in the file before it does. */
+#define NAME_LIFE \
+  if \
+  :: OWN && KNOWN(R.number) -> R.acked = entry[R.number].owner \
+  :: else \
+  fi; \
+  NEW_LIFE; P.entered = 1
+
+#define FLOOR_ON(n) (entry[n].floor | entry[n].limit | entry[n].ceiling | (HOLDS(me, n) && R.number == n -> R.floor | R.limit : 0))
 #define READ(n, v) \
-  :: d_step { STARTS && !HOLDS_ANY(me) && !TWIN_RUNS -> \
-       printf("daemon %d starts, and reads worker ID %d, free or with a limit (%d) that has passed by its clock, to take it with floor %d\n", me, n, entry[n].limit, v); \
-       BEGIN_LIFE; P.phase = ASK; P.number = n; P.floor = v; P.current = 1; P.entered = 1 }
+  :: d_step { STARTS && ENROLLS && !TWIN_RUNS -> \
+       printf("daemon %d starts, and reads worker ID %d, free, or with a limit (%d) that has passed by its clock, to claim it with floor %d\n", me, n, entry[n].limit, v); \
+       WRITE_SLOT; BEGIN_LIFE; NAME_LIFE; \
+       P.phase = ENROLL; P.number = n; P.floor = v; P.limit = v; P.current = 1; tidy() }
 #ifdef M_FLOOR_NOW
 #define READ_OTHER(n) READ(n, 0) READ(n, 1)
 #else
-#define READ_OTHER(n) READ(n, entry[n].limit)
+#define READ_OTHER(n) READ(n, FLOOR_ON(n))
 #endif
 
-#define CLAIM(l, outcome) \
-  :: d_step { P.phase == ASK && MAY_CLAIM && MAY_SEND(outcome) && l >= LOWEST_CLAIM -> \
-       printf("daemon %d claims worker ID %d: [%d,%d)", me, P.number, P.floor, l); \
+#define CLAIM(outcome) \
+  :: d_step { P.phase == ENROLL && MAY_CLAIM && MAY_SEND(outcome) -> \
+       printf("daemon %d claims worker ID %d: [%d,%d)", me, P.number, P.floor, P.floor); \
        if \
-       :: HOLDS(me, P.number) -> P.phase = RESUMED; P.next = MAX(FILE_CEILING, MAX(FLOOR, ENTRY_CEILING)); send(l, E.ceiling, outcome) \
-       :: else -> P.phase = CLAIMED; P.next = MAX(FILE_CEILING, FLOOR); WRITE_SLOT; R.acked = 0; R.current = FRESH; send(l, P.floor, outcome) \
+       :: R.current == 0 -> R.current = FRESH \
+       :: else \
        fi; \
-       P.limit = l; P.current = 1; \
+       send(P.floor, R.ceiling, outcome); \
+       P.current = 1; \
        if \
-       :: outcome == ANSWERED -> printf("\n") \
+       :: outcome == ANSWERED -> printf(", and files that\n"); \
+          WRITE_SLOT; RECORD_IS_OURS; P.phase = SETTLING; \
+          R.number = P.number; FILE_FLOOR; R.limit = P.floor; R.claim = 1; R.released = 0; R.acked = R.current; \
+          R.ceiling = MAX(R.ceiling, P.floor) \
+       :: outcome == UNANSWERED -> printf(", and the answer is lost\n"); end_process(me) \
+       :: outcome == DELAYED -> printf(", and is cut off before that is taken\n"); end_process(me) \
+       fi; \
+       tidy() }
+
+/* A claim that has settled becomes active; a resume prolongs the entry. */
+#define BEGIN(l, outcome) \
+  :: d_step { (P.phase == SETTLING && MAY_PROMOTE || P.phase == RESUME && P.current) && MAY_SEND(outcome) && l >= LOWEST_LIMIT -> \
+       P.next = MAX(FILE_CEILING, MAX(FLOOR, ENTRY_CEILING)); P.limit = l; \
+       printf("daemon %d has worker ID %d: [%d,%d)", me, P.number, P.floor, l); \
+       send(l, MAX(R.ceiling, P.next), outcome); \
+       if \
+       :: outcome == ANSWERED -> printf(", files that, and runs\n"); \
+          WRITE_SLOT; RECORD_IS_OURS; P.phase = RUN; P.current = 1; \
+          R.number = P.number; FILE_FLOOR; R.limit = l; R.claim = 0; R.released = 0; R.acked = R.current \
        :: outcome == UNANSWERED -> printf(", and the answer is lost\n"); end_process(me) \
        :: outcome == DELAYED -> printf(", and is cut off before that is taken\n"); end_process(me) \
        fi; \
        tidy() }
 
 #define REPORT(l, outcome) \
-  :: d_step { P.phase == RUN && MAY_REPORT && MAY_SEND(outcome) && l >= LOWEST_REPORT -> \
+  :: d_step { P.phase == RUN && MAY_REPORT && MAY_SEND(outcome) && l >= LOWEST_LIMIT -> \
        printf("daemon %d reports worker ID %d: [%d,%d), ceiling %d", me, P.number, P.floor, l, MAX(R.ceiling, P.next)); \
        send(l, MAX(R.ceiling, P.next), outcome); \
        if \
@@ -458,13 +491,13 @@ end:
        new_instance(me); tidy() }
 #endif
 #ifdef M_CURRENT_EARLY
-  :: d_step { STARTS && HOLDS_ANY(me) ->
+  :: d_step { STARTS && OWN ->
        printf("daemon %d starts, and crashes before it has read anything\n", me);
        R.current = FRESH; tidy() }
 #endif
 #if defined(CONNECTED) && !defined(M_EPHEMERAL)
   :: d_step { STARTS && TWIN_RUNS ->
-       printf("daemon %d starts, and finds the ephemeral node of another process of its instance: its directory is set aside\n", me);
+       printf("daemon %d starts, and finds that another process of its instance runs: its directory is set aside\n", me);
        new_instance(me); tidy() }
 #endif
 #if !defined(ONLINE) && !defined(CONNECTED)
@@ -472,20 +505,22 @@ end:
        printf("daemon %d starts without ZooKeeper from its file: worker ID %d, [%d,%d), ceiling %d\n", me, R.number, R.floor, R.limit, R.ceiling);
        BEGIN_LIFE; P.phase = RUN; P.number = R.number; P.floor = R.floor; P.limit = R.limit; P.next = MAX(FILE_CEILING, FLOOR) }
 #endif
-  EACH_ID(READ_OWN)
+  :: d_step { STARTS && COPIED ->
+       printf("daemon %d starts, and finds a life that it doesn't know in the entry of worker ID %d: its directory is set aside\n", me, R.number);
+       SET_ASIDE; tidy() }
+  :: d_step { STARTS && ANOTHER ->
+       printf("daemon %d starts, and finds worker ID %d another's, or released by an operator: its file forgets it\n", me, R.number);
+       WRITE_SLOT; R.number = NONE; R.floor = 0; R.limit = 0; tidy() }
+  :: d_step { STARTS && RESUMES && !TWIN_RUNS ->
+       printf("daemon %d starts, and reads its own entry of worker ID %d: [%d,%d), ceiling %d\n", me, R.number, entry[R.number].floor, entry[R.number].limit, entry[R.number].ceiling);
+       WRITE_SLOT; BEGIN_LIFE; NAME_LIFE;
+       P.phase = RESUME; P.number = R.number; P.floor = MAX(R.floor, E.floor); P.limit = R.limit; P.current = 1; tidy() }
   EACH_ID(READ_OTHER)
-  EACH_WRITE(CLAIM)
-  :: d_step { P.phase == ASK && !P.current ->
-       printf("daemon %d: conflict at its claim of worker ID %d\n", me, P.number);
+  EACH_OUTCOME(CLAIM)
+  EACH_WRITE(BEGIN)
+  :: d_step { (P.phase == RESUME || P.phase == ENROLL || P.phase == SETTLING) && !P.current ->
+       printf("daemon %d: conflict about worker ID %d\n", me, P.number);
        end_process(me) }
-  :: d_step { MAY_GIVE_UP && P.current ->
-       printf("daemon %d gives its claim of worker ID %d up, limit %d\n", me, P.number, P.floor);
-       send(P.floor, P.floor, ANSWERED); end_process(me) }
-  :: d_step { (P.phase == CLAIMED || P.phase == RESUMED) ->
-       printf("daemon %d files worker ID %d, [%d,%d), and runs\n", me, P.number, P.floor, P.limit);
-       WRITE_SLOT; RECORD_IS_OURS;
-       R.number = P.number; R.floor = P.floor; R.limit = P.limit; R.released = 0; R.acked = R.current;
-       P.phase = RUN; tidy() }
 
   /* Runs. */
   :: d_step { P.phase == RUN && !R.ceiling ->
@@ -509,13 +544,9 @@ end:
        printf("daemon %d sends limit 1, and goes by it before the answer\n", me);
        P.limit = 1 }
 #endif
-  :: d_step { P.phase == RUN && (R.limit != P.limit || R.floor != P.floor) ->
+  :: d_step { P.phase == RUN && R.limit != P.limit ->
        printf("daemon %d files its piece [%d,%d)\n", me, P.floor, P.limit);
-       WRITE_SLOT;
-#ifndef M_FLOOR_NOT_FILED
-       R.floor = P.floor;
-#endif
-       R.limit = P.limit }
+       WRITE_SLOT; R.limit = P.limit }
 
   /* Reads again: after a lost answer, a conflict, or a start without ZooKeeper. */
 #ifdef M_READ_ANY
@@ -523,27 +554,20 @@ end:
        printf("daemon %d reads the version of entry %d again, and not what stands there\n", me, P.number);
        P.current = 1 }
 #endif
-  :: d_step { P.phase == RUN && !P.current && HOLDS(me, P.number) && KNOWN(P.number) ->
+  :: d_step { P.phase == RUN && !P.current && OWN && KNOWN(P.number) && !E.released ->
        printf("daemon %d reads its entry again: [%d,%d)\n", me, E.floor, E.limit);
        WRITE_SLOT; R.acked = E.owner;
        if
        :: P.entered
        :: else -> R.current = FRESH; P.entered = 1
        fi;
-       P.current = 1; P.limit = E.limit;
-#ifndef M_FLOOR_NOT_READ
-       P.floor = E.floor; P.next = MAX(P.next, E.floor);
-#endif
-       tidy() }
-  :: d_step { P.phase == RUN && !P.current && !HOLDS(me, P.number) ->
-       printf("daemon %d reads entry %d again, and it is another's: fenced\n", me, P.number);
-       WRITE_SLOT; R.number = NONE; R.floor = 0; R.limit = 0; R.released = 0;
+       P.current = 1; tidy() }
+  :: d_step { P.phase == RUN && !P.current && (!OWN || KNOWN(P.number) && E.released) ->
+       printf("daemon %d reads entry %d again, and it is another's, or released by an operator: fenced\n", me, P.number);
        end_process(me) }
-#if SETS_ASIDE
-  :: d_step { P.phase == RUN && !P.current && HOLDS(me, P.number) && !KNOWN(P.number) ->
+  :: d_step { P.phase == RUN && !P.current && OWN && !KNOWN(P.number) ->
        printf("daemon %d reads its entry again, and finds a life that it doesn't know: fenced, its directory set aside\n", me);
-       new_instance(me); end_process(me); tidy() }
-#endif
+       SET_ASIDE; end_process(me); tidy() }
 
   /* Ends. */
   :: d_step { P.phase == RUN && MAY_END ->
@@ -551,7 +575,7 @@ end:
        WRITE_SLOT; R.ceiling = MAX(P.next, R.floor); end_process(me) }
   :: d_step { P.phase == RUN && P.current ->
        printf("daemon %d stops, ceiling %d in its file and its entry\n", me, MAX(P.next, R.floor));
-       WRITE_SLOT; R.ceiling = MAX(P.next, R.floor); send(P.limit, R.ceiling, ANSWERED);
+       WRITE_SLOT; R.ceiling = MAX(P.next, R.floor); send(LOWEST_LIMIT, R.ceiling, ANSWERED);
 #ifdef M_STOPPED
        E.stopped = 1;
 #endif
@@ -577,7 +601,7 @@ end:
        printf("what daemon %d sent is taken late: worker ID %d, [%d,%d)\n", me, late[me].number, late[me].floor, late[me].limit);
        i = late[me].number;
        entry[i].holders = late[me].mine << me; entry[i].owner = late[me].owner;
-       entry[i].floor = late[me].floor; entry[i].limit = late[me].limit; entry[i].ceiling = late[me].ceiling;
+       entry[i].floor = late[me].floor; entry[i].limit = late[me].limit; entry[i].ceiling = late[me].ceiling; entry[i].released = late[me].released;
        written(i, NOBODY); tidy() }
 #endif
   :: d_step { P.phase != IDLE && MAY_END ->
@@ -615,7 +639,7 @@ end:
        printf("directory %d is copied over directory %d\n", me, other);
        new_instance(other);
        record[other].number = R.number; record[other].floor = R.floor; record[other].limit = R.limit; record[other].ceiling = R.ceiling;
-       record[other].acked = R.acked; record[other].current = R.current; record[other].released = R.released;
+       record[other].acked = R.acked; record[other].current = R.current; record[other].claim = R.claim; record[other].released = R.released;
 #ifdef COPY
        record[other].elsewhere = 1;
 #endif
@@ -629,7 +653,7 @@ end:
 #define RELEASE(n) \
   :: d_step { (true) -> \
        printf("operator: worker release %d\n", n); \
-       RELEASED_LIMIT(n); written(n, NOBODY) }
+       RELEASED_LIMIT(n); entry[n].released = 1; written(n, NOBODY) }
 #ifdef M_STOPPED
 #define RELEASED_LIMIT(n) entry[n].limit = (entry[n].stopped -> entry[n].ceiling : entry[n].limit)
 #else
@@ -642,7 +666,7 @@ end:
 #define FORCE(n, l) \
   :: d_step { l >= entry[n].ceiling && l >= ENOUGH(n) && DEAD(n, 0) && DEAD(n, 1) && DEAD(n, DIRS - 1) -> \
        printf("operator: worker release --force %d, limit %d\n", n, l); \
-       entry[n].limit = l; entry[n].ceiling = l; written(n, NOBODY); \
+       entry[n].limit = l; entry[n].ceiling = l; entry[n].released = 1; written(n, NOBODY); \
        GONE(n, 0); GONE(n, 1); GONE(n, DIRS - 1) }
 #define DEAD(n, d) (!HOLDS(d, n) || process[d].phase == IDLE)
 #ifdef M_FORCE_CEILING
@@ -656,13 +680,13 @@ end:
 #else
 #define GONE(n, d) record[d].gone = record[d].gone | HOLDS(d, n)
 #endif
-#define FORCED(n) FORCE(n, 0) FORCE(n, 1)
+#define FORCES(n) FORCE(n, 0) FORCE(n, 1)
 
 active proctype operator() {
 end:
   do
   EACH_ID(RELEASE)
-  EACH_ID(FORCED)
+  EACH_ID(FORCES)
   od
 }
 #endif

@@ -122,13 +122,13 @@ check() {
 # markdown WORK MODEL: the model's table, with the figures of WORK/rows.
 markdown() {
   local line states seconds
-  echo '| run | rule | result | states | CPU seconds | counterexample, or what is covered |'
-  echo '| --- | --- | --- | --: | --: | --- |'
+  echo '| run | rule | result | states | CPU seconds |'
+  echo '| --- | --- | --- | --: | --: |'
   while read -r line; do
     read_line "$line"
     if [[ "$model" != "$2" ]]; then continue; fi
     IFS=$'\t' read -r _ _ states seconds < <(grep -P "^$model\t$name\t" "$1/rows")
-    echo "| \`$name\` | $rule | $expected | $states | $seconds | $counterexample |"
+    echo "| \`$name\` | $rule | $expected | $states | $seconds |"
   done < <(lines "$here/runs.tsv")
 }
 

@@ -2,15 +2,16 @@
  * The segment guard: rules V1 to V5 of leafd, which keep the ranges of one tag disjoint
  * although the database may take commits back. README.md says what is covered.
  *
- * The database proposes a range [lo, hi). It is used only after a write of the tag's high
- * mark in ZooKeeper, conditional on what was read there. No number may be used twice.
+ * The database proposes a range [lo, hi), and locks the row. It is used only after a write of
+ * the tag's high mark in ZooKeeper, conditional on what was read there, then the commit, then
+ * the mark on disk. No number may be used twice.
  *
  * Each option of a process is one event, and happens as a whole. An event that doesn't
  * come is a frozen process, a network that is cut, or a ZooKeeper that is away. Nothing
  * counts events, so behaviours of any length are covered; the tag has few numbers.
  *
  * Faults, each as often as you like, and in every run a fetch that is given up, a crash
- * in it, and a lost answer of ZooKeeper:
+ * in it, a lost answer of ZooKeeper or of the commit, and a server that ends a transaction:
  *   LOSE      a table shows a lower value: lost commits, a backup, a failover
  *   REPLICAS  two servers, of which each may become a copy of the other, as it is then
  *   DELETE    the tag is deleted and made again
@@ -33,15 +34,16 @@
 #define STEPS 1 /* the lengths of a range: 1 to STEPS */
 #endif
 
-#define IDLE    0
-#define READ    1 /* has read high */
-#define FETCHED 2 /* the transaction is committed, and the range's end is the local mark */
-#define MARKING 3 /* M_MARK_LATE: has written high, but not the local mark */
-#define KEPT    4 /* stopped cleanly, with the range unused in its directory */
+#define IDLE      0
+#define READ      1 /* has locked the row, and read high */
+#define WRITTEN   2 /* has written high */
+#define COMMITTED 3 /* the transaction is committed */
+#define KEPT      4 /* stopped cleanly, with the range unused in its directory */
+#define MARKING   5 /* M_MARK_LATE: has used the range, but not written the local mark */
 
 typedef Daemon {
   byte phase;
-  byte seen;     /* high, as this fetch read it */
+  byte server;   /* of the fetch */
   byte current;  /* 1: it knows the version of high; 2: of an earlier session */
   byte lo;
   byte hi;
@@ -52,6 +54,7 @@ typedef Daemon {
 
 Daemon d[DAEMONS];
 byte table[2];   /* max_id in each server */
+byte lock[2];    /* who holds the row in it: 1 + daemon, 0 for none */
 byte high;
 byte by = DAEMONS; /* whose fetch wrote high last, if it still goes on */
 byte used;       /* a bit for each number */
@@ -77,12 +80,11 @@ inline use() {
   i = 0
 }
 
-/* The fetch is over. `by` names it by a counter, so a later one of the same daemon is another. */
+/* The fetch is over. */
 inline end_fetch() {
-  d[me].phase = IDLE; d[me].lo = 0; d[me].hi = 0; d[me].seen = 0; d[me].current = 0;
-#ifndef M_COUNTER
+  if :: lock[d[me].server] == me + 1 -> lock[d[me].server] = 0 :: else fi;
+  d[me].phase = IDLE; d[me].lo = 0; d[me].hi = 0; d[me].server = 0; d[me].current = 0;
   if :: by == me -> by = DAEMONS :: else fi
-#endif
 }
 
 /* High is written: nobody knows its version any more, the writer neither, whose answer may be lost. */
@@ -105,28 +107,19 @@ inline write(value, who) {
 #define READY (!d[me].away)
 #endif
 
-inline read_high() {
-  d_step { d[me].phase == IDLE && READY ->
-    d[me].phase = READ; d[me].seen = high; d[me].current = 1;
-    printf("%c reads high %d\n", 65 + me, high) }
-}
-
 /* V2: where a transaction begins the range. */
 #ifdef M_HIGH
 #define BEGIN(server) max(table[server], d[me].mark)
 #else
-#define BEGIN(server) max(max(table[server], d[me].mark), d[me].seen)
+#define BEGIN(server) max(max(table[server], d[me].mark), high)
 #endif
 
-/* V2: the table is moved forward in the same transaction. V1: then comes the local mark. */
-inline fetch(server, length) {
-  d_step { d[me].phase == READ && BEGIN(server) + length <= NUMBERS ->
-    d[me].lo = BEGIN(server); d[me].hi = d[me].lo + length; d[me].seen = 0; d[me].phase = FETCHED;
-    table[server] = d[me].hi;
-#ifndef M_MARK_LATE
-    d[me].mark = d[me].hi;
-#endif
-    printf("%c fetches [%d,%d) from server %d\n", 65 + me, d[me].lo, d[me].hi, server) }
+/* V1: high is read while the row is locked. */
+inline fetch(at, length) {
+  d_step { d[me].phase == IDLE && READY && lock[at] == 0 && BEGIN(at) + length <= NUMBERS ->
+    lock[at] = me + 1; d[me].server = at;
+    d[me].lo = BEGIN(at); d[me].hi = d[me].lo + length; d[me].phase = READ; d[me].current = 1;
+    printf("%c locks server %d, reads high %d, wants [%d,%d)\n", 65 + me, at, high, d[me].lo, d[me].hi) }
 }
 
 /* V1: the write is conditional on the version at which high <= lo was read, in this session. */
@@ -139,54 +132,74 @@ inline fetch(server, length) {
 #endif
 
 inline write_high() {
-  d_step { d[me].phase == FETCHED && !d[me].away && CURRENT ->
+  d_step { d[me].phase == READ && !d[me].away && CURRENT ->
     write(d[me].hi, me);
-    d[me].behind = 0;
+    d[me].behind = 0; d[me].phase = WRITTEN; d[me].current = 0;
+    printf("%c writes high %d\n", 65 + me, high) }
+}
+
+/* V1: its range is given up, and the mark was not written. */
+inline write_high_unanswered() {
+  d_step { d[me].phase == READ && !d[me].away && d[me].current == 1 ->
+    write(d[me].hi, DAEMONS);
+    printf("%c writes high %d, the answer is lost, and it gives [%d,%d) up\n", 65 + me, high, d[me].lo, d[me].hi);
+    end_fetch() }
+}
+
+/* V1: after a conflict the range begins above high, in the same transaction. */
+#ifdef M_COMPARE
+#define RAISED d[me].lo
+#else
+#define RAISED max(d[me].lo, high)
+#endif
+inline read_again() {
+  d_step { d[me].phase == READ && d[me].current != 1 && READY && RAISED + d[me].hi - d[me].lo <= NUMBERS ->
+    d[me].hi = RAISED + d[me].hi - d[me].lo; d[me].lo = RAISED; d[me].current = 1;
+    printf("%c reads high %d again, wants [%d,%d)\n", 65 + me, high, d[me].lo, d[me].hi) }
+}
+
+/* V2: the table is moved forward. A transaction that the server has ended is not committed. */
+inline commit() {
+  d_step { d[me].phase == WRITTEN &&
+#ifdef M_COMMIT
+    true ->
+    if :: lock[d[me].server] == me + 1 -> table[d[me].server] = d[me].hi; lock[d[me].server] = 0 :: else fi;
+#else
+    lock[d[me].server] == me + 1 ->
+    table[d[me].server] = d[me].hi; lock[d[me].server] = 0;
+#endif
+    d[me].phase = COMMITTED;
+    printf("%c commits [%d,%d) on server %d\n", 65 + me, d[me].lo, d[me].hi, d[me].server) }
+}
+
+/* V1: the mark on disk comes before the use. */
+inline mark_and_use() {
+  d_step { d[me].phase == COMMITTED ->
+    use();
 #ifdef M_MARK_LATE
     d[me].phase = MARKING;
-    printf("%c writes high %d\n", 65 + me, high)
+    printf("%c uses [%d,%d)\n", 65 + me, d[me].lo, d[me].hi)
 #else
-    printf("%c writes high %d, uses [%d,%d)\n", 65 + me, high, d[me].lo, d[me].hi);
-    use(); end_fetch()
+    d[me].mark = max(d[me].mark, d[me].hi);
+    printf("%c writes its mark, uses [%d,%d)\n", 65 + me, d[me].lo, d[me].hi);
+    end_fetch()
 #endif
   }
 }
 
-inline write_high_unanswered() {
-  d_step { d[me].phase == FETCHED && !d[me].away && d[me].current == 1 ->
-    write(d[me].hi, me);
-    printf("%c writes high %d, and the answer is lost\n", 65 + me, high) }
+/* The server is restarted, or has not heard of the daemon for three seconds. */
+inline end_transaction(at) {
+  d_step { lock[at] != 0 ->
+    printf("server %d ends the transaction of %c\n", at, 64 + lock[at]);
+    lock[at] = 0 }
 }
 
-/*
- * V1: after a conflict or without an answer, whether the write has arrived or not. A range of
- * before a loss is given up: its daemon knows no better than high.
- */
-#ifdef M_PROPOSED
-#define OF_BEFORE false
+/* High has to have what it was written to for a range under way, and else what is marked. */
+#ifdef M_WRITTEN
+#define UNDER_WAY(x) false
 #else
-#define OF_BEFORE d[me].behind
+#define UNDER_WAY(x) (d[x].phase == WRITTEN || d[x].phase == COMMITTED)
 #endif
-inline read_again() {
-  d_step { d[me].phase == FETCHED && READY ->
-    if
-    :: by == me ->
-      printf("%c finds that its write has arrived, uses [%d,%d)\n", 65 + me, d[me].lo, d[me].hi);
-      use(); end_fetch()
-#ifdef M_COMPARE
-    :: else ->
-      d[me].current = 1;
-      printf("%c reads high %d again, and goes on\n", 65 + me, high)
-#else
-    :: by != me && high <= d[me].lo && !OF_BEFORE ->
-      d[me].current = 1;
-      printf("%c reads high %d again, and goes on\n", 65 + me, high)
-    :: else ->
-      printf("%c reads high %d again, and gives [%d,%d) up\n", 65 + me, high, d[me].lo, d[me].hi);
-      end_fetch()
-#endif
-    fi }
-}
 
 /* V4: first thing when ZooKeeper is back, and after it has lost data. */
 inline raise_high() {
@@ -194,7 +207,8 @@ inline raise_high() {
     d[me].behind = 0;
 #ifndef M_RAISE
     if
-    :: high < d[me].mark -> write(d[me].mark, DAEMONS)
+    :: UNDER_WAY(me) && high < d[me].hi -> write(d[me].hi, DAEMONS)
+    :: !UNDER_WAY(me) && high < d[me].mark -> write(d[me].mark, DAEMONS)
     :: else
     fi;
 #endif
@@ -205,7 +219,14 @@ inline raise_high() {
  * V4: ZooKeeper is away, and the daemon goes on by its own mark alone (V3). Excluded is a
  * table behind what others have used, or are about to: only high would tell.
  */
-#define TABLE_BEHIND ((used >> table[0]) != 0 || ANY(hi, >, table[0]))
+#define TAKES(x) (d[x].phase >= COMMITTED && d[x].hi > table[0])
+#if DAEMONS == 1
+#define TABLE_BEHIND ((used >> table[0]) != 0 || TAKES(0))
+#elif DAEMONS == 2
+#define TABLE_BEHIND ((used >> table[0]) != 0 || TAKES(0) || TAKES(1))
+#else
+#define TABLE_BEHIND ((used >> table[0]) != 0 || TAKES(0) || TAKES(1) || TAKES(2))
+#endif
 #if defined(NO_ZK)
 #define UNGUARDED true
 #elif defined(X_BEHIND)
@@ -221,7 +242,7 @@ inline raise_high() {
 #endif
 
 inline fetch_unguarded() {
-  d_step { d[me].phase == IDLE && table[0] < NUMBERS && UNGUARDED && !REFUSED ->
+  d_step { d[me].phase == IDLE && table[0] < NUMBERS && lock[0] == 0 && UNGUARDED && !REFUSED ->
     d[me].lo = table[0]; d[me].hi = d[me].lo + 1; table[0] = d[me].hi; d[me].mark = d[me].hi;
 #ifdef PREFER
     d[me].behind = 1;
@@ -265,17 +286,19 @@ inline copy_directory(from, to) {
   d_step { d[to].phase == IDLE && d[to].mark == 0 && d[from].mark > 0 ->
     d[to].mark = d[from].mark; d[to].behind = d[from].behind;
 #ifdef M_HOME
-    d[to].phase = d[from].phase; d[to].lo = d[from].lo; d[to].hi = d[from].hi;
+    if
+    :: d[from].phase == KEPT -> d[to].phase = KEPT; d[to].lo = d[from].lo; d[to].hi = d[from].hi
+    :: else
+    fi;
 #endif
     printf("%c starts from a copy of %c's directory\n", 65 + to, 65 + from) }
 }
 
 /* A range that no number of was used yet is kept, and taken out of the file before it is used. */
 inline stop() {
-  d_step { d[me].phase == FETCHED && d[me].current == 1 ->
-    write(d[me].hi, DAEMONS);
-    d[me].phase = KEPT; d[me].current = 0;
-    printf("%c writes high %d, stops, and keeps [%d,%d)\n", 65 + me, high, d[me].lo, d[me].hi) }
+  d_step { d[me].phase == COMMITTED ->
+    d[me].mark = max(d[me].mark, d[me].hi); d[me].phase = KEPT;
+    printf("%c writes its mark, stops, and keeps [%d,%d)\n", 65 + me, d[me].lo, d[me].hi) }
 }
 
 inline start() {
@@ -295,7 +318,6 @@ end:
 #ifdef NO_ZK
   :: fetch_unguarded()
 #else
-  :: read_high()
   :: fetch(0, 1)
 #if STEPS > 1
   :: fetch(0, 2)
@@ -306,17 +328,24 @@ end:
   :: write_high()
   :: write_high_unanswered()
   :: read_again()
+  :: commit()
+  :: mark_and_use()
 #endif
 #ifdef M_MARK_LATE
   :: d_step { d[me].phase == MARKING ->
       d[me].mark = max(d[me].mark, d[me].hi);
-      printf("%c writes its mark %d, uses [%d,%d)\n", 65 + me, d[me].mark, d[me].lo, d[me].hi);
-      use(); end_fetch() }
+      printf("%c writes its mark %d\n", 65 + me, d[me].mark);
+      end_fetch() }
 #endif
 #ifdef M_ANSWER
-  :: d_step { d[me].phase == FETCHED ->
-      printf("%c's write of high is lost, it uses [%d,%d)\n", 65 + me, d[me].lo, d[me].hi);
-      use(); end_fetch() }
+  :: d_step { d[me].phase == READ ->
+      printf("%c's write of high is lost, and taken for done\n", 65 + me);
+      d[me].phase = WRITTEN; d[me].current = 0 }
+#endif
+#ifdef M_AGAIN
+  :: d_step { d[me].phase == WRITTEN && lock[d[me].server] == 0 && by == me && table[d[me].server] <= d[me].lo && READY ->
+      lock[d[me].server] = me + 1;
+      printf("%c proposes [%d,%d) again\n", 65 + me, d[me].lo, d[me].hi) }
 #endif
 #ifdef PREFER
   :: fetch_unguarded()
@@ -353,19 +382,19 @@ end:
 
 inline lose_commit(server) {
   d_step { table[server] > 0 && MAY_LOSE ->
-    table[server]--;
+    table[server]--; lock[server] = 0;
     printf("server %d loses a commit: max_id %d\n", server, table[server]) }
 }
 
 inline replicate(from, to) {
   d_step { table[from] != table[to] ->
-    table[to] = table[from];
+    table[to] = table[from]; lock[to] = 0;
     printf("server %d becomes a copy of the other: max_id %d\n", to, table[to]) }
 }
 
 /* V5: a deleted tag's high mark stays, and the marks on disk as well. */
 inline delete_tag() {
-  d_step { table[0] > 0 ->
+  d_step { table[0] > 0 && lock[0] == 0 ->
     table[0] = 0;
 #ifdef M_DELETE
     write(0, DAEMONS);
@@ -383,7 +412,7 @@ inline lose_high() {
 #else
       d[i].current = 0;
 #endif
-      d[i].behind = (d[i].mark > high)
+      d[i].behind = (d[i].mark > high || UNDER_WAY(i) && d[i].hi > high)
     }
     i = 0;
     printf("ZooKeeper loses data: high %d\n", high) }
@@ -392,6 +421,12 @@ inline lose_high() {
 active proctype world() {
 end:
   do
+#ifndef NO_ZK
+  :: end_transaction(0)
+#endif
+#ifdef REPLICAS
+  :: end_transaction(1)
+#endif
 #ifdef LOSE
   :: lose_commit(0)
 #endif

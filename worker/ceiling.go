@@ -17,12 +17,9 @@ import (
 const (
 	awaitBudget    = 500 * time.Millisecond // that Await waits for one that may raise the ceiling
 	failedInterval = 500 * time.Millisecond // between two while they fail and nobody asks
-	// retryPause is the least between two while they fail: callers that come sooner get the
-	// last error at once instead of queueing up.
-	retryPause  = 100 * time.Millisecond
-	firstReport = 5 * time.Second // that the first one may take, at least
-	leastReport = 3 * time.Second // that the registry gets for one, at least
-	lastReport  = 2 * time.Second // that the registry gets for the one of a stop
+	firstReport    = 5 * time.Second        // that the first one may take, at least
+	leastReport    = 3 * time.Second        // that the registry gets for one, at least
+	lastReport     = 2 * time.Second        // that the registry gets for the one of a stop
 )
 
 // Worker holds a worker ID and its ceiling. It keeps:
@@ -44,6 +41,7 @@ type Worker struct {
 	alone         bool         // immutable; there is no registry
 	floor         clock.Millis // immutable once started
 	began         clock.Millis // immutable once started; the clock when issuing began
+	previous      string       // immutable once started; Previous's
 	local, remote *recorder    // immutable
 	// life ends as Close begins, or once fenced. Writes have it, not the report's context: they
 	// may still be under way when the report has given up waiting for them.
@@ -63,11 +61,12 @@ type Worker struct {
 	reported chan struct{} // mu protects; closed and replaced at the end of each report
 
 	// Of the registry; see registered.go.
-	claimed   bool          // mu protects; the entry is ours
-	longest   time.Duration // mu protects; the longest lease of all, as the file has it
-	remoteErr error         // mu protects; why the registry's last write failed
+	holder    holder // the start's, then that of the report to the registry under way
+	confirmed bool   // mu protects; the registry has taken a report of this life, or its claim
+	remoteErr error  // mu protects; why the registry's last write failed
 
 	// Of the peers; see peers.go.
+	panel    clock.Panel    // immutable
 	samples  []clock.Sample // mu protects; what the peers last said
 	asked    clock.Reading  // mu protects; when; the zero value for never
 	vote     clock.Vote     // mu protects; whether a majority of clocks has our time
@@ -85,8 +84,9 @@ type Worker struct {
 
 func newWorker(cfg Config) *Worker {
 	w := &Worker{cfg: cfg, kick: make(chan struct{}, 1), reported: make(chan struct{}), vote: clock.Agree}
-	_, w.alone = cfg.Registry.(Standalone)
+	w.alone = cfg.Registry == nil
 	w.threshold.Store(int64(cfg.Threshold))
+	w.panel = clock.Panel{Prober: cfg.Prober, Owner: cfg.Owner, Estimator: cfg.Estimator, Threshold: w.Threshold}
 	w.life, w.endLife = context.WithCancel(context.Background())
 	w.local = newRecorder(cfg.Clock, func(_ context.Context, r Record) error { return cfg.Cache.Save(w.withPiece(r)) })
 	w.remote = newRecorder(cfg.Clock, w.register)
@@ -109,6 +109,10 @@ func (w *Worker) Since() clock.Millis {
 
 // Floor returns the time below which IDs may have been issued before this start.
 func (w *Worker) Floor() clock.Millis { return w.floor }
+
+// Previous returns the owner of the life that the registry showed as the last one of this
+// instance when the start took the worker ID over; empty where it showed none, or was away.
+func (w *Worker) Previous() string { return w.previous }
 
 // Record returns what was recorded last.
 func (w *Worker) Record() Record {
@@ -136,7 +140,7 @@ func (w *Worker) Await(ctx context.Context, t clock.Millis) error {
 		if t < w.Ceiling() {
 			return nil
 		}
-		if lastErr != nil && w.cfg.Clock.Mono()-lastTry < retryPause {
+		if lastErr != nil && w.cfg.Clock.Mono()-lastTry < retryPause { // instead of queueing up
 			return fmt.Errorf("%w: %w", snowflake.ErrCeilingReached, lastErr)
 		}
 		w.ask()
@@ -155,15 +159,12 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer beside.Wait()
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	beside.Go(func() {
-		for w.cfg.Clock.Sleep(ctx, w.interval()) == nil {
-			w.ask()
-		}
-	})
 	if w.cfg.Prober != nil {
 		beside.Go(func() { w.watchPeers(ctx) })
 	}
 	defer w.reporting.Pause()
+	due := time.NewTimer(w.interval())
+	defer due.Stop()
 	for {
 		w.reporting.Expect(w.cfg.Clock, 2*w.cfg.ReportInterval+stuckGrace)
 		select {
@@ -172,8 +173,10 @@ func (w *Worker) Run(ctx context.Context) error {
 		case <-w.life.Done():
 			return w.isFenced()
 		case <-w.kick:
+		case <-due.C:
 		}
 		w.report(ctx)
+		due.Reset(w.interval())
 	}
 }
 
@@ -235,7 +238,10 @@ func (w *Worker) extend(ctx context.Context) error {
 	anchor := w.anchor
 	w.mu.Unlock()
 	if step := clock.Judge(anchor, now); step.By > w.cfg.MaxForwardStep { // worker.C3
-		if err := w.confirmJump(ctx, step); err != nil {
+		w.reporting.Pause() // as in watchPeers
+		err := w.confirmJump(ctx, step)
+		w.reporting.Expect(w.cfg.Clock, w.cfg.ReportInterval+stuckGrace)
+		if err != nil {
 			return err
 		}
 		now = w.cfg.Clock.Read()
@@ -270,7 +276,6 @@ func (w *Worker) publish(r Record, now clock.Reading) {
 	}
 	w.record.Timestamp = max(w.record.Timestamp, r.Timestamp)
 	w.record.Ceiling = max(w.record.Ceiling, r.Ceiling)
-	w.longest = r.LongestLease
 	if now.Wall() >= w.record.Timestamp { // a clock that was set back, and is set right, has not jumped
 		w.anchor = now
 	}
@@ -344,7 +349,7 @@ func (w *Worker) fence(cause error) error {
 	}
 	w.notify(Event{Kind: EventFenced, Err: cause})
 	// Leave the live set. Not from here: a call of the registry's own told us.
-	go func() { _ = w.cfg.Registry.Close() }()
+	go func() { _ = w.closeRegistry() }()
 	return cause
 }
 

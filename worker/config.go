@@ -26,18 +26,19 @@ const (
 	YoungLease            = 6 * time.Hour // the longest lease of an instance that is younger than it
 )
 
-// Config is what a Worker needs. Clock, Cache, Registry, Layout and Owner must be
+// Config is what a Worker needs. Clock, Cache, Layout and Owner must be
 // set, and Prober where the Registry has peers.
 type Config struct {
 	Node           string // a name for people
 	Owner          string // UUID of this life (process)
-	DirectoryID    string // the data directory, as no copy of it has; empty: not compared
+	DirectoryID    string // the data directory, as no copy of it has; empty: no start without the registry
 	Layout         string // as snowflake.Layout prints it
 	Epoch          clock.Millis
 	Clock          clock.Clock
 	Cache          Cache
-	Registry       Registry
-	Prober         ClockProber   // nil: peers are never asked
+	Registry       Registry      // nil: standalone, as WorkerID
+	WorkerID       int64         // of a standalone daemon; no other may have the same
+	Prober         clock.Prober  // nil: peers are never asked
 	ReportInterval time.Duration // the time between two reports; DefaultReportInterval if 0
 	// CeilingLead is how far the ceiling lies ahead of the clock when it is recorded:
 	// longer than ReportInterval, so that one report may fail. DefaultCeilingLead if 0.
@@ -55,7 +56,11 @@ type Config struct {
 	// Lease is how far ahead the limit of our piece is set with each report: so long
 	// the daemon goes on, and starts, without the registry, unless it is young
 	// (YoungLease). DefaultLease if 0.
-	Lease         time.Duration
+	Lease time.Duration
+	// Settle is how long a claim, and an entry that is put back, is left unused, so that who
+	// knows better can say so; 0 for R6's: the root's longest session, and 10 s or twice the
+	// threshold and a second.
+	Settle        time.Duration
 	ReleaseOnStop bool        // gives the worker ID back at each clean stop
 	Notify        func(Event) // is told of each change of state, one call at a time; nil for none
 	// Displaced is why the life before was fenced, in the same process; nil for the first.
@@ -74,8 +79,8 @@ func (c *Config) complete() error {
 	c.Lease = cmp.Or(c.Lease, DefaultLease)
 	c.Estimator = cmp.Or(c.Estimator, clock.Median)
 	switch {
-	case c.Clock == nil || c.Cache == nil || c.Registry == nil || c.Layout == "" || c.Owner == "":
-		return errors.New("Config needs Clock, Cache, Registry, Layout and Owner")
+	case c.Clock == nil || c.Cache == nil || c.Layout == "" || c.Owner == "":
+		return errors.New("Config needs Clock, Cache, Layout and Owner")
 	case min(c.ReportInterval, c.MaxWait, c.Threshold, c.PeerInterval, c.LookTimeout) <= 0:
 		return fmt.Errorf("report interval %s, max wait %s, threshold %s, peer interval %s and look timeout %s: want more than 0",
 			c.ReportInterval, c.MaxWait, c.Threshold, c.PeerInterval, c.LookTimeout)

@@ -2,50 +2,47 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/leafd/leafd/clock"
 )
 
-// askAtStart compares the clock with the peers' before anything is written. It keeps:
-//
-//	worker.A1  A clock that the peers together put beyond the threshold is refused. A
-//	    daemon that resumes goes on where one single peer answered: nobody knows which of
-//	    the two clocks is wrong (clock.Verdict.Refuses).
-//	worker.A2  Silence is a warning, never a refusal: a cluster has to start again after
-//	    it was down as a whole.
-func (w *Worker) askAtStart(ctx context.Context, me *self, found Lookup) error {
-	if me.offline == nil {
-		me.Peers = addressesOf(found.Peers)
-	}
-	if w.cfg.Prober == nil || len(me.Peers) == 0 {
-		return nil
-	}
-	samples := w.probe(ctx, me.Peers)
-	if ctx.Err() != nil {
-		return fmt.Errorf("stopped while asking the peers for their clocks: %w", ctx.Err())
-	}
-	if verdict, off, said := w.judge(samples); verdict.Refuses(w.Threshold(), me.recorded && me.Cluster != "") { // worker.A1
-		return fmt.Errorf("%w: it is %s, %s. Fix the clock (NTP); if the peers' are wrong, theirs", ErrClockRefused, off, said)
-	}
-	w.countVotes(samples) // worker.A2
-	return nil
-}
-
 // Bounds of what peers cost. Whoever writes to the registry can name any number of them, at
 // any address.
 const (
-	maxPeers     = 1024            // are asked, drawn by lot where there are more
+	maxPeers     = 1024            // are known, drawn by lot where there are more
 	maxAddress   = 64              // bytes; an ip:port has 53 at most
-	maxNamed     = 5               // are named by an error
 	peersTimeout = 2 * time.Second // of the question who they are
 )
 
+// askAtStart compares the clock with those of the peers at addresses before anything is
+// written, and returns what they said. resumes tells that this instance has a worker ID of the
+// cluster already. It keeps:
+//
+//	worker.A1  A clock that the peers together put beyond the threshold is refused, where at
+//	    least half of them answer. A daemon that resumes goes on where one single peer
+//	    answered: nobody knows which of the two clocks is wrong (clock.Verdict.Refuses).
+//	worker.A2  Silence is a warning, never a refusal: a cluster has to start again after
+//	    it was down as a whole.
+func (w *Worker) askAtStart(ctx context.Context, addresses []string, resumes bool) ([]clock.Sample, error) {
+	if w.cfg.Prober == nil || len(addresses) == 0 {
+		return nil, nil
+	}
+	samples := w.panel.Ask(ctx, addresses, w.allWell)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("stopped while asking the peers for their clocks: %w", ctx.Err())
+	}
+	if verdict, said := w.panel.Judge(samples); verdict.Refuses(w.Threshold(), resumes) { // worker.A1
+		return samples, fmt.Errorf("%w: it is %s. Fix the clock (NTP); if the peers' are wrong, theirs", ErrClockRefused, said)
+	}
+	w.countVotes(samples) // worker.A2
+	return samples, nil
+}
+
+// addressesOf returns where peers are asked, each address once.
 func addressesOf(peers []Peer) []string {
 	addresses := make([]string, 0, len(peers))
 	for _, p := range peers {
@@ -56,56 +53,25 @@ func addressesOf(peers []Peer) []string {
 	slices.Sort(addresses)
 	addresses = slices.Compact(addresses)
 	if len(addresses) > maxPeers {
-		rand.Shuffle(len(addresses), func(i, j int) { addresses[i], addresses[j] = addresses[j], addresses[i] }) //nolint:gosec // whoever is asked, it is no secret
+		rand.Shuffle(len(addresses), func(i, j int) { addresses[i], addresses[j] = addresses[j], addresses[i] }) //nolint:gosec // which are asked is no secret
 		addresses = addresses[:maxPeers]
 	}
 	return addresses
 }
 
-// judge returns what the samples say together, how far our clock is off by that, and who
-// said what.
-func (w *Worker) judge(samples []clock.Sample) (v clock.Verdict, off, said string) {
-	v = clock.Estimate(samples, w.cfg.Estimator)
-	way := "ahead of"
-	if v.Offset > 0 {
-		way = "behind"
-	}
-	off = fmt.Sprintf("%s %s the peers' clocks", v.Offset.Abs().Round(time.Millisecond), way)
-	return v, off, fmt.Sprintf("%d of %d peers answered (%s); up to %s is allowed", v.Answered, v.Asked, offsets(samples), w.Threshold())
+// allWell tells that the peers drawn have our time, and that those asked before had it too
+// (clock.E9): a clock that was outvoted by all is not right because a draw says so.
+func (w *Worker) allWell(drawn []clock.Sample) bool {
+	return w.Vote() == clock.Agree && w.panel.AllWell(drawn)
 }
 
-// offsets lists what the peers said.
-func offsets(samples []clock.Sample) string {
-	var said []string
-	for _, s := range samples {
-		if s.Err == nil && len(said) <= maxNamed {
-			said = append(said, fmt.Sprintf("%s %+dms", s.Address, s.Offset.Milliseconds()))
-		}
-	}
-	if len(said) > maxNamed {
-		said = append(said[:maxNamed], "…")
-	}
-	return strings.Join(said, ", ")
-}
-
-// silence says why no peer answered; nil where one did, or there is none.
-func silence(samples []clock.Sample) error {
-	var errs []error
-	for _, s := range samples {
-		if s.Err == nil {
-			return nil
-		}
-		errs = append(errs, fmt.Errorf("%s: %w", s.Address, s.Err))
-	}
-	return errors.Join(errs[:min(len(errs), maxNamed)]...)
-}
-
-// watchPeers compares the clock with the peers' every PeerInterval until ctx is done.
+// watchPeers compares the clock with the peers' every PeerInterval, or up to a quarter of that
+// sooner, until ctx is done: daemons that started together don't ask together.
 func (w *Worker) watchPeers(ctx context.Context) {
 	defer w.looking.Pause()
-	for w.beat(ctx, &w.looking, w.cfg.PeerInterval) {
+	for w.beat(ctx, &w.looking, w.cfg.PeerInterval-rand.N(w.cfg.PeerInterval/4+1)) { //nolint:gosec // no secret
 		w.looking.Pause() // a thousand silent peers take their time
-		samples := w.askPeers(ctx)
+		samples := w.panel.Ask(ctx, w.peerAddresses(ctx), w.allWell)
 		w.looking.Expect(w.cfg.Clock, stuckGrace)
 		rival := w.errRival(ctx, w.Record(), w.began, samples)
 		switch {
@@ -141,7 +107,7 @@ func (w *Worker) errRival(ctx context.Context, me Record, since clock.Millis, sa
 		if !isRival(s, me, since) {
 			continue
 		}
-		again := w.probe(ctx, []string{s.Address}) // worker.A5
+		again := w.panel.Probe(ctx, []string{s.Address}) // worker.A5
 		if len(again) == 1 && again[0].Owner == s.Owner && isRival(again[0], me, since) {
 			return fmt.Errorf("the daemon at %s, owner %s, has issued as worker %d of the same cluster since %s", s.Address, s.Owner, me.WorkerID, s.Since)
 		}
@@ -160,18 +126,19 @@ func isRival(s clock.Sample, me Record, since clock.Millis) bool {
 // countVotes keeps what the peers said, and tells of each change in what follows from
 // it. It keeps:
 //
-//	worker.A4  Outvoted by the peers' clocks (clock.E5), this daemon is not ready and not in
-//	    the live set. Where they disagree and no majority tells who is wrong, it goes on,
-//	    with an alarm: of two daemons neither leaves, of three the wrong one alone.
+//	worker.A4  Outvoted by the peers' clocks (clock.E5), of whom at least half answer, this
+//	    daemon is not ready and not in the live set. Where they disagree and no majority
+//	    tells who is wrong, it goes on, with an alarm: of two daemons neither leaves, of
+//	    three the wrong one alone.
 func (w *Worker) countVotes(samples []clock.Sample) {
 	vote := clock.VoteOf(samples, w.Threshold())
-	_, off, said := w.judge(samples)
+	_, said := w.panel.Judge(samples)
 	var disagree error
 	if vote == clock.Outvoted {
-		disagree = fmt.Errorf("%w: this clock is %s, %s", ErrPeersDisagree, off, said)
+		disagree = fmt.Errorf("%w: this clock is %s", ErrPeersDisagree, said)
 	}
 	w.mu.Lock()
-	before, silent, silentBefore := w.vote, silence(samples), silence(w.samples)
+	before, silent, silentBefore := w.vote, clock.Silence(samples), clock.Silence(w.samples)
 	w.vote, w.disagree, w.samples, w.asked = vote, disagree, samples, w.cfg.Clock.Read()
 	w.mu.Unlock()
 	if vote != before {
@@ -190,69 +157,49 @@ func (w *Worker) countVotes(samples []clock.Sample) {
 	}
 }
 
-// askPeers asks the peers for their clocks, and the registry who they are; when it
-// doesn't say, those that it named last.
-func (w *Worker) askPeers(ctx context.Context) []clock.Sample {
+// peerAddresses returns where the registry says that the peers are; when it doesn't say,
+// those that it named last.
+func (w *Worker) peerAddresses(ctx context.Context) []string {
 	bounded, cancel := context.WithTimeout(ctx, peersTimeout)
 	peers, err := w.cfg.Registry.Peers(bounded)
 	cancel()
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	if err == nil {
 		w.record.Peers = addressesOf(peers)
 	}
-	addresses := w.record.Peers
-	w.mu.Unlock()
-	if len(addresses) == 0 {
-		return nil
-	}
-	return w.probe(ctx, addresses)
+	return w.record.Peers
 }
 
-// probe asks the addresses for their clocks, and leaves out what we said ourselves, which is
-// no second opinion: another node may have our address in the registry, as after a change of
-// name.
-func (w *Worker) probe(ctx context.Context, addresses []string) []clock.Sample {
-	return slices.DeleteFunc(w.cfg.Prober.Probe(ctx, addresses), func(s clock.Sample) bool { return s.Owner == w.cfg.Owner })
-}
-
-// confirmJump returns nil when more than half of the peers that answer have the time
-// that our clock jumped to, and else ErrClockJumped (worker.C3). It takes as long as the
-// peers do: nothing is issued beyond the ceiling meanwhile.
+// confirmJump returns nil when all peers drawn that answer, or more than half of all, have the
+// time that our clock jumped to, and else ErrClockJumped (worker.C3): too few of those drawn are
+// enough to refuse, for the next report draws anew. It takes as long as the peers do: nothing
+// is issued beyond the ceiling meanwhile.
 func (w *Worker) confirmJump(ctx context.Context, step clock.Step) error {
-	jumped := fmt.Errorf("%w by %s between two reports (%s allowed)", ErrClockJumped, step.By.Round(time.Millisecond), w.cfg.MaxForwardStep)
+	jumped := fmt.Errorf("%w by %s (%s allowed)", ErrClockJumped, step.By.Round(time.Millisecond), w.cfg.MaxForwardStep)
 	if w.cfg.Prober == nil {
 		return fmt.Errorf("%w; fix the clock, or restart if it is right now", jumped)
 	}
-	w.reporting.Pause() // as in watchPeers
-	samples := w.askPeers(ctx)
-	w.reporting.Expect(w.cfg.Clock, w.cfg.ReportInterval+stuckGrace)
-	answered, agree := clock.Estimate(samples, w.cfg.Estimator).Answered, 0
-	for _, s := range samples {
-		if s.Err == nil && s.Offset.Abs() < w.Threshold() {
-			agree++
-		}
-	}
+	samples := w.panel.Ask(ctx, w.peerAddresses(ctx), func(drawn []clock.Sample) bool {
+		agree, answered := w.panel.Agreeing(drawn)
+		return 2*agree <= answered || agree == answered
+	})
+	agree, answered := w.panel.Agreeing(samples)
 	switch {
 	case answered == 0:
 		return fmt.Errorf("%w, and no peer says what time it is; fix the clock, or restart if it is right now", jumped)
 	case 2*agree <= answered: // a tie confirms nothing
-		return fmt.Errorf("%w, and only %d of %d peers have the same time (%s); fix the clock", jumped, agree, answered, offsets(samples))
+		return fmt.Errorf("%w, and only %d of %d peers have the same time (%s); fix the clock", jumped, agree, answered, clock.Offsets(samples))
 	}
-	w.notify(Event{Kind: EventJumpConfirmed, Text: fmt.Sprintf("by %s; %d peers have the same time (%s)", step.By.Round(time.Millisecond), agree, offsets(samples))})
+	w.notify(Event{Kind: EventJumpConfirmed, Text: fmt.Sprintf("by %s; %d peers have the same time (%s)", step.By.Round(time.Millisecond), agree, clock.Offsets(samples))})
 	return nil
 }
 
 // Threshold is how far the clock may be off its peers'.
 func (w *Worker) Threshold() time.Duration { return time.Duration(w.threshold.Load()) }
 
-// PrepareThreshold checks d, which is to be more than 0, and returns what makes it
-// the Threshold from the next look at the peers on.
-func (w *Worker) PrepareThreshold(d time.Duration) (take func(), err error) {
-	if d <= 0 {
-		return nil, fmt.Errorf("threshold %s: want more than 0", d)
-	}
-	return func() { w.threshold.Store(int64(d)) }, nil
-}
+// SetThreshold makes d, which is more than 0, the Threshold from the next look at the peers on.
+func (w *Worker) SetThreshold(d time.Duration) { w.threshold.Store(int64(d)) }
 
 // Peers returns what the peers said of their clocks when they were last asked, what
 // that amounts to, and when that was, 0 for never.

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/leafd/leafd/clock"
 )
 
@@ -15,14 +17,14 @@ import (
 type recorder struct {
 	save func(context.Context, Record) error // immutable
 	clk  clock.Clock                         // immutable
-	turn chan struct{}                       // immutable; holds a token while a write is under way
+	turn *semaphore.Weighted                 // immutable; of one write
 
 	done, failed atomic.Uint64 // writes
 	last         atomic.Int64  // boot-time clock before the last one that was taken was begun
 }
 
 func newRecorder(clk clock.Clock, save func(context.Context, Record) error) *recorder {
-	return &recorder{save: save, clk: clk, turn: make(chan struct{}, 1)}
+	return &recorder{save: save, clk: clk, turn: semaphore.NewWeighted(1)}
 }
 
 // reports returns what was written so far, at boot-time now.
@@ -39,21 +41,14 @@ func (r *recorder) record(ctx context.Context, rec Record) error {
 	return r.finish(ctx, rec)
 }
 
-// begin takes the turn, or says that somebody has it. It is taken by who decided to
-// write, at once: a goroutine that takes it later may come after a newer record, and
-// put an older one over it.
-func (r *recorder) begin() bool {
-	select {
-	case r.turn <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
+// begin takes the turn, or says that another has it. It is taken where it is decided to write, at
+// once: a goroutine that takes it later may come after a newer record, and put an older one
+// over it.
+func (r *recorder) begin() bool { return r.turn.TryAcquire(1) }
 
 // finish writes rec, once begin has taken the turn.
 func (r *recorder) finish(ctx context.Context, rec Record) error {
-	defer func() { <-r.turn }()
+	defer r.turn.Release(1)
 	began := r.clk.Read().Boot
 	err := r.save(ctx, rec)
 	if err != nil {
@@ -67,19 +62,17 @@ func (r *recorder) finish(ctx context.Context, rec Record) error {
 
 // await takes the turn once a write that is under way is done.
 func (r *recorder) await(ctx context.Context) error {
-	select {
-	case r.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", errBusy, ctx.Err())
+	if err := r.turn.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("%w: %w", errBusy, err)
 	}
+	return nil
 }
 
 // settle waits for a write that is under way.
 func (r *recorder) settle(ctx context.Context) error {
 	err := r.await(ctx)
 	if err == nil {
-		<-r.turn
+		r.turn.Release(1)
 	}
 	return err
 }

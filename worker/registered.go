@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -15,13 +14,12 @@ var ErrLeaseOver = errors.New("the lease is over")
 // their end.
 func (w *Worker) register(ctx context.Context, r Record) error {
 	sent := w.cfg.Clock.Read().Wall()
-	got, err := w.reportToRegistry(ctx, r)
+	err := w.reportToRegistry(ctx, r)
 	w.mu.Lock()
 	before, short := w.remoteErr, err == nil && w.record.Ceiling >= w.record.Limit
 	w.remoteErr = err
-	if err == nil { // worker.U1: its piece counts from now on, and is in the file with the next report
-		w.record.adopt(got)
-		w.record.Registered, w.record.DirectoryID = sent, w.cfg.DirectoryID
+	if err == nil {
+		w.confirmed, w.record.Registered = true, sent
 	}
 	w.mu.Unlock()
 	switch {
@@ -36,40 +34,30 @@ func (w *Worker) register(ctx context.Context, r Record) error {
 	return err
 }
 
-// reportToRegistry claims the entry first where the start had to do without. It returns what
-// the registry has written for us.
-func (w *Worker) reportToRegistry(ctx context.Context, r Record) (Record, error) {
-	if err := w.confirm(ctx); err != nil {
-		return Record{}, err
-	}
+// reportToRegistry has our entry written, and our node shown as live or not.
+func (w *Worker) reportToRegistry(ctx context.Context, r Record) error {
 	w.mu.Lock()
 	live := !w.stalled.Load() && w.life.Err() == nil && w.disagree == nil && !errors.Is(w.lastErr, ErrClockJumped)
 	w.mu.Unlock()
-	r = w.withPiece(r)
-	if !r.Released {
-		if err := w.tooLate(r); err != nil {
-			return Record{}, err
-		}
-		r.Limit = max(r.Limit, r.Timestamp.Add(w.leaseOf(r))) // no clock that jumped ahead gets into the recorded time
+	got, err := w.holder.report(ctx, w.withPiece(r))
+	if err != nil {
+		return err
 	}
-	return w.cfg.Registry.Report(ctx, r, live)
-}
-
-// leaseOf returns for how long a piece of r's goes on from now on. A lease that is longer than
-// usual is used only once the file, too, says that there are such leases: who puts back a
-// registry that lost its data must know.
-func (w *Worker) leaseOf(r Record) time.Duration {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	return min(w.cfg.Lease, max(DefaultLease, w.longest), max(YoungLease, r.Timestamp.Sub(r.Born)))
+	w.record.adopt(got) // worker.U1: its piece counts from now on, and is in the file with the next report
+	w.mu.Unlock()
+	return w.cfg.Registry.Show(ctx, got, live && got.State == RecordActive)
 }
 
-// tooLate returns ErrLeaseOver where the piece of r is not to be prolonged (worker.U7).
-func (w *Worker) tooLate(r Record) error {
-	if r.Reaches(r.Timestamp, 2*w.cfg.Threshold) {
-		return nil
+// leaseOf returns for how long a piece of r's goes on from now on. Whoever notes a loss reckons with
+// the cluster's longest lease and twice its own threshold, which may be the usual one: a greater
+// threshold of ours comes off.
+func (w *Worker) leaseOf(r Record) time.Duration {
+	lease := min(w.cfg.Lease, max(YoungLease, r.Timestamp.Sub(r.Born)))
+	if beyond := 2 * (max(w.cfg.Threshold, w.Threshold()) - DefaultClockThreshold); beyond > 0 { // a reload may have raised it
+		lease = min(lease, r.LongestLease-beyond)
 	}
-	return fmt.Errorf("%w: worker %d is ours up to %s, too soon for a report to prolong it: a new piece begins then", ErrLeaseOver, r.WorkerID, r.Limit)
+	return lease
 }
 
 // withPiece returns r with what our record has by now of who we are and of our piece: a
@@ -78,17 +66,30 @@ func (w *Worker) withPiece(r Record) Record {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	me := w.record
-	me.Owner, me.Timestamp, me.Ceiling, me.Released = r.Owner, r.Timestamp, r.Ceiling, r.Released
-	if r.Released {
-		me.Limit = r.Limit
+	me.Owner, me.Timestamp, me.Ceiling = r.Owner, r.Timestamp, r.Ceiling
+	if r.State == RecordReleasing || r.State == RecordReleased {
+		me.State, me.Limit = r.State, r.Limit
 	}
 	return me
 }
 
 // adopt takes over what the registry has acknowledged.
 func (r *Record) adopt(got Record) {
-	r.Cluster, r.Losses, r.Change, r.LongestLease = got.Cluster, got.Losses, got.Change, got.LongestLease
-	r.Floor, r.Limit = got.Floor, got.Limit
+	r.Cluster, r.Losses, r.LongestLease, r.LongestSession = got.Cluster, got.Losses, got.LongestLease, got.LongestSession
+	r.Floor, r.Limit, r.AckedLimit, r.Acked, r.Current, r.State = got.Floor, got.Limit, got.AckedLimit, got.Acked, got.Current, got.State
+}
+
+// saveIdentity has the file name the life that is about to write, as r does, beside what else
+// the running daemon records.
+func (w *Worker) saveIdentity(ctx context.Context, r Record) error {
+	w.mu.Lock()
+	w.record.Acked, w.record.Current = r.Acked, r.Current
+	w.mu.Unlock()
+	err := w.local.await(ctx) // the report's own record is often under way
+	if err == nil {
+		err = w.lost(w.local.finish(ctx, w.Record()))
+	}
+	return err
 }
 
 // Registry returns nil while the registry takes our reports, and otherwise why the
@@ -97,77 +98,4 @@ func (w *Worker) Registry() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.remoteErr
-}
-
-// confirm claims, for a worker that started from its local record alone, the entry
-// that the record says is ours. Where another instance has it, or a life that is none of
-// ours wrote it, we are displaced: fenced (worker.U5). A registry that lost it is told again.
-func (w *Worker) confirm(ctx context.Context) error {
-	w.mu.Lock()
-	claimed, me := w.claimed, w.record
-	w.mu.Unlock()
-	if claimed {
-		return nil
-	}
-	me.Timestamp = max(me.Timestamp, w.cfg.Clock.Read().Wall())
-	if err := w.tooLate(me); err != nil {
-		return err
-	}
-	found, err := w.cfg.Registry.Look(ctx, me)
-	switch {
-	case errors.Is(err, ErrForeign):
-		return fmt.Errorf("%w: %w", ErrFenced, err)
-	case err != nil:
-		return err
-	case !found.Known: // Claim puts it back, or says who has the worker ID
-	case found.WorkerID != me.WorkerID:
-		return fmt.Errorf("%w: this data directory has worker %d in the registry, and issued as worker %d", ErrFenced, found.WorkerID, me.WorkerID)
-	case !me.Wrote(found.Owner):
-		return fmt.Errorf("%w: another process (%s at %s) has been worker %d since our record was written: this data directory, or that one, is a copy", ErrFenced, found.Owner, found.Address, me.WorkerID)
-	case found.LiveOwner != "" && !me.Wrote(found.LiveOwner):
-		return fmt.Errorf("%w: another process (%s) is live as worker %d: this data directory, or that one, is a copy", ErrFenced, found.LiveOwner, me.WorkerID)
-	}
-	if me, err = w.nameLife(ctx, found); err != nil {
-		return err
-	}
-	// What is written is what was recorded last: the ceiling that we issue under.
-	claim, err := w.cfg.Registry.Claim(ctx, me, w.leaseOf(me))
-	switch {
-	case errors.Is(err, ErrHeld), errors.Is(err, ErrTaken), errors.Is(err, ErrForeign):
-		return fmt.Errorf("%w: %w", ErrFenced, err)
-	case err != nil:
-		return err
-	case claim.WorkerID != me.WorkerID:
-		return fmt.Errorf("%w: the registry gave worker %d to node %q, and it issued as worker %d", ErrFenced, claim.WorkerID, me.Node, me.WorkerID)
-	}
-	w.mu.Lock()
-	w.claimed = true
-	w.record.adopt(claim)
-	w.mu.Unlock()
-	w.notify(Event{Kind: EventConfirmed})
-	return nil
-}
-
-// nameLife records, before this life writes the entry for the first time, that it is
-// about to (worker.U4), and returns the record to claim with.
-func (w *Worker) nameLife(ctx context.Context, found Lookup) (Record, error) {
-	w.mu.Lock()
-	w.record.claimedBy(w.cfg.Owner, found)
-	w.mu.Unlock()
-	err := w.local.await(ctx) // the report's own record is often under way
-	if err == nil {
-		err = w.lost(w.local.finish(ctx, w.Record()))
-	}
-	if err != nil {
-		return Record{}, fmt.Errorf("the life that claims could not be recorded: %w", err)
-	}
-	return w.Record(), nil
-}
-
-// claimedBy notes that life owner is about to write the entry that was found, or a new one.
-func (r *Record) claimedBy(owner string, found Lookup) {
-	if found.Known {
-		r.Acked = found.Owner
-	}
-	r.Current = owner
 }

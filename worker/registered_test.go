@@ -119,13 +119,13 @@ func TestIssuingEndsAtTheLimit(t *testing.T) {
 			model.Expire(d.cfg.Node)
 			d.clk.Step(max(0, limit.Sub(d.clk.Millis())))
 			other := model.Open("other:1", "other:1", opts)
-			self := worker.Record{Node: "other:1", WorkerID: worker.NoWorkerID, Instance: "other", Owner: "other", Timestamp: d.clk.Millis(), Limit: d.clk.Millis().Add(time.Hour)}
-			_, err := other.Look(t.Context(), self)
+			self := worker.Record{Node: "other:1", WorkerID: worker.NoWorkerID, Instance: "other", Current: worker.Life{Owner: "other", Number: 1}, Timestamp: d.clk.Millis()}
+			s, err := other.Look(t.Context(), self)
 			require.NoError(t, err)
-			rec, err := other.Claim(t.Context(), self, worker.DefaultLease)
+			got, err := other.Claim(t.Context(), s, self, d.clk.Millis())
 			require.NoError(t, err)
-			require.Equal(t, w.ID(), rec.WorkerID)
-			require.GreaterOrEqual(t, rec.Floor, limit)
+			require.Equal(t, w.ID(), got.Entry.WorkerID)
+			require.GreaterOrEqual(t, got.Entry.Floor, limit)
 			require.LessOrEqual(t, w.Ceiling(), limit)
 			line.broken.Store(false)
 			d.eventually(t, time.Second, func() bool {
@@ -144,7 +144,9 @@ func (d *daemon) forTheLast(t *testing.T) (*registrytest.World, registrytest.Opt
 	d.cfg.Layout = layout.String()
 	model := registrytest.InMemory(t, d.clk)
 	model.Init(layout)
-	model.Plant(worker.Entry{WorkerID: 0, Node: "java:1", Address: "java:1", State: worker.StateActive, Timestamp: 1})
+	model.Plant(worker.Entry{
+		WorkerID: 0, Node: "long:1", Address: "long:1", State: worker.StateActive, Timestamp: 1, Owner: "long", Instance: "long", Limit: clock.MillisOf(noon.Add(1000 * time.Hour)),
+	})
 	return model, registrytest.Options{Layout: layout}
 }
 
@@ -192,6 +194,37 @@ func TestYoungInstanceHasAShortLease(t *testing.T) {
 	})
 }
 
+// The floor after a loss lies beyond the longest lease and twice the threshold of whoever notes it.
+func TestGreaterThresholdShortensTheLease(t *testing.T) {
+	t.Run("from the start on", func(t *testing.T) { testGreaterThreshold(t, 30*time.Second) })
+	t.Run("by a reload", func(t *testing.T) { testGreaterThreshold(t, worker.DefaultClockThreshold) })
+}
+
+func testGreaterThreshold(t *testing.T, atStart time.Duration) {
+	t.Helper()
+	const threshold = 30 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		d.inCluster(t, registrytest.Options{})
+		d.cfg.Threshold = atStart
+		w := d.start(t)
+		w.SetThreshold(threshold)
+		run(t, w)
+		d.clk.Suspend(5 * time.Hour)
+		for range 2 * worker.DefaultLease / (4 * time.Hour) {
+			d.eventually(t, time.Second, func() bool {
+				return w.Await(t.Context(), d.clk.Millis()) == nil && w.Record().Limit >= d.clk.Millis().Add(worker.YoungLease-time.Minute)
+			})
+			d.clk.Suspend(4 * time.Hour)
+		}
+		longest := worker.DefaultLease - 2*(threshold-worker.DefaultClockThreshold)
+		d.eventually(t, time.Second, func() bool {
+			return w.Await(t.Context(), d.clk.Millis()) == nil && w.Record().Limit >= d.clk.Millis().Add(longest-time.Second)
+		})
+		require.LessOrEqual(t, w.Record().Limit, d.clk.Millis().Add(longest))
+	})
+}
+
 // A registry that is out, or silent, holds up nobody: the file alone is enough up to the
 // limit.
 func TestOutageOfTheRegistryRefusesNobody(t *testing.T) {
@@ -217,6 +250,22 @@ func TestOutageOfTheRegistryRefusesNobody(t *testing.T) {
 	})
 }
 
+// worker.R0: what ZooKeeper took last, in the report of a clean stop, is in the file. By it the
+// next start tells a ZooKeeper that was set back to a moment before that stop.
+func TestRecordHasTheLastReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		model, _ := d.inCluster(t, registrytest.Options{})
+		w := d.start(t)
+		before := entriesOf(t, model)[0]
+		clocktest.Pass(time.Second)
+		require.NoError(t, w.Close(t.Context(), d.clk.Millis()-1))
+		entry, saves := entriesOf(t, model)[0], d.cache.Saves()
+		require.Greater(t, entry.Limit, before.Limit)
+		require.Equal(t, entry.Limit, saves[len(saves)-1].AckedLimit)
+	})
+}
+
 // With release on stop the worker ID goes back with the last time issued as its limit, and
 // the directory alone starts nothing any more.
 func TestReleaseOnStop(t *testing.T) {
@@ -229,8 +278,8 @@ func TestReleaseOnStop(t *testing.T) {
 		clocktest.Pass(5 * time.Millisecond)
 		require.NoError(t, w.Close(t.Context(), last))
 		saves := d.cache.Saves()
-		for _, r := range saves[len(saves)-2:] {
-			require.True(t, r.Released, "in both slots of the file, before ZooKeeper has it")
+		for i, want := range []worker.RecordState{worker.RecordReleasing, worker.RecordReleasing, worker.RecordReleased, worker.RecordReleased} {
+			require.Equal(t, want, saves[len(saves)-4+i].State, "in both slots of the file, before ZooKeeper has it and after")
 		}
 		entry := entriesOf(t, model)[0]
 		require.Equal(t, worker.StateReleased, entry.State)
@@ -262,6 +311,9 @@ func TestReleaseOnStop(t *testing.T) {
 		entry = entriesOf(t, model)[0]
 		require.Equal(t, worker.StateActive, entry.State)
 		require.Greater(t, entry.Limit, d.clk.Millis())
+		d.cfg.MaxWait = 30 * time.Second
+		d.join(model, registrytest.Options{})
+		require.NotEqual(t, w.ID(), d.start(t).ID(), "worker.D2: its piece goes on, and it is given back")
 	})
 }
 
@@ -285,14 +337,28 @@ func (d *daemon) runOver(t *testing.T, registry worker.Registry) (*worker.Worker
 	return w, line
 }
 
-func (l *brokenLine) Report(ctx context.Context, r worker.Record, live bool) (worker.Record, error) {
-	if l.broken.Load() {
-		if l.until != nil {
-			<-l.until
-		}
-		return r, worker.ErrUnreachable
+func (l *brokenLine) Look(ctx context.Context, r worker.Record) (worker.Snapshot, error) {
+	if err := l.down(); err != nil {
+		return worker.Snapshot{}, err
 	}
-	return l.Registry.Report(ctx, r, live)
+	return l.Registry.Look(ctx, r)
+}
+
+func (l *brokenLine) Write(ctx context.Context, s worker.Snapshot, r worker.Record, state worker.EntryState) (worker.Snapshot, error) {
+	if err := l.down(); err != nil {
+		return s, err
+	}
+	return l.Registry.Write(ctx, s, r, state)
+}
+
+func (l *brokenLine) down() error {
+	if !l.broken.Load() {
+		return nil
+	}
+	if l.until != nil {
+		<-l.until
+	}
+	return worker.ErrUnreachable
 }
 
 // worker.W5, worker.W2: what a start without an answer, or without a record, is refused
@@ -305,7 +371,7 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 	}{
 		"no record": {func(d *daemon, m *registrytest.World) { d.cache.FailLoad(worker.ErrNoRecord); m.Down() }, worker.ErrUnreachable, "no worker ID"},
 		"a record that was never confirmed": {func(d *daemon, m *registrytest.World) {
-			d.recorded(func(r *worker.Record) { r.Cluster, r.Instance = "c", "i" })
+			d.recorded(func(r *worker.Record) { r.Cluster, r.Instance, r.State = "c", "i", worker.RecordClaiming })
 			m.Down()
 		}, worker.ErrUnreachable, "confirmed"},
 		"a record that was put back": {func(d *daemon, m *registrytest.World) { d.putBack(t); m.Down() }, worker.ErrRestored, "put the newest one back"},
@@ -313,14 +379,14 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 		"a limit that has passed": {func(_ *daemon, m *registrytest.World) {
 			clocktest.Pass(worker.YoungLease)
 			m.Down()
-		}, worker.ErrUnreachable, "another may have it now"},
+		}, worker.ErrUnreachable, "another may have it then"},
 		"a copied directory, and all data lost": {func(d *daemon, m *registrytest.World) { d.cfg.DirectoryID = "elsewhere"; m.Wipe() }, worker.ErrCopied, "copy"},
 		"the record can't be written":           {func(d *daemon, _ *registrytest.World) { d.cache.FailSave(errKilled) }, errKilled, "the life that claims"},
 		"a lost record, and no answer":          {func(d *daemon, m *registrytest.World) { d.cache.FailLoad(errLostRecord); m.Down() }, worker.ErrLost, "has to answer once"},
 		"behind the record, and no answer":      {func(d *daemon, m *registrytest.World) { d.clk.Step(-time.Hour); m.Down() }, worker.ErrClockRefused, "behind"},
 		"behind the record":                     {func(d *daemon, _ *registrytest.World) { d.clk.Step(-time.Hour) }, worker.ErrClockRefused, "behind"},
 		"another cluster":                       {func(_ *daemon, m *registrytest.World) { m.Wipe(); m.Init(snowflake.DefaultLayout()) }, worker.ErrForeign, "is of another cluster"},
-		"the record is of another cluster's,":   {func(d *daemon, _ *registrytest.World) { d.cfg.Registry = worker.Standalone{} }, worker.ErrForeign, "set --zk"},
+		"the record is of another cluster's,":   {func(d *daemon, _ *registrytest.World) { d.cfg.Registry = nil }, worker.ErrForeign, "set --zk"},
 	} {
 		clocktest.Run(t, name, func(t *testing.T) {
 			d := newDaemon()
@@ -341,22 +407,23 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 
 // worker.U7: which pieces are prolonged, resumed and put back at noon.
 func TestPieceThatReaches(t *testing.T) {
-	const margin = 10 * time.Second
 	now := clock.MillisOf(noon)
 	for name, tt := range map[string]struct {
 		change func(r *worker.Record)
 		want   bool
 	}{
 		"limit ahead":           {func(*worker.Record) {}, true},
-		"no limit":              {func(r *worker.Record) { r.Limit = 0 }, false},
-		"limit passed":          {func(r *worker.Record) { r.Limit = now }, false},
-		"about to end":          {func(r *worker.Record) { r.Limit = now.Add(margin) }, false},
-		"just not about to end": {func(r *worker.Record) { r.Limit = now.Add(margin) + 1 }, true},
-		"released":              {func(r *worker.Record) { r.Released = true }, false},
-		"not confirmed":         {func(r *worker.Record) { r.Confirmed = false }, false},
+		"no limit":              {func(r *worker.Record) { r.AckedLimit = 0 }, false},
+		"limit passed":          {func(r *worker.Record) { r.AckedLimit = now }, false},
+		"about to end":          {func(r *worker.Record) { r.AckedLimit = now.Add(margin) }, false},
+		"just not about to end": {func(r *worker.Record) { r.AckedLimit = now.Add(margin) + 1 }, true},
+		"released":              {func(r *worker.Record) { r.State = worker.RecordReleased }, false},
+		"released in the file":  {func(r *worker.Record) { r.State = worker.RecordReleasing }, false},
+		"a claim":               {func(r *worker.Record) { r.State = worker.RecordClaiming }, false},
+		"not acknowledged":      {func(r *worker.Record) { r.Limit, r.AckedLimit = now.Add(time.Hour), now }, false},
 		"no worker ID":          {func(r *worker.Record) { r.WorkerID = worker.NoWorkerID }, false},
 	} {
-		r := worker.Record{Confirmed: true, Limit: now.Add(time.Hour)}
+		r := worker.Record{State: worker.RecordActive, Limit: now.Add(time.Hour), AckedLimit: now.Add(time.Hour)}
 		tt.change(&r)
 		require.Equal(t, tt.want, r.Reaches(now, margin), name)
 	}
@@ -375,16 +442,18 @@ func TestUnusableRecordIsSetAside(t *testing.T) {
 		// worker.U4: a copy of the directory wrote the entry, or is about to.
 		"another life in the entry": func(_ *daemon, model *registrytest.World) { model.Rewrite(0, "a copy's") },
 		"the entry still changes": func(d *daemon, model *registrytest.World) {
-			d.cfg.Registry = claimSpy{d.cfg.Registry, func(next claimFunc) (worker.Record, error) {
-				model.Rewrite(0, "a copy's")
-				return next()
-			}}
+			d.cfg.Notify = func(e worker.Event) {
+				if d.events.add(e); e.Kind == worker.EventWatching {
+					model.Change(0, map[string]any{"timestamp": d.clk.Millis()})
+				}
+			}
 		},
 	} {
 		clocktest.Run(t, name, func(t *testing.T) {
 			d := newDaemon()
 			model, first := d.inCluster(t, registrytest.Options{})
 			w := d.start(t)
+			synctest.Wait() // it is in the live set
 			before := w.Record()
 			model.Kill(first)
 			clocktest.Pass(7 * time.Second)
@@ -419,15 +488,12 @@ func TestTakenWorkerIDIsGivenUp(t *testing.T) {
 		model, _ := d.inCluster(t, registrytest.Options{})
 		d.stop(t, d.start(t))
 		d.cfg.MaxWait = 300 * time.Millisecond
-		claims := []error{worker.ErrTaken, worker.ErrUnreachable}
-		d.cfg.Registry = claimSpy{d.join(model, registrytest.Options{}), func(claimFunc) (worker.Record, error) {
-			err := claims[0]
-			claims = claims[1:]
-			return worker.Record{}, err
+		model.Change(0, map[string]any{"instance": "other", "owner": "other", "floor": d.clk.Millis(), "limit": d.clk.Millis().Add(time.Hour)})
+		d.cfg.Registry = spy{Registry: d.join(model, registrytest.Options{}), claim: func(claimed) (worker.Snapshot, error) {
+			return worker.Snapshot{}, worker.ErrUnreachable
 		}}
 		_, err := worker.Start(t.Context(), d.cfg)
 		require.ErrorIs(t, err, worker.ErrUnreachable)
-		require.Empty(t, claims)
 		require.Contains(t, d.events.kinds(), worker.EventRemoved)
 		model.Down()
 		d.join(model, registrytest.Options{})
@@ -447,12 +513,12 @@ func TestKilledAfterTheClaim(t *testing.T) {
 		require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
 		for life := range 4 {
 			clocktest.Pass(time.Second)
-			d.cfg.Registry = claimSpy{d.join(model, registrytest.Options{}), func(next claimFunc) (worker.Record, error) {
+			d.cfg.Registry = spy{Registry: d.join(model, registrytest.Options{}), write: func(next claimed) (worker.Snapshot, error) {
 				if life%2 == 0 { // ZooKeeper has done it
 					_, err := next()
 					require.NoError(t, err)
 				}
-				return worker.Record{}, errKilled
+				return worker.Snapshot{}, errKilled
 			}}
 			_, err := worker.Start(t.Context(), d.cfg)
 			require.ErrorIs(t, err, errKilled)
@@ -464,17 +530,38 @@ func TestKilledAfterTheClaim(t *testing.T) {
 	})
 }
 
-// claimSpy is a registry whose Claim is done by claim, which gets the one that it stands for.
-type claimSpy struct {
+// spy is a registry whose methods are done by its functions, where it has them, each of which gets
+// the one that it stands for.
+type spy struct {
 	worker.Registry
 
-	claim func(next claimFunc) (worker.Record, error)
+	look, claim, write func(next claimed) (worker.Snapshot, error)
 }
 
-type claimFunc func() (worker.Record, error)
+type claimed func() (worker.Snapshot, error)
 
-func (s claimSpy) Claim(ctx context.Context, self worker.Record, lease time.Duration) (worker.Record, error) {
-	return s.claim(func() (worker.Record, error) { return s.Registry.Claim(ctx, self, lease) })
+func (s spy) Look(ctx context.Context, r worker.Record) (worker.Snapshot, error) {
+	next := func() (worker.Snapshot, error) { return s.Registry.Look(ctx, r) }
+	if s.look == nil {
+		return next()
+	}
+	return s.look(next)
+}
+
+func (s spy) Claim(ctx context.Context, seen worker.Snapshot, r worker.Record, now clock.Millis) (worker.Snapshot, error) {
+	next := func() (worker.Snapshot, error) { return s.Registry.Claim(ctx, seen, r, now) }
+	if s.claim == nil {
+		return next()
+	}
+	return s.claim(next)
+}
+
+func (s spy) Write(ctx context.Context, seen worker.Snapshot, r worker.Record, state worker.EntryState) (worker.Snapshot, error) {
+	next := func() (worker.Snapshot, error) { return s.Registry.Write(ctx, seen, r, state) }
+	if s.write == nil {
+		return next()
+	}
+	return s.write(next)
 }
 
 var errKilled = errors.New("killed")
@@ -494,9 +581,9 @@ func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 			m.LoseEntries()
 			m.Plant(worker.Entry{WorkerID: me.WorkerID, Node: "other:1", Address: "other:1", State: worker.StateActive, Instance: "other", Owner: "other", Limit: clock.MillisOf(noon.Add(30 * 24 * time.Hour))})
 		}, true},
-		"another life of our instance is live": {func(m *registrytest.World, me worker.Record) {
-			m.PlantLive(worker.Peer{Node: "10.0.0.5:8080", Address: "10.0.0.5:8080", Owner: "somebody", Instance: me.Instance})
-		}, true},
+		"a node of another life of our instance": {func(m *registrytest.World, me worker.Record) { // as a registry that was set back shows it
+			m.PlantLive("10.0.0.5:8080", me.Instance, "somebody")
+		}, false},
 	} {
 		clocktest.Run(t, name, func(t *testing.T) {
 			d := newDaemon()
@@ -520,7 +607,7 @@ func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 				return w.Registry() == nil && w.Check() == nil
 			})
 			if !tt.fenced {
-				require.Contains(t, d.events.kinds(), worker.EventConfirmed)
+				require.Contains(t, d.events.kinds(), worker.EventRegistryBack)
 				require.Equal(t, []string{d.cfg.Node}, liveNodes(t, model))
 			}
 		})
@@ -576,11 +663,11 @@ func TestStartDoesNotGoOfflineBesideALiveOwner(t *testing.T) {
 			w := d.start(t)
 			d.stop(t, w)
 			if live != "" {
-				model.PlantLive(worker.Peer{Node: d.cfg.Node, Address: "elsewhere:1", Owner: live, Instance: w.Record().Instance})
+				model.PlantLive(d.cfg.Node, w.Record().Instance, live)
 			}
 			member := d.join(model, registrytest.Options{})
-			d.cfg.Registry = claimSpy{member, func(next claimFunc) (worker.Record, error) {
-				model.Down()
+			d.cfg.Registry = spy{Registry: member, look: func(next claimed) (worker.Snapshot, error) {
+				defer model.Down()
 				return next()
 			}}
 			d.cfg.MaxWait = time.Second

@@ -8,48 +8,50 @@ import (
 	"github.com/leafd/leafd/clock"
 )
 
-// Sentinels that a Registry returns besides ErrHeld, ErrExhausted, ErrForeign
-// and ErrFenced, wrapped with what was found and what to do about it.
+// Sentinels that a Registry returns besides ErrExhausted, ErrForeign, ErrDamaged and
+// ErrFenced, wrapped with what was found and what to do about it.
 var (
 	// ErrUnreachable: the registry gave no answer in time. A write may have been done.
 	ErrUnreachable = errors.New("registry unreachable")
-	// ErrNoCluster is returned by Look where there is no cluster to join: nobody has made
-	// it, or it lost its data and waits for those who belong to it. It may be asked again.
+	// ErrChanged: the registry is in another state than the Snapshot shows, and nothing was
+	// written; or it is not known whether it is. Look again.
+	ErrChanged = errors.New("the registry has changed since it was read")
+	// ErrNoCluster: there is no cluster to join yet, or it gives out no worker ID for now,
+	// since the registry lost its data. It may be asked again.
 	ErrNoCluster = errors.New("no cluster")
-	// ErrTaken is returned by Claim where another instance has the worker ID that self has.
-	ErrTaken = errors.New("worker ID taken")
 	// ErrInUse is returned by Entry.Release for an entry that is live, or whose limit has not passed.
 	ErrInUse = errors.New("entry in use")
-	// ErrNoEntry is returned where a worker ID is to be released that nobody has.
+	// ErrNoEntry is returned where a worker ID is to be released that has no entry.
 	ErrNoEntry = errors.New("no such entry")
 )
 
-// Registry hands out worker IDs, and the pieces of time in which they may be used, to one
-// life of one daemon. Its methods are called one at a time, but Peers and Close, which may be
-// called at any time. Each returns within its context.
+// Registry keeps which instance holds which worker ID, and the piece of time in which it may be
+// used. It decides nothing: it shows what there is (Look), and carries out what Decide says
+// (Mend, Claim, Write), each time on the condition that the registry is still as the Snapshot
+// shows it. Its methods are called one at a time, but Peers and Close, which may be called at
+// any time. Each returns within its context; ErrUnreachable where the registry doesn't answer.
 type Registry interface {
-	// Look reads what the registry knows of self.Instance and who is live, and writes
-	// nothing. It waits for the registry until ctx is done. self is the local record with the
-	// owner of this life; without a record it has no Cluster, and WorkerID NoWorkerID.
-	// ErrUnreachable, ErrNoCluster, ErrForeign (the registry is of another cluster than self's,
-	// or for another layout or epoch, or keeps its entries elsewhere).
-	Look(ctx context.Context, self Record) (Lookup, error)
-	// Claim makes the piece that self has, or what the last Look found, this life's, and puts
-	// back what the registry lost. Where that piece does not go on for long (Record.Reaches) a
-	// new one begins, under the same worker ID or another. The node is in the live set then,
-	// and the piece goes on for lease. It returns self, confirmed, with the Cluster and what
-	// it counts, the WorkerID and the piece [Floor, Limit) that is ours now.
-	// ErrHeld (our entry changed since the Look), ErrTaken, ErrExhausted, ErrUnreachable,
-	// ErrForeign, and ErrNoCluster while no worker ID is given out, since data was lost.
-	Claim(ctx context.Context, self Record, lease time.Duration) (Record, error)
-	// Report records Timestamp, Ceiling and Limit, on the condition that our entry is
-	// as we last wrote it, and sees to it that the node is in the live set or not, as
-	// live says. With r.Released it gives the worker ID back. An entry that the registry
-	// lost is put back. It returns r as recorded, with what the cluster counts.
-	// ErrUnreachable, ErrFenced (the entry is no longer ours), ErrLeaseOver (it was lost,
-	// and its piece ends too soon to be put back).
-	Report(ctx context.Context, r Record, live bool) (Record, error)
-	// Peers returns the live nodes except this one. ErrUnreachable.
+	// Look reads, as new as the registry has it, what Decide has to know about r: the root, the
+	// entry of r.WorkerID, and whether a life is shown as live at that entry's address under
+	// r.Instance. It waits for the registry until ctx is done. ErrForeign (the registry is of
+	// another cluster than r's, or for another layout or epoch, or keeps its entries
+	// elsewhere), ErrDamaged (the root or the entry can't be read).
+	Look(ctx context.Context, r Record) (Snapshot, error)
+	// Mend does what do says about the root (Action.Mends), as r knows it. ErrNoCluster
+	// for Await, which says what there is to wait for; ErrChanged.
+	Mend(ctx context.Context, s Snapshot, r Record, do Action) error
+	// Claim finds a worker ID for r, whose own comes first, and makes its entry a claim of r's
+	// life: its floor is at or above all that may have been issued under it, and not beyond
+	// now. It returns the snapshot with that entry. ErrExhausted (an *ExhaustedError),
+	// ErrNoCluster while no worker ID is given out, ErrChanged.
+	Claim(ctx context.Context, s Snapshot, r Record, now clock.Millis) (Snapshot, error)
+	// Write makes the entry of r.WorkerID what r says, in that state, where it and the root
+	// are as s shows them, over the connection over which they were read. It returns s with
+	// the entry as it is now. ErrChanged; ErrFenced where another's entry was written over.
+	Write(ctx context.Context, s Snapshot, r Record, state EntryState) (Snapshot, error)
+	// Show sees to it that r's life is in the live set, or not.
+	Show(ctx context.Context, r Record, live bool) error
+	// Peers returns the live nodes except r's own.
 	Peers(ctx context.Context) ([]Peer, error)
 	// Close takes the node out of the live set. It is safe to call more than once.
 	Close() error
@@ -58,24 +60,39 @@ type Registry interface {
 // NoWorkerID is the WorkerID of a daemon that has none yet.
 const NoWorkerID = -1
 
-// Lookup is what Look found. The zero value is an empty registry.
-type Lookup struct {
-	Cluster string // ID of the cluster; empty when there is no root yet
-	// Known tells that the instance has an entry, which is Entry but for Live.
-	Known bool
-	Entry
-	LiveOwner string        // life that is live as this instance, or died within a session timeout; empty for none
-	Lost      bool          // what the registry acknowledged to self is absent, or older: it lost its data
-	Peers     []Peer        // the live nodes but this one
-	Settle    time.Duration // for how long Claim only watches over a worker ID that is new to us
+// Snapshot is what a registry had at one moment: all that Decide goes by.
+type Snapshot struct {
+	Conn    uint64        // connection over which it was read, or over a later one
+	Granted time.Duration // the session's time-out
+	Root    *Root         // nil: there is none
+	Parent  int64         // czxid of the entries' parent; 0: there is none
+	Entry   *Entry        // of the record's worker ID; nil: there is none
+	Live    string        // owner that is live as the record's instance at the entry's address; empty: none
 }
 
-// Peer is a live node.
+// Root is what belongs to the cluster as a whole.
+type Root struct {
+	Cluster        string        // a UUID
+	Losses         int64         // how often a loss of data was noted
+	Floor          clock.Millis  // no worker ID is given out before it; 0: there was no loss
+	LongestLease   time.Duration // that a daemon of the cluster may have
+	LongestSession time.Duration // that a daemon of the cluster was granted
+	Parent         int64         // czxid of the entries' parent; 0: it is being made
+	Stat           Stat
+	Payload        []byte // as it was read
+}
+
+// Stat is what the registry says of a node of its own.
+type Stat struct {
+	Version      int32 // of its data; it begins again at 0 where the node is made again
+	Czxid, Mzxid int64 // writes that made it and wrote it last: each is greater than those before
+	Ctime, Mtime clock.Millis
+}
+
+// Peer is a live node, as its name in the live set has it.
 type Peer struct {
-	Node     string
 	Address  string // ip:port of its HTTP server
-	Owner    string // UUID of its life
-	Instance string // its data directory
+	Instance string // UUID of its data directory
 }
 
 // EntryState is what an entry says of itself.
@@ -83,9 +100,9 @@ type EntryState string
 
 // The states of an entry.
 const (
-	StateActive   EntryState = "active"   // a node's, whether it runs or not
+	StateActive   EntryState = "active"   // an instance's, whether it runs or not
 	StateReleased EntryState = "released" // anybody's to take over
-	StateClaiming EntryState = "claiming" // nobody issues under it yet
+	StateClaiming EntryState = "claiming" // nothing is issued under it
 )
 
 // Entry is one worker ID in the registry.
@@ -94,17 +111,12 @@ type Entry struct {
 	Node         string
 	Address      string
 	State        EntryState
-	Live         bool         // it is in the live set
+	Live         bool         // it is in the live set; set where entries are listed
 	Timestamp    clock.Millis // the clock last reported
 	Ceiling      clock.Millis // IDs may have been issued below it
 	Owner        string       // life that wrote it; empty where leafd did not
+	Life         int64        // its number; each life of an instance has a greater one
 	Instance     string       // data directory that holds it; empty where leafd wrote nothing
 	Floor, Limit clock.Millis // the piece
-}
-
-// ClockProber asks peers for their clocks.
-type ClockProber interface {
-	// Probe asks all addresses at once, a second or so each, and returns one
-	// sample each in the order given.
-	Probe(ctx context.Context, addresses []string) []clock.Sample
+	Stat         Stat
 }

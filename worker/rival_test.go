@@ -77,7 +77,7 @@ func TestRivals(t *testing.T) {
 			d.cfg.Owner = ours
 			peer := &impostor{Sample: clock.Sample{Owner: other}}
 			d.cfg.Prober = peer
-			model.PlantLive(worker.Peer{Node: "a:1", Address: "a:1", Owner: other})
+			model.PlantLive("a:1", "other", other)
 			w := d.start(t)
 			ctx, stop := context.WithCancel(t.Context())
 			ran := make(chan error, 1)

@@ -1,12 +1,15 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/leafd/leafd/clock"
 )
 
 // Start passes the clock guards, claims the worker ID and records the first
@@ -34,12 +37,11 @@ import (
 //	    IDs of two clusters can be equal.
 //	worker.U4  One life a directory, and one directory an instance. The record names the
 //	    life that the registry is known to have seen last, and the one that may have
-//	    written since; it replaces the latter, durably, only after the entry was read and
-//	    showed one of the two, and before it writes the entry itself. An entry of our
-//	    instance with any other life, or a record of another directory, means that one of
-//	    two directories is a copy: ours is set aside.
+//	    written since; it replaces the latter, durably, before it writes the entry itself.
+//	    An entry of our instance that is not older, with any other life, or a record of
+//	    another directory, means that one of two directories is a copy: ours is set aside.
 //
-// It returns ErrClockRefused, ErrForeign, ErrDamaged, ErrHeld, ErrExhausted,
+// It returns ErrClockRefused, ErrForeign, ErrDamaged, ErrHeld, ErrExhausted, ErrNoCluster,
 // ErrUnreachable, or what Cache returns.
 func Start(ctx context.Context, cfg Config) (*Worker, error) {
 	if err := cfg.complete(); err != nil {
@@ -48,272 +50,275 @@ func Start(ctx context.Context, cfg Config) (*Worker, error) {
 	w := newWorker(cfg)
 	if err := w.start(ctx); err != nil {
 		w.endLife()
-		return nil, errors.Join(err, cfg.Registry.Close())
+		return nil, errors.Join(err, w.closeRegistry())
 	}
 	return w, nil
 }
 
-// self is what the start knows of this instance so far.
+// self is what the start knows beside its record, which the holder has.
 type self struct {
-	Record
 	recorded bool  // there was a local record
 	offline  error // why the registry can't be reached; nil where it can
 	unusable error // why the local record is not to be gone by, where there is one: it is set aside
 }
 
 func (w *Worker) start(ctx context.Context) error {
+	w.anchor = w.cfg.Clock.Read()
 	me, err := w.load()
+	switch {
+	case err != nil:
+	case w.alone:
+		err = w.startAlone(me)
+	default:
+		err = w.startRegistered(ctx, &me)
+	}
+	if err == nil {
+		err = w.passCeiling(ctx, w.holder.rec) // it has the floor by now
+	}
 	if err != nil {
 		return err
 	}
-	if err := w.startAs(ctx, &me); err != nil {
-		return err
-	}
 	samples, _, _ := w.Peers()
-	if rival := w.errRival(ctx, me.Record, 0, samples); rival != nil { // worker.U5; our record stays: a lie must cost no worker ID
+	if rival := w.errRival(ctx, w.holder.rec, 0, samples); rival != nil { // worker.U5; our record stays: a lie must cost no worker ID
 		return fmt.Errorf("%w: %w", ErrHeld, rival)
 	}
 	return w.begin(ctx, me)
 }
 
-func (w *Worker) startAs(ctx context.Context, me *self) error {
-	found, err := w.look(ctx, me)
-	if err != nil {
-		return err
-	}
-	if me.unusable != nil {
-		return w.startAsNew(ctx, me)
-	}
-	me.Timestamp, me.Ceiling = max(me.Timestamp, found.Timestamp), max(me.Ceiling, found.Ceiling)
-	if err := w.checkClock(me.Record); err != nil {
-		return err
-	}
-	if err := w.askAtStart(ctx, me, found); err != nil {
-		return err
-	}
-	if err := w.passCeiling(ctx, me.Record); err != nil {
-		return err
-	}
-	if err := w.claim(ctx, me, found); err != nil {
-		return err
-	}
-	return w.passCeiling(ctx, me.Record) // it has the floor by now
-}
-
-// fresh is a directory in which nothing was recorded: a new instance.
-func (w *Worker) fresh() self {
-	return self{Record: Record{
+// fresh is the record of a directory in which nothing was recorded: a new instance.
+func (w *Worker) fresh() Record {
+	return Record{
 		Node: w.cfg.Node, WorkerID: NoWorkerID, Layout: w.cfg.Layout, Epoch: w.cfg.Epoch, Owner: w.cfg.Owner, DirectoryID: w.cfg.DirectoryID,
 		Instance: uuid.NewString(), Born: w.cfg.Clock.Read().Wall(),
-	}}
+	}
 }
 
-// load reads the local record (worker.W2) and returns what the start begins with.
+// load reads the local record (worker.W2), and has the holder begin with it.
 func (w *Worker) load() (self, error) {
-	me := w.fresh()
+	me := &w.holder.rec
+	*me = w.fresh()
 	r, err := w.cfg.Cache.Load()
 	switch {
 	case errors.Is(err, ErrNoRecord):
 		w.notify(Event{Kind: EventFirstStart})
-		return me, nil
+		return self{}, nil
 	case errors.Is(err, ErrDamaged):
-		me.unusable = err
-		return me, nil
+		return self{unusable: err}, nil
 	case err != nil:
-		return me, err
+		return self{}, err
 	case r.Layout != w.cfg.Layout || r.Epoch != w.cfg.Epoch:
-		return me, fmt.Errorf("%w: it is of layout %s with epoch %d, and this start has %s with epoch %d: "+
+		return self{}, fmt.Errorf("%w: the record is of layout %s with epoch %d, and this start has %s with epoch %d: "+
 			"start with the recorded ones, or take another data directory and a worker ID that never issued under them",
 			ErrForeign, r.Layout, r.Epoch, w.cfg.Layout, w.cfg.Epoch)
 	case r.Restored: // worker.W2
-		me.unusable = fmt.Errorf("%w: worker.json is older than what this data directory has issued as worker %d: put the newest one back, "+
-			"or, once the clock is right and past every ID issued so far, delete leafd.lock", ErrRestored, r.WorkerID)
-		return me, nil
+		return self{unusable: fmt.Errorf("%w: worker.json is older than what this data directory has issued as worker %d: put the newest one back, "+
+			"or, once the clock is right and past every ID issued so far, delete leafd.lock", ErrRestored, r.WorkerID)}, nil
 	}
 	if err := w.checkClock(r); err != nil {
-		return me, err
+		return self{}, err
 	}
 	if r.MaybeStale { // worker.W2
 		r.Ceiling = max(r.Ceiling, w.cfg.Clock.Read().Wall()).Add(w.cfg.CeilingLead)
 		r.MaybeStale = false
 		w.notify(Event{Kind: EventRecordStale, Until: r.Ceiling})
 	}
-	me.recorded = true
-	if r.Cluster == "" && r.Instance == "" { // standalone: nobody else writes about us
-		me.WorkerID, me.Timestamp, me.Ceiling, me.Peers = r.WorkerID, r.Timestamp, r.Ceiling, r.Peers
-		return me, nil
+	if r.Instance != "" && r.DirectoryID != "" && w.cfg.DirectoryID != "" && r.DirectoryID != w.cfg.DirectoryID {
+		return self{unusable: fmt.Errorf("%w: worker %d was recorded in another data directory, of which this one is a copy", ErrCopied, r.WorkerID)}, nil
 	}
-	if r.DirectoryID != "" && w.cfg.DirectoryID != "" && r.DirectoryID != w.cfg.DirectoryID {
-		me.unusable = fmt.Errorf("%w: worker %d was recorded in another data directory, of which this one is a copy", ErrCopied, r.WorkerID)
-		return me, nil
+	if r.Instance == "" { // standalone
+		r.Instance, r.Born, r.DirectoryID = me.Instance, me.Born, me.DirectoryID
 	}
-	if r.Node != w.cfg.Node {
-		w.notify(Event{Kind: EventRenamed, Text: fmt.Sprintf("worker %d was recorded as node %q; it is %q now", r.WorkerID, r.Node, w.cfg.Node)})
+	if r.DirectoryID != "" { // else the registry has confirmed it in a directory without a name
+		r.DirectoryID = me.DirectoryID
 	}
-	me.Record = r
-	me.Node, me.Owner, me.DirectoryID = w.cfg.Node, w.cfg.Owner, w.cfg.DirectoryID
-	return me, nil
+	r.Node, r.Owner = me.Node, me.Owner
+	*me = r
+	return self{recorded: true}, nil
 }
 
-// look asks the registry what it knows, and whether the record is still to be gone by. A
-// daemon with a record of its own goes on without an answer (worker.W5).
-func (w *Worker) look(ctx context.Context, me *self) (Lookup, error) {
-	patience := w.cfg.MaxWait
-	if w.mayGoOffline(me) == nil {
-		patience = min(patience, w.cfg.LookTimeout)
+// startAlone is the start of a standalone daemon: its record alone remembers anything.
+func (w *Worker) startAlone(me self) error {
+	if me.unusable != nil {
+		return me.unusable
 	}
-	bounded, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	found, err := w.awaitCluster(bounded, me.Record)
-	if errors.Is(err, ErrUnreachable) && ctx.Err() == nil {
-		return Lookup{}, w.goOffline(me, err)
+	r := &w.holder.rec
+	if err := CheckStandalone(*r, w.cfg.WorkerID); err != nil {
+		return err
 	}
-	switch {
-	case errors.Is(err, ErrNoCluster) && me.unusable != nil:
-		return Lookup{}, fmt.Errorf("%w; and %w", me.unusable, err)
-	case err != nil:
-		return Lookup{}, err
-	case w.alone && me.unusable != nil:
-		return Lookup{}, me.unusable
-	case me.unusable == nil && found.Known && !me.Wrote(found.Owner):
-		me.unusable = fmt.Errorf("%w: the registry has worker %d as another life (%s, at %s) of this data directory's instance wrote it: one of the two directories is a copy",
-			ErrCopied, found.WorkerID, found.Owner, found.Address)
-	}
-	return found, nil
+	r.WorkerID, r.Instance, r.Born = w.cfg.WorkerID, "", 0
+	return nil
 }
 
-// startAsNew makes the directory a new instance (worker.W2), and starts that.
-func (w *Worker) startAsNew(ctx context.Context, me *self) error {
+// startRegistered takes one step after the other until the registry has acknowledged our
+// piece, or our own record will do without it (worker.W5).
+func (w *Worker) startRegistered(ctx context.Context, me *self) error {
+	h := &w.holder
+	h.ends = w.ends()
+	guards := func(context.Context) error { return w.guards(ctx, *me) }
+	h.ends.guards = guards
+	h.ends.save = func(_ context.Context, r Record) error { return w.cfg.Cache.Save(r) }
+	deadline := w.cfg.Clock.Mono() + w.cfg.MaxWait
+	var told EventKind
+	for {
+		patience := max(deadline-w.cfg.Clock.Mono(), w.cfg.LookTimeout) // or the last look is cut short
+		offline := w.mayGoOffline(*me, h.rec)
+		if offline == nil && !h.watches {
+			patience = w.cfg.LookTimeout
+		}
+		bounded, cancel := context.WithTimeout(ctx, patience)
+		n, err := h.step(bounded)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("stopped while starting: %w", cmp.Or(err, n.why, ctx.Err()))
+		case errors.Is(err, ErrUnreachable) && offline == nil && !h.watches:
+			me.offline = err
+			w.notify(Event{Kind: EventOffline, Err: err})
+			return w.guards(ctx, *me)
+		case errors.Is(err, ErrUnreachable):
+			n = next{wait: retryPause, why: fmt.Errorf("%w; and %w: the registry has to answer once", err, offline)}
+		case errors.Is(err, ErrChanged):
+			n = next{why: fmt.Errorf("%w: the start met one change after another: %w", ErrUnreachable, err)}
+		case err != nil:
+			return err
+		case n.done:
+			shown, cancel := context.WithTimeout(ctx, peersTimeout)
+			_ = h.ends.registry.Show(shown, h.rec, true) // who is ready is in the live set; else the first report sees to it
+			cancel()
+			h.rec.Registered = w.cfg.Clock.Read().Wall()
+			return nil
+		}
+		if me.unusable != nil && errors.Is(n.why, ErrNoCluster) {
+			return fmt.Errorf("%w; and %w", me.unusable, n.why)
+		}
+		if n.setAside != nil || me.unusable != nil && err == nil {
+			if err := w.startAsNew(me, cmp.Or(me.unusable, n.setAside)); err != nil {
+				return err
+			}
+			h.held, h.seen, h.stirred = nil, sight{}, false
+			h.ends.guards = guards // worker.A1: they are stricter with a new instance
+			continue
+		}
+		if n.tell.Kind != "" && n.tell.Kind != told {
+			w.notify(n.tell)
+		}
+		told = n.tell.Kind
+		if h.settle.until > 0 {
+			deadline = max(deadline, h.settle.until+w.cfg.MaxWait)
+		}
+		if left := deadline - w.cfg.Clock.Mono(); n.why != nil && n.wait >= left {
+			return n.why
+		}
+		if n.wait > 0 && w.cfg.Clock.Sleep(ctx, n.wait) != nil {
+			return fmt.Errorf("stopped while starting: %w", cmp.Or(n.why, ctx.Err()))
+		}
+	}
+}
+
+// ends is what our holder works with.
+func (w *Worker) ends() holderEnds {
+	return holderEnds{
+		registry: w.cfg.Registry, decide: Decide, clk: w.cfg.Clock, owner: w.cfg.Owner, margin: 2 * w.cfg.Threshold,
+		lease: w.leaseOf, judged: w.judged, settled: w.settleTime, tell: w.notify, save: w.saveIdentity,
+	}
+}
+
+// settleTime is R6's: the longest session, and what it takes to report then.
+func (w *Worker) settleTime(root Root) time.Duration {
+	if w.cfg.Settle > 0 {
+		return w.cfg.Settle
+	}
+	return root.LongestSession + max(leastSettle, 2*w.cfg.Threshold+time.Second)
+}
+
+// judged returns the time by the clock as it was when the start began, which the guards look
+// at, plus the time since (worker.R5). A clock that has jumped ahead since is right where the
+// peers have its time, too; else ErrClockRefused.
+func (w *Worker) judged(ctx context.Context) (clock.Millis, error) {
+	now := w.cfg.Clock.Read()
+	step := clock.Judge(w.anchor, now)
+	if step.By > w.cfg.MaxForwardStep {
+		if err := w.confirmJump(ctx, step); err != nil {
+			return 0, fmt.Errorf("%w: since the start began the %w", ErrClockRefused, err)
+		}
+		w.anchor = w.cfg.Clock.Read()
+		return w.anchor.Wall(), nil
+	}
+	// A clock that was set back is right now, as far as is known: what lies ahead of it is not recorded.
+	return min(now.Wall(), w.anchor.Wall().Add(now.Mono-w.anchor.Mono+step.Suspended)), nil
+}
+
+// guards are those of the clock (worker.W3): the time recorded, the peers', and the ceiling.
+func (w *Worker) guards(ctx context.Context, me self) error {
+	r := &w.holder.rec
+	if err := w.checkClock(*r); err != nil {
+		return err
+	}
+	if me.offline == nil && w.cfg.Prober != nil {
+		bounded, cancel := context.WithTimeout(ctx, peersTimeout)
+		peers, err := w.cfg.Registry.Peers(bounded)
+		cancel()
+		if err == nil {
+			r.Peers = addressesOf(peers)
+		}
+	}
+	if _, err := w.askAtStart(ctx, r.Peers, me.recorded && r.Cluster != ""); err != nil {
+		return err
+	}
+	return w.passCeiling(ctx, *r)
+}
+
+// startAsNew makes the directory a new instance (worker.W2).
+func (w *Worker) startAsNew(me *self, why error) error {
 	name, err := w.cfg.Cache.SetAside()
 	if err != nil {
-		return errors.Join(me.unusable, err)
+		return errors.Join(why, err)
 	}
-	lost := me.unusable
 	if name != "" { // else there was no file
-		lost = fmt.Errorf("%w; it was set aside as %s", lost, name)
+		why = fmt.Errorf("%w; it was set aside as %s", why, name)
 	}
-	w.notify(Event{Kind: EventRecordLost, Err: lost})
-	*me = w.fresh()
-	return w.startAs(ctx, me)
+	w.notify(Event{Kind: EventRecordLost, Err: why})
+	*me, w.holder.rec = self{}, w.fresh()
+	return nil
 }
 
-// mayGoOffline says why the record is none to start by without the registry (worker.W5).
-func (w *Worker) mayGoOffline(me *self) error {
+// mayGoOffline says why r, our record, is none to start by without the registry (worker.W5).
+func (w *Worker) mayGoOffline(me self, r Record) error {
 	now := w.cfg.Clock.Read().Wall()
 	switch {
 	case me.unusable != nil:
 		return me.unusable
 	case w.cfg.Displaced != nil: // worker.W5
 		return fmt.Errorf("the life before was displaced: %s", w.cfg.Displaced.Error())
-	case !me.recorded || me.Cluster == "" || !me.Confirmed:
+	case r.State == RecordReleasing, r.State == RecordReleased:
+		return fmt.Errorf("worker %d was given back at the last stop", r.WorkerID)
+	case !me.recorded || r.State != RecordActive:
 		return errors.New("the data directory has no worker ID that the registry has confirmed")
-	case me.Released:
-		return fmt.Errorf("worker %d was given back at the last stop", me.WorkerID)
-	case now >= me.Limit:
-		return fmt.Errorf("worker %d was this data directory's up to %s: another may have it now", me.WorkerID, me.Limit)
+	case r.DirectoryID == "":
+		return errors.New("the data directory can't be told from a copy of it: the system tells neither its time of birth nor a machine ID")
+	case !r.Reaches(now, 2*w.cfg.Threshold):
+		return fmt.Errorf("worker %d was this data directory's up to %s: another may have it then", r.WorkerID, r.AckedLimit)
 	}
-	return nil
-}
-
-// clusterPoll is the time between two looks for a cluster.
-const clusterPoll = 200 * time.Millisecond
-
-// awaitCluster looks until there is a cluster that this daemon may join, or ctx is done:
-// then it returns why there is none.
-func (w *Worker) awaitCluster(ctx context.Context, me Record) (Lookup, error) {
-	var none error
-	for {
-		found, err := w.cfg.Registry.Look(ctx, me)
-		switch {
-		case errors.Is(err, ErrNoCluster):
-			if none == nil {
-				w.notify(Event{Kind: EventNoCluster, Err: err})
-			}
-			none = err
-		case err == nil || none == nil || ctx.Err() == nil:
-			return found, err
-		}
-		if err := w.cfg.Clock.Sleep(ctx, clusterPoll); errors.Is(err, context.Canceled) {
-			return Lookup{}, fmt.Errorf("%w: %w", none, err)
-		} else if err != nil {
-			return Lookup{}, none
-		}
-	}
-}
-
-// goOffline lets a start go on without the registry, or says why it can't.
-func (w *Worker) goOffline(me *self, cause error) error {
-	if why := w.mayGoOffline(me); why != nil {
-		return fmt.Errorf("%w; and %w: the registry has to answer once", cause, why)
-	}
-	me.offline = cause
-	w.notify(Event{Kind: EventOffline, Err: cause})
-	return nil
-}
-
-// claim makes the entry ours in the registry, or goes on without (worker.W5).
-func (w *Worker) claim(ctx context.Context, me *self, found Lookup) error {
-	if me.offline != nil {
-		return nil
-	}
-	if w.alone {
-		claimed, err := w.cfg.Registry.Claim(ctx, me.Record, 0)
-		me.Record = claimed
-		return err
-	}
-	now := w.cfg.Clock.Read().Wall()
-	me.claimedBy(w.cfg.Owner, found)
-	w.longest = me.LongestLease // nothing runs beside a start yet
-	claiming := me.Record
-	claiming.Timestamp = max(claiming.Timestamp, now)
-	if err := w.cfg.Cache.Save(claiming); err != nil { // worker.U4
-		return fmt.Errorf("the life that claims could not be recorded: %w", err)
-	}
-	bounded, cancel := context.WithTimeout(ctx, w.cfg.MaxWait+found.Settle)
-	defer cancel()
-	claimed, err := w.cfg.Registry.Claim(bounded, claiming, w.leaseOf(claiming))
-	var taken error
-	if errors.Is(err, ErrTaken) {
-		taken = err
-		claiming.WorkerID, claiming.Confirmed, claiming.Floor, claiming.Limit = NoWorkerID, false, 0, 0
-		if err = w.cfg.Cache.Save(claiming); err == nil { // no later start goes by it without the registry
-			claimed, err = w.cfg.Registry.Claim(bounded, claiming, w.leaseOf(claiming))
-		}
-	}
-	aloneThere := taken == nil && found.Known && (found.LiveOwner == "" || me.Wrote(found.LiveOwner))
-	switch {
-	case errors.Is(err, ErrUnreachable) && ctx.Err() == nil && aloneThere:
-		return w.goOffline(me, err)
-	case errors.Is(err, ErrHeld) && me.recorded: // worker.U4: who else writes as us is a copy of us
-		me.unusable = err
-		return w.startAsNew(ctx, me)
-	case err != nil:
-		if taken != nil {
-			w.notify(Event{Kind: EventRemoved, Text: taken.Error()})
-		}
-		return err
-	}
-	if me.Confirmed && !me.Released && me.WorkerID != claimed.WorkerID { // given back, it may be anybody's
-		w.notify(Event{Kind: EventRemoved, Text: fmt.Sprintf("worker %d of node %q is no longer this data directory's in the registry; it is worker %d now", me.WorkerID, me.Node, claimed.WorkerID)})
-	}
-	claimed.Timestamp, claimed.Ceiling = me.Timestamp, max(claimed.Ceiling, claimed.Floor)
-	claimed.Registered = now
-	me.Record = claimed
 	return nil
 }
 
 // begin records the first ceiling and publishes it.
 func (w *Worker) begin(ctx context.Context, me self) error {
 	now := w.cfg.Clock.Read()
+	r := w.holder.rec
+	r.DirectoryID = w.cfg.DirectoryID
 	w.mu.Lock()
-	w.floor = max(me.Ceiling, me.Timestamp)
-	w.record, w.anchor, w.began = me.Record, now, now.Wall()
-	w.claimed, w.remoteErr = me.offline == nil && !w.alone, me.offline
+	w.floor = max(r.Ceiling, r.Timestamp, r.Floor)
+	w.record, w.began, w.previous = r, now.Wall(), w.holder.previous
+	w.confirmed, w.remoteErr = me.offline == nil && !w.alone, me.offline
 	w.mu.Unlock()
-	w.remote.last.Store(int64(now.Boot - now.Wall().Sub(me.Registered))) // this life's claim, or of the life before
+	w.holder.ends = w.ends()
+	w.remote.last.Store(int64(now.Boot - now.Wall().Sub(r.Registered))) // this life's claim, or of the life before
 	bounded, cancel := context.WithTimeout(ctx, max(w.cfg.ReportInterval, firstReport))
 	defer cancel()
-	if err := w.extend(bounded); err != nil {
+	if err := w.extend(bounded); errors.Is(err, ErrClockJumped) {
+		return fmt.Errorf("%w: %w", ErrClockRefused, err)
+	} else if err != nil {
 		return fmt.Errorf("the first ceiling could not be recorded: %w", err)
 	}
 	return nil

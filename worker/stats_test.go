@@ -79,9 +79,10 @@ func TestStatsOfPeers(t *testing.T) {
 		synctest.Wait()
 		clocktest.Pass(worker.DefaultPeerInterval)
 		require.True(t, w.Stats().PeersAsked)
-		require.Zero(t, w.Stats().PeersAge)
+		age := w.Stats().PeersAge
+		require.LessOrEqual(t, age, worker.DefaultPeerInterval/4, "it may be as much sooner")
 		clocktest.Pass(3 * time.Second)
-		require.Equal(t, 3*time.Second, w.Stats().PeersAge)
+		require.Equal(t, age+3*time.Second, w.Stats().PeersAge)
 	})
 }
 

@@ -5,9 +5,7 @@ package worker
 
 import (
 	"errors"
-	"time"
 
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 )
 
@@ -16,15 +14,16 @@ var (
 	// ErrClockRefused is returned by Start when the clock is behind the time that an earlier
 	// run recorded, or the peers' clocks differ. It is never the registry's fault.
 	ErrClockRefused = errors.New("clock refused")
-	// ErrHeld is returned when another process holds this node's identity.
+	// ErrHeld is returned when another process tells that it issues under this worker ID.
 	ErrHeld = errors.New("identity held by another process")
 	// ErrExhausted is returned when no worker ID is left in the layout.
 	ErrExhausted = errors.New("no worker ID left")
 	// ErrCopied tells of a data directory that is a copy of another one, or that
 	// another one is a copy of. Start sets its record aside once the registry answers.
 	ErrCopied = errors.New("copied data directory")
-	// ErrForeign is returned when the local record belongs to another worker, layout or cluster.
-	ErrForeign = errors.New("the local record is another's")
+	// ErrForeign is returned where the settings, the local record and the registry's cluster are
+	// not of one worker ID, layout or cluster, or the lease is longer than the cluster's.
+	ErrForeign = errors.New("settings, local record and cluster do not go together")
 )
 
 // ErrFenced is returned by Await, and by Run, once this life was displaced: nothing is issued
@@ -54,58 +53,6 @@ var (
 	// ErrLocked is returned when another process holds the record.
 	ErrLocked = errors.New("record is locked by another process")
 )
-
-// Record is what a daemon remembers of itself across restarts.
-type Record struct {
-	Cluster   string       `json:"cluster,omitempty"` // ID of the ZooKeeper root's cluster; empty when standalone
-	Node      string       `json:"node"`              // a name for people, --node or ip:port
-	WorkerID  int64        `json:"worker_id"`         // NoWorkerID until one was claimed
-	Layout    string       `json:"layout"`            // e.g. "41+10+12"
-	Epoch     clock.Millis `json:"epoch"`             // start of the layout's time, ms since the Unix epoch
-	Timestamp clock.Millis `json:"timestamp"`         // the clock last reported
-	// Ceiling is the time below which IDs may have been issued. After a
-	// clean stop it lies just above the last ID, else ahead of Timestamp.
-	Ceiling clock.Millis `json:"ceiling"`
-	Owner   string       `json:"owner"`           // UUID of the life (process) that wrote it
-	Peers   []string     `json:"peers,omitempty"` // HTTP addresses of the peers last seen
-	// Registered is the clock at the last write that the registry acknowledged.
-	Registered clock.Millis `json:"registered,omitempty"`
-	// DirectoryID tells the data directory that the record was written in from a copy of it.
-	DirectoryID string `json:"home,omitempty"`
-	// Losses is how often the registry had lost its data when it acknowledged us last,
-	// Change what it counted then (it grows with each write, until data is lost), and
-	// LongestLease the longest lease that any daemon has had since it was made.
-	Losses       int64         `json:"losses,omitempty"`
-	Change       int64         `json:"change,omitempty"`
-	LongestLease time.Duration `json:"longest_lease,omitempty"`
-	// Instance is a random ID that was made with the data directory. It holds the
-	// worker ID. Empty when standalone.
-	Instance string       `json:"instance,omitempty"`
-	Born     clock.Millis `json:"born,omitempty"` // the clock when Instance was made
-	// Floor and Limit are the piece that the registry has acknowledged: times from
-	// Floor on and below Limit are ours. Standalone has none.
-	Floor clock.Millis `json:"floor,omitempty"`
-	Limit clock.Millis `json:"limit,omitempty"`
-	// Acked is the life whose write the entry is known to have had last, and Current
-	// the one that may have written since (worker.U4).
-	Acked   string `json:"acked,omitempty"`
-	Current string `json:"current,omitempty"`
-	// Confirmed tells that the registry gave the worker ID for good; Released that it
-	// was, or is about to be, given back: then only the registry knows.
-	Confirmed bool `json:"confirmed,omitempty"`
-	Released  bool `json:"released,omitempty"`
-	// MaybeStale and Restored are set by Load alone, and never saved. A newer record may have
-	// been saved here, and be lost; or another process has saved here after the one that wrote
-	// this record, so that somebody put it back.
-	MaybeStale bool `json:"-"`
-	Restored   bool `json:"-"`
-}
-
-// Wrote tells whether owner is a life of this very data directory, as far as its
-// record goes: this one, or one whose write may stand in the registry (worker.U4).
-func (r Record) Wrote(owner string) bool {
-	return owner != "" && (owner == r.Owner || owner == r.Acked || owner == r.Current)
-}
 
 // Cache is the durable local memory of one daemon.
 type Cache interface {

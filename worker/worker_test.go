@@ -61,7 +61,7 @@ func newDaemon() *daemon {
 	d := &daemon{clk: clocktest.NewBubble(noon), cache: &cachetest.Mem{}, events: &events{}}
 	d.cfg = worker.Config{
 		Node: "10.0.0.5:8080", Owner: "this", Layout: "41+10+12", Epoch: snowflake.DefaultEpoch,
-		Clock: d.clk, Cache: d.cache, Registry: worker.Standalone{WorkerID: 7},
+		Clock: d.clk, Cache: d.cache, WorkerID: 7,
 		ReportInterval: 3 * time.Second, CeilingLead: worker.DefaultCeilingLead,
 		MaxForwardStep: 10 * time.Second, MaxWait: 30 * time.Second,
 		Notify: d.events.add,

@@ -4,231 +4,258 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"math/bits"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strconv"
 
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg/zksession"
 )
 
-// Pauses of a claim.
-const (
-	claimRetry = 100 * time.Millisecond // after an answer was lost
-	closedPoll = time.Second            // while no worker ID is given out
-)
-
-// errAgain says that the tree has changed since it was looked at.
-var errAgain = errors.New("changed meanwhile")
-
-// claim is one call of Claim.
+// claim is one call of Claim: it draws candidates until one is claimed.
 type claim struct {
 	*Registry
-	self    worker.Record
-	lease   time.Duration // for how long our piece is to go on
-	first   *snapshot     // what the caller's guards were about
-	seen    *snapshot     // what there is now; nil: to be looked at again
-	root    *root         // what every transaction is conditional on
-	settled settling      // what has settled
-	waits   error         // for what; nil where it has not to
-	told    []zksession.EventKind
+	s     worker.Snapshot // its entry is the claim, once there is one
+	me    worker.Record
+	now   clock.Millis // on our clock
+	zkNow clock.Millis // on ZooKeeper's
+
+	tried    map[int64]bool
+	conflict bool           // another was faster than the last take
+	held     map[int64]bool // worker IDs that have an entry, and whether that is ours; nil before they were read
+	rnd      *rand.Rand     // by the session, so that each daemon draws others
+	counter  int64          // ZooKeeper's next number then
+	shared   bool           // with Java Leafs
+	next     clock.Millis   // when the next piece ends; 0: unknown
 }
 
-// Claim implements worker.Registry. It waits where it has to, and so may need the
-// session timeout, or Settle, and some seconds: ctx should leave it those. While no worker
-// ID is given out it gives up once a claim could not settle any more before ctx ends.
-func (r *Registry) Claim(ctx context.Context, self worker.Record, lease time.Duration) (worker.Record, error) {
-	if r.seen == nil {
-		return worker.Record{}, errors.New("Claim before Look")
+// Claim implements worker.Registry. It tries our own entry; one that was released, drawn from
+// the hints; ZooKeeper's next number; one without an entry; and one whose piece has ended. A
+// worker ID is tried once. Where Java Leafs share the tree it takes none of the latter two, since
+// ZooKeeper's counter is all that they go by, and never 0, which they take without asking.
+func (r *Registry) Claim(ctx context.Context, s worker.Snapshot, me worker.Record, now clock.Millis) (worker.Snapshot, error) {
+	c := &claim{Registry: r, s: s, me: me, now: now, tried: map[int64]bool{}, shared: r.forever != usualForever(r.root)}
+	c.rnd = rand.New(rand.NewPCG(uint64(r.session.Info().ID), 0)) //nolint:gosec // it is no secret
+	var err error
+	if c.zkNow, err = r.zkNow(ctx); err != nil {
+		return s, err
 	}
-	c := &claim{Registry: r, self: self, lease: lease, first: r.seen, seen: r.seen}
-	toSettle := ctx // done once too little time is left to settle in
-	if deadline, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		toSettle, cancel = context.WithDeadline(ctx, deadline.Add(-r.settleTime()))
-		defer cancel()
+	if min(c.zkNow, now) < s.Root.Floor { // zkreg.R7; ours may be behind ZooKeeper's
+		return s, fmt.Errorf("%w: ZooKeeper lost data, and cluster %s gives out no worker ID before %s, by ZooKeeper's clock and this machine's: daemons that had one may be away, and go on by their files until then. "+
+			"Once each of them is back or gone for good: %s", worker.ErrNoCluster, s.Root.Cluster, s.Root.Floor, r.cfg.command("open"))
 	}
-	for {
-		rec, err := c.attempt(ctx)
-		pause := time.Duration(0)
-		switch {
-		case err == nil:
-			return rec, nil
-		case ctx.Err() != nil && c.waits != nil:
-			return worker.Record{}, c.waits
-		case ctx.Err() != nil && errors.Is(err, errAgain): // which callers don't know
-			return worker.Record{}, fmt.Errorf("%w: the claim met one change after another and was not done in time: %w", worker.ErrUnreachable, err)
-		case ctx.Err() != nil:
-			return worker.Record{}, err
-		case errors.Is(err, worker.ErrUnreachable):
-			pause, c.waits = claimRetry, err
-		case errors.Is(err, worker.ErrNoCluster) && c.root != nil: // zkreg.R7
-			pause, c.waits = closedPoll, err
-			c.raise(EventClosed, err)
-			if toSettle.Err() != nil {
-				return worker.Record{}, err
+	if e := s.Entry; e != nil && e.Instance == me.Instance {
+		if done, err := c.take(ctx, e.WorkerID, e); done || err != nil {
+			return c.s, err
+		}
+	}
+	for _, draw := range []func(context.Context) (bool, error){c.released, c.sequential, c.rest} {
+		if done, err := draw(ctx); done || err != nil {
+			return c.s, err
+		}
+	}
+	return s, &worker.ExhaustedError{Highest: r.cfg.Layout.MaxWorker(), Entries: len(c.held), Next: c.next, Shared: c.shared}
+}
+
+// take claims a worker ID as its entry is, nil for none, where we may: false where we may not, or
+// another was faster.
+func (c *claim) take(ctx context.Context, workerID int64, e *worker.Entry) (bool, error) {
+	if workerID == 0 && c.held == nil { // is it shared?
+		if err := c.list(ctx); err != nil {
+			return false, err
+		}
+	}
+	tried := c.tried[workerID]
+	c.tried[workerID], c.conflict = true, false
+	ours, held := c.held[workerID]
+	if tried || workerID > c.cfg.Layout.MaxWorker() || held && !ours || workerID == 0 && c.shared {
+		return false, nil
+	}
+	if e != nil {
+		if yes, from := c.me.Follows(*e, c.now, c.zkNow); !yes {
+			if from > 0 && (c.next == 0 || from < c.next) {
+				c.next = from
 			}
-		case !errors.Is(err, errAgain):
-			return worker.Record{}, err
-		}
-		if c.seen = nil; pause > 0 {
-			_ = r.cfg.Clock.Sleep(ctx, pause) // where it is cut short, the attempt is too
+			return false, nil
 		}
 	}
+	me, s := c.me, c.s
+	me.WorkerID, me.Floor = workerID, c.me.FloorOn(*c.s.Root, e)
+	if me.Limit = me.Floor; me.Floor > c.now {
+		return false, nil
+	}
+	s.Entry = e
+	s, err := c.Write(ctx, s, me, worker.StateClaiming)
+	switch {
+	case errors.Is(err, errTaken): // where all has changed, all has to be looked at again
+		c.conflict = true
+		return false, nil
+	case err != nil:
+		return false, err
+	case e != nil && e.State == worker.StateReleased:
+		_ = c.session.Remove(ctx, c.hintOf(workerID), -1) // nothing rests on a hint
+	}
+	c.s = s
+	return true, nil
 }
 
-// lookAgain sees what there is now. Our entry must be as it was when the caller's guards
-// were about it, but for what we wrote ourselves, and what ZooKeeper lost.
-func (c *claim) lookAgain(ctx context.Context) error {
-	now, err := c.look(ctx, c.self)
+// released takes one that was given back, drawn among the hints. After a conflict the hints
+// are read again: of a thousand at once each then finds another one in a few tries. Hints that
+// lead nowhere are mostly about to be removed, by the daemon that took the worker ID: the one that
+// finds no other removes them.
+func (c *claim) released(ctx context.Context) (bool, error) {
+	astray := map[int64]bool{}
+	for again := true; again; {
+		hints, _, err := c.children(ctx, c.Registry.released)
+		if err != nil {
+			return false, err
+		}
+		again = false
+		for _, workerID := range c.draw(hints) {
+			if astray[workerID] || c.tried[workerID] {
+				continue
+			}
+			e, err := c.readEntry(ctx, workerID)
+			if err != nil {
+				return false, err
+			}
+			if e == nil || e.damaged != nil || e.data.State != worker.StateReleased {
+				astray[workerID], again = true, true // others are at it, too
+				break
+			}
+			if done, err := c.take(ctx, workerID, e.listed()); done || err != nil {
+				return done, err
+			}
+			if again = c.conflict; again {
+				break
+			}
+		}
+	}
+	for workerID := range astray {
+		_ = c.session.Remove(ctx, c.hintOf(workerID), -1)
+	}
+	return false, nil
+}
+
+// draw returns the worker IDs of hints in random order, but for one that comes first: ZooKeeper
+// numbers sessions one after the other, so of daemons that start at once each has another one.
+func (c *claim) draw(hints []string) []int64 {
+	var all []int64
+	for _, hint := range hints {
+		if workerID, err := strconv.ParseUint(hint, 10, 31); err == nil {
+			all = append(all, int64(workerID))
+		}
+	}
+	c.rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	if len(all) > 0 {
+		ours := c.session.Info().ID & (1<<bits.Len64(uint64(slices.Max(all))) - 1) //nolint:gosec // none is negative
+		if i := slices.Index(all, ours); i >= 0 {
+			all[0], all[i] = all[i], all[0]
+		}
+	}
+	return all
+}
+
+// list reads the names of all entries.
+func (c *claim) list(ctx context.Context) error {
+	names, stat, err := c.readNames(ctx)
 	if err != nil {
 		return err
 	}
-	switch {
-	case now.mine == nil, same(c.first.mine, now.mine):
-	case now.mine.data.Owner == c.self.Owner: // an answer of ours that was lost
-	default:
-		return fmt.Errorf("%w: its entry %s changed while we waited: another process is this data directory's instance: %s",
-			worker.ErrHeld, now.mine.path, now.mine.holder())
+	if stat == nil {
+		return fmt.Errorf("%w: %s is gone", worker.ErrChanged, c.forever)
 	}
-	c.seen = now
+	c.held, c.counter = map[int64]bool{}, counterOf(stat)
+	for _, name := range names {
+		ours, held := c.held[name.workerID]
+		c.held[name.workerID] = name.isOurs() && (ours || !held)
+		c.shared = c.shared || !name.isOurs()
+	}
 	return nil
 }
 
-// attempt claims once. errAgain where it met another state than it saw.
-func (c *claim) attempt(ctx context.Context) (worker.Record, error) {
-	var err error
-	if c.seen == nil {
-		if err = c.lookAgain(ctx); err != nil {
-			return worker.Record{}, err
+// sequential takes ZooKeeper's next number, unless that is beyond the layout.
+func (c *claim) sequential(ctx context.Context) (bool, error) {
+	if err := c.list(ctx); err != nil {
+		return false, err
+	}
+	me := c.me
+	if me.Floor = c.me.FloorOn(*c.s.Root, nil); me.Floor > c.now {
+		return false, nil
+	}
+	me.Limit = me.Floor
+	d := c.dataOf(me, worker.StateClaiming)
+	for ; c.counter <= c.cfg.Layout.MaxWorker(); c.counter++ {
+		responses, err := c.commit(ctx, c.s, createNode(c.forever+"/"+ours, encode(d), zk.FlagSequence))
+		if errors.Is(err, errTaken) { // a path made by hand holds the counter
+			if !c.shared {
+				return false, nil
+			}
+			if _, err := c.session.Multi(ctx, 0, c.spendCounter(1)...); err != nil && !isConflict(err) {
+				return false, err
+			}
+			continue
 		}
-	}
-	known := rootData{Cluster: c.self.Cluster, Losses: c.self.Losses, LongestLease: c.self.LongestLease.Milliseconds()}
-	if c.root, err = c.ensureTree(ctx, known); err != nil {
-		return worker.Record{}, err
-	}
-	lost := c.seen.lost(c.self)
-	if lost || c.seen.root == nil || c.seen.root.whole() && !c.seen.root.has(c.seen.list.stat) {
-		c.raise(EventDataLost, dataLost(c.self, c.root))
-	}
-	if lost {
-		if c.root, err = c.noteLoss(ctx, c.root, c.self); err != nil {
-			return worker.Record{}, err
-		}
-	}
-	if !c.root.has(c.seen.list.stat) {
-		return worker.Record{}, fmt.Errorf("%w: %s was made since", errAgain, c.forever)
-	}
-	temp, err := c.clearTemporary(ctx)
-	if err != nil {
-		return worker.Record{}, err
-	}
-	c.waits = nil
-	now, mine := max(c.cfg.Clock.Read().Wall(), c.self.Timestamp), c.seen.mine
-	reaches := c.self.Reaches(now, c.cfg.margin())
-	switch {
-	case mine != nil && (!reaches || !lost && mine.workerID == c.self.WorkerID):
-		if rec := c.self.Resume(mine.listed()); rec.Reaches(now, c.cfg.margin()) {
-			return c.resume(ctx, rec, temp)
-		}
-	case reaches:
-		return c.restore(ctx, temp)
-	}
-	return c.enroll(ctx, temp)
-}
-
-// resume makes our entry this life's, with its piece as rec has it, prolonged.
-func (c *claim) resume(ctx context.Context, rec worker.Record, temp *temporary) (worker.Record, error) {
-	mine := c.seen.mine
-	other, err := c.othersOf(ctx, c.seen.list, mine.entryName)
-	if err != nil {
-		return worker.Record{}, err
-	}
-	if other != nil { // zkreg.R1 was broken by hand, or before us
-		return worker.Record{}, fmt.Errorf("%w: worker %d has two entries: %s is another's, %s; remove the one that is wrong",
-			worker.ErrHeld, mine.workerID, other.path, other.holder())
-	}
-	rec = c.root.record(rec)
-	rec.Limit = max(rec.Limit, c.cfg.Clock.Read().Wall().Add(c.lease))
-	w := write{conn: c.seen.conn, root: c.root, own: c.entryOf(mine.entryName, rec, worker.StateActive), olds: []entry{*mine}, more: c.liveOps(temp, rec)}
-	own, _, err := c.commit(ctx, w)
-	return c.hold(own, rec, err)
-}
-
-// restore puts our entry back, and prolongs its piece.
-func (c *claim) restore(ctx context.Context, temp *temporary) (worker.Record, error) {
-	if c.self.WorkerID > c.cfg.Layout.MaxWorker() {
-		return worker.Record{}, fmt.Errorf("%w: it is of worker %d, and layout %s ends at %d", worker.ErrForeign, c.self.WorkerID, c.cfg.Layout, c.cfg.Layout.MaxWorker())
-	}
-	rec := c.root.record(c.self)
-	rec.Limit = max(rec.Limit, c.cfg.Clock.Read().Wall().Add(c.lease))
-	own, err := c.place(ctx, c.seen.conn, c.root, c.self, rec, c.liveOps(temp, rec))
-	return c.hold(own, rec, err)
-}
-
-// place makes our entry stand, as rec has it, in place of all that has self's worker ID,
-// where that yields: a claim, under which nothing was issued, ours, and after a loss a
-// piece that neither begins nor ends after the one that ZooKeeper has acknowledged to self. conn is from
-// before root was read. worker.ErrHeld, worker.ErrTaken, errAgain.
-//
-// A claimant of the same worker ID can't slip by: to become active it must write the
-// parent at the version at which it saw the others, as we do (zkreg.R1).
-func (r *Registry) place(ctx context.Context, conn uint64, root *root, self, rec worker.Record, more []any) (entry, error) {
-	own := r.entryOf(nameOf(r.cfg.Node, self.WorkerID), rec, worker.StateActive)
-	for {
-		l, err := r.namesUnder(ctx, root)
 		if err != nil {
-			return entry{}, err
+			return false, err
 		}
-		olds, err := r.readNumbered(ctx, l, self.WorkerID)
-		if err != nil {
-			return entry{}, err
+		name, ok := parseName(path.Base(responses[0].String))
+		c.tried[name.workerID] = true
+		ours, held := c.held[name.workerID]
+		if !ok || name.workerID > c.cfg.Layout.MaxWorker() || held && !ours || name.workerID == 0 && c.shared {
+			if err := c.session.Remove(ctx, responses[0].String, 0); err != nil && !isConflict(err) {
+				return false, err
+			}
+			continue
 		}
-		for _, e := range olds {
-			switch {
-			case e.yieldsTo(self, root):
-			case e.damaged == nil && self.Holds(e.listed()):
-				return entry{}, fmt.Errorf("%w: another life wrote worker %d: %s", worker.ErrHeld, self.WorkerID, e.holder())
-			default:
-				return entry{}, fmt.Errorf("%w: worker %d, which the local record has, is %s now", worker.ErrTaken, self.WorkerID, e.holder())
+		c.s.Entry, err = c.reread(ctx, name.workerID, d)
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// rest takes a number without an entry; or else one whose limit has passed, by our clock and
+// ZooKeeper's, a claim that was given up, or a released one without a hint: in random order.
+func (c *claim) rest(ctx context.Context) (bool, error) {
+	for again := true; again; {
+		again = false
+		var free, held []int64
+		for _, id := range c.rnd.Perm(int(c.cfg.Layout.MaxWorker()) + 1) {
+			if _, ok := c.held[int64(id)]; ok {
+				held = append(held, int64(id))
+			} else if !c.shared {
+				free = append(free, int64(id))
 			}
 		}
-		placed, failed, err := r.commit(ctx, write{conn: conn, root: root, parent: &l, own: own, olds: olds, more: more})
-		if failed != opParent {
-			return placed, err
+		for i, workerID := range slices.Concat(free, held) {
+			if c.tried[workerID] {
+				continue
+			}
+			var e *worker.Entry
+			if i >= len(free) {
+				found, err := c.readEntry(ctx, workerID)
+				if err != nil {
+					return false, err
+				}
+				if found == nil || found.damaged != nil || c.shared && found.data.State != worker.StateReleased {
+					continue
+				}
+				e = found.listed()
+			}
+			if done, err := c.take(ctx, workerID, e); done || err != nil {
+				return done, err
+			}
+			if again = e == nil && c.conflict; again { // another was faster
+				if err := c.list(ctx); err != nil {
+					return false, err
+				}
+				break
+			}
 		}
 	}
-}
-
-// yieldsTo tells that self, of which root shows that it was lost, may write over e: not where e
-// begins later, whatever the limits. self gave its worker ID back then, or lost it, and its
-// record is of before that: of a disk that was set back.
-func (e entry) yieldsTo(self worker.Record, root *root) bool {
-	switch listed := e.listed(); {
-	case e.damaged != nil, e.data.State == StateJava:
-		return false
-	case !e.occupied():
-		return true
-	case self.Holds(listed):
-		return self.Wrote(listed.Owner)
-	default:
-		return root.Losses > self.Losses && listed.Limit < self.Limit && listed.Floor <= self.Floor
-	}
-}
-
-// changed is err, of a transaction, as errAgain where it met another state.
-func changed(err error) error {
-	if isConflict(err) {
-		return fmt.Errorf("%w: %w", errAgain, err)
-	}
-	return err
-}
-
-// hold remembers, unless there was an err, that own stands now and is ours, and returns what
-// it has: rec.
-func (c *claim) hold(own entry, rec worker.Record, err error) (worker.Record, error) {
-	if err != nil {
-		return worker.Record{}, err
-	}
-	c.held = &holding{entry: own, conn: c.seen.conn, root: c.root}
-	rec.Released, rec.Change = false, own.stat.Mzxid
-	return rec, nil
+	return false, nil
 }

@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 
 	"github.com/leafd/leafd/clock"
@@ -26,77 +27,85 @@ const (
 // Init makes the cluster of d's settings, Layout among them: the root, the parent of the
 // entries, and what is above them. What an Init before did not finish is finished: the
 // root comes first, and records the parent last. A cluster that stands is left as it is,
-// also where it has lost its entries. An error where it is for other daemons, naming both
+// also where it has lost its entries. longest is the longest lease that a daemon of it may
+// have, six hours at least (worker.YoungLease). An error where it is for other daemons, naming both
 // values.
-func (d *Directory) Init(ctx context.Context) (InitResult, error) {
-	if err := d.cfg.Layout.Validate(); err != nil {
+func (d *Directory) Init(ctx context.Context, longest time.Duration) (InitResult, error) {
+	if err := cmp.Or(d.cfg.Layout.Validate(), want(longest >= worker.YoungLease, "longest lease %s: want at least %s", longest, worker.YoungLease)); err != nil {
 		return "", err
 	}
 	var result InitResult
 	for {
-		found, _, err := d.stands(ctx)
-		if err != nil && !errors.Is(err, worker.ErrNoCluster) {
-			return "", err
-		}
+		s, root, t, err := d.look(ctx, worker.NoWorkerID)
 		switch {
-		case found == nil:
-			if err = d.makeRoot(ctx, d.newRoot(d.cfg.Layout, uuid.NewString())); err == nil {
+		case err != nil:
+			return "", err
+		case s.Root == nil:
+			if err = d.makeRoot(ctx, d.newRoot(d.cfg.Layout, uuid.NewString(), longest)); err == nil {
 				result = InitMade
 			}
-		case found.differs(d.paths, d.cfg.Layout) != "":
-			return "", errors.New("a cluster stands, of other daemons: " + found.differs(d.paths, d.cfg.Layout))
-		case found.whole() && result == "":
-			return InitStands, nil
-		case found.whole():
-			return result, d.ensure(ctx, d.temporary)
-		default:
+		case root.differs(d.paths, d.cfg.Layout) != "":
+			return "", errors.New("a cluster stands, of other daemons: " + root.differs(d.paths, d.cfg.Layout))
+		case root.ParentCzxid == 0: // it is being made, or made again
 			result = cmp.Or(result, InitFinished)
-			_, err = d.repair(ctx, found, true)
+			err = t.repair(ctx, root, s)
+		case result == "":
+			return InitStands, nil
+		default:
+			return result, d.ensure(ctx, d.temporary, d.released)
 		}
-		if err != nil && !isConflict(err) {
+		if err != nil && !errors.Is(err, worker.ErrChanged) {
 			return "", err
 		}
 	}
 }
 
-// Recover notes a loss, on the word of who asks that ZooKeeper was set back to an earlier
+// Recover notes a loss, on the word of the operator that ZooKeeper was set back to an earlier
 // state: no worker ID is given out until every piece that can have been lost has ended
-// (zkreg.R6). worker.ErrNoCluster, worker.ErrDamaged.
+// (zkreg.R6). In a tree that Java Leafs share, it keeps them from all numbers that they have not
+// got (zkreg.R9). worker.ErrNoCluster, worker.ErrDamaged.
 func (d *Directory) Recover(ctx context.Context) (Status, error) {
-	return d.rewriteRoot(ctx, func(data *rootData, _ clock.Millis) { data.note(0) })
-}
-
-// Open has worker IDs given out again from twice the threshold after now on, on the word of
-// who asks that every daemon that had one is back, or dead and never starts again.
-// worker.ErrNoCluster, worker.ErrDamaged.
-func (d *Directory) Open(ctx context.Context) (Status, error) {
-	return d.rewriteRoot(ctx, func(data *rootData, now clock.Millis) {
-		data.Floor = min(data.Floor, now.Add(d.cfg.margin()+time.Millisecond))
+	return d.rewriteRoot(ctx, func(t tree, data *rootData) error {
+		names, stat, err := t.readNames(ctx)
+		if err != nil || stat == nil {
+			return cmp.Or(err, fmt.Errorf("%w: %s is gone", worker.ErrChanged, t.forever))
+		}
+		shared := t.forever != usualForever(t.root) || slices.ContainsFunc(names, func(name entryName) bool { return !name.isOurs() })
+		if shared && counterOf(stat) < javaIDs {
+			if err := t.change(ctx, t.spendCounter(javaIDs)...); err != nil {
+				return err
+			}
+		}
+		return t.note(ctx, data, 0)
 	})
 }
 
-// rewriteRoot changes the root, once it is whole, at a time of ZooKeeper's clock, which
-// it tells with each write; and makes it whole again.
-func (d *Directory) rewriteRoot(ctx context.Context, change func(data *rootData, now clock.Millis)) (Status, error) {
-	changed := false
+// Open has worker IDs given out again from twice the threshold after now on, on the word of
+// the operator that every daemon that had one is back, or dead and never starts again.
+// worker.ErrNoCluster, worker.ErrDamaged.
+func (d *Directory) Open(ctx context.Context) (Status, error) {
+	return d.rewriteRoot(ctx, func(t tree, data *rootData) error {
+		now, err := t.zkNow(ctx)
+		data.Floor = min(data.Floor, now.Add(d.cfg.margin()+time.Millisecond))
+		return err
+	})
+}
+
+// rewriteRoot changes the root, once it names its parent.
+func (d *Directory) rewriteRoot(ctx context.Context, change func(tree, *rootData) error) (Status, error) {
 	for {
-		found, t, err := d.stands(ctx)
+		s, root, t, err := d.stands(ctx)
 		if err != nil {
 			return Status{}, err
 		}
-		whole, err := t.repair(ctx, found, true)
-		if whole && changed {
-			return d.Status(ctx)
-		}
-		if whole {
-			var stat *zk.Stat
-			if stat, err = d.session.Set(ctx, d.root, encode(found.rootData), found.stat.Version); err == nil {
-				change(&found.rootData, clock.Millis(stat.Mtime))
-				_, err = d.session.Set(ctx, d.root, encode(found.rootData), stat.Version)
-				changed = err == nil
+		if s.Root.Parent == 0 || s.Root.Parent != s.Parent {
+			err = t.repair(ctx, root, s)
+		} else if err = change(t, &root); err == nil {
+			if err = t.setRoot(ctx, root, s); err == nil {
+				return d.Status(ctx)
 			}
 		}
-		if err != nil && !isConflict(err) {
+		if err != nil && !errors.Is(err, worker.ErrChanged) {
 			return Status{}, err
 		}
 	}
@@ -115,47 +124,35 @@ const (
 
 // Status is what stands in a root, and below it.
 type Status struct {
-	Cluster      string
-	Layout       string
-	Epoch        clock.Millis
-	Forever      string // parent of the entries, the settings' where none is recorded
-	ParentCzxid  int64  // as recorded; 0 for none
-	Parent       ParentState
-	LongestLease time.Duration
-	Losses       int64        // how often a loss was noted
-	Floor        clock.Millis // no worker ID is given out below it; 0: there was no loss
-	Entries      int
-	Live         int
+	*worker.Root
+	Layout  string
+	Epoch   clock.Millis
+	Forever string       // parent of the entries, the settings' where none is recorded
+	Parent  ParentState  // Root.Parent is as recorded
+	LostAt  clock.Millis // the last time that a loss was noted; 0: never
+	Entries int
+	Live    int
 }
 
 // Status returns what stands in the root. worker.ErrNoCluster; worker.ErrDamaged.
 func (d *Directory) Status(ctx context.Context) (Status, error) {
-	found, t, err := d.stands(ctx)
+	seen, root, t, err := d.stands(ctx)
 	if err != nil {
 		return Status{}, err
 	}
-	l, err := t.readNames(ctx)
+	names, _, err := t.readNames(ctx)
 	if err != nil {
 		return Status{}, err
 	}
 	live, _, err := t.readLive(ctx)
-	if err != nil {
-		return Status{}, err
-	}
-	s := Status{
-		Cluster: found.Cluster, Layout: found.Layout, Epoch: found.Epoch, Forever: t.forever, ParentCzxid: found.ParentCzxid,
-		LongestLease: time.Duration(found.LongestLease) * time.Millisecond, Losses: found.Losses, Floor: found.Floor,
-		Entries: len(l.names), Live: len(live),
-	}
+	s := Status{Root: seen.Root, Layout: root.Layout, Epoch: root.Epoch, Forever: t.forever, Parent: ParentOther, LostAt: root.LostAt, Entries: len(names), Live: len(live)}
 	switch {
-	case l.stat == nil:
+	case seen.Parent == 0:
 		s.Parent = ParentAbsent
-	case found.has(l.stat):
+	case seen.Parent == root.ParentCzxid:
 		s.Parent = ParentRecorded
-	case found.ParentCzxid == 0:
+	case root.ParentCzxid == 0:
 		s.Parent = ParentUnrecorded
-	default:
-		s.Parent = ParentOther
 	}
-	return s, nil
+	return s, err
 }

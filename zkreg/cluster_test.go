@@ -1,8 +1,10 @@
 package zkreg
 
 import (
-	"context"
 	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -10,7 +12,6 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
@@ -33,7 +34,7 @@ func statusOf(t testing.TB, cfg Config) Status {
 	return s
 }
 
-// Whoever makes it, and however many at once: there is one cluster.
+// zkreg.R5: whoever makes it, and however many at once, there is one cluster.
 func TestInitMakesOneCluster(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
@@ -47,7 +48,7 @@ func TestInitMakesOneCluster(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range n {
 		d := directory(t, cfg)
-		group.Go(func() { results[i], errs[i] = d.Init(bounded(t, patience)) })
+		group.Go(func() { results[i], errs[i] = d.Init(bounded(t, patience), 30*24*time.Hour) })
 	}
 	group.Wait()
 	made := 0
@@ -59,11 +60,14 @@ func TestInitMakesOneCluster(t *testing.T) {
 	}
 	require.Equal(t, 1, made, "%v", results)
 	before := stats(t, conn, cfg.Root)
-	require.Len(t, before, 3)
+	require.Len(t, before, 4)
 	require.Equal(t, InitStands, initCluster(t, cfg))
 	require.Equal(t, before, stats(t, conn, cfg.Root), "nothing was changed")
-	_, err = directory(t, Config{Servers: cfg.Servers, Clock: cfg.Clock}).Init(bounded(t, patience))
+	require.Equal(t, 30*24*time.Hour, statusOf(t, cfg).LongestLease, "zkreg.R8")
+	_, err = directory(t, Config{Servers: cfg.Servers, Clock: cfg.Clock}).Init(bounded(t, patience), DefaultLongestLease)
 	require.ErrorContains(t, err, "layout")
+	_, err = directory(t, cfg).Init(bounded(t, patience), worker.YoungLease-1)
+	require.ErrorContains(t, err, "longest lease")
 }
 
 // What an Init that was cut short has left is completed: by Init, or by a daemon where there is
@@ -84,14 +88,16 @@ func TestRootIsCompleted(t *testing.T) {
 			cfg := daemonConfig(server, server.NewRoot(t)+"/leaf", "a")
 			r := openRegistry(t, cfg)
 			forever := cfg.Root + "/leaf_forever"
-			begun := r.newRoot(cfg.Layout, "c")
-			begun.unknown = map[string]json.RawMessage{"note": []byte(`"kept"`)}
+			begun := r.newRoot(cfg.Layout, "c", DefaultLongestLease)
+			begun.LongestSession = 20_000
 			put(t, conn, cfg.Root, encode(begun))
 			if tt.parent {
 				ensurePath(t, conn, forever)
 				require.Equal(t, ParentUnrecorded, statusOf(t, cfg).Parent)
 			} else {
-				_, err := r.Look(bounded(t, patience), fresh(r))
+				s, do := decided(t, r, fresh(r))
+				require.Equal(t, worker.Await, do)
+				err := r.Mend(bounded(t, patience), s, fresh(r), do)
 				require.ErrorIs(t, err, worker.ErrNoCluster)
 				require.ErrorContains(t, err, "leafd cluster init")
 				require.Equal(t, ParentAbsent, statusOf(t, cfg).Parent)
@@ -99,7 +105,8 @@ func TestRootIsCompleted(t *testing.T) {
 			_, before, err := conn.Get(cfg.Root)
 			require.NoError(t, err)
 			if tt.byOne {
-				claim1(t, r, fresh(r))
+				_, do := decided(t, r, fresh(r))
+				require.Equal(t, worker.Enroll, do)
 			} else {
 				require.Equal(t, InitFinished, initCluster(t, cfg))
 			}
@@ -107,198 +114,171 @@ func TestRootIsCompleted(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, map[string]any{
 				"cluster": "c", "epoch": 1288834974657., "layout": "41+10+12", "forever": forever, "parent_czxid": float64(parent.Czxid),
-				"longest_lease": 604800000., "losses": 0., "floor": 0., "note": "kept",
+				"longest_lease": 604800000., "longest_session": 20_000., "losses": 0., "lost_at": 0., "floor": 0.,
 			}, rootOf(t, conn, cfg))
 			_, after, err := conn.Get(cfg.Root)
 			require.NoError(t, err)
 			require.Equal(t, before.Version+1, after.Version, "one write")
 			require.Equal(t, InitStands, initCluster(t, cfg))
-			_, rec := claimed(t, cfg2(cfg, "b"))
-			require.Equal(t, "c", rec.Cluster)
+			_, me := claimed(t, cfg2(cfg, "b"))
+			require.Equal(t, "c", me.Cluster)
 		})
 	}
 }
 
-// A parent that was made again by somebody else is taken by who belongs to the cluster, and
-// the root then says so; Init leaves it alone.
-func TestParentLost(t *testing.T) {
+// A root that was created empty, by hand or as another's parent, is none until it is
+// filled, once.
+func TestEmptyRoot(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	root := server.NewRoot(t)
+	ensurePath(t, server.Conn(t), root)
+	below, cfg := daemonConfig(server, root+"/dc1/leaf", "a"), daemonConfig(server, root, "a")
+	initCluster(t, below)
+	_, inner := claimed(t, below)
+	r := openRegistry(t, cfg)
+	_, do := decided(t, r, fresh(r))
+	require.Equal(t, worker.Await, do)
+	require.Equal(t, InitMade, initCluster(t, cfg))
+	_, first := claimed(t, cfg)
+	_, second := claimed(t, cfg2(cfg, "b"))
+	require.Equal(t, first.Cluster, second.Cluster)
+	require.NotEqual(t, inner.Cluster, first.Cluster)
+}
+
+// With the entries elsewhere, a root that is lost is made again, and the entry resumes.
+func TestRootLostAlone(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
 	conn := server.Conn(t)
-	cfg := daemonConfig(server, madeRoot(t, server), "a")
-	r, rec := claimed(t, cfg)
-	require.NoError(t, removeAll(conn, r.forever))
-	ensurePath(t, conn, r.forever)
-	require.Equal(t, InitStands, initCluster(t, cfg))
-	require.Equal(t, ParentOther, statusOf(t, cfg).Parent)
-	newcomer := openRegistry(t, cfg2(cfg, "b"))
-	self := looked(t, newcomer, fresh(newcomer))
-	_, err := newcomer.Claim(bounded(t, 5*time.Second), self, worker.DefaultLease)
-	require.ErrorIs(t, err, worker.ErrNoCluster)
-	require.ErrorContains(t, err, rec.Cluster)
-	s := statusOf(t, cfg)
-	require.Equal(t, ParentRecorded, s.Parent, "anybody, newcomers too, notes the loss")
-	require.Equal(t, int64(1), s.Losses)
-	require.WithinDuration(t, time.Now().Add(168*time.Hour), s.Floor.Time(), time.Minute)
+	base := server.NewRoot(t)
+	cfg := daemonConfig(server, base+"/leaf", "a")
+	cfg.ForeverPath = base + "/forever"
+	initCluster(t, cfg)
+	r, me := claimed(t, cfg)
+	require.NoError(t, removeAll(conn, base+"/leaf"))
+	_, do := decided(t, r, me)
+	require.Equal(t, worker.Resume, do)
+	require.NoError(t, report(t, r, me))
+	root := rootOf(t, conn, cfg)
+	require.Equal(t, []any{me.Cluster, 1.}, []any{root["cluster"], root["losses"]})
 
-	rec = report(t, r, rec)
-	s = statusOf(t, cfg)
-	require.Equal(t, []int64{1, 1}, []int64{rec.Losses, s.Losses})
-	require.Equal(t, []int{1, 1}, []int{s.Entries, s.Live})
-	s = openCluster(t, cfg)
-	require.WithinDuration(t, time.Now(), s.Floor.Time(), time.Minute)
-	require.NotEqual(t, rec.WorkerID, claim1(t, newcomer, self).WorkerID)
+	// Another layout's root in its place is none of ours.
+	other := r.newRoot(cfg.Layout, me.Cluster, DefaultLongestLease)
+	other.Epoch = 1
+	_, err := conn.Set(base+"/leaf", encode(other), -1)
+	require.NoError(t, err)
+	_, err = r.Look(bounded(t, patience), me)
+	require.ErrorIs(t, err, worker.ErrForeign)
 }
 
-// After a backup was put back nobody gets a worker ID until every lost piece has ended.
-// A daemon with a great threshold, its clock ahead by nearly that, is cut off and goes on by
-// its file. ZooKeeper loses data, and who notes it has a small threshold: the floor lies
-// beyond the piece all the same.
+// zkreg.R6: a daemon with a great threshold, its clock ahead by nearly that, is cut off and goes on
+// by its file. Who notes the loss has a small threshold: the floor lies beyond the piece all the same.
 func TestLossReckonsWithTheGreatestThreshold(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
-	cfg := daemonConfig(server, madeRoot(t, server), "a")
-	narrow := cfg
-	cfg.Lease, cfg.Threshold = worker.DefaultLease, 30*time.Second
-	r, rec := claimed(t, cfg)
-	rec.Timestamp = clock.MillisOf(time.Now().Add(cfg.Threshold - time.Second))
-	rec.Limit = rec.Timestamp.Add(cfg.Lease)
-	rec, err := r.Report(bounded(t, patience), rec, true)
+	cfg := daemonConfig(server, madeRoot(t, server), "a") // of a millisecond
+	d := directory(t, cfg)
+	before, err := d.zkNow(bounded(t, patience))
 	require.NoError(t, err)
-	s, err := directory(t, narrow).Recover(bounded(t, patience))
+	s, err := d.Recover(bounded(t, patience))
 	require.NoError(t, err)
-	require.Greater(t, s.Floor, rec.Limit)
-	require.NoError(t, r.Close())
+	require.GreaterOrEqual(t, s.Floor, before.Add(168*time.Hour+2*worker.DefaultClockThreshold))
+	require.Equal(t, []any{ParentRecorded, int64(1)}, []any{s.Parent, s.Losses})
+	cfg.Threshold = 30 * time.Second
+	s, err = directory(t, cfg).Recover(bounded(t, patience))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, s.Floor, before.Add(168*time.Hour+2*cfg.Threshold))
+	floor, err := directory(t, cfg).Open(bounded(t, patience))
+	require.NoError(t, err)
+	require.InDelta(t, time.Minute, floor.Floor.Sub(before), float64(patience))
+	again, err := directory(t, cfg).Open(bounded(t, patience))
+	require.NoError(t, err)
+	require.Equal(t, floor.Floor, again.Floor, "open has nothing left to do")
 }
 
-func TestRecover(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Shared(t)
-	cfg := daemonConfig(server, madeRoot(t, server), "a")
-	r, rec := claimed(t, cfg)
-	before, err := directory(t, cfg).zkNow(bounded(t, patience))
-	require.NoError(t, err)
-	s, err := directory(t, cfg).Recover(bounded(t, patience))
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, s.Floor, before.Add(168*time.Hour+2*worker.DefaultClockThreshold), "others' thresholds may be greater than ours, of a millisecond")
-	require.Equal(t, ParentRecorded, s.Parent)
-	require.Equal(t, int64(1), s.Losses)
-	require.WithinDuration(t, time.Now().Add(168*time.Hour), s.Floor.Time(), time.Minute)
-	rec = report(t, r, rec)
-	require.Equal(t, int64(1), rec.Losses, "the holder goes on")
-	newcomer := openRegistry(t, cfg2(cfg, "b"))
-	self := looked(t, newcomer, fresh(newcomer))
-	newcomer.cfg.Settle = patience
-	waits := bounded(t, patience+time.Second)
-	_, err = newcomer.Claim(waits, self, worker.DefaultLease)
-	require.ErrorIs(t, err, worker.ErrNoCluster)
-	require.NoError(t, waits.Err(), "it waits for no longer than it could settle afterwards")
-	newcomer.cfg.Settle = cfg.Settle
-	floor := openCluster(t, cfg).Floor
-	require.GreaterOrEqual(t, claim1(t, newcomer, self).Floor, floor)
-	require.Equal(t, floor, openCluster(t, cfg).Floor, "open has nothing left to do")
-}
-
-// A claim that is under way while the parent goes, and is made again by a survivor that
-// has not recorded it yet, ends under none of the two: the root looks as old as it was.
-func TestParentReplacedDuringAClaim(t *testing.T) {
+// Java Leafs and leafds on one tree, each with worker IDs of their own: whatever a daemon does, and
+// whatever it is called, no entry of a Java Leaf's is taken or written.
+func TestJavaTree(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
 	conn := server.Conn(t)
-	cfg := daemonConfig(server, madeRoot(t, server), "a")
-	_, rec := claimed(t, cfg)
-	newcomer := openRegistry(t, cfg2(cfg, "b"))
-	self := looked(t, newcomer, fresh(newcomer))
-	before(newcomer, 1, func() {
-		require.NoError(t, removeAll(conn, newcomer.forever))
-		ensurePath(t, conn, newcomer.forever)
-	})
-	_, err := newcomer.Claim(bounded(t, patience/4), self, worker.DefaultLease) // it waits for an operator until then
-	require.ErrorIs(t, err, worker.ErrNoCluster)
-	for _, e := range list1(t, cfg) {
-		require.Equal(t, worker.StateClaiming, e.State, "worker %d, which %s has", e.WorkerID, rec.Owner)
+	root := server.NewRoot(t)
+	forever := root + "/snowflake/com.example.leaf/forever"
+	payload := payloads(t, "good-java.json")["good-java"]
+	ensurePath(t, conn, forever)
+	_, err := conn.Set(forever, []byte("10.0.0.9"), -1) // what Curator leaves there
+	require.NoError(t, err)
+	java := map[string]int64{} // zxid of its last write, by path
+	startJava := func(address string) {
+		t.Helper()
+		p, err := conn.Create(forever+"/"+address+"-", payload, zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		_, stat, err := conn.Get(p)
+		require.NoError(t, err)
+		java[p] = stat.Mzxid
 	}
-}
-
-// A claim settles until every session that the server grants may have ended, however short the
-// one asked for.
-func TestSettlesForTheGrantedSession(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Shared(t)
-	cfg := daemonConfig(server, madeRoot(t, server), "a")
-	cfg.SessionTimeout, cfg.Settle = 100*time.Millisecond, 0
-	r := openRegistry(t, cfg)
-	looked(t, r, fresh(r))
-	granted := r.session.Info().Timeout
-	require.Greater(t, granted, cfg.SessionTimeout)
-	require.Equal(t, granted+settleBeyondSession, r.settleTime())
-}
-
-// ZooKeeper that was set back, with its daemons running on, gives their worker IDs out again:
-// a new worker ID waits for their objection, but under a new root. Times are from the root's
-// creation, in seconds.
-func TestWhatSettles(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		losses, claimed int64
-		settled         bool // already, and something has changed since
-		want            time.Duration
-	}{
-		"a new root":                      {claimed: 59},
-		"a root that is no longer new":    {claimed: 60, want: 16 * time.Second},
-		"years later":                     {claimed: 1e8, want: 16 * time.Second},
-		"a new root that tells of a loss": {losses: 1, claimed: 10, want: 16 * time.Second},
-		"it has settled":                  {claimed: 100, settled: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			slept := &sleeper{Clock: clock.System()}
-			r := openRegistry(t, Config{
-				Servers: []string{"127.0.0.1:1"}, Node: "a", Address: "10.0.0.5:8080", Layout: snowflake.DefaultLayout(), Clock: slept, Settle: 16 * time.Second,
-			})
-			c := &claim{Registry: r, root: &root{rootData: rootData{Losses: tt.losses}, stat: &zk.Stat{}}}
-			own := entry{path: "/a", stat: &zk.Stat{Mtime: tt.claimed * 1000, Mzxid: 7}}
-			if tt.settled {
-				c.settled = settlingOf(own, c)
-			}
-			require.NoError(t, c.settle(t.Context(), own))
-			require.Equal(t, tt.want, slept.total)
-			if tt.want > 0 { // whatever changes, it settles again
-				require.NoError(t, c.settle(t.Context(), own))
-				require.Equal(t, tt.want, slept.total)
-				own.stat.Mzxid++
-				require.NoError(t, c.settle(t.Context(), own))
-				c.root.stat.Version++
-				require.NoError(t, c.settle(t.Context(), own))
-				require.Equal(t, 3*tt.want, slept.total)
-			}
-		})
+	untouched := func(after string) {
+		t.Helper()
+		for p, mzxid := range java {
+			data, stat, err := conn.Get(p)
+			require.NoError(t, err, after)
+			require.Equal(t, string(payload), string(data), after)
+			require.Equal(t, mzxid, stat.Mzxid, after)
+		}
 	}
-}
+	for _, address := range []string{"10.0.0.4:8080", "10.0.0.5:8080", "10.0.0.6:8080"} {
+		startJava(address)
+	}
+	cfg := daemonConfig(server, root+"/leaf", "10.0.0.5:8080") // as a Java Leaf is called
+	cfg.ForeverPath = forever
+	cfg.Layout, err = snowflake.ParseLayout("41+3+19", snowflake.DefaultEpoch)
+	require.NoError(t, err)
+	require.Equal(t, InitMade, initCluster(t, cfg))
+	r, me := claimed(t, cfg)
+	require.Equal(t, int64(3), me.WorkerID)
+	untouched("a first start")
+	require.NoError(t, report(t, r, me))
+	require.NoError(t, conn.Delete(r.entryOf(3), -1))
+	require.NoError(t, report(t, r, me))
+	untouched("a report that puts back")
+	raw, _, err := conn.Get(r.entryOf(3))
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(raw), fmt.Sprintf(`{"ip":"10.0.0.5","port":"8080","timestamp":%d,`, me.Timestamp)), "%s", raw)
+	_, err = directory(t, cfg).Open(bounded(t, patience))
+	require.NoError(t, err)
 
-// sleeper adds up what is slept, and does not sleep.
-type sleeper struct {
-	clock.Clock
+	// A Java Leaf's that comes later has another worker ID, and holds it.
+	startJava("10.0.0.7:8080")
+	for p := range java {
+		name, ok := parseName(path.Base(p))
+		require.True(t, ok)
+		require.NotEqual(t, int64(3), name.workerID)
+		_, err = directory(t, cfg).Release(bounded(t, patience), name.workerID, false)
+		require.ErrorIs(t, err, ErrJava)
+	}
+	untouched("a release")
+	all := list1(t, cfg)
+	require.Len(t, all, 5)
+	all[0].Stat = worker.Stat{}
+	require.Equal(t, worker.Entry{WorkerID: 0, Node: "10.0.0.4:8080", Address: "10.0.0.5:8080", State: StateJava, Timestamp: 1700000000000}, all[0])
+	raw, _, err = conn.Get(forever)
+	require.NoError(t, err)
+	require.Equal(t, "10.0.0.9", string(raw), "not ours to change")
 
-	total time.Duration
-}
-
-func (s *sleeper) Sleep(_ context.Context, d time.Duration) error {
-	s.total += d
-	return nil
-}
-
-// Nothing of a cluster is made by a daemon that has no record of one, whatever it calls.
-func TestNewcomerMakesNothing(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Shared(t)
-	conn := server.Conn(t)
-	cfg := daemonConfig(server, madeRoot(t, server), "a")
-	r := openRegistry(t, cfg)
-	self := looked(t, r, fresh(r))
-	require.NoError(t, removeAll(conn, cfg.Root)) // between Look and Claim
-	_, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
-	require.ErrorIs(t, err, worker.ErrNoCluster)
-	found, _, err := conn.Exists(cfg.Root)
+	// On the operator's word that one is gone for good, another has its worker ID, after a limit of
+	// ZooKeeper's now, and more than its timestamp: its own entry is gone, in the same transaction.
+	released, err := directory(t, cfg).Release(bounded(t, patience), 1, true)
+	require.NoError(t, err)
+	require.Equal(t, worker.StateReleased, released.State)
+	p := forever + "/10.0.0.5:8080-0000000001"
+	require.Contains(t, java, p)
+	delete(java, p)
+	found, _, err := conn.Exists(p)
 	require.NoError(t, err)
 	require.False(t, found)
+	untouched("a release by force")
+	require.Eventually(t, func() bool { return cfg.Clock.Read().Wall() >= released.Limit }, patience, time.Millisecond)
+	_, next := claimed(t, cfg2(cfg, "b"))
+	require.Equal(t, []any{int64(1), released.Limit}, []any{next.WorkerID, next.Floor})
 }

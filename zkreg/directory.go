@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -26,126 +28,120 @@ func OpenDirectory(cfg Config) (*Directory, error) {
 	return &Directory{t}, nil
 }
 
-// stands reads the root, as new as ZooKeeper has it, and returns with it the tree whose entries
-// are where the root has recorded them: who looks at a cluster from outside names its root
-// alone. worker.ErrNoCluster, worker.ErrDamaged: the settings' place.
-func (d *Directory) stands(ctx context.Context) (*root, tree, error) {
-	t := d.tree
-	if err := t.session.Sync(ctx, t.root); err != nil {
-		return nil, t, err
-	}
-	found, err := t.readRoot(ctx)
-	switch {
-	case err != nil:
-	case found == nil:
-		err = d.noCluster()
-	default:
-		t.forever = found.Forever
-	}
-	return found, t, err
-}
-
 // entries reads those entries whose names keep says, also where the root is none yet, or
 // can't be read.
-func (d *Directory) entries(ctx context.Context, keep func(entryName) bool) (tree, []entry, error) {
-	_, t, err := d.stands(ctx)
-	if err != nil && !errors.Is(err, worker.ErrNoCluster) && !errors.Is(err, worker.ErrDamaged) {
-		return t, nil, err
+func (t tree) entries(ctx context.Context, keep func(entryName) bool) (worker.Snapshot, tree, []*entry, error) {
+	s, _, t, err := t.look(ctx, worker.NoWorkerID)
+	if err != nil && !errors.Is(err, worker.ErrDamaged) {
+		return s, t, nil, err
 	}
-	l, err := t.readNames(ctx)
+	names, _, err := t.readNames(ctx)
 	if err != nil {
-		return t, nil, err
+		return s, t, nil, err
 	}
-	all, err := t.readWithLive(ctx, l.where(keep))
-	return t, all, err
+	all, err := t.readWithLive(ctx, slices.DeleteFunc(names, func(name entryName) bool { return !keep(name) }))
+	return s, t, all, err
+}
+
+// Live returns the live nodes that tell an address, ordered by name. worker.ErrUnreachable.
+func (d *Directory) Live(ctx context.Context) ([]worker.Peer, error) {
+	all, _, err := d.readLive(ctx)
+	return slices.DeleteFunc(all, func(p worker.Peer) bool { return p.Address == "" }), err
 }
 
 // Entries returns all entries, ordered by worker ID. One whose payload can't be read has
-// StateDamaged, and no more than worker ID, node and Live. What has no entry's name is left
-// out. Of entries with one worker ID, all are returned. worker.ErrUnreachable.
-func (d *Directory) Entries(ctx context.Context) ([]worker.Entry, error) {
-	_, all, err := d.entries(ctx, func(entryName) bool { return true })
-	return listed(all), err
-}
-
-// Entries returns all entries as Directory.Entries does, over the daemon's own session.
-func (r *Registry) Entries(ctx context.Context) ([]worker.Entry, error) {
-	return (&Directory{r.tree}).Entries(ctx)
-}
-
-// listed is all as package worker has them.
-func listed(all []entry) []worker.Entry {
+// StateDamaged, and no more than worker ID and Live. What has no entry's name is skipped. Of
+// entries with one worker ID, a Java Leaf's and ours, all are returned. worker.ErrUnreachable.
+func (t tree) Entries(ctx context.Context) ([]worker.Entry, error) {
+	_, _, all, err := t.entries(ctx, func(entryName) bool { return true })
 	entries := make([]worker.Entry, 0, len(all))
 	for _, e := range all {
-		entries = append(entries, e.listed())
+		entries = append(entries, *e.listed())
 	}
-	return entries
+	return entries, err
+}
+
+// Look reads what worker.Decide has to know about r, as a daemon's Registry.Look does, but for
+// whether the cluster is r's, and another life of r's instance; and whether the entry's holder is live.
+func (d *Directory) Look(ctx context.Context, r worker.Record) (worker.Snapshot, error) {
+	s, _, t, err := d.look(ctx, r.WorkerID)
+	if err == nil && s.Entry != nil {
+		var live []worker.Peer
+		live, _, err = t.readLive(ctx)
+		s.Entry.Live = shows(live, s.Entry.Instance)
+	}
+	return s, err
 }
 
 // listed is e as package worker has it.
-func (e entry) listed() worker.Entry {
-	return worker.Entry{
-		WorkerID: e.workerID, Node: unescapeNode(e.node), Address: e.data.address(), State: cmp.Or(e.data.State, StateDamaged), Live: e.live,
-		Timestamp: e.data.Timestamp, Ceiling: e.data.Ceiling, Owner: e.data.Owner, Instance: e.data.Instance, Floor: e.data.Floor, Limit: e.data.Limit,
+func (e entry) listed() *worker.Entry {
+	node := e.data.Node
+	if !e.isOurs() && e.raw != "" { // a Java Leaf's has its address in its name
+		node = e.raw[:strings.LastIndexByte(e.raw, '-')]
+	}
+	return &worker.Entry{
+		WorkerID: e.workerID, Node: node, Address: e.data.address(), State: cmp.Or(e.data.State, StateDamaged), Live: e.live,
+		Timestamp: e.data.Timestamp, Ceiling: e.data.Ceiling, Owner: e.data.Owner, Life: e.data.Life, Instance: e.data.Instance,
+		Floor: e.data.Floor, Limit: e.data.Limit, Stat: statOf(e.stat),
 	}
 }
 
-// ErrJava is returned by Release for the entry of a Java Leaf.
-var ErrJava = errors.New("leafd never writes the entry of a Java Leaf")
+// ErrJava is returned by Release, without force, for the entry of a Java Leaf.
+var ErrJava = errors.New("the entry is a Java Leaf's")
 
 // Release marks the entry of workerID released, and returns it as it is then. It is conditional
 // on the entry as it was judged: one that is reported in that moment stays. worker.ErrNoEntry;
 // worker.ErrInUse where its limit has not passed on ZooKeeper's clock; worker.ErrDamaged for one
 // that can't be read: what was issued under it is not known; ErrJava. force lowers the limit
-// (Entry.Release), on the word of who asks that the daemon is dead and its directory never
-// starts again.
+// (Entry.Release), and has a leafd's entry stand in the place of a Java Leaf's, on the word of the
+// operator that the daemon is dead and never starts again from what it has.
 func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (worker.Entry, error) {
-	t, found, err := d.entries(ctx, func(name entryName) bool { return name.workerID == workerID })
-	if err != nil {
+	s, t, all, err := d.entries(ctx, func(name entryName) bool { return name.workerID == workerID })
+	switch {
+	case err != nil:
 		return worker.Entry{}, err
-	}
-	e := occupant(found)
-	if e == nil {
+	case len(all) == 0 || s.Root == nil:
 		return worker.Entry{}, fmt.Errorf("%w: worker %d is not under %s", worker.ErrNoEntry, workerID, t.forever)
 	}
-	listed := e.listed()
-	if e.damaged != nil || listed.State == worker.StateReleased {
-		return listed, e.damaged
+	if len(all) > 1 { // no leafd makes that, nor a Java Leaf
+		return worker.Entry{}, fmt.Errorf("%w: worker %d has two entries, %s/%s and %[3]s/%[5]s: a hand has made one of them. Delete that of the daemon that is gone for good",
+			worker.ErrDamaged, workerID, t.forever, all[0].raw, all[1].raw)
 	}
-	if listed.State == StateJava {
-		return listed, fmt.Errorf("%w: worker %d is %s's. Once that is stopped for good, and a minute has passed since then and since %s, which it reported last, delete %s in ZooKeeper: then another may get the worker ID",
-			ErrJava, workerID, listed.Node, listed.Timestamp, e.path)
+	e := all[0]
+	was := *e.listed()
+	switch {
+	case e.damaged != nil || was.State == worker.StateReleased:
+		return was, e.damaged
+	case was.State == StateJava && !force:
+		return was, fmt.Errorf("%w: worker %d is %s's. Once that is stopped for good, release it with force: then another may get the worker ID", ErrJava, workerID, was.Node)
 	}
 	now, err := t.zkNow(ctx)
 	if err != nil {
-		return listed, err
+		return was, err
 	}
-	if e.data.Limit, err = listed.Release(now, cmp.Or(d.cfg.Lead, worker.DefaultCeilingLead)+d.cfg.margin(), force); err != nil {
-		return listed, err
+	p := t.entryOf(workerID)
+	data := e.data
+	data.State = worker.StateReleased
+	ops := []any{check(t.root, s.Root.Stat.Version)}
+	if was.State == StateJava {
+		data.Node, data.Ceiling, data.Limit = was.Node, was.Timestamp, max(was.Timestamp, now).Add(d.cfg.margin())
+		ops = append(ops, deleteNode(t.forever+"/"+e.raw, e.stat.Version), createNode(p, encode(data), 0))
+	} else {
+		if data.Limit, err = was.Release(now, cmp.Or(d.cfg.Lead, worker.DefaultCeilingLead)+d.cfg.margin(), force); err != nil {
+			return was, err
+		}
+		ops = append(ops, setData(p, encode(data), e.stat.Version))
 	}
-	e.data.State = worker.StateReleased
-	_, err = d.session.Set(ctx, e.path, encode(e.data), e.stat.Version)
+	_, err = t.session.Multi(ctx, 0, ops...)
 	switch {
-	case errors.Is(err, zk.ErrBadVersion):
-		return listed, fmt.Errorf("%w: worker %d (%s) was reported this very moment", worker.ErrInUse, workerID, listed.Node)
 	case errors.Is(err, zk.ErrNoNode):
-		return listed, fmt.Errorf("%w: worker %d (%s) was removed or taken over this very moment", worker.ErrNoEntry, workerID, listed.Node)
+		return was, fmt.Errorf("%w: worker %d (%s) was removed this very moment", worker.ErrNoEntry, workerID, was.Node)
+	case isConflict(err):
+		return was, fmt.Errorf("%w: worker %d (%s), or the root, was written this very moment", worker.ErrInUse, workerID, was.Node)
 	case err != nil:
-		return listed, err
+		return was, err
 	}
-	return e.listed(), nil
-}
-
-// zkNow returns the time on ZooKeeper's clock, however many claims come in between: whose
-// the clock of the machine that asks is, nobody knows.
-func (t tree) zkNow(ctx context.Context) (clock.Millis, error) {
-	for {
-		data, stat, err := t.session.Get(ctx, t.forever)
-		if err != nil {
-			return 0, err
-		}
-		if now, err := t.now(ctx, &list{data: data, stat: stat}); !errors.Is(err, errAgain) {
-			return now, err
-		}
-	}
+	_, _ = t.session.Create(ctx, t.hintOf(workerID), nil, 0) // nothing rests on a hint
+	e.entryName, e.data = entryName{raw: path.Base(p), workerID: workerID}, data
+	return *e.listed(), nil
 }

@@ -43,19 +43,16 @@ func FuzzPaths(f *testing.F) {
 			require.NotContains(t, err.Error(), "\n")
 			return
 		}
-		if checkNode(node) != nil {
-			return
-		}
-		entry, mark := p.foreverOf(nameOf(node, 7)), p.temporaryOf(node)
-		for _, s := range []string{p.root, p.forever, p.temporary, entry, mark, p.prefixOf(node) + "0000000007"} {
+		entry, mark, hint := p.entryOf(7), p.liveOf(node, "i"), p.hintOf(7)
+		for _, s := range []string{p.root, p.forever, p.temporary, p.released, entry, mark, hint} {
 			require.Regexp(t, good, s)
 			require.Equal(t, s, path.Clean(s))
 			require.NotContains(t, []string{"zookeeper"}, strings.Split(s, "/")[1])
 		}
-		require.Equal(t, entry, p.prefixOf(node)+"0000000007")
 		require.Equal(t, p.forever, path.Dir(entry))
 		require.Equal(t, p.temporary, path.Dir(mark))
-		all := []string{p.root, p.forever, p.temporary, entry, mark}
+		require.Equal(t, p.released, path.Dir(hint))
+		all := []string{p.root, p.forever, p.temporary, p.released, entry, mark, hint}
 		for i, one := range all {
 			require.NotContains(t, all[:i], one)
 		}

@@ -1,9 +1,11 @@
 package zkreg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"path"
 	"sync"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
 
@@ -44,26 +47,31 @@ func (g *Guard) Connection() uint64 { return g.session.Connection() }
 // of all high marks where that is missing: as one that has lost them, unless this is the
 // first time.
 func (g *Guard) Open(ctx context.Context) (segment.Opened, error) {
-	root, err := g.readRoot(ctx) // waits for the connection
-	o := segment.Opened{Conn: g.session.Connection(), Settle: g.settleTime()}
-	switch {
-	case err != nil:
-	case root == nil:
-		err = g.noCluster()
-	case o.Conn == 0:
-		err = errors.New("the connection broke")
-	default:
-		o.Wait, err = g.settling(ctx, root)
+	s, _, _, err := g.stands(ctx) // waits for the connection
+	o := segment.Opened{Conn: s.Conn, Settle: g.settleTime()}
+	if err == nil {
+		o.Wait, err = g.settling(ctx, s.Root)
 	}
 	if err != nil {
 		return segment.Opened{}, isAway(err)
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	// A ZooKeeper that lost its data, or was put back to where it was, doesn't know the session, and
+	// an operator notes the rest as a loss.
+	o.Session = fmt.Sprintf("%x/%d/%x", g.session.Info().ID, s.Root.Losses, g.parent)
 	return o, nil
+}
+
+// settleTime is how long it takes until every daemon has found out that ZooKeeper lost data. A
+// server grants the sessions that it wants: ours tells how long the others' are.
+func (g *Guard) settleTime() time.Duration {
+	return cmp.Or(g.cfg.Settle, max(g.cfg.SessionTimeout, g.session.Info().Timeout)+settleBeyondSession)
 }
 
 // settling returns for how long others may yet put high marks back that were lost with
 // their parent.
-func (g *Guard) settling(ctx context.Context, root *root) (time.Duration, error) {
+func (g *Guard) settling(ctx context.Context, root *worker.Root) (time.Duration, error) {
 	for {
 		data, stat, err := g.session.Get(ctx, g.high)
 		if errors.Is(err, zk.ErrNoNode) {
@@ -118,7 +126,7 @@ func (g *Guard) Get(ctx context.Context, conn uint64, tag string) (segment.HighM
 	if err != nil {
 		return segment.HighMark{}, err
 	}
-	return segment.HighMark{High: d.High, By: d.By, Version: int64(stat.Version), Conn: conn}, nil
+	return segment.HighMark{High: d.High, By: d.By, Version: int64(stat.Version), Conn: conn, Written: time.UnixMilli(stat.Mtime)}, nil
 }
 
 // Put implements segment.Guard. Where there was no high mark it is created, and the version
@@ -155,6 +163,24 @@ func (g *Guard) Forget(ctx context.Context, tag string) (int64, error) {
 	}
 	d, _ := decodeHigh(p, data) // one that is damaged is as good as any to remove
 	return d.High, g.session.Remove(ctx, p, stat.Version)
+}
+
+// Tags returns the tags that have a high mark.
+func (g *Guard) Tags(ctx context.Context) (tags []string, err error) {
+	folders, _, err := g.children(ctx, g.high)
+	for _, folder := range folders {
+		names, _, err := g.children(ctx, g.high+"/"+folder)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			tag, err := url.PathUnescape(name) // escape's %XX
+			if err == nil && escape(tag) == name {
+				tags = append(tags, tag) // others are none of ours
+			}
+		}
+	}
+	return tags, err
 }
 
 // ofMark is err of a request for one high mark. What ZooKeeper says of the znode, such as that

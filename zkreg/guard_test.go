@@ -213,3 +213,36 @@ func FuzzDecodeHigh(f *testing.F) {
 		require.Equal(t, d.High, again.High)
 	})
 }
+
+// segment.V4 on a real ZooKeeper: a connection that breaks is followed by one of the same session,
+// where no loss was noted.
+func TestGuardTellsItsSession(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	root := madeRoot(t, server)
+	proxy := zookeepertest.NewProxy(t, server.Addr())
+	g := openGuard(t, guardConfig(root, proxy.Addr()))
+	opened := func(g *Guard) segment.Opened {
+		t.Helper()
+		o, err := g.Open(bounded(t, patience))
+		require.NoError(t, err)
+		return o
+	}
+	first := opened(g)
+	reconnect(t, g, proxy)
+	again := opened(g)
+	require.NotEqual(t, first.Conn, again.Conn)
+	require.Equal(t, first.Session, again.Session)
+	require.NotEqual(t, first.Session, opened(openGuard(t, guardConfig(root, proxy.Addr()))).Session)
+
+	conn := server.Conn(t)
+	data, stat, err := conn.Get(root)
+	require.NoError(t, err)
+	d, err := decodeRoot(root, data)
+	require.NoError(t, err)
+	d.Losses++
+	_, err = conn.Set(root, encode(d), stat.Version)
+	require.NoError(t, err)
+	reconnect(t, g, proxy)
+	require.NotEqual(t, first.Session, opened(g).Session)
+}

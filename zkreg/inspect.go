@@ -30,24 +30,22 @@ func Servers(ctx context.Context, cfg Config) []ServerState {
 	states := make([]ServerState, len(cfg.Servers))
 	var asking sync.WaitGroup
 	for i, server := range cfg.Servers {
-		asking.Go(func() { states[i] = askServer(ctx, cfg, server) })
+		asking.Go(func() {
+			one := cfg
+			one.Servers = []string{server}
+			t, err := one.connect()
+			if err == nil {
+				defer t.session.Close()
+				_, _, err = t.session.Exists(ctx, "/")
+			}
+			states[i] = ServerState{Server: server, Err: err}
+			if err == nil || zksession.AboutNode(err) { // "/" may be hidden from us
+				states[i] = ServerState{Server: server, Granted: t.session.Info().Timeout}
+			}
+		})
 	}
 	asking.Wait()
 	return states
-}
-
-func askServer(ctx context.Context, cfg Config, server string) ServerState {
-	cfg.Servers = []string{server}
-	t, err := cfg.connect()
-	if err != nil {
-		return ServerState{Server: server, Err: err}
-	}
-	defer t.session.Close()
-	// Who may not look at "/" got an answer all the same.
-	if _, _, err := t.session.Exists(ctx, "/"); err != nil && !zksession.AboutNode(err) {
-		return ServerState{Server: server, Err: err}
-	}
-	return ServerState{Server: server, Granted: t.session.Info().Timeout}
 }
 
 // ErrDenied is wrapped by what is refused to our credentials, in ErrTrial too.
@@ -60,60 +58,54 @@ var ErrTrial = errors.New("ZooKeeper refuses to let us")
 // Trial finds out whether everything that a daemon of cfg writes would be allowed: it
 // hands ZooKeeper one transaction that does it all, and whose last operation can't
 // succeed. The servers judge each of them in turn, by the ACLs and the credentials of
-// this connection, and then do none: nothing is written, and nobody's watch fires.
-// Of the tree only the parent of the live set may be missing, and is "made" in it too.
+// this connection, and then do none: nothing is written, and nobody's watch fires. workerID is
+// that whose entry is ours; worker.NoWorkerID for none. Of the tree only the parent of the live set may be missing, and is "made" in it too.
 // ErrTrial; worker.ErrNoCluster; worker.ErrUnreachable.
-func (d *Directory) Trial(ctx context.Context, node string) error {
-	err := d.try(ctx, node)
+func (d *Directory) Trial(ctx context.Context, workerID int64) error {
+	err := d.try(ctx, workerID)
 	for isConflict(err) && ctx.Err() == nil { // somebody changed the tree meanwhile
-		err = d.try(ctx, node)
+		err = d.try(ctx, workerID)
 	}
 	return err
 }
 
-func (d *Directory) try(ctx context.Context, node string) error {
+func (d *Directory) try(ctx context.Context, workerID int64) error {
 	var ops []any
 	var needs []string // what each is for
 	add := func(need string, op any) { needs, ops = append(needs, need), append(ops, op) }
-	// What a claim does to the parent of the entries, and who completes the root, or puts
-	// entries back, to the root.
-	for _, p := range []string{d.root, d.forever} {
-		data, stat, err := d.read(ctx, p)
-		if err != nil {
+	s, _, t, err := d.stands(ctx)
+	switch {
+	case err != nil:
+		return err
+	case s.Parent == 0:
+		return fmt.Errorf("%w: %s is absent: leafd cluster status says more", worker.ErrNoCluster, t.forever)
+	}
+	add("write "+t.root, setData(t.root, nil, s.Root.Stat.Version))
+	ours := t.entryOf(workerID)
+	for _, p := range []string{ours, t.temporary, t.released} {
+		found, _, err := t.session.Exists(ctx, p)
+		switch {
+		case err != nil:
 			return err
+		case p == ours && found:
+			add("write our entry "+p, setData(p, nil, -1)) // without a version: its daemon may report meanwhile
+		case p != ours && !found:
+			add("create "+p, createNode(p, nil, 0))
 		}
-		if stat == nil {
-			return fmt.Errorf("%w: %s is absent: leafd cluster status says more", worker.ErrNoCluster, p)
-		}
-		add("write "+p, setData(p, data, stat.Version))
 	}
-	// What a claim and a report do: write our entry, create one, and delete one that is taken over.
-	l, err := d.readNames(ctx)
-	if err != nil {
-		return err
-	}
-	ours, err := readAll(ctx, l.of(node), d.readEntry)
-	if err != nil {
-		return err
-	}
-	for _, e := range ours {
-		if e.data.State == StateJava { // of the same address, and not ours
-			continue
-		}
-		add("write our entry "+e.path, setData(e.path, e.payload, -1)) // without a version: its daemon may report meanwhile
-	}
+	add("write "+t.released, setData(t.released, nil, -1))
 	scratch := "/doctor-" + uuid.NewString()
-	add("create an entry under "+d.forever, createNode(d.forever+scratch, nil, 0))
-	add("delete an entry under "+d.forever, deleteNode(d.forever+scratch, 0))
-	found, _, err := d.session.Exists(ctx, d.temporary)
-	if err != nil {
-		return err
+	for _, below := range []struct {
+		p, in, out string
+		flags      int32
+	}{
+		{t.forever, "create an entry", "delete an entry", 0},
+		{t.released, "leave a hint", "remove a hint", 0},
+		{t.temporary, "put a node into the live set", "take a node out of the live set", zk.FlagEphemeral},
+	} {
+		add(below.in+" under "+below.p, createNode(below.p+scratch, nil, below.flags))
+		add(below.out+" under "+below.p, deleteNode(below.p+scratch, 0))
 	}
-	if !found {
-		add("create "+d.temporary, createNode(d.temporary, nil, 0))
-	}
-	add("put a node into the live set under "+d.temporary, createNode(d.temporary+scratch, nil, zk.FlagEphemeral))
-	add("take a node out of the live set under "+d.temporary, deleteNode(d.temporary+scratch, 0))
 
 	responses, err := d.session.Multi(ctx, 0, append(ops, check("/", math.MaxInt32))...) // a version that it never has
 	if err == nil {

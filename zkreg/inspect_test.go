@@ -2,7 +2,6 @@ package zkreg
 
 import (
 	"maps"
-	"slices"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -38,31 +37,24 @@ func TestTrialWritesNothing(t *testing.T) {
 	conn := server.Conn(t)
 	cfg := daemonConfig(server, server.NewRoot(t)+"/deep/leaf", "n")
 	d := directory(t, cfg)
-	try := func(says string) {
+	try := func(workerID int64, says string) {
 		t.Helper()
 		before := stats(t, conn, cfg.Root[:len(cfg.Root)-len("/deep/leaf")])
-		require.NoError(t, d.Trial(bounded(t, patience), "n"), says)
+		require.NoError(t, d.Trial(bounded(t, patience), workerID), says)
 		require.Equal(t, before, stats(t, conn, cfg.Root[:len(cfg.Root)-len("/deep/leaf")]), says)
 	}
-	require.ErrorIs(t, d.Trial(bounded(t, patience), "n"), worker.ErrNoCluster)
+	require.ErrorIs(t, d.Trial(bounded(t, patience), worker.NoWorkerID), worker.ErrNoCluster)
 	initCluster(t, cfg)
-	try("nobody was there")
-	r := openRegistry(t, cfg)
-	self := looked(t, r, fresh(r))
-	rec, err := r.Claim(bounded(t, patience), self, worker.DefaultLease)
-	require.NoError(t, err)
-	before := stats(t, conn, cfg.Root)
-	require.Len(t, before, 5, "root, parents, entry and mark: %v", slices.Collect(maps.Keys(before)))
-	try("beside the running daemon")
-	_, err = r.Report(bounded(t, patience), rec, true)
+	try(worker.NoWorkerID, "nobody was there")
+	r, me := claimed(t, cfg)
+	s, do := decided(t, r, me)
+	require.Equal(t, worker.Resume, do)
+	require.Len(t, stats(t, conn, cfg.Root), 6, "root, three parents, entry and live node")
+	try(me.WorkerID, "beside the running daemon")
+	try(me.WorkerID+1, "of one without an entry")
+	_, err := r.Write(bounded(t, patience), s, me, worker.StateActive)
 	require.NoError(t, err, "it goes on reporting: its versions are what they were")
-
-	found, err := openRegistry(t, cfg).Look(bounded(t, patience), nextLife(rec))
-	require.NoError(t, err)
-	require.True(t, found.Known)
-	require.Equal(t, rec.WorkerID, found.WorkerID)
-	require.Equal(t, rec.Owner, found.LiveOwner)
-	require.Len(t, stats(t, conn, cfg.Root), 5)
+	require.Len(t, stats(t, conn, cfg.Root), 6)
 }
 
 // One missing right each.
@@ -72,28 +64,31 @@ func TestTrialNamesWhatIsRefused(t *testing.T) {
 	conn := server.Conn(t)
 	const all, none = zk.PermAll, zk.PermRead
 	for _, tc := range []struct {
-		name                            string
-		root, forever, temporary, entry int32 // rights of everybody; 0: the node is missing
-		needs                           string
+		name                                      string
+		root, forever, temporary, entry, released int32 // rights of everybody; 0: the node is missing
+		needs                                     string
 	}{
-		{"all", all, all, all, all, ""},
-		{"all, nobody was there", all, all, 0, 0, ""},
-		{"root not writable", none, all, all, 0, "write "},
-		{"no live set can be made", zk.PermRead | zk.PermWrite, all, 0, 0, "create "},
-		{"nothing below the parent", all, zk.PermRead | zk.PermWrite, all, 0, "create an entry under"},
-		{"parent not writable", all, all &^ zk.PermWrite, all, 0, "write "},
-		{"no takeover", all, all &^ zk.PermDelete, all, 0, "delete an entry under"},
-		{"our entry is another's", all, all, all, zk.PermRead, "write our entry"},
-		{"nobody may live", all, all, none, 0, "put a node into the live set"},
-		{"nobody may leave", all, all, all &^ zk.PermDelete, 0, "take a node out of the live set"},
+		{"all", all, all, all, all, all, ""},
+		{"all, nobody was there", all, all, 0, 0, 0, ""},
+		{"root not writable", none, all, all, 0, all, "write "},
+		{"no live set can be made", zk.PermRead | zk.PermWrite, all, 0, 0, all, "create "},
+		{"nothing below the parent", all, zk.PermRead | zk.PermWrite, all, 0, all, "create an entry under"},
+		{"parent not writable, which nobody does", all, all &^ zk.PermWrite, all, 0, all, ""},
+		{"no removal", all, all &^ zk.PermDelete, all, 0, all, "delete an entry under"},
+		{"our entry is another's", all, all, all, zk.PermRead, all, "write our entry"},
+		{"nobody may live", all, all, none, 0, all, "put a node into the live set"},
+		{"nobody may leave", all, all, all &^ zk.PermDelete, 0, all, "take a node out of the live set"},
+		{"no time", all, all, all, 0, all &^ zk.PermWrite, "write "},
+		{"no hints", all, all, all, 0, all &^ zk.PermCreate, "leave a hint under"},
+		{"hints for ever", all, all, all, 0, all &^ zk.PermDelete, "remove a hint under"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			root := server.NewRoot(t)
 			cfg := daemonConfig(server, root, "n")
-			paths := []string{root, root + "/leaf_forever", root + "/leaf_temporary", root + "/leaf_forever/n-0000000003"}
-			rights := []int32{tc.root, tc.forever, tc.temporary, tc.entry}
+			paths := []string{root, root + "/leaf_forever", root + "/leaf_temporary", root + "/leaf_forever/worker-0000000003", root + "/leaf_released"}
+			rights := []int32{tc.root, tc.forever, tc.temporary, tc.entry, tc.released}
 			d := directory(t, cfg)
-			for i, data := range [][]byte{encode(d.newRoot(cfg.Layout, "c")), nil, nil, payloads(t, "good-piece.json")["good-piece"]} {
+			for i, data := range [][]byte{encode(d.newRoot(cfg.Layout, "c", DefaultLongestLease)), nil, nil, payloads(t, "good-piece.json")["good-piece"], nil} {
 				if rights[i] != 0 {
 					put(t, conn, paths[i], data)
 				}
@@ -105,7 +100,7 @@ func TestTrialNamesWhatIsRefused(t *testing.T) {
 				}
 			}
 			before := stats(t, conn, root)
-			err := d.Trial(bounded(t, patience), "n")
+			err := d.Trial(bounded(t, patience), 3)
 			require.Equal(t, before, stats(t, conn, root))
 			if tc.needs == "" {
 				require.NoError(t, err)
@@ -127,9 +122,9 @@ func TestTrialWithCredentials(t *testing.T) {
 	cfg := daemonConfig(server, root, "n")
 	cfg.Auth = credentials(t, "leafd", "secret")
 	initCluster(t, cfg)
-	require.NoError(t, directory(t, cfg).Trial(bounded(t, patience), "n"))
+	require.NoError(t, directory(t, cfg).Trial(bounded(t, patience), worker.NoWorkerID))
 	cfg.Auth = credentials(t, "leafd", "wrong")
-	require.ErrorIs(t, directory(t, cfg).Trial(bounded(t, patience), "n"), zk.ErrNoAuth)
+	require.ErrorIs(t, directory(t, cfg).Trial(bounded(t, patience), worker.NoWorkerID), zk.ErrNoAuth)
 }
 
 func TestServersOneByOne(t *testing.T) {

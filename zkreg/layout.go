@@ -5,23 +5,22 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
-	"net/url"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/leafd/leafd/worker"
 )
 
 // DefaultRoot is the root of a cluster where nothing else is configured.
 const DefaultRoot = "/leaf"
 
-// maxName is how many bytes a node name may take in a path, escaped.
-const maxName = 255
-
 // paths is where everything of one cluster lies.
 type paths struct {
 	root      string // data: rootData
-	forever   string // parent of the persistent entries; its data version orders claims
+	forever   string // parent of the persistent entries
+	released  string // parent of the hints; each write of its data tells ZooKeeper's now
 	temporary string // parent of the ephemeral nodes of the live set
 	high      string // parent of the folders of the tags' high marks; data: highRoot
 }
@@ -29,15 +28,19 @@ type paths struct {
 // newPaths returns the paths under root; forever is empty for the usual place.
 func newPaths(root, forever string) (paths, error) {
 	root = cmp.Or(root, DefaultRoot)
-	p := paths{root: root, forever: cmp.Or(forever, root+"/leaf_forever"), temporary: root + "/leaf_temporary", high: root + "/segment_high"}
+	p := paths{
+		root: root, forever: cmp.Or(forever, usualForever(root)), released: root + "/leaf_released", temporary: root + "/leaf_temporary", high: root + "/segment_high",
+	}
 	if err := cmp.Or(checkPath(p.root), checkPath(p.forever)); err != nil {
 		return paths{}, err
 	}
-	if p.forever == p.root || strings.HasPrefix(p.forever+"/", p.temporary+"/") || strings.HasPrefix(p.forever+"/", p.high+"/") {
+	if p.forever == p.root || slices.ContainsFunc([]string{p.released, p.temporary, p.high}, func(of string) bool { return strings.HasPrefix(p.forever+"/", of+"/") }) {
 		return paths{}, fmt.Errorf("path %s of the entries: want one of its own, beside root %s", p.forever, p.root)
 	}
 	return p, nil
 }
+
+func usualForever(root string) string { return root + "/leaf_forever" }
 
 // checkPath refuses what ZooKeeper would, and what can't be told from it at a glance.
 func checkPath(s string) error {
@@ -61,23 +64,40 @@ func parents(p string) (all []string) {
 func (p paths) highOf(tag string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(tag))
-	return fmt.Sprintf("%s/%02x/%s", p.high, h.Sum32()%256, escapeNode(tag))
+	return fmt.Sprintf("%s/%02x/%s", p.high, h.Sum32()%256, escape(tag))
 }
 
-func (p paths) foreverOf(name entryName) string { return p.forever + "/" + name.raw }
+// ours is what the names of our entries begin with, before ZooKeeper's sequence number.
+const ours = "worker-"
 
-// prefixOf is what ZooKeeper puts the sequence number behind.
-func (p paths) prefixOf(node string) string { return p.forever + "/" + escapeNode(node) + "-" }
+// entryOf is the only path of a worker ID: ZooKeeper keeps it unique.
+func (p paths) entryOf(workerID int64) string {
+	return fmt.Sprintf("%s/%s%010d", p.forever, ours, workerID)
+}
 
-// escapeNode returns node as it stands in a path. Two nodes never have the same. The bytes of
+// hintOf says that a worker ID was released.
+func (p paths) hintOf(workerID int64) string { return fmt.Sprintf("%s/%010d", p.released, workerID) }
+
+// liveOf is the ephemeral node of an instance that answers at address, an ip:port.
+func (p paths) liveOf(address, instance string) string {
+	return p.temporary + "/" + escape(address) + "~" + instance
+}
+
+// parseLive takes the name of an ephemeral node apart; false for what is none.
+func parseLive(name string) (worker.Peer, bool) {
+	address, instance, ok := strings.Cut(name, "~")
+	return worker.Peer{Address: address, Instance: instance}, ok && instance != ""
+}
+
+// escape returns name as it stands in a path. Two names never have the same. The bytes of
 // every ip:port, [IPv6]:port and host name stand for themselves, and what else does no harm.
-func escapeNode(node string) string {
-	if node == "." || node == ".." { // means something else in a path
-		return "%2E" + node[1:]
+func escape(name string) string {
+	if name == "." || name == ".." { // means something else in a path
+		return "%2E" + name[1:]
 	}
 	var b strings.Builder
-	for i := range len(node) {
-		if c := node[i]; c > ' ' && c <= '~' && c != '/' && c != '%' {
+	for _, c := range []byte(name) {
+		if c > ' ' && c <= '~' && c != '/' && c != '%' {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, "%%%02X", c)
@@ -86,36 +106,14 @@ func escapeNode(node string) string {
 	return b.String()
 }
 
-// unescapeNode undoes escapeNode. What it can't have come from is returned as it
-// stands: another program's name is still a name.
-func unescapeNode(escaped string) string {
-	if node, err := url.PathUnescape(escaped); err == nil && escapeNode(node) == escaped {
-		return node
-	}
-	return escaped
-}
-
-// checkNode says why node can't be an identity.
-func checkNode(node string) error {
-	takes := len(escapeNode(node))
-	return cmp.Or(
-		want(takes > 0, "node name is empty: want this host's name or ip:port, the same after every restart and no other host's"),
-		want(takes <= maxName, "node name %.40q… takes %d bytes in a path: want at most %d", node, takes, maxName),
-	)
-}
-
-// entryName is the name of an entry: a node and a worker ID.
+// entryName is the name of an entry, a Java Leaf's too.
 type entryName struct {
 	raw      string // as it stands in the tree
-	node     string // escaped
 	workerID int64  // 0..2147483647
 }
 
-// nameOf returns the name of node's entry with an explicit worker ID.
-func nameOf(node string, workerID int64) entryName {
-	escaped := escapeNode(node)
-	return entryName{raw: fmt.Sprintf("%s-%010d", escaped, workerID), node: escaped, workerID: workerID}
-}
+// isOurs tells that leafd made it, or a hand for leafd.
+func (n entryName) isOurs() bool { return n.raw == fmt.Sprintf("%s%010d", ours, n.workerID) }
 
 // parseName takes an entry's name apart at its last dash. It returns false for
 // what is no entry. ZooKeeper prints the number with %010d: a counter that wrapped
@@ -130,5 +128,5 @@ func parseName(raw string) (entryName, bool) {
 	if err != nil || number > math.MaxInt32 {
 		return entryName{}, false
 	}
-	return entryName{raw: raw, node: raw[:dash], workerID: int64(number)}, true
+	return entryName{raw: raw, workerID: int64(number)}, true
 }

@@ -3,24 +3,27 @@ package zkreg
 import (
 	"fmt"
 	"math"
+	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/worker"
 )
 
 func TestPaths(t *testing.T) {
 	p, err := newPaths("", "")
 	require.NoError(t, err)
-	require.Equal(t, paths{root: "/leaf", forever: "/leaf/leaf_forever", temporary: "/leaf/leaf_temporary", high: "/leaf/segment_high"}, p)
+	require.Equal(t, paths{root: "/leaf", forever: "/leaf/leaf_forever", released: "/leaf/leaf_released", temporary: "/leaf/leaf_temporary", high: "/leaf/segment_high"}, p)
 	p, err = newPaths("/a/leaf", "/snowflake/com.example/forever")
 	require.NoError(t, err)
-	require.Equal(t, paths{root: "/a/leaf", forever: "/snowflake/com.example/forever", temporary: "/a/leaf/leaf_temporary", high: "/a/leaf/segment_high"}, p)
+	require.Equal(t, paths{root: "/a/leaf", forever: "/snowflake/com.example/forever", released: "/a/leaf/leaf_released", temporary: "/a/leaf/leaf_temporary", high: "/a/leaf/segment_high"}, p)
 	require.Equal(t, []string{"/snowflake", "/snowflake/com.example"}, parents(p.forever))
 	require.Empty(t, append(parents("/leaf"), parents("")...))
-	require.Equal(t, "/a/leaf/leaf_temporary/[2001:db8::1]:8080", p.temporaryOf("[2001:db8::1]:8080"))
-	require.Equal(t, "/snowflake/com.example/forever/10.0.0.5:8080-0000000003", p.foreverOf(nameOf("10.0.0.5:8080", 3)))
-	require.Equal(t, "/snowflake/com.example/forever/10.0.0.5:8080-", p.prefixOf("10.0.0.5:8080"))
+	require.Equal(t, "/a/leaf/leaf_temporary/[2001:db8::1]:8080~i", p.liveOf("[2001:db8::1]:8080", "i"))
+	require.Equal(t, "/snowflake/com.example/forever/worker-0000000003", p.entryOf(3))
+	require.Equal(t, "/a/leaf/leaf_released/0000000003", p.hintOf(3))
 	for name, tt := range map[string]struct{ root, forever string }{
 		"relative":              {"leaf", ""},
 		"the tree's own root":   {"/", ""},
@@ -33,6 +36,7 @@ func TestPaths(t *testing.T) {
 		"forever relative":      {"/leaf", "forever"},
 		"forever is the root":   {"/leaf", "/leaf"},
 		"forever among live":    {"/leaf", "/leaf/leaf_temporary"},
+		"forever among hints":   {"/leaf", "/leaf/leaf_released"},
 		"forever below live":    {"/leaf", "/leaf/leaf_temporary/x"},
 		"forever with a NUL":    {"/leaf", "/x\x00"},
 		"forever, slash at end": {"/leaf", "/x/"},
@@ -57,32 +61,38 @@ func TestNodeNames(t *testing.T) {
 		"é":                  "%C3%A9",
 		"\xff":               "%FF",
 	} {
-		require.Equal(t, escaped, escapeNode(node))
-		require.Equal(t, node, unescapeNode(escaped))
+		require.Equal(t, escaped, escape(node))
+		back, err := url.PathUnescape(escaped)
+		require.NoError(t, err)
+		require.Equal(t, node, back)
 	}
-	for _, raw := range []string{"%", "%2", "%zz", "%2f", "100%", "%41", "é"} {
-		require.Equal(t, raw, unescapeNode(raw), "nothing that escapeNode makes: it stays as it is")
-	}
-	require.NoError(t, checkNode("10.0.0.5:8080"))
-	require.NoError(t, checkNode(strings.Repeat("a", maxName)))
-	require.ErrorContains(t, checkNode(""), "empty")
-	require.ErrorContains(t, checkNode(strings.Repeat("a", maxName+1)), "255")
-	require.Error(t, checkNode(strings.Repeat("/", maxName/3+1)))
 }
 
 func TestEntryNames(t *testing.T) {
 	for raw, want := range map[string]entryName{
-		"10.0.0.5:8080-0000000003":      {node: "10.0.0.5:8080", workerID: 3},
-		"[2001:db8::1]:8080-0000000000": {node: "[2001:db8::1]:8080", workerID: 0},
-		"order-service-1-0000001023":    {node: "order-service-1", workerID: 1023},
-		"a-0000000001-0000000002":       {node: "a-0000000001", workerID: 2},
-		"a-2147483647":                  {node: "a", workerID: math.MaxInt32},
+		"worker-0000000003":             {workerID: 3},
+		"worker-2147483647":             {workerID: math.MaxInt32},
+		"10.0.0.5:8080-0000000003":      {workerID: 3},
+		"[2001:db8::1]:8080-0000000000": {workerID: 0},
+		"order-service-1-0000001023":    {workerID: 1023},
+		"a-0000000001-0000000002":       {workerID: 2},
+		"Worker-0000000003":             {workerID: 3},
+		"worker--0000000003":            {workerID: 3},
 	} {
 		want.raw = raw
 		got, ok := parseName(raw)
 		require.True(t, ok, raw)
 		require.Equal(t, want, got)
-		require.Equal(t, raw, nameOf(unescapeNode(want.node), want.workerID).raw)
+		require.Equal(t, strings.HasPrefix(raw, "worker-") && !strings.Contains(raw, "--"), got.isOurs(), raw)
+	}
+	peer, ok := parseLive("[2001:db8::1]:8080~i-1")
+	require.True(t, ok)
+	require.Equal(t, worker.Peer{Address: "[2001:db8::1]:8080", Instance: "i-1"}, peer)
+	peer, ok = parseLive("~i")
+	require.True(t, ok && peer.Address == "" && peer.Instance == "i", "a daemon with unix sockets only")
+	for _, name := range []string{"", "10.0.0.5:8080", "10.0.0.5:8080~"} {
+		_, ok = parseLive(name)
+		require.False(t, ok, name)
 	}
 	negative := int32(math.MinInt32)
 	for _, raw := range []string{
@@ -99,27 +109,24 @@ func FuzzNodeName(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, node string) {
-		escaped := escapeNode(node)
-		require.Equal(t, node, unescapeNode(escaped))
+		escaped := escape(node)
+		back, err := url.PathUnescape(escaped)
+		require.NoError(t, err)
+		require.Equal(t, node, back)
 		require.NotContains(t, escaped, "/")
 		require.NotContains(t, []string{".", ".."}, escaped)
 		for _, c := range []byte(escaped) {
 			require.True(t, c > ' ' && c <= '~')
 		}
-		if node != "" {
-			name, ok := parseName(nameOf(node, 1023).raw)
-			require.True(t, ok)
-			require.Equal(t, entryName{raw: escaped + "-0000001023", node: escaped, workerID: 1023}, name)
-		}
-		if name, ok := parseName(node); ok { // any child of the forever node
-			require.Equal(t, node, fmt.Sprintf("%s-%010d", name.node, name.workerID))
+		if name, ok := parseName(node); ok { // any child of the parent
+			require.Equal(t, node, name.raw)
 			require.LessOrEqual(t, name.workerID, int64(math.MaxInt32))
 			require.GreaterOrEqual(t, name.workerID, int64(0))
-			if node := unescapeNode(name.node); escapeNode(node) == name.node { // ours
-				require.Equal(t, nameOf(node, name.workerID), name)
-			} else { // another program's: it is no node's of ours
-				require.Equal(t, name.node, node)
-			}
+			require.Equal(t, paths{}.entryOf(name.workerID) == "/"+node, name.isOurs())
 		}
+		p := paths{temporary: "/t"}
+		peer, ok := parseLive(strings.TrimPrefix(p.liveOf(strings.ReplaceAll(node, "~", ""), "i"), "/t/"))
+		require.True(t, ok)
+		require.Equal(t, worker.Peer{Address: escape(strings.ReplaceAll(node, "~", "")), Instance: "i"}, peer)
 	})
 }

@@ -3,12 +3,9 @@ package zkreg
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -32,23 +29,19 @@ type entryData struct {
 	IP        string            `json:"ip"`
 	Port      string            `json:"port"`
 	Timestamp clock.Millis      `json:"timestamp"`
+	Node      string            `json:"node"` // a label for people
 	Ceiling   clock.Millis      `json:"ceiling"`
 	Floor     clock.Millis      `json:"floor"` // Floor and Limit are the piece
 	Limit     clock.Millis      `json:"limit"`
 	Instance  string            `json:"instance"`
 	Owner     string            `json:"owner"`
+	Life      int64             `json:"life"` // Owner's number
 	State     worker.EntryState `json:"state"`
 }
 
-// temporaryData is the payload of an ephemeral node.
+// temporaryData is the payload of an ephemeral node, which its own instance alone reads.
 type temporaryData struct {
-	Owner    string `json:"owner"`
-	Instance string `json:"instance"`
-	Address  string `json:"address"` // ip:port
-	Node     string `json:"node"`
-	WorkerID int64  `json:"worker_id"` // -1 while it is claimed
-	// SessionMS is the session timeout: how long the node can outlive its process.
-	SessionMS int64 `json:"session_ms"`
+	Owner string `json:"owner"`
 }
 
 // rootData names a cluster, what its IDs look like, and where its entries are. It is
@@ -61,13 +54,12 @@ type rootData struct {
 	// ParentCzxid is the czxid of Forever: where that has another one, or is absent, the
 	// entries were lost. 0 until somebody has recorded it: Init was cut short, or, with
 	// Losses, what was lost is being made again.
-	ParentCzxid  int64        `json:"parent_czxid"`
-	LongestLease int64        `json:"longest_lease"` // in milliseconds
-	Losses       int64        `json:"losses"`        // how often a loss was noted
-	Floor        clock.Millis `json:"floor"`
-
-	// unknown are the fields of later releases: they stay when the root is rewritten.
-	unknown map[string]json.RawMessage
+	ParentCzxid    int64        `json:"parent_czxid"`
+	LongestLease   int64        `json:"longest_lease"`   // in milliseconds; from when the cluster was made
+	LongestSession int64        `json:"longest_session"` // in milliseconds
+	Losses         int64        `json:"losses"`          // how often a loss was noted
+	LostAt         clock.Millis `json:"lost_at"`         // the last time that one was, on ZooKeeper's clock
+	Floor          clock.Millis `json:"floor"`           // no worker ID is given out before it
 }
 
 // highData is a tag's high mark.
@@ -81,36 +73,8 @@ type highRoot struct {
 	Settled bool `json:"settled"` // whoever knew high marks of before it was made has put them back
 }
 
-// leastLease is what LongestLease begins with, and never falls below.
-const leastLease = 168 * time.Hour
-
-// plainRoot is rootData without its methods.
-type plainRoot rootData
-
-// MarshalJSON implements json.Marshaler: the fields that we know, then the others.
-func (d rootData) MarshalJSON() ([]byte, error) {
-	known := encode(plainRoot(d))
-	if len(d.unknown) == 0 {
-		return known, nil
-	}
-	return append(append(known[:len(known)-1], ','), encode(d.unknown)[1:]...), nil
-}
-
-// UnmarshalJSON implements json.Unmarshaler. Each field that we know has to be there.
-func (d *rootData) UnmarshalJSON(data []byte) error {
-	if err := json.Unmarshal(data, (*plainRoot)(d)); err != nil {
-		return err
-	}
-	var known map[string]any
-	err := errors.Join(json.Unmarshal(data, &d.unknown), json.Unmarshal(encode(plainRoot{}), &known))
-	for name := range known {
-		if _, there := d.unknown[name]; !there {
-			err = errors.Join(err, fmt.Errorf("no %s: it was altered, or a leafd that was never released made it", name))
-		}
-		maps.DeleteFunc(d.unknown, func(field string, _ json.RawMessage) bool { return strings.EqualFold(field, name) })
-	}
-	return err
-}
+// DefaultLongestLease is what a cluster is made with where nothing else is configured.
+const DefaultLongestLease = worker.DefaultLease
 
 // address returns ip:port, or "" when there is none.
 func (d entryData) address() string {
@@ -129,19 +93,11 @@ func encode(v any) []byte {
 	return data
 }
 
-// decode reads the payload of p, which must be an object, into d, and has it checked. What can't
+// decode reads the payload of p into d, which has what no field may be, and has it checked. What can't
 // be trusted is never taken for "nothing recorded": that would be to issue again what was
 // issued before. It is kind then, with what to do about it.
 func decode[T any](p string, data []byte, d T, kind error, todo string, check func(d *T) error) (T, error) {
-	var err error
-	switch string(data) {
-	case "":
-		err = errors.New("it is empty")
-	case "null":
-		err = errors.New("it is null")
-	default:
-		err = json.Unmarshal(data, &d)
-	}
+	err := json.Unmarshal(data, &d)
 	if err == nil {
 		err = check(&d)
 	}
@@ -156,8 +112,7 @@ func decode[T any](p string, data []byte, d T, kind error, todo string, check fu
 const (
 	doEntry = "delete it while its daemon runs and reaches ZooKeeper: the daemon puts it back, as after a loss of data; " +
 		"that of a daemon that is gone for good once every time in it has passed"
-	doTemporary = "delete it, and its daemon makes it again"
-	doRoot      = "make it empty, and the daemons of the cluster write it again, as after a loss of data; or, once none of them is left, take another --zk-root"
+	doRoot = "it was altered, or a leafd that was never released made it: make it empty, and the daemons of the cluster write it again, as after a loss of data; or, once none of them is left, take another --zk-root"
 )
 
 // want returns an error unless ok.
@@ -186,17 +141,19 @@ func decodeEntry(p string, data []byte) (entryData, error) {
 			want(java || slices.Contains([]worker.EntryState{worker.StateActive, worker.StateReleased, worker.StateClaiming}, d.State), "state %q: want active, released or claiming", d.State),
 			want(0 <= d.Floor && d.Floor <= d.Limit && d.Limit <= latest,
 				"floor %d and limit %d: want ms since 1970, the limit not below the floor, before the year 10000", d.Floor, d.Limit),
-			want(java || d.Owner != "" && d.Instance != "", "owner %q and instance %q: want both, or a Java Leaf's three fields alone", d.Owner, d.Instance),
+			want(java || d.State == worker.StateReleased || d.Owner != "" && d.Instance != "", "owner %q and instance %q: want both, or a Java Leaf's three fields alone", d.Owner, d.Instance),
+			want(d.Life >= 0, "life %d: want 0 or more", d.Life),
 			want(java || d.Limit > 0 || d.State == worker.StateClaiming, "no limit: it was altered, or a leafd that was never released wrote it"),
 		)
 	})
 }
 
-// decodeTemporary reads the payload of the ephemeral node at p. worker.ErrDamaged.
-func decodeTemporary(p string, data []byte) (temporaryData, error) {
-	return decode(p, data, temporaryData{}, worker.ErrDamaged, doTemporary, func(d *temporaryData) error {
-		return want(0 <= d.SessionMS && d.SessionMS <= time.Hour.Milliseconds(), "session_ms %d: want 0 to an hour", d.SessionMS)
-	})
+// ownerOf reads the payload of an ephemeral node. One that can't be read stands for a life that
+// no record knows.
+func ownerOf(data []byte) string {
+	var d temporaryData
+	_ = json.Unmarshal(data, &d) // what it leaves empty is unknown
+	return cmp.Or(d.Owner, "unknown")
 }
 
 // decodeHigh reads the high mark of a tag at p. segment.ErrGuardDamaged.
@@ -212,16 +169,19 @@ func decodeHighRoot(p string, data []byte) (highRoot, error) {
 	return decode(p, data, highRoot{}, segment.ErrGuardDamaged, `set it to {"settled":false}`, func(*highRoot) error { return nil })
 }
 
-// decodeRoot reads the data of the root at p. worker.ErrDamaged.
+// decodeRoot reads the data of the root at p, in which each field has to be. worker.ErrDamaged.
 func decodeRoot(p string, data []byte) (rootData, error) {
-	return decode(p, data, rootData{}, worker.ErrDamaged, doRoot, func(d *rootData) error {
-		least := leastLease.Milliseconds()
+	absent := rootData{Epoch: -1, ParentCzxid: -1, LongestSession: -1, Losses: -1, LostAt: -1, Floor: -1}
+	return decode(p, data, absent, worker.ErrDamaged, doRoot, func(d *rootData) error {
 		return cmp.Or(
 			want(d.Cluster != "" && d.Layout != "", "no cluster or no layout: want a root that leafd made, or a path of its own"),
+			want(isTime(d.Epoch), "epoch %d: want ms since 1970, before the year 10000", d.Epoch),
 			want(checkPath(d.Forever) == nil, "forever: %w", checkPath(d.Forever)),
 			want(d.ParentCzxid >= 0, "parent_czxid %d: want 0 or more", d.ParentCzxid),
-			want(least <= d.LongestLease && d.LongestLease <= int64(latest), "longest_lease %d: want ms, %d at least", d.LongestLease, least),
+			want(0 < d.LongestLease && d.LongestLease <= int64(latest), "longest_lease %d: want ms, more than 0", d.LongestLease),
+			want(0 <= d.LongestSession && d.LongestSession <= time.Hour.Milliseconds(), "longest_session %d: want ms, an hour at most", d.LongestSession),
 			want(d.Losses >= 0, "losses %d: want 0 or more", d.Losses),
+			want(isTime(d.LostAt), "lost_at %d: want ms since 1970, before the year 10000", d.LostAt),
 			want(isTime(d.Floor), "floor %d: want ms since 1970, before the year 10000", d.Floor),
 		)
 	})
@@ -241,15 +201,19 @@ func (d rootData) differs(p paths, layout snowflake.Layout) string {
 	}
 }
 
-// check returns worker.ErrForeign for a root of other daemons than those of p and layout, or
-// of another cluster than the one that the caller knows, if any.
-func (d rootData) check(p paths, layout snowflake.Layout, cluster string) error {
+// check returns worker.ErrForeign for a root of other daemons than those of c, or of another
+// cluster than the one that the caller knows, if any.
+func (d rootData) check(p paths, c Config, cluster string) error {
 	if cluster != "" && cluster != d.Cluster {
 		return fmt.Errorf("%w: worker IDs of cluster %s are recorded here, and the ZooKeeper root %s is of another cluster, %s: have the root of the former, or start with another data directory",
 			worker.ErrForeign, cluster, p.root, d.Cluster)
 	}
-	if differs := d.differs(p, layout); differs != "" {
+	if differs := d.differs(p, c.Layout); differs != "" {
 		return fmt.Errorf("%w: %s: start with the root's, or take another root", worker.ErrForeign, differs)
+	}
+	if longest := time.Duration(d.LongestLease) * time.Millisecond; c.Lease > longest {
+		return fmt.Errorf("%w: the cluster at %s allows leases up to %s, and --lease is %s: give it a shorter one; the longest lease of a cluster is set once, with `leafd cluster init --longest-lease`",
+			worker.ErrForeign, p.root, longest, c.Lease)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -25,10 +25,10 @@ import (
 // DefaultSessionTimeout is Config's.
 const DefaultSessionTimeout = 6 * time.Second
 
-// settleBeyondSession is how much longer than a session a claim settles. After ZooKeeper
-// lost its data, servers refuse the clients that have seen more than they know, until
-// these give their sessions up: their timeout. Then each needs a report's time to put its
-// worker ID back.
+// settleBeyondSession is how much longer than a session the guard of the segments settles. After
+// ZooKeeper lost its data, servers refuse the clients that have seen more than they know, until
+// these give their sessions up: their timeout. Then each needs a report's time to put back what
+// it knows.
 const settleBeyondSession = 10 * time.Second
 
 // Config is what a Registry needs. Servers, Node, Address, Layout and Clock
@@ -45,10 +45,10 @@ type Config struct {
 	SessionTimeout time.Duration
 	Auth           *zksession.Credentials // nil: none
 	TLS            *tls.Config            // nil: plain
-	// Settle is how long a new worker ID is claimed before it is issued under; 0 for
+	// Settle is how long a Guard waits for the others once all high marks were lost; 0 for
 	// settleBeyondSession more than the session timeout that the server grants.
 	Settle    time.Duration
-	Lease     time.Duration // the daemon's; worker.DefaultLease if 0
+	Lease     time.Duration // the daemon's, which may not be longer than the cluster's longest
 	Threshold time.Duration // how far apart clocks may be; worker.DefaultClockThreshold if 0
 	Lead      time.Duration // how far ahead of its clock a daemon issues; worker.DefaultCeilingLead if 0
 	Clock     clock.Clock
@@ -63,7 +63,7 @@ func (c Config) validate() error {
 	host, port, _ := net.SplitHostPort(c.Address)
 	n, _ := strconv.Atoi(port)
 	return cmp.Or(
-		checkNode(c.Node),
+		want(c.Node != "" && len(c.Node) <= 255, "node name %.40q: want 1 to 255 bytes, a name for people, like this host's", c.Node),
 		c.Layout.Validate(),
 		want(host != "", "address %q: want the ip:port at which the peers reach this daemon", c.Address),
 		want(n >= 1 && n <= 65535, "address %q: port: want 1 to 65535", c.Address),
@@ -74,13 +74,6 @@ func (c Config) validate() error {
 // margin is how far apart the clocks of two daemons, each off by the threshold, can be.
 func (c Config) margin() time.Duration {
 	return 2 * cmp.Or(c.Threshold, worker.DefaultClockThreshold)
-}
-
-// reach is the lease as the root's LongestLease has it, in milliseconds: with what the threshold
-// is beyond the usual one, twice. Whoever notes a loss may have a smaller one than a daemon
-// that is cut off and goes on by its file.
-func (c Config) reach() int64 {
-	return (c.Lease + max(0, c.margin()-Config{}.margin())).Milliseconds()
 }
 
 // connect opens the session and names the paths.
@@ -107,36 +100,24 @@ func (c Config) connect() (tree, error) {
 
 // Registry is the worker.Registry of one daemon. It keeps:
 //
-//	zkreg.R1  A worker ID is active for one node at a time. Whatever makes an entry
-//	    active under a worker ID that it didn't have before writes the parent at
-//	    the data version at which it saw everybody else: of two that do so at
-//	    once, one fails and looks again. (A claim of one that has an entry takes its place.)
-//	zkreg.R2  An entry is written only at a version that was read, or written, over this
-//	    connection, and at which it was exactly as we last wrote it. Whoever else writes it
-//	    makes our next write fail, and fences us; and versions that a restored ZooKeeper
-//	    counts once more are none of ours.
-//	zkreg.R3  A write whose answer was lost is looked for before anything else is
-//	    written: by our node's name, the owner that only this process has, and
-//	    the very bytes sent.
-//	zkreg.R4  What can't be made out is nobody's to take and no proof of anything.
+//	zkreg.R1  A worker ID has one path, the same for all daemons. It is taken by a create, or by
+//	    a write that is conditional on the entry as it was read: ZooKeeper keeps it unique.
+//	zkreg.R2  Each transaction checks the root's version, and is sent over the connection over
+//	    which all that it rests on was read: versions that a restored ZooKeeper counts once more
+//	    are none of these. One whose answer shows another czxid than was read has written over
+//	    another's entry: worker.ErrFenced.
+//	zkreg.R3  What can't be made out is nobody's to take and no proof of anything.
 type Registry struct {
 	tree
 
-	// Used by Look, Claim and Report, one at a time.
-	seen *snapshot  // of the last Look; nil before
-	held *holding   // what Claim made ours; nil before
-	temp *temporary // our ephemeral node as last read; nil for none
-
-	liveAs atomic.Value                // our escaped name in the live set, a string
-	peers  atomic.Pointer[peersAtTime] // as last read; nil before
-}
-
-// peersAtTime is who else was live. Its Stat is another one whenever a live node came or went,
-// and so is the session where ZooKeeper lost its data and counts from the start again.
-type peersAtTime struct {
-	stat    zk.Stat
-	session int64
-	all     []worker.Peer
+	mu   sync.Mutex
+	self string // mu protects; our instance
+	// peers are those of the last list, nil before. Its Stat is another one whenever a live node
+	// came or went, and so is the session where ZooKeeper lost its data and counts from the start
+	// again.
+	peers []worker.Peer // mu protects; never written to
+	stat  zk.Stat       // mu protects
+	in    int64         // mu protects; ID of the session
 }
 
 var _ worker.Registry = (*Registry)(nil)
@@ -151,118 +132,169 @@ func Open(cfg Config) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Registry{tree: t}
-	r.liveAs.Store(escapeNode(cfg.Node))
-	return r, nil
-}
-
-// Peers implements worker.Registry. Where nobody came or went since the last time it is one
-// read, however many there are. Who tells no address can't be asked for its clock, and is left out.
-func (r *Registry) Peers(ctx context.Context) ([]worker.Peer, error) {
-	names, stat, err := r.readLive(ctx)
-	if err != nil || stat == nil {
-		return []worker.Peer{}, err
-	}
-	known, now := r.peers.Load(), peersAtTime{stat: *stat, session: r.session.Info().ID, all: []worker.Peer{}}
-	if known == nil || known.stat != now.stat || known.session != now.session {
-		names = slices.DeleteFunc(names, func(name string) bool { return name == r.liveName() })
-		live, err := readAll(ctx, names, r.readTemporary)
-		if err != nil {
-			return nil, err
-		}
-		for _, temp := range live {
-			if temp.data.Address != "" {
-				now.all = append(now.all, worker.Peer{Node: temp.data.Node, Address: temp.data.Address, Owner: temp.data.Owner, Instance: temp.data.Instance})
-			}
-		}
-		known = &now
-		r.peers.Store(known)
-	}
-	return slices.Clone(known.all), nil
+	return &Registry{tree: t}, nil
 }
 
 // Session tells of the session with ZooKeeper, without asking any server.
 func (r *Registry) Session() zksession.Info { return r.session.Info() }
 
-// liveName is our escaped name in the live set: our node's, but where another instance has
-// that, names being labels.
-func (r *Registry) liveName() string { return r.liveAs.Load().(string) }
-
-func (r *Registry) livePath() string { return r.temporary + "/" + r.liveName() }
-
-// entryOf is the entry called name as rec has it, to be written by us.
-func (r *Registry) entryOf(name entryName, rec worker.Record, state worker.EntryState) entry {
-	ip, port, _ := net.SplitHostPort(r.cfg.Address) // validate saw to it
-	d := entryData{
-		IP: ip, Port: port, Timestamp: rec.Timestamp, Ceiling: rec.Ceiling, Floor: rec.Floor, Limit: rec.Limit,
-		Instance: rec.Instance, Owner: rec.Owner, State: state,
-	}
-	return entry{entryName: name, path: r.foreverOf(name), data: d, payload: encode(d)}
-}
-
-// temporaryPayload is our ephemeral node's.
-func (r *Registry) temporaryPayload(rec worker.Record) []byte {
-	return encode(temporaryData{
-		Owner: rec.Owner, Instance: rec.Instance, Address: r.cfg.Address, Node: r.cfg.Node, WorkerID: rec.WorkerID, SessionMS: r.session.Info().Timeout.Milliseconds(),
-	})
-}
-
-// synced returns the number of the connection over which, or over a later one, is read what
-// is as new as ZooKeeper has it: our own last writes too, whose answers may be lost (zkreg.R3).
-func (r *Registry) synced(ctx context.Context) (uint64, error) {
-	if err := r.session.Sync(ctx, r.root); err != nil {
-		return 0, err
-	}
-	conn := r.session.Connection()
-	if conn == 0 {
-		return 0, fmt.Errorf("%w: the connection broke", worker.ErrUnreachable)
-	}
-	return conn, nil
-}
-
-// write is a transaction that makes an entry stand while the root is as it was read.
-type write struct {
-	conn   uint64 // over which, or over a later one, the rest was read (zkreg.R2)
-	root   *root
-	parent *list // written too, as it was read (zkreg.R1); nil where we have the worker ID
-	own    entry
-	flags  int32   // of own where it is created
-	olds   []entry // what own stands in place of, as it was read; none: it is created
-	more   []any
-}
-
-// Operations of a write, of which one can have failed.
-const (
-	opRoot = iota
-	opEntry
-	opParent
-)
-
-// commit does w over its connection or not at all, and returns own as it stands then: with
-// an empty Stat where it was created. errAgain, and which operation it was, where w met
-// another state than was read.
-func (r *Registry) commit(ctx context.Context, w write) (entry, int, error) {
-	ops := []any{opRoot: check(r.root, w.root.stat.Version), opEntry: createNode(w.own.path, w.own.payload, w.flags)}
-	if w.parent != nil {
-		ops = append(ops, setData(r.forever, w.parent.data, w.parent.stat.Version))
-	}
-	for _, old := range w.olds {
-		if old.raw == w.own.raw {
-			ops[opEntry] = setData(w.own.path, w.own.payload, old.stat.Version)
-		} else {
-			ops = append(ops, deleteNode(old.path, old.stat.Version))
+// Peers implements worker.Registry. Where nobody came or went since the last time it is one
+// read, and otherwise two at most, however many there are: all that is asked for stands in their
+// names.
+func (r *Registry) Peers(ctx context.Context) ([]worker.Peer, error) {
+	session := r.session.Info().ID
+	r.mu.Lock()
+	all, known, in, self := r.peers, r.stat, r.in, r.self
+	r.mu.Unlock()
+	if all != nil {
+		_, stat, err := r.session.Exists(ctx, r.temporary)
+		if err != nil || stat == nil {
+			return nil, err
+		}
+		if known != *stat || in != session {
+			all = nil
 		}
 	}
-	responses, err := r.session.Multi(ctx, w.conn, append(ops, w.more...)...)
-	if isConflict(err) {
-		return entry{}, slices.IndexFunc(responses, func(r zk.MultiResponse) bool { return r.Error != nil }), changed(err)
+	if all == nil {
+		live, stat, err := r.readLive(ctx)
+		if err != nil || stat == nil {
+			return nil, err
+		}
+		r.mu.Lock()
+		all, r.peers, r.stat, r.in = live, live, *stat, session
+		r.mu.Unlock()
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(p worker.Peer) bool { return p.Address == "" || p.Instance == self }), nil
+}
+
+// Look implements worker.Registry. What it reads is as new as ZooKeeper has it: our own last
+// writes too, whose answers may be lost.
+func (r *Registry) Look(ctx context.Context, me worker.Record) (worker.Snapshot, error) {
+	r.mu.Lock()
+	r.self = me.Instance
+	r.mu.Unlock()
+	s, root, _, err := r.look(ctx, me.WorkerID)
+	if err == nil && s.Root != nil {
+		err = root.check(r.paths, r.cfg, me.Cluster)
 	}
 	if err != nil {
-		return entry{}, -1, err
+		return worker.Snapshot{}, err
 	}
-	own := w.own
-	own.path, own.stat = cmp.Or(responses[opEntry].String, own.path), cmp.Or(responses[opEntry].Stat, &zk.Stat{})
-	return own, -1, nil
+	address := r.cfg.Address
+	if s.Entry != nil && s.Entry.Instance == me.Instance && s.Entry.Address != "" {
+		address = s.Entry.Address
+	}
+	data, stat, err := r.read(ctx, r.liveOf(address, me.Instance))
+	if err != nil {
+		return worker.Snapshot{}, err
+	}
+	if stat != nil {
+		s.Live = ownerOf(data)
+	}
+	return s, nil
+}
+
+// Write implements worker.Registry.
+func (r *Registry) Write(ctx context.Context, s worker.Snapshot, me worker.Record, state worker.EntryState) (worker.Snapshot, error) {
+	if me.WorkerID > r.cfg.Layout.MaxWorker() {
+		return s, fmt.Errorf("%w: the record is of worker %d, and layout %s ends at %d", worker.ErrForeign, me.WorkerID, r.cfg.Layout, r.cfg.Layout.MaxWorker())
+	}
+	d := r.dataOf(me, state)
+	p := r.entryOf(me.WorkerID)
+	op := createNode(p, encode(d), 0)
+	if s.Entry != nil {
+		op = setData(p, encode(d), s.Entry.Stat.Version)
+	}
+	responses, err := r.commit(ctx, s, op)
+	if err != nil {
+		return s, err
+	}
+	if was := s.Entry; was == nil {
+		s.Entry, err = r.reread(ctx, me.WorkerID, d)
+	} else if stat := responses[0].Stat; stat.Czxid != was.Stat.Czxid { // zkreg.R2
+		err = fmt.Errorf("%w: %s was removed and made again by another while it was written", worker.ErrFenced, p)
+	} else {
+		s.Entry = entry{entryName: entryName{workerID: me.WorkerID}, data: d, stat: stat}.listed()
+	}
+	if err != nil {
+		return s, err
+	}
+	if state == worker.StateReleased {
+		_, _ = r.session.Create(ctx, r.hintOf(me.WorkerID), nil, 0) // nothing rests on a hint
+	}
+	return s, nil
+}
+
+// dataOf is the entry of me in state, to be written by us.
+func (r *Registry) dataOf(me worker.Record, state worker.EntryState) entryData {
+	ip, port, _ := net.SplitHostPort(r.cfg.Address) // validate saw to it
+	return entryData{
+		IP: ip, Port: port, Node: r.cfg.Node, Timestamp: me.Timestamp, Ceiling: me.Ceiling, Floor: me.Floor, Limit: me.Limit,
+		Instance: me.Instance, Owner: me.Current.Owner, Life: me.Current.Number, State: state,
+	}
+}
+
+// reread reads what we have just created: no answer to a create has its Stat.
+func (r *Registry) reread(ctx context.Context, workerID int64, d entryData) (*worker.Entry, error) {
+	e, err := r.readEntry(ctx, workerID)
+	switch {
+	case err != nil:
+		return nil, err
+	case e == nil || e.data != d:
+		return nil, fmt.Errorf("%w: %s was written by another at once", worker.ErrChanged, r.entryOf(workerID))
+	}
+	return e.listed(), nil
+}
+
+// errTaken says of a worker.ErrChanged that the root, and the connection, are as they were: it is
+// about the entry alone.
+var errTaken = errors.New("another was faster")
+
+// commit does ops, over the connection of s and while the root is as s shows it, or not at all.
+// worker.ErrChanged where it met another state, as an errTaken where that is of the nodes of ops.
+func (r *Registry) commit(ctx context.Context, s worker.Snapshot, ops ...any) ([]zk.MultiResponse, error) {
+	if conn := r.session.Connection(); conn != 0 && conn != s.Conn {
+		return nil, fmt.Errorf("%w: the connection is another one", worker.ErrChanged)
+	}
+	responses, err := r.session.Multi(ctx, s.Conn, append([]any{check(r.root, s.Root.Stat.Version)}, ops...)...)
+	switch {
+	case isConflict(err) && len(responses) > 0 && responses[0].Error == nil: // what failed is told of the first that does
+		return nil, fmt.Errorf("%w: %w: %w", worker.ErrChanged, errTaken, err)
+	case isConflict(err), // or the connection changed in this moment
+		zksession.Unsent(err) && ctx.Err() == nil && r.session.Connection() != s.Conn && r.session.Connection() != 0:
+		return nil, fmt.Errorf("%w: %w", worker.ErrChanged, err)
+	case err != nil:
+		return nil, err
+	}
+	return responses[1:], nil
+}
+
+// Show implements worker.Registry. The node has the address that peers are to ask in its name.
+func (r *Registry) Show(ctx context.Context, me worker.Record, live bool) error {
+	p := r.liveOf(r.cfg.Address, me.Instance)
+	data, session := encode(temporaryData{Owner: me.Owner}), r.session.Info().ID
+	for {
+		was, stat, err := r.read(ctx, p)
+		mine := stat != nil && ownerOf(was) == me.Owner
+		var ops []any
+		switch {
+		case err != nil:
+			return err
+		case live && mine && stat.EphemeralOwner == session, !live && stat == nil:
+			return nil
+		case stat != nil:
+			ops = append(ops, deleteNode(p, stat.Version)) // of a life before, or of a session that ended
+		}
+		if live {
+			ops = append(ops, createNode(p, data, zk.FlagEphemeral))
+		}
+		if _, err = r.session.Multi(ctx, 0, ops...); !isConflict(err) {
+			return err
+		}
+		if err := r.ensure(ctx, r.temporary); err != nil { // it is the parent that is gone, perhaps
+			return err
+		}
+	}
 }
 
 func check(p string, version int32) any { return &zk.CheckVersionRequest{Path: p, Version: version} }

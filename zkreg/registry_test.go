@@ -2,9 +2,9 @@ package zkreg
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,7 +21,7 @@ import (
 	"github.com/leafd/leafd/zkreg/zksession"
 )
 
-// daemonConfig is of a daemon under root, at a root that needs no time to settle.
+// daemonConfig is of a daemon under root.
 func daemonConfig(server *zookeepertest.Server, root, node string) Config {
 	return Config{
 		Servers: []string{server.Addr()}, Root: root, Node: node, Address: "10.0.0.5:8080",
@@ -29,22 +29,30 @@ func daemonConfig(server *zookeepertest.Server, root, node string) Config {
 	}
 }
 
+// bounded is a context that a hung server doesn't outlive.
+func bounded(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // initCluster makes the cluster of cfg, as an operator does.
 func initCluster(t testing.TB, cfg Config) InitResult {
 	t.Helper()
 	d, err := OpenDirectory(cfg)
 	require.NoError(t, err)
-	result, err := d.Init(bounded(t, patience))
+	result, err := d.Init(bounded(t, patience), DefaultLongestLease)
 	require.NoError(t, errors.Join(err, d.Close()))
 	return result
 }
 
-// openCluster has worker IDs given out again after a loss, as an operator does.
-func openCluster(t testing.TB, cfg Config) Status {
+func directory(t testing.TB, cfg Config) *Directory {
 	t.Helper()
-	s, err := directory(t, cfg).Open(bounded(t, patience))
+	d, err := OpenDirectory(cfg)
 	require.NoError(t, err)
-	return s
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return d
 }
 
 // madeRoot returns a root of its own under which a cluster was made.
@@ -75,21 +83,100 @@ func openRegistry(t testing.TB, cfg Config) *Registry {
 
 // fresh is the record of a process that starts without one.
 func fresh(r *Registry) worker.Record {
-	now := r.cfg.Clock.Read().Wall()
+	now, owner := r.cfg.Clock.Read().Wall(), uuid.NewString()
 	return worker.Record{
 		Node: r.cfg.Node, WorkerID: worker.NoWorkerID, Layout: r.cfg.Layout.String(), Epoch: r.cfg.Layout.Epoch,
-		Owner: uuid.NewString(), Instance: uuid.NewString(), Timestamp: now, Ceiling: now + 6000, Limit: now.Add(worker.DefaultLease),
+		Owner: owner, Current: worker.Life{Owner: owner, Number: 1}, Instance: uuid.NewString(), Timestamp: now, Ceiling: now + 6000,
 	}
 }
 
-// temporaryOf is where node's daemon stands in the live set.
-func (p paths) temporaryOf(node string) string { return p.temporary + "/" + escapeNode(node) }
+// decided has me's life mend the root until it may do something else, and returns what it sees then.
+func decided(t testing.TB, r *Registry, me worker.Record) (worker.Snapshot, worker.Action) {
+	t.Helper()
+	for {
+		s, err := r.Look(bounded(t, patience), me)
+		require.NoError(t, err)
+		do := worker.Decide(me, s, worker.Moment{Clock: r.cfg.Clock.Read().Wall(), Margin: r.cfg.margin()})
+		if !do.Mends() || do == worker.Await {
+			return s, do
+		}
+		if err := r.Mend(bounded(t, patience), s, me, do); !errors.Is(err, worker.ErrChanged) {
+			require.NoError(t, err)
+		}
+	}
+}
 
-// nextLife is a life after rec's, in the same data directory.
-func nextLife(rec worker.Record) worker.Record {
-	rec.Acked, rec.Owner = rec.Owner, uuid.NewString()
-	rec.Current = rec.Owner
-	return rec
+// claimed opens a registry and gets a worker ID, and its node into the live set.
+func claimed(t testing.TB, cfg Config) (*Registry, worker.Record) {
+	t.Helper()
+	r := openRegistry(t, cfg)
+	me := fresh(r)
+	s, do := decided(t, r, me)
+	require.Equal(t, worker.Enroll, do)
+	s, err := r.Claim(bounded(t, patience), s, me, me.Timestamp)
+	require.NoError(t, err)
+	me.WorkerID, me.Floor, me.Limit = s.Entry.WorkerID, s.Entry.Floor, me.Timestamp.Add(worker.DefaultLease)
+	s, err = r.Write(bounded(t, patience), s, me, worker.StateActive)
+	require.NoError(t, err)
+	me.State, me.AckedLimit, me.Acked, me.Cluster, me.LongestLease = worker.RecordActive, me.Limit, me.Current, s.Root.Cluster, s.Root.LongestLease
+	require.NoError(t, r.Show(bounded(t, patience), me, true))
+	return r, me
+}
+
+// report writes me's entry, whatever has to be done before.
+func report(t testing.TB, r *Registry, me worker.Record) error {
+	t.Helper()
+	s, do := decided(t, r, me)
+	require.Contains(t, []worker.Action{worker.Resume, worker.PutBack}, do)
+	_, err := r.Write(bounded(t, patience), s, me, worker.StateActive)
+	return err
+}
+
+func list1(t testing.TB, cfg Config) []worker.Entry {
+	t.Helper()
+	all, err := directory(t, cfg).Entries(bounded(t, patience))
+	require.NoError(t, err)
+	return all
+}
+
+func cfg2(cfg Config, node string) Config {
+	cfg.Node = node
+	return cfg
+}
+
+// ensurePath makes p and what is above it.
+func ensurePath(t testing.TB, conn *zk.Conn, p string) {
+	t.Helper()
+	for _, each := range append(parents(p), p) {
+		_, err := conn.Create(each, nil, 0, zk.WorldACL(zk.PermAll))
+		if !errors.Is(err, zk.ErrNodeExists) {
+			require.NoError(t, err)
+		}
+	}
+}
+
+func removeAll(conn *zk.Conn, p string) error {
+	children, _, err := conn.Children(p)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, child := range children {
+		if err := removeAll(conn, path.Join(p, child)); err != nil {
+			return err
+		}
+	}
+	return conn.Delete(p, -1)
+}
+
+// put creates p, and what is above it.
+func put(t testing.TB, conn *zk.Conn, p string, data []byte) {
+	t.Helper()
+	ensurePath(t, conn, path.Dir(p))
+	_, err := conn.Create(p, data, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
 }
 
 func TestConfig(t *testing.T) {
@@ -114,6 +201,7 @@ func TestConfig(t *testing.T) {
 		"root":                    {func(c *Config) { c.Root = "leaf" }, "leaf"},
 		"forever path":            {func(c *Config) { c.ForeverPath = "/x/" }, "/x/"},
 		"negative settle":         {func(c *Config) { c.Settle = -1 }, "settle"},
+		"negative lease":          {func(c *Config) { c.Lease = -1 }, "lease"},
 		"negative session":        {func(c *Config) { c.SessionTimeout = -1 }, "session"},
 		"session of a nanosecond": {func(c *Config) { c.SessionTimeout = 1 }, "session"},
 		"server without port":     {func(c *Config) { c.Servers = []string{"zk1"} }, "zk1"},
@@ -132,83 +220,31 @@ func TestConfig(t *testing.T) {
 // Nobody there: each method returns within its context, and says who was tried.
 func TestNobodyThere(t *testing.T) {
 	t.Parallel()
-	r := openRegistry(t, Config{
-		Servers: []string{"127.0.0.1:1"}, Node: "a", Address: "10.0.0.5:8080", Layout: snowflake.DefaultLayout(),
-		Clock: clock.System(), TLS: &tls.Config{MinVersion: tls.VersionTLS13},
-	})
-	require.Equal(t, 16*time.Second, r.settleTime())
-	self := fresh(r)
-	_, err := r.Claim(bounded(t, time.Second), self, worker.DefaultLease)
-	require.ErrorContains(t, err, "before Look")
-	_, err = r.Look(bounded(t, 100*time.Millisecond), self)
-	require.ErrorIs(t, err, worker.ErrUnreachable)
-	require.ErrorContains(t, err, "127.0.0.1:1")
-	_, err = r.Peers(bounded(t, 100*time.Millisecond))
-	require.ErrorIs(t, err, worker.ErrUnreachable)
-	_, err = r.Report(bounded(t, 100*time.Millisecond), self, true)
-	require.ErrorIs(t, err, worker.ErrUnreachable)
-	d := directory(t, Config{Servers: []string{"127.0.0.1:1"}, Clock: clock.System()})
-	_, err = d.Entries(bounded(t, 100*time.Millisecond))
-	require.ErrorIs(t, err, worker.ErrUnreachable)
-	_, err = d.Release(bounded(t, 100*time.Millisecond), 1, true)
-	require.ErrorIs(t, err, worker.ErrUnreachable)
-	require.NoError(t, r.Close())
-	_, err = r.Look(bounded(t, patience), self)
-	require.ErrorIs(t, err, worker.ErrUnreachable, "closed")
-}
-
-// A thousand daemons ask for their peers every ten seconds.
-func TestPeersAreReadOnce(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Shared(t)
-	conn := server.Conn(t)
-	r := openRegistry(t, daemonConfig(server, madeRoot(t, server), "a"))
-	peersOf := func() []worker.Peer {
-		peers, err := r.Peers(bounded(t, patience))
-		require.NoError(t, err)
-		return peers
+	cfg := Config{Servers: []string{"127.0.0.1:1"}, Node: "a", Address: "10.0.0.5:8080", Layout: snowflake.DefaultLayout(), Clock: clock.System()}
+	r, d := openRegistry(t, cfg), directory(t, cfg)
+	g, err := OpenGuard(cfg)
+	require.NoError(t, err)
+	require.Equal(t, 16*time.Second, g.settleTime())
+	require.NoError(t, g.Close())
+	me, s := fresh(r), worker.Snapshot{Conn: 1, Root: &worker.Root{}}
+	me.WorkerID = 0
+	for name, ask := range map[string]func(ctx context.Context) error{
+		"Look":    func(ctx context.Context) error { _, err := r.Look(ctx, me); return err },
+		"Claim":   func(ctx context.Context) error { _, err := r.Claim(ctx, s, me, me.Timestamp); return err },
+		"Write":   func(ctx context.Context) error { _, err := r.Write(ctx, s, me, worker.StateActive); return err },
+		"Mend":    func(ctx context.Context) error { return r.Mend(ctx, s, me, worker.MakeRoot) },
+		"Show":    func(ctx context.Context) error { return r.Show(ctx, me, true) },
+		"Peers":   func(ctx context.Context) error { _, err := r.Peers(ctx); return err },
+		"Entries": func(ctx context.Context) error { _, err := d.Entries(ctx); return err },
+		"Release": func(ctx context.Context) error { _, err := d.Release(ctx, 1, true); return err },
+	} {
+		err := ask(bounded(t, 100*time.Millisecond))
+		require.ErrorIs(t, err, worker.ErrUnreachable, name)
+		require.ErrorContains(t, err, "127.0.0.1:1", name)
 	}
-	require.Empty(t, peersOf())
-	b, c := worker.Peer{Node: "b", Address: "b:1", Owner: "b"}, worker.Peer{Node: "c", Address: "c:1", Owner: "c"}
-	plantLive(t, conn, r.root, b)
-	require.Equal(t, []worker.Peer{b}, peersOf())
-	peersOf()[0].Node = "written over by a caller"
-	r.peers.Load().all[0].Owner = "as remembered"
-	require.Equal(t, []worker.Peer{{Node: "b", Address: "b:1", Owner: "as remembered"}}, peersOf())
-	plantLive(t, conn, r.root, c)
-	require.Equal(t, []worker.Peer{b, c}, peersOf())
-	plantLive(t, conn, r.root, worker.Peer{Node: "b", Address: "b:2", Owner: "again"})
-	require.Equal(t, []worker.Peer{{Node: "b", Address: "b:2", Owner: "again"}, c}, peersOf())
-	require.NoError(t, conn.Delete(r.temporaryOf("b"), -1))
-	require.Equal(t, []worker.Peer{c}, peersOf())
-	require.NoError(t, removeAll(conn, r.root))
-	require.Empty(t, peersOf())
-}
-
-// Who waits for another to go says so, and gives up with its time.
-func TestHeldWithinItsTime(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Shared(t)
-	cfg := daemonConfig(server, madeRoot(t, server), "a")
-	_, rec := claimed(t, cfg)
-	events := make(chan zksession.Event, 1000)
-	cfg.Notify = func(e zksession.Event) { events <- e }
-	r := openRegistry(t, cfg)
-	self := rec
-	self.Owner = uuid.NewString() // a copy, whose record is older than rec's life
-	looked(t, r, self)
-	ctx, timeIsUp := context.WithCancel(bounded(t, patience))
-	defer timeIsUp()
-	claim := make(chan error, 1)
-	go func() {
-		_, err := r.Claim(ctx, self, worker.DefaultLease)
-		claim <- err
-	}()
-	awaitEvent(t, events, EventWaiting, rec.Owner)
-	timeIsUp()
-	err := <-claim
-	require.ErrorIs(t, err, worker.ErrHeld)
-	require.ErrorContains(t, err, rec.Owner)
+	require.NoError(t, r.Close())
+	_, err = r.Look(bounded(t, patience), me)
+	require.ErrorIs(t, err, worker.ErrUnreachable, "closed")
 }
 
 // Everything is created for our user alone.
@@ -218,8 +254,8 @@ func TestAccess(t *testing.T) {
 	cfg := daemonConfig(server, server.NewRoot(t), "a")
 	cfg.Auth = credentials(t, "leaf", "secret")
 	initCluster(t, cfg)
-	r, rec := claimed(t, cfg)
-	rec = report(t, r, rec)
+	r, me := claimed(t, cfg)
+	require.NoError(t, report(t, r, me))
 	require.Len(t, list1(t, cfg), 1)
 	without := cfg2(cfg, "b")
 	without.Auth = nil
@@ -227,11 +263,78 @@ func TestAccess(t *testing.T) {
 	_, err := other.Look(bounded(t, patience), fresh(other))
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 	conn := server.Conn(t)
-	for _, p := range []string{r.root, r.forever, r.temporary, r.held.path, r.temporaryOf("a")} {
+	for _, p := range []string{r.root, r.forever, r.temporary, r.released, r.entryOf(0), r.liveOf(cfg.Address, me.Instance)} {
 		_, _, err := conn.Get(p)
 		require.ErrorIs(t, err, zk.ErrNoAuth, p)
 		_, err = conn.Set(p, nil, -1)
 		require.ErrorIs(t, err, zk.ErrNoAuth, p)
 	}
-	report(t, r, rec)
+	require.NoError(t, report(t, r, me))
+}
+
+// meddled is a session over which somebody else is faster than each transaction.
+type meddled struct {
+	Session
+
+	faster func()
+}
+
+func (m meddled) Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
+	m.faster()
+	return m.Session.Multi(ctx, connection, ops...)
+}
+
+// Between the judgement and the write the owner reports, or its entry goes.
+func TestReleaseLosesARace(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	r, me := claimed(t, daemonConfig(server, madeRoot(t, server), "a"))
+	release := func(faster func()) error {
+		d := directory(t, r.cfg)
+		d.session = meddled{d.session, faster}
+		_, err := d.Release(bounded(t, patience), 0, true)
+		return err
+	}
+	require.ErrorIs(t, release(func() { require.NoError(t, report(t, r, me)) }), worker.ErrInUse)
+	require.ErrorIs(t, release(func() { require.NoError(t, server.Conn(t).Delete(r.entryOf(0), -1)) }), worker.ErrNoEntry)
+	require.NoError(t, report(t, r, me), "it puts back what a hand has removed")
+	require.Equal(t, worker.StateActive, list1(t, r.cfg)[0].State)
+}
+
+// zkreg.R2: while a write waits to be sent, the connection is another one, of a ZooKeeper that
+// was set back and counts the versions once more: at ours the entry is somebody else's.
+func TestSetBackBeforeAWriteIsSent(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	proxy := zookeepertest.NewProxy(t, server.Addr())
+	conn := server.Conn(t)
+	cfg := daemonConfig(server, madeRoot(t, server), "a")
+	cfg.Servers = []string{proxy.Addr()}
+	r, me := claimed(t, cfg)
+	require.NoError(t, report(t, r, me))
+	s, do := decided(t, r, me)
+	require.Equal(t, worker.Resume, do)
+	p := r.entryOf(me.WorkerID)
+	theirs := r.dataOf(me, worker.StateActive)
+	theirs.Instance, theirs.Owner = uuid.NewString(), uuid.NewString()
+	session := r.session
+	r.session = meddled{session, func() {
+		proxy.Cut(t)
+		require.Eventually(t, func() bool { now := session.Connection(); return now != 0 && now != s.Conn }, patience, time.Millisecond)
+		_, stat, err := conn.Get(p)
+		require.NoError(t, err)
+		require.NoError(t, conn.Delete(p, -1))
+		_, err = conn.Create(p, encode(theirs), 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		for range stat.Version {
+			_, err := conn.Set(p, encode(theirs), -1)
+			require.NoError(t, err)
+		}
+	}}
+	_, err := r.Write(bounded(t, patience), s, me, worker.StateActive)
+	require.ErrorIs(t, err, worker.ErrChanged, "certainly not done")
+	left, _, err := conn.Get(p)
+	require.NoError(t, err)
+	require.Equal(t, string(encode(theirs)), string(left))
+	r.session = session
 }

@@ -19,150 +19,172 @@ import (
 //
 //	zkreg.R5  Only an operator makes a cluster (Init). A root that is gone is made again, as
 //	    the same cluster, by those who belong to it alone.
-//	zkreg.R6  A loss is noted before anything else is done about it: Losses is raised, and
-//	    ParentCzxid is 0 until whoever comes next, newcomers too, has recorded the parent
-//	    that there is and, in the same write, raised Floor beyond the limit of every
-//	    piece that can have been lost: the time of the note, and the longest lease, and
-//	    twice the threshold. While the root is not whole nothing is claimed.
+//	zkreg.R6  A loss is noted before anything else is done about it: Losses is raised, and Floor
+//	    lies beyond the limit of every piece that can have been lost: the time of the note by
+//	    ZooKeeper's clock, the longest lease, and twice the threshold. While ParentCzxid is 0,
+//	    or another one than the parent's, nothing is claimed.
 //	zkreg.R7  While ZooKeeper's now is below Floor nobody gets a worker ID that he did not
 //	    hold, and no piece begins below it.
-//	zkreg.R8  The root's LongestLease is raised before a longer lease is used, and a threshold
-//	    greater than usual counts as a longer lease (Config.reach).
+//	zkreg.R8  LongestLease is set once, when the cluster is made, and no daemon has a longer one.
+//	zkreg.R9  Where Java Leafs share the tree, a parent that is made again, by whomever, has the
+//	    counter beyond every worker ID of theirs before the root names it, and so after a
+//	    Recover: none of them gets one that a leafd holds.
 
-// root is the root as it was read.
-type root struct {
-	rootData
-	stat *zk.Stat
-}
-
-// has tells that parent is the one that the root has recorded.
-func (d rootData) has(parent *zk.Stat) bool { return parent != nil && parent.Czxid == d.ParentCzxid }
-
-// record is rec as of a daemon whose entry stands under r.
-func (r *root) record(rec worker.Record) worker.Record {
-	rec.Cluster, rec.Losses, rec.LongestLease = r.Cluster, r.Losses, time.Duration(r.LongestLease)*time.Millisecond
-	rec.Confirmed = true
-	return rec
-}
-
-// lost tells that ZooKeeper lost what it has acknowledged to self; e is what has self's
-// worker ID, nil for nothing. Whose piece has ended, or was given back, may find another there.
-func (r *root) lost(self worker.Record, e *entry) bool {
-	if self.Cluster == "" || self.WorkerID < 0 || !self.Confirmed || self.Released {
-		return false
-	}
-	return r == nil || r.Losses < self.Losses || e == nil ||
-		e.stat.Mzxid < self.Change || e.damaged == nil && e.data.State == worker.StateActive && self.Holds(e.listed()) && e.data.Limit < self.Limit
-}
-
-// whole tells that nothing is being made, or remade.
-func (d rootData) whole() bool { return d.ParentCzxid != 0 }
-
-// ensureTree returns the root that stands, whole, with the parent of the entries that it has
-// recorded. known is what the caller has known of the root; empty for a newcomer.
-// worker.ErrForeign; worker.ErrNoCluster for those who don't belong.
-func (r *Registry) ensureTree(ctx context.Context, known rootData) (*root, error) {
-	for {
-		found, err := r.readRoot(ctx)
-		switch {
-		case err != nil:
-			return nil, err
-		case found == nil && known.Cluster == "":
-			return nil, r.noRoot()
-		case found == nil:
-			again := r.newRoot(r.cfg.Layout, known.Cluster)
-			again.Losses, again.unknown = known.Losses+1, known.unknown
-			again.LongestLease = max(again.LongestLease, known.LongestLease, r.cfg.reach())
-			err = r.makeRoot(ctx, again)
-		default:
-			if err := found.check(r.paths, r.cfg.Layout, known.Cluster); err != nil {
-				return nil, err
-			}
-			var whole bool
-			if whole, err = r.repair(ctx, found, known.Cluster != ""); whole {
-				return found, r.ensure(ctx, r.temporary)
-			}
-		}
-		if err != nil && !isConflict(err) {
-			return nil, err
-		}
+// listed is the root, as it was read, as package worker has it.
+func (d rootData) listed(stat *zk.Stat, payload []byte) *worker.Root {
+	return &worker.Root{
+		Cluster: d.Cluster, Losses: d.Losses, Floor: d.Floor, Parent: d.ParentCzxid, Stat: statOf(stat), Payload: payload,
+		LongestLease: time.Duration(d.LongestLease) * time.Millisecond, LongestSession: time.Duration(d.LongestSession) * time.Millisecond,
 	}
 }
 
-// repair does the next step towards a whole root; true where nothing is left to do. A root
-// that lost nothing and has no parent at all is one of an Init that was cut short: it is the
-// operator's to finish, or a member's.
-// worker.ErrNoCluster.
-func (t tree) repair(ctx context.Context, found *root, member bool) (bool, error) {
-	_, parent, err := t.session.Exists(ctx, t.forever)
-	if err != nil {
-		return false, err
-	}
-	d := found.rootData
-	d.LongestLease = max(d.LongestLease, t.cfg.reach())
+func statOf(s *zk.Stat) worker.Stat {
+	return worker.Stat{Version: s.Version, Czxid: s.Czxid, Mzxid: s.Mzxid, Ctime: clock.Millis(s.Ctime), Mtime: clock.Millis(s.Mtime)}
+}
+
+// Mend implements worker.Registry.
+func (r *Registry) Mend(ctx context.Context, s worker.Snapshot, me worker.Record, do worker.Action) error {
 	switch {
-	case found.unfinished(parent) && !member:
-		return false, t.unfinished()
-	case d.ParentCzxid == 0 && parent == nil:
-		return false, t.ensure(ctx, append(parents(t.forever), t.forever)...)
-	case d.ParentCzxid == 0:
-		d.ParentCzxid = parent.Czxid
-		if d.Losses > 0 { // zkreg.R6
-			// Who was lost may have a greater threshold than whoever comes first.
-			margin := max(t.cfg.margin(), Config{}.margin())
-			d.Floor = max(d.Floor, clock.Millis(found.stat.Mtime).Add(time.Duration(d.LongestLease)*time.Millisecond+margin))
+	case do == worker.Await && s.Root == nil:
+		return fmt.Errorf("%w: nothing is at %s in ZooKeeper: a new ensemble, or one that lost its data. If daemons of this cluster run, or have data directories, start one of those: "+
+			"it puts the cluster back. A new cluster is made once, with: %s", worker.ErrNoCluster, r.root, r.cfg.command("init"))
+	case do == worker.Await:
+		return fmt.Errorf("%w: the root %s stands, and %s is not made yet: finish it with: %s", worker.ErrNoCluster, r.root, r.forever, r.cfg.command("init"))
+	case do == worker.MakeRoot:
+		d := r.newRoot(r.cfg.Layout, me.Cluster, me.LongestLease)
+		d.Losses, d.LongestSession = me.Losses, me.LongestSession.Milliseconds()
+		if err := r.note(ctx, &d, me.Losses); err != nil {
+			return err
 		}
-	case !d.has(parent):
-		d.note(0)
-	case d.LongestLease == found.LongestLease:
-		return true, nil
+		return r.makeRoot(ctx, d)
 	}
-	_, err = t.session.Set(ctx, t.root, encode(d), found.stat.Version)
-	return false, err
+	d, err := decodeRoot(r.root, s.Root.Payload)
+	if err != nil {
+		return err
+	}
+	switch do {
+	case worker.Repair:
+		return r.repair(ctx, d, s)
+	case worker.NoteLoss:
+		if err := r.note(ctx, &d, me.Losses); err != nil {
+			return err
+		}
+	case worker.RaiseSession:
+		d.LongestSession = max(d.LongestSession, s.Granted.Milliseconds())
+	default:
+		return fmt.Errorf("zkreg: Mend can't %s", do)
+	}
+	return r.setRoot(ctx, d, s)
 }
 
-// note notes a loss (zkreg.R6), of which somebody has seen so many before.
-func (d *rootData) note(seen int64) { d.Losses, d.ParentCzxid = max(d.Losses, seen)+1, 0 }
+// setRoot makes the root d where it is as s shows it, and does more in the same transaction.
+// worker.ErrChanged.
+func (t tree) setRoot(ctx context.Context, d rootData, s worker.Snapshot, more ...any) error {
+	return t.change(ctx, append([]any{setData(t.root, encode(d), s.Root.Stat.Version)}, more...)...)
+}
 
-// noteLoss notes in the root that ZooKeeper lost what it acknowledged to self, unless
-// somebody has since self did: so that who comes back late doesn't close the cluster
-// for another lease. It returns the root as it is then.
-func (r *Registry) noteLoss(ctx context.Context, found *root, self worker.Record) (*root, error) {
-	for found.Losses <= self.Losses {
-		known := found.rootData
-		known.note(self.Losses)
-		_, err := r.session.Set(ctx, r.root, encode(known), found.stat.Version)
-		if err == nil || isConflict(err) { // then somebody has written it, of this loss or of something else
-			known.Losses = self.Losses
-			found, err = r.ensureTree(ctx, known)
+// change does ops; worker.ErrChanged where they meet another state.
+func (t tree) change(ctx context.Context, ops ...any) error {
+	_, err := t.session.Multi(ctx, 0, ops...)
+	if isConflict(err) {
+		err = fmt.Errorf("%w: %w", worker.ErrChanged, err)
+	}
+	return err
+}
+
+// repair does the next step towards a root that names its parent. A parent that is gone, or
+// another one, is a loss; it is noted first (zkreg.R6). One that is made again has the counter
+// beyond the Java Leafs' worker IDs, and so has one that a Java Leaf made (zkreg.R9).
+func (t tree) repair(ctx context.Context, d rootData, s worker.Snapshot) error {
+	var counter []any
+	if d.Losses > 0 && t.forever != usualForever(t.root) {
+		counter = t.spendCounter(javaIDs)
+	}
+	switch {
+	case d.ParentCzxid != 0:
+		if err := t.note(ctx, &d, 0); err != nil {
+			return err
 		}
-		if err != nil {
-			return nil, err
+		d.ParentCzxid = 0
+		return t.setRoot(ctx, d, s)
+	case s.Parent == 0:
+		if err := t.ensure(ctx, append([]string{t.released}, parents(t.forever)...)...); err != nil {
+			return err
+		}
+		return t.change(ctx, append([]any{createNode(t.forever, nil, 0)}, counter...)...)
+	default:
+		d.ParentCzxid = s.Parent
+		return t.setRoot(ctx, d, s, counter...)
+	}
+}
+
+// counterOf is the number that the next sequential node below stat's gets; see FACTS in
+// docs/ARCHITECTURE.md.
+func counterOf(stat *zk.Stat) int64 { return (int64(stat.Cversion) + int64(stat.NumChildren)) / 2 }
+
+// javaIDs is how many worker IDs a Java Leaf can have.
+const javaIDs = 1024
+
+// spendCounter moves ZooKeeper's counter of the entries on by n: it counts each node that was
+// made, whatever its name (measured, ZooKeeper 3.8).
+func (t tree) spendCounter(n int) []any {
+	ops := make([]any, 0, 2*n)
+	p := t.forever + "/counter"
+	for range n {
+		ops = append(ops, createNode(p, nil, 0), deleteNode(p, 0))
+	}
+	return ops
+}
+
+// note notes a loss in d, of which a daemon has seen so many before.
+func (t tree) note(ctx context.Context, d *rootData, seen int64) error {
+	now, err := t.zkNow(ctx)
+	if err != nil {
+		return err
+	}
+	d.Losses, d.LostAt = max(d.Losses, seen)+1, now
+	// The daemon that was lost may have a greater threshold than the one that notes it.
+	margin := max(t.cfg.margin(), Config{}.margin())
+	d.Floor = max(d.Floor, now.Add(time.Duration(d.LongestLease)*time.Millisecond+margin))
+	return nil
+}
+
+// zkNow returns the time on ZooKeeper's clock, which it tells with each write.
+func (t tree) zkNow(ctx context.Context) (clock.Millis, error) {
+	stat, err := t.session.Set(ctx, t.released, nil, -1)
+	if errors.Is(err, zk.ErrNoNode) {
+		if err = t.ensure(ctx, append(parents(t.released), t.released)...); err == nil {
+			stat, err = t.session.Set(ctx, t.released, nil, -1)
 		}
 	}
-	return found, nil
+	if err != nil {
+		return 0, err
+	}
+	return clock.Millis(stat.Mtime), nil
 }
 
 // newRoot is the root of a cluster that has lost nothing, and has no parent yet.
-func (t tree) newRoot(layout snowflake.Layout, cluster string) rootData {
-	return rootData{Cluster: cluster, Epoch: layout.Epoch, Layout: layout.String(), Forever: t.forever, LongestLease: leastLease.Milliseconds()}
+func (t tree) newRoot(layout snowflake.Layout, cluster string, longest time.Duration) rootData {
+	return rootData{
+		Cluster: cluster, Epoch: layout.Epoch, Layout: layout.String(), Forever: t.forever,
+		LongestLease: longest.Milliseconds(), LongestSession: DefaultSessionTimeout.Milliseconds(),
+	}
 }
 
-// makeRoot makes the root, or fills one that is empty: made as somebody's parent, by hand
-// perhaps.
+// makeRoot makes the root, or fills one that is empty: made as another's parent, by hand
+// perhaps. worker.ErrChanged where it stands by now.
 func (t tree) makeRoot(ctx context.Context, d rootData) error {
 	if err := t.ensure(ctx, append(parents(t.root), t.root)...); err != nil {
 		return err
 	}
-	data, stat, err := t.session.Get(ctx, t.root)
+	data, stat, err := t.read(ctx, t.root)
 	switch {
 	case err != nil:
 		return err
-	case len(data) > 0:
-		return zk.ErrNodeExists
+	case stat == nil || len(data) > 0:
+		return fmt.Errorf("%w: %s is gone, or stands", worker.ErrChanged, t.root)
 	}
-	_, err = t.session.Set(ctx, t.root, encode(d), stat.Version)
-	return err
+	return t.change(ctx, setData(t.root, encode(d), stat.Version))
 }
 
 // ensure creates those of all that are missing, empty. It looks first: what is
@@ -180,32 +202,6 @@ func (t tree) ensure(ctx context.Context, all ...string) error {
 	return nil
 }
 
-// noCluster says to those who look after a cluster that there is none.
-func (t tree) noCluster() error {
-	return fmt.Errorf("%w: nothing is at %s in ZooKeeper; a cluster is made with: %s", worker.ErrNoCluster, t.root, t.cfg.command("init"))
-}
-
-// noRoot says so to a daemon that would join it.
-func (r *Registry) noRoot() error {
-	return fmt.Errorf("%w: nothing is at %s in ZooKeeper: a new ensemble, or one that lost its data. If daemons of this cluster run, or have data directories, start one of those: "+
-		"it puts the cluster back. A new cluster is made once, with: %s", worker.ErrNoCluster, r.root, r.cfg.command("init"))
-}
-
-// unfinished tells that no parent was ever recorded, and none is there.
-func (d rootData) unfinished(parent *zk.Stat) bool {
-	return d.ParentCzxid == 0 && d.Losses == 0 && parent == nil
-}
-
-func (t tree) unfinished() error {
-	return fmt.Errorf("%w: the root %s stands, and %s is not made yet: finish it with: %s", worker.ErrNoCluster, t.root, t.forever, t.cfg.command("init"))
-}
-
-// closed says that no worker ID is given out yet (zkreg.R7).
-func (r *Registry) closed(found *root) error {
-	return fmt.Errorf("%w: ZooKeeper lost data, and cluster %s gives out no worker ID before %s, by ZooKeeper's clock: daemons that had one may be away, and go on by their files until then. "+
-		"Once each of them is back or gone for good: %s", worker.ErrNoCluster, found.Cluster, found.Floor, r.cfg.command("open"))
-}
-
 // command is a cluster command for the cluster of c, as an operator types it.
 func (c Config) command(verb string) string {
 	command := "leafd cluster " + verb + " --zk " + strings.Join(c.Servers, ",") + " --zk-root " + cmp.Or(c.Root, DefaultRoot)
@@ -214,9 +210,6 @@ func (c Config) command(verb string) string {
 	}
 	if usual := snowflake.DefaultLayout(); verb == "init" && c.Layout != usual {
 		command += fmt.Sprintf(" --layout %s --epoch %d", c.Layout, c.Layout.Epoch)
-	}
-	if c.Auth != nil || c.TLS != nil {
-		command += " and the daemon's --zk-auth-file and --zk-tls settings"
 	}
 	return command
 }

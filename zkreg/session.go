@@ -21,15 +21,5 @@ type Session interface {
 	Sync(ctx context.Context, path string) error
 	Connection() uint64
 	Info() zksession.Info
-	Raise(e zksession.Event)
 	Close()
 }
-
-// Kinds of events about what lies in ZooKeeper; Err says it in words.
-const (
-	EventWaiting    zksession.EventKind = "another process is live under our name" // Claim waits for it to go
-	EventNameShared zksession.EventKind = "node name shared"                       // another instance is live under our node's name
-	EventSettling   zksession.EventKind = "waiting for a claim to settle"          // Claim waits before it takes a new worker ID
-	EventClosed     zksession.EventKind = "no worker ID is given out"              // ZooKeeper lost data; Claim waits for the end of that
-	EventDataLost   zksession.EventKind = "data lost"                              // our entry, as ZooKeeper had acknowledged it, is gone
-)

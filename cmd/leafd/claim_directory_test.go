@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -34,7 +33,7 @@ func TestLostDirectoryIsANewInstance(t *testing.T) {
 			m := c.machine("--zk-session-timeout", "1s")
 			l := m.ready(slow...)
 			require.Zero(t, l.info().ID)
-			path := fmt.Sprintf("%s/%s-%010d", o.forever, m.addr, 0)
+			path := o.path(0)
 			ld := newLoad(l, "/api/snowflake/get/a?n=20")
 			var reported znode
 			require.Eventually(t, func() bool {
@@ -69,8 +68,9 @@ func TestUnknownRecordEndsAStart(t *testing.T) {
 	c := onShared(t)
 	o := c.watch()
 	for sample, says := range map[string]string{
-		"unknown-version-1.json":    "its version is 1, and this leafd knows 3",
-		"unknown-version-2.json":    "its version is 2, and this leafd knows 3",
+		"unknown-version-1.json":    "its version is 1, and this leafd knows 4",
+		"unknown-version-2.json":    "its version is 2, and this leafd knows 4",
+		"unknown-version-3.json":    "its version is 3, and this leafd knows 4",
 		"unknown-prior-owners.json": `unknown field "lineage"`,
 	} {
 		content, err := os.ReadFile("../../testdata/cache/" + sample)

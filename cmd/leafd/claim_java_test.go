@@ -46,28 +46,26 @@ func (o *onlooker) javaTree(leafName string, addresses ...string) {
 	}
 }
 
-// javaReader reads the tree as a Java Leaf at address does when it starts: the worker
-// ID of each address, by the parts of the name around its dash, and its own node's
-// three fields, each of its type.
-func (o *onlooker) javaReader(address string) (workerIDs map[string]int, own endpoint) {
+// javaReader reads the tree as a Java Leaf does when it starts: the worker IDs by the part of each
+// name before its dash, and the three fields of each payload, each of its type.
+func (o *onlooker) javaReader() (workerIDs map[string][]int, fields map[int]endpoint) {
 	o.t.Helper()
-	workerIDs = map[string]int{}
+	workerIDs, fields = map[string][]int{}, map[int]endpoint{}
 	for _, name := range o.entries() {
 		parts := strings.Split(name, "-")
 		workerID, err := strconv.Atoi(parts[1])
 		require.NoError(o.t, err, name)
-		workerIDs[parts[0]] = workerID
-		if parts[0] != address {
-			continue
-		}
+		workerIDs[parts[0]] = append(workerIDs[parts[0]], workerID)
 		text := o.must(o.forever + "/" + name).text
-		var fields map[string]json.RawMessage
-		require.NoError(o.t, json.Unmarshal([]byte(text), &fields), text)
-		require.NoError(o.t, json.Unmarshal(fields["ip"], &own.IP), text)
-		require.NoError(o.t, json.Unmarshal(fields["port"], &own.Port), text) // a string, in Java's spelling
-		require.NoError(o.t, json.Unmarshal(fields["timestamp"], &own.Timestamp), text)
+		var raw map[string]json.RawMessage
+		require.NoError(o.t, json.Unmarshal([]byte(text), &raw), text)
+		var e endpoint
+		require.NoError(o.t, json.Unmarshal(raw["ip"], &e.IP), text)
+		require.NoError(o.t, json.Unmarshal(raw["port"], &e.Port), text) // a string, in Java's spelling
+		require.NoError(o.t, json.Unmarshal(raw["timestamp"], &e.Timestamp), text)
+		fields[workerID] = e
 	}
-	return workerIDs, own
+	return workerIDs, fields
 }
 
 // Java Leafs and leafds run side by side on one tree, each with a worker ID of its own, also where
@@ -86,9 +84,9 @@ func TestBesideJavaLeafs(t *testing.T) {
 
 	l, l2 := same.ready(settings...), other.ready(settings...)
 	require.ElementsMatch(t, []int64{3, 4}, []int64{l.info().ID, l2.info().ID})
-	workerIDs, own := o.javaReader(other.addr)
-	delete(workerIDs, same.addr) // which two have
-	require.Equal(t, map[string]int{"10.0.0.1:8080": 0, "10.0.0.3:8080": 2, other.addr: int(l2.info().ID)}, workerIDs)
+	workerIDs, fields := o.javaReader()
+	require.Equal(t, map[string][]int{"10.0.0.1:8080": {0}, same.addr: {1}, "10.0.0.3:8080": {2}, "worker": {3, 4}}, workerIDs)
+	own := fields[int(l2.info().ID)]
 	require.Equal(t, other.addr, net.JoinHostPort(own.IP, own.Port), "what leafd writes reads as a Java Leaf's")
 	require.Empty(t, o.names(o.root+"/leaf_forever"), "one place for the entries")
 	require.ElementsMatch(t, []string{same.addr, other.addr}, o.live())
@@ -113,6 +111,18 @@ func TestBesideJavaLeafs(t *testing.T) {
 	last := java.stop()
 	require.Equal(t, last, o.must(java.path).text, "the Java Leaf alone wrote there")
 	require.Equal(t, before, o.must(stopped))
+
+	// The worker ID of a Java Leaf that is gone for good, once the operator says so, and but for 0,
+	// which a Java Leaf takes without asking.
+	for _, id := range []string{"0", "1"} {
+		require.Contains(t, c.onMachine(newMachine(t), "worker", "release", id, "--force", "--clock-threshold", "10ms").OK(t), "of the Java Leaf")
+	}
+	require.NotContains(t, o.entries(), "10.0.0.1:8080-0000000000")
+	heirs := []*child{c.machine().ready(settings...), c.machine().ready(settings...)}
+	require.ElementsMatch(t, []int64{1, 9}, []int64{heirs[0].info().ID, heirs[1].info().ID})
+	for _, each := range heirs {
+		require.Equal(t, cli.ExitOK, each.stop())
+	}
 }
 
 // javaLeaf reports like a Java Leaf that runs: blindly, to the node that it has.

@@ -118,7 +118,27 @@ func (o *onlooker) must(path string) seenNode {
 }
 
 func (o *onlooker) entries() []string { o.t.Helper(); return o.names(o.forever) }
-func (o *onlooker) live() []string    { o.t.Helper(); return o.names(o.temporary) }
+
+// path is the only one of a worker ID.
+func (o *onlooker) path(workerID int64) string { return o.forever + "/" + entryName(workerID) }
+
+func entryName(workerID int64) string { return fmt.Sprintf("worker-%010d", workerID) }
+
+// live returns the addresses of the live set, ordered.
+func (o *onlooker) live() []string {
+	o.t.Helper()
+	addresses := o.names(o.temporary)
+	for i, name := range addresses {
+		addresses[i], _, _ = strings.Cut(name, "~")
+	}
+	return addresses
+}
+
+// livePath is the temporary node of a daemon.
+func (o *onlooker) livePath(l *child) string {
+	o.t.Helper()
+	return o.temporary + "/" + l.addr + "~" + l.info().Instance
+}
 
 // entry is the one entry that there is.
 func (o *onlooker) entry() (path string, node seenNode) {
@@ -132,16 +152,12 @@ func (o *onlooker) entry() (path string, node seenNode) {
 // takeAway gives workerID to another instance.
 func (o *onlooker) takeAway(workerID int64) {
 	o.t.Helper()
-	for _, name := range o.entries() {
-		if strings.HasSuffix(name, fmt.Sprintf("-%010d", workerID)) {
-			o.change(o.forever+"/"+name, func(was seenNode) string {
-				var fields map[string]any
-				require.NoError(o.t, json.Unmarshal([]byte(was.text), &fields))
-				fields["instance"], fields["owner"] = uuid.NewString(), uuid.NewString()
-				return jsonText(o.t, fields)
-			})
-		}
-	}
+	o.change(o.path(workerID), func(was seenNode) string {
+		var fields map[string]any
+		require.NoError(o.t, json.Unmarshal([]byte(was.text), &fields))
+		fields["instance"], fields["owner"] = uuid.NewString(), uuid.NewString()
+		return jsonText(o.t, fields)
+	})
 }
 
 func (o *onlooker) create(path, text string, flags int32) string {

@@ -74,8 +74,8 @@ func TestZnodesBehindAPassword(t *testing.T) {
 	c := onShared(t, "--zk-auth-file", right)
 	o := c.watch()
 	first := c.machine("--zk-auth-file", right).ready(frequent()...)
-	entry := o.forever + "/" + first.addr + "-0000000000"
-	paths := []string{o.root, o.forever, entry, o.temporary, o.temporary + "/" + first.addr}
+	entry := o.path(0)
+	paths := []string{o.root, o.forever, entry, o.temporary, o.livePath(first)}
 	for _, path := range paths {
 		_, found, err := o.get(path)
 		require.True(t, found, path)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -68,7 +67,8 @@ func TestSixteenFirstStartsAtOnce(t *testing.T) {
 	requireDistinct(t, all)
 }
 
-// A node's name is its identity, whatever it is made of.
+// A node's name is a label for people, whatever it is made of, and stands in no path. Peers ask
+// the address in the name of the temporary node.
 func TestNodeNames(t *testing.T) {
 	t.Parallel()
 	c := onShared(t)
@@ -83,34 +83,41 @@ func TestNodeNames(t *testing.T) {
 		notHere = []string{"--advertise", net.JoinHostPort("::1", port)}
 	}
 	four := c.machine()
-	for _, tc := range []struct {
+	for id, tc := range []struct {
 		m    *machine
 		args []string
-		node string // as people know it
-		name string // as it stands in ZooKeeper
+		node string
 	}{
-		{four, nil, four.addr, four.addr},
-		{six, notHere, "[::1]" + six.addr[strings.LastIndex(six.addr, ":"):], "[::1]" + six.addr[strings.LastIndex(six.addr, ":"):]},
-		{c.machine(), []string{"--node", "ids-1.example.org"}, "ids-1.example.org", "ids-1.example.org"},
-		{c.machine(), []string{"--node", "100%-0000000000"}, "100%-0000000000", "100%25-0000000000"},
+		{four, nil, four.addr},
+		{six, notHere, "[::1]" + six.addr[strings.LastIndex(six.addr, ":"):]},
+		{c.machine(), []string{"--node", "ids-1.example.org"}, "ids-1.example.org"},
+		{c.machine(), []string{"--node", "100%-0000000000"}, "100%-0000000000"},
+		{c.machine(), []string{"--node", "100%-0000000000"}, "100%-0000000000"},
 	} {
 		before := o.entries()
 		l := tc.m.ready(tc.args...)
-		id := l.info().ID
-		require.Equal(t, tc.node, l.info().Node)
-		require.Contains(t, o.live(), tc.name)
-		require.ElementsMatch(t, append(before, fmt.Sprintf("%s-%010d", tc.name, id)), o.entries())
-		payload := o.must(fmt.Sprintf("%s/%s-%010d", o.forever, tc.name, id)).payload(t)
-		require.Equal(t, l.info().Address, net.JoinHostPort(payload.IP, payload.Port))
+		info := l.info()
+		require.EqualValues(t, id, info.ID)
+		require.Equal(t, tc.node, info.Node)
+		require.ElementsMatch(t, append(before, entryName(info.ID)), o.entries())
+		payload := o.must(o.path(info.ID)).payload(t)
+		require.Equal(t, info.Address, net.JoinHostPort(payload.IP, payload.Port))
+		require.Equal(t, tc.node, payload.Node)
+		require.Equal(t, info.Instance, payload.Instance)
+		require.EqualValues(t, 1, payload.Life)
+		require.Equal(t, []string{info.Address + "~" + info.Instance}, o.names(o.temporary))
 		require.Contains(t, c.onMachine(tc.m, "worker", "list").OK(t), tc.node)
 		require.Equal(t, cli.ExitOK, l.stop())
-		require.NotContains(t, o.live(), tc.name)
+		require.Empty(t, o.live())
 
-		l = tc.m.ready(tc.args...)
-		require.Equal(t, id, l.info().ID)
+		l = tc.m.ready(append(tc.args, "--node", "renamed")...)
+		require.Equal(t, info.ID, l.info().ID)
+		payload = o.must(o.path(info.ID)).payload(t)
+		require.Equal(t, "renamed", payload.Node)
+		require.EqualValues(t, 2, payload.Life)
 		require.Equal(t, cli.ExitOK, l.stop())
 	}
-	require.Len(t, o.entries(), 4)
+	require.Len(t, o.entries(), 5)
 }
 
 // loopback6 returns a free address of ::1; empty on a machine that has none.

@@ -29,8 +29,8 @@ func TestServeWithoutACluster(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(hasty.Log()), "\n")
 	require.Contains(t, lines[len(lines)-1], command)
 	for _, l := range []*child{hasty, waiting} {
-		l.awaitLog("there is no cluster to join", command)
-		require.Equal(t, 1, l.Logged("there is no cluster to join"), "one line")
+		l.awaitLog("waiting: no_cluster", command)
+		require.Equal(t, 1, l.Logged("waiting: no_cluster"), "one line")
 		require.False(t, l.hasLogged("issuing snowflake IDs"))
 	}
 	require.Equal(t, "starting", waiting.mustGet("/readyz").code())
@@ -55,7 +55,7 @@ func TestServeWithoutACluster(t *testing.T) {
 
 	// One that finds the root without its worker IDs notes that, and gets none until an
 	// operator says that nobody who had one is left.
-	o.remove(o.forever + "/" + waiting.addr + "-0000000000")
+	o.remove(o.path(0))
 	o.remove(o.forever)
 	hasty = c.machine(append(frequent(), "--startup-timeout", "5s")...).start()
 	hasty.exits(cli.ExitFailure)
@@ -63,14 +63,14 @@ func TestServeWithoutACluster(t *testing.T) {
 	require.Contains(t, hasty.Log(), open)
 	require.Empty(t, o.entries())
 	late := c.machine(frequent()...).start()
-	late.awaitLog("no worker ID is given out", open)
+	late.awaitLog("gives out no worker ID before", open)
 	require.Contains(t, c.onMachine(newMachine(t), "cluster", "open", "--clock-threshold", "10ms").OK(t), "0 are back")
 	late.awaitStatus("/readyz", 200)
 	require.Equal(t, cli.ExitOK, late.stop())
 
 	// One that is told to stop while it waits does so.
 	stopped := unmade(t).machine(frequent()...).start()
-	stopped.awaitLog("there is no cluster to join")
+	stopped.awaitLog("waiting: no_cluster")
 	require.Equal(t, cli.ExitOK, stopped.stop())
 }
 
@@ -98,7 +98,23 @@ func TestClusterInitAndStatus(t *testing.T) {
 	} {
 		c.onMachine(m, append([]string{"cluster", "init"}, tc.args...)...).Failed(t, cli.ExitFailure, tc.says...)
 	}
+	for _, tc := range []struct {
+		lease string
+		code  int
+		says  []string
+	}{
+		{"5h59m", cli.ExitUsage, []string{"longest-lease is 5h59m: want 6h to 8760h"}},
+		{"8761h", cli.ExitUsage, []string{"longest-lease is 8761h: want 6h to 8760h"}},
+		{"week", cli.ExitUsage, []string{"longest-lease"}},
+		{"720h", cli.ExitFailure, []string{"its longest lease is 168h, not 720h", "set once"}},
+	} {
+		c.onMachine(m, "cluster", "init", "--longest-lease", tc.lease).Failed(t, tc.code, tc.says...)
+	}
+	c.onMachine(m, "cluster", "init", "--longest-lease", "168h").OK(t)
 	require.Equal(t, before, o.everything())
+	long := unmade(t)
+	require.EqualValues(t, 720*60*60*1000, clitest.FromJSON[cli.InitJSON](t, long.onMachine(m, "cluster", "init", "--longest-lease", "720h", "-o", "json").OK(t)).LongestLeaseMS)
+	require.Equal(t, "720h", field(t, long.onMachine(m, "cluster", "status").OK(t), "longest lease"))
 	begun := unmade(t) // an init that was cut short
 	look := begun.watch()
 	look.create(begun.root, rootText("41+10+12", look.forever, 0), 0)
@@ -108,10 +124,10 @@ func TestClusterInitAndStatus(t *testing.T) {
 	unknown := unmade(t)
 	old := unknown.watch()
 	old.create(unknown.root, `{"cluster":"c1","epoch":1288834974657,"layout":"41+10+12"}`, 0)
-	unknown.onMachine(m, "cluster", "init").Failed(t, cli.ExitFailure, unknown.root, "no forever", "never released", "take another --zk-root")
+	unknown.onMachine(m, "cluster", "init").Failed(t, cli.ExitFailure, unknown.root, `forever: path "": want one like /leaf`, "never released", "take another --zk-root")
 	started := unknown.machine().start()
 	started.exits(cli.ExitFailure)
-	started.awaitLog("no longest_lease", "never released", "take another --zk-root")
+	started.awaitLog("want one like /leaf", "never released", "take another --zk-root")
 	require.Empty(t, old.entries())
 	leafd(t, "cluster", "init").Failed(t, cli.ExitUsage, "no ZooKeeper")
 	leafd(t, "cluster", "status", "--zk", "127.0.0.1:1", "-o", "yaml").Failed(t, cli.ExitUsage, "--output")
@@ -120,14 +136,14 @@ func TestClusterInitAndStatus(t *testing.T) {
 	text := c.onMachine(m, "cluster", "status").OK(t)
 	for name, value := range map[string]string{
 		"root": c.root, "cluster": made.Cluster, "layout": "41+10+12, epoch 1288834974657", "worker IDs under": c.root + "/leaf_forever",
-		"that znode": "the one recorded", "worker IDs": "1", "live daemons": "1", "losses": "0", "floor": "-", "longest lease": "168h",
+		"that znode": "the one recorded", "worker IDs": "1", "live daemons": "1", "losses": "0", "last loss": "-", "floor": "-", "longest lease": "168h", "longest session": "6s",
 	} {
 		require.Equal(t, value, field(t, text, name), name)
 	}
 	got := clitest.FromJSON[cli.ClusterJSON](t, c.onMachine(m, "cluster", "status", "-o", "json").OK(t))
 	require.Equal(t, cli.ClusterJSON{
 		Root: c.root, Cluster: made.Cluster, Layout: "41+10+12", Epoch: 1288834974657, Forever: c.root + "/leaf_forever",
-		ParentCzxid: o.must(o.forever).created, Parent: zkreg.ParentRecorded, LongestLeaseMS: 604800000, Entries: 1, Live: 1,
+		ParentCzxid: o.must(o.forever).created, Parent: zkreg.ParentRecorded, LongestLeaseMS: 604800000, LongestSessMS: 6000, Entries: 1, Live: 1,
 	}, got)
 	require.Equal(t, cli.ExitOK, l.stop())
 }
@@ -180,12 +196,12 @@ func TestNewcomerBeforeTheSurvivors(t *testing.T) {
 	newcomer := c.host(append(brisk(), "--startup-timeout", "2m")...)
 	newcomer.settle = 0 // the default
 	fresh := newcomer.start()
-	fresh.awaitLog("there is no cluster to join", "leafd cluster init --zk "+s.Addr()+" --zk-root /leaf")
+	fresh.awaitLog("waiting: no_cluster", "leafd cluster init --zk "+s.Addr()+" --zk-root /leaf")
 	early.Up(t)
 	survivors[0].awaitAlarm(codeDataLost, 1)
 	look := c.tree(s)
 	require.Equal(t, was, look.cluster())
-	fresh.awaitLog("no worker ID is given out", "leafd cluster open --zk "+s.Addr()+" --zk-root /leaf")
+	fresh.awaitLog("gives out no worker ID before", "leafd cluster open --zk "+s.Addr()+" --zk-root /leaf")
 	newcomer.passes(granted + 12*time.Second) // it would have settled
 	require.Empty(t, look.entries(newcomer.addr))
 	require.Equal(t, "starting", fresh.mustGet("/api/snowflake/get/a").code())
@@ -237,7 +253,7 @@ func TestEntriesRemovedUnderLoad(t *testing.T) {
 		newcomer := c.host(brisk()...)
 		newcomer.settle = 5 * time.Second
 		fresh := newcomer.start()
-		fresh.awaitLog("no worker ID is given out", "leafd cluster open")
+		fresh.awaitLog("gives out no worker ID before", "leafd cluster open")
 		require.Equal(t, "starting", fresh.mustGet("/api/snowflake/get/a").code())
 		for _, l := range daemons {
 			l.signal(syscall.SIGCONT)

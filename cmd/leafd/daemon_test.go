@@ -286,7 +286,7 @@ func TestRecordOfAnotherWorkerOrLayout(t *testing.T) {
 			require.Equal(t, cli.ExitOK, m.ready().stop())
 			l := m.start(args...)
 			require.Equal(t, cli.ExitHeld, l.ExitCode())
-			require.Contains(t, l.Log(), "the local record is another's")
+			require.Contains(t, l.Log(), "settings, local record and cluster do not go together")
 		})
 	}
 }

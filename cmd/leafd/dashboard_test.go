@@ -241,12 +241,12 @@ func showsADatabaseThatIsGone(t *testing.T, p *webtest.Page, l *child, mariadb *
 // showsAFence has somebody write over the daemon's entry, and take that away again.
 func showsAFence(t *testing.T, p *webtest.Page, o *onlooker, l *child) {
 	t.Helper()
-	path := fmt.Sprintf("%s/%s-%010d", o.forever, l.info().Node, l.info().ID)
+	path := o.path(l.info().ID)
 	o.set(path, "\x00garbage")
 	p.AwaitText("#verdict", "not ready: worker_fenced")
 	require.Equal(t, "bad", webtest.Eval[string](p, `document.querySelector("#head").className`))
 	p.AwaitText("#alarms", "fenced: this life of the daemon is over")
-	p.AwaitText("#alarms", path+" was changed by node "+l.info().Node+", whose entry can't be read; delete it while its daemon runs and reaches ZooKeeper")
+	l.awaitLog(lineFenced, "znode "+path+" holds", "delete it while its daemon runs and reaches ZooKeeper")
 	p.Await(`/this daemon: fenced\s[^]*in \d+ h/.test(document.querySelector("#workers .self")?.innerText)`)
 	takePictures(p, "fenced")
 	o.remove(path) // then it puts its own back

@@ -234,7 +234,7 @@ func TestDoctorOfTheClockAndTheRecord(t *testing.T) {
 	m.step(time.Hour)
 	d = m.doctor(freeAddress(t), "--worker-id", "3")
 	require.Equal(t, cli.ExitHeld, d.code)
-	d.result("record", doctor.Fail, "it is of worker 0")
+	d.result("record", doctor.Fail, "the record is of worker 0")
 	d = m.doctor(freeAddress(t), "--layout", "41+5+5+12")
 	d.result("record", doctor.Fail, "41+10+12")
 	require.NoError(t, os.WriteFile(m.dataDir()+"/worker.json", []byte("{"), 0o600))

@@ -49,7 +49,6 @@ func TestDoctorOfACluster(t *testing.T) {
 	twin := c.machine()
 	d = twin.doctor(twin.addr, node...)
 	d.well()
-	d.result("zk-node", doctor.Warn, `another data directory's daemon is live as node "one"`)
 	d.result("zk-node", doctor.OK, "new to cluster")
 	early := c.machine()
 	require.NoError(t, os.CopyFS(early.dataDir(), os.DirFS(m.dataDir())))
@@ -83,7 +82,7 @@ func TestDoctorOfACluster(t *testing.T) {
 	d.result("record", doctor.Warn, `recorded for node "one"`)
 	d = m.doctor(m.addr, "--zk-session-timeout", "1m")
 	d.result("zookeeper", doctor.Warn, "grants a session of")
-	require.NoError(t, zookeepertest.Shared(t).Conn(t).Delete(o.forever+"/one-0000000000", -1))
+	require.NoError(t, zookeepertest.Shared(t).Conn(t).Delete(o.path(0), -1))
 	d = m.doctor(m.addr, node...)
 	d.well()
 	d.result("zk-node", doctor.Warn, "has lost what it acknowledged to worker 0")
@@ -102,12 +101,12 @@ func TestDoctorOfAFullCluster(t *testing.T) {
 	// One whose limit has passed is left, and so is one that was given back.
 	over := oldEntry(3)
 	over.Limit = over.Ceiling
-	o.set(o.old(3), jsonText(t, over))
+	o.set(o.path(3), jsonText(t, over))
 	d = m.doctor(m.addr)
 	d.well()
 	d.result("zk-ids", doctor.Warn, "31 stale, 1 expired, 1 left of 32")
 	over.State = "released"
-	o.set(o.old(3), jsonText(t, over))
+	o.set(o.path(3), jsonText(t, over))
 	d = m.doctor(m.addr)
 	d.well()
 	d.result("zk-ids", doctor.Warn, "31 stale, 1 released, 1 left of 32")

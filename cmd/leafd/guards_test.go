@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +109,7 @@ type inZooKeeper struct {
 	name string
 	written
 
+	Node      string       `json:"node"`
 	Timestamp clock.Millis `json:"timestamp"`
 	Ceiling   clock.Millis `json:"ceiling"`
 }
@@ -120,23 +122,24 @@ func (g *guards) entry(m *machine) inZooKeeper {
 	g.t.Helper()
 	var e inZooKeeper
 	for _, name := range g.names() {
-		if !strings.HasPrefix(name, m.addr+"-") {
+		data, at, found := g.read(g.root + "/leaf_forever/" + name)
+		require.True(g.t, found)
+		var read inZooKeeper
+		require.NoError(g.t, json.Unmarshal([]byte(data), &read), data)
+		if read.Node != m.addr {
 			continue
 		}
 		require.Empty(g.t, e.name, "a second entry")
-		data, at, found := g.read(g.root + "/leaf_forever/" + name)
-		require.True(g.t, found)
-		require.NoError(g.t, json.Unmarshal([]byte(data), &e), data)
+		e = read
 		e.name, e.written = name, at
 	}
 	require.NotEmpty(g.t, e.name, "the node has no entry")
 	return e
 }
 
-// live tells whether a machine's node is in leaf_temporary.
+// live tells whether a machine's daemon is in leaf_temporary.
 func (g *guards) live(m *machine) bool {
-	_, _, found := g.read(g.root + "/leaf_temporary/" + m.addr)
-	return found
+	return slices.ContainsFunc(g.list(g.root+"/leaf_temporary"), func(name string) bool { return strings.HasPrefix(name, m.addr+"~") })
 }
 
 func (g *guards) awaitAmongLive(m *machine, want bool) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"testing"
@@ -26,6 +25,7 @@ func TestLeaseEndsWithoutZooKeeper(t *testing.T) {
 	m := c.behind(proxy, settings...)
 	l := m.ready()
 	all := l.some()
+	l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
 	proxy.Down(t)
 	l.awaitLog(lineLost)
 	limit := l.info().Limit
@@ -62,7 +62,7 @@ func TestLeaseEndsWithoutZooKeeper(t *testing.T) {
 	toLimit(-time.Second)
 	l = m.start()
 	l.exits(cli.ExitFailure)
-	require.True(t, l.hasLogged(`"alarm":"registry_unreachable"`, "another may have it now"), l.Log())
+	require.True(t, l.hasLogged(`"alarm":"registry_unreachable"`, "another may have it then"), l.Log())
 	proxy.Up(t)
 	l = m.ready()
 	require.Zero(t, l.info().ID, "nobody took it")
@@ -92,12 +92,12 @@ func TestReleaseOnStop(t *testing.T) {
 	require.Zero(t, l.info().ID)
 	all := l.some()
 	require.Equal(t, cli.ExitOK, l.stop())
-	path := fmt.Sprintf("%s/%s-%010d", o.forever, m.addr, 0)
+	path := o.path(0)
 	given := o.must(path).payload(t)
 	require.Equal(t, "released", given.State)
 	require.Greater(t, given.Limit, timeOf(t, slices.Max(all)))
 	require.Less(t, given.Limit, m.now())
-	require.True(t, recordOf(t, m).Released)
+	require.Equal(t, worker.RecordReleased, recordOf(t, m).State)
 
 	proxy.Down(t)
 	l = m.start()
@@ -120,5 +120,5 @@ func TestReleaseOnStop(t *testing.T) {
 	requireDistinct(t, slices.Concat(all, next.some(), back.some()))
 	require.Equal(t, cli.ExitOK, next.stop())
 	require.Equal(t, cli.ExitOK, back.stop())
-	require.Equal(t, "active", o.must(fmt.Sprintf("%s/%s-%010d", o.forever, next.addr, 0)).payload(t).State, "it keeps the worker ID")
+	require.Equal(t, "active", o.must(path).payload(t).State, "it keeps the worker ID")
 }

@@ -105,7 +105,22 @@ func TestSegmentGuard(t *testing.T) {
 	go3(nil)
 
 	go3(third(mariadb.DSN(half))) // the other half of a split brain
+	other := all[len(all)-1]
+	other.awaitLog(`"alarm":"segment_tables_differ"`, `"tag":"a"`, `"other_node":"127.0.0.1:`)
 	require.Greater(t, maxIDOf(t, halfDB, "a"), int64(1_000))
+
+	rows := clitest.FromJSON[[]cli.SegmentJSON](t, leafd(t, "segment", "list", "-o", "json", "--mysql", mariadb.DSN(name), "--zk", server.Addr(), "--zk-root", s.root).OK(t))
+	require.Equal(t, "a", rows[0].Tag)
+	require.Contains(t, func() (nodes []string) {
+		for _, l := range all {
+			nodes = append(nodes, l.addr)
+		}
+		return nodes
+	}(), rows[0].FetchedBy)
+	fetched, err := time.Parse(time.RFC3339, rows[0].FetchedAt)
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), fetched, time.Minute)
+	require.Empty(t, rows[1].FetchedBy, "of b no range was fetched")
 
 	for _, l := range all {
 		require.Equal(t, "1", l.metric("leafd_segment_guarded"))
@@ -141,8 +156,8 @@ func TestSegmentGuard(t *testing.T) {
 	}
 	forget().Failed(t, cli.ExitFailure, "is in the table")
 	remove()
-	require.Contains(t, forget().OK(t), `Forgot tag "a", whose IDs went up to`)
-	require.Contains(t, forget().OK(t), "knows nothing")
+	require.Contains(t, forget().OK(t), "FORGOTTEN")
+	require.Contains(t, forget().OK(t), "Nothing is kept")
 	for _, l := range all {
 		require.Equal(t, cli.ExitOK, l.stop())
 	}
@@ -195,6 +210,28 @@ func TestSegmentGuardWithoutZooKeeper(t *testing.T) {
 		s.take(a, "a", 500)
 	}
 	for _, l := range []*child{a, b, c} {
+		require.Equal(t, cli.ExitOK, l.stop())
+	}
+}
+
+// Two daemons as they were started without --mysql: each has a table of its own, with the same
+// numbers. ZooKeeper away: neither fetches, and no ID comes twice.
+func TestSegmentsOfTablesOfTheirOwnWithoutZooKeeper(t *testing.T) {
+	t.Parallel()
+	s, server := newShop(t)
+	settings := []string{"--modes", "segment", tune("SegmentWait", "2s")}
+	const tag = "leaf-segment-test"
+	a, b := s.machine().ready(settings...), s.machine().ready(append(settings, "--segment-guard", "prefer")...) // which no table of its own has
+	a.awaitLog("a table of this daemon's own")
+	for range 5 {
+		s.take(a, tag, 500)
+		s.take(b, tag, 500)
+	}
+	server.Kill(t)
+	for _, l := range []*child{a, b, s.machine().start(settings...)} { // the third has a new table, and never knew ZooKeeper
+		require.Eventually(t, func() bool { return l.metric("leafd_segment_guarded") == "0" }, patience, 10*time.Millisecond)
+		require.Equal(t, "segment_unavailable", l.awaitStatus("/api/segment/get/"+tag+"?n=10000", http.StatusServiceUnavailable).code())
+		require.Equal(t, "0", l.metric("leafd_segment_unguarded_fetches_total"))
 		require.Equal(t, cli.ExitOK, l.stop())
 	}
 }

@@ -17,93 +17,12 @@ import (
 	"github.com/leafd/leafd/test/zookeepertest"
 )
 
-// Sequences of operations that gave one worker ID to two daemons at once, while names,
-// sessions and silence decided who has it.
-
-const lineNameShared = `"alarm":"node_name_shared"`
+// Sequences of operations that gave one worker ID to two daemons at once, while sessions and
+// silence decided who has it.
 
 // batches are what clients take from each of two daemons that may be one worker.
 func batches(l *child) *load {
 	return newLoad(l, "/api/snowflake/get/order?n=100", "/api/snowflake/get/pay")
-}
-
-// A daemon is cut off from ZooKeeper and from its peers, and serves on. Somebody starts
-// its node name on another host, while its session lasts and again when it is over.
-func TestSameNodeElsewhereWhileCutOff(t *testing.T) {
-	underLoad(t)
-	s := zookeepertest.Shared(t)
-	c := onServers(t, s.NewRoot(t), s.Addr())
-	look := c.tree(s)
-	proxy := zookeepertest.NewProxy(t, s.Addr())
-	named := append(brisk(), "--node", "one", "--advertise", freeAddress(t)) // nobody answers there
-	original := c.behind(proxy, named...)
-	first := original.ready()
-	require.Zero(t, first.info().ID)
-	ld := batches(first)
-	ld.flows(t, 2000)
-	proxy.Blackhole(t, true)
-
-	soon := c.host(named...).ready()
-	require.True(t, soon.hasLogged(lineNameShared))
-	soonLoad := batches(soon)
-	first.awaitAlarm(codeLost, 1)
-	require.Eventually(t, func() bool {
-		owner, _, live := look.live("one")
-		return !live || owner != first.info().Owner
-	}, eventually, tick, "its session is over")
-	late := c.host(named...).ready()
-	lateLoad := batches(late)
-	workerIDsOf(t, first, soon, late)
-	for _, each := range []*load{ld, soonLoad, lateLoad} {
-		each.flows(t, 2000)
-	}
-
-	proxy.Blackhole(t, false)
-	first.awaitLog(lineBack)
-	require.Zero(t, first.info().ID, "it is who it was")
-	for _, each := range []*load{ld, soonLoad, lateLoad} {
-		each.flows(t, 2000)
-	}
-	requireDistinct(t, slices.Concat(ld.unharmed(t), soonLoad.unharmed(t), lateLoad.unharmed(t)))
-	for _, l := range []*child{first, soon, late} {
-		require.Zero(t, l.raised()[codeFenced])
-		require.Equal(t, cli.ExitOK, l.stop())
-	}
-}
-
-// A node name has moved to another directory. The old directory is started while ZooKeeper
-// is away: by its own piece, beside the daemon that has its name.
-func TestNodeNameMovedToAnotherDirectory(t *testing.T) {
-	underLoad(t)
-	s := zookeepertest.Shared(t)
-	c := onServers(t, s.NewRoot(t), s.Addr())
-	proxy := zookeepertest.NewProxy(t, s.Addr())
-	named := append(brisk(), "--node", "one")
-	old := c.behind(proxy, named...)
-	first := old.ready()
-	all := first.some()
-	require.Equal(t, cli.ExitOK, first.stop())
-	second := c.host(named...).ready()
-	secondLoad := batches(second)
-	proxy.Down(t)
-	first = old.ready()
-	requireUnconfirmed(t, first, 0)
-	firstLoad := batches(first)
-	workerIDsOf(t, first, second)
-	firstLoad.flows(t, 2000)
-	secondLoad.flows(t, 2000)
-
-	proxy.Up(t)
-	first.awaitLog(lineConfirmed)
-	first.awaitLog(lineNameShared)
-	firstLoad.flows(t, 2000)
-	secondLoad.flows(t, 2000)
-	workerIDsOf(t, first, second)
-	requireDistinct(t, slices.Concat(all, firstLoad.unharmed(t), secondLoad.unharmed(t)))
-	for _, l := range []*child{first, second} {
-		require.Zero(t, l.raised()[codeFenced])
-		require.Equal(t, cli.ExitOK, l.stop())
-	}
 }
 
 // twoWorkers is a layout of two worker IDs.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
@@ -30,12 +30,7 @@ type startCell struct {
 	o      *onlooker
 	m      *machine
 	record worker.Record // what the directory has
-	entry  znode         // what ZooKeeper has of it
-}
-
-// path is where the entry of the record stands.
-func (s *startCell) path() string {
-	return fmt.Sprintf("%s/%s-%010d", s.o.forever, s.m.addr, tableWorker)
+	entry  znode         // what ZooKeeper acknowledged to it last
 }
 
 // newStartCell has a daemon's record of a minute ago, and the entry that goes with it.
@@ -46,17 +41,25 @@ func newStartCell(t *testing.T) *startCell {
 	var root struct{ Cluster string }
 	require.NoError(t, json.Unmarshal([]byte(s.o.must(c.root).text), &root))
 	at := s.m.now().Add(-time.Minute)
-	life, instance := uuid.NewString(), uuid.NewString()
+	life, instance := worker.Life{Owner: uuid.NewString(), Number: 5}, uuid.NewString()
 	s.record = worker.Record{
 		Cluster: root.Cluster, Node: s.m.addr, WorkerID: tableWorker, Layout: "41+10+12", Epoch: snowflake.DefaultEpoch,
-		Timestamp: at, Ceiling: at, Registered: at, Owner: life, Acked: life, Current: life,
-		Instance: instance, Born: at.Add(-time.Hour), Floor: at.Add(-time.Hour), Limit: at.Add(6 * time.Hour), Confirmed: true,
+		Timestamp: at, Ceiling: at, Registered: at, Owner: life.Owner, Acked: life, Current: life,
+		LongestLease: worker.DefaultLease, LongestSession: 6 * time.Second,
+		Instance: instance, Born: at.Add(-time.Hour), State: worker.RecordActive,
 	}
 	s.entry = znode{
-		IP: "127.0.0.1", Port: "1", Timestamp: at, Ceiling: at, Floor: s.record.Floor, Limit: s.record.Limit,
-		Instance: instance, Owner: life, State: string(worker.StateActive),
+		Node: s.m.addr, IP: "127.0.0.1", Port: "1", Timestamp: at, Ceiling: at, Instance: instance, Owner: life.Owner, Life: life.Number,
+		State: string(worker.StateActive),
 	}
+	s.piece(at.Add(-time.Hour), at.Add(6*time.Hour))
 	return s
+}
+
+// piece is what ZooKeeper acknowledged.
+func (s *startCell) piece(floor, limit clock.Millis) {
+	s.record.Floor, s.record.Limit, s.record.AckedLimit = floor, limit, limit
+	s.entry.Floor, s.entry.Limit = floor, limit
 }
 
 // save puts the record into the directory, as one of this very directory.
@@ -70,40 +73,45 @@ func (s *startCell) save() {
 	require.NoError(s.t, dir.Close())
 }
 
-// startRows are what a start finds in its directory.
+// startRows are what a start finds in its directory. Those of a running daemon are
+// TestEntryTouchedByOthersFences's, and others' of losses under load.
 var startRows = map[string]func(s *startCell){
 	"none": func(*startCell) {},
 	"unreadable": func(s *startCell) {
 		s.save()
 		require.NoError(s.t, os.Truncate(filepath.Join(s.m.dataDir(), "worker.json"), 100))
 	},
-	"limit ahead": func(s *startCell) { s.save() },
-	"limit passed": func(s *startCell) {
-		s.record.Limit = s.record.Timestamp.Add(30 * time.Second)
-		s.entry.Limit = s.record.Limit
-		s.save()
-	},
-	"released": func(s *startCell) {
-		s.record.Released, s.record.Limit = true, s.record.Ceiling
-		s.entry.State, s.entry.Limit = string(worker.StateReleased), s.record.Limit
-		s.save()
-	},
-	"unconfirmed": func(s *startCell) { // as a claim leaves it that was cut short
-		s.record.WorkerID, s.record.Confirmed, s.record.Floor, s.record.Limit = worker.NoWorkerID, false, 0, 0
-		s.save()
-	},
-	"other home": func(s *startCell) {
+	"other directory": func(s *startCell) {
 		original := s.m.dir
 		s.save()
 		s.m.dir = s.t.TempDir()
 		require.NoError(s.t, os.CopyFS(s.m.dir, os.DirFS(original)))
 	},
+	"reaches": func(s *startCell) { s.save() },
+	"ended": func(s *startCell) {
+		s.piece(s.record.Floor, s.record.Timestamp.Add(30*time.Second))
+		s.save()
+	},
+	"released": func(s *startCell) {
+		s.piece(s.record.Floor, s.record.Ceiling)
+		s.record.State, s.entry.State = worker.RecordReleased, string(worker.StateReleased)
+		s.save()
+	},
+	"released in the file": func(s *startCell) {
+		s.record.State, s.record.Limit = worker.RecordReleasing, s.record.Ceiling
+		s.save()
+	},
+	"claim": func(s *startCell) { // cut short before it was promoted
+		s.piece(s.record.Floor, s.record.Floor)
+		s.record.State, s.entry.State = worker.RecordClaiming, string(worker.StateClaiming)
+		s.save()
+	},
 }
 
-// startColumns are what it finds in ZooKeeper.
+// startColumns are what it finds in ZooKeeper: the root, and the entry of its worker ID.
 var startColumns = map[string]func(s *startCell){
 	"away": func(s *startCell) {
-		s.ours()
+		s.stands(s.entry)
 		s.m.zk = append(s.m.zk, "--zk", "127.0.0.1:1")
 	},
 	"no root": func(s *startCell) { s.removeRoot() },
@@ -111,26 +119,59 @@ var startColumns = map[string]func(s *startCell){
 		s.removeRoot()
 		s.c.init()
 	},
-	"known life": func(s *startCell) { s.ours() },
-	"other life": func(s *startCell) { // a copy of the directory was started
-		s.entry.Owner, s.entry.State, s.entry.Limit = uuid.NewString(), string(worker.StateActive), s.m.now().Add(6*time.Hour)
-		s.ours()
-	},
-	"entry gone": func(s *startCell) {
-		s.ours()
-		s.o.remove(s.path())
-	},
-	"entries lost": func(s *startCell) {
-		s.ours()
-		s.o.remove(s.path())
+	"parent gone": func(s *startCell) { s.o.remove(s.o.forever) },
+	"parent made again": func(s *startCell) {
 		s.o.remove(s.o.forever)
+		s.o.create(s.o.forever, "", 0)
+	},
+	"absent": func(s *startCell) {
+		s.stands(s.entry)
+		s.o.remove(s.o.path(tableWorker))
+	},
+	"older": func(s *startCell) { // as a backup has it, of a life that nobody knows any more
+		older := s.entry
+		older.Owner, older.Life, older.State = uuid.NewString(), s.entry.Life-2, string(worker.StateActive)
+		older.Floor, older.Limit = s.entry.Floor.Add(-time.Hour), s.entry.Floor
+		s.stands(older)
+	},
+	"own": func(s *startCell) { s.stands(s.entry) },
+	"own, active": func(s *startCell) { // the answer to a promotion was lost
+		s.entry.State, s.entry.Limit = string(worker.StateActive), s.m.now().Add(6*time.Hour)
+		s.stands(s.entry)
+	},
+	"own, released": func(s *startCell) { // by an operator; or the answer to a release was lost
+		s.entry.State, s.entry.Limit = string(worker.StateReleased), s.record.Ceiling
+		s.stands(s.entry)
+	},
+	"unknown life": func(s *startCell) { // a copy of the directory was started
+		s.entry.Owner, s.entry.Life, s.entry.State = uuid.NewString(), s.entry.Life+1, string(worker.StateActive)
+		s.entry.Floor, s.entry.Limit = s.record.AckedLimit, s.m.now().Add(12*time.Hour)
+		s.stands(s.entry)
+	},
+	"empty": func(s *startCell) { // another's claim, in a ZooKeeper that had lost ours
+		s.another(worker.StateClaiming, s.record.Floor.Add(-time.Minute), s.record.Floor.Add(-time.Minute))
+	},
+	"before": func(s *startCell) {
+		s.another(worker.StateActive, s.record.Floor.Add(-time.Hour), s.record.Floor)
+	},
+	"after": func(s *startCell) {
+		s.another(worker.StateActive, s.record.AckedLimit, s.m.now().Add(12*time.Hour))
 	},
 }
 
-func (s *startCell) ours() { s.o.create(s.path(), jsonText(s.t, s.entry), 0) }
+// stands makes e the entry of the record's worker ID.
+func (s *startCell) stands(e znode) { s.o.create(s.o.path(tableWorker), jsonText(s.t, e), 0) }
+
+// another makes the entry another instance's, with that piece.
+func (s *startCell) another(state worker.EntryState, floor, limit clock.Millis) {
+	e := s.entry
+	e.Node, e.Instance, e.Owner, e.Life = "another", uuid.NewString(), uuid.NewString(), 1
+	e.State, e.Floor, e.Limit = string(state), floor, limit
+	s.stands(e)
+}
 
 func (s *startCell) removeRoot() {
-	for _, path := range []string{s.o.forever, s.o.temporary, s.o.root} {
+	for _, path := range []string{s.o.forever, s.o.temporary, s.o.root + "/leaf_released", s.o.root} {
 		s.o.remove(path)
 	}
 }
@@ -153,10 +194,8 @@ var (
 	startsOffline     = started{workerID: tableWorker, same: true, alarms: []string{codeLost}, says: "starting from the local record"}
 	resumes           = started{workerID: tableWorker, same: true}
 	putsBack          = started{workerID: tableWorker, same: true, alarms: []string{codeDataLost}}
-	waitsForOpen      = started{opened: true, workerID: 0, same: true, alarms: []string{codeDataLost}}
-	getsAnother       = started{workerID: 1, same: true}
-	losesWorkerID     = started{opened: true, workerID: 0, same: true, alarms: []string{codeDataLost, "worker_id_lost"}}
-	losesItAlone      = started{opened: true, workerID: 1, same: true, alarms: []string{codeDataLost, "worker_id_lost"}}
+	enrolls           = started{workerID: 1, same: true}
+	givesUp           = started{workerID: 1, same: true, alarms: []string{"worker_id_lost"}, says: "which the local record has, is "}
 )
 
 // joins is a new instance that gets workerID.
@@ -167,34 +206,65 @@ func setsAside(workerID int64) started {
 	return started{workerID: workerID, alarms: []string{"record_set_aside"}, says: "it was set aside as worker.json.aside-"}
 }
 
-// startTable is the table of DESIGN 3. A directory without a record has no entry of its own.
+// notes is a start that finds that ZooKeeper lost data, and gets workerID once an operator has
+// opened the cluster.
+func notes(workerID int64) started {
+	return started{opened: true, workerID: workerID, same: true, alarms: []string{codeDataLost}}
+}
+
+// forgets is notes where the worker ID was the record's, and can't be put back.
+func forgets(workerID int64) started {
+	s := notes(workerID)
+	s.alarms = append(s.alarms, "worker_id_lost")
+	return s
+}
+
+// startTable is the table of DESIGN 3, with what comes before it, and what a claim gets then.
+// A directory without a record has no entry of its own.
 var startTable = map[string]map[string]started{
 	"none": {
-		"away": waitsForZooKeeper, "no root": waitsForCluster, "other cluster": joins(0), "known life": joins(1),
+		"away": waitsForZooKeeper, "no root": waitsForCluster, "other cluster": joins(0), "parent gone": {opened: true, alarms: []string{codeDataLost}}, "own": joins(1),
 	},
 	"unreadable": {
-		"away": waitsForZooKeeper, "no root": waitsForCluster, "other cluster": setsAside(0), "known life": setsAside(1),
+		"away": waitsForZooKeeper, "no root": waitsForCluster, "other cluster": setsAside(0), "own": setsAside(1),
 	},
-	"limit ahead": {
-		"away": startsOffline, "no root": putsBack, "other cluster": refused,
-		"known life": resumes, "other life": setsAside(1), "entry gone": putsBack, "entries lost": putsBack,
+	"other directory": {
+		"away": waitsForZooKeeper, "no root": waitsForCluster, "other cluster": setsAside(0),
+		"absent": setsAside(1), "own": setsAside(1), "unknown life": setsAside(1),
 	},
-	"limit passed": {
-		"away": waitsForZooKeeper, "no root": losesWorkerID, "other cluster": refused,
-		"known life": resumes, "other life": setsAside(1), "entry gone": losesItAlone, "entries lost": losesWorkerID,
+	"reaches": {
+		"away": startsOffline, "no root": putsBack, "other cluster": refused, "parent gone": putsBack, "parent made again": putsBack,
+		"absent": putsBack, "older": putsBack, "own": resumes, "own, released": givesUp, "unknown life": setsAside(1),
+		"empty": putsBack, "before": putsBack, "after": givesUp,
+	},
+	"ended": {
+		"away": waitsForZooKeeper, "no root": forgets(0), "other cluster": refused, "parent gone": forgets(0), "parent made again": forgets(0),
+		"absent": forgets(1), "older": forgets(1), "own": resumes, "own, released": resumes, "unknown life": setsAside(1),
+		"empty": forgets(1), "before": forgets(1), "after": givesUp,
 	},
 	"released": {
-		"away": waitsForZooKeeper, "no root": waitsForOpen, "other cluster": refused,
-		"known life": resumes, "other life": setsAside(1), "entry gone": getsAnother, "entries lost": waitsForOpen,
+		"away": waitsForZooKeeper, "no root": notes(0), "other cluster": refused, "parent gone": notes(0), "parent made again": notes(0),
+		"absent": notes(1), "older": notes(1), "own": resumes, "own, active": notes(1), "unknown life": setsAside(1),
+		"empty": notes(1), "before": notes(1), "after": enrolls,
 	},
-	"unconfirmed": {
-		"away": waitsForZooKeeper, "no root": waitsForOpen, "other cluster": refused,
-		"known life": resumes, "other life": setsAside(1), "entry gone": getsAnother, "entries lost": waitsForOpen,
+	"released in the file": {
+		"away": waitsForZooKeeper, "no root": notes(0), "other cluster": refused, "parent gone": notes(0), "parent made again": notes(0),
+		"absent": notes(1), "older": notes(1), "own": enrolls, "own, released": resumes, "unknown life": setsAside(1),
+		"empty": notes(1), "before": notes(1), "after": enrolls,
 	},
-	"other home": {
-		"away": waitsForZooKeeper, "no root": waitsForCluster, "other cluster": setsAside(0),
-		"known life": setsAside(1), "other life": setsAside(1), "entry gone": setsAside(1),
+	"claim": {
+		"away": waitsForZooKeeper, "no root": notes(0), "other cluster": refused, "parent gone": notes(0), "parent made again": notes(0),
+		"absent": enrolls, "own": resumes, "own, active": resumes, "unknown life": enrolls,
+		"empty": enrolls, "before": enrolls, "after": enrolls,
 	},
+}
+
+// lives is the number of the last life that a start knows of.
+func (want started) lives(r worker.Record) int64 {
+	if !want.same {
+		return 0
+	}
+	return r.Current.Number
 }
 
 func TestStartTable(t *testing.T) {
@@ -216,7 +286,7 @@ func TestStartTable(t *testing.T) {
 func (s *startCell) requireStart(want started) {
 	t := s.t
 	t.Helper()
-	entry, stands, err := s.o.get(s.path())
+	entry, stands, err := s.o.get(s.o.path(tableWorker))
 	require.NoError(t, err)
 	record, readable := cache.Peek(s.m.dataDir())
 	args := frequent()
@@ -235,7 +305,7 @@ func (s *startCell) requireStart(want started) {
 	if want.exit != cli.ExitOK {
 		l.exits(want.exit)
 	} else {
-		l.awaitStatus("/readyz", 200)
+		l.awaitReady()
 	}
 	if want.alarms != nil || want.exit == cli.ExitOK {
 		require.Equal(t, want.alarms, l.alarmCodes(want.alarms...), l.Log())
@@ -248,7 +318,7 @@ func (s *startCell) requireStart(want started) {
 		after, err := cache.Peek(s.m.dataDir())
 		require.Equal(t, readable == nil, err == nil)
 		require.Equal(t, record, after, "the directory is left as it is")
-		now, found, err := s.o.get(s.path())
+		now, found, err := s.o.get(s.o.path(tableWorker))
 		require.NoError(t, err)
 		require.Equal(t, stands, found)
 		require.Equal(t, entry, now, "nothing is written")
@@ -264,15 +334,18 @@ func (s *startCell) requireStart(want started) {
 		require.GreaterOrEqual(t, parts.Time, s.record.Ceiling)
 	}
 	if stands && want.workerID != tableWorker {
-		require.Equal(t, entry, s.o.must(s.path()), "it is its holder's")
+		require.Equal(t, entry, s.o.must(s.o.path(tableWorker)), "it is its holder's")
 	}
 	require.Equal(t, cli.ExitOK, l.stop())
 	after, err := cache.Peek(s.m.dataDir())
 	require.NoError(t, err)
 	require.Equal(t, want.workerID, after.WorkerID)
 	require.Equal(t, got.Instance, after.Instance)
-	require.True(t, after.Confirmed)
-	require.False(t, after.Released)
+	require.Equal(t, worker.RecordActive, after.State)
+	if want.says != startsOffline.says { // which has written nothing there
+		require.Equal(t, after.Owner, after.Current.Owner)
+		require.Greater(t, after.Current.Number, want.lives(s.record))
+	}
 	require.Greater(t, after.Limit, s.m.now())
 }
 

@@ -140,5 +140,5 @@ func TestAbortIsNoBadSetting(t *testing.T) {
 	l := m.ready()
 	l.signal(syscall.SIGABRT)
 	require.ErrorContains(t, l.Failure(), "ended: signal: aborted")
-	require.Contains(t, l.Log(), "(*Worker).Run")
+	require.Contains(t, l.Log(), "(*Server).Serve", "which runs before the daemon is ready")
 }

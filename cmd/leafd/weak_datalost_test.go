@@ -49,7 +49,7 @@ func TestZooKeeperLosesItsDataUnderLoad(t *testing.T) {
 	newcomer := c.host(brisk()...)
 	newcomer.settle = 10 * time.Second
 	fresh := newcomer.start()
-	fresh.awaitLog("there is no cluster to join", "leafd cluster init --zk "+s.Addr()+" --zk-root /leaf")
+	fresh.awaitLog("waiting: no_cluster", "leafd cluster init --zk "+s.Addr()+" --zk-root /leaf")
 	gap.Up(t)
 	look = c.tree(s)
 	for i, l := range survivors {
@@ -58,7 +58,7 @@ func TestZooKeeperLosesItsDataUnderLoad(t *testing.T) {
 	}
 	require.Equal(t, "starting", fresh.mustGet("/api/snowflake/get/a").code(), "the survivors were there in time")
 	requirePutBack(t, look, was, 1, machines...)
-	fresh.awaitLog("no worker ID is given out", "leafd cluster open")
+	fresh.awaitLog("gives out no worker ID before", "leafd cluster open")
 
 	// Those that were down meanwhile get their worker IDs back too.
 	back, risen := sleeper.ready(), crashed.ready()

@@ -72,11 +72,10 @@ const (
 
 // Parts of log lines.
 const (
-	lineLost      = `"alarm":"registry_unreachable"`
-	lineFenced    = `"alarm":"worker_fenced"`
-	lineBack      = "ZooKeeper takes reports again"
-	lineConfirmed = "ZooKeeper has confirmed the local record"
-	lineUnclean   = "the last stop was unclean"
+	lineLost    = `"alarm":"registry_unreachable"`
+	lineFenced  = `"alarm":"worker_fenced"`
+	lineBack    = "ZooKeeper takes reports again"
+	lineUnclean = "the last stop was unclean"
 )
 
 // raised counts the alarms that were raised, by code. It leaves out what a busy machine

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -85,6 +86,7 @@ func (tr *ztree) removeAll(path string) {
 type zentry struct {
 	Path   string       `json:"-"`
 	Number int64        `json:"-"`
+	Node   string       `json:"node"`
 	IP     string       `json:"ip"`
 	Port   string       `json:"port"`
 	Time   clock.Millis `json:"timestamp"`
@@ -96,7 +98,7 @@ type zentry struct {
 	Instance string `json:"instance"`
 }
 
-// entries returns a node's entries.
+// entries returns the entries of the daemons that are called node.
 func (tr *ztree) entries(node string) []zentry {
 	tr.t.Helper()
 	forever := tr.root + "/leaf_forever"
@@ -105,19 +107,17 @@ func (tr *ztree) entries(node string) []zentry {
 	}
 	var list []zentry
 	for _, name := range tr.children(forever) {
-		number, mine := strings.CutPrefix(name, node+"-")
-		if !mine {
-			continue
-		}
 		data, _, _, found := tr.get(forever + "/" + name)
 		if !found {
 			continue
 		}
 		e := zentry{Path: forever + "/" + name}
 		require.NoError(tr.t, json.Unmarshal(data, &e), "%s", data)
-		_, err := fmt.Sscanf(number, "%010d", &e.Number)
+		_, err := fmt.Sscanf(name, "worker-%010d", &e.Number)
 		require.NoError(tr.t, err, name)
-		list = append(list, e)
+		if e.Node == node {
+			list = append(list, e)
+		}
 	}
 	return list
 }
@@ -130,11 +130,20 @@ func (tr *ztree) entry(node string) zentry {
 	return list[0]
 }
 
-// live returns the owner of a node's temporary node, and the session that it
+// live returns the owner of the temporary node at an address, and the session that it
 // belongs to; false for none.
-func (tr *ztree) live(node string) (owner string, session int64, found bool) {
+func (tr *ztree) live(address string) (owner string, session int64, found bool) {
 	tr.t.Helper()
-	data, _, session, found := tr.get(tr.root + "/leaf_temporary/" + node)
+	parent := tr.root + "/leaf_temporary"
+	if _, _, _, found = tr.get(parent); !found {
+		return "", 0, false
+	}
+	names := tr.children(parent)
+	at := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, address+"~") })
+	if at < 0 {
+		return "", 0, false
+	}
+	data, _, session, found := tr.get(parent + "/" + names[at])
 	if !found {
 		return "", 0, false
 	}
@@ -146,8 +155,11 @@ func (tr *ztree) live(node string) (owner string, session int64, found bool) {
 // cluster returns the ID of the cluster.
 func (tr *ztree) cluster() string {
 	tr.t.Helper()
-	data, _, _, found := tr.get(tr.root)
-	require.True(tr.t, found, "the root")
+	var data []byte
+	require.Eventually(tr.t, func() bool { // who makes it again fills it a moment later
+		data, _, _, _ = tr.get(tr.root)
+		return len(data) > 0
+	}, eventually, 10*time.Millisecond, "the root")
 	var root struct{ Cluster string }
 	require.NoError(tr.t, json.Unmarshal(data, &root), "%s", data)
 	return root.Cluster

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"net"
 	"strings"
@@ -52,15 +51,17 @@ func registryTestOn(t *testing.T, server *zookeepertest.Server) *registryTest {
 // tree makes the znodes above the entries, and returns r.
 func (r *registryTest) tree() *registryTest {
 	r.t.Helper()
-	r.create(r.root, []byte(rootText("41+10+12", r.root+"/leaf_forever", 0)), 0)
-	r.create(r.root+"/leaf_forever", nil, 0)
-	r.create(r.root+"/leaf_temporary", nil, 0)
+	o := newOnlooker(r.t, r.server, r.root)
+	r.create(r.root, nil, 0)
+	r.create(o.forever, nil, 0)
+	r.create(o.temporary, nil, 0)
+	o.set(r.root, rootText("41+10+12", o.forever, o.must(o.forever).created))
 	return r
 }
 
 // rootText is a root that lost nothing; parent is 0 where no parent was recorded yet.
 func rootText(layout, forever string, parent int64) string {
-	return fmt.Sprintf(`{"cluster":"c1","epoch":1288834974657,"layout":%q,"forever":%q,"parent_czxid":%d,"longest_lease":604800000,"losses":0,"floor":0}`, layout, forever, parent)
+	return fmt.Sprintf(`{"cluster":"c1","epoch":1288834974657,"layout":%q,"forever":%q,"parent_czxid":%d,"longest_lease":604800000,"longest_session":6000,"losses":0,"lost_at":0,"floor":0}`, layout, forever, parent)
 }
 
 // znode is an entry as a test writes it.
@@ -68,11 +69,13 @@ type znode struct {
 	IP        string       `json:"ip"`
 	Port      string       `json:"port"`
 	Timestamp clock.Millis `json:"timestamp"`
+	Node      string       `json:"node,omitempty"`
 	Ceiling   clock.Millis `json:"ceiling,omitempty"`
 	Floor     clock.Millis `json:"floor,omitempty"`
 	Limit     clock.Millis `json:"limit,omitempty"`
 	Instance  string       `json:"instance,omitempty"`
 	Owner     string       `json:"owner,omitempty"`
+	Life      int64        `json:"life,omitempty"`
 	State     string       `json:"state,omitempty"`
 }
 
@@ -84,7 +87,7 @@ func (r *registryTest) reported(address string, ago time.Duration) znode {
 	at := r.now().Add(-ago)
 	return znode{
 		IP: ip, Port: port, Timestamp: at, Ceiling: at.Add(6 * time.Second), Floor: at.Add(-time.Hour), Limit: at.Add(worker.DefaultLease),
-		Instance: "instance of " + address, Owner: "owner of " + address, State: "active",
+		Instance: "instance of " + address, Owner: "owner of " + address, Life: 12, State: "active",
 	}
 }
 
@@ -99,21 +102,25 @@ func (r *registryTest) piece(address string, ago, limit time.Duration) znode {
 // entry makes the entry of a worker ID.
 func (r *registryTest) entry(id int64, node string, z znode) {
 	r.t.Helper()
-	data, err := json.Marshal(z)
-	require.NoError(r.t, err)
-	r.create(fmt.Sprintf("%s/leaf_forever/%s-%010d", r.root, node, id), data, 0)
+	z.Node = node
+	r.create(r.root+"/leaf_forever/"+entryName(id), []byte(jsonText(r.t, z)), 0)
 }
 
-// live makes the node of a reported entry live.
-func (r *registryTest) live(node, address string) {
+// javaEntry makes the entry of a Java Leaf that reported ago.
+func (r *registryTest) javaEntry(id int64, address string, ago time.Duration) {
 	r.t.Helper()
-	r.liveAs(node, address, "instance of "+address)
+	r.create(fmt.Sprintf("%s/leaf_forever/%s-%010d", r.root, address, id), []byte(javaEntry(r.t, address, r.now().Add(-ago))), 0)
 }
 
-func (r *registryTest) liveAs(node, address, instance string) {
+// live makes the instance of a reported entry live.
+func (r *registryTest) live(address string) {
 	r.t.Helper()
-	const ephemeral = 1
-	r.create(r.root+"/leaf_temporary/"+node, fmt.Appendf(nil, `{"owner":"owner of %s","instance":%q,"address":%q,"node":%q,"worker_id":0,"session_ms":10000}`, address, instance, address, node), ephemeral)
+	r.liveAs(address, "instance of "+address)
+}
+
+func (r *registryTest) liveAs(address, instance string) {
+	r.t.Helper()
+	r.create(r.root+"/leaf_temporary/"+address+"~"+instance, fmt.Appendf(nil, `{"owner":"owner of %s"}`, address), flagEphemeral)
 }
 
 // run runs a command with the machine's clock and the cluster's settings.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -21,9 +22,9 @@ func releaseTest(t *testing.T) *registryTest {
 	r.entry(5, "other", r.piece("10.0.0.5:8080", 25*time.Hour, -time.Minute))
 	r.entry(6, "resting", r.piece("10.0.0.6:8080", 10*time.Hour, 14*time.Hour))
 	r.entry(7, "10.0.0.7:8080", r.reported("10.0.0.7:8080", time.Second))
-	r.live("10.0.0.7:8080", "10.0.0.7:8080")
-	r.create(r.root+"/leaf_forever/broken-0000000008", []byte(`{"ip":`), 0)
-	r.entry(9, "10.0.0.9:8080", znode{IP: "10.0.0.9", Port: "8080", Timestamp: r.now().Add(-40 * 24 * time.Hour)})
+	r.live("10.0.0.7:8080")
+	r.create(r.root+"/leaf_forever/"+entryName(8), []byte(`{"ip":`), 0)
+	r.javaEntry(9, "10.0.0.9:8080", 40*24*time.Hour)
 	return r
 }
 
@@ -77,8 +78,8 @@ func TestWorkerReleaseIsRefused(t *testing.T) {
 	}{
 		{"6", []string{"worker 6 is node resting's up to 20", "whether its daemon runs or not", "--force"}},
 		{"7", []string{"worker 7 is live, as node 10.0.0.7:8080 at 10.0.0.7:8080", "stop its daemon first", "--force"}},
-		{"8", []string{"damaged", "broken-0000000008"}},
-		{"9", []string{"leafd never writes the entry of a Java Leaf", "worker 9", "10.0.0.9:8080-0000000009"}},
+		{"8", []string{"damaged", entryName(8), "delete it while its daemon runs"}},
+		{"9", []string{"the entry is a Java Leaf's: worker 9 is 10.0.0.9:8080's", "with force", "leafd worker release --help says what --force risks"}},
 		{"10", []string{"worker ID 10 has no entry"}},
 	} {
 		r.run("worker", "release", tc.id).Failed(t, cli.ExitFailure, tc.says...)
@@ -127,4 +128,37 @@ func TestWorkerReleaseByForce(t *testing.T) {
 	require.Equal(t, 1, strings.Count(out.Stderr, "\n"))
 	require.Equal(t, inspect.Released, r.stateOf(7))
 	r.run("worker", "release", "8", "--force").Failed(t, cli.ExitFailure, "damaged")
+}
+
+// A Java Leaf that is gone for good has its worker ID freed: one of leafd's entries stands in the
+// place of its own, above all that it can have issued by its last report, and by ZooKeeper's clock.
+func TestWorkerReleaseOfAJavaLeaf(t *testing.T) {
+	t.Parallel()
+	r := releaseTest(t)
+	o := newOnlooker(t, r.server, r.root)
+	before := r.now()
+	r.javaEntry(11, "10.0.0.11:8080", -time.Hour) // its clock was ahead
+	done := clitest.FromJSON[cli.ReleasedJSON](t, r.run("worker", "release", "9", "--force", "-o", "json").OK(t))
+	after := r.now()
+	require.True(t, done.Changed)
+	require.Equal(t, inspect.Released, done.State)
+	require.Equal(t, "10.0.0.9:8080", done.Node)
+	require.GreaterOrEqual(t, done.Limit, before.Add(9*time.Second), "ZooKeeper's clock, and twice the threshold")
+	require.LessOrEqual(t, done.Limit, after.Add(11*time.Second))
+	out := r.run("worker", "release", "11", "--force").OK(t)
+	require.Contains(t, out, "Released worker 11 of the Java Leaf 10.0.0.11:8080, last reported "+before.Add(time.Hour).String()[:13])
+	require.Contains(t, out, "its entry is deleted, and one of leafd's stands in its place")
+	require.GreaterOrEqual(t, r.shown("11").Limit, before.Add(time.Hour+10*time.Second), "its own clock")
+	for _, workerID := range []int64{9, 11} {
+		require.NotContains(t, o.entries(), fmt.Sprintf("10.0.0.%d:8080-%010[1]d", workerID))
+		require.Equal(t, "released", o.must(o.path(workerID)).payload(t).State)
+		require.Contains(t, o.names(r.root+"/leaf_released"), fmt.Sprintf("%010d", workerID))
+	}
+	require.Contains(t, r.run("worker", "release", "9", "--force").OK(t), "Worker 9 is released already")
+
+	// Two entries of one worker ID are a hand's: nothing says whose it is.
+	r.javaEntry(4, "10.0.0.4:8080", time.Hour)
+	was := o.everything()
+	r.run("worker", "release", "4", "--force").Failed(t, cli.ExitFailure, "worker 4 has two entries", "10.0.0.4:8080-0000000004", entryName(4), "Delete that of the daemon that is gone for good")
+	require.Equal(t, was, o.everything())
 }

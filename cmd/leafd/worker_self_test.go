@@ -3,17 +3,22 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/worker"
 )
+
+// selfFloor is where the piece of these records begins.
+const selfFloor = clock.Millis(1_700_000_000_000)
 
 // recorded puts a record into a new data directory, and returns the directory.
 func (m *machine) recorded(change func(r *worker.Record)) string {
@@ -25,7 +30,9 @@ func (m *machine) recorded(change func(r *worker.Record)) string {
 		Cluster: "c1", Node: "me", WorkerID: 7, Layout: "41+10+12", Epoch: snowflake.DefaultEpoch,
 		Timestamp: m.now().Add(-2 * time.Second), Ceiling: m.now().Add(time.Minute), Owner: "owner of 10.0.0.7:8080",
 		Registered: m.now().Add(-3 * time.Second), Peers: []string{"10.0.0.1:8080", "10.0.0.2:8080"},
-		Instance: "instance of 10.0.0.7:8080", Born: m.now().Add(-time.Hour), Limit: m.now().Add(time.Hour), Confirmed: true,
+		Instance: "instance of 10.0.0.7:8080", Born: m.now().Add(-time.Hour), State: worker.RecordActive,
+		Floor: selfFloor, Limit: m.now().Add(time.Hour), AckedLimit: m.now().Add(time.Hour), LongestLease: worker.DefaultLease,
+		Acked: worker.Life{Owner: "owner of 10.0.0.7:8080", Number: 12}, Current: worker.Life{Owner: "owner of 10.0.0.7:8080", Number: 12},
 	}
 	if change != nil {
 		change(&r)
@@ -140,55 +147,55 @@ func TestWorkerSelfWithoutARecord(t *testing.T) {
 
 func TestWorkerSelfAndTheRegistry(t *testing.T) {
 	t.Parallel()
+	// own is the entry that the record goes with.
+	own := func(change func(z *znode)) func(r *registryTest) {
+		return func(r *registryTest) {
+			z := r.piece("10.0.0.7:8080", 0, 2*time.Hour) // the last report's; the record may be of the one before
+			z.Node, z.Floor = "me", selfFloor
+			if change != nil {
+				change(&z)
+			}
+			r.entry(7, z.Node, z)
+		}
+	}
+	ended := func(r *worker.Record) { r.Limit, r.AckedLimit = r.Timestamp, r.Timestamp }
+	standalone := func(r worker.Record) worker.Record {
+		return worker.Record{Node: r.Node, WorkerID: r.WorkerID, Layout: r.Layout, Epoch: r.Epoch, Timestamp: r.Timestamp, Ceiling: r.Ceiling, Owner: r.Owner}
+	}
 	for _, tc := range []struct {
 		name    string
-		entries func(r *registryTest)
+		entries func(r *registryTest) // nil: no root
 		record  func(r *worker.Record)
 		verdict string
 		says    string
 	}{
-		{"agrees", func(r *registryTest) { r.entry(7, "me", r.reported("10.0.0.7:8080", 0)) }, nil, cli.VerdictAgrees, "agrees"},
-		{
-			"agrees, by another name", func(r *registryTest) { r.entry(7, "you", r.piece("10.0.0.7:8080", 0, time.Hour)) },
-			nil, cli.VerdictAgrees, "agrees",
-		},
-		{
-			"agrees with the life acknowledged last", func(r *registryTest) { r.entry(7, "me", r.piece("10.0.0.7:8080", 0, time.Hour)) },
-			func(r *worker.Record) {
-				r.Owner, r.Acked = "new", "owner of 10.0.0.7:8080"
-			}, cli.VerdictAgrees, "agrees",
-		},
-		{
-			"a copy", func(r *registryTest) { r.entry(7, "me", r.piece("10.0.0.7:8080", 0, time.Hour)) },
-			func(r *worker.Record) { r.Owner = "new" }, cli.VerdictOtherOwner, "there is a copy of the directory, or this one is a copy",
-		},
-		{
-			"another of this name", func(r *registryTest) { r.entry(7, "me", r.piece("10.0.0.7:8080", 0, time.Hour)) },
-			func(r *worker.Record) { r.Instance = "i" }, cli.VerdictNoEntry, `node "me" has it there, instance instance of 10.0.0.7:8080`,
-		},
-		{"no entry", func(r *registryTest) { r.entry(6, "you", r.reported("10.0.0.8:8080", 0)) }, nil, cli.VerdictNoEntry, "nobody has it there"},
-		{"no root", nil, nil, cli.VerdictNoEntry, "no entry"},
-		{"another has the worker ID", func(r *registryTest) { r.entry(7, "you", r.reported("10.0.0.8:8080", 0)) }, nil, cli.VerdictNoEntry, `node "you" has it there`},
-		{"another worker ID", func(r *registryTest) { r.entry(8, "me", r.reported("10.0.0.7:8080", 0)) }, nil, cli.VerdictOtherWorker, "this data directory has worker ID 8 there, not 7"},
-		{
-			"two worker IDs", func(r *registryTest) {
-				r.entry(6, "me", r.reported("10.0.0.7:8080", 0))
-				r.entry(7, "me", r.reported("10.0.0.7:8080", 0))
-				r.entry(8, "me", r.reported("10.0.0.7:8080", 0))
-			}, nil, cli.VerdictAgrees, "agrees",
-		},
-		{"another process", func(r *registryTest) {
-			z := r.reported("10.0.0.7:8080", 0)
-			z.Owner = "another"
-			r.entry(7, "me", z)
-		}, nil, cli.VerdictOtherOwner, "written by a process that this data directory doesn't know"},
-		{
-			"released", func(r *registryTest) {
-				z := r.reported("10.0.0.7:8080", 0)
-				z.State = "released"
-				r.entry(7, "me", z)
-			}, nil, cli.VerdictReleased, "released",
-		},
+		{"agrees", own(nil), nil, cli.VerdictAgrees, "agrees"},
+		{"agrees, by another name", own(func(z *znode) { z.Node = "you" }), nil, cli.VerdictAgrees, "agrees"},
+		{"agrees with the life acknowledged last", own(nil), func(r *worker.Record) { r.Owner, r.Current = "new", worker.Life{Owner: "new", Number: 13} }, cli.VerdictAgrees, "agrees"},
+		{"a life that nobody knows", own(func(z *znode) { z.Owner, z.Life = "another", 13 }), nil, cli.VerdictCopied, "there is a copy of the directory, or this one is a copy"},
+		{"older", own(func(z *znode) { z.Owner, z.Life, z.Limit = "another", 11, z.Timestamp }), nil, cli.VerdictLost, "the daemon puts worker ID 7 back while its limit lies ahead"},
+		{"no entry", func(r *registryTest) { r.entry(6, "you", r.reported("10.0.0.8:8080", 0)) }, nil, cli.VerdictLost, "the daemon puts worker ID 7 back"},
+		{"no entry, and it has ended", func(*registryTest) {}, ended, cli.VerdictLost, "or --zk-root is another"},
+		{"no root", nil, nil, cli.VerdictLost, "or --zk-root is another"},
+		{"no root, and no cluster of ours", nil, func(r *worker.Record) { *r = standalone(*r) }, cli.VerdictNoCluster, "there is no cluster yet"},
+		{"standalone", own(nil), func(r *worker.Record) { *r = standalone(*r) }, cli.VerdictNone, "no worker ID of a cluster"},
+		{"another has it", func(r *registryTest) {
+			z := r.reported("10.0.0.8:8080", 0)
+			z.Floor, z.Limit = r.now().Add(2*time.Hour), r.now().Add(3*time.Hour)
+			r.entry(7, "you", z)
+		}, nil, cli.VerdictTaken, `node "you" has it, instance instance of 10.0.0.8:8080`},
+		{"another claims it", func(r *registryTest) {
+			z := r.reported("10.0.0.8:8080", 0)
+			z.State, z.Limit = "claiming", z.Floor
+			r.entry(7, "you", z)
+		}, nil, cli.VerdictLost, "the daemon puts worker ID 7 back"},
+		{"ended", own(nil), ended, cli.VerdictEnded, "its limit has passed, or passes soon"},
+		{"released by an operator", own(func(z *znode) { z.State = "released" }), nil, cli.VerdictReleased, "released by an operator"},
+		{"released", own(func(z *znode) { z.State = "released" }), func(r *worker.Record) { r.State = worker.RecordReleased }, cli.VerdictReleased, "given back at the last stop"},
+		{"claiming", own(func(z *znode) { z.State, z.Limit = "claiming", z.Floor }), func(r *worker.Record) {
+			r.State, r.Limit, r.AckedLimit = worker.RecordClaiming, r.Floor, r.Floor
+		}, cli.VerdictClaiming, "nothing is issued under it yet"},
+		{"another cluster", own(nil), func(r *worker.Record) { r.Cluster = "c2" }, cli.VerdictOtherCluster, "the root is of another cluster, c1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -201,7 +208,11 @@ func TestWorkerSelfAndTheRegistry(t *testing.T) {
 			require.Contains(t, field(t, out, "ZooKeeper"), tc.says)
 			got := clitest.FromJSON[cli.SelfJSON](t, r.run("worker", "self", "--data-dir", dir, "-o", "json").OK(t))
 			require.Equal(t, tc.verdict, got.Verdict)
-			require.Equal(t, tc.verdict == cli.VerdictNoEntry, got.Registry == nil)
+			stands := false
+			if tc.entries != nil && got.Record.Cluster != "" {
+				stands = slices.Contains(newOnlooker(t, r.server, r.root).entries(), entryName(7))
+			}
+			require.Equal(t, stands, got.Registry != nil)
 		})
 	}
 	t.Run("ZooKeeper down", func(t *testing.T) {

@@ -29,7 +29,7 @@ func TestWorkerShow(t *testing.T) {
 	require.Regexp(t, `^from \d{4}-.*Z \(in 6d2\dh\) on, unless it reports before$`, field(t, resting, "free"))
 	require.NotContains(t, resting, "clock")
 
-	require.Equal(t, "never by itself: a Java Leaf has it", field(t, r.run("worker", "show", "9").OK(t), "free"))
+	require.Equal(t, "never by itself: a Java Leaf has it. Once that is stopped for good: leafd worker release --force", field(t, r.run("worker", "show", "9").OK(t), "free"))
 	require.Regexp(t, `^since \d{4}-.*Z \(33d\S* ago\)$`, field(t, r.run("worker", "show", "6").OK(t), "free"))
 	broken := r.run("worker", "show", "8").OK(t)
 	require.Equal(t, "never", field(t, broken, "ceiling"))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -85,11 +86,20 @@ func (s *Store) Update(ctx context.Context, tag string, step *int64, description
 }
 
 // Delete implements segment.Admin. It asks nothing of the row's values; see Update.
-func (s *Store) Delete(ctx context.Context, tag string) (segment.Row, error) {
-	return s.change(ctx, "delete", tag, func(conn *sql.Conn, _ segment.Row) error {
+func (s *Store) Delete(ctx context.Context, tag string, before func(segment.Row) error) (segment.Row, error) {
+	row, err := s.change(ctx, "delete", tag, func(conn *sql.Conn, row segment.Row) error {
+		if before != nil {
+			if err := before(row); err != nil {
+				return refusedError{err}
+			}
+		}
 		_, err := conn.ExecContext(ctx, s.sql.remove, tag, tag)
 		return err
 	})
+	if refused := (refusedError{}); errors.As(err, &refused) {
+		return segment.Row{}, refused.error
+	}
+	return row, err
 }
 
 // change runs do with the locked row of tag, and returns that row.

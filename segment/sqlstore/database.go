@@ -30,7 +30,16 @@ type database struct {
 //   - Every step is bounded by ctx, the commit too: sql.Tx would commit
 //     without it.
 func (d *database) write(ctx context.Context, fn func(conn *sql.Conn) error) error {
-	conn, err := d.begin(ctx)
+	return d.writeFrom(ctx, func(conn *sql.Conn) error {
+		_, err := conn.ExecContext(ctx, d.dialect.begin)
+		return err
+	}, fn)
+}
+
+// writeFrom is write, where begin begins the transaction. An error of begin that is no answer
+// means that nothing was begun.
+func (d *database) writeFrom(ctx context.Context, begin, fn func(conn *sql.Conn) error) error {
+	conn, err := d.begin(ctx, begin)
 	if err != nil {
 		return err
 	}
@@ -39,27 +48,33 @@ func (d *database) write(ctx context.Context, fn func(conn *sql.Conn) error) err
 		d.abandon(ctx, conn, err)
 		return err
 	}
-	if _, err := conn.ExecContext(ctx, "COMMIT"); err != nil {
+	if _, err := conn.ExecContext(ctx, "COMMIT"+d.dialect.end); err != nil {
 		d.discard(conn, err)
 		return fmt.Errorf("the commit was not confirmed, so it may or may not have been done: %w", err)
 	}
 	return nil
 }
 
-// begin returns a connection in a transaction.
-func (d *database) begin(ctx context.Context) (*sql.Conn, error) {
+// begin returns a connection in a transaction that begin has begun.
+func (d *database) begin(ctx context.Context, begin func(conn *sql.Conn) error) (*sql.Conn, error) {
 	for attempt := 1; ; attempt++ {
 		conn, err := d.db.Conn(ctx)
 		if err != nil {
 			return nil, err
 		}
-		_, err = conn.ExecContext(ctx, d.dialect.begin)
-		if err == nil {
+		segment.Answered(ctx)
+		if err = begin(conn); err == nil {
+			segment.Answered(ctx)
 			return conn, nil
 		}
-		d.discard(conn, err)
+		again := d.verdict(err) == verdictAgain
+		if again {
+			d.discard(conn, err)
+		} else {
+			d.abandon(ctx, conn, err)
+		}
 		conn.Close()
-		if d.verdict(err) != verdictAgain || attempt >= d.dialect.attempts || ctx.Err() != nil {
+		if !again || attempt >= d.dialect.attempts || ctx.Err() != nil {
 			return nil, err
 		}
 	}
@@ -108,7 +123,7 @@ func (d *database) release(conn *sql.Conn, err error) {
 // rolls back as well.
 func (d *database) abandon(ctx context.Context, conn *sql.Conn, cause error) {
 	if !d.isDoubtful(cause) && ctx.Err() == nil {
-		if _, err := conn.ExecContext(ctx, "ROLLBACK"); err == nil {
+		if _, err := conn.ExecContext(ctx, "ROLLBACK"+d.dialect.end); err == nil {
 			return
 		}
 	}
@@ -121,9 +136,14 @@ func (d *database) abandon(ctx context.Context, conn *sql.Conn, cause error) {
 func (d *database) discard(conn *sql.Conn, cause error) {
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // the way to say so to database/sql
 	if d.isDoubtful(cause) {
-		d.db.SetMaxIdleConns(0)
-		d.db.SetMaxIdleConns(d.idle)
+		d.dropIdle()
 	}
+}
+
+// dropIdle closes the idle connections.
+func (d *database) dropIdle() {
+	d.db.SetMaxIdleConns(0)
+	d.db.SetMaxIdleConns(d.idle)
 }
 
 // fail says what was being done, where, and what to do about it. It returns nil
@@ -159,6 +179,9 @@ func (d *database) close() error {
 
 // verdict judges an error that is not nil, ours too.
 func (d *database) verdict(err error) verdict {
+	if errors.As(err, new(refusedError)) {
+		return verdictAnswered
+	}
 	for _, ours := range []error{segment.ErrUnknownTag, errNotMoved} {
 		if errors.Is(err, ours) {
 			return verdictAnswered

@@ -32,8 +32,12 @@ const (
 type dialect struct {
 	// begin starts a transaction that is going to write.
 	begin string
+	// end follows what ends a transaction.
+	end string
 	// attempts is how often begin is tried while its verdict is verdictAgain.
 	attempts int
+	// together tells that several statements cost one round trip when they are sent as one.
+	together bool
 	// forUpdate ends a SELECT whose row the transaction is going to write.
 	forUpdate string
 	// matchTag is true of a row that has exactly one tag, which is given
@@ -62,9 +66,10 @@ func (d *dialect) fix(tag, column string, to int64) string {
 
 // statements are the SQL of a dialect, put together once.
 type statements struct {
-	lockRow, lockWhole, readBack, take string
-	each, list, readOnly               string
-	insert, update, remove             string
+	beginRow, lockRow, lockWhole string // beginRow, moveRow: several statements together
+	readBack, take, moveRow      string
+	each, list, readOnly         string
+	insert, update, remove       string
 }
 
 func newStatements(d *dialect) statements {
@@ -72,7 +77,7 @@ func newStatements(d *dialect) statements {
 	lock := func(rest string) string {
 		return "SELECT max_id, step, " + d.readOnly + ", " + rest + " FROM " + table + where + d.forUpdate
 	}
-	return statements{
+	st := statements{
 		lockRow:   lock("NULL, NULL"), // a fetch needs no such columns
 		lockWhole: lock("description, update_time"),
 		take:      "UPDATE " + table + " SET max_id = ?" + d.touch + where + " AND max_id = ?",
@@ -85,4 +90,7 @@ func newStatements(d *dialect) statements {
 			d.touch + where,
 		remove: "DELETE FROM " + table + where,
 	}
+	st.beginRow = d.begin + "; " + st.lockRow
+	st.moveRow = st.take + "; SELECT max_id, " + d.readOnly + ", ROW_COUNT() FROM " + table + where
+	return st
 }

@@ -27,7 +27,7 @@ func TestMySQLConfigDefaults(t *testing.T) {
 // what it says otherwise is not.
 func TestMySQLConfigForces(t *testing.T) {
 	cfg, err := mysqlConfig("leaf@tcp(db)/leaf?timeout=2s&readTimeout=3s&writeTimeout=4s&clientFoundRows=false&parseTime=false" +
-		"&loc=America%2FNew_York&multiStatements=true&allowAllFiles=true&checkConnLiveness=false&charset=latin1" +
+		"&loc=America%2FNew_York&multiStatements=false&allowAllFiles=true&checkConnLiveness=false&charset=latin1" +
 		"&collation=gbk_chinese_ci&SQL_MODE=%27%27&time_zone=%27SYSTEM%27&Wait_Timeout=7&AutoCommit=0")
 	require.NoError(t, err)
 	require.Equal(t, []time.Duration{2 * time.Second, 3 * time.Second, 4 * time.Second},
@@ -35,7 +35,7 @@ func TestMySQLConfigForces(t *testing.T) {
 	require.True(t, cfg.ClientFoundRows)
 	require.True(t, cfg.ParseTime)
 	require.True(t, cfg.CheckConnLiveness)
-	require.False(t, cfg.MultiStatements)
+	require.True(t, cfg.MultiStatements)
 	require.False(t, cfg.AllowAllFiles)
 	require.Equal(t, time.UTC, cfg.Loc)
 	require.Empty(t, cfg.Collation)

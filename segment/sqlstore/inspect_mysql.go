@@ -20,16 +20,16 @@ type Inspector struct {
 	d *database
 }
 
-// OpenInspector returns the Inspector of the database that dsn names, and connects to
+// OpenInspector returns the Inspector of the MySQL database that c names, and connects to
 // nothing yet. ErrBadDSN.
-func OpenInspector(dsn string) (*Inspector, error) {
-	cfg, connector, err := newMySQLConnector(dsn) // without mysqlConnector, which refuses what is to be looked at
+func OpenInspector(c Config) (*Inspector, error) {
+	cfg, connector, err := newMySQLConnector(c) // without mysqlConnector, which refuses what is to be looked at
 	if err != nil {
 		return nil, err
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(1)
-	return &Inspector{d: &database{db: db, readers: db, dialect: mysqlDialect(), idle: 1, place: placeOf(cfg)}}, nil
+	return &Inspector{d: &database{db: db, readers: db, dialect: mysqlDialect(cfg.Params["wait_timeout"]), idle: 1, place: placeOf(cfg)}}, nil
 }
 
 // Place names the database, without user and password.

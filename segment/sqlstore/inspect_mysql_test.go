@@ -12,7 +12,7 @@ import (
 
 func inspect(t *testing.T, dsn string) *sqlstore.Inspector {
 	t.Helper()
-	i, err := sqlstore.OpenInspector(dsn)
+	i, err := sqlstore.OpenInspector(sqlstore.Config{DSN: dsn})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, i.Close()) })
 	return i
@@ -135,7 +135,7 @@ func TestInspectorServer(t *testing.T) {
 	server.Stop(t)
 	_, err = i.Server(within(t, patience))
 	require.Error(t, err)
-	_, err = sqlstore.OpenInspector("nonsense")
+	_, err = sqlstore.OpenInspector(sqlstore.Config{DSN: "nonsense"})
 	require.ErrorIs(t, err, sqlstore.ErrBadDSN)
 }
 

@@ -6,14 +6,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/leafd/leafd/segment"
 )
 
 // TestMoveIsOursAlone breaks the lock that sqlstore.F2 doesn't trust:
 // between our read of max_id and our write somebody else wrote.
 func TestMoveIsOursAlone(t *testing.T) {
-	ours := segment.Range{Lo: 1, Hi: 11, Step: 10}
 	for name, tc := range map[string]struct {
 		meanwhile string
 		maxID     []int64 // in the end
@@ -41,7 +38,7 @@ func TestMoveIsOursAlone(t *testing.T) {
 			exec("DELETE FROM leaf_alloc; INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)")
 			exec(tc.meanwhile)
 			err = store.write(t.Context(), func(conn *sql.Conn) error {
-				return store.moveMaxID(t.Context(), conn, "order", ours)
+				return store.moveMaxID(t.Context(), conn, "order", 1, 11)
 			})
 			if tc.moved {
 				require.NoError(t, err)

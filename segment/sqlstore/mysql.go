@@ -7,10 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafd/leafd/segment"
 )
 
 // Time-outs of a DSN that names none. The driver has none by default: against a
@@ -35,10 +39,9 @@ const (
 	// the name leads to another.
 	maxLifetime = 5 * time.Minute
 	// sessionWait, in seconds, is after how long the server gives up on a
-	// silent connection. When a daemon's host dies between reading a row
-	// and the commit, the row stays locked for everybody until then; the
-	// server's default is eight hours.
-	sessionWait = "60"
+	// silent connection; its default is eight hours. fetchWait is that within a
+	// transaction: the row of a daemon that freezes there stays locked so long.
+	sessionWait, fetchWait = "60", "3"
 	// lockWait, in seconds, keeps a fetch that nobody waits for any more from
 	// queueing for a row for another 50 s, or for a table that is being altered
 	// for another day, the server's defaults.
@@ -53,28 +56,83 @@ const (
 // writeTimeout=1s; zero counts as none named. What correctness rests on is set
 // whatever the dsn or the server says: UTF-8, UTC, strict SQL mode, autocommit, READ
 // COMMITTED, no limit of rows, rows counted as found.
-func OpenMySQL(dsn string) (*Store, error) {
-	cfg, inner, err := newMySQLConnector(dsn)
+func OpenMySQL(dsn string) (*Store, error) { return openMySQL(Config{DSN: dsn}) }
+
+func openMySQL(c Config) (*Store, error) {
+	cfg, inner, err := newMySQLConnector(c)
 	if err != nil {
 		return nil, err
 	}
+	connector := &mysqlConnector{}
+	connector.inner.Store(&inner)
 	pool := func(conns, idle int) *database {
-		db := sql.OpenDB(mysqlConnector{inner})
+		db := sql.OpenDB(connector)
 		db.SetMaxOpenConns(conns)
 		db.SetMaxIdleConns(idle)
 		db.SetConnMaxIdleTime(maxIdleTime)
 		db.SetConnMaxLifetime(maxLifetime)
-		return &database{db: db, readers: db, dialect: mysqlDialect(), idle: idle, place: placeOf(cfg)}
+		return &database{db: db, readers: db, dialect: mysqlDialect(cfg.Params["wait_timeout"]), idle: idle, place: placeOf(cfg)}
 	}
-	return newStore(pool(maxConns, maxIdleConns), pool(peopleConns, 1)), nil
+	s := newStore(pool(maxConns, maxIdleConns), pool(peopleConns, 1))
+	s.connector = connector
+	return s, nil
 }
 
-// newMySQLConnector returns the driver's configuration for dsn, and a connector with
+// SameDatabase tells that a and b name one database, whatever the user and the parameters: a
+// Store of a may go on with b. On two tables at once one range would be given twice.
+func SameDatabase(a, b string) bool {
+	if a == b {
+		return true
+	}
+	was, errA := mysqlConfig(a)
+	is, errB := mysqlConfig(b)
+	return errA == nil && errB == nil && placeOf(was) == placeOf(is)
+}
+
+// PrepareReload returns what has new connections made as c says, which names the Store's
+// database (SameDatabase). ErrBadDSN.
+func (s *Store) PrepareReload(c Config) (commit func(), err error) {
+	if s.connector == nil {
+		return func() {}, nil
+	}
+	_, inner, err := newMySQLConnector(c)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		s.connector.inner.Store(&inner)
+		for _, d := range []*database{s.database, s.people} {
+			d.dropIdle()
+		}
+	}, nil
+}
+
+// newMySQLConnector returns the driver's configuration for c, and a connector with
 // it, which has connected to nothing. ErrBadDSN.
-func newMySQLConnector(dsn string) (*mysql.Config, driver.Connector, error) {
-	cfg, err := mysqlConfig(dsn)
+func newMySQLConnector(c Config) (*mysql.Config, driver.Connector, error) {
+	cfg, err := mysqlConfig(c.DSN)
 	if err != nil {
 		return nil, nil, err
+	}
+	switch {
+	case c.TLS == nil:
+	case cfg.TLSConfig != "":
+		return nil, nil, fmt.Errorf("%w: it has tls= beside the certificates that sign the server's: leave one out", ErrBadDSN)
+	default:
+		cfg.TLS = c.TLS.Clone()
+	}
+	switch {
+	case c.Password == nil:
+	case cfg.Passwd != "":
+		return nil, nil, fmt.Errorf("%w: it has a password beside the file with it: leave one out", ErrBadDSN)
+	default:
+		err := cfg.Apply(mysql.BeforeConnect(func(_ context.Context, cfg *mysql.Config) (err error) {
+			cfg.Passwd, err = c.Password()
+			return err
+		}))
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: %w", ErrBadDSN, err)
+		}
 	}
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
@@ -104,6 +162,12 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 	if cfg.WriteTimeout <= 0 {
 		cfg.WriteTimeout = defaultWriteTimeout
 	}
+	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		var dialer net.Dialer
+		conn, err := dialer.DialContext(ctx, network, address)
+		segment.Answered(ctx)
+		return conn, err
+	}
 	cfg.Logger = &mysql.NopLogger{} // errors are returned; the default writes to stderr as well
 	cfg.ParseTime = true
 	cfg.Loc = time.UTC
@@ -111,10 +175,10 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 	// Rows are counted as found, as SQLite does. That a found row was
 	// changed as well is Fetch's to check, and it does.
 	cfg.ClientFoundRows = true
-	// One round trip a statement, not three. The driver escapes for UTF-8,
+	// One round trip a query, not three. The driver escapes for UTF-8,
 	// which is what every connection speaks.
 	cfg.InterpolateParams = true
-	cfg.MultiStatements = false
+	cfg.MultiStatements = true // sqlstore.F5
 	cfg.AllowAllFiles = false
 	// An answer that the server is read-only is ours to handle: the driver
 	// would reduce it to "bad connection".
@@ -139,9 +203,11 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 	return cfg, nil
 }
 
-func mysqlDialect() *dialect {
+func mysqlDialect(wait string) *dialect {
 	return &dialect{
-		begin:     "START TRANSACTION",
+		begin:     "SET SESSION wait_timeout = " + fetchWait + "; START TRANSACTION",
+		end:       "; SET SESSION wait_timeout = " + wait,
+		together:  true,
 		attempts:  3, // a stale connection of the pool, twice, then a fresh one
 		forUpdate: " FOR UPDATE",
 		matchTag:  "biz_tag = ? AND CAST(CONVERT(biz_tag USING utf8mb4) AS BINARY) = CAST(? AS BINARY)",
@@ -156,8 +222,11 @@ func mysqlDialect() *dialect {
 // between its UPDATE and its SELECT anybody can move max_id. Each new connection
 // looks, so a table that is altered while the daemon runs is noticed too.
 type mysqlConnector struct {
-	driver.Connector
+	inner atomic.Pointer[driver.Connector] // a reload replaces it
 }
+
+// Driver implements driver.Connector.
+func (c *mysqlConnector) Driver() driver.Driver { return (*c.inner.Load()).Driver() }
 
 // noTransactions has a row when the table's engine has no transactions.
 const noTransactions = "SELECT t.ENGINE FROM information_schema.TABLES t " +
@@ -169,13 +238,15 @@ var errEngine = errors.New("table " + table + " has an engine without transactio
 	"run: ALTER TABLE " + table + " ENGINE=InnoDB")
 
 // Connect implements driver.Connector.
-func (c mysqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := c.Connector.Connect(ctx)
+func (c *mysqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := (*c.inner.Load()).Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
+	segment.Answered(ctx)
 	err = setIsolation(ctx, conn)
 	if err == nil {
+		segment.Answered(ctx)
 		err = checkEngine(ctx, conn)
 	}
 	if err != nil {

@@ -28,6 +28,8 @@ const (
 	erWarnDataOutOfRange  = 1264
 	erWarnDataTruncated   = 1265
 	erCantMixCollations   = 1267
+	erCantMix3Collations  = 1270
+	erCantMixNCollations  = 1271
 	erOptionPrevents      = 1290
 	erTruncatedWrongValue = 1292
 	erWrongValueForField  = 1366
@@ -70,7 +72,7 @@ func judgeMySQL(err error) (verdict, string) {
 	case erBadNull, erWarnDataTruncated, erTruncatedWrongValue, erWrongValueForField, erDataTooLong,
 		erCheckViolatedMySQL, erCheckViolatedMaria:
 		return verdictBadValue, "see deploy/leaf_alloc.sql for the columns that leafd expects"
-	case erCantMixCollations, erCantConvertString:
+	case erCantMixCollations, erCantMix3Collations, erCantMixNCollations, erCantConvertString:
 		return verdictForeign, ""
 	case erOptionPrevents, erReadOnlyTransaction, erReadOnlyMode, erInnoDBReadOnly:
 		return verdictReadOnly, noWrites

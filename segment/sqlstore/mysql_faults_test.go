@@ -154,7 +154,7 @@ func TestMySQLHung(t *testing.T) {
 				require.Error(t, store.Each(t.Context(), func([]byte, int64, int64) error { return nil }))
 				_, err = store.List(t.Context())
 				require.Error(t, err)
-				_, err = store.Delete(t.Context(), "leaf-segment-test")
+				_, err = store.Delete(t.Context(), "leaf-segment-test", nil)
 				require.Error(t, err)
 			})
 		}
@@ -209,7 +209,7 @@ func TestMySQLReadOnly(t *testing.T) {
 				"fetch without a row":  func() error { _, err := store.Fetch(t.Context(), "not there", 0, 0); return err },
 				"update":               func() error { _, err := store.Update(t.Context(), "leaf-segment-test", &step, nil); return err },
 				"update without a row": func() error { _, err := store.Update(t.Context(), "not there", &step, nil); return err },
-				"delete":               func() error { _, err := store.Delete(t.Context(), "leaf-segment-test"); return err },
+				"delete":               func() error { _, err := store.Delete(t.Context(), "leaf-segment-test", nil); return err },
 				"create":               func() error { return store.Create(t.Context(), segment.Row{Tag: "new", MaxID: 1, Step: 1}) },
 			} {
 				err := do()

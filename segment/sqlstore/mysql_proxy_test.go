@@ -2,12 +2,15 @@ package sqlstore_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/test/mariadbtest"
+	"github.com/leafd/leafd/test/segmenttest"
 )
 
 // newProxy returns a proxy before the server.
@@ -141,11 +145,11 @@ func holdAnswer(t testing.TB, server *mariadbtest.Server, text string) (address 
 	return ln.Addr().String(), sync.OnceFunc(func() { close(gate) })
 }
 
-// TestMySQLDemotedInBetween: read_only is set once max_id was moved, before the commit.
+// TestMySQLDemotedInBetween: read_only is set once the row is locked, before max_id is moved.
 func TestMySQLDemotedInBetween(t *testing.T) {
 	server := mariadbtest.Shared(t)
 	database, db := newTable(t, server, ourScript, "")
-	address, release := holdAnswer(t, server, "UPDATE leaf_alloc")
+	address, release := holdAnswer(t, server, "FOR UPDATE")
 	store := openMySQL(t, strings.Replace(server.DSN(database), server.Addr(), address, 1)+generous)
 	t.Cleanup(release)
 	before := maxIDOf(t, db, "leaf-segment-test")
@@ -154,10 +158,8 @@ func TestMySQLDemotedInBetween(t *testing.T) {
 		_, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
 		fetched <- err
 	}()
-	execSQL(t, db, "SET GLOBAL TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
-	onlooker := server.DB(t, database)
-	execSQL(t, onlooker, "SET GLOBAL TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-	for maxIDOf(t, onlooker, "leaf-segment-test") == before {
+	for locked := error(nil); locked == nil; {
+		_, locked = db.ExecContext(t.Context(), "SELECT 1 FROM leaf_alloc WHERE biz_tag = 'leaf-segment-test' FOR UPDATE NOWAIT")
 		require.Empty(t, fetched)
 	}
 	execSQL(t, db, "SET GLOBAL read_only = 1")
@@ -165,4 +167,90 @@ func TestMySQLDemotedInBetween(t *testing.T) {
 	release()
 	require.ErrorIs(t, <-fetched, segment.ErrReadOnly)
 	require.Equal(t, before, maxIDOf(t, db, "leaf-segment-test"))
+}
+
+// counted returns the address of a proxy for one connection to the server, and how many commands
+// went over it: packets that begin a sequence.
+func counted(t testing.TB, server *mariadbtest.Server) (address string, commands *atomic.Int64) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	commands = new(atomic.Int64)
+	var ended sync.WaitGroup
+	t.Cleanup(func() { _ = ln.Close(); ended.Wait() })
+	ended.Go(func() {
+		client, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer client.Close() //nolint:errcheck // what was to pass has passed
+		backend, err := net.Dial("tcp", server.Addr())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer backend.Close() //nolint:errcheck // what was to pass has passed
+		ended.Go(func() {
+			_, _ = io.Copy(client, backend)
+		})
+		for header := make([]byte, 4); ; {
+			if _, err := io.ReadFull(client, header); err != nil {
+				return
+			}
+			if header[3] == 0 {
+				commands.Add(1)
+			}
+			_, _ = backend.Write(header)
+			length := int64(header[0]) | int64(header[1])<<8 | int64(header[2])<<16
+			if _, err := io.CopyN(backend, client, length); err != nil {
+				return
+			}
+		}
+	})
+	return ln.Addr().String(), commands
+}
+
+// sqlstore.F5.
+func TestMySQLFetchIsThreeRoundTrips(t *testing.T) {
+	server := mariadbtest.Shared(t)
+	database, _ := newTable(t, server, ourScript, "")
+	address, commands := counted(t, server)
+	store := openMySQL(t, strings.Replace(server.DSN(database), server.Addr(), address, 1)+generous)
+	awaitFetch(t, store)
+	for range 10 {
+		before := commands.Load()
+		_, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+		require.NoError(t, err)
+		require.EqualValues(t, 3, commands.Load()-before)
+		_, err = store.FetchGuarded(within(t, patience), "leaf-segment-test", 0, func(reserve func(int64, bool) (segment.Range, error)) error {
+			_, err := reserve(maxIDOf(t, server.DB(t, database), "leaf-segment-test")+7, true)
+			return err
+		})
+		require.NoError(t, err)
+		require.EqualValues(t, 6, commands.Load()-before)
+	}
+}
+
+// A line with 450 ms a round trip is slower than Config.FetchTimeout allows a whole fetch, and
+// each answer is within it.
+func TestMySQLDistantServer(t *testing.T) {
+	server := mariadbtest.Shared(t)
+	database, _ := newTable(t, server, ourScript, "")
+	proxy := newProxy(t, server)
+	addToxic(t, proxy, `{"type":"latency","stream":"downstream","attributes":{"latency":450}}`)
+	store := openMySQL(t, strings.Replace(server.DSN(database), server.Addr(), proxy.Listen, 1)+generous)
+	svc, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater()})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- svc.Run(ctx) }()
+	require.Eventually(t, func() bool {
+		tag, err := svc.Lookup([]byte("leaf-segment-test"))
+		if err == nil {
+			_, err = tag.Next(t.Context())
+		}
+		return err == nil
+	}, patience, 10*time.Millisecond)
+	stop()
+	require.NoError(t, <-ran)
 }

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,9 +11,13 @@ import (
 
 // Config says where the segments are kept. Only its methods know which field decides.
 type Config struct {
-	DSN    string // of a MySQL or MariaDB database, as OpenMySQL takes it; "" for a SQLite file
-	Path   string // of the SQLite file
-	Create bool   // Open makes the SQLite file where there is none, and its directory
+	DSN string // of a MySQL or MariaDB database, as OpenMySQL takes it; "" for a SQLite file
+	// Password returns the password of DSN's user, which has none itself, for each new
+	// connection; nil: DSN says all.
+	Password func() (string, error)
+	TLS      *tls.Config // of connections, for a DSN without tls; nil: DSN says all
+	Path     string      // of the SQLite file
+	Create   bool        // Open makes the SQLite file where there is none, and its directory
 }
 
 // Local reports that the segments are in the SQLite file: no other machine shares
@@ -33,7 +38,7 @@ func (c Config) Check() error {
 	if c.Local() {
 		return nil
 	}
-	_, _, err := newMySQLConnector(c.DSN)
+	_, _, err := newMySQLConnector(c)
 	return err
 }
 
@@ -42,7 +47,7 @@ func (c Config) Check() error {
 // mistyped path must not make a store there.
 func Open(c Config) (*Store, error) {
 	if !c.Local() {
-		return OpenMySQL(c.DSN)
+		return openMySQL(c)
 	}
 	if c.Create {
 		if err := os.Mkdir(filepath.Dir(c.Path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -63,7 +63,7 @@ func TestSQLiteDeletedTagStays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "segments.db")
 	store, err := sqlstore.OpenSQLite(path)
 	require.NoError(t, err)
-	_, err = store.Delete(t.Context(), "leaf-segment-test")
+	_, err = store.Delete(t.Context(), "leaf-segment-test", nil)
 	require.NoError(t, err)
 	require.NoError(t, store.Close())
 	rows, err := openSQLite(t, path).List(t.Context())

@@ -19,8 +19,9 @@ type Store struct {
 	// people is the same database by connections of their own, for what Admin does:
 	// however many list and change tags, fetches don't wait for them. Immutable; the
 	// very same where connections are not what one waits for.
-	people *database
-	sql    statements // Immutable
+	people    *database
+	sql       statements      // Immutable
+	connector *mysqlConnector // Immutable; of both, nil for SQLite
 }
 
 func newStore(d, people *database) *Store {
@@ -55,37 +56,84 @@ var (
 //	Whatever is refused is rolled back, and every check of the row comes
 //	    before the first write.
 //	The range is returned only after the commit was confirmed.
+//	sqlstore.F5  On MySQL a fetch is three round trips: the transaction's begin with the locking
+//	    read, the write with the reading back, and the commit. segment.Answered tells of each.
 //	The row is that of the tag, byte for byte.
 //	sqlstore.F7  Nothing is taken from a server that is read-only, though our account may
 //	    write there: of a demoted primary the commit is lost. It is asked with the
 //	    row, and again after the last write; between that and the commit it may still
 //	    be demoted.
 func (s *Store) Fetch(ctx context.Context, tag string, want, floor int64) (segment.Range, error) {
-	return s.fetch(ctx, tag, want, floor, false)
+	return s.fetch(ctx, tag, want, beginAt(floor, false))
 }
 
-// FetchAbove implements segment.Store, as Fetch does.
-func (s *Store) FetchAbove(ctx context.Context, tag string, want, floor int64) (segment.Range, error) {
-	return s.fetch(ctx, tag, want, floor, true)
+// beginAt is a Dispose that reserves once.
+func beginAt(floor int64, above bool) segment.Dispose {
+	return func(reserve func(int64, bool) (segment.Range, error)) error {
+		_, err := reserve(floor, above)
+		return err
+	}
 }
 
-func (s *Store) fetch(ctx context.Context, tag string, want, floor int64, above bool) (segment.Range, error) {
+// FetchGuarded implements segment.Store, as Fetch does. Until the commit other fetches of the
+// tag wait for dispose; in a SQLite file those of all tags would, so that one is asked after it.
+func (s *Store) FetchGuarded(ctx context.Context, tag string, want int64, dispose segment.Dispose) (segment.Range, error) {
+	if s.dialect.together {
+		return s.fetch(ctx, tag, want, dispose)
+	}
 	var taken segment.Range
-	err := s.write(ctx, func(conn *sql.Conn) error {
-		row, err := s.lockRow(ctx, conn, s.sql.lockRow, tag)
-		if err != nil {
-			return err
+	err := dispose(func(floor int64, above bool) (_ segment.Range, err error) {
+		if taken == (segment.Range{}) || taken.Lo < floor {
+			taken, err = s.fetch(ctx, tag, want, beginAt(floor, above))
 		}
+		return taken, err
+	})
+	if err != nil {
+		return segment.Range{}, err
+	}
+	return taken, nil
+}
+
+// refusedError is an error of a caller's function: the database has answered, and nothing is wrong
+// with its connection.
+type refusedError struct{ error }
+
+func (s *Store) fetch(ctx context.Context, tag string, want int64, dispose segment.Dispose) (segment.Range, error) {
+	var taken segment.Range
+	var row lockedRow
+	begin := func(conn *sql.Conn) (err error) {
+		statement := s.sql.beginRow
+		if !s.dialect.together {
+			statement = s.sql.lockRow
+			if _, err = conn.ExecContext(ctx, s.dialect.begin); err != nil {
+				return err
+			}
+		}
+		row, err = s.lockRow(ctx, conn, statement, tag)
+		return err
+	}
+	err := s.writeFrom(ctx, begin, func(conn *sql.Conn) error {
 		maxID, step, err := row.values()
 		if err != nil {
 			return err
 		}
 		fix := func(column string, to int64) string { return s.dialect.fix(tag, column, to) }
-		if taken, err = segment.Reserve(maxID, step, want, floor, above, fix); err != nil {
-			return err
+		at, failed := maxID, error(nil)
+		err = dispose(func(floor int64, above bool) (_ segment.Range, err error) {
+			if taken, err = segment.Reserve(maxID, step, want, floor, above, fix); err == nil && at != taken.Hi {
+				err = s.moveMaxID(ctx, conn, tag, at, taken.Hi)
+			}
+			at, failed = taken.Hi, err
+			return taken, err
+		})
+		if err != nil && failed == nil {
+			return refusedError{err}
 		}
-		return s.moveMaxID(ctx, conn, tag, taken)
+		return err
 	})
+	if refused := (refusedError{}); errors.As(err, &refused) {
+		return segment.Range{}, refused.error
+	}
 	if err != nil {
 		return segment.Range{}, s.fail(ctx, err, "fetch a range of tag "+quote(tag))
 	}
@@ -162,31 +210,38 @@ func (r lockedRow) values() (maxID, step int64, err error) {
 	return maxID, step, err
 }
 
-// moveMaxID writes the end of r to the row, and makes sure of it.
-func (s *Store) moveMaxID(ctx context.Context, conn *sql.Conn, tag string, r segment.Range) error {
-	from := r.Lo - r.Skipped
-	result, err := conn.ExecContext(ctx, s.sql.take, r.Hi, tag, tag, from)
-	if err != nil {
-		return s.asBadRow(err)
-	}
-	moved, err := result.RowsAffected()
-	if err != nil {
-		return err
-	}
-	if moved != 1 {
-		return fmt.Errorf("%w: moving it from %d to %d changed %d rows", errNotMoved, from, r.Hi, moved)
-	}
+// moveMaxID writes to to the row, which is at from, and makes sure of it.
+func (s *Store) moveMaxID(ctx context.Context, conn *sql.Conn, tag string, from, to int64) error {
 	var stored sql.NullString
 	var readOnly string
-	if err := conn.QueryRowContext(ctx, s.sql.readBack, tag, tag).Scan(&stored, &readOnly); err != nil {
-		return fmt.Errorf("read max_id back: %w", err)
+	var moved int64
+	if s.dialect.together {
+		err := conn.QueryRowContext(ctx, s.sql.moveRow, to, tag, tag, from, tag, tag).Scan(&stored, &readOnly, &moved)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) { // without a row none was moved
+			return fmt.Errorf("move max_id: %w", s.asBadRow(err))
+		}
+		segment.Answered(ctx)
+	} else {
+		result, err := conn.ExecContext(ctx, s.sql.take, to, tag, tag, from)
+		if err != nil {
+			return s.asBadRow(err)
+		}
+		if moved, err = result.RowsAffected(); err != nil {
+			return err
+		}
+		if err := conn.QueryRowContext(ctx, s.sql.readBack, tag, tag).Scan(&stored, &readOnly); err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("read max_id back: %w", err)
+		}
+	}
+	if moved != 1 {
+		return fmt.Errorf("%w: moving it from %d to %d changed %d rows", errNotMoved, from, to, moved)
 	}
 	if isOn(readOnly) {
 		return segment.ErrReadOnly
 	}
-	if stored.String != decimal(r.Hi) {
+	if stored.String != decimal(to) {
 		return fmt.Errorf("%w: max_id reads %.40q after %d was written; the column has to be BIGINT, and no trigger may change it",
-			segment.ErrBadRow, stored.String, r.Hi)
+			segment.ErrBadRow, stored.String, to)
 	}
 	return nil
 }
@@ -204,9 +259,42 @@ func (s *Store) asBadRow(err error) error {
 // row. Rows whose tag is NULL are left out. A connection is held while fn runs, so
 // fn should not use the Store.
 func (s *Store) Each(ctx context.Context, fn func(tag []byte, maxID, step int64) error) error {
+	stopped, err := s.each(ctx, fn, s.sql.each)
+	if stopped != nil {
+		return stopped
+	}
+	return s.fail(ctx, err, "read the tags")
+}
+
+// Find implements segment.Store, as Each does. Where the column can't hold some letter of tags
+// those that aren't ASCII are left to Each.
+func (s *Store) Find(ctx context.Context, tags []string, fn func(tag []byte, maxID, step int64) error) error {
+	find := func(holds func(r rune) bool) (stopped, err error) {
+		var args []any
+		for _, tag := range tags {
+			if utf8.ValidString(tag) && strings.IndexFunc(tag, func(r rune) bool { return !holds(r) }) < 0 {
+				args = append(args, tag)
+			}
+		}
+		if len(args) == 0 {
+			return nil, nil
+		}
+		return s.each(ctx, fn, s.sql.each+" WHERE biz_tag IN (?"+strings.Repeat(", ?", len(args)-1)+")", args...)
+	}
+	stopped, err := find(func(rune) bool { return true })
+	if err != nil && s.verdict(err) == verdictForeign {
+		stopped, err = find(func(r rune) bool { return r < utf8.RuneSelf })
+	}
+	if stopped != nil {
+		return stopped
+	}
+	return s.fail(ctx, err, "look for tags")
+}
+
+// each calls fn with each row that query finds. It returns fn's error apart from the database's.
+func (s *Store) each(ctx context.Context, fn func(tag []byte, maxID, step int64) error, query string, args ...any) (stopped, err error) {
 	var tag, maxIDText, stepText sql.RawBytes
-	var stopped error
-	err := s.read(ctx, func(rows *sql.Rows) error {
+	err = s.read(ctx, func(rows *sql.Rows) error {
 		if err := rows.Scan(&tag, &maxIDText, &stepText); err != nil {
 			return err
 		}
@@ -217,11 +305,8 @@ func (s *Store) Each(ctx context.Context, fn func(tag []byte, maxID, step int64)
 		step, _ := parseInteger(stepText)
 		stopped = fn(tag, maxID, step)
 		return stopped
-	}, s.sql.each)
-	if stopped != nil {
-		return stopped
-	}
-	return s.fail(ctx, err, "read the tags")
+	}, query, args...)
+	return stopped, err
 }
 
 // Close implements segment.Store.

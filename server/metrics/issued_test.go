@@ -228,7 +228,7 @@ func TestIssuedOfAService(t *testing.T) {
 	requireSeries(30, 0)
 	require.InDelta(t, 1, scrape(t, reg)["leafd_segment_fetch_duration_seconds"], 0)
 
-	_, err = store.Delete(ctx, "order")
+	_, err = store.Delete(ctx, "order", nil)
 	require.NoError(t, err)
 	require.NoError(t, svc.Reload(ctx, "order"))
 	requireSeries(0, 30) // 0: it is shown no longer

@@ -237,6 +237,23 @@ func TestADaemonAlone(t *testing.T) {
 	}
 }
 
+// Of peers that are drawn anew each time, those alone whose clocks are off have a series.
+func TestOffsetsOfADraw(t *testing.T) {
+	f, m, reg := newFake(t)
+	f.setAll(m)
+	f.samples = []clock.Sample{{Address: "a:1", Offset: time.Second}, {Address: "b:1", Offset: 5 * time.Second}, {Address: "c:1", Offset: -time.Hour}}
+	for peers, want := range map[int][]string{clock.Drawn: {"a:1", "b:1", "c:1"}, clock.Drawn + 1: {"b:1", "c:1"}} {
+		f.record.Peers = make([]string, peers)
+		var got []string
+		for name := range scrape(t, reg) {
+			if peer, is := strings.CutPrefix(name, "leafd_clock_offset_seconds{peer="); is {
+				got = append(got, strings.TrimSuffix(peer, "}"))
+			}
+		}
+		require.ElementsMatch(t, want, got, "%d peers", peers)
+	}
+}
+
 // crowd makes f a daemon with very many tags and peers, including hostile ones.
 func (f *fake) crowd(tags, peers int) {
 	f.tags = []segment.Status{{Tag: "\xff", Used: true, Failures: 1, Issued: 1}, {Tag: Rest, Used: true, Failures: 1, Issued: 1}}

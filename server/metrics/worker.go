@@ -60,7 +60,8 @@ func collectReports(p page, to string, r worker.Reports) {
 	p.put(descReportFailures, float64(r.Failed), to)
 }
 
-// collectPeers shows the peers whose clocks are farthest from ours.
+// collectPeers shows the peers whose clocks are farthest from ours. Where the samples are of a
+// draw, others each time, those that have our time are left out: their series would come and go.
 func collectPeers(p page, w Worker) {
 	p.put(descThreshold, w.Threshold().Seconds())
 	samples, verdict, _ := w.Peers()
@@ -75,7 +76,11 @@ func collectPeers(p page, w Worker) {
 	}
 	// The same series twice would make the whole scrape fail.
 	shown := make(map[string]bool, MaxPeers)
+	drawn := len(w.Record().Peers) > clock.Drawn
 	for _, s := range farthest(samples) {
+		if drawn && s.Offset.Abs() < w.Threshold() {
+			continue
+		}
 		if !shown[s.Address] {
 			shown[s.Address] = true
 			p.put(descOffset, s.Offset.Seconds(), s.Address)

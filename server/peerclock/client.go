@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/worker"
 )
 
 // Sentinels of this package. The Err of a Sample wraps one of them, with the address and
@@ -94,7 +93,7 @@ func Class(err error) error {
 	return ErrUnreachable
 }
 
-var _ worker.ClockProber = (*Client)(nil)
+var _ clock.Prober = (*Client)(nil)
 
 // New returns a Client. It fails without a clock.
 func New(cfg Config) (*Client, error) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,12 +38,11 @@ func Example(ts clock.Millis) worker.Record {
 		Born:        ts - 9000,
 		Floor:       ts - 9000,
 		Limit:       ts + 604800000,
-		Acked:       "6e0c1d57-2b7f-4f0e-9d4b-8d1f6f3a5c02",
-		Current:     "0b1d3a2e-7c86-4d6a-8f0e-5a8f6f0f9f21",
-		Confirmed:   true,
-		Released:    true,
-		Losses:      2,
-		Change:      4711, LongestLease: 30 * worker.DefaultLease,
+		AckedLimit:  ts + 604797000,
+		Acked:       worker.Life{Owner: "6e0c1d57-2b7f-4f0e-9d4b-8d1f6f3a5c02", Number: 11},
+		Current:     worker.Life{Owner: "0b1d3a2e-7c86-4d6a-8f0e-5a8f6f0f9f21", Number: 12},
+		State:       worker.RecordActive,
+		Losses:      2, LongestLease: 30 * worker.DefaultLease, LongestSession: 40 * time.Second,
 	}
 }
 
@@ -115,8 +115,15 @@ func Run(t *testing.T, open Open) {
 
 func runRoundTrips(t *testing.T, open Open) {
 	cases := map[string]func(*worker.Record){
-		"all fields":         func(*worker.Record) {},
-		"standalone":         func(r *worker.Record) { r.Cluster, r.Peers, r.Confirmed = "", nil, false },
+		"all fields": func(*worker.Record) {},
+		"standalone": func(r *worker.Record) { r.Cluster, r.Peers, r.State = "", nil, "" },
+		"no worker ID": func(r *worker.Record) {
+			r.WorkerID, r.State, r.Floor, r.Limit, r.AckedLimit = worker.NoWorkerID, "", 0, 0, 0
+		},
+		"claiming":           func(r *worker.Record) { r.State, r.Limit, r.AckedLimit = worker.RecordClaiming, r.Floor, r.Floor },
+		"claiming from 0 on": func(r *worker.Record) { r.State, r.Floor, r.Limit, r.AckedLimit = worker.RecordClaiming, 0, 0, 0 },
+		"releasing":          func(r *worker.Record) { r.State, r.Limit = worker.RecordReleasing, r.Floor+1 },
+		"released":           func(r *worker.Record) { r.State = worker.RecordReleased },
 		"empty peers":        func(r *worker.Record) { r.Peers = []string{} },
 		"worker 0":           func(r *worker.Record) { r.WorkerID = 0 },
 		"largest worker":     func(r *worker.Record) { r.WorkerID = 1<<62 + 1 },
@@ -154,8 +161,12 @@ func runRefusals(t *testing.T, open Open) {
 		"zero":                       func(r *worker.Record) { *r = worker.Record{} },
 		"negative worker":            func(r *worker.Record) { r.WorkerID = -2 },
 		"limit before floor":         func(r *worker.Record) { r.Limit = r.Floor - 1 },
-		"no limit":                   func(r *worker.Record) { r.Floor, r.Limit = 0, 0 },
+		"acknowledged before floor":  func(r *worker.Record) { r.AckedLimit = r.Floor - 1 },
+		"no limit":                   func(r *worker.Record) { r.Floor, r.Limit, r.AckedLimit = 0, 0, 0 },
 		"no instance":                func(r *worker.Record) { r.Instance = "" },
+		"no worker ID, and active":   func(r *worker.Record) { r.WorkerID = worker.NoWorkerID },
+		"no cluster":                 func(r *worker.Record) { r.Cluster = "" },
+		"another state":              func(r *worker.Record) { r.State = "lost" },
 		"negative floor":             func(r *worker.Record) { r.Floor = -1 },
 		"limit in nanoseconds":       func(r *worker.Record) { r.Limit *= 1e6 },
 		"no timestamp":               func(r *worker.Record) { r.Timestamp = 0 },
@@ -164,8 +175,10 @@ func runRefusals(t *testing.T, open Open) {
 		"timestamp in nanoseconds":   func(r *worker.Record) { r.Timestamp *= 1e6 },
 		"negative ceiling":           func(r *worker.Record) { r.Ceiling = -1 },
 		"negative losses":            func(r *worker.Record) { r.Losses = -1 },
-		"negative change":            func(r *worker.Record) { r.Change = -1 },
+		"negative life":              func(r *worker.Record) { r.Acked.Number = -1 },
+		"negative next life":         func(r *worker.Record) { r.Current.Number = -1 },
 		"negative longest lease":     func(r *worker.Record) { r.LongestLease = -1 },
+		"negative longest session":   func(r *worker.Record) { r.LongestSession = -1 },
 		"ceiling in nanoseconds":     func(r *worker.Record) { r.Ceiling *= 1e6 },
 		"epoch past the timestamp":   func(r *worker.Record) { r.Epoch = r.Timestamp + 1 },
 		"epoch in nanoseconds":       func(r *worker.Record) { r.Epoch *= 1e6 },

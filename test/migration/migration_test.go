@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -30,14 +31,17 @@ import (
 	"github.com/leafd/leafd/test/zookeepertest"
 )
 
-// Where the Java programs are, and the server's jar of a real Java Leaf; empty: JavaLeaf stands
-// in for it.
+// Where the Java programs are, and the unpacked jar of a real Java Leaf's server; empty: JavaLeaf
+// stands in for it.
 var (
 	programs = os.Getenv("LEAFDTEST_MIGRATION")
-	leafJar  = os.Getenv("LEAFDTEST_LEAF_JAR")
+	realLeaf = os.Getenv("LEAFDTEST_LEAF")
 )
 
-const patience = time.Minute
+const (
+	patience    = 2 * time.Minute
+	clientOfIDs = 1 << 20 // in the journal: none of a load's
+)
 
 func TestMain(m *testing.M) {
 	os.Exit(zookeepertest.StopAfter(mariadbtest.StopAfter(proctest.RemoveLeafdAfter(m))).Run())
@@ -54,24 +58,47 @@ type site struct {
 	jdbc    string // of the same, for Java
 
 	journals map[loadtest.Mode]*unique.Journal // all IDs of each kind
-	loads    []*load
+	rate     float64                           // of each load's requests, a second
+
+	mu      sync.Mutex
+	loads   []*load        // mu protects
+	lane    *unique.Lane   // mu protects; of the snowflake journal, for the IDs that id asks for
+	retired map[int64]bool // mu protects; worker IDs of Java Leafs that the operator released
 }
 
 func (s *site) forever() string { return "/snowflake/" + s.name + "/forever" }
 
 // settings are what docs/MIGRATION.md has exported, as flags.
 func (s *site) settings() []string {
-	return []string{"--zk", s.servers, "--zk-root", "/leafd-" + s.name, "--zk-forever-path", s.forever()}
+	return []string{"--zk", s.servers, "--zk-root", "/leafd-" + s.name, "--zk-forever-path", s.forever(), "--zk-session-timeout", leafdSession.String()}
 }
 
-// ok runs a command of leafd, which has to succeed, and returns what it printed.
-func (s *site) ok(args ...string) string {
+// journal makes the journal of the IDs of a kind.
+func (s *site) journal(mode loadtest.Mode) {
 	s.t.Helper()
+	journal, err := unique.New(unique.Options{Memory: unique.MinMemory})
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { require.NoError(s.t, journal.Close()) })
+	s.journals[mode] = journal
+	if mode == loadtest.Snowflake {
+		s.lane = journal.Lane()
+	}
+}
+
+// run runs a command of leafd, and returns what it printed.
+func (s *site) run(args ...string) (string, error) {
 	cmd := exec.CommandContext(s.t.Context(), s.leafd, append(args, s.settings()...)...)
 	cmd.Env = []string{}
 	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// ok is run of a command that has to succeed.
+func (s *site) ok(args ...string) string {
+	s.t.Helper()
+	out, err := s.run(args...)
 	require.NoError(s.t, err, "%q: %s", args, out)
-	return string(out)
+	return out
 }
 
 // javaEntries are the entries of Java Leafs, by worker ID: what leafd writes has more fields.
@@ -100,8 +127,9 @@ type host struct {
 	dir    string
 	port   string
 	http   string
-	worker int64
+	worker int64 // once it issued; -1: none
 	runs   *proctest.Daemon
+	before string // the log of the one before
 }
 
 func (s *site) host() *host {
@@ -110,55 +138,111 @@ func (s *site) host() *host {
 	require.NoError(s.t, err)
 	_, port, err := net.SplitHostPort(http)
 	require.NoError(s.t, err)
-	h := &host{site: s, dir: s.t.TempDir(), port: port, http: http}
+	h := &host{site: s, dir: s.t.TempDir(), port: port, http: http, worker: -1}
 	require.NoError(s.t, os.WriteFile(h.dir+"/leaf.properties", fmt.Appendf(nil,
 		"leaf.name=%s\nleaf.snowflake.enable=true\nleaf.snowflake.zk.address=%s\nleaf.snowflake.port=%s\n"+
-			"leaf.segment.enable=true\nleaf.jdbc.url=%s\nleaf.jdbc.username=root\nleaf.jdbc.password=\n", s.name, s.servers, port, s.jdbc), 0o600))
+			"leaf.segment.enable=%v\nleaf.jdbc.url=%s\nleaf.jdbc.username=root\nleaf.jdbc.password=\n", s.name, s.servers, port, s.jdbc != "", s.jdbc), 0o600))
+	s.t.Cleanup(func() {
+		if h.runs == nil {
+			return
+		}
+		require.NoError(s.t, h.runs.End(syscall.SIGKILL))
+		if s.t.Failed() {
+			s.t.Logf("last on %s, worker %d:\n%s\nbefore it:\n%s", h.http, h.worker, h.runs.Log(), h.before)
+		}
+	})
 	return h
 }
 
-// start starts a program as what runs on the host, and waits until it issues IDs.
-func (h *host) start(command ...string) {
-	h.t.Helper()
-	d, err := proctest.StartDaemon(proctest.Config{Command: command, Env: []string{"PATH=" + os.Getenv("PATH")}, Address: h.http})
-	require.NoError(h.t, err)
-	h.t.Cleanup(func() {
-		require.NoError(h.t, d.End(syscall.SIGKILL))
-		if h.t.Failed() {
-			h.t.Logf("log of %q:\n%s", command, d.Log())
-		}
-	})
-	h.runs = d
+// launch starts a program as what runs on the host.
+func (h *host) launch(command []string) error {
+	if h.runs != nil {
+		h.before = h.runs.Log()
+	}
+	var err error
+	h.runs, err = proctest.StartDaemon(proctest.Config{Command: command, Env: []string{"PATH=" + os.Getenv("PATH")}, Address: h.http})
+	return err
+}
+
+// start starts a program, and waits until it issues IDs.
+func (h *host) start(command []string) error {
+	if err := h.launch(command); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()
-	require.NoError(h.t, d.Await(ctx, 50*time.Millisecond, func(context.Context) error {
-		_, err := h.id()
+	return h.runs.Await(ctx, 50*time.Millisecond, func(context.Context) error {
+		id, err := h.id()
+		if err == nil {
+			h.worker = id >> 12 & 1023
+		}
 		return err
-	}))
-	id, err := h.id()
-	require.NoError(h.t, err)
-	h.worker = id >> 12 & 1023
+	})
+}
+
+// javaCommand is the host's Java Leaf.
+func (h *host) javaCommand() []string {
+	classes, main := programs+"/migration.jar:"+programs+"/lib/*", "JavaLeaf"
+	if realLeaf != "" {
+		classes, main = realLeaf+"/BOOT-INF/classes:"+realLeaf+"/BOOT-INF/lib/*", "com.sankuai.inf.leaf.server.LeafServerApplication"
+	}
+	return []string{
+		"java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx128m", "--add-opens", "java.base/java.lang=ALL-UNNAMED", "-Djava.io.tmpdir=" + h.dir,
+		"-Dserver.address=127.0.0.1", "-Dserver.port=" + h.port, "-cp", h.dir + ":" + classes, main,
+	}
 }
 
 // java starts the host's Java Leaf, whose entry has its worker ID.
 func (h *host) java() {
 	h.t.Helper()
-	classes, main := programs+"/migration.jar:"+programs+"/lib/*", "JavaLeaf"
-	if leafJar != "" {
-		classes, main = leafJar, "org.springframework.boot.loader.JarLauncher"
-	}
-	h.start("java", "--add-opens", "java.base/java.lang=ALL-UNNAMED", "-Djava.io.tmpdir="+h.dir, "-Dserver.address=127.0.0.1", "-Dserver.port="+h.port,
-		"-cp", h.dir+":"+classes, main)
+	require.NoError(h.t, h.start(h.javaCommand()))
+	require.NoError(h.t, h.readTheTree())
 	require.Contains(h.t, h.javaEntries()[h.worker], ":"+h.port+" ")
+}
+
+// readTheTree tells whether the Java Leaf that issues on the host has its worker ID from the tree: where it can't read that it
+// logs so, goes by its file workerID.properties, and never reports.
+func (h *host) readTheTree() error {
+	log := h.runs.Log()
+	for _, line := range []string{"Start node ERROR", "START FAILED", "create node error", "update init data error"} {
+		if strings.Contains(log, line) {
+			return fmt.Errorf("the Java Leaf of %s logs %q", h.http, line)
+		}
+	}
+	if line := fmt.Sprintf("START SUCCESS USE ZK WORKERID-%d\n", h.worker); !strings.Contains(log, line) {
+		return fmt.Errorf("the Java Leaf of %s, worker %d, does not log %q", h.http, h.worker, line)
+	}
+	return nil
+}
+
+// refused starts the host's Java Leaf, which has to refuse its worker ID. A real one does not end then, and reports.
+func (h *host) refused() {
+	h.t.Helper()
+	require.NoError(h.t, h.launch(h.javaCommand()))
+	require.Eventually(h.t, func() bool {
+		return h.runs.Ended() || h.runs.Logged("Caused by", "workerID must gte 0 and lte 1023") > 0
+	}, patience, 50*time.Millisecond)
+	for range 20 {
+		_, err := h.id()
+		require.Error(h.t, err)
+		time.Sleep(100 * time.Millisecond)
+	}
+	require.Contains(h.t, h.runs.Log(), "workerID must gte 0 and lte 1023")
+	require.NoError(h.t, h.runs.End(syscall.SIGKILL))
 }
 
 // serve starts leafd on the host, which leafd doctor has found nothing against.
 func (h *host) serve() {
 	h.t.Helper()
-	args := []string{"--listen", h.http, "--data-dir", h.dir + "/data", "--mysql", h.dsn, "--segment-regressed", "refuse"}
-	h.ok(append([]string{"doctor"}, args...)...)
-	h.start(slices.Concat([]string{h.leafd, "serve"}, args, h.settings())...)
+	args := []string{"--mysql", h.dsn, "--segment-regressed", "refuse"}
+	h.ok(append([]string{"doctor", "--listen", h.http, "--data-dir", h.dir + "/data"}, args...)...)
+	require.NoError(h.t, h.start(h.serveCommand(args...)))
 	require.NotContains(h.t, h.javaEntries(), h.worker)
+}
+
+// serveCommand is leafd on the host, with more settings.
+func (h *host) serveCommand(more ...string) []string {
+	return slices.Concat([]string{h.leafd, "serve", "--listen", h.http, "--data-dir", h.dir + "/data"}, h.settings(), more)
 }
 
 // stop ends what runs on the host as systemd does.
@@ -181,7 +265,16 @@ func (h *host) id() (int64, error) {
 	if res.StatusCode != http.StatusOK {
 		return 0, fmt.Errorf("%s: %s", res.Status, body)
 	}
-	return strconv.ParseInt(string(body), 10, 64)
+	id, err := strconv.ParseInt(string(body), 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lane != nil {
+		err = h.lane.Add(unique.Place{Client: clientOfIDs}, []int64{id})
+	}
+	return id, err
 }
 
 // client runs the client in Java against the host.
@@ -209,13 +302,15 @@ func (h *host) load() {
 		l := &load{host: h, mode: mode, ended: make(chan struct{})}
 		var ctx context.Context
 		ctx, l.cancel = context.WithCancel(h.t.Context())
+		h.mu.Lock()
 		first := 4 * len(h.loads)
 		h.loads = append(h.loads, l)
+		h.mu.Unlock()
 		go func() {
 			defer close(l.ended)
 			l.result, l.err = loadtest.Run(ctx, loadtest.Config{
 				URLs: []string{"http://" + h.http}, Mode: mode, Keys: []string{"order"}, Batch: 1, Clients: 4, FirstClient: first,
-				Rate: 500, Duration: time.Hour, Timeout: 5 * time.Second, Take: unique.Taker(func(error) {}, journal), // its check says why
+				Rate: h.rate, Duration: time.Hour, Timeout: 5 * time.Second, Take: unique.Taker(func(error) {}, journal), // its check says why
 			})
 		}()
 	}
@@ -243,7 +338,7 @@ func TestMigration(t *testing.T) {
 	s := &site{
 		t: t, leafd: proctest.Leafd(t), servers: server.Addr(), name: "com.example.leaf", conn: server.Conn(t), dsn: mariadb.DSN(database),
 		jdbc:     "jdbc:mysql://" + mariadb.Addr() + "/" + database + "?useSSL=false",
-		journals: map[loadtest.Mode]*unique.Journal{},
+		journals: map[loadtest.Mode]*unique.Journal{}, rate: 500,
 	}
 	var hosts []*host // Java Leafs, then leafds
 	for range 5 {
@@ -255,10 +350,7 @@ func TestMigration(t *testing.T) {
 	}
 	java[0].client()
 	for _, mode := range []loadtest.Mode{loadtest.Snowflake, loadtest.Segment} {
-		journal, err := unique.New(unique.Options{Memory: unique.MinMemory})
-		require.NoError(t, err)
-		defer func() { require.NoError(t, journal.Close()) }()
-		s.journals[mode] = journal
+		s.journal(mode)
 	}
 	for _, h := range java {
 		h.load()
@@ -308,15 +400,21 @@ func TestMigration(t *testing.T) {
 	}
 	java[0].client()
 
+	s.noneTwice(1000)
+}
+
+// noneTwice ends the loads, each of which has to have so many IDs, and compares all IDs.
+func (s *site) noneTwice(least int64) {
+	s.t.Helper()
 	for _, l := range s.loads {
 		counts := l.end()
-		require.Greater(t, counts.IDs, int64(1000))
-		t.Logf("%s of %s: %d IDs, %d requests failed while it did not run", l.mode, l.http, counts.IDs, counts.Failed)
+		require.GreaterOrEqual(s.t, counts.IDs, least, l.http)
+		s.t.Logf("%s of %s: %d IDs, %d requests failed while it did not run", l.mode, l.http, counts.IDs, counts.Failed)
 	}
 	for mode, journal := range s.journals {
-		report, err := journal.Check(t.Context(), nil)
-		require.NoError(t, err)
-		require.Zero(t, report.Repeated, "%+v", report.First)
-		t.Logf("%s: %d IDs, none twice", mode, report.IDs)
+		report, err := journal.Check(s.t.Context(), nil)
+		require.NoError(s.t, err)
+		require.Zero(s.t, report.Repeated, "%+v", report.First)
+		s.t.Logf("%s: %d IDs, none twice", mode, report.IDs)
 	}
 }

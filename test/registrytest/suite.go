@@ -1,12 +1,14 @@
 package registrytest
 
 import (
-	"sync"
+	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
@@ -18,55 +20,61 @@ type suiteTest struct {
 	run  func(t *testing.T, w *World)
 }
 
-// Run is what every worker.Registry, and the zkreg.Directory beside it, keeps. open returns an
-// empty World. Where that is in memory, each test is in a bubble of testing/synctest.
+// Run is what every worker.Registry, and the zkreg.Directory beside it, keeps under a Worker that
+// starts, runs and stops. open returns an empty World. Where that is in memory, each test is in a
+// bubble of testing/synctest, and those are run, too, that have minutes and days pass.
 func Run(t *testing.T, inMemory bool, open func(t testing.TB) *World) {
 	runAll(t, inMemory, open, []suiteTest{ // which make the cluster themselves
 		{"an empty registry", testEmpty},
 		{"exhaustion", testExhaustion},
-		{"gaps once the counter is spent", testGaps},
-		{"limit passed", testLimitPassed},
 	})
-	runAll(t, inMemory, func(t testing.TB) *World {
+	standing := func(t testing.TB) *World {
 		w := open(t)
 		w.Init(snowflake.DefaultLayout())
 		return w
-	}, []suiteTest{
+	}
+	runAll(t, inMemory, standing, []suiteTest{
 		{"first claims at once", testFirstClaims},
 		{"own again", testOwnAgain},
-		{"own worker ID beyond doubt", testSeveralOwn},
-		{"a worker ID that two have", testTwoEntries},
-		{"an answer lost while claiming", testLostWhileClaiming},
+		{"an answer lost while starting", testLostWhileStarting},
+		{"an answer lost while starting on a released worker ID", testLostWhileTaking},
+		{"an answer lost while resuming", testLostWhileResuming},
 		{"an answer lost while reporting", testLostWhileReporting},
-		{"a claim that nobody finished", testUnfinishedClaim},
+		{"an answer lost while putting back", testLostWhilePuttingBack},
 		{"release", testRelease},
+		{"release on stop", testReleaseOnStop},
 		{"takeover has one winner", testTakeover},
 		{"a Java Leaf's entry", testJavaEntry},
 		{"a node name that two have", testSharedName},
-		{"an unknown life that died goes", testUnknownLifeDied},
 		{"own dead process", testOwnDead},
-		{"copied directory, owner alive, ceiling ahead", copiedDirectory(false)},
-		{"copied directory, owner alive, ceiling passed", copiedDirectory(true)},
+		{"a copied directory, its owner alive", testCopied},
+		{"a life that the record doesn't know", testUnknownLife},
 		{"live set", testLive},
 		{"rewritten: fenced", testRewritten},
-		{"removed: put back, whatever answer is lost", testRemoved},
-		{"another life of its instance is live: fenced", testAnotherLive},
+		{"a node of another life of its instance", testAnotherLive},
 		{"released by force: fenced", testReleasedByForce},
-		{"removed while it was down", lostWhileDown((*World).Remove)},
+		{"removed while it was down", lostWhileDown(func(w *World) { w.Remove(1) })},
+		{"data lost while it was down", lostWhileDown((*World).Wipe)},
 		{"removed while it runs cut off", testRemovedWhileCutOff},
 		{"entries lost while the cluster stands", testEntriesLost},
-		{"data lost: put back", testDataLost},
-		{"data lost: another cluster in its place", testDataLostTaken},
-		{"data lost: a piece that is about to end", testDataLostLate},
-		{"data lost while it was down", lostWhileDown(func(w *World, _ int64) { w.Wipe() })},
-		{"data lost while it was down: worker ID taken", func(t *testing.T, w *World) { testDataLostWhileDownTaken(t, w, 2*worker.DefaultLease) }},
-		{"data lost while it was down: worker ID taken for less", func(t *testing.T, w *World) { testDataLostWhileDownTaken(t, w, worker.DefaultLease/2) }},
+		{"data lost: another cluster in its place", testDataLostForeign},
 		{"data lost: a Java Leaf in its place", testDataLostJava},
+		{"data lost: taken meanwhile", testDataLostTaken},
+		{"data lost: all come back at once", testDataLostAll},
 		{"a longer lease", testLongerLease},
-		{"data lost: all come back at once", func(t *testing.T, w *World) { testDataLostAll(t, w, false) }},
-		{"data lost: opened too early", func(t *testing.T, w *World) { testDataLostAll(t, w, true) }},
-		{"peers", testPeers},
 	})
+	if inMemory {
+		runAll(t, inMemory, standing, []suiteTest{
+			{"what settles, and for how long", testSettling},
+			{"an answer lost while starting in an old root", func(t *testing.T, w *World) {
+				time.Sleep(2 * time.Minute) // what is claimed settles
+				testLostWhileStarting(t, w)
+			}},
+			{"a claim that nobody finished", testUnfinishedClaim},
+			{"limit passed", testLimitPassed},
+			{"data lost: a piece that has ended", testDataLostLate},
+		})
+	}
 }
 
 func runAll(t *testing.T, inMemory bool, open func(t testing.TB) *World, tests []suiteTest) {
@@ -86,70 +94,264 @@ func runAll(t *testing.T, inMemory bool, open func(t testing.TB) *World, tests [
 
 func testEmpty(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{})
-	for range 2 {
-		_, err := d.reg.Look(patient(t), d.self)
-		require.ErrorIs(t, err, worker.ErrNoCluster, "only an operator makes one")
-		require.ErrorContains(t, err, "leafd cluster init")
-	}
+	err := d.until(worker.EventNoCluster)
+	require.ErrorIs(t, err, worker.ErrNoCluster, "only an operator makes one")
+	require.ErrorContains(t, err, "leafd cluster init")
+	require.Empty(t, entries(t, w))
+	_, err = d.cache.Load()
+	require.ErrorIs(t, err, worker.ErrNoRecord)
 	w.Init(snowflake.DefaultLayout())
-	found := d.look()
-	require.NotEmpty(t, found.Cluster)
-	require.Equal(t, worker.Lookup{Cluster: found.Cluster, Entry: worker.Entry{WorkerID: worker.NoWorkerID}, Peers: []worker.Peer{}, Settle: found.Settle}, found)
-	require.Empty(t, entries(t, w), "Look writes nothing")
-	_, err := w.Directory().Release(patient(t), 0, true)
+	_, err = w.Directory().Release(patient(t), 0, true)
 	require.ErrorIs(t, err, worker.ErrNoEntry)
-	_, err = d.reg.Report(patient(t), d.self, true)
-	require.ErrorIs(t, err, worker.ErrUnreachable, "nothing was claimed")
+	require.NoError(t, d.running().report())
 }
 
-// A Java Leaf's entry is its own, whatever a daemon is called, and never written.
-func testJavaEntry(t *testing.T, w *World) {
-	now := w.Clock().Read().Wall()
-	java := worker.Entry{WorkerID: 3, Node: "10.0.0.5:8080", Address: address, State: zkreg.StateJava, Timestamp: now - 10}
-	w.Plant(java)
-	d := fresh(t, w, "10.0.0.5:8080", Options{})
-	require.False(t, d.look().Known)
-	require.NoError(t, d.claimAsSeen())
-	require.NotEqual(t, java.WorkerID, d.self.WorkerID)
-	require.NoError(t, d.report(true))
-	for _, force := range []bool{false, true} {
-		_, err := w.Directory().Release(patient(t), java.WorkerID, force)
-		require.ErrorIs(t, err, zkreg.ErrJava)
-	}
-	require.Equal(t, java, entryOf(t, w, java.WorkerID), "and so it is shown")
-
-	// One that stands where a daemon's was.
-	was := d.self.WorkerID
-	w.Remove(was)
-	java.WorkerID = was
-	w.Plant(java)
-	require.ErrorIs(t, d.report(true), worker.ErrFenced)
-	again := d.again()
-	require.ErrorIs(t, again.claim(), worker.ErrTaken)
-	require.Equal(t, java, entryOf(t, w, was))
-}
-
-func testPeers(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{})
-	require.Empty(t, peers(t, d), "before anything else")
-	d.running()
-	require.Empty(t, peers(t, d), "not itself")
-	fresh(t, w, "b", Options{}).running()
-	w.PlantLive(worker.Peer{Node: "c", Address: "10.0.0.7:1", Owner: "other"})
-	requirePeers(t, d, "b", "c")
-	all, err := d.reg.Peers(patient(t))
+// small is a layout that has room for four workers.
+func small(t testing.TB) snowflake.Layout {
+	t.Helper()
+	layout, err := snowflake.ParseLayout("41+2+20", snowflake.DefaultEpoch)
 	require.NoError(t, err)
-	require.Equal(t, worker.Peer{Node: "c", Address: "10.0.0.7:1", Owner: "other"}, all[1])
-	var group sync.WaitGroup // Peers may be called at any time
-	group.Go(func() {
-		for range 20 {
-			if _, err := d.reg.Peers(patient(t)); err != nil {
-				t.Error(err)
-			}
+	return layout
+}
+
+func testExhaustion(t *testing.T, w *World) {
+	opts := Options{Layout: small(t)}
+	w.Init(opts.Layout)
+	var limit clock.Millis
+	for i := range 4 {
+		d := fresh(t, w, string(rune('a'+i)), opts).running()
+		require.NoError(t, d.report())
+		d.stop()
+		if i == 0 {
+			limit = entryOf(t, w, 0).Limit
 		}
-	})
-	for range 5 {
-		require.NoError(t, d.report(true))
 	}
-	group.Wait()
+	before := entries(t, w)
+	d := fresh(t, w, "one too many", opts)
+	err := d.start(patient(t))
+	var exhausted *worker.ExhaustedError
+	require.ErrorAs(t, err, &exhausted)
+	require.Equal(t, worker.ExhaustedError{Highest: 3, Entries: 4, Next: limit}, *exhausted, "when the next one comes back")
+	require.ErrorContains(t, err, limit.String())
+	require.Equal(t, before, entries(t, w), "it left nothing behind")
+
+	released, err := w.Directory().Release(patient(t), 2, true)
+	require.NoError(t, err)
+	require.Equal(t, []string{"0000000002"}, w.Hints())
+	time.Sleep(max(0, released.Limit.Sub(w.Now()))) // by both clocks
+	require.Equal(t, int64(2), d.running().ID())
+	require.Equal(t, released.Limit, d.Record().Floor, "worker.U2")
+	require.Empty(t, w.Hints())
+}
+
+// In the Java Leaf every racer of the first start has worker 0.
+func testFirstClaims(t *testing.T, w *World) {
+	const n = 16
+	daemons := make([]*daemon, n)
+	for i := range daemons {
+		daemons[i] = fresh(t, w, fmt.Sprintf("10.0.0.%d", i), Options{})
+	}
+	for i, err := range together(t, daemons) {
+		require.NoError(t, err, i)
+	}
+	requireOneEach(t, w, daemons)
+	for _, d := range daemons {
+		require.NoError(t, d.report())
+		require.Less(t, d.ID(), int64(n), "the lowest ones")
+		require.Equal(t, daemons[0].Record().Cluster, d.Record().Cluster)
+	}
+	for _, e := range entries(t, w) {
+		require.True(t, e.Live)
+	}
+	require.Empty(t, w.Hints())
+}
+
+func testOwnAgain(t *testing.T, w *World) {
+	fresh(t, w, "other", Options{}).running()
+	d := fresh(t, w, "a", Options{}).running()
+	require.NoError(t, d.report())
+	before := d.Record()
+	d.stop()
+	w.Init(snowflake.DefaultLayout()) // nothing new
+	stopped := entryOf(t, w, 1)
+	require.Equal(t, worker.Entry{
+		WorkerID: 1, Node: "a", Address: d.address(), State: worker.StateActive, Timestamp: stopped.Timestamp, Ceiling: stopped.Ceiling,
+		Owner: d.cfg.Owner, Life: 1, Instance: before.Instance, Floor: before.Floor, Limit: stopped.Limit,
+	}, stopped)
+	require.LessOrEqual(t, stopped.Ceiling, w.Now(), "a clean stop: the next start waits for nothing")
+
+	d.running()
+	r := d.Record()
+	require.Equal(t, []any{int64(1), before.Cluster, before.Instance, before.Floor}, []any{r.WorkerID, r.Cluster, r.Instance, r.Floor})
+	require.GreaterOrEqual(t, r.Limit, stopped.Limit, "a limit never falls")
+	require.NoError(t, d.report())
+	e := entryOf(t, w, 1)
+	require.Equal(t, d.cfg.Owner, e.Owner)
+	require.Equal(t, int64(2), e.Life, "above all lives before")
+}
+
+// lossy runs try for each request of a process whose answer may get lost, done or not done, until
+// one has made less requests than that.
+func lossy(t *testing.T, try func(t *testing.T, n int, done bool, lose func(d *daemon)) (requests int)) {
+	t.Helper()
+	for _, done := range []bool{true, false} {
+		for n, more := 1, true; more; n++ {
+			before := 0
+			requests := try(t, n, done, func(d *daemon) {
+				before = d.w.Requests(d.reg)
+				d.w.LoseAnswer(d.reg, n, done)
+			})
+			more = requests-before > n && n < 40
+		}
+	}
+}
+
+func testLostWhileStarting(t *testing.T, w *World) {
+	var all []*daemon
+	lossy(t, func(t *testing.T, n int, done bool, lose func(d *daemon)) int {
+		d := fresh(t, w, fmt.Sprintf("node-%d-%t", n, done), Options{}).process()
+		lose(d)
+		require.NoError(t, d.begin(patient(t)), "lost answer %d, done %t", n, done)
+		made := d.made()
+		require.NoError(t, d.report())
+		d.stop()
+		all = append(all, d)
+		return made
+	})
+	requireOneEach(t, w, all)
+}
+
+// worker.R3, zkreg.R1: the released one is taken over by a conditional write of its only path.
+func testLostWhileTaking(t *testing.T, w *World) {
+	id := int64(40)
+	lossy(t, func(t *testing.T, n int, done bool, lose func(d *daemon)) int {
+		id++
+		w.Plant(worker.Entry{WorkerID: id, Node: "gone", Address: "gone:1", State: worker.StateReleased, Owner: "old", Life: 3, Instance: "gone", Timestamp: 1, Ceiling: 2, Floor: 1, Limit: 3})
+		w.Hint(id)
+		d := fresh(t, w, fmt.Sprintf("node-%d-%t", n, done), Options{}).process()
+		lose(d)
+		require.NoError(t, d.begin(patient(t)), "lost answer %d, done %t", n, done)
+		made := d.made()
+		require.NoError(t, d.report())
+		e := entryOf(t, w, id)
+		if d.ID() == id {
+			require.Equal(t, clock.Millis(3), d.Record().Floor)
+		} else { // a claim of its own, whose answer was lost, is left: nothing was issued under it
+			require.Equal(t, []any{worker.StateClaiming, d.Record().Instance, e.Floor}, []any{e.State, e.Instance, e.Limit}, "lost answer %d, done %t", n, done)
+		}
+		d.stop()
+		return made
+	})
+	fresh(t, w, "last", Options{}).running()
+	require.Empty(t, w.Hints(), "whoever finds one that leads nowhere removes it")
+}
+
+func testLostWhileResuming(t *testing.T, w *World) {
+	d := fresh(t, w, "a", Options{}).running()
+	instance := d.Record().Instance
+	lossy(t, func(t *testing.T, n int, done bool, lose func(d *daemon)) int {
+		if n%2 == 0 {
+			d.crash()
+		} else {
+			d.stop()
+		}
+		d.process()
+		lose(d)
+		require.NoError(t, d.begin(patient(t)), "lost answer %d, done %t", n, done)
+		made := d.made()
+		require.NoError(t, d.report())
+		require.Zero(t, d.ID())
+		require.Equal(t, instance, d.Record().Instance, "its own lives are no copies: lost answer %d, done %t", n, done)
+		return made
+	})
+	require.Len(t, entries(t, w), 1)
+}
+
+func testLostWhileReporting(t *testing.T, w *World) {
+	d := fresh(t, w, "a", Options{}).running()
+	for _, done := range []bool{true, false} {
+		for n := 1; n < 12; n++ {
+			d.lose(n, done)
+			require.NoError(t, d.report(), "lost answer %d, done %t", n, done)
+		}
+	}
+	require.Equal(t, int64(1), entryOf(t, w, 0).Life, "the same life all the time")
+
+	// What another wrote after a lost answer is still another's.
+	w.LoseAnswer(d.reg, 1, true)
+	w.Rewrite(0, "intruder")
+	requireFenced(t, d, "intruder")
+}
+
+// However far it has come with noting the loss and putting its worker ID back; and it is told of
+// the loss once. A daemon that issues goes on meanwhile (worker.R7).
+func testLostWhilePuttingBack(t *testing.T, w *World) {
+	d := fresh(t, w, "a", Options{}).running()
+	losses := int64(0)
+	for _, done := range []bool{true, false} {
+		for n := 1; n < 12; n++ {
+			told := d.told(worker.EventDataLost)
+			w.Remove(0)
+			d.lose(n, done)
+			require.Eventually(t, func() bool { return d.Record().Losses > losses }, patience, time.Millisecond, "lost answer %d, done %t", n, done)
+			require.NoError(t, d.report(), "lost answer %d, done %t", n, done)
+			require.NoError(t, d.Check())
+			losses = d.Record().Losses
+			require.Equal(t, d.cfg.Owner, entryOf(t, w, 0).Owner)
+			require.Equal(t, told+1, d.told(worker.EventDataLost), "lost answer %d, done %t", n, done)
+		}
+	}
+	require.NotZero(t, d.Since(), "it has never stopped")
+}
+
+func testSharedName(t *testing.T, w *World) {
+	d := fresh(t, w, "a", Options{}).running()
+	second := fresh(t, w, "a", Options{}).running()
+	requireOneEach(t, w, []*daemon{d, second})
+	for range 2 {
+		require.NoError(t, d.report())
+		require.NoError(t, second.report())
+		requirePeers(t, d, "a:1")
+		requirePeers(t, second, "a:1")
+	}
+	second.stop()
+	requirePeers(t, d)
+	require.True(t, entryOf(t, w, d.ID()).Live)
+	require.False(t, entryOf(t, w, second.ID()).Live)
+}
+
+// A Java Leaf's entry is its own, whatever a daemon is called, and never written; its worker ID is
+// nobody else's, and neither is 0, which a Java Leaf takes without asking.
+func testJavaEntry(t *testing.T, w *World) {
+	java := worker.Entry{WorkerID: 1, Node: "10.0.0.5:8080", Address: "10.0.0.5:8080", State: zkreg.StateJava, Timestamp: w.Now() - 10}
+	w.Plant(java)
+	d := fresh(t, w, "10.0.0.5", Options{}).running()
+	require.Greater(t, d.ID(), int64(1))
+	require.NoError(t, d.report())
+	_, err := w.Directory().Release(patient(t), java.WorkerID, false)
+	require.ErrorIs(t, err, zkreg.ErrJava)
+	require.Equal(t, java, entryOf(t, w, java.WorkerID), "and so it is shown")
+	require.Equal(t, java.Node, entryOf(t, w, java.WorkerID).Node)
+
+	// On the operator's word that it is gone for good, a leafd's entry stands in its place.
+	before := w.Now()
+	released, err := w.Directory().Release(patient(t), java.WorkerID, true)
+	require.NoError(t, err)
+	require.Equal(t, worker.StateReleased, released.State)
+	require.GreaterOrEqual(t, released.Limit, before, "by ZooKeeper's now")
+	released.Stat = worker.Stat{}
+	require.Equal(t, released, entryOf(t, w, java.WorkerID))
+	time.Sleep(max(0, released.Limit.Sub(w.Now())))
+	next := fresh(t, w, "b", Options{}).running()
+	require.Equal(t, java.WorkerID, next.ID())
+	require.Equal(t, released.Limit, next.Record().Floor)
+}
+
+// The longest lease is the cluster's, and no daemon has a longer one (zkreg.R8).
+func testLongerLease(t *testing.T, w *World) {
+	require.Equal(t, worker.DefaultLease, fresh(t, w, "a", Options{}).running().Record().LongestLease)
+	err := fresh(t, w, "b", Options{Lease: worker.DefaultLease + 1}).start(patient(t))
+	require.ErrorIs(t, err, worker.ErrForeign)
+	require.ErrorContains(t, err, "--longest-lease")
+	require.Len(t, entries(t, w), 1)
 }

@@ -1,116 +1,48 @@
 package registrytest
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg"
 )
 
-func testLive(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{SessionTimeout: 3 * time.Second}).running()
-	watcher := fresh(t, w, "b", Options{})
-	requirePeers(t, watcher, "a")
-	for range 2 {
-		require.NoError(t, d.report(false))
-		requirePeers(t, watcher)
-	}
-	require.Equal(t, d.self.Ceiling, entryOf(t, w, 0).Ceiling, "it reports all the same")
-	for range 2 {
-		require.NoError(t, d.report(true))
-		requirePeers(t, watcher, "a")
-	}
-	w.Expire("a")
-	requirePeers(t, watcher)
-	require.NoError(t, d.report(true))
-	requirePeers(t, watcher, "a")
-	require.NoError(t, errors.Join(d.reg.Close(), d.reg.Close(), watcher.reg.Close()), "twice, and before anything else")
-	requirePeers(t, fresh(t, w, "c", Options{}))
-}
-
-func testRewritten(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	require.NoError(t, d.report(true))
-	w.Rewrite(0, "intruder")
-	requireFenced(t, d, "intruder")
-	requireFenced(t, d, "intruder")
-	require.Equal(t, "intruder", entryOf(t, w, 0).Owner, "a fenced daemon writes nothing")
-}
-
-// requireFenced requires that d's report is refused, for what text names.
-func requireFenced(t *testing.T, d *daemon, text string) {
+// closed requires that a newcomer gets no worker ID until the cluster is opened, and leaves nothing.
+// It returns what it is told (zkreg.R7).
+func closed(t *testing.T, w *World) string {
 	t.Helper()
-	err := d.report(true)
-	require.ErrorIs(t, err, worker.ErrFenced)
-	require.ErrorContains(t, err, text)
-}
-
-// closed requires that d gets no worker ID until the cluster is opened, and leaves nothing.
-// It returns what d is told.
-func closed(t *testing.T, w *World, d *daemon) string {
-	t.Helper()
-	before := entries(t, w)
-	d.look()
-	ctx, cancel := context.WithCancel(patient(t))
-	w.Clock().OnSleep(cancel)
-	_, err := d.reg.Claim(ctx, d.self, d.lease())
-	w.Clock().OnSleep(nil)
+	d := fresh(t, w, "newcomer", Options{})
+	before := len(entries(t, w))
+	err := d.until(worker.EventNoCluster)
 	require.ErrorIs(t, err, worker.ErrNoCluster)
 	require.ErrorContains(t, err, "leafd cluster open")
-	require.Equal(t, before, entries(t, w))
+	require.Len(t, entries(t, w), before)
 	return err.Error()
 }
 
-// Two of us: a copy of our directory that started while we ran without the registry, say.
-func testAnotherLive(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	w.PlantLive(worker.Peer{Node: "a", Address: "10.0.0.9:1", Owner: "other", Instance: d.self.Instance})
-	require.NoError(t, d.report(false), "not live itself, it has nothing against it")
-	requireFenced(t, d, "other")
-	requireFenced(t, d, "10.0.0.9:1")
-}
-
-func testReleasedByForce(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	_, err := w.Directory().Release(patient(t), 0, true)
-	require.NoError(t, err)
-	other := fresh(t, w, "b", Options{}).running()
-	require.Equal(t, int64(1), other.self.WorkerID, "its limit lies ahead")
-	require.ErrorIs(t, d.report(true), worker.ErrFenced, "before anybody took it")
-	require.NoError(t, other.report(true))
-	require.Equal(t, worker.StateReleased, entryOf(t, w, 0).State)
-}
-
-// What a daemon loses while it is down, and then between its Look and its Claim.
-func lostWhileDown(lose func(w *World, workerID int64)) func(t *testing.T, w *World) {
+// What a daemon finds that was lost while it was down it notes and puts back.
+func lostWhileDown(lose func(w *World)) func(t *testing.T, w *World) {
 	return func(t *testing.T, w *World) {
 		fresh(t, w, "other", Options{}).running()
 		d := fresh(t, w, "a", Options{}).running()
-		require.NoError(t, d.reg.Close())
-		lose(w, 1)
+		require.NoError(t, d.report())
 		for losses := int64(1); losses <= 2; losses++ {
-			again := d.again()
-			found := again.look()
-			require.Equal(t, losses == 1, found.Lost)
-			require.Equal(t, losses == 2, found.Known)
-			if found.Known {
-				w.Remove(1)
-			}
-			require.NoError(t, again.claimAsSeen())
-			require.Equal(t, int64(1), again.self.WorkerID)
-			require.Equal(t, d.self.Cluster, again.self.Cluster)
-			require.Equal(t, losses, again.self.Losses)
-			require.NoError(t, again.report(true))
-			require.NoError(t, again.reg.Close())
-			d = again
+			before := d.Record()
+			d.stop()
+			lose(w)
+			d.running()
+			r := d.Record()
+			require.Equal(t, []any{int64(1), before.Cluster, before.Instance, before.Floor}, []any{r.WorkerID, r.Cluster, r.Instance, r.Floor})
+			require.GreaterOrEqual(t, r.Limit, before.Limit)
+			require.GreaterOrEqual(t, r.Losses, losses)
+			require.Positive(t, d.told(worker.EventSettling), "worker.R7")
+			require.NoError(t, d.report())
+			require.Equal(t, d.cfg.Owner, entryOf(t, w, 1).Owner)
 		}
 	}
 }
@@ -119,43 +51,19 @@ func lostWhileDown(lose func(w *World, workerID int64)) func(t *testing.T, w *Wo
 // worker ID, and so does the next one, after the entry was put back.
 func testRemovedWhileCutOff(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
-	w.Remove(d.self.WorkerID)
-	newcomer := fresh(t, w, "b", Options{}).running()
-	require.Equal(t, int64(1), newcomer.self.WorkerID)
-	require.NoError(t, newcomer.report(true))
-	require.NoError(t, d.report(true))
-	require.Equal(t, d.self.Owner, entryOf(t, w, 0).Owner)
-	require.Equal(t, int64(1), d.self.Losses)
-	require.NoError(t, newcomer.report(true))
+	require.NoError(t, d.report())
+	w.Down()
+	w.Remove(0)
+	w.Up()
+	newcomer := fresh(t, w, "b", Options{})
+	require.Eventually(t, func() bool { return d.Record().Losses == 1 }, patience, time.Millisecond)
+	require.NoError(t, d.report())
+	require.Equal(t, d.cfg.Owner, entryOf(t, w, 0).Owner)
+	require.Contains(t, closed(t, w), limitOf(w.Now()).Add(worker.DefaultLease - worker.YoungLease).String()[:10])
 	w.OpenCluster(Threshold)
-	// ZooKeeper counted the entry that was put back, too: 2 or 3.
-	require.Greater(t, fresh(t, w, "c", Options{}).running().self.WorkerID, newcomer.self.WorkerID)
-}
-
-func testDataLost(t *testing.T, w *World) {
-	other := fresh(t, w, "other", Options{}).running()
-	require.NoError(t, other.reg.Close())
-	d := fresh(t, w, "a", Options{}).running()
-	cluster := d.self.Cluster
-	w.Wipe()
-	require.NoError(t, d.report(true))
-	require.Equal(t, int64(1), d.self.WorkerID)
-	require.Equal(t, cluster, d.self.Cluster)
-	require.Equal(t, int64(1), d.self.Losses)
-	e := entryOf(t, w, 1)
-	require.Equal(t, worker.StateActive, e.State)
-	require.Equal(t, d.self.Owner, e.Owner)
-	require.Equal(t, d.self.Ceiling, e.Ceiling)
-	requirePeers(t, fresh(t, w, "watcher", Options{}), "a")
-	require.NoError(t, d.report(true))
-	closed(t, w, fresh(t, w, "newcomer", Options{}))
-
-	// The other's record is of before the loss, and there is a root again.
-	other = other.again()
-	require.True(t, other.look().Lost)
-	require.NoError(t, other.claimAsSeen())
-	require.Equal(t, int64(0), other.self.WorkerID)
-	require.Equal(t, cluster, other.self.Cluster)
+	newcomer.running()
+	requireOneEach(t, w, []*daemon{d, newcomer})
+	require.NotZero(t, d.Since())
 }
 
 // The entries alone are lost: who has a worker ID puts it back, whether it runs or starts,
@@ -163,163 +71,251 @@ func testDataLost(t *testing.T, w *World) {
 func testEntriesLost(t *testing.T, w *World) {
 	first, second := fresh(t, w, "a", Options{}).running(), fresh(t, w, "b", Options{}).running()
 	down := fresh(t, w, "c", Options{}).running()
-	require.NoError(t, down.reg.Close())
-	w.LoseEntries()
-	newcomer := fresh(t, w, "d", Options{})
-	closed(t, w, newcomer)
-	require.NoError(t, first.report(true))
-	require.NoError(t, second.report(true))
-	again := down.again()
-	require.True(t, again.look().Lost)
-	require.NoError(t, again.claimAsSeen())
-	closed(t, w, newcomer)
-	w.OpenCluster(Threshold)
-	newcomer.running()
-	for i, d := range []*daemon{first, second, again, newcomer} {
-		require.NoError(t, d.report(true))
-		require.Equal(t, int64(i), d.self.WorkerID)
-		require.Equal(t, int64(1), d.self.Losses, "one loss, whoever finds it")
-		require.Equal(t, first.self.Cluster, d.self.Cluster)
+	for _, d := range []*daemon{first, second, down} {
+		require.NoError(t, d.report())
 	}
-	require.Positive(t, newcomer.self.Floor)
+	down.stop()
+	w.LoseEntries()
+	for _, d := range []*daemon{first, second} {
+		require.Eventually(t, func() bool { return d.Record().Losses > 0 && d.Registry() == nil }, patience, time.Millisecond)
+	}
+	closed(t, w)
+	down.running()
+	closed(t, w)
+	w.OpenCluster(Threshold)
+	newcomer := fresh(t, w, "d", Options{}).running()
+	all := []*daemon{first, second, down, newcomer}
+	requireOneEach(t, w, all)
+	for i, d := range all[:3] {
+		require.NoError(t, d.report())
+		require.Equal(t, int64(i), d.ID())
+		require.Equal(t, first.Record().Cluster, d.Record().Cluster)
+		require.Zero(t, d.Record().Floor, "the piece that it had")
+	}
+	require.Positive(t, newcomer.Record().Floor, "at or above the root's floor")
+	require.NotZero(t, first.Since()*second.Since(), "they have never stopped")
 }
 
-// The operator's command raises the lease that a loss is reckoned with, before it is used.
-func testLongerLease(t *testing.T, w *World) {
-	long := Options{Lease: 3 * worker.DefaultLease}
-	short := fresh(t, w, "a", Options{}).running()
-	require.Equal(t, worker.DefaultLease, short.self.LongestLease)
-	d := fresh(t, w, "b", long).running()
-	require.Equal(t, long.Lease, d.self.LongestLease)
-	require.NoError(t, short.report(true))
-	require.Equal(t, long.Lease, short.self.LongestLease)
-	w.Wipe()
-	require.NoError(t, short.report(true))
-	require.Contains(t, closed(t, w, fresh(t, w, "c", Options{})), w.Clock().Read().Wall().Add(long.Lease).String()[:10])
-}
-
-func testDataLostTaken(t *testing.T, w *World) {
+// worker.W6: an operator makes a new cluster, who must not: the daemons of the one before end.
+func testDataLostForeign(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
+	require.NoError(t, d.report())
+	w.Down()
 	w.Wipe()
-	w.Init(snowflake.DefaultLayout()) // which an operator must not
-	other := fresh(t, w, "b", Options{}).running()
-	require.Equal(t, int64(0), other.self.WorkerID)
+	w.Init(snowflake.DefaultLayout())
+	w.Up()
 	requireFenced(t, d, worker.ErrForeign.Error())
-	require.NoError(t, other.report(true))
+	d.halt()
+	require.ErrorIs(t, d.start(patient(t)), worker.ErrForeign)
+	require.Zero(t, fresh(t, w, "b", Options{}).running().ID())
 	require.Len(t, entries(t, w), 1)
 }
 
-// A piece that ends before every clock agrees that it stands is not put back: it ends.
-func testDataLostLate(t *testing.T, w *World) {
-	first := fresh(t, w, "first", Options{}).running()
-	opts := Options{Lease: w.Lease}
-	runs, down := fresh(t, w, "runs", opts).running(), fresh(t, w, "down", opts).running()
-	require.NoError(t, down.reg.Close())
-	w.Wipe()
-	require.NoError(t, first.report(true))
-	time.Sleep(w.Lease)
-	require.ErrorIs(t, runs.report(true), worker.ErrLeaseOver)
-	closed(t, w, down.again())
-	w.OpenCluster(Threshold)
-	limit := down.self.Limit
-	down = down.again().running()
-	require.Greater(t, down.self.Floor, limit, "whatever it gets begins at the root's floor")
-	require.ErrorIs(t, runs.report(true), worker.ErrLeaseOver)
-	require.NoError(t, first.report(true))
-}
-
-// After a loss, too, a Java Leaf's entry is never written over: it issues under that worker ID.
+// After a loss, too, a Java Leaf's entry is never written: it issues under that worker ID, and has a
+// path of its own.
 func testDataLostJava(t *testing.T, w *World) {
-	first := fresh(t, w, "a", Options{}).running()
-	d := fresh(t, w, "b", Options{}).running()
-	w.Wipe()
-	require.NoError(t, first.report(true))
-	java := worker.Entry{WorkerID: d.self.WorkerID, Node: "10.0.0.9:8080", Address: "10.0.0.9:8080", State: zkreg.StateJava, Timestamp: d.self.Timestamp}
+	d := fresh(t, w, "a", Options{}).running()
+	require.NoError(t, d.report())
+	w.LoseEntries()
+	require.Eventually(t, func() bool { return d.Record().Losses == 1 && d.Registry() == nil }, patience, time.Millisecond)
+	java := worker.Entry{WorkerID: 5, Node: "10.0.0.9:8080", Address: "10.0.0.9:8080", State: "java", Timestamp: w.Now()}
 	w.Plant(java)
-	require.ErrorIs(t, d.report(true), worker.ErrFenced)
-	require.ErrorIs(t, d.again().claim(), worker.ErrTaken)
+	require.NoError(t, d.report())
+	w.OpenCluster(Threshold)
+	newcomer := fresh(t, w, "b", Options{}).running()
+	require.NotEqual(t, java.WorkerID, newcomer.ID())
 	require.Equal(t, java, entryOf(t, w, java.WorkerID))
 }
 
-// It comes back only when a newcomer has its worker ID, on an operator's wrong word, or as a
-// record that was put back: the later piece stands, whichever limit is the greater.
-func testDataLostWhileDownTaken(t *testing.T, w *World, lease time.Duration) {
+// It comes back only when a newcomer has its worker ID, on an operator's wrong word: the later
+// piece stands, whichever limit is the greater (worker.D3).
+func testDataLostTaken(t *testing.T, w *World) {
 	first := fresh(t, w, "first", Options{}).running()
 	d := fresh(t, w, "a", Options{}).running()
-	require.NoError(t, d.reg.Close())
+	require.NoError(t, d.report())
+	instance := d.Record().Instance
+	d.stop()
 	w.Wipe()
-	require.NoError(t, first.report(true))
+	require.Eventually(t, func() bool { return first.Record().Losses > 0 && first.Registry() == nil }, patience, time.Millisecond)
 	w.OpenCluster(Threshold)
-	time.Sleep(10 * time.Millisecond)
-	newcomer := fresh(t, w, "b", Options{Lease: lease}).running()
-	require.Equal(t, int64(1), newcomer.self.WorkerID)
-	again := d.again()
-	again.look()
-	err := again.claimAsSeen()
-	require.ErrorIs(t, err, worker.ErrTaken)
-	require.ErrorContains(t, err, "b")
-	require.NoError(t, newcomer.report(true))
-	require.Len(t, entries(t, w), 2)
-	require.NotContains(t, peers(t, fresh(t, w, "watcher", Options{})), "a")
+	newcomers := []*daemon{}
+	for i := range 2 { // one of them gets it, since ZooKeeper's counter began again
+		newcomers = append(newcomers, fresh(t, w, fmt.Sprintf("new%d", i), Options{}).running())
+	}
+	holder := entryOf(t, w, 1)
+	require.NotEqual(t, instance, holder.Instance)
+	d.running()
+	require.Equal(t, 1, d.told(worker.EventRemoved))
+	require.Equal(t, instance, d.Record().Instance)
+	requireOneEach(t, w, append(newcomers, first, d))
+	for _, n := range newcomers {
+		require.NoError(t, n.report())
+	}
 }
 
-// Survivors report and newcomers claim, all at the same moment: who has a worker ID keeps it,
-// unless an operator opens the cluster early. Whoever has one then is alone.
-func testDataLostAll(t *testing.T, w *World, early bool) {
-	const n = 8
-	var all []*daemon
+// Survivors report, others that had a worker ID start, and newcomers too, all at the same moment:
+// who has a worker ID keeps it.
+func testDataLostAll(t *testing.T, w *World) {
+	const n = 4
+	var run, down, late []*daemon
 	for i := range n {
-		all = append(all, fresh(t, w, fmt.Sprintf("survivor%d", i), Options{}).running())
+		run = append(run, fresh(t, w, fmt.Sprintf("run%d", i), Options{}).running())
+		down = append(down, fresh(t, w, fmt.Sprintf("down%d", i), Options{}).running())
+		late = append(late, fresh(t, w, fmt.Sprintf("newcomer%d", i), Options{}))
+	}
+	had := map[*daemon]int64{}
+	for _, d := range run {
+		require.NoError(t, d.report())
+		had[d] = d.ID()
+	}
+	for _, d := range down {
+		require.NoError(t, d.report())
+		had[d] = d.ID()
+		d.stop()
 	}
 	w.Wipe()
-	for i := range n {
-		all = append(all, fresh(t, w, fmt.Sprintf("newcomer%d", i), Options{}))
+	back := make(chan struct{})
+	for i, d := range late { // they wait until the operator opens it, once all others are back
+		if i == 0 {
+			d.when(worker.EventNoCluster, func() {
+				go func() {
+					<-back
+					w.OpenCluster(Threshold)
+				}()
+			})
+		}
 	}
-	var survivors, operator sync.WaitGroup
-	survivors.Add(n)
-	done, over := context.WithCancel(t.Context())
-	operator.Go(func() {
-		if !early {
-			survivors.Wait()
-		}
-		for w.OpenCluster(Threshold); early && done.Err() == nil; {
-			w.OpenCluster(Threshold)
-			time.Sleep(time.Millisecond)
-		}
-	})
-	if !early {
-		w.Clock().OnSleep(survivors.Wait)
-		defer w.Clock().OnSleep(nil)
+	errs := make(chan []error, 1)
+	go func() { errs <- together(t, late) }()
+	for i, err := range together(t, down) {
+		require.NoError(t, err, i)
 	}
-	errs := together(all, func(d *daemon) error {
-		if d.self.WorkerID != worker.NoWorkerID {
-			defer survivors.Done()
-			return d.report(true)
-		}
-		_, err := d.reg.Look(patient(d.t), d.self)
-		for errors.Is(err, worker.ErrNoCluster) {
-			time.Sleep(time.Millisecond)
-			_, err = d.reg.Look(patient(d.t), d.self)
-		}
-		if err != nil {
-			return err
-		}
-		return d.claimAsSeen()
-	})
-	over()
-	operator.Wait()
-	ids := map[int64]bool{}
-	for i, d := range all {
-		if early && i < n && errs[i] != nil {
-			require.ErrorIs(t, errs[i], worker.ErrFenced)
-			continue
-		}
-		require.NoError(t, errs[i], d.self.Node)
-		require.True(t, i >= n || d.self.WorkerID == int64(i), "a survivor has its own")
-		require.False(t, ids[d.self.WorkerID], "worker %d twice", d.self.WorkerID)
-		ids[d.self.WorkerID] = true
-		require.Equal(t, all[0].self.Cluster, d.self.Cluster)
-		require.NoError(t, d.report(true))
+	for _, d := range append(run, down...) {
+		require.Eventually(t, func() bool { return d.Record().Losses > 0 && d.Registry() == nil }, patience, time.Millisecond)
+		require.Equal(t, had[d], d.ID())
 	}
-	require.Len(t, entries(t, w), len(ids))
+	close(back)
+	for i, err := range <-errs {
+		require.NoError(t, err, i)
+	}
+	requireOneEach(t, w, append(append(run, down...), late...))
+}
+
+// worker.R6, worker.R7: what settles, by the times of the root and of the longest session in it.
+func testSettling(t *testing.T, w *World) {
+	opts := Options{SessionTimeout: 40 * time.Second}
+	const settles = 40*time.Second + 10*time.Second
+	took := func(d *daemon) time.Duration {
+		t.Helper()
+		began := w.Now()
+		d.running()
+		return w.Now().Sub(began)
+	}
+	d := fresh(t, w, "a", opts)
+	require.Zero(t, took(d), "a new root")
+	d.stop()
+	require.Zero(t, took(d), "its own")
+	time.Sleep(time.Minute + time.Second)
+	require.Equal(t, settles, took(fresh(t, w, "b", Options{})), "the longest session that any was granted")
+	d.stop()
+	w.Remove(0)
+	require.Equal(t, settles, took(d), "what is put back")
+	require.Equal(t, int64(1), d.Record().Losses)
+	d.stop()
+	_, err := w.Directory().Recover(patient(t))
+	require.NoError(t, err)
+	require.Equal(t, settles, took(d), "what resumes after another loss")
+	require.Equal(t, int64(2), d.Record().Losses)
+	d.stop()
+	require.Zero(t, took(d), "once")
+
+	// A start that is stopped while it settles has not got over the loss.
+	d.stop()
+	_, err = w.Directory().Recover(patient(t))
+	require.NoError(t, err)
+	require.ErrorContains(t, d.until(worker.EventSettling), "settled")
+	require.Equal(t, int64(2), d.record().Losses)
+	require.Equal(t, settles, took(d))
+	require.Equal(t, int64(3), d.Record().Losses)
+}
+
+// A claim that was left unfinished is the next one's once it is a minute old, by ZooKeeper's clock:
+// a start waits for that. One that may not wait so long says when.
+func testUnfinishedClaim(t *testing.T, w *World) {
+	layout := small(t)
+	w.Wipe()
+	w.Init(layout)
+	for id := range int64(4) {
+		w.Plant(worker.Entry{WorkerID: id, Node: "b", Address: "b:1", State: worker.StateClaiming, Owner: "dead", Instance: "gone", Timestamp: 1, Ceiling: 1, Floor: 5, Limit: 5})
+	}
+	given := w.Now().Add(time.Minute)
+	d := fresh(t, w, "a", Options{Layout: layout})
+	hasty := fresh(t, w, "hasty", Options{Layout: layout})
+	hasty.cfg.MaxWait = time.Minute - time.Second
+	err := hasty.start(patient(t))
+	require.ErrorIs(t, err, worker.ErrExhausted)
+	require.ErrorContains(t, err, given.String(), "it says when one comes back")
+	require.NoError(t, d.running().report())
+	require.GreaterOrEqual(t, w.Now(), given.Add(w.Settle))
+	require.Less(t, w.Now(), given.Add(w.Settle+time.Second), "as soon as it counts as given up, and has settled")
+	require.Equal(t, clock.Millis(5), d.Record().Floor)
+
+	// Its own is its at once, where it has gone on with it: nothing was issued under it.
+	d.stop()
+	c := fresh(t, w, "c", Options{Layout: layout})
+	require.ErrorContains(t, c.until(worker.EventSettling), "settled")
+	claimed := c.record()
+	require.Equal(t, worker.RecordClaiming, claimed.State)
+	require.Equal(t, claimed.Floor, claimed.Limit)
+	c.running()
+	require.Equal(t, claimed.WorkerID, c.ID())
+}
+
+// A worker ID comes back by itself once its limit has passed and nobody prolongs it.
+func testLimitPassed(t *testing.T, w *World) {
+	layout := small(t)
+	w.Wipe()
+	w.Init(layout)
+	opts := Options{Layout: layout}
+	var gone, live *daemon
+	for i := range 4 {
+		live = fresh(t, w, string(rune('a'+i)), opts)
+		live.cfg.ReportInterval, live.cfg.CeilingLead = time.Minute, 2*time.Minute // for hours
+		require.NoError(t, live.running().report())
+		if gone == nil {
+			gone = live
+			gone.stop()
+		}
+	}
+	limit := entryOf(t, w, 0).Limit
+	require.LessOrEqual(t, gone.record().Limit, limit)
+	d := fresh(t, w, "new", opts)
+	err := d.start(patient(t))
+	require.ErrorIs(t, err, worker.ErrExhausted, "too early")
+	require.ErrorContains(t, err, limit.String(), "it says when one comes back")
+	time.Sleep(limit.Sub(w.Now()) - worker.FreeSoon/2) // a start waits for more
+	require.Zero(t, d.running().ID())
+	require.Equal(t, limit, d.Record().Floor)
+	require.NoError(t, live.report(), "it was left alone")
+	err = gone.start(patient(t))
+	require.ErrorIs(t, err, worker.ErrExhausted, "who comes back is a new one")
+	require.Equal(t, 1, gone.told(worker.EventRemoved))
+}
+
+// A piece that has ended is not put back: its record notes the loss, and forgets the worker ID.
+func testDataLostLate(t *testing.T, w *World) {
+	d := fresh(t, w, "a", Options{}).running()
+	require.NoError(t, d.report())
+	d.stop()
+	limit := d.record().Limit
+	time.Sleep(limit.Sub(w.Now()) - 2*Threshold)
+	w.Wipe()
+	err := d.until(worker.EventNoCluster)
+	require.ErrorIs(t, err, worker.ErrNoCluster)
+	require.Equal(t, []any{1, 1}, []any{d.told(worker.EventDataLost), d.told(worker.EventRemoved)})
+	r := d.record()
+	require.Equal(t, []any{int64(worker.NoWorkerID), int64(1)}, []any{r.WorkerID, r.Losses})
+	require.Empty(t, entries(t, w))
+	w.OpenCluster(Threshold)
+	require.Greater(t, d.running().Record().Floor, limit, "whatever it gets begins at the root's floor")
 }

@@ -1,38 +1,29 @@
 package registrytest
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 )
-
-// small makes a cluster that has room for four workers.
-func small(t testing.TB, w *World) Options {
-	t.Helper()
-	layout, err := snowflake.ParseLayout("41+2+20", snowflake.DefaultEpoch)
-	require.NoError(t, err)
-	w.Init(layout)
-	return Options{Layout: layout}
-}
 
 func testRelease(t *testing.T, w *World) {
 	ctx := patient(t)
 	dir := w.Directory()
 	d := fresh(t, w, "a", Options{}).running()
+	require.NoError(t, d.report())
 	_, err := dir.Release(ctx, 0, false)
 	require.ErrorIs(t, err, worker.ErrInUse, "it is live")
-	require.NoError(t, d.reg.Close())
+	d.stop()
 	_, err = dir.Release(ctx, 0, false)
 	require.ErrorIs(t, err, worker.ErrInUse, "its limit has not passed")
-	require.Equal(t, worker.StateActive, entryOf(t, w, 0).State)
 	before := entryOf(t, w, 0)
+	require.Equal(t, worker.StateActive, before.State)
 	released, err := dir.Release(ctx, 0, true)
 	require.NoError(t, err)
+	released.Stat = worker.Stat{}
 	require.Less(t, released.Limit, before.Limit)
 	require.Greater(t, released.Limit, before.Ceiling, "it may have issued while it could not report")
 	before.State, before.Limit = worker.StateReleased, released.Limit
@@ -40,181 +31,189 @@ func testRelease(t *testing.T, w *World) {
 	require.Equal(t, before, entryOf(t, w, 0), "the rest stays")
 	released, err = dir.Release(ctx, 0, false)
 	require.NoError(t, err, "again")
+	released.Stat = worker.Stat{}
 	require.Equal(t, before, released)
 	_, err = dir.Release(ctx, 1, true)
 	require.ErrorIs(t, err, worker.ErrNoEntry)
 }
 
+// The worker ID goes back with the time after the last one issued as its limit, and with a hint;
+// another begins there, and the one that had it gets another one.
+func testReleaseOnStop(t *testing.T, w *World) {
+	d := fresh(t, w, "a", Options{})
+	d.cfg.ReleaseOnStop = true
+	d.running()
+	require.NoError(t, d.report())
+	d.stop()
+	r, e := d.record(), entryOf(t, w, 0)
+	require.Equal(t, []any{worker.RecordReleased, e.Limit, e.Limit}, []any{r.State, r.Limit, r.AckedLimit})
+	require.Equal(t, worker.StateReleased, e.State)
+	require.Less(t, e.Floor, e.Limit, "worker.R3")
+	require.Equal(t, e.Ceiling, e.Limit)
+	require.Equal(t, []string{"0000000000"}, w.Hints())
+
+	other := fresh(t, w, "b", Options{}).running()
+	require.Zero(t, other.ID())
+	require.Equal(t, e.Limit, other.Record().Floor)
+	require.Empty(t, w.Hints())
+	require.Equal(t, int64(1), d.running().ID(), "worker.D2")
+	require.NoError(t, other.report())
+
+	// Its own, where nobody took it.
+	d.stop()
+	limit := entryOf(t, w, 1).Limit
+	require.Equal(t, int64(1), d.running().ID())
+	require.Equal(t, limit, d.Record().Floor, "a piece of its own, after the one that it gave back")
+}
+
 // Eight claimants, one released entry: one takes it, with its limit as floor. What lies
-// ahead of the clock is nobody's.
+// ahead of the clock is nobody's, and its hint stays.
 func testTakeover(t *testing.T, w *World) {
-	now := w.Clock().Read().Wall()
-	w.Plant(worker.Entry{WorkerID: 0, Node: "old", Address: address, State: worker.StateReleased, Timestamp: now - 1000, Ceiling: now - 20, Owner: "old", Instance: "old", Limit: now - 10})
-	w.Plant(worker.Entry{WorkerID: 1, Node: "wrong", Address: address, State: worker.StateReleased, Timestamp: now + 3_600_000, Ceiling: now + 3_600_000, Owner: "old", Instance: "wrong", Limit: now + 3_600_000})
+	now := w.Now()
+	w.Plant(worker.Entry{WorkerID: 0, Node: "old", Address: "old:1", State: worker.StateReleased, Timestamp: now - 1000, Ceiling: now - 20, Owner: "old", Instance: "old", Floor: 1, Limit: now - 10})
+	w.Plant(worker.Entry{WorkerID: 1, Node: "wrong", Address: "wrong:1", State: worker.StateReleased, Timestamp: now, Ceiling: now, Owner: "old", Instance: "wrong", Floor: 1, Limit: now + 3_600_000})
+	w.Hint(0)
+	w.Hint(1)
+	w.Hint(7) // which leads nowhere
 	daemons := make([]*daemon, 8)
 	for i := range daemons {
 		daemons[i] = fresh(t, w, string(rune('a'+i)), Options{})
-		daemons[i].look()
 	}
-	errs := together(daemons, (*daemon).claimAsSeen)
-	ids := map[int64]bool{}
-	for i, d := range daemons {
-		require.NoError(t, errs[i])
-		require.False(t, ids[d.self.WorkerID], "worker %d twice", d.self.WorkerID)
-		ids[d.self.WorkerID] = true
-		if d.self.WorkerID == 0 {
-			require.Equal(t, now-10, d.self.Floor)
+	for _, err := range together(t, daemons) {
+		require.NoError(t, err)
+	}
+	requireOneEach(t, w, daemons)
+	taken := false
+	for _, d := range daemons {
+		require.NotEqual(t, int64(1), d.ID(), "its limit lies ahead")
+		if d.ID() == 0 {
+			taken = true
+			require.Equal(t, now-10, d.Record().Floor)
 			require.Equal(t, now-10, entryOf(t, w, 0).Floor)
 		} else {
-			require.Zero(t, d.self.Floor)
+			require.Zero(t, d.Record().Floor)
 		}
-		require.Greater(t, d.self.Limit, now)
 	}
-	require.True(t, ids[0], "nobody took the released one")
-	require.False(t, ids[1], "a clock that was wrong has poisoned it")
+	require.True(t, taken, "nobody took the released one")
+	require.Equal(t, []string{"0000000001"}, w.Hints())
 	require.Len(t, entries(t, w), 9)
-}
-
-func testExhaustion(t *testing.T, w *World) {
-	opts := small(t, w)
-	for i := range 4 {
-		d := fresh(t, w, string(rune('a'+i)), opts).running()
-		require.Equal(t, int64(i), d.self.WorkerID)
-		require.NoError(t, d.reg.Close())
-	}
-	before := entries(t, w)
-	d := fresh(t, w, "one too many", opts)
-	for range 2 {
-		require.ErrorIs(t, d.claim(), worker.ErrExhausted)
-		require.Equal(t, before, entries(t, w), "it left something behind")
-		require.Empty(t, peers(t, fresh(t, w, "watcher", opts)))
-	}
-	_, err := w.Directory().Release(patient(t), 2, true)
-	require.NoError(t, err)
-	require.NoError(t, d.claim(), "the same process may try again")
-	require.Equal(t, int64(2), d.self.WorkerID)
-	require.NoError(t, d.report(true))
-}
-
-// The counter counts takeovers too: it is spent while worker IDs are free. They are
-// given out then, each after it has settled, and to one node.
-func testGaps(t *testing.T, w *World) {
-	opts := small(t, w)
-	require.Equal(t, int64(0), fresh(t, w, "a", opts).running().self.WorkerID)
-	for i := range 4 {
-		d := fresh(t, w, "short-lived"+string(rune('a'+i)), opts).running()
-		require.Equal(t, int64(1), d.self.WorkerID)
-		require.NoError(t, d.release())
-		require.NoError(t, d.reg.Close())
-		time.Sleep(10 * time.Millisecond)
-	}
-	require.Equal(t, int64(1), fresh(t, w, "b", opts).running().self.WorkerID)
-
-	both := []*daemon{fresh(t, w, "y", opts), fresh(t, w, "z", opts)}
-	require.NoError(t, errors.Join(together(both, (*daemon).claim)...))
-	require.ElementsMatch(t, []int64{2, 3}, []int64{both[0].self.WorkerID, both[1].self.WorkerID})
-	require.ErrorIs(t, fresh(t, w, "one too many", opts).claim(), worker.ErrExhausted)
-	require.Len(t, entries(t, w), 4)
-}
-
-// A worker ID comes back by itself once its limit has passed and nobody is live under it.
-func testLimitPassed(t *testing.T, w *World) {
-	opts := small(t, w)
-	opts.Lease = w.Lease
-	w.Plant(worker.Entry{WorkerID: 0, Node: "10.0.0.9:8080", Address: "10.0.0.9:8080", State: worker.StateActive, Timestamp: 1}) // a Java Leaf's
-	gone := fresh(t, w, "gone", opts).running()
-	time.Sleep(time.Millisecond)
-	live := fresh(t, w, "live", opts).running()
-	long := fresh(t, w, "long", Options{Layout: opts.Layout}).running()
-	for _, d := range []*daemon{gone, long} {
-		require.NoError(t, d.reg.Close())
-	}
-	before := entryOf(t, w, gone.self.WorkerID)
-	require.Equal(t, gone.self.Limit, before.Limit)
-	d := fresh(t, w, "new", opts)
-	err := d.claim()
-	require.ErrorIs(t, err, worker.ErrExhausted, "too early")
-	require.ErrorContains(t, err, before.Limit.String(), "it says when one comes back")
-	time.Sleep(w.Lease)
-	require.NoError(t, d.claim())
-	require.Equal(t, gone.self.WorkerID, d.self.WorkerID)
-	require.Equal(t, before.Limit, d.self.Floor)
-	require.NoError(t, live.report(true), "it was left alone")
-	require.ErrorIs(t, gone.again().claim(), worker.ErrExhausted, "who comes back is a new one")
-}
-
-// A second daemon of this name on a data directory of its own: names are labels.
-func testSharedName(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	second := fresh(t, w, "a", Options{})
-	require.Empty(t, second.look().LiveOwner)
-	require.NoError(t, second.claimAsSeen())
-	require.NotEqual(t, d.self.WorkerID, second.self.WorkerID)
-	for range 2 {
-		require.NoError(t, d.report(true))
-		require.NoError(t, second.report(true))
-		requirePeers(t, fresh(t, w, "watcher", Options{}), "a", "a")
-		requirePeers(t, d, "a")
-		requirePeers(t, second, "a")
-	}
-	require.NoError(t, second.reg.Close())
-	requirePeers(t, d)
-	require.True(t, entryOf(t, w, d.self.WorkerID).Live)
-	require.False(t, entryOf(t, w, second.self.WorkerID).Live)
-}
-
-// A life of our instance that the record doesn't know: it has to be gone.
-func testUnknownLifeDied(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{SessionTimeout: 3 * time.Second}).running()
-	w.Kill(d.reg)
-	second := d.again()
-	second.self.Acked = ""
-	require.NoError(t, second.claim())
-	require.Equal(t, d.self.WorkerID, second.self.WorkerID)
-	require.NoError(t, second.report(true))
 }
 
 // kill -9 and started again: its own ephemeral node, which here would stand for
 // ever, doesn't hold it up.
 func testOwnDead(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
-	require.NoError(t, d.report(false))
-	w.Kill(d.reg)
-	w.PlantLive(worker.Peer{Node: "a", Address: address, Owner: d.self.Owner, Instance: d.self.Instance})
-	again := d.again()
-	require.Equal(t, d.self.Owner, again.look().LiveOwner)
-	require.NoError(t, again.claimAsSeen())
-	require.Equal(t, d.self.WorkerID, again.self.WorkerID)
-	require.NoError(t, again.report(true))
-	all, err := fresh(t, w, "watcher", Options{}).reg.Peers(patient(t))
-	require.NoError(t, err)
-	require.Equal(t, []worker.Peer{{Node: "a", Address: address, Owner: again.self.Owner, Instance: again.self.Instance}}, all)
+	require.NoError(t, d.report())
+	owner, instance := d.cfg.Owner, d.Record().Instance
+	d.crash()
+	w.PlantLive(d.address(), instance, owner)
+	d.running()
+	require.Zero(t, d.ID())
+	for range 3 {
+		require.NoError(t, d.report())
+	}
+	watcher := fresh(t, w, "watcher", Options{}).running()
+	requirePeers(t, watcher, d.address())
+	require.True(t, entryOf(t, w, 0).Live)
 }
 
-// The directory was copied with the record in it, so the live owner is one that our record knows. It
-// reports while we wait for its ceiling, as the worker does, or, where that has passed when
-// the copy looks, while that watches by itself.
-func copiedDirectory(late bool) func(t *testing.T, w *World) {
-	return func(t *testing.T, w *World) {
-		d := fresh(t, w, "a", Options{}).running()
-		if !late {
-			require.NoError(t, d.report(true))
-		}
-		copied := d.again()
-		require.Equal(t, late, copied.look().Ceiling <= w.Clock().Read().Wall())
-		reports := 0
-		report := func() {
-			require.NoError(t, d.report(true))
-			reports++
-		}
-		if late {
-			w.Clock().OnSleep(report)
-		} else {
-			report()
-		}
-		require.ErrorIs(t, copied.claimAsSeen(), worker.ErrHeld)
-		w.Clock().OnSleep(nil)
-		require.Positive(t, reports, "it never watched")
-		require.NoError(t, d.report(true))
+// A copy of the directory, which nothing tells from it, starts while the original reports: it
+// watches it, finds that out, and becomes an instance of its own.
+func testCopied(t *testing.T, w *World) {
+	d := fresh(t, w, "a", Options{}).running()
+	require.NoError(t, d.report())
+	c := d.copied().running()
+	require.Positive(t, c.told(worker.EventRecordLost))
+	require.NotEqual(t, d.Record().Instance, c.Record().Instance)
+	requireOneEach(t, w, []*daemon{d, c})
+	require.NoError(t, d.report())
+	require.NoError(t, c.report())
+	require.NotZero(t, d.Since())
+}
+
+// The original has had a life since the copy was made. Where it has ended, its entry says so.
+func testUnknownLife(t *testing.T, w *World) {
+	d := fresh(t, w, "a", Options{}).running()
+	require.NoError(t, d.report())
+	c := d.copied()
+	d.stop()
+	d.running()
+	require.NoError(t, d.report())
+	d.stop() // the copy's record knows the life before this one alone
+	c.running()
+	require.Positive(t, c.told(worker.EventRecordLost))
+	require.NotEqual(t, d.Record().Instance, c.Record().Instance)
+	require.Zero(t, d.running().ID(), "the original has it")
+	requireOneEach(t, w, []*daemon{d, c})
+}
+
+func testLive(t *testing.T, w *World) {
+	watcher := fresh(t, w, "w", Options{}).running()
+	requirePeers(t, watcher)
+	d := fresh(t, w, "a", Options{}).running()
+	require.NoError(t, d.report())
+	requirePeers(t, watcher, "a:1")
+	w.Expire("a:1")
+	require.NoError(t, d.report())
+	requirePeers(t, watcher, "a:1")
+	w.PlantLive("10.0.0.7:1", "other", "other")
+	requirePeers(t, watcher, "10.0.0.7:1", "a:1")
+	d.stop()
+	require.NoError(t, d.reg.Close(), "twice")
+	requirePeers(t, watcher, "10.0.0.7:1")
+}
+
+// requireFenced requires that d's life ends, for what text names, and writes nothing any more.
+func requireFenced(t *testing.T, d *daemon, text string) {
+	t.Helper()
+	var err error
+	require.Eventually(t, func() bool { err = d.report(); return err != nil && d.Since() == 0 }, patience, time.Millisecond)
+	require.ErrorIs(t, err, worker.ErrFenced)
+	require.ErrorContains(t, err, text)
+}
+
+func testRewritten(t *testing.T, w *World) {
+	d := fresh(t, w, "a", Options{}).running()
+	require.NoError(t, d.report())
+	w.Rewrite(0, "intruder")
+	requireFenced(t, d, "intruder")
+	require.Equal(t, "intruder", entryOf(t, w, 0).Owner, "a fenced daemon writes nothing")
+	require.False(t, entryOf(t, w, 0).Live)
+}
+
+// A registry that was set back shows lives of long ago: to one that issues the entry alone tells of
+// a copy, and its own node comes in the place of theirs.
+func testAnotherLive(t *testing.T, w *World) {
+	d := fresh(t, w, "a", Options{}).running()
+	require.NoError(t, d.report())
+	w.Down()
+	w.PlantLive(d.address(), d.Record().Instance, "other")
+	w.Up()
+	for range 2 {
+		require.NoError(t, d.report())
+	}
+	require.NotZero(t, d.Since())
+	d.stop()
+	require.False(t, entryOf(t, w, 0).Live, "it was its own")
+}
+
+// The operator's word ends the life, and its directory never has that worker ID again by itself.
+func testReleasedByForce(t *testing.T, w *World) {
+	d := fresh(t, w, "a", Options{}).running()
+	require.NoError(t, d.report())
+	instance := d.Record().Instance
+	w.Down() // or its next report may come before the release
+	_, err := w.Directory().Release(patient(t), 0, true)
+	require.NoError(t, err)
+	w.Up()
+	requireFenced(t, d, "released")
+	require.Equal(t, worker.StateReleased, entryOf(t, w, 0).State)
+	d.halt()
+	other := fresh(t, w, "b", Options{}).running() // its limit lies ahead, or has just passed
+	d.running()
+	require.Equal(t, instance, d.Record().Instance)
+	requireOneEach(t, w, []*daemon{d, other})
+	if d.ID() == 0 {
+		require.Positive(t, d.Record().Floor, "another piece")
 	}
 }

@@ -14,8 +14,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestInMemory(t *testing.T) {
 	registrytest.Run(t, true, func(t testing.TB) *registrytest.World {
-		w := registrytest.InMemory(t, clocktest.NewBubble(time.Unix(1_700_000_000, 0)))
-		w.Lease = time.Hour
-		return w
+		return registrytest.InMemory(t, clocktest.NewBubble(time.Unix(1_700_000_000, 0)))
 	})
 }

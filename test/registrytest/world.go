@@ -9,15 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
@@ -29,14 +26,13 @@ import (
 )
 
 // Options are what the daemons of one registry may differ in. The zero value is
-// of an ordinary daemon at a root that needs no time to settle.
+// of an ordinary daemon.
 type Options struct {
 	Layout         snowflake.Layout // the default layout when zero
 	Lease          time.Duration    // worker.DefaultLease when zero; of the suite's daemons
-	Settle         time.Duration
-	SessionTimeout time.Duration // 10 s when zero
-	Threshold      time.Duration // worker.DefaultClockThreshold when zero
-	Clock          clock.Clock   // the World's when nil
+	SessionTimeout time.Duration    // 10 s when zero
+	Threshold      time.Duration    // worker.DefaultClockThreshold when zero; the suite's daemons have Threshold
+	Clock          clock.Clock      // the World's when nil
 }
 
 func (o Options) layout() snowflake.Layout { return cmp.Or(o.Layout, snowflake.DefaultLayout()) }
@@ -54,16 +50,18 @@ const Threshold = time.Millisecond
 // World is one registry, empty at first, with the means to disturb it. All of it is closed
 // with the test.
 type World struct {
-	// Lease is a lease short enough to let it go by; of the suite's daemons.
-	Lease time.Duration
+	// Settle is worker.Config's, of the suite's daemons.
+	Settle time.Duration
 	// LoseAll is what Wipe does; nil: it removes the root.
 	LoseAll func()
+	// SaveAll is what Backup does; nil: there are no backups.
+	SaveAll func() (restore func())
 
 	t         testing.TB
 	zookeeper sessiontest.ZooKeeper
 	root      string
 	addrs     []string
-	clk       *Clock
+	clk       clock.Clock
 	session   zkreg.Session // the operator's, and everybody else's
 	directory *zkreg.Directory
 	closing   sync.WaitGroup
@@ -73,56 +71,10 @@ type World struct {
 	down  bool           // mu protects
 }
 
-// line is a daemon's session.
-type line struct {
-	zkreg.Session
-
-	mu     sync.Mutex
-	writes int          // mu protects; so far
-	lose   map[int]bool // mu protects; of which one the answer gets lost, and whether it is done
-
-	told atomic.Int64 // how often it was told that data was lost
-}
-
-// Multi loses the answers that are to be lost, and Set.
-func (l *line) Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
-	return answered(l, func() ([]zk.MultiResponse, error) { return l.Session.Multi(ctx, connection, ops...) })
-}
-
-// Set implements zkreg.Session.
-func (l *line) Set(ctx context.Context, p string, data []byte, version int32) (*zk.Stat, error) {
-	return answered(l, func() (*zk.Stat, error) { return l.Session.Set(ctx, p, data, version) })
-}
-
-func answered[T any](l *line, write func() (T, error)) (answer T, err error) {
-	l.mu.Lock()
-	l.writes++
-	done, lost := l.lose[l.writes]
-	l.mu.Unlock()
-	if !lost || done {
-		answer, err = write()
-	}
-	if lost {
-		var none T
-		return none, fmt.Errorf("%w: the answer was lost", worker.ErrUnreachable)
-	}
-	return answer, err
-}
-
 // member is the registry of a process that can be killed.
 type member struct {
 	*zkreg.Registry
 	line *line
-	life context.Context //nolint:containedctx // of the process
-	kill context.CancelFunc
-}
-
-// Claim ends with the process: else it would try on for its time.
-func (m *member) Claim(ctx context.Context, self worker.Record, lease time.Duration) (worker.Record, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(m.life, cancel)()
-	return m.Registry.Claim(ctx, self, lease)
 }
 
 // InMemory returns a registry on a ZooKeeper in memory; all have the time of clk.
@@ -131,13 +83,17 @@ func InMemory(t testing.TB, clk clock.Clock) *World {
 	m := sessiontest.NewMemory(clk)
 	w := New(t, m, clk, zkreg.DefaultRoot, "memory:1")
 	w.LoseAll = m.Wipe
+	w.SaveAll = func() (restore func()) {
+		b := m.Backup()
+		return func() { m.Restore(b, m.Zxid()) }
+	}
 	return w
 }
 
 // New returns the registry at root of a ZooKeeper that has the time of clk, and these servers.
 func New(t testing.TB, zookeeper sessiontest.ZooKeeper, clk clock.Clock, root string, addrs ...string) *World {
 	t.Helper()
-	w := &World{zookeeper: zookeeper, t: t, root: root, addrs: addrs, clk: &Clock{Clock: clk}, lines: map[*line]bool{}}
+	w := &World{zookeeper: zookeeper, t: t, root: root, addrs: addrs, clk: clk, lines: map[*line]bool{}}
 	t.Cleanup(w.closing.Wait)
 	var err error
 	w.directory, err = zkreg.OpenDirectory(w.config(Options{SessionTimeout: short, Threshold: Threshold}))
@@ -152,8 +108,7 @@ func New(t testing.TB, zookeeper sessiontest.ZooKeeper, clk clock.Clock, root st
 func (w *World) config(opts Options) zkreg.Config {
 	return zkreg.Config{
 		Servers: w.addrs, Root: w.root, Layout: opts.layout(), Lease: opts.Lease, Threshold: opts.Threshold,
-		Clock: cmp.Or(opts.Clock, clock.Clock(w.clk)), Dial: w.zookeeper.Open,
-		Settle: cmp.Or(opts.Settle, time.Nanosecond), SessionTimeout: cmp.Or(opts.SessionTimeout, sessionTimeout),
+		Clock: cmp.Or(opts.Clock, w.clk), Dial: w.zookeeper.Open, SessionTimeout: cmp.Or(opts.SessionTimeout, sessionTimeout),
 	}
 }
 
@@ -162,11 +117,6 @@ func (w *World) Open(node, address string, opts Options) worker.Registry {
 	l := &line{}
 	cfg := w.config(opts)
 	cfg.Node, cfg.Address = node, address
-	cfg.Notify = func(e zksession.Event) {
-		if e.Kind == zkreg.EventDataLost {
-			l.told.Add(1)
-		}
-	}
 	cfg.Dial = func(c zksession.Config) (_ zkreg.Session, err error) {
 		l.Session, err = w.zookeeper.Open(c)
 		return l, err
@@ -176,8 +126,6 @@ func (w *World) Open(node, address string, opts Options) worker.Registry {
 		panic(err) // of the test itself
 	}
 	r := &member{Registry: opened, line: l}
-	r.life, r.kill = context.WithCancel(context.Background())
-	w.t.Cleanup(r.kill)
 	w.t.Cleanup(func() { _ = r.Close() }) // never fails
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,8 +138,11 @@ func (w *World) Open(node, address string, opts Options) worker.Registry {
 // Directory looks after the registry; nothing disturbs it.
 func (w *World) Directory() *zkreg.Directory { return w.directory }
 
-// Clock is what every Registry here was given.
-func (w *World) Clock() *Clock { return w.clk }
+// Root is the root of the cluster.
+func (w *World) Root() string { return w.root }
+
+// Now is the time on the World's clock.
+func (w *World) Now() clock.Millis { return w.clk.Read().Wall() }
 
 // Down cuts all daemons off.
 func (w *World) Down() { w.setDown(true) }
@@ -212,6 +163,18 @@ func (w *World) setDown(down bool) {
 	}
 }
 
+// Cut cuts the daemon of r off, until Join or Up.
+func (w *World) Cut(r worker.Registry) { w.zookeeper.Cut(r.(*member).line.Session) }
+
+// Join undoes Cut, where that daemon lives and not all are cut off.
+func (w *World) Join(r worker.Registry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if l := r.(*member).line; w.lines[l] && !w.down {
+		w.zookeeper.Join(l.Session)
+	}
+}
+
 // Kill ends the daemon of r as kill -9 does.
 func (w *World) Kill(r worker.Registry) {
 	w.mu.Lock()
@@ -219,35 +182,41 @@ func (w *World) Kill(r worker.Registry) {
 	m := r.(*member)
 	w.zookeeper.Cut(m.line.Session)
 	delete(w.lines, m.line)
-	m.kill()
 	w.closing.Go(func() { _ = m.Close() }) // it finds nobody to tell
 }
 
-// LoseAnswer has the n-th write of r from now (1 is the next) done, or not
+// LoseAnswer has the n-th request of r from now (1 is the next) done, or not
 // done, with ErrUnreachable for an answer. With 0 all answers come again.
-func (w *World) LoseAnswer(r worker.Registry, n int, done bool) {
-	l := r.(*member).line
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n == 0 || l.lose == nil {
-		l.lose = map[int]bool{}
+func (w *World) LoseAnswer(r worker.Registry, n int, done bool) { r.(*member).line.loseAnswer(n, done) }
+
+// Requests returns how many requests r has made.
+func (w *World) Requests(r worker.Registry) int { return r.(*member).line.count() }
+
+// live returns the paths of the live nodes at an address.
+func (w *World) live(address string) (paths []string) {
+	names, err := w.children(w.root + "/leaf_temporary")
+	if !errors.Is(err, zk.ErrNoNode) {
+		require.NoError(w.t, err)
 	}
-	l.lose[l.writes+n] = done
+	for _, name := range names {
+		if strings.HasPrefix(name, address+"~") {
+			paths = append(paths, w.root+"/leaf_temporary/"+name)
+		}
+	}
+	return paths
 }
 
-// ToldOfLoss returns how often r has told that data was lost.
-func (w *World) ToldOfLoss(r worker.Registry) int { return int(r.(*member).line.told.Load()) }
-
-// Expire ends the session of node's daemon, where that is live; it doesn't know of it. On real
+// Expire ends the sessions of the daemons that are live at address; they don't know of it. On real
 // servers, where that takes its time, what goes with the session goes alone.
-func (w *World) Expire(node string) {
-	p := w.root + "/leaf_temporary/" + node
-	_, stat, err := w.session.Exists(patient(w.t), p)
-	require.NoError(w.t, err)
-	if m, ok := w.zookeeper.(*sessiontest.Memory); ok && stat != nil {
-		m.Expire(stat.EphemeralOwner)
-	} else if err := w.session.Remove(patient(w.t), p, -1); !errors.Is(err, zk.ErrNoNode) {
+func (w *World) Expire(address string) {
+	for _, p := range w.live(address) {
+		_, stat, err := w.session.Exists(patient(w.t), p)
 		require.NoError(w.t, err)
+		if m, ok := w.zookeeper.(*sessiontest.Memory); ok && stat != nil {
+			m.Expire(stat.EphemeralOwner)
+		} else if err := w.session.Remove(patient(w.t), p, -1); !errors.Is(err, zk.ErrNoNode) {
+			require.NoError(w.t, err)
+		}
 	}
 }
 
@@ -265,7 +234,7 @@ func (w *World) operate(opts Options, do func(ctx context.Context, d *zkreg.Dire
 // Init makes the cluster, as an operator does.
 func (w *World) Init(layout snowflake.Layout) {
 	w.operate(Options{Layout: layout}, func(ctx context.Context, d *zkreg.Directory) error {
-		_, err := d.Init(ctx)
+		_, err := d.Init(ctx, zkreg.DefaultLongestLease)
 		return err
 	})
 }
@@ -278,7 +247,7 @@ func (w *World) OpenCluster(threshold time.Duration) {
 		if errors.Is(err, worker.ErrNoCluster) {
 			return nil
 		}
-		if err != nil || s.Floor <= w.clk.Read().Wall().Add(2*threshold+time.Millisecond) {
+		if err != nil || s.Floor <= w.Now().Add(2*threshold+time.Millisecond) {
 			return err
 		}
 		_, err = d.Open(ctx)
@@ -295,10 +264,44 @@ func (w *World) Wipe() {
 	}
 }
 
+// Backup keeps what the servers have, and returns what puts that back, as often as it is called.
+func (w *World) Backup() (restore func()) { return w.SaveAll() }
+
+// Recover notes a loss where there is a cluster, as an operator does who has put a backup back.
+func (w *World) Recover() {
+	w.operate(Options{}, func(ctx context.Context, d *zkreg.Directory) error {
+		_, err := d.Recover(ctx)
+		if errors.Is(err, worker.ErrNoCluster) { // the backup is of an emptied one
+			return nil
+		}
+		return err
+	})
+}
+
 // LoseEntries loses all entries while the cluster stands.
 func (w *World) LoseEntries() { w.remove(w.forever()) }
 
 func (w *World) forever() string { return w.root + "/leaf_forever" }
+
+// entryOf is the path of a worker ID.
+func (w *World) entryOf(workerID int64) string {
+	return fmt.Sprintf("%s/worker-%010d", w.forever(), workerID)
+}
+
+// Hints returns the names of the hints at released worker IDs.
+func (w *World) Hints() []string {
+	names, err := w.children(w.root + "/leaf_released")
+	if !errors.Is(err, zk.ErrNoNode) {
+		require.NoError(w.t, err)
+	}
+	return names
+}
+
+// Hint leaves a hint, as a daemon does that has released a worker ID.
+func (w *World) Hint(workerID int64) {
+	_, err := w.session.Create(patient(w.t), fmt.Sprintf("%s/leaf_released/%010d", w.root, workerID), nil, 0)
+	require.NoError(w.t, err)
+}
 
 // children returns the names below p, as new as any server has them.
 func (w *World) children(p string) ([]string, error) {
@@ -319,7 +322,13 @@ func (w *World) remove(p string) {
 	for _, name := range names {
 		w.remove(p + "/" + name)
 	}
-	require.NoError(w.t, w.session.Remove(patient(w.t), p, -1))
+	err = w.session.Remove(patient(w.t), p, -1)
+	switch {
+	case errors.Is(err, zk.ErrNotEmpty): // a daemon was faster
+		w.remove(p)
+	case !errors.Is(err, zk.ErrNoNode):
+		require.NoError(w.t, err)
+	}
 }
 
 // create makes a node, and what is above it, as another program would.
@@ -335,75 +344,60 @@ func (w *World) create(p string, flags int32, payload map[string]any) {
 	require.NoError(w.t, err)
 }
 
-// Plant makes an entry as though it had been there; Live is ignored.
+// Plant makes an entry as though it had been there; a Java Leaf's where e has no owner. Live is
+// ignored.
 func (w *World) Plant(e worker.Entry) {
 	ip, port, _ := strings.Cut(e.Address, ":")
 	payload := map[string]any{"ip": ip, "port": port, "timestamp": e.Timestamp}
-	if e.Owner != "" { // else a Java Leaf's
-		payload["ceiling"], payload["floor"], payload["limit"] = e.Ceiling, e.Floor, e.Limit
-		payload["owner"], payload["instance"], payload["state"] = e.Owner, e.Instance, e.State
+	if e.Owner == "" {
+		w.create(fmt.Sprintf("%s/%s-%010d", w.forever(), e.Node, e.WorkerID), 0, payload)
+		return
 	}
-	w.create(fmt.Sprintf("%s/%s-%010d", w.forever(), e.Node, e.WorkerID), 0, payload)
+	payload["node"], payload["ceiling"], payload["floor"], payload["limit"] = e.Node, e.Ceiling, e.Floor, e.Limit
+	payload["owner"], payload["life"], payload["instance"], payload["state"] = e.Owner, e.Life, e.Instance, e.State
+	w.create(w.entryOf(e.WorkerID), 0, payload)
 }
 
-// PlantLive makes p live for good.
-func (w *World) PlantLive(p worker.Peer) {
-	live := w.root + "/leaf_temporary/" + p.Node
-	if err := w.session.Remove(patient(w.t), live, -1); !errors.Is(err, zk.ErrNoNode) {
+// PlantLive makes an owner live as an instance, at an address, for good.
+func (w *World) PlantLive(address, instance, owner string) {
+	p := fmt.Sprintf("%s/leaf_temporary/%s~%s", w.root, address, instance)
+	if err := w.session.Remove(patient(w.t), p, -1); !errors.Is(err, zk.ErrNoNode) {
 		require.NoError(w.t, err)
 	}
-	w.create(live, zk.FlagEphemeral, map[string]any{
-		"owner": p.Owner, "instance": p.Instance, "address": p.Address, "node": p.Node, "worker_id": 0, "session_ms": 1000,
-	})
+	w.create(p, zk.FlagEphemeral, map[string]any{"owner": owner})
 }
 
-// each calls f with the path of every entry of workerID.
-func (w *World) each(workerID int64, f func(p string)) {
-	names, err := w.children(w.forever())
-	require.NoError(w.t, err)
-	for _, name := range names {
-		if strings.HasSuffix(name, fmt.Sprintf("-%010d", workerID)) {
-			f(w.forever() + "/" + name)
-		}
-	}
-}
-
-// Rewrite writes the entry of workerID as another process would.
+// Rewrite writes the entry of workerID as another life of its instance would.
 func (w *World) Rewrite(workerID int64, owner string) {
-	w.each(workerID, func(p string) {
+	w.Change(workerID, map[string]any{"owner": owner})
+}
+
+// Change sets fields of the entry of workerID.
+func (w *World) Change(workerID int64, fields map[string]any) {
+	p := w.entryOf(workerID)
+	for {
 		data, stat, err := w.session.Get(patient(w.t), p)
 		require.NoError(w.t, err)
 		var payload map[string]any
-		require.NoError(w.t, json.Unmarshal(data, &payload))
-		payload["owner"] = owner
+		decode := json.NewDecoder(strings.NewReader(string(data)))
+		decode.UseNumber()
+		require.NoError(w.t, decode.Decode(&payload))
+		for name, value := range fields {
+			payload[name] = value
+		}
 		data, err = json.Marshal(payload)
 		require.NoError(w.t, err)
-		_, err = w.session.Set(patient(w.t), p, data, stat.Version)
+		if _, err = w.session.Set(patient(w.t), p, data, stat.Version); errors.Is(err, zk.ErrBadVersion) {
+			continue // its daemon was faster
+		}
 		require.NoError(w.t, err)
-	})
+		return
+	}
 }
 
 // Remove removes the entry of workerID.
 func (w *World) Remove(workerID int64) {
-	w.each(workerID, func(p string) { require.NoError(w.t, w.session.Remove(patient(w.t), p, -1)) })
-}
-
-// Clock is a clock that tells when it is slept on.
-type Clock struct {
-	clock.Clock
-
-	onSleep atomic.Pointer[func()]
-}
-
-// OnSleep has f called before each sleep; nil for nothing.
-func (c *Clock) OnSleep(f func()) { c.onSleep.Store(&f) }
-
-// Sleep implements clock.Clock.
-func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
-	if f := c.onSleep.Load(); f != nil && *f != nil {
-		(*f)()
-	}
-	return c.Clock.Sleep(ctx, d)
+	require.NoError(w.t, w.session.Remove(patient(w.t), w.entryOf(workerID), -1))
 }
 
 // patience is for a machine under load.
@@ -414,128 +408,4 @@ func patient(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// daemon is one process.
-type daemon struct {
-	t    testing.TB
-	w    *World
-	reg  worker.Registry
-	self worker.Record
-	opts Options
-}
-
-const address = "10.0.0.5:8080"
-
-// process starts a process that remembers what rec says: nothing of worker ID
-// and cluster where that is of a node that was never there.
-func process(t testing.TB, w *World, rec worker.Record, opts Options) *daemon {
-	t.Helper()
-	opts.Threshold = Threshold
-	rec.Instance = cmp.Or(rec.Instance, uuid.NewString())
-	rec.Acked, rec.Owner = rec.Owner, uuid.NewString()
-	rec.Current = rec.Owner
-	rec.Layout, rec.Epoch = opts.layout().String(), opts.layout().Epoch
-	return &daemon{t: t, w: w, reg: w.Open(rec.Node, address, opts), self: rec, opts: opts}
-}
-
-// fresh starts a process of a node without a record. Its first ceiling is the
-// time of now: as after a clean stop, so that nothing waits for it.
-func fresh(t testing.TB, w *World, node string, opts Options) *daemon {
-	t.Helper()
-	now := w.Clock().Read().Wall()
-	return process(t, w, worker.Record{Node: node, WorkerID: worker.NoWorkerID, Timestamp: now, Ceiling: now}, opts)
-}
-
-func (d *daemon) look() worker.Lookup {
-	d.t.Helper()
-	found, err := d.reg.Look(patient(d.t), d.self)
-	require.NoError(d.t, err)
-	return found
-}
-
-// lease is how far ahead d sets its limit.
-func (d *daemon) lease() time.Duration { return cmp.Or(d.opts.Lease, worker.DefaultLease) }
-
-// release gives d's worker ID back, as a clean stop with release does.
-func (d *daemon) release() error {
-	d.t.Helper()
-	now := d.w.Clock().Read().Wall()
-	d.self.Released, d.self.Timestamp, d.self.Ceiling, d.self.Limit = true, now, now, now
-	_, err := d.reg.Report(patient(d.t), d.self, false)
-	return err
-}
-
-// claim looks and claims.
-func (d *daemon) claim() error {
-	if _, err := d.reg.Look(patient(d.t), d.self); err != nil {
-		return err
-	}
-	return d.claimAsSeen()
-}
-
-func (d *daemon) claimAsSeen() error {
-	rec, err := d.reg.Claim(patient(d.t), d.self, d.lease())
-	if err == nil {
-		d.self = rec
-	}
-	return err
-}
-
-// running returns d with a worker ID of its own.
-func (d *daemon) running() *daemon {
-	d.t.Helper()
-	require.NoError(d.t, d.claim())
-	return d
-}
-
-// report reports the time of now.
-func (d *daemon) report(live bool) error {
-	now := d.w.Clock().Read().Wall()
-	d.self.Timestamp, d.self.Ceiling = max(d.self.Timestamp, now), max(d.self.Ceiling, now+6000)
-	d.self.Limit = max(d.self.Limit, now.Add(d.lease()))
-	rec, err := d.reg.Report(patient(d.t), d.self, live)
-	if err == nil {
-		d.self = rec
-	}
-	return err
-}
-
-// again starts the node again, in the same data directory.
-func (d *daemon) again() *daemon {
-	d.t.Helper()
-	return process(d.t, d.w, d.self, d.opts)
-}
-
-func entries(t testing.TB, w *World) []worker.Entry {
-	t.Helper()
-	all, err := w.Directory().Entries(patient(t))
-	require.NoError(t, err)
-	return all
-}
-
-// entryOf returns the one entry of workerID.
-func entryOf(t testing.TB, w *World, workerID int64) worker.Entry {
-	t.Helper()
-	found := slices.DeleteFunc(entries(t, w), func(e worker.Entry) bool { return e.WorkerID != workerID })
-	require.Len(t, found, 1, "entries of worker %d", workerID)
-	return found[0]
-}
-
-func peers(t testing.TB, d *daemon) []string {
-	t.Helper()
-	all, err := d.reg.Peers(patient(t))
-	require.NoError(t, err)
-	nodes := []string{}
-	for _, p := range all {
-		nodes = append(nodes, p.Node)
-	}
-	return nodes
-}
-
-// requirePeers waits until d sees these nodes live: a registry of several servers may
-// answer with a state that is a moment old.
-func requirePeers(t testing.TB, d *daemon, want ...string) {
-	t.Helper()
-	require.Eventually(t, func() bool { return slices.Equal(want, peers(t, d)) }, patience, 10*time.Millisecond, "want %v", want)
 }

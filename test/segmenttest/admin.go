@@ -52,7 +52,7 @@ func (s *Store) Update(ctx context.Context, tag string, step *int64, description
 }
 
 // Delete implements segment.Admin.
-func (s *Store) Delete(ctx context.Context, tag string) (segment.Row, error) {
+func (s *Store) Delete(ctx context.Context, tag string, before func(segment.Row) error) (segment.Row, error) {
 	if err := s.usable(ctx); err != nil {
 		return segment.Row{}, err
 	}
@@ -61,6 +61,11 @@ func (s *Store) Delete(ctx context.Context, tag string) (segment.Row, error) {
 	row, ok := s.rows[tag]
 	if !ok {
 		return segment.Row{}, fmt.Errorf("%w: %q", segment.ErrUnknownTag, tag)
+	}
+	if before != nil {
+		if err := before(row); err != nil {
+			return segment.Row{}, err
+		}
 	}
 	delete(s.rows, tag)
 	return row, nil

@@ -12,6 +12,7 @@ type Op string
 const (
 	OpFetch Op = "fetch"
 	OpEach  Op = "each"
+	OpFind  Op = "find"
 	OpMarks Op = "marks"
 	OpRaise Op = "raise"
 	OpOpen  Op = "open"

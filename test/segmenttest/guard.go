@@ -22,11 +22,12 @@ type Guard struct {
 	Faults
 	*marks
 
-	mu     sync.Mutex
-	conn   uint64        // mu protects; 0: away
-	last   uint64        // mu protects
-	agree  bool          // mu protects
-	settle time.Duration // mu protects
+	mu      sync.Mutex
+	conn    uint64        // mu protects; 0: away
+	last    uint64        // mu protects
+	agree   bool          // mu protects
+	settle  time.Duration // mu protects
+	session string        // mu protects
 }
 
 // marks is what all Guards on it share.
@@ -53,6 +54,13 @@ func (g *Guard) Settle(settle time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.settle = settle
+}
+
+// Session sets what Open tells: which session the connection is one of.
+func (g *Guard) Session(name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.session = name
 }
 
 // Agree makes every Put succeed, whatever was read.
@@ -127,7 +135,7 @@ func (g *Guard) Open(ctx context.Context) (segment.Opened, error) {
 	if g.conn == 0 {
 		return segment.Opened{}, fmt.Errorf("%w: %w", segment.ErrGuardAway, errNoConnection)
 	}
-	return segment.Opened{Conn: g.conn, Settle: g.settle}, nil
+	return segment.Opened{Conn: g.conn, Session: g.session, Settle: g.settle}, nil
 }
 
 // Get implements segment.Guard.

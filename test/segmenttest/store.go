@@ -26,8 +26,9 @@ type Store struct {
 // table is what all Stores on it share.
 type table struct {
 	mu      sync.Mutex
-	rows    map[string]segment.Row // mu protects
-	fetches map[string]int         // mu protects
+	rows    map[string]segment.Row   // mu protects
+	fetches map[string]int           // mu protects
+	locks   map[string]chan struct{} // mu protects; has a token while a fetch holds the row
 }
 
 var (
@@ -40,7 +41,7 @@ var errClosed = errors.New("segmenttest: the store was closed")
 
 // NewStore returns a table without rows.
 func NewStore() *Store {
-	return &Store{table: &table{rows: make(map[string]segment.Row), fetches: make(map[string]int)}}
+	return &Store{table: &table{rows: make(map[string]segment.Row), fetches: make(map[string]int), locks: make(map[string]chan struct{})}}
 }
 
 // Beside returns one more Store on the same table, as another daemon has it: with
@@ -96,15 +97,14 @@ func (s *table) Fetches(tag string) int {
 
 // Fetch implements segment.Store.
 func (s *Store) Fetch(ctx context.Context, tag string, want, floor int64) (segment.Range, error) {
-	return s.fetch(ctx, tag, want, floor, false)
+	return s.FetchGuarded(ctx, tag, want, func(reserve func(int64, bool) (segment.Range, error)) error {
+		_, err := reserve(floor, false)
+		return err
+	})
 }
 
-// FetchAbove implements segment.Store.
-func (s *Store) FetchAbove(ctx context.Context, tag string, want, floor int64) (segment.Range, error) {
-	return s.fetch(ctx, tag, want, floor, true)
-}
-
-func (s *Store) fetch(ctx context.Context, tag string, want, floor int64, above bool) (segment.Range, error) {
+// FetchGuarded implements segment.Store, as one that is shared. Only fetches wait for each other.
+func (s *Store) FetchGuarded(ctx context.Context, tag string, want int64, dispose segment.Dispose) (segment.Range, error) {
 	s.table.mu.Lock()
 	s.fetches[tag]++
 	s.table.mu.Unlock()
@@ -114,7 +114,12 @@ func (s *Store) fetch(ctx context.Context, tag string, want, floor int64, above 
 	if err := s.enter(ctx, OpFetch, tag); err != nil {
 		return segment.Range{}, err
 	}
-	r, err := s.take(tag, want, floor, above)
+	unlock, err := s.lock(ctx, tag)
+	if err != nil {
+		return segment.Range{}, err
+	}
+	defer unlock()
+	r, err := s.take(tag, want, dispose)
 	if err != nil {
 		return segment.Range{}, err
 	}
@@ -124,22 +129,47 @@ func (s *Store) fetch(ctx context.Context, tag string, want, floor int64, above 
 	return r, nil
 }
 
-func (s *table) take(tag string, want, floor int64, above bool) (segment.Range, error) {
+// lock holds the row of tag until unlock.
+func (s *table) lock(ctx context.Context, tag string) (unlock func(), err error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	row, ok := s.rows[tag]
+	row := s.locks[tag]
+	if row == nil {
+		row = make(chan struct{}, 1)
+		s.locks[tag] = row
+	}
+	s.mu.Unlock()
+	select {
+	case row <- struct{}{}:
+		return func() { <-row }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (s *table) take(tag string, want int64, dispose segment.Dispose) (segment.Range, error) {
+	row, ok := s.Row(tag)
 	if !ok {
 		return segment.Range{}, fmt.Errorf("%w: %q; create it first", segment.ErrUnknownTag, tag)
 	}
-	r, err := segment.Reserve(row.MaxID, row.Step, want, floor, above, func(column string, to int64) string {
-		return fmt.Sprintf("Edit %s to %d", column, to)
+	var taken segment.Range
+	err := dispose(func(floor int64, above bool) (_ segment.Range, err error) {
+		taken, err = segment.Reserve(row.MaxID, row.Step, want, floor, above, func(column string, to int64) string {
+			return fmt.Sprintf("Edit %s to %d", column, to)
+		})
+		return taken, err
 	})
 	if err != nil {
 		return segment.Range{}, fmt.Errorf("segmenttest: tag %q: %w", tag, err)
 	}
-	row.MaxID = r.Hi
-	s.rows[tag] = row
-	return r, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, ok := s.rows[tag]
+	if !ok || now.MaxID != row.MaxID {
+		return segment.Range{}, fmt.Errorf("segmenttest: tag %q was changed or made again while a range was fetched", tag)
+	}
+	now.MaxID = taken.Hi
+	s.rows[tag] = now
+	return taken, nil
 }
 
 // Each implements segment.Store.
@@ -158,6 +188,24 @@ func (s *Store) Each(ctx context.Context, fn func(tag []byte, maxID, step int64)
 		}
 	}
 	return s.leave(ctx, OpEach, "")
+}
+
+// Find implements segment.Store.
+func (s *Store) Find(ctx context.Context, tags []string, fn func(tag []byte, maxID, step int64) error) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	if err := s.enter(ctx, OpFind, strings.Join(tags, ",")); err != nil {
+		return err
+	}
+	for _, r := range s.all() {
+		if slices.Contains(tags, r.Tag) {
+			if err := fn([]byte(r.Tag), r.MaxID, r.Step); err != nil {
+				return err
+			}
+		}
+	}
+	return s.leave(ctx, OpFind, "")
 }
 
 // all returns the rows, ordered by tag.

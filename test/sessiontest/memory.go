@@ -21,42 +21,46 @@ import (
 )
 
 // Memory is a ZooKeeper in memory: what zkreg relies on of a real one. Each request is done at
-// once, or refused where its session's line is cut. Its methods, and its sessions', may be
-// called at any time by anybody.
+// once, or refused where its session's line is cut, or disturbed as Fail says. It can be copied,
+// backed up and restored at any moment. Its methods, and its sessions', may be called at any
+// time by anybody.
 type Memory struct {
 	clk clock.Clock // immutable
 
 	mu       sync.Mutex
-	nodes    map[string]*node  // mu protects; by path; none is ever changed, but replaced
-	zxid     int64             // mu protects; of the last write
-	opened   int64             // mu protects; how many sessions there were
-	sessions map[*session]bool // mu protects; those that may have an ID
+	nodes    tree             // mu protects
+	zxid     int64            // mu protects; of the last write
+	opened   int64            // mu protects; how many sessions there were
+	numbered int              // mu protects; the last number of a session
+	sessions map[int]*session // mu protects; by number; those that may have an ID
+	late     []Late           // mu protects; in the order in which they were sent
+	sent     int              // mu protects; the last number of one of them
+	observe  func(Request)    // mu protects
 }
 
-// node is a node as of some write.
-type node struct {
-	data []byte
-	stat zk.Stat
-	made int32 // children ever created: the next sequence number
-}
-
-// NewMemory returns an empty ZooKeeper that has the time of clk.
+// NewMemory returns an empty ZooKeeper whose times are those of clk.
 func NewMemory(clk clock.Clock) *Memory {
-	m := &Memory{clk: clk, sessions: map[*session]bool{}}
+	m := &Memory{clk: clk, sessions: map[int]*session{}}
 	m.Wipe()
 	return m
 }
 
 // session is a client's: one after another, each with the ID that it has at the moment.
 type session struct {
-	m   *Memory
-	cfg zksession.Config // immutable
+	m      *Memory
+	cfg    zksession.Config // immutable
+	number int              // immutable: stays in copies of m
 
-	id     int64         // m.mu protects; 0: expired while the line was cut
-	number uint64        // m.mu protects; of the connection
-	cut    bool          // m.mu protects; the line, or the session is closed
-	ends   time.Duration // m.mu protects; monotonic; when it expires while it is cut
-	closed bool          // m.mu protects
+	id         int64         // m.mu protects; 0: expired while the line was cut
+	connection uint64        // m.mu protects; its number
+	cut        bool          // m.mu protects; the line, or the session is closed
+	ends       time.Duration // m.mu protects; monotonic; when it expires while it is cut
+	closed     bool          // m.mu protects; no process has it any more
+	requests   int           // m.mu protects; so far
+	writes     int           // m.mu protects; those of them
+	faults     map[int]Fault // m.mu protects; by the number of a request to come
+
+	writeFaults map[int]Fault // m.mu protects; by the number of a write to come
 }
 
 var _ ZooKeeper = (*Memory)(nil)
@@ -65,20 +69,71 @@ var _ ZooKeeper = (*Memory)(nil)
 func (m *Memory) Open(cfg zksession.Config) (zkreg.Session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := &session{m: m, cfg: cfg}
-	m.sessions[s] = true
+	if cfg.Unreachable == nil {
+		cfg.Unreachable = zksession.ErrUnreachable
+	}
+	s := m.addLocked(cfg)
 	m.connectLocked(s)
 	return s, nil
+}
+
+// addLocked adds a session under a new number.
+func (m *Memory) addLocked(cfg zksession.Config) *session {
+	m.numbered++
+	s := &session{m: m, cfg: cfg, number: m.numbered}
+	m.sessions[s.number] = s
+	return s
 }
 
 // connectLocked gives s a connection, and an ID where it has none.
 func (m *Memory) connectLocked(s *session) {
 	s.cut = false
-	s.number++
+	s.connection++
 	if s.id == 0 {
 		m.opened++
 		s.id = m.opened
 	}
+}
+
+// Session returns the session with this number; nil when it is closed, and has expired.
+func (m *Memory) Session(number int) zkreg.Session {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.sessions[number]; s != nil {
+		return s
+	}
+	return nil
+}
+
+// Number returns the number of s, 1 for the first that was opened: in a copy of its ZooKeeper,
+// it is that of the same session.
+func Number(s zkreg.Session) int { return s.(*session).number }
+
+// SessionState is what servers know of a session.
+type SessionState struct {
+	Number    int
+	ID        int64 // 0: it expired while its line was cut
+	Connected bool
+	Process   bool // false: no process has it any more, and it expires
+}
+
+// Sessions returns all sessions that have not ended, by number.
+func (m *Memory) Sessions() []SessionState {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.expireLocked()
+	all := make([]SessionState, 0, len(m.sessions))
+	for _, s := range m.orderedLocked() {
+		all = append(all, SessionState{s.number, s.id, !s.cut, !s.closed})
+	}
+	return all
+}
+
+// orderedLocked returns all sessions by number, so that the same requests come to the same.
+func (m *Memory) orderedLocked() []*session {
+	all := slices.Collect(maps.Values(m.sessions))
+	slices.SortFunc(all, func(a, b *session) int { return a.number - b.number })
+	return all
 }
 
 // Cut cuts the line of s: it expires unless it is joined again within its timeout.
@@ -104,11 +159,25 @@ func (m *Memory) Join(one zkreg.Session) {
 	}
 }
 
+// Kill ends the process of s, as kill -9 does: the session expires.
+func (m *Memory) Kill(s zkreg.Session) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.killLocked(s.(*session))
+}
+
+func (m *Memory) killLocked(s *session) {
+	m.cutLocked(s)
+	if s.closed = true; s.id == 0 {
+		delete(m.sessions, s.number)
+	}
+}
+
 // Expire ends the session that has id. Who has it, and is not cut off, opens another at once.
 func (m *Memory) Expire(id int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for s := range m.sessions {
+	for _, s := range m.orderedLocked() {
 		if s.id == id {
 			m.endLocked(s)
 			if !s.cut {
@@ -118,24 +187,19 @@ func (m *Memory) Expire(id int64) {
 	}
 }
 
-// Wipe loses all data and all sessions, as servers do that start with empty disks: zxids begin
-// again.
-func (m *Memory) Wipe() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.nodes, m.zxid = map[string]*node{"/": {}}, 0
-	for s := range m.sessions {
-		if s.id = 0; !s.cut {
-			m.connectLocked(s)
-		}
-	}
-}
-
 // expireLocked ends the sessions that were cut for too long.
 func (m *Memory) expireLocked() {
 	now := m.clk.Mono()
-	for s := range m.sessions {
-		if s.cut && s.id != 0 && now >= s.ends {
+	over := func(s *session) bool { return s.cut && s.id != 0 && now >= s.ends }
+	due := false
+	for _, s := range m.sessions {
+		due = due || over(s)
+	}
+	if !due {
+		return
+	}
+	for _, s := range m.orderedLocked() {
+		if over(s) {
 			m.endLocked(s)
 		}
 	}
@@ -143,119 +207,66 @@ func (m *Memory) expireLocked() {
 
 // endLocked removes what goes with the session that s has.
 func (m *Memory) endLocked(s *session) {
-	w := m.beginLocked(s)
-	for p, n := range m.nodes {
-		if s.id != 0 && n.stat.EphemeralOwner == s.id {
-			_ = w.remove(p, -1) // it has no children
-		}
-	}
+	t := m.beginLocked(s.id)
+	t.removeEphemerals()
+	m.nodes = t.tree
+	m.dropLocked(func(r Late) bool { return r.Session == s.number })
 	if s.id = 0; s.closed {
-		delete(m.sessions, s)
+		delete(m.sessions, s.number)
 	}
 }
 
-// write is one transaction.
-type write struct {
-	m    *Memory
-	s    *session
-	zxid int64
-	now  int64
-}
-
-func (m *Memory) beginLocked(s *session) *write {
-	m.zxid++
-	return &write{m, s, m.zxid, int64(m.clk.Read().Wall())}
-}
-
-// child replaces the parent of p, which has been created or removed.
-func (w *write) child(p string, created, more int32) {
-	n := *w.m.nodes[path.Dir(p)]
-	n.made += created
-	n.stat.NumChildren += more
-	n.stat.Pzxid, n.stat.Cversion = w.zxid, 2*n.made-n.stat.NumChildren
-	w.m.nodes[path.Dir(p)] = &n
-}
-
-func (w *write) create(p string, data []byte, flags int32) (string, error) {
-	parent := w.m.nodes[path.Dir(p)]
-	if parent == nil {
-		return "", zk.ErrNoNode
-	}
-	if flags&zk.FlagSequence != 0 {
-		p += fmt.Sprintf("%010d", parent.made)
-	}
-	switch {
-	case w.m.nodes[p] != nil:
-		return "", zk.ErrNodeExists
-	case parent.stat.EphemeralOwner != 0:
-		return "", zk.ErrNoChildrenForEphemerals
-	}
-	n := &node{data: slices.Clone(data), stat: zk.Stat{
-		Czxid: w.zxid, Mzxid: w.zxid, Pzxid: w.zxid, Ctime: w.now, Mtime: w.now, DataLength: int32(len(data)),
-	}}
-	if flags&zk.FlagEphemeral != 0 {
-		n.stat.EphemeralOwner = w.s.id
-	}
-	w.m.nodes[p] = n
-	w.child(p, 1, 1)
-	return p, nil
-}
-
-func (w *write) set(p string, data []byte, version int32) (*zk.Stat, error) {
-	if err := w.check(p, version); err != nil {
-		return nil, err
-	}
-	n := *w.m.nodes[p]
-	n.data = slices.Clone(data)
-	n.stat.Mzxid, n.stat.Mtime, n.stat.DataLength = w.zxid, w.now, int32(len(data))
-	n.stat.Version++
-	w.m.nodes[p] = &n
-	return new(n.stat), nil
-}
-
-func (w *write) remove(p string, version int32) error {
-	if err := w.check(p, version); err != nil {
-		return err
-	}
-	if w.m.nodes[p].stat.NumChildren > 0 {
-		return zk.ErrNotEmpty
-	}
-	delete(w.m.nodes, p)
-	w.child(p, 0, -1)
-	return nil
-}
-
-func (w *write) check(p string, version int32) error {
-	switch n := w.m.nodes[p]; {
-	case n == nil:
-		return zk.ErrNoNode
-	case version >= 0 && version != n.stat.Version:
-		return zk.ErrBadVersion
-	}
-	return nil
-}
-
-// do has f done over the connection of s with that number; 0: any.
-func (s *session) do(ctx context.Context, connection uint64, f func() error) error {
+// do has f done over the connection of s with that number; 0: any. r says what it is.
+func (s *session) do(ctx context.Context, connection uint64, r Request, f func() error) error {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
 	s.m.expireLocked()
+	fault := s.arriveLocked(r)
+	if fault == KilledBefore {
+		s.dieLocked()
+	}
+	err := s.sendLocked(ctx, connection, fault, r)
+	if err == nil {
+		if !r.read {
+			s.m.dropLocked(func(r Late) bool { return r.Session == s.number && r.connection != s.connection })
+		}
+		err = f()
+	}
+	if fault == KilledAfter {
+		s.dieLocked()
+	}
+	if fault == AnswerLost {
+		return fmt.Errorf("%w: the answer was lost", s.cfg.Unreachable)
+	}
+	return err
+}
+
+// sendLocked returns an error where the request does not reach a server at once.
+func (s *session) sendLocked(ctx context.Context, connection uint64, fault Fault, r Request) error {
+	var reason string
 	switch {
 	case s.closed:
-		return fmt.Errorf("%w: the session was closed", s.cfg.Unreachable)
+		reason = "the session was closed"
 	case s.cut:
-		return fmt.Errorf("%w: the line is cut", s.cfg.Unreachable)
-	case connection != 0 && connection != s.number:
-		return fmt.Errorf("%w: the connection was lost meanwhile", s.cfg.Unreachable)
+		reason = "the line is cut"
+	case connection != 0 && connection != s.connection:
+		reason = "the connection was lost meanwhile"
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", s.cfg.Unreachable, ctx.Err())
+	case fault == NotSent:
+		reason = "it was not sent"
+	case fault == SentLate:
+		reason = "it is late"
+		s.m.delayLocked(s, r)
+	default:
+		return nil
 	}
-	return f()
+	return fmt.Errorf("%w: %s", s.cfg.Unreachable, reason)
 }
 
 // read is do with the node at p.
-func (s *session) read(ctx context.Context, p string, f func(*node)) error {
-	return s.do(ctx, 0, func() error {
+func (s *session) read(ctx context.Context, what, p string, f func(*node)) error {
+	return s.do(ctx, 0, Request{name: what, path: p, read: true}, func() error {
 		n := s.m.nodes[p]
 		if n == nil {
 			return zk.ErrNoNode
@@ -266,57 +277,41 @@ func (s *session) read(ctx context.Context, p string, f func(*node)) error {
 }
 
 func (s *session) Get(ctx context.Context, p string) (data []byte, stat *zk.Stat, err error) {
-	err = s.read(ctx, p, func(n *node) { data, stat = slices.Clone(n.data), new(n.stat) })
+	err = s.read(ctx, "get", p, func(n *node) { data, stat = slices.Clone(n.data), new(n.stat) })
 	return data, stat, err
 }
 
-func (s *session) Exists(ctx context.Context, p string) (bool, *zk.Stat, error) {
-	_, stat, err := s.Get(ctx, p)
+func (s *session) Exists(ctx context.Context, p string) (found bool, stat *zk.Stat, err error) {
+	err = s.read(ctx, "exists", p, func(n *node) { found, stat = true, new(n.stat) })
 	if errors.Is(err, zk.ErrNoNode) {
 		err = nil
 	}
-	return stat != nil, stat, err
+	return found, stat, err
 }
 
 func (s *session) Children(ctx context.Context, p string) (names []string, stat *zk.Stat, err error) {
-	err = s.read(ctx, p, func(n *node) {
+	err = s.read(ctx, "children", p, func(n *node) {
 		stat = new(n.stat)
 		for child := range s.m.nodes {
 			if dir, name := path.Split(child); name != "" && path.Clean(dir) == p {
 				names = append(names, name)
 			}
 		}
+		slices.Sort(names)
 	})
 	return names, stat, err
 }
 
 func (s *session) Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
 	responses := make([]zk.MultiResponse, len(ops))
-	return responses, s.do(ctx, connection, func() error {
-		before, w := maps.Clone(s.m.nodes), s.m.beginLocked(s)
-		for i, op := range ops {
-			var err error
-			switch r := op.(type) {
-			case *zk.CreateRequest:
-				responses[i].String, err = w.create(r.Path, r.Data, r.Flags)
-			case *zk.SetDataRequest:
-				responses[i].Stat, err = w.set(r.Path, r.Data, r.Version)
-			case *zk.DeleteRequest:
-				err = w.remove(r.Path, r.Version)
-			case *zk.CheckVersionRequest:
-				err = w.check(r.Path, r.Version)
-			default:
-				err = zk.ErrBadArguments
-			}
-			if err != nil {
-				s.m.nodes = before
-				clear(responses)
-				responses[i].Error = err
-				return fmt.Errorf("transaction, operation %d: %w", i, err)
-			}
-		}
-		return nil
+	err := s.do(ctx, connection, Request{ops: ops}, func() (err error) {
+		responses, err = s.m.transactLocked(s.id, ops)
+		return err
 	})
+	if errors.Is(err, s.cfg.Unreachable) {
+		clear(responses)
+	}
+	return responses, err
 }
 
 func (s *session) Create(ctx context.Context, p string, data []byte, flags int32) (string, error) {
@@ -334,8 +329,8 @@ func (s *session) Remove(ctx context.Context, p string, version int32) error {
 	return err
 }
 
-func (s *session) Sync(ctx context.Context, _ string) error {
-	return s.do(ctx, 0, func() error { return nil })
+func (s *session) Sync(ctx context.Context, p string) error {
+	return s.do(ctx, 0, Request{name: "sync", path: p}, func() error { return nil })
 }
 
 func (s *session) Connection() uint64 {
@@ -344,7 +339,7 @@ func (s *session) Connection() uint64 {
 	if s.cut {
 		return 0
 	}
-	return s.number
+	return s.connection
 }
 
 func (s *session) Info() zksession.Info {
@@ -353,18 +348,12 @@ func (s *session) Info() zksession.Info {
 	return zksession.Info{Server: strings.Join(s.cfg.Servers, ","), ID: s.id, Timeout: s.cfg.Timeout}
 }
 
-func (s *session) Raise(e zksession.Event) {
-	if s.cfg.Notify != nil {
-		s.cfg.Notify(e)
-	}
-}
-
 func (s *session) Close() {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
 	reached := !s.cut
-	s.m.cutLocked(s)
-	if s.closed = true; reached {
+	s.m.killLocked(s)
+	if reached {
 		s.m.endLocked(s)
 	}
 }

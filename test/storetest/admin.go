@@ -70,7 +70,16 @@ func testAdmin(t *testing.T, f *harness) {
 		{Tag: "user", MaxID: 5, Step: 7, Description: "new"},
 	}, rows, "ordered by the tags' bytes")
 
-	before, err := f.store.Delete(ctx, "order")
+	refused := errors.New("refused")
+	_, err = f.store.Delete(ctx, "order", func(r segment.Row) error {
+		require.Equal(t, "order", r.Tag)
+		return refused
+	})
+	require.ErrorIs(t, err, refused)
+	rows, err = f.store.List(ctx)
+	require.NoError(t, err)
+	find(t, rows, "order")
+	before, err := f.store.Delete(ctx, "order", func(segment.Row) error { return nil })
 	require.NoError(t, err)
 	require.Equal(t, updated, before.UpdateTime)
 	before.UpdateTime = time.Time{}

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"testing"
@@ -90,6 +91,49 @@ func testFetchRegressed(t *testing.T, f *harness) {
 	require.Equal(t, segment.Range{Lo: 11, Hi: 21, Step: 10}, r)
 }
 
+// fetchAbove is a fetch that begins at floor or above.
+func (f *harness) fetchAbove(t *testing.T, tag string, want, floor int64) (segment.Range, error) {
+	t.Helper()
+	return f.store.FetchGuarded(patient(t), tag, want, func(reserve func(int64, bool) (segment.Range, error)) error {
+		_, err := reserve(floor, true)
+		return err
+	})
+}
+
+// testFetchGuarded: what was reserved last is taken, and what is refused leaves no transaction
+// behind. Of a table that is shared it isn't moved.
+func testFetchGuarded(t *testing.T, f *harness) {
+	f.add(t, "order", 1, 10)
+	r, err := f.store.FetchGuarded(patient(t), "order", 20, func(reserve func(int64, bool) (segment.Range, error)) error {
+		for _, c := range [][2]int64{{0, 1}, {1, 1}, {50, 50}, {70, 70}, {60, 70}} {
+			r, err := reserve(max(c[0], c[1]), true)
+			if err != nil {
+				return err
+			}
+			if r.Lo != c[1] || r.Hi != c[1]+20 {
+				return fmt.Errorf("%v at %d", r, c[0])
+			}
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, [2]int64{70, 90}, [2]int64{r.Lo, r.Hi})
+	maxID, _ := f.row(t, "order")
+	require.EqualValues(t, 90, maxID)
+	refusal := errors.New("refused")
+	_, err = f.store.FetchGuarded(patient(t), "order", 20, func(reserve func(int64, bool) (segment.Range, error)) error {
+		_, err := reserve(0, false)
+		return errors.Join(err, refusal)
+	})
+	require.ErrorIs(t, err, refusal)
+	require.GreaterOrEqual(t, f.fetch(t, "order", 10).Lo, maxID)
+	_, err = f.store.FetchGuarded(patient(t), "order", 20, func(reserve func(int64, bool) (segment.Range, error)) error {
+		_, err := reserve(1000, false)
+		return err
+	})
+	require.ErrorIs(t, err, segment.ErrRegressed)
+}
+
 func testFetchAbove(t *testing.T, f *harness) {
 	for name, c := range map[string]struct {
 		maxID, want, floor int64
@@ -102,7 +146,7 @@ func testFetchAbove(t *testing.T, f *harness) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.add(t, name, c.maxID, 10)
-			r, err := f.store.FetchAbove(patient(t), name, c.want, c.floor)
+			r, err := f.fetchAbove(t, name, c.want, c.floor)
 			require.NoError(t, err)
 			require.Equal(t, segment.Range{Lo: c.lo, Hi: c.hi, Step: 10, Skipped: c.skipped}, r)
 			maxID, _ := f.row(t, name)
@@ -112,16 +156,16 @@ func testFetchAbove(t *testing.T, f *harness) {
 		})
 	}
 	f.add(t, "end", 1, 10)
-	_, err := f.store.FetchAbove(patient(t), "end", 1, math.MaxInt64-9)
+	_, err := f.fetchAbove(t, "end", 1, math.MaxInt64-9)
 	require.ErrorIs(t, err, segment.ErrBadRow)
 	f.add(t, "negative", -1, 10)
-	_, err = f.store.FetchAbove(patient(t), "negative", 1, 50)
+	_, err = f.fetchAbove(t, "negative", 1, 50)
 	require.ErrorIs(t, err, segment.ErrBadRow)
 	for tag, was := range map[string]int64{"end": 1, "negative": -1} {
 		maxID, _ := f.row(t, tag)
 		require.Equal(t, was, maxID, "a refusal moves nothing")
 	}
-	_, err = f.store.FetchAbove(patient(t), "unknown", 1, 50)
+	_, err = f.fetchAbove(t, "unknown", 1, 50)
 	require.ErrorIs(t, err, segment.ErrUnknownTag)
 }
 
@@ -185,7 +229,7 @@ func testFetchRecreated(t *testing.T, f *harness) {
 	go func() {
 		defer close(recreated)
 		for i := range int64(20) {
-			until(func() error { _, err := admin.Delete(ctx, "order"); return err }, segment.ErrUnknownTag)
+			until(func() error { _, err := admin.Delete(ctx, "order", nil); return err }, segment.ErrUnknownTag)
 			// Each life of the row has IDs of its own.
 			row := segment.Row{Tag: "order", MaxID: (i + 1) << 32, Step: 10}
 			until(func() error { return admin.Create(ctx, row) }, segment.ErrTagExists)

@@ -55,6 +55,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		"fetch refuses what it can't give":        testFetchRefuses,
 		"fetch refuses a regressed row":           testFetchRegressed,
 		"fetch above a floor":                     testFetchAbove,
+		"a fetch asks while it holds the row":     testFetchGuarded,
 		"fetch of an unknown tag":                 testFetchUnknown,
 		"fetch with a context that has ended":     testFetchCancelled,
 		"fetch from many daemons at once":         testFetchConcurrent,
@@ -140,7 +141,7 @@ func (f *harness) update(t testing.TB, tag string, step *int64, description *str
 
 func (f *harness) remove(t testing.TB, tag string) error {
 	t.Helper()
-	_, err := f.store.Delete(patient(t), tag)
+	_, err := f.store.Delete(patient(t), tag, nil)
 	return err
 }
 

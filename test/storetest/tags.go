@@ -54,6 +54,18 @@ func testOneTag(t *testing.T, f *harness, tag string) {
 	require.EqualValues(t, 31, find(t, rows, tag).MaxID)
 	require.Equal(t, tag, find(t, rows, tag).Description)
 	seen := 0
+	require.NoError(t, f.store.Find(ctx, []string{"no such tag", tag, "nor 📦"}, func(name []byte, maxID, step int64) error {
+		if string(name) == tag {
+			seen++
+			require.EqualValues(t, 31, maxID)
+			require.EqualValues(t, 20, step)
+		}
+		return nil
+	}))
+	if !f.Narrow || strings.IndexFunc(tag, func(r rune) bool { return r > 127 }) < 0 {
+		require.Equal(t, 1, seen)
+	}
+	seen = 0
 	require.NoError(t, f.store.Each(ctx, func(name []byte, maxID, step int64) error {
 		if string(name) == tag {
 			seen++

@@ -2,11 +2,12 @@ package walktest
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/cachetest"
 	"github.com/leafd/leafd/worker"
@@ -19,10 +20,14 @@ type host struct {
 	clk         *quick
 	directory   *cachetest.Mem
 	directoryID string
-	workerID    int64 // of its last life
+	workerID    int64        // of its last life
+	instance    string       // as of which limit is
+	limit       clock.Millis // the latest of its entry when a daemon of its was killed
+	copied      bool         // another directory passes for this one: one of the two loses its worker ID
 
-	starting chan *daemon // the start under way; nil for none
-	daemon   *daemon      // nil while none runs
+	starting chan *daemon  // the start under way; nil for none
+	began    worker.Record // with which that began; the zero value for none
+	daemon   *daemon       // nil while none runs
 }
 
 // daemon is one life of a worker.
@@ -31,23 +36,46 @@ type daemon struct {
 	worker *worker.Worker
 	ids    *snowflake.Generator
 	kill   func() // ends the registry's session as kill -9 does
+	cut    func() // off from the registry, until join
+	join   func()
+	away   bool // it is cut off
+	life   settings
 	end    context.CancelFunc
 	ended  chan struct{}
 	err    error // why there is none
 }
 
 // start begins a life; the walk goes on meanwhile.
-func (h *host) start() {
+func (h *host) start() { h.startWith(h.walk.settings()) }
+
+func (h *host) startWith(life settings) {
 	h.starting = make(chan *daemon, 1)
 	directory, id := worker.Cache(h.directory), h.directoryID
-	go func() { h.starting <- h.walk.bringUp(h.walk.ctx, h.name, h.clk, directory, id) }()
+	h.began, _ = h.directory.Load() // none is none
+	go func() { h.starting <- h.walk.bringUp(h.walk.ctx, h.name, h.clk, directory, id, life) }()
 }
 
-func (w *walk) bringUp(ctx context.Context, name string, clk *quick, directory worker.Cache, id string) *daemon {
+// settings are those that lives differ in.
+type settings struct {
+	lease         time.Duration
+	releaseOnStop bool
+}
+
+// settings draws those of a life.
+func (w *walk) settings() settings {
+	s := settings{lease: w.cfg.Daemons.Lease, releaseOnStop: w.rnd.IntN(3) == 0}
+	if w.cfg.ShortLease > 0 && w.rnd.IntN(2) == 0 {
+		s.lease = w.cfg.ShortLease
+	}
+	return s
+}
+
+func (w *walk) bringUp(ctx context.Context, name string, clk *quick, directory worker.Cache, id string, life settings) *daemon {
 	opts := w.cfg.Daemons
-	opts.Layout, opts.Clock = Layout(), clk
+	opts.Layout, opts.Clock, opts.Lease = Layout(), clk, life.lease
 	opened := w.cfg.World.Open(name, name, opts)
-	d := &daemon{owner: uuid.NewString(), kill: func() { w.cfg.World.Kill(opened) }, ended: make(chan struct{})}
+	d := &daemon{owner: uuid.NewString(), kill: func() { w.cfg.World.Kill(opened) }, ended: make(chan struct{}), life: life}
+	d.cut, d.join = func() { w.cfg.World.Cut(opened) }, func() { w.cfg.World.Join(opened) }
 	registry := opened
 	if w.cfg.NoCeiling {
 		directory, registry = plainCache{directory}, plainRegistry{registry}
@@ -55,9 +83,9 @@ func (w *walk) bringUp(ctx context.Context, name string, clk *quick, directory w
 	layout := Layout()
 	d.worker, d.err = worker.Start(ctx, worker.Config{
 		Node: name, Owner: d.owner, DirectoryID: id, Layout: layout.String(), Epoch: layout.Epoch,
-		Clock: clk, Cache: directory, Registry: registry, Prober: w,
+		Clock: clk, Cache: directory, Registry: registry, Prober: prober{w, clk},
 		ReportInterval: 3 * time.Second, CeilingLead: worker.DefaultCeilingLead,
-		Lease: opts.Lease, MaxForwardStep: 10 * time.Second, MaxWait: w.cfg.MaxWait, LookTimeout: w.cfg.LookTimeout,
+		Lease: life.lease, ReleaseOnStop: life.releaseOnStop, MaxForwardStep: 10 * time.Second, MaxWait: w.cfg.MaxWait, LookTimeout: w.cfg.LookTimeout, Settle: w.cfg.Settle,
 	})
 	if d.err != nil {
 		return d
@@ -94,31 +122,80 @@ func (h *host) settle() bool {
 		}
 		h.walk.Lives++
 		h.daemon = d
-		h.walk.answers(h.name, d.owner)
+		h.walk.answers(h, d.owner)
 		h.workerID = d.worker.ID()
+		h.keeps(h.began, d.worker.Record(), "a start")
 		return true
 	default:
 		return h.starting == nil
 	}
 }
 
+// margin is how far apart two clocks may be.
+const margin = 2 * worker.DefaultClockThreshold
+
+// keeps checks that a piece which goes on was not taken from its holder (worker.D1): was is
+// a record of it, and now the holder's record, or that of the instance that the directory is now.
+// A record may be behind what the registry had of it when its daemon was killed: where that is lost, and set
+// back once more, its entry is taken for a copy's.
+func (h *host) keeps(was, now worker.Record, what string) {
+	switch {
+	case h.copied, !was.Reaches(h.clk.Read().Wall(), margin), was.WorkerID == now.WorkerID && was.Instance == now.Instance:
+	case was.Instance == h.instance && was.AckedLimit < h.limit:
+	default:
+		h.walk.fails("%s of %s lost worker %d, which is its up to %s, and got worker %d", what, h.name, was.WorkerID, was.AckedLimit, now.WorkerID)
+	}
+}
+
+// remember notes how far the registry has h's piece go, before h's daemon is killed.
+func (h *host) remember() {
+	r := h.daemon.worker.Record()
+	if r.Instance != h.instance {
+		h.instance, h.limit = r.Instance, 0
+	}
+	entries, _ := h.walk.cfg.World.Directory().Entries(h.walk.ctx) // else none is known
+	for _, e := range entries {
+		if e.Instance == r.Instance {
+			h.limit = max(h.limit, e.Limit)
+		}
+	}
+}
+
+// watch checks that a daemon whose piece goes on is not fenced.
+func (h *host) watch() {
+	r := h.daemon.worker.Record()
+	if err := h.daemon.worker.Check(); errors.Is(err, worker.ErrFenced) {
+		h.keeps(r, worker.Record{}, "the life ("+err.Error()+")")
+	}
+}
+
 // crash ends the daemon as kill -9 does: nothing is recorded.
 func (h *host) crash() {
-	h.walk.answers(h.name, "")
+	h.walk.answers(h, "")
 	h.daemon.ids.Stop() // nobody gets an ID of a dead process
 	h.daemon.kill()
 	h.daemon.end()
 	<-h.daemon.ended
+	h.remember()
 	h.daemon = nil
 }
 
 // stop ends the daemon with a clean stop.
 func (h *host) stop(ctx context.Context) {
-	h.walk.answers(h.name, "")
+	h.walk.answers(h, "")
 	h.daemon.end()
 	<-h.daemon.ended
 	_ = h.daemon.worker.Close(ctx, h.daemon.ids.Stop()) // a fenced one says so
 	h.daemon = nil
+}
+
+// unanswered has the file as of a process that was killed after the registry had the release, and before its
+// answer: what was acknowledged is what stood there before.
+func (h *host) unanswered(was worker.Record) {
+	if r, err := h.directory.Load(); err == nil && r.State == worker.RecordReleased {
+		r.State, r.AckedLimit, r.Acked = worker.RecordReleasing, was.AckedLimit, was.Acked
+		h.directory.Set(r)
+	}
 }
 
 // issue takes some IDs, all or none, none of which may have been issued before, but with NoCeiling.
@@ -136,8 +213,9 @@ func (h *host) issue() {
 	for _, id := range batch {
 		if other, again := w.issued[id]; again {
 			w.Repeats++
-			require.True(w.t, w.cfg.NoCeiling, "seed %d: ID %d was issued by %s and by %s; before: %v",
-				w.cfg.Seed, id, other, h.name, w.history[max(0, len(w.history)-60):])
+			if !w.cfg.NoCeiling {
+				w.fails("ID %d was issued by %s and by %s", id, other, h.name)
+			}
 		}
 		w.issued[id] = h.name
 	}

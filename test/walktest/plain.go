@@ -2,8 +2,8 @@ package walktest
 
 import (
 	"context"
-	"time"
 
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -22,15 +22,22 @@ func (c plainCache) Load() (worker.Record, error) {
 type plainRegistry struct{ worker.Registry }
 
 // Look implements worker.Registry.
-func (r plainRegistry) Look(ctx context.Context, self worker.Record) (worker.Lookup, error) {
-	found, err := r.Registry.Look(ctx, self)
-	found.Ceiling = min(found.Ceiling, found.Timestamp)
-	return found, err
+func (r plainRegistry) Look(ctx context.Context, me worker.Record) (worker.Snapshot, error) {
+	s, err := r.Registry.Look(ctx, me)
+	return plain(s), err
 }
 
 // Claim implements worker.Registry.
-func (r plainRegistry) Claim(ctx context.Context, self worker.Record, lease time.Duration) (worker.Record, error) {
-	claimed, err := r.Registry.Claim(ctx, self, lease)
-	claimed.Ceiling = min(claimed.Ceiling, claimed.Timestamp)
-	return claimed, err
+func (r plainRegistry) Claim(ctx context.Context, s worker.Snapshot, me worker.Record, now clock.Millis) (worker.Snapshot, error) {
+	claimed, err := r.Registry.Claim(ctx, s, me, now)
+	return plain(claimed), err
+}
+
+func plain(s worker.Snapshot) worker.Snapshot {
+	if s.Entry != nil {
+		e := *s.Entry
+		e.Ceiling = min(e.Ceiling, e.Timestamp)
+		s.Entry = &e
+	}
+	return s
 }

@@ -1,9 +1,12 @@
 // Package walktest walks at random through what befalls a cluster of workers
-// (crashes, restarts, clock steps, lost files, copied files, a registry that is down,
-// loses its data or its sessions) and looks for an ID that was issued twice.
+// (crashes, restarts, clock steps, lost files, copied files, worker IDs given back, leases that end,
+// a registry that is down, loses its data or its sessions, or is set back to a backup taken at any
+// time, with and without the operator's word) and looks for an ID that was issued twice, for a worker ID that was
+// taken from its holder, and for a time in the registry that lies ahead.
 package walktest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
@@ -32,6 +37,8 @@ type Config struct {
 	// short, outages outlast it.
 	World   *registrytest.World
 	Daemons registrytest.Options
+	// ShortLease is the lease of some lives; 0: all have that of Daemons.
+	ShortLease time.Duration
 	// NoCeiling leaves the ceiling out of what is remembered: the walk has to find
 	// repeats then.
 	NoCeiling bool
@@ -40,6 +47,8 @@ type Config struct {
 	// for those alone.
 	NoneBeside           bool
 	MaxWait, LookTimeout time.Duration
+	Settle               time.Duration // worker.Config's
+	Backups              int           // that are kept
 }
 
 // Layout has few IDs in a millisecond, so that a short walk uses many of them up, and few
@@ -60,6 +69,8 @@ type Result struct {
 	Lives    int // starts that went well
 	Refused  int // starts that did not
 	Beside   int // daemons that ran beside another of their name
+	Restored int // backups put back
+	Noted    int // those of which a daemon told, and not the operator
 }
 
 const hosts = 4
@@ -77,11 +88,12 @@ type walk struct {
 	named  int
 	down   bool
 	issued map[int64]string
+	saved  []func() // what puts backups back, the oldest first
 	// history is what was done to whom.
 	history []string
 
 	mu    sync.Mutex
-	alive map[string]string // mu protects; who answers, by node
+	alive map[string]answering // mu protects; who answers, by node
 }
 
 // Run walks, and fails at the first repeated ID, but with NoCeiling. The hosts' clocks are
@@ -93,7 +105,7 @@ func Run(t *testing.T, cfg Config) Result {
 	defer cancel()
 	w := &walk{
 		cfg: cfg, t: t, ctx: ctx, cancel: cancel, rnd: rand.New(rand.NewPCG(cfg.Seed, 1)),
-		origin: cfg.Clock.Read(), issued: map[int64]string{}, alive: map[string]string{},
+		origin: cfg.Clock.Read(), issued: map[int64]string{}, alive: map[string]answering{},
 	}
 	for range hosts {
 		w.hosts = append(w.hosts, w.newHost())
@@ -108,12 +120,17 @@ func Run(t *testing.T, cfg Config) Result {
 			w.pause(100 * time.Millisecond)
 		}
 	}
+	if !cfg.NoneBeside && !cfg.NoCeiling {
+		w.resumeReleased(w.hosts[0], w.hosts[1], w.hosts[2:])
+	}
 	for range cfg.Steps {
 		for _, h := range w.hosts {
 			if h.settle() && h.daemon != nil {
 				h.issue()
+				h.watch()
 			}
 		}
+		w.lookAhead()
 		w.act(w.hosts[w.rnd.IntN(len(w.hosts))])
 		w.pause(time.Duration(w.rnd.IntN(400)) * time.Millisecond)
 	}
@@ -158,14 +175,22 @@ func (w *walk) act(h *host) {
 	case h.starting != nil && n < 5 && w.down: // which its claim may wait for
 		what, w.down = "up", false
 		w.cfg.World.Up()
+	case h.starting != nil && n < 10 && !w.cfg.NoCeiling:
+		what = "jump in a start"
+		d := time.Minute + time.Duration(w.rnd.IntN(600))*time.Second
+		w.pause(100 * time.Millisecond) // it has read its clock
+		h.clk.step(d)
+		w.pause(time.Duration(w.rnd.IntN(25)) * time.Second)
+		h.clk.step(-d)
 	case h.starting != nil:
 	case h.daemon == nil:
 		what = w.actStopped(h, n)
 	case n < 12:
 		what = "crash"
 		h.crash()
-		if w.cfg.NoCeiling { // and at once back into what only a ceiling tells of
-			what = "crash, rollback and start"
+		if w.cfg.NoCeiling { // and at once back, by its file alone, into what only a ceiling tells of
+			what, w.down = "down, crash, rollback and start", true
+			w.cfg.World.Down()
 			h.clk.drift(-time.Duration(w.rnd.IntN(3000)) * time.Millisecond)
 			h.start()
 		}
@@ -198,6 +223,12 @@ func (w *walk) act(h *host) {
 	case n < 50 && !w.cfg.NoneBeside:
 		what = "same name elsewhere"
 		w.startBeside(h, &cachetest.Mem{}, "elsewhere")
+	case n < 54 && !w.down && w.cfg.World.SaveAll != nil:
+		what = "backup"
+		w.saved = append(w.saved, w.cfg.World.Backup())
+		w.saved = w.saved[max(0, len(w.saved)-w.cfg.Backups):]
+	case n < 64 && !w.down && len(w.saved) > 0:
+		what = w.restore(h)
 	}
 	if what == "" && !w.down && w.allKnown() {
 		w.cfg.World.OpenCluster(worker.DefaultClockThreshold)
@@ -205,6 +236,232 @@ func (w *walk) act(h *host) {
 	if what != "" {
 		w.history = append(w.history, what+" "+h.name)
 	}
+}
+
+// restore puts a backup back. The operator says so at once; or nobody does, where a daemon
+// that is reached knows better: it has to note the loss then.
+func (w *walk) restore(h *host) string {
+	what := "restore"
+	restore := w.saved[w.rnd.IntN(len(w.saved))]
+	if !w.cfg.NoneBeside && w.rnd.IntN(2) == 0 {
+		what = "hand over, restore"
+		for _, other := range w.hosts {
+			if d := other.daemon; d != nil && d.life.releaseOnStop && d.life.lease > w.cfg.ShortLease {
+				h = other
+			}
+		}
+		restore = w.handOver(h)
+	}
+	clone, known := w.cloneOf(h), w.losses()
+	w.Restored++
+	restore()
+	if w.rnd.IntN(2) == 0 {
+		what += ", refused"
+		w.refused()
+	}
+	before := w.losses()
+	if w.rnd.IntN(2) == 0 && before >= 0 && before <= known && w.knowsBetter() {
+		what += ", noted"
+		for end := w.cfg.Clock.Mono() + w.noted()/time.Duration(w.cfg.Speed); w.losses() == before; w.pause(200 * time.Millisecond) {
+			if w.cfg.Clock.Mono() > end {
+				w.fails("a backup was put back, and nobody noted that who knows better")
+			}
+		}
+		w.Noted++
+	} else {
+		w.cfg.World.Recover()
+	}
+	if clone != nil && w.rnd.IntN(2) == 0 {
+		what += ", clone"
+		h.copied = true
+		w.startBeside(h, clone, h.directoryID)
+	}
+	if h.starting == nil && h.daemon == nil {
+		h.start()
+	}
+	w.watchAll(time.Duration(10+w.rnd.IntN(30)) * time.Second)
+	for _, other := range w.hosts {
+		if other.daemon != nil && other.daemon.away {
+			other.daemon.join()
+			other.daemon.away = false
+		}
+	}
+	return what
+}
+
+// noted is how long a daemon that is refused for its session may take to note a loss. Servers,
+// which come back from a restore, take their own time, whatever the speed of the walk's.
+func (w *walk) noted() time.Duration {
+	if w.cfg.Speed > 1 {
+		return 400 * time.Second
+	}
+	return 40 * time.Second
+}
+
+// handOver has others get worker IDs after a backup, h's among them where h gives it back at its stop. One of
+// them is cut off, at times, and another new one starts once the backup was put back.
+func (w *walk) handOver(h *host) (restore func()) {
+	back := w.cfg.World.Backup()
+	if h.daemon != nil && h.daemon.life.releaseOnStop {
+		h.stop(w.ctx)
+	}
+	renew := func() *host {
+		other := w.hosts[w.rnd.IntN(len(w.hosts))]
+		if other == h || other.starting != nil {
+			return nil
+		}
+		if other.daemon != nil {
+			other.crash()
+		}
+		other.directory = &cachetest.Mem{}
+		other.startWith(settings{lease: cmp.Or(w.cfg.ShortLease, w.cfg.Daemons.Lease)})
+		return other
+	}
+	heir := renew()
+	w.watchAll(25 * time.Second)
+	if heir != nil && heir.daemon != nil && w.rnd.IntN(2) == 0 {
+		heir.daemon.cut()
+		heir.daemon.away = true
+	}
+	return func() {
+		back()
+		renew()
+	}
+}
+
+// resumeReleased starts the directory of h first of all after a restore, with a release in its file to which
+// there was no answer, and within its old limit: another daemon got the worker ID after the backup, issues,
+// and is cut off. It may not issue until that one is back (worker.D2). Of the others none is there to tell.
+func (w *walk) resumeReleased(h, heir *host, others []*host) {
+	h.stop(w.ctx)
+	h.startWith(settings{lease: w.cfg.Daemons.Lease, releaseOnStop: true})
+	w.watchAll(time.Minute) // until the root is no young one
+	back, was := w.cfg.World.Backup(), h.daemon.worker.Record()
+	h.stop(w.ctx)
+	h.unanswered(was)
+	for _, other := range w.hosts {
+		if other != h {
+			other.crash()
+		}
+	}
+	heir.directory = &cachetest.Mem{}
+	heir.startWith(settings{lease: w.cfg.Daemons.Lease})
+	w.watchAll(25 * time.Second)
+	if heir.daemon == nil || heir.workerID != was.WorkerID {
+		w.fails("%s did not get worker %d, which was given back", heir.name, was.WorkerID)
+	}
+	heir.daemon.cut()
+	back()
+	if w.rnd.IntN(2) == 0 {
+		w.cfg.World.Recover()
+	}
+	h.start()
+	w.watchAll(40 * time.Second)
+	heir.daemon.join()
+	w.watchAll(refusal)
+	for _, other := range others {
+		other.start()
+	}
+	w.Restored++
+	w.history = append(w.history, "release, no answer, restore "+h.name)
+}
+
+// watchAll has the daemons issue for d.
+func (w *walk) watchAll(d time.Duration) {
+	for range d / (500 * time.Millisecond) {
+		for _, h := range w.hosts {
+			if h.settle() && h.daemon != nil {
+				h.issue()
+				h.watch()
+			}
+		}
+		w.pause(500 * time.Millisecond)
+	}
+}
+
+// refusal is the session time-out of the daemons.
+const refusal = 10 * time.Second
+
+// refused cuts the daemons that run off for as long as servers with less than these have seen refuse
+// them: until they give their sessions up.
+func (w *walk) refused() {
+	for _, h := range w.hosts {
+		if d := h.daemon; d != nil && !d.away {
+			d.cut()
+			go func() {
+				w.pause(refusal)
+				d.join()
+			}()
+		}
+	}
+}
+
+// cloneOf copies h's directory, as the disk of a machine that runs; nil for none.
+func (w *walk) cloneOf(h *host) *cachetest.Mem {
+	if h.daemon == nil || h.daemon.away || errors.Is(h.daemon.worker.Check(), worker.ErrFenced) || w.cfg.NoneBeside {
+		return nil
+	}
+	r, err := h.directory.Load()
+	if err != nil {
+		return nil
+	}
+	directory := &cachetest.Mem{}
+	directory.Set(r)
+	return directory
+}
+
+// knowsBetter tells that there is a daemon that runs, and is reached, of which the registry has less
+// than it has acknowledged.
+func (w *walk) knowsBetter() bool {
+	entries, err := w.cfg.World.Directory().Entries(w.ctx)
+	return err == nil && slices.ContainsFunc(w.hosts, func(h *host) bool {
+		if h.copied || h.daemon == nil || h.daemon.away || h.daemon.worker.Check() != nil {
+			return false
+		}
+		r := h.daemon.worker.Record()
+		return r.Reaches(h.clk.Read().Wall(), margin+w.noted()) && !slices.ContainsFunc(entries, func(e worker.Entry) bool {
+			return e.WorkerID == r.WorkerID && e.Instance == r.Instance && e.Floor >= r.Floor && e.Limit >= r.AckedLimit
+		})
+	})
+}
+
+// losses is how often the registry has lost data, as it knows itself.
+func (w *walk) losses() int64 {
+	s, err := w.cfg.World.Directory().Status(w.ctx)
+	if err != nil {
+		return -1
+	}
+	return s.Losses
+}
+
+// lookAhead checks that no time in the registry lies further ahead than a clock within the threshold
+// can have put it there (worker.R5, worker.C3).
+func (w *walk) lookAhead() {
+	if w.cfg.NoCeiling || w.rnd.IntN(10) > 0 {
+		return
+	}
+	entries, err := w.cfg.World.Directory().Entries(w.ctx)
+	if err != nil {
+		return
+	}
+	latest := w.latest()
+	for _, e := range entries {
+		if e.Timestamp > latest || e.Ceiling > latest.Add(worker.DefaultCeilingLead) || e.Limit > latest.Add(max(w.cfg.Daemons.Lease, worker.DefaultCeilingLead+2*margin)) {
+			w.fails("worker %d of %s lies ahead: timestamp %s, ceiling %s, limit %s, and no clock is beyond %s", e.WorkerID, e.Node, e.Timestamp, e.Ceiling, e.Limit, latest)
+		}
+	}
+}
+
+// latest is the time that no host's clock can be beyond by itself, but for a jump.
+func (w *walk) latest() clock.Millis {
+	base := newQuick(w.cfg.Clock, w.origin, w.cfg.Speed)
+	return base.Read().Wall().Add(worker.DefaultClockThreshold + time.Second)
+}
+
+// fails ends the walk.
+func (w *walk) fails(format string, args ...any) {
+	w.t.Helper()
+	require.Fail(w.t, fmt.Sprintf(format, args...), "seed %d; before: %v", w.cfg.Seed, w.history[max(0, len(w.history)-60):])
 }
 
 // actStopped does one thing to a host without a daemon.
@@ -226,7 +483,7 @@ func (w *walk) actStopped(h *host, n int) string {
 		h.directory = &cachetest.Mem{}
 		h.start()
 		return "lost file"
-	case n < 27 && !w.down && h.workerID >= 0:
+	case n < 27 && !w.down && w.holds(h):
 		if _, err := w.cfg.World.Directory().Release(w.ctx, h.workerID, true); err == nil {
 			w.hosts[slices.Index(w.hosts, h)] = w.newHost()
 			return "release"
@@ -238,8 +495,17 @@ func (w *walk) actStopped(h *host, n int) string {
 	}
 }
 
-// allKnown tells that the registry has the entry of every host whose piece goes on: an operator
-// may open the cluster.
+// holds tells that the registry has h's entry.
+func (w *walk) holds(h *host) bool {
+	r, err := h.directory.Load()
+	entries, unread := w.cfg.World.Directory().Entries(w.ctx)
+	return err == nil && unread == nil && slices.ContainsFunc(entries, func(e worker.Entry) bool {
+		return e.WorkerID == h.workerID && e.Instance == r.Instance
+	})
+}
+
+// allKnown tells that the registry has the entry of every host whose piece goes on, up to its end: an
+// operator may open the cluster.
 func (w *walk) allKnown() bool {
 	entries, err := w.cfg.World.Directory().Entries(w.ctx)
 	if err != nil {
@@ -247,10 +513,15 @@ func (w *walk) allKnown() bool {
 	}
 	for _, h := range w.hosts {
 		r, err := h.directory.Load()
-		if err != nil || !r.Confirmed || r.Released || r.Limit <= h.clk.Read().Wall() {
+		if h.daemon != nil {
+			r, err = h.daemon.worker.Record(), nil // newer
+		}
+		if err != nil || r.State != worker.RecordActive || r.AckedLimit <= h.clk.Read().Wall() {
 			continue
 		}
-		if !slices.ContainsFunc(entries, func(e worker.Entry) bool { return e.WorkerID == r.WorkerID && e.Node == h.name }) {
+		if !slices.ContainsFunc(entries, func(e worker.Entry) bool {
+			return e.WorkerID == r.WorkerID && e.Instance == r.Instance && e.Limit >= r.AckedLimit
+		}) {
 			return false
 		}
 	}
@@ -279,7 +550,7 @@ const besidePatience = 3 * time.Minute
 func (w *walk) startBeside(h *host, directory worker.Cache, home string) {
 	ctx, cancel := context.WithTimeout(w.ctx, besidePatience/time.Duration(w.cfg.Speed))
 	defer cancel()
-	d := w.bringUp(ctx, h.name, h.clk, directory, home)
+	d := w.bringUp(ctx, h.name, h.clk, directory, home, settings{lease: w.cfg.Daemons.Lease})
 	defer d.kill()
 	if d.err == nil {
 		beside := &host{walk: w, name: h.name + " beside", clk: h.clk, daemon: d}
@@ -302,25 +573,40 @@ func (w *walk) startBeside(h *host, directory worker.Cache, home string) {
 // errNobody is what an address answers whose daemon is dead.
 var errNobody = errors.New("walktest: nobody answers here")
 
-// Probe implements worker.ClockProber: the daemons that live answer, whatever the registry
-// thinks of them, and nobody minds what time it is.
-func (w *walk) Probe(_ context.Context, addresses []string) []clock.Sample {
+// prober asks the peers of the machine with this clock.
+type prober struct {
+	walk *walk
+	clk  *quick
+}
+
+// answering is a daemon that answers its peers.
+type answering struct {
+	owner string
+	clk   *quick
+}
+
+// Probe implements clock.Prober: the daemons that live answer, whatever the registry
+// thinks of them, and nobody minds what time it is, but for a jump.
+func (p prober) Probe(_ context.Context, addresses []string) []clock.Sample {
+	w := p.walk
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	samples := make([]clock.Sample, 0, len(addresses))
 	for _, a := range addresses {
-		s := clock.Sample{Address: a, Node: a, Owner: w.alive[a]}
+		s := clock.Sample{Address: a, Node: a, Owner: w.alive[a].owner}
 		if s.Owner == "" {
 			s.Err = errNobody
+		} else if off := w.alive[a].clk.Read().Wall().Sub(p.clk.Read().Wall()); off.Abs() > margin {
+			s.Offset = off
 		}
 		samples = append(samples, s)
 	}
 	return samples
 }
 
-// answers notes that owner answers at the address of node; "": nobody does.
-func (w *walk) answers(node, owner string) {
+// answers notes that owner answers at the address of h; "": nobody does.
+func (w *walk) answers(h *host, owner string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.alive[node] = owner
+	w.alive[h.name] = answering{owner, h.clk}
 }

@@ -110,6 +110,9 @@ func (s *Server) spawn() error {
 		"-Djava.io.tmpdir="+s.directory, "-XX:-UsePerfData", "-Dzookeeper.jmx.log4j.disable=true",
 		"-Dzookeeper.preAllocSize=64", // KiB of log made at once
 		"-cp", path, s.main, s.config())
+	if err := s.skewed(cmd); err != nil {
+		return err
+	}
 	cmd.Dir = s.directory
 	cmd.Stdout, cmd.Stderr = log, log
 	if s.process, err = proctest.Start(cmd); err != nil {

@@ -2,7 +2,6 @@ package zookeepertest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -151,12 +150,10 @@ func (e *Ensemble) Reconfigure(t testing.TB, lines ...string) {
 // function that it returns puts that back, in the same way.
 func (e *Ensemble) Snapshot(t testing.TB) (restore func(t testing.TB)) {
 	t.Helper()
-	e.rebooted(t, func(s *Server) error {
-		return errors.Join(os.RemoveAll(s.kept()), os.CopyFS(s.kept(), os.DirFS(s.database())))
-	})
+	e.rebooted(t, func(s *Server) error { return s.saveTo(s.kept()) })
 	return func(t testing.TB) {
 		t.Helper()
-		e.rebooted(t, func(s *Server) error { return errors.Join(s.empty(), os.CopyFS(s.database(), os.DirFS(s.kept()))) })
+		e.rebooted(t, func(s *Server) error { return s.loadFrom(s.kept()) })
 	}
 }
 

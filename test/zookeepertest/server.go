@@ -11,17 +11,19 @@
 //		…
 //	}
 //
-// A test that stops, kills, pauses or empties the server takes one with Start,
-// an ensemble with StartEnsemble, a server with TLS with StartTLS. NewProxy puts
-// a network that fails between a client and a server. All of them skip the test
-// in -short mode.
+// A test that stops, kills, pauses, empties or restores the server takes one with Start,
+// an ensemble with StartEnsemble, a server with TLS with StartTLS, one of another time
+// with StartSkewed. NewProxy puts a network that fails between a client and a server.
+// All of them skip the test in -short mode.
 package zookeepertest
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -35,10 +37,11 @@ import (
 // Server is one ZooKeeper server. Its methods are for one goroutine at a time,
 // but Addr, NewRoot and Conn, which may be called at any time.
 type Server struct {
-	directory  string // Immutable: holds everything of the server
-	main       string // Immutable: class of the server
-	securePort int    // Immutable once started: the port for TLS; 0: none
-	port       int    // kept over restarts
+	directory  string        // Immutable: holds everything of the server
+	main       string        // Immutable: class of the server
+	securePort int           // Immutable once started: the port for TLS; 0: none
+	port       int           // kept over restarts
+	skew       time.Duration // of its wall clock; 0: it is the machine's
 	process    *proctest.Process
 	roots      atomic.Int64 // Atomic: roots made
 }
@@ -85,6 +88,20 @@ func Shared(t testing.TB) *Server {
 
 // StopAfter returns a Runner that runs m, and then stops the shared server.
 func StopAfter(m proctest.Runner) proctest.Runner { return shared.StopAfter(m) }
+
+// AwaitUnconnected waits until the server has no connection of the session: it has read all
+// that came by one that broke.
+func (s *Server) AwaitUnconnected(t testing.TB, session int64) {
+	t.Helper()
+	for {
+		list, err := s.ask(t.Context(), "cons")
+		must(t, err)
+		if !strings.Contains(list, fmt.Sprintf("sid=%#x,", session)) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
 
 func skipInShort(t testing.TB) {
 	t.Helper()

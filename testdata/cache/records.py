@@ -16,15 +16,15 @@ def record(timestamp, **other):
         "epoch": 1288834974657, "timestamp": timestamp, "ceiling": timestamp + 6000,
         "owner": "0b1d3a2e-7c86-4d6a-8f0e-5a8f6f0f9f21", "peers": ["10.0.0.6:8080", "10.0.0.7:8080"],
         "registered": timestamp - 3000, "home": "9f86d081884c7d65",
-        "losses": 2, "change": 4711, "longest_lease": 30 * 7 * 24 * 3600 * 10**9,
+        "losses": 2, "longest_lease": 30 * 7 * 24 * 3600 * 10**9, "longest_session": 40 * 10**9,
         "instance": "6f1f2f4a-54c1-4d0c-8a52-6b0b5f4f7e11", "born": timestamp - 9000,
-        "floor": timestamp - 9000, "limit": timestamp + 604800000,
-        "acked": "6e0c1d57-2b7f-4f0e-9d4b-8d1f6f3a5c02", "current": "0b1d3a2e-7c86-4d6a-8f0e-5a8f6f0f9f21",
-        "confirmed": True, "released": True,
+        "state": "active", "floor": timestamp - 9000, "limit": timestamp + 604800000, "acked_limit": timestamp + 604797000,
+        "acked": {"owner": "6e0c1d57-2b7f-4f0e-9d4b-8d1f6f3a5c02", "number": 11},
+        "current": {"owner": "0b1d3a2e-7c86-4d6a-8f0e-5a8f6f0f9f21", "number": 12},
     } | other
 
 
-def slot(sequence, rec, leafd=3):
+def slot(sequence, rec, leafd=4):
     body = json.dumps(rec, indent=2).replace("\n", "\n  ")
     checked = f'"sequence": {sequence},\n  "record": {body}\n}}'.encode()
     digest = hashlib.sha256(checked).hexdigest()
@@ -65,8 +65,10 @@ write("damaged-bom.json", b"\xef\xbb\xbf", older, newer)
 write("damaged-merge-conflict.json", b"<<<<<<< HEAD\n", older, b"=======\n", newer, b">>>>>>> backup\n")
 write("damaged-ceiling-nanosecond.json", older, slot(5, record(T + 3000, ceiling=(T + 9000) * 10**6)))
 write("damaged-negative-worker.json", older, slot(5, record(T + 3000, worker_id=-2)))
-write("damaged-no-limit.json", older, slot(5, {k: v for k, v in record(T + 3000).items() if k != "limit"} | {"floor": 0}))
-write("unknown-version-4.json", slot(4, record(T), leafd=4), slot(5, record(T + 3000), leafd=4))
+write("damaged-no-limit.json", older, slot(5, {k: v for k, v in record(T + 3000).items() if k not in ("floor", "limit", "acked_limit")}))
+write("unknown-version-5.json", slot(4, record(T), leafd=5), slot(5, record(T + 3000), leafd=5))
+write("unknown-version-3-beside.json", slot(4, record(T), leafd=3), newer)
+write("unknown-version-5-beside.json", older, slot(5, record(T + 3000), leafd=5))
 write("unknown-field.json", older, slot(5, record(T + 3000, shard=3)))
 write("unknown-prior-owners.json", older, slot(5, record(T + 3000, lineage=["6e0c1d57-2b7f-4f0e-9d4b-8d1f6f3a5c02"])))
 write("unknown-order.json", older, slot(5, dict(reversed(record(T + 3000).items()))))

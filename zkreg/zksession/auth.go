@@ -2,6 +2,7 @@ package zksession
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -42,23 +43,13 @@ func parseCredentials(content []byte) (*Credentials, error) {
 	content = bytes.TrimSuffix(content, []byte("\r"))
 	user, password, found := strings.Cut(string(content), ":")
 	switch {
-	case !found:
-		return nil, errors.New("want one line user:password")
-	case user == "":
-		return nil, errors.New("the user is empty: want user:password")
-	case password == "":
-		return nil, errors.New("the password is empty: want user:password")
-	}
-	for _, r := range user + password {
-		if r < ' ' || r == 0x7f {
-			return nil, errors.New("there is a line break or another control character: want one line user:password")
-		}
+	case !found || user == "" || password == "":
+		return nil, errors.New("want one line user:password, neither of them empty")
+	case strings.ContainsFunc(user+password, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return nil, errors.New("there is a line break or another control character: want one line user:password")
 	}
 	return &Credentials{user, password}, nil
 }
-
-// digest is what ZooKeeper is sent.
-func (c *Credentials) digest() []byte { return []byte(c.user + ":" + c.password) }
 
 // as tells people who asked.
 func (c *Credentials) as() string {
@@ -79,59 +70,37 @@ func (c *Credentials) String() string {
 // GoString keeps the password out of %#v.
 func (c *Credentials) GoString() string { return c.String() }
 
-// authRetry is the pause after credentials that were refused.
-const authRetry = time.Second
-
-// authenticate sends the credentials until a server took them; it ends then, or
-// with the session. From then on go-zookeeper sends them itself at the start of
-// each connection, before any request.
-func (s *Session) authenticate() {
-	for {
-		connection, err := s.enter(s.ctx, call{credentials: true})
-		if err != nil { // closed
-			return
-		}
-		err = s.send(func() error { return s.conn.AddAuth("digest", s.cfg.Auth.digest()) })
-		s.count(0, -1)
-		switch {
-		case err == nil && s.accepted(connection):
-			return
-		case err == nil:
-			continue // over a connection that is gone; once more over this one
-		case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrNoServer):
-		default:
-			s.refused(err)
-		}
-		select {
-		case <-time.After(authRetry):
-		case <-s.ctx.Done():
-		}
+// request is what ZooKeeper is sent over each connection before anything else (zksession.S3):
+// authXid, the type of a request for authentication, its scheme and the credentials.
+func (c *Credentials) request() []byte {
+	const setAuth = 100
+	b := make([]byte, 4, 64)
+	for _, n := range []int32{authXid, setAuth, 0} {
+		b = binary.BigEndian.AppendUint32(b, uint32(n)) //nolint:gosec // a bit pattern
 	}
+	for _, text := range []string{"digest", c.user + ":" + c.password} {
+		b = append(binary.BigEndian.AppendUint32(b, uint32(len(text))), text...) //nolint:gosec // maxCredentialsBytes at most
+	}
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4)) //nolint:gosec // as above
+	return b
 }
 
-// accepted notes that connection carries the credentials, and that all later ones will.
-// False where there is another one already: it may have been opened before go-zookeeper
-// remembered them.
-func (s *Session) accepted(connection uint64) bool {
+// authXid is the number of a request for authentication, and of its answer, which go-zookeeper
+// drops.
+const authXid = -4
+
+// answered takes the answer to the credentials, which came over w.
+func (w *wire) answered(code int32) error {
+	s := w.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.up || s.connection != connection {
-		return false
+	if code != 0 {
+		if s.info.State != Closed && s.info.State != AuthFailed {
+			s.info.State, s.info.Since = AuthFailed, time.Now()
+		}
+		return fmt.Errorf("it refused the credentials of user %q: %w (%d)", s.cfg.Auth.user, zk.ErrAuthFailed, code)
 	}
-	s.authenticated, s.refusal = true, nil
-	s.requestsPassLocked()
+	s.passLocked()
 	s.changedLocked()
-	return true
-}
-
-// refused notes why a server refused the credentials, and tells it the first time.
-func (s *Session) refused(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	told := s.refusal != nil
-	s.refusal = fmt.Errorf("server %s refused the credentials of user %q: %w", s.info.Server, s.cfg.Auth.user, err)
-	s.turnLocked(AuthFailed)
-	if !told {
-		s.raiseLocked(EventAuthFailed, s.refusal)
-	}
+	return nil
 }

@@ -14,28 +14,15 @@ import (
 // server answered in time.
 var ErrUnreachable = errors.New("ZooKeeper unreachable")
 
-// unreachableError is Config.Unreachable with what was tried.
-type unreachableError struct {
-	sentinel  error
-	operation string   // and its path
-	servers   []string // as configured
-	cause     error
-	unsent    bool
-}
+// unsentError is an error about the connection of a request that was certainly not done.
+type unsentError struct{ error }
 
-func (e *unreachableError) Error() string {
-	return fmt.Sprintf("%v: %s: %v (servers %s)", e.sentinel, e.operation, e.cause, strings.Join(e.servers, ","))
-}
-
-func (e *unreachableError) Unwrap() []error { return []error{e.sentinel, e.cause} }
+func (e unsentError) Unwrap() error { return e.error }
 
 // Unsent tells of an error that is Config.Unreachable that the request was
 // certainly not done and never will be. Any other write may have been done, and,
 // for as long as its server hangs, may yet be.
-func Unsent(err error) bool {
-	unreachable := (*unreachableError)(nil)
-	return errors.As(err, &unreachable) && unreachable.unsent
-}
+func Unsent(err error) bool { return errors.As(err, new(unsentError)) }
 
 // AboutNode lists the errors that a server gave about the node or the request.
 // All others are about the connection.
@@ -48,10 +35,9 @@ func AboutNode(err error) bool {
 
 // call is one request.
 type call struct {
-	name, path  string
-	repeatable  bool   // doing it twice is as good as once
-	on          uint64 // number of the only connection that it may be sent over; 0: any
-	credentials bool   // it brings them, and need not wait for them (zksession.S3)
+	name, path string
+	repeatable bool   // doing it twice is as good as once
+	on         uint64 // number of the only connection that it may be sent over; 0: any
 }
 
 func (c call) String() string { return strings.TrimSpace(c.name + " " + c.path) }
@@ -63,10 +49,10 @@ func do[T any](ctx context.Context, s *Session, c call, run func(*zk.Conn) (T, e
 		err   error
 	}
 	for {
-		if _, err := s.enter(ctx, c); err != nil {
+		if err := s.enter(ctx, c); err != nil {
 			return result{}.value, s.unreachable(c, err, true)
 		}
-		answer := make(chan result, 1) // nobody may be there to take it
+		answer := make(chan result, 1) // the call may have ended by then
 		go func() {
 			var r result
 			r.err = s.send(func() (err error) {
@@ -77,21 +63,24 @@ func do[T any](ctx context.Context, s *Session, c call, run func(*zk.Conn) (T, e
 		}()
 		select {
 		case r := <-answer:
-			s.count(0, -1)
 			neverLeft := errors.Is(r.err, zk.ErrNoServer) // go-zookeeper's queue
 			if neverLeft || c.repeatable && errors.Is(r.err, zk.ErrConnectionClosed) {
 				continue
 			}
 			return r.value, s.explain(c, r.err)
 		case <-ctx.Done():
-			s.count(0, -1)
 			return result{}.value, s.unreachable(c, fmt.Errorf("no answer: %w", context.Cause(ctx)), false)
 		}
 	}
 }
 
+// unreachable is Config.Unreachable with what was tried.
 func (s *Session) unreachable(c call, cause error, unsent bool) error {
-	return &unreachableError{sentinel: s.cfg.Unreachable, operation: c.String(), servers: s.cfg.Servers, cause: cause, unsent: unsent}
+	err := fmt.Errorf("%w: %s: %w (servers %s)", s.cfg.Unreachable, c, cause, strings.Join(s.cfg.Servers, ","))
+	if unsent {
+		return unsentError{err}
+	}
+	return err
 }
 
 // explain returns an answer's error with what was asked, sorted into those about
@@ -109,8 +98,8 @@ func (s *Session) explain(c call, err error) error {
 	case errors.Is(err, zk.ErrConnectionClosed):
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.lost != nil {
-			err = fmt.Errorf("%w: %w", err, s.lost)
+		if s.failure != nil {
+			err = fmt.Errorf("%w: %w", err, s.failure)
 		}
 	}
 	return s.unreachable(c, err, false)
@@ -149,9 +138,9 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat
 }
 
 // Create creates a node with s.ACL() and returns its path, which for a sequential
-// one is another than the path given.
+// one is another than the path given. The data is the session's from then on, as in each write:
+// an abandoned request may still be on its way out.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32) (string, error) {
-	data = slices.Clone(data) // an abandoned request may still be on its way out
 	return do(ctx, s, call{name: "create", path: path}, func(conn *zk.Conn) (string, error) {
 		return conn.Create(path, data, flags, s.ACL())
 	})
@@ -159,7 +148,6 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 
 // Set writes the data of a node that is at version; -1 for any.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
-	data = slices.Clone(data)
 	return do(ctx, s, call{name: "set", path: path}, func(conn *zk.Conn) (*zk.Stat, error) {
 		return conn.Set(path, data, version)
 	})
@@ -181,19 +169,28 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 }
 
 // Multi does all of ops or none: each is a *zk.CreateRequest (of a node with s.ACL()),
-// *zk.SetDataRequest, *zk.DeleteRequest or *zk.CheckVersionRequest. Where one can't be done
-// the error is that one's, wrapped with its index. Where connection isn't 0 they are sent
-// over the one with that number or not at all: what was read before a server was set back
-// doesn't count after it, and versions begin again.
+// *zk.SetDataRequest, *zk.DeleteRequest or *zk.CheckVersionRequest, and the session's from then
+// on. Where one can't be done the error is that one's, wrapped with its index. Where connection
+// isn't 0 they are sent over the one with that number or not at all: what was read before a
+// server was set back doesn't count after it, and versions begin again.
 func (s *Session) Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
-	requests, names := make([]any, len(ops)), make([]string, len(ops))
+	names := make([]string, len(ops))
 	for i, op := range ops {
-		if requests[i], names[i] = s.own(op); requests[i] == nil {
+		switch r := op.(type) {
+		case *zk.CreateRequest:
+			r.Acl, names[i] = s.ACL(), "create "+r.Path
+		case *zk.SetDataRequest:
+			names[i] = "set " + r.Path
+		case *zk.DeleteRequest:
+			names[i] = "remove " + r.Path
+		case *zk.CheckVersionRequest:
+			names[i] = "check " + r.Path
+		default:
 			return nil, fmt.Errorf("transaction, operation %d: %w: %T", i, zk.ErrBadArguments, op)
 		}
 	}
 	c := call{name: "transaction", on: connection}
-	responses, err := do(ctx, s, c, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(requests...) })
+	responses, err := do(ctx, s, c, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(ops...) })
 	if err == nil {
 		return responses, nil
 	}
@@ -204,20 +201,4 @@ func (s *Session) Multi(ctx context.Context, connection uint64, ops ...any) ([]z
 		return responses, s.explain(c, responses[i].Error)
 	}
 	return nil, err
-}
-
-// own returns a copy of op that is the session's own, since an abandoned request may still
-// be on its way out, and its name; nil for what is no operation.
-func (s *Session) own(op any) (request any, name string) {
-	switch r := op.(type) {
-	case *zk.CreateRequest:
-		return &zk.CreateRequest{Path: r.Path, Data: slices.Clone(r.Data), Acl: s.ACL(), Flags: r.Flags}, "create " + r.Path
-	case *zk.SetDataRequest:
-		return &zk.SetDataRequest{Path: r.Path, Data: slices.Clone(r.Data), Version: r.Version}, "set " + r.Path
-	case *zk.DeleteRequest:
-		return new(*r), "remove " + r.Path
-	case *zk.CheckVersionRequest:
-		return new(*r), "check " + r.Path
-	}
-	return nil, ""
 }

@@ -25,8 +25,8 @@ func TestParseCredentials(t *testing.T) {
 		"not ASCII":        {content: "löwe:пароль", user: "löwe", password: "пароль"},
 		"empty":            {wants: "want one line user:password"},
 		"no colon":         {content: "secret", wants: "want one line user:password"},
-		"no user":          {content: ":secret", wants: "user is empty"},
-		"no password":      {content: "leafd:\n", wants: "password is empty"},
+		"no user":          {content: ":secret", wants: "neither of them empty"},
+		"no password":      {content: "leafd:\n", wants: "neither of them empty"},
 		"two lines":        {content: "leafd:secret\nother:secret\n", wants: "want one line"},
 		"empty line below": {content: "leafd:secret\n\n", wants: "want one line"},
 		"zero byte":        {content: "leafd:sec\x00ret", wants: "control character"},
@@ -48,7 +48,6 @@ func TestParseCredentials(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, test.user, c.user)
 			require.Equal(t, test.password, c.password)
-			require.Equal(t, test.user+":"+test.password, string(c.digest()))
 			for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
 				require.Equal(t, "user "+test.user, fmt.Sprintf(format, c))
 			}
@@ -81,8 +80,8 @@ func FuzzParseCredentials(f *testing.F) {
 			return
 		}
 		require.True(t, c.user != "" && c.password != "" && !strings.Contains(c.user, ":"))
-		require.True(t, strings.HasPrefix(string(content), string(c.digest())))
-		again, err := parseCredentials(append(c.digest(), '\n'))
+		require.True(t, strings.HasPrefix(string(content), c.user+":"+c.password))
+		again, err := parseCredentials(append([]byte(c.user+":"+c.password), '\n'))
 		require.NoError(t, err)
 		require.Equal(t, c, again)
 	})

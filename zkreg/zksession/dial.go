@@ -18,60 +18,24 @@ func (s *Session) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	limit := s.hosts.patience(s.Info().Timeout)
 	ctx, cancel := context.WithTimeout(s.ctx, limit)
 	defer cancel()
-	raw, conn, err := s.connect(ctx, server)
+	var conn net.Conn
+	var err error
+	if s.cfg.TLS == nil {
+		conn, err = new(net.Dialer).DialContext(ctx, "tcp", server)
+	} else if conn, err = (&tls.Dialer{Config: s.cfg.TLS}).DialContext(ctx, "tcp", server); err != nil {
+		err = fmt.Errorf("TLS: %w", bare(err))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case err != nil:
-		return nil, s.serverFailedLocked(server, err)
+		return nil, s.serverFailedLocked(server, bare(err))
 	case s.ctx.Err() != nil:
-		return nil, errors.Join(errClosed, raw.Close())
+		return nil, errors.Join(errClosed, conn.Close())
 	}
-	s.wire = &wire{Conn: conn, raw: raw, session: s, server: server, limit: limit}
+	s.wire = &wire{Conn: conn, session: s, server: server, limit: limit}
 	s.info.Server = server
 	return s.wire, nil
-}
-
-// connect opens a connection to one of the addresses that server has at the
-// moment. raw is what lies below a TLS connection.
-func (s *Session) connect(ctx context.Context, server string) (raw, conn net.Conn, err error) {
-	host, port, err := net.SplitHostPort(server)
-	if err != nil {
-		return nil, nil, err
-	}
-	addresses, err := s.hosts.resolve(ctx, server, host)
-	if err != nil {
-		return nil, nil, err
-	}
-	for i, address := range addresses {
-		if raw, err = open(ctx, net.JoinHostPort(address, port), len(addresses)-i); err == nil {
-			break
-		}
-	}
-	if err != nil || s.cfg.TLS == nil {
-		return raw, raw, bare(err)
-	}
-	settings := s.cfg.TLS.Clone()
-	if settings.ServerName == "" {
-		settings.ServerName = host
-	}
-	secure := tls.Client(raw, settings)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = raw.Close() // of no more use, whatever it says
-		return nil, nil, fmt.Errorf("TLS: %w", bare(err))
-	}
-	return raw, secure, nil
-}
-
-// open connects to address, and leaves time for the other left-1 addresses.
-func open(ctx context.Context, address string, left int) (net.Conn, error) {
-	if deadline, ok := ctx.Deadline(); ok && left > 1 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
-		defer cancel()
-	}
-	var dialer net.Dialer
-	return dialer.DialContext(ctx, "tcp", address)
 }
 
 // ServerError tells which server an error is about.
@@ -95,7 +59,7 @@ func (s *Session) serverFailedLocked(server string, err error) error {
 	s.failure = err
 	if s.told[server] != err.Error() {
 		s.told[server] = err.Error()
-		s.Raise(Event{Kind: EventServerFailed, Server: server, Err: err})
+		s.raise(Event{Kind: EventServerFailed, Server: server, Err: err})
 	}
 	return err
 }

@@ -5,11 +5,10 @@ type EventKind string
 
 // Kinds of events.
 const (
-	EventConnected    EventKind = "connected"             // requests go through; Session is another one where the last was lost
-	EventDisconnected EventKind = "disconnected"          // Err tells why; the session lives on for its timeout
-	EventExpired      EventKind = "session expired"       // with its temporary nodes; a new one is opened by itself
-	EventAuthFailed   EventKind = "authentication failed" // Err tells how, once; the credentials are offered on, each second
-	EventServerFailed EventKind = "server failed"         // Err tells why, once for each reason since the server worked
+	EventConnected    EventKind = "connected"       // requests go through; Session is another one where the last was lost
+	EventDisconnected EventKind = "disconnected"    // Err tells why; the session lives on for its timeout
+	EventExpired      EventKind = "session expired" // with its temporary nodes; a new one is opened by itself
+	EventServerFailed EventKind = "server failed"   // Err tells why, once for each reason since the server worked
 )
 
 // Event is something that happened to the connection with ZooKeeper.
@@ -23,19 +22,12 @@ type Event struct {
 // maxEvents is how many events may wait for a reader that is slow.
 const maxEvents = 64
 
-// Raise hands e over to Config.Notify, in order with the session's own events, and waits for
-// nobody. Where the reader doesn't keep up the oldest are dropped.
-func (s *Session) Raise(e Event) {
-	for {
-		select {
-		case s.events <- e:
-			return
-		default:
-		}
-		select {
-		case <-s.events:
-		default: // somebody has taken it
-		}
+// raise hands e over to Config.Notify, in order, and waits for nothing: where the reader doesn't
+// keep up e is dropped.
+func (s *Session) raise(e Event) {
+	select {
+	case s.events <- e:
+	default:
 	}
 }
 
@@ -43,10 +35,10 @@ func (s *Session) Raise(e Event) {
 func (s *Session) tell() {
 	for {
 		select {
-		case <-s.telling.Done():
+		case <-s.ctx.Done():
 			return
 		case e := <-s.events:
-			if s.telling.Err() == nil {
+			if s.ctx.Err() == nil && s.cfg.Notify != nil {
 				s.cfg.Notify(e)
 			}
 		}

@@ -9,12 +9,11 @@ import (
 )
 
 // maxCalls is how many requests may be outstanding. go-zookeeper's queue holds
-// 16; with the credentials' and that of Close there is a place for each.
+// 16: there is a place for each, and for that of Close.
 const maxCalls = 14
 
 var (
 	errClosed          = errors.New("the session was closed")
-	errHung            = errors.New("too many requests were left unanswered")
 	errOtherConnection = errors.New("the connection was lost meanwhile")
 	errNoAnswerYet     = errors.New("no server has answered yet")
 )
@@ -42,46 +41,41 @@ func (s *Session) await(ctx context.Context, ready func() bool) {
 	}
 }
 
-// enter waits until c may be sent, and returns the number of the connection for it. It
-// then counts as outstanding, until send has returned, and as waited for, until count
-// is told otherwise.
-func (s *Session) enter(ctx context.Context, c call) (connection uint64, err error) {
+// enter waits until c may be sent. It then counts as outstanding, until leave.
+func (s *Session) enter(ctx context.Context, c call) (err error) {
 	s.await(ctx, func() bool {
+		sent := false
 		switch {
 		case s.ctx.Err() != nil:
 			err = errClosed
-		case ctx.Err() != nil: // refused credentials come first: all else may come of them
-			err = fmt.Errorf("no connection: %w: %w", context.Cause(ctx), cmp.Or(s.refusal, s.failure, errNoAnswerYet))
+		case ctx.Err() != nil:
+			err = fmt.Errorf("no connection: %w: %w", context.Cause(ctx), cmp.Or(s.failure, errNoAnswerYet))
 		case c.on != 0 && c.on != s.connection:
 			err = errOtherConnection
-		case s.calls >= maxCalls && s.waiting == 0:
-			err = errHung
-		case s.up && (s.authenticated || c.credentials) && s.calls < maxCalls:
+		case s.up && s.calls < maxCalls:
 			s.calls++
-			s.waiting++
-			connection = s.connection
+			sent = true
 		}
-		return connection != 0 || err != nil
+		return sent || err != nil
 	})
-	return connection, err
+	return err
 }
 
-// count adds to the requests that are outstanding, and to those that are waited for.
-func (s *Session) count(calls, waiting int) {
+// leave notes that a request that entered has an answer, or never gets one.
+func (s *Session) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.calls += calls
-	s.waiting += waiting
+	s.calls--
 	s.changedLocked()
 }
 
-// send has request send one over the connection that enter returned. Where that leaves it
+// send has request send one over the connection that was open in enter. Where that leaves it
 // unanswered for a whole session timeout it is closed (zksession.S6); there can be no other
 // one yet (zksession.S2).
 func (s *Session) send(request func() error) error {
 	timeout := s.Info().Timeout
 	stale := time.AfterFunc(timeout, func() { s.drop(fmt.Errorf("a request was left unanswered for %v", timeout)) })
-	defer s.count(-1, 0)
+	defer s.leave()
 	defer stale.Stop()
 	return request()
 }

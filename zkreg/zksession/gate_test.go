@@ -13,67 +13,60 @@ import (
 // state lets s see what go-zookeeper says of the connection.
 func (s *Session) state(state zk.State) { s.observe(zk.Event{Type: zk.EventSession, State: state}) }
 
-// TestAtMostMaxCalls are outstanding, those that nobody waits for among them (zksession.S4).
+// TestAtMostMaxCalls are outstanding, those that no call waits for among them (zksession.S4).
 func TestAtMostMaxCalls(t *testing.T) {
 	s := unopened(t, to("a:1"))
 	s.state(zk.StateHasSession)
 	for range maxCalls {
-		_, err := s.enter(t.Context(), call{})
-		require.NoError(t, err)
+		require.NoError(t, s.enter(t.Context(), call{}))
 	}
-	_, err := s.enter(within(t, 20*time.Millisecond), call{})
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, s.enter(within(t, 20*time.Millisecond), call{}), context.DeadlineExceeded)
 	waits := make(chan error)
-	go func() { _, err := s.enter(within(t, patience), call{}); waits <- err }()
-	s.count(-1, -1)
+	go func() { waits <- s.enter(within(t, patience), call{}) }()
+	s.leave()
 	require.NoError(t, <-waits, "a place became free")
-	s.count(0, 1-maxCalls)
-	_, err = s.enter(within(t, 20*time.Millisecond), call{})
-	require.ErrorIs(t, err, context.DeadlineExceeded, "somebody waits for one of them")
-	s.count(0, -1)
-	_, err = s.enter(within(t, patience), call{})
-	require.ErrorIs(t, err, errHung)
 	require.False(t, s.drained(0))
-	s.count(-maxCalls, 0)
+	for range maxCalls {
+		s.leave()
+	}
 	require.True(t, s.drained(0))
 }
 
-// TestCredentialsOnThisConnection (zksession.S3): those that were taken on the last one may
-// not have been sent on this one.
+// TestCredentialsOnThisConnection (zksession.S3): the server has to take them on each.
 func TestCredentialsOnThisConnection(t *testing.T) {
 	s := unopened(t, as(to("a:1"), "leafd", "secret"))
-	shut := func(c call) {
+	w := &wire{session: s, server: "a:1", greeted: true}
+	shut := func() {
 		t.Helper()
-		_, err := s.enter(within(t, 20*time.Millisecond), c)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, s.enter(within(t, 20*time.Millisecond), call{}), context.DeadlineExceeded)
+		require.Zero(t, s.Connection())
 	}
-	through := func(c call) uint64 {
+	through := func() uint64 {
 		t.Helper()
-		connection, err := s.enter(t.Context(), c)
-		require.NoError(t, err)
-		s.count(-1, -1)
-		return connection
+		require.NoError(t, s.enter(t.Context(), call{}))
+		s.leave()
+		return s.Connection()
 	}
-	shut(call{credentials: true})
+	shut()
 	s.state(zk.StateHasSession)
-	old := through(call{credentials: true})
+	shut()
 	s.state(zk.StateDisconnected)
-	require.Equal(t, Connecting, s.Info().State, "nobody was told of it")
+	require.Equal(t, Connecting, s.Info().State, "no event told of it")
 	s.state(zk.StateHasSession)
-	require.False(t, s.accepted(old))
-	shut(call{})
-	require.Zero(t, s.Connection())
-	require.True(t, s.accepted(through(call{credentials: true})))
-	last := through(call{})
-	require.Equal(t, last, s.Connection())
-	require.Error(t, (&wire{session: s, greeted: true}).failed(io.EOF))
-	shut(call{})
+	require.ErrorIs(t, w.answered(-115), zk.ErrAuthFailed)
+	shut()
+	require.Equal(t, AuthFailed, s.Info().State)
+	require.NoError(t, w.answered(0))
+	last := through()
+	require.Error(t, w.failed(io.EOF))
+	shut()
 	s.state(zk.StateDisconnected)
 	require.Equal(t, Disconnected, s.Info().State)
 	s.state(zk.StateHasSession)
-	require.Greater(t, through(call{}), last, "from the second connection on go-zookeeper sends them")
+	shut()
+	require.NoError(t, w.answered(0))
+	require.Greater(t, through(), last)
 	s.cancel()
-	_, err := s.enter(t.Context(), call{})
-	require.ErrorIs(t, err, errClosed)
+	require.ErrorIs(t, s.enter(t.Context(), call{}), errClosed)
 	require.Zero(t, s.Connection())
 }

@@ -46,8 +46,8 @@ func (s *Session) Info() Info {
 	return s.info
 }
 
-// turnLocked notes that the session is in state now. A closed one stays that.
-func (s *Session) turnLocked(state State) {
+// turnLocked notes that the session is in state now, and tells it. A closed one stays that.
+func (s *Session) turnLocked(state State, kind EventKind, err error) {
 	if s.info.State == Closed {
 		return
 	}
@@ -57,7 +57,6 @@ func (s *Session) turnLocked(state State) {
 	case Expired:
 		s.info.Expiries++
 	}
-	if s.info.State != state {
-		s.info.State, s.info.Since = state, time.Now()
-	}
+	s.info.State, s.info.Since = state, time.Now()
+	s.raise(Event{Kind: kind, Server: s.info.Server, Session: s.info.ID, Err: err})
 }

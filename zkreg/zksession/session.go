@@ -4,6 +4,7 @@
 package zksession
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -30,7 +31,7 @@ type Config struct {
 	Timeout time.Duration // session timeout to ask for, 100 ms to 1 h
 	Auth    *Credentials  // digest user and password; nil: none
 	TLS     *tls.Config   // nil: plain; without a ServerName it is the configured host
-	Notify  func(Event)   // called one at a time, from a goroutine of its own; nil: nobody is told
+	Notify  func(Event)   // called one at a time, from a goroutine of its own; nil for none
 	// Unreachable is what the errors about the connection are; nil: ErrUnreachable.
 	Unreachable error
 }
@@ -62,28 +63,20 @@ type Session struct {
 	ctx     context.Context    // Immutable: ends as soon as the session is closed
 	cancel  context.CancelFunc // Immutable
 	events  chan Event         // Immutable: those that Config.Notify is not told yet
-	telling context.Context    // Immutable: ends at the end of Close
-	mute    context.CancelFunc // Immutable: ends it, waits for nobody and drops what waits
 	closing sync.Once
 
-	// mu protects all below. Nobody waits with it held.
+	// mu protects all below. Nothing waits with it held.
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced whenever a call that waits may go on
 	info    Info
 
-	up            bool   // a server has taken us in, and the connection can carry requests
-	passing       bool   // requests went through, and the reader of the events knows
-	authenticated bool   // servers are told our credentials, or need none
-	connection    uint64 // number of the connection
-	calls         int    // requests outstanding
-	waiting       int    // those of them that somebody waits for
+	up         bool   // a server has taken us in, and our credentials, and the connection can carry requests
+	connection uint64 // number of the connection
+	calls      int    // requests outstanding
 
 	wire    *wire             // the connection in use, or the last one
-	failure error             // what went wrong since a server took us in
-	lost    error             // what ended the last connection that the session had; nil while it has the first
-	refusal error             // why the credentials were refused last; nil: they weren't
+	failure error             // what went wrong last with a server, or a connection
 	told    map[string]string // failures by server that were told as events
-	hungUp  map[string]bool   // servers that hung up on us since one took us in
 	contact time.Time         // when a server last said something
 }
 
@@ -104,31 +97,26 @@ func Open(cfg Config) (*Session, error) {
 	)
 	if err != nil {
 		s.cancel()
-		s.mute()
 		return nil, fmt.Errorf("servers %v: %w", cfg.Servers, err)
 	}
 	s.conn, s.ended = conn, ended
-	if cfg.Auth != nil {
-		go s.authenticate()
-	}
 	return s, nil
 }
 
-// newSession returns the session of a checked cfg that nobody connects yet.
+// newSession returns the session of a checked cfg that nothing connects yet.
 func newSession(cfg Config) *Session {
 	s := &Session{
-		cfg: cfg, events: make(chan Event, maxEvents), changed: make(chan struct{}), authenticated: cfg.Auth == nil,
-		info: Info{State: Connecting, Since: time.Now(), Timeout: cfg.Timeout}, told: map[string]string{}, hungUp: map[string]bool{},
+		cfg: cfg, events: make(chan Event, maxEvents), changed: make(chan struct{}),
+		info: Info{State: Connecting, Since: time.Now(), Timeout: cfg.Timeout}, told: map[string]string{},
 	}
 	s.hosts = newHosts(s)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.telling, s.mute = context.WithCancel(context.Background())
 	go s.tell()
 	return s
 }
 
-// silent drops what go-zookeeper has to say: dial and the connections know the
-// same, and have it in errors and events.
+// silent drops what go-zookeeper has to say: dial and wire know the same, and have it in errors
+// and events.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
@@ -141,25 +129,14 @@ func (cfg Config) checked() (Config, error) {
 	cfg.Servers = slices.Clone(cfg.Servers)
 	for _, server := range cfg.Servers {
 		host, port, err := net.SplitHostPort(server)
-		if err != nil || host == "" {
-			return cfg, fmt.Errorf("server %q: want host:port, an IPv6 address in brackets", server)
-		}
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return cfg, fmt.Errorf("server %q: want a port of 1 to 65535", server)
+		if n, _ := strconv.Atoi(port); err != nil || host == "" || n < 1 || n > 65535 {
+			return cfg, fmt.Errorf("server %q: want host:port, an IPv6 address in brackets, a port of 1 to 65535", server)
 		}
 	}
 	if cfg.Timeout < minTimeout || cfg.Timeout > maxTimeout {
 		return cfg, fmt.Errorf("session timeout %v: want %v to %v", cfg.Timeout, minTimeout, maxTimeout)
 	}
-	if cfg.Auth != nil && *cfg.Auth == (Credentials{}) {
-		return cfg, errors.New("credentials without a user: want those of ParseCredentials")
-	}
-	if cfg.Notify == nil {
-		cfg.Notify = func(Event) {}
-	}
-	if cfg.Unreachable == nil {
-		cfg.Unreachable = ErrUnreachable
-	}
+	cfg.Unreachable = cmp.Or(cfg.Unreachable, ErrUnreachable)
 	return cfg, nil
 }
 
@@ -172,21 +149,18 @@ func (s *Session) observe(e zk.Event) {
 	defer s.mu.Unlock()
 	switch e.State {
 	case zk.StateHasSession:
-		s.up = true
 		s.connection++
-		if s.authenticated {
-			s.requestsPassLocked()
+		if s.cfg.Auth == nil { // else the server's answer to them comes first
+			s.passLocked()
 		}
 	case zk.StateDisconnected:
-		if s.passing {
-			s.turnLocked(Disconnected)
-			s.raiseLocked(EventDisconnected, s.lost)
+		s.up = false
+		if s.info.State == Connected {
+			s.turnLocked(Disconnected, EventDisconnected, s.failure)
 		}
-		s.up, s.passing = false, false
 	case zk.StateExpired:
 		if s.info.ID != 0 {
-			s.turnLocked(Expired)
-			s.raiseLocked(EventExpired, zk.ErrSessionExpired)
+			s.turnLocked(Expired, EventExpired, zk.ErrSessionExpired)
 			s.info.ID = 0
 		}
 	default: // on the way to one of these
@@ -194,16 +168,11 @@ func (s *Session) observe(e zk.Event) {
 	s.changedLocked()
 }
 
-// requestsPassLocked notes that requests go through from now on, and tells it.
-func (s *Session) requestsPassLocked() {
-	s.passing = true
-	s.turnLocked(Connected)
-	s.raiseLocked(EventConnected, nil)
-}
-
-// raiseLocked tells an event about the connection in use.
-func (s *Session) raiseLocked(kind EventKind, err error) {
-	s.Raise(Event{Kind: kind, Server: s.info.Server, Session: s.info.ID, Err: err})
+// passLocked notes that requests go through from now on, and tells it.
+func (s *Session) passLocked() {
+	s.up = true
+	delete(s.told, s.info.Server)
+	s.turnLocked(Connected, EventConnected, nil)
 }
 
 // Connection is the number of the connection that is open, 0 for none. Each has another
@@ -211,7 +180,7 @@ func (s *Session) raiseLocked(kind EventKind, err error) {
 func (s *Session) Connection() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.up || !s.authenticated || s.ctx.Err() != nil {
+	if !s.up || s.ctx.Err() != nil {
 		return 0
 	}
 	return s.connection
@@ -237,30 +206,24 @@ func (s *Session) Close() {
 	s.closing.Do(func() {
 		s.cancel()
 		s.mu.Lock()
-		s.turnLocked(Closed)
+		s.info.State, s.info.Since = Closed, time.Now()
 		goodbye := s.up
 		s.mu.Unlock()
-		if !goodbye { // nobody is there to take it
+		if !goodbye { // no server is there to take it
 			s.drop(nil)
 		}
 		s.conn.Close()
 		s.drop(nil)
-		s.awaitEnd()
-		s.mu.Lock()
-		s.info.ID = 0
-		s.mu.Unlock()
-		s.mute()
-	})
-}
-
-// awaitEnd waits for go-zookeeper's goroutines.
-func (s *Session) awaitEnd() {
-	timeout := time.After(closeWait)
-	for open := true; open; {
-		select {
-		case _, open = <-s.ended:
-		case <-timeout:
-			return
+		timeout := time.After(closeWait)
+		for open := true; open; { // until go-zookeeper's goroutines have ended
+			select {
+			case _, open = <-s.ended:
+			case <-timeout:
+				return
+			}
 		}
-	}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.info.ID = 0
+	})
 }

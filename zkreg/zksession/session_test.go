@@ -80,7 +80,6 @@ func unopened(t testing.TB, cfg Config) *Session {
 	cfg, err := cfg.checked()
 	require.NoError(t, err)
 	s := newSession(cfg)
-	t.Cleanup(s.mute)
 	t.Cleanup(s.cancel)
 	return s
 }

@@ -1,6 +1,7 @@
 package zksession
 
 import (
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -28,103 +29,97 @@ const (
 // It has one reader and one writer at a time, as go-zookeeper has it.
 type wire struct {
 	net.Conn          // Immutable
-	raw      net.Conn // Immutable: what lies below Conn where that is TLS
 	session  *Session // Immutable
 	server   string   // Immutable: as configured
 
 	resumed bool   // the writer's: the request for a session was sent
 	greeted bool   // the reader's: the greeting was read
-	pending []byte // the reader's: read, and not yet handed over
-	body    int    // the reader's: bytes of the answer to come after pending
+	pending []byte // the reader's: an answer, and not yet handed over
 
 	limit  time.Duration // session.mu protects: longest time of a read or write
 	reason error         // session.mu protects: why we closed it; nil: we didn't, or for no fault of the server
 }
 
 // Read fails for anything but what ZooKeeper sends.
-func (w *wire) Read(p []byte) (n int, err error) {
-	if len(w.pending) == 0 && w.body == 0 {
-		err = w.begin()
+func (w *wire) Read(p []byte) (int, error) {
+	if len(w.pending) == 0 {
+		if err := w.next(); err != nil {
+			return 0, w.failed(err)
+		}
 	}
-	switch {
-	case err != nil:
-	case len(w.pending) > 0:
-		n = copy(p, w.pending)
-		w.pending = w.pending[n:]
-	default:
-		n, err = w.Conn.Read(p[:min(len(p), w.body)])
-		w.body -= n
-	}
-	if err != nil {
-		return n, w.failed(err)
-	}
-	w.session.mu.Lock()
-	defer w.session.mu.Unlock()
-	w.session.contact = time.Now()
+	n := copy(p, w.pending)
+	w.pending = w.pending[n:]
 	return n, nil
 }
 
-// begin reads the length of the answer that comes next, and a greeting whole.
-func (w *wire) begin() error {
+// next reads the answer that comes next, whole.
+func (w *wire) next() error {
 	head := make([]byte, 4)
-	_, err := io.ReadFull(w.Conn, head)
+	if _, err := io.ReadFull(w.Conn, head); err != nil && !w.greeted {
+		return w.hungUp(err)
+	} else if err != nil {
+		return err
+	}
 	size := binary.BigEndian.Uint32(head)
 	switch {
-	case err != nil && !w.greeted:
-		return w.hungUp(err)
-	case err != nil:
-		return err
-	case !w.greeted:
-		return w.greet(head, size)
-	case size < minReply || size > maxReply:
+	case !w.greeted && (size < minGreeting || size > maxGreeting):
+		return fmt.Errorf("its greeting has %d bytes: it is no ZooKeeper server", size)
+	case w.greeted && (size < minReply || size > maxReply):
 		return fmt.Errorf("an answer of %d bytes: want %d to %d", size, minReply, maxReply)
 	}
-	w.pending, w.body = head, int(size)
-	return nil
-}
-
-// greet reads a server's first answer: size bytes after head.
-func (w *wire) greet(head []byte, size uint32) error {
-	if size < minGreeting || size > maxGreeting {
-		return fmt.Errorf("its greeting has %d bytes: it is no ZooKeeper server", size)
-	}
-	body := make([]byte, size)
+	answer := make([]byte, 4+size)
+	copy(answer, head)
+	body := answer[4:]
 	if _, err := io.ReadFull(w.Conn, body); err != nil {
 		return err
 	}
+	w.session.mu.Lock()
+	w.session.contact = time.Now()
+	w.session.mu.Unlock()
+	w.pending = answer
+	if !w.greeted {
+		return w.greet(body)
+	}
+	if xid, code := int32(binary.BigEndian.Uint32(body)), int32(binary.BigEndian.Uint32(body[12:])); xid == authXid { //nolint:gosec // bit patterns
+		return w.answered(code)
+	}
+	return nil
+}
+
+// greet takes a server's first answer, and sends the credentials.
+func (w *wire) greet(body []byte) error {
 	id := int64(binary.BigEndian.Uint64(body[8:])) //nolint:gosec // a bit pattern
 	granted := time.Duration(binary.BigEndian.Uint32(body[4:])) * time.Millisecond
 	if id != 0 && (granted < time.Millisecond*10 || granted > maxTimeout*24) || binary.BigEndian.Uint32(body[16:]) != 16 {
 		return errors.New("its greeting makes no sense: it is no ZooKeeper server")
 	}
-	w.greeted, w.pending = true, append(head, body...)
+	w.greeted = true
 	s := w.session
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if id != 0 { // 0: the session has expired, and go-zookeeper says so
 		s.info.ID, s.info.Timeout = id, granted
 	}
 	w.limit = s.info.Timeout * 2 / 3
-	s.failure = nil
-	clear(s.hungUp)
-	delete(s.told, w.server)
-	return nil
+	s.mu.Unlock()
+	if id == 0 || s.cfg.Auth == nil {
+		return nil
+	}
+	_, err := w.Write(s.cfg.Auth.request())
+	return err
 }
 
-// hungUp is err of a connection over which the server has said nothing; it notes
-// whether that was by the server's will.
+// hungUp is err of a connection over which the server has said nothing; it says what that can
+// mean where it was by the server's will.
 func (w *wire) hungUp(err error) error {
 	alert := (*net.OpError)(nil)
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) || errors.As(err, &alert) && alert.Op == "remote error" { // TLS's
 		return err
 	}
-	w.session.mu.Lock()
-	defer w.session.mu.Unlock()
-	w.session.hungUp[w.server] = true
+	hint := ""
 	if w.session.cfg.TLS == nil {
-		return fmt.Errorf("it hung up; it has no quorum, knows less than we saw already, or wants TLS (--zk-tls-ca): %w", bare(err))
+		hint = ", or wants TLS (--zk-tls-ca)"
 	}
-	return fmt.Errorf("it hung up; it has no quorum, or knows less than we saw already: %w", bare(err))
+	return fmt.Errorf("it hung up; it has no quorum, or knows less than we saw already%s: %w", hint, bare(err))
 }
 
 // Write sends p, which is a whole request.
@@ -148,22 +143,20 @@ func (w *wire) Write(p []byte) (int, error) {
 // transaction that the session saw, and a server that knows less hangs up without
 // a word. One that lost its disk would do so for good, and go-zookeeper ask for
 // ever: so once the session is over (zksession.S7) we ask without that. Then such a server
-// tells that it doesn't know the session, and go-zookeeper starts a new one.
+// tells that it doesn't know the session, and go-zookeeper starts a new one. One that is only
+// behind catches up with the first Sync.
 func (w *wire) resume(p []byte) []byte {
 	const from, to = 8, 16 // after length and version
 	s := w.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if over := time.Since(s.contact) > s.info.Timeout; len(p) < to || !over || !s.hungUp[w.server] {
+	if len(p) < to || time.Since(s.contact) <= s.info.Timeout {
 		return p
 	}
 	p = slices.Clone(p)
 	clear(p[from:to])
 	return p
 }
-
-// SetDeadline is bounded as SetReadDeadline is.
-func (w *wire) SetDeadline(t time.Time) error { return w.Conn.SetDeadline(w.bounded(t)) }
 
 // SetReadDeadline sets t, or the longest time that is allowed where t is zero or
 // later.
@@ -196,9 +189,8 @@ func (w *wire) failed(err error) error {
 	}
 	switch {
 	case errors.Is(err, net.ErrClosed):
-	case w.greeted:
-		s.lost = &ServerError{w.server, err}
-		s.up, s.failure = false, s.lost
+	case s.up:
+		s.up, s.failure = false, &ServerError{w.server, err}
 		s.changedLocked()
 	default:
 		_ = s.serverFailedLocked(w.server, err)
@@ -207,4 +199,9 @@ func (w *wire) failed(err error) error {
 }
 
 // Close closes the connection without a last word of TLS, which might wait.
-func (w *wire) Close() error { return w.raw.Close() }
+func (w *wire) Close() error {
+	if secure, ok := w.Conn.(*tls.Conn); ok {
+		return secure.NetConn().Close()
+	}
+	return w.Conn.Close()
+}

@@ -17,7 +17,7 @@ const greetingLimit = 900 * time.Millisecond
 // newWire returns a wire over raw.
 func newWire(t testing.TB, raw net.Conn) *wire {
 	t.Helper()
-	return &wire{Conn: raw, raw: raw, session: unopened(t, short(time.Minute, "a:1")), server: "a:1", limit: greetingLimit}
+	return &wire{Conn: raw, session: unopened(t, short(time.Minute, "a:1")), server: "a:1", limit: greetingLimit}
 }
 
 // TestEachDeadlineIsBounded: go-zookeeper asks for none, or for ten times too long
@@ -25,7 +25,7 @@ func newWire(t testing.TB, raw net.Conn) *wire {
 func TestEachDeadlineIsBounded(t *testing.T) {
 	raw := &script{data: bytes.NewReader(greeting(6000, 7))}
 	w := newWire(t, raw)
-	sets := map[string]func(time.Time) error{"read": w.SetReadDeadline, "write": w.SetWriteDeadline, "both": w.SetDeadline}
+	sets := map[string]func(time.Time) error{"read": w.SetReadDeadline, "write": w.SetWriteDeadline}
 	for name, set := range sets {
 		require.NoError(t, set(time.Time{}), name)
 		require.LessOrEqual(t, time.Until(raw.deadline), greetingLimit, name)
@@ -45,29 +45,23 @@ func TestEachDeadlineIsBounded(t *testing.T) {
 	}
 }
 
-// TestWhatTheSessionSawIsForgotten only where the server hung up on us, and the
-// session is over (zksession.S7); and nothing but that.
+// TestWhatTheSessionSawIsForgotten only where the session is over (zksession.S7); and nothing
+// but that.
 func TestWhatTheSessionSawIsForgotten(t *testing.T) {
 	request := bytes.Repeat([]byte{0xaa}, 48)
 	startsOver := bytes.Clone(request)
 	clear(startsOver[8:16])
 	for name, test := range map[string]struct {
-		refused bool
 		contact time.Duration // ago
 		want    []byte
 	}{
-		"hung up, and over":     {true, 2 * time.Minute, startsOver},
-		"hung up, and not over": {true, 30 * time.Second, request},
-		"over":                  {false, 2 * time.Minute, request},
+		"over":     {2 * time.Minute, startsOver},
+		"not over": {30 * time.Second, request},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := &script{}
 			w := newWire(t, raw)
 			w.session.contact = time.Now().Add(-test.contact)
-			if test.refused {
-				w.session.hungUp["a:1"] = true
-			}
-			w.session.hungUp["b:1"] = true
 			asked := bytes.Clone(request)
 			n, err := w.Write(asked)
 			require.NoError(t, err)

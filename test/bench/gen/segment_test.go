@@ -25,8 +25,12 @@ func (t *table) Fetch(_ context.Context, _ string, want, _ int64) (segment.Range
 	return segment.Range{Lo: hi - n, Hi: hi, Step: step}, nil
 }
 
-func (t *table) FetchAbove(ctx context.Context, tag string, want, floor int64) (segment.Range, error) {
-	return t.Fetch(ctx, tag, want, floor)
+func (t *table) FetchGuarded(ctx context.Context, tag string, want int64, _ segment.Dispose) (segment.Range, error) {
+	return t.Fetch(ctx, tag, want, 0)
+}
+
+func (t *table) Find(context.Context, []string, func(tag []byte, maxID, step int64) error) error {
+	return nil
 }
 
 func (t *table) Each(_ context.Context, fn func(tag []byte, maxID, step int64) error) error {

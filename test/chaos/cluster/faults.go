@@ -145,6 +145,7 @@ func (c *Cluster) deeds() map[nemesis.Kind]deed {
 		nemesis.Settings:        c.settingsChanged,
 		nemesis.RecordRestored:  c.restoredRecord,
 		nemesis.EntryRemoved:    c.entryRemoved,
+		nemesis.ClaimJump:       c.claimJump,
 		nemesis.Unwritable:      c.unwritable,
 
 		nemesis.HostCut:         c.cutHost(true, true),
@@ -172,6 +173,8 @@ func (c *Cluster) deeds() map[nemesis.Kind]deed {
 		nemesis.SetBack:         c.setBack,
 		nemesis.SetBackNewcomer: c.setBackNewcomer,
 		nemesis.SetBackReplaced: c.setBackReplaced,
+		nemesis.Recovered:       c.recovered,
+		nemesis.RecoveredTaken:  c.recoveredTaken,
 		nemesis.DatabaseKilled:  c.databaseKilled,
 		nemesis.DatabaseFrozen:  c.databaseFrozen,
 		nemesis.DatabaseLocked:  c.databaseLocked,

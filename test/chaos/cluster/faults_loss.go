@@ -169,7 +169,7 @@ func (c *Cluster) entryRemoved(f nemesis.Fault) (undo, error) {
 		return nil, err
 	}
 	remove := func() error {
-		return c.do(func(t testing.TB) { c.zk.Remove(t, fmt.Sprintf("/leaf/leaf_forever/%s-%010d", me.Node, me.ID)) })
+		return c.do(func(t testing.TB) { c.zk.Remove(t, fmt.Sprintf("/leaf/leaf_forever/worker-%010d", me.ID)) })
 	}
 	if f.Dice[0] < 0.5 {
 		return c.reopened, remove()
@@ -277,4 +277,120 @@ func (c *Cluster) setBackReplaced(f nemesis.Fault) (undo, error) {
 		}
 	}
 	return func() error { return errors.Join(c.opened(s), c.retire(x, syscall.SIGKILL)) }, nil
+}
+
+// recovered puts a backup back, and tells the cluster so. Since the backup daemons were restarted, some of them
+// more than once; the limit of one stands at times, for its lease was shortened before. All that are not
+// away are back within a minute, each with its worker ID, though none is given out; a new daemon waits.
+func (c *Cluster) recovered(f nemesis.Fault) (undo, error) {
+	first := int(f.Dice[0] * Daemons)
+	if f.Dice[3] < 0.5 {
+		s := c.slots[first]
+		c.note("%s had a longer lease", s.name)
+		if err := errors.Join(s.change("--lease", "168h"), s.change()); err != nil {
+			return nil, err
+		}
+	}
+	restore, err := c.snapshot(nil)
+	if err == nil {
+		err = c.grown()
+	}
+	for i := 0; i < 3 && err == nil; i++ {
+		s := c.slots[(first+i/2)%Daemons] // the first one twice
+		c.note("%s is restarted", s.name)
+		if err = s.restart(); err == nil {
+			err = c.Serving(c.faults)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	away, leave := c.absence(f)
+	return c.newcomer(away, leave, settled, func() error {
+		had := map[*slot]identity{}
+		for _, s := range c.slots {
+			if me, err := s.me(); s != away && err == nil {
+				had[s] = me
+			}
+		}
+		if err := restore(); err != nil {
+			return err
+		}
+		if err := c.operator("recover"); err != nil {
+			return err
+		}
+		return c.keep(had)
+	})
+}
+
+// keep waits until daemons are back that had worker IDs: within a minute, and with these.
+func (c *Cluster) keep(had map[*slot]identity) error {
+	const soon = time.Minute
+	end := time.Now().Add(soon)
+	for s, was := range had {
+		for why := s.lacks(); why != nil; why = s.lacks() {
+			if time.Now().After(end) {
+				return c.violates(checker.Live, "%s is not back %s after ZooKeeper was recovered: %v", s.name, soon, why)
+			}
+			if err := c.sleep(pollPause); err != nil {
+				return err
+			}
+		}
+		if me, err := s.me(); err == nil && me.ID != was.ID {
+			return c.violates(checker.Live, "%s lost worker %d after ZooKeeper was recovered, and is worker %d", s.name, was.ID, me.ID)
+		}
+	}
+	return nil
+}
+
+// recoveredTaken has a daemon give its worker ID back at a stop, and another take it, who is cut off
+// from ZooKeeper mostly. A backup of before that is put back, in which the first one's limit lies further ahead than
+// the other's, and the first one is started again: its worker ID is the other's, whatever ZooKeeper says.
+func (c *Cluster) recoveredTaken(f nemesis.Fault) (undo, error) {
+	s := c.slots[f.Daemon]
+	if err := errors.Join(c.grown(), s.fresh(), s.change("--release-on-stop", "--lease", "168h")); err != nil {
+		return nil, err
+	}
+	restore, err := c.snapshot(nil)
+	if err != nil {
+		return nil, err
+	}
+	first, err := s.me()
+	if err == nil {
+		err = s.end(syscall.SIGTERM)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.idle()
+	s.flags = nil
+	x, err := c.takes(first, false)
+	if err != nil {
+		return s.startUp, err
+	}
+	cut := f.Dice[0] < 0.8
+	if cut {
+		err = c.onSlot(x, cutOff, true)
+	}
+	if err == nil {
+		err = restore()
+	}
+	if err == nil {
+		err = c.operator("recover")
+	}
+	if err == nil {
+		err = errors.Join(s.startUp(), c.sleep(settled+10*time.Second+5*time.Second)) // it watches its life before; then it issues, without a right to it
+	}
+	if cut {
+		err = errors.Join(err, c.onSlot(x, cutOff, false))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if heir, err := x.me(); err == nil && time.Until(time.UnixMilli(heir.Limit)) > 3*clockThreshold {
+		if err := c.keep(map[*slot]identity{x: heir}); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errors.Join(c.opened(s), c.retire(x, syscall.SIGKILL))
 }

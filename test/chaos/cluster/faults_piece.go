@@ -8,11 +8,9 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/leafd/leafd/test/chaos/nemesis"
-	"github.com/leafd/leafd/test/proctest"
 )
 
 // The faults of this file are about the pieces of time: who holds a worker ID up to when,
@@ -199,9 +197,8 @@ func (c *Cluster) cutOnceFenced(f nemesis.Fault) (undo, error) {
 	return c.onZooKeeper(cutOff)(f)
 }
 
-// handedOver has a daemon give its worker ID back at a clean stop. Another takes it at
-// once, and its clock is set back in the moment in which it does: into the time that the
-// first one issued for.
+// handedOver has a daemon give its worker ID back at a clean stop. Another that takes it at
+// once has a clock that is behind: in the time that the first one issued for.
 func (c *Cluster) handedOver(f nemesis.Fault) (undo, error) {
 	s := c.slots[f.Daemon]
 	if err := s.change("--release-on-stop"); err != nil {
@@ -211,24 +208,13 @@ func (c *Cluster) handedOver(f nemesis.Fault) (undo, error) {
 		s.flags = nil
 		return s.startUp()
 	}
-	stopped := time.Now()
 	if err := s.end(syscall.SIGTERM); err != nil {
 		return usual, err
 	}
 	s.idle()
 	x := c.extra("heir")
-	x.zk = x.network.zkAddrs()
-	if err := c.onSlot(x, slow, true); err != nil {
-		return usual, err
-	}
+	c.step(x.host, -between(4*time.Second, 4800*time.Millisecond, f.Dice[0])) // as far as its peers allow
 	l, err := x.startOnce()
-	if err == nil {
-		err = c.awaitEntry(x.node) // its answer is on its way
-	}
-	if err == nil {
-		c.step(x.host, -time.Since(stopped)-between(500*time.Millisecond, 2*time.Second, f.Dice[0]))
-		err = c.onSlot(x, slow, false)
-	}
 	if err == nil && !c.awaitReady(l, 40*time.Second) {
 		c.note("the heir does not serve: %s", x.lastWords())
 	}
@@ -238,22 +224,24 @@ func (c *Cluster) handedOver(f nemesis.Fault) (undo, error) {
 	}, err
 }
 
-// awaitEntry waits until ZooKeeper has an entry of node, for some time.
-func (c *Cluster) awaitEntry(node string) error {
-	outside := proctest.NewOutside(c.ctx)
-	err := outside.Do(func(t testing.TB) {
-		conn := c.zk.Conn(t)
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
-			names, _, err := conn.Children("/leaf/leaf_forever")
-			if err == nil && slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, node+"-") }) {
-				return
-			}
-			if err := c.sleep(5 * time.Millisecond); err != nil {
-				t.Fatal(err)
-			}
+// claimJump has a daemon lose its directory, and the clock jump by hours while the worker ID that it
+// gets settles. It is no wiser for that once its clock is right.
+func (c *Cluster) claimJump(f nemesis.Fault) (undo, error) {
+	s := c.slots[f.Daemon]
+	if err := errors.Join(c.grown(), s.loseDir(), s.startUp()); err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(c.cfg.Within); time.Now().Before(end); {
+		if l := s.life.Load(); l != nil && strings.Contains(l.Log(), "and not used for") {
+			break
 		}
-	})
-	return errors.Join(err, outside.End())
+		if err := c.sleep(pollPause); err != nil {
+			return nil, err
+		}
+	}
+	err := c.sleep(between(0, 5*time.Second, f.Dice[1]))
+	c.step(s.host, between(time.Hour, 24*time.Hour, f.Dice[0]))
+	return func() error { c.step(s.host, 0); return nil }, err
 }
 
 // change restarts the daemon with other settings, and waits until it serves.

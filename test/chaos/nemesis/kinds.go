@@ -42,6 +42,7 @@ const (
 	Settings        Kind = "settings changed for a life"
 	RecordRestored  Kind = "older record put back, clock back"
 	EntryRemoved    Kind = "entry removed while it runs"
+	ClaimJump       Kind = "data directory lost, clock jumps while its claim settles"
 	Unwritable      Kind = "record can't be written, kill -9, clock back"
 )
 
@@ -75,6 +76,8 @@ const (
 	SetBack         Kind = "ZooKeeper set back to an earlier state"
 	SetBackNewcomer Kind = "ZooKeeper set back, a new daemon joins"
 	SetBackReplaced Kind = "cut off beyond its limit, replaced, ZooKeeper set back"
+	Recovered       Kind = "ZooKeeper restored from a backup, recovered, a new daemon joins"
+	RecoveredTaken  Kind = "given back at a stop, taken, ZooKeeper restored and recovered, started again"
 	DatabaseKilled  Kind = "MariaDB killed"
 	DatabaseFrozen  Kind = "MariaDB frozen"
 	DatabaseLocked  Kind = "segment table locked"
@@ -152,6 +155,7 @@ func traits() []trait {
 		{Settings, 2, oneDaemon, true, 500 * ms, 4 * s, []string{process}},
 		{RecordRestored, 1, oneDaemon, true, 500 * ms, 2 * s, []string{process, clocks, disk, netZK}},
 		{EntryRemoved, 1, oneDaemon, true, 0, 1 * s, []string{process, ensemble}},
+		{ClaimJump, 1, oneDaemon, true, 14 * s, 16 * s, []string{process, clocks, disk}}, // its end is in it
 		{Unwritable, 1, oneDaemon, true, 500 * ms, 2 * s, []string{process, clocks, disk, netZK}},
 
 		{HostCut, 3, someDaemons, false, 500 * ms, 6 * s, []string{netZK, netSQL, netPeers}},
@@ -179,6 +183,8 @@ func traits() []trait {
 		{SetBack, 1, sharedServer, true, 0, 1 * s, []string{ensemble}},
 		{SetBackNewcomer, 1, sharedServer, true, 0, 1 * s, []string{ensemble}},
 		{SetBackReplaced, 1, oneDaemon, true, 0, 1 * s, []string{process, clocks, disk, netZK, netPeers, ensemble}},
+		{Recovered, 1, sharedServer, true, 0, 1 * s, []string{ensemble}},
+		{RecoveredTaken, 1, oneDaemon, true, 0, 1 * s, []string{process, netZK, ensemble}},
 		{DatabaseKilled, 2, sharedServer, false, 0, 4 * s, []string{database}},
 		{DatabaseFrozen, 2, sharedServer, false, 1 * s, 5 * s, []string{database}},
 		{DatabaseLocked, 1, sharedServer, false, 30 * s, 30 * s, []string{database}},

@@ -14,7 +14,6 @@ const (
 	LeaseOver           Code = "lease_over"
 	WorkerIDLost        Code = "worker_id_lost"
 	RecordSetAside      Code = "record_set_aside"
-	NameShared          Code = "node_name_shared"
 	IssuingStalled      Code = "issuing_stalled"
 	IdentityHeld        Code = "identity_held"
 	WorkersExhausted    Code = "workers_exhausted"
@@ -30,6 +29,7 @@ const (
 	SegmentBadRow       Code = "segment_bad_row"
 	SegmentMark         Code = "segment_mark"
 	SegmentTagsGone     Code = "segment_tags_gone"
+	SegmentTables       Code = "segment_tables_differ"
 	CertificateRefused  Code = "certificate_refused"
 	CertificateExpiring Code = "certificate_expiring"
 )
@@ -77,7 +77,7 @@ func Codes() []Info {
 		},
 		{
 			WorkerIDLost,
-			"The worker ID that this data directory had is another's by now. The daemon got another one and goes on.",
+			"The worker ID that this data directory had is another's by now, or ZooKeeper lost it after its limit had passed. The daemon gets another one and goes on.",
 			"Nothing, where the daemon was down for longer than its lease or somebody released its worker ID. Else find out who emptied ZooKeeper, or set it back.",
 		},
 		{
@@ -86,19 +86,14 @@ func Codes() []Info {
 			"Find out why. The old worker ID comes back once its limit has passed (leafd worker list). Copy no data directories.",
 		},
 		{
-			NameShared,
-			"Another data directory's daemon is live under this node's name. Both issue, each with a worker ID of its own.",
-			"Give each daemon a --node of its own.",
-		},
-		{
 			IssuingStalled,
 			"Snowflake IDs are refused for a reason that has no code of its own.",
 			"The line's error says which.",
 		},
 		{
 			IdentityHeld,
-			"A life could not begin (at the start: exit 4): another live process has this data directory's worker ID, from a copy of the directory, or a peer says that it issues under it.",
-			"Stop one of the two, and give it an empty --data-dir. Where the line names a peer, find out which ZooKeeper that one belongs to: two of them have one cluster's data.",
+			"A life could not begin (at the start: exit 4): a peer says that it issues under this daemon's worker ID.",
+			"Find out which ZooKeeper the peer that the line names belongs to: two of them have one cluster's data. Stop one of the two daemons, and give it an empty --data-dir.",
 		},
 		{
 			WorkersExhausted,
@@ -122,17 +117,17 @@ func Codes() []Info {
 		},
 		{
 			PeersDisagree,
-			"More than half of the daemons that tell their clock, this one included, agree on another time. This daemon is not ready and leaves the list of live peers; the IDs it still issues are unique.",
+			"More than half of the daemons that tell their clock, this one included, agree on another time, and at least half of all tell it. This daemon is not ready and leaves the list of live peers; the IDs it still issues are unique.",
 			"Compare with leafd clock check, and fix the clock that is wrong: this one, or the peers'.",
 		},
 		{
 			PeersUndecided,
-			"Peers have another time, and no majority tells which clocks are wrong: one peer alone, a tie, or clocks that all differ. This daemon stays ready, and goes on issuing.",
+			"Peers have another time, and no majority tells which clocks are wrong: one peer alone, a tie, clocks that all differ, or fewer than half of the peers that answer. This daemon stays ready, and goes on issuing.",
 			"Compare with leafd clock check on each machine, and fix the clock that is wrong.",
 		},
 		{
 			PeersSilent,
-			"There are peers, and none tells its clock. Nobody checks whether ours is right.",
+			"There are peers, and none of those asked, 24 at most, tells its clock. Nobody checks whether ours is right.",
 			"Let the daemons reach each other's HTTP port (--advertise), and verify with leafd clock check.",
 		},
 		{
@@ -164,6 +159,11 @@ func Codes() []Info {
 			SegmentTagsGone,
 			"The table shows none of the tags that it had: it was emptied, is being restored, or another database answers. None is taken for deleted: they are served from memory while that lasts.",
 			"Put the rows back, above every ID ever issued, or lead --mysql to the right database. Tags deleted on purpose are unknown once a pass shows another one.",
+		},
+		{
+			SegmentTables,
+			"At two fetches in a row the table was behind the ranges of another daemon, other_node: the two have different databases under one root of ZooKeeper, or nodes of one whose writes arrive late. ZooKeeper keeps their ranges apart; while it is away IDs repeat.",
+			"Give all daemons the same --mysql.",
 		},
 		{
 			CertificateRefused,

@@ -45,7 +45,7 @@ func (o *occurrence) happens(n notice, cause string, now time.Duration) {
 // isMoment tells that an alarm of the code has no end that anybody could tell of.
 func isMoment(code Code) bool {
 	switch code { //nolint:exhaustive // the others end by Over
-	case RecordSetAside, WorkerIDLost, NameShared, RegistryDataLost:
+	case RecordSetAside, WorkerIDLost, RegistryDataLost:
 		return true
 	}
 	return false

@@ -59,7 +59,7 @@ func TestClockVerdict(t *testing.T) {
 	}
 }
 
-// asked is a ClockProber with the answers made up.
+// asked is a Prober with the answers made up.
 type asked []clock.Sample
 
 func (a asked) Probe(_ context.Context, addresses []string) []clock.Sample { return a[:len(addresses)] }

@@ -34,7 +34,9 @@ type ClusterJSON struct {
 	ParentCzxid    int64             `json:"parent_czxid"`
 	Parent         zkreg.ParentState `json:"parent"`
 	LongestLeaseMS int64             `json:"longest_lease_ms"`
+	LongestSessMS  int64             `json:"longest_session_ms"`
 	Losses         int64             `json:"losses"`
+	LostAt         clock.Millis      `json:"lost_at"`
 	Floor          clock.Millis      `json:"floor"`
 	Entries        int               `json:"entries"`
 	Live           int               `json:"live"`
@@ -43,14 +45,14 @@ type ClusterJSON struct {
 // clusterFields documents ClusterJSON in the help.
 const clusterFields = `root, cluster (its UUID), layout, epoch, forever (the znode of the worker IDs), parent_czxid
 (the transaction that made it, as the root has recorded it), parent (recorded, not_recorded,
-absent, or other: removed and made again), longest_lease_ms, losses (how often a loss of data
-was noted), floor (no worker ID is given out before it: milliseconds since 1970, 0 for none),
-entries, live`
+absent, or other: removed and made again), longest_lease_ms, longest_session_ms, losses (how
+often a loss of data was noted), lost_at (when last) and floor (no worker ID is given out before
+it; both milliseconds since 1970, 0 for none), entries, live`
 
 func clusterJSON(cfg settings.Config, s zkreg.Status) ClusterJSON {
 	return ClusterJSON{
-		Root: cfg.ZooKeeper.Root, Cluster: s.Cluster, Layout: s.Layout, Epoch: s.Epoch, Forever: s.Forever, ParentCzxid: s.ParentCzxid, Parent: s.Parent,
-		LongestLeaseMS: s.LongestLease.Milliseconds(), Losses: s.Losses, Floor: s.Floor, Entries: s.Entries, Live: s.Live,
+		Root: cfg.ZooKeeper.Root, Cluster: s.Cluster, Layout: s.Layout, Epoch: s.Epoch, Forever: s.Forever, ParentCzxid: s.Root.Parent, Parent: s.Parent,
+		LongestLeaseMS: s.LongestLease.Milliseconds(), LongestSessMS: s.LongestSession.Milliseconds(), Losses: s.Losses, LostAt: s.LostAt, Floor: s.Floor, Entries: s.Entries, Live: s.Live,
 	}
 }
 
@@ -64,6 +66,6 @@ func parentWords(s zkreg.Status) string {
 	case zkreg.ParentAbsent:
 		return "ABSENT: the next daemon that comes notes the loss"
 	default:
-		return fmt.Sprintf("ANOTHER ONE than the recorded, %#x: the next daemon that comes notes the loss", s.ParentCzxid)
+		return fmt.Sprintf("ANOTHER ONE than the recorded, %#x: the next daemon that comes notes the loss", s.Root.Parent)
 	}
 }

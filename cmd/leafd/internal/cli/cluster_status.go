@@ -19,7 +19,10 @@ func (a *app) clusterStatusCmd() *cobra.Command {
 		Short: "Show what stands in the root, and whether the worker IDs are the ones it knows",
 		Long: `Show what stands in the cluster's root: its UUID, layout and epoch, where the worker IDs are
 and whether that znode is the one that the root has recorded, how many worker IDs have an
-entry there, and how many daemons are live. It changes nothing.
+entry there, and how many daemons are live; the longest --lease that a daemon may have, the
+longest session that one was granted, which a claim waits for before it is used; how often
+ZooKeeper has lost data, when last, and before which time no worker ID is given out for that.
+It changes nothing.
 
 -o json prints one object with the fields
 ` + clusterFields + `.`,
@@ -43,9 +46,11 @@ entry there, and how many daemons are live. It changes nothing.
 				{"that znode", parentWords(s)},
 				{"worker IDs", Decimal(int64(s.Entries))},
 				{"live daemons", Decimal(int64(s.Live))},
-				{"losses", Decimal(s.Losses)},
-				{"floor", formatTime(s.Floor)},
 				{"longest lease", settings.Short(s.LongestLease)},
+				{"longest session", settings.Short(s.LongestSession)},
+				{"losses", Decimal(s.Losses)},
+				{"last loss", formatTime(s.LostAt)},
+				{"floor", formatTime(s.Floor)},
 			}))
 		})
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -13,6 +16,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
+	"github.com/leafd/leafd/zkreg"
 )
 
 // storeTimeout bounds one command's work on the store.
@@ -67,6 +71,55 @@ func (a *app) changeTag(cmd *cobra.Command, output string, change func(ctx conte
 	})
 }
 
+// withTable is withStore for a change that segment.V5 is about. A store in --data-dir is one
+// daemon's own, whose marks are beside it. Of a database that daemons share ZooKeeper alone
+// knows what they have used: the marks that are here may be of one of them, or of none.
+func (a *app) withTable(cmd *cobra.Command, fn func(ctx context.Context, t *segment.Table) (segment.Row, error), show func(row segment.Row) error) error {
+	return a.withStore(cmd, func(ctx context.Context, store segment.Admin, cfg settings.Config) error {
+		local := cfg.Store(false).Local()
+		return withMarks(cfg, local, func(marks *sqlstore.HighWater) error {
+			return a.cluster(cfg, storeTimeout).WithGuard(func(guard *zkreg.Guard) error {
+				t := &segment.Table{Admin: store, Patience: storeTimeout / 2}
+				if guard != nil {
+					t.Guard = guard
+				}
+				if marks != nil {
+					t.Marks = marks
+				}
+				t.Known = func(ctx context.Context, tag string) (high int64, all bool, err error) {
+					if marks != nil {
+						err = marks.Marks(ctx, func(name string, mark int64) {
+							if name == tag {
+								high = mark
+							}
+						})
+					}
+					return high, local, err
+				}
+				row, err := fn(ctx, t)
+				if err != nil {
+					return err
+				}
+				return show(row)
+			})
+		})
+	})
+}
+
+// withMarks calls fn with the marks in --data-dir; nil where there are none, or they are not wanted.
+func withMarks(cfg settings.Config, wanted bool, fn func(marks *sqlstore.HighWater) error) (err error) {
+	path := filepath.Join(cfg.DataDir, settings.MarksFile)
+	if _, err := os.Lstat(path); !wanted || errors.Is(err, fs.ErrNotExist) {
+		return fn(nil)
+	}
+	marks, err := sqlstore.OpenHighWater(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, marks.Close()) }()
+	return fn(marks)
+}
+
 // checkTag refuses what can't be a tag, before the store is asked.
 func checkTag(tag string) error {
 	switch {
@@ -115,6 +168,9 @@ type SegmentJSON struct {
 	Step        int64  `json:"step"`
 	Description string `json:"description"`
 	UpdateTime  string `json:"update_time,omitempty"` // RFC 3339, UTC
+	// Which daemon fetched last, and when, by the high mark in ZooKeeper: of list with --zk.
+	FetchedBy string `json:"fetched_by,omitempty"`
+	FetchedAt string `json:"fetched_at,omitempty"` // RFC 3339, UTC
 }
 
 func rowJSON(row segment.Row) SegmentJSON {

@@ -2,8 +2,8 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"math"
+	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -11,11 +11,8 @@ import (
 	"github.com/leafd/leafd/segment"
 )
 
-// Defaults of a new tag: those of the Java Leaf's script.
-const (
-	defaultMaxID = 1
-	defaultStep  = 2000
-)
+// defaultStep of a new tag is that of the Java Leaf's script.
+const defaultStep = 2000
 
 func (a *app) segmentCreateCmd() *cobra.Command {
 	var output string
@@ -23,13 +20,15 @@ func (a *app) segmentCreateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create TAG",
 		Short: "Create a tag",
-		Long: `Create a tag. Its first ID is --max-id. For a tag that was there before, that has to be
-above every ID it ever gave: lower IDs would repeat.`,
+		Long: `Create a tag. Its first ID is --max-id, or without it the first above all IDs that the tag is
+known to have given: by ZooKeeper (--zk), and for the SQLite file by the marks beside it. A lower
+--max-id is refused. Without ZooKeeper's answer nothing here knows which IDs daemons gave that
+share a database: say --max-id then, 1 for a tag that never was.`,
 		Example: "  leafd segment create order --step 5000 --description 'order numbers'",
 		Args:    cobra.ExactArgs(1),
 	}
-	storeFlags(cmd)
-	cmd.Flags().Int64Var(&row.MaxID, "max-id", defaultMaxID, "first ID of the tag")
+	storeFlags(cmd, settings.ConnectionNames()...)
+	cmd.Flags().Int64Var(&row.MaxID, "max-id", 0, "first ID of the tag (default: above all that is known, 1 for a new tag)")
 	cmd.Flags().Int64Var(&row.Step, "step", defaultStep, "smallest range that a daemon takes, about what the tag needs in 15 minutes")
 	cmd.Flags().StringVar(&row.Description, "description", "", "what the tag is for")
 	outputFlag(cmd, &output)
@@ -38,10 +37,15 @@ above every ID it ever gave: lower IDs would repeat.`,
 		if err := checkCreate(row); err != nil {
 			return err
 		}
-		return a.changeTag(cmd, output, func(ctx context.Context, store segment.Admin) (segment.Row, error) {
-			return row, store.Create(ctx, row)
-		}, func(row segment.Row) string {
-			return fmt.Sprintf("Created tag %q: its first ID is %d, its step %d.", row.Tag, row.MaxID, row.Step)
+		var maxID *int64
+		if cmd.Flags().Changed("max-id") {
+			maxID = &row.MaxID
+		}
+		return a.withTable(cmd, func(ctx context.Context, t *segment.Table) (segment.Row, error) {
+			return t.Create(ctx, row, maxID)
+		}, func(row segment.Row) error {
+			return a.show(output, rowJSON(row), sentence("Created tag %q: its first ID is %d, its step %d. A running daemon serves it at the first request: curl http://127.0.0.1:8080/api/segment/get/%s",
+				row.Tag, row.MaxID, row.Step, url.PathEscape(row.Tag)))
 		})
 	}
 	return cmd

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -16,12 +15,13 @@ func (a *app) segmentDeleteCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete TAG --yes",
 		Short: "Delete a tag",
-		Long: `Delete a tag. The store then no longer knows which IDs it gave. Daemons with --zk go on
-above them where it is created again; without, whoever creates it has to start above them.`,
+		Long: `Delete a tag. The store then no longer knows which IDs it gave: its max_id is kept in ZooKeeper
+(--zk), and for the SQLite file in the marks beside it, so that the tag, created again, goes on
+above it. With --zk it is refused while ZooKeeper does not answer. Without, with a database, note it.`,
 		Example: "  leafd segment delete order --yes",
 		Args:    cobra.ExactArgs(1),
 	}
-	storeFlags(cmd)
+	storeFlags(cmd, settings.ConnectionNames()...)
 	cmd.Flags().BoolVar(&yes, "yes", false, "yes, delete it")
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -32,10 +32,11 @@ above them where it is created again; without, whoever creates it has to start a
 		if !yes {
 			return settings.Usagef("tag %q is not deleted: the store would forget which IDs it gave; say --yes to do it", tag)
 		}
-		return a.changeTag(cmd, output, func(ctx context.Context, store segment.Admin) (segment.Row, error) {
-			return store.Delete(ctx, tag)
-		}, func(row segment.Row) string {
-			return fmt.Sprintf("Deleted tag %q, whose max_id was %d: create it again only with --max-id well above that, or its IDs repeat.", tag, row.MaxID)
+		return a.withTable(cmd, func(ctx context.Context, t *segment.Table) (segment.Row, error) {
+			return t.Delete(ctx, tag)
+		}, func(row segment.Row) error {
+			return a.show(output, rowJSON(row), sentence("Deleted tag %q, whose max_id was %d: create it again only above that, or its IDs repeat. "+
+				"Running daemons see it within a minute.", tag, row.MaxID))
 		})
 	}
 	return cmd

@@ -2,59 +2,140 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/sqlstore"
+	"github.com/leafd/leafd/zkreg"
 )
 
-// ForgottenJSON is a tag whose high mark was removed, for programs.
+// ForgottenJSON is a tag of which what was kept is removed, for programs.
 type ForgottenJSON struct {
 	Tag  string `json:"tag"`
-	High string `json:"high"` // what it was; 0 where there was none
+	High string `json:"high"` // where its IDs ended
 }
 
 func (a *app) segmentForgetCmd() *cobra.Command {
-	var output string
+	var output, prefix string
 	cmd := &cobra.Command{
-		Use:   "forget TAG",
-		Short: "Remove what ZooKeeper knows of a deleted tag",
-		Long: `Remove the high mark of a deleted tag from ZooKeeper. It stays when a tag is deleted, so that
-the tag, made again, goes on above every ID that was ever issued of it. Tags that never come
-back, such as those with a date in their name, leave it behind for nothing.
+		Use:   "forget TAG | --prefix PREFIX",
+		Short: "Remove what is kept of deleted tags",
+		Long: `Remove what is kept of a deleted tag, or of all whose names begin with --prefix: the high mark
+in ZooKeeper (--zk), and the mark in --data-dir; marks of other daemons are in their directories.
+They stay when a tag is deleted, so that the tag, made again, goes on above every ID that was ever
+issued of it. Tags that never come back, such as those with a date in their name, leave them
+behind for nothing.
 
-It is refused while the tag is in the table. Wait until running daemons have seen that it was
-deleted, two minutes at most. Made again, the tag may repeat IDs of its former life.`,
-		Example: "  leafd segment forget sale-2026-11-11 --zk 10.0.0.1:2181 --mysql 'leafd:secret@tcp(10.0.0.9:3306)/leaf'",
-		Args:    cobra.ExactArgs(1),
+Tags that are in the table are never forgotten. Wait until running daemons have seen that a tag
+was deleted, two minutes at most; they forget it themselves when they start again. Made again, it
+may repeat IDs of its former life.`,
+		Example: "  leafd segment forget --prefix sale-2026- --zk 10.0.0.1:2181 --mysql 'leafd:secret@tcp(10.0.0.9:3306)/leaf'",
+		Args:    cobra.MaximumNArgs(1),
 	}
 	storeFlags(cmd, settings.ConnectionNames()...)
+	cmd.Flags().StringVar(&prefix, "prefix", "", "all deleted tags whose names begin with this")
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		tag := args[0]
-		if err := checkTag(tag); err != nil {
-			return err
+		if (len(args) == 1) == (prefix != "") {
+			return settings.Usagef("want a tag, or --prefix with the beginning of many")
+		}
+		chosen := func(tag string) bool { return strings.HasPrefix(tag, prefix) }
+		if prefix == "" {
+			if err := checkTag(args[0]); err != nil {
+				return err
+			}
+			chosen = func(tag string) bool { return tag == args[0] }
 		}
 		return a.withStore(cmd, func(ctx context.Context, store segment.Admin, cfg settings.Config) error {
-			switch _, err := find(ctx, store, tag); {
-			case err == nil:
-				return fmt.Errorf("tag %q is in the table: it is forgotten only once it is deleted, or its IDs could repeat", tag)
-			case !errors.Is(err, segment.ErrUnknownTag):
-				return err
-			}
-			high, err := a.cluster(cfg, storeTimeout).ForgetTag(ctx, tag)
-			if err != nil {
-				return err
-			}
-			said := sentence("Forgot tag %q, whose IDs went up to %d.", tag, high)
-			if high == 0 {
-				said = sentence("ZooKeeper knows nothing of a tag %q.", tag)
-			}
-			return a.show(output, ForgottenJSON{tag, Decimal(high)}, said)
+			return withMarks(cfg, true, func(marks *sqlstore.HighWater) error {
+				return a.cluster(cfg, storeTimeout).WithGuard(func(guard *zkreg.Guard) error {
+					f := forgetting{guard: guard, marks: marks, highs: map[string]int64{}}
+					if err := f.find(ctx, store, chosen); err != nil {
+						return err
+					}
+					if prefix == "" && f.inTable > 0 {
+						return fmt.Errorf("tag %q is in the table: it is forgotten only once it is deleted, or its IDs could repeat", args[0])
+					}
+					if err := f.forget(cmd.Context()); err != nil {
+						return err
+					}
+					list, said := []ForgottenJSON{}, [][]string{{"FORGOTTEN", "HIGH"}}
+					for _, tag := range slices.Sorted(maps.Keys(f.highs)) {
+						list = append(list, ForgottenJSON{tag, Decimal(f.highs[tag])})
+						said = append(said, []string{tag, Decimal(f.highs[tag])})
+					}
+					if len(list) == 0 {
+						return a.show(output, list, sentence("Nothing is kept of such a deleted tag."))
+					}
+					return a.show(output, list, table(said))
+				})
+			})
 		})
 	}
 	return cmd
+}
+
+// forgetting removes what is kept of deleted tags. Tags that have a row are left out.
+type forgetting struct {
+	guard   *zkreg.Guard        // nil: no ZooKeeper
+	marks   *sqlstore.HighWater // nil: none are here
+	highs   map[string]int64    // of the tags to forget
+	inTable int                 // chosen tags that have a row
+}
+
+// find sets what is to be forgotten. The table is read last: a tag that is made meanwhile is in it.
+func (f *forgetting) find(ctx context.Context, store segment.Admin, chosen func(tag string) bool) error {
+	keep := func(tag string, high int64) {
+		if chosen(tag) {
+			f.highs[tag] = max(f.highs[tag], high)
+		}
+	}
+	if f.guard != nil {
+		tags, err := f.guard.Tags(ctx)
+		if err != nil {
+			return err
+		}
+		for _, tag := range tags {
+			keep(tag, 0)
+		}
+	}
+	if f.marks != nil {
+		if err := f.marks.Marks(ctx, keep); err != nil {
+			return err
+		}
+	}
+	rows, err := store.List(ctx)
+	for _, row := range rows {
+		if chosen(row.Tag) {
+			f.inTable++
+			delete(f.highs, row.Tag)
+		}
+	}
+	return err
+}
+
+// forget removes them, from ZooKeeper first: a try that was broken off can be repeated.
+func (f *forgetting) forget(ctx context.Context) error {
+	for tag := range f.highs {
+		if f.guard == nil {
+			break
+		}
+		bounded, cancel := context.WithTimeout(ctx, storeTimeout)
+		high, err := f.guard.Forget(bounded, tag)
+		cancel()
+		if err != nil {
+			return err
+		}
+		f.highs[tag] = max(f.highs[tag], high)
+	}
+	if f.marks == nil {
+		return nil
+	}
+	return f.marks.Forget(ctx, slices.Collect(maps.Keys(f.highs)))
 }

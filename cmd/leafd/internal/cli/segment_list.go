@@ -2,37 +2,80 @@ package cli
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/zkreg"
 )
+
+// marksAtOnce is how many high marks list reads at once: a table of 100,000 tags is read within
+// seconds, and ZooKeeper has no more than that to do for us.
+const marksAtOnce = 64
 
 func (a *app) segmentListCmd() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List the tags",
-		Long:    `List the tags, with max_id, the first ID not yet given to any daemon, and step, the smallest range that a daemon takes. Times are UTC.`,
+		Use:   "list",
+		Short: "List the tags",
+		Long: `List the tags, with max_id, the first ID not yet given to any daemon, and step, the smallest range
+that a daemon takes. With --zk also which daemon fetched the last range, and when. Times are UTC.`,
 		Example: "  leafd segment list --data-dir /var/lib/leafd -o json",
 		Args:    cobra.NoArgs,
 	}
-	storeFlags(cmd)
+	storeFlags(cmd, settings.ConnectionNames()...)
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.withStore(cmd, func(ctx context.Context, store segment.Admin, _ settings.Config) error {
+		return a.withStore(cmd, func(ctx context.Context, store segment.Admin, cfg settings.Config) error {
 			rows, err := store.List(ctx)
 			if err != nil {
 				return err
 			}
-			list, lines := []SegmentJSON{}, [][]string{{"TAG", "MAX_ID", "STEP", "UPDATED", "DESCRIPTION"}}
-			for _, row := range rows {
-				list = append(list, rowJSON(row))
-				lines = append(lines, []string{row.Tag, Decimal(row.MaxID), Decimal(row.Step), updated(row, "2006-01-02 15:04:05"), row.Description})
+			list := make([]SegmentJSON, len(rows))
+			for i, row := range rows {
+				list[i] = rowJSON(row)
+			}
+			header := []string{"TAG", "MAX_ID", "STEP", "UPDATED", "DESCRIPTION"}
+			guarded := len(cfg.ZooKeeper.Servers) > 0
+			if guarded {
+				header = append(header, "FETCHED_BY", "FETCHED")
+				if err := a.cluster(cfg, storeTimeout).WithGuard(func(guard *zkreg.Guard) error { return fetchedLast(ctx, guard, list) }); err != nil {
+					a.warn([]string{"ZooKeeper doesn't tell which daemons fetched last: " + err.Error()})
+				}
+			}
+			lines := [][]string{header}
+			for i, row := range rows {
+				line := []string{row.Tag, Decimal(row.MaxID), Decimal(row.Step), updated(row, time.DateTime), row.Description}
+				if guarded {
+					line = append(line, list[i].FetchedBy, list[i].FetchedAt)
+				}
+				lines = append(lines, line)
 			}
 			return a.show(output, list, table(lines))
 		})
 	}
 	return cmd
+}
+
+// fetchedLast fills in what the high marks of the tags in list say.
+func fetchedLast(ctx context.Context, guard *zkreg.Guard, list []SegmentJSON) error {
+	opened, err := guard.Open(ctx)
+	if err != nil {
+		return err
+	}
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(marksAtOnce)
+	for i := range list {
+		reads.Go(func() error {
+			m, err := guard.Get(ctx, opened.Conn, list[i].Tag)
+			if err == nil && m.Version >= 0 {
+				list[i].FetchedBy, list[i].FetchedAt = segment.NodeOf(m.By), m.Written.UTC().Format(time.RFC3339)
+			}
+			return err
+		})
+	}
+	return reads.Wait()
 }

@@ -28,7 +28,22 @@ func TestSegmentCommandsOnSQLite(t *testing.T) {
 	store, err := sqlstore.OpenSQLite(filepath.Join(dir, settings.SegmentsFile))
 	require.NoError(t, err)
 	require.NoError(t, store.Close())
-	useSegmentCommands(t, seg)
+	useSegmentCommands(t, "--step=2000", seg)
+
+	// segment.V5: what a daemon has marked counts.
+	marks, err := sqlstore.OpenHighWater(filepath.Join(dir, settings.MarksFile))
+	require.NoError(t, err)
+	require.NoError(t, marks.Raise(t.Context(), "order", 5000))
+	require.NoError(t, marks.Close())
+	seg("create", "order", "--max-id=4999").Failed(t, ExitFailure, "max_id is below 5000")
+	require.Contains(t, seg("create", "order").OK(t), "its first ID is 5000")
+	store, err = sqlstore.OpenSQLite(filepath.Join(dir, settings.SegmentsFile))
+	require.NoError(t, err)
+	_, err = store.Fetch(t.Context(), "order", 2000, 0)
+	require.NoError(t, err)
+	require.NoError(t, store.Close())
+	seg("delete", "order", "--yes").OK(t)
+	require.Contains(t, seg("create", "order").OK(t), "its first ID is 7000")
 }
 
 func TestSegmentCommandsOnMariaDB(t *testing.T) {
@@ -47,14 +62,15 @@ func TestSegmentCommandsOnMariaDB(t *testing.T) {
 		"LEAFD_MYSQL":    server.DSN(database) + "?timeout=30s&readTimeout=30s&writeTimeout=30s&innodb_lock_wait_timeout=30",
 		"LEAFD_DATA_DIR": dir,
 	}
-	useSegmentCommands(t, func(args ...string) clitest.Outcome {
+	useSegmentCommands(t, "", func(args ...string) clitest.Outcome {
 		return invocation{args: append([]string{"segment"}, args...), env: env}.run(t)
 	})
 	require.NoDirExists(t, dir, "with a database nothing is local")
 }
 
-// useSegmentCommands goes through the commands as somebody would use them.
-func useSegmentCommands(t *testing.T, seg func(args ...string) clitest.Outcome) {
+// useSegmentCommands goes through the commands as somebody would use them. maxID is "" where a
+// tag needs one.
+func useSegmentCommands(t *testing.T, maxID string, seg func(args ...string) clitest.Outcome) {
 	t.Helper()
 	list := func() map[string]SegmentJSON {
 		rows := map[string]SegmentJSON{}
@@ -68,10 +84,14 @@ func useSegmentCommands(t *testing.T, seg func(args ...string) clitest.Outcome) 
 
 	out := seg("create", "order", "--step", "500", "--max-id=1000", "--description", "order\tnum\u202ebers").OK(t)
 	require.Contains(t, out, `Created tag "order": its first ID is 1000, its step 500.`)
-	require.Contains(t, out, "Running daemons see it within a minute.")
+	require.Contains(t, out, "serves it at the first request: curl http://127.0.0.1:8080/api/segment/get/order\n")
 	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "1000", Step: 500, Description: "order\tnum\u202ebers"}, list()["order"])
 
-	created := clitest.FromJSON[SegmentJSON](t, seg("create", "user", "-o", "json").OK(t))
+	if maxID == "" {
+		seg("create", "user").Failed(t, ExitFailure, "without ZooKeeper", "give a max_id")
+		maxID = "--max-id=1"
+	}
+	created := clitest.FromJSON[SegmentJSON](t, seg("create", "user", maxID, "-o", "json").OK(t))
 	require.Equal(t, SegmentJSON{Tag: "user", MaxID: "1", Step: 2000}, created)
 	require.Equal(t, created, list()["user"])
 
@@ -171,6 +191,8 @@ func TestSegmentUsage(t *testing.T) {
 		{"update max-id", []string{"update", "a", "--max-id=5"}, "unknown flag"},
 		{"delete two", []string{"delete", "a", "b", "--yes"}, "[flags]\", and got "},
 		{"delete all", []string{"delete", "--yes"}, "[flags]\", and got "},
+		{"forget nothing", []string{"forget"}, "want a tag, or --prefix"},
+		{"forget a tag and a prefix", []string{"forget", "a", "--prefix=a"}, "want a tag, or --prefix"},
 		{"list one", []string{"list", "a"}, `"a"`},
 		{"output", []string{"list", "-o", "yaml"}, "--output"},
 		{"bad setting", []string{"list", "--mysql=x"}, "--mysql"},

@@ -21,8 +21,8 @@ func (a *app) workerCmd() *cobra.Command {
 		Long: `Show and release the worker IDs of a cluster, straight in ZooKeeper: --zk and --zk-root
 name it. No daemon need be running, and none is disturbed.
 
-An entry is what ZooKeeper keeps of one worker ID: the instance (data directory) that has
-it, the name of its node, the clock last reported, its ceiling, the time below which it may
+An entry is what ZooKeeper keeps of one worker ID, at worker-NNNNNNNNNN: the instance (data
+directory) that has it, the name of its node, which is a label for people, the clock last reported, its ceiling, the time below which it may
 have issued IDs, and its limit, the time beyond which it issues none unless it reports
 again. The states of an entry:
 
@@ -31,8 +31,9 @@ again. The states of an entry:
   stale     as active, but not reported for 24 hours
   expired   not live, and its limit has passed: a new daemon may take it
   released  given back: a new daemon may take it once its limit has passed
-  claiming  a first start is under way, or was cut short; nobody issues under it yet
-  java      a Java Leaf's: leafd never writes the entry, and takes other worker IDs
+  claiming  a start has claimed it, and settles, or was cut short; nobody issues under it yet
+  java      a Java Leaf's: leafd never writes the entry, and takes other worker IDs; once that
+            Leaf is gone for good, leafd worker release --force frees it
   damaged   what stands there can't be read; nobody is given this worker ID`,
 	}, a.workerListCmd(), a.workerShowCmd(), a.workerReleaseCmd(), a.workerSelfCmd())
 }
@@ -82,6 +83,7 @@ type WorkerJSON struct {
 	FreeFrom   *clock.Millis `json:"free_from,omitempty"`   // a new daemon may take the worker ID
 	Instance   string        `json:"instance,omitempty"`
 	Owner      string        `json:"owner,omitempty"`
+	Life       int64         `json:"life,omitempty"`       // Owner's number
 	SkewMS     *float64      `json:"skew_ms,omitempty"`    // its clock, ahead of ours
 	RTTMS      *float64      `json:"rtt_ms,omitempty"`     // round trip of asking
 	SkewError  string        `json:"skew_error,omitempty"` // why there is no skew
@@ -92,13 +94,13 @@ const workerFields = `worker_id, node, address, state, live, timestamp (the cloc
 1970), last_report (the same as text, UTC), age_ms (since then), ceiling, floor and limit
 (milliseconds since 1970; a Java Leaf's entry has none of the three), free_from (when a new
 daemon may take the worker ID; none while it is live, and none of a Java Leaf's), instance
-(UUID of the data directory), owner (UUID of the process; a Java Leaf's entry has neither),
-and of a live daemon skew_ms (its clock, ahead of this machine's) with rtt_ms, or skew_error`
+(UUID of the data directory), owner (UUID of the process) and life (its number, above those of
+the processes before it; a Java Leaf's entry has none of the three), and of a live daemon skew_ms (its clock, ahead of this machine's) with rtt_ms, or skew_error`
 
 func workerJSON(v inspect.View) WorkerJSON {
 	j := WorkerJSON{
 		WorkerID: v.WorkerID, Node: v.Node, Address: v.Address, State: v.Shown, Live: v.Live,
-		Timestamp: v.Timestamp, Ceiling: v.Ceiling, Floor: v.Floor, Limit: v.Limit, Instance: v.Instance, Owner: v.Owner,
+		Timestamp: v.Timestamp, Ceiling: v.Ceiling, Floor: v.Floor, Limit: v.Limit, Instance: v.Instance, Owner: v.Owner, Life: v.Life,
 	}
 	if from, byItself := v.FreeFrom(); byItself {
 		j.FreeFrom = &from

@@ -32,7 +32,10 @@ ZooKeeper's clock. --force does it all the same, and sets the limit to ZooKeeper
 6 seconds and twice --clock-threshold, or to the entry's ceiling if that is later: give it as
 the daemon had it. ` + forceRisk + `.
 A daemon that runs and reaches ZooKeeper is displaced at its next report, and begins a new life.
-A Java Leaf's entry is never released: the error says what frees its worker ID.
+
+The entry of a Java Leaf, which has no limit, needs --force, on the same word: that the Java
+Leaf is gone for good. It is deleted, and one of leafd's made in its place, released from twice
+--clock-threshold after its last report, or after ZooKeeper's time if that is later.
 
 Releasing what is released changes nothing, and is no error. -o json prints the entry as
 it is then, with the fields
@@ -56,7 +59,11 @@ and changed: whether it was released just now.`,
 			}
 			changed := before.State != worker.StateReleased
 			says := sentence("Worker %d is released already: a new daemon takes it from %s on.", after.WorkerID, after.Bound())
-			if changed {
+			switch {
+			case changed && before.State == zkreg.StateJava:
+				says = sentence("Released worker %d of the Java Leaf %s, last reported %s: its entry is deleted, and one of leafd's stands in its place. A new daemon takes it, and issues IDs under it, only from %s on.",
+					after.WorkerID, before.Node, before.Timestamp, after.Bound())
+			case changed:
 				says = sentence("Released worker %d of node %q, last reported %s. A new daemon takes it, and issues IDs under it, only from %s on.",
 					after.WorkerID, after.Node, after.Timestamp, after.Bound())
 			}
@@ -86,7 +93,7 @@ func releaseWorker(ctx context.Context, dir *zkreg.Directory, id int64, force bo
 		return before, before, err
 	}
 	after, err = dir.Release(ctx, before.WorkerID, force)
-	if errors.Is(err, worker.ErrInUse) {
+	if errors.Is(err, worker.ErrInUse) || errors.Is(err, zkreg.ErrJava) {
 		err = fmt.Errorf("%w; leafd worker release --help says what --force risks", err)
 	}
 	return before, after, err

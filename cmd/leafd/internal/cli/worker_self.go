@@ -26,16 +26,18 @@ func (a *app) workerSelfCmd() *cobra.Command {
 		Long: `Show the local record in --data-dir: the node and worker ID of the daemon that runs, or
 last ran, on that directory, its clock, its ceiling, and the piece of time, from floor to
 limit, in which it may issue IDs. The daemon may run meanwhile; it is neither asked nor
-disturbed. With --zk also what ZooKeeper has of that instance, and whether the two agree.
-Times are UTC.
+disturbed. With --zk also what ZooKeeper has of that worker ID, and what the daemon does, or a
+start would do, about it. --clock-threshold is the daemon's. Times are UTC.
 
 -o json prints one object: data_dir; record, as worker.json has it; and with --zk registry,
-the entry as leafd worker show prints it, none where there is no entry, and verdict: agrees,
-no_entry, other_worker, other_owner, released or not_known (ZooKeeper gave no answer; exit 1).`,
+the entry of that worker ID as leafd worker show prints it, none where there is no entry, and
+verdict: agrees, lost (ZooKeeper lost what it had acknowledged), copied, taken (another has the
+worker ID), released, ended (the limit has passed, or does soon), claiming, no_worker_id,
+no_cluster, other_cluster, or not_known (ZooKeeper gave no answer that can be used; exit 1).`,
 		Example: "  leafd worker self --data-dir /var/lib/leafd\n  leafd worker self --data-dir /var/lib/leafd --zk 10.0.0.1:2181",
 		Args:    cobra.NoArgs,
 	}
-	registryFlags(cmd, &timeout, "data-dir")
+	registryFlags(cmd, &timeout, "data-dir", "clock-threshold")
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := a.config(cmd)
@@ -53,7 +55,11 @@ no_entry, other_worker, other_owner, released or not_known (ZooKeeper gave no an
 		if err != nil {
 			return err
 		}
-		self := selfView{dir: dir, record: record, now: a.wall()}
+		pid, err := cache.Holder(dir)
+		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+		self := selfView{dir: dir, record: record, running: pid != 0, margin: 2 * cfg.Clock.Threshold, now: a.wall()}
 		prober, err := a.cluster(cfg, timeout).Prober()
 		if err != nil {
 			return err
@@ -64,7 +70,7 @@ no_entry, other_worker, other_owner, released or not_known (ZooKeeper gave no an
 				return self.look(ctx, dir, prober, a.wall)
 			})
 			if failed != nil {
-				self.verdict, self.words = VerdictNotKnown, "not known: ZooKeeper was not read"
+				self.verdict, self.words = VerdictNotKnown, "not known: ZooKeeper could not be read"
 			}
 		}
 		return errors.Join(a.show(output, self.json(), table(self.rows())), failed)
@@ -72,66 +78,92 @@ no_entry, other_worker, other_owner, released or not_known (ZooKeeper gave no an
 	return cmd
 }
 
-// What ZooKeeper says of a local record, for programs.
+// What ZooKeeper says of a local record, for programs: what worker.Decide would have a daemon do.
 const (
-	VerdictAgrees      = "agrees"
-	VerdictNoEntry     = "no_entry"
-	VerdictOtherWorker = "other_worker"
-	VerdictOtherOwner  = "other_owner"
-	VerdictReleased    = "released"
-	VerdictNotKnown    = "not_known"
+	VerdictAgrees       = "agrees"        // it reports, or resumes
+	VerdictLost         = "lost"          // ZooKeeper lost what it had acknowledged
+	VerdictCopied       = "copied"        // another life of this instance has written there
+	VerdictTaken        = "taken"         // another instance has the worker ID
+	VerdictReleased     = "released"      // given back, by its daemon or by an operator
+	VerdictEnded        = "ended"         // its piece ends too soon, or has ended
+	VerdictClaiming     = "claiming"      // a claim was not confirmed yet
+	VerdictNone         = "no_worker_id"  // the record has none of a cluster
+	VerdictNoCluster    = "no_cluster"    // there is none yet
+	VerdictOtherCluster = "other_cluster" // the root is of another one
+	VerdictNotKnown     = "not_known"
 )
 
-// selfView is a local record, and what ZooKeeper says of its node.
+// selfView is a local record, and what ZooKeeper says of it.
 type selfView struct {
 	dir     string
 	record  worker.Record
+	running bool // a daemon has the directory locked
+	margin  time.Duration
 	now     clock.Millis
 	entry   *inspect.View // nil when there is none, or ZooKeeper was not read
 	verdict string        // "" when ZooKeeper is not set
 	words   string        // the same for people
 }
 
-// look reads what ZooKeeper has of the record's node.
-func (s *selfView) look(ctx context.Context, dir *zkreg.Directory, prober worker.ClockProber, wall func() clock.Millis) error {
-	entries, err := dir.Entries(ctx)
+// look reads what ZooKeeper has at the path of the record's worker ID.
+func (s *selfView) look(ctx context.Context, dir *zkreg.Directory, prober clock.Prober, wall func() clock.Millis) error {
+	found, err := dir.Look(ctx, s.record)
 	if err != nil {
 		return err
 	}
 	s.now = wall()
-	var mine *worker.Entry
-	holder := "nobody has it there"
-	for i, e := range entries {
-		ours := s.record.Holds(e)
-		if ours && (mine == nil || e.WorkerID == s.record.WorkerID) {
-			mine = &entries[i]
-		}
-		if e.WorkerID == s.record.WorkerID && !ours {
-			holder = fmt.Sprintf("node %q has it there", e.Node)
-			if e.Instance != "" {
-				holder += ", instance " + e.Instance
-			}
-		}
+	if found.Entry != nil && s.record.Cluster != "" {
+		s.entry = &inspect.ViewEntries(ctx, []worker.Entry{*found.Entry}, prober, s.now)[0]
 	}
-	if mine == nil {
-		s.verdict = VerdictNoEntry
-		s.words = fmt.Sprintf("no entry of this data directory: worker ID %d was never taken by it, was removed, or is another's: %s", s.record.WorkerID, holder)
-		return nil
-	}
-	s.entry = &inspect.ViewEntries(ctx, []worker.Entry{*mine}, prober, s.now)[0]
-	s.verdict, s.words = s.judge(*mine, holder)
+	s.verdict, s.words = s.judge(found)
 	return nil
 }
 
-// judge compares the record with the entry of its instance.
-func (s *selfView) judge(e worker.Entry, holder string) (verdict, words string) {
-	switch {
-	case e.WorkerID != s.record.WorkerID:
-		return VerdictOtherWorker, fmt.Sprintf("this data directory has worker ID %d there, not %d: %s", e.WorkerID, s.record.WorkerID, holder)
-	case e.State == worker.StateReleased:
-		return VerdictReleased, fmt.Sprintf("released: a new daemon takes it from %s on", e.Bound())
-	case !s.record.Wrote(e.Owner):
-		return VerdictOtherOwner, "written by a process that this data directory doesn't know: there is a copy of the directory, or this one is a copy"
+// judge says what the daemon of the record does about what was found: worker.Decide's word.
+func (s *selfView) judge(found worker.Snapshot) (verdict, words string) {
+	r, e := s.record, found.Entry
+	if found.Root != nil && r.Cluster != "" && found.Root.Cluster != r.Cluster {
+		return VerdictOtherCluster, fmt.Sprintf("the root is of another cluster, %s: see that --zk and --zk-root are right", found.Root.Cluster)
+	}
+	found.Granted = 0 // our session is not the daemon's
+	do := worker.Decide(r, found, worker.Moment{Clock: s.now, Margin: s.margin, Running: s.running})
+	starts := "a start claims another worker ID, or this one again"
+	if s.running {
+		starts = "the daemon ends this life, and claims another worker ID"
+	}
+	switch do {
+	case worker.Await:
+		return VerdictNoCluster, "there is no cluster yet: leafd cluster status says more"
+	case worker.MakeRoot, worker.Repair, worker.NoteLoss, worker.PutBack:
+		return VerdictLost, fmt.Sprintf("ZooKeeper has lost what it had acknowledged, or --zk-root is another: the daemon puts worker ID %d back while its limit lies ahead", r.WorkerID)
+	case worker.Forget:
+		return VerdictLost, fmt.Sprintf("ZooKeeper has lost what it had acknowledged, and worker ID %d can't be put back any more: %s", r.WorkerID, starts)
+	case worker.SetAside:
+		return VerdictCopied, "written by a process that this data directory doesn't know: there is a copy of the directory, or this one is a copy"
+	case worker.GiveUp, worker.Fence:
+		switch {
+		case e.Instance != r.Instance:
+			return VerdictTaken, fmt.Sprintf("worker ID %d is another's: node %q has it, instance %s; %s", r.WorkerID, e.Node, e.Instance, starts)
+		case e.State == worker.StateReleased:
+			return VerdictReleased, fmt.Sprintf("released by an operator: a new daemon takes it from %s on; %s", e.Bound(), starts)
+		default:
+			return VerdictCopied, "written by a process that this data directory doesn't know: there is a copy of the directory, or this one is a copy"
+		}
+	case worker.RunOut:
+		return VerdictEnded, fmt.Sprintf("the piece ends too soon for a report to prolong it: the daemon goes on to %s, and claims a new one", r.AckedLimit)
+	case worker.Enroll:
+		switch {
+		case r.State == "":
+			return VerdictNone, "the record has no worker ID of a cluster: a start claims one"
+		case r.State == worker.RecordClaiming:
+			return VerdictClaiming, fmt.Sprintf("worker ID %d is claimed, and nothing is issued under it yet", r.WorkerID)
+		case e != nil && !r.Holds(*e):
+			return VerdictTaken, fmt.Sprintf("given back, and node %q has worker ID %d now: a start claims another one", e.Node, r.WorkerID)
+		case r.State == worker.RecordActive:
+			return VerdictEnded, fmt.Sprintf("its limit has passed, or passes soon: a start claims a new piece of worker ID %d, or another worker ID", r.WorkerID)
+		default:
+			return VerdictReleased, "given back at the last stop: a start claims it again where nobody has it, or another one"
+		}
 	default:
 		return VerdictAgrees, "agrees with the local record"
 	}
@@ -154,14 +186,22 @@ func (s *selfView) json() SelfJSON {
 	return j
 }
 
+// lifeWords names the process that wrote the record last.
+func lifeWords(r worker.Record) string {
+	if r.Current.Owner == "" || r.Current.Owner != r.Owner {
+		return r.Owner
+	}
+	return fmt.Sprintf("%s, life %d", r.Owner, r.Current.Number)
+}
+
 // piece says in which times the record's instance may issue IDs.
 func piece(r worker.Record, now clock.Millis) string {
 	switch {
 	case r.WorkerID == worker.NoWorkerID:
 		return "none: no worker ID was got yet"
-	case r.Released:
+	case r.State == worker.RecordReleasing, r.State == worker.RecordReleased:
 		return "none: given back at the last stop"
-	case !r.Confirmed:
+	case r.State != worker.RecordActive:
 		return "none: ZooKeeper has not confirmed it"
 	case r.Floor == 0:
 		return "up to " + exactly(r.Limit, now)
@@ -185,7 +225,7 @@ func (s *selfView) rows() [][]string {
 		{"layout", fmt.Sprintf("%s, epoch %d", r.Layout, int64(r.Epoch))},
 		{"last record", exactly(r.Timestamp, s.now)},
 		{"ceiling", exactly(r.Ceiling, s.now)},
-		{"owner", r.Owner},
+		{"owner", lifeWords(r)},
 	}
 	if r.Instance != "" {
 		rows = append(rows, []string{"instance", r.Instance}, []string{"piece", piece(r, s.now)})

@@ -77,7 +77,7 @@ func workerRows(v inspect.View, now clock.Millis) [][]string {
 		{"limit", exactly(v.Limit, now)},
 		{"free", freeWords(v, now)},
 		{"instance", cmp.Or(v.Instance, "-")},
-		{"owner", cmp.Or(v.Owner, "-")},
+		{"owner", ownerWords(v)},
 	}
 	switch {
 	case v.Sample == nil:
@@ -87,6 +87,14 @@ func workerRows(v inspect.View, now clock.Millis) [][]string {
 		rows = append(rows, []string{"clock", fmt.Sprintf("%s this machine's, round trip %s", inspect.FormatOffset(v.Sample.Offset), v.Sample.RTT.Round(100*time.Microsecond))})
 	}
 	return rows
+}
+
+// ownerWords names the process that wrote the entry last.
+func ownerWords(v inspect.View) string {
+	if v.Owner == "" {
+		return "-"
+	}
+	return fmt.Sprintf("%s, life %d", v.Owner, v.Life)
 }
 
 func meaning(v inspect.View) string {
@@ -102,9 +110,9 @@ func meaning(v inspect.View) string {
 	case inspect.Released:
 		return "given back: a new daemon may take it once its limit has passed"
 	case inspect.Claiming:
-		return "a first start is under way, or was cut short"
+		return "a start has claimed it, and settles, or was cut short"
 	case inspect.Java:
-		return "a Java Leaf's, which runs as long as it reports; leafd never writes it"
+		return "a Java Leaf's, which runs as long as it reports; leafd takes other worker IDs"
 	default:
 		return "what stands in ZooKeeper can't be read"
 	}
@@ -119,7 +127,7 @@ func freeWords(v inspect.View, now clock.Millis) string {
 	case v.Shown == inspect.Damaged:
 		return "not while it is damaged: delete the znode while its daemon runs and reaches ZooKeeper: the daemon puts it back"
 	case v.Shown == inspect.Java:
-		return "never by itself: a Java Leaf has it"
+		return "never by itself: a Java Leaf has it. Once that is stopped for good: leafd worker release --force"
 	case from <= now:
 		return "since " + exactly(from, now)
 	case v.Shown == inspect.Released:

@@ -20,11 +20,6 @@ func TestZooKeeperSettings(t *testing.T) {
 	require.NotNil(t, c.ZooKeeper.Auth)
 	require.NotNil(t, c.ZooKeeper.TLS)
 	require.Empty(t, c.Warnings)
-
-	// A Java Leaf takes what follows the first hyphen for the number.
-	c = captured(t, invocation{args: []string{"--zk", "a:1", "--zk-forever-path", "/s/forever", "--node", "leaf-a", "--advertise", "10.0.0.5:8080"}})
-	require.Len(t, c.Warnings, 1)
-	require.Contains(t, c.Warnings[0], "hyphen")
 }
 
 // Of two machines with the default address each would be the other.

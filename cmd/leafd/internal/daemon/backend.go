@@ -43,7 +43,7 @@ func (d *daemon) serveBackend(l *life) {
 	}
 	if d.segments != nil {
 		b.Segments = server.FromService(d.segments)
-		b.Admin = d.store
+		b.Admin = d.table
 		b.Checks = append(b.Checks, server.Check{Name: "segment", Ready: d.segments.Ready})
 	}
 	d.server.SetBackend(b)

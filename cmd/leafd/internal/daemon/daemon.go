@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -66,6 +68,7 @@ type daemon struct {
 	store    *sqlstore.Store
 	marks    segment.HighWater
 	segments *segment.Service
+	table    *segment.Table // as people change it
 
 	lastLife atomic.Pointer[worker.Worker] // nil before the first life issues
 	started  clock.Millis
@@ -212,7 +215,13 @@ func (d *daemon) bringUp(start, life context.Context) error {
 	return actors.Run()
 }
 
+// changePatience is how long a change of a tag waits for ZooKeeper, within the server's time for it.
+const changePatience = 2 * time.Second
+
 func (d *daemon) openSegments(ctx context.Context) error {
+	if err := d.bindSegments(); err != nil {
+		return err
+	}
 	marks, err := sqlstore.OpenHighWater(filepath.Join(d.cfg.DataDir, settings.MarksFile))
 	if err != nil {
 		return err
@@ -225,9 +234,15 @@ func (d *daemon) openSegments(ctx context.Context) error {
 		return err
 	}
 	d.onClose("the segment store", func(context.Context) error { return d.store.Close() })
+	if err := d.deps.Reload.Join(d.prepareStore); err != nil {
+		return err
+	}
 	guard, err := d.openGuard()
 	if err != nil {
 		return err
+	}
+	if guard != nil && kept.Local() {
+		d.log.Warn().Str("do", "give all daemons the same --mysql").Msg("segments come from a table of this daemon's own: none is fetched while ZooKeeper is away")
 	}
 	reserve := int64(0)
 	if guard != nil && d.cfg.Segment.GuardRequired() {
@@ -237,19 +252,41 @@ func (d *daemon) openSegments(ctx context.Context) error {
 		Reserve: reserve,
 		Store:   d.store, HighWater: d.marks, Clock: d.clk,
 		Held:  d.asksZooKeeper() && d.cache.HasRest(),
-		Guard: guard, GuardRequired: d.cfg.Segment.GuardRequired(), RefuseRegressed: d.cfg.Segment.RefuseRegressed(),
+		Guard: guard, Node: d.cfg.Node, OwnTable: kept.Local(), GuardRequired: d.cfg.Segment.GuardRequired(), RefuseRegressed: d.cfg.Segment.RefuseRegressed(),
 		Wait: d.cfg.Tuning.SegmentWait, Refresh: d.cfg.Tuning.SegmentRefresh, Notify: d.super.segment(d.events.segment, d.events.fetchesAll), Fetched: d.metrics.Fetched,
 	})
 	if err != nil {
 		return err
 	}
+	d.table = &segment.Table{
+		Admin: d.store, Guard: guard, Patience: changePatience, Marks: d.marks, Deleted: d.segments.Deleted,
+		Known: func(ctx context.Context, tag string) (int64, bool, error) {
+			high, all, err := d.segments.Known(ctx, tag)
+			return high, all || kept.Local(), err // no other daemon uses that one
+		},
+	}
 	d.onClose("what is left of the ranges", d.keepRest)
 	if !d.asksZooKeeper() {
-		d.takeRest(ctx, worker.Record{})
+		d.takeRest(ctx, worker.Record{}, "")
 	}
 	d.super.serves(d.segments, kept.Kind())
 	d.metrics.SetSegments(d.segments)
 	return nil
+}
+
+// bindSegments refuses a local store that is a copy (cache.B1). With ZooKeeper the guard,
+// without which no range of a local store is fetched, keeps the two apart.
+func (d *daemon) bindSegments() error {
+	kept := d.cfg.Store(false)
+	if !kept.Local() {
+		return nil
+	}
+	_, err := os.Lstat(kept.Path)
+	err = d.cache.BindSegments(errors.Is(err, fs.ErrNotExist))
+	if errors.Is(err, worker.ErrCopied) && len(d.cfg.ZooKeeper.Servers) > 0 {
+		return nil
+	}
+	return err
 }
 
 // openGuard opens the guard of the segments in ZooKeeper; nil where there is none.

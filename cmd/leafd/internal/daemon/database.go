@@ -27,7 +27,7 @@ func (d *daemon) inspectDatabase(ctx context.Context) error {
 }
 
 func (d *daemon) weaknesses(ctx context.Context) ([]sqlstore.Weakness, error) {
-	inspector, err := sqlstore.OpenInspector(d.cfg.Segment.MySQL)
+	inspector, err := sqlstore.OpenInspector(d.cfg.Store(false))
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/state"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
 
@@ -77,18 +76,15 @@ func (l *eventLog) registry(e worker.Event) {
 	switch e.Kind { //nolint:exhaustive // worker has the others
 	case worker.EventRecordLost:
 		l.alarms.Raise(alarm.RecordSetAside, "the local record was set aside: this data directory gets another worker ID", alarm.Err(e.Err))
-	case worker.EventRenamed:
-		l.log.Warn().Str("was", e.Text).Msg("the node has another name than in the local record")
 	case worker.EventRemoved:
-		l.alarms.Raise(alarm.WorkerIDLost, "our worker ID is another's: this data directory gets another one", alarm.F("was", e.Text))
-	case worker.EventNoCluster:
+		l.alarms.Raise(alarm.WorkerIDLost, "our worker ID is lost: this data directory gets another one", alarm.F("was", e.Text))
+	case worker.EventDataLost:
+		l.alarms.Raise(alarm.RegistryDataLost, "ZooKeeper has lost data: each daemon puts its worker ID back", alarm.Err(e.Err))
+	case worker.EventNoCluster, worker.EventWatching, worker.EventSettling:
 		l.noteWait(cause(e.Err))
-		l.log.Warn().Err(e.Err).Msg("there is no cluster to join: waiting for it")
+		l.log.Warn().AnErr("reason", e.Err).Msgf("waiting: %s", e.Kind)
 	case worker.EventOffline:
 		l.alarms.Raise(alarm.RegistryUnreachable, "ZooKeeper can't be reached: starting from the local record", alarm.Err(e.Err))
-	case worker.EventConfirmed:
-		l.log.Info().Msg("ZooKeeper has confirmed the local record")
-		l.alarms.Over(alarm.RegistryUnreachable)
 	case worker.EventRegistryLost:
 		l.alarms.Raise(alarm.RegistryUnreachable, "ZooKeeper takes no report: issuing goes on by the local record", alarm.Err(e.Err))
 	case worker.EventRegistryBack:
@@ -140,10 +136,6 @@ func (l *eventLog) startFailed(err error, so string) bool {
 // zookeeper logs the events of the connection to ZooKeeper.
 func (l *eventLog) zookeeper(e zksession.Event) {
 	switch e.Kind {
-	case zkreg.EventDataLost:
-		l.alarms.Raise(alarm.RegistryDataLost, "ZooKeeper has lost data: our worker ID is put back", alarm.Err(e.Err))
-	case zkreg.EventNameShared:
-		l.alarms.Raise(alarm.NameShared, "another daemon has this node's name: both go on, each with a worker ID of its own", alarm.Err(e.Err))
 	case zksession.EventDisconnected:
 		if e.Err == nil { // we closed it
 			l.log.Debug().Str("server", e.Server).Msg("ZooKeeper: disconnected")
@@ -188,6 +180,11 @@ func (l *eventLog) segment(e segment.Event) {
 	case segment.KindMoved:
 		l.log.Warn().Str("tag", e.Tag).Int64("by", e.Count).Int64("to", e.High).Msg("max_id was below what was issued: it was moved forward")
 		l.alarms.Over(alarm.SegmentRegressed)
+	case segment.KindTablesDiffer:
+		l.alarms.Raise(alarm.SegmentTables, "this daemon and another one have different tables of segments", alarm.F("tag", e.Tag), alarm.F("other_node", e.By))
+	case segment.KindTablesAgree:
+		l.log.Info().Str("tag", e.Tag).Msg("the table has the ranges of the other daemons again")
+		l.alarms.Over(alarm.SegmentTables)
 	case segment.KindGuardAway:
 		l.alarms.Raise(alarm.SegmentUnguarded, "ZooKeeper is away, and required: no range is fetched", alarm.F("tag", e.Tag), alarm.Err(e.Err))
 	case segment.KindUnguarded:

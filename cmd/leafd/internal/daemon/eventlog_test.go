@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -15,8 +16,6 @@ import (
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg"
-	"github.com/leafd/leafd/zkreg/zksession"
 )
 
 func TestRefusedStartsHaveAlarms(t *testing.T) {
@@ -38,6 +37,7 @@ func TestEventsRaiseAlarms(t *testing.T) {
 		{worker.Event{Kind: worker.EventFenced, Err: fmt.Errorf("x: %w", worker.ErrLeaseOver)}, alarm.LeaseOver},
 		{worker.Event{Kind: worker.EventRecordLost, Err: worker.ErrForeign}, alarm.RecordSetAside},
 		{worker.Event{Kind: worker.EventRemoved, Text: "worker 7"}, alarm.WorkerIDLost},
+		{worker.Event{Kind: worker.EventDataLost, Err: errors.New("it is gone")}, alarm.RegistryDataLost},
 		{worker.Event{Kind: worker.EventOffline, Err: worker.ErrUnreachable}, alarm.RegistryUnreachable},
 	} {
 		var log bytes.Buffer
@@ -45,10 +45,14 @@ func TestEventsRaiseAlarms(t *testing.T) {
 		events.worker(test.event)
 		require.Contains(t, log.String(), fmt.Sprintf(`"alarm":%q`, test.code), test.event.Kind)
 	}
-	var log bytes.Buffer
-	events := testLog(t, &log)
-	events.zookeeper(zksession.Event{Kind: zkreg.EventNameShared, Err: worker.ErrHeld})
-	require.Contains(t, log.String(), `"alarm":"node_name_shared"`)
+	for _, kind := range []worker.EventKind{worker.EventNoCluster, worker.EventWatching, worker.EventSettling} {
+		var log bytes.Buffer
+		events := testLog(t, &log)
+		events.worker(worker.Event{Kind: kind, Err: errors.New("why it waits")})
+		require.NotContains(t, log.String(), `"alarm"`, kind)
+		require.Contains(t, log.String(), "why it waits", kind)
+		require.NotEmpty(t, events.waitsFor(), kind)
+	}
 }
 
 // testLog is an eventLog that writes to log.

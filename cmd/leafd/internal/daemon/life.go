@@ -15,6 +15,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/server/metrics"
 	"github.com/leafd/leafd/server/peerclock"
+	"github.com/leafd/leafd/server/state"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
@@ -119,11 +120,11 @@ func (l *life) config() (worker.Config, error) {
 	}
 	cfg := worker.Config{
 		Node: d.cfg.Node, Owner: l.owner, DirectoryID: directoryID, Layout: d.cfg.Snowflake.Layout.String(), Epoch: d.cfg.Snowflake.Layout.Epoch,
-		Clock: d.clk, Cache: d.cache, Registry: worker.Standalone{WorkerID: d.cfg.Snowflake.WorkerID},
+		Clock: d.clk, Cache: d.cache, WorkerID: d.cfg.Snowflake.WorkerID,
 		ReportInterval: d.cfg.Tuning.ReportInterval, CeilingLead: d.cfg.Tuning.CeilingLead,
 		MaxForwardStep: d.cfg.Tuning.MaxForwardStep, MaxWait: d.cfg.Clock.StartupTimeout,
 		Threshold: d.deps.Reload.current().Clock.Threshold, Estimator: d.cfg.Clock.Estimator, PeerInterval: d.cfg.Tuning.PeerInterval,
-		Lease: d.cfg.ZooKeeper.Lease, ReleaseOnStop: d.cfg.ZooKeeper.ReleaseOnStop,
+		Lease: d.cfg.ZooKeeper.Lease, Settle: d.cfg.Tuning.Settle, ReleaseOnStop: d.cfg.ZooKeeper.ReleaseOnStop,
 		Notify: d.events.worker,
 	}
 	if len(d.cfg.ZooKeeper.Servers) == 0 {
@@ -147,7 +148,9 @@ func (l *life) serve(ctx context.Context) error {
 	d := l.d
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	err := d.deps.Reload.JoinUntil(ctx, func(cfg settings.Config) (func(), error) { return l.worker.PrepareThreshold(cfg.Clock.Threshold) })
+	err := d.deps.Reload.JoinUntil(ctx, func(cfg settings.Config) (func(), error) {
+		return func() { l.worker.SetThreshold(cfg.Clock.Threshold) }, nil
+	})
 	if err != nil {
 		return err
 	}
@@ -183,12 +186,14 @@ func (d *daemon) succeed(ctx context.Context, l *life, why error, pause *time.Du
 		if ctx.Err() != nil {
 			return nil
 		}
-		if why = err; !d.events.startFailed(err, "no new life begins") {
-			why = fmt.Errorf("%w: %w", worker.ErrFenced, err)
-			d.events.worker(worker.Event{Kind: worker.EventFenced, Err: why})
+		if _, told := state.RefusedStart(err); !told {
+			err = fmt.Errorf("%w: %w", worker.ErrFenced, err)
 		}
-		refused := why // requests read it while why goes on
-		l.refused.Store(&refused)
+		why = err
+		l.refused.Store(&err) // /readyz knows it before the alarm says so
+		if !d.events.startFailed(err, "no new life begins") {
+			d.events.worker(worker.Event{Kind: worker.EventFenced, Err: err})
+		}
 	}
 	d.log.Error().Err(why).Msg("fenced for good: no snowflake ID is issued until a restart with the right settings; segments are served on")
 	return nil

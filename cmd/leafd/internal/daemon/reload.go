@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -103,4 +104,11 @@ func (d *daemon) prepareServer(cfg settings.Config) (commit func(), err error) {
 
 func (d *daemon) prepareAlarms(cfg settings.Config) (commit func(), err error) {
 	return d.events.alarms.PrepareWebhook(cfg.Alarm.Webhook)
+}
+
+func (d *daemon) prepareStore(cfg settings.Config) (commit func(), err error) {
+	if commit, err = d.store.PrepareReload(cfg.Store(false)); err != nil {
+		return nil, fmt.Errorf("mysql: %w", err)
+	}
+	return commit, nil
 }

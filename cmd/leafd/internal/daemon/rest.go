@@ -48,12 +48,12 @@ func (d *daemon) bootID() string {
 	return strings.TrimSpace(string(id))
 }
 
-// isOurs tells whether a life of the record now may use it (daemon.K2).
-func (r rest) isOurs(now worker.Record, boot string) bool {
+// isOurs tells whether a life of the record now, after previous, may use it (daemon.K2).
+func (r rest) isOurs(now worker.Record, previous, boot string) bool {
 	if r.Instance != now.Instance {
 		return false
 	}
-	return r.Owner != "" && r.Owner == now.Acked || boot != "" && r.Boot == boot
+	return r.Owner != "" && r.Owner == previous || boot != "" && r.Boot == boot
 }
 
 // asksZooKeeper tells whether the start of a life asks ZooKeeper who it is.
@@ -65,7 +65,7 @@ func (d *daemon) asksZooKeeper() bool {
 // for it: a pass over the table may be under way.
 func (d *daemon) begins(ctx context.Context, w *worker.Worker) error {
 	if first := d.lastLife.Swap(w) == nil; first && d.segments != nil && d.asksZooKeeper() {
-		d.takeRest(ctx, w.Record())
+		d.takeRest(ctx, w.Record(), w.Previous())
 		d.segments.Release()
 	}
 	<-ctx.Done()
@@ -86,8 +86,8 @@ func (d *daemon) awaitRest(ctx context.Context) error {
 }
 
 // takeRest serves what the last life has left. now is the record that the start has ended
-// with, empty where no ZooKeeper has a say.
-func (d *daemon) takeRest(ctx context.Context, now worker.Record) {
+// with, and previous the life that ZooKeeper showed before; both empty where it has no say.
+func (d *daemon) takeRest(ctx context.Context, now worker.Record, previous string) {
 	kept, err := d.cache.TakeRest()
 	if err != nil || kept == nil {
 		if err != nil {
@@ -97,7 +97,7 @@ func (d *daemon) takeRest(ctx context.Context, now worker.Record) {
 	}
 	var r rest
 	err = json.Unmarshal(kept, &r)
-	if err == nil && !r.isOurs(now, d.bootID()) {
+	if err == nil && !r.isOurs(now, previous, d.bootID()) {
 		err = errors.New("nobody tells that no life since has used it")
 	}
 	if err == nil {

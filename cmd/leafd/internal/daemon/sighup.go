@@ -83,6 +83,7 @@ func (h *ReloadOnSIGHUP) refused(err error) {
 // changes returns the settings that were taken, with old and new values, and the names
 // of those that need a restart. The former are then the ones in force.
 func (h *ReloadOnSIGHUP) changes(next settings.Config, after *settings.Values) (taken, waiting []string) {
+	live := h.Start.WithLive(next)
 	for _, v := range after.All {
 		before := h.Values.Find(v.Setting.Name)
 		was, is := before.Shown(), v.Shown()
@@ -94,13 +95,13 @@ func (h *ReloadOnSIGHUP) changes(next settings.Config, after *settings.Values) (
 		default:
 			continue
 		}
-		if v.Setting.Live {
+		if v.Setting.Live && (v.Setting.Name != "mysql" || live.Segment.MySQL == next.Segment.MySQL) {
 			taken = append(taken, fmt.Sprintf("%s: %s -> %s", v.Setting.Name, was, is))
 			before.Parsed = v.Parsed
 		} else {
 			waiting = append(waiting, v.Setting.Name)
 		}
 	}
-	h.Start = h.Start.WithLive(next)
+	h.Start = live
 	return taken, waiting
 }

@@ -120,8 +120,9 @@ func (w *watchdog) round(ctx context.Context) {
 		done, outcome := make(chan struct{}), make(chan error, 1)
 		w.busy[c.name] = done
 		go func() {
-			defer close(done)
-			outcome <- c.run(bounded)
+			err := c.run(bounded)
+			close(done) // first: a round that follows at once has to find it
+			outcome <- err
 		}()
 		all.Go(func() {
 			select {

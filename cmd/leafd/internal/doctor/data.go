@@ -38,7 +38,7 @@ func (p *Patient) running() bool {
 }
 
 // record checks the local record as a start does.
-func (p *Patient) record(ctx context.Context, r *report) {
+func (p *Patient) record(_ context.Context, r *report) {
 	record, err := inspect.LocalRecord(p.Cfg.DataDir)
 	switch {
 	case errors.Is(err, worker.ErrDamaged) && len(p.Cfg.ZooKeeper.Servers) > 0:
@@ -53,12 +53,12 @@ func (p *Patient) record(ctx context.Context, r *report) {
 	}
 	layout := p.Cfg.Snowflake.Layout
 	if record.Layout != layout.String() || record.Epoch != layout.Epoch {
-		r.Fail("record", fmt.Errorf("%w: it is of layout %s with epoch %d, and the settings say %s with epoch %d", worker.ErrForeign, record.Layout, record.Epoch, layout, layout.Epoch),
+		r.Fail("record", fmt.Errorf("%w: the record is of layout %s with epoch %d, and the settings say %s with epoch %d", worker.ErrForeign, record.Layout, record.Epoch, layout, layout.Epoch),
 			"set the recorded ones, or take another data directory")
 		return
 	}
 	if len(p.Cfg.ZooKeeper.Servers) == 0 {
-		if _, err := (worker.Standalone{WorkerID: p.Cfg.Snowflake.WorkerID}).Look(ctx, *record); err != nil {
+		if err := worker.CheckStandalone(*record, p.Cfg.Snowflake.WorkerID); err != nil {
 			r.Fail("record", err, "")
 			return
 		}
@@ -111,6 +111,9 @@ func (p *Patient) sqlite(ctx context.Context, r *report) {
 		r.Fail("segments", p.unwritable(err), "restore it from a backup, and set max_id above every ID ever issued")
 	default:
 		p.judgeTags(ctx, r, "segments", rows)
+	}
+	if len(p.Cfg.ZooKeeper.Servers) > 0 {
+		r.OK("segments", "a table of this daemon's own: none is fetched while ZooKeeper is away; give all daemons the same --mysql")
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // mysql looks at the database of the segments.
 func (p *Patient) mysql(ctx context.Context, r *report) {
-	inspector, err := sqlstore.OpenInspector(p.Cfg.Segment.MySQL)
+	inspector, err := sqlstore.OpenInspector(p.Cfg.Store(false))
 	if err != nil {
 		r.Fail("mysql", err, "")
 		return

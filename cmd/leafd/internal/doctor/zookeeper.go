@@ -37,7 +37,7 @@ func (p *Patient) servers(ctx context.Context, r *report) {
 		case p.Cfg.Snowflake.On:
 			r.Fail("zookeeper", err, look+"a daemon with a record starts without, a new one doesn't")
 		case p.Cfg.Segment.GuardRequired():
-			r.Fail("zookeeper", err, look+"--segment-guard is require: no segment is fetched without")
+			r.Fail("zookeeper", err, look+"--segment-guard is require, as always without --mysql: no segment is fetched without")
 		default:
 			r.Warn("zookeeper", err.Error(), look+"segments are fetched all the same, and nothing guards them where the database loses commits")
 		}
@@ -76,44 +76,50 @@ func (p *Patient) node(ctx context.Context, r *report) {
 		r.Fail("zk-node", err, "")
 		return
 	}
-	p.judgeNode(r, self, found)
+	known := p.judgeNode(r, self, found, registry.Mend(bounded, found, self, worker.Await))
 	list, err := inspect.ListWorkers(bounded, registry, nil, p.Cfg.Snowflake.Layout, p.wall)
 	if err != nil {
 		r.Fail("zk-ids", err, "")
 		return
 	}
-	p.judgeLeft(r, list.Summary, found.Known)
+	p.judgeLeft(r, list.Summary, known)
 }
 
-// judgeNode says what a start would make of found.
-func (p *Patient) judgeNode(r *report, self worker.Record, found worker.Lookup) {
+// judgeNode says what a start would do about what was found: worker.Decide's word; wait is what
+// one says that waits for a cluster. It returns whether this data directory has a worker ID there.
+func (p *Patient) judgeNode(r *report, self worker.Record, found worker.Snapshot, wait error) (known bool) {
 	const check = "zk-node"
-	for _, peer := range found.Peers {
-		if peer.Node == p.Cfg.Node {
-			r.Warn(check, fmt.Sprintf("another data directory's daemon is live as node %q, at %s", peer.Node, peer.Address), "give each daemon a --node of its own; both would issue, each with a worker ID of its own")
-		}
+	now, e, running := p.wall(), found.Entry, p.running()
+	known = e != nil && self.Holds(*e)
+	do := worker.Decide(self, found, worker.Moment{Clock: now, Margin: 2 * p.Cfg.Clock.Threshold, Running: running})
+	at := "-"
+	if e != nil {
+		at = cmp.Or(e.Address, at)
 	}
-	now := p.wall()
-	ours := self.Wrote(found.LiveOwner)
 	switch {
-	case found.LiveOwner != "" && !ours, found.Known && !self.Wrote(found.Owner):
-		r.Fail(check, fmt.Errorf("%w: a process that this data directory doesn't know has been its worker %d, at %s: this directory, or that one, is a copy", worker.ErrCopied, found.WorkerID, cmp.Or(found.Address, "-")),
+	case do == worker.SetAside, do == worker.Fence && known:
+		r.Fail(check, fmt.Errorf("%w: a process that this data directory doesn't know has been its worker %d, at %s: this directory, or that one, is a copy", worker.ErrCopied, self.WorkerID, at),
 			"start with an empty --data-dir; a start on this one sets its record aside")
-	case found.Known && found.Timestamp > now:
-		r.Fail(check, fmt.Errorf("%w: it is %s behind the %s that worker %d recorded in ZooKeeper", worker.ErrClockRefused, found.Timestamp.Sub(now), found.Timestamp, found.WorkerID),
+	case known && e.Timestamp > now:
+		r.Fail(check, fmt.Errorf("%w: it is %s behind the %s that worker %d recorded in ZooKeeper", worker.ErrClockRefused, e.Timestamp.Sub(now), e.Timestamp, e.WorkerID),
 			"fix the clock (NTP), or wait until it has caught up")
-	case found.Lost:
+	case do == worker.Await:
+		r.Fail(check, wait, "")
+	case do == worker.MakeRoot, do == worker.Repair, do == worker.NoteLoss, do == worker.PutBack, do == worker.Forget:
 		r.Warn(check, fmt.Sprintf("ZooKeeper has lost what it acknowledged to worker %d of cluster %s, or --zk-root is another", self.WorkerID, self.Cluster),
 			"see that --zk-root is right; a start puts the worker ID back, up to its limit")
-	case !found.Known && self.WorkerID >= 0 && self.Cluster != "":
+	case do == worker.GiveUp, do == worker.Fence, self.WorkerID >= 0 && !known:
 		r.Warn(check, fmt.Sprintf("worker %d of node %q is no longer this data directory's in ZooKeeper", self.WorkerID, p.Cfg.Node), "nothing, if that was meant: a start gets another worker ID")
-	case !found.Known:
-		r.OK(check, "this data directory is new to cluster %s: a start gets a worker ID", found.Cluster)
-	case ours && p.running():
-		r.OK(check, "node %q is worker %d of cluster %s, and live", p.Cfg.Node, found.WorkerID, found.Cluster)
+	case !known:
+		r.OK(check, "this data directory is new to cluster %s: a start gets a worker ID", found.Root.Cluster)
+	case running && found.Live != "":
+		r.OK(check, "node %q is worker %d of cluster %s, and live", p.Cfg.Node, e.WorkerID, found.Root.Cluster)
+	case do == worker.Enroll:
+		r.OK(check, "node %q was worker %d of cluster %s up to %s: a start gets a new piece of it, or another worker ID", p.Cfg.Node, e.WorkerID, found.Root.Cluster, e.Limit)
 	default:
-		r.OK(check, "node %q is worker %d of cluster %s, last reported %s", p.Cfg.Node, found.WorkerID, found.Cluster, found.Timestamp)
+		r.OK(check, "node %q is worker %d of cluster %s, last reported %s", p.Cfg.Node, e.WorkerID, found.Root.Cluster, e.Timestamp)
 	}
+	return known
 }
 
 // fewLeft is how many worker IDs that are left are worth a warning.
@@ -143,7 +149,11 @@ func (p *Patient) rights(ctx context.Context, r *report) {
 	defer dir.Close() //nolint:errcheck // it has no error to tell
 	bounded, cancel := context.WithTimeout(ctx, p.Timeout*3/4)
 	defer cancel()
-	switch err := dir.Trial(bounded, p.Cfg.Node); {
+	workerID := int64(worker.NoWorkerID)
+	if record, err := inspect.LocalRecord(p.Cfg.DataDir); err == nil && record != nil && record.Cluster != "" {
+		workerID = record.WorkerID
+	}
+	switch err := dir.Trial(bounded, workerID); {
 	case errors.Is(err, zkreg.ErrTrial):
 		r.Fail(check, err, "let the user of --zk-auth-file do that: setAcl in ZooKeeper's shell; deleting is a right on the parent")
 	case err != nil:

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,13 +31,14 @@ func LocalRecord(dir string) (*worker.Record, error) {
 // CheckedPeer is a daemon whose clock this machine's is compared with.
 type CheckedPeer struct {
 	Address  string
-	node     string // as ZooKeeper has it; "" for one of --peers
-	WorkerID int64  // worker.NoWorkerID for one of --peers
+	node     string // as its entry has it; "" where it has none, and for one of --peers
+	WorkerID int64  // worker.NoWorkerID as above
 	Sample   clock.Sample
 }
 
-// PeersToProbe returns the daemons named, else the live ones in ZooKeeper, without
-// the record's own daemon: it has this very clock, and would always agree.
+// PeersToProbe returns the daemons named, else the live ones in ZooKeeper, at the addresses
+// that a start asks, without the record's own daemon: it has this very clock, and would
+// always agree.
 func (c Cluster) PeersToProbe(ctx context.Context, named []string, own *worker.Record) ([]CheckedPeer, error) {
 	var peers []CheckedPeer
 	if len(named) > 0 {
@@ -49,17 +51,35 @@ func (c Cluster) PeersToProbe(ctx context.Context, named []string, own *worker.R
 	}
 	err := c.WithDirectory(ctx, func(ctx context.Context, dir *zkreg.Directory) error {
 		entries, err := dir.Entries(ctx)
-		for _, e := range entries {
-			if e.Live && e.Address != "" && (own == nil || !own.Holds(e)) {
-				peers = append(peers, CheckedPeer{Address: e.Address, node: e.Node, WorkerID: e.WorkerID})
-			}
+		if err != nil {
+			return err
 		}
+		live, err := dir.Live(ctx)
+		peers = joinPeers(live, entries, own)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w; --peers host:port asks daemons without ZooKeeper", err)
 	}
 	return peers, nil
+}
+
+// joinPeers returns the live nodes but own's, with what their entries tell, in the order of their
+// worker IDs, those without one last.
+func joinPeers(live []worker.Peer, entries []worker.Entry, own *worker.Record) []CheckedPeer {
+	var peers []CheckedPeer
+	for _, l := range live {
+		if own != nil && own.Instance == l.Instance {
+			continue
+		}
+		peer := CheckedPeer{Address: l.Address, WorkerID: worker.NoWorkerID}
+		if i := slices.IndexFunc(entries, func(e worker.Entry) bool { return e.Instance == l.Instance }); i >= 0 {
+			peer.node, peer.WorkerID = entries[i].Node, entries[i].WorkerID
+		}
+		peers = append(peers, peer)
+	}
+	slices.SortStableFunc(peers, func(a, b CheckedPeer) int { return cmp.Compare(uint64(a.WorkerID), uint64(b.WorkerID)) }) //nolint:gosec // NoWorkerID is -1: the greatest
+	return peers
 }
 
 // ClockCheck compares this machine's clock with the peers' and with the local record,
@@ -76,7 +96,7 @@ type ClockCheck struct {
 }
 
 // Probe samples the peers' clocks, and makes one estimate of their samples.
-func (c *ClockCheck) Probe(ctx context.Context, prober worker.ClockProber, wall func() clock.Millis) {
+func (c *ClockCheck) Probe(ctx context.Context, prober clock.Prober, wall func() clock.Millis) {
 	addresses := make([]string, len(c.Peers))
 	for i, p := range c.Peers {
 		addresses[i] = p.Address

@@ -64,7 +64,7 @@ func (c Cluster) noRegistry(err error) error {
 
 // Prober returns the prober of clocks that a daemon with these settings has; it asks
 // wherever the operator says.
-func (c Cluster) Prober() (worker.ClockProber, error) {
+func (c Cluster) Prober() (clock.Prober, error) {
 	var certificates *server.Certificates
 	if c.Cfg.Listen.TLS.Cert != "" {
 		var err error

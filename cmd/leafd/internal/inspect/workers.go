@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -27,15 +28,10 @@ const (
 // staleAge is how long an entry is without a report until it is shown as stale.
 const staleAge = 24 * time.Hour
 
-// States are all states of an entry, as the commands show them.
-func States() []string {
-	return []string{Live, Active, Stale, Expired, Released, Claiming, Java, Damaged}
-}
-
 // View is an entry as it is now.
 type View struct {
 	worker.Entry
-	Shown string        // one of States()
+	Shown string        // Live, or another one of these states
 	Age   time.Duration // since the last report; below 0 when that lies ahead of our clock
 	// Sample is its clock's; nil when it wasn't asked.
 	Sample *clock.Sample
@@ -69,7 +65,7 @@ func shownState(e worker.Entry, now clock.Millis) string {
 
 // ViewEntries returns entries as they are at now, the live ones with a sample of their
 // clock where prober isn't nil. All are asked at once.
-func ViewEntries(ctx context.Context, entries []worker.Entry, prober worker.ClockProber, now clock.Millis) []View {
+func ViewEntries(ctx context.Context, entries []worker.Entry, prober clock.Prober, now clock.Millis) []View {
 	views := make([]View, len(entries))
 	var addresses []string
 	var asked []int
@@ -127,7 +123,7 @@ type Entries interface {
 
 // ListWorkers reads the entries. The time is taken after they were read, so
 // that no report lies ahead of it.
-func ListWorkers(ctx context.Context, dir Entries, prober worker.ClockProber, layout snowflake.Layout, wall func() clock.Millis) (List, error) {
+func ListWorkers(ctx context.Context, dir Entries, prober clock.Prober, layout snowflake.Layout, wall func() clock.Millis) (List, error) {
 	entries, err := dir.Entries(ctx)
 	if err != nil {
 		return List{}, err
@@ -177,16 +173,11 @@ func (s Summary) Sentence() string {
 	return text + fmt.Sprintf(", %d left of %d", s.Left, s.Capacity)
 }
 
-// FindEntry returns the entry of a worker ID. A claim that was never finished comes second.
+// FindEntry returns the entry of a worker ID, the first where a hand has made a second one.
 func FindEntry(entries []worker.Entry, id int64) (worker.Entry, error) {
-	var found *worker.Entry
-	for i, e := range entries {
-		if e.WorkerID == id && (found == nil || found.State == worker.StateClaiming) {
-			found = &entries[i]
-		}
-	}
-	if found == nil {
+	i := slices.IndexFunc(entries, func(e worker.Entry) bool { return e.WorkerID == id })
+	if i < 0 {
 		return worker.Entry{}, Reword(worker.ErrNoEntry, fmt.Sprintf("worker ID %d has no entry; leafd worker list shows all", id))
 	}
-	return *found, nil
+	return entries[i], nil
 }

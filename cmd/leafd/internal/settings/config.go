@@ -67,13 +67,18 @@ type Segment struct {
 	On    bool   // Modes has segment
 	MySQL string // DSN, secret; empty: SQLite in DataDir
 
+	PasswordFile string      // of MySQL's user; empty: MySQL has it
+	TLS          *tls.Config // of --mysql-tls-ca; nil: MySQL says what
+
 	Guard     string // prefer or require
 	Reserve   int64  // more steps in each segment, where Guard is require
 	Regressed string // move or refuse
 }
 
-// GuardRequired tells that no segment is fetched without ZooKeeper.
-func (s Segment) GuardRequired() bool { return s.Guard == guardRequire }
+// GuardRequired tells that with ZooKeeper no segment is fetched without it. Of a table that is
+// this daemon's own it is always so: another daemon's has the same numbers, and only ZooKeeper
+// knows which of them were used.
+func (s Segment) GuardRequired() bool { return s.Guard == guardRequire || s.MySQL == "" }
 
 // RefuseRegressed tells that a table that went backwards is not moved forward.
 func (s Segment) RefuseRegressed() bool { return s.Regressed == regressedRefuse }

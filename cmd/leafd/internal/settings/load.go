@@ -158,10 +158,6 @@ func (c *Config) fillAddresses(ctx context.Context, v *Values) {
 		c.Node = c.Listen.Advertise
 		v.derive("node", c.Node)
 	}
-	if c.ZooKeeper.ForeverPath != "" && strings.Contains(c.Node, "-") {
-		// Its reader takes what follows the first hyphen for the worker ID, and a start fails.
-		c.Warnings = append(c.Warnings, fmt.Sprintf("node %q has a hyphen: no Java Leaf will start on %s while its entry is there; use ip:port names while Java Leafs are left", c.Node, c.ZooKeeper.ForeverPath))
-	}
 }
 
 // NoIdentity says why a derived address can't be registered in ZooKeeper; "" when

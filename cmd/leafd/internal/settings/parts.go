@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/peerclock"
 	"github.com/leafd/leafd/zkreg"
@@ -62,8 +63,12 @@ func (c Config) Peers(clk clock.Clock, certificates *server.Certificates) peercl
 }
 
 // WithLive returns c with the values of next that a reload takes: those of the rows
-// marked Live (daemon.L2), and what their files hold.
+// marked Live (daemon.L2), and what their files hold; of mysql only what leaves the database
+// the same.
 func (c Config) WithLive(next Config) Config {
+	if !sqlstore.SameDatabase(c.Segment.MySQL, next.Segment.MySQL) {
+		next.Segment.MySQL = c.Segment.MySQL
+	}
 	for _, s := range All() {
 		if s.Live {
 			reflect.ValueOf(s.to(&c)).Elem().Set(reflect.ValueOf(s.to(&next)).Elem())

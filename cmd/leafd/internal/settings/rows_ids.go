@@ -74,9 +74,9 @@ func ZooKeeperSettings() []Setting {
 			Usage: "longest that IDs are issued without ZooKeeper, 1m to 8760h",
 			More: "At least 6s more than twice clock-threshold.\n" +
 				"A data directory that is younger has a lease as long as it has existed, of 6h at least. The\n" +
-				"worker ID of a daemon that is gone comes back once its lease is over. After ZooKeeper has lost\n" +
-				"data nobody gets a new worker ID for the longest lease in use, 168h at least, or until leafd\n" +
-				"cluster open.",
+				"worker ID of a daemon that is gone comes back once its lease is over. A lease longer than\n" +
+				"that of leafd cluster init --longest-lease is refused: for so long nobody gets a new worker ID\n" +
+				"after ZooKeeper has lost data, or until leafd cluster open.",
 		},
 		{
 			Name: "release-on-stop", Kind: KindBool, Def: "false",
@@ -129,12 +129,26 @@ const (
 func segmentSettings() []Setting {
 	return []Setting{
 		{
-			Name: "mysql", Group: "Segment IDs", Kind: kindText, Secret: true,
+			Name: "mysql", Group: "Segment IDs", Kind: kindText, Secret: true, Live: true,
 			to:    func(c *Config) any { return &c.Segment.MySQL },
 			Usage: "DSN of the MySQL or MariaDB server, user:password@tcp(host:port)/database; empty: SQLite in data-dir",
 			More: "Daemons that serve the same tags share one database. Its password is better kept out of\n" +
 				"the command line, which every user of the machine can read: put it here, and make this\n" +
-				"file readable to the daemon alone, or into the environment variable LEAFD_MYSQL.",
+				"file readable to the daemon alone, or into the environment variable LEAFD_MYSQL.\n" +
+				"A reload takes another user, password or parameters; another database needs a restart. Of the\n" +
+				"parameters, tls=true encrypts and has the machine's certificates sign the server's, tls=skip-verify\n" +
+				"encrypts and believes any server, tls=preferred may be plain.",
+		},
+		{
+			Name: "mysql-password-file", Kind: KindFile,
+			// checkStore reads it.
+			Usage: "file with the password of mysql's user, in its first line; empty: mysql has it",
+			More:  "It is read at each new connection, so that a password is changed without a restart.",
+		},
+		{
+			Name: "mysql-tls-ca", Kind: KindFile,
+			// checkStore reads it.
+			Usage: "file with the certificates that sign the database server's, or system; empty: as tls= in mysql says",
 		},
 		{
 			Name: "segment-guard", Kind: kindText, Def: guardPrefer, Words: []string{guardPrefer, guardRequire},
@@ -142,7 +156,8 @@ func segmentSettings() []Setting {
 			Usage: "with zk, what a segment is fetched by while ZooKeeper is away: prefer goes on, require fetches none",
 			More: "ZooKeeper keeps how far each tag was issued, so that a database that lost commits, was restored or\n" +
 				"split in two repeats no ID. While it is away, prefer relies on the database and on what this daemon\n" +
-				"has seen; require serves only what is in memory.",
+				"has seen; require serves only what is in memory. Without mysql each daemon has a table of its own, and\n" +
+				"it is always require.",
 		},
 		{
 			Name: "segment-reserve", Kind: KindNumber, Def: "0", bounds: numbers(0, segment.MaxReserve),

@@ -1,8 +1,11 @@
 package settings
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 
+	"github.com/leafd/leafd/internal/plainfile"
 	"github.com/leafd/leafd/segment/sqlstore"
 )
 
@@ -18,7 +21,30 @@ func redact(dsn string) string { return sqlstore.RedactDSN(dsn) }
 // Store says where the segments are kept: in the database of --mysql, or else in the
 // SQLite file in the data directory, which may be made where create is true.
 func (c *Config) Store(create bool) sqlstore.Config {
-	return sqlstore.Config{DSN: c.Segment.MySQL, Path: filepath.Join(c.DataDir, SegmentsFile), Create: create}
+	kept := sqlstore.Config{DSN: c.Segment.MySQL, TLS: c.Segment.TLS, Path: filepath.Join(c.DataDir, SegmentsFile), Create: create}
+	if path := c.Segment.PasswordFile; path != "" {
+		kept.Password = func() (string, error) {
+			password, _, err := readPassword(path)
+			return password, err
+		}
+	}
+	return kept
+}
+
+// maxPassword is the size of a password's file.
+const maxPassword = 4 << 10
+
+// readPassword returns the first line of the file at path, and a warning of its permissions.
+func readPassword(path string) (password, warning string, err error) {
+	content, mode, err := plainfile.Read(path, maxPassword)
+	if err != nil {
+		return "", "", fmt.Errorf("reading the password: %w", err)
+	}
+	password, _, _ = strings.Cut(string(content), "\n")
+	if password = strings.TrimSuffix(password, "\r"); password == "" {
+		return "", "", fmt.Errorf("reading the password: %s has none in its first line", path)
+	}
+	return password, plainfile.Exposed(path, mode), nil
 }
 
 // Unguarded is what to tell of a daemon that shares its segments, and has no ZooKeeper to
@@ -35,6 +61,29 @@ func (c *Config) Unguarded() []sqlstore.Weakness {
 
 // checkStore checks the DSN. A server that is down is no bad setting.
 func (c *Config) checkStore(v *Values) {
+	c.Segment.PasswordFile = v.Text("mysql-password-file")
+	for _, name := range []string{"mysql-password-file", "mysql-tls-ca"} {
+		if v.Text(name) != "" && c.Segment.MySQL == "" {
+			v.refuse(name, "want mysql with it")
+		}
+	}
+	if path := c.Segment.PasswordFile; path != "" {
+		_, warning, err := readPassword(path)
+		if err != nil {
+			v.refuse("mysql-password-file", err.Error())
+		}
+		c.warn(warning)
+	}
+	if ca := v.Text("mysql-tls-ca"); ca != "" {
+		if ca == systemCAs {
+			ca = ""
+		}
+		conf, err := plainfile.TLSFiles{CA: ca}.Config()
+		if err != nil {
+			v.refuse("mysql-tls-ca", err.Error())
+		}
+		c.Segment.TLS = conf
+	}
 	if err := c.Store(false).Check(); err != nil {
 		v.refuse("mysql", err.Error())
 	}

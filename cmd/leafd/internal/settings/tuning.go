@@ -14,7 +14,7 @@ type Tuning struct {
 	CeilingLead    time.Duration // worker.Config's
 	MaxForwardStep time.Duration // worker.Config's
 	PeerInterval   time.Duration // worker.Config's
-	Settle         time.Duration // zkreg.Config's
+	Settle         time.Duration // worker.Config's and zkreg.Config's
 	SegmentWait    time.Duration // segment.Config's Wait
 	SegmentRefresh time.Duration // segment.Config's Refresh
 	ReadTimeout    time.Duration // server.Config's

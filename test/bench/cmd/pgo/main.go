@@ -133,7 +133,7 @@ func serve(ctx context.Context, dir string) (srv *server.Server, http, redis str
 		stop()
 		return nil, "", "", nil, err
 	}
-	srv.SetBackend(&server.Backend{Snowflake: ids, Layout: snowflake.DefaultLayout(), Segments: server.FromService(segments), Admin: store})
+	srv.SetBackend(&server.Backend{Snowflake: ids, Layout: snowflake.DefaultLayout(), Segments: server.FromService(segments), Admin: &segment.Table{Admin: store}})
 	var addrs [2]string
 	for i, surface := range []server.Surface{server.Public, server.Redis} {
 		var lc net.ListenConfig

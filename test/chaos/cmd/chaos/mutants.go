@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -57,6 +58,9 @@ func runMutant(ctx context.Context, o options, m mutants.Mutant, stdout io.Write
 	if err != nil {
 		return "", false, err
 	}
+	if m.Mix == "" {
+		return walkMutant(ctx, m, overlay, stdout)
+	}
 	o.leafd = filepath.Join(dir, "leafd")
 	out, err := exec.CommandContext(ctx, "go", "build", "-tags", "chaos", "-pgo=off", "-overlay", overlay, "-o", o.leafd, "./cmd/leafd").CombinedOutput()
 	if err != nil {
@@ -80,4 +84,28 @@ func runMutant(ctx context.Context, o options, m mutants.Mutant, stdout io.Write
 	}
 	fmt.Fprintf(stdout, "%s: found after %.1f s: %v\n", m.Name, got.found.Seconds(), got.violation) //nolint:errcheck // nobody is left to tell
 	return fmt.Sprintf("| %s | %s | %d | %s | %.1f s |", m.Guard, m.Mix, m.Seed, got.violation.Rule, got.found.Seconds()), true, nil
+}
+
+// walkMutant has the random walk look for a mutant.
+func walkMutant(ctx context.Context, m mutants.Mutant, overlay string, stdout io.Writer) (row string, found bool, err error) {
+	const mix, walk = "a random walk", "TestRandomWalkRepeatsNoID"
+	binary := filepath.Join(filepath.Dir(overlay), "walk.test")
+	out, err := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-o", binary, "./test/walktest").CombinedOutput()
+	if err != nil {
+		return "", false, fmt.Errorf("go test -c: %w: %s", err, out)
+	}
+	began := time.Now()
+	out, err = exec.CommandContext(ctx, binary, "-test.run", walk, "-test.failfast", "-test.timeout", mutantTime.String()).CombinedOutput()
+	took := time.Since(began)
+	var failed *exec.ExitError
+	switch why := regexp.MustCompile(`(?s)\tError: +\t(.*?)\n +\tTest:`).FindSubmatch(out); {
+	case err == nil:
+		fmt.Fprintf(stdout, "%s: NOT found in %s\n", m.Name, took.Round(time.Second)) //nolint:errcheck // nobody is left to tell
+		return fmt.Sprintf("| %s | %s | | nothing | |", m.Guard, mix), false, nil
+	case !errors.As(err, &failed) || why == nil:
+		return "", false, fmt.Errorf("%s: %w: %s", walk, err, out)
+	default:
+		fmt.Fprintf(stdout, "%s: found after %.1f s: %s\n", m.Name, took.Seconds(), why[1]) //nolint:errcheck // nobody is left to tell
+		return fmt.Sprintf("| %s | %s | | the walk | %.1f s |", m.Guard, mix, took.Seconds()), true, nil
+	}
 }

@@ -32,7 +32,7 @@ import org.apache.zookeeper.CreateMode;
  *
  * <p>A start looks for its ip:port before the first hyphen of each name, and refuses an entry whose time lies ahead, or with
  * other fields than its own. Where a Java Leaf then goes by its local file, this one serves nothing: no step here may need
- * that file. Every 3 s it writes its entry, whatever stands there.
+ * that file. Every 3 s it writes its entry, whatever stands there. It logs the lines of a start as a Java Leaf does.
  */
 public final class JavaLeaf {
     private static final long EPOCH = 1288834974657L;
@@ -113,10 +113,16 @@ public final class JavaLeaf {
                 if (found.timestamp > System.currentTimeMillis()) {
                     throw new IllegalStateException("the time of " + own + " lies ahead");
                 }
+                System.out.println("[Old NODE] and start SUCCESS");
             } else {
                 own = create(zk);
                 worker = Integer.parseInt(own.split("-")[1]);
+                System.out.println("[New NODE] and start SUCCESS");
             }
+        }
+        System.out.println("START SUCCESS USE ZK WORKERID-" + worker);
+        if (worker > 1023) {
+            throw new IllegalArgumentException("workerID must gte 0 and lte 1023");
         }
         Executors.newSingleThreadScheduledExecutor().scheduleWithFixedDelay(() -> report(zk, own), 1, 3, TimeUnit.SECONDS);
     }

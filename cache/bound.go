@@ -1,0 +1,93 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/leafd/leafd/worker"
+)
+
+// BoundName is the file that binds the segments' table to the data directory: it names itself.
+const BoundName = "segments.directory"
+
+// BindSegments binds a segment store beside the record to this directory, durably, and before
+// the store is opened. fresh tells that there is no store yet. worker.ErrCopied:
+//
+//	cache.B1  A store beside a file that names another one than itself is a copy, whose ranges
+//	    are the original's: a file doesn't keep its name (DirectoryID has what that is of) when
+//	    it is copied. A store that no file binds is bound here, as is any where nothing tells
+//	    a file from its copy.
+func (c *Cache) BindSegments(fresh bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.usable(); err != nil {
+		return err
+	}
+	path := filepath.Join(c.dir, BoundName)
+	bound, err := c.bound(path)
+	switch {
+	case err != nil:
+		return failed(path, "read what binds the segments", err)
+	case bound == boundHere:
+		return nil
+	case bound == boundElsewhere && !fresh:
+		return fmt.Errorf("%w: %s says that the segments were served from another data directory, of which this one is a copy: "+
+			"they are the original's; delete the copied segments.db* and marks.db* to begin with a table of its own, "+
+			"or, where the original never runs again, set max_id above every ID that it issued (leafd segment update), and delete %[2]s", worker.ErrCopied, path)
+	}
+	if err := c.bind(path); err != nil {
+		return c.orLocked(failed(path, "write what binds the segments", err))
+	}
+	return c.lock.check()
+}
+
+// binding says to which directory a store is bound.
+type binding int
+
+const (
+	boundNowhere binding = iota // also where a crash left the file empty
+	boundHere
+	boundElsewhere
+)
+
+func (c *Cache) bound(path string) (binding, error) {
+	root := c.directory.root
+	held, err := root.Lstat(BoundName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return boundNowhere, nil
+	}
+	if err != nil {
+		return boundNowhere, err
+	}
+	text, err := fs.ReadFile(root.FS(), BoundName)
+	switch {
+	case err != nil || len(text) == 0:
+		return boundNowhere, err
+	case string(text) == c.idOf(path, held)+"\n":
+		return boundHere, nil
+	}
+	return boundElsewhere, nil
+}
+
+// bind makes the file at path, in which it names itself.
+func (c *Cache) bind(path string) error {
+	f, err := c.directory.root.OpenFile(BoundName, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it is synced
+	held, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := c.files.write(f, []byte(c.idOf(path, held)+"\n"), 0); err != nil {
+		return err
+	}
+	if err := c.files.sync(f); err != nil {
+		return err
+	}
+	return c.files.syncDir(c.directory.self)
+}

@@ -1,0 +1,136 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/test/segmenttest"
+)
+
+// segment.V5: what is created begins above everything that is known, or is refused with the
+// max_id to give.
+func TestTableCreatesAboveAllThatIsKnown(t *testing.T) {
+	away := func(g *segmenttest.Guard) { g.Break() }
+	given := func(n int64) *int64 { return &n }
+	for name, c := range map[string]struct {
+		known   int64
+		partly  bool // others may have used more
+		high    int64
+		guarded func(g *segmenttest.Guard) // nil: no guard
+		given   *int64
+		begins  int64
+		least   int64 // of a MaxIDError; 0: none
+		because error
+	}{
+		"new":                               {begins: 1},
+		"known here":                        {known: 50, begins: 50},
+		"known here, given above":           {known: 50, given: given(70), begins: 70},
+		"known here, given below":           {known: 50, given: given(49), least: 50},
+		"deleted elsewhere":                 {known: 50, partly: true, least: 50, because: errOnly},
+		"deleted elsewhere, given":          {known: 50, partly: true, given: given(60), begins: 60},
+		"guard":                             {known: 50, partly: true, high: 80, guarded: func(*segmenttest.Guard) {}, begins: 80},
+		"guard behind":                      {known: 50, high: 20, guarded: func(*segmenttest.Guard) {}, begins: 50},
+		"guard, given below":                {high: 80, guarded: func(*segmenttest.Guard) {}, given: given(79), least: 80},
+		"guard away":                        {known: 50, guarded: away, least: 50, because: segment.ErrGuardAway},
+		"guard away, new":                   {guarded: away, least: 1, because: segment.ErrGuardAway},
+		"guard away, given":                 {known: 50, guarded: away, given: given(50), begins: 50},
+		"guard away, given below the known": {known: 50, guarded: away, given: given(49), least: 50},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := segmenttest.NewStore()
+			table := &segment.Table{Admin: store, Patience: patience, Known: func(context.Context, string) (int64, bool, error) { return c.known, !c.partly, nil }}
+			if c.guarded != nil {
+				guard := segmenttest.NewGuard()
+				_, err := guard.Put(t.Context(), "order", segment.HighMark{Version: -1, Conn: guard.Connection()}, c.high, "x")
+				require.NoError(t, err)
+				c.guarded(guard)
+				table.Guard = guard
+			}
+			row, err := table.Create(t.Context(), segment.Row{Tag: "order", Step: 10}, c.given)
+			stored, there := store.Row("order")
+			if c.least == 0 {
+				require.NoError(t, err)
+				require.Equal(t, c.begins, row.MaxID)
+				require.Equal(t, row, stored)
+				return
+			}
+			var refused *segment.MaxIDError
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, c.least, refused.Least)
+			if errors.Is(c.because, errOnly) {
+				require.Error(t, refused.Err)
+			} else {
+				require.ErrorIs(t, refused.Err, c.because)
+			}
+			require.False(t, there)
+			store.Set("order", 1, 10)
+			_, err = table.Create(t.Context(), segment.Row{Tag: "order", Step: 10}, c.given)
+			require.ErrorIs(t, err, segment.ErrTagExists)
+		})
+	}
+}
+
+// errOnly stands for any reason.
+var errOnly = errors.New("others may have used more")
+
+// segment.V5: a row is deleted only once its max_id is in the marks and in the guard.
+func TestTableKeepsWhatItDeletes(t *testing.T) {
+	store, marks, guard := segmenttest.NewStore(), segmenttest.NewHighWater(), segmenttest.NewGuard()
+	table := &segment.Table{Admin: store, Marks: marks, Guard: guard, Patience: patience}
+	store.Set("order", 700, 10)
+	guard.Break()
+	_, err := table.Delete(t.Context(), "order")
+	require.ErrorIs(t, err, segment.ErrGuardAway)
+	guard.Connect()
+	full := errors.New("the disk is full")
+	marks.Fail(full)
+	_, err = table.Delete(t.Context(), "order")
+	require.ErrorIs(t, err, full)
+	_, there := store.Row("order")
+	require.True(t, there)
+	marks.Fail(nil)
+	conflicts := 0
+	guard.Before(func(ctx context.Context, op segmenttest.Op, _ string) error { // another daemon fetches
+		if op != segmenttest.OpPut || conflicts > 0 {
+			return nil
+		}
+		conflicts++
+		_, err := guard.Beside().Put(ctx, "order", segment.HighMark{Version: -1, Conn: 1}, 600, "another")
+		return err
+	})
+	row, err := table.Delete(t.Context(), "order")
+	require.NoError(t, err)
+	require.EqualValues(t, 700, row.MaxID)
+	require.EqualValues(t, 700, marks.Mark("order"))
+	require.EqualValues(t, 700, guard.High("order"))
+	require.Equal(t, 1, conflicts)
+}
+
+// segment.V5: a service knows all of a tag that its daemon has deleted, and of no other.
+func TestServiceKnowsWhatItDeleted(t *testing.T) {
+	store := segmenttest.NewStore()
+	store.Set("order", 0, 10)
+	store.Set("other", 0, 10)
+	svc := start(t, segment.Config{Store: store, Refresh: time.Hour})
+	table := &segment.Table{Admin: store, Known: svc.Known, Deleted: svc.Deleted}
+	store.Edit("order", func(r *segment.Row) { r.MaxID = 5000 }) // by another daemon, after the pass
+	_, err := table.Delete(t.Context(), "order")
+	require.NoError(t, err)
+	require.NoError(t, svc.Reload(t.Context(), "order"))
+	row, err := table.Create(t.Context(), segment.Row{Tag: "order", Step: 10}, nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 5000, row.MaxID)
+	require.NoError(t, svc.Reload(t.Context()))
+	require.EqualValues(t, 5000, next(t, lookup(t, svc, "order")))
+
+	_, err = store.Delete(t.Context(), "other", nil) // by another daemon
+	require.NoError(t, err)
+	var refused *segment.MaxIDError
+	_, err = table.Create(t.Context(), segment.Row{Tag: "other", Step: 10}, nil)
+	require.ErrorAs(t, err, &refused)
+}

@@ -1,0 +1,43 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/test/segmenttest"
+)
+
+// A tag whose IDs might repeat is not made, and the answer has the number to give.
+func TestCreateAboveWhatIsKnown(t *testing.T) {
+	r := startEmpty(t, nil)
+	guard, all := segmenttest.NewGuard(), true
+	b := r.newBackend()
+	b.Admin.Known = func(context.Context, string) (int64, bool, error) { return 700, all, nil }
+	r.SetBackend(b)
+	post := func(more string) answer {
+		return r.do("POST", "/api/segments", `{"tag":"new","step":5`+more+`}`, bearer)
+	}
+	require.Contains(t, post(`,"max_id":699`).body, "max_id is below 700")
+	post(`,"max_id":699`).requireError(t, 409, "max_id_low")
+	all = false
+	post("").requireError(t, 409, "max_id_unknown")
+	require.Contains(t, post("").body, "700 at least")
+	b = r.newBackend()
+	b.Admin.Guard, b.Admin.Patience = guard, time.Minute
+	r.SetBackend(b)
+	guard.Break()
+	post("").requireError(t, 409, "max_id_unknown")
+	require.Contains(t, post("").body, "ZooKeeper")
+	r.do("DELETE", "/api/segments/order", "", bearer).requireError(t, 503, "registry_unavailable")
+	guard.Connect()
+	guard.Fail(errors.New("secret"))
+	require.NotContains(t, post("").body, "secret")
+	guard.Fail(nil)
+	made := post("")
+	require.Equal(t, 201, made.status)
+	require.JSONEq(t, `{"tag":"new","max_id":"1","step":"5","description":""}`, made.body)
+}

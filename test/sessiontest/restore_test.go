@@ -1,0 +1,156 @@
+package sessiontest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/test/clocktest"
+	"github.com/leafd/leafd/test/sessiontest"
+	"github.com/leafd/leafd/test/zookeepertest"
+	"github.com/leafd/leafd/zkreg"
+	"github.com/leafd/leafd/zkreg/zksession"
+)
+
+// What a backup that is put back leaves of nodes and sessions.
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(t testing.TB) (zoo sessiontest.ZooKeeper, addr string, backup func(testing.TB) func(testing.TB)){
+		"in memory": func(testing.TB) (sessiontest.ZooKeeper, string, func(testing.TB) func(testing.TB)) {
+			m := sessiontest.NewMemory(clock.System())
+			return m, "memory:1", func(testing.TB) func(testing.TB) {
+				b := m.Backup()
+				return func(testing.TB) { m.Restore(b, 0) }
+			}
+		},
+		"a server": func(t testing.TB) (sessiontest.ZooKeeper, string, func(testing.TB) func(testing.TB)) {
+			server := zookeepertest.Start(t)
+			return sessiontest.Servers(t), server.Addr(), func(t testing.TB) func(testing.TB) {
+				b := server.Backup(t)
+				return func(t testing.TB) { server.Restore(t, b) }
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			zoo, addr, backup := start(t)
+			session := func() zkreg.Session {
+				s, err := zoo.Open(zksession.Config{Servers: []string{addr}, Timeout: 3 * time.Second, Unreachable: zksession.ErrUnreachable})
+				require.NoError(t, err)
+				t.Cleanup(s.Close)
+				require.NoError(t, s.Sync(patient(t), "/"))
+				return s
+			}
+			create := func(s zkreg.Session, p, data string, flags int32) {
+				t.Helper()
+				_, err := s.Create(patient(t), p, []byte(data), flags)
+				require.NoError(t, err)
+			}
+			quiet, writer, other := session(), session(), session()
+			create(writer, "/a", "1", 0)
+			create(writer, "/mine", "", zk.FlagEphemeral)
+			create(other, "/others", "", zk.FlagEphemeral)
+			require.NoError(t, quiet.Sync(patient(t), "/"))
+			create(quiet, "/quiet", "", zk.FlagEphemeral)
+			_, before, err := quiet.Get(patient(t), "/a")
+			require.NoError(t, err)
+			quietID, writerID := quiet.Info().ID, writer.Info().ID
+
+			restore := backup(t)
+			later := session()
+			_, err = writer.Set(patient(t), "/a", []byte("2"), 0)
+			require.NoError(t, err)
+			other.Close()
+			create(later, "/b", "", 0)
+			create(later, "/later", "", zk.FlagEphemeral)
+			laterID, connections := later.Info().ID, []uint64{quiet.Connection(), writer.Connection(), later.Connection()}
+			restore(t)
+
+			// Whose session the backup knows goes on over another connection, if its session
+			// has not timed out; nothing tells it of what was lost.
+			for i, s := range []zkreg.Session{quiet, writer, later} {
+				require.NoError(t, s.Sync(patient(t), "/"))
+				require.NotEqual(t, connections[i], s.Connection())
+			}
+			require.Equal(t, quietID, quiet.Info().ID)
+			require.NotEqual(t, laterID, later.Info().ID)
+			data, stat, err := quiet.Get(patient(t), "/a")
+			require.NoError(t, err)
+			require.Equal(t, "1", string(data))
+			require.Equal(t, before, stat)
+			found := func(p string) bool {
+				found, _, err := quiet.Exists(patient(t), p)
+				require.NoError(t, err)
+				return found
+			}
+			require.Equal(t, writer.Info().ID == writerID, found("/mine"))
+			require.False(t, found("/b"))
+			require.False(t, found("/later"))
+			require.True(t, found("/quiet"))
+
+			// Versions are given again, and so are zxids.
+			stat, err = writer.Set(patient(t), "/a", []byte("3"), 0)
+			require.NoError(t, err)
+			require.Equal(t, int32(1), stat.Version)
+			require.Equal(t, before.Czxid, stat.Czxid)
+			require.Greater(t, stat.Mzxid, before.Mzxid)
+
+			// What goes with sessions that nobody has any more goes in time.
+			require.Eventually(t, func() bool { return !found("/others") }, patience, 10*time.Millisecond)
+			require.True(t, found("/quiet"))
+		})
+	}
+}
+
+// A restored ensemble begins an epoch: its zxids lie beyond all of before; a restored server's
+// come again.
+func TestRestoreInANewEpoch(t *testing.T) {
+	t.Parallel()
+	m := sessiontest.NewMemory(clocktest.New(time.Unix(1_700_000_000, 0)))
+	known, err := m.Open(zksession.Config{Timeout: time.Second})
+	require.NoError(t, err)
+	_, err = known.Create(t.Context(), "/a", nil, zk.FlagEphemeral)
+	require.NoError(t, err)
+	b := m.Backup()
+	unknown, err := m.Open(zksession.Config{Timeout: time.Second})
+	require.NoError(t, err)
+	first, err := known.Set(t.Context(), "/a", nil, 0)
+	require.NoError(t, err)
+	ids, connections := []int64{known.Info().ID, unknown.Info().ID}, []uint64{known.Connection(), unknown.Connection()}
+	m.Restore(b, m.Zxid()+100)
+	require.Equal(t, ids[0], known.Info().ID)
+	require.NotEqual(t, ids[1], unknown.Info().ID)
+	for i, s := range []zkreg.Session{known, unknown} {
+		require.NotEqual(t, connections[i], s.Connection())
+	}
+	second, err := known.Set(t.Context(), "/a", nil, 0)
+	require.NoError(t, err)
+	require.Equal(t, first.Version, second.Version)
+	require.Equal(t, first.Czxid, second.Czxid)
+	require.Greater(t, second.Mzxid, first.Mzxid+100)
+
+	// Put back a second time, as a single server, while known's process is gone.
+	m.Kill(known)
+	m.Restore(b, 0)
+	require.Len(t, m.Sessions(), 2)
+	third, err := unknown.Set(t.Context(), "/a", nil, 0)
+	require.NoError(t, err)
+	require.Equal(t, first, third)
+	m.Expire(ids[0])
+	require.Len(t, m.Sessions(), 1)
+	_, _, err = unknown.Get(t.Context(), "/a")
+	require.ErrorIs(t, err, zk.ErrNoNode)
+
+	// Nor is a session left that was opened since, and whose process is gone.
+	last, err := m.Open(zksession.Config{Timeout: time.Second})
+	require.NoError(t, err)
+	m.Kill(last)
+	require.Len(t, m.Sessions(), 2)
+	m.Restore(b, 0)
+	require.Equal(t, []sessiontest.SessionState{
+		{Number: 2, ID: unknown.Info().ID, Connected: true, Process: true}, {Number: 5, ID: ids[0]},
+	}, m.Sessions())
+}

@@ -1,0 +1,234 @@
+package worker
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+)
+
+// Action is the next thing that a life does about its worker ID.
+type Action int
+
+// Actions. Those of the root come before all others.
+const (
+	Await        Action = iota // there is no cluster to join: wait for one
+	MakeRoot                   // the root is gone: make it again, as the same cluster
+	Repair                     // the entries' parent is gone, or another one: make and name it
+	NoteLoss                   // the registry lost what it had acknowledged: note it in the root
+	RaiseSession               // our session is longer than the root's longest: write that
+	Watch                      // a life of our instance is shown as live: see whether it is
+	Report                     // running: write the entry
+	Release                    // stopping: write it as released
+	Resume                     // starting: write the entry, and issue
+	PutBack                    // write the entry that the registry lost; a start settles then
+	Forget                     // the record's piece has ended, and the registry lost it: the record forgets the worker ID
+	Enroll                     // claim a worker ID, settle, have it promoted
+	GiveUp                     // the worker ID is another's: forget it
+	SetAside                   // the record is a copy of another directory's: set it aside, and be a new instance
+	Fence                      // running: the worker ID, or the instance, is another's: end this life
+	RunOut                     // running: the piece ends too soon to be prolonged: go on to its limit
+)
+
+var actionNames = [...]string{ //nolint:gochecknoglobals // never written to
+	Await: "wait for a cluster", MakeRoot: "make the root again", Repair: "make the entries' parent again", NoteLoss: "note the loss",
+	RaiseSession: "raise the longest session", Watch: "watch the live node", Report: "report", Release: "release", Resume: "resume", PutBack: "put the entry back",
+	Forget: "forget the worker ID", Enroll: "enroll", GiveUp: "give the worker ID up", SetAside: "set the record aside", Fence: "fence", RunOut: "go on to the limit",
+}
+
+// String returns the action in words.
+func (a Action) String() string {
+	if a < 0 || int(a) >= len(actionNames) {
+		return fmt.Sprintf("action %d", int(a))
+	}
+	return actionNames[a]
+}
+
+// Mends tells of an action that is about the root, and is Registry.Mend's to do.
+func (a Action) Mends() bool { return a <= RaiseSession }
+
+// Moment is when a decision is made, and in what part of a life.
+type Moment struct {
+	Clock   clock.Millis  // as the guards judged it
+	Margin  time.Duration // how far apart two clocks may be: twice the threshold
+	Running bool          // this life issues under the record's worker ID
+	Watched time.Duration // for how long the entry and the live node stood as they are, since this life saw them first
+	Stirred bool          // the entry was written since, not by this life
+}
+
+// row is what the record says.
+type row int
+
+const (
+	rowRunning      row = iota // active, it reaches, and this life issues by it
+	rowStopping                // released in the file, it reaches, and this life has issued by it
+	rowStarting                // active, and it reaches
+	rowRunningEnded            // ended or nearly, and this life issues by it
+	rowEnded                   // active, ended or nearly
+	rowReleased                // released, and the registry has acknowledged that
+	rowReleasing               // released in the file alone
+	rowClaim                   // a claim that was never confirmed
+	rowNone                    // no worker ID
+	rows
+)
+
+// column is what the entry at the path of the record's worker ID is to the record.
+type column int
+
+const (
+	columnLost    column = iota // absent, or our own and older than what was acknowledged
+	columnOwn                   // our own, of a life that we know
+	columnForced                // our own, and released by an operator's hand
+	columnUnknown               // our own, of a life that we don't know, and not older
+	columnEmpty                 // another's, under which nothing was issued, from before our limit on
+	columnBefore                // another's, before ours
+	columnAfter                 // another's, after ours
+	columns
+)
+
+// decisions is DESIGN's table: what to do, by what the record and the entry say.
+//
+//	worker.D1  Whoever holds an acknowledged, unreleased piece that reaches beyond now keeps it,
+//	    against everything but a later piece, an operator's hand, and a copy of its
+//	    own directory: since it may start without the registry.
+//	worker.D2  A record that is released, or whose limit has passed, never resumes (R1).
+//	worker.D3  Loss is judged before copy (R4), and succession is the order of floors (R3).
+var decisions = [rows][columns]Action{ //nolint:gochecknoglobals // never written to
+	//                 lost     own     forced  unknown   empty    before   after
+	rowRunning:      {PutBack, Report, Fence, Fence, PutBack, PutBack, Fence},
+	rowStopping:     {RunOut, Release, Fence, Fence, RunOut, RunOut, Fence},
+	rowStarting:     {PutBack, Resume, GiveUp, SetAside, PutBack, PutBack, GiveUp},
+	rowRunningEnded: {RunOut, RunOut, Fence, Fence, RunOut, RunOut, Fence},
+	rowEnded:        {Forget, Enroll, Enroll, SetAside, Forget, Forget, GiveUp},
+	rowReleased:     {Forget, Enroll, Enroll, SetAside, Forget, Forget, Enroll},
+	rowReleasing:    {Forget, Enroll, Enroll, SetAside, Forget, Forget, Enroll},
+	rowClaim:        {Enroll, Resume, Enroll, Enroll, Enroll, Enroll, Enroll},
+	rowNone:         {Enroll, Enroll, Enroll, Enroll, Enroll, Enroll, Enroll},
+}
+
+// Decide says what a life does next, by its record and what the registry shows. It keeps:
+//
+//	worker.R0  Every record that was ever acknowledged judges loss, released and ended ones
+//	    too: it shows one where its entry is absent, or before what was acknowledged.
+//	worker.R2  A loss is noted before anything else is done about it, unless it was since the
+//	    record knew (Root.Losses).
+//	worker.R6  The root has the longest session before anything is issued or claimed.
+//	worker.R8  Only the entry at the path of the record's own worker ID tells whether it was lost.
+func Decide(r Record, s Snapshot, now Moment) Action {
+	member := r.Cluster != ""
+	switch root := s.Root; {
+	case root == nil && !member:
+		return Await
+	case root == nil:
+		return MakeRoot
+	case root.Parent == 0 && root.Losses == 0 && s.Parent == 0 && !member: // Init was cut short
+		return Await
+	case root.Parent == 0 || root.Parent != s.Parent:
+		return Repair
+	case member && root.Losses < r.Losses:
+		return NoteLoss
+	}
+	row := rowOf(r, now)
+	column := columnOf(r, s.Entry, now)
+	if row < rowClaim && (column == columnLost || column == columnEmpty || column == columnBefore) && s.Root.Losses <= r.Losses {
+		return NoteLoss
+	}
+	do := decisions[row][column]
+	if beside := besides(r, s, now, do, column); beside != do {
+		return beside
+	}
+	if s.Granted > s.Root.LongestSession && (do == Report || do == Resume || do == PutBack || do == Enroll) {
+		return RaiseSession
+	}
+	return do
+}
+
+func rowOf(r Record, now Moment) row {
+	reaches := now.Clock.Add(now.Margin) < r.AckedLimit // worker.U7
+	switch {
+	case r.WorkerID < 0 || r.State == "":
+		return rowNone
+	case r.State == RecordClaiming:
+		return rowClaim
+	case now.Running && !reaches:
+		return rowRunningEnded
+	case now.Running && r.State == RecordReleasing:
+		return rowStopping
+	case now.Running:
+		return rowRunning
+	case r.State == RecordReleasing:
+		return rowReleasing
+	case r.State == RecordReleased:
+		return rowReleased
+	case reaches:
+		return rowStarting
+	default:
+		return rowEnded
+	}
+}
+
+func columnOf(r Record, e *Entry, now Moment) column {
+	own := e != nil && e.Instance == r.Instance
+	switch {
+	case r.State == RecordClaiming: // it was acknowledged nothing that could be lost
+		if own && r.Knows(e.Owner) && e.State == StateActive && now.Clock.Add(now.Margin) < e.Limit { // the answer was lost
+			return columnOwn
+		}
+		return columnAfter
+	case e == nil, own && r.outlives(*e):
+		return columnLost
+	case own && !r.Knows(e.Owner):
+		return columnUnknown
+	case own && now.Running && e.Floor > r.Floor: // a life of ours had a later piece, of which the record lost its word
+		return columnUnknown
+	case own && e.State == StateReleased && (now.Running || r.State == RecordActive):
+		return columnForced
+	case own:
+		return columnOwn
+	case e.State == StateClaiming || e.Limit <= e.Floor: // a claim, also one that was given up
+		if e.Floor < r.Limit {
+			return columnEmpty
+		}
+		return columnAfter
+	case cmp.Or(cmp.Compare(e.Floor, r.Floor), cmp.Compare(e.Limit, r.Limit)) < 0:
+		return columnBefore
+	default:
+		return columnAfter
+	}
+}
+
+// outlives tells that our own entry e is older than what the registry has acknowledged: before
+// it in the order of floor, limit and life number (R4).
+func (r Record) outlives(e Entry) bool {
+	limit := e.Limit
+	switch {
+	case r.State == RecordReleased:
+		return e.Floor < r.Floor || e.Floor == r.Floor && e.State != StateReleased
+	case e.State == StateReleased && e.Floor == r.Floor: // our own release, or an operator's
+		return false
+	case e.State == StateClaiming:
+		limit = 0
+	}
+	return cmp.Or(cmp.Compare(e.Floor, r.Floor), cmp.Compare(limit, r.AckedLimit), cmp.Compare(e.Life, r.Acked.Number)) < 0
+}
+
+// besides is do unless a start finds another life shown as live under our instance. A life of this
+// directory is dead, since we hold the directory's lock, and its node stands until its session
+// ends; but the directory may be a copy, and the original alive: then it reports while we watch,
+// and the entry changes. To a life that issues the entry alone tells of a copy.
+func besides(r Record, s Snapshot, now Moment, do Action, column column) Action {
+	switch {
+	case now.Running || do != Resume && do != Enroll && do != PutBack:
+		return do
+	case now.Stirred && column == columnOwn && r.State != RecordClaiming:
+		return SetAside
+	case s.Live != "" && s.Live != r.Owner && r.WorkerID >= 0 && now.Watched < watchFor:
+		return Watch
+	default:
+		return do
+	}
+}
+
+// watchFor is longer than a life that issues leaves its entry as it is.
+const watchFor = DefaultReportInterval + time.Second

@@ -1,0 +1,257 @@
+package worker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/test/exploretest"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
+)
+
+// deciding returns Decide of what see makes of what there is.
+func deciding(see func(r worker.Record, s worker.Snapshot, now worker.Moment, do worker.Action) worker.Action) func(*world) {
+	return func(w *world) {
+		w.decide = func(r worker.Record, s worker.Snapshot, now worker.Moment) worker.Action {
+			return see(r, s, now, worker.Decide(r, s, now))
+		}
+	}
+}
+
+// instead is Decide with another action in one cell.
+func instead(cell string, by worker.Action) func(*world) {
+	return deciding(func(r worker.Record, s worker.Snapshot, now worker.Moment, do worker.Action) worker.Action {
+		if c := worker.CellOf(r, s, now); do == c.Action() && c.String() == cell {
+			return by
+		}
+		return do
+	})
+}
+
+// unasked are the cells of Decide's table that no world asks, each with the reason.
+func unasked() map[string]string {
+	const (
+		claim  = "what a claim was acknowledged can't be lost: its row has two columns"
+		none   = "a record without a worker ID has no entry to look at"
+		held   = "nobody gets a later piece while ours reaches: that is what is asserted"
+		forced = "an operator's hand is told by an active record alone, or one that runs"
+		stops  = "worlds with an operator's hand, or with copies, have no stop that releases; one follows on the last report, by what that wrote"
+	)
+	return map[string]string{
+		"none / own": none, "none / forced": none, "none / unknown": none, "none / empty": none, "none / before": none, "none / after": none,
+		"a claim / lost": claim, "a claim / forced": claim, "a claim / unknown": claim, "a claim / empty": claim, "a claim / before": claim,
+		"reaches, running / after": held, "reaches, starting / after": held,
+		"released / forced": forced, "released in the file / forced": forced,
+		"released in the file, stopping / forced": stops, "released in the file, stopping / unknown": stops, "released in the file, stopping / after": stops,
+	}
+}
+
+// alike are those where another action was not missed, each with the reason.
+func alike() map[string]string {
+	const (
+		stops  = "what a daemon that stops leaves active, or puts back, is free once its piece has ended"
+		yields = "put back: nothing was issued under the claim, and it fails; not missed in all of forced"
+		copies = "reported: of two that write one entry the other one is fenced; not missed in all of copiesWiped, where clocks show the time"
+		killed = "resumed: a life whose every answer was lost is none of a copy; not missed in all of late, where clocks show the time"
+	)
+	return map[string]string{
+		"none / lost":                           "there is nothing else to do",
+		"a claim / own":                         "enrolled: its own claim is claimed again, and settles once more",
+		"released in the file, stopping / lost": stops, "released in the file, stopping / own": stops,
+		"released in the file, stopping / empty": stops, "released in the file, stopping / before": stops,
+		"ended, running / empty": yields, "ended, starting / empty": yields,
+		"ended, running / before":    "put back: not missed within 60,000 states; nobody gets the worker ID before the root's floor",
+		"reaches, running / unknown": copies, "ended, running / unknown": copies,
+		"released / unknown": killed, "released in the file / unknown": "resumed: as that of a released one",
+	}
+}
+
+// cells are those of Decide's table that are changed, with the world in which that is found.
+func cells() map[string]struct {
+	world string
+	by    worker.Action
+} {
+	return map[string]struct {
+		world string
+		by    worker.Action
+	}{
+		"reaches, running / lost":      {"parent", worker.Fence},
+		"reaches, running / own":       {"whole", worker.Fence},
+		"reaches, running / empty":     {"recovered", worker.Fence},
+		"reaches, running / before":    {"recovered", worker.Fence},
+		"reaches, starting / lost":     {"parent", worker.Forget},
+		"reaches, starting / own":      {"whole", worker.GiveUp},
+		"reaches, starting / empty":    {"recovered", worker.GiveUp},
+		"reaches, starting / before":   {"recovered", worker.GiveUp},
+		"reaches, starting / unknown":  {"copies", worker.Resume},
+		"ended, running / lost":        {"parent", worker.PutBack},
+		"ended, running / own":         {"recovered", worker.Report},
+		"ended, running / after":       {"whole", worker.PutBack},
+		"ended, starting / lost":       {"parent", worker.PutBack},
+		"ended, starting / own":        {"recovered", worker.Resume},
+		"ended, starting / after":      {"whole", worker.PutBack},
+		"released / lost":              {"parent", worker.PutBack},
+		"released / own":               {"recovered", worker.Resume},
+		"released / after":             {"whole", worker.PutBack},
+		"released in the file / lost":  {"parent", worker.PutBack},
+		"released in the file / own":   {"recovered", worker.Resume},
+		"released in the file / after": {"faults", worker.PutBack},
+		"a claim / after":              {"whole", worker.Resume},
+
+		"reaches, running / forced":  {"forced", worker.Report},
+		"reaches, starting / forced": {"forced", worker.Resume},
+		"ended, running / forced":    {"forced", worker.Report},
+		"ended, starting / forced":   {"forced", worker.Resume},
+		"ended, starting / unknown":  {"copies", worker.Resume},
+
+		"ended, starting / before":      {"recoveredExactly", worker.PutBack},
+		"released / before":             {"recoveredExactly", worker.PutBack},
+		"released in the file / before": {"recoveredExactly", worker.PutBack},
+		"released / empty":              {"unrecoveredExactly", worker.PutBack},
+		"released in the file / empty":  {"unrecoveredExactly", worker.PutBack},
+	}
+}
+
+// Each cell of the table that is changed is missed.
+func TestExploreAnotherAction(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
+	for _, c := range worker.Cells() {
+		_, never := unasked()[c.String()]
+		_, same := alike()[c.String()]
+		_, changed := cells()[c.String()]
+		lists := 0
+		for _, in := range []bool{never, same, changed} {
+			if in {
+				lists++
+			}
+		}
+		require.Equal(t, 1, lists, "%s: want it in one of the three lists", c)
+	}
+	for cell, c := range cells() {
+		t.Run(c.world+": "+cell, func(t *testing.T) {
+			w := worlds()[c.world]
+			instead(cell, c.by)(w)
+			require.NotEmpty(t, visit(t, w, exploretest.Bounds{States: 150_000}).Wrong)
+		})
+	}
+}
+
+// writing has transactions left without some of their conditions.
+func writing(without exploretest.Condition) func(*world) {
+	return func(w *world) {
+		w.split = true // others come between a look and the write
+		w.session = func(s zkreg.Session) zkreg.Session { return exploretest.Loosened(s, without) }
+	}
+}
+
+func floors(lower int64) func(*world) {
+	return func(w *world) {
+		w.snapshot = func(s *worker.Snapshot) {
+			if s.Root != nil && s.Root.Floor > 0 {
+				root := *s.Root
+				root.Floor = max(1, root.Floor.Add(-time.Duration(lower)*unit))
+				s.Root = &root
+			}
+		}
+	}
+}
+
+// rules are those that are taken out, with the world in which that is found.
+func rules() map[string]struct {
+	world string
+	out   func(*world)
+} {
+	return map[string]struct {
+		world string
+		out   func(*world)
+	}{
+		"R0: who has ended, or released, judges loss": {"unrecovered", deciding(func(r worker.Record, s worker.Snapshot, now worker.Moment, do worker.Action) worker.Action {
+			if do == worker.NoteLoss && s.Root != nil && s.Root.Losses >= r.Losses && !r.Reaches(now.Clock, now.Margin) {
+				return worker.CellOf(r, s, now).Action()
+			}
+			return do
+		})},
+		"R2: no worker ID below the root's floor":          {"recovered", floors(1 << 12)},
+		"R2: the floor lies beyond the longest lease":      {"leases", floors(3)},
+		"R2: and beyond the margin, or a claim settles":    {"recovered", func(w *world) { w.settle = promoted; floors(1)(w) }},
+		"R2: a holder that puts its entry back notes it":   {"twoUnrecovered", deciding(unnoted)},
+		"R3: the later floor, not the greater limit":       {"leases", func(w *world) { w.releases = true; deciding(greater)(w) }},
+		"R4: loss before copy":                             {"recovered", deciding(copyFirst)},
+		"R4: lives are numbered":                           {"disturbed", deciding(unnumbered)},
+		"R5: a limit comes from the clock":                 {"parent", func(w *world) { w.jump = 2 }},
+		"R6: a claim settles":                              {"unrecovered", func(w *world) { w.settle = promoted }},
+		"R6: under one root":                               {"twoUnrecovered", func(w *world) { w.anyRoot = true }},
+		"R6: over one connection":                          {"unrecovered", func(w *world) { w.reconnects = true }},
+		"R7: an entry that is put back by a start settles": {"copiesWiped", func(w *world) { w.settle = func(r worker.Record) bool { return r.State != worker.RecordActive } }},
+		"C5: a release is in the file first":               {"whole", func(w *world) { w.entryFirst, w.unavailable = true, true }},
+		"zkreg.R1: a write is conditional on the entry":    {"whole", writing(exploretest.Version)},
+		"zkreg.R2: and on the root":                        {"parent", writing(exploretest.Check)},
+		"outside: a ZooKeeper set back, and nobody comes":  {"unrecovered", func(w *world) { w.included = true }},
+	}
+}
+
+// promoted tells that a claim does not settle.
+func promoted(r worker.Record) bool { return r.State == worker.RecordActive }
+
+// unnoted is Decide where one that holds a worker ID puts its entry back, and says nothing.
+func unnoted(r worker.Record, s worker.Snapshot, now worker.Moment, do worker.Action) worker.Action {
+	if do == worker.NoteLoss && s.Root != nil && s.Root.Losses >= r.Losses && worker.CellOf(r, s, now).Action() == worker.PutBack {
+		return worker.PutBack
+	}
+	return do
+}
+
+// greater is Decide where the greater limit stands.
+func greater(r worker.Record, s worker.Snapshot, now worker.Moment, do worker.Action) worker.Action {
+	if e := s.Entry; e != nil && e.Instance != r.Instance && e.State != worker.StateClaiming && e.Limit > e.Floor {
+		like := *e
+		like.Floor = min(r.Floor, like.Limit-1)
+		if like.Limit > r.Limit {
+			like.Floor = r.Floor
+		}
+		s.Entry = &like
+		return worker.Decide(r, s, now)
+	}
+	return do
+}
+
+// copyFirst is Decide where an unknown life makes a copy, whatever else it shows.
+func copyFirst(r worker.Record, s worker.Snapshot, now worker.Moment, do worker.Action) worker.Action {
+	e := s.Entry
+	if s.Root == nil || s.Root.Parent != s.Parent || e == nil || e.Instance != r.Instance || r.Knows(e.Owner) || r.State == worker.RecordClaiming {
+		return do
+	}
+	if now.Running {
+		return worker.Fence
+	}
+	return worker.SetAside
+}
+
+// unnumbered is Decide where lives have no numbers.
+func unnumbered(r worker.Record, s worker.Snapshot, now worker.Moment, do worker.Action) worker.Action {
+	if e := s.Entry; e != nil && e.Instance == r.Instance && e.State == worker.StateActive {
+		like := *e
+		like.Life = r.Acked.Number
+		s.Entry = &like
+		return worker.Decide(r, s, now)
+	}
+	return do
+}
+
+// Each rule that is taken out is missed.
+func TestExploreWithoutARule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
+	for name, r := range rules() {
+		t.Run(name, func(t *testing.T) {
+			w := worlds()[r.world]
+			r.out(w)
+			require.NotEmpty(t, visit(t, w, exploretest.Bounds{States: 120_000}).Wrong)
+		})
+	}
+}

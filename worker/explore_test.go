@@ -1,0 +1,159 @@
+package worker_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/test/exploretest"
+	"github.com/leafd/leafd/worker"
+)
+
+// worlds are what is explored, two directories and one worker ID unless they say otherwise: all
+// states, or all that so many events in a row lead to. Some of the second kind have all states
+// where clocks show the time.
+func worlds() map[string]*world {
+	return map[string]*world{
+		"whole":       {releases: true},
+		"shown":       {shown: true},
+		"copies":      {copies: true},
+		"forced":      {forces: true},
+		"faults":      {releases: true, lost: true, crashes: true, depth: 9},
+		"late":        {releases: true, lost: true, late: true, depth: 8},
+		"parent":      {losses: 1, partial: true, releases: true, depth: 13},
+		"wiped":       {losses: 1, wipe: true, releases: true, depth: 13},
+		"copiesWiped": {losses: 1, copies: true, wipe: true, depth: 12},
+		"recovered":   {losses: 1, restore: true, oneBak: true, releases: true, depth: 11},
+
+		"faultsExactly":      {exact: true, releases: true, lost: true, crashes: true},
+		"parentExactly":      {exact: true, losses: 1, partial: true, releases: true},
+		"wipedExactly":       {exact: true, losses: 1, wipe: true, releases: true},
+		"copiesWipedExactly": {exact: true, losses: 1, copies: true, wipe: true},
+		"recoveredExactly":   {exact: true, losses: 1, restore: true, oneBak: true, releases: true, depth: 18},
+
+		"unrecoveredExactly": {exact: true, losses: 1, alone: true, oneBak: true, releases: true, depth: 16},
+
+		"twice":          {losses: 2, restore: true, oneBak: true, releases: true, depth: 9},
+		"disturbed":      {losses: 1, restore: true, oneBak: true, releases: true, lost: true, crashes: true, depth: 6},
+		"unrecovered":    {losses: 1, alone: true, oneBak: true, releases: true, depth: 11},
+		"opened":         {losses: 1, restore: true, wipe: true, open: true, oneBak: true, releases: true, depth: 9},
+		"leases":         {losses: 1, restore: true, oneBak: true, longer: 6, depth: 9},
+		"looks":          {losses: 1, restore: true, oneBak: true, split: true, depth: 12},
+		"three":          {dirs: 3, losses: 1, restore: true, oneBak: true, depth: 10},
+		"two":            {ids: 2, losses: 1, restore: true, oneBak: true, depth: 8},
+		"twoUnrecovered": {dirs: 3, ids: 2, exact: true, losses: 1, alone: true, oneBak: true, depth: 9},
+	}
+}
+
+// visit explores w, and tells of it.
+func visit(t *testing.T, w *world, bounds exploretest.Bounds) exploretest.Result[*state, event] {
+	t.Helper()
+	r := exploretest.Run(w, w.first(), bounds)
+	t.Log(r)
+	if r.Wrong != "" {
+		t.Logf("\n%s", exploretest.Lines(r.Trace))
+	}
+	return r
+}
+
+// The first states of every world: no worker ID gives a time to two holders, and nobody loses one
+// whose piece reaches well beyond his now.
+func TestExploreFirstStates(t *testing.T) {
+	t.Parallel()
+	for name, w := range worlds() {
+		t.Run(name, func(t *testing.T) { require.Empty(t, visit(t, w, exploretest.Bounds{States: 300}).Wrong) })
+	}
+}
+
+// asked are the cells of Decide's table that w has come to.
+func asked(w *world) (cells []string) {
+	for _, c := range worker.Cells() {
+		if w.cells[c.Row][c.Column].Load() > 0 {
+			cells = append(cells, c.String())
+		}
+	}
+	return cells
+}
+
+// All states within the bounds of every world. Every event happens, and every cell of Decide's
+// table is asked but those that are named here.
+func TestExplore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
+	all := map[string]bool{}
+	var happened [kindCount]int64
+	for name, w := range worlds() {
+		t.Run(name, func(t *testing.T) {
+			r := visit(t, w, exploretest.Bounds{Depth: w.depth})
+			require.Empty(t, r.Wrong)
+			require.True(t, r.Whole)
+			require.Equal(t, w.depth == 0, r.Complete)
+			t.Logf("asked: %q", asked(w))
+		})
+		for _, cell := range asked(w) {
+			all[cell] = true
+		}
+		for k := range kindCount {
+			happened[k] += w.kinds[k].Load()
+		}
+	}
+	for k, n := range happened {
+		t.Logf("%9d times: %s", n, kindNames[k])
+		require.Positive(t, n, kindNames[k])
+	}
+	for _, c := range worker.Cells() {
+		_, expected := unasked()[c.String()]
+		require.Equal(t, expected, !all[c.String()], "%s is asked: %t", c, all[c.String()])
+	}
+}
+
+// follow has events happen in w, and returns what was wrong last.
+func follow(t *testing.T, w *world, events ...event) (wrong string) {
+	t.Helper()
+	s := w.first()
+	for i, e := range events {
+		var after *state
+		w.Next(s, func(is event, to *state, what string) {
+			if is == e {
+				after, wrong = to, what
+			}
+		})
+		if wrong != "" {
+			return wrong
+		}
+		require.NotNil(t, after, "event %d can't happen: %s", i+1, e)
+		s = after
+	}
+	return ""
+}
+
+// What exploration has found, each by a shortest trace.
+func TestExploredTraces(t *testing.T) {
+	t.Parallel()
+	const a, b = 0, 1
+	// A claims, and a backup is taken. B takes the claim over, which is old, has its worker ID, issues
+	// and gives it back. The backup is put back: A's session lives, and its claim stands as it was.
+	restored := []event{
+		{kind: passes},
+		{kind: steps, dir: a},
+		{kind: backsUp},
+		{kind: steps, dir: b, zc: 1},
+		{kind: passes},
+		{kind: passes},
+		{kind: steps, dir: b},
+		{kind: releases, dir: b},
+		{kind: passes},
+		{kind: steps, dir: b, c: 1},
+		{kind: restoresRaw},
+		{kind: steps, dir: a},
+	}
+	require.Empty(t, follow(t, worlds()["unrecovered"], restored...))
+	w := worlds()["unrecovered"]
+	w.reconnects = true
+	require.Equal(t, twice, follow(t, w, restored...))
+
+	// A life that started without ZooKeeper reports twice while the node of the life before stands.
+	require.Empty(t, follow(t, worlds()["shown"],
+		event{kind: steps, dir: a}, event{kind: crashes, dir: a}, event{kind: startsAlone, dir: a}, event{kind: reports, dir: a}, event{kind: reports, dir: a, c: 1}))
+}

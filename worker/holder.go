@@ -1,0 +1,395 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+)
+
+// Pauses between two looks at the registry.
+const (
+	clusterPoll = 200 * time.Millisecond // for a cluster to join
+	closedPoll  = time.Second            // while no worker ID is given out
+	watchPoll   = 500 * time.Millisecond // at a live node
+	retryPause  = 100 * time.Millisecond // after an answer was lost; between two reports while they fail
+	leastSettle = 10 * time.Second       // beyond a session, that a claim and a put-back settle (R6)
+)
+
+// youngRoot is how long a root is new: whoever has a worker ID under it has just got it.
+const youngRoot = time.Minute
+
+// steps bounds how often one report looks again: each change that it meets has a cause.
+const steps = 8
+
+// holder is the part of a life that has to do with the registry: it looks, asks Decide, and
+// carries out one action, again and again. All that it knows is plain data, a copy of which can
+// go on by itself; it is used by one goroutine at a time. It keeps:
+//
+//	worker.D4  An entry is written only where the entry and the root are as Decide saw them.
+//	    What is issued lies in a piece that the registry has acknowledged so.
+//	worker.R5  Limits and ceilings come from the clock reading that the guards judged plus
+//	    monotonic time.
+//	worker.R7  A start that puts its entry back, or finds that the registry has lost data since
+//	    the record knew, settles before it issues; only then the record has the losses.
+type holder struct {
+	rec  Record    // as the file has it, but for what the registry has just acknowledged
+	held *Snapshot // as we last read or wrote it; nil: look again
+
+	seen    sight // for a start: what stands there, and since when
+	stirred bool  // the entry was written since this life saw it first, not by this life
+	watches bool  // another life is shown as live
+	// previous is the life that the registry showed as our instance's last before this one.
+	previous string
+	settle   settling
+
+	toldLoss int64 // the loss that was told of, as the root counts
+
+	ends holderEnds
+}
+
+// holderEnds is what a holder works with.
+type holderEnds struct {
+	registry Registry
+	decide   func(Record, Snapshot, Moment) Action // Decide; tests take its rules out
+	clk      clock.Clock
+	owner    string
+	margin   time.Duration                               // twice the clocks' threshold
+	lease    func(Record) time.Duration                  // for which a piece goes on from a report on
+	save     func(context.Context, Record) error         // into the file, durably
+	judged   func(context.Context) (clock.Millis, error) // worker.R5
+	guards   func(context.Context) error                 // of the clock, before anything is written; nil: passed
+	settled  func(Root) time.Duration                    // how long a claim settles (R6)
+	tell     func(Event)
+}
+
+// sight is an entry and a live node as they stand, unchanged since at.
+type sight struct {
+	mzxid int64 // of the entry; 0: none
+	live  string
+	at    time.Duration // monotonic
+}
+
+// settling is what a claim, or a put-back, waits for: until then, and under this root, over this
+// connection, the entry has to stay as it was written. A session may outlive a registry that was
+// set back to a moment of the settling, and whoever knows better has its time again then.
+type settling struct {
+	root  int32
+	entry int64 // mzxid
+	conn  uint64
+	until time.Duration // monotonic
+}
+
+// covers tells that s is as it was when the settling began.
+func (t settling) covers(s Snapshot) bool {
+	return s.Root != nil && s.Entry != nil && t.entry != 0 && t == settling{s.Root.Stat.Version, s.Entry.Stat.Mzxid, s.Conn, t.until}
+}
+
+// next is what a start does after a step: it is done, or goes on after wait.
+type next struct {
+	done     bool
+	wait     time.Duration
+	why      error // of the wait; it is what the start fails with when it has no time left
+	tell     Event // of the wait, where it is told once
+	setAside error // why the record is to be set aside, and the start is a new instance's
+}
+
+// waitFor is a wait for why, which is told of as kind.
+func waitFor(wait time.Duration, kind EventKind, why error) next {
+	return next{wait: wait, why: why, tell: Event{Kind: kind, Err: why}}
+}
+
+// step does the next thing of a start.
+func (h *holder) step(ctx context.Context) (next, error) {
+	s, err := h.look(ctx)
+	if err != nil {
+		return next{}, err
+	}
+	now, err := h.ends.judged(ctx)
+	if err != nil {
+		return next{}, err
+	}
+	do := h.decide(s, now)
+	if h.ends.guards != nil && do != Await && do != Watch && do != SetAside {
+		if e := s.Entry; e != nil && e.Instance == h.rec.Instance {
+			h.rec.Timestamp, h.rec.Ceiling = max(h.rec.Timestamp, e.Timestamp), max(h.rec.Ceiling, e.Ceiling)
+		}
+		if err := h.ends.guards(ctx); err != nil {
+			return next{}, err
+		}
+		h.ends.guards, h.held = nil, &s
+		return next{}, nil // time has passed
+	}
+	if s.Live != "" && s.Live != h.ends.owner && (do == Resume || do == PutBack || do == Enroll) { // it is dead
+		if err := h.ends.registry.Show(ctx, h.rec, false); err != nil {
+			return next{}, err
+		}
+		s.Live = ""
+	}
+	switch do {
+	case Await:
+		return waitFor(clusterPoll, EventNoCluster, h.mend(ctx, s, do)), nil
+	case MakeRoot, Repair, NoteLoss, RaiseSession:
+		return next{}, h.mend(ctx, s, do)
+	case Watch:
+		n := waitFor(watchPoll, EventWatching, fmt.Errorf("another life of this data directory's instance is live, owner %s: it is watched for whether it reports", s.Live))
+		n.why = fmt.Errorf("%w: %w", ErrUnreachable, n.why)
+		return n, nil
+	case SetAside:
+		return next{setAside: h.copied(s)}, nil
+	case Forget, GiveUp:
+		return next{}, h.forget(ctx, s, do)
+	case Resume, PutBack:
+		return h.resume(ctx, s, do, now)
+	case Enroll:
+		return h.enroll(ctx, s, now)
+	default:
+		return next{}, fmt.Errorf("worker: a start can't %s", do)
+	}
+}
+
+// look returns what the registry has, as we have just read or written it.
+func (h *holder) look(ctx context.Context) (Snapshot, error) {
+	if s := h.held; s != nil {
+		h.held = nil
+		return *s, nil
+	}
+	return h.ends.registry.Look(ctx, h.rec)
+}
+
+// decide asks Decide what a start does about s.
+func (h *holder) decide(s Snapshot, now clock.Millis) Action {
+	is := sight{live: s.Live, at: h.ends.clk.Mono()}
+	if e := s.Entry; e != nil {
+		is.mzxid = e.Stat.Mzxid
+		h.stirred = h.stirred || h.seen.mzxid != 0 && h.seen.mzxid != is.mzxid && e.Owner != h.ends.owner
+	}
+	if h.seen.at == 0 || h.seen.mzxid != is.mzxid || h.seen.live != is.live {
+		h.seen = is
+	}
+	do := h.ends.decide(h.rec, s, Moment{Clock: now, Margin: h.ends.margin, Watched: is.at - h.seen.at, Stirred: h.stirred})
+	h.watches = do == Watch
+	return do
+}
+
+// mend has the registry do what is about the root.
+func (h *holder) mend(ctx context.Context, s Snapshot, do Action) error {
+	h.tellOfLoss(do, s)
+	return h.ends.registry.Mend(ctx, s, h.rec, do)
+}
+
+// forget gives the worker ID up, in the file.
+func (h *holder) forget(ctx context.Context, s Snapshot, do Action) error {
+	why := fmt.Errorf("worker %d was this data directory's up to %s, and ZooKeeper has lost that", h.rec.WorkerID, h.rec.AckedLimit)
+	if s.Entry != nil && do == GiveUp {
+		why = fmt.Errorf("worker %d, which the local record has, is %s now", h.rec.WorkerID, s.Entry.holder())
+	}
+	r := h.rec
+	r.forget(*s.Root)
+	if err := h.ends.save(ctx, r); err != nil {
+		return err
+	}
+	held := h.rec.State == RecordActive // else it was given back before
+	h.rec, h.seen, h.stirred = r, sight{}, false
+	if held {
+		h.ends.tell(Event{Kind: EventRemoved, Text: why.Error()})
+	}
+	return nil
+}
+
+// name writes down that this life is about to write (worker.U4).
+func (h *holder) name(ctx context.Context, r *Record, e *Entry) error {
+	if r.Current.Owner == h.ends.owner {
+		return nil
+	}
+	r.begins(h.ends.owner, e)
+	if err := h.ends.save(ctx, *r); err != nil {
+		return fmt.Errorf("the life that claims could not be recorded: %w", err)
+	}
+	h.rec.Acked, h.rec.Current = r.Acked, r.Current
+	if e != nil && e.Instance == r.Instance {
+		h.previous = e.Owner
+	}
+	return nil
+}
+
+// write makes our entry stand as the record has it, with a limit a lease from now, and keeps
+// what the registry has acknowledged.
+func (h *holder) write(ctx context.Context, s Snapshot, do Action, now clock.Millis) error {
+	h.tellOfLoss(do, s)
+	r := h.rec
+	r.Timestamp = max(r.Timestamp, now)
+	if err := h.name(ctx, &r, s.Entry); err != nil {
+		return err
+	}
+	if e := s.Entry; e != nil && e.Instance == r.Instance {
+		r.Limit = max(r.Limit, e.Limit)
+		if do == Resume {
+			r.Floor, r.Ceiling = max(r.Floor, e.Floor), max(r.Ceiling, e.Ceiling)
+		}
+	}
+	r.Limit = max(r.Limit, max(now, r.Floor).Add(h.ends.lease(r)))
+	wrote, err := h.ends.registry.Write(ctx, s, r, StateActive)
+	if err != nil {
+		return err
+	}
+	r.acknowledged(*wrote.Entry, *wrote.Root)
+	h.rec, h.held = r, &wrote
+	return nil
+}
+
+// resume makes our entry this life's, prolonged, or puts it back; it settles where others may
+// have to be waited for (worker.R7).
+func (h *holder) resume(ctx context.Context, s Snapshot, do Action, now clock.Millis) (next, error) {
+	if h.settle.covers(s) {
+		return h.settled(s, h.done)
+	}
+	if err := h.write(ctx, s, do, now); err != nil {
+		return next{}, err
+	}
+	if do == PutBack { // it was set back, perhaps while we looked: by nobody's hand
+		h.stirred = false
+	}
+	if do == PutBack || h.held.Root.Losses > h.rec.Losses {
+		return h.settles(*h.held)
+	}
+	return h.done(*h.held)
+}
+
+// settles begins to wait for those who may know better.
+func (h *holder) settles(s Snapshot) (next, error) {
+	wait := h.ends.settled(*s.Root)
+	h.settle = settling{s.Root.Stat.Version, s.Entry.Stat.Mzxid, s.Conn, h.ends.clk.Mono() + wait}
+	h.held = nil
+	why := fmt.Errorf("worker %d is claimed, and not used for %s, in case that another node had it before", h.rec.WorkerID, wait.Round(time.Millisecond))
+	h.ends.tell(Event{Kind: EventSettling, Err: why, Wait: wait})
+	return next{wait: wait, why: fmt.Errorf("%w: stopped while the claim settled: %w", ErrUnreachable, why)}, nil
+}
+
+// settled goes on with then once the settling is over.
+func (h *holder) settled(s Snapshot, then func(Snapshot) (next, error)) (next, error) {
+	if left := h.settle.until - h.ends.clk.Mono(); left > 0 {
+		return next{wait: left}, nil
+	}
+	return then(s)
+}
+
+// done ends a start: the piece is ours to issue in.
+func (h *holder) done(s Snapshot) (next, error) {
+	h.rec.Losses, h.held, h.settle = s.Root.Losses, &s, settling{}
+	return next{done: true}, nil
+}
+
+// enroll claims a worker ID, lets that settle, and has the claim made active, where it and the
+// root are as they were when it began to settle.
+func (h *holder) enroll(ctx context.Context, s Snapshot, now clock.Millis) (next, error) {
+	promote := func(s Snapshot) (next, error) {
+		if err := h.write(ctx, s, Enroll, now); err != nil {
+			return next{}, err
+		}
+		return h.done(*h.held)
+	}
+	if h.settle.covers(s) && s.Entry.State == StateClaiming && s.Entry.Owner == h.ends.owner {
+		return h.settled(s, promote)
+	}
+	if left := h.rec.Limit.Sub(now); h.rec.State == RecordActive && left > 0 { // it may start without the registry still
+		return next{wait: left, why: fmt.Errorf("%w: worker %d was ours up to %s, and another piece begins then", ErrLeaseOver, h.rec.WorkerID, h.rec.Limit)}, nil
+	}
+	r := h.rec
+	r.Timestamp = max(r.Timestamp, now)
+	if err := h.name(ctx, &r, s.Entry); err != nil {
+		return next{}, err
+	}
+	claim, err := h.ends.registry.Claim(ctx, s, r, now)
+	exhausted := (*ExhaustedError)(nil)
+	switch {
+	case errors.As(err, &exhausted) && exhausted.Next > 0 && exhausted.Next.Sub(now) <= FreeSoon:
+		return next{wait: max(exhausted.Next.Sub(now), retryPause), why: err}, nil
+	case errors.Is(err, ErrNoCluster):
+		return waitFor(closedPoll, EventNoCluster, err), nil
+	case err != nil:
+		return next{}, err
+	}
+	r.acknowledged(*claim.Entry, *claim.Root)
+	r.Losses, r.Ceiling = claim.Root.Losses, max(r.Ceiling, r.Floor)
+	if err := h.ends.save(ctx, r); err != nil {
+		return next{}, fmt.Errorf("the claim could not be recorded: %w", err)
+	}
+	h.rec, h.seen, h.stirred = r, sight{}, false
+	if age := claim.Entry.Stat.Mtime.Sub(claim.Root.Stat.Ctime); claim.Root.Losses == 0 && 0 <= age && age <= youngRoot {
+		return promote(claim)
+	}
+	return h.settles(claim)
+}
+
+// report writes the entry of a life that issues, as r has it, or does what has to be done
+// before that. It returns r with what the registry has acknowledged. ErrFenced, ErrLeaseOver,
+// ErrUnreachable.
+func (h *holder) report(ctx context.Context, r Record) (Record, error) {
+	h.rec = r
+	for range steps {
+		s, err := h.look(ctx)
+		switch {
+		case errors.Is(err, ErrForeign), errors.Is(err, ErrDamaged):
+			return h.rec, fmt.Errorf("%w: %w", ErrFenced, err)
+		case err != nil:
+			return h.rec, err
+		}
+		switch do := h.ends.decide(h.rec, s, Moment{Clock: r.Timestamp, Margin: h.ends.margin, Running: true}); {
+		case do.Mends():
+			err = h.mend(ctx, s, do)
+		case do == Report, do == PutBack:
+			if err = h.write(ctx, s, do, r.Timestamp); err == nil {
+				h.rec.Losses = h.held.Root.Losses
+				return h.rec, nil
+			}
+		case do == Release:
+			if s, err = h.ends.registry.Write(ctx, s, h.rec, StateReleased); err == nil {
+				h.rec.acknowledged(*s.Entry, *s.Root)
+				return h.rec, nil
+			}
+		case do == Fence:
+			return h.rec, fmt.Errorf("%w: %w", ErrFenced, h.copied(s))
+		default:
+			return h.rec, fmt.Errorf("%w: worker %d is ours up to %s, too soon for a report to prolong it: a new piece begins then", ErrLeaseOver, r.WorkerID, r.AckedLimit)
+		}
+		if !errors.Is(err, ErrChanged) && err != nil {
+			return h.rec, err
+		}
+	}
+	return h.rec, fmt.Errorf("%w: a report met one change after another", ErrUnreachable)
+}
+
+// copied says who has our instance, or our worker ID.
+func (h *holder) copied(s Snapshot) error {
+	switch e := s.Entry; {
+	case e != nil && e.Instance == h.rec.Instance && (!h.rec.Knows(e.Owner) || h.stirred):
+		return fmt.Errorf("%w: the registry has worker %d as another life (%s, at %s) of this data directory's instance wrote it: one of the two directories is a copy",
+			ErrCopied, e.WorkerID, e.Owner, e.Address)
+	case e != nil:
+		return fmt.Errorf("worker %d is %s now", e.WorkerID, e.holder())
+	default:
+		return ErrCopied
+	}
+}
+
+// holder names who has e, for messages.
+func (e Entry) holder() string {
+	return fmt.Sprintf("node %s's (%s, at %s, owner %s)", e.Node, e.State, e.Address, e.Owner)
+}
+
+// tellOfLoss says what is lost, where do is about that.
+func (h *holder) tellOfLoss(do Action, s Snapshot) {
+	lost := do == MakeRoot || do == NoteLoss || do == PutBack || do == Repair && s.Root.Parent != 0
+	if !lost || h.toldLoss > h.rec.Losses {
+		return
+	}
+	h.toldLoss = h.rec.Losses + 1
+	err := fmt.Errorf("ZooKeeper lost what it had acknowledged to worker %d of cluster %s", h.rec.WorkerID, h.rec.Cluster)
+	if h.rec.WorkerID < 0 || h.rec.State == RecordReleased {
+		err = errors.New("ZooKeeper lost worker IDs of the cluster")
+	}
+	h.ends.tell(Event{Kind: EventDataLost, Err: err})
+}
