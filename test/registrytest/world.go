@@ -312,23 +312,35 @@ func (w *World) children(p string) ([]string, error) {
 	return names, err
 }
 
-// remove removes p and what is below it.
+// remove removes p and what is below it in one transaction: no daemon sees a part of the loss,
+// and puts back what is removed then.
 func (w *World) remove(p string) {
+	for {
+		ops := w.removals(p)
+		if len(ops) == 0 {
+			return
+		}
+		_, err := w.session.Multi(patient(w.t), 0, ops...)
+		switch {
+		case err == nil:
+			return
+		case !errors.Is(err, zk.ErrNotEmpty) && !errors.Is(err, zk.ErrNoNode): // else a daemon was faster
+			require.NoError(w.t, err)
+		}
+	}
+}
+
+// removals are the operations that remove p and what is below it.
+func (w *World) removals(p string) (ops []any) {
 	names, err := w.children(p)
 	if errors.Is(err, zk.ErrNoNode) {
-		return
+		return nil
 	}
 	require.NoError(w.t, err)
 	for _, name := range names {
-		w.remove(p + "/" + name)
+		ops = append(ops, w.removals(p+"/"+name)...)
 	}
-	err = w.session.Remove(patient(w.t), p, -1)
-	switch {
-	case errors.Is(err, zk.ErrNotEmpty): // a daemon was faster
-		w.remove(p)
-	case !errors.Is(err, zk.ErrNoNode):
-		require.NoError(w.t, err)
-	}
+	return append(ops, &zk.DeleteRequest{Path: p, Version: -1})
 }
 
 // create makes a node, and what is above it, as another program would.
