@@ -33,7 +33,11 @@ CREATE TABLE IF NOT EXISTS leaf_alloc (
   step bigint NOT NULL,
   description varchar(256) CHARACTER SET utf8mb4 DEFAULT NULL,
   update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
-  PRIMARY KEY (biz_tag)
+  PRIMARY KEY (biz_tag),
+  -- Once a minute each daemon reads the rows that have changed, by this, and all rows once
+  -- an hour; without it all rows each time. For a table that is there:
+  --   ALTER TABLE leaf_alloc ADD KEY update_time (update_time);
+  KEY update_time (update_time)
 ) ENGINE=InnoDB;
 
 -- A tag to try leafd with. Add your own the same way, or with

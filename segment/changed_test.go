@@ -71,10 +71,10 @@ type latePass struct {
 	begun, proceed chan struct{}
 }
 
-func (s *latePass) Each(ctx context.Context, fn func(tag []byte, maxID, step int64) error) error {
+func (s *latePass) Each(ctx context.Context, _ segment.View, fn func(tag []byte, maxID, step int64) error) (segment.View, error) {
 	rows, err := s.List(ctx)
 	if err != nil {
-		return err
+		return segment.View{}, err
 	}
 	if s.begun != nil {
 		s.begun <- struct{}{}
@@ -82,10 +82,10 @@ func (s *latePass) Each(ctx context.Context, fn func(tag []byte, maxID, step int
 	}
 	for _, r := range rows {
 		if err := fn([]byte(r.Tag), r.MaxID, r.Step); err != nil {
-			return err
+			return segment.View{}, err
 		}
 	}
-	return nil
+	return segment.View{Whole: true}, nil
 }
 
 // A pass that is long under way doesn't take back what a fetch has shown since.

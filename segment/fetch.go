@@ -34,6 +34,7 @@ func (s *Service) attempt(t *Tag, l lane) bool {
 	took := s.clock.Mono() - began
 	if errors.Is(err, ErrUnknownTag) {
 		// Cut from the chain: a fetch doesn't say that the tag is unknown (segment.T3).
+		s.doubt.Store(true)
 		kind, err = KindRowMissing, fmt.Errorf("%w: %v", ErrRowMissing, err) //nolint:errorlint // see above
 	}
 	stopping := err != nil && s.fetchCtx.Err() != nil

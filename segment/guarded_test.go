@@ -164,12 +164,12 @@ type slowPass struct {
 	during func()
 }
 
-func (s *slowPass) Each(_ context.Context, fn func(tag []byte, maxID, step int64) error) error {
+func (s *slowPass) Each(_ context.Context, _ segment.View, fn func(tag []byte, maxID, step int64) error) (segment.View, error) {
 	row, _ := s.Row("order")
 	if s.during != nil {
 		s.during()
 	}
-	return fn([]byte("order"), row.MaxID, row.Step)
+	return segment.View{Whole: true}, fn([]byte("order"), row.MaxID, row.Step)
 }
 
 func TestPassOlderThanAFetchTellsNothing(t *testing.T) {

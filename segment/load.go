@@ -18,6 +18,9 @@ const (
 	loadRetryMax   = 10 * time.Second
 )
 
+// wholeEvery is how often a pass shows every row of a table that tells what has changed.
+const wholeEvery = time.Hour
+
 // keepLoaded reads the tags again and again until ctx is done.
 func (s *Service) keepLoaded(ctx context.Context) {
 	retry := backoff.ExponentialBackOff{
@@ -67,6 +70,7 @@ type pass struct {
 	counts  bool     // it is one of Run's (segment.T1)
 	deleted []string // tags whose rows were deleted by ourselves
 
+	view  View
 	added map[string]*Tag // tags that are new
 	known int             // how many of the others it has shown
 }
@@ -124,7 +128,13 @@ func (s *Service) readTags(ctx context.Context, p *pass) error {
 	}
 	now := s.pass.Add(1)
 	p.added = make(map[string]*Tag)
-	err := s.cfg.Store.Each(ctx, func(name []byte, maxID, step int64) error {
+	last := s.view
+	if s.doubt.Swap(false) || len(p.deleted) > 0 || s.clock.Mono()-s.wholeAt >= wholeEvery {
+		last = View{}
+	}
+	s.view = View{} // of a pass that fails
+	var err error
+	p.view, err = s.cfg.Store.Each(ctx, last, func(name []byte, maxID, step int64) error {
 		Answered(ctx)
 		if t := tags[string(name)]; t != nil {
 			t.seen = now
@@ -143,6 +153,12 @@ func (s *Service) readTags(ctx context.Context, p *pass) error {
 	if err != nil && errors.Is(context.Cause(ctx), ErrLate) {
 		// Cut from the chain: it was cancelled by us, not by the caller.
 		err = fmt.Errorf("%w: no row for %v: %v", ErrLate, s.cfg.FetchTimeout, err) //nolint:errorlint // see above
+	}
+	if err == nil {
+		s.view = p.view
+	}
+	if err == nil && p.view.Whole {
+		s.wholeAt = s.clock.Mono()
 	}
 	return err
 }
@@ -174,13 +190,16 @@ func (s *Service) readMarks(ctx context.Context) error {
 // applyLocked makes the map what a complete pass has shown; it is replaced only when it
 // changes. What takes tags away:
 //
-//	segment.T1  A tag is gone when two passes of Run, which are a Config.Refresh apart, have
+//	segment.T1  A tag is gone when two whole passes of Run, which are a Config.Refresh apart, have
 //	    not shown it, or one has not after its row was deleted by ourselves: one
 //	    pass may meet a table that is being restored, or a replica that is behind.
 //	segment.T2  A pass that shows none of the tags that there were takes none away, and
 //	    doesn't count: the table was emptied, or another one answered (KindTagsGone).
 //	segment.T3  Nothing else does: a fetch without a row has failed (KindRowMissing). Until
 //	    a tag is gone it is served from memory.
+//	segment.T4  A pass over changed rows alone tells of what it has shown, and of no other row.
+//	    The next one is whole after wholeEvery, and at once after a pass that failed, a row
+//	    that is missing, and a max_id that went backwards.
 func (s *Service) applyLocked(p pass) {
 	var tags map[string]*Tag
 	if known := s.tags.Load(); known != nil {
@@ -188,7 +207,7 @@ func (s *Service) applyLocked(p pass) {
 	}
 	s.welcomeLocked(p.added)
 	var missing, gone []*Tag
-	if p.known < len(tags) {
+	if p.view.Whole && p.known < len(tags) {
 		for _, t := range tags {
 			switch {
 			case t.seen == s.pass.Load():
@@ -201,7 +220,7 @@ func (s *Service) applyLocked(p pass) {
 	}
 	// What Adopt has brought may be all gone by the first pass, and others be there.
 	allGone := len(missing) > 0 && p.known == 0 && (s.Loaded() || len(p.added) == 0)
-	if allGone != s.allGone {
+	if p.view.Whole && allGone != s.allGone {
 		ev := Event{Kind: KindTagsBack, Count: int64(p.known)}
 		if allGone {
 			ev = Event{Kind: KindTagsGone, Count: int64(len(missing))}
@@ -209,13 +228,17 @@ func (s *Service) applyLocked(p pass) {
 		s.allGone = allGone
 		s.events.add(ev)
 	}
-	if p.counts && !allGone {
+	late := 0 // of missing
+	if p.counts && p.view.Whole && !allGone {
 		for _, t := range missing {
 			if t.seen < s.complete {
-				gone = append(gone, t)
+				gone, late = append(gone, t), late+1
 			}
 		}
 		s.complete = s.pass.Load()
+	}
+	if len(missing) > late {
+		s.doubt.Store(true)
 	}
 	if tags != nil && len(p.added) == 0 && len(gone) == 0 {
 		return

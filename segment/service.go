@@ -120,6 +120,9 @@ type Service struct {
 	// allGone that the last pass has not (segment.T2). loading protects.
 	complete uint32
 	allGone  bool
+	view     View          // loading protects; of the last pass, zero: the next has to be whole
+	wholeAt  time.Duration // loading protects; when a whole pass ended last
+	doubt    atomic.Bool   // the next pass has to be whole (segment.T4)
 	inUse    inUse
 	looks    looks
 }

@@ -75,15 +75,25 @@ type Store interface {
 	// it returns an error nothing is taken, and that is the error. A Store that no other
 	// daemon shares asks after the commit: then a range that is refused is a gap.
 	FetchGuarded(ctx context.Context, tag string, want int64, dispose Dispose) (Range, error)
-	// Each calls fn with every row, in no particular order, in one pass;
-	// the byte slice is valid only during the call. It stops at the first
-	// error of fn and returns it.
-	Each(ctx context.Context, fn func(tag []byte, maxID, step int64) error) error
+	// Each calls fn with every row, in no particular order, in one pass; the byte slice is
+	// valid only during the call. It stops at the first error of fn and returns it. Where
+	// last isn't zero it may leave out rows that haven't changed since that view.
+	Each(ctx context.Context, last View, fn func(tag []byte, maxID, step int64) error) (View, error)
 	// Find is Each for the rows of tags, found by the table's key. Rows of other tags may
 	// be among them.
 	Find(ctx context.Context, tags []string, fn func(tag []byte, maxID, step int64) error) error
 	// Close releases the store's connections.
 	Close() error
+}
+
+// View is what a pass over the table has shown.
+type View struct {
+	Whole bool // every row; else those that have changed since the view before
+	// At is the database's time when the pass began; zero where the table doesn't tell what
+	// has changed: the next view is a whole one, too.
+	At time.Time
+	// Source is where the rows were read: another one may have gone backwards.
+	Source string
 }
 
 // Dispose decides where a range begins: the last one that reserve has returned is taken.

@@ -8,9 +8,9 @@ import (
 )
 
 // Each fails after some rows.
-func (s *brokenPass) Each(ctx context.Context, fn func(tag []byte, maxID, step int64) error) error {
+func (s *brokenPass) Each(ctx context.Context, last segment.View, fn func(tag []byte, maxID, step int64) error) (segment.View, error) {
 	rows := 0
-	return s.Store.Each(ctx, func(tag []byte, maxID, step int64) error {
+	return s.Store.Each(ctx, last, func(tag []byte, maxID, step int64) error {
 		if rows++; s.on && rows > s.after {
 			return errDown
 		}
@@ -33,15 +33,15 @@ func (s *fixedRows) Find(context.Context, []string, func(tag []byte, maxID, step
 	return nil
 }
 
-func (s *fixedRows) Each(_ context.Context, fn func(tag []byte, maxID, step int64) error) error {
+func (s *fixedRows) Each(_ context.Context, _ segment.View, fn func(tag []byte, maxID, step int64) error) (segment.View, error) {
 	var name []byte
 	for i := range s.n {
 		name = strconv.AppendInt(append(name[:0], "department.product.tag-"...), int64(i), 10)
 		if err := fn(name, int64(i), 100); err != nil {
-			return err
+			return segment.View{}, err
 		}
 	}
-	return nil
+	return segment.View{Whole: true}, nil
 }
 
 func (s *fixedRows) Close() error { return nil }

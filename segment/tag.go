@@ -212,6 +212,7 @@ func (t *Tag) tellBehindLocked(maxID int64) {
 		return
 	}
 	t.behind = true
+	t.svc.doubt.Store(true)
 	t.svc.events.add(Event{Kind: KindBehind, Tag: t.name, High: t.floorLocked(), Count: maxID})
 }
 

@@ -26,6 +26,10 @@ func TestDoctorOfMySQL(t *testing.T) {
 	t.Parallel()
 	server := mariadbtest.Shared(t)
 	script := deployed(t)
+	many := "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('tag-0', 1, 1)"
+	for i := range 10_000 {
+		many += fmt.Sprintf(", ('tag-%d', 1, 1)", i+1)
+	}
 	for _, tc := range []struct {
 		name, sql, grant string
 		password         string // "" is the right one
@@ -44,6 +48,8 @@ func TestDoctorOfMySQL(t *testing.T) {
 		{"may not write", script, "SELECT ON leaf_alloc", "", "mysql-rights", doctor.Fail, []string{"UPDATE command denied", "GRANT SELECT, UPDATE"}},
 		{"may not create tags", script, "SELECT, UPDATE ON leaf_alloc", "", "mysql-rights", doctor.Warn, []string{"tags can't be created, deleted: ", "INSERT command denied"}},
 		{"bad rows", script + "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 1, 0), ('b', -5, 10);", "SELECT, UPDATE ON leaf_alloc", "", "mysql-tags", doctor.Fail, []string{`"a": step is 0`, `"b": max_id is -5`}},
+		{"many rows", script + many, "SELECT, UPDATE ON leaf_alloc", "", "mysql-tags", doctor.OK, []string{"10002 tags"}},
+		{"many rows without an index", script + "ALTER TABLE leaf_alloc DROP KEY update_time;" + many, "SELECT, UPDATE ON leaf_alloc", "", "mysql-table", doctor.Warn, []string{"all 10002 tags once a minute", "ADD KEY update_time"}},
 		{"no rows", script + "DELETE FROM leaf_alloc;", "SELECT, UPDATE ON leaf_alloc", "", "mysql-tags", doctor.Warn, []string{"no tag"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

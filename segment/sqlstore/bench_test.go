@@ -11,6 +11,7 @@ import (
 
 	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/test/mariadbtest"
+	"github.com/leafd/leafd/test/storetest"
 )
 
 const benchTags = 100_000
@@ -30,7 +31,7 @@ func benchEach(b *testing.B, store *sqlstore.Store) {
 	b.ReportAllocs()
 	for b.Loop() {
 		rows := 0
-		err := store.Each(b.Context(), func([]byte, int64, int64) error { rows++; return nil })
+		err := storetest.Each(b.Context(), store, func([]byte, int64, int64) error { rows++; return nil })
 		require.NoError(b, err)
 		require.Equal(b, benchTags+1, rows)
 	}
@@ -72,8 +73,17 @@ func BenchmarkSQLite(b *testing.B) {
 func BenchmarkMySQL(b *testing.B) {
 	server := mariadbtest.Shared(b)
 	database, db := newTable(b, server, ourScript, "")
-	execSQL(b, db, insertTags())
+	execSQL(b, db, longAgo(insertTags()))
 	store := openMySQL(b, server.DSN(database))
 	b.Run("fetch", func(b *testing.B) { benchFetch(b, store) })
 	b.Run("each of 100,000", func(b *testing.B) { benchEach(b, store) })
+	last := running(b, store)
+	execSQL(b, db, "UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag LIKE 'tag-77%'")
+	b.Run("each that has changed, of 100,000", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			view, shown := pass(b, store, last)
+			require.True(b, !view.Whole && len(shown) >= 1111)
+		}
+	})
 }

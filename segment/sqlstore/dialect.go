@@ -48,6 +48,9 @@ type dialect struct {
 	// readOnly is an expression that tells whether the server says of itself that
 	// it takes no writes.
 	readOnly string
+	// view reads the time, what tells this table and its server from others, and whether the
+	// table tells what has changed; "": it doesn't.
+	view string
 	// touch sets update_time where the table doesn't do it by itself.
 	touch string
 	// literal escapes what stands between the quotes of a string.

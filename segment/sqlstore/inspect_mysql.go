@@ -115,6 +115,8 @@ type TableFacts struct {
 	// whole of it.
 	UniqueTag bool
 	Triggers  int
+	// TellsChanges tells that a pass need not read all rows; see Store.Each.
+	TellsChanges bool
 }
 
 // Column is one column of leaf_alloc.
@@ -129,9 +131,8 @@ func (i *Inspector) Table(ctx context.Context) (TableFacts, error) {
 	f := TableFacts{Columns: map[string]Column{}}
 	var engine, transactions sql.NullString
 	var kind string
-	const where = " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '" + table + "'"
 	err := i.d.db.QueryRowContext(ctx, "SELECT t.TABLE_TYPE, t.ENGINE, e.TRANSACTIONS FROM information_schema.TABLES t "+
-		"LEFT JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE"+strings.ReplaceAll(where, "TABLE_", "t.TABLE_")).Scan(&kind, &engine, &transactions)
+		"LEFT JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE"+strings.ReplaceAll(ofTable, "TABLE_", "t.TABLE_")).Scan(&kind, &engine, &transactions)
 	if errors.Is(err, sql.ErrNoRows) {
 		return f, fmt.Errorf("%w in %s", ErrNoTable, i.d.place)
 	}
@@ -150,18 +151,21 @@ func (i *Inspector) Table(ctx context.Context) (TableFacts, error) {
 		c.Length, c.Collation = length.Int64, collation.String
 		f.Columns[strings.ToLower(name)] = c
 		return nil
-	}, "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH, COLLATION_NAME FROM information_schema.COLUMNS"+where)
+	}, "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH, COLLATION_NAME FROM information_schema.COLUMNS"+ofTable)
 	if err == nil {
-		err = i.keys(ctx, &f, where)
+		err = i.keys(ctx, &f)
 	}
 	if err == nil {
 		err = i.d.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = '"+table+"'").Scan(&f.Triggers)
+	}
+	if err == nil {
+		err = i.d.db.QueryRowContext(ctx, viewMySQL).Scan(new(any), new(any), &f.TellsChanges)
 	}
 	return f, i.d.fail(ctx, err, "look at "+table)
 }
 
 // keys finds a unique key of biz_tag alone.
-func (i *Inspector) keys(ctx context.Context, f *TableFacts, where string) error {
+func (i *Inspector) keys(ctx context.Context, f *TableFacts) error {
 	columns, whole := map[string]int{}, map[string]bool{}
 	err := i.d.read(ctx, func(rows *sql.Rows) error {
 		var key, column string
@@ -172,7 +176,7 @@ func (i *Inspector) keys(ctx context.Context, f *TableFacts, where string) error
 		columns[key]++
 		whole[key] = strings.EqualFold(column, "biz_tag") && !part.Valid
 		return nil
-	}, "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS"+where+" AND NON_UNIQUE = 0")
+	}, "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS"+ofTable+" AND NON_UNIQUE = 0")
 	for key, n := range columns {
 		f.UniqueTag = f.UniqueTag || n == 1 && whole[key]
 	}

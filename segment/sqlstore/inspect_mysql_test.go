@@ -57,6 +57,9 @@ func TestInspectorTable(t *testing.T) {
 		{"a view", "CREATE TABLE t (biz_tag varchar(64), max_id bigint, step int); CREATE VIEW leaf_alloc AS SELECT * FROM t", func(t *testing.T, f sqlstore.TableFacts) {
 			require.True(t, f.View)
 		}},
+		{"an index that tells what has changed", leafTable + "; ALTER TABLE leaf_alloc ADD KEY (update_time)", func(t *testing.T, f sqlstore.TableFacts) {
+			require.True(t, f.TellsChanges)
+		}},
 		{"a trigger", leafTable + "; CREATE TRIGGER x BEFORE UPDATE ON leaf_alloc FOR EACH ROW SET NEW.max_id = 1", func(t *testing.T, f sqlstore.TableFacts) {
 			require.Equal(t, 1, f.Triggers)
 		}},

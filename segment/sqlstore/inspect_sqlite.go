@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/leafd/leafd/segment"
 )
 
 // ErrNoFile is returned for a SQLite file that is not there, by the inspections and,
@@ -43,7 +45,7 @@ type TagFacts struct {
 func (i *Inspector) Tags(ctx context.Context) ([]TagFacts, error) { return tagFacts(ctx, i.d) }
 
 func tagFacts(ctx context.Context, d *database) (rows []TagFacts, err error) {
-	err = newStore(d, d).Each(ctx, func(tag []byte, maxID, step int64) error {
+	_, err = newStore(d, d).Each(ctx, segment.View{}, func(tag []byte, maxID, step int64) error {
 		rows = append(rows, TagFacts{Tag: string(tag), MaxID: maxID, Step: step})
 		return nil
 	})

@@ -212,10 +212,20 @@ func mysqlDialect(wait string) *dialect {
 		forUpdate: " FOR UPDATE",
 		matchTag:  "biz_tag = ? AND CAST(CONVERT(biz_tag USING utf8mb4) AS BINARY) = CAST(? AS BINARY)",
 		readOnly:  "@@global.read_only", // super_read_only turns it on too
+		view:      viewMySQL,
 		literal:   strings.NewReplacer("'", "''", `\`, `\\`),
 		judge:     judgeMySQL,
 	}
 }
+
+// viewMySQL is the dialect's view. A timestamp is in UTC whatever its writer's time zone.
+const viewMySQL = "SELECT UTC_TIMESTAMP(), CONCAT_WS(' ', @@hostname, @@port, @@server_id, CREATE_TIME), " +
+	"EXISTS (SELECT 1 FROM information_schema.STATISTICS" + ofTable + " AND COLUMN_NAME = 'update_time' AND SEQ_IN_INDEX = 1) " +
+	"AND EXISTS (SELECT 1 FROM information_schema.COLUMNS" + ofTable + " AND COLUMN_NAME = 'update_time' AND DATA_TYPE = 'timestamp' " +
+	"AND EXTRA LIKE '%on update current_timestamp%') FROM information_schema.TABLES" + ofTable
+
+// ofTable picks what information_schema has of our table.
+const ofTable = " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '" + table + "'"
 
 // mysqlConnector sets the isolation level, and refuses a table without transactions. On MyISAM and Aria two
 // Java Leaf clients get one range twice, and so would a client and leafd:

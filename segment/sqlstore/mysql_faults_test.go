@@ -14,6 +14,7 @@ import (
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/test/mariadbtest"
+	"github.com/leafd/leafd/test/storetest"
 )
 
 // patience bounds what should take milliseconds, on a machine that is busy.
@@ -151,7 +152,7 @@ func TestMySQLHung(t *testing.T) {
 				_, err = store.Fetch(t.Context(), "leaf-segment-test", 0, 0)
 				require.Error(t, err)
 				require.NotErrorIs(t, err, context.DeadlineExceeded)
-				require.Error(t, store.Each(t.Context(), func([]byte, int64, int64) error { return nil }))
+				require.Error(t, storetest.Each(t.Context(), store, func([]byte, int64, int64) error { return nil }))
 				_, err = store.List(t.Context())
 				require.Error(t, err)
 				_, err = store.Delete(t.Context(), "leaf-segment-test", nil)
@@ -318,7 +319,7 @@ func TestMySQLSessionsArePinned(t *testing.T) {
 	execSQL(t, db, "CREATE FUNCTION shown() RETURNS VARCHAR(99) NOT DETERMINISTIC NO SQL "+
 		"RETURN CONCAT_WS(' ', @@autocommit + 0, "+isolation+", @@innodb_lock_wait_timeout, @@lock_wait_timeout, @@sql_select_limit); RENAME TABLE leaf_alloc TO t; "+
 		"CREATE VIEW leaf_alloc AS SELECT shown() AS biz_tag, 1 AS max_id, 1 AS step, '' AS description, NOW() AS update_time")
-	require.NoError(t, store.Each(within(t, patience), func(tag []byte, _, _ int64) error {
+	require.NoError(t, storetest.Each(within(t, patience), store, func(tag []byte, _, _ int64) error {
 		require.Equal(t, "1 READ-COMMITTED 1 1 18446744073709551615", string(tag))
 		return nil
 	}))
@@ -418,7 +419,7 @@ func TestPeopleKeepNoFetchWaiting(t *testing.T) {
 	for range 100 { // within less than people wait, for the lock
 		_, err := store.Fetch(within(t, 15*time.Second), "leaf-segment-test", 0, 0)
 		require.NoError(t, err)
-		require.NoError(t, store.Each(within(t, 15*time.Second), func([]byte, int64, int64) error { return nil }))
+		require.NoError(t, storetest.Each(within(t, 15*time.Second), store, func([]byte, int64, int64) error { return nil }))
 	}
 	require.NoError(t, tx.Commit())
 	people.Wait()

@@ -275,7 +275,7 @@ func TestMySQLSpoiltRowHidesNoOther(t *testing.T) {
 		"INSERT INTO leaf_alloc VALUES ('spoilt', 'x', NULL, NULL, 'y'), ('sound', '7', 10, 'd', '2001-02-03 04:05:06')")
 	store := openMySQL(t, server.DSN(database)+generous)
 	got := map[string][2]int64{}
-	require.NoError(t, store.Each(t.Context(), func(tag []byte, maxID, step int64) error {
+	require.NoError(t, storetest.Each(t.Context(), store, func(tag []byte, maxID, step int64) error {
 		got[string(tag)] = [2]int64{maxID, step}
 		return nil
 	}))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
+	"github.com/leafd/leafd/test/storetest"
 )
 
 func TestSQLiteNewFile(t *testing.T) {
@@ -167,7 +168,7 @@ func TestSQLiteDamagedRows(t *testing.T) {
 	require.ErrorContains(t, err, path)
 	require.ErrorContains(t, err, "damaged")
 	require.NotErrorIs(t, err, segment.ErrUnknownTag)
-	require.Error(t, store.Each(t.Context(), func([]byte, int64, int64) error { return nil }))
+	require.Error(t, storetest.Each(t.Context(), store, func([]byte, int64, int64) error { return nil }))
 }
 
 // TestSQLiteOpenedAtOnce: whoever is first makes the file, and all have it.

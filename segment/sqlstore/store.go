@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/leafd/leafd/segment"
@@ -254,16 +255,51 @@ func (s *Store) asBadRow(err error) error {
 	return err
 }
 
-// Each implements segment.Store. A max_id or step that is NULL or no integer is
+// Each implements segment.Store: on MySQL, where an index has update_time first, and the server sets
+// it, a view of what has changed is read by that. A max_id or step that is NULL or no integer is
 // given to fn as -1, so that one spoilt row hides no other; Fetch refuses such a
 // row. Rows whose tag is NULL are left out. A connection is held while fn runs, so
 // fn should not use the Store.
-func (s *Store) Each(ctx context.Context, fn func(tag []byte, maxID, step int64) error) error {
-	stopped, err := s.each(ctx, fn, s.sql.each)
-	if stopped != nil {
-		return stopped
+func (s *Store) Each(ctx context.Context, last segment.View, fn func(tag []byte, maxID, step int64) error) (segment.View, error) {
+	view, err := s.view(ctx, last)
+	var stopped error
+	switch {
+	case err != nil:
+	case view.Whole:
+		stopped, err = s.each(ctx, fn, s.sql.each)
+	default:
+		stopped, err = s.each(ctx, fn, s.sql.each+" WHERE update_time >= ?", last.At.Add(-viewOverlap))
 	}
-	return s.fail(ctx, err, "read the tags")
+	if stopped != nil {
+		return view, stopped
+	}
+	return view, s.fail(ctx, err, "read the tags")
+}
+
+// viewOverlap is how far a view reaches back beyond the one before: a statement has set
+// update_time to when it began, and may have waited for its row, 50 s by the server's default,
+// and for its commit. So far the clocks of a cluster's nodes may be apart, too.
+const viewOverlap = time.Minute
+
+// view returns the view that begins now, which follows last. It is a whole one unless the server is
+// the one of last, has run ever since, and its clock has, and the table hasn't been made again.
+func (s *Store) view(ctx context.Context, last segment.View) (segment.View, error) {
+	view := segment.View{Whole: true}
+	if s.dialect.view == "" {
+		return view, nil
+	}
+	var now time.Time
+	var tells bool
+	err := s.read(ctx, func(rows *sql.Rows) error { return rows.Scan(&now, &view.Source, &tells) }, s.dialect.view)
+	if err != nil || !tells {
+		return view, err
+	}
+	uptime := 0
+	err = s.read(ctx, func(rows *sql.Rows) error { return rows.Scan(new(string), &uptime) }, "SHOW GLOBAL STATUS LIKE 'Uptime'")
+	view.At = now
+	since := now.Sub(last.At)
+	view.Whole = last.At.IsZero() || view.Source != last.Source || since < 0 || time.Duration(uptime)*time.Second <= since+2*time.Second
+	return view, err
 }
 
 // Find implements segment.Store, as Each does. Where the column can't hold some letter of tags

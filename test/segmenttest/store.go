@@ -173,21 +173,22 @@ func (s *table) take(tag string, want int64, dispose segment.Dispose) (segment.R
 }
 
 // Each implements segment.Store.
-func (s *Store) Each(ctx context.Context, fn func(tag []byte, maxID, step int64) error) error {
+func (s *Store) Each(ctx context.Context, _ segment.View, fn func(tag []byte, maxID, step int64) error) (segment.View, error) {
+	view := segment.View{Whole: true}
 	if err := s.usable(ctx); err != nil {
-		return err
+		return view, err
 	}
 	if err := s.enter(ctx, OpEach, ""); err != nil {
-		return err
+		return view, err
 	}
 	var name []byte
 	for _, r := range s.all() {
 		name = append(name[:0], r.Tag...)
 		if err := fn(name, r.MaxID, r.Step); err != nil {
-			return err
+			return view, err
 		}
 	}
-	return s.leave(ctx, OpEach, "")
+	return view, s.leave(ctx, OpEach, "")
 }
 
 // Find implements segment.Store.

@@ -154,7 +154,7 @@ func testEach(t *testing.T, f *harness) {
 	}
 	require.NoError(t, f.Table.Insert(patient(t), rows...))
 	got := map[string][2]int64{}
-	require.NoError(t, f.store.Each(patient(t), func(tag []byte, maxID, step int64) error {
+	require.NoError(t, Each(patient(t), f.store, func(tag []byte, maxID, step int64) error {
 		if _, twice := got[string(tag)]; twice {
 			return errors.New("twice: " + string(tag))
 		}
@@ -170,7 +170,7 @@ func testEachStops(t *testing.T, f *harness) {
 	}
 	enough := errors.New("enough")
 	calls := 0
-	err := f.store.Each(patient(t), func([]byte, int64, int64) error {
+	err := Each(patient(t), f.store, func([]byte, int64, int64) error {
 		if calls++; calls == 10 {
 			return enough
 		}
@@ -181,14 +181,14 @@ func testEachStops(t *testing.T, f *harness) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err = f.store.Each(ctx, func([]byte, int64, int64) error { return nil })
+	err = Each(ctx, f.store, func([]byte, int64, int64) error { return nil })
 	require.ErrorIs(t, err, context.Canceled)
 	f.fetch(t, "tag-1", 1)
 }
 
 func testEachEmpty(t *testing.T, f *harness) {
 	f.clear(t)
-	require.NoError(t, f.store.Each(patient(t), func(tag []byte, _, _ int64) error {
+	require.NoError(t, Each(patient(t), f.store, func(tag []byte, _, _ int64) error {
 		return errors.New("a row: " + string(tag))
 	}))
 }
@@ -201,6 +201,6 @@ func testClosed(t *testing.T, f *harness) {
 	require.NoError(t, store.Close())
 	_, err = store.Fetch(patient(t), "order", 10, 0)
 	require.Error(t, err)
-	require.Error(t, store.Each(patient(t), func([]byte, int64, int64) error { return nil }))
+	require.Error(t, Each(patient(t), store, func([]byte, int64, int64) error { return nil }))
 	require.EqualValues(t, 11, f.fetch(t, "order", 10).Lo)
 }

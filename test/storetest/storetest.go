@@ -44,6 +44,12 @@ type Table interface {
 	Clear(ctx context.Context) error
 }
 
+// Each calls fn with every row of store.
+func Each(ctx context.Context, store segment.Store, fn func(tag []byte, maxID, step int64) error) error {
+	_, err := store.Each(ctx, segment.View{}, fn)
+	return err
+}
+
 // patience bounds what should take milliseconds, on a machine that is busy.
 const patience = 60 * time.Second
 

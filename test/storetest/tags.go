@@ -66,7 +66,7 @@ func testOneTag(t *testing.T, f *harness, tag string) {
 		require.Equal(t, 1, seen)
 	}
 	seen = 0
-	require.NoError(t, f.store.Each(ctx, func(name []byte, maxID, step int64) error {
+	require.NoError(t, Each(ctx, f.store, func(name []byte, maxID, step int64) error {
 		if string(name) == tag {
 			seen++
 			require.EqualValues(t, 31, maxID)

@@ -33,8 +33,8 @@ func (t *table) Find(context.Context, []string, func(tag []byte, maxID, step int
 	return nil
 }
 
-func (t *table) Each(_ context.Context, fn func(tag []byte, maxID, step int64) error) error {
-	return fn([]byte("bench"), t.max.Load(), step)
+func (t *table) Each(_ context.Context, _ segment.View, fn func(tag []byte, maxID, step int64) error) (segment.View, error) {
+	return segment.View{Whole: true}, fn([]byte("bench"), t.max.Load(), step)
 }
 
 func (*table) Marks(context.Context, func(string, int64)) error { return nil }

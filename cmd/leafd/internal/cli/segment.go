@@ -28,7 +28,7 @@ func (a *app) segmentCmd() *cobra.Command {
 		Short: "List and change the tags of segment IDs",
 		Long: `List and change the tags of segment IDs, straight in the store: the database of --mysql,
 or the SQLite file in --data-dir. No daemon need be running. Those that are see a change
-within a minute.
+within a minute, and a deletion when they fetch for the tag, or within an hour.
 
 A daemon changes tags too, by its HTTP interface and for the bearer of its admin token: it
 writes into its log who changed what, and serves the change at once.`,

@@ -36,7 +36,7 @@ above it. With --zk it is refused while ZooKeeper does not answer. Without, with
 			return t.Delete(ctx, tag)
 		}, func(row segment.Row) error {
 			return a.show(output, rowJSON(row), sentence("Deleted tag %q, whose max_id was %d: create it again only above that, or its IDs repeat. "+
-				"Running daemons see it within a minute.", tag, row.MaxID))
+				"Running daemons see it when they fetch for the tag, or within an hour.", tag, row.MaxID))
 		})
 	}
 	return cmd

@@ -33,8 +33,8 @@ issued of it. Tags that never come back, such as those with a date in their name
 behind for nothing.
 
 Tags that are in the table are never forgotten. Wait until running daemons have seen that a tag
-was deleted, two minutes at most; they forget it themselves when they start again. Made again, it
-may repeat IDs of its former life.`,
+was deleted, an hour and two minutes at most; they forget it themselves when they start again. Made
+again, it may repeat IDs of its former life.`,
 		Example: "  leafd segment forget --prefix sale-2026- --zk 10.0.0.1:2181 --mysql 'leafd:secret@tcp(10.0.0.9:3306)/leaf'",
 		Args:    cobra.MaximumNArgs(1),
 	}

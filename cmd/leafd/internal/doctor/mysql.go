@@ -11,6 +11,9 @@ import (
 	"github.com/leafd/leafd/segment/sqlstore"
 )
 
+// manyTags is how many are worth an index.
+const manyTags = 10_000
+
 // mysql looks at the database of the segments.
 func (p *Patient) mysql(ctx context.Context, r *report) {
 	inspector, err := sqlstore.OpenInspector(p.Cfg.Store(false))
@@ -59,6 +62,9 @@ func (p *Patient) mysql(ctx context.Context, r *report) {
 			return
 		}
 		p.judgeTags(ctx, r, "mysql-tags", rows)
+		if len(rows) >= manyTags && !table.TellsChanges {
+			r.Warn("mysql-table", fmt.Sprintf("each daemon reads all %s once a minute", tags(len(rows))), "ALTER TABLE leaf_alloc ADD KEY update_time (update_time), where the column is as in deploy/leaf_alloc.sql: then those that have changed, and all once an hour")
+		}
 	}
 }
 
