@@ -302,7 +302,7 @@ func (g *guarded) write(t *Tag, b *buffer, conn uint64, floor int64, reserve fun
 		}
 		b.known = m
 		t.mu.Lock()
-		b.high, b.before = max(b.high, m.High), m.By
+		b.high, b.before, b.taken = max(b.high, m.High), m.By, m
 		t.mu.Unlock()
 		above := !g.svc.cfg.RefuseRegressed
 		if !above && m.By == b.lost { // the table isn't behind for that
@@ -322,6 +322,11 @@ func (g *guarded) write(t *Tag, b *buffer, conn uint64, floor int64, reserve fun
 		next, err := g.put(t.name, m, r.Hi, by)
 		if err == nil {
 			b.known = next
+			wallNS, _ := g.svc.clock.Wall()
+			next.Written = time.Unix(0, wallNS)
+			t.mu.Lock()
+			b.taken = next
+			t.mu.Unlock()
 			return true, nil
 		}
 		if !errors.Is(err, ErrGuardConflict) {

@@ -630,3 +630,34 @@ func TestSessionThatGoesOnSettlesNothing(t *testing.T) {
 		require.True(t, a.Guard().Guarded)
 	})
 }
+
+// A daemon tells which one took the last range by what its own fetches have shown.
+func TestWhoFetchedLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, seen := newSite(), map[int64]bool{}
+		a := s.daemon(t, segment.Config{Node: "a", Refresh: time.Hour})
+		b := s.daemon(t, segment.Config{Node: "b", Refresh: time.Hour})
+		took := func(m member) { // until it has fetched
+			s := status(t, m.Service, "order").High
+			for status(t, m.Service, "order").High == s {
+				m.take(t, 1, seen)
+				eventually(t, func() bool { return !status(t, m.Service, "order").Fetching }, "both ranges")
+			}
+		}
+		require.Empty(t, status(t, a.Service, "order").FetchedBy)
+		took(a)
+		st := status(t, a.Service, "order")
+		require.Equal(t, "a", st.FetchedBy)
+		require.Equal(t, st.LastFetch, st.FetchedAt)
+
+		took(b)
+		require.Equal(t, "b", status(t, b.Service, "order").FetchedBy)
+		require.Equal(t, "a", status(t, a.Service, "order").FetchedBy, "nothing has told it")
+		reload(t, a.Service)
+		st = status(t, a.Service, "order")
+		require.Empty(t, st.FetchedBy, "another daemon, but not which")
+		require.Zero(t, st.FetchedAt)
+		took(a)
+		require.Equal(t, "a", status(t, a.Service, "order").FetchedBy)
+	})
+}

@@ -28,6 +28,11 @@ type Status struct {
 	Failures  int          // attempts to fetch failed in a row
 	LastError error        // of the last attempt; nil when it worked
 
+	// FetchedBy is the node that took the tag's last range, as far as this daemon's own fetches
+	// have shown, and FetchedAt when; "" where a pass has shown a later one, and without a Guard.
+	FetchedBy string
+	FetchedAt clock.Millis
+
 	// Issued is how many IDs were handed out under this name since the service
 	// was made, also before the row was removed and came back. It never falls.
 	Issued int64
@@ -130,6 +135,9 @@ func (t *Tag) statusLocked() Status {
 	st.Remaining = remaining(st.Current.left()+st.Next.left(), st.Rate)
 	st.Fetching = b.state != stateIdle
 	st.LastFetch = b.lastFetch
+	if m := b.taken; m.High >= st.High && NodeOf(m.By) != "" {
+		st.FetchedBy, st.FetchedAt = NodeOf(m.By), clock.Millis(m.Written.UnixMilli())
+	}
 	st.Failures, st.LastError = b.failures, b.err
 	return st
 }

@@ -67,6 +67,7 @@ type buffer struct {
 	known     HighMark // the one fetcher's; as last read or written
 	lost      string   // the one fetcher's; By of the last write whose range was given up
 	before    string   // By of the high mark that a fetch found last
+	taken     HighMark // the high mark that was read or written last, for people
 	turns     int      // segment.V6: fetches in a row that found the table behind another daemon's range
 	postponed bool     // in stateBackoff for the guard alone
 

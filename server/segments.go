@@ -23,8 +23,13 @@ type SegmentStatus struct {
 	Next      *SegmentBuffer `json:"next,omitempty"`    // nil while it isn't fetched
 	Fetching  bool           `json:"fetching"`          // a fetch is under way or due
 	Fetched   clock.Millis   `json:"fetched,omitempty"` // ms; when the last range came
-	Failures  int            `json:"failures"`          // fetches failed in a row
-	Failing   string         `json:"failing,omitempty"` // how: regressed, bad_row, read_only, no_row, unavailable
+	// FetchedBy is the node that took the tag's last range, as far as this daemon knows by its own
+	// fetches. Without ZooKeeper nothing tells, and after another daemon's fetch
+	// that was seen in the table `leafd segment list --zk` does.
+	FetchedBy string       `json:"fetched_by,omitempty"`
+	FetchedAt clock.Millis `json:"fetched_at,omitempty"` // ms; when it did
+	Failures  int          `json:"failures"`             // fetches failed in a row
+	Failing   string       `json:"failing,omitempty"`    // how: regressed, bad_row, read_only, no_row, unavailable
 
 	Issued int64   `json:"issued,string"` // IDs handed out since this process started
 	Rate   float64 `json:"rate"`          // IDs a second at present; 0 until measured, and while unused
@@ -100,6 +105,8 @@ func (t tags) Status() []SegmentStatus {
 			Next:      bufferOf(st.Next),
 			Fetching:  st.Fetching,
 			Fetched:   st.LastFetch,
+			FetchedBy: st.FetchedBy,
+			FetchedAt: st.FetchedAt,
 			Failures:  st.Failures,
 			Failing:   failing(st.LastError),
 			Issued:    st.Issued,

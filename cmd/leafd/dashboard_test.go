@@ -143,6 +143,7 @@ func showsWhatIsIssued(t *testing.T, p *webtest.Page, l *child) {
 	p.Await(row + `.querySelector(".buffer i").getBoundingClientRect().width > 0`)
 	p.AwaitText("#errors tbody", "unknown_key")
 	p.Await(row + `.cells[1].innerText === "served"`)
+	p.Await(row + fmt.Sprintf(`.cells[7].innerText.startsWith(%q)`, l.info().Node+", "))
 	p.Await(`+document.querySelector("#rate [data-series=snowflake]")?.dataset.points > 0 && document.querySelector("#rate [data-series=segment]")`)
 	p.Await(`document.querySelector("#rate svg").getAttribute("aria-label").startsWith("IDs per second over the last")`)
 }

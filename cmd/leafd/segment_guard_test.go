@@ -4,12 +4,14 @@ import (
 	"database/sql"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/mariadbtest"
 	"github.com/leafd/leafd/test/zookeepertest"
@@ -61,7 +63,7 @@ func maxIDOf(t *testing.T, db *sql.DB, tag string) (maxID int64) {
 // table that forgets.
 func TestSegmentGuard(t *testing.T) {
 	t.Parallel()
-	s, server := newShop(t)
+	s, zookeeper := newShop(t)
 	mariadb := mariadbtest.Start(t)
 	name, half := mariadb.NewDatabase(t), mariadb.NewDatabase(t)
 	db, halfDB := mariadb.DB(t, name), mariadb.DB(t, half)
@@ -109,14 +111,15 @@ func TestSegmentGuard(t *testing.T) {
 	other.awaitLog(`"alarm":"segment_tables_differ"`, `"tag":"a"`, `"other_node":"127.0.0.1:`)
 	require.Greater(t, maxIDOf(t, halfDB, "a"), int64(1_000))
 
-	rows := clitest.FromJSON[[]cli.SegmentJSON](t, leafd(t, "segment", "list", "-o", "json", "--mysql", mariadb.DSN(name), "--zk", server.Addr(), "--zk-root", s.root).OK(t))
-	require.Equal(t, "a", rows[0].Tag)
-	require.Contains(t, func() (nodes []string) {
-		for _, l := range all {
-			nodes = append(nodes, l.addr)
-		}
-		return nodes
-	}(), rows[0].FetchedBy)
+	var rows []cli.SegmentJSON
+	require.Eventually(t, func() bool { // prefetches may be under way
+		rows = clitest.FromJSON[[]cli.SegmentJSON](t, leafd(t, "segment", "list", "-o", "json", "--mysql", mariadb.DSN(name), "--zk", zookeeper.Addr(), "--zk-root", s.root).OK(t))
+		require.Equal(t, "a", rows[0].Tag)
+		at := slices.IndexFunc(all, func(l *child) bool { return l.addr == rows[0].FetchedBy })
+		require.NotEqual(t, -1, at)
+		list := clitest.FromJSON[struct{ Segments []server.SegmentStatus }](t, all[at].mustGet("/api/segments").body)
+		return list.Segments[0].FetchedBy == rows[0].FetchedBy
+	}, patience, 10*time.Millisecond, "the daemon that fetched last tells the same")
 	fetched, err := time.Parse(time.RFC3339, rows[0].FetchedAt)
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now(), fetched, time.Minute)
@@ -152,7 +155,7 @@ func TestSegmentGuard(t *testing.T) {
 	require.Greater(t, s.last, last)
 
 	forget := func() clitest.Outcome {
-		return leafd(t, "segment", "forget", "a", "--mysql", mariadb.DSN(name), "--zk", server.Addr(), "--zk-root", s.root)
+		return leafd(t, "segment", "forget", "a", "--mysql", mariadb.DSN(name), "--zk", zookeeper.Addr(), "--zk-root", s.root)
 	}
 	forget().Failed(t, cli.ExitFailure, "is in the table")
 	remove()

@@ -150,7 +150,7 @@ function showTags(o) {
   if (v.matched !== v.total) note += ` ${count(v.matched)} match the filter.`;
   if (v.left_out) note += ` Shown are the ${count(v.list.length)} that fail or are used most; filter for another.`;
   put(byId("tags-note"), note);
-  fill(byId("tags"), tagsPager.cut(v.list), ["", "", "wide", "n", "n", "n", "n dim"], (row, cells, t) => {
+  fill(byId("tags"), tagsPager.cut(v.list), ["", "", "wide", "n", "n", "n", "n dim", "dim"], (row, cells, t) => {
     putName(cells[0], t.tag);
     putPill(cells[1], tagState(t));
     putBuffers(cells[2], t);
@@ -159,6 +159,7 @@ function showTags(o) {
     setClass(cells[4], t.remaining_s === 0 && t.rate > 0 ? "n off" : "n");
     put(cells[5], count(t.step));
     put(cells[6], count(t.issued || "0"));
+    put(cells[7], t.fetched_by ? t.fetched_by + ", " + ago(Math.max(0, o.time - t.fetched_at)) : "–");
   });
 }
 
