@@ -27,21 +27,51 @@ func (c *Cache) BindSegments(fresh bool) error {
 		return err
 	}
 	path := filepath.Join(c.dir, BoundName)
-	bound, err := c.bound(path)
+	bound, err := c.directory.bound(path)
 	switch {
 	case err != nil:
 		return failed(path, "read what binds the segments", err)
 	case bound == boundHere:
 		return nil
 	case bound == boundElsewhere && !fresh:
-		return fmt.Errorf("%w: %s says that the segments were served from another data directory, of which this one is a copy: "+
-			"they are the original's; delete the copied segments.db* and marks.db* to begin with a table of its own, "+
-			"or, where the original never runs again, set max_id above every ID that it issued (leafd segment update), and delete %[2]s", worker.ErrCopied, path)
+		return copied(path)
 	}
 	if err := c.bind(path); err != nil {
 		return c.orLocked(failed(path, "write what binds the segments", err))
 	}
 	return c.lock.check()
+}
+
+// CheckSegments is worker.ErrCopied where BindSegments refuses the store in dir. It takes no lock,
+// and writes nothing.
+func CheckSegments(dir string) error {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return failed(dir, "look for the data directory", err)
+	}
+	root, err := os.OpenRoot(abs)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return failed(dir, "open the data directory", err)
+	}
+	defer func() { _ = root.Close() }() // read only
+	path := filepath.Join(abs, BoundName)
+	bound, err := (&directory{path: abs, files: realFiles(), root: root}).bound(path)
+	if err != nil {
+		return failed(path, "read what binds the segments", err)
+	}
+	if bound == boundElsewhere {
+		return copied(path)
+	}
+	return nil
+}
+
+func copied(path string) error {
+	return fmt.Errorf("%w: %s says that the segments were served from another data directory, of which this one is a copy: "+
+		"they are the original's; delete the copied segments.db* and marks.db* to begin with a table of its own, "+
+		"or, where the original never runs again, set max_id in leaf_alloc of segments.db above every ID that it issued, and delete %[2]s", worker.ErrCopied, path)
 }
 
 // binding says to which directory a store is bound.
@@ -53,20 +83,19 @@ const (
 	boundElsewhere
 )
 
-func (c *Cache) bound(path string) (binding, error) {
-	root := c.directory.root
-	held, err := root.Lstat(BoundName)
+func (d *directory) bound(path string) (binding, error) {
+	held, err := d.root.Lstat(BoundName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return boundNowhere, nil
 	}
 	if err != nil {
 		return boundNowhere, err
 	}
-	text, err := fs.ReadFile(root.FS(), BoundName)
+	text, err := fs.ReadFile(d.root.FS(), BoundName)
 	switch {
 	case err != nil || len(text) == 0:
 		return boundNowhere, err
-	case string(text) == c.idOf(path, held)+"\n":
+	case string(text) == d.files.idOf(path, held)+"\n":
 		return boundHere, nil
 	}
 	return boundElsewhere, nil
@@ -83,7 +112,7 @@ func (c *Cache) bind(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.files.write(f, []byte(c.idOf(path, held)+"\n"), 0); err != nil {
+	if err := c.files.write(f, []byte(c.files.idOf(path, held)+"\n"), 0); err != nil {
 		return err
 	}
 	if err := c.files.sync(f); err != nil {

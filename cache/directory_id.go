@@ -29,16 +29,16 @@ func (c *Cache) DirectoryID() (string, error) {
 	return c.directoryID(), nil
 }
 
-func (c *Cache) directoryID() string { return c.idOf(c.lock.path, c.lock.held) }
+func (c *Cache) directoryID() string { return c.files.idOf(c.lock.path, c.lock.held) }
 
 // idOf returns what tells the file at path, and so its directory, from a copy.
-func (c *Cache) idOf(path string, held fs.FileInfo) string {
-	file, born := c.files.identity(path, held)
-	machine := c.files.machine()
+func (o fileOps) idOf(path string, held fs.FileInfo) string {
+	file, born := o.identity(path, held)
+	machine := o.machine()
 	if !born && machine == "" {
 		return ""
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "leafd directory %s %s %s", file, c.files.fileSystem(path), machine))
+	sum := sha256.Sum256(fmt.Appendf(nil, "leafd directory %s %s %s", file, o.fileSystem(path), machine))
 	return hex.EncodeToString(sum[:8])
 }
 

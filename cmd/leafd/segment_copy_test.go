@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
 )
 
 // cache.B1: a copy of a data directory with the segments' file serves none of them, beside the
@@ -46,6 +47,12 @@ func refuseCopy(t *testing.T, m *machine, modes []string) {
 	twin := newMachine(t)
 	require.NoError(t, os.RemoveAll(twin.dataDir()))
 	require.NoError(t, exec.Command("cp", "-a", m.dataDir(), twin.dataDir()).Run())
+	d := twin.doctor(freeAddress(t), modes...)
+	require.Equal(t, cli.ExitFailure, d.code)
+	d.result("segments", doctor.Fail, "copied data directory", "delete the copied segments.db*")
+	for _, args := range [][]string{{"list"}, {"create", "b"}, {"update", "leaf-segment-test", "--step", "5"}, {"delete", "leaf-segment-test", "--yes"}, {"forget", "b"}} {
+		leafd(t, append(append([]string{"segment"}, args...), "--data-dir", twin.dataDir())...).Failed(t, cli.ExitFailure, "copied data directory")
+	}
 	c := twin.start(modes...)
 	c.exits(cli.ExitFailure)
 	require.True(t, c.hasLogged("copied data directory", "segments.directory"), c.Log())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
@@ -49,6 +50,11 @@ func (a *app) withStore(cmd *cobra.Command, fn func(ctx context.Context, store s
 	ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
 	defer cancel()
 	kept := cfg.Store(false)
+	if kept.Local() && len(cfg.ZooKeeper.Servers) == 0 { // as a start
+		if err := cache.CheckSegments(cfg.DataDir); err != nil {
+			return err
+		}
+	}
 	store, err := sqlstore.Open(kept)
 	if errors.Is(err, sqlstore.ErrNoFile) {
 		return fmt.Errorf("no segment store at %s: check --data-dir or --mysql; leafd serve makes one", kept.Path)
@@ -60,21 +66,10 @@ func (a *app) withStore(cmd *cobra.Command, fn func(ctx context.Context, store s
 	return fn(ctx, store, cfg)
 }
 
-// changeTag makes a change, which returns the row, and prints that; says begins what is told of it.
-func (a *app) changeTag(cmd *cobra.Command, output string, change func(ctx context.Context, store segment.Admin) (segment.Row, error), says func(row segment.Row) string) error {
-	return a.withStore(cmd, func(ctx context.Context, store segment.Admin, _ settings.Config) error {
-		row, err := change(ctx, store)
-		if err != nil {
-			return err
-		}
-		return a.show(output, rowJSON(row), sentence("%s Running daemons see it within a minute.", says(row)))
-	})
-}
-
 // withTable is withStore for a change that segment.V5 is about. A store in --data-dir is one
 // daemon's own, whose marks are beside it. Of a database that daemons share ZooKeeper alone
 // knows what they have used: the marks that are here may be of one of them, or of none.
-func (a *app) withTable(cmd *cobra.Command, fn func(ctx context.Context, t *segment.Table) (segment.Row, error), show func(row segment.Row) error) error {
+func (a *app) withTable(cmd *cobra.Command, fn func(ctx context.Context, t *segment.Table, cfg settings.Config) error) error {
 	return a.withStore(cmd, func(ctx context.Context, store segment.Admin, cfg settings.Config) error {
 		local := cfg.Store(false).Local()
 		return withMarks(cfg, local, func(marks *sqlstore.HighWater) error {
@@ -96,11 +91,7 @@ func (a *app) withTable(cmd *cobra.Command, fn func(ctx context.Context, t *segm
 					}
 					return high, local, err
 				}
-				row, err := fn(ctx, t)
-				if err != nil {
-					return err
-				}
-				return show(row)
+				return fn(ctx, t, cfg)
 			})
 		})
 	})
@@ -144,20 +135,6 @@ func checkStep(step int64) error {
 		return settings.Usagef("--step is %d: want 1 or more", step)
 	}
 	return nil
-}
-
-// find returns the row of tag.
-func find(ctx context.Context, store segment.Admin, tag string) (segment.Row, error) {
-	rows, err := store.List(ctx)
-	if err != nil {
-		return segment.Row{}, err
-	}
-	for _, row := range rows {
-		if row.Tag == tag {
-			return row, nil
-		}
-	}
-	return segment.Row{}, fmt.Errorf("%w: %q; leafd segment list shows the tags", segment.ErrUnknownTag, tag)
 }
 
 // SegmentJSON is a tag for programs. max_id is a string as IDs are: JavaScript's

@@ -27,7 +27,7 @@ share a database: say --max-id then, 1 for a tag that never was.`,
 		Example: "  leafd segment create order --step 5000 --description 'order numbers'",
 		Args:    cobra.ExactArgs(1),
 	}
-	storeFlags(cmd, settings.ConnectionNames()...)
+	storeFlags(cmd, append(settings.ConnectionNames(), "listen", "tls-cert")...) // those two are for the line that tries it
 	cmd.Flags().Int64Var(&row.MaxID, "max-id", 0, "first ID of the tag (default: above all that is known, 1 for a new tag)")
 	cmd.Flags().Int64Var(&row.Step, "step", defaultStep, "smallest range that a daemon takes, about what the tag needs in 15 minutes")
 	cmd.Flags().StringVar(&row.Description, "description", "", "what the tag is for")
@@ -41,11 +41,13 @@ share a database: say --max-id then, 1 for a tag that never was.`,
 		if cmd.Flags().Changed("max-id") {
 			maxID = &row.MaxID
 		}
-		return a.withTable(cmd, func(ctx context.Context, t *segment.Table) (segment.Row, error) {
-			return t.Create(ctx, row, maxID)
-		}, func(row segment.Row) error {
-			return a.show(output, rowJSON(row), sentence("Created tag %q: its first ID is %d, its step %d. A running daemon serves it at the first request: curl http://127.0.0.1:8080/api/segment/get/%s",
-				row.Tag, row.MaxID, row.Step, url.PathEscape(row.Tag)))
+		return a.withTable(cmd, func(ctx context.Context, t *segment.Table, cfg settings.Config) error {
+			row, err := t.Create(ctx, row, maxID)
+			if err != nil {
+				return err
+			}
+			return a.show(output, rowJSON(row), sentence("Created tag %q: its first ID is %d, its step %d. A running daemon serves it at the first request: curl %s/api/segment/get/%s",
+				row.Tag, row.MaxID, row.Step, cfg.URL(), url.PathEscape(row.Tag)))
 		})
 	}
 	return cmd

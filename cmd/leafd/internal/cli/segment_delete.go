@@ -11,18 +11,20 @@ import (
 
 func (a *app) segmentDeleteCmd() *cobra.Command {
 	var output string
-	var yes bool
+	var yes, unguarded bool
 	cmd := &cobra.Command{
 		Use:   "delete TAG --yes",
 		Short: "Delete a tag",
 		Long: `Delete a tag. The store then no longer knows which IDs it gave: its max_id is kept in ZooKeeper
 (--zk), and for the SQLite file in the marks beside it, so that the tag, created again, goes on
-above it. With --zk it is refused while ZooKeeper does not answer. Without, with a database, note it.`,
+above it. With --zk it is refused while ZooKeeper does not answer. Where no daemon on a database
+uses ZooKeeper nothing keeps max_id: say --unguarded then, and note it.`,
 		Example: "  leafd segment delete order --yes",
 		Args:    cobra.ExactArgs(1),
 	}
 	storeFlags(cmd, settings.ConnectionNames()...)
 	cmd.Flags().BoolVar(&yes, "yes", false, "yes, delete it")
+	cmd.Flags().BoolVar(&unguarded, "unguarded", false, "a database without --zk: its max_id is kept nowhere")
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		tag := args[0]
@@ -32,11 +34,22 @@ above it. With --zk it is refused while ZooKeeper does not answer. Without, with
 		if !yes {
 			return settings.Usagef("tag %q is not deleted: the store would forget which IDs it gave; say --yes to do it", tag)
 		}
-		return a.withTable(cmd, func(ctx context.Context, t *segment.Table) (segment.Row, error) {
-			return t.Delete(ctx, tag)
-		}, func(row segment.Row) error {
-			return a.show(output, rowJSON(row), sentence("Deleted tag %q, whose max_id was %d: create it again only above that, or its IDs repeat. "+
-				"Running daemons see it when they fetch for the tag, or within an hour.", tag, row.MaxID))
+		return a.withTable(cmd, func(ctx context.Context, t *segment.Table, cfg settings.Config) error {
+			kept := "its max_id is kept beside the store: created again, the tag goes on above it"
+			switch {
+			case t.Guard != nil:
+				kept = "its max_id is kept in ZooKeeper: created again, the tag goes on above it"
+			case cfg.Store(false).Local():
+			case !unguarded:
+				return settings.Usagef("tag %q is not deleted: without --zk nothing keeps where its IDs ended; where no daemon uses ZooKeeper say --unguarded", tag)
+			default:
+				kept = "nothing keeps its max_id: create the tag again only above that"
+			}
+			row, err := t.Delete(ctx, tag)
+			if err != nil {
+				return err
+			}
+			return a.show(output, rowJSON(row), sentence("Deleted tag %q, whose max_id was %d; %s. Running daemons see it when they fetch for the tag, or within an hour.", tag, row.MaxID, kept))
 		})
 	}
 	return cmd

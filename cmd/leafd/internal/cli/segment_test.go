@@ -42,7 +42,7 @@ func TestSegmentCommandsOnSQLite(t *testing.T) {
 	_, err = store.Fetch(t.Context(), "order", 2000, 0)
 	require.NoError(t, err)
 	require.NoError(t, store.Close())
-	seg("delete", "order", "--yes").OK(t)
+	require.Contains(t, seg("delete", "order", "--yes").OK(t), "its max_id is kept beside the store: created again, the tag goes on above it")
 	require.Contains(t, seg("create", "order").OK(t), "its first ID is 7000")
 }
 
@@ -62,9 +62,17 @@ func TestSegmentCommandsOnMariaDB(t *testing.T) {
 		"LEAFD_MYSQL":    server.DSN(database) + "?timeout=30s&readTimeout=30s&writeTimeout=30s&innodb_lock_wait_timeout=30",
 		"LEAFD_DATA_DIR": dir,
 	}
-	useSegmentCommands(t, "", func(args ...string) clitest.Outcome {
+	seg := func(args ...string) clitest.Outcome {
 		return invocation{args: append([]string{"segment"}, args...), env: env}.run(t)
+	}
+	useSegmentCommands(t, "", func(args ...string) clitest.Outcome {
+		if args[0] == "delete" {
+			args = append(args, "--unguarded")
+		}
+		return seg(args...)
 	})
+	seg("delete", "leaf-segment-test", "--yes").Failed(t, ExitUsage, "without --zk nothing keeps where its IDs ended", "--unguarded")
+	require.Contains(t, seg("delete", "leaf-segment-test", "--yes", "--unguarded").OK(t), "nothing keeps its max_id: create the tag again only above that")
 	require.NoDirExists(t, dir, "with a database nothing is local")
 }
 
@@ -113,7 +121,7 @@ func useSegmentCommands(t *testing.T, maxID string, seg func(args ...string) cli
 
 	seg("delete", "order").Failed(t, ExitUsage, `tag "order" is not deleted`, "--yes")
 	require.Contains(t, list(), "order")
-	require.Contains(t, seg("delete", "order", "--yes").OK(t), `Deleted tag "order", whose max_id was 1000`)
+	require.Contains(t, seg("delete", "order", "--yes").OK(t), `Deleted tag "order", whose max_id was 1000; `)
 	require.NotContains(t, list(), "order")
 	require.Equal(t, "user", clitest.FromJSON[SegmentJSON](t, seg("delete", "user", "--yes", "-o", "json").OK(t)).Tag)
 	require.NotContains(t, list(), "user")
@@ -157,7 +165,7 @@ func TestSegmentDatabaseIsDown(t *testing.T) {
 	t.Parallel()
 	dsn := "leaf:hunter2@tcp(127.0.0.1:1)/leaf"
 	for _, args := range [][]string{
-		{"list"}, {"create", "order"}, {"update", "order", "--step=5"}, {"delete", "order", "--yes"},
+		{"list"}, {"create", "order"}, {"update", "order", "--step=5"}, {"delete", "order", "--yes", "--unguarded"},
 	} {
 		dir := filepath.Join(t.TempDir(), "data")
 		out := leafd(t, append(append([]string{"segment"}, args...), "--mysql", dsn, "--data-dir", dir)...)
@@ -165,6 +173,23 @@ func TestSegmentDatabaseIsDown(t *testing.T) {
 		require.NotContains(t, out.Stderr, "hunter2")
 		require.NoDirExists(t, dir)
 	}
+}
+
+// The line that tries a new tag names the daemon of the settings.
+func TestSegmentCreateNamesTheDaemon(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	store, err := sqlstore.OpenSQLite(filepath.Join(dir, "segments.db"))
+	require.NoError(t, err)
+	require.NoError(t, store.Close())
+	for listen, want := range map[string]string{
+		"10.1.2.3:9000": "http://10.1.2.3:9000", ":9001": "http://127.0.0.1:9001", "[::]:9002": "http://127.0.0.1:9002", "leaf.example:9003": "http://leaf.example:9003",
+	} {
+		out := leafd(t, "segment", "create", "a b"+listen[len(listen)-1:], "--data-dir", dir, "--listen", listen).OK(t)
+		require.Contains(t, out, "curl "+want+"/api/segment/get/a%20b"+listen[len(listen)-1:]+"\n")
+	}
+	file := clitest.WriteFile(t, "leafd.yaml", "data-dir: "+dir+"\nlisten: '[fd00::1]:8443'\ntls-cert: not/to/be/read\ntls-key: nor/this\n")
+	require.Contains(t, leafd(t, "segment", "create", "tls", "--config", file).OK(t), "curl https://[fd00::1]:8443/api/segment/get/tls\n")
 }
 
 func TestSegmentUsage(t *testing.T) {

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -44,16 +46,18 @@ repeat, and higher is what "leafd segment delete" and "create --max-id" are for.
 		if newStep == nil && newDescription == nil {
 			return settings.Usagef("nothing to change: want --step or --description")
 		}
-		return a.changeTag(cmd, output, func(ctx context.Context, store segment.Admin) (segment.Row, error) {
+		return a.withStore(cmd, func(ctx context.Context, store segment.Admin, _ settings.Config) error {
 			if _, err := store.Update(ctx, tag, newStep, newDescription); err != nil {
-				return segment.Row{}, err
+				return err
 			}
-			row, err := find(ctx, store, tag)
-			if err != nil {
-				return row, fmt.Errorf("updated, but then: %w", err)
+			rows, err := store.List(ctx)
+			at := slices.IndexFunc(rows, func(r segment.Row) bool { return r.Tag == tag })
+			if at < 0 {
+				return fmt.Errorf("updated, and then tag %q was gone: %w", tag, cmp.Or(err, segment.ErrUnknownTag))
 			}
-			return row, nil
-		}, func(row segment.Row) string { return fmt.Sprintf("Updated tag %q: its step is %d.", tag, row.Step) })
+			row := rows[at]
+			return a.show(output, rowJSON(row), sentence("Updated tag %q: its step is %d. Running daemons see it within a minute.", tag, row.Step))
+		})
 	}
 	return cmd
 }

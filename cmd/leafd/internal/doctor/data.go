@@ -104,6 +104,11 @@ func (p *Patient) marks(ctx context.Context, r *report) {
 // sqlite checks the file of the segments.
 func (p *Patient) sqlite(ctx context.Context, r *report) {
 	rows, err := sqlstore.InspectSQLite(ctx, p.Cfg.Store(false).Path)
+	guarded := len(p.Cfg.ZooKeeper.Servers) > 0
+	if copied := cache.CheckSegments(p.Cfg.DataDir); copied != nil && !guarded && !errors.Is(err, sqlstore.ErrNoFile) {
+		r.Fail("segments", copied, "")
+		return
+	}
 	switch {
 	case errors.Is(err, sqlstore.ErrNoFile):
 		r.OK("segments", "no %s yet: leafd creates it at its first start", settings.SegmentsFile)
@@ -112,7 +117,7 @@ func (p *Patient) sqlite(ctx context.Context, r *report) {
 	default:
 		p.judgeTags(ctx, r, "segments", rows)
 	}
-	if len(p.Cfg.ZooKeeper.Servers) > 0 {
+	if guarded {
 		r.OK("segments", "a table of this daemon's own: none is fetched while ZooKeeper is away; give all daemons the same --mysql")
 	}
 }

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -10,6 +11,19 @@ import (
 
 // ClientsNeedCert tells whether clients are asked for certificates.
 func (c Config) ClientsNeedCert() bool { return c.Listen.TLS.ClientCA != "" }
+
+// URL is where clients on this machine reach the daemon.
+func (c Config) URL() string {
+	scheme := "http"
+	if c.Listen.TLS.Cert != "" {
+		scheme = "https"
+	}
+	host, port, _ := net.SplitHostPort(c.Listen.Address) // it was checked
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
 
 // fillListeners checks the listeners beside --listen, and TLS.
 func (c *Config) fillListeners(v *Values) {
