@@ -189,7 +189,7 @@ var operations = []operation{
 	{
 		methods: "GET", path: "/debug/pprof/{profile}", id: "getProfile", summary: "a Go profile: heap, goroutine, profile (of processor time), trace, …",
 		more:   "On the admin surface (`--admin-listen`) only, and where there is an admin token.",
-		params: []param{{"seconds", "how long profile and trace look", positive}},
+		params: []param{{"seconds", "how long profile and trace look, at most 10", positive}},
 		auth:   true, ok: []reply{{200, "text or a profile", []media{{"*/*", anyBody, nil}}}}, codes: "unauthorized not_found",
 	},
 }

@@ -63,11 +63,12 @@ func (s *Server) checkHost(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// knows tells whether this daemon goes by a name or an address.
+// knows tells whether this daemon goes by a name or an address. One with a zone is none: a zone
+// is any text, a name among it.
 func (s *Server) knows(host string) bool {
-	_, err := netip.ParseAddr(host)
+	address, err := netip.ParseAddr(host)
 	names := s.live.Load().hosts
-	return err == nil || host == "" || host == "localhost" || slices.Contains(names, host) || slices.Contains(names, AnyHost)
+	return err == nil && address.Zone() == "" || host == "" || host == "localhost" || slices.Contains(names, host) || slices.Contains(names, AnyHost)
 }
 
 // named is h for requests that checkHost takes.

@@ -118,6 +118,8 @@ func TestForeignHost(t *testing.T) {
 		"GET /db?x=http://127.0.0.1/db HTTP/1.1\r\nHost: evil.example\r\n\r\n": 403,
 		"GET /db HTTP/1.1\r\nHost: 127.0.0.1@evil.example\r\n\r\n":             403,
 		"GET /db HTTP/1.0\r\n\r\n":                                             200,
+		"GET /db HTTP/1.1\r\nHost: [fe80::1%25evil.example]\r\n\r\n":           403,
+		"GET /db HTTP/1.1\r\nHost: [fe80::1%evil.example]:8080\r\n\r\n":        400,
 		"GET /db HTTP/1.1\r\nHost: evil.example\r\nHost: 127.0.0.1\r\n\r\n":    400,
 	} {
 		c := public.dial()

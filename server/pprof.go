@@ -1,13 +1,18 @@
 package server
 
 import (
+	"strconv"
+
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/pprofhandler"
 )
 
+// maxProfileSeconds is the longest profile: all of it is held in memory until it is sent.
+const maxProfileSeconds = 10
+
 // pprofRoutes adds /debug/pprof to the admin surface. A profile shows memory and costs
-// time, so it is for the bearer of the admin token; without one there is none.
+// time, so it is for who may change tags, and where there is no token for that, there is none.
 func (s *Server) pprofRoutes(r *router.Router) {
 	r.GET("/debug/pprof/{profile}", s.wrap(func(ctx *fasthttp.RequestCtx) error {
 		settings := s.live.Load()
@@ -17,8 +22,26 @@ func (s *Server) pprofRoutes(r *router.Router) {
 		if err := s.authorize(ctx, settings); err != nil {
 			return err
 		}
+		if err := boundProfile(ctx); err != nil {
+			return err
+		}
 		pprofhandler.PprofHandler(ctx)
 		ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore)
 		return nil
 	}))
+}
+
+// boundProfile refuses a profile of more than maxProfileSeconds.
+func boundProfile(ctx *fasthttp.RequestCtx) error {
+	args := ctx.QueryArgs()
+	if given := args.PeekMulti("seconds"); len(given) > 0 {
+		if n, digits := parseDigits(given[0], maxProfileSeconds); len(given) > 1 || !digits || n < 1 || n > maxProfileSeconds {
+			return errBadRequest.with("seconds is given once, as a number from 1 to %d", maxProfileSeconds)
+		}
+	} else if ctx.UserValue("profile") == "profile" { // whose own default is longer
+		args.Set("seconds", strconv.Itoa(maxProfileSeconds))
+	}
+	// net/http reads the query again: what it is given has one reading.
+	ctx.Request.SetRequestURI(string(ctx.Path()) + "?" + args.String())
+	return nil
 }

@@ -149,6 +149,15 @@ func TestProfilesNeedTheToken(t *testing.T) {
 		admin.get(path, bearer+"x").requireError(t, 401, "unauthorized")
 	}
 	require.Contains(t, public.log.String(), `"audit":"refused"`)
+	for _, seconds := range []string{"11", "300", "0", "-1", "x", "", "1&seconds=300", "300;x", "1e9"} {
+		for _, path := range []string{"profile", "trace", "heap"} {
+			admin.get("/debug/pprof/"+path+"?seconds="+seconds, bearer).requireError(t, 400, "bad_request")
+		}
+	}
+	ctx := newRequest(nil, "/debug/pprof/profile?debug=1", "")
+	ctx.SetUserValue("profile", "profile")
+	require.NoError(t, boundProfile(ctx))
+	require.Equal(t, "/debug/pprof/profile?debug=1&seconds=10", string(ctx.RequestURI()), "else it takes 30")
 	public.SetLive(Live{})
 	admin.get("/debug/pprof/heap", bearer).requireError(t, 404, "not_found")
 	admin.do("POST", "/api/segments", `{"tag":"new","step":5}`).requireError(t, 401, "unauthorized")
@@ -160,7 +169,7 @@ func TestShutdownEndsAProfile(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		req, err := http.NewRequest(http.MethodGet, "http://leafd/debug/pprof/trace?seconds=300", nil)
+		req, err := http.NewRequest(http.MethodGet, "http://leafd/debug/pprof/trace?seconds=10", nil)
 		if err != nil {
 			return
 		}

@@ -152,6 +152,7 @@ func (c *command) parseLine(b []byte) (int, error) {
 		return 0, nil
 	}
 	c.n = 0
+	var last []byte
 	for at := 0; at < end; {
 		if space(b[at]) {
 			at++
@@ -164,12 +165,13 @@ func (c *command) parseLine(b []byte) (int, error) {
 			}
 			at++
 		}
+		last = b[first:at:at]
 		if c.n < keptArgs {
-			c.args[c.n] = b[first:at:at]
+			c.args[c.n] = last
 		}
 		c.n++
 	}
-	if c.n > 0 && isHTTP(c.args[0]) {
+	if c.n > 0 && isHTTP(c.args[0], last) {
 		return 0, errHTTP
 	}
 	return end + 1, nil
@@ -177,11 +179,14 @@ func (c *command) parseLine(b []byte) (int, error) {
 
 func space(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
-// isHTTP tells whether an inline command's name is one of a request of HTTP with a body. A web
-// page can have a browser send it to this port, with commands in the body: none is carried
-// out.
-func isHTTP(name []byte) bool {
-	return bytes.EqualFold(name, []byte("POST")) || bytes.EqualFold(name, []byte("Host:"))
+// isHTTP tells whether an inline command, of which these are the first and the last word, is a line
+// of an HTTP request: its first line, whatever the method, or a header, which has a colon as no
+// command's name has. A web page can have a browser send a request to this port, with commands in
+// the body: none is carried out.
+func isHTTP(first, last []byte) bool {
+	const version = "HTTP/"
+	return bytes.EqualFold(first, []byte("POST")) || bytes.IndexByte(first, ':') >= 0 ||
+		len(last) > len(version) && bytes.EqualFold(last[:len(version)], []byte(version))
 }
 
 // printable returns c, or a point for what an answer should not have.

@@ -21,6 +21,8 @@ func array(args ...string) string {
 	return b.String()
 }
 
+const httpRefused = "-ERR Protocol error: this port speaks the Redis protocol, not HTTP\r\n"
+
 // What is leafd's own; what Redis has too is in the transcripts.
 func TestCommands(t *testing.T) {
 	for _, test := range []struct {
@@ -45,7 +47,11 @@ func TestCommands(t *testing.T) {
 		{"setinfo", array("CLIENT", "SETINFO", "LIB-NAME", "x"), "+OK\r\n", 0},
 		{"another database", array("SELECT", "1"), "-ERR DB index is out of range\r\n", 0},
 		{"quotes", "LEAF.SEGMENT \"order\"\r\nLEAF.SEGMENT order\r\n", "-ERR Protocol error: quotes in an inline command: send it as an array\r\n", 0},
-		{"HTTP", "POST / HTTP/1.1\r\nHost: x\r\n\r\nINCR order\r\n", "-ERR Protocol error: this port speaks the Redis protocol, not HTTP\r\n", 0},
+		{"HTTP", "POST / HTTP/1.1\r\nHost: x\r\n\r\nINCR order\r\n", httpRefused, 0},
+		{"HTTP/1.0 without Host", "PUT / HTTP/1.0\nContent-Length: 12\n\nINCR order\r\n", httpRefused, 0},
+		{"HTTP behind an empty line", "\r\nPATCH / http/1.0\r\n\r\nINCR order\r\n", httpRefused, 0},
+		{"HTTP with spaces in its target", "GET /" + strings.Repeat(" x", 20) + " HTTP/1.1\r\n\r\nINCR order\r\n", httpRefused, 0},
+		{"a header alone", "host:x\r\nINCR order\r\n", httpRefused, 0},
 		{"not whole", array("INCR", "order") + "*2\r\n$4\r\nINCR\r\n$5\r\norder", ":1\r\n", 1},
 		{"after an error of the protocol", "*1\r\n:1\r\n" + array("INCR", "order"), "-ERR Protocol error: expected '$', got ':'\r\n", 0},
 		{"after QUIT", array("QUIT") + array("INCR", "order"), "+OK\r\n", 0},
