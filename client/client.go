@@ -32,6 +32,8 @@ type Config struct {
 	// Redirects are not followed, whatever it says. By default one that keeps a few
 	// connections to each daemon, and uses no proxy.
 	HTTPClient *http.Client
+	// Token, where it isn't empty, is what daemons with a tokens-file know this caller by.
+	Token string
 	// MaxAhead is how many IDs of one source may be fetched and not handed out yet,
 	// from 2: what a crash loses at most. A batch is at most half of it.
 	MaxAhead int

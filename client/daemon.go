@@ -108,6 +108,9 @@ func (d *daemon) get(ctx context.Context, target, traceparent string) (*http.Res
 	}
 	req.Header.Set("Cache-Control", "no-store") // client.K3
 	req.Header.Set("Accept", "text/plain")
+	if token := d.client.cfg.Token; token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
 	if traceparent != "" {
 		req.Header.Set("Traceparent", traceparent)
 	}

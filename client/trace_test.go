@@ -59,3 +59,19 @@ func TestTraceparent(t *testing.T) {
 	}
 	close(release)
 }
+
+// TestToken: each request carries the token.
+func TestToken(t *testing.T) {
+	f := newFake(t)
+	got := make(chan string, 1)
+	f.do(func(_ http.ResponseWriter, r *http.Request, _ int) bool {
+		select {
+		case got <- r.Header.Get("Authorization"):
+		default:
+		}
+		return false
+	})
+	_, err := newClient(t, func(c *Config) { c.Token = "the-token" }, f).Snowflake("order").Next(within(t))
+	require.NoError(t, err)
+	require.Equal(t, "Bearer the-token", <-got)
+}

@@ -234,10 +234,10 @@ func openapiDocument(t testing.TB) any {
 			"headers": jsonObject{
 				"RetryAfter":   header("seconds until it is of use to ask again", "^[1-9][0-9]*$"),
 				"NoStore":      header("a cached ID would be a duplicate", "^no-store$"),
-				"Authenticate": header("the scheme of the admin token", "^Bearer$"),
+				"Authenticate": header("the scheme of tokens", "^Bearer$"),
 				"Allow":        header("the methods of this path", "."),
 			},
-			"securitySchemes": jsonObject{"adminToken": jsonObject{"type": "http", "scheme": "bearer", "description": "the token of `--admin-token-file`"}},
+			"securitySchemes": jsonObject{"adminToken": jsonObject{"type": "http", "scheme": "bearer", "description": "the token of `--admin-token-file`, or a caller's of `--tokens-file`"}, "callerToken": jsonObject{"type": "http", "scheme": "bearer", "description": "a caller's token of `--tokens-file`, where there is one"}},
 		},
 	}
 }
@@ -280,6 +280,8 @@ func (d *documenter) operation(op operation, id string) jsonObject {
 	}
 	if op.auth {
 		o["security"] = []jsonObject{{"adminToken": []string{}}}
+	} else if strings.Contains(op.codes, "unauthorized") {
+		o["security"] = []jsonObject{{}, {"callerToken": []string{}}}
 	}
 	return o
 }

@@ -58,6 +58,7 @@ type conn struct {
 	digits  [maxDigits]byte // the serving goroutine's: the ID of the response being written
 	key     []byte          // the serving goroutine's: the one asked for last, where splitKey remembers it
 	tag     *segment.Tag    // the serving goroutine's: the one asked for last
+	origin  *origin         // the serving goroutine's; nil until from is called
 	// answered counts a request for IDs when its response is written.
 	answered answered
 }
@@ -82,6 +83,15 @@ func (c *conn) splitKey(rest []byte) (key, query []byte, err error) {
 		c.key = append(c.key[:0], key...)
 	}
 	return key, query, err
+}
+
+// from returns whose rate requests without a token count against.
+func (c *conn) from() []byte {
+	if c.origin == nil {
+		of := originOf(c)
+		c.origin = &of
+	}
+	return c.origin[:]
 }
 
 // lastTag returns where a connection keeps the tag that was asked for last; nil without a conn.

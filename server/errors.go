@@ -48,8 +48,10 @@ var (
 	errTLSRequired = newAnswer(http.StatusBadRequest, "tls_required", "this port speaks TLS: ask it with https://", 0)
 
 	errHostRefused  = newAnswer(http.StatusForbidden, "host_refused", "this daemon is not known by the name in Host: ask by its address, or start it with --allow-host and that name", 0)
-	errUnauthorized = newAnswer(http.StatusUnauthorized, "unauthorized", "this needs the admin token: Authorization: Bearer <token>", 0)
-	errAdminOff     = newAnswer(http.StatusUnauthorized, "unauthorized", "changes by HTTP are off until leafd is started with --admin-token-file", 0)
+	errUnauthorized = newAnswer(http.StatusUnauthorized, "unauthorized", "this needs the admin token, or a caller's that may do it: Authorization: Bearer <token>", 0)
+	errNoToken      = newAnswer(http.StatusUnauthorized, "unauthorized", "IDs need the token of a caller here: Authorization: Bearer <token>", 0)
+	errKeyRefused   = newAnswer(http.StatusUnauthorized, "unauthorized", "this token is for the IDs of other keys", 0)
+	errAdminOff     = newAnswer(http.StatusUnauthorized, "unauthorized", "changes by HTTP are off until leafd has an --admin-token-file, or an admin in --tokens-file", 0)
 
 	errNotFound         = newAnswer(http.StatusNotFound, "not_found", "no such path; GET / lists them", 0)
 	errUnknownKey       = newAnswer(http.StatusNotFound, "unknown_key", "no tag has this name", 0)
@@ -59,7 +61,7 @@ var (
 	errTagExists        = newAnswer(http.StatusConflict, "tag_exists", "a tag of this name exists already", 0)
 	errMaxIDLow         = newAnswer(http.StatusConflict, "max_id_low", "max_id is below IDs that were used already", 0)
 	errMaxIDUnknown     = newAnswer(http.StatusConflict, "max_id_unknown", "where the tag may begin isn't known: give max_id", 0)
-	errRateLimited      = newAnswer(http.StatusTooManyRequests, "rate_limited", "this key asks for more IDs than --rate-limit gives it", 1)
+	errRateLimited      = newAnswer(http.StatusTooManyRequests, "rate_limited", "this client asks for more IDs of this key than its rate limit gives", 1)
 	errBodyTooLarge     = newAnswer(http.StatusRequestEntityTooLarge, "body_too_large", "the body is larger than 64 KiB", 0)
 	errHeaderTooLarge   = newAnswer(http.StatusRequestHeaderFieldsTooLarge, "header_too_large", "request line and headers are larger than 8 KiB", 0)
 

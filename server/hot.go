@@ -69,11 +69,15 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	if err != nil {
 		return err
 	}
+	settings := s.live.Load()
+	who, err := settings.callers.admit(&ctx.Request.Header, key)
+	if err != nil {
+		return err
+	}
 	b, err := s.source(m)
 	if err != nil {
 		return err
 	}
-	settings := s.live.Load()
 	n, ok := parseCount(query, settings.maxBatch)
 	if !ok {
 		return badCount(settings)
@@ -83,7 +87,7 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 		return headIDs(ctx, b, m, key, asJSON)
 	}
 	mono := clock.MonoOf(ctx.Time())
-	if err := s.overload.charge(m, key, max(n, 1), mono, settings); err != nil {
+	if err := s.overload.charge(c, who, m, key, max(n, 1), mono, settings); err != nil {
 		return err
 	}
 	if n > 0 {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"crypto/sha256"
 
 	"github.com/leafd/leafd/server/limits"
 )
@@ -12,37 +11,67 @@ import (
 type Live struct {
 	// AdminToken lets its bearer change tags; without one, nobody can change them.
 	AdminToken []byte
+	// Callers, where there are any, are the only ones that get IDs. Their digests differ from each
+	// other's and from the AdminToken's.
+	Callers []Caller
 	// Hosts are the names by which this daemon is asked, beside its addresses and
 	// localhost; AnyHost for all (server.H1).
 	Hosts []string
 	// MaxBatch is the largest n of a request.
 	MaxBatch int
-	// RateLimit is how many IDs a second each key gets, up to limits.MaxRate, and how
-	// many at once after a pause; more get 429 rate_limited. A batch that is larger needs
-	// all of them, and its remainder is charged afterwards. 0 is no limit.
+	// RateLimit is how many IDs of each key a client gets a second, up to limits.MaxRate, and how
+	// many at once after a pause; more get 429 rate_limited. 0 is no limit.
 	RateLimit int
+	// RateLimits are those of keys that have one of their own.
+	RateLimits map[string]int
 }
 
 // live is a Live, prepared for use. It is never changed once stored.
 type live struct {
-	maxBatch    int
-	adminOn     bool
-	adminDigest [sha256.Size]byte // of the token
-	hosts       []string          // as hostName writes them
-	rate        limits.Limit
-	rates       *rateTables // nil: no limit
+	maxBatch int
+	callers  callers
+	hosts    []string      // as hostName writes them
+	rates    *limits.Rates // nil: no limit
+	rate     limits.Limit
+	keyRates map[string]limits.Limit
+}
+
+// limitOf returns the limit of a key.
+func (l *live) limitOf(key []byte) limits.Limit {
+	if l.rates == nil {
+		return limits.Limit{}
+	}
+	if limit, own := l.keyRates[string(key)]; own {
+		return limit
+	}
+	return l.rate
+}
+
+// limitOfRate returns the limit of so many IDs a second; 0: none.
+func limitOfRate(rate int) limits.Limit {
+	if rate == 0 {
+		return limits.Limit{}
+	}
+	return limits.NewLimit(rate, rate)
 }
 
 // SetLive makes l the settings from the next request on. The caller has checked their
 // ranges.
 func (s *Server) SetLive(l Live) {
-	next := &live{maxBatch: cmp.Or(l.MaxBatch, DefaultMaxBatch), adminOn: len(l.AdminToken) > 0, adminDigest: sha256.Sum256(l.AdminToken)}
+	next := &live{maxBatch: cmp.Or(l.MaxBatch, DefaultMaxBatch)}
+	if before := s.live.Load(); before != nil {
+		next.callers = newCallers(l, before.callers)
+	} else {
+		next.callers = newCallers(l, callers{})
+	}
 	for _, name := range l.Hosts {
 		next.hosts = append(next.hosts, hostName(name))
 	}
-	if l.RateLimit > 0 {
-		next.rate = limits.NewLimit(l.RateLimit, l.RateLimit)
-		next.rates = s.overload.tables()
+	if l.RateLimit > 0 || len(l.RateLimits) > 0 {
+		next.rates, next.rate, next.keyRates = s.overload.table(), limitOfRate(l.RateLimit), make(map[string]limits.Limit)
+		for key, rate := range l.RateLimits {
+			next.keyRates[key] = limitOfRate(rate)
+		}
 	}
 	s.live.Store(next)
 }

@@ -7,12 +7,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/limits"
 )
-
-// maxRetryAfter is the longest Retry-After of 429, in seconds: after a batch far beyond
-// the rate the wait can be so long that its client should try earlier.
-const maxRetryAfter = 3600
 
 // Why requests are answered with 503 overloaded.
 const (
@@ -60,10 +57,10 @@ type overload struct {
 	maxInflight int64         // immutable; Config.MaxInflight
 	queueWait   time.Duration // immutable; Config.QueueWait
 
-	inflight [modes]limits.Gate         // places
-	queued   limits.Gate                // snowflake IDs of batches
-	rates    atomic.Pointer[rateTables] // nil until a rate was first set
-	unread   [kindsUnread]limits.Gate   // bytes (server.P3)
+	inflight [modes]limits.Gate           // places
+	queued   limits.Gate                  // snowflake IDs of batches
+	rates    atomic.Pointer[limits.Rates] // nil until a rate was first set
+	unread   [kindsUnread]limits.Gate     // bytes (server.P3)
 	shed     [shedReasons]prometheus.Counter
 	limited  [modes]prometheus.Counter
 }
@@ -118,8 +115,13 @@ func newOverload(cfg Config) (*overload, error) {
 		}, func() float64 { return float64(o.queued.Inside()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "leafd_rate_limit_forgotten_total",
-			Help: "Keys given their whole burst again because more keys were asked for at once than are kept.",
-		}, func() float64 { return o.rates.Load().forgot() }),
+			Help: "Callers given the whole burst of a key again because more callers and keys were asked for at once than are kept.",
+		}, func() float64 {
+			if rates := o.rates.Load(); rates != nil {
+				return float64(rates.Forgot())
+			}
+			return 0
+		}),
 	} {
 		if err := cfg.Registry.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
@@ -128,38 +130,40 @@ func newOverload(cfg Config) (*overload, error) {
 	return o, nil
 }
 
-// rateTables are the rates of each mode's keys.
-type rateTables [modes]*limits.Rates
-
-func (t *rateTables) forgot() float64 {
-	if t == nil {
-		return 0
-	}
-	return float64(t[snowflakeMode].Forgot() + t[segmentMode].Forgot())
-}
-
-// tables returns the rates, and makes them at the first call. They outlive changes of
+// table returns the rates, and makes them at the first call. They outlive changes of
 // the limit: a key that is over it stays so.
-func (o *overload) tables() *rateTables {
-	if t := o.rates.Load(); t != nil {
-		return t
+func (o *overload) table() *limits.Rates {
+	if o.rates.Load() == nil {
+		o.rates.CompareAndSwap(nil, limits.NewRates())
 	}
-	o.rates.CompareAndSwap(nil, &rateTables{snowflakeMode: limits.NewRates(), segmentMode: limits.NewRates()})
 	return o.rates.Load()
 }
 
-// charge counts n IDs against the key's rate, or returns errRateLimited (server.O6).
-func (o *overload) charge(m mode, key []byte, n int, now time.Duration, settings *live) error {
-	if settings.rates == nil {
+// charge counts n IDs against the rate of whose request it is and the key, or returns errBadCount
+// where the rate never gives so many at once, or errRateLimited (server.O6). who is nil without
+// tokens, and c for a connection that isn't ours.
+func (o *overload) charge(c *conn, who *caller, m mode, key []byte, n int, now time.Duration, settings *live) error {
+	limit := settings.limitOf(key)
+	if !limit.On() {
 		return nil
 	}
-	wait, ok := settings.rates[m].Take(key, n, now, settings.rate)
+	if n > limit.Burst() {
+		return errBadCount.with("n is at most %d: the rate limit of this key never gives more at once", limit.Burst())
+	}
+	var account [len(origin{}) + 1 + segment.MaxTagBytes]byte
+	of := append(account[:0], byte(m))
+	if who != nil {
+		of = append(of, who.origin[:]...)
+	} else if c != nil {
+		of = append(of, c.from()...)
+	}
+	wait, ok := settings.rates.Take(append(of, key...), n, now, limit)
 	if ok {
 		return nil
 	}
 	o.limited[m].Inc()
 	e := *errRateLimited
-	e.retryAfter = int(min((wait+time.Second-1)/time.Second, maxRetryAfter))
+	e.retryAfter = int((wait + time.Second - 1) / time.Second)
 	return &e
 }
 

@@ -16,7 +16,7 @@ const maxProfileSeconds = 10
 func (s *Server) pprofRoutes(r *router.Router) {
 	r.GET("/debug/pprof/{profile}", s.wrap(func(ctx *fasthttp.RequestCtx) error {
 		settings := s.live.Load()
-		if !settings.adminOn {
+		if !settings.callers.adminOn {
 			return errNotFound
 		}
 		if err := s.authorize(ctx, settings); err != nil {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -117,6 +118,10 @@ type redisClient struct {
 	pending [modes]redisCount
 	held    *batch // nil: none
 	last    bool   // the last answers were written while the server drained
+
+	token  [sha256.Size]byte // its SHA-256; zero: none was given
+	caller *caller           // of the token, by the settings of under
+	under  *live
 }
 
 // redisCount counts requests that are answered in what is written next: [1] are batches.
@@ -175,7 +180,7 @@ func (r *redisClient) Next(of resp.Mode, key []byte, most int) (first int64, n i
 	if err != nil {
 		return 0, 0, err
 	}
-	if settings.rates != nil {
+	if settings.limitOf(key).On() {
 		most = 1 // that much is charged
 	}
 	first, n, err = r.s.next(r.c, b, m, key, most, r.began)
@@ -223,12 +228,16 @@ func (r *redisClient) admit(m mode, key []byte, n int) (*Backend, *live, error) 
 	if err := checkKey(key); err != nil {
 		return nil, nil, errBadRawKey
 	}
+	settings := r.s.live.Load()
+	who := r.who(settings)
+	if err := settings.callers.may(who, key); err != nil {
+		return nil, nil, err
+	}
 	b, err := r.s.source(m)
 	if err != nil {
 		return nil, nil, err
 	}
-	settings := r.s.live.Load()
-	return b, settings, r.s.overload.charge(m, key, n, r.began, settings)
+	return b, settings, r.s.overload.charge(r.c, who, m, key, n, r.began, settings)
 }
 
 // Release implements resp.Source.
@@ -251,18 +260,33 @@ func (r *redisClient) Decode(id []byte) (resp.Decoded, error) {
 	}, nil
 }
 
-// Authorize implements resp.Source: the password is the admin token. IDs need none, as by
-// HTTP.
-func (r *redisClient) Authorize(password []byte) (ok, open bool) {
+// Authorize implements resp.Source: the password is a caller's token, or the admin token, and the
+// user its name (server.A1).
+func (r *redisClient) Authorize(user, password []byte) (ok, open bool) {
 	settings := r.s.live.Load()
-	if !settings.adminOn {
+	if !settings.callers.on && !settings.callers.adminOn {
 		return false, true
 	}
-	ok = settings.isToken(password)
-	if !ok && password != nil {
+	c := settings.callers.of(password)
+	if c == nil || user != nil && string(user) != "default" && string(user) != c.name {
 		from(r.s.sampled.Warn().Str("audit", "refused"), r.c).Msg("refused: wrong password in the Redis protocol")
+		return false, false
 	}
-	return ok, false
+	r.token, r.caller, r.under = sha256.Sum256(password), c, settings
+	return true, false
+}
+
+// Forget implements resp.Source.
+func (r *redisClient) Forget() { r.token, r.caller = [sha256.Size]byte{}, nil }
+
+// who returns the caller whose token the client has; nil: none, or a reload took it away
+// (server.A2).
+func (r *redisClient) who(settings *live) *caller {
+	if r.under != settings {
+		r.under = settings
+		r.caller = settings.callers.byDigest[r.token]
+	}
+	return r.caller
 }
 
 // Answer implements resp.Source.
@@ -274,6 +298,9 @@ func (r *redisClient) Answer(err error) (code, message string) {
 	if e.retryAfter > 0 {
 		return e.redis(), fmt.Sprintf("%s (try again in %d s)", e.message, e.retryAfter)
 	}
+	if e == errNoToken {
+		return e.redis(), "Authentication required."
+	}
 	return e.redis(), e.message
 }
 
@@ -281,8 +308,9 @@ func (r *redisClient) Answer(err error) (code, message string) {
 func (r *redisClient) Refused(code string) { r.s.metrics.redisErrors[code].Inc() }
 
 // Info implements resp.Source. What only operators see of HTTP's metrics they alone see here.
-func (r *redisClient) Info(authorized bool) []byte {
-	whole := authorized || !r.s.cfg.AdminApart
+func (r *redisClient) Info() []byte {
+	c := r.who(r.s.live.Load())
+	whole := c != nil && c.admin || !r.s.cfg.AdminApart
 	text, _ := r.s.infos[index(whole)].get(func() ([]byte, error) { return r.s.info(whole), nil }) // server.R1; it has no error
 	return text
 }
@@ -312,8 +340,17 @@ func (s *Server) info(whole bool) (b []byte) {
 	return b
 }
 
-// redis returns the code as errors of the Redis protocol begin.
-func (e *apiError) redis() string { return strings.ToUpper(e.code) }
+// redis returns the code as errors of the Redis protocol begin: in capitals, but where Redis has
+// a word of its own.
+func (e *apiError) redis() string {
+	switch e {
+	case errNoToken:
+		return "NOAUTH"
+	case errKeyRefused:
+		return "NOPERM"
+	}
+	return strings.ToUpper(e.code)
+}
 
 // redisCodes returns what errors of the Redis protocol begin with, in order.
 func redisCodes() []string {

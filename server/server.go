@@ -222,6 +222,9 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.SetLive(cfg.Live)
+	if err := cfg.Registry.Register(newCallersCollector(s)); err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
 	if s.dashboard, err = newDashboard(); err != nil {
 		return nil, err
 	}

@@ -48,14 +48,16 @@ func NewLimit(rate, burst int) Limit {
 // On tells whether there is a limit.
 func (l Limit) On() bool { return l.each > 0 }
 
+// Burst returns how many IDs there are at once, after a pause.
+func (l Limit) Burst() int { return int(l.burst / l.each) }
+
 // Rates knows what each key has used of its limit. It keeps:
 //
-//	limits.R1  In any time T, a key takes at most rate*T and one burst (or, in place of
-//	    the burst, one larger batch). An account is the time by which everything taken
-//	    is paid for at the rate (GCRA, ITU-T I.371). It only grows, by one
-//	    compare-and-swap a request; a request that would move it further ahead of now
-//	    than a burst is refused. A batch larger than the burst needs the whole burst
-//	    saved up, and its remainder is paid for afterwards.
+//	limits.R1  In any time T, a key takes at most rate*T and one burst. An account is the
+//	    time by which everything taken is paid for at the rate (GCRA, ITU-T I.371). It
+//	    only grows, by one compare-and-swap a request; a request that would move it
+//	    further ahead of now than a burst is refused. So no key is ever further than a
+//	    burst from its next ID, and what is larger than a burst never passes.
 //	limits.R2  A refused request is charged nothing, and Take returns how long to wait:
 //	    the same request passes then, if nobody else uses the key.
 //	limits.R3  No two keys share an account: the key itself is compared, not its hash.
@@ -97,7 +99,7 @@ func newRates(sets int) *Rates { return &Rates{seed: maphash.MakeSeed(), table: 
 // Forgot returns how many accounts with a debt were evicted for want of room.
 func (r *Rates) Forgot() uint64 { return r.forgot.Load() }
 
-// Take charges n, 1 or more, to the key, or returns how long to wait until it can; now
+// Take charges n, 1 to limit.Burst, to the key, or returns how long to wait until it can; now
 // is a monotonic clock. It doesn't retain key.
 func (r *Rates) Take(key []byte, n int, now time.Duration, limit Limit) (wait time.Duration, ok bool) {
 	hash := maphash.Bytes(r.seed, key)
@@ -123,7 +125,7 @@ func (a *account) charge(cost, now, burst int64) (early int64, there bool) {
 			return 0, false
 		}
 		from := max(paid, now)
-		if early := from + min(cost, burst) - burst - now; early > 0 { // limits.R1
+		if early := from + cost - burst - now; early > 0 { // limits.R1
 			return early, true
 		}
 		if a.paid.CompareAndSwap(paid, from+cost) {

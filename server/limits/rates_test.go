@@ -47,20 +47,21 @@ func TestRateAndBurst(t *testing.T) {
 	require.True(t, ok, "each key has its own")
 }
 
+// There is no debt: a key is at most a burst away from all of it.
 func TestBatchLargerThanTheBurst(t *testing.T) {
 	r := NewRates()
 	l := NewLimit(10, 5)
+	require.Equal(t, 5, l.Burst())
 	key := []byte("order")
-	_, ok := r.Take(key, 1, start, l)
-	require.True(t, ok)
-	wait, ok := r.Take(key, 1000, start, l)
-	require.False(t, ok)
-	require.Equal(t, 100*time.Millisecond, wait, "until the whole burst is saved up")
-	_, ok = r.Take(key, 1000, start+wait, l)
-	require.True(t, ok)
-	wait, ok = r.Take(key, 1, start+100*time.Millisecond, l)
-	require.False(t, ok)
-	require.Equal(t, 99*time.Second+600*time.Millisecond, wait, "until all but the burst is paid for")
+	for _, now := range []time.Duration{start, start + time.Hour} {
+		_, ok := r.Take(key, 6, now, l)
+		require.False(t, ok)
+		_, ok = r.Take(key, 5, now, l)
+		require.True(t, ok, "what was refused has cost nothing")
+		wait, ok := r.Take(key, 5, now, l)
+		require.False(t, ok)
+		require.Equal(t, 500*time.Millisecond, wait)
+	}
 }
 
 // Rounding makes no burst smaller than it is said to be, and no rate higher.
@@ -110,7 +111,8 @@ func TestRateHoldsInEverySpanOfTime(t *testing.T) {
 	}
 	for seed := range uint64(10) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		rate, burst, largest := 1+rng.IntN(1000), 1+rng.IntN(100), 1+rng.IntN(200)
+		rate, burst := 1+rng.IntN(1000), 1+rng.IntN(100)
+		largest := 1 + rng.IntN(burst)
 		r, l := NewRates(), NewLimit(rate, burst)
 		now := start
 		var list []taken
@@ -134,7 +136,7 @@ func TestRateHoldsInEverySpanOfTime(t *testing.T) {
 			sum := 0
 			for _, later := range list[i:min(len(list), i+300)] {
 				sum += later.n
-				most := float64(rate)*(later.at-list[i].at).Seconds() + float64(max(burst, largest)) + 1e-6
+				most := float64(rate)*(later.at-list[i].at).Seconds() + float64(burst) + 1e-6
 				if float64(sum) > most {
 					require.FailNow(t, "too many", "seed %d: %d of %f at %d a second, %d at once", seed, sum, most, rate, burst)
 				}

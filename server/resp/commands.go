@@ -59,10 +59,11 @@ func (s *Session) execute() error {
 	case "select":
 		s.selectDB(args)
 	case "info":
-		s.reply.page(s.src.Info(s.authorized))
+		s.reply.page(s.src.Info())
 	case "reset":
 		if s.takes(1, 1) {
-			s.reply.proto, s.name, s.authorized = 2, "", false
+			s.reply.proto, s.name = 2, ""
+			s.src.Forget()
 			s.reply.word("RESET")
 		}
 	case "quit":
@@ -240,24 +241,24 @@ func (s *Session) auth(args [][]byte) {
 	if len(args) == 2 {
 		user, args = args[0], args[1:]
 	}
-	if _, open := s.src.Authorize(nil); open && user == nil {
-		s.fail("ERR", "AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
-		return
-	}
 	if s.authorize(user, args[0]) {
 		s.reply.word("OK")
 	}
 }
 
-// authorize answers where the password is wrong. Where none is set any is right, as in Redis.
+// authorize answers where the password is wrong. Where none is set any is right for the default
+// user, as in Redis.
 func (s *Session) authorize(user, password []byte) bool {
-	ok, open := s.src.Authorize(password)
-	if (!ok && !open) || (user != nil && string(user) != "default") {
+	ok, open := s.src.Authorize(user, password)
+	switch {
+	case ok || open && string(user) == "default":
+		return true
+	case open && user == nil:
+		s.fail("ERR", "AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+	default:
 		s.fail("WRONGPASS", "invalid username-password pair or user is disabled.")
-		return false
 	}
-	s.authorized = ok
-	return true
+	return false
 }
 
 // client answers CLIENT SETNAME, GETNAME, SETINFO and ID.

@@ -21,6 +21,8 @@ type fake struct {
 	errors  map[string]int
 	token   string
 	held    bool // a batch was not released
+
+	authorized bool
 }
 
 var errFake = errors.New("no such tag")
@@ -65,12 +67,16 @@ func (f *fake) Decode(id []byte) (Decoded, error) {
 	return Decoded{ID: 5, Timestamp: 1, Time: "t", Worker: 2, Sequence: 3, Layout: "41+10+12"}, nil
 }
 
-func (f *fake) Authorize(password []byte) (ok, open bool) {
-	return f.token != "" && string(password) == f.token, f.token == ""
+func (f *fake) Authorize(user, password []byte) (ok, open bool) {
+	ok = f.token != "" && string(password) == f.token && (user == nil || string(user) == "default")
+	f.authorized = f.authorized || ok
+	return ok, f.token == ""
 }
 
-func (f *fake) Info(authorized bool) []byte {
-	if authorized {
+func (f *fake) Forget() { f.authorized = false }
+
+func (f *fake) Info() []byte {
+	if f.authorized {
 		return []byte("secret")
 	}
 	return []byte("public")

@@ -28,10 +28,13 @@ type Source interface {
 	Release()
 	// Decode returns what a snowflake ID is made of.
 	Decode(id []byte) (Decoded, error)
-	// Authorize checks a password. open tells that none is set.
-	Authorize(password []byte) (ok, open bool)
-	// Info returns what INFO tells about the server; authorized after a right password.
-	Info(authorized bool) []byte
+	// Authorize makes the client the bearer of password, and user if that has another name than
+	// "default" or nil; a wrong one changes nothing. open tells that none is set.
+	Authorize(user, password []byte) (ok, open bool)
+	// Forget makes it the bearer of none.
+	Forget()
+	// Info returns what INFO tells the client about the server.
+	Info() []byte
 	// Answer returns code, in capitals, and message of the answer to an error.
 	Answer(err error) (code, message string)
 	// Refused counts an error that is answered.
@@ -79,10 +82,9 @@ type Session struct {
 	rest  []byte // what arrived behind the command that is carried out
 	taken int    // of rest: equal commands that were carried out with it
 
-	id         int64
-	name       string
-	authorized bool
-	ending     bool // no command follows
+	id     int64
+	name   string
+	ending bool // no command follows
 
 	in   []byte
 	have int // bytes that were read, and are not used yet

@@ -122,6 +122,8 @@ func otherValue(t *testing.T, s settings.Setting) (string, bool) {
 	switch s.Name {
 	case "admin-token-file":
 		return clitest.WriteFile(t, "token", "0123456789abcdef"), true
+	case "tokens-file":
+		return clitest.WriteFile(t, "tokens", "[{name: shop, sha256: "+strings.Repeat("1f", 32)+", ids: order}]\n"), true
 	case "alarm-webhook":
 		return "http://127.0.0.1:1/hook", true
 	case "data-dir", "node", "allow-host":

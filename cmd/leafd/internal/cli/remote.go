@@ -32,6 +32,7 @@ type remote struct {
 	url       string // http://host:port, https://host:port or unix:/path
 	ca        string // file; empty: the machine's
 	cert, key string // files; empty: no certificate
+	token     string // file; empty: none
 }
 
 // flags adds --url, and how to speak TLS there.
@@ -40,6 +41,7 @@ func (r *remote) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&r.ca, "ca-file", "", "file with the certificates that sign the daemon's; empty: those of this machine")
 	fs.StringVar(&r.cert, "cert-file", "", "file with our certificate, where the daemon wants one")
 	fs.StringVar(&r.key, "key-file", "", "file with the key of cert-file")
+	fs.StringVar(&r.token, "token-file", "", "file with our token, where the daemon has a tokens-file")
 }
 
 // client checks the flags, and returns the base of URLs with what asks there.
@@ -90,6 +92,13 @@ func (r *remote) get(ctx context.Context, target string) ([]byte, error) {
 		return nil, settings.Usagef("--url: %w", err)
 	}
 	request.Header.Set("Accept", "application/json")
+	if r.token != "" {
+		token, _, err := settings.ReadToken(r.token)
+		if err != nil {
+			return nil, settings.Usagef("--token-file %s: %w", r.token, err)
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, r.unreachable(err)

@@ -90,6 +90,7 @@ func (h *ReloadOnSIGHUP) changes(next settings.Config, after *settings.Values) (
 		switch {
 		case !reflect.DeepEqual(before.Parsed, v.Parsed):
 		case v.Setting.Name == "admin-token-file" && h.Start.HTTP.AdminToken != next.HTTP.AdminToken,
+			v.Setting.Name == "tokens-file" && !reflect.DeepEqual(h.Start.HTTP.Callers, next.HTTP.Callers),
 			v.Setting.Name == "zk-auth-file" && !reflect.DeepEqual(h.Start.ZooKeeper.Auth, next.ZooKeeper.Auth):
 			was, is = "(content)", "(new content)"
 		default:

@@ -95,7 +95,9 @@ type HTTP struct {
 	MaxConnections int // 16..1,000,000; the limit of open files may leave less
 	AdminTokenFile string
 	AdminToken     string // what AdminTokenFile holds, secret; empty: no administration over HTTP
-	AllowHost      string // names beside our own, separated by commas
+	TokensFile     string
+	Callers        []server.Caller // what TokensFile has; none: all get IDs
+	AllowHost      string          // names beside our own, separated by commas
 	IdleTimeout    time.Duration
 	DrainDelay     time.Duration
 }
@@ -103,7 +105,9 @@ type HTTP struct {
 // Limits is how much clients may ask for.
 type Limits struct {
 	MaxBatch  int // 1..1,000,000
-	RateLimit int // IDs a second and key; 0: no limit
+	RateLimit int // IDs a second, client and key; 0: no limit
+
+	RateLimits map[string]int // of keys that have one of their own
 }
 
 // Alarm is where alarms go beside the log.

@@ -40,6 +40,7 @@ func (src Sources) Load(ctx context.Context, fs *pflag.FlagSet) (Config, *Values
 	cfg.fillAddresses(ctx, v)
 	cfg.fillListeners(v)
 	cfg.fillToken(v)
+	cfg.fillCallers(v)
 	if len(v.problems) > 0 {
 		return Config{}, nil, AsUsage(Errors(v.problems))
 	}

@@ -16,7 +16,8 @@ import (
 // Live is what the HTTP server takes while it serves.
 func (c Config) Live() server.Live {
 	return server.Live{
-		AdminToken: []byte(c.HTTP.AdminToken), Hosts: c.hosts(), MaxBatch: c.Limits.MaxBatch, RateLimit: c.Limits.RateLimit,
+		AdminToken: []byte(c.HTTP.AdminToken), Callers: c.HTTP.Callers, Hosts: c.hosts(), MaxBatch: c.Limits.MaxBatch,
+		RateLimit: c.Limits.RateLimit, RateLimits: c.Limits.RateLimits,
 	}
 }
 
@@ -74,6 +75,6 @@ func (c Config) WithLive(next Config) Config {
 			reflect.ValueOf(s.to(&c)).Elem().Set(reflect.ValueOf(s.to(&next)).Elem())
 		}
 	}
-	c.HTTP.AdminToken = next.HTTP.AdminToken
+	c.HTTP.AdminToken, c.HTTP.Callers = next.HTTP.AdminToken, next.HTTP.Callers
 	return c
 }

@@ -104,6 +104,14 @@ func httpSettings() []Setting {
 			More:  "Make it readable to the daemon alone.",
 		},
 		{
+			Name: "tokens-file", Kind: KindFile, Live: true,
+			to:    func(c *Config) any { return &c.HTTP.TokensFile },
+			Usage: "file with the callers that get IDs, by the SHA-256 of their tokens; empty: all get them",
+			More: "A list in YAML of entries such as {name: shop, sha256: 64 hexadecimal digits, ids: \"order,payment*\"},\n" +
+				"with admin: true for changes of tags and profiles. A name may stand twice, with its next token.\n" +
+				"Callers send Authorization: Bearer TOKEN, over the Redis protocol AUTH NAME TOKEN.",
+		},
+		{
 			Name: "allow-host", Kind: kindText, Live: true,
 			to:    func(c *Config) any { return &c.HTTP.AllowHost },
 			Usage: "names for Host under which pages and lists are served, besides our own: name[,name] or *; empty: none",
@@ -130,9 +138,14 @@ func overloadSettings() []Setting {
 		{
 			Name: "rate-limit", Group: "Overload", Kind: KindNumber, Def: "0", bounds: numbers(0, limits.MaxRate), Live: true,
 			to:    func(c *Config) any { return &c.Limits.RateLimit },
-			Usage: fmt.Sprintf("IDs a second that each key gets from this daemon, and at once after a pause, to %d; more get 429 rate_limited; 0: no limit", limits.MaxRate),
-			More: "The key is the last part of the path: a tag, or whatever callers for snowflake IDs put there.\nThe two kinds are counted apart. A batch that is larger needs all of them saved up,\n" +
-				"and is paid for afterwards.",
+			Usage: fmt.Sprintf("IDs of each key that a client gets a second from this daemon, and at once after a pause, to %d; more get 429 rate_limited; 0: no limit", limits.MaxRate),
+			More: "The key is the last part of the path: a tag, or whatever callers for snowflake IDs put there.\nThe two kinds are counted apart. A client is a caller of tokens-file, else a certificate,\n" +
+				"else an address (of IPv6 a /64). A batch that is larger gets 400 bad_count.",
+		},
+		{
+			Name: "rate-limits", Kind: KindRates, Live: true,
+			to:    func(c *Config) any { return &c.Limits.RateLimits },
+			Usage: "rate-limit of keys that have one of their own, {order: 5000, batch: 0}; here alone, no flag",
 		},
 	}
 }

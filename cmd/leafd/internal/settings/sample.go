@@ -67,6 +67,8 @@ func (s Setting) yamlDefault() any {
 		}
 	case KindBool:
 		return s.Def == "true"
+	case KindRates:
+		return map[string]int{}
 	}
 	return s.Def
 }

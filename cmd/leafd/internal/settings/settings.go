@@ -22,10 +22,12 @@ const (
 	KindDuration  Kind = "duration"
 	KindBool      Kind = "bool"
 	KindList      Kind = "list" // words, separated by commas
+	// KindRates is a number by key; only the file can have it.
+	KindRates Kind = "rates"
 )
 
 // Setting is one flag, environment variable and key of the file, which bear one
-// name. All that leafd knows of it stands in its row, in rows_daemon.go or rows_ids.go;
+// name; a key alone of KindRates. All that leafd knows of it stands in its row, in rows_daemon.go or rows_ids.go;
 // relations between settings stand in Config.checkRelations.
 type Setting struct {
 	Name   string
@@ -80,7 +82,7 @@ const envPrefix = "LEAFD_"
 // AddFlags adds the flags named, or all of them if none is named, and --config.
 func AddFlags(fs *pflag.FlagSet, names ...string) {
 	for _, s := range All() {
-		if len(names) == 0 || slices.Contains(names, s.Name) {
+		if s.Kind != KindRates && (len(names) == 0 || slices.Contains(names, s.Name)) {
 			flag := fs.VarPF(&textValue{text: s.Def, of: s}, s.Name, "", s.Usage)
 			if s.Kind == KindBool {
 				flag.NoOptDefVal = "true"

@@ -10,13 +10,16 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/limits"
 )
 
 // Value is the effective value of one setting.
 type Value struct {
 	Setting Setting
 	source  Source
-	// Parsed is a string, int64, time.Duration, bool or []string, by the setting's kind.
+	// Parsed is a string, int64, time.Duration, bool, []string or map[string]int, by the setting's kind.
 	Parsed any
 	// Derived is what stands for an empty text; "" when nothing does.
 	Derived string
@@ -36,7 +39,7 @@ type Values struct {
 func (l *layers) parse(fs *pflag.FlagSet) *Values {
 	vs := &Values{path: l.path, problems: slices.Clone(l.problems)}
 	for _, s := range All() {
-		if fs.Lookup(s.Name) == nil {
+		if fs.Lookup(s.Name) == nil && (s.Kind != KindRates || fs.Lookup("rate-limit") == nil) {
 			continue
 		}
 		raw, source := l.raw(fs, s)
@@ -169,6 +172,8 @@ func (s Setting) parse(raw any, typed bool) (any, error) {
 		return parseBool(raw, typed)
 	case KindList:
 		return s.parseList(raw)
+	case KindRates:
+		return parseRates(raw)
 	default:
 		return s.parseText(raw)
 	}
@@ -290,6 +295,27 @@ func (s Setting) parseList(raw any) (any, error) {
 		return nil, want
 	}
 	return words, nil
+}
+
+// parseRates reads a map of rates. The key of a tag may look like a number to YAML.
+func parseRates(raw any) (any, error) {
+	var rates map[string]int // as Config has it: nil without any
+	given, isMap := raw.(map[string]any)
+	want := fmt.Errorf("want {key: rate} in the file, of keys in quotes and whole numbers, 0 to %d", limits.MaxRate)
+	if !isMap && raw != "" { // the default
+		return rates, want
+	}
+	for key, rate := range given {
+		n, whole := rate.(int)
+		if !whole || n < 0 || n > limits.MaxRate || key == "" || len(key) > segment.MaxTagBytes {
+			return rates, want
+		}
+		if rates == nil {
+			rates = make(map[string]int)
+		}
+		rates[key] = n
+	}
+	return rates, nil
 }
 
 // Either joins words as a choice: "a, b or c".

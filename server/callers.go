@@ -1,0 +1,176 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"net"
+	"strings"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+)
+
+// Caller is who bears a token, and what it may do.
+type Caller struct {
+	Name   string            // in metrics and the audit log; several tokens may have one
+	SHA256 [sha256.Size]byte // of the token
+	IDs    []string          // keys whose IDs it may fetch; one that ends in * stands for all that begin so
+	Admin  bool              // it may change tags, and take profiles
+}
+
+// adminName is the caller of Live.AdminToken. No Caller's name has a space.
+const adminName = "admin token"
+
+// caller is a Caller, prepared for use.
+type caller struct {
+	name     string
+	origin   origin
+	admin    bool
+	keys     map[string]struct{}
+	prefixes []string
+	requests *atomic.Int64 // for IDs, that its token was good for
+}
+
+// callers are those of a Live. They keep:
+//
+//	server.A1  A token is known by its SHA-256 alone: it is looked up by that, so that the
+//	    time that takes tells nothing of another token, and stands in no log and no metric.
+//	server.A2  Where there are Callers, no ID is issued without the token of one that may have
+//	    those of this key. Each request is held against the settings in force: a reload
+//	    that takes a token away ends it on open connections, too.
+type callers struct {
+	byDigest map[[sha256.Size]byte]*caller
+	counts   map[string]*atomic.Int64 // by name
+	on       bool                     // server.A2
+	adminOn  bool                     // one may change tags
+}
+
+// newCallers prepares those of l; those of before keep their counts.
+func newCallers(l Live, before callers) callers {
+	all := callers{byDigest: make(map[[sha256.Size]byte]*caller), counts: make(map[string]*atomic.Int64), on: len(l.Callers) > 0}
+	for _, given := range l.Callers {
+		c := &caller{name: given.Name, origin: originOfName(given.Name), admin: given.Admin, keys: make(map[string]struct{})}
+		for _, key := range given.IDs {
+			if prefix, all := strings.CutSuffix(key, "*"); all {
+				c.prefixes = append(c.prefixes, prefix)
+			} else {
+				c.keys[key] = struct{}{}
+			}
+		}
+		if c.requests = cmp.Or(all.counts[c.name], before.counts[c.name]); c.requests == nil {
+			c.requests = new(atomic.Int64)
+		}
+		all.counts[c.name] = c.requests
+		all.byDigest[given.SHA256] = c
+		all.adminOn = all.adminOn || c.admin
+	}
+	if len(l.AdminToken) > 0 {
+		all.adminOn = true
+		all.byDigest[sha256.Sum256(l.AdminToken)] = &caller{name: adminName, admin: true, requests: new(atomic.Int64)}
+	}
+	return all
+}
+
+// of returns the caller whose token this is; nil where it is nobody's (server.A1).
+func (a *callers) of(token []byte) *caller { return a.byDigest[sha256.Sum256(token)] }
+
+// admit returns the caller of a request for IDs of this key, nil where none has to be named;
+// errNoToken, errKeyRefused.
+func (a *callers) admit(h *fasthttp.RequestHeader, key []byte) (*caller, error) {
+	if !a.on {
+		return nil, nil
+	}
+	c := a.bearer(h)
+	return c, a.may(c, key)
+}
+
+// may tells whether c, nil for none, may have IDs of this key, or returns errNoToken or
+// errKeyRefused (server.A2).
+func (a *callers) may(c *caller, key []byte) error {
+	if !a.on {
+		return nil
+	}
+	if c == nil {
+		return errNoToken
+	}
+	if _, named := c.keys[string(key)]; !named && !c.hasPrefix(key) {
+		return errKeyRefused
+	}
+	c.requests.Add(1)
+	return nil
+}
+
+func (c *caller) hasPrefix(key []byte) bool {
+	for _, prefix := range c.prefixes {
+		if len(key) >= len(prefix) && string(key[:len(prefix)]) == prefix {
+			return true
+		}
+	}
+	return false
+}
+
+var headerAuthorization = []byte(fasthttp.HeaderAuthorization) //nolint:gochecknoglobals // never written to
+
+// bearer returns the caller whose token a request has; nil where it has none, or nobody's.
+func (a *callers) bearer(h *fasthttp.RequestHeader) *caller {
+	const scheme = "Bearer "
+	value := h.PeekCanonical(headerAuthorization)
+	if len(value) <= len(scheme) || !bytes.EqualFold(value[:len(scheme)], []byte(scheme)) {
+		return nil
+	}
+	return a.of(bytes.TrimLeft(value[len(scheme):], " "))
+}
+
+// origin is whose rate a request counts against: the caller of its token, else its client's
+// certificate, else where it came from.
+type origin [16]byte
+
+func originOfName(name string) origin { return origin(shortSum([]byte(name))) }
+
+func shortSum(b []byte) []byte {
+	sum := sha256.Sum256(b)
+	return sum[:len(origin{})]
+}
+
+// originOf returns the origin of a connection. A client has a whole /64 of IPv6 addresses as a
+// rule, so that they are one. Of a unix socket it is the user.
+func originOf(nc net.Conn) (o origin) {
+	if cert := clientCertificate(nc); cert != nil {
+		return origin(shortSum(cert.Raw))
+	}
+	if uid, _, ok := unixPeer(nc); ok {
+		return origin{0xff, byte(uid >> 24), byte(uid >> 16), byte(uid >> 8), byte(uid)} // no client has a multicast address
+	}
+	if tcp, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		if ip := tcp.IP.To4(); ip != nil {
+			copy(o[:], ip.To16())
+		} else {
+			copy(o[:8], tcp.IP)
+		}
+	}
+	return o
+}
+
+// callersCollector exports what callers with a token have asked for: a name for each of the
+// settings in force, and no more.
+type callersCollector struct {
+	s    *Server
+	desc *prometheus.Desc
+}
+
+func newCallersCollector(s *Server) callersCollector {
+	return callersCollector{s, prometheus.NewDesc("leafd_caller_requests_total",
+		"Requests for IDs, over HTTP and the Redis protocol, with a token that was good for them, by the caller's name in --tokens-file.", []string{"caller"}, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (c callersCollector) Describe(descs chan<- *prometheus.Desc) { descs <- c.desc }
+
+// Collect implements prometheus.Collector.
+func (c callersCollector) Collect(metrics chan<- prometheus.Metric) {
+	for name, count := range c.s.live.Load().callers.counts {
+		metrics <- prometheus.MustNewConstMetric(c.desc, prometheus.CounterValue, float64(count.Load()), name)
+	}
+}
