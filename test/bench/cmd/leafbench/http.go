@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -45,6 +47,9 @@ func runHTTP(ctx context.Context, o options) (err error) {
 	if err := singles(ctx, o, w, leafd, servers[0], servers[1]); err != nil {
 		return err
 	}
+	if err := tokens(ctx, o, w, leafd); err != nil {
+		return err
+	}
 	if err := batches(ctx, o, w, leafd); err != nil {
 		return err
 	}
@@ -81,6 +86,43 @@ func singles(ctx context.Context, o options, w *wrk.Client, leafd, bare, bare2 *
 		rows = append(rows, compared(c.name, s[0], s[1], c.perSecond, c.cpu))
 	}
 	return o.table(fmt.Sprintf("HTTP, server on one CPU, wrk on another, %d connections; ratios are medians of alternating pairs", wrk.Connections), rows)
+}
+
+// tokens compares requests for one ID with and without the tokens of callers.
+func tokens(ctx context.Context, o options, w *wrk.Client, leafd *server) (err error) {
+	const token = "5f1c0a7d9be2463c8e05a94df17b62830d9e4c7fa1b85623"
+	sum := sha256.Sum256([]byte(token))
+	file := filepath.Join(o.dir, "tokens.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "- {name: bench, sha256: %x, ids: \"x,%s\"}\n", sum, segmentTag), 0o600); err != nil {
+		return fmt.Errorf("tokens: %w", err)
+	}
+	guarded, err := o.leafdServer(o.serverCPU, filepath.Join(o.dir, "tokens"), "--tokens-file", file)
+	if err != nil {
+		return err
+	}
+	defer func() { stopAll(&err, guarded) }()
+	if _, err := guarded.answers(ctx, "/readyz"); err != nil {
+		return err
+	}
+	rows := [][]string{{"", "with req/s", "without req/s", "ratio", "with CPU/req", "without CPU/req", "ratio"}}
+	for _, c := range []struct {
+		name, bench, path string
+		depth             int
+		cpu               figures.Target
+	}{
+		{"snowflake, one ID", "HTTP/token/snowflake", snowflakePath, 1, figures.AtMost(1.05)},
+		{"segment, one ID", "HTTP/token/segment", segmentPath, 1, figures.AtMost(1.05)},
+		{"snowflake, 16 deep", "HTTP/token/snowflake/deep=16", snowflakePath, pipelineDepth, figures.Target{}},
+	} {
+		o.note("http: %s, with a token", c.name)
+		s, err := o.loads(ctx, w, load{name: c.bench, on: guarded, path: c.path, depth: c.depth, headers: []string{"Authorization: Bearer " + token}},
+			load{name: c.bench + "/none", on: leafd, path: c.path, depth: c.depth})
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		rows = append(rows, compared(c.name, s[0], s[1], figures.Target{}, c.cpu))
+	}
+	return o.table("HTTP with the tokens of callers, against the same without", rows)
 }
 
 // batches measures requests for many IDs; a bare server has no like of it.

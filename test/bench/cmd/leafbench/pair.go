@@ -17,6 +17,7 @@ type load struct {
 	ids   int // IDs a request brings; 0: one
 
 	path    string // which wrk asks for
+	headers []string
 	command string // which rawload sends, in Redis' protocol
 	clients int    // of leafd bench, which asks for snowflake IDs
 }
@@ -29,7 +30,7 @@ func (l load) run(ctx context.Context, o options, w *wrk.Client, d time.Duration
 	case l.clients > 0:
 		return o.leafdBench(ctx, l, d)
 	default:
-		return w.Run(ctx, l.on.URL+l.path, d, l.depth)
+		return w.Run(ctx, l.on.URL+l.path, d, l.depth, l.headers...)
 	}
 }
 

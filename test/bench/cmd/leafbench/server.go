@@ -42,14 +42,14 @@ func (o options) bareServer() (*server, error) {
 	return o.start(o.serverCPU, o.bare, func(address string) []string { return []string{"-addr", address} })
 }
 
-// leafdServer starts leafd on embedded defaults with its data in dir.
-func (o options) leafdServer(cpu int, dir string) (*server, error) {
+// leafdServer starts leafd on embedded defaults with its data in dir, and these flags.
+func (o options) leafdServer(cpu int, dir string, flags ...string) (*server, error) {
 	redis, err := proctest.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
 	s, err := o.start(cpu, o.leafd, func(address string) []string {
-		return []string{"serve", "--listen", address, "--listen-redis", redis, "--data-dir", dir, "--log-level", "warn"}
+		return append([]string{"serve", "--listen", address, "--listen-redis", redis, "--data-dir", dir, "--log-level", "warn"}, flags...)
 	})
 	if err == nil {
 		s.redis = redis

@@ -56,13 +56,17 @@ type Result struct {
 // PerSecond is the number of requests answered per second.
 func (r Result) PerSecond() float64 { return r.Requests / r.Elapsed.Seconds() }
 
-// Run loads url for d with depth requests to a write. It returns ErrRefused
-// when any request failed.
-func (c *Client) Run(ctx context.Context, url string, d time.Duration, depth int) (Result, error) {
+// Run loads url for d with depth requests to a write, and these headers. It returns
+// ErrRefused when any request failed.
+func (c *Client) Run(ctx context.Context, url string, d time.Duration, depth int, headers ...string) (Result, error) {
 	seconds := max(1, int(d.Round(time.Second)/time.Second))
 	cmd := exec.CommandContext(ctx, "taskset", "-c", strconv.Itoa(c.cpu), "wrk",
 		"-t1", "-c"+strconv.Itoa(Connections), fmt.Sprintf("-d%ds", seconds),
-		"-s", c.script, url, "--", strconv.Itoa(depth))
+		"-s", c.script)
+	for _, header := range headers {
+		cmd.Args = append(cmd.Args, "-H", header)
+	}
+	cmd.Args = append(cmd.Args, url, "--", strconv.Itoa(depth))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return Result{}, fmt.Errorf("wrk %s: %w: %s", url, err, bytes.TrimSpace(out))
