@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -37,6 +38,7 @@ type manifests struct {
 	claims   map[string][]corev1.PersistentVolumeClaim
 	services map[string]*corev1.Service
 	budget   *policyv1.PodDisruptionBudget
+	policy   *networkingv1.NetworkPolicy
 	settings *corev1.ConfigMap
 	secret   *corev1.Secret
 	headless string // the StatefulSet's
@@ -74,6 +76,8 @@ func read(t *testing.T) manifests {
 				m.services[s.Name] = s
 			case "policy/v1 PodDisruptionBudget":
 				m.budget = decode[policyv1.PodDisruptionBudget](t, document)
+			case "networking.k8s.io/v1 NetworkPolicy":
+				m.policy = decode[networkingv1.NetworkPolicy](t, document)
 			case "v1 ConfigMap":
 				m.settings = decode[corev1.ConfigMap](t, document)
 			case "v1 Secret":
@@ -168,6 +172,43 @@ func TestPodsAreFound(t *testing.T) {
 			require.Equal(t, "http", probe.HTTPGet.Port.StrVal)
 		}
 	}
+}
+
+// TestPodsAreApart: the policy is for all daemons and no job, clients and daemons reach the port of
+// IDs, and nothing but the operators' namespace the admin port; no rule is open to all.
+func TestPodsAreApart(t *testing.T) {
+	m := read(t)
+	spec := m.policy.Spec
+	selects := func(s *metav1.LabelSelector, found labels.Set) bool {
+		selector, err := metav1.LabelSelectorAsSelector(s)
+		require.NoError(t, err)
+		return selector.Matches(found)
+	}
+	require.ElementsMatch(t, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}, spec.PolicyTypes)
+	require.Len(t, spec.Ingress, 2)
+	for name, template := range m.pods {
+		found, daemon := labels.Set(template.Labels), m.selector[name] != nil
+		require.Equal(t, daemon, selects(&spec.PodSelector, found), name)
+		require.Equal(t, daemon, selects(spec.Ingress[0].From[1].PodSelector, found), name)
+		require.Equal(t, daemon, selects(spec.Egress[0].To[0].PodSelector, found), name)
+		if daemon {
+			ports := template.Spec.Containers[0].Ports
+			require.Equal(t, []string{"http", "admin"}, []string{ports[0].Name, ports[1].Name})
+		}
+	}
+	for i, port := range []string{"http", "admin"} {
+		require.Len(t, spec.Ingress[i].Ports, 1)
+		require.Equal(t, port, spec.Ingress[i].Ports[0].Port.StrVal)
+		require.NotEmpty(t, spec.Ingress[i].From)
+		for _, from := range spec.Ingress[i].From {
+			require.Nil(t, from.IPBlock)
+			require.Equal(t, i == 0, from.PodSelector != nil && from.NamespaceSelector == nil)
+			require.Equal(t, i == 1, from.NamespaceSelector != nil && len(from.NamespaceSelector.MatchLabels) > 0)
+		}
+	}
+	require.Equal(t, "http", spec.Egress[0].Ports[0].Port.StrVal)
+	require.Len(t, m.services["leafd"].Spec.Ports, 1, "clients have no way to the admin port")
+	require.Equal(t, "admin", m.services[m.headless].Spec.Ports[1].TargetPort.StrVal)
 }
 
 // TestCompose: the file is one of Compose's schema, and all that it names is there.

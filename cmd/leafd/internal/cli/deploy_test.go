@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,7 @@ type container struct {
 		ValueFrom struct{ SecretKeyRef struct{ Name, Key string } }
 	}
 	Ports        []struct{ ContainerPort int }
+	Resources    struct{ Limits struct{ Memory string } }
 	VolumeMounts []struct{ Name, MountPath string }
 }
 
@@ -91,6 +93,10 @@ func (c container) mounted(t *testing.T) invocation {
 	return run
 }
 
+// fullConnection is what a connection takes that has sent a request's head and 64,000 bytes of its body:
+// 81 kB of resident memory each, of 4096.
+const fullConnection = 81 << 10
+
 // stop is the longest that a clean stop takes.
 func stop(cfg settings.Config) time.Duration {
 	return cfg.HTTP.DrainDelay + daemon.ShutdownTimeout + 5*time.Second
@@ -112,6 +118,11 @@ func TestPodsServe(t *testing.T) {
 			require.Equal(t, "10.1.2.3:8080", cfg.Listen.Advertise)
 			require.Equal(t, ":8080", cfg.Listen.Address)
 			require.Equal(t, 8080, leafd.Ports[0].ContainerPort)
+			require.Equal(t, ":8081", cfg.Listen.Admin)
+			require.Equal(t, 8081, leafd.Ports[1].ContainerPort)
+			memory, err := strconv.Atoi(strings.TrimSuffix(leafd.Resources.Limits.Memory, "Mi"))
+			require.NoError(t, err)
+			require.Less(t, cfg.HTTP.MaxConnections*fullConnection, memory<<20*2/3, "all of them, and a third for the rest")
 			require.Equal(t, "data", leafd.VolumeMounts[0].Name)
 			require.Equal(t, leafd.VolumeMounts[0].MountPath, filepath.Dir(cfg.DataDir), "a directory of leafd's own on the volume")
 			require.NotEmpty(t, cfg.ZooKeeper.Servers)
