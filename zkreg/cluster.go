@@ -3,6 +3,7 @@ package zkreg
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,8 +30,8 @@ const (
 // root comes first, and records the parent last. A cluster that stands is left as it is,
 // also where it has lost its entries. longest is the longest lease that a daemon of it may
 // have, six hours at least (worker.YoungLease). An error where it is for other daemons, naming both
-// values.
-func (d *Directory) Init(ctx context.Context, longest time.Duration) (InitResult, error) {
+// values. Only with fresh is one made where nothing stands: else worker.ErrNoCluster.
+func (d *Directory) Init(ctx context.Context, longest time.Duration, fresh bool) (InitResult, error) {
 	if err := cmp.Or(d.cfg.Layout.Validate(), want(longest >= worker.YoungLease, "longest lease %s: want at least %s", longest, worker.YoungLease)); err != nil {
 		return "", err
 	}
@@ -40,6 +41,8 @@ func (d *Directory) Init(ctx context.Context, longest time.Duration) (InitResult
 		switch {
 		case err != nil:
 			return "", err
+		case s.Root == nil && !fresh:
+			return "", d.absent()
 		case s.Root == nil:
 			if err = d.makeRoot(ctx, d.newRoot(d.cfg.Layout, uuid.NewString(), longest)); err == nil {
 				result = InitMade
@@ -132,6 +135,7 @@ type Status struct {
 	LostAt  clock.Millis // the last time that a loss was noted; 0: never
 	Entries int
 	Live    int
+	Known   []string // addresses of the peers that the daemon knew which noted the last loss
 }
 
 // Status returns what stands in the root. worker.ErrNoCluster; worker.ErrDamaged.
@@ -145,7 +149,12 @@ func (d *Directory) Status(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 	live, _, err := t.readLive(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	known, _, err := t.read(ctx, t.temporary)
 	s := Status{Root: seen.Root, Layout: root.Layout, Epoch: root.Epoch, Forever: t.forever, Parent: ParentOther, LostAt: root.LostAt, Entries: len(names), Live: len(live)}
+	_ = json.Unmarshal(known, &s.Known) // nothing rests on it
 	switch {
 	case seen.Parent == 0:
 		s.Parent = ParentAbsent

@@ -42,13 +42,16 @@ func TestInitMakesOneCluster(t *testing.T) {
 	cfg := daemonConfig(server, server.NewRoot(t)+"/deep/leaf", "")
 	_, err := directory(t, cfg).Status(bounded(t, patience))
 	require.ErrorIs(t, err, worker.ErrNoCluster)
-	require.ErrorContains(t, err, "leafd cluster init --zk "+server.Addr()+" --zk-root "+cfg.Root)
+	require.ErrorContains(t, err, "it has lost its data, or the ensemble is new")
+	require.NotContains(t, err.Error(), "init")
+	_, err = directory(t, cfg).Init(bounded(t, patience), DefaultLongestLease, false)
+	require.ErrorIs(t, err, worker.ErrNoCluster, "none is made without that word")
 	const n = 8
 	results, errs := make([]InitResult, n), make([]error, n)
 	var group sync.WaitGroup
 	for i := range n {
 		d := directory(t, cfg)
-		group.Go(func() { results[i], errs[i] = d.Init(bounded(t, patience), 30*24*time.Hour) })
+		group.Go(func() { results[i], errs[i] = d.Init(bounded(t, patience), 30*24*time.Hour, true) })
 	}
 	group.Wait()
 	made := 0
@@ -64,9 +67,9 @@ func TestInitMakesOneCluster(t *testing.T) {
 	require.Equal(t, InitStands, initCluster(t, cfg))
 	require.Equal(t, before, stats(t, conn, cfg.Root), "nothing was changed")
 	require.Equal(t, 30*24*time.Hour, statusOf(t, cfg).LongestLease, "zkreg.R8")
-	_, err = directory(t, Config{Servers: cfg.Servers, Clock: cfg.Clock}).Init(bounded(t, patience), DefaultLongestLease)
+	_, err = directory(t, Config{Servers: cfg.Servers, Clock: cfg.Clock}).Init(bounded(t, patience), DefaultLongestLease, true)
 	require.ErrorContains(t, err, "layout")
-	_, err = directory(t, cfg).Init(bounded(t, patience), worker.YoungLease-1)
+	_, err = directory(t, cfg).Init(bounded(t, patience), worker.YoungLease-1, true)
 	require.ErrorContains(t, err, "longest lease")
 }
 

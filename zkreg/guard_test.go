@@ -117,7 +117,7 @@ func TestGuardWithoutACluster(t *testing.T) {
 	g := openGuard(t, guardConfig(server.NewRoot(t), server.Addr()))
 	_, err := g.Open(bounded(t, patience))
 	require.ErrorIs(t, err, segment.ErrGuardAway)
-	require.ErrorContains(t, err, "leafd cluster init")
+	require.ErrorContains(t, err, "it has lost its data, or the ensemble is new")
 }
 
 // Where all high marks are gone, everybody waits for those who know them; but not where there

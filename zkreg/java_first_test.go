@@ -31,7 +31,7 @@ func TestCounterOfAParentThatAJavaLeafMade(t *testing.T) {
 			d, err := zkreg.OpenDirectory(cfg)
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, d.Close()) })
-			_, err = d.Init(t.Context(), 168*time.Hour)
+			_, err = d.Init(t.Context(), 168*time.Hour, true)
 			require.NoError(t, err)
 
 			next := func() string {

@@ -138,6 +138,12 @@ func Open(cfg Config) (*Registry, error) {
 // Session tells of the session with ZooKeeper, without asking any server.
 func (r *Registry) Session() zksession.Info { return r.session.Info() }
 
+// noLive is that the parent of the live set is gone: ZooKeeper has lost it, and the peers that were
+// known before are not forgotten for that.
+func (r *Registry) noLive() error {
+	return fmt.Errorf("%w: %s is gone", worker.ErrChanged, r.temporary)
+}
+
 // Peers implements worker.Registry. Where nobody came or went since the last time it is one
 // read, and otherwise two at most, however many there are: all that is asked for stands in their
 // names.
@@ -149,7 +155,7 @@ func (r *Registry) Peers(ctx context.Context) ([]worker.Peer, error) {
 	if all != nil {
 		_, stat, err := r.session.Exists(ctx, r.temporary)
 		if err != nil || stat == nil {
-			return nil, err
+			return nil, cmp.Or(err, r.noLive())
 		}
 		if known != *stat || in != session {
 			all = nil
@@ -158,7 +164,7 @@ func (r *Registry) Peers(ctx context.Context) ([]worker.Peer, error) {
 	if all == nil {
 		live, stat, err := r.readLive(ctx)
 		if err != nil || stat == nil {
-			return nil, err
+			return nil, cmp.Or(err, r.noLive())
 		}
 		r.mu.Lock()
 		all, r.peers, r.stat, r.in = live, live, *stat, session

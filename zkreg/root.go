@@ -43,11 +43,15 @@ func statOf(s *zk.Stat) worker.Stat {
 }
 
 // Mend implements worker.Registry.
-func (r *Registry) Mend(ctx context.Context, s worker.Snapshot, me worker.Record, do worker.Action) error {
+func (r *Registry) Mend(ctx context.Context, s worker.Snapshot, me worker.Record, do worker.Action) (err error) {
+	defer func() {
+		if err == nil && do != worker.RaiseSession {
+			r.remember(ctx, me.Peers)
+		}
+	}()
 	switch {
 	case do == worker.Await && s.Root == nil:
-		return fmt.Errorf("%w: nothing is at %s in ZooKeeper: a new ensemble, or one that lost its data. If daemons of this cluster run, or have data directories, start one of those: "+
-			"it puts the cluster back. A new cluster is made once, with: %s", worker.ErrNoCluster, r.root, r.cfg.command("init"))
+		return r.absent()
 	case do == worker.Await:
 		return fmt.Errorf("%w: the root %s stands, and %s is not made yet: finish it with: %s", worker.ErrNoCluster, r.root, r.forever, r.cfg.command("init"))
 	case do == worker.MakeRoot:
@@ -75,6 +79,14 @@ func (r *Registry) Mend(ctx context.Context, s worker.Snapshot, me worker.Record
 		return fmt.Errorf("zkreg: Mend can't %s", do)
 	}
 	return r.setRoot(ctx, d, s)
+}
+
+// remember keeps the addresses that the daemon that notes a loss knew of others, so that an operator
+// sees which are not back. Nothing rests on it.
+func (t tree) remember(ctx context.Context, peers []string) {
+	if len(peers) > 0 && t.ensure(ctx, t.temporary) == nil {
+		_, _ = t.session.Set(ctx, t.temporary, encode(peers), -1)
+	}
 }
 
 // setRoot makes the root d where it is as s shows it, and does more in the same transaction.

@@ -94,9 +94,16 @@ func (t tree) look(ctx context.Context, workerID int64) (s worker.Snapshot, root
 func (t tree) stands(ctx context.Context) (worker.Snapshot, rootData, tree, error) {
 	s, root, t, err := t.look(ctx, worker.NoWorkerID)
 	if err == nil && s.Root == nil {
-		err = fmt.Errorf("%w: nothing is at %s in ZooKeeper; a cluster is made with: %s", worker.ErrNoCluster, t.root, t.cfg.command("init"))
+		err = t.absent()
 	}
 	return s, root, t, err
+}
+
+// absent is the one text about a root that isn't there: only a person knows whether the ensemble
+// is new, and a new cluster in the place of a lost one repeats IDs.
+func (t tree) absent() error {
+	return fmt.Errorf("%w: nothing is at %s in ZooKeeper: it has lost its data, or the ensemble is new. Where daemons of a cluster have run here, start one that belongs to it, on its data directory, "+
+		"or let one that runs reach ZooKeeper: it puts the cluster back. How a new ensemble gets one, and a lost one does not: leafd cluster --help", worker.ErrNoCluster, t.root)
 }
 
 // readNames reads the names of all entries, ordered by worker ID, and the parent's Stat, nil for

@@ -86,7 +86,7 @@ func TestWorkerIDsExhausted(t *testing.T) {
 			o.set(o.path(7), jsonText(t, ahead))
 			release := []string{"worker", "release", "7", "--layout", tc.layout}
 			c.onMachine(m, release...).Failed(t, cli.ExitFailure, "entry in use", "--force")
-			require.Contains(t, c.onMachine(m, append(release, "--force")...).OK(t), "Released worker 7")
+			require.Contains(t, c.onMachine(m, append(release, "--force", "--yes")...).OK(t), "Released worker 7")
 			require.Equal(t, "released", o.must(o.path(7)).payload(t).State)
 			l = m.ready(datacenter...) // it waits
 			require.GreaterOrEqual(t, o.must(o.path(7)).payload(t).Floor, ahead.Ceiling, "carried over")

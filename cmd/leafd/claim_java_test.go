@@ -115,7 +115,7 @@ func TestBesideJavaLeafs(t *testing.T) {
 	// The worker ID of a Java Leaf that is gone for good, once the operator says so, and but for 0,
 	// which a Java Leaf takes without asking.
 	for _, id := range []string{"0", "1"} {
-		require.Contains(t, c.onMachine(newMachine(t), "worker", "release", id, "--force", "--clock-threshold", "10ms").OK(t), "of the Java Leaf")
+		require.Contains(t, c.onMachine(newMachine(t), "worker", "release", id, "--force", "--yes", "--clock-threshold", "10ms").OK(t), "of the Java Leaf")
 	}
 	require.NotContains(t, o.entries(), "10.0.0.1:8080-0000000000")
 	heirs := []*child{c.machine().ready(settings...), c.machine().ready(settings...)}

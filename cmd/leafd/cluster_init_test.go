@@ -16,30 +16,30 @@ import (
 	"github.com/leafd/leafd/zkreg"
 )
 
-// Nobody but an operator makes a cluster: a daemon waits for it, says once what to type,
+// Nobody but an operator makes a cluster: a daemon waits for it, says once what there can be,
 // and ends with the same words. One that still waits when it is made joins it.
 func TestServeWithoutACluster(t *testing.T) {
 	t.Parallel()
 	c := unmade(t)
 	o := c.watch()
-	command := fmt.Sprintf("leafd cluster init --zk %s --zk-root %s", c.servers[0], c.root)
+	const absent = "it has lost its data, or the ensemble is new"
 	hasty := c.machine(append(frequent(), "--startup-timeout", "5s")...).start()
 	waiting := c.machine(frequent()...).start()
 	hasty.exits(cli.ExitFailure)
 	lines := strings.Split(strings.TrimSpace(hasty.Log()), "\n")
-	require.Contains(t, lines[len(lines)-1], command)
+	require.Contains(t, lines[len(lines)-1], absent)
 	for _, l := range []*child{hasty, waiting} {
-		l.awaitLog("waiting: no_cluster", command)
+		l.awaitLog("waiting: no_cluster", absent)
 		require.Equal(t, 1, l.Logged("waiting: no_cluster"), "one line")
 		require.False(t, l.hasLogged("issuing snowflake IDs"))
 	}
 	require.Equal(t, "starting", waiting.mustGet("/readyz").code())
 	require.Contains(t, waiting.mustGet("/readyz").body, "leafd is starting: no cluster", "it says what it waits for")
-	require.Contains(t, waiting.mustGet("/readyz").body, command)
+	require.Contains(t, waiting.mustGet("/readyz").body, absent)
 	_, found, err := o.get(c.root)
 	require.NoError(t, err)
 	require.False(t, found, "nothing was made")
-	c.onMachine(newMachine(t), "cluster", "status").Failed(t, cli.ExitFailure, "nothing is at "+c.root, command)
+	c.onMachine(newMachine(t), "cluster", "status").Failed(t, cli.ExitFailure, "nothing is at "+c.root, absent)
 
 	away := c.machine()
 	away.zk = []string{"--zk", freeAddress(t)}
@@ -64,7 +64,7 @@ func TestServeWithoutACluster(t *testing.T) {
 	require.Empty(t, o.entries())
 	late := c.machine(frequent()...).start()
 	late.awaitLog("gives out no worker ID before", open)
-	require.Contains(t, c.onMachine(newMachine(t), "cluster", "open", "--clock-threshold", "10ms").OK(t), "0 are back")
+	require.Contains(t, c.onMachine(newMachine(t), "cluster", "open", "--yes", "--clock-threshold", "10ms").OK(t), "0 are back")
 	late.awaitStatus("/readyz", 200)
 	require.Equal(t, cli.ExitOK, late.stop())
 
@@ -80,7 +80,7 @@ func TestClusterInitAndStatus(t *testing.T) {
 	c := unmade(t)
 	o := c.watch()
 	m := newMachine(t)
-	out := c.onMachine(m, "cluster", "init").OK(t)
+	out := c.onMachine(m, "cluster", "init", "--new", "--yes").OK(t)
 	require.Contains(t, out, "Made cluster ")
 	require.Contains(t, out, fmt.Sprintf(" at %s: layout 41+10+12, epoch 1288834974657, worker IDs under %s/leaf_forever.", c.root, c.root))
 	before := o.everything()
@@ -113,7 +113,7 @@ func TestClusterInitAndStatus(t *testing.T) {
 	c.onMachine(m, "cluster", "init", "--longest-lease", "168h").OK(t)
 	require.Equal(t, before, o.everything())
 	long := unmade(t)
-	require.EqualValues(t, 720*60*60*1000, clitest.FromJSON[cli.InitJSON](t, long.onMachine(m, "cluster", "init", "--longest-lease", "720h", "-o", "json").OK(t)).LongestLeaseMS)
+	require.EqualValues(t, 720*60*60*1000, clitest.FromJSON[cli.InitJSON](t, long.onMachine(m, "cluster", "init", "--new", "--yes", "--longest-lease", "720h", "-o", "json").OK(t)).LongestLeaseMS)
 	require.Equal(t, "720h", field(t, long.onMachine(m, "cluster", "status").OK(t), "longest lease"))
 	begun := unmade(t) // an init that was cut short
 	look := begun.watch()
@@ -161,7 +161,7 @@ func TestClusterInitCutShort(t *testing.T) {
 			c := unmade(t)
 			k := newLink(t, c.servers[0], write, func() fault { return what })
 			through := &cluster{t: t, servers: []string{k.addr()}, root: c.root}
-			cut := through.onMachine(newMachine(t), "cluster", "init", "--timeout", "10s")
+			cut := through.onMachine(newMachine(t), "cluster", "init", "--new", "--yes", "--timeout", "10s")
 			k.happened()
 			if cut.Code != cli.ExitOK {
 				require.Equal(t, cli.ExitFailure, cut.Code, "%d %s: %s", write, name, cut.Stderr)
@@ -196,7 +196,7 @@ func TestNewcomerBeforeTheSurvivors(t *testing.T) {
 	newcomer := c.host(append(brisk(), "--startup-timeout", "2m")...)
 	newcomer.settle = 0 // the default
 	fresh := newcomer.start()
-	fresh.awaitLog("waiting: no_cluster", "leafd cluster init --zk "+s.Addr()+" --zk-root /leaf")
+	fresh.awaitLog("waiting: no_cluster", "it has lost its data, or the ensemble is new")
 	early.Up(t)
 	survivors[0].awaitAlarm(codeDataLost, 1)
 	look := c.tree(s)
@@ -211,9 +211,8 @@ func TestNewcomerBeforeTheSurvivors(t *testing.T) {
 	for i, l := range survivors {
 		look.settled(machines[i], l)
 	}
-	opened := c.onMachine(newcomer, "cluster", "open", "--clock-threshold", "10ms").OK(t)
+	opened := c.onMachine(newcomer, "cluster", "open", "--yes", "--clock-threshold", "10ms").OK(t)
 	require.Contains(t, opened, "2 are back, 2 of their daemons live")
-	require.Contains(t, opened, machines[0].addr, "it lists them")
 	fresh.awaitStatus("/readyz", 200)
 	workerIDs[fresh] = fresh.info().ID
 	require.Greater(t, workerIDs[fresh], int64(1))
@@ -263,7 +262,7 @@ func TestEntriesRemovedUnderLoad(t *testing.T) {
 			look.settled(machines[i], l)
 		}
 		requirePutBack(t, look, was, int64(n+1), machines...)
-		c.onMachine(newcomer, "cluster", "open", "--clock-threshold", "10ms").OK(t)
+		c.onMachine(newcomer, "cluster", "open", "--yes", "--clock-threshold", "10ms").OK(t)
 		fresh.awaitStatus("/readyz", 200)
 		workerIDs[fresh] = fresh.info().ID
 		workerIDsOf(t, append(daemons, fresh)...)

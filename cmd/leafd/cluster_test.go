@@ -40,7 +40,7 @@ func onShared(t *testing.T, args ...string) *cluster {
 // init makes the cluster, or finds it made.
 func (c *cluster) init(args ...string) *cluster {
 	c.t.Helper()
-	c.onMachine(newMachine(c.t), append([]string{"cluster", "init"}, args...)...).OK(c.t)
+	c.onMachine(newMachine(c.t), append([]string{"cluster", "init", "--new", "--yes"}, args...)...).OK(c.t)
 	return c
 }
 

@@ -21,7 +21,7 @@ func TestDoctorOfACluster(t *testing.T) {
 	node := []string{"--node", "one"}
 	d := m.doctor(m.addr, node...)
 	require.Equal(t, cli.ExitFailure, d.code)
-	d.result("zk-node", doctor.Fail, "nothing is at "+c.root, "leafd cluster init --zk "+c.servers[0]+" --zk-root "+c.root)
+	d.result("zk-node", doctor.Fail, "nothing is at "+c.root, "it has lost its data, or the ensemble is new")
 	d.only("zk-node", "zk-rights")
 	_, found, err := o.get(c.root)
 	require.NoError(t, err)

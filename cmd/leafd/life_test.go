@@ -88,7 +88,7 @@ func TestNewLifeAfterAReleaseByForce(t *testing.T) {
 	all := first.some()
 	proxy.Down(t)
 	first.away = true
-	require.Equal(t, cli.ExitOK, c.onMachine(m, "worker", "release", "0", "--force").Code)
+	require.Equal(t, cli.ExitOK, c.onMachine(m, "worker", "release", "0", "--force", "--yes").Code)
 	m.passes(look.entry(m.addr).Limit.Sub(m.now()))
 	second := c.host(brisk()...).ready()
 	require.Zero(t, second.info().ID)

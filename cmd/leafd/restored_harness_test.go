@@ -51,7 +51,7 @@ func (r *restorable) settling(args ...string) *machine {
 // says runs a command of the operator's on the cluster.
 func (r *restorable) says(verb string, args ...string) string {
 	r.t.Helper()
-	return r.onMachine(newMachine(r.t), append([]string{"cluster", verb, "--clock-threshold", "10ms"}, args...)...).OK(r.t)
+	return r.onMachine(newMachine(r.t), append([]string{"cluster", verb, "--yes", "--clock-threshold", "10ms"}, args...)...).OK(r.t)
 }
 
 // status is what stands in the root, whatever the verdict on it is.

@@ -24,7 +24,7 @@ func TestLeaseLongerThanTheClusters(t *testing.T) {
 	for longest, args := range map[string][]string{"168h": nil, "720h": {"--longest-lease", "720h"}, "6h": {"--longest-lease", "6h"}} {
 		c := unmade(t)
 		o := c.watch()
-		require.Contains(t, c.onMachine(newMachine(t), append([]string{"cluster", "init"}, args...)...).OK(t), "Made cluster ")
+		require.Contains(t, c.onMachine(newMachine(t), append([]string{"cluster", "init", "--new", "--yes"}, args...)...).OK(t), "Made cluster ")
 		require.Equal(t, longest, field(t, c.onMachine(newMachine(t), "cluster", "status").Stdout, "longest lease"))
 		limit, err := time.ParseDuration(longest)
 		require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestRestoredBeforeTheLongestLease(t *testing.T) {
 	tr.flows()
 	gap.Up(t)
 	r.awaitBack(l, restored.Add(8*day))
-	r.onMachine(newcomer, "cluster", "open", "--clock-threshold", "10ms").OK(t)
+	r.onMachine(newcomer, "cluster", "open", "--yes", "--clock-threshold", "10ms").OK(t)
 	fresh.awaitReady()
 	workerIDs := workerIDsOf(t, l, fresh)
 	all = append(all, fresh.some()...)

@@ -212,7 +212,7 @@ func TestRestoredBeforeASuccession(t *testing.T) {
 	backup := r.s.Backup(t)
 	for i, l := range daemons {
 		l.kill()
-		freed := r.onMachine(dead[i], "worker", "release", fmt.Sprint(workerIDs[l]), "--force", "--clock-threshold", "10ms")
+		freed := r.onMachine(dead[i], "worker", "release", fmt.Sprint(workerIDs[l]), "--force", "--yes", "--clock-threshold", "10ms")
 		require.Equal(t, cli.ExitOK, freed.Code, freed.Stderr)
 	}
 	limits := map[int64]zentry{}

@@ -189,7 +189,7 @@ type started struct {
 // What a start comes to.
 var (
 	waitsForZooKeeper = started{exit: cli.ExitFailure, alarms: []string{codeLost}, says: "the registry has to answer once"}
-	waitsForCluster   = started{exit: cli.ExitFailure, says: "leafd cluster init --zk "}
+	waitsForCluster   = started{exit: cli.ExitFailure, says: "it has lost its data, or the ensemble is new"}
 	refused           = started{exit: cli.ExitHeld, says: "another cluster"}
 	startsOffline     = started{workerID: tableWorker, same: true, alarms: []string{codeLost}, says: "starting from the local record"}
 	resumes           = started{workerID: tableWorker, same: true}
@@ -300,7 +300,7 @@ func (s *startCell) requireStart(want started) {
 	if want.opened {
 		l.awaitLog("leafd cluster open --zk " + s.c.servers[0] + " --zk-root " + s.c.root)
 		require.Equal(t, "starting", l.mustGet("/readyz").code())
-		s.c.onMachine(newMachine(t), "cluster", "open", "--clock-threshold", "10ms").OK(t)
+		s.c.onMachine(newMachine(t), "cluster", "open", "--yes", "--clock-threshold", "10ms").OK(t)
 	}
 	if want.exit != cli.ExitOK {
 		l.exits(want.exit)

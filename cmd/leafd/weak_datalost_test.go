@@ -49,7 +49,7 @@ func TestZooKeeperLosesItsDataUnderLoad(t *testing.T) {
 	newcomer := c.host(brisk()...)
 	newcomer.settle = 10 * time.Second
 	fresh := newcomer.start()
-	fresh.awaitLog("waiting: no_cluster", "leafd cluster init --zk "+s.Addr()+" --zk-root /leaf")
+	fresh.awaitLog("waiting: no_cluster", "it has lost its data, or the ensemble is new")
 	gap.Up(t)
 	look = c.tree(s)
 	for i, l := range survivors {
@@ -68,7 +68,7 @@ func TestZooKeeperLosesItsDataUnderLoad(t *testing.T) {
 		require.Equal(t, workerIDs[l], l.info().ID)
 		requirePutBack(t, look, was, 1, m)
 	}
-	require.Contains(t, c.onMachine(newcomer, "cluster", "open", "--clock-threshold", "10ms").OK(t), "are back")
+	require.Contains(t, c.onMachine(newcomer, "cluster", "open", "--yes", "--clock-threshold", "10ms").OK(t), "are back")
 	fresh.awaitStatus("/readyz", 200)
 	workerIDs[fresh] = fresh.info().ID
 	require.GreaterOrEqual(t, workerIDs[fresh], int64(3), "a worker ID that nobody has")

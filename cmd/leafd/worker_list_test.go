@@ -189,10 +189,10 @@ func TestWorkerCommandsOnTheJavaLeafsTree(t *testing.T) {
 	require.Contains(t, r.run("worker", "list", "--zk-forever-path", r.root+"/forever").OK(t), "\n1 entry, 0 live, 1 java, 1023 left of 1024\n")
 
 	// Once the root has recorded where they are, nobody need say so.
-	r.run("cluster", "init", "--zk-forever-path", r.root+"/forever").OK(t)
+	r.run("cluster", "init", "--new", "--yes", "--zk-forever-path", r.root+"/forever").OK(t)
 	require.Contains(t, r.run("worker", "list").OK(t), "\n1 entry, 0 live, 1 java, 1023 left of 1024\n")
 	r.run("worker", "release", "3").Failed(t, cli.ExitFailure, "the entry is a Java Leaf's: worker 3 is 10.0.0.5:2182's", "stopped for good", "with force")
-	require.Contains(t, r.run("worker", "release", "3", "--force").OK(t), "Released worker 3 of the Java Leaf 10.0.0.5:2182")
+	require.Contains(t, r.run("worker", "release", "3", "--force", "--yes").OK(t), "Released worker 3 of the Java Leaf 10.0.0.5:2182")
 	require.Contains(t, r.run("worker", "list").OK(t), "\n1 entry, 0 live, 1 released,")
 }
 

@@ -48,7 +48,7 @@ func TestWorkerRelease(t *testing.T) {
 	require.Regexp(t, `A new daemon takes it, and issues IDs under it, only from 20\S+Z on\.`, out)
 	require.Equal(t, inspect.Released, r.stateOf(4))
 	require.Contains(t, r.run("worker", "release", "4").OK(t), "Worker 4 is released already: a new daemon takes it from 20")
-	require.Contains(t, r.run("worker", "release", "4", "--force").OK(t), "Worker 4 is released already")
+	require.Contains(t, r.run("worker", "release", "4", "--force", "--yes").OK(t), "Worker 4 is released already")
 
 	limit := r.shown("5").Limit
 	done := clitest.FromJSON[cli.ReleasedJSON](t, r.run("worker", "release", "5", "-o", "json").OK(t))
@@ -105,7 +105,7 @@ func TestWorkerReleaseGoesByZooKeepersClock(t *testing.T) {
 	limit := r.shown("4").Limit
 	require.Contains(t, r.run("worker", "release", "4").OK(t), "Released worker 4")
 	require.Equal(t, limit, r.shown("4").Limit)
-	require.Contains(t, r.run("worker", "release", "6", "--force").OK(t), "Released worker 6")
+	require.Contains(t, r.run("worker", "release", "6", "--force", "--yes").OK(t), "Released worker 6")
 	require.Greater(t, r.shown("6").Limit, right.Add(10*time.Second))
 }
 
@@ -113,7 +113,7 @@ func TestWorkerReleaseByForce(t *testing.T) {
 	t.Parallel()
 	r := releaseTest(t)
 	before := r.now()
-	require.Contains(t, r.run("worker", "release", "6", "--force").OK(t), "Released worker 6")
+	require.Contains(t, r.run("worker", "release", "6", "--force", "--yes").OK(t), "Released worker 6")
 	after := r.now()
 	require.Equal(t, inspect.Released, r.stateOf(6))
 	// A daemon that was right about the time can't have issued later.
@@ -121,13 +121,13 @@ func TestWorkerReleaseByForce(t *testing.T) {
 	require.Greater(t, limit, before.Add(10*time.Second))
 	require.Less(t, limit, after.Add(17*time.Second))
 
-	out := r.run("worker", "release", "7", "--force")
+	out := r.run("worker", "release", "7", "--force", "--yes")
 	require.Equal(t, cli.ExitOK, out.Code, out.Stderr)
 	require.Contains(t, out.Stdout, "Released worker 7")
 	require.Contains(t, out.Stderr, "warning: worker 7 was live at 10.0.0.7:8080")
 	require.Equal(t, 1, strings.Count(out.Stderr, "\n"))
 	require.Equal(t, inspect.Released, r.stateOf(7))
-	r.run("worker", "release", "8", "--force").Failed(t, cli.ExitFailure, "damaged")
+	r.run("worker", "release", "8", "--force", "--yes").Failed(t, cli.ExitFailure, "damaged")
 }
 
 // A Java Leaf that is gone for good has its worker ID freed: one of leafd's entries stands in the
@@ -138,14 +138,14 @@ func TestWorkerReleaseOfAJavaLeaf(t *testing.T) {
 	o := newOnlooker(t, r.server, r.root)
 	before := r.now()
 	r.javaEntry(11, "10.0.0.11:8080", -time.Hour) // its clock was ahead
-	done := clitest.FromJSON[cli.ReleasedJSON](t, r.run("worker", "release", "9", "--force", "-o", "json").OK(t))
+	done := clitest.FromJSON[cli.ReleasedJSON](t, r.run("worker", "release", "9", "--force", "--yes", "-o", "json").OK(t))
 	after := r.now()
 	require.True(t, done.Changed)
 	require.Equal(t, inspect.Released, done.State)
 	require.Equal(t, "10.0.0.9:8080", done.Node)
 	require.GreaterOrEqual(t, done.Limit, before.Add(9*time.Second), "ZooKeeper's clock, and twice the threshold")
 	require.LessOrEqual(t, done.Limit, after.Add(11*time.Second))
-	out := r.run("worker", "release", "11", "--force").OK(t)
+	out := r.run("worker", "release", "11", "--force", "--yes").OK(t)
 	require.Contains(t, out, "Released worker 11 of the Java Leaf 10.0.0.11:8080, last reported "+before.Add(time.Hour).String()[:13])
 	require.Contains(t, out, "its entry is deleted, and one of leafd's stands in its place")
 	require.GreaterOrEqual(t, r.shown("11").Limit, before.Add(time.Hour+10*time.Second), "its own clock")
@@ -154,11 +154,11 @@ func TestWorkerReleaseOfAJavaLeaf(t *testing.T) {
 		require.Equal(t, "released", o.must(o.path(workerID)).payload(t).State)
 		require.Contains(t, o.names(r.root+"/leaf_released"), fmt.Sprintf("%010d", workerID))
 	}
-	require.Contains(t, r.run("worker", "release", "9", "--force").OK(t), "Worker 9 is released already")
+	require.Contains(t, r.run("worker", "release", "9", "--force", "--yes").OK(t), "Worker 9 is released already")
 
 	// Two entries of one worker ID are a hand's: nothing says whose it is.
 	r.javaEntry(4, "10.0.0.4:8080", time.Hour)
 	was := o.everything()
-	r.run("worker", "release", "4", "--force").Failed(t, cli.ExitFailure, "worker 4 has two entries", "10.0.0.4:8080-0000000004", entryName(4), "Delete that of the daemon that is gone for good")
+	r.run("worker", "release", "4", "--force", "--yes").Failed(t, cli.ExitFailure, "worker 4 has two entries", "10.0.0.4:8080-0000000004", entryName(4), "Delete that of the daemon that is gone for good")
 	require.Equal(t, was, o.everything())
 }

@@ -107,7 +107,7 @@ func (c *cluster) start(ctx context.Context) (err error) {
 		return err
 	}
 	c.parts = c.servers.parts()
-	if _, err := c.leafd(ctx, "cluster", "init"); err != nil {
+	if _, err := c.leafd(ctx, "cluster", "init", "--new", "--yes"); err != nil {
 		return err
 	}
 	// All at once, as on a first start of many machines.

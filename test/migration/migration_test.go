@@ -357,7 +357,7 @@ func TestMigration(t *testing.T) {
 	}
 
 	// Start leafd beside them.
-	s.ok("cluster", "init")
+	s.ok("cluster", "init", "--new", "--yes")
 	for _, h := range leafds {
 		h.serve()
 		h.load()

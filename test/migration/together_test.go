@@ -173,7 +173,7 @@ func (w *walker) retire() error {
 	w.mu.Lock()
 	w.retired[id] = true
 	w.mu.Unlock()
-	out, err := w.run("worker", "release", strconv.FormatInt(id, 10), "--force")
+	out, err := w.run("worker", "release", strconv.FormatInt(id, 10), "--force", "--yes")
 	if err != nil {
 		return fmt.Errorf("worker release %d --force: %w: %s", id, err, out)
 	}
@@ -233,7 +233,7 @@ func TestTogether(t *testing.T) {
 	server := zookeepertest.Start(t, "dataLogDir="+logs)
 	s := newSite(t, server)
 	s.retired = map[int64]bool{}
-	s.ok("cluster", "init")
+	s.ok("cluster", "init", "--new", "--yes")
 
 	r := rand.New(rand.NewPCG(begin, 0))
 	var all []*walker
@@ -303,7 +303,7 @@ func (s *site) count(next int64) {
 // released, a Java Leaf's worker ID too.
 func TestTogetherAtTheLastWorkerIDs(t *testing.T) {
 	s := newSite(t, zookeepertest.Start(t))
-	s.ok("cluster", "init")
+	s.ok("cluster", "init", "--new", "--yes")
 	var hosts []*host
 	for range 6 {
 		hosts = append(hosts, s.host())
@@ -337,7 +337,7 @@ func TestTogetherAtTheLastWorkerIDs(t *testing.T) {
 	// A Java Leaf that is gone for good.
 	last.stop()
 	require.Error(t, func() error { _, err := s.run("worker", "release", "1023"); return err }())
-	s.ok("worker", "release", "1023", "--force")
+	s.ok("worker", "release", "1023", "--force", "--yes")
 	require.NotContains(t, s.javaEntries(), int64(1023))
 	time.Sleep(2*clockThreshold + time.Second) // its limit passes
 	require.NoError(t, third.start(third.serveCommand()))
@@ -369,7 +369,7 @@ func (h *host) full() {
 func TestTogetherAfterALoss(t *testing.T) {
 	server := zookeepertest.Start(t)
 	s := newSite(t, server)
-	s.ok("cluster", "init")
+	s.ok("cluster", "init", "--new", "--yes")
 	var hosts []*host
 	for range 4 {
 		hosts = append(hosts, s.host())
@@ -419,7 +419,7 @@ func TestTogetherAfterALoss(t *testing.T) {
 func TestTogetherWhereAJavaLeafIsFirstAfterALoss(t *testing.T) {
 	server := zookeepertest.Start(t)
 	s := newSite(t, server)
-	s.ok("cluster", "init")
+	s.ok("cluster", "init", "--new", "--yes")
 	java, fresh, early, late := s.host(), s.host(), s.host(), s.host()
 	require.NoError(t, early.start(early.serveCommand()))
 	java.java()
@@ -447,11 +447,11 @@ func TestTogetherWhereAJavaLeafIsFirstAfterALoss(t *testing.T) {
 // recover is for a restored ZooKeeper: those that have an entry go on, and no other Java Leaf starts.
 func TestTogetherAfterRecover(t *testing.T) {
 	s := newSite(t, zookeepertest.Start(t))
-	s.ok("cluster", "init")
+	s.ok("cluster", "init", "--new", "--yes")
 	java, fresh, leafd := s.host(), s.host(), s.host()
 	java.java()
 	require.NoError(t, leafd.start(leafd.serveCommand()))
-	s.ok("cluster", "recover")
+	s.ok("cluster", "recover", "--yes")
 	fresh.refused()
 	java.stop()
 	was := java.worker

@@ -96,7 +96,7 @@ func testEmpty(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{})
 	err := d.until(worker.EventNoCluster)
 	require.ErrorIs(t, err, worker.ErrNoCluster, "only an operator makes one")
-	require.ErrorContains(t, err, "leafd cluster init")
+	require.ErrorContains(t, err, "it has lost its data, or the ensemble is new")
 	require.Empty(t, entries(t, w))
 	_, err = d.cache.Load()
 	require.ErrorIs(t, err, worker.ErrNoRecord)

@@ -121,7 +121,7 @@ func Start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	if err := c.startServers(); err != nil {
 		return nil, err
 	}
-	if _, err := c.leafd("cluster", "init", "--layout", layout); err != nil {
+	if _, err := c.leafd("cluster", "init", "--new", "--yes", "--layout", layout); err != nil {
 		return nil, err
 	}
 	c.made = time.Now()

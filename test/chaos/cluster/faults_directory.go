@@ -261,7 +261,7 @@ func (c *Cluster) retire(x *slot, signal syscall.Signal) error {
 // releaseWorker runs leafd worker release for a daemon that was stopped, and whose
 // directory is about to go.
 func (c *Cluster) releaseWorker(id int64) error {
-	out, err := c.leafd("worker", "release", strconv.FormatInt(id, 10), "--force")
+	out, err := c.leafd("worker", "release", strconv.FormatInt(id, 10), "--force", "--yes")
 	if err == nil {
 		c.note("operator: %s", strings.ReplaceAll(out, "\n", "; "))
 	}

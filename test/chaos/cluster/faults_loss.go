@@ -49,7 +49,7 @@ func (c *Cluster) reopened() error { return c.opened(nil) }
 
 // operator runs a command about the cluster.
 func (c *Cluster) operator(verb string) error {
-	out, err := c.leafd("cluster", verb)
+	out, err := c.leafd("cluster", verb, "--yes")
 	if err == nil {
 		c.note("operator: %s", out)
 	}

@@ -103,7 +103,7 @@ func Codes() []Info {
 		{
 			WorkersClosed,
 			"The start was refused (exit 1), or a later life: there is no cluster, or ZooKeeper lost data and no worker ID is given out until every lost one has ended.",
-			"The line's error names the command that is needed: leafd cluster init for a new cluster; leafd cluster open once every daemon of before is back or gone for good.",
+			"Start the daemons that had worker IDs: they put their cluster back. Once each is back or gone for good: leafd cluster open. A new ensemble gets a cluster from leafd cluster init.",
 		},
 		{
 			RegistryUnreachable,

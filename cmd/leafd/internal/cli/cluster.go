@@ -15,12 +15,14 @@ func (a *app) clusterCmd() *cobra.Command {
 		Use:   "cluster",
 		Short: "Make a cluster in ZooKeeper, show what stands there, and look after it when data was lost",
 		Long: `Make a cluster in ZooKeeper, once and before its first daemon starts, show what stands there,
-and look after it when ZooKeeper has lost data. --zk and --zk-root name it.
+and look after it when data was lost. --zk and --zk-root name it.
 
-Only leafd cluster init makes one: an ensemble without data may be a new one, or one that
-lost everything, and that a person has to know. After a loss the daemons of the cluster put
-it back by themselves, and new ones get no worker ID until every lost one has ended, or until
-leafd cluster open.`,
+An ensemble without data may be a new one, or one that lost everything, and that a person has
+to know. After a loss the daemons of the cluster put it back by themselves, each with its
+worker ID, once they reach ZooKeeper, and stopped ones when they are started; new ones get no
+worker ID until every lost one has ended, or until leafd cluster open. A new cluster in its place
+would give the same worker IDs out again. So leafd cluster init is for an ensemble that never had
+one, or whose daemons are all gone for good: leafd cluster init --help.`,
 	}, a.clusterInitCmd(), a.clusterStatusCmd(), a.clusterOpenCmd(), a.clusterRecoverCmd())
 }
 

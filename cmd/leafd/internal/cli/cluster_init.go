@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
@@ -15,6 +17,8 @@ import (
 func (a *app) clusterInitCmd() *cobra.Command {
 	var output string
 	var timeout, longest time.Duration
+	var fresh, yes bool
+	var addresses string
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Make the cluster, once, before its first daemon starts",
@@ -25,18 +29,25 @@ settings that the daemons will have, then start these. A daemon whose --lease is
 data, no worker ID is given out to new daemons for that long, since one that is cut off may go
 on for its lease.
 
-Run again it completes what was cut short, and changes nothing about a cluster that stands;
-one of other settings is an error.
+Where nothing stands it needs --new, your word that no daemon of a cluster is left there: that
+one was never made, or that every daemon of it is gone for good with its data directory. After
+ZooKeeper has lost its data a new cluster gives out the worker IDs of the daemons that still run,
+and both issue the same IDs; they put their cluster back by themselves once they reach ZooKeeper.
+It is refused where a daemon knows a cluster: by the record in --data-dir or /var/lib/leafd, or
+by what those at --known-address say. Without --yes nothing is made, and the exit code is 2.
 
-Don't run it after ZooKeeper has lost its data, unless no daemon of the cluster is left: the
-daemons put their cluster back by themselves, and take another one for a stranger's.
+Run again it completes what was cut short, and changes nothing about a cluster that stands;
+one of other settings is an error. Neither needs --new.
 
 -o json prints one object: result (made, finished or already_there), and as leafd cluster
 status ` + clusterFields + `.`,
-		Example: "  leafd cluster init --zk 10.0.0.1:2181\n  leafd cluster init --zk 10.0.0.1:2181 --zk-root /orders --layout 41+5+5+12\n  leafd cluster init --zk 10.0.0.1:2181 --longest-lease 720h",
+		Example: "  leafd cluster init --zk 10.0.0.1:2181 --new --yes\n  leafd cluster init --zk 10.0.0.1:2181 --zk-root /orders --layout 41+5+5+12 --new --yes\n  leafd cluster init --zk 10.0.0.1:2181 --longest-lease 720h --new --yes",
 		Args:    cobra.NoArgs,
 	}
-	registryFlags(cmd, &timeout)
+	registryFlags(cmd, &timeout, "data-dir")
+	cmd.Flags().BoolVar(&fresh, "new", false, "your word that no daemon of a cluster is left in that root: it was never made, or all are gone for good")
+	cmd.Flags().StringVar(&addresses, "known-address", "", "daemons that are asked whether they know a cluster, host:port[,host:port]")
+	yesFlag(cmd, &yes)
 	outputFlag(cmd, &output)
 	cmd.Flags().DurationVar(&longest, "longest-lease", zkreg.DefaultLongestLease, "the longest --lease that a daemon of the cluster may have, 6h to 8760h; set once")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -44,7 +55,20 @@ status ` + clusterFields + `.`,
 			return settings.Usagef("longest-lease is %s: want %s to %s", settings.Short(longest), settings.Short(worker.YoungLease), settings.Short(mostLease))
 		}
 		return a.onCluster(cmd, timeout, func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error {
-			result, err := dir.Init(ctx, longest)
+			_, err := dir.Status(ctx)
+			if errors.Is(err, worker.ErrNoCluster) {
+				if err := a.mayBeNew(ctx, cfg, timeout, addresses); err != nil {
+					return err
+				}
+				if !fresh {
+					return settings.AsUsage(fmt.Errorf("%w; --new makes one", err))
+				}
+				if !yes {
+					return a.plan(output, fmt.Sprintf("make a new cluster at %s: layout %s, epoch %d, longest lease %s. Its worker IDs begin at 0: a daemon of an earlier cluster that still runs, or starts again, issues the same IDs.",
+						cfg.ZooKeeper.Root, cfg.Snowflake.Layout, cfg.Snowflake.Layout.Epoch, settings.Short(longest)), nil)
+				}
+			}
+			result, err := dir.Init(ctx, longest, fresh && yes)
 			if err != nil {
 				return err
 			}
@@ -59,6 +83,22 @@ status ` + clusterFields + `.`,
 		})
 	}
 	return cmd
+}
+
+// mayBeNew returns an error where a daemon of this machine, or at one of addresses, knows a cluster.
+func (a *app) mayBeNew(ctx context.Context, cfg settings.Config, timeout time.Duration, addresses string) error {
+	named, why := settings.ParseServers(addresses)
+	if why != "" {
+		return settings.Usagef("--known-address: %s", why)
+	}
+	prober, err := a.cluster(cfg, timeout).Prober()
+	if err != nil {
+		return err
+	}
+	if err := inspect.KnownCluster(ctx, []string{cfg.DataDir, settings.PackageDataDir}, prober, named); err != nil {
+		return fmt.Errorf("no new cluster at %s: %w", cfg.ZooKeeper.Root, err)
+	}
+	return nil
 }
 
 // mostLease is the longest --lease that a daemon can have.

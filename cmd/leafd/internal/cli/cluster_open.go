@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -20,13 +19,14 @@ func (a *app) clusterOpenCmd() *cobra.Command {
 has passed, no daemon gets one that it did not have before: the daemons that ZooKeeper has
 forgotten may be cut off, or stopped, and go on by their files.
 
-It is your word that each daemon that had a worker ID is back, or is dead and its data
-directory never starts again. It lists who is back, as leafd worker list does before. If one is not, it and the
-daemon that gets its worker ID issue the same IDs. --clock-threshold is the daemons'.`,
-	}, true, (*zkreg.Directory).Open, func(s zkreg.Status) string {
-		if s.Losses == 0 {
-			return "Nothing to do: ZooKeeper has lost nothing."
-		}
+Without --yes it changes nothing, shows which daemons are back and which are missing, and ends
+with exit code 2. --yes is your word that each daemon that had a worker ID is back, or is dead
+and its data directory never starts again. If one is not, it and the daemon that gets its worker
+ID issue the same IDs. Compare with a list of hosts of your own: a daemon that was down when
+ZooKeeper lost its data can be missing without a trace. --clock-threshold is the daemons'.`,
+	}, (*zkreg.Directory).Open, func(s zkreg.Status) string {
+		return fmt.Sprintf("Open cluster %s: worker IDs are given out again, those of missing daemons too. It is closed until %s.", s.Cluster, formatTime(s.Floor))
+	}, func(s zkreg.Status) string {
 		return fmt.Sprintf("Worker IDs are given out from %s on, by ZooKeeper's clock. %d are back, %d of their daemons live.", formatTime(s.Floor), s.Entries, s.Live)
 	})
 }
@@ -39,36 +39,41 @@ func (a *app) clusterRecoverCmd() *cobra.Command {
 daemon starts: worker IDs that were given out since the backup are not in it.
 
 Daemons that have one put it back and go on. No other worker ID is given out until the longest
-lease has passed, or until leafd cluster open.`,
-	}, false, (*zkreg.Directory).Recover, func(s zkreg.Status) string {
+lease has passed, or until leafd cluster open. Without --yes it changes nothing, shows which
+daemons are back and which are missing, and ends with exit code 2.`,
+	}, (*zkreg.Directory).Recover, func(s zkreg.Status) string {
+		return fmt.Sprintf("Note that ZooKeeper was set back: for %s cluster %s gives out no worker ID to daemons that did not have it.", settings.Short(s.LongestLease), s.Cluster)
+	}, func(s zkreg.Status) string {
 		return fmt.Sprintf("Noted: no worker ID is given out before %s, by ZooKeeper's clock, to daemons that did not have it; leafd cluster open ends that.", formatTime(s.Floor))
 	})
 }
 
-// clusterWord completes a command by which an operator says something of the cluster; listed
-// shows who has which worker ID then.
-func (a *app) clusterWord(cmd *cobra.Command, listed bool, do func(*zkreg.Directory, context.Context) (zkreg.Status, error), says func(zkreg.Status) string) *cobra.Command {
+// clusterWord completes a command by which an operator says something of the cluster.
+func (a *app) clusterWord(cmd *cobra.Command, do func(*zkreg.Directory, context.Context) (zkreg.Status, error), would, says func(zkreg.Status) string) *cobra.Command {
 	var output string
+	var yes bool
 	var timeout time.Duration
-	cmd.Long += "\n\n-o json prints one object with the fields\n" + clusterFields + "."
-	cmd.Example = "  leafd cluster " + cmd.Use + " --zk 10.0.0.1:2181"
+	cmd.Long += "\n\n-o json prints one object with the fields\n" + clusterFields + "; without --yes\n" + planFields + "."
+	cmd.Example = "  leafd cluster " + cmd.Use + " --zk 10.0.0.1:2181\n  leafd cluster " + cmd.Use + " --zk 10.0.0.1:2181 --yes"
 	cmd.Args = cobra.NoArgs
-	registryFlags(cmd, &timeout, "clock-threshold")
+	registryFlags(cmd, &timeout, "clock-threshold", "data-dir")
+	yesFlag(cmd, &yes)
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return a.onCluster(cmd, timeout, func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error {
-			s, err := do(dir, ctx)
-			if err != nil {
+			s, err := dir.Status(ctx)
+			switch {
+			case err != nil:
+				return err
+			case cmd.Use == "open" && s.Losses == 0:
+				return a.show(output, clusterJSON(cfg, s), sentence("Nothing to do: ZooKeeper has lost nothing."))
+			case !yes:
+				return a.planOf(ctx, output, would(s), cfg, timeout, dir, s)
+			}
+			if s, err = do(dir, ctx); err != nil {
 				return err
 			}
-			if err := a.show(output, clusterJSON(cfg, s), sentence("%s", says(s))); err != nil || output == outputJSON || !listed || s.Entries == 0 {
-				return err
-			}
-			list, err := inspect.ListWorkers(ctx, dir, nil, cfg.Snowflake.Layout, a.wall)
-			if err != nil {
-				return err
-			}
-			return printWorkers(a.Stdout, list, cfg)
+			return a.show(output, clusterJSON(cfg, s), sentence("%s", says(s)))
 		})
 	}
 	return cmd

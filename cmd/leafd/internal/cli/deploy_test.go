@@ -143,7 +143,7 @@ func TestPodsServe(t *testing.T) {
 func TestJobMakesTheCluster(t *testing.T) {
 	t.Parallel()
 	run := documents[workload](t, "kubernetes/cluster-init.yaml")[0].Spec.Template.Spec.Containers[0].mounted(t)
-	require.Equal(t, []string{"cluster", "init"}, run.args[:2])
+	require.Equal(t, []string{"cluster", "init", "--new", "--yes"}, run.args[:4])
 	run.args = append(run.args, "--zk=127.0.0.1:1", "--timeout=100ms")
 	run.run(t).Failed(t, ExitFailure, "127.0.0.1:1")
 }

@@ -30,7 +30,7 @@ at a reload are in force from then on; of the others a line of the log says that
 a restart. With one bad setting none changes, and the log says what is wrong.`,
 		Example: `  # alone, as worker 0, with its segments in a file
   leafd serve --data-dir /var/lib/leafd
-  # one of a cluster; "leafd cluster init --zk 10.0.0.1:2181" has made that, once
+  # one of a cluster; "leafd cluster init --new --yes --zk 10.0.0.1:2181" has made that, once
   LEAFD_MYSQL='leafd:secret@tcp(10.0.0.9:3306)/leaf' leafd serve --listen 10.0.0.5:8080 --data-dir /var/lib/leafd --zk 10.0.0.1:2181,10.0.0.2:2181,10.0.0.3:2181
   # by a file; "leafd config --sample" prints one
   leafd serve --config /etc/leafd/leafd.yaml`,

@@ -20,7 +20,7 @@ const forceRisk = "It is your word that the daemon is dead, that its data direct
 
 func (a *app) workerReleaseCmd() *cobra.Command {
 	var output string
-	var force bool
+	var force, yes bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "release ID",
@@ -32,6 +32,8 @@ ZooKeeper's clock. --force does it all the same, and sets the limit to ZooKeeper
 6 seconds and twice --clock-threshold, or to the entry's ceiling if that is later: give it as
 the daemon had it. ` + forceRisk + `.
 A daemon that runs and reaches ZooKeeper is displaced at its next report, and begins a new life.
+Without --yes, --force changes nothing, shows whose the worker ID is and whether a daemon answers
+there, and ends with exit code 2.
 
 The entry of a Java Leaf, which has no limit, needs --force, on the same word: that the Java
 Leaf is gone for good. It is deleted, and one of leafd's made in its place, released from twice
@@ -40,20 +42,37 @@ Leaf is gone for good. It is deleted, and one of leafd's made in its place, rele
 Releasing what is released changes nothing, and is no error. -o json prints the entry as
 it is then, with the fields
 ` + workerFields + `,
-and changed: whether it was released just now.`,
-		Example: "  leafd worker release 7\n  leafd worker release 7 --force",
+and changed: whether it was released just now; of --force without --yes
+` + planFields + `.`,
+		Example: "  leafd worker release 7\n  leafd worker release 7 --force\n  leafd worker release 7 --force --yes",
 		Args:    cobra.ExactArgs(1),
 	}
 	registryFlags(cmd, &timeout, "clock-threshold")
 	cmd.Flags().BoolVar(&force, "force", false, "release it even if it is live, or its limit has not passed; --help says what that risks")
+	yesFlag(cmd, &yes)
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		id, err := workerID(args[0])
 		if err != nil {
 			return err
 		}
-		return a.onCluster(cmd, timeout, func(ctx context.Context, dir *zkreg.Directory, _ settings.Config) error {
-			before, after, err := releaseWorker(ctx, dir, id, force)
+		return a.onCluster(cmd, timeout, func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error {
+			entries, err := dir.Entries(ctx)
+			if err != nil {
+				return err
+			}
+			before, err := inspect.FindEntry(entries, id)
+			if err != nil {
+				return err
+			}
+			if force && !yes && before.State != worker.StateReleased {
+				prober, err := a.cluster(cfg, timeout).Prober()
+				if err != nil {
+					return err
+				}
+				return a.plan(output, fmt.Sprintf("release worker %d. %s.", id, forceRisk), inspect.HolderOf(ctx, prober, before, a.wall()))
+			}
+			after, err := releaseWorker(ctx, dir, before, force)
 			if err != nil {
 				return err
 			}
@@ -82,19 +101,15 @@ type ReleasedJSON struct {
 	Changed bool `json:"changed"`
 }
 
-// releaseWorker releases the entry of a worker ID, and returns it as it was and as it is. Whether
-// it may be released is decided by the registry, at that moment.
-func releaseWorker(ctx context.Context, dir *zkreg.Directory, id int64, force bool) (before, after worker.Entry, err error) {
-	entries, err := dir.Entries(ctx)
-	if err != nil {
-		return before, after, err
+// releaseWorker releases an entry, and returns it as it is then. Whether it may be released is decided
+// by the registry, at that moment.
+func releaseWorker(ctx context.Context, dir *zkreg.Directory, before worker.Entry, force bool) (worker.Entry, error) {
+	if before.State == worker.StateReleased {
+		return before, nil
 	}
-	if before, err = inspect.FindEntry(entries, id); err != nil || before.State == worker.StateReleased {
-		return before, before, err
-	}
-	after, err = dir.Release(ctx, before.WorkerID, force)
+	after, err := dir.Release(ctx, before.WorkerID, force)
 	if errors.Is(err, worker.ErrInUse) || errors.Is(err, zkreg.ErrJava) {
 		err = fmt.Errorf("%w; leafd worker release --help says what --force risks", err)
 	}
-	return before, after, err
+	return after, err
 }

@@ -15,6 +15,9 @@ const (
 	MarksFile    = "marks.db"    // the highest ID seen of each tag
 )
 
+// PackageDataDir is the data directory of the packages' service.
+const PackageDataDir = "/var/lib/leafd"
+
 // redact is a DSN as it may be shown.
 func redact(dsn string) string { return sqlstore.RedactDSN(dsn) }
 

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/zkreg"
+)
+
+// PlanJSON is what a command that can't be taken back would do, and the daemons that it concerns.
+type PlanJSON struct {
+	Would   string           `json:"would"`
+	Daemons []inspect.Member `json:"daemons"`
+}
+
+// planFields documents PlanJSON in the help.
+const planFields = `would (what --yes does) and daemons, a list of live, worker_id, node, address and found`
+
+// yesFlag adds --yes.
+func yesFlag(cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "yes", false, "do it; without, show what would be done, and end with exit code 2")
+}
+
+// plan shows what --yes would do and the daemons that it concerns, and returns the error that nothing was done.
+func (a *app) plan(output, would string, members []inspect.Member) error {
+	rows := [][]string{{"STATE", "ID", "NODE", "ADDRESS", "FOUND"}}
+	missing := 0
+	for _, m := range members {
+		state, id := "live", "-"
+		if !m.Live {
+			state = "missing"
+			missing++
+		}
+		if m.WorkerID != nil {
+			id = Decimal(*m.WorkerID)
+		}
+		rows = append(rows, []string{state, id, cmp.Or(m.Node, "-"), cmp.Or(m.Address, "-"), m.Found})
+	}
+	err := a.show(output, PlanJSON{Would: would, Daemons: append([]inspect.Member{}, members...)}, func(w io.Writer) error {
+		if len(members) > 0 {
+			if err := printTable(w, rows); err != nil {
+				return err
+			}
+			would = strings.TrimSuffix(would, ".") + fmt.Sprintf(". %d live, %d missing.", len(members)-missing, missing)
+		}
+		return sentence("Would: %s", would)(w)
+	})
+	if err != nil {
+		return err
+	}
+	return settings.Usagef("nothing was done: see what is printed, and run it again with --yes; --help says what that risks")
+}
+
+// planOf is plan of what concerns the whole cluster.
+func (a *app) planOf(ctx context.Context, output, would string, cfg settings.Config, timeout time.Duration, dir *zkreg.Directory, s zkreg.Status) error {
+	prober, err := a.cluster(cfg, timeout).Prober()
+	if err != nil {
+		return err
+	}
+	var known []string
+	if record, err := inspect.LocalRecord(cfg.DataDir); err == nil && record != nil && record.Cluster == s.Cluster {
+		known = record.Peers
+	}
+	members, err := inspect.CallRoll(ctx, dir, s, prober, known, a.wall)
+	if err != nil {
+		return err
+	}
+	return a.plan(output, would, members)
+}

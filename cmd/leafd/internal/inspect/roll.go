@@ -1,0 +1,119 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
+)
+
+// Member is a daemon of a cluster: live, or missing as far as that can be seen.
+type Member struct {
+	Live     bool   `json:"live"`
+	WorkerID *int64 `json:"worker_id,omitempty"`
+	Node     string `json:"node,omitempty"`
+	Address  string `json:"address,omitempty"`
+	Found    string `json:"found"`
+}
+
+// CallRoll returns the members of the cluster whose root is s, those that are missing last. Missing are
+// the holders of worker IDs that are not live while their pieces last; worker IDs below the greatest
+// that have no entry, since ZooKeeper gave them out in order; and those of known, the addresses of
+// before, where no live daemon is. Each is asked over HTTP: one that answers runs, and is cut off from
+// ZooKeeper.
+func CallRoll(ctx context.Context, dir Entries, s zkreg.Status, prober clock.Prober, known []string, wall func() clock.Millis) ([]Member, error) {
+	entries, err := dir.Entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var back, missing []Member
+	var live []string
+	next, now := int64(0), wall()
+	for _, v := range ViewEntries(ctx, entries, nil, now) {
+		if next < v.WorkerID {
+			missing = append(missing, Member{WorkerID: new(next), Found: fmt.Sprintf("no entry for worker IDs %d to %d: daemons that had them are not back", next, v.WorkerID-1)})
+		}
+		next = v.WorkerID + 1
+		switch m := memberOf(v); {
+		case m.Live:
+			back, live = append(back, m), append(live, v.Address)
+		case v.State != worker.StateReleased && !v.Free(now):
+			missing = append(missing, m)
+		}
+	}
+	for _, address := range slices.Concat(known, s.Known) {
+		shown := func(m Member) bool { return m.Address == address }
+		if !slices.Contains(live, address) && !slices.ContainsFunc(missing, shown) {
+			missing = append(missing, Member{Address: address, Found: "live before, and not now"})
+		}
+	}
+	ask(ctx, prober, missing, s.Cluster)
+	return append(back, missing...), nil
+}
+
+// memberOf is the holder of an entry.
+func memberOf(v View) Member {
+	m := Member{WorkerID: new(v.WorkerID), Node: v.Node, Address: v.Address, Live: v.Shown == Live || v.Shown == Java && v.Age < time.Minute}
+	m.Found = fmt.Sprintf("%s, last report %s", v.Shown, v.Timestamp)
+	if v.Limit > 0 {
+		m.Found += fmt.Sprintf(", may issue up to %s", v.Limit)
+	}
+	return m
+}
+
+// HolderOf is the daemon that has e, asked whether it runs.
+func HolderOf(ctx context.Context, prober clock.Prober, e worker.Entry, now clock.Millis) []Member {
+	holder := []Member{memberOf(ViewEntry(e, now))}
+	ask(ctx, prober, holder, "")
+	return holder
+}
+
+// ask adds to what was found what the daemons at the members' addresses say.
+func ask(ctx context.Context, prober clock.Prober, members []Member, cluster string) {
+	var addresses []string
+	var asked []*Member
+	for i := range members {
+		if members[i].Address != "" {
+			addresses, asked = append(addresses, members[i].Address), append(asked, &members[i])
+		}
+	}
+	for i, sample := range prober.Probe(ctx, addresses) {
+		switch {
+		case sample.Err != nil:
+			asked[i].Found += "; no leafd answers at its address"
+		case sample.Cluster != "" && (cluster == "" || sample.Cluster == cluster):
+			asked[i].Found += fmt.Sprintf("; A DAEMON RUNS THERE, and issues as worker %d", sample.WorkerID)
+		default:
+			asked[i].Found += "; a daemon runs there, and issues nothing for this cluster"
+		}
+	}
+}
+
+// KnownCluster returns an error where a daemon is known to belong to a cluster: by the record in one
+// of dirs, or by what the daemons at addresses say. What can't be found out is an error too.
+func KnownCluster(ctx context.Context, dirs []string, prober clock.Prober, addresses []string) error {
+	for _, dir := range dirs {
+		record, err := LocalRecord(dir)
+		switch {
+		case err != nil:
+			return fmt.Errorf("it is not known whether the daemon of %s belongs to a cluster: %w", dir, err)
+		case record != nil && record.Cluster != "":
+			return fmt.Errorf("the data directory %s belongs to cluster %s, as worker %d: start its daemon, which puts that cluster back. A new one in its place gives its worker IDs out again. "+
+				"Only where every daemon of that cluster is gone for good: remove the directory first", dir, record.Cluster, record.WorkerID)
+		}
+	}
+	for _, sample := range prober.Probe(ctx, addresses) {
+		switch {
+		case sample.Err != nil:
+			return fmt.Errorf("it is not known whether the daemon at %s belongs to a cluster: %w; leave it out where it is gone for good", sample.Address, sample.Err)
+		case sample.Cluster != "":
+			return fmt.Errorf("the daemon at %s issues as worker %d of cluster %s: let it reach ZooKeeper, and it puts that cluster back. A new one in its place gives its worker IDs out again",
+				sample.Address, sample.WorkerID, sample.Cluster)
+		}
+	}
+	return nil
+}
