@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 )
 
 // Stamped by the linker: -ldflags "-X main.version=1.2.3 -X main.commit=... -X main.date=...".
@@ -26,6 +27,7 @@ func main() {
 		Stdout: os.Stdout,
 		Stderr: os.Stderr,
 		Env:    cli.Environ(os.Environ()),
+		File:   settings.ServiceFile,
 		Clock:  clk,
 		Tuning: tuning,
 		Build:  cli.Build{Version: version, Commit: commit, Date: date},

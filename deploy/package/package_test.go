@@ -116,7 +116,7 @@ func deb(t *testing.T, first, second string) {
 	files(t, r)
 	conffiles := strings.Fields(r.read("var/lib/dpkg/info/leafd.conffiles"))
 	slices.Sort(conffiles)
-	require.Equal(t, []string{"/etc/default/leafd", "/etc/leafd/leafd.yaml"}, conffiles)
+	require.Equal(t, []string{"/etc/leafd/leafd.yaml"}, conffiles)
 	t.Run("notices", func(t *testing.T) { notices(t, r) })
 	t.Run("settings", func(t *testing.T) { settings(t, r) })
 	t.Run("units", func(t *testing.T) { units(t, r) })
@@ -137,7 +137,7 @@ func deb(t *testing.T, first, second string) {
 
 	require.Contains(t, r.dpkg("-P", "leafd"), "/var/lib/leafd stays")
 	require.Empty(t, r.state())
-	for _, gone := range []string{"etc/leafd", "etc/default/leafd", "usr/share/doc/leafd", "etc/systemd/system/multi-user.target.wants/leafd.service"} {
+	for _, gone := range []string{"etc/leafd", "usr/share/doc/leafd", "etc/systemd/system/multi-user.target.wants/leafd.service"} {
 		_, err := os.Lstat(r.path(gone))
 		require.ErrorIs(t, err, fs.ErrNotExist, gone)
 	}
@@ -158,7 +158,7 @@ func rpm(t *testing.T, first, second string) {
 		"usr/share/doc/leafd/copyright", "usr/share/licenses/leafd/LICENSE",
 		"usr/share/doc/leafd/changelog.gz", "usr/share/doc/leafd/CHANGELOG.md.gz")
 	conffiles := strings.Fields(r.rpm("-q", "--configfiles", "leafd"))
-	require.Equal(t, []string{"/etc/default/leafd", "/etc/leafd/leafd.yaml"}, conffiles)
+	require.Equal(t, []string{"/etc/leafd/leafd.yaml"}, conffiles)
 
 	r.write("etc/leafd/leafd.yaml", edited)
 	r.write("var/lib/leafd/worker.json", "{}")
@@ -313,7 +313,6 @@ func files(t *testing.T, r *root, differ ...string) {
 		"usr/lib/systemd/system/leafd.socket":            0o644,
 		"usr/lib/systemd/system/leafd-redis.socket":      0o644,
 		"etc/leafd/leafd.yaml":                           0o644,
-		"etc/default/leafd":                              0o600,
 		"usr/share/man/man1/leafd.1.gz":                  0o644,
 		"usr/share/man/man1/leafd-serve.1.gz":            0o644,
 		"usr/share/bash-completion/completions/leafd":    0o644,
@@ -390,7 +389,7 @@ func settings(t *testing.T, r *root) {
 	want := strings.Replace(sample, "data-dir: leafd-data", "data-dir: /var/lib/leafd", 1)
 	require.Contains(t, sample, "data-dir: leafd-data\n")
 	require.Equal(t, want, r.read("etc/leafd/leafd.yaml"), "what is installed")
-	require.Regexp(t, `(?m)^ *data-dir +/var/lib/leafd +file`, r.leafd("config", "--config", "/etc/leafd/leafd.yaml"))
+	require.Regexp(t, `(?m)^ *data-dir +/var/lib/leafd +file`, r.leafd("config"), "as every command has them")
 }
 
 // What systemd reads has no mistake, and the sandbox is tight. verify tells of mistakes

@@ -37,6 +37,9 @@ func RedactDSN(dsn string) string {
 	return cfg.FormatDSN()
 }
 
+// HasSecret tells whether dsn has anything that RedactDSN hides.
+func HasSecret(dsn string) bool { return strings.Contains(RedactDSN(dsn), hidden) }
+
 // parseDSN parses dsn. Its errors quote nothing of it but a parameter's name,
 // and that only when the driver has one of that name: the driver's own errors
 // quote what they stumble over, which may be the password.

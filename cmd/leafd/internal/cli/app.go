@@ -69,7 +69,9 @@ func (a *app) root() *cobra.Command {
 segment IDs, small and growing. "leafd serve" runs the daemon.
 
 Settings come from flags, else from LEAFD_ environment variables (--data-dir is
-LEAFD_DATA_DIR), else from the YAML file named by --config, else from defaults.
+LEAFD_DATA_DIR), else from the YAML file named by --config, else by LEAFD_CONFIG, else
+` + settings.ServiceFile + ` where it is there, else from defaults. Every command reads what the
+service reads; --config= reads no file.
 
 ` + exitHelp,
 		Example: "  leafd serve --data-dir /var/lib/leafd\n  leafd id next\n  leafd doctor --config /etc/leafd/leafd.yaml",
@@ -176,7 +178,7 @@ func (a *app) cluster(cfg settings.Config, timeout time.Duration) inspect.Cluste
 
 // load reads the settings that fs has flags for.
 func (a *app) load(ctx context.Context, fs *pflag.FlagSet) (settings.Config, *settings.Values, error) {
-	return settings.Sources{Env: a.Env, Inherited: a.inherited, Tuning: a.Tuning}.Load(ctx, fs)
+	return settings.Sources{Env: a.Env, File: a.File, Inherited: a.inherited, Tuning: a.Tuning}.Load(ctx, fs)
 }
 
 // config reads the settings that cmd has flags for, and prints the warnings.
@@ -232,6 +234,7 @@ type Process struct {
 	Stdout io.Writer
 	Stderr io.Writer
 	Env    map[string]string
+	File   string // of settings, where none is named; empty: none
 	Clock  clock.Clock
 	Build  Build           // what the linker stamped
 	Tuning settings.Tuning // zero but in tests

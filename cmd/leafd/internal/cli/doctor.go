@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ succeed, and what the database allows by EXPLAIN.
 
 All checks run at once. Each line is OK, WARN (a daemon starts, and somebody should see to
 it), FAIL, or SKIP (it failed too, because of another one), the name of the check, what was
-found, and behind an arrow what to do. The last line says what to do first.
+found, and behind an arrow what to do. The last line says what to do first, about the worst of them.
 
 Exit codes: 0 nothing failed; else that of the first failed check which has one of its own,
 as the daemon's would be: 2 settings, 3 the clock would be refused, 4 the identity is held by
@@ -70,23 +71,54 @@ type examination []doctor.Result
 // verdict is the error that the command ends with; nil where all is well.
 func (e examination) verdict() error {
 	failed := 0
-	var first *doctor.Result
-	for i, r := range e {
-		if r.Status != doctor.Fail {
-			continue
-		}
-		failed++
-		if first == nil || ExitCode(first.Err) <= ExitFailure && ExitCode(r.Err) > ExitFailure {
-			first = &e[i]
+	for _, r := range e {
+		if r.Status == doctor.Fail {
+			failed++
 		}
 	}
+	if failed == 0 {
+		return nil
+	}
+	worst := e.worst()
+	text := fmt.Sprintf("%d of %d checks failed: see %s", failed, len(e), worst.Check)
+	if worst.Err == nil {
+		return errors.New(text)
+	}
+	return inspect.Reword(worst.Err, text)
+}
+
+// worst is the worst finding, and of those that are as bad the first; nil where there is none.
+func (e examination) worst() *doctor.Result {
+	var worst *doctor.Result
+	for i := range e {
+		if worst == nil || severity(e[i]) > severity(*worst) {
+			worst = &e[i]
+		}
+	}
+	if worst == nil || severity(*worst) == 0 {
+		return nil
+	}
+	return worst
+}
+
+// severity ranks findings: a Fail with an exit code of its own first, and last a warning of how
+// things are set up, which was so yesterday, too, and one about which nothing is to be done.
+func severity(r doctor.Result) int {
+	setUp := []string{"settings", "advertise", "access", "data-dir", "data-fs", "mysql-commits", "alarm-webhook", "open-files", "backlog", "cgroup", "clocksource"}
 	switch {
-	case first != nil && first.Err != nil:
-		return inspect.Reword(first.Err, fmt.Sprintf("%d of %d checks failed: see %s", failed, len(e), first.Check))
-	case first != nil:
-		return fmt.Errorf("%d of %d checks failed: see %s", failed, len(e), first.Check)
+	case r.Status == doctor.Fail && ExitCode(r.Err) > ExitFailure:
+		return 5
+	case r.Status == doctor.Fail:
+		return 4
+	case r.Status != doctor.Warn:
+		return 0
+	case strings.HasPrefix(r.Do, "nothing"):
+		return 1
+	case slices.Contains(setUp, r.Check):
+		return 2
+	default:
+		return 3
 	}
-	return nil
 }
 
 // DoctorJSON is the examination for programs.
@@ -108,16 +140,13 @@ func (e examination) json() DoctorJSON {
 	return DoctorJSON{Status: status, ExitCode: ExitCode(e.verdict()), First: e.first(), Results: e}
 }
 
-// first is what the first check that failed wants done, else the first one that warns; nil
-// where nothing is to be done.
+// first is what the worst finding wants done; nil where nothing is to be done.
 func (e examination) first() *DoFirst {
-	worst, _ := doctor.Worst(e)
-	for _, r := range e {
-		if do := cmp.Or(r.Do, r.Found); worst != doctor.OK && r.Status == worst && !strings.HasPrefix(do, "nothing") {
-			return &DoFirst{Check: r.Check, Do: do}
-		}
+	worst := e.worst()
+	if worst == nil || severity(*worst) == 1 {
+		return nil
 	}
-	return nil
+	return &DoFirst{Check: worst.Check, Do: cmp.Or(worst.Do, worst.Found)}
 }
 
 func (e examination) print(w io.Writer) error {

@@ -21,6 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(mariadbtest.StopAfter(m)) }
 type invocation struct {
 	args []string
 	env  map[string]string
+	file string // the service's
 	// daemon stands in for the real one, where the test runs serve.
 	daemon func(ctx context.Context, cfg settings.Config, deps daemon.Deps) error
 }
@@ -30,7 +31,7 @@ func (c invocation) run(t *testing.T) clitest.Outcome {
 	var stdout, stderr bytes.Buffer
 	a := newApp(Process{
 		Args: c.args, Stdout: &stdout, Stderr: &stderr,
-		Env: c.env, Clock: clocktest.New(clitest.Now),
+		Env: c.env, File: c.file, Clock: clocktest.New(clitest.Now),
 	})
 	if c.daemon != nil {
 		a.daemon = c.daemon

@@ -38,7 +38,7 @@ writes into its log who changed what, and serves the change at once.`,
 
 // storeFlags adds the settings that say where the store is, and more.
 func storeFlags(cmd *cobra.Command, more ...string) {
-	settings.AddFlags(cmd.Flags(), append(more, "data-dir", "mysql")...)
+	settings.AddFlags(cmd.Flags(), append(more, "data-dir", "mysql", "mysql-password-file", "mysql-tls-ca")...)
 }
 
 // withStore calls fn with the store that cmd's settings name; none is made.

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	iofs "io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/leafd/leafd/internal/plainfile"
+	"github.com/leafd/leafd/segment/sqlstore"
 )
 
 // maxFileBytes bounds the file of settings; the sample has 20 KB.
@@ -47,6 +49,8 @@ func (src Sources) loadLayers(fs *pflag.FlagSet) (*layers, error) {
 	l := &layers{path: src.Env[EnvName(ConfigFlag)]}
 	if flag := fs.Lookup(ConfigFlag); flag.Changed {
 		l.path = flag.Value.String()
+	} else if _, err := os.Lstat(src.File); l.path == "" && !errors.Is(err, iofs.ErrNotExist) {
+		l.path = src.File // that of the service, or every command would look elsewhere in silence
 	}
 	if l.path != "" {
 		content, mode, err := plainfile.Read(l.path, maxFileBytes)
@@ -93,11 +97,14 @@ func (l *layers) parseFile(content []byte) error {
 
 // warnOfMode warns of a file that every user of the machine can change, or read where it
 // has a secret.
-func (l *layers) warnOfMode(mode fs.FileMode) {
+func (l *layers) warnOfMode(mode iofs.FileMode) {
 	name, instead := "config file "+l.path, ""
 	for _, s := range All() {
-		if text, is := l.file[s.Name].(string); is && s.Secret && text != "" {
+		if text, is := l.file[s.Name].(string); is && s.Secret && text != "" && (s.Name != "mysql" || sqlstore.HasSecret(text)) {
 			name, instead = name+", which has "+s.Name+",", instead+", or set "+EnvName(s.Name)+" instead"
+			if s.Name == "mysql" {
+				instead = ", or put the password into the file of mysql-password-file"
+			}
 		}
 	}
 	if text := plainfile.Exposed(name, mode); text != "" && (instead != "" || mode&0o002 != 0) {

@@ -16,6 +16,7 @@ import (
 // Sources are where settings come from beside the flags and the file.
 type Sources struct {
 	Env       map[string]string
+	File      string                  // read where neither --config nor LEAFD_CONFIG names one, and it is there; empty: none
 	Inherited map[string]net.Listener // listening sockets that systemd passed, by name; nil: none
 	Tuning    Tuning                  // zero but in tests
 }

@@ -132,9 +132,8 @@ func segmentSettings() []Setting {
 			Name: "mysql", Group: "Segment IDs", Kind: kindText, Secret: true, Live: true,
 			to:    func(c *Config) any { return &c.Segment.MySQL },
 			Usage: "DSN of the MySQL or MariaDB server, user:password@tcp(host:port)/database; empty: SQLite in data-dir",
-			More: "Daemons that serve the same tags share one database. Its password is better kept out of\n" +
-				"the command line, which every user of the machine can read: put it here, and make this\n" +
-				"file readable to the daemon alone, or into the environment variable LEAFD_MYSQL.\n" +
+			More: "Daemons that serve the same tags share one database. The password is better kept out of it, in\n" +
+				"mysql-password-file: every user of the machine can read the command line, and perhaps this file.\n" +
 				"A reload takes another user, password or parameters; another database needs a restart. Of the\n" +
 				"parameters, tls=true encrypts and has the machine's certificates sign the server's, tls=skip-verify\n" +
 				"encrypts and believes any server, tls=preferred may be plain.",
@@ -143,7 +142,8 @@ func segmentSettings() []Setting {
 			Name: "mysql-password-file", Kind: KindFile,
 			// checkStore reads it.
 			Usage: "file with the password of mysql's user, in its first line; empty: mysql has it",
-			More:  "It is read at each new connection, so that a password is changed without a restart.",
+			More: "It is read at each new connection, so that a password is changed without a restart. Make it readable\n" +
+				"to the daemon alone, or to a group.",
 		},
 		{
 			Name: "mysql-tls-ca", Kind: KindFile,

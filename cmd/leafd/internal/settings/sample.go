@@ -11,13 +11,13 @@ import (
 // sampleHeading begins the sample file.
 const sampleHeading = `# Settings of leafd, all of them, each with its default.
 #
-# leafd serve --config FILE reads this file (or LEAFD_CONFIG=FILE). A flag of the same
-# name wins over it, and so does an environment variable: LEAFD_ and the name in
-# capitals, with _ for -, so that data-dir is LEAFD_DATA_DIR. An empty variable counts
-# as none. A name that leafd doesn't know is an error. Times are durations such as
-# 500ms, 3s, 2m or 24h. "leafd config --config FILE" checks the file and prints what
-# it comes to. SIGHUP makes a running daemon read it again: what says so is taken then, and
-# the rest at the next start.
+# leafd reads it by --config FILE or LEAFD_CONFIG=FILE, and without these as
+# ` + ServiceFile + `. A flag of the same name wins over it, and so does an
+# environment variable: LEAFD_ and the name in capitals, with _ for -, so that data-dir is
+# LEAFD_DATA_DIR. An empty variable counts as none. A name that leafd doesn't know is an
+# error. Times are durations such as 500ms, 3s, 2m or 24h. "leafd config" checks the file and
+# prints what it comes to. SIGHUP makes a running daemon read it again: what says so is taken
+# then, and the rest at the next start.
 `
 
 // Sample is the committed sample, made from the settings themselves.

@@ -56,6 +56,9 @@ func durations(least, most time.Duration) bounds { return bounds{int64(least), i
 // ConfigFlag names the file; it is a flag and a variable, but no key of the file.
 const ConfigFlag = "config"
 
+// ServiceFile is the packages' file of settings, which every command reads where none is named.
+const ServiceFile = "/etc/leafd/leafd.yaml"
+
 // maxNumber stands for a bound that another setting gives.
 const maxNumber = math.MaxInt64
 
@@ -89,7 +92,7 @@ func AddFlags(fs *pflag.FlagSet, names ...string) {
 			}
 		}
 	}
-	fs.VarPF(&textValue{of: Setting{Kind: KindFile}}, ConfigFlag, "", "YAML file of settings; leafd config --sample prints one")
+	fs.VarPF(&textValue{of: Setting{Kind: KindFile}}, ConfigFlag, "", "YAML file of settings; leafd config --sample prints one (default: that of LEAFD_CONFIG, else "+ServiceFile+" where it is there)")
 }
 
 // Of returns the setting that a flag of AddFlags is for; false for --config and other flags.
