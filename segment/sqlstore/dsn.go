@@ -40,6 +40,15 @@ func RedactDSN(dsn string) string {
 // HasSecret tells whether dsn has anything that RedactDSN hides.
 func HasSecret(dsn string) bool { return strings.Contains(RedactDSN(dsn), hidden) }
 
+// Password returns the password in dsn, to be looked for in what must not have it.
+func Password(dsn string) string {
+	cfg, err := parseDSN(dsn)
+	if err != nil {
+		return ""
+	}
+	return cfg.Passwd
+}
+
 // parseDSN parses dsn. Its errors quote nothing of it but a parameter's name,
 // and that only when the driver has one of that name: the driver's own errors
 // quote what they stumble over, which may be the password.

@@ -67,6 +67,14 @@ func (c *Credentials) String() string {
 	return "user " + c.user
 }
 
+// Secret returns the password, to be looked for in what must not have it.
+func (c *Credentials) Secret() string {
+	if c == nil {
+		return ""
+	}
+	return c.password
+}
+
 // GoString keeps the password out of %#v.
 func (c *Credentials) GoString() string { return c.String() }
 

@@ -12,7 +12,7 @@ func (a *app) idAtCmd() *cobra.Command {
 		Use:   "at TIME",
 		Short: "Print the first and the last ID of a moment, for range scans by time",
 		Long: `Print the first and the last snowflake ID that any worker can have issued in one
-millisecond, or on one day. So
+millisecond, or on one day, which is a day of UTC. So
 
   SELECT ... WHERE id BETWEEN first AND last
 
@@ -43,7 +43,7 @@ finds the rows of that time by their primary key.
 		}
 		answer := jsonRange{From: from.String(), Until: until.String(), First: Decimal(first), Last: Decimal(last)}
 		return a.show(output, answer, table([][]string{
-			{"FIRST", "LAST", "FROM", "UNTIL"},
+			{"FIRST", "LAST", "FROM (UTC)", "UNTIL (UTC)"},
 			{answer.First, answer.Last, answer.From, answer.Until},
 		}))
 	}

@@ -83,35 +83,44 @@ func (r *remote) client() (base string, client *http.Client, err error) {
 // get asks once: an answer that got lost may have taken IDs already, which is for the user to
 // know. target is a path and a query. It returns the body of a 2xx answer.
 func (r *remote) get(ctx context.Context, target string) ([]byte, error) {
+	token := ""
+	if r.token != "" {
+		var err error
+		if token, _, err = settings.ReadToken(r.token); err != nil {
+			return nil, settings.Usagef("--token-file %s: %w", r.token, err)
+		}
+	}
+	response, text, err := r.ask(ctx, target, token)
+	if err == nil && (response.StatusCode < 200 || response.StatusCode > 299) {
+		return nil, refused(response.Status, text)
+	}
+	return text, err
+}
+
+// ask is get with the bearer of token, if any, and returns the body of any answer.
+func (r *remote) ask(ctx context.Context, target, token string) (*http.Response, []byte, error) {
 	base, client, err := r.client()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+target, nil)
 	if err != nil {
-		return nil, settings.Usagef("--url: %w", err)
+		return nil, nil, settings.Usagef("--url: %w", err)
 	}
 	request.Header.Set("Accept", "application/json")
-	if r.token != "" {
-		token, _, err := settings.ReadToken(r.token)
-		if err != nil {
-			return nil, settings.Usagef("--token-file %s: %w", r.token, err)
-		}
+	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, r.unreachable(err)
+		return nil, nil, r.unreachable(err)
 	}
-	defer response.Body.Close()
+	defer response.Body.Close() //nolint:errcheck // nothing was written
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxRemoteBytes))
 	if err != nil {
-		return nil, fmt.Errorf("the daemon's answer broke off: %w", err)
+		return nil, nil, fmt.Errorf("the daemon's answer broke off: %w", err)
 	}
-	if response.StatusCode < 200 || response.StatusCode > 299 {
-		return nil, refused(response.Status, text)
-	}
-	return text, nil
+	return response, text, nil
 }
 
 // unreachable says what to do about a daemon that can't be reached.

@@ -2,10 +2,13 @@ package settings
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/leafd/leafd/segment/sqlstore"
 )
 
 // Public is a setting as it may be printed.
@@ -24,6 +27,17 @@ func (vs *Values) Public() []Public {
 	return out
 }
 
+// Hidden is Public without anything of what is secret, not even where it leads to.
+func (vs *Values) Hidden() []Public {
+	list := vs.Public()
+	for i, v := range vs.All {
+		if v.Setting.Secret && v.Parsed != "" {
+			list[i].Value = "(hidden)"
+		}
+	}
+	return list
+}
+
 func (v *Value) public() any {
 	switch parsed := v.Parsed.(type) {
 	case time.Duration:
@@ -39,6 +53,18 @@ func (v *Value) public() any {
 	default:
 		return parsed
 	}
+}
+
+// Secrets are all that nobody but the daemon has to know: what a report must not have.
+func (c *Config) Secrets() []string {
+	secrets := []string{sqlstore.Password(c.Segment.MySQL), c.Segment.MySQL, c.HTTP.AdminToken, c.Alarm.Webhook, c.ZooKeeper.Auth.Secret()}
+	if read := c.Store(false).Password; read != nil {
+		if password, err := read(); err == nil {
+			secrets = append(secrets, password)
+		}
+	}
+	const least = 4 // bytes: a shorter one is everywhere, by chance
+	return slices.DeleteFunc(secrets, func(secret string) bool { return len(secret) < least })
 }
 
 // Shown is a value as the log may have it.
