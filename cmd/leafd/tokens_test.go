@@ -32,7 +32,9 @@ func TestTokensOfTheDaemon(t *testing.T) {
 	require.Equal(t, http.StatusOK, status(shop))
 	require.Equal(t, http.StatusUnauthorized, l.send("GET", "/api/snowflake/get/other", shop, "").status)
 
-	next := func(args ...string) clitest.Outcome { return leafd(t, append([]string{"id", "next", "--url", l.url}, args...)...) }
+	next := func(args ...string) clitest.Outcome {
+		return leafd(t, append([]string{"id", "next", "--url", l.url}, args...)...)
+	}
 	next().Failed(t, cli.ExitFailure, "unauthorized")
 	next("--token-file", clitest.WriteFile(t, "token", shop+"\n")).OK(t)
 	next("--token-file", "/nothing").Failed(t, cli.ExitUsage, "--token-file")
