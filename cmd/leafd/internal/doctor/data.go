@@ -105,15 +105,13 @@ func (p *Patient) marks(ctx context.Context, r *report) {
 func (p *Patient) sqlite(ctx context.Context, r *report) {
 	rows, err := sqlstore.InspectSQLite(ctx, p.Cfg.Store(false).Path)
 	guarded := len(p.Cfg.ZooKeeper.Servers) > 0
-	if copied := cache.CheckSegments(p.Cfg.DataDir); copied != nil && !guarded && !errors.Is(err, sqlstore.ErrNoFile) {
-		r.Fail("segments", copied, "")
-		return
-	}
-	switch {
+	switch copied := cache.CheckSegments(p.Cfg.DataDir); {
 	case errors.Is(err, sqlstore.ErrNoFile):
 		r.OK("segments", "no %s yet: leafd creates it at its first start", settings.SegmentsFile)
 	case err != nil:
 		r.Fail("segments", p.unwritable(err), "restore it from a backup, and set max_id above every ID ever issued")
+	case copied != nil && !guarded:
+		r.Fail("segments", copied, "")
 	default:
 		p.judgeTags(ctx, r, "segments", rows)
 	}
