@@ -90,15 +90,13 @@ func (r *remote) get(ctx context.Context, target string) ([]byte, error) {
 			return nil, settings.Usagef("--token-file %s: %w", r.token, err)
 		}
 	}
-	response, text, err := r.ask(ctx, target, token)
-	if err == nil && (response.StatusCode < 200 || response.StatusCode > 299) {
-		return nil, refused(response.Status, text)
-	}
-	return text, err
+	text, refusal, err := r.ask(ctx, target, token)
+	return text, errors.Join(refusal, err)
 }
 
-// ask is get with the bearer of token, if any, and returns the body of any answer.
-func (r *remote) ask(ctx context.Context, target, token string) (*http.Response, []byte, error) {
+// ask is get with the bearer of token, if any. It returns the body of any answer; refusal is one that
+// is not 2xx.
+func (r *remote) ask(ctx context.Context, target, token string) (text []byte, refusal, err error) {
 	base, client, err := r.client()
 	if err != nil {
 		return nil, nil, err
@@ -115,12 +113,15 @@ func (r *remote) ask(ctx context.Context, target, token string) (*http.Response,
 	if err != nil {
 		return nil, nil, r.unreachable(err)
 	}
-	defer response.Body.Close() //nolint:errcheck // nothing was written
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxRemoteBytes))
+	defer response.Body.Close()
+	text, err = io.ReadAll(io.LimitReader(response.Body, maxRemoteBytes))
 	if err != nil {
 		return nil, nil, fmt.Errorf("the daemon's answer broke off: %w", err)
 	}
-	return response, text, nil
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		refusal = refused(response.Status, text)
+	}
+	return text, refusal, nil
 }
 
 // unreachable says what to do about a daemon that can't be reached.

@@ -33,7 +33,7 @@ func TestEveryCommandReadsTheServicesFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	dsn := strings.Replace(server.DSN(name), "root@", name+"@", 1)
 	shared := clitest.WriteFile(t, "leafd.yaml", fmt.Sprintf("data-dir: %s\nmysql: %s\nmysql-password-file: %s\nlayout: 41+5+5+12\n", dir, dsn, clitest.WriteFile(t, "password", "hunter2-hunter2\n")))
-	require.NoError(t, os.Chmod(shared, 0o644)) //nolint:gosec // as the packages have it: a DSN without a password is no secret
+	require.NoError(t, os.Chmod(shared, 0o644)) // as the packages have it: a DSN without a password is no secret
 	alone := clitest.WriteFile(t, "leafd.yaml", fmt.Sprintf("data-dir: %s\nzk: 127.0.0.1:1\n", dir))
 
 	with := func(file string, args ...string) clitest.Outcome { return invocation{args: args, file: file}.run(t) }

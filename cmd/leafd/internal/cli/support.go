@@ -98,11 +98,11 @@ func supportHTTP(ctx context.Context, b *bundle, cfg settings.Config, public rem
 		{"metrics.txt", "/metrics", "", admin},
 		{"goroutines.txt", "/debug/pprof/goroutine?debug=2", cfg.HTTP.AdminToken, admin},
 	} {
-		response, text, err := get.via.ask(ctx, get.target, get.token)
-		if err == nil && response.StatusCode > 299 && get.name != "readyz.json" {
-			err = refused(response.Status, text)
+		text, refusal, err := get.via.ask(ctx, get.target, get.token)
+		if get.name == "readyz.json" { // it says why
+			refusal = nil
 		}
-		if err != nil {
+		if err = cmp.Or(err, refusal); err != nil {
 			b.failed(get.name, err)
 			continue
 		}
@@ -186,7 +186,7 @@ func (b *bundle) write(path string) (err error) {
 	if len(b.missing) > 0 {
 		b.add("missing.txt", []byte(strings.Join(b.missing, "\n")+"\n"))
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // where the operator says
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("the archive: %w", err)
 	}
