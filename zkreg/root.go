@@ -45,7 +45,8 @@ func statOf(s *zk.Stat) worker.Stat {
 // Mend implements worker.Registry.
 func (r *Registry) Mend(ctx context.Context, s worker.Snapshot, me worker.Record, do worker.Action) (err error) {
 	defer func() {
-		if err == nil && do != worker.RaiseSession {
+		// Once a loss: a daemon that comes later knows only those that are back.
+		if noted := do == worker.MakeRoot || do == worker.NoteLoss || do == worker.Repair && s.Root.Parent != 0; noted && err == nil {
 			r.remember(ctx, me.Peers)
 		}
 	}()

@@ -154,7 +154,7 @@ func (c *cluster) newDaemon(number int) (*part, error) {
 			}
 		}
 		command := []string{
-			c.o.leafd, "serve", "--listen", p.address, "--data-dir", filepath.Join(c.dir, p.name),
+			c.o.leafd, "serve", "--config=", "--listen", p.address, "--data-dir", filepath.Join(c.dir, p.name),
 			"--zk", c.servers.zookeeper.Addr(), "--log-format", "console",
 		}
 		d, err = proctest.StartDaemon(proctest.Config{
@@ -280,7 +280,7 @@ func (c *cluster) clusterFlags() []string {
 
 // leafd runs a command about the cluster, and returns what it printed.
 func (c *cluster) leafd(ctx context.Context, args ...string) (string, error) {
-	args = append(args, c.clusterFlags()...)
+	args = append(args, append(c.clusterFlags(), "--config=")...)
 	cmd := exec.CommandContext(ctx, c.o.leafd, args...)
 	cmd.Env = []string{}
 	text, err := cmd.CombinedOutput()

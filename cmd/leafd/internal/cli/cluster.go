@@ -22,7 +22,7 @@ to know. After a loss the daemons of the cluster put it back by themselves, each
 worker ID, once they reach ZooKeeper, and stopped ones when they are started; new ones get no
 worker ID until every lost one has ended, or until leafd cluster open. A new cluster in its place
 would give the same worker IDs out again. So leafd cluster init is for an ensemble that never had
-one, or whose daemons are all gone for good: leafd cluster init --help.`,
+one, or where all daemons are gone for good: leafd cluster init --help.`,
 	}, a.clusterInitCmd(), a.clusterStatusCmd(), a.clusterOpenCmd(), a.clusterRecoverCmd())
 }
 

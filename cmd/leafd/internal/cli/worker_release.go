@@ -32,7 +32,7 @@ ZooKeeper's clock. --force does it all the same, and sets the limit to ZooKeeper
 6 seconds and twice --clock-threshold, or to the entry's ceiling if that is later: give it as
 the daemon had it. ` + forceRisk + `.
 A daemon that runs and reaches ZooKeeper is displaced at its next report, and begins a new life.
-Without --yes, --force changes nothing, shows whose the worker ID is and whether a daemon answers
+Without --yes, --force changes nothing, shows the holder of the worker ID and whether a daemon answers
 there, and ends with exit code 2.
 
 The entry of a Java Leaf, which has no limit, needs --force, on the same word: that the Java

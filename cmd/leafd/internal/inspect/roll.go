@@ -20,7 +20,7 @@ type Member struct {
 	Found    string `json:"found"`
 }
 
-// CallRoll returns the members of the cluster whose root is s, those that are missing last. Missing are
+// CallRoll returns the members of the cluster of root s, those that are missing last. Missing are
 // the holders of worker IDs that are not live while their pieces last; worker IDs below the greatest
 // that have no entry, since ZooKeeper gave them out in order; and those of known, the addresses of
 // before, where no live daemon is. Each is asked over HTTP: one that answers runs, and is cut off from

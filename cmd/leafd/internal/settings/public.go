@@ -55,7 +55,7 @@ func (v *Value) public() any {
 	}
 }
 
-// Secrets are all that nobody but the daemon has to know: what a report must not have.
+// Secrets are what the settings have that a report must not have.
 func (c *Config) Secrets() []string {
 	secrets := []string{sqlstore.Password(c.Segment.MySQL), c.Segment.MySQL, c.HTTP.AdminToken, c.Alarm.Webhook, c.ZooKeeper.Auth.Secret()}
 	if read := c.Store(false).Password; read != nil {
