@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -237,4 +240,53 @@ func TestSegmentsOfTablesOfTheirOwnWithoutZooKeeper(t *testing.T) {
 		require.Equal(t, "0", l.metric("leafd_segment_unguarded_fetches_total"))
 		require.Equal(t, cli.ExitOK, l.stop())
 	}
+}
+
+// One TCP reset of ZooKeeper, by which nothing is lost: a daemon that needs it refuses while it
+// connects, and doesn't wait for others to put their marks back, which takes 14 s here (segment.V4).
+func TestRequiredGuardAfterAReset(t *testing.T) {
+	t.Parallel()
+	const resets, settles, clients = 5, 14 * time.Second, 4
+	s, server := newShop(t)
+	mariadb := mariadbtest.Shared(t)
+	name := mariadb.NewDatabase(t)
+	javaTable(t, mariadb.DB(t, name))
+	proxy := zookeepertest.NewProxy(t, server.Addr())
+	l := s.behind(proxy).ready("--modes", "segment", "--mysql", mariadb.DSN(name), "--segment-guard", "require")
+	l.awaitStatus("/api/segment/get/a?n=10000", http.StatusOK)
+	var cut, last atomic.Int64 // times of the last reset, and of the last refusal after one
+	var served, refused atomic.Int64
+	ctx, cancel := context.WithCancel(t.Context())
+	var load sync.WaitGroup
+	for range clients { // they use up a range every few milliseconds
+		load.Go(func() {
+			for ctx.Err() == nil {
+				began := time.Now().UnixNano()
+				switch a, err := l.get("/api/segment/get/a?n=10000"); {
+				case err != nil:
+				case a.status == http.StatusOK:
+					served.Add(1)
+				case began > cut.Load():
+					last.Store(time.Now().UnixNano())
+					fallthrough
+				default:
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	for i := range resets {
+		before := served.Load()
+		cut.Store(time.Now().UnixNano())
+		proxy.Cut(t)
+		require.Eventually(t, func() bool {
+			return time.Now().UnixNano()-cut.Load() > int64(2*time.Second) && served.Load() > before+1000
+		}, patience, tick)
+		took := max(0, time.Duration(last.Load()-cut.Load()))
+		t.Logf("reset %d: the last refusal after %v; %d served, %d refused in all", i+1, took.Round(time.Millisecond), served.Load(), refused.Load())
+		require.Less(t, took, settles/2)
+	}
+	cancel()
+	load.Wait()
+	require.Equal(t, cli.ExitOK, l.stop())
 }
