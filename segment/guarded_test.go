@@ -3,6 +3,7 @@ package segment_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -659,5 +660,32 @@ func TestWhoFetchedLast(t *testing.T) {
 		require.Zero(t, st.FetchedAt)
 		took(a)
 		require.Equal(t, "a", status(t, a.Service, "order").FetchedBy)
+	})
+}
+
+// segment.V4: the guard comes back while a range is fetched without it: that one is not used.
+func TestGuardThatIsBackBeforeTheRangeIsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, seen := newSite(), map[int64]bool{}
+		a, b := s.daemon(t, segment.Config{Refresh: time.Hour}), s.daemon(t, segment.Config{Refresh: time.Hour})
+		a.take(t, 5, seen)
+		eventually(t, func() bool { return status(t, a.Service, "order").Next.Ready }, "both ranges")
+		a.guard.Break()
+		var back sync.Once
+		s.store.After(func(_ context.Context, op segmenttest.Op, _ string) error {
+			if op == segmenttest.OpFetch && !a.Guard().Guarded {
+				back.Do(func() {
+					a.guard.Connect()
+					eventually(t, func() bool { return a.Guard().Guarded }, "the guard is back")
+				})
+			}
+			return nil
+		})
+		last := a.take(t, 30, seen)
+		require.EqualValues(t, 1, a.Guard().GivenUp)
+		require.Zero(t, a.Guard().Unguarded)
+		require.Greater(t, s.guard.High("order"), last)
+		s.setBack(1)
+		b.take(t, 30, seen)
 	})
 }

@@ -14,7 +14,8 @@
  * in it, a lost answer of ZooKeeper or of the commit, and a server that ends a transaction:
  *   LOSE      a table shows a lower value: lost commits, a backup, a failover
  *   REPLICAS  two servers, of which each may become a copy of the other, as it is then
- *   DELETE    the tag is deleted and made again
+ *   DELETE    the tag is deleted and made again, as leafd does it
+ *   BY_HAND   the same by SQL, at 0
  *   LOST_DIR  a daemon's directory is lost, and it begins as a brand-new one
  *   COPIED    a brand-new daemon starts from a copy of another's directory
  *   REST      the unused range is kept in the directory over a clean stop
@@ -40,6 +41,7 @@
 #define COMMITTED 3 /* the transaction is committed */
 #define KEPT      4 /* stopped cleanly, with the range unused in its directory */
 #define MARKING   5 /* M_MARK_LATE: has used the range, but not written the local mark */
+#define UNGUARDED 6 /* has committed and marked a range without ZooKeeper */
 
 typedef Daemon {
   byte phase;
@@ -70,7 +72,7 @@ byte i;          /* 0 between the events */
 #else
 #define ANY(field, is, x) (d[0].field is x || d[1].field is x || d[2].field is x)
 #endif
-#define ANY_BEHIND ANY(behind, ==, 1)
+#define ANY_BEHIND (ANY(behind, ==, 1) || ANY(phase, ==, UNGUARDED))
 
 inline use() {
   for (i : d[me].lo .. d[me].hi - 1) {
@@ -228,11 +230,11 @@ inline raise_high() {
 #define TABLE_BEHIND ((used >> table[0]) != 0 || TAKES(0) || TAKES(1) || TAKES(2))
 #endif
 #if defined(NO_ZK)
-#define UNGUARDED true
+#define WITHOUT true
 #elif defined(X_BEHIND)
-#define UNGUARDED d[me].away
+#define WITHOUT d[me].away
 #else
-#define UNGUARDED (d[me].away && !TABLE_BEHIND)
+#define WITHOUT (d[me].away && !TABLE_BEHIND)
 #endif
 /* V3: a table behind the mark is refused. */
 #ifdef M_REFUSE
@@ -242,12 +244,24 @@ inline raise_high() {
 #endif
 
 inline fetch_unguarded() {
-  d_step { d[me].phase == IDLE && table[0] < NUMBERS && lock[0] == 0 && UNGUARDED && !REFUSED ->
-    d[me].lo = table[0]; d[me].hi = d[me].lo + 1; table[0] = d[me].hi; d[me].mark = d[me].hi;
-#ifdef PREFER
-    d[me].behind = 1;
+  d_step { d[me].phase == IDLE && table[0] < NUMBERS && lock[0] == 0 && WITHOUT && !REFUSED ->
+    d[me].lo = table[0]; d[me].hi = d[me].lo + 1; table[0] = d[me].hi; d[me].mark = d[me].hi; d[me].phase = UNGUARDED;
+    printf("%c fetches [%d,%d) without ZooKeeper\n", 65 + me, d[me].lo, d[me].hi) }
+}
+
+/* V4: a range that was fetched without ZooKeeper, which is back, is given up. */
+#if defined(NO_ZK) || defined(M_BACK)
+#define STILL_AWAY true
+#else
+#define STILL_AWAY d[me].away
 #endif
-    printf("%c fetches and uses [%d,%d) without ZooKeeper\n", 65 + me, d[me].lo, d[me].hi);
+
+inline use_unguarded() {
+  d_step { d[me].phase == UNGUARDED && STILL_AWAY ->
+#ifdef PREFER
+    d[me].behind = (d[me].behind || d[me].away);
+#endif
+    printf("%c uses [%d,%d) without ZooKeeper\n", 65 + me, d[me].lo, d[me].hi);
     use(); end_fetch() }
 }
 
@@ -317,6 +331,7 @@ end:
   do
 #ifdef NO_ZK
   :: fetch_unguarded()
+  :: use_unguarded()
 #else
   :: fetch(0, 1)
 #if STEPS > 1
@@ -349,6 +364,7 @@ end:
 #endif
 #ifdef PREFER
   :: fetch_unguarded()
+  :: use_unguarded()
   :: d_step { !d[me].away -> d[me].away = 1; printf("ZooKeeper is away for %c\n", 65 + me) }
   :: d_step { d[me].away -> d[me].away = 0; printf("ZooKeeper is back for %c\n", 65 + me) }
 #endif
@@ -392,14 +408,30 @@ inline replicate(from, to) {
     printf("server %d becomes a copy of the other: max_id %d\n", to, table[to]) }
 }
 
-/* V5: a deleted tag's high mark stays, and the marks on disk as well. */
+/*
+ * V5: the row's max_id is kept in high while the deletion holds the row, as are the marks on
+ * disk. Made again the tag begins at high.
+ */
 inline delete_tag() {
   d_step { table[0] > 0 && lock[0] == 0 ->
-    table[0] = 0;
+#ifndef M_KEEP
+    if :: table[0] > high -> write(table[0], DAEMONS) :: else fi;
+#endif
 #ifdef M_DELETE
     write(0, DAEMONS);
 #endif
-    printf("the tag is deleted and made again\n") }
+#ifdef M_CREATE
+    table[0] = 0;
+#else
+    table[0] = high;
+#endif
+    printf("the tag is deleted, and made again at %d\n", table[0]) }
+}
+
+inline delete_by_hand() {
+  d_step { table[0] > 0 && lock[0] == 0 ->
+    table[0] = 0;
+    printf("the row is deleted, and made again at 0\n") }
 }
 
 /* Versions begin again, so that one read in an earlier session may come up a second time. */
@@ -437,6 +469,9 @@ end:
 #endif
 #ifdef DELETE
   :: delete_tag()
+#endif
+#ifdef BY_HAND
+  :: delete_by_hand()
 #endif
 #ifdef ZK_LOSS
   :: lose_high()

@@ -42,6 +42,11 @@ type Edit struct{ File, Old, New string }
 // The marks on disk (segment.V3) matter after a restart, for what was used without ZooKeeper,
 // until another daemon's next fetch has put the high mark above that: clients that ask all
 // the time leave no moment to lose commits in. TestGuardGetsTheMarksOfALifeBefore has it.
+//
+// That a range is used only once its commit was confirmed, that none is proposed twice, and that one
+// which was fetched without the guard is given up when that is back (segment.V1, segment.V4) matter only where
+// ZooKeeper is away for one daemon at that very moment. The runs "commit", "again" and "back" of
+// spec have them, and tests of segment and sqlstore.
 func All() []Mutant {
 	return []Mutant{
 		{
