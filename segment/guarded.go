@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -56,7 +58,7 @@ var errPostponed = errors.New("the fetch waits for the guard")
 //	    guard a table below them, or below what a pass has shown, is refused.
 //	segment.V4  While the guard is away Config.GuardRequired fetches nothing. Otherwise
 //	    fetches go on by segment.V3: at once where a request waits, after guardGrace
-//	    where nobody does. The tags of those fetches are raised in the guard first thing
+//	    where nobody does; one that isn't used yet when it is back is given up. The tags of those fetches are raised in the guard first thing
 //	    when it is back, and in each new session the marks of all tags, since the
 //	    guard may have lost them: not in one that goes on (Opened.Session), as over an
 //	    election. A fetch raises its own tag by itself. A high mark that the
@@ -495,27 +497,17 @@ func ownMarks(tags map[string]*Tag, conn uint64) []ownMark {
 
 // raiseAll sees to it that no high mark is below marks, some at a time.
 func (g *guarded) raiseAll(ctx context.Context, conn uint64, atOnce int, marks []ownMark) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	next := make(chan ownMark)
-	var workers sync.WaitGroup
-	for range min(atOnce, len(marks)) {
-		workers.Go(func() {
-			for m := range next {
-				if ctx.Err() == nil {
-					if err := g.raise(conn, m); err != nil {
-						cancel(err)
-					}
-				}
+	raises, ctx := errgroup.WithContext(ctx)
+	raises.SetLimit(atOnce)
+	for _, m := range marks {
+		raises.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
 			}
+			return g.raise(conn, m)
 		})
 	}
-	for _, m := range marks {
-		next <- m
-	}
-	close(next)
-	workers.Wait()
-	return context.Cause(ctx)
+	return raises.Wait()
 }
 
 // raise sees to it that the tag's high mark is not below m. One that is damaged is left to

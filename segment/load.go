@@ -155,10 +155,9 @@ func (s *Service) readTags(ctx context.Context, p *pass) error {
 		err = fmt.Errorf("%w: no row for %v: %v", ErrLate, s.cfg.FetchTimeout, err) //nolint:errorlint // see above
 	}
 	if err == nil {
-		s.view = p.view
-	}
-	if err == nil && p.view.Whole {
-		s.wholeAt = s.clock.Mono()
+		if s.view = p.view; s.view.Whole {
+			s.wholeAt = s.clock.Mono()
+		}
 	}
 	return err
 }

@@ -294,8 +294,10 @@ func (s *Store) view(ctx context.Context, last segment.View) (segment.View, erro
 	if err != nil || !tells {
 		return view, err
 	}
+	segment.Answered(ctx)
 	uptime := 0
 	err = s.read(ctx, func(rows *sql.Rows) error { return rows.Scan(new(string), &uptime) }, "SHOW GLOBAL STATUS LIKE 'Uptime'")
+	segment.Answered(ctx)
 	view.At = now
 	since := now.Sub(last.At)
 	view.Whole = last.At.IsZero() || view.Source != last.Source || since < 0 || time.Duration(uptime)*time.Second <= since+2*time.Second
