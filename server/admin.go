@@ -49,7 +49,7 @@ const whoKey = "who"
 // authorize returns nil for a request with the token of a caller that may do what admins may; else
 // errUnauthorized.
 func (s *Server) authorize(ctx *fasthttp.RequestCtx, settings *live) error {
-	c := settings.callers.bearer(&ctx.Request.Header)
+	c := settings.callers.bearer(ctx.Request.Header.PeekCanonical(headerAuthorization))
 	if c == nil || !c.admin {
 		s.auditRefused(ctx, "refused: wrong or no admin token")
 		return errUnauthorized

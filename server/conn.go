@@ -58,6 +58,7 @@ type conn struct {
 	digits  [maxDigits]byte // the serving goroutine's: the ID of the response being written
 	key     []byte          // the serving goroutine's: the one asked for last, where splitKey remembers it
 	tag     *segment.Tag    // the serving goroutine's: the one asked for last
+	bearer  lastBearer      // the serving goroutine's
 	origin  *origin         // the serving goroutine's; nil until from is called
 	// answered counts a request for IDs when its response is written.
 	answered answered

@@ -70,9 +70,11 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 		return err
 	}
 	settings := s.live.Load()
-	who, err := settings.callers.admit(&ctx.Request.Header, key)
-	if err != nil {
-		return err
+	var who *caller
+	if settings.callers.on {
+		if who, err = settings.callers.admit(c, &ctx.Request.Header, key); err != nil {
+			return err
+		}
 	}
 	b, err := s.source(m)
 	if err != nil {
@@ -87,8 +89,10 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 		return headIDs(ctx, b, m, key, asJSON)
 	}
 	mono := clock.MonoOf(ctx.Time())
-	if err := s.overload.charge(c, who, m, key, max(n, 1), mono, settings); err != nil {
-		return err
+	if settings.rates != nil {
+		if err := s.overload.charge(c, who, m, key, max(n, 1), mono, settings); err != nil {
+			return err
+		}
 	}
 	if n > 0 {
 		return s.serveBatch(ctx, b, m, key, n, asJSON)

@@ -237,7 +237,10 @@ func (r *redisClient) admit(m mode, key []byte, n int) (*Backend, *live, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	return b, settings, r.s.overload.charge(r.c, who, m, key, n, r.began, settings)
+	if settings.rates != nil {
+		err = r.s.overload.charge(r.c, who, m, key, n, r.began, settings)
+	}
+	return b, settings, err
 }
 
 // Release implements resp.Source.

@@ -21,7 +21,7 @@ import (
 const maxCallers = 1000
 
 // callerName is what a caller may be called: it has no space, as the admin token's name has.
-var callerName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`) //nolint:gochecknoglobals // never written to
+var callerName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // fillCallers reads the file of --tokens-file, after the admin token.
 func (c *Config) fillCallers(v *Values) {
