@@ -43,8 +43,8 @@ func (s *Server) admin(h func(ctx *fasthttp.RequestCtx, b *Backend) error) handl
 	}
 }
 
-// whoKey is where authorize leaves the caller's name, for audit.
-const whoKey = "who"
+// callerKey is where authorize leaves the caller's name, for audit.
+const callerKey = "caller"
 
 // authorize returns nil for a request with the token of a caller that may do what admins may; else
 // errUnauthorized.
@@ -54,7 +54,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx, settings *live) error {
 		s.auditRefused(ctx, "refused: wrong or no admin token")
 		return errUnauthorized
 	}
-	ctx.SetUserValue(whoKey, c.name)
+	ctx.SetUserValue(callerKey, c.name)
 	return nil
 }
 

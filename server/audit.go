@@ -17,7 +17,7 @@ import (
 func (s *Server) audit(ctx *fasthttp.RequestCtx, action, tag string, before, after zerolog.LogObjectMarshaler) {
 	// A line without a level is not dropped by any log level.
 	e := s.cfg.Log.WithLevel(zerolog.NoLevel).Str(zerolog.LevelFieldName, zerolog.LevelInfoValue)
-	e = from(traced(e.Str("audit", action).Str("tag", tag), ctx), ctx.Conn()).Interface("who", ctx.UserValue(whoKey))
+	e = from(traced(e.Str("audit", action).Str("tag", tag), ctx), ctx.Conn()).Interface("who", ctx.UserValue(callerKey))
 	if before != nil {
 		e = e.Object("before", before)
 	}

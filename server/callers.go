@@ -14,11 +14,11 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Caller is who bears a token, and what it may do.
+// Caller is the bearer of a token, and what it may do.
 type Caller struct {
 	Name   string            // in metrics and the audit log; several tokens may have one
 	SHA256 [sha256.Size]byte // of the token
-	IDs    []string          // keys whose IDs it may fetch; one that ends in * stands for all that begin so
+	IDs    []string          // it may fetch those of these keys; one that ends in * stands for all that begin so
 	Admin  bool              // it may change tags, and take profiles
 }
 
@@ -75,7 +75,7 @@ func newCallers(l Live, before callers) callers {
 	return all
 }
 
-// of returns the caller whose token this is; nil where it is nobody's (server.A1).
+// of returns the caller of a token; nil where there is none (server.A1).
 func (a *callers) of(token []byte) *caller { return a.byDigest[sha256.Sum256(token)] }
 
 // admit returns the caller of a request for IDs of this key on c, which is nil for a connection
@@ -85,8 +85,8 @@ func (a *callers) admit(c *conn, h *fasthttp.RequestHeader, key []byte) (*caller
 	if c == nil {
 		c = new(conn)
 	}
-	who := c.bearer.of(a, value)
-	return who, a.may(who, key)
+	by := c.bearer.of(a, value)
+	return by, a.may(by, key)
 }
 
 // may tells whether c, nil for none, may have IDs of this key, or returns errNoToken or
@@ -116,7 +116,7 @@ func (c *caller) hasPrefix(key []byte) bool {
 
 var headerAuthorization = []byte(fasthttp.HeaderAuthorization) //nolint:gochecknoglobals // never written to
 
-// bearer returns the caller whose token is in an Authorization; nil where it has none, or nobody's.
+// bearer returns the caller of the token in an Authorization; nil where there is none.
 func (a *callers) bearer(value []byte) *caller {
 	const scheme = "Bearer "
 	if len(value) <= len(scheme) || !bytes.EqualFold(value[:len(scheme)], []byte(scheme)) {
@@ -136,7 +136,7 @@ type lastBearer struct {
 
 var bearerSeed = maphash.MakeSeed() //nolint:gochecknoglobals // never written to
 
-// of returns the caller whose token is in an Authorization. Bytes are compared only where a hash
+// of returns the caller of the token in an Authorization. Bytes are compared only where a hash
 // that no client can predict is the same, so that the time that takes tells nothing (server.A1).
 func (l *lastBearer) of(a *callers, value []byte) *caller {
 	hash := maphash.Bytes(bearerSeed, value)
@@ -150,7 +150,7 @@ func (l *lastBearer) of(a *callers, value []byte) *caller {
 	return c
 }
 
-// origin is whose rate a request counts against: the caller of its token, else its client's
+// origin is the client that a request counts against: the caller of its token, else its client's
 // certificate, else where it came from.
 type origin [16]byte
 

@@ -96,7 +96,7 @@ func TestCallersThatAreAdmins(t *testing.T) {
 	require.Equal(t, []any{"ops", "admin token", "ops"}, names)
 }
 
-// Each caller has rates of its own, on whatever connection it comes.
+// Each caller has rates of its own, on each of its connections.
 func TestRatesAreEachCallersOwn(t *testing.T) {
 	live := withCallers()
 	live.RateLimit = 1
@@ -121,7 +121,7 @@ func TestRedisCallers(t *testing.T) {
 	require.Equal(t, noAuth, c.ask("INCR order"))
 	require.Equal(t, noAuth, c.ask("LEAF.SNOWFLAKE order 5"))
 	require.Equal(t, "+PONG", c.ask("PING"))
-	for _, wrong := range []string{"AUTH shop " + shopToken + "x", "AUTH ops " + shopToken, "AUTH nobody " + shopToken, "AUTH " + shopToken + "x"} {
+	for _, wrong := range []string{"AUTH shop " + shopToken + "x", "AUTH ops " + shopToken, "AUTH none " + shopToken, "AUTH " + shopToken + "x"} {
 		require.Regexp(t, `^-WRONGPASS `, c.ask(wrong))
 		require.Equal(t, noAuth, c.ask("INCR order"))
 	}

@@ -86,7 +86,7 @@ func (c *conn) splitKey(rest []byte) (key, query []byte, err error) {
 	return key, query, err
 }
 
-// from returns whose rate requests without a token count against.
+// from returns the origin of requests without a token.
 func (c *conn) from() []byte {
 	if c.origin == nil {
 		of := originOf(c)

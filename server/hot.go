@@ -70,9 +70,9 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 		return err
 	}
 	settings := s.live.Load()
-	var who *caller
+	var by *caller
 	if settings.callers.on {
-		if who, err = settings.callers.admit(c, &ctx.Request.Header, key); err != nil {
+		if by, err = settings.callers.admit(c, &ctx.Request.Header, key); err != nil {
 			return err
 		}
 	}
@@ -90,7 +90,7 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	}
 	mono := clock.MonoOf(ctx.Time())
 	if settings.rates != nil {
-		if err := s.overload.charge(c, who, m, key, max(n, 1), mono, settings); err != nil {
+		if err := s.overload.charge(c, by, m, key, max(n, 1), mono, settings); err != nil {
 			return err
 		}
 	}

@@ -28,7 +28,7 @@ func (r *running) exhaust(path string) answer {
 	return answer{}
 }
 
-// What a rate never gives is a bad count, and takes nothing from anybody.
+// What a rate never gives is a bad count, and takes nothing.
 func TestRateLimit(t *testing.T) {
 	r := start(t, limited(Live{RateLimit: 1000, RateLimits: map[string]int{"slow": 1, "free": 0}}))
 	const slow = snowflakePrefix + "slow"
@@ -60,7 +60,7 @@ func TestRateLimit(t *testing.T) {
 	r.exhaust(slow)
 }
 
-// A client that takes all that a key has leaves other clients theirs, whatever tells them apart.
+// A client that takes all that a key has leaves other clients theirs.
 func TestRatesAreEachClientsOwn(t *testing.T) {
 	ca := certtest.New(t, "ca")
 	dir := t.TempDir()

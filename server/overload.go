@@ -139,10 +139,10 @@ func (o *overload) table() *limits.Rates {
 	return o.rates.Load()
 }
 
-// charge counts n IDs against the rate of whose request it is and the key, or returns errBadCount
-// where the rate never gives so many at once, or errRateLimited (server.O6). who is nil without
+// charge counts n IDs against the rate of the client and the key, or returns errBadCount
+// where the rate never gives so many at once, or errRateLimited (server.O6). by is nil without
 // tokens, and c for a connection that isn't ours.
-func (o *overload) charge(c *conn, who *caller, m mode, key []byte, n int, now time.Duration, settings *live) error {
+func (o *overload) charge(c *conn, by *caller, m mode, key []byte, n int, now time.Duration, settings *live) error {
 	limit := settings.limitOf(key)
 	if !limit.On() {
 		return nil
@@ -152,8 +152,8 @@ func (o *overload) charge(c *conn, who *caller, m mode, key []byte, n int, now t
 	}
 	var account [len(origin{}) + 1 + segment.MaxTagBytes]byte
 	of := append(account[:0], byte(m))
-	if who != nil {
-		of = append(of, who.origin[:]...)
+	if by != nil {
+		of = append(of, by.origin[:]...)
 	} else if c != nil {
 		of = append(of, c.from()...)
 	}

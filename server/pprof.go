@@ -12,7 +12,7 @@ import (
 const maxProfileSeconds = 10
 
 // pprofRoutes adds /debug/pprof to the admin surface. A profile shows memory and costs
-// time, so it is for who may change tags, and where there is no token for that, there is none.
+// time, so it is for callers that may change tags; where there is no token for that, there is none.
 func (s *Server) pprofRoutes(r *router.Router) {
 	r.GET("/debug/pprof/{profile}", s.wrap(func(ctx *fasthttp.RequestCtx) error {
 		settings := s.live.Load()

@@ -229,8 +229,8 @@ func (r *redisClient) admit(m mode, key []byte, n int) (*Backend, *live, error) 
 		return nil, nil, errBadRawKey
 	}
 	settings := r.s.live.Load()
-	who := r.who(settings)
-	if err := settings.callers.may(who, key); err != nil {
+	by := r.by(settings)
+	if err := settings.callers.may(by, key); err != nil {
 		return nil, nil, err
 	}
 	b, err := r.s.source(m)
@@ -238,7 +238,7 @@ func (r *redisClient) admit(m mode, key []byte, n int) (*Backend, *live, error) 
 		return nil, nil, err
 	}
 	if settings.rates != nil {
-		err = r.s.overload.charge(r.c, who, m, key, n, r.began, settings)
+		err = r.s.overload.charge(r.c, by, m, key, n, r.began, settings)
 	}
 	return b, settings, err
 }
@@ -282,9 +282,9 @@ func (r *redisClient) Authorize(user, password []byte) (ok, open bool) {
 // Forget implements resp.Source.
 func (r *redisClient) Forget() { r.token, r.caller = [sha256.Size]byte{}, nil }
 
-// who returns the caller whose token the client has; nil: none, or a reload took it away
+// by returns the caller of the token that the client has; nil: none, or a reload took it away
 // (server.A2).
-func (r *redisClient) who(settings *live) *caller {
+func (r *redisClient) by(settings *live) *caller {
 	if r.under != settings {
 		r.under = settings
 		r.caller = settings.callers.byDigest[r.token]
@@ -312,7 +312,7 @@ func (r *redisClient) Refused(code string) { r.s.metrics.redisErrors[code].Inc()
 
 // Info implements resp.Source. What only operators see of HTTP's metrics they alone see here.
 func (r *redisClient) Info() []byte {
-	c := r.who(r.s.live.Load())
+	c := r.by(r.s.live.Load())
 	whole := c != nil && c.admin || !r.s.cfg.AdminApart
 	text, _ := r.s.infos[index(whole)].get(func() ([]byte, error) { return r.s.info(whole), nil }) // server.R1; it has no error
 	return text

@@ -180,7 +180,7 @@ func (c *command) parseLine(b []byte) (int, error) {
 func space(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
 // isHTTP tells whether an inline command, of which these are the first and the last word, is a line
-// of an HTTP request: its first line, whatever the method, or a header, which has a colon as no
+// of an HTTP request: its first line, of any method, or a header, which has a colon as no
 // command's name has. A web page can have a browser send a request to this port, with commands in
 // the body: none is carried out.
 func isHTTP(first, last []byte) bool {
