@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/test/clitest"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -92,11 +93,12 @@ func promtool(t *testing.T, stdin string, args ...string) string {
 }
 
 // fullPage is a scrape of a daemon that has everything to tell: a cluster, a peer
-// that answers, a lease, and a tag in use. issued is how many IDs of the tag it gave.
+// that answers, a lease, a tag in use, and a caller. issued is how many IDs of the tag it gave.
 func fullPage(t *testing.T) (l *child, page string, issued int) {
 	t.Helper()
 	c := onShared(t)
-	first := c.machine("--lease", "1h", "--zk-session-timeout", "20s") // a busy machine's ZooKeeper is connected
+	config := clitest.WriteFile(t, "leafd.yaml", "")
+	first := c.machine("--config", config, "--lease", "1h", "--zk-session-timeout", "20s") // a busy machine's ZooKeeper is connected
 	first.peers = 100 * time.Millisecond
 	l = first.ready()
 	c.machine().ready()
@@ -113,6 +115,9 @@ func fullPage(t *testing.T) (l *child, page string, issued int) {
 		return err == nil && strings.Contains(a.body, `leafd_segment_remaining_seconds{tag="leaf-segment-test"}`)
 	}, eventually, 20*time.Millisecond)
 	l.awaitMetric(above(0), "leafd_reports_total", "to", "zookeeper")
+	rewrite(t, config, "tokens-file: "+clitest.WriteFile(t, "tokens.yaml", "- {name: shop, ids: order, sha256: "+strings.Repeat("1f", 32)+"}")) // now that no more IDs are asked for
+	l.hup()
+	l.awaitMetric(is(0), "leafd_caller_requests_total", "caller", "shop")
 	return l, l.scrape(), issued
 }
 
