@@ -42,7 +42,7 @@ func (s *Service) Find(ctx context.Context, key []byte) (*Tag, error) {
 	if err == nil || !errors.Is(err, ErrUnknownTag) || len(key) == 0 || len(key) > MaxTagBytes {
 		return t, err
 	}
-	done := s.wantLook(string(key))
+	done := s.wantLook(key)
 	if done == nil {
 		return nil, err
 	}
@@ -61,12 +61,12 @@ func (s *Service) Find(ctx context.Context, key []byte) (*Tag, error) {
 }
 
 // wantLook has name looked up, and returns what is closed after that; nil where the request
-// isn't to wait.
-func (s *Service) wantLook(name string) chan struct{} {
+// isn't to wait. A name that is unknown already allocates nothing.
+func (s *Service) wantLook(name []byte) chan struct{} {
 	l := &s.looks
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.absent[name] && s.clock.Mono()-l.last < lookEvery || !l.wanted[name] && len(l.wanted) >= lookNames {
+	if l.absent[string(name)] && s.clock.Mono()-l.last < lookEvery || !l.wanted[string(name)] && len(l.wanted) >= lookNames {
 		return nil
 	}
 	if !l.underWay {
@@ -78,7 +78,7 @@ func (s *Service) wantLook(name string) chan struct{} {
 	if l.wanted == nil {
 		l.wanted, l.done = make(map[string]bool), make(chan struct{})
 	}
-	l.wanted[name] = true
+	l.wanted[string(name)] = true
 	if l.waiting >= lookWaiters {
 		return nil
 	}

@@ -68,6 +68,7 @@ func TestInventedNamesAreBounded(t *testing.T) {
 		require.ErrorIs(t, err, segment.ErrUnknownTag)
 		_, err = svc.Find(t.Context(), []byte("invented"))
 		require.ErrorIs(t, err, segment.ErrUnknownTag)
+		require.Zero(t, testing.AllocsPerRun(100, func() { _, err = svc.Find(t.Context(), []byte("invented")) }), "as often as a client likes")
 		require.EqualValues(t, 1, looks.Load(), "it was just looked up")
 		require.Zero(t, time.Since(began))
 

@@ -233,7 +233,7 @@ func (s *Service) Lookup(key []byte) (*Tag, error) {
 	if t := s.tag(key); t != nil { // the first pass ended in between
 		return t, nil
 	}
-	return nil, unknownTag(string(key))
+	return nil, ErrUnknownTag
 }
 
 // tag returns the tag that key names; nil where none is known.

@@ -2,7 +2,6 @@ package segment
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -263,8 +262,4 @@ func (b *buffer) wakeLocked() {
 		close(b.done)
 		b.done = nil
 	}
-}
-
-func unknownTag(name string) error {
-	return fmt.Errorf("%w: %q; add it to leaf_alloc, or correct the key", ErrUnknownTag, name)
 }

@@ -62,7 +62,7 @@ func (t *Tag) await(ctx context.Context, w *waiter, n int) (*span, error) {
 	defer t.mu.Unlock()
 	for {
 		if t.gone {
-			return nil, unknownTag(t.name)
+			return nil, ErrUnknownTag
 		}
 		b, s := t.bufferLocked(), t.live.Load()
 		if b.next != nil && (s == nil || s.exhausted()) {

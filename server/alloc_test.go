@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/resp"
 )
 
 func TestHotPathAllocatesNothing(t *testing.T) {
@@ -116,4 +119,31 @@ func BenchmarkHandle(b *testing.B) {
 			}
 		})
 	}
+}
+
+// What clients are refused with as often as they like allocates nothing, in either protocol.
+func TestUnknownTagsAllocateNothing(t *testing.T) {
+	s := newServer(t)
+	ctx := newRequest(&conn{}, segmentPrefix+"nosuchtag", "")
+	allocs := testing.AllocsPerRun(500, func() {
+		ctx.Response.Reset()
+		s.handle(ctx)
+	})
+	require.Equal(t, 404, ctx.Response.StatusCode())
+	require.Zero(t, allocs)
+
+	var answers bytes.Buffer
+	commands := bytes.NewReader(bytes.Repeat([]byte("*2\r\n$4\r\nINCR\r\n$9\r\nnosuchtag\r\n"), 100))
+	client := &redisClient{s: s, c: &conn{}}
+	client.session = resp.New(struct {
+		io.Reader
+		io.Writer
+	}{commands, &answers}, client)
+	allocs = testing.AllocsPerRun(100, func() {
+		answers.Reset()
+		_, _ = commands.Seek(0, io.SeekStart)
+		require.ErrorIs(t, client.session.Serve(), io.EOF)
+	})
+	require.Equal(t, 100, bytes.Count(answers.Bytes(), []byte("-UNKNOWN_KEY no tag has this name\r\n")))
+	require.Zero(t, allocs)
 }

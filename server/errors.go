@@ -23,7 +23,11 @@ type apiError struct {
 	code       string // stable: clients compare it
 	message    string // for people: may change
 	retryAfter int    // seconds; 0 sends no Retry-After
+	made       *texts // of the answers below, which clients can have made as often as they like
 }
+
+// texts is what an answer is written as.
+type texts struct{ json, redis string }
 
 // Error returns code and message.
 func (e *apiError) Error() string { return e.code + ": " + e.message }
@@ -31,7 +35,7 @@ func (e *apiError) Error() string { return e.code + ": " + e.message }
 // with returns e with another message.
 func (e *apiError) with(format string, args ...any) *apiError {
 	c := *e
-	c.message = fmt.Sprintf(format, args...)
+	c.message, c.made = fmt.Sprintf(format, args...), nil
 	return &c
 }
 
@@ -49,8 +53,8 @@ var (
 
 	errHostRefused  = newAnswer(http.StatusForbidden, "host_refused", "this daemon is not known by the name in Host: ask by its address, or start it with --allow-host and that name", 0)
 	errUnauthorized = newAnswer(http.StatusUnauthorized, "unauthorized", "this needs the admin token, or a caller's that may do it: Authorization: Bearer <token>", 0)
-	errNoToken      = newAnswer(http.StatusUnauthorized, "unauthorized", "IDs need the token of a caller here: Authorization: Bearer <token>", 0)
-	errKeyRefused   = newAnswer(http.StatusUnauthorized, "unauthorized", "this token is for the IDs of other keys", 0)
+	errNoToken      = newAnswer(http.StatusUnauthorized, "unauthorized", "IDs need the token of a caller here: Authorization: Bearer <token>", 0).inRedis("NOAUTH")
+	errKeyRefused   = newAnswer(http.StatusUnauthorized, "unauthorized", "this token is for the IDs of other keys", 0).inRedis("NOPERM")
 	errAdminOff     = newAnswer(http.StatusUnauthorized, "unauthorized", "changes by HTTP are off until leafd has an --admin-token-file, or an admin in --tokens-file", 0)
 
 	errNotFound         = newAnswer(http.StatusNotFound, "not_found", "no such path; GET / lists them", 0)
@@ -78,8 +82,15 @@ var (
 var answers []*apiError //nolint:gochecknoglobals // written by newAnswer, before main
 
 func newAnswer(status int, code, message string, retryAfter int) *apiError {
-	e := &apiError{status, code, message, retryAfter}
+	e := &apiError{status: status, code: code, message: message, retryAfter: retryAfter}
+	e.made = &texts{e.json(), e.redis()}
 	answers = append(answers, e)
+	return e
+}
+
+// inRedis has e begin with Redis' own word for it in the Redis protocol.
+func (e *apiError) inRedis(word string) *apiError {
+	e.made.redis = word
 	return e
 }
 
@@ -115,8 +126,7 @@ func stateTranslations() (all []translation) {
 
 // answerTo returns the answer to err; errInternal when translations has none.
 func answerTo(err error) *apiError {
-	var e *apiError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*apiError](err); ok {
 		return e
 	}
 	for i := range translations {
@@ -181,6 +191,9 @@ func (s *Server) respond(ctx *fasthttp.RequestCtx, e *apiError) {
 
 // json returns e as a JSON object.
 func (e *apiError) json() string {
+	if e.made != nil {
+		return e.made.json
+	}
 	return `{"code":` + strconv.Quote(e.code) + `,"message":` + quoteJSON(e.message) + `}` + "\n"
 }
 

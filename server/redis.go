@@ -346,11 +346,8 @@ func (s *Server) info(whole bool) (b []byte) {
 // redis returns the code as errors of the Redis protocol begin: in capitals, but where Redis has
 // a word of its own.
 func (e *apiError) redis() string {
-	switch e {
-	case errNoToken:
-		return "NOAUTH"
-	case errKeyRefused:
-		return "NOPERM"
+	if e.made != nil {
+		return e.made.redis
 	}
 	return strings.ToUpper(e.code)
 }
