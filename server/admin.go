@@ -49,12 +49,20 @@ const callerKey = "caller"
 // authorize returns nil for a request with the token of a caller that may do what admins may; else
 // errUnauthorized.
 func (s *Server) authorize(ctx *fasthttp.RequestCtx, settings *live) error {
-	c := settings.callers.bearer(ctx.Request.Header.PeekCanonical(headerAuthorization))
-	if c == nil || !c.admin {
+	c := settings.callers.adminOf(&ctx.Request.Header)
+	if c == nil {
 		s.auditRefused(ctx, "refused: wrong or no admin token")
 		return errUnauthorized
 	}
 	ctx.SetUserValue(callerKey, c.name)
+	return nil
+}
+
+// adminOf returns the caller whose token a request has, where that may change tags; else nil.
+func (a *callers) adminOf(h *fasthttp.RequestHeader) *caller {
+	if c := a.bearer(h.PeekCanonical(headerAuthorization)); c != nil && c.admin {
+		return c
+	}
 	return nil
 }
 

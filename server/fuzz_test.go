@@ -88,7 +88,7 @@ func FuzzConnection(f *testing.F) {
 	serving := r.newHTTP(func(ctx *fasthttp.RequestCtx) {
 		methods = append(methods, string(ctx.Method()))
 		r.handle(ctx)
-	})
+	}, true)
 	l := newListener(&net.TCPListener{}, Public, &r.cfg, r.admission, nil)
 	f.Cleanup(l.end)
 	f.Fuzz(func(t *testing.T, sent []byte, piece uint8) {

@@ -10,13 +10,28 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// headerReceived is called between the header of a request and its body.
-func headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	if h.ContentLength() != noBody && framedTwice(h.RawHeaders()) {
-		h.SetConnectionClose()
+// headerReceived returns what is called between the header of a request and its body;
+// changes tells whether the listener takes changes of tags. It keeps:
+//
+//	server.B1  A body of more than smallBody is read of a change of tags alone, with the admin
+//	    token: a client without it can't have a connection hold more, however many it opens.
+func (s *Server) headerReceived(changes bool) func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
+	return func(h *fasthttp.RequestHeader) (body fasthttp.RequestConfig) {
+		if h.ContentLength() == noBody {
+			return body
+		}
+		if framedTwice(h.RawHeaders()) {
+			h.SetConnectionClose()
+		}
+		if changes && bytes.HasPrefix(h.RequestURI(), tagsPath) && s.live.Load().callers.adminOf(h) != nil {
+			body.MaxRequestBodySize = bodyBytes
+		}
+		return body
 	}
-	return fasthttp.RequestConfig{}
 }
+
+// tagsPath is where paths of changes begin.
+var tagsPath = []byte("/api/segments") //nolint:gochecknoglobals // never written to
 
 // noBody is the ContentLength of a request with neither Content-Length nor chunks.
 const noBody = -2

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,4 +136,44 @@ func TestForeignHost(t *testing.T) {
 	require.Equal(t, 200, public.at(unix).get("/db", "Host: evil.example").status)
 	s := startSecure(t, false, nil)
 	require.Equal(t, 200, s.overTLS(s.ln, s.ca.Client(t)).get("/db", "Host: evil.example").status)
+}
+
+// server.B1: who has no token has no more than a KiB read, wherever it is sent.
+func TestLargeBodiesNeedTheToken(t *testing.T) {
+	alone, apart := start(t, nil), start(t, func(c *Config) { c.AdminApart = true })
+	for _, test := range []struct {
+		name   string
+		r      *running
+		target string
+		header string
+		most   int
+	}{
+		{"an ID", alone, "POST /api/snowflake/get/x", "", smallBody},
+		{"an ID, with the token", alone, "POST /api/snowflake/get/x", bearer + "\r\n", smallBody},
+		{"a list", alone, "GET /api/segments", "", smallBody},
+		{"a change without the token", alone, "POST /api/segments", "", smallBody},
+		{"a change with another token", alone, "PATCH /api/segments/order", bearer + "x\r\n", smallBody},
+		{"a change", alone, "POST /api/segments", bearer + "\r\n", bodyBytes},
+		{"another change", alone, "PATCH /api/segments/order", bearer + "\r\n", bodyBytes},
+		{"a change where there are none", apart, "POST /api/segments", bearer + "\r\n", smallBody},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, framed := range []func(n int) string{
+				func(n int) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", n, strings.Repeat("x", n)) },
+				func(n int) string {
+					return fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", n, strings.Repeat("x", n))
+				},
+			} {
+				status := func(n int) int {
+					c := test.r.dial()
+					go func() { _, _ = io.WriteString(c, test.target+" HTTP/1.1\r\nHost: 127.0.0.1\r\n"+test.header+framed(n)) }()
+					resp, err := http.ReadResponse(newReader(c), nil)
+					require.NoError(t, err)
+					return resp.StatusCode
+				}
+				require.NotEqual(t, 413, status(test.most))
+				require.Equal(t, 413, status(test.most+1))
+			}
+		})
+	}
 }

@@ -36,7 +36,8 @@ const (
 
 const (
 	headerBytes = 8 << 10  // request line and headers; more gets 431
-	bodyBytes   = 64 << 10 // more gets 413
+	bodyBytes   = 64 << 10 // of a change with the token; more gets 413
+	smallBody   = 1 << 10  // of any other request (server.B1)
 )
 
 // Config is what a Server needs from the start. Zero values get the default.
@@ -242,14 +243,14 @@ func sampled(log zerolog.Logger) zerolog.Logger {
 	return log.Sample(&zerolog.BurstSampler{Burst: 5, Period: 10 * time.Second})
 }
 
-// newHTTP returns the HTTP server of one listener.
-func (s *Server) newHTTP(handle fasthttp.RequestHandler) *fasthttp.Server {
+// newHTTP returns the HTTP server of one listener; changes tells whether it takes changes of tags.
+func (s *Server) newHTTP(handle fasthttp.RequestHandler, changes bool) *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:            handle,
 		ErrorHandler:       s.broken,
-		HeaderReceived:     headerReceived,
+		HeaderReceived:     s.headerReceived(changes),
 		Logger:             debugLog{s.cfg.Log},
-		MaxRequestBodySize: bodyBytes,
+		MaxRequestBodySize: smallBody,
 		ReadBufferSize:     headerBytes,
 		// admission refuses earlier, and with our own answer.
 		Concurrency:                  max(s.cfg.MaxConns, AdminConns, Guests) + 1024,

@@ -68,8 +68,8 @@ func (s *Server) Serve(ln net.Listener, surface Surface) error {
 		if surface == Admin {
 			handle = s.handleAdmin
 		}
-		guests := s.newHTTP(s.handleGuest)
-		f.serve, guest = s.newHTTP(handle), func(nc net.Conn) { s.serveGuest(guests, nc) }
+		guests := s.newHTTP(s.handleGuest, false)
+		f.serve, guest = s.newHTTP(handle, surface == Admin || !s.cfg.AdminApart), func(nc net.Conn) { s.serveGuest(guests, nc) }
 	case Redis:
 		f.serve, guest = newRedisServer(s), s.refuseRedisGuest
 	default:
