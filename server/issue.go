@@ -134,9 +134,9 @@ func (s *Server) batch(b *Backend, m mode, key []byte, n int, f form, pending []
 func (b *batch) fill(from *Backend, m mode, key []byte, n int, f form, pending []byte) error {
 	s := b.s
 	if size := f.textBytes(n); size > inlineBytes {
-		if !s.overload.unread[unreadBatches].Enter(int64(size), maxUnreadBatches) {
+		if most := s.cfg.portion(maxUnreadBatches); !s.overload.unread[unreadBatches].Enter(int64(size), most) {
 			s.overload.shed[shedUnread].Inc()
-			return errOverloaded.with("%d MiB of IDs are not read yet", maxUnreadBatches>>20)
+			return errOverloaded.with("%d MiB of IDs are not read yet", most>>20)
 		}
 		b.counted = int64(size)
 		b.text = append(slices.Grow(b.text, len(pending)+size), pending...)

@@ -25,7 +25,8 @@ const (
 	// as each client could read it, and would leave nothing of the machine.
 	leastRest = 4 * time.Millisecond
 	// maxUnreadLists is how many bytes of these answers wait for their clients, on each
-	// surface, and maxUnreadBatches how many of batches do.
+	// surface, and maxUnreadBatches how many of batches do: less where Config.Memory is less
+	// than plentyOfMemory.
 	maxUnreadLists   = 64 << 20
 	maxUnreadBatches = 256 << 20
 )
@@ -123,9 +124,9 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, contentType string, text []byt
 		return nil
 	}
 	gate := &s.overload.unread[surfaceOf(ctx.Conn())]
-	if !gate.Enter(int64(len(text)), maxUnreadLists) {
+	if most := s.cfg.portion(maxUnreadLists); !gate.Enter(int64(len(text)), most) {
 		s.overload.shed[shedUnread].Inc()
-		return errOverloaded.with("%d MiB of answers are not read yet", maxUnreadLists>>20)
+		return errOverloaded.with("%d MiB of answers are not read yet", most>>20)
 	}
 	setUnread(ctx, text, gate)
 	return nil

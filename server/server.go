@@ -65,6 +65,8 @@ type Config struct {
 	// at once, all of them together. The Admin surface has AdminConns beside them, and
 	// both have Guests more, which get one answer.
 	MaxConns int
+	// Memory is how many bytes the process may use; 0: it isn't known, and taken for plenty.
+	Memory uint64
 	// IdleTimeout is how long a connection may wait for its next request.
 	IdleTimeout time.Duration
 	// ReadTimeout is how long a request may take to arrive once it has begun,
@@ -264,6 +266,22 @@ func (s *Server) newHTTP(handle fasthttp.RequestHandler, changes bool) *fasthttp
 		NoDefaultContentType: false,
 		// conn has the time-outs, for an eighth less CPU.
 	}
+}
+
+const (
+	// ConnBytes is more than a connection takes while it waits for its client, with what the
+	// kernel has of it: 18 KiB of HTTP, and up to 40 KiB of Redis for one that reads nothing.
+	ConnBytes = 32 << 10
+	// plentyOfMemory is what the bounds that are constants fit into.
+	plentyOfMemory = 2 << 30
+)
+
+// portion returns how much of what a process with plenty of memory may use this one may.
+func (c *Config) portion(of int64) int64 {
+	if c.Memory == 0 || c.Memory >= plentyOfMemory {
+		return of
+	}
+	return of * int64(c.Memory) / plentyOfMemory //nolint:gosec // below plentyOfMemory
 }
 
 func (c *Config) complete() error {

@@ -62,6 +62,7 @@ type daemon struct {
 	opened       []opened             // all listeners, that one first
 	certificates *server.Certificates // nil: no TLS
 	maxConns     int                  // of clients at once
+	memory       Memory               // that the process may use
 
 	server   *server.Server
 	cache    *cache.Cache // nil where the data directory isn't locked
@@ -136,6 +137,8 @@ func (d *daemon) listen(ctx, base context.Context) error {
 		return err
 	}
 	var err error
+	d.memory = ReadMemory("")
+	boundHeap(d.memory)
 	if d.maxConns, err = d.connections(); err != nil {
 		return err
 	}
@@ -144,7 +147,7 @@ func (d *daemon) listen(ctx, base context.Context) error {
 		Live: d.cfg.Live(), Secure: d.cfg.Listen.TLS.Cert != "",
 		Node: d.cfg.Node, IdleTimeout: d.cfg.HTTP.IdleTimeout, ReadTimeout: d.cfg.Tuning.ReadTimeout,
 		MaxInflight: d.cfg.Tuning.MaxInflight, QueueWait: d.cfg.Tuning.QueueWait,
-		Registry: registry, AdminApart: d.hasAdmin(), MaxConns: d.maxConns, Alarms: d.recentAlarms,
+		Registry: registry, AdminApart: d.hasAdmin(), MaxConns: d.maxConns, Memory: d.memory.Bytes, Alarms: d.recentAlarms,
 	})
 	if err != nil {
 		return err

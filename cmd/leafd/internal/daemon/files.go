@@ -19,6 +19,8 @@ const (
 	// ReservedFiles is how many open files are kept from the clients of the public
 	// listeners.
 	ReservedFiles = ownFiles + peerclock.DefaultParallel + server.AdminConns + server.Guests
+	// leastConnections is how many are taken of however little memory.
+	leastConnections = 64
 	// LeastFiles is the lowest limit of open files that a daemon starts with.
 	LeastFiles = 512
 )
@@ -34,13 +36,18 @@ func OpenFiles() (uint64, error) {
 }
 
 // Connections returns how many of the wanted connections a daemon takes that may have so
-// many files open. It keeps:
+// many files open, and use that memory. It keeps:
 //
 //	daemon.F1  Connections and what is kept from them are never more than the files: a
 //	    crowd of clients doesn't keep the daemon from its record, ZooKeeper or database.
-func Connections(wanted int, files uint64) (int, error) {
+//	daemon.F2  Connections take half of the memory at most, and no fewer than leastConnections
+//	    are taken.
+func Connections(wanted int, files uint64, memory Memory) (int, error) {
 	if files < LeastFiles {
 		return 0, fmt.Errorf("%d files may be open at once, and leafd needs %d: raise LimitNOFILE of the unit, or ulimit -n", files, LeastFiles)
+	}
+	if memory.Bytes > 0 {
+		wanted = min(wanted, max(leastConnections, int(min(memory.Bytes/2/server.ConnBytes, math.MaxInt32))))
 	}
 	return min(wanted, int(min(files, math.MaxInt32))-ReservedFiles), nil
 }
@@ -53,11 +60,16 @@ func (d *daemon) connections() (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading the limit of open files: %w", err)
 	}
-	n, err := Connections(wanted, files)
+	n, err := Connections(wanted, files, d.memory)
 	if err != nil {
 		return 0, settings.AsUsage(err)
 	}
-	if n < wanted {
+	switch most, _ := Connections(wanted, math.MaxUint64, d.memory); { // files enough are no error
+	case n == wanted:
+	case n == most:
+		d.log.Info().Int("max_connections", n).Uint64("memory", d.memory.Bytes).
+			Msgf("%d connections at most, and not the %d of max-connections: leafd may use %s, and they take half of it", n, wanted, d.memory)
+	default:
 		d.log.Warn().Int("max_connections", n).Uint64("open_files", files).
 			Msgf("%d connections at most, and not the %d of max-connections: %d files may be open at once, and leafd keeps %d for itself; raise LimitNOFILE of the unit, or ulimit -n", n, wanted, files, ReservedFiles)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -114,7 +115,7 @@ func (m machine) limits(_ context.Context, r *report) {
 		ask = daemon.OpenFiles
 	}
 	if files, err := ask(); err == nil {
-		n, err := daemon.Connections(m.connections, files)
+		n, err := daemon.Connections(m.connections, files, daemon.Memory{})
 		do := fmt.Sprintf("LimitNOFILE=%d in the unit, or ulimit -n", m.connections+daemon.ReservedFiles)
 		switch {
 		case err != nil:
@@ -142,18 +143,19 @@ const (
 	leastCPU    = 0.5
 )
 
-// cgroup checks the limits of the control groups (version 2) that bind this process,
-// and with it a daemon in the same container.
+// cgroup checks the limits of the control groups that bind this process, and with it a
+// daemon in the same container; those of processors of version 2 alone.
 func (m machine) cgroup(r *report) {
 	memory, cpu := "", ""
-	for _, dir := range m.cgroups() {
-		if n, err := strconv.ParseUint(m.text(dir+"/memory.max"), 10, 64); err == nil {
-			memory = fmt.Sprintf("%d MiB of memory", n>>20)
-			if n < leastMemory {
-				r.Warn("cgroup", "the control group has "+memory, fmt.Sprintf("allow %d MiB or more: beyond the limit the kernel ends the daemon", leastMemory>>20))
-				return
-			}
+	if limit := daemon.ReadMemory(m.root); limit.Group != "" {
+		n, _ := daemon.Connections(m.connections, math.MaxUint64, limit) // files enough are no error
+		memory = fmt.Sprintf("%d MiB of memory, enough for %d connections", limit.Bytes>>20, n)
+		if limit.Bytes < leastMemory {
+			r.Warn("cgroup", "the control group has "+memory, fmt.Sprintf("allow %d MiB or more: beyond the limit the kernel ends the daemon", leastMemory>>20))
+			return
 		}
+	}
+	for _, dir := range daemon.MemoryGroups(m.root) {
 		quota, period, _ := strings.Cut(m.text(dir+"/cpu.max"), " ")
 		q, err := strconv.ParseFloat(quota, 64)
 		p, perr := strconv.ParseFloat(period, 64)
@@ -173,23 +175,6 @@ func (m machine) cgroup(r *report) {
 	default:
 		r.OK("cgroup", "no limit of memory or processors")
 	}
-}
-
-// cgroups returns the directories of the control groups of this process, the innermost first.
-func (m machine) cgroups() []string {
-	const mount = "/sys/fs/cgroup"
-	for line := range strings.Lines(m.text("/proc/self/cgroup") + "\n") {
-		path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
-		if !ok {
-			continue
-		}
-		var dirs []string
-		for ; path != "/" && path != "." && path != ""; path = filepath.Dir(path) {
-			dirs = append(dirs, mount+path)
-		}
-		return append(dirs, mount)
-	}
-	return nil
 }
 
 // text returns the content of a file of the kernel, without the line's end; "" where

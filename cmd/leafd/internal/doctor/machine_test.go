@@ -101,10 +101,11 @@ func TestLimits(t *testing.T) {
 		{"small backlog", map[string]string{"/proc/sys/net/core/somaxconn": "128"}, 0, "backlog", Warn, "somaxconn=1024"},
 		{"no groups", nil, 0, "cgroup", OK, "no limit"},
 		{"no limit", map[string]string{"/proc/self/cgroup": "0::/a", "/sys/fs/cgroup/a/memory.max": "max", "/sys/fs/cgroup/a/cpu.max": "max 100000"}, 0, "cgroup", OK, "no limit"},
-		{"memory and processors", map[string]string{"/proc/self/cgroup": "0::/", "/sys/fs/cgroup/memory.max": "536870912", "/sys/fs/cgroup/cpu.max": "150000 100000"}, 0, "cgroup", OK, "512 MiB of memory, 1.5 processors"},
+		{"memory and processors", map[string]string{"/proc/self/cgroup": "0::/", "/sys/fs/cgroup/memory.max": "536870912", "/sys/fs/cgroup/cpu.max": "150000 100000"}, 0, "cgroup", OK, "512 MiB of memory, enough for 8192 connections, 1.5 processors"},
 		{"little memory, of the group above", map[string]string{"/proc/self/cgroup": "0::/a/b", "/sys/fs/cgroup/a/memory.max": "67108864"}, 0, "cgroup", Warn, "64 MiB"},
 		{"little of a processor", map[string]string{"/proc/self/cgroup": "0::/a/b", "/sys/fs/cgroup/a/b/cpu.max": "10000 100000"}, 0, "cgroup", Warn, "0.1 processors"},
-		{"groups of version 1", map[string]string{"/proc/self/cgroup": "3:memory:/a"}, 0, "cgroup", OK, "no limit"},
+		{"groups of version 1", map[string]string{"/proc/self/cgroup": "4:cpu:/b\n3:memory:/a", "/sys/fs/cgroup/memory/a/memory.limit_in_bytes": "1073741824"}, 0, "cgroup", OK, "1024 MiB of memory, enough for 16384 connections"},
+		{"groups of version 1 without a limit", map[string]string{"/proc/self/cgroup": "3:memory:/a", "/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712"}, 0, "cgroup", OK, "no limit"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m := machine{root: made(t, tc.files), connections: 65_536, files: func() (uint64, error) { return tc.open, nil }}

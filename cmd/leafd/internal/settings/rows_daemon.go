@@ -95,7 +95,8 @@ func httpSettings() []Setting {
 			to:    func(c *Config) any { return &c.HTTP.MaxConnections },
 			Usage: "most connections of clients at once, on listen, listen-unix and listen-redis together, 16 to 1000000; more get overloaded",
 			More: "Where the limit of open files (LimitNOFILE, ulimit -n) leaves less beside what the daemon needs for\n" +
-				"itself, it is that, with a warning. admin-listen has 64 of its own, and health checks are always answered.",
+				"itself, or half of its memory (that of its control group, else the machine's) holds less, at 32 KiB\n" +
+				"each, it is that. admin-listen has 64 of its own, and health checks are always answered.",
 		},
 		{
 			Name: "admin-token-file", Kind: KindFile, Live: true,
