@@ -22,35 +22,49 @@ const (
 // guestPlaces is how many guests may wait. The others have been told to go.
 const guestPlaces = Guests / 2
 
-// admission counts the connections of all listeners. It keeps:
+// admission has the places of the connections of all listeners. It keeps:
 //
 //	server.F1  A surface has at most its limit of connections open, on all of its
 //	    listeners together (Redis has its connections within Public's), and both surfaces have at most Guests more: the descriptors
-//	    that clients take are bounded, and none of a surface's are the other one's.
-//	server.F2  No open connection is closed for a new one: a crowd can't drive out those
-//	    that are served.
-//	server.F3  A connection beyond the limit is a guest, and gets one answer: of the health
+//	    that clients take are bounded, and none of a surface's are the other one's. Unix
+//	    sockets have a part of Public's that no other takes, and no other part.
+//	server.F2  At the limit a newcomer takes the place of a connection that waits for its
+//	    client: of the oldest that has sent nothing for silentGrace; else, of an address
+//	    that holds more than the newcomer's, or the newcomer's own, of one that holds
+//	    most: what has sent nothing, then what is idle for longest. A connection of which a byte of a request was
+//	    read is never closed for another. Each is closed before the newcomer is served.
+//	server.F3  A connection for which there is no room is a guest, and gets one answer: of the health
 //	    checks what they found, else 503 overloaded. A guest that is slow to ask gives way
 //	    to the next, so that a health check is answered whatever else comes.
 type admission struct {
-	limits [surfaces]int64 // immutable
-	open   [surfaces]atomic.Int64
-	beyond prometheus.Counter
+	started   time.Time              // immutable: the zero of the listeners' coarse clocks
+	open      [surfaces]atomic.Int64 // those of Redis are among Public's
+	beyond    prometheus.Counter
+	displaced prometheus.Counter
 
 	present chan struct{} // holds a token for each guest
 
 	mu     sync.Mutex
+	pools  [surfaces]pool        // mu protects; that of Redis is for unix sockets
 	guests [guestPlaces]net.Conn // mu protects; a ring
 	next   int                   // mu protects: the place of the next guest
 }
 
+// localPool is the index of the places of unix sockets.
+const localPool = Redis
+
 func newAdmission(reg *prometheus.Registry, public int) (*admission, error) {
 	a := &admission{
-		limits:  [surfaces]int64{Public: int64(public), Admin: AdminConns},
+		started: time.Now(),
+		pools:   [surfaces]pool{Public: {limit: public}, Admin: {limit: AdminConns}},
 		present: make(chan struct{}, Guests),
 		beyond: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "leafd_http_connections_refused_total",
-			Help: "Connections beyond the limit: answered 503 overloaded, or a health check, or closed.",
+			Help: "Connections beyond the limit, for which none that is open made room: answered 503 overloaded, or a health check, or closed.",
+		}),
+		displaced: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "leafd_http_connections_displaced_total",
+			Help: "Connections that were idle, or had sent nothing, and were closed at the limit for one that came.",
 		}),
 	}
 	limit := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -66,7 +80,7 @@ func newAdmission(reg *prometheus.Registry, public int) (*admission, error) {
 		Name: "leafd_redis_connections",
 		Help: "Those of them that speak the Redis protocol.",
 	}, func() float64 { return float64(a.open[Redis].Load()) })
-	for _, c := range []prometheus.Collector{a.beyond, limit, open, redis} {
+	for _, c := range []prometheus.Collector{a.beyond, a.displaced, limit, open, redis} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
@@ -78,30 +92,65 @@ func newAdmission(reg *prometheus.Registry, public int) (*admission, error) {
 // Public's.
 func (a *admission) total() int { return int(a.open[Public].Load() + a.open[Admin].Load()) }
 
-// enter counts a connection of a surface, unless it is beyond the limit. Each enter that
-// returns true is followed by a leave.
-func (a *admission) enter(s Surface) bool {
-	pool := s
-	if s == Redis {
-		pool = Public
+// reserveLocal sets places of unix sockets apart.
+func (a *admission) reserveLocal() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.pools[localPool].limit == 0 {
+		n := max(1, a.pools[Public].limit/localShare)
+		a.pools[localPool].limit, a.pools[Public].limit = n, a.pools[Public].limit-n
 	}
-	if a.open[pool].Add(1) > a.limits[pool] {
-		a.open[pool].Add(-1)
-		a.beyond.Inc()
-		return false
-	}
-	if s == Redis {
-		a.open[Redis].Add(1)
-	}
-	return true
 }
 
-func (a *admission) leave(s Surface) {
-	if s == Redis {
-		a.open[Redis].Add(-1)
-		s = Public
+// enter gives a connection a place, unless there is no room. One that has a place leaves it
+// by leave, once or more often.
+func (a *admission) enter(c *conn) bool {
+	now := int64(time.Since(a.started))
+	c.idle.Store(now)
+	who := networkOf(c)
+	victim, ok := func() (victim *conn, ok bool) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		p := &a.pools[c.l.pool]
+		if p.taken >= p.limit {
+			if victim = p.victim(who, now); victim == nil {
+				return nil, false
+			}
+			a.removeLocked(victim)
+		}
+		p.add(c, who, now)
+		a.count(c.l.surface, 1)
+		return victim, true
+	}()
+	if !ok {
+		a.beyond.Inc()
 	}
-	a.open[s].Add(-1)
+	if victim != nil {
+		a.displaced.Inc()
+		_ = victim.raw().Close() // it waits until the descriptor is free; the one that serves it closes the rest
+	}
+	return ok
+}
+
+// leave frees the place of a connection, if it still has one.
+func (a *admission) leave(c *conn) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.removeLocked(c)
+}
+
+func (a *admission) removeLocked(c *conn) {
+	if c.place.in != nil {
+		c.place.in.remove(c)
+		a.count(c.l.surface, -1)
+	}
+}
+
+func (a *admission) count(s Surface, n int64) {
+	a.open[s].Add(n)
+	if s == Redis {
+		a.open[Public].Add(n)
+	}
 }
 
 // invite takes a place for a guest, from the one that has waited longest if there is none

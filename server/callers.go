@@ -161,12 +161,17 @@ func shortSum(b []byte) []byte {
 	return sum[:len(origin{})]
 }
 
-// originOf returns the origin of a connection. A client has a whole /64 of IPv6 addresses as a
-// rule, so that they are one. Of a unix socket it is the user.
-func originOf(nc net.Conn) (o origin) {
+// originOf returns the origin of a connection.
+func originOf(nc net.Conn) origin {
 	if cert := clientCertificate(nc); cert != nil {
 		return origin(shortSum(cert.Raw))
 	}
+	return networkOf(nc)
+}
+
+// networkOf returns where a connection came from. A client has a whole /64 of IPv6 addresses as a
+// rule, so that they are one. Of a unix socket it is the user.
+func networkOf(nc net.Conn) (o origin) {
 	if uid, _, ok := unixPeer(nc); ok {
 		o[0] = 0xff // no client has a multicast address
 		binary.BigEndian.PutUint32(o[1:], uid)

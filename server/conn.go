@@ -48,11 +48,13 @@ const (
 type conn struct {
 	net.Conn
 	secure  secure
-	l       *listener   // immutable
-	phase   phase       // the serving goroutine's
-	readBy  int64       // the serving goroutine's: the read deadline, on the listener's clock
-	writeBy int64       // the serving goroutine's: the write deadline
-	fresh   atomic.Bool // nothing was read yet
+	l       *listener    // immutable
+	phase   phase        // the serving goroutine's
+	readBy  int64        // the serving goroutine's: the read deadline, on the listener's clock
+	writeBy int64        // the serving goroutine's: the write deadline
+	fresh   atomic.Bool  // nothing was read yet
+	idle    atomic.Int64 // since when, on the coarse clock, it waits for a request; 0: it is busy; -1: displaced (server.F2)
+	place   place
 	linger  atomic.Bool // Close lets the client read the answer first
 	closed  atomic.Bool
 	digits  [maxDigits]byte // the serving goroutine's: the ID of the response being written
@@ -119,6 +121,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	switch c.phase {
 	case waiting: // server.C1
 		c.phase = begun
+		c.idle.Store(c.l.coarse.Load() + 1)
 		if left := c.readBy - c.l.coarse.Load(); left < int64(c.l.idleTimeout-c.l.slack) || left > int64(c.l.idleTimeout+c.l.slack) {
 			if err := c.setRead(c.l.idleTimeout); err != nil {
 				return 0, err
@@ -134,6 +137,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	case reading:
 	}
 	n, err := c.Conn.Read(p)
+	if since := c.idle.Load(); since < 0 || n > 0 && since > 0 && !c.idle.CompareAndSwap(since, 0) {
+		return 0, io.EOF // server.F2
+	}
 	if err != nil {
 		switch {
 		case errors.Is(err, errNothingYet):

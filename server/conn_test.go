@@ -173,12 +173,13 @@ func (s *script) Write(p []byte) (int, error)      { return len(p), nil }
 func (s *script) SetReadDeadline(time.Time) error  { s.reads++; return nil }
 func (s *script) SetWriteDeadline(time.Time) error { s.writes++; return nil }
 func (s *script) Close() error                     { return nil }
+func (s *script) RemoteAddr() net.Addr             { return nil }
 
 // still returns a listener whose coarse clock the test moves.
 func still() *listener {
 	return &listener{
 		idleTimeout: 75 * time.Second, readTimeout: 10 * time.Second, writeTimeout: 10 * time.Second,
-		slack: time.Second, admission: &admission{limits: [surfaces]int64{10}}, conns: make(map[*conn]struct{}), closed: make(chan struct{}), started: time.Now(),
+		slack: time.Second, admission: &admission{pools: [surfaces]pool{{limit: 10}}}, conns: make(map[*conn]struct{}), closed: make(chan struct{}), started: time.Now(),
 	}
 }
 

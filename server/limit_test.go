@@ -106,13 +106,6 @@ func TestOriginOfIPv6(t *testing.T) {
 	require.NotEqual(t, at("10.0.0.1"), at("10.0.0.2"))
 }
 
-type addressed struct {
-	net.Conn
-	address net.Addr
-}
-
-func (a addressed) RemoteAddr() net.Addr { return a.address }
-
 // What is bad is answered as such and charged nothing.
 func TestBadRequestsAreNotCharged(t *testing.T) {
 	r := start(t, limited(Live{RateLimit: 1000, RateLimits: map[string]int{"order": 1}}))

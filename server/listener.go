@@ -30,6 +30,7 @@ const (
 type listener struct {
 	net.Listener
 	surface      Surface // immutable
+	pool         Surface // immutable: of which its connections have places
 	log          zerolog.Logger
 	sampled      zerolog.Logger // for lines that clients can cause at will
 	idleTimeout  time.Duration  // immutable
@@ -67,11 +68,12 @@ func newListener(ln net.Listener, surface Surface, cfg *Config, a *admission, se
 		tick:         max(time.Millisecond, min(maxTick, shortest/8)),
 		admission:    a,
 		serveGuest:   serveGuest,
-		started:      time.Now(),
+		started:      a.started,
 		stop:         make(chan struct{}),
 		conns:        make(map[*conn]struct{}),
 		closed:       make(chan struct{}),
 	}
+	l.coarse.Store(int64(time.Since(l.started)))
 	l.done.Add(1)
 	go l.run()
 	return l
@@ -136,7 +138,7 @@ func (l *listener) admit(nc net.Conn) *conn {
 	c := &conn{Conn: newRawConn(nc), l: l}
 	c.fresh.Store(true)
 	c.secure.tls, _ = nc.(*tls.Conn)
-	if !l.admission.enter(l.surface) {
+	if !l.admission.enter(c) {
 		l.answerGuest(c)
 		return nil
 	}
@@ -156,7 +158,7 @@ func (l *listener) admit(nc net.Conn) *conn {
 	switch {
 	case l.ended, err != nil:
 		_ = nc.Close()
-		l.admission.leave(l.surface)
+		l.admission.leave(c)
 		return nil
 	case l.isClosed():
 		// It was accepted just before the close: the next process, to which systemd
@@ -188,7 +190,7 @@ func (l *listener) forget(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.conns, c)
-	l.admission.leave(l.surface)
+	l.admission.leave(c)
 }
 
 func (l *listener) isClosed() bool {

@@ -294,16 +294,24 @@ func TestRedisConnectionsBeyondTheLimit(t *testing.T) {
 	first, second := dialRedis(t, ln), dialRedis(t, ln)
 	require.Equal(t, "+PONG", first.ask("PING"))
 	require.Equal(t, "+PONG", second.ask("PING"))
+	const half = "*2\r\n$4\r\nIN"
+	for _, c := range []*redisConn{first, second} {
+		send(t, c, half)
+	}
+	require.Eventually(t, func() bool { return r.busy() == 2 }, time.Minute, time.Millisecond)
 	third := dialRedis(t, ln)
 	require.Equal(t, "-OVERLOADED too many connections are open already", third.line())
 	third.requireEnd()
 	r.get(snowflakePrefix+"x").requireError(t, 503, "overloaded")
 	require.Equal(t, 200, r.get("/healthz").status)
+	send(t, first, "CR\r\n$5\r\norder\r\n")
+	require.Equal(t, ":1", first.line())
 	require.Equal(t, "+OK", first.ask("QUIT"))
 	first.requireEnd()
 	require.Eventually(t, func() bool { return r.admission.total() == 1 }, time.Minute, time.Millisecond)
 	require.Equal(t, 200, r.get(snowflakePrefix+"x").status)
-	require.Equal(t, ":1", second.ask("INCR order"))
+	send(t, second, "CR\r\n$5\r\norder\r\n")
+	require.Equal(t, ":2", second.line())
 }
 
 // server.D1: once the daemon drains each connection ends after its answer; at the end those

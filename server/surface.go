@@ -84,6 +84,13 @@ func (s *Server) Serve(ln net.Listener, surface Surface) error {
 		return ln.Close()
 	}
 	f.listen = newListener(ln, surface, &s.cfg, s.admission, guest)
+	switch {
+	case surface == Admin:
+		f.listen.pool = Admin
+	case ln.Addr().Network() == "unix":
+		f.listen.pool = localPool
+		s.admission.reserveLocal()
+	}
 	if s.fronts == nil {
 		s.keeping.Go(s.keepHistory)
 	}

@@ -190,7 +190,7 @@ func TestShutdownEndsAProfile(t *testing.T) {
 
 // Several listeners of one server: each serves, and a stop ends all of them.
 func TestSeveralListeners(t *testing.T) {
-	r := start(t, func(c *Config) { patient(c); c.AdminApart = true; c.MaxConns = 2 })
+	r := start(t, func(c *Config) { patient(c); c.AdminApart = true; c.MaxConns = 3 })
 	unix, admin := listenUnix(t), listenTCP(t)
 	r.also(unix, Public)
 	r.also(admin, Admin)
@@ -203,22 +203,28 @@ func TestSeveralListeners(t *testing.T) {
 	}
 	require.Contains(t, overAdmin.get("/metrics").body, "leafd_http_connections 3\n")
 
-	// server.F1: a surface's listeners are full together, and the other surface isn't.
+	// server.F1: unix sockets have places of their own, and so has the other surface.
 	r.client.CloseIdleConnections()
 	overUnix.client.CloseIdleConnections()
 	require.Eventually(t, func() bool { return r.admission.total() == 1 }, time.Minute, time.Millisecond)
 	idle := []net.Conn{r.dial(), r.dial()}
 	require.Eventually(t, func() bool { return r.admission.total() == 3 }, time.Minute, time.Millisecond)
 	require.Equal(t, 200, overAdmin.get("/api/workers").status)
-	overUnix.get("/api/snowflake/get/x").requireError(t, 503, "overloaded")
+	require.Equal(t, 200, overUnix.get("/api/snowflake/get/x").status)
+	for _, c := range idle {
+		send(t, c, oneID[:10])
+	}
+	require.Eventually(t, func() bool { return r.busy() == 2 }, time.Minute, time.Millisecond)
+	r.get("/api/snowflake/get/x").requireError(t, 503, "overloaded")
+	require.Equal(t, 200, overUnix.get("/api/snowflake/get/x").status)
+	for _, c := range idle {
+		require.NoError(t, c.Close())
+	}
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	require.NoError(t, r.Shutdown(ctx))
 	require.Zero(t, r.admission.total())
-	for _, c := range idle {
-		requireClosed(t, c)
-	}
 	for _, ln := range []net.Listener{unix, admin} {
 		_, err := net.Dial(ln.Addr().Network(), ln.Addr().String())
 		require.Error(t, err)

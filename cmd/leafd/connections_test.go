@@ -27,7 +27,7 @@ func withFiles(limit int) func(*exec.Cmd) {
 
 // daemon.F1, server.F1 to F3: 1200 idle connections to a daemon that may have 1024 files
 // open. It goes on recording its clock, feeding the watchdog, fetching ranges, and
-// answering operators, health checks and whoever was there before.
+// answering operators, health checks, and clients, old and new.
 func TestMoreConnectionsThanFiles(t *testing.T) {
 	const files, limit, crowd = 1024, 640, 1200
 	m, sd := newMachine(t), newManager(t)
@@ -64,14 +64,12 @@ func TestMoreConnectionsThanFiles(t *testing.T) {
 		return all[len(all)/2]
 	}
 	before := median()
-	var idle []net.Conn
 	for range crowd {
 		c, err := net.Dial("tcp", l.addr)
 		require.NoError(t, err)
 		defer c.Close() //nolint:errcheck // it is idle
-		idle = append(idle, c)
 	}
-	require.Eventually(t, func() bool { return admin.metric("leafd_http_connections_refused_total") != "0" }, eventually, time.Millisecond)
+	require.Eventually(t, func() bool { return admin.metric("leafd_http_connections_displaced_total") != "0" }, eventually, time.Millisecond)
 	recorded, fed := admin.metric(`leafd_reports_total{to="file"}`), len(sd.messages())
 	beside := median()
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", l.Pid()))
@@ -82,7 +80,7 @@ func TestMoreConnectionsThanFiles(t *testing.T) {
 
 	require.Equal(t, http.StatusOK, l.mustGet("/healthz").status)
 	require.Equal(t, http.StatusOK, l.mustGet("/readyz").status)
-	require.Equal(t, "overloaded", l.mustGet("/api/snowflake/get/x").code())
+	require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/x").status)
 	require.Equal(t, http.StatusCreated, admin.send("POST", "/api/segments", clitest.AdminToken, `{"tag":"fresh","step":10}`).status)
 	ask("/api/segment/get/fresh?n=1000")
 	for range 3 { // each tells that every part answers
@@ -92,10 +90,6 @@ func TestMoreConnectionsThanFiles(t *testing.T) {
 	require.Equal(t, "0", admin.metric(`leafd_report_failures_total{to="file"}`))
 	require.NotContains(t, l.Log(), "too many open files")
 
-	for _, c := range idle {
-		require.NoError(t, c.Close())
-	}
-	l.awaitStatus("/api/snowflake/get/x", http.StatusOK)
 	require.Equal(t, cli.ExitOK, l.stop())
 }
 
