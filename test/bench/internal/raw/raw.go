@@ -2,10 +2,10 @@
 // each of some connections, a pipeline of them at a time, and the answers counted.
 // Nothing of an answer is looked at but where it ends and that it is no error.
 //
-// It is for what wrk is for HTTP: to keep a server busy from one other CPU. A load that
-// looks at what it gets, as that of leafd bench does, and redis-benchmark too, are slower
-// than leafd sixteen deep, and a server that waits between two requests needs half as
-// much CPU again for each.
+// It is for what wrk is for HTTP: to keep a server busy from one other CPU. redis-benchmark
+// doesn't: it needs twice the CPU of leafd for an ID, so that leafd waits for it, and a server
+// that waits between two requests needs half as much CPU again for each. The figures stand in
+// docs/evidence/BENCHMARKS.md.
 package raw
 
 import (
