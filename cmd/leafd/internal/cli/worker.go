@@ -34,7 +34,8 @@ again. The states of an entry:
   claiming  a start has claimed it, and settles, or was cut short; nobody issues under it yet
   java      a Java Leaf's: leafd never writes the entry, and takes other worker IDs; once that
             Leaf is gone for good, leafd worker release --force frees it
-  damaged   what stands there can't be read; nobody is given this worker ID`,
+  damaged   what stands there can't be read; nobody is given this worker ID. Where its daemon runs
+            and reaches ZooKeeper, delete the znode: the daemon puts it back`,
 	}, a.workerListCmd(), a.workerShowCmd(), a.workerReleaseCmd(), a.workerSelfCmd())
 }
 
@@ -128,8 +129,8 @@ func instanceCell(v inspect.View) string {
 	return cmp.Or(v.Instance[:min(len(v.Instance), shortInstance)], "-")
 }
 
-// freeCell is the cell of the table: when a new daemon may take the worker ID.
-func freeCell(v inspect.View, now clock.Millis) string {
+// freeCell is when a new daemon may take the worker ID; a time yet to come is told by when.
+func freeCell(v inspect.View, now clock.Millis, when func(t, now clock.Millis) string) string {
 	from, byItself := v.FreeFrom()
 	switch {
 	case v.Live, v.Shown == inspect.Damaged:
@@ -139,7 +140,7 @@ func freeCell(v inspect.View, now clock.Millis) string {
 	case from <= now:
 		return "free"
 	default:
-		return formatRelative(from, now)
+		return when(from, now)
 	}
 }
 

@@ -75,7 +75,7 @@ func printWorkers(w io.Writer, l inspect.List, cfg settings.Config) error {
 	for _, v := range l.Views {
 		rows = append(rows, []string{
 			Decimal(v.WorkerID), v.Node, v.Address, v.Shown, instanceCell(v), formatTime(v.Timestamp), formatRelative(v.Timestamp, l.Now),
-			formatTime(v.Ceiling), formatTime(v.Limit), freeCell(v, l.Now), skewCell(v),
+			formatTime(v.Ceiling), formatTime(v.Limit), freeCell(v, l.Now, formatRelative), skewCell(v),
 		})
 	}
 	if err := printTable(w, rows); err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,6 +128,7 @@ func (s *selfView) judge(found worker.Snapshot) (verdict, words string) {
 	}
 	found.Granted = 0 // our session is not the daemon's
 	do := worker.Decide(r, found, worker.Moment{Clock: s.now, Margin: s.margin, Running: s.running})
+	const copied = "written by a process that this data directory doesn't know: there is a copy of the directory, or this one is a copy"
 	starts := "a start claims another worker ID, or this one again"
 	if s.running {
 		starts = "the daemon ends this life, and claims another worker ID"
@@ -139,7 +141,7 @@ func (s *selfView) judge(found worker.Snapshot) (verdict, words string) {
 	case worker.Forget:
 		return VerdictLost, fmt.Sprintf("ZooKeeper has lost what it had acknowledged, and worker ID %d can't be put back any more: %s", r.WorkerID, starts)
 	case worker.SetAside:
-		return VerdictCopied, "written by a process that this data directory doesn't know: there is a copy of the directory, or this one is a copy"
+		return VerdictCopied, copied
 	case worker.GiveUp, worker.Fence:
 		switch {
 		case e.Instance != r.Instance:
@@ -147,7 +149,7 @@ func (s *selfView) judge(found worker.Snapshot) (verdict, words string) {
 		case e.State == worker.StateReleased:
 			return VerdictReleased, fmt.Sprintf("released by an operator: a new daemon takes it from %s on; %s", e.Bound(), starts)
 		default:
-			return VerdictCopied, "written by a process that this data directory doesn't know: there is a copy of the directory, or this one is a copy"
+			return VerdictCopied, copied
 		}
 	case worker.RunOut:
 		return VerdictEnded, fmt.Sprintf("the piece ends too soon for a report to prolong it: the daemon goes on to %s, and claims a new one", r.AckedLimit)
@@ -186,14 +188,6 @@ func (s *selfView) json() SelfJSON {
 	return j
 }
 
-// lifeWords names the process that wrote the record last.
-func lifeWords(r worker.Record) string {
-	if r.Current.Owner == "" || r.Current.Owner != r.Owner {
-		return r.Owner
-	}
-	return fmt.Sprintf("%s, life %d", r.Owner, r.Current.Number)
-}
-
 // piece says in which times the record's instance may issue IDs.
 func piece(r worker.Record, now clock.Millis) string {
 	switch {
@@ -212,20 +206,16 @@ func piece(r worker.Record, now clock.Millis) string {
 
 func (s *selfView) rows() [][]string {
 	r := s.record
-	cluster := r.Cluster
-	if cluster == "" {
-		cluster = "none: standalone"
-	}
 	rows := [][]string{
 		{"FIELD", "VALUE"},
 		{"data directory", s.dir},
-		{"cluster", cluster},
+		{"cluster", cmp.Or(r.Cluster, "none: standalone")},
 		{"node", r.Node},
 		{"worker ID", Decimal(r.WorkerID)},
 		{"layout", fmt.Sprintf("%s, epoch %d", r.Layout, int64(r.Epoch))},
 		{"last record", exactly(r.Timestamp, s.now)},
 		{"ceiling", exactly(r.Ceiling, s.now)},
-		{"owner", lifeWords(r)},
+		{"owner", r.Owner},
 	}
 	if r.Instance != "" {
 		rows = append(rows, []string{"instance", r.Instance}, []string{"piece", piece(r, s.now)})

@@ -22,7 +22,7 @@ func (a *app) workerShowCmd() *cobra.Command {
 		Use:   "show ID",
 		Short: "Show one worker ID: who has it, its clock, and when another may take it",
 		Long: `Show all that ZooKeeper knows of one worker ID, and the clock of its daemon if that is
-live. Times are UTC.
+live. leafd worker --help explains the states. Times are UTC.
 
 -o json prints one object with the fields
 ` + workerFields + `.`,
@@ -70,14 +70,15 @@ func workerRows(v inspect.View, now clock.Millis) [][]string {
 		{"worker ID", Decimal(v.WorkerID)},
 		{"node", v.Node},
 		{"address", cmp.Or(v.Address, "-")},
-		{"state", v.Shown + ": " + meaning(v)},
+		{"state", v.Shown},
 		{"last report", exactly(v.Timestamp, now)},
 		{"ceiling", exactly(v.Ceiling, now)},
 		{"floor", exactly(v.Floor, now)},
 		{"limit", exactly(v.Limit, now)},
-		{"free", freeWords(v, now)},
+		{"free", freeCell(v, now, exactly)},
 		{"instance", cmp.Or(v.Instance, "-")},
-		{"owner", ownerWords(v)},
+		{"owner", cmp.Or(v.Owner, "-")},
+		{"life", Decimal(v.Life)},
 	}
 	switch {
 	case v.Sample == nil:
@@ -87,52 +88,4 @@ func workerRows(v inspect.View, now clock.Millis) [][]string {
 		rows = append(rows, []string{"clock", fmt.Sprintf("%s this machine's, round trip %s", inspect.FormatOffset(v.Sample.Offset), v.Sample.RTT.Round(100*time.Microsecond))})
 	}
 	return rows
-}
-
-// ownerWords names the process that wrote the entry last.
-func ownerWords(v inspect.View) string {
-	if v.Owner == "" {
-		return "-"
-	}
-	return fmt.Sprintf("%s, life %d", v.Owner, v.Life)
-}
-
-func meaning(v inspect.View) string {
-	switch v.Shown {
-	case inspect.Live:
-		return "its daemon runs and issues IDs"
-	case inspect.Active:
-		return "its daemon doesn't issue just now"
-	case inspect.Stale:
-		return "not reported for 24 hours"
-	case inspect.Expired:
-		return "its limit has passed: a new daemon may take it"
-	case inspect.Released:
-		return "given back: a new daemon may take it once its limit has passed"
-	case inspect.Claiming:
-		return "a start has claimed it, and settles, or was cut short"
-	case inspect.Java:
-		return "a Java Leaf's, which runs as long as it reports; leafd takes other worker IDs"
-	default:
-		return "what stands in ZooKeeper can't be read"
-	}
-}
-
-// freeWords says when a new daemon may take the worker ID.
-func freeWords(v inspect.View, now clock.Millis) string {
-	from, _ := v.FreeFrom()
-	switch {
-	case v.Live:
-		return "not while it is live"
-	case v.Shown == inspect.Damaged:
-		return "not while it is damaged: delete the znode while its daemon runs and reaches ZooKeeper: the daemon puts it back"
-	case v.Shown == inspect.Java:
-		return "never by itself: a Java Leaf has it. Once that is stopped for good: leafd worker release --force"
-	case from <= now:
-		return "since " + exactly(from, now)
-	case v.Shown == inspect.Released:
-		return "from " + exactly(from, now) + " on"
-	default:
-		return "from " + exactly(from, now) + " on, unless it reports before"
-	}
 }
