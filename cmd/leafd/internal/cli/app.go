@@ -192,10 +192,7 @@ func (a *app) config(cmd *cobra.Command) (settings.Config, error) {
 }
 
 // wall is the time now.
-func (a *app) wall() clock.Millis {
-	ns, _ := a.Clock.Wall()
-	return clock.Reading{WallNS: ns}.Wall()
-}
+func (a *app) wall() clock.Millis { return a.Clock.Read().Wall() }
 
 // warn prints warnings of a command that has no log.
 func (a *app) warn(warnings []string) {

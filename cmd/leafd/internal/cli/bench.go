@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"os/signal"
 	"syscall"
 	"time"
@@ -88,9 +89,6 @@ func (a *app) bench(ctx context.Context, cfg loadtest.Config, output string) err
 	if err != nil {
 		return err
 	}
-	show := printBench
-	if output == outputJSON {
-		show = printBenchJSON
-	}
-	return errors.Join(show(a.Stdout, cfg, result), result.Verdict())
+	err = a.show(output, benchJSON(cfg, result), func(w io.Writer) error { return printBench(w, cfg, result) })
+	return errors.Join(err, result.Verdict())
 }

@@ -27,11 +27,11 @@ type BenchJSON struct {
 	IDsPerSecond      float64 `json:"ids_per_s"`
 }
 
-func printBenchJSON(w io.Writer, cfg loadtest.Config, r *loadtest.Result) error {
-	return printJSON(w, BenchJSON{
+func benchJSON(cfg loadtest.Config, r *loadtest.Result) BenchJSON {
+	return BenchJSON{
 		URLs: cfg.URLs, Mode: cfg.Mode, Keys: cfg.Keys, Batch: cfg.Batch, Clients: cfg.Clients, Pipeline: cfg.Pipeline, Rate: cfg.Rate, Result: r,
 		RequestsPerSecond: float64(r.Answered) / r.Elapsed.Seconds(), IDsPerSecond: float64(r.IDs) / r.Elapsed.Seconds(),
-	})
+	}
 }
 
 // How often progress is told: to a person who watches, and to a log.

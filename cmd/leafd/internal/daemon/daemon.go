@@ -297,9 +297,7 @@ func (d *daemon) openGuard() (segment.Guard, error) {
 	if len(d.cfg.ZooKeeper.Servers) == 0 {
 		return nil, nil //nolint:nilnil // none is meant
 	}
-	zk := d.cfg.ZKConfig()
-	zk.Clock = d.clk
-	guard, err := zkreg.OpenGuard(zk)
+	guard, err := zkreg.OpenGuard(d.cfg.ZKConfig(d.clk))
 	if err != nil {
 		return nil, fmt.Errorf("opening the guard of the segments: %w", err)
 	}

@@ -133,8 +133,8 @@ func (l *life) config() (worker.Config, error) {
 	if cfg.Prober, err = peerclock.New(d.cfg.Peers(d.clk, d.certificates)); err != nil {
 		return cfg, err
 	}
-	zk := d.cfg.ZKConfig()
-	zk.Clock, zk.Notify = d.clk, d.events.zookeeper
+	zk := d.cfg.ZKConfig(d.clk)
+	zk.Notify = d.events.zookeeper
 	if l.registry, err = zkreg.Open(zk); err != nil {
 		return cfg, fmt.Errorf("opening the registry: %w", err)
 	}

@@ -76,7 +76,9 @@ func (p *Patient) checks() []check {
 				check{name: "peers", run: p.peers},
 			)
 		} else {
-			checks = append(checks, check{name: "zookeeper", run: p.standalone})
+			checks = append(checks, check{name: "zookeeper", run: func(_ context.Context, r *report) {
+				r.OK("zookeeper", "standalone, worker ID %d: nobody checks that no other daemon has it", p.Cfg.Snowflake.WorkerID)
+			}})
 		}
 		checks = append(checks, check{name: "layout", run: p.layout})
 	}
@@ -115,18 +117,10 @@ func (p *Patient) onlyMemory() bool {
 	return p.Cfg.Snowflake.On && len(p.Cfg.ZooKeeper.Servers) == 0 || p.Cfg.Segment.On && p.Cfg.Store(false).Local()
 }
 
-// standalone reports what it means that there is no ZooKeeper.
-func (p *Patient) standalone(_ context.Context, r *report) {
-	r.OK("zookeeper", "standalone, worker ID %d: nobody checks that no other daemon has it", p.Cfg.Snowflake.WorkerID)
-}
-
 // cluster is the cluster that the settings name.
 func (p *Patient) cluster(timeout time.Duration) inspect.Cluster {
 	return inspect.Cluster{Cfg: p.Cfg, Clock: p.Clock, Timeout: timeout}
 }
 
 // wall is the time now.
-func (p *Patient) wall() clock.Millis {
-	ns, _ := p.Clock.Wall()
-	return clock.Reading{WallNS: ns}.Wall()
-}
+func (p *Patient) wall() clock.Millis { return p.Clock.Read().Wall() }

@@ -13,18 +13,11 @@ import (
 	"github.com/leafd/leafd/zkreg"
 )
 
-// zkConfig is what the settings say about ZooKeeper, with the clock.
-func (p *Patient) zkConfig() zkreg.Config {
-	zk := p.Cfg.ZKConfig()
-	zk.Clock = p.Clock
-	return zk
-}
-
 // servers asks each server of the ensemble.
 func (p *Patient) servers(ctx context.Context, r *report) {
 	bounded, cancel := context.WithTimeout(ctx, p.Timeout*3/4)
 	defer cancel()
-	states := zkreg.Servers(bounded, p.zkConfig())
+	states := zkreg.Servers(bounded, p.Cfg.ZKConfig(p.Clock))
 	var silent []string
 	for _, s := range states {
 		if s.Err != nil {
@@ -65,7 +58,7 @@ func (p *Patient) node(ctx context.Context, r *report) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, p.Timeout*3/4)
 	defer cancel()
-	registry, err := zkreg.Open(p.zkConfig())
+	registry, err := zkreg.Open(p.Cfg.ZKConfig(p.Clock))
 	if err != nil {
 		r.Fail("zk-node", err, "")
 		return
@@ -141,7 +134,7 @@ func (p *Patient) judgeLeft(r *report, s inspect.Summary, known bool) {
 // rights tries whether ZooKeeper allows what a daemon writes.
 func (p *Patient) rights(ctx context.Context, r *report) {
 	const check = "zk-rights"
-	dir, err := zkreg.OpenDirectory(p.zkConfig())
+	dir, err := zkreg.OpenDirectory(p.Cfg.ZKConfig(p.Clock))
 	if err != nil {
 		r.Fail(check, err, "")
 		return

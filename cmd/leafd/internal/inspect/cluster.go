@@ -27,28 +27,16 @@ type Cluster struct {
 // errNoZooKeeper is returned where the settings name no ZooKeeper.
 var errNoZooKeeper = errors.New("no ZooKeeper: set --zk (or LEAFD_ZK, or zk in the file); a standalone daemon has no registry to look at")
 
-// openDirectory opens the registry. It connects in the background: an ensemble that
-// can't be reached is an error of the first call.
-func (c Cluster) openDirectory() (*zkreg.Directory, error) {
-	if len(c.Cfg.ZooKeeper.Servers) == 0 {
-		return nil, settings.AsUsage(errNoZooKeeper)
-	}
-	zk := c.Cfg.ZKConfig()
-	zk.Clock = c.Clock
-	directory, err := zkreg.OpenDirectory(zk)
-	if err != nil {
-		return nil, fmt.Errorf("opening the registry: %w", err)
-	}
-	return directory, nil
-}
-
 // WithDirectory calls fn with the registry, within the time-out.
 func (c Cluster) WithDirectory(ctx context.Context, fn func(ctx context.Context, dir *zkreg.Directory) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	dir, err := c.openDirectory()
+	if len(c.Cfg.ZooKeeper.Servers) == 0 {
+		return settings.AsUsage(errNoZooKeeper)
+	}
+	dir, err := zkreg.OpenDirectory(c.Cfg.ZKConfig(c.Clock)) // it connects in the background
 	if err != nil {
-		return c.noRegistry(err)
+		return fmt.Errorf("opening the registry: %w", err)
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
 	return c.noRegistry(fn(ctx, dir))

@@ -12,9 +12,7 @@ func (c Cluster) WithGuard(fn func(guard *zkreg.Guard) error) (err error) {
 	if len(c.Cfg.ZooKeeper.Servers) == 0 {
 		return fn(nil)
 	}
-	zk := c.Cfg.ZKConfig()
-	zk.Clock = c.Clock
-	guard, err := zkreg.OpenGuard(zk)
+	guard, err := zkreg.OpenGuard(c.Cfg.ZKConfig(c.Clock))
 	if err != nil {
 		return fmt.Errorf("opening the guard of the segments: %w", err)
 	}

@@ -37,8 +37,9 @@ func (c Config) hosts() []string {
 }
 
 // ZKConfig is what the settings say about ZooKeeper.
-func (c Config) ZKConfig() zkreg.Config {
+func (c Config) ZKConfig(clk clock.Clock) zkreg.Config {
 	return zkreg.Config{
+		Clock:   clk,
 		Servers: c.ZooKeeper.Servers, Root: c.ZooKeeper.Root, ForeverPath: c.ZooKeeper.ForeverPath, SessionTimeout: c.ZooKeeper.SessionTimeout,
 		Auth: c.ZooKeeper.Auth, TLS: c.ZooKeeper.TLS, Node: c.Node, Address: c.Listen.Advertise, Layout: c.Snowflake.Layout,
 		Lease: c.ZooKeeper.Lease, Threshold: c.Clock.Threshold, Lead: c.Tuning.CeilingLead, Settle: c.Tuning.Settle,

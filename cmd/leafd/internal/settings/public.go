@@ -47,7 +47,7 @@ func (v *Value) public() any {
 		case v.Derived != "":
 			return v.Derived
 		case v.Setting.Secret && parsed != "":
-			return redact(parsed)
+			return sqlstore.RedactDSN(parsed)
 		}
 		return parsed
 	default:

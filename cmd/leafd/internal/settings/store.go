@@ -18,9 +18,6 @@ const (
 // PackageDataDir is the data directory of the packages' service.
 const PackageDataDir = "/var/lib/leafd"
 
-// redact is a DSN as it may be shown.
-func redact(dsn string) string { return sqlstore.RedactDSN(dsn) }
-
 // Store says where the segments are kept: in the database of --mysql, or else in the
 // SQLite file in the data directory, which may be made where create is true.
 func (c *Config) Store(create bool) sqlstore.Config {
