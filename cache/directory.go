@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"github.com/leafd/leafd/internal/plainfile"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -92,7 +93,7 @@ func makeDirectory(path string, files fileOps) error {
 		switch {
 		case err == nil && st.IsDir():
 		case err == nil:
-			return fmt.Errorf("data directory %s: %w: it is a %s; name a directory", path, syscall.ENOTDIR, kind(st.Mode()))
+			return fmt.Errorf("data directory %s: %w: it is a %s; name a directory", path, syscall.ENOTDIR, plainfile.Kind(st.Mode()))
 		default:
 			return failed(path, "create the data directory", mkErr)
 		}
@@ -146,7 +147,7 @@ func (f *directory) readRecord() ([]byte, error) {
 	path := filepath.Join(f.path, recordName)
 	st, err := f.root.Lstat(recordName)
 	if err == nil && !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w", path, damaged("it is a %s, no regular file", kind(st.Mode())))
+		return nil, fmt.Errorf("%s: %w", path, damaged("it is a %s, no regular file", plainfile.Kind(st.Mode())))
 	}
 	if err != nil {
 		return nil, failed(path, "look at the record", err)

@@ -38,7 +38,12 @@ func (o fileOps) idOf(path string, held fs.FileInfo) string {
 	if !born && machine == "" {
 		return ""
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "leafd directory %s %s %s", file, o.fileSystem(path), machine))
+	return digest("leafd directory %s %s %s", file, o.fileSystem(path), machine)
+}
+
+// digest is what a text is told from another by.
+func digest(format string, args ...any) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, format, args...))
 	return hex.EncodeToString(sum[:8])
 }
 

@@ -1,8 +1,6 @@
 package cache
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/leafd/leafd/internal/plainfile"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -75,7 +74,7 @@ func tryLock(f *directory, path string) (*directoryLock, error) {
 	}
 	held, err := lock.Stat()
 	if err == nil && !held.Mode().IsRegular() {
-		err = fmt.Errorf("it is a %s, no regular file; move it away", kind(held.Mode()))
+		err = fmt.Errorf("it is a %s, no regular file; move it away", plainfile.Kind(held.Mode()))
 	}
 	if err != nil {
 		return nil, errors.Join(failed(path, "lock the data directory", err), lock.Close())
@@ -130,10 +129,7 @@ func (l *directoryLock) name(f *directory, owners ...string) error {
 }
 
 // life is what the lock file calls a process.
-func life(owner string) string {
-	sum := sha256.Sum256([]byte(owner))
-	return hex.EncodeToString(sum[:8])
-}
+func life(owner string) string { return digest("%s", owner) }
 
 // write leaves our process ID in the lock file, for the message of the next process that
 // wants it, and lives. flock's locks belong to the open file, so closing this

@@ -1,8 +1,6 @@
 package cache
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/leafd/leafd/internal/plainfile"
 )
 
 // restName is the file of what a process leaves to the next one.
@@ -93,8 +93,7 @@ func (c *Cache) nameRest(file *os.File, rest []byte) (string, error) {
 	if !born { // cache.R3
 		return "", errors.New("the file system keeps no time of birth")
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "leafd rest %s %s %s", c.directoryID(), identity, rest))
-	return hex.EncodeToString(sum[:8]), nil
+	return digest("leafd rest %s %s %s", c.directoryID(), identity, rest), nil
 }
 
 // TakeRest returns what SaveRest kept last, once (cache.R2); nil where there is nothing.
@@ -151,7 +150,7 @@ func (c *Cache) readRest() (rest []byte, name string, err error) {
 	defer func() { _ = file.Close() }() // read only
 	st, err := file.Stat()
 	if err != nil || !named.Mode().IsRegular() || !os.SameFile(named, st) {
-		return nil, "", errors.Join(fmt.Errorf("it is a %s, no regular file", kind(named.Mode())), err)
+		return nil, "", errors.Join(fmt.Errorf("it is a %s, no regular file", plainfile.Kind(named.Mode())), err)
 	}
 	if st.Size() > maxRest {
 		return nil, "", fmt.Errorf("it has more than %d bytes", maxRest)

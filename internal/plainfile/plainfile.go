@@ -50,18 +50,28 @@ func Read(path string, most int64) ([]byte, fs.FileMode, error) {
 
 // regular returns an error that says what else than a regular file it is.
 func regular(path string, info fs.FileInfo) error {
-	kind := "device"
-	switch mode := info.Mode(); {
-	case mode.IsRegular():
+	if info.Mode().IsRegular() {
 		return nil
-	case mode.IsDir():
-		kind = "directory"
-	case mode&fs.ModeNamedPipe != 0:
-		kind = "FIFO"
-	case mode&fs.ModeSocket != 0:
-		kind = "socket"
 	}
-	return &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("want a regular file, not a %s", kind)}
+	return &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("want a regular file, not a %s", Kind(info.Mode()))}
+}
+
+// Kind names the sort of file that a mode tells of.
+func Kind(m fs.FileMode) string {
+	switch {
+	case m.IsRegular():
+		return "regular file"
+	case m.IsDir():
+		return "directory"
+	case m&fs.ModeSymlink != 0:
+		return "symbolic link"
+	case m&fs.ModeNamedPipe != 0:
+		return "FIFO"
+	case m&fs.ModeSocket != 0:
+		return "socket"
+	default:
+		return "device"
+	}
 }
 
 // Exposed says, for people, that every user of the machine can read a file with a

@@ -36,7 +36,7 @@ var rooms = []struct {
 	{"segment", []string{"clock"}},                                                    // a library of its own
 	{"segment/sqlstore", []string{"segment"}},                                         // implements segment.Store
 	{"worker", []string{"clock", "snowflake"}},                                        // declares Registry and Cache, and knows no implementation of them
-	{"cache", []string{"clock", "worker"}},                                            // implements worker.Cache
+	{"cache", []string{"clock", "internal/plainfile", "worker"}},                      // implements worker.Cache
 	{"zkreg/zksession", []string{"internal/plainfile"}},                               // a client of ZooKeeper
 	{"zkreg", []string{"clock", "segment", "snowflake", "worker", "zkreg/zksession"}}, // implements worker.Registry and segment.Guard
 

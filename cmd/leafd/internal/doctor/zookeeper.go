@@ -134,19 +134,12 @@ func (p *Patient) judgeLeft(r *report, s inspect.Summary, known bool) {
 // rights tries whether ZooKeeper allows what a daemon writes.
 func (p *Patient) rights(ctx context.Context, r *report) {
 	const check = "zk-rights"
-	dir, err := zkreg.OpenDirectory(p.Cfg.ZKConfig(p.Clock))
-	if err != nil {
-		r.Fail(check, err, "")
-		return
-	}
-	defer dir.Close() //nolint:errcheck // it has no error to tell
-	bounded, cancel := context.WithTimeout(ctx, p.Timeout*3/4)
-	defer cancel()
 	workerID := int64(worker.NoWorkerID)
 	if record, err := inspect.LocalRecord(p.Cfg.DataDir); err == nil && record != nil && record.Cluster != "" {
 		workerID = record.WorkerID
 	}
-	switch err := dir.Trial(bounded, workerID); {
+	err := p.cluster(p.Timeout*3/4).WithDirectory(ctx, func(ctx context.Context, dir *zkreg.Directory) error { return dir.Trial(ctx, workerID) })
+	switch {
 	case errors.Is(err, zkreg.ErrTrial):
 		r.Fail(check, err, "let the user of --zk-auth-file do that: setAcl in ZooKeeper's shell; deleting is a right on the parent")
 	case err != nil:
