@@ -1,7 +1,6 @@
 package server
 
 import (
-	"crypto/tls"
 	"encoding/json"
 	"os"
 	"strings"
@@ -118,7 +117,7 @@ func TestAuditNamesTheClient(t *testing.T) {
 	certificates, err := OpenCertificates(files, 0, nil)
 	require.NoError(t, err)
 	r := start(t, func(c *Config) { c.AdminApart = true })
-	unix, secure := listenUnix(t), tls.NewListener(listenTCP(t), certificates.Server(true))
+	unix, secure := listenUnix(t), Secured(listenTCP(t), certificates.Server(true))
 	r.also(unix, Admin)
 	r.also(secure, Admin)
 

@@ -142,11 +142,7 @@ func (l *listener) admit(nc net.Conn) *conn {
 		l.answerGuest(c)
 		return nil
 	}
-	socket := nc
-	if c.secure.tls != nil {
-		socket = c.secure.tls.NetConn()
-	}
-	if raw, ok := socket.(interface {
+	if raw, ok := c.raw().(interface {
 		SetReadBuffer(bytes int) error
 		SetWriteBuffer(bytes int) error
 	}); ok { // server.P3; a connection that is over already says so when it is read

@@ -395,7 +395,7 @@ func (h hungTags) NextN(ctx context.Context, key []byte, _ []int64) error {
 func TestRedisOverTLS(t *testing.T) {
 	s := startSecure(t, true, nil)
 	clean := listenTCP(t)
-	s.also(tls.NewListener(clean, s.certificates.Server(true)), Redis)
+	s.also(Secured(clean, s.certificates.Server(true)), Redis)
 	secure := func(conf *tls.Config) *redisConn {
 		nc, err := tls.Dial("tcp", clean.Addr().String(), conf)
 		require.NoError(t, err)

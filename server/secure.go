@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"time"
 
@@ -23,15 +24,94 @@ import (
 //	    plain HTTP gets, and nothing is counted as one.
 //	server.T3  Closing doesn't wait for clients once the server stops: the close
 //	    notification of TLS alone could take five seconds for each connection.
+//	server.T4  No more than GOMAXPROCS-1 handshakes (one at least) are worked on at a time, of
+//	    all listeners, in the order in which they have something to work on: those who
+//	    connect leave the processors to those who ask. None has a turn while it waits for
+//	    its client, and waiting for a turn has the read time-out, too.
 type secure struct {
 	tls  *tls.Conn // immutable; nil: no TLS
 	done bool      // the serving goroutine's: the handshake is over
 }
 
+// handshakes are the turns of server.T4, of the whole process, as the processors are.
+var handshakes = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1)) //nolint:gochecknoglobals // as above
+
+// takingTurns is the socket below TLS: during the handshake it gives its turn back while it
+// reads. One goroutine uses it then.
+type takingTurns struct {
+	net.Conn
+	end  time.Time // of the wait for a turn
+	in   bool      // the handshake goes on
+	turn bool      // it has one
+}
+
+func (t *takingTurns) Read(p []byte) (int, error) {
+	if !t.in {
+		return t.Conn.Read(p)
+	}
+	t.give()
+	n, err := t.Conn.Read(p)
+	if err == nil {
+		err = t.take()
+	}
+	return n, err
+}
+
+func (t *takingTurns) take() error {
+	late := time.NewTimer(time.Until(t.end))
+	defer late.Stop()
+	select {
+	case handshakes <- struct{}{}:
+		t.turn = true
+		return nil
+	case <-late.C:
+		return os.ErrDeadlineExceeded
+	}
+}
+
+func (t *takingTurns) give() {
+	if t.turn {
+		t.turn = false
+		<-handshakes
+	}
+}
+
+// NetConn returns the connection below.
+func (t *takingTurns) NetConn() net.Conn { return t.Conn }
+
+// CloseWrite ends what is written, for drain.
+func (t *takingTurns) CloseWrite() error {
+	if half, ok := t.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// Secured has the connections of ln speak TLS, with handshakes in turns (server.T4).
+func Secured(ln net.Listener, conf *tls.Config) net.Listener { return tlsListener{ln, conf} }
+
+type tlsListener struct {
+	net.Listener
+	conf *tls.Config
+}
+
+// Accept returns a *tls.Conn before its handshake.
+func (l tlsListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return tls.Server(&takingTurns{Conn: nc}, l.conf), nil
+}
+
 // raw returns the connection below TLS.
 func (c *conn) raw() net.Conn {
 	if c.secure.tls != nil {
-		return c.secure.tls.NetConn()
+		nc := c.secure.tls.NetConn()
+		if t, ok := nc.(*takingTurns); ok {
+			return t.Conn
+		}
+		return nc
 	}
 	return c.Conn
 }
@@ -39,6 +119,13 @@ func (c *conn) raw() net.Conn {
 // handshake performs the TLS handshake; the first Read returns its error.
 func (c *conn) handshake() error {
 	c.secure.done = true
+	if t, ok := c.secure.tls.NetConn().(*takingTurns); ok {
+		t.in, t.end = true, c.l.started.Add(time.Duration(c.readBy))
+		defer func() {
+			t.in = false
+			t.give()
+		}()
+	}
 	err := c.secure.tls.HandshakeContext(context.Background()) // bounded by the deadline
 	if err == nil {
 		return nil

@@ -55,7 +55,7 @@ func startSecure(t *testing.T, clients bool, change func(*Config)) *secured {
 	require.NoError(t, err)
 	s.running = start(t, change)
 	s.clean = listenTCP(t)
-	s.ln = tls.NewListener(s.clean, s.certificates.Server(clients))
+	s.ln = Secured(s.clean, s.certificates.Server(clients))
 	s.also(s.ln, Public)
 	return s
 }
@@ -209,4 +209,51 @@ func TestClientCAChanges(t *testing.T) {
 	require.ErrorContains(t, ask(s.dialTLS(conf)), "tls: ")
 	require.NoError(t, ask(stays))
 	require.NoError(t, ask(s.dialTLS(s.ca.Client(t, other.Issue(t, "bob")))))
+}
+
+// server.T4: a crowd that says hello and no more has no turn, and whoever has none waits, as long
+// as for a request.
+func TestHandshakesTakeTurns(t *testing.T) {
+	s := startSecure(t, false, func(c *Config) { c.ReadTimeout = time.Minute })
+	conf := s.ca.Client(t).Clone()
+	conf.ServerName = "localhost"
+	client, server := net.Pipe()
+	go func() { _ = tls.Client(client, conf).HandshakeContext(t.Context()) }()
+	hello := make([]byte, 16<<10)
+	n, err := server.Read(hello)
+	require.NoError(t, err)
+	require.NoError(t, server.Close())
+	for range 4 * cap(handshakes) {
+		_, err := s.dialTCP().Write(hello[:n])
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.dialTLS(s.ca.Client(t)).Close())
+
+	for range cap(handshakes) {
+		handshakes <- struct{}{}
+	}
+	done := make(chan error, 1)
+	late := s.dialTCP()
+	go func() { done <- tls.Client(late, conf).HandshakeContext(t.Context()) }()
+	select {
+	case err := <-done:
+		require.FailNow(t, "there was no turn", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	for range cap(handshakes) {
+		<-handshakes
+	}
+	require.NoError(t, <-done)
+	require.Eventually(t, func() bool { return len(handshakes) == 0 }, time.Minute, time.Millisecond)
+
+	impatient := startSecure(t, false, func(c *Config) { c.ReadTimeout = 50 * time.Millisecond })
+	for range cap(handshakes) {
+		handshakes <- struct{}{}
+	}
+	defer func() {
+		for range cap(handshakes) {
+			<-handshakes
+		}
+	}()
+	require.Error(t, tls.Client(impatient.dialTCP(), conf).HandshakeContext(t.Context()))
 }

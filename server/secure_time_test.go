@@ -205,7 +205,7 @@ func (s *sticking) Accept() (net.Conn, error) {
 func TestShutdownSaysNoGoodbyes(t *testing.T) {
 	s := startSecure(t, false, patient)
 	slow := &sticking{Listener: listenTCP(t)}
-	s.ln = tls.NewListener(slow, s.certificates.Server(false))
+	s.ln = Secured(slow, s.certificates.Server(false))
 	s.also(s.ln, Public)
 	for range 15 { // five seconds each, if it said goodbye
 		c := s.dialTLS(s.ca.Client(t))

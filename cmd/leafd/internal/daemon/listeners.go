@@ -96,7 +96,7 @@ func (d *daemon) secured(ln net.Listener) net.Listener {
 	if _, tcp := ln.Addr().(*net.TCPAddr); d.certificates == nil || !tcp {
 		return ln
 	}
-	return tls.NewListener(ln, d.certificates.Server(d.cfg.ClientsNeedCert()))
+	return server.Secured(ln, d.certificates.Server(d.cfg.ClientsNeedCert()))
 }
 
 // selfTLS is the TLS of the watchdog's requests to the public listener; nil: none.
