@@ -6,12 +6,14 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/resp"
 )
 
 // phase is where a connection stands between two requests.
@@ -47,21 +49,22 @@ const (
 // One goroutine reads and writes; any may call Close.
 type conn struct {
 	net.Conn
-	secure  secure
-	l       *listener    // immutable
-	phase   phase        // the serving goroutine's
-	readBy  int64        // the serving goroutine's: the read deadline, on the listener's clock
-	writeBy int64        // the serving goroutine's: the write deadline
-	fresh   atomic.Bool  // nothing was read yet
-	idle    atomic.Int64 // since when, on the coarse clock, it waits for a request; 0: it is busy; -1: displaced (server.F2)
-	place   place
-	linger  atomic.Bool // Close lets the client read the answer first
-	closed  atomic.Bool
-	digits  [maxDigits]byte // the serving goroutine's: the ID of the response being written
-	key     []byte          // the serving goroutine's: the one asked for last, where splitKey remembers it
-	tag     *segment.Tag    // the serving goroutine's: the one asked for last
-	bearer  lastBearer      // the serving goroutine's
-	origin  *origin         // the serving goroutine's; nil until from is called
+	secure   secure
+	l        *listener    // immutable
+	phase    phase        // the serving goroutine's
+	requests int          // the serving goroutine's: that were answered in this turn
+	readBy   int64        // the serving goroutine's: the read deadline, on the listener's clock
+	writeBy  int64        // the serving goroutine's: the write deadline
+	fresh    atomic.Bool  // nothing was read yet
+	idle     atomic.Int64 // since when, on the coarse clock, it waits for a request; 0: it is busy; -1: displaced (server.F2)
+	place    place
+	linger   atomic.Bool // Close lets the client read the answer first
+	closed   atomic.Bool
+	digits   [maxDigits]byte // the serving goroutine's: the ID of the response being written
+	key      []byte          // the serving goroutine's: the one asked for last, where splitKey remembers it
+	tag      *segment.Tag    // the serving goroutine's: the one asked for last
+	bearer   lastBearer      // the serving goroutine's
+	origin   *origin         // the serving goroutine's; nil until from is called
 	// answered counts a request for IDs when its response is written.
 	answered answered
 }
@@ -97,6 +100,24 @@ func (c *conn) from() []byte {
 	return c.origin[:]
 }
 
+// requestsATurn is how many requests that arrived together are answered before other connections
+// have their turn.
+const requestsATurn = resp.CommandsATurn
+
+// turn is called for each request. It keeps:
+//
+//	server.C5  A connection that sends many requests at once gives way to the others after
+//	    requestsATurn of them.
+func (c *conn) turn() {
+	if c == nil {
+		return
+	}
+	if c.requests++; c.requests > requestsATurn {
+		c.requests = 1
+		runtime.Gosched()
+	}
+}
+
 // lastTag returns where a connection keeps the tag that was asked for last; nil without a conn.
 func (c *conn) lastTag() **segment.Tag {
 	if c == nil {
@@ -122,6 +143,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	case waiting: // server.C1
 		c.phase = begun
 		c.idle.Store(c.l.coarse.Load() + 1)
+		c.requests = 0
 		if left := c.readBy - c.l.coarse.Load(); left < int64(c.l.idleTimeout-c.l.slack) || left > int64(c.l.idleTimeout+c.l.slack) {
 			if err := c.setRead(c.l.idleTimeout); err != nil {
 				return 0, err

@@ -25,6 +25,7 @@ const (
 // handle answers every request.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	defer s.recovered(ctx)
+	connOf(ctx).turn()
 	if s.draining.Load() {
 		ctx.SetConnectionClose()
 	}

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"io"
+	"runtime"
 	"sync/atomic"
 )
 
@@ -50,6 +51,10 @@ type Decoded struct {
 	Layout           string
 }
 
+// CommandsATurn is how many commands that arrived together are carried out before other
+// connections have their turn. What is carried out as one counts as one.
+const CommandsATurn = 16
+
 // Sizes of a connection's buffers.
 const (
 	// firstRead holds a hundred commands that arrived together; it grows to MaxCommand for
@@ -74,6 +79,7 @@ const (
 //	    answered; a batch is written before the next command is looked at. Equal ones for
 //	    one ID each that follow one another, as those of a client that pipelines do, may be
 //	    carried out together: their answers are the same, and as many.
+//	resp.S4  A connection gives way to the others after CommandsATurn commands.
 type Session struct {
 	rw    io.ReadWriter
 	src   Source
@@ -127,7 +133,10 @@ func (s *Session) Begun() bool { return s.have > 0 }
 // answerAll carries out the commands in b, and returns how many bytes those that are whole
 // have.
 func (s *Session) answerAll(b []byte) (used int, err error) {
-	for used < len(b) && !s.ending {
+	for commands := 1; used < len(b) && !s.ending; commands++ {
+		if commands%(CommandsATurn+1) == 0 { // resp.S4
+			runtime.Gosched()
+		}
 		n, err := s.cmd.parse(b[used:])
 		if err == nil && n == 0 && len(b)-used >= MaxCommand {
 			err = errArrayLength

@@ -1,0 +1,47 @@
+package server
+
+import (
+	"bytes"
+	"io"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/server/resp"
+)
+
+// server.C5, resp.S4: on one processor another goroutine runs once 16 requests are answered,
+// however many are there.
+func TestPipelinesGiveWay(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	s := newServer(t)
+	other := func(answered func() int64) (seen chan int64) {
+		seen = make(chan int64, 1)
+		go func() { seen <- answered() }()
+		return seen
+	}
+
+	var answered atomic.Int64
+	c := &conn{}
+	seen := other(answered.Load)
+	for range 150 {
+		ctx := newRequest(c, segmentPrefix+"nosuchtag", "")
+		s.handle(ctx)
+		answered.Add(1)
+	}
+	require.LessOrEqual(t, <-seen, int64(requestsATurn))
+
+	client := &redisClient{s: s, c: &conn{}}
+	counter := s.metrics.redisErrors[errUnknownKey.redis()]
+	client.session = resp.New(struct {
+		io.Reader
+		io.Writer
+	}{strings.NewReader(strings.Repeat("*2\r\n$4\r\nINCR\r\n$9\r\nnosuchtag\r\n", 100)), new(bytes.Buffer)}, client)
+	seen = other(func() int64 { return int64(counted(counter)) })
+	require.ErrorIs(t, client.session.Serve(), io.EOF)
+	require.EqualValues(t, 100, counted(counter))
+	require.LessOrEqual(t, <-seen, int64(requestsATurn))
+}
