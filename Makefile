@@ -158,6 +158,11 @@ bench bench-report bench-http bench-redis bench-cost bench-gen bench-start: buil
 	bin/bench/leafbench -leafd bin/leafd -bare bin/bench/barehttp -gen bin/bench/gen.test -raw bin/bench/rawload \
 	  -benchstat bin/bench/$@.txt -seconds $(BENCH_SECONDS) -rounds $(BENCH_ROUNDS) $(BENCH_FLAGS) $(patsubst bench-%,%,$(filter-out bench-report,$(filter bench-%,$@)))
 
+.PHONY: bench-fair
+bench-fair: build ## what clients see beside crowds that take what they can: p50, p99, refused; docs/evidence/FAIRNESS.md; ARGS="-only TLS" for some
+	go build -o bin/fair ./test/fair
+	TMPDIR=$(TEST_TMPDIR) bin/fair -leafd $(BINARY) $(ARGS)
+
 .PHONY: bench-scale
 bench-scale: deps build ## 10, 100 and 1,000 daemons that start at once on one ZooKeeper: their requests, beside the bounds; 4 minutes
 	go build -o bin/scale ./test/scale
