@@ -169,7 +169,7 @@ func TestLargeBodiesNeedTheToken(t *testing.T) {
 					go func() { _, _ = io.WriteString(c, test.target+" HTTP/1.1\r\nHost: 127.0.0.1\r\n"+test.header+framed(n)) }()
 					resp, err := http.ReadResponse(newReader(c), nil)
 					require.NoError(t, err)
-					return resp.StatusCode
+					return readAnswer(t, resp).status
 				}
 				require.NotEqual(t, 413, status(test.most))
 				require.Equal(t, 413, status(test.most+1))

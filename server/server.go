@@ -281,7 +281,7 @@ func (c *Config) portion(of int64) int64 {
 	if c.Memory == 0 || c.Memory >= plentyOfMemory {
 		return of
 	}
-	return of * int64(c.Memory) / plentyOfMemory //nolint:gosec // below plentyOfMemory
+	return of * int64(c.Memory) / plentyOfMemory
 }
 
 func (c *Config) complete() error {

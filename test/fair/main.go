@@ -67,8 +67,8 @@ func crowds() []crowd {
 
 func main() {
 	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "fair:", err) //nolint:errcheck // there is no other place for it
-		os.Exit(1)                            //nolint:forbidigo // a program of its own: it ends itself
+		fmt.Fprintln(os.Stderr, "fair:", err)
+		os.Exit(1) //nolint:forbidigo // a program of its own: it ends itself
 	}
 }
 
@@ -82,7 +82,7 @@ func run() error {
 	if *as >= 0 && *as < len(all) && flag.NArg() == 1 {
 		return all[*as].be(flag.Arg(0), time.Duration(*seconds)*time.Second)
 	}
-	fmt.Printf("%-58s %9s %9s %9s %9s %8s\n", "beside", "p50", "p99", "max", "answered", "refused")
+	fmt.Fprintf(os.Stdout, "%-58s %9s %9s %9s %9s %8s\n", "beside", "p50", "p99", "max", "answered", "refused") //nolint:errcheck // a lost line is seen
 	for i, c := range all {
 		if strings.Contains(c.name, *only) {
 			if err := beside(*program, i, c, *seconds); err != nil {
@@ -140,7 +140,7 @@ func beside(program string, number int, c crowd, seconds int) (err error) {
 		if err != nil {
 			return err
 		}
-		cmd := exec.Command(self, "-as", strconv.Itoa(number), "-seconds", strconv.Itoa(seconds+2), target)
+		cmd := exec.CommandContext(context.Background(), self, "-as", strconv.Itoa(number), "-seconds", strconv.Itoa(seconds+2), target)
 		cmd.Stderr = os.Stderr
 		p, err := proctest.Start(cmd)
 		if err != nil {
@@ -160,7 +160,7 @@ func beside(program string, number int, c crowd, seconds int) (err error) {
 	for _, f := range r.Failures {
 		refused += f.Count
 	}
-	fmt.Printf("%-58s %9s %9s %9s %9d %8d\n", c.name, r.Latency.P50.Round(10*time.Microsecond), r.Latency.P99.Round(10*time.Microsecond), r.Latency.Max.Round(10*time.Microsecond), r.Latency.Count, refused)
+	fmt.Fprintf(os.Stdout, "%-58s %9s %9s %9s %9d %8d\n", c.name, r.Latency.P50.Round(10*time.Microsecond), r.Latency.P99.Round(10*time.Microsecond), r.Latency.Max.Round(10*time.Microsecond), r.Latency.Count, refused) //nolint:errcheck // a lost line is seen
 	return nil
 }
 
@@ -214,7 +214,7 @@ func (c crowd) one(address string, end time.Time) error {
 		return err
 	}
 	if c.hello {
-		return tls.Client(nc, &tls.Config{InsecureSkipVerify: true}).Handshake() //nolint:gosec // a crowd's
+		return tls.Client(nc, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(context.Background()) //nolint:gosec // a crowd's
 	}
 	in := bufio.NewReaderSize(nc, 64<<10)
 	ends := 1 // lines of an answer

@@ -64,9 +64,10 @@ func (d *daemon) connections() (int, error) {
 	if err != nil {
 		return 0, settings.AsUsage(err)
 	}
-	switch most, _ := Connections(wanted, math.MaxUint64, d.memory); { // files enough are no error
-	case n == wanted:
-	case n == most:
+	most, _ := Connections(wanted, math.MaxUint64, d.memory) // files enough are no error
+	switch n {
+	case wanted:
+	case most:
 		d.log.Info().Int("max_connections", n).Uint64("memory", d.memory.Bytes).
 			Msgf("%d connections at most, and not the %d of max-connections: leafd may use %s, and they take half of it", n, wanted, d.memory)
 	default:
