@@ -16,6 +16,7 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/daemon"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/server"
 )
 
 // These tests hold what deploy/kubernetes and deploy/container/compose.yaml say of leafd to
@@ -93,10 +94,6 @@ func (c container) mounted(t *testing.T) invocation {
 	return run
 }
 
-// fullConnection is what a connection takes that has sent a request's head and 64,000 bytes of its body:
-// 81 kB of resident memory each, of 4096.
-const fullConnection = 81 << 10
-
 // stop is the longest that a clean stop takes.
 func stop(cfg settings.Config) time.Duration {
 	return cfg.HTTP.DrainDelay + daemon.ShutdownTimeout + 5*time.Second
@@ -122,7 +119,7 @@ func TestPodsServe(t *testing.T) {
 			require.Equal(t, 8081, leafd.Ports[1].ContainerPort)
 			memory, err := strconv.Atoi(strings.TrimSuffix(leafd.Resources.Limits.Memory, "Mi"))
 			require.NoError(t, err)
-			require.Less(t, cfg.HTTP.MaxConnections*fullConnection, memory<<20*2/3, "all of them, and a third for the rest")
+			require.GreaterOrEqual(t, memory<<20/2/server.ConnBytes, 8192, "connections that half of it holds, which is their limit")
 			require.Equal(t, "data", leafd.VolumeMounts[0].Name)
 			require.Equal(t, leafd.VolumeMounts[0].MountPath, filepath.Dir(cfg.DataDir), "a directory of leafd's own on the volume")
 			require.NotEmpty(t, cfg.ZooKeeper.Servers)
