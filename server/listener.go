@@ -142,7 +142,11 @@ func (l *listener) admit(nc net.Conn) *conn {
 		l.answerGuest(c)
 		return nil
 	}
-	if raw, ok := c.raw().(interface {
+	socket := nc // c.raw hides it
+	if c.secure.tls != nil {
+		socket = c.raw()
+	}
+	if raw, ok := socket.(interface {
 		SetReadBuffer(bytes int) error
 		SetWriteBuffer(bytes int) error
 	}); ok { // server.P3; a connection that is over already says so when it is read

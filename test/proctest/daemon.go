@@ -41,7 +41,7 @@ type Daemon struct {
 }
 
 // ciVariable marks the processes of a CI run, which looks for those left behind.
-const ciVariable = "LEAFD_CI_RUN"
+const ciVariable = "CI_RUN_OF_LEAFD"
 
 // StartDaemon starts a daemon; it may still be starting, or fail, when this returns.
 func StartDaemon(cfg Config) (*Daemon, error) {
