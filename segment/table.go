@@ -139,8 +139,9 @@ func (t *Table) keep(ctx context.Context, r Row) error {
 	return nil
 }
 
-// Known is Table.Known for a service that runs. It is everything of a tag that is new, or
-// whose row was deleted by this daemon: what a pass has shown of any other is old.
+// Known is Table.Known for a service that runs. It is everything of a tag whose row was deleted by
+// this daemon: what a pass has shown of another is old, and one that is new here may have been
+// another daemon's before this one began.
 func (s *Service) Known(_ context.Context, tag string) (high int64, all bool, err error) {
 	if err := s.unread(); err != nil {
 		return 0, false, err
@@ -152,8 +153,8 @@ func (s *Service) Known(_ context.Context, tag string) (high int64, all bool, er
 		defer t.mu.Unlock()
 		return t.floorLocked(), t.deleted, nil
 	}
-	f, was := s.former[tag]
-	return max(f.high, f.marked), !was || f.deleted, nil
+	f := s.former[tag]
+	return max(f.high, f.marked), f.deleted, nil
 }
 
 // Deleted is Table.Deleted for a service that runs.

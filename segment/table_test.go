@@ -133,4 +133,6 @@ func TestServiceKnowsWhatItDeleted(t *testing.T) {
 	var refused *segment.MaxIDError
 	_, err = table.Create(t.Context(), segment.Row{Tag: "other", Step: 10}, nil)
 	require.ErrorAs(t, err, &refused)
+	_, err = table.Create(t.Context(), segment.Row{Tag: "never seen here", Step: 10}, nil)
+	require.ErrorAs(t, err, &refused)
 }

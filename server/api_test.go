@@ -207,7 +207,7 @@ var advice = []struct{ codes, what string }{
 	{"host_refused", "A page or list was asked by a name that is not this daemon's: ask by its address, or set `--allow-host`."},
 	{"unknown_key mode_disabled not_found", "Create the tag; see `--modes`."},
 	{"method_not_allowed request_timeout tag_exists body_too_large header_too_large", "Fix the request."},
-	{"max_id_low max_id_unknown", "The tag was there before, or ZooKeeper is away: give the `max_id` that the message names, or ask again once ZooKeeper answers."},
+	{"max_id_low max_id_unknown", "The tag was there before, or ZooKeeper is away, or daemons share a database without ZooKeeper: give the `max_id` that the message names, or ask again once ZooKeeper answers."},
 	{"rate_limited", "This client asks for more IDs of this key than `--rate-limit` gives it; ask again after `Retry-After`."},
 	{"internal", "Read leafd's log."},
 	{"clock_backwards", "This machine's clock is behind the last ID; ask another daemon, this one resumes by itself."},
