@@ -2,6 +2,7 @@ package segment_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,12 +16,16 @@ import (
 // tellingStore is a table that tells which rows have changed since a view.
 type tellingStore struct {
 	*segmenttest.Store
-	shown  map[string]segment.Row
-	views  []segment.View
-	failed bool // the next pass
+
+	mu     sync.Mutex
+	shown  map[string]segment.Row // mu protects
+	views  []segment.View         // mu protects
+	failed bool                   // mu protects; the next pass
 }
 
 func (s *tellingStore) Each(ctx context.Context, last segment.View, fn func(tag []byte, maxID, step int64) error) (segment.View, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	view := segment.View{Whole: last.At.IsZero(), At: time.Now()}
 	if s.failed {
 		s.failed = false
@@ -45,6 +50,8 @@ func (s *tellingStore) Each(ctx context.Context, last segment.View, fn func(tag 
 
 // whole tells of each pass since the last call whether it was whole.
 func (s *tellingStore) whole() (whole []bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, v := range s.views {
 		whole = append(whole, v.Whole)
 	}
@@ -100,7 +107,9 @@ func TestPassesOverChangedRows(t *testing.T) {
 
 		// So do a pass that has failed, and a row that went backwards.
 		refresh()
+		store.mu.Lock()
 		store.failed = true
+		store.mu.Unlock()
 		require.ErrorIs(t, svc.Reload(t.Context()), errDown)
 		store.Set("a", 1, 20)
 		refresh()
