@@ -132,7 +132,6 @@ type former struct {
 	high     int64     // the highest value seen; 0: its row was never seen
 	marked   int64     // the local mark
 	counters *counters // nil if it was never used
-	deleted  bool      // by this daemon: high is not below the row's max_id
 }
 
 // New returns a service that serves nothing until Run, or Reload, has read the

@@ -139,22 +139,21 @@ func (t *Table) keep(ctx context.Context, r Row) error {
 	return nil
 }
 
-// Known is Table.Known for a service that runs. It is everything of a tag whose row was deleted by
-// this daemon: what a pass has shown of another is old, and one that is new here may have been
-// another daemon's before this one began.
-func (s *Service) Known(_ context.Context, tag string) (high int64, all bool, err error) {
+// Known returns the high of Table.Known for a service that runs. Other daemons of a shared table may
+// have used more, also of a tag that this one has deleted: another may have made it again since.
+func (s *Service) Known(tag string) (high int64, err error) {
 	if err := s.unread(); err != nil {
-		return 0, false, err
+		return 0, err
 	}
 	s.tagsMu.Lock()
 	defer s.tagsMu.Unlock()
 	if t := s.tag([]byte(tag)); t != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		return t.floorLocked(), t.deleted, nil
+		return t.floorLocked(), nil
 	}
 	f := s.former[tag]
-	return max(f.high, f.marked), f.deleted, nil
+	return max(f.high, f.marked), nil
 }
 
 // Deleted is Table.Deleted for a service that runs.
@@ -164,10 +163,10 @@ func (s *Service) Deleted(tag string, high int64) {
 	if t := s.tag([]byte(tag)); t != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.base, t.deleted = max(t.base, high), true
+		t.base = max(t.base, high)
 		return
 	}
 	f := s.former[tag]
-	f.high, f.deleted = max(f.high, high), true
+	f.high = max(f.high, high)
 	s.former[tag] = f
 }

@@ -31,7 +31,6 @@ type Tag struct {
 	step     int64     // mu protects; the table's step as a pass has shown it last
 	counters *counters // mu protects; nil until the first use under this name
 	gone     bool      // mu protects; the row is no more, nothing is published any more
-	deleted  bool      // mu protects; the row was deleted by this daemon, and is to be gone
 	again    bool      // mu protects; the row was gone, and is another one that marked is not of
 	behind   bool      // mu protects; that max_id is behind was told
 
@@ -235,7 +234,7 @@ func (t *Tag) remove() former {
 	if t.buf != nil {
 		t.buf.wakeLocked()
 	}
-	return former{high: t.floorLocked(), marked: t.marked, counters: t.counters, deleted: t.deleted}
+	return former{high: t.floorLocked(), marked: t.marked, counters: t.counters}
 }
 
 // floorLocked is the highest value ever seen (segment.S2).

@@ -46,8 +46,8 @@ func (s *shop) takeTurns(daemons ...*child) {
 	}
 }
 
-// segment.V5 for two daemons on one database without ZooKeeper: the one that deleted a tag makes
-// it again above all that both have issued, and the other says that it can't know.
+// segment.V5 for daemons on one database without ZooKeeper: none can know what the others have
+// issued since, the one that deleted the tag neither, and says what to give.
 func TestTagMadeAgainWithoutZooKeeper(t *testing.T) {
 	t.Parallel()
 	mariadb := mariadbtest.Shared(t)
@@ -60,15 +60,18 @@ func TestTagMadeAgainWithoutZooKeeper(t *testing.T) {
 	a, b := newMachine(t).ready(args...), newMachine(t).ready(args...)
 	s := &shop{cluster: &cluster{t: t}, got: map[string]map[int64]bool{}}
 	s.takeTurns(a, b)
-	require.Equal(t, http.StatusCreated, s.remade(a, a, "").status)
+	require.Equal(t, "max_id_unknown", s.remade(a, a, "").code())
+	require.Equal(t, http.StatusCreated, s.create(b, fmt.Sprintf(`,"max_id":%d`, s.last+100_000)).status)
 	s.takeTurns(a, b)
-	refused := s.remade(a, b, "")
+	require.Equal(t, http.StatusNoContent, b.send("DELETE", "/api/segments/a", clitest.AdminToken, "").status)
+	require.Equal(t, "max_id_unknown", s.create(a, "").code(), "it deleted the tag once, and others have issued since")
+	refused := s.create(b, "")
 	require.Equal(t, http.StatusConflict, refused.status)
 	require.Equal(t, "max_id_unknown", refused.code())
 	later := newMachine(t).ready(args...)
 	require.Equal(t, "max_id_unknown", s.create(later, "").code(), "a daemon that began after the tag was deleted")
 	require.Equal(t, cli.ExitOK, later.stop())
-	low := s.create(a, `,"max_id":1`)
+	low := s.create(b, `,"max_id":1`)
 	require.Equal(t, "max_id_low", low.code(), low.body)
 	leafd(t, "segment", "create", "a", "--mysql", mariadb.DSN(name)).Failed(t, cli.ExitFailure, "without ZooKeeper", "give a max_id")
 	require.Equal(t, http.StatusCreated, s.create(b, fmt.Sprintf(`,"max_id":%d`, s.last+100_000)).status)

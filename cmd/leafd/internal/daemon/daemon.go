@@ -263,9 +263,9 @@ func (d *daemon) openSegments(ctx context.Context) error {
 	}
 	d.table = &segment.Table{
 		Admin: d.store, Guard: guard, Patience: changePatience, Marks: d.marks, Deleted: d.segments.Deleted,
-		Known: func(ctx context.Context, tag string) (int64, bool, error) {
-			high, all, err := d.segments.Known(ctx, tag)
-			return high, all || kept.Local(), err // no other daemon uses that one
+		Known: func(_ context.Context, tag string) (int64, bool, error) {
+			high, err := d.segments.Known(tag)
+			return high, kept.Local(), err // no other daemon uses that one
 		},
 	}
 	d.onClose("what is left of the ranges", d.keepRest)
