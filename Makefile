@@ -27,6 +27,8 @@ LONG_TESTS    := $(LONG_TESTS)|TestFiftyDaemonsOnOneTag|TestRootMadeByAClockAhea
 LONG_TESTS    := $(LONG_TESTS)|TestExplore|TestExploreWithoutARule|TestExploreAnotherAction
 LONG_PACKAGES := ./cmd/... ./server ./worker ./zkreg ./deploy/package ./test/...
 TEST_TIMEOUT  ?= 15m
+# Tests at once in a package. Most of them wait, for a claim to settle, a lease, a server: as many as there are processors leave these idle.
+TEST_PARALLEL ?= 6
 TEST_TMPDIR   ?= $(shell scripts/tmpdir.sh)
 RACE_TIMEOUT  ?= 25m
 RACE_PACKAGES ?= ./...
@@ -91,11 +93,11 @@ deps-spec: ## install what the models are checked with and the machine lacks (sp
 .PHONY: test
 test: deps ## the tests, on servers of their own, but for those that take minutes
 	cd test/bench && go test -count=1 -timeout=$(TEST_TIMEOUT) ./...
-	TMPDIR=$(TEST_TMPDIR) go test -count=1 -timeout=$(TEST_TIMEOUT) -skip='^($(LONG_TESTS))$$' ./...
+	TMPDIR=$(TEST_TMPDIR) go test -count=1 -parallel=$(TEST_PARALLEL) -timeout=$(TEST_TIMEOUT) -skip='^($(LONG_TESTS))$$' ./...
 
 .PHONY: test-all
 test-all: test ## all tests
-	TMPDIR=$(TEST_TMPDIR) go test -count=1 -timeout=$(TEST_TIMEOUT) -run='^($(LONG_TESTS))$$' $(LONG_PACKAGES)
+	TMPDIR=$(TEST_TMPDIR) go test -count=1 -parallel=$(TEST_PARALLEL) -timeout=$(TEST_TIMEOUT) -run='^($(LONG_TESTS))$$' $(LONG_PACKAGES)
 
 .PHONY: test-mysql
 test-mysql: ## the tests of the database on MySQL instead of MariaDB, Debian's package of it unpacked into bin/tools
@@ -118,7 +120,7 @@ test-migration: deps ## leafd beside Java Leafs, and docs/MIGRATION.md (Maven, a
 
 .PHONY: race
 race: deps-race ## the tests under the race detector; RACE_PACKAGES=./segment/... and RACE_RUN=TestGuard for some
-	TMPDIR=$(TEST_TMPDIR) CGO_ENABLED=1 go test -race -count=1 -timeout=$(RACE_TIMEOUT) -run='$(RACE_RUN)' -skip='^($(RACE_SKIP))$$' $(RACE_PACKAGES)
+	TMPDIR=$(TEST_TMPDIR) CGO_ENABLED=1 go test -race -count=1 -parallel=$(TEST_PARALLEL) -timeout=$(RACE_TIMEOUT) -run='$(RACE_RUN)' -skip='^($(RACE_SKIP))$$' $(RACE_PACKAGES)
 
 .PHONY: lint
 lint: ## go vet, golangci-lint with gofumpt
