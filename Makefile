@@ -18,7 +18,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.dat
 # What `make test` leaves to `make test-all`: browsers, builds of leafd with its profile
 # or as a mutant, whole rigs, and what keeps three daemons and ZooKeeper under load for
 # more than a quarter of a minute. A test that is not named here is run by `make test`.
-LONG_TESTS    := TestDashboard|TestDashboardIsNobodyElses|TestDashboardOfAThousandWorkersAndAHundredThousandTags|TestDashboardWaitsAndPauses|TestPackage|TestEachMutantBuilds|TestSoak|TestClusterRunsUntilItIsInterrupted|TestClusterGoesOnWithoutAPart
+LONG_TESTS    := TestDashboard|TestDashboardSaysWhatIsWrong|TestDashboardIsNobodyElses|TestDashboardOfAThousandWorkersAndAHundredThousandTags|TestDashboardWaitsAndPauses|TestPackage|TestEachMutantBuilds|TestSoak|TestClusterRunsUntilItIsInterrupted|TestClusterGoesOnWithoutAPart
 LONG_TESTS    := $(LONG_TESTS)|TestZooKeeperLosesItsDataUnderLoad|TestZooKeeperNetworkFailsUnderLoad|TestZooKeeperServerIsOutUnderLoad|TestEnsembleFailsUnderLoad
 LONG_TESTS    := $(LONG_TESTS)|TestRestartWithoutZooKeeper|TestCrashThenRollbackRepeatsNothing|TestSixteenFirstStartsAtOnce|TestMalformedRequests|TestOutagesDontStarveTheWatchdog|TestRandomWalkOnAnEnsemble
 LONG_TESTS    := $(LONG_TESTS)|TestLeaseRaisedBetweenLives|TestPausedMachineOutlivesItsLease|TestFullDiskWhileZooKeeperTakesReports|TestReleasedProcesses
@@ -66,7 +66,7 @@ cluster: deps build ## ZooKeeper, MariaDB and three daemons until Ctrl-C, to kil
 	bin/cluster -ports '$(PORTS)' -- $(ARGS)
 
 .PHONY: screenshots
-screenshots: deps ## take the pictures of docs/DASHBOARD.md again
+screenshots: deps-long ## take the pictures of docs/DASHBOARD.md again
 	mkdir -p docs/dashboard
 	LEAFDTEST_SCREENSHOTS=$(CURDIR)/docs/dashboard go test -count=1 -run '^TestDashboard$$' ./cmd/leafd
 
@@ -77,6 +77,10 @@ api: ## write /openapi.json, the list of GET / and the tables of docs/API.md aga
 .PHONY: deps
 deps: ## install what the tests need and the machine lacks (MariaDB, ZooKeeper, Java)
 	@scripts/deps.sh test
+
+.PHONY: deps-long
+deps-long: # what the tests that take minutes need, too
+	@scripts/deps.sh test long
 
 .PHONY: deps-race
 deps-race:
@@ -96,7 +100,7 @@ test: deps ## the tests, on servers of their own, but for those that take minute
 	TMPDIR=$(TEST_TMPDIR) go test -count=1 -parallel=$(TEST_PARALLEL) -timeout=$(TEST_TIMEOUT) -skip='^($(LONG_TESTS))$$' ./...
 
 .PHONY: test-all
-test-all: test ## all tests
+test-all: deps-long test ## all tests
 	TMPDIR=$(TEST_TMPDIR) go test -count=1 -parallel=$(TEST_PARALLEL) -timeout=$(TEST_TIMEOUT) -run='^($(LONG_TESTS))$$' $(LONG_PACKAGES)
 
 .PHONY: test-mysql
@@ -181,7 +185,7 @@ chaos: chaos-build ## torment a cluster and check every ID, docs/evidence/PROOF.
 	bin/chaos run -seed '$(CHAOS_SEED)' -duration '$(CHAOS_DURATION)' -mix '$(CHAOS_MIX)' $(ARGS)
 chaos-mutants: chaos-build ## the same with one guard taken out each: all have to be found; ARGS="floor lock" for some
 	bin/chaos mutants $(ARGS)
-chaos-build: deps
+chaos-build: deps-long
 	go build -tags chaos -pgo=off -o bin/leafd-chaos ./cmd/leafd
 	go build -o bin/chaos ./test/chaos/cmd/chaos
 

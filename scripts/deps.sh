@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Installs the programs that tests, models and benchmarks run and the machine lacks:
 #
-#   deps.sh test|race|spec|bench...
+#   deps.sh test|long|race|spec|bench...
 #
 #   test   MariaDB's and ZooKeeper's servers, the Java runtime of the latter, and
 #          libfaketime, which gives it another time;
-#          the tests start their own in temporary directories; promtool; Chromium;
-#          what gives each daemon of a chaos run a network; Redis, its shell and its load
+#          the tests start their own in temporary directories; promtool;
+#          Redis, its shell and its load
+#   long   what the tests that take minutes need beside that: Chromium, what reads the
+#          packages, and what gives each daemon of a chaos run a network
 #   race   a C compiler, which Go's race detector links with
 #   spec   spin, which checks the models, and the C compiler that it needs
 #   bench  wrk, which makes the load; redis-server, to compare with
@@ -44,21 +46,26 @@ for group; do
       need mariadb-server mariadbd mariadb-install-db
       need default-jre-headless java
       need prometheus promtool
-      need systemd systemd-analyze systemd-socket-activate
-      need dpkg dpkg dpkg-deb
-      need rpm rpm
-      need groff-base groff
-      need iproute2 ip tc
+      need systemd systemd-socket-activate
+      need dpkg dpkg
       need util-linux nsenter
       need redis-server redis-server
       need redis-tools redis-cli redis-benchmark
       compgen -G '/usr/lib*/faketime/libfaketimeMT.so.1' >/dev/null || need_file libfaketime "/usr/lib/$(uname -m)-linux-gnu/faketime/libfaketimeMT.so.1"
-      # Any of its names will do.
-      command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || need chromium chromium
       # Elsewhere ZooKeeper's own release will do: its directory lib.
       if [[ -z "${ZOOKEEPER_LIB:-}" ]]; then
         need_file zookeeper /usr/share/java/zookeeper.jar /usr/share/java/slf4j-simple.jar
       fi
+      ;;
+    long)
+      need systemd systemd-analyze
+      need dpkg dpkg-deb
+      need rpm rpm
+      need groff-base groff
+      need iproute2 ip tc
+      need util-linux nsenter
+      # Any of its names will do.
+      command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || need chromium chromium
       ;;
     race) if ! command -v "${CC:-gcc}" >/dev/null; then need gcc gcc; packages+=(libc6-dev); fi ;;
     spec)
@@ -71,7 +78,7 @@ for group; do
       need redis-server redis-server
       ;;
     *)
-      echo "usage: $0 test|race|spec|bench..." >&2
+      echo "usage: $0 test|long|race|spec|bench..." >&2
       exit 2
       ;;
   esac

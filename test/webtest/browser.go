@@ -38,7 +38,7 @@ func Open(t testing.TB) *Browser {
 		t.Skip("starts a browser")
 	}
 	at := slices.IndexFunc(programs, func(name string) bool { _, err := exec.LookPath(name); return err == nil })
-	require.GreaterOrEqual(t, at, 0, "none of %v is in PATH: make deps installs Chromium", programs)
+	require.GreaterOrEqual(t, at, 0, "none of %v is in PATH: make deps-long installs Chromium", programs)
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(programs[at]),
 		chromedp.DisableGPU,
