@@ -222,7 +222,7 @@ image: ## the container image, leafd:VERSION; IMAGE, BUILDER (docker, podman or 
 	  --build-arg VERSION='$(VERSION)' --build-arg COMMIT='$(COMMIT)' --build-arg DATE='$(DATE)' $(ARGS) .
 
 .PHONY: check-deploy
-check-deploy: ## hold the manifests of deploy/kubernetes and compose.yaml to the types of Kubernetes and Compose
+check-deploy: ## hold the manifests of deploy/kubernetes, the Helm chart and compose.yaml to the types of Kubernetes and Compose
 	linter=$$(scripts/golangci-lint.sh) && cd test/deploy && "$$linter" run ./... && go test -count=1 ./...
 
 .PHONY: clean

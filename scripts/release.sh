@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes dist/VERSION, what a release consists of, from the commit that is checked out:
-# archives for Linux and macOS, packages, an SBOM for each program, and SHA256SUMS.
+# archives for Linux and macOS, packages, an SBOM for each program, the Helm chart, and SHA256SUMS.
 #
 #   release.sh VERSION
 #
@@ -68,6 +68,10 @@ for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
   scripts/package.sh "$binary" "$version" "$date" "$out" "${formats[@]}" | sed 's|.*/|release: |'
   go run ./scripts/sbom "$binary" "$version" "$date" >"$out/leafd_${version#v}_${platform/\//_}.spdx.json"
 done
+# The Helm chart, in the form of `helm package`.
+cp -R deploy/helm/leafd "$made/leafd"
+sed -i -E "s/^(version|appVersion): .*/\\1: ${version#v}/" "$made/leafd/Chart.yaml"
+tar --format=ustar --sort=name --mtime="$date" --owner=0 --group=0 --numeric-owner -C "$made" -c leafd | gzip -9n >"$out/leafd-chart-${version#v}.tgz"
 (cd "$out" && sha256sum -- * >"$made/SHA256SUMS" && mv "$made/SHA256SUMS" .)
 
 rm -rf "dist/$version"

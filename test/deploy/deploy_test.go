@@ -1,5 +1,6 @@
-// Package deploy_test holds the files of deploy/kubernetes to the types of Kubernetes, and
-// compose.yaml to the schema of Compose. It is a module of its own, so that leafd's has neither.
+// Package deploy_test holds the files of deploy/kubernetes, and what the chart of deploy/helm
+// renders, to the types of Kubernetes, and compose.yaml to the schema of Compose. It is a module of
+// its own, so that leafd's has none of these.
 // That leafd takes the arguments and settings in them is a test of the commands.
 package deploy_test
 
@@ -12,6 +13,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -41,25 +43,39 @@ type manifests struct {
 	policy   *networkingv1.NetworkPolicy
 	settings *corev1.ConfigMap
 	secret   *corev1.Secret
+	monitor  *monitoringv1.ServiceMonitor
 	headless string // the StatefulSet's
 }
 
+// read returns the manifests of deploy/kubernetes.
 func read(t *testing.T) manifests {
 	t.Helper()
 	files, err := filepath.Glob(top + "kubernetes/*.yaml")
 	require.NoError(t, err)
+	texts := map[string]string{}
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		texts[filepath.Base(path)] = string(text)
+	}
+	m := parse(t, texts)
+	require.Len(t, m.pods, 3)
+	return m
+}
+
+// parse reads files of manifests, by name.
+func parse(t *testing.T, files map[string]string) manifests {
+	t.Helper()
 	m := manifests{
 		pods: map[string]corev1.PodTemplateSpec{}, selector: map[string]*metav1.LabelSelector{},
 		claims: map[string][]corev1.PersistentVolumeClaim{}, services: map[string]*corev1.Service{},
 	}
-	for _, path := range files {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		name := filepath.Base(path)
-		for document := range strings.SplitSeq(string(text), "\n---\n") {
+	for name, text := range files {
+		for document := range strings.SplitSeq(text, "\n---\n") {
 			var kind metav1.TypeMeta
 			require.NoError(t, yaml.Unmarshal([]byte(document), &kind))
 			switch kind.APIVersion + " " + kind.Kind {
+			case " ": // a template of the chart that renders nothing
 			case "apps/v1 StatefulSet":
 				s := decode[appsv1.StatefulSet](t, document)
 				m.pods[name], m.selector[name], m.claims[name] = s.Spec.Template, s.Spec.Selector, s.Spec.VolumeClaimTemplates
@@ -82,19 +98,31 @@ func read(t *testing.T) manifests {
 				m.settings = decode[corev1.ConfigMap](t, document)
 			case "v1 Secret":
 				m.secret = decode[corev1.Secret](t, document)
+			case "monitoring.coreos.com/v1 ServiceMonitor":
+				m.monitor = decode[monitoringv1.ServiceMonitor](t, document)
 			default:
-				require.Fail(t, "unexpected", "%s: %s %s", path, kind.APIVersion, kind.Kind)
+				require.Fail(t, "unexpected", "%s: %s %s", name, kind.APIVersion, kind.Kind)
 			}
 		}
 	}
-	require.Len(t, m.pods, 3)
 	return m
+}
+
+// each runs a test over the manifests and over what the chart renders in either kind.
+func each(t *testing.T, test func(t *testing.T, m manifests)) {
+	t.Helper()
+	t.Run("manifests", func(t *testing.T) { test(t, read(t)) })
+	for _, kind := range []string{"StatefulSet", "Deployment"} {
+		t.Run("chart, "+kind, func(t *testing.T) { test(t, render(t, asManifests, map[string]any{"kind": kind, "clusterInit": true})) })
+	}
 }
 
 // TestPodsAreConfined: each pod runs as the image's user, on a root that it can't write to, without
 // a capability, and all that it mounts and reads is there.
-func TestPodsAreConfined(t *testing.T) {
-	m := read(t)
+func TestPodsAreConfined(t *testing.T) { each(t, requireConfined) }
+
+func requireConfined(t *testing.T, m manifests) {
+	t.Helper()
 	image, err := os.ReadFile(top + "container/Dockerfile")
 	require.NoError(t, err)
 	require.Regexp(t, `(?m)^USER 65532:65532$`, string(image))
@@ -143,9 +171,12 @@ func TestPodsAreConfined(t *testing.T) {
 
 // TestPodsAreFound: the services and the budget have all daemons and no job, each controller has
 // its own pods alone, and the probes ask the port that is there.
-func TestPodsAreFound(t *testing.T) {
-	m := read(t)
-	require.Equal(t, corev1.ClusterIPNone, m.services[m.headless].Spec.ClusterIP)
+func TestPodsAreFound(t *testing.T) { each(t, requireFound) }
+
+func requireFound(t *testing.T, m manifests) {
+	t.Helper()
+	require.Equal(t, corev1.ClusterIPNone, m.services["leafd-pods"].Spec.ClusterIP)
+	require.Contains(t, []string{"", "leafd-pods"}, m.headless)
 	require.Len(t, m.services, 2)
 	budget, err := metav1.LabelSelectorAsSelector(m.budget.Spec.Selector)
 	require.NoError(t, err)
@@ -176,8 +207,10 @@ func TestPodsAreFound(t *testing.T) {
 
 // TestPodsAreApart: the policy is for all daemons and no job, clients and daemons reach the port of
 // IDs, and nothing but the operators' namespace the admin port; no rule is open to all.
-func TestPodsAreApart(t *testing.T) {
-	m := read(t)
+func TestPodsAreApart(t *testing.T) { each(t, requireApart) }
+
+func requireApart(t *testing.T, m manifests) {
+	t.Helper()
 	spec := m.policy.Spec
 	selects := func(s *metav1.LabelSelector, found labels.Set) bool {
 		selector, err := metav1.LabelSelectorAsSelector(s)
@@ -208,7 +241,7 @@ func TestPodsAreApart(t *testing.T) {
 	}
 	require.Equal(t, "http", spec.Egress[0].Ports[0].Port.StrVal)
 	require.Len(t, m.services["leafd"].Spec.Ports, 1, "clients have no way to the admin port")
-	require.Equal(t, "admin", m.services[m.headless].Spec.Ports[1].TargetPort.StrVal)
+	require.Equal(t, "admin", m.services["leafd-pods"].Spec.Ports[1].TargetPort.StrVal)
 }
 
 // TestCompose: the file is one of Compose's schema, and all that it names is there.
