@@ -72,6 +72,14 @@ func (r Row) Changed(step *int64, description *string) Row {
 	return r
 }
 
+// CheckMaxID returns ErrBadRow when a row with step can't get maxID.
+func CheckMaxID(maxID, step int64) error {
+	if maxID < 0 || maxID > math.MaxInt64-max(step, 0) {
+		return fmt.Errorf("%w: max_id %d with step %d: want 0 or more, and a first range within int64", ErrBadRow, maxID, step)
+	}
+	return nil
+}
+
 // CheckChange returns ErrBadRow when a row at maxID can't get step or description; nil
 // stands for no change. A maxID below 0 is no reason against a change that fixes step.
 func CheckChange(maxID int64, step *int64, description *string) error {

@@ -110,6 +110,9 @@ type Admin interface {
 	// Update changes step and description where they are not nil, and returns
 	// the row as it was; ErrUnknownTag, ErrBadRow.
 	Update(ctx context.Context, tag string, step *int64, description *string) (Row, error)
+	// SetMaxID changes max_id, and returns the row as it was; ErrUnknownTag, ErrBadRow. It calls
+	// before as Delete does.
+	SetMaxID(ctx context.Context, tag string, maxID int64, before func(Row) error) (Row, error)
 	// Delete removes the row, and returns it as Update does; ErrUnknownTag. It calls before,
 	// unless that is nil, while it holds the row; where it returns an error nothing is
 	// removed, and that is the error.

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +24,8 @@ type Table struct {
 	Deleted func(tag string, high int64)
 }
 
-// MaxIDError is returned by Table.Create where IDs of a former life of the tag might repeat.
-// Nothing was created.
+// MaxIDError is returned by Table.Create and Table.SetMaxID where IDs of the tag might repeat.
+// Nothing was changed.
 type MaxIDError struct {
 	Least int64 // the least max_id that repeats none of the IDs that are known to be used
 	Err   error // why others may have been used too; nil: the max_id that was given is below Least
@@ -100,6 +101,58 @@ func (t *Table) ask(ctx context.Context, tag string) (HighMark, error) {
 		return HighMark{}, err
 	}
 	return t.Guard.Get(ctx, opened.Conn, tag)
+}
+
+// ErrLowersMaxID is returned by Table.SetMaxID for a max_id below the row's, of which nothing
+// tells that its IDs were not used.
+var ErrLowersMaxID = errors.New("segment: max_id would be lowered")
+
+// SetMaxID sets where the next range of tag begins, and returns the row as it was. A *MaxIDError
+// where that is below IDs that are known to be used, ErrLowersMaxID where it is below the row's.
+// With force, the operator's word that no ID at or above maxID was used, only the marks kept
+// here count: the high mark in the Guard is set back before the row (segment.V2 takes the
+// greater of the two, so that a failure between them repeats nothing).
+func (t *Table) SetMaxID(ctx context.Context, tag string, maxID int64, force bool) (Row, error) {
+	return t.Admin.SetMaxID(ctx, tag, maxID, func(r Row) error {
+		known := int64(0)
+		if t.Known != nil {
+			var err error
+			if known, _, err = t.Known(ctx, tag); err != nil {
+				return err
+			}
+		}
+		if maxID < known {
+			return fmt.Errorf("setting max_id of tag %q: %w", tag, &MaxIDError{Least: known})
+		}
+		if t.Guard == nil {
+			return unlessForced(force, maxID, 0, r)
+		}
+		for {
+			m, err := t.ask(ctx, tag)
+			if err != nil && maxID >= r.MaxID { // the guard keeps what is used from being used again
+				return nil //nolint:nilerr // raised, it repeats nothing
+			}
+			if err != nil || m.High <= maxID || !force {
+				return cmp.Or(err, unlessForced(force, maxID, m.High, r))
+			}
+			if _, err = t.Guard.Put(ctx, tag, m, maxID, "set back"); !errors.Is(err, ErrGuardConflict) {
+				return err
+			}
+		}
+	})
+}
+
+// unlessForced returns why max_id of r can't become maxID where IDs below high were used.
+func unlessForced(force bool, maxID, high int64, r Row) error {
+	switch {
+	case force:
+		return nil
+	case maxID < high:
+		return fmt.Errorf("setting max_id of tag %q: %w", r.Tag, &MaxIDError{Least: high})
+	case maxID < r.MaxID:
+		return fmt.Errorf("%w: of tag %q from %d to %d", ErrLowersMaxID, r.Tag, r.MaxID, maxID)
+	}
+	return nil
 }
 
 // Delete removes the row of tag, and returns it. Its max_id is kept where Create looks for it

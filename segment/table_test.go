@@ -75,6 +75,75 @@ func TestTableCreatesAboveAllThatIsKnown(t *testing.T) {
 	}
 }
 
+// segment.V2: max_id is raised without a question, and set back below what is known to be used, or
+// below the row's, with the operator's word alone; never below the marks kept here.
+func TestTableSetsMaxID(t *testing.T) {
+	for name, c := range map[string]struct {
+		known, high int64
+		away        bool // the guard
+		alone       bool // there is no guard
+		to          int64
+		least       int64 // of a MaxIDError without force; 0: none
+		lowers      bool  // ErrLowersMaxID without force
+		forced      error // with force
+		highAfter   int64 // with force
+	}{
+		"raised":                     {high: 400, to: 600, highAfter: 400},
+		"raised, guard away":         {high: 400, away: true, to: 600, highAfter: 400},
+		"raised below the high":      {high: 800, to: 600, least: 800, highAfter: 600},
+		"raised below the marks":     {known: 700, high: 400, to: 600, least: 700, forced: errOnly, highAfter: 400},
+		"lowered to the high":        {high: 400, to: 400, lowers: true, highAfter: 400},
+		"lowered below the high":     {high: 400, to: 300, least: 400, highAfter: 300},
+		"lowered, guard away":        {high: 400, away: true, to: 450, forced: segment.ErrGuardAway, highAfter: 400},
+		"lowered, no guard":          {alone: true, to: 300, lowers: true},
+		"raised, no guard":           {alone: true, to: 600},
+		"lowered to marks, no guard": {alone: true, known: 300, to: 300, lowers: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, force := range []bool{false, true} {
+				store, guard := segmenttest.NewStore(), segmenttest.NewGuard()
+				store.Set("order", 500, 10)
+				table := &segment.Table{Admin: store, Patience: patience, Known: func(context.Context, string) (int64, bool, error) { return c.known, false, nil }}
+				if !c.alone {
+					_, err := guard.Put(t.Context(), "order", segment.HighMark{Version: -1, Conn: guard.Connection()}, c.high, "x")
+					require.NoError(t, err)
+					if c.away {
+						guard.Break()
+					}
+					table.Guard = guard
+				}
+				before, err := table.SetMaxID(t.Context(), "order", c.to, force)
+				row, _ := store.Row("order")
+				var refused *segment.MaxIDError
+				switch {
+				case !force && c.least > 0, force && errors.Is(c.forced, errOnly):
+					require.ErrorAs(t, err, &refused)
+					require.EqualValues(t, max(c.least, c.known), refused.Least)
+				case !force && c.lowers:
+					require.ErrorIs(t, err, segment.ErrLowersMaxID)
+				case c.forced != nil:
+					require.ErrorIs(t, err, c.forced)
+				default:
+					require.NoError(t, err)
+					require.EqualValues(t, 500, before.MaxID)
+					require.Equal(t, c.to, row.MaxID)
+				}
+				if err != nil {
+					require.EqualValues(t, 500, row.MaxID)
+				}
+				if !c.alone {
+					guard.Connect()
+					want := c.high
+					if force {
+						want = c.highAfter
+					}
+					require.Equal(t, want, guard.High("order"))
+				}
+			}
+		})
+	}
+}
+
 // errOnly stands for any reason.
 var errOnly = errors.New("others may have used more")
 

@@ -85,16 +85,34 @@ func (s *Store) Update(ctx context.Context, tag string, step *int64, description
 	})
 }
 
+// SetMaxID implements segment.Admin. A max_id that can't be read is no reason against it.
+func (s *Store) SetMaxID(ctx context.Context, tag string, maxID int64, before func(segment.Row) error) (segment.Row, error) {
+	return s.changeAfter(ctx, "set max_id of", tag, before, func(conn *sql.Conn, row segment.Row) error {
+		if err := segment.CheckMaxID(maxID, row.Step); err != nil {
+			return err
+		}
+		_, err := conn.ExecContext(ctx, s.sql.set, maxID, tag, tag)
+		return s.asBadRow(err)
+	})
+}
+
 // Delete implements segment.Admin. It asks nothing of the row's values; see Update.
 func (s *Store) Delete(ctx context.Context, tag string, before func(segment.Row) error) (segment.Row, error) {
-	row, err := s.change(ctx, "delete", tag, func(conn *sql.Conn, row segment.Row) error {
+	return s.changeAfter(ctx, "delete", tag, before, func(conn *sql.Conn, _ segment.Row) error {
+		_, err := conn.ExecContext(ctx, s.sql.remove, tag, tag)
+		return err
+	})
+}
+
+// changeAfter is change with the caller's own step before it, whose error is returned as it is.
+func (s *Store) changeAfter(ctx context.Context, doing, tag string, before func(segment.Row) error, do func(conn *sql.Conn, row segment.Row) error) (segment.Row, error) {
+	row, err := s.change(ctx, doing, tag, func(conn *sql.Conn, row segment.Row) error {
 		if before != nil {
 			if err := before(row); err != nil {
 				return refusedError{err}
 			}
 		}
-		_, err := conn.ExecContext(ctx, s.sql.remove, tag, tag)
-		return err
+		return do(conn, row)
 	})
 	if refused := (refusedError{}); errors.As(err, &refused) {
 		return segment.Row{}, refused.error

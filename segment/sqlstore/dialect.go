@@ -72,7 +72,7 @@ type statements struct {
 	beginRow, lockRow, lockWhole string // beginRow, moveRow: several statements together
 	readBack, take, moveRow      string
 	each, list, readOnly         string
-	insert, update, remove       string
+	insert, update, set, remove  string
 }
 
 func newStatements(d *dialect) statements {
@@ -91,6 +91,7 @@ func newStatements(d *dialect) statements {
 		insert:    "INSERT INTO " + table + " (biz_tag, max_id, step, description) VALUES (?, ?, ?, ?)",
 		update: "UPDATE " + table + " SET step = COALESCE(?, step), description = COALESCE(?, description)" +
 			d.touch + where,
+		set:    "UPDATE " + table + " SET max_id = ?" + d.touch + where,
 		remove: "DELETE FROM " + table + where,
 	}
 	st.beginRow = d.begin + "; " + st.lockRow

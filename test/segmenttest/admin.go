@@ -51,8 +51,24 @@ func (s *Store) Update(ctx context.Context, tag string, step *int64, description
 	return row, nil
 }
 
+// SetMaxID implements segment.Admin.
+func (s *Store) SetMaxID(ctx context.Context, tag string, maxID int64, before func(segment.Row) error) (segment.Row, error) {
+	return s.changeAfter(ctx, tag, before, func(row segment.Row) error {
+		if err := segment.CheckMaxID(maxID, row.Step); err != nil {
+			return err
+		}
+		row.MaxID = maxID
+		s.rows[tag] = row
+		return nil
+	})
+}
+
 // Delete implements segment.Admin.
 func (s *Store) Delete(ctx context.Context, tag string, before func(segment.Row) error) (segment.Row, error) {
+	return s.changeAfter(ctx, tag, before, func(segment.Row) error { delete(s.rows, tag); return nil })
+}
+
+func (s *Store) changeAfter(ctx context.Context, tag string, before, do func(segment.Row) error) (segment.Row, error) {
 	if err := s.usable(ctx); err != nil {
 		return segment.Row{}, err
 	}
@@ -67,6 +83,8 @@ func (s *Store) Delete(ctx context.Context, tag string, before func(segment.Row)
 			return segment.Row{}, err
 		}
 	}
-	delete(s.rows, tag)
+	if err := do(row); err != nil {
+		return segment.Row{}, err
+	}
 	return row, nil
 }

@@ -79,6 +79,26 @@ func testAdmin(t *testing.T, f *harness) {
 	rows, err = f.store.List(ctx)
 	require.NoError(t, err)
 	find(t, rows, "order")
+	_, err = f.store.SetMaxID(ctx, "order", 900, func(r segment.Row) error {
+		require.EqualValues(t, 5, r.MaxID)
+		return refused
+	})
+	require.ErrorIs(t, err, refused)
+	_, err = f.store.SetMaxID(ctx, "order", math.MaxInt64-1, nil)
+	require.ErrorIs(t, err, segment.ErrBadRow)
+	_, err = f.store.SetMaxID(ctx, "none", 1, nil)
+	require.ErrorIs(t, err, segment.ErrUnknownTag)
+	maxID, _ := f.row(t, "order")
+	require.EqualValues(t, 5, maxID)
+	for _, maxID := range []int64{900, 5} {
+		_, err = f.store.SetMaxID(ctx, "order", maxID, nil)
+		require.NoError(t, err)
+		got, step := f.row(t, "order")
+		require.Equal(t, []int64{maxID, 1 << 30}, []int64{got, step})
+	}
+	rows, err = f.store.List(ctx)
+	require.NoError(t, err)
+	updated = find(t, rows, "order").UpdateTime
 	before, err := f.store.Delete(ctx, "order", func(segment.Row) error { return nil })
 	require.NoError(t, err)
 	require.Equal(t, updated, before.UpdateTime)

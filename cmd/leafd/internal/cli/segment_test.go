@@ -108,11 +108,17 @@ func useSegmentCommands(t *testing.T, maxID string, seg func(args ...string) cli
 	require.Contains(t, table, "order?num?bers")
 	require.Regexp(t, `(?m)^order +1000 +500 +\d{4}-\d\d-\d\d `, table)
 
-	require.Contains(t, seg("update", "order", "--step=700").OK(t), `Updated tag "order": its step is 700.`)
+	require.Contains(t, seg("update", "order", "--step=700").OK(t), `its step 700.`)
 	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "1000", Step: 700, Description: "order\tnum\u202ebers"}, list()["order"])
 	updated := clitest.FromJSON[SegmentJSON](t, seg("update", "order", "--description=", "-o", "json").OK(t))
 	require.NotEmpty(t, updated.UpdateTime)
 	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "1000", Step: 700}, list()["order"])
+
+	require.Contains(t, seg("update", "order", "--max-id=4000").OK(t), `its max_id is 4000, its step 700.`)
+	seg("update", "order", "--max-id=3999").Failed(t, ExitFailure, `tag "order" from 4000 to 3999`, "nothing was changed", "say --force")
+	require.Equal(t, "4000", list()["order"].MaxID)
+	seg("update", "nobody", "--max-id=5").Failed(t, ExitFailure, "nobody", "unknown tag")
+	require.Contains(t, seg("update", "order", "--max-id=1000", "--force").OK(t), `its max_id is 1000`)
 
 	seg("create", "order").Failed(t, ExitFailure, "order", "exists already")
 	seg("update", "nobody", "--step=5").Failed(t, ExitFailure, "nobody", "unknown tag")
@@ -213,7 +219,7 @@ func TestSegmentUsage(t *testing.T) {
 		{"range past the end", []string{"create", "a", "--max-id=9223372036854775000"}, "the last ID there is"},
 		{"nothing to update", []string{"update", "a"}, "nothing to change"},
 		{"update to step 0", []string{"update", "a", "--step=0"}, "--step is 0"},
-		{"update max-id", []string{"update", "a", "--max-id=5"}, "unknown flag"},
+		{"negative max-id of an update", []string{"update", "a", "--max-id=-1"}, "--max-id is -1"},
 		{"delete two", []string{"delete", "a", "b", "--yes"}, "[flags]\", and got "},
 		{"delete all", []string{"delete", "--yes"}, "[flags]\", and got "},
 		{"forget nothing", []string{"forget"}, "want a tag, or --prefix"},

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -14,23 +15,31 @@ import (
 
 func (a *app) segmentUpdateCmd() *cobra.Command {
 	var output, description string
-	var step int64
+	var step, maxID int64
+	var force bool
 	cmd := &cobra.Command{
 		Use:   "update TAG",
-		Short: "Change the step or the description of a tag",
-		Long: `Change the step or the description of a tag. max_id can't be changed: lower, IDs would
-repeat, and higher is what "leafd segment delete" and "create --max-id" are for.`,
-		Example: "  leafd segment update order --step 20000",
+		Short: "Change the step, the description or max_id of a tag",
+		Long: `Change the step or the description of a tag, or --max-id, where its next range begins. Below
+the present max_id, or below what ZooKeeper knows to be used (--zk), IDs might repeat: that is
+refused without --force, your word that no ID at or above --max-id was ever issued. What a
+daemon keeps in its own --data-dir counts all the same: it goes on above that.`,
+		Example: "  leafd segment update order --step 20000\n  leafd segment update order --max-id 5000000",
 		Args:    cobra.ExactArgs(1),
 	}
-	storeFlags(cmd)
+	storeFlags(cmd, settings.ConnectionNames()...)
 	cmd.Flags().Int64Var(&step, "step", 0, "smallest range that a daemon takes")
 	cmd.Flags().StringVar(&description, "description", "", "what the tag is for")
+	cmd.Flags().Int64Var(&maxID, "max-id", 0, "where the next range begins")
+	cmd.Flags().BoolVar(&force, "force", false, "no ID at or above --max-id was ever issued")
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		tag := args[0]
+		tag, set := args[0], cmd.Flags().Changed("max-id")
 		if err := checkTag(tag); err != nil {
 			return err
+		}
+		if set && maxID < 0 {
+			return settings.Usagef("--max-id is %d: want 0 or more", maxID)
 		}
 		var newStep *int64
 		var newDescription *string
@@ -43,21 +52,38 @@ repeat, and higher is what "leafd segment delete" and "create --max-id" are for.
 		if cmd.Flags().Changed("description") {
 			newDescription = &description
 		}
-		if newStep == nil && newDescription == nil {
-			return settings.Usagef("nothing to change: want --step or --description")
+		if newStep == nil && newDescription == nil && !set {
+			return settings.Usagef("nothing to change: want --step, --description or --max-id")
 		}
-		return a.withStore(cmd, func(ctx context.Context, store segment.Admin, _ settings.Config) error {
-			if _, err := store.Update(ctx, tag, newStep, newDescription); err != nil {
-				return err
+		change := func(ctx context.Context, t *segment.Table) error {
+			if set {
+				_, err := t.SetMaxID(ctx, tag, maxID, force)
+				if errors.Is(err, segment.ErrLowersMaxID) {
+					return fmt.Errorf("%w: nothing was changed; where no ID at or above %d was ever issued, say --force", err, maxID)
+				}
+				if err != nil {
+					return err
+				}
 			}
-			rows, err := store.List(ctx)
+			if newStep != nil || newDescription != nil {
+				if _, err := t.Update(ctx, tag, newStep, newDescription); err != nil {
+					return err
+				}
+			}
+			rows, err := t.List(ctx)
 			at := slices.IndexFunc(rows, func(r segment.Row) bool { return r.Tag == tag })
 			if at < 0 {
 				return fmt.Errorf("updated, and then tag %q was gone: %w", tag, cmp.Or(err, segment.ErrUnknownTag))
 			}
 			row := rows[at]
-			return a.show(output, rowJSON(row), sentence("Updated tag %q: its step is %d. Running daemons see it within a minute.", tag, row.Step))
-		})
+			return a.show(output, rowJSON(row), sentence("Updated tag %q: its max_id is %d, its step %d. Running daemons see it within a minute.", tag, row.MaxID, row.Step))
+		}
+		if !set { // that needs no ZooKeeper
+			return a.withStore(cmd, func(ctx context.Context, store segment.Admin, _ settings.Config) error {
+				return change(ctx, &segment.Table{Admin: store})
+			})
+		}
+		return a.withTable(cmd, func(ctx context.Context, t *segment.Table, _ settings.Config) error { return change(ctx, t) })
 	}
 	return cmd
 }
