@@ -71,8 +71,12 @@ screenshots: deps-long ## take the pictures of docs/DASHBOARD.md again
 	LEAFDTEST_SCREENSHOTS=$(CURDIR)/docs/dashboard go test -count=1 -run '^TestDashboard$$' ./cmd/leafd
 
 .PHONY: api
-api: ## write /openapi.json, the list of GET / and the tables of docs/API.md again, from server/api_test.go
+api: ## write /openapi.json, the list of GET / and the tables of docs/API.md again, from server/api_test.go; part of docs
 	LEAFDTEST_WRITE_API=1 go test -count=1 -run '^TestAPIIsCurrent$$' ./server
+
+.PHONY: docs
+docs: api ## write again what docs/ has from the code's tables: endpoints, settings, commands, exit codes
+	LEAFDTEST_WRITE_DOCS=1 go test -count=1 -run '^TestReferenceIsCurrent$$' ./cmd/leafd/internal/cli
 
 .PHONY: deps
 deps: ## install what the tests need and the machine lacks (MariaDB, ZooKeeper, Java)
