@@ -322,6 +322,7 @@ func files(t *testing.T, r *root, differ ...string) {
 		"usr/share/doc/leafd/changelog.gz":               0o644,
 		"usr/share/doc/leafd/INSTALL.md.gz":              0o644,
 		"usr/share/doc/leafd/operations/clock.md.gz":     0o644,
+		"usr/share/doc/leafd/explained/time.md.gz":       0o644,
 		"usr/share/doc/leafd/examples/leaf_alloc.sql":    0o644,
 	} {
 		info, err := os.Stat(r.path(cmp.Or(renamed[name], name)))
