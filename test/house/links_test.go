@@ -1,0 +1,184 @@
+package house
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	firstPage     = "README.md"
+	questionsPage = "docs/QUESTIONS.md"
+	questions     = 20
+	clicks        = 3 // from the README to an answer, at most
+)
+
+var (
+	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	question = regexp.MustCompile(`^\d+\. .*\? (\[.*\]\(.*\).*)$`)
+	runbook  = regexp.MustCompile(`runbook_url: https://github.com/leafd/leafd/blob/main/(\S+)`)
+	named    = regexp.MustCompile(`\b((?:docs|spec)/[\w/-]+\.md)\b`)
+	code     = regexp.MustCompile("`[^`]*`")
+	dropped  = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// Each link in the manual, in the alert rules and in the sources leads to a page, and to a heading
+// where it names one. The questions have answers that are few clicks from the README.
+func TestLinks(t *testing.T) {
+	require.Empty(t, deadLinks(t, os.DirFS("../..")))
+}
+
+func TestDeadLinks(t *testing.T) {
+	answers := strings.Repeat("1. What? [This](B.md#some-thing).\n", questions)
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		says  string
+	}{
+		{"all is there", nil, ""},
+		{"no page", map[string]string{firstPage: "[Q](docs/QUESTIONS.md) [C](docs/C.md)"}, "README.md: docs/C.md is no file"},
+		{"no heading", map[string]string{"docs/D.md": "[B](B.md#other)"}, "docs/D.md: docs/B.md has no heading #other"},
+		{"a heading in code", map[string]string{"docs/B.md": "# B\n\n    # Some thing\n"}, "docs/QUESTIONS.md: docs/B.md has no heading #some-thing"},
+		{"the rules of alerts", map[string]string{"deploy/prometheus/alerts.yml": "runbook_url: https://github.com/leafd/leafd/blob/main/docs/B.md#c"}, "deploy/prometheus/alerts.yml: docs/B.md has no heading #c"},
+		{"a source", map[string]string{"a/a.go": "// See docs/C.md.\n"}, "a/a.go: docs/C.md is no file"},
+		{"a question less", map[string]string{questionsPage: strings.TrimPrefix(answers, "1. What? [This](B.md#some-thing).\n")}, "docs/QUESTIONS.md has 19 questions with an answer, and not 20"},
+		{"too far", map[string]string{
+			firstPage: "[1](docs/1.md)", "docs/1.md": "[2](2.md)", "docs/2.md": "[Q](QUESTIONS.md)",
+		}, "docs/B.md is 4 clicks from README.md"},
+		{"not reached", map[string]string{firstPage: "[B](docs/B.md)"}, "docs/QUESTIONS.md is not reached from README.md"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tree := fstest.MapFS{}
+			for _, files := range []map[string]string{{
+				firstPage: "[Q](docs/QUESTIONS.md)", questionsPage: answers, "docs/B.md": "# B\n\n## `Some` thing!\n", "deploy/prometheus/alerts.yml": "",
+			}, c.files} {
+				for file, text := range files {
+					tree[file] = &fstest.MapFile{Data: []byte(text)}
+				}
+			}
+			found := strings.Join(slices.Compact(deadLinks(t, tree)), "\n")
+			require.Contains(t, found, c.says)
+			require.Equal(t, c.says == "", found == "", found)
+		})
+	}
+}
+
+// deadLinks returns the links that lead nowhere, and what is wrong with the questions.
+func deadLinks(t *testing.T, tree fs.FS) []string {
+	t.Helper()
+	var dead []string
+	links := map[string][]string{} // the pages that each page has links to
+	check := func(from, target string) {
+		page, heading, _ := strings.Cut(target, "#")
+		if page == "" {
+			page = from
+		}
+		text, err := fs.ReadFile(tree, page)
+		if info, infoErr := fs.Stat(tree, page); infoErr == nil && info.IsDir() {
+			err = nil
+		}
+		switch {
+		case err != nil:
+			dead = append(dead, fmt.Sprintf("%s: %s is no file", from, page))
+		case heading != "" && !slices.Contains(headings(string(text)), heading):
+			dead = append(dead, fmt.Sprintf("%s: %s has no heading #%s", from, page, heading))
+		default:
+			links[from] = append(links[from], page)
+		}
+	}
+	asked := 0
+	walk(t, tree, func(file string, source []byte) {
+		if path.Ext(file) != ".md" {
+			for _, found := range named.FindAllSubmatch(source, -1) {
+				if file != "test/house/links_test.go" {
+					check(file, string(found[1]))
+				}
+			}
+			return
+		}
+		for _, line := range prose(string(source)) {
+			if file == questionsPage && question.MatchString(line) {
+				asked++
+			}
+			for _, found := range link.FindAllStringSubmatch(code.ReplaceAllString(line, "`"), -1) {
+				switch target := found[1]; {
+				case strings.Contains(target, "://"):
+				case strings.HasPrefix(target, "#"):
+					check(file, target)
+				default:
+					check(file, path.Join(path.Dir(file), target))
+				}
+			}
+		}
+	})
+	rules, err := fs.ReadFile(tree, "deploy/prometheus/alerts.yml")
+	require.NoError(t, err)
+	for _, found := range runbook.FindAllSubmatch(rules, -1) {
+		check("deploy/prometheus/alerts.yml", string(found[1]))
+	}
+	if asked != questions {
+		dead = append(dead, fmt.Sprintf("%s has %d questions with an answer, and not %d", questionsPage, asked, questions))
+	}
+	far := distances(links)
+	for _, page := range append([]string{questionsPage}, links[questionsPage]...) {
+		if d, reached := far[page]; !reached {
+			dead = append(dead, fmt.Sprintf("%s is not reached from %s", page, firstPage))
+		} else if d > clicks {
+			dead = append(dead, fmt.Sprintf("%s is %d clicks from %s", page, d, firstPage))
+		}
+	}
+	return dead
+}
+
+// distances returns how many links each page is away from the first one.
+func distances(links map[string][]string) map[string]int {
+	far := map[string]int{firstPage: 0}
+	for queue := []string{firstPage}; len(queue) > 0; queue = queue[1:] {
+		for _, next := range links[queue[0]] {
+			if _, seen := far[next]; !seen {
+				far[next] = far[queue[0]] + 1
+				queue = append(queue, next)
+			}
+		}
+	}
+	return far
+}
+
+// prose returns the lines of a page that are no code.
+func prose(page string) []string {
+	var lines []string
+	fenced := false
+	for line := range strings.Lines(page) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+			continue
+		}
+		if !fenced && !strings.HasPrefix(line, "    ") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// headings returns the anchors of a page's headings, as GitHub makes them.
+func headings(page string) []string {
+	var all []string
+	for _, line := range prose(page) {
+		title, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " ")
+		if !ok || !strings.HasPrefix(line, "#") {
+			continue
+		}
+		title = link.ReplaceAllString(title, "")
+		all = append(all, strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(title), ""), " ", "-"))
+	}
+	return all
+}
