@@ -154,14 +154,14 @@ fuzz: ## every fuzz target, FUZZTIME (10s) each; FUZZ=Accept for those with that
 
 .PHONY: bench bench-report bench-http bench-redis bench-cost bench-gen bench-start
 bench: ## all benchmarks as ratios beside their targets, 12 minutes; BENCH_SECONDS (3), BENCH_ROUNDS (5)
-bench-report: ## the same, and the tables of docs/evidence/BENCHMARKS.md again
+bench-report: ## the same, and docs/evidence/benchmarks.txt, its tables
 bench-http: ## one ID, pipelined and in batches over HTTP, against a bare fasthttp server
 bench-redis: ## segment and snowflake IDs against INCR of redis-server, by CPU time per ID
 bench-cost: ## cost against clients, tags and batch size
 bench-gen: ## the generators against other libraries and an atomic add
 bench-start: ## time to the first ID, memory, 100,000 tags
 bench bench-report bench-http bench-redis bench-cost bench-start: deps-bench
-bench-report: BENCH_FLAGS += -doc docs/evidence/BENCHMARKS.md
+bench-report: BENCH_FLAGS += -doc docs/evidence/benchmarks.txt
 bench bench-report bench-http bench-redis bench-cost bench-gen bench-start: build
 	go -C test/bench build -trimpath -o ../../bin/bench/ ./barehttp ./cmd/leafbench ./cmd/rawload
 	go -C test/bench test -c -o ../../bin/bench/gen.test ./gen

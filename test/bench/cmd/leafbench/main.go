@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -72,7 +73,7 @@ func run() int {
 	flag.StringVar(&o.raw, "raw", "bin/rawload", "rawload's `binary`")
 	flag.StringVar(&o.redis, "redis", "redis-server", "Redis' `binary`")
 	flag.StringVar(&o.benchstat, "benchstat", "", "`file` for every round's figures, for benchstat; empty: none")
-	flag.StringVar(&o.doc, "doc", "", "Markdown `file` whose tables to replace; empty: none")
+	flag.StringVar(&o.doc, "doc", "", "`file` to write the tables to; empty: none")
 	flag.IntVar(&o.seconds, "seconds", 3, "length of a round in `seconds`")
 	flag.IntVar(&o.rounds, "rounds", 5, "`number` of rounds a figure is the median of")
 	flag.IntVar(&o.serverCPU, "server-cpu", 0, "`CPU` of the server")
@@ -122,7 +123,7 @@ func measure(o options, names []string) (err error) {
 	if o.doc == "" {
 		return nil
 	}
-	return replaceTables(o.doc, began+"\n"+o.markdown.String())
+	return os.WriteFile(o.doc, []byte(began+"\n"+strings.TrimSpace(o.markdown.String())+"\n"), 0o644) //nolint:gosec // a document
 }
 
 // choose returns the sections named, all of them when none is.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,30 +9,6 @@ import (
 	"strings"
 	"time"
 )
-
-// The tables of the report stand between these lines.
-const (
-	tablesBegin = "<!-- leafbench: tables begin -->"
-	tablesEnd   = "<!-- leafbench: tables end -->"
-)
-
-// errNoTables is returned where a report has no place for tables.
-var errNoTables = errors.New("has no two lines " + tablesBegin + " and " + tablesEnd)
-
-// replaceTables puts text between the two lines of a report.
-func replaceTables(path, text string) error {
-	old, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	head, rest, found := strings.Cut(string(old), tablesBegin+"\n")
-	_, tail, foundEnd := strings.Cut(rest, tablesEnd+"\n")
-	if !found || !foundEnd {
-		return fmt.Errorf("%s: %w", path, errNoTables)
-	}
-	whole := head + tablesBegin + "\n\n" + strings.TrimSpace(text) + "\n\n" + tablesEnd + "\n" + tail
-	return os.WriteFile(path, []byte(whole), 0o644) //nolint:gosec // a document
-}
 
 // machine says what was measured, on what, and how.
 func machine(ctx context.Context, o options) string {

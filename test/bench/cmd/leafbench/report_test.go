@@ -12,38 +12,6 @@ import (
 	"github.com/leafd/leafd/test/bench/internal/wrk"
 )
 
-func TestReplaceTables(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "report.md")
-	require.NoError(t, os.WriteFile(path, []byte("# A\n"+tablesBegin+"\nold\n"+tablesEnd+"\nafter\n"), 0o600))
-	for range 2 { // as often as one likes
-		require.NoError(t, replaceTables(path, "\nnew\n\n"))
-		got, err := os.ReadFile(path)
-		require.NoError(t, err)
-		require.Equal(t, "# A\n"+tablesBegin+"\n\nnew\n\n"+tablesEnd+"\nafter\n", string(got))
-	}
-	for name, text := range map[string]string{
-		"no lines": "# A\n", "no end": tablesBegin + "\n", "wrong order": tablesEnd + "\n" + tablesBegin + "\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-			require.ErrorIs(t, replaceTables(path, "new"), errNoTables)
-			got, err := os.ReadFile(path)
-			require.NoError(t, err)
-			require.Equal(t, text, string(got), "left as it was")
-		})
-	}
-	require.ErrorIs(t, replaceTables(path+"x", "new"), os.ErrNotExist)
-}
-
-// TestReportHasItsPlace: the report that `make bench` writes to takes the tables.
-func TestReportHasItsPlace(t *testing.T) {
-	text, err := os.ReadFile("../../../../docs/evidence/BENCHMARKS.md")
-	require.NoError(t, err)
-	copied := filepath.Join(t.TempDir(), "BENCHMARKS.md")
-	require.NoError(t, os.WriteFile(copied, text, 0o600))
-	require.NoError(t, replaceTables(copied, "new"))
-}
-
 // TestLines: what is written for benchstat reads as Go's benchmarks do.
 func TestLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lines")
