@@ -3,7 +3,7 @@
 #
 #   run.sh check [TABLE...]   each run of the tables (runs.tsv), as many at once as there are CPUs
 #   run.sh show MODEL NAME    one run, and its counterexample step by step
-#   run.sh table              each run of runs.tsv, and the tables of README.md again
+#   run.sh table              each run of runs.tsv, and results.txt again
 #
 # A line of a table is a run; its columns are separated by single tabs, and "-" is an
 # empty one:
@@ -119,32 +119,15 @@ check() {
   if [[ -e "$work/failed" ]]; then exit 1; fi
 }
 
-# markdown WORK MODEL: the model's table, with the figures of WORK/rows.
-markdown() {
+# results WORK: results.txt again, a line a run in the order of runs.tsv; seconds are CPU time of
+# the search alone.
+results() {
   local line states seconds
-  echo '| run | rule | result | states | CPU seconds |'
-  echo '| --- | --- | --- | --: | --: |'
   while read -r line; do
     read_line "$line"
-    if [[ "$model" != "$2" ]]; then continue; fi
     IFS=$'\t' read -r _ _ states seconds < <(grep -P "^$model\t$name\t" "$1/rows")
-    echo "| \`$name\` | $rule | $expected | $states | $seconds |"
-  done < <(lines "$here/runs.tsv")
-}
-
-# tables WORK: README.md, its tables made again. Each stands between a line
-# "<!-- table MODEL -->" and a line "<!-- end -->".
-tables() {
-  local line
-  while IFS= read -r line; do
-    printf '%s\n' "$line"
-    if [[ "$line" =~ ^'<!-- table '([a-z]+)' -->'$ ]]; then
-      markdown "$1" "${BASH_REMATCH[1]}"
-      while IFS= read -r line && [[ "$line" != '<!-- end -->' ]]; do :; done
-      echo '<!-- end -->'
-    fi
-  done <"$here/README.md" >"$1/README.md"
-  cp "$1/README.md" "$here/README.md"
+    printf '%-8s %-17s %-8s %9s states %5s s  %s\n' "$model" "$name" "$expected" "$states" "$seconds" "$rule"
+  done < <(lines "$here/runs.tsv") >"$here/results.txt"
 }
 
 usage() {
@@ -180,7 +163,7 @@ case "$command" in
     ;;
   table)
     check "$work" "$here/runs.tsv"
-    tables "$work"
+    results "$work"
     ;;
   *) usage ;;
 esac
