@@ -141,28 +141,28 @@ func (c *Cache) Load() (worker.Record, error) {
 //
 //	cache.F1  A Save writes one slot, never the one of the last record that a Save
 //	    returned nil for: a failed Save's slot is written again by the next. So that
-//	    record is intact whatever becomes of a write, whole, in part or in any order.
+//	    record is intact however a write ends: whole, in part or in any order.
 //	cache.F2  nil is returned only after the slot was synced. What a Save that failed
 //	    leaves is the record before it, or its own.
 //	cache.F3  A slot counts only as a whole, under its checksum, and of two the one with
-//	    the greater sequence number. With one alone nobody knows whether the newer was
+//	    the greater sequence number. One alone doesn't tell whether the newer was
 //	    lost: the record says so (MaybeStale), until a Save of this file has filled
 //	    the other slot.
-//	cache.F4  A new record file, at Open, at the first Save, and where somebody took the
-//	    file away, has both slots' bytes synced before it is renamed into place, and
+//	cache.F4  A new record file, at Open, at the first Save, and where the file was taken
+//	    away, has both slots' bytes synced before it is renamed into place, and
 //	    the directory is synced after it, then the marker: at any moment the path leads
 //	    to a whole file, or to none.
 //	A record that Load refuses as found at Open, one that is missing too, is never
 //	    replaced: only SetAside makes room for another.
 //	cache.F6  nil is never returned once the lock file's path no longer leads to the file
-//	    that we hold locked, looked at before the write and again after it. So whoever
-//	    locked a new lock file either read our new record, or makes this Save fail; and
-//	    as each Open makes a file of its own and removes temporary ones, a write of ours
-//	    that comes late can't reach what that process has saved since.
-//	cache.F7  The lock file names, durably and beforehand, who writes the record, and at
-//	    the first Save of a process also who wrote the one before: it may be all that is
-//	    left. So a record of anybody else was put back from a backup, and Load says so
-//	    (Restored) until the next Save.
+//	    that we hold locked, looked at before the write and again after it. So a process
+//	    that locked a new lock file either read our new record, or makes this Save fail;
+//	    and as each Open makes a file of its own and removes temporary ones, a write of
+//	    ours that comes late can't reach what that process has saved since.
+//	cache.F7  The lock file names, durably and beforehand, the writer of the record, and
+//	    at the first Save of a process also the writer of the one before: it may be all
+//	    that is left. So a record of any other writer was put back from a backup, and
+//	    Load says so (Restored) until the next Save.
 //
 // Errors: ErrBadRecord for a record that Load would not accept;
 // worker.ErrLocked when the lock was lost, from then on until a new Open;

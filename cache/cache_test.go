@@ -230,7 +230,7 @@ func TestSaveAfterTheFileWasPutRight(t *testing.T) {
 	good, err := cache.Encode(cachetest.Example(start))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, good, 0o600))
-	require.ErrorIs(t, c.Save(cachetest.Example(start+1)), worker.ErrDamaged, "nobody has read it yet")
+	require.ErrorIs(t, c.Save(cachetest.Example(start+1)), worker.ErrDamaged, "it hasn't been read yet")
 	requireHolds(t, c, cachetest.Example(start))
 	require.NoError(t, c.Save(cachetest.Example(start+1)))
 	requireHolds(t, c, cachetest.Example(start+1))

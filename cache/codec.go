@@ -40,7 +40,7 @@ const (
 	slotBytes = 16 << 10
 	fileBytes = 2 * slotBytes
 	// recordBytes is what a slot has for its record: the rest of it takes less than
-	// the difference, whatever the sequence number.
+	// the difference, for any sequence number.
 	recordBytes = slotBytes - 256
 )
 
@@ -61,9 +61,9 @@ var (
 // check returns nil when r may be saved, and else ErrBadRecord, wrapped with
 // the field and its value.
 //
-// The order of timestamp and ceiling is not judged: an idle daemon leaves, after
-// a clean stop, a ceiling below its timestamp, and one whose clock was set
-// back leaves a ceiling far above it.
+// The order of timestamp and ceiling is not judged: after a clean stop, an idle daemon
+// leaves a ceiling below its timestamp, and one with a clock that was set back leaves a
+// ceiling far above it.
 func check(r worker.Record) error {
 	for _, field := range []struct {
 		name               string

@@ -59,8 +59,8 @@ type directory struct {
 	path  string
 	files fileOps
 	root  *os.Root
-	// self is open for the life of the directory, so that no error of writing
-	// the directory back is told to somebody else's handle alone.
+	// self is open for the life of the directory, so that an error of writing the
+	// directory back is never told to another process's handle alone.
 	self *os.File
 	// record is the record file that this process made, open for the same reason; nil
 	// while there is none.
@@ -169,7 +169,7 @@ func (f *directory) readRecord() ([]byte, error) {
 }
 
 // hasRecord tells whether the record file's path leads to the file that this process
-// made, with its length: else somebody deleted, replaced or cut it.
+// made, with its length: else it was deleted, replaced or cut.
 func (f *directory) hasRecord() bool {
 	if f.record == nil {
 		return false
@@ -292,8 +292,8 @@ func (f *directory) mark() error {
 	return nil
 }
 
-// writeMarker creates and syncs the marker; one that is there is left alone,
-// whatever it is.
+// writeMarker creates and syncs the marker; a file of any kind that is there already is
+// left alone.
 func writeMarker(root *os.Root) error {
 	m, err := root.OpenFile(markerName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {

@@ -22,8 +22,8 @@ import (
 // A kill leaves what the kernel has buffered, so no crash of a process shows what a
 // power cut would leave: these tests stand between package cache and the disk.
 
-// TestSyncIsARealOne: the kernel answers EINVAL to fdatasync(2) of a pipe, and nobody
-// else would.
+// TestSyncIsARealOne: the kernel answers EINVAL to fdatasync(2) of a pipe, and nothing
+// but the kernel would.
 func TestSyncIsARealOne(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestWhatIsSynced(t *testing.T) {
 	require.Equal(t, []string{filepath.Dir(dir), lock, "temporary file", dir}, synced, "the new directory's entry, then the probe")
 	synced = nil
 	require.NoError(t, c.Save(cachetest.Example(start)))
-	require.Equal(t, []string{lock, "temporary file", dir, dir}, synced, "who we are, the record, before and after it is renamed, then the marker")
+	require.Equal(t, []string{lock, "temporary file", dir, dir}, synced, "our name, the record, before and after it is renamed, then the marker")
 	synced = nil
 	require.NoError(t, c.Save(cachetest.Example(start+1)))
 	require.Equal(t, []string{c.Path()}, synced)
@@ -92,7 +92,7 @@ func TestEachOpenMakesAFile(t *testing.T) {
 	requireHolds(t, c, cachetest.Example(start+1))
 }
 
-// TestFileTakenAway: whatever becomes of the file, the next Save has it whole again.
+// TestFileTakenAway: after any loss of the file, the next Save makes it whole again.
 func TestFileTakenAway(t *testing.T) {
 	for name, take := range map[string]func(path string) error{
 		"deleted":  os.Remove,
@@ -217,8 +217,8 @@ func TestDamagedSlots(t *testing.T) {
 var errPower = errors.New("the power is cut")
 
 // faultyDisk stands under one life of a Cache. What was not synced is lost in a power cut, or
-// lands in part and in any order; so does what a failed sync was for, and the kernel
-// writes that no more, although it shows it to whoever reads.
+// lands in part and in any order; so does the data of a failed sync, which the kernel
+// never writes again, although each reader is shown it.
 type faultyDisk struct {
 	random  *rand.Rand
 	path    string
@@ -283,7 +283,7 @@ func (d *faultyDisk) land() {
 	}
 }
 
-// TestPowerCuts (cache.F1 to F4): whatever failed before and wherever the power is cut, the next life
+// TestPowerCuts (cache.F1 to F4): after any failures, and a power cut at any moment, the next life
 // has the last record that a Save returned nil for, or one that it was told of after that.
 func TestPowerCuts(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzHolder: whatever stands in the list of locks and in the lock file, who holds
-// the lock is nobody, or somebody who is listed; the writer of the file, if it holds it.
+// FuzzHolder: for any list of locks and any lock file, the holder is none, or a process that
+// is listed; the writer of the file, if it holds the lock.
 func FuzzHolder(f *testing.F) {
 	for _, list := range []string{
 		"", "1: FLOCK  ADVISORY  WRITE 4242 08:01:131 0 EOF\n", "1: OFDLCK ADVISORY  WRITE -1 00:06:131 0 EOF\n", "1: FLOCK  ADVISORY  WRITE -1 08:01:131 0 EOF\n",

@@ -14,8 +14,8 @@ import (
 // locksPath is where Linux lists the locks on files (proc_locks(5)).
 const locksPath = "/proc/locks"
 
-// Holder returns the process that holds the lock of the data directory dir; 0 for
-// nobody, or for one that this process can't see, in another container. It takes
+// Holder returns the process that holds the lock of the data directory dir; 0 where none
+// does, or one that this process can't see, in another container. It takes
 // no lock itself, not even for a moment, so that it disturbs no start. It fails with
 // errors.ErrUnsupported where the system doesn't list its locks.
 func Holder(dir string) (pid int, err error) {
@@ -32,7 +32,7 @@ func Holder(dir string) (pid int, err error) {
 		return 0, nil // no start takes it for a lock
 	}
 	// The kernel hands the list out a page at a time, and an entry is missing where
-	// others before it go away meanwhile: nobody holds a lock that is in none of three.
+	// others before it go away meanwhile: a lock that is in none of three is not held.
 	for range 3 {
 		list, err := os.ReadFile(locksPath)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -48,7 +48,7 @@ func Holder(dir string) (pid int, err error) {
 	return pid, nil
 }
 
-// holderIn returns who holds the lock on the file numbered inode, as list has it. Its
+// holderIn returns the process that holds the lock on the file numbered inode, as list has it. Its
 // device is not compared: some file systems have another there than stat tells. Of
 // several with that number it is the one that left its process ID in the file.
 func holderIn(list string, inode uint64, written int) int {
@@ -63,7 +63,7 @@ func holderIn(list string, inode uint64, written int) int {
 		if err != nil || !strings.HasSuffix(fields[5], ":"+strconv.FormatUint(inode, 10)) {
 			continue
 		}
-		if pid == written && pid > 0 { // a lock that nobody can be told to hold has -1
+		if pid == written && pid > 0 { // a lock without a process to name has -1
 			return pid
 		}
 		found = pid

@@ -25,7 +25,7 @@ const lockTries = 3
 // directoryLock is the exclusive lock on a data directory. The kernel releases it
 // when the process ends, however it ends.
 //
-// The lock is on a file, not on its name. If somebody deletes the file, another
+// The lock is on a file, not on its name. If the file is deleted, another
 // process can make and lock a new one; check finds that out.
 type directoryLock struct {
 	path string

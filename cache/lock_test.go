@@ -141,9 +141,9 @@ func TestLostLockStaysLost(t *testing.T) {
 }
 
 // TestSecondHolder plays the race that a deleted lock file opens at each step of
-// the first holder's Save: whatever the second one reads at its start, the first
-// one must not be told that a newer record is in place, and its write must not reach
-// what the second one has saved (cache.F6).
+// the first holder's Save. Whichever record the second one reads at its start, the
+// first one must not be told that a newer record is in place, and its write must not
+// reach what the second one has saved (cache.F6).
 func TestSecondHolder(t *testing.T) {
 	for with, steps := range map[string][]string{"new file": firstSave[1:], "in place": laterSave} {
 		for i, step := range steps {
@@ -178,7 +178,7 @@ func TestSecondHolder(t *testing.T) {
 					require.NoError(t, err)
 					t.Cleanup(func() { require.NoError(t, first.Close()) })
 					require.NoError(t, first.Save(cachetest.Example(start)))
-					if with == "new file" { // somebody put a copy in its place
+					if with == "new file" { // a copy was put in its place
 						raw, err := os.ReadFile(first.Path())
 						require.NoError(t, err)
 						require.NoError(t, os.Remove(first.Path()))

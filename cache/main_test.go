@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// child saves records whose timestamps rise by one from what it finds (or from
+// child saves records with timestamps that rise by one from what it finds (or from
 // start), and prints each timestamp once Save has returned nil.
 func child(dir, step string) error {
 	die := func(when string) cache.Hook {

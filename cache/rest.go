@@ -28,13 +28,13 @@ var ErrRestRefused = errors.New("not what the last process left in this director
 //	    directory (DirectoryID). It is named last, when all of that is durable.
 //	cache.R2  TakeRest returns a rest only after the lock file names none, durably. So a
 //	    rest that was used is never used again: a crash at any moment leaves one
-//	    that nobody has used, or none.
+//	    that was not used, or none.
 //	cache.R3  A copy of the directory, and a file that was put back, with the lock file or
 //	    without, have another inode or were born at another time: their rest is
 //	    refused. Where the file system keeps no time of birth nothing is kept, for an
 //	    inode number may come again.
 //	cache.R4  What R3 can't tell is a file system that was set back, or cloned, as a whole.
-//	    Whoever uses a rest has to know that from elsewhere.
+//	    The user of a rest has to learn that from elsewhere.
 func (c *Cache) SaveRest(rest []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

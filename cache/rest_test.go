@@ -141,7 +141,7 @@ func TestRestSurvivesNoCrashTwice(t *testing.T) {
 	require.NotZero(t, found)
 }
 
-// cache.R3: whatever was copied or put back is refused.
+// cache.R3: a file that was copied or put back is refused.
 func TestRestOfAnotherDirectory(t *testing.T) {
 	cp := func(t *testing.T, from, to string) {
 		t.Helper()

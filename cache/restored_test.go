@@ -21,7 +21,7 @@ func by(owner string) worker.Record {
 	return r
 }
 
-// lifeOf opens dir, checks whose record is found there, saves one of owner's where that is
+// lifeOf opens dir, checks which owner's record is found there, saves one of owner's where that is
 // not empty, so many times, and returns the file as it is then.
 func lifeOf(t *testing.T, dir, owner, finds string, restored bool, saves int) []byte {
 	t.Helper()
@@ -67,7 +67,7 @@ func TestRestoredRecord(t *testing.T) {
 		want.Restored = true
 		requireHolds(t, c, want)
 	})
-	t.Run("lock file that names nobody", func(t *testing.T) {
+	t.Run("lock file that names no owner", func(t *testing.T) {
 		for _, text := range []string{"", "4242\n", string(make([]byte, 64)), "4242\n" + string(backup[:100])} {
 			require.NoError(t, os.WriteFile(path, backup, 0o600))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "leafd.lock"), []byte(text), 0o600))
@@ -77,7 +77,7 @@ func TestRestoredRecord(t *testing.T) {
 }
 
 // TestNamedBeforeItSaves (cache.F7): processes that were named, and came to nothing, leave the
-// record of the last one that saved; so does one whose newest slot is lost.
+// record of the last one that saved; so does a file that lost its newest slot.
 func TestNamedBeforeItSaves(t *testing.T) {
 	dir := t.TempDir()
 	backup := lifeOf(t, dir, "first", "", false, 1)

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Conditions that the kernel brings about, rather than a hook. Root can mount,
-// but no mode of a directory keeps it out; anybody else the other way round.
+// Conditions that the kernel brings about, rather than a hook. Root can mount, but no
+// mode of a directory keeps it out; for any other user it is the other way round.
 
 // onOwnThread runs f on a thread that prepare may change (its mounts, its
 // capabilities) and that ends with it.
@@ -49,7 +49,7 @@ func mountOn(dir string) func() error {
 // childNamespace is set in a test binary that runs in a user namespace of its own.
 const childNamespace = "LEAFD_CACHE_TEST_NAMESPACE"
 
-// whereMountsWork runs test where it may mount: here, or, for anybody but root,
+// whereMountsWork runs test where it may mount: here, or, for a user other than root,
 // in another run of the test binary that is root of a user namespace of its own.
 // Where neither may be, nothing was looked at, and that is a failure.
 func whereMountsWork(t *testing.T, test func(t *testing.T)) {
