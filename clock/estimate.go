@@ -18,9 +18,9 @@ const (
 )
 
 // Verdict is what the peers say of our clock, taken together. The zero value is
-// that of nobody asked.
+// that of no peer asked.
 type Verdict struct {
-	// Offset is how far the peers' clocks are ahead of ours; 0 when nobody
+	// Offset is how far the peers' clocks are ahead of ours; 0 when no peer
 	// answered.
 	Offset   time.Duration
 	Answered int // peers that told their clock
@@ -34,11 +34,11 @@ func (v Verdict) Beyond(threshold time.Duration) bool {
 }
 
 // Quorum tells whether at least half of those asked answered. Without it no clock is
-// refused or outvoted, whatever the others say.
+// refused or outvoted, even if all others agree.
 func (v Verdict) Quorum() bool { return 2*v.Answered >= v.Asked }
 
-// Refuses tells whether a start is refused, which takes a Quorum. With one answer nobody
-// knows which of the two clocks is wrong: a daemon that resumes, as resumes says, goes on
+// Refuses tells whether a start is refused, which takes a Quorum. One answer doesn't tell
+// which of the two clocks is wrong: a daemon that resumes, as resumes says, goes on
 // then, so that a wrong clock can't keep the other of two daemons from a restart. A new one
 // can wait, and is refused.
 func (v Verdict) Refuses(threshold time.Duration, resumes bool) bool {
@@ -104,7 +104,7 @@ type Vote string
 
 // The votes. Programs compare them: GET /api/overview and the metrics have these words.
 const (
-	Agree     Vote = "agree"     // a majority has our time, or nobody answered
+	Agree     Vote = "agree"     // a majority has our time, or no peer answered
 	Undecided Vote = "undecided" // no majority has our time, and none that counts has another
 	Outvoted  Vote = "disagree"  // a majority has another time
 )
@@ -112,7 +112,7 @@ const (
 // VoteOf counts the votes of samples, less those with an Err, and ours. It keeps:
 //
 //	clock.E4  Each peer that answered has a vote, and so have we. A majority is more than
-//	    half of these votes, whoever is silent.
+//	    half of these votes, of which a silent peer has none.
 //	clock.E5  Agree is a majority, ours included, of clocks less than threshold from ours.
 //	    Outvoted is a majority of clocks that are all threshold or more from ours, and
 //	    less than threshold from each other, where at least half of the peers asked

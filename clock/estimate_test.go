@@ -31,7 +31,7 @@ func TestEstimate(t *testing.T) {
 		offsets      []time.Duration
 		median, mean time.Duration
 	}{
-		{"nobody", nil, 0, 0},
+		{"none", nil, 0, 0},
 		{"one that agrees", []time.Duration{s}, s, s},
 		{"one ahead", []time.Duration{h}, h, h},
 		{"one behind", []time.Duration{-h}, -h, -h},
@@ -79,9 +79,9 @@ func TestBeyond(t *testing.T) {
 		verdict clock.Verdict
 		want    bool
 	}{
-		{"nobody asked", clock.Verdict{}, false},
-		{"nobody answered", clock.Verdict{Asked: 3}, false},
-		{"nobody answered, whatever stands there", clock.Verdict{Asked: 3, Offset: time.Hour}, false},
+		{"none asked", clock.Verdict{}, false},
+		{"none answered", clock.Verdict{Asked: 3}, false},
+		{"none answered, with an offset all the same", clock.Verdict{Asked: 3, Offset: time.Hour}, false},
 		{"below", clock.Verdict{Asked: 1, Answered: 1, Offset: threshold - 1}, false},
 		{"below, behind", clock.Verdict{Asked: 1, Answered: 1, Offset: -threshold + 1}, false},
 		{"at it", clock.Verdict{Asked: 1, Answered: 1, Offset: threshold}, true},
@@ -140,11 +140,11 @@ func TestVoteOf(t *testing.T) {
 		offsets []time.Duration
 		want    clock.Vote
 	}{
-		{"nobody", nil, clock.Agree},
+		{"none", nil, clock.Agree},
 		{"one that agrees", many(1, s), clock.Agree},
 		{"one just below the threshold", many(1, threshold-1), clock.Agree},
 		{"one just below the threshold, behind", many(1, 1-threshold), clock.Agree},
-		{"one at the threshold: who is wrong?", many(1, threshold), clock.Undecided},
+		{"one at the threshold: which is wrong?", many(1, threshold), clock.Undecided},
 		{"one at the threshold, behind", many(1, -threshold), clock.Undecided},
 		{"one as far as it goes", many(1, math.MaxInt64), clock.Undecided},
 		{"one as far back as it goes", many(1, math.MinInt64), clock.Undecided},

@@ -7,7 +7,7 @@ import (
 
 // Heartbeat tells whether a goroutine that has to come round again and again still
 // does, without a lock that it could hold. In each round the goroutine says by when it
-// will be back; anybody may ask. Its zero value expects nothing.
+// will be back; any goroutine may ask. Its zero value expects nothing.
 type Heartbeat struct {
 	due atomic.Int64 // monotonic nanoseconds by which the next round begins; 0: nothing is expected
 }
@@ -16,7 +16,7 @@ type Heartbeat struct {
 func (h *Heartbeat) Expect(c Clock, d time.Duration) { h.due.Store(int64(c.Mono() + d)) }
 
 // Pause says that nothing is expected: the goroutine has ended, or is about to wait for
-// something whose end nobody can promise.
+// something that may never end.
 func (h *Heartbeat) Pause() { h.due.Store(0) }
 
 // Overdue returns how long the next round is overdue, 0 when it isn't.

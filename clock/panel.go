@@ -76,7 +76,7 @@ func (p Panel) Judge(samples []Sample) (v Verdict, said string) {
 		v.Offset.Abs().Round(time.Millisecond), way, v.Answered, v.Asked, Offsets(samples), p.Threshold())
 }
 
-// Agreeing counts the samples whose clock has our time, and those that have a clock.
+// Agreeing counts the samples with a clock that has our time, and those that have a clock.
 func (p Panel) Agreeing(samples []Sample) (agree, answered int) {
 	for _, offset := range offsetsOf(samples) {
 		if answered++; offset.Abs() < p.Threshold() {
