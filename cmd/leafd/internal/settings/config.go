@@ -10,8 +10,8 @@ import (
 	"github.com/leafd/leafd/zkreg/zksession"
 )
 
-// Config is what a command was told, checked and complete: a struct for each part. A
-// field whose setting the command doesn't take is zero.
+// Config is what a command was told, checked and complete: a struct for each part. The
+// field of a setting that the command doesn't take is zero.
 type Config struct {
 	Node    string // our name in the cluster; the advertised address when not set
 	DataDir string

@@ -27,15 +27,15 @@ type Exposure struct {
 	Do    string
 }
 
-// Exposed is who else than those who are meant to may be able to write what a daemon
+// Exposed is where more users than are meant to may be able to write what a daemon
 // trusts, or see its memory. None of it is a reason to refuse a start: an ensemble or the
 // volume of a container may be closed in a way that can't be seen from here.
 func (c *Config) Exposed() []Exposure {
 	var list []Exposure
 	if len(c.ZooKeeper.Servers) > 0 && c.ZooKeeper.Auth == nil {
 		list = append(list, Exposure{
-			Found: "there is no --zk-auth-file: whoever reaches ZooKeeper can change what stands there, and so stop daemons or make them repeat IDs",
-			Do:    "give all daemons one, unless nobody else reaches the ensemble: docs/operations/zookeeper.md",
+			Found: "there is no --zk-auth-file: any client that reaches ZooKeeper can change what stands there, and so stop daemons or make them repeat IDs",
+			Do:    "give all daemons one, unless no other client reaches the ensemble: docs/operations/zookeeper.md",
 		})
 	}
 	if info, err := os.Stat(c.DataDir); err == nil && info.Mode().Perm()&0o022 != 0 {

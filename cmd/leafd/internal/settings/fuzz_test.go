@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzConfigFile: whatever stands in the file, it is taken in or refused by
+// FuzzConfigFile: a file with any content is taken in or refused by
 // name, and the password in it is not printed.
 func FuzzConfigFile(f *testing.F) {
 	sample, err := os.ReadFile("../../../../deploy/leafd.yaml")

@@ -14,7 +14,7 @@ const (
 )
 
 // fillInherited makes the address of an inherited public socket the one that leafd
-// listens on, whatever --listen says: the socket is where clients arrive, and the
+// listens on, in place of --listen: the socket is where clients arrive, and the
 // address that others are told is derived from it.
 func (c *Config) fillInherited(sockets map[string]net.Listener, v *Values) {
 	ln := sockets[PublicSocket]

@@ -28,7 +28,7 @@ func ZooKeeperSettings() []Setting {
 			// fillZooKeeper reads it.
 			Usage: "ZooKeeper servers that give out worker IDs, host:port[,host:port]; empty: standalone",
 			More: "\"leafd cluster init\" makes the cluster there, once, before the first daemon starts.\n" +
-				"Standalone, nobody checks that no other daemon has the same worker ID.",
+				"Standalone, nothing checks that no other daemon has the same worker ID.",
 		},
 		{
 			Name: "zk-root", Kind: kindText, Def: "/leaf",
@@ -50,7 +50,7 @@ func ZooKeeperSettings() []Setting {
 		{
 			Name: "zk-auth-file", Kind: KindFile,
 			// fillZooKeeper reads it.
-			Usage: "file with user:password for ZooKeeper's digest scheme; empty: znodes open to everybody",
+			Usage: "file with user:password for ZooKeeper's digest scheme; empty: znodes open to every client",
 			More:  "Make it readable to the daemon alone.",
 		},
 		{
@@ -75,14 +75,14 @@ func ZooKeeperSettings() []Setting {
 			More: "At least 6s more than twice clock-threshold.\n" +
 				"A data directory that is younger has a lease as long as it has existed, of 6h at least. The\n" +
 				"worker ID of a daemon that is gone comes back once its lease is over. A lease longer than\n" +
-				"that of leafd cluster init --longest-lease is refused: for so long nobody gets a new worker ID\n" +
+				"that of leafd cluster init --longest-lease is refused: for so long no daemon gets a new worker ID\n" +
 				"after ZooKeeper has lost data, or until leafd cluster open.",
 		},
 		{
 			Name: "release-on-stop", Kind: KindBool, Def: "false",
 			to:    func(c *Config) any { return &c.ZooKeeper.ReleaseOnStop },
 			Usage: "give the worker ID back at each clean stop",
-			More:  "For daemons whose data directory does not survive: the next start needs ZooKeeper.",
+			More:  "For daemons with a data directory that does not survive: the next start needs ZooKeeper.",
 		},
 	}
 }
