@@ -14,7 +14,7 @@ import (
 
 // List implements segment.Admin, in the order of the tags' bytes. A max_id or
 // step that is NULL or no integer reads -1, an update_time that is none reads
-// as the zero time. Rows whose tag is NULL are left out.
+// as the zero time. Rows with a NULL tag are left out.
 func (s *Store) List(ctx context.Context) ([]segment.Row, error) {
 	var list []segment.Row
 	err := s.people.read(ctx, func(rows *sql.Rows) error {

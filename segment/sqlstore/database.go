@@ -21,7 +21,7 @@ type database struct {
 
 // write runs fn in one transaction.
 //
-// What holds, whatever fails:
+// What holds after any failure:
 //
 //   - nil is returned only after the database confirmed the commit. A commit
 //     without an answer is an error, and is never repeated.

@@ -38,7 +38,7 @@ type dialect struct {
 	attempts int
 	// together tells that several statements cost one round trip when they are sent as one.
 	together bool
-	// forUpdate ends a SELECT whose row the transaction is going to write.
+	// forUpdate ends a SELECT of a row that the transaction is going to write.
 	forUpdate string
 	// matchTag is true of a row that has exactly one tag, which is given
 	// twice: first compared by the column's collation, so that the primary

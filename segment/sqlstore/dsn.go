@@ -81,7 +81,7 @@ func parseSafely(dsn string) (cfg *mysql.Config, err error) {
 	return mysql.ParseDSN(dsn)
 }
 
-// knownParams are the parameters whose values can be wrong.
+// knownParams are the parameters that can have wrong values.
 var knownParams = []string{ //nolint:gochecknoglobals // a constant list
 	"allowAllFiles", "allowCleartextPasswords", "allowFallbackToPlaintext", "allowNativePasswords",
 	"allowOldPasswords", "checkConnLiveness", "clientFoundRows", "columnsWithAlias", "compress",

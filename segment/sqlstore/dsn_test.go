@@ -46,7 +46,7 @@ func TestMySQLConfigForces(t *testing.T) {
 	}, cfg.Params)
 }
 
-// unusable are DSNs whose errors must not tell the password s3cret.
+// unusable are DSNs with errors that must not tell the password s3cret.
 var unusable = map[string]struct{ dsn, says string }{
 	"empty":                   {dsn: "", says: "names no database"},
 	"no slash":                {dsn: "leaf:s3cret@tcp(db:3306)", says: "missing the slash"},

@@ -14,7 +14,7 @@ import (
 // that the user may see.
 var ErrNoTable = errors.New("no table " + table)
 
-// Inspector looks at what a Store of MySQL needs, for people who set one up. It
+// Inspector looks at what a Store of MySQL needs, for setting one up. It
 // writes nothing.
 type Inspector struct {
 	d *database
@@ -88,7 +88,7 @@ func (i *Inspector) Server(ctx context.Context) (ServerFacts, error) {
 	err = i.d.read(ctx, func(rows *sql.Rows) error {
 		var grantee, privilege string
 		err := rows.Scan(&grantee, &privilege)
-		if strings.ReplaceAll(grantee, "'", "") == user { // who may see all accounts is shown all
+		if strings.ReplaceAll(grantee, "'", "") == user { // an account that may see all others is shown all
 			powers = append(powers, privilege)
 		}
 		return err

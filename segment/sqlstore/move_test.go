@@ -9,14 +9,14 @@ import (
 )
 
 // TestMoveIsOursAlone breaks the lock that sqlstore.F2 doesn't trust:
-// between our read of max_id and our write somebody else wrote.
+// another client writes between our read of max_id and our write.
 func TestMoveIsOursAlone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		meanwhile string
 		maxID     []int64 // in the end
 		moved     bool
 	}{
-		"nobody": {meanwhile: "SELECT 1", maxID: []int64{11}, moved: true},
+		"no write": {meanwhile: "SELECT 1", maxID: []int64{11}, moved: true},
 		// What is read back then is what we wanted to write.
 		"the same range was taken":   {meanwhile: "UPDATE leaf_alloc SET max_id = 11", maxID: []int64{11}},
 		"another range was taken":    {meanwhile: "UPDATE leaf_alloc SET max_id = 500", maxID: []int64{500}},

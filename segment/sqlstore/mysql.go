@@ -42,7 +42,7 @@ const (
 	// silent connection; its default is eight hours. fetchWait is that within a
 	// transaction: the row of a daemon that freezes there stays locked so long.
 	sessionWait, fetchWait = "60", "3"
-	// lockWait, in seconds, keeps a fetch that nobody waits for any more from
+	// lockWait, in seconds, keeps a fetch that no caller waits for any more from
 	// queueing for a row for another 50 s, or for a table that is being altered
 	// for another day, the server's defaults.
 	lockWait = "1"
@@ -53,8 +53,8 @@ const (
 // server may be down. An error says what is wrong with dsn, without its password.
 //
 // Where the dsn names no time-outs it gets timeout=500ms, readTimeout=1s and
-// writeTimeout=1s; zero counts as none named. What correctness rests on is set
-// whatever the dsn or the server says: UTF-8, UTC, strict SQL mode, autocommit, READ
+// writeTimeout=1s; zero counts as none named. What correctness rests on is always set,
+// against the dsn and the server if need be: UTF-8, UTC, strict SQL mode, autocommit, READ
 // COMMITTED, no limit of rows, rows counted as found.
 func OpenMySQL(dsn string) (*Store, error) { return openMySQL(Config{DSN: dsn}) }
 
@@ -78,7 +78,7 @@ func openMySQL(c Config) (*Store, error) {
 	return s, nil
 }
 
-// SameDatabase tells that a and b name one database, whatever the user and the parameters: a
+// SameDatabase tells that a and b name one database, with any users and parameters: a
 // Store of a may go on with b. On two tables at once one range would be given twice.
 func SameDatabase(a, b string) bool {
 	if a == b {
@@ -191,7 +191,7 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 		session[strings.ToLower(name)] = value
 	}
 	// Out of strict mode a value that doesn't fit is clipped, with a warning
-	// that nobody reads: a max_id at the end of its column stays there, and
+	// that nothing reads: a max_id at the end of its column stays there, and
 	// the same range is fetched again.
 	session["sql_mode"] = "'STRICT_ALL_TABLES'"
 	session["time_zone"] = "'+00:00'"
@@ -218,7 +218,7 @@ func mysqlDialect(wait string) *dialect {
 	}
 }
 
-// viewMySQL is the dialect's view. A timestamp is in UTC whatever its writer's time zone.
+// viewMySQL is the dialect's view. A timestamp is in UTC, in whichever time zone it was written.
 const viewMySQL = "SELECT UTC_TIMESTAMP(), CONCAT_WS(' ', @@hostname, @@port, @@server_id, CREATE_TIME), " +
 	"EXISTS (SELECT 1 FROM information_schema.STATISTICS" + ofTable + " AND COLUMN_NAME = 'update_time' AND SEQ_IN_INDEX = 1) " +
 	"AND EXISTS (SELECT 1 FROM information_schema.COLUMNS" + ofTable + " AND COLUMN_NAME = 'update_time' AND DATA_TYPE = 'timestamp' " +
@@ -228,9 +228,9 @@ const viewMySQL = "SELECT UTC_TIMESTAMP(), CONCAT_WS(' ', @@hostname, @@port, @@
 const ofTable = " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '" + table + "'"
 
 // mysqlConnector sets the isolation level, and refuses a table without transactions. On MyISAM and Aria two
-// Java Leaf clients get one range twice, and so would a client and leafd:
-// between its UPDATE and its SELECT anybody can move max_id. Each new connection
-// looks, so a table that is altered while the daemon runs is noticed too.
+// Java Leaf clients get one range twice, and so would a client and leafd: any other client
+// can move max_id between its UPDATE and its SELECT. Each new connection looks, so a table
+// that is altered while the daemon runs is noticed too.
 type mysqlConnector struct {
 	inner atomic.Pointer[driver.Connector] // a reload replaces it
 }
@@ -270,7 +270,7 @@ var errDriver = errors.New("the driver runs no statements")
 
 // setIsolation has each statement see what was committed last, and lock no more than
 // its row: above READ COMMITTED, the look for a tag that isn't there locks the gap, and
-// with it out everybody who creates one. A statement, since the variable's name
+// keeps out all clients that create a tag there. A statement, since the variable's name
 // differs between servers.
 func setIsolation(ctx context.Context, conn driver.Conn) error {
 	execer, ok := conn.(driver.ExecerContext)

@@ -181,8 +181,8 @@ func TestMySQLNotThereYet(t *testing.T) {
 }
 
 // TestMySQLReadOnly: the server became a replica, and the pool still leads there. An
-// account that may write all the same gets nothing either (sqlstore.F7), whatever the
-// table of the replica has; over a new connection it goes on.
+// account that may write all the same gets nothing either (sqlstore.F7), with any
+// table on the replica; over a new connection it goes on.
 func TestMySQLReadOnly(t *testing.T) {
 	server := mariadbtest.Shared(t)
 	database, db := newTable(t, server, ourScript, "")
@@ -303,8 +303,8 @@ func TestMySQLFailoverErrors(t *testing.T) {
 	}
 }
 
-// TestMySQLSessionsArePinned: what correctness needs holds whatever the server and the
-// DSN say. Without autocommit, a reader's connection would stay in one transaction.
+// TestMySQLSessionsArePinned: what correctness needs holds even if the server and the DSN
+// say otherwise. Without autocommit, a reader's connection would stay in one transaction.
 func TestMySQLSessionsArePinned(t *testing.T) {
 	server := mariadbtest.Shared(t)
 	database, db := newTable(t, server, ourScript, "")
@@ -341,7 +341,7 @@ func TestMySQLSetUpWrong(t *testing.T) {
 		"no table":       {dsn: server.DSN(empty), says: "create it with deploy/leaf_alloc.sql"},
 		"no database":    {dsn: server.DSN("nowhere"), says: "create it with deploy/leaf_alloc.sql"},
 		"wrong password": {dsn: reader + ":wr0ng@tcp(" + server.Addr() + ")/" + withTable, says: "check user, password and database"},
-		"no such user":   {dsn: "nobody:wr0ng@tcp(" + server.Addr() + ")/" + withTable, says: "check user, password and database"},
+		"no such user":   {dsn: "missing:wr0ng@tcp(" + server.Addr() + ")/" + withTable, says: "check user, password and database"},
 		"may not write":  {dsn: reader + ":s3cret@tcp(" + server.Addr() + ")/" + withTable, says: "leafd needs SELECT and UPDATE"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,7 +39,7 @@ func addToxic(t testing.TB, proxy *toxiproxy.Proxy, format string, args ...any) 
 
 // TestMySQLCutAnywhere cuts the connection after every number of bytes that the
 // server answers, and so also between its commit and our learning of it. Then
-// the range is lost: it must not come to anybody, and not come again.
+// the range is lost: no caller must get it, then or later.
 func TestMySQLCutAnywhere(t *testing.T) {
 	server := mariadbtest.Shared(t)
 	database, db := newTable(t, server, javaScript, "")

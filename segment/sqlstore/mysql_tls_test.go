@@ -12,7 +12,7 @@ import (
 	"github.com/leafd/leafd/test/mariadbtest"
 )
 
-// Connections are encrypted, and only with a server whose certificate our authority has signed.
+// Connections are encrypted, and only to a server with a certificate that our authority has signed.
 func TestMySQLTLS(t *testing.T) {
 	ours, other := certtest.New(t, "ours"), certtest.New(t, "other")
 	pair := ours.Issue(t, "127.0.0.1")

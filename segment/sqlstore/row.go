@@ -9,7 +9,7 @@ import (
 )
 
 // unreadable stands for a max_id or step that is NULL or no integer of 64 bits.
-// It is no valid value of either, so whoever gets it refuses the row.
+// It is no valid value of either, so each reader refuses the row.
 const unreadable = -1
 
 // parseInteger returns the integer that b spells in the one way that FormatInt

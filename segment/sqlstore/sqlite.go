@@ -20,7 +20,7 @@ const (
 	// another process's lock. It ignores the context meanwhile, so this is
 	// short, and the waiting is repeated from here.
 	busyTimeout = "100"
-	// busyAttempts of busyTimeout each make 5 s for a caller whose context
+	// busyAttempts of busyTimeout each make 5 s for a caller with a context that
 	// ends later than that, or never.
 	busyAttempts = 50
 	// readerIdleTime is after how long the reading connection is closed, and
@@ -54,7 +54,7 @@ func OpenSQLite(path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newStore(db, db), nil // one writes at a time all the same, and reading waits for nobody
+	return newStore(db, db), nil // one writes at a time all the same, and a read waits for none
 }
 
 func sqliteDialect() *dialect {

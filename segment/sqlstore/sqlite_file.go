@@ -107,7 +107,7 @@ func fill(path, schema string) error {
 	if err != nil {
 		return err
 	}
-	ctx := context.Background() // nobody else knows the file
+	ctx := context.Background() // no other process knows the file
 	err = db.useWAL(ctx)
 	if err == nil {
 		_, err = db.db.ExecContext(ctx, "BEGIN IMMEDIATE; "+schema+" COMMIT;")

@@ -89,7 +89,7 @@ func TestSQLitePaths(t *testing.T) {
 }
 
 // TestSQLiteUnusableFile: none of these is started over. The error names the
-// file, and the file stays as it is, for somebody to look at.
+// file, and the file stays as it is, to be looked at.
 func TestSQLiteUnusableFile(t *testing.T) {
 	whole := func(t *testing.T) []byte {
 		t.Helper()
@@ -171,7 +171,7 @@ func TestSQLiteDamagedRows(t *testing.T) {
 	require.Error(t, storetest.Each(t.Context(), store, func([]byte, int64, int64) error { return nil }))
 }
 
-// TestSQLiteOpenedAtOnce: whoever is first makes the file, and all have it.
+// TestSQLiteOpenedAtOnce: the first process makes the file, and all have it.
 func TestSQLiteOpenedAtOnce(t *testing.T) {
 	for range 5 {
 		dir := t.TempDir()

@@ -57,7 +57,7 @@ func runChild(t testing.TB, path string, ranges int) (told []segment.Range) {
 			told = append(told, r)
 		}
 	}
-	require.NoError(t, child.Process.Kill()) // SIGKILL, in the middle of whatever it does
+	require.NoError(t, child.Process.Kill()) // SIGKILL, in the middle of its work
 	for lines.Scan() {                       // what was on its way
 		var r segment.Range
 		if _, err := fmt.Sscanf(lines.Text(), "range %d %d", &r.Lo, &r.Hi); err == nil {

@@ -45,8 +45,8 @@ var (
 // `UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = ?` and then read
 // max_id, in one transaction) on the table:
 //
-//	The row is locked when it is read, so nobody moves max_id between our
-//	    reading and our commit, whatever the isolation level: a locking read sees
+//	The row is locked when it is read, so no other client moves max_id between our
+//	    reading and our commit, at any isolation level: a locking read sees
 //	    what was committed last. On SQLite the transaction has the file's write
 //	    lock from its first statement.
 //	sqlstore.F2  max_id is moved only from the value that was read, in exactly one row. So
@@ -54,7 +54,7 @@ var (
 //	What the column then holds is what was written. A narrow column that
 //	    clips a value, a floating one or a trigger would otherwise hand the next
 //	    fetch a range that overlaps ours.
-//	Whatever is refused is rolled back, and every check of the row comes
+//	A fetch that is refused is rolled back, and every check of the row comes
 //	    before the first write.
 //	The range is returned only after the commit was confirmed.
 //	sqlstore.F5  On MySQL a fetch is three round trips: the transaction's begin with the locking
@@ -141,7 +141,7 @@ func (s *Store) fetch(ctx context.Context, tag string, want int64, dispose segme
 	return taken, nil
 }
 
-// lockedRow is a row that nobody else can change until the transaction ends.
+// lockedRow is a row that no other client can change until the transaction ends.
 type lockedRow struct {
 	maxID, step sql.NullString
 	description sql.NullString // by lockWhole
@@ -258,7 +258,7 @@ func (s *Store) asBadRow(err error) error {
 // Each implements segment.Store: on MySQL, where an index has update_time first, and the server sets
 // it, a view of what has changed is read by that. A max_id or step that is NULL or no integer is
 // given to fn as -1, so that one spoilt row hides no other; Fetch refuses such a
-// row. Rows whose tag is NULL are left out. A connection is held while fn runs, so
+// row. Rows with a NULL tag are left out. A connection is held while fn runs, so
 // fn should not use the Store.
 func (s *Store) Each(ctx context.Context, last segment.View, fn func(tag []byte, maxID, step int64) error) (segment.View, error) {
 	view, err := s.view(ctx, last)
