@@ -35,7 +35,7 @@ const guestPlaces = Guests / 2
 //	    read is never closed for another. Each is closed before the newcomer is served.
 //	server.F3  A connection for which there is no room is a guest, and gets one answer: of the health
 //	    checks what they found, else 503 overloaded. A guest that is slow to ask gives way
-//	    to the next, so that a health check is answered whatever else comes.
+//	    to the next, so that a health check is always answered.
 type admission struct {
 	started   time.Time              // immutable: the zero of the listeners' coarse clocks
 	open      [surfaces]atomic.Int64 // those of Redis are among Public's
@@ -107,18 +107,18 @@ func (a *admission) reserveLocal() {
 func (a *admission) enter(c *conn) bool {
 	now := int64(time.Since(a.started))
 	c.idle.Store(now)
-	who := networkOf(c)
+	network := networkOf(c)
 	victim, ok := func() (victim *conn, ok bool) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		p := &a.pools[c.l.pool]
 		if p.taken >= p.limit {
-			if victim = p.victim(who, now); victim == nil {
+			if victim = p.victim(network, now); victim == nil {
 				return nil, false
 			}
 			a.removeLocked(victim)
 		}
-		p.add(c, who, now)
+		p.add(c, network, now)
 		a.count(c.l.surface, 1)
 		return victim, true
 	}()

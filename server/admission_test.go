@@ -33,7 +33,7 @@ func (r *running) dialFrom(address string) net.Conn {
 	return c
 }
 
-// server.F1 and F2: what is busy stays, and everybody else is refused until there is room.
+// server.F1 and F2: what is busy stays, and any other connection is refused until there is room.
 func TestConnectionsBeyondTheLimitAreRefused(t *testing.T) {
 	r := start(t, func(c *Config) { patient(c); c.MaxConns = 2 })
 	served := []net.Conn{r.dial(), r.dial()}
@@ -78,8 +78,8 @@ func (r *running) busy() (n int) {
 	return n
 }
 
-// server.F2: an address that holds all places keeps nobody out, in either protocol, and drives
-// nobody out, however it connects again and again.
+// server.F2: an address that holds all places keeps no other address out, in either protocol,
+// and drives none out, however it connects again and again.
 func TestNewcomersMakeRoom(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		for _, of := range []Surface{Public, Redis} {
@@ -145,7 +145,7 @@ func TestVictims(t *testing.T) {
 		from    string
 		want    string
 	}{
-		{"silent for long, of whatever address", []client{{"idle", "10.0.0.1", second, false}, {"idle too", "10.0.0.1", second, false}, {"silent", "10.0.0.2", 5 * second, true}}, "10.0.0.9", "silent"},
+		{"silent for long, of any address", []client{{"idle", "10.0.0.1", second, false}, {"idle too", "10.0.0.1", second, false}, {"silent", "10.0.0.2", 5 * second, true}}, "10.0.0.9", "silent"},
 		{"its first request may be on its way", []client{{"idle", "10.0.0.1", 9 * second, false}, {"idle too", "10.0.0.1", 8 * second, false}, {"silent", "10.0.0.2", 10*second - 1, true}}, "10.0.0.9", "idle too"},
 		{"of the address that holds most", []client{{"a", "10.0.0.1", second, false}, {"b", "10.0.0.2", 9 * second, false}, {"c", "10.0.0.2", 8 * second, false}}, "10.0.0.9", "c"},
 		{"what has sent nothing first there", []client{{"b", "10.0.0.2", second, false}, {"c", "10.0.0.2", 10 * second, true}}, "10.0.0.9", "c"},
@@ -203,21 +203,21 @@ func BenchmarkVictim(b *testing.B) {
 	for _, addresses := range []int{1, 60_000} {
 		b.Run(fmt.Sprint(addresses), func(b *testing.B) {
 			var p pool
-			who := func(i int) origin {
+			network := func(i int) origin {
 				return origin{10, 1, byte(i % addresses >> 8), byte(i % addresses)}
 			}
 			for i := range 65_536 {
 				c := &conn{}
 				c.idle.Store(int64(i + 1))
-				p.add(c, who(i), int64(i))
+				p.add(c, network(i), int64(i))
 			}
 			now := int64(65_536)
 			for b.Loop() {
 				now++
-				c := p.victim(who(int(now)), now)
+				c := p.victim(network(int(now)), now)
 				p.remove(c)
 				c.idle.Store(now)
-				p.add(c, who(int(now)), now)
+				p.add(c, network(int(now)), now)
 			}
 		})
 	}
@@ -258,7 +258,7 @@ func TestGuestsGiveWay(t *testing.T) {
 	require.Equal(t, 200, readAnswer(t, resp).status)
 }
 
-// server.F3: the one who has waited longest gives way, once every place is taken.
+// server.F3: the guest that has waited longest gives way, once every place is taken.
 func TestPlacesOfGuests(t *testing.T) {
 	a, err := newAdmission(prometheus.NewRegistry(), 1)
 	require.NoError(t, err)

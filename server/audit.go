@@ -11,7 +11,7 @@ import (
 	"github.com/leafd/leafd/segment"
 )
 
-// audit logs a change that was made as one line with audit=<action>, whatever the log
+// audit logs a change that was made as one line with audit=<action>, at every log
 // level. before and after are the old and new values; nil is left out. Every change by
 // HTTP is logged here.
 func (s *Server) audit(ctx *fasthttp.RequestCtx, action, tag string, before, after zerolog.LogObjectMarshaler) {

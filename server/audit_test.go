@@ -37,8 +37,8 @@ func TestEveryChangeIsAudited(t *testing.T) {
 	require.JSONEq(t, changed.body, gone.body)
 	for _, refused := range []int{
 		admin.do("POST", "/api/segments", `{"tag":"order","step":10}`, bearer).status,
-		admin.do("PATCH", "/api/segments/nobody", `{"step":10}`, bearer).status,
-		admin.do("DELETE", "/api/segments/nobody", "", bearer).status,
+		admin.do("PATCH", "/api/segments/missing", `{"step":10}`, bearer).status,
+		admin.do("DELETE", "/api/segments/missing", "", bearer).status,
 		admin.do("PATCH", "/api/segments/order", `{"step":0}`, bearer).status,
 	} {
 		require.GreaterOrEqual(t, refused, 400)
@@ -71,7 +71,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 	}
 }
 
-// dropping is a log whose level is set by a hook, as the daemon's is.
+// dropping is a log with a level that a hook sets, as the daemon's is.
 type dropping struct{ least zerolog.Level }
 
 func (d dropping) Run(e *zerolog.Event, level zerolog.Level, _ string) {
@@ -108,7 +108,7 @@ func TestRefusedAttemptsAreSampled(t *testing.T) {
 	require.NotContains(t, r.log.String(), "guess")
 }
 
-// Who changed it: the process behind a unix socket, the certificate of a client.
+// The client that made a change: the process behind a unix socket, or a certificate.
 func TestAuditNamesTheClient(t *testing.T) {
 	ca := certtest.New(t, "ca")
 	dir := t.TempDir()

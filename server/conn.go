@@ -265,7 +265,7 @@ func drain(nc net.Conn) bool {
 	if !ok || half.CloseWrite() != nil {
 		return false
 	}
-	_, err := io.CopyN(io.Discard, nc, lingerBytes) // the connection is closed next, whatever the error
+	_, err := io.CopyN(io.Discard, nc, lingerBytes) // the connection is closed next, error or not
 	return err == nil
 }
 

@@ -175,7 +175,7 @@ func (s *script) SetWriteDeadline(time.Time) error { s.writes++; return nil }
 func (s *script) Close() error                     { return nil }
 func (s *script) RemoteAddr() net.Addr             { return nil }
 
-// still returns a listener whose coarse clock the test moves.
+// still returns a listener with a coarse clock that the test moves.
 func still() *listener {
 	return &listener{
 		idleTimeout: 75 * time.Second, readTimeout: 10 * time.Second, writeTimeout: 10 * time.Second,
@@ -329,7 +329,7 @@ type tlsLike struct{ net.Conn }
 
 func (c *tlsLike) NetConn() net.Conn { return c.Conn }
 
-// A conn splits as the function does, whatever was asked for before.
+// A conn splits as the function does, after any earlier requests.
 func TestConnSplitsAKeyThatIsAskedForAgain(t *testing.T) {
 	rests := []string{"order", "order?n=2", "order/", "ord%65r", "a%2541", "a%41", "aA", "order?", "o", "", "%", "\xff", "é", "%c3%a9", "order#x", "a/b", strings.Repeat("k", 128), strings.Repeat("k", 129)}
 	c, random := new(conn), rand.New(rand.NewPCG(1, 2))

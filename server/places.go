@@ -29,7 +29,7 @@ type pool struct {
 
 // holder is an address, as networkOf has it, with its connections.
 type holder struct {
-	who   origin
+	from  origin
 	conns queue[*conn] // silent ones first, then by when they became idle, as far as is known
 	at    int          // in pool.most
 }
@@ -62,7 +62,7 @@ func (c *conn) displace() bool {
 	return since > 0 && c.idle.CompareAndSwap(since, -1)
 }
 
-func (p *pool) add(c *conn, who origin, now int64) {
+func (p *pool) add(c *conn, from origin, now int64) {
 	if p.holders == nil {
 		p.holders = make(map[origin]*holder)
 		p.most = queue[*holder]{
@@ -70,13 +70,13 @@ func (p *pool) add(c *conn, who origin, now int64) {
 			at:   func(h *holder) *int { return &h.at },
 		}
 	}
-	h := p.holders[who]
+	h := p.holders[from]
 	if h == nil {
-		h = &holder{who: who, conns: queue[*conn]{
+		h = &holder{from: from, conns: queue[*conn]{
 			less: func(a, b *conn) bool { return cmp.Less(a.place.key, b.place.key) },
 			at:   func(c *conn) *int { return &c.place.at },
 		}}
-		p.holders[who] = h
+		p.holders[from] = h
 		heap.Push(&p.most, h)
 	}
 	c.place = place{in: p, holder: h, key: c.rank(now), silent: p.silent.PushBack(c)}
@@ -92,7 +92,7 @@ func (p *pool) remove(c *conn) {
 		heap.Fix(&p.most, h.at)
 	} else {
 		heap.Remove(&p.most, h.at)
-		delete(p.holders, h.who)
+		delete(p.holders, h.from)
 	}
 	if c.place.silent != nil {
 		p.silent.Remove(c.place.silent)
@@ -101,9 +101,9 @@ func (p *pool) remove(c *conn) {
 	p.taken--
 }
 
-// victim returns the connection that makes room for one of who, and ends it; nil: there is none
+// victim returns the connection that makes room for one from there, and ends it; nil: there is none
 // (server.F2).
-func (p *pool) victim(who origin, now int64) *conn {
+func (p *pool) victim(from origin, now int64) *conn {
 	for range looks {
 		e := p.silent.Front()
 		if e == nil {
@@ -122,11 +122,11 @@ func (p *pool) victim(who origin, now int64) *conn {
 		c.place.silent = nil
 	}
 	left := looks
-	own, mine := p.holders[who], 0
+	own, mine := p.holders[from], 0
 	if own != nil {
 		mine = len(own.conns.all)
 	}
-	var passed []*holder // whose connections are all busy
+	var passed []*holder // with busy connections only
 	defer func() {
 		for _, h := range passed {
 			heap.Push(&p.most, h)

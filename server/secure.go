@@ -20,13 +20,13 @@ import (
 //	server.T1  The handshake runs in the goroutine that serves the connection, never
 //	    in the one that accepts. It shares the read time-out with the first request
 //	    (server.C2), for writing too.
-//	server.T2  A client whose handshake fails gets no answer, except for the hint that
+//	server.T2  A client that fails the handshake gets no answer, except for the hint that
 //	    plain HTTP gets, and nothing is counted as one.
 //	server.T3  Closing doesn't wait for clients once the server stops: the close
 //	    notification of TLS alone could take five seconds for each connection.
 //	server.T4  No more than GOMAXPROCS-1 handshakes (one at least) are worked on at a time, of
-//	    all listeners, in the order in which they have something to work on: those who
-//	    connect leave the processors to those who ask. None has a turn while it waits for
+//	    all listeners, in the order in which they have something to work on: clients that
+//	    connect leave the processors to clients that ask. None has a turn while it waits for
 //	    its client, and waiting for a turn has the read time-out, too.
 type secure struct {
 	tls  *tls.Conn // immutable; nil: no TLS

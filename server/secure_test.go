@@ -160,7 +160,7 @@ func TestClientCertificates(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			conf := s.ca.Client(t, test.pairs...)
-			// Whatever the server says it would like, this is what it gets.
+			// The server gets this, even if it asked for something else.
 			conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 				if len(conf.Certificates) == 0 {
 					return &tls.Certificate{}, nil
@@ -181,8 +181,8 @@ func TestClientCertificates(t *testing.T) {
 	require.Equal(t, 1, s.used())
 }
 
-// server.K1: a client CA that is taken away shuts its clients out, tickets or not; who is
-// connected stays.
+// server.K1: a client CA that is taken away shuts its clients out, tickets or not; a client that
+// is connected stays.
 func TestClientCAChanges(t *testing.T) {
 	s := startSecure(t, true, nil)
 	conf := s.ca.Client(t, s.ca.Issue(t, "alice"))
@@ -211,8 +211,8 @@ func TestClientCAChanges(t *testing.T) {
 	require.NoError(t, ask(s.dialTLS(s.ca.Client(t, other.Issue(t, "bob")))))
 }
 
-// server.T4: a crowd that says hello and no more has no turn, and whoever has none waits, as long
-// as for a request.
+// server.T4: a crowd that says hello and no more has no turn, and a client that has none waits,
+// as long as for a request.
 func TestHandshakesTakeTurns(t *testing.T) {
 	s := startSecure(t, false, func(c *Config) { c.ReadTimeout = time.Minute })
 	conf := s.ca.Client(t).Clone()

@@ -59,7 +59,7 @@ func (l Limit) Burst() int { return int(l.burst / l.each) }
 //	    further ahead of now than a burst is refused. So no key is ever further than a
 //	    burst from its next ID, and what is larger than a burst never passes.
 //	limits.R2  A refused request is charged nothing, and Take returns how long to wait:
-//	    the same request passes then, if nobody else uses the key.
+//	    the same request passes then, if no other uses the key.
 //	limits.R3  No two keys share an account: the key itself is compared, not its hash.
 //	limits.R4  Memory is bounded to Capacity accounts, in sets of 16 by a hash that
 //	    clients can't predict. A full set evicts an account without debt, which is as
@@ -77,7 +77,7 @@ type Rates struct {
 	forgot atomic.Uint64
 }
 
-// set has the accounts of keys whose hashes have the same low bits, filled from the front.
+// set has the accounts of keys with hashes of the same low bits, filled from the front.
 type set struct {
 	// hints are bits of the keys' hashes, so that few keys have to be compared. A
 	// reader misled by a stale one calls add, which locks.

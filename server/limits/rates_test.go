@@ -209,7 +209,7 @@ func TestInventedKeys(t *testing.T) {
 	require.Less(t, r.Forgot()-forgot, uint64(capacity), "an idle account goes before one that owes")
 }
 
-// limits.R3: keys whose hashes are alike in every bit that is looked at.
+// limits.R3: keys with hashes that are alike in every bit that is looked at.
 func TestKeysOfOneHash(t *testing.T) {
 	r := newRates(1)
 	s := &r.table[0]

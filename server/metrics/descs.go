@@ -20,7 +20,7 @@ func counter(name, help string, labels ...string) described {
 var (
 	descReady = gauge("ready", "1 while GET /readyz answers 200.")
 
-	descWorkerInfo  = gauge("worker_info", "1, with who this daemon is in its labels.", "worker", "node", "layout", "cluster")
+	descWorkerInfo  = gauge("worker_info", "1; its labels identify this daemon.", "worker", "node", "layout", "cluster")
 	descWorkerState = gauge("worker_state", "1 for the state that the worker is in.", "state")
 
 	descCeiling        = gauge("ceiling_distance_seconds", "Time until snowflake IDs end when nothing is recorded any more.")
@@ -46,10 +46,10 @@ var (
 
 	descTags        = gauge("segment_tags", "Tags in the table.")
 	descTagsUsed    = gauge("segment_tags_used", "Tags that were asked for IDs since the start.")
-	descTagsFailing = gauge("segment_tags_failing", "Tags whose last fetch of a range failed.")
+	descTagsFailing = gauge("segment_tags_failing", "Tags that failed to get a range in their last fetch.")
 	descTagsEmpty   = gauge("segment_tags_empty", "Tags in use that have no ID in memory.")
 	descGuarded     = gauge("segment_guarded", "1 while ranges are guarded by ZooKeeper.")
-	descBehind      = gauge("segment_guard_behind_tags", "Tags whose ranges ZooKeeper has to be told of once it is back.")
+	descBehind      = gauge("segment_guard_behind_tags", "Tags with ranges that ZooKeeper has to be told of once it is back.")
 	descUnguarded   = counter("segment_unguarded_fetches_total", "Ranges that were fetched while ZooKeeper was away.")
 	descConflicts   = counter("segment_guard_conflicts_total", "Writes of a high mark that came after another daemon's.")
 	descGivenUp     = counter("segment_ranges_given_up_total", "Ranges that were given up: without an answer, or fetched without ZooKeeper as it came back.")

@@ -237,7 +237,7 @@ func TestADaemonAlone(t *testing.T) {
 	}
 }
 
-// Of peers that are drawn anew each time, those alone whose clocks are off have a series.
+// Of peers that are drawn again each time, only those with clocks that are off have a series.
 func TestOffsetsOfADraw(t *testing.T) {
 	f, m, reg := newFake(t)
 	f.setAll(m)

@@ -70,12 +70,12 @@ type endangered struct {
 	failures  int
 }
 
-// inDanger is false for tags that are unused, and for idle ones whose fetches work.
+// inDanger is false for tags that are unused, and for idle ones with fetches that succeed.
 func inDanger(st segment.Status) bool {
 	return st.Used && (st.Failures > 0 || st.Remaining < segment.Forever)
 }
 
-// compareDanger orders tags whose fetches fail first, then those that last the shortest:
+// compareDanger orders tags with failing fetches first, then those that last the shortest:
 // a busy tag with a small step is always short of IDs, which is normal.
 func compareDanger(a, b endangered) int {
 	return cmp.Or(

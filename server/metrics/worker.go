@@ -60,8 +60,9 @@ func collectReports(p page, to string, r worker.Reports) {
 	p.put(descReportFailures, float64(r.Failed), to)
 }
 
-// collectPeers shows the peers whose clocks are farthest from ours. Where the samples are of a
-// draw, others each time, those that have our time are left out: their series would come and go.
+// collectPeers shows the peers with the clocks that are farthest from ours. Where the samples
+// are of a draw, others each time, those that have our time are left out: their series would
+// come and go.
 func collectPeers(p page, w Worker) {
 	p.put(descThreshold, w.Threshold().Seconds())
 	samples, verdict, _ := w.Peers()

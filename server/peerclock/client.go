@@ -19,7 +19,7 @@ import (
 // Sentinels of this package. The Err of a Sample wraps one of them, with the address and
 // what failed.
 var (
-	// ErrAddress is for an address that no peer has. Nobody is asked there.
+	// ErrAddress is for an address that no peer has. It is not asked.
 	ErrAddress = errors.New("not a peer's address")
 	// ErrUnreachable is for a peer that refused the connection or did not answer in
 	// time.
@@ -70,7 +70,7 @@ const (
 	PlainFirst Secure = iota
 	// TLSFirst tries plain HTTP where a peer doesn't speak TLS.
 	TLSFirst
-	// TLSOnly accepts no answer over plain HTTP, which anybody on the network path
+	// TLSOnly accepts no answer over plain HTTP, which any machine on the network path
 	// could have sent.
 	TLSOnly
 )
@@ -82,8 +82,8 @@ type Client struct {
 	slots chan struct{} // holds a token for each peer that is being asked
 }
 
-// Class returns the sentinel that the Err of a sample wraps: what may be shown to
-// everybody. The rest of it tells which ports of which machines are open.
+// Class returns the sentinel that the Err of a sample wraps: what may be shown to every
+// client. The rest of it tells which ports of which machines are open.
 func Class(err error) error {
 	for _, class := range []error{ErrAddress, ErrAnswer, ErrStepped} {
 		if errors.Is(err, class) {
@@ -113,7 +113,7 @@ func New(cfg Config) (*Client, error) {
 
 // Probe asks all addresses (ip:port; an IPv6 one in brackets) for their clocks,
 // and returns one sample each, in the order given. The addresses are what others wrote
-// into the registry, and may be anybody's. It keeps:
+// into the registry, and may lead to any machine. It keeps:
 //
 //	peerclock.A1  Every sample has either an Err, or an Offset and RTT of one exchange
 //	    during which our own clock did not step.
@@ -126,8 +126,8 @@ func New(cfg Config) (*Client, error) {
 //	    to any other host. Parallel of them are asked at once.
 //	peerclock.A5  With TLSOnly nothing is sent to a peer, and nothing is read from it,
 //	    before Config.TLS has verified it.
-//	peerclock.A6  Nothing of an answer that isn't a leafd's clock is in a sample, nor of
-//	    the certificate of one: who can name a peer must not read other services through us.
+//	peerclock.A6  Nothing of an answer that isn't a leafd's clock is in a sample, nor of the
+//	    certificate of one: a writer of peers' addresses must not read other services through us.
 //	peerclock.A7  Only the address of one machine is asked: no host name, no multicast. One
 //	    that is loopback or link-local is another machine to each of its readers, and
 //	    reaches what is open to that machine alone: it is asked only where Config.Own is of

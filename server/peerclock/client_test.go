@@ -123,7 +123,7 @@ func TestAddressesOfPeers(t *testing.T) {
 	} {
 		c := newClient(t, func(c *peerclock.Config) { c.Own = netip.MustParseAddr(test.own) })
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // nobody is asked in this test
+		cancel() // no peer is asked in this test
 		s := c.Probe(ctx, []string{test.address})[0]
 		want := peerclock.ErrAddress
 		if test.asked {

@@ -21,7 +21,7 @@ import (
 	"github.com/leafd/leafd/clock"
 )
 
-// FuzzExchange: whatever a peer answers over its socket, it is an error of ours,
+// FuzzExchange: any answer of a peer over its socket is an error of ours,
 // short and harmless to print, or the clock that is in it.
 func FuzzExchange(f *testing.F) {
 	const body = `{"node":"a:8080","owner":"0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11","timestamp":1700000000000}`

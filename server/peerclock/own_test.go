@@ -90,7 +90,7 @@ func TestOffsetsThatDontFit(t *testing.T) {
 	}
 }
 
-// interrupted is a clock whose first readings are taken with a long wait between
+// interrupted is a clock that makes its first readings with a long wait between
 // the wall clock and the boot-time clock, as on a machine with too much to do.
 type interrupted struct {
 	*clocktest.Fake

@@ -125,7 +125,7 @@ func (s steady) Mono() time.Duration { return time.Since(s.since) }
 func (p *probes) Probe(ctx context.Context, addresses []string) []clock.Sample {
 	p.pause.Lock()
 	defer p.pause.Unlock()
-	if ctx.Err() == nil { // else nobody is asked
+	if ctx.Err() == nil { // else no peer is asked
 		p.mu.Lock()
 		p.asked = append(p.asked, len(addresses))
 		p.mu.Unlock()
