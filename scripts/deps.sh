@@ -101,7 +101,7 @@ TXT
   exit 1
 fi
 
-# as_root COMMAND...: without a question; nobody may be there to answer it.
+# as_root COMMAND...: without a question, as nothing may be there to answer it.
 as_root() {
   if ((EUID == 0)); then "$@"; else sudo -n -- "$@"; fi
 }

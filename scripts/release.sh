@@ -4,7 +4,7 @@
 #
 #   release.sh VERSION
 #
-# Two runs with the same Go make the same files, in whatever directory, on whatever day.
+# Two runs with the same Go make the same files, in any directory, on any day.
 #
 #   release.sh VERSION check
 #

@@ -144,7 +144,7 @@ func deb(t *testing.T, first, second string) {
 	require.Equal(t, "{}", r.read("var/lib/leafd/worker.json"), "the recorded clock outlives the package")
 }
 
-// edited is what somebody made of leafd.yaml.
+// edited is leafd.yaml as an operator changed it.
 const edited = "data-dir: /var/lib/leafd\nworker-id: 7\n"
 
 // The life of the other package: installed, edited, upgraded, removed.
@@ -260,7 +260,7 @@ func again(t *testing.T, binary string, first []string) {
 	}
 }
 
-// A release that nobody could make again is not made.
+// A release that could not be made again is not made.
 func TestReleaseIsOfACommit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs git")
@@ -492,7 +492,7 @@ func TestScriptsTellSystemd(t *testing.T) {
 	}
 }
 
-// Whatever a build is stamped with becomes a version that Debian takes, and that grows
+// Every stamp of a build becomes a version that Debian takes, and that grows
 // as the commits do.
 func TestVersion(t *testing.T) {
 	if testing.Short() {

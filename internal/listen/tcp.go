@@ -1,4 +1,4 @@
-// Package listen opens ports, and says who has those that are taken.
+// Package listen opens ports, and names the process that has one that is taken.
 package listen
 
 import (

@@ -17,7 +17,7 @@ const MaxPEM = 1 << 20
 // Read returns the content of the regular file at path, of at most most bytes, and its
 // permissions. It keeps:
 //
-//	plainfile.F1  It waits for nobody. A FIFO without a writer would hang a start, or the
+//	plainfile.F1  It never waits for a writer. A FIFO without a writer would hang a start, or the
 //	    reload of a certificate, for good.
 //	plainfile.F2  It opens no device, which may do something already, and may have no end.
 //

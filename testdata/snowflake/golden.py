@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes golden.json: IDs composed by plain arithmetic on Python's integers.
 
-It shares nothing with leafd. An ID is the number whose parts, from the top, are
+It shares nothing with leafd. An ID is a number of parts that are, from the top,
 the time since the layout's epoch in milliseconds, the datacenter (in layouts of
 four parts), the worker and the sequence: each part multiplied by two to the
 number of bits below it. See README.md for the command and the fields.
@@ -87,7 +87,7 @@ INVALID = [
 
 
 def compose(bits, parts):
-    """Returns the ID of parts, whose sizes are bits, top first."""
+    """Returns the ID of parts with bits as their sizes, top first."""
     value = 0
     for size, part in zip(bits, parts):
         if not 0 <= part < 2**size:
