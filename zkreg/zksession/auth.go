@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/leafd/leafd/internal/plainfile"
 )
@@ -96,19 +93,3 @@ func (c *Credentials) request() []byte {
 // authXid is the number of a request for authentication, and of its answer, which go-zookeeper
 // drops.
 const authXid = -4
-
-// answered takes the answer to the credentials, which came over w.
-func (w *wire) answered(code int32) error {
-	s := w.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if code != 0 {
-		if s.info.State != Closed && s.info.State != AuthFailed {
-			s.info.State, s.info.Since = AuthFailed, time.Now()
-		}
-		return fmt.Errorf("it refused the credentials of user %q: %w (%d)", s.cfg.Auth.user, zk.ErrAuthFailed, code)
-	}
-	s.passLocked()
-	s.changedLocked()
-	return nil
-}

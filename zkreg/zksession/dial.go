@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // dial is called by go-zookeeper, from the goroutine that owns the connection.
@@ -57,6 +59,9 @@ func (s *Session) serverFailedLocked(server string, err error) error {
 		return err
 	}
 	s.failure = err
+	if errors.Is(err, zk.ErrAuthFailed) && s.info.State != AuthFailed {
+		s.info.State, s.info.Since = AuthFailed, time.Now()
+	}
 	if s.told[server] != err.Error() {
 		s.told[server] = err.Error()
 		s.raise(Event{Kind: EventServerFailed, Server: server, Err: err})

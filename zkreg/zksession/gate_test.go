@@ -32,9 +32,9 @@ func TestAtMostMaxCalls(t *testing.T) {
 	require.True(t, s.drained(0))
 }
 
-// TestCredentialsOnThisConnection (zksession.S3): the server has to take them on each.
-func TestCredentialsOnThisConnection(t *testing.T) {
-	s := unopened(t, as(to("a:1"), "leafd", "secret"))
+// TestOneConnection: a call enters while a connection is open, and each has another number.
+func TestOneConnection(t *testing.T) {
+	s := unopened(t, to("a:1"))
 	w := &wire{session: s, server: "a:1", greeted: true}
 	shut := func() {
 		t.Helper()
@@ -48,24 +48,20 @@ func TestCredentialsOnThisConnection(t *testing.T) {
 		return s.Connection()
 	}
 	shut()
-	s.state(zk.StateHasSession)
-	shut()
 	s.state(zk.StateDisconnected)
 	require.Equal(t, Connecting, s.Info().State, "no event told of it")
-	s.state(zk.StateHasSession)
-	require.ErrorIs(t, w.answered(-115), zk.ErrAuthFailed)
+	require.ErrorIs(t, w.failed(zk.ErrAuthFailed), zk.ErrAuthFailed)
 	shut()
 	require.Equal(t, AuthFailed, s.Info().State)
-	require.NoError(t, w.answered(0))
+	s.state(zk.StateHasSession)
 	last := through()
 	require.Error(t, w.failed(io.EOF))
 	shut()
 	s.state(zk.StateDisconnected)
 	require.Equal(t, Disconnected, s.Info().State)
 	s.state(zk.StateHasSession)
-	shut()
-	require.NoError(t, w.answered(0))
 	require.Greater(t, through(), last)
+	require.ErrorIs(t, s.enter(t.Context(), call{on: last}), errOtherConnection)
 	s.cancel()
 	require.ErrorIs(t, s.enter(t.Context(), call{}), errClosed)
 	require.Zero(t, s.Connection())

@@ -70,7 +70,7 @@ type Session struct {
 	changed chan struct{} // closed and replaced whenever a call that waits may go on
 	info    Info
 
-	up         bool   // a server has taken us in, and our credentials, and the connection can carry requests
+	up         bool   // a server has taken us in, and the connection can carry requests
 	connection uint64 // number of the connection
 	calls      int    // requests outstanding
 
@@ -149,10 +149,10 @@ func (s *Session) observe(e zk.Event) {
 	defer s.mu.Unlock()
 	switch e.State {
 	case zk.StateHasSession:
-		s.connection++
-		if s.cfg.Auth == nil { // else the server's answer to them comes first
-			s.passLocked()
-		}
+		s.connection++ // and the server took the credentials: see wire.greet
+		s.up = true
+		delete(s.told, s.info.Server)
+		s.turnLocked(Connected, EventConnected, nil)
 	case zk.StateDisconnected:
 		s.up = false
 		if s.info.State == Connected {
@@ -166,13 +166,6 @@ func (s *Session) observe(e zk.Event) {
 	default: // on the way to one of these
 	}
 	s.changedLocked()
-}
-
-// passLocked notes that requests go through from now on, and tells it.
-func (s *Session) passLocked() {
-	s.up = true
-	delete(s.told, s.info.Server)
-	s.turnLocked(Connected, EventConnected, nil)
 }
 
 // Connection is the number of the connection that is open, 0 for none. Each has another

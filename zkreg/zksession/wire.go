@@ -9,7 +9,10 @@ import (
 	"net"
 	"os"
 	"slices"
+	"syscall"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // Bounds of what a server may send. go-zookeeper takes its word: it makes a
@@ -24,9 +27,11 @@ const (
 // wire is a connection with a server. It bounds what go-zookeeper leaves unbounded: the
 // time of each read and write, also where none is asked for (zksession.S6), and the size
 // of each answer. It reads the greeting, since go-zookeeper keeps the timeout in it to
-// itself and panics where that is 0.
+// itself and panics where that is 0, and hands it over once the server has taken the
+// credentials (zksession.S3).
 //
-// It has one reader and one writer at a time, as go-zookeeper has it.
+// It has one reader and one writer at a time, as go-zookeeper has it; until the greeting is
+// handed over they are one goroutine.
 type wire struct {
 	net.Conn          // Immutable
 	session  *Session // Immutable
@@ -43,7 +48,12 @@ type wire struct {
 // Read fails for anything but what ZooKeeper sends.
 func (w *wire) Read(p []byte) (int, error) {
 	if len(w.pending) == 0 {
-		if err := w.next(); err != nil {
+		next := w.greet
+		if w.greeted {
+			next = func() ([]byte, error) { return w.packet(minReply, maxReply) }
+		}
+		var err error
+		if w.pending, err = next(); err != nil {
 			return 0, w.failed(err)
 		}
 	}
@@ -52,48 +62,38 @@ func (w *wire) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads the answer that comes next, whole.
-func (w *wire) next() error {
-	head := make([]byte, 4)
-	if _, err := io.ReadFull(w.Conn, head); err != nil && !w.greeted {
-		return w.hungUp(err)
-	} else if err != nil {
-		return err
+// packet reads what the server sends next, whole, with its length before it.
+func (w *wire) packet(least, most uint32) ([]byte, error) {
+	b := make([]byte, 4)
+	if _, err := io.ReadFull(w.Conn, b); err != nil {
+		return nil, err
 	}
-	size := binary.BigEndian.Uint32(head)
-	switch {
-	case !w.greeted && (size < minGreeting || size > maxGreeting):
-		return fmt.Errorf("its greeting has %d bytes: it is no ZooKeeper server", size)
-	case w.greeted && (size < minReply || size > maxReply):
-		return fmt.Errorf("an answer of %d bytes: want %d to %d", size, minReply, maxReply)
+	size := binary.BigEndian.Uint32(b)
+	if size < least || size > most {
+		return nil, fmt.Errorf("an answer of %d bytes: it is no ZooKeeper server, which sends %d to %d", size, least, most)
 	}
-	answer := make([]byte, 4+size)
-	copy(answer, head)
-	body := answer[4:]
-	if _, err := io.ReadFull(w.Conn, body); err != nil {
-		return err
+	b = append(b, make([]byte, size)...)
+	if _, err := io.ReadFull(w.Conn, b[4:]); err != nil {
+		return nil, err
 	}
 	w.session.mu.Lock()
+	defer w.session.mu.Unlock()
 	w.session.contact = time.Now()
-	w.session.mu.Unlock()
-	w.pending = answer
-	if !w.greeted {
-		return w.greet(body)
-	}
-	if xid, code := int32(binary.BigEndian.Uint32(body)), int32(binary.BigEndian.Uint32(body[12:])); xid == authXid { //nolint:gosec // bit patterns
-		return w.answered(code)
-	}
-	return nil
+	return b, nil
 }
 
-// greet takes a server's first answer, and sends the credentials.
-func (w *wire) greet(body []byte) error {
-	id := int64(binary.BigEndian.Uint64(body[8:])) //nolint:gosec // a bit pattern
-	granted := time.Duration(binary.BigEndian.Uint32(body[4:])) * time.Millisecond
-	if id != 0 && (granted < time.Millisecond*10 || granted > maxTimeout*24) || binary.BigEndian.Uint32(body[16:]) != 16 {
-		return errors.New("its greeting makes no sense: it is no ZooKeeper server")
+// greet reads a server's first answer, and has the server take the credentials.
+func (w *wire) greet() ([]byte, error) {
+	hello, err := w.packet(minGreeting, maxGreeting)
+	if err != nil {
+		return nil, err
 	}
 	w.greeted = true
+	granted := time.Duration(binary.BigEndian.Uint32(hello[8:])) * time.Millisecond
+	id := int64(binary.BigEndian.Uint64(hello[12:])) //nolint:gosec // a bit pattern
+	if id != 0 && (granted < time.Millisecond*10 || granted > maxTimeout*24) || binary.BigEndian.Uint32(hello[20:]) != 16 {
+		return nil, errors.New("its greeting makes no sense: it is no ZooKeeper server")
+	}
 	s := w.session
 	s.mu.Lock()
 	if id != 0 { // 0: the session has expired, and go-zookeeper says so
@@ -102,41 +102,32 @@ func (w *wire) greet(body []byte) error {
 	w.limit = s.info.Timeout * 2 / 3
 	s.mu.Unlock()
 	if id == 0 || s.cfg.Auth == nil {
-		return nil
+		return hello, nil
 	}
-	_, err := w.Write(s.cfg.Auth.request())
-	return err
-}
-
-// hungUp is err of a connection over which the server has said nothing; it says what that can
-// mean where it was by the server's will.
-func (w *wire) hungUp(err error) error {
-	alert := (*net.OpError)(nil)
-	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) || errors.As(err, &alert) && alert.Op == "remote error" { // TLS's
-		return err
+	if _, err := w.Conn.Write(s.cfg.Auth.request()); err != nil {
+		return nil, err
 	}
-	hint := ""
-	if w.session.cfg.TLS == nil {
-		hint = ", or wants TLS (--zk-tls-ca)"
+	answer, err := w.packet(minReply, maxGreeting)
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Errorf("it hung up; it has no quorum, or knows less than we saw already%s: %w", hint, bare(err))
+	if xid, code := int32(binary.BigEndian.Uint32(answer[4:])), int32(binary.BigEndian.Uint32(answer[16:])); xid != authXid || code != 0 { //nolint:gosec // bit patterns
+		return nil, fmt.Errorf("it refused the credentials of user %q: %w (%d)", s.cfg.Auth.user, zk.ErrAuthFailed, code)
+	}
+	return hello, nil
 }
 
 // Write sends p, which is a whole request.
 func (w *wire) Write(p []byte) (int, error) {
-	first := !w.resumed
-	if first {
+	if !w.resumed {
 		w.resumed = true
 		p = w.resume(p)
 	}
 	n, err := w.Conn.Write(p)
-	switch {
-	case err == nil:
-		return n, nil
-	case first:
-		err = w.hungUp(err)
+	if err != nil {
+		err = w.failed(err)
 	}
-	return n, w.failed(err)
+	return n, err
 }
 
 // resume returns the request for a session as it is to be sent. It names the last
@@ -183,9 +174,15 @@ func (w *wire) failed(err error) error {
 	if w.reason != nil {
 		err = w.reason
 	}
-	err = bare(err)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	switch err = bare(err); {
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = fmt.Errorf("it is silent: %w", err)
+	case !w.greeted && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)):
+		hint := ""
+		if s.cfg.TLS == nil {
+			hint = ", or wants TLS (--zk-tls-ca)"
+		}
+		err = fmt.Errorf("it hung up; it has no quorum, or knows less than we saw already%s: %w", hint, err)
 	}
 	switch {
 	case errors.Is(err, net.ErrClosed):
