@@ -56,14 +56,13 @@ type Config struct {
 //
 // Its methods may be called at any time by anybody.
 type Session struct {
-	cfg     Config             // Immutable
-	conn    *zk.Conn           // Immutable
-	ended   <-chan zk.Event    // Immutable: closed when go-zookeeper's goroutines are gone
-	hosts   *hosts             // Immutable
-	ctx     context.Context    // Immutable: ends as soon as the session is closed
-	cancel  context.CancelFunc // Immutable
-	events  chan Event         // Immutable: those that Config.Notify is not told yet
-	closing sync.Once
+	cfg    Config             // Immutable
+	conn   *zk.Conn           // Immutable
+	ended  <-chan zk.Event    // Immutable: closed when go-zookeeper's goroutines are gone
+	hosts  *hosts             // Immutable
+	ctx    context.Context    // Immutable: ends as soon as the session is closed
+	cancel context.CancelFunc // Immutable
+	events chan Event         // Immutable: those that Config.Notify is not told yet
 
 	// mu protects all below. Nothing waits with it held.
 	mu      sync.Mutex
@@ -88,7 +87,7 @@ func Open(cfg Config) (*Session, error) {
 		return nil, err
 	}
 	s := newSession(cfg)
-	conn, ended, err := zk.Connect(cfg.Servers, cfg.Timeout,
+	s.conn, s.ended, err = zk.Connect(cfg.Servers, cfg.Timeout,
 		zk.WithHostProvider(s.hosts),
 		zk.WithDialer(s.dial),
 		zk.WithEventCallback(s.observe),
@@ -99,7 +98,6 @@ func Open(cfg Config) (*Session, error) {
 		s.cancel()
 		return nil, fmt.Errorf("servers %v: %w", cfg.Servers, err)
 	}
-	s.conn, s.ended = conn, ended
 	return s, nil
 }
 
@@ -188,35 +186,25 @@ func (s *Session) ACL() []zk.ACL {
 	return zk.DigestACL(zk.PermAll, s.cfg.Auth.user, s.cfg.Auth.password)
 }
 
-// closeWait bounds what Close waits for after everything was cut: nothing of
-// it waits for a server.
-const closeWait = 5 * time.Second
-
 // Close ends the session on the server, so that its temporary nodes go at once,
 // where the server answers within a second. All calls end. It never hangs, and is
 // safe to call more than once.
 func (s *Session) Close() {
-	s.closing.Do(func() {
-		s.cancel()
-		s.mu.Lock()
+	s.cancel()
+	s.mu.Lock()
+	goodbye := s.up
+	if s.info.State != Closed {
 		s.info.State, s.info.Since = Closed, time.Now()
-		goodbye := s.up
-		s.mu.Unlock()
-		if !goodbye { // no server is there to take it
-			s.drop(nil)
-		}
-		s.conn.Close()
+	}
+	s.mu.Unlock()
+	if !goodbye { // no server is there to take it
 		s.drop(nil)
-		timeout := time.After(closeWait)
-		for open := true; open; { // until go-zookeeper's goroutines have ended
-			select {
-			case _, open = <-s.ended:
-			case <-timeout:
-				return
-			}
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.info.ID = 0
-	})
+	}
+	s.conn.Close()
+	s.drop(nil)
+	for range s.ended { // until go-zookeeper's goroutines are gone, which wait for no server now
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.info.ID = 0
 }
