@@ -17,7 +17,7 @@ func (s *Session) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	if !s.drained(drainWait) {
 		return nil, errors.New("requests of the last connection have not ended yet") // zksession.S2
 	}
-	limit := s.hosts.patience(s.Info().Timeout)
+	limit := s.patience()
 	ctx, cancel := context.WithTimeout(s.ctx, limit)
 	defer cancel()
 	var conn net.Conn
@@ -38,6 +38,15 @@ func (s *Session) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	s.wire = &wire{Conn: conn, session: s, server: server, limit: limit}
 	s.info.Server = server
 	return s.wire, nil
+}
+
+// patience returns how long a server may take to take us in. Once a silent server was left a
+// third of the session is left, in which as many others as can be out can be tried, and one more.
+// The longer none takes us in, the more time each gets: servers may be slow, and not gone.
+func (s *Session) patience() time.Duration {
+	info := s.Info()
+	out := max((len(s.cfg.Servers)-1)/2, 1) // of an ensemble that has a quorum
+	return min(info.Timeout/3/time.Duration(out)+time.Since(info.Since), info.Timeout*2/3)
 }
 
 // ServerError tells which server an error is about.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/test/zookeepertest"
@@ -99,12 +100,13 @@ func say(b []byte) func(net.Conn) {
 	}
 }
 
+// TestHosts: a round of all servers is tried at once, and the next one a pause later.
 func TestHosts(t *testing.T) {
 	servers := []string{"a:1", "b:1", "c:1"}
 	s := unopened(t, to(servers...))
-	h := newHosts(s)
+	h := &hosts{session: s}
+	require.NoError(t, h.Init(servers))
 	require.Equal(t, 3, h.Len())
-	require.NoError(t, h.Init(nil))
 	lap := func() (names []string, pauses []bool) {
 		for range servers {
 			name, pause := h.Next()
@@ -113,37 +115,54 @@ func TestHosts(t *testing.T) {
 		return names, pauses
 	}
 	first, pauses := lap()
-	require.ElementsMatch(t, servers, first)
+	require.Equal(t, servers, first)
 	require.Equal(t, []bool{false, false, false}, pauses)
-	require.Equal(t, 10*time.Second/6, h.patience(10*time.Second))
-	require.Equal(t, time.Second, h.patience(3*time.Second))
-	require.Equal(t, time.Second*2/3, h.patience(time.Second))
 	second, pauses := lap()
 	require.Equal(t, first, second, "the order stays")
 	require.Equal(t, []bool{true, false, false}, pauses)
-	require.Equal(t, 10*time.Second/6*2, h.patience(10*time.Second))
-	for range 5 {
-		lap()
-	}
-	require.Equal(t, 10*time.Second*2/3, h.patience(10*time.Second))
 	h.Connected()
-	require.Equal(t, 10*time.Second/6, h.patience(10*time.Second))
 	_, pauses = lap()
 	require.Equal(t, []bool{true, false, false}, pauses, "lost at once")
-	h.Connected()
-	h.fresh = h.fresh.Add(-freshWait)
+	h.lap = h.lap.Add(-lapWait)
 	_, pauses = lap()
 	require.Equal(t, []bool{false, false, false}, pauses)
 
 	s.cancel()
 	_, pauses = lap()
 	require.Equal(t, []bool{true, true, true}, pauses, "go-zookeeper looks for a close then only")
-	require.Equal(t, 10*time.Second*2/3, newHosts(unopened(t, to("a:1"))).patience(10*time.Second))
-	require.Equal(t, []string{"a:1", "b:1", "c:1"}, servers)
 
 	orders := map[string]bool{}
 	for range 100 {
-		orders[newHosts(s).servers[0]] = true
+		h := &hosts{session: s}
+		conn, ended, err := zk.Connect(servers, time.Second, zk.WithHostProvider(h), zk.WithLogger(silent{}))
+		require.NoError(t, err)
+		orders[h.servers[0]] = true
+		conn.Close()
+		for range ended {
+		}
 	}
-	require.Len(t, orders, 3, "each is somebody's first")
+	require.Len(t, orders, 3, "each is some daemon's first")
+}
+
+// TestPatience (zksession.S6): the others are tried before the session is over, and get longer
+// where none has taken us in for long.
+func TestPatience(t *testing.T) {
+	const timeout, busy = time.Hour, time.Minute // what a busy machine may take between two lines
+	for name, test := range map[string]struct {
+		servers []string
+		since   time.Duration // the connection was lost
+		want    time.Duration
+	}{
+		"one":                             {[]string{"a:1"}, 0, timeout / 3},
+		"three, lost":                     {[]string{"a:1", "b:1", "c:1"}, 0, timeout / 3},
+		"five, lost":                      {[]string{"a:1", "b:1", "c:1", "d:1", "e:1"}, 0, timeout / 6},
+		"three, lost a quarter of it ago": {[]string{"a:1", "b:1", "c:1"}, timeout / 4, timeout/3 + timeout/4},
+		"lost long ago":                   {[]string{"a:1", "b:1", "c:1"}, timeout, timeout * 2 / 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := unopened(t, short(timeout, test.servers...))
+			s.info.Since = time.Now().Add(-test.since)
+			require.InDelta(t, test.want, s.patience(), float64(busy))
+		})
+	}
 }

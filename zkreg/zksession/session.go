@@ -59,7 +59,6 @@ type Session struct {
 	cfg    Config             // Immutable
 	conn   *zk.Conn           // Immutable
 	ended  <-chan zk.Event    // Immutable: closed when go-zookeeper's goroutines are gone
-	hosts  *hosts             // Immutable
 	ctx    context.Context    // Immutable: ends as soon as the session is closed
 	cancel context.CancelFunc // Immutable
 	events chan Event         // Immutable: those that Config.Notify is not told yet
@@ -88,7 +87,7 @@ func Open(cfg Config) (*Session, error) {
 	}
 	s := newSession(cfg)
 	s.conn, s.ended, err = zk.Connect(cfg.Servers, cfg.Timeout,
-		zk.WithHostProvider(s.hosts),
+		zk.WithHostProvider(&hosts{session: s}),
 		zk.WithDialer(s.dial),
 		zk.WithEventCallback(s.observe),
 		zk.WithLogger(silent{}),
@@ -107,7 +106,6 @@ func newSession(cfg Config) *Session {
 		cfg: cfg, events: make(chan Event, maxEvents), changed: make(chan struct{}),
 		info: Info{State: Connecting, Since: time.Now(), Timeout: cfg.Timeout}, told: map[string]string{},
 	}
-	s.hosts = newHosts(s)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	go s.tell()
 	return s
