@@ -259,15 +259,11 @@ var errTaken = errors.New("another was faster")
 // commit does ops, over the connection of s and while the root is as s shows it, or not at all.
 // worker.ErrChanged where it met another state, as an errTaken where that is of the nodes of ops.
 func (r *Registry) commit(ctx context.Context, s worker.Snapshot, ops ...any) ([]zk.MultiResponse, error) {
-	if conn := r.session.Connection(); conn != 0 && conn != s.Conn {
-		return nil, fmt.Errorf("%w: the connection is another one", worker.ErrChanged)
-	}
 	responses, err := r.session.Multi(ctx, s.Conn, append([]any{check(r.root, s.Root.Stat.Version)}, ops...)...)
 	switch {
 	case isConflict(err) && len(responses) > 0 && responses[0].Error == nil: // what failed is told of the first that does
 		return nil, fmt.Errorf("%w: %w: %w", worker.ErrChanged, errTaken, err)
-	case isConflict(err), // or the connection changed in this moment
-		zksession.Unsent(err) && ctx.Err() == nil && r.session.Connection() != s.Conn && r.session.Connection() != 0:
+	case isConflict(err), errors.Is(err, zksession.ErrOtherConnection):
 		return nil, fmt.Errorf("%w: %w", worker.ErrChanged, err)
 	case err != nil:
 		return nil, err

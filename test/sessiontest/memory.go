@@ -221,11 +221,14 @@ func (s *session) do(ctx context.Context, connection uint64, r Request, f func()
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
 	s.m.expireLocked()
+	if connection != 0 && connection != s.connection {
+		return fmt.Errorf("%w: %w", s.cfg.Unreachable, zksession.ErrOtherConnection)
+	}
 	fault := s.arriveLocked(r)
 	if fault == KilledBefore {
 		s.dieLocked()
 	}
-	err := s.sendLocked(ctx, connection, fault, r)
+	err := s.sendLocked(ctx, fault, r)
 	if err == nil {
 		if !r.read {
 			s.m.dropLocked(func(r Late) bool { return r.Session == s.number && r.connection != s.connection })
@@ -242,15 +245,13 @@ func (s *session) do(ctx context.Context, connection uint64, r Request, f func()
 }
 
 // sendLocked returns an error where the request does not reach a server at once.
-func (s *session) sendLocked(ctx context.Context, connection uint64, fault Fault, r Request) error {
+func (s *session) sendLocked(ctx context.Context, fault Fault, r Request) error {
 	var reason string
 	switch {
 	case s.closed:
 		reason = "the session was closed"
 	case s.cut:
 		reason = "the line is cut"
-	case connection != 0 && connection != s.connection:
-		reason = "the connection was lost meanwhile"
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", s.cfg.Unreachable, ctx.Err())
 	case fault == NotSent:

@@ -111,7 +111,6 @@ func TestCredentialsRefused(t *testing.T) {
 	_, _, err := s.Get(within(t, 1500*time.Millisecond), "/x")
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.ErrorIs(t, err, zk.ErrAuthFailed)
-	require.True(t, Unsent(err))
 	require.Len(t, s.events.of(EventServerFailed), 1)
 	require.Empty(t, s.events.of(EventConnected))
 	require.Equal(t, AuthFailed, s.Info().State)

@@ -14,16 +14,6 @@ import (
 // server answered in time.
 var ErrUnreachable = errors.New("ZooKeeper unreachable")
 
-// unsentError is an error about the connection of a request that was certainly not done.
-type unsentError struct{ error }
-
-func (e unsentError) Unwrap() error { return e.error }
-
-// Unsent tells of an error that is Config.Unreachable that the request was
-// certainly not done and never will be. Any other write may have been done, and,
-// for as long as its server hangs, may yet be.
-func Unsent(err error) bool { return errors.As(err, new(unsentError)) }
-
 // AboutNode lists the errors that a server gave about the node or the request.
 // All others are about the connection.
 func AboutNode(err error) bool {
@@ -50,7 +40,7 @@ func do[T any](ctx context.Context, s *Session, c call, run func(*zk.Conn) (T, e
 	}
 	for {
 		if err := s.enter(ctx, c); err != nil {
-			return result{}.value, s.unreachable(c, err, true)
+			return result{}.value, s.unreachable(c, err)
 		}
 		answer := make(chan result, 1) // the call may have ended by then
 		go func() {
@@ -69,18 +59,15 @@ func do[T any](ctx context.Context, s *Session, c call, run func(*zk.Conn) (T, e
 			}
 			return r.value, s.explain(c, r.err)
 		case <-ctx.Done():
-			return result{}.value, s.unreachable(c, fmt.Errorf("no answer: %w", context.Cause(ctx)), false)
+			return result{}.value, s.unreachable(c, fmt.Errorf("no answer: %w", context.Cause(ctx)))
 		}
 	}
 }
 
-// unreachable is Config.Unreachable with what was tried.
-func (s *Session) unreachable(c call, cause error, unsent bool) error {
-	err := fmt.Errorf("%w: %s: %w (servers %s)", s.cfg.Unreachable, c, cause, strings.Join(s.cfg.Servers, ","))
-	if unsent {
-		return unsentError{err}
-	}
-	return err
+// unreachable is Config.Unreachable with what was tried. A write may have been done, and, for as
+// long as its server hangs, may yet be.
+func (s *Session) unreachable(c call, cause error) error {
+	return fmt.Errorf("%w: %s: %w (servers %s)", s.cfg.Unreachable, c, cause, strings.Join(s.cfg.Servers, ","))
 }
 
 // explain returns an answer's error with what was asked, sorted into those about
@@ -94,7 +81,7 @@ func (s *Session) explain(c call, err error) error {
 	case AboutNode(err):
 		return fmt.Errorf("%v: %w", c, err)
 	case errors.Is(err, zk.ErrSessionExpired), errors.Is(err, zk.ErrSessionMoved): // refused before it was done
-		return s.unreachable(c, err, true)
+		err = fmt.Errorf("%w: %w", ErrOtherConnection, err)
 	case errors.Is(err, zk.ErrConnectionClosed):
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -102,7 +89,7 @@ func (s *Session) explain(c call, err error) error {
 			err = fmt.Errorf("%w: %w", err, s.failure)
 		}
 	}
-	return s.unreachable(c, err, false)
+	return s.unreachable(c, err)
 }
 
 // read runs a request for something about the node at path, and for its Stat.

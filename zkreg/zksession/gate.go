@@ -13,10 +13,13 @@ import (
 const maxCalls = 14
 
 var (
-	errClosed          = errors.New("the session was closed")
-	errOtherConnection = errors.New("the connection was lost meanwhile")
-	errNoAnswerYet     = errors.New("no server has answered yet")
+	errClosed      = errors.New("the session was closed")
+	errNoAnswerYet = errors.New("no server has answered yet")
 )
+
+// ErrOtherConnection is returned by Multi where the connection that it asks for, or its session, is
+// over: the request was certainly not done, and never will be.
+var ErrOtherConnection = errors.New("the connection was lost meanwhile")
 
 func (s *Session) changedLocked() {
 	close(s.changed)
@@ -51,7 +54,7 @@ func (s *Session) enter(ctx context.Context, c call) (err error) {
 		case ctx.Err() != nil:
 			err = fmt.Errorf("no connection: %w: %w", context.Cause(ctx), cmp.Or(s.failure, errNoAnswerYet))
 		case c.on != 0 && c.on != s.connection:
-			err = errOtherConnection
+			err = ErrOtherConnection
 		case s.up && s.calls < maxCalls:
 			s.calls++
 			sent = true

@@ -61,7 +61,7 @@ func TestOneConnection(t *testing.T) {
 	require.Equal(t, Disconnected, s.Info().State)
 	s.state(zk.StateHasSession)
 	require.Greater(t, through(), last)
-	require.ErrorIs(t, s.enter(t.Context(), call{on: last}), errOtherConnection)
+	require.ErrorIs(t, s.enter(t.Context(), call{on: last}), ErrOtherConnection)
 	s.cancel()
 	require.ErrorIs(t, s.enter(t.Context(), call{}), errClosed)
 	require.Zero(t, s.Connection())

@@ -47,8 +47,8 @@ type Config struct {
 //	zksession.S4 At most maxCalls requests are outstanding. The queue of go-zookeeper has
 //	   a place for each of them and two more, so that handing one over never
 //	   blocks.
-//	zksession.S5 Unsent(err) holds only where no byte of the request left, or the server
-//	   said that it did nothing.
+//	zksession.S5 ErrOtherConnection is returned only where no byte of the request left, or the
+//	   server said that it did nothing.
 //	zksession.S6 A server that says nothing for 2/3 of the session timeout, or leaves a
 //	   request unanswered for all of it, is left for another one.
 //	zksession.S7 A session that no server takes back, and whose timeout has passed, is
