@@ -653,6 +653,26 @@ func TestTakenOverWorkerIDBringsItsFloor(t *testing.T) {
 	})
 }
 
+// worker.W3: the bound of a look is not the guards': a start that could go on without the registry waits
+// for the ceiling all the same, and resumes in the registry.
+func TestGuardsOutlastALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		model, _ := d.inCluster(t, registrytest.Options{})
+		killed := d.start(t)
+		synctest.Wait()
+		ceiling := killed.Record().Ceiling
+		require.Greater(t, ceiling.Sub(d.clk.Millis()), 2*worker.DefaultLookTimeout)
+		model.Expire(d.cfg.Node)
+		d.join(model, registrytest.Options{})
+		w := d.start(t)
+		require.Equal(t, killed.ID(), w.ID())
+		require.GreaterOrEqual(t, d.clk.Millis(), ceiling)
+		require.NoError(t, w.Registry())
+		require.NotContains(t, d.events.kinds(), worker.EventOffline)
+	})
+}
+
 // A start whose Look found somebody else live doesn't go on alone when ZooKeeper
 // goes away in the middle of it.
 func TestStartDoesNotGoOfflineBesideALiveOwner(t *testing.T) {

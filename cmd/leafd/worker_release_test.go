@@ -127,7 +127,7 @@ func TestWorkerReleaseByForce(t *testing.T) {
 	require.Contains(t, out.Stderr, "warning: worker 7 was live at 10.0.0.7:8080")
 	require.Equal(t, 1, strings.Count(out.Stderr, "\n"))
 	require.Equal(t, inspect.Released, r.stateOf(7))
-	r.run("worker", "release", "8", "--force", "--yes").Failed(t, cli.ExitFailure, "damaged")
+	r.run("worker", "release", "8", "--force", "--yes").Failed(t, cli.ExitFailure, "damaged", "znode "+r.root+"/leaf_forever/"+entryName(8))
 }
 
 // A Java Leaf that is gone for good has its worker ID freed: one of leafd's entries stands in the
