@@ -60,7 +60,7 @@ type Worker struct {
 	fenced   error         // mu protects; why, once fenced
 	reported chan struct{} // mu protects; closed and replaced at the end of each report
 
-	// Of the registry; see registered.go.
+	// Of the registry; see recorder.go.
 	holder    holder // the start's, then that of the report to the registry under way
 	confirmed bool   // mu protects; the registry has taken a report of this life, or its claim
 	remoteErr error  // mu protects; why the registry's last write failed
@@ -372,4 +372,99 @@ func (w *Worker) Check() error {
 		return fmt.Errorf("%w: %w", snowflake.ErrCeilingReached, w.lastErr)
 	}
 	return w.disagree
+}
+
+// Close records a clean stop: last is the time of the last ID, as Generator.Stop returned it.
+// Call it after Run has returned. The next start then waits for nothing, also where the
+// registry is out of reach and the local file alone remembers, which is no error. A fenced
+// worker records nothing: the record may be another's by now.
+func (w *Worker) Close(ctx context.Context, last clock.Millis) (err error) {
+	defer func() { err = errors.Join(err, w.closeRegistry()) }()
+	w.endLife() // the last report of Run may be under way still; it must not land later
+	if err := errors.Join(w.local.settle(ctx), w.remote.settle(ctx)); err != nil {
+		return fmt.Errorf("a clean stop could not be recorded, the next start waits for the ceiling: %w", err)
+	}
+	now := w.cfg.Clock.Read()
+	w.mu.Lock()
+	r, anchor, fenced, confirmed := w.record, w.anchor, w.fenced, w.confirmed
+	w.mu.Unlock()
+	if fenced != nil {
+		return fenced
+	}
+	if clock.Judge(anchor, now).By <= w.cfg.MaxForwardStep { // worker.C3
+		r.Timestamp = max(r.Timestamp, now.Wall())
+	}
+	r.Ceiling = max(last+1, w.floor)
+	releases := w.cfg.ReleaseOnStop && confirmed && r.State == RecordActive
+	if releases { // worker.C5: from here on the record alone gives no worker ID
+		r.releasing()
+	}
+	err = w.saveTwice(ctx, r, releases)
+	if err != nil && releases { // the file would start it again within the old limit
+		r.State, r.Limit, releases = RecordActive, r.AckedLimit, false
+	}
+	if confirmed {
+		bounded, cancel := context.WithTimeout(ctx, lastReport)
+		remote := w.lost(w.remote.record(bounded, r))
+		cancel()
+		if remote == nil { // the next start judges by it whether the registry lost it (worker.R0)
+			r.adopt(w.Record())
+			remote = w.saveTwice(ctx, r, releases)
+		}
+		if err != nil || !errors.Is(remote, ErrUnreachable) {
+			err = errors.Join(err, remote)
+		}
+	}
+	w.mu.Lock()
+	w.record.Timestamp, w.record.Ceiling = r.Timestamp, r.Ceiling
+	w.ceiling.Store(0)
+	w.mu.Unlock()
+	return err
+}
+
+// saveTwice saves r, and where both is set in both slots of the file: with one of them damaged
+// later the other must not say that the worker ID is ours still.
+func (w *Worker) saveTwice(ctx context.Context, r Record, both bool) error {
+	err := w.lost(w.local.record(ctx, r))
+	if err == nil && both {
+		err = w.lost(w.local.record(ctx, r))
+	}
+	return err
+}
+
+// closeRegistry takes this life out of the live set.
+func (w *Worker) closeRegistry() error {
+	if w.alone {
+		return nil
+	}
+	return w.cfg.Registry.Close()
+}
+
+// stuckGrace is what a loop gets above the time that its round may take: for a machine
+// under load, not for the registry, the file or the peers, whose calls are bounded.
+const stuckGrace = 5 * time.Second
+
+// beat sleeps until the next round of a loop; false when ctx is done.
+func (w *Worker) beat(ctx context.Context, loop *clock.Heartbeat, interval time.Duration) bool {
+	loop.Expect(w.cfg.Clock, interval+stuckGrace)
+	return w.cfg.Clock.Sleep(ctx, interval) == nil
+}
+
+// Stuck returns nil while the loops of Run and Watch come round. A registry, a
+// file, a clock or peers that fail keep none of them from it: an error, which names
+// the loop, means that this process is stuck. It takes no lock.
+func (w *Worker) Stuck() error {
+	for _, loop := range []struct {
+		name string
+		*clock.Heartbeat
+	}{
+		{"reports", &w.reporting},
+		{"looks at the generator", &w.watching},
+		{"looks at the peers", &w.looking},
+	} {
+		if late := loop.Overdue(w.cfg.Clock); late > 0 {
+			return fmt.Errorf("the loop that %s is %s late", loop.name, late.Round(time.Millisecond))
+		}
+	}
+	return nil
 }

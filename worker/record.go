@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -111,4 +112,127 @@ func (r *Record) releasing() {
 func (r *Record) forget(root Root) {
 	r.WorkerID, r.State, r.Floor, r.Limit, r.AckedLimit = NoWorkerID, "", 0, 0, 0
 	r.Losses = max(r.Losses, root.Losses)
+}
+
+// The time line of each worker ID is cut into pieces [floor, limit), each owned by one
+// instance. What may follow on an entry follows from these few rules, whatever a registry is
+// made of; each write is conditional on the entry as it was read.
+//
+//	worker.U2  Whoever takes a worker ID over gets a floor at or above the limit that stood
+//	    there, and the root's, so pieces are disjoint. A limit never falls, but by a release.
+//	worker.U7  A piece is prolonged, resumed and put back only while it goes on for more
+//	    than twice the clocks' threshold (Record.Reaches). Nobody else has the worker ID then,
+//	    by whatever clock, even where the registry was set back to a state in which it stands as
+//	    ours. Once it has ended, a new one begins at its end, like any other.
+//	worker.R3  A release leaves limit > floor: an entry with limit = floor is one under which
+//	    nothing was issued.
+
+// Reaches tells whether r's piece, as the registry has acknowledged it, goes on for more
+// than margin from now (worker.U7).
+func (r Record) Reaches(now clock.Millis, margin time.Duration) bool {
+	return r.WorkerID >= 0 && r.State == RecordActive && now.Add(margin) < r.AckedLimit
+}
+
+// FloorOn returns where a piece of r's may begin that follows on e, which is nil where there is
+// no entry (worker.U2).
+func (r Record) FloorOn(root Root, e *Entry) clock.Millis {
+	floor := root.Floor
+	if e != nil {
+		floor = max(floor, e.Floor, e.Limit, e.Ceiling)
+		if e.Instance == r.Instance && e.WorkerID == r.WorkerID {
+			floor = max(floor, r.Floor, r.Limit)
+		}
+	}
+	return floor
+}
+
+// claimAge is how old a claim is, on the registry's clock, before it counts as given up.
+const claimAge = time.Minute
+
+// Follows tells whether r may take the worker ID of e over: now on its own clock, and at by on
+// the registry's, which has no say in our own piece. Where it says no, from is when e's piece
+// ends, or e counts as given up, on our clock; 0 where no time does.
+func (r Record) Follows(e Entry, now, by clock.Millis) (yes bool, from clock.Millis) {
+	own := e.Instance == r.Instance && r.Knows(e.Owner)
+	switch e.State {
+	case StateReleased:
+		return e.Bound() <= now, e.Bound()
+	case StateActive:
+		if own {
+			by = now
+		}
+		return e.Bound() <= min(now, by), e.Bound()
+	case StateClaiming:
+		from = e.Floor
+		if !own {
+			from = max(from, now.Add(e.Stat.Mtime.Add(claimAge).Sub(by)))
+		}
+		return from <= now, from
+	default:
+		return false, 0
+	}
+}
+
+// Bound returns the time below which IDs may have been issued under e, or may be yet.
+func (e Entry) Bound() clock.Millis { return max(e.Floor, e.Limit, e.Ceiling) }
+
+// FreeFrom returns from when on another instance may take the worker ID of e; false where
+// that is never by itself, as with a Java Leaf's, or not while its daemon is live.
+func (e Entry) FreeFrom() (clock.Millis, bool) {
+	if e.State == StateClaiming { // nothing was issued under it
+		return e.Floor, !e.Live
+	}
+	return e.Bound(), e.State == StateReleased || !e.Live && e.State == StateActive
+}
+
+// Free tells whether another instance may take the worker ID of e at now.
+func (e Entry) Free(now clock.Millis) bool {
+	from, byItself := e.FreeFrom()
+	return byItself && from <= now
+}
+
+// FreeSoon is how long a start waits for a worker ID whose piece is about to end, or whose claim
+// counts as given up soon, rather than fail for want of another: a claim that was made since the
+// start began, and one that settled before it was given up.
+const FreeSoon = claimAge + 30*time.Second
+
+// Release returns the limit that e has once it is released at now, on the registry's clock.
+// ErrInUse where it isn't free by itself, and force isn't given: force lowers the limit. lead
+// is how far ahead of the registry's clock a daemon that is dead by now can have issued: a
+// ceiling lead, by a clock that was off by twice the threshold at most.
+func (e Entry) Release(now clock.Millis, lead time.Duration, force bool) (clock.Millis, error) {
+	switch {
+	case force:
+		return max(e.Ceiling, e.Floor+1, now.Add(lead)), nil
+	case e.Live:
+		return 0, fmt.Errorf("%w: worker %d is live, as node %s at %s, owner %s; stop its daemon first", ErrInUse, e.WorkerID, e.Node, e.Address, e.Owner)
+	case e.State != StateClaiming && now < e.Bound():
+		return 0, fmt.Errorf("%w: worker %d is node %s's up to %s, %s from now, whether its daemon runs or not; release it with force if that is certainly gone, and its data directory never starts again: IDs repeat if it does",
+			ErrInUse, e.WorkerID, e.Node, e.Bound(), e.Bound().Sub(now).Round(time.Second))
+	}
+	return max(e.Limit, e.Floor+1), nil // worker.R3
+}
+
+// ExhaustedError is an ErrExhausted that says when that may change.
+type ExhaustedError struct {
+	Highest int64        // worker ID of the layout
+	Entries int          // that hold those up to it
+	Next    clock.Millis // when the next piece ends; 0: none does
+	Shared  bool         // with Java Leafs: none but released ones are taken over
+}
+
+// Unwrap returns ErrExhausted.
+func (e *ExhaustedError) Unwrap() error { return ErrExhausted }
+
+// Error says what is taken, and what frees one.
+func (e *ExhaustedError) Error() string {
+	when := "none of them ever comes back by itself"
+	if e.Next > 0 {
+		when = fmt.Sprintf("the next one comes back at %s unless its daemon goes on", e.Next)
+	}
+	if e.Shared {
+		when = "in a tree that Java Leafs share none comes back but by a release"
+	}
+	return fmt.Sprintf("%v: worker IDs 0..%d are all taken: %d entries; %s. `leafd worker list` shows them, `leafd worker release ID --force` frees that of a daemon that is gone for good",
+		ErrExhausted, e.Highest, e.Entries, when)
 }

@@ -76,3 +76,97 @@ func (r *recorder) settle(ctx context.Context) error {
 	}
 	return err
 }
+
+// ErrLeaseOver is returned while the limit of our piece allows no further ceiling: the
+// registry has to take a report first.
+var ErrLeaseOver = errors.New("the lease is over")
+
+// register is the recorder of the registry. It tells of the first of several failures, and of
+// their end.
+func (w *Worker) register(ctx context.Context, r Record) error {
+	sent := w.cfg.Clock.Read().Wall()
+	err := w.reportToRegistry(ctx, r)
+	w.mu.Lock()
+	before, short := w.remoteErr, err == nil && w.record.Ceiling >= w.record.Limit
+	w.remoteErr = err
+	if err == nil {
+		w.confirmed, w.record.Registered = true, sent
+	}
+	w.mu.Unlock()
+	switch {
+	case err == nil && before != nil:
+		w.notify(Event{Kind: EventRegistryBack})
+	case err != nil && before == nil && w.life.Err() == nil && !errors.Is(err, ErrFenced):
+		w.notify(Event{Kind: EventRegistryLost, Err: err})
+	}
+	if short { // the limit, not the report, kept the ceiling low
+		w.ask()
+	}
+	return err
+}
+
+// reportToRegistry has our entry written, and our node shown as live or not.
+func (w *Worker) reportToRegistry(ctx context.Context, r Record) error {
+	w.mu.Lock()
+	live := !w.stalled.Load() && w.life.Err() == nil && w.disagree == nil && !errors.Is(w.lastErr, ErrClockJumped)
+	w.mu.Unlock()
+	got, err := w.holder.report(ctx, w.withPiece(r))
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.record.adopt(got) // worker.U1: its piece counts from now on, and is in the file with the next report
+	w.mu.Unlock()
+	return w.cfg.Registry.Show(ctx, got, live && got.State == RecordActive)
+}
+
+// leaseOf returns for how long a piece of r's goes on from now on. Whoever notes a loss reckons with
+// the cluster's longest lease and twice its own threshold, which may be the usual one: a greater
+// threshold of ours comes off.
+func (w *Worker) leaseOf(r Record) time.Duration {
+	lease := min(w.cfg.Lease, max(YoungLease, r.Timestamp.Sub(r.Born)))
+	if beyond := 2 * (max(w.cfg.Threshold, w.Threshold()) - DefaultClockThreshold); beyond > 0 { // a reload may have raised it
+		lease = min(lease, r.LongestLease-beyond)
+	}
+	return lease
+}
+
+// withPiece returns r with what our record has by now of who we are and of our piece: a
+// report that was begun before the registry answered doesn't know it.
+func (w *Worker) withPiece(r Record) Record {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	me := w.record
+	me.Owner, me.Timestamp, me.Ceiling = r.Owner, r.Timestamp, r.Ceiling
+	if r.State == RecordReleasing || r.State == RecordReleased {
+		me.State, me.Limit = r.State, r.Limit
+	}
+	return me
+}
+
+// adopt takes over what the registry has acknowledged.
+func (r *Record) adopt(got Record) {
+	r.Cluster, r.Losses, r.LongestLease, r.LongestSession = got.Cluster, got.Losses, got.LongestLease, got.LongestSession
+	r.Floor, r.Limit, r.AckedLimit, r.Acked, r.Current, r.State = got.Floor, got.Limit, got.AckedLimit, got.Acked, got.Current, got.State
+}
+
+// saveIdentity has the file name the life that is about to write, as r does, beside what else
+// the running daemon records.
+func (w *Worker) saveIdentity(ctx context.Context, r Record) error {
+	w.mu.Lock()
+	w.record.Acked, w.record.Current = r.Acked, r.Current
+	w.mu.Unlock()
+	err := w.local.await(ctx) // the report's own record is often under way
+	if err == nil {
+		err = w.lost(w.local.finish(ctx, w.Record()))
+	}
+	return err
+}
+
+// Registry returns nil while the registry takes our reports, and otherwise why the
+// last one failed: nothing that stops us from issuing.
+func (w *Worker) Registry() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.remoteErr
+}

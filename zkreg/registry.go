@@ -1,5 +1,5 @@
 // Package zkreg is worker.Registry and segment.Guard on ZooKeeper. layout.go has every path and
-// payload.go every payload; the client is zksession's.
+// payload; the client is zksession's.
 package zkreg
 
 import (

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zksession"
 )
 
 // tree is what lies under a root, and all that daemons and commands do with it alike.
@@ -182,4 +183,20 @@ func (t tree) readWithLive(ctx context.Context, names []entryName) ([]*entry, er
 // shows tells that instance is in the live set.
 func shows(live []worker.Peer, instance string) bool {
 	return slices.ContainsFunc(live, func(p worker.Peer) bool { return p.Instance == instance })
+}
+
+// Session is what this package needs of a session with ZooKeeper. It is a
+// *zksession.Session, whose methods say what each does, but in tests.
+type Session interface {
+	Get(ctx context.Context, path string) ([]byte, *zk.Stat, error)
+	Exists(ctx context.Context, path string) (bool, *zk.Stat, error)
+	Children(ctx context.Context, path string) ([]string, *zk.Stat, error)
+	Create(ctx context.Context, path string, data []byte, flags int32) (string, error)
+	Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error)
+	Remove(ctx context.Context, path string, version int32) error
+	Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error)
+	Sync(ctx context.Context, path string) error
+	Connection() uint64
+	Info() zksession.Info
+	Close()
 }

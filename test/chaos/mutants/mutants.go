@@ -106,16 +106,16 @@ func All() []Mutant {
 			},
 		},
 		{
-			Name: "end of a piece", Guard: "worker.U7: a piece near its end, or beyond it, is neither prolonged nor resumed nor put back (worker/piece.go)",
+			Name: "end of a piece", Guard: "worker.U7: a piece near its end, or beyond it, is neither prolonged nor resumed nor put back (worker/record.go)",
 			Seed: 1, Mix: "cut off beyond its limit, replaced, ZooKeeper set back",
-			Edits: []Edit{{"worker/piece.go", "now.Add(margin) < r.AckedLimit\n", "now.Add(margin) < r.AckedLimit.Add(time.Hour)\n"}},
+			Edits: []Edit{{"worker/record.go", "now.Add(margin) < r.AckedLimit\n", "now.Add(margin) < r.AckedLimit.Add(time.Hour)\n"}},
 		},
 		{
-			Name: "floor of a take-over", Guard: "worker.U2: whoever takes a worker ID over gets a floor at or above what may have been issued (worker/piece.go)",
+			Name: "floor of a take-over", Guard: "worker.U2: whoever takes a worker ID over gets a floor at or above what may have been issued (worker/record.go)",
 			Seed: 1, Mix: "given back at a stop, taken by a clock that is set back",
 			Edits: []Edit{
-				{"worker/piece.go", "floor = max(floor, e.Floor, e.Limit, e.Ceiling)", "floor = max(floor, e.Floor)"},
-				{"worker/piece.go", "		return e.Bound() <= now, e.Bound()\n	case StateActive:", "		return e.Bound() > 0, e.Bound()\n	case StateActive:"},
+				{"worker/record.go", "floor = max(floor, e.Floor, e.Limit, e.Ceiling)", "floor = max(floor, e.Floor)"},
+				{"worker/record.go", "		return e.Bound() <= now, e.Bound()\n	case StateActive:", "		return e.Bound() > 0, e.Bound()\n	case StateActive:"},
 				{"worker/start.go", "return root.LongestSession + max(", "return min(0, root.LongestSession) * max("},
 			},
 		},
@@ -157,7 +157,7 @@ func All() []Mutant {
 			Seed: 1, Mix: "ZooKeeper emptied, a new daemon joins",
 			Edits: []Edit{
 				{"zkreg/claim.go", "if min(c.zkNow, now) < s.Root.Floor {", "if min(c.zkNow, now) < 0 {"},
-				{"worker/piece.go", "floor := root.Floor\n", "floor := min(0, root.Floor)\n"},
+				{"worker/record.go", "floor := root.Floor\n", "floor := min(0, root.Floor)\n"},
 			},
 		},
 		{
