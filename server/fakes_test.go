@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -158,6 +159,10 @@ func (t *table) Update(_ context.Context, tag string, step *int64, description *
 	}
 	t.rows[tag] = r.Changed(step, description)
 	return r, nil
+}
+
+func (t *table) SetMaxID(context.Context, string, int64, func(segment.Row) error) (segment.Row, error) {
+	return segment.Row{}, errors.New("no request changes max_id")
 }
 
 func (t *table) Delete(_ context.Context, tag string, _ func(segment.Row) error) (segment.Row, error) {
