@@ -122,7 +122,7 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/api/workers", id: "listWorkers", summary: "the workers, a page of 1000; ?after=ID the next",
-		more:   "They are all workers of the cluster, live or not, by worker ID, with the clock offsets of the live ones; `free_from` tells when a new daemon may take the worker ID.",
+		more:   "They are all workers of the cluster, live or not, by worker ID, as ZooKeeper had them at `as_of`, with the clock offsets of the live ones; `free_from` tells when a new daemon may take the worker ID.",
 		params: []param{paramAfter, paramLimit},
 		ok:     replyOf(200, "a page of workers", contentJSON, workerPage{}, nil), codes: "registry_unavailable" + starts + gates,
 	},

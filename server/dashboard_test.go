@@ -79,8 +79,10 @@ func (r *running) crowd(workers, tags int) *Backend {
 			offset = 2 * time.Hour
 		}
 		shown := Milliseconds(offset)
-		info := WorkerInfo{ID: int64(i), Node: address, Address: address, State: "active", Live: i%50 != 0, Timestamp: clock.MillisOf(time.Now())}
-		if i != 7 && info.Live {
+		info := WorkerInfo{ID: int64(i), Node: address, Address: address, State: WorkerLive, Timestamp: clock.MillisOf(time.Now())}
+		if i%50 == 0 {
+			info.State = WorkerNotLive
+		} else if i != 7 {
 			info.Offset = &shown
 			s := clock.Sample{Address: address, Node: address, Offset: offset, RTT: time.Millisecond}
 			if i == 33 {
@@ -206,13 +208,13 @@ func TestDashboardSaysWhatIsWrong(t *testing.T) {
 	now := clock.MillisOf(time.Now())
 	later, past := now.Add(51*time.Hour+30*time.Minute), now.Add(-time.Hour)
 	list := []WorkerInfo{
-		{ID: 1, Node: "a", Address: "10.0.0.1:8080", State: "active", Live: true, Limit: later},
-		{ID: 2, Node: "b", Address: "[2001:db8::2]:8080", State: "active", Limit: later, FreeFrom: &later},
-		{ID: 3, Node: "c", Address: "10.0.0.3:99999", State: "active", Limit: past, FreeFrom: &past},
-		{ID: 4, Node: "d", Address: "example.com:80", State: "released", Limit: past, FreeFrom: &past},
-		{ID: 5, Node: strings.Repeat("long.name.", 12) + hostile, Address: "javascript:alert(1)", State: "claiming", Limit: later, FreeFrom: &later},
-		{ID: 6, Node: "f", Address: "127.0.0.1:8080", State: "active", Timestamp: past},
-		{ID: 7, Node: "10.0.0.5:8080", Address: "224.0.0.1:80", State: "active", Limit: later, FreeFrom: &later},
+		{ID: 1, Node: "a", Address: "10.0.0.1:8080", State: WorkerLive, Limit: later},
+		{ID: 2, Node: "b", Address: "[2001:db8::2]:8080", State: WorkerNotLive, Limit: later, FreeFrom: &later},
+		{ID: 3, Node: "c", Address: "10.0.0.3:99999", State: WorkerNotLive, Limit: past, FreeFrom: &past},
+		{ID: 4, Node: "d", Address: "example.com:80", State: WorkerReleased, Limit: past, FreeFrom: &past},
+		{ID: 5, Node: strings.Repeat("long.name.", 12) + hostile, Address: "javascript:alert(1)", State: WorkerSettling, Limit: later, FreeFrom: &later},
+		{ID: 6, Node: "f", Address: "127.0.0.1:8080", State: WorkerForeign, Timestamp: past},
+		{ID: 7, Node: "10.0.0.5:8080", Address: "224.0.0.1:80", State: WorkerNotLive, Limit: later, FreeFrom: &later},
 	}
 	b.Workers = func(context.Context) ([]WorkerInfo, error) { return list, nil }
 	self := b.Worker()
@@ -241,10 +243,10 @@ func TestDashboardSaysWhatIsWrong(t *testing.T) {
 	require.Equal(t, []string{
 		"live|–|https://10.0.0.1:8080/",
 		"not live|in 2 d 3 h|https://[2001:db8::2]:8080/",
-		"expired|now|",
+		"not live|now|",
 		"released|now|",
-		"claiming|in 2 d 3 h|",
-		"not live|never by itself|",
+		"settling|in 2 d 3 h|",
+		"foreign|never by itself|",
 		"this daemon: fenced|in 2 d 3 h|",
 	}, rows, "an address leads only to where a daemon can be, and to this machine only from its own page")
 	require.Equal(t, "noopener noreferrer", webtest.Eval[string](p, `document.querySelector("#workers a").rel`))

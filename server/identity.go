@@ -15,21 +15,31 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// WorkerInfo describes a daemon: this one, or an entry of the registry, which has fewer
-// of the fields.
+// The states of an entry; of this daemon's own, where it doesn't issue, those of package state.
+const (
+	WorkerLive     = "live"     // its daemon issues, and is among the peers
+	WorkerNotLive  = "not_live" // it doesn't, for AgeMS at most
+	WorkerReleased = "released" // given back: a new daemon may take it once its limit has passed
+	WorkerSettling = "settling" // claimed; nothing is issued under it yet
+	WorkerForeign  = "foreign"  // a Java Leaf's, which leafd never writes
+	WorkerDamaged  = "damaged"  // it can't be read
+)
+
+// WorkerInfo is the entry of a worker ID, with the same names in each list, page and command. Of
+// this daemon it has more.
 type WorkerInfo struct {
-	ID        int64        `json:"id"`
-	Node      string       `json:"node"`
-	Owner     string       `json:"owner,omitempty"`    // UUID of its life; a Java Leaf has none
-	Instance  string       `json:"instance,omitempty"` // UUID of its data directory, which has the worker ID
-	Cluster   string       `json:"cluster,omitempty"`  // UUID of the ZooKeeper root's cluster; of this daemon only
-	Address   string       `json:"address,omitempty"`  // ip:port that it advertises
-	Layout    string       `json:"layout,omitempty"`
-	Epoch     clock.Millis `json:"epoch,omitempty"` // ms since the Unix epoch
-	State     string       `json:"state"`
-	Live      bool         `json:"live,omitempty"` // it is in the live set of the registry
-	Ceiling   clock.Millis `json:"ceiling"`        // ms; IDs may have been issued below it
-	Timestamp clock.Millis `json:"timestamp"`      // ms; the clock last reported
+	ID       int64  `json:"worker_id"`
+	Node     string `json:"node"`
+	Address  string `json:"address,omitempty"` // ip:port that it advertises
+	State    string `json:"state"`
+	Instance string `json:"instance,omitempty"` // UUID of its data directory, which has the worker ID
+	Owner    string `json:"owner,omitempty"`    // UUID of its life; a Java Leaf has none
+	Life     int64  `json:"life,omitempty"`     // Owner's number, above those of the lives before it
+	// Timestamp is the clock last reported, ms, and Age how long ago that was when the entry was
+	// read; below 0 where its clock is ahead.
+	Timestamp clock.Millis  `json:"timestamp"`
+	Age       *Milliseconds `json:"age_ms,omitempty"`
+	Ceiling   clock.Millis  `json:"ceiling"` // ms; IDs may have been issued below it
 	// Floor and Limit bound the times, in ms, that the instance may issue; a Java Leaf's
 	// entry has none.
 	Floor clock.Millis `json:"floor,omitempty"`
@@ -37,14 +47,67 @@ type WorkerInfo struct {
 	// FreeFrom is when a new daemon may take the worker ID, ms; nil while its daemon is
 	// live, and where that is never by itself.
 	FreeFrom *clock.Millis `json:"free_from,omitempty"`
-	// Offset is how far its clock is ahead of ours, at the last check; nil when that did not ask
-	// it, or it did not answer.
-	Offset *Milliseconds `json:"offset_ms,omitempty"`
-	// Since is when this life began to issue, ms, of this daemon only; 0 once it was
-	// displaced.
+	// Offset is how far the clock of a live daemon is ahead of the reader's, with the round trip of
+	// asking, or the reason why that isn't known; none of the three where it wasn't asked.
+	Offset      *Milliseconds `json:"offset_ms,omitempty"`
+	RTT         *Milliseconds `json:"rtt_ms,omitempty"`
+	OffsetError string        `json:"offset_error,omitempty"`
+
+	Cluster string       `json:"cluster,omitempty"` // UUID of the ZooKeeper root's cluster; of this daemon only
+	Layout  string       `json:"layout,omitempty"`  // of this daemon only, as all that follow
+	Epoch   clock.Millis `json:"epoch,omitempty"`   // ms since the Unix epoch
+	// Since is when this life began to issue, ms; 0 once it was displaced.
 	Since   clock.Millis `json:"since,omitempty"`
 	Started time.Time    `json:"started,omitzero"` // of the process
 	Version string       `json:"version,omitempty"`
+}
+
+// InfoOf is e as the registry had it at now.
+func InfoOf(e worker.Entry, now clock.Millis) WorkerInfo {
+	w := WorkerInfo{
+		ID: e.WorkerID, Node: e.Node, Address: e.Address, State: string(e.State), Instance: e.Instance, Owner: e.Owner, Life: e.Life,
+		Timestamp: e.Timestamp, Ceiling: e.Ceiling, Floor: e.Floor, Limit: e.Limit,
+	}
+	switch {
+	case e.State == worker.StateActive && e.Live:
+		w.State = WorkerLive
+	case e.State == worker.StateActive:
+		w.State = WorkerNotLive
+	case e.State == worker.StateClaiming:
+		w.State = WorkerSettling
+	case e.State != worker.StateReleased && w.State != WorkerForeign:
+		w.State = WorkerDamaged
+	}
+	if from, byItself := e.FreeFrom(); byItself {
+		w.FreeFrom = &from
+	}
+	if e.Timestamp > 0 {
+		age := Milliseconds(now.Sub(e.Timestamp))
+		w.Age = &age
+	}
+	return w
+}
+
+// Free tells whether a new daemon may take the worker ID at now.
+func (w *WorkerInfo) Free(now clock.Millis) bool { return w.FreeFrom != nil && *w.FreeFrom <= now }
+
+// SetOffset sets what asking at w's address has found.
+func (w *WorkerInfo) SetOffset(s clock.Sample) {
+	if s = SampleOf(s, w.Node); s.Err != nil {
+		w.OffsetError = shorten(s.Err.Error())
+		return
+	}
+	offset, rtt := Milliseconds(s.Offset), Milliseconds(s.RTT)
+	w.Offset, w.RTT = &offset, &rtt
+}
+
+// SampleOf is s as one of node's clock: a sample that another daemon gave at its address is none.
+// A daemon that starts has no name yet.
+func SampleOf(s clock.Sample, node string) clock.Sample {
+	if s.Err == nil && s.Node != "" && s.Node != node {
+		s.Err = fmt.Errorf("node %q answers there, not %q", s.Node, node)
+	}
+	return s
 }
 
 const (
@@ -57,6 +120,8 @@ const (
 
 // workerPage is the answer of GET /api/workers.
 type workerPage struct {
+	// AsOf is when the registry was read, ms.
+	AsOf    clock.Millis `json:"as_of"`
 	Workers []WorkerInfo `json:"workers"`
 	Next    *int64       `json:"next,omitempty"` // the cursor; nil: this is the last page
 }
@@ -89,16 +154,26 @@ func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	members := &whole[WorkerInfo]{}
+	seen := &seenWorkers{whole: &whole[WorkerInfo]{}, asOf: s.now()}
 	switch {
 	case b.Workers != nil:
-		if members, err = s.registered(b); err != nil {
+		if seen, err = s.registered(b); err != nil {
 			return err
 		}
 	case b.Worker != nil:
-		members.list = []WorkerInfo{b.Worker()}
+		seen.list = []WorkerInfo{b.Worker()}
 	}
-	return listOf(s, ctx, members, contentJSON, jsonOf(func() any { return p.ofWorkers(members.list, after) }))
+	return listOf(s, ctx, seen.whole, contentJSON, jsonOf(func() any {
+		page := p.ofWorkers(seen.list, after)
+		page.AsOf = seen.asOf
+		return page
+	}))
+}
+
+// now is the wall clock's.
+func (s *Server) now() clock.Millis {
+	wallNS, _ := s.cfg.Clock.Wall()
+	return clock.Millis(wallNS / int64(time.Millisecond))
 }
 
 // ofWorkers returns the page of list, which is ordered by ID.
@@ -118,21 +193,30 @@ func (p page) ofWorkers(list []WorkerInfo, after int64) workerPage {
 	return workerPage{Workers: list[:n], Next: &list[n-1].ID}
 }
 
+// seenWorkers are the workers as they were when the registry was last read. It is never
+// changed.
+type seenWorkers struct {
+	*whole[WorkerInfo]               // nil: never read
+	asOf               clock.Millis  // when that was
+	at, took           time.Duration // monotonic: when it ended, and how long it took
+	failing            string        // code of the last read's error
+}
+
 // registered returns the workers of the registry, and keeps them for the overview.
-func (s *Server) registered(b *Backend) (*whole[WorkerInfo], error) {
-	return s.members.get(func() (*whole[WorkerInfo], error) {
+func (s *Server) registered(b *Backend) (*seenWorkers, error) {
+	return s.members.get(func() (*seenWorkers, error) {
+		began, asOf := s.cfg.Clock.Mono(), s.now()
 		list, err := s.askRegistry(b)
-		seen := &seenWorkers{list: list, read: true, at: s.cfg.Clock.Mono()}
+		at := s.cfg.Clock.Mono()
+		seen := &seenWorkers{whole: &whole[WorkerInfo]{list: list}, asOf: asOf, at: at, took: at - began}
 		if err != nil {
-			if last := s.seen.Load(); last != nil {
-				*seen = *last
-			} else {
-				*seen = seenWorkers{}
+			if *seen = (seenWorkers{}); s.seen.Load() != nil {
+				*seen = *s.seen.Load()
 			}
 			seen.failing = answerTo(err).code
 		}
 		s.seen.Store(seen)
-		return &whole[WorkerInfo]{list: list}, err
+		return seen, err
 	})
 }
 

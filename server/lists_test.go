@@ -135,7 +135,7 @@ func TestPagesOfWorkers(t *testing.T) {
 	}
 	require.Equal(t, []string{"n0", "n1", "n2", "n3", "n4", "n5"}, seen)
 	require.NotContains(t, r.get("/api/workers").body, "next")
-	require.JSONEq(t, `{"workers":[]}`, r.get("/api/workers?after=9").body)
+	require.Contains(t, r.get("/api/workers?after=9").body, `,"workers":[]}`)
 	for _, bad := range []string{"after=x", "after=1&after=2", "limit=0"} {
 		r.get("/api/workers?"+bad).requireError(t, 400, "bad_request")
 	}

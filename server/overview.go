@@ -2,7 +2,6 @@ package server
 
 import (
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -102,16 +101,16 @@ type PeerClock struct {
 	Error   string        `json:"error,omitempty"`
 }
 
-// WorkersView has the workers as they were when the registry was last read.
+// WorkersView has the workers as they were when the registry was last read. A daemon without a
+// registry lists itself.
 type WorkersView struct {
-	// Age is how long ago that was; nil when it never was. A daemon without a
-	// registry lists itself.
-	Age     *Milliseconds `json:"age_ms,omitempty"`
-	Error   string        `json:"error,omitempty"` // code of the last read's error
-	Total   int           `json:"total"`
-	Live    int           `json:"live"`
-	LeftOut int           `json:"left_out"`
-	List    []WorkerInfo  `json:"list"`
+	AsOf    clock.Millis `json:"as_of,omitempty"` // ms; when that was; 0: never
+	Stale   bool         `json:"stale"`           // that was long ago, or has failed since
+	Error   string       `json:"error,omitempty"` // code of the last read's error
+	Total   int          `json:"total"`
+	Live    int          `json:"live"`
+	LeftOut int          `json:"left_out"`
+	List    []WorkerInfo `json:"list"`
 }
 
 // SegmentsView has the tags that need the most attention: failing ones, then the
@@ -176,9 +175,8 @@ func (s *Server) buildOverview() (*builtOverview, error) {
 // collectOverview collects everything but the tags. It asks neither registry nor database.
 func (s *Server) collectOverview() Overview {
 	b := s.backend.Load()
-	wallNS, mono := s.cfg.Clock.Wall()
 	v := Overview{
-		Time: clock.Millis(wallNS / int64(time.Millisecond)), Uptime: Milliseconds(mono - s.born),
+		Time: s.now(), Uptime: Milliseconds(s.cfg.Clock.Mono() - s.born),
 		Node: s.cfg.Node, Version: s.cfg.Version, Secure: s.cfg.Secure, Workers: WorkersView{List: []WorkerInfo{}}, Alarms: []Alarm{},
 	}
 	v.Ready, _ = s.readiness()

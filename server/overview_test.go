@@ -112,14 +112,14 @@ func TestOverviewWaitsForNothing(t *testing.T) {
 		asked <- struct{}{}
 		select {
 		case err := <-answer:
-			return []WorkerInfo{{ID: 1, Node: "a", Live: true}, {ID: 2, Node: "b"}}, err
+			return []WorkerInfo{{ID: 1, Node: "a", State: WorkerLive}, {ID: 2, Node: "b"}}, err
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
 	r.SetBackend(b)
 	o := r.overview("")
-	require.Nil(t, o.Workers.Age, "never seen")
+	require.Zero(t, o.Workers.AsOf, "never seen")
 	<-asked
 	shown := func(done func(WorkersView) bool) {
 		t.Helper()
@@ -128,7 +128,8 @@ func TestOverviewWaitsForNothing(t *testing.T) {
 	answer <- nil
 	shown(func(v WorkersView) bool { return v.Total == 2 })
 	require.Equal(t, 1, o.Workers.Live)
-	require.NotNil(t, o.Workers.Age)
+	require.NotZero(t, o.Workers.AsOf)
+	require.False(t, o.Workers.Stale)
 
 	shown(func(WorkersView) bool { return len(asked) > 0 })
 	for range 5 { // the registry hangs
@@ -141,6 +142,7 @@ func TestOverviewWaitsForNothing(t *testing.T) {
 	shown(func(v WorkersView) bool { return v.Error != "" })
 	require.Equal(t, "registry_unavailable", o.Workers.Error)
 	require.Equal(t, 2, o.Workers.Total, "as last seen")
+	require.True(t, o.Workers.Stale, "server.R5: read before the registry failed")
 
 	shown(func(WorkersView) bool { return len(asked) > 0 })
 	answer <- nil

@@ -2,26 +2,21 @@ package server
 
 import "time"
 
-// seenWorkers are the workers as they were when the registry was last read. It is never
-// changed.
-type seenWorkers struct {
-	list    []WorkerInfo
-	read    bool          // list is there
-	at      time.Duration // monotonic time of list
-	failing string        // code of the last read's error
-}
+// pagePause is how often a page asks.
+const pagePause = 2 * time.Second
 
 // workersView returns the workers as last read, and has them read again:
 //
 //	server.R4  An overview waits for nothing: the registry is read in the background, one
 //	    read at a time (server.R1), bounded, and only while overviews are asked for.
+//	server.R5  A list that is older than two of these reads take, or whose last read failed, is
+//	    marked as stale: pages show it as of its time.
 func (s *Server) workersView(b *Backend, self *WorkerInfo) WorkersView {
+	v := WorkersView{List: []WorkerInfo{}}
 	if b.Workers == nil {
-		v := WorkersView{List: []WorkerInfo{}}
 		if self != nil {
-			var age Milliseconds
-			v.Age, v.Total, v.List = &age, 1, append(v.List, *self)
-			if self.State == "active" {
+			v.AsOf, v.Total, v.List = s.now(), 1, append(v.List, *self)
+			if self.State == WorkerLive {
 				v.Live = 1
 			}
 		}
@@ -30,19 +25,21 @@ func (s *Server) workersView(b *Backend, self *WorkerInfo) WorkersView {
 	go s.registered(b) //nolint:errcheck // seen has it
 	seen := s.seen.Load()
 	if seen == nil {
-		return WorkersView{List: []WorkerInfo{}}
+		return v
 	}
-	v := WorkersView{Error: seen.failing, Total: len(seen.list)}
-	if seen.read {
-		age := Milliseconds(s.cfg.Clock.Mono() - seen.at)
-		v.Age = &age
+	v.Error = seen.failing
+	if seen.whole == nil {
+		return v
 	}
+	every := max(workersShare, (1+listRest)*min(seen.took, mostRest)) + pagePause
+	v.AsOf, v.Total = seen.asOf, len(seen.list)
+	v.Stale = v.Error != "" || s.cfg.Clock.Mono()-seen.at > 2*every
 	for i := range seen.list {
-		if seen.list[i].Live {
+		if seen.list[i].State == WorkerLive {
 			v.Live++
 		}
 	}
-	v.List = append([]WorkerInfo{}, seen.list[:min(len(seen.list), overviewWorkers)]...)
+	v.List = append(v.List, seen.list[:min(len(seen.list), overviewWorkers)]...)
 	v.LeftOut = len(seen.list) - len(v.List)
 	return v
 }

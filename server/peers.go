@@ -72,8 +72,7 @@ func (s *Server) clock(ctx *fasthttp.RequestCtx) error {
 		a.WorkerID, a.Ceiling, a.Cluster, a.Since = &w.ID, w.Ceiling, w.Cluster, w.Since
 	}
 	// The time is read last: time spent after it would be an error of our offset.
-	wallNS, _ := s.cfg.Clock.Wall()
-	a.Timestamp = clock.Millis(wallNS / int64(time.Millisecond))
+	a.Timestamp = s.now()
 	return writeJSON(ctx, http.StatusOK, a)
 }
 

@@ -18,9 +18,15 @@ import (
 
 func TestWorkerEndpoints(t *testing.T) {
 	r := start(t, nil)
-	const w = `{"id":7,"node":"10.0.0.5:8080","owner":"0b5c","cluster":"c1","layout":"41+10+12","epoch":1288834974657,"state":"active","ceiling":1700000006000,"timestamp":1700000000000,"since":1699990000000,"started":"2023-11-14T22:13:20Z","version":"1.2.3"}`
+	const w = `{"worker_id":7,"node":"10.0.0.5:8080","owner":"0b5c","cluster":"c1","layout":"41+10+12","epoch":1288834974657,"state":"live","ceiling":1700000006000,"timestamp":1700000000000,"since":1699990000000,"started":"2023-11-14T22:13:20Z","version":"1.2.3"}`
 	require.JSONEq(t, w, r.get("/api/worker").body)
-	require.JSONEq(t, `{"workers":[`+w+`]}`, r.get("/api/workers").body)
+	workers := func() string {
+		t.Helper()
+		body := r.get("/api/workers").body
+		require.Regexp(t, `^\{"as_of":[0-9]{13},`, body)
+		return `{` + body[len(`{"as_of":1700000000000,`):]
+	}
+	require.JSONEq(t, `{"workers":[`+w+`]}`, workers())
 
 	b := r.newBackend()
 	offset := Milliseconds(-1500 * time.Microsecond)
@@ -29,15 +35,15 @@ func TestWorkerEndpoints(t *testing.T) {
 			return nil, errors.New("a registry that hangs must not hold a request for ever")
 		}
 		return []WorkerInfo{
-			{ID: 1, Node: "java:8080", State: "active", Ceiling: 5, Timestamp: 4},
-			{ID: 2, Node: "b", Owner: "u", Address: "10.0.0.6:8080", State: "active", Live: true, Offset: &offset},
+			{ID: 1, Node: "java:8080", State: WorkerForeign, Ceiling: 5, Timestamp: 4},
+			{ID: 2, Node: "b", Owner: "u", Address: "10.0.0.6:8080", State: WorkerLive, Offset: &offset},
 		}, nil
 	}
 	r.SetBackend(b)
-	body := r.get("/api/workers").body
+	body := workers()
 	require.JSONEq(t, `{"workers":[
-		{"id":1,"node":"java:8080","state":"active","ceiling":5,"timestamp":4},
-		{"id":2,"node":"b","owner":"u","address":"10.0.0.6:8080","state":"active","live":true,"offset_ms":-1.500,"ceiling":0,"timestamp":0}]}`, body)
+		{"worker_id":1,"node":"java:8080","state":"foreign","ceiling":5,"timestamp":4},
+		{"worker_id":2,"node":"b","owner":"u","address":"10.0.0.6:8080","state":"live","offset_ms":-1.500,"ceiling":0,"timestamp":0}]}`, body)
 	var list struct{ Workers []WorkerInfo }
 	require.NoError(t, json.Unmarshal([]byte(body), &list), "programs of ours read what the server writes")
 	require.Equal(t, offset, *list.Workers[1].Offset)
@@ -45,7 +51,63 @@ func TestWorkerEndpoints(t *testing.T) {
 
 	b.Workers = func(context.Context) ([]WorkerInfo, error) { return nil, nil }
 	r.forgetLists()
-	require.JSONEq(t, `{"workers":[]}`, r.get("/api/workers").body)
+	require.JSONEq(t, `{"workers":[]}`, workers())
+}
+
+// The states of an entry, as each list, page and command shows them.
+func TestInfoOf(t *testing.T) {
+	const now = clock.Millis(1_800_000_000_000)
+	ahead, past := now.Add(time.Hour), now.Add(-time.Hour)
+	for _, tc := range []struct {
+		name  string
+		entry worker.Entry
+		state string
+		free  clock.Millis
+		age   time.Duration
+	}{
+		{"live", worker.Entry{State: worker.StateActive, Live: true, Timestamp: now, Limit: ahead}, WorkerLive, 0, 0},
+		{"live beyond its limit", worker.Entry{State: worker.StateActive, Live: true, Timestamp: past, Limit: past}, WorkerLive, 0, time.Hour},
+		{"killed", worker.Entry{State: worker.StateActive, Timestamp: past, Limit: ahead}, WorkerNotLive, ahead, time.Hour},
+		{"killed, its clock ahead", worker.Entry{State: worker.StateActive, Timestamp: ahead, Limit: ahead}, WorkerNotLive, ahead, -time.Hour},
+		{"its limit has passed", worker.Entry{State: worker.StateActive, Timestamp: past, Limit: past}, WorkerNotLive, past, time.Hour},
+		{"released while it lives", worker.Entry{State: worker.StateReleased, Live: true, Timestamp: past, Limit: ahead}, WorkerReleased, ahead, time.Hour},
+		{"claimed", worker.Entry{State: worker.StateClaiming, Timestamp: past, Floor: now, Limit: now}, WorkerSettling, now, time.Hour},
+		{"a Java Leaf's", worker.Entry{State: "foreign", Timestamp: past}, WorkerForeign, 0, time.Hour},
+		{"damaged", worker.Entry{State: "damaged", Live: true}, WorkerDamaged, 0, 0},
+		{"of a newer leafd", worker.Entry{State: "retired", Timestamp: past}, WorkerDamaged, 0, time.Hour},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := InfoOf(tc.entry, now)
+			require.Equal(t, tc.state, w.State)
+			require.Equal(t, tc.free != 0, w.FreeFrom != nil)
+			if w.FreeFrom != nil {
+				require.Equal(t, tc.free, *w.FreeFrom)
+			}
+			require.Equal(t, tc.entry.Timestamp > 0, w.Age != nil)
+			if w.Age != nil {
+				require.Equal(t, tc.age, time.Duration(*w.Age))
+			}
+			require.Equal(t, w.FreeFrom != nil && tc.free <= now, w.Free(now))
+		})
+	}
+}
+
+func TestOffsetOfAWorker(t *testing.T) {
+	for name, tc := range map[string]struct {
+		sample clock.Sample
+		why    string
+	}{
+		"its clock":        {clock.Sample{Node: "a", Offset: time.Second, RTT: time.Millisecond}, ""},
+		"it starts":        {clock.Sample{Offset: time.Second, RTT: time.Millisecond}, ""},
+		"another answers":  {clock.Sample{Node: "b", Offset: time.Second, RTT: time.Millisecond}, `node "b" answers there, not "a"`},
+		"no answer":        {clock.Sample{Err: errors.New("no answer")}, "no answer"},
+		"a long no answer": {clock.Sample{Err: errors.New(strings.Repeat("x", 400))}, strings.Repeat("x", 300) + "…"},
+	} {
+		w := WorkerInfo{Node: "a"}
+		w.SetOffset(tc.sample)
+		require.Equal(t, tc.why, w.OffsetError, name)
+		require.Equal(t, tc.why == "", w.Offset != nil && *w.Offset == Milliseconds(time.Second) && *w.RTT == Milliseconds(time.Millisecond), name)
+	}
 }
 
 func TestWorkersWithoutTheRegistry(t *testing.T) {

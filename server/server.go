@@ -167,7 +167,7 @@ type Server struct {
 	history   history
 	hour      shared[[]byte]                // the history as text
 	views     shared[*builtOverview]        // the overview
-	members   shared[*whole[WorkerInfo]]    // of the registry
+	members   shared[*seenWorkers]          // of the registry
 	seen      atomic.Pointer[seenWorkers]   // members as last read; nil: never
 	rows      shared[*whole[segment.Row]]   // of the table
 	tags      shared[*whole[SegmentStatus]] // in memory
@@ -213,7 +213,7 @@ func New(cfg Config) (*Server, error) {
 		born:    cfg.Clock.Mono(),
 		hour:    shared[[]byte]{every: listShare},
 		views:   shared[*builtOverview]{every: listShare, cost: listRest},
-		members: shared[*whole[WorkerInfo]]{every: workersShare, cost: listRest},
+		members: shared[*seenWorkers]{every: workersShare, cost: listRest},
 		rows:    shared[*whole[segment.Row]]{every: listShare, cost: listRest},
 		tags:    shared[*whole[SegmentStatus]]{every: listShare, cost: tagsCost},
 		infos:   [2]shared[[]byte]{{every: textShare}, {every: textShare}},

@@ -139,7 +139,7 @@ func parseName(raw string) (entryName, bool) {
 
 // The states of entries that leafd never writes.
 const (
-	StateJava    worker.EntryState = "java"    // a Java Leaf's: it has no more than ip, port and timestamp
+	StateJava    worker.EntryState = "foreign" // a Java Leaf's: it has no more than ip, port and timestamp
 	StateDamaged worker.EntryState = "damaged" // Directory.Entries: its payload can't be read
 )
 

@@ -12,7 +12,6 @@ import (
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/zookeepertest"
-	"github.com/leafd/leafd/worker"
 )
 
 // cluster is what daemons on several machines have in common: ZooKeeper.
@@ -74,7 +73,7 @@ func (l *child) awaitLive(n int) {
 	require.Eventually(l.t, func() bool {
 		live := 0
 		for _, w := range l.workers() {
-			if w.Live && w.State == string(worker.StateActive) {
+			if w.State == server.WorkerLive {
 				live++
 			}
 		}

@@ -109,7 +109,7 @@ func showsTheCluster(t *testing.T, p *webtest.Page, daemons []*child) {
 		row := fmt.Sprintf(`[...document.querySelectorAll("#workers tbody tr")].find((r) => r.cells[1].innerText === %q)`, d.info().Node)
 		p.Await(row + `?.cells[0].innerText === "` + fmt.Sprint(d.info().ID) + `"`)
 		if d == l {
-			p.Await(row + `.cells[2].innerText === "this daemon: active"`)
+			p.Await(row + `.cells[2].innerText === "this daemon: live"`)
 			require.Equal(t, "http://"+l.addr+"/", webtest.Eval[string](p, row+`.cells[7].querySelector("a").href`))
 			continue
 		}
@@ -273,12 +273,13 @@ func TestOverviewWithoutZooKeeper(t *testing.T) {
 		return o.Workers.Error == "registry_unavailable" && o.Guards.RegistryFailing
 	}, time.Minute, 20*time.Millisecond)
 	require.Equal(t, 1, o.Workers.Total, "as last seen")
-	require.Positive(t, *o.Workers.Age)
+	require.True(t, o.Workers.Stale)
+	require.Less(t, o.Workers.AsOf, o.Time)
 	require.Equal(t, "degraded", o.Ready.Status)
 
 	proxy.Blackhole(t, false)
 	require.Eventually(t, func() bool {
 		o = l.overview()
-		return o.Workers.Error == "" && o.Guards.Registry == "connected" && !o.Guards.RegistryFailing
+		return !o.Workers.Stale && o.Guards.Registry == "connected" && !o.Guards.RegistryFailing
 	}, time.Minute, 20*time.Millisecond)
 }

@@ -96,7 +96,7 @@ func TestDoctorOfAFullCluster(t *testing.T) {
 	m := c.laterMachine("--layout", "41+5+5+12")
 	d := m.doctor(m.addr)
 	require.Equal(t, cli.ExitExhausted, d.code)
-	d.result("zk-ids", doctor.Fail, "32 stale", "leafd worker release")
+	d.result("zk-ids", doctor.Fail, "32 not live", "leafd worker release")
 
 	// One whose limit has passed is left, and so is one that was given back.
 	over := oldEntry(3)
@@ -104,12 +104,12 @@ func TestDoctorOfAFullCluster(t *testing.T) {
 	o.set(o.path(3), jsonText(t, over))
 	d = m.doctor(m.addr)
 	d.well()
-	d.result("zk-ids", doctor.Warn, "31 stale, 1 expired, 1 left of 32")
+	d.result("zk-ids", doctor.Warn, "32 not live, 1 free of 32")
 	over.State = "released"
 	o.set(o.path(3), jsonText(t, over))
 	d = m.doctor(m.addr)
 	d.well()
-	d.result("zk-ids", doctor.Warn, "31 stale, 1 released, 1 left of 32")
+	d.result("zk-ids", doctor.Warn, "31 not live, 1 released, 1 free of 32")
 }
 
 func TestDoctorOfZooKeeperThatRefuses(t *testing.T) {

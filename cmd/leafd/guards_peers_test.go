@@ -209,7 +209,7 @@ func TestTwoDaemonsDisagree(t *testing.T) {
 	for i, l := range []*child{rightly, wrongly} {
 		require.Equal(t, 1, l.alarms("peers_undecided"), "once, not at each look")
 		require.Zero(t, l.alarms("peers_disagree"))
-		require.Equal(t, "active", l.info().State)
+		require.Equal(t, "live", l.info().State)
 		require.Contains(t, l.mustGet("/api/overview").body, `"verdict":"undecided"`)
 		require.Contains(t, l.scrape(), `leafd_clock_verdict{verdict="undecided"} 1`)
 		all = append(all, loads[i].stop()...)

@@ -97,7 +97,7 @@ func TestLargeRollbackInACluster(t *testing.T) {
 		// Reports go on, with the clock as it is now.
 		at := c.m.now()
 		require.Eventually(t, func() bool { return c.entry(c.m).Timestamp > at }, eventually, time.Millisecond)
-		require.Equal(t, "active", c.l.info().State)
+		require.Equal(t, "live", c.l.info().State)
 		require.Equal(t, 1, c.l.alarms("clock_backwards"))
 		require.Zero(t, c.l.alarms("clock_jumped"), "to be set right is no jump")
 		require.Equal(t, cli.ExitOK, c.l.stop())

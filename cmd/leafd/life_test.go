@@ -54,7 +54,7 @@ func (d *displaced) begins(same bool) []int64 {
 	got := d.some()
 	now := d.info()
 	require.Equal(t, same, now.ID == d.was.ID)
-	require.Equal(t, "active", now.State)
+	require.Equal(t, "live", now.State)
 	require.Greater(t, now.Since, d.was.Since)
 	require.Equal(t, d.was.Started, now.Started, "it is the same process")
 	asked := clitest.FromJSON[server.WorkerInfo](t, d.mustGet("/api/clock").body)
@@ -62,7 +62,7 @@ func (d *displaced) begins(same bool) []int64 {
 	require.Equal(t, now.Since, asked.Since)
 	require.Equal(t, now.Cluster, asked.Cluster)
 	d.awaitMetric(is(1), "leafd_worker_info", "worker", strconv.FormatInt(now.ID, 10))
-	d.awaitMetric(is(1), "leafd_worker_state", "state", "active")
+	d.awaitMetric(is(1), "leafd_worker_state", "state", "live")
 	require.GreaterOrEqual(t, d.raised()[codeFenced], 1)
 	if !d.away {
 		requireDistinct(t, d.segments.unharmed(t))
@@ -182,7 +182,7 @@ func TestNewLivesWaitEverLonger(t *testing.T) {
 	was := l.info()
 	for _, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		o.takeAway(was.ID)
-		require.Eventually(t, func() bool { now := l.info(); return now.Owner != was.Owner && now.State == "active" }, eventually, tick)
+		require.Eventually(t, func() bool { now := l.info(); return now.Owner != was.Owner && now.State == "live" }, eventually, tick)
 		l.awaitLog(fmt.Sprintf(`"pause_ms":%d`, pause.Milliseconds()))
 		now := l.info()
 		require.GreaterOrEqual(t, now.Since.Sub(was.Since), pause)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/test/certtest"
 	"github.com/leafd/leafd/test/clitest"
 )
@@ -81,8 +82,8 @@ func TestClusterWithClientCertificates(t *testing.T) {
 	require.Equal(t, cli.ExitClock, check.Code, check.Stderr)
 	list := g.run(late, append([]string{"worker", "list", "-o", "json"}, settings...)...)
 	require.Equal(t, cli.ExitOK, list.Code, list.Stderr)
-	for _, w := range clitest.FromJSON[struct{ Workers []cli.WorkerJSON }](t, list.Stdout).Workers {
-		require.NotNil(t, w.SkewMS, list.Stdout)
+	for _, w := range clitest.FromJSON[struct{ Workers []server.WorkerInfo }](t, list.Stdout).Workers {
+		require.NotNil(t, w.Offset, list.Stdout)
 	}
 	silent := g.run(late, "clock", "check", "--data-dir", late.dataDir())
 	require.Contains(t, silent.Stderr, "none of the 2 peers told its clock")

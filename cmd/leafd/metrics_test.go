@@ -131,7 +131,7 @@ func TestMetricsOfARealDaemon(t *testing.T) {
 		labels []string
 	}{
 		{is(1), "leafd_ready", nil},
-		{is(1), "leafd_worker_state", []string{"state", "active"}},
+		{is(1), "leafd_worker_state", []string{"state", "live"}},
 		{is(0), "leafd_worker_state", []string{"state", "fenced"}},
 		{is(1), "leafd_worker_info", []string{"worker", "0", "node", l.addr, "layout", "41+10+12"}},
 		{above(0), "leafd_ceiling_distance_seconds", nil},

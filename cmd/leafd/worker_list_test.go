@@ -10,6 +10,7 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
@@ -61,31 +62,28 @@ func TestWorkerListJoinsTheEntries(t *testing.T) {
 	t.Parallel()
 	r := everyState(t)
 	out := r.run("worker", "list", "-o", "json")
-	list := clitest.FromJSON[cli.WorkerListJSON](t, out.OK(t))
+	list := clitest.FromJSON[inspect.List](t, out.OK(t))
 	require.Equal(t, inspect.Summary{
-		Entries: 12, Live: 4, Active: 2, Stale: 1, Expired: 1, Released: 1, Claiming: 1, Java: 1, Damaged: 1, Capacity: 1024, Left: 1015,
+		Entries: 12, Live: 4, NotLive: 4, Released: 1, Settling: 1, Foreign: 1, Damaged: 1, Capacity: 1024, Free: 1015,
 	}, list.Summary)
 	states := map[string]string{}
 	for i, w := range list.Workers {
-		require.EqualValues(t, i, w.WorkerID, "by worker ID")
+		require.EqualValues(t, i, w.ID, "by worker ID")
 		states[w.Node] = w.State
-		require.Equal(t, w.State == inspect.Live, w.Live)
-		if w.State == inspect.Damaged {
-			require.Empty(t, w.LastReport)
-			require.Nil(t, w.AgeMS)
+		if w.State == server.WorkerDamaged {
+			require.Nil(t, w.Age)
 			continue
 		}
-		require.NotNil(t, w.AgeMS)
-		require.GreaterOrEqual(t, *w.AgeMS, int64(0))
-		require.Equal(t, w.Timestamp.String(), w.LastReport)
-		if w.State != inspect.Java {
+		require.Equal(t, list.AsOf.Sub(w.Timestamp), time.Duration(*w.Age))
+		require.GreaterOrEqual(t, *w.Age, server.Milliseconds(0))
+		if w.State != server.WorkerForeign {
 			require.Equal(t, w.Timestamp.Add(6*time.Second), w.Ceiling)
 		}
 	}
 	require.Equal(t, map[string]string{
-		"right": inspect.Live, "wrong": inspect.Live, "silent": inspect.Live, "moved": inspect.Live,
-		"resting": inspect.Active, "old": inspect.Stale, "free": inspect.Released, "begun": inspect.Claiming, "": inspect.Damaged,
-		"10.0.0.9:8080": inspect.Java, "over": inspect.Expired, "piece": inspect.Active,
+		"right": server.WorkerLive, "wrong": server.WorkerLive, "silent": server.WorkerLive, "moved": server.WorkerLive,
+		"resting": server.WorkerNotLive, "old": server.WorkerNotLive, "free": server.WorkerReleased, "begun": server.WorkerSettling, "": server.WorkerDamaged,
+		"10.0.0.9:8080": server.WorkerForeign, "over": server.WorkerNotLive, "piece": server.WorkerNotLive,
 	}, states)
 	piece := list.Workers[11]
 	require.Equal(t, "instance of 10.0.0.11:8080", piece.Instance)
@@ -99,16 +97,16 @@ func TestWorkerListJoinsTheEntries(t *testing.T) {
 	require.Empty(t, list.Workers[9].Owner)
 
 	// The clocks: of the live only.
-	require.InDelta(t, 0, *list.Workers[0].SkewMS, 1000)
-	require.NotNil(t, list.Workers[0].RTTMS)
-	require.InDelta(t, 8000, *list.Workers[1].SkewMS, 1000)
-	require.Nil(t, list.Workers[2].SkewMS)
-	require.NotEmpty(t, list.Workers[2].SkewError)
-	require.Nil(t, list.Workers[3].SkewMS, "another daemon's clock")
-	require.Contains(t, list.Workers[3].SkewError, `node "right" answers there`)
+	require.InDelta(t, 0, int64(*list.Workers[0].Offset), 1e9)
+	require.NotNil(t, list.Workers[0].RTT)
+	require.InDelta(t, 8e9, int64(*list.Workers[1].Offset), 1e9)
+	require.Nil(t, list.Workers[2].Offset)
+	require.NotEmpty(t, list.Workers[2].OffsetError)
+	require.Nil(t, list.Workers[3].Offset, "another daemon's clock")
+	require.Contains(t, list.Workers[3].OffsetError, `node "right" answers there`)
 	for _, w := range list.Workers[4:] {
-		require.Nil(t, w.SkewMS)
-		require.Empty(t, w.SkewError)
+		require.Nil(t, w.Offset)
+		require.Empty(t, w.OffsetError)
 	}
 }
 
@@ -118,20 +116,20 @@ func TestWorkerListForPeople(t *testing.T) {
 	out := r.run("worker", "list")
 	require.Equal(t, cli.ExitOK, out.Code, out.Stderr)
 	for _, says := range []string{
-		"ID ", "INSTANCE", "LAST REPORT", "CEILING", "LIMIT", "FREE", "SKEW",
-		"\n12 entries, 4 live, 2 active, 1 stale, 1 expired, 1 released, 1 claiming, 1 java, 1 damaged, 1015 left of 1024\n",
+		"ID ", "INSTANCE", "LAST REPORT", "CEILING", "LIMIT", "FREE", "OFFSET",
+		"\n12 entries, 4 live, 4 not live, 1 released, 1 settling, 1 foreign, 1 damaged, 1015 free of 1024; as of 20",
 	} {
 		require.Contains(t, out.Stdout, says)
 	}
-	require.Regexp(t, `(?m)^1 +wrong +127\.0\.0\.1:\d+ +live +instance +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\S+ ago +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +- +\+(7|8)\.?\d*s$`, out.Stdout)
+	require.Regexp(t, `(?m)^1 +wrong +127\.0\.0\.1:\d+ +live +instance +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +- +\+(7|8)\.?\d*s$`, out.Stdout)
 	require.Regexp(t, `(?m)^2 +silent .* no answer$`, out.Stdout)
-	require.Regexp(t, `(?m)^4 +resting .* 1h05m ago .* in 6d2\dh +-$`, out.Stdout)
+	require.Regexp(t, `(?m)^4 +resting .* not live for 1h05m .* in 6d2\dh +-$`, out.Stdout)
 	require.Regexp(t, `(?m)^6 +free .* free +-$`, out.Stdout)
-	require.Regexp(t, `(?m)^8 +damaged +- +- +never +- +- +- +-$`, out.Stdout)
+	require.Regexp(t, `(?m)^8 +damaged +- +- +- +- +- +-$`, out.Stdout)
 	require.Regexp(t, `(?m)^9 +10\.0\.0\.9:8080 .* never by itself +-$`, out.Stdout)
-	require.Regexp(t, `(?m)^10 +over .* expired .* free +-$`, out.Stdout)
-	require.Regexp(t, `(?m)^11 +piece +10\.0\.0\.11:8080 +active +instance +.* \d{4}-\d\d-\d\d \d\d:\d\d:\d\d +in 4d0\dh +-$`, out.Stdout)
-	wide := clitest.FromJSON[cli.WorkerListJSON](t, r.run("worker", "list", "--layout", "41+12+10", "-o", "json").OK(t))
+	require.Regexp(t, `(?m)^10 +over .* not live for 2h00m .* free +-$`, out.Stdout)
+	require.Regexp(t, `(?m)^11 +piece +10\.0\.0\.11:8080 +not live for 2h00m +instance +.* \d{4}-\d\d-\d\d \d\d:\d\d:\d\d +in 4d0\dh +-$`, out.Stdout)
+	wide := clitest.FromJSON[inspect.List](t, r.run("worker", "list", "--layout", "41+12+10", "-o", "json").OK(t))
 	require.EqualValues(t, 4096, wide.Summary.Capacity)
 }
 
@@ -155,11 +153,11 @@ func TestWorkerListOfAThousand(t *testing.T) {
 	}
 	out := r.run("worker", "list").OK(t)
 	require.Equal(t, 1+1000+1, strings.Count(out, "\n"))
-	require.Contains(t, out, "\n1000 entries, 3 live, 985 active, 12 stale, 24 left of 1024\n")
-	require.Equal(t, 12, strings.Count(out, " stale "))
-	list := clitest.FromJSON[cli.WorkerListJSON](t, r.run("worker", "list", "-o", "json").OK(t))
+	require.Contains(t, out, "\n1000 entries, 3 live, 997 not live, 24 free of 1024; as of ")
+	require.Equal(t, 12, strings.Count(out, " not live for 25h"))
+	list := clitest.FromJSON[inspect.List](t, r.run("worker", "list", "-o", "json").OK(t))
 	require.Len(t, list.Workers, 1000)
-	require.InDelta(t, 0, *list.Workers[0].SkewMS, 1000)
+	require.InDelta(t, 0, int64(*list.Workers[0].Offset), 1e9)
 }
 
 func TestWorkerListOfAnEmptyRoot(t *testing.T) {
@@ -167,9 +165,9 @@ func TestWorkerListOfAnEmptyRoot(t *testing.T) {
 	r := newRegistryTest(t)
 	for name, prepare := range map[string]func(){"no root": func() {}, "no entries": func() { r.tree() }} {
 		prepare()
-		require.Equal(t, fmt.Sprintf("No worker ID is given out under %s at %s yet: 1024 are left.\n", r.root, r.server.Addr()), r.run("worker", "list").OK(t), name)
-		require.JSONEq(t, `{"workers":[],"summary":{"entries":0,"live":0,"active":0,"stale":0,"expired":0,"released":0,"claiming":0,"java":0,"damaged":0,"capacity":1024,"left":1024}}`,
-			r.run("worker", "list", "-o", "json").OK(t), name)
+		require.Equal(t, fmt.Sprintf("No worker ID is given out under %s at %s yet: 1024 are free.\n", r.root, r.server.Addr()), r.run("worker", "list").OK(t), name)
+		require.Contains(t, r.run("worker", "list", "-o", "json").OK(t), `"workers": [],`, name)
+		require.Equal(t, inspect.Summary{Capacity: 1024, Free: 1024}, clitest.FromJSON[inspect.List](t, r.run("worker", "list", "-o", "json").OK(t)).Summary, name)
 		r.run("worker", "show", "7").Failed(t, cli.ExitFailure, "worker ID 7 has no entry")
 	}
 }
@@ -183,14 +181,14 @@ func TestWorkerCommandsOnTheJavaLeafsTree(t *testing.T) {
 	r.create(r.root+"/forever/10.0.0.5:2182-0000000003", fmt.Appendf(nil, `{"ip":"10.0.0.5","port":"2182","timestamp":%d}`, r.now()), 0)
 	show := r.run("worker", "show", "3", "--zk-forever-path", r.root+"/forever").OK(t)
 	require.Equal(t, "3", field(t, show, "worker ID"))
-	require.Equal(t, "java", field(t, show, "state"))
+	require.Equal(t, "foreign", field(t, show, "state"))
 	require.Equal(t, "-", field(t, show, "owner"))
 	require.Equal(t, "never by itself", field(t, show, "free"))
-	require.Contains(t, r.run("worker", "list", "--zk-forever-path", r.root+"/forever").OK(t), "\n1 entry, 0 live, 1 java, 1023 left of 1024\n")
+	require.Contains(t, r.run("worker", "list", "--zk-forever-path", r.root+"/forever").OK(t), "\n1 entry, 0 live, 1 foreign, 1023 free of 1024; ")
 
 	// Once the root has recorded where they are, nobody need say so.
 	r.run("cluster", "init", "--new", "--yes", "--zk-forever-path", r.root+"/forever").OK(t)
-	require.Contains(t, r.run("worker", "list").OK(t), "\n1 entry, 0 live, 1 java, 1023 left of 1024\n")
+	require.Contains(t, r.run("worker", "list").OK(t), "\n1 entry, 0 live, 1 foreign, 1023 free of 1024; ")
 	r.run("worker", "release", "3").Failed(t, cli.ExitFailure, "the entry is a Java Leaf's: worker 3 is 10.0.0.5:2182's", "stopped for good", "with force")
 	require.Contains(t, r.run("worker", "release", "3", "--force", "--yes").OK(t), "Released worker 3 of the Java Leaf 10.0.0.5:2182")
 	require.Contains(t, r.run("worker", "list").OK(t), "\n1 entry, 0 live, 1 released,")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/test/clitest"
 )
 
@@ -30,9 +31,9 @@ func releaseTest(t *testing.T) *registryTest {
 
 func (r *registryTest) stateOf(id int) string {
 	r.t.Helper()
-	list := clitest.FromJSON[cli.WorkerListJSON](r.t, r.run("worker", "list", "-o", "json").OK(r.t))
+	list := clitest.FromJSON[inspect.List](r.t, r.run("worker", "list", "-o", "json").OK(r.t))
 	for _, w := range list.Workers {
-		if w.WorkerID == int64(id) {
+		if w.ID == int64(id) {
 			return w.State
 		}
 	}
@@ -46,27 +47,27 @@ func TestWorkerRelease(t *testing.T) {
 	out := r.run("worker", "release", "4").OK(t)
 	require.Contains(t, out, `Released worker 4 of node "old", last reported 20`)
 	require.Regexp(t, `A new daemon takes it, and issues IDs under it, only from 20\S+Z on\.`, out)
-	require.Equal(t, inspect.Released, r.stateOf(4))
+	require.Equal(t, server.WorkerReleased, r.stateOf(4))
 	require.Contains(t, r.run("worker", "release", "4").OK(t), "Worker 4 is released already: a new daemon takes it from 20")
 	require.Contains(t, r.run("worker", "release", "4", "--force", "--yes").OK(t), "Worker 4 is released already")
 
 	limit := r.shown("5").Limit
 	done := clitest.FromJSON[cli.ReleasedJSON](t, r.run("worker", "release", "5", "-o", "json").OK(t))
 	require.True(t, done.Changed)
-	require.Equal(t, inspect.Released, done.State)
+	require.Equal(t, server.WorkerReleased, done.State)
 	require.Equal(t, "other", done.Node)
 	require.Equal(t, limit, done.Limit, "as it stood")
 	require.Equal(t, limit, *done.FreeFrom)
 	again := clitest.FromJSON[cli.ReleasedJSON](t, r.run("worker", "release", "5", "-o", "json").OK(t))
 	require.False(t, again.Changed)
-	again.AgeMS, done.AgeMS = nil, nil
-	require.Equal(t, done.WorkerJSON, again.WorkerJSON)
+	again.Age, done.Age = nil, nil
+	require.Equal(t, done.Worker, again.Worker)
 }
 
 // shown is what `worker show` has of an entry.
-func (r *registryTest) shown(name string) cli.WorkerJSON {
+func (r *registryTest) shown(name string) server.WorkerInfo {
 	r.t.Helper()
-	return clitest.FromJSON[cli.WorkerJSON](r.t, r.run("worker", "show", name, "-o", "json").OK(r.t))
+	return clitest.FromJSON[server.WorkerInfo](r.t, r.run("worker", "show", name, "-o", "json").OK(r.t))
 }
 
 func TestWorkerReleaseIsRefused(t *testing.T) {
@@ -84,15 +85,15 @@ func TestWorkerReleaseIsRefused(t *testing.T) {
 	} {
 		r.run("worker", "release", tc.id).Failed(t, cli.ExitFailure, tc.says...)
 	}
-	require.Equal(t, inspect.Active, r.stateOf(6))
-	require.Equal(t, inspect.Live, r.stateOf(7))
+	require.Equal(t, server.WorkerNotLive, r.stateOf(6))
+	require.Equal(t, server.WorkerLive, r.stateOf(7))
 
 	// Whether the time has passed is ZooKeeper's clock's to say, not this machine's.
 	r.step(30 * 24 * time.Hour)
 	r.run("worker", "release", "6").Failed(t, cli.ExitFailure, "worker 6", "--force")
 	r.run("worker", "release", "9").Failed(t, cli.ExitFailure, "worker 9")
-	require.Equal(t, inspect.Expired, r.stateOf(6), "as this machine sees it")
-	require.Equal(t, inspect.Java, r.stateOf(9))
+	require.Equal(t, server.WorkerNotLive, r.stateOf(6), "as this machine sees it")
+	require.Equal(t, server.WorkerForeign, r.stateOf(9))
 }
 
 // A machine whose clock is behind releases what has come back by ZooKeeper's clock, and by
@@ -115,7 +116,7 @@ func TestWorkerReleaseByForce(t *testing.T) {
 	before := r.now()
 	require.Contains(t, r.run("worker", "release", "6", "--force", "--yes").OK(t), "Released worker 6")
 	after := r.now()
-	require.Equal(t, inspect.Released, r.stateOf(6))
+	require.Equal(t, server.WorkerReleased, r.stateOf(6))
 	// A daemon that was right about the time can't have issued later.
 	limit := r.shown("6").Limit
 	require.Greater(t, limit, before.Add(10*time.Second))
@@ -126,7 +127,7 @@ func TestWorkerReleaseByForce(t *testing.T) {
 	require.Contains(t, out.Stdout, "Released worker 7")
 	require.Contains(t, out.Stderr, "warning: worker 7 was live at 10.0.0.7:8080")
 	require.Equal(t, 1, strings.Count(out.Stderr, "\n"))
-	require.Equal(t, inspect.Released, r.stateOf(7))
+	require.Equal(t, server.WorkerReleased, r.stateOf(7))
 	r.run("worker", "release", "8", "--force", "--yes").Failed(t, cli.ExitFailure, "damaged", "znode "+r.root+"/leaf_forever/"+entryName(8))
 }
 
@@ -141,7 +142,7 @@ func TestWorkerReleaseOfAJavaLeaf(t *testing.T) {
 	done := clitest.FromJSON[cli.ReleasedJSON](t, r.run("worker", "release", "9", "--force", "--yes", "-o", "json").OK(t))
 	after := r.now()
 	require.True(t, done.Changed)
-	require.Equal(t, inspect.Released, done.State)
+	require.Equal(t, server.WorkerReleased, done.State)
 	require.Equal(t, "10.0.0.9:8080", done.Node)
 	require.GreaterOrEqual(t, done.Limit, before.Add(9*time.Second), "ZooKeeper's clock, and twice the threshold")
 	require.LessOrEqual(t, done.Limit, after.Add(11*time.Second))

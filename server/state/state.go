@@ -42,7 +42,7 @@ type State struct {
 var (
 	Starting = State{Code: "starting", Message: "leafd is starting", RetryAfter: 1, Worker: "starting", Issuing: "starting"}
 	Stopping = State{Code: "draining", Message: "leafd is stopping", RetryAfter: 5, Issuing: "stopping"}
-	Active   = State{Worker: "active", Issuing: "issues", Clock: "clock ok"}
+	Active   = State{Worker: "live", Issuing: "issues", Clock: "clock ok"}
 	// Undecided is Active while no majority of clocks tells whether ours is right.
 	Undecided = State{Worker: Active.Worker, Issuing: Active.Issuing, Clock: "clock NOT as some peers'"}
 )

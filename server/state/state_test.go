@@ -18,7 +18,7 @@ func TestStatesAreComplete(t *testing.T) {
 		require.Equal(t, s.Alarm != "", s.Start != "", s.Err)
 		require.Equal(t, s.Worker != "", s.Issuing != "", s.Err)
 	}
-	require.ElementsMatch(t, []string{"starting", "active", "not_issuing", "not_ready", "fenced"}, Workers())
+	require.ElementsMatch(t, []string{"starting", "live", "not_issuing", "not_ready", "fenced"}, Workers())
 }
 
 func TestFirstMatchCounts(t *testing.T) {

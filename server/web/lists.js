@@ -32,19 +32,19 @@ const tagsPager = pager("tags", () => showTags(shown.overview));
 // workerState names the state of a worker, of which seen is the time. An entry that this
 // daemon had, and that another one has now, is not "this daemon".
 function workerState(w, o, seen) {
-  const self = o.worker && w.id === o.worker.id && w.node === o.worker.node;
-  if (self) return pill(o.worker.state === "active" ? "ok" : "bad", "this daemon: " + words(o.worker.state));
-  if (w.state === "released" || w.state === "claiming") return pill("", w.state);
-  if (w.state === "java") return pill("", "Java Leaf");
-  if (w.state !== "active") return pill("warn", words(w.state || "damaged"));
-  if (!w.live) return w.limit && w.limit <= seen ? pill("", "expired") : pill("warn", "not live");
-  if (w.offset_ms !== undefined && o.clock && Math.abs(w.offset_ms) >= o.clock.threshold_ms) return pill("bad", "live, clock off");
-  return pill("ok", "live");
+  const self = o.worker && w.worker_id === o.worker.worker_id && w.node === o.worker.node;
+  if (self) return pill(o.worker.state === "live" ? "ok" : "bad", "this daemon: " + words(o.worker.state));
+  if (w.state === "live") {
+    if (w.offset_ms !== undefined && o.clock && Math.abs(w.offset_ms) >= o.clock.threshold_ms) return pill("bad", "live, clock off");
+    return pill("ok", "live");
+  }
+  if (w.state === "not_live") return pill(w.free_from <= seen ? "" : "warn", w.age_ms === undefined ? "not live" : "not live for " + span(Math.max(0, w.age_ms)));
+  return pill(w.state === "damaged" ? "warn" : "", words(w.state));
 }
 
 // free writes when a new daemon may take a worker ID.
 function free(w, seen) {
-  if (w.free_from === undefined) return w.live || !w.address ? "–" : "never by itself";
+  if (w.free_from === undefined) return w.state === "foreign" ? "never by itself" : "–";
   return w.free_from <= seen ? "now" : "in " + span(w.free_from - seen);
 }
 
@@ -72,17 +72,16 @@ function putAddress(cell, address, url) {
 }
 
 function showWorkers(o) {
-  const v = o.workers, seen = o.time - (v.age_ms || 0); // the time of the list
+  const v = o.workers, seen = v.as_of || o.time; // the time of the list
+  byId("workers").classList.toggle("stale", v.stale);
   const words = byId("workers-filter").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const silent = new Set(((o.clock && o.clock.peers) || []).filter((p) => p.offset_ms === undefined).map((p) => p.address));
   const all = v.list.map((w) => ({ w, state: workerState(w, o, seen) }));
   const match = all.filter(({ w, state }) => {
-    const text = `${w.id} ${w.node} ${w.address || ""} ${state.text}`.toLowerCase();
+    const text = `${w.worker_id} ${w.node} ${w.address || ""} ${state.text}`.toLowerCase();
     return words.every((word) => text.includes(word));
   });
-  let note = v.age_ms === undefined ? "ZooKeeper has not answered yet." : `${count(v.live)} of ${count(v.total)} live, as seen ${ago(v.age_ms)}.`;
+  let note = v.as_of ? `${count(v.live)} of ${count(v.total)} live, ${asOf(o)}.` : "ZooKeeper has not answered yet.";
   if (o.guards && o.guards.registry === "standalone") note = "Standalone: this daemon alone.";
-  if (v.error) note += ` The last read failed: ${v.error}.`;
   if (v.left_out) note += ` ${count(v.left_out)} are left out here.`;
   if (words.length) note += ` ${count(match.length)} match the filter.`;
   put(byId("workers-note"), note);
@@ -92,15 +91,15 @@ function showWorkers(o) {
   fill(byId("workers"), workersPager.cut(match), kinds, (row, cells, { w, state }) => {
     const self = state.text.startsWith("this daemon");
     setClass(row, self ? "self" : "");
-    put(cells[0], String(w.id));
+    put(cells[0], String(w.worker_id));
     putName(cells[1], w.node);
     putPill(cells[2], state);
-    put(cells[3], w.timestamp ? ago(Math.max(0, seen - w.timestamp)) : "never");
+    put(cells[3], w.timestamp ? ago(Math.max(0, w.age_ms)) : "never");
     const known = w.offset_ms !== undefined;
-    put(cells[4], known ? offset(w.offset_ms) : silent.has(w.address) && w.live ? "no answer" : "–");
+    put(cells[4], known ? offset(w.offset_ms) : w.offset_error || "–");
     setClass(cells[4], known && Math.abs(w.offset_ms) >= threshold ? "n off" : "n");
     put(cells[5], w.ceiling ? offset(w.ceiling - seen) : "–");
-    put(cells[6], self && o.worker.state === "active" ? "–" : free(self && o.worker.limit ? { free_from: o.worker.limit } : w, seen));
+    put(cells[6], self && o.worker.state === "live" ? "–" : free(self && o.worker.limit ? { free_from: o.worker.limit } : w, seen));
     putAddress(cells[7], w.address || "", pageAt(w.address || "", o));
   });
 }

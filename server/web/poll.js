@@ -85,7 +85,7 @@ async function ask() {
     link.lastAt = performance.now();
     link.failing = "";
     show(o);
-    if (o.workers.age_ms === undefined && !o.workers.error && o.guards && o.guards.registry !== "standalone") next = soon;
+    if (!o.workers.as_of && !o.workers.error && o.guards && o.guards.registry !== "standalone") next = soon;
   } catch (error) {
     if (link.abort !== abort) return;
     if (!link.failing && link.last) remember({ at: performance.now(), snowflake: null, segment: null });

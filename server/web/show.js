@@ -3,7 +3,7 @@
 
 function showHead(o) {
   put(byId("node"), o.node || "leafd");
-  const worker = o.worker ? `worker ${o.worker.id} · ` : "";
+  const worker = o.worker ? `worker ${o.worker.worker_id} · ` : "";
   put(byId("build"), `${worker}${o.version || ""} · up ${span(o.uptime_ms)}`);
   const ready = o.ready;
   showVerdict(verdictKinds[ready.status], ready.status === "not_ready" ? "not ready: " + ready.code : words(ready.status));
@@ -69,7 +69,7 @@ function showTiles(o, rates) {
     tile("offset", "–", c ? verdicts[c.verdict][1] : "no peers to compare with");
   }
   const w = o.workers;
-  tile("workers", w.age_ms === undefined ? "–" : `${count(w.live)} of ${count(w.total)}`, workersAge(w));
+  tile("workers", w.as_of ? `${count(w.live)} of ${count(w.total)}` : "–", asOf(o), w.stale ? "stale" : "");
   showShortest(o.segments);
 }
 
@@ -82,9 +82,12 @@ function showShortest(segments) {
   tile("tag", span(least.remaining_s * 1000), least.tag + (segments.failing ? " · " + trouble : ""), least.remaining_s === 0 ? "off" : "");
 }
 
-function workersAge(w) {
-  if (w.error) return `${w.error}; ${w.age_ms === undefined ? "never seen" : "seen " + ago(w.age_ms)}`;
-  return w.age_ms === undefined ? "asking" : "seen " + ago(w.age_ms);
+// asOf is the time of the list of workers, which is not to be taken for current where it is stale.
+function asOf(o) {
+  const w = o.workers;
+  if (!w.as_of) return w.error ? `never seen: ${w.error}` : "asking";
+  const why = w.error ? `, ${w.error} since` : "";
+  return w.stale ? `as of ${new Date(w.as_of).toLocaleTimeString("en-GB")}${why}` : "seen " + ago(Math.max(0, o.time - w.as_of));
 }
 
 const verdicts = {
@@ -104,7 +107,7 @@ function guardRows(o) {
     const other = c !== failed || o.ready.code !== c.code;
     add("Check " + c.name, c.ok ? "ok" : "bad", c.ok ? "passes" : "fails", c.ok ? "" : c.code + (other ? ": " + c.message : ""));
   }
-  if (o.worker) add("Worker ID", o.worker.state === "active" ? "ok" : "bad", words(o.worker.state), `${o.worker.id}, layout ${o.worker.layout}`);
+  if (o.worker) add("Worker ID", o.worker.state === "live" ? "ok" : "bad", words(o.worker.state), `${o.worker.worker_id}, layout ${o.worker.layout}`);
   const g = o.guards;
   if (g) guardsOfWorker(g, add);
   if (o.clock) {

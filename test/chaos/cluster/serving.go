@@ -46,14 +46,13 @@ func fetch(ctx context.Context, url string) (status int, body []byte, err error)
 
 // identity is what GET /api/worker says, and an entry of GET /api/workers.
 type identity struct {
-	ID       int64  `json:"id"`
+	ID       int64  `json:"worker_id"`
 	Node     string `json:"node"`
 	Owner    string `json:"owner"`
 	Instance string `json:"instance"`
 	State    string `json:"state"`
 	Ceiling  int64  `json:"ceiling"`
 	Limit    int64  `json:"limit"`
-	Live     bool   `json:"live"`
 	Since    int64  `json:"since"`
 }
 
@@ -194,7 +193,7 @@ func (s *slot) known() error {
 	switch {
 	case at < 0:
 		return fmt.Errorf("ZooKeeper has no entry of worker %d, which it is", me.ID)
-	case list[at].Instance != me.Instance || !list[at].Live || list[at].Ceiling < me.Ceiling:
+	case list[at].Instance != me.Instance || list[at].State != "live" || list[at].Ceiling < me.Ceiling:
 		return fmt.Errorf("ZooKeeper has %+v, and it is %+v", list[at], me)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,12 +28,10 @@ have issued IDs, and its limit, the time beyond which it issues none unless it r
 again. The states of an entry:
 
   live      its daemon runs, issues IDs, and is among the peers
-  active    its daemon doesn't issue just now, and reported within 24 hours
-  stale     as active, but not reported for 24 hours
-  expired   not live, and its limit has passed: a new daemon may take it
+  not_live  it doesn't, or can't be seen to; a new daemon may take the worker ID from free_from on
   released  given back: a new daemon may take it once its limit has passed
-  claiming  a start has claimed it, and settles, or was cut short; nobody issues under it yet
-  java      a Java Leaf's: leafd never writes the entry, and takes other worker IDs; once that
+  settling  a start has claimed it, and settles, or was cut short; nobody issues under it yet
+  foreign   a Java Leaf's: leafd never writes the entry, and takes other worker IDs; once that
             Leaf is gone for good, leafd worker release --force frees it
   damaged   what stands there can't be read; nobody is given this worker ID. Where its daemon runs
             and reaches ZooKeeper, delete the znode: the daemon puts it back`,
@@ -67,91 +66,53 @@ func workerID(text string) (int64, error) {
 	return id, nil
 }
 
-// WorkerJSON is an entry for programs. Times are in milliseconds since 1970 as
-// in GET /api/worker.
-type WorkerJSON struct {
-	WorkerID   int64         `json:"worker_id"`
-	Node       string        `json:"node"`
-	Address    string        `json:"address"`
-	State      string        `json:"state"`
-	Live       bool          `json:"live"`
-	Timestamp  clock.Millis  `json:"timestamp"`             // the clock last reported
-	LastReport string        `json:"last_report,omitempty"` // the same in RFC 3339, UTC
-	AgeMS      *int64        `json:"age_ms,omitempty"`      // since then
-	Ceiling    clock.Millis  `json:"ceiling"`               // IDs may have been issued below it
-	Floor      clock.Millis  `json:"floor,omitempty"`       // IDs are issued from it on
-	Limit      clock.Millis  `json:"limit,omitempty"`       // none is issued from it on
-	FreeFrom   *clock.Millis `json:"free_from,omitempty"`   // a new daemon may take the worker ID
-	Instance   string        `json:"instance,omitempty"`
-	Owner      string        `json:"owner,omitempty"`
-	Life       int64         `json:"life,omitempty"`       // Owner's number
-	SkewMS     *float64      `json:"skew_ms,omitempty"`    // its clock, ahead of ours
-	RTTMS      *float64      `json:"rtt_ms,omitempty"`     // round trip of asking
-	SkewError  string        `json:"skew_error,omitempty"` // why there is no skew
-}
-
-// workerFields documents WorkerJSON in the help.
-const workerFields = `worker_id, node, address, state, live, timestamp (the clock last reported, milliseconds since
-1970), last_report (the same as text, UTC), age_ms (since then), ceiling, floor and limit
-(milliseconds since 1970; a Java Leaf's entry has none of the three), free_from (when a new
-daemon may take the worker ID; none while it is live, and none of a Java Leaf's), instance
-(UUID of the data directory), owner (UUID of the process) and life (its number, above those of
-the processes before it; a Java Leaf's entry has none of the three), and of a live daemon skew_ms (its clock, ahead of this machine's) with rtt_ms, or skew_error`
-
-func workerJSON(v inspect.View) WorkerJSON {
-	j := WorkerJSON{
-		WorkerID: v.WorkerID, Node: v.Node, Address: v.Address, State: v.Shown, Live: v.Live,
-		Timestamp: v.Timestamp, Ceiling: v.Ceiling, Floor: v.Floor, Limit: v.Limit, Instance: v.Instance, Owner: v.Owner, Life: v.Life,
-	}
-	if from, byItself := v.FreeFrom(); byItself {
-		j.FreeFrom = &from
-	}
-	if v.Timestamp > 0 {
-		age := v.Age.Milliseconds()
-		j.LastReport, j.AgeMS = v.Timestamp.String(), &age
-	}
-	switch {
-	case v.Sample == nil:
-	case v.Sample.Err != nil:
-		j.SkewError = v.Sample.Err.Error()
-	default:
-		skew, rtt := inMS(v.Sample.Offset), inMS(v.Sample.RTT)
-		j.SkewMS, j.RTTMS = &skew, &rtt
-	}
-	return j
-}
+// workerFields documents inspect.Worker in the help.
+const workerFields = `worker_id, node, address, state, instance (UUID of the data directory), owner (UUID of the
+process), life (its number, above those of the processes before it), timestamp (the clock last
+reported, milliseconds since 1970), age_ms (since then), ceiling, floor and limit (milliseconds
+since 1970), free_from (when a new daemon may take the worker ID; none while it is live, and none
+of a Java Leaf's), and of a live daemon offset_ms (its clock, ahead of this machine's) with rtt_ms, or
+offset_error. GET /api/workers has the same. A Java Leaf's entry has no more than the first four,
+timestamp and age_ms`
 
 // shortInstance is how much of an instance's UUID tables have.
 const shortInstance = 8
 
 // instanceCell is the cell of the table.
-func instanceCell(v inspect.View) string {
-	return cmp.Or(v.Instance[:min(len(v.Instance), shortInstance)], "-")
+func instanceCell(w inspect.Worker) string {
+	return cmp.Or(w.Instance[:min(len(w.Instance), shortInstance)], "-")
+}
+
+// stateCell is the state for people; of a daemon that is not live with how long it has not reported.
+func stateCell(w inspect.Worker) string {
+	if w.State == inspect.NotLive && w.Age != nil {
+		return "not live for " + span(max(0, time.Duration(*w.Age)))
+	}
+	return strings.ReplaceAll(w.State, "_", " ")
 }
 
 // freeCell is when a new daemon may take the worker ID; a time yet to come is told by when.
-func freeCell(v inspect.View, now clock.Millis, when func(t, now clock.Millis) string) string {
-	from, byItself := v.FreeFrom()
+func freeCell(w inspect.Worker, now clock.Millis, when func(t, now clock.Millis) string) string {
 	switch {
-	case v.Live, v.Shown == inspect.Damaged:
-		return "-"
-	case !byItself:
+	case w.State == inspect.Foreign:
 		return "never by itself"
-	case from <= now:
+	case w.FreeFrom == nil:
+		return "-"
+	case w.Free(now):
 		return "free"
 	default:
-		return when(from, now)
+		return when(*w.FreeFrom, now)
 	}
 }
 
-// skewCell is the cell of the table.
-func skewCell(v inspect.View) string {
+// offsetCell is the cell of the table.
+func offsetCell(w inspect.Worker) string {
 	switch {
-	case v.Sample == nil:
-		return "-"
-	case v.Sample.Err != nil:
+	case w.OffsetError != "":
 		return "no answer"
+	case w.Offset == nil:
+		return "-"
 	default:
-		return inspect.FormatSigned(v.Sample.Offset)
+		return inspect.FormatSigned(time.Duration(*w.Offset))
 	}
 }

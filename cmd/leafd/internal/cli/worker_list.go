@@ -25,12 +25,14 @@ the beginning of its instance, when it last reported, its ceiling and its limit,
 daemon may take it, and how far the clock of each live daemon is ahead of this machine's.
 Times are UTC.
 
-How many are left counts those that a new daemon may take now, and those without an entry.
+How many are free counts those that a new daemon may take now, and those without an entry; none
+is while the cluster is closed, after ZooKeeper has lost data.
 
--o json prints {"workers":[...],"summary":{...}}. The fields of a worker are
+-o json prints {"as_of":...,"workers":[...],"summary":{...}}; as_of is when ZooKeeper was read. The
+fields of a worker are
 ` + workerFields + `.
-Those of the summary: entries, live, active, stale, expired, released, claiming, java,
-damaged, capacity, left.`,
+Those of the summary: entries, live, not_live, released, settling, foreign, damaged, capacity,
+free, and while the cluster is closed closed_until.`,
 		Example: "  leafd worker list --zk 10.0.0.1:2181\n  leafd worker list -o json",
 		Args:    cobra.NoArgs,
 	}
@@ -42,46 +44,36 @@ damaged, capacity, left.`,
 			if err != nil {
 				return err
 			}
-			list, err := inspect.ListWorkers(ctx, dir, prober, cfg.Snowflake.Layout, a.wall)
+			floor, err := inspect.Floor(ctx, dir)
 			if err != nil {
 				return err
 			}
-			return a.show(output, listJSON(list), func(w io.Writer) error { return printWorkers(w, list, cfg) })
+			list, err := inspect.ListWorkers(ctx, dir, prober, cfg.Snowflake.Layout, floor, a.wall)
+			if err != nil {
+				return err
+			}
+			return a.show(output, list, func(w io.Writer) error { return printWorkers(w, list, cfg) })
 		})
 	}
 	return cmd
 }
 
-// WorkerListJSON is the list for programs.
-type WorkerListJSON struct {
-	Workers []WorkerJSON    `json:"workers"`
-	Summary inspect.Summary `json:"summary"`
-}
-
-func listJSON(l inspect.List) WorkerListJSON {
-	j := WorkerListJSON{Workers: []WorkerJSON{}, Summary: l.Summary}
-	for _, v := range l.Views {
-		j.Workers = append(j.Workers, workerJSON(v))
-	}
-	return j
-}
-
 func printWorkers(w io.Writer, l inspect.List, cfg settings.Config) error {
-	if len(l.Views) == 0 {
-		_, err := fmt.Fprintf(w, "No worker ID is given out under %s at %s yet: %d are left.\n", entriesPath(cfg), strings.Join(cfg.ZooKeeper.Servers, ","), l.Summary.Left)
+	if len(l.Workers) == 0 && l.Summary.ClosedUntil == 0 {
+		_, err := fmt.Fprintf(w, "No worker ID is given out under %s at %s yet: %d are free.\n", entriesPath(cfg), strings.Join(cfg.ZooKeeper.Servers, ","), l.Summary.Free)
 		return printed(err)
 	}
-	rows := [][]string{{"ID", "NODE", "ADDRESS", "STATE", "INSTANCE", "LAST REPORT", "AGE", "CEILING", "LIMIT", "FREE", "SKEW"}}
-	for _, v := range l.Views {
+	rows := [][]string{{"ID", "NODE", "ADDRESS", "STATE", "INSTANCE", "LAST REPORT", "CEILING", "LIMIT", "FREE", "OFFSET"}}
+	for _, e := range l.Workers {
 		rows = append(rows, []string{
-			Decimal(v.WorkerID), v.Node, v.Address, v.Shown, instanceCell(v), formatTime(v.Timestamp), formatRelative(v.Timestamp, l.Now),
-			formatTime(v.Ceiling), formatTime(v.Limit), freeCell(v, l.Now, formatRelative), skewCell(v),
+			Decimal(e.ID), e.Node, e.Address, stateCell(e), instanceCell(e), formatTime(e.Timestamp),
+			formatTime(e.Ceiling), formatTime(e.Limit), freeCell(e, l.AsOf, formatRelative), offsetCell(e),
 		})
 	}
 	if err := printTable(w, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, l.Summary.Sentence())
+	_, err := fmt.Fprintf(w, "%s; as of %s\n", l.Summary.Sentence(), formatTime(l.AsOf))
 	return printed(err)
 }
 

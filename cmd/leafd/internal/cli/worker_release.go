@@ -89,7 +89,7 @@ and changed: whether it was released just now; of --force without --yes
 			if changed && before.Live {
 				a.warn([]string{fmt.Sprintf("worker %d was live at %s: see that its daemon has stopped, or has begun a new life (another owner in its /api/worker)", before.WorkerID, before.Address)})
 			}
-			return a.show(output, ReleasedJSON{WorkerJSON: workerJSON(inspect.ViewEntry(after, a.wall())), Changed: changed}, says)
+			return a.show(output, ReleasedJSON{Worker: inspect.WorkerOf(ctx, after, nil, 0, a.wall()), Changed: changed}, says)
 		})
 	}
 	return cmd
@@ -97,7 +97,7 @@ and changed: whether it was released just now; of --force without --yes
 
 // ReleasedJSON is a released entry for programs.
 type ReleasedJSON struct {
-	WorkerJSON
+	inspect.Worker
 	Changed bool `json:"changed"`
 }
 

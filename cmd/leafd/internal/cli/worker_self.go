@@ -74,7 +74,7 @@ no_cluster, other_cluster, or not_known (ZooKeeper gave no answer that can be us
 				self.verdict, self.words = VerdictNotKnown, "not known: ZooKeeper could not be read"
 			}
 		}
-		return errors.Join(a.show(output, self.json(), table(self.rows())), failed)
+		return errors.Join(a.show(output, SelfJSON{self.dir, self.record, self.entry, self.verdict}, table(self.rows())), failed)
 	}
 	return cmd
 }
@@ -101,9 +101,9 @@ type selfView struct {
 	running bool // a daemon has the directory locked
 	margin  time.Duration
 	now     clock.Millis
-	entry   *inspect.View // nil when there is none, or ZooKeeper was not read
-	verdict string        // "" when ZooKeeper is not set
-	words   string        // the same for people
+	entry   *inspect.Worker // nil when there is none, or ZooKeeper was not read
+	verdict string          // "" when ZooKeeper is not set
+	words   string          // the same for people
 }
 
 // look reads what ZooKeeper has at the path of the record's worker ID.
@@ -114,7 +114,8 @@ func (s *selfView) look(ctx context.Context, dir *zkreg.Directory, prober clock.
 	}
 	s.now = wall()
 	if found.Entry != nil && s.record.Cluster != "" {
-		s.entry = &inspect.ViewEntries(ctx, []worker.Entry{*found.Entry}, prober, s.now)[0]
+		entry := inspect.WorkerOf(ctx, *found.Entry, prober, 0, s.now)
+		s.entry = &entry
 	}
 	s.verdict, s.words = s.judge(found)
 	return nil
@@ -173,19 +174,10 @@ func (s *selfView) judge(found worker.Snapshot) (verdict, words string) {
 
 // SelfJSON is a local record for programs.
 type SelfJSON struct {
-	DataDir  string        `json:"data_dir"`
-	Record   worker.Record `json:"record"`
-	Registry *WorkerJSON   `json:"registry,omitempty"`
-	Verdict  string        `json:"verdict,omitempty"`
-}
-
-func (s *selfView) json() SelfJSON {
-	j := SelfJSON{DataDir: s.dir, Record: s.record, Verdict: s.verdict}
-	if s.entry != nil {
-		found := workerJSON(*s.entry)
-		j.Registry = &found
-	}
-	return j
+	DataDir  string          `json:"data_dir"`
+	Record   worker.Record   `json:"record"`
+	Registry *inspect.Worker `json:"registry,omitempty"`
+	Verdict  string          `json:"verdict,omitempty"`
 }
 
 // piece says in which times the record's instance may issue IDs.

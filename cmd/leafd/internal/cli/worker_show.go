@@ -11,7 +11,6 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
 
@@ -49,9 +48,13 @@ live. leafd worker --help explains the states. Times are UTC.
 			if err != nil {
 				return err
 			}
+			floor, err := inspect.Floor(ctx, dir)
+			if err != nil {
+				return err
+			}
 			now := a.wall()
-			v := inspect.ViewEntries(ctx, []worker.Entry{e}, prober, now)[0]
-			return a.show(output, workerJSON(v), table(append([][]string{{"FIELD", "VALUE"}}, workerRows(v, now)...)))
+			w := inspect.WorkerOf(ctx, e, prober, floor, now)
+			return a.show(output, w, table(append([][]string{{"FIELD", "VALUE"}}, workerRows(w, now)...)))
 		})
 	}
 	return cmd
@@ -65,27 +68,26 @@ func exactly(t, now clock.Millis) string {
 	return fmt.Sprintf("%s (%s)", t, formatRelative(t, now))
 }
 
-func workerRows(v inspect.View, now clock.Millis) [][]string {
+func workerRows(w inspect.Worker, now clock.Millis) [][]string {
 	rows := [][]string{
-		{"worker ID", Decimal(v.WorkerID)},
-		{"node", v.Node},
-		{"address", cmp.Or(v.Address, "-")},
-		{"state", v.Shown},
-		{"last report", exactly(v.Timestamp, now)},
-		{"ceiling", exactly(v.Ceiling, now)},
-		{"floor", exactly(v.Floor, now)},
-		{"limit", exactly(v.Limit, now)},
-		{"free", freeCell(v, now, exactly)},
-		{"instance", cmp.Or(v.Instance, "-")},
-		{"owner", cmp.Or(v.Owner, "-")},
-		{"life", Decimal(v.Life)},
+		{"worker ID", Decimal(w.ID)},
+		{"node", w.Node},
+		{"address", cmp.Or(w.Address, "-")},
+		{"state", stateCell(w)},
+		{"last report", exactly(w.Timestamp, now)},
+		{"ceiling", exactly(w.Ceiling, now)},
+		{"floor", exactly(w.Floor, now)},
+		{"limit", exactly(w.Limit, now)},
+		{"free", freeCell(w, now, exactly)},
+		{"instance", cmp.Or(w.Instance, "-")},
+		{"owner", cmp.Or(w.Owner, "-")},
+		{"life", Decimal(w.Life)},
 	}
 	switch {
-	case v.Sample == nil:
-	case v.Sample.Err != nil:
-		rows = append(rows, []string{"clock", "no answer: " + v.Sample.Err.Error()})
-	default:
-		rows = append(rows, []string{"clock", fmt.Sprintf("%s this machine's, round trip %s", inspect.FormatOffset(v.Sample.Offset), v.Sample.RTT.Round(100*time.Microsecond))})
+	case w.OffsetError != "":
+		rows = append(rows, []string{"clock", "no answer: " + w.OffsetError})
+	case w.Offset != nil:
+		rows = append(rows, []string{"clock", fmt.Sprintf("%s this machine's, round trip %s", inspect.FormatOffset(time.Duration(*w.Offset)), time.Duration(*w.RTT).Round(100*time.Microsecond))})
 	}
 	return rows
 }

@@ -70,7 +70,7 @@ func (p *Patient) node(ctx context.Context, r *report) {
 		return
 	}
 	known := p.judgeNode(r, self, found, registry.Mend(bounded, found, self, worker.Await))
-	list, err := inspect.ListWorkers(bounded, registry, nil, p.Cfg.Snowflake.Layout, p.wall)
+	list, err := inspect.ListWorkers(bounded, registry, nil, p.Cfg.Snowflake.Layout, inspect.FloorOf(found), p.wall)
 	if err != nil {
 		r.Fail("zk-ids", err, "")
 		return
@@ -122,9 +122,11 @@ const fewLeft = 10
 func (p *Patient) judgeLeft(r *report, s inspect.Summary, known bool) {
 	const check, free = "zk-ids", "leafd worker list shows who has the others, and when each comes back; leafd worker release --force frees that of a host that is gone for good"
 	switch {
-	case s.Left > 0 && s.Left > min(fewLeft, s.Capacity/10):
+	case s.ClosedUntil > 0:
+		r.Warn(check, s.Sentence(), "start every daemon that had a worker ID; leafd cluster open --help says what ends it sooner")
+	case s.Free > 0 && s.Free > min(fewLeft, s.Capacity/10):
 		r.OK(check, "%s", s.Sentence())
-	case s.Left > 0, known:
+	case s.Free > 0, known:
 		r.Warn(check, s.Sentence(), free)
 	default:
 		r.Fail(check, fmt.Errorf("%w for a new node: %s", worker.ErrExhausted, s.Sentence()), free)

@@ -12,6 +12,7 @@ import (
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -107,7 +108,7 @@ func (c *ClockCheck) Probe(ctx context.Context, prober clock.Prober, wall func()
 	}
 	for i := range samples {
 		if p := &c.Peers[i]; p.node != "" {
-			samples[i] = *sampleFor(samples[i], p.node)
+			samples[i] = server.SampleOf(samples[i], p.node)
 		}
 		c.Peers[i].Sample = samples[i]
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -33,15 +35,15 @@ func CallRoll(ctx context.Context, dir Entries, s zkreg.Status, prober clock.Pro
 	var back, missing []Member
 	var live []string
 	next, now := int64(0), wall()
-	for _, v := range ViewEntries(ctx, entries, nil, now) {
-		if next < v.WorkerID {
-			missing = append(missing, Member{WorkerID: new(next), Found: fmt.Sprintf("no entry for worker IDs %d to %d: daemons that had them are not back", next, v.WorkerID-1)})
+	for _, e := range entries {
+		if next < e.WorkerID {
+			missing = append(missing, Member{WorkerID: new(next), Found: fmt.Sprintf("no entry for worker IDs %d to %d: daemons that had them are not back", next, e.WorkerID-1)})
 		}
-		next = v.WorkerID + 1
-		switch m := memberOf(v); {
+		next = e.WorkerID + 1
+		switch m := memberOf(e, now); {
 		case m.Live:
-			back, live = append(back, m), append(live, v.Address)
-		case v.State != worker.StateReleased && !v.Free(now):
+			back, live = append(back, m), append(live, e.Address)
+		case e.State != worker.StateReleased && !e.Free(now):
 			missing = append(missing, m)
 		}
 	}
@@ -55,19 +57,20 @@ func CallRoll(ctx context.Context, dir Entries, s zkreg.Status, prober clock.Pro
 	return append(back, missing...), nil
 }
 
-// memberOf is the holder of an entry.
-func memberOf(v View) Member {
-	m := Member{WorkerID: new(v.WorkerID), Node: v.Node, Address: v.Address, Live: v.Shown == Live || v.Shown == Java && v.Age < time.Minute}
-	m.Found = fmt.Sprintf("%s, last report %s", v.Shown, v.Timestamp)
-	if v.Limit > 0 {
-		m.Found += fmt.Sprintf(", may issue up to %s", v.Limit)
+// memberOf is the holder of an entry. A Java Leaf is never in the live set.
+func memberOf(e worker.Entry, now clock.Millis) Member {
+	w := server.InfoOf(e, now)
+	m := Member{WorkerID: &w.ID, Node: w.Node, Address: w.Address, Live: w.State == server.WorkerLive || w.State == server.WorkerForeign && now.Sub(w.Timestamp) < time.Minute}
+	m.Found = fmt.Sprintf("%s, last report %s", strings.ReplaceAll(w.State, "_", " "), w.Timestamp)
+	if w.Limit > 0 {
+		m.Found += fmt.Sprintf(", may issue up to %s", w.Limit)
 	}
 	return m
 }
 
 // HolderOf is the daemon that has e, asked whether it runs.
 func HolderOf(ctx context.Context, prober clock.Prober, e worker.Entry, now clock.Millis) []Member {
-	holder := []Member{memberOf(ViewEntry(e, now))}
+	holder := []Member{memberOf(e, now)}
 	ask(ctx, prober, holder, "")
 	return holder
 }

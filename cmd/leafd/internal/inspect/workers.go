@@ -4,116 +4,90 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
 
-// The states of an entry as the commands show them: what the entry says of
-// itself, and for an active one whether its daemon is live.
+// Worker is an entry as it is now.
+type Worker = server.WorkerInfo
+
+// States that commands show in words of their own.
 const (
-	Live     = "live"
-	Active   = "active"
-	Stale    = "stale"
-	Expired  = "expired"
-	Released = "released"
-	Claiming = "claiming"
-	Java     = "java"
-	Damaged  = "damaged"
+	NotLive = server.WorkerNotLive
+	Foreign = server.WorkerForeign
 )
 
-// staleAge is how long an entry is without a report until it is shown as stale.
-const staleAge = 24 * time.Hour
-
-// View is an entry as it is now.
-type View struct {
-	worker.Entry
-	Shown string        // Live, or another one of these states
-	Age   time.Duration // since the last report; below 0 when that lies ahead of our clock
-	// Sample is its clock's; nil when it wasn't asked.
-	Sample *clock.Sample
-}
-
-// ViewEntry returns e as it is at now, without a sample of its clock.
-func ViewEntry(e worker.Entry, now clock.Millis) View {
-	return View{Entry: e, Shown: shownState(e, now), Age: now.Sub(e.Timestamp)}
-}
-
-func shownState(e worker.Entry, now clock.Millis) string {
-	switch {
-	case e.State == worker.StateReleased:
-		return Released
-	case e.State == worker.StateClaiming:
-		return Claiming
-	case e.State == zkreg.StateJava:
-		return Java
-	case e.State != worker.StateActive:
-		return Damaged
-	case e.Live:
-		return Live
-	case e.Free(now):
-		return Expired
-	case now.Sub(e.Timestamp) >= staleAge:
-		return Stale
-	default:
-		return Active
-	}
-}
-
-// ViewEntries returns entries as they are at now, the live ones with a sample of their
-// clock where prober isn't nil. All are asked at once.
-func ViewEntries(ctx context.Context, entries []worker.Entry, prober clock.Prober, now clock.Millis) []View {
-	views := make([]View, len(entries))
+// askOffsets sets how far the clocks of the live workers are ahead, unless prober is nil. All are asked at once.
+func askOffsets(ctx context.Context, workers []Worker, prober clock.Prober) {
 	var addresses []string
-	var asked []int
-	for i, e := range entries {
-		views[i] = ViewEntry(e, now)
-		if prober != nil && e.Live && e.Address != "" {
-			addresses, asked = append(addresses, e.Address), append(asked, i)
+	var asked []*Worker
+	for i := range workers {
+		if w := &workers[i]; prober != nil && w.State == server.WorkerLive && w.Address != "" {
+			addresses, asked = append(addresses, w.Address), append(asked, w)
 		}
 	}
 	if len(asked) == 0 {
-		return views
+		return
 	}
 	for i, sample := range prober.Probe(ctx, addresses) {
-		v := &views[asked[i]]
-		v.Sample = sampleFor(sample, v.Node)
+		asked[i].SetOffset(sample)
 	}
-	return views
 }
 
-// sampleFor is sample as one of node's clock: a sample that another daemon gave at its
-// address is none. A daemon that starts has no name yet.
-func sampleFor(sample clock.Sample, node string) *clock.Sample {
-	if sample.Err == nil && sample.Node != "" && sample.Node != node {
-		sample.Err = fmt.Errorf("node %q answers there, not %q", sample.Node, node)
+// FloorOf is the time before which the root gives out no worker ID.
+func FloorOf(found worker.Snapshot) clock.Millis {
+	if found.Root == nil {
+		return 0
 	}
-	return &sample
+	return found.Root.Floor
 }
 
-// List is all entries of a cluster.
+// Floor reads that time.
+func Floor(ctx context.Context, dir *zkreg.Directory) (clock.Millis, error) {
+	found, err := dir.Look(ctx, worker.Record{WorkerID: worker.NoWorkerID})
+	return FloorOf(found), err
+}
+
+// workerOf is e as it is at now, in a root with that floor.
+func workerOf(e worker.Entry, floor, now clock.Millis) Worker {
+	w := server.InfoOf(e, now)
+	if w.FreeFrom != nil && floor > now {
+		*w.FreeFrom = max(*w.FreeFrom, floor)
+	}
+	return w
+}
+
+// WorkerOf returns e as it is at now, in a root with that floor, with the offset of its clock.
+func WorkerOf(ctx context.Context, e worker.Entry, prober clock.Prober, floor, now clock.Millis) Worker {
+	list := []Worker{workerOf(e, floor, now)}
+	askOffsets(ctx, list, prober)
+	return list[0]
+}
+
+// List is all entries of a cluster, by worker ID.
 type List struct {
-	Views   []View // by worker ID
-	Now     clock.Millis
-	Summary Summary
+	AsOf    clock.Millis `json:"as_of"` // when they were read
+	Workers []Worker     `json:"workers"`
+	Summary Summary      `json:"summary"`
 }
 
-// Summary counts the entries, for people and for programs.
+// Summary counts the entries.
 type Summary struct {
 	Entries  int   `json:"entries"`
 	Live     int   `json:"live"`
-	Active   int   `json:"active"`
-	Stale    int   `json:"stale"`
-	Expired  int   `json:"expired"`
+	NotLive  int   `json:"not_live"`
 	Released int   `json:"released"`
-	Claiming int   `json:"claiming"`
-	Java     int   `json:"java"`
+	Settling int   `json:"settling"`
+	Foreign  int   `json:"foreign"`
 	Damaged  int   `json:"damaged"`
 	Capacity int64 `json:"capacity"` // worker IDs that the layout has
-	Left     int64 `json:"left"`     // worker IDs that new nodes can still get
+	Free     int64 `json:"free"`     // worker IDs that new nodes can get now
+	// ClosedUntil is the root's floor while that lies ahead: nothing is free before.
+	ClosedUntil clock.Millis `json:"closed_until,omitempty"`
 }
 
 // Entries reads the entries, as a zkreg.Directory does.
@@ -121,29 +95,34 @@ type Entries interface {
 	Entries(ctx context.Context) ([]worker.Entry, error)
 }
 
-// ListWorkers reads the entries. The time is taken after they were read, so
+// ListWorkers reads the entries of a root with that floor. The time is taken after they were read, so
 // that no report lies ahead of it.
-func ListWorkers(ctx context.Context, dir Entries, prober clock.Prober, layout snowflake.Layout, wall func() clock.Millis) (List, error) {
+func ListWorkers(ctx context.Context, dir Entries, prober clock.Prober, layout snowflake.Layout, floor clock.Millis, wall func() clock.Millis) (List, error) {
 	entries, err := dir.Entries(ctx)
 	if err != nil {
 		return List{}, err
 	}
-	now := wall()
-	l := List{Views: ViewEntries(ctx, entries, prober, now), Now: now}
+	l := List{AsOf: wall(), Workers: make([]Worker, 0, len(entries))}
 	s := &l.Summary
 	s.Entries, s.Capacity = len(entries), layout.MaxWorker()+1
 	count := map[string]*int{
-		Live: &s.Live, Active: &s.Active, Stale: &s.Stale, Expired: &s.Expired,
-		Released: &s.Released, Claiming: &s.Claiming, Java: &s.Java, Damaged: &s.Damaged,
+		server.WorkerLive: &s.Live, server.WorkerNotLive: &s.NotLive, server.WorkerReleased: &s.Released,
+		server.WorkerSettling: &s.Settling, server.WorkerForeign: &s.Foreign, server.WorkerDamaged: &s.Damaged,
 	}
 	taken := map[int64]bool{}
-	for _, v := range l.Views {
-		*count[v.Shown]++
-		if !v.Free(now) && v.WorkerID < s.Capacity {
-			taken[v.WorkerID] = true
+	for _, e := range entries {
+		w := workerOf(e, floor, l.AsOf)
+		*count[w.State]++
+		if !w.Free(l.AsOf) && w.ID < s.Capacity {
+			taken[w.ID] = true
 		}
+		l.Workers = append(l.Workers, w)
 	}
-	s.Left = s.Capacity - int64(len(taken))
+	s.Free = s.Capacity - int64(len(taken))
+	if floor > l.AsOf {
+		s.ClosedUntil, s.Free = floor, 0
+	}
+	askOffsets(ctx, l.Workers, prober)
 	return l, nil
 }
 
@@ -157,20 +136,15 @@ func (s Summary) Sentence() string {
 	for _, part := range []struct {
 		n    int
 		name string
-	}{
-		{s.Active, Active},
-		{s.Stale, Stale},
-		{s.Expired, Expired},
-		{s.Released, Released},
-		{s.Claiming, Claiming},
-		{s.Java, Java},
-		{s.Damaged, Damaged},
-	} {
+	}{{s.NotLive, "not live"}, {s.Released, server.WorkerReleased}, {s.Settling, server.WorkerSettling}, {s.Foreign, server.WorkerForeign}, {s.Damaged, server.WorkerDamaged}} {
 		if part.n > 0 {
 			text += fmt.Sprintf(", %d %s", part.n, part.name)
 		}
 	}
-	return text + fmt.Sprintf(", %d left of %d", s.Left, s.Capacity)
+	if s.ClosedUntil > 0 {
+		return text + fmt.Sprintf(", 0 free until %s: ZooKeeper has lost data; leafd cluster open ends that", s.ClosedUntil.Time().Format("2006-01-02 15:04:05"))
+	}
+	return text + fmt.Sprintf(", %d free of %d", s.Free, s.Capacity)
 }
 
 // FindEntry returns the entry of a worker ID, the first where a hand has made a second one.

@@ -30,33 +30,6 @@ func TestFindEntry(t *testing.T) {
 	require.ErrorContains(t, err, "worker ID 3 has no entry")
 }
 
-func TestShownState(t *testing.T) {
-	t.Parallel()
-	const now = clock.Millis(1_800_000_000_000)
-	for _, tc := range []struct {
-		name  string
-		entry worker.Entry
-		want  string
-	}{
-		{"live", worker.Entry{State: worker.StateActive, Live: true, Timestamp: now}, Live},
-		{"live, though it doesn't report", worker.Entry{State: worker.StateActive, Live: true, Timestamp: 1}, Live},
-		{"active", worker.Entry{State: worker.StateActive, Timestamp: now.Add(-24*time.Hour + time.Millisecond), Limit: now + 1}, Active},
-		{"active, its clock ahead", worker.Entry{State: worker.StateActive, Timestamp: now.Add(time.Hour), Limit: now.Add(2 * time.Hour)}, Active},
-		{"stale", worker.Entry{State: worker.StateActive, Timestamp: now.Add(-24 * time.Hour), Limit: now + 1}, Stale},
-		{"expired", worker.Entry{State: worker.StateActive, Timestamp: now.Add(-time.Hour), Limit: now}, Expired},
-		{"live beyond its limit", worker.Entry{State: worker.StateActive, Live: true, Timestamp: 1, Limit: 2}, Live},
-		{"released while it lives", worker.Entry{State: worker.StateReleased, Live: true}, Released},
-		{"claiming", worker.Entry{State: worker.StateClaiming, Live: true}, Claiming},
-		{"damaged", worker.Entry{State: "damaged", Live: true}, Damaged},
-		{"of a newer leafd", worker.Entry{State: "retired"}, Damaged},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			require.Equal(t, tc.want, shownState(tc.entry, now))
-		})
-	}
-}
-
 // What is left for new daemons is what nobody has, was given back, or is past its limit.
 func TestLeft(t *testing.T) {
 	t.Parallel()
@@ -74,10 +47,21 @@ func TestLeft(t *testing.T) {
 		{WorkerID: 40, State: worker.StateActive, Timestamp: now, Limit: now.Add(time.Hour)},
 		{WorkerID: 7, State: zkreg.StateJava, Timestamp: now.Add(-100 * 24 * time.Hour)},
 	}
-	l, err := ListWorkers(t.Context(), dir, nil, layout, func() clock.Millis { return now })
+	l, err := ListWorkers(t.Context(), dir, nil, layout, 0, func() clock.Millis { return now })
 	require.NoError(t, err)
-	require.Equal(t, Summary{Entries: 9, Live: 1, Active: 2, Stale: 1, Expired: 1, Released: 2, Java: 1, Damaged: 1, Capacity: 32, Left: 26}, l.Summary)
-	require.Equal(t, "9 entries, 1 live, 2 active, 1 stale, 1 expired, 2 released, 1 java, 1 damaged, 26 left of 32", l.Summary.Sentence())
+	require.Equal(t, Summary{Entries: 9, Live: 1, NotLive: 4, Released: 2, Foreign: 1, Damaged: 1, Capacity: 32, Free: 26}, l.Summary)
+	require.Equal(t, "9 entries, 1 live, 4 not live, 2 released, 1 foreign, 1 damaged, 26 free of 32", l.Summary.Sentence())
+
+	floor := now.Add(7 * 24 * time.Hour)
+	l, err = ListWorkers(t.Context(), dir, nil, layout, floor, func() clock.Millis { return now })
+	require.NoError(t, err)
+	require.Zero(t, l.Summary.Free)
+	require.Equal(t, floor, l.Summary.ClosedUntil)
+	require.Equal(t, floor, *l.Workers[2].FreeFrom, "its own piece is over, and the cluster is closed")
+	require.Contains(t, l.Summary.Sentence(), ", 0 free until 2027-01-22 08:00:00: ")
+	l, err = ListWorkers(t.Context(), dir, nil, layout, now, func() clock.Millis { return now })
+	require.NoError(t, err)
+	require.EqualValues(t, 26, l.Summary.Free, "the floor has passed")
 }
 
 // entries is a zkreg.Directory that is only read.
