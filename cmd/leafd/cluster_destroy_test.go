@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,6 +29,14 @@ func (c *cluster) built(args ...string) clitest.Outcome {
 	cmd.Stdout, cmd.Stderr, cmd.Dir = &stdout, &stderr, c.t.TempDir()
 	_ = cmd.Run() // its exit code says it
 	return clitest.Outcome{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
+}
+
+// notGood is what `cluster status` says of a cluster that isn't good.
+func (c *cluster) notGood() string {
+	c.t.Helper()
+	o := c.built("cluster", "status")
+	require.Equal(c.t, cli.ExitFailure, o.Code, o.Stdout+o.Stderr)
+	return o.Stdout
 }
 
 // planned requires that a command did nothing but say what it would do, and returns that.
@@ -93,6 +104,8 @@ func TestNothingDestroysACluster(t *testing.T) {
 	}
 	floor := clitest.FromJSON[cli.ClusterJSON](t, c.built("cluster", "status", "-o", "json").Stdout).Floor
 	require.NotZero(t, floor)
+	require.Contains(t, c.built("worker", "list").OK(t), ", 0 free until "+floor.Time().Format("2006-01-02 15:04:05")+": ")
+	require.Regexp(t, `(?m)^NOT GOOD: closed: ZooKeeper has lost data, and gives out no worker ID before `+floor.String()+` .*leafd cluster open`, c.notGood())
 	var plan cli.PlanJSON
 	require.Eventually(t, func() bool { // once both are among the live
 		plan = clitest.FromJSON[cli.PlanJSON](t, planned(t, c.built("cluster", "open", "-o", "json")))
@@ -112,6 +125,20 @@ func TestNothingDestroysACluster(t *testing.T) {
 		return strings.Contains(planned(t, c.built("cluster", "open")), "3 live, 0 missing.")
 	}, eventually, tick)
 	require.Contains(t, c.built("cluster", "open", "--yes").OK(t), "3 are back")
+	require.Eventually(t, func() bool { return c.built("cluster", "status").Code == cli.ExitOK }, eventually, tick)
+	good := c.built("cluster", "status").OK(t)
+	require.Contains(t, good, "\nGood: 3 of 3 live daemons are ready.\n")
+	for i, l := range daemons {
+		require.Regexp(t, fmt.Sprintf(`(?m)^%d +\S+ +%s +(ready|degraded)`, i, regexp.QuoteMeta(l.addr)), good)
+	}
+	require.NotContains(t, c.built("worker", "list").OK(t), "until")
+
+	// One that is frozen gives no answer while its session lasts, and is not live after that.
+	daemons[2].signal(syscall.SIGSTOP)
+	require.Contains(t, c.notGood(), "NOT GOOD: 1 of 3 live daemons without an answer: "+daemons[2].addr+".\n")
+	require.Eventually(t, func() bool { return strings.Contains(c.built("worker", "list").OK(t), "2 live, 1 not live, ") }, eventually, tick)
+	daemons[2].signal(syscall.SIGCONT)
+	daemons[2].awaitLive(3)
 	require.Contains(t, planned(t, c.built("worker", "release", "2", "--force")), "A DAEMON RUNS THERE, and issues as worker 2")
 	for i, l := range daemons {
 		require.EqualValues(t, i, l.info().ID)

@@ -136,6 +136,39 @@ func New(cfg Config) (*Client, error) {
 // When ctx ends, the peers that have not answered by then are ErrUnreachable.
 func (c *Client) Probe(ctx context.Context, addresses []string) []clock.Sample {
 	samples := make([]clock.Sample, len(addresses))
+	c.each(addresses, func(i int) { samples[i] = c.ask(ctx, addresses[i]) })
+	return samples
+}
+
+// Answer is what a peer said to Fetch: JSON, or Err.
+type Answer struct {
+	Body []byte
+	Err  error
+}
+
+// Fetch asks all addresses for path, as Probe does, and returns the answers in the order given. One of
+// more than most bytes is an Err; the status 503 is not, with which a daemon says that it isn't ready.
+func (c *Client) Fetch(ctx context.Context, addresses []string, path string, most int) []Answer {
+	answers := make([]Answer, len(addresses))
+	c.each(addresses, func(i int) {
+		host, err := c.checkAddress(addresses[i])
+		if err != nil {
+			answers[i].Err = err
+			return
+		}
+		bounded, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+		defer cancel()
+		x, err := c.exchange(bounded, question{path, most, true}, addresses[i], host)
+		if err != nil && bounded.Err() != nil {
+			err = fmt.Errorf("%w from %s within %s", ErrUnreachable, addresses[i], c.cfg.Timeout)
+		}
+		answers[i] = Answer{x.body, err}
+	})
+	return answers
+}
+
+// each calls one for the index of each address, Parallel at once.
+func (c *Client) each(addresses []string, one func(i int)) {
 	var next atomic.Int64
 	var all sync.WaitGroup
 	for range min(len(addresses), c.cfg.Parallel) {
@@ -146,13 +179,12 @@ func (c *Client) Probe(ctx context.Context, addresses []string) []clock.Sample {
 					return
 				}
 				c.slots <- struct{}{}
-				samples[i] = c.ask(ctx, addresses[i])
+				one(i)
 				<-c.slots
 			}
 		})
 	}
 	all.Wait()
-	return samples
 }
 
 // ask asks one peer, and again if our own clock stepped the first time (peerclock.A1).
@@ -178,7 +210,7 @@ func (c *Client) once(ctx context.Context, address, host string) clock.Sample {
 	s := clock.Sample{Address: address}
 	bounded, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
-	x, err := c.exchange(bounded, address, host)
+	x, err := c.exchange(bounded, question{path: "/api/clock", most: answerBytes}, address, host)
 	if err != nil {
 		switch {
 		case ctx.Err() != nil:

@@ -24,8 +24,15 @@ const (
 	headerBytes = 4 << 10
 	// answerBytes is the longest answer that is read; a leafd's has 600.
 	answerBytes = 16 << 10
-	path        = "/api/clock"
 )
+
+// question is what is asked of a peer: a path, and the longest answer to it that is read. With
+// refusals an answer 503 counts too.
+type question struct {
+	path     string
+	most     int
+	refusals bool
+}
 
 // trip is a request and its answer.
 type trip struct {
@@ -34,13 +41,13 @@ type trip struct {
 }
 
 // exchange asks one peer, and again where it speaks the other protocol.
-func (c *Client) exchange(ctx context.Context, address, host string) (trip, error) {
+func (c *Client) exchange(ctx context.Context, q question, address, host string) (trip, error) {
 	secure := c.cfg.Secure != PlainFirst
-	x, err := c.attempt(ctx, address, host, secure)
+	x, err := c.attempt(ctx, q, address, host, secure)
 	if err == nil || c.cfg.Secure == TLSOnly || !errors.Is(err, errProtocol) {
 		return x, err
 	}
-	second, serr := c.attempt(ctx, address, host, !secure)
+	second, serr := c.attempt(ctx, q, address, host, !secure)
 	if ctx.Err() != nil || errors.Is(serr, errNoTLS) {
 		return trip{}, err // the first was the right protocol
 	}
@@ -70,7 +77,7 @@ func wrongProtocol(err error) error { return marked{err, []error{errProtocol}} }
 //
 // It reads the answer with fasthttp, but not with fasthttp's client, which takes no
 // context, retries by itself, and includes connecting in the time.
-func (c *Client) attempt(ctx context.Context, address, host string, secure bool) (trip, error) {
+func (c *Client) attempt(ctx context.Context, q question, address, host string, secure bool) (trip, error) {
 	clk := c.cfg.Clock
 	var dialer net.Dialer
 	nc, err := dialer.DialContext(ctx, "tcp", address)
@@ -89,22 +96,22 @@ func (c *Client) attempt(ctx context.Context, address, host string, secure bool)
 		}
 		spoken = over
 	}
-	counting := &counted{Conn: spoken}
+	counting := &counted{Conn: spoken, most: q.most}
 
 	x := trip{sent: read(clk)}
-	if _, err := io.WriteString(counting, "GET "+path+" HTTP/1.1\r\nHost: "+host+"\r\nUser-Agent: leafd\r\nAccept: application/json\r\nConnection: close\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(counting, "GET "+q.path+" HTTP/1.1\r\nHost: "+host+"\r\nUser-Agent: leafd\r\nAccept: application/json\r\nConnection: close\r\n\r\n"); err != nil {
 		return trip{}, fmt.Errorf("%w from %s: %w", ErrUnreachable, address, own(err))
 	}
 	resp := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(resp)
-	err = resp.ReadLimitBody(bufio.NewReaderSize(counting, headerBytes), answerBytes)
+	err = resp.ReadLimitBody(bufio.NewReaderSize(counting, headerBytes), q.most)
 	// The time is that of the answer's end: a peer that pauses within it makes the
 	// round trip longer, but not the offset wrong.
 	x.received = read(clk)
 	if err != nil {
 		return trip{}, counting.explain(err, address)
 	}
-	if resp.StatusCode() != fasthttp.StatusOK {
+	if status := resp.StatusCode(); status != fasthttp.StatusOK && (!q.refusals || status != fasthttp.StatusServiceUnavailable) {
 		err := fmt.Errorf("%w: its status is not 200, from %s", ErrAnswer, address)
 		if resp.StatusCode() == fasthttp.StatusBadRequest { // what TLS servers answer to plain HTTP
 			err = wrongProtocol(err)
@@ -134,19 +141,20 @@ func read(clk clock.Clock) clock.Reading {
 	return r
 }
 
-// errLong is returned for an answer of more than answerBytes.
+// errLong is returned for an answer that is too long.
 var errLong = errors.New("too long an answer")
 
-// counted records how much was read from a connection, and its error.
+// counted records how much was read from a connection, most at most, and its error.
 type counted struct {
 	net.Conn
+	most  int
 	bytes int
 	err   error
 }
 
 // Read reads from the connection.
 func (c *counted) Read(p []byte) (int, error) {
-	if c.bytes > answerBytes {
+	if c.bytes > c.most {
 		return 0, errLong
 	}
 	n, err := c.Conn.Read(p)
@@ -164,8 +172,8 @@ func (c *counted) explain(err error, address string) error {
 		return wrongProtocol(fmt.Errorf("%w from %s: %w", ErrUnreachable, address, own(c.err)))
 	case c.bytes == 0:
 		return wrongProtocol(fmt.Errorf("%w from %s: it closed the connection", ErrUnreachable, address))
-	case errors.Is(err, fasthttp.ErrBodyTooLarge), c.bytes > answerBytes:
-		return fmt.Errorf("%w: longer than %d KiB, from %s", ErrAnswer, answerBytes>>10, address)
+	case errors.Is(err, fasthttp.ErrBodyTooLarge), c.bytes > c.most:
+		return fmt.Errorf("%w: longer than %d KiB, from %s", ErrAnswer, c.most>>10, address)
 	}
 	return wrongProtocol(fmt.Errorf("%w: no HTTP response, or not all of one, from %s", ErrAnswer, address))
 }

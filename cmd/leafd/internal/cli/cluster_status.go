@@ -1,12 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -22,10 +27,17 @@ and whether that znode is the one that the root has recorded, how many worker ID
 entry there, and how many daemons are live; the longest --lease that a daemon may have, the
 longest session that one was granted, which a claim waits for before it is used; how often
 ZooKeeper has lost data, when last, and before which time no worker ID is given out for that.
-It changes nothing.
+Each live daemon is asked whether it is ready (GET /readyz at its address in leaf_temporary, with
+the certificate of --tls-cert where that is set). It changes nothing.
+
+The last line is the verdict. The exit code is 1 where the cluster isn't good: it is closed after
+a loss of data, the znode of the worker IDs is not the recorded one, no daemon is live though
+there are worker IDs, or a live one is not ready or gives no answer.
 
 -o json prints one object with the fields
-` + clusterFields + `.`,
+` + clusterFields + `,
+daemons (worker_id, node, address, status: ready, degraded, not_ready or no_answer, code, message)
+and not_good, a list of what is wrong.`,
 		Example: "  leafd cluster status --zk 10.0.0.1:2181",
 		Args:    cobra.NoArgs,
 	}
@@ -37,7 +49,16 @@ It changes nothing.
 			if err != nil {
 				return err
 			}
-			return a.show(output, clusterJSON(cfg, s), table([][]string{
+			client, err := a.cluster(cfg, timeout).Prober()
+			if err != nil {
+				return err
+			}
+			daemons, err := inspect.AskReadiness(ctx, dir, client)
+			if err != nil {
+				return err
+			}
+			bad := inspect.Verdict(s, parentWords(s), daemons, a.wall())
+			err = a.show(output, StatusJSON{clusterJSON(cfg, s), daemons, bad}, printStatus([][]string{
 				{"FIELD", "VALUE"},
 				{"root", cfg.ZooKeeper.Root},
 				{"cluster", s.Cluster},
@@ -51,8 +72,45 @@ It changes nothing.
 				{"losses", Decimal(s.Losses)},
 				{"last loss", formatTime(s.LostAt)},
 				{"floor", formatTime(s.Floor)},
-			}))
+			}, daemons, bad))
+			if err == nil && len(bad) > 0 {
+				err = inspect.Reword(errors.New("the cluster is not good"), "") // what is printed says why
+			}
+			return err
 		})
 	}
 	return cmd
+}
+
+// StatusJSON is a cluster with its daemons for programs.
+type StatusJSON struct {
+	ClusterJSON
+	Daemons []inspect.Daemon `json:"daemons"`
+	NotGood []string         `json:"not_good"`
+}
+
+// printStatus prints the rows of the root, the daemons, and the verdict.
+func printStatus(root [][]string, daemons []inspect.Daemon, bad []string) func(w io.Writer) error {
+	return func(w io.Writer) error {
+		rows := [][]string{{"ID", "NODE", "ADDRESS", "STATUS", "MESSAGE"}}
+		for _, d := range daemons {
+			id := "-"
+			if d.WorkerID != nil {
+				id = Decimal(*d.WorkerID)
+			}
+			rows = append(rows, []string{id, cmp.Or(d.Node, "-"), d.Address, strings.ReplaceAll(d.Status, "_", " "), strings.TrimPrefix(d.Code+": "+d.Message, ": ")})
+		}
+		if err := printTable(w, root); err != nil {
+			return err
+		}
+		if len(daemons) > 0 {
+			if err := cmp.Or(sentence("")(w), printTable(w, rows)); err != nil {
+				return err
+			}
+		}
+		if len(bad) > 0 {
+			return sentence("NOT GOOD: %s.", strings.Join(bad, "; "))(w)
+		}
+		return sentence("Good: %d of %d live daemons are ready.", len(daemons), len(daemons))(w)
+	}
 }

@@ -50,9 +50,9 @@ func (c Cluster) noRegistry(err error) error {
 	return fmt.Errorf("ZooKeeper at %s (--zk) gave no answer within %s (--timeout): %w", strings.Join(c.Cfg.ZooKeeper.Servers, ","), settings.Short(c.Timeout), err)
 }
 
-// Prober returns the prober of clocks that a daemon with these settings has; it asks
+// Prober returns the client for its peers that a daemon with these settings has; it asks
 // wherever the operator says.
-func (c Cluster) Prober() (clock.Prober, error) {
+func (c Cluster) Prober() (*peerclock.Client, error) {
 	var certificates *server.Certificates
 	if c.Cfg.Listen.TLS.Cert != "" {
 		var err error
