@@ -32,6 +32,9 @@
 //	segment.S3  A published range never changes, and each offset into it is handed out
 //	    at most once: the atomic add is on the offset, not on the ID, so that
 //	    overshooting a range near the end of int64 can't wrap into a repeat.
+//	segment.S6  An IDRange lies within one published range and is taken from it by one
+//	    add, as a single ID is: so it shares no ID with any other call, and costs the
+//	    same however many it has.
 //	segment.S4  At most one fetch of a tag is in flight.
 //	segment.S5  The hot path takes no lock, allocates nothing, and touches neither
 //	    Store, HighWater nor the clock.

@@ -77,6 +77,40 @@ func ExampleTag_NextN() {
 	// [100 101 102 103 104 105 106 107 108 109]
 }
 
+// A caller that counts by itself takes a range of numbers instead of a list.
+func ExampleTag_NextRanges() {
+	store := segmenttest.NewStore()
+	store.Set("order", 1, 2000)
+	svc, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan error)
+	go func() { stopped <- svc.Run(ctx) }()
+	for !svc.Loaded() {
+		time.Sleep(time.Millisecond)
+	}
+
+	order, err := svc.Lookup([]byte("order"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	ranges, err := order.NextRanges(ctx, 1500, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, r := range ranges {
+		fmt.Println(r.First, r.Last)
+	}
+
+	cancel()
+	if err := <-stopped; err != nil {
+		log.Fatal(err)
+	}
+	// Output: 1 1500
+}
+
 // A key without a row is told apart from a service that can't say yet.
 func ExampleService_Lookup() {
 	svc, err := segment.New(segment.Config{Store: segmenttest.NewStore(), HighWater: segmenttest.NewHighWater()})

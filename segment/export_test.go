@@ -60,7 +60,7 @@ func (t *Tag) Live() *Span { return t.live.Load() }
 
 // Take is what a batch takes from the span.
 func (s *span) Take(dst []int64) int {
-	n, _ := s.take(dst, 1)
+	_, n, _ := s.take(len(dst), 1)
 	return n
 }
 

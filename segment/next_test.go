@@ -124,8 +124,8 @@ func TestThousandCallersOnStep100(t *testing.T) {
 }
 
 // requireUnique lets callers take IDs from tags at once, each alternately
-// single, in a batch of three, and up to three that are in memory, and requires
-// that all get them, growing, and none twice.
+// single, in a batch of three, as ranges of five, and up to three that are in memory, and
+// requires that all get them, growing, and none twice (segment.S6).
 func requireUnique(t *testing.T, callers, each int, tags ...*segment.Tag) {
 	t.Helper()
 	all := make([][]int64, callers)
@@ -146,6 +146,15 @@ func requireUnique(t *testing.T, callers, each int, tags ...*segment.Tag) {
 					return
 				}
 				all[i] = append(all[i], ids...)
+				var ranges []segment.IDRange
+				if ranges, errs[i] = tag.NextRanges(context.Background(), 5, nil); errs[i] != nil {
+					return
+				}
+				for _, r := range ranges {
+					for id := r.First; id <= r.Last; id++ {
+						all[i] = append(all[i], id)
+					}
+				}
 				first, n := tag.Try(3)
 				for ; n > 0; n-- {
 					all[i] = append(all[i], first)
@@ -166,7 +175,7 @@ func requireUnique(t *testing.T, callers, each int, tags ...*segment.Tag) {
 			seen[id], last = true, id
 		}
 	}
-	require.GreaterOrEqual(t, len(seen), callers*each*4)
+	require.GreaterOrEqual(t, len(seen), callers*each*(4+5))
 }
 
 // Try takes what the range in memory has, starts the fetch of the next one as Next does, and
@@ -210,6 +219,35 @@ func TestNextNLargerThanASegment(t *testing.T) {
 		require.EqualValues(t, 7+i, id)
 	}
 	require.Less(t, store.Fetches("order"), 30, "the step grows with the demand")
+}
+
+// A range costs one add whatever it has, and a call is served whole or not at all.
+func TestNextRanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := segmenttest.NewStore()
+		store.Set("order", 1, 100_000)
+		svc := start(t, segment.Config{Store: store, Clock: fakeClock(), MaxStep: 100_000})
+		tag := lookup(t, svc, "order")
+		ask := func(n int) []segment.IDRange {
+			t.Helper()
+			before := []segment.IDRange{{First: -5, Last: -1}}
+			ranges, err := tag.NextRanges(t.Context(), n, before)
+			require.NoError(t, err)
+			require.Equal(t, before[0], ranges[0], "what was there stays")
+			return ranges[1:]
+		}
+		require.Empty(t, ask(0))
+		require.Equal(t, []segment.IDRange{{1, 1}}, ask(1))
+		require.Equal(t, []segment.IDRange{{2, 90_001}}, ask(90_000))
+		eventually(t, func() bool { return tag.Status().Next.Ready }, "next range")
+		require.Equal(t, []segment.IDRange{{90_002, 100_000}, {100_001, 110_001}}, ask(20_000))
+		require.EqualValues(t, 1+90_000+20_000, tag.Status().Issued)
+		store.Fail(errDown)
+		dst := []segment.IDRange{{First: 7, Last: 7}}
+		dst, err := tag.NextRanges(context.Background(), 400_000, dst)
+		require.ErrorIs(t, err, segment.ErrUnavailable)
+		require.Equal(t, []segment.IDRange{{7, 7}}, dst)
+	})
 }
 
 func TestNextNIsAllOrNothing(t *testing.T) {

@@ -43,17 +43,12 @@ func (s *span) has(n int) bool {
 	return used < s.size && s.size-used >= uint64(n) //nolint:gosec // n > 0
 }
 
-// take fills dst from the front with IDs that nobody else gets, unless fewer than least
-// seem to be left. It returns how many, and whether the refill mark was among them.
-func (s *span) take(dst []int64, least int) (n int, refill bool) {
+// take is run, unless fewer than least seem to be left: then it takes none.
+func (s *span) take(most, least int) (first int64, n int, refill bool) {
 	if !s.has(least) {
-		return 0, false
+		return 0, 0, false
 	}
-	first, n, refill := s.run(len(dst))
-	for i := range dst[:n] {
-		dst[i] = first + int64(i)
-	}
-	return n, refill
+	return s.run(most)
 }
 
 // run takes up to most IDs, 1 at least, that nobody else gets: first and those that follow

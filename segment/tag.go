@@ -115,27 +115,58 @@ func (t *Tag) Try(most int) (first int64, n int) {
 	return first, n
 }
 
+// IDRange is the IDs from First to Last, both among them.
+type IDRange struct{ First, Last int64 }
+
 // NextN fills dst with IDs, each greater than the one before. They may come
 // from several ranges; Config.Wait bounds the whole call. Errors are those of
-// Next; with an error dst holds zeros, and IDs that were taken for it by then
+// Next; with an error dst is as it was, and IDs that were taken for it by then
 // are lost: none, where only the current range was there, and it has not enough.
 func (t *Tag) NextN(ctx context.Context, dst []int64) error {
-	n := 0
-	if s := t.live.Load(); s != nil {
-		var refill bool
-		if n, refill = s.take(dst, len(dst)); refill {
-			t.prefetch()
-		}
-	}
-	if n == len(dst) {
-		return nil
-	}
-	if got, err := t.nextNSlow(ctx, dst[n:]); err != nil {
-		t.lose(n + got)
-		clear(dst)
+	var some [4]IDRange
+	ranges, err := t.NextRanges(ctx, len(dst), some[:0])
+	if err != nil {
 		return err
 	}
+	for _, r := range ranges {
+		for i := range dst[:r.Last-r.First+1] {
+			dst[i] = r.First + int64(i)
+		}
+		dst = dst[r.Last-r.First+1:]
+	}
 	return nil
+}
+
+// NextRanges is NextN for a caller that wants no list of its n IDs: it appends to dst
+// the ranges that they are, each beyond the one before, and as many as ranges of the
+// table they come from. With an error it returns dst as it was.
+func (t *Tag) NextRanges(ctx context.Context, n int, dst []IDRange) ([]IDRange, error) {
+	all, got := dst, 0
+	if s := t.live.Load(); s != nil {
+		all, got = t.takeFrom(s, all, n, n)
+	}
+	if got == n {
+		return all, nil
+	}
+	all, more, err := t.rangesSlow(ctx, all, n-got)
+	if err != nil {
+		t.lose(got + more)
+		return dst, err
+	}
+	return all, nil
+}
+
+// takeFrom appends up to most IDs of s to dst, or none where fewer than least seem to be
+// left. It returns how many, and starts the fetch of the next range where that is due.
+func (t *Tag) takeFrom(s *span, dst []IDRange, most, least int) ([]IDRange, int) {
+	first, n, refill := s.take(most, least)
+	if refill {
+		t.prefetch()
+	}
+	if n > 0 { // segment.S6: one add on the offset, whatever n is
+		dst = append(dst, IDRange{first, first + int64(n) - 1})
+	}
+	return dst, n
 }
 
 // prefetch starts the fetch of the next range. One caller in a range gets here.

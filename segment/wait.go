@@ -29,29 +29,28 @@ func (w *waiter) stop() {
 
 // nextSlow is Next when the current range has nothing left.
 func (t *Tag) nextSlow(ctx context.Context) (int64, error) {
-	var one [1]int64
-	if _, err := t.nextNSlow(ctx, one[:]); err != nil {
+	var some [1]IDRange
+	one, _, err := t.rangesSlow(ctx, some[:0], 1)
+	if err != nil {
 		return 0, err
 	}
-	return one[0], nil
+	return one[0].First, nil
 }
 
-// nextNSlow fills dst, waiting for ranges as needed. It returns how far it got.
-func (t *Tag) nextNSlow(ctx context.Context, dst []int64) (got int, err error) {
+// rangesSlow appends n IDs to dst, waiting for ranges as needed. It returns how far it got.
+func (t *Tag) rangesSlow(ctx context.Context, dst []IDRange, n int) (all []IDRange, got int, err error) {
 	var w waiter
 	defer w.stop()
-	for got < len(dst) {
-		s, err := t.await(ctx, &w, len(dst)-got)
+	for got < n {
+		s, err := t.await(ctx, &w, n-got)
 		if err != nil {
-			return got, err
+			return dst, got, err
 		}
-		n, refill := s.take(dst[got:], 1)
-		if refill {
-			t.prefetch()
-		}
-		got += n
+		taken := 0
+		dst, taken = t.takeFrom(s, dst, n-got, 1)
+		got += taken
 	}
-	return got, nil
+	return dst, got, nil
 }
 
 // await returns a range that had IDs a moment ago, for a request that lacks n. It had all

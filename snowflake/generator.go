@@ -77,6 +77,8 @@ type Config struct {
 //	    batches some would never get through.
 //	snowflake.G6  batches leave the last 1/singlesShare of each millisecond to calls for one
 //	    ID, which don't wait behind them.
+//	snowflake.G7  the IDs of a range differ in their sequences alone: counting from the first to
+//	    the last never leaves the millisecond in which the range was reserved.
 type Generator struct {
 	layout   Layout      // immutable
 	prefix   int64       // immutable: datacenter and worker, in place
@@ -205,6 +207,17 @@ func (g *Generator) NextN(ctx context.Context, dst []int64) error {
 		dst = dst[r.n:]
 	}
 	return nil
+}
+
+// NextRange returns up to most IDs, 1 at least, as a range: first and those that
+// follow it. n is how many: as many of one millisecond as fit (snowflake.G7). It
+// fails as Next does, and waits its turn as NextN.
+func (g *Generator) NextRange(ctx context.Context, most int) (first int64, n int, err error) {
+	r, err := g.reserve(ctx, uint64(most)) //nolint:gosec // most > 0
+	if err != nil {
+		return 0, 0, err
+	}
+	return g.id(r.time, r.first), r.n, nil
 }
 
 // Stop ends issuing for good and returns the last time that an ID was issued

@@ -42,6 +42,27 @@ func next(t *testing.T, g *snowflake.Generator) snowflake.Parts {
 	return parts
 }
 
+// snowflake.G7: a range ends where batches' part of its millisecond does, and another one begins
+// in the next.
+func TestRangesEndWithTheirMillisecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGenerator(t, clocktest.NewBubble(noon))
+		for i, want := range []int64{4064, 4064, 1872} {
+			first, n, err := g.NextRange(t.Context(), int([]int64{10_000, 5936, 1872}[i]))
+			require.NoError(t, err)
+			require.EqualValues(t, want, n)
+			for _, id := range []int64{first, first + want - 1} {
+				parts, err := snowflake.DefaultLayout().Decode(id)
+				require.NoError(t, err)
+				require.Equal(t, snowflake.Parts{Time: clock.MillisOf(noon) + clock.Millis(i), Worker: 7, Sequence: id - first}, parts)
+			}
+		}
+		g.Stop()
+		_, _, err := g.NextRange(t.Context(), 5)
+		require.ErrorIs(t, err, snowflake.ErrStopped)
+	})
+}
+
 func TestNextCarriesTimeWorkerSequence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clk := clocktest.NewBubble(noon)

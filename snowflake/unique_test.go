@@ -68,6 +68,12 @@ func TestUniqueUnderContention(t *testing.T) {
 					}
 				case size == 1:
 					ids[n], err = g.Next(context.Background())
+				case size%3 == 0: // as a range (snowflake.G7)
+					var first int64
+					first, size, err = g.NextRange(context.Background(), size)
+					for j := range ids[n : n+size] {
+						ids[n+j] = first + int64(j)
+					}
 				default:
 					err = g.NextN(context.Background(), ids[n:n+size])
 				}
