@@ -26,6 +26,9 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 		{"segment", segmentPrefix + "order", "", false},
 		{"batch", snowflakePrefix + "order?n=100", "", true},
 		{"segment batch", segmentPrefix + "order?n=10", "", true},
+		{"ranges", snowflakePrefix + "order?n=10&as=ranges", "", true},
+		{"segment ranges", segmentPrefix + "order?n=10&as=ranges", "", true},
+		{"ranges as JSON", segmentPrefix + "order?n=10&as=ranges", "application/json", true},
 		{"JSON", snowflakePrefix + "order", "application/json", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {

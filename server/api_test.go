@@ -49,21 +49,29 @@ const (
 )
 
 var (
-	// idsText is the body of IDs in text: one alone, or each on a line.
-	idsText = jsonObject{"type": "string", "pattern": `^([0-9]{1,19}|([0-9]{1,19}\n)+)$`}
+	// idsText is the body of IDs in text: one alone, or each, or each range, on a line.
+	idsText = jsonObject{"type": "string", "pattern": `^([0-9]{1,19}|([0-9]{1,19}\n)+|([0-9]{1,19}-[0-9]{1,19}\n)+)$`}
 	idsJSON = jsonObject{"oneOf": []any{
 		jsonObject{"type": "integer", "format": "int64", "minimum": 0, "description": "Without `n`: the bare number, as the Java Leaf answers."},
 		jsonObject{
 			"type": "object", "required": []any{"ids"}, "description": "With `n`: strings, because JavaScript's numbers end at 2^53.",
-			"properties": jsonObject{"ids": jsonObject{"type": "array", "items": jsonObject{"type": "string", "pattern": "^[0-9]{1,19}$"}}},
+			"properties": jsonObject{"ids": jsonObject{"type": "array", "items": idString}},
+		},
+		jsonObject{
+			"type": "object", "required": []any{"ranges"}, "description": "With `as=ranges`.",
+			"properties": jsonObject{"ranges": jsonObject{"type": "array", "items": jsonObject{
+				"type": "object", "required": []any{"first", "last"}, "properties": jsonObject{"first": idString, "last": idString},
+			}}},
 		},
 	}}
+	idString = jsonObject{"type": "string", "pattern": "^[0-9]{1,19}$"}
 	anyText  = jsonObject{"type": "string"}
 	anyBody  = jsonObject{} // of any type
 	positive = jsonObject{"type": "integer", "minimum": 1}
 	tagRow   = rowJSON{}
 
 	paramN     = param{"n", "how many IDs, at most `--max-batch` (10000): growing, one a line, or `{\"ids\":[…]}` with `Accept: application/json`", positive}
+	paramAs    = param{"as", "`ranges`, with `n`: a line for each run of IDs, `first-last`, both among them, or `{\"ranges\":[{\"first\":\"1\",\"last\":\"1000\"}]}`; of a tag at most `--max-range` (100000)", jsonObject{"type": "string", "enum": []any{"ranges"}}}
 	paramAfter = param{"after", "the `next` of the page before; nothing for the first page", anyText}
 	paramLimit = param{"limit", "how many entries a page has, at most 1000", positive}
 	paramTag   = param{"tag", "only tags whose names contain this part, in either case", anyText}
@@ -84,14 +92,14 @@ var operations = []operation{
 	{
 		methods: "GET POST", path: "/api/snowflake/get/{key}", id: "nextSnowflake", summary: "a snowflake ID; ?n=1000 for many",
 		more:   "The key is free: it names the caller. POST serves as GET does, for an ID is not a safe method's result.",
-		params: []param{paramN}, ok: repliesIDs,
-		codes: "bad_key bad_count mode_disabled not_found unauthorized rate_limited clock_backwards ceiling_reached worker_fenced" + starts,
+		params: []param{paramN, paramAs}, ok: repliesIDs,
+		codes: "bad_key bad_count bad_query mode_disabled not_found unauthorized rate_limited clock_backwards ceiling_reached worker_fenced" + starts,
 	},
 	{
 		methods: "GET POST", path: "/api/segment/get/{key}", id: "nextSegment", summary: "an ID of the tag {key}; ?n=1000 for many",
 		more:   "The tag is a row of `leaf_alloc`.",
-		params: []param{paramN}, ok: repliesIDs,
-		codes: "bad_key bad_count unknown_key mode_disabled not_found unauthorized rate_limited segment_unavailable" + starts,
+		params: []param{paramN, paramAs}, ok: repliesIDs,
+		codes: "bad_key bad_count bad_query unknown_key mode_disabled not_found unauthorized rate_limited segment_unavailable" + starts,
 	},
 	{
 		methods: "GET", path: "/api/snowflake/decode/{id}", id: "decodeSnowflake", summary: "what a snowflake ID is made of",
@@ -201,7 +209,7 @@ var typeNames = map[string]string{"rowJSON": "Tag", "checkResult": "Check", "clo
 
 // advice tells what to do about each error: a row of the table in docs/API.md each.
 var advice = []struct{ codes, what string }{
-	{"bad_key bad_count bad_id bad_request bad_step", "Fix the request."},
+	{"bad_key bad_count bad_query bad_id bad_request bad_step", "Fix the request."},
 	{"tls_required", "The port speaks TLS: use `https://`."},
 	{"unauthorized", "Send a token that may do this: the admin token, or one of `--tokens-file`."},
 	{"host_refused", "A page or list was asked by a name that is not this daemon's: ask by its address, or set `--allow-host`."},

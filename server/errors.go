@@ -46,6 +46,8 @@ var (
 	errBadRawKey = errBadKey.with("a key is 1 to 128 bytes of UTF-8 without control characters")
 	// serveIDs replaces the message by one with the limit.
 	errBadCount    = newAnswer(http.StatusBadRequest, "bad_count", "n is out of range", 0)
+	errBadQuery    = newAnswer(http.StatusBadRequest, "bad_query", "with n or as the query has these two alone", 0)
+	errBadAs       = errBadQuery.with("as is given once: as=ranges")
 	errBadRequest  = newAnswer(http.StatusBadRequest, "bad_request", "the request is malformed", 0)
 	errBadID       = newAnswer(http.StatusBadRequest, "bad_id", "not a snowflake ID of this cluster's layout", 0)
 	errBadStep     = newAnswer(http.StatusBadRequest, "bad_step", "step must be at least 1, max_id at least 0, and max_id + step at most 9223372036854775807", 0)

@@ -147,11 +147,14 @@ func (panicking) NextAt(context.Context, time.Duration, int) (first int64, n int
 	panic("boom " + secret)
 }
 func (panicking) NextN(context.Context, []int64) error { panic(errors.New("boom")) }
+func (panicking) NextRange(context.Context, int) (first int64, n int, err error) {
+	panic("boom " + secret)
+}
 
 func TestPanicIsAnswered(t *testing.T) {
 	r := start(t, nil)
 	r.SetBackend(&Backend{Snowflake: panicking{}, Worker: func() WorkerInfo { panic("boom") }})
-	for _, path := range []string{snowflakePrefix + "x", snowflakePrefix + "x?n=2", "/api/worker"} {
+	for _, path := range []string{snowflakePrefix + "x", snowflakePrefix + "x?n=2", snowflakePrefix + "x?n=2&as=ranges", "/api/worker"} {
 		a := r.get(path)
 		a.requireError(t, 500, "internal")
 		require.NotContains(t, a.body, "boom")
@@ -162,8 +165,8 @@ func TestPanicIsAnswered(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, resp.Close, "what the panic left behind in the connection is unknown")
 	readAnswer(t, resp).requireError(t, 500, "internal")
-	require.Equal(t, 4, strings.Count(r.log.String(), `"stack":`))
-	require.Contains(t, r.get("/metrics").body, "leafd_http_panics_total 4")
+	require.Equal(t, 5, strings.Count(r.log.String(), `"stack":`))
+	require.Contains(t, r.get("/metrics").body, "leafd_http_panics_total 5")
 	require.Equal(t, 200, r.get("/healthz").status)
 }
 

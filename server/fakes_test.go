@@ -18,6 +18,7 @@ type fakeSnowflake struct {
 	calls atomic.Int64 // IDs asked for
 	last  atomic.Int64
 	err   atomic.Pointer[error]
+	run   int           // the longest range; 0: 4000
 	block chan struct{} // NextN waits for it to close, if not nil
 	begun chan struct{} // NextN says that it is waiting
 }
@@ -45,6 +46,14 @@ func (f *fakeSnowflake) NextN(_ context.Context, dst []int64) error {
 		dst[i] = f.last.Add(1)
 	}
 	return nil
+}
+
+// NextRange ends as where a millisecond has no more.
+func (f *fakeSnowflake) NextRange(ctx context.Context, most int) (first int64, n int, err error) {
+	n = min(most, cmp.Or(f.run, 4000))
+	first, n, err = f.NextAt(ctx, 0, n)
+	f.last.Add(1) // the next millisecond
+	return first, n, err
 }
 
 // table is leaf_alloc and its tags, in memory.
@@ -105,6 +114,26 @@ func (t *table) NextN(_ context.Context, key []byte, dst []int64) error {
 	}
 	t.rows[r.Tag] = r
 	return nil
+}
+
+// NextRanges gives two ranges, as where one of the table's ends in between.
+func (t *table) NextRanges(ctx context.Context, key []byte, n int, dst []segment.IDRange) ([]segment.IDRange, error) {
+	if n == 1 {
+		id, err := t.Next(ctx, key)
+		return append(dst, segment.IDRange{First: id, Last: id}), err
+	}
+	if err := t.Check(key); err != nil {
+		return dst, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.calls += n
+	r := t.rows[string(key)]
+	middle, end := r.MaxID+int64(n/2), r.MaxID+int64(n)
+	dst = append(dst, segment.IDRange{First: r.MaxID, Last: middle - 1}, segment.IDRange{First: middle, Last: end - 1})
+	r.MaxID = end
+	t.rows[r.Tag] = r
+	return dst, nil
 }
 
 func (t *table) Status() []SegmentStatus {

@@ -81,9 +81,9 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	if err != nil {
 		return err
 	}
-	n, ok := parseCount(query, settings.maxBatch)
-	if !ok {
-		return badCount(settings)
+	n, ranges, err := settings.parseQuery(m, query)
+	if err != nil {
+		return err
 	}
 	asJSON := accepts(&ctx.Request.Header, typeJSON)
 	if !get && ctx.IsHead() {
@@ -96,7 +96,7 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 		}
 	}
 	if n > 0 {
-		return s.serveBatch(ctx, b, m, key, n, asJSON)
+		return s.serveBatch(ctx, b, m, key, n, textForm(asJSON, ranges))
 	}
 	id, _, err := s.next(c, b, m, key, 1, mono)
 	if err != nil {
@@ -167,18 +167,14 @@ func noStore(ctx *fasthttp.RequestCtx, contentType string) {
 	ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore)
 }
 
-// serveBatch answers with n IDs, one a line or as JSON.
-func (s *Server) serveBatch(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []byte, n int, asJSON bool) error {
-	form := formLines
-	if asJSON {
-		form = formJSON
-	}
-	out, err := s.batch(b, m, key, n, form, nil)
+// serveBatch answers with n IDs.
+func (s *Server) serveBatch(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []byte, n int, f form) error {
+	out, err := s.batch(b, m, key, n, f, nil)
 	if err != nil {
 		s.metrics.latency.refuse(ctx, m, n > 1)
 		return err
 	}
-	if asJSON {
+	if f == formJSON || f == formRangesJSON {
 		noStore(ctx, contentJSON)
 	} else {
 		noStore(ctx, contentText)

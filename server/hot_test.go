@@ -3,8 +3,10 @@ package server
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,7 +26,7 @@ func TestIDs(t *testing.T) {
 	require.Equal(t, "2\n3\n4\n", r.get("/api/segment/get/order?n=3").body)
 	require.Equal(t, "5\n", r.get("/api/segment/get/order?n=1").body)
 	require.Equal(t, "6", r.get("/api/segment/get/order?other=1&x").body)
-	require.Equal(t, "7\n8\n", r.get("/api/segment/get/order?x=y&n=2").body)
+	require.Equal(t, "7\n8\n", r.get("/api/segment/get/order?&n=2").body)
 	require.Equal(t, "9\n10\n", r.get("/api/segment/get/order?n=%32").body)
 	require.Equal(t, "500", r.get("/api/segment/get/a%2Fb").body)
 	require.Equal(t, "501", r.get("/api/segment/get/a%2fb").body)
@@ -53,6 +55,43 @@ func TestIDs(t *testing.T) {
 		require.Len(t, unique(t, strings.Split(strings.TrimSuffix(a.body, "\n"), "\n")), n)
 		require.True(t, strings.HasSuffix(a.body, "\n"))
 	}
+}
+
+func TestRanges(t *testing.T) {
+	r := start(t, nil)
+	a := r.get("/api/segment/get/order?as=ranges&n=100000")
+	require.Equal(t, answer{200, a.header, "1-50000\n50001-100000\n"}, a)
+	require.Equal(t, "text/plain; charset=utf-8", a.header.Get("Content-Type"))
+	require.Equal(t, "no-store", a.header.Get("Cache-Control"))
+	require.Equal(t, "100001-100001\n", r.get("/api/segment/get/order?n=1&as=ranges").body)
+	require.JSONEq(t, `{"ranges":[{"first":"100002","last":"100501"},{"first":"100502","last":"101001"}]}`, r.get("/api/segment/get/order?n=1000&as=ranges", "Accept: application/json").body)
+	require.Equal(t, "101002", r.get("/api/segment/get/order").body)
+	r.get("/api/segment/get/order?as=ranges&n=100001").requireError(t, 400, "bad_count")
+	r.get("/api/segment/get/order?n=10001").requireError(t, 400, "bad_count")
+	r.get("/api/segment/get/none?as=ranges&n=5").requireError(t, 404, "unknown_key")
+
+	first := r.flake.last.Load() + 1
+	require.Equal(t, fmt.Sprintf("%d-%d\n%d-%d\n%d-%d\n", first, first+3999, first+4001, first+8000, first+8002, first+10001), r.get("/api/snowflake/get/x?as=ranges&n=10000").body)
+	r.get("/api/snowflake/get/x?as=ranges&n=10001").requireError(t, 400, "bad_count")
+	require.Equal(t, 200, r.do("HEAD", "/api/snowflake/get/x?as=ranges&n=10000", "").status)
+	require.Equal(t, 101_002, r.table.calls)
+	require.EqualValues(t, 10_000, r.flake.calls.Load())
+	require.Equal(t, "10000", r.gauge(`leafd_ids_issued_total{mode="snowflake"}`))
+	require.Equal(t, "101002", r.gauge(`leafd_ids_issued_total{mode="segment"}`))
+	require.Equal(t, "1", r.gauge(`leafd_http_request_duration_seconds_count{batch="yes",mode="snowflake"}`))
+	require.Equal(t, "0", r.gauge(`leafd_http_inflight{mode="segment"}`))
+}
+
+// Many ranges, as in a layout of few IDs a millisecond, are counted as unread like any large answer.
+func TestManyRanges(t *testing.T) {
+	r := start(t, nil)
+	r.flake.run = 10
+	for _, accept := range []string{"*/*", "application/json"} {
+		a := r.get("/api/snowflake/get/x?as=ranges&n=10000", "Accept: "+accept)
+		require.Equal(t, 200, a.status)
+		require.Equal(t, 2*1000, len(regexp.MustCompile("[0-9]+").FindAllString(a.body, -1)))
+	}
+	require.Equal(t, "0", r.gauge(`leafd_http_unread_bytes{answers="batches"}`))
 }
 
 // unique returns the set of ids, which must be different numbers.
@@ -99,7 +138,7 @@ func TestConcurrentBatchesAreDistinct(t *testing.T) {
 }
 
 func TestBadInputConsumesNothing(t *testing.T) {
-	r := start(t, func(c *Config) { c.Live.MaxBatch = 50 })
+	r := start(t, func(c *Config) { c.Live.MaxBatch, c.Live.MaxRange = 50, 50 })
 	long := strings.Repeat("k", 129)
 	for _, test := range []struct {
 		name, rest string
@@ -119,6 +158,13 @@ func TestBadInputConsumesNothing(t *testing.T) {
 		{"fraction", "order?n=1.5", 400, "bad_count"},
 		{"exponent", "order?n=1e1", 400, "bad_count"},
 		{"trailing", "order?n=1x", 400, "bad_count"},
+		{"ranges without a count", "order?as=ranges", 400, "bad_count"},
+		{"ranges beyond the limit", "order?as=ranges&n=51", 400, "bad_count"},
+		{"as what", "order?as=range&n=1", 400, "bad_query"},
+		{"as nothing", "order?as&n=1", 400, "bad_query"},
+		{"as twice", "order?as=ranges&as=ranges&n=1", 400, "bad_query"},
+		{"unknown beside n", "order?n=1&count=2", 400, "bad_query"},
+		{"unknown beside as", "order?as=ranges&N=1", 400, "bad_query"},
 		{"NUL", "order?n=1%00", 400, "bad_count"},
 		{"twice", "order?n=1&n=1", 400, "bad_count"},
 		{"twice, one empty", "order?n=1&n", 400, "bad_count"},

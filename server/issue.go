@@ -1,10 +1,12 @@
 package server
 
 import (
+	"context"
 	"io"
 	"slices"
 	"time"
 
+	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/resp"
 	"github.com/leafd/leafd/snowflake"
 )
@@ -22,11 +24,6 @@ func (s *Server) source(m mode) (*Backend, error) {
 		return nil, errModeDisabled
 	}
 	return b, nil
-}
-
-// badCount is the answer to a count that is out of range.
-func badCount(settings *live) error {
-	return errBadCount.with("n is given once, as a number from 1 to %d", settings.maxBatch)
 }
 
 // next returns up to most IDs, 1 at least, to requests on c that arrived when the monotonic
@@ -61,7 +58,10 @@ type batch struct {
 }
 
 // batchIDs are the IDs of a batch until they are its text.
-type batchIDs struct{ ids []int64 }
+type batchIDs struct {
+	ids    []int64
+	ranges []segment.IDRange
+}
 
 // form is how a batch is written.
 type form uint8
@@ -70,11 +70,31 @@ const (
 	formLines form = iota // one ID a line
 	formJSON              // strings: JavaScript's numbers end at 2^53
 	formRESP
+	formRanges // first-last a line
+	formRangesJSON
+	formRangesRESP // pairs of strings
 )
 
-// textBytes is at least what the text of n IDs takes.
+// textForm is the form of an answer by HTTP.
+func textForm(asJSON, ranges bool) form {
+	f := formLines
+	if ranges {
+		f = formRanges
+	}
+	return f + form(index(asJSON))
+}
+
+func (f form) ranges() bool { return f >= formRanges }
+
+// textBytes is at least what the text of n IDs, or ranges, takes.
 func (f form) textBytes(n int) int {
 	switch f {
+	case formRanges:
+		return n * 2 * (maxDigits + len("\n"))
+	case formRangesJSON:
+		return len(`{"ranges":[]}`) + n*(2*maxDigits+len(`{"first":"","last":""},`))
+	case formRangesRESP:
+		return maxDigits + n*(len("*2\r\n")+2*(maxDigits+len("$19\r\n\r\n")))
 	case formJSON:
 		return len(`{"ids":[]}`) + n*(maxDigits+len(`"",`))
 	case formRESP:
@@ -105,6 +125,34 @@ func (f form) append(b []byte, ids []int64) []byte {
 		for _, id := range ids {
 			b = resp.AppendInt(b, id)
 		}
+	case formRanges, formRangesJSON, formRangesRESP: // appendRanges
+	}
+	return b
+}
+
+// appendRanges appends the text of ranges.
+func (f form) appendRanges(b []byte, ranges []segment.IDRange) []byte {
+	switch f {
+	case formRangesJSON:
+		b = append(b, `{"ranges":[`...)
+		for i, r := range ranges {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = snowflake.AppendDecimal(append(b, `{"first":"`...), r.First)
+			b = append(snowflake.AppendDecimal(append(b, `","last":"`...), r.Last), `"}`...)
+		}
+		b = append(b, ']', '}')
+	case formRangesRESP:
+		b = resp.AppendArray(b, len(ranges))
+		for _, r := range ranges {
+			b = resp.AppendIntText(resp.AppendIntText(resp.AppendArray(b, 2), r.First), r.Last)
+		}
+	default:
+		for _, r := range ranges {
+			b = append(snowflake.AppendDecimal(b, r.First), '-')
+			b = append(snowflake.AppendDecimal(b, r.Last), '\n')
+		}
 	}
 	return b
 }
@@ -114,10 +162,10 @@ func (s *Server) batch(b *Backend, m mode, key []byte, n int, f form, pending []
 	if err := s.base.Err(); err != nil {
 		return nil, err // many may have arrived together: no memory for each
 	}
-	if err := s.overload.enter(b, m, n); err != nil {
+	if err := s.overload.enter(b, m, n, f); err != nil {
 		return nil, err
 	}
-	defer s.overload.leave(m, n)
+	defer s.overload.leave(m, n, f)
 	out, ok := s.batches.Get().(*batch)
 	if !ok {
 		out = &batch{s: s}
@@ -129,40 +177,80 @@ func (s *Server) batch(b *Backend, m mode, key []byte, n int, f form, pending []
 	return out, nil
 }
 
-// fill makes the text of n IDs, and counts it where it is large (server.P3), before any ID is
-// used (server.O1).
+// fill makes the text of n IDs, and counts it where it is large (server.P3): before any ID is
+// used (server.O1) a list as it will be, and ranges, few as a rule, as if they were small.
 func (b *batch) fill(from *Backend, m mode, key []byte, n int, f form, pending []byte) error {
 	s := b.s
-	if size := f.textBytes(n); size > inlineBytes {
-		if most := s.cfg.portion(maxUnreadBatches); !s.overload.unread[unreadBatches].Enter(int64(size), most) {
-			s.overload.shed[shedUnread].Inc()
-			return errOverloaded.with("%d MiB of IDs are not read yet", most>>20)
-		}
-		b.counted = int64(size)
-		b.text = append(slices.Grow(b.text, len(pending)+size), pending...)
-	}
 	list, ok := s.batchIDs.Get().(*batchIDs)
 	if !ok {
 		list = new(batchIDs)
 	}
-	if cap(list.ids) < n {
-		list.ids = make([]int64, n)
-	}
-	ids := list.ids[:n]
 	var err error
-	if m == snowflakeMode {
-		err = from.Snowflake.NextN(s.base, ids)
+	if f.ranges() {
+		most := s.cfg.portion(maxUnreadBatches)
+		if err = b.count(0, most); err == nil {
+			list.ranges, err = from.ranges(s.base, m, key, n, list.ranges[:0])
+		}
+		if err != nil {
+			return err
+		}
+		if size := f.textBytes(len(list.ranges)); size > inlineBytes {
+			_ = b.count(size, 0) // they are used: there is no refusal any more
+			b.text = append(slices.Grow(b.text, len(pending)+size), pending...)
+		}
+		b.text = f.appendRanges(b.text, list.ranges)
 	} else {
-		err = from.Segments.NextN(s.base, key, ids)
+		if size := f.textBytes(n); size > inlineBytes {
+			if err = b.count(size, s.cfg.portion(maxUnreadBatches)); err != nil {
+				return err
+			}
+			b.text = append(slices.Grow(b.text, len(pending)+size), pending...)
+		}
+		if cap(list.ids) < n {
+			list.ids = make([]int64, n)
+		}
+		ids := list.ids[:n]
+		if m == snowflakeMode {
+			err = from.Snowflake.NextN(s.base, ids)
+		} else {
+			err = from.Segments.NextN(s.base, key, ids)
+		}
+		if err != nil {
+			return err
+		}
+		b.text = f.append(b.text, ids)
 	}
-	if err != nil {
-		return err
-	}
-	b.text = f.append(b.text, ids)
-	if 8*cap(list.ids) <= pooledBytes {
+	if 8*cap(list.ids) <= pooledBytes && 16*cap(list.ranges) <= pooledBytes {
 		s.batchIDs.Put(list)
 	}
 	return nil
+}
+
+// count counts size bytes in the gate of unread batches, unless they are most already.
+func (b *batch) count(size int, most int64) error {
+	if !b.s.overload.unread[unreadBatches].Enter(int64(size), most) {
+		b.s.overload.shed[shedUnread].Inc()
+		return errOverloaded.with("%d MiB of IDs are not read yet", most>>20)
+	}
+	b.counted = int64(size)
+	return nil
+}
+
+// ranges appends n IDs to dst: those of snowflake are one range for each millisecond in which
+// they were reserved.
+func (b *Backend) ranges(ctx context.Context, m mode, key []byte, n int, dst []segment.IDRange) ([]segment.IDRange, error) {
+	if m == segmentMode {
+		return b.Segments.NextRanges(ctx, key, n, dst)
+	}
+	for n > 0 {
+		first, got, err := b.Snowflake.NextRange(ctx, n)
+		if err != nil {
+			return dst, err
+		}
+		dst = append(dst, segment.IDRange{First: first, Last: first + int64(got) - 1})
+		n -= got
+	}
+	return dst, nil
 }
 
 // Read is io.Reader, for fasthttp's interface; WriteTo is what it calls.

@@ -17,8 +17,8 @@ type Live struct {
 	// Hosts are the names by which this daemon is asked, beside its addresses and
 	// localhost; AnyHost for all (server.H1).
 	Hosts []string
-	// MaxBatch is the largest n of a request.
-	MaxBatch int
+	// MaxBatch is the largest n of a request, and MaxRange that of one for ranges of a tag.
+	MaxBatch, MaxRange int
 	// RateLimit is how many IDs of each key a client gets a second, up to limits.MaxRate, and how
 	// many at once after a pause; more get 429 rate_limited. 0 is no limit.
 	RateLimit int
@@ -29,6 +29,7 @@ type Live struct {
 // live is a Live, prepared for use. It is never changed once stored.
 type live struct {
 	maxBatch int
+	maxRange int
 	callers  callers
 	hosts    []string      // as hostName writes them
 	rates    *limits.Rates // nil: no limit
@@ -47,6 +48,14 @@ func (l *live) limitOf(key []byte) limits.Limit {
 	return l.rate
 }
 
+// most returns the largest n of a request.
+func (l *live) most(m mode, ranges bool) int {
+	if ranges && m == segmentMode {
+		return l.maxRange
+	}
+	return l.maxBatch
+}
+
 // limitOfRate returns the limit of so many IDs a second; 0: none.
 func limitOfRate(rate int) limits.Limit {
 	if rate == 0 {
@@ -58,7 +67,7 @@ func limitOfRate(rate int) limits.Limit {
 // SetLive makes l the settings from the next request on. The caller has checked their
 // ranges.
 func (s *Server) SetLive(l Live) {
-	next := &live{maxBatch: cmp.Or(l.MaxBatch, DefaultMaxBatch)}
+	next := &live{maxBatch: cmp.Or(l.MaxBatch, DefaultMaxBatch), maxRange: cmp.Or(l.MaxRange, DefaultMaxRange)}
 	if before := s.live.Load(); before != nil {
 		next.callers = newCallers(l, before.callers)
 	} else {

@@ -38,7 +38,7 @@ const singlesShare = 4
 //	server.O2  The load ahead of a request decides, not its own size (limits.L1): a
 //	    daemon that is not busy sheds no request, however large.
 //	server.O3  MaxInflight bounds what waits, in places: one for each request, and for
-//	    a batch one more for each thousand IDs beyond the first thousand. Each mode
+//	    a list of IDs one more for each thousand beyond the first. Each mode
 //	    has its own places, so that a database that hangs takes none from snowflake
 //	    IDs. QueueWait bounds the IDs that batches of snowflake IDs still wait for:
 //	    ahead of a batch are no more than the layout allows in that time. A single
@@ -94,7 +94,7 @@ func newOverload(cfg Config) (*overload, error) {
 	inflight := func(m mode) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "leafd_http_inflight",
-			Help:        "Places for waiting requests that are taken: requests for IDs that are batches or wait for a range, and one more for each thousand IDs beyond the first.",
+			Help:        "Places for waiting requests that are taken: requests for IDs that are batches or wait for a range, and one more for each thousand IDs beyond the first in a list.",
 			ConstLabels: prometheus.Labels{"mode": modeNames[m]},
 		}, func() float64 { return float64(o.inflight[m].Inside()) })
 	}
@@ -168,13 +168,13 @@ func (o *overload) charge(c *conn, by *caller, m mode, key []byte, n int, now ti
 }
 
 // enter takes the places of a request for n IDs, or returns errOverloaded (server.O1). Each
-// enter that returns nil is followed by a leave of the same m and n (server.O4).
-func (o *overload) enter(b *Backend, m mode, n int) error {
+// enter that returns nil is followed by a leave of the same m, n and f (server.O4).
+func (o *overload) enter(b *Backend, m mode, n int, f form) error {
 	most := o.maxInflight
 	if n > 1 {
 		most -= most / singlesShare // server.O7
 	}
-	if !o.inflight[m].Enter(places(n), most) { // server.O3
+	if !o.inflight[m].Enter(f.places(n), most) { // server.O3
 		o.shed[shedInflight].Inc()
 		return errOverloaded.with("%d requests are waiting already", most)
 	}
@@ -184,28 +184,33 @@ func (o *overload) enter(b *Backend, m mode, n int) error {
 	// How many IDs fit into the longest wait.
 	ids := o.queueWait.Milliseconds() * (b.Layout.MaxSequence() + 1)
 	if !o.queued.Enter(int64(n), ids) { // server.O3
-		o.inflight[m].Leave(places(n))
+		o.inflight[m].Leave(f.places(n))
 		o.shed[shedQueue].Inc()
 		return errOverloaded.with("the IDs of the next %s are promised already", o.queueWait)
 	}
 	return nil
 }
 
-func (o *overload) leave(m mode, n int) {
+func (o *overload) leave(m mode, n int, f form) {
 	if m == snowflakeMode {
 		o.queued.Leave(int64(n))
 	}
-	o.inflight[m].Leave(places(n))
+	o.inflight[m].Leave(f.places(n))
 }
 
-// places returns how many places of MaxInflight a request for n IDs takes.
-func places(n int) int64 { return int64(1 + (n-1)/idsPerPlace) }
+// places returns how many places of MaxInflight a request for n IDs takes. Ranges are few.
+func (f form) places(n int) int64 {
+	if f.ranges() {
+		return 1
+	}
+	return int64(1 + (n-1)/idsPerPlace)
+}
 
 // awaitRange waits for one ID of a tag that has none in memory.
 func (s *Server) awaitRange(b *Backend, key []byte) (int64, error) {
-	if err := s.overload.enter(b, segmentMode, 1); err != nil {
+	if err := s.overload.enter(b, segmentMode, 1, formLines); err != nil {
 		return 0, err
 	}
-	defer s.overload.leave(segmentMode, 1) // server.O4
+	defer s.overload.leave(segmentMode, 1, formLines) // server.O4
 	return b.Segments.Next(s.base, key)
 }

@@ -201,7 +201,7 @@ func TestPlacesAreGivenBack(t *testing.T) {
 			f.fail(snowflake.ErrClockBackwards)
 		}
 		r.SetBackend(b)
-		for _, path := range []string{snowflakePrefix + "a?n=5000", segmentPrefix + "order?n=5000", segmentPrefix + "order"} {
+		for _, path := range []string{snowflakePrefix + "a?n=5000", segmentPrefix + "order?n=5000", segmentPrefix + "order?n=5000&as=ranges", segmentPrefix + "order"} {
 			for range 3 {
 				require.NotContains(t, r.get(path).body, "overloaded", "%s %s", name, path)
 			}
@@ -241,6 +241,33 @@ func (f brokenTags) NextN(context.Context, []byte, []int64) error {
 	return segment.ErrUnavailable
 }
 
+func (f brokenTags) NextRanges(ctx context.Context, _ []byte, _ int, dst []segment.IDRange) ([]segment.IDRange, error) {
+	return dst, f.NextN(ctx, nil, nil)
+}
+
+// idsOf returns the IDs of a body of lines, expanding ranges.
+func idsOf(t *testing.T, body string) (ids []string) {
+	for line := range strings.FieldsSeq(body) {
+		first, last, isRange := strings.Cut(line, "-")
+		if !isRange {
+			ids = append(ids, line)
+			continue
+		}
+		from, err := strconv.ParseInt(first, 10, 64)
+		if err != nil {
+			t.Error(err)
+		}
+		to, err := strconv.ParseInt(last, 10, 64)
+		if err != nil {
+			t.Error(err)
+		}
+		for ; from <= to; from++ {
+			ids = append(ids, strconv.FormatInt(from, 10))
+		}
+	}
+	return ids
+}
+
 // Everything at once under load: settings and limits change while clients ask.
 // No ID is given twice, each that was taken was given, and no place is lost.
 func TestOverloadUnderConcurrency(t *testing.T) {
@@ -263,6 +290,9 @@ func TestOverloadUnderConcurrency(t *testing.T) {
 				if j%3 > 0 {
 					path += "?n=" + strconv.Itoa(100*(j%3))
 				}
+				if j%6 > 3 {
+					path += "&as=ranges"
+				}
 				resp, err := r.client.Get("http://" + r.addr + path)
 				if err != nil {
 					t.Error(err)
@@ -275,7 +305,7 @@ func TestOverloadUnderConcurrency(t *testing.T) {
 				}
 				mu.Lock()
 				if resp.StatusCode == http.StatusOK {
-					for id := range strings.FieldsSeq(string(body)) {
+					for _, id := range idsOf(t, string(body)) {
 						if got[mode][id] {
 							t.Errorf("%s ID %s twice", mode, id)
 						}

@@ -193,19 +193,22 @@ func (r *redisClient) Next(of resp.Mode, key []byte, most int) (first int64, n i
 }
 
 // Batch implements resp.Source.
-func (r *redisClient) Batch(of resp.Mode, key, count, pending []byte) (all []byte, held bool, err error) {
-	m := redisModes[of]
-	settings := r.s.live.Load()
-	n, ok := parseDigits(count, settings.maxBatch)
-	if !ok || n < 1 || n > settings.maxBatch {
-		return nil, false, errBadCount.with("count is a number from 1 to %d", settings.maxBatch)
+func (r *redisClient) Batch(of resp.Mode, ranges bool, key, count, pending []byte) (all []byte, held bool, err error) {
+	m, f := redisModes[of], formRESP
+	if ranges {
+		f = formRangesRESP
+	}
+	most := r.s.live.Load().most(m, ranges)
+	n, ok := parseDigits(count, most)
+	if !ok || n < 1 || n > most {
+		return nil, false, errBadCount.with("count is a number from 1 to %d", most)
 	}
 	b, _, err := r.admit(m, key, n)
 	if err != nil {
 		return nil, false, err
 	}
 	many := index(n > 1)
-	out, err := r.s.batch(b, m, key, n, formRESP, pending)
+	out, err := r.s.batch(b, m, key, n, f, pending)
 	if err != nil {
 		r.pending[m].failed[many]++
 		return nil, false, err

@@ -75,7 +75,7 @@ func (c *redisConn) requireEnd() {
 
 // Everything that HTTP refuses is refused here with the same code, and uses no ID.
 func TestRedisRefusesAsHTTPDoes(t *testing.T) {
-	r := startEmpty(t, func(c *Config) { c.Live.MaxBatch = 100 })
+	r := startEmpty(t, func(c *Config) { c.Live.MaxBatch, c.Live.MaxRange = 100, 200 })
 	ln := listenTCP(t)
 	r.also(ln, Redis)
 	c := dialRedis(t, ln)
@@ -94,6 +94,11 @@ func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 		"LEAF.SNOWFLAKE a\x01":         "-BAD_KEY a key is 1 to 128 bytes of UTF-8 without control characters",
 		"LEAF.SNOWFLAKE a\xff 2":       "-BAD_KEY a key is 1 to 128 bytes of UTF-8 without control characters",
 		"LEAF.DECODE x":                "-BAD_ID a snowflake ID is a decimal number from 0 to 9223372036854775807",
+		"LEAF.RANGE segment order 201": "-BAD_COUNT count is a number from 1 to 200",
+		"LEAF.RANGE snowflake x 101":   "-BAD_COUNT count is a number from 1 to 100",
+		"LEAF.RANGE segment none 5":    "-UNKNOWN_KEY no tag has this name",
+		"LEAF.RANGE order 5":           "-ERR wrong number of arguments for 'leaf.range' command",
+		"LEAF.RANGE segments order 5":  "-BAD_QUERY LEAF.RANGE kind key count: kind is snowflake or segment",
 		"LEAF.SEGMENT order 1 1":       "-ERR wrong number of arguments for 'leaf.segment' command",
 		"GET order":                    "-ERR unknown command 'GET', with args beginning with: 'order' ",
 		"MULTI":                        "-ERR unknown command 'MULTI', with args beginning with: ",
@@ -119,7 +124,7 @@ func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 	r.SetBackend(&Backend{})
 	require.Equal(t, "-MODE_DISABLED this kind of ID is switched off here", c.ask("INCR order"))
 	require.NotContains(t, r.get("/metrics").body, "a file's")
-	require.Equal(t, "4", r.gauge(`leafd_redis_errors_total{code="bad_count"}`))
+	require.Equal(t, "6", r.gauge(`leafd_redis_errors_total{code="bad_count"}`))
 }
 
 // page reads a bulk string.
@@ -148,6 +153,10 @@ func TestRedisCountsWithHTTP(t *testing.T) {
 	for _, id := range []string{":3", ":4", ":5"} {
 		require.Equal(t, id, c.line())
 	}
+	require.Equal(t, "*2", c.ask("leaf.range Segment order 5"))
+	for _, line := range []string{"*2", "$1", "6", "$1", "7", "*2", "$1", "8", "$2", "10"} {
+		require.Equal(t, line, c.line())
+	}
 	require.Equal(t, "*200", c.ask("LEAF.SNOWFLAKE x 200")) // beyond inlineBytes
 	for range 200 {
 		require.Len(t, c.line(), 20)
@@ -158,15 +167,15 @@ func TestRedisCountsWithHTTP(t *testing.T) {
 	}
 	page := r.at(admin).get("/metrics").body
 	for _, line := range []string{
-		`leafd_ids_issued_total{mode="segment"} 5`, `leafd_ids_issued_total{mode="snowflake"} 202`,
+		`leafd_ids_issued_total{mode="segment"} 10`, `leafd_ids_issued_total{mode="snowflake"} 202`,
 		`leafd_redis_request_duration_seconds_count{batch="no",mode="segment"} 2`, `leafd_redis_request_duration_seconds_count{batch="no",mode="snowflake"} 2`,
-		`leafd_redis_request_duration_seconds_count{batch="yes",mode="segment"} 1`, `leafd_redis_request_duration_seconds_count{batch="yes",mode="snowflake"} 1`,
+		`leafd_redis_request_duration_seconds_count{batch="yes",mode="segment"} 2`, `leafd_redis_request_duration_seconds_count{batch="yes",mode="snowflake"} 1`,
 		`leafd_http_request_duration_seconds_count{batch="no",mode="segment"} 1`,
 		`leafd_redis_errors_total{code="unknown_key"} 1`, `leafd_redis_connections 1`,
 	} {
 		require.Contains(t, page, line+"\n")
 	}
-	require.Contains(t, r.get("/api/overview").body, `"issued":{"segment":"5","snowflake":"202"},"errors":{"unknown_key":1}`)
+	require.Contains(t, r.get("/api/overview").body, `"issued":{"segment":"10","snowflake":"202"},"errors":{"unknown_key":1}`)
 
 	send(t, c, "INFO\r\n")
 	public := c.page()
@@ -178,11 +187,11 @@ func TestRedisCountsWithHTTP(t *testing.T) {
 	require.NotContains(t, r.log.String(), "guess")
 	require.Equal(t, "+OK", c.ask("AUTH "+token))
 	send(t, c, "INFO\r\n")
-	require.Contains(t, c.page(), "# Stats\r\nsnowflake_ids_issued:202\r\nsegment_ids_issued:5\r\n\r\n# Errorstats\r\nerrorstat_UNKNOWN_KEY:count=1\r\nerrorstat_WRONGPASS:count=1\r\n")
-	require.Equal(t, ":6", c.ask("INCR order"))
+	require.Contains(t, c.page(), "# Stats\r\nsnowflake_ids_issued:202\r\nsegment_ids_issued:10\r\n\r\n# Errorstats\r\nerrorstat_UNKNOWN_KEY:count=1\r\nerrorstat_WRONGPASS:count=1\r\n")
+	require.Equal(t, ":11", c.ask("INCR order"))
 	require.Eventually(t, func() bool { // infoShare
 		send(t, c, "INFO\r\n")
-		return strings.Contains(c.page(), "segment_ids_issued:6")
+		return strings.Contains(c.page(), "segment_ids_issued:11")
 	}, 20*time.Second, 10*time.Millisecond)
 	r.SetLive(Live{})
 	require.True(t, strings.HasPrefix(c.ask("AUTH "+token), "-ERR AUTH <password> called without any password"))

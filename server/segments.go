@@ -88,6 +88,14 @@ func (t tags) NextN(ctx context.Context, key []byte, dst []int64) error {
 	return tag.NextN(ctx, dst)
 }
 
+func (t tags) NextRanges(ctx context.Context, key []byte, n int, dst []segment.IDRange) ([]segment.IDRange, error) {
+	tag, err := t.service.Find(ctx, key)
+	if err != nil {
+		return dst, err
+	}
+	return tag.NextRanges(ctx, n, dst)
+}
+
 func (t tags) Reload(ctx context.Context, deleted ...string) error {
 	return t.service.Reload(ctx, deleted...)
 }

@@ -22,6 +22,7 @@ import (
 // Defaults of Config.
 const (
 	DefaultMaxBatch    = 10_000
+	DefaultMaxRange    = 100_000
 	DefaultMaxConns    = 65_536
 	DefaultIdleTimeout = 75 * time.Second
 	// A client that takes longer over a request or its answer hangs, and holds a connection.
@@ -101,6 +102,9 @@ type Snowflake interface {
 	NextAt(ctx context.Context, mono time.Duration, most int) (first int64, n int, err error)
 	// NextN fills dst with IDs, or fails for all of it.
 	NextN(ctx context.Context, dst []int64) error
+	// NextRange returns up to most IDs, 1 at least: first and those that follow it. n is how
+	// many. It fails as NextN.
+	NextRange(ctx context.Context, most int) (first int64, n int, err error)
 }
 
 // Segments issues the IDs of tags; see FromService.
@@ -117,6 +121,8 @@ type Segments interface {
 	Try(key []byte, last **segment.Tag, most int) (first int64, n int)
 	// NextN fills dst with IDs of the tag, or fails for all of it.
 	NextN(ctx context.Context, key []byte, dst []int64) error
+	// NextRanges appends n IDs of the tag to dst, or fails for all of them.
+	NextRanges(ctx context.Context, key []byte, n int, dst []segment.IDRange) ([]segment.IDRange, error)
 	// Status returns the tags in memory, ordered by name.
 	Status() []SegmentStatus
 	// Reload reads the table again, so that changed tags are served at once, and the

@@ -142,28 +142,42 @@ func unhex(c byte) byte {
 	return 255
 }
 
-// parseCount returns the value of n in a raw query, 0 when it has none; ok is
-// false unless n, if given, is given once and is a decimal number of 1..limit.
-// Other parameters are ignored.
-func parseCount(query []byte, limit int) (n int, ok bool) {
+// parseQuery returns n of a raw query, 0 when it has none, and whether it asks for ranges.
+// It returns errBadQuery or errBadCount, and neither for a query without n and as: there, as
+// in the Java Leaf, no parameter counts.
+func (l *live) parseQuery(m mode, query []byte) (n int, ranges bool, err error) {
 	if len(query) == 0 {
-		return 0, true
+		return 0, false, nil
 	}
 	args := fasthttp.AcquireArgs()
 	defer fasthttp.ReleaseArgs(args)
 	args.ParseBytes(query)
-	given := 0
-	digits := true
+	var count, as []byte
+	counts, forms, unknown := 0, 0, false
 	for name, value := range args.All() {
-		if string(name) == "n" {
-			given++
-			n, digits = parseDigits(value, limit)
+		switch string(name) {
+		case "n":
+			count, counts = value, counts+1
+		case "as":
+			as, forms = value, forms+1
+		default:
+			unknown = true
 		}
 	}
-	if given == 0 {
-		return 0, true
+	switch {
+	case counts+forms == 0:
+		return 0, false, nil
+	case unknown:
+		return 0, false, errBadQuery
+	case forms > 1, forms == 1 && string(as) != "ranges":
+		return 0, false, errBadAs
 	}
-	return n, given == 1 && digits && n >= 1 && n <= limit
+	most := l.most(m, forms == 1)
+	n, digits := parseDigits(count, most)
+	if counts != 1 || !digits || n < 1 || n > most {
+		return 0, false, errBadCount.with("n is given once, as a number from 1 to %d", most)
+	}
+	return n, forms == 1, nil
 }
 
 // parseDigits returns the number that b is in decimal, limit+1 for any larger

@@ -45,47 +45,65 @@ func FuzzPath(f *testing.F) {
 			require.Equal(t, decoded, string(key))
 			require.Equal(t, string(oracle.QueryString()), string(query))
 		}
-		n, ok := parseCount(query, DefaultMaxBatch)
 		if err == nil {
-			wantN, wantOK := countOracle(oracle.QueryArgs(), DefaultMaxBatch)
-			require.Equal(t, wantOK, ok)
-			if ok {
-				require.Equal(t, wantN, n)
-			}
+			requireQuery(t, query, oracle.QueryArgs(), &live{maxBatch: DefaultMaxBatch, maxRange: DefaultMaxRange})
 		}
 	})
 }
 
-// FuzzQuery compares parseCount with fasthttp's parser and strconv.
+// FuzzQuery compares parseQuery with fasthttp's parser and strconv.
 func FuzzQuery(f *testing.F) {
-	for _, s := range []string{"", "n=1", "n=10000", "n=10001", "n=0", "n=-1", "n=", "n", "n=1&n=2", "x=1", "x&n=5", "%6e=5", "n=%35", "n=+5", "n=0007", "n=99999999999999999999", "n=1&", "&n=1", "n==1", "N=1", "n=1;n=2", "n=1#"} {
-		f.Add([]byte(s), 10_000)
+	for _, s := range []string{
+		"", "n=1", "n=10000", "n=10001", "n=0", "n=-1", "n=", "n", "n=1&n=2", "x=1", "x&n=5", "%6e=5", "n=%35", "n=+5", "n=0007", "n=99999999999999999999", "n=1&", "&n=1", "n==1", "N=1", "n=1;n=2", "n=1#",
+		"n=5&as=ranges", "as=ranges", "as=range&n=1", "as=ranges&as=ranges&n=1", "%61s=ranges&n=20001", "as&n=1", "as=ranges&n=1&", "as=ranges&x=1",
+	} {
+		f.Add([]byte(s), 10_000, 20_000)
 	}
-	f.Add([]byte("n=1"), 1)
-	f.Add([]byte("n=2147483647"), 1<<31-1)
-	f.Fuzz(func(t *testing.T, query []byte, limit int) {
-		if limit < 1 || limit > 1<<31-1 {
+	f.Add([]byte("n=1"), 1, 1)
+	f.Add([]byte("n=2147483647"), 1<<31-1, 1)
+	f.Fuzz(func(t *testing.T, query []byte, maxBatch, maxRange int) {
+		if min(maxBatch, maxRange) < 1 || max(maxBatch, maxRange) > 1<<31-1 {
 			return
 		}
 		var args fasthttp.Args
 		args.ParseBytes(query)
-		wantN, wantOK := countOracle(&args, limit)
 		before := bytes.Clone(query)
-		n, ok := parseCount(query, limit)
+		requireQuery(t, query, &args, &live{maxBatch: maxBatch, maxRange: maxRange})
 		require.Equal(t, before, append([]byte{}, query...))
-		require.Equal(t, wantOK, ok)
-		if ok {
-			require.Equal(t, wantN, n)
-		}
 	})
 }
 
-func countOracle(args *fasthttp.Args, limit int) (int, bool) {
-	values := args.PeekMulti("n")
-	switch {
-	case len(values) == 0:
-		return 0, true
-	case len(values) > 1, bytes.ContainsAny(values[0], "+-_"):
+// requireQuery fails unless parseQuery finds in a query what its arguments say.
+func requireQuery(t *testing.T, query []byte, args *fasthttp.Args, settings *live) {
+	t.Helper()
+	for m, most := range map[mode]int{snowflakeMode: settings.maxBatch, segmentMode: settings.maxRange} {
+		n, ranges, err := settings.parseQuery(m, query)
+		as := args.PeekMulti("as")
+		counts := args.PeekMulti("n")
+		if len(as) == 0 {
+			most = settings.maxBatch
+		}
+		switch count, ok := countOracle(counts, most); {
+		case len(as)+len(counts) == 0:
+			require.NoError(t, err)
+			require.Zero(t, n)
+			require.False(t, ranges)
+		case len(as)+len(counts) < args.Len():
+			require.Equal(t, error(errBadQuery), err)
+		case len(as) > 1, len(as) == 1 && string(as[0]) != "ranges":
+			require.Equal(t, error(errBadAs), err)
+		case !ok:
+			require.ErrorContains(t, err, "bad_count: n is given once, as a number from 1 to "+strconv.Itoa(most))
+		default:
+			require.NoError(t, err)
+			require.Equal(t, count, n)
+			require.Equal(t, len(as) == 1, ranges)
+		}
+	}
+}
+
+func countOracle(values [][]byte, limit int) (int, bool) {
+	if len(values) != 1 || bytes.ContainsAny(values[0], "+-_") {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(string(values[0]), 10, 64)

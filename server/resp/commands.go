@@ -40,6 +40,8 @@ func (s *Session) execute() error {
 		return s.ids(Segment, args)
 	case "leaf.snowflake":
 		return s.ids(Snowflake, args)
+	case "leaf.range":
+		return s.ranges(args)
 	case "leaf.decode":
 		if s.takes(2, 2) {
 			s.decode(args[0])
@@ -119,7 +121,28 @@ func (s *Session) ids(m Mode, args [][]byte) error {
 		s.one(m, args[0])
 		return nil
 	}
-	all, held, err := s.src.Batch(m, args[0], args[1], s.reply.b)
+	return s.batch(m, false, args[0], args[1])
+}
+
+// ranges answers LEAF.RANGE kind key count.
+func (s *Session) ranges(args [][]byte) error {
+	if !s.takes(4, 4) {
+		return nil
+	}
+	var kind [16]byte
+	switch string(lower(kind[:0], args[0])) {
+	case "snowflake":
+		return s.batch(Snowflake, true, args[1], args[2])
+	case "segment":
+		return s.batch(Segment, true, args[1], args[2])
+	}
+	s.fail("BAD_QUERY", "LEAF.RANGE kind key count: kind is snowflake or segment")
+	return nil
+}
+
+// batch answers with count IDs, or the ranges that they are.
+func (s *Session) batch(m Mode, ranges bool, key, count []byte) error {
+	all, held, err := s.src.Batch(m, ranges, key, count, s.reply.b)
 	if err != nil {
 		s.refuse(err)
 		return nil

@@ -17,6 +17,12 @@ func AppendInt(b []byte, n int64) []byte {
 	return append(snowflake.AppendDecimal(append(b, ':'), n), '\r', '\n')
 }
 
+// AppendIntText appends a number as a string of bytes.
+func AppendIntText(b []byte, n int64) []byte {
+	var digits [20]byte
+	return appendText(b, snowflake.AppendDecimal(digits[:0], n))
+}
+
 // appendInts appends n numbers, 1 at least: first and those that follow it, which are the text
 // of the one before with its last digits counted up.
 func appendInts(b []byte, first int64, n int) []byte {
@@ -69,8 +75,10 @@ func (r *reply) array(n int)   { r.b = AppendArray(r.b, n) }
 func (r *reply) word(s string) { r.b = append(append(append(r.b, '+'), s...), '\r', '\n') }
 
 // text answers with a string of bytes.
-func (r *reply) text(s []byte) {
-	r.b = append(append(appendHead(r.b, '$', len(s)), s...), '\r', '\n')
+func (r *reply) text(s []byte) { r.b = appendText(r.b, s) }
+
+func appendText(b, s []byte) []byte {
+	return append(append(appendHead(b, '$', len(s)), s...), '\r', '\n')
 }
 
 // page answers with text for people.

@@ -21,10 +21,10 @@ type Source interface {
 	// Next returns up to most IDs, 1 at least: first and those that follow it. n is how
 	// many. It doesn't retain key.
 	Next(m Mode, key []byte, most int) (first int64, n int, err error)
-	// Batch appends an array of as many IDs as count says to pending, answers that are not
-	// written yet. Where held is true, all of it is to be written at once, and Release called
+	// Batch appends an array of as many IDs as count says, or of the ranges that they are as
+	// pairs of strings, to pending, answers that are not written yet. Where held is true, all of it is to be written at once, and Release called
 	// after that. It retains neither key nor count.
-	Batch(m Mode, key, count, pending []byte) (all []byte, held bool, err error)
+	Batch(m Mode, ranges bool, key, count, pending []byte) (all []byte, held bool, err error)
 	// Release ends the use of what Batch has returned.
 	Release()
 	// Decode returns what a snowflake ID is made of.

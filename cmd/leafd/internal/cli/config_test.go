@@ -23,7 +23,7 @@ func TestDefaults(t *testing.T) {
 		Segment:   settings.Segment{On: true, Guard: "prefer", Regressed: "move"},
 		Clock:     settings.Clock{StartupTimeout: 30 * time.Second, Threshold: 5 * time.Second, Estimator: clock.Median},
 		HTTP:      settings.HTTP{MaxConnections: 65_536, IdleTimeout: 75 * time.Second},
-		Limits:    settings.Limits{MaxBatch: 10_000},
+		Limits:    settings.Limits{MaxBatch: 10_000, MaxRange: 100_000},
 		Log:       settings.Log{Level: "info", Format: "auto"},
 		Tuning:    settings.Tuning{ReportInterval: 3 * time.Second, CeilingLead: 6 * time.Second},
 	}, captured(t, invocation{}))

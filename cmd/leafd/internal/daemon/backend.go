@@ -22,6 +22,11 @@ func (r refusing) NextAt(context.Context, time.Duration, int) (first int64, n in
 // NextN implements server.Snowflake.
 func (r refusing) NextN(context.Context, []int64) error { return r.why }
 
+// NextRange implements server.Snowflake.
+func (r refusing) NextRange(context.Context, int) (first int64, n int, err error) {
+	return 0, 0, r.why
+}
+
 // serveBackend gives the server the parts that are ready by now. l is nil before the
 // first life issues, and where snowflake IDs are switched off. A life that was displaced
 // refuses whatever its generator would say (daemon.N1).

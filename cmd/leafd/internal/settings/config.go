@@ -105,6 +105,7 @@ type HTTP struct {
 // Limits is how much clients may ask for.
 type Limits struct {
 	MaxBatch  int // 1..1,000,000
+	MaxRange  int // 1..1,000,000
 	RateLimit int // IDs a second, client and key; 0: no limit
 
 	RateLimits map[string]int // of keys that have one of their own

@@ -16,7 +16,7 @@ import (
 // Live is what the HTTP server takes while it serves.
 func (c Config) Live() server.Live {
 	return server.Live{
-		AdminToken: []byte(c.HTTP.AdminToken), Callers: c.HTTP.Callers, Hosts: c.hosts(), MaxBatch: c.Limits.MaxBatch,
+		AdminToken: []byte(c.HTTP.AdminToken), Callers: c.HTTP.Callers, Hosts: c.hosts(), MaxBatch: c.Limits.MaxBatch, MaxRange: c.Limits.MaxRange,
 		RateLimit: c.Limits.RateLimit, RateLimits: c.Limits.RateLimits,
 	}
 }

@@ -171,6 +171,11 @@ func segmentSettings() []Setting {
 			Usage: "with zk, what becomes of a table that went backwards: move forward, or refuse its segments",
 			More:  "refuse is for a table that a Java Leaf shares: what that issued since, only a person can find out.",
 		},
+		{
+			Name: "max-range", Kind: KindNumber, Def: "100000", bounds: numbers(1, 1_000_000), Live: true,
+			to:    func(c *Config) any { return &c.Limits.MaxRange },
+			Usage: "most IDs of a tag that one request may ask for as ranges, 1 to 1000000",
+		},
 	}
 }
 
