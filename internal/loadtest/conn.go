@@ -41,13 +41,14 @@ type conn struct {
 
 	response fasthttp.Response // of which there is one at a time
 	ids      []int64           // room for those of an answer
+	ranges   bool              // of which they are the first and the last
 	unhurry  func() bool
 }
 
 // newConn takes over a connection, whose answers have to be there soon once ctx ends. A
 // client that sets a deadline after that sees that it has ended before it sends.
-func newConn(ctx context.Context, raw net.Conn, now time.Duration) *conn {
-	c := &conn{raw: raw, armed: -1, used: now}
+func newConn(ctx context.Context, raw net.Conn, now time.Duration, ranges bool) *conn {
+	c := &conn{raw: raw, armed: -1, used: now, ranges: ranges}
 	c.in = bufio.NewReaderSize(c, headLimit)
 	c.unhurry = context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Now().Add(grace)) }) // a closed connection needs none
 	return c

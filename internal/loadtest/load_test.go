@@ -28,6 +28,7 @@ func TestHealthyServer(t *testing.T) {
 	}{
 		{"closed loop", func(*loadtest.Config) {}},
 		{"batches", func(c *loadtest.Config) { c.Batch = 1000 }},
+		{"ranges", func(c *loadtest.Config) { c.Batch, c.Ranges = 1000, true }},
 		{"open loop", func(c *loadtest.Config) { c.Rate = 500 }},
 		{"segment", func(c *loadtest.Config) { c.Mode = loadtest.Segment }},
 		{"many clients", func(c *loadtest.Config) { c.Clients = 40 }},

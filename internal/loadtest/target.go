@@ -62,9 +62,12 @@ func parseTarget(raw string, config *tls.Config) (target, error) {
 }
 
 // request is the bytes that ask t for n IDs.
-func (t target) request(mode Mode, key string, n int) []byte {
+func (t target) request(mode Mode, key string, n int, ranges bool) []byte {
 	path := t.prefix + "/api/" + string(mode) + "/get/" + url.PathEscape(key)
-	if n > 1 {
+	switch {
+	case ranges:
+		path += "?as=ranges&n=" + strconv.Itoa(n)
+	case n > 1:
 		path += "?n=" + strconv.Itoa(n)
 	}
 	return []byte("GET " + path + " HTTP/1.1\r\nHost: " + t.host + "\r\n\r\n")

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// What a check keeps of the IDs, in memory: 24 bytes each, 200 MB at most.
+// What a check keeps of the IDs, in memory: 32 bytes for each or each range, 200 MB at most.
 const (
-	maxKept  = 8 << 20
+	maxKept  = 6 << 20
 	bits     = 12 // of the hash that names a bucket
+	rangeIDs = 17 // bits of a block of IDs, by which ranges are kept
 	chunkIDs = 32
 )
 
@@ -27,7 +28,8 @@ type UniqueSet struct {
 	// should not have come: of an ID that came three times, two. Of those compared.
 	Repeated int64 `json:"repeated"`
 	Surplus  int64 `json:"surplus"`
-	// First has the smallest repeated IDs, at most MaxFirst, in growing order.
+	// First has the smallest repeated IDs, at most MaxFirst, in growing order; of ranges
+	// the smallest that each two have in common.
 	First []Duplicate `json:"first,omitempty"`
 }
 
@@ -41,8 +43,10 @@ type Duplicate struct {
 // idSet finds the IDs that came more than once, in bounded memory. A hash of an ID says
 // which bucket it belongs to, so that all its appearances are in one. When there is no
 // more room a bucket is given up, with all that belongs there later: what is left is a
-// sample over the whole run, in which every ID was compared with all that came.
+// sample over the whole run, in which every ID was compared with all that came. Ranges are
+// kept whole, cut at the ends of blocks of 2^rangeIDs IDs: the hash is the block's.
 type idSet struct {
+	ranges bool
 	came   int64
 	kept   [][]*chunk // by bucket; those given up are cut off
 	room   int        // chunks that may still be made
@@ -51,32 +55,49 @@ type idSet struct {
 
 type chunk struct {
 	n   int
-	ids [chunkIDs]keptID
+	ids [chunkIDs]keptIDs
 }
 
-// keptID is an ID with its Place.
-type keptID struct {
-	id              int64
+// keptIDs are the IDs from first to last, of one block, with their Place.
+type keptIDs struct {
+	first, last     int64
 	at              time.Duration
 	client, request uint32
 }
 
-func newIDSet(room int) *idSet {
-	return &idSet{kept: make([][]*chunk, 1<<bits), room: room / chunkIDs}
+func newIDSet(room int, ranges bool) *idSet {
+	return &idSet{ranges: ranges, kept: make([][]*chunk, 1<<bits), room: room / chunkIDs}
 }
 
 // add keeps the IDs of an answer.
 func (s *idSet) add(p Place, ids []int64) {
-	s.came += int64(len(ids))
-	for _, id := range ids {
-		const golden = 0x9E3779B97F4A7C15 // Fibonacci hashing, Knuth, volume 3, 6.4
-		if bucket := int(uint64(id) * golden >> (64 - bits)); bucket < len(s.kept) {
-			s.keep(bucket, keptID{id: id, at: p.At, client: uint32(p.Client), request: uint32(p.Request)})
+	s.came += countIDs(ids, s.ranges)
+	k := keptIDs{at: p.At, client: uint32(p.Client), request: uint32(p.Request)}
+	if !s.ranges {
+		for _, id := range ids {
+			k.first, k.last = id, id
+			s.keep(id, k)
+		}
+		return
+	}
+	for ; len(ids) > 1; ids = ids[2:] {
+		for k.first = ids[0]; ; k.first = k.last + 1 {
+			k.last = min(ids[1], k.first|(1<<rangeIDs-1))
+			s.keep(k.first>>rangeIDs, k)
+			if k.last == ids[1] { // which may be the largest there is
+				break
+			}
 		}
 	}
 }
 
-func (s *idSet) keep(bucket int, k keptID) {
+// keep keeps IDs in the bucket of hashed.
+func (s *idSet) keep(hashed int64, k keptIDs) {
+	const golden = 0x9E3779B97F4A7C15 // Fibonacci hashing, Knuth, volume 3, 6.4
+	bucket := int(uint64(hashed) * golden >> (64 - bits))
+	if bucket >= len(s.kept) {
+		return
+	}
 	list := s.kept[bucket]
 	if len(list) == 0 || list[len(list)-1].n == chunkIDs {
 		fresh := s.newChunk()
@@ -112,38 +133,56 @@ func (s *idSet) newChunk() *chunk {
 // compare compares the IDs that were kept.
 func (s *idSet) compare(key string) UniqueSet {
 	u := UniqueSet{Key: key, IDs: s.came}
-	var ids []keptID
+	var ids []keptIDs
 	for _, list := range s.kept {
 		ids = ids[:0]
 		for _, c := range list {
 			ids = append(ids, c.ids[:c.n]...)
 		}
-		slices.SortFunc(ids, func(a, b keptID) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.at, b.at)) })
-		u.Compared += int64(len(ids))
+		slices.SortFunc(ids, func(a, b keptIDs) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.at, b.at)) })
 		u.count(ids)
 	}
 	return u
 }
 
-// count adds the repetitions among sorted IDs, which are all appearances of theirs.
-func (u *UniqueSet) count(ids []keptID) {
-	var next int
-	for first := 0; first < len(ids); first = next {
-		for next = first + 1; next < len(ids) && ids[next].id == ids[first].id; next++ {
+// count adds the repetitions among IDs that are sorted by their first, and are all appearances of
+// theirs. Before each, what has come goes to once, and what has come twice to twice.
+func (u *UniqueSet) count(ids []keptIDs) {
+	once, twice, runs := int64(-1), int64(-1), 0
+	for _, k := range ids {
+		u.Compared += k.last - k.first + 1
+		if again := min(k.last, once); again >= k.first {
+			u.Surplus += again - k.first + 1
+			if twice < again {
+				from := max(k.first, twice+1)
+				u.Repeated += again - from + 1
+				twice = again
+				if runs++; runs <= MaxFirst { // they grow
+					u.First = append(u.First, duplicate(from, ids))
+				}
+			}
 		}
-		if next == first+1 {
-			continue
-		}
-		u.Repeated++
-		u.Surplus += int64(next - first - 1)
-		u.First = append(u.First, Duplicate{
-			ID: ids[first].id, Times: int64(next - first), Places: [2]Place{ids[first].place(), ids[first+1].place()},
-		})
-		if len(u.First) > 2*MaxFirst {
-			u.shorten()
-		}
+		once = max(once, k.last)
 	}
 	u.shorten()
+}
+
+// duplicate is an ID with where it is among ids, which are sorted by their first.
+func duplicate(id int64, ids []keptIDs) Duplicate {
+	d := Duplicate{ID: id}
+	var places []keptIDs
+	for _, k := range ids {
+		if k.first > id {
+			break
+		}
+		if k.last >= id {
+			d.Times++
+			places = append(places, k)
+		}
+	}
+	slices.SortStableFunc(places, func(a, b keptIDs) int { return cmp.Compare(a.at, b.at) })
+	copy(d.Places[:], []Place{places[0].place(), places[1].place()})
+	return d
 }
 
 // shorten leaves the smallest of the repeated IDs.
@@ -152,6 +191,6 @@ func (u *UniqueSet) shorten() {
 	u.First = u.First[:min(len(u.First), MaxFirst)]
 }
 
-func (k keptID) place() Place {
+func (k keptIDs) place() Place {
 	return Place{Client: int(k.client), Request: int64(k.request), At: k.at}
 }

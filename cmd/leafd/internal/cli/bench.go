@@ -31,8 +31,8 @@ takes. With --rate requests have their turn at that rate whatever the daemon doe
 counts from the turn, so that a stall shows as what it is to those who wait: that shows how the
 daemon answers at a load it will have.
 
-The IDs that came are compared with each other: all of some eight million, in 200 MB of memory,
-and of more a sample over the whole run, each of which is compared with all others. The output
+The IDs that came are compared with each other: all of some six million, or ranges, in 200 MB of
+memory, and of more a sample over the whole run, each of which is compared with all others. The output
 says how many they are. All --url must be daemons of one cluster for that.
 
 Ctrl-C ends the load early, with the figures so far.
@@ -42,6 +42,7 @@ asked for, or no request brought an ID. docs/BENCH.md explains the output.`,
 		Example: `  leafd bench --duration 30s
   leafd bench --rate 20000 --clients 200 --url http://10.0.0.5:8080 --url http://10.0.0.6:8080
   leafd bench --mode segment --key leaf-segment-test -n 100 -o json
+  leafd bench --mode segment --key leaf-segment-test -n 100000 --ranges
   leafd bench --url unix:/run/leafd/leafd.sock`,
 		Args: cobra.NoArgs,
 	}
@@ -51,6 +52,7 @@ asked for, or no request brought an ID. docs/BENCH.md explains the output.`,
 	takes(fs, "mode", string(loadtest.Snowflake), string(loadtest.Segment))
 	fs.StringArrayVar(&cfg.Keys, "key", []string{"leafd"}, "key of the IDs, with --mode segment the tag; repeat it for more")
 	fs.IntVarP(&cfg.Batch, "batch", "n", 1, "IDs a request, at most the daemon's --max-batch")
+	fs.BoolVar(&cfg.Ranges, "ranges", false, "have them come as ranges; of a tag at most the daemon's --max-range")
 	fs.Float64Var(&cfg.Rate, "rate", 0, "requests a second, all clients together; 0: as many as are answered")
 	fs.IntVar(&cfg.Clients, "clients", 64, "connections")
 	fs.IntVar(&cfg.Pipeline, "pipeline", 1, "requests that a client sends together; with --rate those whose turn has come, at most so many")
