@@ -533,7 +533,7 @@ func requestTable() string {
 		}
 		fmt.Fprintf(&b, "| `%s %s` | %s | %s |\n", strings.ReplaceAll(op.methods, " ", ", "), op.path, text, codes)
 	}
-	fmt.Fprintf(&b, "\nAny request may also get `%s`: it cannot be read whole, the daemon has too many connections, or it failed.\n",
+	fmt.Fprintf(&b, "\nAny request may also get `%s`: its query has a parameter that the path does not have, it cannot be read whole, the daemon has too many connections, or it failed.\n",
 		strings.Join(strings.Fields(commonCodes), "`, `"))
 	return b.String()
 }

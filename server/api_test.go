@@ -38,9 +38,10 @@ type media struct {
 
 type jsonObject = map[string]any
 
-// commonCodes are the errors that any request may get: it can't be read whole, the daemon
+// commonCodes are the errors that any request may get: its query has a parameter that the path
+// doesn't have (without n and as the two get paths have any), it can't be read whole, the daemon
 // has too many connections, or it failed.
-const commonCodes = "bad_request tls_required request_timeout body_too_large header_too_large internal overloaded"
+const commonCodes = "bad_query bad_request tls_required request_timeout body_too_large header_too_large internal overloaded"
 
 const (
 	starts = " starting draining"
@@ -93,13 +94,13 @@ var operations = []operation{
 		methods: "GET POST", path: "/api/snowflake/get/{key}", id: "nextSnowflake", summary: "a snowflake ID; ?n=1000 for many",
 		more:   "The key is free: it names the caller. POST serves as GET does, for an ID is not a safe method's result.",
 		params: []param{paramN, paramAs}, ok: repliesIDs,
-		codes: "bad_key bad_count bad_query mode_disabled not_found unauthorized rate_limited clock_backwards ceiling_reached worker_fenced" + starts,
+		codes: "bad_key bad_count mode_disabled not_found unauthorized rate_limited clock_backwards ceiling_reached worker_fenced" + starts,
 	},
 	{
 		methods: "GET POST", path: "/api/segment/get/{key}", id: "nextSegment", summary: "an ID of the tag {key}; ?n=1000 for many",
 		more:   "The tag is a row of `leaf_alloc`.",
 		params: []param{paramN, paramAs}, ok: repliesIDs,
-		codes: "bad_key bad_count bad_query unknown_key mode_disabled not_found unauthorized rate_limited segment_unavailable" + starts,
+		codes: "bad_key bad_count unknown_key mode_disabled not_found unauthorized rate_limited segment_unavailable" + starts,
 	},
 	{
 		methods: "GET", path: "/api/snowflake/decode/{id}", id: "decodeSnowflake", summary: "what a snowflake ID is made of",
@@ -196,9 +197,13 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/debug/pprof/{profile}", id: "getProfile", summary: "a Go profile: heap, goroutine, profile (of processor time), trace, …",
-		more:   "On the admin surface (`--admin-listen`) only, and where there is an admin token.",
-		params: []param{{"seconds", "how long profile and trace look, at most 10", positive}},
-		auth:   true, ok: []reply{{200, "text or a profile", []media{{"*/*", anyBody, nil}}}}, codes: "unauthorized not_found",
+		more: "On the admin surface (`--admin-listen`) only, and where there is an admin token.",
+		params: []param{
+			{"seconds", "how long profile and trace look, at most 10", positive},
+			{"debug", "1 or 2 for text", jsonObject{"type": "integer", "minimum": 0}},
+			{"gc", "1: collect garbage before a heap profile", jsonObject{"type": "integer", "minimum": 0}},
+		},
+		auth: true, ok: []reply{{200, "text or a profile", []media{{"*/*", anyBody, nil}}}}, codes: "unauthorized not_found",
 	},
 }
 

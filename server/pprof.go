@@ -28,7 +28,7 @@ func (s *Server) pprofRoutes(r *router.Router) {
 		pprofhandler.PprofHandler(ctx)
 		ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore)
 		return nil
-	}))
+	}, "seconds", "debug", "gc"))
 }
 
 // boundProfile refuses a profile of more than maxProfileSeconds.

@@ -2,6 +2,8 @@ package server
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
@@ -15,11 +17,11 @@ func (s *Server) routes(surface Surface) *router.Router {
 	r := router.New()
 	r.RedirectTrailingSlash = false
 	r.RedirectFixedPath = false
-	open := func(path string, h handler) { // under every Host
-		r.GET(path, s.wrap(h))
-		r.HEAD(path, s.wrap(h)) // fasthttp omits the body
+	open := func(path string, h handler, params ...string) { // under every Host
+		r.GET(path, s.wrap(h, params...))
+		r.HEAD(path, s.wrap(h, params...)) // fasthttp omits the body
 	}
-	get := func(path string, h handler) { open(path, s.named(h)) } // server.H1
+	get := func(path string, h handler, params ...string) { open(path, s.named(h), params...) } // server.H1
 	missing := func(*fasthttp.RequestCtx) error { return errNotFound }
 	operators := surface == Admin || !s.cfg.AdminApart // whether it has what only operators need
 	change := func(method, path string, h func(ctx *fasthttp.RequestCtx, b *Backend) error) {
@@ -30,16 +32,16 @@ func (s *Server) routes(surface Surface) *router.Router {
 		}
 	}
 	open("/", s.root)
-	get("/api/overview", s.overview)
+	get("/api/overview", s.overview, "tag")
 	get("/api/history", s.answerHistory)
 	open("/api/snowflake/decode/{id}", s.decode)
-	open("/decodeSnowflakeId", s.decodeAsJava)
-	get("/cache", s.cachePage)
-	get("/db", s.dbPage)
+	open("/decodeSnowflakeId", s.decodeAsJava, "snowflakeId")
+	get("/cache", s.cachePage, "tag")
+	get("/db", s.dbPage, "tag")
 	get("/api/clock", s.clock)
 	get("/api/worker", s.worker)
-	get("/api/workers", s.workers)
-	get("/api/segments", s.segments)
+	get("/api/workers", s.workers, "after", "limit")
+	get("/api/segments", s.segments, "after", "limit")
 	change(http.MethodPost, "/api/segments", s.createTag)
 	change(http.MethodPatch, "/api/segments/{key}", s.updateTag)
 	change(http.MethodDelete, "/api/segments/{key}", s.deleteTag)
@@ -54,21 +56,40 @@ func (s *Server) routes(surface Surface) *router.Router {
 	}
 
 	// The Java Leaf takes its paths with a slash at the end, too.
-	slashed := map[string]handler{"/decodeSnowflakeId/": s.decodeAsJava, "/cache/": s.named(s.cachePage), "/db/": s.named(s.dbPage)}
-	r.NotFound = s.wrap(func(ctx *fasthttp.RequestCtx) error {
+	slashed := map[string]fasthttp.RequestHandler{
+		"/decodeSnowflakeId/": s.wrap(s.decodeAsJava, "snowflakeId"), "/cache/": s.wrap(s.named(s.cachePage), "tag"), "/db/": s.wrap(s.named(s.dbPage), "tag"),
+	}
+	r.NotFound = func(ctx *fasthttp.RequestCtx) {
 		if h := slashed[string(ctx.Path())]; h != nil && (ctx.IsGet() || ctx.IsHead()) {
-			return h(ctx)
+			h(ctx)
+			return
 		}
-		return errNotFound
-	})
-	r.MethodNotAllowed = s.wrap(func(*fasthttp.RequestCtx) error { return errMethodNotAllowed })
+		s.fail(ctx, errNotFound)
+	}
+	r.MethodNotAllowed = func(ctx *fasthttp.RequestCtx) { s.fail(ctx, errMethodNotAllowed) }
 	r.GlobalOPTIONS = func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(http.StatusNoContent) }
 	return r
 }
 
-func (s *Server) wrap(h handler) fasthttp.RequestHandler {
+// wrap returns h for requests whose query has these parameters alone.
+func (s *Server) wrap(h handler, params ...string) fasthttp.RequestHandler {
+	refusal := errBadQuery.with("this path has no query parameters")
+	if len(params) > 0 {
+		refusal = errBadQuery.with("the query parameters of this path are %s alone", strings.Join(params, " and "))
+	}
 	return func(ctx *fasthttp.RequestCtx) {
-		if err := h(ctx); err != nil {
+		err := error(nil)
+		if len(ctx.URI().QueryString()) > 0 {
+			for name := range ctx.QueryArgs().All() {
+				if !slices.Contains(params, string(name)) {
+					err = refusal
+				}
+			}
+		}
+		if err == nil {
+			err = h(ctx)
+		}
+		if err != nil {
 			s.fail(ctx, err)
 		}
 	}

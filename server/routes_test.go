@@ -20,6 +20,39 @@ import (
 	"github.com/leafd/leafd/snowflake"
 )
 
+// A parameter that a path doesn't have is refused, and those that it has are named: a word that
+// was mistyped would else be answered as if it were not there. The two paths of IDs take any, as the
+// Java Leaf does, as long as neither n nor as is given.
+func TestUnknownQueryParameters(t *testing.T) {
+	r := start(t, func(c *Config) { c.AdminApart = true })
+	ln := listenTCP(t)
+	r.also(ln, Admin)
+	admin := r.at(ln)
+	paths := strings.NewReplacer("{key}", "order", "{id}", "1", "{profile}", "goroutine")
+	for _, op := range operations {
+		path := paths.Replace(op.path)
+		method, _, _ := strings.Cut(op.methods, " ")
+		query := "nosuch=1"
+		for _, p := range op.params {
+			query += "&" + p.name + "="
+		}
+		on := admin
+		if strings.Contains(path, "/get/") { // Public alone has IDs
+			on = r
+		}
+		a := on.do(method, path+"?"+query, "", "Authorization: Bearer "+token)
+		a.requireError(t, 400, "bad_query")
+		for _, p := range op.params {
+			require.Contains(t, a.body, p.name, path)
+		}
+	}
+	require.Zero(t, r.used())
+	require.Equal(t, "1", r.get(segmentPrefix+"order?nosuch=1&_=5").body)
+	r.get("/decodeSnowflakeId/?snowflakeid=1").requireError(t, 400, "bad_query")
+	require.Equal(t, 400, r.do("HEAD", "/api/workers?page=2", "").status)
+	require.Equal(t, 200, r.get("/api/workers?limit=1&after=").status)
+}
+
 func TestDecode(t *testing.T) {
 	r := start(t, func(c *Config) { c.Location = time.FixedZone("CST", 8*3600) })
 	id, err := snowflake.DefaultLayout().Compose(snowflake.Parts{Time: 1577182350000, Worker: 1023, Sequence: 42})
