@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -60,7 +59,6 @@ type Client struct {
 	ownHTTP bool
 	daemons []*daemon
 	mono    func() time.Duration // monotonic time since New; tests put their own here
-	nonce   string               // of this client's requests (client.K3)
 
 	life    context.Context //nolint:containedctx // until Close
 	end     context.CancelFunc
@@ -77,10 +75,7 @@ func New(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	started := time.Now()
-	c := &Client{
-		cfg: cfg, mono: func() time.Duration { return time.Since(started) }, sources: make(map[string]*Source),
-		nonce: fmt.Sprintf("%016x", rand.Uint64()), //nolint:gosec // no secret: it tells requests apart
-	}
+	c := &Client{cfg: cfg, mono: func() time.Duration { return time.Since(started) }, sources: make(map[string]*Source)}
 	c.life, c.end = context.WithCancel(context.Background())
 	for _, address := range cfg.Addresses {
 		base, err := parseAddress(address)

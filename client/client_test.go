@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func TestKeys(t *testing.T) {
 	require.NotSame(t, c.Snowflake("a"), c.Segment("a"))
 	_, err := c.Segment("a/b ü?n=1").Next(within(t))
 	require.NoError(t, err)
-	require.Contains(t, f.requests()[0], "/api/segment/get/a%2Fb%20%C3%BC%3Fn=1?n=")
+	require.Contains(t, f.requests()[0], "/api/segment/get/a%2Fb%20%C3%BC%3Fn=1?as=ranges&n=")
 }
 
 func TestClose(t *testing.T) {
@@ -180,7 +181,7 @@ func TestAnotherDaemon(t *testing.T) {
 			bad.do(test.bad)
 			c := newClient(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond }, good, bad)
 			s := c.Snowflake("order")
-			s.requests.at = 1 // the bad one is asked first
+			s.requests.order = []int{1, 0} // the bad one is asked first
 			_, err := s.Next(within(t))
 			require.NoError(t, err)
 			bad.do(nil)
@@ -198,6 +199,87 @@ func TestAnotherDaemon(t *testing.T) {
 			}, patience, time.Millisecond, "it is asked again once it has recovered")
 		})
 	}
+}
+
+// TestRollingRestart is client.K8: after each daemon in turn was away, in the order of the list, each
+// source is back at its home, and the daemons have equal shares of them. While one is away, its sources are
+// spread over the others.
+func TestRollingRestart(t *testing.T) {
+	const daemons, sources = 4, 400
+	fakes := make([]*fake, daemons)
+	for i := range fakes {
+		fakes[i] = newFake(t)
+		fakes[i].last = int64(i) << 32 // each has IDs of its own, as daemons have
+	}
+	c := newClient(t, func(c *Config) { c.MaxAhead = 2 }, fakes...)
+	all := make([]*Source, sources)
+	for i := range all {
+		all[i] = c.Snowflake(strconv.Itoa(i))
+	}
+	// round has every source ask twice, and returns by daemon how many of the requests it had.
+	round := func() []int {
+		before, asked := make([]int, daemons), make([]int, daemons)
+		requireIdle(t, all...)
+		for i, f := range fakes {
+			before[i] = len(f.requests())
+		}
+		for _, s := range all {
+			require.NoError(t, s.NextN(within(t), make([]int64, 2)))
+		}
+		requireIdle(t, all...)
+		for i, f := range fakes {
+			asked[i] = len(f.requests()) - before[i]
+		}
+		return asked
+	}
+	for away, f := range fakes {
+		f.do(func(http.ResponseWriter, *http.Request, int) bool { panic(http.ErrAbortHandler) })
+		asked := round()
+		for i, n := range asked {
+			if i != away {
+				require.Greater(t, n, sources/daemons, "while %d is away: %v", away, asked)
+			}
+		}
+		f.do(nil)
+		require.Eventually(t, func() bool { down, _ := c.daemons[away].state(); return !down }, patience, time.Millisecond)
+	}
+	homes := make([]int, daemons)
+	for _, s := range all {
+		homes[s.requests.order[0]]++
+	}
+	asked := round()
+	require.Equal(t, []int{2 * homes[0], 2 * homes[1], 2 * homes[2], 2 * homes[3]}, asked, "each source is at home")
+	for _, n := range homes {
+		require.InDelta(t, sources/daemons, n, sources/daemons/2)
+	}
+}
+
+// requireIdle waits until nothing is fetched any more.
+func requireIdle(t *testing.T, sources ...*Source) {
+	t.Helper()
+	for _, s := range sources {
+		require.Eventually(t, func() bool { return s.wanted() == 0 }, patience, time.Millisecond)
+	}
+}
+
+// A refusal moves one request: the source asks its home again.
+func TestRefusalMovesOneRequest(t *testing.T) {
+	home, other := newFake(t), newFake(t)
+	other.last = 1 << 32
+	home.first(func(w http.ResponseWriter, _ int) { refuse(w, http.StatusServiceUnavailable, "overloaded", 0) })
+	s := newClient(t, func(c *Config) { c.MaxAhead = 2 }, home, other).Snowflake("order")
+	s.requests.order = []int{0, 1}
+	_, err := s.Next(within(t))
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 1}, []int{len(home.requests()), len(other.requests())})
+	require.Eventually(t, func() bool {
+		_, err := s.Next(within(t))
+		return err == nil && len(home.requests()) > 1
+	}, patience, firstPause)
+	requireIdle(t, s)
+	asked := len(other.requests())
+	require.NoError(t, s.NextN(within(t), make([]int64, 10)))
+	require.Len(t, other.requests(), asked)
 }
 
 // TestAllAway: with no daemon at all, callers wait for the first that comes back.

@@ -93,7 +93,7 @@ func (d *daemon) probe(ctx context.Context) {
 func (d *daemon) ready(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, d.client.cfg.RequestTimeout)
 	defer cancel()
-	resp, err := d.get(ctx, "/readyz", "")
+	resp, err := d.do(ctx, http.MethodGet, "/readyz", "")
 	if err != nil {
 		return false
 	}
@@ -101,13 +101,16 @@ func (d *daemon) ready(ctx context.Context) bool {
 	return errors.Join(resp.Body.Close()) == nil && errors.Is(err, io.EOF) && resp.StatusCode == http.StatusOK
 }
 
-func (d *daemon) get(ctx context.Context, target, traceparent string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.base+target, nil)
+func (d *daemon) do(ctx context.Context, method, target, traceparent string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, d.base+target, nil)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	req.Header.Set("Cache-Control", "no-store") // client.K3
 	req.Header.Set("Accept", "text/plain")
+	// Empty, so that it isn't sent: net/http repeats a POST on another connection then, where a
+	// daemon has closed an idle one.
+	req.Header["Idempotency-Key"] = nil
 	if token := d.client.cfg.Token; token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -121,15 +124,15 @@ func (d *daemon) get(ctx context.Context, target, traceparent string) (*http.Res
 	return resp, nil
 }
 
-// maxLine is the length of the longest ID and its newline.
-const maxLine = 20
+// maxLine is the length of the longest range and its newline.
+const maxLine = 40
 
-// fetch asks for n IDs; target has a query already. It returns an *Error for a refusal,
+// fetch asks for n IDs. It returns an *Error for a refusal,
 // ErrBadResponse, and errors of the network. buffer is used for the body and returned.
-func (d *daemon) fetch(ctx context.Context, target, traceparent string, n int, buffer []byte) (ids []int64, _ []byte, err error) {
+func (d *daemon) fetch(ctx context.Context, target, traceparent string, n int, buffer []byte) (ids []run, _ []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.client.cfg.RequestTimeout)
 	defer cancel()
-	resp, err := d.get(ctx, target, traceparent)
+	resp, err := d.do(ctx, http.MethodPost, target, traceparent) // client.K3
 	if err != nil {
 		return nil, buffer, err
 	}
@@ -144,7 +147,7 @@ func (d *daemon) fetch(ctx context.Context, target, traceparent string, n int, b
 	if err != nil {
 		return nil, buffer, fmt.Errorf("client: reading from %s: %w", d.base, err)
 	}
-	ids, err = parseIDs(buffer, n)
+	ids, err = parseRanges(buffer, n)
 	if err != nil {
 		return nil, buffer, fmt.Errorf("%s: %w", d.base, err)
 	}
@@ -155,7 +158,7 @@ func (d *daemon) fetch(ctx context.Context, target, traceparent string, n int, b
 func readAll(r io.Reader, buffer []byte, limit int) ([]byte, error) {
 	for {
 		if len(buffer) == limit {
-			return buffer, nil // too long: parseIDs refuses it
+			return buffer, nil // too long: parseRanges refuses it
 		}
 		if len(buffer) == cap(buffer) {
 			buffer = append(buffer, 0)[:len(buffer)]

@@ -10,10 +10,10 @@
 //	client.K1  An ID is handed out once: every ID of a response has one place in one
 //	           batch, and a place is taken by one atomic addition or under the lock.
 //	client.K2  No ID of a response is handed out before the response was read whole and
-//	           checked: as many IDs as were asked for, each an int64 from 0 in decimal on
-//	           a line of its own, growing. A response that fails this is dropped whole.
-//	client.K3  A response is used once: each request has a number of its own in its query,
-//	           says no-store, and follows no redirect; a response that has an Age header,
+//	           checked: as many IDs as were asked for, first-last a line, each an int64
+//	           from 0 in decimal, growing. A response that fails this is dropped whole.
+//	client.K3  A response is used once: a request is a POST, says no-store, and follows no
+//	           redirect; a response that has an Age header,
 //	           or begins with an ID that a recent one began with, comes from a cache and
 //	           is refused.
 //	client.K4  A retry is a new request. What the earlier one may still bring is never used.
@@ -25,6 +25,10 @@
 //	           answer that means the same from every daemon (an unknown tag). All other
 //	           requests are tried again, at other daemons first, for as long as the
 //	           caller's context lasts.
+//	client.K8  Each source has the daemons in a random order of its own, and asks the
+//	           first of them that can be asked: a failure moves a request, and once its
+//	           home, the first, is back the source is there again. So daemons have equal
+//	           shares of the sources, after a rolling restart too.
 //
 // IDs of one source grow while one daemon gives them, in the order in which Next
 // returned where calls follow each other. IDs of several daemons interleave.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,11 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-
-	"github.com/leafd/leafd/test/proctest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(proctest.RemoveLeafdAfter(m)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds every wait on a condition; only a broken program reaches it.
 const patience = 30 * time.Second
@@ -68,7 +66,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	instead, limit := f.instead, f.max
 	if r.URL.Path != "/readyz" {
-		f.targets = append(f.targets, r.URL.RequestURI()+" "+r.Header.Get("Cache-Control"))
+		f.targets = append(f.targets, r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("Cache-Control"))
 	}
 	f.mu.Unlock()
 	switch {
@@ -81,17 +79,19 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// issue returns the body of a response with n IDs.
+// issue returns the body of a response with n IDs, in two ranges where they are many.
 func (f *fake) issue(n int) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var body strings.Builder
-	for range n {
-		f.last++
-		f.issued[f.last] = struct{}{}
-		fmt.Fprintln(&body, f.last)
+	for id := f.last + 1; id <= f.last+int64(n); id++ {
+		f.issued[id] = struct{}{}
 	}
-	return body.String()
+	first := f.last + 1
+	f.last += int64(n)
+	if n < 10 {
+		return fmt.Sprintf("%d-%d\n", first, f.last)
+	}
+	return fmt.Sprintf("%d-%d\n%d-%d\n", first, first+3, first+4, f.last)
 }
 
 func (f *fake) requests() []string {
@@ -148,8 +148,11 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// deadAddress is one that nobody listens on.
+// deadAddress is one that nothing listens on.
 func deadAddress(t testing.TB) string {
 	t.Helper()
-	return "http://" + proctest.DeadAddress(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, ln.Close())
+	return "http://" + ln.Addr().String()
 }

@@ -24,7 +24,7 @@ func (s *Source) run(ctx context.Context) {
 				return // Close fails the waiters
 			}
 			if err == nil {
-				s.put(ids, at)
+				s.put(ids, int64(n), at)
 				continue
 			}
 			if again := s.note(err, n); !again {
@@ -54,7 +54,7 @@ func (s *Source) wanted() int {
 		return min(max(s.size, owed), s.limit)
 	}
 	b := s.current.Load()
-	if int64(b.left()) > int64(len(b.ids))-b.mark {
+	if int64(b.left()) > b.size-b.mark {
 		return 0
 	}
 	if s.promoted == 0 { // nobody has asked for an ID yet
@@ -64,15 +64,15 @@ func (s *Source) wanted() int {
 }
 
 // put queues a batch that was fetched.
-func (s *Source) put(ids []int64, at time.Duration) {
-	b := &batch{ids: ids, mark: int64(len(ids) / 2), at: at}
+func (s *Source) put(ids []run, n int64, at time.Duration) {
+	b := &batch{runs: ids, size: n, mark: n / 2, at: at}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastErr = nil
 	s.stats.Requests++
-	s.stats.Fetched += int64(len(ids))
+	s.stats.Fetched += n
 	if s.closed {
-		s.stats.Dropped += int64(len(ids))
+		s.stats.Dropped += n
 		return
 	}
 	s.queued = b
@@ -85,7 +85,7 @@ func (s *Source) note(err error, n int) (again bool) {
 	defer s.mu.Unlock()
 	var refused *Error
 	if errors.As(err, &refused) && refused.Code == "bad_count" && n > 1 {
-		s.limit = max(n/2, 1) // the daemons' --max-batch is smaller
+		s.limit = max(n/2, 1) // the daemons' --max-batch, or --max-range, is smaller
 		s.size = min(s.size, s.limit)
 		return true
 	}
@@ -114,9 +114,8 @@ const recent = 1024
 
 // requests asks the daemons on behalf of one source. It belongs to the fetcher.
 type requests struct {
-	at     int             // index of the daemon that worked last
+	order  []int           // indexes of the daemons: the first is the source's home (client.K8)
 	until  []time.Duration // by daemon: for this source it is left alone until then
-	number uint64          // of the next request (client.K3)
 	buffer []byte
 	firsts [recent]int64 // of the last responses, in a ring
 	seen   map[int64]struct{}
@@ -125,19 +124,18 @@ type requests struct {
 
 func (r *requests) init(c *Client) {
 	r.until = make([]time.Duration, len(c.daemons))
-	r.at = rand.N(len(c.daemons)) //nolint:gosec // no secret: clients spread over the daemons
+	r.order = rand.Perm(len(c.daemons))
 	r.seen = make(map[int64]struct{})
 }
 
-// fetch asks the daemons for n IDs, one after the other, the one that worked last first,
+// fetch asks the daemons for n IDs, one after the other in the source's order (client.K8),
 // those that are down last, each once. It returns the last one's error: a final one where
 // no daemon did better.
-func (r *requests) fetch(ctx context.Context, s *Source, n int) ([]int64, error) {
+func (r *requests) fetch(ctx context.Context, s *Source, n int) ([]run, error) {
 	c := s.client
 	var final, failed error
 	for _, wantDown := range []bool{false, true} {
-		for k := range c.daemons {
-			i := (r.at + k) % len(c.daemons)
+		for _, i := range r.order {
 			d := c.daemons[i]
 			down, until := d.state()
 			if now := c.mono(); down != wantDown || until > now || r.until[i] > now {
@@ -145,7 +143,7 @@ func (r *requests) fetch(ctx context.Context, s *Source, n int) ([]int64, error)
 			}
 			ids, err := r.ask(ctx, s, d, n)
 			if err == nil {
-				r.at, r.until[i] = i, 0
+				r.until[i] = 0
 				d.worked()
 				return ids, nil
 			}
@@ -185,22 +183,21 @@ func (s *Source) countFailure(err error) {
 }
 
 // ask makes one request of one daemon.
-func (r *requests) ask(ctx context.Context, s *Source, d *daemon, n int) ([]int64, error) {
-	target := s.path + "?n=" + strconv.Itoa(n) + "&request=" + s.client.nonce + "-" + strconv.FormatUint(r.number, 36)
-	r.number++ // client.K3, client.K4
-	ids, buffer, err := d.fetch(ctx, target, s.traceparent(), n, r.buffer)
+func (r *requests) ask(ctx context.Context, s *Source, d *daemon, n int) ([]run, error) {
+	ids, buffer, err := d.fetch(ctx, s.path+"?as=ranges&n="+strconv.Itoa(n), s.traceparent(), n, r.buffer) // client.K4
 	r.buffer = buffer
 	if err != nil {
 		return nil, err
 	}
-	if _, repeated := r.seen[ids[0]]; repeated { // client.K3
-		return nil, fmt.Errorf("%w: %s repeats a response (it begins with %d): IDs must not be cached", ErrBadResponse, d.base, ids[0])
+	first := ids[0].first
+	if _, repeated := r.seen[first]; repeated { // client.K3
+		return nil, fmt.Errorf("%w: %s repeats a response (it begins with %d): IDs must not be cached", ErrBadResponse, d.base, first)
 	}
 	if len(r.seen) == recent {
 		delete(r.seen, r.firsts[r.ring])
 	}
-	r.firsts[r.ring] = ids[0]
-	r.seen[ids[0]] = struct{}{}
+	r.firsts[r.ring] = first
+	r.seen[first] = struct{}{}
 	r.ring = (r.ring + 1) % recent
 	return ids, nil
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzParseIDs compares parseIDs with strconv: n IDs, one a line as leafd writes them,
-// each above the one before, or ErrBadResponse.
-func FuzzParseIDs(f *testing.F) {
+// FuzzParseRanges compares parseRanges with strconv: n IDs, first-last a line as leafd writes
+// them, each above the one before, or ErrBadResponse.
+func FuzzParseRanges(f *testing.F) {
 	for _, s := range []string{
-		"", "1\n", "1", "1\n2\n", "1\n2", "2\n1\n", "1\n1\n", "0\n", "00\n", "01\n", "-1\n", "+1\n", "9223372036854775807\n", "9223372036854775808\n", "99999999999999999999\n", "\n", "1\n\n2\n", "1\r\n", " 1\n", "1 \n", "x\n", "1\n2\n3\n",
+		"", "1-1\n", "1-1", "1-2\n", "1\n2\n", "1-1\n2-2\n", "2-2\n1-1\n", "1-2\n2-3\n", "2-1\n", "0-0\n", "00-1\n", "-1\n", "+1-2\n", "9223372036854775807-9223372036854775807\n", "0-9223372036854775808\n", "\n", "1-1\n\n2-2\n", "1-1\r\n", " 1-1\n", "1--1\n", "1-1-1\n",
 	} {
 		for n := range 4 {
 			f.Add([]byte(s), n)
@@ -30,23 +30,37 @@ func FuzzParseIDs(f *testing.F) {
 		}
 		var want []int64
 		ok := len(body) == 0 || body[len(body)-1] == '\n'
+		last := int64(-1)
 		for line := range strings.Lines(string(body)) {
-			text := strings.TrimSuffix(line, "\n")
-			id, err := strconv.ParseInt(text, 10, 64)
-			ok = ok && err == nil && id >= 0 && strconv.FormatInt(id, 10) == text && (len(want) == 0 || id > want[len(want)-1])
-			want = append(want, id)
+			from, to, found := strings.Cut(strings.TrimSuffix(line, "\n"), "-")
+			first, err1 := strconv.ParseInt(from, 10, 64)
+			end, err2 := strconv.ParseInt(to, 10, 64)
+			ok = ok && found && err1 == nil && err2 == nil && strconv.FormatInt(first, 10) == from && strconv.FormatInt(end, 10) == to &&
+				first > last && end >= first && end-first < int64(n-len(want))
+			if !ok {
+				break
+			}
+			for id := range end - first + 1 {
+				want = append(want, first+id)
+			}
+			last = end
 		}
-		got, err := parseIDs(body, n)
+		runs, err := parseRanges(body, n)
 		require.Equal(t, ok && len(want) == n, err == nil, "%q: %v", body, err)
 		if err != nil {
 			require.ErrorIs(t, err, ErrBadResponse)
-			require.Nil(t, got)
+			require.Nil(t, runs)
 			require.Less(t, len(err.Error()), 1000)
 			return
 		}
-		require.Len(t, got, len(want))
-		for i := range want {
-			require.Equal(t, want[i], got[i])
+		one, some := &batch{runs: runs, size: int64(n)}, &batch{runs: runs, size: int64(n)}
+		got := make([]int64, 3)
+		for i, id := range want {
+			require.Equal(t, id, one.id(int64(i)))
+			if i%3 == 0 {
+				taken, _ := some.take(got)
+				require.Equal(t, want[i:min(i+3, n)], got[:taken])
+			}
 		}
 	})
 }

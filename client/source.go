@@ -11,10 +11,30 @@ import (
 
 // batch is the IDs of one response, which callers take from the front.
 type batch struct {
-	ids  []int64
-	mark int64         // whoever takes this one has the next batch fetched
+	runs []run
+	size int64
+	mark int64         // the call that takes this one has the next batch fetched
 	at   time.Duration // client's monotonic time before the request was sent
-	next atomic.Int64  // first that nobody has; may lie beyond the end
+	next atomic.Int64  // first that no call has; may lie beyond the end
+}
+
+// runOf returns the index of the run that has the i-th ID.
+func (b *batch) runOf(i int64) int {
+	low, high := 0, len(b.runs)
+	for low+1 < high {
+		if middle := (low + high) / 2; b.runs[middle].begin <= i {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
+
+// id returns the i-th ID.
+func (b *batch) id(i int64) int64 {
+	r := b.runs[b.runOf(i)]
+	return r.first + i - r.begin
 }
 
 // take fills dst from the batch, and returns how many it took; refill is true when the
@@ -23,21 +43,24 @@ func (b *batch) take(dst []int64) (n int, refill bool) {
 	k := int64(len(dst))
 	end := b.next.Add(k)
 	first := end - k
-	if first >= int64(len(b.ids)) {
+	if first >= b.size {
 		return 0, false
 	}
-	n = copy(dst, b.ids[first:])
+	n = int(min(k, b.size-first))
+	for i, k := first, b.runOf(first); i < first+int64(n); i++ {
+		if k+1 < len(b.runs) && b.runs[k+1].begin <= i {
+			k++
+		}
+		dst[i-first] = b.runs[k].first + i - b.runs[k].begin
+	}
 	return n, first <= b.mark && b.mark < end
 }
 
-// left is how many IDs nobody has.
-func (b *batch) left() int { return int(max(0, int64(len(b.ids))-b.next.Load())) }
+// left is how many IDs no call has.
+func (b *batch) left() int { return int(max(0, b.size-b.next.Load())) }
 
-// drop takes all that is left, for nobody, and returns how many that were.
-func (b *batch) drop() int64 {
-	n := int64(len(b.ids))
-	return max(0, n-(b.next.Add(n)-n))
-}
+// drop takes all that is left, for no call, and returns how many that were.
+func (b *batch) drop() int64 { return max(0, b.size-(b.next.Add(b.size)-b.size)) }
 
 // Source gives the IDs of one key or tag. It is safe for concurrent use.
 type Source struct {
@@ -87,11 +110,11 @@ func (s *Source) Next(ctx context.Context) (int64, error) {
 	b := s.current.Load()
 	if s.young(b) {
 		i := b.next.Add(1) - 1
-		if i < int64(len(b.ids)) {
+		if i < b.size {
 			if i == b.mark {
 				s.poke()
 			}
-			return b.ids[i], nil
+			return b.id(i), nil
 		}
 	}
 	return s.waitForOne(ctx)

@@ -256,9 +256,9 @@ func TestOneBatchManyCallers(t *testing.T) {
 	const callers, each = 8, 3 * 50_000
 	const size = callers * each
 	for range 4 {
-		b := &batch{ids: make([]int64, size), mark: size}
-		for i := range b.ids {
-			b.ids[i] = int64(i)
+		b := &batch{size: size, mark: size}
+		for i := int64(0); i < size; i += 1000 { // runs that follow on each other
+			b.runs = append(b.runs, run{first: i, begin: i})
 		}
 		s.current.Store(b)
 		taken := make([]atomic.Uint32, size)
