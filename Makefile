@@ -116,6 +116,11 @@ test-mysql: ## the tests of the database on MySQL instead of MariaDB, Debian's p
 test-redis-clients: build ## redis-py, node-redis, ioredis, Jedis and Lettuce get IDs (Python, npm, Maven, a JDK)
 	test/redisclients/run.sh bin/leafd
 
+.PHONY: test-java
+test-java: build ## client/java, the Java client and what joins it to frameworks (Maven, a JDK of 17 or later)
+	@scripts/deps.sh java
+	TMPDIR=$(TEST_TMPDIR) mvn -B -q -f client/java/pom.xml -Dleafd=$(abspath $(BINARY)) verify
+
 .PHONY: test-migration
 test-migration: deps ## leafd beside Java Leafs, and docs/MIGRATION.md (Maven, a JDK); LEAF_JAR=leaf.jar of a real one, MIGRATION_SEED, MIGRATION_ROUNDS
 	@for tool in mvn javac; do command -v $$tool >/dev/null || { echo "make test-migration needs $$tool: on Debian, apt-get install maven default-jdk-headless" >&2; exit 1; }; done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the programs that tests, models and benchmarks run and the machine lacks:
 #
-#   deps.sh test|long|race|spec|bench...
+#   deps.sh test|long|race|spec|bench|java...
 #
 #   test   MariaDB's and ZooKeeper's servers, the Java runtime of the latter, and
 #          libfaketime, which gives it another time;
@@ -12,6 +12,7 @@
 #   race   a C compiler, which Go's race detector links with
 #   spec   spin, which checks the models, and the C compiler that it needs
 #   bench  wrk, which makes the load; redis-server, to compare with
+#   java   Maven and a JDK, which build the Java client; MariaDB, for its tests
 #
 # It does nothing where they are found. Where there is no apt it says what is
 # missing and how to install it. No service is left running or enabled.
@@ -77,8 +78,13 @@ for group; do
       need util-linux taskset
       need redis-server redis-server
       ;;
+    java)
+      need maven mvn
+      need default-jdk-headless javac
+      need mariadb-server mariadbd mariadb-install-db
+      ;;
     *)
-      echo "usage: $0 test|long|race|spec|bench..." >&2
+      echo "usage: $0 test|long|race|spec|bench|java..." >&2
       exit 2
       ;;
   esac

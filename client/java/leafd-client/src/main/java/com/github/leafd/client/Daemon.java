@@ -1,0 +1,153 @@
+package com.github.leafd.client;
+
+import java.io.ByteArrayOutputStream;
+import java.net.URI;
+import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublishers;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandler;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.net.http.HttpResponse.BodySubscribers;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** One address, and whether it answers. */
+final class Daemon {
+    /** How long a daemon that failed is left alone, in ms: the double after each failure. */
+    private static final long FIRST_PAUSE = 100;
+    private static final long LAST_PAUSE = 2000;
+    private static final Pattern REFUSAL = Pattern.compile("\\{\"code\":\"([a-z_]+)\",\"message\":\"(.*)\".*", Pattern.DOTALL);
+
+    final String url; // without a slash at its end
+    private final LeafdClient client;
+
+    // Guarded by this.
+    private int failures; // in a row
+    private boolean down; // it is asked last, until it answers
+    private long until; // System.nanoTime(): while down, it isn't asked before
+    private boolean probing;
+
+    Daemon(LeafdClient client, String url) {
+        this.client = client;
+        this.url = url;
+    }
+
+    /**
+     * Whether a request may go there now: first to the daemons that are up; where none of them has answered, to those that
+     * are down, and once more to one whose connection has just been lost, for daemons close idle ones.
+     */
+    synchronized boolean isUsable(boolean second) {
+        if (!down) {
+            return !second || failures == 1;
+        }
+        if (pause() > 0) {
+            return false;
+        }
+        if (!second && !probing) {
+            probing = true;
+            ready().whenComplete((ready, e) -> probed(e == null && ready));
+        }
+        return second;
+    }
+
+    /** Nanoseconds until it may be asked. */
+    synchronized long pause() {
+        return down ? until - System.nanoTime() : 0;
+    }
+
+    private synchronized void probed(boolean ready) {
+        probing = false;
+        if (ready) {
+            worked();
+        } else {
+            failed(true);
+        }
+    }
+
+    synchronized void worked() {
+        failures = 0;
+        down = false;
+    }
+
+    /** Notes that it gave no answer of leafd's. One lost connection alone doesn't make it down. */
+    synchronized void failed(boolean hung) {
+        long ms = Math.min(FIRST_PAUSE << Math.min(failures, 10), LAST_PAUSE);
+        failures++;
+        down = down || hung || failures > 1;
+        until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ms / 2 + ThreadLocalRandom.current().nextLong(ms / 2 + 1));
+    }
+
+    /** Asks whether it issues IDs; done within the client's request time-out, with an exception where it doesn't answer. */
+    CompletableFuture<Boolean> ready() {
+        HttpRequest request = request("/readyz").timeout(client.requestTimeout).build();
+        return client.http.sendAsync(request, BodyHandlers.discarding()).thenApply(r -> r.statusCode() == 200)
+                .orTimeout(client.requestTimeout.toNanos(), TimeUnit.NANOSECONDS);
+    }
+
+    /** Asks for n IDs: a POST, which no cache answers and HttpClient doesn't repeat (rules 3 and 4). */
+    List<Range> fetch(String path, int n) throws InterruptedException {
+        long born = System.nanoTime();
+        HttpRequest request = request(path + "?n=" + n + "&as=ranges").POST(BodyPublishers.noBody()).build();
+        var answer = client.http.sendAsync(request, atMost(Math.max(1 << 16, 40 * n + 1)));
+        HttpResponse<String> response;
+        try {
+            response = answer.get(client.requestTimeout.toNanos(), TimeUnit.NANOSECONDS);
+        } catch (TimeoutException e) {
+            throw new LeafdException("timeout", url + " did not answer in " + client.requestTimeout, e);
+        } catch (ExecutionException e) {
+            throw new LeafdException("unreachable", url + ": " + e.getCause(), e.getCause());
+        } finally {
+            answer.cancel(true); // no effect on one that is done
+        }
+        if (response.statusCode() != 200) {
+            throw refusal(response);
+        }
+        if (response.headers().firstValue("Age").isPresent()) {
+            throw new LeafdException("bad_response", url + " gave a cached response: IDs must not be cached", null);
+        }
+        try {
+            return Range.parse(response.body(), n, born);
+        } catch (IllegalArgumentException e) {
+            throw new LeafdException("bad_response", url + ": " + e.getMessage(), e);
+        }
+    }
+
+    private HttpRequest.Builder request(String target) {
+        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(url + target))
+                .setHeader("Cache-Control", "no-store").setHeader("Accept", "text/plain");
+        return client.token == null ? request : request.setHeader("Authorization", "Bearer " + client.token);
+    }
+
+    /** Keeps the first bytes of a body, and reads the rest without keeping it. */
+    private static BodyHandler<String> atMost(int limit) {
+        return info -> {
+            var body = new ByteArrayOutputStream();
+            return BodySubscribers.mapping(
+                    BodySubscribers.ofByteArrayConsumer(part -> part.ifPresent(
+                            b -> body.write(b, 0, Math.min(b.length, limit - body.size())))),
+                    done -> body.toString(StandardCharsets.UTF_8));
+        };
+    }
+
+    private LeafdException refusal(HttpResponse<String> response) {
+        Matcher said = REFUSAL.matcher(response.body());
+        if (!said.matches()) {
+            return new LeafdException("bad_response", url + " answered " + response.statusCode(), null);
+        }
+        int seconds;
+        try {
+            seconds = Integer.parseInt(response.headers().firstValue("Retry-After").orElse("0"));
+        } catch (NumberFormatException e) {
+            seconds = 0;
+        }
+        return new LeafdException(said.group(1), url + " answered " + response.statusCode() + " " + said.group(1) + ": " + said.group(2),
+                null, response.statusCode(), Math.max(0, Math.min(seconds, 30)));
+    }
+}
