@@ -7,6 +7,7 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -77,6 +78,17 @@ final class Leafd implements AutoCloseable {
 
     void waitUntilGone() throws InterruptedException {
         process.waitFor();
+    }
+
+    /** Creates a tag, as `leafd segment create` with the flags. */
+    void tag(String name, String... flags) throws Exception {
+        List<String> create = new ArrayList<>(List.of(command.get(0), "segment", "create", name, "--data-dir", data.resolve("leafd").toString()));
+        create.addAll(List.of(flags));
+        Process process = new ProcessBuilder(create).redirectErrorStream(true).start();
+        String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        if (process.waitFor() != 0) {
+            throw new IllegalStateException(create + ": " + said);
+        }
     }
 
     @Override

@@ -1,0 +1,137 @@
+package com.github.leafd.tests;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.github.leafd.client.LeafdClient;
+import com.github.leafd.client.LeafdException;
+import com.github.leafd.hibernate.LeafdId;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.Timer;
+import jakarta.persistence.Entity;
+import jakarta.persistence.EntityManager;
+import jakarta.persistence.Id;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.hibernate.HibernateException;
+import org.hibernate.cfg.Configuration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.actuate.health.HealthIndicator;
+import org.springframework.boot.actuate.health.Status;
+import org.springframework.boot.autoconfigure.SpringBootApplication;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.transaction.support.TransactionTemplate;
+
+/** A Spring Boot application with the starter, the property and the annotation; Hibernate and leafd share a real MariaDB. */
+@Timeout(value = 2, unit = TimeUnit.MINUTES)
+class SpringTest {
+    @SpringBootApplication
+    static class App {}
+
+    @Entity(name = "orders")
+    static class Order {
+        @Id @LeafdId("order") Long id;
+        String customer;
+    }
+
+    @Entity(name = "invoices")
+    static class Invoice {
+        @Id @LeafdId(value = "invoice", kind = LeafdClient.Kind.SEGMENT) String number;
+    }
+
+    @Test
+    void entitiesGetIdsWhileADaemonIsKilled() throws Exception {
+        try (MariaDb database = new MariaDb();
+                Leafd a = new Leafd(1, "--mysql", database.dsn());
+                Leafd b = new Leafd(2, "--mysql", database.dsn())) {
+            a.tag("invoice", "--mysql", database.dsn(), "--max-id", "1");
+            // What an application has in its application.properties.
+            ConfigurableApplicationContext context = new SpringApplicationBuilder(App.class).web(WebApplicationType.NONE).run(
+                    "--leafd.urls=" + a.url() + "," + b.url(), "--leafd.max-ahead=100",
+                    "--spring.datasource.url=" + database.jdbc("leaf"), "--spring.jpa.hibernate.ddl-auto=create",
+                    "--spring.jpa.properties.hibernate.jdbc.batch_size=50", "--spring.main.banner-mode=off", "--logging.level.root=error");
+            LeafdClient client = context.getBean(LeafdClient.class);
+            EntityManager entities = context.getBean(EntityManager.class);
+            TransactionTemplate transaction = context.getBean(TransactionTemplate.class);
+            AtomicInteger done = new AtomicInteger();
+            int threads = 4;
+            int transactions = 50;
+            ExecutorService pool = Executors.newFixedThreadPool(threads);
+            List<Future<?>> all = new ArrayList<>();
+            for (int i = 0; i < threads; i++) {
+                all.add(pool.submit(() -> {
+                    for (int k = 0; k < transactions; k++) {
+                        transaction.executeWithoutResult(status -> {
+                            for (int n = 0; n < 10; n++) {
+                                entities.persist(new Order());
+                                entities.persist(new Invoice());
+                            }
+                        });
+                        if (done.incrementAndGet() == threads * transactions / 4) {
+                            a.signal("KILL");
+                        }
+                    }
+                    return null;
+                }));
+            }
+            for (Future<?> one : all) {
+                one.get();
+            }
+            pool.shutdown();
+            int rows = threads * transactions * 10;
+            assertEquals(rows, new HashSet<>(entities.createQuery("select id from orders", Long.class).getResultList()).size());
+            Set<String> numbers = new HashSet<>(entities.createQuery("select number from invoices", String.class).getResultList());
+            assertEquals(rows, numbers.size());
+            assertTrue(numbers.contains("1"), "segment IDs as text");
+
+            HealthIndicator health = context.getBean("leafdHealthIndicator", HealthIndicator.class);
+            assertEquals(Status.UP, health.health().getStatus(), "one daemon is enough");
+            assertEquals(Map.of(a.url(), false, b.url(), true), health.health().getDetails().get("ready"));
+            MeterRegistry meters = context.getBean(MeterRegistry.class);
+            Timer requests = meters.get("leafd.client.requests").tags("source", "snowflake order", "daemon", b.url(), "outcome", "ok").timer();
+            assertTrue(requests.count() > 0);
+            double fetched = meters.get("leafd.client.fetched").tag("source", "segment invoice").functionCounter().count();
+            assertEquals(fetched, rows + meters.get("leafd.client.ahead").tag("source", "segment invoice").gauge().value());
+            assertTrue(meters.get("leafd.client.waits").tags("source", "segment invoice", "outcome", "ok").timer().count() > 0);
+
+            b.signal("KILL");
+            b.waitUntilGone();
+            assertEquals(Status.DOWN, health.health().getStatus());
+            context.close();
+            assertEquals("closed", assertThrows(LeafdException.class, client.snowflake("order")::next).code());
+        }
+    }
+
+    @Test
+    void settingsAreSaidToBeMissing() {
+        Throwable e = assertThrows(RuntimeException.class, () -> new SpringApplicationBuilder(App.class).web(WebApplicationType.NONE).run(
+                "--spring.autoconfigure.exclude=org.springframework.boot.autoconfigure.jdbc.DataSourceAutoConfiguration", "--logging.level.root=off",
+                "--spring.main.banner-mode=off"));
+        while (e.getCause() != null) {
+            e = e.getCause();
+        }
+        assertEquals("leafd: urls: want one or more, such as http://10.0.0.5:8080", e.getMessage());
+
+        Configuration hibernate = new Configuration().addAnnotatedClass(Order.class).setProperty("hibernate.dialect", "org.hibernate.dialect.MariaDBDialect")
+                .setProperty("hibernate.boot.allow_jdbc_metadata_access", "false");
+        assertFalse(hibernate.getProperties().containsKey("leafd.client"));
+        e = assertThrows(HibernateException.class, hibernate::buildSessionFactory);
+        while (e.getCause() != null) {
+            e = e.getCause();
+        }
+        assertEquals("the setting leafd.client is null: @LeafdId wants a LeafdClient there", e.getMessage());
+    }
+}
