@@ -58,6 +58,10 @@ func TestRateMissed(t *testing.T) {
 	require.Equal(t, int64(400), r.Due)
 	require.LessOrEqual(t, r.Sent, int64(20))
 	require.Equal(t, r.Due-r.Sent, r.NotSent)
-	// The queue grew until the end: its last had waited for most of it.
-	require.Greater(t, r.Latency.Max, r.Service.P50)
+	// The queue grew until the end: its last had waited for most of it. On a busy machine the first
+	// request may take all of the time, and nothing waits.
+	require.GreaterOrEqual(t, r.Latency.Max, r.Service.P50)
+	if r.Sent > 1 {
+		require.Greater(t, r.Latency.Max, r.Service.P50)
+	}
 }
