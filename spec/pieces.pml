@@ -1,5 +1,5 @@
 /*
- * Who holds a worker ID, and how far it has issued: rules U1 to U4, with a ZooKeeper that
+ * The holder of a worker ID, and how far it has issued: rules U1 to U4, with a ZooKeeper that
  * keeps its data. A worker ID is one entry, at one path, which is taken by a create or by a
  * conditional write. README.md says what is covered, and what each event is in leafd.
  *
@@ -30,7 +30,7 @@
 #endif
 
 #define NONE   IDS  /* no worker ID */
-#define NOBODY DIRS /* no daemon */
+#define NO_DAEMON DIRS /* no daemon */
 #define FRESH  7    /* a life that nothing names yet */
 
 /* What stands in ZooKeeper for a worker ID. One never given is like one with limit 0. */
@@ -67,7 +67,7 @@ Record record[DIRS];
 
 #if defined(SLOTS) || defined(BACKUP)
 /* SLOTS: what the file's other slot has, the record before the last write of it.
-   BACKUP: a copy of directory 0's file that somebody has kept. */
+   BACKUP: a copy of directory 0's file that was kept. */
 Record older[DIRS];
 bit kept[DIRS];
 bit since[DIRS];        /* a life has begun since the copy was made */
@@ -201,7 +201,7 @@ inline tidy() {
   i = 0; j = 0; x = 0; names = 0
 }
 
-/* Somebody has written the entry: all others know an old version, and what was sent on
+/* The entry was written: all others know an old version, and what was sent on
    condition of it will be refused. */
 inline written(id, by) {
   for (j : 0 .. DIRS - 1) {
@@ -602,7 +602,7 @@ end:
        i = late[me].number;
        entry[i].holders = late[me].mine << me; entry[i].owner = late[me].owner;
        entry[i].floor = late[me].floor; entry[i].limit = late[me].limit; entry[i].ceiling = late[me].ceiling; entry[i].released = late[me].released;
-       written(i, NOBODY); tidy() }
+       written(i, NO_DAEMON); tidy() }
 #endif
   :: d_step { P.phase != IDLE && MAY_END ->
        printf("daemon %d crashes\n", me);
@@ -622,7 +622,7 @@ end:
 #endif
 #ifdef BACKUP
   :: d_step { me == 0 && !kept[me] && R.number != NONE ->
-       printf("directory %d: somebody keeps a copy of the file\n", me);
+       printf("directory %d: a copy of the file is kept\n", me);
        keep(me); tidy() }
 #ifdef M_SAME_LIFE
 #define MAY_RESTORE kept[me]
@@ -630,7 +630,7 @@ end:
 #define MAY_RESTORE (kept[me] && since[me])
 #endif
   :: d_step { P.phase == IDLE && MAY_RESTORE ->
-       printf("directory %d: somebody puts the copy of the file back\n", me);
+       printf("directory %d: the copy of the file is put back\n", me);
        put_back(me); R.restored = since[me]; tidy() }
 #endif
 #if defined(COPY) || defined(BLIND)
@@ -653,7 +653,7 @@ end:
 #define RELEASE(n) \
   :: d_step { (true) -> \
        printf("operator: worker release %d\n", n); \
-       RELEASED_LIMIT(n); entry[n].released = 1; written(n, NOBODY) }
+       RELEASED_LIMIT(n); entry[n].released = 1; written(n, NO_DAEMON) }
 #ifdef M_STOPPED
 #define RELEASED_LIMIT(n) entry[n].limit = (entry[n].stopped -> entry[n].ceiling : entry[n].limit)
 #else
@@ -666,7 +666,7 @@ end:
 #define FORCE(n, l) \
   :: d_step { l >= entry[n].ceiling && l >= ENOUGH(n) && DEAD(n, 0) && DEAD(n, 1) && DEAD(n, DIRS - 1) -> \
        printf("operator: worker release --force %d, limit %d\n", n, l); \
-       entry[n].limit = l; entry[n].ceiling = l; entry[n].released = 1; written(n, NOBODY); \
+       entry[n].limit = l; entry[n].ceiling = l; entry[n].released = 1; written(n, NO_DAEMON); \
        GONE(n, 0); GONE(n, 1); GONE(n, DIRS - 1) }
 #define DEAD(n, d) (!HOLDS(d, n) || process[d].phase == IDLE)
 #ifdef M_FORCE_CEILING

@@ -56,9 +56,9 @@ typedef Daemon {
 
 Daemon d[DAEMONS];
 byte table[2];   /* max_id in each server */
-byte lock[2];    /* who holds the row in it: 1 + daemon, 0 for none */
+byte lock[2];    /* the holder of the row in it: 1 + daemon, 0 for none */
 byte high;
-byte by = DAEMONS; /* whose fetch wrote high last, if it still goes on */
+byte by = DAEMONS; /* the daemon that wrote high last, if that fetch still goes on */
 byte used;       /* a bit for each number */
 byte i;          /* 0 between the events */
 
@@ -89,9 +89,9 @@ inline end_fetch() {
   if :: by == me -> by = DAEMONS :: else fi
 }
 
-/* High is written: nobody knows its version any more, the writer neither, whose answer may be lost. */
-inline write(value, who) {
-  high = value; by = who;
+/* High is written: no daemon knows its version any more, nor does the writer: its answer may be lost. */
+inline write(value, writer) {
+  high = value; by = writer;
   for (i : 0 .. DAEMONS - 1) {
     if :: d[i].current == 1 -> d[i].current = 0 :: else fi
   }
@@ -99,7 +99,7 @@ inline write(value, who) {
 }
 
 /*
- * With `require` a daemon waits, after a loss of high marks, for all who survived it: neither
+ * With `require` a daemon waits, after a loss of high marks, for all that survived it: neither
  * its own mark nor the table knows what others have used. With `prefer` it waits for nothing:
  * a fetch begins at or above its own mark, and so raises high above that.
  */
