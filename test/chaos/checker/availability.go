@@ -152,15 +152,15 @@ func (a *Availability) Print(out io.Writer) error {
 	fmt.Fprintln(w, "| ---\t| ---\t| ---\t| ---\t| ---\t| ---\t| ---\t| ---\t|")                                            //nolint:errcheck // Flush tells
 	for _, key := range keys {
 		row := a.rows[key]
-		who := "all others"
+		daemons := "all others"
 		switch {
 		case key.hit:
-			who = "hit"
+			daemons = "hit"
 		case key.fault == Calm || a.rows[rowKey{key.fault, true, key.mode}] == nil:
-			who = "all"
+			daemons = "all"
 		}
 		fmt.Fprintf(w, "| %s\t| %s\t| %s\t| %d\t| %.3f %%\t| %s\t| %d\t| %s\t|\n", //nolint:errcheck // Flush tells
-			key.fault, who, key.mode, row.Requests, 100*float64(row.Served)/float64(max(1, row.Requests)), codes(row.Codes), row.Broken, row.Gap.Round(time.Millisecond))
+			key.fault, daemons, key.mode, row.Requests, 100*float64(row.Served)/float64(max(1, row.Requests)), codes(row.Codes), row.Broken, row.Gap.Round(time.Millisecond))
 	}
 	return w.Flush()
 }

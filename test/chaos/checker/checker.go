@@ -113,7 +113,7 @@ func (c *Checker) request(r *history.Record) *Violation {
 	p := c.processes[r.Process]
 	switch {
 	case p == nil:
-		return violation(WellMade, r, "an answer of process %d, which nobody started", r.Process)
+		return violation(WellMade, r, "an answer of process %d, which was not started", r.Process)
 	case r.Bad != "":
 		return violation(WellMade, r, "%s", r.Bad)
 	case !r.Served() && len(r.IDs) > 0:

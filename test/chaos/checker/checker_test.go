@@ -151,9 +151,9 @@ func TestRules(t *testing.T) {
 		}()}, Refused},
 		{"a refusal", []*history.Record{life(1, "a"), {Kind: history.KindRequest, Process: 1, Stream: "tag", Asked: 3, Status: 503, Code: "overloaded"}}, ""},
 		{"bad form", []*history.Record{life(1, "a"), {Kind: history.KindRequest, Process: 1, Stream: "tag", Bad: "no code"}}, WellMade},
-		{"nobody's answer", []*history.Record{answer(1, "tag", 10, 5)}, WellMade},
+		{"an answer of no process", []*history.Record{answer(1, "tag", 10, 5)}, WellMade},
 		// A client that got an answer in part counts nothing of it: another may have
-		// the same IDs only if leafd gave them twice, which nobody can know.
+		// the same IDs only if leafd gave them twice, which can't be known.
 		{"in part", []*history.Record{
 			life(1, "a"), {Kind: history.KindRequest, Process: 1, Stream: "tag", Asked: 2, Code: "closed"}, answer(1, "tag", 10, 5, 6),
 		}, ""},

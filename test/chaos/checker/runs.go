@@ -11,7 +11,7 @@ import (
 // set is all IDs of a stream that were seen, exactly. It keeps:
 //
 //	every ID added and swept lies in one run of one level; two runs never
-//	    overlap, whatever level they are in.
+//	    overlap, in one level or in two.
 //	the runs of a level are sorted, and no two of them touch: they are joined.
 //	    So a millisecond's IDs of one worker, or a whole range of a tag, cost 16
 //	    bytes however many answers they came in.

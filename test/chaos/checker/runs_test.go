@@ -50,7 +50,7 @@ func TestSetAgainstAMap(t *testing.T) {
 	}
 }
 
-// What is dense costs next to nothing: a range of a tag, whoever got what of it.
+// What is dense costs next to nothing: a range of a tag, among any clients in any order.
 func TestDenseIDsAreOneRun(t *testing.T) {
 	const ids, most = 1_000_000, 10
 	order := rand.New(rand.NewPCG(1, 1)).Perm(ids)

@@ -34,7 +34,7 @@ type Violation struct {
 	At   int64            // nanoseconds since the run began
 	IDs  []int64          // that were seen twice
 	By   []history.Record // the answers that break the rule, where they are known at once
-	// Process and Stream are whose IDs they are.
+	// Stream is that of the IDs.
 	Stream string
 }
 

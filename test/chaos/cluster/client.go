@@ -73,7 +73,7 @@ func (cl *client) run(ctx context.Context) {
 	}
 }
 
-// once makes a request. False where there is nobody to ask, or no answer.
+// once makes a request. False where there is no process to ask, or no answer.
 func (cl *client) once() bool {
 	l := cl.slot.life.Load()
 	if l == nil {
@@ -280,8 +280,8 @@ func parse(body []byte, asJSON bool) ([]int64, error) {
 	return ids, nil
 }
 
-// now is time.Now, but for one whose thread was held up between its readings of the wall
-// clock and of the monotonic one: checks of the IDs' times rest on both.
+// now is time.Now, read again where the thread was held up between the wall clock and the
+// monotonic one: checks of the IDs' times rest on both.
 func now() time.Time {
 	for {
 		a, b := time.Now(), time.Now()

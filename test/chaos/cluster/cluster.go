@@ -1,5 +1,5 @@
 // Package cluster is what a chaos run torments: three ZooKeeper servers, MariaDB,
-// four daemons with a network of their own each, and clients who ask for IDs all
+// four daemons with a network of their own each, and clients that ask for IDs all
 // the while. It does what package nemesis plans, and undoes it as an operator would.
 package cluster
 
@@ -35,7 +35,7 @@ type Config struct {
 	Seed     uint64 // told in the history
 	Pause    time.Duration
 	Out      io.Writer // a line for each fault
-	// Within bounds the time after a fault until everybody serves again.
+	// Within bounds the time after a fault until every daemon serves again.
 	Within time.Duration
 }
 
@@ -60,7 +60,7 @@ var tuning = fmt.Sprintf(`{"ReportInterval":%d,"CeilingLead":%d,"MaxForwardStep"
 	reportInterval, ceilingLead, maxForwardStep, 2*time.Second)
 
 // layout has so few worker IDs that all are in use soon: newcomers then get one that
-// was given back, or whose limit has passed.
+// was given back, or has passed its limit.
 const (
 	layout    = "48+3+12"
 	workerIDs = 8
@@ -181,7 +181,7 @@ func (c *Cluster) makeSlots() error {
 	return nil
 }
 
-// now is nanoseconds since the run began, on a clock that nobody steps.
+// now is nanoseconds since the run began, on a clock that is never stepped.
 func (c *Cluster) now() int64 { return int64(time.Since(c.began)) }
 
 // Elapsed is how long the run has gone on.
@@ -231,7 +231,7 @@ func (c *Cluster) note(format string, args ...any) {
 
 // say prints a line for people.
 func (c *Cluster) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(c.cfg.Out, "%7.1fs "+format+"\n", append([]any{c.Elapsed().Seconds()}, args...)...) // nobody is left to tell
+	_, _ = fmt.Fprintf(c.cfg.Out, "%7.1fs "+format+"\n", append([]any{c.Elapsed().Seconds()}, args...)...) // there is nowhere left to report it
 }
 
 // Say prints a line of the run's own.

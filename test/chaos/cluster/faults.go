@@ -24,7 +24,7 @@ type fault struct {
 }
 
 // Torment carries out one round: its faults begin and end in their turn, one
-// step at a time, and then everybody has to serve again.
+// step at a time, and then every daemon has to serve again.
 func (c *Cluster) Torment(round nemesis.Round) error {
 	type event struct {
 		at    time.Duration
@@ -81,7 +81,7 @@ func (c *Cluster) begin(f nemesis.Fault) (*fault, error) {
 	c.say("fault %d: %s %v for %s", b.number, f.Kind, targets, f.Hold)
 	do := c.deeds()[f.Kind]
 	if do == nil {
-		return nil, fmt.Errorf("cluster: nobody knows how to do %q", f.Kind)
+		return nil, fmt.Errorf("cluster: no function does %q", f.Kind)
 	}
 	var err error
 	if b.undo, err = do(f); err != nil {

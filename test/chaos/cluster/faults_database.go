@@ -15,7 +15,7 @@ import (
 // these wait until all are guarded.
 
 // databaseSetBack sets max_id back in every tag, to anywhere; at times a daemon is restarted
-// then. Nobody puts it right: the daemons do.
+// then. The daemons put it right, without an operator.
 func (c *Cluster) databaseSetBack(f nemesis.Fault) (undo, error) {
 	was, err := c.guardedTable()
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *Cluster) commitsLost(nemesis.Fault) (undo, error) {
 	return func() error { return c.putTable(was) }, err
 }
 
-// unguardedLost keeps all daemons from ZooKeeper, who go on all the same. Once they are back
+// unguardedLost keeps all daemons from ZooKeeper; they go on without it. Once they are back
 // the commits of that time are lost, and a daemon that knows of none of them begins.
 func (c *Cluster) unguardedLost(f nemesis.Fault) (undo, error) {
 	was, err := c.guardedTable()
@@ -110,7 +110,7 @@ func (c *Cluster) guardedTable() (map[string]int64, error) {
 	return maxIDs, err
 }
 
-// putTable sets max_id of each tag, whatever it is.
+// putTable sets max_id of each tag, from any value.
 func (c *Cluster) putTable(maxIDs map[string]int64) error {
 	return c.inTable(context.WithoutCancel(c.ctx), func(tx *sql.Tx) error {
 		for tag, maxID := range maxIDs {

@@ -165,7 +165,7 @@ func always(float64) bool      { return true }
 func never(float64) bool       { return false }
 func atTimes(die float64) bool { return die < 0.6 }
 
-// joins starts the extra daemon, which has to serve, and returns who it is. It may have to
+// joins starts the extra daemon, which has to serve, and returns its identity. It may have to
 // wait for a worker ID, settle in addition, and ends and is started again meanwhile.
 func (c *Cluster) joins(x *slot, settle time.Duration) (identity, error) {
 	if err := x.startUp(); err != nil {
@@ -258,8 +258,8 @@ func (c *Cluster) retire(x *slot, signal syscall.Signal) error {
 	return os.RemoveAll(x.dir)
 }
 
-// releaseWorker runs leafd worker release for a daemon that was stopped, and whose
-// directory is about to go.
+// releaseWorker runs leafd worker release for a daemon that was stopped, before its
+// directory goes.
 func (c *Cluster) releaseWorker(id int64) error {
 	out, err := c.leafd("worker", "release", strconv.FormatInt(id, 10), "--force", "--yes")
 	if err == nil {

@@ -14,7 +14,7 @@ import (
 
 // The faults of this file make ZooKeeper lose data. They end with the operator's word
 // (opened) once all that had worker IDs are back. Until then no daemon gets one that it
-// didn't have: one that is away, or whom a ZooKeeper that was set back has forgotten, goes
+// didn't have: one that is away, or that a ZooKeeper that was set back has forgotten, goes
 // on by its file.
 
 // emptied removes everything from ZooKeeper.
@@ -22,8 +22,8 @@ func (c *Cluster) emptied(nemesis.Fault) (undo, error) { return c.reopened, c.wi
 
 func (c *Cluster) wipe() error { return c.do(func(t testing.TB) { c.zk.Wipe(t) }) }
 
-// back waits until the daemons but away serve, for a lease at most: who took longer has no
-// piece any more that could be put back, and waits for the operator like anybody new.
+// back waits until the daemons but away serve, for a lease at most: one that took longer has no
+// piece any more that could be put back, and waits for the operator like any new one.
 func (c *Cluster) back(away *slot) error {
 	for end := time.Now().Add(lease); time.Now().Before(end); {
 		if !slices.ContainsFunc(c.slots, func(s *slot) bool { return s != away && s.lacks() != nil }) {
@@ -44,7 +44,7 @@ func (c *Cluster) opened(lost *slot) error {
 	return c.operator("open")
 }
 
-// reopened is what ends a loss after which nobody new has come.
+// reopened is what ends a loss after which no new daemon has come.
 func (c *Cluster) reopened() error { return c.opened(nil) }
 
 // operator runs a command about the cluster.
@@ -56,7 +56,7 @@ func (c *Cluster) operator(verb string) error {
 	return err
 }
 
-// settled is how long a new worker ID is not used, and some more: by then who would take
+// settled is how long a new worker ID is not used, and some more: by then a daemon that took
 // one without a right to it issues.
 const settled = sessionTimeout + 10*time.Second + 3*time.Second
 
@@ -109,7 +109,7 @@ func (c *Cluster) shutOut(x *slot) error {
 	return nil
 }
 
-// absence chooses who is away through a loss, and how: stopped, or cut off from ZooKeeper,
+// absence chooses the daemon that is away through a loss, and how: stopped, or cut off from ZooKeeper,
 // going on by its file.
 func (c *Cluster) absence(f nemesis.Fault) (away *slot, leave deed) {
 	away, leave = c.slots[int(f.Dice[1]*Daemons)], c.onZooKeeper(cutOff)
@@ -214,10 +214,10 @@ func (c *Cluster) snapshot(away *slot) (restore func() error, err error) {
 
 // setBackNewcomer sets ZooKeeper back to a state that doesn't know of a daemon, and has a
 // new one start at once: it is offered the very worker ID that the other one got. The
-// operator says at times that this is a backup; else the others, who know better, do before
+// operator says at times that this is a backup; else the others, which know better, do before
 // the new one has settled.
 func (c *Cluster) setBackNewcomer(f nemesis.Fault) (undo, error) {
-	forgotten := c.slots[int(f.Dice[1]*Daemons)] // who is away, if anybody is
+	forgotten := c.slots[int(f.Dice[1]*Daemons)] // the one that is away, if one is
 	restore, err := c.snapshot(nil)
 	if err != nil {
 		return nil, err
@@ -236,7 +236,7 @@ func (c *Cluster) setBackNewcomer(f nemesis.Fault) (undo, error) {
 }
 
 // setBackReplaced sets ZooKeeper back to a state in which a worker ID is still that of a
-// daemon whose limit has passed since, while it was cut off, and which another has by now.
+// daemon that has passed its limit since, while it was cut off, and another has that ID by now.
 // The first one reaches ZooKeeper before the other does.
 func (c *Cluster) setBackReplaced(f nemesis.Fault) (undo, error) {
 	s := c.slots[f.Daemon]
@@ -343,9 +343,9 @@ func (c *Cluster) keep(had map[*slot]identity) error {
 	return nil
 }
 
-// recoveredTaken has a daemon give its worker ID back at a stop, and another take it, who is cut off
+// recoveredTaken has a daemon give its worker ID back at a stop, and another take it, which is cut off
 // from ZooKeeper mostly. A backup of before that is put back, in which the first one's limit lies further ahead than
-// the other's, and the first one is started again: its worker ID is the other's, whatever ZooKeeper says.
+// the other's, and the first one is started again: its worker ID is the other's, although ZooKeeper says otherwise.
 func (c *Cluster) recoveredTaken(f nemesis.Fault) (undo, error) {
 	s := c.slots[f.Daemon]
 	if err := errors.Join(c.grown(), s.fresh(), s.change("--release-on-stop", "--lease", "168h")); err != nil {

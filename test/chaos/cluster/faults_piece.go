@@ -13,11 +13,11 @@ import (
 	"github.com/leafd/leafd/test/chaos/nemesis"
 )
 
-// The faults of this file are about the pieces of time: who holds a worker ID up to when,
-// and who gets it then.
+// The faults of this file are about the pieces of time: up to when a worker ID has its
+// holder, and which daemon gets it then.
 
-// fresh gives a daemon whose limit lies further ahead than the usual lease, since another
-// setting was in force, an empty directory.
+// fresh gives an empty directory to a daemon with a limit that lies further ahead than the
+// usual lease, since another setting was in force.
 func (s *slot) fresh() error {
 	me, err := s.me()
 	if err != nil || !me.ownLimit() {
@@ -82,7 +82,7 @@ func (c *Cluster) outlived(holdUp deed) deed {
 }
 
 // takes starts the extra daemon, under first's name or under one of its own, until it got
-// first's worker ID: those that nobody had are given out before.
+// first's worker ID: those that no daemon had are given out before.
 func (c *Cluster) takes(first identity, sameName bool) (*slot, error) {
 	const tries = 2 * workerIDs
 	for try := range tries {
@@ -147,7 +147,7 @@ func (c *Cluster) stood(f nemesis.Fault) (undo, error) {
 }
 
 // releasedLive takes a worker ID from a daemon that runs, by the operator's force, and
-// starts another once anybody may have it. The first one reaches ZooKeeper: it is displaced
+// starts another once any daemon may have it. The first one reaches ZooKeeper: it is displaced
 // within a report, and back in a new life before the other one comes; or it is cut off from
 // ZooKeeper again in between, and must not go back to what its record says.
 func (c *Cluster) releasedLive(f nemesis.Fault) (undo, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/leafd/leafd/test/proctest"
 )
 
-// home is our address in the run's network, which nobody else sees. Machine n is at
+// home is our address in the run's network, which no other process sees. Machine n is at
 // 10.77.n.2, with us at 10.77.n.1, the other end of its line.
 const home = "10.77.0.1"
 
@@ -88,8 +88,8 @@ func (h *farHost) inside(command ...string) []string {
 	return append([]string{"nsenter", "--net=/proc/" + strconv.Itoa(h.holder.Pid()) + "/ns/net"}, command...)
 }
 
-// lose makes what is sent to the machine vanish, and what it sends, without a word to
-// anybody; connections stay open. False ends it.
+// lose makes what is sent to the machine vanish, and what it sends, without an error to
+// either side; connections stay open. False ends it.
 func (h *farHost) lose(toIt, fromIt bool) error {
 	// A token bucket that is smaller than any packet lets none through (tc-tbf(8)).
 	drop := func(on bool, device string) []string {
@@ -101,7 +101,7 @@ func (h *farHost) lose(toIt, fromIt bool) error {
 	return run([][]string{drop(toIt, h.line), h.inside(drop(fromIt, "eth0")...)})
 }
 
-// end gives the machine back; nobody may run on it any more.
+// end gives the machine back; no process may run on it any more.
 func (h *farHost) end() error { return h.holder.End(syscall.SIGKILL) }
 
 // run runs commands one after the other.

@@ -161,7 +161,7 @@ func (s *slot) probe(stream string) error {
 	return nil
 }
 
-// me is who the daemon says it is.
+// me is the identity that the daemon tells.
 func (s *slot) me() (identity, error) {
 	var me identity
 	if status, err := get(s.c.ctx, "http://"+s.addr+"/api/worker", &me); err != nil || status != http.StatusOK {

@@ -15,17 +15,17 @@ const (
 	KindEnd    Kind = "end"    // that process has ended; Text says how
 	KindWorker Kind = "worker" // process Process says that its worker ID is Worker, in the life of Owner
 	// KindDisplaced: process Process was seen displaced: from At on it answers in another
-	// life, under whatever worker ID.
+	// life, under any worker ID.
 	KindDisplaced Kind = "displaced"
 	KindClock     Kind = "clock"   // the clock of Host went from offset From to To, between At and At+Took
 	KindBegin     Kind = "begin"   // fault Fault (a number) of the kind Text began, on Targets
-	KindEnded     Kind = "ended"   // fault Fault is over and everybody serves again
+	KindEnded     Kind = "ended"   // fault Fault is over and every daemon serves again
 	KindNote      Kind = "note"    // Text: what the nemesis or its operator did
 	KindRequest   Kind = "request" // a client's
 )
 
 // Record is one line. Which fields count is up to Kind. Times are nanoseconds
-// since the run began, on a clock that nobody steps.
+// since the run began, on a clock that is never stepped.
 type Record struct {
 	Kind Kind   `json:"k"`
 	At   int64  `json:"at"`             // of a request: when it was sent

@@ -25,7 +25,7 @@ type Edit struct{ File, Old, New string }
 // All returns the mutants. Some guards have none:
 //
 // The watch over an entry that still changes (zkreg's clearTemporary), by which a start on
-// a copy yields to a daemon that lives, saves that daemon its worker ID, not anybody an ID:
+// a copy yields to a daemon that lives, saves that daemon its worker ID, and protects no ID:
 // without it the daemon fails at its next report, zkreg.R2, before the copy has waited for
 // the ceiling, worker.W1.
 //
@@ -34,7 +34,7 @@ type Edit struct{ File, Old, New string }
 // others "home" and "restored record" come first.
 //
 // "end of a piece", "root's floor" and "floor of a take-over" take out guards that are doubled: one
-// of each alone is seen by nobody (docs/evidence/PROOF.md).
+// of each alone is not noticed (docs/evidence/PROOF.md).
 //
 // That settling ends where the root was written (worker.D4) needs a new daemon that claims before
 // those that know better report, which no seed meets for sure. TestExploreWithoutARule has it.
@@ -111,7 +111,7 @@ func All() []Mutant {
 			Edits: []Edit{{"worker/record.go", "now.Add(margin) < r.AckedLimit\n", "now.Add(margin) < r.AckedLimit.Add(time.Hour)\n"}},
 		},
 		{
-			Name: "floor of a take-over", Guard: "worker.U2: whoever takes a worker ID over gets a floor at or above what may have been issued (worker/record.go)",
+			Name: "floor of a take-over", Guard: "worker.U2: a daemon that takes a worker ID over gets a floor at or above what may have been issued (worker/record.go)",
 			Seed: 1, Mix: "given back at a stop, taken by a clock that is set back",
 			Edits: []Edit{
 				{"worker/record.go", "floor = max(floor, e.Floor, e.Limit, e.Ceiling)", "floor = max(floor, e.Floor)"},
@@ -125,12 +125,12 @@ func All() []Mutant {
 			Edits: []Edit{{"worker/ceiling.go", "		err := w.lost(w.local.finish(w.life, r))\n		if err == nil {\n			w.publish(r, now)\n		}\n", "		w.publish(r, now)\n		err := w.lost(w.local.finish(w.life, r))\n"}},
 		},
 		{
-			Name: "fence", Guard: "worker.C2, worker.U5: who lost its worker ID issues no more (worker/ceiling.go)",
+			Name: "fence", Guard: "worker.C2, worker.U5: a daemon that lost its worker ID issues no more (worker/ceiling.go)",
 			Seed: 4, Mix: "worker released by force while it runs",
 			Edits: []Edit{{"worker/ceiling.go", "		return w.fence(err)\n", "		return nil\n"}},
 		},
 		{
-			Name: "displaced", Guard: "worker.W5, daemon.N3: a life after one that was displaced asks ZooKeeper who it is (worker/start.go)",
+			Name: "displaced", Guard: "worker.W5, daemon.N3: a life after one that was displaced asks ZooKeeper which worker ID it has (worker/start.go)",
 			Seed: 4, Mix: "worker released by force while it runs",
 			Edits: []Edit{{"worker/start.go", "	case w.cfg.Displaced != nil: // worker.W5", "	case w.cfg.Displaced != nil && r.WorkerID < 0:"}},
 		},
@@ -153,7 +153,7 @@ func All() []Mutant {
 			Edits: []Edit{{"worker/start.go", "return root.LongestSession + max(", "return min(0, root.LongestSession) * max("}},
 		},
 		{
-			Name: "root's floor", Guard: "zkreg.R7: nobody gets a new worker ID, or begins a piece, below the root's floor (zkreg/claim.go)",
+			Name: "root's floor", Guard: "zkreg.R7: no worker ID is given out, and no piece begins, below the root's floor (zkreg/claim.go)",
 			Seed: 1, Mix: "ZooKeeper emptied, a new daemon joins",
 			Edits: []Edit{
 				{"zkreg/claim.go", "if min(c.zkNow, now) < s.Root.Floor {", "if min(c.zkNow, now) < 0 {"},
@@ -165,7 +165,7 @@ func All() []Mutant {
 			Edits: []Edit{{"zkreg/root.go", "now.Add(time.Duration(d.LongestLease)*time.Millisecond+margin)", "now.Add(margin)"}},
 		},
 		{
-			Name: "loss noted", Guard: "worker.R2: who finds a loss notes it in the root (worker/decide.go)",
+			Name: "loss noted", Guard: "worker.R2: a daemon that finds a loss notes it in the root (worker/decide.go)",
 			Edits: []Edit{{"worker/decide.go", "&& s.Root.Losses <= r.Losses {", "&& s.Root.Losses < 0 {"}},
 		},
 		{

@@ -14,8 +14,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A mutant that no longer fits the source, or doesn't build, would be found by
-// nobody, and nobody would know.
+// A mutant that no longer fits the source, or doesn't build, would not be found, and
+// nothing would tell.
 func TestEachMutantFits(t *testing.T) {
 	names := map[string]bool{}
 	for _, m := range All() {

@@ -48,9 +48,9 @@ const (
 
 // What befalls the network between a daemon, or all of them, and others.
 const (
-	HostCut         Kind = "cut off from everybody" // and from clients
-	HostDeaf        Kind = "hears nobody"
-	HostMute        Kind = "heard by nobody"
+	HostCut         Kind = "cut off from all" // clients too
+	HostDeaf        Kind = "hears nothing"
+	HostMute        Kind = "heard by none"
 	ZooKeeperCut    Kind = "cut off from ZooKeeper"
 	ZooKeeperSilent Kind = "ZooKeeper's packets lost"
 	ZooKeeperDeaf   Kind = "ZooKeeper's answers lost"
@@ -87,13 +87,13 @@ const (
 	TagDeleted      Kind = "tag deleted and made again"
 )
 
-// scope is whom a kind befalls.
+// scope is what a kind befalls.
 type scope int
 
 const (
 	oneDaemon    scope = iota
 	someDaemons        // one, or all
-	sharedServer       // nobody in particular
+	sharedServer       // no daemon in particular
 )
 
 // trait is what there is to know of a kind.

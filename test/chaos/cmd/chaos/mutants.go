@@ -18,7 +18,7 @@ import (
 	"github.com/leafd/leafd/test/chaos/nemesis"
 )
 
-// errSurvived tells that a guard can be taken out and nobody notices.
+// errSurvived tells that a guard can be taken out unnoticed.
 var errSurvived = errors.New("mutants that nothing found")
 
 // mutantTime is how long a mutant is looked for.
@@ -41,7 +41,7 @@ func runMutants(ctx context.Context, o options, names []string, stdout io.Writer
 		}
 		rows = append(rows, row)
 	}
-	fmt.Fprintf(stdout, "\n%s\n", strings.Join(rows, "\n")) //nolint:errcheck // nobody is left to tell
+	fmt.Fprintf(stdout, "\n%s\n", strings.Join(rows, "\n")) //nolint:errcheck // there is nowhere left to report it
 	if len(survived) > 0 {
 		return fmt.Errorf("%w: %w: %q", errViolation, errSurvived, survived)
 	}
@@ -79,10 +79,10 @@ func runMutant(ctx context.Context, o options, m mutants.Mutant, stdout io.Write
 		return "", false, fmt.Errorf("%w\n%s", err, lines.String())
 	}
 	if got.violation == nil {
-		fmt.Fprintf(stdout, "%s: NOT found in %s\n%s\n", m.Name, got.found.Round(time.Second), lines.String()) //nolint:errcheck // nobody is left to tell
+		fmt.Fprintf(stdout, "%s: NOT found in %s\n%s\n", m.Name, got.found.Round(time.Second), lines.String()) //nolint:errcheck // there is nowhere left to report it
 		return fmt.Sprintf("| %s | %s | %d | nothing | |", m.Guard, m.Mix, m.Seed), false, nil
 	}
-	fmt.Fprintf(stdout, "%s: found after %.1f s: %v\n", m.Name, got.found.Seconds(), got.violation) //nolint:errcheck // nobody is left to tell
+	fmt.Fprintf(stdout, "%s: found after %.1f s: %v\n", m.Name, got.found.Seconds(), got.violation) //nolint:errcheck // there is nowhere left to report it
 	return fmt.Sprintf("| %s | %s | %d | %s | %.1f s |", m.Guard, m.Mix, m.Seed, got.violation.Rule, got.found.Seconds()), true, nil
 }
 
@@ -100,12 +100,12 @@ func walkMutant(ctx context.Context, m mutants.Mutant, overlay string, stdout io
 	var failed *exec.ExitError
 	switch why := regexp.MustCompile(`(?s)\tError: +\t(.*?)\n +\tTest:`).FindSubmatch(out); {
 	case err == nil:
-		fmt.Fprintf(stdout, "%s: NOT found in %s\n", m.Name, took.Round(time.Second)) //nolint:errcheck // nobody is left to tell
+		fmt.Fprintf(stdout, "%s: NOT found in %s\n", m.Name, took.Round(time.Second)) //nolint:errcheck // there is nowhere left to report it
 		return fmt.Sprintf("| %s | %s | | nothing | |", m.Guard, mix), false, nil
 	case !errors.As(err, &failed) || why == nil:
 		return "", false, fmt.Errorf("%s: %w: %s", walk, err, out)
 	default:
-		fmt.Fprintf(stdout, "%s: found after %.1f s: %s\n", m.Name, took.Seconds(), why[1]) //nolint:errcheck // nobody is left to tell
+		fmt.Fprintf(stdout, "%s: found after %.1f s: %s\n", m.Name, took.Seconds(), why[1]) //nolint:errcheck // there is nowhere left to report it
 		return fmt.Sprintf("| %s | %s | | the walk | %.1f s |", m.Guard, mix, took.Seconds()), true, nil
 	}
 }

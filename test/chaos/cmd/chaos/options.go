@@ -41,9 +41,9 @@ func parseOptions(name string, args []string, stderr io.Writer) (options, []stri
 	fs.IntVar(&o.rounds, "rounds", 0, "end after so many rounds; 0: when the time is over")
 	fs.StringVar(&o.mixText, "mix", "", "kinds of faults and their weights, kind=weight;kind=weight; empty: all of them")
 	fs.DurationVar(&o.pause, "pause", 10*time.Millisecond, "mean pause of a client between two requests; there are eight for each daemon")
-	fs.DurationVar(&o.within, "within", 90*time.Second, "after how long, once a fault has ended, everybody has to serve again")
+	fs.DurationVar(&o.within, "within", 90*time.Second, "after how long, once a fault has ended, every daemon has to serve again")
 	fs.StringVar(&o.history, "history", "", "file for the history; empty: one in the temporary directory, removed when all went well")
-	fs.BoolVar(&o.keep, "keep", false, "keep logs and history, whatever came of it")
+	fs.BoolVar(&o.keep, "keep", false, "keep logs and history, with any outcome")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return o, nil, err

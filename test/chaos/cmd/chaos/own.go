@@ -25,7 +25,7 @@ const (
 )
 
 // isolate runs this program once more, where what is mounted, and what networks there
-// are, is nobody else's and gone with the process; it returns that one's exit code.
+// are, belongs to it alone and is gone with the process; it returns that one's exit code.
 // False where this is that process already, or the system doesn't allow it.
 func isolate() (code int, again bool) {
 	if os.Getenv(ownVariable) != "" || os.Geteuid() != 0 || len(os.Args) < 2 || os.Args[1] != "run" && os.Args[1] != "mutants" {
@@ -64,7 +64,7 @@ func owns(what string) bool {
 	return slices.Contains(strings.Split(os.Getenv(ownVariable), ","), what)
 }
 
-// mayMount tells whether file systems may be mounted without anybody else seeing
+// mayMount tells whether file systems may be mounted without any other process seeing
 // them.
 func mayMount() bool {
 	if !owns(ownMounts) {

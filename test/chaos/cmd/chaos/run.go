@@ -48,7 +48,7 @@ func torment(ctx context.Context, o options, stdout io.Writer) (got outcome, err
 	if err != nil {
 		return got, fmt.Errorf("%w: %w", errUsage, err)
 	}
-	fmt.Fprintf(stdout, "chaos: seed %d, %s, history %s\n", o.seed, o.duration, path) //nolint:errcheck // nobody is left to tell
+	fmt.Fprintf(stdout, "chaos: seed %d, %s, history %s\n", o.seed, o.duration, path) //nolint:errcheck // there is nowhere left to report it
 	if err := printPlan(o, stdout); err != nil {
 		return got, err
 	}
@@ -59,7 +59,7 @@ func torment(ctx context.Context, o options, stdout io.Writer) (got outcome, err
 	if err != nil {
 		return got, err
 	}
-	c.Say("everybody serves")
+	c.Say("every daemon serves")
 	ticking := make(chan struct{})
 	ticked := make(chan struct{})
 	go func() {
@@ -93,15 +93,15 @@ func torment(ctx context.Context, o options, stdout io.Writer) (got outcome, err
 func conclude(o options, got outcome, c *cluster.Cluster, dir, path string, stdout io.Writer) error {
 	if got.violation != nil {
 		text, err := got.violation.Explain(path)
-		fmt.Fprintf(stdout, "\n%s\nseed %d; logs and history are in %s; chaos check %s reads it again\n", text, o.seed, dir, path) //nolint:errcheck // nobody is left to tell
+		fmt.Fprintf(stdout, "\n%s\nseed %d; logs and history are in %s; chaos check %s reads it again\n", text, o.seed, dir, path) //nolint:errcheck // there is nowhere left to report it
 		return err
 	}
-	fmt.Fprintf(stdout, "\n%d rounds, %d requests, %d IDs, no violation. Seed %d.\n\n", got.rounds-1, got.requests, got.ids, o.seed) //nolint:errcheck // nobody is left to tell
+	fmt.Fprintf(stdout, "\n%d rounds, %d requests, %d IDs, no violation. Seed %d.\n\n", got.rounds-1, got.requests, got.ids, o.seed) //nolint:errcheck // there is nowhere left to report it
 	if err := c.Availability(stdout); err != nil {
 		return err
 	}
 	if o.keep {
-		fmt.Fprintf(stdout, "\nlogs and history are in %s\n", dir) //nolint:errcheck // nobody is left to tell
+		fmt.Fprintf(stdout, "\nlogs and history are in %s\n", dir) //nolint:errcheck // there is nowhere left to report it
 		return nil
 	}
 	return os.RemoveAll(dir)
@@ -132,7 +132,7 @@ func printPlan(o options, stdout io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	// A round takes its faults' time, and some seconds until everybody serves.
+	// A round takes its faults' time, and some seconds until every daemon serves.
 	const recovery = 4 * time.Second
 	for n, spent := 1, time.Duration(0); spent < o.duration && (o.rounds == 0 || n <= o.rounds); n++ {
 		round := planner.Next()
@@ -167,10 +167,10 @@ func check(path string, stdout io.Writer) error {
 	}
 	if found != nil {
 		text, err := found.Explain(path)
-		fmt.Fprintln(stdout, text) //nolint:errcheck // nobody is left to tell
+		fmt.Fprintln(stdout, text) //nolint:errcheck // there is nowhere left to report it
 		return errors.Join(fmt.Errorf("%w: %w", errViolation, found), err)
 	}
 	requests, ids := c.Totals()
-	fmt.Fprintf(stdout, "%d requests, %d IDs, no violation\n\n", requests, ids) //nolint:errcheck // nobody is left to tell
+	fmt.Fprintf(stdout, "%d requests, %d IDs, no violation\n\n", requests, ids) //nolint:errcheck // there is nowhere left to report it
 	return c.Availability().Print(stdout)
 }
