@@ -120,7 +120,7 @@ func (m *Mem) FailSave(err error) {
 }
 
 // FailAfterSave makes every Save return err although the record took its place,
-// as a file does whose sync fails, until it is called with nil.
+// as a file does with a sync that fails, until it is called with nil.
 func (m *Mem) FailAfterSave(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

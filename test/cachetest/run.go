@@ -207,7 +207,7 @@ func runRefusals(t *testing.T, open Open) {
 	}
 }
 
-// runConcurrent has many goroutines save records whose fields belong together,
+// runConcurrent has many goroutines save records with fields that belong together,
 // and others load them.
 func runConcurrent(t *testing.T, open Open) {
 	const writers, readers, rounds = 4, 4, 25

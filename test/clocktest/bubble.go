@@ -21,7 +21,7 @@ type Bubble struct {
 
 var _ clock.Clock = (*Bubble)(nil)
 
-// NewBubble returns a Bubble whose wall clock begins at wall.
+// NewBubble returns a Bubble with a wall clock that begins at wall.
 func NewBubble(wall time.Time) *Bubble {
 	return &Bubble{made: time.Now(), start: begin(wall)}
 }
@@ -41,7 +41,7 @@ func Pass(d time.Duration) {
 // Step moves the wall clock alone by d, which may be negative.
 func (b *Bubble) Step(d time.Duration) { b.wallNS.Add(int64(d)) }
 
-// Suspend lets the machine sleep for d: the monotonic clock, and who sleeps by it, stop.
+// Suspend lets the machine sleep for d: the monotonic clock stops, and with it each goroutine that sleeps by it.
 func (b *Bubble) Suspend(d time.Duration) {
 	b.bootNS.Add(int64(d))
 	b.wallNS.Add(int64(d))

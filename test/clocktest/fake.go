@@ -19,10 +19,10 @@ type Fake struct {
 
 var _ clock.Clock = (*Fake)(nil)
 
-// New returns a Fake whose wall clock stands at wall.
+// New returns a Fake with a wall clock that stands at wall.
 func New(wall time.Time) *Fake { return &Fake{reading: begin(wall)} }
 
-// begin is the first reading of a clock whose wall clock begins at wall.
+// begin is the first reading of a clock with a wall clock that begins at wall.
 func begin(wall time.Time) clock.Reading {
 	return clock.Reading{WallNS: wall.UnixNano(), Mono: time.Second, Boot: time.Second}
 }
@@ -63,7 +63,7 @@ func (f *Fake) Read() clock.Reading {
 	return f.reading
 }
 
-// Sleep implements clock.Clock: it returns when ctx is done, whatever moves the clock.
+// Sleep implements clock.Clock: it returns when ctx is done, and no move of the clock ends it.
 func (f *Fake) Sleep(ctx context.Context, d time.Duration) error {
 	if d > 0 {
 		<-ctx.Done()

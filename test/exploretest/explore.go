@@ -63,7 +63,7 @@ type visit[E any] struct {
 	event E
 }
 
-// item is a state whose successors are to be visited.
+// item is a state with successors to visit.
 type item[S any] struct {
 	s  S
 	at int // its visit

@@ -35,7 +35,7 @@ func (d drawing) Info() zksession.Info {
 	return info
 }
 
-// loosened is a session whose transactions lack a condition.
+// loosened is a session with transactions that lack a condition.
 type loosened struct {
 	zkreg.Session
 	without Condition

@@ -111,7 +111,7 @@ func TestMisplacedImports(t *testing.T) {
 
 // misplacedImports returns the imports of leafd's packages that rooms doesn't allow.
 // Tests of the product may import all of the product and the kits, which are the
-// packages of test/ whose names end in test; the rigs beside them are for themselves.
+// packages of test/ with names that end in test; the rigs beside them are for themselves.
 func misplacedImports(t *testing.T, tree fs.FS) []string {
 	t.Helper()
 	allowed := map[string][]string{}

@@ -209,7 +209,7 @@ func (s *Server) end(signal syscall.Signal) error {
 	return err
 }
 
-// remove kills the server, whose data nobody needs any more, and removes it.
+// remove kills the server, and removes it with its data, which is not needed any more.
 func (s *Server) remove() error {
 	if s.root != nil {
 		_ = s.root.Close()

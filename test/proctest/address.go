@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FreeAddress returns an address of 127.0.0.1 that nobody listens on, below the ports
-// that the system gives to outgoing connections: with thousands of those around, one
-// would take it before the process does that is meant to, or while it restarts. Nobody
-// else is given it while this process runs, by FreeAddress in another one neither.
+// FreeAddress returns an address of 127.0.0.1 that no process listens on, below the ports
+// that the system gives to outgoing connections: with thousands of those around, one would
+// take it before the process that it is for, or while that restarts. It is given to no other
+// caller while this process runs, nor by FreeAddress in another one.
 func FreeAddress() (string, error) { return ports.free() }
 
 var ports portPool
 
-// portPool gives out ports, each once. It has them in blocks: whoever listens on the first
-// port of a block has the others.
+// portPool gives out ports, each once. It has them in blocks: the process that listens on
+// the first port of a block has the others.
 type portPool struct {
 	mu        sync.Mutex
 	blocks    []net.Listener // mu protects; on the first port of each block that is ours
@@ -54,7 +54,7 @@ func (p *portPool) free() (string, error) {
 	return "", errors.Join(errors.New("proctest: no port is free"), failed)
 }
 
-// blockLocked takes a block that nobody has.
+// blockLocked takes a block that no process has.
 func (p *portPool) blockLocked() error {
 	first := firstPort + rand.IntN((endOfPorts-firstPort)/blockPorts)*blockPorts
 	block, err := listenAt(first)

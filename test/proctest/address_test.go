@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Nobody is given an address twice: not in one process, and not in two that run at once.
+// No address is given twice: not in one process, and not in two that run at once.
 func TestAddressesAreGivenOutOnce(t *testing.T) {
 	const each = blockPorts + 50
 	var pools [2]portPool // as two processes have them

@@ -30,7 +30,7 @@ func buildLeafd() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "leafd")
-	// Without the profile, whose build takes a minute more.
+	// Without the profile: a build with it takes a minute more.
 	out, err := exec.Command("go", "build", "-pgo=off", "-o", path, "github.com/leafd/leafd/cmd/leafd").CombinedOutput()
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("%w\n%s", err, out), os.RemoveAll(dir))

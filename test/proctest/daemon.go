@@ -28,7 +28,7 @@ type Config struct {
 	Command []string        // the program and its arguments
 	Env     []string        // the whole environment: LEAFD_ variables of the user's would be settings
 	Address string          // where it will listen, host:port
-	Output  io.Writer       // gets what the daemon prints, besides Log; nil: nobody
+	Output  io.Writer       // gets what the daemon prints, besides Log; nil: nothing does
 	Prepare func(*exec.Cmd) // changes the command before it is started; nil: nothing
 }
 
@@ -66,7 +66,7 @@ func StartDaemon(cfg Config) (*Daemon, error) {
 	all := make(chan struct{})
 	go func() {
 		defer close(all)
-		_ = pipe.Read(d.log.take) // ends once nobody has the other end
+		_ = pipe.Read(d.log.take) // ends once no process has the other end
 		_ = out.Close()
 	}()
 	d.Process, err = start(cmd, all)
@@ -198,8 +198,8 @@ func (l *log) take(fd uintptr) (ended bool) {
 	}
 }
 
-// String takes first what was printed before the call: whoever has the daemon's answer has
-// the lines before it.
+// String takes first what was printed before the call: a caller that has the daemon's answer
+// has the lines before it.
 func (l *log) String() string {
 	_ = l.pipe.Control(func(fd uintptr) { l.take(fd) }) // closed after its end was read
 	l.mu.Lock()

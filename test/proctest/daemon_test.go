@@ -60,7 +60,7 @@ func TestFailureShowsTheLog(t *testing.T) {
 	require.ErrorIs(t, shell(t, "echo address already in use").AwaitReady(t.Context()), ErrPortTaken)
 }
 
-// Who has an answer of the daemon's has the lines that it printed before.
+// A caller that has an answer of the daemon's has the lines that it printed before.
 func TestLogHasWhatWasPrintedBeforeAnAnswer(t *testing.T) {
 	asks, ask, err := os.Pipe()
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestDeadAddress(t *testing.T) {
 	_, err := net.Dial("tcp", address)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	_, err = net.Listen("tcp", address)
-	require.ErrorIs(t, err, syscall.EADDRINUSE, "nor can anybody else")
+	require.ErrorIs(t, err, syscall.EADDRINUSE, "nor can any other process")
 }
 
 func TestOutsideNeedsNoTest(t *testing.T) {

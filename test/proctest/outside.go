@@ -21,7 +21,7 @@ type Outside struct {
 	cleanups []func()
 }
 
-// NewOutside returns an Outside whose Context is ctx.
+// NewOutside returns an Outside with ctx as its Context.
 func NewOutside(ctx context.Context) *Outside {
 	if !flag.Parsed() { // testing.Short, which the servers' packages call, panics then
 		testing.Init()

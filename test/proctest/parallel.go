@@ -10,7 +10,7 @@ import (
 )
 
 // WaitTogether lets n tests of a package run beside each other, from its TestMain, for
-// a package whose tests wait more than they compute. Where the processors are not ours
+// a package of tests that wait more than they compute. Where the processors are not ours
 // alone, or the race detector slows everything down, the limit stays the number of
 // processors: tests that compare what happens with the time it takes would fail.
 func WaitTogether(n int) {

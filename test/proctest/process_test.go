@@ -53,7 +53,7 @@ func TestShared(t *testing.T) {
 		Launch: func() (int, error) { launches++; return 42, nil },
 		Remove: func(n int) error { removed += n; return nil },
 	}
-	require.Equal(t, 3, shared.StopAfter(runner(func() int { return 3 })).Run(), "nobody asked for it")
+	require.Equal(t, 3, shared.StopAfter(runner(func() int { return 3 })).Run(), "no test asked for it")
 	require.Zero(t, removed)
 	require.Zero(t, shared.StopAfter(runner(func() int {
 		require.Equal(t, 42, shared.Get(t))

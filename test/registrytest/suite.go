@@ -70,7 +70,7 @@ func Run(t *testing.T, inMemory bool, open func(t testing.TB) *World) {
 				time.Sleep(2 * time.Minute) // what is claimed settles
 				testLostWhileStarting(t, w)
 			}},
-			{"a claim that nobody finished", testUnfinishedClaim},
+			{"a claim that was not finished", testUnfinishedClaim},
 			{"limit passed", testLimitPassed},
 			{"data lost: a piece that has ended", testDataLostLate},
 		})
@@ -190,8 +190,8 @@ func testOwnAgain(t *testing.T, w *World) {
 	require.Equal(t, int64(2), e.Life, "above all lives before")
 }
 
-// lossy runs try for each request of a process whose answer may get lost, done or not done, until
-// one has made less requests than that.
+// lossy runs try once for each request of a process, with the answer to that request lost, done
+// or not done, until a process has made less requests than that.
 func lossy(t *testing.T, try func(t *testing.T, n int, done bool, lose func(d *daemon)) (requests int)) {
 	t.Helper()
 	for _, done := range []bool{true, false} {
@@ -236,14 +236,14 @@ func testLostWhileTaking(t *testing.T, w *World) {
 		e := entryOf(t, w, id)
 		if d.ID() == id {
 			require.Equal(t, clock.Millis(3), d.Record().Floor)
-		} else { // a claim of its own, whose answer was lost, is left: nothing was issued under it
+		} else { // a claim of its own is left, as its answer was lost: nothing was issued under it
 			require.Equal(t, []any{worker.StateClaiming, d.Record().Instance, e.Floor}, []any{e.State, e.Instance, e.Limit}, "lost answer %d, done %t", n, done)
 		}
 		d.stop()
 		return made
 	})
 	fresh(t, w, "last", Options{}).running()
-	require.Empty(t, w.Hints(), "whoever finds one that leads nowhere removes it")
+	require.Empty(t, w.Hints(), "a daemon that finds one that leads nowhere removes it")
 }
 
 func testLostWhileResuming(t *testing.T, w *World) {
@@ -320,8 +320,8 @@ func testSharedName(t *testing.T, w *World) {
 	require.False(t, entryOf(t, w, second.ID()).Live)
 }
 
-// A Java Leaf's entry is its own, whatever a daemon is called, and never written; its worker ID is
-// nobody else's, and neither is 0, which a Java Leaf takes without asking.
+// A Java Leaf's entry is its own, under any name of a daemon, and never written; its worker ID
+// is given to no daemon, and neither is 0, which a Java Leaf takes without asking.
 func testJavaEntry(t *testing.T, w *World) {
 	java := worker.Entry{WorkerID: 1, Node: "10.0.0.5:8080", Address: "10.0.0.5:8080", State: zkreg.StateJava, Timestamp: w.Now() - 10}
 	w.Plant(java)

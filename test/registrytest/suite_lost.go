@@ -66,8 +66,8 @@ func testRemovedWhileCutOff(t *testing.T, w *World) {
 	require.NotZero(t, d.Since())
 }
 
-// The entries alone are lost: who has a worker ID puts it back, whether it runs or starts,
-// and who has none gets one when an operator says that all are back.
+// The entries alone are lost: a daemon that has a worker ID puts it back, whether it runs or
+// starts, and one that has none gets one when an operator says that all are back.
 func testEntriesLost(t *testing.T, w *World) {
 	first, second := fresh(t, w, "a", Options{}).running(), fresh(t, w, "b", Options{}).running()
 	down := fresh(t, w, "c", Options{}).running()
@@ -96,7 +96,7 @@ func testEntriesLost(t *testing.T, w *World) {
 	require.NotZero(t, first.Since()*second.Since(), "they have never stopped")
 }
 
-// worker.W6: an operator makes a new cluster, who must not: the daemons of the one before end.
+// worker.W6: an operator makes a new cluster, against the rules: the daemons of the one before end.
 func testDataLostForeign(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.report())
@@ -154,7 +154,7 @@ func testDataLostTaken(t *testing.T, w *World) {
 }
 
 // Survivors report, others that had a worker ID start, and newcomers too, all at the same moment:
-// who has a worker ID keeps it.
+// each that has a worker ID keeps it.
 func testDataLostAll(t *testing.T, w *World) {
 	const n = 4
 	var run, down, late []*daemon
@@ -271,7 +271,7 @@ func testUnfinishedClaim(t *testing.T, w *World) {
 	require.Equal(t, claimed.WorkerID, c.ID())
 }
 
-// A worker ID comes back by itself once its limit has passed and nobody prolongs it.
+// A worker ID comes back by itself once its limit has passed and no daemon prolongs it.
 func testLimitPassed(t *testing.T, w *World) {
 	layout := small(t)
 	w.Wipe()
@@ -298,7 +298,7 @@ func testLimitPassed(t *testing.T, w *World) {
 	require.Equal(t, limit, d.Record().Floor)
 	require.NoError(t, live.report(), "it was left alone")
 	err = gone.start(patient(t))
-	require.ErrorIs(t, err, worker.ErrExhausted, "who comes back is a new one")
+	require.ErrorIs(t, err, worker.ErrExhausted, "one that comes back is a new one")
 	require.Equal(t, 1, gone.told(worker.EventRemoved))
 }
 
@@ -317,5 +317,5 @@ func testDataLostLate(t *testing.T, w *World) {
 	require.Equal(t, []any{int64(worker.NoWorkerID), int64(1)}, []any{r.WorkerID, r.Losses})
 	require.Empty(t, entries(t, w))
 	w.OpenCluster(Threshold)
-	require.Greater(t, d.running().Record().Floor, limit, "whatever it gets begins at the root's floor")
+	require.Greater(t, d.running().Record().Floor, limit, "any worker ID that it gets begins at the root's floor")
 }

@@ -59,7 +59,7 @@ func testReleaseOnStop(t *testing.T, w *World) {
 	require.Equal(t, int64(1), d.running().ID(), "worker.D2")
 	require.NoError(t, other.report())
 
-	// Its own, where nobody took it.
+	// Its own, where no other daemon took it.
 	d.stop()
 	limit := entryOf(t, w, 1).Limit
 	require.Equal(t, int64(1), d.running().ID())
@@ -67,7 +67,7 @@ func testReleaseOnStop(t *testing.T, w *World) {
 }
 
 // Eight claimants, one released entry: one takes it, with its limit as floor. What lies
-// ahead of the clock is nobody's, and its hint stays.
+// ahead of the clock is not taken, and its hint stays.
 func testTakeover(t *testing.T, w *World) {
 	now := w.Now()
 	w.Plant(worker.Entry{WorkerID: 0, Node: "old", Address: "old:1", State: worker.StateReleased, Timestamp: now - 1000, Ceiling: now - 20, Owner: "old", Instance: "old", Floor: 1, Limit: now - 10})
@@ -94,7 +94,7 @@ func testTakeover(t *testing.T, w *World) {
 			require.Zero(t, d.Record().Floor)
 		}
 	}
-	require.True(t, taken, "nobody took the released one")
+	require.True(t, taken, "no daemon took the released one")
 	require.Equal(t, []string{"0000000001"}, w.Hints())
 	require.Len(t, entries(t, w), 9)
 }

@@ -37,8 +37,8 @@ type Options struct {
 
 func (o Options) layout() snowflake.Layout { return cmp.Or(o.Layout, snowflake.DefaultLayout()) }
 
-// Session timeouts: a daemon's, and an operator's, who waits it out where servers with empty
-// disks refuse his session.
+// Session timeouts: a daemon's, and an operator's, which is waited out where servers with
+// empty disks refuse the operator's session.
 const (
 	sessionTimeout = 10 * time.Second
 	short          = 2 * time.Second
@@ -62,7 +62,7 @@ type World struct {
 	root      string
 	addrs     []string
 	clk       clock.Clock
-	session   zkreg.Session // the operator's, and everybody else's
+	session   zkreg.Session // the operator's, and that of all other uses
 	directory *zkreg.Directory
 	closing   sync.WaitGroup
 
@@ -182,7 +182,7 @@ func (w *World) Kill(r worker.Registry) {
 	m := r.(*member)
 	w.zookeeper.Cut(m.line.Session)
 	delete(w.lines, m.line)
-	w.closing.Go(func() { _ = m.Close() }) // it finds nobody to tell
+	w.closing.Go(func() { _ = m.Close() }) // it reaches no server
 }
 
 // LoseAnswer has the n-th request of r from now (1 is the next) done, or not
@@ -267,7 +267,7 @@ func (w *World) Wipe() {
 // Backup keeps what the servers have, and returns what puts that back, as often as it is called.
 func (w *World) Backup() (restore func()) { return w.SaveAll() }
 
-// Recover notes a loss where there is a cluster, as an operator does who has put a backup back.
+// Recover notes a loss where there is a cluster, as an operator does after putting a backup back.
 func (w *World) Recover() {
 	w.operate(Options{}, func(ctx context.Context, d *zkreg.Directory) error {
 		_, err := d.Recover(ctx)

@@ -63,7 +63,7 @@ func (g *Guard) Session(name string) {
 	g.session = name
 }
 
-// Agree makes every Put succeed, whatever was read.
+// Agree makes every Put succeed, on any version that was read.
 func (g *Guard) Agree() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

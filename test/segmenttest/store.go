@@ -56,7 +56,7 @@ func (s *Store) usable(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Set writes a row as it is told to, as somebody with a SQL prompt can.
+// Set writes a row as it is told to, as a SQL prompt can.
 func (s *table) Set(tag string, maxID, step int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

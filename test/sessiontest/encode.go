@@ -20,7 +20,7 @@ type Node struct {
 
 // Ranks returns what numbers zxids for Encode, so that what differs in absolute zxids alone is
 // the same: those up to now (the last write's) by their order, which is all that can matter of
-// them. One beyond now, which somebody knows of before a restored backup, can come again: it is
+// them. One beyond now, which a session knows from before a restored backup, can come again: it is
 // told by its distance. zxids are all that may be asked for; another one panics.
 func Ranks(now int64, zxids ...int64) func(zxid int64) int64 {
 	sorted := slices.Clone(zxids)
@@ -61,7 +61,7 @@ func (t tree) zxids() []int64 {
 	return all
 }
 
-// Encode appends to dst the tree and the late writes, the same for the same whatever came before:
+// Encode appends to dst the tree and the late writes, the same for the same after any history:
 // paths in their order, with data, Stat and sequence number. normal, if not nil, may change what
 // is written of a node, or of an operation of a late write, or leave it out (false): times to
 // those relative to now, random IDs and session numbers to small numbers, counters that nothing

@@ -15,7 +15,7 @@ import (
 // Fault is what may go wrong with one request.
 type Fault int
 
-// The faults. Whoever has asked gets Unreachable, or is gone.
+// The faults. The session that has asked gets Unreachable, or is gone.
 const (
 	// NotSent: it is not done.
 	NotSent Fault = iota + 1
@@ -33,7 +33,7 @@ const (
 // Killed is what the request of a process that Fail kills panics with.
 type Killed struct{ Session int }
 
-// Request is one request of a session, whatever comes of it.
+// Request is one request of a session, with any outcome.
 type Request struct {
 	Session int // number of the session
 	Number  int // of the session's requests, 1 is the first
@@ -132,14 +132,14 @@ func (m *Memory) Heal(one zkreg.Session) {
 	s.faults, s.writeFaults = nil, nil
 }
 
-// Requests returns how many requests s has made, whatever came of them.
+// Requests returns how many requests s has made, with any outcome.
 func (m *Memory) Requests(s zkreg.Session) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return s.(*session).requests
 }
 
-// Observe has f told of each request before it is done; nil for nobody. f must not use m.
+// Observe has f told of each request before it is done; nil for no observer. f must not use m.
 func (m *Memory) Observe(f func(Request)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -186,8 +186,8 @@ func (m *Memory) Late() []Late {
 	return slices.Clone(m.late)
 }
 
-// Deliver does the late write with this ID. Its error is that of the transaction; whoever asked
-// for it never learns of it.
+// Deliver does the late write with this ID. Its error is that of the transaction; the session
+// that asked for it never learns of it.
 func (m *Memory) Deliver(id int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -99,7 +99,7 @@ func TestFaults(t *testing.T) {
 			}, asked)
 			require.Equal(t, 3, m.Requests(s))
 
-			// The next one is done, unless the process is gone, whose session goes in time.
+			// The next one is done, unless the process is gone; its session goes in time.
 			_, _, err = s.Get(t.Context(), "/a")
 			require.Equal(t, tt.killed, err != nil)
 			found, _, err := other.Exists(t.Context(), "/mine")
@@ -138,7 +138,7 @@ func TestFaultsOfOtherRequests(t *testing.T) {
 	m.Cut(s)
 	m.Fail(s, 1, sessiontest.KilledAfter)
 	require.True(t, killed(t, s, func() { _, _, _ = s.Get(t.Context(), "/a") }))
-	m.Join(s) // there is nobody
+	m.Join(s) // there is no process
 	require.Zero(t, s.Connection())
 }
 
@@ -280,7 +280,7 @@ func TestClone(t *testing.T) {
 	require.Empty(t, read(t, m, "/a"))
 }
 
-// Times of nodes are the ZooKeeper's, whatever its clients' clocks say.
+// Times of nodes are the ZooKeeper's, not those of its clients' clocks.
 func TestClockIsTheServers(t *testing.T) {
 	t.Parallel()
 	clk := clocktest.New(time.Unix(1_700_000_000, 0))
@@ -361,7 +361,7 @@ func TestEncode(t *testing.T) {
 		require.Empty(t, seen[got], name)
 		seen[got] = name
 		c.Restore(b, 0)
-		if name != "a session less" { // nobody has what it left
+		if name != "a session less" { // what it left belongs to no session
 			require.Equal(t, same, encoding(c, nil), name)
 		}
 	}

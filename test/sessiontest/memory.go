@@ -23,7 +23,7 @@ import (
 // Memory is a ZooKeeper in memory: what zkreg relies on of a real one. Each request is done at
 // once, or refused where its session's line is cut, or disturbed as Fail says. It can be copied,
 // backed up and restored at any moment. Its methods, and its sessions', may be called at any
-// time by anybody.
+// time by any goroutine.
 type Memory struct {
 	clk clock.Clock // immutable
 
@@ -38,7 +38,7 @@ type Memory struct {
 	observe  func(Request)    // mu protects
 }
 
-// NewMemory returns an empty ZooKeeper whose times are those of clk.
+// NewMemory returns an empty ZooKeeper that takes its times from clk.
 func NewMemory(clk clock.Clock) *Memory {
 	m := &Memory{clk: clk, sessions: map[int]*session{}}
 	m.Wipe()
@@ -65,7 +65,7 @@ type session struct {
 
 var _ ZooKeeper = (*Memory)(nil)
 
-// Open opens a session. Nobody is told of its connections.
+// Open opens a session. Its connections are not announced.
 func (m *Memory) Open(cfg zksession.Config) (zkreg.Session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -173,7 +173,7 @@ func (m *Memory) killLocked(s *session) {
 	}
 }
 
-// Expire ends the session that has id. Who has it, and is not cut off, opens another at once.
+// Expire ends the session that has id. Its client, unless cut off, opens another at once.
 func (m *Memory) Expire(id int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -110,7 +110,7 @@ func request(rnd *rand.Rand, root string) (name string, do func(ctx context.Cont
 	}
 }
 
-// Whatever is asked, the ZooKeeper in memory answers as a server does: its zxids come in the
+// On every request the ZooKeeper in memory answers as a server does: its zxids come in the
 // same order, and sessions are told apart in the same way.
 func TestAnswersAsAServerDoes(t *testing.T) {
 	t.Parallel()

@@ -47,15 +47,15 @@ func (m *Memory) Wipe() {
 }
 
 // Restore restarts the servers with what b knows. Versions and zxids of nodes are those of b; the
-// next write's zxid lies beyond b's and beyond zxid: an ensemble begins an epoch, whose zxids lie
+// next write's zxid lies beyond b's and beyond zxid: an ensemble begins an epoch, with zxids
 // beyond all of before, and a single server goes on where b ends, so that zxids come again.
 //
 // A client's session that b knows goes on, over another connection: also where its client was
 // told of zxids that the servers don't know, since the client asks without them once its timeout
 // has passed, and the servers give every session its time again. Where they end it first, Expire
-// does that. A client whose session b doesn't know has another one when Restore returns, unless
-// its line is cut. Ephemeral nodes of sessions that nobody has any more stay until these time
-// out.
+// does that. A client with a session that b doesn't know has another one when Restore returns,
+// unless its line is cut. Ephemeral nodes of sessions that no client has any more stay until
+// these time out.
 func (m *Memory) Restore(b *Backup, zxid int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,7 +87,7 @@ func (m *Memory) Restore(b *Backup, zxid int64) {
 }
 
 // Clone returns a copy of m as it is now, with all its sessions under the same numbers, on the
-// clock clk; nobody observes it. The two don't know of each other, and what either does costs
+// clock clk, and without an observer. The two don't know of each other, and what either does costs
 // the other nothing: they share only what never changes.
 func (m *Memory) Clone(clk clock.Clock) *Memory {
 	m.mu.Lock()

@@ -69,7 +69,7 @@ func TestRestore(t *testing.T) {
 			laterID, connections := later.Info().ID, []uint64{quiet.Connection(), writer.Connection(), later.Connection()}
 			restore(t)
 
-			// Whose session the backup knows goes on over another connection, if its session
+			// A client with a session that the backup knows goes on over another connection, if it
 			// has not timed out; nothing tells it of what was lost.
 			for i, s := range []zkreg.Session{quiet, writer, later} {
 				require.NoError(t, s.Sync(patient(t), "/"))
@@ -98,7 +98,7 @@ func TestRestore(t *testing.T) {
 			require.Equal(t, before.Czxid, stat.Czxid)
 			require.Greater(t, stat.Mzxid, before.Mzxid)
 
-			// What goes with sessions that nobody has any more goes in time.
+			// What goes with sessions that no client has any more goes in time.
 			require.Eventually(t, func() bool { return !found("/others") }, patience, 10*time.Millisecond)
 			require.True(t, found("/quiet"))
 		})
@@ -144,7 +144,7 @@ func TestRestoreInANewEpoch(t *testing.T) {
 	_, _, err = unknown.Get(t.Context(), "/a")
 	require.ErrorIs(t, err, zk.ErrNoNode)
 
-	// Nor is a session left that was opened since, and whose process is gone.
+	// Nor is a session left that was opened since by a process that is gone.
 	last, err := m.Open(zksession.Config{Timeout: time.Second})
 	require.NoError(t, err)
 	m.Kill(last)

@@ -55,8 +55,8 @@ func testAdmin(t *testing.T, f *harness) {
 		before.UpdateTime = time.Time{}
 		require.Equal(t, c.before, before)
 	}
-	require.ErrorIs(t, f.update(t, "nobody", &step, &text), segment.ErrUnknownTag)
-	require.ErrorIs(t, f.update(t, "nobody", nil, nil), segment.ErrUnknownTag)
+	require.ErrorIs(t, f.update(t, "missing", &step, &text), segment.ErrUnknownTag)
+	require.ErrorIs(t, f.update(t, "missing", nil, nil), segment.ErrUnknownTag)
 
 	rows, err = f.store.List(ctx)
 	require.NoError(t, err)

@@ -152,7 +152,7 @@ func testFetchAbove(t *testing.T, f *harness) {
 			maxID, _ := f.row(t, name)
 			require.Equal(t, c.hi, maxID)
 			next := f.fetch(t, name, 1)
-			require.Equal(t, c.hi, next.Lo, "moved for everybody")
+			require.Equal(t, c.hi, next.Lo, "moved for every caller")
 		})
 	}
 	f.add(t, "end", 1, 10)

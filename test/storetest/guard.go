@@ -33,7 +33,7 @@ func RunGuard(t *testing.T, open func(t *testing.T) GuardFixture) {
 	tests := map[string]func(t *testing.T, f GuardFixture){
 		"no high mark is zero":             testGuardNone,
 		"a write needs what was read":      testGuardConditional,
-		"a write tells who has written":    testGuardBy,
+		"a write names its writer":         testGuardBy,
 		"one of many writes at once":       testGuardConcurrent,
 		"tags are exact":                   testGuardTags,
 		"nothing counts over a connection": testGuardReconnect,

@@ -128,7 +128,7 @@ func (f *sqlHarness) javaFetch(ctx context.Context, tag string) (segment.Range, 
 	return segment.Range{Lo: maxID - step, Hi: maxID, Step: step}, tx.Commit()
 }
 
-// testFetchLocked: somebody's transaction holds the row and doesn't end.
+// testFetchLocked: another transaction holds the row and doesn't end.
 func testFetchLocked(t *testing.T, f *sqlHarness) {
 	f.add(t, "order", 1, 10)
 	tx, err := f.db.BeginTx(patient(t), nil)

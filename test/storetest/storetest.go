@@ -33,7 +33,7 @@ type Fixture struct {
 // Table is leaf_alloc as an operator reaches it: none of leafd's checks stands
 // in between.
 type Table interface {
-	// Insert adds rows, whatever their values; their UpdateTime is ignored.
+	// Insert adds rows with any values; their UpdateTime is ignored.
 	Insert(ctx context.Context, rows ...segment.Row) error
 	// SetMaxID and SetStep change one column of a row that is there.
 	SetMaxID(ctx context.Context, tag string, maxID int64) error

@@ -43,7 +43,7 @@ func (q *quick) Wall() (int64, time.Duration) {
 	return q.start.WallNS + int64(mono-q.start.Mono) + q.stepNS.Load(), mono
 }
 
-// Read implements clock.Clock. Nobody suspends these machines.
+// Read implements clock.Clock. These machines are never suspended.
 func (q *quick) Read() clock.Reading {
 	wallNS, mono := q.Wall()
 	return clock.Reading{WallNS: wallNS, Mono: mono, Boot: mono}

@@ -161,7 +161,7 @@ func (h *host) remember() {
 	}
 }
 
-// watch checks that a daemon whose piece goes on is not fenced.
+// watch checks that a daemon is not fenced while its piece goes on.
 func (h *host) watch() {
 	r := h.daemon.worker.Record()
 	if err := h.daemon.worker.Check(); errors.Is(err, worker.ErrFenced) {
@@ -172,7 +172,7 @@ func (h *host) watch() {
 // crash ends the daemon as kill -9 does: nothing is recorded.
 func (h *host) crash() {
 	h.walk.answers(h, "")
-	h.daemon.ids.Stop() // nobody gets an ID of a dead process
+	h.daemon.ids.Stop() // no client gets an ID of a dead process
 	h.daemon.kill()
 	h.daemon.end()
 	<-h.daemon.ended

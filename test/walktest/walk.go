@@ -89,11 +89,11 @@ type walk struct {
 	down   bool
 	issued map[int64]string
 	saved  []func() // what puts backups back, the oldest first
-	// history is what was done to whom.
+	// history is what was done to which host.
 	history []string
 
 	mu    sync.Mutex
-	alive map[string]answering // mu protects; who answers, by node
+	alive map[string]answering // mu protects; what answers, by node
 }
 
 // Run walks, and fails at the first repeated ID, but with NoCeiling. The hosts' clocks are
@@ -238,7 +238,7 @@ func (w *walk) act(h *host) {
 	}
 }
 
-// restore puts a backup back. The operator says so at once; or nobody does, where a daemon
+// restore puts a backup back. The operator says so at once; or says nothing, where a daemon
 // that is reached knows better: it has to note the loss then.
 func (w *walk) restore(h *host) string {
 	what := "restore"
@@ -264,7 +264,7 @@ func (w *walk) restore(h *host) string {
 		what += ", noted"
 		for end := w.cfg.Clock.Mono() + w.noted()/time.Duration(w.cfg.Speed); w.losses() == before; w.pause(200 * time.Millisecond) {
 			if w.cfg.Clock.Mono() > end {
-				w.fails("a backup was put back, and nobody noted that who knows better")
+				w.fails("a backup was put back, and no daemon that knows better noted it")
 			}
 		}
 		w.Noted++
@@ -290,7 +290,7 @@ func (w *walk) restore(h *host) string {
 }
 
 // noted is how long a daemon that is refused for its session may take to note a loss. Servers,
-// which come back from a restore, take their own time, whatever the speed of the walk's.
+// which come back from a restore, take their own time, at any speed of the walk's.
 func (w *walk) noted() time.Duration {
 	if w.cfg.Speed > 1 {
 		return 400 * time.Second
@@ -504,8 +504,8 @@ func (w *walk) holds(h *host) bool {
 	})
 }
 
-// allKnown tells that the registry has the entry of every host whose piece goes on, up to its end: an
-// operator may open the cluster.
+// allKnown tells that the registry has the entry of every host with a piece that goes on, up to its
+// end: an operator may open the cluster.
 func (w *walk) allKnown() bool {
 	entries, err := w.cfg.World.Directory().Entries(w.ctx)
 	if err != nil {
@@ -530,12 +530,12 @@ func (w *walk) allKnown() bool {
 
 // startCopy starts another daemon on a copy of h's directory while h's lives. It comes up as
 // an instance of its own, if it does. The copy has a home of its own: one that looks the
-// same is told by the original's reports alone, which nobody promises while that is cut
+// same is told by the original's reports alone, which is not promised while that is cut
 // off, nor here, where seconds are milliseconds.
 func (w *walk) startCopy(h *host) {
 	r, err := h.directory.Load()
 	if err != nil || errors.Is(h.daemon.worker.Check(), worker.ErrFenced) {
-		return // nothing to copy, or nobody that it could disturb
+		return // nothing to copy, or no daemon that it could disturb
 	}
 	directory := &cachetest.Mem{}
 	directory.Set(r)
@@ -570,8 +570,8 @@ func (w *walk) startBeside(h *host, directory worker.Cache, home string) {
 	}
 }
 
-// errNobody is what an address answers whose daemon is dead.
-var errNobody = errors.New("walktest: nobody answers here")
+// errDead is what the address of a dead daemon answers.
+var errDead = errors.New("walktest: no daemon answers here")
 
 // prober asks the peers of the machine with this clock.
 type prober struct {
@@ -585,8 +585,8 @@ type answering struct {
 	clk   *quick
 }
 
-// Probe implements clock.Prober: the daemons that live answer, whatever the registry
-// thinks of them, and nobody minds what time it is, but for a jump.
+// Probe implements clock.Prober: the daemons that live answer, even if the registry takes
+// them for dead. An offset is told only where it is more than margin, as after a jump.
 func (p prober) Probe(_ context.Context, addresses []string) []clock.Sample {
 	w := p.walk
 	w.mu.Lock()
@@ -595,7 +595,7 @@ func (p prober) Probe(_ context.Context, addresses []string) []clock.Sample {
 	for _, a := range addresses {
 		s := clock.Sample{Address: a, Node: a, Owner: w.alive[a].owner}
 		if s.Owner == "" {
-			s.Err = errNobody
+			s.Err = errDead
 		} else if off := w.alive[a].clk.Read().Wall().Sub(p.clk.Read().Wall()); off.Abs() > margin {
 			s.Offset = off
 		}
@@ -604,7 +604,7 @@ func (p prober) Probe(_ context.Context, addresses []string) []clock.Sample {
 	return samples
 }
 
-// answers notes that owner answers at the address of h; "": nobody does.
+// answers notes that owner answers at the address of h; "": no daemon does.
 func (w *walk) answers(h *host, owner string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -34,7 +34,7 @@ func walkOn(t *testing.T, seed uint64, steps int, noCeiling bool) (r walktest.Re
 	return r
 }
 
-// P1 and P2 over whatever may happen to four machines.
+// P1 and P2 over all that may happen to four machines.
 func TestRandomWalkRepeatsNoID(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {

@@ -93,7 +93,7 @@ func (p *Page) Cut() []string {
 //go:embed contrast.js
 var contrast string
 
-// Faint returns the texts whose contrast is below WCAG's AA: 4.5, or 3 for large ones.
+// Faint returns the texts with a contrast below WCAG's AA: 4.5, or 3 for large ones.
 func (p *Page) Faint() []string {
 	p.t.Helper()
 	return Eval[[]string](p, contrast)

@@ -50,8 +50,8 @@ func (s *Server) prepare(lines ...string) (err error) {
 	return s.configure(lines...)
 }
 
-// freePort returns a port of 127.0.0.1 that nobody else is given while this process runs: it
-// stays free while its server is stopped.
+// freePort returns a port of 127.0.0.1 that no other caller is given while this process runs:
+// it stays free while its server is stopped.
 func freePort() (int, error) {
 	address, err := proctest.FreeAddress()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// StartSkewed is Start of a server whose wall clock is off by d, until SetClock says
+// StartSkewed is Start of a server with a wall clock that is off by d, until SetClock says
 // otherwise. Its monotonic clock, which ends sessions, is the machine's.
 func StartSkewed(t testing.TB, d time.Duration, lines ...string) *Server {
 	t.Helper()

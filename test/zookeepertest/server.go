@@ -189,7 +189,7 @@ func (s *Server) Wipe(t testing.TB) {
 	s.Restart(t)
 }
 
-// empty removes the database; what makes the server who it is stays.
+// empty removes the database; the identity of the server stays.
 func (s *Server) empty() error { return os.RemoveAll(s.database()) }
 
 // Pause stops the server in place: connections stay open, new ones are accepted
@@ -225,7 +225,7 @@ func (s *Server) end(signal syscall.Signal) error {
 	return err
 }
 
-// remove kills the server, whose data nobody needs any more, and removes it.
+// remove kills the server, and removes it with its data, which is not needed any more.
 func (s *Server) remove() error {
 	if err := s.end(syscall.SIGKILL); err != nil {
 		return err
