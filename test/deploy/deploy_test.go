@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/cli"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
-	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -25,7 +25,7 @@ import (
 
 const top = "../../deploy/"
 
-// decode decodes a document whose every field has to be one of T's.
+// decode decodes a document in which every field has to be one of T's.
 func decode[T any](t *testing.T, document string) *T {
 	t.Helper()
 	v := new(T)

@@ -33,7 +33,7 @@ type cluster struct {
 	parts    []*part // the servers, then the daemons
 	events   chan event
 	watchers sync.WaitGroup
-	tries    int  // of daemons whose port another program took
+	tries    int  // of daemons that lost their port to another program
 	told     bool // that all of it is up
 }
 
@@ -65,7 +65,7 @@ func runCluster(ctx context.Context, o options, commands io.Reader, out *lines) 
 	return err
 }
 
-// checkPorts returns an error that names who has the ports that are taken.
+// checkPorts returns an error that names the processes that have the ports that are taken.
 func (o options) checkPorts(ctx context.Context) error {
 	if o.base == 0 {
 		return nil
@@ -88,7 +88,7 @@ func (o options) checkPorts(ctx context.Context) error {
 	return nil
 }
 
-// typed returns the lines that somebody types, until there are no more.
+// typed returns the lines that are typed, until there are no more.
 func typed(r io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {

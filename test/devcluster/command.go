@@ -16,7 +16,7 @@ const help = `What can be typed here, NAME being zookeeper, mariadb, leafd1, …
 Signals from another shell do the same. Ctrl-C stops all of it.
 `
 
-// command does what somebody typed.
+// command does what was typed.
 func (c *cluster) command(ctx context.Context, words []string) {
 	switch {
 	case len(words) == 0:

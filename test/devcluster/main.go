@@ -30,7 +30,7 @@ type options struct {
 	leafd      string        // the daemon's program
 	sql        string        // the script that makes the table
 	daemons    int           // 1..maxDaemons
-	base       int           // what is added to the ports; 0: whatever is free
+	base       int           // what is added to the ports; 0: any that are free
 	stopWithin time.Duration // of a daemon
 	serve      []string      // more arguments for each daemon
 }
@@ -74,11 +74,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs.StringVar(&o.leafd, "leafd", "bin/leafd", "the program to run as the daemons")
 	fs.StringVar(&o.sql, "sql", "deploy/leaf_alloc.sql", "the script that makes the table of the segments")
 	o.base = 8000
-	fs.Func("ports", "the ports: with 8000 daemons have 8081, 8082, …, ZooKeeper 8181 and MariaDB 8306; free is whatever is (default 8000)", o.setPorts)
+	fs.Func("ports", "the ports: with 8000 daemons have 8081, 8082, …, ZooKeeper 8181 and MariaDB 8306; free means any that are free (default 8000)", o.setPorts)
 	fs.IntVar(&o.daemons, "daemons", 3, "how many daemons, 1 to 64")
 	fs.DurationVar(&o.stopWithin, "stop-within", 20*time.Second, "how long a daemon may take over a clean stop before it is killed")
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, "usage: cluster [flags] [-- flags of leafd serve]") //nolint:errcheck // nobody is left to tell
+		fmt.Fprintln(stderr, "usage: cluster [flags] [-- flags of leafd serve]") //nolint:errcheck // there is nowhere left to report it
 		fs.PrintDefaults()
 	}
 	switch err := fs.Parse(args); {
@@ -87,7 +87,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case err != nil:
 		return 2
 	case o.daemons < 1 || o.daemons > maxDaemons:
-		fmt.Fprintf(stderr, "cluster: -daemons is %d: want 1 to %d\n", o.daemons, maxDaemons) //nolint:errcheck // nobody is left to tell
+		fmt.Fprintf(stderr, "cluster: -daemons is %d: want 1 to %d\n", o.daemons, maxDaemons) //nolint:errcheck // there is nowhere left to report it
 		return 2
 	}
 	o.serve = fs.Args()
@@ -97,7 +97,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	signal.Ignore(syscall.SIGTTIN) //nolint:forbidigo // as above
 	err := runCluster(ctx, o, stdin, &lines{w: stdout})
 	if err != nil {
-		fmt.Fprintln(stderr, "cluster:", err) //nolint:errcheck // nobody is left to tell
+		fmt.Fprintln(stderr, "cluster:", err) //nolint:errcheck // there is nowhere left to report it
 		return 1
 	}
 	return 0

@@ -115,7 +115,7 @@ func TestClusterGoesOnWithoutAPart(t *testing.T) {
 	r.awaitLine("mariadb is started again")
 	require.NotEqual(t, before, pid("mariadbd"))
 	for line, says := range map[string]string{
-		"status": "is ready", "help": "freeze NAME", "kill nobody": "no part is called nobody", "what": "what: not known",
+		"status": "is ready", "help": "freeze NAME", "kill nothing": "no part is called nothing", "what": "what: not known",
 	} {
 		r.enter(line)
 		r.awaitLine(says)
@@ -140,7 +140,7 @@ func TestSettingThatLeafdRefuses(t *testing.T) {
 	r.nothingLeft(nil)
 }
 
-// TestPortThatIsTaken is refused before anything is started, and says by whom.
+// TestPortThatIsTaken is refused before anything is started, and the error names its holder.
 func TestPortThatIsTaken(t *testing.T) {
 	address, err := proctest.FreeAddress()
 	require.NoError(t, err)

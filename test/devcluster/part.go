@@ -76,7 +76,7 @@ func (p *part) watch(ctx context.Context, process *proctest.Process, tell func(e
 }
 
 // look returns the present state. What was not ready yet may take its time over its first
-// answer; what was stays ready while it answers, whatever it answers.
+// answer; what was stays ready while it answers at all.
 func (p *part) look(ctx context.Context, process *proctest.Process, was state, wasReady bool) state {
 	var isReady bool
 	var err error

@@ -110,7 +110,7 @@ func TestAuditor(t *testing.T) {
 		require.Len(t, audited.wrong, 1, name)
 	}
 
-	// The release of a Java Leaf's worker ID, which nobody ordered, or in two transactions, or too low.
+	// The release of a Java Leaf's worker ID, which no operator ordered, or in two transactions, or too low.
 	for _, tc := range []struct {
 		released map[int64]bool
 		last     []transaction

@@ -147,10 +147,10 @@ const (
 //
 //	A1  a Java Leaf's entry is written by its own sessions, which write nothing else, and in its own three fields;
 //	A2  it goes only where the operator had it released: with the create of worker-N, released, in the same transaction,
-//	    whose limit is beyond its last report and the present, by twice the clock threshold;
+//	    with a limit beyond its last report and the present, by twice the clock threshold;
 //	A3  no worker ID has two paths at a time;
 //	A4  leafd takes sequential worker IDs and released ones, and 0 never;
-//	A5  who takes a worker ID begins where the one before ended, or later; no entry of leafd's goes but a claim of a number that is
+//	A5  a new holder of a worker ID begins where the one before ended, or later; no entry of leafd's goes but a claim of a number that is
 //	    none of leafd's, as 0.
 type auditor struct {
 	forever   string

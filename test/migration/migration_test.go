@@ -192,7 +192,7 @@ func (h *host) javaCommand() []string {
 	}
 }
 
-// java starts the host's Java Leaf, whose entry has its worker ID.
+// java starts the host's Java Leaf, and its entry has its worker ID.
 func (h *host) java() {
 	h.t.Helper()
 	require.NoError(h.t, h.start(h.javaCommand()))

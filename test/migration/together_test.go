@@ -216,7 +216,7 @@ func (w *walker) step() error {
 }
 
 // Java Leafs and leafds on one tree under load, started, stopped, killed and begun again at random, three of each: no ID comes
-// twice, nobody has another's worker ID, and what ZooKeeper's transaction log tells is as auditor has it.
+// twice, none has another's worker ID, and what ZooKeeper's transaction log tells is as auditor has it.
 func TestTogether(t *testing.T) {
 	begin, n := uint64(time.Now().UnixNano()), 15
 	var err error

@@ -49,7 +49,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM) //nolint:forbidigo // a program of its own: it reads its signals
 	defer stop()
 	if err := bench(ctx, o, stdout, stderr); err != nil {
-		fmt.Fprintln(stderr, "scale:", err) //nolint:errcheck // nobody is left to tell
+		fmt.Fprintln(stderr, "scale:", err) //nolint:errcheck // there is nowhere left to report it
 		return 1
 	}
 	return 0
@@ -82,7 +82,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		err = fmt.Errorf("%q: want flags only", fs.Arg(0))
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "scale:", err) //nolint:errcheck // nobody is left to tell
+		fmt.Fprintln(stderr, "scale:", err) //nolint:errcheck // there is nowhere left to report it
 	}
 	return o, err
 }

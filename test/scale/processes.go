@@ -37,8 +37,8 @@ func (r *rig) pods(program, dir string, n int) *pods {
 	return p
 }
 
-// starts tries them at once: in new directories, as of pods whose own don't survive, and in the
-// same.
+// starts tries them at once: in new directories, as of pods with storage that doesn't survive,
+// and in the same.
 func (p *pods) starts() []row {
 	p.r.t.Helper()
 	var rows []row

@@ -59,7 +59,7 @@ func (r *rig) must(err error) {
 	}
 }
 
-// cluster makes one whose layout has few more worker IDs than n.
+// cluster makes one with a layout of few more worker IDs than n.
 func (r *rig) cluster(n int) settings {
 	r.t.Helper()
 	layout := snowflake.DefaultLayout()
@@ -209,8 +209,8 @@ func (r *rig) children(p string) []string {
 // one transaction makes.
 const atOnce = 32
 
-// fillEnded gives every worker ID to some instance whose piece has ended: by this, ZooKeeper's
-// counter is beyond the layout.
+// fillEnded gives every worker ID to some instance with a piece that has ended: by this,
+// ZooKeeper's counter is beyond the layout.
 func (r *rig) fillEnded(s settings) {
 	r.t.Helper()
 	day := 24 * time.Hour
@@ -231,7 +231,7 @@ func (r *rig) fillEnded(s settings) {
 	}
 }
 
-// empty removes all entries, as an operator does who knows that nobody has one any more.
+// empty removes all entries, as an operator may when no daemon has one any more.
 func (r *rig) empty(s settings) {
 	r.t.Helper()
 	for _, name := range r.children(s.root + "/leaf_forever") {

@@ -29,7 +29,7 @@ func startDatabase(script string, steps map[string]int64) (*database, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the script of the table: %w; run this in leafd's source directory", err)
 	}
-	// Whatever ends the soak, the server is stopped in its turn.
+	// However the soak ends, the server is stopped in its turn.
 	ctx := context.Background()
 	d := &database{host: proctest.NewOutside(ctx)}
 	err = d.host.Do(func(t testing.TB) {
@@ -52,7 +52,7 @@ func startDatabase(script string, steps map[string]int64) (*database, error) {
 	return d, nil
 }
 
-// absence is how long the database is away: at least, and then until somebody has
+// absence is how long the database is away: at least, and then until the daemon has
 // felt it, at most.
 type absence struct {
 	least, most time.Duration

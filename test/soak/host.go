@@ -9,9 +9,9 @@ import (
 )
 
 // host watches for how long the host of a virtual machine takes away the CPUs that
-// the soak may run on, although somebody wants to run there. What is due then waits,
-// whoever is to answer it: where that is more than a thousandth of the time, no
-// server can keep a p99.9 that is shorter.
+// the soak may run on, although a thread is ready to run there. What is due then waits,
+// with any server that is to answer it: where that is more than a thousandth of the
+// time, none can keep a p99.9 that is shorter.
 type host struct {
 	proc  string // the directory /proc
 	begun time.Time
@@ -61,7 +61,7 @@ func (h host) stolen() float64 {
 	return sum
 }
 
-// took is how many seconds were taken since the watch began; NaN: nobody knows.
+// took is how many seconds were taken since the watch began; NaN: unknown.
 func (h host) took() float64 { return h.stolen() - h.before }
 
 // says is what was taken, for people.

@@ -38,11 +38,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 		err = f.print(stdout, o)
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "soak:", err) //nolint:errcheck // nobody is left to tell
+		fmt.Fprintln(stderr, "soak:", err) //nolint:errcheck // there is nowhere left to report it
 		return 1
 	}
 	if missed := f.missed(o); missed > 0 {
-		fmt.Fprintf(stderr, "soak: %d verdicts missed\n", missed) //nolint:errcheck // nobody is left to tell
+		fmt.Fprintf(stderr, "soak: %d verdicts missed\n", missed) //nolint:errcheck // there is nowhere left to report it
 		return 1
 	}
 	return 0

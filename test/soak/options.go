@@ -56,7 +56,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.StringVar(&rate, "rate", "50000", "requests a second, or half: half of what a closed loop reaches before")
 	fs.DurationVar(&o.outage, "outage", 20*time.Second, "how long the database is away, and then until the daemon has felt it; at most a tenth of the duration")
 	fs.IntVar(&o.clients, "clients", minClients, "connections")
-	fs.IntVar(&o.pipeline, "pipeline", 128, "requests of a connection that are sent together, of those whose turn has come, at most")
+	fs.IntVar(&o.pipeline, "pipeline", 128, "requests of a connection that are sent together, of those that are due, at most")
 	fs.DurationVar(&o.p999, "p999", time.Millisecond, "what 99.9 % of the requests may take where the -bare server keeps that; elsewhere they may take 1.2 times as long as there")
 	fs.Uint64Var(&o.seed, "seed", 1, "of what is left to chance: steps of the tags, when and how the database is stopped")
 	if err := fs.Parse(args); err != nil {
@@ -64,7 +64,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	err := o.check(rate, fs.Args())
 	if err != nil {
-		fmt.Fprintln(stderr, "soak:", err) //nolint:errcheck // nobody is left to tell
+		fmt.Fprintln(stderr, "soak:", err) //nolint:errcheck // there is nowhere left to report it
 	}
 	return o, err
 }
@@ -102,7 +102,7 @@ func (o *options) check(rate string, rest []string) error {
 
 // every is the time between samples: a minute, and less for a short soak, so that its
 // second half has enough for a verdict. A sample costs daemon and load some
-// milliseconds, in which nobody is answered on one CPU: a thousandth of the time would
+// milliseconds, in which no request is answered on one CPU: a thousandth of the time would
 // be in the latencies' p99.9.
 func (o *options) every() time.Duration {
 	return max(50*time.Millisecond, min(time.Minute, o.duration/60))

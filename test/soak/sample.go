@@ -28,7 +28,7 @@ type sample struct {
 	longest    float64 // seconds of the longest of the last ones
 	fetches    float64 // attempts to fetch a range
 	failed     float64 // of them
-	failing    float64 // tags whose last fetch failed
+	failing    float64 // tags that failed in their last fetch
 	panics     float64
 	stolen     float64 // seconds that the host took of the CPUs since the load began
 	look       look

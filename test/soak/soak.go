@@ -32,7 +32,7 @@ type figures struct {
 	hostTook string        // from the CPUs while the load ran
 }
 
-// soak runs it all. Whatever happens, all that was started is stopped: the load
+// soak runs it all. Even if it fails, all that was started is stopped: the load
 // first, then the daemon, then the database.
 func soak(ctx context.Context, o options, progress io.Writer) (_ *figures, err error) {
 	say := func(format string, args ...any) {

@@ -89,7 +89,7 @@ func TestSoak(t *testing.T) {
 	require.Empty(t, left, "nothing is left behind")
 }
 
-// shortTemp is a directory whose path is short: a socket's may have 107 bytes.
+// shortTemp is a directory with a short path: a socket's may have 107 bytes.
 func shortTemp(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "s")
@@ -259,7 +259,7 @@ func TestMix(t *testing.T) {
 	}
 }
 
-// TestPlan: the outage is over before the half that is judged, whatever the seed.
+// TestPlan: the outage is over before the half that is judged, with any seed.
 func TestPlan(t *testing.T) {
 	kills := 0
 	for seed := range uint64(50) {
@@ -278,7 +278,7 @@ func TestPlan(t *testing.T) {
 	require.Less(t, kills, 50)
 }
 
-// TestAbsence: the database is away until somebody has felt it, and no longer than it may.
+// TestAbsence: the database is away until the daemon has felt it, and no longer than it may.
 func TestAbsence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
@@ -292,7 +292,7 @@ func TestAbsence(t *testing.T) {
 		begun = time.Now()
 		a.felt = func() bool { return false }
 		a.wait(t.Context())
-		require.Equal(t, time.Minute, time.Since(begun), "nobody")
+		require.Equal(t, time.Minute, time.Since(begun), "never felt")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		begun = time.Now()

@@ -16,8 +16,8 @@ type verdict struct {
 	says string // the figures
 }
 
-// unsent is the share of the requests that may have gone unsent: those whose turn
-// came in the load's last moment.
+// unsent is the share of the requests that may have gone unsent: those that were due in the
+// load's last moment.
 const unsent = 1e-4
 
 // flat is a figure of the daemon that must stay where it is, and how much of a rise
@@ -154,7 +154,7 @@ func (f *figures) flat(o options, fl flat) verdict {
 }
 
 // outage: the database was away, the daemon noticed, and fetched again afterwards.
-// A soak whose outage nobody felt has shown nothing of it.
+// A soak in which the daemon felt no outage has shown nothing of it.
 func (f *figures) outage() verdict {
 	how := "stopped"
 	if f.plan.kill {

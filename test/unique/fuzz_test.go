@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzDecode: whatever stands in a chunk, decoding it ends, and what was decoded
+// FuzzDecode: decoding a chunk of any bytes ends, and what was decoded
 // whole encodes to the same again.
 func FuzzDecode(f *testing.F) {
 	var e encoder

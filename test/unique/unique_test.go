@@ -53,7 +53,7 @@ func open(t *testing.T, o unique.Options) *unique.Journal {
 	return j
 }
 
-// kinds of IDs: what leafd gives, and what nobody gives.
+// kinds of IDs: what leafd gives, and what no server gives.
 func kinds(r *rand.Rand) map[string]func() int64 {
 	var snowflake, segment, falling int64 = 1 << 60, 5, math.MaxInt64
 	return map[string]func() int64{

@@ -12,7 +12,7 @@
 //     have no such limit. sonyflake v1 has a fixed 256 IDs in 10 ms: see there.
 //   - "UsedUp" is the layout with 12 bits of sequence and one goroutine that
 //     asks for all it can get: 244.1 ns an ID is the limit, and the CPUs busy
-//     tell who sleeps and who spins.
+//     tell which ones sleep and which spin.
 //   - Nothing is done with an ID but to keep the compiler from dropping it. No
 //     text form is made, though xid and ulid exist for theirs.
 package gen
@@ -24,7 +24,7 @@ import (
 	"time"
 )
 
-// sink keeps the compiler from dropping an ID that nobody reads.
+// sink keeps the compiler from dropping an ID that is never read.
 var sink int64
 
 // cpuTime is what the process used so far, user and system.

@@ -94,8 +94,8 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
-// BenchmarkSonyflake times bursts. Version 1 has 256 IDs in 10 ms, whatever one
-// wants: a plain loop measures 39 microseconds of sleep for each. So this one
+// BenchmarkSonyflake times bursts. Version 1 has 256 IDs in 10 ms, however many are
+// wanted: a plain loop measures 39 microseconds of sleep for each. So this one
 // sleeps outside the clock until a fresh 10 ms has begun, and times 200 IDs.
 func BenchmarkSonyflake(b *testing.B) {
 	const (

@@ -107,7 +107,7 @@ func runRedis(ctx context.Context, o options) (err error) {
 	return o.redisBatches(ctx, w, leafd, rows)
 }
 
-// redisBatches adds what a client asks who wants many, which leafd has a command for.
+// redisBatches adds the requests of a client that wants many IDs, for which leafd has a command.
 func (o options) redisBatches(ctx context.Context, w *wrk.Client, leafd *server, rows [][]string) error {
 	all := []load{
 		{name: "Redis/leafdSNOWFLAKE/n=1000", on: leafd, command: fmt.Sprintf("LEAF.SNOWFLAKE x %d", batch), depth: 1, ids: batch},

@@ -30,9 +30,9 @@ import org.apache.zookeeper.CreateMode;
  * Stands in for a Java Leaf: what version 1.0.1 does with ZooKeeper, its clock and its table, with the same libraries. It takes
  * the same leaf.properties, server.address and server.port.
  *
- * <p>A start looks for its ip:port before the first hyphen of each name, and refuses an entry whose time lies ahead, or with
+ * <p>A start looks for its ip:port before the first hyphen of each name, and refuses an entry with a time that lies ahead, or with
  * other fields than its own. Where a Java Leaf then goes by its local file, this one serves nothing: no step here may need
- * that file. Every 3 s it writes its entry, whatever stands there. It logs the lines of a start as a Java Leaf does.
+ * that file. Every 3 s it writes its entry, over any content. It logs the lines of a start as a Java Leaf does.
  */
 public final class JavaLeaf {
     private static final long EPOCH = 1288834974657L;
@@ -96,7 +96,7 @@ public final class JavaLeaf {
     private void join(CuratorFramework zk) throws Exception {
         String own;
         if (zk.checkExists().forPath(forever) == null) {
-            own = create(zk); // and worker stays 0, whatever the name says
+            own = create(zk); // and worker stays 0, even if the name says otherwise
         } else {
             Map<String, String> names = new HashMap<>();
             Map<String, Integer> workers = new HashMap<>();
