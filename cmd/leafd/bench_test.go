@@ -87,8 +87,8 @@ func TestBenchOfARealDaemon(t *testing.T) {
 	})
 }
 
-// TestBenchFindsTwoDaemonsOfOneWorkerID: standalone, nobody but the operator
-// keeps two daemons from having one worker ID; the check finds out when nobody did.
+// TestBenchFindsTwoDaemonsOfOneWorkerID: standalone, only the operator keeps two daemons
+// from having one worker ID; the check finds out when that was not done.
 func TestBenchFindsTwoDaemonsOfOneWorkerID(t *testing.T) {
 	t.Parallel()
 	a, b := newMachine(t).ready("--worker-id", "5"), newMachine(t).ready("--worker-id", "5")

@@ -118,7 +118,7 @@ func (l *child) held(t *testing.T) held {
 	return held{len(files), number("/proc/"+pid+"/status", `VmHWM:\s+(\d+) kB`, 1<<10), number("/proc/net/sockstat", `TCP:.* mem (\d+)`, os.Getpagesize())}
 }
 
-// innocent asks for IDs of tags that nobody has asked for, of one tag, and for snowflake IDs, for d,
+// innocent asks for IDs of tags that no other client has asked for, of one tag, and for snowflake IDs, for d,
 // and for the pages of operators. Each request for IDs has to succeed; a page has its turn in the end,
 // which a starved machine is late with. It returns the latencies of the IDs.
 func (l *child) innocent(t *testing.T, d time.Duration, fresh *atomic.Int64) (all []time.Duration) {
@@ -171,8 +171,8 @@ func (l *child) innocent(t *testing.T, d time.Duration, fresh *atomic.Int64) (al
 	return all
 }
 
-// Whatever clients without a token ask for, and whether they read it or not: what they hold of the
-// daemon is bounded, and nobody else is refused an ID, nor operators their pages.
+// What clients without a token hold of the daemon is bounded, for all requests, and whether they read
+// the answers or not; no other client is refused an ID, nor operators their pages.
 func TestClientsHoldNoMoreThanTheirShare(t *testing.T) {
 	const tags = 10_000
 	var rows []string
@@ -235,7 +235,7 @@ func TestClientsHoldNoMoreThanTheirShare(t *testing.T) {
 			defer func() { require.Equal(t, cli.ExitOK, l.stop()) }()
 			var fresh atomic.Int64
 			alone, before := l.innocent(t, 300*time.Millisecond, &fresh), l.held(t)
-			earlier := 0 // clients that are gone, whose requests may still wait for their turn
+			earlier := 0 // clients that are gone, and may have left requests that still wait for their turn
 			for _, a := range store.attacks {
 				require.NoError(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", l.Pid()), []byte("5"), 0o600)) // VmHWM
 				end := a.launch(t, l.addr, redis)

@@ -13,9 +13,9 @@ import (
 	"github.com/leafd/leafd/test/webtest"
 )
 
-// TestDashboardIsNobodyElses: a page of somebody else, in a real browser of somebody who
+// TestDashboardIsClosedToOtherPages: the page of another site, in a real browser that
 // reaches leafd, neither reads what leafd tells (server.H1) nor shows it in a frame.
-func TestDashboardIsNobodyElses(t *testing.T) {
+func TestDashboardIsClosedToOtherPages(t *testing.T) {
 	t.Parallel()
 	l := newMachine(t).start()
 	l.awaitStatus("/readyz", http.StatusOK)

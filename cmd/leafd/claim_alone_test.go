@@ -14,9 +14,9 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 )
 
-// A name is a label: daemons of one --node on directories of their own, and on a copy of a
-// directory whose daemon lives, run beside each other, each with a worker ID of its own, and
-// again after a restart of all.
+// A name is a label: daemons of one --node on directories of their own, and on a copy of the
+// directory of a daemon that lives, run beside each other, each with a worker ID of its own,
+// and again after a restart of all.
 func TestOneNameOnSeveralDirectories(t *testing.T) {
 	t.Parallel()
 	c := onShared(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 )
 
-// Somebody else writes or deletes the entry of a daemon that runs: it stops issuing
+// The entry of a daemon that runs is written or deleted by another client: the daemon stops issuing
 // with its next report, says so, leaves the live set, and doesn't write the entry again.
 // Then the same process begins a new life, with the worker ID where it puts its entry back, and
 // with another one where it is lost. Segments are served all the while.
@@ -54,11 +54,11 @@ func TestEntryTouchedByOthersFences(t *testing.T) {
 		unreadable bool            // nothing is done about what stands there, until it is removed
 		after      func(v *victim) // what else is there to see; nil: nothing
 	}{
-		{name: "another owner", workerID: 1, do: change(func(z *znode) { z.Owner = "somebody else" }), after: setsAside},
+		{name: "another owner", workerID: 1, do: change(func(z *znode) { z.Owner = "a stranger" }), after: setsAside},
 		{
 			name: "another instance, after ours", workerID: 1,
 			do: change(func(z *znode) {
-				z.Instance, z.Owner, z.Floor, z.Limit = "another", "somebody else", z.Limit, z.Limit.Add(time.Hour)
+				z.Instance, z.Owner, z.Floor, z.Limit = "another", "a stranger", z.Limit, z.Limit.Add(time.Hour)
 			}),
 			after: isLost,
 		},

@@ -27,7 +27,7 @@ func (c *cluster) laterMachine(args ...string) *machine {
 	return m
 }
 
-// filled makes a root whose n entries are all that its layout has.
+// filled makes a root with n entries, all that its layout has.
 func (o *onlooker) filled(layout string, n int) {
 	o.t.Helper()
 	o.create(o.root, "", 0)
@@ -154,7 +154,7 @@ func TestEightClaimOneReleased(t *testing.T) {
 	delete(after, o.path(7))
 	delete(before, o.path(7))
 	require.Equal(t, before, after)
-	require.Empty(t, o.names(o.root+"/leaf_released"), "nobody need look there again")
+	require.Empty(t, o.names(o.root+"/leaf_released"), "no daemon need look there again")
 	require.Equal(t, cli.ExitOK, winner.stop())
 }
 

@@ -24,7 +24,7 @@ type fault int
 const (
 	requestLost fault = iota // the connection is cut before ZooKeeper has it
 	answerLost               // ZooKeeper has done it, and the connection is cut before it says so
-	answerHeld               // as answerLost, but nobody is told: no more answers come
+	answerHeld               // as answerLost, but without a sign of it: no more answers come
 	passed                   // nothing
 )
 
@@ -205,7 +205,7 @@ func (k *link) happened() (multi bool) {
 // promotion, the report, the temporary node.
 const claimWrites = 4
 
-// severed returns a machine of a cluster of its own whose network fails at a write.
+// severed returns a machine of a cluster of its own, with a network that fails at a write.
 func severed(t *testing.T, write int, what fault) (*machine, *link, *onlooker) {
 	t.Helper()
 	c := onShared(t)
@@ -215,8 +215,8 @@ func severed(t *testing.T, write int, what fault) (*machine, *link, *onlooker) {
 }
 
 // The connection is cut at each write of a first start, before ZooKeeper has it or
-// before its answer is through: what was done is found again, and done once. But a claim whose
-// answer is lost is given up: nobody knows its number, and nothing is issued under it.
+// before its answer is through: what was done is found again, and done once. But a claim that
+// lost its answer is given up: its number is not known, and nothing is issued under it.
 func TestLostWritesOfAClaim(t *testing.T) {
 	t.Parallel()
 	type start struct {

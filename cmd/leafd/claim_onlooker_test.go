@@ -48,7 +48,7 @@ type onlooker struct {
 	get    func(path string) (node seenNode, found bool, err error)
 	names  func(path string) []string // of the children, ordered; none where there is no such path
 	make   func(path, text string, flags int32) (created string, err error)
-	write  func(path, text string, version int32) error // -1: whatever version is there
+	write  func(path, text string, version int32) error // -1: of any version
 	remove func(path string)
 	auth   func(userPassword string)
 }
@@ -248,7 +248,7 @@ func sessions(t *testing.T, server string) string {
 // keeps up with.
 func frequent() []string { return []string{tune("ReportInterval", "300ms"), tune("CeilingLead", "1s")} }
 
-// steady is frequent for those who must refuse nothing, however busy the machine is.
+// steady is frequent for daemons that must refuse nothing, however busy the machine is.
 func steady() []string { return []string{tune("ReportInterval", "300ms"), tune("CeilingLead", "4s")} }
 
 // onMachine runs a command on the cluster with a machine's clock.

@@ -67,7 +67,7 @@ func TestDatacentersShareARoot(t *testing.T) {
 	requireDistinct(t, all)
 }
 
-// With --zk-auth-file nobody else reads or writes the cluster's znodes.
+// With --zk-auth-file no other client reads or writes the cluster's znodes.
 func TestZnodesBehindAPassword(t *testing.T) {
 	t.Parallel()
 	right := clitest.WriteFile(t, "right", "leaf:pass:word\n")

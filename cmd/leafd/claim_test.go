@@ -47,7 +47,7 @@ func TestSixteenFirstStartsAtOnce(t *testing.T) {
 			taken[info.ID] = true
 			if life == 0 {
 				workerIDs[info.Node] = info.ID
-				require.False(t, l.hasLogged("is not used for"), "there is nobody to wait for")
+				require.False(t, l.hasLogged("is not used for"), "there is no daemon to wait for")
 			}
 			require.Equal(t, workerIDs[info.Node], info.ID, "another worker ID after the restart")
 		}
@@ -67,7 +67,7 @@ func TestSixteenFirstStartsAtOnce(t *testing.T) {
 	requireDistinct(t, all)
 }
 
-// A node's name is a label for people, whatever it is made of, and stands in no path. Peers ask
+// A node's name is a label for people, of any characters, and stands in no path. Peers ask
 // the address in the name of the temporary node.
 func TestNodeNames(t *testing.T) {
 	t.Parallel()

@@ -81,7 +81,7 @@ func TestClockCheckByTheRegistry(t *testing.T) {
 	require.Contains(t, got.Peers[3].Error, `node "right" answers there`)
 
 	// The daemon of the data directory is not asked: it has this very clock. What is
-	// left is 8 s ahead: nobody knows which of the two is wrong, and it would resume.
+	// left is 8 s ahead: nothing tells which of the two is wrong, and it would resume.
 	own := r.recorded(func(rec *worker.Record) {
 		rec.Node, rec.Owner, rec.Instance = "right", "owner of "+got.Peers[0].Address, "instance of "+got.Peers[0].Address
 	})

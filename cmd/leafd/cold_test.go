@@ -93,7 +93,7 @@ func TestColdTags(t *testing.T) {
 	t.Logf("%d cold tags over %d connections: %d refused, %.0f tags/s", tags, connections, a.refused.Load(), float64(a.served.Load())/took.Seconds())
 	require.EqualValues(t, tags, a.served.Load()+a.refused.Load())
 
-	// The flood goes over all others, from many connections, whatever becomes of its requests.
+	// The flood goes over all others, from many connections, and its requests may fail.
 	flood, done := newAsker(t, connections), make(chan struct{})
 	var at atomic.Int64
 	for range connections {

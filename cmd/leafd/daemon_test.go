@@ -233,8 +233,8 @@ func TestOneDaemonADirectory(t *testing.T) {
 	require.Equal(t, cli.ExitOK, first.stop())
 }
 
-// Somebody deletes the lock file under a running daemon and starts another one
-// on the directory: the second waits out the ceiling of the first, which finds its
+// The lock file is deleted under a running daemon, and another one is started on the
+// directory: the second waits out the ceiling of the first, which finds its
 // lock gone before it can raise it.
 func TestStolenLockFencesTheFirst(t *testing.T) {
 	t.Parallel()
@@ -336,7 +336,7 @@ func TestClockStepsWhileRunning(t *testing.T) {
 }
 
 // A process that was stopped past its ceiling (a debugger, a frozen container)
-// asks for a report before its next ID, and refuses nobody.
+// asks for a report before its next ID, and refuses no request.
 func TestFrozenDaemonGoesOn(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -371,7 +371,7 @@ func TestStopFinishesWhatIsInFlight(t *testing.T) {
 	requireDistinct(t, other.stop())
 	for _, each := range []*load{ld, other} {
 		require.Empty(t, each.broken)
-		require.Empty(t, each.refused, "a stop refuses nobody that it has accepted")
+		require.Empty(t, each.refused, "a stop refuses no request that it has accepted")
 	}
 	last := timeOf(t, got[len(got)-1])
 	next := m.ready()

@@ -140,7 +140,7 @@ func TestAdminOverHTTP(t *testing.T) {
 	require.Equal(t, cli.ExitOK, l.stop())
 }
 
-// A small step, a slow database and large batches: the demand is found, and nobody is
+// A small step, a slow database and large batches: the demand is found, and no request is
 // refused. At a step that did not grow all this would take minutes.
 func TestLargeDemandOnASmallStep(t *testing.T) {
 	t.Parallel()

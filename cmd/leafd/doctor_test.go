@@ -159,7 +159,7 @@ func TestDoctorStrict(t *testing.T) {
 
 // A daemon that runs is known, and isn't disturbed; a strange one, and a stranger, are
 // told from it.
-func TestDoctorAndWhoListens(t *testing.T) {
+func TestDoctorAndOtherListeners(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	m.addr = freeAddress(t)

@@ -98,7 +98,7 @@ func TestDoctorOfAFullCluster(t *testing.T) {
 	require.Equal(t, cli.ExitExhausted, d.code)
 	d.result("zk-ids", doctor.Fail, "32 not live", "leafd worker release")
 
-	// One whose limit has passed is left, and so is one that was given back.
+	// One that has passed its limit is left, and so is one that was given back.
 	over := oldEntry(3)
 	over.Limit = over.Ceiling
 	o.set(o.path(3), jsonText(t, over))
@@ -131,7 +131,7 @@ func TestDoctorOfZooKeeperThatRefuses(t *testing.T) {
 	require.NoError(t, err)
 	m.doctor(m.addr).only("zk-node", "zk-rights")
 
-	// Nobody there at all.
+	// No server there at all.
 	alone := newMachine(t)
 	alone.zk = []string{"--zk", freeAddress(t)}
 	d = alone.doctor(freeAddress(t), "--node", "n", "--timeout", "4s")

@@ -163,7 +163,7 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 		p.awaitStatus("/readyz", http.StatusOK)
 		require.False(t, p.clockAlarms(), p.Log())
 	}
-	require.Equal(t, cli.ExitOK, g.machine().ready(args...).stop(), "the wrong one shuts nobody out")
+	require.Equal(t, cli.ExitOK, g.machine().ready(args...).stop(), "the wrong one shuts no other out")
 
 	m.step(-1600 * time.Millisecond)
 	l.awaitStatus("/readyz", http.StatusOK)
@@ -188,9 +188,9 @@ func (g *guards) staysReady(m *machine, l *child) {
 	}
 }
 
-// Of two daemons of which one's clock steps ahead nobody knows which is wrong: both stay
+// Of two daemons of which one's clock steps ahead nothing tells which is wrong: both stay
 // ready, with an alarm, and each can be restarted. A new one starts with the third clock
-// that tells who is wrong, and not before.
+// that tells which is wrong, and not before.
 func TestTwoDaemonsDisagree(t *testing.T) {
 	t.Parallel()
 	g := newGuards(t)

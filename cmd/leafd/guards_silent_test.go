@@ -18,8 +18,8 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 )
 
-// seem adds a live node that isn't a leafd, or no longer one. What it holds is nobody's
-// business.
+// seem adds a live node that isn't a leafd, or no longer one. What it holds must not be
+// read.
 func (g *guards) seem(name string) {
 	g.create(g.root+"/leaf_temporary/"+name, "\x00garbage", ephemeral)
 }
@@ -31,7 +31,7 @@ func wrongTime() string {
 
 // A live node that doesn't answer for its clock doesn't keep a daemon from starting, nor
 // does an answer that isn't a leafd's. Where no peer answers there is an alarm. Nothing of
-// what another service answers is shown, and where no peer can be nobody is asked
+// what another service answers is shown, and where no peer can be none is asked
 // (peerclock.A6 and A7).
 func TestPeersThatTellNothing(t *testing.T) {
 	t.Parallel()
@@ -93,7 +93,7 @@ func TestPeersThatTellNothing(t *testing.T) {
 		})},
 		{name: "where each machine reaches another", says: "not a peer's address", address: "169.254.169.254:80"},
 		{name: "a host name", says: "not a peer's address", address: "localhost:" + named},
-		// Nobody to ask, so nobody is silent.
+		// No peer to ask, so none is silent.
 		{name: "a long address", address: strings.Repeat("1", 10_000) + ":80"},
 		{name: "no address", live: "~other"},
 		{name: "no instance", live: freeAddress(t) + "~"},
@@ -166,11 +166,11 @@ func TestPeersThatAreFrozen(t *testing.T) {
 	l.awaitLog(`"alarm":"peers_silent"`, killed.addr)
 	require.Contains(t, l.Log(), frozen.addr)
 	require.EqualValues(t, 2, l.info().ID)
-	require.Eventually(t, func() bool { return g.file(m) != nil }, eventually, time.Millisecond) // it tells whom not to ask
+	require.Eventually(t, func() bool { return g.file(m) != nil }, eventually, time.Millisecond) // it tells which address not to ask
 	out := g.run(m, "clock", "check", "--data-dir", m.dataDir())
 	require.Equal(t, cli.ExitOK, out.Code, out.Stderr)
 	require.Contains(t, out.Stdout+out.Stderr, "none of the 2 peers told its clock")
-	// Back among those who answer, the silence is over.
+	// Back among those that answer, the silence is over.
 	two.signal(syscall.SIGCONT)
 	require.Eventually(t, func() bool {
 		a := l.clock()

@@ -15,7 +15,7 @@ import (
 	"github.com/leafd/leafd/test/zookeepertest"
 )
 
-// behind is a machine that ran, and whose next start is behind what was recorded.
+// behind is a machine that ran, and starts next behind what was recorded.
 type behind struct {
 	m     *machine
 	proxy *zookeepertest.Proxy
@@ -36,7 +36,7 @@ const ahead = 8 * time.Second
 
 // The clock is behind what was recorded, wherever that was: exit 3, an alarm,
 // nothing written, and never a start from the file, as if ZooKeeper were the
-// trouble. With the clock right again it starts, and is who it was.
+// trouble. With the clock right again it starts, and has the worker ID that it had.
 func TestStartBehindTheRecord(t *testing.T) {
 	t.Parallel()
 	g := newGuards(t)
@@ -105,7 +105,7 @@ func TestStartBehindTheRecord(t *testing.T) {
 }
 
 // P2 with ZooKeeper: kill -9 late in the report interval, then a clock set back to
-// just after the last report. Whoever alone knows the ceiling, it is waited for.
+// just after the last report. The ceiling is waited for, even if only one place tells it.
 func TestCrashThenRollbackInACluster(t *testing.T) {
 	t.Parallel()
 	type life struct {
@@ -183,7 +183,7 @@ func TestCrashThenRollbackInACluster(t *testing.T) {
 	}
 }
 
-// Nothing is recorded and nobody to ask: a clock that is an hour ahead is believed.
+// Nothing is recorded, and there is no peer to ask: a clock that is an hour ahead is believed.
 // Then it counts as right, and a healthy clock does not: the first daemon of a
 // cluster must have the right time.
 func TestWrongClockOfTheFirstIsBelieved(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 )
 
-// A clock set back by up to 5 ms is waited out: nobody is refused, and nothing
+// A clock set back by up to 5 ms is waited out: no request is refused, and nothing
 // repeats.
 func TestSmallRollbackIsWaitedOut(t *testing.T) {
 	t.Parallel()
@@ -32,8 +32,8 @@ func TestSmallRollbackIsWaitedOut(t *testing.T) {
 		}
 		ld.note(func() { ld.got = append(ld.got, list...) })
 		now := m.now()
-		// One step at a time: it is seen within 10 ms, waited for during 8, and whoever
-		// waited has its answer before the next one.
+		// One step at a time: it is seen within 10 ms, waited for during 8, and each
+		// request that waited has its answer before the next one.
 		require.Eventually(t, func() bool { return m.now() > now+30 }, eventually, time.Millisecond)
 		ld.answered(t, 2)
 	}

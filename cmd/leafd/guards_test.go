@@ -24,9 +24,9 @@ import (
 )
 
 // The guards_*_test.go files hold a test for every row of DESIGN 4, on real
-// daemons whose machines each have a clock of their own, and a real ZooKeeper.
+// daemons on machines with a clock of their own each, and a real ZooKeeper.
 
-// guards is a cluster whose znodes a test looks at, and makes.
+// guards is a cluster with znodes that a test looks at, and makes.
 type guards struct {
 	*cluster
 

@@ -65,7 +65,7 @@ func TestLeaseEndsWithoutZooKeeper(t *testing.T) {
 	require.True(t, l.hasLogged(`"alarm":"registry_unreachable"`, "another may have it then"), l.Log())
 	proxy.Up(t)
 	l = m.ready()
-	require.Zero(t, l.info().ID, "nobody took it")
+	require.Zero(t, l.info().ID, "no other daemon took it")
 	all = append(all, l.some()...)
 	requireDistinct(t, all)
 	require.Equal(t, cli.ExitOK, l.stop())
@@ -105,7 +105,7 @@ func TestReleaseOnStop(t *testing.T) {
 	require.True(t, l.hasLogged(`"alarm":"registry_unreachable"`, "given back at the last stop"), l.Log())
 	proxy.Up(t)
 
-	l = m.ready() // nobody has taken it
+	l = m.ready() // no other daemon has taken it
 	require.Zero(t, l.info().ID)
 	all = append(all, l.some()...)
 	require.Equal(t, "active", o.must(path).payload(t).State)

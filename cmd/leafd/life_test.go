@@ -44,7 +44,7 @@ func toBeDisplaced(m *machine, args ...string) *displaced {
 }
 
 // begins waits for the new life, which has the same worker ID or another one, and returns
-// the first IDs of it. Every place that tells who the daemon is tells the new life.
+// the first IDs of it. Every place that tells the daemon's identity tells the new life.
 func (d *displaced) begins(same bool) []int64 {
 	t := d.t
 	t.Helper()
@@ -76,7 +76,7 @@ func (d *displaced) begins(same bool) []int64 {
 }
 
 // The operator releases the worker ID of a daemon that is cut off, by force, and another
-// daemon gets it: nobody asks the first one meanwhile, as the operator says.
+// daemon gets it: no client asks the first one meanwhile, as the operator says.
 func TestNewLifeAfterAReleaseByForce(t *testing.T) {
 	t.Parallel()
 	s := zookeepertest.Shared(t)
@@ -104,7 +104,7 @@ func TestNewLifeAfterAReleaseByForce(t *testing.T) {
 	require.Equal(t, cli.ExitOK, second.stop())
 }
 
-// lookAlike returns a machine of c with a copy of m's data directory whose record says that
+// lookAlike returns a machine of c with a copy of m's data directory; the record in it says that
 // it was written there.
 func (c *cluster) lookAlike(m *machine, args ...string) *machine {
 	c.t.Helper()
@@ -151,7 +151,7 @@ func TestNewLifeAfterACopyWasStarted(t *testing.T) {
 	require.Equal(t, cli.ExitOK, twin.stop())
 }
 
-// daemon.N2: somebody deletes the lock file under a running daemon. It locks the
+// daemon.N2: the lock file is deleted under a running daemon. It locks the
 // directory again; another process that has done so first keeps it for as long as it runs.
 func TestNewLifeAfterTheLockWasLost(t *testing.T) {
 	t.Parallel()
@@ -173,7 +173,7 @@ func TestNewLifeAfterTheLockWasLost(t *testing.T) {
 	require.Equal(t, cli.ExitOK, first.stop(), "it is its own again")
 }
 
-// daemon.N4: whoever is displaced again and again is so ever more slowly.
+// daemon.N4: a daemon that is displaced again and again is so ever more slowly.
 func TestNewLivesWaitEverLonger(t *testing.T) {
 	t.Parallel()
 	c := onShared(t)
@@ -239,8 +239,8 @@ func TestNewLifeNeedsZooKeeper(t *testing.T) {
 	require.Equal(t, cli.ExitOK, l.stop())
 }
 
-// daemon.N5: the root is another cluster's now. Nothing is issued until somebody has
-// started the daemon with what it belongs to; segments are served.
+// daemon.N5: the root is another cluster's now. Nothing is issued until the daemon was
+// started with what it belongs to; segments are served.
 func TestNoNewLifeInAnotherCluster(t *testing.T) {
 	t.Parallel()
 	s := zookeepertest.Shared(t)

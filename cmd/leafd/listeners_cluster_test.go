@@ -55,7 +55,7 @@ func (l *child) awaitPeers(conf *tls.Config, n int) {
 }
 
 // The guards hold where every connection needs a certificate: the daemons hear each
-// other's clocks, and one whose clock is wrong is shut out. The commands do too.
+// other's clocks, and one with a wrong clock is shut out. The commands do too.
 func TestClusterWithClientCertificates(t *testing.T) {
 	t.Parallel()
 	g := newGuards(t)
@@ -95,7 +95,7 @@ func TestClusterWithClientCertificates(t *testing.T) {
 	for _, l := range daemons {
 		l.awaitPeers(conf, 2)
 	}
-	for _, l := range daemons { // before the first stops, whom the others then miss
+	for _, l := range daemons { // before the first stops, which the others then miss
 		require.Empty(t, l.alarmCodes(), l.Log())
 	}
 	for _, l := range daemons {

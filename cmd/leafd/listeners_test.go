@@ -98,8 +98,8 @@ func TestListenersOfADaemon(t *testing.T) {
 	require.NoFileExists(t, admin)
 }
 
-// A page that has its own name point at a daemon reads nothing of it, by whatever port
-// (DNS rebinding); it would get IDs. allow-host names who may.
+// A page that has its own name point at a daemon reads nothing of it, by any port
+// (DNS rebinding); it would get IDs. allow-host names the hosts that may.
 func TestForeignHosts(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -12,7 +12,7 @@ import (
 )
 
 // Requests that are wrong, made from a grammar. All of it follows from a seed and a
-// number, whatever order the conversations are held in.
+// number, in any order of the conversations.
 //
 // Nothing here may be a request for an ID that leafd has to answer: each asks for
 // IDs of the tag victim, or for snowflake IDs, and none of them may be given one.
@@ -32,7 +32,7 @@ const (
 
 // conversation is what one client sends over one connection.
 type conversation struct {
-	good  []string // targets of good requests, whose answers are read before more is sent
+	good  []string // targets of good requests; their answers are read before more is sent
 	piped []string // targets of good requests that are sent in one go with the bad ones
 	heads int      // of the bad ones, the first that are HEAD requests and well framed
 	bad   []byte
@@ -155,7 +155,7 @@ func (a author) badTarget() string {
 // broken returns a request after which the daemon has to close. Where it follows on
 // good ones in one piece, it is small enough for a socket to take in one go, and has no
 // body that ends too early: fasthttp drops the answers it hasn't sent yet then. (Their
-// IDs are lost, as when the client is gone: nobody else gets them.)
+// IDs are lost, as when the client is gone: no other client gets them.)
 func (a author) broken(piped bool) string {
 	switch n := a.IntN(9); {
 	case n < 2:
@@ -250,7 +250,7 @@ func (a author) noise(small bool) string {
 }
 
 // admin returns a conversation with the admin surface: a change that can't be made,
-// by somebody who may.
+// by a client that may.
 func (a author) admin() conversation {
 	method, target := "POST", "/api/segments"
 	body := a.pick(`{`, `}`, `[]`, `null`, `""`, `1`, `{"tag":"x"`, `{"tag":"x"}`, `{"tag":"x","step":0}`, `{"tag":"x","step":-1}`, `{"tag":"x","step":1.5}`, `{"tag":"x","step":1e3}`, `{"tag":"x","step":"1x"}`,

@@ -111,7 +111,7 @@ func numberOf(t *testing.T, variable string, def uint64) uint64 {
 	return n
 }
 
-// route is where conversations are held, and who writes them.
+// route is where conversations are held, and what writes them.
 type route struct {
 	network, address string
 	script           func(author) conversation
@@ -299,7 +299,7 @@ func (a *abuse) dribble(routes []route) {
 			closed := make(chan struct{})
 			go func() {
 				defer close(closed)
-				_, _ = io.Copy(io.Discard, nc) // until the daemon closes, by whatever it says
+				_, _ = io.Copy(io.Discard, nc) // until the daemon closes, after any answers
 			}()
 			for j := 0; ; j++ {
 				_, _ = nc.Write([]byte{text[min(j, len(text)-1)]})

@@ -63,8 +63,8 @@ func TestQueueOfBatchesIsBounded(t *testing.T) {
 	require.NotEqual(t, "0", l.metric(`leafd_http_shed_total{reason="queue"}`))
 }
 
-// A row of the table that is locked: who waits for it is bounded, and nobody else
-// is refused.
+// A row of the table that is locked: the number of requests that wait for it is bounded, and
+// no other is refused.
 func TestWaitsForTheDatabaseAreBounded(t *testing.T) {
 	m := newMachine(t)
 	mariadb := mariadbtest.Shared(t)
@@ -105,7 +105,7 @@ func TestWaitsForTheDatabaseAreBounded(t *testing.T) {
 	require.NoError(t, tx.Commit())
 	waiting.Wait()
 	for _, a := range answers {
-		require.Equal(t, http.StatusOK, a.status, "who was let in is served")
+		require.Equal(t, http.StatusOK, a.status, "a request that was let in is served")
 	}
 	require.Equal(t, "0", l.metric(`leafd_http_inflight{mode="segment"}`))
 	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/a").status)

@@ -40,7 +40,7 @@ const tuneMark = "tune:"
 // a number. The last of several counts, as with flags.
 func tune(field, value string) string { return tuneMark + field + "=" + value }
 
-// beDaemon turns this process into a leafd whose wall clock a test can step.
+// beDaemon turns this process into a leafd with a wall clock that a test can step.
 // It does nothing in a test process proper.
 func beDaemon() {
 	path := os.Getenv(skewVariable)
@@ -170,7 +170,7 @@ type child struct {
 	url  string
 }
 
-// freeAddress returns an address that nobody listens on.
+// freeAddress returns an address that no process listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	addr, err := proctest.FreeAddress()
@@ -284,7 +284,7 @@ func sendBy(t *testing.T, by *http.Transport, method, url, token, body string) (
 	return answer{status: res.StatusCode, body: string(text), header: res.Header}, nil
 }
 
-// overUnix connects to the socket at path, whatever it is asked for.
+// overUnix connects to the socket at path, for a request to any address.
 func overUnix(path string) *http.Transport {
 	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)

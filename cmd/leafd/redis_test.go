@@ -38,7 +38,7 @@ func portOf(t *testing.T, address string) string {
 }
 
 // go-redis, redis-cli and redis-benchmark against one daemon: they connect as they do to
-// Redis, nobody gets an ID twice, by HTTP neither, and a stop disturbs nobody.
+// Redis, no ID is given twice, by HTTP neither, and a stop disturbs no client.
 func TestRedisClients(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

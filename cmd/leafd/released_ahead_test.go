@@ -9,7 +9,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 )
 
-// A daemon whose clock was an hour ahead has given its worker ID back: new nodes pass it
+// A daemon with a clock that was an hour ahead has given its worker ID back: new nodes pass it
 // over, and get others. Where there is no other, they say when it comes back; the clock of
 // none is refused for it.
 func TestReleasedAheadOfTheClockIsSkipped(t *testing.T) {

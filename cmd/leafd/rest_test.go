@@ -57,8 +57,8 @@ func TestRestOverARestart(t *testing.T) {
 	l = m.ready(settings...)
 	take(l, 10)
 	t.Logf("first ID %s after the start, with the database away", time.Since(began))
-	require.Equal(t, "segment_unavailable", l.mustGet("/api/segment/get/b").code(), "never used: nobody knows whether it is there")
-	require.Equal(t, "segment_unavailable", l.mustGet("/api/segment/get/nobody").code())
+	require.Equal(t, "segment_unavailable", l.mustGet("/api/segment/get/b").code(), "never used: it is not known whether it is there")
+	require.Equal(t, "segment_unavailable", l.mustGet("/api/segment/get/missing").code())
 	require.NoFileExists(t, filepath.Join(m.dataDir(), "segments.rest"))
 	// A life that dies leaves nothing.
 	l.kill()
@@ -79,8 +79,8 @@ func (l *child) awaitIdle() {
 	}, eventually, 5*time.Millisecond)
 }
 
-// cache.R2, cache.R3: a rest is used once, whatever is copied and put back, and whoever
-// starts first.
+// cache.R2, cache.R3: a rest is used once, with any files copied and put back, and whichever
+// daemon starts first.
 func TestRestIsUsedByOneLife(t *testing.T) {
 	t.Parallel()
 	mariadb := mariadbtest.Start(t)
@@ -190,17 +190,17 @@ func TestRestAfterTheMachineWasDown(t *testing.T) {
 		{"ZooKeeper knows", clustered, "two", false, used},
 		{"the machine runs on", clustered, "two", false, used},
 		{"the machine runs on, without ZooKeeper", clustered, "two", true, used},
-		{"nobody tells", clustered, "three", false, burned},
+		{"nothing tells", clustered, "three", false, burned},
 		{"first alone", alone, "one", false, ""},
 		{"the machine runs on, alone", alone, "one", false, used},
-		{"nobody tells, alone", alone, "two", false, burned},
+		{"nothing tells, alone", alone, "two", false, burned},
 	} {
 		if life.kill {
 			s.Kill(t)
 		}
 		life.m.boot = life.boot
 		l := life.m.start()
-		if life.name == "nobody tells" { // and without ZooKeeper nothing is fetched from a daemon's own table
+		if life.name == "nothing tells" { // and without ZooKeeper nothing is fetched from a daemon's own table
 			l.awaitLog(burned)
 			require.Equal(t, http.StatusServiceUnavailable, l.mustGet("/api/segment/get/leaf-segment-test").status)
 			require.False(t, l.hasLogged(used))

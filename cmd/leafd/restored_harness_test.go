@@ -24,7 +24,7 @@ type restorable struct {
 	s *zookeepertest.Server
 }
 
-// newRestorable makes one whose root is older than a minute, so that claims settle.
+// newRestorable makes one with a root older than a minute, so that claims settle.
 func newRestorable(t *testing.T, args ...string) *restorable {
 	t.Helper()
 	return madeAt(t, -2*time.Minute, args...)
@@ -39,7 +39,7 @@ func madeAt(t *testing.T, d time.Duration, args ...string) *restorable {
 	return r
 }
 
-// settling is a host whose claims settle for as long as a daemon's do, and which waits for a
+// settling is a host where claims settle for as long as a daemon's do, and which waits for a
 // worker ID for as long as a test does.
 func (r *restorable) settling(args ...string) *machine {
 	r.t.Helper()
@@ -54,7 +54,7 @@ func (r *restorable) says(verb string, args ...string) string {
 	return r.onMachine(newMachine(r.t), append([]string{"cluster", verb, "--yes", "--clock-threshold", "10ms"}, args...)...).OK(r.t)
 }
 
-// status is what stands in the root, whatever the verdict on it is.
+// status is what stands in the root, with any verdict on it.
 func (r *restorable) status() cli.ClusterJSON {
 	r.t.Helper()
 	return clitest.FromJSON[cli.ClusterJSON](r.t, r.onMachine(newMachine(r.t), "cluster", "status", "-o", "json").Stdout)

@@ -43,7 +43,7 @@ func TestLeaseLongerThanTheClusters(t *testing.T) {
 
 // A cluster with a longest lease of 30 days is set back to a backup from before its first
 // daemon. What the floor is made of was there already: eight days later, the daemon that is
-// cut off still has its worker ID, and nobody else gets it.
+// cut off still has its worker ID, and no other gets it.
 func TestRestoredBeforeTheLongestLease(t *testing.T) {
 	underLoad(t)
 	r := newRestorable(t, "--longest-lease", "720h")
@@ -86,7 +86,7 @@ func TestRestoredBeforeTheLongestLease(t *testing.T) {
 }
 
 // ZooKeeper's clock was hours ahead when the cluster was made, so that the root is younger
-// than nothing for hours. A claim settles all the same, and whoever ZooKeeper has forgotten
+// than nothing for hours. A claim settles all the same, and a daemon that ZooKeeper has forgotten
 // puts its worker ID back meanwhile.
 func TestRootMadeByAClockAhead(t *testing.T) {
 	underLoad(t)
@@ -108,9 +108,9 @@ func TestClaimSettlesForTheLongestSession(t *testing.T) {
 }
 
 // requireClaimYields has a daemon of m get a worker ID that the backup doesn't know, puts the
-// backup back, and starts another daemon at once: nobody has noticed that anything was lost.
-// The first one, whose session is refused for as long as it lasts, has its worker ID back
-// within the time, and the other one gets another.
+// backup back, and starts another daemon at once: no daemon has noticed that anything was lost.
+// The first one is refused for as long as its session lasts, and has its worker ID back within
+// the time; the other one gets another.
 func requireClaimYields(t *testing.T, r *restorable, backup zookeepertest.Backup, m *machine, within time.Duration) {
 	t.Helper()
 	holder := m.ready()

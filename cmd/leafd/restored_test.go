@@ -20,7 +20,7 @@ const slowSession = "6s" // for as long as that, a holder that was not cut off i
 
 // A daemon with --release-on-stop stops, and another one takes its worker ID. ZooKeeper is
 // set back to when the first one had it. The first one, started again, knows that it
-// released the worker ID, and leaves it to its holder, who is cut off or just refused.
+// released the worker ID, and leaves it to its holder, which is cut off or just refused.
 func TestRestoredBeforeARelease(t *testing.T) {
 	for _, tc := range []struct {
 		name            string
@@ -28,7 +28,7 @@ func TestRestoredBeforeARelease(t *testing.T) {
 	}{
 		{"holder cut off", true, true},
 		{"holder connected", false, true},
-		{"holder connected, and nobody says recover", false, false},
+		{"holder connected, and no operator says recover", false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			underLoad(t)
@@ -82,7 +82,7 @@ func TestRestoredBeforeARelease(t *testing.T) {
 
 // A claim stands beyond the layout, as one leaves it that was cut short there. It says nothing
 // of the worker ID that its daemon has: the daemon's next start tells that ZooKeeper was set
-// back, so that nobody gets the worker ID of another one, which is cut off.
+// back, so that no daemon gets the worker ID of another one, which is cut off.
 func TestClaimBeyondTheLayoutHidesNoLoss(t *testing.T) {
 	underLoad(t)
 	r := newRestorable(t)

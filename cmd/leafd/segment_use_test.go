@@ -14,7 +14,7 @@ import (
 )
 
 // What a daemon tells of the use of its tags is what its clients got, and a step
-// that somebody changes in the table is logged and followed.
+// that is changed in the table is logged and followed.
 func TestUseOfTags(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -18,7 +18,7 @@ import (
 )
 
 // Sequences of operations that gave one worker ID to two daemons at once, while sessions and
-// silence decided who has it.
+// silence decided which one has it.
 
 // batches are what clients take from each of two daemons that may be one worker.
 func batches(l *child) *load {
@@ -28,8 +28,8 @@ func batches(l *child) *load {
 // twoWorkers is a layout of two worker IDs.
 const twoWorkers = "41+1+21"
 
-// oneLeft returns a cluster whose layout has two worker IDs, one of which is a daemon's
-// that runs.
+// oneLeft returns a cluster with a layout of two worker IDs, of which a daemon that runs has
+// one.
 func oneLeft(t *testing.T) (*zookeepertest.Server, *cluster, *child) {
 	t.Helper()
 	s := zookeepertest.Shared(t)
@@ -73,8 +73,8 @@ func TestLeaseRaisedBetweenLives(t *testing.T) {
 	require.Equal(t, cli.ExitOK, taken.stop())
 }
 
-// takesAt waits until limit has passed, and starts a daemon that gets the worker ID whose
-// limit it was.
+// takesAt waits until limit has passed, and starts a daemon that gets the worker ID that had
+// this limit.
 func (m *machine) takesAt(limit clock.Millis, workerID int64) *child {
 	m.t.Helper()
 	m.passes(limit.Sub(m.now()) + time.Second)

@@ -9,7 +9,7 @@ import (
 )
 
 // What can't be read is told, with what to do about it, and no worker ID is guessed: of the root,
-// which nobody joins then, and of an entry, which its own daemon doesn't write over either.
+// which no daemon joins then, and of an entry, which its own daemon doesn't write over either.
 func TestSpoiltRootAndEntry(t *testing.T) {
 	t.Parallel()
 	c := onShared(t)
@@ -44,7 +44,7 @@ func TestSpoiltRootAndEntry(t *testing.T) {
 		require.Equal(t, text, o.must(o.path(0)).text)
 	}
 	next := c.machine(frequent()...).ready()
-	require.EqualValues(t, 1, next.info().ID, "another one's is nobody's to take")
+	require.EqualValues(t, 1, next.info().ID, "no daemon may take another one's")
 	o.set(o.path(0), was)
 	l = m.ready()
 	require.Zero(t, l.info().ID)
@@ -60,7 +60,7 @@ func TestSpoiltRootAndEntry(t *testing.T) {
 }
 
 // Hints that lead nowhere, entries of other names and a worker ID's path that was made by hand
-// keep nobody from a worker ID, and give nobody one that another has.
+// keep no daemon from a worker ID, and give none one that another has.
 func TestSpoiltTree(t *testing.T) {
 	t.Parallel()
 	c := onShared(t)
@@ -74,7 +74,7 @@ func TestSpoiltTree(t *testing.T) {
 	second := c.machine(frequent()...).ready()
 	require.EqualValues(t, 1, second.info().ID)
 	for _, name := range []string{entryName(0)[len("worker-"):], entryName(3)[len("worker-"):]} {
-		require.NotContains(t, o.names(hints), name, "it leads to a worker ID that nobody gave back")
+		require.NotContains(t, o.names(hints), name, "it leads to a worker ID that was not given back")
 	}
 
 	o.create(o.path(2), "\x00garbage", 0) // ZooKeeper's next number is 3 then

@@ -128,7 +128,7 @@ var startColumns = map[string]func(s *startCell){
 		s.stands(s.entry)
 		s.o.remove(s.o.path(tableWorker))
 	},
-	"older": func(s *startCell) { // as a backup has it, of a life that nobody knows any more
+	"older": func(s *startCell) { // as a backup has it, of a life that nothing names any more
 		older := s.entry
 		older.Owner, older.Life, older.State = uuid.NewString(), s.entry.Life-2, string(worker.StateActive)
 		older.Floor, older.Limit = s.entry.Floor.Add(-time.Hour), s.entry.Floor
@@ -201,7 +201,7 @@ var (
 // joins is a new instance that gets workerID.
 func joins(workerID int64) started { return started{workerID: workerID} }
 
-// setsAside is joins by a directory whose record is not to be gone by.
+// setsAside is joins by a directory with a record that is not to be gone by.
 func setsAside(workerID int64) started {
 	return started{workerID: workerID, alarms: []string{"record_set_aside"}, says: "it was set aside as worker.json.aside-"}
 }

@@ -20,7 +20,7 @@ import (
 
 // A loop of a real daemon that is stuck ends the feeding, and names itself; once it
 // comes round again, the feeding goes on. The loop is the worker's, which is made to
-// wait for a log that nobody reads.
+// wait for a log that no process reads.
 func TestStuckLoopIsNotFed(t *testing.T) {
 	t.Parallel()
 	m, sd := newMachine(t), newManager(t)
@@ -53,7 +53,7 @@ func TestStuckLoopIsNotFed(t *testing.T) {
 		}
 		require.ErrorIs(t, err, syscall.EAGAIN)
 	}
-	m.step(time.Hour) // who notices has to log it
+	m.step(time.Hour) // a loop that notices has to log it
 	at = sd.await(at, "STATUS=STUCK: worker: the loop that looks at the generator is ")
 	told := len(sd.messages())
 	require.Never(t, func() bool {

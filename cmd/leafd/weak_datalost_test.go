@@ -44,7 +44,7 @@ func TestZooKeeperLosesItsDataUnderLoad(t *testing.T) {
 	}
 	tr := newTraffic(t, survivors...)
 	tr.flows()
-	gap.Down(t) // so that the new one is there before them, whatever the scheduler does
+	gap.Down(t) // so that the new one is there before them, on any schedule
 	s.Wipe(t)
 	newcomer := c.host(brisk()...)
 	newcomer.settle = 10 * time.Second
@@ -71,7 +71,7 @@ func TestZooKeeperLosesItsDataUnderLoad(t *testing.T) {
 	require.Contains(t, c.onMachine(newcomer, "cluster", "open", "--yes", "--clock-threshold", "10ms").OK(t), "are back")
 	fresh.awaitStatus("/readyz", 200)
 	workerIDs[fresh] = fresh.info().ID
-	require.GreaterOrEqual(t, workerIDs[fresh], int64(3), "a worker ID that nobody has")
+	require.GreaterOrEqual(t, workerIDs[fresh], int64(3), "a worker ID that no other has")
 	look.settled(newcomer, fresh)
 	later := newTraffic(t, fresh)
 	later.flows()
@@ -100,7 +100,7 @@ func TestZooKeeperLosesItsDataUnderLoad(t *testing.T) {
 // flagSequence is ZooKeeper's flag of a sequential node.
 const flagSequence = 2
 
-// Somebody deletes the root by hand while daemons run: the registry has lost
+// The root is deleted by hand while daemons run: the registry has lost
 // its data, and that is no reason to stop.
 func TestRootDeletedByHandUnderLoad(t *testing.T) {
 	underLoad(t)

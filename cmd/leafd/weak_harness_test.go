@@ -18,7 +18,7 @@ import (
 	"github.com/leafd/leafd/test/zookeepertest"
 )
 
-// underLoad is t.Parallel for tests whose clients and servers keep the processors busy:
+// underLoad is t.Parallel for tests with clients and servers that keep the processors busy:
 // two of them run at a time.
 func underLoad(t *testing.T) {
 	t.Helper()
@@ -42,7 +42,7 @@ func onServers(t *testing.T, root string, servers ...string) *cluster {
 	return (&cluster{t: t, servers: servers, root: root}).init()
 }
 
-// host returns a machine of the cluster whose address stays free while its daemon is
+// host returns a machine of the cluster, with an address that stays free while its daemon is
 // stopped.
 func (c *cluster) host(args ...string) *machine {
 	c.t.Helper()
@@ -111,8 +111,8 @@ func (l *child) awaitAlarm(code string, n int) {
 	require.Eventually(l.t, func() bool { return l.raised()[code] >= n }, eventually, tick, "alarm %s, %d times", code, n)
 }
 
-// awaitOut waits until the daemon has told of an outage of ZooKeeper whose end it has not
-// told, and returns how many have ended. Each is told once; a busy machine has more of them
+// awaitOut waits until the daemon has told of an outage of ZooKeeper, and not yet of its end,
+// and returns how many have ended. Each is told once; a busy machine has more of them
 // than a test makes.
 func (l *child) awaitOut() (over int) {
 	l.t.Helper()

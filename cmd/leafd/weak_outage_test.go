@@ -12,7 +12,7 @@ import (
 )
 
 // P3: the only server is killed and comes back, and hangs for longer than the
-// session lasts: nobody who asks for IDs notices, and the operator is told once.
+// session lasts: no client that asks for IDs notices, and the operator is told once.
 func TestZooKeeperServerIsOutUnderLoad(t *testing.T) {
 	underLoad(t)
 	s := zookeepertest.Start(t)

@@ -137,9 +137,9 @@ func TestStopWithoutZooKeeper(t *testing.T) {
 	require.Equal(t, cli.ExitOK, back.stop())
 }
 
-// While a daemon runs from its local file alone, somebody else takes what it has:
+// While a daemon runs from its local file alone, another one takes what it has:
 // fenced as soon as ZooKeeper can be asked, and then in a new life with a worker ID that
-// nobody else has.
+// no other has.
 func TestIdentityTakenWhileZooKeeperIsOut(t *testing.T) {
 	underLoad(t)
 	s := zookeepertest.Shared(t)

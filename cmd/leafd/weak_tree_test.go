@@ -156,7 +156,7 @@ func (tr *ztree) live(address string) (owner string, session int64, found bool) 
 func (tr *ztree) cluster() string {
 	tr.t.Helper()
 	var data []byte
-	require.Eventually(tr.t, func() bool { // who makes it again fills it a moment later
+	require.Eventually(tr.t, func() bool { // the daemon that makes it again fills it a moment later
 		data, _, _, _ = tr.get(tr.root)
 		return len(data) > 0
 	}, eventually, 10*time.Millisecond, "the root")
