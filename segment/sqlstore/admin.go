@@ -104,7 +104,7 @@ func (s *Store) Delete(ctx context.Context, tag string, before func(segment.Row)
 	})
 }
 
-// changeAfter is change with the caller's own step before it, whose error is returned as it is.
+// changeAfter is change with the caller's own step before it; an error of that is returned as it is.
 func (s *Store) changeAfter(ctx context.Context, doing, tag string, before func(segment.Row) error, do func(conn *sql.Conn, row segment.Row) error) (segment.Row, error) {
 	row, err := s.change(ctx, doing, tag, func(conn *sql.Conn, row segment.Row) error {
 		if before != nil {
