@@ -75,8 +75,8 @@ api: ## write /openapi.json, the list of GET / and the tables of docs/API.md aga
 	LEAFDTEST_WRITE_API=1 go test -count=1 -run '^TestAPIIsCurrent$$' ./server
 
 .PHONY: docs
-docs: api ## write again what docs/ has from the code's tables: endpoints, settings, commands, exit codes
-	LEAFDTEST_WRITE_DOCS=1 go test -count=1 -run '^TestReferenceIsCurrent$$' ./cmd/leafd/internal/cli
+docs: api deps ## write again what docs/ has from the code's tables: endpoints, errors, settings, commands, exit codes, metrics
+	LEAFDTEST_WRITE_DOCS=1 TMPDIR=$(TEST_TMPDIR) go test -count=1 -run '^(TestReferenceIsCurrent|TestMetricsOfARealDaemon)$$' ./cmd/leafd/internal/cli ./cmd/leafd
 
 .PHONY: deps
 deps: ## install what the tests need and the machine lacks (MariaDB, ZooKeeper, Java)
