@@ -2,51 +2,39 @@ package worker
 
 import (
 	"cmp"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leafd/leafd/clock"
 )
 
 // Action is the next thing that a life does about its worker ID.
-type Action int
+type Action string
 
-// Actions. Those of the root come before all others.
+// Actions.
 const (
-	Await        Action = iota // there is no cluster to join: wait for one
-	MakeRoot                   // the root is gone: make it again, as the same cluster
-	Repair                     // the entries' parent is gone, or another one: make and name it
-	NoteLoss                   // the registry lost what it had acknowledged: note it in the root
-	RaiseSession               // our session is longer than the root's longest: write that
-	Watch                      // a life of our instance is shown as live: see whether it is
-	Report                     // running: write the entry
-	Release                    // stopping: write it as released
-	Resume                     // starting: write the entry, and issue
-	PutBack                    // write the entry that the registry lost; a start settles then
-	Forget                     // the record's piece has ended, and the registry lost it: the record forgets the worker ID
-	Enroll                     // claim a worker ID, settle, have it promoted
-	GiveUp                     // the worker ID is another's: forget it
-	SetAside                   // the record is a copy of another directory's: set it aside, and be a new instance
-	Fence                      // running: the worker ID, or the instance, is another's: end this life
-	RunOut                     // running: the piece ends too soon to be prolonged: go on to its limit
+	Await        Action = "wait for a cluster"             // there is none to join
+	MakeRoot     Action = "make the root again"            // it is gone: as the same cluster
+	Repair       Action = "make the entries' parent again" // it is gone, or another one: make and name it
+	NoteLoss     Action = "note the loss"                  // the registry lost what it had acknowledged: note it in the root
+	RaiseSession Action = "raise the longest session"      // ours is longer than the root's longest: write that
+	Watch        Action = "watch the live node"            // a life of our instance is shown as live: see whether it is
+	Report       Action = "report"                         // running: write the entry
+	Release      Action = "release"                        // stopping: write it as released
+	Resume       Action = "resume"                         // starting: write the entry, and issue
+	PutBack      Action = "put the entry back"             // write the entry that the registry lost; a start settles then
+	Forget       Action = "forget the worker ID"           // the record's piece has ended, and the registry lost it
+	Enroll       Action = "enroll"                         // claim a worker ID, settle, have it promoted
+	GiveUp       Action = "give the worker ID up"          // it is another's: forget it
+	SetAside     Action = "set the record aside"           // it is a copy of another directory's: be a new instance
+	Fence        Action = "fence"                          // running: the worker ID, or the instance, is another's: end this life
+	RunOut       Action = "go on to the limit"             // running: the piece ends too soon to be prolonged
 )
 
-var actionNames = [...]string{ //nolint:gochecknoglobals // never written to
-	Await: "wait for a cluster", MakeRoot: "make the root again", Repair: "make the entries' parent again", NoteLoss: "note the loss",
-	RaiseSession: "raise the longest session", Watch: "watch the live node", Report: "report", Release: "release", Resume: "resume", PutBack: "put the entry back",
-	Forget: "forget the worker ID", Enroll: "enroll", GiveUp: "give the worker ID up", SetAside: "set the record aside", Fence: "fence", RunOut: "go on to the limit",
-}
-
-// String returns the action in words.
-func (a Action) String() string {
-	if a < 0 || int(a) >= len(actionNames) {
-		return fmt.Sprintf("action %d", int(a))
-	}
-	return actionNames[a]
-}
-
 // Mends tells of an action that is about the root, and is Registry.Mend's to do.
-func (a Action) Mends() bool { return a <= RaiseSession }
+func (a Action) Mends() bool {
+	return slices.Contains([]Action{Await, MakeRoot, Repair, NoteLoss, RaiseSession}, a)
+}
 
 // Moment is when a decision is made, and in what part of a life.
 type Moment struct {
@@ -115,6 +103,10 @@ var decisions = [rows][columns]Action{ //nolint:gochecknoglobals // never writte
 //	    record knew (Root.Losses).
 //	worker.R6  The root has the longest session before anything is issued or claimed.
 //	worker.R8  Only the entry at the path of the record's own worker ID tells whether it was lost.
+//	worker.D5  A start that finds another life shown as live under its instance watches it. A life of
+//	    this directory is dead, since we hold the directory's lock, and its node stands until its
+//	    session ends; but the directory may be a copy, and the original alive: then it reports
+//	    while we watch, and the entry changes. To a life that issues the entry alone tells of a copy.
 func Decide(r Record, s Snapshot, now Moment) Action {
 	member := r.Cluster != ""
 	switch root := s.Root; {
@@ -135,10 +127,13 @@ func Decide(r Record, s Snapshot, now Moment) Action {
 		return NoteLoss
 	}
 	do := decisions[row][column]
-	if beside := besides(r, s, now, do, column); beside != do {
-		return beside
-	}
-	if s.Granted > s.Root.LongestSession && (do == Report || do == Resume || do == PutBack || do == Enroll) {
+	starts := !now.Running && (do == Resume || do == Enroll || do == PutBack)
+	switch {
+	case starts && now.Stirred && column == columnOwn && r.State != RecordClaiming: // worker.D5
+		return SetAside
+	case starts && s.Live != "" && s.Live != r.Owner && r.WorkerID >= 0 && now.Watched < watchFor:
+		return Watch
+	case s.Granted > s.Root.LongestSession && (starts || do == Report || do == PutBack):
 		return RaiseSession
 	}
 	return do
@@ -211,23 +206,6 @@ func (r Record) outlives(e Entry) bool {
 		limit = 0
 	}
 	return cmp.Or(cmp.Compare(e.Floor, r.Floor), cmp.Compare(limit, r.AckedLimit), cmp.Compare(e.Life, r.Acked.Number)) < 0
-}
-
-// besides is do unless a start finds another life shown as live under our instance. A life of this
-// directory is dead, since we hold the directory's lock, and its node stands until its session
-// ends; but the directory may be a copy, and the original alive: then it reports while we watch,
-// and the entry changes. To a life that issues the entry alone tells of a copy.
-func besides(r Record, s Snapshot, now Moment, do Action, column column) Action {
-	switch {
-	case now.Running || do != Resume && do != Enroll && do != PutBack:
-		return do
-	case now.Stirred && column == columnOwn && r.State != RecordClaiming:
-		return SetAside
-	case s.Live != "" && s.Live != r.Owner && r.WorkerID >= 0 && now.Watched < watchFor:
-		return Watch
-	default:
-		return do
-	}
 }
 
 // watchFor is longer than a life that issues leaves its entry as it is.

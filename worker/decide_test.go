@@ -145,14 +145,14 @@ func TestDecisions(t *testing.T) {
 						want = worker.Fence
 					}
 					now := worker.Moment{Clock: decided, Margin: margin, Running: row.running}
-					require.Equal(t, want.String(), worker.Decide(r, s, now).String(), "%+v", s.Entry)
+					require.Equal(t, want, worker.Decide(r, s, now), "%+v", s.Entry)
 
 					// A loss that was not noted since is noted first: by every record that was ever acknowledged.
 					s.Root.Losses = r.Losses
 					if lost := column.name == "lost" || column.name == "empty" || column.name == "before"; lost && i < 7 {
 						want = worker.NoteLoss
 					}
-					require.Equal(t, want.String(), worker.Decide(r, s, now).String(), "the loss is not noted")
+					require.Equal(t, want, worker.Decide(r, s, now), "the loss is not noted")
 				})
 			}
 		}
@@ -205,7 +205,7 @@ func TestOwnEntryIsOlder(t *testing.T) {
 				e.State = worker.StateActive
 			}
 			s.Entry = &e
-			require.Equal(t, tt.want.String(), worker.Decide(r, s, worker.Moment{Clock: decided, Margin: margin}).String())
+			require.Equal(t, tt.want, worker.Decide(r, s, worker.Moment{Clock: decided, Margin: margin}))
 		})
 	}
 	// What the operator's force means to a life that issues, and to one whose piece has ended.
@@ -255,14 +255,14 @@ func TestDecisionsAboutTheRoot(t *testing.T) {
 				change(&r, &s)
 			}
 			got := worker.Decide(r, s, worker.Moment{Clock: decided, Margin: margin})
-			require.Equal(t, tt.want.String(), got.String())
+			require.Equal(t, tt.want, got)
 			require.Equal(t, tt.want != worker.Resume && tt.want != worker.Enroll, got.Mends())
 			if r.Cluster != "" && s.Root != nil && s.Root.Parent == s.Parent { // whatever the entry says
 				s.Entry = nil
 				if tt.want == worker.Resume {
 					tt.want = worker.PutBack
 				}
-				require.Equal(t, tt.want.String(), worker.Decide(r, s, worker.Moment{Clock: decided, Margin: margin}).String())
+				require.Equal(t, tt.want, worker.Decide(r, s, worker.Moment{Clock: decided, Margin: margin}))
 			}
 		})
 	}
@@ -284,13 +284,13 @@ func TestLongerSessionIsRaisedFirst(t *testing.T) {
 				if slices.Contains([]worker.Action{worker.Report, worker.Resume, worker.PutBack, worker.Enroll}, before) {
 					want = worker.RaiseSession
 				}
-				require.Equal(t, want.String(), worker.Decide(r, s, now).String(), "row %d, column %d, %s", i, j, name)
+				require.Equal(t, want, worker.Decide(r, s, now), "row %d, column %d, %s", i, j, name)
 			}
 		}
 	}
 }
 
-// A life that is shown as live under our instance: of this directory, and so dead, or of a copy.
+// worker.D5: a life that is shown as live under our instance: of this directory, and so dead, or of a copy.
 func TestDecisionsAboutALiveNode(t *testing.T) {
 	const span = 4 * time.Second
 	for name, tt := range map[string]struct {
@@ -336,7 +336,7 @@ func TestDecisionsAboutALiveNode(t *testing.T) {
 			}
 			s.Live = tt.live
 			tt.now.Clock, tt.now.Margin = decided, margin
-			require.Equal(t, tt.want.String(), worker.Decide(r, s, tt.now).String())
+			require.Equal(t, tt.want, worker.Decide(r, s, tt.now))
 		})
 	}
 }
