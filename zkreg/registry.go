@@ -112,7 +112,7 @@ type Registry struct {
 
 	mu   sync.Mutex
 	self string // mu protects; our instance
-	// peers are those of the last list, nil before. Its Stat is another one whenever a live node
+	// peers are those of the last list. Its Stat is another one whenever a live node
 	// came or went, and so is the session where ZooKeeper lost its data and counts from the start
 	// again.
 	peers []worker.Peer // mu protects; never written to
@@ -138,12 +138,6 @@ func Open(cfg Config) (*Registry, error) {
 // Session tells of the session with ZooKeeper, without asking any server.
 func (r *Registry) Session() zksession.Info { return r.session.Info() }
 
-// noLive is that the parent of the live set is gone: ZooKeeper has lost it, and the peers that were
-// known before are not forgotten for that.
-func (r *Registry) noLive() error {
-	return fmt.Errorf("%w: %s is gone", worker.ErrChanged, r.temporary)
-}
-
 // Peers implements worker.Registry. Where nobody came or went since the last time it is one
 // read, and otherwise two at most, however many there are: all that is asked for stands in their
 // names.
@@ -152,24 +146,16 @@ func (r *Registry) Peers(ctx context.Context) ([]worker.Peer, error) {
 	r.mu.Lock()
 	all, known, in, self := r.peers, r.stat, r.in, r.self
 	r.mu.Unlock()
-	if all != nil {
-		_, stat, err := r.session.Exists(ctx, r.temporary)
-		if err != nil || stat == nil {
-			return nil, cmp.Or(err, r.noLive())
-		}
-		if known != *stat || in != session {
-			all = nil
-		}
+	_, stat, err := r.session.Exists(ctx, r.temporary)
+	if err == nil && stat != nil && (known != *stat || in != session) {
+		all, stat, err = r.readLive(ctx)
 	}
-	if all == nil {
-		live, stat, err := r.readLive(ctx)
-		if err != nil || stat == nil {
-			return nil, cmp.Or(err, r.noLive())
-		}
-		r.mu.Lock()
-		all, r.peers, r.stat, r.in = live, live, *stat, session
-		r.mu.Unlock()
+	if err != nil || stat == nil { // ZooKeeper has lost it, and the peers that were known before are not forgotten for that
+		return nil, cmp.Or(err, fmt.Errorf("%w: %s is gone", worker.ErrChanged, r.temporary))
 	}
+	r.mu.Lock()
+	r.peers, r.stat, r.in = all, *stat, session
+	r.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(all), func(p worker.Peer) bool { return p.Address == "" || p.Instance == self }), nil
 }
 

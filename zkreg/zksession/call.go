@@ -231,7 +231,6 @@ func (s *Session) await(ctx context.Context, ready func() bool) {
 // enter waits until c may be sent. It then counts as outstanding, until leave.
 func (s *Session) enter(ctx context.Context, c call) (err error) {
 	s.await(ctx, func() bool {
-		sent := false
 		switch {
 		case s.ctx.Err() != nil:
 			err = errClosed
@@ -241,9 +240,10 @@ func (s *Session) enter(ctx context.Context, c call) (err error) {
 			err = ErrOtherConnection
 		case s.up && s.calls < maxCalls:
 			s.calls++
-			sent = true
+		default:
+			return false
 		}
-		return sent || err != nil
+		return true
 	})
 	return err
 }
