@@ -38,7 +38,6 @@ const (
 //	    clocks, sessions and the network do, nobody else is given a time of ours.
 type Worker struct {
 	cfg           Config       // immutable
-	alone         bool         // immutable; there is no registry
 	floor         clock.Millis // immutable once started
 	began         clock.Millis // immutable once started; the clock when issuing began
 	previous      string       // immutable once started; Previous's
@@ -62,7 +61,6 @@ type Worker struct {
 
 	// Of the registry; see recorder.go.
 	holder    holder // the start's, then that of the report to the registry under way
-	confirmed bool   // mu protects; the registry has taken a report of this life, or its claim
 	remoteErr error  // mu protects; why the registry's last write failed
 
 	// Of the peers; see peers.go.
@@ -84,7 +82,6 @@ type Worker struct {
 
 func newWorker(cfg Config) *Worker {
 	w := &Worker{cfg: cfg, kick: make(chan struct{}, 1), reported: make(chan struct{}), vote: clock.Agree}
-	w.alone = cfg.Registry == nil
 	w.threshold.Store(int64(cfg.Threshold))
 	w.panel = clock.Panel{Prober: cfg.Prober, Owner: cfg.Owner, Estimator: cfg.Estimator, Threshold: w.Threshold}
 	w.life, w.endLife = context.WithCancel(context.Background())
@@ -314,7 +311,7 @@ func (w *Worker) save(ctx context.Context, r Record, now clock.Reading) error {
 // tellRegistry reports r to the registry, beside whatever else is done: nothing waits for
 // it, and where the report before is still under way it is left out.
 func (w *Worker) tellRegistry(r Record) {
-	if w.alone || !w.remote.begin() {
+	if w.cfg.Registry == nil || !w.remote.begin() {
 		return
 	}
 	go func() {
@@ -386,7 +383,7 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) (err error) {
 	}
 	now := w.cfg.Clock.Read()
 	w.mu.Lock()
-	r, anchor, fenced, confirmed := w.record, w.anchor, w.fenced, w.confirmed
+	r, anchor, fenced := w.record, w.anchor, w.fenced
 	w.mu.Unlock()
 	if fenced != nil {
 		return fenced
@@ -395,6 +392,7 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) (err error) {
 		r.Timestamp = max(r.Timestamp, now.Wall())
 	}
 	r.Ceiling = max(last+1, w.floor)
+	confirmed := r.Acked.Owner == w.cfg.Owner // the registry has taken a report of this life, or its claim
 	releases := w.cfg.ReleaseOnStop && confirmed && r.State == RecordActive
 	if releases { // worker.C5: from here on the record alone gives no worker ID
 		r.releasing()
@@ -434,7 +432,7 @@ func (w *Worker) saveTwice(ctx context.Context, r Record, both bool) error {
 
 // closeRegistry takes this life out of the live set.
 func (w *Worker) closeRegistry() error {
-	if w.alone {
+	if w.cfg.Registry == nil {
 		return nil
 	}
 	return w.cfg.Registry.Close()

@@ -90,7 +90,7 @@ func (w *Worker) register(ctx context.Context, r Record) error {
 	before, short := w.remoteErr, err == nil && w.record.Ceiling >= w.record.Limit
 	w.remoteErr = err
 	if err == nil {
-		w.confirmed, w.record.Registered = true, sent
+		w.record.Registered = sent
 	}
 	w.mu.Unlock()
 	switch {

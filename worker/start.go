@@ -58,7 +58,6 @@ func Start(ctx context.Context, cfg Config) (*Worker, error) {
 // self is what the start knows beside its record, which the holder has.
 type self struct {
 	recorded bool  // there was a local record
-	offline  error // why the registry can't be reached; nil where it can
 	unusable error // why the local record is not to be gone by, where there is one: it is set aside
 }
 
@@ -67,7 +66,7 @@ func (w *Worker) start(ctx context.Context) error {
 	me, err := w.load()
 	switch {
 	case err != nil:
-	case w.alone:
+	case w.cfg.Registry == nil:
 		err = w.startAlone(me)
 	default:
 		err = w.startRegistered(ctx, &me)
@@ -82,7 +81,7 @@ func (w *Worker) start(ctx context.Context) error {
 	if rival := w.errRival(ctx, w.holder.rec, 0, samples); rival != nil { // worker.U5; our record stays: a lie must cost no worker ID
 		return fmt.Errorf("%w: %w", ErrHeld, rival)
 	}
-	return w.begin(ctx, me)
+	return w.begin(ctx)
 }
 
 // fresh is the record of a directory in which nothing was recorded: a new instance.
@@ -172,7 +171,7 @@ func (w *Worker) startRegistered(ctx context.Context, me *self) error {
 		case ctx.Err() != nil:
 			return fmt.Errorf("stopped while starting: %w", cmp.Or(err, n.why, ctx.Err()))
 		case errors.Is(err, ErrUnreachable) && offline == nil && !h.watches:
-			me.offline = err
+			w.remoteErr = err
 			w.notify(Event{Kind: EventOffline, Err: err})
 			return w.guards(ctx, *me)
 		case errors.Is(err, ErrUnreachable):
@@ -254,7 +253,7 @@ func (w *Worker) guards(ctx context.Context, me self) error {
 	if err := w.checkClock(*r); err != nil {
 		return err
 	}
-	if me.offline == nil && w.cfg.Prober != nil {
+	if w.remoteErr == nil && w.cfg.Prober != nil {
 		bounded, cancel := context.WithTimeout(ctx, peersTimeout)
 		peers, err := w.cfg.Registry.Peers(bounded)
 		cancel()
@@ -303,14 +302,13 @@ func (w *Worker) mayGoOffline(me self, r Record) error {
 }
 
 // begin records the first ceiling and publishes it.
-func (w *Worker) begin(ctx context.Context, me self) error {
+func (w *Worker) begin(ctx context.Context) error {
 	now := w.cfg.Clock.Read()
 	r := w.holder.rec
 	r.DirectoryID = w.cfg.DirectoryID
 	w.mu.Lock()
 	w.floor = max(r.Ceiling, r.Timestamp, r.Floor)
 	w.record, w.began, w.previous = r, now.Wall(), w.holder.previous
-	w.confirmed, w.remoteErr = me.offline == nil && !w.alone, me.offline
 	w.mu.Unlock()
 	w.holder.ends = w.ends()
 	w.remote.last.Store(int64(now.Boot - now.Wall().Sub(r.Registered))) // this life's claim, or of the life before

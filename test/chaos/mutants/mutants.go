@@ -188,7 +188,7 @@ func All() []Mutant {
 		{
 			Name: "judged clock", Guard: "worker.R5: limits and ceilings come from the clock that the guards judged (worker/start.go)",
 			Edits: []Edit{
-				{"worker/start.go", "	if step.By > w.cfg.MaxForwardStep {", "	if step.By > w.cfg.MaxForwardStep && w.alone {"},
+				{"worker/start.go", "	if step.By > w.cfg.MaxForwardStep {", "	if step.By > w.cfg.MaxForwardStep && w.cfg.Registry == nil {"},
 				{"worker/start.go", "return min(now.Wall(), w.anchor.Wall().Add(now.Mono-w.anchor.Mono+step.Suspended)), nil", "return now.Wall(), nil"},
 			},
 		},
