@@ -31,7 +31,8 @@ TEST_TIMEOUT  ?= 15m
 TEST_PARALLEL ?= 6
 TEST_TMPDIR   ?= $(shell scripts/tmpdir.sh)
 RACE_TIMEOUT  ?= 25m
-RACE_PACKAGES ?= ./...
+CLIENT        := github.com/leafd/leafd/client# a module of its own
+RACE_PACKAGES ?= ./... $(CLIENT)
 # Without the race detector alone: the tests that take minutes, a bound of memory (of which the detector has its own), and every damage of a record (26 s in one goroutine).
 RACE_SKIP     ?= $(LONG_TESTS)|TestEveryChangeIsFoundOut|TestClientsHoldNoMoreThanTheirShare
 FUZZTIME      ?= 10s
@@ -101,7 +102,7 @@ deps-spec: ## install what the models are checked with and the machine lacks (sp
 .PHONY: test
 test: deps ## the tests, on servers of their own, but for those that take minutes
 	cd test/bench && go test -count=1 -timeout=$(TEST_TIMEOUT) ./...
-	TMPDIR=$(TEST_TMPDIR) go test -count=1 -parallel=$(TEST_PARALLEL) -timeout=$(TEST_TIMEOUT) -skip='^($(LONG_TESTS))$$' ./...
+	TMPDIR=$(TEST_TMPDIR) go test -count=1 -parallel=$(TEST_PARALLEL) -timeout=$(TEST_TIMEOUT) -skip='^($(LONG_TESTS))$$' ./... $(CLIENT)
 
 .PHONY: test-all
 test-all: deps-long test ## all tests
@@ -139,11 +140,12 @@ race: deps-race ## the tests under the race detector; RACE_PACKAGES=./segment/..
 lint: ## go vet, golangci-lint with gofumpt
 	go vet ./...
 	cd test/bench && go vet ./...
-	linter=$$(scripts/golangci-lint.sh) && "$$linter" run ./... && cd test/bench && "$$linter" run ./...
+	cd client && go vet ./...
+	linter=$$(scripts/golangci-lint.sh) && "$$linter" run ./... && cd test/bench && "$$linter" run ./... && cd ../../client && "$$linter" run ./...
 
 .PHONY: fmt
 fmt: ## rewrite the sources as the linter wants them formatted
-	linter=$$(scripts/golangci-lint.sh) && "$$linter" fmt && cd test/bench && "$$linter" fmt
+	linter=$$(scripts/golangci-lint.sh) && "$$linter" fmt && cd test/bench && "$$linter" fmt && cd ../../client && "$$linter" fmt
 
 .PHONY: spec
 spec: deps-spec ## check the models of spec/, each rule and what goes wrong without it, 3 minutes

@@ -29,7 +29,7 @@ while read -r dir; do
   built=
   for target in $(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$dir"/*_test.go); do
     if [[ ! "$target" =~ $pattern ]]; then continue; fi
-    if [[ -z "$built" ]]; then go test -c -fuzz=. -o "$work/fuzz.test" "./$dir"; built=yes; fi
+    if [[ -z "$built" ]]; then go -C "$dir" test -c -fuzz=. -o "$work/fuzz.test" .; built=yes; fi
     echo "== $package $target ($fuzztime)"
     (cd "$dir" && exec "$work/fuzz.test" -test.run '^$' -test.fuzz "^${target}\$" -test.fuzztime "$fuzztime" \
       -test.fuzzminimizetime 1s -test.fuzzcachedir "$cache/$package" </dev/null 2>&1) | tee "$work/output" || only_late

@@ -46,7 +46,7 @@ func (t *Tag) rangesSlow(ctx context.Context, dst []IDRange, n int) (all []IDRan
 		if err != nil {
 			return dst, got, err
 		}
-		taken := 0
+		var taken int
 		dst, taken = t.takeFrom(s, dst, n-got, 1)
 		got += taken
 	}

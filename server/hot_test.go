@@ -89,7 +89,7 @@ func TestManyRanges(t *testing.T) {
 	for _, accept := range []string{"*/*", "application/json"} {
 		a := r.get("/api/snowflake/get/x?as=ranges&n=10000", "Accept: "+accept)
 		require.Equal(t, 200, a.status)
-		require.Equal(t, 2*1000, len(regexp.MustCompile("[0-9]+").FindAllString(a.body, -1)))
+		require.Len(t, regexp.MustCompile("[0-9]+").FindAllString(a.body, -1), 2*1000)
 	}
 	require.Equal(t, "0", r.gauge(`leafd_http_unread_bytes{answers="batches"}`))
 }

@@ -77,11 +77,15 @@ const (
 
 // textForm is the form of an answer by HTTP.
 func textForm(asJSON, ranges bool) form {
-	f := formLines
-	if ranges {
-		f = formRanges
+	switch {
+	case ranges && asJSON:
+		return formRangesJSON
+	case ranges:
+		return formRanges
+	case asJSON:
+		return formJSON
 	}
-	return f + form(index(asJSON))
+	return formLines
 }
 
 func (f form) ranges() bool { return f >= formRanges }

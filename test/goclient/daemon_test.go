@@ -1,4 +1,6 @@
-package client
+// Package goclient has the tests of package client that run daemons: client is a module of its
+// own, which needs nothing of this one.
+package goclient
 
 import (
 	"context"
@@ -11,10 +13,21 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
+	"github.com/leafd/leafd/client"
 	"github.com/leafd/leafd/test/mariadbtest"
 	"github.com/leafd/leafd/test/proctest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(proctest.RemoveLeafdAfter(m)) }
+
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), proctest.Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
 
 // leafd is a daemon that a test runs, and may start again at the same address.
 type leafd struct {
@@ -51,14 +64,14 @@ type collector struct {
 	callers sync.WaitGroup
 	stop    chan struct{}
 	mu      sync.Mutex
-	ids     map[string]map[int64]bool // mu protects
+	ids     map[*client.Source]map[int64]bool // mu protects
 }
 
-func collect(t *testing.T, sources ...*Source) *collector {
+func collect(t *testing.T, sources ...*client.Source) *collector {
 	t.Helper()
-	c := &collector{t: t, stop: make(chan struct{}), ids: make(map[string]map[int64]bool)}
+	c := &collector{t: t, stop: make(chan struct{}), ids: make(map[*client.Source]map[int64]bool)}
 	for _, s := range sources {
-		c.ids[s.path] = make(map[int64]bool)
+		c.ids[s] = make(map[int64]bool)
 		for range 2 {
 			c.callers.Go(func() { c.take(s) })
 		}
@@ -66,7 +79,7 @@ func collect(t *testing.T, sources ...*Source) *collector {
 	return c
 }
 
-func (c *collector) take(s *Source) {
+func (c *collector) take(s *client.Source) {
 	for {
 		select {
 		case <-c.stop:
@@ -75,14 +88,14 @@ func (c *collector) take(s *Source) {
 		}
 		id, err := s.Next(within(c.t))
 		if err != nil {
-			c.t.Errorf("%s: %v", s.path, err)
+			c.t.Error(err)
 			return
 		}
 		c.mu.Lock()
-		if c.ids[s.path][id] {
-			c.t.Errorf("%s: %d was handed out twice", s.path, id)
+		if c.ids[s][id] {
+			c.t.Errorf("%d was handed out twice", id)
 		}
-		c.ids[s.path][id] = true
+		c.ids[s][id] = true
 		c.mu.Unlock()
 	}
 }
@@ -109,7 +122,7 @@ func (c *collector) more(n int) {
 func TestKilledDaemons(t *testing.T) {
 	binary := proctest.Leafd(t)
 	server := mariadbtest.Start(t)
-	script, err := os.ReadFile("../deploy/leaf_alloc.sql")
+	script, err := os.ReadFile("../../deploy/leaf_alloc.sql")
 	require.NoError(t, err)
 	_, err = server.DB(t, "mysql").ExecContext(t.Context(), string(script))
 	require.NoError(t, err)
@@ -122,7 +135,7 @@ func TestKilledDaemons(t *testing.T) {
 		d := startLeafd(t, "--mysql", dsn, "--worker-id", fmt.Sprint(i))
 		daemons, addresses = append(daemons, d), append(addresses, d.URL)
 	}
-	c, err := New(Config{Addresses: addresses, MaxAhead: 1000})
+	c, err := client.New(client.Config{Addresses: addresses, MaxAhead: 1000})
 	require.NoError(t, err)
 	defer c.Close()
 	load := collect(t, c.Snowflake("order"), c.Segment("order"))
@@ -143,7 +156,7 @@ func TestKilledDaemons(t *testing.T) {
 
 // BenchmarkNext is one process against one real daemon: IDs/s is its rate.
 func BenchmarkNext(b *testing.B) {
-	c, err := New(Config{Addresses: []string{startLeafd(b).URL}})
+	c, err := client.New(client.Config{Addresses: []string{startLeafd(b).URL}})
 	require.NoError(b, err)
 	defer c.Close()
 	s := c.Snowflake("order")
