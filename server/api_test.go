@@ -151,6 +151,16 @@ var operations = []operation{
 		ok: replyOf(200, "a sample every 10 s, the oldest first", contentJSON, History{}, nil), codes: gates[1:],
 	},
 	{
+		methods: "GET", path: "/api/summary", id: "getSummary", summary: "this daemon in a few lines: rates, readiness, version, an hour",
+		more: "Daemons ask each other here, for `/api/cluster`.",
+		ok:   replyOf(200, "this daemon", contentJSON, Summary{}, nil), codes: gates[1:],
+	},
+	{
+		methods: "GET", path: "/api/cluster", id: "getCluster", summary: "all live daemons, each as it answers /api/summary",
+		more: "They are asked in the background, at most once in 5 s, and only while this is asked for: the first answer has this daemon alone, and no `as_of`.",
+		ok:   replyOf(200, "the live daemons, this one first", contentJSON, Cluster{}, nil), codes: gates[1:],
+	},
+	{
 		methods: "POST", path: "/api/segments", id: "createSegment", summary: "add a tag",
 		body: newTag{}, auth: true, ok: replyOf(201, "the new row", contentJSON, tagRow, nil), codes: "bad_key bad_step tag_exists max_id_low max_id_unknown " + tokens,
 	},

@@ -34,6 +34,8 @@ func (s *Server) routes(surface Surface) *router.Router {
 	open("/", s.root)
 	get("/api/overview", s.overview, "tag")
 	get("/api/history", s.answerHistory)
+	get("/api/summary", s.summary)
+	get("/api/cluster", s.cluster)
 	open("/api/snowflake/decode/{id}", s.decode)
 	open("/decodeSnowflakeId", s.decodeAsJava, "snowflakeId")
 	get("/cache", s.cachePage, "tag")

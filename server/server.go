@@ -149,6 +149,9 @@ type Backend struct {
 	// Workers lists the cluster; nil lists this daemon alone. It returns within
 	// its context; worker.ErrUnreachable answers 503 registry_unavailable.
 	Workers func(ctx context.Context) ([]WorkerInfo, error)
+	// Ask asks most of the live peers for path, and returns their answers, of up to size bytes each, and how
+	// many peers were left out. An error where the live set can't be read. nil without a registry.
+	Ask func(ctx context.Context, path string, size, most int) (answers []PeerAnswer, leftOut int, err error)
 	// Clock tells what the peers said about this clock; nil without a registry.
 	Clock func() ClockInfo
 	// Guards tells how far this daemon is from having to stop; nil as Worker.
@@ -178,6 +181,7 @@ type Server struct {
 	rows      shared[*whole[segment.Row]]   // of the table
 	tags      shared[*whole[SegmentStatus]] // in memory
 	lists     lists                         // immutable
+	others    others
 	dashboard *dashboard
 	openapi   []byte            // immutable; the answer of GET /openapi.json
 	sampled   zerolog.Logger    // for lines that every request could cause
@@ -214,6 +218,7 @@ func New(cfg Config) (*Server, error) {
 		sampled: sampled(cfg.Log),
 		refused: sampled(cfg.Log),
 		lists:   newLists(),
+		others:  newOthers(),
 		openapi: openapiOf(cfg.Version),
 		ending:  make(chan struct{}),
 		born:    cfg.Clock.Mono(),

@@ -111,4 +111,6 @@ func (s *Server) forgetLists() {
 	s.tags.forget()
 	s.members.forget()
 	s.views.forget()
+	s.others.self.forget()
+	s.others.text.forget()
 }

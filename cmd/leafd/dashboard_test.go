@@ -101,6 +101,10 @@ func showsTheCluster(t *testing.T, p *webtest.Page, daemons []*child) {
 	l := daemons[0]
 	p.AwaitText("#verdict", "ready")
 	p.AwaitText("#workers-note", "3 of 3 live")
+	p.Await(`/^3 live daemons: 3 (ready|degraded)\. .* Asked /.test(document.querySelector("#cluster-note").innerText)`)
+	for _, d := range daemons {
+		p.Await(fmt.Sprintf(`[...document.querySelectorAll("#cluster tbody tr")].some((r) => r.cells[0].innerText === %q && r.cells[1].innerText === %q && r.querySelector("a").href === %q)`, fmt.Sprint(d.info().ID), d.info().Node, "http://"+d.addr+"/"))
+	}
 	p.AwaitText("#guards", "agree")
 	self := l.info()
 	require.Equal(t, self.Node, p.Text("#node"))

@@ -93,6 +93,9 @@ function ago(ms) {
   return ms < 1000 ? "just now" : aged(ms) + " ago";
 }
 
+// timeOf is the time of day, here.
+const timeOf = (ms) => new Date(ms).toLocaleTimeString("en-GB");
+
 function pill(kind, text) {
   return { kind, text };
 }

@@ -34,6 +34,7 @@ function show(o) {
   showGuards(o);
   drawPictures(o);
   showErrors(o, same ? before : null);
+  showCluster(o);
   showWorkers(o);
   showTags(o);
 }
@@ -81,6 +82,7 @@ async function ask() {
     if (!answer.ok) throw new Error(`it answers ${answer.status}`);
     const o = await answer.json();
     if (past.wanted) await recallPast(o, abort.signal);
+    await recallCluster(abort.signal);
     if (link.abort !== abort) return; // a newer request is in progress
     link.lastAt = performance.now();
     link.failing = "";

@@ -87,7 +87,7 @@ function asOf(o) {
   const w = o.workers;
   if (!w.as_of) return w.error ? `never seen: ${w.error}` : "asking";
   const why = w.error ? `, ${w.error} since` : "";
-  return w.stale ? `as of ${new Date(w.as_of).toLocaleTimeString("en-GB")}${why}` : "seen " + ago(Math.max(0, o.time - w.as_of));
+  return w.stale ? `as of ${timeOf(w.as_of)}${why}` : "seen " + ago(Math.max(0, o.time - w.as_of));
 }
 
 const verdicts = {

@@ -37,7 +37,7 @@ func (d *daemon) serveBackend(l *life) {
 		b.Snowflake, b.Worker, b.Guards = l.ids, l.info, l.guards
 		b.Checks = append(b.Checks, server.Check{Name: "snowflake", Ready: l.ready})
 		if l.registry != nil {
-			b.Clock, b.Workers = l.clock, l.workers
+			b.Clock, b.Workers, b.Ask = l.clock, l.workers, l.askPeers
 		}
 		if why := l.worker.Check(); errors.Is(why, worker.ErrFenced) {
 			b.Snowflake = refusing{why}

@@ -39,8 +39,9 @@ import (
 //	daemon.N6  Only the first life's start ends the process when it fails.
 type life struct {
 	d        *daemon
-	owner    string          // UUID
-	registry *zkreg.Registry // nil: standalone
+	owner    string            // UUID
+	registry *zkreg.Registry   // nil: standalone
+	pages    *peerclock.Client // asks the peers for the page, so that their clocks need not wait for that
 	worker   *worker.Worker
 	ids      *snowflake.Generator
 	// refused is why the life after this one could not begin when it was tried last.
@@ -130,7 +131,13 @@ func (l *life) config() (worker.Config, error) {
 	if len(d.cfg.ZooKeeper.Servers) == 0 {
 		return cfg, nil
 	}
-	if cfg.Prober, err = peerclock.New(d.cfg.Peers(d.clk, d.certificates)); err != nil {
+	asked := d.cfg.Peers(d.clk, d.certificates)
+	asked.Parallel = peerclock.DefaultParallel - pageParallel // ReservedFiles has room for both
+	if cfg.Prober, err = peerclock.New(asked); err != nil {
+		return cfg, err
+	}
+	asked.Parallel = pageParallel
+	if l.pages, err = peerclock.New(asked); err != nil {
 		return cfg, err
 	}
 	zk := d.cfg.ZKConfig(d.clk)

@@ -8,6 +8,29 @@ import (
 	"github.com/leafd/leafd/server/peerclock"
 )
 
+// pageParallel is how many peers are asked at once for the page.
+const pageParallel = 32
+
+// askPeers asks the live peers for what they say of themselves, as they are asked for their clocks.
+func (l *life) askPeers(ctx context.Context, path string, size, most int) (answers []server.PeerAnswer, leftOut int, err error) {
+	peers, err := l.registry.Peers(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	asked := peers[:min(len(peers), most)]
+	addresses := make([]string, len(asked))
+	for i, p := range asked {
+		addresses[i] = p.Address
+	}
+	for i, a := range l.pages.Fetch(ctx, addresses, path, size) {
+		if a.Err != nil {
+			a.Err = peerclock.Class(a.Err)
+		}
+		answers = append(answers, server.PeerAnswer{Address: asked[i].Address, Instance: asked[i].Instance, Body: a.Body, Err: a.Err})
+	}
+	return answers, len(peers) - len(asked), nil
+}
+
 // workers lists the entries of the registry, with what the last comparison with the peers says of
 // the live ones' clocks.
 func (l *life) workers(ctx context.Context) ([]server.WorkerInfo, error) {
