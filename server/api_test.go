@@ -89,6 +89,12 @@ func replyOf(status int, what, kind string, body, example any) []reply {
 	return []reply{{status, what, []media{{kind, body, example}}}}
 }
 
+// onAdmin is said of what Config.AdminApart moves.
+const (
+	onAdmin = "On the admin surface where there is one."
+	apart   = " " + onAdmin
+)
+
 var operations = []operation{
 	{
 		methods: "GET POST", path: "/api/snowflake/get/{key}", id: "nextSnowflake", summary: "a snowflake ID; ?n=1000 for many",
@@ -131,24 +137,25 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/api/workers", id: "listWorkers", summary: "the workers, a page of 1000; ?after=ID the next",
-		more:   "They are all workers of the cluster, live or not, by worker ID, as ZooKeeper had them at `as_of`, with the clock offsets of the live ones; `free_from` tells when a new daemon may take the worker ID.",
+		more:   "They are all workers of the cluster, live or not, by worker ID, as ZooKeeper had them at `as_of`, with the clock offsets of the live ones; `free_from` tells when a new daemon may take the worker ID." + apart,
 		params: []param{paramAfter, paramLimit},
-		ok:     replyOf(200, "a page of workers", contentJSON, workerPage{}, nil), codes: "registry_unavailable" + starts + gates,
+		ok:     replyOf(200, "a page of workers", contentJSON, workerPage{}, nil), codes: "not_found registry_unavailable" + starts + gates,
 	},
 	{
 		methods: "GET", path: "/api/segments", id: "listSegments", summary: "the tags in memory, a page of 1000; ?after=TAG the next",
-		more:   "Each with what is in memory, step, highest ID seen, IDs issued, rate, seconds that memory lasts.",
+		more:   "Each with what is in memory, step, highest ID seen, IDs issued, rate, seconds that memory lasts." + apart,
 		params: []param{paramAfter, paramLimit},
-		ok:     replyOf(200, "a page of tags", contentJSON, segmentPage{}, nil), codes: "mode_disabled" + starts + gates,
+		ok:     replyOf(200, "a page of tags", contentJSON, segmentPage{}, nil), codes: "not_found mode_disabled" + starts + gates,
 	},
 	{
 		methods: "GET", path: "/api/overview", id: "getOverview", summary: "what the dashboard shows: a browser gets it at /",
-		more:   "It is one bounded answer.",
-		params: []param{paramTag}, ok: replyOf(200, "what the dashboard shows", contentJSON, Overview{}, nil), codes: "bad_key" + gates,
+		more:   "It is one bounded answer." + apart,
+		params: []param{paramTag}, ok: replyOf(200, "what the dashboard shows", contentJSON, Overview{}, nil), codes: "not_found bad_key" + gates,
 	},
 	{
 		methods: "GET", path: "/api/history", id: "getHistory", summary: "IDs and errors per second of the last hour",
-		ok: replyOf(200, "a sample every 10 s, the oldest first", contentJSON, History{}, nil), codes: gates[1:],
+		more: onAdmin,
+		ok:   replyOf(200, "a sample every 10 s, the oldest first", contentJSON, History{}, nil), codes: "not_found" + gates,
 	},
 	{
 		methods: "GET", path: "/api/summary", id: "getSummary", summary: "this daemon in a few lines: rates, readiness, version, an hour",
@@ -157,8 +164,8 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/api/cluster", id: "getCluster", summary: "all live daemons, each as it answers /api/summary",
-		more: "They are asked in the background, at most once in 5 s, and only while this is asked for: the first answer has this daemon alone, and no `as_of`.",
-		ok:   replyOf(200, "the live daemons, this one first", contentJSON, Cluster{}, nil), codes: gates[1:],
+		more: "They are asked in the background, at most once in 5 s, and only while this is asked for: the first answer has this daemon alone, and no `as_of`." + apart,
+		ok:   replyOf(200, "the live daemons, this one first", contentJSON, Cluster{}, nil), codes: "not_found" + gates,
 	},
 	{
 		methods: "POST", path: "/api/segments", id: "createSegment", summary: "add a tag",
@@ -178,11 +185,11 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/cache", id: "getCachePage", summary: "the tags in memory, for people",
-		more: "The Java Leaf's page and columns; the first 1000.", params: []param{paramTag}, ok: repliesPage, codes: "mode_disabled" + starts + gates,
+		more: "The Java Leaf's page and columns; the first 1000." + apart, params: []param{paramTag}, ok: repliesPage, codes: "not_found mode_disabled" + starts + gates,
 	},
 	{
 		methods: "GET", path: "/db", id: "getTablePage", summary: "the table leaf_alloc, for people",
-		more: "The Java Leaf's page and columns; the first 1000.", params: []param{paramTag}, ok: repliesPage, codes: "mode_disabled segment_unavailable" + starts + gates,
+		more: "The Java Leaf's page and columns; the first 1000." + apart, params: []param{paramTag}, ok: repliesPage, codes: "not_found mode_disabled segment_unavailable" + starts + gates,
 	},
 	{
 		methods: "GET", path: "/openapi.json", id: "getOpenAPI", summary: "this API as an OpenAPI 3.1 document",
@@ -200,7 +207,7 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/metrics", id: "getMetrics", summary: "Prometheus text format",
-		more: "On the admin surface where there is one.",
+		more: onAdmin,
 		ok: []reply{{200, "the metrics, in the format that Accept prefers", []media{
 			{"text/plain", anyText, nil}, {"application/openmetrics-text", anyText, nil}, {"application/vnd.google.protobuf", anyBody, nil},
 		}}}, codes: "not_found overloaded draining",

@@ -73,14 +73,16 @@ func TestPeersAreNotTrusted(t *testing.T) {
 		status string
 		check  func(Summary) bool
 	}{
-		"a daemon":         {PeerAnswer{Body: []byte(`{"worker_id":3,"node":"n","status":"degraded","message":"m","snowflake":5,"hour":[1,2]}`)}, "degraded", func(s Summary) bool { return *s.WorkerID == 3 && s.Snowflake == 5 && len(s.Hour) == 2 }},
-		"none":             {PeerAnswer{Err: errors.New("no answer")}, "no_answer", func(s Summary) bool { return s.Message == "no answer" && s.Hour != nil }},
-		"no JSON":          {PeerAnswer{Body: []byte(`<html>`)}, "no_answer", nil},
-		"another service":  {PeerAnswer{Body: []byte(`{"node":"n"}`)}, "no_answer", func(s Summary) bool { return s.Node == "" }},
-		"unknown status":   {PeerAnswer{Body: []byte(`{"status":"<b>"}`)}, "no_answer", nil},
-		"long texts":       {PeerAnswer{Body: fmt.Appendf(nil, `{"status":"ready","node":%q,"version":%q,"code":%q,"message":%q}`, long, long, long, long)}, "ready", func(s Summary) bool { return len(s.Node)+len(s.Version)+len(s.Code)+len(s.Message) < 4*310 }},
-		"a long hour":      {PeerAnswer{Body: []byte(`{"status":"ready","hour":[` + strings.Repeat("1,", 500) + `2]}`)}, "ready", func(s Summary) bool { return len(s.Hour) == hourPoints && s.Hour[hourPoints-1] == 2 }},
-		"impossible rates": {PeerAnswer{Body: []byte(`{"status":"ready","snowflake":-1,"segment":1e300,"hour":[1e300,-5,3]}`)}, "ready", func(s Summary) bool { return s.Snowflake == 0 && s.Segment == 0 && s.Hour[0]+s.Hour[1] == 0 && s.Hour[2] == 3 }},
+		"a daemon":        {PeerAnswer{Body: []byte(`{"worker_id":3,"node":"n","status":"degraded","message":"m","snowflake":5,"hour":[1,2]}`)}, "degraded", func(s Summary) bool { return *s.WorkerID == 3 && s.Snowflake == 5 && len(s.Hour) == 2 }},
+		"none":            {PeerAnswer{Err: errors.New("no answer")}, "no_answer", func(s Summary) bool { return s.Message == "no answer" && s.Hour != nil }},
+		"no JSON":         {PeerAnswer{Body: []byte(`<html>`)}, "no_answer", nil},
+		"another service": {PeerAnswer{Body: []byte(`{"node":"n"}`)}, "no_answer", func(s Summary) bool { return s.Node == "" }},
+		"unknown status":  {PeerAnswer{Body: []byte(`{"status":"<b>"}`)}, "no_answer", nil},
+		"long texts":      {PeerAnswer{Body: fmt.Appendf(nil, `{"status":"ready","node":%q,"version":%q,"code":%q,"message":%q}`, long, long, long, long)}, "ready", func(s Summary) bool { return len(s.Node)+len(s.Version)+len(s.Code)+len(s.Message) < 4*310 }},
+		"a long hour":     {PeerAnswer{Body: []byte(`{"status":"ready","hour":[` + strings.Repeat("1,", 500) + `2]}`)}, "ready", func(s Summary) bool { return len(s.Hour) == hourPoints && s.Hour[hourPoints-1] == 2 }},
+		"impossible rates": {PeerAnswer{Body: []byte(`{"status":"ready","snowflake":-1,"segment":1e300,"hour":[1e300,-5,3]}`)}, "ready", func(s Summary) bool {
+			return s.Snowflake == 0 && s.Segment == 0 && s.Hour[0]+s.Hour[1] == 0 && s.Hour[2] == 3
+		}},
 		"numbers as texts": {PeerAnswer{Body: []byte(`{"status":"ready","snowflake":"5"}`)}, "no_answer", nil},
 	} {
 		s := r.summaryOf(tc.answer)

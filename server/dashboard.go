@@ -70,13 +70,18 @@ func hashSource(content []byte) string {
 func (s *Server) root(ctx *fasthttp.RequestCtx) error {
 	ctx.Response.Header.Set(fasthttp.HeaderVary, fasthttp.HeaderAccept)
 	if !accepts(&ctx.Request.Header, typeHTML) {
-		noStore(ctx, contentText)
-		ctx.SetBodyString(endpoints)
-		return nil
+		return s.listEndpoints(ctx)
 	}
 	if err := s.checkHost(ctx); err != nil {
 		return err
 	}
 	guardPage(ctx, s.dashboard.policy)
 	return s.common(ctx, contentHTML, func() ([]byte, error) { return s.dashboard.page, nil })
+}
+
+// listEndpoints answers GET / with the list of endpoints.
+func (s *Server) listEndpoints(ctx *fasthttp.RequestCtx) error {
+	noStore(ctx, contentText)
+	ctx.SetBodyString(endpoints)
+	return nil
 }

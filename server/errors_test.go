@@ -77,7 +77,7 @@ func TestModesSwitchedOff(t *testing.T) {
 	for _, path := range []string{snowflakePrefix + "x", segmentPrefix + "order", "/api/snowflake/decode/1", "/api/segments", "/api/worker", "/cache", "/db"} {
 		r.get(path).requireError(t, 404, "mode_disabled")
 	}
-	require.JSONEq(t, `{"workers":[]}`, r.get("/api/workers").body)
+	require.Contains(t, r.get("/api/workers").body, `"workers":[]`)
 	r.do("POST", "/api/segments", "{}", "Authorization: Bearer "+token).requireError(t, 404, "mode_disabled")
 }
 

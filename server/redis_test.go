@@ -175,7 +175,7 @@ func TestRedisCountsWithHTTP(t *testing.T) {
 	} {
 		require.Contains(t, page, line+"\n")
 	}
-	require.Contains(t, r.get("/api/overview").body, `"issued":{"segment":"10","snowflake":"202"},"errors":{"unknown_key":1}`)
+	require.Contains(t, r.at(admin).get("/api/overview").body, `"issued":{"segment":"10","snowflake":"202"},"errors":{"unknown_key":1}`)
 
 	send(t, c, "INFO\r\n")
 	public := c.page()

@@ -22,28 +22,42 @@ func (s *Server) routes(surface Surface) *router.Router {
 		r.HEAD(path, s.wrap(h, params...)) // fasthttp omits the body
 	}
 	get := func(path string, h handler, params ...string) { open(path, s.named(h), params...) } // server.H1
-	missing := func(*fasthttp.RequestCtx) error { return errNotFound }
+	missing := func(ctx *fasthttp.RequestCtx) { s.fail(ctx, errNotFound) }
 	operators := surface == Admin || !s.cfg.AdminApart // whether it has what only operators need
+	// show is get for what operators look at: with a surface of their own clients read neither lists
+	// nor pages.
+	show := func(path string, h handler, params ...string) {
+		if operators {
+			get(path, h, params...)
+		} else {
+			r.GET(path, missing) // not 405: another method of the path may be here
+			r.HEAD(path, missing)
+		}
+	}
 	change := func(method, path string, h func(ctx *fasthttp.RequestCtx, b *Backend) error) {
 		if operators {
 			r.Handle(method, path, s.wrap(s.admin(h)))
-		} else { // not 405: a GET of the path may be here all the same
-			r.Handle(method, path, s.wrap(missing))
+		} else {
+			r.Handle(method, path, missing)
 		}
 	}
-	open("/", s.root)
-	get("/api/overview", s.overview, "tag")
-	get("/api/history", s.answerHistory)
+	if operators {
+		open("/", s.root)
+	} else {
+		open("/", s.listEndpoints)
+	}
+	show("/api/overview", s.overview, "tag")
+	show("/api/history", s.answerHistory)
 	get("/api/summary", s.summary)
-	get("/api/cluster", s.cluster)
+	show("/api/cluster", s.cluster)
 	open("/api/snowflake/decode/{id}", s.decode)
 	open("/decodeSnowflakeId", s.decodeAsJava, "snowflakeId")
-	get("/cache", s.cachePage, "tag")
-	get("/db", s.dbPage, "tag")
+	show("/cache", s.cachePage, "tag")
+	show("/db", s.dbPage, "tag")
 	get("/api/clock", s.clock)
 	get("/api/worker", s.worker)
-	get("/api/workers", s.workers, "after", "limit")
-	get("/api/segments", s.segments, "after", "limit")
+	show("/api/workers", s.workers, "after", "limit")
+	show("/api/segments", s.segments, "after", "limit")
 	change(http.MethodPost, "/api/segments", s.createTag)
 	change(http.MethodPatch, "/api/segments/{key}", s.updateTag)
 	change(http.MethodDelete, "/api/segments/{key}", s.deleteTag)
@@ -61,12 +75,16 @@ func (s *Server) routes(surface Surface) *router.Router {
 	slashed := map[string]fasthttp.RequestHandler{
 		"/decodeSnowflakeId/": s.wrap(s.decodeAsJava, "snowflakeId"), "/cache/": s.wrap(s.named(s.cachePage), "tag"), "/db/": s.wrap(s.named(s.dbPage), "tag"),
 	}
+	if !operators {
+		delete(slashed, "/cache/")
+		delete(slashed, "/db/")
+	}
 	r.NotFound = func(ctx *fasthttp.RequestCtx) {
 		if h := slashed[string(ctx.Path())]; h != nil && (ctx.IsGet() || ctx.IsHead()) {
 			h(ctx)
 			return
 		}
-		s.fail(ctx, errNotFound)
+		missing(ctx)
 	}
 	r.MethodNotAllowed = func(ctx *fasthttp.RequestCtx) { s.fail(ctx, errMethodNotAllowed) }
 	r.GlobalOPTIONS = func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(http.StatusNoContent) }

@@ -49,8 +49,8 @@ func TestUnknownQueryParameters(t *testing.T) {
 	require.Zero(t, r.used())
 	require.Equal(t, "1", r.get(segmentPrefix+"order?nosuch=1&_=5").body)
 	r.get("/decodeSnowflakeId/?snowflakeid=1").requireError(t, 400, "bad_query")
-	require.Equal(t, 400, r.do("HEAD", "/api/workers?page=2", "").status)
-	require.Equal(t, 200, r.get("/api/workers?limit=1&after=").status)
+	require.Equal(t, 400, admin.do("HEAD", "/api/workers?page=2", "").status)
+	require.Equal(t, 200, admin.get("/api/workers?limit=1&after=").status)
 }
 
 func TestDecode(t *testing.T) {

@@ -93,7 +93,7 @@ func TestSegmentsWithALimit(t *testing.T) {
 	for _, bad := range []string{"", "0", "-1", "1.5", "x", "1001", "99999999999999999999999", "1&limit=2"} {
 		r.get("/api/segments?limit="+bad).requireError(t, 400, "bad_request")
 	}
-	require.Len(t, r.segmentList(t, "?other=1").Segments, 4)
+	r.get("/api/segments?other=1").requireError(t, 400, "bad_query")
 	require.Equal(t, 200, r.do("HEAD", "/api/segments?limit=1", "").status)
 
 	r.SetBackend(&Backend{})

@@ -59,7 +59,7 @@ type Config struct {
 	Secure bool
 	// Live has the settings that SetLive may change later.
 	Live Live
-	// AdminApart moves changes of tags and metrics to the Admin surface; without it
+	// AdminApart moves lists, pages, changes of tags and metrics to the Admin surface; without it
 	// they are Public, and there is no Admin surface.
 	AdminApart bool
 	// MaxConns is how many connections the listeners of the Public surface may have open

@@ -15,8 +15,9 @@ import (
 type Surface uint8
 
 const (
-	// Public is for clients that ask for IDs. With Config.AdminApart it has neither
-	// metrics nor changes: they answer 404 not_found, as pprof always does there.
+	// Public is for clients that ask for IDs. With Config.AdminApart it has no lists, pages,
+	// metrics and changes: they answer 404 not_found, as pprof always does there. What daemons
+	// ask each other (/api/clock, /api/summary), /api/worker and the probes stay.
 	Public Surface = iota
 	// Admin is for operators: everything but IDs, and /debug/pprof.
 	Admin

@@ -62,8 +62,8 @@ func listenSettings() []Setting {
 			Name: "admin-listen", Kind: kindText,
 			to:    func(c *Config) any { return &c.Listen.Admin },
 			Usage: "address of the admin surface, host:port or unix:/path; empty: none",
-			More: "It answers all but IDs, and pprof. Changes of tags and /metrics are on listen no longer then.\n" +
-				"pprof needs the admin token.",
+			More: "It answers all but IDs, and pprof. The dashboard, lists, changes of tags and /metrics are on listen no\n" +
+				"longer then. pprof needs the admin token.",
 		},
 		{
 			Name: "tls-cert", Kind: KindFile,
