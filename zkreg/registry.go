@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -245,7 +246,8 @@ var errTaken = errors.New("another was faster")
 // commit does ops, over the connection of s and while the root is as s shows it, or not at all.
 // worker.ErrChanged where it met another state, as an errTaken where that is of the nodes of ops.
 func (r *Registry) commit(ctx context.Context, s worker.Snapshot, ops ...any) ([]zk.MultiResponse, error) {
-	responses, err := r.session.Multi(ctx, s.Conn, append([]any{check(r.root, s.Root.Stat.Version)}, ops...)...)
+	// A snapshot that was read over no connection is written over none.
+	responses, err := r.session.Multi(ctx, cmp.Or(s.Conn, math.MaxUint64), append([]any{check(r.root, s.Root.Stat.Version)}, ops...)...)
 	switch {
 	case isConflict(err) && len(responses) > 0 && responses[0].Error == nil: // what failed is told of the first that does
 		return nil, fmt.Errorf("%w: %w: %w", worker.ErrChanged, errTaken, err)

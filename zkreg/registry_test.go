@@ -317,6 +317,10 @@ func TestSetBackBeforeAWriteIsSent(t *testing.T) {
 	p := r.entryOf(me.WorkerID)
 	theirs := r.dataOf(me, worker.StateActive)
 	theirs.Instance, theirs.Owner = uuid.NewString(), uuid.NewString()
+	unread := s
+	unread.Conn = 0
+	_, err := r.Write(bounded(t, patience), unread, me, worker.StateActive)
+	require.ErrorIs(t, err, worker.ErrChanged, "it was read over no connection")
 	session := r.session
 	r.session = meddled{session, func() {
 		proxy.Cut(t)
@@ -331,7 +335,7 @@ func TestSetBackBeforeAWriteIsSent(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}}
-	_, err := r.Write(bounded(t, patience), s, me, worker.StateActive)
+	_, err = r.Write(bounded(t, patience), s, me, worker.StateActive)
 	require.ErrorIs(t, err, worker.ErrChanged, "certainly not done")
 	left, _, err := conn.Get(p)
 	require.NoError(t, err)
