@@ -10,6 +10,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
 )
 
 // closed requires that a newcomer gets no worker ID until the cluster is opened, and leaves nothing.
@@ -118,7 +119,7 @@ func testDataLostJava(t *testing.T, w *World) {
 	require.NoError(t, d.report())
 	w.LoseEntries()
 	require.Eventually(t, func() bool { return d.Record().Losses == 1 && d.Registry() == nil }, patience, time.Millisecond)
-	java := worker.Entry{WorkerID: 5, Node: "10.0.0.9:8080", Address: "10.0.0.9:8080", State: "java", Timestamp: w.Now()}
+	java := worker.Entry{WorkerID: 5, Node: "10.0.0.9:8080", Address: "10.0.0.9:8080", State: zkreg.StateJava, Timestamp: w.Now()}
 	w.Plant(java)
 	require.NoError(t, d.report())
 	w.OpenCluster(Threshold)
