@@ -191,6 +191,18 @@ func (a *app) config(cmd *cobra.Command) (settings.Config, error) {
 	return cfg, nil
 }
 
+// listenNames are the settings that say where the daemon of this machine serves.
+var listenNames = []string{"listen", "tls-cert", "tls-key"} //nolint:gochecknoglobals // never written to
+
+// urlOr is url, or where it is empty that of the daemon with cmd's settings.
+func (a *app) urlOr(cmd *cobra.Command, url string) (string, error) {
+	if url != "" {
+		return url, nil
+	}
+	cfg, err := a.config(cmd)
+	return cfg.URL(), err
+}
+
 // wall is the time now.
 func (a *app) wall() clock.Millis { return a.Clock.Read().Wall() }
 

@@ -47,7 +47,8 @@ asked for, or no request brought an ID. docs/BENCH.md explains the output.`,
 		Args: cobra.NoArgs,
 	}
 	fs := cmd.Flags()
-	fs.StringArrayVar(&cfg.URLs, "url", []string{"http://127.0.0.1:8080"}, "a daemon: http://host:port, https://host:port or unix:/path; repeat it for more")
+	settings.AddFlags(fs, listenNames...)
+	fs.StringArrayVar(&cfg.URLs, "url", nil, "a daemon: http://host:port, https://host:port or unix:/path; repeat it for more (default: at the settings' listen)")
 	fs.StringVar(&mode, "mode", string(loadtest.Snowflake), "kind of IDs: snowflake or segment")
 	takes(fs, "mode", string(loadtest.Snowflake), string(loadtest.Segment))
 	fs.StringArrayVar(&cfg.Keys, "key", []string{"leafd"}, "key of the IDs, with --mode segment the tag; repeat it for more")
@@ -73,6 +74,13 @@ asked for, or no request brought an ID. docs/BENCH.md explains the output.`,
 			if cfg.TLS, err = (plainfile.TLSFiles{CA: caFile}).Config(); err != nil {
 				return settings.Usagef("--ca-file: %w", err)
 			}
+		}
+		if len(cfg.URLs) == 0 {
+			url, err := a.urlOr(cmd, "")
+			if err != nil {
+				return err
+			}
+			cfg.URLs = []string{url}
 		}
 		return a.bench(cmd.Context(), cfg, output)
 	}

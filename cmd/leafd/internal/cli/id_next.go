@@ -24,6 +24,7 @@ func (a *app) idNextCmd() *cobra.Command {
 		Example: "  leafd id next\n  leafd id next -n 100 --tag leaf-segment-test",
 		Args:    cobra.NoArgs,
 	}
+	settings.AddFlags(cmd.Flags(), listenNames...)
 	via.flags(cmd.Flags())
 	cmd.Flags().StringVar(&tag, "tag", "", "segment tag to get IDs of, instead of snowflake IDs")
 	cmd.Flags().IntVarP(&n, "count", "n", 1, "how many IDs, at most the daemon's --max-batch")
@@ -37,6 +38,10 @@ func (a *app) idNextCmd() *cobra.Command {
 			target = "/api/segment/get/" + url.PathEscape(tag)
 		case cmd.Flags().Changed("tag"):
 			return settings.Usagef(`--tag is "": want the name of a tag`)
+		}
+		var err error
+		if via.url, err = a.urlOr(cmd, via.url); err != nil {
+			return err
 		}
 		body, err := via.get(cmd.Context(), target+"?n="+strconv.Itoa(n))
 		if err != nil {

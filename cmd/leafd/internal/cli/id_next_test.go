@@ -4,6 +4,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,6 +64,22 @@ func TestIDNext(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Without --url the daemon is asked where the settings say that it listens.
+func TestDaemonOfTheSettings(t *testing.T) {
+	t.Parallel()
+	url, asked := served(t, 200, `{"ids":["5"]}`)
+	address := strings.TrimPrefix(url, "http://")
+	require.Equal(t, "5\n", leafd(t, "id", "next", "--listen", address).OK(t))
+	require.Equal(t, "5\n", invocation{args: []string{"id", "next"}, env: map[string]string{"LEAFD_LISTEN": "127.0.0.1" + address[strings.LastIndexByte(address, ':'):]}}.run(t).OK(t))
+	require.Equal(t, "/api/snowflake/get/leafd?n=1", asked().RequestURI)
+	file := filepath.Join(t.TempDir(), "leafd.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("listen: "+address+"\n"), 0o600))
+	require.Equal(t, "5\n", leafd(t, "id", "next", "--config", file).OK(t))
+	silent := proctest.DeadAddress(t)
+	leafd(t, "id", "next", "--config", file, "--url", "http://"+silent).Failed(t, ExitFailure, "no answer from http://"+silent)
+	leafd(t, "bench", "--duration", "10ms", "--listen", silent).Failed(t, ExitFailure, silent)
 }
 
 func TestIDNextIsRefused(t *testing.T) {

@@ -37,7 +37,7 @@ type remote struct {
 
 // flags adds --url, and how to speak TLS there.
 func (r *remote) flags(fs *pflag.FlagSet) {
-	fs.StringVar(&r.url, "url", "http://127.0.0.1:8080", "where the daemon serves HTTP, http://host:port, https://host:port or unix:/path")
+	fs.StringVar(&r.url, "url", "", "where the daemon serves HTTP, http://host:port, https://host:port or unix:/path (default: at the settings' listen)")
 	fs.StringVar(&r.ca, "ca-file", "", "file with the certificates that sign the daemon's; empty: those of this machine")
 	fs.StringVar(&r.cert, "cert-file", "", "file with our certificate, where the daemon wants one")
 	fs.StringVar(&r.key, "key-file", "", "file with the key of cert-file")

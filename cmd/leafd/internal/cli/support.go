@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"net/url"
 	"os"
 	"slices"
@@ -57,7 +55,9 @@ The daemon is asked where its settings say that it listens, or at --url.`,
 		checks := &doctor.Patient{Cfg: cfg, Clock: a.Clock, Values: values, Timeout: timeout}
 		b.json("doctor.json", append(examination(doctor.SettingsResults(cfg, nil)), checks.Run(cmd.Context())...).json())
 		if !cmd.Flags().Changed("url") {
-			via.url = urlOf(cmp.Or(withScheme(cfg.Listen.Unix), cfg.Listen.Address), cfg)
+			if via.url = cfg.URL(); cfg.Listen.Unix != "" {
+				via.url = settings.UnixScheme + cfg.Listen.Unix
+			}
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), 2*timeout)
 		defer cancel()
@@ -83,7 +83,7 @@ The daemon is asked where its settings say that it listens, or at --url.`,
 func supportHTTP(ctx context.Context, b *bundle, cfg settings.Config, public remote) {
 	admin := public
 	if cfg.Listen.Admin != "" {
-		admin.url = urlOf(cfg.Listen.Admin, cfg)
+		admin.url = cfg.URLOf(cfg.Listen.Admin)
 	}
 	for _, get := range []struct {
 		name, target, token string
@@ -109,30 +109,6 @@ func supportHTTP(ctx context.Context, b *bundle, cfg settings.Config, public rem
 		}
 		b.add(get.name, text)
 	}
-}
-
-// withScheme is the path of a unix socket as an address; "" for none.
-func withScheme(path string) string {
-	if path == "" {
-		return ""
-	}
-	return settings.UnixScheme + path
-}
-
-// urlOf is where a daemon of these settings serves that listens on address.
-func urlOf(address string, cfg settings.Config) string {
-	host, port, err := net.SplitHostPort(address)
-	if strings.HasPrefix(address, settings.UnixScheme) || err != nil {
-		return address
-	}
-	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	scheme := "http://"
-	if cfg.Listen.TLS.Cert != "" {
-		scheme = "https://"
-	}
-	return scheme + net.JoinHostPort(host, port)
 }
 
 // supportZooKeeper adds the root and the entries.

@@ -13,12 +13,18 @@ import (
 func (c Config) ClientsNeedCert() bool { return c.Listen.TLS.ClientCA != "" }
 
 // URL is where clients on this machine reach the daemon.
-func (c Config) URL() string {
+func (c Config) URL() string { return c.URLOf(c.Listen.Address) }
+
+// URLOf is URL for another address that the daemon listens on, a unix socket's too.
+func (c Config) URLOf(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if strings.HasPrefix(address, UnixScheme) || err != nil {
+		return address
+	}
 	scheme := "http"
 	if c.Listen.TLS.Cert != "" {
 		scheme = "https"
 	}
-	host, port, _ := net.SplitHostPort(c.Listen.Address) // it was checked
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
