@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -107,23 +106,18 @@ func (h *history) minutes() (snowflake, segment float64, hour []float64) {
 // others are the peers for the page.
 type others struct {
 	self  shared[[]byte] // our summary
-	asked shared[*heard]
-	heard atomic.Pointer[heard] // as asked last; nil: never
-	text  shared[[]byte]        // all of it
+	asked latest[heard]
+	text  shared[[]byte] // all of it
 }
 
 func newOthers() others {
-	return others{self: shared[[]byte]{every: listShare}, asked: shared[*heard]{every: clusterShare, cost: listRest}, text: shared[[]byte]{every: listShare, cost: listRest}}
+	return others{self: shared[[]byte]{every: listShare}, asked: latest[heard]{shared: shared[*asRead[heard]]{every: clusterShare, cost: listRest}}, text: shared[[]byte]{every: listShare, cost: listRest}}
 }
 
-// heard is what the peers have said; it is never changed.
+// heard is what the peers have said.
 type heard struct {
 	daemons []Summary
 	leftOut int
-	asOf    clock.Millis
-	at      time.Duration // monotonic
-	took    time.Duration
-	failed  bool // the live set could not be read since
 }
 
 // cluster answers GET /api/cluster (server.W1).
@@ -145,32 +139,21 @@ func (s *Server) clusterView() Cluster {
 		v.AsOf = s.now()
 		return v
 	}
-	go s.others.asked.get(func() (*heard, error) { return s.askPeers(b) }) //nolint:errcheck // heard has it
-	if h := s.others.heard.Load(); h != nil {
-		v.AsOf, v.LeftOut, v.Daemons = h.asOf, h.leftOut, append(v.Daemons, h.daemons...)
-		v.Stale = h.failed || s.cfg.Clock.Mono()-h.at > 2*(max(clusterShare, (1+listRest)*min(h.took, mostRest))+clusterShare)
-	}
+	go s.others.asked.read(s, func() (heard, error) { return s.askPeers(b) }) //nolint:errcheck // it is kept
+	h := s.others.asked.seen()
+	v.AsOf, v.Stale, v.LeftOut, v.Daemons = h.asOf, s.others.asked.stale(s, h), h.value.leftOut, append(v.Daemons, h.value.daemons...)
 	return v
 }
 
-// askPeers asks all live peers, and keeps what they say.
-func (s *Server) askPeers(b *Backend) (*heard, error) {
+// askPeers asks all live peers.
+func (s *Server) askPeers(b *Backend) (heard, error) {
 	ctx, cancel := context.WithTimeout(s.base, clusterTimeout)
 	defer cancel()
-	began, asOf := s.cfg.Clock.Mono(), s.now()
 	answers, leftOut, err := b.Ask(ctx, "/api/summary", summaryBytes, overviewPeers)
-	h := &heard{leftOut: leftOut, asOf: asOf, at: s.cfg.Clock.Mono()}
-	h.took = h.at - began
-	if err != nil {
-		if *h = (heard{}); s.others.heard.Load() != nil {
-			*h = *s.others.heard.Load()
-		}
-		h.failed = true
-	}
+	h := heard{leftOut: leftOut}
 	for _, a := range answers {
 		h.daemons = append(h.daemons, s.summaryOf(a))
 	}
-	s.others.heard.Store(h)
 	return h, err
 }
 
@@ -185,7 +168,7 @@ func (s *Server) summaryOf(a PeerAnswer) (sum Summary) {
 		if a.Err != nil {
 			sum.Message = shorten(a.Err.Error())
 		}
-		if seen := s.seen.Load(); seen != nil && seen.whole != nil {
+		if seen := s.members.seen().value; seen != nil {
 			if i := slices.IndexFunc(seen.list, func(w WorkerInfo) bool { return w.Instance == a.Instance }); i >= 0 {
 				sum.WorkerID, sum.Node = &seen.list[i].ID, seen.list[i].Node
 			}

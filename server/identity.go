@@ -154,17 +154,17 @@ func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	seen := &seenWorkers{whole: &whole[WorkerInfo]{}, asOf: s.now()}
+	seen := &asRead[*whole[WorkerInfo]]{value: &whole[WorkerInfo]{}, asOf: s.now()}
 	switch {
 	case b.Workers != nil:
 		if seen, err = s.registered(b); err != nil {
 			return err
 		}
 	case b.Worker != nil:
-		seen.list = []WorkerInfo{b.Worker()}
+		seen.value.list = []WorkerInfo{b.Worker()}
 	}
-	return listOf(s, ctx, seen.whole, contentJSON, jsonOf(func() any {
-		page := p.ofWorkers(seen.list, after)
+	return listOf(s, ctx, seen.value, contentJSON, jsonOf(func() any {
+		page := p.ofWorkers(seen.value.list, after)
 		page.AsOf = seen.asOf
 		return page
 	}))
@@ -193,30 +193,11 @@ func (p page) ofWorkers(list []WorkerInfo, after int64) workerPage {
 	return workerPage{Workers: list[:n], Next: &list[n-1].ID}
 }
 
-// seenWorkers are the workers as they were when the registry was last read. It is never
-// changed.
-type seenWorkers struct {
-	*whole[WorkerInfo]               // nil: never read
-	asOf               clock.Millis  // when that was
-	at, took           time.Duration // monotonic: when it ended, and how long it took
-	failing            string        // code of the last read's error
-}
-
 // registered returns the workers of the registry, and keeps them for the overview.
-func (s *Server) registered(b *Backend) (*seenWorkers, error) {
-	return s.members.get(func() (*seenWorkers, error) {
-		began, asOf := s.cfg.Clock.Mono(), s.now()
+func (s *Server) registered(b *Backend) (*asRead[*whole[WorkerInfo]], error) {
+	return s.members.read(s, func() (*whole[WorkerInfo], error) {
 		list, err := s.askRegistry(b)
-		at := s.cfg.Clock.Mono()
-		seen := &seenWorkers{whole: &whole[WorkerInfo]{list: list}, asOf: asOf, at: at, took: at - began}
-		if err != nil {
-			if *seen = (seenWorkers{}); s.seen.Load() != nil {
-				*seen = *s.seen.Load()
-			}
-			seen.failing = answerTo(err).code
-		}
-		s.seen.Store(seen)
-		return seen, err
+		return &whole[WorkerInfo]{list: list}, err
 	})
 }
 

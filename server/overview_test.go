@@ -15,6 +15,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -129,7 +130,6 @@ func TestOverviewWaitsForNothing(t *testing.T) {
 	shown(func(v WorkersView) bool { return v.Total == 2 })
 	require.Equal(t, 1, o.Workers.Live)
 	require.NotZero(t, o.Workers.AsOf)
-	require.False(t, o.Workers.Stale)
 
 	shown(func(WorkersView) bool { return len(asked) > 0 })
 	for range 5 { // the registry hangs
@@ -142,11 +142,40 @@ func TestOverviewWaitsForNothing(t *testing.T) {
 	shown(func(v WorkersView) bool { return v.Error != "" })
 	require.Equal(t, "registry_unavailable", o.Workers.Error)
 	require.Equal(t, 2, o.Workers.Total, "as last seen")
-	require.True(t, o.Workers.Stale, "server.R5: read before the registry failed")
+	require.True(t, o.Workers.Stale, "read before the registry failed")
 
 	shown(func(WorkersView) bool { return len(asked) > 0 })
 	answer <- nil
 	shown(func(v WorkersView) bool { return v.Error == "" })
+}
+
+// server.R5: what was read is current for twice as long as until the next reading, which takes as long as the last did
+// and a rest; and is stale as soon as a reading fails.
+func TestWhatIsStale(t *testing.T) {
+	clk := clocktest.New(time.UnixMilli(1_700_000_000_000))
+	r := startEmpty(t, func(c *Config) { c.Clock = clk })
+	for name, tc := range map[string]struct{ took, current time.Duration }{
+		"quick": {0, 8 * time.Second},
+		"slow":  {time.Second, 14 * time.Second},
+	} {
+		l := latest[int]{shared: shared[*asRead[int]]{every: 2 * time.Second, cost: listRest}}
+		require.False(t, l.stale(r.Server, l.seen()), "nothing was read")
+		got, err := l.read(r.Server, func() (int, error) { clk.Advance(tc.took); return 7, nil })
+		require.NoError(t, err)
+		require.Equal(t, 7, got.value)
+		clk.Advance(tc.current)
+		require.False(t, l.stale(r.Server, l.seen()), name)
+		clk.Advance(time.Millisecond)
+		require.True(t, l.stale(r.Server, l.seen()), name)
+		l.forget()
+		_, err = l.read(r.Server, func() (int, error) { return 8, nil })
+		require.NoError(t, err)
+		l.forget()
+		_, err = l.read(r.Server, func() (int, error) { return 0, worker.ErrUnreachable })
+		require.ErrorIs(t, err, worker.ErrUnreachable)
+		require.True(t, l.stale(r.Server, l.seen()), name)
+		require.Equal(t, 8, l.seen().value, "as read last")
+	}
 }
 
 func TestOverviewIsBounded(t *testing.T) {

@@ -176,8 +176,7 @@ type Server struct {
 	history   history
 	hour      shared[[]byte]                // the history as text
 	views     shared[*builtOverview]        // the overview
-	members   shared[*seenWorkers]          // of the registry
-	seen      atomic.Pointer[seenWorkers]   // members as last read; nil: never
+	members   latest[*whole[WorkerInfo]]    // of the registry
 	rows      shared[*whole[segment.Row]]   // of the table
 	tags      shared[*whole[SegmentStatus]] // in memory
 	lists     lists                         // immutable
@@ -224,7 +223,7 @@ func New(cfg Config) (*Server, error) {
 		born:    cfg.Clock.Mono(),
 		hour:    shared[[]byte]{every: listShare},
 		views:   shared[*builtOverview]{every: listShare, cost: listRest},
-		members: shared[*seenWorkers]{every: workersShare, cost: listRest},
+		members: latest[*whole[WorkerInfo]]{shared: shared[*asRead[*whole[WorkerInfo]]]{every: workersShare, cost: listRest}},
 		rows:    shared[*whole[segment.Row]]{every: listShare, cost: listRest},
 		tags:    shared[*whole[SegmentStatus]]{every: listShare, cost: tagsCost},
 		infos:   [2]shared[[]byte]{{every: textShare}, {every: textShare}},

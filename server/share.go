@@ -2,7 +2,10 @@ package server
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/leafd/leafd/clock"
 )
 
 const (
@@ -103,6 +106,54 @@ func (r *whole[T]) text(path string, build func() ([]byte, error)) ([]byte, erro
 		r.texts[path] = text
 	}
 	return text, err
+}
+
+// latest is what is read from others, now and then, and as it was read last for those who don't wait. It keeps:
+//
+//	server.R5  A value that is older than two of these readings take, or whose last reading failed, is stale:
+//	    pages show it as of its time.
+type latest[T any] struct {
+	shared[*asRead[T]]
+	last atomic.Pointer[asRead[T]] // nil: none was made
+}
+
+// asRead is a value as it was read last; it is never changed.
+type asRead[T any] struct {
+	value    T
+	asOf     clock.Millis  // when it was read; 0: never
+	at, took time.Duration // monotonic: when that ended, and how long it took
+	failing  string        // code of the error of a later reading
+}
+
+// read returns what from returns, or has returned to another request, and keeps it.
+func (l *latest[T]) read(s *Server, from func() (T, error)) (*asRead[T], error) {
+	return l.get(func() (*asRead[T], error) {
+		began, r := s.cfg.Clock.Mono(), &asRead[T]{asOf: s.now()}
+		var err error
+		if r.value, err = from(); err == nil {
+			r.at = s.cfg.Clock.Mono()
+			r.took = r.at - began
+		} else {
+			*r = *l.seen()
+			r.failing = answerTo(err).code
+		}
+		l.last.Store(r)
+		return r, err
+	})
+}
+
+// seen is the last reading, and what it has is zero where none was made.
+func (l *latest[T]) seen() *asRead[T] {
+	if r := l.last.Load(); r != nil {
+		return r
+	}
+	return &asRead[T]{}
+}
+
+// stale tells whether r is not to be taken for current (server.R5).
+func (l *latest[T]) stale(s *Server, r *asRead[T]) bool {
+	each := max(l.every, time.Duration(1+l.cost)*min(r.took, mostRest)) + l.every // pages ask about as often as it is read
+	return r.failing != "" || r.asOf > 0 && s.cfg.Clock.Mono()-r.at > 2*each
 }
 
 // forgetLists has the next lists read again.
