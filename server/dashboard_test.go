@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -156,15 +157,30 @@ func TestDashboardWaitsAndPauses(t *testing.T) {
 	p.AwaitText("#verdict", "not ready: starting")
 	p.AwaitText("#t-ceiling-sub", "no worker ID yet")
 	b := r.newBackend()
+	var late atomic.Int64
+	b.Workers = func(context.Context) ([]WorkerInfo, error) {
+		if late.Load() > 0 {
+			return nil, worker.ErrUnreachable
+		}
+		return []WorkerInfo{b.Worker()}, nil
+	}
 	b.Clock = func() ClockInfo { // one peer, which has another time
 		samples := []clock.Sample{{Address: "10.0.0.6:8080", Offset: 8 * time.Second}}
-		return ClockInfo{Checked: clock.MillisOf(time.Now()), Verdict: clock.Estimate(samples, clock.Median), Threshold: 5 * time.Second, Samples: samples}
+		return ClockInfo{Checked: clock.MillisOf(time.Now()).Add(-time.Duration(late.Load())), Verdict: clock.Estimate(samples, clock.Median), Threshold: 5 * time.Second, Samples: samples}
 	}
 	r.SetBackend(b)
 	p.AwaitText("#verdict", "ready")
 	p.AwaitText("#guards", "no majority")
 	p.AwaitText("#tags tbody", "order")
 	p.AwaitText("#tags tbody", "a/b")
+	p.AwaitText("#clocks-note", "Asked just now")
+	p.AwaitText("#workers-note", "1 of 1 live, seen ")
+	late.Store(int64(time.Minute)) // asked no more, and ZooKeeper is gone
+	p.AwaitText("#workers-note", "1 of 1 live, as of ")
+	p.AwaitText("#workers-note", "registry_unavailable since.")
+	p.Await(`document.querySelector("#workers").className === "stale" && document.querySelector("#t-workers").className === "stale"`)
+	p.AwaitText("#clocks-note", "As of ")
+	p.Await(`document.querySelector("#clocks").className === "picture stale"`)
 
 	hide := func(hidden bool) {
 		webtest.Eval[any](p, fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %v, configurable: true}); document.dispatchEvent(new Event("visibilitychange"))`, hidden))
