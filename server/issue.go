@@ -70,6 +70,7 @@ const (
 	formLines form = iota // one ID a line
 	formJSON              // strings: JavaScript's numbers end at 2^53
 	formRESP
+	formRESPStrings
 	formRanges // first-last a line
 	formRangesJSON
 	formRangesRESP // pairs of strings
@@ -103,6 +104,8 @@ func (f form) textBytes(n int) int {
 		return len(`{"ids":[]}`) + n*(maxDigits+len(`"",`))
 	case formRESP:
 		return maxDigits + n*(maxDigits+len(":\r\n"))
+	case formRESPStrings:
+		return maxDigits + n*(maxDigits+len("$19\r\n\r\n"))
 	default:
 		return n * (maxDigits + len("\n"))
 	}
@@ -128,6 +131,11 @@ func (f form) append(b []byte, ids []int64) []byte {
 		b = resp.AppendArray(b, len(ids))
 		for _, id := range ids {
 			b = resp.AppendInt(b, id)
+		}
+	case formRESPStrings:
+		b = resp.AppendArray(b, len(ids))
+		for _, id := range ids {
+			b = resp.AppendIntText(b, id)
 		}
 	case formRanges, formRangesJSON, formRangesRESP: // appendRanges
 	}

@@ -107,6 +107,11 @@ func (s *Server) refuseRedisGuest(nc net.Conn) {
 //nolint:gochecknoglobals // never written to
 var redisModes = [...]mode{resp.Snowflake: snowflakeMode, resp.Segment: segmentMode}
 
+// redisForms are the forms of package resp.
+//
+//nolint:gochecknoglobals // never written to
+var redisForms = [...]form{resp.Integers: formRESP, resp.Strings: formRESPStrings, resp.Ranges: formRangesRESP}
+
 // redisClient is a connection of the Redis protocol, and what its commands are answered
 // from. One goroutine uses it. It keeps server.I1 and I2 of serveIDs, and the rules of latency.
 type redisClient struct {
@@ -193,12 +198,9 @@ func (r *redisClient) Next(of resp.Mode, key []byte, most int) (first int64, n i
 }
 
 // Batch implements resp.Source.
-func (r *redisClient) Batch(of resp.Mode, ranges bool, key, count, pending []byte) (all []byte, held bool, err error) {
-	m, f := redisModes[of], formRESP
-	if ranges {
-		f = formRangesRESP
-	}
-	most := r.s.live.Load().most(m, ranges)
+func (r *redisClient) Batch(of resp.Mode, as resp.Form, key, count, pending []byte) (all []byte, held bool, err error) {
+	m, f := redisModes[of], redisForms[as]
+	most := r.s.live.Load().most(m, f.ranges())
 	n, ok := parseDigits(count, most)
 	if !ok || n < 1 || n > most {
 		return nil, false, errBadCount.with("count is a number from 1 to %d", most)

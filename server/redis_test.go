@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,7 @@ func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 		"LEAF.RANGE segment none 5":    "-UNKNOWN_KEY no tag has this name",
 		"LEAF.RANGE order 5":           "-ERR wrong number of arguments for 'leaf.range' command",
 		"LEAF.RANGE segments order 5":  "-BAD_QUERY LEAF.RANGE kind key count: kind is snowflake or segment",
+		"LEAF.STRINGS yes":             "-BAD_QUERY LEAF.STRINGS takes on or off",
 		"LEAF.SEGMENT order 1 1":       "-ERR wrong number of arguments for 'leaf.segment' command",
 		"GET order":                    "-ERR unknown command 'GET', with args beginning with: 'order' ",
 		"MULTI":                        "-ERR unknown command 'MULTI', with args beginning with: ",
@@ -195,6 +197,38 @@ func TestRedisCountsWithHTTP(t *testing.T) {
 	}, 20*time.Second, 10*time.Millisecond)
 	r.SetLive(Live{})
 	require.True(t, strings.HasPrefix(c.ask("AUTH "+token), "-ERR AUTH <password> called without any password"))
+}
+
+// With LEAF.STRINGS on, drivers whose integers end at 2^53 get the digits.
+func TestRedisStrings(t *testing.T) {
+	_, ln := startRedis(t, nil)
+	c, other := dialRedis(t, ln), dialRedis(t, ln)
+	require.Equal(t, "+OK", c.ask("LEAF.STRINGS on"))
+	send(t, c, strings.Repeat("LEAF.SNOWFLAKE x\r\n", 3)+"LEAF.SNOWFLAKE x 2\r\nLEAF.SNOWFLAKE x 500\r\nINCR order\r\nCLIENT ID\r\n")
+	id := int64(1<<60 + 1)
+	next := func() {
+		require.Equal(t, strconv.FormatInt(id, 10), c.page())
+		id++
+	}
+	for range 3 {
+		next()
+	}
+	for _, n := range []int{2, 500} {
+		require.Equal(t, "*"+strconv.Itoa(n), c.line())
+		for range n {
+			next()
+		}
+	}
+	require.Equal(t, "1", c.page())
+	require.Regexp(t, `^:\d+$`, c.line(), "no ID")
+	require.Equal(t, "*12", c.ask("LEAF.DECODE 1152921504606846977"))
+	require.Equal(t, []string{"id", "1152921504606846977", "timestamp"}, []string{c.page(), c.page(), c.page()})
+	for range 9 {
+		c.page()
+	}
+	require.Equal(t, "+OK", c.ask("leaf.strings OFF"))
+	require.Equal(t, ":"+strconv.FormatInt(id, 10), c.ask("LEAF.SNOWFLAKE x"))
+	require.Equal(t, ":2", other.ask("INCR order"), "of this connection alone")
 }
 
 // The limits of HTTP: rates by key, places and unread bytes.

@@ -42,6 +42,8 @@ func (s *Session) execute() error {
 		return s.ids(Snowflake, args)
 	case "leaf.range":
 		return s.ranges(args)
+	case "leaf.strings":
+		s.strings(args)
 	case "leaf.decode":
 		if s.takes(2, 2) {
 			s.decode(args[0])
@@ -64,7 +66,7 @@ func (s *Session) execute() error {
 		s.reply.page(s.src.Info())
 	case "reset":
 		if s.takes(1, 1) {
-			s.reply.proto, s.name = 2, ""
+			s.reply.proto, s.name, s.form = 2, "", Integers
 			s.src.Forget()
 			s.reply.word("RESET")
 		}
@@ -108,7 +110,13 @@ func (s *Session) one(m Mode, key []byte) {
 		s.refuse(err)
 		return
 	}
-	s.reply.b = appendInts(s.reply.b, first, n)
+	if s.form == Strings {
+		for i := range int64(n) {
+			s.reply.b = AppendIntText(s.reply.b, first+i)
+		}
+	} else {
+		s.reply.b = appendInts(s.reply.b, first, n)
+	}
 	s.taken = (n - 1) * len(s.cmd.raw)
 }
 
@@ -121,7 +129,7 @@ func (s *Session) ids(m Mode, args [][]byte) error {
 		s.one(m, args[0])
 		return nil
 	}
-	return s.batch(m, false, args[0], args[1])
+	return s.batch(m, s.form, args[0], args[1])
 }
 
 // ranges answers LEAF.RANGE kind key count.
@@ -132,17 +140,35 @@ func (s *Session) ranges(args [][]byte) error {
 	var kind [16]byte
 	switch string(lower(kind[:0], args[0])) {
 	case "snowflake":
-		return s.batch(Snowflake, true, args[1], args[2])
+		return s.batch(Snowflake, Ranges, args[1], args[2])
 	case "segment":
-		return s.batch(Segment, true, args[1], args[2])
+		return s.batch(Segment, Ranges, args[1], args[2])
 	}
 	s.fail("BAD_QUERY", "LEAF.RANGE kind key count: kind is snowflake or segment")
 	return nil
 }
 
-// batch answers with count IDs, or the ranges that they are.
-func (s *Session) batch(m Mode, ranges bool, key, count []byte) error {
-	all, held, err := s.src.Batch(m, ranges, key, count, s.reply.b)
+// strings answers LEAF.STRINGS on|off: with on the numbers of INCR and LEAF commands come as
+// strings on this connection, for drivers that have no integers beyond 2^53.
+func (s *Session) strings(args [][]byte) {
+	if !s.takes(2, 2) {
+		return
+	}
+	switch {
+	case bytes.EqualFold(args[0], []byte("on")):
+		s.form = Strings
+	case bytes.EqualFold(args[0], []byte("off")):
+		s.form = Integers
+	default:
+		s.fail("BAD_QUERY", "LEAF.STRINGS takes on or off")
+		return
+	}
+	s.reply.word("OK")
+}
+
+// batch answers with count IDs.
+func (s *Session) batch(m Mode, f Form, key, count []byte) error {
+	all, held, err := s.src.Batch(m, f, key, count, s.reply.b)
 	if err != nil {
 		s.refuse(err)
 		return nil
@@ -168,7 +194,14 @@ func (s *Session) decode(id []byte) {
 		fields++
 	}
 	s.reply.pairs(fields)
-	number := func(name string, n int64) { s.reply.text([]byte(name)); s.reply.int(n) }
+	number := func(name string, n int64) {
+		s.reply.text([]byte(name))
+		if s.form == Strings {
+			s.reply.b = AppendIntText(s.reply.b, n)
+		} else {
+			s.reply.int(n)
+		}
+	}
 	number("id", d.ID)
 	number("timestamp", d.Timestamp)
 	s.reply.text([]byte("time"))

@@ -44,12 +44,12 @@ func (f *fake) Next(_ Mode, key []byte, most int) (first int64, n int, err error
 	return first, n, nil
 }
 
-func (f *fake) Batch(_ Mode, ranges bool, _, count, pending []byte) ([]byte, bool, error) {
+func (f *fake) Batch(_ Mode, as Form, _, count, pending []byte) ([]byte, bool, error) {
 	n, used := parseLength(append(bytes.Clone(count), "\r\n"...))
 	if used <= 0 || n < 1 || n > 10_000 {
 		return nil, false, errFake
 	}
-	if ranges {
+	if as == Ranges {
 		f.last += int64(n)
 		pending = AppendArray(AppendArray(pending, 1), 2)
 		return AppendIntText(AppendIntText(pending, f.last-int64(n)+1), f.last), false, nil

@@ -15,16 +15,26 @@ const (
 	Segment
 )
 
+// Form is how a batch is written.
+type Form uint8
+
+// The forms.
+const (
+	Integers Form = iota
+	Strings       // of the same digits
+	Ranges        // pairs of strings: the first and the last ID of each
+)
+
 // Source is where the answers of one connection come from. Answer knows the errors of the
 // other methods.
 type Source interface {
 	// Next returns up to most IDs, 1 at least: first and those that follow it. n is how
 	// many. It doesn't retain key.
 	Next(m Mode, key []byte, most int) (first int64, n int, err error)
-	// Batch appends an array of as many IDs as count says, or of the ranges that they are as
-	// pairs of strings, to pending, answers that are not written yet. Where held is true, all of it is to be written at once, and Release called
+	// Batch appends an array of as many IDs as count says to pending, answers that are not
+	// written yet. Where held is true, all of it is to be written at once, and Release called
 	// after that. It retains neither key nor count.
-	Batch(m Mode, ranges bool, key, count, pending []byte) (all []byte, held bool, err error)
+	Batch(m Mode, f Form, key, count, pending []byte) (all []byte, held bool, err error)
 	// Release ends the use of what Batch has returned.
 	Release()
 	// Decode returns what a snowflake ID is made of.
@@ -90,6 +100,7 @@ type Session struct {
 
 	id     int64
 	name   string
+	form   Form // Integers, or Strings after LEAF.STRINGS on
 	ending bool // no command follows
 
 	in   []byte
