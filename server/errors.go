@@ -23,6 +23,7 @@ type apiError struct {
 	code       string // stable: clients compare it
 	message    string // for people: may change
 	retryAfter int    // seconds; 0 sends no Retry-After
+	word       string // Redis' own, with which it begins in the Redis protocol; empty: the code in capitals
 	made       *texts // of the answers below, which clients can have made as often as they like
 }
 
@@ -76,7 +77,7 @@ var (
 	errSegmentUnavailable = newAnswer(http.StatusServiceUnavailable, "segment_unavailable", "no range of this tag is in memory and none could be fetched", 1)
 	errOverloaded         = newAnswer(http.StatusServiceUnavailable, "overloaded", "too much is asked at once", 1)
 	errNotReady           = newAnswer(http.StatusServiceUnavailable, "not_ready", "a check failed", 1)
-	errStarting           = stateAnswer(state.Starting)
+	errStarting           = stateAnswer(state.Starting).inRedis("LOADING") // drivers repeat the command then
 	errDraining           = stateAnswer(state.Stopping)
 )
 
@@ -92,7 +93,7 @@ func newAnswer(status int, code, message string, retryAfter int) *apiError {
 
 // inRedis has e begin with Redis' own word for it in the Redis protocol.
 func (e *apiError) inRedis(word string) *apiError {
-	e.made.redis = word
+	e.word, e.made.redis = word, word
 	return e
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -354,7 +355,7 @@ func (e *apiError) redis() string {
 	if e.made != nil {
 		return e.made.redis
 	}
-	return strings.ToUpper(e.code)
+	return cmp.Or(e.word, strings.ToUpper(e.code))
 }
 
 // redisCodes returns what errors of the Redis protocol begin with, in order.

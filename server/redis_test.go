@@ -80,9 +80,14 @@ func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 	ln := listenTCP(t)
 	r.also(ln, Redis)
 	c := dialRedis(t, ln)
-	require.Equal(t, "-STARTING leafd is starting (try again in 1 s)", c.ask("INCR order"))
+	require.Equal(t, "-LOADING leafd is starting (try again in 1 s)", c.ask("INCR order"))
 	send(t, c, "INFO\r\n")
 	require.Contains(t, c.page(), "loading:1\r\n", "clients wait then")
+	starting := &fakeSnowflake{}
+	starting.fail(StartingFor("it waits for ZooKeeper"))
+	r.SetBackend(&Backend{Snowflake: starting})
+	require.Equal(t, "-LOADING leafd is starting: it waits for ZooKeeper (try again in 1 s)", c.ask("LEAF.SNOWFLAKE x"))
+	require.Regexp(t, "^-LOADING ", c.ask("LEAF.RANGE snowflake x 5"))
 	r.SetBackend(r.newBackend())
 	long := strings.Repeat("x", segment.MaxTagBytes+1)
 	for command, answer := range map[string]string{
@@ -103,7 +108,8 @@ func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 		"LEAF.STRINGS yes":             "-BAD_QUERY LEAF.STRINGS takes on or off",
 		"LEAF.SEGMENT order 1 1":       "-ERR wrong number of arguments for 'leaf.segment' command",
 		"GET order":                    "-ERR unknown command 'GET', with args beginning with: 'order' ",
-		"MULTI":                        "-ERR unknown command 'MULTI', with args beginning with: ",
+		"MULTI":                        "-ERR leafd has no transactions: send a pipeline without MULTI, in redis-py pipeline(transaction=False)",
+		"CLUSTER NODES":                "-ERR This instance has cluster support disabled",
 		"*2\r\n$4\r\nINCR\r\n$0\r\n":   "-BAD_KEY a key is 1 to 128 bytes of UTF-8 without control characters",
 		"SUBSCRIBE order":              "-ERR unknown command 'SUBSCRIBE', with args beginning with: 'order' ",
 		"LEAF.SNOWFLAKE " + long + " ": "-BAD_KEY a key is 1 to 128 bytes of UTF-8 without control characters",
