@@ -54,8 +54,8 @@ final class Range {
             }
             long first = Long.parseLong(line.group(1));
             long last = Long.parseLong(line.group(2));
-            if (first <= before || last < first || last - first >= n - count) {
-                throw new IllegalArgumentException(first + "-" + last + " after " + before + ", of " + n + " IDs");
+            if (first <= before || last < first) {
+                throw new IllegalArgumentException(first + "-" + last + " after " + before);
             }
             long size = last - first + 1;
             long mark = n / 2 - count;
