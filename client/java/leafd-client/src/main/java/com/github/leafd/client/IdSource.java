@@ -102,7 +102,7 @@ public final class IdSource {
      * Returns an ID, and waits for one as long as it is told; zero: not at all.
      *
      * @throws LeafdException with the code {@code timeout}, and the failure of the last request as its cause; with leafd's code
-     *     where each daemon that could be asked refuses the request for good, as for an unknown tag; {@code closed}; or
+     *     where a daemon refuses the request for good, as for an unknown tag, and no other brings IDs; {@code closed}; or
      *     {@code interrupted}, where the thread's interrupted status is set again
      */
     public long next(Duration timeout) {
@@ -236,7 +236,7 @@ public final class IdSource {
         }
     }
 
-    /** Ends run(), and the calls that wait where all daemons refuse. */
+    /** Ends run(), and where daemons refuse the calls that wait. */
     private void stop(LeafdException refused) {
         lock.lock();
         try {
@@ -254,7 +254,6 @@ public final class IdSource {
     /** Asks the daemons for n IDs, home first, until one brings them. Returns false where that is of no use (rule 7). */
     private boolean fetch(int n) throws InterruptedException {
         LeafdException refused = null;
-        boolean failed = false;
         for (boolean second : new boolean[] {false, true}) {
             for (int i = 0; i < until.length; i++) {
                 Daemon daemon = daemons.get(i);
@@ -266,7 +265,6 @@ public final class IdSource {
                     return true;
                 }
                 if (e.status() == 0) {
-                    failed = true;
                     daemon.failed(e.code().equals("timeout"));
                     continue;
                 }
@@ -278,12 +276,11 @@ public final class IdSource {
                 if (e.isFinal()) {
                     refused = e; // another daemon may know a tag that is new
                 } else {
-                    failed = true;
                     until[i] = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(Math.max(100, 1000L * e.retryAfter()));
                 }
             }
         }
-        if (refused != null && !failed) {
+        if (refused != null) {
             stop(refused);
             return false;
         }
