@@ -8,7 +8,6 @@ import java.util.Map;
 import org.hibernate.annotations.IdGeneratorType;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.actuate.autoconfigure.health.ConditionalOnEnabledHealthIndicator;
-import org.springframework.boot.actuate.autoconfigure.metrics.CompositeMeterRegistryAutoConfiguration;
 import org.springframework.boot.actuate.health.Health;
 import org.springframework.boot.actuate.health.HealthIndicator;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -21,7 +20,7 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 
 /** A {@link LeafdClient} of {@code leafd.urls}; its health and metrics, and {@code @LeafdId} on entities, where the application has what they need. */
-@AutoConfiguration(after = CompositeMeterRegistryAutoConfiguration.class)
+@AutoConfiguration(afterName = "org.springframework.boot.actuate.autoconfigure.metrics.CompositeMeterRegistryAutoConfiguration")
 @EnableConfigurationProperties(LeafdProperties.class)
 public class LeafdAutoConfiguration {
     /** Closed with the context. A {@link LeafdListener} bean of the application takes the place of the metrics. */
