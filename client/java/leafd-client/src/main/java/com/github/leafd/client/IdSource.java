@@ -80,6 +80,7 @@ public final class IdSource {
         return name;
     }
 
+    /** The counters since the source's first call. */
     public Stats stats() {
         lock.lock();
         try {

@@ -24,5 +24,6 @@ public @interface LeafdId {
     /** The key, or the tag: 1 to 128 bytes. */
     String value();
 
+    /** Whether {@link #value()} is a key of snowflake IDs, or a tag. */
     LeafdClient.Kind kind() default LeafdClient.Kind.SNOWFLAKE;
 }

@@ -60,7 +60,7 @@ class SpringTest {
             a.tag("invoice", "--mysql", database.dsn(), "--max-id", "1");
             // What an application has in its application.properties.
             ConfigurableApplicationContext context = new SpringApplicationBuilder(App.class).web(WebApplicationType.NONE).run(
-                    "--leafd.urls=" + a.url() + "," + b.url(), "--leafd.max-ahead=100",
+                    "--leafd.urls=" + a.url() + "," + b.url(), "--leafd.max-ahead=100", "--leafd.timeout=30s", "--leafd.request-timeout=5s",
                     "--spring.datasource.url=" + database.jdbc("leaf"), "--spring.jpa.hibernate.ddl-auto=create",
                     "--spring.jpa.properties.hibernate.jdbc.batch_size=50", "--spring.main.banner-mode=off", "--logging.level.root=error");
             LeafdClient client = context.getBean(LeafdClient.class);
