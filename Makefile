@@ -72,7 +72,7 @@ screenshots: deps-long ## take the pictures of docs/DASHBOARD.md again
 	LEAFDTEST_SCREENSHOTS=$(CURDIR)/docs/dashboard go test -count=1 -run '^TestDashboard$$' ./cmd/leafd
 
 .PHONY: api
-api: ## write /openapi.json, the list of GET / and the tables of docs/API.md again, from server/api_test.go; part of docs
+api: ## write /openapi.json, the list of GET / and the lists of docs/API.md again, from server/api_test.go; part of docs
 	LEAFDTEST_WRITE_API=1 go test -count=1 -run '^TestAPIIsCurrent$$' ./server
 
 .PHONY: docs

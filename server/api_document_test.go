@@ -29,7 +29,7 @@ import (
 // writeAPI is set by `make api`.
 const writeAPI = "LEAFDTEST_WRITE_API"
 
-// TestAPIIsCurrent compares the document, the list of GET / and the tables of docs/API.md
+// TestAPIIsCurrent compares the document, the list of GET / and the lists of docs/API.md
 // with what operations make them.
 func TestAPIIsCurrent(t *testing.T) {
 	doc, err := json.MarshalIndent(openapiDocument(t), "", " ")
@@ -37,7 +37,7 @@ func TestAPIIsCurrent(t *testing.T) {
 	doc = shortList.ReplaceAllFunc(doc, func(lines []byte) []byte { return lineBreak.ReplaceAll(lines, nil) })
 	page, err := os.ReadFile("../docs/API.md")
 	require.NoError(t, err)
-	for block, table := range map[string]string{"requests": requestTable(), "parameters": parameterTable(), "errors": errorTable(t)} {
+	for block, table := range map[string]string{"requests": requestList(), "parameters": parameterList(), "errors": errorList(t)} {
 		begin, end := "<!-- "+block+": written by make api -->\n", "<!-- end -->\n"
 		before, rest, ok := strings.Cut(string(page), begin)
 		require.True(t, ok, "docs/API.md has no %s", begin)
@@ -516,9 +516,8 @@ func endpointList() string {
 	return b.String()
 }
 
-func requestTable() string {
+func requestList() string {
 	var b strings.Builder
-	b.WriteString("| request | answer | errors |\n| --- | --- | --- |\n")
 	for _, op := range operations {
 		text := op.summary
 		if op.more != "" {
@@ -527,39 +526,33 @@ func requestTable() string {
 		if op.auth {
 			text += "; with the admin token"
 		}
-		codes := ""
-		if all := op.errors(); len(all) > 0 {
-			codes = "`" + strings.Join(all, "` `") + "`"
-		}
-		fmt.Fprintf(&b, "| `%s %s` | %s | %s |\n", strings.ReplaceAll(op.methods, " ", ", "), op.path, text, codes)
+		fmt.Fprintf(&b, "- `%s %s`: %s\n", strings.ReplaceAll(op.methods, " ", ", "), op.path, text)
 	}
 	fmt.Fprintf(&b, "\nAny request may also get `%s`: its query has a parameter that the path does not have, it cannot be read whole, the daemon has too many connections, or it failed.\n",
 		strings.Join(strings.Fields(commonCodes), "`, `"))
 	return b.String()
 }
 
-func parameterTable() string {
+func parameterList() string {
 	var b strings.Builder
-	b.WriteString("| request | parameter | meaning |\n| --- | --- | --- |\n")
 	for _, op := range operations {
 		for _, p := range op.params {
-			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", op.path, p.name, p.what)
+			fmt.Fprintf(&b, "- `%s?%s=`: %s\n", op.path, p.name, p.what)
 		}
 	}
 	return b.String()
 }
 
-func errorTable(t testing.TB) string {
+func errorList(t testing.TB) string {
 	status := statusOf(t)
 	var b strings.Builder
-	b.WriteString("| status | code | what to do |\n| --- | --- | --- |\n")
 	for _, a := range advice {
 		codes := strings.Fields(a.codes)
 		var statuses []string
 		for _, code := range codes {
 			statuses = append(statuses, strconv.Itoa(status[code]))
 		}
-		fmt.Fprintf(&b, "| %s | `%s` | %s |\n", strings.Join(slices.Compact(statuses), ", "), strings.Join(codes, "`, `"), a.what)
+		fmt.Fprintf(&b, "- %s `%s`: %s\n", strings.Join(slices.Compact(statuses), ", "), strings.Join(codes, "`, `"), a.what)
 	}
 	return b.String()
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // The description of the HTTP API, and the list of its paths that GET / answers. `make api`
-// writes both, and the tables of docs/API.md, from the operations in api_test.go; each
+// writes both, and the lists of docs/API.md, from the operations in api_test.go; each
 // answer of this package's tests is held against the document.
 var (
 	//go:embed api/openapi.json
