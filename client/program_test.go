@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestProgramOfThePage runs the program of docs/CLIENT.md.
+// TestProgramOfThePage runs the program of docs/clients/go.md.
 func TestProgramOfThePage(t *testing.T) {
-	page, err := os.ReadFile("../docs/CLIENT.md")
+	page, err := os.ReadFile("../docs/clients/go.md")
 	require.NoError(t, err)
 	_, program, ok := strings.Cut(string(page), "```go\n")
 	require.True(t, ok)

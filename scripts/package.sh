@@ -101,7 +101,7 @@ leafd ($VERSION) unstable; urgency=medium
 
  -- $MAINTAINER  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
 TXT
-  cp -r README.md CHANGELOG.md docs/*.md docs/operations docs/explained docs/evidence "$made/NOTICES" "$STAGE/doc/"
+  cp -r README.md CHANGELOG.md docs/*.md docs/operations docs/clients docs/explained docs/evidence "$made/NOTICES" "$STAGE/doc/"
   cp deploy/leaf_alloc.sql deploy/prometheus/alerts.yml deploy/grafana/leafd.json "$STAGE/examples/"
   gzip -9nr "$STAGE"/man? "$STAGE/changelog" "$STAGE/doc"
   settle "$STAGE"
