@@ -29,7 +29,7 @@ func Current(t testing.TB, path string, parts map[string]string) {
 		page = before + begin + text + end + rest
 	}
 	if os.Getenv(Write) != "" {
-		require.NoError(t, os.WriteFile(path, []byte(page), 0o644)) //nolint:gosec // a page of the manual
+		require.NoError(t, os.WriteFile(path, []byte(page), 0o644))
 		return
 	}
 	require.Equal(t, page, string(committed), "%s is not what the code makes it: run make docs", path)
