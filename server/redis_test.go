@@ -109,6 +109,7 @@ func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 		"LEAF.SEGMENT order 1 1":       "-ERR wrong number of arguments for 'leaf.segment' command",
 		"GET order":                    "-ERR unknown command 'GET', with args beginning with: 'order' ",
 		"MULTI":                        "-ERR leafd has no transactions: send a pipeline without MULTI, in redis-py pipeline(transaction=False)",
+		"EXEC":                         "-ERR leafd has no transactions: send a pipeline without MULTI, in redis-py pipeline(transaction=False)",
 		"CLUSTER NODES":                "-ERR This instance has cluster support disabled",
 		"*2\r\n$4\r\nINCR\r\n$0\r\n":   "-BAD_KEY a key is 1 to 128 bytes of UTF-8 without control characters",
 		"SUBSCRIBE order":              "-ERR unknown command 'SUBSCRIBE', with args beginning with: 'order' ",

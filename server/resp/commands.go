@@ -64,7 +64,7 @@ func (s *Session) execute() error {
 		s.selectDB(args)
 	case "info":
 		s.reply.page(s.src.Info())
-	case "multi": // redis-py's pipelines, unless they are told otherwise
+	case "multi", "exec": // redis-py's pipelines, unless they are told otherwise: it shows the second's error
 		s.fail("ERR", "leafd has no transactions: send a pipeline without MULTI, in redis-py pipeline(transaction=False)")
 	case "cluster": // in the words of a Redis that is in none
 		s.fail("ERR", "This instance has cluster support disabled")

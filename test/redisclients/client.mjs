@@ -22,6 +22,14 @@ for (const RESP of [2, 3]) {
   await assert.rejects(client.incr('none'), /^Error: UNKNOWN_KEY|UNKNOWN_KEY/);
   await client.close();
 }
+const plain = await createClient({ socket: { port } }).connect(); // no type mapping
+await plain.sendCommand(['LEAF.STRINGS', 'on']);
+take([await plain.sendCommand(['LEAF.SNOWFLAKE', 'order'])]);
+take(await plain.sendCommand(['LEAF.SNOWFLAKE', 'order', '10']));
+for (const [first, last] of await plain.sendCommand(['LEAF.RANGE', 'snowflake', 'order', '100'])) {
+  for (let id = BigInt(first); id <= BigInt(last); id++) take([String(id)]);
+}
+await plain.close();
 console.log(`node-redis: ${seen.size} IDs`);
 
 const io = new Redis({ port, stringNumbers: true });

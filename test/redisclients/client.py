@@ -15,13 +15,20 @@ for protocol in (2, 3):
         pipe.incr("leaf-segment-test")
     ids += pipe.execute()
     ids += client.execute_command("LEAF.SNOWFLAKE", "order", 10)
-    assert len(ids) == 211 and seen.isdisjoint(ids), ids
+    for first, last in client.execute_command("LEAF.RANGE", "segment", "leaf-segment-test", 1000):
+        ids += range(int(first), int(last) + 1)
+    assert len(ids) == 1211 and seen.isdisjoint(ids), ids
     seen.update(ids)
     try:
         client.incr("none")
         raise AssertionError("a tag that is none")
     except redis.ResponseError as e:
         assert str(e).startswith("UNKNOWN_KEY"), e
+    try:
+        client.pipeline().incr("leaf-segment-test").execute()
+        raise AssertionError("a transaction")
+    except redis.ResponseError as e:
+        assert "pipeline(transaction=False)" in str(e), e
     assert client.info()["server_name"] == "leafd"
     client.close()
 print(f"redis-py {redis.__version__}: {len(seen)} IDs")
