@@ -27,13 +27,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(proctest.RemoveLeafdAfter(m)
 func TestPrograms(t *testing.T) {
 	binary := proctest.Leafd(t)
 	for _, p := range []struct {
-		language, block, file string
-		redis                 bool
-		command               []string
+		language, heading, block, file string // of the first block below the heading
+		redis                          bool
+		command                        []string
 	}{
-		{"python", "python", "ids.py", false, []string{"python3"}},
-		{"node", "js", "ids.mjs", false, []string{"node"}},
-		{"go", "go", "main.go", true, []string{"go", "run"}},
+		{"python", "# Python", "python", "ids.py", false, []string{"python3"}},
+		{"node", "# Node", "js", "ids.mjs", false, []string{"node"}},
+		{"go", "## go-redis", "go", "main.go", true, []string{"go", "run"}}, // package client has tests of its own
 	} {
 		t.Run(p.language, func(t *testing.T) {
 			if _, err := exec.LookPath(p.command[0]); err != nil {
@@ -41,7 +41,9 @@ func TestPrograms(t *testing.T) {
 			}
 			page, err := os.ReadFile("../../docs/clients/" + p.language + ".md")
 			require.NoError(t, err)
-			_, program, found := strings.Cut(string(page), "```"+p.block+"\n")
+			_, section, found := strings.Cut(string(page), p.heading+"\n")
+			require.True(t, found)
+			_, program, found := strings.Cut(section, "```"+p.block+"\n")
 			require.True(t, found)
 			program, _, _ = strings.Cut(program, "```\n")
 			path := filepath.Join(t.TempDir(), p.file)
