@@ -130,7 +130,7 @@ func (t *Table) SetMaxID(ctx context.Context, tag string, maxID int64, force boo
 		for {
 			m, err := t.ask(ctx, tag)
 			if err != nil && maxID >= r.MaxID { // the guard keeps what is used from being used again
-				return nil //nolint:nilerr // raised, it repeats nothing
+				return nil // raised, it repeats nothing
 			}
 			if err != nil || m.High <= maxID || !force {
 				return cmp.Or(err, unlessForced(force, maxID, m.High, r))

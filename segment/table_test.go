@@ -118,7 +118,7 @@ func TestTableSetsMaxID(t *testing.T) {
 				switch {
 				case !force && c.least > 0, force && errors.Is(c.forced, errOnly):
 					require.ErrorAs(t, err, &refused)
-					require.EqualValues(t, max(c.least, c.known), refused.Least)
+					require.Equal(t, max(c.least, c.known), refused.Least)
 				case !force && c.lowers:
 					require.ErrorIs(t, err, segment.ErrLowersMaxID)
 				case c.forced != nil:

@@ -60,7 +60,6 @@ func testAdmin(t *testing.T, f *harness) {
 
 	rows, err = f.store.List(ctx)
 	require.NoError(t, err)
-	updated := find(t, rows, "order").UpdateTime
 	for i := range rows {
 		rows[i].UpdateTime = time.Time{}
 	}
@@ -98,7 +97,7 @@ func testAdmin(t *testing.T, f *harness) {
 	}
 	rows, err = f.store.List(ctx)
 	require.NoError(t, err)
-	updated = find(t, rows, "order").UpdateTime
+	updated := find(t, rows, "order").UpdateTime
 	before, err := f.store.Delete(ctx, "order", func(segment.Row) error { return nil })
 	require.NoError(t, err)
 	require.Equal(t, updated, before.UpdateTime)

@@ -64,15 +64,16 @@ func (w *wire) Read(p []byte) (int, error) {
 
 // packet reads what the server sends next, whole, with its length before it.
 func (w *wire) packet(least, most uint32) ([]byte, error) {
-	b := make([]byte, 4)
-	if _, err := io.ReadFull(w.Conn, b); err != nil {
+	var length [4]byte
+	if _, err := io.ReadFull(w.Conn, length[:]); err != nil {
 		return nil, err
 	}
-	size := binary.BigEndian.Uint32(b)
+	size := binary.BigEndian.Uint32(length[:])
 	if size < least || size > most {
 		return nil, fmt.Errorf("an answer of %d bytes: it is no ZooKeeper server, which sends %d to %d", size, least, most)
 	}
-	b = append(b, make([]byte, size)...)
+	b := make([]byte, len(length)+int(size))
+	copy(b, length[:])
 	if _, err := io.ReadFull(w.Conn, b[4:]); err != nil {
 		return nil, err
 	}
