@@ -24,7 +24,7 @@ LONG_TESTS    := $(LONG_TESTS)|TestRestartWithoutZooKeeper|TestCrashThenRollback
 LONG_TESTS    := $(LONG_TESTS)|TestLeaseRaisedBetweenLives|TestPausedMachineOutlivesItsLease|TestFullDiskWhileZooKeeperTakesReports|TestReleasedProcesses
 LONG_TESTS    := $(LONG_TESTS)|TestRestoredBeforeARelease|TestClaimBeyondTheLayoutHidesNoLoss|TestRestartedTwiceSinceTheBackup|TestRestoredBeforeASuccession|TestRestoredBeforeTheLongestLease
 LONG_TESTS    := $(LONG_TESTS)|TestFiftyDaemonsOnOneTag|TestRootMadeByAClockAhead|TestClaimSettlesForTheLongestSession|TestClockJumpsWhileAClaimSettles
-LONG_TESTS    := $(LONG_TESTS)|TestExplore|TestExploreWithoutARule|TestExploreAnotherAction
+LONG_TESTS    := $(LONG_TESTS)|TestStates|TestExplore|TestExploreWithoutARule|TestExploreAnotherAction
 LONG_PACKAGES := ./cmd/... ./server ./worker ./zkreg ./deploy/package ./test/...
 TEST_TIMEOUT  ?= 15m
 # Tests at once in a package. Most of them wait, for a claim to settle, a lease, a server: as many as there are processors leave these idle.

@@ -30,12 +30,12 @@ func (s *Service) attempt(t *Tag, l lane) bool {
 	}
 
 	began := s.clock.Mono()
-	r, kind, err := s.obtain(t, b)
+	r, err := s.obtain(t, b)
 	took := s.clock.Mono() - began
 	if errors.Is(err, ErrUnknownTag) {
 		// Cut from the chain: a fetch doesn't say that the tag is unknown (segment.T3).
 		s.doubt.Store(true)
-		kind, err = KindRowMissing, fmt.Errorf("%w: %v", ErrRowMissing, err) //nolint:errorlint // see above
+		err = fmt.Errorf("%w: %v", ErrRowMissing, err) //nolint:errorlint // see above
 	}
 	stopping := err != nil && s.fetchCtx.Err() != nil
 	postponed := errors.Is(err, errPostponed)
@@ -45,7 +45,7 @@ func (s *Service) attempt(t *Tag, l lane) bool {
 	if postponed {
 		t.postpone(b)
 	} else {
-		t.settle(b, r, kind, err)
+		t.settle(b, r, err)
 	}
 	s.events.flush()
 	if s.cfg.Fetched != nil && !stopping && !postponed {
@@ -112,7 +112,7 @@ func (t *Tag) count(failed bool) {
 // obtain returns a range that is ours alone, lies above all that was seen, and
 // is marked (segment.S1, segment.S2), or what kept it from that. Only the fetcher that moved
 // the tag to stateRunning is in here.
-func (s *Service) obtain(t *Tag, b *buffer) (Range, Kind, error) {
+func (s *Service) obtain(t *Tag, b *buffer) (Range, error) {
 	if s.guarded != nil {
 		return s.obtainGuarded(t, b)
 	}
@@ -120,7 +120,7 @@ func (s *Service) obtain(t *Tag, b *buffer) (Range, Kind, error) {
 }
 
 // propose returns the range that the table gives, marked on disk (segment.S1, segment.S2).
-func (s *Service) propose(t *Tag, b *buffer) (Range, Kind, error) {
+func (s *Service) propose(t *Tag, b *buffer) (Range, error) {
 	t.mu.Lock()
 	r, floor := b.pending, t.floorLocked()
 	t.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *Service) propose(t *Tag, b *buffer) (Range, Kind, error) {
 			return s.cfg.Store.Fetch(ctx, t.name, want, floor)
 		})
 		if err != nil {
-			return Range{}, kindOf(err), err
+			return Range{}, err
 		}
 	}
 	return s.mark(t, b)
@@ -137,19 +137,19 @@ func (s *Service) propose(t *Tag, b *buffer) (Range, Kind, error) {
 
 // mark returns the range that was fetched, marked on disk. It is kept until then: a full disk
 // must not eat a step of the table at every retry.
-func (s *Service) mark(t *Tag, b *buffer) (Range, Kind, error) {
+func (s *Service) mark(t *Tag, b *buffer) (Range, error) {
 	t.mu.Lock()
 	r := b.pending
 	t.mu.Unlock()
 	if t.isMarked(r.Hi) {
-		return r, "", nil
+		return r, nil
 	}
 	err := s.bounded(func(ctx context.Context) error { return s.cfg.HighWater.Raise(ctx, t.name, r.Hi) })
 	if err != nil {
-		return Range{}, KindMarkFailed, fmt.Errorf("recording %d as the mark of %q: %w", r.Hi, t.name, err)
+		return Range{}, fmt.Errorf("%w: %d for %q: %w", ErrMark, r.Hi, t.name, err)
 	}
 	t.markAs(r.Hi)
-	return r, "", nil
+	return r, nil
 }
 
 // proposed keeps r until it is published or given up.
@@ -158,7 +158,7 @@ func (t *Tag) proposed(b *buffer, r Range, disposed bool) {
 	defer t.mu.Unlock()
 	b.pending, b.disposed = r, disposed
 	if r.Skipped > 0 { // segment.V2
-		t.tellBehindLocked(r.Lo - r.Skipped)
+		t.noteBehindLocked(r.Lo - r.Skipped) // a pass looks at all rows
 		t.behind = false
 		t.svc.events.add(Event{Kind: KindMoved, Tag: t.name, High: r.Lo, Count: r.Skipped})
 	}
@@ -167,20 +167,15 @@ func (t *Tag) proposed(b *buffer, r Range, disposed bool) {
 	}
 }
 
-// tellTablesLocked tells that the table isn't that of the daemon that fetched last, and when
-// that is over (segment.V6). Where we fetched last, that says nothing of another table.
+// tellTablesLocked notes whether the table is that of the daemon that fetched last (segment.V6). Where we fetched last, that says nothing of another table.
 func (t *Tag) tellTablesLocked(b *buffer, behind bool) {
 	if t.svc.cfg.OwnTable || b.before == "" || strings.HasPrefix(b.before, t.svc.guarded.life+"/") {
 		return
 	}
 	if behind {
-		if b.turns++; b.turns == tablesDiffer {
-			t.svc.events.add(Event{Kind: KindTablesDiffer, Tag: t.name, By: NodeOf(b.before)})
-		}
+		b.turns++
+		t.svc.troubled.add(t)
 		return
-	}
-	if b.turns >= tablesDiffer {
-		t.svc.events.add(Event{Kind: KindTablesAgree, Tag: t.name})
 	}
 	b.turns = 0
 }
@@ -280,19 +275,8 @@ func patient(ctx context.Context, limit time.Duration) (_ context.Context, end f
 	}
 }
 
-func kindOf(err error) Kind {
-	switch {
-	case errors.Is(err, ErrRegressed):
-		return KindRegressed
-	case errors.Is(err, ErrBadRow):
-		return KindBadRow
-	default:
-		return KindFetchFailed
-	}
-}
-
 // settle ends an attempt: the range is published, or tried for again later.
-func (t *Tag) settle(b *buffer, r Range, kind Kind, err error) {
+func (t *Tag) settle(b *buffer, r Range, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer b.wakeLocked()
@@ -300,7 +284,7 @@ func (t *Tag) settle(b *buffer, r Range, kind Kind, err error) {
 	case t.gone:
 		b.state = stateIdle
 	case err != nil:
-		t.failLocked(b, kind, err)
+		t.failLocked(b, err)
 	case t.svc.guarded == nil && r.Lo < t.observed:
 		// While the fetch was under way a pass has shown a higher max_id.
 		// It may be what we or others have taken since, or the table may
@@ -320,10 +304,8 @@ func (t *Tag) publishLocked(b *buffer, r Range) {
 	b.stepAt = r.Hi
 	t.setStepLocked(r.Step)
 	b.high, b.pending = r.Hi, Range{}
-	if b.failing != "" {
-		t.svc.events.add(Event{Kind: KindFetchRecovered, Tag: t.name, High: r.Hi, Count: int64(b.failures)})
-	}
-	b.failing, b.failures, b.err = "", 0, nil
+	t.behind = false
+	b.failing, b.failures, b.err = nil, 0, nil
 	b.retry.Reset()
 	b.state = stateIdle
 	t.takeInLocked(b, r.Lo, r.Hi)
@@ -339,19 +321,14 @@ func (t *Tag) takeInLocked(b *buffer, lo, hi int64) {
 	t.replaceLocked(next)
 }
 
-func (t *Tag) failLocked(b *buffer, kind Kind, err error) {
+func (t *Tag) failLocked(b *buffer, err error) {
 	s := t.svc
 	if s.fetchCtx.Err() != nil { // stopping is no failure
 		b.state = stateIdle
 		return
 	}
-	if kind == KindRegressed {
-		t.behind = true // it need not be told by a pass as well
-	}
-	if kind != b.failing {
-		s.events.add(Event{Kind: kind, Tag: t.name, Err: err, High: t.floorLocked()})
-	}
-	b.failing, b.err = kind, err
+	b.failing, b.err = troubleOf(err), err
+	s.troubled.add(t)
 	b.failures++
 	b.failedAt, b.hastened = s.clock.Mono(), false
 	b.retryAt = b.failedAt + b.retry.NextBackOff()

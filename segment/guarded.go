@@ -73,7 +73,7 @@ var errPostponed = errors.New("the fetch waits for the guard")
 //	    operator has to say where the tag begins.
 //	segment.V6  A table that is behind the ranges of other daemons at two guarded fetches of
 //	    one tag in a row isn't their table: the first fetch has moved it forward
-//	    (segment.V2). It is told with both names (KindTablesDiffer): while the guard is away
+//	    (segment.V2). It is told with both names (ErrTablesDiffer): while the guard is away
 //	    such tables repeat each other's IDs.
 type guarded struct {
 	svc   *Service // immutable
@@ -94,9 +94,8 @@ type guarded struct {
 	// behind has what was used without the guard, or before it had lost it: it is raised
 	// first. mu protects.
 	behind  map[string]int64
-	refused bool   // mu protects; the guard has refused one of behind
-	told    bool   // mu protects; KindUnguarded was told
-	before  uint64 // mu protects; unguarded when the guard went away
+	refused bool // mu protects; the guard has refused one of behind
+	used    bool // mu protects; ranges are in use that the guard doesn't know of
 }
 
 func newGuarded(s *Service) *guarded {
@@ -182,7 +181,7 @@ func (g *guarded) away(conn uint64, err error, since time.Duration) {
 	if g.conn != conn {
 		return
 	}
-	g.conn, g.err, g.since, g.before = 0, err, since, g.unguarded.Load()
+	g.conn, g.err, g.since = 0, err, since
 	g.changedLocked()
 	if g.wake != nil {
 		g.wake()
@@ -204,10 +203,7 @@ func (g *guarded) goesWithout(tag string, high int64) bool {
 	}
 	g.behind[tag] = max(g.behind[tag], high)
 	g.unguarded.Add(1)
-	if !g.told {
-		g.told = true
-		g.svc.events.add(Event{Kind: KindUnguarded, Tag: tag, High: high, Err: g.err})
-	}
+	g.used = true
 	return true
 }
 
@@ -218,6 +214,20 @@ func (g *guarded) awayFor() time.Duration {
 	return g.svc.clock.Mono() - g.since
 }
 
+// without says why ranges are used that the guard doesn't know of; nil where none is.
+func (g *guarded) without() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case !g.used:
+		return nil
+	case g.err == nil:
+		return fmt.Errorf("it is back, and doesn't have what was fetched of %d tags", len(g.behind))
+	default:
+		return g.err
+	}
+}
+
 func (g *guarded) cause() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -225,7 +235,7 @@ func (g *guarded) cause() error {
 }
 
 // obtainGuarded is obtain with a guard.
-func (s *Service) obtainGuarded(t *Tag, b *buffer) (Range, Kind, error) {
+func (s *Service) obtainGuarded(t *Tag, b *buffer) (Range, error) {
 	g := s.guarded
 	for {
 		if b.pending != (Range{}) && b.disposed {
@@ -240,22 +250,22 @@ func (s *Service) obtainGuarded(t *Tag, b *buffer) (Range, Kind, error) {
 			case errors.Is(err, ErrGuardAway):
 				g.away(conn, err, began)
 			case err != nil:
-				return Range{}, kindOf(err), err
+				return Range{}, err
 			}
 			continue
 		}
 		if s.cfg.GuardRequired {
-			return Range{}, KindGuardAway, fmt.Errorf("no range of %q is fetched without it: %w", t.name, g.cause())
+			return Range{}, fmt.Errorf("%w: no range of %q is fetched without it: %w", ErrGuardAway, t.name, g.cause())
 		}
 		t.mu.Lock()
 		wanted := b.waiting > 0
 		t.mu.Unlock()
 		if !wanted && g.awayFor() < guardGrace && s.fetchCtx.Err() == nil {
-			return Range{}, "", errPostponed
+			return Range{}, errPostponed
 		}
-		r, kind, err := s.propose(t, b)
+		r, err := s.propose(t, b)
 		if err != nil || g.goesWithout(t.name, r.Hi) {
-			return r, kind, err
+			return r, err
 		}
 	}
 }
@@ -427,10 +437,7 @@ func (g *guarded) raiseBehind(ctx context.Context, conn uint64) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.behind) == 0 && g.told {
-		g.told = false
-		g.svc.events.add(Event{Kind: KindGuarded, Count: int64(g.unguarded.Load() - g.before)}) //nolint:gosec // fetches of one outage
-	}
+	g.used = g.used && len(g.behind) > 0
 	return nil
 }
 

@@ -95,10 +95,9 @@ func TestGuardAgainstATableThatWentBack(t *testing.T) {
 			b.take(t, 35, seen)
 			require.Greater(t, s.maxID(), before, "moved forward")
 			eventually(t, func() bool { return len(c.of(segment.KindMoved, "order")) > 0 }, "event")
-			require.Empty(t, c.of(segment.KindBehind, "order"), "its own table has shown no more")
 		}
 		for _, m := range []member{a, b} {
-			require.Empty(t, m.of(segment.KindRegressed, "order"))
+			require.False(t, troubled(m.Service, segment.ErrRegressed, "order"))
 			require.Zero(t, m.Guard().Unguarded)
 		}
 	})
@@ -116,9 +115,8 @@ func TestGuardOverTwoTables(t *testing.T) {
 			b.take(t, 11, seen)
 		}
 		for other, m := range map[string]member{"b:1": a, "a:1": b} { // segment.V6
-			eventually(t, func() bool { return len(m.of(segment.KindTablesDiffer, "order")) == 1 }, "event")
-			require.Equal(t, other, m.of(segment.KindTablesDiffer, "order")[0].By)
-			require.Empty(t, m.of(segment.KindTablesAgree, "order"))
+			eventually(t, func() bool { return troubled(m.Service, segment.ErrTablesDiffer, "order") }, "told")
+			require.ErrorContains(t, m.Troubles()[0].Err, "node "+other)
 		}
 		b.stop()
 		c := s.daemon(t, segment.Config{Node: "c:1"}) // on a's table
@@ -126,14 +124,13 @@ func TestGuardOverTwoTables(t *testing.T) {
 			a.take(t, 7, seen)
 			c.take(t, 11, seen)
 		}
-		require.Len(t, a.of(segment.KindTablesDiffer, "order"), 1)
-		eventually(t, func() bool { return len(a.of(segment.KindTablesAgree, "order")) == 1 }, "event")
-		require.Empty(t, c.of(segment.KindTablesDiffer, "order"), "once is no reason")
+		eventually(t, func() bool { return !troubled(a.Service, segment.ErrTablesDiffer, "order") }, "over")
+		require.False(t, troubled(c.Service, segment.ErrTablesDiffer, "order"), "once is no reason")
 	})
 }
 
 // segment.V2: who saw the table forget says so, once, at the pass or at the fetch.
-func TestGuardTellsOnceThatTheTableWentBack(t *testing.T) {
+func TestGuardTellsThatTheTableWentBack(t *testing.T) {
 	for name, look := range map[string]bool{"a pass finds it": true, "a fetch finds it": false} {
 		clocktest.Run(t, name, func(t *testing.T) {
 			s, seen := newSite(), map[int64]bool{}
@@ -143,18 +140,14 @@ func TestGuardTellsOnceThatTheTableWentBack(t *testing.T) {
 			s.setBack(5)
 			if look {
 				reload(t, a.Service)
-				require.Len(t, a.of(segment.KindBehind, "order"), 1, "before any fetch")
-				reload(t, a.Service)
+				require.True(t, troubled(a.Service, segment.ErrRegressed, "order"), "before any fetch")
+				require.ErrorContains(t, a.Troubles()[0].Err, "below 20")
 			}
 			a.take(t, 50, seen)
 			eventually(t, func() bool { return len(a.of(segment.KindMoved, "order")) == 1 }, "event")
 			reload(t, a.Service)
-			behind := a.of(segment.KindBehind, "order")
-			require.Len(t, behind, 1)
-			require.EqualValues(t, 5, behind[0].Count)
-			require.EqualValues(t, 20, behind[0].High)
+			require.Empty(t, a.Troubles())
 			require.Len(t, a.of(segment.KindMoved, "order"), 1)
-			require.Empty(t, a.of(segment.KindRegressed, "order"))
 		})
 	}
 }
@@ -182,10 +175,10 @@ func TestPassOlderThanAFetchTellsNothing(t *testing.T) {
 		reload(t, a.Service)
 		store.during = nil
 		reload(t, a.Service)
-		require.Empty(t, a.of(segment.KindBehind, "order"))
+		require.Empty(t, a.Troubles())
 		s.setBack(1)
 		reload(t, a.Service)
-		require.Len(t, a.of(segment.KindBehind, "order"), 1)
+		require.True(t, troubled(a.Service, segment.ErrRegressed, "order"))
 	})
 }
 
@@ -348,14 +341,13 @@ func TestGuardAwayAndPreferred(t *testing.T) {
 		a.take(t, 5, seen)
 		a.guard.Break()
 		last := a.take(t, 100, seen)
-		eventually(t, func() bool { return len(a.of(segment.KindUnguarded, "order")) == 1 }, "event")
+		require.True(t, troubled(a.Service, segment.ErrUnguarded, ""))
 		require.Positive(t, a.Guard().Unguarded)
 		require.Less(t, s.guard.High("order"), last)
 		a.guard.Connect()
 		eventually(t, func() bool { return a.Guard().Guarded && a.Guard().Behind == 0 }, "guarded again")
 		require.Greater(t, s.guard.High("order"), last)
-		eventually(t, func() bool { return len(a.of(segment.KindGuarded, "")) == 1 }, "event")
-		require.Positive(t, a.of(segment.KindGuarded, "")[0].Count)
+		eventually(t, func() bool { return len(a.Troubles()) == 0 }, "over")
 		s.setBack(0)
 		b := s.daemon(t, segment.Config{})
 		b.take(t, 30, seen)
@@ -387,18 +379,18 @@ func TestGuardRefusesATag(t *testing.T) {
 		drain(t, lookup(t, a.Service, "order"))
 		_, err := lookup(t, a.Service, "order").Next(t.Context())
 		require.ErrorIs(t, err, segment.ErrUnavailable)
-		eventually(t, func() bool { return len(a.of(segment.KindFetchFailed, "order")) == 1 }, "event")
-		require.ErrorIs(t, a.of(segment.KindFetchFailed, "order")[0].Err, segmenttest.ErrRefused)
+		require.True(t, troubled(a.Service, segment.ErrStore, ""))
+		require.ErrorIs(t, status(t, a.Service, "order").LastError, segmenttest.ErrRefused)
 		for range 50 {
 			next(t, lookup(t, a.Service, "other"))
 			require.True(t, a.Guard().Guarded)
 		}
-		require.Empty(t, a.of(segment.KindGuarded, ""))
+		require.True(t, troubled(a.Service, segment.ErrUnguarded, ""))
 		require.Less(t, s.guard.High("order"), last)
 		refuses.Store(false)
 		eventually(t, func() bool { return a.Guard().Behind == 0 && s.guard.High("order") > last }, "raised")
-		eventually(t, func() bool { return len(a.of(segment.KindGuarded, "")) == 1 }, "event")
 		eventuallyServes(t, lookup(t, a.Service, "order"))
+		eventually(t, func() bool { return len(a.Troubles()) == 0 }, "over")
 	})
 }
 
@@ -419,8 +411,7 @@ func TestGuardAwayForAMoment(t *testing.T) {
 		a.guard.Connect()
 		eventually(t, func() bool { return status(t, a.Service, "order").Next.Ready }, "fetched")
 		require.Zero(t, a.Guard().Unguarded)
-		require.Empty(t, a.of(segment.KindUnguarded, "order"))
-		require.Empty(t, a.of(segment.KindFetchFailed, "order"))
+		require.Empty(t, a.Troubles())
 		require.Zero(t, status(t, a.Service, "order").FetchFailures)
 	})
 }
@@ -469,7 +460,7 @@ func TestGuardAwayAndRequired(t *testing.T) {
 		_, err := lookup(t, a.Service, "order").Next(t.Context())
 		require.ErrorIs(t, err, segment.ErrUnavailable)
 		require.EqualValues(t, 20, s.maxID())
-		eventually(t, func() bool { return len(a.of(segment.KindGuardAway, "order")) == 1 }, "event")
+		require.True(t, troubled(a.Service, segment.ErrGuardAway, ""))
 		a.guard.Connect()
 		eventuallyServes(t, lookup(t, a.Service, "order"))
 		require.EqualValues(t, 21, a.take(t, 1, seen), "no range is lost")
@@ -591,7 +582,7 @@ func TestGuardOfADeletedTag(t *testing.T) {
 		b := s.daemon(t, segment.Config{})
 		require.Greater(t, b.take(t, 15, seen), last)
 		a.take(t, 35, seen)
-		require.Empty(t, a.of(segment.KindBehind, "order"), "it is another row")
+		require.Empty(t, a.Troubles(), "it is another row")
 	})
 }
 

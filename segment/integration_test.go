@@ -170,9 +170,8 @@ func TestTwoDaemonsAndAPlainClient(t *testing.T) {
 func TestSetBackByHandOnRealDatabases(t *testing.T) {
 	onEach(t, func(t *testing.T, d database) {
 		d.exec(t, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 100), ('other', 1, 100)")
-		rec := &recorder{}
 		dir := t.TempDir()
-		svc := newService(t, segment.Config{Store: d.store(t), HighWater: openMarks(t, dir), Wait: patience, Notify: rec.notify})
+		svc := newService(t, segment.Config{Store: d.store(t), HighWater: openMarks(t, dir), Wait: patience})
 		stop := run(t, svc)
 		eventually(t, svc.Loaded, "loaded")
 		tag := lookup(t, svc, "order")
@@ -184,7 +183,7 @@ func TestSetBackByHandOnRealDatabases(t *testing.T) {
 		require.Equal(t, truth-1, last)
 		eventually(t, func() bool {
 			_, err := tag.Next(t.Context())
-			return err != nil && len(rec.of(segment.KindRegressed, "order")) == 1
+			return err != nil && troubled(svc, segment.ErrRegressed, "order")
 		}, "refused")
 		require.EqualValues(t, 50, d.maxID(t, "order"), "the row is not moved")
 		require.EqualValues(t, 1, next(t, lookup(t, svc, "other")))
@@ -242,7 +241,7 @@ func TestMariaDBKilledHungAndBack(t *testing.T) {
 		}
 		return err
 	}
-	for round, outage := range []struct {
+	for _, outage := range []struct {
 		name     string
 		down, up func(testing.TB)
 	}{
@@ -258,15 +257,13 @@ func TestMariaDBKilledHungAndBack(t *testing.T) {
 			eventually(t, func() bool { return take(name) != nil }, "memory used up")
 		}
 		for _, name := range names { // the fetches of all tags fail at the same time
-			eventually(t, func() bool { return len(rec.of(segment.KindFetchFailed, name)) > round }, "event")
+			eventually(t, func() bool { return status(t, svc, name).LastError != nil }, "failed")
 		}
 		outage.up(t)
 		for _, name := range names {
 			eventually(t, func() bool { return take(name) == nil }, "back after being "+outage.name)
 		}
-		for _, name := range names {
-			eventually(t, func() bool { return len(rec.of(segment.KindFetchRecovered, name)) > round }, "event")
-		}
+		eventually(t, func() bool { return !troubled(svc, segment.ErrStore, "") }, "over")
 	}
 	require.Empty(t, check.found())
 }

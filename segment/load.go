@@ -34,7 +34,7 @@ func (s *Service) keepLoaded(ctx context.Context) {
 		s.reading.Pause() // the store may take any time
 		wait, hasten := s.cfg.Refresh, false
 		if err := s.read(ctx, pass{counts: true}); err != nil {
-			wait, hasten = retry.NextBackOff(), !s.Loaded() // read has made err an event
+			wait, hasten = retry.NextBackOff(), !s.Loaded() // Troubles tells err
 		} else {
 			retry.Reset()
 		}
@@ -93,9 +93,6 @@ func (s *Service) read(ctx context.Context, p pass) error {
 	defer s.tagsMu.Unlock()
 	if err != nil {
 		err = fmt.Errorf("reading the tags: %w", err)
-		if s.loadErr == nil {
-			s.events.add(Event{Kind: KindLoadFailed, Err: err})
-		}
 		s.loadErr = err
 		return err
 	}
@@ -103,11 +100,8 @@ func (s *Service) read(ctx context.Context, p pass) error {
 	s.applyLocked(p)
 	s.loaded.Store(true)
 	count := int64(len(*s.tags.Load()))
-	switch {
-	case first:
+	if first {
 		s.events.add(Event{Kind: KindLoaded, Count: count})
-	case s.loadErr != nil:
-		s.events.add(Event{Kind: KindLoadRecovered, Count: count})
 	}
 	s.loadErr = nil
 	return nil
@@ -171,7 +165,7 @@ func (s *Service) readMarks(ctx context.Context) error {
 	marks := make(map[string]former)
 	err := s.cfg.HighWater.Marks(ctx, func(tag string, high int64) { marks[tag] = former{marked: high} })
 	if err != nil {
-		return fmt.Errorf("reading the marks: %w", err)
+		return fmt.Errorf("%w: reading the marks: %w", ErrMark, err)
 	}
 	s.tagsMu.Lock()
 	defer s.tagsMu.Unlock()
@@ -193,8 +187,8 @@ func (s *Service) readMarks(ctx context.Context) error {
 //	    not shown it, or one has not after its row was deleted by ourselves: one
 //	    pass may meet a table that is being restored, or a replica that is behind.
 //	segment.T2  A pass that shows none of the tags that there were takes none away, and
-//	    doesn't count: the table was emptied, or another one answered (KindTagsGone).
-//	segment.T3  Nothing else does: a fetch without a row has failed (KindRowMissing). Until
+//	    doesn't count: the table was emptied, or another one answered (ErrTagsGone).
+//	segment.T3  Nothing else does: a fetch without a row has failed (ErrRowMissing). Until
 //	    a tag is gone it is served from memory.
 //	segment.T4  A pass over changed rows alone tells of what it has shown, and of no other row.
 //	    The next one is whole after wholeEvery, and at once after a pass that failed, a row
@@ -219,13 +213,12 @@ func (s *Service) applyLocked(p pass) {
 	}
 	// What Adopt has brought may be all gone by the first pass, and others be there.
 	allGone := len(missing) > 0 && p.known == 0 && (s.Loaded() || len(p.added) == 0)
-	if p.view.Whole && allGone != s.allGone {
-		ev := Event{Kind: KindTagsBack, Count: int64(p.known)}
-		if allGone {
-			ev = Event{Kind: KindTagsGone, Count: int64(len(missing))}
-		}
-		s.allGone = allGone
-		s.events.add(ev)
+	switch {
+	case !p.view.Whole:
+	case allGone:
+		s.allGone.Store(int64(len(missing)))
+	default:
+		s.allGone.Store(0)
 	}
 	late := 0 // of missing
 	if p.counts && p.view.Whole && !allGone {
@@ -263,7 +256,7 @@ func (s *Service) welcomeLocked(added map[string]*Tag) {
 	for name, t := range added {
 		t.mu.Lock() // a tag that returns is in the list of those in use already
 		s.returnLocked(t)
-		t.tellBehindLocked(t.observed)
+		t.noteBehindLocked(t.observed)
 		t.mu.Unlock()
 		if s.Loaded() {
 			s.events.add(Event{Kind: KindTagAdded, Tag: name, High: t.observed})

@@ -3,6 +3,9 @@ package segment_test
 import (
 	"cmp"
 	"context"
+	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -48,6 +51,16 @@ func newService(tb testing.TB, cfg segment.Config) *segment.Service {
 	svc, err := segment.New(cfg)
 	require.NoError(tb, err)
 	return svc
+}
+
+// troubled tells whether svc is in that trouble, with a tag or "".
+func troubled(svc *segment.Service, is error, tag string) bool {
+	return slices.ContainsFunc(svc.Troubles(), func(t segment.Trouble) bool { return errors.Is(t.Is, is) && t.Tag == tag })
+}
+
+// couldNotRead tells whether svc has tried in vain to read the tags, and says so.
+func couldNotRead(svc *segment.Service) bool {
+	return troubled(svc, segment.ErrUnavailable, "") && strings.Contains(svc.Troubles()[0].Err.Error(), "could not be read yet")
 }
 
 // run runs svc until the test ends or stop is called; stop returns when Run has.

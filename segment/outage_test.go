@@ -3,6 +3,7 @@ package segment_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,15 +61,16 @@ func TestDatabaseGoneAndBack(t *testing.T) {
 			for _, name := range names {
 				eventually(t, func() bool {
 					clocktest.Pass(100 * time.Millisecond)
-					return len(rec.of(segment.KindFetchFailed, name)) == 1
+					return status(t, svc, name).LastError != nil && troubled(svc, segment.ErrStore, "")
 				}, "event")
 			}
 			// The tags are still known although passes fail as well.
 			clocktest.Pass(2 * segment.DefaultRefresh)
 			eventually(t, func() bool {
 				clocktest.Pass(100 * time.Millisecond)
-				return len(rec.of(segment.KindLoadFailed, "")) == 1
-			}, "event")
+				all := svc.Troubles()
+				return len(all) == 1 && strings.Contains(all[0].Err.Error(), "reading the tags")
+			}, "the store is told once")
 
 			up()
 			for _, name := range names {
@@ -77,13 +79,11 @@ func TestDatabaseGoneAndBack(t *testing.T) {
 					return status(t, svc, name).Current.Ready
 				}, "full again without a request")
 				require.GreaterOrEqual(t, next(t, lookup(t, svc, name)), int64(200))
-				eventually(t, func() bool { return len(rec.kinds(name)) == 2 }, "events")
-				require.Equal(t, []segment.Kind{segment.KindFetchFailed, segment.KindFetchRecovered}, rec.kinds(name))
 			}
 			eventually(t, func() bool {
 				clocktest.Pass(100 * time.Millisecond)
-				return len(rec.of(segment.KindLoadRecovered, "")) == 1
-			}, "event")
+				return len(svc.Troubles()) == 0
+			}, "over")
 		})
 	}
 }
@@ -225,7 +225,7 @@ func TestHungPassIsGivenUp(t *testing.T) {
 		run(t, svc)
 		eventually(t, func() bool { return store.Hung() == 1 }, "hung")
 		clocktest.Pass(segment.DefaultFetchTimeout)
-		eventually(t, func() bool { return len(rec.of(segment.KindLoadFailed, "")) == 1 }, "event")
+		eventually(t, func() bool { return couldNotRead(svc) }, "told")
 		release()
 		eventually(t, func() bool {
 			clocktest.Pass(10 * time.Millisecond)
@@ -278,14 +278,14 @@ func TestNotifyMayCallBack(t *testing.T) {
 	var svc *segment.Service
 	told := make(chan segment.Status, 10)
 	svc = newService(t, segment.Config{Store: store, Notify: func(e segment.Event) {
-		if e.Kind == segment.KindFetchFailed {
+		if e.Kind == segment.KindTagChanged {
 			_ = svc.Reload(context.Background())
 			told <- lookup(t, svc, e.Tag).Status()
 		}
 	}})
 	run(t, svc)
 	eventually(t, svc.Loaded, "loaded")
-	store.FailNext(1, errDown)
+	store.Set("order", 0, 20)
 	next(t, lookup(t, svc, "order"))
 	require.Equal(t, "order", (<-told).Tag)
 }

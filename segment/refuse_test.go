@@ -35,15 +35,14 @@ func TestRefusedRowRecoversOnceMended(t *testing.T) {
 		name        string
 		maxID, step int64 // what somebody writes by hand
 		cause       error
-		kind        segment.Kind
 	}{
-		{"max_id set back to 0", 0, 10, segment.ErrRegressed, segment.KindRegressed},
-		{"max_id set back by one", -1, 10, segment.ErrRegressed, segment.KindRegressed}, // -1: see below
-		{"step 0", 1000, 0, segment.ErrBadRow, segment.KindBadRow},
-		{"step negative", 1000, -10, segment.ErrBadRow, segment.KindBadRow},
-		{"step at the end of int64", 1000, math.MaxInt64, segment.ErrBadRow, segment.KindBadRow},
-		{"max_id at the end of int64", math.MaxInt64, 10, segment.ErrBadRow, segment.KindBadRow},
-		{"max_id negative", math.MinInt64, 10, segment.ErrBadRow, segment.KindBadRow},
+		{"max_id set back to 0", 0, 10, segment.ErrRegressed},
+		{"max_id set back by one", -1, 10, segment.ErrRegressed}, // -1: see below
+		{"step 0", 1000, 0, segment.ErrBadRow},
+		{"step negative", 1000, -10, segment.ErrBadRow},
+		{"step at the end of int64", 1000, math.MaxInt64, segment.ErrBadRow},
+		{"max_id at the end of int64", math.MaxInt64, 10, segment.ErrBadRow},
+		{"max_id negative", math.MinInt64, 10, segment.ErrBadRow},
 	} {
 		clocktest.Run(t, tc.name, func(t *testing.T) {
 			store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
@@ -68,7 +67,7 @@ func TestRefusedRowRecoversOnceMended(t *testing.T) {
 			// What is in memory is served; then it ends, for this tag alone.
 			last := drain(t, tag)
 			require.Equal(t, row.MaxID-1, last)
-			eventually(t, func() bool { return len(rec.of(tc.kind, "order")) == 1 }, "event")
+			eventually(t, func() bool { return troubled(svc, tc.cause, "order") }, "told")
 			for range 20 {
 				result := make(chan error, 1)
 				go func() { _, err := tag.Next(t.Context()); result <- err }()
@@ -83,8 +82,7 @@ func TestRefusedRowRecoversOnceMended(t *testing.T) {
 			}, "retries")
 			now, _ := store.Row("order")
 			require.Equal(t, wrong, now.MaxID, "the attempts took nothing")
-			require.Equal(t, []segment.Kind{tc.kind}, rec.kinds("order"), "once a change, not a retry")
-			require.Equal(t, row.MaxID, rec.of(tc.kind, "order")[0].High)
+			require.Len(t, svc.Troubles(), 1)
 
 			// Fixed: it recovers without a request.
 			store.Set("order", row.MaxID, 10)
@@ -94,7 +92,7 @@ func TestRefusedRowRecoversOnceMended(t *testing.T) {
 			}, "recovered by itself")
 			require.Greater(t, next(t, tag), last)
 			require.Greater(t, last, first)
-			eventually(t, func() bool { return len(rec.of(segment.KindFetchRecovered, "order")) == 1 }, "event")
+			require.Empty(t, svc.Troubles())
 		})
 	}
 }
@@ -138,7 +136,7 @@ func TestUnreadableMarkIsNotZero(t *testing.T) {
 	marks.Fail(errDown)
 	svc := newService(t, segment.Config{Store: store, HighWater: marks, Notify: rec.notify})
 	run(t, svc)
-	eventually(t, func() bool { return len(rec.of(segment.KindLoadFailed, "")) == 1 }, "event")
+	eventually(t, func() bool { return couldNotRead(svc) }, "told")
 	_, err := svc.Lookup([]byte("order"))
 	require.ErrorIs(t, err, segment.ErrUnavailable)
 	require.ErrorIs(t, err, errDown)
@@ -161,14 +159,14 @@ func TestMarkThatCannotBeRaised(t *testing.T) {
 		}
 		require.Equal(t, 1, store.Fetches("order"), "the range is kept: a full disk doesn't eat the table")
 		require.False(t, tag.Status().Current.Ready, "segment.S1: not used before it is marked")
+		require.True(t, troubled(svc, segment.ErrMark, ""))
 		marks.Before(nil)
 		eventually(t, func() bool {
 			clocktest.Pass(time.Second)
 			return tag.Status().Current.Ready
 		}, "recovered by itself")
 		require.Zero(t, next(t, tag))
-		eventually(t, func() bool { return len(rec.kinds("order")) == 2 }, "events")
-		require.Equal(t, []segment.Kind{segment.KindMarkFailed, segment.KindFetchRecovered}, rec.kinds("order"))
+		require.Empty(t, svc.Troubles())
 	})
 }
 

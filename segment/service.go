@@ -18,7 +18,7 @@ import (
 // database's own contexts: test for ErrUnavailable before those of context.
 var ErrUnavailable = errors.New("no IDs available")
 
-// ErrLate is in an Event's Err where the Store or the Guard did not answer in time. What it
+// ErrLate is in a Trouble's Err where the Store or the Guard did not answer in time. What it
 // said in the end is in the text alone, cut from the chain.
 var ErrLate = errors.New("no answer")
 
@@ -78,7 +78,7 @@ type Config struct {
 	// RefuseRegressed: a table that went backwards is refused, not moved forward, with
 	// the guard as well.
 	RefuseRegressed bool
-	// Notify is called at each change of state, in order, one at a time, with
+	// Notify is called with each Event, in order, one at a time, with
 	// no lock held, and never while an ID is waiting for it. It may be nil.
 	Notify func(Event)
 	// Fetched is called after each attempt to get a range that the end of Run
@@ -116,15 +116,16 @@ type Service struct {
 	loading   chan struct{} // holds one token while a pass is under way
 	marksRead bool          // loading protects
 	pass      atomic.Uint32 // changed with loading held; counts the passes
-	// complete is the last of Run's passes that has shown the table (segment.T1), and
-	// allGone that the last pass has not (segment.T2). loading protects.
+	// complete is the last of Run's passes that has shown the table (segment.T1).
+	// loading protects.
 	complete uint32
-	allGone  bool
+	allGone  atomic.Int64  // how many tags there were, while the last pass has shown none of them (segment.T2)
 	view     View          // loading protects; of the last pass, zero: the next has to be whole
 	wholeAt  time.Duration // loading protects; when a whole pass ended last
 	doubt    atomic.Bool   // the next pass has to be whole (segment.T4)
 	inUse    inUse
 	looks    looks
+	troubled troubled
 }
 
 // former is what is kept of a tag whose row is gone.
@@ -254,18 +255,6 @@ func (s *Service) Ready() error {
 		return nil
 	}
 	return s.unread()
-}
-
-// Trouble returns why the last pass over the table failed, or else the last fetch of tag;
-// nil where neither did.
-func (s *Service) Trouble(tag string) error {
-	s.tagsMu.Lock()
-	err := s.loadErr
-	s.tagsMu.Unlock()
-	if t := s.tag([]byte(tag)); err == nil && t != nil {
-		err = t.Status().LastError
-	}
-	return err
 }
 
 // unread returns ErrUnavailable while the tags were never read.

@@ -22,7 +22,7 @@ func TestStuck(t *testing.T) {
 		release := sync.OnceFunc(func() { close(gate) })
 		defer release() // or a failure here would wait for Run for ever
 		svc := newService(t, segment.Config{Store: store, Clock: fakeClock(), Notify: func(e segment.Event) {
-			if e.Kind == segment.KindLoadFailed {
+			if e.Kind == segment.KindTagChanged {
 				told <- struct{}{}
 				<-gate
 			}
@@ -36,11 +36,12 @@ func TestStuck(t *testing.T) {
 		eventually(t, func() bool { clocktest.Pass(time.Second); return store.Hung() > 0 }, "the next look at the table")
 		clocktest.Pass(segment.DefaultFetchTimeout / 2)
 		require.NoError(t, svc.Stuck(), "a store that hangs is no reason")
-		<-told // the pass is cut short, and that is told
+		resume()
+		store.Set("a", 1, 20)
+		<-told
 		require.NoError(t, svc.Stuck(), "not late yet")
 		clocktest.Pass(time.Minute)
 		require.ErrorContains(t, svc.Stuck(), "the call of Notify is ")
-		resume()
 		release()
 		eventually(t, func() bool { return svc.Stuck() == nil }, "it comes round")
 		stop()

@@ -32,7 +32,7 @@ type Tag struct {
 	counters *counters // mu protects; nil until the first use under this name
 	gone     bool      // mu protects; the row is no more, nothing is published any more
 	again    bool      // mu protects; the row was gone, and is another one that marked is not of
-	behind   bool      // mu protects; that max_id is behind was told
+	behind   bool      // mu protects; max_id was found below what the row has shown
 
 	seen     uint32 // Service.loading protects; the pass that saw the row last
 	markedIn uint32 // mu protects; the pass under way, or the last, when marked was raised
@@ -78,7 +78,7 @@ type buffer struct {
 	retryAt    time.Duration // meaningful in stateBackoff
 	hastened   bool          // meaningful in stateBackoff; the attempt comes before retryAt
 	retryTimer *time.Timer   // of the next attempt; nil before the first failure
-	failing    Kind          // what the last attempt failed with; "" when it did not
+	failing    error         // the sentinel of Trouble that the last attempt failed with; nil when it did not
 	failures   int           // attempts failed in a row
 	err        error         // of the last attempt
 
@@ -216,7 +216,7 @@ func (t *Tag) observe(maxID, step int64) {
 	case maxID >= t.shownLocked():
 		t.behind = false
 	case t.markedIn != t.seen: // else the pass's view may be older than our fetch
-		t.tellBehindLocked(maxID)
+		t.noteBehindLocked(maxID)
 	}
 	t.observed = max(t.observed, maxID)
 	if b := t.buf; b != nil {
@@ -236,14 +236,14 @@ func (t *Tag) shownLocked() int64 {
 	return max(t.observed, t.marked)
 }
 
-// tellBehindLocked tells once that max_id was found below what the row has shown.
-func (t *Tag) tellBehindLocked(maxID int64) {
+// noteBehindLocked notes that max_id was found below what the row has shown.
+func (t *Tag) noteBehindLocked(maxID int64) {
 	if t.gone || t.behind || maxID >= t.shownLocked() {
 		return
 	}
 	t.behind = true
 	t.svc.doubt.Store(true)
-	t.svc.events.add(Event{Kind: KindBehind, Tag: t.name, High: t.floorLocked(), Count: maxID})
+	t.svc.troubled.add(t)
 }
 
 // setStepLocked takes in the table's step, and tells of a change.

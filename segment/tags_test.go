@@ -29,7 +29,7 @@ func TestFirstLoadFailingThreeTimes(t *testing.T) {
 		svc := newService(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
 		require.ErrorIs(t, svc.Ready(), segment.ErrUnavailable)
 		run(t, svc)
-		eventually(t, func() bool { return len(rec.of(segment.KindLoadFailed, "")) == 1 }, "event")
+		eventually(t, func() bool { return couldNotRead(svc) }, "told")
 		_, err := svc.Lookup([]byte("order"))
 		require.ErrorIs(t, err, segment.ErrUnavailable)
 		require.ErrorIs(t, err, errDown)
@@ -40,20 +40,18 @@ func TestFirstLoadFailingThreeTimes(t *testing.T) {
 		}, "loaded at last")
 		require.NoError(t, svc.Ready())
 		require.EqualValues(t, 5, next(t, lookup(t, svc, "order")))
-		eventually(t, func() bool { return len(rec.kinds("")) == 2 }, "events")
-		require.Equal(t, []segment.Kind{segment.KindLoadFailed, segment.KindLoaded}, rec.kinds(""), "once a change, not a retry")
+		require.Equal(t, []segment.Kind{segment.KindLoaded}, rec.kinds(""))
+		require.Empty(t, svc.Troubles())
 	})
 }
 
 func TestFirstFetchFailingThreeTimes(t *testing.T) {
-	store, rec := segmenttest.NewStore(), &recorder{}
+	store := segmenttest.NewStore()
 	store.Set("order", 5, 10)
-	svc := start(t, segment.Config{Store: store, Notify: rec.notify, Wait: patience})
+	svc := start(t, segment.Config{Store: store, Wait: patience})
 	store.FailNext(3, errDown)
 	require.EqualValues(t, 5, next(t, lookup(t, svc, "order")), "not a failure for the request")
-	eventually(t, func() bool { return len(rec.kinds("order")) == 2 }, "events")
-	require.Equal(t, []segment.Kind{segment.KindFetchFailed, segment.KindFetchRecovered}, rec.kinds("order"))
-	require.EqualValues(t, 3, rec.of(segment.KindFetchRecovered, "order")[0].Count)
+	eventually(t, func() bool { return len(svc.Troubles()) == 0 }, "over")
 }
 
 // refresh lets the time pass until the service has read the table again.
@@ -142,21 +140,21 @@ func TestAllTagsGone(t *testing.T) {
 		require.ErrorIs(t, err, segment.ErrRowMissing)
 		require.ErrorIs(t, err, segment.ErrUnavailable)
 		require.NotErrorIs(t, err, segment.ErrUnknownTag, "nobody knows")
-		require.Len(t, rec.of(segment.KindTagsGone, ""), 1)
-		require.EqualValues(t, 2, rec.of(segment.KindTagsGone, "")[0].Count)
-		eventually(t, func() bool { return len(rec.of(segment.KindRowMissing, "a")) == 1 }, "event")
+		require.True(t, troubled(svc, segment.ErrTagsGone, ""))
+		require.ErrorContains(t, svc.Troubles()[0].Err, "it had 2 of them")
+		require.True(t, troubled(svc, segment.ErrRowMissing, "a"))
 
 		// Another table answers: its tags are served besides.
 		store.Set("c", 1, 10)
 		refresh()
 		require.Equal(t, 3, svc.Len())
-		require.Empty(t, rec.of(segment.KindTagsBack, ""))
+		require.True(t, troubled(svc, segment.ErrTagsGone, ""))
 		store.Clear()
 
 		// Half of it is back, and then all.
 		store.Set("a", 120, 10)
 		refresh()
-		eventually(t, func() bool { return len(rec.of(segment.KindTagsBack, "")) == 1 }, "event")
+		eventually(t, func() bool { return !troubled(svc, segment.ErrTagsGone, "") }, "over")
 		store.Set("b", 100, 10)
 		refresh()
 		require.Equal(t, 2, svc.Len(), "c is gone")
@@ -173,7 +171,7 @@ func TestAllTagsGone(t *testing.T) {
 		store.Clear()
 		reload(t, svc, "a", "b")
 		require.Zero(t, svc.Len())
-		require.Len(t, rec.of(segment.KindTagsGone, ""), 1)
+		require.False(t, troubled(svc, segment.ErrTagsGone, ""))
 		store.Set("e", 1, 10)
 		reload(t, svc)
 		require.EqualValues(t, 1, next(t, lookup(t, svc, "e")))
@@ -199,8 +197,8 @@ func TestFailedPassRemovesNothing(t *testing.T) {
 		lookup(t, svc, "z")
 		store.Fail(nil)
 		reload(t, svc)
-		require.Len(t, rec.of(segment.KindLoadFailed, ""), 2, "one for each service")
-		require.Len(t, rec.of(segment.KindLoadRecovered, ""), 1)
+		require.Empty(t, svc.Troubles())
+		require.True(t, troubled(svc2, segment.ErrStore, ""))
 		require.Empty(t, rec.of(segment.KindTagRemoved, "z"))
 	})
 }
@@ -264,8 +262,7 @@ func TestFetchFindsNoRow(t *testing.T) {
 			id, err := tag.Next(t.Context())
 			return err == nil && id == 50
 		}, "back")
-		eventually(t, func() bool { return len(rec.kinds("order")) == 2 }, "events")
-		require.Equal(t, []segment.Kind{segment.KindRowMissing, segment.KindFetchRecovered}, rec.kinds("order"))
+		require.Empty(t, svc.Troubles())
 	})
 }
 

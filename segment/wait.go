@@ -94,7 +94,7 @@ func (t *Tag) waitLocked(ctx context.Context, b *buffer, w *waiter, n int64) err
 		return t.lateLocked(b)
 	}
 	t.askLocked(b, true)
-	if b.state == stateBackoff && (b.failing.isRefusal() || b.retryAt > w.deadline) {
+	if b.state == stateBackoff && (isRefusal(b.failing) || b.retryAt > w.deadline) {
 		t.hastenLocked(b)
 		return t.unavailable(b.err)
 	}

@@ -83,10 +83,10 @@ func TestWaitExceeded(t *testing.T) {
 
 		// The fetch itself is given up after its own time, and tried again.
 		clocktest.Pass(segment.DefaultFetchTimeout)
-		eventually(t, func() bool { return len(rec.of(segment.KindFetchFailed, "order")) == 1 }, "event")
+		eventually(t, func() bool { return troubled(svc, segment.ErrStore, "") }, "told")
 		release()
 		clocktest.Pass(20 * time.Millisecond)
-		eventually(t, func() bool { return len(rec.of(segment.KindFetchRecovered, "order")) == 1 }, "event")
+		eventually(t, func() bool { return len(svc.Troubles()) == 0 }, "over")
 		require.Zero(t, next(t, tag))
 	})
 }

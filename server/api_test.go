@@ -197,13 +197,13 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/healthz", id: "getHealth", summary: "200 while the process serves",
-		ok: replyOf(200, "it serves", contentJSON, readiness{}, jsonObject{"status": "ok"}),
+		ok: replyOf(200, "it serves", contentJSON, Readiness{}, jsonObject{"status": "ok"}),
 	},
 	{
 		methods: "GET", path: "/readyz", id: "getReadiness", summary: "200 while IDs can be issued, else 503 with the reason",
-		more: "`status` is `ready`, `degraded` (200; `degraded` says what it does without: the database, ZooKeeper) or `not_ready` (503: the first reason, and all checks).",
-		ok: append(replyOf(200, "IDs can be issued", contentJSON, readiness{}, jsonObject{"status": "ready"}),
-			reply{503, "no IDs: the code of the first check that failed", []media{{contentJSON, readiness{}, nil}}}),
+		more: "`status` is `ready`, `degraded` (200) or `not_ready` (503); `conditions` has all that is wrong, the worst first, with its cause and what to do.",
+		ok: append(replyOf(200, "IDs can be issued", contentJSON, Readiness{}, jsonObject{"status": "ready"}),
+			reply{503, "not ready: the code of the worst condition", []media{{contentJSON, Readiness{}, nil}}}),
 	},
 	{
 		methods: "GET", path: "/metrics", id: "getMetrics", summary: "Prometheus text format",
@@ -227,7 +227,7 @@ var operations = []operation{
 // The bodies that the server writes without a type of theirs.
 
 // typeNames are the names in the document of types that have another one here.
-var typeNames = map[string]string{"rowJSON": "Tag", "checkResult": "Check", "clockAnswer": "Clock"}
+var typeNames = map[string]string{"rowJSON": "Tag", "clockAnswer": "Clock"}
 
 // advice tells what to do about each error: a row of the table in docs/API.md each.
 var advice = []struct{ codes, what string }{
@@ -243,10 +243,10 @@ var advice = []struct{ codes, what string }{
 	{"clock_backwards", "This machine's clock is behind the last ID; ask another daemon, this one resumes by itself."},
 	{"ceiling_reached", "The ceiling cannot be recorded (disk), the clock jumped ahead, or ZooKeeper was away for the whole `--lease`, or lost data near its end; see the alarm."},
 	{"worker_fenced", "The daemon was displaced: another has its data directory or its worker ID. It comes back by itself, within seconds, under a worker ID of its own; see the alarm."},
-	{"clock_refused identity_held workers_exhausted workers_closed", "Readiness only: why a displaced daemon is not back yet; the alarm of that name says what to do."},
+	{"clock_refused identity_held workers_exhausted workers_closed", "Readiness only: why a displaced daemon is not back yet; the condition of that name says what to do."},
 	{"clock_offset", "Readiness only: most daemons have another time; IDs are still issued."},
-	{"not_ready", "Readiness only: a check without a code of its own failed; the body lists all checks."},
-	{"registry_unavailable", "`/api/workers`, the deletion of a tag, and readiness of a displaced daemon: ZooKeeper does not answer; who has a worker ID issues without it."},
+	{"not_ready", "Readiness only: a condition without an answer of its own; the body has its code."},
+	{"registry_unavailable", "`/api/workers` and the deletion of a tag: ZooKeeper does not answer; a daemon with a worker ID issues without it."},
 	{"segment_unavailable", "No range is in memory and none is to be had: the database is gone, the row is unusable or has gone backwards."},
 	{"overloaded", "Too many requests wait already; ask again, or ask another daemon."},
 	{"starting draining", "Ask again, or ask another daemon."},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/internal/plainfile"
+	"github.com/leafd/leafd/server/condition"
 )
 
 // ErrCertificate is returned for a certificate, key or CA that can't be used; the
@@ -25,8 +26,6 @@ const (
 	// expiryNotice is how long before its end a certificate is reported as expiring;
 	// a short-lived one is reported in the last quarter of its life.
 	expiryNotice = 14 * 24 * time.Hour
-	// expiryRepeat is the time after which it is reported again.
-	expiryRepeat = 24 * time.Hour
 )
 
 // CertificateFiles are PEM files.
@@ -37,28 +36,6 @@ type CertificateFiles struct {
 	// accept both from a server and from a client.
 	Mutual bool
 }
-
-// CertificateEvent tells what happened to a certificate.
-type CertificateEvent struct {
-	Kind    CertificateKind
-	Subject string    // of the certificate in use
-	Expires time.Time // the end of the certificate in use
-	Err     error     // of CertificateRefused
-}
-
-// CertificateKind is the kind of a CertificateEvent.
-type CertificateKind uint8
-
-const (
-	// CertificateLoaded says that changed files are in use.
-	CertificateLoaded CertificateKind = iota + 1
-	// CertificateRefused says that changed files can't be used; the previous ones stay.
-	CertificateRefused
-	// CertificateExpiring says that the certificate in use ends soon.
-	CertificateExpiring
-	// CertificateExpired says that the certificate in use has ended; it is still served.
-	CertificateExpired
-)
 
 // Certificates serves the certificate of some files, and reloads it while Run runs. It
 // keeps:
@@ -71,15 +48,14 @@ const (
 //	server.K3  Contents are compared: a rename, a changed symbolic link or a clock
 //	    that is set back hides no change.
 type Certificates struct {
-	files  CertificateFiles       // immutable
-	notify func(CertificateEvent) // immutable
-	every  time.Duration          // immutable
+	files  CertificateFiles                        // immutable
+	loaded func(subject string, expires time.Time) // immutable
+	every  time.Duration                           // immutable
 	inUse  atomic.Pointer[certificateSet]
 
-	mu       sync.Mutex
-	failing  string    // mu protects; the error of the last Look; "": none
-	reported bool      // mu protects; failing was reported
-	expiry   time.Time // mu protects; when the expiry was last reported
+	mu      sync.Mutex
+	failing error // mu protects; of the last Look; nil: none
+	again   bool  // mu protects; it failed so before (server.K2)
 }
 
 // certificateSet is one state of the files. It is never changed.
@@ -89,14 +65,14 @@ type certificateSet struct {
 	clients *x509.CertPool    // nil: none
 }
 
-// OpenCertificates reads files. notify is called from Run and Look; it must not call
-// Look. Run checks the files each interval of every; 0 is DefaultCertificateInterval.
-// It returns ErrCertificate, but not for an expired certificate: Run reports that.
-func OpenCertificates(files CertificateFiles, every time.Duration, notify func(CertificateEvent)) (*Certificates, error) {
+// OpenCertificates reads files. loaded is called from Run and Look once changed files are in use;
+// it must not call Look. Run checks the files each interval of every; 0 is DefaultCertificateInterval.
+// It returns ErrCertificate, but not for an expired certificate: Conditions tells that.
+func OpenCertificates(files CertificateFiles, every time.Duration, loaded func(subject string, expires time.Time)) (*Certificates, error) {
 	if every == 0 {
 		every = DefaultCertificateInterval
 	}
-	c := &Certificates{files: files, notify: notify, every: every}
+	c := &Certificates{files: files, loaded: loaded, every: every}
 	texts, err := c.files.read()
 	if err != nil {
 		return nil, err
@@ -128,21 +104,33 @@ func (c *Certificates) Look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	set, err := c.changedLocked()
-	switch {
-	case err != nil && err.Error() != c.failing: // server.K2
-		c.failing, c.reported = err.Error(), false
-	case err != nil && !c.reported:
-		c.reported = true
-		c.notify(c.event(CertificateRefused, err))
-	case err == nil:
-		c.failing = ""
-		if set != nil {
-			c.inUse.Store(set)
-			c.expiry = time.Time{}
-			c.notify(c.event(CertificateLoaded, nil))
-		}
+	c.again = err != nil && c.failing != nil && err.Error() == c.failing.Error()
+	c.failing = err
+	if set != nil {
+		c.inUse.Store(set)
+		c.loaded(set.pair.Leaf.Subject.String(), set.pair.Leaf.NotAfter)
 	}
-	c.reportExpiryLocked(time.Now())
+}
+
+// Conditions returns what is wrong with the certificate in use, or with changed files.
+func (c *Certificates) Conditions() (all []condition.Condition) {
+	c.mu.Lock()
+	refused := c.failing
+	if !c.again { // server.K2
+		refused = nil
+	}
+	c.mu.Unlock()
+	if refused != nil {
+		all = append(all, condition.Of(condition.ErrCertificateRefused, "", refused))
+	}
+	leaf, now := c.inUse.Load().pair.Leaf, time.Now()
+	notice := min(expiryNotice, leaf.NotAfter.Sub(leaf.NotBefore)/4)
+	if expires := leaf.NotAfter.UTC().Format(time.RFC3339); now.After(leaf.NotAfter) {
+		all = append(all, condition.Of(condition.ErrCertificateExpiring, c.files.Cert, fmt.Errorf("it has ended at %s: clients refuse it", expires)))
+	} else if !now.Before(leaf.NotAfter.Add(-notice)) {
+		all = append(all, condition.Of(condition.ErrCertificateExpiring, c.files.Cert, fmt.Errorf("it ends at %s", expires)))
+	}
+	return all
 }
 
 // changedLocked returns the content of the files; nil when it is in use already.
@@ -163,29 +151,6 @@ func (c *Certificates) changedLocked() (*certificateSet, error) {
 			leaf.NotBefore.UTC().Format(time.RFC3339), leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
 	return set, nil
-}
-
-// reportExpiryLocked reports once a day that the certificate ends soon, or has ended.
-func (c *Certificates) reportExpiryLocked(now time.Time) {
-	leaf := c.inUse.Load().pair.Leaf
-	notice := min(expiryNotice, leaf.NotAfter.Sub(leaf.NotBefore)/4)
-	if now.Before(leaf.NotAfter.Add(-notice)) {
-		return
-	}
-	kind := CertificateExpiring
-	if now.After(leaf.NotAfter) {
-		kind = CertificateExpired
-	}
-	ended := kind == CertificateExpired && c.expiry.Before(leaf.NotAfter)
-	if c.expiry.IsZero() || ended || now.Sub(c.expiry).Abs() >= expiryRepeat {
-		c.expiry = now
-		c.notify(c.event(kind, nil))
-	}
-}
-
-func (c *Certificates) event(kind CertificateKind, err error) CertificateEvent {
-	leaf := c.inUse.Load().pair.Leaf
-	return CertificateEvent{Kind: kind, Subject: leaf.Subject.String(), Expires: leaf.NotAfter, Err: err}
 }
 
 // read returns the contents of certificate, key and CAs.

@@ -6,43 +6,20 @@ import (
 	"crypto/x509"
 	"os"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/test/certtest"
 )
 
-// told collects events.
-type told struct {
-	mu   sync.Mutex
-	list []CertificateEvent
-}
+// loads counts the changes of files that came into use.
+type loads struct{ atomic.Int64 }
 
-func (e *told) notify(event CertificateEvent) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.list = append(e.list, event)
-}
-
-// take returns the events since the last take.
-func (e *told) take() []CertificateEvent {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	list := e.list
-	e.list = nil
-	return list
-}
-
-func kinds(list []CertificateEvent) []CertificateKind {
-	var all []CertificateKind
-	for _, event := range list {
-		all = append(all, event.Kind)
-	}
-	return all
-}
+func (l *loads) loaded(string, time.Time) { l.Add(1) }
 
 // writePair writes a pair into dir, and returns where.
 func writePair(t *testing.T, dir string, p certtest.Pair) CertificateFiles {
@@ -65,48 +42,46 @@ func TestCertificatesFollowTheirFiles(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(f CertificateFiles)
-		kinds  []CertificateKind
+		loads  int64
 		says   string
 		inUse  string
 	}{
-		{"nothing", func(CertificateFiles) {}, nil, "", "one"},
-		{"the same again", func(f CertificateFiles) { writePair(t, filepath.Dir(f.Cert), one) }, nil, "", "one"},
-		{"a new pair", func(f CertificateFiles) { writePair(t, filepath.Dir(f.Cert), two) }, []CertificateKind{CertificateLoaded}, "", "two"},
-		{"a certificate without its key", func(f CertificateFiles) { certtest.Write(t, filepath.Dir(f.Cert), "tls.crt", two.Cert) }, []CertificateKind{CertificateRefused}, "private key does not match", "one"},
-		{"half of a file", func(f CertificateFiles) { certtest.Write(t, filepath.Dir(f.Cert), "tls.key", two.Key[:len(two.Key)/2]) }, []CertificateKind{CertificateRefused}, "tls.key", "one"},
-		{"an empty file", func(f CertificateFiles) { certtest.Write(t, filepath.Dir(f.Cert), "tls.crt", nil) }, []CertificateKind{CertificateRefused}, "tls.crt", "one"},
-		{"no file", func(f CertificateFiles) { require.NoError(t, os.Remove(f.Key)) }, []CertificateKind{CertificateRefused}, "no such file", "one"},
+		{"nothing", func(CertificateFiles) {}, 0, "", "one"},
+		{"the same again", func(f CertificateFiles) { writePair(t, filepath.Dir(f.Cert), one) }, 0, "", "one"},
+		{"a new pair", func(f CertificateFiles) { writePair(t, filepath.Dir(f.Cert), two) }, 1, "", "two"},
+		{"a certificate without its key", func(f CertificateFiles) { certtest.Write(t, filepath.Dir(f.Cert), "tls.crt", two.Cert) }, 0, "private key does not match", "one"},
+		{"half of a file", func(f CertificateFiles) { certtest.Write(t, filepath.Dir(f.Cert), "tls.key", two.Key[:len(two.Key)/2]) }, 0, "tls.key", "one"},
+		{"an empty file", func(f CertificateFiles) { certtest.Write(t, filepath.Dir(f.Cert), "tls.crt", nil) }, 0, "tls.crt", "one"},
+		{"no file", func(f CertificateFiles) { require.NoError(t, os.Remove(f.Key)) }, 0, "no such file", "one"},
 		{"one that has ended", func(f CertificateFiles) {
 			writePair(t, filepath.Dir(f.Cert), ca.Issue(t, "ended", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Second) }))
-		}, []CertificateKind{CertificateRefused}, "not now", "one"},
+		}, 0, "not now", "one"},
 		{"one that is to begin", func(f CertificateFiles) {
 			writePair(t, filepath.Dir(f.Cert), ca.Issue(t, "next", func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }))
-		}, []CertificateKind{CertificateRefused}, "not now", "one"},
+		}, 0, "not now", "one"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var events told
+			var events loads
 			files := writePair(t, t.TempDir(), one)
-			c, err := OpenCertificates(files, 0, events.notify)
+			c, err := OpenCertificates(files, 0, events.loaded)
 			require.NoError(t, err)
 			c.Look()
-			require.Empty(t, events.take())
 			test.change(files)
 			c.Look()
-			if test.says != "" {
-				require.Empty(t, events.take(), "it may be written just now")
-			}
+			require.Empty(t, c.Conditions(), "it may be written just now")
 			c.Look()
 			c.Look()
-			list := events.take()
-			require.Equal(t, test.kinds, kinds(list), "told once")
+			require.Equal(t, test.loads, events.Load())
 			require.Equal(t, test.inUse, inUse(t, c))
-			if test.says != "" {
-				require.ErrorIs(t, list[0].Err, ErrCertificate)
-				require.ErrorContains(t, list[0].Err, test.says)
-				require.Equal(t, "CN=one", list[0].Subject)
+			if all := c.Conditions(); test.says != "" {
+				require.Len(t, all, 1)
+				require.Equal(t, condition.CertificateRefused, all[0].Code)
+				require.ErrorIs(t, all[0].Err, ErrCertificate)
+				require.ErrorContains(t, all[0].Err, test.says)
 				writePair(t, filepath.Dir(files.Cert), two)
 				c.Look()
-				require.Equal(t, []CertificateKind{CertificateLoaded}, kinds(events.take()), "mended")
+				require.EqualValues(t, 1, events.Load())
+				require.Empty(t, c.Conditions())
 				require.Equal(t, "two", inUse(t, c))
 			}
 		})
@@ -117,16 +92,17 @@ func TestCertificatesFollowTheirFiles(t *testing.T) {
 func TestCertificatesThatAreBeingWrittenAreNoFailure(t *testing.T) {
 	ca := certtest.New(t, "ca")
 	one, two := ca.Issue(t, "one"), ca.Issue(t, "two")
-	var events told
+	var events loads
 	dir := t.TempDir()
-	c, err := OpenCertificates(writePair(t, dir, one), 0, events.notify)
+	c, err := OpenCertificates(writePair(t, dir, one), 0, events.loaded)
 	require.NoError(t, err)
 	certtest.Write(t, dir, "tls.crt", two.Cert)
 	c.Look()
 	require.Equal(t, "one", inUse(t, c))
 	certtest.Write(t, dir, "tls.key", two.Key)
 	c.Look()
-	require.Equal(t, []CertificateKind{CertificateLoaded}, kinds(events.take()))
+	require.EqualValues(t, 1, events.Load())
+	require.Empty(t, c.Conditions())
 	require.Equal(t, "two", inUse(t, c))
 }
 
@@ -147,8 +123,8 @@ func TestCertificatesBehindLinks(t *testing.T) {
 	for _, name := range []string{"tls.crt", "tls.key"} {
 		require.NoError(t, os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)))
 	}
-	var events told
-	c, err := OpenCertificates(files, time.Millisecond, events.notify)
+	var events loads
+	c, err := OpenCertificates(files, time.Millisecond, events.loaded)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -159,7 +135,7 @@ func TestCertificatesBehindLinks(t *testing.T) {
 	}
 	stop()
 	require.NoError(t, <-ended)
-	require.NotContains(t, kinds(events.take()), CertificateRefused)
+	require.Empty(t, c.Conditions())
 }
 
 func TestCertificatesTellOfTheirEnd(t *testing.T) {
@@ -169,39 +145,27 @@ func TestCertificatesTellOfTheirEnd(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		from, to time.Duration
-		want     []CertificateKind
+		says     string
 	}{
-		{"long", -day, 365 * day, nil},
-		{"long, near its end", -365 * day, 13 * day, []CertificateKind{CertificateExpiring}},
-		{"long, not yet near", -365 * day, 15 * day, nil},
-		{"of a day, new", -time.Minute, day, nil},
-		{"of a day, in its last quarter", -19 * time.Hour, 5 * time.Hour, []CertificateKind{CertificateExpiring}},
-		{"ended", -day, -time.Hour, []CertificateKind{CertificateExpired}},
+		{"long", -day, 365 * day, ""},
+		{"long, near its end", -365 * day, 13 * day, "ends at"},
+		{"long, not yet near", -365 * day, 15 * day, ""},
+		{"of a day, new", -time.Minute, day, ""},
+		{"of a day, in its last quarter", -19 * time.Hour, 5 * time.Hour, "ends at"},
+		{"ended", -day, -time.Hour, "has ended at"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var events told
 			c, err := OpenCertificates(writePair(t, t.TempDir(), ca.Issue(t, "one", func(c *x509.Certificate) {
 				c.NotBefore, c.NotAfter = now.Add(test.from), now.Add(test.to)
-			})), 0, events.notify)
+			})), 0, nil)
 			require.NoError(t, err)
 			c.Look()
-			c.Look()
-			list := events.take()
-			require.Equal(t, test.want, kinds(list), "told once")
-			if test.want == nil {
-				return
+			all := c.Conditions()
+			require.Equal(t, test.says != "", len(all) == 1)
+			for _, one := range all {
+				require.Equal(t, condition.CertificateExpiring, one.Code)
+				require.ErrorContains(t, one.Err, test.says)
 			}
-			require.WithinDuration(t, now.Add(test.to), list[0].Expires, time.Second)
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.reportExpiryLocked(now.Add(23 * time.Hour))
-			if test.to > 23*time.Hour || test.to < 0 {
-				require.Empty(t, events.take())
-			} else {
-				require.Equal(t, []CertificateKind{CertificateExpired}, kinds(events.take()), "the end itself is news")
-			}
-			c.reportExpiryLocked(now.Add(2 * day))
-			require.Len(t, events.take(), 1, "once a day")
 		})
 	}
 }
@@ -251,19 +215,20 @@ func TestMutualCertificates(t *testing.T) {
 				require.ErrorIs(t, err, ErrCertificate)
 			}
 
-			var events told
+			var events loads
 			writePair(t, dir, ca.Issue(t, "before"))
-			c, err := OpenCertificates(files, 0, events.notify)
+			c, err := OpenCertificates(files, 0, events.loaded)
 			require.NoError(t, err)
 			writePair(t, dir, test.by.Issue(t, "after", func(c *x509.Certificate) { c.ExtKeyUsage = test.usage }))
 			c.Look()
 			c.Look()
-			want, kind := "after", CertificateLoaded
+			want, refused := "after", 0
 			if !test.good {
-				want, kind = "before", CertificateRefused
+				want, refused = "before", 1
 			}
 			require.Equal(t, want, inUse(t, c))
-			require.Equal(t, []CertificateKind{kind}, kinds(events.take()))
+			require.Len(t, c.Conditions(), refused)
+			require.EqualValues(t, 1-refused, events.Load())
 		})
 	}
 	files := writePair(t, t.TempDir(), ca.Issue(t, "one"))

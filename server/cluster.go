@@ -71,8 +71,8 @@ func (s *Server) summary(ctx *fasthttp.RequestCtx) error {
 func (s *Server) ownSummary() Summary {
 	r, _ := s.readiness()
 	sum := Summary{Node: s.cfg.Node, Version: s.cfg.Version, Uptime: Milliseconds(s.cfg.Clock.Mono() - s.born), Status: r.Status, Code: r.Code, Message: r.Message}
-	if sum.Message == "" && len(r.Degraded) > 0 {
-		sum.Message = r.Degraded[0]
+	if i := slices.IndexFunc(r.Conditions, func(c Condition) bool { return !c.Event }); i >= 0 && sum.Message == "" {
+		sum.Message = r.Conditions[i].Message
 	}
 	if b := s.backend.Load(); b != nil && b.Worker != nil {
 		w := b.Worker()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/webtest"
 	"github.com/leafd/leafd/worker"
@@ -202,15 +203,22 @@ func TestDashboardWaitsAndPauses(t *testing.T) {
 func TestDashboardSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	hostile := "<b>gone</b>\u202e"
-	over := Milliseconds(3 * time.Minute)
+	var fenced atomic.Bool
 	r := startEmpty(t, func(c *Config) {
 		c.Secure = true
-		c.Alarms = func() []Alarm {
-			return []Alarm{
-				{Code: "segment_store", Message: "no range can be fetched", Cause: "tag " + hostile + ": connection refused by 10.0.0.7:3306", Action: "Bring the database back.", Count: 3, Lasts: true, Age: Milliseconds(40 * time.Second)},
-				{Code: "peers_silent", Message: "no peer tells its clock", Action: "Let them.", Count: 1, Age: over + Milliseconds(30*time.Second), Over: &over},
-				{Code: "worker_id_lost", Message: "our worker ID is another's", Action: "Nothing.", Count: 1, Age: over, Over: &over},
+		c.Conditions = func() []condition.Condition {
+			store := condition.Of(segment.ErrStore, "MySQL", nil)
+			store.Cause, store.Since = "tag "+hostile+": connection refused by 10.0.0.7:3306", c.Clock.Mono()-40*time.Second
+			lost := condition.ByCode(condition.WorkerIDLost, "", nil)
+			lost.Since = c.Clock.Mono() - 3*time.Minute
+			all := []condition.Condition{store, lost}
+			if fenced.Load() {
+				all = append([]condition.Condition{condition.Of(worker.ErrFenced, "", nil)}, all...)
 			}
+			return all
+		}
+		c.Events = func() []OverviewEvent {
+			return []OverviewEvent{{Time: clock.MillisOf(time.Now()), Code: "worker_id_lost", Message: "our worker ID is lost", Cause: hostile}}
 		}
 	})
 	r.born -= time.Hour
@@ -218,8 +226,6 @@ func TestDashboardSaysWhatIsWrong(t *testing.T) {
 		r.history.take(time.Duration(i+1)*historyInterval, [3]float64{float64(i) * 1000, 7, 0})
 	}
 	b := r.newBackend()
-	degraded := []string{"mysql is out of reach: tags have what is in memory"}
-	b.Degraded = func() []string { return degraded }
 	b.Clock = func() ClockInfo { return ClockInfo{} }
 	now := clock.MillisOf(time.Now())
 	later, past := now.Add(51*time.Hour+30*time.Minute), now.Add(-time.Hour)
@@ -244,16 +250,15 @@ func TestDashboardSaysWhatIsWrong(t *testing.T) {
 	require.Regexp(t, "over the last (59 min|1 h)", webtest.Eval[string](p, `document.querySelector("#rate svg").getAttribute("aria-label")`))
 	require.Equal(t, "degraded", p.Text("#verdict"))
 	require.Equal(t, "warn", webtest.Eval[string](p, `document.querySelector("#head").className`))
-	require.Contains(t, p.Text("#banner"), degraded[0])
 	var alarms [][]string
 	for _, a := range webtest.Eval[[]string](p, `[...document.querySelectorAll("#alarms > li")].map((li) => [...li.children].map((e) => e.textContent).join("|"))`) {
 		alarms = append(alarms, strings.Split(a, "|"))
 	}
 	require.Equal(t, [][]string{
-		{"no range can be fetched", "tag <b>gone</b>\ufffd: connection refused by 10.0.0.7:3306, for 40 s, 3 times", "What to do: Bring the database back. (segment_store)"},
-		{"no peer tells its clock", "lasted 30 s, over for 3 min", ""},
-		{"our worker ID is another's", "3 min ago", "What to do: Nothing. (worker_id_lost)"},
+		{"MySQL: the database gives no range: tags have what is in memory", "tag <b>gone</b>\ufffd: connection refused by 10.0.0.7:3306, for 40 s", "What to do: Bring the database back, or lead --mysql to the primary. (segment_store)"},
+		{"our worker ID is lost: this data directory gets another one", "3 min ago", alarms[1][2]},
 	}, alarms)
+	require.Contains(t, p.Text("#events"), "our worker ID is lost")
 
 	rows := webtest.Eval[[]string](p, `[...document.querySelectorAll("#workers tbody tr")].map((r) => [r.cells[2].innerText, r.cells[6].innerText, r.querySelector("a")?.href ?? ""].join("|"))`)
 	require.Equal(t, []string{
@@ -277,9 +282,7 @@ func TestDashboardSaysWhatIsWrong(t *testing.T) {
 			require.Equal(t, "grid ID free again", webtest.Eval[string](p, `((row) => getComputedStyle(row).display + " " + row.cells[6].dataset.label)(document.querySelector("#workers tbody tr"))`), "a row is a card")
 		}
 	}
-	fenced := *b
-	fenced.Checks = []Check{{Name: "snowflake", Ready: func() error { return worker.ErrFenced }}}
-	r.SetBackend(&fenced)
+	fenced.Store(true)
 	p.AwaitText("#verdict", "not ready: worker_fenced")
 	require.Equal(t, "bad", webtest.Eval[string](p, `document.querySelector("#head").className`))
 	p.AwaitText("#h-banner", "Not ready: this daemon was displaced")

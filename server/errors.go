@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/server/state"
+	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/snowflake"
 )
 
@@ -40,7 +41,7 @@ func (e *apiError) with(format string, args ...any) *apiError {
 	return &c
 }
 
-// The answers, beside those of package state. A code is a contract: add to them, never
+// The answers, beside those of package condition. A code is a contract: add to them, never
 // change one.
 var (
 	errBadKey    = newAnswer(http.StatusBadRequest, "bad_key", "a key is 1 to 128 bytes of UTF-8 without control characters, percent-encoded where needed", 0)
@@ -77,8 +78,8 @@ var (
 	errSegmentUnavailable = newAnswer(http.StatusServiceUnavailable, "segment_unavailable", "no range of this tag is in memory and none could be fetched", 1)
 	errOverloaded         = newAnswer(http.StatusServiceUnavailable, "overloaded", "too much is asked at once", 1)
 	errNotReady           = newAnswer(http.StatusServiceUnavailable, "not_ready", "a check failed", 1)
-	errStarting           = stateAnswer(state.Starting).inRedis("LOADING") // drivers repeat the command then
-	errDraining           = stateAnswer(state.Stopping)
+	errStarting           = conditionAnswer(condition.StartingUp).inRedis("LOADING") // drivers repeat the command then
+	errDraining           = conditionAnswer(condition.Draining)
 )
 
 // answers has each answer, so that each code has its counter from the start.
@@ -97,8 +98,32 @@ func (e *apiError) inRedis(word string) *apiError {
 	return e
 }
 
-func stateAnswer(s state.State) *apiError {
-	return newAnswer(http.StatusServiceUnavailable, s.Code, s.Message, s.RetryAfter)
+func conditionAnswer(code condition.Code) *apiError {
+	for _, row := range condition.Answers() {
+		if row.Code == code {
+			return rowAnswer(row)
+		}
+	}
+	panic("no answer to " + string(code))
+}
+
+func rowAnswer(row condition.Info) *apiError {
+	return newAnswer(http.StatusServiceUnavailable, row.Answer, cmp.Or(row.Message, row.Headline), row.RetryAfter)
+}
+
+// answerToCondition returns the answer of GET /readyz to a condition that makes the daemon not
+// ready: its code, and its words with the cause.
+func answerToCondition(c condition.Condition) *apiError {
+	code, message := c.Answer, cmp.Or(c.Message, c.Headline)
+	if code == "" {
+		code = errNotReady.code
+	}
+	if c.Cause != "" {
+		message += ": " + c.Cause
+	}
+	e := errNotReady.with("%s", message)
+	e.code, e.retryAfter = code, max(c.RetryAfter, 1)
+	return e
 }
 
 type translation struct {
@@ -109,7 +134,7 @@ type translation struct {
 // translations maps the sentinels of the packages below to answers. The first match
 // counts: a tag without a range before why it has none, which may be that the guard in
 // ZooKeeper is away; then the states of the daemon, in their order.
-var translations = append(append([]translation{{segment.ErrUnavailable, errSegmentUnavailable}}, stateTranslations()...), //nolint:gochecknoglobals // never written to
+var translations = append(append([]translation{{segment.ErrUnavailable, errSegmentUnavailable}}, conditionTranslations()...), //nolint:gochecknoglobals // never written to
 	translation{snowflake.ErrStopped, errDraining},
 	translation{snowflake.ErrTimeExhausted, errInternal},
 	translation{snowflake.ErrBadID, errBadID},
@@ -120,9 +145,11 @@ var translations = append(append([]translation{{segment.ErrUnavailable, errSegme
 	translation{context.DeadlineExceeded, errOverloaded},
 )
 
-func stateTranslations() (all []translation) {
-	for _, s := range state.Answers() {
-		all = append(all, translation{s.Err, stateAnswer(s)})
+func conditionTranslations() (all []translation) {
+	for _, row := range condition.Answers() {
+		if answer := rowAnswer(row); row.Is != nil && row.Message != "" {
+			all = append(all, translation{row.Is, answer})
+		}
 	}
 	return all
 }

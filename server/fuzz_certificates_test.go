@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,7 +37,7 @@ func FuzzCertificates(f *testing.F) {
 		for path, text := range map[string][]byte{files.Cert: cert, files.Key: key, filepath.Join(dir, "ca"): clients} {
 			require.NoError(t, os.WriteFile(path, text, 0o600))
 		}
-		c, err := OpenCertificates(files, 0, func(CertificateEvent) {})
+		c, err := OpenCertificates(files, 0, func(string, time.Time) {})
 		if err != nil {
 			require.ErrorIs(t, err, ErrCertificate)
 			require.ErrorContains(t, err, dir)

@@ -2,31 +2,43 @@ package server
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/leafd/leafd/server/condition"
 )
 
-// readiness is the body of GET /readyz.
-type readiness struct {
-	Status  string        `json:"status"` // ready, degraded or not_ready
-	Code    string        `json:"code,omitempty"`
-	Message string        `json:"message,omitempty"`
-	Checks  []checkResult `json:"checks,omitempty"`
-	// Degraded is what this daemon has to do without, in words. It is ready all the same.
-	Degraded []string `json:"degraded,omitempty"`
-}
+// mostConditions is how many conditions are shown, the worst of all.
+const mostConditions = 40
 
-type checkResult struct {
-	Name    string `json:"name"`
-	OK      bool   `json:"ok"`
+// Readiness is the body of GET /readyz.
+type Readiness struct {
+	Status  string `json:"status"` // ready, degraded (and ready all the same) or not_ready
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Conditions is what is wrong, the worst first; each event of severity alarm is among them
+	// for ten minutes.
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// Condition is one thing that is wrong with this daemon.
+type Condition struct {
+	Code     string       `json:"code"`
+	Subject  string       `json:"subject,omitempty"` // what it is about: a tag, a disk; else the daemon
+	Severity string       `json:"severity"`          // note, warning or alarm
+	NotReady bool         `json:"not_ready,omitempty"`
+	Event    bool         `json:"event,omitempty"` // it is over; age_ms is since then
+	Message  string       `json:"message"`
+	Cause    string       `json:"cause,omitempty"` // why, as far as every reader may see it
+	Action   string       `json:"action,omitempty"`
+	Age      Milliseconds `json:"age_ms"` // since it began
 }
 
 // healthz answers as long as the process serves: a restart fixes nothing that /readyz
 // reports.
 func (s *Server) healthz(ctx *fasthttp.RequestCtx) error {
-	return writeJSON(ctx, http.StatusOK, readiness{Status: "ok"})
+	return writeJSON(ctx, http.StatusOK, Readiness{Status: "ok"})
 }
 
 // readyz tells whether this daemon should get requests.
@@ -45,46 +57,42 @@ func (s *Server) Ready() bool {
 	return failed == nil
 }
 
-// readiness returns the results of all checks, and the answer to the first failing one;
-// nil when ready.
-func (s *Server) readiness() (readiness, *apiError) {
-	r, failed := s.runChecks()
-	if failed != nil {
-		r.Status, r.Code, r.Message = "not_ready", failed.code, failed.message
+// Conditions returns what is wrong with this daemon, the worst first.
+func (s *Server) Conditions() []condition.Condition {
+	var all []condition.Condition
+	if s.cfg.Conditions != nil {
+		all = s.cfg.Conditions()
 	}
-	return r, failed
+	starts := func(c condition.Condition) bool { return c.Code == condition.StartingUp }
+	switch {
+	case s.draining.Load():
+		all = append([]condition.Condition{condition.ByCode(condition.Draining, "", nil)}, all...)
+	case s.backend.Load() == nil && !slices.ContainsFunc(all, starts):
+		all = append([]condition.Condition{condition.ByCode(condition.StartingUp, "", nil)}, all...)
+	}
+	return all[:min(len(all), mostConditions)]
 }
 
-func (s *Server) runChecks() (readiness, *apiError) {
-	r := readiness{Status: "ready"}
+// readiness returns what is wrong, and the answer to the first that makes this daemon not ready;
+// nil when ready.
+func (s *Server) readiness() (Readiness, *apiError) {
+	r := Readiness{Status: "ready"}
 	var failed *apiError
-	if s.draining.Load() {
-		failed = errDraining
-	}
-	b := s.backend.Load()
-	if b == nil {
-		if failed == nil {
-			failed = errStarting
+	mono := s.cfg.Clock.Mono()
+	for _, c := range s.Conditions() {
+		age := Milliseconds(0)
+		if c.Since > 0 {
+			age = Milliseconds(mono - c.Since)
 		}
-		return r, failed
-	}
-	for _, c := range b.Checks {
-		result := checkResult{Name: c.Name, OK: true}
-		if err := c.Ready(); err != nil {
-			e := answerTo(err)
-			if e == errInternal {
-				s.sampled.Error().Err(err).Str("check", c.Name).Msg("a check of /readyz failed")
-				e = errNotReady.with("the check %q failed; leafd's log says how", c.Name)
-			}
-			result = checkResult{Name: c.Name, Code: e.code, Message: e.message}
-			if failed == nil {
-				failed = e
-			}
-		}
-		r.Checks = append(r.Checks, result)
-	}
-	if b.Degraded != nil && failed == nil {
-		if r.Degraded = b.Degraded(); len(r.Degraded) > 0 {
+		r.Conditions = append(r.Conditions, Condition{
+			Code: string(c.Code), Subject: c.Subject, Severity: string(c.Severity), NotReady: c.NotReady, Event: c.Event,
+			Message: c.Headline, Cause: c.Cause, Action: c.Action, Age: age,
+		})
+		switch {
+		case c.NotReady && failed == nil:
+			failed = answerToCondition(c)
+			r.Status, r.Code, r.Message = "not_ready", failed.code, failed.message
+		case r.Status == "ready" && c.Severity != condition.Note && !c.Event:
 			r.Status = "degraded"
 		}
 	}

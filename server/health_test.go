@@ -3,92 +3,96 @@ package server
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 )
 
 func TestReadiness(t *testing.T) {
-	r := start(t, nil)
+	var all []condition.Condition
+	var mu sync.Mutex
+	r := start(t, func(c *Config) {
+		c.Conditions = func() []condition.Condition {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(all)
+		}
+	})
+	set := func(now ...condition.Condition) {
+		mu.Lock()
+		defer mu.Unlock()
+		condition.Sort(now)
+		all = now
+	}
 	require.Equal(t, answerBody{Status: "ready"}, readyz(t, r, 200))
 	require.JSONEq(t, `{"status":"ready"}`, r.get("/readyz").body)
 	require.JSONEq(t, `{"status":"ok"}`, r.get("/healthz").body)
 
-	b := r.newBackend()
-	var store, flake error
-	var mu sync.Mutex
-	check := func(name string, err *error) Check {
-		return Check{Name: name, Ready: func() error {
-			mu.Lock()
-			defer mu.Unlock()
-			return *err
-		}}
-	}
-	b.Checks = []Check{check("store", &store), check("snowflake", &flake)}
-	r.SetBackend(b)
-	require.Len(t, readyz(t, r, 200).Checks, 2)
+	store := condition.Of(segment.ErrStore, "MySQL", errors.New(secret))
+	store.Cause = "connection refused by 10.0.0.7:3306"
+	set(store)
+	body := readyz(t, r, 200)
+	require.Equal(t, "degraded", body.Status)
+	require.Equal(t, Condition{
+		Code: "segment_store", Subject: "MySQL", Severity: "alarm", Message: store.Headline, Cause: store.Cause, Action: store.Action, Age: body.Conditions[0].Age,
+	}, body.Conditions[0])
 
-	mu.Lock()
-	flake = snowflake.ErrClockBackwards
-	mu.Unlock()
-	body := readyz(t, r, 503)
+	set(store, condition.Of(snowflake.ErrClockBackwards, "", errors.New(secret)))
+	body = readyz(t, r, 503)
 	require.Equal(t, "clock_backwards", body.Code)
 	require.Equal(t, "not_ready", body.Status)
-	require.True(t, body.Checks[0].OK)
-	require.False(t, body.Checks[1].OK)
-
-	mu.Lock()
-	store = errors.New(secret)
-	mu.Unlock()
-	body = readyz(t, r, 503)
-	require.Equal(t, "not_ready", body.Code, "the first one that fails")
-	require.Contains(t, body.Message, "store")
-	require.Equal(t, "clock_backwards", body.Checks[1].Code)
+	require.Equal(t, []string{"clock_backwards", "segment_store"}, []string{body.Conditions[0].Code, body.Conditions[1].Code}, "the worst is first")
 	require.NotContains(t, r.get("/readyz").body, "password")
 	require.Equal(t, 200, r.get("/healthz").status)
 
-	mu.Lock()
-	store, flake = nil, fmt.Errorf("%w: by 7 s", worker.ErrPeersDisagree)
-	mu.Unlock()
+	set(condition.Of(worker.ErrPeersDisagree, "", errors.New("by 7 s")))
 	body = readyz(t, r, 503)
 	require.Equal(t, "clock_offset", body.Code)
-	require.Equal(t, "clock_offset", body.Checks[1].Code)
 	require.Equal(t, "10", r.get("/readyz").header.Get("Retry-After"))
+
+	set(condition.ByCode(condition.RecordSetAside, "", nil))
+	require.Equal(t, "ready", readyz(t, r, 200).Status, "what is over degrades nothing")
 
 	r.Drain()
 	require.Equal(t, "draining", readyz(t, r, 503).Code)
 }
 
-// "leafd's log says how" has to be true, and a prober that comes every second
-// must not fill the disk with it.
-func TestFailedChecksAreLoggedNowAndThen(t *testing.T) {
+// Every row has an answer that the server knows, and counts.
+func TestEachConditionHasAnAnswer(t *testing.T) {
 	r := start(t, nil)
-	b := r.newBackend()
-	failing := errors.New(secret)
-	b.Checks = []Check{
-		{Name: "disk", Ready: func() error { return failing }},
-		{Name: "snowflake", Ready: func() error { return snowflake.ErrClockBackwards }},
+	for _, row := range condition.Answers() {
+		require.Contains(t, r.metrics.errors, answerToCondition(condition.Condition{Info: &row}).code)
 	}
-	r.SetBackend(b)
-	for range 100 {
-		require.Equal(t, "not_ready", readyz(t, r, 503).Code)
-	}
-	log := r.log.String()
-	require.Contains(t, log, `"check":"disk"`)
-	require.Contains(t, log, secret)
-	require.LessOrEqual(t, strings.Count(log, secret), 10)
-	require.NotContains(t, log, `"check":"snowflake"`, "what the answer tells whole needs no line")
+}
+
+// The body stays within what clients read of it.
+func TestReadinessIsBounded(t *testing.T) {
+	r := start(t, func(c *Config) {
+		c.Conditions = func() (all []condition.Condition) {
+			for i := range 1000 {
+				one := condition.Of(segment.ErrBadRow, strconv.Itoa(i), nil)
+				one.Cause = strings.Repeat("x", 300)
+				all = append(all, one)
+			}
+			return all
+		}
+	})
+	require.Len(t, readyz(t, r, 200).Conditions, mostConditions)
+	require.Less(t, len(r.get("/readyz").body), 48<<10)
 }
 
 type answerBody struct {
 	Status, Code, Message string
-	Checks                []checkResult
+	Conditions            []Condition
 }
 
 func readyz(t *testing.T, r *running, status int) answerBody {

@@ -15,23 +15,24 @@ const (
 	overviewTags    = 100
 	overviewWorkers = 1000
 	overviewPeers   = 1000
+	overviewEvents  = 20
 )
 
 // Overview is the answer of GET /api/overview: what the dashboard shows.
 // docs/DASHBOARD.md describes it for other programs.
 type Overview struct {
-	Time     clock.Millis   `json:"time"`      // ms; this daemon's clock
-	Uptime   Milliseconds   `json:"uptime_ms"` // of the process, on a clock that never steps
-	Node     string         `json:"node,omitempty"`
-	Version  string         `json:"version,omitempty"`
-	Secure   bool           `json:"secure"` // the public listener speaks TLS
-	Ready    readiness      `json:"ready"`
-	Worker   *WorkerInfo    `json:"worker,omitempty"` // nil while it has no worker ID
-	Guards   *Guards        `json:"guards,omitempty"` // nil as Worker
-	Clock    *OverviewClock `json:"clock,omitempty"`  // nil for a daemon alone
-	Workers  WorkersView    `json:"workers"`
-	Segments *SegmentsView  `json:"segments,omitempty"` // nil where they are switched off
-	Alarms   []Alarm        `json:"alarms"`
+	Time     clock.Millis    `json:"time"`      // ms; this daemon's clock
+	Uptime   Milliseconds    `json:"uptime_ms"` // of the process, on a clock that never steps
+	Node     string          `json:"node,omitempty"`
+	Version  string          `json:"version,omitempty"`
+	Secure   bool            `json:"secure"` // the public listener speaks TLS
+	Ready    Readiness       `json:"ready"`
+	Worker   *WorkerInfo     `json:"worker,omitempty"` // nil while it has no worker ID
+	Guards   *Guards         `json:"guards,omitempty"` // nil as Worker
+	Clock    *OverviewClock  `json:"clock,omitempty"`  // nil for a daemon alone
+	Workers  WorkersView     `json:"workers"`
+	Segments *SegmentsView   `json:"segments,omitempty"` // nil where they are switched off
+	Events   []OverviewEvent `json:"events"`             // the newest first, overviewEvents at most
 	// Issued counts the IDs put into responses by this process, by mode.
 	Issued map[string]wide `json:"issued"`
 	// Errors counts its error responses, by code, without zeros.
@@ -64,18 +65,13 @@ type Guards struct {
 	RegistryLease   *Milliseconds `json:"registry_lease_ms,omitempty"`
 }
 
-// Alarm is one that lasts, or was raised or ended not long ago.
-type Alarm struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`         // what happened
-	Cause   string `json:"cause,omitempty"` // why, as far as everybody may see it
-	Action  string `json:"action"`          // what to do about it
-	Count   int    `json:"count"`           // how many times it was raised
-	// Lasts tells that it is not over. One that is over at once, such as a lost worker ID,
-	// has Age and Over alike.
-	Lasts bool          `json:"lasts"`
-	Age   Milliseconds  `json:"age_ms"`            // since it was first raised
-	Over  *Milliseconds `json:"over_ms,omitempty"` // since it ended
+// OverviewEvent is something that was over when it was told.
+type OverviewEvent struct {
+	Time    clock.Millis `json:"time"` // ms
+	Code    string       `json:"code"`
+	Subject string       `json:"subject,omitempty"`
+	Message string       `json:"message"`
+	Cause   string       `json:"cause,omitempty"`
 }
 
 // OverviewClock is what the peers say about this daemon's clock.
@@ -177,11 +173,12 @@ func (s *Server) collectOverview() Overview {
 	b := s.backend.Load()
 	v := Overview{
 		Time: s.now(), Uptime: Milliseconds(s.cfg.Clock.Mono() - s.born),
-		Node: s.cfg.Node, Version: s.cfg.Version, Secure: s.cfg.Secure, Workers: WorkersView{List: []WorkerInfo{}}, Alarms: []Alarm{},
+		Node: s.cfg.Node, Version: s.cfg.Version, Secure: s.cfg.Secure, Workers: WorkersView{List: []WorkerInfo{}}, Events: []OverviewEvent{},
 	}
 	v.Ready, _ = s.readiness()
-	if s.cfg.Alarms != nil {
-		v.Alarms = append(v.Alarms, s.cfg.Alarms()...)
+	if s.cfg.Events != nil {
+		events := s.cfg.Events()
+		v.Events = append(v.Events, events[:min(len(events), overviewEvents)]...)
 	}
 	s.countInto(&v)
 	if b == nil {

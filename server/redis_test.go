@@ -84,9 +84,9 @@ func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 	send(t, c, "INFO\r\n")
 	require.Contains(t, c.page(), "loading:1\r\n", "clients wait then")
 	starting := &fakeSnowflake{}
-	starting.fail(StartingFor("it waits for ZooKeeper"))
+	starting.fail(ErrStarting)
 	r.SetBackend(&Backend{Snowflake: starting})
-	require.Equal(t, "-LOADING leafd is starting: it waits for ZooKeeper (try again in 1 s)", c.ask("LEAF.SNOWFLAKE x"))
+	require.Equal(t, "-LOADING leafd is starting (try again in 1 s)", c.ask("LEAF.SNOWFLAKE x"))
 	require.Regexp(t, "^-LOADING ", c.ask("LEAF.RANGE snowflake x 5"))
 	r.SetBackend(r.newBackend())
 	long := strings.Repeat("x", segment.MaxTagBytes+1)

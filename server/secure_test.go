@@ -51,7 +51,7 @@ func startSecure(t *testing.T, clients bool, change func(*Config)) *secured {
 		s.files.ClientCA = certtest.Write(t, dir, "ca.crt", s.ca.PEM)
 	}
 	var err error
-	s.certificates, err = OpenCertificates(s.files, 0, func(CertificateEvent) {})
+	s.certificates, err = OpenCertificates(s.files, 0, func(string, time.Time) {})
 	require.NoError(t, err)
 	s.running = start(t, change)
 	s.clean = listenTCP(t)

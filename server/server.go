@@ -16,6 +16,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/snowflake"
 )
 
@@ -82,9 +83,11 @@ type Config struct {
 	// QueueWait is how far into the future the IDs of queued snowflake batches may
 	// reach for another to be accepted, in whole milliseconds. More get 503 overloaded.
 	QueueWait time.Duration
-	// Alarms lists the alarms that last, or are over for not long, in the order in which
-	// GET /api/overview shows them to everybody; nil: none. It must not block.
-	Alarms func() []Alarm
+	// Conditions returns what is wrong with this daemon, the worst first; nil: nothing ever
+	// is. It must not block.
+	Conditions func() []condition.Condition
+	// Events returns what happened, the newest first; nil: nothing. It must not block.
+	Events func() []OverviewEvent
 	// Registry gets the metrics of the server; GET /metrics shows all of it.
 	Registry *prometheus.Registry
 	// Location is the time zone of GET /decodeSnowflakeId; time.Local if nil.
@@ -130,14 +133,6 @@ type Segments interface {
 	Reload(ctx context.Context, deleted ...string) error
 }
 
-// Check is one condition of GET /readyz.
-type Check struct {
-	Name string
-	// Ready returns nil when the condition holds. It must not block. Clients see only
-	// errors that translations has; others are logged.
-	Ready func() error
-}
-
 // Backend is what the daemon serves once it knows its identity.
 type Backend struct {
 	Snowflake Snowflake        // nil: snowflake IDs are switched off
@@ -156,10 +151,6 @@ type Backend struct {
 	Clock func() ClockInfo
 	// Guards tells how far this daemon is from having to stop; nil as Worker.
 	Guards func() Guards
-	Checks []Check
-	// Degraded tells what the daemon has to do without, in words; nil: never anything. It
-	// must not block.
-	Degraded func() []string
 }
 
 // Server is leafd's HTTP server.

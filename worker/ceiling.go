@@ -60,8 +60,9 @@ type Worker struct {
 	reported chan struct{} // mu protects; closed and replaced at the end of each report
 
 	// Of the registry; see recorder.go.
-	holder    holder // the start's, then that of the report to the registry under way
-	remoteErr error  // mu protects; why the registry's last write failed
+	holder    holder       // the start's, then that of the report to the registry under way
+	remoteErr error        // mu protects; why the registry's last write failed
+	closed    clock.Millis // mu protects; the registry gives out no worker ID before it, as it said last
 
 	// Of the peers; see peers.go.
 	panel    clock.Panel    // immutable
@@ -69,6 +70,7 @@ type Worker struct {
 	asked    clock.Reading  // mu protects; when; the zero value for never
 	vote     clock.Vote     // mu protects; whether a majority of clocks has our time
 	disagree error          // mu protects; why, while vote is clock.Outvoted
+	said     string         // mu protects; what samples amount to, in words
 
 	// As Watch saw them.
 	stalled               atomic.Bool   // the generator can't issue
@@ -194,7 +196,7 @@ func (w *Worker) interval() time.Duration {
 	return w.cfg.ReportInterval
 }
 
-// report extends the ceiling and tells of a change in how that went.
+// report extends the ceiling, and keeps how that went.
 func (w *Worker) report(ctx context.Context) {
 	if w.isFenced() != nil {
 		return
@@ -206,25 +208,17 @@ func (w *Worker) report(ctx context.Context) {
 		return // stopping: Close has the last word
 	}
 	w.mu.Lock()
-	before := w.lastErr
+	jumped := errors.Is(err, ErrClockJumped) && !errors.Is(w.lastErr, ErrClockJumped)
 	w.lastErr = err
 	w.lastTry = w.cfg.Clock.Mono()
 	close(w.reported)
 	w.reported = make(chan struct{})
 	w.mu.Unlock()
-	jumped := errors.Is(before, ErrClockJumped)
-	switch {
-	case errors.Is(err, ErrFenced): // fence told of it
-	case errors.Is(err, ErrClockJumped):
+	if errors.Is(err, ErrClockJumped) {
 		w.tellRegistry(w.Record()) // that we are not in the live set
-		if !jumped {
-			w.notify(Event{Kind: EventClockJumped, Err: err})
-			w.ask() // it may be busy with the report before
-		}
-	case err != nil && (before == nil || jumped):
-		w.notify(Event{Kind: EventReportFailing, Err: err})
-	case err == nil && before != nil:
-		w.notify(Event{Kind: EventReportRecovered})
+	}
+	if jumped {
+		w.ask() // it may be busy with the report before
 	}
 }
 
@@ -344,7 +338,6 @@ func (w *Worker) fence(cause error) error {
 	if before != nil {
 		return before
 	}
-	w.notify(Event{Kind: EventFenced, Err: cause})
 	// Leave the live set. Not from here: a call of the registry's own told us.
 	go func() { _ = w.closeRegistry() }()
 	return cause

@@ -183,9 +183,7 @@ func TestUnluckyDraw(t *testing.T) {
 			require.Equal(t, clock.Agree, w.Vote())
 			require.NoError(t, w.Check())
 			require.Equal(t, []string{d.cfg.Node}, liveNodes(t, model))
-			for _, kind := range []worker.EventKind{worker.EventPeersDisagree, worker.EventPeersUndecided, worker.EventPeersAgree} {
-				require.Zero(t, d.events.count(kind), kind)
-			}
+			require.Empty(t, w.Troubles())
 		})
 	}
 }
@@ -207,8 +205,7 @@ func TestLuckyDraw(t *testing.T) {
 		p.set(func() { p.luck = func() (time.Duration, bool) { return 0, true } })
 		passRounds(20)
 		require.ErrorIs(t, w.Check(), worker.ErrPeersDisagree)
-		require.Equal(t, 1, d.events.count(worker.EventPeersDisagree))
-		require.Zero(t, d.events.count(worker.EventPeersAgree)+d.events.count(worker.EventPeersUndecided))
+		require.True(t, troubled(w, worker.ErrPeersDisagree))
 		p.set(func() { p.say = right })
 		d.eventually(t, time.Second, func() bool { return w.Check() == nil })
 		p.asked()
@@ -234,7 +231,7 @@ func TestThirdOfAThousandIsWrong(t *testing.T) {
 			require.NoError(t, w.Check())
 		}
 		require.Equal(t, clock.Agree, w.Vote())
-		require.Zero(t, d.events.count(worker.EventPeersDisagree)+d.events.count(worker.EventPeersUndecided))
+		require.Empty(t, w.Troubles())
 		whole, all := p.whole(t)
 		require.Positive(t, whole, "some draws are unlucky")
 		require.Less(t, whole, all/12)
@@ -252,7 +249,7 @@ func TestThirdOfAThousandIsWrong(t *testing.T) {
 			passRounds(1)
 			require.ErrorIs(t, w.Check(), worker.ErrPeersDisagree)
 		}
-		require.Equal(t, 1, d.events.count(worker.EventPeersDisagree))
+		require.True(t, troubled(w, worker.ErrPeersDisagree))
 	})
 	clocktest.Run(t, "our clock is wrong, at the start", func(t *testing.T) {
 		d := newDaemon()
@@ -311,8 +308,8 @@ func TestFewerThanHalfAnswer(t *testing.T) {
 			passRounds(20)
 			require.NoError(t, w.Check())
 			require.Equal(t, clock.Undecided, w.Vote())
-			require.Equal(t, 1, d.events.count(worker.EventPeersUndecided))
-			require.Zero(t, d.events.count(worker.EventPeersDisagree))
+			require.True(t, troubled(w, worker.ErrPeersUndecided))
+			require.False(t, troubled(w, worker.ErrPeersDisagree))
 			require.Equal(t, []string{d.cfg.Node}, liveNodes(t, model))
 		})
 	}

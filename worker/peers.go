@@ -123,8 +123,7 @@ func isRival(s clock.Sample, me Record, since clock.Millis) bool {
 	return since == 0 || s.Since < since || s.Since == since && s.Owner < me.Owner
 }
 
-// countVotes keeps what the peers said, and tells of each change in what follows from
-// it. It keeps:
+// countVotes keeps what the peers said, and what follows from it. It keeps:
 //
 //	worker.A4  Outvoted by the peers' clocks (clock.E5), of whom at least half answer, this
 //	    daemon is not ready and not in the live set. Where they disagree and no majority
@@ -138,22 +137,11 @@ func (w *Worker) countVotes(samples []clock.Sample) {
 		disagree = fmt.Errorf("%w: this clock is %s", ErrPeersDisagree, said)
 	}
 	w.mu.Lock()
-	before, silent, silentBefore := w.vote, clock.Silence(samples), clock.Silence(w.samples)
-	w.vote, w.disagree, w.samples, w.asked = vote, disagree, samples, w.cfg.Clock.Read()
+	before := w.vote
+	w.vote, w.disagree, w.samples, w.asked, w.said = vote, disagree, samples, w.cfg.Clock.Read(), said
 	w.mu.Unlock()
 	if vote != before {
-		w.notify(map[clock.Vote]Event{
-			clock.Outvoted:  {Kind: EventPeersDisagree, Err: disagree},
-			clock.Undecided: {Kind: EventPeersUndecided, Text: said},
-			clock.Agree:     {Kind: EventPeersAgree},
-		}[vote])
 		w.ask() // the live set may have to change
-	}
-	switch {
-	case silent != nil && silentBefore == nil:
-		w.notify(Event{Kind: EventPeersSilent, Err: silent})
-	case silent == nil && silentBefore != nil:
-		w.notify(Event{Kind: EventPeersBack})
 	}
 }
 

@@ -81,24 +81,17 @@ func (r *recorder) settle(ctx context.Context) error {
 // registry has to take a report first.
 var ErrLeaseOver = errors.New("the lease is over")
 
-// register is the recorder of the registry. It tells of the first of several failures, and of
-// their end.
+// register is the recorder of the registry.
 func (w *Worker) register(ctx context.Context, r Record) error {
 	sent := w.cfg.Clock.Read().Wall()
 	err := w.reportToRegistry(ctx, r)
 	w.mu.Lock()
-	before, short := w.remoteErr, err == nil && w.record.Ceiling >= w.record.Limit
+	short := err == nil && w.record.Ceiling >= w.record.Limit
 	w.remoteErr = err
 	if err == nil {
 		w.record.Registered = sent
 	}
 	w.mu.Unlock()
-	switch {
-	case err == nil && before != nil:
-		w.notify(Event{Kind: EventRegistryBack})
-	case err != nil && before == nil && w.life.Err() == nil && !errors.Is(err, ErrFenced):
-		w.notify(Event{Kind: EventRegistryLost, Err: err})
-	}
 	if short { // the limit, not the report, kept the ceiling low
 		w.ask()
 	}
@@ -116,6 +109,7 @@ func (w *Worker) reportToRegistry(ctx context.Context, r Record) error {
 	}
 	w.mu.Lock()
 	w.record.adopt(got) // worker.U1: its piece counts from now on, and is in the file with the next report
+	w.closed = w.holder.closed()
 	w.mu.Unlock()
 	return w.cfg.Registry.Show(ctx, got, live && got.State == RecordActive)
 }

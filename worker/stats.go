@@ -17,6 +17,8 @@ type Stats struct {
 	File       Reports
 	Registry   Reports
 	Registered bool // the worker ID is a registry's, so that Registry counts
+	// ClosedUntil is when the registry, which has lost data, gives out worker IDs again; 0: it does.
+	ClosedUntil clock.Millis
 	// StepsAhead and StepsBack are how often the wall clock was seen to step, by more
 	// than snowflake.MaxBackwardWait in either direction, while Watch ran.
 	StepsAhead, StepsBack uint64
@@ -49,6 +51,9 @@ func (w *Worker) Stats() Stats {
 	}
 	if s.Registered {
 		s.UntilLease = max(0, w.record.Limit.Sub(now.Wall()))
+	}
+	if w.closed > now.Wall() {
+		s.ClosedUntil = w.closed
 	}
 	if s.PeersAsked {
 		s.PeersAge = max(0, now.Boot-w.asked.Boot)

@@ -3,15 +3,28 @@ package worker_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/test/clocktest"
-	"github.com/leafd/leafd/worker"
 )
+
+// stuckClock is a clock whose Read may hang.
+type stuckClock struct {
+	clock.Clock
+
+	before func()
+}
+
+func (c stuckClock) Read() clock.Reading {
+	c.before()
+	return c.Clock.Read()
+}
 
 // Each loop that is stuck is named, and only while it is; a loop that ended isn't late.
 func TestStuck(t *testing.T) {
@@ -20,18 +33,19 @@ func TestStuck(t *testing.T) {
 		stuck, gate := make(chan struct{}), make(chan struct{})
 		release := sync.OnceFunc(func() { close(gate) })
 		defer release() // or a failure here would wait for the loop for ever
-		d.cfg.Notify = func(e worker.Event) {
-			if e.Kind == worker.EventClockJumped { // told by the loop of reports
+		var armed atomic.Bool
+		d.cfg.Clock = stuckClock{d.clk, func() {
+			if armed.CompareAndSwap(true, false) { // in the loop of reports
 				close(stuck)
 				<-gate
 			}
-		}
+		}}
 		w := d.start(t)
 		run(t, w)
 		d.passInterval()
 		require.NoError(t, w.Stuck())
 		synctest.Wait()
-		d.clk.Step(time.Hour)
+		armed.Store(true)
 		d.passInterval()
 		<-stuck
 		require.NoError(t, w.Stuck(), "not late yet")

@@ -320,7 +320,7 @@ func TestClockStepsWhileRunning(t *testing.T) {
 	l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
 	m.clk.Set(-time.Second) // it has a second still to catch up
 	l.awaitStatus("/readyz", http.StatusOK)
-	l.awaitLog("issuing again")
+	l.awaitLog(`"over":"clock_backwards"`)
 	// A jump ahead is never recorded, and ends issuing at the ceiling.
 	m.clk.Set(24 * time.Hour)
 	require.Equal(t, "ceiling_reached", l.awaitStatus("/api/snowflake/get/a", http.StatusServiceUnavailable).code())

@@ -234,13 +234,13 @@ func showsADatabaseThatIsGone(t *testing.T, p *webtest.Page, l *child, mariadb *
 	mariadb.Kill(t)
 	p.Await(`document.querySelector("#verdict").innerText === "degraded" && document.querySelector("#head").className === "warn"`)
 	require.Contains(t, l.mustGet("/readyz").body, `"status":"degraded"`)
-	p.AwaitText("#banner", "MySQL is out of reach")
+	p.AwaitText("#banner", "MySQL: the database gives no range")
 	p.Await(`/connection refused by ` + regexp.QuoteMeta(mariadb.Addr()) + `, for [1-9]\d* s/.test(document.querySelector("#alarms").innerText)`)
 	p.AwaitText("#alarms", "What to do: Bring the database back, or lead --mysql to the primary. (segment_store)")
 	takePictures(p, "degraded")
 	mariadb.Restart(t)
 	p.Await(`document.querySelector("#verdict").innerText === "ready" && document.querySelector("#head").className === "ok"`)
-	p.AwaitText("#banner", "Alarms of the last hour, all over")
+	p.Await(`document.querySelector("#banner").hidden`)
 }
 
 // showsAFence has somebody write over the daemon's entry, and take that away again.
@@ -250,7 +250,7 @@ func showsAFence(t *testing.T, p *webtest.Page, o *onlooker, l *child) {
 	o.set(path, "\x00garbage")
 	p.AwaitText("#verdict", "not ready: worker_fenced")
 	require.Equal(t, "bad", webtest.Eval[string](p, `document.querySelector("#head").className`))
-	p.AwaitText("#alarms", "fenced: this life of the daemon is over")
+	p.AwaitText("#alarms", "fenced: nothing is issued until a new life")
 	l.awaitLog(lineFenced, "znode "+path+" holds", "delete it while its daemon runs and reaches ZooKeeper")
 	p.Await(`/this daemon: fenced\s[^]*in \d+ h/.test(document.querySelector("#workers .self")?.innerText)`)
 	takePictures(p, "fenced")

@@ -177,7 +177,7 @@ func TestCrashThenRollbackInACluster(t *testing.T) {
 		require.Zero(t, c.l.info().ID)
 	}
 	down.proxy.Up(t)
-	down.l.awaitLog("ZooKeeper takes reports again")
+	down.l.awaitLog(lineBack)
 	for _, c := range all {
 		require.Equal(t, cli.ExitOK, c.l.stop())
 	}

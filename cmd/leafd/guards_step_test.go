@@ -90,7 +90,7 @@ func TestLargeRollbackInACluster(t *testing.T) {
 	caughtUp.m.step(time.Hour - time.Second) // it has a second still to catch up
 	for _, c := range []*row{setRight, caughtUp} {
 		c.l.awaitStatus("/readyz", http.StatusOK)
-		c.l.awaitLog("issuing again")
+		c.l.awaitLog(`"over":"clock_backwards"`)
 		c.awaitAmongLive(c.m, true)
 		began := c.ld.count()
 		require.Eventually(t, func() bool { return c.ld.count() > began+100 }, eventually, time.Millisecond)

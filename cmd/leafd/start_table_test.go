@@ -307,6 +307,9 @@ func (s *startCell) requireStart(want started) {
 	} else {
 		l.awaitReady()
 	}
+	for _, code := range want.alarms {
+		l.awaitLog(`"alarm":"` + code + `"`)
+	}
 	if want.alarms != nil || want.exit == cli.ExitOK {
 		require.Equal(t, want.alarms, l.alarmCodes(want.alarms...), l.Log())
 	}
@@ -357,7 +360,7 @@ var alarmInLog = regexp.MustCompile(`"alarm":"([a-z_]+)"`)
 func (l *child) alarmCodes(wanted ...string) []string {
 	var codes []string
 	for _, match := range alarmInLog.FindAllStringSubmatch(l.Log(), -1) {
-		if slices.Contains(wanted, match[1]) || !slices.Contains([]string{"report_failing", "peers_silent", codeLost}, match[1]) {
+		if slices.Contains(wanted, match[1]) || !slices.Contains([]string{"report_failing", "peers_silent", "workers_closed", codeLost}, match[1]) {
 			codes = append(codes, match[1])
 		}
 	}

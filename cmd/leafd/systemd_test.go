@@ -92,25 +92,25 @@ func TestServeTellsSystemd(t *testing.T) {
 	m.prepare = func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, sd.env(600*time.Millisecond)...) }
 	l := m.start("--node", "here")
 	at := sd.await(0, "EXTEND_TIMEOUT_USEC=120000000")
-	sd.await(at, "STATUS=worker 0 (here) issues; clock ok; standalone; ")
+	sd.await(at, "STATUS=ready; worker 0 (here), standalone")
 	at = sd.await(at, "READY=1")
 	require.Equal(t, 200, l.mustGet("/api/snowflake/get/a").status, "READY=1 is true: IDs are issued; the tags may still be loading")
 	at = sd.await(at, "WATCHDOG=1")
 	at = sd.await(at, "WATCHDOG=1")
-	sd.await(0, "STATUS=worker 0 (here) issues; clock ok; standalone; 1 tags, SQLite ok")
+	sd.await(0, "STATUS=ready; worker 0 (here), standalone; 1 tags of SQLite")
 
 	l.mustGet("/api/snowflake/get/a")
 	m.step(-time.Hour)
-	sd.await(at, "STATUS=worker 0 (here) REFUSES; clock BEHIND the last ID; standalone; 1 tags, SQLite ok")
+	sd.await(at, "STATUS=NOT READY: the clock is behind the last ID: snowflake IDs are refused")
 	m.step(time.Hour)
-	at = sd.await(at, "STATUS=worker 0 (here) issues; clock ok")
+	at = sd.await(at, "STATUS=ready; worker 0 (here)")
 
 	l.signal(syscall.SIGHUP)
 	at = sd.await(at, "RELOADING=1\nMONOTONIC_USEC=")
 	at = sd.await(at, "READY=1")
 	l.signal(syscall.SIGTERM)
 	at = sd.await(at, "STOPPING=1\nEXTEND_TIMEOUT_USEC=30000000")
-	sd.await(at, "STATUS=stopping")
+	sd.await(at, "STATUS=draining")
 	require.Equal(t, cli.ExitOK, l.ExitCode())
 }
 

@@ -44,7 +44,7 @@ func TestStuckLoopIsNotFed(t *testing.T) {
 	at = sd.await(at, "WATCHDOG=1")
 	require.Equal(t, 200, l.mustGet("/api/snowflake/get/a").status)
 	m.step(-time.Hour)
-	at = sd.await(at, "STATUS=worker 0 ("+l.addr+") REFUSES")
+	at = sd.await(at, "STATUS=NOT READY: ")
 
 	// Byte by byte at the end: what is free has to be less than a line.
 	for _, size := range []int{4096, 1} {
@@ -53,8 +53,8 @@ func TestStuckLoopIsNotFed(t *testing.T) {
 		}
 		require.ErrorIs(t, err, syscall.EAGAIN)
 	}
-	m.step(time.Hour) // a loop that notices has to log it
-	at = sd.await(at, "STATUS=STUCK: worker: the loop that looks at the generator is ")
+	m.step(time.Hour) // what is over is logged
+	at = sd.await(at, "STATUS=STUCK: conditions: the loop that compares conditions is ")
 	told := len(sd.messages())
 	require.Never(t, func() bool {
 		return len(sd.messages()) > told && strings.Contains(strings.Join(sd.messages()[told:], ","), "WATCHDOG")
@@ -68,7 +68,7 @@ func TestStuckLoopIsNotFed(t *testing.T) {
 		drained <- err
 	}()
 	at = sd.await(at, "WATCHDOG=1")
-	sd.await(at, "STATUS=worker 0 ("+l.addr+") issues; clock ok; ")
+	sd.await(at, "STATUS=ready; worker 0 ("+l.addr+")")
 	require.NoError(t, cmd.Process.Kill())
 	require.NoError(t, <-drained)
 	require.NoError(t, r.Close())
@@ -92,14 +92,14 @@ func TestOutagesDontStarveTheWatchdog(t *testing.T) {
 	l := m.ready()
 	l.awaitStatus("/api/segment/get/a", 200)
 	require.Equal(t, 200, l.mustGet("/api/snowflake/get/a").status)
-	sd.await(0, "STATUS=worker 0 ("+l.addr+") issues; clock ok; ZooKeeper ok; 2 tags, MySQL ok")
+	sd.await(0, "STATUS=ready; worker 0 ("+l.addr+"); 2 tags of MySQL")
 
 	z.Pause(t)
 	mariadb.Pause(t)
 	m.step(-time.Minute)
 	require.Equal(t, 200, l.mustGet("/api/segment/get/a?n=500").status, "asks for the next range")
 	at := len(sd.messages())
-	sd.await(at, "STATUS=worker 0 ("+l.addr+") REFUSES; clock BEHIND the last ID; ZooKeeper OUT OF REACH; 2 tags, MySQL OUT OF REACH")
+	sd.await(at, "STATUS=NOT READY: the clock is behind the last ID")
 	at = len(sd.messages())
 	for range 24 { // a third of a second each: longer than the grace of a loop
 		at = sd.await(at, "WATCHDOG=1")

@@ -45,7 +45,7 @@ func TestZooKeeperServerIsOutUnderLoad(t *testing.T) {
 			l.raisedOnly(codeLost)
 			require.Equal(t, over[l], l.awaitOut(), "%s: it is still out", outage.name)
 			ready := l.awaitStatus("/readyz", http.StatusOK)
-			require.Contains(t, ready.body, `"degraded":["ZooKeeper takes no report`, outage.name)
+			require.Contains(t, ready.body, `"code":"registry_unreachable"`, outage.name)
 		}
 		outage.end(t)
 		look := c.tree(s)

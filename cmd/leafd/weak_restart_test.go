@@ -87,8 +87,9 @@ func TestRestartWithoutZooKeeper(t *testing.T) {
 func requireUnconfirmed(t *testing.T, l *child, workerID int64) {
 	t.Helper()
 	require.Equal(t, workerID, l.info().ID)
+	l.awaitLog(lineLost)
 	require.Equal(t, map[string]int{codeLost: 1}, l.raised())
-	require.True(t, l.hasLogged(lineLost, "starting from the local record"))
+	require.True(t, l.hasLogged("starting from the local record"))
 	require.True(t, l.hasLogged("ZooKeeper has to confirm it yet"))
 }
 

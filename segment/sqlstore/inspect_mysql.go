@@ -29,7 +29,7 @@ func OpenInspector(c Config) (*Inspector, error) {
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(1)
-	return &Inspector{d: &database{db: db, readers: db, dialect: mysqlDialect(cfg.Params["wait_timeout"]), idle: 1, place: placeOf(cfg)}}, nil
+	return &Inspector{d: &database{db: db, readers: db, dialect: mysqlDialect(cfg), idle: 1, place: placeOf(cfg)}}, nil
 }
 
 // Place names the database, without user and password.

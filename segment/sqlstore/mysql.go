@@ -71,7 +71,7 @@ func openMySQL(c Config) (*Store, error) {
 		db.SetMaxIdleConns(idle)
 		db.SetConnMaxIdleTime(maxIdleTime)
 		db.SetConnMaxLifetime(maxLifetime)
-		return &database{db: db, readers: db, dialect: mysqlDialect(cfg.Params["wait_timeout"]), idle: idle, place: placeOf(cfg)}
+		return &database{db: db, readers: db, dialect: mysqlDialect(cfg), idle: idle, place: placeOf(cfg)}
 	}
 	s := newStore(pool(maxConns, maxIdleConns), pool(peopleConns, 1))
 	s.connector = connector
@@ -168,7 +168,7 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 		segment.Answered(ctx)
 		return conn, err
 	}
-	cfg.Logger = &mysql.NopLogger{} // errors are returned; the default writes to stderr as well
+	cfg.Logger = said // errors are returned; the default writes to stderr as well
 	cfg.ParseTime = true
 	cfg.Loc = time.UTC
 	cfg.CheckConnLiveness = true
@@ -203,10 +203,11 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 	return cfg, nil
 }
 
-func mysqlDialect(wait string) *dialect {
+func mysqlDialect(cfg *mysql.Config) *dialect {
 	return &dialect{
+		reword:    said.reword(cfg.ReadTimeout),
 		begin:     "SET SESSION wait_timeout = " + fetchWait + "; START TRANSACTION",
-		end:       "; SET SESSION wait_timeout = " + wait,
+		end:       "; SET SESSION wait_timeout = " + cfg.Params["wait_timeout"],
 		together:  true,
 		attempts:  3, // a stale connection of the pool, twice, then a fresh one
 		forUpdate: " FOR UPDATE",

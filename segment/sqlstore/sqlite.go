@@ -166,3 +166,9 @@ func judgeSQLite(err error) (verdict, string) {
 	}
 	return verdictAnswered, ""
 }
+
+// IsFull tells that SQLite has said that its disk is full.
+func IsFull(err error) bool {
+	var answer *sqlite.Error
+	return errors.As(err, &answer) && answer.Code()&0xff == sqlite3.SQLITE_FULL
+}

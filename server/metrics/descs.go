@@ -25,6 +25,7 @@ var (
 
 	descCeiling        = gauge("ceiling_distance_seconds", "Time until snowflake IDs end when nothing is recorded any more.")
 	descLease          = gauge("lease_distance_seconds", "Time until snowflake IDs end when ZooKeeper takes no report any more.")
+	descClosed         = gauge("workers_closed_until_seconds", "Unix time before which the cluster, which has lost data, gives no new daemon a worker ID; 0: it does.")
 	descReportAge      = gauge("report_age_seconds", "Time since the clock was last recorded.", "to")
 	descReports        = counter("reports_total", "Records of the clock that were taken.", "to")
 	descReportFailures = counter("report_failures_total", "Records of the clock that failed.", "to")
@@ -63,7 +64,7 @@ var (
 func all() []described {
 	return []described{
 		descReady, descWorkerInfo, descWorkerState,
-		descCeiling, descLease, descReportAge, descReports, descReportFailures,
+		descCeiling, descLease, descClosed, descReportAge, descReports, descReportFailures,
 		descSteps, descOffset, descEstimate, descThreshold, descPeers, descVerdict, descPeersAge,
 		descWaits, descRefusals, descLayoutLeft,
 		descSession, descConnects, descExpiries,

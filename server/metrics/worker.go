@@ -45,6 +45,7 @@ func collectWorker(p page, w Worker) {
 	collectReports(p, toFile, s.File)
 	if s.Registered {
 		p.put(descLease, s.UntilLease.Seconds())
+		p.put(descClosed, float64(s.ClosedUntil)/1000)
 		collectReports(p, toZooKeeper, s.Registry)
 	}
 	p.put(descSteps, float64(s.StepsAhead), "ahead")

@@ -22,22 +22,19 @@ function showVerdict(kind, text) {
 
 // showBanner says what is wrong, why, for how long, and what to do about it.
 function showBanner(o) {
-  const ready = o.ready, lasting = o.alarms.some((a) => a.lasts);
-  byId("banner").hidden = ready.status === "ready" && o.alarms.length === 0;
+  const ready = o.ready, all = ready.conditions || [], lasting = all.some((c) => !c.event);
+  byId("banner").hidden = all.length === 0 && o.events.length === 0;
   setClass(byId("banner"), "banner " + (ready.status === "ready" ? lasting ? "warn" : "" : verdictKinds[ready.status]));
-  put(byId("h-banner"), ready.status === "not_ready" ? "Not ready: " + ready.message : ready.status === "degraded" ? "Degraded: IDs are issued, but" : lasting ? "Ready, but" : "Alarms of the last hour, all over");
-  fillList(byId("without"), ready.degraded || [], (item, text) => put(item, text));
-  fillList(byId("alarms"), o.alarms, (item, a) => {
+  put(byId("h-banner"), ready.status === "not_ready" ? "Not ready: " + ready.message : ready.status === "degraded" ? "Degraded: IDs are issued, but" : "What happened last");
+  fillList(byId("alarms"), all, (item, c) => {
     if (!item.firstElementChild) item.append(make("strong"), make("p", "why"), make("p", "do"));
-    setClass(item, a.lasts ? "" : "over");
+    setClass(item, c.event ? "over" : "");
     const [what, why, action] = item.children;
-    put(what, a.message);
-    const times = a.count > 1 ? `, ${count(a.count)} times` : "";
-    const ended = !a.lasts && a.age_ms - a.over_ms >= 1000; // else it was a moment
-    const when = a.lasts ? `for ${aged(a.age_ms)}` : ended ? `lasted ${aged(a.age_ms - a.over_ms)}, over for ${aged(a.over_ms)}` : ago(a.over_ms);
-    put(why, (a.cause ? a.cause + ", " : "") + when + times);
-    put(action, ended ? "" : `What to do: ${a.action} (${a.code})`);
+    put(what, (c.subject ? c.subject + ": " : "") + c.message);
+    put(why, (c.cause ? c.cause + ", " : "") + (c.event ? ago(c.age_ms) : `for ${aged(c.age_ms)}`));
+    put(action, c.action ? `What to do: ${c.action} (${c.code})` : c.code);
   });
+  fillList(byId("events"), o.events, (item, e) => put(item, `${ago(o.time - e.time)}: ${e.subject ? e.subject + ": " : ""}${e.message}${e.cause ? ": " + e.cause : ""}`));
 }
 
 function fillList(list, items, show) {
@@ -99,14 +96,9 @@ const verdicts = {
 function guardRows(o) {
   const rows = [];
   const add = (name, kind, state, detail) => rows.push({ name, state: pill(kind, state), detail: detail || "" });
-  const failed = (o.ready.checks || []).find((c) => !c.ok);
-  if (o.ready.degraded) add("Ready", "warn", "degraded", o.ready.degraded.join("; "));
+  if (o.ready.status === "degraded") add("Ready", "warn", "degraded", o.ready.conditions[0].message);
   else if (o.ready.status === "ready") add("Ready", "ok", "ready", "IDs can be issued");
   else add("Ready", "bad", "not ready", o.ready.code + ": " + o.ready.message);
-  for (const c of o.ready.checks || []) {
-    const other = c !== failed || o.ready.code !== c.code;
-    add("Check " + c.name, c.ok ? "ok" : "bad", c.ok ? "passes" : "fails", c.ok ? "" : c.code + (other ? ": " + c.message : ""));
-  }
   if (o.worker) add("Worker ID", o.worker.state === "live" ? "ok" : "bad", words(o.worker.state), `${o.worker.worker_id}, layout ${o.worker.layout}`);
   const g = o.guards;
   if (g) guardsOfWorker(g, add);

@@ -42,26 +42,26 @@ var rooms = []struct {
 
 	{"server/limits", nil},
 	{"server/resp", []string{"snowflake"}}, // the protocol; server gives it the IDs
-	{"server/state", []string{"snowflake", "worker"}},
+	{"server/condition", []string{"segment", "snowflake", "worker"}},
 	{"server/peerclock", []string{"clock", "worker"}},
 	{"server/metrics", []string{"clock", "segment", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // cmd puts it beside server
-	{"server", []string{"clock", "internal/plainfile", "segment", "server/limits", "server/resp", "server/state", "snowflake", "worker"}},
+	{"server", []string{"clock", "internal/plainfile", "segment", "server/condition", "server/limits", "server/resp", "snowflake", "worker"}},
 
-	{"cmd/leafd/internal/alarm", []string{"clock"}},
+	{"cmd/leafd/internal/alarm", []string{"clock", "server/condition"}},
 	{"cmd/leafd/internal/settings", []string{"clock", "internal/plainfile", "segment", "segment/sqlstore", "server", "server/limits", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // opens nothing
 	{"cmd/leafd/internal/daemon", []string{
 		"cache", "clock", "cmd/leafd/internal/alarm", "cmd/leafd/internal/settings", "internal/listen", "segment", "segment/sqlstore",
-		"server", "server/metrics", "server/peerclock", "server/state", "snowflake", "worker", "zkreg", "zkreg/zksession",
+		"server", "server/condition", "server/metrics", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession",
 	}},
 	{"cmd/leafd/internal/inspect", []string{"cache", "clock", "cmd/leafd/internal/settings", "server", "server/peerclock", "snowflake", "worker", "zkreg"}}, // looks at a cluster from outside of any daemon
 	{"cmd/leafd/internal/doctor", []string{
 		"cache", "clock", "cmd/leafd/internal/daemon", "cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "internal/listen",
-		"segment/sqlstore", "worker", "zkreg",
+		"segment/sqlstore", "server", "worker", "zkreg",
 	}},
 	{"cmd/leafd/internal/cli", []string{
 		"cache", "internal/loadtest", "clock", "cmd/leafd/internal/daemon", "cmd/leafd/internal/doctor",
 		"cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "internal/plainfile", "segment", "segment/sqlstore",
-		"server/state", "snowflake", "worker", "zkreg",
+		"server/condition", "snowflake", "worker", "zkreg",
 	}},
 	{"cmd/leafd", []string{"clock", "cmd/leafd/internal/cli", "cmd/leafd/internal/settings"}}, // gives cli the process and its clock
 	{"cmd/leafd/internal/manual", []string{"cmd/leafd/internal/cli"}},                         // the man pages of a package that is built

@@ -1,14 +1,16 @@
-// Package alarm is the one place that raises alarms: something that a person has
-// to look at. Each is a log line at level error with alarm=<code>, counts in
-// leafd_alarms_total{code}, and is posted to a webhook where there is one.
+// Package alarm has the one loop that compares the conditions of a daemon with what it last saw,
+// and the events, which are over when they are told. What begins is a line of the log, and, where
+// a person has to look at it, an alarm: counted in leafd_alarms_total{code}, and posted to a
+// webhook where there is one.
 package alarm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,11 +21,21 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server/condition"
 )
 
 const (
 	// PostPause is how long the webhook gets no further alarm of a code after one.
 	PostPause = 10 * time.Second
+	// lookEvery is how often the conditions are compared.
+	lookEvery = 500 * time.Millisecond
+	// lookGrace is what the loop gets above that, on a machine under load.
+	lookGrace = 5 * time.Second
+	// overAfter is how long a condition has to be gone before its end is told: one that
+	// comes and goes is told once.
+	overAfter = 5 * time.Second
+	// keptEvents is how many events are kept.
+	keptEvents = 200
 	// queued is how many alarms wait for a webhook that is busy.
 	queued = 64
 	// stopGrace is what Run has at its end to deliver what is queued.
@@ -37,29 +49,33 @@ var ErrConfig = errors.New("bad configuration")
 
 // Config is what Alarms need.
 type Config struct {
-	// Log gets a line for each alarm, and one for each that isn't delivered.
+	// Log gets a line for each condition that begins or ends, and one for each alarm that isn't delivered.
 	Log zerolog.Logger
 	// Registerer gets the counters. Required.
 	Registerer prometheus.Registerer
 	// Clock tells the time of alarms. Required.
 	Clock clock.Clock
+	// Ask returns what is wrong now, as each part tells it. It must not block. Required.
+	Ask func() []condition.Condition
 	// Webhook is an http or https URL that alarms are posted to; it is a
 	// secret. Empty: none.
 	Webhook string
-	// Cause puts an error into words that Recent may show to every reader, or returns "";
-	// nil: errors are not shown. It must not block.
+	// Cause puts an error into words for every reader, or returns ""; nil: none has words.
+	// It must not block.
 	Cause func(error) string
 	// Node and Version are told with each alarm.
 	Node, Version string
 }
 
-// Alarms raises alarms. Raise may be called from the beginning, from any
+// Alarms tells of conditions and events. Now and Tell may be called from the beginning, from any
 // goroutine. It keeps:
 //
-//	Raise doesn't wait for the webhook.
-//	alarm.R2  Every call of Raise is counted, and is a log line.
-//	alarm.R3  The webhook gets an alarm of a code at most once in PostPause, so that a
-//	    database that fails for 100,000 tags keeps no other code from it.
+//	alarm.R1  Whatever part raises it, a condition is over when no part tells it any more: the
+//	    parts are asked, and nothing else remembers what they said.
+//	alarm.R2  Each condition that begins and each event is a line of the log, and counted
+//	    where it is an alarm. Neither waits for the webhook.
+//	alarm.R3  The webhook gets an alarm of a code at most once in PostPause, so that events
+//	    of 100,000 tags keep no other code from it.
 //	alarm.R4  What is queued for the webhook is bounded. What isn't delivered is counted.
 type Alarms struct {
 	cfg    Config                 // immutable
@@ -69,33 +85,54 @@ type Alarms struct {
 	grace  time.Duration          // immutable after New; tests shorten it
 	queue  chan notice
 	hook   atomic.Pointer[url.URL] // nil: none
+	looks  clock.Heartbeat         // see Stuck
+	lost   atomic.Pointer[error]   // why the last alarm was not delivered; nil: it was
 
-	mu    sync.Mutex
-	codes map[Code]*state // mu protects
-	ended bool            // mu protects; Run delivers no more than what is queued
+	mu     sync.Mutex
+	seen   map[key]*sight                   // mu protects; conditions, as they were seen last
+	events []Event                          // mu protects; the last ones, the newest last
+	quiet  map[condition.Code]time.Duration // mu protects; monotonic; the webhook gets none of the code before
+	ended  bool                             // mu protects; Run delivers no more than what is queued
 }
 
-// state is what was told of one code.
-type state struct {
-	occurrence
+// key is what tells conditions apart: another cause is no other condition. One that makes the
+// daemon not ready by and by is told again.
+type key struct {
+	code     condition.Code
+	subject  string
+	notReady bool
+}
 
-	quietUntil time.Duration // monotonic; the webhook gets none before
+// sight is a condition as the loop sees it.
+type sight struct {
+	condition.Condition
+
+	last time.Duration // monotonic; when a part told it last
+	told bool
+}
+
+// Event is something that was over when it was told.
+type Event struct {
+	condition.Condition
+
+	Time clock.Millis
 }
 
 // notice is an alarm as it is posted.
 type notice struct {
-	Code    Code           `json:"code"`
+	Code    condition.Code `json:"code"`
 	Message string         `json:"message"`
 	Node    string         `json:"node"`
 	Time    string         `json:"time"` // RFC 3339, UTC, with milliseconds
 	Version string         `json:"version"`
-	Fields  map[string]any `json:"fields"`
+	Subject string         `json:"subject,omitempty"`
+	Error   string         `json:"error,omitempty"`
 }
 
-// New returns Alarms, with the counters of all Codes at 0. ErrConfig.
+// New returns Alarms, with the counters of all codes at 0. ErrConfig.
 func New(cfg Config) (*Alarms, error) {
-	if cfg.Registerer == nil || cfg.Clock == nil {
-		return nil, fmt.Errorf("%w: Config needs Registerer and Clock", ErrConfig)
+	if cfg.Registerer == nil || cfg.Clock == nil || cfg.Ask == nil {
+		return nil, fmt.Errorf("%w: Config needs Registerer, Clock and Ask", ErrConfig)
 	}
 	metrics := promauto.With(cfg.Registerer)
 	a := &Alarms{
@@ -111,10 +148,13 @@ func New(cfg Config) (*Alarms, error) {
 		client: newClient(),
 		grace:  stopGrace,
 		queue:  make(chan notice, queued),
-		codes:  make(map[Code]*state),
+		seen:   make(map[key]*sight),
+		quiet:  make(map[condition.Code]time.Duration),
 	}
-	for _, info := range Codes() {
-		a.raised.WithLabelValues(string(info.Code))
+	for _, info := range condition.Codes() {
+		if info.Severity == condition.Alarm {
+			a.raised.WithLabelValues(string(info.Code))
+		}
 	}
 	for _, result := range []string{resultOK, resultFailed, resultDropped} {
 		a.posted.WithLabelValues(result)
@@ -127,43 +167,166 @@ func New(cfg Config) (*Alarms, error) {
 	return a, nil
 }
 
-// Raise raises an alarm. msg says what happened, in few words and the same each
-// time; what differs is in fields.
-func (a *Alarms) Raise(code Code, msg string, fields ...Field) {
-	n := notice{
-		Code: code, Message: clip(msg), Node: a.cfg.Node, Time: a.cfg.Clock.Read().Wall().String(), Version: a.cfg.Version,
-		Fields: make(map[string]any, len(fields)),
+// Now returns what is wrong now, the worst first, and the events of severity Alarm that stand still.
+func (a *Alarms) Now() []condition.Condition {
+	all := a.ask()
+	now := a.cfg.Clock.Mono()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range all {
+		c := &all[i]
+		c.Since = now
+		if s := a.seen[key{c.Code, c.Subject, c.NotReady}]; s != nil {
+			c.Since = s.Since
+		}
+		c.Cause = a.cause(*c)
 	}
-	for _, f := range fields {
-		if f.Value != nil {
-			n.Fields[f.Key] = settle(f.Value)
+	for _, e := range slices.Backward(a.events) {
+		lasts := func(c condition.Condition) bool { return c.Code == e.Code && c.Subject == e.Subject }
+		if e.Severity == condition.Alarm && now-e.Since < condition.EventStands && !slices.ContainsFunc(all, lasts) {
+			all = append(all, e.Condition)
 		}
 	}
-	a.raised.WithLabelValues(string(code)).Inc()
-	kept := a.keep(n, a.causeIn(fields))
-	// Outside the lock: no other call waits when standard error is a pipe that is full.
-	a.cfg.Log.Error().Str("alarm", string(code)).Fields(n.Fields).Msg(n.Message)
-	if !kept {
+	condition.Sort(all)
+	return all
+}
+
+// ask asks the parts, of which the webhook is one.
+func (a *Alarms) ask() []condition.Condition {
+	all := a.cfg.Ask()
+	if err := a.lost.Load(); err != nil && a.hook.Load() != nil {
+		all = append(all, condition.ByCode(condition.AlarmsUndelivered, "", *err))
+	}
+	return all
+}
+
+func (a *Alarms) cause(c condition.Condition) string {
+	if c.Err == nil || c.Private || a.cfg.Cause == nil {
+		return ""
+	}
+	return a.cfg.Cause(c.Err)
+}
+
+// Watch compares until ctx is done.
+func (a *Alarms) Watch(ctx context.Context) error {
+	next := time.NewTicker(lookEvery)
+	defer next.Stop()
+	defer a.looks.Pause()
+	for {
+		a.looks.Expect(a.cfg.Clock, lookEvery+lookGrace)
+		a.look()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-next.C:
+		}
+	}
+}
+
+// Stuck returns nil while Watch comes round: a log that takes no line keeps it from that.
+func (a *Alarms) Stuck() error {
+	if late := a.looks.Overdue(a.cfg.Clock); late > 0 {
+		return fmt.Errorf("the loop that compares conditions is %s late", late.Round(time.Millisecond))
+	}
+	return nil
+}
+
+// look compares what is wrong with what was seen last, and tells what has begun or ended.
+func (a *Alarms) look() {
+	all := a.ask()
+	now := a.cfg.Clock.Mono()
+	var begun, over []condition.Condition
+	a.mu.Lock()
+	for _, c := range all {
+		k := key{c.Code, c.Subject, c.NotReady}
+		s := a.seen[k]
+		if s == nil {
+			s = &sight{}
+			s.Since = now
+			a.seen[k] = s
+		}
+		c.Since, s.last = s.Since, now
+		s.Condition = c
+		if !s.told && c.Severity != condition.Note && now-s.Since >= c.After {
+			s.told = true
+			begun = append(begun, c)
+		}
+	}
+	for k, s := range a.seen {
+		if now-s.last < overAfter {
+			continue
+		}
+		delete(a.seen, k)
+		if s.told {
+			over = append(over, s.Condition)
+		}
+	}
+	a.mu.Unlock()
+	condition.Sort(begun)
+	for _, c := range begun {
+		a.tell(c)
+	}
+	for _, c := range over {
+		a.cfg.Log.Info().Str("over", string(c.Code)).Str("subject", c.Subject).Dur("lasted_ms", now-c.Since).Msg("over: " + c.Headline)
+	}
+}
+
+// Tell tells of an event, now.
+func (a *Alarms) Tell(c condition.Condition) {
+	c.Since = a.cfg.Clock.Mono()
+	c.Cause = a.cause(c)
+	a.mu.Lock()
+	a.events = append(a.events, Event{c, a.cfg.Clock.Read().Wall()})
+	a.events = a.events[max(0, len(a.events)-keptEvents):]
+	a.mu.Unlock()
+	a.tell(c)
+}
+
+// Events returns the last events, the newest first.
+func (a *Alarms) Events() []Event {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := slices.Clone(a.events)
+	slices.Reverse(all)
+	return all
+}
+
+// tell writes the line of c, counts it, and queues it for the webhook (alarm.R2).
+func (a *Alarms) tell(c condition.Condition) {
+	n := notice{
+		Code: c.Code, Message: clip(c.Headline), Node: a.cfg.Node, Time: a.cfg.Clock.Read().Wall().String(), Version: a.cfg.Version, Subject: clip(c.Subject),
+	}
+	if c.Err != nil {
+		n.Error = clip(c.Err.Error())
+	}
+	line := a.cfg.Log.Warn().Str("condition", string(c.Code))
+	if c.Severity == condition.Alarm {
+		a.raised.WithLabelValues(string(c.Code)).Inc()
+		line = a.cfg.Log.Error().Str("alarm", string(c.Code))
+	}
+	if n.Subject != "" {
+		line.Str("subject", n.Subject)
+	}
+	if n.Error != "" {
+		line.Str("error", n.Error)
+	}
+	line.Str("do", c.Action).Msg(n.Message)
+	if c.Severity == condition.Alarm && !a.enqueue(n) {
 		a.drop(n, "an alarm is not delivered: the queue is full, or leafd is stopping")
 	}
 }
 
-// keep remembers n for Recent and queues it for the webhook, where it is to be posted.
-// It returns false where it has no room for it.
-func (a *Alarms) keep(n notice, cause string) bool {
+// enqueue queues n for the webhook, where it is to be posted. It returns false where there is no
+// room for it.
+func (a *Alarms) enqueue(n notice) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.cfg.Clock.Mono()
-	s := a.codes[n.Code]
-	if s == nil {
-		s = &state{}
-		a.codes[n.Code] = s
-	}
-	s.happens(n, cause, now)
-	if a.hook.Load() == nil || now < s.quietUntil { // alarm.R3
+	until, told := a.quiet[n.Code]
+	if a.hook.Load() == nil || told && now < until { // alarm.R3
 		return true
 	}
-	s.quietUntil = now + PostPause
+	a.quiet[n.Code] = now + PostPause
 	if a.ended {
 		return false
 	}
@@ -172,41 +335,6 @@ func (a *Alarms) keep(n notice, cause string) bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// Field is something that differs from alarm to alarm.
-type Field struct {
-	Key     string
-	Value   any // nil is left out
-	private bool
-}
-
-// F returns a Field: whole numbers and truth values as such, all else as text.
-func F(key string, value any) Field { return Field{Key: key, Value: value} }
-
-// Err returns the Field of an error; nil is left out.
-func Err(err error) Field { return Field{Key: "error", Value: err} }
-
-// Private is Err of an error that Recent doesn't show, in whatever words.
-func Private(err error) Field { return Field{Key: "error", Value: err, private: true} }
-
-// settle makes the value one that doesn't change any more: it is posted later,
-// by another goroutine. Integers beyond 2^53, where JavaScript's numbers end, are text.
-func settle(value any) any {
-	const end = 1 << 53
-	switch v := value.(type) {
-	case bool:
-		return v
-	case int:
-		return settle(int64(v))
-	case int64:
-		if v <= end && v >= -end {
-			return v
-		}
-		return strconv.FormatInt(v, 10)
-	default:
-		return clip(fmt.Sprint(v))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/test/clocktest"
 )
 
@@ -51,7 +52,10 @@ const began = 1_700_000_000_000
 func newRig(t *testing.T, change func(*Config)) *rig {
 	t.Helper()
 	r := &rig{t: t, clock: clocktest.New(time.UnixMilli(began)), lines: &lockedBuffer{}, reg: prometheus.NewRegistry()}
-	cfg := Config{Log: zerolog.New(r.lines), Registerer: r.reg, Clock: r.clock, Node: "10.0.0.5:8080", Version: "1.2.3"}
+	cfg := Config{
+		Log: zerolog.New(r.lines), Registerer: r.reg, Clock: r.clock, Node: "10.0.0.5:8080", Version: "1.2.3",
+		Ask: func() []condition.Condition { return nil },
+	}
 	if change != nil {
 		change(&cfg)
 	}
@@ -76,7 +80,7 @@ func (r *rig) start() (stop func()) {
 }
 
 // told returns the log lines of alarms of a code; of all alarms for "".
-func (r *rig) told(code Code) []map[string]any {
+func (r *rig) told(code condition.Code) []map[string]any {
 	r.t.Helper()
 	var list []map[string]any
 	for line := range strings.Lines(r.lines.String()) {
@@ -87,6 +91,11 @@ func (r *rig) told(code Code) []map[string]any {
 		}
 	}
 	return list
+}
+
+// raise tells of an event with that code.
+func (r *rig) raise(code condition.Code, subject string) {
+	r.Tell(condition.ByCode(code, subject, nil))
 }
 
 // counter returns the value of a counter whose labels have these values, in the

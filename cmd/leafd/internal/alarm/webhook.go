@@ -86,7 +86,7 @@ func (a *Alarms) Run(ctx context.Context) error {
 		}
 		a.mu.Lock()
 		a.ended = true
-		close(a.queue) // Raise sends no more
+		close(a.queue) // enqueue sends no more
 		a.mu.Unlock()
 		for n := range a.queue {
 			a.deliver(work, life, n)
@@ -111,10 +111,12 @@ func (a *Alarms) deliver(work, life context.Context, n notice) {
 	}
 	if err != nil {
 		a.posted.WithLabelValues(resultFailed).Inc()
+		a.lost.Store(&err)
 		a.cfg.Log.Warn().Err(err).Str("code", string(n.Code)).Msg("an alarm was not delivered")
 		return
 	}
 	a.posted.WithLabelValues(resultOK).Inc()
+	a.lost.Store(nil)
 }
 
 func (a *Alarms) drop(n notice, why string) {

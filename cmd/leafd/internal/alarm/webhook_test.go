@@ -3,6 +3,7 @@ package alarm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,6 +17,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/condition"
 
 	"github.com/leafd/leafd/test/proctest"
 )
@@ -83,18 +87,18 @@ func TestWebhookBody(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Webhook = s.URL + secretPath })
 	require.Zero(t, r.delivered("ok"), "there from the start")
 	r.start()
-	r.Raise(SegmentRegressed, "max_id went backwards", F("tag", "a\"b\n<>"), F("high", int64(1)<<60), F("low", -5), Err(nil))
+	r.Tell(condition.Of(segment.ErrRegressed, "a\"b\n<>", errors.New("below 7")))
 	eventually(t, func() bool { return r.delivered("ok") == 1 })
 	require.JSONEq(t, `{"code":"segment_regressed","message":"max_id went backwards","node":"10.0.0.5:8080","time":"2023-11-14T22:13:20.000Z",
-		"version":"1.2.3","fields":{"tag":"a\"b\n<>","high":"1152921504606846976","low":-5}}`, s.bodies[0])
+		"version":"1.2.3","subject":"a\"b\n<>","error":"below 7"}`, s.bodies[0])
 	require.Equal(t, "POST", s.last.Method)
 	require.Equal(t, secretPath, s.last.RequestURI)
 	require.Equal(t, "application/json", s.last.Header.Get("Content-Type"))
 	require.Equal(t, "leafd/1.2.3", s.last.Header.Get("User-Agent"))
 
-	r.Raise(ClockJumped, "without fields")
+	r.raise(condition.ClockJumped, "")
 	eventually(t, func() bool { return r.delivered("ok") == 2 })
-	require.Contains(t, s.bodies[1], `"fields":{}`)
+	require.NotContains(t, s.bodies[1], "subject")
 	require.Zero(t, r.delivered("failed"))
 }
 
@@ -176,7 +180,7 @@ func TestWebhookRetries(t *testing.T) {
 				stop := r.start()
 				defer stop()
 				before := time.Now()
-				r.Raise(ClockJumped, "x")
+				r.raise(condition.ClockJumped, "")
 				for r.delivered("ok")+r.delivered("failed") == 0 {
 					time.Sleep(50 * time.Millisecond)
 				}
@@ -212,7 +216,7 @@ func TestWebhookDown(t *testing.T) {
 	dead := proctest.DeadAddress(t)
 	r := newRig(t, func(c *Config) { c.Webhook = "http://user:pa55@" + dead + secretPath })
 	stop := r.start()
-	r.Raise(ClockJumped, "x")
+	r.raise(condition.ClockJumped, "")
 	stop()
 	require.Equal(t, 1, r.delivered("failed"))
 	require.Contains(t, r.lines.String(), "connection refused")
@@ -231,7 +235,7 @@ func TestWebhookRedirects(t *testing.T) {
 			})
 			r := newRig(t, func(c *Config) { c.Webhook = s.URL + secretPath })
 			stop := r.start()
-			r.Raise(ClockJumped, "x")
+			r.raise(condition.ClockJumped, "")
 			stop()
 			require.EqualValues(t, 1, s.asked.Load())
 			require.Zero(t, target.asked.Load())
@@ -249,12 +253,12 @@ func TestWebhookQueueOverflow(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Webhook = s.URL })
 	r.client.Timeout = time.Minute
 	stop := r.start()
-	code := func(i int) Code { return Code(fmt.Sprintf("test_%03d", i)) }
-	r.Raise(code(0), "under way")
+	code := func(i int) condition.Code { return condition.Code(fmt.Sprintf("test_%03d", i)) }
+	r.raise(code(0), "under way")
 	<-s.got
 	const more = 10
 	for i := 1; i <= queued+more; i++ {
-		r.Raise(code(i), "x")
+		r.raise(code(i), "")
 	}
 	require.Len(t, r.told(""), 1+queued+more)
 	require.Equal(t, more, r.delivered("dropped"))
@@ -265,7 +269,7 @@ func TestWebhookQueueOverflow(t *testing.T) {
 		require.Equal(t, string(code(i)), c, "in order")
 	}
 	stop()
-	r.Raise(code(queued+more+1), "after the end")
+	r.raise(code(queued+more+1), "after the end")
 	require.Equal(t, more+1, r.delivered("dropped"))
 	require.Equal(t, int64(1+queued), s.asked.Load())
 }
@@ -274,8 +278,8 @@ func TestWebhookAtTheStop(t *testing.T) {
 	t.Run("what is queued is delivered", func(t *testing.T) {
 		s := receive(t, nil)
 		r := newRig(t, func(c *Config) { c.Webhook = s.URL })
-		r.Raise(ClockRefused, "before Run")
-		r.Raise(ClockJumped, "before Run")
+		r.raise(condition.ClockRefused, "before Run")
+		r.raise(condition.ClockJumped, "before Run")
 		r.start()()
 		require.Equal(t, []string{"clock_refused", "clock_jumped"}, s.codes(t))
 		require.Equal(t, 2, r.delivered("ok"))
@@ -287,7 +291,7 @@ func TestWebhookAtTheStop(t *testing.T) {
 		})
 		r := newRig(t, func(c *Config) { c.Webhook = s.URL })
 		stop := r.start()
-		r.Raise(ClockJumped, "x")
+		r.raise(condition.ClockJumped, "")
 		<-s.got
 		stop()
 		require.Equal(t, int64(2), s.asked.Load())
@@ -301,10 +305,10 @@ func TestWebhookAtTheStop(t *testing.T) {
 		r.client.Timeout = time.Minute
 		r.grace = 50 * time.Millisecond
 		stop := r.start()
-		r.Raise(ClockJumped, "under way")
+		r.raise(condition.ClockJumped, "under way")
 		<-s.got
-		r.Raise(ClockBackwards, "queued")
-		r.Raise(PeersSilent, "queued")
+		r.raise(condition.ClockBackwards, "queued")
+		r.raise(condition.PeersSilent, "queued")
 		stop()
 		close(s.hold)
 		require.Equal(t, 1, r.delivered("failed"))
@@ -320,7 +324,7 @@ func TestWebhookChanges(t *testing.T) {
 	first, second := receive(t, status(500, 500, 500)), receive(t, nil)
 	r := newRig(t, nil)
 	stop := r.start()
-	r.Raise(SegmentStore, "there is no webhook")
+	r.raise(condition.SegmentStore, "there is no webhook")
 	set := func(webhook string) {
 		t.Helper()
 		take, err := r.PrepareWebhook(webhook)
@@ -328,17 +332,17 @@ func TestWebhookChanges(t *testing.T) {
 		take()
 	}
 	set(first.URL)
-	r.Raise(ClockJumped, "first")
+	r.raise(condition.ClockJumped, "first")
 	<-first.got
 	_, err := r.PrepareWebhook("ftp://secret")
 	require.ErrorIs(t, err, ErrConfig)
 	require.NotContains(t, err.Error(), "secret")
 	set(second.URL)
-	r.Raise(ReportFailing, "second")
+	r.raise(condition.ReportFailing, "second")
 	eventually(t, func() bool { return r.delivered("ok") == 2 })
 	require.Equal(t, []string{"clock_jumped", "report_failing"}, second.codes(t))
 	set("")
-	r.Raise(PeersSilent, "there is none again")
+	r.raise(condition.PeersSilent, "there is none again")
 	stop()
 	require.Len(t, second.codes(t), 2)
 	require.EqualValues(t, 1, first.asked.Load())

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/server/state"
+	"github.com/leafd/leafd/server/condition"
 )
 
 // Exit codes, part of leafd's contract.
@@ -13,9 +13,9 @@ const (
 	ExitOK        = 0
 	ExitFailure   = 1
 	ExitUsage     = 2 // bad flags, settings or arguments
-	ExitClock     = state.ExitClock
-	ExitHeld      = state.ExitHeld
-	ExitExhausted = state.ExitExhausted
+	ExitClock     = condition.ExitClock
+	ExitHeld      = condition.ExitHeld
+	ExitExhausted = condition.ExitExhausted
 )
 
 // exitHelp is what the help and the manual say of them.
@@ -36,5 +36,5 @@ func ExitCode(err error) int {
 	case errors.As(err, &usage):
 		return ExitUsage
 	}
-	return cmp.Or(state.Exit(err), ExitFailure)
+	return cmp.Or(condition.Exit(err), ExitFailure)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/server/peerclock"
-	"github.com/leafd/leafd/server/state"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -31,11 +31,10 @@ func (r refusing) NextRange(context.Context, int) (first int64, n int, err error
 // first life issues, and where snowflake IDs are switched off. A life that was displaced
 // refuses whatever its generator would say (daemon.N1).
 func (d *daemon) serveBackend(l *life) {
-	b := &server.Backend{Layout: d.cfg.Snowflake.Layout, Degraded: d.super.degraded}
+	b := &server.Backend{Layout: d.cfg.Snowflake.Layout}
 	switch {
 	case l != nil:
 		b.Snowflake, b.Worker, b.Guards = l.ids, l.info, l.guards
-		b.Checks = append(b.Checks, server.Check{Name: "snowflake", Ready: l.ready})
 		if l.registry != nil {
 			b.Clock, b.Workers, b.Ask = l.clock, l.workers, l.askPeers
 		}
@@ -44,33 +43,13 @@ func (d *daemon) serveBackend(l *life) {
 		}
 	case d.cfg.Snowflake.On:
 		b.Snowflake = refusing{server.ErrStarting}
-		b.Checks = append(b.Checks, server.Check{Name: "snowflake", Ready: func() error { return server.StartingFor(d.events.waitsFor()) }})
 	}
 	if d.segments != nil {
 		b.Segments = server.FromService(d.segments)
 		b.Admin = d.table
-		b.Checks = append(b.Checks, server.Check{Name: "segment", Ready: d.segments.Ready})
 	}
 	d.server.SetBackend(b)
 	d.serving.Store(true)
-}
-
-// ready tells why no IDs are issued: where this life was displaced, why the next one
-// can't begin.
-func (l *life) ready() error {
-	if why := l.refused.Load(); why != nil {
-		return *why
-	}
-	return l.check()
-}
-
-// check asks the worker first, which knows the reasons; the generator sees the ceiling
-// alone.
-func (l *life) check() error {
-	if err := l.worker.Check(); err != nil {
-		return err
-	}
-	return l.ids.Check()
 }
 
 func (l *life) info() server.WorkerInfo {
@@ -86,7 +65,7 @@ func (l *life) info() server.WorkerInfo {
 }
 
 // state is the worker's state in GET /api/worker.
-func (l *life) state() string { return state.OfWorker(l.check()).Worker }
+func (l *life) state() string { return condition.WorkerState(l.conditions()) }
 
 // clock is the last comparison of our clock with the peers'.
 func (l *life) clock() server.ClockInfo {

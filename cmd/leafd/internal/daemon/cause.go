@@ -99,19 +99,12 @@ func speaksForItself(err error) bool {
 	return true
 }
 
-// recentAlarms lists the alarms for the overview.
-func (d *daemon) recentAlarms() []server.Alarm {
-	recent := d.events.alarms.Recent()
-	all := make([]server.Alarm, len(recent))
-	for i, r := range recent {
-		a := server.Alarm{Code: string(r.Code), Message: r.Message, Cause: r.Cause, Action: r.Action, Count: r.Count, Lasts: r.Lasts, Age: server.Milliseconds(r.Age)}
-		if !r.Lasts {
-			over := server.Milliseconds(r.Over)
-			a.Over = &over
-		} else if why := d.super.why(r.Code); why != nil {
-			a.Cause = cause(why)
-		}
-		all[i] = a
+// recentEvents lists the events for the overview.
+func (d *daemon) recentEvents() []server.OverviewEvent {
+	events := d.events.alarms.Events()
+	all := make([]server.OverviewEvent, len(events))
+	for i, e := range events {
+		all[i] = server.OverviewEvent{Time: e.Time, Code: string(e.Code), Subject: e.Subject, Message: e.Headline, Cause: e.Cause}
 	}
 	return all
 }

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,7 +61,7 @@ type daemon struct {
 
 	listener     net.Listener         // that of --listen
 	opened       []opened             // all listeners, that one first
-	certificates *server.Certificates // nil: no TLS
+	certificates *server.Certificates // nil: no TLS; partsMu protects its change
 	maxConns     int                  // of clients at once
 	memory       Memory               // that the process may use
 
@@ -68,8 +69,11 @@ type daemon struct {
 	cache    *cache.Cache // nil where the data directory isn't locked
 	store    *sqlstore.Store
 	marks    segment.HighWater
-	segments *segment.Service
-	table    *segment.Table // as people change it
+	segments *segment.Service // partsMu protects its change
+	table    *segment.Table   // as people change it
+
+	partsMu sync.Mutex
+	life    *life // partsMu protects; nil before the first life issues
 
 	lastLife atomic.Pointer[worker.Worker] // nil before the first life issues
 	started  clock.Millis
@@ -88,7 +92,8 @@ type closer struct {
 // after a clean stop, and otherwise an error that cli.ExitCode knows.
 func Run(ctx context.Context, cfg settings.Config, deps Deps) (err error) {
 	d := &daemon{cfg: cfg, deps: deps, clk: deps.Clock, log: deps.Log, started: deps.Clock.Read().Wall()}
-	d.super = newSupervisor(deps)
+	d.events = &eventLog{log: d.log}
+	d.super = newSupervisor(deps, d)
 	defer d.super.begin(cfg)() // it ends last
 	defer func() { err = errors.Join(err, d.close()) }()
 	if d.deps.Reload == nil {
@@ -147,7 +152,7 @@ func (d *daemon) listen(ctx, base context.Context) error {
 		Live: d.cfg.Live(), Secure: d.cfg.Listen.TLS.Cert != "",
 		Node: d.cfg.Node, IdleTimeout: d.cfg.HTTP.IdleTimeout, ReadTimeout: d.cfg.Tuning.ReadTimeout,
 		MaxInflight: d.cfg.Tuning.MaxInflight, QueueWait: d.cfg.Tuning.QueueWait,
-		Registry: registry, AdminApart: d.hasAdmin(), MaxConns: d.maxConns, Memory: d.memory.Bytes, Alarms: d.recentAlarms,
+		Registry: registry, AdminApart: d.hasAdmin(), MaxConns: d.maxConns, Memory: d.memory.Bytes, Conditions: d.events.alarms.Now, Events: d.recentEvents,
 	})
 	if err != nil {
 		return err
@@ -171,18 +176,27 @@ func (d *daemon) listen(ctx, base context.Context) error {
 func (d *daemon) openAlarms(ctx context.Context, registry *prometheus.Registry) error {
 	alarms, err := alarm.New(alarm.Config{
 		Log: d.log, Registerer: registry, Clock: d.clk, Webhook: d.cfg.Alarm.Webhook,
-		Cause: cause, Node: d.cfg.Node, Version: d.deps.Version,
+		Ask: d.conditions, Cause: cause, Node: d.cfg.Node, Version: d.deps.Version,
 	})
 	if err != nil {
 		return settings.AsUsage(err)
 	}
-	d.events = &eventLog{log: d.log, alarms: alarms}
+	d.events.alarms = alarms
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() { ended <- alarms.Run(life) }()
 	d.onClose("the alarms", func(context.Context) error {
 		end()
 		return <-ended // within the two seconds that deliveries get
+	})
+	d.super.dog.add("conditions", func(context.Context) error { return alarms.Stuck() })
+	looking, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var look sync.WaitGroup
+	look.Go(func() { _ = alarms.Watch(looking) })
+	d.onClose("the look at the conditions", func(context.Context) error {
+		stop()
+		look.Wait()
+		return nil
 	})
 	return nil
 }
@@ -251,16 +265,19 @@ func (d *daemon) openSegments(ctx context.Context) error {
 	if guard != nil && d.cfg.Segment.GuardRequired() {
 		reserve = d.cfg.Segment.Reserve
 	}
-	d.segments, err = segment.New(segment.Config{
+	segments, err := segment.New(segment.Config{
 		Reserve: reserve,
 		Store:   d.store, HighWater: d.marks, Clock: d.clk,
 		Held:  d.asksZooKeeper() && d.cache.HasRest(),
 		Guard: guard, Node: d.cfg.Node, OwnTable: kept.Local(), GuardRequired: d.cfg.Segment.GuardRequired(), RefuseRegressed: d.cfg.Segment.RefuseRegressed(),
-		Wait: d.cfg.Tuning.SegmentWait, Refresh: d.cfg.Tuning.SegmentRefresh, Notify: d.super.segment(d.events.segment, d.events.fetchesAll), Fetched: d.metrics.Fetched,
+		Wait: d.cfg.Tuning.SegmentWait, Refresh: d.cfg.Tuning.SegmentRefresh, Notify: d.events.segment, Fetched: d.metrics.Fetched,
 	})
 	if err != nil {
 		return err
 	}
+	d.partsMu.Lock()
+	d.segments = segments
+	d.partsMu.Unlock()
 	d.table = &segment.Table{
 		Admin: d.store, Guard: guard, Patience: changePatience, Marks: d.marks, Deleted: d.segments.Deleted,
 		Known: func(_ context.Context, tag string) (int64, bool, error) {
@@ -272,7 +289,7 @@ func (d *daemon) openSegments(ctx context.Context) error {
 	if !d.asksZooKeeper() {
 		d.takeRest(ctx, worker.Record{}, "")
 	}
-	d.super.serves(d.segments, kept.Kind())
+	d.super.serves(d.segments)
 	d.metrics.SetSegments(d.segments)
 	return nil
 }

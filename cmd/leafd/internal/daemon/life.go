@@ -13,9 +13,9 @@ import (
 
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/server/metrics"
 	"github.com/leafd/leafd/server/peerclock"
-	"github.com/leafd/leafd/server/state"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
@@ -63,7 +63,7 @@ func (d *daemon) runWorker(start, ctx context.Context) error {
 		if start.Err() != nil { // err may be what the claim waited for
 			return nil //nolint:nilerr // stopped while it waited: nothing was issued
 		}
-		d.events.startFailed(err, "leafd does not start")
+		d.events.refused(err)
 		return err
 	}
 	// The last ID is known only once none can follow it, so the generator
@@ -165,10 +165,12 @@ func (l *life) serve(ctx context.Context) error {
 	d.add(ctx, &actors, l.worker.Run)
 	d.add(ctx, &actors, func(ctx context.Context) error { return l.worker.Watch(ctx, l.ids) })
 	d.add(ctx, &actors, func(ctx context.Context) error { return d.begins(ctx, l.worker) })
+	d.partsMu.Lock()
+	d.life = l
+	d.partsMu.Unlock()
 	d.serveBackend(l)
 	d.metrics.SetSnowflake(metrics.Snowflake{Worker: l.worker, Generator: l.ids, Layout: d.cfg.Snowflake.Layout, State: l.state})
 	l.sayIssuing()
-	d.events.issues()
 	d.super.issues(l)
 	return actors.Run()
 }
@@ -193,16 +195,12 @@ func (d *daemon) succeed(ctx context.Context, l *life, why error, pause *time.Du
 		if ctx.Err() != nil {
 			return nil
 		}
-		if _, told := state.RefusedStart(err); !told {
-			err = fmt.Errorf("%w: %w", worker.ErrFenced, err)
-		}
 		why = err
-		l.refused.Store(&err) // /readyz knows it before the alarm says so
-		if !d.events.startFailed(err, "no new life begins") {
-			d.events.worker(worker.Event{Kind: worker.EventFenced, Err: err})
-		}
+		l.refused.Store(&err)
+		d.log.Warn().Err(err).Msg("no new life begins")
 	}
-	d.log.Error().Err(why).Msg("fenced for good: no snowflake ID is issued until a restart with the right settings; segments are served on")
+	why = fmt.Errorf("%w: %w", condition.ErrFencedForGood, why)
+	l.refused.Store(&why)
 	return nil
 }
 

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"time"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 
 	oklog "github.com/oklog/run"
 
-	"github.com/leafd/leafd/cmd/leafd/internal/alarm"
 	"github.com/leafd/leafd/internal/listen"
 	"github.com/leafd/leafd/server"
 )
@@ -32,10 +30,13 @@ func (d *daemon) hasAdmin() bool {
 // its addresses has touched nothing. close closes them, served or not.
 func (d *daemon) openListeners(ctx context.Context) error {
 	if d.cfg.Listen.TLS.Cert != "" {
-		var err error
-		if d.certificates, err = server.OpenCertificates(d.cfg.Listen.TLS, 0, d.events.certificate); err != nil {
+		certificates, err := server.OpenCertificates(d.cfg.Listen.TLS, 0, d.events.certificate)
+		if err != nil {
 			return settings.AsUsage(err)
 		}
+		d.partsMu.Lock()
+		d.certificates = certificates
+		d.partsMu.Unlock()
 		look := func(settings.Config) (func(), error) { return d.certificates.Look, nil }
 		if err := d.deps.Reload.Join(look); err != nil {
 			return err
@@ -133,20 +134,5 @@ func (d *daemon) closeListeners() {
 	}
 	for _, ln := range d.deps.Inherited {
 		_ = ln.Close()
-	}
-}
-
-// certificate logs the events of the certificate.
-func (l *eventLog) certificate(e server.CertificateEvent) {
-	switch e.Kind {
-	case server.CertificateLoaded:
-		l.log.Info().Str("subject", e.Subject).Time("expires", e.Expires).Msg("the certificate's files have changed, and are in use")
-		l.alarms.Over(alarm.CertificateRefused, alarm.CertificateExpiring)
-	case server.CertificateRefused:
-		l.alarms.Raise(alarm.CertificateRefused, "the changed certificate can't be used: the one before stays", alarm.F("subject", e.Subject), alarm.F("expires", e.Expires.UTC().Format(time.RFC3339)), alarm.Err(e.Err))
-	case server.CertificateExpiring:
-		l.alarms.Raise(alarm.CertificateExpiring, "the certificate ends soon", alarm.F("subject", e.Subject), alarm.F("expires", e.Expires.UTC().Format(time.RFC3339)))
-	case server.CertificateExpired:
-		l.alarms.Raise(alarm.CertificateExpiring, "the certificate has ended: clients refuse it", alarm.F("subject", e.Subject), alarm.F("expires", e.Expires.UTC().Format(time.RFC3339)))
 	}
 }

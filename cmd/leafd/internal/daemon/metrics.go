@@ -3,8 +3,8 @@ package daemon
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/server/metrics"
-	"github.com/leafd/leafd/server/state"
 )
 
 // openMetrics registers the daemon's metrics beside those of server and alarm. Most
@@ -12,7 +12,7 @@ import (
 func (d *daemon) openMetrics(registry *prometheus.Registry) error {
 	cfg := metrics.Config{Registerer: registry, Clock: d.clk, Ready: d.server.Ready}
 	if d.cfg.Snowflake.On {
-		cfg.States = state.Workers()
+		cfg.States = condition.WorkerStates()
 	}
 	var err error
 	d.metrics, err = metrics.New(cfg)

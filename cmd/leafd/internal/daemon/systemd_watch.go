@@ -5,11 +5,11 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/server/state"
 )
 
 // statusInterval is how often the status line is made; it is sent when it has changed.
@@ -24,21 +24,19 @@ type supervisor struct {
 	issued chan struct{} // closed once IDs are issued, or the stop has begun
 	once   sync.Once     // closes issued
 
-	mu      sync.Mutex
-	loaded  func() bool             // mu protects; the tags were read; nil without segments
-	parts   parts                   // mu protects
-	failing map[string]segment.Kind // mu protects; tags that get no range from the store, and why
+	d     *daemon     // immutable; it is asked for the status line
+	asked atomic.Bool // once it has a server
+
+	mu     sync.Mutex
+	loaded func() bool // mu protects; the tags were read; nil without segments
 }
 
-func newSupervisor(deps Deps) *supervisor {
+func newSupervisor(deps Deps, d *daemon) *supervisor {
 	n := deps.Notify
 	if n == nil {
 		n = &Notifier{log: deps.Log}
 	}
-	return &supervisor{
-		notify: n, dog: newWatchdog(n, deps.Log, deps.Watchdog), issued: make(chan struct{}),
-		parts: parts{phase: state.Starting.Issuing}, failing: map[string]segment.Kind{},
-	}
+	return &supervisor{notify: n, dog: newWatchdog(n, deps.Log, deps.Watchdog), issued: make(chan struct{}), d: d}
 }
 
 // startSlack is what a start may take above the waits that settings bound: the
@@ -65,15 +63,16 @@ func (s *supervisor) begin(cfg settings.Config) (end func()) {
 
 // listening adds the check of the public listener.
 func (s *supervisor) listening(addr net.Addr, config *tls.Config) {
+	s.asked.Store(true)
 	s.dog.add("listener", func(ctx context.Context) error { return askSelf(ctx, addr, config) })
 }
 
-// serves notes the segment service, and the kind of database behind it.
-func (s *supervisor) serves(segments *segment.Service, store string) {
+// serves notes the segment service.
+func (s *supervisor) serves(segments *segment.Service) {
 	s.dog.add("segments", func(context.Context) error { return segments.Stuck() })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.loaded, s.parts.tags, s.parts.trouble, s.parts.store = segments.Loaded, segments.Len, segments.Trouble, store
+	s.loaded = segments.Loaded
 }
 
 // issues notes a life, whose start is over: the daemon is ready. l is nil where
@@ -88,12 +87,6 @@ func (s *supervisor) issues(l *life) {
 			return nil
 		})
 	}
-	s.mu.Lock()
-	if s.parts.phase == state.Starting.Issuing {
-		s.parts.phase = ""
-	}
-	s.parts.life = l
-	s.mu.Unlock()
 	s.notify.Status(s.line())
 	s.once.Do(func() {
 		close(s.issued)
@@ -125,9 +118,6 @@ func (s *supervisor) hold() {
 // stopping tells that the stop has begun, which takes within at most.
 func (s *supervisor) stopping(within time.Duration) {
 	s.dog.stop()
-	s.mu.Lock()
-	s.parts.phase = state.Stopping.Issuing
-	s.mu.Unlock()
 	s.once.Do(func() { close(s.issued) })
 	s.notify.Stopping(within)
 	s.notify.Status(s.line())

@@ -2,9 +2,12 @@ package doctor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -14,6 +17,7 @@ import (
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/internal/listen"
+	"github.com/leafd/leafd/server"
 )
 
 // listen checks whether the port is free, else which daemon has it.
@@ -102,6 +106,7 @@ func (p *Patient) whoListens(ctx context.Context, r *report, cause error) {
 	switch {
 	case s.Err == nil && holder != 0 && s.Node == p.Cfg.Node:
 		r.OK("listen", "%s is held by the daemon that runs on this data directory (node %q, process %d)", p.Cfg.Listen.Address, s.Node, holder)
+		p.conditions(ctx, r)
 	case s.Err == nil:
 		r.Fail("listen", fmt.Errorf("%s is held by another leafd, node %q: %w", p.Cfg.Listen.Address, s.Node, cause), "stop that one, or take another --listen")
 	case holder != 0:
@@ -109,6 +114,52 @@ func (p *Patient) whoListens(ctx context.Context, r *report, cause error) {
 			"see whether it is that one: it may have other settings, or hang")
 	default:
 		r.Fail("listen", fmt.Errorf("%s is held by something that is no leafd: %w", p.Cfg.Listen.Address, cause), "stop it, or take another --listen; ss -ltnp tells which it is, and it may be leafd.socket of systemd")
+	}
+}
+
+// conditions asks the daemon that runs what is wrong with it.
+func (p *Patient) conditions(ctx context.Context, r *report) {
+	const check = "conditions"
+	scheme, transport := "http", &http.Transport{DisableKeepAlives: true}
+	if p.Cfg.Listen.TLS.Cert != "" {
+		certificates, err := server.OpenCertificates(p.Cfg.Listen.TLS, 0, nil)
+		if err != nil {
+			return // the check of the certificate tells
+		}
+		scheme, transport.TLSClientConfig = "https", certificates.Client(false)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+p.reachable()+"/readyz", nil)
+	if err != nil {
+		r.Fail(check, err, "")
+		return
+	}
+	resp, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		r.Warn(check, fmt.Sprintf("the daemon doesn't say what is wrong with it: %v", err), "see its log")
+		return
+	}
+	defer resp.Body.Close()
+	var ready server.Readiness
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&ready); err != nil {
+		r.Warn(check, fmt.Sprintf("the daemon doesn't say what is wrong with it: %v", err), "see its log")
+		return
+	}
+	for _, c := range ready.Conditions {
+		found := c.Message
+		if c.Subject != "" {
+			found = c.Subject + ": " + found
+		}
+		if c.Cause != "" {
+			found += ": " + c.Cause
+		}
+		if c.NotReady {
+			r.Fail(check, fmt.Errorf("%s (%s)", found, c.Code), c.Action)
+		} else {
+			r.Warn(check, found+" ("+c.Code+")", c.Action)
+		}
+	}
+	if len(ready.Conditions) == 0 {
+		r.OK(check, "the daemon that runs here is ready, and tells of nothing that is wrong")
 	}
 }
 

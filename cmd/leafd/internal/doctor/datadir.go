@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/daemon"
 )
 
 // Thresholds of the warnings about the directory.
@@ -100,6 +101,8 @@ func (d dataDir) fileSystem(r *report, path string) {
 	}
 	judgeFileSystem(r, path, s.kind, d.only)
 	switch {
+	case s.bytes < daemon.DiskNeeds || s.nodes == 0 && s.hasNodes:
+		r.Fail("data-space", fmt.Errorf("%s is full: %d bytes and %d inodes are free, and leafd needs %d bytes: %w", path, s.bytes, s.nodes, daemon.DiskNeeds, syscall.ENOSPC), "free space there")
 	case s.bytes < scarceBytes || s.nodes < scarceNodes && s.hasNodes:
 		r.Warn("data-space", fmt.Sprintf("%d MiB and %d inodes are free at %s", s.bytes>>20, s.nodes, path), "free space: a start needs some, and so does each new range of a segment")
 	default:

@@ -90,7 +90,10 @@ func TestMountedDirectories(t *testing.T) {
 
 	// Full: nothing can be written.
 	require.Error(t, os.WriteFile(filepath.Join(dir, "fill"), make([]byte, 2<<20), 0o600))
-	require.Equal(t, Fail, look(t, f.check)["data-sync"].Status)
+	found = look(t, f.check)
+	require.Equal(t, Fail, found["data-sync"].Status)
+	require.Equal(t, Fail, found["data-space"].Status, found)
+	require.Contains(t, found["data-space"].Found, dir+" is full")
 
 	require.NoError(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	found = look(t, f.check)

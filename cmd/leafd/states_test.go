@@ -1,0 +1,386 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
+	"github.com/leafd/leafd/server"
+	conds "github.com/leafd/leafd/server/condition"
+	"github.com/leafd/leafd/test/clitest"
+	"github.com/leafd/leafd/test/mariadbtest"
+	"github.com/leafd/leafd/test/zookeepertest"
+)
+
+// writeStates has TestStates write docs/evidence/STATES.md.
+const writeStates = "LEAFDTEST_WRITE_STATES"
+
+// told is what each reader says of a state.
+type told struct{ state, code, log, alarm, ready, status, page, doctor, worker string }
+
+// watched is a daemon whose readers a test asks: its log, webhook, /readyz, service manager, page, and commands.
+type watched struct {
+	*child
+
+	m      *machine
+	sd     *manager
+	args   []string
+	mu     sync.Mutex
+	alarms map[string]string // mu protects; of the webhook, by code
+}
+
+// watch starts a daemon on m, which the others may know already, and waits until it is ready.
+func watch(t *testing.T, m *machine, args ...string) *watched {
+	t.Helper()
+	w := &watched{m: m, sd: newManager(t), alarms: map[string]string{}}
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var n struct{ Code, Message, Subject, Error string }
+		if body, err := io.ReadAll(r.Body); err == nil && json.Unmarshal(body, &n) == nil {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.alarms[n.Code] = strings.TrimPrefix(n.Subject+": "+n.Message+": "+n.Error, ": ")
+		}
+	}))
+	t.Cleanup(hook.Close)
+	enter := m.prepare
+	m.prepare = func(cmd *exec.Cmd) {
+		cmd.Env = append(cmd.Env, w.sd.env(0)...)
+		if enter != nil {
+			enter(cmd)
+		}
+	}
+	w.args = append(args, "--alarm-webhook", hook.URL)
+	w.child = m.ready(w.args...)
+	return w
+}
+
+// leafd runs a command beside the daemon, with its settings.
+func (w *watched) leafd(verb []string, settings ...string) string {
+	w.t.Helper()
+	flags, tuning := w.m.tuned(slices.Concat(verb, []string{"--data-dir", w.m.dataDir()}, w.m.zk, settings))
+	cmd := exec.Command(os.Args[0], flags...)
+	cmd.Env = append(append(os.Environ(), w.m.env()...), tuningVariable+"="+tuning)
+	w.m.prepare(cmd)
+	var out, complaints strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	_ = cmd.Run() // its exit code is that of what it finds
+	require.NotEmpty(w.t, out.String(), complaints.String())
+	return out.String()
+}
+
+func (w *watched) readiness() server.Readiness {
+	w.t.Helper()
+	return clitest.FromJSON[server.Readiness](w.t, w.mustGet("/readyz").body)
+}
+
+// is waits until the daemon is in a state, and requires that every reader has it as the worst, and
+// names its cause. code is "" where nothing is wrong.
+func (w *watched) is(state string, code conds.Code, causes ...string) told {
+	w.t.Helper()
+	var worst server.Condition
+	said := ""
+	require.Eventually(w.t, func() bool {
+		all := slices.DeleteFunc(w.readiness().Conditions, func(c server.Condition) bool { return c.Event }) // of before
+		worst = server.Condition{}
+		if len(all) > 0 {
+			worst = all[0]
+		}
+		said = strings.TrimPrefix(worst.Subject+": "+worst.Message+": "+worst.Cause, ": ")
+		return worst.Code == string(code) && !slices.ContainsFunc(causes, func(cause string) bool { return !strings.Contains(said, cause) })
+	}, eventually, tick, "%s: %s", state, code)
+	row := told{state: state, code: cmpOr(string(code), "–"), log: "–", alarm: "–"}
+	if worst.Severity == string(conds.Alarm) || worst.Severity == string(conds.Warning) {
+		key := map[string]string{"alarm": "alarm", "warning": "condition"}[worst.Severity]
+		w.awaitLog(fmt.Sprintf("%q:%q", key, code), worst.Message)
+		row.log = key + "=" + string(code) + " " + worst.Message
+	}
+	if worst.Severity == string(conds.Alarm) {
+		require.Eventually(w.t, func() bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			row.alarm = w.alarms[string(code)]
+			return row.alarm != ""
+		}, eventually, tick, "%s: no webhook", state)
+	}
+	r := w.readiness()
+	status := w.mustGet("/readyz").status
+	require.Equal(w.t, worst.NotReady, status == http.StatusServiceUnavailable, state)
+	row.ready = fmt.Sprintf("%d %s %s", status, r.Status, r.Code)
+	want := cmpOr(worst.Message, "ready")
+	if worst.Severity == string(conds.Note) {
+		want = string(code)
+	}
+	require.Eventually(w.t, func() bool {
+		for _, line := range slices.Backward(w.sd.messages()) {
+			if strings.HasPrefix(line, "STATUS=") {
+				row.status = strings.TrimPrefix(line, "STATUS=")
+				return strings.Contains(row.status, want)
+			}
+		}
+		return false
+	}, eventually, tick, "%s: STATUS has %q", state, want)
+	require.Eventually(w.t, func() bool { // it is made once in a while, for all who ask
+		ready := clitest.FromJSON[server.Overview](w.t, w.mustGet("/api/overview").body).Ready
+		row.page = ready.Status
+		i := slices.IndexFunc(ready.Conditions, func(c server.Condition) bool { return !c.Event })
+		if i >= 0 {
+			row.page += ": " + ready.Conditions[i].Message
+		}
+		return ready.Status == r.Status && (i < 0 && code == "" || i >= 0 && ready.Conditions[i].Code == string(code))
+	}, eventually, tick, "%s: the page", state)
+	if a := w.mustGet("/api/worker"); a.status == http.StatusOK {
+		row.worker = clitest.FromJSON[server.WorkerInfo](w.t, a.body).State
+	}
+	found := clitest.FromJSON[cli.DoctorJSON](w.t, w.leafd([]string{"doctor", "-o", "json", "--listen", w.addr}, w.args...))
+	for _, result := range found.Results {
+		if result.Check != "conditions" || row.doctor != "" || code != "" && !strings.Contains(result.Found, "("+string(code)+")") {
+			continue
+		}
+		row.doctor = fmt.Sprintf("%s %s", result.Status, result.Found)
+		require.Equal(w.t, worst.NotReady, result.Status == doctor.Fail, "%s: %+v", state, result)
+	}
+	require.NotEmpty(w.t, row.doctor, "%s: %+v", state, found)
+	return row
+}
+
+func cmpOr(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// Each state of a daemon, as every reader tells it. LEAFDTEST_WRITE_STATES=1 writes docs/evidence/STATES.md.
+func TestStates(t *testing.T) {
+	var mu sync.Mutex
+	rows := map[string]told{}
+	note := func(row told) {
+		mu.Lock()
+		defer mu.Unlock()
+		rows[row.state] = row
+	}
+	order := []string{
+		"ready", "ZooKeeper down", "half of the lease", "lease over", "fenced", "fenced for good", "clock refused", "clock behind", "clock ahead", "outvoted",
+		"disk full", "disk refuses", "database down", "database frozen", "tag missing", "closed", "draining",
+	}
+	t.Run("states", func(t *testing.T) {
+		t.Run("the lease", func(t *testing.T) { statesOfTheLease(t, note) })
+		t.Run("the identity", func(t *testing.T) { statesOfTheIdentity(t, note) })
+		t.Run("the clock", func(t *testing.T) { statesOfTheClock(t, note) })
+		t.Run("the peers", func(t *testing.T) { statesOfThePeers(t, note) })
+		t.Run("the disk", func(t *testing.T) { statesOfTheDisk(t, note) })
+		t.Run("the database", func(t *testing.T) { statesOfTheDatabase(t, note) })
+	})
+	if t.Failed() {
+		return
+	}
+	require.ElementsMatch(t, order, keysOf(rows))
+	if os.Getenv(writeStates) == "" {
+		return
+	}
+	var page strings.Builder
+	page.WriteString("# What each reader says of each state\n\nMade by `LEAFDTEST_WRITE_STATES=1 go test -run '^TestStates$' ./cmd/leafd`, on real daemons, each of which the test brings into the state. " +
+		"The test requires that all readers have the same condition as the worst, and that its words name the cause.\n\n" +
+		"| state | code | log | webhook | `/readyz` | STATUS | page | `leafd doctor` | `/api/worker` |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	for _, state := range order {
+		r := rows[state]
+		fmt.Fprintf(&page, "| %s | `%s` | %s | %s | %s | %s | %s | %s | %s |\n", r.state, r.code, cell(r.log), cell(r.alarm), cell(r.ready), cell(r.status), cell(r.page), cell(r.doctor), cell(r.worker))
+	}
+	require.NoError(t, os.WriteFile("../../docs/evidence/STATES.md", []byte(page.String()), 0o600))
+}
+
+func keysOf(rows map[string]told) (all []string) {
+	for state := range rows {
+		all = append(all, state)
+	}
+	return all
+}
+
+// cell is a text of one run as the page has it: without what differs from run to run.
+func cell(s string) string {
+	for _, one := range []struct{ is, becomes string }{
+		{`/dev/shm/\S+?/data|/tmp/\S+?/data`, "DATA"}, {`127\.0\.0\.1:\d+`, "HOST:PORT"}, {`\b[0-9a-f]{8}-[0-9a-f-]{27}\b`, "UUID"}, {`\d{4}-\d\d-\d\dT[0-9:.]+Z`, "TIME"}, {`/test\d+\S*`, "/ROOT"}, {`\|`, "/"},
+	} {
+		s = regexp.MustCompile(one.is).ReplaceAllString(s, one.becomes)
+	}
+	return s
+}
+
+func statesOfTheLease(t *testing.T, note func(told)) {
+	t.Parallel()
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), s.Addr())
+	proxy := zookeepertest.NewProxy(t, s.Addr())
+	m := c.behind(proxy)
+	w := watch(t, m, append(brisk(), "--lease", "1m", tune("CeilingLead", "2s"), "--startup-timeout", "3s", tune("MaxForwardStep", "10m"), "--drain-delay", "1m")...)
+	w.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
+	note(w.is("ready", ""))
+	proxy.Down(t)
+	note(w.is("ZooKeeper down", conds.RegistryUnreachable, "ZooKeeper takes no report", "ZooKeeper at"))
+	limit := w.info().Limit
+	m.step(limit.Add(-20 * time.Second).Sub(m.now()))
+	note(w.is("half of the lease", conds.LeaseHalf, "ZooKeeper: half of the lease has passed"))
+	m.step(limit.Sub(m.now()))
+	note(w.is("lease over", conds.LeaseOver, "nothing is issued until ZooKeeper answers"))
+	proxy.Up(t)
+	w.is("ready again", "")
+	require.Eventually(t, func() bool {
+		return w.Logged(`"over":"registry_unreachable"`) > 0 && w.Logged(`"over":"lease_over"`) > 0
+	}, eventually, tick, "what is over is told as over")
+	w.signal(syscall.SIGTERM)
+	note(w.is("draining", conds.Draining, "leafd is stopping"))
+	w.kill()
+}
+
+func statesOfTheIdentity(t *testing.T, note func(told)) {
+	t.Parallel()
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), s.Addr())
+	proxy := zookeepertest.NewProxy(t, s.Addr())
+	o := newOnlooker(t, s, c.root)
+	m := c.behind(proxy, brisk()...)
+	w := watch(t, m)
+	path := o.path(w.info().ID)
+	o.set(path, "\x00garbage")
+	note(w.is("fenced", conds.WorkerFenced, "fenced: nothing is issued until a new life"))
+	o.remove(path) // the daemon puts it back, and a loss of one entry closes the cluster
+	w.awaitAlarm(codeDataLost, 1)
+	require.Eventually(t, func() bool { return w.metric("leafd_workers_closed_until_seconds") != "0" }, eventually, tick)
+	row := w.is("closed", conds.WorkersClosed, "no new worker ID is given out until 2")
+	closed, err := strconv.ParseFloat(w.metric("leafd_workers_closed_until_seconds"), 64)
+	require.NoError(t, err)
+	require.Greater(t, closed, float64(m.now())/1000)
+	require.Equal(t, "live", row.worker, "a daemon that has a worker ID issues")
+	note(row)
+	proxy.Down(t)
+	c.tree(s).removeAll(c.root)
+	c.init()
+	proxy.Up(t)
+	note(w.is("fenced for good", conds.WorkerFencedForGood, "another cluster"))
+	require.NotContains(t, w.mustGet("/readyz").body, "empty --data-dir", "no advice that joins another cluster")
+}
+
+func statesOfTheClock(t *testing.T, note func(told)) {
+	t.Parallel()
+	c := onShared(t)
+	o := c.watch()
+	m := c.machine(frequent()...)
+	w := watch(t, m)
+	m.step(-time.Minute)
+	note(w.is("clock behind", conds.ClockBackwards, "the clock is behind the last ID"))
+	o.takeAway(w.info().ID)
+	note(w.is("clock refused", conds.ClockRefused, "the clock is refused"))
+	m.step(time.Minute)
+	w.is("ready again", "")
+	m.step(time.Hour)
+	row := w.is("clock ahead", conds.ClockJumped, "clock jumped ahead")
+	require.Equal(t, http.StatusServiceUnavailable, w.awaitStatus("/api/snowflake/get/a", http.StatusServiceUnavailable).status)
+	require.NotContains(t, row.page+row.status+row.log, "issued on")
+	note(row)
+}
+
+func statesOfThePeers(t *testing.T, note func(told)) {
+	t.Parallel()
+	g := newGuards(t)
+	args := often("--clock-threshold", "1s")
+	for range 3 {
+		g.machine().ready(args...)
+	}
+	m := g.machine()
+	w := watch(t, m, args...)
+	w.awaitLive(4)
+	m.step(1600 * time.Millisecond)
+	note(w.is("outvoted", conds.PeersDisagree, "most daemons have another time", "3 of 3 peers answered"))
+}
+
+func statesOfTheDisk(t *testing.T, note func(told)) {
+	t.Parallel()
+	m := newMachine(t)
+	space := newMountSpace(t, "tmpfs -o size=4m", m.dataDir(), "0123456789abcdef0123456789abcdef\n")
+	m.prepare = space.enter
+	w := watch(t, m, tune("ReportInterval", "500ms"), tune("CeilingLead", "3s"))
+	within := fmt.Sprintf("/proc/%d/root%s/", space.holder.Pid(), m.dataDir())
+	w.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
+	fill(t, filepath.Join(within, "fill"))
+	require.Eventually(t, func() bool { // what is in memory is served
+		return w.mustGet("/api/segment/get/leaf-segment-test?n=10000").status == http.StatusServiceUnavailable
+	}, eventually, time.Millisecond)
+	row := w.is("disk full", conds.SegmentMark, m.dataDir(), "is full", "bytes are free, and leafd needs 65536")
+	require.NotContains(t, row.status+row.page+row.doctor, "the database gives no range", "the disk is named, not the database on it")
+	note(row)
+	require.Equal(t, http.StatusOK, w.mustGet("/api/snowflake/get/a").status, "its file has its place")
+	require.NoError(t, os.Truncate(filepath.Join(within, "fill"), sizeOf(t, filepath.Join(within, "fill"))-64<<10))
+	w.is("as much as it needs is free", "")
+
+	require.NoError(t, unix.Prlimit(w.Pid(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 0, Max: unix.RLIM_INFINITY}, nil))
+	note(w.is("disk refuses", conds.ReportFailing, m.dataDir(), "the ceiling can't be recorded: no snowflake ID is issued"))
+	require.NoError(t, unix.Prlimit(w.Pid(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}, nil))
+	w.is("ready again", "")
+}
+
+// fill writes a file until its disk is full.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	for size := 1 << 20; size > 0; {
+		if _, err := f.Write(make([]byte, size)); err != nil {
+			require.ErrorIs(t, err, syscall.ENOSPC)
+			size /= 16
+		}
+	}
+}
+
+func sizeOf(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	return info.Size()
+}
+
+func statesOfTheDatabase(t *testing.T, note func(told)) {
+	t.Parallel()
+	mariadb := mariadbtest.Start(t)
+	name := mariadb.NewDatabase(t)
+	db := mariadb.DB(t, name)
+	javaTable(t, db)
+	w := watch(t, newMachine(t), "--mysql", mariadb.DSN(name), tune("SegmentRefresh", "1s"))
+	use := func() {
+		require.Eventually(t, func() bool { return w.mustGet("/api/segment/get/a?n=1000").status != http.StatusOK }, eventually, time.Millisecond)
+	}
+	w.awaitStatus("/api/segment/get/a", http.StatusOK)
+	mariadb.Kill(t)
+	use()
+	note(w.is("database down", conds.SegmentStore, "MySQL: the database gives no range", "connection refused by "+mariadb.Addr()))
+	mariadb.Restart(t)
+	w.is("ready again", "")
+	mariadb.Pause(t)
+	use()
+	note(w.is("database frozen", conds.SegmentStore, "MySQL: the database gives no range", "no answer from"))
+	require.Zero(t, w.Logged("invalid connection"), w.Log())
+	mariadb.Resume(t)
+	w.is("ready again", "")
+	_, err := db.ExecContext(t.Context(), "DELETE FROM leaf_alloc WHERE biz_tag = 'a'")
+	require.NoError(t, err)
+	use()
+	note(w.is("tag missing", conds.SegmentRowMissing, "a: a fetch found no row"))
+}

@@ -1,0 +1,184 @@
+// Package condition has the one table of what can be wrong with a daemon: for each code the error
+// by which a part tells it, how bad it is, the words for people, the HTTP answer and the exit code
+// of the process. Each part tells its own conditions when it is asked; package alarm compares,
+// and server shows them. Codes, answers and exit codes are a contract: add to them, never change
+// one. docs/ALARMS.md is made from the table.
+package condition
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+)
+
+// Code names a kind of condition. Programs compare codes.
+type Code string
+
+// Severity is how bad a condition is.
+type Severity string
+
+// The severities, the least first.
+const (
+	Note    Severity = "note"    // nothing is wrong, such as a start that waits
+	Warning Severity = "warning" // a line of the log
+	Alarm   Severity = "alarm"   // a person has to look at it: log, counter, webhook
+)
+
+// rank orders severities.
+func (s Severity) rank() int { return slices.Index([]Severity{Note, Warning, Alarm}, s) }
+
+// Exit codes of a process that an error of the table has ended.
+const (
+	ExitClock     = 3 // the clock can't be trusted
+	ExitHeld      = 4 // another process has our worker ID, or our data directory, or has fenced us; or what we have is another cluster's
+	ExitExhausted = 5 // no worker ID is left
+)
+
+// Info is one row of the table.
+type Info struct {
+	Code     Code
+	Is       error // by it a part tells the condition, and errors.Is finds it; nil: it is told by its code
+	Severity Severity
+	NotReady bool          // clients should ask another daemon
+	After    time.Duration // how long it lasts before the log and the webhook are told
+	Private  bool          // its cause is for the log alone
+	Event    bool          // it is over when it is told, and stands for EventStands
+	Headline string        // what is wrong, in a few words
+	Meaning  string        // what that does to IDs; "": the code has another row with it
+	Action   string        // what to do about it
+
+	// The answer 503 to requests and to GET /readyz. Where Message is "" it is for GET /readyz
+	// alone, with Headline.
+	Answer     string
+	Message    string
+	RetryAfter int    // seconds
+	Worker     string // the worker's state in GET /api/worker and in metrics
+	Exit       int    // of a start that ends with Is
+}
+
+// Condition is one thing that is wrong, now.
+type Condition struct {
+	*Info
+
+	NotReady bool          // as Info has it; also of any cause that keeps a daemon from having a worker ID
+	Subject  string        // what it is about: a tag, a disk, a server; "": the daemon
+	Err      error         // why; nil: the headline says it all
+	Cause    string        // Err, in words for everybody
+	Since    time.Duration // on the monotonic clock
+}
+
+// EventStands is how long an event of severity Alarm stands as a condition.
+const EventStands = 10 * time.Minute
+
+// Of returns the condition that a part tells by a sentinel of the table.
+func Of(is error, subject string, err error) Condition {
+	for i := range table {
+		if row := &table[i]; row.Is != nil && row.Code != "" && errors.Is(is, row.Is) {
+			return row.of(subject, err)
+		}
+	}
+	return ByCode(IssuingStalled, subject, err)
+}
+
+// ByCode returns the condition of a code.
+func ByCode(code Code, subject string, err error) Condition {
+	for i := range table {
+		if table[i].Code == code {
+			return table[i].of(subject, err)
+		}
+	}
+	return (&Info{Code: code, Severity: Alarm, Headline: string(code)}).of(subject, err)
+}
+
+func (i *Info) of(subject string, err error) Condition {
+	return Condition{Info: i, NotReady: i.NotReady, Subject: subject, Err: err}
+}
+
+// Unfit returns the condition of a life that could not begin because of err; ok is false where the
+// table has none for it.
+func Unfit(err error) (c Condition, ok bool) {
+	for i := range table {
+		if row := &table[i]; row.Is != nil && row.Code != "" && errors.Is(err, row.Is) {
+			c = row.of("", err)
+			c.NotReady = true
+			return c, true
+		}
+	}
+	return Condition{}, false
+}
+
+// Sort puts the worst first: what makes the daemon not ready, then by severity, then as the table has them.
+func Sort(all []Condition) {
+	at := func(c Condition) int {
+		return slices.IndexFunc(table, func(row Info) bool { return row.Code == c.Code })
+	}
+	less := func(b bool) int {
+		if b {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(a, b Condition) int {
+		return cmp.Or(less(a.NotReady)-less(b.NotReady), b.Severity.rank()-a.Severity.rank(), at(a)-at(b), cmp.Compare(a.Subject, b.Subject))
+	})
+}
+
+// Codes returns one row of each code, in the order of the table.
+func Codes() []Info {
+	var all []Info
+	for _, row := range table {
+		if row.Meaning != "" {
+			all = append(all, row)
+		}
+	}
+	return all
+}
+
+// Answers returns the rows that have an answer, in the order of precedence.
+func Answers() []Info {
+	return slices.DeleteFunc(slices.Clone(table), func(row Info) bool { return row.Answer == "" })
+}
+
+// Worker states of a daemon without a condition that has one.
+const (
+	Starting   = "starting"
+	Active     = "live"
+	notIssuing = "not_issuing"
+)
+
+// WorkerState returns the worker's state in GET /api/worker.
+func WorkerState(all []Condition) string {
+	for _, c := range all {
+		if c.NotReady && c.Worker != "" {
+			return c.Worker
+		}
+	}
+	return Active
+}
+
+// WorkerStates returns the values of WorkerState, that of a daemon without a worker ID first.
+func WorkerStates() []string {
+	all := []string{Starting, Active}
+	for _, row := range table {
+		if row.Worker != "" && !slices.Contains(all, row.Worker) {
+			all = append(all, row.Worker)
+		}
+	}
+	return all
+}
+
+// Exit returns the exit code of a process that ends with err; 0 where err has none.
+func Exit(err error) int {
+	for _, row := range table {
+		if row.Exit != 0 && errors.Is(err, row.Is) {
+			return row.Exit
+		}
+	}
+	return 0
+}
+
+// Rows returns the rows that have a code, in the order of the table.
+func Rows() []Info {
+	return slices.DeleteFunc(slices.Clone(table), func(row Info) bool { return row.Code == "" })
+}

@@ -1,0 +1,82 @@
+package condition
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/worker"
+)
+
+// Each row is whole, and each code has one row with its meaning.
+func TestTableIsWhole(t *testing.T) {
+	meanings := map[Code]int{}
+	for _, row := range table {
+		if row.Code == "" {
+			require.NotZero(t, row.Exit, row.Is)
+			continue
+		}
+		if row.Meaning != "" {
+			meanings[row.Code]++
+		}
+		require.GreaterOrEqual(t, row.Severity.rank(), 0, row.Code)
+		require.NotEmpty(t, row.Headline, row.Code)
+		require.Equal(t, row.Severity != Note, row.Action != "", row.Code)
+		require.Equal(t, row.Answer != "", row.RetryAfter > 0, row.Code)
+		if row.NotReady {
+			require.NotEmpty(t, row.Answer, row.Code)
+		}
+		if row.Severity != Note {
+			meanings[row.Code] += 0
+		}
+	}
+	for code, n := range meanings {
+		require.Equal(t, 1, n, code)
+	}
+	require.ElementsMatch(t, []string{"starting", "live", "not_issuing", "not_ready", "fenced"}, WorkerStates())
+}
+
+func TestFirstMatchCounts(t *testing.T) {
+	wrap := func(errs ...error) error { return fmt.Errorf("x: %w", errors.Join(errs...)) }
+	for _, test := range []struct {
+		err  error
+		code Code
+		exit int
+	}{
+		{errors.New("another"), "", 0},
+		{wrap(worker.ErrFenced, worker.ErrExhausted), WorkersExhausted, 5},
+		{wrap(snowflake.ErrCeilingReached, worker.ErrClockJumped), ClockJumped, 0},
+		{wrap(snowflake.ErrCeilingReached, worker.ErrLeaseOver), LeaseOver, 0},
+		{wrap(worker.ErrHeld, worker.ErrClockRefused), ClockRefused, 3},
+		{wrap(worker.ErrFenced, ErrFencedForGood), WorkerFencedForGood, 4},
+		{worker.ErrUnreachable, RegistryUnreachable, 0},
+		{worker.ErrLocked, "", 4},
+	} {
+		c, ok := Unfit(test.err)
+		require.Equal(t, test.code != "", ok, test.err)
+		if ok {
+			require.Equal(t, test.code, c.Code, test.err)
+			require.True(t, c.NotReady, test.err)
+		}
+		require.Equal(t, test.exit, Exit(test.err), test.err)
+	}
+}
+
+func TestTheWorstIsFirst(t *testing.T) {
+	all := []Condition{
+		ByCode(AlarmsUndelivered, "", nil), ByCode(SegmentBadRow, "b", nil), ByCode(SegmentBadRow, "a", nil), ByCode(PeersDisagree, "", nil), ByCode(StartingUp, "", nil), ByCode(WorkerFenced, "", nil),
+	}
+	Sort(all)
+	var got []string
+	for _, c := range all {
+		got = append(got, string(c.Code)+c.Subject)
+	}
+	require.Equal(t, []string{"worker_fenced", "peers_disagree", "starting", "segment_bad_rowa", "segment_bad_rowb", "alarms_undelivered"}, got)
+	require.Equal(t, "fenced", WorkerState(all))
+	require.Equal(t, Active, WorkerState(nil))
+	require.True(t, slices.ContainsFunc(Codes(), func(i Info) bool { return i.Code == WorkersClosed }))
+}
