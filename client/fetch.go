@@ -124,7 +124,7 @@ type requests struct {
 
 func (r *requests) init(c *Client) {
 	r.until = make([]time.Duration, len(c.daemons))
-	r.order = rand.Perm(len(c.daemons))
+	r.order = rand.Perm(len(c.daemons)) //nolint:gosec // no secret
 	r.seen = make(map[int64]struct{})
 }
 

@@ -33,7 +33,7 @@ func TestDoctorOfACluster(t *testing.T) {
 	d.well()
 	d.result("zookeeper", doctor.OK, c.servers[0], "4s")
 	d.result("zk-node", doctor.OK, "this data directory is new to cluster")
-	d.result("zk-ids", doctor.OK, "1024 left of 1024")
+	d.result("zk-ids", doctor.OK, "1024 free of 1024")
 	d.result("zk-rights", doctor.OK, "all that a daemon writes is allowed")
 	d.result("peers", doctor.OK, "no other daemon is live")
 	require.Equal(t, before, o.everything(), "nothing was made")

@@ -151,7 +151,7 @@ func TestClusterMovesOverToTLS(t *testing.T) {
 	second.awaitPeers(ca.Client(t), 1)
 	a, err := request(t, ca.Client(t), "https://"+first.addr+"/api/worker")
 	require.NoError(t, err)
-	require.Contains(t, a.body, `"id":`+cli.Decimal(id)+`,`)
+	require.Contains(t, a.body, `"worker_id":`+cli.Decimal(id)+`,`)
 	for _, l := range []*child{first, second} {
 		require.Equal(t, cli.ExitOK, l.stop())
 	}

@@ -42,7 +42,7 @@ func TestListenersOfADaemon(t *testing.T) {
 	args := []string{"--listen-unix", public, "--admin-listen", "unix:" + admin, "--admin-token-file", token, "--log-level", "error", tune("SegmentWait", "10s")}
 	l := m.ready(args...)
 
-	for path, status := range map[string]int{"/api/snowflake/get/x": 200, "/metrics": 404, "/debug/pprof/heap": 404, "/api/segments": 200} {
+	for path, status := range map[string]int{"/api/snowflake/get/x": 200, "/metrics": 404, "/debug/pprof/heap": 404, "/api/segments": 404, "/api/worker": 200} {
 		require.Equal(t, status, l.mustGet(path).status, path)
 	}
 	require.Equal(t, 404, l.send("POST", "/api/segments", clitest.AdminToken, `{"tag":"x","step":1}`).status)
@@ -118,7 +118,7 @@ func TestForeignHosts(t *testing.T) {
 	}
 	host, err := os.Hostname()
 	require.NoError(t, err)
-	for _, url := range []string{l.url + "/db", l.url + "/cache", l.url + "/api/workers", "http://" + admin + "/db"} {
+	for _, url := range []string{l.url + "/api/clock", l.url + "/api/worker", "http://" + admin + "/cache", "http://" + admin + "/api/workers", "http://" + admin + "/db"} {
 		a := as("evil.example", url)
 		require.Equal(t, http.StatusForbidden, a.status, url)
 		require.Equal(t, "host_refused", a.code())

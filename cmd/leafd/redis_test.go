@@ -109,7 +109,7 @@ func TestRedisClients(t *testing.T) {
 		require.ErrorContains(t, client.Get(ctx, tag).Err(), "ERR unknown command 'get'")
 		require.ErrorContains(t, client.Incr(ctx, "none").Err(), "UNKNOWN_KEY ")
 		_, err = client.TxPipelined(ctx, func(p redis.Pipeliner) error { return p.Incr(ctx, tag).Err() })
-		require.ErrorContains(t, err, "ERR unknown command")
+		require.ErrorContains(t, err, "ERR leafd has no transactions")
 	}
 	all.Wait()
 	require.Len(t, seen, 2*4*50*27)

@@ -78,7 +78,7 @@ func TestSupport(t *testing.T) {
 	require.Equal(t, cli.ExitOK, l.stop())
 
 	files = support() // of a daemon that is down
-	require.Contains(t, files["missing.txt"], "overview.json: no answer from http://"+m.addr)
+	require.Contains(t, files["missing.txt"], "readyz.json: no answer from http://"+m.addr)
 	require.NotContains(t, files, "overview.json")
 	require.Contains(t, files["zookeeper-entries.json"], `"node-(hidden)"`)
 }

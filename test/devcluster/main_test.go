@@ -54,7 +54,7 @@ func TestClusterRunsUntilItIsInterrupted(t *testing.T) {
 
 	out := r.Log()
 	require.Regexp(t, `(?m)^ID +NODE +ADDRESS +STATE `, out)
-	require.Regexp(t, `(?m)^3 entries, 3 live, 1021 left of 1024$`, out)
+	require.Regexp(t, `(?m)^3 entries, 3 live, 1021 free of 1024\b`, out)
 	require.Regexp(t, `(?m)^leafd1 \| .+`, out, "the daemons' lines have their name before them")
 
 	lines := regexp.MustCompile(`(?m)^ +(?:curl|leafd\d) +'?(http[^'\n]+)'?$`).FindAllStringSubmatch(out, -1)

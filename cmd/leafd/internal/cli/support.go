@@ -90,12 +90,12 @@ func supportHTTP(ctx context.Context, b *bundle, cfg settings.Config, public rem
 		via                 remote
 	}{
 		{"readyz.json", "/readyz", "", public},
-		{"overview.json", "/api/overview", "", public},
-		{"history.json", "/api/history", "", public},
+		{"overview.json", "/api/overview", "", admin},
+		{"history.json", "/api/history", "", admin},
 		{"clock.json", "/api/clock", "", public},
 		{"worker.json", "/api/worker", "", public},
-		{"workers.json", "/api/workers", "", public},
-		{"segments.json", "/api/segments", "", public},
+		{"workers.json", "/api/workers", "", admin},
+		{"segments.json", "/api/segments", "", admin},
 		{"metrics.txt", "/metrics", "", admin},
 		{"goroutines.txt", "/debug/pprof/goroutine?debug=2", cfg.HTTP.AdminToken, admin},
 	} {
