@@ -27,7 +27,7 @@ const silentLately = time.Second
 func (l *driverLog) Print(v ...any) {
 	for _, one := range v {
 		if err, ok := one.(error); ok && errors.Is(err, os.ErrDeadlineExceeded) {
-			l.silent.Store(time.Now().UnixNano())
+			l.silent.Store(time.Now().UnixNano()) //nolint:forbidigo // words alone depend on it
 		}
 	}
 }
@@ -35,7 +35,7 @@ func (l *driverLog) Print(v ...any) {
 // reword returns what says of a lost connection that the server didn't answer within, where it was so.
 func (l *driverLog) reword(within time.Duration) func(error) error {
 	return func(err error) error {
-		if !errors.Is(err, mysql.ErrInvalidConn) || time.Now().UnixNano()-l.silent.Load() > int64(silentLately) {
+		if !errors.Is(err, mysql.ErrInvalidConn) || time.Now().UnixNano()-l.silent.Load() > int64(silentLately) { //nolint:forbidigo // as above
 			return err
 		}
 		return silentError{err, fmt.Sprintf("%s in %s", segment.ErrLate, within)}

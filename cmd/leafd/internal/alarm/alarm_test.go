@@ -247,3 +247,33 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	}
 	require.Equal(t, want, string(text), "write it with LEAFDTEST_WRITE_ALARMS=1")
 }
+
+// alarm.R5: what takes long to ask is asked again after nine times as long, and half a second at
+// most; what takes no time is asked each time.
+func TestAskingIsBounded(t *testing.T) {
+	t.Parallel()
+	var r *rig
+	asked, takes := 0, time.Duration(0)
+	r = newRig(t, func(c *Config) {
+		c.Ask = func() []condition.Condition {
+			asked++
+			r.clock.Advance(takes)
+			return []condition.Condition{condition.ByCode(condition.SegmentStore, "", nil)}
+		}
+	})
+	for range 3 {
+		require.Len(t, r.Now(), 1)
+	}
+	require.Equal(t, 3, asked)
+	for _, c := range []struct{ takes, rests time.Duration }{{10 * time.Millisecond, 90 * time.Millisecond}, {time.Second, lookEvery}} {
+		asked, takes = 0, c.takes
+		r.Now()
+		r.clock.Advance(c.rests - 1)
+		require.Len(t, r.Now(), 1)
+		require.Equal(t, 1, asked)
+		r.clock.Advance(1)
+		r.Now()
+		require.Equal(t, 2, asked)
+		r.clock.Advance(c.rests)
+	}
+}
