@@ -521,24 +521,34 @@ func requestList() string {
 	for _, op := range operations {
 		text := op.summary
 		if op.more != "" {
-			text += ". " + strings.TrimSuffix(op.more, ".")
+			text += ". " + strings.TrimSuffix(strings.ReplaceAll(op.more, onAdmin, "*Admin surface.*"), ".")
 		}
 		if op.auth {
 			text += "; with the admin token"
 		}
 		fmt.Fprintf(&b, "- `%s %s`: %s\n", strings.ReplaceAll(op.methods, " ", ", "), op.path, text)
 	}
-	fmt.Fprintf(&b, "\nAny request may also get `%s`: its query has a parameter that the path does not have, it cannot be read whole, the daemon has too many connections, or it failed.\n",
+	fmt.Fprintf(&b, "\nAny request may also get `%s`.\n",
 		strings.Join(strings.Fields(commonCodes), "`, `"))
 	return b.String()
 }
 
+// parameterList has a line for each parameter, and names the paths that have it.
 func parameterList() string {
-	var b strings.Builder
+	var lines []string
+	paths := map[string][]string{}
 	for _, op := range operations {
 		for _, p := range op.params {
-			fmt.Fprintf(&b, "- `%s?%s=`: %s\n", op.path, p.name, p.what)
+			line := fmt.Sprintf("`%s`: %s", p.name, p.what)
+			if paths[line] == nil {
+				lines = append(lines, line)
+			}
+			paths[line] = append(paths[line], "`"+op.path+"`")
 		}
+	}
+	var b strings.Builder
+	for _, line := range lines {
+		fmt.Fprintf(&b, "- %s (%s)\n", line, strings.Join(paths[line], ", "))
 	}
 	return b.String()
 }

@@ -72,10 +72,10 @@ var (
 	tagRow   = rowJSON{}
 
 	paramN     = param{"n", "how many IDs, at most `--max-batch` (10000): growing, one a line, or `{\"ids\":[…]}` with `Accept: application/json`", positive}
-	paramAs    = param{"as", "`ranges`, with `n`: a line for each run of IDs, `first-last`, both among them, or `{\"ranges\":[{\"first\":\"1\",\"last\":\"1000\"}]}`; of a tag at most `--max-range` (100000)", jsonObject{"type": "string", "enum": []any{"ranges"}}}
-	paramAfter = param{"after", "the `next` of the page before; nothing for the first page", anyText}
+	paramAs    = param{"as", "`ranges`, with `n`: a line for each run of IDs, `first-last`, both included, or `{\"ranges\":[{\"first\":\"1\",\"last\":\"1000\"}]}`; of a tag at most `--max-range` (100000)", jsonObject{"type": "string", "enum": []any{"ranges"}}}
+	paramAfter = param{"after", "the `next` of the page before", anyText}
 	paramLimit = param{"limit", "how many entries a page has, at most 1000", positive}
-	paramTag   = param{"tag", "only tags whose names contain this part, in either case", anyText}
+	paramTag   = param{"tag", "tags whose names contain this, in either case", anyText}
 
 	repliesIDs = []reply{{200, "the IDs", []media{
 		{contentText, idsText, "6992094512734208001"}, {contentJSON, idsJSON, jsonObject{"ids": []any{"6992094512734208001", "6992094512734208002"}}},
@@ -98,7 +98,7 @@ const (
 var operations = []operation{
 	{
 		methods: "GET POST", path: "/api/snowflake/get/{key}", id: "nextSnowflake", summary: "a snowflake ID; ?n=1000 for many",
-		more:   "The key is free: it names the caller. POST serves as GET does, for an ID is not a safe method's result.",
+		more:   "The key is free: it names the caller.",
 		params: []param{paramN, paramAs}, ok: repliesIDs,
 		codes: "bad_key bad_count mode_disabled not_found unauthorized rate_limited clock_backwards ceiling_reached worker_fenced" + starts,
 	},
@@ -110,7 +110,6 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/api/snowflake/decode/{id}", id: "decodeSnowflake", summary: "what a snowflake ID is made of",
-		more: "Its time, worker ID and sequence.",
 		ok: replyOf(200, "its parts", contentJSON, decoded{}, jsonObject{
 			"id": "1209416549790674986", "timestamp": 1577182350000, "time": "2019-12-24T10:12:30.000Z", "worker": 7, "sequence": 42, "layout": "41+10+12",
 		}),
@@ -118,7 +117,7 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/decodeSnowflakeId", id: "decodeSnowflakeAsJava", summary: "the same of ?snowflakeId=, as the Java Leaf answers",
-		more:   "What is no ID of this cluster's layout gets 200 with `errorMsg`, as from the Java Leaf.",
+		more:   "What is no ID of the layout gets 200 with `errorMsg`.",
 		params: []param{{"snowflakeId", "the ID", anyText}},
 		ok: replyOf(200, "its parts", contentJSON, jsonObject{"oneOf": []any{
 			decodedAsJava{}, jsonObject{"type": "object", "required": []any{"errorMsg"}, "properties": jsonObject{"errorMsg": anyText}},
@@ -127,29 +126,29 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/api/clock", id: "getClock", summary: "this machine's clock",
-		more: "It tells also under which worker ID of which cluster this daemon issues, and since when. Daemons ask each other here; what they say of a clock is in `/api/overview`.",
+		more: "It also has the worker ID and the cluster, and since when this daemon issues. Daemons ask each other here.",
 		ok:   replyOf(200, "the clock", contentJSON, clockAnswer{}, nil), codes: "host_refused",
 	},
 	{
-		methods: "GET", path: "/api/worker", id: "getWorker", summary: "who this daemon is",
-		more: "Its worker ID, its data directory (`instance`), its life (`owner`: another one after it was displaced), and the piece of time from `floor` to `limit` in which it may issue.",
+		methods: "GET", path: "/api/worker", id: "getWorker", summary: "the worker that this daemon is",
+		more: "Its worker ID, data directory (`instance`), life (`owner`), and the time from `floor` to `limit` in which it may issue.",
 		ok:   replyOf(200, "this worker", contentJSON, WorkerInfo{}, nil), codes: "host_refused mode_disabled" + starts,
 	},
 	{
 		methods: "GET", path: "/api/workers", id: "listWorkers", summary: "the workers, a page of 1000; ?after=ID the next",
-		more:   "They are all workers of the cluster, live or not, by worker ID, as ZooKeeper had them at `as_of`, with the clock offsets of the live ones; `free_from` tells when a new daemon may take the worker ID." + apart,
+		more:   "They are all workers of the cluster, live or not, as ZooKeeper had them at `as_of`; from `free_from` on a new daemon may take the worker ID." + apart,
 		params: []param{paramAfter, paramLimit},
 		ok:     replyOf(200, "a page of workers", contentJSON, workerPage{}, nil), codes: "not_found registry_unavailable" + starts + gates,
 	},
 	{
 		methods: "GET", path: "/api/segments", id: "listSegments", summary: "the tags in memory, a page of 1000; ?after=TAG the next",
-		more:   "Each with what is in memory, step, highest ID seen, IDs issued, rate, seconds that memory lasts." + apart,
+		more:   "Each has what is in memory, and how many seconds that lasts." + apart,
 		params: []param{paramAfter, paramLimit},
 		ok:     replyOf(200, "a page of tags", contentJSON, segmentPage{}, nil), codes: "not_found mode_disabled" + starts + gates,
 	},
 	{
 		methods: "GET", path: "/api/overview", id: "getOverview", summary: "what the dashboard shows: a browser gets it at /",
-		more:   "It is one bounded answer." + apart,
+		more:   onAdmin,
 		params: []param{paramTag}, ok: replyOf(200, "what the dashboard shows", contentJSON, Overview{}, nil), codes: "not_found bad_key" + gates,
 	},
 	{
@@ -159,12 +158,12 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/api/summary", id: "getSummary", summary: "this daemon in a few lines: rates, readiness, version, an hour",
-		more: "Daemons ask each other here, for `/api/cluster`.",
+		more: "Daemons ask each other here.",
 		ok:   replyOf(200, "this daemon", contentJSON, Summary{}, nil), codes: gates[1:],
 	},
 	{
 		methods: "GET", path: "/api/cluster", id: "getCluster", summary: "all live daemons, each as it answers /api/summary",
-		more: "They are asked in the background, at most once in 5 s, and only while this is asked for: the first answer has this daemon alone, and no `as_of`." + apart,
+		more: "They are asked in the background, at most once in 5 s: the first answer has this daemon alone, and no `as_of`." + apart,
 		ok:   replyOf(200, "the live daemons, this one first", contentJSON, Cluster{}, nil), codes: "not_found" + gates,
 	},
 	{
@@ -185,11 +184,11 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/cache", id: "getCachePage", summary: "the tags in memory, for people",
-		more: "The Java Leaf's page and columns; the first 1000." + apart, params: []param{paramTag}, ok: repliesPage, codes: "not_found mode_disabled" + starts + gates,
+		more: "The first 1000, in the Java Leaf's columns." + apart, params: []param{paramTag}, ok: repliesPage, codes: "not_found mode_disabled" + starts + gates,
 	},
 	{
 		methods: "GET", path: "/db", id: "getTablePage", summary: "the table leaf_alloc, for people",
-		more: "The Java Leaf's page and columns; the first 1000." + apart, params: []param{paramTag}, ok: repliesPage, codes: "not_found mode_disabled segment_unavailable" + starts + gates,
+		more: "The first 1000, in the Java Leaf's columns." + apart, params: []param{paramTag}, ok: repliesPage, codes: "not_found mode_disabled segment_unavailable" + starts + gates,
 	},
 	{
 		methods: "GET", path: "/openapi.json", id: "getOpenAPI", summary: "this API as an OpenAPI 3.1 document",
@@ -214,7 +213,7 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/debug/pprof/{profile}", id: "getProfile", summary: "a Go profile: heap, goroutine, profile (of processor time), trace, …",
-		more: "On the admin surface (`--admin-listen`) only, and where there is an admin token.",
+		more: "On `--admin-listen` only.",
 		params: []param{
 			{"seconds", "how long profile and trace look, at most 10", positive},
 			{"debug", "1 or 2 for text", jsonObject{"type": "integer", "minimum": 0}},
@@ -233,21 +232,21 @@ var typeNames = map[string]string{"rowJSON": "Tag", "clockAnswer": "Clock"}
 var advice = []struct{ codes, what string }{
 	{"bad_key bad_count bad_query bad_id bad_request bad_step", "Fix the request."},
 	{"tls_required", "The port speaks TLS: use `https://`."},
-	{"unauthorized", "Send a token that may do this: the admin token, or one of `--tokens-file`."},
-	{"host_refused", "A page or list was asked by a name that is not this daemon's: ask by its address, or set `--allow-host`."},
+	{"unauthorized", "Send a token that may do this."},
+	{"host_refused", "Ask for pages and lists by address, or set `--allow-host`."},
 	{"unknown_key mode_disabled not_found", "Create the tag; see `--modes`."},
 	{"method_not_allowed request_timeout tag_exists body_too_large header_too_large", "Fix the request."},
-	{"max_id_low max_id_unknown", "The tag was there before, or ZooKeeper is away, or daemons share a database without ZooKeeper: give the `max_id` that the message names, or ask again once ZooKeeper answers."},
-	{"rate_limited", "This client asks for more IDs of this key than `--rate-limit` gives it; ask again after `Retry-After`."},
+	{"max_id_low max_id_unknown", "Give the `max_id` that the message names, or ask again once ZooKeeper answers."},
+	{"rate_limited", "More than `--rate-limit` of this key: ask again after `Retry-After`."},
 	{"internal", "Read leafd's log."},
-	{"clock_backwards", "This machine's clock is behind the last ID; ask another daemon, this one resumes by itself."},
-	{"ceiling_reached", "The ceiling cannot be recorded (disk), the clock jumped ahead, or ZooKeeper was away for the whole `--lease`, or lost data near its end; see the alarm."},
-	{"worker_fenced", "The daemon was displaced: another has its data directory or its worker ID. It comes back by itself, within seconds, under a worker ID of its own; see the alarm."},
-	{"clock_refused identity_held workers_exhausted workers_closed", "Readiness only: why a displaced daemon is not back yet; the condition of that name says what to do."},
+	{"clock_backwards", "The clock was set back. Ask another daemon; this one resumes by itself."},
+	{"ceiling_reached", "The disk takes no ceiling, the clock jumped ahead, or ZooKeeper was away for the whole `--lease`; see the alarm."},
+	{"worker_fenced", "Another daemon has the data directory or the worker ID. This one comes back within seconds under another worker ID; see the alarm."},
+	{"clock_refused identity_held workers_exhausted workers_closed", "Readiness only: why a fenced daemon is not back yet; see the condition."},
 	{"clock_offset", "Readiness only: most daemons have another time; IDs are still issued."},
-	{"not_ready", "Readiness only: a condition without an answer of its own; the body has its code."},
-	{"registry_unavailable", "`/api/workers` and the deletion of a tag: ZooKeeper does not answer; a daemon with a worker ID issues without it."},
-	{"segment_unavailable", "No range is in memory and none is to be had: the database is gone, the row is unusable or has gone backwards."},
-	{"overloaded", "Too many requests wait already; ask again, or ask another daemon."},
+	{"not_ready", "Readiness only: the body has the condition's code."},
+	{"registry_unavailable", "ZooKeeper does not answer; daemons with a worker ID go on issuing."},
+	{"segment_unavailable", "No range is in memory: the database is gone, or the row is unusable or went backwards."},
+	{"overloaded", "Too many requests wait; ask again, or ask another daemon."},
 	{"starting draining", "Ask again, or ask another daemon."},
 }
