@@ -60,16 +60,16 @@ func newAdmission(reg *prometheus.Registry, public int) (*admission, error) {
 		present: make(chan struct{}, Guests),
 		beyond: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "leafd_http_connections_refused_total",
-			Help: "Connections beyond the limit, for which none that is open made room: answered 503 overloaded, or a health check, or closed.",
+			Help: "Connections beyond the limit for which none made room.",
 		}),
 		displaced: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "leafd_http_connections_displaced_total",
-			Help: "Connections that were idle, or had sent nothing, and were closed at the limit for one that came.",
+			Help: "Idle connections that were closed at the limit for one that came.",
 		}),
 	}
 	limit := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "leafd_http_connections_limit",
-		Help: "Client connections that may be open, without those of --admin-listen: --max-connections, or what the limit of open files leaves.",
+		Help: "Client connections that may be open, without those of --admin-listen.",
 	})
 	limit.Set(float64(public))
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -78,7 +78,7 @@ func newAdmission(reg *prometheus.Registry, public int) (*admission, error) {
 	}, func() float64 { return float64(a.total()) })
 	redis := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "leafd_redis_connections",
-		Help: "Those of them that speak the Redis protocol.",
+		Help: "Those of leafd_http_connections that speak the Redis protocol.",
 	}, func() float64 { return float64(a.open[Redis].Load()) })
 	for _, c := range []prometheus.Collector{a.beyond, a.displaced, limit, open, redis} {
 		if err := reg.Register(c); err != nil {

@@ -196,7 +196,7 @@ type callersCollector struct {
 
 func newCallersCollector(s *Server) callersCollector {
 	return callersCollector{s, prometheus.NewDesc("leafd_caller_requests_total",
-		"Requests for IDs, over HTTP and the Redis protocol, with a token that was good for them, by the caller's name in --tokens-file.", []string{"caller"}, nil)}
+		"Requests for IDs with a good token, by the caller's name in --tokens-file.", []string{"caller"}, nil)}
 }
 
 // Describe implements prometheus.Collector.

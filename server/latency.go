@@ -222,10 +222,10 @@ func newLatencyCollector(m *metrics) latencyCollector {
 	return latencyCollector{
 		metrics: m,
 		httpDesc: prometheus.NewDesc("leafd_http_request_duration_seconds",
-			"Requests for IDs, from when each was read until its response was written, or the next of its connection was read, whether it has IDs or an error. Those that are refused before an ID is asked for (bad key or count, limits) are not among them.",
+			"Requests for IDs, from when each was read until its response was written, without those that are refused before an ID is asked for (bad key or count, limits).",
 			labels, nil),
 		redisDesc: prometheus.NewDesc("leafd_redis_request_duration_seconds",
-			"The same of commands of the Redis protocol: from when what arrived together was read until it was answered.", labels, nil),
+			"The same of commands of the Redis protocol.", labels, nil),
 		issued: prometheus.NewDesc("leafd_ids_issued_total", "IDs put into responses.", []string{"mode"}, nil),
 	}
 }

@@ -39,7 +39,7 @@ func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 	}, []string{"code"})
 	redisFailed := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "leafd_redis_errors_total",
-		Help: "Errors answered in the Redis protocol, by the code that they begin with, in small letters; err: commands that leafd doesn't have, or that are malformed.",
+		Help: "Errors answered in the Redis protocol, by code in small letters; err: unknown or malformed commands.",
 	}, []string{"code"})
 	for _, e := range answers {
 		m.errors[e.code] = failed.WithLabelValues(e.code)

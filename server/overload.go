@@ -94,14 +94,14 @@ func newOverload(cfg Config) (*overload, error) {
 	inflight := func(m mode) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "leafd_http_inflight",
-			Help:        "Places for waiting requests that are taken: requests for IDs that are batches or wait for a range, and one more for each thousand IDs beyond the first in a list.",
+			Help:        "Places for waiting requests that are taken: batches, requests that wait for a range, and one more for each thousand IDs.",
 			ConstLabels: prometheus.Labels{"mode": modeNames[m]},
 		}, func() float64 { return float64(o.inflight[m].Inside()) })
 	}
 	unread := func(of int, label string) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "leafd_http_unread_bytes",
-			Help:        "Bytes of large answers that their clients have not taken yet.",
+			Help:        "Bytes of large answers that clients have not taken yet.",
 			ConstLabels: prometheus.Labels{"answers": label},
 		}, func() float64 { return float64(o.unread[of].Inside()) })
 	}
@@ -115,7 +115,7 @@ func newOverload(cfg Config) (*overload, error) {
 		}, func() float64 { return float64(o.queued.Inside()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "leafd_rate_limit_forgotten_total",
-			Help: "Callers given the whole burst of a key again because more callers and keys were asked for at once than are kept.",
+			Help: "Callers given a burst again because more callers and keys were in use than are kept.",
 		}, func() float64 {
 			if rates := o.rates.Load(); rates != nil {
 				return float64(rates.Forgot())

@@ -31,7 +31,7 @@ var (
 	descReportFailures = counter("report_failures_total", "Records of the clock that failed.", "to")
 
 	descSteps      = counter("clock_steps_total", "Steps of the wall clock by more than 5 ms.", "direction")
-	descOffset     = gauge("clock_offset_seconds", "How far a peer's clock is ahead of ours; the 50 farthest, and of more than 24 peers those off by the threshold alone.", "peer")
+	descOffset     = gauge("clock_offset_seconds", "How far a peer's clock is ahead of ours; the 50 farthest.", "peer")
 	descEstimate   = gauge("clock_offset_estimate_seconds", "How far the peers' clocks together are ahead of ours.")
 	descThreshold  = gauge("clock_offset_threshold_seconds", "How far our clock may be off its peers'.")
 	descPeers      = gauge("clock_peers", "Peers at the last look, by whether they told their clock.", "answered")
@@ -53,7 +53,7 @@ var (
 	descBehind      = gauge("segment_guard_behind_tags", "Tags with ranges that ZooKeeper has to be told of once it is back.")
 	descUnguarded   = counter("segment_unguarded_fetches_total", "Ranges that were fetched while ZooKeeper was away.")
 	descConflicts   = counter("segment_guard_conflicts_total", "Writes of a high mark that came after another daemon's.")
-	descGivenUp     = counter("segment_ranges_given_up_total", "Ranges that were given up: without an answer, or fetched without ZooKeeper as it came back.")
+	descGivenUp     = counter("segment_ranges_given_up_total", "Ranges that were given up unused.")
 	descIssued      = counter("segment_ids_issued_total", "IDs handed out by tag; the others together are tag=\"_other\".", "tag")
 	descRemaining   = gauge("segment_remaining_seconds", "How long the IDs in memory last at the present rate; the 50 tags most in danger.", "tag")
 	descStep        = gauge("segment_step", "IDs that the next fetch asks for; the same tags.", "tag")

@@ -111,7 +111,7 @@ func newFetches() fetches {
 	f := fetches{
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "leafd_segment_fetch_duration_seconds",
-			Help:    "Time that an attempt to fetch a range took, its mark on disk included, failed or not.",
+			Help:    "Time that an attempt to fetch a range took, failed or not.",
 			Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5},
 		}),
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -149,11 +149,11 @@ func New(cfg Config) (*Alarms, error) {
 		cfg: cfg,
 		raised: metrics.NewCounterVec(prometheus.CounterOpts{
 			Name: "leafd_alarms_total",
-			Help: "Alarms raised, by code; docs/ALARMS.md tells what to do about each.",
+			Help: "Alarms raised, by code.",
 		}, []string{"code"}),
 		posted: metrics.NewCounterVec(prometheus.CounterOpts{
 			Name: "leafd_alarm_deliveries_total",
-			Help: "Alarms delivered to the webhook, by result: ok, failed, or dropped (queue full, or leafd was stopping).",
+			Help: "Alarms delivered to the webhook, by result: ok, failed, or dropped.",
 		}, []string{"result"}),
 		client: newClient(),
 		grace:  stopGrace,
