@@ -134,7 +134,11 @@ func (h *holder) step(ctx context.Context) (next, error) {
 	case MakeRoot, Repair, NoteLoss, RaiseSession:
 		return next{}, h.mend(ctx, s, do)
 	case Watch:
-		n := waitFor(watchPoll, EventWatching, fmt.Errorf("another life of this data directory's instance is live, owner %s: it is watched for whether it reports", s.Live))
+		which := "another life of this data directory's instance is live"
+		if h.rec.Knows(s.Live) { // as after a kill: nothing tells yet that it is a copy
+			which = "this data directory's previous life is still shown as live"
+		}
+		n := waitFor(watchPoll, EventWatching, fmt.Errorf("%s, owner %s: the start watches for a moment whether it reports", which, s.Live))
 		n.why = fmt.Errorf("%w: %w", ErrUnreachable, n.why)
 		return n, nil
 	case SetAside:

@@ -87,7 +87,7 @@ func TestRestartAfterAKillNeedsNoExpiry(t *testing.T) {
 	require.Equal(t, before.created, o.must(path).created)
 
 	l = m.start(frequent()...)
-	l.awaitLog("another life of this data directory's instance is live")
+	l.awaitLog("this data directory's previous life is still shown as live")
 	require.Equal(t, cli.ExitOK, l.stop())
 	require.False(t, l.hasLogged(`"alarm"`, "leafd does not start"), "stopped while it waited: %s", l.Log())
 
