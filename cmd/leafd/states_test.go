@@ -363,16 +363,21 @@ func statesOfTheDatabase(t *testing.T, note func(told)) {
 	name := mariadb.NewDatabase(t)
 	db := mariadb.DB(t, name)
 	javaTable(t, db)
-	w := watch(t, newMachine(t), "--mysql", mariadb.DSN(name), tune("SegmentRefresh", "1s"))
+	begin := func() *watched {
+		w := watch(t, newMachine(t), "--mysql", mariadb.DSN(name), tune("SegmentRefresh", "1s"))
+		w.awaitStatus("/api/segment/get/a", http.StatusOK)
+		return w
+	}
+	w := begin()
 	use := func() {
 		require.Eventually(t, func() bool { return w.mustGet("/api/segment/get/a?n=1000").status != http.StatusOK }, eventually, time.Millisecond)
 	}
-	w.awaitStatus("/api/segment/get/a", http.StatusOK)
 	mariadb.Kill(t)
 	use()
 	note(w.is("database down", conds.SegmentStore, "MySQL: the database gives no range", "connection refused by "+mariadb.Addr()))
 	mariadb.Restart(t)
 	w.is("ready again", "")
+	w = begin() // its log and webhook have no other cause of that code
 	mariadb.Pause(t)
 	use()
 	note(w.is("database frozen", conds.SegmentStore, "MySQL: the database gives no range", "no answer from"))
