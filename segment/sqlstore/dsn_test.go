@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 )
 
@@ -19,7 +18,7 @@ func TestMySQLConfigDefaults(t *testing.T) {
 		"wait_timeout": "60", "lock_wait_timeout": "1", "innodb_lock_wait_timeout": "1",
 		"sql_mode": "'STRICT_ALL_TABLES'", "time_zone": "'+00:00'", "autocommit": "1", "sql_select_limit": "18446744073709551615",
 	}, cfg.Params)
-	require.IsType(t, &mysql.NopLogger{}, cfg.Logger)
+	require.IsType(t, &driverLog{}, cfg.Logger, "errors are returned, and not printed")
 	require.Less(t, maxIdleTime, 60*time.Second, "the pool lets go of a connection before the server does")
 }
 
