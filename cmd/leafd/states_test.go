@@ -30,7 +30,7 @@ import (
 	"github.com/leafd/leafd/test/zookeepertest"
 )
 
-// writeStates has TestStates write docs/evidence/states.txt.
+// writeStates has TestStates write docs/evidence/STATES.md.
 const writeStates = "LEAFDTEST_WRITE_STATES"
 
 // told is what each reader says of a state.
@@ -168,7 +168,7 @@ func cmpOr(a, b string) string {
 	return b
 }
 
-// Each state of a daemon, as every reader tells it. LEAFDTEST_WRITE_STATES=1 writes docs/evidence/states.txt.
+// Each state of a daemon, as every reader tells it. LEAFDTEST_WRITE_STATES=1 writes docs/evidence/STATES.md.
 func TestStates(t *testing.T) {
 	var mu sync.Mutex
 	rows := map[string]told{}
@@ -204,7 +204,7 @@ func TestStates(t *testing.T) {
 		r := rows[state]
 		fmt.Fprintf(&page, "| %s | `%s` | %s | %s | %s | %s | %s | %s | %s |\n", r.state, r.code, cell(r.log), cell(r.alarm), cell(r.ready), cell(r.status), cell(r.page), cell(r.doctor), cell(r.worker))
 	}
-	require.NoError(t, os.WriteFile("../../docs/evidence/states.txt", []byte(page.String()), 0o600))
+	require.NoError(t, os.WriteFile("../../docs/evidence/STATES.md", []byte(page.String()), 0o600))
 }
 
 func keysOf(rows map[string]told) (all []string) {
