@@ -6,6 +6,20 @@
  * the tag's high mark in ZooKeeper, conditional on what was read there, then the commit, then
  * the mark on disk. No number may be used twice.
  *
+ *   V1 The transaction locks the row and reads high. A range [lo, hi) is used only after high =
+ *      hi was written, conditional on what was read in the same session; then the commit; then
+ *      the local mark. After a conflict high is read again. Without an answer, or after a
+ *      failed commit, the range is given up.
+ *   V2 The range begins at the greatest of max_id, high and the local mark, and max_id is left
+ *      at its end.
+ *   V3 Marks are on disk before their numbers are used, and all are loaded at a start. Without
+ *      --zk a table behind them is refused.
+ *   V4 ZooKeeper away: with prefer a daemon goes on by V3, and first raises high when it is
+ *      back (written); an unused range of that time is given up (back). With require it fetches
+ *      nothing.
+ *   V5 A deleted tag's high mark stays, raised to the row's max_id (keep); made again the tag
+ *      begins there (create).
+ *
  * Each option of a process is one event, and happens as a whole. An event that doesn't
  * come is a frozen process, a network that is cut, or a ZooKeeper that is away. Nothing
  * counts events, so behaviours of any length are covered; the tag has few numbers.
