@@ -65,7 +65,7 @@ func coldTable(t *testing.T, mariadb *mariadbtest.Server, n int) (database strin
 
 // Ten thousand tags, each asked for once over 512 connections, and then 20,000 others, over as
 // many, again and again; beside and after that tags that are asked for the first time.
-// docs/evidence/BENCHMARKS.md has figures of it; the bound here is wide.
+// docs/evidence/figures.txt has figures of it; the bound here is wide.
 func TestColdTags(t *testing.T) {
 	const tags, connections = 10_000, 512
 	server := zookeepertest.Start(t)

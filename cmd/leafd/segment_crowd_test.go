@@ -16,7 +16,7 @@ import (
 )
 
 // Fifty daemons on one cold tag: the row's lock puts them in one order (segment.V1), so that
-// hardly a range is proposed in vain. docs/evidence/BENCHMARKS.md has figures.
+// hardly a range is proposed in vain. docs/evidence/figures.txt has figures.
 func TestFiftyDaemonsOnOneTag(t *testing.T) {
 	const daemons, lasts = 50, 10 * time.Second
 	server, mariadb := zookeepertest.Start(t), mariadbtest.Start(t)
