@@ -60,7 +60,7 @@ func newAdmission(reg *prometheus.Registry, public int) (*admission, error) {
 		present: make(chan struct{}, Guests),
 		beyond: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "leafd_http_connections_refused_total",
-			Help: "Connections beyond the limit for which none made room.",
+			Help: "Connections beyond the limit.",
 		}),
 		displaced: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "leafd_http_connections_displaced_total",

@@ -116,7 +116,7 @@ func newFetches() fetches {
 		}),
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "leafd_segment_fetch_failures_total",
-			Help: "Attempts to fetch a range that failed, by why.",
+			Help: "Attempts to fetch a range that failed.",
 		}, []string{"reason"}),
 	}
 	for _, reason := range []string{reasonRegressed, reasonBadRow, reasonReadOnly, reasonNoRow, reasonOther} {
