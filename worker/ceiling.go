@@ -16,7 +16,7 @@ import (
 // Times of reports.
 const (
 	awaitBudget    = 500 * time.Millisecond // that Await waits for one that may raise the ceiling
-	failedInterval = 500 * time.Millisecond // between two while they fail and nobody asks
+	failedInterval = 500 * time.Millisecond // between two while they fail and no caller asks
 	firstReport    = 5 * time.Second        // that the first one may take, at least
 	leastReport    = 3 * time.Second        // that the registry gets for one, at least
 	lastReport     = 2 * time.Second        // that the registry gets for the one of a stop
@@ -34,8 +34,9 @@ const (
 //	worker.C5  The limit never falls, but by the release of a clean stop, which is in the
 //	    file before it is in the registry.
 //	worker.U1  The ceiling never reaches beyond the limit of the piece that the registry
-//	    has acknowledged, and the first time issued is not below its floor: whatever
-//	    clocks, sessions and the network do, nobody else is given a time of ours.
+//	    has acknowledged, and the first time issued is not below its floor: no other
+//	    holder is given a time of ours, regardless of what clocks, sessions and the
+//	    network do.
 type Worker struct {
 	cfg           Config       // immutable
 	floor         clock.Millis // immutable once started
@@ -302,8 +303,8 @@ func (w *Worker) save(ctx context.Context, r Record, now clock.Reading) error {
 	}
 }
 
-// tellRegistry reports r to the registry, beside whatever else is done: nothing waits for
-// it, and where the report before is still under way it is left out.
+// tellRegistry reports r to the registry in the background: nothing waits for it, and where
+// the report before is still under way it is left out.
 func (w *Worker) tellRegistry(r Record) {
 	if w.cfg.Registry == nil || !w.remote.begin() {
 		return
@@ -432,7 +433,7 @@ func (w *Worker) closeRegistry() error {
 }
 
 // stuckGrace is what a loop gets above the time that its round may take: for a machine
-// under load, not for the registry, the file or the peers, whose calls are bounded.
+// under load, not for the registry, the file or the peers: calls to those are bounded.
 const stuckGrace = 5 * time.Second
 
 // beat sleeps until the next round of a loop; false when ctx is done.

@@ -57,9 +57,9 @@ type Config struct {
 	// the daemon goes on, and starts, without the registry, unless it is young
 	// (YoungLease). DefaultLease if 0.
 	Lease time.Duration
-	// Settle is how long a claim, and an entry that is put back, is left unused, so that who
-	// knows better can say so; 0 for R6's: the root's longest session, and 10 s or twice the
-	// threshold and a second.
+	// Settle is how long a claim, and an entry that is put back, is left unused, so that an
+	// instance that knows better can say so; 0 for R6's: the root's longest session, and 10 s
+	// or twice the threshold and a second.
 	Settle        time.Duration
 	ReleaseOnStop bool        // gives the worker ID back at each clean stop
 	Notify        func(Event) // is told of each change of state, one call at a time; nil for none

@@ -77,10 +77,10 @@ const (
 
 // decisions is DESIGN's table: what to do, by what the record and the entry say.
 //
-//	worker.D1  Whoever holds an acknowledged, unreleased piece that reaches beyond now keeps it,
-//	    against everything but a later piece, an operator's hand, and a copy of its
+//	worker.D1  An instance with an acknowledged, unreleased piece that reaches beyond now keeps
+//	    it, against everything but a later piece, an operator's hand, and a copy of its
 //	    own directory: since it may start without the registry.
-//	worker.D2  A record that is released, or whose limit has passed, never resumes (R1).
+//	worker.D2  A record that is released, or past its limit, never resumes (R1).
 //	worker.D3  Loss is judged before copy (R4), and succession is the order of floors (R3).
 var decisions = [rows][columns]Action{ //nolint:gochecknoglobals // never written to
 	//                 lost     own     forced  unknown   empty    before   after

@@ -17,7 +17,7 @@ const (
 	hour    = clock.Millis(3_600_000)
 )
 
-// decideOn are the record of an instance whose piece is [decided-1h, decided+1h), and what a
+// decideOn are the record of an instance with the piece [decided-1h, decided+1h), and what a
 // registry shows that has lost its data since the record knew, which was noted.
 func decideOn() (worker.Record, worker.Snapshot) {
 	r := worker.Record{
@@ -208,7 +208,7 @@ func TestOwnEntryIsOlder(t *testing.T) {
 			require.Equal(t, tt.want, worker.Decide(r, s, worker.Moment{Clock: decided, Margin: margin}))
 		})
 	}
-	// What the operator's force means to a life that issues, and to one whose piece has ended.
+	// What the operator's force means to a life that issues, and to one after the end of its piece.
 	r, s := decideOn()
 	s.Entry = &worker.Entry{WorkerID: 7, Instance: "ours", State: worker.StateReleased, Floor: decided - hour, Limit: decided, Life: 5, Owner: "life 5"}
 	require.Equal(t, worker.Fence, worker.Decide(r, s, worker.Moment{Clock: decided, Margin: margin, Running: true}))
@@ -257,7 +257,7 @@ func TestDecisionsAboutTheRoot(t *testing.T) {
 			got := worker.Decide(r, s, worker.Moment{Clock: decided, Margin: margin})
 			require.Equal(t, tt.want, got)
 			require.Equal(t, tt.want != worker.Resume && tt.want != worker.Enroll, got.Mends())
-			if r.Cluster != "" && s.Root != nil && s.Root.Parent == s.Parent { // whatever the entry says
+			if r.Cluster != "" && s.Root != nil && s.Root.Parent == s.Parent { // for any entry
 				s.Entry = nil
 				if tt.want == worker.Resume {
 					tt.want = worker.PutBack
@@ -268,8 +268,8 @@ func TestDecisionsAboutTheRoot(t *testing.T) {
 	}
 }
 
-// worker.R6: whoever would issue, or claim, by a longer session than the root knows raises it
-// first; others have nothing to do with it.
+// worker.R6: an instance that would issue, or claim, by a longer session than the root knows
+// first raises the root's; nothing changes for others.
 func TestLongerSessionIsRaisedFirst(t *testing.T) {
 	for i, row := range decideRows {
 		for j, column := range decideColumns {

@@ -16,16 +16,16 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// crowd is a thousand peers, of whom say tells what the i-th says of its clock in the n-th
-// question of a round, 0 for those drawn, or that it is silent.
+// crowd is a thousand peers: say tells what the i-th says of its clock in the n-th question of
+// a round, 0 for those drawn, or that it is silent.
 type crowd struct {
 	size int
 	mu   sync.Mutex
 	say  func(i, n int) (offset time.Duration, answers bool) // mu protects
-	// luck, where it isn't nil, is what those drawn say, whoever they are, and say what the
+	// luck, where it isn't nil, is what a peer drawn says, whichever it is, and say what the
 	// others do.
 	luck   func() (offset time.Duration, answers bool) // mu protects
-	rounds [][]string                                  // mu protects; who was asked in each, in this order
+	rounds [][]string                                  // mu protects; the peers asked in each, in this order
 	drawn  []int                                       // mu protects; how many at first
 }
 
@@ -120,7 +120,7 @@ func (p *crowd) whole(t *testing.T) (whole, all int) {
 // passRounds lets so many rounds pass, at least.
 func passRounds(n int) { clocktest.Pass(time.Duration(n) * worker.DefaultPeerInterval) }
 
-// clock.E8: who is asked in a round of many, of few, and of one more than a few.
+// clock.E8: the peers asked in a round of many, of few, and of one more than a few.
 func TestPeersAskedInARound(t *testing.T) {
 	for _, tt := range []struct{ peers, asked int }{{1, 1}, {23, 23}, {24, 24}, {25, 24}, {thousand, 24}, {3000, 24}} {
 		clocktest.Run(t, fmt.Sprint(tt.peers), func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestPeersAskedInARound(t *testing.T) {
 	}
 }
 
-// clock.E9: whoever is drawn, a right clock isn't thrown out by them.
+// clock.E9: no draw of peers throws out a right clock.
 func TestUnluckyDraw(t *testing.T) {
 	for name, tt := range map[string]struct {
 		luck      func() (time.Duration, bool)
@@ -188,8 +188,8 @@ func TestUnluckyDraw(t *testing.T) {
 	}
 }
 
-// clock.E9: nor does a lucky draw bring back one that all outvote. It starts, where nobody
-// but those drawn is asked, and is out with the first draw that isn't lucky.
+// clock.E9: nor does a lucky draw bring back one that all outvote. It starts, where only the
+// peers drawn are asked, and is out with the first draw that isn't lucky.
 func TestLuckyDraw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDaemon()
@@ -216,8 +216,8 @@ func TestLuckyDraw(t *testing.T) {
 	})
 }
 
-// A third of a thousand clocks is wrong: the right ones go on, and the wrong ones don't, whatever
-// the draws: one in some 40 says the contrary.
+// A third of a thousand clocks is wrong: the right ones go on, and the wrong ones don't,
+// regardless of the draws: one in some 40 says the contrary.
 func TestThirdOfAThousandIsWrong(t *testing.T) {
 	const rounds = 1000
 	clocktest.Run(t, "our clock is right", func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestThirdOfAThousandIsWrong(t *testing.T) {
 }
 
 // worker.A1, worker.A4: fewer than half of all answer, and no clock is thrown out by them, at a
-// start or later, whatever those drawn say.
+// start or later, regardless of what those drawn say.
 func TestFewerThanHalfAnswer(t *testing.T) {
 	for _, tt := range []struct {
 		answer int

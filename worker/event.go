@@ -24,7 +24,7 @@ const (
 	EventWatching      EventKind = "watching"       // Err is set; another life of our instance is shown as live
 	EventSettling      EventKind = "settling"       // Err and Wait are set; a claim, or an entry put back, is not used before
 	EventDataLost      EventKind = "data_lost"      // Err is set; the registry lost what it had acknowledged
-	EventOffline       EventKind = "offline"        // Err is set; the local record alone says who we are
+	EventOffline       EventKind = "offline"        // Err is set; our identity is known from the local record alone
 	EventJumpConfirmed EventKind = "jump_confirmed" // Text is set; the peers' clocks confirm a jump
 )
 

@@ -32,7 +32,7 @@ type keyer struct {
 	times    []int64 // past ones
 	zxids    []int64
 	lives    []life
-	least    int64 // of all losses that somebody knows of
+	least    int64 // of all losses that are known anywhere
 	names    []string
 
 	nodes, backedUp  []placed
@@ -412,7 +412,7 @@ func (k *keyer) node(p string, n sessiontest.Node) {
 	switch {
 	case p == "/" || p == zkreg.DefaultRoot+"/leaf_temporary":
 	case p == taken && k.w.ids == 1:
-	case strings.HasPrefix(p, forever+"/") && !ofLayout(p): // a late write's, of a number that nobody can have
+	case strings.HasPrefix(p, forever+"/") && !ofLayout(p): // a late write's, of a number that no instance can have
 	case p == zkreg.DefaultRoot:
 		k.out = append(k.out, p...)
 		k.payload(n.Data)

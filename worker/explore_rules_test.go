@@ -219,7 +219,7 @@ func greater(r worker.Record, s worker.Snapshot, now worker.Moment, do worker.Ac
 	return do
 }
 
-// copyFirst is Decide where an unknown life makes a copy, whatever else it shows.
+// copyFirst is Decide where an unknown life makes a copy, regardless of what else is seen.
 func copyFirst(r worker.Record, s worker.Snapshot, now worker.Moment, do worker.Action) worker.Action {
 	e := s.Entry
 	if s.Root == nil || s.Root.Parent != s.Parent || e == nil || e.Instance != r.Instance || r.Knows(e.Owner) || r.State == worker.RecordClaiming {

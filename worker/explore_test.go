@@ -56,8 +56,8 @@ func visit(t *testing.T, w *world, bounds exploretest.Bounds) exploretest.Result
 	return r
 }
 
-// The first states of every world: no worker ID gives a time to two holders, and nobody loses one
-// whose piece reaches well beyond his now.
+// The first states of every world: no worker ID gives a time to two holders, and no holder loses
+// its worker ID while its piece reaches well beyond its now.
 func TestExploreFirstStates(t *testing.T) {
 	t.Parallel()
 	for name, w := range worlds() {

@@ -49,8 +49,8 @@ type world struct {
 	late     bool // writes are late
 	crashes  bool // between any two requests, and between file and ZooKeeper
 	longer   int  // units; a longer lease, that daemons may have as well
-	copies   bool // one directory is copied, unseen; who runs reaches ZooKeeper
-	forces   bool // an operator releases a worker ID by force; who runs reaches ZooKeeper
+	copies   bool // one directory is copied, unseen; daemons that run reach ZooKeeper
+	forces   bool // an operator releases a worker ID by force; daemons that run reach ZooKeeper
 	shown    bool // daemons are in the live set, as with copies
 	split    bool // others come between a look and what is done then
 	lives    int  // starts of all daemons together at most; 0: no bound
@@ -65,7 +65,7 @@ type world struct {
 	session     func(zkreg.Session) zkreg.Session // of a daemon
 	jump        int                               // units that a claim's limit lies beyond its lease
 	entryFirst  bool                              // a release is in the entry before it is in the file
-	unavailable bool                              // nobody asks whether holders keep their worker IDs
+	unavailable bool                              // it isn't checked whether holders keep their worker IDs
 	included    bool                              // what the promise excludes is not left out
 
 	cells [9][7]atomic.Int64 // how often each of Decide's cells was asked
@@ -96,7 +96,7 @@ type dir struct {
 	silent  bool // it has not reported since a copy looked or wrote, or time passed
 }
 
-// mark is who has issued a time.
+// mark is the instance, and the directory, that has issued a time.
 type mark struct {
 	instance string
 	dir      int8
@@ -280,7 +280,7 @@ func (w *world) plant(s *state) {
 	_, _ = o.Create(context.Background(), taken, []byte(data), 0) // where there is no parent there is nothing to plant
 }
 
-// clone returns a copy of s whose ZooKeeper's clock is ahead.
+// clone returns a copy of s with ZooKeeper's clock ahead.
 func (s *state) clone(zc int8) *state {
 	c := *s
 	c.zk = s.zk.Clone(s.clock(zc))
@@ -884,8 +884,8 @@ func (w *world) knows(s *state, f int) bool {
 	return do == worker.NoteLoss || do == worker.SetAside || do == worker.Fence && seen.Entry != nil && seen.Entry.Instance == r.Instance
 }
 
-// opening is `cluster open`, where the operator is right: who has a piece, and is not as the
-// entries have it, is dead.
+// opening is `cluster open`, where the operator is right: every instance that has a piece, and
+// is not as the entries show it, is dead.
 func (w *world) opening(s *state, e event, emit func(e event, to *state, wrong string)) {
 	status, err := w.directory(s).Status(context.Background())
 	if err != nil || status.Parent != zkreg.ParentRecorded || status.Floor <= at(s.tick+int64(e.zc)+apart)+1 {
@@ -983,7 +983,7 @@ func (w *world) disturbed(s *state, e event, emit func(e event, to *state, wrong
 }
 
 // excludes tells of a claim that settles where the promise does not hold: ZooKeeper was set back
-// without recover, and nobody who knows better has come.
+// without recover, and no daemon that knows better has come.
 func (w *world) excludes(s, to *state, f int) bool {
 	if w.included || !s.rested || s.found || s.dirs[f].phase == running || to.dirs[f].phase != running {
 		return false

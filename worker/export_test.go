@@ -85,14 +85,14 @@ func (r *Record) Releasing() { r.releasing() }
 // Adopt is Record.adopt.
 func (r *Record) Adopt(got Record) { r.adopt(got) }
 
-// NoConnection has it settle whatever becomes of its connection.
+// NoConnection has it settle even where its connection has changed.
 func (x *Holding) NoConnection(now uint64) {
 	if x.h.settle.entry != 0 {
 		x.h.settle.conn = now
 	}
 }
 
-// AnyRoot has it settle whatever becomes of the root, which has that version.
+// AnyRoot has it settle even where the root has changed, to that version.
 func (x *Holding) AnyRoot(version int32) {
 	if x.h.settle.entry != 0 {
 		x.h.settle.root = version

@@ -18,7 +18,7 @@ const (
 	leastSettle = 10 * time.Second       // beyond a session, that a claim and a put-back settle (R6)
 )
 
-// youngRoot is how long a root is new: whoever has a worker ID under it has just got it.
+// youngRoot is how long a root is new: any instance with a worker ID under it has just got it.
 const youngRoot = time.Minute
 
 // steps bounds how often one report looks again: each change that it meets has a cause.
@@ -74,7 +74,7 @@ type sight struct {
 
 // settling is what a claim, or a put-back, waits for: until then, and under this root, over this
 // connection, the entry has to stay as it was written. A session may outlive a registry that was
-// set back to a moment of the settling, and whoever knows better has its time again then.
+// set back to a moment of the settling; an instance that knows better gets its full time again.
 type settling struct {
 	root  int32
 	entry int64 // mzxid
@@ -253,7 +253,7 @@ func (h *holder) resume(ctx context.Context, s Snapshot, do Action, now clock.Mi
 	if err := h.write(ctx, s, do, now); err != nil {
 		return next{}, err
 	}
-	if do == PutBack { // it was set back, perhaps while we looked: by nobody's hand
+	if do == PutBack { // it was set back, perhaps while we looked: not by hand
 		h.stirred = false
 	}
 	if do == PutBack || h.held.Root.Losses > h.rec.Losses {
@@ -262,7 +262,7 @@ func (h *holder) resume(ctx context.Context, s Snapshot, do Action, now clock.Mi
 	return h.done(*h.held)
 }
 
-// settles begins to wait for those who may know better.
+// settles begins to wait for instances that may know better.
 func (h *holder) settles(s Snapshot) (next, error) {
 	wait := h.ends.settled(*s.Root)
 	h.settle = settling{s.Root.Stat.Version, s.Entry.Stat.Mzxid, s.Conn, h.ends.clk.Mono() + wait}
@@ -374,7 +374,7 @@ func (h *holder) closed() clock.Millis {
 	return h.held.Root.Floor
 }
 
-// copied says who has our instance, or our worker ID.
+// copied says which life has our instance, or which holder our worker ID.
 func (h *holder) copied(s Snapshot) error {
 	switch e := s.Entry; {
 	case e != nil && e.Instance == h.rec.Instance && (!h.rec.Knows(e.Owner) || h.stirred):
@@ -387,7 +387,7 @@ func (h *holder) copied(s Snapshot) error {
 	}
 }
 
-// holder names who has e, for messages.
+// holder names the holder of e, for messages.
 func (e Entry) holder() string {
 	return fmt.Sprintf("node %s's (%s, at %s, owner %s)", e.Node, e.State, e.Address, e.Owner)
 }

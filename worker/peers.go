@@ -10,12 +10,12 @@ import (
 	"github.com/leafd/leafd/clock"
 )
 
-// Bounds of what peers cost. Whoever writes to the registry can name any number of them, at
-// any address.
+// Bounds of what peers cost. Any process that writes to the registry can name any number of
+// them, at any address.
 const (
 	maxPeers     = 1024            // are known, drawn by lot where there are more
 	maxAddress   = 64              // bytes; an ip:port has 53 at most
-	peersTimeout = 2 * time.Second // of the question who they are
+	peersTimeout = 2 * time.Second // of the query for the list of peers
 )
 
 // askAtStart compares the clock with those of the peers at addresses before anything is
@@ -24,7 +24,7 @@ const (
 //
 //	worker.A1  A clock that the peers together put beyond the threshold is refused, where at
 //	    least half of them answer. A daemon that resumes goes on where one single peer
-//	    answered: nobody knows which of the two clocks is wrong (clock.Verdict.Refuses).
+//	    answered: it is unknown which of the two clocks is wrong (clock.Verdict.Refuses).
 //	worker.A2  Silence is a warning, never a refusal: a cluster has to start again after
 //	    it was down as a whole.
 func (w *Worker) askAtStart(ctx context.Context, addresses []string, resumes bool) ([]clock.Sample, error) {
@@ -86,7 +86,7 @@ func (w *Worker) watchPeers(ctx context.Context) {
 }
 
 // errRival returns an error where another life tells that it issues in the cluster and under
-// the worker ID of me, whose life began to issue at since (0: not yet). That rests on no
+// the worker ID of me; our life began to issue at since (0: not yet). The check rests on no
 // registry: it is what can still be seen where two have one worker ID all the same, as on two
 // ZooKeepers with one cluster's data. It keeps:
 //
@@ -96,9 +96,9 @@ func (w *Worker) watchPeers(ctx context.Context) {
 //	    one with the greater owner. A life that does not issue yet begins last. So one of
 //	    them goes on. No other rule relies on this.
 //	worker.A5  One answer ends nothing: the peer is asked again at once, and has to say the
-//	    same again. A life that was displaced, or whose lease is over, tells no worker ID.
+//	    same again. A life that was displaced, or has outlived its lease, tells no worker ID.
 //
-// Nothing checks that the peer tells the truth. A forger, who answers at an address in the
+// Nothing checks that the peer tells the truth. A forger that answers at an address in the
 // live set (ZooKeeper's word), or sits on the way to one, can keep the daemons that ask it
 // from issuing snowflake IDs for as long as it goes on. It makes no ID repeat, and costs no
 // worker ID and no data directory. Verified peers (--tls-client-ca) need a certificate.
@@ -125,9 +125,9 @@ func isRival(s clock.Sample, me Record, since clock.Millis) bool {
 
 // countVotes keeps what the peers said, and what follows from it. It keeps:
 //
-//	worker.A4  Outvoted by the peers' clocks (clock.E5), of whom at least half answer, this
+//	worker.A4  Outvoted by the peers' clocks (clock.E5), of which at least half answer, this
 //	    daemon is not ready and not in the live set. Where they disagree and no majority
-//	    tells who is wrong, it goes on, with an alarm: of two daemons neither leaves, of
+//	    tells which is wrong, it goes on, with an alarm: of two daemons neither leaves, of
 //	    three the wrong one alone.
 func (w *Worker) countVotes(samples []clock.Sample) {
 	vote := clock.VoteOf(samples, w.Threshold())

@@ -42,13 +42,13 @@ type Record struct {
 	Floor      clock.Millis `json:"floor,omitempty"`
 	Limit      clock.Millis `json:"limit,omitempty"`
 	AckedLimit clock.Millis `json:"acked_limit,omitempty"`
-	// Acked is the life whose write the entry is known to have had last, and Current
+	// Acked is the life that is known to have written the entry last, and Current
 	// the one that may have written since (worker.U4).
 	Acked   Life `json:"acked,omitzero"`
 	Current Life `json:"current,omitzero"`
 	// MaybeStale and Restored are set by Load alone, and never saved. A newer record may have
 	// been saved here, and be lost; or another process has saved here after the one that wrote
-	// this record, so that somebody put it back.
+	// this record, so that it must have been put back.
 	MaybeStale bool `json:"-"`
 	Restored   bool `json:"-"`
 }
@@ -74,7 +74,7 @@ type Life struct {
 func (r Record) Holds(e Entry) bool { return e.Instance != "" && e.Instance == r.Instance }
 
 // Knows tells whether owner is a life of this very data directory, as far as the record goes:
-// one whose write may stand in the registry (worker.U4).
+// one that may have written what stands in the registry (worker.U4).
 func (r Record) Knows(owner string) bool {
 	return owner != "" && (owner == r.Acked.Owner || owner == r.Current.Owner)
 }
@@ -115,15 +115,16 @@ func (r *Record) forget(root Root) {
 }
 
 // The time line of each worker ID is cut into pieces [floor, limit), each owned by one
-// instance. What may follow on an entry follows from these few rules, whatever a registry is
-// made of; each write is conditional on the entry as it was read.
+// instance. What may follow on an entry follows from these few rules, for any kind of
+// registry; each write is conditional on the entry as it was read.
 //
-//	worker.U2  Whoever takes a worker ID over gets a floor at or above the limit that stood
-//	    there, and the root's, so pieces are disjoint. A limit never falls, but by a release.
+//	worker.U2  An instance that takes a worker ID over gets a floor at or above the limit that
+//	    stood there, and the root's, so pieces are disjoint. A limit never falls, but by a
+//	    release.
 //	worker.U7  A piece is prolonged, resumed and put back only while it goes on for more
-//	    than twice the clocks' threshold (Record.Reaches). Nobody else has the worker ID then,
-//	    by whatever clock, even where the registry was set back to a state in which it stands as
-//	    ours. Once it has ended, a new one begins at its end, like any other.
+//	    than twice the clocks' threshold (Record.Reaches). No other instance has the worker ID
+//	    then, by any clock, even where the registry was set back to a state in which it stands
+//	    as ours. Once it has ended, a new one begins at its end, like any other.
 //	worker.R3  A release leaves limit > floor: an entry with limit = floor is one under which
 //	    nothing was issued.
 
@@ -191,7 +192,7 @@ func (e Entry) Free(now clock.Millis) bool {
 	return byItself && from <= now
 }
 
-// FreeSoon is how long a start waits for a worker ID whose piece is about to end, or whose claim
+// FreeSoon is how long a start waits for a worker ID, where a piece is about to end, or a claim
 // counts as given up soon, rather than fail for want of another: a claim that was made since the
 // start began, and one that settled before it was given up.
 const FreeSoon = claimAge + 30*time.Second

@@ -114,9 +114,9 @@ func (w *Worker) reportToRegistry(ctx context.Context, r Record) error {
 	return w.cfg.Registry.Show(ctx, got, live && got.State == RecordActive)
 }
 
-// leaseOf returns for how long a piece of r's goes on from now on. Whoever notes a loss reckons with
-// the cluster's longest lease and twice its own threshold, which may be the usual one: a greater
-// threshold of ours comes off.
+// leaseOf returns for how long a piece of r's goes on from now on. The daemon that notes a loss
+// reckons with the cluster's longest lease and twice its own threshold, which may be the usual one:
+// a greater threshold of ours comes off.
 func (w *Worker) leaseOf(r Record) time.Duration {
 	lease := min(w.cfg.Lease, max(YoungLease, r.Timestamp.Sub(r.Born)))
 	if beyond := 2 * (max(w.cfg.Threshold, w.Threshold()) - DefaultClockThreshold); beyond > 0 { // a reload may have raised it
@@ -125,7 +125,7 @@ func (w *Worker) leaseOf(r Record) time.Duration {
 	return lease
 }
 
-// withPiece returns r with what our record has by now of who we are and of our piece: a
+// withPiece returns r with what our record has by now of our identity and of our piece: a
 // report that was begun before the registry answered doesn't know it.
 func (w *Worker) withPiece(r Record) Record {
 	w.mu.Lock()

@@ -18,7 +18,7 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// peersSay is an Asker whose peers are off by what it says; those that it doesn't
+// peersSay is a clock.Prober with peers that are off by what it says; those that it doesn't
 // know are silent.
 type peersSay struct {
 	mu      sync.Mutex
@@ -85,8 +85,8 @@ func liveNodes(t *testing.T, model *registrytest.World) []string {
 	return nodes
 }
 
-// worker.U1, worker.U2: nothing is issued at or beyond the limit that the registry took last, whatever
-// the clocks do, and who takes the worker ID over begins there.
+// worker.U1, worker.U2: nothing is issued at or beyond the limit that the registry took last,
+// regardless of what the clocks do, and a daemon that takes the worker ID over begins there.
 func TestIssuingEndsAtTheLimit(t *testing.T) {
 	for name, pass := range map[string]func(d *daemon, dt time.Duration){
 		"time passes":             func(_ *daemon, dt time.Duration) { clocktest.Pass(dt) },
@@ -194,7 +194,8 @@ func TestYoungInstanceHasAShortLease(t *testing.T) {
 	})
 }
 
-// The floor after a loss lies beyond the longest lease and twice the threshold of whoever notes it.
+// The floor after a loss lies beyond the longest lease and twice the threshold of the daemon that
+// notes it.
 func TestGreaterThresholdShortensTheLease(t *testing.T) {
 	t.Run("from the start on", func(t *testing.T) { testGreaterThreshold(t, 30*time.Second) })
 	t.Run("by a reload", func(t *testing.T) { testGreaterThreshold(t, worker.DefaultClockThreshold) })
@@ -225,7 +226,7 @@ func testGreaterThreshold(t *testing.T, atStart time.Duration) {
 	})
 }
 
-// A registry that is out, or silent, holds up nobody: the file alone is enough up to the
+// A registry that is out, or silent, holds up no daemon: the file alone is enough up to the
 // limit.
 func TestOutageOfTheRegistryRefusesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -299,7 +300,7 @@ func TestReleaseOnStop(t *testing.T) {
 		require.Equal(t, w.ID(), again.ID())
 		require.Equal(t, last+1, again.Record().Floor)
 
-		// Where ZooKeeper is not told, nobody else gets it before its limit, and it itself only by ZooKeeper.
+		// Where ZooKeeper is not told, no other instance gets it before its limit, and it itself only by ZooKeeper.
 		model.Down()
 		clocktest.Pass(time.Second)
 		require.NoError(t, again.Close(t.Context(), d.clk.Millis()-1))
@@ -471,7 +472,7 @@ func TestUnusableRecordIsSetAside(t *testing.T) {
 	}
 }
 
-// putBack makes the record one that somebody put back.
+// putBack makes the record one that was put back.
 func (d *daemon) putBack(t *testing.T) {
 	t.Helper()
 	r, err := d.cache.Load()
@@ -480,8 +481,8 @@ func (d *daemon) putBack(t *testing.T) {
 	d.cache.Set(r)
 }
 
-// Who has learned that its worker ID is another's doesn't go by its record any more: neither
-// this start nor a later one, without the registry.
+// A daemon that has learned that its worker ID is another's doesn't go by its record any more:
+// neither this start nor a later one, without the registry.
 func TestTakenWorkerIDIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDaemon()
@@ -530,8 +531,8 @@ func TestKilledAfterTheClaim(t *testing.T) {
 	})
 }
 
-// spy is a registry whose methods are done by its functions, where it has them, each of which gets
-// the one that it stands for.
+// spy is a registry with methods that are done by its functions, where it has them; each function
+// gets the method that it stands for.
 type spy struct {
 	worker.Registry
 
@@ -614,7 +615,7 @@ func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 	}
 }
 
-// Who can't issue is not in the live set, and is again once it can.
+// A daemon that can't issue is not in the live set, and is again once it can.
 func TestNotIssuingLeavesTheLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDaemon()
@@ -673,7 +674,7 @@ func TestGuardsOutlastALook(t *testing.T) {
 	})
 }
 
-// A start whose Look found somebody else live doesn't go on alone when ZooKeeper
+// A start that found another life live in its Look doesn't go on alone when ZooKeeper
 // goes away in the middle of it.
 func TestStartDoesNotGoOfflineBesideALiveOwner(t *testing.T) {
 	for name, live := range map[string]string{"somebody else live": "somebody", "nobody": ""} {

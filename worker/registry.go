@@ -19,7 +19,7 @@ var (
 	// ErrNoCluster: there is no cluster to join yet, or it gives out no worker ID for now,
 	// since the registry lost its data. It may be asked again.
 	ErrNoCluster = errors.New("no cluster")
-	// ErrInUse is returned by Entry.Release for an entry that is live, or whose limit has not passed.
+	// ErrInUse is returned by Entry.Release for an entry that is live, or not past its limit.
 	ErrInUse = errors.New("entry in use")
 	// ErrNoEntry is returned where a worker ID is to be released that has no entry.
 	ErrNoEntry = errors.New("no such entry")
@@ -40,7 +40,7 @@ type Registry interface {
 	// Mend does what do says about the root (Action.Mends), as r knows it. ErrNoCluster
 	// for Await, which says what there is to wait for; ErrChanged.
 	Mend(ctx context.Context, s Snapshot, r Record, do Action) error
-	// Claim finds a worker ID for r, whose own comes first, and makes its entry a claim of r's
+	// Claim finds a worker ID for r, r's own first, and makes its entry a claim of r's
 	// life: its floor is at or above all that may have been issued under it, and not beyond
 	// now. It returns the snapshot with that entry. ErrExhausted (an *ExhaustedError),
 	// ErrNoCluster while no worker ID is given out, ErrChanged.
@@ -101,7 +101,7 @@ type EntryState string
 // The states of an entry.
 const (
 	StateActive   EntryState = "active"   // an instance's, whether it runs or not
-	StateReleased EntryState = "released" // anybody's to take over
+	StateReleased EntryState = "released" // any instance may take it over
 	StateClaiming EntryState = "claiming" // nothing is issued under it
 )
 

@@ -182,7 +182,7 @@ func (w *Worker) startRegistered(ctx context.Context, me *self) error {
 			return err
 		case n.done:
 			shown, cancel := context.WithTimeout(ctx, peersTimeout)
-			_ = h.ends.registry.Show(shown, h.rec, true) // who is ready is in the live set; else the first report sees to it
+			_ = h.ends.registry.Show(shown, h.rec, true) // a ready daemon is in the live set; else the first report sees to it
 			cancel()
 			h.rec.Registered = w.cfg.Clock.Read().Wall()
 			return nil

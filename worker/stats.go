@@ -35,7 +35,7 @@ type Reports struct {
 	Age time.Duration
 }
 
-// Stats returns what the worker has done so far. It waits for nobody.
+// Stats returns what the worker has done so far. It doesn't wait for calls under way.
 func (w *Worker) Stats() Stats {
 	now := w.cfg.Clock.Read()
 	w.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/leafd/leafd/test/clocktest"
 )
 
-// stuckClock is a clock whose Read may hang.
+// stuckClock is a clock with a Read that may hang.
 type stuckClock struct {
 	clock.Clock
 

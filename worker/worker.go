@@ -1,4 +1,4 @@
-// Package worker answers "who am I": it claims a worker ID, checks the clock
+// Package worker gives a daemon its identity: it claims a worker ID, checks the clock
 // against what was recorded, keeps the ceiling below which IDs may be issued,
 // and fences the daemon when it can no longer be sure of its identity.
 package worker

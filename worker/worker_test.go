@@ -354,7 +354,7 @@ func TestStopIsNotHeldUpByAHangingDisk(t *testing.T) {
 	})
 }
 
-// stoppedAtAWrite returns a worker whose Run has ended while its last write is under way.
+// stoppedAtAWrite returns a worker after the end of Run, while its last write is under way.
 func stoppedAtAWrite(t *testing.T) (*daemon, *worker.Worker, *cachetest.Hold) {
 	t.Helper()
 	d := newDaemon()
@@ -397,7 +397,7 @@ func TestLosingTheDirectoryFences(t *testing.T) {
 		require.Zero(t, w.Since())
 		require.ErrorIs(t, w.Await(t.Context(), 1), worker.ErrFenced)
 		require.ErrorIs(t, w.Check(), worker.ErrFenced)
-		d.cache.FailSave(nil) // for good: nobody knows what the other one issued
+		d.cache.FailSave(nil) // for good: what the other one issued is unknown
 		saves := len(d.cache.Saves())
 		clocktest.Pass(d.cfg.ReportInterval)
 		require.Zero(t, w.Ceiling())
@@ -408,7 +408,7 @@ func TestLosingTheDirectoryFences(t *testing.T) {
 	})
 }
 
-// A disk that hangs costs the callers IDs at the ceiling, and nobody hangs with it. Where it is
+// A disk that hangs costs the callers IDs at the ceiling, and no call hangs with it. Where it is
 // slow, and takes longer than a report may, what it has written counts, or issuing would end
 // between two such reports.
 func TestDiskThatHangs(t *testing.T) {
