@@ -6,7 +6,7 @@
 //
 // A [Generator] is safe for concurrent use, takes no lock while the millisecond
 // has IDs left, and keeps a [Fence]: it never issues an ID at or above the time
-// that somebody recorded beforehand, so that a crash followed by a step of the
+// that was recorded beforehand, so that a crash followed by a step of the
 // clock can't repeat one.
 //
 // The package logs nothing and starts no goroutine.

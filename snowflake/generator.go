@@ -52,7 +52,7 @@ type Config struct {
 	Clock      clock.Clock
 	Fence      Fence
 	// Floor is the time below which IDs may have been issued before, by
-	// whoever held the worker ID: nothing is issued below it.
+	// any holder of the worker ID: nothing is issued below it.
 	Floor clock.Millis
 	// Jitter: a millisecond's first sequence is random in 0..Jitter-1.
 	// 0 and 1 turn it off.
@@ -63,7 +63,7 @@ type Config struct {
 //
 //	snowflake.G1  state (the last time and sequence issued, in one word) only grows, and
 //	    an ID is issued only by the compare-and-swap that moved state to it:
-//	    so no two IDs are equal, whatever the clock does.
+//	    so no two IDs are equal, regardless of what the clock does.
 //	snowflake.G2  an ID's time t satisfies Floor <= t < Fence.Ceiling() as loaded before
 //	    that compare-and-swap: so none equals one of an earlier or later life.
 //	snowflake.G3  before the first ID of a millisecond the wall clock itself was read; the
@@ -71,10 +71,10 @@ type Config struct {
 //	    of the wall clock is seen within a millisecond under load.
 //	snowflake.G4  after Stop's swap no compare-and-swap succeeds: what Stop returns is the
 //	    last time ever issued.
-//	snowflake.G5  nobody spins: a used-up millisecond has one sleeper, and everybody else
-//	    waits for its turn, first come, first served, and can give up. Who comes
-//	    while others wait, other than for one ID, waits behind them: under a load of
-//	    batches some would never get through.
+//	snowflake.G5  no caller spins: a used-up millisecond has one sleeper, and every other
+//	    caller waits for its turn, first come, first served, and can give up. A caller
+//	    that comes while others wait, other than for one ID, waits behind them: under a
+//	    load of batches some would never get through.
 //	snowflake.G6  batches leave the last 1/singlesShare of each millisecond to calls for one
 //	    ID, which don't wait behind them.
 //	snowflake.G7  the IDs of a range differ in their sequences alone: counting from the first to
@@ -94,12 +94,12 @@ type Generator struct {
 	_        [56]byte
 	offsetNS atomic.Int64 // wall minus monotonic clock when last looked at, less the epoch
 
-	turn chan struct{} // holds a token while somebody waits for a tick; who waits for it is served in order
+	turn chan struct{} // holds a token while a caller waits for a tick; callers that wait for it are served in order
 
 	mu      sync.Mutex
 	stopped int64 // mu protects; the last time issued, once stopped
 
-	_      [64]byte // who is served at once reads offsetNS
+	_      [64]byte // a caller that is served at once reads offsetNS
 	counts counts   // of the slow paths only
 }
 

@@ -117,7 +117,7 @@ func (l Layout) MaxSequence() int64 { return ones(l.SequenceBits) }
 // End is the last millisecond that an ID can carry.
 func (l Layout) End() clock.Millis { return l.Epoch + clock.Millis(ones(l.TimeBits)) }
 
-// ones returns the number whose lowest n bits are set.
+// ones returns the number with its lowest n bits set.
 func ones(n uint8) int64 { return 1<<n - 1 }
 
 func (l Layout) workerShift() uint8     { return l.SequenceBits }

@@ -78,7 +78,7 @@ func TestRangeBoundsAMillisecond(t *testing.T) {
 	require.ErrorIs(t, err, snowflake.ErrTimeExhausted)
 }
 
-// Whatever a layout accepts, it composes back; whatever it parses, it prints.
+// All that a layout accepts, it composes back; all that it parses, it prints.
 func FuzzLayoutRoundTrip(f *testing.F) {
 	f.Add("41+10+12", int64(1288834974657), int64(1))
 	f.Add("41+5+5+12", int64(0), int64(math.MaxInt64))

@@ -10,7 +10,7 @@ import (
 // counted nowhere in here, and so costs nothing.
 type Stats struct {
 	// TickWaits: waits because the sequences of the millisecond were used up,
-	// in line behind others who wait for that included.
+	// in line behind other callers that wait for that included.
 	TickWaits uint64
 	// RollbackWaits: waits for a clock at most MaxBackwardWait behind the last ID.
 	RollbackWaits uint64
@@ -26,7 +26,7 @@ type Stats struct {
 	RefusedExhausted uint64
 	// RefusedStopped: calls that failed with ErrStopped.
 	RefusedStopped uint64
-	// GivenUp: calls whose context ended while they waited.
+	// GivenUp: calls with a context that ended while they waited.
 	GivenUp uint64
 }
 
@@ -46,7 +46,7 @@ func (g *Generator) Stats() Stats {
 	}
 }
 
-// countFenced counts a call that the fence sent away, or whose ctx ended first.
+// countFenced counts a call that the fence sent away, or with a ctx that ended first.
 func (g *Generator) countFenced(ctx context.Context) {
 	if ctx.Err() != nil {
 		g.counts.givenUp.Add(1)

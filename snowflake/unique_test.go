@@ -158,7 +158,7 @@ func (h *hurrying) Wall() (int64, time.Duration) {
 // snowflake.G4: no ID lies above what Stop returned. Each ID has a millisecond of its own
 // here, so that a single one that slips past Stop shows.
 func TestStopUnderLoad(t *testing.T) {
-	callers := max(1, min(runtime.GOMAXPROCS(0), runtime.NumCPU())-1) // beside us: nobody waits for a processor
+	callers := max(1, min(runtime.GOMAXPROCS(0), runtime.NumCPU())-1) // beside us: no goroutine waits for a processor
 	began := time.Now()
 	for round := range 5000 {
 		if round > 100 && time.Since(began) > 5*time.Second {
