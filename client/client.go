@@ -28,7 +28,7 @@ type Config struct {
 	// to one database. Required.
 	Addresses []string
 	// HTTPClient makes the requests; its Transport decides on TLS and unix sockets.
-	// Redirects are not followed, whatever it says. By default one that keeps a few
+	// Redirects are not followed, even if it would follow them. By default one that keeps a few
 	// connections to each daemon, and uses no proxy.
 	HTTPClient *http.Client
 	// Token, where it isn't empty, is what daemons with a tokens-file know this caller by.
@@ -48,7 +48,7 @@ type Config struct {
 	// Traceparent, where it isn't nil, returns the traceparent (W3C Trace Context) of a
 	// caller's context: leafd logs it with an error. It is asked only for calls that have to
 	// wait for a request, which carries that of the first of them that has one; a batch that
-	// is fetched ahead is nobody's, and carries none.
+	// is fetched ahead is for no caller, and carries none.
 	Traceparent func(context.Context) string
 }
 
@@ -132,7 +132,7 @@ func parseAddress(address string) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// Snowflake returns the source of snowflake IDs for key, which names who asks; 1 to 128
+// Snowflake returns the source of snowflake IDs for key, which names the caller; 1 to 128
 // bytes. The same key gives the same source.
 func (c *Client) Snowflake(key string) *Source {
 	return c.source("/api/snowflake/get/", key, c.cfg.MaxAge)

@@ -308,7 +308,7 @@ func TestFailuresAreNamed(t *testing.T) {
 	require.ErrorContains(t, errors.Join(reported.list()...), address)
 }
 
-// TestLeftAlone: a daemon that fails isn't asked over and over by those who wait.
+// TestLeftAlone: a daemon that fails isn't asked over and over by callers that wait.
 func TestLeftAlone(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -65,7 +65,7 @@ func pause(failures int) time.Duration {
 	return p/2 + rand.N(p/2+1) //nolint:gosec // no secret
 }
 
-// probe asks the daemon whether it is ready until it is, or somebody had an answer.
+// probe asks the daemon whether it is ready until it is, or it answered another request.
 func (d *daemon) probe(ctx context.Context) {
 	for {
 		down, until := d.state()

@@ -39,7 +39,7 @@ func (s *Source) run(ctx context.Context) {
 
 // wanted returns how many IDs to fetch now; 0: none. It keeps client.K5: a batch is at most half
 // of MaxAhead, and is asked for only while no more than one is there, or more than one is
-// owed to those who wait.
+// owed to callers that wait.
 func (s *Source) wanted() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *Source) wanted() int {
 	if int64(b.left()) > b.size-b.mark {
 		return 0
 	}
-	if s.promoted == 0 { // nobody has asked for an ID yet
+	if s.promoted == 0 { // no caller has asked for an ID yet
 		return 0
 	}
 	return min(s.size, s.limit)

@@ -65,7 +65,7 @@ func FuzzParseRanges(f *testing.F) {
 	})
 }
 
-// FuzzReadAll: no more is read than asked for, in whatever pieces it comes.
+// FuzzReadAll: no more is read than asked for, regardless of the pieces in which it comes.
 func FuzzReadAll(f *testing.F) {
 	f.Add([]byte("123\n"), 5, uint8(1), 0)
 	f.Add([]byte("123\n456\n"), 5, uint8(3), 64)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStandardLibraryOnly: who imports client gets nothing else with it.
+// TestStandardLibraryOnly: a program that imports client gets nothing else with it.
 func TestStandardLibraryOnly(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -134,7 +134,8 @@ func TestRequestsAreTheirOwn(t *testing.T) {
 	}
 }
 
-// TestCachingProxy: one that keeps responses whatever they and the requests say, but for a POST.
+// TestCachingProxy: one that keeps responses regardless of what they and the requests say, but
+// for a POST.
 func TestCachingProxy(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -198,7 +199,7 @@ func TestCachingProxy(t *testing.T) {
 	}
 }
 
-// TestRedirectIsNotFollowed: it may lead to anybody.
+// TestRedirectIsNotFollowed: it may lead to any server.
 func TestRedirectIsNotFollowed(t *testing.T) {
 	elsewhere, f := newFake(t), newFake(t)
 	f.first(func(w http.ResponseWriter, _ int) {

@@ -130,7 +130,7 @@ func (s *Source) waitForOne(ctx context.Context) (int64, error) {
 }
 
 // NextN fills dst, or fails for all of it as Next does: IDs that it had taken by then
-// are used by nobody.
+// go to no caller.
 func (s *Source) NextN(ctx context.Context, dst []int64) error {
 	b := s.current.Load()
 	if s.young(b) {
@@ -241,7 +241,7 @@ const (
 )
 
 // promoteLocked makes the queued batch the current one. What the one before still has
-// goes to nobody else: it has nothing left, or is too old.
+// goes to no other caller: it has nothing left, or is too old.
 func (s *Source) promoteLocked() {
 	now := s.client.mono()
 	switch lasted := now - s.promoted; {

@@ -61,7 +61,7 @@ func TestEachIDOnce(t *testing.T) {
 	require.Greater(t, len(seen), 20_000)
 }
 
-// TestAheadIsBounded is client.K5: what the daemon issued and nobody got.
+// TestAheadIsBounded is client.K5: what the daemon issued and no caller got.
 func TestAheadIsBounded(t *testing.T) {
 	for _, ahead := range []int{2, 3, 10, 1000} {
 		f := newFake(t)
@@ -137,7 +137,7 @@ func TestOldOnesAreDropped(t *testing.T) {
 	require.Zero(t, tag.Stats().Dropped)
 }
 
-// TestWaitersInOrder: who came first is served first, also when there are too few.
+// TestWaitersInOrder: the caller that came first is served first, also when there are too few.
 func TestWaitersInOrder(t *testing.T) {
 	f := newFake(t)
 	gate := make(chan struct{})
@@ -161,7 +161,7 @@ func TestWaitersInOrder(t *testing.T) {
 	require.True(t, slices.IsSorted(ids), "%v", ids)
 }
 
-// TestGoneWaiter: who stops waiting takes no ID with it, unless it was served already.
+// TestGoneWaiter: a caller that stops waiting takes no ID with it, unless it was served already.
 func TestGoneWaiter(t *testing.T) {
 	f := newFake(t)
 	gate := make(chan struct{})
@@ -180,7 +180,7 @@ func TestGoneWaiter(t *testing.T) {
 	require.Equal(t, int64(1), id)
 }
 
-// TestManyGiveUp: callers whose time ends while IDs arrive get an ID or an error, never
+// TestManyGiveUp: callers that run out of time while IDs arrive get an ID or an error, never
 // both, and no ID goes to two.
 func TestManyGiveUp(t *testing.T) {
 	f := newFake(t)

@@ -27,8 +27,8 @@ const (
 	trace2 = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 )
 
-// TestTraceparent: a request carries that of the first who waits for it and has one; nobody
-// waits for a batch that is fetched ahead.
+// TestTraceparent: a request carries that of the first caller that waits for it and has one; no
+// caller waits for a batch that is fetched ahead.
 func TestTraceparent(t *testing.T) {
 	f := newFake(t)
 	got := make(chan string)
