@@ -48,7 +48,7 @@ func parseCredentials(content []byte) (*Credentials, error) {
 	return &Credentials{user, password}, nil
 }
 
-// as tells people who asked.
+// as says, for errors, as which user a request was made.
 func (c *Credentials) as() string {
 	if c == nil {
 		return "asked without credentials: see --zk-auth-file"

@@ -95,7 +95,7 @@ func (s *Session) drop(reason error) {
 	}
 	s.mu.Unlock()
 	if w != nil {
-		_ = w.Close() // of no more use, whatever it says
+		_ = w.Close() // of no more use: its error doesn't matter
 	}
 }
 

@@ -60,7 +60,7 @@ func TestNameThatDoesNotResolve(t *testing.T) {
 	require.ErrorAs(t, failed.Err, &dnsErr)
 }
 
-// TestNotZooKeeper: whatever answers, the daemon lives, and says what is wrong.
+// TestNotZooKeeper: where something else answers, the daemon goes on, and says what is wrong.
 func TestNotZooKeeper(t *testing.T) {
 	for name, test := range map[string]struct {
 		serve func(net.Conn)

@@ -32,7 +32,7 @@ type Info struct {
 	// the last one: whether it lives, only a server knows.
 	ID int64
 	// Since is when State began. It has a monotonic reading: time.Since is right
-	// whatever the wall clock did.
+	// regardless of what the wall clock did.
 	Since time.Time
 	// Timeout is the session timeout that the servers granted, or that is asked for
 	// as long as none has answered.

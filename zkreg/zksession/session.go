@@ -1,6 +1,6 @@
 // Package zksession is a ZooKeeper session that opens itself again: go-zookeeper
-// with a context, a bound and an error of its own for each call, and servers whose
-// names are resolved again for each connection.
+// with a context, a bound and an error of its own for each call, and names of servers
+// that are resolved again for each connection.
 package zksession
 
 import (
@@ -39,7 +39,7 @@ type Config struct {
 // Session is a ZooKeeper session that opens itself again when it is lost, with a
 // context for each call. It adds what go-zookeeper leaves to its user:
 //
-//	zksession.S1 Each call returns within its context, whatever the servers do.
+//	zksession.S1 Each call returns within its context, regardless of what the servers do.
 //	zksession.S2 A request is sent over the connection that was open when its call began,
 //	   or never: nothing waits in a queue to be done minutes later. Before a
 //	   connection is opened all requests of the one before have ended (drained).
@@ -51,10 +51,10 @@ type Config struct {
 //	   server said that it did nothing.
 //	zksession.S6 A server that says nothing for 2/3 of the session timeout, or leaves a
 //	   request unanswered for all of it, is left for another one.
-//	zksession.S7 A session that no server takes back, and whose timeout has passed, is
+//	zksession.S7 A session that no server takes back, and that is past its timeout, is
 //	   given up for a new one (wire.resume).
 //
-// Its methods may be called at any time by anybody.
+// Its methods may be called at any time from any goroutine.
 type Session struct {
 	cfg    Config             // Immutable
 	conn   *zk.Conn           // Immutable
@@ -176,7 +176,7 @@ func (s *Session) Connection() uint64 {
 }
 
 // ACL returns what nodes are created with: everything for our user alone, or for
-// everybody where there are no credentials.
+// any client where there are no credentials.
 func (s *Session) ACL() []zk.ACL {
 	if s.cfg.Auth == nil {
 		return zk.WorldACL(zk.PermAll)

@@ -74,7 +74,7 @@ func proxied(t testing.TB, cfg Config) (s opened, line *zookeepertest.Proxy, roo
 	return s, line, root
 }
 
-// unopened returns a session that nobody connects.
+// unopened returns a session that is never connected.
 func unopened(t testing.TB, cfg Config) *Session {
 	t.Helper()
 	cfg, err := cfg.checked()

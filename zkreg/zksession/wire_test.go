@@ -107,8 +107,8 @@ func TestGreetingWaitsForTheCredentials(t *testing.T) {
 	}
 }
 
-// FuzzWire: whatever a server sends, in whatever pieces, what comes out is either
-// that, whole, or an error; and no answer is out of bounds.
+// FuzzWire: a server sends any bytes, in any pieces: what comes out is either
+// those, whole, or an error; and no answer is out of bounds.
 func FuzzWire(f *testing.F) {
 	f.Add(greeting(1000, 7), false)
 	f.Add(append(greeting(1000, 7), answer(1, 0)...), true)
@@ -120,7 +120,7 @@ func FuzzWire(f *testing.F) {
 			raw.data = iotest.OneByteReader(raw.data)
 		}
 		w := newWire(t, raw)
-		got, _ := io.ReadAll(w) // whatever ends it
+		got, _ := io.ReadAll(w) // the error that ends it doesn't matter
 		require.True(t, bytes.HasPrefix(sent, got))
 		rest := got
 		for first := true; len(rest) >= 4; first = false {
