@@ -34,7 +34,7 @@ type claim struct {
 }
 
 // Claim implements worker.Registry. It tries our own entry; one that was released, drawn from
-// the hints; ZooKeeper's next number; one without an entry; and one whose piece has ended. A
+// the hints; ZooKeeper's next number; one without an entry; and one after the end of its piece. A
 // worker ID is tried once. Where Java Leafs share the tree it takes none of the latter two, since
 // ZooKeeper's counter is all that they go by, and never 0, which they take without asking.
 func (r *Registry) Claim(ctx context.Context, s worker.Snapshot, me worker.Record, now clock.Millis) (worker.Snapshot, error) {
@@ -218,7 +218,7 @@ func (c *claim) sequential(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// rest takes a number without an entry; or else one whose limit has passed, by our clock and
+// rest takes a number without an entry; or else one past its limit, by our clock and
 // ZooKeeper's, a claim that was given up, or a released one without a hint: in random order.
 func (c *claim) rest(ctx context.Context) (bool, error) {
 	for again := true; again; {

@@ -93,7 +93,7 @@ func claimAs(t testing.TB, r *zkreg.Registry, me worker.Record, now clock.Millis
 	return r.Claim(t.Context(), s, me, now)
 }
 
-// holds is an entry of somebody's.
+// holds is an entry of another instance's.
 func (tr *tree) holds(workerID int64, state worker.EntryState, limit clock.Millis) worker.Entry {
 	e := worker.Entry{
 		WorkerID: workerID, Node: "x", Address: "x:1", State: state, Timestamp: 1, Ceiling: min(1, limit), Floor: min(1, limit), Limit: limit,
@@ -105,7 +105,7 @@ func (tr *tree) holds(workerID int64, state worker.EntryState, limit clock.Milli
 	return e
 }
 
-// full has every worker ID but those held by somebody for long.
+// full has other instances hold every worker ID but those, for long.
 func (tr *tree) full(but ...int64) {
 	left := map[int64]bool{}
 	for _, id := range but {
@@ -260,7 +260,7 @@ func TestNeverZeroBesideJavaLeafs(t *testing.T) {
 	})
 }
 
-// Nothing is left: it says when the next piece ends, whatever it draws first.
+// Nothing is left: it says when the next piece ends, regardless of what it draws first.
 func TestExhaustedSaysWhenTheNextComesBack(t *testing.T) {
 	inTree(t, "", func(t *testing.T, tr *tree) {
 		tr.full(2, 4, 5)
@@ -276,7 +276,7 @@ func TestExhaustedSaysWhenTheNextComesBack(t *testing.T) {
 }
 
 // A limit has to have passed by our clock and by ZooKeeper's: one that is wrong takes
-// nothing away from anybody.
+// nothing away from any holder.
 func TestLimitIsJudgedByBothClocks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		limit, off time.Duration // of ZooKeeper's now: the limit, and our clock
@@ -302,8 +302,8 @@ func TestLimitIsJudgedByBothClocks(t *testing.T) {
 	}
 }
 
-// A hint that leads nowhere is removed by whoever finds it, and nothing is made from it; one whose
-// limit lies ahead stays for later.
+// A hint that leads nowhere is removed by the claim that finds it, and nothing is made from it; one
+// to an entry with its limit ahead stays for later.
 func TestHints(t *testing.T) {
 	inTree(t, "", func(t *testing.T, tr *tree) {
 		now := tr.clk.Millis()
@@ -329,7 +329,7 @@ func TestHints(t *testing.T) {
 	})
 }
 
-// zkreg.R7: below the root's floor nobody gets a worker ID, and no piece begins below it.
+// zkreg.R7: below the root's floor no instance gets a worker ID, and no piece begins below it.
 func TestRootsFloor(t *testing.T) {
 	inTree(t, "", func(t *testing.T, tr *tree) {
 		tr.Plant(tr.holds(2, worker.StateReleased, 5))
@@ -667,7 +667,7 @@ func TestCounterBesideJavaLeafs(t *testing.T) {
 	})
 }
 
-// zkreg.R3: what can't be made out ends who would go by it, with what to do.
+// zkreg.R3: what can't be made out ends the call that would go by it, with what to do.
 func TestDamagedIsNobodys(t *testing.T) {
 	inTree(t, "entry", func(t *testing.T, tr *tree) {
 		tr.Plant(tr.holds(3, worker.StateReleased, 5))
@@ -709,7 +709,8 @@ func TestDamagedIsNobodys(t *testing.T) {
 	})
 }
 
-// Show puts this life's node up, in this session, and takes it down again, whoever's was there.
+// Show puts this life's node up, in this session, and takes it down again, regardless of which
+// life's was there.
 func TestShow(t *testing.T) {
 	inTree(t, "", func(t *testing.T, tr *tree) {
 		r, me := tr.open("a"), tr.me("a")
@@ -739,7 +740,7 @@ func TestShow(t *testing.T) {
 		require.Equal(t, "a life", owner())
 		tr.Expire("a:1")
 		require.Empty(t, owner())
-		require.NoError(t, tr.raw.Remove(t.Context(), "/leaf/leaf_temporary", -1)) // somebody tidied up
+		require.NoError(t, tr.raw.Remove(t.Context(), "/leaf/leaf_temporary", -1)) // an operator tidied up
 		require.NoError(t, r.Show(t.Context(), me, true))
 		require.Equal(t, "a life", owner())
 		require.NoError(t, r.Close())

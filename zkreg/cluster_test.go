@@ -34,7 +34,7 @@ func statusOf(t testing.TB, cfg Config) Status {
 	return s
 }
 
-// zkreg.R5: whoever makes it, and however many at once, there is one cluster.
+// zkreg.R5: any number of processes may make it at once: there is one cluster.
 func TestInitMakesOneCluster(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
@@ -176,7 +176,8 @@ func TestRootLostAlone(t *testing.T) {
 }
 
 // zkreg.R6: a daemon with a great threshold, its clock ahead by nearly that, is cut off and goes on
-// by its file. Who notes the loss has a small threshold: the floor lies beyond the piece all the same.
+// by its file. The daemon that notes the loss has a small threshold: the floor lies beyond the piece
+// all the same.
 func TestLossReckonsWithTheGreatestThreshold(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
@@ -200,8 +201,8 @@ func TestLossReckonsWithTheGreatestThreshold(t *testing.T) {
 	require.Equal(t, floor.Floor, again.Floor, "open has nothing left to do")
 }
 
-// Java Leafs and leafds on one tree, each with worker IDs of their own: whatever a daemon does, and
-// whatever it is called, no entry of a Java Leaf's is taken or written.
+// Java Leafs and leafds on one tree, each with worker IDs of their own: no entry of a Java Leaf's is
+// taken or written, regardless of what a daemon does, and of its name.
 func TestJavaTree(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/leafd/leafd/zkreg/zksession"
 )
 
-// Directory is a cluster as seen by those who look after it, without an identity. Its
-// methods may be called at any time by anybody.
+// Directory is a cluster as seen by its operators, without an identity. Its methods may be
+// called at any time from any goroutine.
 type Directory struct{ tree }
 
 // OpenDirectory returns at once and connects in the background. It fails only
@@ -33,7 +33,7 @@ func OpenDirectory(cfg Config) (*Directory, error) {
 	return &Directory{t}, nil
 }
 
-// entries reads those entries whose names keep says, also where the root is none yet, or
+// entries reads the entries with names that keep accepts, also where the root is none yet, or
 // can't be read.
 func (t tree) entries(ctx context.Context, keep func(entryName) bool) (worker.Snapshot, tree, []*entry, error) {
 	s, _, t, err := t.look(ctx, worker.NoWorkerID)
@@ -54,7 +54,7 @@ func (d *Directory) Live(ctx context.Context) ([]worker.Peer, error) {
 	return slices.DeleteFunc(all, func(p worker.Peer) bool { return p.Address == "" }), err
 }
 
-// Entries returns all entries, ordered by worker ID. One whose payload can't be read has
+// Entries returns all entries, ordered by worker ID. One with an unreadable payload has
 // StateDamaged, and no more than worker ID and Live. What has no entry's name is skipped. Of
 // entries with one worker ID, a Java Leaf's and ours, all are returned. worker.ErrUnreachable.
 func (t tree) Entries(ctx context.Context) ([]worker.Entry, error) {
@@ -191,14 +191,15 @@ var ErrDenied = zk.ErrNoAuth
 var ErrTrial = errors.New("ZooKeeper refuses to let us")
 
 // Trial finds out whether everything that a daemon of cfg writes would be allowed: it
-// hands ZooKeeper one transaction that does it all, and whose last operation can't
+// hands ZooKeeper one transaction that does it all, with a last operation that can't
 // succeed. The servers judge each of them in turn, by the ACLs and the credentials of
-// this connection, and then do none: nothing is written, and nobody's watch fires. workerID is
-// that whose entry is ours; worker.NoWorkerID for none. Of the tree only the parent of the live set may be missing, and is "made" in it too.
+// this connection, and then do none: nothing is written, and no client's watch fires. workerID
+// is that of our entry; worker.NoWorkerID for none. Of the tree only the parent of the live
+// set may be missing, and is "made" in it too.
 // ErrTrial; worker.ErrNoCluster; worker.ErrUnreachable.
 func (d *Directory) Trial(ctx context.Context, workerID int64) error {
 	err := d.try(ctx, workerID)
-	for isConflict(err) && ctx.Err() == nil { // somebody changed the tree meanwhile
+	for isConflict(err) && ctx.Err() == nil { // another client changed the tree meanwhile
 		err = d.try(ctx, workerID)
 	}
 	return err

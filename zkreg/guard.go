@@ -19,7 +19,7 @@ import (
 
 // Guard is the segment.Guard of one daemon. It has a session of its own: a life that
 // begins again, with another Registry, leaves it as it is, and reports never queue behind
-// its requests. Its methods may be called at any time by anybody.
+// its requests. Its methods may be called at any time from any goroutine.
 type Guard struct {
 	tree
 

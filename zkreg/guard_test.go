@@ -120,7 +120,7 @@ func TestGuardWithoutACluster(t *testing.T) {
 	require.ErrorContains(t, err, "it has lost its data, or the ensemble is new")
 }
 
-// Where all high marks are gone, everybody waits for those who know them; but not where there
+// Where all high marks are gone, every daemon waits for those that know them; but not where there
 // were never any.
 func TestGuardThatLostAllHighMarks(t *testing.T) {
 	t.Parallel()

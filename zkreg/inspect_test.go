@@ -65,7 +65,7 @@ func TestTrialNamesWhatIsRefused(t *testing.T) {
 	const all, none = zk.PermAll, zk.PermRead
 	for _, tc := range []struct {
 		name                                      string
-		root, forever, temporary, entry, released int32 // rights of everybody; 0: the node is missing
+		root, forever, temporary, entry, released int32 // rights of world:anyone; 0: the node is missing
 		needs                                     string
 	}{
 		{"all", all, all, all, all, all, ""},

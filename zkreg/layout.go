@@ -175,7 +175,7 @@ type rootData struct {
 	Layout  string       `json:"layout"`
 	Forever string       `json:"forever"` // parent of the entries
 	// ParentCzxid is the czxid of Forever: where that has another one, or is absent, the
-	// entries were lost. 0 until somebody has recorded it: Init was cut short, or, with
+	// entries were lost. 0 until it has been recorded: Init was cut short, or, with
 	// Losses, what was lost is being made again.
 	ParentCzxid    int64        `json:"parent_czxid"`
 	LongestLease   int64        `json:"longest_lease"`   // in milliseconds; from when the cluster was made
@@ -193,7 +193,7 @@ type highData struct {
 
 // highRoot is the data of the parent of all high marks.
 type highRoot struct {
-	Settled bool `json:"settled"` // whoever knew high marks of before it was made has put them back
+	Settled bool `json:"settled"` // the daemons that knew high marks of before it was made have put them back
 }
 
 // DefaultLongestLease is what a cluster is made with where nothing else is configured.
@@ -251,7 +251,7 @@ func isTime(t clock.Millis) bool { return t >= 0 && t <= latest }
 
 // decodeEntry reads the payload of the entry at p, ours or a Java Leaf's, which has nothing
 // of what leafd adds: one of ours that lost its owner is damaged, and has a limit still.
-// Fields it doesn't know are left to those who do. worker.ErrDamaged.
+// Fields it doesn't know are left to versions that do. worker.ErrDamaged.
 func decodeEntry(p string, data []byte) (entryData, error) {
 	return decode(p, data, entryData{Timestamp: -1, Ceiling: -1}, worker.ErrDamaged, doEntry, func(d *entryData) error {
 		java := *d == entryData{IP: d.IP, Port: d.Port, Timestamp: d.Timestamp, Ceiling: -1}
@@ -311,7 +311,7 @@ func decodeRoot(p string, data []byte) (rootData, error) {
 }
 
 // differs says in what d is for other daemons than those of p and layout; empty for
-// nothing. IDs of two layouts can be equal whatever their times, and two parents of the
+// nothing. IDs of two layouts can be equal regardless of their times, and two parents of the
 // entries give every worker ID twice.
 func (d rootData) differs(p paths, layout snowflake.Layout) string {
 	switch {

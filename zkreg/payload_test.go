@@ -144,7 +144,7 @@ func TestRootPayload(t *testing.T) {
 	}
 }
 
-// One that can't be read stands for a life that nobody knows.
+// One that can't be read stands for a life that no daemon knows.
 func TestTemporaryPayload(t *testing.T) {
 	temp := temporaryData{Owner: testOwner}
 	data := `{"owner":"` + testOwner + `"}`

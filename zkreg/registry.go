@@ -105,9 +105,9 @@ func (c Config) connect() (tree, error) {
 //	    a write that is conditional on the entry as it was read: ZooKeeper keeps it unique.
 //	zkreg.R2  Each transaction checks the root's version, and is sent over the connection over
 //	    which all that it rests on was read: versions that a restored ZooKeeper counts once more
-//	    are none of these. One whose answer shows another czxid than was read has written over
-//	    another's entry: worker.ErrFenced.
-//	zkreg.R3  What can't be made out is nobody's to take and no proof of anything.
+//	    are none of these. One that is answered with another czxid than was read has written
+//	    over another's entry: worker.ErrFenced.
+//	zkreg.R3  What can't be made out may not be taken, and is no proof of anything.
 type Registry struct {
 	tree
 
@@ -139,7 +139,7 @@ func Open(cfg Config) (*Registry, error) {
 // Session tells of the session with ZooKeeper, without asking any server.
 func (r *Registry) Session() zksession.Info { return r.session.Info() }
 
-// Peers implements worker.Registry. Where nobody came or went since the last time it is one
+// Peers implements worker.Registry. Where no peer came or went since the last time it is one
 // read, and otherwise two at most, however many there are: all that is asked for stands in their
 // names.
 func (r *Registry) Peers(ctx context.Context) ([]worker.Peer, error) {
@@ -161,7 +161,7 @@ func (r *Registry) Peers(ctx context.Context) ([]worker.Peer, error) {
 }
 
 // Look implements worker.Registry. What it reads is as new as ZooKeeper has it: our own last
-// writes too, whose answers may be lost.
+// writes too, even where their answers were lost.
 func (r *Registry) Look(ctx context.Context, me worker.Record) (worker.Snapshot, error) {
 	r.mu.Lock()
 	r.self = me.Instance

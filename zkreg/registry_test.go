@@ -123,7 +123,7 @@ func claimed(t testing.TB, cfg Config) (*Registry, worker.Record) {
 	return r, me
 }
 
-// report writes me's entry, whatever has to be done before.
+// report writes me's entry, after anything that has to be done before.
 func report(t testing.TB, r *Registry, me worker.Record) error {
 	t.Helper()
 	s, do := decided(t, r, me)
@@ -217,7 +217,7 @@ func TestConfig(t *testing.T) {
 	require.ErrorContains(t, err, "zk1")
 }
 
-// Nobody there: each method returns within its context, and says who was tried.
+// No server there: each method returns within its context, and says which servers were tried.
 func TestNobodyThere(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Servers: []string{"127.0.0.1:1"}, Node: "a", Address: "10.0.0.5:8080", Layout: snowflake.DefaultLayout(), Clock: clock.System()}
@@ -272,7 +272,7 @@ func TestAccess(t *testing.T) {
 	require.NoError(t, report(t, r, me))
 }
 
-// meddled is a session over which somebody else is faster than each transaction.
+// meddled is a session in which another client is faster than each transaction.
 type meddled struct {
 	Session
 
@@ -302,7 +302,7 @@ func TestReleaseLosesARace(t *testing.T) {
 }
 
 // zkreg.R2: while a write waits to be sent, the connection is another one, of a ZooKeeper that
-// was set back and counts the versions once more: at ours the entry is somebody else's.
+// was set back and counts the versions once more: at ours the entry is another instance's.
 func TestSetBackBeforeAWriteIsSent(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)

@@ -21,15 +21,15 @@ import (
 // The root tells what ZooKeeper has lost. It keeps:
 //
 //	zkreg.R5  Only an operator makes a cluster (Init). A root that is gone is made again, as
-//	    the same cluster, by those who belong to it alone.
+//	    the same cluster, only by instances that belong to it.
 //	zkreg.R6  A loss is noted before anything else is done about it: Losses is raised, and Floor
 //	    lies beyond the limit of every piece that can have been lost: the time of the note by
 //	    ZooKeeper's clock, the longest lease, and twice the threshold. While ParentCzxid is 0,
 //	    or another one than the parent's, nothing is claimed.
-//	zkreg.R7  While ZooKeeper's now is below Floor nobody gets a worker ID that he did not
-//	    hold, and no piece begins below it.
+//	zkreg.R7  While ZooKeeper's now is below Floor no instance gets a worker ID that it did
+//	    not hold, and no piece begins below it.
 //	zkreg.R8  LongestLease is set once, when the cluster is made, and no daemon has a longer one.
-//	zkreg.R9  Where Java Leafs share the tree, a parent that is made again, by whomever, has the
+//	zkreg.R9  Where Java Leafs share the tree, a parent that is made again, by any process, has the
 //	    counter beyond every worker ID of theirs before the root names it, and so after a
 //	    Recover: none of them gets one that a leafd holds.
 
@@ -142,7 +142,7 @@ func counterOf(stat *zk.Stat) int64 { return (int64(stat.Cversion) + int64(stat.
 const javaIDs = 1024
 
 // spendCounter moves ZooKeeper's counter of the entries on by n: it counts each node that was
-// made, whatever its name (measured, ZooKeeper 3.8).
+// made, under any name (measured, ZooKeeper 3.8).
 func (t tree) spendCounter(n int) []any {
 	ops := make([]any, 0, 2*n)
 	p := t.forever + "/counter"

@@ -124,7 +124,7 @@ func (t tree) readNames(ctx context.Context) ([]entryName, *zk.Stat, error) {
 }
 
 // readEntry reads the entry of a worker ID; nil for none. One that can't be made out is no
-// error here: what it means depends on whose it is.
+// error here: what it means depends on which instance it belongs to.
 func (t tree) readEntry(ctx context.Context, workerID int64) (*entry, error) {
 	return t.readNamed(ctx, entryName{raw: path.Base(t.entryOf(workerID)), workerID: workerID})
 }
@@ -186,7 +186,7 @@ func shows(live []worker.Peer, instance string) bool {
 }
 
 // Session is what this package needs of a session with ZooKeeper. It is a
-// *zksession.Session, whose methods say what each does, but in tests.
+// *zksession.Session, which documents what each method does, but in tests.
 type Session interface {
 	Get(ctx context.Context, path string) ([]byte, *zk.Stat, error)
 	Exists(ctx context.Context, path string) (bool, *zk.Stat, error)
