@@ -21,7 +21,7 @@ type counter struct {
 	_ [56]byte
 }
 
-// sink keeps results in use: the compiler must not see that nobody reads it.
+// sink keeps results in use: the compiler must not see that nothing reads it.
 var sink atomic.Int64
 
 func BenchmarkAtomicAdd(b *testing.B) {

@@ -31,7 +31,7 @@ func TestChangedStepIsTold(t *testing.T) {
 		reload(t, svc)
 		require.Empty(t, rec.kinds("unused"))
 
-		// By a pass, for a tag that nobody uses.
+		// By a pass, for a tag that is not used.
 		store.Set("unused", 7, 20)
 		reload(t, svc)
 		reload(t, svc)

@@ -35,7 +35,7 @@ const (
 //	    restart. The IDs of a batch that waits are counted already; should it
 //	    fail, the count doesn't move until as many others are handed out.
 //
-// It belongs to the tag's current Tag, whose mu protects the plain fields. A Tag
+// It belongs to the tag's current Tag; the mu of that Tag protects the plain fields. A Tag
 // that is gone may still end a fetch or a batch, and be looked at: what that needs is atomic.
 type counters struct {
 	done     int64        // IDs of the ranges before the current one
@@ -82,7 +82,7 @@ func (t *Tag) replaceLocked(next *span) {
 	t.live.Store(next)
 }
 
-// lose takes n IDs off the count that nobody got (segment.N2).
+// lose lowers the count by n IDs that no caller got (segment.N2).
 func (t *Tag) lose(n int) {
 	if n == 0 {
 		return

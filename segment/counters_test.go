@@ -18,7 +18,7 @@ import (
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
-// refusing returns a service whose requests fail at once where nothing is in memory.
+// refusing returns a service that fails requests at once where nothing is in memory.
 func refusing(t *testing.T, store *segmenttest.Store) *segment.Service {
 	t.Helper()
 	return start(t, segment.Config{Store: store, Clock: fakeClock(), Wait: time.Millisecond, Refresh: time.Hour})
@@ -214,7 +214,7 @@ func TestIssuedIsWhatWasHandedOut(t *testing.T) {
 }
 
 // segment.N1: of a range that is closed while it is handed out every offset is counted by
-// close, or belongs to nobody.
+// close, or belongs to no caller.
 func TestClosedSpan(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -315,8 +315,8 @@ func TestFetchesAreCountedAndTold(t *testing.T) {
 	})
 }
 
-// Whoever still holds a Tag whose row went may look at it while the row is back: what was
-// told stays told, and the tag of that row is disturbed in nothing (the race detector looks on).
+// A caller that still holds a Tag of a removed row may look at it while the row is back: what
+// was told stays told, and the tag of that row is not disturbed (the race detector looks on).
 func TestStatusOfATagThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := segmenttest.NewStore()

@@ -46,7 +46,7 @@
 //
 // # Tags that go and come back
 //
-// A tag whose row is gone is unknown once two passes over the table agree (load.go
+// A tag is unknown once two passes over the table agree that its row is gone (load.go
 // has the invariants segment.T1 to segment.T3); what was left of its range in memory is
 // dropped (a gap). When the row comes back the
 // tag starts again, with the highest value that was ever seen for it as floor: a

@@ -38,13 +38,13 @@ type Event struct {
 
 // events passes events on in order, one at a time, with no lock held.
 type events struct {
-	notify func(Event)     // immutable; nil: nobody listens
+	notify func(Event)     // immutable; nil: there is no listener
 	clock  clock.Clock     // immutable
 	told   clock.Heartbeat // see Stuck
 
 	mu      sync.Mutex
 	waiting []Event // mu protects
-	passing bool    // mu protects; somebody is in flush
+	passing bool    // mu protects; a goroutine is in flush
 }
 
 // add keeps ev for the next flush. It may be called with any lock held.

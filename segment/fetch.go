@@ -345,8 +345,8 @@ func (t *Tag) retryAtLocked(b *buffer, at time.Duration) {
 	b.retryTimer = time.AfterFunc(at-t.svc.clock.Mono(), t.retryNow)
 }
 
-// postpone tries again soon: a fetch that nobody waits for waits for the guard. As soon as
-// somebody does, askLocked ends that.
+// postpone tries again soon: a fetch that no request waits for waits for the guard. As soon
+// as one does, askLocked ends that.
 func (t *Tag) postpone(b *buffer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -28,8 +28,8 @@ type HighMark struct {
 	Written time.Time // when, by the guard's clock: of Get, where the guard tells, for people
 }
 
-// Guard keeps each tag's high mark where all daemons on a table find it, whatever
-// becomes of the table. The invariants segment.V1 to segment.V5 say how it is used.
+// Guard keeps each tag's high mark where all daemons on a table find it, regardless of
+// what becomes of the table. The invariants segment.V1 to segment.V5 say how it is used.
 type Guard interface {
 	// Connection is the number of the open connection, 0 while there is none. A number
 	// is never used again: what was read before a connection broke doesn't count

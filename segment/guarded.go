@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// guardPatience is how long a fetch that somebody waits for waits for the guard, at
+	// guardPatience is how long a fetch that a request waits for waits for the guard, at
 	// most, where it may go on without: less than Config.Wait, for the fetch has to follow.
 	guardPatience = 400 * time.Millisecond
-	// guardGrace is how long a fetch that nobody waits for is put off while the guard is
+	// guardGrace is how long a fetch that no request waits for is put off while the guard is
 	// away: an election or a restart of the guard costs no unguarded fetch.
 	guardGrace = 10 * time.Second
 	// guardStart is how long the first pass over the table waits for the guard, so that
 	// the first fetches of a daemon are guarded.
 	guardStart = 2 * time.Second
-	// guardLook is how often the connection is looked at: a look asks nobody.
+	// guardLook is how often the connection is looked at: a look asks no server.
 	guardLook = 100 * time.Millisecond
 	// guardRefused is how long keepGuarded rests after the guard has refused to be written.
 	guardRefused = time.Second
@@ -35,8 +35,8 @@ const (
 	guardFirst, guardCompare = 8, 4
 )
 
-// errPostponed is returned for a fetch that waits for the guard, since nobody waits for
-// the fetch.
+// errPostponed is returned for a fetch that waits for the guard, since no request waits
+// for the fetch.
 var errPostponed = errors.New("the fetch waits for the guard")
 
 // guarded is what a service knows of its Guard. The database proposes a range, the guard
@@ -48,7 +48,8 @@ var errPostponed = errors.New("the fetch waits for the guard")
 //	    written while the row is locked, so that daemons come one after the other. After
 //	    a conflict it is read again in the same transaction, and Lo raised. Without an
 //	    answer of the guard or to the commit the range is given up (a gap), and no range is
-//	    proposed twice: By is for people to read. So used ranges are disjoint whatever the table shows.
+//	    proposed twice: By is for people to read. So used ranges are disjoint regardless of
+//	    what the table shows.
 //	segment.V2  A guarded fetch begins at or above max_id, the high mark and the local
 //	    mark, and leaves max_id at its end: a table that went backwards is moved forward
 //	    in the same transaction. What passes have seen of it counts without the guard, and
@@ -58,7 +59,8 @@ var errPostponed = errors.New("the fetch waits for the guard")
 //	    guard a table below them, or below what a pass has shown, is refused.
 //	segment.V4  While the guard is away Config.GuardRequired fetches nothing. Otherwise
 //	    fetches go on by segment.V3: at once where a request waits, after guardGrace
-//	    where nobody does; one that isn't used yet when it is back is given up. The tags of those fetches are raised in the guard first thing
+//	    where none does; one that isn't used yet when it is back is given up. The tags
+//	    of those fetches are raised in the guard first thing
 //	    when it is back, and in each new session the marks of all tags, since the
 //	    guard may have lost them: not in one that goes on (Opened.Session), as over an
 //	    election. A fetch raises its own tag by itself. A high mark that the
@@ -557,7 +559,7 @@ func (g *guarded) raised(m ownMark) {
 	}
 }
 
-// sleep waits for d, or until somebody needs the connection.
+// sleep waits for d, or until a fetch needs the connection.
 func (g *guarded) sleep(ctx context.Context, d time.Duration) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -582,7 +584,7 @@ type GuardStatus struct {
 	Unguarded uint64 // ranges fetched without it
 	Conflicts uint64 // writes that met another high mark than was read
 	GivenUp   uint64 // ranges that were given up for that
-	Behind    int    // tags whose high mark is to be raised once the guard is back
+	Behind    int    // tags with a high mark to raise once the guard is back
 }
 
 // Guard returns where the service stands with its guard.

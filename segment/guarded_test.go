@@ -129,7 +129,7 @@ func TestGuardOverTwoTables(t *testing.T) {
 	})
 }
 
-// segment.V2: who saw the table forget says so, once, at the pass or at the fetch.
+// segment.V2: a daemon that saw the table go back says so, once, at the pass or at the fetch.
 func TestGuardTellsThatTheTableWentBack(t *testing.T) {
 	for name, look := range map[string]bool{"a pass finds it": true, "a fetch finds it": false} {
 		clocktest.Run(t, name, func(t *testing.T) {
@@ -281,7 +281,7 @@ func (s *uncertain) FetchGuarded(ctx context.Context, tag string, want int64, di
 	return segment.Range{}, errors.Join(errDown, err)
 }
 
-// segment.V1: on a table whose rows lock, fifty daemons on one tag are in no other's way.
+// segment.V1: on a table that locks rows, fifty daemons on one tag are not in each other's way.
 func TestGuardOfManyDaemons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, seen := newSite(), map[int64]bool{}
@@ -394,7 +394,7 @@ func TestGuardRefusesATag(t *testing.T) {
 	})
 }
 
-// segment.V4: nobody waits, so the fetch waits for the guard.
+// segment.V4: no request waits, so the fetch waits for the guard.
 func TestGuardAwayForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, seen := newSite(), map[int64]bool{}
@@ -468,7 +468,7 @@ func TestGuardAwayAndRequired(t *testing.T) {
 }
 
 // segment.V4: after an outage others may have used what the guard has lost, and the table
-// too: whoever requires the guard waits for them.
+// too: a daemon that requires the guard waits for them.
 func TestGuardThatLostItsMarksIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, seen := newSite(), map[int64]bool{}

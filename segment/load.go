@@ -68,7 +68,7 @@ func (s *Service) Reload(ctx context.Context, deleted ...string) error {
 // pass is one reading of the table.
 type pass struct {
 	counts  bool     // it is one of Run's (segment.T1)
-	deleted []string // tags whose rows were deleted by ourselves
+	deleted []string // tags of rows that were deleted by ourselves
 
 	view  View
 	added map[string]*Tag // tags that are new

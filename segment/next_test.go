@@ -221,7 +221,7 @@ func TestNextNLargerThanASegment(t *testing.T) {
 	require.Less(t, store.Fetches("order"), 30, "the step grows with the demand")
 }
 
-// A range costs one add whatever it has, and a call is served whole or not at all.
+// A range costs one add, however many IDs it has, and a call is served whole or not at all.
 func TestNextRanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := segmenttest.NewStore()

@@ -16,8 +16,8 @@ const maxFetchers = 8
 //	    have left is moved behind all others, and to its place in front by the next request:
 //	    what was asked for once, and given up, delays no request.
 //	segment.Q2  Requests and prefetches take turns: neither keeps the other from its ranges.
-//	segment.Q3  Tags whose last attempt failed hold at most half of the fetchers: rows that
-//	    are locked for good leave the other half to those that are free.
+//	segment.Q3  Tags that failed at their last attempt hold at most half of the
+//	    fetchers: rows that are locked for good leave the other half to those that are free.
 type queue struct {
 	work func(t *Tag, l lane) (worked bool) // immutable
 

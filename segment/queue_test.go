@@ -21,7 +21,7 @@ type fetches struct {
 	order []string
 	held  map[string]int // how many fetches are held now, by the first letter of their tags
 	most  map[string]int // the most at once
-	hold  string         // mu protects; the first letter of tags whose fetches hang until they are late
+	hold  string         // mu protects; the first letter of tags with fetches that hang until they are late
 	gate  chan struct{}  // nil, or what all fetches wait for
 }
 
@@ -69,7 +69,7 @@ func newFetches(store *segmenttest.Store, hold string) *fetches {
 	return f
 }
 
-// named makes n tags whose names begin with kind.
+// named makes n tags with names that begin with kind.
 func named(store *segmenttest.Store, kind string, n int) []string {
 	names := make([]string, n)
 	for i := range names {

@@ -19,7 +19,7 @@ import (
 // checker knows every ID that was handed out.
 type checker struct {
 	mu      sync.Mutex
-	seen    map[string]map[int64]string // tag -> ID -> who got it
+	seen    map[string]map[int64]string // tag -> ID -> the daemon or client that got it
 	repeats []string
 	count   atomic.Int64
 }
@@ -53,7 +53,7 @@ type daemon struct {
 	// marks is the data directory: it outlives a crash.
 	marks *segmenttest.HighWater
 	// used has the highest end of a range that the service was about to
-	// use, known to the test whatever the service remembers.
+	// use, known to the test regardless of what the service remembers.
 	used *segmenttest.HighWater
 	// guard is nil without a guard; with one it is required, and the daemon's directory
 	// may be lost.
@@ -187,7 +187,7 @@ func (w *world) disturb() {
 		release := w.store.Hang()
 		pause()
 		release()
-	case 2: // commits whose replies get lost
+	case 2: // commits, with the replies lost
 		w.store.After(func(context.Context, segmenttest.Op, string) error { return errChaos })
 		pause()
 		w.store.After(nil)
@@ -238,8 +238,8 @@ func (w *world) disturbGuard(d *daemon) {
 }
 
 // remembers is the mark that the daemon has after a crash, or would have if it were
-// not forgetful. It may be below what it was about to use: a range whose mark can't be
-// recorded is not used, and forgotten.
+// not forgetful. It may be below what it was about to use: a range with a mark that
+// can't be recorded is not used, and forgotten.
 func (d *daemon) remembers(tag string) int64 {
 	if d.forgetful {
 		return d.used.Mark(tag)
@@ -294,7 +294,7 @@ func randomFailures(t *testing.T, guard func() *segmenttest.Guard) {
 			for range steps {
 				w.disturb()
 			}
-			// The world must have got on meanwhile: a run in which nobody got an ID
+			// The world must have got on meanwhile: a run without an ID
 			// would show nothing.
 			for deadline := time.Now().Add(patience); w.check.count.Load() < 2000; {
 				require.True(t, time.Now().Before(deadline), "only %d IDs", w.check.count.Load())

@@ -14,7 +14,7 @@ import (
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
-// rates is a service whose rates are looked at when the test says so.
+// rates is a service with rates that are looked at when the test says so.
 func rates(t *testing.T, step int64, names ...string) *segment.Service {
 	t.Helper()
 	store := segmenttest.NewStore()

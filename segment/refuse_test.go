@@ -33,7 +33,7 @@ func drain(t *testing.T, tag *segment.Tag) int64 {
 func TestRefusedRowRecoversOnceMended(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
-		maxID, step int64 // what somebody writes by hand
+		maxID, step int64 // what is written by hand
 		cause       error
 	}{
 		{"max_id set back to 0", 0, 10, segment.ErrRegressed},

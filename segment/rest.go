@@ -13,13 +13,13 @@ type Rest struct {
 	Ranges [][2]int64 `json:"ranges"` // [lo, hi), in the order of use
 }
 
-// Keep returns what is left of all ranges, which nobody gets from this service any
-// more. It is called once Run has returned. What holds of a rest:
+// Keep returns what is left of all ranges, which this service hands out no more.
+// It is called once Run has returned. What holds of a rest:
 //
 //	segment.K1  A range is closed before Keep tells what is left of it: no ID is both
 //	    handed out and in a rest. A range that was fetched but never published
 //	    is in none.
-//	segment.K2  Adopt is given what one Keep returned, and nobody is given it again: its
+//	segment.K2  Adopt is given what one Keep returned, and no Adopt is given it again: its
 //	    caller answers for that. So a rest is ours as it was when it was fetched: marked
 //	    (segment.S1) and above all that others had (segment.S2), and what others
 //	    have taken since is above it.
@@ -46,7 +46,7 @@ func (t *Tag) keep() Rest {
 // endLocked takes all ranges away and returns what is left of them.
 func (t *Tag) endLocked() (left [][2]int64) {
 	if s := t.live.Swap(nil); s != nil {
-		used := s.close() // segment.N1: somebody may have loaded it just before
+		used := s.close() // segment.N1: a request may have loaded it just before
 		t.counters.done += used
 		if s.lo+used < s.hi() {
 			left = append(left, [2]int64{s.lo + used, s.hi()})

@@ -214,7 +214,7 @@ func TestHeld(t *testing.T) {
 	})
 }
 
-// A tag whose row is gone, and rests that are none.
+// A tag of a row that is gone, and rests that are none.
 func TestAdoptIsNoRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, marks := segmenttest.NewStore(), segmenttest.NewHighWater()

@@ -54,9 +54,9 @@ func CheckRow(r Row) error {
 	return CheckChange(r.MaxID, &r.Step, &r.Description)
 }
 
-// Hidden tells whether nobody sees a character, or it changes how those around it are
-// shown: controls, bidirectional and other formatting, line separators, private use. Who
-// makes a tag should refuse it, and who shows one replace it: others write to the table.
+// Hidden tells whether a character is invisible, or changes how those around it are shown:
+// controls, bidirectional and other formatting, line separators, private use. Code that makes
+// a tag should refuse it, and code that shows one replace it: others write to the table.
 func Hidden(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp)
 }

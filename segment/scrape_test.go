@@ -16,7 +16,7 @@ import (
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
-// segment.S5: IDs are handed out while somebody else holds every lock there is.
+// segment.S5: IDs are handed out while another goroutine holds every lock there is.
 func TestHotPathTakesNoLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := segmenttest.NewStore()
@@ -51,7 +51,7 @@ func TestHotPathTakesNoLock(t *testing.T) {
 }
 
 // With a hundred thousand tags, and some of them under load, looking at all of
-// them hands out no ID, starts no fetch, and keeps nobody from being served.
+// them hands out no ID, starts no fetch, and keeps no caller from being served.
 func TestScrapeUsesNoID(t *testing.T) {
 	const tags, used, callers, perCaller = 100_000, 50, 4, 5000
 	store := segmenttest.NewStore()

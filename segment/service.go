@@ -128,7 +128,7 @@ type Service struct {
 	troubled troubled
 }
 
-// former is what is kept of a tag whose row is gone.
+// former is what is kept of a tag once its row is gone.
 type former struct {
 	high     int64     // the highest value seen; 0: its row was never seen
 	marked   int64     // the local mark

@@ -13,7 +13,7 @@ const cacheLine = 64
 //
 // segment.S3: lo, size and refill never change once the span is published; used only
 // grows, but for close, which makes it size. An offset belongs to the one caller
-// whose add moved used across it, and counts only if it lies below size. size is at
+// that moved used across it by its add, and counts only if it lies below size. size is at
 // most 2^63-1, so used, which is unsigned, would need overshooting adds of another 2^63
 // together to wrap: 2^56 of the largest that Tag.Try is asked for.
 //
@@ -22,7 +22,7 @@ const cacheLine = 64
 type span struct {
 	lo     int64
 	size   uint64
-	refill uint64 // the offset whose caller starts the fetch of the next range
+	refill uint64 // the caller that takes this offset starts the fetch of the next range
 	_      [cacheLine - 3*8]byte
 	used   atomic.Uint64
 	_      [cacheLine - 8]byte
@@ -51,8 +51,8 @@ func (s *span) take(most, least int) (first int64, n int, refill bool) {
 	return s.run(most)
 }
 
-// run takes up to most IDs, 1 at least, that nobody else gets: first and those that follow
-// it. n is how many; refill tells whether the refill mark was among them.
+// run takes up to most IDs, 1 at least, that no other caller gets: first and those that
+// follow it. n is how many; refill tells whether the refill mark was among them.
 func (s *span) run(most int) (first int64, n int, refill bool) {
 	end := s.used.Add(uint64(most)) //nolint:gosec // most > 0
 	from := end - uint64(most)      //nolint:gosec // most > 0
@@ -74,5 +74,5 @@ func (s *span) close() int64 { return int64(min(s.used.Swap(s.size), s.size)) } 
 // hi is the end of the range.
 func (s *span) hi() int64 { return s.lo + int64(s.size) } //nolint:gosec // Hi fits int64
 
-// position is the first ID that nobody has.
+// position is the first ID that was not handed out.
 func (s *span) position() int64 { return s.lo + s.taken() }

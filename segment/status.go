@@ -51,7 +51,7 @@ type Status struct {
 type SpanStatus struct {
 	Ready    bool  // the range is there and has IDs left
 	Lo, Hi   int64 // [Lo, Hi)
-	Position int64 // the first ID that nobody has; Hi when none is left
+	Position int64 // the first ID that was not handed out; Hi when none is left
 }
 
 // Status returns the state of every tag, ordered by name.
@@ -142,7 +142,7 @@ func (t *Tag) statusLocked() Status {
 	return st
 }
 
-// left is how many IDs of the range nobody has.
+// left is how many IDs of the range were not handed out.
 func (s SpanStatus) left() int64 { return s.Hi - s.Position }
 
 // remaining is how long n IDs last at rate.

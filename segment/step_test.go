@@ -81,7 +81,7 @@ func TestDynamicStep(t *testing.T) {
 	})
 }
 
-// TestStepEndsAtAMillion: the limit of a service whose Config has none.
+// TestStepEndsAtAMillion: the limit of a service with none in its Config.
 func TestStepEndsAtAMillion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := segmenttest.NewStore()

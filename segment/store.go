@@ -30,7 +30,7 @@ const MaxTagBytes = 128
 // Row is one row of leaf_alloc, the table of the Java Leaf.
 type Row struct {
 	Tag         string    // biz_tag, 1..MaxTagBytes bytes
-	MaxID       int64     // max_id: the first ID not yet given to anybody
+	MaxID       int64     // max_id: the first ID not yet given to any daemon
 	Step        int64     // step: the smallest range a fetch takes
 	Description string    // description, may be empty
 	UpdateTime  time.Time // update_time, as the database tells it

@@ -18,7 +18,7 @@ func (s *brokenPass) Each(ctx context.Context, last segment.View, fn func(tag []
 	})
 }
 
-// fixedRows is a table whose pass allocates nothing per row.
+// fixedRows is a table with a pass that allocates nothing per row.
 type fixedRows struct{ n int }
 
 func (s *fixedRows) Fetch(context.Context, string, int64, int64) (segment.Range, error) {
@@ -46,7 +46,7 @@ func (s *fixedRows) Each(_ context.Context, _ segment.View, fn func(tag []byte, 
 
 func (s *fixedRows) Close() error { return nil }
 
-// lyingStore returns what it is told to, whatever floor says.
+// lyingStore returns what it is told to, regardless of floor.
 type lyingStore struct {
 	segment.Store
 	give segment.Range

@@ -54,7 +54,7 @@ type buffer struct {
 	state   state         // segment.S4: stateRunning is entered from stateQueued only, by one fetcher
 	urgent  bool          // stands in a lane of tags that requests wait for
 	left    bool          // stands in a lane of tags that no request waits for
-	done    chan struct{} // closed when the attempt under way ends; nil when nobody waits
+	done    chan struct{} // closed when the attempt under way ends; nil when no request waits
 	waiting int64         // IDs that the requests inside waitLocked lack
 
 	high      int64    // segment.S2: the end of every range of ours, and the high marks read
@@ -63,7 +63,7 @@ type buffer struct {
 	written   int64    // the highest high mark that a fetch has written, or may have
 	writtenOn uint64   // the connection of the last of them
 	known     HighMark // the one fetcher's; as last read or written
-	lost      string   // the one fetcher's; By of the last write whose range was given up
+	lost      string   // the one fetcher's; By of the last write for a range that was given up
 	before    string   // By of the high mark that a fetch found last
 	taken     HighMark // the high mark that was read or written last, for people
 	turns     int      // segment.V6: fetches in a row that found the table behind another daemon's range
@@ -163,7 +163,7 @@ func (t *Tag) takeFrom(s *span, dst []IDRange, most, least int) ([]IDRange, int)
 	if refill {
 		t.prefetch()
 	}
-	if n > 0 { // segment.S6: one add on the offset, whatever n is
+	if n > 0 { // segment.S6: one add on the offset, for every n
 		dst = append(dst, IDRange{first, first + int64(n) - 1})
 	}
 	return dst, n
@@ -208,7 +208,7 @@ func (t *Tag) bufferLocked() *buffer {
 // A step may go both ways, so that a view from before our last fetch is too old for
 // it, as its max_id shows. (The view of a table that was set back is taken for an old
 // one too, until the row is fixed. In the other direction, settle gives up a fetch
-// whose view is older than a pass's.)
+// with a view that is older than a pass's.)
 func (t *Tag) observe(maxID, step int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -255,8 +255,8 @@ func (t *Tag) setStepLocked(step int64) {
 	t.step = step
 }
 
-// remove ends the tag and returns what outlives it. Whoever waits is woken, and finds
-// it gone. A fetch under way may still raise the mark, for a range that nobody gets.
+// remove ends the tag and returns what outlives it. Requests that wait are woken, and find
+// it gone. A fetch under way may still raise the mark, for a range that no caller gets.
 func (t *Tag) remove() former {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -286,7 +286,7 @@ func (t *Tag) usedLocked() int64 {
 	return max(t.marked, t.buf.high)
 }
 
-// wakeLocked wakes everybody who waits for the attempt that ended.
+// wakeLocked wakes all requests that wait for the attempt that ended.
 func (b *buffer) wakeLocked() {
 	if b.done != nil {
 		close(b.done)

@@ -112,7 +112,7 @@ func TestTagsComeAndGo(t *testing.T) {
 		reload(t, svc, "a", "d", "never there")
 		_, err = svc.Lookup([]byte("a"))
 		require.ErrorIs(t, err, segment.ErrUnknownTag)
-		lookup(t, svc, "d") // it is there: somebody has made it again
+		lookup(t, svc, "d") // it is there: it was made again
 	})
 }
 
@@ -203,7 +203,7 @@ func TestFailedPassRemovesNothing(t *testing.T) {
 	})
 }
 
-// brokenPass is a store whose pass breaks after some rows.
+// brokenPass is a store with a pass that breaks after some rows.
 type brokenPass struct {
 	*segmenttest.Store
 	after int
@@ -320,7 +320,7 @@ func (m slowMarks) Raise(ctx context.Context, tag string, high int64) error {
 	return m.HighWater.Raise(ctx, tag, high)
 }
 
-// What a fetch still does when its tag is deleted disturbs nobody (the race detector looks
+// What a fetch still does when its tag is deleted disturbs nothing (the race detector looks
 // on), and the tag that comes after it has the IDs of its own row.
 func TestTagIsDeletedWhileItIsFetched(t *testing.T) {
 	store, raising := segmenttest.NewStore(), make(chan struct{}, 100)

@@ -79,8 +79,8 @@ func (t *Tag) await(ctx context.Context, w *waiter, n int) (*span, error) {
 
 // waitLocked waits for the end of one attempt to fetch. It unlocks meanwhile.
 //
-// One fetch serves all who wait. They are woken after each attempt, a failed
-// one too, and go on waiting only while the next one can still be in time:
+// One fetch serves all requests that wait. They are woken after each attempt, a
+// failed one too, and go on waiting only while the next one can still be in time:
 // during an outage requests fail at once instead of piling up.
 func (t *Tag) waitLocked(ctx context.Context, b *buffer, w *waiter, n int64) error {
 	if err := ctx.Err(); err != nil {
@@ -118,7 +118,7 @@ func (t *Tag) waitLocked(ctx context.Context, b *buffer, w *waiter, n int64) err
 
 // hastenLocked brings the next attempt forward, once a pause, for a request
 // that can't wait for it: an empty tag that is asked for is full again a moment after the
-// database is back, and the long pauses are for tags that nobody asks for.
+// database is back, and the long pauses are for tags that no request asks for.
 func (t *Tag) hastenLocked(b *buffer) {
 	soon := b.failedAt + retryWanted
 	if b.hastened || soon >= b.retryAt {
@@ -128,7 +128,7 @@ func (t *Tag) hastenLocked(b *buffer) {
 	t.retryAtLocked(b, soon)
 }
 
-// askLocked wants a range. urgent: somebody waits for it.
+// askLocked wants a range. urgent: a request waits for it.
 func (t *Tag) askLocked(b *buffer, urgent bool) {
 	switch b.state {
 	case stateIdle:
