@@ -58,7 +58,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx, settings *live) error {
 	return nil
 }
 
-// adminOf returns the caller whose token a request has, where that may change tags; else nil.
+// adminOf returns the caller that has a request's token, where that may change tags; else nil.
 func (a *callers) adminOf(h *fasthttp.RequestHeader) *caller {
 	if c := a.bearer(h.PeekCanonical(headerAuthorization)); c != nil && c.admin {
 		return c

@@ -182,8 +182,8 @@ func answerToBroken(err error) *apiError {
 	return errBadRequest
 }
 
-// fail answers with err, counts it, and logs it where leafd itself has failed; a 503 only for
-// who follows the request by its traceparent: it is there to be looked up.
+// fail answers with err, counts it, and logs it where leafd itself has failed; a 503 only where
+// the request has a traceparent to follow it by: it is there to be looked up.
 func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 	e := s.answerNow(err)
 	switch trace, _ := traceOf(ctx); {

@@ -69,8 +69,8 @@ func (r *running) renew() {
 	r.SetBackend(r.newBackend())
 }
 
-// FuzzConnection: whatever a client sends, what it gets is HTTP, IDs and errors as
-// leafd writes them; each ID that was taken is in one of the answers.
+// FuzzConnection: regardless of what a client sends, what it gets is HTTP, IDs and errors
+// as leafd writes them; each ID that was taken is in one of the answers.
 func FuzzConnection(f *testing.F) {
 	for _, s := range []string{
 		"GET /api/snowflake/get/x HTTP/1.1\r\nHost: a\r\n\r\n", "GET /api/segment/get/order?n=3 HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\nGET /api/segment/get/a%2Fb HTTP/1.1\r\n\r\n",

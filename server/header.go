@@ -38,7 +38,7 @@ const noBody = -2
 
 // framedTwice tells whether a header has Content-Length and Transfer-Encoding. fasthttp
 // reads the chunks, and forgets the length. A proxy that believed the length takes the
-// request to end elsewhere, so what follows on the connection may be somebody's attempt
+// request to end elsewhere, so what follows on the connection may be an attempt
 // to smuggle a request past it (RFC 9112, 6.3): the connection ends with the answer.
 func framedTwice(raw []byte) bool {
 	length, coding := false, false
@@ -53,13 +53,13 @@ func framedTwice(raw []byte) bool {
 // AnyHost in Live.Hosts takes every Host for this daemon's.
 const AnyHost = "*"
 
-// checkHost returns errHostRefused for a request to somebody else's name. A page of that
-// somebody in a user's browser can point its own name at this daemon's address and then
+// checkHost returns errHostRefused for a request to a name that is not this daemon's. A page
+// of another site in a user's browser can point its own name at this daemon's address and then
 // read what the daemon answers, as if it came from where the page did (DNS rebinding);
 // what it can't do is change the Host that the browser sends. It keeps:
 //
-//	server.H1  What anybody may read without a token, and tells of tags, workers or clocks,
-//	    is for who asks by address, as localhost, or by a name of Live.Hosts. IDs,
+//	server.H1  What may be read without a token, and tells of tags, workers or clocks, is
+//	    for requests to an address, to localhost, or to a name of Live.Hosts. IDs,
 //	    health and metrics are for every Host: callers, balancers and Prometheus ask by
 //	    names of their own, and a page gets no more there than what any client of its
 //	    network could take.

@@ -138,7 +138,7 @@ func TestForeignHost(t *testing.T) {
 	require.Equal(t, 200, s.overTLS(s.ln, s.ca.Client(t)).get("/db", "Host: evil.example").status)
 }
 
-// server.B1: who has no token has no more than a KiB read, wherever it is sent.
+// server.B1: a client without a token has no more than a KiB read, wherever it is sent.
 func TestLargeBodiesNeedTheToken(t *testing.T) {
 	alone, apart := start(t, nil), start(t, func(c *Config) { c.AdminApart = true })
 	for _, test := range []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/leafd/leafd/snowflake"
 )
 
-// The way to an ID, whatever protocol it is asked for in: source and overload.charge, each
+// The way to an ID, in every protocol that it is asked for in: source and overload.charge, each
 // of which may refuse, and then next or batch.
 
 // source returns the backend, where it has the mode.

@@ -55,8 +55,8 @@ type stripe struct {
 //	server.L1  Counting takes no lock and no memory, and a scrape never blocks it.
 //	server.L2  A request is counted once, when its response is handed to the
 //	    connection, and nothing is sampled: counts and sums are exact once nothing
-//	    is in flight, and no count ever falls. A response whose connection is closed
-//	    before is not counted.
+//	    is in flight, and no count ever falls. A response is not counted if its
+//	    connection is closed before.
 //	server.L3  Connections share a stripe only where there are more of them than
 //	    stripes, so that processors seldom contend for the counters.
 //	server.L4  The clock is read once for all responses that are written together: of
@@ -106,7 +106,7 @@ func count(c *conn, t *timings, mono time.Duration) {
 	t.add(clock.MonoOf(time.Now())-mono, 1)
 }
 
-// answered is a request of a connection whose response is not written yet (server.L4).
+// answered is a request of a connection, with its response not written yet (server.L4).
 // Only the goroutine that serves the connection uses it.
 type answered struct {
 	in    *timings      // nil: no request

@@ -10,13 +10,13 @@ import (
 	"github.com/leafd/leafd/server/limits"
 )
 
-// Bounds of the answers whose size depends on how many tags or workers there are.
+// Bounds of the answers with a size that depends on how many tags or workers there are.
 const (
 	// pageRows is how many rows a page has, and the largest limit that a client may name.
 	pageRows = 1000
 	// maxLists is how many of these answers are made at once, on each surface: with a second
-	// one, a machine of two processors had none left for IDs. maxCommon is how many of what
-	// is the same for all who ask are, which is there already nearly always.
+	// one, a machine of two processors had none left for IDs. maxCommon is how many
+	// of those that are the same for all clients are; these are there already nearly always.
 	maxLists  = 1
 	maxCommon = 2
 	// listRest is how long a list rests once it was read or made, in times of what that took.
@@ -33,20 +33,20 @@ const (
 
 // lists are the turns at answers from whole lists. They keep:
 //
-//	server.P1  At most maxLists such answers are made at once, beside maxCommon of what is the
-//	    same for all who ask, and made once (server.R1). Who asks beyond them waits
+//	server.P1  At most maxLists such answers are made at once, beside maxCommon of those that
+//	    are the same for all clients, and made once (server.R1). A request beyond them waits
 //	    for its turn, adminTimeout at most: people would rather wait than ask again. A turn
 //	    rests listRest times as long as it was used, from leastRest to mostRest, so that lists take less
 //	    than half of one processor, however many ask: the processors are there for IDs.
 //	    Operators have turns of their own, on the admin surface. The turns of what is the
-//	    same for all come soon, also to a crowd, and while others ask for whatever takes
+//	    same for all come soon, also to a crowd, and while others ask for answers that take
 //	    long to make.
 //	server.P2  No such answer has more than pageRows rows; a cursor tells where the next
 //	    page begins.
 //	server.P3  What a large answer takes is counted until its client has taken it or its
 //	    connection has ended, which Config.WriteTimeout bounds. Beyond maxUnreadLists, and
 //	    maxUnreadBatches for IDs, another is refused: a client that doesn't read takes memory
-//	    from nobody. What is the same for all who ask is one text, and another each second
+//	    from no other. What is the same for all clients is one text, and another each second
 //	    at most. A connection has one answer at a time, and connBuffer of the kernel each way.
 type lists [surfaces]struct{ own, common turns }
 
@@ -86,7 +86,7 @@ func (s *Server) list(ctx *fasthttp.RequestCtx, contentType string, build func()
 	})
 }
 
-// common answers with what find returns, which others who ask are given too, and which is
+// common answers with what find returns, which other requests are given too, and which is
 // not changed afterwards.
 func (s *Server) common(ctx *fasthttp.RequestCtx, contentType string, find func() ([]byte, error)) error {
 	return s.take(s.lists[surfaceOf(ctx.Conn())].common, func() error {

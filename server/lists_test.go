@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// server.P1: nobody's turn comes while others have them all, and nobody waits for ever.
+// server.P1: no request has a turn while others have them all, and none waits for ever.
 func TestListsAreMadeInTurns(t *testing.T) {
 	r := start(t, nil)
 	turns := r.lists[Public].own
@@ -86,7 +86,7 @@ func TestPagesOfTags(t *testing.T) {
 	}
 }
 
-// server.R1: what is the same for all who ask is made once.
+// server.R1: what is the same for all clients is made once.
 func TestPlainPagesAreMadeOnce(t *testing.T) {
 	var made atomic.Int64
 	rows := &whole[int]{}

@@ -9,7 +9,7 @@ import (
 // Live has the settings that may change while the server serves. Zero values get the
 // default.
 type Live struct {
-	// AdminToken lets its bearer change tags; without one, nobody can change them.
+	// AdminToken lets its bearer change tags; without one, no client can change them.
 	AdminToken []byte
 	// Callers, where there are any, are the only ones that get IDs. Their digests differ from each
 	// other's and from the AdminToken's.

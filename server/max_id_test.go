@@ -11,7 +11,7 @@ import (
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
-// A tag whose IDs might repeat is not made, and the answer has the number to give.
+// A tag with IDs that might repeat is not made, and the answer has the number to give.
 func TestCreateAboveWhatIsKnown(t *testing.T) {
 	r := startEmpty(t, nil)
 	guard, all := segmenttest.NewGuard(), true

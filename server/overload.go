@@ -68,7 +68,7 @@ type overload struct {
 // What is counted in overload.unread, beside the lists of each Surface.
 const (
 	unreadBatches = int(surfaces) + iota
-	unreadCommon  // of what is the same for all who ask
+	unreadCommon  // of what is the same for all clients
 	kindsUnread
 )
 

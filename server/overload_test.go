@@ -30,7 +30,7 @@ func crowded(inflight int, wait time.Duration) func(*Config) {
 	return func(c *Config) { c.MaxInflight, c.QueueWait = inflight, wait }
 }
 
-// starved is a table whose tags have nothing in memory: requests wait.
+// starved is a table of tags that have nothing in memory: requests wait.
 type starved struct {
 	*table
 	begun chan struct{}
@@ -190,7 +190,7 @@ func TestQueueOfUsedUpMilliseconds(t *testing.T) {
 	require.Zero(t, r.inside())
 }
 
-// server.O4: whatever ends a request gives its places back.
+// server.O4: a request gives its places back, however it ends.
 func TestPlacesAreGivenBack(t *testing.T) {
 	r := startEmpty(t, crowded(1, time.Millisecond))
 	for name, b := range map[string]*Backend{

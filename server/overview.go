@@ -121,7 +121,7 @@ type SegmentsView struct {
 }
 
 // overview answers GET /api/overview, also while the daemon starts. ?tag=part lists
-// tags whose names contain that part, in either case.
+// tags that have that part in their names, in either case.
 func (s *Server) overview(ctx *fasthttp.RequestCtx) error {
 	part := ctx.QueryArgs().Peek("tag")
 	if len(part) == 0 {

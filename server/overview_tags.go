@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// pickTags returns the first tags by compareTags of those whose names contain part. It
+// pickTags returns the first tags by compareTags of those with part in their names. It
 // sorts no more than it returns.
 func pickTags(all []SegmentStatus, part string) *SegmentsView {
 	v := &SegmentsView{Total: len(all)}

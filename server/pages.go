@@ -20,7 +20,7 @@ var templateFiles embed.FS
 var templates = template.Must(template.New("").Funcs(template.FuncMap{"plain": plain}).ParseFS(templateFiles, "templates/*.html")) //nolint:gochecknoglobals // never written to
 
 // plain replaces what would hide a part of a tag or a description on a page, or turn it
-// round: anybody who can write to the table may have written it.
+// round: anything that can write to the table may have written it.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if segment.Hidden(r) {
@@ -33,12 +33,12 @@ func plain(text string) string {
 // shownPage is what a template shows.
 type shownPage[T SegmentStatus | segment.Row] struct {
 	Rows    []T
-	Matched int // rows whose tag contains the part asked for
+	Matched int // rows of tags that contain the part asked for
 	LeftOut int // of these
 }
 
 // cachePage answers GET /cache, a page of the Java Leaf: the tags in memory, with that
-// page's columns and a few more. ?tag=part shows the tags whose names contain that part.
+// page's columns and a few more. ?tag=part shows the tags that have that part in their names.
 func (s *Server) cachePage(ctx *fasthttp.RequestCtx) error {
 	tags, err := s.segmentStatus()
 	if err != nil {
@@ -92,10 +92,10 @@ func writePage[T SegmentStatus | segment.Row](s *Server, ctx *fasthttp.RequestCt
 	})
 }
 
-// pagePolicy is for pages that run and load nothing, whatever the name of a tag is.
+// pagePolicy is for pages that run and load nothing, regardless of the name of a tag.
 const pagePolicy = "default-src 'none'; style-src 'unsafe-inline'; " + policyOfAll
 
-// policyOfAll ends the policy of every page: nobody else's page shows it inside of itself,
+// policyOfAll ends the policy of every page: no page of another site shows it inside of itself,
 // to have a user click there, and it leads nowhere.
 const policyOfAll = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

@@ -38,7 +38,7 @@ func boundProfile(ctx *fasthttp.RequestCtx) error {
 		if n, digits := parseDigits(given[0], maxProfileSeconds); len(given) > 1 || !digits || n < 1 || n > maxProfileSeconds {
 			return errBadRequest.with("seconds is given once, as a number from 1 to %d", maxProfileSeconds)
 		}
-	} else if ctx.UserValue("profile") == "profile" { // whose own default is longer
+	} else if ctx.UserValue("profile") == "profile" { // its own default is longer
 		args.Set("seconds", strconv.Itoa(maxProfileSeconds))
 	}
 	// net/http reads the query again: what it is given has one reading.

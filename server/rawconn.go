@@ -21,8 +21,8 @@ import (
 //	server.N1  Deadlines, Close and waiting are net's. Where hold never has to wait, a deadline
 //	    is seen within heldReads.
 //	server.N2  What net reports as an error is one here, too.
-//	server.N3  While hold has the socket, Close waits for what runs: nobody gets its
-//	    descriptor before that.
+//	server.N3  While hold has the socket, Close waits for what runs: its descriptor
+//	    is not given to another file before that.
 //
 // One goroutine reads and writes; any may call Close.
 type rawConn struct {

@@ -35,7 +35,7 @@ type redisServer struct {
 
 func newRedisServer(s *Server) *redisServer {
 	r := &redisServer{s: s}
-	r.clients.Add(1) // of Serve: a connection that it adds is never the first while somebody waits
+	r.clients.Add(1) // of Serve: a connection that it adds is never the first while a goroutine waits
 	return r
 }
 

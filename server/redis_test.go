@@ -206,7 +206,7 @@ func TestRedisCountsWithHTTP(t *testing.T) {
 	require.True(t, strings.HasPrefix(c.ask("AUTH "+token), "-ERR AUTH <password> called without any password"))
 }
 
-// With LEAF.STRINGS on, drivers whose integers end at 2^53 get the digits.
+// With LEAF.STRINGS on, drivers with integers that end at 2^53 get the digits.
 func TestRedisStrings(t *testing.T) {
 	_, ln := startRedis(t, nil)
 	c, other := dialRedis(t, ln), dialRedis(t, ln)
@@ -422,7 +422,7 @@ func TestRedisGivesUpAtTheEnd(t *testing.T) {
 	require.Eventually(t, func() bool { return s.admission.total() == 0 }, 20*time.Second, time.Millisecond)
 }
 
-// hungTags is Segments whose database hangs. It tells of each request that waits.
+// hungTags is Segments with a database that hangs. It tells of each request that waits.
 type hungTags struct {
 	Segments
 	waits chan struct{}
@@ -441,7 +441,7 @@ func (h hungTags) NextN(ctx context.Context, key []byte, _ []int64) error {
 	return err
 }
 
-// TLS with certificates of clients, as on HTTP; who speaks plain RESP is told.
+// TLS with certificates of clients, as on HTTP; a client that speaks plain RESP is told.
 func TestRedisOverTLS(t *testing.T) {
 	s := startSecure(t, true, nil)
 	clean := listenTCP(t)
@@ -507,7 +507,7 @@ func TestRedisAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Unix sockets are served without TLS, and who is behind them is in the log.
+// Unix sockets are served without TLS, and the user behind them is in the log.
 func TestRedisOnAUnixSocket(t *testing.T) {
 	r := start(t, nil)
 	ln := listenUnix(t)

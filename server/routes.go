@@ -91,7 +91,7 @@ func (s *Server) routes(surface Surface) *router.Router {
 	return r
 }
 
-// wrap returns h for requests whose query has these parameters alone.
+// wrap returns h for requests that have no query parameters but these.
 func (s *Server) wrap(h handler, params ...string) fasthttp.RequestHandler {
 	refusal := errBadQuery.with("this path has no query parameters")
 	if len(params) > 0 {

@@ -148,7 +148,7 @@ func TestShutdownDuringHandshakes(t *testing.T) {
 	}
 }
 
-// stuck is a connection whose client makes no more room for what is written.
+// stuck is a connection with a client that makes no more room for what is written.
 type stuck struct {
 	net.Conn
 	full   *atomic.Bool

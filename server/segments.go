@@ -64,7 +64,7 @@ func (t tags) Next(ctx context.Context, key []byte) (int64, error) {
 	return tag.Next(ctx)
 }
 
-// Try trusts last, however old it is: a tag whose row is gone, or whose service is closed,
+// Try trusts last, however old it is: once its row is gone, or its service is closed, a tag
 // never has an ID again, and Next looks it up again.
 func (t tags) Try(key []byte, last **segment.Tag, most int) (int64, int) {
 	if last != nil && *last != nil && (*last).Name() == string(key) {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// listShare is how old a list may be that serves all who ask for it.
+	// listShare is how old a list may be that serves all requests for it.
 	listShare = time.Second
 	// tagsCost bounds what collecting all tags takes of one processor to a part of that size.
 	tagsCost = 20
@@ -20,10 +20,10 @@ const (
 	mostRest = 30 * time.Second
 )
 
-// shared is one reading of something large, for all who ask for it at a moment. It
+// shared is one reading of something large, for all requests for it at a moment. It
 // keeps:
 //
-//	server.R1  One reading at a time: it serves all who ask while it is under way, and
+//	server.R1  One reading at a time: it serves all requests while it is under way, and
 //	    after that until every has gone by since it began, and cost times what it took,
 //	    mostRest at most, since it ended. So does its error: a database that is away is
 //	    asked once a second, however many ask.
@@ -67,7 +67,7 @@ func (s *shared[T]) get(read func() (T, error)) (T, error) {
 	return r.value, r.err
 }
 
-// drop ends that r serves who asks.
+// drop ends that r serves requests.
 func (s *shared[T]) drop(r *outcome[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *shared[T]) drop(r *outcome[T]) {
 	}
 }
 
-// forget is for after a change: what was read before it serves nobody any more.
+// forget is for after a change: what was read before it serves no request any more.
 func (s *shared[T]) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ type whole[T any] struct {
 	texts map[string][]byte // mu protects; by path
 }
 
-// text returns what build makes of the list for path, made once for all who ask.
+// text returns what build makes of the list for path, made once for all requests.
 func (r *whole[T]) text(path string, build func() ([]byte, error)) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,10 +108,10 @@ func (r *whole[T]) text(path string, build func() ([]byte, error)) ([]byte, erro
 	return text, err
 }
 
-// latest is what is read from others, now and then, and as it was read last for those who don't wait. It keeps:
+// latest is what is read from others, now and then, and as it was read last for callers that don't wait. It keeps:
 //
-//	server.R5  A value that is older than two of these readings take, or whose last reading failed, is stale:
-//	    pages show it as of its time.
+//	server.R5  A value is stale when it is older than two of these readings take, or when its last
+//	    reading failed: pages show it as of its time.
 type latest[T any] struct {
 	shared[*asRead[T]]
 	last atomic.Pointer[asRead[T]] // nil: none was made

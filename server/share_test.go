@@ -118,7 +118,7 @@ func TestSharedReadingThatPanics(t *testing.T) {
 	require.ErrorIs(t, <-waits, errInternal)
 }
 
-// slowTable counts how often it is read, and keeps all who read it at once waiting.
+// slowTable counts how often it is read, and keeps all that read it at once waiting.
 type slowTable struct {
 	segment.Admin
 	lists atomic.Int64
@@ -130,7 +130,7 @@ func (s *slowTable) List(ctx context.Context) ([]segment.Row, error) {
 	return s.Admin.List(ctx)
 }
 
-// However many ask, the table is read once; after a change, by whoever asks next.
+// However many requests come, the table is read once; after a change, by the next request.
 func TestPagesShareOneReading(t *testing.T) {
 	r := startEmpty(t, nil)
 	slow := &slowTable{Admin: r.table}

@@ -127,7 +127,7 @@ func TestSurfaces(t *testing.T) {
 	require.Zero(t, strings.Count(public.log.String(), "panicked"))
 }
 
-// Whatever a client says of the path, no spelling of it reaches the other surface.
+// However a client spells the path, no spelling of it reaches the other surface.
 func TestSurfacesHoldForEverySpelling(t *testing.T) {
 	public, admin := startApart(t, nil)
 	for _, target := range []string{"/metrics", "//metrics", "/./metrics", "/x/../metrics", "/%6detrics", "http://x/metrics", "/debug/pprof/heap", "/debug//pprof/heap", "/debug/pprof/../pprof/heap"} {

@@ -64,7 +64,7 @@ type Condition struct {
 	NotReady bool          // as Info has it; also of any cause that keeps a daemon from having a worker ID
 	Subject  string        // what it is about: a tag, a disk, a server; "": the daemon
 	Err      error         // why; nil: the headline says it all
-	Cause    string        // Err, in words for everybody
+	Cause    string        // Err, in words that every client may read
 	Since    time.Duration // on the monotonic clock
 }
 

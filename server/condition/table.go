@@ -49,7 +49,7 @@ const (
 var (
 	// ErrFencedForGood is of a displaced life that no other may follow.
 	ErrFencedForGood = errors.New("fenced for good")
-	// ErrMovedForward is of a tag whose max_id a fetch has moved forward.
+	// ErrMovedForward is of a tag that had its max_id moved forward by a fetch.
 	ErrMovedForward = errors.New("max_id moved forward")
 	// ErrClockForAMoment is of calls that were refused while the clock was behind.
 	ErrClockForAMoment = errors.New("clock behind for a moment")
@@ -61,8 +61,8 @@ var (
 // freeDisk is what to do about a disk that takes no record.
 const freeDisk = "Free or fix the disk that the line names; leafd goes on by itself."
 
-// table has the conditions, the worst first. The first row that has what is asked for, and whose
-// Is the error is, counts.
+// table has the conditions, the worst first. The row that counts is the first that has
+// what is asked for, and an Is that matches the error.
 var table = []Info{ //nolint:gochecknoglobals // never written to
 	{
 		Code: StartingUp, Severity: Note, NotReady: true, Headline: "leafd is starting",

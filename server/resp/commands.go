@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Compatible is the version of the Redis whose answers these are.
+// Compatible is the version of the Redis that gives these answers.
 const Compatible = "7.0.0"
 
 // nameBytes bounds the name that a client gives its connection.

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake is a source that counts up, and a connection whose client sends what it was made
+// fake is a source that counts up, and a connection with a client that sends what it was made
 // with.
 type fake struct {
 	io.Reader

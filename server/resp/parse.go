@@ -17,7 +17,7 @@ const (
 )
 
 // Errors of the protocol, in the words of Redis where it has the same. The connection ends
-// after them: nobody knows where the next command begins.
+// after them: where the next command begins can't be known.
 var (
 	errArrayLength  = errors.New("invalid multibulk length")
 	errStringLength = errors.New("invalid bulk length")

@@ -106,8 +106,8 @@ func TestPassword(t *testing.T) {
 	require.Equal(t, ":1\r\n", ask(array("INCR", "order")), "IDs need none, as by HTTP")
 }
 
-// resp.P2, S1: whatever is announced or sent, a connection holds no more than its bounds, and
-// what exceeds them ends it with one error.
+// resp.P2, S1: regardless of what is announced or sent, a connection holds no more than its
+// bounds, and what exceeds them ends it with one error.
 func TestBounds(t *testing.T) {
 	for name, in := range map[string]string{
 		"a string of 2^31":          "*2\r\n$4\r\nINCR\r\n$2147483648\r\n" + strings.Repeat("x", 1<<20),
@@ -166,8 +166,8 @@ func TestPipelineIsWrittenAtOnce(t *testing.T) {
 	require.LessOrEqual(t, f.writes, len(in)/firstRead+1)
 }
 
-// resp.S3: equal commands are answered each, whatever stands between them, behind them and
-// in their midst.
+// resp.S3: equal commands are answered each, regardless of what stands between them, behind
+// them and in their midst.
 func TestEqualCommands(t *testing.T) {
 	incr, flake, none := array("INCR", "order"), array("LEAF.SNOWFLAKE", "order"), array("INCR", "none")
 	in := strings.Repeat(incr, 7) + "PING\r\n" + strings.Repeat(none, 3) + incr + incr + flake + flake + "INCR order\r\nINCR order\r\n" +
