@@ -16,7 +16,7 @@ import (
 	"github.com/leafd/leafd/zkreg"
 )
 
-// Nobody but an operator makes a cluster: a daemon waits for it, says once what there can be,
+// Only an operator makes a cluster: a daemon waits for it, says once what there can be,
 // and ends with the same words. One that still waits when it is made joins it.
 func TestServeWithoutACluster(t *testing.T) {
 	t.Parallel()
@@ -54,7 +54,7 @@ func TestServeWithoutACluster(t *testing.T) {
 	require.Equal(t, cli.ExitOK, waiting.stop())
 
 	// One that finds the root without its worker IDs notes that, and gets none until an
-	// operator says that nobody who had one is left.
+	// operator says that no daemon that had one is left.
 	o.remove(o.path(0))
 	o.remove(o.forever)
 	hasty = c.machine(append(frequent(), "--startup-timeout", "5s")...).start()
@@ -229,7 +229,7 @@ func TestNewcomerBeforeTheSurvivors(t *testing.T) {
 }
 
 // The parent of the worker IDs is removed while the root stands. The running daemons put
-// it and their worker IDs back, and nobody is fenced; a new node waits for them.
+// it and their worker IDs back, and no daemon is fenced; a new node waits for them.
 func TestEntriesRemovedUnderLoad(t *testing.T) {
 	underLoad(t)
 	s := zookeepertest.Shared(t)
@@ -246,7 +246,7 @@ func TestEntriesRemovedUnderLoad(t *testing.T) {
 			l.signal(syscall.SIGSTOP)
 		}
 		look.removeAll(c.root + "/leaf_forever")
-		if n == 1 { // somebody makes it again, by hand
+		if n == 1 { // it is made again, by hand
 			look.create(c.root+"/leaf_forever", nil, 0)
 		}
 		newcomer := c.host(brisk()...)

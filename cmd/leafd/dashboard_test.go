@@ -23,7 +23,7 @@ import (
 	"github.com/leafd/leafd/test/webtest"
 )
 
-// hostileTag is what somebody with the right to create tags may name one.
+// hostileTag is a name that a client with the right to create tags may give one.
 const hostileTag = `<script>alert(1)</script><img src=x onerror=alert(2)>`
 
 // adminSecret is the token of this file's daemons.
@@ -243,7 +243,7 @@ func showsADatabaseThatIsGone(t *testing.T, p *webtest.Page, l *child, mariadb *
 	p.Await(`document.querySelector("#banner").hidden`)
 }
 
-// showsAFence has somebody write over the daemon's entry, and take that away again.
+// showsAFence writes over the daemon's entry, and takes that away again.
 func showsAFence(t *testing.T, p *webtest.Page, o *onlooker, l *child) {
 	t.Helper()
 	path := o.path(l.info().ID)

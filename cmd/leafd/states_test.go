@@ -36,7 +36,7 @@ const writeStates = "LEAFDTEST_WRITE_STATES"
 // told is what each reader says of a state.
 type told struct{ state, code, log, alarm, ready, status, page, doctor, worker string }
 
-// watched is a daemon whose readers a test asks: its log, webhook, /readyz, service manager, page, and commands.
+// watched is a daemon with readers that a test asks: its log, webhook, /readyz, service manager, page, and commands.
 type watched struct {
 	*child
 
@@ -137,7 +137,7 @@ func (w *watched) is(state string, code conds.Code, causes ...string) told {
 		}
 		return false
 	}, eventually, tick, "%s: STATUS has %q", state, want)
-	require.Eventually(w.t, func() bool { // it is made once in a while, for all who ask
+	require.Eventually(w.t, func() bool { // it is made once in a while, for all clients
 		ready := clitest.FromJSON[server.Overview](w.t, w.mustGet("/api/overview").body).Ready
 		row.page = ready.Status
 		i := slices.IndexFunc(ready.Conditions, func(c server.Condition) bool { return !c.Event })

@@ -12,8 +12,8 @@ import (
 )
 
 // Variables of a service manager that say what can't be: those that are no message
-// to this process are nobody's, and the others end the start with what is wrong. No
-// fuzz target can try these in its own process, whose files they would close.
+// to this process are ignored, and the others end the start with what is wrong. No
+// fuzz target can try these in its own process: they would close its files.
 func TestMalformedSystemdVariables(t *testing.T) {
 	t.Parallel()
 	const mine = `LISTEN_PID=$$ `

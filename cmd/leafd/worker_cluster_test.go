@@ -17,8 +17,8 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// registryTest is a cluster in a real ZooKeeper, whose entries a test makes, and
-// a machine whose clock the commands have.
+// registryTest is a cluster in a real ZooKeeper, with entries that a test makes, and
+// a machine with the clock that the commands have.
 type registryTest struct {
 	*machine
 

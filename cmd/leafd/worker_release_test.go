@@ -14,7 +14,7 @@ import (
 	"github.com/leafd/leafd/test/clitest"
 )
 
-// releaseTest has entries whose limits have passed, and others that are their holders' yet.
+// releaseTest has entries with limits that have passed, and others that are their holders' yet.
 // All were written just now.
 func releaseTest(t *testing.T) *registryTest {
 	t.Helper()
@@ -96,7 +96,7 @@ func TestWorkerReleaseIsRefused(t *testing.T) {
 	require.Equal(t, server.WorkerForeign, r.stateOf(9))
 }
 
-// A machine whose clock is behind releases what has come back by ZooKeeper's clock, and by
+// A machine with a clock that is behind releases what has come back by ZooKeeper's clock, and by
 // force no less of a limit than ZooKeeper's clock asks for.
 func TestWorkerReleaseGoesByZooKeepersClock(t *testing.T) {
 	t.Parallel()
@@ -157,7 +157,7 @@ func TestWorkerReleaseOfAJavaLeaf(t *testing.T) {
 	}
 	require.Contains(t, r.run("worker", "release", "9", "--force", "--yes").OK(t), "Worker 9 is released already")
 
-	// Two entries of one worker ID are a hand's: nothing says whose it is.
+	// Two entries of one worker ID were made by hand: nothing says which holder has it.
 	r.javaEntry(4, "10.0.0.4:8080", time.Hour)
 	was := o.everything()
 	r.run("worker", "release", "4", "--force", "--yes").Failed(t, cli.ExitFailure, "worker 4 has two entries", "10.0.0.4:8080-0000000004", entryName(4), "Delete that of the daemon that is gone for good")

@@ -70,8 +70,8 @@ type Config struct {
 // Alarms tells of conditions and events. Now and Tell may be called from the beginning, from any
 // goroutine. It keeps:
 //
-//	alarm.R1  Whatever part raises it, a condition is over when no part tells it any more: the
-//	    parts are asked, and nothing else remembers what they said.
+//	alarm.R1  A condition is over when no part tells it any more, regardless of the part that
+//	    raised it: the parts are asked, and nothing else remembers what they said.
 //	alarm.R2  Each condition that begins and each event is a line of the log, and counted
 //	    where it is an alarm. Neither waits for the webhook.
 //	alarm.R3  The webhook gets an alarm of a code at most once in PostPause, so that events

@@ -98,7 +98,7 @@ func (r *rig) raise(code condition.Code, subject string) {
 	r.Tell(condition.ByCode(code, subject, nil))
 }
 
-// counter returns the value of a counter whose labels have these values, in the
+// counter returns the value of a counter with these values of its labels, in the
 // order of their names; -1 when there is none.
 func (r *rig) counter(name string, labels ...string) int {
 	r.t.Helper()

@@ -102,7 +102,7 @@ func TestWebhookBody(t *testing.T) {
 	require.Zero(t, r.delivered("failed"))
 }
 
-// pipes is a network of its own, whose waits are those of a synctest bubble.
+// pipes is a network of its own, with waits that are those of a synctest bubble.
 type pipes struct {
 	conns chan net.Conn
 	once  sync.Once

@@ -27,7 +27,7 @@ type app struct {
 	// daemon runs the daemon until its context is done; tests put their own here.
 	daemon func(ctx context.Context, cfg settings.Config, deps daemon.Deps) error
 	// reloading is called when a reload begins, and what it returns when it has
-	// ended, whatever came of it; tests put their own here.
+	// ended, regardless of the outcome; tests put their own here.
 	reloading func() (done func())
 	// inherited, notify and watchdog are what systemd gave to serve, as in daemon.Deps.
 	inherited map[string]net.Listener
@@ -213,7 +213,7 @@ func (a *app) warn(warnings []string) {
 	}
 }
 
-// tell prints a line for people. A failure to print has nobody to be reported to.
+// tell prints a line for people. A failure to print can't be reported.
 func (a *app) tell(text string) {
 	_, _ = fmt.Fprintf(a.Stderr, "leafd: %s\n", text)
 }

@@ -34,7 +34,7 @@ func benchJSON(cfg loadtest.Config, r *loadtest.Result) BenchJSON {
 	}
 }
 
-// How often progress is told: to a person who watches, and to a log.
+// How often progress is told: to a person at a terminal, and to a log.
 const (
 	benchEveryTerminal = time.Second
 	benchEveryLog      = 10 * time.Second

@@ -24,7 +24,7 @@ import (
 const deployPath = "../../../../deploy/"
 
 // documents returns the documents of a YAML file under deploy; T's fields match the keys
-// whatever their case.
+// without regard to upper and lower case.
 func documents[T any](t *testing.T, name string) []T {
 	t.Helper()
 	f, err := os.Open(deployPath + name)

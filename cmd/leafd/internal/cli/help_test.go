@@ -20,7 +20,7 @@ func eachCommand(cmd *cobra.Command, visit func(cmd *cobra.Command)) {
 	}
 }
 
-// Each command that does something has examples, whose commands and flags there are.
+// Each command that does something has examples, with commands and flags that exist.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	eachCommand(newApp(Process{}).root(), func(cmd *cobra.Command) {

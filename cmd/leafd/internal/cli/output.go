@@ -86,7 +86,7 @@ func table(rows [][]string) func(w io.Writer) error {
 	return func(w io.Writer) error { return printTable(w, rows) }
 }
 
-// printJSON writes v, indented, for programs and for people who look.
+// printJSON writes v, indented, for programs and for human readers.
 func printJSON(w io.Writer, v any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")

@@ -76,7 +76,7 @@ func TestSegmentCommandsOnMariaDB(t *testing.T) {
 	require.NoDirExists(t, dir, "with a database nothing is local")
 }
 
-// useSegmentCommands goes through the commands as somebody would use them. maxID is "" where a
+// useSegmentCommands goes through the commands as an operator would use them. maxID is "" where a
 // tag needs one.
 func useSegmentCommands(t *testing.T, maxID string, seg func(args ...string) clitest.Outcome) {
 	t.Helper()

@@ -67,7 +67,7 @@ func TestSignalSentTwiceIsOne(t *testing.T) {
 		if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
 			return err
 		}
-		<-again                            // nobody would take it later
+		<-again                            // nothing would take it later
 		time.Sleep(100 * time.Millisecond) // a clean stop that takes its time
 		return nil
 	}}.run(t)

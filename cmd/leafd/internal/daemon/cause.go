@@ -23,7 +23,7 @@ import (
 // longestCause is how many bytes of an error's own words are shown.
 const longestCause = 300
 
-// cause says in a few words why err happened, to everybody who may read the overview
+// cause says in a few words why err happened, for every client that may read the overview
 // (docs/SECURITY.md). It keeps:
 //
 //   - Nothing that another service has said is in it: of an answer of the database
@@ -71,8 +71,8 @@ func cause(err error) string {
 	return text
 }
 
-// speaksForItself tells whether every error in err's tree is of a kind whose words leafd,
-// the operating system or SQLite has written.
+// speaksForItself tells whether every error in err's tree is of a kind with words that
+// leafd, the operating system or SQLite has written.
 func speaksForItself(err error) bool {
 	kind := reflect.TypeOf(err)
 	if kind.Kind() == reflect.Pointer {

@@ -30,7 +30,7 @@ import (
 //	    file and in ZooKeeper.
 //	daemon.N2  The data directory stays locked from one life to the next. Where the lock is
 //	    what was lost, the next life begins with locking it again.
-//	daemon.N3  A life after a displaced one asks the registry who it is (worker.W5).
+//	daemon.N3  A life after a displaced one asks the registry for its worker ID (worker.W5).
 //	daemon.N4  Two copies of one directory that displace each other do so ever more
 //	    slowly: each life waits twice as long as the one before, up to mostPause, until one
 //	    lasts for longLife. So does each try to begin one.
@@ -67,7 +67,7 @@ func (d *daemon) runWorker(start, ctx context.Context) error {
 		return err
 	}
 	// The last ID is known only once none can follow it, so the generator
-	// stops before the last report, whatever else is still going on.
+	// stops before the last report, regardless of what else is still going on.
 	d.onClose("the last report", func(ctx context.Context) error { return l.worker.Close(ctx, l.ids.Stop()) })
 	pause := leastPause
 	for {

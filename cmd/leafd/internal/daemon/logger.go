@@ -18,7 +18,7 @@ import (
 
 // LogLevel is the least severe level that is logged. Unlike a logger's own it may
 // change while the daemon runs, for every logger that was made from the first one;
-// zerolog's global level would change for whatever else runs in the process.
+// zerolog's global level would change for all else that runs in the process.
 type LogLevel struct{ least atomic.Int32 }
 
 // Run implements zerolog.Hook.

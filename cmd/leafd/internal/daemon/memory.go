@@ -13,10 +13,10 @@ import (
 // Memory is what a process may use.
 type Memory struct {
 	Bytes uint64 // the least limit of its control groups, else what the machine has; 0: neither is known
-	Group string // the control group whose limit that is; "": it is the machine's
+	Group string // the control group that has this limit; "": it is the machine's
 }
 
-// String returns the size in MiB, and whose it is.
+// String returns the size in MiB, and where it is from.
 func (m Memory) String() string {
 	if m.Group != "" {
 		return fmt.Sprintf("%d MiB of memory (%s)", m.Bytes>>20, m.Group)

@@ -21,7 +21,7 @@ type prepare func(cfg settings.Config) (commit func(), err error)
 //
 //	daemon.L1  All or nothing: no part changes before every setting was read and found
 //	    right, and every part has agreed.
-//	daemon.L2  Only what Config.WithLive copies ever reaches a part. Who this daemon is
+//	daemon.L2  Only what Config.WithLive copies ever reaches a part. What identifies this daemon
 //	    (node, data directory, ZooKeeper, worker ID, layout, where it listens) stays as
 //	    at the start until the process ends.
 //	No request waits for a reload: the settings that it needs are replaced in one

@@ -36,7 +36,7 @@ type rest struct {
 // bootIDPath names this run of the kernel (random(4)).
 const bootIDPath = "/proc/sys/kernel/random/boot_id"
 
-// bootID is the same until the machine starts again; empty where nobody tells.
+// bootID is the same until the machine starts again; empty where the system doesn't tell.
 func (d *daemon) bootID() string {
 	if d.cfg.Tuning.BootID != "" {
 		return d.cfg.Tuning.BootID
@@ -56,7 +56,7 @@ func (r rest) isOurs(now worker.Record, previous, boot string) bool {
 	return r.Owner != "" && r.Owner == previous || boot != "" && r.Boot == boot
 }
 
-// asksZooKeeper tells whether the start of a life asks ZooKeeper who it is.
+// asksZooKeeper tells whether the start of a life asks ZooKeeper for its worker ID.
 func (d *daemon) asksZooKeeper() bool {
 	return d.cfg.Snowflake.On && len(d.cfg.ZooKeeper.Servers) > 0
 }

@@ -16,7 +16,7 @@ import (
 const maxSockets = 1024
 
 // errSocket is returned for sockets that leafd was started with and can't serve: clients
-// of a socket that nobody serves would wait for ever.
+// of a socket that is not served would wait for ever.
 var errSocket = errors.New("sockets passed by systemd (LISTEN_FDS)")
 
 // InheritedSockets returns the listening sockets that the process was started with,

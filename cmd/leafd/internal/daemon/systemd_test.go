@@ -69,7 +69,7 @@ func TestNotifierWithoutAnEar(t *testing.T) {
 	require.Contains(t, log.String(), "deaf")
 }
 
-// A service manager that reads nothing holds nobody up for longer than the bound.
+// A service manager that reads nothing holds no caller up for longer than the bound.
 func TestSendToAFullSocket(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")

@@ -75,7 +75,7 @@ func (s *supervisor) serves(segments *segment.Service) {
 	s.loaded = segments.Loaded
 }
 
-// issues notes a life, whose start is over: the daemon is ready. l is nil where
+// issues notes a life that has started: the daemon is ready. l is nil where
 // snowflake IDs are switched off. The database isn't waited for: what it
 // has to give is served once it is there, and snowflake IDs don't need it.
 func (s *supervisor) issues(l *life) {

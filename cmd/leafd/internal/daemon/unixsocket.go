@@ -21,8 +21,8 @@ var errSocketInUse = errors.New("another process has this unix socket; stop it, 
 
 // unixSocket is a listener on a path. It keeps:
 //
-//	daemon.U1  A socket that a process may still serve is never removed: only one whose
-//	    connections are refused, which is what a dead process leaves behind.
+//	daemon.U1  A socket that a process may still serve is never removed: only one that
+//	    refuses connections, which is what a dead process leaves behind.
 //	daemon.U2  Two daemons that start at once don't remove each other's: the
 //	    directory is locked from the check until the new socket is served.
 //	daemon.U3  At no moment may more users connect than socketMode allows.
@@ -106,7 +106,7 @@ func removeStale(ctx context.Context, path string) error {
 		return errors.Join(errSocketInUse, nc.Close())
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return os.Remove(path)
-	default: // a full queue, no permission: somebody may be there
+	default: // a full queue, no permission: a process may be there
 		return fmt.Errorf("%w (%w)", errSocketInUse, err)
 	}
 }

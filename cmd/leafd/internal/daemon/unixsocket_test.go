@@ -23,7 +23,7 @@ func deadSocket(t *testing.T, path string) {
 	require.FileExists(t, path)
 }
 
-// answers tells whether somebody accepts connections at path.
+// answers tells whether a process accepts connections at path.
 func answers(path string) bool {
 	c, err := net.Dial("unix", path)
 	if err != nil {
@@ -33,7 +33,7 @@ func answers(path string) bool {
 	return true
 }
 
-// daemon.U1: what is there and isn't dead stays, whatever it is.
+// daemon.U1: anything that is there and isn't dead stays.
 func TestSocketIsTakenFromTheDeadOnly(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -12,7 +12,7 @@ import (
 
 // askSelf is the check that a request to the public listener is answered. Any answer
 // passes, "too many connections" too: the process reads and writes. Silence fails, and
-// so does a port that nobody listens on any more.
+// so does a port that no process listens on any more.
 //
 // config is nil where the listener has no TLS. Where it has, the alert that refuses
 // a client without a certificate is an answer like any other.

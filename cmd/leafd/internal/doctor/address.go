@@ -25,7 +25,7 @@ func (p *Patient) listen(ctx context.Context, r *report) {
 	ln, err := listen.TCP(ctx, p.Cfg.Listen.Address)
 	switch {
 	case err == nil:
-		_ = ln.Close() // nobody has come
+		_ = ln.Close() // no client has come
 		r.OK("listen", "%s can be had", p.Cfg.Listen.Address)
 	case errors.Is(err, syscall.EADDRINUSE):
 		p.whoListens(ctx, r, err)
@@ -57,7 +57,7 @@ func (p *Patient) judgePort(ctx context.Context, r *report, check, address strin
 	ln, err := listen.TCP(ctx, address)
 	switch {
 	case err == nil:
-		_ = ln.Close() // nobody has come
+		_ = ln.Close() // no client has come
 		r.OK(check, "%s can be had", address)
 	case errors.Is(err, syscall.EADDRINUSE) && p.running():
 		r.OK(check, "%s is held, and a daemon runs on this data directory", address)

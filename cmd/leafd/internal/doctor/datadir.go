@@ -31,7 +31,7 @@ type dataDir struct {
 	clock clock.Clock
 }
 
-// check finds out whether the directory is there or can be created, who owns it, on
+// check finds out whether the directory is there or can be created, which user owns it, on
 // what file system, with how much room, and whether a file in it can be written
 // durably: one is, and removed again. It reports data-dir, data-fs, data-space and
 // data-sync.

@@ -16,7 +16,7 @@ type Status string
 // The statuses of a Result.
 const (
 	OK   Status = "ok"
-	Warn Status = "warn" // a daemon starts, and somebody should see to it
+	Warn Status = "warn" // a daemon starts, and an operator should see to it
 	Fail Status = "fail" // a daemon doesn't start, or won't do what it is for
 	Skip Status = "skip" // it failed because another check did, which Found names
 )
@@ -51,7 +51,7 @@ func (r *report) OK(check, format string, args ...any) {
 	r.add(Result{Check: check, Status: OK, Found: fmt.Sprintf(format, args...)})
 }
 
-// Warn reports what somebody should see to.
+// Warn reports what an operator should see to.
 func (r *report) Warn(check, found, do string) {
 	r.add(Result{Check: check, Status: Warn, Found: found, Do: do})
 }
@@ -85,8 +85,8 @@ func (r *report) close() []Result {
 // run runs all checks at once and returns their results in the order of checks. It
 // keeps:
 //
-//	doctor.D1  It returns when the longest limit has passed at the latest, whatever hangs: a
-//	    check that a dead disk holds in the kernel is left behind.
+//	doctor.D1  It returns when the longest limit has passed at the latest, regardless of what
+//	    hangs: a check that a dead disk holds in the kernel is left behind.
 //	doctor.D2  A check that ran out of time is a Fail, even if it reported nothing wrong.
 //	doctor.D3  What one check does or fails to do changes no other's results, but for doctor.D4.
 //	doctor.D4  Of checks that fail of one cause the first alone is a Fail. The others are Skips that

@@ -24,7 +24,7 @@ func made(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// The real machine can be asked, whatever it answers.
+// The real machine can be asked, regardless of its answer.
 func TestRealMachine(t *testing.T) {
 	var m machine
 	require.Contains(t, look(t, m.clock), "ntp")

@@ -100,7 +100,7 @@ func (p *Patient) checks() []check {
 	return checks
 }
 
-// access reports who else may write what a daemon trusts.
+// access reports what a daemon trusts and others may write.
 func (p *Patient) access(_ context.Context, r *report) {
 	const check = "access"
 	exposed := p.Cfg.Exposed()

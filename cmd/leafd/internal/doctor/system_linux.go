@@ -11,13 +11,13 @@ import (
 // space is what statfs tells.
 type space struct {
 	kind         string // of file system
-	bytes, nodes uint64 // free for whoever runs this
+	bytes, nodes uint64 // free for the user that runs this
 	hasNodes     bool   // it counts inodes
 }
 
 // kinds of file systems by their magic number, see statfs(2).
 func kindOf(magic int64) string {
-	switch uint32(magic) { //nolint:gosec // it has 32 bits, whatever its type is here
+	switch uint32(magic) { //nolint:gosec // it has 32 bits, regardless of its type here
 	case unix.NFS_SUPER_MAGIC:
 		return "nfs"
 	case 0xff534d42:

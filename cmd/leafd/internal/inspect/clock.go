@@ -29,7 +29,7 @@ func LocalRecord(dir string) (*worker.Record, error) {
 	return &record, nil
 }
 
-// CheckedPeer is a daemon whose clock this machine's is compared with.
+// CheckedPeer is a daemon with a clock that this machine's is compared with.
 type CheckedPeer struct {
 	Address  string
 	node     string // as its entry has it; "" where it has none, and for one of --peers
@@ -167,7 +167,7 @@ func (c *ClockCheck) Warnings() []string {
 const (
 	Fine      = "fine"
 	Undecided = "undecided" // no majority has this clock's time
-	Unknown   = "unknown"   // nobody answered
+	Unknown   = "unknown"   // no peer answered
 	Refused   = "refused"
 )
 

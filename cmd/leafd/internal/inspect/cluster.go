@@ -1,4 +1,4 @@
-// Package inspect looks at a cluster from outside of its daemons: who has which
+// Package inspect looks at a cluster from outside of its daemons: which holder has which
 // worker ID, and what the daemons' clocks say. The commands print what it finds.
 package inspect
 

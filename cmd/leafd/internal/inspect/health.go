@@ -59,7 +59,7 @@ func AskReadiness(ctx context.Context, dir *zkreg.Directory, client *peerclock.C
 	return daemons, nil
 }
 
-// readiness reads the answer of /readyz, whose sender is not trusted.
+// readiness reads the answer of /readyz, from a sender that is not trusted.
 func readiness(a peerclock.Answer) (status, code, message string) {
 	var r struct {
 		Status, Code, Message string

@@ -30,7 +30,7 @@ func TestFindEntry(t *testing.T) {
 	require.ErrorContains(t, err, "worker ID 3 has no entry")
 }
 
-// What is left for new daemons is what nobody has, was given back, or is past its limit.
+// What is left for new daemons is what no holder has, was given back, or is past its limit.
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	const now = clock.Millis(1_800_000_000_000)
