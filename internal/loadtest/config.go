@@ -67,7 +67,7 @@ type Config struct {
 	Clients int
 	// Pipeline is how many requests a client sends together at most, 0 to
 	// MaxPipeline; it waits for all of their answers before it sends more, and 0 is
-	// 1. Of an open loop they are those whose turn has come.
+	// 1. Of an open loop they are those that are due by their turn.
 	Pipeline int
 	// Duration is how long requests are sent.
 	Duration time.Duration
@@ -122,7 +122,7 @@ func (c Config) check() error {
 }
 
 // set is the index of the set of IDs that must differ within, to which those of a key
-// belong: all snowflake IDs are one, whatever their key, and those of each tag are one.
+// belong: all snowflake IDs are one, regardless of their key, and those of each tag are one.
 func (c Config) set(key int) int {
 	if c.Mode == Segment {
 		return key

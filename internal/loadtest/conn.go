@@ -45,7 +45,7 @@ type conn struct {
 	unhurry  func() bool
 }
 
-// newConn takes over a connection, whose answers have to be there soon once ctx ends. A
+// newConn takes over a connection; its answers have to be there soon once ctx ends. A
 // client that sets a deadline after that sees that it has ended before it sends.
 func newConn(ctx context.Context, raw net.Conn, now time.Duration, ranges bool) *conn {
 	c := &conn{raw: raw, armed: -1, used: now, ranges: ranges}

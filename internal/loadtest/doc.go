@@ -7,9 +7,9 @@
 //
 // With a rate the loop is open: request k has its turn k/rate after the start,
 // whether or not the daemon has answered the ones before, and its latency counts
-// from that turn. A request whose turn has passed while all clients waited for
+// from that turn. A request that missed its turn while all clients waited for
 // answers is sent as soon as one is free, and counted from its turn all the same:
-// a stall of a second shows as what it is to those who had to wait (no
+// a stall of a second shows as what it is to callers that had to wait (no
 // "coordinated omission").
 //
 // Each client is a goroutine with a connection of its own, which it reads with

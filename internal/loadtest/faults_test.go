@@ -254,7 +254,7 @@ func TestEndedWhileTheServerHangs(t *testing.T) {
 	require.ErrorIs(t, r.Verdict(), loadtest.ErrFailed)
 }
 
-// hanging starts a server that answers nobody until it is released; asked has one token for
+// hanging starts a server that answers no request until it is released; asked has one token for
 // each of the first requests.
 func hanging(t *testing.T) (url string, asked <-chan struct{}, release func()) {
 	t.Helper()

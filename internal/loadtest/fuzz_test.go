@@ -13,7 +13,7 @@ import (
 )
 
 // FuzzTarget: a URL that is taken has an address to connect to, and its request is
-// the one request that is meant, whatever stands in URL and key.
+// the one request that is meant, regardless of what stands in URL and key.
 func FuzzTarget(f *testing.F) {
 	for _, s := range []string{
 		"http://127.0.0.1:8080", "https://h/p%2Fq/", "unix:/run/leafd.sock", "unix://x", "unix:", "http://[::1]:80/", "http://[fe80::1%25eth0]:80", "http://u:p@h/", "http://h/?n=1", "http://h/#x", "ftp://h/", "http://:80", "http://h:0x", "http://a b/",

@@ -172,7 +172,7 @@ func TestSeveralDaemonsAndTags(t *testing.T) {
 	require.Positive(t, r.Targets[0].IDs)
 	require.Positive(t, r.Targets[1].IDs)
 
-	// Snowflake IDs must differ whatever the key and the daemon.
+	// Snowflake IDs must differ regardless of the key and the daemon.
 	clear(next)
 	cfg = config(urlA, urlB)
 	cfg.Keys, cfg.Clients = []string{"x", "y"}, 8

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStallIsSeen: a server that stalls once keeps waiting all who had their turn
-// meanwhile, not the few whose requests it had.
+// TestStallIsSeen: a server that stalls once keeps all requests waiting that had their
+// turn meanwhile, not only the few that it had.
 func TestStallIsSeen(t *testing.T) {
 	t.Parallel()
 	const stall = time.Second
