@@ -211,7 +211,7 @@ func (s *Server) reload(below context.Context, b *Backend, tag string, deleted .
 }
 
 // aHidden is what is wrong with a text where segment.Hidden finds something.
-const aHidden = "a character that nobody sees, or that turns others round (control, formatting, private use)"
+const aHidden = "a character that is invisible, or that turns others round (control, formatting, private use)"
 
 func checkDescription(d *string) error {
 	if d != nil && utf8.RuneCountInString(*d) > maxDescription {

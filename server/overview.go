@@ -76,10 +76,10 @@ type OverviewEvent struct {
 
 // OverviewClock is what the peers say about this daemon's clock.
 type OverviewClock struct {
-	// Verdict is unchecked, alone (nobody to ask), silent (nobody answered), or a
+	// Verdict is unchecked, alone (no peer to ask), silent (no peer answered), or a
 	// clock.Vote. With disagree this daemon is not ready.
 	Verdict   string        `json:"verdict"`
-	Estimate  *Milliseconds `json:"estimate_ms,omitempty"` // nil when nobody answered
+	Estimate  *Milliseconds `json:"estimate_ms,omitempty"` // nil when no peer answered
 	Threshold Milliseconds  `json:"threshold_ms"`
 	Asked     int           `json:"asked"`
 	Answered  int           `json:"answered"`

@@ -105,7 +105,7 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Code: WorkersExhausted, Is: worker.ErrExhausted, Severity: Alarm, NotReady: true,
 		Headline: "no worker ID is left",
 		Meaning:  "The start was refused (exit 5), or a later life: every worker ID of the layout is taken. The line's error says when the next one comes back.",
-		Action:   "leafd worker list shows who has them, and until when. leafd worker release --force frees that of a host that is gone for good.",
+		Action:   "leafd worker list shows their holders, and until when. leafd worker release --force frees that of a host that is gone for good.",
 		Answer:   "workers_exhausted", RetryAfter: 30, Exit: ExitExhausted,
 	},
 	{
@@ -285,13 +285,13 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Code: RegistryDataLost, Severity: Alarm, Event: true,
 		Headline: "ZooKeeper has lost data: each daemon puts its worker ID back",
 		Meaning:  "ZooKeeper has lost data, or was set back to an earlier state. This daemon puts its worker ID back while its limit lies ahead, and goes on issuing. New daemons get no worker ID until every lost one has ended.",
-		Action:   "Find out who did it. Once leafd worker list shows every daemon that is not gone for good, run leafd cluster open. After a backup was put back run leafd cluster recover at once.",
+		Action:   "Find out what did it. Once leafd worker list shows every daemon that is not gone for good, run leafd cluster open. After a backup was put back run leafd cluster recover at once.",
 	},
 	{
 		Code: WorkerIDLost, Severity: Alarm, Event: true,
 		Headline: "our worker ID is lost: this data directory gets another one",
 		Meaning:  "The worker ID that this data directory had is another's by now, or ZooKeeper lost it after its limit had passed. The daemon gets another one and goes on.",
-		Action:   "Nothing, where the daemon was down for longer than its lease or its worker ID was released. Else find out who emptied ZooKeeper, or set it back.",
+		Action:   "Nothing, where the daemon was down for longer than its lease or its worker ID was released. Else find out what emptied ZooKeeper, or set it back.",
 	},
 	{
 		Code: RecordSetAside, Severity: Alarm, Event: true,

@@ -5,7 +5,7 @@
 
 const byId = (id) => document.getElementById(id);
 
-// plain replaces characters that nobody sees, or that turn those around them round: tags
+// plain replaces characters that are invisible, or that turn those around them round: tags
 // and names were written by others.
 const hidden = /[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]/gu;
 const plain = (text) => String(text).replace(hidden, "\uFFFD");

@@ -51,7 +51,7 @@ function free(w, seen) {
 const isLocal = (address) => /^(127\.|\[::1\]|169\.254\.|\[fe[89ab])/i.test(address);
 
 // pageAt returns the URL of the page of the daemon at address, which is what another daemon,
-// or somebody else, has written to ZooKeeper: only an IP address with a port is led to, and
+// or another writer, has written to ZooKeeper: only an IP address with a port is led to, and
 // only a machine's own where this daemon's is one, too. Otherwise null.
 function pageAt(address, o) {
   const own = (o.worker && o.worker.address) || location.host;

@@ -10,7 +10,7 @@ function show(o) {
   const before = link.last;
   // There is no rate for another process, or after the page was suspended.
   const same = before && o.uptime_ms >= before.uptime_ms && sameOwner(o, before);
-  if (same && o.uptime_ms === before.uptime_ms) { // the daemon gives everybody the same answer for a second
+  if (same && o.uptime_ms === before.uptime_ms) { // the daemon gives all browsers the same answer for a second
     shown.overview = o;
     showTags(o);
     return;

@@ -88,7 +88,7 @@ function asOf(o) {
 }
 
 const verdicts = {
-  unchecked: ["", "not asked yet"], alone: ["", "nobody to ask"], silent: ["warn", "no peer answered"],
+  unchecked: ["", "not asked yet"], alone: ["", "no peer to ask"], silent: ["warn", "no peer answered"],
   agree: ["ok", "agree"], undecided: ["warn", "no majority"], disagree: ["bad", "disagree"],
 };
 

@@ -28,7 +28,7 @@ func (a *app) benchCmd() *cobra.Command {
 
 Without --rate each client asks again once it has its answer: that shows how much the daemon
 takes. With --rate requests have their turn at that rate whatever the daemon does, and latency
-counts from the turn, so that a stall shows as what it is to those who wait: that shows how the
+counts from the turn, so that a stall shows as what it is to the callers that wait: that shows how the
 daemon answers at a load it will have.
 
 The IDs that came are compared with each other: all of some six million, or ranges, in 200 MB of

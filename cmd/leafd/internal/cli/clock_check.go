@@ -30,10 +30,10 @@ machine's with them as a daemon that starts here would: their offsets, the estim
 --clock-estimator, and the verdict against --clock-threshold. A positive offset is a clock
 ahead of this machine's. With a record in --data-dir, that is compared too: no daemon starts
 with a clock behind the time that it recorded. Its own daemon is not asked. Where one single
-peer answers and has another time, nobody knows which of the two is wrong: a new daemon is
+peer answers and has another time, nothing tells which of the two is wrong: a new daemon is
 refused, one with a record of the cluster starts with an alarm.
 
-Exit codes: 0 the clock is fine, or nobody answered, or no majority says which clocks are wrong
+Exit codes: 0 the clock is fine, or no peer answered, or no majority says which clocks are wrong
 (a warning says so); 3 it would be refused; 1 ZooKeeper gave no answer, and there is no --peers.
 
 -o json prints one object: verdict (fine, undecided, unknown or refused), offset_ms (the
@@ -57,7 +57,7 @@ timestamp) and wait_ms (how long a start would wait for the ceiling).`,
 			return settings.Usagef("--peers: %s", why)
 		}
 		if len(named) == 0 && len(cfg.ZooKeeper.Servers) == 0 {
-			return settings.Usagef("nobody to ask: give --peers host:port[,host:port], or --zk host:port[,host:port]")
+			return settings.Usagef("no peer to ask: give --peers host:port[,host:port], or --zk host:port[,host:port]")
 		}
 		check := inspect.ClockCheck{Threshold: cfg.Clock.Threshold, Estimator: cfg.Clock.Estimator}
 		if check.Record, err = inspect.LocalRecord(cfg.DataDir); err != nil {

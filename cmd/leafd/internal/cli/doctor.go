@@ -32,7 +32,7 @@ Nothing is written except one small file in the data directory, which is removed
 Whether ZooKeeper allows what a daemon writes is found out by a transaction that can't
 succeed, and what the database allows by EXPLAIN.
 
-All checks run at once. Each line is OK, WARN (a daemon starts, and somebody should see to
+All checks run at once. Each line is OK, WARN (a daemon starts, and an operator should see to
 it), FAIL, or SKIP (it failed too, because of another one), the name of the check, what was
 found, and behind an arrow what to do. The last line says what to do first, about the worst of them.
 

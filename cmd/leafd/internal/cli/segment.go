@@ -32,7 +32,7 @@ or the SQLite file in --data-dir. No daemon need be running. Those that are see 
 within a minute, and a deletion when they fetch for the tag, or within an hour.
 
 A daemon changes tags too, by its HTTP interface and for the bearer of its admin token: it
-writes into its log who changed what, and serves the change at once.`,
+writes each change and its caller into its log, and serves the change at once.`,
 	}, a.segmentListCmd(), a.segmentCreateCmd(), a.segmentUpdateCmd(), a.segmentDeleteCmd(), a.segmentForgetCmd())
 }
 

@@ -59,7 +59,7 @@ func checkCreate(row segment.Row) error {
 	}
 	for _, r := range row.Tag {
 		if segment.Hidden(r) {
-			return settings.Usagef("tag %q has the character %U, which nobody sees or which turns others round", row.Tag, r)
+			return settings.Usagef("tag %q has the character %U, which is invisible or turns others round", row.Tag, r)
 		}
 	}
 	if err := checkStep(row.Step); err != nil {

@@ -30,10 +30,10 @@ again. The states of an entry:
   live      its daemon runs, issues IDs, and is among the peers
   not_live  it doesn't, or can't be seen to; a new daemon may take the worker ID from free_from on
   released  given back: a new daemon may take it once its limit has passed
-  settling  a start has claimed it, and settles, or was cut short; nobody issues under it yet
+  settling  a start has claimed it, and settles, or was cut short; nothing is issued under it yet
   foreign   a Java Leaf's: leafd never writes the entry, and takes other worker IDs; once that
             Leaf is gone for good, leafd worker release --force frees it
-  damaged   what stands there can't be read; nobody is given this worker ID. Where its daemon runs
+  damaged   what stands there can't be read; no daemon is given this worker ID. Where its daemon runs
             and reaches ZooKeeper, delete the znode: the daemon puts it back`,
 	}, a.workerListCmd(), a.workerShowCmd(), a.workerReleaseCmd(), a.workerSelfCmd())
 }

@@ -19,8 +19,8 @@ func (a *app) workerListCmd() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the worker IDs, who has them, and when they last reported",
-		Long: `List the worker IDs in order: who has each, its state (leafd worker --help has them all),
+		Short: "List the worker IDs, their holders, and when these last reported",
+		Long: `List the worker IDs in order: the holder of each, its state (leafd worker --help has them all),
 the beginning of its instance, when it last reported, its ceiling and its limit, when a new
 daemon may take it, and how far the clock of each live daemon is ahead of this machine's.
 Times are UTC.

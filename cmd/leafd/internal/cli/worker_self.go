@@ -23,7 +23,7 @@ func (a *app) workerSelfCmd() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "self",
-		Short: "Show who the daemon of this machine is, by its data directory and by ZooKeeper",
+		Short: "Show the worker ID of this machine's daemon, by its data directory and by ZooKeeper",
 		Long: `Show the local record in --data-dir: the node and worker ID of the daemon that runs, or
 last ran, on that directory, its clock, its ceiling, and the piece of time, from floor to
 limit, in which it may issue IDs. The daemon may run meanwhile; it is neither asked nor
@@ -165,7 +165,7 @@ func (s *selfView) judge(found worker.Snapshot) (verdict, words string) {
 		case r.State == worker.RecordActive:
 			return VerdictEnded, fmt.Sprintf("its limit has passed, or passes soon: a start claims a new piece of worker ID %d, or another worker ID", r.WorkerID)
 		default:
-			return VerdictReleased, "given back at the last stop: a start claims it again where nobody has it, or another one"
+			return VerdictReleased, "given back at the last stop: a start claims it again where it is free, or another one"
 		}
 	default:
 		return VerdictAgrees, "agrees with the local record"

@@ -19,7 +19,7 @@ func (a *app) workerShowCmd() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show one worker ID: who has it, its clock, and when another may take it",
+		Short: "Show one worker ID: its holder, its clock, and when another may take it",
 		Long: `Show all that ZooKeeper knows of one worker ID, and the clock of its daemon if that is
 live. leafd worker --help explains the states. Times are UTC.
 

@@ -243,7 +243,7 @@ func (l *life) sayIssuing() {
 		Stringer("ids_last_until", l.d.cfg.Snowflake.Layout.End())
 	switch {
 	case l.registry == nil:
-		line.Bool("standalone", true).Msg("issuing snowflake IDs; standalone: nobody checks that no other daemon has this worker ID")
+		line.Bool("standalone", true).Msg("issuing snowflake IDs; standalone: nothing checks that no other daemon has this worker ID")
 	case l.worker.Registry() != nil:
 		line.Str("cluster", r.Cluster).Msg("issuing snowflake IDs, by the local record; ZooKeeper has to confirm it yet")
 	default:

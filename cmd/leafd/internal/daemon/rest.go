@@ -98,7 +98,7 @@ func (d *daemon) takeRest(ctx context.Context, now worker.Record, previous strin
 	var r rest
 	err = json.Unmarshal(kept, &r)
 	if err == nil && !r.isOurs(now, previous, d.bootID()) {
-		err = errors.New("nobody tells that no life since has used it")
+		err = errors.New("nothing proves that no life since has used it")
 	}
 	if err == nil {
 		err = d.segments.Adopt(ctx, r.Tags)

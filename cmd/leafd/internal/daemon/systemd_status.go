@@ -42,11 +42,11 @@ func (s *supervisor) line() string {
 	}
 	if l != nil {
 		r := l.worker.Record()
-		who := fmt.Sprintf("worker %d (%s)", r.WorkerID, r.Node)
+		name := fmt.Sprintf("worker %d (%s)", r.WorkerID, r.Node)
 		if l.registry == nil {
-			who += ", standalone"
+			name += ", standalone"
 		}
-		parts = append(parts, who)
+		parts = append(parts, name)
 	}
 	if segments != nil {
 		parts = append(parts, fmt.Sprintf("%d tags of %s", segments.Len(), d.cfg.Store(true).Kind()))

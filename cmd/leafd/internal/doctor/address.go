@@ -110,7 +110,7 @@ func (p *Patient) whoListens(ctx context.Context, r *report, cause error) {
 	case s.Err == nil:
 		r.Fail("listen", fmt.Errorf("%s is held by another leafd, node %q: %w", p.Cfg.Listen.Address, s.Node, cause), "stop that one, or take another --listen")
 	case holder != 0:
-		r.Warn("listen", fmt.Sprintf("%s is held, and who holds it says nothing (%v); process %d runs on this data directory", p.Cfg.Listen.Address, s.Err, holder),
+		r.Warn("listen", fmt.Sprintf("%s is held, and its holder says nothing (%v); process %d runs on this data directory", p.Cfg.Listen.Address, s.Err, holder),
 			"see whether it is that one: it may have other settings, or hang")
 	default:
 		r.Fail("listen", fmt.Errorf("%s is held by something that is no leafd: %w", p.Cfg.Listen.Address, cause), "stop it, or take another --listen; ss -ltnp tells which it is, and it may be leafd.socket of systemd")

@@ -21,7 +21,7 @@ func (p *Patient) lock(_ context.Context, r *report) {
 	pid, err := cache.Holder(p.Cfg.DataDir)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		r.OK("data-lock", "this system doesn't tell who holds a lock")
+		r.OK("data-lock", "this system doesn't tell the holder of a lock")
 	case err != nil:
 		r.Fail("data-lock", err, "let the user that leafd runs as own the data directory")
 	case pid != 0:

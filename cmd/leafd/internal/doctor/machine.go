@@ -104,7 +104,7 @@ func (m machine) source(r *report) {
 			r.Warn("clocksource", found, "see in the kernel's log why it does not use tsc")
 			return
 		}
-		r.Warn("clocksource", found+"; tsc was found unstable or is not there", "see in the kernel's log why, and ask who runs the hypervisor for a stable one")
+		r.Warn("clocksource", found+"; tsc was found unstable or is not there", "see in the kernel's log why, and ask the hypervisor's operator for a stable one")
 	}
 }
 

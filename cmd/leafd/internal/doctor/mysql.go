@@ -46,7 +46,7 @@ func (p *Patient) mysql(ctx context.Context, r *report) {
 	if err != nil {
 		do := ""
 		if errors.Is(err, sqlstore.ErrNoTable) {
-			do = "create it with deploy/leaf_alloc.sql, and GRANT SELECT, INSERT, UPDATE, DELETE on it to the user of --mysql, who sees no table without"
+			do = "create it with deploy/leaf_alloc.sql, and GRANT SELECT, INSERT, UPDATE, DELETE on it to the user of --mysql, which sees no table without"
 		}
 		r.Fail("mysql-table", err, do)
 		return

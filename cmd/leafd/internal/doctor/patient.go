@@ -77,7 +77,7 @@ func (p *Patient) checks() []check {
 			)
 		} else {
 			checks = append(checks, check{name: "zookeeper", run: func(_ context.Context, r *report) {
-				r.OK("zookeeper", "standalone, worker ID %d: nobody checks that no other daemon has it", p.Cfg.Snowflake.WorkerID)
+				r.OK("zookeeper", "standalone, worker ID %d: nothing checks that no other daemon has it", p.Cfg.Snowflake.WorkerID)
 			}})
 		}
 		checks = append(checks, check{name: "layout", run: p.layout})

@@ -120,7 +120,7 @@ const fewLeft = 10
 
 // judgeLeft says how many worker IDs are left for an instance that is known, or new.
 func (p *Patient) judgeLeft(r *report, s inspect.Summary, known bool) {
-	const check, free = "zk-ids", "leafd worker list shows who has the others, and when each comes back; leafd worker release --force frees that of a host that is gone for good"
+	const check, free = "zk-ids", "leafd worker list shows the holders of the others, and when each comes back; leafd worker release --force frees that of a host that is gone for good"
 	switch {
 	case s.ClosedUntil > 0:
 		r.Warn(check, s.Sentence(), "start every daemon that had a worker ID; leafd cluster open --help says what ends it sooner")
@@ -147,7 +147,7 @@ func (p *Patient) rights(ctx context.Context, r *report) {
 	case err != nil:
 		r.Fail(check, err, "")
 	case p.Cfg.ZooKeeper.Auth == nil:
-		r.OK(check, "all that a daemon writes is allowed, to everybody: there is no --zk-auth-file")
+		r.OK(check, "all that a daemon writes is allowed, to all: there is no --zk-auth-file")
 	default:
 		r.OK(check, "all that a daemon writes is allowed to %s", p.Cfg.ZooKeeper.Auth)
 	}
