@@ -208,9 +208,9 @@ func TestDashboardSaysWhatIsWrong(t *testing.T) {
 		c.Secure = true
 		c.Conditions = func() []condition.Condition {
 			store := condition.Of(segment.ErrStore, "MySQL", nil)
-			store.Cause, store.Since = "tag "+hostile+": connection refused by 10.0.0.7:3306", c.Clock.Mono()-40*time.Second
+			store.Cause, store.Since = "tag "+hostile+": connection refused by 10.0.0.7:3306", c.Clock.Mono()-40500*time.Millisecond
 			lost := condition.ByCode(condition.WorkerIDLost, "", nil)
-			lost.Since = c.Clock.Mono() - 3*time.Minute
+			lost.Since = c.Clock.Mono() - 3*time.Minute - 500*time.Millisecond
 			all := []condition.Condition{store, lost}
 			if fenced.Load() {
 				all = append([]condition.Condition{condition.Of(worker.ErrFenced, "", nil)}, all...)

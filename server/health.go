@@ -81,7 +81,7 @@ func (s *Server) readiness() (Readiness, *apiError) {
 	mono := s.cfg.Clock.Mono()
 	for _, c := range s.Conditions() {
 		age := Milliseconds(0)
-		if c.Since > 0 {
+		if c.Since != 0 {
 			age = Milliseconds(mono - c.Since)
 		}
 		r.Conditions = append(r.Conditions, Condition{

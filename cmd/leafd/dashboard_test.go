@@ -88,8 +88,10 @@ func TestDashboard(t *testing.T) {
 	takePictures(p, "ready")
 	showsADatabaseThatIsGone(t, p, l, mariadb)
 	showsAFence(t, p, g.watch(), l)
+	g.onMachine(newMachine(t), "cluster", "open", "--yes", "--clock-threshold", "10ms").OK(t)
+	p.Await(`document.querySelector("#verdict").innerText === "ready"`)
 	end()
-	showsALostDaemon(t, p, m, l)
+	showsALostDaemon(t, p, m, l, args)
 	require.NoError(t, noteworthy(p.Complaints()))
 	showsAGuardThatTrips(p, m) // last: a start after it would be refused until the clock has caught up
 	require.Empty(t, p.Strangers(l.addr))
@@ -123,7 +125,7 @@ func showsTheCluster(t *testing.T, p *webtest.Page, daemons []*child) {
 	p.Await(`document.querySelector("#clocks svg")?.getAttribute("aria-label").startsWith("Offsets of 2 of 2 peers against a threshold of 5.0 s")`)
 	require.Equal(t, 2, webtest.Eval[int](p, `document.querySelectorAll("#clocks .inside").length`))
 	guards := p.Text("#guards")
-	for _, part := range []string{"Check snowflake", "Check segment", "Fence", "the identity is ours", "Ceiling", "of 3.0 s", "Last report", "every 500 ms", "ZooKeeper", "connected", "up to 5.0 s allowed"} {
+	for _, part := range []string{"IDs can be issued", "Fence", "the identity is ours", "Ceiling", "of 3.0 s", "Last report", "every 500 ms", "ZooKeeper", "connected", "up to 5.0 s allowed"} {
 		require.Contains(t, guards, part)
 	}
 	require.NotContains(t, guards, "fails")
@@ -166,7 +168,7 @@ func showsAGuardThatTrips(p *webtest.Page, m *machine) {
 	p.Await(`document.querySelectorAll("#clocks .outside").length === 0`)
 }
 
-func showsALostDaemon(t *testing.T, p *webtest.Page, m *machine, l *child) {
+func showsALostDaemon(t *testing.T, p *webtest.Page, m *machine, l *child, args []string) {
 	t.Helper()
 	require.False(t, webtest.Eval[bool](p, `document.body.classList.contains("stale")`))
 	l.signal(syscall.SIGTERM)
@@ -180,7 +182,7 @@ func showsALostDaemon(t *testing.T, p *webtest.Page, m *machine, l *child) {
 	require.True(t, webtest.Eval[bool](p, `document.body.classList.contains("stale")`))
 	require.True(t, strings.HasPrefix(webtest.Eval[string](p, `document.title`), "(no answer)"))
 	require.Contains(t, p.Text("#workers tbody"), m.addr, "what was known stays, marked as old")
-	again := m.ready(often()...)
+	again := m.ready(args...)
 	p.AwaitText("#verdict", "ready")
 	p.Await(`document.querySelector("#lost").hidden && !document.body.classList.contains("stale")`)
 	p.AwaitText("#t-snowflake-sub", "0 since the start")
@@ -254,8 +256,9 @@ func showsAFence(t *testing.T, p *webtest.Page, o *onlooker, l *child) {
 	l.awaitLog(lineFenced, "znode "+path+" holds", "delete it while its daemon runs and reaches ZooKeeper")
 	p.Await(`/this daemon: fenced\s[^]*in \d+ h/.test(document.querySelector("#workers .self")?.innerText)`)
 	takePictures(p, "fenced")
-	o.remove(path) // then it puts its own back
-	p.Await(`document.querySelector("#verdict").innerText === "ready"`)
+	o.remove(path) // then it puts its own back, and no new worker ID is given out
+	p.AwaitText("#verdict", "degraded")
+	p.AwaitText("#alarms", "no new worker ID is given out")
 }
 
 // The overview never waits for ZooKeeper: it shows the workers last seen, and says

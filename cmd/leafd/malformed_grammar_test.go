@@ -55,7 +55,7 @@ func (a author) odds(n int) bool { return a.IntN(n) == 0 }
 // goodTargets are requests that have to be answered with so many IDs.
 func goodTargets() map[string]int {
 	return map[string]int{
-		"/api/snowflake/get/good": 1, "/api/segment/get/good": 1, "/api/snowflake/get/good?n=3": 3, "/api/segment/get/good?n=2&x=%zz": 2,
+		"/api/snowflake/get/good": 1, "/api/segment/get/good": 1, "/api/snowflake/get/good?n=3": 3, "/api/segment/get/good?x=%zz": 1,
 		"/api/segment/get/g%6Fod?n=1": 1, "http://leafd.example/api/segment/get/good": 1,
 	}
 }

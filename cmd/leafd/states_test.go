@@ -34,7 +34,7 @@ import (
 const writeStates = "LEAFDTEST_WRITE_STATES"
 
 // told is what each reader says of a state.
-type told struct{ state, code, log, alarm, ready, status, page, doctor, worker string }
+type told struct{ state, code, headline, log, alarm, ready, status, page, doctor, worker string }
 
 // watched is a daemon with readers that a test asks: its log, webhook, /readyz, service manager, page, and commands.
 type watched struct {
@@ -106,7 +106,7 @@ func (w *watched) is(state string, code conds.Code, causes ...string) told {
 		said = strings.TrimPrefix(worst.Subject+": "+worst.Message+": "+worst.Cause, ": ")
 		return worst.Code == string(code) && !slices.ContainsFunc(causes, func(cause string) bool { return !strings.Contains(said, cause) })
 	}, eventually, tick, "%s: %s", state, code)
-	row := told{state: state, code: cmpOr(string(code), "–"), log: "–", alarm: "–"}
+	row := told{state: state, code: cmpOr(string(code), "–"), headline: cmpOr(worst.Message, "none"), log: "–", alarm: "–"}
 	if worst.Severity == string(conds.Alarm) || worst.Severity == string(conds.Warning) {
 		key := map[string]string{"alarm": "alarm", "warning": "condition"}[worst.Severity]
 		w.awaitLog(fmt.Sprintf("%q:%q", key, code), worst.Message)
@@ -198,11 +198,15 @@ func TestStates(t *testing.T) {
 	}
 	var page strings.Builder
 	page.WriteString("# What each reader says of each state\n\nMade by `LEAFDTEST_WRITE_STATES=1 go test -run '^TestStates$' ./cmd/leafd`, on real daemons, each of which the test brings into the state. " +
-		"The test requires that all readers have the same condition as the worst, and that its words name the cause.\n\n" +
-		"| state | code | log | webhook | `/readyz` | STATUS | page | `leafd doctor` | `/api/worker` |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+		"The test requires that all readers have the same condition as the worst, and that its words name the cause. `…` stands for the headline.\n\n" +
+		"| state | code | headline | log | webhook | `/readyz` | STATUS | page | `leafd doctor` | `/api/worker` |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, state := range order {
 		r := rows[state]
-		fmt.Fprintf(&page, "| %s | `%s` | %s | %s | %s | %s | %s | %s | %s |\n", r.state, r.code, cell(r.log), cell(r.alarm), cell(r.ready), cell(r.status), cell(r.page), cell(r.doctor), cell(r.worker))
+		fmt.Fprintf(&page, "| %s | `%s` | %s |", r.state, r.code, r.headline)
+		for _, text := range []string{r.log, r.alarm, r.ready, r.status, r.page, r.doctor, r.worker} {
+			fmt.Fprintf(&page, " %s |", strings.ReplaceAll(cell(text), r.headline, "…"))
+		}
+		page.WriteString("\n")
 	}
 	require.NoError(t, os.WriteFile("../../docs/evidence/STATES.md", []byte(page.String()), 0o600))
 }
