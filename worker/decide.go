@@ -31,8 +31,8 @@ const (
 	RunOut       Action = "go on to the limit"             // running: the piece ends too soon to be prolonged
 )
 
-// Mends tells of an action that is about the root, and is Registry.Mend's to do.
-func (a Action) Mends() bool {
+// FixesRoot tells of an action that is about the root, and is Registry.FixRoot's to do.
+func (a Action) FixesRoot() bool {
 	return slices.Contains([]Action{Await, MakeRoot, Repair, NoteLoss, RaiseSession}, a)
 }
 

@@ -256,7 +256,7 @@ func TestDecisionsAboutTheRoot(t *testing.T) {
 			}
 			got := worker.Decide(r, s, worker.Moment{Clock: decided, Margin: margin})
 			require.Equal(t, tt.want, got)
-			require.Equal(t, tt.want != worker.Resume && tt.want != worker.Enroll, got.Mends())
+			require.Equal(t, tt.want != worker.Resume && tt.want != worker.Enroll, got.FixesRoot())
 			if r.Cluster != "" && s.Root != nil && s.Root.Parent == s.Parent { // for any entry
 				s.Entry = nil
 				if tt.want == worker.Resume {

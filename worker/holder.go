@@ -130,9 +130,9 @@ func (h *holder) step(ctx context.Context) (next, error) {
 	}
 	switch do {
 	case Await:
-		return waitFor(clusterPoll, EventNoCluster, h.mend(ctx, s, do)), nil
+		return waitFor(clusterPoll, EventNoCluster, h.fixRoot(ctx, s, do)), nil
 	case MakeRoot, Repair, NoteLoss, RaiseSession:
-		return next{}, h.mend(ctx, s, do)
+		return next{}, h.fixRoot(ctx, s, do)
 	case Watch:
 		which := "another life of this data directory's instance is live"
 		if h.rec.Knows(s.Live) { // as after a kill: nothing tells yet that it is a copy
@@ -178,10 +178,10 @@ func (h *holder) decide(s Snapshot, now clock.Millis) Action {
 	return do
 }
 
-// mend has the registry do what is about the root.
-func (h *holder) mend(ctx context.Context, s Snapshot, do Action) error {
+// fixRoot has the registry do what is about the root.
+func (h *holder) fixRoot(ctx context.Context, s Snapshot, do Action) error {
 	h.tellOfLoss(do, s)
-	return h.ends.registry.Mend(ctx, s, h.rec, do)
+	return h.ends.registry.FixRoot(ctx, s, h.rec, do)
 }
 
 // forget gives the worker ID up, in the file.
@@ -342,8 +342,8 @@ func (h *holder) report(ctx context.Context, r Record) (Record, error) {
 			return h.rec, err
 		}
 		switch do := h.ends.decide(h.rec, s, Moment{Clock: r.Timestamp, Margin: h.ends.margin, Running: true}); {
-		case do.Mends():
-			err = h.mend(ctx, s, do)
+		case do.FixesRoot():
+			err = h.fixRoot(ctx, s, do)
 		case do == Report, do == PutBack:
 			if err = h.write(ctx, s, do, r.Timestamp); err == nil {
 				h.rec.Losses = h.held.Root.Losses

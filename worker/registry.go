@@ -27,7 +27,7 @@ var (
 
 // Registry keeps which instance holds which worker ID, and the piece of time in which it may be
 // used. It decides nothing: it shows what there is (Look), and carries out what Decide says
-// (Mend, Claim, Write), each time on the condition that the registry is still as the Snapshot
+// (FixRoot, Claim, Write), each time on the condition that the registry is still as the Snapshot
 // shows it. Its methods are called one at a time, but Peers and Close, which may be called at
 // any time. Each returns within its context; ErrUnreachable where the registry doesn't answer.
 type Registry interface {
@@ -37,9 +37,9 @@ type Registry interface {
 	// another cluster than r's, or for another layout or epoch, or keeps its entries
 	// elsewhere), ErrDamaged (the root or the entry can't be read).
 	Look(ctx context.Context, r Record) (Snapshot, error)
-	// Mend does what do says about the root (Action.Mends), as r knows it. ErrNoCluster
+	// FixRoot does what do says about the root (Action.FixesRoot), as r knows it. ErrNoCluster
 	// for Await, which says what there is to wait for; ErrChanged.
-	Mend(ctx context.Context, s Snapshot, r Record, do Action) error
+	FixRoot(ctx context.Context, s Snapshot, r Record, do Action) error
 	// Claim finds a worker ID for r, r's own first, and makes its entry a claim of r's
 	// life: its floor is at or above all that may have been issued under it, and not beyond
 	// now. It returns the snapshot with that entry. ErrExhausted (an *ExhaustedError),

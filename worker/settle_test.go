@@ -124,7 +124,7 @@ func TestClaimThatIsDisturbedWhileItSettles(t *testing.T) {
 			me := worker.Record{WorkerID: worker.NoWorkerID, Instance: "other"}
 			s, err := other.Look(context.Background(), me)
 			if err == nil {
-				err = other.Mend(context.Background(), s, me, worker.RaiseSession)
+				err = other.FixRoot(context.Background(), s, me, worker.RaiseSession)
 			}
 			if err != nil {
 				panic(err)

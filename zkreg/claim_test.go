@@ -531,17 +531,17 @@ func (tr *tree) rootOf() map[string]any {
 	return root
 }
 
-// mended has a life mend the root until Decide says something else, and returns what it did.
-func mended(t testing.TB, r *zkreg.Registry, me worker.Record, now clock.Millis) (did []worker.Action, then worker.Action) {
+// fixedRoot has a life fix the root until Decide says something else, and returns what it did.
+func fixedRoot(t testing.TB, r *zkreg.Registry, me worker.Record, now clock.Millis) (did []worker.Action, then worker.Action) {
 	t.Helper()
 	for {
 		s, err := r.Look(t.Context(), me)
 		require.NoError(t, err)
 		do := worker.Decide(me, s, worker.Moment{Clock: now, Margin: 10 * time.Second})
-		if !do.Mends() {
+		if !do.FixesRoot() {
 			return did, do
 		}
-		require.NoError(t, r.Mend(t.Context(), s, me, do))
+		require.NoError(t, r.FixRoot(t.Context(), s, me, do))
 		did = append(did, do)
 	}
 }
@@ -567,9 +567,9 @@ func TestMend(t *testing.T) {
 		r := tr.open("a")
 		s, err := r.Look(t.Context(), tr.me("newcomer"))
 		require.NoError(t, err)
-		require.ErrorIs(t, r.Mend(t.Context(), s, tr.me("newcomer"), worker.Await), worker.ErrNoCluster)
+		require.ErrorIs(t, r.FixRoot(t.Context(), s, tr.me("newcomer"), worker.Await), worker.ErrNoCluster)
 		require.Nil(t, s.Root)
-		did, then := mended(t, r, me, tr.clk.Millis())
+		did, then := fixedRoot(t, r, me, tr.clk.Millis())
 		require.Equal(t, []worker.Action{worker.MakeRoot, worker.Repair, worker.Repair}, did)
 		require.Equal(t, worker.PutBack, then)
 		root := tr.rootOf()
@@ -583,10 +583,10 @@ func TestMend(t *testing.T) {
 		me := tr.me("newcomer")
 		s, err := r.Look(t.Context(), me)
 		require.NoError(t, err)
-		require.NoError(t, r.Mend(t.Context(), s, me, worker.Repair))
+		require.NoError(t, r.FixRoot(t.Context(), s, me, worker.Repair))
 		root := tr.rootOf()
 		require.Equal(t, []any{1., 0., floorOf(tr, worker.DefaultLease)}, []any{root["losses"], root["parent_czxid"], root["floor"]})
-		did, then := mended(t, r, me, tr.clk.Millis())
+		did, then := fixedRoot(t, r, me, tr.clk.Millis())
 		require.Equal(t, []worker.Action{worker.Repair, worker.Repair}, did, "it is made, and then named")
 		require.Equal(t, worker.Enroll, then)
 		require.InDelta(t, 1, tr.rootOf()["losses"], 0)
@@ -596,7 +596,7 @@ func TestMend(t *testing.T) {
 	})
 	inTree(t, "an entry is lost", func(t *testing.T, tr *tree) {
 		me := member(tr)
-		did, then := mended(t, tr.open("a"), me, tr.clk.Millis())
+		did, then := fixedRoot(t, tr.open("a"), me, tr.clk.Millis())
 		require.Equal(t, []worker.Action{worker.NoteLoss}, did)
 		require.Equal(t, worker.PutBack, then)
 		require.Equal(t, []any{1., floorOf(tr, worker.DefaultLease)}, []any{tr.rootOf()["losses"], tr.rootOf()["floor"]})
@@ -604,17 +604,17 @@ func TestMend(t *testing.T) {
 	inTree(t, "the root has forgotten losses: beyond those that were seen", func(t *testing.T, tr *tree) {
 		me := member(tr)
 		me.Losses = 7
-		did, _ := mended(t, tr.open("a"), me, tr.clk.Millis())
+		did, _ := fixedRoot(t, tr.open("a"), me, tr.clk.Millis())
 		require.Equal(t, []worker.Action{worker.NoteLoss}, did)
 		require.InDelta(t, 8, tr.rootOf()["losses"], 0)
 	})
 	inTree(t, "a longer session", func(t *testing.T, tr *tree) {
 		r := tr.open("a", func(c *zkreg.Config) { c.SessionTimeout = time.Minute })
-		did, then := mended(t, r, tr.me("a"), tr.clk.Millis())
+		did, then := fixedRoot(t, r, tr.me("a"), tr.clk.Millis())
 		require.Equal(t, []worker.Action{worker.RaiseSession}, did)
 		require.Equal(t, worker.Enroll, then)
 		require.InDelta(t, 60_000, tr.rootOf()["longest_session"], 0)
-		did, _ = mended(t, tr.open("b"), tr.me("b"), tr.clk.Millis())
+		did, _ = fixedRoot(t, tr.open("b"), tr.me("b"), tr.clk.Millis())
 		require.Empty(t, did, "it never falls")
 	})
 	inTree(t, "somebody else is faster", func(t *testing.T, tr *tree) {
@@ -624,11 +624,11 @@ func TestMend(t *testing.T) {
 		_, err = tr.Directory().Recover(t.Context())
 		require.NoError(t, err)
 		for _, do := range []worker.Action{worker.Repair, worker.NoteLoss, worker.RaiseSession} {
-			require.ErrorIs(t, r.Mend(t.Context(), s, me, do), worker.ErrChanged, do)
+			require.ErrorIs(t, r.FixRoot(t.Context(), s, me, do), worker.ErrChanged, do)
 		}
-		require.ErrorIs(t, r.Mend(t.Context(), worker.Snapshot{}, me, worker.MakeRoot), worker.ErrChanged)
+		require.ErrorIs(t, r.FixRoot(t.Context(), worker.Snapshot{}, me, worker.MakeRoot), worker.ErrChanged)
 		require.InDelta(t, 1, tr.rootOf()["losses"], 0)
-		require.Error(t, r.Mend(t.Context(), s, me, worker.Enroll), "that is none of its")
+		require.Error(t, r.FixRoot(t.Context(), s, me, worker.Enroll), "that is none of its")
 	})
 }
 
@@ -651,7 +651,7 @@ func TestCounterBesideJavaLeafs(t *testing.T) {
 		require.Equal(t, "0000000000", next(tr, forever), "a new one begins as a Java Leaf knows it")
 		require.NoError(t, tr.raw.Remove(t.Context(), forever+"/10.0.0.9:1-0000000000", -1))
 		require.NoError(t, tr.raw.Remove(t.Context(), forever, -1))
-		mended(t, tr.open("a", cfg), tr.me("a"), tr.clk.Millis())
+		fixedRoot(t, tr.open("a", cfg), tr.me("a"), tr.clk.Millis())
 		require.Greater(t, next(tr, forever), "0000001023")
 	})
 	inTree(t, "recovered, an entry of theirs stands", func(t *testing.T, tr *tree) {

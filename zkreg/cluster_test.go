@@ -100,7 +100,7 @@ func TestRootIsCompleted(t *testing.T) {
 			} else {
 				s, do := decided(t, r, fresh(r))
 				require.Equal(t, worker.Await, do)
-				err := r.Mend(bounded(t, patience), s, fresh(r), do)
+				err := r.FixRoot(bounded(t, patience), s, fresh(r), do)
 				require.ErrorIs(t, err, worker.ErrNoCluster)
 				require.ErrorContains(t, err, "leafd cluster init")
 				require.Equal(t, ParentAbsent, statusOf(t, cfg).Parent)

@@ -90,17 +90,17 @@ func fresh(r *Registry) worker.Record {
 	}
 }
 
-// decided has me's life mend the root until it may do something else, and returns what it sees then.
+// decided has me's life fix the root until it may do something else, and returns what it sees then.
 func decided(t testing.TB, r *Registry, me worker.Record) (worker.Snapshot, worker.Action) {
 	t.Helper()
 	for {
 		s, err := r.Look(bounded(t, patience), me)
 		require.NoError(t, err)
 		do := worker.Decide(me, s, worker.Moment{Clock: r.cfg.Clock.Read().Wall(), Margin: r.cfg.margin()})
-		if !do.Mends() || do == worker.Await {
+		if !do.FixesRoot() || do == worker.Await {
 			return s, do
 		}
-		if err := r.Mend(bounded(t, patience), s, me, do); !errors.Is(err, worker.ErrChanged) {
+		if err := r.FixRoot(bounded(t, patience), s, me, do); !errors.Is(err, worker.ErrChanged) {
 			require.NoError(t, err)
 		}
 	}
@@ -232,7 +232,7 @@ func TestNobodyThere(t *testing.T) {
 		"Look":    func(ctx context.Context) error { _, err := r.Look(ctx, me); return err },
 		"Claim":   func(ctx context.Context) error { _, err := r.Claim(ctx, s, me, me.Timestamp); return err },
 		"Write":   func(ctx context.Context) error { _, err := r.Write(ctx, s, me, worker.StateActive); return err },
-		"Mend":    func(ctx context.Context) error { return r.Mend(ctx, s, me, worker.MakeRoot) },
+		"FixRoot": func(ctx context.Context) error { return r.FixRoot(ctx, s, me, worker.MakeRoot) },
 		"Show":    func(ctx context.Context) error { return r.Show(ctx, me, true) },
 		"Peers":   func(ctx context.Context) error { _, err := r.Peers(ctx); return err },
 		"Entries": func(ctx context.Context) error { _, err := d.Entries(ctx); return err },

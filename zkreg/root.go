@@ -45,8 +45,8 @@ func statOf(s *zk.Stat) worker.Stat {
 	return worker.Stat{Version: s.Version, Czxid: s.Czxid, Mzxid: s.Mzxid, Ctime: clock.Millis(s.Ctime), Mtime: clock.Millis(s.Mtime)}
 }
 
-// Mend implements worker.Registry.
-func (r *Registry) Mend(ctx context.Context, s worker.Snapshot, me worker.Record, do worker.Action) (err error) {
+// FixRoot implements worker.Registry.
+func (r *Registry) FixRoot(ctx context.Context, s worker.Snapshot, me worker.Record, do worker.Action) (err error) {
 	defer func() {
 		// Once a loss: a daemon that comes later knows only those that are back.
 		if noted := do == worker.MakeRoot || do == worker.NoteLoss || do == worker.Repair && s.Root.Parent != 0; noted && err == nil {
@@ -80,7 +80,7 @@ func (r *Registry) Mend(ctx context.Context, s worker.Snapshot, me worker.Record
 	case worker.RaiseSession:
 		d.LongestSession = max(d.LongestSession, s.Granted.Milliseconds())
 	default:
-		return fmt.Errorf("zkreg: Mend can't %s", do)
+		return fmt.Errorf("zkreg: FixRoot can't %s", do)
 	}
 	return r.setRoot(ctx, d, s)
 }

@@ -69,7 +69,7 @@ func (p *Patient) node(ctx context.Context, r *report) {
 		r.Fail("zk-node", err, "")
 		return
 	}
-	known := p.judgeNode(r, self, found, registry.Mend(bounded, found, self, worker.Await))
+	known := p.judgeNode(r, self, found, registry.FixRoot(bounded, found, self, worker.Await))
 	list, err := inspect.ListWorkers(bounded, registry, nil, p.Cfg.Snowflake.Layout, inspect.FloorOf(found), p.wall)
 	if err != nil {
 		r.Fail("zk-ids", err, "")

@@ -63,15 +63,15 @@ func AskReadiness(ctx context.Context, dir *zkreg.Directory, client *peerclock.C
 func readiness(a peerclock.Answer) (status, code, message string) {
 	var r struct {
 		Status, Code, Message string
-		Degraded              []string
+		Conditions            []struct{ Code, Message string } // the worst first
 	}
 	switch {
 	case a.Err != nil:
 		return noAnswer, "", a.Err.Error()
 	case json.Unmarshal(a.Body, &r) != nil || !slices.Contains([]string{ready, degraded, notReady}, r.Status):
 		return noAnswer, "", "what answers there is no leafd"
-	case r.Message == "":
-		r.Message = strings.Join(r.Degraded, "; ")
+	case r.Code == "" && len(r.Conditions) > 0:
+		r.Code, r.Message = r.Conditions[0].Code, r.Conditions[0].Message
 	}
 	return r.Status, r.Code, r.Message
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server/peerclock"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
@@ -84,4 +85,23 @@ func TestOffsetsForPeople(t *testing.T) {
 	} {
 		require.Equal(t, want, FormatSigned(d)+" "+FormatOffset(d), d)
 	}
+}
+
+// What /readyz of a daemon says, and what answers there that is no leafd.
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string][3]string{
+		`{"status":"ready"}`: {"ready", "", ""},
+		`{"status":"degraded","conditions":[{"code":"segment_store","message":"the database gives no range"},{"code":"peers_silent","message":"no peer"}]}`: {
+			"degraded", "segment_store", "the database gives no range",
+		},
+		`{"status":"not_ready","code":"draining","message":"leafd is stopping","conditions":[{"code":"lease_over","message":"x"}]}`: {"not_ready", "draining", "leafd is stopping"},
+		`{"status":"fine"}`: {"no_answer", "", "what answers there is no leafd"},
+		`[]`:                {"no_answer", "", "what answers there is no leafd"},
+	} {
+		status, code, message := readiness(peerclock.Answer{Body: []byte(body)})
+		require.Equal(t, want, [3]string{status, code, message}, body)
+	}
+	status, _, message := readiness(peerclock.Answer{Err: context.DeadlineExceeded})
+	require.Equal(t, []string{"no_answer", "context deadline exceeded"}, []string{status, message})
 }
