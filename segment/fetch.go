@@ -167,13 +167,15 @@ func (t *Tag) proposed(b *buffer, r Range, disposed bool) {
 	}
 }
 
-// tellTablesLocked notes whether the table is that of the daemon that fetched last (segment.V6). Where we fetched last, that says nothing of another table.
+// tellTablesLocked notes whether the table is that of the daemon that fetched last (segment.V6).
+// Where we fetched last, that says nothing of another table.
 func (t *Tag) tellTablesLocked(b *buffer, behind bool) {
 	if t.svc.cfg.OwnTable || b.before == "" || strings.HasPrefix(b.before, t.svc.guarded.life+"/") {
 		return
 	}
 	if behind {
 		b.turns++
+		b.other = NodeOf(b.before)
 		t.svc.troubled.add(t)
 		return
 	}

@@ -67,6 +67,7 @@ type buffer struct {
 	before    string   // By of the high mark that a fetch found last
 	taken     HighMark // the high mark that was read or written last, for people
 	turns     int      // segment.V6: fetches in a row that found the table behind another daemon's range
+	other     string   // segment.V6: the node of that daemon, which isn't ours
 	postponed bool     // in stateBackoff for the guard alone
 
 	policy stepPolicy

@@ -99,7 +99,7 @@ func (t *Tag) troubles() (all []Trouble) {
 		all = append(all, Trouble{ErrRegressed, t.name, fmt.Errorf("max_id of %q is below %d, which the table has shown before", t.name, t.shownLocked())})
 	}
 	if b != nil && b.turns >= tablesDiffer {
-		all = append(all, Trouble{ErrTablesDiffer, t.name, fmt.Errorf("the table is behind the ranges of node %s", NodeOf(b.before))})
+		all = append(all, Trouble{ErrTablesDiffer, t.name, fmt.Errorf("the table is behind the ranges of node %s", b.other)})
 	}
 	return all
 }
