@@ -185,7 +185,7 @@ func (m *machine) start(args ...string) *child {
 	if addr == "" {
 		addr = freeAddress(m.t)
 	}
-	all := slices.Concat([]string{"serve", "--listen", addr, "--data-dir", m.dataDir(), "--log-format", "json"}, m.zk, args)
+	all := slices.Concat([]string{"serve", "--listen", addr, "--data-dir", m.dataDir()}, m.zk, args)
 	flags, tuning := m.tuned(all)
 	d, err := proctest.StartDaemon(proctest.Config{Command: append([]string{os.Args[0]}, flags...), Env: append(m.env(), tuningVariable+"="+tuning), Address: addr, Prepare: m.prepare})
 	require.NoError(m.t, err)

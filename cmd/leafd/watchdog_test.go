@@ -33,7 +33,7 @@ func TestStuckLoopIsNotFed(t *testing.T) {
 	require.NoError(t, err)
 	l := &child{t: t, addr: freeAddress(t)}
 	l.url = "http://" + l.addr
-	cmd := exec.Command(os.Args[0], "serve", "--listen", l.addr, "--data-dir", m.dataDir(), "--log-format", "json")
+	cmd := exec.Command(os.Args[0], "serve", "--listen", l.addr, "--data-dir", m.dataDir())
 	cmd.Env = append(m.env(), sd.env(600*time.Millisecond)...)
 	cmd.Stderr = w
 	process, err := proctest.Start(cmd)

@@ -155,11 +155,11 @@ func (c *cluster) newDaemon(number int) (*part, error) {
 		}
 		command := []string{
 			c.o.leafd, "serve", "--config=", "--listen", p.address, "--data-dir", filepath.Join(c.dir, p.name),
-			"--zk", c.servers.zookeeper.Addr(), "--log-format", "console",
+			"--zk", c.servers.zookeeper.Addr(),
 		}
 		d, err = proctest.StartDaemon(proctest.Config{
 			Command: append(command, c.o.serve...), Address: p.address, Output: &named{name: p.name, out: c.out},
-			Env: []string{"LEAFD_MYSQL=" + c.servers.mysql, "NO_COLOR=1"}, // the DSN has no password, but that is how it is done
+			Env: []string{"LEAFD_MYSQL=" + c.servers.mysql}, // the DSN has no password, but that is how it is done
 		})
 		return d.Process, err
 	}

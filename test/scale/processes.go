@@ -97,7 +97,7 @@ func (p *pods) pod(dir string) (*proctest.Daemon, error) {
 	}
 	return proctest.StartDaemon(proctest.Config{
 		Command: []string{
-			p.program, "serve", "--listen", address, "--data-dir", dir, "--log-format", "json",
+			p.program, "serve", "--listen", address, "--data-dir", dir,
 			"--zk", p.r.server.Addr(), "--zk-root", p.root, "--release-on-stop",
 		},
 		Address: address,

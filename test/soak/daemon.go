@@ -45,7 +45,7 @@ func startOnce(ctx context.Context, program, dir, dsn string) (*daemon, error) {
 		}
 	}
 	p, err := proctest.StartDaemon(proctest.Config{
-		Command: []string{program, "serve", "--listen", address, "--data-dir", filepath.Join(dir, "data"), "--log-format", "json"},
+		Command: []string{program, "serve", "--listen", address, "--data-dir", filepath.Join(dir, "data")},
 		Env:     env, Address: address,
 	})
 	if err != nil {

@@ -186,7 +186,7 @@ func (s *slot) spawn() (*life, error) {
 	}
 	command := []string{
 		s.c.cfg.Leafd, "serve", "--listen", s.addr, "--advertise", s.advert, "--node", s.node,
-		"--data-dir", s.dir, "--zk", strings.Join(s.zk, ","), "--log-format", "json",
+		"--data-dir", s.dir, "--zk", strings.Join(s.zk, ","),
 		"--zk-session-timeout", sessionTimeout.String(), "--layout", layout, "--lease", lease.String(),
 	}
 	command = append(command, s.flags...)

@@ -24,7 +24,7 @@ func TestDefaults(t *testing.T) {
 		Clock:     settings.Clock{StartupTimeout: 30 * time.Second, Threshold: 5 * time.Second, Estimator: clock.Median},
 		HTTP:      settings.HTTP{MaxConnections: 65_536, IdleTimeout: 75 * time.Second},
 		Limits:    settings.Limits{MaxBatch: 10_000, MaxRange: 100_000},
-		Log:       settings.Log{Level: "info", Format: "auto"},
+		Log:       settings.Log{Level: "info"},
 		Tuning:    settings.Tuning{ReportInterval: 3 * time.Second, CeilingLead: 6 * time.Second},
 	}, captured(t, invocation{}))
 }
@@ -190,7 +190,6 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		{name: "a flag that is a constant now", args: []string{"--ceiling-lead=7s"}, says: []string{"unknown flag: --ceiling-lead"}},
 		{name: "start shorter than lead", args: []string{"--startup-timeout=6s"}, says: []string{"--startup-timeout is 6s: want more than 6s, for which a start after a crash may wait"}},
 		{name: "level", args: []string{"--log-level=loud"}, says: []string{`want trace, debug, info, warn or error`}},
-		{name: "format", args: []string{"--log-format=xml"}, says: []string{`want auto, json or console`}},
 		{name: "listen without port", args: []string{"--listen=127.0.0.1"}, says: []string{"--listen is \"127.0.0.1\": want host:port"}},
 		{name: "listen on a named port", args: []string{"--listen=127.0.0.1:http"}, says: []string{"want a port"}},
 		{name: "listen beyond the ports", args: []string{"--listen=127.0.0.1:65536"}, says: []string{"want a port"}},

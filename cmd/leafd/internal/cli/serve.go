@@ -50,7 +50,7 @@ a restart. With one bad setting none changes, and the log says what is wrong.`,
 		if err != nil {
 			return err
 		}
-		log, level, err := daemon.NewLogger(a.Stderr, cfg.Log.Level, cfg.Log.Format)
+		log, level, err := daemon.NewLogger(a.Stderr, cfg.Log.Level)
 		if err != nil {
 			return err
 		}

@@ -30,17 +30,20 @@ func (l *LogLevel) Run(e *zerolog.Event, level zerolog.Level, _ string) {
 
 func (l *LogLevel) set(level zerolog.Level) { l.least.Store(int32(level)) }
 
-// NewLogger returns the log that level and format ask for, written to w, and the
-// level, to change it.
-func NewLogger(w io.Writer, level, format string) (zerolog.Logger, *LogLevel, error) {
+// NewLogger returns the log, written to w: lines of JSON, and on a terminal lines for people. It also
+// returns the level, to change it.
+func NewLogger(w io.Writer, level string) (zerolog.Logger, *LogLevel, error) {
+	return newLogger(w, level, IsTerminal(w))
+}
+
+func newLogger(w io.Writer, level string, terminal bool) (zerolog.Logger, *LogLevel, error) {
 	parsed, err := zerolog.ParseLevel(level)
 	if err != nil {
 		return zerolog.Nop(), nil, settings.Usagef("log-level is %q: %w", level, err)
 	}
-	terminal := IsTerminal(w)
 	w = visible{w}
-	if format == "console" || format == "auto" && terminal {
-		w = zerolog.ConsoleWriter{Out: w, NoColor: !terminal, TimeFormat: "15:04:05.000"}
+	if terminal {
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000"}
 	}
 	least := &LogLevel{}
 	least.set(parsed)

@@ -116,8 +116,7 @@ type Alarm struct {
 	Webhook string // URL, secret; empty: none
 }
 
-// Log is what is logged, and how.
+// Log is what is logged.
 type Log struct {
-	Level  string // a level of zerolog
-	Format string // auto, json or console
+	Level string // a level of zerolog
 }

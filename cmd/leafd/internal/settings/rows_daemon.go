@@ -169,11 +169,7 @@ func logSettings() []Setting {
 			to:    func(c *Config) any { return &c.Log.Level },
 			Words: []string{"trace", "debug", "info", "warn", "error"},
 			Usage: "least severe lines that are logged: trace, debug, info, warn or error",
-		},
-		{
-			Name: "log-format", Kind: kindText, Def: "auto", Words: []string{"auto", "json", "console"},
-			to:    func(c *Config) any { return &c.Log.Format },
-			Usage: "form of the log: auto, json or console; auto is console on a terminal, else json",
+			More:  "The log is JSON lines on standard error; on a terminal it is for people.",
 		},
 	}
 }
