@@ -42,7 +42,7 @@ func TestDoctorOfACluster(t *testing.T) {
 	d = m.doctor(m.addr, node...)
 	d.well()
 	d.result("zk-node", doctor.OK, `node "one" is worker 0`, "and live")
-	d.result("listen", doctor.OK, "held by the daemon")
+	d.result("listen", doctor.OK, "a daemon runs on this data directory")
 
 	// Another machine of the same name, one on a copy of the directory, and one with a clock
 	// of its own.

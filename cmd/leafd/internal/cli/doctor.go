@@ -57,7 +57,7 @@ check and do), and results, a list of check, status (skip, too), found and do.`,
 		}
 		verdict := exam.verdict()
 		err = a.show(output, exam.json(), exam.print)
-		if worst, _ := doctor.Worst(exam); err == nil && output == outputText && worst == doctor.Fail {
+		if err == nil && verdict != nil && output == outputText {
 			return inspect.Reword(verdict, "") // the last line has said it
 		}
 		return errors.Join(err, verdict)
@@ -104,7 +104,7 @@ func (e examination) worst() *doctor.Result {
 // severity ranks findings: a Fail with an exit code of its own first, and last a warning of how
 // things are set up, which was so yesterday, too, and one about which nothing is to be done.
 func severity(r doctor.Result) int {
-	setUp := []string{"settings", "advertise", "access", "data-dir", "data-fs", "mysql-commits", "alarm-webhook", "open-files", "backlog", "cgroup", "clocksource"}
+	setUp := []string{"settings", "advertise", "access", "data-dir", "data-fs", "mysql-commits", "alarm-webhook", "open-files"}
 	switch {
 	case r.Status == doctor.Fail && ExitCode(r.Err) > ExitFailure:
 		return 5
@@ -136,7 +136,10 @@ type DoFirst struct {
 }
 
 func (e examination) json() DoctorJSON {
-	status, _ := doctor.Worst(e)
+	status := doctor.OK
+	if worst := e.worst(); worst != nil {
+		status = worst.Status
+	}
 	return DoctorJSON{Status: status, ExitCode: ExitCode(e.verdict()), First: e.first(), Results: e}
 }
 

@@ -26,6 +26,9 @@ func TestDoctorsFirstIsTheWorst(t *testing.T) {
 	for n := 3; n <= len(findings); n++ {
 		require.Equal(t, findings[n-1].Check, findings[:n].first().Check)
 	}
+	require.Equal(t, doctor.OK, findings[:1].json().Status)
+	require.Equal(t, doctor.Warn, findings[:4].json().Status)
+	require.Equal(t, doctor.Fail, findings.json().Status)
 	require.Equal(t, ExitOK, ExitCode(findings[:4].verdict()))
 	require.Equal(t, ExitFailure, ExitCode(findings[:5].verdict()))
 	require.Equal(t, ExitClock, ExitCode(findings.verdict()))

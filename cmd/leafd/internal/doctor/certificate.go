@@ -1,36 +1,44 @@
 package doctor
 
 import (
-	"crypto/tls"
+	"context"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"time"
+
+	"github.com/leafd/leafd/internal/plainfile"
 )
 
 // soonExpired is how long before its end a certificate is worth a warning.
 const soonExpired = 14 * 24 * time.Hour
 
-// certificate reports whether the first certificate of pair, which the settings name
-// by name, is valid at now.
-func certificate(r *report, check, name string, pair tls.Certificate, now time.Time) {
-	if len(pair.Certificate) == 0 {
-		r.Fail(check, fmt.Errorf("%s has no certificate", name), "name a PEM file with a certificate")
-		return
+// certificates checks when our own certificates are valid.
+func (p *Patient) certificates(_ context.Context, r *report) {
+	now := p.wall().Time()
+	if files := p.Cfg.Listen.TLS; files.Cert != "" {
+		own, err := (plainfile.TLSFiles{Cert: files.Cert, Key: files.Key}).Config()
+		if err != nil {
+			r.Fail("tls-cert", err, "name a certificate with its key")
+		} else {
+			judgeCertificate(r, "tls-cert", own.Certificates[0].Leaf, now)
+		}
 	}
-	leaf, err := x509.ParseCertificate(pair.Certificate[0])
-	switch {
-	case err != nil:
-		r.Fail(check, fmt.Errorf("%s: %w", name, err), "issue the certificate again")
-	case now.After(leaf.NotAfter):
-		r.Fail(check, fmt.Errorf("%s: the certificate of %q expired on %s", name, leaf.Subject, day(leaf.NotAfter)), "renew it")
-	case now.Before(leaf.NotBefore):
-		r.Fail(check, errors.New(name+": the certificate is not valid before "+day(leaf.NotBefore)), "see whether the clock is right")
-	case leaf.NotAfter.Sub(now) < soonExpired:
-		r.Warn(check, fmt.Sprintf("%s: the certificate of %q expires on %s", name, leaf.Subject, day(leaf.NotAfter)), "renew it")
-	default:
-		r.OK(check, "%s is valid until %s", name, day(leaf.NotAfter))
+	if p.Cfg.ZooKeeper.TLS != nil {
+		for _, pair := range p.Cfg.ZooKeeper.TLS.Certificates {
+			judgeCertificate(r, "zk-tls-cert", pair.Leaf, now)
+		}
 	}
 }
 
-func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+// judgeCertificate reports whether a certificate is valid at now.
+func judgeCertificate(r *report, check string, leaf *x509.Certificate, now time.Time) {
+	found := fmt.Sprintf("the certificate of %q is valid from %s to %s", leaf.Subject, leaf.NotBefore.UTC().Format(time.DateOnly), leaf.NotAfter.UTC().Format(time.DateOnly))
+	switch {
+	case now.After(leaf.NotAfter), now.Before(leaf.NotBefore):
+		r.Fail(check, fmt.Errorf("%s, and not now", found), "renew it, or see whether the clock is right")
+	case leaf.NotAfter.Sub(now) < soonExpired:
+		r.Warn(check, found, "renew it")
+	default:
+		r.OK(check, "%s", found)
+	}
+}

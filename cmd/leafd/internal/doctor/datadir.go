@@ -114,14 +114,11 @@ func (d dataDir) fileSystem(r *report, path string) {
 func judgeFileSystem(r *report, path, kind string, only bool) {
 	const local = "name a directory on a local disk with --data-dir"
 	switch kind {
-	case "nfs", "cifs", "smb", "smb2", "ceph", "fuse", "9p":
-		found := fmt.Sprintf("%s is on %s: locks and fsync there depend on others", path, kind)
-		if kind == "fuse" || kind == "9p" { // what is behind it can be anything, a local disk too
-			r.Warn("data-fs", found, local)
-			return
-		}
-		r.Fail("data-fs", errors.New(found), local)
-	case "tmpfs", "ramfs":
+	case "nfs", "smb", "ceph":
+		r.Fail("data-fs", fmt.Errorf("%s is on %s: locks and fsync there depend on others", path, kind), local)
+	case "fuse", "9p":
+		r.Warn("data-fs", fmt.Sprintf("%s is on %s, behind which can be anything: locks and fsync may depend on others", path, kind), local)
+	case "tmpfs":
 		found := fmt.Sprintf("%s is on %s, which is empty after a reboot", path, kind)
 		if only {
 			r.Fail("data-fs", fmt.Errorf("%s: IDs would be issued a second time", found), local)
@@ -131,7 +128,7 @@ func judgeFileSystem(r *report, path, kind string, only bool) {
 	case "overlay":
 		r.Warn("data-fs", path+" is on overlay: in a container it goes when the container does", "mount a volume there")
 	default:
-		r.OK("data-fs", "%s", kind)
+		r.OK("data-fs", "local")
 	}
 }
 

@@ -6,6 +6,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -128,7 +129,7 @@ func (c check) results(ctx context.Context) []Result {
 	case <-grace.C:
 	}
 	results := r.close()
-	if worst, _ := Worst(results); worst != Fail { // doctor.D2
+	if !slices.ContainsFunc(results, func(r Result) bool { return r.Status == Fail }) { // doctor.D2
 		results = append(results, Result{
 			Check: c.name, Status: Fail, Found: fmt.Sprintf("not finished within %s", c.limit), Err: context.DeadlineExceeded,
 			Do: "see what hangs there: a dead mount, or a server that takes connections and never answers",
@@ -139,26 +140,3 @@ func (c check) results(ctx context.Context) []Result {
 
 // endGrace is what a check has after its context's end.
 const endGrace = 250 * time.Millisecond
-
-// Worst returns the worst status of results, and the first Result that has it. OK,
-// and a zero Result, where there are none.
-func Worst(results []Result) (Status, Result) {
-	worst, first := OK, Result{}
-	for _, r := range results {
-		if rank(r.Status) > rank(worst) {
-			worst, first = r.Status, r
-		}
-	}
-	return worst, first
-}
-
-func rank(s Status) int {
-	switch s {
-	case Fail:
-		return 2
-	case Warn:
-		return 1
-	default:
-		return 0
-	}
-}

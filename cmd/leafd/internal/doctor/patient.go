@@ -51,10 +51,8 @@ func (p *Patient) Run(ctx context.Context) []Result { return run(ctx, p.checks()
 // them.
 func (p *Patient) checks() []check {
 	dir := dataDir{path: p.Cfg.DataDir, only: p.onlyMemory(), clock: p.Clock}
-	host := machine{connections: p.Cfg.HTTP.MaxConnections}
 	checks := []check{
-		{name: "listen", run: p.listen},
-		{name: "listeners", run: p.others},
+		{name: "listeners", run: p.listeners},
 		{name: "advertise", run: p.advertise},
 		{name: "access", run: p.access},
 		{name: "data-dir", run: dir.check},
@@ -89,10 +87,10 @@ func (p *Patient) checks() []check {
 		checks = append(checks, check{name: "mysql", run: p.mysql})
 	}
 	checks = append(checks,
-		check{name: "ntp", run: host.clock},
-		check{name: "limits", run: host.limits},
-		check{name: "alarms", run: p.alarms},
-		check{name: "tls", run: p.certificates},
+		check{name: "ntp", run: p.ntp},
+		check{name: "open-files", run: p.openFiles},
+		check{name: "alarm-webhook", run: p.webhook},
+		check{name: "tls-cert", run: p.certificates},
 	)
 	for i := range checks {
 		checks[i].limit = p.Timeout

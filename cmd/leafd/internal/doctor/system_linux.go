@@ -1,54 +1,25 @@
 package doctor
 
 import (
-	"fmt"
 	"io/fs"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // space is what statfs tells.
 type space struct {
-	kind         string // of file system
+	kind         string // of file system, as kinds has it; "": another
 	bytes, nodes uint64 // free for the user that runs this
 	hasNodes     bool   // it counts inodes
 }
 
-// kinds of file systems by their magic number, see statfs(2).
-func kindOf(magic int64) string {
-	switch uint32(magic) { //nolint:gosec // it has 32 bits, regardless of its type here
-	case unix.NFS_SUPER_MAGIC:
-		return "nfs"
-	case 0xff534d42:
-		return "cifs"
-	case unix.SMB_SUPER_MAGIC:
-		return "smb"
-	case unix.SMB2_SUPER_MAGIC:
-		return "smb2"
-	case 0x00c36400:
-		return "ceph"
-	case unix.FUSE_SUPER_MAGIC:
-		return "fuse"
-	case unix.V9FS_MAGIC:
-		return "9p"
-	case unix.TMPFS_MAGIC:
-		return "tmpfs"
-	case unix.RAMFS_MAGIC:
-		return "ramfs"
-	case unix.OVERLAYFS_SUPER_MAGIC:
-		return "overlay"
-	case unix.EXT4_SUPER_MAGIC:
-		return "ext4"
-	case unix.XFS_SUPER_MAGIC:
-		return "xfs"
-	case unix.BTRFS_SUPER_MAGIC:
-		return "btrfs"
-	case 0x2fc12fc1:
-		return "zfs"
-	default:
-		return fmt.Sprintf("file system %#x", magic)
-	}
+// kinds of file systems that a data directory should not be on, by their magic number, see statfs(2).
+var kinds = map[uint32]string{ //nolint:gochecknoglobals // never written to
+	unix.NFS_SUPER_MAGIC: "nfs", 0xff534d42: "smb", unix.SMB_SUPER_MAGIC: "smb", unix.SMB2_SUPER_MAGIC: "smb", 0x00c36400: "ceph",
+	unix.FUSE_SUPER_MAGIC: "fuse", unix.V9FS_MAGIC: "9p",
+	unix.TMPFS_MAGIC: "tmpfs", unix.RAMFS_MAGIC: "tmpfs", unix.OVERLAYFS_SUPER_MAGIC: "overlay",
 }
 
 func spaceOf(path string) (space, error) {
@@ -56,7 +27,7 @@ func spaceOf(path string) (space, error) {
 	if err := unix.Statfs(path, &s); err != nil {
 		return space{}, err
 	}
-	return space{kind: kindOf(int64(s.Type)), bytes: s.Bavail * uint64(max(s.Bsize, 0)), nodes: s.Ffree, hasNodes: s.Files > 0}, nil //nolint:unconvert // its type differs by machine
+	return space{kind: kinds[uint32(s.Type)], bytes: s.Bavail * uint64(max(s.Bsize, 0)), nodes: s.Ffree, hasNodes: s.Files > 0}, nil //nolint:gosec,unconvert // its type differs by machine, and it has 32 bits
 }
 
 // writable returns why the user that runs this can create nothing in dir.
@@ -81,8 +52,7 @@ func kernelClock() (ntp, error) {
 	}
 	return ntp{
 		synchronised:   state != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0,
-		estimatedError: microseconds(int64(t.Esterror)), //nolint:unconvert // its type differs by machine
-		maxError:       microseconds(int64(t.Maxerror)), //nolint:unconvert // as above
+		estimatedError: time.Duration(t.Esterror) * time.Microsecond,
 		leapSecond:     state == unix.TIME_INS || state == unix.TIME_DEL || t.Status&(unix.STA_INS|unix.STA_DEL) != 0,
 	}, nil
 }
