@@ -14,8 +14,8 @@ import (
 // selfCheck is an action that only a working process completes.
 type selfCheck struct {
 	name string
-	// run returns nil when the part works, and an error when it is stuck. It ought
-	// to return by the end of ctx; one that doesn't is taken for stuck.
+	// run returns nil when the part works, and an error when it is stuck. One that doesn't return is
+	// taken for stuck.
 	run func(ctx context.Context) error
 }
 
@@ -24,8 +24,7 @@ type selfCheck struct {
 //
 //	daemon.D1  WATCHDOG=1 is told only after every check has passed, in that very round.
 //	    No timer feeds.
-//	daemon.D2  A check that doesn't return within its round has failed, and fails until it
-//	    has returned: a stuck one costs one goroutine, however long it takes.
+//	daemon.D2  A check that doesn't return holds up its round, and no other one begins.
 //	daemon.D3  A check fails only for what a restart cures. ZooKeeper, the database, the
 //	    disk, the peers and the clock being gone or wrong, overload, and a want of
 //	    file descriptors don't fail any.
@@ -41,15 +40,13 @@ type watchdog struct {
 	checks   []selfCheck // mu protects
 	stopping bool        // mu protects
 	failing  string      // mu protects; what the last round said; "" when all passed
-
-	busy map[string]chan struct{} // of run alone (daemon.D2); closed when the check has returned
 }
 
 // watchdogRounds is how many rounds there are in systemd's time.
 const watchdogRounds = 3
 
 func newWatchdog(n *Notifier, log zerolog.Logger, within time.Duration) *watchdog {
-	return &watchdog{notify: n, log: log, every: within / watchdogRounds, busy: map[string]chan struct{}{}}
+	return &watchdog{notify: n, log: log, every: within / watchdogRounds}
 }
 
 // add makes a check part of every round from the next one on, in the place of one of
@@ -99,85 +96,49 @@ func (w *watchdog) run(ctx context.Context) {
 	}
 }
 
-// round makes all checks at once, and feeds when all have passed (daemon.D1).
+// round makes all checks, and feeds when all have passed (daemon.D1).
 func (w *watchdog) round(ctx context.Context) {
 	w.mu.Lock()
-	checks, stopping := slices.Clone(w.checks), w.stopping
-	w.mu.Unlock()
-	if stopping { // daemon.D5
-		w.notify.Watchdog()
-		return
+	checks := slices.Clone(w.checks)
+	if w.stopping { // daemon.D5
+		checks = nil
 	}
+	w.mu.Unlock()
 	bounded, cancel := context.WithTimeout(ctx, w.every)
 	defer cancel()
-	results := make([]error, len(checks))
-	var all sync.WaitGroup
-	for i, c := range checks {
-		if done := w.busy[c.name]; done != nil && !closed(done) {
-			results[i] = fmt.Errorf("%s: no answer yet", c.name) // daemon.D2
-			continue
-		}
-		done, outcome := make(chan struct{}), make(chan error, 1)
-		w.busy[c.name] = done
-		go func() {
-			err := c.run(bounded)
-			close(done) // first: a round that follows at once has to find it
-			outcome <- err
-		}()
-		all.Go(func() {
-			select {
-			case err := <-outcome:
-				if err != nil {
-					results[i] = fmt.Errorf("%s: %w", c.name, err)
-				}
-			case <-bounded.Done():
-				results[i] = fmt.Errorf("%s: no answer within %s", c.name, w.every)
-			}
-		})
-	}
-	all.Wait()
-	w.judge(ctx, results)
-}
-
-func (w *watchdog) judge(ctx context.Context, results []error) {
 	var failed []string
-	for _, err := range results {
+	for _, c := range checks {
+		late := time.AfterFunc(w.every, func() { w.found(fmt.Sprintf("%s: no answer within %s", c.name, w.every)) })
+		err := c.run(bounded) // daemon.D2
+		late.Stop()
 		if err != nil {
-			failed = append(failed, err.Error())
+			failed = append(failed, c.name+": "+err.Error())
 		}
 	}
-	now := strings.Join(failed, "; ")
 	if ctx.Err() != nil {
 		return // ended in the middle of a round: its result means nothing
 	}
-	w.mu.Lock()
-	before := w.failing
-	w.failing = now
-	w.mu.Unlock()
-	if now == "" {
+	w.found(strings.Join(failed, "; "))
+	if len(failed) == 0 {
 		w.notify.Watchdog()
-	} else {
-		w.notify.Status("STUCK: " + now)
 	}
-	if (now == "") == (before == "") {
-		return
-	}
-	// In a goroutine of its own: the part that is stuck may be the log.
-	go func() {
-		if now == "" {
-			w.log.Warn().Str("was", before).Msg("watchdog: every part works again")
-			return
-		}
-		w.log.Error().Str("stuck", now).Dur("ends_in_ms", (watchdogRounds-1)*w.every).
-			Msg("watchdog: a part of leafd is stuck: unless that ends, systemd restarts it")
-	}()
 }
 
-func closed(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
+// found tells what is stuck, "" where nothing is: the status always, the log where that has changed.
+func (w *watchdog) found(stuck string) {
+	w.mu.Lock()
+	before := w.failing
+	w.failing = stuck
+	w.mu.Unlock()
+	if stuck != "" {
+		w.notify.Status("STUCK: " + stuck)
+	}
+	// The log has goroutines of its own: it may be the part that is stuck.
+	switch {
+	case stuck != "" && before == "":
+		go w.log.Error().Str("stuck", stuck).Dur("ends_in_ms", (watchdogRounds-1)*w.every).
+			Msg("watchdog: a part of leafd is stuck: unless that ends, systemd restarts it")
+	case stuck == "" && before != "":
+		go w.log.Warn().Str("was", before).Msg("watchdog: every part works again")
 	}
 }
