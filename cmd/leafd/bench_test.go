@@ -106,7 +106,7 @@ func TestBenchFindsTwoDaemonsOfOneWorkerID(t *testing.T) {
 	}
 	out = leafd(t, append([]string{"bench"}, args...)...)
 	require.Equal(t, cli.ExitFailure, out.Code)
-	for _, s := range []string{"FAILED: ", "REPEATED ID", "client ", "more", "DAEMON"} {
+	for _, s := range []string{"FAILED: ", "repeated ID ", " one of ", "client ", a.url + "  ", b.url + "  "} {
 		require.Contains(t, out.Stdout, s)
 	}
 }

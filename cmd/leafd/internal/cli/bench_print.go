@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,41 +62,10 @@ func benchProgress(w io.Writer, open bool) (time.Duration, func(loadtest.Progres
 
 // printBench writes what a load showed, for people.
 func printBench(w io.Writer, cfg loadtest.Config, r *loadtest.Result) error {
-	var daemons, failures [][]string
-	if len(r.Targets) > 1 {
-		daemons = [][]string{{"DAEMON", "REQUESTS", "ANSWERED", "FAILED", "IDS"}}
-		for _, t := range r.Targets {
-			daemons = append(daemons, []string{t.URL, Decimal(t.Sent), Decimal(t.Answered), Decimal(t.Failed), Decimal(t.IDs)})
-		}
+	if err := printTable(w, benchRows(cfg, r)); err != nil || r.Latency.Count == 0 {
+		return err
 	}
-	if len(r.Failures) > 0 {
-		failures = [][]string{{"FAILED", "STATUS", "CODE", "FOR EXAMPLE"}}
-		for _, f := range r.Failures {
-			status := "none"
-			if f.Status != 0 {
-				status = strconv.Itoa(f.Status)
-			}
-			failures = append(failures, []string{Decimal(f.Count), status, cmp.Or(f.Code, "-"), cmp.Or(f.Example, "-")})
-		}
-	}
-	tables := [][][]string{
-		benchRows(cfg, r), latencyRows(cfg, r), daemons, failures,
-		faultRows("DID NOT GROW", r.NotGrowing, r.FirstNotGrowing), faultRows("WRONG ANSWERS", r.Wrong, r.FirstWrong), repeatedRows(r),
-	}
-	between := ""
-	for _, rows := range tables {
-		if len(rows) == 0 {
-			continue
-		}
-		if _, err := io.WriteString(w, between); err != nil {
-			return printed(err)
-		}
-		if err := printTable(w, rows); err != nil {
-			return err
-		}
-		between = "\n"
-	}
-	return nil
+	return cmp.Or(sentence("")(w), printTable(w, latencyRows(cfg, r)))
 }
 
 func benchRows(cfg loadtest.Config, r *loadtest.Result) [][]string {
@@ -138,6 +108,26 @@ func benchRows(cfg loadtest.Config, r *loadtest.Result) [][]string {
 	}
 	if cfg.Check {
 		add("uniqueness", "%s", uniqueText(r))
+	}
+	for _, t := range r.Targets {
+		if len(r.Targets) > 1 {
+			add(t.URL, "%d requests: %d answered, %d failed; %d IDs", t.Sent, t.Answered, t.Failed, t.IDs)
+		}
+	}
+	for _, f := range r.Failures {
+		status := "none"
+		if f.Status != 0 {
+			status = strconv.Itoa(f.Status)
+		}
+		add("failed", "%d with status %s, code %s, for example: %s", f.Count, status, f.Code, f.Example)
+	}
+	for _, f := range slices.Concat(r.FirstNotGrowing, r.FirstWrong) {
+		add("fault", "one of %d: %s (%s)", r.NotGrowing+r.Wrong, f.What, f.Place)
+	}
+	for _, set := range r.Unique {
+		for _, d := range set.First {
+			add("repeated ID", "one of %d: %s, %d times: %s; %s", set.Repeated, strings.TrimSpace(set.Key+" "+Decimal(d.ID)), d.Times, d.Places[0], d.Places[1])
+		}
 	}
 	return rows
 }
@@ -185,9 +175,6 @@ func latencyText(d time.Duration) string {
 }
 
 func latencyRows(cfg loadtest.Config, r *loadtest.Result) [][]string {
-	if r.Latency.Count == 0 {
-		return nil
-	}
 	row := func(name string, l loadtest.Latency) []string {
 		cells := []string{name}
 		for _, d := range []time.Duration{l.Mean, l.P50, l.P90, l.P99, l.P999, l.P9999, l.Max} {
@@ -200,37 +187,4 @@ func latencyRows(cfg loadtest.Config, r *loadtest.Result) [][]string {
 		return append(rows, row("of an answer", r.Latency))
 	}
 	return append(rows, row("from its turn", r.Latency), row("from sending", r.Service))
-}
-
-func faultRows(heading string, count int64, first []loadtest.Fault) [][]string {
-	if count == 0 {
-		return nil
-	}
-	rows := [][]string{{heading, "WHERE"}}
-	for _, f := range first {
-		rows = append(rows, []string{f.What, f.String()})
-	}
-	if more := count - int64(len(first)); more > 0 {
-		rows = append(rows, []string{fmt.Sprintf("and %d more", more), ""})
-	}
-	return rows
-}
-
-func repeatedRows(r *loadtest.Result) [][]string {
-	rows := [][]string{{"REPEATED ID", "TIMES", "FIRST", "SECOND"}}
-	var more int64
-	for _, set := range r.Unique {
-		more += set.Repeated - int64(len(set.First))
-		for _, d := range set.First {
-			id := strings.TrimSpace(set.Key + " " + Decimal(d.ID))
-			rows = append(rows, []string{id, Decimal(d.Times), d.Places[0].String(), d.Places[1].String()})
-		}
-	}
-	if len(rows) == 1 {
-		return nil
-	}
-	if more > 0 {
-		rows = append(rows, []string{fmt.Sprintf("and %d more", more), "", "", ""})
-	}
-	return rows
 }
