@@ -41,7 +41,7 @@ func TestDoctorOfACluster(t *testing.T) {
 	l := m.ready(node...)
 	d = m.doctor(m.addr, node...)
 	d.well()
-	d.result("zk-node", doctor.OK, `node "one" is worker 0`, "and live")
+	d.result("zk-node", doctor.OK, `worker 0 of node "one": agrees with the local record`)
 	d.result("listen", doctor.OK, "a daemon runs on this data directory")
 
 	// Another machine of the same name, one on a copy of the directory, and one with a clock
@@ -65,10 +65,10 @@ func TestDoctorOfACluster(t *testing.T) {
 	require.Equal(t, cli.ExitOK, m.ready(node...).stop())
 	d = early.doctor(early.addr, node...) // of a life before
 	require.Equal(t, cli.ExitFailure, d.code)
-	d.result("zk-node", doctor.Fail, "a process that this data directory doesn't know has been its worker 0", "sets its record aside")
+	d.result("zk-node", doctor.Fail, "written by a process that this data directory doesn't know", "sets its record aside")
 	d = m.doctor(m.addr, node...)
 	d.well()
-	d.result("zk-node", doctor.OK, "last reported")
+	d.result("zk-node", doctor.OK, "agrees with the local record")
 	m.step(-time.Hour)
 	d = m.doctor(m.addr, node...)
 	require.Equal(t, cli.ExitClock, d.code)
@@ -85,7 +85,7 @@ func TestDoctorOfACluster(t *testing.T) {
 	require.NoError(t, zookeepertest.Shared(t).Conn(t).Delete(o.path(0), -1))
 	d = m.doctor(m.addr, node...)
 	d.well()
-	d.result("zk-node", doctor.Warn, "has lost what it acknowledged to worker 0")
+	d.result("zk-node", doctor.Warn, "worker 0 of node", "has lost what it had acknowledged")
 }
 
 func TestDoctorOfAFullCluster(t *testing.T) {

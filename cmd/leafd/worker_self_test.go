@@ -12,6 +12,7 @@ import (
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/worker"
@@ -166,36 +167,36 @@ func TestWorkerSelfAndTheRegistry(t *testing.T) {
 		name    string
 		entries func(r *registryTest) // nil: no root
 		record  func(r *worker.Record)
-		verdict string
+		verdict inspect.Verdict
 		says    string
 	}{
-		{"agrees", own(nil), nil, cli.VerdictAgrees, "agrees"},
-		{"agrees, by another name", own(func(z *znode) { z.Node = "you" }), nil, cli.VerdictAgrees, "agrees"},
-		{"agrees with the life acknowledged last", own(nil), func(r *worker.Record) { r.Owner, r.Current = "new", worker.Life{Owner: "new", Number: 13} }, cli.VerdictAgrees, "agrees"},
-		{"a life that nobody knows", own(func(z *znode) { z.Owner, z.Life = "another", 13 }), nil, cli.VerdictCopied, "there is a copy of the directory, or this one is a copy"},
-		{"older", own(func(z *znode) { z.Owner, z.Life, z.Limit = "another", 11, z.Timestamp }), nil, cli.VerdictLost, "the daemon puts worker ID 7 back while its limit lies ahead"},
-		{"no entry", func(r *registryTest) { r.entry(6, "you", r.reported("10.0.0.8:8080", 0)) }, nil, cli.VerdictLost, "the daemon puts worker ID 7 back"},
-		{"no entry, and it has ended", func(*registryTest) {}, ended, cli.VerdictLost, "or --zk-root is another"},
-		{"no root", nil, nil, cli.VerdictLost, "or --zk-root is another"},
-		{"no root, and no cluster of ours", nil, func(r *worker.Record) { *r = standalone(*r) }, cli.VerdictNoCluster, "there is no cluster yet"},
-		{"standalone", own(nil), func(r *worker.Record) { *r = standalone(*r) }, cli.VerdictNone, "no worker ID of a cluster"},
+		{"agrees", own(nil), nil, inspect.Agrees, "agrees"},
+		{"agrees, by another name", own(func(z *znode) { z.Node = "you" }), nil, inspect.Agrees, "agrees"},
+		{"agrees with the life acknowledged last", own(nil), func(r *worker.Record) { r.Owner, r.Current = "new", worker.Life{Owner: "new", Number: 13} }, inspect.Agrees, "agrees"},
+		{"a life that nobody knows", own(func(z *znode) { z.Owner, z.Life = "another", 13 }), nil, inspect.Copied, "there is a copy of the directory, or this one is a copy"},
+		{"older", own(func(z *znode) { z.Owner, z.Life, z.Limit = "another", 11, z.Timestamp }), nil, inspect.Lost, "the daemon puts worker ID 7 back while its limit lies ahead"},
+		{"no entry", func(r *registryTest) { r.entry(6, "you", r.reported("10.0.0.8:8080", 0)) }, nil, inspect.Lost, "the daemon puts worker ID 7 back"},
+		{"no entry, and it has ended", func(*registryTest) {}, ended, inspect.Lost, "or --zk-root is another"},
+		{"no root", nil, nil, inspect.Lost, "or --zk-root is another"},
+		{"no root, and no cluster of ours", nil, func(r *worker.Record) { *r = standalone(*r) }, inspect.NoCluster, "there is no cluster yet"},
+		{"standalone", own(nil), func(r *worker.Record) { *r = standalone(*r) }, inspect.NoWorkerID, "no worker ID of a cluster"},
 		{"another has it", func(r *registryTest) {
 			z := r.reported("10.0.0.8:8080", 0)
 			z.Floor, z.Limit = r.now().Add(2*time.Hour), r.now().Add(3*time.Hour)
 			r.entry(7, "you", z)
-		}, nil, cli.VerdictTaken, `node "you" has it, instance instance of 10.0.0.8:8080`},
+		}, nil, inspect.Taken, `node "you" has it, instance instance of 10.0.0.8:8080`},
 		{"another claims it", func(r *registryTest) {
 			z := r.reported("10.0.0.8:8080", 0)
 			z.State, z.Limit = "claiming", z.Floor
 			r.entry(7, "you", z)
-		}, nil, cli.VerdictLost, "the daemon puts worker ID 7 back"},
-		{"ended", own(nil), ended, cli.VerdictEnded, "its limit has passed, or passes soon"},
-		{"released by an operator", own(func(z *znode) { z.State = "released" }), nil, cli.VerdictReleased, "released by an operator"},
-		{"released", own(func(z *znode) { z.State = "released" }), func(r *worker.Record) { r.State = worker.RecordReleased }, cli.VerdictReleased, "given back at the last stop"},
+		}, nil, inspect.Lost, "the daemon puts worker ID 7 back"},
+		{"ended", own(nil), ended, inspect.Ended, "its limit has passed, or passes soon"},
+		{"released by an operator", own(func(z *znode) { z.State = "released" }), nil, inspect.Released, "released by an operator"},
+		{"released", own(func(z *znode) { z.State = "released" }), func(r *worker.Record) { r.State = worker.RecordReleased }, inspect.Released, "given back at the last stop"},
 		{"claiming", own(func(z *znode) { z.State, z.Limit = "claiming", z.Floor }), func(r *worker.Record) {
 			r.State, r.Limit, r.AckedLimit = worker.RecordClaiming, r.Floor, r.Floor
-		}, cli.VerdictClaiming, "nothing is issued under it yet"},
-		{"another cluster", own(nil), func(r *worker.Record) { r.Cluster = "c2" }, cli.VerdictOtherCluster, "the root is of another cluster, c1"},
+		}, inspect.Claiming, "nothing is issued under it yet"},
+		{"another cluster", own(nil), func(r *worker.Record) { r.Cluster = "c2" }, inspect.OtherCluster, "the root is of another cluster, c1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -226,6 +227,6 @@ func TestWorkerSelfAndTheRegistry(t *testing.T) {
 		require.Contains(t, out.Stderr, "ZooKeeper at 127.0.0.1:1")
 		out = r.runWith(nil, append(args, "-o", "json")...)
 		require.Equal(t, cli.ExitFailure, out.Code)
-		require.Equal(t, cli.VerdictNotKnown, clitest.FromJSON[cli.SelfJSON](t, out.Stdout).Verdict)
+		require.Equal(t, inspect.NotKnown, clitest.FromJSON[cli.SelfJSON](t, out.Stdout).Verdict)
 	})
 }

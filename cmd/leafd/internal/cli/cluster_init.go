@@ -54,10 +54,10 @@ status ` + clusterFields + `.`,
 		if longest < worker.YoungLease || longest > mostLease {
 			return settings.Usagef("longest-lease is %s: want %s to %s", settings.Short(longest), settings.Short(worker.YoungLease), settings.Short(mostLease))
 		}
-		return a.onCluster(cmd, timeout, func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error {
-			_, err := dir.Status(ctx)
+		return a.onCluster(cmd, timeout, func(ctx context.Context, at site) error {
+			_, err := at.dir.Status(ctx)
 			if errors.Is(err, worker.ErrNoCluster) {
-				if err := a.mayBeNew(ctx, cfg, timeout, addresses); err != nil {
+				if err := mayBeNew(ctx, at, addresses); err != nil {
 					return err
 				}
 				if !fresh {
@@ -65,38 +65,34 @@ status ` + clusterFields + `.`,
 				}
 				if !yes {
 					return a.plan(output, fmt.Sprintf("make a new cluster at %s: layout %s, epoch %d, longest lease %s. Its worker IDs begin at 0: a daemon of an earlier cluster that still runs, or starts again, issues the same IDs.",
-						cfg.ZooKeeper.Root, cfg.Snowflake.Layout, cfg.Snowflake.Layout.Epoch, settings.Short(longest)), nil)
+						at.cfg.ZooKeeper.Root, at.cfg.Snowflake.Layout, at.cfg.Snowflake.Layout.Epoch, settings.Short(longest)), nil)
 				}
 			}
-			result, err := dir.Init(ctx, longest, fresh && yes)
+			result, err := at.dir.Init(ctx, longest, fresh && yes)
 			if err != nil {
 				return err
 			}
-			s, err := dir.Status(ctx)
+			s, err := at.dir.Status(ctx)
 			if err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("longest-lease") && s.LongestLease != longest {
-				return fmt.Errorf("cluster %s at %s stands, and its longest lease is %s, not %s: it is set once, when the cluster is made", s.Cluster, cfg.ZooKeeper.Root, settings.Short(s.LongestLease), settings.Short(longest))
+				return fmt.Errorf("cluster %s at %s stands, and its longest lease is %s, not %s: it is set once, when the cluster is made", s.Cluster, at.cfg.ZooKeeper.Root, settings.Short(s.LongestLease), settings.Short(longest))
 			}
-			return a.show(output, InitJSON{Result: result, ClusterJSON: clusterJSON(cfg, s)}, sentence("%s", initSentence(cfg, result, s)))
+			return a.show(output, InitJSON{Result: result, ClusterJSON: clusterJSON(at.cfg, s)}, sentence("%s", initSentence(at.cfg, result, s)))
 		})
 	}
 	return cmd
 }
 
 // mayBeNew returns an error where a daemon of this machine, or at one of addresses, knows a cluster.
-func (a *app) mayBeNew(ctx context.Context, cfg settings.Config, timeout time.Duration, addresses string) error {
+func mayBeNew(ctx context.Context, at site, addresses string) error {
 	named, why := settings.ParseServers(addresses)
 	if why != "" {
 		return settings.Usagef("--known-address: %s", why)
 	}
-	prober, err := a.cluster(cfg, timeout).Prober()
-	if err != nil {
-		return err
-	}
-	if err := inspect.KnownCluster(ctx, []string{cfg.DataDir, settings.PackageDataDir}, prober, named); err != nil {
-		return fmt.Errorf("no new cluster at %s: %w", cfg.ZooKeeper.Root, err)
+	if err := inspect.KnownCluster(ctx, []string{at.cfg.DataDir, settings.PackageDataDir}, at.client, named); err != nil {
+		return fmt.Errorf("no new cluster at %s: %w", at.cfg.ZooKeeper.Root, err)
 	}
 	return nil
 }

@@ -60,20 +60,20 @@ func (a *app) clusterWord(cmd *cobra.Command, do func(*zkreg.Directory, context.
 	yesFlag(cmd, &yes)
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.onCluster(cmd, timeout, func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error {
-			s, err := dir.Status(ctx)
+		return a.onCluster(cmd, timeout, func(ctx context.Context, at site) error {
+			s, err := at.dir.Status(ctx)
 			switch {
 			case err != nil:
 				return err
 			case cmd.Use == "open" && s.Losses == 0:
-				return a.show(output, clusterJSON(cfg, s), sentence("Nothing to do: ZooKeeper has lost nothing."))
+				return a.show(output, clusterJSON(at.cfg, s), sentence("Nothing to do: ZooKeeper has lost nothing."))
 			case !yes:
-				return a.planOf(ctx, output, would(s), cfg, timeout, dir, s)
+				return a.planOf(ctx, output, would(s), at, s)
 			}
-			if s, err = do(dir, ctx); err != nil {
+			if s, err = do(at.dir, ctx); err != nil {
 				return err
 			}
-			return a.show(output, clusterJSON(cfg, s), sentence("%s", says(s)))
+			return a.show(output, clusterJSON(at.cfg, s), sentence("%s", says(s)))
 		})
 	}
 	return cmd

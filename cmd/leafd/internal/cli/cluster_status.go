@@ -13,7 +13,6 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/zkreg"
 )
 
 func (a *app) clusterStatusCmd() *cobra.Command {
@@ -44,23 +43,19 @@ and not_good, a list of what is wrong.`,
 	registryFlags(cmd, &timeout)
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.onCluster(cmd, timeout, func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error {
-			s, err := dir.Status(ctx)
+		return a.onCluster(cmd, timeout, func(ctx context.Context, at site) error {
+			s, err := at.dir.Status(ctx)
 			if err != nil {
 				return err
 			}
-			client, err := a.cluster(cfg, timeout).Prober()
+			daemons, err := inspect.AskReadiness(ctx, at.dir, at.client)
 			if err != nil {
 				return err
 			}
-			daemons, err := inspect.AskReadiness(ctx, dir, client)
-			if err != nil {
-				return err
-			}
-			bad := inspect.Verdict(s, parentWords(s), daemons, a.wall())
-			err = a.show(output, StatusJSON{clusterJSON(cfg, s), daemons, bad}, printStatus([][]string{
+			bad := inspect.NotGood(s, parentWords(s), daemons, a.wall())
+			err = a.show(output, StatusJSON{clusterJSON(at.cfg, s), daemons, bad}, printStatus([][]string{
 				{"FIELD", "VALUE"},
-				{"root", cfg.ZooKeeper.Root},
+				{"root", at.cfg.ZooKeeper.Root},
 				{"cluster", s.Cluster},
 				{"layout", fmt.Sprintf("%s, epoch %d", s.Layout, s.Epoch)},
 				{"worker IDs under", s.Forever},

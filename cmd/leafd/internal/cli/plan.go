@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -60,16 +59,12 @@ func (a *app) plan(output, would string, members []inspect.Member) error {
 }
 
 // planOf is plan of what concerns the whole cluster.
-func (a *app) planOf(ctx context.Context, output, would string, cfg settings.Config, timeout time.Duration, dir *zkreg.Directory, s zkreg.Status) error {
-	prober, err := a.cluster(cfg, timeout).Prober()
-	if err != nil {
-		return err
-	}
+func (a *app) planOf(ctx context.Context, output, would string, at site, s zkreg.Status) error {
 	var known []string
-	if record, err := inspect.LocalRecord(cfg.DataDir); err == nil && record != nil && record.Cluster == s.Cluster {
+	if record, err := inspect.LocalRecord(at.cfg.DataDir); err == nil && record != nil && record.Cluster == s.Cluster {
 		known = record.Peers
 	}
-	members, err := inspect.CallRoll(ctx, dir, s, prober, known, a.wall)
+	members, err := inspect.CallRoll(ctx, at.dir, s, at.client, known, a.wall)
 	if err != nil {
 		return err
 	}

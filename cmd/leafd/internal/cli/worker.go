@@ -12,6 +12,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/server/peerclock"
 	"github.com/leafd/leafd/zkreg"
 )
 
@@ -46,14 +47,25 @@ func registryFlags(cmd *cobra.Command, timeout *time.Duration, more ...string) {
 	timeoutFlag(cmd, timeout, "longest that ZooKeeper and the peers may take")
 }
 
-// onCluster calls fn with the registry that cmd's settings name, within the time-out.
-func (a *app) onCluster(cmd *cobra.Command, timeout time.Duration, fn func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error) error {
+// site is where a command looks at a cluster: its registry, and its daemons.
+type site struct {
+	cfg    settings.Config
+	dir    *zkreg.Directory
+	client *peerclock.Client
+}
+
+// onCluster calls fn with the cluster that cmd's settings name, within the time-out.
+func (a *app) onCluster(cmd *cobra.Command, timeout time.Duration, fn func(ctx context.Context, at site) error) error {
 	cfg, err := a.config(cmd)
 	if err != nil {
 		return err
 	}
+	client, err := a.cluster(cfg, timeout).Prober()
+	if err != nil {
+		return err
+	}
 	return a.cluster(cfg, timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir *zkreg.Directory) error {
-		return fn(ctx, dir, cfg)
+		return fn(ctx, site{cfg, dir, client})
 	})
 }
 

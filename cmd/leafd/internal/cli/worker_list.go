@@ -11,7 +11,6 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/zkreg"
 )
 
 func (a *app) workerListCmd() *cobra.Command {
@@ -39,20 +38,16 @@ free, and while the cluster is closed closed_until.`,
 	registryFlags(cmd, &timeout)
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.onCluster(cmd, timeout, func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error {
-			prober, err := a.cluster(cfg, timeout).Prober()
+		return a.onCluster(cmd, timeout, func(ctx context.Context, at site) error {
+			floor, err := inspect.Floor(ctx, at.dir)
 			if err != nil {
 				return err
 			}
-			floor, err := inspect.Floor(ctx, dir)
+			list, err := inspect.ListWorkers(ctx, at.dir, at.client, at.cfg.Snowflake.Layout, floor, a.wall)
 			if err != nil {
 				return err
 			}
-			list, err := inspect.ListWorkers(ctx, dir, prober, cfg.Snowflake.Layout, floor, a.wall)
-			if err != nil {
-				return err
-			}
-			return a.show(output, list, func(w io.Writer) error { return printWorkers(w, list, cfg) })
+			return a.show(output, list, func(w io.Writer) error { return printWorkers(w, list, at.cfg) })
 		})
 	}
 	return cmd

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
-	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -56,8 +55,8 @@ and changed: whether it was released just now; of --force without --yes
 		if err != nil {
 			return err
 		}
-		return a.onCluster(cmd, timeout, func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error {
-			entries, err := dir.Entries(ctx)
+		return a.onCluster(cmd, timeout, func(ctx context.Context, at site) error {
+			entries, err := at.dir.Entries(ctx)
 			if err != nil {
 				return err
 			}
@@ -66,13 +65,9 @@ and changed: whether it was released just now; of --force without --yes
 				return err
 			}
 			if force && !yes && before.State != worker.StateReleased {
-				prober, err := a.cluster(cfg, timeout).Prober()
-				if err != nil {
-					return err
-				}
-				return a.plan(output, fmt.Sprintf("release worker %d. %s.", id, forceRisk), inspect.HolderOf(ctx, prober, before, a.wall()))
+				return a.plan(output, fmt.Sprintf("release worker %d. %s.", id, forceRisk), inspect.HolderOf(ctx, at.client, before, a.wall()))
 			}
-			after, err := releaseWorker(ctx, dir, before, force)
+			after, err := releaseWorker(ctx, at.dir, before, force)
 			if err != nil {
 				return err
 			}

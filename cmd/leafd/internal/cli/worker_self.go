@@ -71,28 +71,13 @@ no_cluster, other_cluster, or not_known (ZooKeeper gave no answer that can be us
 				return self.look(ctx, dir, prober, a.wall)
 			})
 			if failed != nil {
-				self.verdict, self.words = VerdictNotKnown, "not known: ZooKeeper could not be read"
+				self.verdict, self.words = inspect.NotKnown, "not known: ZooKeeper could not be read"
 			}
 		}
 		return errors.Join(a.show(output, SelfJSON{self.dir, self.record, self.entry, self.verdict}, table(self.rows())), failed)
 	}
 	return cmd
 }
-
-// What ZooKeeper says of a local record, for programs: what worker.Decide would have a daemon do.
-const (
-	VerdictAgrees       = "agrees"        // it reports, or resumes
-	VerdictLost         = "lost"          // ZooKeeper lost what it had acknowledged
-	VerdictCopied       = "copied"        // another life of this instance has written there
-	VerdictTaken        = "taken"         // another instance has the worker ID
-	VerdictReleased     = "released"      // given back, by its daemon or by an operator
-	VerdictEnded        = "ended"         // its piece ends too soon, or has ended
-	VerdictClaiming     = "claiming"      // a claim was not confirmed yet
-	VerdictNone         = "no_worker_id"  // the record has none of a cluster
-	VerdictNoCluster    = "no_cluster"    // there is none yet
-	VerdictOtherCluster = "other_cluster" // the root is of another one
-	VerdictNotKnown     = "not_known"
-)
 
 // selfView is a local record, and what ZooKeeper says of it.
 type selfView struct {
@@ -102,7 +87,7 @@ type selfView struct {
 	margin  time.Duration
 	now     clock.Millis
 	entry   *inspect.Worker // nil when there is none, or ZooKeeper was not read
-	verdict string          // "" when ZooKeeper is not set
+	verdict inspect.Verdict // "" when ZooKeeper is not set
 	words   string          // the same for people
 }
 
@@ -117,59 +102,8 @@ func (s *selfView) look(ctx context.Context, dir *zkreg.Directory, prober clock.
 		entry := inspect.WorkerOf(ctx, *found.Entry, prober, 0, s.now)
 		s.entry = &entry
 	}
-	s.verdict, s.words = s.judge(found)
+	s.verdict, s.words = inspect.Judge(s.record, found, worker.Moment{Clock: s.now, Margin: s.margin, Running: s.running})
 	return nil
-}
-
-// judge says what the daemon of the record does about what was found: worker.Decide's word.
-func (s *selfView) judge(found worker.Snapshot) (verdict, words string) {
-	r, e := s.record, found.Entry
-	if found.Root != nil && r.Cluster != "" && found.Root.Cluster != r.Cluster {
-		return VerdictOtherCluster, fmt.Sprintf("the root is of another cluster, %s: see that --zk and --zk-root are right", found.Root.Cluster)
-	}
-	found.Granted = 0 // our session is not the daemon's
-	do := worker.Decide(r, found, worker.Moment{Clock: s.now, Margin: s.margin, Running: s.running})
-	const copied = "written by a process that this data directory doesn't know: there is a copy of the directory, or this one is a copy"
-	starts := "a start claims another worker ID, or this one again"
-	if s.running {
-		starts = "the daemon ends this life, and claims another worker ID"
-	}
-	switch do {
-	case worker.Await:
-		return VerdictNoCluster, "there is no cluster yet: leafd cluster status says more"
-	case worker.MakeRoot, worker.Repair, worker.NoteLoss, worker.PutBack:
-		return VerdictLost, fmt.Sprintf("ZooKeeper has lost what it had acknowledged, or --zk-root is another: the daemon puts worker ID %d back while its limit lies ahead", r.WorkerID)
-	case worker.Forget:
-		return VerdictLost, fmt.Sprintf("ZooKeeper has lost what it had acknowledged, and worker ID %d can't be put back any more: %s", r.WorkerID, starts)
-	case worker.SetAside:
-		return VerdictCopied, copied
-	case worker.GiveUp, worker.Fence:
-		switch {
-		case e.Instance != r.Instance:
-			return VerdictTaken, fmt.Sprintf("worker ID %d is another's: node %q has it, instance %s; %s", r.WorkerID, e.Node, e.Instance, starts)
-		case e.State == worker.StateReleased:
-			return VerdictReleased, fmt.Sprintf("released by an operator: a new daemon takes it from %s on; %s", e.Bound(), starts)
-		default:
-			return VerdictCopied, copied
-		}
-	case worker.RunOut:
-		return VerdictEnded, fmt.Sprintf("the piece ends too soon for a report to prolong it: the daemon goes on to %s, and claims a new one", r.AckedLimit)
-	case worker.Enroll:
-		switch {
-		case r.State == "":
-			return VerdictNone, "the record has no worker ID of a cluster: a start claims one"
-		case r.State == worker.RecordClaiming:
-			return VerdictClaiming, fmt.Sprintf("worker ID %d is claimed, and nothing is issued under it yet", r.WorkerID)
-		case e != nil && !r.Holds(*e):
-			return VerdictTaken, fmt.Sprintf("given back, and node %q has worker ID %d now: a start claims another one", e.Node, r.WorkerID)
-		case r.State == worker.RecordActive:
-			return VerdictEnded, fmt.Sprintf("its limit has passed, or passes soon: a start claims a new piece of worker ID %d, or another worker ID", r.WorkerID)
-		default:
-			return VerdictReleased, "given back at the last stop: a start claims it again where it is free, or another one"
-		}
-	default:
-		return VerdictAgrees, "agrees with the local record"
-	}
 }
 
 // SelfJSON is a local record for programs.
@@ -177,7 +111,7 @@ type SelfJSON struct {
 	DataDir  string          `json:"data_dir"`
 	Record   worker.Record   `json:"record"`
 	Registry *inspect.Worker `json:"registry,omitempty"`
-	Verdict  string          `json:"verdict,omitempty"`
+	Verdict  inspect.Verdict `json:"verdict,omitempty"`
 }
 
 // piece says in which times the record's instance may issue IDs.

@@ -10,8 +10,6 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
-	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/zkreg"
 )
 
 func (a *app) workerShowCmd() *cobra.Command {
@@ -35,8 +33,8 @@ live. leafd worker --help explains the states. Times are UTC.
 		if err != nil {
 			return err
 		}
-		return a.onCluster(cmd, timeout, func(ctx context.Context, dir *zkreg.Directory, cfg settings.Config) error {
-			entries, err := dir.Entries(ctx)
+		return a.onCluster(cmd, timeout, func(ctx context.Context, at site) error {
+			entries, err := at.dir.Entries(ctx)
 			if err != nil {
 				return err
 			}
@@ -44,16 +42,12 @@ live. leafd worker --help explains the states. Times are UTC.
 			if err != nil {
 				return err
 			}
-			prober, err := a.cluster(cfg, timeout).Prober()
-			if err != nil {
-				return err
-			}
-			floor, err := inspect.Floor(ctx, dir)
+			floor, err := inspect.Floor(ctx, at.dir)
 			if err != nil {
 				return err
 			}
 			now := a.wall()
-			w := inspect.WorkerOf(ctx, e, prober, floor, now)
+			w := inspect.WorkerOf(ctx, e, at.client, floor, now)
 			return a.show(output, w, table(append([][]string{{"FIELD", "VALUE"}}, workerRows(w, now)...)))
 		})
 	}

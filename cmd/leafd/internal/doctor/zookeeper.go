@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,39 +77,30 @@ func (p *Patient) node(ctx context.Context, r *report) {
 	p.judgeLeft(r, list.Summary, known)
 }
 
-// judgeNode says what a start would do about what was found: worker.Decide's word; wait is what
-// one says that waits for a cluster. It returns whether this data directory has a worker ID there.
+// judgeNode says what a start would do about what was found; wait is what one says that waits for a
+// cluster. It returns whether this data directory has a worker ID there.
 func (p *Patient) judgeNode(r *report, self worker.Record, found worker.Snapshot, wait error) (known bool) {
 	const check = "zk-node"
-	now, e, running := p.wall(), found.Entry, p.running()
+	now, e := p.wall(), found.Entry
 	known = e != nil && self.Holds(*e)
-	do := worker.Decide(self, found, worker.Moment{Clock: now, Margin: 2 * p.Cfg.Clock.Threshold, Running: running})
-	at := "-"
-	if e != nil {
-		at = cmp.Or(e.Address, at)
-	}
+	verdict, words := inspect.Judge(self, found, worker.Moment{Clock: now, Margin: 2 * p.Cfg.Clock.Threshold, Running: p.running()})
+	words = fmt.Sprintf("worker %d of node %q: %s", self.WorkerID, p.Cfg.Node, words)
 	switch {
-	case do == worker.SetAside, do == worker.Fence && known:
-		r.Fail(check, fmt.Errorf("%w: a process that this data directory doesn't know has been its worker %d, at %s: this directory, or that one, is a copy", worker.ErrCopied, self.WorkerID, at),
-			"start with an empty --data-dir; a start on this one sets its record aside")
+	case verdict == inspect.Copied:
+		r.Fail(check, fmt.Errorf("%w: %s", worker.ErrCopied, words), "start with an empty --data-dir; a start on this one sets its record aside")
 	case known && e.Timestamp > now:
 		r.Fail(check, fmt.Errorf("%w: it is %s behind the %s that worker %d recorded in ZooKeeper", worker.ErrClockRefused, e.Timestamp.Sub(now), e.Timestamp, e.WorkerID),
 			"fix the clock (NTP), or wait until it has caught up")
-	case do == worker.Await:
+	case verdict == inspect.NoCluster:
 		r.Fail(check, wait, "")
-	case do == worker.MakeRoot, do == worker.Repair, do == worker.NoteLoss, do == worker.PutBack, do == worker.Forget:
-		r.Warn(check, fmt.Sprintf("ZooKeeper has lost what it acknowledged to worker %d of cluster %s, or --zk-root is another", self.WorkerID, self.Cluster),
-			"see that --zk-root is right; a start puts the worker ID back, up to its limit")
-	case do == worker.GiveUp, do == worker.Fence, self.WorkerID >= 0 && !known:
-		r.Warn(check, fmt.Sprintf("worker %d of node %q is no longer this data directory's in ZooKeeper", self.WorkerID, p.Cfg.Node), "nothing, if that was meant: a start gets another worker ID")
-	case !known:
+	case verdict == inspect.OtherCluster:
+		r.Fail(check, fmt.Errorf("%w: %s", worker.ErrForeign, words), "lead the daemon to its own root, or take another data directory")
+	case verdict == inspect.Lost, verdict == inspect.Taken:
+		r.Warn(check, words, "see that --zk-root is right, and nothing where it is, and that was meant")
+	case verdict == inspect.NoWorkerID:
 		r.OK(check, "this data directory is new to cluster %s: a start gets a worker ID", found.Root.Cluster)
-	case running && found.Live != "":
-		r.OK(check, "node %q is worker %d of cluster %s, and live", p.Cfg.Node, e.WorkerID, found.Root.Cluster)
-	case do == worker.Enroll:
-		r.OK(check, "node %q was worker %d of cluster %s up to %s: a start gets a new piece of it, or another worker ID", p.Cfg.Node, e.WorkerID, found.Root.Cluster, e.Limit)
 	default:
-		r.OK(check, "node %q is worker %d of cluster %s, last reported %s", p.Cfg.Node, e.WorkerID, found.Root.Cluster, e.Timestamp)
+		r.OK(check, "%s", words)
 	}
 	return known
 }

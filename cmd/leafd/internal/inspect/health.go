@@ -76,8 +76,8 @@ func readiness(a peerclock.Answer) (status, code, message string) {
 	return r.Status, r.Code, r.Message
 }
 
-// Verdict says what is not good about a cluster; nothing where all is.
-func Verdict(s zkreg.Status, parent string, daemons []Daemon, now clock.Millis) []string {
+// NotGood says what is not good about a cluster; nothing where all is.
+func NotGood(s zkreg.Status, parent string, daemons []Daemon, now clock.Millis) []string {
 	bad := []string{}
 	if s.Parent != zkreg.ParentRecorded {
 		bad = append(bad, "the znode of the worker IDs is "+parent)
