@@ -277,7 +277,7 @@ func (w *world) plant(s *state) {
 		return
 	}
 	data := fmt.Sprintf(`{"ip":"10.0.0.9","port":"1","timestamp":0,"node":"z","ceiling":0,"floor":0,"limit":%d,"instance":"z","owner":"z","life":1,"state":"active"}`, at(1<<20))
-	_, _ = o.Create(context.Background(), taken, []byte(data), 0) // where there is no parent there is nothing to plant
+	_, _ = sessiontest.Create(context.Background(), o, taken, []byte(data), 0) // where there is no parent there is nothing to plant
 }
 
 // clone returns a copy of s with ZooKeeper's clock ahead.
@@ -851,9 +851,9 @@ func (w *world) losing(s *state, emit func(e event, to *state, wrong string)) {
 		names, _, err := o.Children(context.Background(), forever)
 		if err == nil {
 			for _, name := range names {
-				_ = o.Remove(context.Background(), forever+"/"+name, -1)
+				_ = sessiontest.Remove(context.Background(), o, forever+"/"+name, -1)
 			}
-			_ = o.Remove(context.Background(), forever, -1)
+			_ = sessiontest.Remove(context.Background(), o, forever, -1)
 			emit(event{kind: loses}, to, "")
 		}
 	}

@@ -97,7 +97,7 @@ func (c *claim) take(ctx context.Context, workerID int64, e *worker.Entry) (bool
 	case err != nil:
 		return false, err
 	case e != nil && e.State == worker.StateReleased:
-		_ = c.session.Remove(ctx, c.hintOf(workerID), -1) // nothing rests on a hint
+		_, _ = c.session.Multi(ctx, 0, deleteNode(c.hintOf(workerID), -1)) // nothing rests on a hint
 	}
 	c.s = s
 	return true, nil
@@ -136,7 +136,7 @@ func (c *claim) released(ctx context.Context) (bool, error) {
 		}
 	}
 	for workerID := range astray {
-		_ = c.session.Remove(ctx, c.hintOf(workerID), -1)
+		_, _ = c.session.Multi(ctx, 0, deleteNode(c.hintOf(workerID), -1))
 	}
 	return false, nil
 }
@@ -207,7 +207,7 @@ func (c *claim) sequential(ctx context.Context) (bool, error) {
 		c.tried[name.workerID] = true
 		ours, held := c.held[name.workerID]
 		if !ok || name.workerID > c.cfg.Layout.MaxWorker() || held && !ours || name.workerID == 0 && c.shared {
-			if err := c.session.Remove(ctx, responses[0].String, 0); err != nil && !isConflict(err) {
+			if _, err := c.session.Multi(ctx, 0, deleteNode(responses[0].String, 0)); err != nil && !isConflict(err) {
 				return false, err
 			}
 			continue

@@ -121,9 +121,9 @@ func (tr *tree) full(but ...int64) {
 // spend moves ZooKeeper's counter on.
 func (tr *tree) spend(n int) {
 	for range n {
-		_, err := tr.raw.Create(tr.t.Context(), "/leaf/leaf_forever/x", nil, 0)
+		_, err := sessiontest.Create(tr.t.Context(), tr.raw, "/leaf/leaf_forever/x", nil, 0)
 		require.NoError(tr.t, err)
-		require.NoError(tr.t, tr.raw.Remove(tr.t.Context(), "/leaf/leaf_forever/x", -1))
+		require.NoError(tr.t, sessiontest.Remove(tr.t.Context(), tr.raw, "/leaf/leaf_forever/x", -1))
 	}
 }
 
@@ -190,9 +190,9 @@ func TestOrderOfCandidates(t *testing.T) {
 
 		// zkreg.R9, in a tree that Java Leafs share.
 		"never 0, which a Java Leaf may take": {func(tr *tree) {
-			_, err := tr.raw.Create(tr.t.Context(), "/leaf/leaf_forever/10.0.0.9:1-0000000007", []byte(`{"ip":"10.0.0.9","port":"1","timestamp":5}`), 0)
+			_, err := sessiontest.Create(tr.t.Context(), tr.raw, "/leaf/leaf_forever/10.0.0.9:1-0000000007", []byte(`{"ip":"10.0.0.9","port":"1","timestamp":5}`), 0)
 			require.NoError(tr.t, err)
-			require.NoError(tr.t, tr.raw.Remove(tr.t.Context(), "/leaf/leaf_forever/10.0.0.9:1-0000000007", -1))
+			require.NoError(tr.t, sessiontest.Remove(tr.t.Context(), tr.raw, "/leaf/leaf_forever/10.0.0.9:1-0000000007", -1))
 			tr.Plant(java(1)) // the counter is 2
 		}, 2, 0},
 		"not 0 either where it was released": {func(tr *tree) {
@@ -315,7 +315,7 @@ func TestHints(t *testing.T) {
 		for _, id := range []int64{1, 2, 3, 4, 6, 9} {
 			tr.Hint(id)
 		}
-		_, err := tr.raw.Create(t.Context(), "/leaf/leaf_released/by-hand", nil, 0)
+		_, err := sessiontest.Create(t.Context(), tr.raw, "/leaf/leaf_released/by-hand", nil, 0)
 		require.NoError(t, err)
 		got, err := tr.claim("new")
 		require.NoError(t, err)
@@ -397,11 +397,11 @@ func TestWriteMeetsAnotherState(t *testing.T) {
 		return func() {
 			data, _, err := tr.raw.Get(tr.t.Context(), p)
 			require.NoError(tr.t, err)
-			require.NoError(tr.t, tr.raw.Remove(tr.t.Context(), p, -1))
-			_, err = tr.raw.Create(tr.t.Context(), p, data, 0)
+			require.NoError(tr.t, sessiontest.Remove(tr.t.Context(), tr.raw, p, -1))
+			_, err = sessiontest.Create(tr.t.Context(), tr.raw, p, data, 0)
 			require.NoError(tr.t, err)
 			for range sets {
-				_, err = tr.raw.Set(tr.t.Context(), p, data, -1)
+				_, err = sessiontest.Set(tr.t.Context(), tr.raw, p, data, -1)
 				require.NoError(tr.t, err)
 			}
 		}
@@ -636,7 +636,7 @@ func TestMend(t *testing.T) {
 // that was restored, is beyond every worker ID of theirs.
 func TestCounterBesideJavaLeafs(t *testing.T) {
 	next := func(tr *tree, forever string) string {
-		p, err := tr.raw.Create(tr.t.Context(), forever+"/10.0.0.9:1-", nil, zk.FlagSequence)
+		p, err := sessiontest.Create(tr.t.Context(), tr.raw, forever+"/10.0.0.9:1-", nil, zk.FlagSequence)
 		require.NoError(tr.t, err)
 		return p[len(p)-10:]
 	}
@@ -649,8 +649,8 @@ func TestCounterBesideJavaLeafs(t *testing.T) {
 		_, err = d.Init(t.Context(), zkreg.DefaultLongestLease, true)
 		require.NoError(t, err)
 		require.Equal(t, "0000000000", next(tr, forever), "a new one begins as a Java Leaf knows it")
-		require.NoError(t, tr.raw.Remove(t.Context(), forever+"/10.0.0.9:1-0000000000", -1))
-		require.NoError(t, tr.raw.Remove(t.Context(), forever, -1))
+		require.NoError(t, sessiontest.Remove(t.Context(), tr.raw, forever+"/10.0.0.9:1-0000000000", -1))
+		require.NoError(t, sessiontest.Remove(t.Context(), tr.raw, forever, -1))
 		fixedRoot(t, tr.open("a", cfg), tr.me("a"), tr.clk.Millis())
 		require.Greater(t, next(tr, forever), "0000001023")
 	})
@@ -682,7 +682,7 @@ func TestDamagedIsNobodys(t *testing.T) {
 		require.ErrorIs(t, err, worker.ErrDamaged)
 	})
 	inTree(t, "a Java Leaf's payload at our path", func(t *testing.T, tr *tree) {
-		_, err := tr.raw.Create(t.Context(), "/leaf/leaf_forever/worker-0000000003", []byte(`{"ip":"10.0.0.9","port":"1","timestamp":5}`), 0)
+		_, err := sessiontest.Create(t.Context(), tr.raw, "/leaf/leaf_forever/worker-0000000003", []byte(`{"ip":"10.0.0.9","port":"1","timestamp":5}`), 0)
 		require.NoError(t, err)
 		me := tr.me("a")
 		me.WorkerID = 3
@@ -691,7 +691,7 @@ func TestDamagedIsNobodys(t *testing.T) {
 		require.ErrorContains(t, err, "not of the same program")
 	})
 	inTree(t, "root", func(t *testing.T, tr *tree) {
-		_, err := tr.raw.Set(t.Context(), "/leaf", []byte("garbage"), -1)
+		_, err := sessiontest.Set(t.Context(), tr.raw, "/leaf", []byte("garbage"), -1)
 		require.NoError(t, err)
 		_, err = tr.open("a").Look(t.Context(), tr.me("a"))
 		require.ErrorIs(t, err, worker.ErrDamaged)
@@ -699,7 +699,7 @@ func TestDamagedIsNobodys(t *testing.T) {
 	})
 	inTree(t, "live node", func(t *testing.T, tr *tree) {
 		tr.Plant(worker.Entry{WorkerID: 3, Node: "a", Address: "a:1", State: worker.StateActive, Owner: "a life", Instance: "a", Limit: 9})
-		_, err := tr.raw.Create(t.Context(), "/leaf/leaf_temporary/a:1~a", []byte("{"), 0)
+		_, err := sessiontest.Create(t.Context(), tr.raw, "/leaf/leaf_temporary/a:1~a", []byte("{"), 0)
 		require.NoError(t, err)
 		me := tr.me("a")
 		me.WorkerID = 3
@@ -734,13 +734,13 @@ func TestShow(t *testing.T) {
 			require.NoError(t, r.Show(t.Context(), me, false))
 			require.Empty(t, owner())
 		}
-		_, err := tr.raw.Create(t.Context(), p, []byte(`{"owner":"a life"}`), zk.FlagEphemeral) // of a session that ended
+		_, err := sessiontest.Create(t.Context(), tr.raw, p, []byte(`{"owner":"a life"}`), zk.FlagEphemeral) // of a session that ended
 		require.NoError(t, err)
 		require.NoError(t, r.Show(t.Context(), me, true))
 		require.Equal(t, "a life", owner())
 		tr.Expire("a:1")
 		require.Empty(t, owner())
-		require.NoError(t, tr.raw.Remove(t.Context(), "/leaf/leaf_temporary", -1)) // an operator tidied up
+		require.NoError(t, sessiontest.Remove(t.Context(), tr.raw, "/leaf/leaf_temporary", -1)) // an operator tidied up
 		require.NoError(t, r.Show(t.Context(), me, true))
 		require.Equal(t, "a life", owner())
 		require.NoError(t, r.Close())
@@ -767,21 +767,6 @@ func (c counted) Exists(ctx context.Context, p string) (bool, *zk.Stat, error) {
 func (c counted) Children(ctx context.Context, p string) ([]string, *zk.Stat, error) {
 	c.n.Add(1)
 	return c.Session.Children(ctx, p)
-}
-
-func (c counted) Create(ctx context.Context, p string, data []byte, flags int32) (string, error) {
-	c.n.Add(1)
-	return c.Session.Create(ctx, p, data, flags)
-}
-
-func (c counted) Set(ctx context.Context, p string, data []byte, version int32) (*zk.Stat, error) {
-	c.n.Add(1)
-	return c.Session.Set(ctx, p, data, version)
-}
-
-func (c counted) Remove(ctx context.Context, p string, version int32) error {
-	c.n.Add(1)
-	return c.Session.Remove(ctx, p, version)
 }
 
 func (c counted) Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {

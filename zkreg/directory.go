@@ -146,7 +146,7 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 	case err != nil:
 		return was, err
 	}
-	_, _ = t.session.Create(ctx, t.hintOf(workerID), nil, 0) // nothing rests on a hint
+	_, _ = t.session.Multi(ctx, 0, createNode(t.hintOf(workerID), nil, 0)) // nothing rests on a hint
 	e.entryName, e.data = entryName{raw: path.Base(p), workerID: workerID}, data
 	return *e.listed(), nil
 }

@@ -78,7 +78,7 @@ func (g *Guard) settling(ctx context.Context, root *worker.Root) (time.Duration,
 			g.mu.Lock()
 			first := root.Losses == 0 && g.parent == 0
 			g.mu.Unlock()
-			if _, err := g.session.Create(ctx, g.high, encode(highRoot{Settled: first}), 0); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			if _, err := g.session.Multi(ctx, 0, createNode(g.high, encode(highRoot{Settled: first}), 0)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 				return 0, err
 			}
 			continue
@@ -103,7 +103,7 @@ func (g *Guard) settling(ctx context.Context, root *worker.Root) (time.Duration,
 		case left > 0:
 			return left, nil
 		}
-		if _, err := g.session.Set(ctx, g.high, encode(highRoot{Settled: true}), stat.Version); err != nil && !isConflict(err) {
+		if _, err := g.session.Multi(ctx, 0, setData(g.high, encode(highRoot{Settled: true}), stat.Version)); err != nil && !isConflict(err) {
 			return 0, err
 		}
 	}
@@ -141,7 +141,7 @@ func (g *Guard) Put(ctx context.Context, tag string, seen segment.HighMark, high
 			version = int64(done[0].Stat.Version)
 		}
 	} else if err = g.ensure(ctx, path.Dir(p)); err == nil {
-		_, err = g.session.Create(ctx, p, data, 0)
+		_, err = g.session.Multi(ctx, 0, createNode(p, data, 0))
 	}
 	switch {
 	case errors.Is(err, zk.ErrNoNode) && seen.Version < 0:
@@ -162,7 +162,8 @@ func (g *Guard) Forget(ctx context.Context, tag string) (int64, error) {
 		return 0, err
 	}
 	d, _ := decodeHigh(p, data) // one that is damaged is as good as any to remove
-	return d.High, g.session.Remove(ctx, p, stat.Version)
+	_, err = g.session.Multi(ctx, 0, deleteNode(p, stat.Version))
+	return d.High, err
 }
 
 // Tags returns the tags that have a high mark.

@@ -213,7 +213,7 @@ func (r *Registry) Write(ctx context.Context, s worker.Snapshot, me worker.Recor
 		return s, err
 	}
 	if state == worker.StateReleased {
-		_, _ = r.session.Create(ctx, r.hintOf(me.WorkerID), nil, 0) // nothing rests on a hint
+		_, _ = r.session.Multi(ctx, 0, createNode(r.hintOf(me.WorkerID), nil, 0)) // nothing rests on a hint
 	}
 	return s, nil
 }

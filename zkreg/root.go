@@ -89,7 +89,7 @@ func (r *Registry) FixRoot(ctx context.Context, s worker.Snapshot, me worker.Rec
 // sees which are not back. Nothing rests on it.
 func (t tree) remember(ctx context.Context, peers []string) {
 	if len(peers) > 0 && t.ensure(ctx, t.temporary) == nil {
-		_, _ = t.session.Set(ctx, t.temporary, encode(peers), -1)
+		_, _ = t.session.Multi(ctx, 0, setData(t.temporary, encode(peers), -1))
 	}
 }
 
@@ -167,16 +167,17 @@ func (t tree) note(ctx context.Context, d *rootData, seen int64) error {
 
 // zkNow returns the time on ZooKeeper's clock, which it tells with each write.
 func (t tree) zkNow(ctx context.Context) (clock.Millis, error) {
-	stat, err := t.session.Set(ctx, t.released, nil, -1)
+	write := setData(t.released, nil, -1)
+	done, err := t.session.Multi(ctx, 0, write)
 	if errors.Is(err, zk.ErrNoNode) {
 		if err = t.ensure(ctx, append(parents(t.released), t.released)...); err == nil {
-			stat, err = t.session.Set(ctx, t.released, nil, -1)
+			done, err = t.session.Multi(ctx, 0, write)
 		}
 	}
 	if err != nil {
 		return 0, err
 	}
-	return clock.Millis(stat.Mtime), nil
+	return clock.Millis(done[0].Stat.Mtime), nil
 }
 
 // newRoot is the root of a cluster that has lost nothing, and has no parent yet.
@@ -209,7 +210,7 @@ func (t tree) ensure(ctx context.Context, all ...string) error {
 	for _, p := range all {
 		found, _, err := t.session.Exists(ctx, p)
 		if err == nil && !found {
-			_, err = t.session.Create(ctx, p, nil, 0)
+			_, err = t.session.Multi(ctx, 0, createNode(p, nil, 0))
 		}
 		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return err

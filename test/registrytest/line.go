@@ -69,23 +69,6 @@ func (l *line) Children(ctx context.Context, p string) (names []string, stat *zk
 	return names, stat, err
 }
 
-// Create implements zkreg.Session.
-func (l *line) Create(ctx context.Context, p string, data []byte, flags int32) (created string, err error) {
-	err = l.do(func() (err error) { created, err = l.Session.Create(ctx, p, data, flags); return err })
-	return created, err
-}
-
-// Set implements zkreg.Session.
-func (l *line) Set(ctx context.Context, p string, data []byte, version int32) (stat *zk.Stat, err error) {
-	err = l.do(func() (err error) { stat, err = l.Session.Set(ctx, p, data, version); return err })
-	return stat, err
-}
-
-// Remove implements zkreg.Session.
-func (l *line) Remove(ctx context.Context, p string, version int32) error {
-	return l.do(func() error { return l.Session.Remove(ctx, p, version) })
-}
-
 // Multi implements zkreg.Session.
 func (l *line) Multi(ctx context.Context, connection uint64, ops ...any) (answer []zk.MultiResponse, err error) {
 	err = l.do(func() (err error) { answer, err = l.Session.Multi(ctx, connection, ops...); return err })

@@ -214,7 +214,7 @@ func (w *World) Expire(address string) {
 		require.NoError(w.t, err)
 		if m, ok := w.zookeeper.(*sessiontest.Memory); ok && stat != nil {
 			m.Expire(stat.EphemeralOwner)
-		} else if err := w.session.Remove(patient(w.t), p, -1); !errors.Is(err, zk.ErrNoNode) {
+		} else if err := sessiontest.Remove(patient(w.t), w.session, p, -1); !errors.Is(err, zk.ErrNoNode) {
 			require.NoError(w.t, err)
 		}
 	}
@@ -299,7 +299,7 @@ func (w *World) Hints() []string {
 
 // Hint leaves a hint, as a daemon does that has released a worker ID.
 func (w *World) Hint(workerID int64) {
-	_, err := w.session.Create(patient(w.t), fmt.Sprintf("%s/leaf_released/%010d", w.root, workerID), nil, 0)
+	_, err := sessiontest.Create(patient(w.t), w.session, fmt.Sprintf("%s/leaf_released/%010d", w.root, workerID), nil, 0)
 	require.NoError(w.t, err)
 }
 
@@ -347,11 +347,11 @@ func (w *World) removals(p string) (ops []any) {
 func (w *World) create(p string, flags int32, payload map[string]any) {
 	data, err := json.Marshal(payload)
 	require.NoError(w.t, err)
-	_, err = w.session.Create(patient(w.t), p, data, flags)
+	_, err = sessiontest.Create(patient(w.t), w.session, p, data, flags)
 	if errors.Is(err, zk.ErrNoNode) {
-		_, err = w.session.Create(patient(w.t), path.Dir(p), nil, 0)
+		_, err = sessiontest.Create(patient(w.t), w.session, path.Dir(p), nil, 0)
 		require.NoError(w.t, err)
-		_, err = w.session.Create(patient(w.t), p, data, flags)
+		_, err = sessiontest.Create(patient(w.t), w.session, p, data, flags)
 	}
 	require.NoError(w.t, err)
 }
@@ -373,7 +373,7 @@ func (w *World) Plant(e worker.Entry) {
 // PlantLive makes an owner live as an instance, at an address, for good.
 func (w *World) PlantLive(address, instance, owner string) {
 	p := fmt.Sprintf("%s/leaf_temporary/%s~%s", w.root, address, instance)
-	if err := w.session.Remove(patient(w.t), p, -1); !errors.Is(err, zk.ErrNoNode) {
+	if err := sessiontest.Remove(patient(w.t), w.session, p, -1); !errors.Is(err, zk.ErrNoNode) {
 		require.NoError(w.t, err)
 	}
 	w.create(p, zk.FlagEphemeral, map[string]any{"owner": owner})
@@ -399,7 +399,7 @@ func (w *World) Change(workerID int64, fields map[string]any) {
 		}
 		data, err = json.Marshal(payload)
 		require.NoError(w.t, err)
-		if _, err = w.session.Set(patient(w.t), p, data, stat.Version); errors.Is(err, zk.ErrBadVersion) {
+		if _, err = sessiontest.Set(patient(w.t), w.session, p, data, stat.Version); errors.Is(err, zk.ErrBadVersion) {
 			continue // its daemon was faster
 		}
 		require.NoError(w.t, err)
@@ -409,7 +409,7 @@ func (w *World) Change(workerID int64, fields map[string]any) {
 
 // Remove removes the entry of workerID.
 func (w *World) Remove(workerID int64) {
-	require.NoError(w.t, w.session.Remove(patient(w.t), w.entryOf(workerID), -1))
+	require.NoError(w.t, sessiontest.Remove(patient(w.t), w.session, w.entryOf(workerID), -1))
 }
 
 // patience is for a machine under load.

@@ -60,24 +60,6 @@ func (s *session) Children(ctx context.Context, p string) ([]string, *zk.Stat, e
 	return s.Session.Children(ctx, p)
 }
 
-// Create implements zkreg.Session.
-func (s *session) Create(ctx context.Context, p string, data []byte, flags int32) (string, error) {
-	s.count(false)
-	return s.Session.Create(ctx, p, data, flags)
-}
-
-// Set implements zkreg.Session.
-func (s *session) Set(ctx context.Context, p string, data []byte, version int32) (*zk.Stat, error) {
-	s.count(false)
-	return s.Session.Set(ctx, p, data, version)
-}
-
-// Remove implements zkreg.Session.
-func (s *session) Remove(ctx context.Context, p string, version int32) error {
-	s.count(false)
-	return s.Session.Remove(ctx, p, version)
-}
-
 // Sync implements zkreg.Session. A look at our entry begins with it, and reads our node in the
 // live set too, which Get counts as a report's.
 func (s *session) Sync(ctx context.Context, p string) error {

@@ -25,7 +25,7 @@ func newMemory(t testing.TB, clk clock.Clock) (*sessiontest.Memory, func() zkreg
 		require.NoError(t, err)
 		return s
 	}
-	_, err := open().Create(t.Context(), "/a", []byte("0"), 0)
+	_, err := sessiontest.Create(t.Context(), open(), "/a", []byte("0"), 0)
 	require.NoError(t, err)
 	return m, open
 }
@@ -77,7 +77,7 @@ func TestFaults(t *testing.T) {
 			m.Observe(func(r sessiontest.Request) {
 				asked = append(asked, fmt.Sprint(r.Session, ".", r.Number, " ", r.Write(), " ", r))
 			})
-			_, err := s.Create(t.Context(), "/mine", nil, zk.FlagEphemeral)
+			_, err := sessiontest.Create(t.Context(), s, "/mine", nil, zk.FlagEphemeral)
 			require.NoError(t, err)
 			m.Fail(s, 2, tt.fault)
 			require.NoError(t, s.Sync(t.Context(), "/a"))
@@ -91,7 +91,7 @@ func TestFaults(t *testing.T) {
 				require.NoError(t, err)
 			}
 			require.Equal(t, tt.connection, s.Connection())
-			_, err = other.Create(t.Context(), "/others", nil, zk.FlagEphemeral)
+			_, err = sessiontest.Create(t.Context(), other, "/others", nil, zk.FlagEphemeral)
 			require.NoError(t, err)
 			require.Equal(t, tt.data, read(t, m, "/a"))
 			require.Equal(t, []string{
@@ -129,11 +129,11 @@ func TestFaultsOfOtherRequests(t *testing.T) {
 	require.NoError(t, s.Sync(t.Context(), "/a"))
 	m.Fail(s, 1, sessiontest.SentLate)
 	m.Cut(s)
-	_, err = s.Set(t.Context(), "/a", nil, 0)
+	_, err = sessiontest.Set(t.Context(), s, "/a", nil, 0)
 	require.ErrorIs(t, err, zksession.ErrUnreachable)
 	m.Join(s)
 	require.Empty(t, m.Late())
-	_, err = s.Set(t.Context(), "/a", nil, 0)
+	_, err = sessiontest.Set(t.Context(), s, "/a", nil, 0)
 	require.NoError(t, err)
 	m.Cut(s)
 	m.Fail(s, 1, sessiontest.KilledAfter)
@@ -157,19 +157,19 @@ func TestLateWrites(t *testing.T) {
 		}, "late"},
 		"its process is gone": {func(_ testing.TB, m *sessiontest.Memory, s zkreg.Session) { m.Kill(s) }, "late"},
 		"another writes the same": {func(t testing.TB, m *sessiontest.Memory, _ zkreg.Session) {
-			_, err := m.Session(1).Set(t.Context(), "/a", []byte("1"), 0)
+			_, err := sessiontest.Set(t.Context(), m.Session(1), "/a", []byte("1"), 0)
 			require.NoError(t, err)
 		}, "1"},
 		"its session synchronizes": {func(t testing.TB, _ *sessiontest.Memory, s zkreg.Session) {
 			require.NoError(t, s.Sync(t.Context(), "/a"))
 		}, ""},
 		"its session writes": {func(t testing.TB, _ *sessiontest.Memory, s zkreg.Session) {
-			_, err := s.Create(t.Context(), "/b", nil, 0)
+			_, err := sessiontest.Create(t.Context(), s, "/b", nil, 0)
 			require.NoError(t, err)
 		}, ""},
 		"its session fails to write": {func(t testing.TB, m *sessiontest.Memory, s zkreg.Session) {
 			m.Fail(s, 1, sessiontest.NotSent)
-			_, err := s.Create(t.Context(), "/b", nil, 0)
+			_, err := sessiontest.Create(t.Context(), s, "/b", nil, 0)
 			require.ErrorIs(t, err, zksession.ErrUnreachable)
 		}, "late"},
 		"its session ends":         {func(_ testing.TB, m *sessiontest.Memory, s zkreg.Session) { m.Expire(s.Info().ID) }, ""},
@@ -181,7 +181,7 @@ func TestLateWrites(t *testing.T) {
 			m, open := newMemory(t, clocktest.New(time.Unix(1_700_000_000, 0)))
 			s := open()
 			m.Fail(s, 1, sessiontest.SentLate)
-			_, err := s.Set(t.Context(), "/a", []byte("late"), 0)
+			_, err := sessiontest.Set(t.Context(), s, "/a", []byte("late"), 0)
 			require.ErrorIs(t, err, zksession.ErrUnreachable)
 			late := m.Late()
 			require.Len(t, late, 1)
@@ -217,7 +217,7 @@ func TestLateWritesKeepTheirOrder(t *testing.T) {
 	s := open()
 	for _, p := range []string{"/b", "/c", "/d"} {
 		m.Fail(s, 1, sessiontest.SentLate)
-		_, err := s.Create(t.Context(), p, []byte(p), 0)
+		_, err := sessiontest.Create(t.Context(), s, p, []byte(p), 0)
 		require.ErrorIs(t, err, zksession.ErrUnreachable)
 	}
 	late := m.Late()
@@ -235,7 +235,7 @@ func TestClone(t *testing.T) {
 	clk, later := clocktest.New(time.Unix(1_700_000_000, 0)), clocktest.New(time.Unix(1_800_000_000, 0))
 	m, open := newMemory(t, clk)
 	s, cut := open(), open()
-	_, err := s.Create(t.Context(), "/mine", nil, zk.FlagEphemeral)
+	_, err := sessiontest.Create(t.Context(), s, "/mine", nil, zk.FlagEphemeral)
 	require.NoError(t, err)
 	m.Cut(cut)
 	m.Fail(s, 1, sessiontest.AnswerLost)
@@ -287,7 +287,7 @@ func TestClockIsTheServers(t *testing.T) {
 	m, open := newMemory(t, clk)
 	s := open()
 	clk.Step(-time.Hour)
-	_, err := s.Set(t.Context(), "/a", nil, 0)
+	_, err := sessiontest.Set(t.Context(), s, "/a", nil, 0)
 	require.NoError(t, err)
 	_, stat, err := s.Get(t.Context(), "/a")
 	require.NoError(t, err)
@@ -311,16 +311,16 @@ func TestEncode(t *testing.T) {
 	clk := clocktest.New(time.Unix(1_700_000_000, 0))
 	m, open := newMemory(t, clk)
 	s := open()
-	_, err := s.Create(t.Context(), "/mine", []byte(`{"at":1700000000000}`), zk.FlagEphemeral)
+	_, err := sessiontest.Create(t.Context(), s, "/mine", []byte(`{"at":1700000000000}`), zk.FlagEphemeral)
 	require.NoError(t, err)
 	set := func(m *sessiontest.Memory, p string, version int32) {
 		t.Helper()
-		_, err := m.Session(2).Set(t.Context(), p, []byte(`{"at":1700000000000}`), version)
+		_, err := sessiontest.Set(t.Context(), m.Session(2), p, []byte(`{"at":1700000000000}`), version)
 		require.NoError(t, err)
 	}
 	same, c := encoding(m, nil), m.Clone(clk)
 	require.Equal(t, same, encoding(c, nil))
-	_, err = m.Session(1).Set(t.Context(), "/nowhere", nil, 0) // it has a zxid, and changes nothing
+	_, err = sessiontest.Set(t.Context(), m.Session(1), "/nowhere", nil, 0) // it has a zxid, and changes nothing
 	require.ErrorIs(t, err, zk.ErrNoNode)
 	require.NotEqual(t, m.Zxid(), c.Zxid())
 	require.Equal(t, same, encoding(m, nil))
@@ -334,25 +334,31 @@ func TestEncode(t *testing.T) {
 		"version":       func(m *sessiontest.Memory) { set(m, "/a", 0); set(m, "/a", 1) },
 		"order":         func(m *sessiontest.Memory) { set(m, "/mine", 0); set(m, "/a", 0) },
 		"the other way": func(m *sessiontest.Memory) { set(m, "/a", 0); set(m, "/mine", 0) },
-		"a node more":   func(m *sessiontest.Memory) { _, _ = m.Session(2).Create(t.Context(), "/b", nil, 0) },
-		"another's":     func(m *sessiontest.Memory) { _, _ = m.Session(1).Create(t.Context(), "/b", nil, zk.FlagEphemeral) },
-		"its own":       func(m *sessiontest.Memory) { _, _ = m.Session(2).Create(t.Context(), "/b", nil, zk.FlagEphemeral) },
-		"a node less":   func(m *sessiontest.Memory) { require.NoError(t, m.Session(2).Remove(t.Context(), "/mine", 0)) },
+		"a node more":   func(m *sessiontest.Memory) { _, _ = sessiontest.Create(t.Context(), m.Session(2), "/b", nil, 0) },
+		"another's": func(m *sessiontest.Memory) {
+			_, _ = sessiontest.Create(t.Context(), m.Session(1), "/b", nil, zk.FlagEphemeral)
+		},
+		"its own": func(m *sessiontest.Memory) {
+			_, _ = sessiontest.Create(t.Context(), m.Session(2), "/b", nil, zk.FlagEphemeral)
+		},
+		"a node less": func(m *sessiontest.Memory) {
+			require.NoError(t, sessiontest.Remove(t.Context(), m.Session(2), "/mine", 0))
+		},
 		"a session less": func(m *sessiontest.Memory) {
 			m.Session(2).Close()
-			_, _ = m.Session(1).Create(t.Context(), "/c", nil, 0)
+			_, _ = sessiontest.Create(t.Context(), m.Session(1), "/c", nil, 0)
 		},
 		"a late write": func(m *sessiontest.Memory) {
 			m.Fail(m.Session(2), 1, sessiontest.SentLate)
-			_, _ = m.Session(2).Set(t.Context(), "/a", nil, 0)
+			_, _ = sessiontest.Set(t.Context(), m.Session(2), "/a", nil, 0)
 		},
 		"another late write": func(m *sessiontest.Memory) {
 			m.Fail(m.Session(2), 1, sessiontest.SentLate)
-			_, _ = m.Session(2).Set(t.Context(), "/a", nil, 1)
+			_, _ = sessiontest.Set(t.Context(), m.Session(2), "/a", nil, 1)
 		},
 		"another's late write": func(m *sessiontest.Memory) {
 			m.Fail(m.Session(1), 1, sessiontest.SentLate)
-			_, _ = m.Session(1).Set(t.Context(), "/a", nil, 1)
+			_, _ = sessiontest.Set(t.Context(), m.Session(1), "/a", nil, 1)
 		},
 	} {
 		c := m.Clone(clk)
@@ -383,10 +389,10 @@ func TestEncode(t *testing.T) {
 		}
 	}
 	c = m.Clone(clk)
-	require.NoError(t, c.Session(2).Remove(t.Context(), "/mine", 0))
+	require.NoError(t, sessiontest.Remove(t.Context(), c.Session(2), "/mine", 0))
 	_, err = c.Open(zksession.Config{})
 	require.NoError(t, err)
-	_, err = c.Session(3).Create(t.Context(), "/mine", []byte(`{"at":1700003600000}`), zk.FlagEphemeral)
+	_, err = sessiontest.Create(t.Context(), c.Session(3), "/mine", []byte(`{"at":1700003600000}`), zk.FlagEphemeral)
 	require.NoError(t, err)
 	before, after := relative(time.Unix(1_700_000_000, 0)), relative(time.Unix(1_700_003_600, 0))
 	require.NotEqual(t, encoding(m, before), encoding(c, before))
@@ -421,11 +427,11 @@ func TestFaultsOfWrites(t *testing.T) {
 	for _, one := range []zkreg.Session{s, c.Session(2)} {
 		_, _, err := one.Get(t.Context(), "/a")
 		require.NoError(t, err)
-		_, err = one.Set(t.Context(), "/a", []byte("1"), 0)
+		_, err = sessiontest.Set(t.Context(), one, "/a", []byte("1"), 0)
 		require.NoError(t, err)
 		_, _, err = one.Get(t.Context(), "/a")
 		require.NoError(t, err)
-		_, err = one.Set(t.Context(), "/a", []byte("2"), 1)
+		_, err = sessiontest.Set(t.Context(), one, "/a", []byte("2"), 1)
 		require.ErrorIs(t, err, zksession.ErrUnreachable)
 		_, _, err = one.Get(t.Context(), "/a")
 		require.NoError(t, err)
@@ -437,7 +443,7 @@ func TestFaultsOfWrites(t *testing.T) {
 	late := m.Late()
 	require.Len(t, late, 1)
 	late[0].Walk(func(what, p string, n sessiontest.Node) { see(what+" "+p, n) })
-	_, err := s.Create(t.Context(), "/b", nil, zk.FlagEphemeral)
+	_, err := sessiontest.Create(t.Context(), s, "/b", nil, zk.FlagEphemeral)
 	require.NoError(t, err)
 	m.Walk(see)
 	m.Backup().Walk(func(p string, n sessiontest.Node) {

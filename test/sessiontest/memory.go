@@ -315,21 +315,6 @@ func (s *session) Multi(ctx context.Context, connection uint64, ops ...any) ([]z
 	return responses, err
 }
 
-func (s *session) Create(ctx context.Context, p string, data []byte, flags int32) (string, error) {
-	r, err := s.Multi(ctx, 0, &zk.CreateRequest{Path: p, Data: data, Flags: flags})
-	return r[0].String, err
-}
-
-func (s *session) Set(ctx context.Context, p string, data []byte, version int32) (*zk.Stat, error) {
-	r, err := s.Multi(ctx, 0, &zk.SetDataRequest{Path: p, Data: data, Version: version})
-	return r[0].Stat, err
-}
-
-func (s *session) Remove(ctx context.Context, p string, version int32) error {
-	_, err := s.Multi(ctx, 0, &zk.DeleteRequest{Path: p, Version: version})
-	return err
-}
-
 func (s *session) Sync(ctx context.Context, p string) error {
 	return s.do(ctx, 0, Request{name: "sync", path: p}, func() error { return nil })
 }

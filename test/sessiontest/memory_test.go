@@ -79,7 +79,7 @@ func request(rnd *rand.Rand, root string) (name string, do func(ctx context.Cont
 		}
 	case 2:
 		return fmt.Sprint("create ", p, flags), func(ctx context.Context, s zkreg.Session) answer {
-			created, err := s.Create(ctx, p, data, flags)
+			created, err := sessiontest.Create(ctx, s, p, data, flags)
 			return answerOf(err, nil, created)
 		}
 	default:
@@ -128,7 +128,7 @@ func TestAnswersAsAServerDoes(t *testing.T) {
 		}
 		clients := [][2]zkreg.Session{open(zksession.Config{}), open(zksession.Config{})}
 		for _, s := range clients[0] {
-			_, err := s.Create(patient(t), root, nil, 0)
+			_, err := sessiontest.Create(patient(t), s, root, nil, 0)
 			require.NoError(t, err)
 		}
 		rnd := rand.New(rand.NewPCG(seed, 2))
@@ -190,7 +190,7 @@ func TestSessions(t *testing.T) {
 				return s
 			}
 			create := func(s zkreg.Session, p string, flags int32) {
-				_, err := s.Create(patient(t), p, nil, flags)
+				_, err := sessiontest.Create(patient(t), s, p, nil, flags)
 				require.NoError(t, err)
 			}
 			observer, s := session(30*time.Second), session(30*time.Second)

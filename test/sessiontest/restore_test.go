@@ -46,7 +46,7 @@ func TestRestore(t *testing.T) {
 			}
 			create := func(s zkreg.Session, p, data string, flags int32) {
 				t.Helper()
-				_, err := s.Create(patient(t), p, []byte(data), flags)
+				_, err := sessiontest.Create(patient(t), s, p, []byte(data), flags)
 				require.NoError(t, err)
 			}
 			quiet, writer, other := session(), session(), session()
@@ -61,7 +61,7 @@ func TestRestore(t *testing.T) {
 
 			restore := backup(t)
 			later := session()
-			_, err = writer.Set(patient(t), "/a", []byte("2"), 0)
+			_, err = sessiontest.Set(patient(t), writer, "/a", []byte("2"), 0)
 			require.NoError(t, err)
 			other.Close()
 			create(later, "/b", "", 0)
@@ -92,7 +92,7 @@ func TestRestore(t *testing.T) {
 			require.True(t, found("/quiet"))
 
 			// Versions are given again, and so are zxids.
-			stat, err = writer.Set(patient(t), "/a", []byte("3"), 0)
+			stat, err = sessiontest.Set(patient(t), writer, "/a", []byte("3"), 0)
 			require.NoError(t, err)
 			require.Equal(t, int32(1), stat.Version)
 			require.Equal(t, before.Czxid, stat.Czxid)
@@ -112,12 +112,12 @@ func TestRestoreInANewEpoch(t *testing.T) {
 	m := sessiontest.NewMemory(clocktest.New(time.Unix(1_700_000_000, 0)))
 	known, err := m.Open(zksession.Config{Timeout: time.Second})
 	require.NoError(t, err)
-	_, err = known.Create(t.Context(), "/a", nil, zk.FlagEphemeral)
+	_, err = sessiontest.Create(t.Context(), known, "/a", nil, zk.FlagEphemeral)
 	require.NoError(t, err)
 	b := m.Backup()
 	unknown, err := m.Open(zksession.Config{Timeout: time.Second})
 	require.NoError(t, err)
-	first, err := known.Set(t.Context(), "/a", nil, 0)
+	first, err := sessiontest.Set(t.Context(), known, "/a", nil, 0)
 	require.NoError(t, err)
 	ids, connections := []int64{known.Info().ID, unknown.Info().ID}, []uint64{known.Connection(), unknown.Connection()}
 	m.Restore(b, m.Zxid()+100)
@@ -126,7 +126,7 @@ func TestRestoreInANewEpoch(t *testing.T) {
 	for i, s := range []zkreg.Session{known, unknown} {
 		require.NotEqual(t, connections[i], s.Connection())
 	}
-	second, err := known.Set(t.Context(), "/a", nil, 0)
+	second, err := sessiontest.Set(t.Context(), known, "/a", nil, 0)
 	require.NoError(t, err)
 	require.Equal(t, first.Version, second.Version)
 	require.Equal(t, first.Czxid, second.Czxid)
@@ -136,7 +136,7 @@ func TestRestoreInANewEpoch(t *testing.T) {
 	m.Kill(known)
 	m.Restore(b, 0)
 	require.Len(t, m.Sessions(), 2)
-	third, err := unknown.Set(t.Context(), "/a", nil, 0)
+	third, err := sessiontest.Set(t.Context(), unknown, "/a", nil, 0)
 	require.NoError(t, err)
 	require.Equal(t, first, third)
 	m.Expire(ids[0])

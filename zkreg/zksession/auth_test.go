@@ -22,7 +22,7 @@ func TestDigest(t *testing.T) {
 	server := zookeepertest.Shared(t)
 	root := server.NewRoot(t)
 	ours := openTest(t, as(to(server.Addr()), "leafd", "se:cret"))
-	_, err := ours.Create(within(t, patience), root, []byte("a"), 0)
+	_, err := create(within(t, patience), ours, root, []byte("a"), 0)
 	require.NoError(t, err)
 	_, err = ours.Multi(within(t, patience), 0, &zk.CreateRequest{Path: root + "/child"})
 	require.NoError(t, err)
@@ -44,9 +44,9 @@ func TestDigest(t *testing.T) {
 			theirs := openTest(t, test.cfg)
 			for call, do := range map[string]func() error{
 				"get":    func() error { _, _, err := theirs.Get(within(t, patience), root); return err },
-				"set":    func() error { _, err := theirs.Set(within(t, patience), root, nil, -1); return err },
-				"create": func() error { _, err := theirs.Create(within(t, patience), root+"/x", nil, 0); return err },
-				"remove": func() error { return theirs.Remove(within(t, patience), root+"/child", -1) },
+				"set":    func() error { _, err := set(within(t, patience), theirs, root, nil, -1); return err },
+				"create": func() error { _, err := create(within(t, patience), theirs, root+"/x", nil, 0); return err },
+				"remove": func() error { return remove(within(t, patience), theirs, root+"/child", -1) },
 				"multi": func() error {
 					_, err := theirs.Multi(within(t, patience), 0, &zk.DeleteRequest{Path: root + "/child", Version: -1})
 					return err

@@ -126,30 +126,6 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat
 	return read(ctx, s, "children", path, (*zk.Conn).Children)
 }
 
-// Create creates a node with s.ACL() and returns its path, which for a sequential
-// one is another than the path given. The data is the session's from then on, as in each write:
-// an abandoned request may still be on its way out.
-func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32) (string, error) {
-	return do(ctx, s, call{name: "create", path: path}, func(conn *zk.Conn) (string, error) {
-		return conn.Create(path, data, flags, s.ACL())
-	})
-}
-
-// Set writes the data of a node that is at version; -1 for any.
-func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
-	return do(ctx, s, call{name: "set", path: path}, func(conn *zk.Conn) (*zk.Stat, error) {
-		return conn.Set(path, data, version)
-	})
-}
-
-// Remove removes a node that is at version; -1 for any.
-func (s *Session) Remove(ctx context.Context, path string, version int32) error {
-	_, err := do(ctx, s, call{name: "remove", path: path}, func(conn *zk.Conn) (struct{}, error) {
-		return struct{}{}, conn.Delete(path, version)
-	})
-	return err
-}
-
 // Sync makes the server that we are connected to catch up with the leader: reads
 // that follow see all that was written before.
 func (s *Session) Sync(ctx context.Context, path string) error {
@@ -157,11 +133,12 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	return err
 }
 
-// Multi does all of ops or none: each is a *zk.CreateRequest (of a node with s.ACL()),
-// *zk.SetDataRequest, *zk.DeleteRequest or *zk.CheckVersionRequest, and the session's from then
-// on. Where one can't be done the error is that one's, wrapped with its index. Where connection
+// Multi is every write. It does all of ops or none: each is a *zk.CreateRequest (of a node with
+// s.ACL()), *zk.SetDataRequest, *zk.DeleteRequest or *zk.CheckVersionRequest, and the session's
+// from then on: an abandoned request may still be on its way out. Where one can't be done the error is that one's. Where connection
 // isn't 0 they are sent over the one with that number or not at all: what was read before a
-// server was set back doesn't count after it, and versions begin again.
+// server was set back doesn't count after it, and versions begin again. Errors name the
+// operation that can't be done, or the last.
 func (s *Session) Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
 	names := make([]string, len(ops))
 	for i, op := range ops {
@@ -178,7 +155,7 @@ func (s *Session) Multi(ctx context.Context, connection uint64, ops ...any) ([]z
 			return nil, fmt.Errorf("transaction, operation %d: %w: %T", i, zk.ErrBadArguments, op)
 		}
 	}
-	c := call{name: "transaction", on: connection}
+	c := call{name: names[len(names)-1], on: connection}
 	responses, err := do(ctx, s, c, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(ops...) })
 	if err == nil {
 		return responses, nil
@@ -186,7 +163,7 @@ func (s *Session) Multi(ctx context.Context, connection uint64, ops ...any) ([]z
 	// What comes after the one that failed only says that something failed
 	// before; what comes before says nothing.
 	if i := slices.IndexFunc(responses, func(r zk.MultiResponse) bool { return r.Error != nil }); i >= 0 && i < len(names) {
-		c.name = fmt.Sprintf("transaction, operation %d: %s", i, names[i])
+		c.name = names[i]
 		return responses, s.explain(c, responses[i].Error)
 	}
 	return nil, err

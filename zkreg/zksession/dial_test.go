@@ -86,7 +86,7 @@ func TestNotZooKeeper(t *testing.T) {
 				err := s.failure
 				return err != nil && bytes.Contains([]byte(err.Error()), []byte(test.wants))
 			}, patience, time.Millisecond)
-			_, err := s.Set(within(t, 10*time.Millisecond), "/x", nil, -1)
+			_, err := set(within(t, 10*time.Millisecond), s, "/x", nil, -1)
 			require.ErrorIs(t, err, ErrUnreachable)
 		})
 	}

@@ -16,7 +16,7 @@ import (
 // ephemeral creates a node that goes with the session.
 func ephemeral(t testing.TB, s *Session, path string) {
 	t.Helper()
-	_, err := s.Create(within(t, patience), path, nil, zk.FlagEphemeral)
+	_, err := create(within(t, patience), s, path, nil, zk.FlagEphemeral)
 	require.NoError(t, err)
 }
 
@@ -29,7 +29,7 @@ func TestNoServer(t *testing.T) {
 	s := openTest(t, to("127.0.0.1:1"))
 	failed := s.events.await(t, EventServerFailed, 1)
 	require.ErrorContains(t, failed.Err, "refused")
-	_, err := s.Create(within(t, 200*time.Millisecond), "/x", nil, 0)
+	_, err := create(within(t, 200*time.Millisecond), s, "/x", nil, 0)
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "refused")
@@ -68,7 +68,7 @@ func TestServerKilledAndRestarted(t *testing.T) {
 	require.Equal(t, Disconnected, gone.State)
 	require.Equal(t, first.ID, gone.ID, "the session lives on")
 	require.True(t, gone.Since.After(first.Since))
-	_, err := s.Create(within(t, 100*time.Millisecond), "/other", nil, 0)
+	_, err := create(within(t, 100*time.Millisecond), s, "/other", nil, 0)
 	require.ErrorIs(t, err, ErrUnreachable)
 
 	server.Restart(t)
@@ -103,7 +103,7 @@ func TestServerHangs(t *testing.T) {
 	errs := make(chan error, 100)
 	for i := range cap(errs) {
 		wg.Go(func() {
-			_, err := s.Create(within(t, time.Duration(100+i)*time.Millisecond), "/n"+strconv.Itoa(i), nil, 0)
+			_, err := create(within(t, time.Duration(100+i)*time.Millisecond), s, "/n"+strconv.Itoa(i), nil, 0)
 			errs <- err
 		})
 	}
@@ -113,7 +113,7 @@ func TestServerHangs(t *testing.T) {
 		require.ErrorIs(t, err, ErrUnreachable)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	}
-	_, err := s.Create(within(t, 100*time.Millisecond), "/late", nil, 0)
+	_, err := create(within(t, 100*time.Millisecond), s, "/late", nil, 0)
 	require.ErrorIs(t, err, context.DeadlineExceeded, "all places are taken by requests that no call waits for")
 	s.mu.Lock()
 	require.LessOrEqual(t, s.calls, maxCalls)
@@ -179,7 +179,7 @@ func TestOneOfThreeHangs(t *testing.T) {
 	e.Serving(t)
 	e.Servers[e.Leader(t)].Kill(t)
 	require.NoError(t, s.Sync(within(t, patience), "/"))
-	_, err := s.Set(within(t, patience), "/mine", []byte("x"), -1)
+	_, err := set(within(t, patience), s, "/mine", []byte("x"), -1)
 	require.NoError(t, err)
 	_, stat, err := s.Get(within(t, patience), "/mine")
 	require.NoError(t, err)
@@ -197,7 +197,7 @@ func TestBlackhole(t *testing.T) {
 	first := s.Info().ID
 
 	proxy.Blackhole(t, true)
-	_, err := s.Set(within(t, 200*time.Millisecond), mine, []byte("x"), -1)
+	_, err := set(within(t, 200*time.Millisecond), s, mine, []byte("x"), -1)
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.NotErrorIs(t, err, ErrOtherConnection, "it was sent, as far as anybody can know")
 	proxy.Blackhole(t, false)
@@ -223,7 +223,7 @@ func TestServerLosesItsData(t *testing.T) {
 	server := zookeepertest.Start(t)
 	s := openTest(t, short(2*time.Second, server.Addr()))
 	for i := range 5 {
-		_, err := s.Create(within(t, patience), "/n"+strconv.Itoa(i), nil, 0)
+		_, err := create(within(t, patience), s, "/n"+strconv.Itoa(i), nil, 0)
 		require.NoError(t, err)
 	}
 	first := s.Info().ID

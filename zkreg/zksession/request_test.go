@@ -24,7 +24,7 @@ func TestAnswerLost(t *testing.T) {
 		proxy.CutAfter(t, greetingBytes+bytes)
 		proxy.Cut(t)
 		require.Eventually(t, func() bool { return s.Connection() > before }, patience, time.Millisecond)
-		_, err := s.Create(within(t, patience), path, nil, 0)
+		_, err := create(within(t, patience), s, path, nil, 0)
 		proxy.CutAfter(t, -1)
 		proxy.Cut(t)
 		found, _, existsErr := s.Exists(within(t, patience), path)
@@ -59,7 +59,7 @@ func TestManyChildren(t *testing.T) {
 	server := zookeepertest.Shared(t)
 	root := server.NewRoot(t)
 	s := openTest(t, to(server.Addr()))
-	_, err := s.Create(within(t, patience), root, nil, 0)
+	_, err := create(within(t, patience), s, root, nil, 0)
 	require.NoError(t, err)
 	const children, batch = 2000, 100
 	for range children / batch {
@@ -74,7 +74,7 @@ func TestManyChildren(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, names, children)
 	large := make([]byte, 1<<20-1<<10)
-	_, err = s.Set(within(t, patience), root, large, -1)
+	_, err = set(within(t, patience), s, root, large, -1)
 	require.NoError(t, err)
 	data, _, err := s.Get(within(t, patience), root)
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestAbandonedRequestsAreNotDoneLater(t *testing.T) {
 			wg.Go(func() {
 				for ctx.Err() == nil {
 					soon, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-					_, _ = s.Create(soon, root+"/n-", nil, zk.FlagSequence)
+					_, _ = create(soon, s, root+"/n-", nil, zk.FlagSequence)
 					cancel()
 				}
 			})
@@ -141,7 +141,7 @@ func TestRequestLeftUnanswered(t *testing.T) {
 	mute, other := newFake(t), newFake(t)
 	s := openTest(t, short(3*time.Second, mute.addr, other.addr))
 	ctx := within(t, patience)
-	_, err := s.Set(ctx, "/x", nil, -1)
+	_, err := set(ctx, s, "/x", nil, -1)
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.ErrorContains(t, err, "left unanswered for 3s")
 	require.NoError(t, ctx.Err(), "it ended before its context did")
