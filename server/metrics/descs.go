@@ -59,16 +59,3 @@ var (
 	descStep        = gauge("segment_step", "IDs that the next fetch asks for; the same tags.", "tag")
 	descFailing     = gauge("segment_failed_attempts", "Failed attempts since the last range; the same tags.", "tag")
 )
-
-// all lists the metrics above.
-func all() []described {
-	return []described{
-		descReady, descWorkerInfo, descWorkerState,
-		descCeiling, descLease, descClosed, descReportAge, descReports, descReportFailures,
-		descSteps, descOffset, descEstimate, descThreshold, descPeers, descVerdict, descPeersAge,
-		descWaits, descRefusals, descLayoutLeft,
-		descSession, descConnects, descExpiries,
-		descTags, descTagsUsed, descTagsFailing, descTagsEmpty, descGuarded, descBehind, descUnguarded, descConflicts, descGivenUp,
-		descIssued, descRemaining, descStep, descFailing,
-	}
-}

@@ -113,12 +113,8 @@ func (m *Metrics) SetSession(s Session) { m.session.Store(&s) }
 // SetSegments adds the tags from the next scrape on.
 func (m *Metrics) SetSegments(s Segments) { m.segments.Store(&s) }
 
-// Describe implements prometheus.Collector.
-func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range all() {
-		to <- d.desc
-	}
-}
+// Describe implements prometheus.Collector. Which metrics there are depends on the sources.
+func (m *Metrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {

@@ -13,11 +13,11 @@ import (
 	"github.com/leafd/leafd/segment"
 )
 
-// MaxTags is how many tags have series of their own.
+// MaxTags is how many tags have series of how near they are to running dry.
 const MaxTags = 50
 
-// Rest is the label of all other tags together. A tag with this very name is always one
-// of them, so that the label is unambiguous.
+// Rest is the label of all tags without a series of segment_ids_issued_total. A tag with this
+// very name is always one of them, so that the label is unambiguous.
 const Rest = "_other"
 
 // showable tells whether a tag may have series of its own.
@@ -29,7 +29,8 @@ func showable(tag string) bool {
 func (m *Metrics) collectSegments(p page, s Segments) {
 	worst := best[endangered]{n: MaxTags, compare: compareDanger}
 	var used, failing, empty int
-	m.issued.begin(m.cfg.Clock.Mono())
+	m.issued.mu.Lock()
+	defer m.issued.mu.Unlock()
 	for st := range s.Used {
 		used++
 		if st.Failures > 0 {
@@ -38,12 +39,12 @@ func (m *Metrics) collectSegments(p page, s Segments) {
 		if st.Used && st.Remaining == 0 {
 			empty++
 		}
-		m.issued.see(st.Tag, st.Issued, st.Rate)
+		m.issued.see(st.Tag, st.Issued)
 		if inDanger(st) && showable(st.Tag) {
 			worst.offer(endangered{st.Tag, st.Remaining, st.Step, st.Failures})
 		}
 	}
-	m.issued.end(func(tag string, ids int64) { p.put(descIssued, float64(ids), tag) })
+	m.issued.each(func(tag string, ids int64) { p.put(descIssued, float64(ids), tag) })
 	p.put(descTags, float64(s.Len()))
 	p.put(descTagsUsed, float64(used))
 	p.put(descTagsFailing, float64(failing))
