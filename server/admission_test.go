@@ -96,7 +96,7 @@ func TestNewcomersMakeRoom(t *testing.T) {
 				if of == Redis {
 					ln := listenTCP(t)
 					r.also(ln, Redis)
-					crowd.addr, ping = ln.Addr().String(), "PING\r\n"
+					crowd.addr, ping = ln.Addr().String(), commands("PING\r\n")
 				}
 				innocent := r.dialFrom("127.0.0.3")
 				ask(t, innocent)

@@ -137,7 +137,7 @@ func TestRedisCallers(t *testing.T) {
 	require.Equal(t, "3", r.gauge(`leafd_caller_requests_total{caller="shop"}`))
 
 	other := dialRedis(t, ln)
-	send(t, other, "HELLO 3 AUTH shop "+shopToken+"\r\nINCR order\r\n")
+	send(t, other, commands("HELLO 3 AUTH shop "+shopToken+"\r\nINCR order\r\n"))
 	require.Equal(t, "%7", other.line())
 	for line := other.line(); line != ":4"; line = other.line() {
 		require.NotEqual(t, byte('-'), line[0], line)

@@ -35,7 +35,7 @@ func TestRedisStopAwaitsTheLastOne(t *testing.T) {
 		require.NoError(t, err)
 		nc, err := ln.Accept()
 		require.NoError(t, err)
-		send(t, client, "INCR order\r\n")
+		send(t, client, commands("INCR order\r\n"))
 		served := make(chan error, 1)
 		l := &late{Listener: ln, closing: make(chan struct{}), nc: nc}
 		go func() { served <- s.Serve(l, Redis) }()

@@ -62,8 +62,23 @@ func (c *redisConn) line() string {
 // ask sends a line, and returns the first of the answer.
 func (c *redisConn) ask(line string) string {
 	c.t.Helper()
-	send(c.t, c, line+"\r\n")
+	send(c.t, c, commands(line+"\r\n"))
 	return c.line()
+}
+
+// commands returns text with its lines of words, up to the first that is no such line, as clients
+// send commands.
+func commands(text string) (arrays string) {
+	for text != "" && text[0] >= 'A' {
+		line, rest, _ := strings.Cut(text, "\r\n")
+		words := strings.Fields(line)
+		arrays += fmt.Sprintf("*%d\r\n", len(words))
+		for _, word := range words {
+			arrays += fmt.Sprintf("$%d\r\n%s\r\n", len(word), word)
+		}
+		text = rest
+	}
+	return arrays + text
 }
 
 // requireEnd fails unless the server closes the connection without another answer.
@@ -81,7 +96,7 @@ func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 	r.also(ln, Redis)
 	c := dialRedis(t, ln)
 	require.Equal(t, "-LOADING leafd is starting (try again in 1 s)", c.ask("INCR order"))
-	send(t, c, "INFO\r\n")
+	send(t, c, commands("INFO\r\n"))
 	require.Contains(t, c.page(), "loading:1\r\n", "clients wait then")
 	starting := &fakeSnowflake{}
 	starting.fail(ErrStarting)
@@ -170,7 +185,7 @@ func TestRedisCountsWithHTTP(t *testing.T) {
 	for range 200 {
 		require.Len(t, c.line(), 20)
 	}
-	send(t, c, "LEAF.SNOWFLAKE x\r\nLEAF.SNOWFLAKE x 1\r\nINCR none\r\nPING\r\n")
+	send(t, c, commands("LEAF.SNOWFLAKE x\r\nLEAF.SNOWFLAKE x 1\r\nINCR none\r\nPING\r\n"))
 	for _, begin := range []string{":1", "*1", ":1", "-UNKNOWN_KEY", "+PONG"} {
 		require.True(t, strings.HasPrefix(c.line(), begin), begin)
 	}
@@ -186,7 +201,7 @@ func TestRedisCountsWithHTTP(t *testing.T) {
 	}
 	require.Contains(t, r.at(admin).get("/api/overview").body, `"issued":{"segment":"10","snowflake":"202"},"errors":{"unknown_key":1}`)
 
-	send(t, c, "INFO\r\n")
+	send(t, c, commands("INFO\r\n"))
 	public := c.page()
 	require.Contains(t, public, "redis_version:7.0.0\r\nserver_name:leafd\r\nleafd_version:1.2.3\r\n")
 	require.Contains(t, public, "ready:1\r\n\r\n# Clients\r\nconnected_clients:1\r\n")
@@ -195,11 +210,11 @@ func TestRedisCountsWithHTTP(t *testing.T) {
 	require.Contains(t, r.log.String(), `"audit":"refused"`)
 	require.NotContains(t, r.log.String(), "guess")
 	require.Equal(t, "+OK", c.ask("AUTH "+token))
-	send(t, c, "INFO\r\n")
+	send(t, c, commands("INFO\r\n"))
 	require.Contains(t, c.page(), "# Stats\r\nsnowflake_ids_issued:202\r\nsegment_ids_issued:10\r\n\r\n# Errorstats\r\nerrorstat_UNKNOWN_KEY:count=1\r\nerrorstat_WRONGPASS:count=1\r\n")
 	require.Equal(t, ":11", c.ask("INCR order"))
 	require.Eventually(t, func() bool { // infoShare
-		send(t, c, "INFO\r\n")
+		send(t, c, commands("INFO\r\n"))
 		return strings.Contains(c.page(), "segment_ids_issued:11")
 	}, 20*time.Second, 10*time.Millisecond)
 	r.SetLive(Live{})
@@ -211,7 +226,7 @@ func TestRedisStrings(t *testing.T) {
 	_, ln := startRedis(t, nil)
 	c, other := dialRedis(t, ln), dialRedis(t, ln)
 	require.Equal(t, "+OK", c.ask("LEAF.STRINGS on"))
-	send(t, c, strings.Repeat("LEAF.SNOWFLAKE x\r\n", 3)+"LEAF.SNOWFLAKE x 2\r\nLEAF.SNOWFLAKE x 500\r\nINCR order\r\nCLIENT ID\r\n")
+	send(t, c, commands(strings.Repeat("LEAF.SNOWFLAKE x\r\n", 3)+"LEAF.SNOWFLAKE x 2\r\nLEAF.SNOWFLAKE x 500\r\nINCR order\r\nCLIENT ID\r\n"))
 	id := int64(1<<60 + 1)
 	next := func() {
 		require.Equal(t, strconv.FormatInt(id, 10), c.page())
@@ -247,13 +262,13 @@ func TestRedisLimits(t *testing.T) {
 	c := dialRedis(t, ln)
 	require.Regexp(t, `^-BAD_COUNT n is at most 5`, c.ask("LEAF.SNOWFLAKE order 6"))
 	r.exhaust(snowflakePrefix + "order?n=5") // a client has its rate in both protocols together
-	send(t, c, strings.Repeat("LEAF.SNOWFLAKE order\r\n", 20))
+	send(t, c, commands(strings.Repeat("LEAF.SNOWFLAKE order\r\n", 20)))
 	for range 19 {
 		c.line()
 	}
 	require.Regexp(t, `^-RATE_LIMITED .* \(try again in 1 s\)$`, c.line())
 	require.Equal(t, ":1", c.ask("INCR order"), "another mode")
-	send(t, c, strings.Repeat("INCR order\r\n", 100)) // each is charged for
+	send(t, c, commands(strings.Repeat("INCR order\r\n", 100))) // each is charged for
 	answers := make([]string, 100)
 	for i := range answers {
 		answers[i] = c.line()
@@ -266,7 +281,7 @@ func TestRedisLimits(t *testing.T) {
 	b := r.newBackend()
 	b.Segments = waiting
 	r.SetBackend(b)
-	send(t, c, "INCR order\r\n")
+	send(t, c, commands("INCR order\r\n"))
 	<-waiting.begun
 	other := dialRedis(t, ln)
 	require.Regexp(t, `^-OVERLOADED 1 requests are waiting already`, other.ask("INCR order"))
@@ -300,9 +315,9 @@ func TestRedisTimeouts(t *testing.T) {
 	t.Parallel()
 	r, ln := startRedis(t, func(c *Config) { c.IdleTimeout, c.ReadTimeout = 300*time.Millisecond, arrival })
 	var conns []*redisConn
-	for _, begin := range []string{"", "INCR order\r\n", "*2\r\n$4\r\nIN", "INCR order\r\n*2\r\n$4\r\nINCR\r\n$5\r\norde", "\r\n\r\n"} {
+	for _, begin := range []string{"", "INCR order\r\n", "*2\r\n$4\r\nIN", "INCR order\r\n*2\r\n$4\r\nINCR\r\n$5\r\norde", "*0\r\n*0\r\n"} {
 		c := dialRedis(t, ln)
-		send(t, c, begin)
+		send(t, c, commands(begin))
 		if strings.HasPrefix(begin, "INCR") {
 			require.Regexp(t, `^:\d+$`, c.line())
 		}
@@ -372,7 +387,7 @@ func TestRedisDrains(t *testing.T) {
 	require.Equal(t, "+PONG", idle.ask("PING"))
 	require.Equal(t, "+PONG", asking.ask("PING"))
 	r.Drain()
-	send(t, asking, "INCR order\r\nINCR order\r\nINC")
+	send(t, asking, commands("INCR order\r\nINCR order\r\n*2\r\n$4\r\nINC"))
 	require.Equal(t, ":1", asking.line())
 	require.Equal(t, ":2", asking.line())
 	asking.requireEnd()
@@ -381,7 +396,7 @@ func TestRedisDrains(t *testing.T) {
 	b := r.newBackend()
 	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{})
 	r.SetBackend(b)
-	send(t, fresh, "LEAF.SNOWFLAKE x 2\r\n")
+	send(t, fresh, commands("LEAF.SNOWFLAKE x 2\r\n"))
 	<-r.flake.begun
 	ended := make(chan error, 1)
 	go func() {
@@ -410,10 +425,10 @@ func TestRedisGivesUpAtTheEnd(t *testing.T) {
 	go func() { served <- s.Serve(ln, Redis) }()
 	c := dialRedis(t, ln)
 	go func() {
-		_, _ = io.WriteString(c, strings.Repeat("LEAF.SNOWFLAKE x 10000\r\n", 10_000)) // until it is closed
+		_, _ = io.WriteString(c, strings.Repeat(commands("LEAF.SNOWFLAKE x 10000\r\n"), 10_000)) // until it is closed
 	}()
 	require.Eventually(t, func() bool { return s.overload.unread[unreadBatches].Inside() > 0 }, 20*time.Second, time.Millisecond)
-	send(t, dialRedis(t, ln), "INCR order\r\nLEAF.SEGMENT order 2\r\n")
+	send(t, dialRedis(t, ln), commands("INCR order\r\nLEAF.SEGMENT order 2\r\n"))
 	<-waits // the other one is given up before it waits
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
@@ -453,7 +468,7 @@ func TestRedisOverTLS(t *testing.T) {
 	}
 	require.Equal(t, ":1", secure(s.ca.Client(t, s.ca.Issue(t, "alice"))).ask("INCR order"))
 	stranger := secure(s.ca.Client(t))
-	_, _ = io.WriteString(stranger, "INCR order\r\n")
+	_, _ = io.WriteString(stranger, commands("INCR order\r\n"))
 	_, err := stranger.r.ReadByte()
 	require.ErrorContains(t, err, "certificate required")
 	plain := dialRedis(t, clean)
@@ -491,7 +506,7 @@ func TestRedisAllocatesNothing(t *testing.T) {
 	c := dialRedis(t, ln)
 	for _, command := range []string{"INCR order\r\n", "*2\r\n$14\r\nLEAF.SNOWFLAKE\r\n$5\r\norder\r\n", "LEAF.SNOWFLAKE x 10\r\n"} {
 		for _, deep := range []int{1, 16} {
-			request := []byte(strings.Repeat(command, deep))
+			request := []byte(strings.Repeat(commands(command), deep))
 			answer := make([]byte, 8192)
 			allocs := testing.AllocsPerRun(1000, func() {
 				if _, err := c.Write(request); err != nil {

@@ -12,8 +12,8 @@ import (
 // which IDs are used depends on how the bytes arrived.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
-		array("INCR", "order"), array("LEAF.SEGMENT", "order", "3") + "PING\r\n", "*1\r\n$4\r\nPI", "*-1\r\n\r\n*0\r\nPING x\r\n",
-		"*2\r\n$4\r\nINCR\r\n$2147483648\r\n", "*1\r\n:1\r\n", "incr 'x'\r\n", "GET / HTTP/1.1\r\n", "*3\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n",
+		array("INCR", "order"), array("LEAF.SEGMENT", "order", "3") + array("PING"), "*1\r\n$4\r\nPI", "*-1\r\n*0\r\n" + array("PING", "x"),
+		"*2\r\n$4\r\nINCR\r\n$2147483648\r\n", "*1\r\n:1\r\n", "incr x\r\n", "GET / HTTP/1.1\r\n", "*3\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n",
 		array("HELLO", "3", "AUTH", "default", "x", "SETNAME", "y") + array("CLIENT", "GETNAME"), array("QUIT") + "x",
 	} {
 		f.Add([]byte(seed))

@@ -17,14 +17,13 @@ const (
 )
 
 // Errors of the protocol, in the words of Redis where it has the same. The connection ends
-// after them: where the next command begins can't be known.
+// after them: where the next command begins can't be known. A web page can have a browser send an
+// HTTP request to this port, with commands in its body: as no line is a command, none is carried out.
 var (
 	errArrayLength  = errors.New("invalid multibulk length")
 	errStringLength = errors.New("invalid bulk length")
 	errStringEnd    = errors.New("a string is not followed by CRLF")
-	errInlineLength = errors.New("too big inline request")
-	errQuotes       = errors.New("quotes in an inline command: send it as an array")
-	errHTTP         = errors.New("this port speaks the Redis protocol, not HTTP")
+	errNoArray      = errors.New("expected '*': commands are arrays of strings, not lines, and not HTTP")
 )
 
 // command is a command as it stands in the buffer that it was read into. Parsing keeps:
@@ -65,14 +64,9 @@ func (c *command) parse(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	if b[0] == '*' {
-		return c.parseArray(b)
+	if b[0] != '*' {
+		return 0, errNoArray
 	}
-	return c.parseLine(b)
-}
-
-// parseArray is parse for an array of strings, as all clients send it.
-func (c *command) parseArray(b []byte) (int, error) {
 	n, used := parseLength(b[1:])
 	switch {
 	case used == 0:
@@ -140,53 +134,6 @@ func parseLength(b []byte) (value, used int) {
 		}
 	}
 	return 0, 0
-}
-
-// parseLine is parse for an inline command: a line of words, as people type it.
-func (c *command) parseLine(b []byte) (int, error) {
-	end := bytes.IndexByte(b[:min(len(b), MaxCommand)], '\n')
-	if end < 0 {
-		if len(b) >= MaxCommand {
-			return 0, errInlineLength
-		}
-		return 0, nil
-	}
-	c.n = 0
-	var last []byte
-	for at := 0; at < end; {
-		if space(b[at]) {
-			at++
-			continue
-		}
-		first := at
-		for at < end && !space(b[at]) {
-			if b[at] == '"' || b[at] == '\'' {
-				return 0, errQuotes
-			}
-			at++
-		}
-		last = b[first:at:at]
-		if c.n < keptArgs {
-			c.args[c.n] = last
-		}
-		c.n++
-	}
-	if c.n > 0 && isHTTP(c.args[0], last) {
-		return 0, errHTTP
-	}
-	return end + 1, nil
-}
-
-func space(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
-
-// isHTTP tells whether an inline command, of which these are the first and the last word, is a line
-// of an HTTP request: its first line, of any method, or a header, which has a colon as no
-// command's name has. A web page can have a browser send a request to this port, with commands in
-// the body: none is carried out.
-func isHTTP(first, last []byte) bool {
-	const version = "HTTP/"
-	return bytes.EqualFold(first, []byte("POST")) || bytes.IndexByte(first, ':') >= 0 ||
-		len(last) > len(version) && bytes.EqualFold(last[:len(version)], []byte(version))
 }
 
 // printable returns c, or a point for what an answer should not have.

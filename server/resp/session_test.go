@@ -21,7 +21,7 @@ func array(args ...string) string {
 	return b.String()
 }
 
-const httpRefused = "-ERR Protocol error: this port speaks the Redis protocol, not HTTP\r\n"
+const lineRefused = "-ERR Protocol error: expected '*': commands are arrays of strings, not lines, and not HTTP\r\n"
 
 // What is leafd's own; what Redis has too is in the transcripts.
 func TestCommands(t *testing.T) {
@@ -33,7 +33,6 @@ func TestCommands(t *testing.T) {
 		{"segments", array("leaf.segment", "order", "3"), "*3\r\n:1\r\n:2\r\n:3\r\n", 3},
 		{"one in an array", array("leaf.snowflake", "order", "1"), "*1\r\n:1\r\n", 1},
 		{"snowflake", array("Leaf.Snowflake", "order"), ":1\r\n", 1},
-		{"a line", "leaf.segment  order\t2 \r\n", "*2\r\n:1\r\n:2\r\n", 2},
 		{"the source refuses", array("INCR", "none") + array("INCR", "order"), "-UNKNOWN_KEY no such tag\r\n:1\r\n", 1},
 		{"INCRBY 1", array("INCRBY", "order", "1"), ":1\r\n", 1},
 		{"INCRBY 2", array("INCRBY", "order", "2"), "-BAD_COUNT INCRBY takes 1 alone: LEAF.SEGMENT tag count brings many\r\n", 0},
@@ -46,12 +45,10 @@ func TestCommands(t *testing.T) {
 		{"info", array("INFO", "server"), "$6\r\npublic\r\n", 0},
 		{"setinfo", array("CLIENT", "SETINFO", "LIB-NAME", "x"), "+OK\r\n", 0},
 		{"another database", array("SELECT", "1"), "-ERR DB index is out of range\r\n", 0},
-		{"quotes", "LEAF.SEGMENT \"order\"\r\nLEAF.SEGMENT order\r\n", "-ERR Protocol error: quotes in an inline command: send it as an array\r\n", 0},
-		{"HTTP", "POST / HTTP/1.1\r\nHost: x\r\n\r\nINCR order\r\n", httpRefused, 0},
-		{"HTTP/1.0 without Host", "PUT / HTTP/1.0\nContent-Length: 12\n\nINCR order\r\n", httpRefused, 0},
-		{"HTTP behind an empty line", "\r\nPATCH / http/1.0\r\n\r\nINCR order\r\n", httpRefused, 0},
-		{"HTTP with spaces in its target", "GET /" + strings.Repeat(" x", 20) + " HTTP/1.1\r\n\r\nINCR order\r\n", httpRefused, 0},
-		{"a header alone", "host:x\r\nINCR order\r\n", httpRefused, 0},
+		{"a line", "INCR order\r\n" + array("INCR", "order"), lineRefused, 0},
+		{"HTTP", "POST / HTTP/1.1\r\nHost: x\r\n\r\n" + array("INCR", "order"), lineRefused, 0},
+		{"HTTP/1.0 without Host", "PUT / HTTP/1.0\nContent-Length: 12\n\nINCR order\r\n", lineRefused, 0},
+		{"HTTP behind an empty line", "\r\nPATCH / http/1.0\r\n\r\nINCR order\r\n", lineRefused, 0},
 		{"not whole", array("INCR", "order") + "*2\r\n$4\r\nINCR\r\n$5\r\norder", ":1\r\n", 1},
 		{"after an error of the protocol", "*1\r\n:1\r\n" + array("INCR", "order"), "-ERR Protocol error: expected '$', got ':'\r\n", 0},
 		{"after QUIT", array("QUIT") + array("INCR", "order"), "+OK\r\n", 0},
@@ -129,7 +126,7 @@ func TestBounds(t *testing.T) {
 	require.Equal(t, ":1\r\n+PONG\r\n", f.written.String(), "the longest one")
 
 	// Unread, one answer is all that a connection holds beyond what it wanted to write.
-	for _, in := range []string{array("INFO"), "x\r\n", array("LEAF.SEGMENT", "order", "100"), array("ECHO", strings.Repeat("x", 8<<10))} {
+	for _, in := range []string{array("INFO"), array("x"), array("LEAF.SEGMENT", "order", "100"), array("ECHO", strings.Repeat("x", 8<<10))} {
 		w := &largest{fake: newFake(strings.NewReader(strings.Repeat(in, 10_000)))}
 		_ = New(w, w).Serve()
 		require.Less(t, w.most, flushBytes+MaxCommand, in)
@@ -170,8 +167,8 @@ func TestPipelineIsWrittenAtOnce(t *testing.T) {
 // them and in their midst.
 func TestEqualCommands(t *testing.T) {
 	incr, flake, none := array("INCR", "order"), array("LEAF.SNOWFLAKE", "order"), array("INCR", "none")
-	in := strings.Repeat(incr, 7) + "PING\r\n" + strings.Repeat(none, 3) + incr + incr + flake + flake + "INCR order\r\nINCR order\r\n" +
-		incr + strings.Repeat(array("INCR", "order2"), 2) + incr + array("LEAF.SEGMENT", "order", "2") + array("LEAF.SEGMENT", "order", "2") + incr + "QUIT\r\n" + incr
+	in := strings.Repeat(incr, 7) + array("PING") + strings.Repeat(none, 3) + incr + incr + flake + flake + incr + incr +
+		incr + strings.Repeat(array("INCR", "order2"), 2) + incr + array("LEAF.SEGMENT", "order", "2") + array("LEAF.SEGMENT", "order", "2") + incr + array("QUIT") + incr
 	var want strings.Builder
 	id := 0
 	ids := func(n int) {
@@ -198,13 +195,13 @@ func TestEqualCommands(t *testing.T) {
 		require.Equal(t, want.String(), f.written.String(), cut)
 		require.EqualValues(t, id, f.last)
 	}
-	f = answers(strings.NewReader(strings.Repeat("INCR x\n", 3*maxAgain)))
+	f = answers(strings.NewReader(strings.Repeat(array("INCR", "x"), 3*maxAgain)))
 	require.Equal(t, 3*maxAgain, strings.Count(f.written.String(), "\n"))
 }
 
 func TestCommandAllocatesNothing(t *testing.T) {
 	for _, in := range []string{
-		array("INCR", "order"), array("LEAF.SEGMENT", "order"), array("leaf.snowflake", "order"), array("PING"), "INCR order\r\n",
+		array("INCR", "order"), array("LEAF.SEGMENT", "order"), array("leaf.snowflake", "order"), array("PING"),
 		strings.Repeat(array("INCR", "order"), 16),
 	} {
 		f := newFake(nil)
