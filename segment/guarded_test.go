@@ -120,7 +120,7 @@ func TestGuardOverTwoTables(t *testing.T) {
 			require.ErrorContains(t, m.Troubles()[0].Err, "node "+other)
 		}
 		b.stop()
-		c := s.daemon(t, segment.Config{Node: "c:1"}) // on a's table
+		c := s.daemon(t, segment.Config{Node: "c:1"})                            // on a's table
 		for n := 0; troubled(a.Service, segment.ErrTablesDiffer, "order"); n++ { // until a has fetched after c
 			require.Less(t, n, 1000, "over")
 			a.take(t, 7, seen)

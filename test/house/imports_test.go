@@ -55,12 +55,12 @@ var rooms = []struct {
 	}},
 	{"cmd/leafd/internal/inspect", []string{"cache", "clock", "cmd/leafd/internal/settings", "server", "server/peerclock", "snowflake", "worker", "zkreg"}}, // looks at a cluster from outside of any daemon
 	{"cmd/leafd/internal/doctor", []string{
-		"cache", "clock", "cmd/leafd/internal/daemon", "cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "internal/listen",
+		"cache", "clock", "cmd/leafd/internal/daemon", "cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "internal/plainfile", "internal/listen",
 		"segment/sqlstore", "server", "worker", "zkreg",
 	}},
 	{"cmd/leafd/internal/cli", []string{
 		"cache", "internal/loadtest", "clock", "cmd/leafd/internal/daemon", "cmd/leafd/internal/doctor",
-		"cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "internal/plainfile", "segment", "segment/sqlstore",
+		"cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "internal/plainfile", "segment", "segment/sqlstore", "server/peerclock",
 		"server/condition", "snowflake", "worker", "zkreg",
 	}},
 	{"cmd/leafd", []string{"clock", "cmd/leafd/internal/cli", "cmd/leafd/internal/settings"}}, // gives cli the process and its clock

@@ -27,7 +27,7 @@ func spaceOf(path string) (space, error) {
 	if err := unix.Statfs(path, &s); err != nil {
 		return space{}, err
 	}
-	return space{kind: kinds[uint32(s.Type)], bytes: s.Bavail * uint64(max(s.Bsize, 0)), nodes: s.Ffree, hasNodes: s.Files > 0}, nil //nolint:gosec,unconvert // its type differs by machine, and it has 32 bits
+	return space{kind: kinds[uint32(s.Type)], bytes: s.Bavail * uint64(max(s.Bsize, 0)), nodes: s.Ffree, hasNodes: s.Files > 0}, nil //nolint:gosec // its type differs by machine, and it has 32 bits
 }
 
 // writable returns why the user that runs this can create nothing in dir.
