@@ -103,19 +103,46 @@ func (c *claim) take(ctx context.Context, workerID int64, e *worker.Entry) (bool
 	return true, nil
 }
 
-// released takes one that was given back, drawn among the hints. After a conflict the hints
-// are read again: of a thousand at once each then finds another one in a few tries. Hints that
-// lead nowhere are mostly about to be removed, by the daemon that took the worker ID: the one that
-// finds no other removes them.
+// released takes one that was given back, drawn among the hints.
 func (c *claim) released(ctx context.Context) (bool, error) {
+	return c.among(ctx, true, func() ([]int64, error) {
+		hints, _, err := c.children(ctx, c.Registry.released)
+		return c.draw(hints), err
+	})
+}
+
+// rest takes a number without an entry; or else one past its limit, by our clock and
+// ZooKeeper's, a claim that was given up, or a released one without a hint: in random order.
+func (c *claim) rest(ctx context.Context) (bool, error) {
+	return c.among(ctx, false, func() ([]int64, error) {
+		if err := c.list(ctx); err != nil {
+			return nil, err
+		}
+		var free, held []int64
+		for _, id := range c.rnd.Perm(int(c.cfg.Layout.MaxWorker()) + 1) {
+			if _, ok := c.held[int64(id)]; ok {
+				held = append(held, int64(id))
+			} else if !c.shared {
+				free = append(free, int64(id))
+			}
+		}
+		return slices.Concat(free, held), nil
+	})
+}
+
+// among takes one of those that list returns, in that order. After a conflict they are listed
+// again: of a thousand at once each then finds another one in a few tries. Hints that lead nowhere
+// are mostly about to be removed, by the daemon that took the worker ID: the one that finds no
+// other removes them.
+func (c *claim) among(ctx context.Context, hinted bool, list func() ([]int64, error)) (bool, error) {
 	astray := map[int64]bool{}
 	for again := true; again; {
-		hints, _, err := c.children(ctx, c.Registry.released)
+		all, err := list()
 		if err != nil {
 			return false, err
 		}
 		again = false
-		for _, workerID := range c.draw(hints) {
+		for _, workerID := range all {
 			if astray[workerID] || c.tried[workerID] {
 				continue
 			}
@@ -123,9 +150,13 @@ func (c *claim) released(ctx context.Context) (bool, error) {
 			if err != nil {
 				return false, err
 			}
-			if e == nil || e.damaged != nil || e.data.State != worker.StateReleased {
+			released := e != nil && e.damaged == nil && e.data.State == worker.StateReleased
+			if hinted && !released {
 				astray[workerID], again = true, true // others are at it, too
 				break
+			}
+			if e != nil && e.damaged != nil || c.shared && !released {
+				continue
 			}
 			if done, err := c.take(ctx, workerID, e.listed()); done || err != nil {
 				return done, err
@@ -190,7 +221,7 @@ func (c *claim) sequential(ctx context.Context) (bool, error) {
 	me.Limit = me.Floor
 	d := c.dataOf(me, worker.StateClaiming)
 	for ; c.counter <= c.cfg.Layout.MaxWorker(); c.counter++ {
-		responses, err := c.commit(ctx, c.s, createNode(c.forever+"/"+ours, encode(d), zk.FlagSequence))
+		responses, err := c.change(ctx, c.s, check(c.root, c.s.Root.Stat.Version), createNode(c.forever+"/"+ours, encode(d), zk.FlagSequence))
 		if errors.Is(err, errTaken) { // a path made by hand holds the counter
 			if !c.shared {
 				return false, nil
@@ -203,59 +234,17 @@ func (c *claim) sequential(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		name, ok := parseName(path.Base(responses[0].String))
+		name, ok := parseName(path.Base(responses[1].String))
 		c.tried[name.workerID] = true
 		ours, held := c.held[name.workerID]
 		if !ok || name.workerID > c.cfg.Layout.MaxWorker() || held && !ours || name.workerID == 0 && c.shared {
-			if _, err := c.session.Multi(ctx, 0, deleteNode(responses[0].String, 0)); err != nil && !isConflict(err) {
+			if _, err := c.session.Multi(ctx, 0, deleteNode(responses[1].String, 0)); err != nil && !isConflict(err) {
 				return false, err
 			}
 			continue
 		}
 		c.s.Entry, err = c.reread(ctx, name.workerID, d)
 		return err == nil, err
-	}
-	return false, nil
-}
-
-// rest takes a number without an entry; or else one past its limit, by our clock and
-// ZooKeeper's, a claim that was given up, or a released one without a hint: in random order.
-func (c *claim) rest(ctx context.Context) (bool, error) {
-	for again := true; again; {
-		again = false
-		var free, held []int64
-		for _, id := range c.rnd.Perm(int(c.cfg.Layout.MaxWorker()) + 1) {
-			if _, ok := c.held[int64(id)]; ok {
-				held = append(held, int64(id))
-			} else if !c.shared {
-				free = append(free, int64(id))
-			}
-		}
-		for i, workerID := range slices.Concat(free, held) {
-			if c.tried[workerID] {
-				continue
-			}
-			var e *worker.Entry
-			if i >= len(free) {
-				found, err := c.readEntry(ctx, workerID)
-				if err != nil {
-					return false, err
-				}
-				if found == nil || found.damaged != nil || c.shared && found.data.State != worker.StateReleased {
-					continue
-				}
-				e = found.listed()
-			}
-			if done, err := c.take(ctx, workerID, e); done || err != nil {
-				return done, err
-			}
-			if again = e == nil && c.conflict; again { // another was faster
-				if err := c.list(ctx); err != nil {
-					return false, err
-				}
-				break
-			}
-		}
 	}
 	return false, nil
 }

@@ -78,8 +78,11 @@ func (d *Directory) Look(ctx context.Context, r worker.Record) (worker.Snapshot,
 	return s, err
 }
 
-// listed is e as package worker has it.
-func (e entry) listed() *worker.Entry {
+// listed is e as package worker has it; nil for none.
+func (e *entry) listed() *worker.Entry {
+	if e == nil {
+		return nil
+	}
 	node := e.data.Node
 	if !e.isOurs() && e.raw != "" { // a Java Leaf's has its address in its name
 		node = e.raw[:strings.LastIndexByte(e.raw, '-')]

@@ -8,10 +8,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -32,8 +30,8 @@ const DefaultSessionTimeout = 6 * time.Second
 // it knows.
 const settleBeyondSession = 10 * time.Second
 
-// Config is what a Registry needs. Servers, Node, Address, Layout and Clock
-// must be set; a Directory needs neither Node nor Address nor Layout.
+// Config is what a Registry needs, as package settings has checked it. Servers, Node, Address,
+// Layout and Clock must be set; a Directory needs neither Node nor Address nor Layout.
 type Config struct {
 	Servers     []string // host:port of each server
 	Root        string   // DefaultRoot when empty
@@ -56,20 +54,6 @@ type Config struct {
 	Notify    func(zksession.Event) // is told of each change, and must not block; nil for none
 	// Dial opens the session; nil for zksession.Open. Tests have a ZooKeeper in memory.
 	Dial func(zksession.Config) (Session, error)
-}
-
-// validate names what can't work in what a daemon is, field and value. The rest is for
-// connect to say.
-func (c Config) validate() error {
-	host, port, _ := net.SplitHostPort(c.Address)
-	n, _ := strconv.Atoi(port)
-	return cmp.Or(
-		want(c.Node != "" && len(c.Node) <= 255, "node name %.40q: want 1 to 255 bytes, a name for people, like this host's", c.Node),
-		c.Layout.Validate(),
-		want(host != "", "address %q: want the ip:port at which the peers reach this daemon", c.Address),
-		want(n >= 1 && n <= 65535, "address %q: port: want 1 to 65535", c.Address),
-		want(min(c.Settle, c.Lease, c.Threshold, c.Lead) >= 0, "settle %s, lease %s, threshold %s, lead %s: want 0 or more", c.Settle, c.Lease, c.Threshold, c.Lead),
-	)
 }
 
 // margin is how far apart the clocks of two daemons, each off by the threshold, can be.
@@ -126,9 +110,6 @@ var _ worker.Registry = (*Registry)(nil)
 // Open returns at once and connects in the background. It fails only for what
 // can never work.
 func Open(cfg Config) (*Registry, error) {
-	if err := cfg.validate(); err != nil {
-		return nil, err
-	}
 	t, err := cfg.connect()
 	if err != nil {
 		return nil, err
@@ -198,16 +179,16 @@ func (r *Registry) Write(ctx context.Context, s worker.Snapshot, me worker.Recor
 	if s.Entry != nil {
 		op = setData(p, encode(d), s.Entry.Stat.Version)
 	}
-	responses, err := r.commit(ctx, s, op)
+	responses, err := r.change(ctx, s, check(r.root, s.Root.Stat.Version), op)
 	if err != nil {
 		return s, err
 	}
 	if was := s.Entry; was == nil {
 		s.Entry, err = r.reread(ctx, me.WorkerID, d)
-	} else if stat := responses[0].Stat; stat.Czxid != was.Stat.Czxid { // zkreg.R2
+	} else if stat := responses[1].Stat; stat.Czxid != was.Stat.Czxid { // zkreg.R2
 		err = fmt.Errorf("%w: %s was removed and made again by another while it was written", worker.ErrFenced, p)
 	} else {
-		s.Entry = entry{entryName: entryName{workerID: me.WorkerID}, data: d, stat: stat}.listed()
+		s.Entry = (&entry{entryName: entryName{workerID: me.WorkerID}, data: d, stat: stat}).listed()
 	}
 	if err != nil {
 		return s, err
@@ -220,7 +201,7 @@ func (r *Registry) Write(ctx context.Context, s worker.Snapshot, me worker.Recor
 
 // dataOf is the entry of me in state, to be written by us.
 func (r *Registry) dataOf(me worker.Record, state worker.EntryState) entryData {
-	ip, port, _ := net.SplitHostPort(r.cfg.Address) // validate saw to it
+	ip, port, _ := net.SplitHostPort(r.cfg.Address) // it is one
 	return entryData{
 		IP: ip, Port: port, Node: r.cfg.Node, Timestamp: me.Timestamp, Ceiling: me.Ceiling, Floor: me.Floor, Limit: me.Limit,
 		Instance: me.Instance, Owner: me.Current.Owner, Life: me.Current.Number, State: state,
@@ -237,26 +218,6 @@ func (r *Registry) reread(ctx context.Context, workerID int64, d entryData) (*wo
 		return nil, fmt.Errorf("%w: %s was written by another at once", worker.ErrChanged, r.entryOf(workerID))
 	}
 	return e.listed(), nil
-}
-
-// errTaken says of a worker.ErrChanged that the root, and the connection, are as they were: it is
-// about the entry alone.
-var errTaken = errors.New("another was faster")
-
-// commit does ops, over the connection of s and while the root is as s shows it, or not at all.
-// worker.ErrChanged where it met another state, as an errTaken where that is of the nodes of ops.
-func (r *Registry) commit(ctx context.Context, s worker.Snapshot, ops ...any) ([]zk.MultiResponse, error) {
-	// A snapshot that was read over no connection is written over none.
-	responses, err := r.session.Multi(ctx, cmp.Or(s.Conn, math.MaxUint64), append([]any{check(r.root, s.Root.Stat.Version)}, ops...)...)
-	switch {
-	case isConflict(err) && len(responses) > 0 && responses[0].Error == nil: // what failed is told of the first that does
-		return nil, fmt.Errorf("%w: %w: %w", worker.ErrChanged, errTaken, err)
-	case isConflict(err), errors.Is(err, zksession.ErrOtherConnection):
-		return nil, fmt.Errorf("%w: %w", worker.ErrChanged, err)
-	case err != nil:
-		return nil, err
-	}
-	return responses[1:], nil
 }
 
 // Show implements worker.Registry. The node has the address that peers are to ask in its name.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg/zksession"
 )
 
 // The root tells what ZooKeeper has lost. It keeps:
@@ -64,7 +66,7 @@ func (r *Registry) FixRoot(ctx context.Context, s worker.Snapshot, me worker.Rec
 		if err := r.note(ctx, &d, me.Losses); err != nil {
 			return err
 		}
-		return r.makeRoot(ctx, d)
+		return r.makeRoot(ctx, d, s)
 	}
 	d, err := decodeRoot(r.root, s.Root.Payload)
 	if err != nil {
@@ -96,16 +98,27 @@ func (t tree) remember(ctx context.Context, peers []string) {
 // setRoot makes the root d where it is as s shows it, and does more in the same transaction.
 // worker.ErrChanged.
 func (t tree) setRoot(ctx context.Context, d rootData, s worker.Snapshot, more ...any) error {
-	return t.change(ctx, append([]any{setData(t.root, encode(d), s.Root.Stat.Version)}, more...)...)
+	_, err := t.change(ctx, s, append([]any{setData(t.root, encode(d), s.Root.Stat.Version)}, more...)...)
+	return err
 }
 
-// change does ops; worker.ErrChanged where they meet another state.
-func (t tree) change(ctx context.Context, ops ...any) error {
-	_, err := t.session.Multi(ctx, 0, ops...)
-	if isConflict(err) {
+// errTaken says of a worker.ErrChanged that the root, and the connection, are as they were: it is
+// about the entry alone.
+var errTaken = errors.New("another was faster")
+
+// change does ops, of which the first is about the root, over the connection of s or not at all
+// (zkreg.R2). worker.ErrChanged where they meet another state, as an errTaken where that is not the
+// root's.
+func (t tree) change(ctx context.Context, s worker.Snapshot, ops ...any) ([]zk.MultiResponse, error) {
+	// A snapshot that was read over no connection is written over none.
+	responses, err := t.session.Multi(ctx, cmp.Or(s.Conn, math.MaxUint64), ops...)
+	switch {
+	case isConflict(err) && len(responses) > 0 && responses[0].Error == nil: // what failed is told of the first that does
+		err = fmt.Errorf("%w: %w: %w", worker.ErrChanged, errTaken, err)
+	case isConflict(err), errors.Is(err, zksession.ErrOtherConnection):
 		err = fmt.Errorf("%w: %w", worker.ErrChanged, err)
 	}
-	return err
+	return responses, err
 }
 
 // repair does the next step towards a root that names its parent. A parent that is gone, or
@@ -127,7 +140,8 @@ func (t tree) repair(ctx context.Context, d rootData, s worker.Snapshot) error {
 		if err := t.ensure(ctx, append([]string{t.released}, parents(t.forever)...)...); err != nil {
 			return err
 		}
-		return t.change(ctx, append([]any{createNode(t.forever, nil, 0)}, counter...)...)
+		_, err := t.change(ctx, s, append([]any{check(t.root, s.Root.Stat.Version), createNode(t.forever, nil, 0)}, counter...)...)
+		return err
 	default:
 		d.ParentCzxid = s.Parent
 		return t.setRoot(ctx, d, s, counter...)
@@ -190,7 +204,7 @@ func (t tree) newRoot(layout snowflake.Layout, cluster string, longest time.Dura
 
 // makeRoot makes the root, or fills one that is empty: made as another's parent, by hand
 // perhaps. worker.ErrChanged where it stands by now.
-func (t tree) makeRoot(ctx context.Context, d rootData) error {
+func (t tree) makeRoot(ctx context.Context, d rootData, s worker.Snapshot) error {
 	if err := t.ensure(ctx, append(parents(t.root), t.root)...); err != nil {
 		return err
 	}
@@ -201,7 +215,8 @@ func (t tree) makeRoot(ctx context.Context, d rootData) error {
 	case stat == nil || len(data) > 0:
 		return fmt.Errorf("%w: %s is gone, or stands", worker.ErrChanged, t.root)
 	}
-	return t.change(ctx, setData(t.root, encode(d), stat.Version))
+	_, err = t.change(ctx, s, setData(t.root, encode(d), stat.Version))
+	return err
 }
 
 // ensure creates those of all that are missing, empty. It looks first: what is
@@ -260,7 +275,7 @@ func (d *Directory) Init(ctx context.Context, longest time.Duration, fresh bool)
 		case s.Root == nil && !fresh:
 			return "", d.absent()
 		case s.Root == nil:
-			if err = d.makeRoot(ctx, d.newRoot(d.cfg.Layout, uuid.NewString(), longest)); err == nil {
+			if err = d.makeRoot(ctx, d.newRoot(d.cfg.Layout, uuid.NewString(), longest), s); err == nil {
 				result = InitMade
 			}
 		case root.differs(d.paths, d.cfg.Layout) != "":
@@ -284,14 +299,14 @@ func (d *Directory) Init(ctx context.Context, longest time.Duration, fresh bool)
 // (zkreg.R6). In a tree that Java Leafs share, it keeps them from all numbers that they have not
 // got (zkreg.R9). worker.ErrNoCluster, worker.ErrDamaged.
 func (d *Directory) Recover(ctx context.Context) (Status, error) {
-	return d.rewriteRoot(ctx, func(t tree, data *rootData) error {
+	return d.rewriteRoot(ctx, func(t tree, s worker.Snapshot, data *rootData) error {
 		names, stat, err := t.readNames(ctx)
 		if err != nil || stat == nil {
 			return cmp.Or(err, fmt.Errorf("%w: %s is gone", worker.ErrChanged, t.forever))
 		}
 		shared := t.forever != usualForever(t.root) || slices.ContainsFunc(names, func(name entryName) bool { return !name.isOurs() })
 		if shared && counterOf(stat) < javaIDs {
-			if err := t.change(ctx, t.spendCounter(javaIDs)...); err != nil {
+			if _, err := t.change(ctx, s, append([]any{check(t.root, s.Root.Stat.Version)}, t.spendCounter(javaIDs)...)...); err != nil {
 				return err
 			}
 		}
@@ -303,7 +318,7 @@ func (d *Directory) Recover(ctx context.Context) (Status, error) {
 // the operator that every daemon that had one is back, or dead and never starts again.
 // worker.ErrNoCluster, worker.ErrDamaged.
 func (d *Directory) Open(ctx context.Context) (Status, error) {
-	return d.rewriteRoot(ctx, func(t tree, data *rootData) error {
+	return d.rewriteRoot(ctx, func(t tree, _ worker.Snapshot, data *rootData) error {
 		now, err := t.zkNow(ctx)
 		data.Floor = min(data.Floor, now.Add(d.cfg.margin()+time.Millisecond))
 		return err
@@ -311,7 +326,7 @@ func (d *Directory) Open(ctx context.Context) (Status, error) {
 }
 
 // rewriteRoot changes the root, once it names its parent.
-func (d *Directory) rewriteRoot(ctx context.Context, change func(tree, *rootData) error) (Status, error) {
+func (d *Directory) rewriteRoot(ctx context.Context, change func(tree, worker.Snapshot, *rootData) error) (Status, error) {
 	for {
 		s, root, t, err := d.stands(ctx)
 		if err != nil {
@@ -319,7 +334,7 @@ func (d *Directory) rewriteRoot(ctx context.Context, change func(tree, *rootData
 		}
 		if s.Root.Parent == 0 || s.Root.Parent != s.Parent {
 			err = t.repair(ctx, root, s)
-		} else if err = change(t, &root); err == nil {
+		} else if err = change(t, s, &root); err == nil {
 			if err = t.setRoot(ctx, root, s); err == nil {
 				return d.Status(ctx)
 			}

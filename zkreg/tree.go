@@ -83,10 +83,8 @@ func (t tree) look(ctx context.Context, workerID int64) (s worker.Snapshot, root
 		return s, root, t, nil
 	}
 	e, err := t.readEntry(ctx, workerID)
-	if err == nil && e != nil {
-		if err = e.damaged; err == nil {
-			s.Entry = e.listed()
-		}
+	if s.Entry = e.listed(); e != nil {
+		err = e.damaged
 	}
 	return s, root, t, err
 }

@@ -7,11 +7,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -27,7 +24,7 @@ const (
 
 // Config is what a session needs.
 type Config struct {
-	Servers []string      // host:port each, names or addresses
+	Servers []string      // host:port each, names or addresses; package settings has checked them
 	Timeout time.Duration // session timeout to ask for, 100 ms to 1 h
 	Auth    *Credentials  // digest user and password; nil: none
 	TLS     *tls.Config   // nil: plain; without a ServerName it is the configured host
@@ -119,16 +116,7 @@ func (silent) Printf(string, ...any) {}
 
 // checked returns cfg with its defaults.
 func (cfg Config) checked() (Config, error) {
-	if len(cfg.Servers) == 0 {
-		return cfg, errors.New("no servers: want host:port[,host:port]")
-	}
 	cfg.Servers = slices.Clone(cfg.Servers)
-	for _, server := range cfg.Servers {
-		host, port, err := net.SplitHostPort(server)
-		if n, _ := strconv.Atoi(port); err != nil || host == "" || n < 1 || n > 65535 {
-			return cfg, fmt.Errorf("server %q: want host:port, an IPv6 address in brackets, a port of 1 to 65535", server)
-		}
-	}
 	if cfg.Timeout < minTimeout || cfg.Timeout > maxTimeout {
 		return cfg, fmt.Errorf("session timeout %v: want %v to %v", cfg.Timeout, minTimeout, maxTimeout)
 	}
