@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 )
@@ -42,7 +44,7 @@ type Worker struct {
 	floor         clock.Millis // immutable once started
 	began         clock.Millis // immutable once started; the clock when issuing began
 	previous      string       // immutable once started; Previous's
-	local, remote *recorder    // immutable
+	local, remote recorder     // of the file, and the registry
 	// life ends as Close begins, or once fenced. Writes have it, not the report's context: they
 	// may still be under way when the report has given up waiting for them.
 	life    context.Context //nolint:containedctx // see above
@@ -66,12 +68,10 @@ type Worker struct {
 	closed    clock.Millis // mu protects; the registry gives out no worker ID before it, as it said last
 
 	// Of the peers; see peers.go.
-	panel    clock.Panel    // immutable
-	samples  []clock.Sample // mu protects; what the peers last said
-	asked    clock.Reading  // mu protects; when; the zero value for never
-	vote     clock.Vote     // mu protects; whether a majority of clocks has our time
-	disagree error          // mu protects; why, while vote is clock.Outvoted
-	said     string         // mu protects; what samples amount to, in words
+	panel   clock.Panel    // immutable
+	samples []clock.Sample // mu protects; what the peers last said
+	asked   clock.Reading  // mu protects; when; the zero value for never
+	vote    clock.Vote     // mu protects; whether a majority of clocks has our time
 
 	// As Watch saw them.
 	stalled               atomic.Bool   // the generator can't issue
@@ -88,8 +88,7 @@ func newWorker(cfg Config) *Worker {
 	w.threshold.Store(int64(cfg.Threshold))
 	w.panel = clock.Panel{Prober: cfg.Prober, Owner: cfg.Owner, Estimator: cfg.Estimator, Threshold: w.Threshold}
 	w.life, w.endLife = context.WithCancel(context.Background())
-	w.local = newRecorder(cfg.Clock, func(_ context.Context, r Record) error { return cfg.Cache.Save(w.withPiece(r)) })
-	w.remote = newRecorder(cfg.Clock, w.register)
+	w.local.turn, w.remote.turn = semaphore.NewWeighted(1), semaphore.NewWeighted(1)
 	return w
 }
 
@@ -216,7 +215,7 @@ func (w *Worker) report(ctx context.Context) {
 	w.reported = make(chan struct{})
 	w.mu.Unlock()
 	if errors.Is(err, ErrClockJumped) {
-		w.tellRegistry(w.Record()) // that we are not in the live set
+		w.tellRegistry(func(*Record) {}) // that we are not in the live set
 	}
 	if jumped {
 		w.ask() // it may be busy with the report before
@@ -238,58 +237,43 @@ func (w *Worker) extend(ctx context.Context) error {
 		}
 		now = w.cfg.Clock.Read()
 	}
-	r := w.Record()
-	r.Timestamp = max(r.Timestamp, now.Wall()) // worker.C4
+	me := w.Record()
 	ceiling := now.Wall().Add(w.cfg.CeilingLead)
-	if r.Limit > 0 {
-		ceiling = min(ceiling, r.Limit) // worker.U1
+	if me.Limit > 0 {
+		ceiling = min(ceiling, me.Limit) // worker.U1
 	}
-	r.Ceiling = max(r.Ceiling, ceiling) // worker.C2
-	w.tellRegistry(r)
-	if err := w.save(ctx, r, now); err != nil {
+	raise := func(r *Record) {
+		r.Timestamp = max(r.Timestamp, now.Wall()) // worker.C4
+		r.Ceiling = max(r.Ceiling, ceiling)        // worker.C2
+	}
+	w.tellRegistry(raise)
+	if err := w.save(ctx, raise, now); err != nil {
 		return err
 	}
 	if err := w.isFenced(); err != nil {
 		return err
 	}
 	if now.Wall() >= ceiling { // worker.U7: the next life begins a new piece
-		return w.fence(fmt.Errorf("%w: worker %d was ours up to %s, and ZooKeeper took no report that prolongs it", ErrLeaseOver, r.WorkerID, r.Limit))
+		return w.fence(fmt.Errorf("%w: worker %d was ours up to %s, and ZooKeeper took no report that prolongs it", ErrLeaseOver, me.WorkerID, me.Limit))
 	}
 	return nil
 }
 
-// publish makes the ceiling of r count, which the file has by now (worker.C1). It may come
-// long after the report gave up waiting for it.
-func (w *Worker) publish(r Record, now clock.Reading) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.life.Err() != nil { // worker.C2; Close has the last word
-		return
-	}
-	w.record.Timestamp = max(w.record.Timestamp, r.Timestamp)
-	w.record.Ceiling = max(w.record.Ceiling, r.Ceiling)
-	if now.Wall() >= w.record.Timestamp { // a clock that was set back, and is set right, has not jumped
-		w.anchor = now
-	}
-	ceiling := r.Ceiling
-	if w.record.Limit > 0 {
-		ceiling = min(ceiling, w.record.Limit) // worker.U1
-	}
-	w.ceiling.Store(max(w.ceiling.Load(), int64(ceiling)))
-}
-
-// save returns nil as soon as the file has r, and its ceiling counts. What takes longer
-// than ctx counts when it is done.
-func (w *Worker) save(ctx context.Context, r Record, now clock.Reading) error {
-	if !w.local.begin() {
+// save returns nil as soon as the file has what raise makes of the record, and its ceiling
+// counts. What takes longer than ctx counts when it is done.
+func (w *Worker) save(ctx context.Context, raise func(*Record), now clock.Reading) error {
+	if !w.local.turn.TryAcquire(1) {
 		return fmt.Errorf("the ceiling could not be recorded: %w", errBusy)
 	}
 	saved := make(chan error, 1)
 	go func() {
-		err := w.lost(w.local.finish(w.life, r))
-		if err == nil {
-			w.publish(r, now)
+		defer w.local.turn.Release(1)
+		err := w.file(raise)
+		w.mu.Lock()
+		if err == nil && now.Wall() >= w.record.Timestamp { // a clock that was set back, and is set right, has not jumped
+			w.anchor = now
 		}
+		w.mu.Unlock()
 		saved <- err
 	}()
 	select {
@@ -303,16 +287,17 @@ func (w *Worker) save(ctx context.Context, r Record, now clock.Reading) error {
 	}
 }
 
-// tellRegistry reports r to the registry in the background: nothing waits for it, and where
-// the report before is still under way it is left out.
-func (w *Worker) tellRegistry(r Record) {
-	if w.cfg.Registry == nil || !w.remote.begin() {
+// tellRegistry registers in the background: nothing waits for it, and where the report before
+// is still under way it is left out.
+func (w *Worker) tellRegistry(raise func(*Record)) {
+	if w.cfg.Registry == nil || !w.remote.turn.TryAcquire(1) {
 		return
 	}
 	go func() {
+		defer w.remote.turn.Release(1)
 		bounded, cancel := context.WithTimeout(w.life, max(w.cfg.ReportInterval, leastReport))
 		defer cancel()
-		_ = w.lost(w.remote.finish(bounded, r)) // register tells of its failures
+		_ = w.register(bounded, raise) // it keeps its failures
 	}()
 }
 
@@ -362,7 +347,10 @@ func (w *Worker) Check() error {
 	if w.lastErr != nil && w.cfg.Clock.Read().Wall() >= w.Ceiling() {
 		return fmt.Errorf("%w: %w", snowflake.ErrCeilingReached, w.lastErr)
 	}
-	return w.disagree
+	if w.vote == clock.Outvoted {
+		return fmt.Errorf("%w: %s", ErrPeersDisagree, w.peersSayLocked())
+	}
+	return nil
 }
 
 // Close records a clean stop: last is the time of the last ID, as Generator.Stop returned it.
@@ -372,7 +360,7 @@ func (w *Worker) Check() error {
 func (w *Worker) Close(ctx context.Context, last clock.Millis) (err error) {
 	defer func() { err = errors.Join(err, w.closeRegistry()) }()
 	w.endLife() // the last report of Run may be under way still; it must not land later
-	if err := errors.Join(w.local.settle(ctx), w.remote.settle(ctx)); err != nil {
+	if err := errors.Join(w.local.await(ctx), w.remote.await(ctx)); err != nil {
 		return fmt.Errorf("a clean stop could not be recorded, the next start waits for the ceiling: %w", err)
 	}
 	now := w.cfg.Clock.Read()
@@ -382,45 +370,42 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) (err error) {
 	if fenced != nil {
 		return fenced
 	}
-	if clock.Judge(anchor, now).By <= w.cfg.MaxForwardStep { // worker.C3
-		r.Timestamp = max(r.Timestamp, now.Wall())
-	}
-	r.Ceiling = max(last+1, w.floor)
 	confirmed := r.Acked.Owner == w.cfg.Owner // the registry has taken a report of this life, or its claim
 	releases := w.cfg.ReleaseOnStop && confirmed && r.State == RecordActive
-	if releases { // worker.C5: from here on the record alone gives no worker ID
-		r.releasing()
+	stop := func(r *Record) {
+		if clock.Judge(anchor, now).By <= w.cfg.MaxForwardStep { // worker.C3
+			r.Timestamp = max(r.Timestamp, now.Wall())
+		}
+		r.Ceiling = max(last+1, w.floor)
+		if releases && r.State == RecordActive { // worker.C5: from here on the record alone gives no worker ID
+			r.releasing()
+		}
 	}
-	err = w.saveTwice(ctx, r, releases)
-	if err != nil && releases { // the file would start it again within the old limit
-		r.State, r.Limit, releases = RecordActive, r.AckedLimit, false
+	save := func() error {
+		err := w.file(stop)
+		if err == nil && releases { // in both slots: with one damaged later the other must not say that the worker ID is ours still
+			err = w.file(stop)
+		}
+		return err
+	}
+	if err = save(); err != nil && releases { // the file would start it again within the old limit
+		releases = false
+		w.mu.Lock()
+		w.record.State, w.record.Limit = RecordActive, w.record.AckedLimit
+		w.mu.Unlock()
 	}
 	if confirmed {
 		bounded, cancel := context.WithTimeout(ctx, lastReport)
-		remote := w.lost(w.remote.record(bounded, r))
+		remote := w.register(bounded, stop)
 		cancel()
 		if remote == nil { // the next start judges by it whether the registry lost it (worker.R0)
-			r.adopt(w.Record())
-			remote = w.saveTwice(ctx, r, releases)
+			remote = save()
 		}
 		if err != nil || !errors.Is(remote, ErrUnreachable) {
 			err = errors.Join(err, remote)
 		}
 	}
-	w.mu.Lock()
-	w.record.Timestamp, w.record.Ceiling = r.Timestamp, r.Ceiling
 	w.ceiling.Store(0)
-	w.mu.Unlock()
-	return err
-}
-
-// saveTwice saves r, and where both is set in both slots of the file: with one of them damaged
-// later the other must not say that the worker ID is ours still.
-func (w *Worker) saveTwice(ctx context.Context, r Record, both bool) error {
-	err := w.lost(w.local.record(ctx, r))
-	if err == nil && both {
-		err = w.lost(w.local.record(ctx, r))
-	}
 	return err
 }
 

@@ -131,18 +131,19 @@ func isRival(s clock.Sample, me Record, since clock.Millis) bool {
 //	    three the wrong one alone.
 func (w *Worker) countVotes(samples []clock.Sample) {
 	vote := clock.VoteOf(samples, w.Threshold())
-	_, said := w.panel.Judge(samples)
-	var disagree error
-	if vote == clock.Outvoted {
-		disagree = fmt.Errorf("%w: this clock is %s", ErrPeersDisagree, said)
-	}
 	w.mu.Lock()
 	before := w.vote
-	w.vote, w.disagree, w.samples, w.asked, w.said = vote, disagree, samples, w.cfg.Clock.Read(), said
+	w.vote, w.samples, w.asked = vote, samples, w.cfg.Clock.Read()
 	w.mu.Unlock()
 	if vote != before {
 		w.ask() // the live set may have to change
 	}
+}
+
+// peersSayLocked returns what the peers' clocks amount to, in words.
+func (w *Worker) peersSayLocked() string {
+	_, said := w.panel.Judge(w.samples)
+	return "this clock is " + said
 }
 
 // peerAddresses returns where the registry says that the peers are; when it doesn't say,

@@ -12,19 +12,15 @@ import (
 	"github.com/leafd/leafd/clock"
 )
 
-// recorder writes records to one place, never two at a time: a write that hangs
-// fails the ones after it instead of piling them up behind it.
+// recorder counts the writes to one place, of which there are never two at a time: one that
+// hangs fails the ones after it instead of piling them up behind it.
 type recorder struct {
-	save func(context.Context, Record) error // immutable
-	clk  clock.Clock                         // immutable
-	turn *semaphore.Weighted                 // immutable; of one write
+	// turn is of one write. It is taken where it is decided to write, at once: a goroutine that
+	// takes it later may come after a newer record, and put an older one over it.
+	turn *semaphore.Weighted // immutable
 
 	done, failed atomic.Uint64 // writes
 	last         atomic.Int64  // boot-time clock before the last one that was taken was begun
-}
-
-func newRecorder(clk clock.Clock, save func(context.Context, Record) error) *recorder {
-	return &recorder{save: save, clk: clk, turn: semaphore.NewWeighted(1)}
 }
 
 // reports returns what was written so far, at boot-time now.
@@ -34,32 +30,6 @@ func (r *recorder) reports(now time.Duration) Reports {
 
 var errBusy = errors.New("the write before is still under way")
 
-func (r *recorder) record(ctx context.Context, rec Record) error {
-	if !r.begin() {
-		return errBusy
-	}
-	return r.finish(ctx, rec)
-}
-
-// begin takes the turn, or says that another has it. It is taken where it is decided to write, at
-// once: a goroutine that takes it later may come after a newer record, and put an older one
-// over it.
-func (r *recorder) begin() bool { return r.turn.TryAcquire(1) }
-
-// finish writes rec, once begin has taken the turn.
-func (r *recorder) finish(ctx context.Context, rec Record) error {
-	defer r.turn.Release(1)
-	began := r.clk.Read().Boot
-	err := r.save(ctx, rec)
-	if err != nil {
-		r.failed.Add(1)
-		return err
-	}
-	r.done.Add(1)
-	r.last.Store(int64(began))
-	return nil
-}
-
 // await takes the turn once a write that is under way is done.
 func (r *recorder) await(ctx context.Context) error {
 	if err := r.turn.Acquire(ctx, 1); err != nil {
@@ -68,50 +38,73 @@ func (r *recorder) await(ctx context.Context) error {
 	return nil
 }
 
-// settle waits for a write that is under way.
-func (r *recorder) settle(ctx context.Context) error {
-	err := r.await(ctx)
-	if err == nil {
-		r.turn.Release(1)
+// write does one write, begun at boot-time now, by the one that has the turn.
+func (r *recorder) write(now time.Duration, do func() error) error {
+	err := do()
+	if err != nil {
+		r.failed.Add(1)
+		return err
 	}
-	return err
+	r.done.Add(1)
+	r.last.Store(int64(now))
+	return nil
+}
+
+// file writes the record with edit in it to the local file, and then has that count
+// (worker.C1). Its caller has the turn, so that edit meets the record that the file has.
+func (w *Worker) file(edit func(*Record)) error {
+	return w.lost(w.local.write(w.cfg.Clock.Read().Boot, func() error {
+		r := w.Record()
+		edit(&r)
+		if err := w.cfg.Cache.Save(r); err != nil {
+			return err
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		edit(&w.record)
+		ceiling := w.record.Ceiling
+		if w.record.Limit > 0 {
+			ceiling = min(ceiling, w.record.Limit) // worker.U1
+		}
+		if w.life.Err() == nil { // worker.C2; Close has the last word
+			w.ceiling.Store(max(w.ceiling.Load(), int64(ceiling)))
+		}
+		return nil
+	}))
 }
 
 // ErrLeaseOver is returned while the limit of our piece allows no further ceiling: the
 // registry has to take a report first.
 var ErrLeaseOver = errors.New("the lease is over")
 
-// register is the recorder of the registry.
-func (w *Worker) register(ctx context.Context, r Record) error {
-	sent := w.cfg.Clock.Read().Wall()
-	err := w.reportToRegistry(ctx, r)
-	w.mu.Lock()
-	short := err == nil && w.record.Ceiling >= w.record.Limit
-	w.remoteErr = err
-	if err == nil {
-		w.record.Registered = sent
-	}
-	w.mu.Unlock()
-	if short { // the limit, not the report, kept the ceiling low
-		w.ask()
-	}
-	return err
-}
-
-// reportToRegistry has our entry written, and our node shown as live or not.
-func (w *Worker) reportToRegistry(ctx context.Context, r Record) error {
-	w.mu.Lock()
-	live := !w.stalled.Load() && w.life.Err() == nil && w.disagree == nil && !errors.Is(w.lastErr, ErrClockJumped)
-	w.mu.Unlock()
-	got, err := w.holder.report(ctx, w.withPiece(r))
-	if err != nil {
+// register reports the record with edit in it to the registry, and has our node shown as live or
+// not. Its caller has the turn.
+func (w *Worker) register(ctx context.Context, edit func(*Record)) error {
+	now := w.cfg.Clock.Read()
+	return w.lost(w.remote.write(now.Boot, func() error {
+		w.mu.Lock()
+		r := w.record
+		live := !w.stalled.Load() && w.life.Err() == nil && w.vote != clock.Outvoted && !errors.Is(w.lastErr, ErrClockJumped)
+		w.mu.Unlock()
+		edit(&r)
+		got, err := w.holder.report(ctx, r)
+		if err == nil {
+			w.mu.Lock()
+			w.record.adopt(got) // worker.U1: its piece counts from now on, and is in the file with the next report
+			w.closed = w.holder.closed()
+			w.mu.Unlock()
+			err = w.cfg.Registry.Show(ctx, got, live && got.State == RecordActive)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.remoteErr = err; err == nil {
+			w.record.Registered = now.Wall()
+			if w.record.Ceiling >= w.record.Limit { // the limit, not the report, kept the ceiling low
+				w.ask()
+			}
+		}
 		return err
-	}
-	w.mu.Lock()
-	w.record.adopt(got) // worker.U1: its piece counts from now on, and is in the file with the next report
-	w.closed = w.holder.closed()
-	w.mu.Unlock()
-	return w.cfg.Registry.Show(ctx, got, live && got.State == RecordActive)
+	}))
 }
 
 // leaseOf returns for how long a piece of r's goes on from now on. The daemon that notes a loss
@@ -125,36 +118,19 @@ func (w *Worker) leaseOf(r Record) time.Duration {
 	return lease
 }
 
-// withPiece returns r with what our record has by now of our identity and of our piece: a
-// report that was begun before the registry answered doesn't know it.
-func (w *Worker) withPiece(r Record) Record {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	me := w.record
-	me.Owner, me.Timestamp, me.Ceiling = r.Owner, r.Timestamp, r.Ceiling
-	if r.State == RecordReleasing || r.State == RecordReleased {
-		me.State, me.Limit = r.State, r.Limit
-	}
-	return me
-}
-
 // adopt takes over what the registry has acknowledged.
 func (r *Record) adopt(got Record) {
 	r.Cluster, r.Losses, r.LongestLease, r.LongestSession = got.Cluster, got.Losses, got.LongestLease, got.LongestSession
 	r.Floor, r.Limit, r.AckedLimit, r.Acked, r.Current, r.State = got.Floor, got.Limit, got.AckedLimit, got.Acked, got.Current, got.State
 }
 
-// saveIdentity has the file name the life that is about to write, as r does, beside what else
-// the running daemon records.
+// saveIdentity has the file name the life that is about to write, as r does.
 func (w *Worker) saveIdentity(ctx context.Context, r Record) error {
-	w.mu.Lock()
-	w.record.Acked, w.record.Current = r.Acked, r.Current
-	w.mu.Unlock()
-	err := w.local.await(ctx) // the report's own record is often under way
-	if err == nil {
-		err = w.lost(w.local.finish(ctx, w.Record()))
+	if err := w.local.await(ctx); err != nil { // the report's own record is often under way
+		return err
 	}
-	return err
+	defer w.local.turn.Release(1)
+	return w.file(func(me *Record) { me.Acked, me.Current = r.Acked, r.Current })
 }
 
 // Registry returns nil while the registry takes our reports, and otherwise why the

@@ -47,11 +47,12 @@ func (w *Worker) Troubles() (all []Trouble) {
 	case w.lastErr != nil:
 		add(ErrNotRecorded, w.lastErr)
 	}
-	if w.disagree != nil {
-		add(ErrPeersDisagree, w.disagree)
-	}
-	if w.vote == clock.Undecided {
-		add(ErrPeersUndecided, errors.New("this clock is "+w.said))
+	switch w.vote {
+	case clock.Outvoted:
+		add(ErrPeersDisagree, errors.New(w.peersSayLocked()))
+	case clock.Undecided:
+		add(ErrPeersUndecided, errors.New(w.peersSayLocked()))
+	case clock.Agree:
 	}
 	if silent := clock.Silence(w.samples); silent != nil {
 		add(ErrPeersSilent, silent)
