@@ -97,8 +97,7 @@ func (w *WorkerInfo) SetOffset(s clock.Sample) {
 		w.OffsetError = shorten(s.Err.Error())
 		return
 	}
-	offset, rtt := Milliseconds(s.Offset), Milliseconds(s.RTT)
-	w.Offset, w.RTT = &offset, &rtt
+	w.Offset, w.RTT = new(Milliseconds(s.Offset)), new(Milliseconds(s.RTT))
 }
 
 // SampleOf is s as one of node's clock: a sample that another daemon gave at its address is none.

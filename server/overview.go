@@ -216,21 +216,23 @@ func overviewClock(info ClockInfo) *OverviewClock {
 		c.Verdict = "silent"
 	}
 	if c.Answered > 0 {
-		estimate := Milliseconds(info.Verdict.Offset)
-		c.Estimate = &estimate
+		c.Estimate = new(Milliseconds(info.Verdict.Offset))
 	}
 	for i := range min(len(info.Samples), overviewPeers) {
-		sample := &info.Samples[i]
-		p := PeerClock{Address: sample.Address, Node: sample.Node}
-		if sample.Err != nil {
-			p.Error = shorten(sample.Err.Error())
-		} else {
-			offset, rtt := Milliseconds(sample.Offset), Milliseconds(sample.RTT)
-			p.Offset, p.RTT = &offset, &rtt
-		}
-		c.Peers = append(c.Peers, p)
+		c.Peers = append(c.Peers, PeerClockOf(info.Samples[i]))
 	}
 	return c
+}
+
+// PeerClockOf is what a sample says.
+func PeerClockOf(s clock.Sample) PeerClock {
+	p := PeerClock{Address: s.Address, Node: s.Node}
+	if s.Err != nil {
+		p.Error = shorten(s.Err.Error())
+	} else {
+		p.Offset, p.RTT = new(Milliseconds(s.Offset)), new(Milliseconds(s.RTT))
+	}
+	return p
 }
 
 // countInto sets what the server has counted since its start.

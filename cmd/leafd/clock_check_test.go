@@ -57,15 +57,14 @@ func TestClockCheckByPeers(t *testing.T) {
 	require.Equal(t, inspect.Fine, got.Verdict)
 	require.Equal(t, 3, got.Asked, "each once")
 	require.Equal(t, 2, got.Answered)
-	require.InDelta(t, 1000, got.ThresholdMS, 0)
-	require.InDelta(t, 0, *got.OffsetMS, 1000)
+	require.EqualValues(t, time.Second, got.Threshold)
+	require.InDelta(t, 0, float64(*got.Offset), float64(time.Second))
 	require.Equal(t, []string{right, wrong, silent}, []string{got.Peers[0].Address, got.Peers[1].Address, got.Peers[2].Address})
 	require.Equal(t, "wrong", got.Peers[1].Node)
-	require.InDelta(t, 8000, *got.Peers[1].OffsetMS, 1000)
+	require.InDelta(t, float64(8*time.Second), float64(*got.Peers[1].Offset), float64(time.Second))
 	require.Nil(t, got.Peers[1].WorkerID)
-	require.Nil(t, got.Peers[2].OffsetMS)
+	require.Nil(t, got.Peers[2].Offset)
 	require.NotEmpty(t, got.Peers[2].Error)
-	require.Nil(t, got.Record)
 	require.NoDirExists(t, none)
 }
 
@@ -90,8 +89,7 @@ func TestClockCheckByTheRegistry(t *testing.T) {
 	got = clitest.FromJSON[cli.ClockJSON](t, out.Stdout)
 	require.Equal(t, inspect.Undecided, got.Verdict)
 	require.Equal(t, 3, got.Asked)
-	require.InDelta(t, 8000, *got.OffsetMS, 1000)
-	require.Equal(t, "right", got.Record.Node)
+	require.InDelta(t, float64(8*time.Second), float64(*got.Offset), float64(time.Second))
 
 	alone := newRegistryTest(t).tree()
 	out = alone.run("clock", "check", none)
@@ -111,13 +109,6 @@ func TestClockCheckByTheLocalRecord(t *testing.T) {
 	dir := r.recorded(func(rec *worker.Record) { rec.Ceiling = rec.Timestamp })
 	past := r.runWith(nil, "clock", "check", silent, "--data-dir", dir)
 	require.Equal(t, cli.ExitOK, past.Code)
-	require.Contains(t, past.Stdout, `Worker 7 of node "me" recorded `)
-	require.Contains(t, past.Stdout, ": both have passed.\n")
-
-	ahead := r.recorded(nil)
-	waits := r.runWith(nil, "clock", "check", silent, "--data-dir", ahead)
-	require.Equal(t, cli.ExitOK, waits.Code)
-	require.Regexp(t, `a start now would wait (59|1m0)\S*s; while its daemon runs`, waits.Stdout)
 
 	r.step(-time.Hour)
 	behind := r.runWith(nil, "clock", "check", silent, "--data-dir", dir)
@@ -126,8 +117,6 @@ func TestClockCheckByTheLocalRecord(t *testing.T) {
 	require.Contains(t, behind.Stdout, "Verdict: refused.\n")
 	got := clitest.FromJSON[cli.ClockJSON](t, r.runWith(nil, "clock", "check", silent, "--data-dir", dir, "-o", "json").Stdout)
 	require.Equal(t, inspect.Refused, got.Verdict)
-	require.InDelta(t, 3_598_000, got.Record.BehindMS, 60_000)
-	require.Equal(t, got.Record.BehindMS, got.Record.WaitMS)
 
 	record := filepath.Join(r.recorded(nil), "worker.json")
 	require.NoError(t, os.WriteFile(record, []byte("{}"), 0o600))

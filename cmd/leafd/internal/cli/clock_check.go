@@ -37,10 +37,8 @@ Exit codes: 0 the clock is fine, or no peer answered, or no majority says which 
 (a warning says so); 3 it would be refused; 1 ZooKeeper gave no answer, and there is no --peers.
 
 -o json prints one object: verdict (fine, undecided, unknown or refused), offset_ms (the
-estimate; none without an answer), threshold_ms, estimator, asked, answered, peers with
-address, node, worker_id, offset_ms, rtt_ms or error, and record with node, worker_id,
-timestamp, ceiling (milliseconds since 1970), behind_ms (how far the clock is behind the
-timestamp) and wait_ms (how long a start would wait for the ceiling).`,
+estimate; none without an answer), threshold_ms, estimator, asked, answered, and peers with
+address, node, worker_id, offset_ms and rtt_ms, or error.`,
 		Example: "  leafd clock check --zk 10.0.0.1:2181 --data-dir /var/lib/leafd\n  leafd clock check --peers 10.0.0.5:8080,10.0.0.6:8080",
 		Args:    cobra.NoArgs,
 	}

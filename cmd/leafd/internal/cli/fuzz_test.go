@@ -37,10 +37,10 @@ func FuzzReadIDs(f *testing.F) {
 		require.True(t, right)
 		require.Len(t, got, len(want))
 		for i, d := range got {
-			require.Equal(t, want[i].Int64(), d.id)
-			back, err := layout.Compose(d.parts)
+			require.Equal(t, want[i].String(), d.ID)
+			back, err := layout.Compose(snowflake.Parts{Time: d.Timestamp, Worker: d.Worker, Sequence: d.Sequence})
 			require.NoError(t, err)
-			require.Equal(t, d.id, back)
+			require.Equal(t, want[i].Int64(), back)
 		}
 	})
 }

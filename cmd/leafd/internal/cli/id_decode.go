@@ -35,55 +35,24 @@ The layout is that of the settings, and has to be the one that the IDs were made
 		if err != nil {
 			return err
 		}
-		layout := cfg.Snowflake.Layout
-		ids, err := readIDs(args, layout)
+		ids, err := readIDs(args, cfg.Snowflake.Layout)
 		if err != nil {
 			return err
 		}
-		return a.show(output, decodedJSON(ids, layout), table(decodedTable(ids, layout)))
+		rows := [][]string{{"ID", "TIME", "WORKER", "SEQUENCE"}}
+		if cfg.Snowflake.Layout.HasDatacenter() {
+			rows[0] = append(rows[0], "DATACENTER")
+		}
+		for _, d := range ids {
+			row := []string{d.ID, d.Time, Decimal(d.Worker), Decimal(d.Sequence)}
+			if d.Datacenter != nil {
+				row = append(row, Decimal(*d.Datacenter))
+			}
+			rows = append(rows, row)
+		}
+		return a.show(output, ids, table(rows))
 	}
 	return cmd
-}
-
-// decodedID is an ID and what it is made of.
-type decodedID struct {
-	id    int64
-	parts snowflake.Parts
-}
-
-// readIDs decodes args. One bad ID fails all: a program must not take part of an answer for
-// the whole.
-func readIDs(args []string, layout snowflake.Layout) ([]decodedID, error) {
-	ids := make([]decodedID, 0, len(args))
-	for _, text := range args {
-		// ParseInt would take a sign, which no ID is printed with.
-		id, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || !isDigits(text) {
-			return nil, settings.Usagef("%.64q is not an ID: want a decimal number from 0 to 9223372036854775807", text)
-		}
-		parts, err := layout.Decode(id)
-		if err != nil {
-			return nil, settings.Usagef("%q: %w", text, err)
-		}
-		ids = append(ids, decodedID{id: id, parts: parts})
-	}
-	return ids, nil
-}
-
-func decodedTable(ids []decodedID, layout snowflake.Layout) [][]string {
-	heading := []string{"ID", "TIME", "WORKER", "SEQUENCE"}
-	if layout.HasDatacenter() {
-		heading = []string{"ID", "TIME", "DATACENTER", "WORKER", "SEQUENCE"}
-	}
-	rows := [][]string{heading}
-	for _, d := range ids {
-		row := []string{Decimal(d.id), d.parts.Time.String()}
-		if layout.HasDatacenter() {
-			row = append(row, Decimal(d.parts.Datacenter))
-		}
-		rows = append(rows, append(row, Decimal(d.parts.Worker), Decimal(d.parts.Sequence)))
-	}
-	return rows
 }
 
 // jsonID is a decoded ID for programs. IDs are strings: JavaScript's numbers
@@ -97,19 +66,27 @@ type jsonID struct {
 	Sequence   int64        `json:"sequence"`
 }
 
-func decodedJSON(ids []decodedID, layout snowflake.Layout) []jsonID {
-	out := make([]jsonID, 0, len(ids))
-	for _, d := range ids {
-		j := jsonID{
-			ID: Decimal(d.id), Time: d.parts.Time.String(), Timestamp: d.parts.Time,
-			Worker: d.parts.Worker, Sequence: d.parts.Sequence,
+// readIDs decodes args. One bad ID fails all: a program must not take part of an answer for
+// the whole.
+func readIDs(args []string, layout snowflake.Layout) ([]jsonID, error) {
+	ids := make([]jsonID, 0, len(args))
+	for _, text := range args {
+		// ParseInt would take a sign, which no ID is printed with.
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || !isDigits(text) {
+			return nil, settings.Usagef("%.64q is not an ID: want a decimal number from 0 to 9223372036854775807", text)
 		}
+		parts, err := layout.Decode(id)
+		if err != nil {
+			return nil, settings.Usagef("%q: %w", text, err)
+		}
+		d := jsonID{ID: Decimal(id), Time: parts.Time.String(), Timestamp: parts.Time, Worker: parts.Worker, Sequence: parts.Sequence}
 		if layout.HasDatacenter() {
-			j.Datacenter = &d.parts.Datacenter
+			d.Datacenter = &parts.Datacenter
 		}
-		out = append(out, j)
+		ids = append(ids, d)
 	}
-	return out
+	return ids, nil
 }
 
 // Decimal is n in decimal digits.

@@ -129,9 +129,6 @@ func printed(err error) error {
 	return fmt.Errorf("standard output: %w", err)
 }
 
-// inMS is d in milliseconds, to the microsecond.
-func inMS(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
 // formatRelative is how long ago t was, or how far ahead it lies, seen from now.
 func formatRelative(t, now clock.Millis) string {
 	switch d := now.Sub(t); {

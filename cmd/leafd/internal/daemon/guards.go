@@ -30,10 +30,7 @@ func (l *life) guards() server.Guards {
 	g.RegistryFor = server.Milliseconds(time.Since(session.Since))
 	g.RegistryFailing = w.Registry() != nil
 	if stats.Registered {
-		age := server.Milliseconds(stats.Registry.Age)
-		g.RegistryAge = &age
-		lease := server.Milliseconds(stats.UntilLease)
-		g.RegistryLease = &lease
+		g.RegistryAge, g.RegistryLease = new(server.Milliseconds(stats.Registry.Age)), new(server.Milliseconds(stats.UntilLease))
 	}
 	return g
 }
