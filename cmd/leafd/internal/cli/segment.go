@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -109,32 +107,6 @@ func withMarks(cfg settings.Config, wanted bool, fn func(marks *sqlstore.HighWat
 	}
 	defer func() { err = errors.Join(err, marks.Close()) }()
 	return fn(marks)
-}
-
-// checkTag refuses what can't be a tag, before the store is asked.
-func checkTag(tag string) error {
-	switch {
-	case tag == "":
-		return settings.Usagef(`tag is "": want a name`)
-	case len(tag) > segment.MaxTagBytes:
-		return settings.Usagef("tag %.20q... has %d bytes: want at most %d", tag, len(tag), segment.MaxTagBytes)
-	case !utf8.ValidString(tag):
-		return settings.Usagef("tag %q is not UTF-8", tag)
-	}
-	for _, r := range tag {
-		if unicode.IsControl(r) {
-			return settings.Usagef("tag %q has a control character", tag)
-		}
-	}
-	return nil
-}
-
-// checkStep refuses a step below one.
-func checkStep(step int64) error {
-	if step < 1 {
-		return settings.Usagef("--step is %d: want 1 or more", step)
-	}
-	return nil
 }
 
 // SegmentJSON is a tag for programs. max_id is a string as IDs are: JavaScript's

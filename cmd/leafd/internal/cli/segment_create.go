@@ -2,8 +2,8 @@ package cli
 
 import (
 	"context"
-	"math"
 	"net/url"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,8 +34,11 @@ share a database: say --max-id then, 1 for a tag that never was.`,
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		row.Tag = args[0]
-		if err := checkCreate(row); err != nil {
-			return err
+		if err := segment.CheckRow(row); err != nil {
+			return settings.AsUsage(err)
+		}
+		if strings.ContainsFunc(row.Tag, segment.Hidden) {
+			return settings.Usagef("tag %q has a character that is invisible or turns others round", row.Tag)
 		}
 		var maxID *int64
 		if cmd.Flags().Changed("max-id") {
@@ -51,25 +54,4 @@ share a database: say --max-id then, 1 for a tag that never was.`,
 		})
 	}
 	return cmd
-}
-
-func checkCreate(row segment.Row) error {
-	if err := checkTag(row.Tag); err != nil {
-		return err
-	}
-	for _, r := range row.Tag {
-		if segment.Hidden(r) {
-			return settings.Usagef("tag %q has the character %U, which is invisible or turns others round", row.Tag, r)
-		}
-	}
-	if err := checkStep(row.Step); err != nil {
-		return err
-	}
-	if row.MaxID < 0 {
-		return settings.Usagef("--max-id is %d: want 0 or more", row.MaxID)
-	}
-	if row.MaxID > math.MaxInt64-row.Step {
-		return settings.Usagef("--max-id is %d: with --step %d the first range would pass %d, the last ID there is", row.MaxID, row.Step, int64(math.MaxInt64))
-	}
-	return nil
 }

@@ -28,9 +28,6 @@ uses ZooKeeper nothing keeps max_id: say --unguarded then, and note it.`,
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		tag := args[0]
-		if err := checkTag(tag); err != nil {
-			return err
-		}
 		if !yes {
 			return settings.Usagef("tag %q is not deleted: the store would forget which IDs it gave; say --yes to do it", tag)
 		}

@@ -47,9 +47,6 @@ again, it may repeat IDs of its former life.`,
 		}
 		chosen := func(tag string) bool { return strings.HasPrefix(tag, prefix) }
 		if prefix == "" {
-			if err := checkTag(args[0]); err != nil {
-				return err
-			}
 			chosen = func(tag string) bool { return tag == args[0] }
 		}
 		return a.withStore(cmd, func(ctx context.Context, store segment.Admin, cfg settings.Config) error {

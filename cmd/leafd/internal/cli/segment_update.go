@@ -35,18 +35,9 @@ daemon keeps in its own --data-dir counts all the same: it goes on above that.`,
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		tag, set := args[0], cmd.Flags().Changed("max-id")
-		if err := checkTag(tag); err != nil {
-			return err
-		}
-		if set && maxID < 0 {
-			return settings.Usagef("--max-id is %d: want 0 or more", maxID)
-		}
 		var newStep *int64
 		var newDescription *string
 		if cmd.Flags().Changed("step") {
-			if err := checkStep(step); err != nil {
-				return err
-			}
 			newStep = &step
 		}
 		if cmd.Flags().Changed("description") {
@@ -54,6 +45,9 @@ daemon keeps in its own --data-dir counts all the same: it goes on above that.`,
 		}
 		if newStep == nil && newDescription == nil && !set {
 			return settings.Usagef("nothing to change: want --step, --description or --max-id")
+		}
+		if err := cmp.Or(segment.CheckMaxID(maxID, 0), segment.CheckChange(0, newStep, nil)); err != nil {
+			return settings.AsUsage(err)
 		}
 		change := func(ctx context.Context, t *segment.Table) error {
 			if set {
