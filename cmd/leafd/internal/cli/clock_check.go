@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"io"
 	"time"
@@ -57,23 +56,16 @@ address, node, worker_id, offset_ms and rtt_ms, or error.`,
 		if len(named) == 0 && len(cfg.ZooKeeper.Servers) == 0 {
 			return settings.Usagef("no peer to ask: give --peers host:port[,host:port], or --zk host:port[,host:port]")
 		}
-		check := inspect.ClockCheck{Threshold: cfg.Clock.Threshold, Estimator: cfg.Clock.Estimator}
-		if check.Record, err = inspect.LocalRecord(cfg.DataDir); err != nil {
-			return err
-		}
-		check.Resumes = check.Record != nil && check.Record.Cluster != ""
-		if check.Peers, err = a.cluster(cfg, timeout).PeersToProbe(cmd.Context(), named, check.Record); err != nil {
-			return err
-		}
-		prober, err := a.cluster(cfg, timeout).Prober()
+		record, err := inspect.LocalRecord(cfg.DataDir)
 		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-		defer cancel()
-		check.Probe(ctx, prober, a.wall)
+		check, err := a.cluster(cfg, timeout).CheckClock(cmd.Context(), named, record)
+		if err != nil {
+			return err
+		}
 		a.warn(check.Warnings())
-		err = a.show(output, clockJSON(&check), func(w io.Writer) error { return printClock(w, &check) })
+		err = a.show(output, clockJSON(check), func(w io.Writer) error { return printClock(w, check) })
 		return errors.Join(err, check.Refusal())
 	}
 	return cmd

@@ -161,7 +161,7 @@ func (d *daemon) listen(ctx, base context.Context) error {
 	if err := d.openMetrics(registry); err != nil {
 		return err
 	}
-	if err := errors.Join(d.deps.Reload.Join(d.prepareAlarms), d.deps.Reload.Join(d.prepareServer)); err != nil {
+	if err := errors.Join(d.deps.Reload.Join(d.prepareAlarms), d.deps.Reload.Join(d.prepareServer), d.deps.Reload.Join(d.prepareLife)); err != nil {
 		return err
 	}
 	if err := d.openListeners(ctx); err != nil {
@@ -289,7 +289,7 @@ func (d *daemon) openSegments(ctx context.Context) error {
 	if !d.asksZooKeeper() {
 		d.takeRest(ctx, worker.Record{}, "")
 	}
-	d.super.serves(d.segments)
+	d.super.dog.add("segments", func(context.Context) error { return d.segments.Stuck() })
 	d.metrics.SetSegments(d.segments)
 	return nil
 }

@@ -155,19 +155,16 @@ func (l *life) serve(ctx context.Context) error {
 	d := l.d
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	err := d.deps.Reload.JoinUntil(ctx, func(cfg settings.Config) (func(), error) {
-		return func() { l.worker.SetThreshold(cfg.Clock.Threshold) }, nil
-	})
-	if err != nil {
-		return err
-	}
 	var actors oklog.Group
 	d.add(ctx, &actors, l.worker.Run)
 	d.add(ctx, &actors, func(ctx context.Context) error { return l.worker.Watch(ctx, l.ids) })
 	d.add(ctx, &actors, func(ctx context.Context) error { return d.begins(ctx, l.worker) })
-	d.partsMu.Lock()
-	d.life = l
-	d.partsMu.Unlock()
+	d.deps.Reload.between(func(cfg settings.Config) {
+		d.partsMu.Lock()
+		defer d.partsMu.Unlock()
+		d.life = l
+		l.worker.SetThreshold(cfg.Clock.Threshold)
+	})
 	d.serveBackend(l)
 	d.metrics.SetSnowflake(metrics.Snowflake{Worker: l.worker, Generator: l.ids, Layout: d.cfg.Snowflake.Layout, State: l.state})
 	l.sayIssuing()

@@ -1,10 +1,8 @@
 package daemon
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -33,13 +31,7 @@ type Reloader struct {
 	cfg atomic.Pointer[settings.Config] // the start's, with all reloads since; atomic, because a stop must not wait for a reload
 
 	mu    sync.Mutex
-	parts []part // mu protects
-}
-
-// part is a prepare, for as long as joined has no error.
-type part struct {
-	prepare
-	joined func() error
+	parts []prepare // mu protects
 }
 
 // NewReloader returns a Reloader of a daemon that starts with cfg.
@@ -54,10 +46,7 @@ func (r *Reloader) current() settings.Config { return *r.cfg.Load() }
 
 // Join adds a part, which gets the settings as they are now, and those of every
 // reload to come (daemon.L4).
-func (r *Reloader) Join(p prepare) error { return r.JoinUntil(context.Background(), p) }
-
-// JoinUntil is Join for a part that is gone when ctx is done.
-func (r *Reloader) JoinUntil(ctx context.Context, p prepare) error {
+func (r *Reloader) Join(p prepare) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	commit, err := p(r.current())
@@ -65,9 +54,15 @@ func (r *Reloader) JoinUntil(ctx context.Context, p prepare) error {
 		return err
 	}
 	commit()
-	here := slices.DeleteFunc(r.parts, func(p part) bool { return p.joined() != nil })
-	r.parts = append(here, part{p, ctx.Err})
+	r.parts = append(r.parts, p)
 	return nil
+}
+
+// between calls fn with the settings as they are now, and no reload meanwhile.
+func (r *Reloader) between(fn func(cfg settings.Config)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fn(r.current())
 }
 
 // apply commits to all parts what may change of next (daemon.L1, daemon.L2).
@@ -77,8 +72,8 @@ func (r *Reloader) apply(next settings.Config) error {
 	merged := r.current().WithLive(next)
 	commits := make([]func(), 0, len(r.parts))
 	var refused []error
-	for _, part := range r.parts {
-		commit, err := part.prepare(merged)
+	for _, prepare := range r.parts {
+		commit, err := prepare(merged)
 		refused = append(refused, err)
 		commits = append(commits, commit)
 	}
@@ -100,6 +95,16 @@ func (l *LogLevel) Prepare(cfg settings.Config) (commit func(), err error) {
 
 func (d *daemon) prepareServer(cfg settings.Config) (commit func(), err error) {
 	return func() { d.server.SetLive(cfg.Live()) }, nil
+}
+
+func (d *daemon) prepareLife(cfg settings.Config) (commit func(), err error) {
+	return func() {
+		d.partsMu.Lock()
+		defer d.partsMu.Unlock()
+		if d.life != nil {
+			d.life.worker.SetThreshold(cfg.Clock.Threshold)
+		}
+	}, nil
 }
 
 func (d *daemon) prepareAlarms(cfg settings.Config) (commit func(), err error) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/segment"
 )
 
 // statusInterval is how often the status line is made; it is sent when it has changed.
@@ -21,14 +20,8 @@ type supervisor struct {
 	notify *Notifier // immutable
 	dog    *watchdog // immutable
 
-	issued chan struct{} // closed once IDs are issued, or the stop has begun
-	once   sync.Once     // closes issued
-
 	d     *daemon     // immutable; it is asked for the status line
 	asked atomic.Bool // once it has a server
-
-	mu     sync.Mutex
-	loaded func() bool // mu protects; the tags were read; nil without segments
 }
 
 func newSupervisor(deps Deps, d *daemon) *supervisor {
@@ -36,7 +29,7 @@ func newSupervisor(deps Deps, d *daemon) *supervisor {
 	if n == nil {
 		n = &Notifier{log: deps.Log}
 	}
-	return &supervisor{notify: n, dog: newWatchdog(n, deps.Log, deps.Watchdog), issued: make(chan struct{}), d: d}
+	return &supervisor{notify: n, dog: newWatchdog(n, deps.Log, deps.Watchdog), d: d}
 }
 
 // startSlack is what a start may take above the waits that settings bound: the
@@ -67,14 +60,6 @@ func (s *supervisor) listening(addr net.Addr, config *tls.Config) {
 	s.dog.add("listener", func(ctx context.Context) error { return askSelf(ctx, addr, config) })
 }
 
-// serves notes the segment service.
-func (s *supervisor) serves(segments *segment.Service) {
-	s.dog.add("segments", func(context.Context) error { return segments.Stuck() })
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.loaded = segments.Loaded
-}
-
 // issues notes a life that has started: the daemon is ready. l is nil where
 // snowflake IDs are switched off. The database isn't waited for: what it
 // has to give is served once it is there, and snowflake IDs don't need it.
@@ -88,29 +73,17 @@ func (s *supervisor) issues(l *life) {
 		})
 	}
 	s.notify.Status(s.line())
-	s.once.Do(func() {
-		close(s.issued)
-		s.notify.Ready()
-	})
+	s.notify.Ready()
 }
 
 // holdBack is how long clients may wait in a socket of systemd for the start.
 const holdBack = time.Second
 
-// hold returns when IDs are issued, or holdBack is over. Clients that connect while
+// hold returns when the daemon is ready, or holdBack is over. Clients that connect while
 // leafd is restarted wait in systemd's socket; accepted any earlier, they would get an
 // error. A start that has to wait for longer answers with that error.
 func (s *supervisor) hold() {
-	enough, cancel := context.WithTimeout(context.Background(), holdBack)
-	defer cancel()
-	select {
-	case <-s.issued:
-	case <-enough.Done():
-	}
-	s.mu.Lock()
-	loaded := s.loaded
-	s.mu.Unlock()
-	for loaded != nil && !loaded() && !s.dog.ends() && enough.Err() == nil {
+	for until := time.Now().Add(holdBack); !s.d.server.Ready() && !s.dog.ends() && time.Now().Before(until); {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -118,7 +91,6 @@ func (s *supervisor) hold() {
 // stopping tells that the stop has begun, which takes within at most.
 func (s *supervisor) stopping(within time.Duration) {
 	s.dog.stop()
-	s.once.Do(func() { close(s.issued) })
 	s.notify.Stopping(within)
 	s.notify.Status(s.line())
 }

@@ -146,22 +146,15 @@ func (p *Patient) rights(ctx context.Context, r *report) {
 // peers compares the clock with the other daemons'.
 func (p *Patient) peers(ctx context.Context, r *report) {
 	const check = "peers"
-	c := inspect.ClockCheck{Threshold: p.Cfg.Clock.Threshold, Estimator: p.Cfg.Clock.Estimator}
-	prober, err := p.cluster(p.Timeout).Prober()
-	if err != nil {
-		r.Fail(check, err, "")
-		return
-	}
 	record, err := inspect.LocalRecord(p.Cfg.DataDir)
 	if err != nil {
 		record = nil // its own check says why
 	}
-	c.Resumes = record != nil && record.Cluster != ""
-	if c.Peers, err = p.cluster(p.Timeout/2).PeersToProbe(ctx, nil, record); err != nil {
+	c, err := p.cluster(p.Timeout/2).CheckClock(ctx, nil, record)
+	if err != nil {
 		r.Fail(check, err, "")
 		return
 	}
-	c.Probe(ctx, prober, p.wall)
 	switch {
 	case c.Refusal() != nil:
 		r.Fail(check, c.Refusal(), "leafd clock check shows each peer's clock")

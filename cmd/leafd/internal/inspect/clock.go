@@ -37,10 +37,10 @@ type CheckedPeer struct {
 	Sample   clock.Sample
 }
 
-// PeersToProbe returns the daemons named, else the live ones in ZooKeeper, at the addresses
+// peersToProbe returns the daemons named, else the live ones in ZooKeeper, at the addresses
 // that a start asks, without the record's own daemon: it has this very clock, and would
 // always agree.
-func (c Cluster) PeersToProbe(ctx context.Context, named []string, own *worker.Record) ([]CheckedPeer, error) {
+func (c Cluster) peersToProbe(ctx context.Context, named []string, own *worker.Record) ([]CheckedPeer, error) {
 	var peers []CheckedPeer
 	if len(named) > 0 {
 		for i, address := range named {
@@ -94,6 +94,23 @@ type ClockCheck struct {
 	Verdict   clock.Verdict
 	Vote      clock.Vote
 	Now       clock.Millis
+}
+
+// CheckClock compares this machine's clock with those of the daemons named, else of the live ones, and
+// with the record.
+func (c Cluster) CheckClock(ctx context.Context, named []string, record *worker.Record) (*ClockCheck, error) {
+	check := &ClockCheck{Threshold: c.Cfg.Clock.Threshold, Estimator: c.Cfg.Clock.Estimator, Record: record, Resumes: record != nil && record.Cluster != ""}
+	prober, err := c.Prober()
+	if err != nil {
+		return nil, err
+	}
+	if check.Peers, err = c.peersToProbe(ctx, named, record); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	check.Probe(ctx, prober, func() clock.Millis { return c.Clock.Read().Wall() })
+	return check, nil
 }
 
 // Probe samples the peers' clocks, and makes one estimate of their samples.
