@@ -115,8 +115,8 @@ test-mysql: ## the tests of the database on MySQL instead of MariaDB, Debian's p
 	  go test -count=1 -timeout=$(TEST_TIMEOUT) ./segment/... && go test -count=1 -timeout=$(TEST_TIMEOUT) -run='MySQL|Database' ./cmd/leafd
 
 .PHONY: test-redis-clients
-test-redis-clients: build ## redis-py, node-redis, ioredis, Jedis and Lettuce get IDs (Python, npm, Maven, a JDK)
-	test/redisclients/run.sh bin/leafd
+test-redis-clients: build ## redis-py, node-redis, ioredis, Jedis and Lettuce get IDs, through failovers too (Python, npm, Maven, a JDK)
+	TMPDIR=$(TEST_TMPDIR) test/redisclients/run.sh bin/leafd
 
 .PHONY: test-java
 test-java: build ## client/java, the Java client and what joins it to frameworks (Maven, a JDK of 17 or later)

@@ -1,15 +1,23 @@
 #!/usr/bin/env bash
 # Has clients of Redis in other languages get IDs from a leafd of their own: redis-py,
-# node-redis, ioredis, Jedis and Lettuce, from their registries, into bin/redisclients.
+# node-redis, ioredis, Jedis and Lettuce, from their registries, into bin/redisclients;
+# then runs their programs of docs/clients through failovers.
 #
-#   run.sh LEAFD
+#   run.sh install | LEAFD
 set -euo pipefail
 
-leafd=$(realpath "$1")
 here=$(realpath "$(dirname "$0")")
 work=$(realpath -m "$here/../../bin/redisclients")
 mkdir -p "$work"
 
+[[ -d "$work/python" ]] || python3 -m venv "$work/python"
+"$work/python/bin/pip" install -q -r "$here/requirements.txt"
+cp "$here/package.json" "$here/client.mjs" "$work/"
+npm --prefix "$work" install --silent --no-audit --no-fund
+mvn -q -B -f "$here/pom.xml" "-DbuildDirectory=$work/java" dependency:copy-dependencies -DoutputDirectory="$work/java/lib"
+if [[ "$1" == install ]]; then exit; fi
+
+leafd=$(realpath "$1")
 data=$(mktemp -d)
 read -r http redis < <(python3 -c '
 import socket
@@ -24,14 +32,10 @@ for _ in $(seq 100); do
 done
 
 echo "== redis-py"
-[[ -d "$work/python" ]] || python3 -m venv "$work/python"
-"$work/python/bin/pip" install -q -r "$here/requirements.txt"
 "$work/python/bin/python" "$here/client.py" "$redis"
-
 echo "== node-redis and ioredis"
-cp "$here/package.json" "$here/client.mjs" "$work/"
-(cd "$work" && npm install --silent --no-audit --no-fund && node client.mjs "$redis")
-
+node "$work/client.mjs" "$redis"
 echo "== Jedis and Lettuce"
-mvn -q -B -f "$here/pom.xml" "-DbuildDirectory=$work/java" dependency:copy-dependencies -DoutputDirectory="$work/java/lib"
 java -cp "$work/java/lib/*" "$here/Client.java" "$redis"
+echo "== the programs of docs/clients"
+LEAFDTEST_DRIVERS=$work go test -count=1 -v -run 'TestPrograms/^(redis-py|node-redis|ioredis|Jedis|Lettuce)$' "$here/../clientpages"
