@@ -177,7 +177,7 @@ bench bench-report bench-http bench-redis bench-cost bench-gen bench-start: buil
 	  -benchstat bin/bench/$@.txt -seconds $(BENCH_SECONDS) -rounds $(BENCH_ROUNDS) $(BENCH_FLAGS) $(patsubst bench-%,%,$(filter-out bench-report,$(filter bench-%,$@)))
 
 .PHONY: bench-fair
-bench-fair: build ## what clients see beside crowds that take what they can: p50, p99, refused; docs/evidence/FAIRNESS.md; ARGS="-only TLS" for some
+bench-fair: build ## what clients see beside crowds that take what they can: p50, p99, refused; docs/evidence/figures.txt; ARGS="-only TLS" for some
 	go build -o bin/fair ./test/fair
 	TMPDIR=$(TEST_TMPDIR) bin/fair -leafd $(BINARY) $(ARGS)
 
@@ -193,7 +193,7 @@ soak: deps build ## SOAK_DURATION (1h) of SOAK_RATE (50000/s, or half) with a Ma
 	bin/soak -bare bin/bench/barehttp -duration $(SOAK_DURATION) -rate $(SOAK_RATE) -seed $(SOAK_SEED) $(ARGS)
 
 .PHONY: chaos chaos-mutants chaos-build
-chaos: chaos-build ## torment a cluster and check every ID, docs/evidence/PROOF.md; CHAOS_SEED (the time), CHAOS_DURATION (10m), CHAOS_MIX
+chaos: chaos-build ## inject faults into a cluster and check every ID, docs/evidence/PROOF.md; CHAOS_SEED (the time), CHAOS_DURATION (10m), CHAOS_MIX
 	bin/chaos run -seed '$(CHAOS_SEED)' -duration '$(CHAOS_DURATION)' -mix '$(CHAOS_MIX)' $(ARGS)
 chaos-mutants: chaos-build ## the same with one guard taken out each: all have to be found; ARGS="floor lock" for some
 	bin/chaos mutants $(ARGS)
@@ -207,7 +207,7 @@ pgo: deps-bench ## make the profile again that build compiles with, after a chan
 	taskset -c 0 bin/bench/pgo -o cmd/leafd/default.pgo
 
 .PHONY: deb rpm
-deb: ## dist/leafd_VERSION_ARCH.deb, the package for Debian 12 and its kin
+deb: ## dist/leafd_VERSION_ARCH.deb, the package for Debian 12, Ubuntu 22.04 and later
 rpm: ## dist/leafd-VERSION-1.ARCH.rpm, the package for Red Hat, Fedora and SUSE
 deb rpm: build
 	scripts/package.sh bin/leafd '$(VERSION)' '$(DATE)' dist $@
@@ -225,7 +225,7 @@ man: ## bin/manual: the pages of the manual (man1) and the completions of bash, 
 	SOURCE_DATE_EPOCH=$$(date -u -d '$(DATE)' +%s) TZ=UTC0 go run ./cmd/leafd/internal/manual bin/manual
 
 .PHONY: notices
-notices: build ## bin/NOTICES: the licences of what is linked into bin/leafd, for who passes it on without the package
+notices: build ## bin/NOTICES: the licences of what is linked into bin/leafd, for passing it on without the package
 	scripts/notices.sh bin/leafd >bin/NOTICES
 
 .PHONY: image

@@ -378,7 +378,7 @@ func (h *holder) closed() clock.Millis {
 func (h *holder) copied(s Snapshot) error {
 	switch e := s.Entry; {
 	case e != nil && e.Instance == h.rec.Instance && (!h.rec.Knows(e.Owner) || h.stirred):
-		return fmt.Errorf("%w: the registry has worker %d as another life (%s, at %s) of this data directory's instance wrote it: one of the two directories is a copy",
+		return fmt.Errorf("%w: the entry of worker %d was written by another life (%s, at %s) of this data directory's instance: one of the two directories is a copy",
 			ErrCopied, e.WorkerID, e.Owner, e.Address)
 	case e != nil:
 		return fmt.Errorf("worker %d is %s now", e.WorkerID, e.holder())

@@ -162,7 +162,7 @@ func (w *Worker) peerAddresses(ctx context.Context) []string {
 
 // confirmJump returns nil when all peers drawn that answer, or more than half of all, have the
 // time that our clock jumped to, and else ErrClockJumped (worker.C3): too few of those drawn are
-// enough to refuse, for the next report draws anew. It takes as long as the peers do: nothing
+// enough to refuse, for the next report draws again. It takes as long as the peers do: nothing
 // is issued beyond the ceiling meanwhile.
 func (w *Worker) confirmJump(ctx context.Context, step clock.Step) error {
 	jumped := fmt.Errorf("%w by %s (%s allowed)", ErrClockJumped, step.By.Round(time.Millisecond), w.cfg.MaxForwardStep)

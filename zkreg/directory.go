@@ -112,7 +112,7 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 		return worker.Entry{}, fmt.Errorf("%w: worker %d is not under %s", worker.ErrNoEntry, workerID, t.forever)
 	}
 	if len(all) > 1 { // no leafd makes that, nor a Java Leaf
-		return worker.Entry{}, fmt.Errorf("%w: worker %d has two entries, %s/%s and %[3]s/%[5]s: a hand has made one of them. Delete that of the daemon that is gone for good",
+		return worker.Entry{}, fmt.Errorf("%w: worker %d has two entries, %s/%s and %[3]s/%[5]s: one of them was made by hand. Delete that of the daemon that is gone for good",
 			worker.ErrDamaged, workerID, t.forever, all[0].raw, all[1].raw)
 	}
 	e := all[0]
@@ -143,9 +143,9 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 	_, err = t.session.Multi(ctx, 0, ops...)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		return was, fmt.Errorf("%w: worker %d (%s) was removed this very moment", worker.ErrNoEntry, workerID, was.Node)
+		return was, fmt.Errorf("%w: worker %d (%s) has just been removed", worker.ErrNoEntry, workerID, was.Node)
 	case isConflict(err):
-		return was, fmt.Errorf("%w: worker %d (%s), or the root, was written this very moment", worker.ErrInUse, workerID, was.Node)
+		return was, fmt.Errorf("%w: worker %d (%s), or the root, has just been written", worker.ErrInUse, workerID, was.Node)
 	case err != nil:
 		return was, err
 	}

@@ -328,7 +328,7 @@ func (d rootData) differs(p paths, layout snowflake.Layout) string {
 // cluster than the one that the caller knows, if any.
 func (d rootData) check(p paths, c Config, cluster string) error {
 	if cluster != "" && cluster != d.Cluster {
-		return fmt.Errorf("%w: worker IDs of cluster %s are recorded here, and the ZooKeeper root %s is of another cluster, %s: have the root of the former, or start with another data directory",
+		return fmt.Errorf("%w: worker IDs of cluster %s are recorded here, and the ZooKeeper root %s is of another cluster, %s: set --zk and --zk-root to the root of the former, or start with another data directory",
 			worker.ErrForeign, cluster, p.root, d.Cluster)
 	}
 	if differs := d.differs(p, c.Layout); differs != "" {

@@ -90,7 +90,7 @@ func requireUnconfirmed(t *testing.T, l *child, workerID int64) {
 	l.awaitLog(lineLost)
 	require.Equal(t, map[string]int{codeLost: 1}, l.raised())
 	require.True(t, l.hasLogged("starting from the local record"))
-	require.True(t, l.hasLogged("ZooKeeper has to confirm it yet"))
+	require.True(t, l.hasLogged("ZooKeeper has not confirmed it yet"))
 }
 
 // Daemons are stopped while ZooKeeper is out: the stop is clean all the same. One is
@@ -164,7 +164,7 @@ func TestIdentityTakenWhileZooKeeperIsOut(t *testing.T) {
 		return []byte(strings.Replace(string(data), e.Owner, "00000000-1111-2222-3333-444444444444", 1))
 	}
 	victims := []*victim{
-		{name: "entry rewritten", take: func(e zentry) { look.set(e.Path, rewritten(e)) }, says: "as another life ("},
+		{name: "entry rewritten", take: func(e zentry) { look.set(e.Path, rewritten(e)) }, says: "by another life ("},
 		{name: "worker ID given to another instance", take: func(e zentry) {
 			look.set(e.Path, []byte(strings.Replace(string(rewritten(e)), e.Instance, "99999999-1111-2222-3333-444444444444", 1)))
 		}, says: "is node "},

@@ -43,7 +43,7 @@ func parseAnswer(body []byte) (answer, error) {
 		return answer{}, fmt.Errorf("%w: its timestamp is not one of the years 2000 to 9998 in milliseconds", ErrAnswer)
 	}
 	if a.WorkerID < 0 || a.Since != 0 && !plausible(a.Since) {
-		return answer{}, fmt.Errorf("%w: its worker ID, or since when it has it, can't be", ErrAnswer)
+		return answer{}, fmt.Errorf("%w: its worker ID, or the time since which it has it, is impossible", ErrAnswer)
 	}
 	if !isName(a.Node) || !isName(a.Cluster) {
 		return answer{}, fmt.Errorf("%w: its names are too long, or not text", ErrAnswer)

@@ -188,7 +188,7 @@ func own(err error) error {
 	case errors.As(err, &network):
 		return network
 	case errors.As(err, &authority):
-		return errors.New("no CA of ours has signed its certificate")
+		return errors.New("no CA that this daemon trusts has signed its certificate")
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return errors.New("its certificate has expired, or is not valid yet")
 	case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:

@@ -93,7 +93,7 @@ func (w *wire) greet() ([]byte, error) {
 	granted := time.Duration(binary.BigEndian.Uint32(hello[8:])) * time.Millisecond
 	id := int64(binary.BigEndian.Uint64(hello[12:])) //nolint:gosec // a bit pattern
 	if id != 0 && (granted < time.Millisecond*10 || granted > maxTimeout*24) || binary.BigEndian.Uint32(hello[20:]) != 16 {
-		return nil, errors.New("its greeting makes no sense: it is no ZooKeeper server")
+		return nil, errors.New("its first answer can't be read: it is no ZooKeeper server")
 	}
 	s := w.session
 	s.mu.Lock()
@@ -132,7 +132,7 @@ func (w *wire) Write(p []byte) (int, error) {
 }
 
 // resume returns the request for a session as it is to be sent. It names the last
-// transaction that the session saw, and a server that knows less hangs up without
+// transaction that the session saw, and a server that is behind closes the connection without
 // a word. One that lost its disk would do so for good, and go-zookeeper ask for
 // ever: so once the session is over (zksession.S7) we ask without that. Then such a server
 // tells that it doesn't know the session, and go-zookeeper starts a new one. One that is only
@@ -183,7 +183,7 @@ func (w *wire) failed(err error) error {
 		if s.cfg.TLS == nil {
 			hint = ", or wants TLS (--zk-tls-ca)"
 		}
-		err = fmt.Errorf("it hung up; it has no quorum, or knows less than we saw already%s: %w", hint, err)
+		err = fmt.Errorf("it closed the connection; it has no quorum, or is behind what this daemon has seen%s: %w", hint, err)
 	}
 	switch {
 	case errors.Is(err, net.ErrClosed):

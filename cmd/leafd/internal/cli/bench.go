@@ -24,16 +24,15 @@ func (a *app) benchCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Put a load on running daemons; latencies, errors, and whether an ID came twice",
-		Long: `Ask running daemons for IDs and tell how long the answers took. The IDs are used up.
+		Long: `Ask running daemons for IDs and report how long the answers took. The IDs are used up.
 
-Without --rate each client asks again once it has its answer: that shows how much the daemon
-takes. With --rate requests have their turn at that rate whatever the daemon does, and latency
-counts from the turn, so that a stall shows as what it is to the callers that wait: that shows how the
-daemon answers at a load it will have.
+Without --rate each client asks again once it has its answer: that shows how many requests the
+daemon can answer. With --rate requests are due at that rate, also while the daemon stalls, and
+latency counts from when each was due: that shows how the daemon answers at a given load.
 
-The IDs that came are compared with each other: all of some six million, or ranges, in 200 MB of
-memory, and of more a sample over the whole run, each of which is compared with all others. The output
-says how many they are. All --url must be daemons of one cluster for that.
+The IDs are compared with each other: up to six million, or ranges, in 200 MB of memory; of more a
+sample over the whole run, each of which is compared with all others. The output says how many
+they are. All --url must be daemons of one cluster for that.
 
 Ctrl-C ends the load early, with the figures so far.
 
@@ -56,7 +55,7 @@ asked for, or no request brought an ID. docs/BENCH.md explains the output.`,
 	fs.BoolVar(&cfg.Ranges, "ranges", false, "have them come as ranges; of a tag at most the daemon's --max-range")
 	fs.Float64Var(&cfg.Rate, "rate", 0, "requests a second, all clients together; 0: as many as are answered")
 	fs.IntVar(&cfg.Clients, "clients", 64, "connections")
-	fs.IntVar(&cfg.Pipeline, "pipeline", 1, "requests that a client sends together; with --rate those whose turn has come, at most so many")
+	fs.IntVar(&cfg.Pipeline, "pipeline", 1, "requests that a client sends together; with --rate at most so many of those that are due")
 	fs.DurationVar(&cfg.Duration, "duration", 10*time.Second, "how long requests are sent")
 	fs.BoolVar(&cfg.Check, "check-unique", true, "compare the IDs that came with each other; =false for daemons of several clusters")
 	fs.StringVar(&caFile, "ca-file", "", "certificates to trust for https, PEM (default the system's)")

@@ -25,7 +25,7 @@ func (a *app) clusterStatusCmd() *cobra.Command {
 and whether that znode is the one that the root has recorded, how many worker IDs have an
 entry there, and how many daemons are live; the longest --lease that a daemon may have, the
 longest session that one was granted, which a claim waits for before it is used; how often
-ZooKeeper has lost data, when last, and before which time no worker ID is given out for that.
+ZooKeeper has lost data, when last, and before which time no worker ID is given out because of that.
 Each live daemon is asked whether it is ready (GET /readyz at its address in leaf_temporary, with
 the certificate of --tls-cert where that is set). It changes nothing.
 

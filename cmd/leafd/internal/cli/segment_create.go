@@ -23,7 +23,7 @@ func (a *app) segmentCreateCmd() *cobra.Command {
 		Long: `Create a tag. Its first ID is --max-id, or without it the first above all IDs that the tag is
 known to have given: by ZooKeeper (--zk), and for the SQLite file by the marks beside it. A lower
 --max-id is refused. Without ZooKeeper's answer nothing here knows which IDs daemons gave that
-share a database: say --max-id then, 1 for a tag that never was.`,
+share a database: say --max-id then, 1 for a tag that never existed.`,
 		Example: "  leafd segment create order --step 5000 --description 'order numbers'",
 		Args:    cobra.ExactArgs(1),
 	}

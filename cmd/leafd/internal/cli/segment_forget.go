@@ -29,12 +29,12 @@ func (a *app) segmentForgetCmd() *cobra.Command {
 		Long: `Remove what is kept of a deleted tag, or of all whose names begin with --prefix: the high mark
 in ZooKeeper (--zk), and the mark in --data-dir; marks of other daemons are in their directories.
 They stay when a tag is deleted, so that the tag, made again, goes on above every ID that was ever
-issued of it. Tags that never come back, such as those with a date in their name, leave them
-behind for nothing.
+issued of it. Tags that never come back, such as those with a date in their name, leave
+them behind without use.
 
 Tags that are in the table are never forgotten. Wait until running daemons have seen that a tag
 was deleted, an hour and two minutes at most; they forget it themselves when they start again. Made
-again, it may repeat IDs of its former life.`,
+again, it may repeat IDs that it gave before.`,
 		Example: "  leafd segment forget --prefix sale-2026- --zk 10.0.0.1:2181 --mysql 'leafd:secret@tcp(10.0.0.9:3306)/leaf'",
 		Args:    cobra.MaximumNArgs(1),
 	}

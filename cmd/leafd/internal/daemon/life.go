@@ -242,7 +242,7 @@ func (l *life) sayIssuing() {
 	case l.registry == nil:
 		line.Bool("standalone", true).Msg("issuing snowflake IDs; standalone: nothing checks that no other daemon has this worker ID")
 	case l.worker.Registry() != nil:
-		line.Str("cluster", r.Cluster).Msg("issuing snowflake IDs, by the local record; ZooKeeper has to confirm it yet")
+		line.Str("cluster", r.Cluster).Msg("issuing snowflake IDs, by the local record; ZooKeeper has not confirmed it yet")
 	default:
 		line.Str("cluster", r.Cluster).Msg("issuing snowflake IDs")
 	}

@@ -147,7 +147,7 @@ func (s Summary) Sentence() string {
 	return text + fmt.Sprintf(", %d free of %d", s.Free, s.Capacity)
 }
 
-// FindEntry returns the entry of a worker ID, the first where a hand has made a second one.
+// FindEntry returns the entry of a worker ID, the first where a second one was made by hand.
 func FindEntry(entries []worker.Entry, id int64) (worker.Entry, error) {
 	i := slices.IndexFunc(entries, func(e worker.Entry) bool { return e.WorkerID == id })
 	if i < 0 {
