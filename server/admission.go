@@ -64,12 +64,12 @@ func newAdmission(reg *prometheus.Registry, public int) (*admission, error) {
 		}),
 		displaced: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "leafd_http_connections_displaced_total",
-			Help: "Idle connections that were closed at the limit for one that came.",
+			Help: "Idle connections that were closed at the limit for a new one.",
 		}),
 	}
 	limit := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "leafd_http_connections_limit",
-		Help: "Client connections that may be open, without those of --admin-listen.",
+		Help: "Client connections that may be open, beside those of --admin-listen.",
 	})
 	limit.Set(float64(public))
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -222,7 +222,7 @@ func newLatencyCollector(m *metrics) latencyCollector {
 	return latencyCollector{
 		metrics: m,
 		httpDesc: prometheus.NewDesc("leafd_http_request_duration_seconds",
-			"Requests for IDs, from when each was read until its response was written, without those that are refused before an ID is asked for (bad key or count, limits).",
+			"Requests for IDs, from when each was read until its response was written, without those with a bad key or count, and those beyond a limit.",
 			labels, nil),
 		redisDesc: prometheus.NewDesc("leafd_redis_request_duration_seconds",
 			"The same of commands of the Redis protocol.", labels, nil),

@@ -77,7 +77,7 @@ func newOverload(cfg Config) (*overload, error) {
 	o := &overload{maxInflight: int64(cfg.MaxInflight), queueWait: cfg.QueueWait}
 	shed := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "leafd_http_shed_total",
-		Help: "Requests answered with 503 overloaded: because too many others waited (inflight), batches had too long to wait (queue), a list's turn did not come (lists), or clients left too much unread (unread).",
+		Help: "Requests answered with 503 overloaded: too many others waited (inflight), batches had too long to wait (queue), a list's turn did not come (lists), clients left too much unread (unread).",
 	}, []string{"reason"})
 	for i, reason := range [...]string{shedInflight: "inflight", shedQueue: "queue", shedLists: "lists", shedUnread: "unread"} {
 		o.shed[i] = shed.WithLabelValues(reason)
@@ -94,7 +94,7 @@ func newOverload(cfg Config) (*overload, error) {
 	inflight := func(m mode) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "leafd_http_inflight",
-			Help:        "Places for waiting requests that are taken: batches, requests that wait for a range, and one more for each thousand IDs.",
+			Help:        "Batches, and requests that wait for a range, and one more for each thousand of their IDs.",
 			ConstLabels: prometheus.Labels{"mode": modeNames[m]},
 		}, func() float64 { return float64(o.inflight[m].Inside()) })
 	}
@@ -115,7 +115,7 @@ func newOverload(cfg Config) (*overload, error) {
 		}, func() float64 { return float64(o.queued.Inside()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "leafd_rate_limit_forgotten_total",
-			Help: "Callers given a burst again because more callers and keys were in use than are kept.",
+			Help: "Callers and keys that were forgotten because too many were in use: they get a burst again.",
 		}, func() float64 {
 			if rates := o.rates.Load(); rates != nil {
 				return float64(rates.Forgot())

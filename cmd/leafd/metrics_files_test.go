@@ -52,7 +52,14 @@ func checkDocumented(t *testing.T, page scraped) {
 		for i, label := range labels {
 			labels[i] = " `" + label + "`"
 		}
-		fmt.Fprintf(&b, "- `%s` %s%s: %s\n", name, strings.ToLower(family.GetType().String()), strings.Join(labels, ""), family.GetHelp())
+		kind := dto.MetricType_GAUGE // as the page says, by the end of the name
+		if strings.HasSuffix(name, "_total") {
+			kind = dto.MetricType_COUNTER
+		} else if strings.HasSuffix(name, "_duration_seconds") {
+			kind = dto.MetricType_HISTOGRAM
+		}
+		require.Equal(t, kind, family.GetType(), name)
+		fmt.Fprintf(&b, "- `%s`%s: %s\n", name, strings.Join(labels, ""), family.GetHelp())
 	}
 	doctest.Current(t, metricsDoc, map[string]string{"metrics": b.String()})
 }

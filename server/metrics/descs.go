@@ -25,7 +25,7 @@ var (
 
 	descCeiling        = gauge("ceiling_distance_seconds", "Time until snowflake IDs end without another record.")
 	descLease          = gauge("lease_distance_seconds", "Time until snowflake IDs end without ZooKeeper.")
-	descClosed         = gauge("workers_closed_until_seconds", "Unix time before which the cluster, which has lost data, gives no new daemon a worker ID; 0: it does.")
+	descClosed         = gauge("workers_closed_until_seconds", "After a loss of data, Unix time before which new daemons get no worker ID; else 0.")
 	descReportAge      = gauge("report_age_seconds", "Time since the clock was last recorded.", "to")
 	descReports        = counter("reports_total", "Records of the clock that were taken.", "to")
 	descReportFailures = counter("report_failures_total", "Records of the clock that failed.", "to")
@@ -35,14 +35,14 @@ var (
 	descEstimate   = gauge("clock_offset_estimate_seconds", "How far the peers' clocks are ahead of ours.")
 	descThreshold  = gauge("clock_offset_threshold_seconds", "How far our clock may be off its peers'.")
 	descPeers      = gauge("clock_peers", "Peers at the last look, by whether they told their clock.", "answered")
-	descVerdict    = gauge("clock_verdict", "1 for where our clock stood among the peers' at the last look.", "verdict")
+	descVerdict    = gauge("clock_verdict", "1 for what the last look at the peers' clocks said of ours.", "verdict")
 	descPeersAge   = gauge("clock_check_age_seconds", "Time since the peers were last asked for their clocks.")
 	descWaits      = counter("generator_waits_total", "Waits for a snowflake ID.", "reason")
 	descRefusals   = counter("generator_refusals_total", "Calls for snowflake IDs that got none.", "reason")
 	descLayoutLeft = gauge("layout_remaining_seconds", "Time until the time bits of snowflake IDs are used up.")
 
 	descSession  = gauge("zookeeper_session_state", "1 for the state that the session with ZooKeeper is in.", "state")
-	descConnects = counter("zookeeper_connects_total", "Times that a ZooKeeper server has taken us in.")
+	descConnects = counter("zookeeper_connects_total", "Connections to ZooKeeper servers.")
 	descExpiries = counter("zookeeper_session_expiries_total", "Sessions that ZooKeeper has ended.")
 
 	descTags        = gauge("segment_tags", "Tags in the table.")
