@@ -30,7 +30,7 @@ import (
 	"github.com/leafd/leafd/test/zookeepertest"
 )
 
-// writeStates has TestStates write docs/evidence/STATES.md.
+// writeStates has TestStates write docs/evidence/states.txt.
 const writeStates = "LEAFDTEST_WRITE_STATES"
 
 // told is what each reader says of a state.
@@ -168,7 +168,7 @@ func cmpOr(a, b string) string {
 	return b
 }
 
-// Each state of a daemon, as every reader tells it. LEAFDTEST_WRITE_STATES=1 writes docs/evidence/STATES.md.
+// Each state of a daemon, as every reader tells it. LEAFDTEST_WRITE_STATES=1 writes docs/evidence/states.txt.
 func TestStates(t *testing.T) {
 	var mu sync.Mutex
 	rows := map[string]told{}
@@ -197,18 +197,19 @@ func TestStates(t *testing.T) {
 		return
 	}
 	var page strings.Builder
-	page.WriteString("# What each reader says of each state\n\nMade by `LEAFDTEST_WRITE_STATES=1 go test -run '^TestStates$' ./cmd/leafd`, on real daemons, each of which the test brings into the state. " +
-		"The test requires that all readers have the same condition as the worst, and that its words name the cause. `…` stands for the headline.\n\n" +
-		"| state | code | headline | log | webhook | `/readyz` | STATUS | page | `leafd doctor` | `/api/worker` |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	page.WriteString("What each reader says of each state: code and headline, then every reader's words, in which … stands for the headline.\n" +
+		"Made by LEAFDTEST_WRITE_STATES=1 go test -run '^TestStates$' ./cmd/leafd, on real daemons, each of which the test brings into the state.\n" +
+		"The test requires that all readers have the same condition as the worst, and that its words name the cause.\n")
 	for _, state := range order {
 		r := rows[state]
-		fmt.Fprintf(&page, "| %s | `%s` | %s |", r.state, r.code, r.headline)
-		for _, text := range []string{r.log, r.alarm, r.ready, r.status, r.page, r.doctor, r.worker} {
-			fmt.Fprintf(&page, " %s |", strings.ReplaceAll(cell(text), r.headline, "…"))
+		fmt.Fprintf(&page, "\n%s: %s, %s\n", r.state, r.code, r.headline)
+		for _, reader := range []struct{ name, text string }{
+			{"log", r.log}, {"webhook", r.alarm}, {"/readyz", r.ready}, {"STATUS", r.status}, {"page", r.page}, {"leafd doctor", r.doctor}, {"/api/worker", r.worker},
+		} {
+			fmt.Fprintf(&page, "    %-13s %s\n", reader.name, strings.TrimSpace(strings.ReplaceAll(cell(reader.text), r.headline, "…")))
 		}
-		page.WriteString("\n")
 	}
-	require.NoError(t, os.WriteFile("../../docs/evidence/STATES.md", []byte(page.String()), 0o600))
+	require.NoError(t, os.WriteFile("../../docs/evidence/states.txt", []byte(page.String()), 0o600))
 }
 
 func keysOf(rows map[string]told) (all []string) {
@@ -221,7 +222,7 @@ func keysOf(rows map[string]told) (all []string) {
 // cell is a text of one run as the page has it: without what differs from run to run.
 func cell(s string) string {
 	for _, one := range []struct{ is, becomes string }{
-		{`/dev/shm/\S+?/data|/tmp/\S+?/data`, "DATA"}, {`127\.0\.0\.1:\d+`, "HOST:PORT"}, {`\b[0-9a-f]{8}-[0-9a-f-]{27}\b`, "UUID"}, {`\d{4}-\d\d-\d\dT[0-9:.]+Z`, "TIME"}, {`/test\d+\S*`, "/ROOT"}, {`\|`, "/"},
+		{`/dev/shm/\S+?/data|/tmp/\S+?/data`, "DATA"}, {`127\.0\.0\.1:\d+`, "HOST:PORT"}, {`\b[0-9a-f]{8}-[0-9a-f-]{27}\b`, "UUID"}, {`\d{4}-\d\d-\d\dT[0-9:.]+Z`, "TIME"}, {`/test\d+\S*`, "/ROOT"},
 	} {
 		s = regexp.MustCompile(one.is).ReplaceAllString(s, one.becomes)
 	}

@@ -1,6 +1,6 @@
 // Command fair measures what clients see of a leafd beside others that take as much of it as
 // they can: p50 and p99 of their requests, and how many were refused. `make bench-fair` builds
-// the daemon and runs it; docs/evidence/FAIRNESS.md has what came of it.
+// the daemon and runs it; docs/evidence/figures.txt has what came of it.
 //
 // All of it stays on 127.0.0.0/8, for -seconds a row. The daemon and each crowd are processes
 // of their own.
