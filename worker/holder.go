@@ -145,10 +145,8 @@ func (h *holder) step(ctx context.Context) (next, error) {
 		return next{setAside: h.copied(s)}, nil
 	case Forget, GiveUp:
 		return next{}, h.forget(ctx, s, do)
-	case Resume, PutBack:
-		return h.resume(ctx, s, do, now)
-	case Enroll:
-		return h.enroll(ctx, s, now)
+	case Resume, PutBack, Enroll:
+		return h.take(ctx, s, do, now)
 	default:
 		return next{}, fmt.Errorf("worker: a start can't %s", do)
 	}
@@ -244,88 +242,78 @@ func (h *holder) write(ctx context.Context, s Snapshot, do Action, now clock.Mil
 	return nil
 }
 
-// resume makes our entry this life's, prolonged, or puts it back; it settles where others may
-// have to be waited for (worker.R7).
-func (h *holder) resume(ctx context.Context, s Snapshot, do Action, now clock.Millis) (next, error) {
-	if h.settle.covers(s) {
-		return h.settled(s, h.done)
+// take makes a piece this life's to issue in: it claims one (Enroll), or writes our entry,
+// prolonged or put back. Where others may have to be waited for (worker.R7), and after a claim, it
+// is done once the entry and the root stay as they are for the time of the settling; a claim
+// is made active then.
+func (h *holder) take(ctx context.Context, s Snapshot, do Action, now clock.Millis) (next, error) {
+	settled := h.settle.covers(s) && (do == Enroll) == (s.Entry.State == StateClaiming)
+	if left := h.settle.until - h.ends.clk.Mono(); settled && left > 0 {
+		return next{wait: left}, nil
 	}
-	if err := h.write(ctx, s, do, now); err != nil {
-		return next{}, err
+	if do == Enroll && !settled {
+		claim, n, err := h.claim(ctx, s, now)
+		if err != nil || n.why != nil {
+			return n, err
+		}
+		s = claim
+		if age := s.Entry.Stat.Mtime.Sub(s.Root.Stat.Ctime); s.Root.Losses > 0 || age < 0 || age > youngRoot {
+			return h.settles(s), nil
+		}
+	}
+	if do == Enroll || !settled {
+		if err := h.write(ctx, s, do, now); err != nil {
+			return next{}, err
+		}
+		s = *h.held
 	}
 	if do == PutBack { // it was set back, perhaps while we looked: not by hand
 		h.stirred = false
 	}
-	if do == PutBack || h.held.Root.Losses > h.rec.Losses {
-		return h.settles(*h.held)
+	if !settled && (do == PutBack || s.Root.Losses > h.rec.Losses) {
+		return h.settles(s), nil
 	}
-	return h.done(*h.held)
+	h.rec.Losses, h.held, h.settle = s.Root.Losses, &s, settling{}
+	return next{done: true}, nil
 }
 
 // settles begins to wait for instances that may know better.
-func (h *holder) settles(s Snapshot) (next, error) {
+func (h *holder) settles(s Snapshot) next {
 	wait := h.ends.settled(*s.Root)
 	h.settle = settling{s.Root.Stat.Version, s.Entry.Stat.Mzxid, s.Conn, h.ends.clk.Mono() + wait}
 	h.held = nil
 	why := fmt.Errorf("worker %d is claimed, and not used for %s, in case that another node had it before", h.rec.WorkerID, wait.Round(time.Millisecond))
 	h.ends.tell(Event{Kind: EventSettling, Err: why, Wait: wait})
-	return next{wait: wait, why: fmt.Errorf("%w: stopped while the claim settled: %w", ErrUnreachable, why)}, nil
+	return next{wait: wait, why: fmt.Errorf("%w: stopped while the claim settled: %w", ErrUnreachable, why)}
 }
 
-// settled goes on with then once the settling is over.
-func (h *holder) settled(s Snapshot, then func(Snapshot) (next, error)) (next, error) {
-	if left := h.settle.until - h.ends.clk.Mono(); left > 0 {
-		return next{wait: left}, nil
-	}
-	return then(s)
-}
-
-// done ends a start: the piece is ours to issue in.
-func (h *holder) done(s Snapshot) (next, error) {
-	h.rec.Losses, h.held, h.settle = s.Root.Losses, &s, settling{}
-	return next{done: true}, nil
-}
-
-// enroll claims a worker ID, lets that settle, and has the claim made active, where it and the
-// root are as they were when it began to settle.
-func (h *holder) enroll(ctx context.Context, s Snapshot, now clock.Millis) (next, error) {
-	promote := func(s Snapshot) (next, error) {
-		if err := h.write(ctx, s, Enroll, now); err != nil {
-			return next{}, err
-		}
-		return h.done(*h.held)
-	}
-	if h.settle.covers(s) && s.Entry.State == StateClaiming && s.Entry.Owner == h.ends.owner {
-		return h.settled(s, promote)
-	}
+// claim has the registry find a worker ID, and files the claim.
+func (h *holder) claim(ctx context.Context, s Snapshot, now clock.Millis) (Snapshot, next, error) {
 	if left := h.rec.Limit.Sub(now); h.rec.State == RecordActive && left > 0 { // it may start without the registry still
-		return next{wait: left, why: fmt.Errorf("%w: worker %d was ours up to %s, and another piece begins then", ErrLeaseOver, h.rec.WorkerID, h.rec.Limit)}, nil
+		return s, next{wait: left, why: fmt.Errorf("%w: worker %d was ours up to %s, and another piece begins then", ErrLeaseOver, h.rec.WorkerID, h.rec.Limit)}, nil
 	}
 	r := h.rec
 	r.Timestamp = max(r.Timestamp, now)
 	if err := h.name(ctx, &r, s.Entry); err != nil {
-		return next{}, err
+		return s, next{}, err
 	}
 	claim, err := h.ends.registry.Claim(ctx, s, r, now)
 	exhausted := (*ExhaustedError)(nil)
 	switch {
 	case errors.As(err, &exhausted) && exhausted.Next > 0 && exhausted.Next.Sub(now) <= FreeSoon:
-		return next{wait: max(exhausted.Next.Sub(now), retryPause), why: err}, nil
+		return s, next{wait: max(exhausted.Next.Sub(now), retryPause), why: err}, nil
 	case errors.Is(err, ErrNoCluster):
-		return waitFor(closedPoll, EventNoCluster, err), nil
+		return s, waitFor(closedPoll, EventNoCluster, err), nil
 	case err != nil:
-		return next{}, err
+		return s, next{}, err
 	}
 	r.acknowledged(*claim.Entry, *claim.Root)
 	r.Losses, r.Ceiling = claim.Root.Losses, max(r.Ceiling, r.Floor)
 	if err := h.ends.save(ctx, r); err != nil {
-		return next{}, fmt.Errorf("the claim could not be recorded: %w", err)
+		return s, next{}, fmt.Errorf("the claim could not be recorded: %w", err)
 	}
 	h.rec, h.seen, h.stirred = r, sight{}, false
-	if age := claim.Entry.Stat.Mtime.Sub(claim.Root.Stat.Ctime); claim.Root.Losses == 0 && 0 <= age && age <= youngRoot {
-		return promote(claim)
-	}
-	return h.settles(claim)
+	return claim, next{}, nil
 }
 
 // report writes the entry of a life that issues, as r has it, or does what has to be done
