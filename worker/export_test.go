@@ -101,7 +101,7 @@ func (x *Holding) AnyRoot(version int32) {
 
 // MayGoOffline is what a start asks that no registry answers.
 func MayGoOffline(cfg Config, r Record) error {
-	return (&Worker{cfg: cfg}).mayGoOffline(self{recorded: true}, r)
+	return (&Worker{cfg: cfg}).mayGoOffline(r)
 }
 
 // Cell is where Decide's table has what to do, and what it has there.

@@ -82,9 +82,6 @@ func (r Record) Knows(owner string) bool {
 // begins names owner as the life that is about to write the entry, nil for none yet: durably,
 // before it does (worker.U4).
 func (r *Record) begins(owner string, e *Entry) {
-	if r.Current.Owner == owner {
-		return
-	}
 	number := max(r.Acked.Number, r.Current.Number) + 1
 	if e != nil && e.Instance == r.Instance && r.Knows(e.Owner) {
 		r.Acked = Life{e.Owner, e.Life}
@@ -154,24 +151,16 @@ const claimAge = time.Minute
 // the registry's, which has no say in our own piece. Where it says no, from is when e's piece
 // ends, or e counts as given up, on our clock; 0 where no time does.
 func (r Record) Follows(e Entry, now, by clock.Millis) (yes bool, from clock.Millis) {
-	own := e.Instance == r.Instance && r.Knows(e.Owner)
-	switch e.State {
-	case StateReleased:
-		return e.Bound() <= now, e.Bound()
-	case StateActive:
-		if own {
-			by = now
-		}
-		return e.Bound() <= min(now, by), e.Bound()
-	case StateClaiming:
-		from = e.Floor
-		if !own {
-			from = max(from, now.Add(e.Stat.Mtime.Add(claimAge).Sub(by)))
-		}
-		return from <= now, from
-	default:
+	from, byItself := e.FreeFrom()
+	switch own := e.Instance == r.Instance && r.Knows(e.Owner); {
+	case !byItself:
 		return false, 0
+	case e.State == StateActive && !own:
+		return from <= min(now, by), from
+	case e.State == StateClaiming && !own:
+		from = max(from, now.Add(e.Stat.Mtime.Add(claimAge).Sub(by)))
 	}
+	return from <= now, from
 }
 
 // Bound returns the time below which IDs may have been issued under e, or may be yet.

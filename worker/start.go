@@ -55,21 +55,15 @@ func Start(ctx context.Context, cfg Config) (*Worker, error) {
 	return w, nil
 }
 
-// self is what the start knows beside its record, which the holder has.
-type self struct {
-	recorded bool  // there was a local record
-	unusable error // why the local record is not to be gone by, where there is one: it is set aside
-}
-
 func (w *Worker) start(ctx context.Context) error {
 	w.anchor = w.cfg.Clock.Read()
-	me, err := w.load()
+	unusable, err := w.load()
 	switch {
 	case err != nil:
 	case w.cfg.Registry == nil:
-		err = w.startAlone(me)
+		err = cmp.Or(unusable, w.startAlone())
 	default:
-		err = w.startRegistered(ctx, &me)
+		err = w.startRegistered(ctx, unusable)
 	}
 	if err == nil {
 		err = w.passCeiling(ctx, w.holder.rec) // it has the floor by now
@@ -92,29 +86,30 @@ func (w *Worker) fresh() Record {
 	}
 }
 
-// load reads the local record (worker.W2), and has the holder begin with it.
-func (w *Worker) load() (self, error) {
+// load reads the local record (worker.W2), and has the holder begin with it. unusable is why it is
+// not to be gone by, where there is one: it is set aside.
+func (w *Worker) load() (unusable, err error) {
 	me := &w.holder.rec
 	*me = w.fresh()
 	r, err := w.cfg.Cache.Load()
 	switch {
 	case errors.Is(err, ErrNoRecord):
 		w.notify(Event{Kind: EventFirstStart})
-		return self{}, nil
+		return nil, nil
 	case errors.Is(err, ErrDamaged):
-		return self{unusable: err}, nil
+		return err, nil
 	case err != nil:
-		return self{}, err
+		return nil, err
 	case r.Layout != w.cfg.Layout || r.Epoch != w.cfg.Epoch:
-		return self{}, fmt.Errorf("%w: the record is of layout %s with epoch %d, and this start has %s with epoch %d: "+
+		return nil, fmt.Errorf("%w: the record is of layout %s with epoch %d, and this start has %s with epoch %d: "+
 			"start with the recorded ones, or take another data directory and a worker ID that never issued under them",
 			ErrForeign, r.Layout, r.Epoch, w.cfg.Layout, w.cfg.Epoch)
 	case r.Restored: // worker.W2
-		return self{unusable: fmt.Errorf("%w: worker.json is older than what this data directory has issued as worker %d: put the newest one back, "+
-			"or, once the clock is right and past every ID issued so far, delete leafd.lock", ErrRestored, r.WorkerID)}, nil
+		return fmt.Errorf("%w: worker.json is older than what this data directory has issued as worker %d: put the newest one back, "+
+			"or, once the clock is right and past every ID issued so far, delete leafd.lock", ErrRestored, r.WorkerID), nil
 	}
 	if err := w.checkClock(r); err != nil {
-		return self{}, err
+		return nil, err
 	}
 	if r.MaybeStale { // worker.W2
 		r.Ceiling = max(r.Ceiling, w.cfg.Clock.Read().Wall()).Add(w.cfg.CeilingLead)
@@ -122,7 +117,7 @@ func (w *Worker) load() (self, error) {
 		w.notify(Event{Kind: EventRecordStale, Until: r.Ceiling})
 	}
 	if r.Instance != "" && r.DirectoryID != "" && w.cfg.DirectoryID != "" && r.DirectoryID != w.cfg.DirectoryID {
-		return self{unusable: fmt.Errorf("%w: worker %d was recorded in another data directory, of which this one is a copy", ErrCopied, r.WorkerID)}, nil
+		return fmt.Errorf("%w: worker %d was recorded in another data directory, of which this one is a copy", ErrCopied, r.WorkerID), nil
 	}
 	if r.Instance == "" { // standalone
 		r.Instance, r.Born, r.DirectoryID = me.Instance, me.Born, me.DirectoryID
@@ -132,14 +127,11 @@ func (w *Worker) load() (self, error) {
 	}
 	r.Node, r.Owner = me.Node, me.Owner
 	*me = r
-	return self{recorded: true}, nil
+	return nil, nil
 }
 
 // startAlone is the start of a standalone daemon: its record alone remembers anything.
-func (w *Worker) startAlone(me self) error {
-	if me.unusable != nil {
-		return me.unusable
-	}
+func (w *Worker) startAlone() error {
 	r := &w.holder.rec
 	if err := CheckStandalone(*r, w.cfg.WorkerID); err != nil {
 		return err
@@ -150,17 +142,17 @@ func (w *Worker) startAlone(me self) error {
 
 // startRegistered takes one step after the other until the registry has acknowledged our
 // piece, or our own record will do without it (worker.W5).
-func (w *Worker) startRegistered(ctx context.Context, me *self) error {
+func (w *Worker) startRegistered(ctx context.Context, unusable error) error {
 	h := &w.holder
 	h.ends = w.ends()
-	guards := func(context.Context) error { return w.guards(ctx, *me) }
+	guards := func(context.Context) error { return w.guards(ctx) } // they outlast a look
 	h.ends.guards = guards
 	h.ends.save = func(_ context.Context, r Record) error { return w.cfg.Cache.Save(r) }
 	deadline := w.cfg.Clock.Mono() + w.cfg.MaxWait
 	var told EventKind
 	for {
 		patience := max(deadline-w.cfg.Clock.Mono(), w.cfg.LookTimeout) // or the last look is cut short
-		offline := w.mayGoOffline(*me, h.rec)
+		offline := cmp.Or(unusable, w.mayGoOffline(h.rec))
 		if offline == nil && !h.watches {
 			patience = w.cfg.LookTimeout
 		}
@@ -173,7 +165,7 @@ func (w *Worker) startRegistered(ctx context.Context, me *self) error {
 		case errors.Is(err, ErrUnreachable) && offline == nil && !h.watches:
 			w.remoteErr = err
 			w.notify(Event{Kind: EventOffline, Err: err})
-			return w.guards(ctx, *me)
+			return w.guards(ctx)
 		case errors.Is(err, ErrUnreachable):
 			n = next{wait: retryPause, why: fmt.Errorf("%w; and %w: the registry has to answer once", err, offline)}
 		case errors.Is(err, ErrChanged):
@@ -187,14 +179,14 @@ func (w *Worker) startRegistered(ctx context.Context, me *self) error {
 			h.rec.Registered = w.cfg.Clock.Read().Wall()
 			return nil
 		}
-		if me.unusable != nil && errors.Is(n.why, ErrNoCluster) {
-			return fmt.Errorf("%w; and %w", me.unusable, n.why)
+		if unusable != nil && errors.Is(n.why, ErrNoCluster) {
+			return fmt.Errorf("%w; and %w", unusable, n.why)
 		}
-		if n.setAside != nil || me.unusable != nil && err == nil {
-			if err := w.startAsNew(me, cmp.Or(me.unusable, n.setAside)); err != nil {
+		if n.setAside != nil || unusable != nil && err == nil {
+			if err := w.startAsNew(cmp.Or(unusable, n.setAside)); err != nil {
 				return err
 			}
-			h.held, h.seen, h.stirred = nil, sight{}, false
+			unusable, h.held, h.seen, h.stirred = nil, nil, sight{}, false
 			h.ends.guards = guards // worker.A1: they are stricter with a new instance
 			continue
 		}
@@ -248,7 +240,7 @@ func (w *Worker) judged(ctx context.Context) (clock.Millis, error) {
 }
 
 // guards are those of the clock (worker.W3): the time recorded, the peers', and the ceiling.
-func (w *Worker) guards(ctx context.Context, me self) error {
+func (w *Worker) guards(ctx context.Context) error {
 	r := &w.holder.rec
 	if err := w.checkClock(*r); err != nil {
 		return err
@@ -261,14 +253,14 @@ func (w *Worker) guards(ctx context.Context, me self) error {
 			r.Peers = addressesOf(peers)
 		}
 	}
-	if _, err := w.askAtStart(ctx, r.Peers, me.recorded && r.Cluster != ""); err != nil {
+	if _, err := w.askAtStart(ctx, r.Peers, r.Cluster != ""); err != nil {
 		return err
 	}
 	return w.passCeiling(ctx, *r)
 }
 
 // startAsNew makes the directory a new instance (worker.W2).
-func (w *Worker) startAsNew(me *self, why error) error {
+func (w *Worker) startAsNew(why error) error {
 	name, err := w.cfg.Cache.SetAside()
 	if err != nil {
 		return errors.Join(why, err)
@@ -277,21 +269,19 @@ func (w *Worker) startAsNew(me *self, why error) error {
 		why = fmt.Errorf("%w; it was set aside as %s", why, name)
 	}
 	w.notify(Event{Kind: EventRecordLost, Err: why})
-	*me, w.holder.rec = self{}, w.fresh()
+	w.holder.rec = w.fresh()
 	return nil
 }
 
 // mayGoOffline says why r, our record, is none to start by without the registry (worker.W5).
-func (w *Worker) mayGoOffline(me self, r Record) error {
+func (w *Worker) mayGoOffline(r Record) error {
 	now := w.cfg.Clock.Read().Wall()
 	switch {
-	case me.unusable != nil:
-		return me.unusable
 	case w.cfg.Displaced != nil: // worker.W5
 		return fmt.Errorf("the life before was displaced: %s", w.cfg.Displaced.Error())
 	case r.State == RecordReleasing, r.State == RecordReleased:
 		return fmt.Errorf("worker %d was given back at the last stop", r.WorkerID)
-	case !me.recorded || r.State != RecordActive:
+	case r.State != RecordActive:
 		return errors.New("the data directory has no worker ID that the registry has confirmed")
 	case r.DirectoryID == "":
 		return errors.New("the data directory can't be told from a copy of it: the system tells neither its time of birth nor a machine ID")

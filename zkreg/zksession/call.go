@@ -46,12 +46,14 @@ func do[T any](ctx context.Context, s *Session, c call, run func(*zk.Conn) (T, e
 		}
 		answer := make(chan result, 1) // the call may have ended by then
 		go func() {
-			var r result
-			r.err = s.send(func() (err error) {
-				r.value, err = run(s.conn)
-				return err
-			})
-			answer <- r
+			// Where it is unanswered for a whole session timeout the connection is closed
+			// (zksession.S6); there can be no other one yet (zksession.S2).
+			timeout := s.Info().Timeout
+			stale := time.AfterFunc(timeout, func() { s.drop(fmt.Errorf("a request was left unanswered for %v", timeout)) })
+			value, err := run(s.conn)
+			stale.Stop()
+			s.leave()
+			answer <- result{value, err}
 		}()
 		select {
 		case r := <-answer:
@@ -231,17 +233,6 @@ func (s *Session) leave() {
 	defer s.mu.Unlock()
 	s.calls--
 	s.changedLocked()
-}
-
-// send has request send one over the connection that was open in enter. Where that leaves it
-// unanswered for a whole session timeout it is closed (zksession.S6); there can be no other
-// one yet (zksession.S2).
-func (s *Session) send(request func() error) error {
-	timeout := s.Info().Timeout
-	stale := time.AfterFunc(timeout, func() { s.drop(fmt.Errorf("a request was left unanswered for %v", timeout)) })
-	defer s.leave()
-	defer stale.Stop()
-	return request()
 }
 
 // drained waits for at most wait until no request is outstanding.

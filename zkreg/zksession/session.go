@@ -15,17 +15,10 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Bounds of a session's timeout. The servers have bounds of their own, usually
-// 2 to 20 of their ticks.
-const (
-	minTimeout = 100 * time.Millisecond
-	maxTimeout = time.Hour
-)
-
 // Config is what a session needs.
 type Config struct {
 	Servers []string      // host:port each, names or addresses; package settings has checked them
-	Timeout time.Duration // session timeout to ask for, 100 ms to 1 h
+	Timeout time.Duration // session timeout to ask for
 	Auth    *Credentials  // digest user and password; nil: none
 	TLS     *tls.Config   // nil: plain; without a ServerName it is the configured host
 	Notify  func(Event)   // called one at a time, from a goroutine of its own; nil for none
@@ -78,11 +71,8 @@ type Session struct {
 // Open returns a session that is about to be opened. It fails only for
 // what can never work.
 func Open(cfg Config) (*Session, error) {
-	cfg, err := cfg.checked()
-	if err != nil {
-		return nil, err
-	}
 	s := newSession(cfg)
+	var err error
 	s.conn, s.ended, err = zk.Connect(cfg.Servers, cfg.Timeout,
 		zk.WithHostProvider(&hosts{session: s}),
 		zk.WithDialer(s.dial),
@@ -97,8 +87,9 @@ func Open(cfg Config) (*Session, error) {
 	return s, nil
 }
 
-// newSession returns the session of a checked cfg that nothing connects yet.
+// newSession returns the session of cfg that nothing connects yet.
 func newSession(cfg Config) *Session {
+	cfg.Servers, cfg.Unreachable = slices.Clone(cfg.Servers), cmp.Or(cfg.Unreachable, ErrUnreachable)
 	s := &Session{
 		cfg: cfg, events: make(chan Event, maxEvents), changed: make(chan struct{}),
 		info: Info{State: Connecting, Since: time.Now(), Timeout: cfg.Timeout}, told: map[string]string{},
@@ -113,16 +104,6 @@ func newSession(cfg Config) *Session {
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
-
-// checked returns cfg with its defaults.
-func (cfg Config) checked() (Config, error) {
-	cfg.Servers = slices.Clone(cfg.Servers)
-	if cfg.Timeout < minTimeout || cfg.Timeout > maxTimeout {
-		return cfg, fmt.Errorf("session timeout %v: want %v to %v", cfg.Timeout, minTimeout, maxTimeout)
-	}
-	cfg.Unreachable = cmp.Or(cfg.Unreachable, ErrUnreachable)
-	return cfg, nil
-}
 
 // observe is called by go-zookeeper's goroutines: it neither waits nor calls back.
 func (s *Session) observe(e zk.Event) {

@@ -92,7 +92,7 @@ func (w *wire) greet() ([]byte, error) {
 	w.greeted = true
 	granted := time.Duration(binary.BigEndian.Uint32(hello[8:])) * time.Millisecond
 	id := int64(binary.BigEndian.Uint64(hello[12:])) //nolint:gosec // a bit pattern
-	if id != 0 && (granted < time.Millisecond*10 || granted > maxTimeout*24) || binary.BigEndian.Uint32(hello[20:]) != 16 {
+	if id != 0 && (granted < time.Millisecond*10 || granted > 24*time.Hour) || binary.BigEndian.Uint32(hello[20:]) != 16 {
 		return nil, errors.New("its first answer can't be read: it is no ZooKeeper server")
 	}
 	s := w.session
