@@ -360,7 +360,7 @@ func (w *Worker) Check() error {
 func (w *Worker) Close(ctx context.Context, last clock.Millis) (err error) {
 	defer func() { err = errors.Join(err, w.closeRegistry()) }()
 	w.endLife() // the last report of Run may be under way still; it must not land later
-	if err := errors.Join(w.local.await(ctx), w.remote.await(ctx)); err != nil {
+	if err := errors.Join(w.local.idle(ctx), w.remote.idle(ctx)); err != nil {
 		return fmt.Errorf("a clean stop could not be recorded, the next start waits for the ceiling: %w", err)
 	}
 	now := w.cfg.Clock.Read()

@@ -38,6 +38,15 @@ func (r *recorder) await(ctx context.Context) error {
 	return nil
 }
 
+// idle returns once no write is under way.
+func (r *recorder) idle(ctx context.Context) error {
+	err := r.await(ctx)
+	if err == nil {
+		r.turn.Release(1)
+	}
+	return err
+}
+
 // write does one write, begun at boot-time now, by the one that has the turn.
 func (r *recorder) write(now time.Duration, do func() error) error {
 	err := do()
