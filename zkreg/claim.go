@@ -243,7 +243,11 @@ func (c *claim) sequential(ctx context.Context) (bool, error) {
 			}
 			continue
 		}
-		c.s.Entry, err = c.reread(ctx, name.workerID, d)
+		e, err := c.readEntry(ctx, name.workerID) // no answer to a create has its Stat
+		if err == nil && (e == nil || e.data != d) {
+			err = fmt.Errorf("%w: %s was written by another at once", worker.ErrChanged, responses[1].String)
+		}
+		c.s.Entry = e.listed()
 		return err == nil, err
 	}
 	return false, nil

@@ -175,24 +175,21 @@ func (r *Registry) Write(ctx context.Context, s worker.Snapshot, me worker.Recor
 	}
 	d := r.dataOf(me, state)
 	p := r.entryOf(me.WorkerID)
-	op := createNode(p, encode(d), 0)
+	ops := []any{check(r.root, s.Root.Stat.Version)}
 	if s.Entry != nil {
-		op = setData(p, encode(d), s.Entry.Stat.Version)
+		ops = append(ops, setData(p, encode(d), s.Entry.Stat.Version))
+	} else { // no answer to a create has its Stat
+		ops = append(ops, createNode(p, nil, 0), setData(p, encode(d), 0))
 	}
-	responses, err := r.change(ctx, s, check(r.root, s.Root.Stat.Version), op)
+	responses, err := r.change(ctx, s, ops...)
 	if err != nil {
 		return s, err
 	}
-	if was := s.Entry; was == nil {
-		s.Entry, err = r.reread(ctx, me.WorkerID, d)
-	} else if stat := responses[1].Stat; stat.Czxid != was.Stat.Czxid { // zkreg.R2
-		err = fmt.Errorf("%w: %s was removed and made again by another while it was written", worker.ErrFenced, p)
-	} else {
-		s.Entry = (&entry{entryName: entryName{workerID: me.WorkerID}, data: d, stat: stat}).listed()
+	stat := responses[len(ops)-1].Stat
+	if s.Entry != nil && s.Entry.Stat.Czxid != stat.Czxid { // zkreg.R2
+		return s, fmt.Errorf("%w: %s was removed and made again by another while it was written", worker.ErrFenced, p)
 	}
-	if err != nil {
-		return s, err
-	}
+	s.Entry = (&entry{entryName: entryName{workerID: me.WorkerID}, data: d, stat: stat}).listed()
 	if state == worker.StateReleased {
 		_, _ = r.session.Multi(ctx, 0, createNode(r.hintOf(me.WorkerID), nil, 0)) // nothing rests on a hint
 	}
@@ -206,18 +203,6 @@ func (r *Registry) dataOf(me worker.Record, state worker.EntryState) entryData {
 		IP: ip, Port: port, Node: r.cfg.Node, Timestamp: me.Timestamp, Ceiling: me.Ceiling, Floor: me.Floor, Limit: me.Limit,
 		Instance: me.Instance, Owner: me.Current.Owner, Life: me.Current.Number, State: state,
 	}
-}
-
-// reread reads what we have just created: no answer to a create has its Stat.
-func (r *Registry) reread(ctx context.Context, workerID int64, d entryData) (*worker.Entry, error) {
-	e, err := r.readEntry(ctx, workerID)
-	switch {
-	case err != nil:
-		return nil, err
-	case e == nil || e.data != d:
-		return nil, fmt.Errorf("%w: %s was written by another at once", worker.ErrChanged, r.entryOf(workerID))
-	}
-	return e.listed(), nil
 }
 
 // Show implements worker.Registry. The node has the address that peers are to ask in its name.

@@ -40,20 +40,20 @@ func (t tree) Close() error {
 
 // read reads a node; a nil Stat for none.
 func (t tree) read(ctx context.Context, p string) ([]byte, *zk.Stat, error) {
-	data, stat, err := t.session.Get(ctx, p)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil, nil
-	}
-	return data, stat, err
+	return orNone(t.session.Get(ctx, p))
 }
 
 // children reads the names below p; a nil Stat for no p.
 func (t tree) children(ctx context.Context, p string) ([]string, *zk.Stat, error) {
-	names, stat, err := t.session.Children(ctx, p)
+	return orNone(t.session.Children(ctx, p))
+}
+
+// orNone is what was read, where "no such node" is no error: the Stat is nil then.
+func orNone[T any](v T, stat *zk.Stat, err error) (T, *zk.Stat, error) {
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil, nil
+		return v, nil, nil
 	}
-	return names, stat, err
+	return v, stat, err
 }
 
 // look reads the root, the parent's Stat, and the entry of workerID, if any, as new as ZooKeeper
