@@ -170,7 +170,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-w.life.Done():
-			return w.isFenced()
+			return w.Check()
 		case <-w.kick:
 		case <-due.C:
 		}
@@ -198,7 +198,7 @@ func (w *Worker) interval() time.Duration {
 
 // report extends the ceiling, and keeps how that went.
 func (w *Worker) report(ctx context.Context) {
-	if w.isFenced() != nil {
+	if w.Check() != nil {
 		return
 	}
 	bounded, cancel := context.WithTimeout(ctx, w.cfg.ReportInterval)
@@ -250,7 +250,7 @@ func (w *Worker) extend(ctx context.Context) error {
 	if err := w.save(ctx, raise, now); err != nil {
 		return err
 	}
-	if err := w.isFenced(); err != nil {
+	if err := w.Check(); err != nil {
 		return err
 	}
 	if now.Wall() >= ceiling { // worker.U7: the next life begins a new piece
@@ -278,7 +278,7 @@ func (w *Worker) save(ctx context.Context, raise func(*Record), now clock.Readin
 	}()
 	select {
 	case err := <-saved:
-		if err != nil && w.isFenced() == nil {
+		if err != nil && w.Check() == nil {
 			return fmt.Errorf("the ceiling could not be recorded: %w", err)
 		}
 		return err
@@ -329,28 +329,12 @@ func (w *Worker) fence(cause error) error {
 	return cause
 }
 
-func (w *Worker) isFenced() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.fenced
-}
-
-// Check returns nil while the worker should be asked for IDs, and otherwise
-// ErrFenced, why the ceiling can't be raised, or ErrPeersDisagree: then IDs are
-// issued still, but better by others.
+// Check returns nil while this life may issue, and why not once it is fenced, an ErrFenced. What is
+// wrong with it else, Troubles tells.
 func (w *Worker) Check() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.fenced != nil {
-		return w.fenced
-	}
-	if w.lastErr != nil && w.cfg.Clock.Read().Wall() >= w.Ceiling() {
-		return fmt.Errorf("%w: %w", snowflake.ErrCeilingReached, w.lastErr)
-	}
-	if w.vote == clock.Outvoted {
-		return fmt.Errorf("%w: %s", ErrPeersDisagree, w.peersSayLocked())
-	}
-	return nil
+	return w.fenced
 }
 
 // Close records a clean stop: last is the time of the last ID, as Generator.Stop returned it.

@@ -140,12 +140,6 @@ func (w *Worker) countVotes(samples []clock.Sample) {
 	}
 }
 
-// peersSayLocked returns what the peers' clocks amount to, in words.
-func (w *Worker) peersSayLocked() string {
-	_, said := w.panel.Judge(w.samples)
-	return "this clock is " + said
-}
-
 // peerAddresses returns where the registry says that the peers are; when it doesn't say,
 // those that it named last.
 func (w *Worker) peerAddresses(ctx context.Context) []string {

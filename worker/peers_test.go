@@ -137,7 +137,7 @@ func TestOnePeerDisagreesAtTheStart(t *testing.T) {
 			if !strings.HasPrefix(name, "another instance") {
 				require.Equal(t, id, w.ID())
 			}
-			require.NoError(t, w.Check())
+			require.NoError(t, check(w))
 			require.Equal(t, clock.Undecided, w.Vote())
 			run(t, w)
 			asked := func(times int) {
@@ -177,13 +177,13 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 			t.Helper()
 			d.eventually(t, 500*time.Millisecond, func() bool {
 				among := len(liveNodes(t, model)) // the planted ones have no entry
-				return (w.Check() == nil) == ready && (among == 1) == ready
+				return (check(w) == nil) == ready && (among == 1) == ready
 			})
 		}
 		becomes(true)
 		say(time.Hour, time.Hour, time.Hour-second)
 		becomes(false)
-		require.ErrorIs(t, w.Check(), worker.ErrPeersDisagree)
+		require.ErrorIs(t, check(w), worker.ErrPeersDisagree)
 		require.NoError(t, w.Await(t.Context(), d.clk.Millis()), "IDs are issued on")
 		told := func(is ...error) {
 			t.Helper()
@@ -213,7 +213,7 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 		require.Equal(t, worker.DefaultClockThreshold, w.Threshold())
 		peers.set(nil)
 		told(worker.ErrPeersSilent)
-		require.NoError(t, w.Check(), "silence is no disagreement")
+		require.NoError(t, check(w), "silence is no disagreement")
 	})
 }
 

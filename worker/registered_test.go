@@ -111,7 +111,7 @@ func TestIssuingEndsAtTheLimit(t *testing.T) {
 			require.Equal(t, limit, w.Record().Limit)
 			if d.clk.Millis() >= limit {
 				// The report under way may tell its own failure first.
-				d.eventually(t, 100*time.Millisecond, func() bool { return errors.Is(w.Check(), worker.ErrLeaseOver) })
+				d.eventually(t, 100*time.Millisecond, func() bool { return errors.Is(check(w), worker.ErrLeaseOver) })
 				require.ErrorIs(t, w.Await(t.Context(), d.clk.Millis()), worker.ErrFenced)
 			}
 
@@ -130,7 +130,7 @@ func TestIssuingEndsAtTheLimit(t *testing.T) {
 			line.broken.Store(false)
 			d.eventually(t, time.Second, func() bool {
 				require.LessOrEqual(t, w.Ceiling(), limit)
-				return errors.Is(w.Check(), worker.ErrFenced) || errors.Is(w.Check(), worker.ErrClockJumped)
+				return errors.Is(check(w), worker.ErrFenced) || errors.Is(check(w), worker.ErrClockJumped)
 			})
 		})
 	}
@@ -162,7 +162,7 @@ func TestPieceThatIsAboutToEnd(t *testing.T) {
 		limit := w.Record().Limit
 		clocktest.Pass(limit.Sub(d.clk.Millis()) - 2*worker.DefaultClockThreshold)
 		line.broken.Store(false)
-		d.eventually(t, 100*time.Millisecond, func() bool { return errors.Is(w.Check(), worker.ErrLeaseOver) })
+		d.eventually(t, 100*time.Millisecond, func() bool { return errors.Is(check(w), worker.ErrLeaseOver) })
 		require.Equal(t, limit, w.Record().Limit)
 		require.ErrorIs(t, w.Close(t.Context(), limit-1), worker.ErrFenced)
 		d.join(model, registrytest.Options{})
@@ -243,7 +243,7 @@ func TestOutageOfTheRegistryRefusesNobody(t *testing.T) {
 			before := w.Ceiling()
 			d.passInterval()
 			require.Equal(t, before.Add(d.cfg.ReportInterval), w.Ceiling())
-			require.NoError(t, w.Check())
+			require.NoError(t, check(w))
 		}
 		d.clk.Suspend(time.Hour)
 		require.NoError(t, w.Await(t.Context(), d.clk.Millis()))
@@ -603,9 +603,9 @@ func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 			run(t, w)
 			d.eventually(t, 200*time.Millisecond, func() bool {
 				if tt.fenced {
-					return errors.Is(w.Check(), worker.ErrFenced) && w.Ceiling() == 0
+					return errors.Is(check(w), worker.ErrFenced) && w.Ceiling() == 0
 				}
-				return w.Registry() == nil && w.Check() == nil
+				return w.Registry() == nil && check(w) == nil
 			})
 			if !tt.fenced {
 				require.False(t, troubled(w, worker.ErrUnreachable))

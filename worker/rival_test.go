@@ -95,11 +95,11 @@ func TestRivals(t *testing.T) {
 			}
 			d.eventually(t, 100*time.Millisecond, func() bool { return peer.told() >= asked && (!tt.running || w.Since() == 0) })
 			if tt.running {
-				require.ErrorIs(t, w.Check(), worker.ErrFenced)
-				require.ErrorContains(t, w.Check(), "at a:1, owner ")
+				require.ErrorIs(t, check(w), worker.ErrFenced)
+				require.ErrorContains(t, check(w), "at a:1, owner ")
 				require.Zero(t, w.Ceiling())
 			} else {
-				require.NoError(t, w.Check())
+				require.NoError(t, check(w))
 			}
 
 			stop()

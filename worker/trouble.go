@@ -47,12 +47,9 @@ func (w *Worker) Troubles() (all []Trouble) {
 	case w.lastErr != nil:
 		add(ErrNotRecorded, w.lastErr)
 	}
-	switch w.vote {
-	case clock.Outvoted:
-		add(ErrPeersDisagree, errors.New(w.peersSayLocked()))
-	case clock.Undecided:
-		add(ErrPeersUndecided, errors.New(w.peersSayLocked()))
-	case clock.Agree:
+	if is := map[clock.Vote]error{clock.Outvoted: ErrPeersDisagree, clock.Undecided: ErrPeersUndecided}[w.vote]; is != nil {
+		_, said := w.panel.Judge(w.samples)
+		add(is, errors.New("this clock is "+said))
 	}
 	if silent := clock.Silence(w.samples); silent != nil {
 		add(ErrPeersSilent, silent)

@@ -30,7 +30,7 @@ var (
 // under it any more. Another life, with another owner, may follow (Config.Displaced).
 var ErrFenced = errors.New("fenced")
 
-// ErrPeersDisagree is returned by Check while a majority of the daemons has another time
+// ErrPeersDisagree is a Trouble while a majority of the daemons has another time
 // (clock.Outvoted). IDs are issued on: they are unique all the same.
 var ErrPeersDisagree = errors.New("the peers' clocks disagree")
 

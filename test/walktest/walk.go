@@ -415,13 +415,20 @@ func (w *walk) cloneOf(h *host) *cachetest.Mem {
 func (w *walk) knowsBetter() bool {
 	entries, err := w.cfg.World.Directory().Entries(w.ctx)
 	return err == nil && slices.ContainsFunc(w.hosts, func(h *host) bool {
-		if h.copied || h.daemon == nil || h.daemon.away || h.daemon.worker.Check() != nil {
+		if h.copied || h.daemon == nil || h.daemon.away || !ready(h.daemon.worker) {
 			return false
 		}
 		r := h.daemon.worker.Record()
 		return r.Reaches(h.clk.Read().Wall(), margin+w.noted()) && !slices.ContainsFunc(entries, func(e worker.Entry) bool {
 			return e.WorkerID == r.WorkerID && e.Instance == r.Instance && e.Floor >= r.Floor && e.Limit >= r.AckedLimit
 		})
+	})
+}
+
+// ready tells that w issues, and by a clock that its peers have.
+func ready(w *worker.Worker) bool {
+	return !slices.ContainsFunc(w.Troubles(), func(t worker.Trouble) bool {
+		return slices.Contains([]error{worker.ErrFenced, worker.ErrLeaseOver, snowflake.ErrCeilingReached, worker.ErrPeersDisagree}, t.Is)
 	})
 }
 
