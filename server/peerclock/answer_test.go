@@ -22,7 +22,7 @@ func TestParseAnswer(t *testing.T) {
 			"",
 		},
 		{"a worker that is none", `{"worker_id":-1,"timestamp":1700000000000}`, answer{}, "worker ID"},
-		{"a beginning that is none", `{"since":7,"timestamp":1700000000000}`, answer{}, "since when"},
+		{"a beginning that is none", `{"since":7,"timestamp":1700000000000}`, answer{}, "the time since which"},
 		{"a long cluster", `{"cluster":"` + strings.Repeat("x", 256) + `","timestamp":1700000000000}`, answer{}, "names"},
 		{"of a later version", `{"timestamp":1700000000000,"peers":[{"x":1}],"new":{}}`, answer{owner: owner, timestamp: 1700000000000}, ""},
 		{"the first that can be", `{"timestamp":946684800000}`, answer{owner: owner, timestamp: 946684800000}, ""},

@@ -61,7 +61,7 @@ var rooms = []struct {
 	{"cmd/leafd/internal/cli", []string{
 		"cache", "internal/loadtest", "clock", "cmd/leafd/internal/daemon", "cmd/leafd/internal/doctor",
 		"cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "internal/plainfile", "segment", "segment/sqlstore", "server/peerclock",
-		"server/condition", "snowflake", "worker", "zkreg",
+		"server", "server/condition", "snowflake", "worker", "zkreg",
 	}},
 	{"cmd/leafd", []string{"clock", "cmd/leafd/internal/cli", "cmd/leafd/internal/settings"}}, // gives cli the process and its clock
 	{"cmd/leafd/internal/manual", []string{"cmd/leafd/internal/cli"}},                         // the man pages of a package that is built

@@ -101,8 +101,8 @@ func All() []Mutant {
 			Name: "limit", Guard: "worker.U1: the ceiling never reaches beyond the limit (worker/ceiling.go)",
 			Seed: 1, Mix: "cut off from ZooKeeper beyond its limit, replaced",
 			Edits: []Edit{
-				{"worker/ceiling.go", "ceiling = min(ceiling, r.Limit)", "ceiling = max(ceiling, 0)"},
-				{"worker/ceiling.go", "ceiling = min(ceiling, w.record.Limit)", "ceiling = max(ceiling, 0)"},
+				{"worker/ceiling.go", "ceiling = min(ceiling, me.Limit)", "ceiling = max(ceiling, 0)"},
+				{"worker/recorder.go", "ceiling = min(ceiling, w.record.Limit)", "ceiling = max(ceiling, 0)"},
 			},
 		},
 		{
@@ -115,14 +115,17 @@ func All() []Mutant {
 			Seed: 1, Mix: "given back at a stop, taken by a clock that is set back",
 			Edits: []Edit{
 				{"worker/record.go", "floor = max(floor, e.Floor, e.Limit, e.Ceiling)", "floor = max(floor, e.Floor)"},
-				{"worker/record.go", "		return e.Bound() <= now, e.Bound()\n	case StateActive:", "		return e.Bound() > 0, e.Bound()\n	case StateActive:"},
+				{"worker/record.go", "	return from <= now, from\n}", "	return from > 0, from\n}"},
 				{"worker/start.go", "return root.LongestSession + max(", "return min(0, root.LongestSession) * max("},
 			},
 		},
 		{
-			Name: "file first", Guard: "worker.C1: a ceiling counts once the file has it (worker/ceiling.go)",
+			Name: "file first", Guard: "worker.C1: a ceiling counts once the file has it (worker/recorder.go)",
 			Seed: 1, Mix: "record can't be written, kill -9, clock back",
-			Edits: []Edit{{"worker/ceiling.go", "		err := w.lost(w.local.finish(w.life, r))\n		if err == nil {\n			w.publish(r, now)\n		}\n", "		w.publish(r, now)\n		err := w.lost(w.local.finish(w.life, r))\n"}},
+			Edits: []Edit{
+				{"worker/recorder.go", "		if err := w.cfg.Cache.Save(r); err != nil {\n			return err\n		}\n", "		saved := w.cfg.Cache.Save(r)\n"},
+				{"worker/recorder.go", "		return nil\n	}))\n}\n\n// ErrLeaseOver", "		return saved\n	}))\n}\n\n// ErrLeaseOver"},
+			},
 		},
 		{
 			Name: "fence", Guard: "worker.C2, worker.U5: a daemon that lost its worker ID issues no more (worker/ceiling.go)",
@@ -183,7 +186,7 @@ func All() []Mutant {
 		},
 		{
 			Name: "put-back settles", Guard: "worker.R7: a start that puts its entry back, or meets a loss, settles before it issues (worker/holder.go)",
-			Edits: []Edit{{"worker/holder.go", "if do == PutBack || h.held.Root.Losses > h.rec.Losses {", "if do == PutBack && h.held == nil {"}},
+			Edits: []Edit{{"worker/holder.go", "if !settled && (do == PutBack ||", "if !settled && s.Root == nil && (do == PutBack ||"}},
 		},
 		{
 			Name: "judged clock", Guard: "worker.R5: limits and ceilings come from the clock that the guards judged (worker/start.go)",
