@@ -57,6 +57,12 @@ func beDaemon() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(cli.ExitFailure)
 	}
+	if path := os.Getenv(slowVariable); path != "" {
+		if err := holdFsyncs(path); err != nil {
+			fmt.Fprintln(os.Stderr, "seccomp:", err)
+			os.Exit(cli.ExitFailure)
+		}
+	}
 	os.Exit(cli.Run(context.Background(), cli.Process{
 		Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Env: map[string]string{}, Clock: clk,
 		Tuning: tuning,

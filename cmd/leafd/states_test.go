@@ -179,7 +179,7 @@ func TestStates(t *testing.T) {
 	}
 	order := []string{
 		"ready", "ZooKeeper down", "half of the lease", "lease over", "fenced", "fenced for good", "clock refused", "clock behind", "clock ahead", "outvoted",
-		"disk full", "disk refuses", "database down", "database frozen", "tag missing", "closed", "draining",
+		"disk full", "disk refuses", "disk slow", "database down", "database frozen", "tag missing", "closed", "draining",
 	}
 	t.Run("states", func(t *testing.T) {
 		t.Run("the lease", func(t *testing.T) { statesOfTheLease(t, note) })
@@ -187,6 +187,7 @@ func TestStates(t *testing.T) {
 		t.Run("the clock", func(t *testing.T) { statesOfTheClock(t, note) })
 		t.Run("the peers", func(t *testing.T) { statesOfThePeers(t, note) })
 		t.Run("the disk", func(t *testing.T) { statesOfTheDisk(t, note) })
+		t.Run("a slow disk", func(t *testing.T) { statesOfASlowDisk(t, note) })
 		t.Run("the database", func(t *testing.T) { statesOfTheDatabase(t, note) })
 	})
 	if t.Failed() {
@@ -338,6 +339,19 @@ func statesOfTheDisk(t *testing.T, note func(told)) {
 	require.NoError(t, unix.Prlimit(w.Pid(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 0, Max: unix.RLIM_INFINITY}, nil))
 	note(w.is("disk refuses", conds.ReportFailing, m.dataDir(), "the ceiling can't be recorded: no snowflake ID is issued"))
 	require.NoError(t, unix.Prlimit(w.Pid(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}, nil))
+	w.is("ready again", "")
+}
+
+// An fsync takes longer than a ceiling lasts, and gives no error.
+func statesOfASlowDisk(t *testing.T, note func(told)) {
+	t.Parallel()
+	m, disk := newMachine(t), newSlowDisk(t)
+	m.prepare = disk.under
+	w := watch(t, m, tune("ReportInterval", "500ms"), tune("CeilingLead", "3s"))
+	disk.takes(t, time.Hour)
+	note(w.is("disk slow", conds.ReportFailing, m.dataDir(), "the ceiling can't be recorded: no snowflake ID is issued", "the write before is still under way"))
+	require.Equal(t, http.StatusServiceUnavailable, w.mustGet("/api/snowflake/get/a").status)
+	disk.takes(t, 0)
 	w.is("ready again", "")
 }
 
