@@ -62,11 +62,6 @@ func (r *report) Fail(check string, err error, do string) {
 	r.add(Result{Check: check, Status: Fail, Found: err.Error(), Do: do, Err: err})
 }
 
-// Skip reports that a check can't be made where another one failed.
-func (r *report) Skip(check, because string) {
-	r.add(Result{Check: check, Status: Skip, Found: "because of " + because})
-}
-
 func (r *report) add(result Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
+	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
 )
 
@@ -51,10 +51,7 @@ func (p *Patient) mysql(ctx context.Context, r *report) {
 		r.Fail("mysql-table", err, do)
 		return
 	}
-	if !judgeTable(r, table) {
-		r.Skip("mysql-rights", "mysql-table")
-		return
-	}
+	judgeTable(r, table)
 	if p.judgePrivileges(ctx, r, inspector) {
 		rows, err := inspector.Tags(ctx)
 		if err != nil {
@@ -68,10 +65,9 @@ func (p *Patient) mysql(ctx context.Context, r *report) {
 	}
 }
 
-// judgeTable says whether ranges can be taken from the table, and each once. It returns
-// whether the columns are there without which no statement can be judged.
-func judgeTable(r *report, t sqlstore.TableFacts) (complete bool) {
-	complete = true
+// judgeTable says whether each range can be taken from the table once. Columns that are missing are
+// told by the statements that need them.
+func judgeTable(r *report, t sqlstore.TableFacts) {
 	const check, see = "mysql-table", "see deploy/leaf_alloc.sql"
 	var wrong, odd []string
 	if t.View {
@@ -82,36 +78,15 @@ func judgeTable(r *report, t sqlstore.TableFacts) (complete bool) {
 	if !t.UniqueTag {
 		wrong = append(wrong, "no key makes biz_tag unique (ALTER TABLE leaf_alloc ADD PRIMARY KEY (biz_tag))")
 	}
-	for _, want := range []struct {
-		name, what string
-		types      []string
-		needed     bool
-	}{
-		{"biz_tag", "a text", []string{"varchar", "char", "text", "tinytext", "varbinary", "binary"}, true},
-		{"max_id", "BIGINT", []string{"bigint"}, true},
-		{"step", "INT or BIGINT", []string{"int", "bigint", "mediumint"}, true},
-		{"description", "a text", []string{"varchar", "char", "text", "tinytext", "mediumtext", "longtext"}, false},
-		{"update_time", "TIMESTAMP or DATETIME", []string{"timestamp", "datetime"}, false},
-	} {
-		c, found := t.Columns[want.name]
-		text := fmt.Sprintf("column %s is %s: want %s", want.name, c.Type, want.what)
-		if !found {
-			text = fmt.Sprintf("column %s is missing (or hidden from the user)", want.name)
-		}
-		switch {
-		case found && slices.Contains(want.types, c.Type):
-		case want.needed:
-			wrong = append(wrong, text)
-			complete = complete && found
-		default:
-			odd = append(odd, text+"; leafd segment list fails")
-		}
+	if c, found := t.Columns["max_id"]; found && c.Type != "bigint" {
+		wrong = append(wrong, fmt.Sprintf("column max_id is %s: want BIGINT", c.Type))
 	}
-	if tag := t.Columns["biz_tag"]; tag.Collation != "" && !strings.HasSuffix(tag.Collation, "_bin") {
+	tag := t.Columns["biz_tag"]
+	if tag.Collation != "" && !strings.HasSuffix(tag.Collation, "_bin") {
 		odd = append(odd, fmt.Sprintf("biz_tag has the collation %s, to which tags that differ in case alone are one: the table holds only one of them", tag.Collation))
 	}
-	if tag := t.Columns["biz_tag"]; tag.Length > 0 && tag.Length < 128 {
-		odd = append(odd, fmt.Sprintf("biz_tag has room for %d characters, and tags may have 128", tag.Length))
+	if tag.Length > 0 && tag.Length < segment.MaxTagBytes {
+		odd = append(odd, fmt.Sprintf("biz_tag has room for %d characters, and tags may have %d", tag.Length, segment.MaxTagBytes))
 	}
 	if t.Triggers > 0 {
 		odd = append(odd, fmt.Sprintf("the table has %d triggers: none may change max_id", t.Triggers))
@@ -122,9 +97,8 @@ func judgeTable(r *report, t sqlstore.TableFacts) (complete bool) {
 	case len(odd) > 0:
 		r.Warn(check, strings.Join(odd, "; "), see)
 	default:
-		r.OK(check, "leaf_alloc has the columns and the keys that it should have, engine %s", t.Engine)
+		r.OK(check, "leaf_alloc has the keys that it should have, engine %s", t.Engine)
 	}
-	return complete
 }
 
 // judgePrivileges returns whether the tags may be read.
