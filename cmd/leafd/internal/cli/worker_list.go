@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
-	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 )
 
 func (a *app) workerListCmd() *cobra.Command {
@@ -47,17 +45,13 @@ free, and while the cluster is closed closed_until.`,
 			if err != nil {
 				return err
 			}
-			return a.show(output, list, func(w io.Writer) error { return printWorkers(w, list, at.cfg) })
+			return a.show(output, list, func(w io.Writer) error { return printWorkers(w, list) })
 		})
 	}
 	return cmd
 }
 
-func printWorkers(w io.Writer, l inspect.List, cfg settings.Config) error {
-	if len(l.Workers) == 0 && l.Summary.ClosedUntil == 0 {
-		_, err := fmt.Fprintf(w, "No worker ID is given out under %s at %s yet: %d are free.\n", entriesPath(cfg), strings.Join(cfg.ZooKeeper.Servers, ","), l.Summary.Free)
-		return printed(err)
-	}
+func printWorkers(w io.Writer, l inspect.List) error {
 	rows := [][]string{{"ID", "NODE", "ADDRESS", "STATE", "INSTANCE", "LAST REPORT", "CEILING", "LIMIT", "FREE", "OFFSET"}}
 	for _, e := range l.Workers {
 		rows = append(rows, []string{
@@ -70,12 +64,4 @@ func printWorkers(w io.Writer, l inspect.List, cfg settings.Config) error {
 	}
 	_, err := fmt.Fprintf(w, "%s; as of %s\n", l.Summary.Sentence(), formatTime(l.AsOf))
 	return printed(err)
-}
-
-// entriesPath is where the registry keeps its entries, for messages.
-func entriesPath(cfg settings.Config) string {
-	if cfg.ZooKeeper.ForeverPath != "" {
-		return cfg.ZooKeeper.ForeverPath
-	}
-	return cfg.ZooKeeper.Root
 }

@@ -114,22 +114,6 @@ type SelfJSON struct {
 	Verdict  inspect.Verdict `json:"verdict,omitempty"`
 }
 
-// piece says in which times the record's instance may issue IDs.
-func piece(r worker.Record, now clock.Millis) string {
-	switch {
-	case r.WorkerID == worker.NoWorkerID:
-		return "none: no worker ID was got yet"
-	case r.State == worker.RecordReleasing, r.State == worker.RecordReleased:
-		return "none: given back at the last stop"
-	case r.State != worker.RecordActive:
-		return "none: ZooKeeper has not confirmed it"
-	case r.Floor == 0:
-		return "up to " + exactly(r.Limit, now)
-	default:
-		return fmt.Sprintf("from %s up to %s", r.Floor, exactly(r.Limit, now))
-	}
-}
-
 func (s *selfView) rows() [][]string {
 	r := s.record
 	rows := [][]string{
@@ -144,7 +128,7 @@ func (s *selfView) rows() [][]string {
 		{"owner", r.Owner},
 	}
 	if r.Instance != "" {
-		rows = append(rows, []string{"instance", r.Instance}, []string{"piece", piece(r, s.now)})
+		rows = append(rows, []string{"instance", r.Instance}, []string{"state", cmp.Or(string(r.State), "no worker ID")}, []string{"floor", exactly(r.Floor, s.now)}, []string{"limit", exactly(r.Limit, s.now)})
 	}
 	if r.Registered > 0 {
 		rows = append(rows, []string{"last report to ZooKeeper", exactly(r.Registered, s.now)})

@@ -64,15 +64,13 @@ func (d *daemon) connections() (int, error) {
 	if err != nil {
 		return 0, settings.AsUsage(err)
 	}
-	most, _ := Connections(wanted, math.MaxUint64, d.memory) // files enough are no error
-	switch n {
-	case wanted:
-	case most:
-		d.log.Info().Int("max_connections", n).Uint64("memory", d.memory.Bytes).
-			Msgf("%d connections at most, and not the %d of max-connections: leafd may use %s, and they take half of it", n, wanted, d.memory)
-	default:
-		d.log.Warn().Int("max_connections", n).Uint64("open_files", files).
-			Msgf("%d connections at most, and not the %d of max-connections: %d files may be open at once, and leafd keeps %d for itself; raise LimitNOFILE of the unit, or ulimit -n", n, wanted, files, ReservedFiles)
+	if n < wanted {
+		line := d.log.Info()
+		if most, _ := Connections(wanted, math.MaxUint64, d.memory); n < most { // files enough are no error
+			line = d.log.Warn()
+		}
+		line.Int("max_connections", n).Uint64("memory", d.memory.Bytes).Uint64("open_files", files).
+			Msgf("%d connections at most, and not the %d of max-connections: they take half of %s, and leafd keeps %d of %d open files for itself; raise LimitNOFILE of the unit, or ulimit -n", n, wanted, d.memory, ReservedFiles, files)
 	}
 	return n, nil
 }

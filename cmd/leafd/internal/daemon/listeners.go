@@ -42,50 +42,40 @@ func (d *daemon) openListeners(ctx context.Context) error {
 			return err
 		}
 	}
-	public := d.deps.Inherited[settings.PublicSocket]
-	if public == nil {
-		var err error
-		if public, err = listen.TCP(ctx, d.cfg.Listen.Address); err != nil {
-			return fmt.Errorf("listening on %s (--listen): %w", d.cfg.Listen.Address, err)
-		}
-	}
-	d.listener = public
-	d.opened = append(d.opened, opened{d.secured(public), server.Public})
-	line := d.log.Info().Stringer("listen", public.Addr())
-	if d.cfg.Listen.Unix != "" {
-		ln, err := listenUnix(ctx, d.cfg.Listen.Unix)
-		if err != nil {
-			return fmt.Errorf("listening on the unix socket %s (--listen-unix): %w", d.cfg.Listen.Unix, err)
-		}
-		d.opened = append(d.opened, opened{ln, server.Public})
-		line = line.Str("listen_unix", d.cfg.Listen.Unix)
-	}
-	for _, l := range []struct {
-		setting, address, field string
-		surface                 server.Surface
+	line := d.log.Info()
+	for i, l := range []struct {
+		setting, address string
+		surface          server.Surface
 	}{
-		{"listen-redis", d.cfg.Listen.Redis, "listen_redis", server.Redis},
-		{"admin-listen", d.cfg.Listen.Admin, "admin_listen", server.Admin},
+		{"listen", d.cfg.Listen.Address, server.Public},
+		{"listen-redis", d.cfg.Listen.Redis, server.Redis},
+		{"admin-listen", d.cfg.Listen.Admin, server.Admin},
+		{"listen-unix", d.cfg.Listen.Unix, server.Public},
 	} {
-		ln := d.deps.Inherited[l.surface.String()]
-		if ln == nil && l.address == "" {
+		ln, err := d.deps.Inherited[l.surface.String()], error(nil)
+		switch {
+		case l.setting == "listen-unix" && l.address != "":
+			ln, err = listenUnix(ctx, l.address)
+		case l.setting == "listen-unix", ln == nil && l.address == "":
 			continue
+		case ln == nil:
+			ln, err = listenAt(ctx, l.address)
 		}
-		if ln == nil {
-			var err error
-			if ln, err = d.listenAt(ctx, l.address); err != nil {
-				return fmt.Errorf("listening on %s (--%s): %w", l.address, l.setting, err)
-			}
+		if err != nil {
+			return fmt.Errorf("listening on %s (--%s): %w", l.address, l.setting, err)
+		}
+		if i == 0 {
+			d.listener = ln
 		}
 		d.opened = append(d.opened, opened{d.secured(ln), l.surface})
-		line = line.Stringer(l.field, ln.Addr())
+		line = line.Stringer(strings.ReplaceAll(l.setting, "-", "_"), ln.Addr())
 	}
 	line.Int("max_connections", d.maxConns).Bool("tls", d.certificates != nil).Str("version", d.deps.Version).Str("data_dir", d.cfg.DataDir).Msg("leafd starts")
 	return nil
 }
 
 // listenAt listens on host:port or unix:/path.
-func (d *daemon) listenAt(ctx context.Context, address string) (net.Listener, error) {
+func listenAt(ctx context.Context, address string) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, settings.UnixScheme); ok {
 		return listenUnix(ctx, path)
 	}
