@@ -49,7 +49,7 @@ daemon keeps in its own --data-dir counts all the same: it goes on above that.`,
 		if err := cmp.Or(segment.CheckMaxID(maxID, 0), segment.CheckChange(0, newStep, nil)); err != nil {
 			return settings.AsUsage(err)
 		}
-		change := func(ctx context.Context, t *segment.Table) error {
+		return a.withTable(cmd, func(ctx context.Context, t *segment.Table, _ settings.Config) error {
 			if set {
 				_, err := t.SetMaxID(ctx, tag, maxID, force)
 				if errors.Is(err, segment.ErrLowersMaxID) {
@@ -71,13 +71,7 @@ daemon keeps in its own --data-dir counts all the same: it goes on above that.`,
 			}
 			row := rows[at]
 			return a.show(output, rowJSON(row), sentence("Updated tag %q: its max_id is %d, its step %d. Running daemons see it within a minute.", tag, row.MaxID, row.Step))
-		}
-		if !set { // that needs no ZooKeeper
-			return a.withStore(cmd, func(ctx context.Context, store segment.Admin, _ settings.Config) error {
-				return change(ctx, &segment.Table{Admin: store})
-			})
-		}
-		return a.withTable(cmd, func(ctx context.Context, t *segment.Table, _ settings.Config) error { return change(ctx, t) })
+		})
 	}
 	return cmd
 }

@@ -183,21 +183,15 @@ func (d *daemon) openAlarms(ctx context.Context, registry *prometheus.Registry) 
 	}
 	d.events.alarms = alarms
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan error, 1)
-	go func() { ended <- alarms.Run(life) }()
+	var both sync.WaitGroup
+	both.Go(func() { _ = alarms.Run(life) })
+	both.Go(func() { _ = alarms.Watch(life) })
 	d.onClose("the alarms", func(context.Context) error {
 		end()
-		return <-ended // within the two seconds that deliveries get
-	})
-	d.super.dog.add("conditions", func(context.Context) error { return alarms.Stuck() })
-	looking, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var look sync.WaitGroup
-	look.Go(func() { _ = alarms.Watch(looking) })
-	d.onClose("the look at the conditions", func(context.Context) error {
-		stop()
-		look.Wait()
+		both.Wait() // within the two seconds that deliveries get
 		return nil
 	})
+	d.super.dog.add("conditions", func(context.Context) error { return alarms.Stuck() })
 	return nil
 }
 
@@ -222,11 +216,10 @@ func (d *daemon) bringUp(start, life context.Context) error {
 			d.add(life, &actors, d.inspectDatabase)
 		}
 	}
+	d.serveBackend(nil)
 	if d.cfg.Snowflake.On {
-		d.serveBackend(nil)
 		d.add(life, &actors, func(ctx context.Context) error { return d.runWorker(start, ctx) })
 	} else {
-		d.serveBackend(nil)
 		d.super.issues(nil)
 	}
 	return actors.Run()

@@ -41,8 +41,8 @@ func (d dataDir) check(_ context.Context, r *report) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		there = filepath.Dir(filepath.Clean(d.path))
-		if err := d.creatable(there); err != nil {
-			r.Fail("data-dir", err, fmt.Sprintf("create %s, owned by the user that leafd runs as, with mode 0700, or correct --data-dir", d.path))
+		if err := writable(there); err != nil {
+			r.Fail("data-dir", fmt.Errorf("%s is missing, and can't be created in %s: %w", d.path, there, err), fmt.Sprintf("create %s, owned by the user that leafd runs as, with mode 0700, or correct --data-dir", d.path))
 			return
 		}
 		r.OK("data-dir", "%s is missing: leafd creates it at its first start", d.path)
@@ -59,21 +59,6 @@ func (d dataDir) check(_ context.Context, r *report) {
 	if there == d.path {
 		d.sync(r)
 	}
-}
-
-// creatable returns why the directory can't be created in parent.
-func (d dataDir) creatable(parent string) error {
-	info, err := os.Stat(parent)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%s is missing, and so is the directory that it would be created in: %w", d.path, err)
-	case !info.IsDir():
-		return fmt.Errorf("%s can't be created: %s is not a directory", d.path, parent)
-	}
-	if err := writable(parent); err != nil {
-		return fmt.Errorf("%s is missing, and %s is not writable: %w", d.path, parent, err)
-	}
-	return nil
 }
 
 // rights checks owner and mode.

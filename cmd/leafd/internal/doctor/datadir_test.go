@@ -53,7 +53,7 @@ func TestDataDirectoryThatCantBeUsed(t *testing.T) {
 		status     Status
 		says       string
 	}{
-		{"no parent", filepath.Join(dir, "a", "b"), Fail, "so is the directory that it would be created in"},
+		{"no parent", filepath.Join(dir, "a", "b"), Fail, "can't be created in "},
 		{"a file", file, Fail, "file: not a directory"},
 		{"below a file", filepath.Join(file, "data"), Fail, "not a directory"},
 	} {

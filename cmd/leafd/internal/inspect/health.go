@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/peerclock"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
@@ -61,10 +62,7 @@ func AskReadiness(ctx context.Context, dir *zkreg.Directory, client *peerclock.C
 
 // readiness reads the answer of /readyz, from a sender that is not trusted.
 func readiness(a peerclock.Answer) (status, code, message string) {
-	var r struct {
-		Status, Code, Message string
-		Conditions            []struct{ Code, Message string } // the worst first
-	}
+	var r server.Readiness
 	switch {
 	case a.Err != nil:
 		return noAnswer, "", a.Err.Error()
