@@ -15,7 +15,6 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg"
 )
 
 func (a *app) workerSelfCmd() *cobra.Command {
@@ -41,7 +40,7 @@ no_cluster, other_cluster, or not_known (ZooKeeper gave no answer that can be us
 	registryFlags(cmd, &timeout, "data-dir", "clock-threshold")
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := a.config(cmd)
+		cfg, _, err := a.load(cmd.Context(), cmd.Flags())
 		if err != nil {
 			return err
 		}
@@ -60,87 +59,64 @@ no_cluster, other_cluster, or not_known (ZooKeeper gave no answer that can be us
 		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			return err
 		}
-		self := selfView{dir: dir, record: record, running: pid != 0, margin: 2 * cfg.Clock.Threshold, now: a.wall()}
-		prober, err := a.cluster(cfg, timeout).Prober()
-		if err != nil {
-			return err
-		}
-		var failed error
-		if len(cfg.ZooKeeper.Servers) > 0 {
-			failed = a.cluster(cfg, timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir *zkreg.Directory) error {
-				return self.look(ctx, dir, prober, a.wall)
+		self, words, failed := SelfJSON{DataDir: dir, Record: record}, "", error(nil)
+		if len(cfg.ZooKeeper.Servers) == 0 {
+			a.warn(cfg.Warnings)
+		} else { // which warns
+			self.Verdict, words = inspect.NotKnown, "not known: ZooKeeper could not be read"
+			failed = a.onCluster(cmd, timeout, func(ctx context.Context, at site) error {
+				found, err := at.dir.Look(ctx, record)
+				if err != nil {
+					return err
+				}
+				if found.Entry != nil && record.Cluster != "" {
+					self.Registry = new(inspect.WorkerOf(ctx, *found.Entry, at.client, 0, a.wall()))
+				}
+				self.Verdict, words = inspect.Judge(record, found, worker.Moment{Clock: a.wall(), Margin: 2 * cfg.Clock.Threshold, Running: pid != 0})
+				return nil
 			})
-			if failed != nil {
-				self.verdict, self.words = inspect.NotKnown, "not known: ZooKeeper could not be read"
-			}
 		}
-		return errors.Join(a.show(output, SelfJSON{self.dir, self.record, self.entry, self.verdict}, table(self.rows())), failed)
+		return errors.Join(a.show(output, self, table(self.rows(words, a.wall()))), failed)
 	}
 	return cmd
 }
 
-// selfView is a local record, and what ZooKeeper says of it.
-type selfView struct {
-	dir     string
-	record  worker.Record
-	running bool // a daemon has the directory locked
-	margin  time.Duration
-	now     clock.Millis
-	entry   *inspect.Worker // nil when there is none, or ZooKeeper was not read
-	verdict inspect.Verdict // "" when ZooKeeper is not set
-	words   string          // the same for people
-}
-
-// look reads what ZooKeeper has at the path of the record's worker ID.
-func (s *selfView) look(ctx context.Context, dir *zkreg.Directory, prober clock.Prober, wall func() clock.Millis) error {
-	found, err := dir.Look(ctx, s.record)
-	if err != nil {
-		return err
-	}
-	s.now = wall()
-	if found.Entry != nil && s.record.Cluster != "" {
-		entry := inspect.WorkerOf(ctx, *found.Entry, prober, 0, s.now)
-		s.entry = &entry
-	}
-	s.verdict, s.words = inspect.Judge(s.record, found, worker.Moment{Clock: s.now, Margin: s.margin, Running: s.running})
-	return nil
-}
-
-// SelfJSON is a local record for programs.
+// SelfJSON is a local record for programs, and what ZooKeeper says of it.
 type SelfJSON struct {
 	DataDir  string          `json:"data_dir"`
 	Record   worker.Record   `json:"record"`
-	Registry *inspect.Worker `json:"registry,omitempty"`
-	Verdict  inspect.Verdict `json:"verdict,omitempty"`
+	Registry *inspect.Worker `json:"registry,omitempty"` // nil when there is none, or ZooKeeper was not read
+	Verdict  inspect.Verdict `json:"verdict,omitempty"`  // "" when ZooKeeper is not set
 }
 
-func (s *selfView) rows() [][]string {
-	r := s.record
+// rows are the same for people; words are those of the verdict.
+func (s SelfJSON) rows(words string, now clock.Millis) [][]string {
+	r := s.Record
 	rows := [][]string{
 		{"FIELD", "VALUE"},
-		{"data directory", s.dir},
+		{"data directory", s.DataDir},
 		{"cluster", cmp.Or(r.Cluster, "none: standalone")},
 		{"node", r.Node},
 		{"worker ID", Decimal(r.WorkerID)},
 		{"layout", fmt.Sprintf("%s, epoch %d", r.Layout, int64(r.Epoch))},
-		{"last record", exactly(r.Timestamp, s.now)},
-		{"ceiling", exactly(r.Ceiling, s.now)},
+		{"last record", exactly(r.Timestamp, now)},
+		{"ceiling", exactly(r.Ceiling, now)},
 		{"owner", r.Owner},
 	}
 	if r.Instance != "" {
-		rows = append(rows, []string{"instance", r.Instance}, []string{"state", cmp.Or(string(r.State), "no worker ID")}, []string{"floor", exactly(r.Floor, s.now)}, []string{"limit", exactly(r.Limit, s.now)})
+		rows = append(rows, []string{"instance", r.Instance}, []string{"state", cmp.Or(string(r.State), "no worker ID")}, []string{"floor", exactly(r.Floor, now)}, []string{"limit", exactly(r.Limit, now)})
 	}
 	if r.Registered > 0 {
-		rows = append(rows, []string{"last report to ZooKeeper", exactly(r.Registered, s.now)})
+		rows = append(rows, []string{"last report to ZooKeeper", exactly(r.Registered, now)})
 	}
 	if len(r.Peers) > 0 {
 		rows = append(rows, []string{"peers last seen", strings.Join(r.Peers, " ")})
 	}
-	if s.verdict != "" {
-		rows = append(rows, []string{"ZooKeeper", s.words})
+	if words != "" {
+		rows = append(rows, []string{"ZooKeeper", words})
 	}
-	if s.entry != nil {
-		for _, row := range workerRows(*s.entry, s.now) {
+	if s.Registry != nil {
+		for _, row := range workerRows(*s.Registry, now) {
 			rows = append(rows, []string{"ZooKeeper: " + row[0], row[1]})
 		}
 	}

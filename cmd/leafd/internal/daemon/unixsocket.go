@@ -29,11 +29,7 @@ var errSocketInUse = errors.New("another process has this unix socket; stop it, 
 //	daemon.U4  Close removes the path only while it is still this socket.
 type unixSocket struct {
 	net.Listener
-	path string
-	made fs.FileInfo // what stood at path when it was made
-
-	once sync.Once
-	err  error
+	close func() error // once
 }
 
 // socketMode is the permissions of unix sockets: write permission allows connecting. Their group
@@ -65,25 +61,25 @@ func listenUnix(ctx context.Context, path string) (ln net.Listener, err error) {
 	if err = os.Chmod(path, socketMode); err == nil {
 		var made fs.FileInfo
 		if made, err = os.Lstat(path); err == nil {
-			return &unixSocket{Listener: below, path: path, made: made}, nil
+			return &unixSocket{below, sync.OnceValue(func() error { return errors.Join(removeOwn(path, made), below.Close()) })}, nil
 		}
 	}
 	return nil, errors.Join(err, below.Close())
 }
 
 // Close removes the socket, and ends accepting; later calls do nothing.
-func (s *unixSocket) Close() error {
-	s.once.Do(func() {
-		now, err := os.Lstat(s.path)
-		switch {
-		case err == nil && os.SameFile(now, s.made): // daemon.U4
-			err = os.Remove(s.path)
-		case errors.Is(err, fs.ErrNotExist):
-			err = nil
-		}
-		s.err = errors.Join(err, s.Listener.Close())
-	})
-	return s.err
+func (s *unixSocket) Close() error { return s.close() }
+
+// removeOwn removes the socket at path while it is the one that was made (daemon.U4).
+func removeOwn(path string, made fs.FileInfo) error {
+	now, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(now, made):
+		return nil
+	case err == nil:
+		err = os.Remove(path)
+	}
+	return err
 }
 
 // removeStale removes the socket that a dead process left at path (daemon.U1).

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"syscall"
 )
 
@@ -20,7 +21,7 @@ func askSelf(ctx context.Context, addr net.Addr, config *tls.Config) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, addr.Network(), addr.String())
 	if err != nil {
-		return own(fmt.Errorf("connecting to %s: %w", addr, err))
+		return silent(addr, err)
 	}
 	defer conn.Close() //nolint:errcheck // the answer is what counts
 	if deadline, ok := ctx.Deadline(); ok {
@@ -39,27 +40,14 @@ func askSelf(ctx context.Context, addr net.Addr, config *tls.Config) error {
 	return silent(addr, err)
 }
 
-// silent returns nil unless err is a time-out: a connection that was closed was accepted
-// and closed by a process that works.
+// silent returns nil unless err is a time-out, or no process listens there: a connection that was
+// closed was accepted and closed by a process that works, and one that can't be made for want of
+// descriptors, ports or rights is no fault of this process (daemon.D3).
 func silent(addr net.Addr, err error) error {
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
-		return fmt.Errorf("no answer at %s: %w", addr, err)
-	}
-	return nil
-}
-
-// own returns err where this process is why there is no connection, and nil where the
-// machine can't make one (daemon.D3).
-func own(err error) error {
-	for _, e := range []syscall.Errno{
-		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, // want of something
-		syscall.EADDRNOTAVAIL, syscall.EAGAIN, // no port left for a client
-		syscall.EPERM, syscall.EACCES, syscall.ENETUNREACH, syscall.EHOSTUNREACH, // a packet filter's, or the network's
-	} {
-		if errors.Is(err, e) {
-			return nil
+	for _, fault := range []error{context.DeadlineExceeded, os.ErrDeadlineExceeded, syscall.ECONNREFUSED, syscall.ENOENT} {
+		if errors.Is(err, fault) {
+			return fmt.Errorf("no answer at %s: %w", addr, err)
 		}
 	}
-	return err
+	return nil
 }
