@@ -181,6 +181,11 @@ bench-fair: build ## what clients see beside crowds that take what they can: p50
 	go build -o bin/fair ./test/fair
 	TMPDIR=$(TEST_TMPDIR) bin/fair -leafd $(BINARY) $(ARGS)
 
+.PHONY: bench-clients
+bench-clients: build ## what IDs cost applications in Python, Node, Java and Go, and calls that fail in a kill -9; docs/evidence/CLIENTS.md
+	go -C test/bench build -o ../../bin/bench/clients ./cmd/clients
+	TMPDIR=$(TEST_TMPDIR) bin/bench/clients -leafd $(BINARY) $(ARGS)
+
 .PHONY: bench-scale
 bench-scale: deps build ## 10, 100 and 1,000 daemons that start at once on one ZooKeeper: their requests, beside the bounds; 4 minutes
 	go build -o bin/scale ./test/scale

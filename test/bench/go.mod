@@ -2,12 +2,16 @@ module github.com/leafd/leafd/test/bench
 
 go 1.26.0
 
-replace github.com/leafd/leafd => ../../
+replace (
+	github.com/leafd/leafd => ../../
+	github.com/leafd/leafd/client => ../../client
+)
 
 require (
 	github.com/bwmarrin/snowflake v0.3.0
 	github.com/google/uuid v1.6.0
 	github.com/leafd/leafd v0.0.0-00010101000000-000000000000
+	github.com/leafd/leafd/client v0.0.0-00010101000000-000000000000
 	github.com/oklog/ulid/v2 v2.1.2
 	github.com/rs/xid v1.6.0
 	github.com/sony/sonyflake v1.2.0

@@ -5,36 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// CPU is the time that all threads of a process have run for so far, as the
-// scheduler counted it, in nanoseconds (/proc/PID/task/TID/schedstat).
+// CPU is the time that all threads of a process have run for so far, those that have ended
+// too, by the process's clock of CPU time (clock_getcpuclockid).
 func CPU(pid int) (time.Duration, error) {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("proc: %w", err)
+	var at unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|2), &at); err != nil { //nolint:gosec // pids have 22 bits
+		return 0, fmt.Errorf("proc: CPU time of process %d: %w: has it ended?", pid, err)
 	}
-	if len(files) == 0 {
-		return 0, fmt.Errorf("proc: no schedstat of process %d: has it ended?", pid)
-	}
-	var total time.Duration
-	for _, file := range files {
-		stat, err := os.ReadFile(file)
-		if err != nil {
-			return 0, fmt.Errorf("proc: %w", err)
-		}
-		running, _, _ := strings.Cut(string(stat), " ")
-		ns, err := strconv.ParseInt(running, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("proc: %s: %w", file, err)
-		}
-		total += time.Duration(ns)
-	}
-	return total, nil
+	return time.Duration(at.Nano()), nil
 }
 
 // RSS is the memory of a process that is resident, in bytes.
