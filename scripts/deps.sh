@@ -53,9 +53,9 @@ for group; do
       need redis-server redis-server
       need redis-tools redis-cli redis-benchmark
       compgen -G '/usr/lib*/faketime/libfaketimeMT.so.1' >/dev/null || need_file libfaketime "/usr/lib/$(uname -m)-linux-gnu/faketime/libfaketimeMT.so.1"
-      # Elsewhere ZooKeeper's own release will do: its directory lib.
+      # Not the package zookeeper, which brings a desktop (66 MB). Elsewhere ZooKeeper's own release will do: its directory lib.
       if [[ -z "${ZOOKEEPER_LIB:-}" ]]; then
-        need_file zookeeper /usr/share/java/zookeeper.jar /usr/share/java/slf4j-simple.jar
+        need_file libzookeeper-java /usr/share/java/zookeeper.jar /usr/share/java/slf4j-simple.jar
       fi
       ;;
     long)

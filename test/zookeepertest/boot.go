@@ -201,7 +201,7 @@ func (s *Server) ask(ctx context.Context, word string) (string, error) {
 }
 
 const advice = "run make deps, or install ZooKeeper's Java archives and a Java runtime " +
-	"(apt-get install zookeeper default-jre-headless), or set ZOOKEEPER_LIB to the directory lib of a ZooKeeper release"
+	"(apt-get install libzookeeper-java default-jre-headless), or set ZOOKEEPER_LIB to the directory lib of a ZooKeeper release"
 
 // classPath returns what the server is started with: all of the directory
 // ZOOKEEPER_LIB, or what Debian installs; with TLS that needs archives of netty's
