@@ -26,18 +26,24 @@ func (a *app) benchCmd() *cobra.Command {
 		Short: "Put a load on running daemons; latencies, errors, and whether an ID came twice",
 		Long: `Ask running daemons for IDs and report how long the answers took. The IDs are used up.
 
-Without --rate each client asks again once it has its answer: that shows how many requests the
-daemon can answer. With --rate requests are due at that rate, also while the daemon stalls, and
-latency counts from when each was due: that shows how the daemon answers at a given load.
+Each client has one connection, and one request in flight, with --pipeline several. Without --rate
+the loop is closed: each client asks again once it has its answer. That shows how many requests the
+daemon can answer, and hides stalls. With --rate it is open: requests are due at that rate, also
+while the daemon stalls, and latency counts from its turn, when each was due; "from sending" is how
+long the answer took. A rate that was MISSED by 12 % is of requests that were never sent: lower the
+rate, or raise --clients.
+
+Unknown IDs were asked for and not received whole. Failures are listed by status (none: no answer)
+and code (wrong_answer: a 200 without the IDs asked for). -o json has times in nanoseconds.
 
 The IDs are compared with each other: up to six million, or ranges, in 200 MB of memory; of more a
 sample over the whole run, each of which is compared with all others. The output says how many
-they are. All --url must be daemons of one cluster for that.
+they are. All --url must be daemons of one cluster for that, or use --check-unique=false.
 
 Ctrl-C ends the load early, with the figures so far.
 
 Exit code 1 when an ID came twice, those of one answer did not grow, an answer was not the IDs
-asked for, or no request brought an ID. docs/BENCH.md explains the output.`,
+asked for, or no request brought an ID. Refusals and a missed rate exit with 0.`,
 		Example: `  leafd bench --duration 30s
   leafd bench --rate 20000 --clients 200 --url http://10.0.0.5:8080 --url http://10.0.0.6:8080
   leafd bench --mode segment --key leaf-segment-test -n 100 -o json
