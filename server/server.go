@@ -22,9 +22,11 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultMaxBatch    = 10_000
-	DefaultMaxRange    = 100_000
-	DefaultMaxConns    = 65_536
+	DefaultMaxBatch = 10_000
+	DefaultMaxRange = 100_000
+	DefaultMaxConns = 65_536
+	// Proxies keep an idle connection for a minute as a rule: they close it first, and send no request on
+	// one that is being closed.
 	DefaultIdleTimeout = 75 * time.Second
 	// A client that takes longer over a request or its answer hangs, and holds a connection.
 	DefaultReadTimeout  = 10 * time.Second

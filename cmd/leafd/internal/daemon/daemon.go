@@ -150,7 +150,7 @@ func (d *daemon) listen(ctx, base context.Context) error {
 	d.server, err = server.New(server.Config{
 		Base: base, Clock: d.clk, Log: d.log, Version: d.deps.Version,
 		Live: d.cfg.Live(), Secure: d.cfg.Listen.TLS.Cert != "",
-		Node: d.cfg.Node, IdleTimeout: d.cfg.HTTP.IdleTimeout, ReadTimeout: d.cfg.Tuning.ReadTimeout,
+		Node: d.cfg.Node, ReadTimeout: d.cfg.Tuning.ReadTimeout,
 		MaxInflight: d.cfg.Tuning.MaxInflight, QueueWait: d.cfg.Tuning.QueueWait,
 		Registry: registry, AdminApart: d.hasAdmin(), MaxConns: d.maxConns, Memory: d.memory.Bytes, Conditions: d.events.alarms.Now, Events: d.recentEvents,
 	})

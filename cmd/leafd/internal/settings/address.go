@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -73,24 +74,16 @@ func deriveAdvertise(ctx context.Context, listen string, addrs func() ([]net.Add
 	return net.JoinHostPort(ip.String(), port), warning, nil
 }
 
-// resolve returns the address that a listener on host gets.
+// resolve returns the address that a listener on host gets: net.Listen prefers IPv4 too.
 func resolve(ctx context.Context, host string) (netip.Addr, error) {
-	if ip, err := netip.ParseAddr(host); err == nil {
-		return ip.Unmap(), nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
 	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("the host has no address: %w", err)
 	}
-	// net.Listen prefers IPv4 too.
-	for _, ip := range ips {
-		if ip.Unmap().Is4() {
-			return ip.Unmap(), nil
-		}
-	}
-	return ips[0], nil
+	four := slices.IndexFunc(ips, func(ip netip.Addr) bool { return ip.Unmap().Is4() })
+	return ips[max(four, 0)].Unmap(), nil
 }
 
 // firstAddress returns the first address of the machine that others can use,

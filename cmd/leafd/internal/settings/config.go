@@ -98,7 +98,6 @@ type HTTP struct {
 	TokensFile     string
 	Callers        []server.Caller // what TokensFile has; none: all get IDs
 	AllowHost      string          // names beside our own, separated by commas
-	IdleTimeout    time.Duration
 	DrainDelay     time.Duration
 }
 

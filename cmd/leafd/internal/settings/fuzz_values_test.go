@@ -28,9 +28,9 @@ import (
 // FuzzAddresses compares the addresses that are taken with net and netip.
 func FuzzAddresses(f *testing.F) {
 	for _, s := range []string{"127.0.0.1:8080", ":8080", "[::]:0", "[::1]:65536", "host:1", "10.0.0.5:0", "0.0.0.0:1", "[::ffff:0.0.0.0]:1", "[fe80::1%eth0]:1", "a:+1", "a:080", "unix:/x", "a", "", "[::1]", "a:b:c", "@x", strings.Repeat("x", 108), "/run/a\x00b"} {
-		f.Add(s, "0.0.0.0:8080")
+		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, a, b string) {
+	f.Fuzz(func(t *testing.T, a string) {
 		if checkListen(a) == "" {
 			_, port, err := net.SplitHostPort(a)
 			require.NoError(t, err)
@@ -43,8 +43,6 @@ func FuzzAddresses(f *testing.F) {
 			require.False(t, at.Addr().Unmap().IsUnspecified() || at.Addr().Zone() != "" || at.Port() == 0, "no other machine reaches %s", a)
 			require.Empty(t, checkListen(a))
 		}
-		require.True(t, sameAddress(a, a))
-		require.Equal(t, sameAddress(a, b), sameAddress(b, a))
 		if CheckSocketPath(a) == "" {
 			_, err := net.ResolveUnixAddr("unix", a)
 			require.NoError(t, err)
@@ -100,7 +98,7 @@ func FuzzSources(f *testing.F) {
 		require.Equal(t, FromEnv, variable.source)
 		requireValue(t, s, text, variable, problems)
 		require.Equal(t, flag.Parsed, variable.Parsed)
-		if s.Kind == KindNumber || s.Kind == KindBool || !quoted || len(text) > 1000 {
+		if !quoted || len(text) > 1000 {
 			return
 		}
 		line, err := yaml.Marshal(map[string]string{s.Name: text})

@@ -3,7 +3,6 @@ package settings
 import (
 	"fmt"
 	"net"
-	"net/netip"
 )
 
 // Names that a socket unit gives its sockets (FileDescriptorName=).
@@ -27,26 +26,9 @@ func (c *Config) fillInherited(sockets map[string]net.Listener, v *Values) {
 		return
 	}
 	served := addr.String()
-	if v.Find("listen").source != FromDefault && !sameAddress(c.Listen.Address, served) {
+	if v.Find("listen").source != FromDefault && c.Listen.Address != served {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("systemd's socket listens on %s, and listen is %s: the socket is served, and listen ignored", served, c.Listen.Address))
 	}
 	c.Listen.Address = served
 	v.derive("listen", served)
-}
-
-// sameAddress tells whether two addresses to listen on are one. The several ways to
-// write "every address" are.
-func sameAddress(a, b string) bool {
-	return a == b || every(a) == every(b)
-}
-
-func every(listen string) string {
-	host, port, err := net.SplitHostPort(listen)
-	if err != nil {
-		return listen
-	}
-	if ip, err := netip.ParseAddr(host); host == "" || (err == nil && ip.Unmap().IsUnspecified()) {
-		host = "*"
-	}
-	return net.JoinHostPort(host, port)
 }

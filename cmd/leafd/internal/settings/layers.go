@@ -36,7 +36,7 @@ const (
 // been looked at yet.
 type layers struct {
 	path     string // of the file; empty: none
-	file     map[string]any
+	file     map[string]yaml.Node
 	env      map[string]string // by the setting's name
 	warnings []string
 	problems []string // unknown keys of the file
@@ -100,7 +100,7 @@ func (l *layers) parseFile(content []byte) error {
 func (l *layers) warnOfMode(mode iofs.FileMode) {
 	name, instead := "config file "+l.path, ""
 	for _, s := range All() {
-		if text, is := l.file[s.Name].(string); is && s.Secret && text != "" && (s.Name != "mysql" || sqlstore.HasSecret(text)) {
+		if text := l.file[s.Name].Value; s.Secret && text != "" && (s.Name != "mysql" || sqlstore.HasSecret(text)) {
 			name, instead = name+", which has "+s.Name+",", instead+", or set "+EnvName(s.Name)+" instead"
 			if s.Name == "mysql" {
 				instead = ", or put the password into the file of mysql-password-file"
@@ -134,18 +134,19 @@ func (l *layers) readEnv(vars map[string]string) {
 }
 
 // raw returns what the strongest source has for a setting: a flag, else the
-// environment, else the file, else the default.
-func (l *layers) raw(fs *pflag.FlagSet, s Setting) (any, Source) {
+// environment, else the file, else the default. What the file has counts as it would be typed.
+func (l *layers) raw(fs *pflag.FlagSet, s Setting) (yaml.Node, Source) {
+	typed := func(text string) yaml.Node { return yaml.Node{Kind: yaml.ScalarNode, Value: text} }
 	if fs.Changed(s.Name) {
-		return fs.Lookup(s.Name).Value.String(), FromFlag
+		return typed(fs.Lookup(s.Name).Value.String()), FromFlag
 	}
 	if text, found := l.env[s.Name]; found {
-		return text, FromEnv
+		return typed(text), FromEnv
 	}
 	if value, found := l.file[s.Name]; found {
 		return value, FromFile
 	}
-	return s.Def, FromDefault
+	return typed(s.Def), FromDefault
 }
 
 // names are the names of all settings, --config not among them.

@@ -121,11 +121,6 @@ func httpSettings() []Setting {
 				"host_refused. IDs, health and metrics are served under every name.",
 		},
 		{
-			Name: "idle-timeout", Kind: KindDuration, Def: "75s", bounds: durations(time.Second, 24*time.Hour),
-			to:    func(c *Config) any { return &c.HTTP.IdleTimeout },
-			Usage: "longest that a connection may stand idle, 1s to 24h",
-		},
-		{
 			Name: "drain-delay", Kind: KindDuration, Def: "0s", Live: true, bounds: durations(0, 10*time.Minute),
 			to:    func(c *Config) any { return &c.HTTP.DrainDelay },
 			Usage: "time between turning unready and refusing requests, at a stop, 0s to 10m",

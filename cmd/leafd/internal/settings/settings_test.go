@@ -9,6 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 )
 
 func TestDeriveAdvertise(t *testing.T) {
@@ -66,23 +67,6 @@ func TestHint(t *testing.T) {
 	}
 }
 
-func TestSameAddress(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		a, b string
-		same bool
-	}{
-		{"127.0.0.1:8080", "127.0.0.1:8080", true},
-		{":8080", "[::]:8080", true},
-		{"0.0.0.0:8080", "[::]:8080", true},
-		{"0.0.0.0:8080", "[::]:8081", false},
-		{"127.0.0.1:8080", "[::]:8080", false},
-		{"10.0.0.5:8080", "10.0.0.6:8080", false},
-	} {
-		require.Equal(t, c.same, sameAddress(c.a, c.b), "%s and %s", c.a, c.b)
-	}
-}
-
 func TestSocketPaths(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, CheckSocketPath("/run/leafd/leafd.sock"))
@@ -126,7 +110,7 @@ func TestRows(t *testing.T) {
 	t.Parallel()
 	for _, s := range All() {
 		t.Run(s.Name, func(t *testing.T) {
-			parsed, err := s.parse(s.Def, false)
+			parsed, err := s.parse(&yaml.Node{Kind: yaml.ScalarNode, Value: s.Def})
 			if s.Def != "" || s.bounds == (bounds{}) {
 				require.NoError(t, err)
 			}

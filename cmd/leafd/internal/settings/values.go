@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/limits"
@@ -46,8 +47,8 @@ func (l *layers) parse(fs *pflag.FlagSet) *Values {
 		v := &Value{Setting: s, source: source}
 		vs.All = append(vs.All, v)
 		var err error
-		if v.Parsed, err = s.parse(raw, v.source == FromFile); err != nil {
-			vs.problem(v, s.show(raw), err.Error())
+		if v.Parsed, err = s.parse(&raw); err != nil {
+			vs.problem(v, s.show(textOf(&raw)), err.Error())
 		}
 	}
 	return vs
@@ -159,31 +160,53 @@ func valueOf[T any](vs *Values, name string) T {
 func (vs *Values) Text(name string) string  { return valueOf[string](vs, name) }
 func (vs *Values) number(name string) int64 { return valueOf[int64](vs, name) }
 
-// parse returns raw as the setting's kind, inside its bounds. What is typed in
-// flags and variables is text; the file's values have types of their own, and a
-// wrong type is an error, not a guess.
-func (s Setting) parse(raw any, typed bool) (any, error) {
+// textOf returns what stands at a place of the file, as errors show it.
+func textOf(raw *yaml.Node) any {
+	if raw.Kind == yaml.ScalarNode && raw.Tag != "!!null" {
+		return raw.Value
+	}
+	var value any
+	_ = raw.Decode(&value) // it was read before
+	return value
+}
+
+// parse returns raw as the setting's kind, inside its bounds.
+func (s Setting) parse(raw *yaml.Node) (any, error) {
+	if raw.Kind == yaml.AliasNode {
+		raw = raw.Alias
+	}
+	text := raw.Value
+	switch {
+	case s.Kind == KindRates:
+		return parseRates(raw)
+	case s.Kind == KindList && raw.Kind == yaml.SequenceNode:
+		words := make([]string, len(raw.Content))
+		for i, word := range raw.Content {
+			words[i] = word.Value
+		}
+		text = strings.Join(words, ",")
+	case raw.Kind != yaml.ScalarNode || raw.Tag == "!!null":
+		return nil, errors.New(`want one value; "" is empty, and leaving the line out is the default`)
+	}
 	switch s.Kind {
 	case KindNumber:
-		return s.parseNumber(raw, typed)
+		return s.parseNumber(text)
 	case KindDuration:
-		return s.parseDuration(raw)
+		return s.parseDuration(text)
 	case KindBool:
-		return parseBool(raw, typed)
+		if text != "true" && text != "false" {
+			return nil, errors.New("want true or false")
+		}
+		return text == "true", nil
 	case KindList:
-		return s.parseList(raw)
-	case KindRates:
-		return parseRates(raw)
+		return s.parseList(text)
 	default:
-		return s.parseText(raw)
+		return s.parseText(text)
 	}
 }
 
-func (s Setting) parseText(raw any) (any, error) {
-	text, ok := raw.(string)
+func (s Setting) parseText(text string) (any, error) {
 	switch {
-	case !ok:
-		return nil, fmt.Errorf("want text%s", quoteHint(raw))
 	case s.Words != nil && !slices.Contains(s.Words, text):
 		return nil, fmt.Errorf("want %s", Either(s.Words))
 	case strings.ContainsRune(text, 0):
@@ -193,62 +216,20 @@ func (s Setting) parseText(raw any) (any, error) {
 	}
 }
 
-// quoteHint tells what to do about text that YAML took for something else.
-func quoteHint(raw any) string {
-	switch raw.(type) {
-	case nil:
-		return `; "" is empty, and leaving the line out is the default`
-	case map[string]any, []any:
-		return ""
-	default:
-		return `, in "quotes" where YAML takes it for something else`
-	}
-}
-
-func (s Setting) parseNumber(raw any, typed bool) (any, error) {
-	var n int64
-	ok := false
-	switch v := raw.(type) {
-	case int:
-		n, ok = int64(v), true
-	case int64:
-		n, ok = v, true
-	case string:
-		if !typed {
-			parsed, err := strconv.ParseInt(v, 10, 64)
-			n, ok = parsed, err == nil
-		}
-	}
-	switch {
-	case !ok && s.bounds.max == maxNumber, ok && s.bounds.max == maxNumber && n < s.bounds.min:
+func (s Setting) parseNumber(text string) (any, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch wrong := err != nil || n < s.bounds.min || n > s.bounds.max; {
+	case wrong && s.bounds.max == maxNumber:
 		return nil, fmt.Errorf("want a whole number, %d or more", s.bounds.min)
-	case !ok || n < s.bounds.min || n > s.bounds.max:
+	case wrong:
 		return nil, fmt.Errorf("want a whole number, %d to %d", s.bounds.min, s.bounds.max)
 	}
 	return n, nil
 }
 
-func parseBool(raw any, typed bool) (any, error) {
-	if text, ok := raw.(string); ok && !typed && (text == "true" || text == "false") {
-		return text == "true", nil
-	}
-	if b, ok := raw.(bool); ok {
-		return b, nil
-	}
-	return nil, errors.New("want true or false")
-}
-
-func (s Setting) parseDuration(raw any) (any, error) {
-	var d time.Duration
-	ok := false
-	switch v := raw.(type) {
-	case string:
-		parsed, err := time.ParseDuration(v)
-		d, ok = parsed, err == nil
-	case int:
-		ok = v == 0 // the one number that needs no unit
-	}
-	if !ok {
+func (s Setting) parseDuration(text string) (any, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
 		return nil, errors.New("want a duration with its unit, such as 500ms, 3s or 2m")
 	}
 	if int64(d) < s.bounds.min || int64(d) > s.bounds.max {
@@ -269,51 +250,32 @@ func Short(d time.Duration) string {
 	return text
 }
 
-func (s Setting) parseList(raw any) (any, error) {
-	want := fmt.Errorf("want one or more of %s, each once", strings.Join(s.Words, ", "))
+func (s Setting) parseList(text string) (any, error) {
 	var words []string
-	switch v := raw.(type) {
-	case string:
-		for word := range strings.SplitSeq(v, ",") {
-			words = append(words, strings.TrimSpace(word))
+	for word := range strings.SplitSeq(text, ",") {
+		word = strings.TrimSpace(word)
+		if !slices.Contains(s.Words, word) || slices.Contains(words, word) {
+			return nil, fmt.Errorf("want one or more of %s, each once", strings.Join(s.Words, ", "))
 		}
-	case []any:
-		for _, entry := range v {
-			word, ok := entry.(string)
-			if !ok {
-				return nil, want
-			}
-			words = append(words, word)
-		}
-	}
-	for i, word := range words {
-		if !slices.Contains(s.Words, word) || slices.Contains(words[:i], word) {
-			return nil, want
-		}
-	}
-	if len(words) == 0 {
-		return nil, want
+		words = append(words, word)
 	}
 	return words, nil
 }
 
 // parseRates reads a map of rates. The key of a tag may look like a number to YAML.
-func parseRates(raw any) (any, error) {
+func parseRates(raw *yaml.Node) (any, error) {
 	var rates map[string]int // as Config has it: nil without any
-	given, isMap := raw.(map[string]any)
 	want := fmt.Errorf("want {key: rate} in the file, of keys in quotes and whole numbers, 0 to %d", limits.MaxRate)
-	if !isMap && raw != "" { // the default
-		return rates, want
+	if raw.Kind == yaml.ScalarNode && raw.Tag == "" || raw.Kind == yaml.MappingNode && len(raw.Content) == 0 { // the default
+		return rates, nil
 	}
-	for key, rate := range given {
-		n, whole := rate.(int)
-		if !whole || n < 0 || n > limits.MaxRate || key == "" || len(key) > segment.MaxTagBytes {
-			return rates, want
+	if raw.Kind != yaml.MappingNode || raw.Decode(&rates) != nil {
+		return nil, want
+	}
+	for key, rate := range rates {
+		if rate < 0 || rate > limits.MaxRate || key == "" || len(key) > segment.MaxTagBytes {
+			return nil, want
 		}
-		if rates == nil {
-			rates = make(map[string]int)
-		}
-		rates[key] = n
 	}
 	return rates, nil
 }
