@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"time"
 )
@@ -9,9 +10,7 @@ import (
 // What a check keeps of the IDs, in memory: 32 bytes for each or each range, 200 MB at most.
 const (
 	maxKept  = 6 << 20
-	bits     = 12 // of the hash that names a bucket
 	rangeIDs = 17 // bits of a block of IDs, by which ranges are kept
-	chunkIDs = 32
 )
 
 // MaxFirst is how many repeated IDs a UniqueSet shows with their places.
@@ -40,22 +39,15 @@ type Duplicate struct {
 	Places [2]Place `json:"places"` // of its first two appearances
 }
 
-// idSet finds the IDs that came more than once, in bounded memory. A hash of an ID says
-// which bucket it belongs to, so that all its appearances are in one. When there is no
-// more room a bucket is given up, with all that belongs there later: what is left is a
-// sample over the whole run, in which every ID was compared with all that came. Ranges are
-// kept whole, cut at the ends of blocks of 2^rangeIDs IDs: the hash is the block's.
+// idSet finds the IDs that came more than once, in bounded memory. When there is no more room
+// it keeps only IDs with a hash that begins with one more 0: what is left is a sample over the
+// whole run, in which every ID was compared with all that came. Ranges are kept whole, cut at the
+// ends of blocks of 2^rangeIDs IDs: the hash is the block's.
 type idSet struct {
 	ranges bool
 	came   int64
-	kept   [][]*chunk // by bucket; those given up are cut off
-	room   int        // chunks that may still be made
-	unused []*chunk
-}
-
-type chunk struct {
-	n   int
-	ids [chunkIDs]keptIDs
+	kept   []keptIDs // its capacity is all there is
+	zeros  int       // that a hash has to begin with
 }
 
 // keptIDs are the IDs from first to last, of one block, with their Place.
@@ -66,7 +58,7 @@ type keptIDs struct {
 }
 
 func newIDSet(room int, ranges bool) *idSet {
-	return &idSet{ranges: ranges, kept: make([][]*chunk, 1<<bits), room: room / chunkIDs}
+	return &idSet{ranges: ranges, kept: make([]keptIDs, 0, room)}
 }
 
 // add keeps the IDs of an answer.
@@ -76,14 +68,14 @@ func (s *idSet) add(p Place, ids []int64) {
 	if !s.ranges {
 		for _, id := range ids {
 			k.first, k.last = id, id
-			s.keep(id, k)
+			s.keep(k)
 		}
 		return
 	}
 	for ; len(ids) > 1; ids = ids[2:] {
 		for k.first = ids[0]; ; k.first = k.last + 1 {
 			k.last = min(ids[1], k.first|(1<<rangeIDs-1))
-			s.keep(k.first>>rangeIDs, k)
+			s.keep(k)
 			if k.last == ids[1] { // which may be the largest there is
 				break
 			}
@@ -91,64 +83,39 @@ func (s *idSet) add(p Place, ids []int64) {
 	}
 }
 
-// keep keeps IDs in the bucket of hashed.
-func (s *idSet) keep(hashed int64, k keptIDs) {
-	const golden = 0x9E3779B97F4A7C15 // Fibonacci hashing, Knuth, volume 3, 6.4
-	bucket := int(uint64(hashed) * golden >> (64 - bits))
-	if bucket >= len(s.kept) {
-		return
+// keep keeps IDs that are in the sample.
+func (s *idSet) keep(k keptIDs) {
+	for len(s.kept) == cap(s.kept) && s.in(k) {
+		s.zeros++
+		s.kept = slices.DeleteFunc(s.kept, func(k keptIDs) bool { return !s.in(k) })
 	}
-	list := s.kept[bucket]
-	if len(list) == 0 || list[len(list)-1].n == chunkIDs {
-		fresh := s.newChunk()
-		if bucket >= len(s.kept) { // it was given up for that
-			return
-		}
-		list = append(list, fresh)
-		s.kept[bucket] = list
+	if s.in(k) {
+		s.kept = append(s.kept, k)
 	}
-	last := list[len(list)-1]
-	last.ids[last.n] = k
-	last.n++
 }
 
-// newChunk returns an empty chunk, for which it gives up buckets where it must.
-func (s *idSet) newChunk() *chunk {
-	if s.room > 0 {
-		s.room--
-		return &chunk{}
+// in tells whether IDs are in the sample.
+func (s *idSet) in(k keptIDs) bool {
+	hashed := uint64(k.first)
+	if s.ranges {
+		hashed >>= rangeIDs
 	}
-	for len(s.unused) == 0 {
-		last := len(s.kept) - 1
-		s.unused = s.kept[last]
-		s.kept = s.kept[:last]
-	}
-	last := len(s.unused) - 1
-	c := s.unused[last]
-	s.unused = s.unused[:last]
-	c.n = 0
-	return c
+	// Fibonacci hashing, Knuth, volume 3, 6.4.
+	const golden = 0x9E3779B97F4A7C15
+	return bits.LeadingZeros64(hashed*golden) >= s.zeros
 }
 
 // compare compares the IDs that were kept.
 func (s *idSet) compare(key string) UniqueSet {
 	u := UniqueSet{Key: key, IDs: s.came}
-	var ids []keptIDs
-	for _, list := range s.kept {
-		ids = ids[:0]
-		for _, c := range list {
-			ids = append(ids, c.ids[:c.n]...)
-		}
-		slices.SortFunc(ids, func(a, b keptIDs) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.at, b.at)) })
-		u.count(ids)
-	}
+	slices.SortFunc(s.kept, func(a, b keptIDs) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.at, b.at)) })
+	u.count(s.kept)
 	return u
 }
 
-// count adds the repetitions among IDs that are sorted by their first, and are all appearances of
-// theirs. Before each, what has come goes to once, and what has come twice to twice.
+// count counts the repetitions among IDs that are sorted by their first. Before each, what has come goes to once, and what has come twice to twice.
 func (u *UniqueSet) count(ids []keptIDs) {
-	once, twice, runs := int64(-1), int64(-1), 0
+	once, twice := int64(-1), int64(-1)
 	for _, k := range ids {
 		u.Compared += k.last - k.first + 1
 		if again := min(k.last, once); again >= k.first {
@@ -157,14 +124,13 @@ func (u *UniqueSet) count(ids []keptIDs) {
 				from := max(k.first, twice+1)
 				u.Repeated += again - from + 1
 				twice = again
-				if runs++; runs <= MaxFirst { // they grow
+				if len(u.First) < MaxFirst { // they grow
 					u.First = append(u.First, duplicate(from, ids))
 				}
 			}
 		}
 		once = max(once, k.last)
 	}
-	u.shorten()
 }
 
 // duplicate is an ID with where it is among ids, which are sorted by their first.
@@ -183,12 +149,6 @@ func duplicate(id int64, ids []keptIDs) Duplicate {
 	slices.SortStableFunc(places, func(a, b keptIDs) int { return cmp.Compare(a.at, b.at) })
 	copy(d.Places[:], []Place{places[0].place(), places[1].place()})
 	return d
-}
-
-// shorten leaves the smallest of the repeated IDs.
-func (u *UniqueSet) shorten() {
-	slices.SortFunc(u.First, func(a, b Duplicate) int { return cmp.Compare(a.ID, b.ID) })
-	u.First = u.First[:min(len(u.First), MaxFirst)]
 }
 
 func (k keptIDs) place() Place {
