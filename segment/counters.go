@@ -36,13 +36,11 @@ const (
 //	    fail, the count doesn't move until as many others are handed out.
 //
 // It belongs to the tag's current Tag; the mu of that Tag protects the plain fields. A Tag
-// that is gone may still end a fetch or a batch, and be looked at: what that needs is atomic.
+// that is gone may still end a batch, and be looked at: what that needs is atomic.
 type counters struct {
-	done     int64        // IDs of the ranges before the current one
-	told     atomic.Int64 // segment.N3; the current Tag writes it
-	lost     atomic.Int64
-	fetches  atomic.Uint64
-	failures atomic.Uint64
+	done int64        // IDs of the ranges before the current one
+	told atomic.Int64 // segment.N3; the current Tag writes it
+	lost atomic.Int64
 
 	rate      float64 // IDs a second
 	sampled   int64   // IDs handed out at the last look

@@ -39,9 +39,6 @@ func (s *Service) attempt(t *Tag, l lane) bool {
 	}
 	stopping := err != nil && s.fetchCtx.Err() != nil
 	postponed := errors.Is(err, errPostponed)
-	if !stopping && !postponed {
-		t.count(err != nil)
-	}
 	if postponed {
 		t.postpone(b)
 	} else {
@@ -96,17 +93,6 @@ func (t *Tag) queueLocked(b *buffer, urgent bool) {
 		l++ // laneRetry, laneLeftRetry
 	}
 	t.svc.queue.push(t, l)
-}
-
-// count counts an attempt.
-func (t *Tag) count(failed bool) {
-	t.mu.Lock()
-	c := t.counters
-	t.mu.Unlock()
-	c.fetches.Add(1)
-	if failed {
-		c.failures.Add(1)
-	}
 }
 
 // obtain returns a range that is ours alone, lies above all that was seen, and

@@ -413,7 +413,7 @@ func TestGuardAwayForAMoment(t *testing.T) {
 		eventually(t, func() bool { return status(t, a.Service, "order").Next.Ready }, "fetched")
 		require.Zero(t, a.Guard().Unguarded)
 		require.Empty(t, a.Troubles())
-		require.Zero(t, status(t, a.Service, "order").FetchFailures)
+		require.Zero(t, status(t, a.Service, "order").Failures)
 	})
 }
 

@@ -42,9 +42,6 @@ type Status struct {
 	// Remaining is how long what is in memory lasts at Rate: 0 when nothing is
 	// left, Forever when nothing is handed out.
 	Remaining time.Duration
-	// Fetches counts attempts to fetch a range, FetchFailures those of them
-	// that failed, both as Issued does.
-	Fetches, FetchFailures uint64
 }
 
 // SpanStatus is a range in memory.
@@ -121,7 +118,6 @@ func (t *Tag) statusLocked() Status {
 		if st.Issued = t.issuedLocked(); !t.gone {
 			st.Rate = c.rate
 		}
-		st.Fetches, st.FetchFailures = c.fetches.Load(), c.failures.Load()
 	}
 	b := t.buf
 	if b == nil {
