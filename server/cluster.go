@@ -64,7 +64,7 @@ type PeerAnswer struct {
 // summary answers GET /api/summary, also while the daemon starts.
 func (s *Server) summary(ctx *fasthttp.RequestCtx) error {
 	return s.common(ctx, contentJSON, func() ([]byte, error) {
-		return s.others.self.get(func() ([]byte, error) { return encodeJSON(s.ownSummary()) })
+		return s.text("summary", listShare, func() ([]byte, error) { return encodeJSON(s.ownSummary()) })
 	})
 }
 
@@ -103,17 +103,6 @@ func (h *history) minutes() (snowflake, segment float64, hour []float64) {
 	return at(h.n - 1).Snowflake, at(h.n - 1).Segment, hour
 }
 
-// others are the peers for the page.
-type others struct {
-	self  shared[[]byte] // our summary
-	asked latest[heard]
-	text  shared[[]byte] // all of it
-}
-
-func newOthers() others {
-	return others{self: shared[[]byte]{every: listShare}, asked: latest[heard]{shared: shared[*asRead[heard]]{every: clusterShare, cost: listRest}}, text: shared[[]byte]{every: listShare, cost: listRest}}
-}
-
 // heard is what the peers have said.
 type heard struct {
 	daemons []Summary
@@ -123,7 +112,7 @@ type heard struct {
 // cluster answers GET /api/cluster (server.W1).
 func (s *Server) cluster(ctx *fasthttp.RequestCtx) error {
 	return s.common(ctx, contentJSON, func() ([]byte, error) {
-		return s.others.text.get(func() ([]byte, error) { return encodeJSON(s.clusterView()) })
+		return s.text("cluster", listShare, func() ([]byte, error) { return encodeJSON(s.clusterView()) })
 	})
 }
 
@@ -139,9 +128,9 @@ func (s *Server) clusterView() Cluster {
 		v.AsOf = s.now()
 		return v
 	}
-	go s.others.asked.read(s, func() (heard, error) { return s.askPeers(b) }) //nolint:errcheck // it is kept
-	h := s.others.asked.seen()
-	v.AsOf, v.Stale, v.LeftOut, v.Daemons = h.asOf, s.others.asked.stale(s, h), h.value.leftOut, append(v.Daemons, h.value.daemons...)
+	go s.others.read(s, func() (heard, error) { return s.askPeers(b) }) //nolint:errcheck // it is kept
+	h := s.others.seen()
+	v.AsOf, v.Stale, v.LeftOut, v.Daemons = h.asOf, s.others.stale(s, h), h.value.leftOut, append(v.Daemons, h.value.daemons...)
 	return v
 }
 
@@ -168,10 +157,9 @@ func (s *Server) summaryOf(a PeerAnswer) (sum Summary) {
 		if a.Err != nil {
 			sum.Message = shorten(a.Err.Error())
 		}
-		if seen := s.members.seen().value; seen != nil {
-			if i := slices.IndexFunc(seen.list, func(w WorkerInfo) bool { return w.Instance == a.Instance }); i >= 0 {
-				sum.WorkerID, sum.Node = &seen.list[i].ID, seen.list[i].Node
-			}
+		seen := s.members.seen().value
+		if i := slices.IndexFunc(seen, func(w WorkerInfo) bool { return w.Instance == a.Instance }); i >= 0 {
+			sum.WorkerID, sum.Node = &seen[i].ID, seen[i].Node
 		}
 	}
 	sum.Address, sum.Self = a.Address, false

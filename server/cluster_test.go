@@ -176,7 +176,7 @@ func TestClusterIsShared(t *testing.T) {
 	require.EqualValues(t, 1, asked.Load(), "once in 5 s, however many ask")
 
 	fails.Store(true)
-	r.others.asked.forget()
+	r.others.forget()
 	v = r.awaitCluster(func(v Cluster) bool { return v.Stale })
 	require.Len(t, v.Daemons, 4, "as last heard")
 }

@@ -70,7 +70,7 @@ func (h *history) text() ([]byte, error) {
 
 // answerHistory answers GET /api/history.
 func (s *Server) answerHistory(ctx *fasthttp.RequestCtx) error {
-	return s.common(ctx, contentJSON, func() ([]byte, error) { return s.hour.get(s.history.text) })
+	return s.common(ctx, contentJSON, func() ([]byte, error) { return s.text("history", listShare, s.history.text) })
 }
 
 // keepHistory takes points until the server ends.
@@ -95,5 +95,5 @@ func (s *Server) takeHistory() {
 		counted[2] += float64(n)
 	}
 	s.history.take(s.cfg.Clock.Mono()-s.born, counted)
-	s.hour.forget()
+	s.texts.Delete("history")
 }

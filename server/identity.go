@@ -153,17 +153,17 @@ func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	seen := &asRead[*whole[WorkerInfo]]{value: &whole[WorkerInfo]{}, asOf: s.now()}
+	seen := &asRead[[]WorkerInfo]{asOf: s.now()}
 	switch {
 	case b.Workers != nil:
 		if seen, err = s.registered(b); err != nil {
 			return err
 		}
 	case b.Worker != nil:
-		seen.value.list = []WorkerInfo{b.Worker()}
+		seen.value = []WorkerInfo{b.Worker()}
 	}
-	return listOf(s, ctx, seen.value, contentJSON, jsonOf(func() any {
-		page := p.ofWorkers(seen.value.list, after)
+	return s.listOf(ctx, contentJSON, jsonOf(func() any {
+		page := p.ofWorkers(seen.value, after)
 		page.AsOf = seen.asOf
 		return page
 	}))
@@ -193,11 +193,8 @@ func (p page) ofWorkers(list []WorkerInfo, after int64) workerPage {
 }
 
 // registered returns the workers of the registry, and keeps them for the overview.
-func (s *Server) registered(b *Backend) (*asRead[*whole[WorkerInfo]], error) {
-	return s.members.read(s, func() (*whole[WorkerInfo], error) {
-		list, err := s.askRegistry(b)
-		return &whole[WorkerInfo]{list: list}, err
-	})
+func (s *Server) registered(b *Backend) (*asRead[[]WorkerInfo], error) {
+	return s.members.read(s, func() ([]WorkerInfo, error) { return s.askRegistry(b) })
 }
 
 func (s *Server) askRegistry(b *Backend) ([]WorkerInfo, error) {

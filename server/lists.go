@@ -102,12 +102,12 @@ func (s *Server) common(ctx *fasthttp.RequestCtx, contentType string, find func(
 	})
 }
 
-// listOf is list for what is made of one reading. Without a query it is the same for all.
-func listOf[T any](s *Server, ctx *fasthttp.RequestCtx, from *whole[T], contentType string, build func() ([]byte, error)) error {
+// listOf is list for what is the same for all without a query.
+func (s *Server) listOf(ctx *fasthttp.RequestCtx, contentType string, build func() ([]byte, error)) error {
 	if len(ctx.URI().QueryString()) > 0 {
 		return s.list(ctx, contentType, build)
 	}
-	return s.common(ctx, contentType, func() ([]byte, error) { return from.text(string(ctx.Path()), build) })
+	return s.common(ctx, contentType, func() ([]byte, error) { return s.text(string(ctx.Path()), listShare, build) })
 }
 
 // jsonOf returns what build returns as JSON.

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -24,8 +23,7 @@ type metrics struct {
 	redisErrors  map[string]prometheus.Counter // of the Redis protocol, by code in capitals; immutable
 	panics       prometheus.Counter
 
-	gather  prometheus.Gatherer
-	scrapes sync.Map // *shared[[]byte] by expfmt.Format, of which there are few
+	gather prometheus.Gatherer
 }
 
 func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
@@ -78,10 +76,8 @@ func (m *metrics) issued(of mode) int64 { return m.latency.issued(of) + m.redisL
 // serveMetrics answers GET /metrics. Each format has its own scrapes (server.R1).
 func (s *Server) serveMetrics(ctx *fasthttp.RequestCtx) error {
 	format := expfmt.NegotiateAccept(http.Header{"Accept": {string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))}}, expfmt.DefaultAcceptedFormats()...)
-	known, _ := s.metrics.scrapes.LoadOrStore(format, &shared[[]byte]{every: textShare, cost: listRest})
-	scrapes, _ := known.(*shared[[]byte])
 	return s.common(ctx, string(format), func() ([]byte, error) {
-		return scrapes.get(func() ([]byte, error) { return s.metrics.scrape(format) })
+		return s.text(string(format), textShare, func() ([]byte, error) { return s.metrics.scrape(format) })
 	})
 }
 

@@ -161,7 +161,7 @@ type builtOverview struct {
 func (s *Server) buildOverview() (*builtOverview, error) {
 	v := &builtOverview{Overview: s.collectOverview()}
 	if tags, err := s.segmentStatus(); err == nil {
-		v.tags, v.Segments = tags.list, pickTags(tags.list, "")
+		v.tags, v.Segments = tags, pickTags(tags, "")
 	}
 	var err error
 	v.text, err = encodeJSON(v.Overview)

@@ -18,10 +18,7 @@ func (s *Server) workersView(b *Backend, self *WorkerInfo) WorkersView {
 	go s.registered(b) //nolint:errcheck // it is kept
 	seen := s.members.seen()
 	v.Stale, v.Error = s.members.stale(s, seen), seen.failing
-	if seen.value == nil {
-		return v
-	}
-	list := seen.value.list
+	list := seen.value
 	v.AsOf, v.Total = seen.asOf, len(list)
 	for i := range list {
 		if list[i].State == WorkerLive {

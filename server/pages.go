@@ -57,11 +57,10 @@ func (s *Server) dbPage(ctx *fasthttp.RequestCtx) error {
 	if b.Admin == nil {
 		return errModeDisabled
 	}
-	rows, err := s.rows.get(func() (*whole[segment.Row], error) {
+	rows, err := s.rows.get(func() ([]segment.Row, error) {
 		below, cancel := context.WithTimeout(s.base, adminTimeout)
 		defer cancel()
-		list, err := b.Admin.List(below)
-		return &whole[segment.Row]{list: list}, err
+		return b.Admin.List(below)
 	})
 	if err != nil {
 		return s.storeError(ctx, err)
@@ -69,11 +68,10 @@ func (s *Server) dbPage(ctx *fasthttp.RequestCtx) error {
 	return writePage(s, ctx, "db.html", rows, func(r *segment.Row) string { return r.Tag })
 }
 
-func writePage[T SegmentStatus | segment.Row](s *Server, ctx *fasthttp.RequestCtx, name string, from *whole[T], tagOf func(*T) string) error {
+func writePage[T SegmentStatus | segment.Row](s *Server, ctx *fasthttp.RequestCtx, name string, rows []T, tagOf func(*T) string) error {
 	part := strings.ToLower(string(ctx.QueryArgs().Peek("tag")))
 	guardPage(ctx, pagePolicy)
-	return listOf(s, ctx, from, contentHTML, func() ([]byte, error) {
-		rows := from.list
+	return s.listOf(ctx, contentHTML, func() ([]byte, error) {
 		var p shownPage[T]
 		for i := range rows {
 			if !strings.Contains(strings.ToLower(tagOf(&rows[i])), part) {

@@ -320,7 +320,7 @@ func (r *redisClient) Refused(code string) { r.s.metrics.redisErrors[code].Inc()
 func (r *redisClient) Info() []byte {
 	c := r.by(r.s.live.Load())
 	whole := c != nil && c.admin || !r.s.cfg.AdminApart
-	text, _ := r.s.infos[index(whole)].get(func() ([]byte, error) { return r.s.info(whole), nil }) // server.R1; it has no error
+	text, _ := r.s.text(fmt.Sprint("INFO ", whole), textShare, func() ([]byte, error) { return r.s.info(whole), nil }) // it has no error
 	return text
 }
 

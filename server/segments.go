@@ -174,7 +174,7 @@ func (s *Server) segments(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return listOf(s, ctx, tags, contentJSON, jsonOf(func() any { return p.ofTags(tags.list) }))
+	return s.listOf(ctx, contentJSON, jsonOf(func() any { return p.ofTags(tags) }))
 }
 
 // ofTags returns the page of list, which is ordered by name.
@@ -191,7 +191,7 @@ func (p page) ofTags(list []SegmentStatus) segmentPage {
 }
 
 // segmentStatus returns the tags in memory, which must not be changed; never nil.
-func (s *Server) segmentStatus() (*whole[SegmentStatus], error) {
+func (s *Server) segmentStatus() ([]SegmentStatus, error) {
 	b, err := s.ready()
 	if err != nil {
 		return nil, err
@@ -199,7 +199,5 @@ func (s *Server) segmentStatus() (*whole[SegmentStatus], error) {
 	if b.Segments == nil {
 		return nil, errModeDisabled
 	}
-	return s.tags.get(func() (*whole[SegmentStatus], error) {
-		return &whole[SegmentStatus]{list: append([]SegmentStatus{}, b.Segments.Status()...)}, nil
-	})
+	return s.tags.get(func() ([]SegmentStatus, error) { return append([]SegmentStatus{}, b.Segments.Status()...), nil })
 }

@@ -167,20 +167,19 @@ type Server struct {
 	overload  *overload
 	born      time.Duration // immutable; on the monotonic clock
 	history   history
-	hour      shared[[]byte]                // the history as text
-	views     shared[*builtOverview]        // the overview
-	members   latest[*whole[WorkerInfo]]    // of the registry
-	rows      shared[*whole[segment.Row]]   // of the table
-	tags      shared[*whole[SegmentStatus]] // in memory
-	lists     lists                         // immutable
-	others    others
+	views     shared[*builtOverview]  // the overview
+	members   latest[[]WorkerInfo]    // of the registry
+	rows      shared[[]segment.Row]   // of the table
+	tags      shared[[]SegmentStatus] // in memory
+	others    latest[heard]           // the peers
+	texts     sync.Map                // *shared[[]byte] by the name of an answer, of which there are few
+	lists     lists                   // immutable
 	dashboard *dashboard
-	openapi   []byte            // immutable; the answer of GET /openapi.json
-	sampled   zerolog.Logger    // for lines that every request could cause
-	refused   zerolog.Logger    // for those of refused requests with a trace: they leave the others room
-	batches   sync.Pool         // *batch
-	infos     [2]shared[[]byte] // of the Redis protocol; [1] is whole
-	batchIDs  sync.Pool         // *batchIDs
+	openapi   []byte         // immutable; the answer of GET /openapi.json
+	sampled   zerolog.Logger // for lines that every request could cause
+	refused   zerolog.Logger // for those of refused requests with a trace: they leave the others room
+	batches   sync.Pool      // *batch
+	batchIDs  sync.Pool      // *batchIDs
 
 	giveUp   context.CancelFunc
 	live     atomic.Pointer[live]
@@ -210,16 +209,14 @@ func New(cfg Config) (*Server, error) {
 		sampled: sampled(cfg.Log),
 		refused: sampled(cfg.Log),
 		lists:   newLists(),
-		others:  newOthers(),
 		openapi: openapiOf(cfg.Version),
 		ending:  make(chan struct{}),
 		born:    cfg.Clock.Mono(),
-		hour:    shared[[]byte]{every: listShare},
 		views:   shared[*builtOverview]{every: listShare, cost: listRest},
-		members: latest[*whole[WorkerInfo]]{shared: shared[*asRead[*whole[WorkerInfo]]]{every: workersShare, cost: listRest}},
-		rows:    shared[*whole[segment.Row]]{every: listShare, cost: listRest},
-		tags:    shared[*whole[SegmentStatus]]{every: listShare, cost: tagsCost},
-		infos:   [2]shared[[]byte]{{every: textShare}, {every: textShare}},
+		members: latest[[]WorkerInfo]{shared: shared[*asRead[[]WorkerInfo]]{every: workersShare, cost: listRest}},
+		others:  latest[heard]{shared: shared[*asRead[heard]]{every: clusterShare, cost: listRest}},
+		rows:    shared[[]segment.Row]{every: listShare, cost: listRest},
+		tags:    shared[[]SegmentStatus]{every: listShare, cost: tagsCost},
 	}
 	if s.admission, err = newAdmission(cfg.Registry, s.cfg.MaxConns); err != nil {
 		return nil, err

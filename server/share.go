@@ -83,29 +83,11 @@ func (s *shared[T]) forget() {
 	s.last = nil
 }
 
-// whole is a list that was read, and what is made of all of it.
-type whole[T any] struct {
-	list []T // immutable
-
-	mu    sync.Mutex
-	texts map[string][]byte // mu protects; by path
-}
-
-// text returns what build makes of the list for path, made once for all requests.
-func (r *whole[T]) text(path string, build func() ([]byte, error)) ([]byte, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if text := r.texts[path]; text != nil {
-		return text, nil
-	}
-	text, err := build()
-	if err == nil {
-		if r.texts == nil {
-			r.texts = make(map[string][]byte)
-		}
-		r.texts[path] = text
-	}
-	return text, err
+// text returns what build makes as an answer to all who ask for name, each interval of every (server.R1).
+func (s *Server) text(name string, every time.Duration, build func() ([]byte, error)) ([]byte, error) {
+	known, _ := s.texts.LoadOrStore(name, &shared[[]byte]{every: every, cost: listRest})
+	text, _ := known.(*shared[[]byte])
+	return text.get(build)
 }
 
 // latest is what is read from others, now and then, and as it was read last for callers that don't wait. It keeps:
@@ -162,6 +144,5 @@ func (s *Server) forgetLists() {
 	s.tags.forget()
 	s.members.forget()
 	s.views.forget()
-	s.others.self.forget()
-	s.others.text.forget()
+	s.texts.Clear()
 }
