@@ -91,24 +91,13 @@ func textForm(asJSON, ranges bool) form {
 
 func (f form) ranges() bool { return f >= formRanges }
 
-// textBytes is at least what the text of n IDs, or ranges, takes.
+// textBytes is at least what the text of n IDs, or ranges, takes in any form.
 func (f form) textBytes(n int) int {
-	switch f {
-	case formRanges:
-		return n * 2 * (maxDigits + len("\n"))
-	case formRangesJSON:
-		return len(`{"ranges":[]}`) + n*(2*maxDigits+len(`{"first":"","last":""},`))
-	case formRangesRESP:
-		return maxDigits + n*(len("*2\r\n")+2*(maxDigits+len("$19\r\n\r\n")))
-	case formJSON:
-		return len(`{"ids":[]}`) + n*(maxDigits+len(`"",`))
-	case formRESP:
-		return maxDigits + n*(maxDigits+len(":\r\n"))
-	case formRESPStrings:
-		return maxDigits + n*(maxDigits+len("$19\r\n\r\n"))
-	default:
-		return n * (maxDigits + len("\n"))
+	const array, id, pair = len(`{"ranges":[]}`) + maxDigits, len("$19\r\n\r\n") + maxDigits, len(`{"first":"","last":""},`) + 2*maxDigits
+	if f.ranges() {
+		return array + n*(pair+len("*2\r\n"))
 	}
+	return array + n*id
 }
 
 // append appends the text of IDs.

@@ -160,8 +160,8 @@ type page struct {
 func pageOf(ctx *fasthttp.RequestCtx) (page, error) {
 	p := page{limit: pageRows}
 	if given := ctx.QueryArgs().PeekMulti("limit"); len(given) > 0 {
-		n, digits := parseDigits(given[0], pageRows)
-		if len(given) > 1 || !digits || n < 1 || n > pageRows {
+		n, ok := parseCount(given[0], pageRows)
+		if len(given) > 1 || !ok {
 			return p, errBadRequest.with("limit is given once, as a number from 1 to %d", pageRows)
 		}
 		p.limit = n

@@ -35,7 +35,7 @@ func (s *Server) pprofRoutes(r *router.Router) {
 func boundProfile(ctx *fasthttp.RequestCtx) error {
 	args := ctx.QueryArgs()
 	if given := args.PeekMulti("seconds"); len(given) > 0 {
-		if n, digits := parseDigits(given[0], maxProfileSeconds); len(given) > 1 || !digits || n < 1 || n > maxProfileSeconds {
+		if _, ok := parseCount(given[0], maxProfileSeconds); len(given) > 1 || !ok {
 			return errBadRequest.with("seconds is given once, as a number from 1 to %d", maxProfileSeconds)
 		}
 	} else if ctx.UserValue("profile") == "profile" { // its own default is longer

@@ -202,8 +202,8 @@ func (r *redisClient) Next(of resp.Mode, key []byte, most int) (first int64, n i
 func (r *redisClient) Batch(of resp.Mode, as resp.Form, key, count, pending []byte) (all []byte, held bool, err error) {
 	m, f := redisModes[of], redisForms[as]
 	most := r.s.live.Load().most(m, f.ranges())
-	n, ok := parseDigits(count, most)
-	if !ok || n < 1 || n > most {
+	n, ok := parseCount(count, most)
+	if !ok {
 		return nil, false, errBadCount.with("count is a number from 1 to %d", most)
 	}
 	b, _, err := r.admit(m, key, n)

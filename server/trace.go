@@ -2,29 +2,23 @@ package server
 
 import (
 	"bytes"
+	"regexp"
 
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 )
 
-// traceOf returns the trace and the span of the request's traceparent (W3C Trace Context,
-// version 00); nil where it has none. Nothing of a header in another form is used.
+// traceparent is one of version 00 (W3C Trace Context).
+var traceparent = regexp.MustCompile(`^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$`)
+
+// traceOf returns the trace and the span of the request's traceparent; nil where it has none. Nothing
+// of a header in another form is used.
 func traceOf(ctx *fasthttp.RequestCtx) (trace, span []byte) {
-	const form = "00-................................-................-.."
-	v := ctx.Request.Header.Peek("Traceparent")
-	if len(v) != len(form) {
+	m := traceparent.FindSubmatch(ctx.Request.Header.Peek("Traceparent"))
+	if m == nil || len(bytes.Trim(m[1], "0")) == 0 || len(bytes.Trim(m[2], "0")) == 0 { // all zeros are invalid, says the standard
 		return nil, nil
 	}
-	for i, c := range v {
-		if form[i] != '.' && form[i] != c || form[i] == '.' && (c >= 'A' && c <= 'F' || unhex(c) > 15) {
-			return nil, nil
-		}
-	}
-	trace, span = v[3:35], v[36:52]
-	if len(bytes.Trim(trace, "0")) == 0 || len(bytes.Trim(span, "0")) == 0 {
-		return nil, nil // invalid, says the standard
-	}
-	return trace, span
+	return m[1], m[2]
 }
 
 // traced adds trace and span of the request to a line.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"net/url"
 	"unicode"
 	"unicode/utf8"
 
@@ -86,22 +87,11 @@ func decodeKey(raw []byte) ([]byte, error) {
 	if len(raw) > 3*segment.MaxTagBytes {
 		return nil, errBadKey
 	}
-	key := make([]byte, 0, len(raw))
-	for i := 0; i < len(raw); i++ {
-		c := raw[i]
-		if c == '%' {
-			if i+2 >= len(raw) {
-				return nil, errBadKey
-			}
-			hi, lo := unhex(raw[i+1]), unhex(raw[i+2])
-			if hi > 15 || lo > 15 {
-				return nil, errBadKey
-			}
-			c = hi<<4 | lo
-			i += 2
-		}
-		key = append(key, c)
+	text, err := url.PathUnescape(string(raw))
+	if err != nil {
+		return nil, errBadKey
 	}
+	key := []byte(text)
 	if err := checkKey(key); err != nil {
 		return nil, err
 	}
@@ -127,19 +117,6 @@ func checkKey(key []byte) error {
 		return errBadKey
 	}
 	return nil
-}
-
-// unhex returns the value of a hexadecimal digit, 255 for another byte.
-func unhex(c byte) byte {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0'
-	case 'a' <= c && c <= 'f':
-		return c - 'a' + 10
-	case 'A' <= c && c <= 'F':
-		return c - 'A' + 10
-	}
-	return 255
 }
 
 // parseQuery returns n of a raw query, 0 when it has none, and whether it asks for ranges.
@@ -173,26 +150,15 @@ func (l *live) parseQuery(m mode, query []byte) (n int, ranges bool, err error) 
 		return 0, false, errBadAs
 	}
 	most := l.most(m, forms == 1)
-	n, digits := parseDigits(count, most)
-	if counts != 1 || !digits || n < 1 || n > most {
+	n, ok := parseCount(count, most)
+	if counts != 1 || !ok {
 		return 0, false, errBadCount.with("n is given once, as a number from 1 to %d", most)
 	}
 	return n, forms == 1, nil
 }
 
-// parseDigits returns the number that b is in decimal, limit+1 for any larger
-// than limit; digits is false when b is not all digits.
-func parseDigits(b []byte, limit int) (n int, digits bool) {
-	if len(b) == 0 {
-		return 0, false
-	}
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		if n <= limit {
-			n = min(n*10+int(c-'0'), limit+1)
-		}
-	}
-	return n, true
+// parseCount returns the number that b is in decimal, if it is one from 1 to most.
+func parseCount(b []byte, most int) (n int, ok bool) {
+	n, err := fasthttp.ParseUint(b)
+	return n, err == nil && n >= 1 && n <= most
 }
