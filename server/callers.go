@@ -78,14 +78,9 @@ func newCallers(l Live, before callers) callers {
 // of returns the caller of a token; nil where there is none (server.A1).
 func (a *callers) of(token []byte) *caller { return a.byDigest[sha256.Sum256(token)] }
 
-// admit returns the caller of a request for IDs of this key on c, which is nil for a connection
-// that isn't ours; errNoToken, errKeyRefused.
+// admit returns the caller of a request for IDs of this key on c; errNoToken, errKeyRefused.
 func (a *callers) admit(c *conn, h *fasthttp.RequestHeader, key []byte) (*caller, error) {
-	value := h.PeekCanonical(headerAuthorization)
-	if c == nil {
-		c = new(conn)
-	}
-	by := c.bearer.of(a, value)
+	by := c.bearer.of(a, h.PeekCanonical(headerAuthorization))
 	return by, a.may(by, key)
 }
 

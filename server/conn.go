@@ -72,20 +72,19 @@ type conn struct {
 // maxDigits is the length of the longest int64 in decimal, with its sign.
 const maxDigits = 20
 
-// connOf returns the request's conn; nil where the connection isn't ours.
+// connOf returns the conn of a request that isn't a guest's.
 func connOf(ctx *fasthttp.RequestCtx) *conn {
-	c, _ := ctx.Conn().(*conn)
-	return c
+	return ctx.Conn().(*conn) //nolint:forcetypeassert // a listener accepts no other
 }
 
 // splitKey is the function of that name, made cheaper for a client that asks for the same key
 // again: what is equal to a key that had nothing to decode and no query is that key.
 func (c *conn) splitKey(rest []byte) (key, query []byte, err error) {
-	if c != nil && len(rest) > 0 && bytes.Equal(rest, c.key) {
+	if len(rest) > 0 && bytes.Equal(rest, c.key) {
 		return rest, nil, nil
 	}
 	key, query, err = splitKey(rest)
-	if c != nil && err == nil && len(key) == len(rest) { // decoding and cutting make it shorter
+	if err == nil && len(key) == len(rest) { // decoding and cutting make it shorter
 		c.key = append(c.key[:0], key...)
 	}
 	return key, query, err
@@ -109,21 +108,10 @@ const requestsATurn = resp.CommandsATurn
 //	server.C5  A connection that sends many requests at once gives way to the others after
 //	    requestsATurn of them.
 func (c *conn) turn() {
-	if c == nil {
-		return
-	}
 	if c.requests++; c.requests > requestsATurn {
 		c.requests = 1
 		runtime.Gosched()
 	}
-}
-
-// lastTag returns where a connection keeps the tag that was asked for last; nil without a conn.
-func (c *conn) lastTag() **segment.Tag {
-	if c == nil {
-		return nil
-	}
-	return &c.tag
 }
 
 // NetConn returns the connection below.

@@ -191,13 +191,11 @@ func FuzzTagBodies(f *testing.F) {
 			r.renew()
 			before, err := r.table.List(context.Background())
 			require.NoError(t, err)
-			var ctx fasthttp.RequestCtx
-			ctx.Init(&fasthttp.Request{}, nil, nil)
+			ctx := newRequest(&conn{Conn: addressed{address: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}}, l: &listener{}}, request.target, "")
 			ctx.Request.Header.SetMethod(request.method)
-			ctx.Request.SetRequestURI(request.target)
 			ctx.Request.Header.Set("Authorization", "Bearer "+token)
 			ctx.Request.SetBodyRaw(body)
-			r.handle(&ctx)
+			r.handle(ctx)
 			after, err := r.table.List(context.Background())
 			require.NoError(t, err)
 			if status := ctx.Response.StatusCode(); status >= 400 {

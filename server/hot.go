@@ -109,20 +109,10 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 		ctx.Response.Header.SetContentType(contentJSON)
 	}
 	ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore)
-	setID(ctx, c, id)
+	// In the conn's memory: fasthttp copies from it before it reads the next request.
+	ctx.Response.SetBodyRaw(snowflake.AppendDecimal(c.digits[:0], id))
 	s.metrics.latency.one(ctx, c, m, mono)
 	return nil
-}
-
-// setID makes id the response's body, in the memory of its conn if it has one: fasthttp
-// copies from it before it reads the next request.
-func setID(ctx *fasthttp.RequestCtx, c *conn, id int64) {
-	if c != nil {
-		ctx.Response.SetBodyRaw(snowflake.AppendDecimal(c.digits[:0], id))
-		return
-	}
-	var digits [maxDigits]byte
-	ctx.Response.AppendBody(snowflake.AppendDecimal(digits[:0], id))
 }
 
 // refuseMethod answers OPTIONS, and refuses every other method.

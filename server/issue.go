@@ -27,13 +27,12 @@ func (s *Server) source(m mode) (*Backend, error) {
 }
 
 // next returns up to most IDs, 1 at least, to requests on c that arrived when the monotonic
-// clock was mono: first and those that follow it; n is how many. c is nil for a connection that
-// isn't ours.
+// clock was mono: first and those that follow it; n is how many.
 func (s *Server) next(c *conn, b *Backend, m mode, key []byte, most int, mono time.Duration) (first int64, n int, err error) {
 	if m == snowflakeMode {
 		return b.Snowflake.NextAt(s.base, mono, most)
 	}
-	if first, n = b.Segments.Try(key, c.lastTag(), most); n > 0 {
+	if first, n = b.Segments.Try(key, &c.tag, most); n > 0 {
 		return first, n, nil
 	}
 	first, err = s.awaitRange(b, key)

@@ -81,29 +81,19 @@ func (l *latency) of(ctx *fasthttp.RequestCtx) *stripe {
 
 // one counts a request on c for one ID, which arrived at mono and is answered.
 func (l *latency) one(ctx *fasthttp.RequestCtx, c *conn, m mode, mono time.Duration) {
-	count(c, &l.of(ctx).served[m][0], mono)
+	c.answered.next(&l.of(ctx).served[m][0], mono)
 }
 
 // many counts a request for n IDs at once that is answered.
 func (l *latency) many(ctx *fasthttp.RequestCtx, m mode, n int) {
 	t := &l.of(ctx).served[m][1]
 	t.batch.Add(int64(n))
-	count(connOf(ctx), t, clock.MonoOf(ctx.Time()))
+	connOf(ctx).answered.next(t, clock.MonoOf(ctx.Time()))
 }
 
 // refuse counts a request that asked for IDs and got none.
 func (l *latency) refuse(ctx *fasthttp.RequestCtx, m mode, batch bool) {
-	count(connOf(ctx), &l.of(ctx).failed[m][index(batch)], clock.MonoOf(ctx.Time()))
-}
-
-// count counts a request that arrived at mono in t: now, or, on a conn, when the response is
-// written.
-func count(c *conn, t *timings, mono time.Duration) {
-	if c != nil {
-		c.answered.next(t, mono)
-		return
-	}
-	t.add(clock.MonoOf(time.Now())-mono, 1)
+	connOf(ctx).answered.next(&l.of(ctx).failed[m][index(batch)], clock.MonoOf(ctx.Time()))
 }
 
 // answered is a request of a connection, with its response not written yet (server.L4).

@@ -141,7 +141,7 @@ func (o *overload) table() *limits.Rates {
 
 // charge counts n IDs against the rate of the client and the key, or returns errBadCount
 // where the rate never gives so many at once, or errRateLimited (server.O6). by is nil without
-// tokens, and c for a connection that isn't ours.
+// tokens.
 func (o *overload) charge(c *conn, by *caller, m mode, key []byte, n int, now time.Duration, settings *live) error {
 	limit := settings.limitOf(key)
 	if !limit.On() {
@@ -154,7 +154,7 @@ func (o *overload) charge(c *conn, by *caller, m mode, key []byte, n int, now ti
 	of := append(account[:0], byte(m))
 	if by != nil {
 		of = append(of, by.origin[:]...)
-	} else if c != nil {
+	} else {
 		of = append(of, c.from()...)
 	}
 	wait, ok := settings.rates.Take(append(of, key...), n, now, limit)

@@ -67,16 +67,14 @@ func (t tags) Next(ctx context.Context, key []byte) (int64, error) {
 // Try trusts last, however old it is: once its row is gone, or its service is closed, a tag
 // never has an ID again, and Next looks it up again.
 func (t tags) Try(key []byte, last **segment.Tag, most int) (int64, int) {
-	if last != nil && *last != nil && (*last).Name() == string(key) {
+	if *last != nil && (*last).Name() == string(key) {
 		return (*last).Try(most)
 	}
 	tag, err := t.service.Lookup(key)
 	if err != nil {
 		return 0, 0
 	}
-	if last != nil {
-		*last = tag
-	}
+	*last = tag
 	return tag.Try(most)
 }
 

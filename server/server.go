@@ -121,8 +121,8 @@ type Segments interface {
 	Next(ctx context.Context, key []byte) (int64, error)
 	// Try returns up to most IDs of the tag that are in memory: first and those that
 	// follow it. n is how many; 0: no ID was used, and the caller calls Next. It doesn't
-	// retain key. Where last is not nil it is the caller's, between its calls: the tag
-	// that it asked for before, to be found at once.
+	// retain key. last is the caller's, between its calls: the tag that it asked for
+	// before, to be found at once.
 	Try(key []byte, last **segment.Tag, most int) (first int64, n int)
 	// NextN fills dst with IDs of the tag, or fails for all of it.
 	NextN(ctx context.Context, key []byte, dst []int64) error
