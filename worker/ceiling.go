@@ -162,7 +162,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		beside.Go(func() { w.watchPeers(ctx) })
 	}
 	defer w.reporting.Pause()
-	due := time.NewTimer(w.interval())
+	due := time.NewTimer(w.cfg.ReportInterval)
 	defer due.Stop()
 	for {
 		w.reporting.Expect(w.cfg.Clock, 2*w.cfg.ReportInterval+stuckGrace)
@@ -174,8 +174,11 @@ func (w *Worker) Run(ctx context.Context) error {
 		case <-w.kick:
 		case <-due.C:
 		}
-		w.report(ctx)
-		due.Reset(w.interval())
+		interval := w.cfg.ReportInterval
+		if w.report(ctx) != nil {
+			interval = min(interval, failedInterval)
+		}
+		due.Reset(interval)
 	}
 }
 
@@ -187,25 +190,16 @@ func (w *Worker) ask() {
 	}
 }
 
-func (w *Worker) interval() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.lastErr != nil {
-		return min(failedInterval, w.cfg.ReportInterval)
-	}
-	return w.cfg.ReportInterval
-}
-
 // report extends the ceiling, and keeps how that went.
-func (w *Worker) report(ctx context.Context) {
-	if w.Check() != nil {
-		return
+func (w *Worker) report(ctx context.Context) error {
+	if fenced := w.Check(); fenced != nil {
+		return fenced
 	}
 	bounded, cancel := context.WithTimeout(ctx, w.cfg.ReportInterval)
 	defer cancel()
 	err := w.extend(bounded)
 	if ctx.Err() != nil {
-		return // stopping: Close has the last word
+		return err // stopping: Close has the last word
 	}
 	w.mu.Lock()
 	jumped := errors.Is(err, ErrClockJumped) && !errors.Is(w.lastErr, ErrClockJumped)
@@ -220,6 +214,7 @@ func (w *Worker) report(ctx context.Context) {
 	if jumped {
 		w.ask() // it may be busy with the report before
 	}
+	return err
 }
 
 // extend records a new ceiling and publishes it (worker.C1).
