@@ -64,7 +64,9 @@ address, node, worker_id, offset_ms and rtt_ms, or error.`,
 		if err != nil {
 			return err
 		}
-		a.warn(check.Warnings())
+		if warning := check.Warning(); warning != "" {
+			a.warn([]string{warning})
+		}
 		err = a.show(output, clockJSON(check), func(w io.Writer) error { return printClock(w, check) })
 		return errors.Join(err, check.Refusal())
 	}

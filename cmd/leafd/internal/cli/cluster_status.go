@@ -89,11 +89,7 @@ func printStatus(root [][]string, daemons []inspect.Daemon, bad []string) func(w
 	return func(w io.Writer) error {
 		rows := [][]string{{"ID", "NODE", "ADDRESS", "STATUS", "MESSAGE"}}
 		for _, d := range daemons {
-			id := "-"
-			if d.WorkerID != nil {
-				id = Decimal(*d.WorkerID)
-			}
-			rows = append(rows, []string{id, cmp.Or(d.Node, "-"), d.Address, strings.ReplaceAll(d.Status, "_", " "), strings.TrimPrefix(d.Code+": "+d.Message, ": ")})
+			rows = append(rows, []string{idCell(d.WorkerID), cmp.Or(d.Node, "-"), d.Address, strings.ReplaceAll(d.Status, "_", " "), strings.TrimPrefix(d.Code+": "+d.Message, ": ")})
 		}
 		if err := printTable(w, root); err != nil {
 			return err

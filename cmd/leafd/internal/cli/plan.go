@@ -33,15 +33,12 @@ func (a *app) plan(output, would string, members []inspect.Member) error {
 	rows := [][]string{{"STATE", "ID", "NODE", "ADDRESS", "FOUND"}}
 	missing := 0
 	for _, m := range members {
-		state, id := "live", "-"
+		state := "live"
 		if !m.Live {
 			state = "missing"
 			missing++
 		}
-		if m.WorkerID != nil {
-			id = Decimal(*m.WorkerID)
-		}
-		rows = append(rows, []string{state, id, cmp.Or(m.Node, "-"), cmp.Or(m.Address, "-"), m.Found})
+		rows = append(rows, []string{state, idCell(m.WorkerID), cmp.Or(m.Node, "-"), cmp.Or(m.Address, "-"), m.Found})
 	}
 	err := a.show(output, PlanJSON{Would: would, Daemons: append([]inspect.Member{}, members...)}, func(w io.Writer) error {
 		if len(members) > 0 {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 
@@ -44,28 +45,12 @@ type Build struct {
 }
 
 func makeBuild(stamped Build, info *debug.BuildInfo) Build {
-	b := stamped
 	recorded := map[string]string{}
 	for _, s := range info.Settings {
 		recorded[s.Key] = s.Value
 	}
-	if b.Version == "" && info.Main.Version != "" {
-		b.Version = info.Main.Version
+	return Build{
+		Version: cmp.Or(stamped.Version, info.Main.Version, "unknown"), Commit: cmp.Or(stamped.Commit, recorded["vcs.revision"], "unknown"),
+		Date: cmp.Or(stamped.Date, recorded["vcs.time"], "unknown"), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
-	if b.Commit == "" && recorded["vcs.revision"] != "" {
-		b.Commit = recorded["vcs.revision"]
-		if recorded["vcs.modified"] == "true" {
-			b.Commit += " (modified)"
-		}
-	}
-	if b.Date == "" {
-		b.Date = recorded["vcs.time"]
-	}
-	for _, field := range []*string{&b.Version, &b.Commit, &b.Date} {
-		if *field == "" {
-			*field = "unknown"
-		}
-	}
-	b.Go, b.Platform = runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH
-	return b
 }

@@ -95,6 +95,14 @@ func instanceCell(w inspect.Worker) string {
 	return cmp.Or(w.Instance[:min(len(w.Instance), shortInstance)], "-")
 }
 
+// idCell is the cell of a worker ID that may not be known.
+func idCell(id *int64) string {
+	if id == nil {
+		return "-"
+	}
+	return Decimal(*id)
+}
+
 // stateCell is the state for people; of a daemon that is not live with how long it has not reported.
 func stateCell(w inspect.Worker) string {
 	if w.State == inspect.NotLive && w.Age != nil {

@@ -142,7 +142,7 @@ func (d *daemon) listen(ctx, base context.Context) error {
 		return err
 	}
 	var err error
-	d.memory = ReadMemory("")
+	d.memory = readMemory("")
 	boundHeap(d.memory)
 	if d.maxConns, err = d.connections(); err != nil {
 		return err

@@ -6,8 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/prometheus/procfs"
 )
 
 // Memory is what a process may use.
@@ -24,50 +27,36 @@ func (m Memory) String() string {
 	return fmt.Sprintf("%d MiB of memory", m.Bytes>>20)
 }
 
-// ReadMemory returns what this process, and so a daemon in the same control group, may use.
-// root is where /proc and /sys are; "" for the machine's own.
-func ReadMemory(root string) (m Memory) {
-	text := func(path string) string {
-		content, _ := os.ReadFile(filepath.Join(root, path)) // another kernel has other files
-		return strings.TrimSpace(string(content))
+// readMemory returns what this process may use. root is where /proc and /sys are; "" for the machine's own.
+func readMemory(root string) (m Memory) {
+	proc, err := procfs.NewFS(filepath.Join(root, "/proc"))
+	if err != nil {
+		return m
 	}
-	for line := range strings.Lines(text("/proc/meminfo")) {
-		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "MemTotal:" {
-			kib, _ := strconv.ParseUint(fields[1], 10, 54)
-			m.Bytes = kib << 10
+	if info, err := proc.Meminfo(); err == nil && info.MemTotalBytes != nil {
+		m.Bytes = *info.MemTotalBytes
+	}
+	self, _ := proc.Self() // without it there is no group
+	groups, _ := self.Cgroups()
+	for _, g := range groups {
+		mount := "/sys/fs/cgroup"
+		if len(g.Controllers) > 0 { // version 1 has a hierarchy for each controller
+			mount += "/memory"
 		}
-	}
-	for _, dir := range MemoryGroups(root) {
-		for _, file := range []string{"memory.max", "memory.limit_in_bytes"} { // of version 2 and of 1
-			n, err := strconv.ParseUint(text(filepath.Join(dir, file)), 10, 64)
-			if err == nil && n > 0 && n < math.MaxInt64>>1 && (m.Bytes == 0 || n < m.Bytes) {
-				m = Memory{n, dir}
+		if len(g.Controllers) > 0 && !slices.Contains(g.Controllers, "memory") {
+			continue
+		}
+		for path, above := filepath.Join("/", g.Path), ""; path != above; path, above = filepath.Dir(path), path { // of / it is /
+			for _, file := range []string{"memory.max", "memory.limit_in_bytes"} { // of version 2 and of 1
+				text, _ := os.ReadFile(filepath.Join(root, mount, path, file)) // another kernel has other files
+				n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+				if err == nil && n > 0 && n < math.MaxInt64>>1 && (m.Bytes == 0 || n < m.Bytes) {
+					m = Memory{n, filepath.Join(mount, path)}
+				}
 			}
 		}
 	}
 	return m
-}
-
-// MemoryGroups returns the directories of the control groups that bind this process's memory,
-// the innermost first.
-func MemoryGroups(root string) (dirs []string) {
-	content, _ := os.ReadFile(filepath.Join(root, "/proc/self/cgroup")) // without groups there is none
-	for line := range strings.Lines(string(content)) {
-		_, group, _ := strings.Cut(strings.TrimSpace(line), ":")
-		controllers, path, ok := strings.Cut(group, ":")
-		mount := "/sys/fs/cgroup"
-		if controllers != "" { // version 1 has a hierarchy for each controller
-			mount, ok = mount+"/memory", ok && strings.Contains(","+controllers+",", ",memory,")
-		}
-		if !ok {
-			continue
-		}
-		for ; path != "/" && path != "." && path != ""; path = filepath.Dir(path) {
-			dirs = append(dirs, mount+path)
-		}
-		dirs = append(dirs, mount)
-	}
-	return dirs
 }
 
 // boundHeap has the garbage collector work harder before a control group ends the daemon,

@@ -22,12 +22,12 @@ func TestReadMemory(t *testing.T) {
 	}{
 		{"nothing is known", nil, 0, ""},
 		{"the machine", map[string]string{"/proc/meminfo": machine}, 8 << 30, ""},
-		{"a group without a limit", map[string]string{"/proc/meminfo": machine, "/proc/self/cgroup": "0::/a", "/sys/fs/cgroup/a/memory.max": "max"}, 8 << 30, ""},
-		{"a group", map[string]string{"/proc/meminfo": machine, "/proc/self/cgroup": "0::/a", "/sys/fs/cgroup/a/memory.max": "536870912"}, 512 << 20, "/sys/fs/cgroup/a"},
-		{"the group above has less", map[string]string{"/proc/self/cgroup": "0::/a/b", "/sys/fs/cgroup/a/b/memory.max": "536870912", "/sys/fs/cgroup/a/memory.max": "268435456"}, 256 << 20, "/sys/fs/cgroup/a"},
-		{"the machine has less", map[string]string{"/proc/meminfo": machine, "/proc/self/cgroup": "0::/", "/sys/fs/cgroup/memory.max": "17179869184"}, 8 << 30, ""},
-		{"version 1, in a container", map[string]string{"/proc/meminfo": machine, "/proc/self/cgroup": "5:cpu:/x\n3:hugetlb,memory:/docker/17", "/sys/fs/cgroup/memory/memory.limit_in_bytes": "134217728"}, 128 << 20, "/sys/fs/cgroup/memory"},
-		{"version 1 without a limit", map[string]string{"/proc/meminfo": machine, "/proc/self/cgroup": "3:memory:/", "/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712"}, 8 << 30, ""},
+		{"a group without a limit", map[string]string{"/proc/meminfo": machine, "/proc/1/cgroup": "0::/a", "/sys/fs/cgroup/a/memory.max": "max"}, 8 << 30, ""},
+		{"a group", map[string]string{"/proc/meminfo": machine, "/proc/1/cgroup": "0::/a", "/sys/fs/cgroup/a/memory.max": "536870912"}, 512 << 20, "/sys/fs/cgroup/a"},
+		{"the group above has less", map[string]string{"/proc/1/cgroup": "0::/a/b", "/sys/fs/cgroup/a/b/memory.max": "536870912", "/sys/fs/cgroup/a/memory.max": "268435456"}, 256 << 20, "/sys/fs/cgroup/a"},
+		{"the machine has less", map[string]string{"/proc/meminfo": machine, "/proc/1/cgroup": "0::/", "/sys/fs/cgroup/memory.max": "17179869184"}, 8 << 30, ""},
+		{"version 1, in a container", map[string]string{"/proc/meminfo": machine, "/proc/1/cgroup": "5:cpu:/x\n3:hugetlb,memory:/docker/17", "/sys/fs/cgroup/memory/memory.limit_in_bytes": "134217728"}, 128 << 20, "/sys/fs/cgroup/memory"},
+		{"version 1 without a limit", map[string]string{"/proc/meminfo": machine, "/proc/1/cgroup": "3:memory:/", "/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712"}, 8 << 30, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			root := t.TempDir()
@@ -36,10 +36,13 @@ func TestReadMemory(t *testing.T) {
 				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 				require.NoError(t, os.WriteFile(path, []byte(content+"\n"), 0o600))
 			}
-			require.Equal(t, Memory{test.bytes, test.group}, ReadMemory(root))
+			if _, err := os.Stat(root + "/proc"); err == nil {
+				require.NoError(t, os.Symlink("1", root+"/proc/self"))
+			}
+			require.Equal(t, Memory{test.bytes, test.group}, readMemory(root))
 		})
 	}
-	require.Positive(t, ReadMemory("").Bytes, "this machine's")
+	require.Positive(t, readMemory("").Bytes, "this machine's")
 }
 
 // daemon.F1, daemon.F2.

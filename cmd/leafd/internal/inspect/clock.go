@@ -167,17 +167,17 @@ func (c *ClockCheck) Refusal() error {
 	return fmt.Errorf("%w: %s", worker.ErrClockRefused, strings.Join(why, "; and "))
 }
 
-// Warnings says what could not be compared, or decided.
-func (c *ClockCheck) Warnings() []string {
+// Warning says what could not be compared, or decided; "" where all was.
+func (c *ClockCheck) Warning() string {
 	switch {
 	case len(c.Peers) == 0:
-		return []string{"no other daemon is live: there is no clock to compare with"}
+		return "no other daemon is live: there is no clock to compare with"
 	case c.Verdict.Answered == 0:
-		return []string{fmt.Sprintf("none of the %d peers told its clock: nothing was compared", len(c.Peers))}
+		return fmt.Sprintf("none of the %d peers told its clock, and nothing was compared: %v", len(c.Peers), c.Peers[0].Sample.Err)
 	case c.Word() == Undecided:
-		return []string{"clocks differ by the threshold or more, and no majority says which are wrong: a daemon starts here with an alarm; fix the clock that is wrong (NTP)"}
+		return "clocks differ by the threshold or more, and no majority says which are wrong: a daemon starts here with an alarm; fix the clock that is wrong (NTP)"
 	}
-	return nil
+	return ""
 }
 
 // The verdicts on a clock, for programs.
