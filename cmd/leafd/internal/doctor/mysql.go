@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
 )
 
@@ -85,8 +84,8 @@ func judgeTable(r *report, t sqlstore.TableFacts) {
 	if tag.Collation != "" && !strings.HasSuffix(tag.Collation, "_bin") {
 		odd = append(odd, fmt.Sprintf("biz_tag has the collation %s, to which tags that differ in case alone are one: the table holds only one of them", tag.Collation))
 	}
-	if tag.Length > 0 && tag.Length < segment.MaxTagBytes {
-		odd = append(odd, fmt.Sprintf("biz_tag has room for %d characters, and tags may have %d", tag.Length, segment.MaxTagBytes))
+	if tag.Length > 0 && tag.Length < 128 {
+		odd = append(odd, fmt.Sprintf("biz_tag has room for %d characters, and tags may have 128", tag.Length))
 	}
 	if t.Triggers > 0 {
 		odd = append(odd, fmt.Sprintf("the table has %d triggers: none may change max_id", t.Triggers))
