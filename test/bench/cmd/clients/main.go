@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"text/tabwriter"
 	"time"
 
 	"github.com/leafd/leafd/test/bench/internal/figures"
@@ -42,12 +43,12 @@ var languages = []language{ //nolint:gochecknoglobals // a table
 
 // ways are how IDs are taken, and how many in a measurement.
 var ways = []struct { //nolint:gochecknoglobals // a table
-	name, title string
-	calls       int
+	name  string
+	calls int
 }{
-	{"single", "one a request", 5_000},
-	{"list", "`?n=1000`", 500_000},
-	{"ranges", "ranges", 2_000_000},
+	{"single", 5_000},
+	{"list", 500_000},
+	{"ranges", 2_000_000},
 }
 
 // row is what was measured of a language in one way.
@@ -149,24 +150,27 @@ func run() (err error) {
 		return err
 	}
 	fmt.Printf("Load averages before and after: %.14s, %.14s. Failed: of %d calls, 500 a second.\n\n", before, after, *paced)
-	fmt.Println("| | lines | IDs a second | CPU of the client, s | CPU of leafd, s | failed calls |\n| --- | --- | --- | --- | --- | --- |")
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	_, err = fmt.Fprintln(table, "    \tlines\tfailed\tIDs/s\t(ratio)\tclient\t\tleafd\t")
 	for _, l := range languages {
 		first := rows[l.name+ways[0].name]
 		for _, way := range ways {
 			r := rows[l.name+way.name]
-			fmt.Printf("| %s, %s | %d | %s | %s | %s | %d |\n", l.name, way.title, r.lines, ratio(r.rate, first.rate, "%.0f"), ratio(r.client, first.client, "%.3g"), ratio(r.daemon, first.daemon, "%.3g"), r.failed)
+			_, printed := fmt.Fprintf(table, "    %s %s\t%d\t%d\t%s\t%s\t%s\n", l.name, way.name, r.lines, r.failed,
+				ratio(r.rate, first.rate, "%.0f"), ratio(r.client, first.client, "%.3g"), ratio(r.daemon, first.daemon, "%.3g"))
+			err = errors.Join(err, printed)
 		}
 	}
-	return nil
+	return errors.Join(err, table.Flush())
 }
 
 // ratio is a median, and its ratio to that of the first way.
 func ratio(values, first []float64, format string) string {
 	text := fmt.Sprintf(format, figures.Median(values))
 	if &values[0] == &first[0] {
-		return text
+		return text + "\t"
 	}
-	return text + fmt.Sprintf(" (%.3g)", figures.MedianRatio(values, first))
+	return text + fmt.Sprintf("\t(%.3g)", figures.MedianRatio(values, first))
 }
 
 func start(cfg proctest.Config) (*proctest.Daemon, error) {
