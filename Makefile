@@ -182,7 +182,7 @@ bench-fair: build ## what clients see beside crowds that take what they can: p50
 	TMPDIR=$(TEST_TMPDIR) bin/fair -leafd $(BINARY) $(ARGS)
 
 .PHONY: bench-clients
-bench-clients: build ## what IDs cost applications in Python, Node, Java and Go, and calls that fail in a kill -9; docs/evidence/CLIENTS.md
+bench-clients: build ## what IDs cost applications in Python, Node, Java and Go, and calls that fail in a kill -9; docs/evidence/clients.txt
 	go -C test/bench build -o ../../bin/bench/clients ./cmd/clients
 	TMPDIR=$(TEST_TMPDIR) bin/bench/clients -leafd $(BINARY) $(ARGS)
 

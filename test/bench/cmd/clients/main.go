@@ -1,6 +1,6 @@
 // Command clients measures what an application pays for IDs: in Python, Node, Java and Go, with one
 // ID a request and lists of 1,000 as a first program has them (ids.py and its like), and with the
-// ranges of docs/clients. It prints the table of docs/evidence/CLIENTS.md; `make bench-clients`.
+// ranges of docs/clients. It prints the table of docs/evidence/clients.txt; `make bench-clients`.
 package main
 
 import (
