@@ -245,12 +245,18 @@ const (
 	lingerBytes = 1 << 20
 )
 
+// closesWrite is a connection whose sending half can be closed by itself.
+type closesWrite interface {
+	net.Conn
+	CloseWrite() error
+}
+
 // drain discards what the client is still sending, up to lingerBytes and nc's read
 // deadline: closing with unread bytes resets the connection, and the client may lose
 // the answer. It returns whether there is more.
 func drain(nc net.Conn) bool {
-	half, ok := nc.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil {
+	half := beneath[closesWrite](nc)
+	if half == nil || (*half).CloseWrite() != nil {
 		return false
 	}
 	_, err := io.CopyN(io.Discard, nc, lingerBytes) // the connection is closed next, error or not

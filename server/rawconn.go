@@ -83,14 +83,6 @@ func newRawConn(nc net.Conn) net.Conn {
 // NetConn returns the connection below.
 func (c *rawConn) NetConn() net.Conn { return c.Conn }
 
-// CloseWrite ends what is written, for drain.
-func (c *rawConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}
-
 // Read is net.Conn's.
 func (c *rawConn) Read(p []byte) (int, error) {
 	c.p, c.n, c.err = p, 0, nil

@@ -62,7 +62,7 @@ func TestRawConn(t *testing.T) {
 			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 
 			require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
-			require.NoError(t, c.(interface{ CloseWrite() error }).CloseWrite())
+			require.NoError(t, (*beneath[closesWrite](c)).CloseWrite())
 			rest, err := io.ReadAll(client)
 			require.NoError(t, err)
 			require.Len(t, rest, taken, "nothing was lost")

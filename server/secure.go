@@ -79,14 +79,6 @@ func (t *takingTurns) give() {
 // NetConn returns the connection below.
 func (t *takingTurns) NetConn() net.Conn { return t.Conn }
 
-// CloseWrite ends what is written, for drain.
-func (t *takingTurns) CloseWrite() error {
-	if half, ok := t.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}
-
 // Secured has the connections of ln speak TLS, with handshakes in turns (server.T4).
 func Secured(ln net.Listener, conf *tls.Config) net.Listener { return tlsListener{ln, conf} }
 
