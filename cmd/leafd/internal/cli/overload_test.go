@@ -28,11 +28,11 @@ func TestRateLimitsSetting(t *testing.T) {
 		return invocation{args: []string{"--config", clitest.WriteFile(t, "leafd.yaml", line+"\n")}}
 	}
 	start := captured(t, invocation{})
-	next := captured(t, with(`rate-limits: {order: 5000, "7": 0}`))
+	next := captured(t, with(`rate-limits: {order: 5000, 7: 0}`))
 	require.Equal(t, map[string]int{"order": 5000, "7": 0}, next.Live().RateLimits)
 	require.Equal(t, next.Limits, start.WithLive(next).Limits)
 	require.Nil(t, captured(t, with("rate-limits: {}")).Limits.RateLimits)
-	for _, bad := range []string{"rate-limits: 5", "rate-limits: {order: -1}", "rate-limits: {order: 1.5}", "rate-limits: {order: 10000001}", "rate-limits: {7: 5}", "rate-limits: [order]", `rate-limits: "order"`, `rate-limits: {"": 5}`} {
+	for _, bad := range []string{"rate-limits: 5", "rate-limits: {order: -1}", "rate-limits: {order: 1.5}", "rate-limits: {order: 10000001}", "rate-limits: {order: 1, order: 2}", "rate-limits: [order]", `rate-limits: "order"`, `rate-limits: {"": 5}`} {
 		run := with(bad)
 		run.args = append([]string{"serve"}, run.args...)
 		run.run(t).Failed(t, ExitUsage, "rate-limits", "0 to 10000000")

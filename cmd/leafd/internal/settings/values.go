@@ -265,17 +265,23 @@ func (s Setting) parseList(text string) (any, error) {
 // parseRates reads a map of rates. The key of a tag may look like a number to YAML.
 func parseRates(raw *yaml.Node) (any, error) {
 	var rates map[string]int // as Config has it: nil without any
-	want := fmt.Errorf("want {key: rate} in the file, of keys in quotes and whole numbers, 0 to %d", limits.MaxRate)
-	if raw.Kind == yaml.ScalarNode && raw.Tag == "" || raw.Kind == yaml.MappingNode && len(raw.Content) == 0 { // the default
+	want := fmt.Errorf("want {key: rate} in the file, of keys and whole numbers, 0 to %d", limits.MaxRate)
+	switch {
+	case raw.Kind == yaml.ScalarNode && raw.Tag == "" && raw.Value == "": // the default
 		return rates, nil
-	}
-	if raw.Kind != yaml.MappingNode || raw.Decode(&rates) != nil {
+	case raw.Kind != yaml.MappingNode || raw.Decode(new(map[string]any)) != nil: // a key that comes twice, too
 		return nil, want
 	}
-	for key, rate := range rates {
-		if rate < 0 || rate > limits.MaxRate || key == "" || len(key) > segment.MaxTagBytes {
+	for i := 0; i < len(raw.Content); i += 2 {
+		key := raw.Content[i].Value
+		rate, err := strconv.Atoi(raw.Content[i+1].Value)
+		if err != nil || rate < 0 || rate > limits.MaxRate || key == "" || len(key) > segment.MaxTagBytes {
 			return nil, want
 		}
+		if rates == nil {
+			rates = make(map[string]int)
+		}
+		rates[key] = rate
 	}
 	return rates, nil
 }
